@@ -1,0 +1,142 @@
+# whylate.  `make diagnose` and `make test` do all of their own set-up; `make help` lists the rest.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARCH ?= $(shell uname -m | sed 's/aarch64/arm64/')
+CROSS_COMPILE ?=
+
+V ?= 0
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n'
+endif
+
+CC := $(CROSS_COMPILE)gcc
+CLANG ?= clang-19
+BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
+PKG_CONFIG ?= pkg-config
+BPF_ARCH := $(if $(filter x86_64,$(ARCH)),x86,$(ARCH))
+
+VERSION := 0.1
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+OPT ?= -O2 -g
+SAN ?=
+CPPFLAGS += -Iinclude -Iagent -I$(BUILD) -D_GNU_SOURCE -DWHYLATE_VERSION='"$(VERSION)"'
+CFLAGS += -std=gnu11 $(OPT) $(WARN) -fno-omit-frame-pointer $(SAN)
+LDFLAGS += $(SAN)
+LIBS := -lbpf -lelf -lz -lzstd -ljson-c -lcap -lm -lpthread
+BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Wextra -Werror \
+	-Wno-unused-parameter -Wno-missing-declarations -Iinclude -Ivmlinux/$(ARCH) -Ibpf
+
+bpf_src := $(wildcard bpf/*.bpf.c)
+bpf_obj := $(bpf_src:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
+skel := $(BUILD)/whylate.skel.h
+
+# Everything but capture and main is free of libbpf and needs no privilege: the unit tests link exactly that.
+rooms := base target probe model shard analysis view net
+lib_src := $(foreach room,$(rooms),$(wildcard agent/$(room)/*.c))
+agent_src := $(wildcard agent/capture/*.c agent/cmd/*.c) agent/main.c
+lib_obj := $(lib_src:%.c=$(BUILD)/%.o)
+agent_obj := $(agent_src:%.c=$(BUILD)/%.o)
+
+.PHONY: all build
+all: setup-build
+	@$(MAKE) --no-print-directory build
+build: $(BUILD)/whylate workloads
+
+# --- set-up -----------------------------------------------------------------------------------------------------------
+.PHONY: setup-build setup-test setup-lint setup-bench
+setup-build setup-test setup-lint setup-bench: setup-%:
+	@scripts/setup.sh $*
+
+# --- the kernel side --------------------------------------------------------------------------------------------------
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
+	$(say) BPF $@
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@
+
+$(BUILD)/whylate.bpf.o: $(bpf_obj)
+	$(say) BPFLINK $@
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(skel): $(BUILD)/whylate.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name whylate_bpf > $@
+
+# --- the agent --------------------------------------------------------------------------------------------------------
+$(BUILD)/agent/%.o: agent/%.c
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(filter $(BUILD)/agent/capture/%,$(agent_obj)): | $(skel)
+
+$(BUILD)/libwhylate.a: $(lib_obj)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/whylate: $(agent_obj) $(BUILD)/libwhylate.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# --- workloads with a known cause of lateness -------------------------------------------------------------------------
+workload_src := $(wildcard tests/workloads/*.c)
+workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c,$(workload_src)))
+
+.PHONY: workloads
+workloads: $(workload_bin)
+$(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.[ch])
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads $< $(wildcard tests/workloads/common.c) -o $@ -lpthread -lm
+
+# --- unit tests: no root, no BPF, under the sanitizers ----------------------------------------------------------------
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+unit_src := $(wildcard tests/unit/*.c)
+unit_lib_obj := $(lib_src:%.c=$(BUILD)/unit/%.o)
+unit_obj := $(unit_src:%.c=$(BUILD)/unit/%.o)
+
+$(BUILD)/unit/%.o: %.c
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -O1 $(SANITIZE) -MMD -MP -c $< -o $@
+
+$(BUILD)/unit/run: $(unit_obj) $(unit_lib_obj)
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ -lcunit $(filter-out -lbpf,$(LIBS))
+
+# --- live tests: root, real BPF, real servers -------------------------------------------------------------------------
+live_src := $(wildcard tests/live/*.c)
+live_obj := $(live_src:%.c=$(BUILD)/%.o)
+
+$(BUILD)/tests/live/%.o: tests/live/%.c
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Itests/live $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/live/run: $(live_obj) $(BUILD)/libwhylate.a
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcunit $(filter-out -lbpf,$(LIBS))
+
+-include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d)
+
+.PHONY: test unit live clean
+test: setup-test
+	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory unit live
+unit: $(BUILD)/unit/run
+	@$(BUILD)/unit/run
+live: $(BUILD)/live/run $(BUILD)/whylate workloads
+	@$(BUILD)/live/run
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The intervals of a recording as columns in memory, ready for analysis, and what the session says of itself.
+ * Rows are in the order of their end, which is the order in which they were written.
+ */
+#ifndef WHYLATE_ANALYSIS_DATASET_H
+#define WHYLATE_ANALYSIS_DATASET_H
+
+#include <whylate/record.h>
+
+#include "shard/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One kind of event over all intervals, "runq.preempt.ns" or "switch.voluntary.count". */
+struct dataset_event {
+	const char *name;
+	bool is_length;          /* nanoseconds; otherwise a count */
+	const uint64_t *values;  /* row_cnt of them; NULL: all of them 0 */
+	const uint64_t *missing; /* bitmap over rows, or NULL: none is missing */
+};
+
+/* Who or what an interval waited for most, per category that has one; indexes into dataset.strings, 0: not known. */
+struct dataset_blame {
+	uint32_t who;    /* comm of the culprit (runq: had the CPU; lock: owned it) */
+	uint32_t object; /* what it was about: lock name or address, mapped file, system call */
+	uint32_t pid;
+	uint32_t tid;
+};
+
+struct dataset_loss {
+	uint64_t emitted, lost;
+};
+
+struct dataset {
+	size_t row_cnt;
+	uint64_t *sid;
+	uint64_t *begin_ts;
+	uint64_t *latency_ns;
+	double *weight;                            /* every row stands for this many intervals */
+	uint32_t *type;                            /* index into strings */
+	uint64_t *flags;                           /* enum wl_interval_flag */
+	uint64_t *category_ns[WL_CATEGORY_CNT];    /* NULL: all 0; over all categories they sum to latency_ns, row by row */
+	struct dataset_blame *blame[WL_CATEGORY_CNT]; /* NULL where no row names anybody */
+	struct dataset_event *events;
+	size_t event_cnt;
+	const char **strings;                      /* interned; strings[0] is "" */
+	size_t string_cnt;
+
+	/* The session. Unknown: NULL, and -1 for pid; the counts then come from the rows. */
+	const char *host, *kernel, *comm;
+	int64_t pid;
+	double duration_s;
+	uint64_t intervals_seen;                   /* finished in the target, selected or not */
+	uint64_t records_lost;
+	const char **hooks_missing;
+	size_t hooks_missing_cnt;
+	bool category_unmeasured[WL_CATEGORY_CNT]; /* no hook on that kernel: its time is in the enclosing category */
+	const char **notes;                        /* anything else the reader ought to know, a line each */
+	size_t note_cnt;
+	struct dataset_loss loss[WL_LOSS_CNT];
+	uint64_t intervals_flagged;                /* rows with TORN, LOSSY or HISTORY */
+	const struct shard_damage *damage;         /* what could not be read, owned by the dataset */
+	size_t damage_cnt;
+	void *arena;                               /* owns the above */
+};
+
+struct dataset_filter {
+	const char *type; /* only intervals of this type; NULL: all */
+};
+
+/*
+ * Reads everything that the reader delivers.  0; -ENOENT: no interval table at all; -ENOMEM.  With zero intervals it
+ * succeeds with row_cnt 0.  *dataset is to be released with dataset_free() on success only.
+ */
+int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter);
+void dataset_free(struct dataset *dataset);
+
+#endif

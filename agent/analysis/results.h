@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the analysis found: plain data, which agent/view prints as text or as JSON (schema whylate.report/1).
+ * Shares are fractions of 1, times integer nanoseconds.  NAN stands for "not measured" or "not defined" and is printed
+ * as null.  Strings belong to the dataset or to the arena of the report.
+ */
+#ifndef WHYLATE_ANALYSIS_RESULTS_H
+#define WHYLATE_ANALYSIS_RESULTS_H
+
+#include "analysis/dataset.h"
+
+struct ci {
+	double lo, hi; /* 95 %, widened by the share of records lost */
+};
+
+struct latency_summary {
+	double count; /* weighted: of how many intervals the rows speak */
+	double mean_ns, variance_ns2, cov;
+	double p50_ns, p90_ns, p99_ns, p999_ns, max_ns;
+};
+
+struct breakdown_line {
+	enum wl_category category;
+	bool measured;
+	double mean_ns;
+	double variance_share; /* Cov(X, L) / Var(L) */
+	struct ci variance_share_ci;
+	double tail_share; /* (E[X | L >= tail] - E[X | L <= p50]) over the sum of the same */
+	struct ci tail_share_ci;
+	double typical_ns, late_ns; /* those two expectations */
+};
+
+struct event_line {
+	const char *event;
+	double impact;               /* VarMRI §5.1, a share of the tail latency */
+	double impact_adjusted;      /* after rule 1 */
+	double threshold;            /* a value above this is "high" */
+	double threshold_percentile; /* 0…1 */
+	const char *explained_by;    /* rule 1: the event whose impact was deducted; or NULL */
+	double explained_overlap;    /* Jaccard */
+	const char *dropped_for;     /* rule 2: in proportion to this child; such lines are not printed by default */
+	double mean;
+};
+
+struct cause {
+	uint32_t rank;
+	enum wl_category category;
+	double share; /* of the tail */
+	struct ci share_ci;
+	double variance_share;
+	const char *what;     /* one line for a person: without share and rank */
+	const char *function; /* NULL in counters mode */
+	const char *object;   /* NULL: none known */
+	const char *culprit_comm; /* NULL: none known */
+	int64_t culprit_pid, culprit_tid; /* -1: not known, or several */
+	const char **evidence; /* lines under it */
+	size_t evidence_cnt;
+};
+
+struct type_line {
+	const char *type;
+	double count, mean_ns, p99_ns;
+};
+
+struct report {
+	const struct dataset *dataset;
+	double tail; /* the percentile asked for, 0.99 */
+	double tail_threshold_ns;
+	struct latency_summary latency;
+	struct breakdown_line breakdown[WL_CATEGORY_CNT]; /* sorted by tail_share, largest first; unmeasured last */
+	struct event_line *events; /* by impact_adjusted, largest first */
+	size_t event_cnt;
+	struct cause *causes; /* by share, largest first */
+	size_t cause_cnt;
+	struct type_line *types;
+	size_t type_cnt;
+	double records_lost_share; /* of all interval records emitted */
+	void *arena;
+};
+
+struct report_opts {
+	double tail; /* 0.5 < tail < 1 */
+	uint32_t bootstrap_cnt; /* 0: 1000 */
+	uint64_t seed;          /* of the bootstrap: equal input and seed give equal output */
+};
+
+/* 0 or -ENOMEM, -EINVAL.  A dataset without rows gives a report whose numbers are NAN and whose lists are empty. */
+int report_make(struct report *report, const struct dataset *dataset, const struct report_opts *opts);
+void report_free(struct report *report);
+
+#endif

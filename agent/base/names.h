@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The names of everything that has a line in a .def file.  Indexes are those of <whylate/record.h>; all are in bounds or NULL. */
+#ifndef WHYLATE_BASE_NAMES_H
+#define WHYLATE_BASE_NAMES_H
+
+#include <whylate/record.h>
+
+const char *category_name(enum wl_category category);
+const char *category_label(enum wl_category category);
+/* -1 when there is no such category. */
+int category_by_name(const char *name);
+const char *state_name(enum wl_state state);
+enum wl_category state_category(enum wl_state state);
+const char *tally_name(enum wl_tally tally);
+const char *loss_name(enum wl_loss loss);
+const char *loss_meaning(enum wl_loss loss);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A growing array of any element type: VEC(int) numbers = {0}; the owner frees it with vec_free().
+ * vec_push() returns 0 or -ENOMEM and leaves the array as it was on failure.
+ */
+#ifndef WHYLATE_BASE_VEC_H
+#define WHYLATE_BASE_VEC_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define VEC(type)            \
+	struct {             \
+		type *items; \
+		size_t cnt;  \
+		size_t room; \
+	}
+
+/* Makes room for `more` elements beyond cnt: 0 or -ENOMEM. */
+#define vec_reserve(vec, more) \
+	vec_grow_((void **)&(vec)->items, &(vec)->room, (vec)->cnt, (more), sizeof(*(vec)->items))
+
+#define vec_push(vec, item) (vec_reserve(vec, 1) ? -ENOMEM : ((vec)->items[(vec)->cnt++] = (item), 0))
+
+#define vec_free(vec)                                       \
+	do {                                                \
+		free((vec)->items);                         \
+		(vec)->items = NULL;                        \
+		(vec)->cnt = (vec)->room = 0;               \
+	} while (0)
+
+static inline int vec_grow_(void **items, size_t *room, size_t cnt, size_t more, size_t item_sz)
+{
+	size_t want, bytes;
+	void *grown;
+
+	if (__builtin_add_overflow(cnt, more, &want))
+		return -ENOMEM;
+	if (want <= *room)
+		return 0;
+	if (want < *room * 2)
+		want = *room * 2;
+	if (want < 8)
+		want = 8;
+	if (__builtin_mul_overflow(want, item_sz, &bytes))
+		return -ENOMEM;
+	grown = realloc(*items, bytes);
+	if (!grown)
+		return -ENOMEM;
+	*items = grown;
+	*room = want;
+	return 0;
+}
+
+#endif

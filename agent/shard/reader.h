@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reads shards: one file, several, or every *.wls of a directory (in order of session and sequence).
+ * Nothing in a file is trusted: every length and checksum is verified before use, and damage costs the damaged block
+ * (or, where the length itself cannot be trusted, the rest of that file), never the reader.  No privilege, no globals.
+ */
+#ifndef WHYLATE_SHARD_READER_H
+#define WHYLATE_SHARD_READER_H
+
+#include "shard/table.h"
+
+#include <stddef.h>
+
+struct shard_block_column {
+	const char *name;
+	enum shard_type type;
+	enum shard_unit unit;
+	bool nullable;
+	const union shard_value *values; /* row_cnt of them; strings stay valid until the next block */
+	const uint64_t *nulls;           /* bitmap over rows, or NULL: none is null */
+};
+
+struct shard_block {
+	const char *path;       /* the file it came from */
+	const char *table;
+	uint64_t session_id;
+	uint32_t row_cnt;
+	uint32_t column_cnt;
+	const struct shard_block_column *columns;
+};
+
+struct shard_damage {
+	const char *path;
+	uint64_t off;      /* where the trouble begins */
+	uint64_t sz;       /* bytes that could not be used */
+	const char *what;  /* "torn tail", "checksum", "foreign file", "empty file", "unsupported version", … */
+};
+
+struct shard_reader;
+
+/*
+ * Opens files and directories.  NULL and errno where a path does not exist or cannot be read, or where nothing named is
+ * a shard; *bad_path then points at the path in question (one of paths[], or owned by nobody: a static string).
+ */
+struct shard_reader *shard_reader__open(const char *const *paths, size_t path_cnt, const char **bad_path);
+
+/* Only blocks of these tables are decoded from now on, the others are skipped cheaply; NULL: all. */
+int shard_reader__select(struct shard_reader *reader, const char *const *tables, size_t table_cnt);
+
+/*
+ * The next block: 1 with *block set (valid until the next call), 0 at the end, -errno (-ENOMEM, -EIO) otherwise.
+ * Damage is passed over and recorded.
+ */
+int shard_reader__next(struct shard_reader *reader, const struct shard_block **block);
+
+/* Starts over at the first file. */
+void shard_reader__rewind(struct shard_reader *reader);
+
+/* Everything found damaged so far; each place once. */
+size_t shard_reader__damage(const struct shard_reader *reader, const struct shard_damage **damage);
+
+/* The column of that name, or NULL (an older or newer writer may lack it). */
+const struct shard_block_column *shard_block__column(const struct shard_block *block, const char *name);
+
+void shard_reader__free(struct shard_reader *reader);
+
+#endif

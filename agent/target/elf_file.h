@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The symbols of one ELF file, by libelf. The file is hostile until proven otherwise. */
+#ifndef WHYLATE_TARGET_ELF_FILE_H
+#define WHYLATE_TARGET_ELF_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_function {
+	const char *name; /* owned by the file */
+	uint64_t addr;    /* virtual address as linked */
+	uint64_t file_off;
+	uint64_t size;
+};
+
+struct elf_file;
+
+/* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit kind). */
+struct elf_file *elf_file__open(const char *path);
+void elf_file__free(struct elf_file *file);
+
+/* Functions of .symtab and .dynsym, sorted by name; versioned names (`foo@@V`) appear without the version. */
+size_t elf_file__functions(const struct elf_file *file, const struct elf_function **functions);
+/* Exact name; NULL when there is none. */
+const struct elf_function *elf_file__find(const struct elf_file *file, const char *name);
+/* Up to max names near `name` (edit distance, then prefix), best first; returns how many. */
+size_t elf_file__nearest(const struct elf_file *file, const char *name, const char **names, size_t max);
+/* Built by Go (.go.buildinfo, .gopclntab or the go note): its stacks do not bear uretprobes. */
+bool elf_file__is_go(const struct elf_file *file);
+/* Hex, "" when it has none. */
+const char *elf_file__build_id(const struct elf_file *file);
+
+#endif

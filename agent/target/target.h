@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A live process as a target: may it be recorded, which threads and children has it, where does it listen, what is
+ * mapped.  Everything is read from /proc and from ELF files under /proc/PID/root or map_files; nothing in them is trusted.
+ */
+#ifndef WHYLATE_TARGET_TARGET_H
+#define WHYLATE_TARGET_TARGET_H
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct target_process {
+	pid_t pid, ppid;
+	char comm[16];
+};
+
+struct target_mapping {
+	uint64_t start, end, file_off;
+	bool exec;
+	const char *path; /* as in maps: a file, [heap], [stack], … ; "" for anonymous memory */
+	dev_t dev;
+	ino_t ino;
+};
+
+typedef VEC(struct target_process) target_processes;
+typedef VEC(struct target_mapping) target_mappings; /* paths owned by the list: target_mappings_free() */
+
+/* A listening socket (TCP, either family, or Unix) or a bound, unconnected UDP socket. */
+struct target_listener {
+	enum { TARGET_TCP, TARGET_UDP, TARGET_UNIX } family;
+	uint16_t port;        /* TCP, UDP */
+	uint8_t path_len;     /* Unix: bytes of sun_path in use; an abstract name begins with NUL */
+	char path[108];
+	char name[128];       /* "tcp:6379", "unix:/run/x.sock", "unix:@abstract" */
+};
+
+typedef VEC(struct target_listener) target_listeners;
+
+/*
+ * May `pid` be recorded?  0, or -errno after saying why in one line (log_error): no such process; a thread id (names
+ * its process); a kernel thread; ourselves; a zombie; a 32-bit program (-ENOTSUP).
+ */
+int target_check(pid_t pid);
+
+/* The process and all its living descendants, itself first. 0 or -ESRCH, -ENOMEM. */
+int target_tree(pid_t pid, target_processes *processes);
+
+/* 0 or -errno. */
+int target_comm(pid_t pid, pid_t tid, char comm[16]);
+int target_cmdline(pid_t pid, char *buf, size_t sz); /* arguments joined by blanks, cut to sz */
+int target_mappings_read(pid_t pid, target_mappings *mappings);
+void target_mappings_free(target_mappings *mappings);
+/* What lies at addr, as a person would name it: "libc.so.6+0x1234", "[heap]", "[anon]"; NULL when nothing does. */
+const char *target_mapping_name(const target_mappings *mappings, uint64_t addr, bool with_offset, char *buf, size_t sz);
+
+/* Where these processes listen, in the network namespace of the first. */
+int target_listeners_read(const target_processes *processes, target_listeners *listeners);
+/* Inode number of the network namespace of a process, 0 when unknown. */
+uint32_t target_netns(pid_t pid);
+/* CPU time of all threads of the processes so far, in ns. */
+uint64_t target_cpu_ns(const target_processes *processes);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Results as text for a person and as JSON for a program. */
+#ifndef WHYLATE_VIEW_VIEW_H
+#define WHYLATE_VIEW_VIEW_H
+
+#include "analysis/results.h"
+
+#include <stdio.h>
+
+struct view_opts {
+	uint32_t top; /* lines per list, 0: all */
+	bool colour;
+};
+
+/* 0 or -EIO, -ENOMEM. */
+int view_text(FILE *out, const struct report *report, const struct view_opts *opts);
+/* The whole report as one JSON object of schema whylate.report/1 and a newline; `top` does not apply. */
+int view_json(FILE *out, const struct report *report);
+
+/* "1.234 ms", "12.3 µs", "817 ns": at most 15 bytes into buf, which is returned. */
+const char *view_duration(char *buf, size_t sz, double ns);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the kernel side sends to the agent: the contract of bpf/ with agent/capture and agent/model.
+ *
+ * Fixed widths, no implicit padding, sizes asserted on both sides.  All times are CLOCK_MONOTONIC nanoseconds, all
+ * tids and pids are those of the initial pid namespace; "pid" is what the kernel calls tgid.
+ */
+#ifndef WHYLATE_RECORD_H
+#define WHYLATE_RECORD_H
+
+#ifndef __VMLINUX_H__
+#include <stdint.h>
+typedef uint8_t __wl_u8;
+typedef uint16_t __wl_u16;
+typedef uint32_t __wl_u32;
+typedef uint64_t __wl_u64;
+#else
+typedef __u8 __wl_u8;
+typedef __u16 __wl_u16;
+typedef __u32 __wl_u32;
+typedef __u64 __wl_u64;
+#endif
+
+enum wl_category {
+#define CATEGORY(id, name, label) WL_CATEGORY_##id,
+#include "category.def"
+#undef CATEGORY
+	WL_CATEGORY_CNT
+};
+
+enum wl_state {
+#define STATE(id, name, category) WL_STATE_##id,
+#include "state.def"
+#undef STATE
+	WL_STATE_CNT
+};
+
+enum wl_tally {
+#define TALLY(id, name) WL_TALLY_##id,
+#include "tally.def"
+#undef TALLY
+	WL_TALLY_CNT
+};
+
+enum wl_loss {
+#define LOSS(id, name, meaning) WL_LOSS_##id,
+#include "losstype.def"
+#undef LOSS
+	WL_LOSS_CNT
+};
+
+enum wl_interval_flag {
+#define INTERVAL_FLAG(bit, id, name, meaning) WL_INTERVAL_##id = 1 << (bit),
+#include "interval_flag.def"
+#undef INTERVAL_FLAG
+};
+
+#define WL_HW_SLOTS 4
+#define WL_COMM_LEN 16
+
+/* Where an interval comes from: the upper half of wl_interval_record.type; the lower half is the port or the list's index. */
+enum wl_interval_source {
+	WL_SOURCE_TCP = 1,      /* lower half: the listening port */
+	WL_SOURCE_UDP = 2,      /* lower half: the bound port */
+	WL_SOURCE_UNIX = 3,     /* lower half: index of the listening address */
+	WL_SOURCE_FUNCTION = 4, /* lower half: index of the probe in the symbol list */
+};
+
+enum wl_record_kind {
+	WL_RECORD_INTERVAL = 1,
+	WL_RECORD_TASK = 2,
+};
+
+struct wl_record_header {
+	__wl_u16 kind; /* enum wl_record_kind */
+	__wl_u16 sz;   /* of the whole record */
+	__wl_u32 cpu;
+};
+
+/* The longest wait of one kind that an interval met. */
+struct wl_wait {
+	__wl_u64 length_ns; /* 0: none */
+	__wl_u64 object;    /* futex: its address; fault: the faulting address; otherwise the first argument of the call */
+	__wl_u32 state;     /* enum wl_state */
+	__wl_u32 sysno;     /* the system call it waited in, ~0 outside of one */
+	__wl_u32 owner_tid; /* a glibc mutex's owner when the wait began, 0 when not known */
+	__wl_u32 zero;
+};
+
+/* Who had the CPU during the interval's longest wait for one. */
+struct wl_culprit {
+	__wl_u64 length_ns; /* the part of that wait during which it ran; 0: nobody known */
+	__wl_u32 pid;
+	__wl_u32 tid;
+	char comm[WL_COMM_LEN];
+};
+
+/* One finished interval with everything it met: states partition end_ts - begin_ts. */
+struct wl_interval_record {
+	struct wl_record_header header;
+	__wl_u64 sid;
+	__wl_u64 begin_ts;
+	__wl_u64 pickup_ts; /* when a thread began to work on it */
+	__wl_u64 end_ts;
+	__wl_u32 pid;
+	__wl_u32 tid;       /* the thread that picked it up */
+	__wl_u32 end_tid;
+	__wl_u32 type;      /* enum wl_interval_source << 16 | number */
+	__wl_u32 rate;      /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
+	__wl_u32 flags;     /* enum wl_interval_flag */
+	__wl_u32 hw_epoch;  /* which rotation hw[] belongs to; meaningful with WL_INTERVAL_HW */
+	__wl_u32 zero;
+	__wl_u64 queue_sid; /* the longest interval that its thread served while this one waited, 0: none known */
+	__wl_u64 queue_sid_ns;
+	struct wl_culprit culprit;
+	struct wl_wait lock;    /* longest futex wait */
+	struct wl_wait blocked; /* longest other wait */
+	struct wl_wait fault;   /* longest fault */
+	__wl_u64 hw[WL_HW_SLOTS];
+	__wl_u64 length_ns[WL_STATE_CNT];
+	__wl_u32 count[WL_STATE_CNT];
+	__wl_u32 tally[WL_TALLY_CNT];
+};
+
+enum wl_task_event {
+	WL_TASK_SEEN = 1, /* followed from now on: found at the start, or created by a followed thread */
+	WL_TASK_EXEC = 2,
+	WL_TASK_EXIT = 3,
+};
+
+struct wl_task_record {
+	struct wl_record_header header;
+	__wl_u64 ts;
+	__wl_u32 event; /* enum wl_task_event */
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 parent_pid;
+	char comm[WL_COMM_LEN];
+};
+
+/* One per CPU and class, summed by the agent. */
+struct wl_loss_count {
+	__wl_u64 emitted; /* attempts */
+	__wl_u64 lost;
+};
+
+_Static_assert(sizeof(struct wl_record_header) == 8, "record header");
+_Static_assert(sizeof(struct wl_wait) == 32, "wait");
+_Static_assert(sizeof(struct wl_culprit) == 32, "culprit");
+_Static_assert(sizeof(struct wl_task_record) == 48, "task record");
+_Static_assert(sizeof(struct wl_interval_record) ==
+		       88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) + 8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
+	       "interval record: no padding");
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "unit.h"
+
+#include <CUnit/Basic.h>
+#include <stdio.h>
+
+int unit_suite(const char *name, const struct unit_test *tests, unsigned test_cnt)
+{
+	CU_pSuite suite = CU_add_suite(name, NULL, NULL);
+
+	if (!suite)
+		return CU_get_error();
+	for (unsigned i = 0; i < test_cnt; i++)
+		if (!CU_add_test(suite, tests[i].name, tests[i].run))
+			return CU_get_error();
+	return 0;
+}
+
+int main(void)
+{
+	unsigned failures;
+
+	if (CU_initialize_registry())
+		return 1;
+#define SUITE(name)                                                              \
+	if (suite_##name()) {                                                    \
+		fprintf(stderr, "cannot add suite " #name ": %s\n", CU_get_error_msg()); \
+		return 1;                                                        \
+	}
+#include "suites.def"
+#undef SUITE
+	CU_basic_set_mode(CU_BRM_NORMAL);
+	CU_basic_run_tests();
+	failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
+	CU_cleanup_registry();
+	return failures ? 1 : 0;
+}
