@@ -29,7 +29,7 @@ VERSION := 0.1
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 OPT ?= -O2 -g
 SAN ?=
-CPPFLAGS += -Iinclude -Iagent -I$(BUILD) -D_GNU_SOURCE -DWHYLATE_VERSION='"$(VERSION)"'
+CPPFLAGS += -Iinclude -Iagent -I. -I$(BUILD) -D_GNU_SOURCE -DWHYLATE_VERSION='"$(VERSION)"'
 CFLAGS += -std=gnu11 $(OPT) $(WARN) -fno-omit-frame-pointer $(SAN)
 LDFLAGS += $(SAN)
 LIBS := -lbpf -lelf -lz -lzstd -ljson-c -lcap -lm -lpthread
@@ -71,6 +71,11 @@ $(skel): $(BUILD)/whylate.bpf.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name whylate_bpf > $@
 
+$(BUILD)/syscall_number.def: include/whylate/syscall.def scripts/syscall-numbers
+	$(say) GEN $@
+	@mkdir -p $(@D)
+	$(Q)scripts/syscall-numbers $(CC) $< > $@
+
 # --- the agent --------------------------------------------------------------------------------------------------------
 $(BUILD)/agent/%.o: agent/%.c
 	$(say) CC $@
@@ -78,6 +83,7 @@ $(BUILD)/agent/%.o: agent/%.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(filter $(BUILD)/agent/capture/%,$(agent_obj)): | $(skel)
+$(BUILD)/agent/base/syscalls.o $(BUILD)/unit/agent/base/syscalls.o: | $(BUILD)/syscall_number.def
 
 $(BUILD)/libwhylate.a: $(lib_obj)
 	$(say) AR $@

@@ -11,7 +11,15 @@ struct elf_function {
 	const char *name; /* owned by the file */
 	uint64_t addr;    /* virtual address as linked */
 	uint64_t file_off;
-	uint64_t size;
+	uint64_t size; /* 0 when the file does not say; never beyond the segment */
+	bool ambiguous; /* other functions of the file bear this name with equal right (static ones of several sources) */
+};
+
+enum elf_symbol_kind {
+	ELF_SYMBOL_NONE,
+	ELF_SYMBOL_FUNCTION,
+	ELF_SYMBOL_DATA,
+	ELF_SYMBOL_IFUNC, /* its code only chooses, once, among implementations with other names */
 };
 
 struct elf_file;
@@ -20,11 +28,17 @@ struct elf_file;
 struct elf_file *elf_file__open(const char *path);
 void elf_file__free(struct elf_file *file);
 
-/* Functions of .symtab and .dynsym, sorted by name; versioned names (`foo@@V`) appear without the version. */
+/*
+ * Functions of .symtab and .dynsym, sorted by name, each name once; versioned names (`foo@@V`) appear without the
+ * version.  Among functions of one name a global comes before a weak one, the default version before old ones, and
+ * both before a static one.  Names with control characters or longer than 4096 bytes are left out.
+ */
 size_t elf_file__functions(const struct elf_file *file, const struct elf_function **functions);
 /* Exact name; NULL when there is none. */
 const struct elf_function *elf_file__find(const struct elf_file *file, const char *name);
-/* Up to max names near `name` (edit distance, then prefix), best first; returns how many. */
+/* What `name` is in this file: to say why it is not a function. */
+enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const char *name);
+/* Up to max names (at most NEAREST_MAX) near `name` (edit distance, then prefix, then part), best first; returns how many. */
 size_t elf_file__nearest(const struct elf_file *file, const char *name, const char **names, size_t max);
 /* Built by Go (.go.buildinfo, .gopclntab or the go note): its stacks do not bear uretprobes. */
 bool elf_file__is_go(const struct elf_file *file);

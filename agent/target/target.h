@@ -32,7 +32,7 @@ typedef VEC(struct target_mapping) target_mappings; /* paths owned by the list: 
 struct target_listener {
 	enum { TARGET_TCP, TARGET_UDP, TARGET_UNIX } family;
 	uint16_t port;        /* TCP, UDP */
-	uint8_t path_len;     /* Unix: bytes of sun_path in use; an abstract name begins with NUL */
+	uint8_t path_len;     /* Unix: bytes of sun_path in use, without a final NUL; an abstract name begins with NUL */
 	char path[108];
 	char name[128];       /* "tcp:6379", "unix:/run/x.sock", "unix:@abstract" */
 };
@@ -48,12 +48,25 @@ int target_check(pid_t pid);
 /* The process and all its living descendants, itself first. 0 or -ESRCH, -ENOMEM. */
 int target_tree(pid_t pid, target_processes *processes);
 
-/* 0 or -errno. */
+/*
+ * 0 or -errno (-ESRCH: it has exited).  Control characters in what people read (comm, arguments, names of mappings and
+ * listeners) become '?'; tid 0 is the main thread.
+ */
 int target_comm(pid_t pid, pid_t tid, char comm[16]);
 int target_cmdline(pid_t pid, char *buf, size_t sz); /* arguments joined by blanks, cut to sz */
 int target_mappings_read(pid_t pid, target_mappings *mappings);
 void target_mappings_free(target_mappings *mappings);
-/* What lies at addr, as a person would name it: "libc.so.6+0x1234", "[heap]", "[anon]"; NULL when nothing does. */
+/* The last part of its path, without a "(deleted)" mark. */
+void target_mapping_basename(const struct target_mapping *mapping, char *buf, size_t sz);
+/*
+ * A path by which this process can open the very file that is mapped, whatever has become of its name and in whichever
+ * mount namespace: /proc/PID/root/…, else /proc/PID/map_files/….  0, or -ENOENT, -ENAMETOOLONG.
+ */
+int target_mapping_file(pid_t pid, const struct target_mapping *mapping, char *path, size_t sz);
+/*
+ * What lies at addr, as a person would name it: "libc.so.6+0x1234", "[heap]", "[anon]"; NULL when nothing does.
+ * The offset counts from where the file was loaded, as `addr2line -e` wants it of a shared object.
+ */
 const char *target_mapping_name(const target_mappings *mappings, uint64_t addr, bool with_offset, char *buf, size_t sz);
 
 /* Where these processes listen, in the network namespace of the first. */

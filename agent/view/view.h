@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Results as text for a person and as JSON for a program. */
+/*
+ * Results as text for a person and as JSON for a program.  Names from the target are arbitrary bytes: as text they come
+ * out harmless to a terminal, as JSON in valid UTF-8.  Text is UTF-8 where LC_CTYPE, which main() sets, says so, else
+ * ASCII; LC_NUMERIC is expected to be "C".
+ */
 #ifndef WHYLATE_VIEW_VIEW_H
 #define WHYLATE_VIEW_VIEW_H
 
@@ -17,7 +21,7 @@ int view_text(FILE *out, const struct report *report, const struct view_opts *op
 /* The whole report as one JSON object of schema whylate.report/1 and a newline; `top` does not apply. */
 int view_json(FILE *out, const struct report *report);
 
-/* "1.234 ms", "12.3 µs", "817 ns": at most 15 bytes into buf, which is returned. */
+/* "817 ns", "12.3 µs", "1.23 ms", "3.42 s"; "–" for NAN: at most 15 bytes into buf, which is returned. */
 const char *view_duration(char *buf, size_t sz, double ns);
 
 #endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The only room that includes libbpf: loads the programs, attaches them to one target, delivers its records in order of
+ * arrival per CPU, knows what was lost and what it all cost.  One thread only.
+ */
+#ifndef WHYLATE_CAPTURE_CAPTURE_H
+#define WHYLATE_CAPTURE_CAPTURE_H
+
+#include <whylate/record.h>
+
+#include "capture/hooks.h"
+#include "probe/symbol_list.h"
+#include "target/target.h"
+
+#define CAPTURE_RATE_ALL (1ULL << 32)
+
+struct capture_opts {
+	const target_processes *processes;   /* the target, itself first */
+	const target_listeners *listeners;   /* for socket requests */
+	uint32_t netns;                      /* of the target */
+	const probe_sites *sites;            /* calls of functions are the intervals; NULL: socket requests */
+	bool children;                       /* follow them */
+	uint64_t rate;                       /* selection: of 2^32 */
+	uint32_t ring_sz;                    /* bytes per CPU; rounded up to a power of two of whole pages */
+	bool hw;                             /* hardware counters, if there are any */
+	const char *hw_events;               /* comma separated names of software events to use in their place, or NULL */
+	uint32_t force_tier[HOOK_FEATURE_CNT]; /* for tests: 0: the best */
+};
+
+struct capture_counts {
+	uint64_t seen;      /* intervals finished in the target */
+	uint64_t selected;
+	uint64_t abandoned;
+	struct wl_loss_count loss[WL_LOSS_CNT];
+};
+
+/* What one hook has cost so far, scaled up from the time in which it was measured. */
+struct capture_cost {
+	const char *program;
+	uint64_t run_cnt;
+	uint64_t run_ns;
+};
+
+struct capture;
+
+/* NULL and errno, after one line that says what is wrong. */
+struct capture *capture__new(const struct capture_opts *opts);
+void capture__free(struct capture *capture);
+
+/* Attaches, follows the target's threads: from its return on every interval counts. 0 or -errno after one line. */
+int capture__start(struct capture *capture);
+/* Detaches; what is in the rings is still to be had by capture__poll(). */
+void capture__stop(struct capture *capture);
+
+/*
+ * Waits until a ring has a backlog or the time is over, then hands over everything there is.  `handle` returns 0 or
+ * -errno, which ends the call.  Number of records, or -errno (-EINTR on a signal).
+ */
+typedef int (*capture_handler)(void *owner, const struct wl_record_header *record);
+int capture__poll(struct capture *capture, int timeout_ms, capture_handler handle, void *owner);
+
+/* A process of the target that appeared while recording: its functions are to be probed too. 0 or -errno. */
+int capture__adopt_process(struct capture *capture, pid_t pid);
+
+void capture__set_rate(struct capture *capture, uint64_t rate);
+uint64_t capture__rate(const struct capture *capture);
+void capture__counts(struct capture *capture, struct capture_counts *counts);
+/* Loss per CPU: cpu_cnt * WL_LOSS_CNT of them; freed by the capture. */
+const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt);
+
+const struct hook_survey *capture__survey(const struct capture *capture);
+/* Names of hardware counters in use by slot in this epoch's rotation, and which rotation an epoch was. */
+bool capture__has_hw(const struct capture *capture);
+/* enum shard_hwcounter index for a slot of the epoch, -1 for none. */
+int capture__hw_counter(const struct capture *capture, uint32_t epoch, uint32_t slot);
+/* Moves on to the next rotation of hardware counters; a no-op when there is but one. */
+int capture__rotate_hw(struct capture *capture);
+
+/* Cost accounting by BPF_STATS, on for a tenth of the time: call it now and then. */
+void capture__measure_cost(struct capture *capture);
+/* Per program, freed by the capture; total in *total_ns. */
+const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, uint64_t *total_ns);
+
+#endif

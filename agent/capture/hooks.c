@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "capture/hooks.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const struct hook hooks[] = {
+#define FEATURE(id, name, need, categories, what)
+#define HOOK(feature, tier, kind, program, hook) { HOOK_FEATURE_##feature, tier, HOOK_##kind, #program, hook },
+#include "capture/hook.def"
+#undef FEATURE
+#undef HOOK
+};
+const size_t hook_cnt = sizeof(hooks) / sizeof(hooks[0]);
+_Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *)0)->works), "survey has a place per hook");
+
+const struct feature features[HOOK_FEATURE_CNT] = {
+#define FEATURE(id, name, need, categories, what) { name, HOOK_NEED_##need, categories, what },
+#define HOOK(feature, tier, kind, program, hook)
+#include "capture/hook.def"
+#undef FEATURE
+#undef HOOK
+};
+
+const char *hook_kind_name(enum hook_kind kind)
+{
+	static const char *const names[] = {
+		[HOOK_TP_BTF] = "tp_btf",         [HOOK_ITER] = "iter",
+		[HOOK_FENTRY] = "fentry",         [HOOK_FEXIT] = "fexit",
+		[HOOK_KPROBE] = "kprobe",         [HOOK_KRETPROBE] = "kretprobe",
+		[HOOK_PERF_MINOR] = "perf",       [HOOK_PERF_MAJOR] = "perf",
+		[HOOK_UPROBE_MULTI] = "uprobe_multi", [HOOK_UPROBE] = "uprobe",
+	};
+
+	return names[kind];
+}
+
+bool hook_feature_wanted(enum hook_feature feature, bool sockets)
+{
+	switch (features[feature].need) {
+	case HOOK_NEED_SOCKETS:
+	case HOOK_NEED_SOCKETS_WANTED:
+		return sockets;
+	case HOOK_NEED_PROBES:
+		return !sockets;
+	default:
+		return true;
+	}
+}
+
+/* r0 = 0; exit */
+static const struct bpf_insn empty_program[] = {
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+	{ .code = BPF_JMP | BPF_EXIT },
+};
+
+static const char *tp_btf_missing(const struct btf *btf, const char *name)
+{
+	char type[128];
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	return btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0 ? NULL : "this kernel has no such tracepoint";
+}
+
+/* A trampoline on the function, attached for a moment: some kernels load such programs and refuse to attach them. */
+static const char *trampoline_missing(const struct btf *btf, const char *function, enum bpf_attach_type attach_type)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = attach_type);
+	int prog_fd, link_fd, id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
+
+	if (id < 0)
+		return "this kernel has no such function";
+	opts.attach_btf_id = id;
+	prog_fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "wl_try", "GPL", empty_program, 2, &opts);
+	if (prog_fd < 0)
+		return "this kernel refuses to load fentry/fexit programs";
+	link_fd = bpf_raw_tracepoint_open(NULL, prog_fd);
+	close(prog_fd);
+	if (link_fd < 0)
+		return "this kernel refuses to attach fentry/fexit programs";
+	close(link_fd);
+	return NULL;
+}
+
+static const char *kprobe_missing(const struct btf *btf, const char *function)
+{
+	if (access("/sys/bus/event_source/devices/kprobe/type", R_OK))
+		return "this kernel has no kprobes";
+	if (btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) < 0)
+		return "this kernel has no such function";
+	return NULL;
+}
+
+static const char *software_event_missing(uint64_t config)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return "perf events on a CPU are refused";
+	close(fd);
+	return NULL;
+}
+
+/* The kernel looks at the path of a uprobe_multi link before anything else: "/" is no file, which an older kernel never
+ * finds out because it does not know the link type. */
+static const char *uprobe_multi_missing(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, load_opts, .expected_attach_type = BPF_TRACE_UPROBE_MULTI);
+	LIBBPF_OPTS(bpf_link_create_opts, link_opts);
+	unsigned long offset = 0;
+	int prog_fd, link_fd, err;
+
+	prog_fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "wl_try", "GPL", empty_program, 2, &load_opts);
+	if (prog_fd < 0)
+		return "this kernel has no uprobe_multi";
+	link_opts.uprobe_multi.path = "/";
+	link_opts.uprobe_multi.offsets = &offset;
+	link_opts.uprobe_multi.cnt = 1;
+	link_fd = bpf_link_create(prog_fd, -1, BPF_TRACE_UPROBE_MULTI, &link_opts);
+	err = -errno;
+	if (link_fd >= 0)
+		close(link_fd);
+	close(prog_fd);
+	return link_fd >= 0 || err == -EBADF ? NULL : "this kernel has no uprobe_multi";
+}
+
+static const char *uprobe_missing(void)
+{
+	return access("/sys/bus/event_source/devices/uprobe/type", R_OK) ? "this kernel has no uprobes" : NULL;
+}
+
+static const char *hook_missing(const struct btf *btf, const struct hook *hook)
+{
+	switch (hook->kind) {
+	case HOOK_TP_BTF:
+		return tp_btf_missing(btf, hook->hook);
+	case HOOK_ITER:
+		return btf__find_by_name_kind(btf, "bpf_iter_task", BTF_KIND_FUNC) > 0 ? NULL : "no task iterator";
+	case HOOK_FENTRY:
+		return trampoline_missing(btf, hook->hook, BPF_TRACE_FENTRY);
+	case HOOK_FEXIT:
+		return trampoline_missing(btf, hook->hook, BPF_TRACE_FEXIT);
+	case HOOK_KPROBE:
+	case HOOK_KRETPROBE:
+		return kprobe_missing(btf, hook->hook);
+	case HOOK_PERF_MINOR:
+		return software_event_missing(PERF_COUNT_SW_PAGE_FAULTS_MIN);
+	case HOOK_PERF_MAJOR:
+		return software_event_missing(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	case HOOK_UPROBE_MULTI:
+		return uprobe_multi_missing();
+	case HOOK_UPROBE:
+		return uprobe_missing();
+	}
+	return "unknown kind of hook";
+}
+
+int hook_survey_make(struct hook_survey *survey)
+{
+	bool tier_works[HOOK_FEATURE_CNT][HOOK_TIER_MAX + 1] = {};
+	bool tier_exists[HOOK_FEATURE_CNT][HOOK_TIER_MAX + 1] = {};
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	memset(survey, 0, sizeof(*survey));
+	if (!btf)
+		return -ENOENT;
+	for (size_t i = 0; i < hook_cnt; i++) {
+		const struct hook *hook = &hooks[i];
+		const char *missing = hook_missing(btf, hook);
+
+		survey->works[i] = !missing;
+		if (!tier_exists[hook->feature][hook->tier])
+			tier_works[hook->feature][hook->tier] = tier_exists[hook->feature][hook->tier] = true;
+		if (missing) {
+			tier_works[hook->feature][hook->tier] = false;
+			if (!survey->missing[hook->feature])
+				survey->missing[hook->feature] = missing;
+		}
+	}
+	for (int feature = 0; feature < HOOK_FEATURE_CNT; feature++)
+		for (uint32_t tier = HOOK_TIER_MAX; tier > 0; tier--)
+			if (tier_works[feature][tier])
+				survey->tier[feature] = tier;
+	btf__free(btf);
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The hooks of hook.def: which of them this kernel bears (found by trying, never by version), and attaching them.
+ */
+#ifndef WHYLATE_CAPTURE_HOOKS_H
+#define WHYLATE_CAPTURE_HOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpf_object;
+struct btf;
+
+enum hook_need {
+	HOOK_NEED_REQUIRED,
+	HOOK_NEED_WANTED,
+	HOOK_NEED_EXTRA,
+	HOOK_NEED_SOCKETS,
+	HOOK_NEED_SOCKETS_WANTED,
+	HOOK_NEED_PROBES,
+};
+
+enum hook_kind {
+	HOOK_TP_BTF,
+	HOOK_ITER,
+	HOOK_FENTRY,
+	HOOK_FEXIT,
+	HOOK_KPROBE,
+	HOOK_KRETPROBE,
+	HOOK_PERF_MINOR,
+	HOOK_PERF_MAJOR,
+	HOOK_UPROBE_MULTI,
+	HOOK_UPROBE,
+};
+
+enum hook_feature {
+#define FEATURE(id, name, need, categories, what) HOOK_FEATURE_##id,
+#define HOOK(feature, tier, kind, program, hook)
+#include "capture/hook.def"
+#undef FEATURE
+#undef HOOK
+	HOOK_FEATURE_CNT
+};
+
+struct hook {
+	enum hook_feature feature;
+	uint32_t tier;
+	enum hook_kind kind;
+	const char *program;
+	const char *hook;
+};
+
+struct feature {
+	const char *name;
+	enum hook_need need;
+	const char *categories; /* comma separated, "" for none */
+	const char *what;
+};
+
+extern const struct hook hooks[];
+extern const size_t hook_cnt;
+extern const struct feature features[HOOK_FEATURE_CNT];
+
+#define HOOK_TIER_MAX 3
+
+/* What this kernel bears. tier[f]: the tier to take, 0: none works; missing[f]: why not (static text or NULL). */
+struct hook_survey {
+	uint32_t tier[HOOK_FEATURE_CNT];
+	const char *missing[HOOK_FEATURE_CNT];
+	bool works[64]; /* by index into hooks[] */
+};
+
+/* 0 or -errno (-ENOENT: this kernel has no BTF). Needs privilege: it loads and attaches small programs of its own. */
+int hook_survey_make(struct hook_survey *survey);
+
+/* Is this feature to be attached for this way of finding intervals? */
+bool hook_feature_wanted(enum hook_feature feature, bool sockets);
+
+/* Name of the feature and tier as in "fault:perf", for the session table. */
+const char *hook_kind_name(enum hook_kind kind);
+
+#endif

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Everything is read at opening time and copied out, by pread rather than mmap: a library that somebody truncates while
+ * we read it must not become a SIGBUS.  The header is checked here before libelf sees the file.
+ */
+#include "target/elf_file.h"
+
+#include "base/vec.h"
+#include "target/nearest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Far above any real file; they bound what a forged one can make us allocate. */
+#define STRINGS_SZ_MAX   (1ULL << 30)
+#define SYMBOLS_SZ_MAX   (16ULL << 20) * sizeof(Elf64_Sym)
+#define NOTES_SZ_MAX     (1ULL << 20)
+#define SEGMENTS_MAX     64
+#define BUILD_ID_SZ_MAX  64
+#define GO_NOTE_BUILD_ID 4
+
+#if defined(__x86_64__)
+#define HOST_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define HOST_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define HOST_MACHINE EM_RISCV
+#elif defined(__s390x__)
+#define HOST_MACHINE EM_S390
+#elif defined(__powerpc64__)
+#define HOST_MACHINE EM_PPC64
+#else
+#error "which machine do ELF files of this architecture name?"
+#endif
+#define HOST_ENCODING (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
+
+/* Among symbols of one name the lowest wins: bits from the weightiest. */
+enum symbol_rank { RANK_WEAK = 1, RANK_OLD_VERSION = 2, RANK_LOCAL = 4, RANK_IFUNC = 8, RANK_DATA = 16 };
+
+struct symbol {
+	const char *name;
+	uint64_t addr;
+	uint64_t size;
+	uint32_t rank;
+};
+
+typedef VEC(struct symbol) symbols;
+
+/* A string table up to its last NUL: every offset below sz leads to a terminated string. */
+struct strings {
+	const char *text;
+	size_t sz;
+};
+
+struct segment {
+	uint64_t addr, file_off, sz;
+};
+
+struct elf_file {
+	VEC(struct elf_function) functions;
+	symbols others; /* data and IFUNC, sorted by name */
+	char *names[2]; /* copies of the string tables of .symtab and .dynsym: what all names point into */
+	char build_id[2 * BUILD_ID_SZ_MAX + 1];
+	bool is_go;
+};
+
+struct loader {
+	Elf *elf;
+	uint64_t file_sz;
+	struct elf_file *file;
+	symbols symbols;
+	struct segment code[SEGMENTS_MAX];
+	size_t code_cnt;
+	Elf_Scn *versions;
+};
+
+/* 0, -ENOEXEC or -ENOTSUP.  More than 65,279 sections or 65,534 segments (extended numbering) occur in no program. */
+static int header_check(int fd, uint64_t file_sz)
+{
+	Elf64_Ehdr header;
+
+	if (pread(fd, &header, sizeof(header), 0) != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG))
+		return -ENOEXEC;
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != HOST_ENCODING ||
+	    header.e_machine != HOST_MACHINE)
+		return -ENOTSUP;
+	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
+		return -ENOEXEC;
+	if (header.e_ident[EI_VERSION] != EV_CURRENT || !header.e_phnum || header.e_phnum == PN_XNUM ||
+	    header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > file_sz ||
+	    header.e_phnum * sizeof(Elf64_Phdr) > file_sz - header.e_phoff)
+		return -ENOEXEC;
+	if (!header.e_shoff)
+		return header.e_shnum ? -ENOEXEC : 0;
+	if (!header.e_shnum || header.e_shnum >= SHN_LORESERVE || header.e_shentsize != sizeof(Elf64_Shdr) ||
+	    header.e_shoff > file_sz || header.e_shnum * sizeof(Elf64_Shdr) > file_sz - header.e_shoff)
+		return -ENOEXEC;
+	return 0;
+}
+
+static void note_read(struct elf_file *file, const GElf_Nhdr *note, const char *name, const uint8_t *desc)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	if (note->n_namesz == 4 && !memcmp(name, "Go\0", 4) && note->n_type == GO_NOTE_BUILD_ID)
+		file->is_go = true;
+	if (note->n_namesz != 4 || memcmp(name, "GNU", 4) || note->n_type != NT_GNU_BUILD_ID ||
+	    !note->n_descsz || note->n_descsz > BUILD_ID_SZ_MAX || file->build_id[0])
+		return;
+	for (size_t i = 0; i < note->n_descsz; i++) {
+		file->build_id[2 * i] = digits[desc[i] >> 4];
+		file->build_id[2 * i + 1] = digits[desc[i] & 15];
+	}
+}
+
+static void notes_read(struct loader *loader, const GElf_Phdr *segment)
+{
+	size_t pos = 0, next, name_off, desc_off;
+	Elf_Data *notes;
+	GElf_Nhdr note;
+
+	if (segment->p_filesz > NOTES_SZ_MAX || segment->p_offset > INT64_MAX)
+		return;
+	notes = elf_getdata_rawchunk(loader->elf, segment->p_offset, segment->p_filesz,
+				     segment->p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+	if (!notes || !notes->d_buf)
+		return;
+	while ((next = gelf_getnote(notes, pos, &note, &name_off, &desc_off)) > pos) {
+		pos = next;
+		if (name_off > notes->d_size || note.n_namesz > notes->d_size - name_off ||
+		    desc_off > notes->d_size || note.n_descsz > notes->d_size - desc_off)
+			return;
+		note_read(loader->file, &note, (char *)notes->d_buf + name_off, (uint8_t *)notes->d_buf + desc_off);
+	}
+}
+
+static int segments_read(struct loader *loader)
+{
+	size_t segment_cnt, note_cnt = 0;
+	GElf_Phdr segment;
+
+	if (elf_getphdrnum(loader->elf, &segment_cnt))
+		return -ENOEXEC;
+	for (size_t i = 0; i < segment_cnt; i++) {
+		if (!gelf_getphdr(loader->elf, i, &segment))
+			return -ENOEXEC;
+		if (segment.p_type == PT_NOTE && note_cnt++ < SEGMENTS_MAX)
+			notes_read(loader, &segment);
+		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
+			continue;
+		if (segment.p_offset > loader->file_sz || segment.p_filesz > loader->file_sz - segment.p_offset ||
+		    segment.p_vaddr > UINT64_MAX - segment.p_filesz || loader->code_cnt == SEGMENTS_MAX)
+			return -ENOEXEC;
+		loader->code[loader->code_cnt++] =
+			(struct segment){ segment.p_vaddr, segment.p_offset, segment.p_filesz };
+	}
+	return 0;
+}
+
+/* The file's bytes as they are; -ENOEXEC when they are not all there. */
+static int strings_read(struct loader *loader, size_t scn_idx, struct strings *strings)
+{
+	Elf_Scn *scn = elf_getscn(loader->elf, scn_idx);
+	Elf_Data *bytes;
+	GElf_Shdr shdr;
+	const char *last;
+
+	if (!scn || !gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_STRTAB || shdr.sh_flags & SHF_COMPRESSED ||
+	    shdr.sh_size > STRINGS_SZ_MAX || shdr.sh_offset > loader->file_sz ||
+	    shdr.sh_size > loader->file_sz - shdr.sh_offset)
+		return -ENOEXEC;
+	bytes = elf_rawdata(scn, NULL);
+	if (!bytes || (bytes->d_size && !bytes->d_buf))
+		return -ENOEXEC;
+	last = bytes->d_size ? memrchr(bytes->d_buf, '\0', bytes->d_size) : NULL;
+	strings->text = bytes->d_buf;
+	strings->sz = last ? last + 1 - strings->text : 0;
+	return 0;
+}
+
+static const char *strings_at(const struct strings *strings, uint64_t off)
+{
+	return off < strings->sz ? strings->text + off : NULL;
+}
+
+static bool name_is_usable(const char *name)
+{
+	size_t len = 0;
+
+	if (*name == '@')
+		return false;
+	for (; *name && len <= NEAREST_NAME_MAX; name++, len++)
+		if ((unsigned char)*name < ' ' || *name == 0x7f)
+			return false;
+	return len && len <= NEAREST_NAME_MAX;
+}
+
+static const struct segment *code_at(const struct loader *loader, uint64_t addr)
+{
+	for (size_t i = 0; i < loader->code_cnt; i++)
+		if (addr >= loader->code[i].addr && addr - loader->code[i].addr < loader->code[i].sz)
+			return &loader->code[i];
+	return NULL;
+}
+
+/* 0 when added or of no interest, -ENOMEM. */
+static int symbol_add(struct loader *loader, const GElf_Sym *sym, const char *name, bool hidden)
+{
+	struct symbol symbol = { .name = name, .addr = sym->st_value, .size = sym->st_size };
+	const struct segment *code = code_at(loader, sym->st_value);
+	const char *version = strchr(name, '@');
+
+	switch (GELF_ST_TYPE(sym->st_info)) {
+	case STT_FUNC:
+		break;
+	case STT_GNU_IFUNC:
+		symbol.rank = RANK_IFUNC;
+		break;
+	case STT_OBJECT:
+	case STT_TLS:
+	case STT_COMMON:
+		symbol.rank = RANK_DATA;
+		break;
+	default:
+		return 0;
+	}
+	if (sym->st_shndx == SHN_UNDEF || (symbol.rank != RANK_DATA && !code))
+		return 0;
+	if (code && symbol.size > code->sz - (symbol.addr - code->addr))
+		symbol.size = code->sz - (symbol.addr - code->addr);
+	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
+		symbol.rank |= RANK_LOCAL;
+	if (GELF_ST_BIND(sym->st_info) == STB_WEAK)
+		symbol.rank |= RANK_WEAK;
+	/* .symtab says foo@OLD and foo@@DEFAULT, .dynsym has a table beside it. */
+	if (hidden || (version && version[1] != '@'))
+		symbol.rank |= RANK_OLD_VERSION;
+	return vec_push(&loader->symbols, symbol);
+}
+
+static bool version_is_hidden(Elf_Data *versions, size_t symbol_idx)
+{
+	GElf_Versym version;
+
+	return versions && symbol_idx <= INT32_MAX && gelf_getversym(versions, symbol_idx, &version) && version & 0x8000;
+}
+
+/* All of one symbol table; its names end up in a copy, file->names[table_idx], cut at '@'. */
+static int symbols_read(struct loader *loader, Elf_Scn *scn, const GElf_Shdr *shdr, size_t table_idx)
+{
+	Elf_Data *data, *versions = NULL;
+	struct strings strings;
+	char *names;
+	int err;
+
+	if (shdr->sh_flags & SHF_COMPRESSED || shdr->sh_size > SYMBOLS_SZ_MAX || shdr->sh_offset > loader->file_sz ||
+	    shdr->sh_size > loader->file_sz - shdr->sh_offset)
+		return -ENOEXEC;
+	err = strings_read(loader, shdr->sh_link, &strings);
+	if (err)
+		return err;
+	data = elf_getdata(scn, NULL);
+	if (!data || data->d_type != ELF_T_SYM || (data->d_size && !data->d_buf))
+		return -ENOEXEC;
+	if (!strings.sz)
+		return 0;
+	names = malloc(strings.sz);
+	if (!names)
+		return -ENOMEM;
+	loader->file->names[table_idx] = names;
+	memcpy(names, strings.text, strings.sz);
+	strings.text = names;
+	if (shdr->sh_type == SHT_DYNSYM && loader->versions)
+		versions = elf_getdata(loader->versions, NULL);
+	for (size_t i = 1; i < data->d_size / sizeof(Elf64_Sym); i++) {
+		const char *name;
+		GElf_Sym sym;
+
+		if (!gelf_getsym(data, i, &sym))
+			return -ENOEXEC;
+		name = strings_at(&strings, sym.st_name);
+		if (!name || !name_is_usable(name))
+			continue;
+		err = symbol_add(loader, &sym, name, version_is_hidden(versions, i));
+		if (err)
+			return err;
+	}
+	/* Only now: tables share tails between names, and symbol_add() needed the versions of all. */
+	for (size_t i = 0; i < strings.sz; i++)
+		if (names[i] == '@')
+			names[i] = '\0';
+	return 0;
+}
+
+static bool is_go_section(const char *name)
+{
+	size_t len = strlen(name);
+
+	return !strcmp(name, ".go.buildinfo") || !strcmp(name, ".note.go.buildid") ||
+	       (len >= 10 && !strcmp(name + len - 10, ".gopclntab")); /* .data.rel.ro.gopclntab in position-independent ones */
+}
+
+static int sections_read(struct loader *loader)
+{
+	Elf_Scn *tables[2] = {0}, *scn = NULL;
+	struct strings section_names = {0};
+	GElf_Shdr shdr;
+	size_t names_idx;
+	int err = 0;
+
+	if (!elf_getshdrstrndx(loader->elf, &names_idx) && names_idx)
+		strings_read(loader, names_idx, &section_names);
+	while ((scn = elf_nextscn(loader->elf, scn))) {
+		const char *name;
+
+		if (!gelf_getshdr(scn, &shdr))
+			return -ENOEXEC;
+		name = strings_at(&section_names, shdr.sh_name);
+		if (name && is_go_section(name))
+			loader->file->is_go = true;
+		if (shdr.sh_type == SHT_SYMTAB && !tables[0])
+			tables[0] = scn;
+		if (shdr.sh_type == SHT_DYNSYM && !tables[1])
+			tables[1] = scn;
+		if (shdr.sh_type == SHT_GNU_versym && !loader->versions && !(shdr.sh_flags & SHF_COMPRESSED) &&
+		    shdr.sh_size <= SYMBOLS_SZ_MAX)
+			loader->versions = scn;
+	}
+	for (size_t i = 0; i < 2 && !err; i++)
+		if (tables[i])
+			err = gelf_getshdr(tables[i], &shdr) ? symbols_read(loader, tables[i], &shdr, i) : -ENOEXEC;
+	return err;
+}
+
+static int symbol_cmp(const void *left, const void *right)
+{
+	const struct symbol *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	if (order)
+		return order;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+/* The best symbol of every name, to where its kind belongs. */
+static int symbols_sort_out(struct loader *loader)
+{
+	struct elf_file *file = loader->file;
+	const struct symbol *symbol, *end;
+	int err = 0;
+
+	if (!loader->symbols.cnt)
+		return 0;
+	qsort(loader->symbols.items, loader->symbols.cnt, sizeof(struct symbol), symbol_cmp);
+	end = loader->symbols.items + loader->symbols.cnt;
+	for (symbol = loader->symbols.items; symbol < end && !err;) {
+		const struct segment *code = code_at(loader, symbol->addr);
+		struct elf_function function = { .name = symbol->name, .addr = symbol->addr, .size = symbol->size };
+		const struct symbol *best = symbol;
+
+		while (++symbol < end && !strcmp(symbol->name, best->name)) {
+			if (symbol->rank == best->rank && symbol->addr != best->addr)
+				function.ambiguous = true;
+			if (symbol->addr == best->addr && symbol->rank < RANK_IFUNC && symbol->size > function.size)
+				function.size = symbol->size;
+		}
+		if (best->rank >= RANK_IFUNC) {
+			err = vec_push(&file->others, *best);
+		} else {
+			function.file_off = function.addr - code->addr + code->file_off;
+			err = vec_push(&file->functions, function);
+		}
+	}
+	return err;
+}
+
+static int load(struct elf_file *file, int fd)
+{
+	struct loader loader = { .file = file };
+	struct stat stat;
+	int err;
+
+	if (fstat(fd, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode))
+		return -ENOEXEC;
+	loader.file_sz = stat.st_size;
+	err = header_check(fd, loader.file_sz);
+	if (err)
+		return err;
+	elf_version(EV_CURRENT);
+	loader.elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!loader.elf || elf_kind(loader.elf) != ELF_K_ELF || gelf_getclass(loader.elf) != ELFCLASS64)
+		err = -ENOEXEC;
+	if (!err)
+		err = segments_read(&loader);
+	if (!err)
+		err = sections_read(&loader);
+	if (!err)
+		err = symbols_sort_out(&loader);
+	vec_free(&loader.symbols);
+	elf_end(loader.elf);
+	return err;
+}
+
+struct elf_file *elf_file__open(const char *path)
+{
+	struct elf_file *file = calloc(1, sizeof(*file));
+	int fd, err;
+
+	if (!file) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	/* Not blocking: what calls itself a library may be a pipe. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	err = fd < 0 ? -errno : load(file, fd);
+	if (fd >= 0)
+		close(fd);
+	if (err) {
+		elf_file__free(file);
+		errno = -err;
+		return NULL;
+	}
+	return file;
+}
+
+void elf_file__free(struct elf_file *file)
+{
+	if (!file)
+		return;
+	vec_free(&file->functions);
+	vec_free(&file->others);
+	free(file->names[0]);
+	free(file->names[1]);
+	free(file);
+}
+
+size_t elf_file__functions(const struct elf_file *file, const struct elf_function **functions)
+{
+	*functions = file->functions.items;
+	return file->functions.cnt;
+}
+
+static int function_name_cmp(const void *name, const void *function)
+{
+	return strcmp(name, ((const struct elf_function *)function)->name);
+}
+
+static int symbol_name_cmp(const void *name, const void *symbol)
+{
+	return strcmp(name, ((const struct symbol *)symbol)->name);
+}
+
+const struct elf_function *elf_file__find(const struct elf_file *file, const char *name)
+{
+	if (!file->functions.cnt)
+		return NULL;
+	return bsearch(name, file->functions.items, file->functions.cnt, sizeof(struct elf_function), function_name_cmp);
+}
+
+enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const char *name)
+{
+	const struct symbol *other = NULL;
+
+	if (elf_file__find(file, name))
+		return ELF_SYMBOL_FUNCTION;
+	if (file->others.cnt)
+		other = bsearch(name, file->others.items, file->others.cnt, sizeof(struct symbol), symbol_name_cmp);
+	if (!other)
+		return ELF_SYMBOL_NONE;
+	return other->rank & RANK_DATA ? ELF_SYMBOL_DATA : ELF_SYMBOL_IFUNC;
+}
+
+size_t elf_file__nearest(const struct elf_file *file, const char *name, const char **names, size_t max)
+{
+	struct nearest nearest;
+
+	nearest_init(&nearest, name, max);
+	for (size_t i = 0; i < file->functions.cnt; i++)
+		nearest_offer(&nearest, file->functions.items[i].name);
+	memcpy(names, nearest.names, nearest.cnt * sizeof(names[0]));
+	return nearest.cnt;
+}
+
+bool elf_file__is_go(const struct elf_file *file)
+{
+	return file->is_go;
+}
+
+const char *elf_file__build_id(const struct elf_file *file)
+{
+	return file->build_id;
+}

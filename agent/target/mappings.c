@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "target/proc_file.h"
+#include "target/target.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+static const char deleted_mark[] = " (deleted)";
+
+static int mapping_parse(const char *line, struct target_mapping *mapping)
+{
+	unsigned dev_major, dev_minor;
+	uint64_t ino;
+	char perms[5];
+	int path_off = 0;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &mapping->start, &mapping->end,
+		   perms, &mapping->file_off, &dev_major, &dev_minor, &ino, &path_off) != 7 ||
+	    !path_off || mapping->start >= mapping->end || strlen(perms) != 4)
+		return -EINVAL;
+	mapping->exec = perms[2] == 'x';
+	mapping->dev = makedev(dev_major, dev_minor);
+	mapping->ino = ino;
+	mapping->path = strdup(line + path_off);
+	return mapping->path ? 0 : -ENOMEM;
+}
+
+int target_mappings_read(pid_t pid, target_mappings *mappings)
+{
+	FILE *maps = proc_open(pid, "maps");
+	size_t before = mappings->cnt, room = 0;
+	char *line = NULL;
+	ssize_t len;
+	int err = 0;
+
+	if (!maps)
+		return -errno;
+	errno = 0;
+	while (!err && (len = getline(&line, &room, maps)) > 0) {
+		struct target_mapping mapping = {0};
+
+		if (line[len - 1] == '\n')
+			line[len - 1] = '\0';
+		err = mapping_parse(line, &mapping);
+		if (!err)
+			err = vec_push(mappings, mapping);
+		if (err)
+			free((char *)mapping.path);
+	}
+	if (!err && ferror(maps))
+		err = errno ? -errno : -EIO;
+	/* A process on its way out, or whose main thread is gone, has none. */
+	if (!err && mappings->cnt == before)
+		err = -ESRCH;
+	free(line);
+	fclose(maps);
+	if (err)
+		target_mappings_free(mappings);
+	return err;
+}
+
+void target_mappings_free(target_mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->cnt; i++)
+		free((char *)mappings->items[i].path);
+	vec_free(mappings);
+}
+
+void target_mapping_basename(const struct target_mapping *mapping, char *buf, size_t sz)
+{
+	const char *path = mapping->path, *slash = path[0] == '/' ? strrchr(path, '/') : NULL;
+	size_t mark_len = sizeof(deleted_mark) - 1, len;
+
+	if (!sz)
+		return;
+	snprintf(buf, sz, "%s", slash ? slash + 1 : path);
+	len = strlen(buf);
+	if (slash && len > mark_len && !strcmp(buf + len - mark_len, deleted_mark))
+		buf[len - mark_len] = '\0';
+	proc_make_printable(buf);
+}
+
+static const struct target_mapping *mapping_find(const target_mappings *mappings, uint64_t addr)
+{
+	size_t low = 0, high = mappings->cnt;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (addr < mappings->items[mid].start)
+			high = mid;
+		else if (addr >= mappings->items[mid].end)
+			low = mid + 1;
+		else
+			return &mappings->items[mid];
+	}
+	return NULL;
+}
+
+/* Where the file that is mapped here was loaded: the start of the mapping of its first bytes, at or below this one. */
+static uint64_t mapping_base(const target_mappings *mappings, const struct target_mapping *mapping)
+{
+	const struct target_mapping *candidate = mapping;
+
+	while (candidate->file_off && candidate > mappings->items) {
+		candidate--;
+		if (!candidate->file_off && candidate->ino == mapping->ino && candidate->dev == mapping->dev)
+			return candidate->start;
+	}
+	return mapping->start - mapping->file_off;
+}
+
+const char *target_mapping_name(const target_mappings *mappings, uint64_t addr, bool with_offset, char *buf, size_t sz)
+{
+	const struct target_mapping *mapping = mapping_find(mappings, addr);
+	size_t len;
+
+	if (!mapping || !sz)
+		return NULL;
+	if (!mapping->path[0]) {
+		snprintf(buf, sz, "[anon]");
+		return buf;
+	}
+	target_mapping_basename(mapping, buf, sz);
+	len = strlen(buf);
+	if (with_offset && mapping->path[0] == '/')
+		snprintf(buf + len, sz - len, "+0x%" PRIx64, addr - mapping_base(mappings, mapping));
+	return buf;
+}
+
+/* The path as the kernel knows it: it escapes newlines only, and marks a file that has lost its name. */
+static void path_unescape(char *path)
+{
+	char *to = path;
+
+	for (const char *from = path; *from; to++) {
+		if (!strncmp(from, "\\012", 4)) {
+			*to = '\n';
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+static bool same_file(const char *path, const struct target_mapping *mapping, const struct stat *mapped)
+{
+	struct stat named;
+
+	if (stat(path, &named) || !S_ISREG(named.st_mode))
+		return false;
+	/* overlayfs and btrfs show one device in maps and another in stat: the mapped file's own stat is the judge. */
+	if (mapped)
+		return named.st_ino == mapped->st_ino && named.st_dev == mapped->st_dev;
+	return named.st_ino == mapping->ino;
+}
+
+int target_mapping_file(pid_t pid, const struct target_mapping *mapping, char *path, size_t sz)
+{
+	char map_file[96], unescaped[PATH_MAX], root[32];
+	const char *named[] = { mapping->path, unescaped };
+	struct stat mapped_stat;
+	const struct stat *mapped;
+
+	if (mapping->path[0] != '/' || !mapping->ino)
+		return -ENOENT;
+	snprintf(map_file, sizeof(map_file), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
+	mapped = stat(map_file, &mapped_stat) ? NULL : &mapped_stat;
+	snprintf(unescaped, sizeof(unescaped), "%s", mapping->path);
+	path_unescape(unescaped);
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		if ((size_t)snprintf(path, sz, "%s%s", root, named[i]) < sz && same_file(path, mapping, mapped))
+			return 0;
+		/* In a chroot the paths in maps begin at our root, not at the target's. */
+		if ((size_t)snprintf(path, sz, "%s", named[i]) < sz && same_file(path, mapping, mapped))
+			return 0;
+	}
+	if (!mapped)
+		return -ENOENT;
+	return (size_t)snprintf(path, sz, "%s", map_file) < sz ? 0 : -ENAMETOOLONG;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "target/proc_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+FILE *proc_open(pid_t pid, const char *name)
+{
+	char path[64 + NAME_MAX];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	file = fopen(path, "re");
+	if (!file && errno == ENOENT)
+		errno = ESRCH;
+	return file;
+}
+
+ssize_t proc_read(char *buf, size_t sz, const char *path_fmt, ...)
+{
+	char path[64 + NAME_MAX];
+	size_t used = 0;
+	va_list args;
+	ssize_t got;
+	int fd;
+
+	va_start(args, path_fmt);
+	vsnprintf(path, sizeof(path), path_fmt, args);
+	va_end(args);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while (used + 1 < sz) {
+		got = read(fd, buf + used, sz - 1 - used);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			got = -errno;
+			close(fd);
+			return got;
+		}
+		if (!got)
+			break;
+		used += got;
+	}
+	close(fd);
+	buf[used] = '\0';
+	return used;
+}
+
+int proc_stat_read(pid_t pid, struct proc_stat *stat)
+{
+	char buf[1024], *comm, *after;
+	ssize_t len = proc_read(buf, sizeof(buf), "/proc/%d/stat", pid);
+
+	if (len < 0)
+		return len;
+	/* The comm may hold blanks and parentheses, nothing after it does. */
+	comm = strchr(buf, '(');
+	after = strrchr(buf, ')');
+	if (!comm || !after || after < comm)
+		return -ESRCH;
+	*after++ = '\0';
+	memset(stat, 0, sizeof(*stat));
+	stat->pid = pid;
+	snprintf(stat->comm, sizeof(stat->comm), "%s", comm + 1);
+	proc_make_printable(stat->comm);
+	if (sscanf(after, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u", &stat->state,
+		   &stat->ppid, &stat->flags, &stat->thread_cnt) != 4)
+		return -ESRCH;
+	return 0;
+}
+
+uint64_t proc_link_number(const char *path, const char *kind)
+{
+	size_t kind_len = strlen(kind);
+	char link[64], *end;
+	ssize_t len = readlink(path, link, sizeof(link) - 1);
+	uint64_t number;
+
+	if (len <= 0)
+		return 0;
+	link[len] = '\0';
+	if (strncmp(link, kind, kind_len) || strncmp(link + kind_len, ":[", 2))
+		return 0;
+	errno = 0;
+	number = strtoull(link + kind_len + 2, &end, 10);
+	return errno || strcmp(end, "]") ? 0 : number;
+}
+
+void proc_make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}

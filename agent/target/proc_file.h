@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reading /proc, for this room only.  A process may vanish between any two reads: whatever says so (ENOENT on opening,
+ * ESRCH on reading) becomes -ESRCH.  Text that a process chose itself (comm, arguments, paths) is hostile.
+ */
+#ifndef WHYLATE_TARGET_PROC_FILE_H
+#define WHYLATE_TARGET_PROC_FILE_H
+
+#include "base/log.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+struct proc_stat {
+	pid_t pid, ppid;
+	char comm[16];
+	char state; /* R, S, D, Z, … */
+	uint32_t flags; /* PF_* */
+	uint32_t thread_cnt;
+};
+
+/* A file of the process, `name` relative to /proc/PID.  NULL and errno. */
+FILE *proc_open(pid_t pid, const char *name);
+/* Up to sz - 1 bytes and a NUL.  The number of bytes, or -errno. */
+ssize_t proc_read(char *buf, size_t sz, const char *path_fmt, ...) WL_PRINTF(3, 4);
+/* Of a process or of a thread.  0 or -errno. */
+int proc_stat_read(pid_t pid, struct proc_stat *stat);
+/* The number in a link such as "socket:[1234]" or "net:[4026531840]"; 0 when it is not of that kind. */
+uint64_t proc_link_number(const char *path, const char *kind);
+/* Replaces control characters: what a target calls itself must not steer a terminal. */
+void proc_make_printable(char *text);
+
+#endif

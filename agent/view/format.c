@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "view/format.h"
+
+#include "view/utf8.h"
+#include "view/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *format_dash(void)
+{
+	return utf8_locale() ? "–" : "-";
+}
+
+static const char *dash_into(char *buf, size_t sz)
+{
+	snprintf(buf, sz, "%s", format_dash());
+	return buf;
+}
+
+/* Three digits, so that 999.7 ns is "1.00 µs" and never "1000 ns". */
+static int digits_after_point(double number)
+{
+	return number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
+}
+
+const char *view_duration(char *buf, size_t sz, double ns)
+{
+	static const struct {
+		double unit_ns, below; /* in that unit */
+		const char *name, *ascii;
+	} units[] = {
+		{ 1, 999.5, "ns", "ns" },
+		{ 1e3, 999.5, "µs", "us" },
+		{ 1e6, 999.5, "ms", "ms" },
+		{ 1e9, 3599.5, "s", "s" },
+		{ 3600e9, 999.5, "h", "h" },
+		{ 86400e9, 99999.5, "d", "d" },
+		{ 86400e9, INFINITY, "d", "d" },
+	};
+	double number = fabs(ns);
+	const char *sign;
+	char text[32];
+	size_t i = 0;
+
+	if (!isfinite(ns))
+		return dash_into(buf, sz);
+	while (number / units[i].unit_ns >= units[i].below)
+		i++;
+	sign = ns < 0 && (i || number >= 0.5) ? "-" : "";
+	number /= units[i].unit_ns;
+	snprintf(text, sizeof(text), units[i].below == INFINITY ? "%s%.*e %s" : "%s%.*f %s", sign,
+		 i ? digits_after_point(number) : 0, number, utf8_locale() ? units[i].name : units[i].ascii);
+	snprintf(buf, sz, "%s", text);
+	return buf;
+}
+
+const char *format_count(char buf[FORMAT_SZ], uint64_t count)
+{
+	char digits[24];
+	int cnt = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
+	char *end = buf;
+
+	for (int i = 0; i < cnt; i++) {
+		if (i && (cnt - i) % 3 == 0)
+			*end++ = ',';
+		*end++ = digits[i];
+	}
+	*end = '\0';
+	return buf;
+}
+
+/* Percent as it will be printed, so that callers may ask for its sign. */
+static double rounded_percent(double share, int *digits)
+{
+	double percent = share * 100;
+	double rounded;
+
+	*digits = fabs(percent) < 0.95 ? 1 : 0;
+	rounded = *digits ? round(percent * 10) / 10 : round(percent);
+	if (rounded == 0) {
+		*digits = 0;
+		rounded = 0; /* not -0 */
+	}
+	return rounded;
+}
+
+const char *format_share(char buf[FORMAT_SZ], double share)
+{
+	double percent;
+	int digits;
+
+	if (!isfinite(share))
+		return dash_into(buf, FORMAT_SZ);
+	percent = rounded_percent(share, &digits);
+	snprintf(buf, FORMAT_SZ, fabs(percent) < 1e6 ? "%.*f %%" : "%.*e %%", digits, percent);
+	return buf;
+}
+
+const char *format_ci(char buf[FORMAT_SZ], struct ci ci)
+{
+	double lo, hi;
+
+	buf[0] = '\0';
+	if (!isfinite(ci.lo) || !isfinite(ci.hi))
+		return buf;
+	lo = round(ci.lo * 100) + 0.0;
+	hi = round(ci.hi * 100) + 0.0;
+	if (fabs(lo) >= 1e6 || fabs(hi) >= 1e6)
+		snprintf(buf, FORMAT_SZ, "[%.1e to %.1e]", lo, hi);
+	else if (lo < 0 || hi < 0)
+		snprintf(buf, FORMAT_SZ, "[%.0f to %.0f]", lo, hi);
+	else
+		snprintf(buf, FORMAT_SZ, "[%.0f%s%.0f]", lo, format_dash(), hi);
+	return buf;
+}
+
+const char *format_percentile(char buf[FORMAT_SZ], double percentile)
+{
+	if (!isfinite(percentile))
+		return dash_into(buf, FORMAT_SZ);
+	snprintf(buf, FORMAT_SZ, "p%.4g", percentile * 100);
+	return buf;
+}
+
+const char *format_number(char buf[FORMAT_SZ], double number)
+{
+	if (!isfinite(number))
+		return dash_into(buf, FORMAT_SZ);
+	if (fabs(number) < 99.95 || fabs(number) >= 1e15)
+		snprintf(buf, FORMAT_SZ, "%.3g", number + 0.0);
+	else if (number < 0)
+		snprintf(buf, FORMAT_SZ, "%.0f", number);
+	else
+		format_count(buf, (uint64_t)llround(number));
+	return buf;
+}
+
+const char *format_weighted(char buf[FORMAT_SZ], double count)
+{
+	if (!isfinite(count) || count < 0)
+		return dash_into(buf, FORMAT_SZ);
+	if (count >= 1e18)
+		snprintf(buf, FORMAT_SZ, "%.3g", count);
+	else
+		format_count(buf, (uint64_t)llround(count));
+	return buf;
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The schema whylate.report/1 (DESIGN §7): its keys never change, others may be added.  A JSON null is "not measured". */
+#include "view/utf8.h"
+#include "view/view.h"
+
+#include "base/names.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* json-c takes NULL for a JSON null, so that a failed allocation has to be remembered apart. */
+struct json_doc {
+	int err;
+};
+
+static void put(struct json_doc *doc, struct json_object *object, const char *key, struct json_object *value, bool is_null)
+{
+	if (!value && !is_null)
+		doc->err = -ENOMEM;
+	if (!object || json_object_object_add(object, key, value)) {
+		doc->err = -ENOMEM;
+		json_object_put(value);
+	}
+}
+
+static void append(struct json_doc *doc, struct json_object *array, struct json_object *value, bool is_null)
+{
+	if (!value && !is_null)
+		doc->err = -ENOMEM;
+	if (!array || json_object_array_add(array, value)) {
+		doc->err = -ENOMEM;
+		json_object_put(value);
+	}
+}
+
+static struct json_object *put_object(struct json_doc *doc, struct json_object *object, const char *key)
+{
+	struct json_object *value = json_object_new_object();
+
+	put(doc, object, key, value, false);
+	return doc->err ? NULL : value;
+}
+
+static struct json_object *put_array(struct json_doc *doc, struct json_object *object, const char *key)
+{
+	struct json_object *value = json_object_new_array();
+
+	put(doc, object, key, value, false);
+	return doc->err ? NULL : value;
+}
+
+static struct json_object *append_object(struct json_doc *doc, struct json_object *array)
+{
+	struct json_object *value = json_object_new_object();
+
+	append(doc, array, value, false);
+	return doc->err ? NULL : value;
+}
+
+static struct json_object *new_string(const char *str)
+{
+	char *valid = utf8_valid(str);
+	struct json_object *value = valid ? json_object_new_string(valid) : NULL;
+
+	free(valid);
+	return value;
+}
+
+static void put_string(struct json_doc *doc, struct json_object *object, const char *key, const char *str)
+{
+	put(doc, object, key, str ? new_string(str) : NULL, !str);
+}
+
+/* For what the dataset leaves as "" where it is not known. */
+static void put_known_string(struct json_doc *doc, struct json_object *object, const char *key, const char *str)
+{
+	put_string(doc, object, key, str && *str ? str : NULL);
+}
+
+static struct json_object *new_number(double number)
+{
+	struct json_object *value = json_object_new_double(number == 0 ? 0 : number); /* no "-0.0" */
+
+	if (value)
+		json_object_set_serializer(value, json_object_double_to_json_string, (void *)"%.6g", NULL);
+	return value;
+}
+
+static void put_number(struct json_doc *doc, struct json_object *object, const char *key, double number)
+{
+	bool is_null = !isfinite(number);
+
+	put(doc, object, key, is_null ? NULL : new_number(number), is_null);
+}
+
+static void put_rounded(struct json_doc *doc, struct json_object *object, const char *key, double number)
+{
+	bool is_null = !isfinite(number);
+	int64_t rounded = 0;
+
+	if (!is_null) /* 2^63 itself does not fit */
+		rounded = number >= 0x1p63 ? INT64_MAX : number <= -0x1p63 ? INT64_MIN : llround(number);
+	put(doc, object, key, is_null ? NULL : json_object_new_int64(rounded), is_null);
+}
+
+static void put_count(struct json_doc *doc, struct json_object *object, const char *key, uint64_t count)
+{
+	put(doc, object, key, json_object_new_uint64(count), false);
+}
+
+/* -1: not known */
+static void put_id(struct json_doc *doc, struct json_object *object, const char *key, int64_t id)
+{
+	put(doc, object, key, id < 0 ? NULL : json_object_new_int64(id), id < 0);
+}
+
+static void put_bool(struct json_doc *doc, struct json_object *object, const char *key, bool value)
+{
+	put(doc, object, key, json_object_new_boolean(value), false);
+}
+
+static void put_ci(struct json_doc *doc, struct json_object *object, const char *key, struct ci ci)
+{
+	struct json_object *array = put_array(doc, object, key);
+
+	append(doc, array, isfinite(ci.lo) ? new_number(ci.lo) : NULL, !isfinite(ci.lo));
+	append(doc, array, isfinite(ci.hi) ? new_number(ci.hi) : NULL, !isfinite(ci.hi));
+}
+
+static void put_strings(struct json_doc *doc, struct json_object *object, const char *key, const char *const *strings,
+			size_t cnt)
+{
+	struct json_object *array = put_array(doc, object, key);
+
+	for (size_t i = 0; i < cnt; i++)
+		append(doc, array, strings[i] ? new_string(strings[i]) : NULL, !strings[i]);
+}
+
+static void put_session(struct json_doc *doc, struct json_object *root, const struct dataset *dataset)
+{
+	struct json_object *session = put_object(doc, root, "session");
+
+	put_known_string(doc, session, "host", dataset->host);
+	put_known_string(doc, session, "kernel", dataset->kernel);
+	put_id(doc, session, "pid", dataset->pid);
+	put_known_string(doc, session, "comm", dataset->comm);
+	put_number(doc, session, "duration_s", dataset->duration_s > 0 ? dataset->duration_s : NAN);
+	put_count(doc, session, "intervals_seen", dataset->intervals_seen);
+	put_count(doc, session, "intervals_kept", dataset->row_cnt);
+	put_count(doc, session, "records_lost", dataset->records_lost);
+	put_strings(doc, session, "hooks_missing", dataset->hooks_missing, dataset->hooks_missing_cnt);
+}
+
+static void put_latency(struct json_doc *doc, struct json_object *root, const struct report *report)
+{
+	const struct latency_summary *from = &report->latency;
+	struct json_object *latency = put_object(doc, root, "latency");
+
+	put_rounded(doc, latency, "count", report->dataset->row_cnt ? from->count : 0);
+	put_rounded(doc, latency, "mean_ns", from->mean_ns);
+	put_number(doc, latency, "variance_ns2", from->variance_ns2);
+	put_number(doc, latency, "cov", from->cov);
+	put_rounded(doc, latency, "p50_ns", from->p50_ns);
+	put_rounded(doc, latency, "p90_ns", from->p90_ns);
+	put_rounded(doc, latency, "p99_ns", from->p99_ns);
+	put_rounded(doc, latency, "p999_ns", from->p999_ns);
+	put_rounded(doc, latency, "max_ns", from->max_ns);
+}
+
+static void append_breakdown(struct json_doc *doc, struct json_object *array, const struct breakdown_line *from)
+{
+	const struct ci none = { NAN, NAN };
+	struct json_object *line = append_object(doc, array);
+	bool measured = from->measured;
+
+	put_string(doc, line, "category", category_name(from->category));
+	put_rounded(doc, line, "mean_ns", measured ? from->mean_ns : NAN);
+	put_number(doc, line, "variance_share", measured ? from->variance_share : NAN);
+	put_ci(doc, line, "variance_share_ci", measured ? from->variance_share_ci : none);
+	put_number(doc, line, "tail_share", measured ? from->tail_share : NAN);
+	put_ci(doc, line, "tail_share_ci", measured ? from->tail_share_ci : none);
+	put_rounded(doc, line, "typical_ns", measured ? from->typical_ns : NAN);
+	put_rounded(doc, line, "late_ns", measured ? from->late_ns : NAN);
+	put_bool(doc, line, "measured", measured);
+	put_string(doc, line, "label", category_label(from->category));
+}
+
+/* Every category is there once, even where a report without rows left its lines unfilled. */
+static void put_breakdown(struct json_doc *doc, struct json_object *root, const struct report *report)
+{
+	struct json_object *array = put_array(doc, root, "breakdown");
+	bool there[WL_CATEGORY_CNT] = { false };
+
+	for (size_t i = 0; i < WL_CATEGORY_CNT; i++) {
+		const struct breakdown_line *line = &report->breakdown[i];
+
+		if (line->category >= WL_CATEGORY_CNT || there[line->category])
+			continue;
+		there[line->category] = true;
+		append_breakdown(doc, array, line);
+	}
+	for (size_t i = 0; i < WL_CATEGORY_CNT; i++)
+		if (!there[i])
+			append_breakdown(doc, array, &(struct breakdown_line){ .category = (enum wl_category)i });
+}
+
+static bool is_length(const char *event)
+{
+	size_t len = strlen(event);
+
+	return len > 3 && !strcmp(event + len - 3, ".ns");
+}
+
+static void append_event(struct json_doc *doc, struct json_object *array, const struct event_line *from)
+{
+	struct json_object *line = append_object(doc, array);
+
+	put_string(doc, line, "event", from->event);
+	put_number(doc, line, "impact", from->impact);
+	put_number(doc, line, "impact_adjusted", from->impact_adjusted);
+	if (is_length(from->event)) {
+		put_rounded(doc, line, "threshold", from->threshold);
+		put_rounded(doc, line, "mean", from->mean);
+	} else {
+		put_number(doc, line, "threshold", from->threshold);
+		put_number(doc, line, "mean", from->mean);
+	}
+	put_number(doc, line, "threshold_percentile", from->threshold_percentile);
+	put_string(doc, line, "explained_by", from->explained_by);
+	put_number(doc, line, "explained_overlap", from->explained_by ? from->explained_overlap : NAN);
+	if (from->dropped_for)
+		put_string(doc, line, "dropped_for", from->dropped_for);
+}
+
+static void put_events(struct json_doc *doc, struct json_object *root, const struct report *report)
+{
+	struct json_object *events = put_array(doc, root, "events");
+	struct json_object *dropped = put_array(doc, root, "events_dropped");
+
+	for (size_t i = 0; i < report->event_cnt; i++)
+		append_event(doc, report->events[i].dropped_for ? dropped : events, &report->events[i]);
+}
+
+static void append_cause(struct json_doc *doc, struct json_object *array, const struct cause *from)
+{
+	struct json_object *line = append_object(doc, array);
+	struct json_object *culprit;
+
+	put_count(doc, line, "rank", from->rank);
+	put_string(doc, line, "category", category_name(from->category));
+	put_number(doc, line, "share", from->share);
+	put_ci(doc, line, "share_ci", from->share_ci);
+	put_number(doc, line, "variance_share", from->variance_share);
+	put_string(doc, line, "what", from->what);
+	put_string(doc, line, "function", from->function);
+	put_known_string(doc, line, "object", from->object);
+	culprit = put_object(doc, line, "culprit");
+	put_id(doc, culprit, "pid", from->culprit_pid);
+	put_id(doc, culprit, "tid", from->culprit_tid);
+	put_known_string(doc, culprit, "comm", from->culprit_comm);
+	put_string(doc, culprit, "function", NULL); /* who called what is not known in counters mode */
+	put_strings(doc, line, "evidence", from->evidence, from->evidence_cnt);
+}
+
+static void put_causes(struct json_doc *doc, struct json_object *root, const struct report *report)
+{
+	struct json_object *array = put_array(doc, root, "causes");
+
+	for (size_t i = 0; i < report->cause_cnt; i++)
+		append_cause(doc, array, &report->causes[i]);
+}
+
+static void put_loss(struct json_doc *doc, struct json_object *root, const struct dataset *dataset)
+{
+	struct json_object *loss = put_object(doc, root, "loss");
+	struct json_object *by_class = put_object(doc, loss, "by_class");
+	struct json_object *detail = put_object(doc, loss, "detail");
+
+	for (int i = 0; i < WL_LOSS_CNT; i++) {
+		struct json_object *line = put_object(doc, detail, loss_name(i));
+
+		put_count(doc, by_class, loss_name(i), dataset->loss[i].lost);
+		put_count(doc, line, "emitted", dataset->loss[i].emitted);
+		put_count(doc, line, "lost", dataset->loss[i].lost);
+	}
+	put_count(doc, loss, "intervals_flagged", dataset->intervals_flagged);
+}
+
+static void put_types(struct json_doc *doc, struct json_object *root, const struct report *report)
+{
+	struct json_object *array = put_array(doc, root, "types");
+
+	for (size_t i = 0; i < report->type_cnt; i++) {
+		struct json_object *line = append_object(doc, array);
+
+		put_string(doc, line, "type", report->types[i].type);
+		put_rounded(doc, line, "count", report->types[i].count);
+		put_rounded(doc, line, "mean_ns", report->types[i].mean_ns);
+		put_rounded(doc, line, "p99_ns", report->types[i].p99_ns);
+	}
+}
+
+static void put_damage(struct json_doc *doc, struct json_object *root, const struct dataset *dataset)
+{
+	struct json_object *array = put_array(doc, root, "damage");
+
+	for (size_t i = 0; i < dataset->damage_cnt; i++) {
+		struct json_object *line = append_object(doc, array);
+
+		put_string(doc, line, "path", dataset->damage[i].path);
+		put_count(doc, line, "off", dataset->damage[i].off);
+		put_count(doc, line, "sz", dataset->damage[i].sz);
+		put_string(doc, line, "what", dataset->damage[i].what);
+	}
+}
+
+/*
+ * json-c leaves DEL, C1 controls and direction overrides as they are, which JSON allows and a terminal obeys.  In the
+ * finished text they can only stand inside of strings, so that an escape is right wherever they are met.
+ */
+static void write_harmless(FILE *out, const char *json)
+{
+	const char *written = json;
+	uint32_t codepoint;
+
+	while (*json) {
+		const char *from = json;
+
+		if (!utf8_next(&json, &codepoint) || codepoint < 0x7f || !utf8_acts(codepoint))
+			continue;
+		fwrite(written, 1, (size_t)(from - written), out);
+		fprintf(out, "\\u%04x", codepoint);
+		written = json;
+	}
+	fwrite(written, 1, (size_t)(json - written), out);
+	fputc('\n', out);
+}
+
+int view_json(FILE *out, const struct report *report)
+{
+	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+	struct json_object *root = json_object_new_object();
+	struct json_doc doc = { .err = root ? 0 : -ENOMEM };
+	const char *text;
+	int err;
+
+	put_string(&doc, root, "schema", "whylate.report/1");
+	put_session(&doc, root, report->dataset);
+	put_number(&doc, root, "tail", report->tail);
+	put_rounded(&doc, root, "tail_threshold_ns", report->tail_threshold_ns);
+	put_latency(&doc, root, report);
+	put_breakdown(&doc, root, report);
+	put_events(&doc, root, report);
+	put_array(&doc, root, "factors"); /* functions: not in counters mode */
+	put_causes(&doc, root, report);
+	put_types(&doc, root, report);
+	put_loss(&doc, root, report->dataset);
+	put_strings(&doc, root, "notes", report->dataset->notes, report->dataset->note_cnt);
+	put_damage(&doc, root, report->dataset);
+
+	text = doc.err ? NULL : json_object_to_json_string_ext(root, flags);
+	if (!text) {
+		err = -ENOMEM;
+		goto cleanup;
+	}
+	write_harmless(out, text);
+	err = fflush(out) || ferror(out) ? -EIO : 0;
+cleanup:
+	json_object_put(root);
+	return err;
+}

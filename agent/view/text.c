@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What an engineer on call reads: first the answer, then what it rests on, then how far it can be trusted. */
+#include "view/text.h"
+
+#include "base/names.h"
+#include "view/format.h"
+#include "view/utf8.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NAME_COLUMNS 40
+
+size_t text_limit(size_t cnt, uint32_t top)
+{
+	return top && top < cnt ? top : cnt;
+}
+
+void text_heading(struct page *page, const char *printable)
+{
+	page__style(page, PAGE_BOLD);
+	page__put(page, printable);
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+}
+
+void text_more(struct page *page, size_t cnt, uint32_t top)
+{
+	char more[FORMAT_SZ];
+
+	if (text_limit(cnt, top) == cnt)
+		return;
+	page__style(page, PAGE_FAINT);
+	page__printf(page, "  %s %s more (--top 0 lists all)", page->utf8 ? "…" : "...",
+		     format_count(more, cnt - text_limit(cnt, top)));
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+}
+
+static void print_target(struct page *page, const struct dataset *dataset)
+{
+	bool named = dataset->comm && *dataset->comm;
+
+	page__style(page, PAGE_BOLD);
+	if (named)
+		page__name(page, dataset->comm, NAME_COLUMNS);
+	if (dataset->pid >= 0)
+		page__printf(page, named ? " (pid %lld)" : "pid %lld", (long long)dataset->pid);
+	else if (!named)
+		page__put(page, "a process that the recording does not name");
+	page__style(page, PAGE_PLAIN);
+	if (dataset->host && *dataset->host) {
+		page__put(page, " on ");
+		page__name(page, dataset->host, NAME_COLUMNS);
+	}
+	if (dataset->kernel && *dataset->kernel) {
+		page__put(page, strncmp(dataset->kernel, "Linux", 5) ? ", Linux " : ", ");
+		page__name(page, dataset->kernel, NAME_COLUMNS);
+	}
+}
+
+static void print_header(struct page *page, const struct report *report)
+{
+	const struct dataset *dataset = report->dataset;
+	char count[FORMAT_SZ], chunk[2 * FORMAT_SZ];
+
+	print_target(page, dataset);
+	page__put(page, ": ");
+	if (dataset->duration_s > 0) {
+		view_duration(count, sizeof(count), dataset->duration_s * 1e9);
+		snprintf(chunk, sizeof(chunk), "%s, ", count);
+		page__chunk(page, chunk, 2);
+	}
+	snprintf(chunk, sizeof(chunk), "%s request%s seen, ", format_count(count, dataset->intervals_seen),
+		 dataset->intervals_seen == 1 ? "" : "s");
+	page__chunk(page, chunk, 2);
+	if (dataset->row_cnt && dataset->row_cnt == dataset->intervals_seen)
+		snprintf(chunk, sizeof(chunk), "all kept");
+	else
+		snprintf(chunk, sizeof(chunk), "%s kept%s", format_count(count, dataset->row_cnt),
+			 dataset->row_cnt ? " (weights applied)" : "");
+	page__chunk(page, chunk, 2);
+	if (report->type_cnt == 1 && *report->types[0].type) {
+		page__chunk(page, ", all of type ", 2);
+		page__name(page, report->types[0].type, NAME_COLUMNS);
+	}
+	page__end_line(page);
+}
+
+static void print_latency(struct page *page, const struct latency_summary *latency)
+{
+	const struct {
+		const char *name;
+		double ns;
+	} parts[] = {
+		{ "mean", latency->mean_ns }, { "p50", latency->p50_ns },     { "p90", latency->p90_ns },
+		{ "p99", latency->p99_ns },   { "p99.9", latency->p999_ns }, { "max", latency->max_ns },
+	};
+	char text[FORMAT_SZ], chunk[2 * FORMAT_SZ];
+
+	page__put(page, "latency");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		page__put(page, "  ");
+		view_duration(text, sizeof(text), parts[i].ns);
+		snprintf(chunk, sizeof(chunk), "%s %s", parts[i].name, text);
+		page__chunk(page, chunk, 9);
+	}
+	page__put(page, "  ");
+	snprintf(chunk, sizeof(chunk), "cov %s", format_number(text, latency->cov));
+	page__chunk(page, chunk, 9);
+	page__end_line(page);
+}
+
+static void print_cause(struct page *page, const struct cause *cause, size_t ci_columns)
+{
+	char text[FORMAT_SZ];
+	size_t indent;
+
+	snprintf(text, sizeof(text), "%u.", cause->rank);
+	page__right(page, text, 4);
+	page__to(page, 5);
+	page__style(page, PAGE_BOLD);
+	page__right(page, format_share(text, cause->share), 10);
+	page__style(page, PAGE_PLAIN);
+	page__to(page, 11);
+	page__put(page, format_ci(text, cause->share_ci));
+	indent = 11 + (ci_columns ? ci_columns + 2 : 1);
+	page__to(page, indent);
+	page__words(page, cause->what ? cause->what : category_label(cause->category), indent);
+	page__end_line(page);
+	for (size_t i = 0; i < cause->evidence_cnt; i++) {
+		if (!cause->evidence[i])
+			continue;
+		page__to(page, 8);
+		page__words(page, cause->evidence[i], 10);
+		page__end_line(page);
+	}
+}
+
+static void print_causes(struct page *page, const struct report *report, uint32_t top)
+{
+	size_t shown = text_limit(report->cause_cnt, top);
+	char text[FORMAT_SZ], heading[4 * FORMAT_SZ];
+	size_t ci_columns = 0;
+
+	view_duration(text, sizeof(text), report->tail_threshold_ns);
+	snprintf(heading, sizeof(heading), "Why the slowest %.3g %% (%s %s) are late, compared with the typical half:",
+		 (1 - report->tail) * 100, page->utf8 ? "≥" : ">=", text);
+	page__end_line(page);
+	text_heading(page, heading);
+	if (!report->cause_cnt) {
+		page__put(page, "  Nothing that was measured sets them apart from the typical ones.");
+		page__end_line(page);
+	}
+	for (size_t i = 0; i < shown; i++) {
+		size_t columns = utf8_width(format_ci(text, report->causes[i].share_ci));
+
+		ci_columns = columns > ci_columns ? columns : ci_columns;
+	}
+	for (size_t i = 0; i < shown; i++)
+		print_cause(page, &report->causes[i], ci_columns);
+	text_more(page, report->cause_cnt, top);
+}
+
+static void print_paragraph(struct page *page, const char *text, size_t indent)
+{
+	page__to(page, indent);
+	page__words(page, text, indent + (*text == '-' ? 2 : 0));
+	page__end_line(page);
+}
+
+static void print_no_interval(struct page *page, const struct dataset *dataset)
+{
+	page__end_line(page);
+	if (dataset->intervals_seen) {
+		text_heading(page, "None of the requests was kept, so there is nothing to rank.");
+		print_paragraph(page, "They ended in the target, but none was selected and written, or none is of the type "
+				"asked for.", 2);
+		print_paragraph(page, "- record with --rate 100% and --tail none, or for longer (-d)", 2);
+		print_paragraph(page, "- without --type, the report lists the types that there are", 2);
+		print_paragraph(page, "- see below whether records were lost or files damaged", 2);
+		return;
+	}
+	text_heading(page, "No request ended while this was recorded, so there is nothing to rank.");
+	print_paragraph(page, "A request begins when bytes arrive on a connection that this process (or a child of it) "
+			"accepted, and ends when the reply is sent on it. Likely reasons, and what to do:", 2);
+	print_paragraph(page, "- the server was idle, or the recording too short: send it requests, record longer (-d)", 2);
+	print_paragraph(page, "- another process serves the requests: find it (`ss -tlnp`), record that pid (-p)", 2);
+	print_paragraph(page, "- its clients' connections were not accepted by this process: it opened them itself, or its "
+			"work comes from a queue, a file or a timer: name the function that handles one request (-s)", 2);
+}
+
+int view_text(FILE *out, const struct report *report, const struct view_opts *opts)
+{
+	struct page page;
+
+	page__open(&page, out, opts->colour);
+	print_header(&page, report);
+	if (report->dataset->row_cnt) {
+		print_latency(&page, &report->latency);
+		print_causes(&page, report, opts->top);
+		text_breakdown(&page, report);
+		text_events(&page, report, opts->top);
+		text_types(&page, report, opts->top);
+	} else {
+		print_no_interval(&page, report->dataset);
+	}
+	text_trust(&page, report, opts->top);
+	return page__close(&page);
+}

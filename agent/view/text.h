@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The parts of the text that view_text() puts together, one file per subject; for agent/view only. */
+#ifndef WHYLATE_VIEW_TEXT_H
+#define WHYLATE_VIEW_TEXT_H
+
+#include "analysis/results.h"
+#include "view/page.h"
+#include "view/view.h"
+
+/* What the numbers say: text_tables.c */
+void text_breakdown(struct page *page, const struct report *report);
+void text_events(struct page *page, const struct report *report, uint32_t top);
+void text_types(struct page *page, const struct report *report, uint32_t top);
+
+/* How far they can be trusted: text_trust.c */
+void text_trust(struct page *page, const struct report *report, uint32_t top);
+
+/* A heading in bold and the end of its line. */
+void text_heading(struct page *page, const char *printable);
+/* "… 3 more (--top 0 lists all)", when there are more. */
+void text_more(struct page *page, size_t cnt, uint32_t top);
+/* How many of cnt lines to print. */
+size_t text_limit(size_t cnt, uint32_t top);
+
+#endif

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "view/text.h"
+
+#include "base/names.h"
+#include "view/format.h"
+#include "view/utf8.h"
+
+#include <math.h>
+#include <string.h>
+
+static void put_duration(struct page *page, double ns, size_t column)
+{
+	char text[FORMAT_SZ];
+
+	page__right(page, view_duration(text, sizeof(text), ns), column);
+}
+
+/* A share ends before `column`, its confidence interval begins one after. */
+static void put_share(struct page *page, double share, const struct ci *ci, size_t column)
+{
+	char text[FORMAT_SZ];
+
+	page__right(page, format_share(text, share), column);
+	if (!ci)
+		return;
+	page__to(page, column + 1);
+	page__put(page, format_ci(text, *ci));
+}
+
+static double known(double number)
+{
+	return isfinite(number) ? number : 0;
+}
+
+/* A category that no request met is worth a word and not a line. */
+static bool is_met(const struct breakdown_line *line)
+{
+	return known(line->mean_ns) != 0 || known(line->late_ns) != 0;
+}
+
+static void print_unmet(struct page *page, const struct report *report)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < WL_CATEGORY_CNT; i++) {
+		const struct breakdown_line *line = &report->breakdown[i];
+
+		if (!line->measured || is_met(line))
+			continue;
+		page__put(page, any ? ", " : "  no time in: ");
+		page__chunk(page, category_name(line->category), 4);
+		any = true;
+	}
+	if (any)
+		page__end_line(page);
+}
+
+void text_breakdown(struct page *page, const struct report *report)
+{
+	struct breakdown_line total = { .measured = true };
+
+	page__end_line(page);
+	page__style(page, PAGE_BOLD);
+	page__put(page, "Where the time goes");
+	page__right(page, "mean", 30);
+	page__right(page, "typical", 41);
+	page__right(page, "late", 52);
+	page__to(page, 57);
+	page__put(page, "of the tail");
+	page__to(page, 79);
+	page__put(page, "of the variance");
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+	for (size_t i = 0; i < WL_CATEGORY_CNT; i++) {
+		const struct breakdown_line *line = &report->breakdown[i];
+
+		if (!line->measured || !is_met(line))
+			continue;
+		page__to(page, 2);
+		page__put(page, category_name(line->category));
+		put_duration(page, line->mean_ns, 30);
+		put_duration(page, line->typical_ns, 41);
+		put_duration(page, line->late_ns, 52);
+		put_share(page, line->tail_share, &line->tail_share_ci, 62);
+		put_share(page, line->variance_share, &line->variance_share_ci, 84);
+		page__end_line(page);
+		total.mean_ns += known(line->mean_ns);
+		total.typical_ns += known(line->typical_ns);
+		total.late_ns += known(line->late_ns);
+	}
+	page__to(page, 2);
+	page__put(page, "all of it");
+	put_duration(page, total.mean_ns, 30);
+	put_duration(page, total.typical_ns, 41);
+	put_duration(page, total.late_ns, 52);
+	page__end_line(page);
+	print_unmet(page, report);
+}
+
+/* Below a tenth of a percent nobody gains anything by avoiding it. */
+static bool has_impact(const struct event_line *event)
+{
+	return !event->dropped_for && (known(event->impact) >= 0.001 || known(event->impact_adjusted) >= 0.001);
+}
+
+static void print_event(struct page *page, const struct event_line *event)
+{
+	size_t len = strlen(event->event);
+	bool is_length = len > 3 && !strcmp(event->event + len - 3, ".ns");
+	char text[FORMAT_SZ], threshold[FORMAT_SZ + 4] = "";
+
+	page__to(page, 2);
+	page__name(page, event->event, 28);
+	put_share(page, event->impact, NULL, 40);
+	put_share(page, event->impact_adjusted, NULL, 51);
+	if (is_length)
+		view_duration(text, sizeof(text), event->threshold);
+	else
+		format_number(text, event->threshold);
+	snprintf(threshold, sizeof(threshold), "> %s", text);
+	page__right(page, threshold, 64);
+	page__right(page, format_percentile(text, event->threshold_percentile), 72);
+	if (event->explained_by) {
+		page__to(page, 74);
+		page__name(page, event->explained_by, 19);
+		page__printf(page, " %s", format_share(text, event->explained_overlap));
+	}
+	page__end_line(page);
+}
+
+void text_events(struct page *page, const struct report *report, uint32_t top)
+{
+	char percentile[FORMAT_SZ], heading[4 * FORMAT_SZ];
+	size_t cnt = 0, printed = 0;
+
+	for (size_t i = 0; i < report->event_cnt; i++)
+		cnt += has_impact(&report->events[i]);
+	if (!report->event_cnt)
+		return;
+	page__end_line(page);
+	snprintf(heading, sizeof(heading),
+		 "Events that make requests late (impact: how much %s falls without the requests that met much of it)",
+		 format_percentile(percentile, report->tail));
+	text_heading(page, heading);
+	if (!cnt) {
+		page__put(page, "  none has any impact");
+		page__end_line(page);
+		return;
+	}
+	page__style(page, PAGE_FAINT);
+	page__put(page, "  event");
+	page__right(page, "impact", 40);
+	page__right(page, "of its own", 51);
+	page__right(page, "much is", 64);
+	page__right(page, "above", 72);
+	page__to(page, 74);
+	page__put(page, "comes with (overlap)");
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+	for (size_t i = 0; i < report->event_cnt && printed < text_limit(cnt, top); i++) {
+		if (!has_impact(&report->events[i]))
+			continue;
+		print_event(page, &report->events[i]);
+		printed++;
+	}
+	text_more(page, cnt, top);
+}
+
+void text_types(struct page *page, const struct report *report, uint32_t top)
+{
+	char text[FORMAT_SZ];
+
+	if (report->type_cnt < 2)
+		return;
+	page__end_line(page);
+	page__style(page, PAGE_BOLD);
+	page__put(page, "Types");
+	page__right(page, "requests", 52);
+	page__right(page, "mean", 64);
+	page__right(page, "p99", 76);
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+	for (size_t i = 0; i < text_limit(report->type_cnt, top); i++) {
+		const struct type_line *line = &report->types[i];
+
+		page__to(page, 2);
+		page__name(page, *line->type ? line->type : "(no name)", 38);
+		page__right(page, format_weighted(text, line->count), 52);
+		put_duration(page, line->mean_ns, 64);
+		put_duration(page, line->p99_ns, 76);
+		page__end_line(page);
+	}
+	text_more(page, report->type_cnt, top);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Loss, damage and what was not measured: printed every time, so that silence never has to be interpreted. */
+#include "view/text.h"
+
+#include "base/names.h"
+#include "view/format.h"
+
+#include <math.h>
+#include <string.h>
+
+static void print_loss(struct page *page, const struct report *report)
+{
+	const struct dataset *dataset = report->dataset;
+	const enum wl_loss rings[] = { WL_LOSS_INTERVAL, WL_LOSS_TASK };
+	char text[FORMAT_SZ], more[FORMAT_SZ], total[FORMAT_SZ];
+	uint64_t emitted = 0, lost = 0, any = dataset->records_lost;
+
+	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
+		emitted += dataset->loss[rings[i]].emitted;
+		lost += dataset->loss[rings[i]].lost;
+	}
+	for (int i = 0; i < WL_LOSS_CNT; i++)
+		any |= dataset->loss[i].lost;
+	page__put(page, "Loss: ");
+	if (!any && !emitted && dataset->row_cnt) {
+		page__put(page, "not known, the recording ends before its first account of it");
+		page__end_line(page);
+		return;
+	}
+	page__style(page, any ? PAGE_BAD : PAGE_PLAIN);
+	if (!any)
+		page__put(page, "none");
+	else if (!lost && !dataset->records_lost)
+		page__put(page, "no record, but see below");
+	else
+		page__printf(page, "%s record%s, %s of the requests",
+			     format_count(text, dataset->records_lost ? dataset->records_lost : lost),
+			     dataset->records_lost == 1 ? "" : "s", format_share(more, report->records_lost_share));
+	page__style(page, PAGE_PLAIN);
+	page__printf(page, "  (emitted %s = written %s + lost %s)", format_count(text, emitted),
+		     format_count(more, emitted > lost ? emitted - lost : 0), format_count(total, lost));
+	page__end_line(page);
+	for (int i = 0; i < WL_LOSS_CNT; i++) {
+		if (!dataset->loss[i].lost)
+			continue;
+		page__to(page, 2);
+		page__put(page, loss_name(i));
+		page__right(page, format_count(text, dataset->loss[i].lost), 26);
+		page__printf(page, " of %s", format_count(text, dataset->loss[i].emitted));
+		page__to(page, 42);
+		page__words(page, loss_meaning(i), 42);
+		page__end_line(page);
+	}
+}
+
+static void print_flagged(struct page *page, const struct dataset *dataset)
+{
+	char flagged[FORMAT_SZ], rows[FORMAT_SZ];
+
+	page__put(page, "Uncertain requests: ");
+	if (!dataset->intervals_flagged) {
+		page__put(page, "none");
+	} else {
+		page__printf(page, "%s of %s kept", format_count(flagged, dataset->intervals_flagged),
+			     format_count(rows, dataset->row_cnt));
+		page__words(page, " (records lost meanwhile, counters torn, or more changes of state than are remembered)", 2);
+	}
+	page__end_line(page);
+}
+
+static void print_unmeasured(struct page *page, const struct dataset *dataset)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < WL_CATEGORY_CNT; i++) {
+		if (!dataset->category_unmeasured[i])
+			continue;
+		page__put(page, any ? ", " : "Not measured on this kernel: ");
+		page__chunk(page, category_name((enum wl_category)i), 2);
+		any = true;
+	}
+	if (any) {
+		page__put(page, " ");
+		page__words(page, "(that time is in the category around it)", 2);
+		page__end_line(page);
+	}
+	for (size_t i = 0; i < dataset->hooks_missing_cnt; i++) {
+		page__put(page, i ? ", " : "Hooks that this kernel does not have: ");
+		page__words(page, dataset->hooks_missing[i], 2);
+	}
+	if (dataset->hooks_missing_cnt)
+		page__end_line(page);
+}
+
+static bool has_value(const struct dataset_event *event, size_t row_cnt)
+{
+	if (!event->values || !event->missing)
+		return event->values;
+	for (size_t i = 0; i < row_cnt; i++)
+		if (!(event->missing[i / 64] >> (i % 64) & 1))
+			return true;
+	return false;
+}
+
+static void print_hardware(struct page *page, const struct dataset *dataset)
+{
+	for (size_t i = 0; i < dataset->event_cnt; i++)
+		if (!strncmp(dataset->events[i].name, "hw.", 3) && has_value(&dataset->events[i], dataset->row_cnt))
+			return;
+	page__put(page, "Hardware counters: absent (no PMU on that machine, or recorded with --no-hw)");
+	page__end_line(page);
+}
+
+static void print_damage(struct page *page, const struct dataset *dataset, uint32_t top)
+{
+	char off[FORMAT_SZ], sz[FORMAT_SZ];
+
+	if (!dataset->damage_cnt)
+		return;
+	page__style(page, PAGE_BAD);
+	page__put(page, "Damaged files");
+	page__style(page, PAGE_PLAIN);
+	page__put(page, ": everything else in them was read");
+	page__end_line(page);
+	for (size_t i = 0; i < text_limit(dataset->damage_cnt, top); i++) {
+		const struct shard_damage *damage = &dataset->damage[i];
+
+		page__to(page, 2);
+		page__name(page, damage->path, 46);
+		page__put(page, ": ");
+		page__name(page, damage->what, 20);
+		page__printf(page, " at byte %s, %s not read", format_count(off, damage->off), format_count(sz, damage->sz));
+		page__end_line(page);
+	}
+	text_more(page, dataset->damage_cnt, top);
+}
+
+void text_trust(struct page *page, const struct report *report, uint32_t top)
+{
+	const struct dataset *dataset = report->dataset;
+
+	page__end_line(page);
+	print_loss(page, report);
+	print_flagged(page, dataset);
+	print_unmeasured(page, dataset);
+	print_hardware(page, dataset);
+	for (size_t i = 0; i < dataset->note_cnt; i++) {
+		page__put(page, "Note: ");
+		page__words(page, dataset->notes[i], 6);
+		page__end_line(page);
+	}
+	print_damage(page, dataset, top);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Differences between kernels, all in one place.  Each line says which release made the difference.
+ */
+#ifndef WHYLATE_BPF_COMPAT_H
+#define WHYLATE_BPF_COMPAT_H
+
+#include "context.h"
+
+/* 6.18 throttles tasks one by one, on their way to user space (task_struct.throttled); before, whole cfs_rq hierarchies. */
+struct task_struct___task_throttle {
+	bool throttled;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool task_is_throttled(struct task_struct *task)
+{
+	struct task_struct___task_throttle *newer = (void *)task;
+
+	if (bpf_core_field_exists(newer->throttled))
+		return BPF_CORE_READ(newer, throttled);
+	if (bpf_core_field_exists(struct cfs_rq, throttle_count))
+		return BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+	return false;
+}
+
+static __always_inline long syscall_nr(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->orig_ax;
+#elif defined(__TARGET_ARCH_arm64)
+	return regs->syscallno;
+#else
+#error "syscall_nr() for this architecture"
+#endif
+}
+
+static __always_inline u64 syscall_arg(struct pt_regs *regs, int arg)
+{
+#if defined(__TARGET_ARCH_x86)
+	return arg == 0 ? regs->di : arg == 1 ? regs->si : regs->dx;
+#elif defined(__TARGET_ARCH_arm64)
+	/* The first argument's register holds the result later on; orig_x0 keeps it. */
+	return arg == 0 ? regs->orig_x0 : regs->regs[arg];
+#endif
+}
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every program of the kernel side shares: the context of a followed thread, the maps, the knobs.
+ *
+ * A followed thread is in exactly one state at a time.  thread.word holds that state and since when; thread__enter()
+ * moves it on and adds what has passed to the state that ends.  The lengths therefore partition the thread's wall time,
+ * and the difference of two snapshots partitions the time between them: this is what an interval is made of.
+ *
+ * Who writes a thread's context: only the CPU on which the thread runs (its own system calls, the interrupts on top of
+ * it, the scheduler), and, while it is blocked, whoever wakes it.  Interrupts nest inside the thread's own programs, so
+ * the word changes by compare-and-swap and a reader that saw it change reads again.
+ */
+#ifndef WHYLATE_BPF_CONTEXT_H
+#define WHYLATE_BPF_CONTEXT_H
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <whylate/record.h>
+
+#include "knobs.h"
+
+/* A page fault that is still being handled: whether it was minor or major is known at its end. */
+#define STATE_FAULT_PENDING WL_STATE_CNT
+#define STATE_SLOTS (WL_STATE_CNT + 1)
+#define STATE_BITS 5
+#define STATE_MASK ((1 << STATE_BITS) - 1)
+_Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits of a word");
+
+#define HISTORY_LEN 32
+#define NEST_MAX 8
+#define WAITS_MAX 4
+#define COUNTERS_MAX (1 << STATE_BITS)
+
+#define bit(state) (1U << (state))
+#define SOFTIRQ_STATES                                                                                                 \
+	(bit(WL_STATE_SOFTIRQ_HI) | bit(WL_STATE_SOFTIRQ_TIMER) | bit(WL_STATE_SOFTIRQ_NET_TX) |                       \
+	 bit(WL_STATE_SOFTIRQ_NET_RX) | bit(WL_STATE_SOFTIRQ_BLOCK) | bit(WL_STATE_SOFTIRQ_IRQ_POLL) |                 \
+	 bit(WL_STATE_SOFTIRQ_TASKLET) | bit(WL_STATE_SOFTIRQ_SCHED) | bit(WL_STATE_SOFTIRQ_HRTIMER) |                 \
+	 bit(WL_STATE_SOFTIRQ_RCU))
+/* What is done to a thread from outside: it delays whatever waits for the thread, no matter what the thread was at. */
+#define EXTERNAL_STATES                                                                                                \
+	(bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) | bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI) |         \
+	 SOFTIRQ_STATES | bit(WL_STATE_RUNQ_WAKEUP) | bit(WL_STATE_RUNQ_PREEMPT) | bit(WL_STATE_THROTTLED))
+#define RUNNING_STATES (bit(WL_STATE_RUNNING) | bit(STATE_FAULT_PENDING))
+
+struct snapshot {
+	u64 length_ns[COUNTERS_MAX];
+	u32 count[COUNTERS_MAX];
+	u32 tally[WL_TALLY_CNT + 1];
+	u64 hw[WL_HW_SLOTS];
+};
+
+struct past_wait {
+	u64 end_ts;
+	struct wl_wait wait;
+};
+
+struct past_runq {
+	u64 end_ts;
+	u64 wait_ns;
+	struct wl_culprit culprit;
+};
+
+struct thread {
+	u64 word; /* since << STATE_BITS | state */
+	u64 length_ns[COUNTERS_MAX];
+	u32 count[COUNTERS_MAX];
+	u32 tally[WL_TALLY_CNT + 1];
+	u32 history_pos;
+	u64 history[HISTORY_LEN]; /* the last words, for what happened before an interval was picked up */
+
+	u32 run_state;           /* what it is when it has a CPU: running, in a fault, in an interrupt */
+	u32 nest_level;          /* the shadow stack, VarMRI Figure 4, see nest__push() */
+	u32 nest[NEST_MAX];
+	u32 in_fault;
+	u32 blocked;             /* off the CPU and not runnable */
+	u32 last_cpu;
+	u32 pid, tid;
+	u32 spare;
+
+	u32 recording;           /* selected intervals open on this thread: only then waits are looked at closely */
+	u32 current_recorded;    /* current_sid is selected */
+	u64 current_sid;         /* the interval it works for, 0: none */
+	u64 current_since_ts;
+	u64 busy_since_ts;       /* since when `recording` is not 0 */
+	u64 switched_in_ts;      /* last time it got a CPU after a wake-up */
+	u64 activity_ts;         /* last time it picked up or finished an interval */
+	u64 served_sid, served_ns, served_end_ts; /* longest interval served lately, for those that queued behind it */
+
+	u64 wait_since_ts;       /* the wait under way, if it is looked at */
+	struct wl_wait wait;
+	u64 fault_addr;
+	struct past_runq runq[WAITS_MAX];
+	struct past_wait lock[WAITS_MAX];
+	struct past_wait other[WAITS_MAX];
+	struct past_wait fault[WAITS_MAX];
+
+	u64 function_sp;         /* stack pointer at the entry of the outermost probed function, 0: in none */
+	u64 function_sid;
+	u32 function_type;
+	u32 function_recorded;
+	u64 datagram_sk;         /* the socket whose datagram it works on, 0: none */
+	u64 datagram_sid;
+	u32 datagram_recorded;
+	u32 zero;
+	u32 hw_epoch;            /* of hw[] and hw_start[] */
+	u32 hw_generation;
+	u64 hw_start[WL_HW_SLOTS];
+	u64 hw[WL_HW_SLOTS];
+};
+
+/* A selected interval that has been picked up and not finished. */
+struct open_interval {
+	u64 begin_ts, pickup_ts;
+	u64 accounted_ts;        /* sum covers begin_ts to here */
+	u64 paused;              /* its thread works for another one */
+	u32 pid, tid, type, rate, flags, hw_epoch, hw_generation, zero;
+	u64 lost_mark;
+	u64 queue_sid, queue_sid_ns;
+	struct snapshot base;    /* the thread's counters at accounted_ts */
+	struct snapshot fresh;   /* room for the next reading */
+	struct snapshot sum;     /* what is accounted for so far */
+};
+
+struct cpu_context {
+	u64 sid_seq;
+	u64 seen;      /* intervals finished */
+	u64 selected;  /* of them, those whose record was to be sent */
+	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
+	u64 since_ts;  /* since when the running task runs */
+	u32 followed;  /* the running task is followed */
+	u32 zero;
+	struct wl_loss_count loss[WL_LOSS_CNT];
+};
+
+/* State of one connection that the target accepted. */
+enum conn_state { CONN_IDLE, CONN_ARRIVED, CONN_READ };
+
+struct conn {
+	u64 begin_ts; /* arrival of the request under way */
+	u64 next_ts;  /* arrival of bytes that nobody has read, while a request is under way */
+	u64 sid;
+	u64 pickup_ts;
+	u32 type;
+	u32 foreign;  /* looked at once and found to be none of the target's */
+	u32 state;
+	u32 recorded;
+};
+
+/* Arrival times of datagrams that wait in one socket. */
+#define DATAGRAMS_MAX 64
+struct datagrams {
+	u64 arrival_ts[DATAGRAMS_MAX];
+	u32 head, tail;
+	u32 type;
+	u32 foreign;
+};
+
+struct unix_name {
+	u8 path[108];
+	u32 len;
+};
+
+/* The maps are defined in every object and merged by the static linker. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct conn);
+} conns SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct datagrams);
+} datagram_queues SEC(".maps") __weak;
+
+/* LRU, because a connection may vanish without a trace while an interval is open. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, struct open_interval);
+} opens SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_context);
+} cpus SEC(".maps") __weak;
+
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct ring);
+} rings SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} targets SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, struct unix_name);
+	__type(value, u32);
+} unix_listeners SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__type(key, u32);
+	__type(value, u32);
+} hw_events SEC(".maps") __weak;
+
+extern const volatile struct knobs cfg_knobs;
+extern struct controls controls;
+extern const struct open_interval zero_open;
+
+static __always_inline struct cpu_context *this_cpu(void)
+{
+	u32 key = 0;
+
+	return bpf_map_lookup_elem(&cpus, &key);
+}
+
+static __always_inline void count_loss(struct cpu_context *cpu, u32 class)
+{
+	__sync_fetch_and_add(&cpu->loss[class].lost, 1);
+	__sync_fetch_and_add(&controls.lost_mark, 1);
+}
+
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&threads, task, 0, 0);
+}
+
+static __always_inline struct thread *current_thread(void)
+{
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+}
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Page faults of followed threads, with their length.  The exception's tracepoint is the beginning; the end is where the
+ * kernel accounts the fault as minor or major: a software perf event with a period of 1 (no fentry, no kprobe needed), or
+ * the return of handle_mm_fault() where fexit or kretprobes are to be had.
+ */
+#include "thread.h"
+
+static __always_inline int fault_begins(u64 addr)
+{
+	struct cpu_context *cpu = this_cpu();
+	struct task_struct *task;
+	struct thread *thread;
+
+	if (!cpu || !cpu->followed)
+		return 0;
+	task = bpf_get_current_task_btf();
+	/* A probe that reads user memory with faults disabled never gets to the accounting. */
+	if (task->pagefault_disabled || (s64)addr < 0)
+		return 0;
+	thread = thread_of(task);
+	if (!thread || thread->in_fault)
+		return 0;
+	thread->in_fault = 1;
+	thread->fault_addr = addr;
+	nest__push(thread, STATE_FAULT_PENDING);
+	return 0;
+}
+
+static __always_inline int fault_ends(u32 state)
+{
+	struct cpu_context *cpu = this_cpu();
+	struct wl_wait wait = {};
+	struct thread *thread;
+	u64 length_ns;
+
+	if (!cpu || !cpu->followed)
+		return 0;
+	thread = current_thread();
+	if (!thread || !thread->in_fault)
+		return 0;
+	thread->in_fault = 0;
+	nest__pop(thread);
+	length_ns = thread->length_ns[STATE_FAULT_PENDING];
+	thread->length_ns[STATE_FAULT_PENDING] = 0;
+	thread->length_ns[state] += length_ns;
+	thread->count[state]++;
+	if (!thread->recording || length_ns < WAIT_NAMED_NS)
+		return 0;
+	wait.length_ns = length_ns;
+	wait.object = thread->fault_addr;
+	wait.state = state;
+	wait.sysno = -1;
+	thread__note_wait(thread, thread->fault, &wait, word_ts(thread->word));
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(on_fault_user, unsigned long addr)
+{
+	return fault_begins(addr);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(on_fault_kernel, unsigned long addr)
+{
+	return fault_begins(addr);
+}
+
+SEC("perf_event")
+int on_fault_minor(struct bpf_perf_event_data *ctx)
+{
+	return fault_ends(WL_STATE_FAULT_MINOR);
+}
+
+SEC("perf_event")
+int on_fault_major(struct bpf_perf_event_data *ctx)
+{
+	return fault_ends(WL_STATE_FAULT_MAJOR);
+}
+
+/* What handle_mm_fault() returns, as in <linux/mm_types.h>. */
+#define FAULT_MAJOR 0x004
+#define FAULT_RETRY 0x400
+
+static __always_inline int fault_returns(u64 result)
+{
+	if (result & FAULT_RETRY)
+		return 0; /* goes on, and returns once more */
+	return fault_ends(result & FAULT_MAJOR ? WL_STATE_FAULT_MAJOR : WL_STATE_FAULT_MINOR);
+}
+
+SEC("fentry/handle_mm_fault")
+int BPF_PROG(on_handle_mm_fault_entry, struct vm_area_struct *vma, unsigned long addr)
+{
+	return fault_begins(addr);
+}
+
+SEC("fexit/handle_mm_fault")
+int BPF_PROG(on_handle_mm_fault_exit)
+{
+	u64 result = 0;
+
+	bpf_get_func_ret(ctx, &result);
+	return fault_returns(result);
+}
+
+SEC("kprobe/handle_mm_fault")
+int BPF_KPROBE(on_handle_mm_fault_call, struct vm_area_struct *vma, unsigned long addr)
+{
+	return fault_begins(addr);
+}
+
+SEC("kretprobe/handle_mm_fault")
+int BPF_KRETPROBE(on_handle_mm_fault_return, u64 result)
+{
+	return fault_returns(result);
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The variables that all programs share; the maps are in context.h. */
+#define WHYLATE_GLOBALS
+#include "context.h"
+
+const volatile struct knobs cfg_knobs;
+struct controls controls;
+const struct open_interval zero_open;
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The life of an interval on a thread: picked up, perhaps paused while the thread serves others, finished or abandoned.
+ *
+ * What happens to the thread from outside (interrupts, waiting for a CPU, throttling) delays every interval that waits
+ * for it and keeps its category.  What the thread does itself while it works for somebody else (running, faulting,
+ * blocking) is `queue` for the intervals that wait meanwhile.  An event loop that sleeps in poll serves nobody: that
+ * time stays `blocked.poll`.
+ */
+#ifndef WHYLATE_BPF_INTERVAL_H
+#define WHYLATE_BPF_INTERVAL_H
+
+#include "ring.h"
+#include "thread.h"
+
+/* States that keep their name while the interval's thread works for others. */
+#define PAUSED_KEEP (EXTERNAL_STATES | bit(WL_STATE_BLOCKED_POLL))
+
+struct pickup {
+	u64 sid;
+	u64 begin_ts; /* 0: now */
+	u32 type;
+	u32 flags;
+};
+
+static __always_inline u64 sid__next(struct cpu_context *cpu)
+{
+	return (__sync_fetch_and_add(&cpu->sid_seq, 1) + 1) << 12 | (bpf_get_smp_processor_id() & 0xfff);
+}
+
+/* The finaliser of MurmurHash3: every bit of the sid moves every bit of the hash. */
+static __always_inline u32 sid__hash(u64 sid)
+{
+	sid ^= sid >> 33;
+	sid *= 0xff51afd7ed558ccdULL;
+	sid ^= sid >> 33;
+	sid *= 0xc4ceb9fe1a85ec53ULL;
+	sid ^= sid >> 33;
+	return sid;
+}
+
+static __always_inline bool sid__selected(u64 sid)
+{
+	return sid__hash(sid) < controls.rate;
+}
+
+/* A fault that never said how it ended (an error, a signal) has ended at the latest when its thread makes a call. */
+static __always_inline void thread__end_stale_fault(struct thread *thread)
+{
+	u64 pending_ns;
+
+	if (!thread->in_fault)
+		return;
+	thread->in_fault = 0;
+	nest__pop(thread);
+	pending_ns = thread->length_ns[STATE_FAULT_PENDING];
+	thread->length_ns[STATE_FAULT_PENDING] = 0;
+	thread->length_ns[WL_STATE_RUNNING] += pending_ns;
+}
+
+/*
+ * Splits the time from begin_ts to end_ts, before the interval was picked up, by what the thread was doing then.  Its
+ * own running belongs to the interval from own_ts on; before, it was busy with something else.
+ */
+static __noinline int open__split_before(struct open_interval *open, struct thread *thread, u64 own_ts)
+{
+	u64 begin_ts, end_ts, queue_ns = 0;
+	u32 pos;
+
+	if (!open || !thread)
+		return 0;
+	begin_ts = open->begin_ts;
+	end_ts = open->pickup_ts;
+	pos = thread->history_pos;
+	for (u32 back = 1; back <= HISTORY_LEN; back++) {
+		u64 word = thread->history[(pos - back) & (HISTORY_LEN - 1)];
+		u64 since_ts = word_ts(word);
+		u32 state = word_state(word);
+		u64 from_ts = since_ts > begin_ts ? since_ts : begin_ts;
+
+		if (from_ts < end_ts) {
+			u64 length_ns = end_ts - from_ts;
+
+			if (EXTERNAL_STATES & bit(state)) {
+				open->sum.length_ns[state] += length_ns;
+				open->sum.count[state] += since_ts >= begin_ts;
+			} else if ((RUNNING_STATES & bit(state)) && end_ts > own_ts) {
+				u64 own_ns = from_ts > own_ts ? length_ns : end_ts - own_ts;
+
+				open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
+				queue_ns += length_ns - own_ns;
+			} else {
+				queue_ns += length_ns;
+			}
+			end_ts = from_ts;
+		}
+		if (since_ts <= begin_ts)
+			break;
+	}
+	if (end_ts > begin_ts) {
+		queue_ns += end_ts - begin_ts;
+		open->flags |= WL_INTERVAL_HISTORY;
+	}
+	open->sum.length_ns[WL_STATE_QUEUE] += queue_ns;
+	open->sum.count[WL_STATE_QUEUE] += queue_ns > 0;
+	return 0;
+}
+
+/* How long the thread ran its own code since from_ts, as far as its history goes back. */
+static __noinline u64 thread__ran_since(struct thread *thread, u64 from_ts, u64 end_ts)
+{
+	u64 ran_ns = 0;
+	u32 pos;
+
+	if (!thread)
+		return 0;
+	pos = thread->history_pos;
+	for (u32 back = 1; back <= HISTORY_LEN; back++) {
+		u64 word = thread->history[(pos - back) & (HISTORY_LEN - 1)];
+		u64 since_ts = word_ts(word);
+		u64 start_ts = since_ts > from_ts ? since_ts : from_ts;
+
+		if (start_ts < end_ts) {
+			if (word_state(word) == WL_STATE_RUNNING)
+				ran_ns += end_ts - start_ts;
+			end_ts = start_ts;
+		}
+		if (since_ts <= from_ts)
+			break;
+	}
+	return ran_ns;
+}
+
+/* Adds what has happened on the thread since accounted_ts and returns until when. */
+static __noinline u64 open__account(struct open_interval *open, struct thread *thread)
+{
+	u64 now, queue_ns = 0;
+	u32 keep;
+
+	if (!open || !thread)
+		return 0;
+	keep = open->paused ? PAUSED_KEEP : ~0U;
+	now = thread__snapshot(thread, &open->fresh, false);
+	if (!now) {
+		open->flags |= WL_INTERVAL_TORN;
+		return bpf_ktime_get_ns();
+	}
+	for (int i = 0; i < STATE_SLOTS; i++) {
+		u64 delta_ns = open->fresh.length_ns[i] - open->base.length_ns[i];
+
+		if (keep & bit(i)) {
+			open->sum.length_ns[i] += delta_ns;
+			open->sum.count[i] += open->fresh.count[i] - open->base.count[i];
+		} else {
+			queue_ns += delta_ns;
+		}
+		open->base.length_ns[i] = open->fresh.length_ns[i];
+		open->base.count[i] = open->fresh.count[i];
+	}
+	for (int i = 0; i < WL_TALLY_CNT; i++) {
+		open->sum.tally[i] += open->fresh.tally[i] - open->base.tally[i];
+		open->base.tally[i] = open->fresh.tally[i];
+	}
+	for (int i = 0; i < WL_HW_SLOTS; i++) {
+		if (!open->paused)
+			open->sum.hw[i] += open->fresh.hw[i] - open->base.hw[i];
+		open->base.hw[i] = open->fresh.hw[i];
+	}
+	open->sum.length_ns[WL_STATE_QUEUE] += queue_ns;
+	open->sum.count[WL_STATE_QUEUE] += queue_ns > 0;
+	open->accounted_ts = now;
+	return now;
+}
+
+/* The thread turns from its current interval to something else at `now`. */
+static __always_inline void thread__served(struct thread *thread, u64 now)
+{
+	u64 served_ns = now - thread->current_since_ts;
+
+	if (!thread->current_sid)
+		return;
+	if (served_ns >= thread->served_ns || thread->served_end_ts < thread->switched_in_ts) {
+		thread->served_sid = thread->current_sid;
+		thread->served_ns = served_ns;
+		thread->served_end_ts = now;
+	}
+}
+
+static __always_inline void thread__pause_current(struct thread *thread)
+{
+	u64 sid = thread->current_sid;
+	struct open_interval *open;
+
+	if (!sid || !thread->current_recorded)
+		return;
+	open = bpf_map_lookup_elem(&opens, &sid);
+	if (!open || open->tid != thread->tid)
+		return;
+	open__account(open, thread);
+	open->paused = 1;
+}
+
+/* The thread begins to work for the interval; true if it is selected and recorded. */
+static __always_inline bool interval__pick_up(struct thread *thread, const struct pickup *pickup)
+{
+	struct open_interval *open;
+	u64 sid = pickup->sid, own_ts, now;
+
+	thread__end_stale_fault(thread);
+	thread__pause_current(thread);
+	now = bpf_ktime_get_ns();
+	thread__served(thread, now);
+	own_ts = thread->activity_ts;
+	thread->activity_ts = now;
+	thread->current_sid = sid;
+	thread->current_since_ts = now;
+	thread->current_recorded = 0;
+	if (!sid__selected(sid))
+		return false;
+
+	bpf_map_update_elem(&opens, &sid, &zero_open, BPF_ANY);
+	open = bpf_map_lookup_elem(&opens, &sid);
+	if (!open) {
+		struct cpu_context *cpu = this_cpu();
+
+		if (cpu)
+			count_loss(cpu, WL_LOSS_OPEN_FULL);
+		return false;
+	}
+	now = thread__snapshot(thread, &open->base, thread->recording == 0);
+	if (!now) {
+		now = bpf_ktime_get_ns();
+		open->flags = WL_INTERVAL_TORN;
+	}
+	open->pickup_ts = open->accounted_ts = now;
+	open->begin_ts = pickup->begin_ts && pickup->begin_ts < now ? pickup->begin_ts : now;
+	open->pid = thread->pid;
+	open->tid = thread->tid;
+	open->type = pickup->type;
+	open->rate = controls.rate >> 32 ? 0 : controls.rate;
+	open->flags |= pickup->flags;
+	open->lost_mark = controls.lost_mark;
+	open->hw_epoch = thread->hw_epoch;
+	open->hw_generation = thread->hw_generation;
+	/* Woken after the arrival: its running since then, or since its last other request, is for this one. */
+	if (thread->switched_in_ts < open->begin_ts)
+		own_ts = now;
+	else if (thread->switched_in_ts > own_ts)
+		own_ts = thread->switched_in_ts;
+	open__split_before(open, thread, own_ts);
+	if (thread->served_end_ts > open->begin_ts) {
+		open->queue_sid = thread->served_sid;
+		open->queue_sid_ns = thread->served_ns;
+	}
+	if (!thread->recording++)
+		thread->busy_since_ts = now;
+	thread->current_recorded = 1;
+	return true;
+}
+
+/* More bytes of an interval that its thread had left for another one. */
+static __always_inline void interval__resume(struct thread *thread, u64 sid, bool recorded)
+{
+	struct open_interval *open;
+	u64 now;
+
+	if (thread->current_sid == sid)
+		return;
+	thread__pause_current(thread);
+	now = bpf_ktime_get_ns();
+	thread__served(thread, now);
+	thread->activity_ts = now;
+	thread->current_sid = sid;
+	thread->current_since_ts = now;
+	thread->current_recorded = recorded;
+	if (!recorded)
+		return;
+	open = bpf_map_lookup_elem(&opens, &sid);
+	if (!open || open->tid != thread->tid)
+		return;
+	open__account(open, thread);
+	open->paused = 0;
+}
+
+static __always_inline void pick_longest(struct wl_wait *longest, struct past_wait *waits, u64 since_ts)
+{
+	for (u32 i = 0; i < WAITS_MAX; i++)
+		if (waits[i].end_ts > since_ts && waits[i].wait.length_ns > longest->length_ns)
+			*longest = waits[i].wait;
+}
+
+static __noinline int open__send(struct open_interval *open, struct thread *thread, u64 sid)
+{
+	struct wl_interval_record *record;
+	u64 longest_ns = 0;
+
+	if (!open || !thread)
+		return 0;
+	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_INTERVAL, sizeof(*record));
+	if (!record)
+		return 0;
+	record->sid = sid;
+	record->begin_ts = open->begin_ts;
+	record->pickup_ts = open->pickup_ts;
+	record->end_ts = open->accounted_ts;
+	record->pid = open->pid;
+	record->tid = open->tid;
+	record->end_tid = thread->tid;
+	record->type = open->type;
+	record->rate = open->rate;
+	record->flags = open->flags;
+	record->hw_epoch = open->hw_epoch;
+	record->zero = 0;
+	record->queue_sid = open->queue_sid;
+	record->queue_sid_ns = open->queue_sid_ns;
+	__builtin_memset(&record->culprit, 0, sizeof(record->culprit));
+	__builtin_memset(&record->lock, 0, sizeof(record->lock));
+	__builtin_memset(&record->blocked, 0, sizeof(record->blocked));
+	__builtin_memset(&record->fault, 0, sizeof(record->fault));
+	if (open->tid == thread->tid) {
+		for (u32 i = 0; i < WAITS_MAX; i++) {
+			if (thread->runq[i].end_ts > open->begin_ts && thread->runq[i].wait_ns > longest_ns) {
+				longest_ns = thread->runq[i].wait_ns;
+				record->culprit = thread->runq[i].culprit;
+			}
+		}
+		pick_longest(&record->lock, thread->lock, open->pickup_ts);
+		pick_longest(&record->blocked, thread->other, open->pickup_ts);
+		pick_longest(&record->fault, thread->fault, open->pickup_ts);
+	}
+	for (int i = 0; i < WL_HW_SLOTS; i++)
+		record->hw[i] = open->sum.hw[i];
+	for (int i = 0; i < WL_STATE_CNT; i++) {
+		record->length_ns[i] = open->sum.length_ns[i];
+		record->count[i] = open->sum.count[i];
+	}
+	record->length_ns[WL_STATE_RUNNING] += open->sum.length_ns[STATE_FAULT_PENDING];
+	for (int i = 0; i < WL_TALLY_CNT; i++)
+		record->tally[i] = open->sum.tally[i];
+	ring__submit(record);
+	return 0;
+}
+
+/* The interval ends now, on this thread. */
+static __always_inline void interval__finish(struct thread *thread, u64 sid, bool recorded)
+{
+	struct cpu_context *cpu = this_cpu();
+	struct open_interval *open;
+	u64 now, own_since_ts = thread->activity_ts;
+	bool current = thread->current_sid == sid;
+
+	thread__end_stale_fault(thread);
+	now = bpf_ktime_get_ns();
+	if (cpu)
+		__sync_fetch_and_add(&cpu->seen, 1);
+	thread__served(thread, now);
+	thread->activity_ts = now;
+	if (current) {
+		thread->current_sid = 0;
+		thread->current_recorded = 0;
+	}
+	if (!recorded)
+		return;
+	if (cpu)
+		__sync_fetch_and_add(&cpu->selected, 1);
+	open = bpf_map_lookup_elem(&opens, &sid);
+	if (!open) {
+		if (cpu)
+			count_loss(cpu, WL_LOSS_OPEN_FULL);
+		return;
+	}
+	if (open->tid != thread->tid) {
+		open->flags |= WL_INTERVAL_MOVED;
+		open->sum.length_ns[WL_STATE_UNKNOWN] += now - open->accounted_ts;
+		open->sum.count[WL_STATE_UNKNOWN]++;
+		open->accounted_ts = now;
+	} else {
+		bool paused = open->paused;
+
+		now = open__account(open, thread);
+		open->accounted_ts = now;
+		if (paused) {
+			/* The reply itself, after the thread's last business with another interval, is its own. */
+			u64 own_ns = thread__ran_since(thread, own_since_ts, now);
+
+			if (own_ns > open->sum.length_ns[WL_STATE_QUEUE])
+				own_ns = open->sum.length_ns[WL_STATE_QUEUE];
+			open->sum.length_ns[WL_STATE_QUEUE] -= own_ns;
+			open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
+			if (thread->served_end_ts > open->pickup_ts && thread->served_ns > open->queue_sid_ns &&
+			    thread->served_sid != sid) {
+				open->queue_sid = thread->served_sid;
+				open->queue_sid_ns = thread->served_ns;
+			}
+		}
+		if (thread->recording)
+			thread->recording--;
+		if (cfg_knobs.hw_slots && !(open->hw_epoch & 1) && open->hw_epoch == thread->hw_epoch &&
+		    open->hw_generation == thread->hw_generation)
+			open->flags |= WL_INTERVAL_HW;
+	}
+	if (open->lost_mark != controls.lost_mark)
+		open->flags |= WL_INTERVAL_LOSSY;
+	open__send(open, thread, sid);
+	bpf_map_delete_elem(&opens, &sid);
+}
+
+/* The interval will never end: its connection, its thread or its stack frame is gone. */
+static __always_inline void interval__abandon(struct thread *thread, u64 sid)
+{
+	struct cpu_context *cpu = this_cpu();
+
+	if (cpu)
+		__sync_fetch_and_add(&cpu->abandoned, 1);
+	if (thread && thread->current_sid == sid) {
+		thread->current_sid = 0;
+		thread->current_recorded = 0;
+	}
+	if (!bpf_map_delete_elem(&opens, &sid) && thread && thread->recording)
+		thread->recording--;
+}
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Interrupts on top of followed threads: devices, softirqs, the local timer, other CPUs, the rest of the vectors. */
+#include "thread.h"
+
+/* The interrupted thread if it is followed.  A CPU that runs somebody else finds out from its own context alone. */
+static __always_inline struct thread *interrupted_thread(void)
+{
+	struct cpu_context *cpu = this_cpu();
+
+	return cpu && cpu->followed ? current_thread() : NULL;
+}
+
+static __always_inline int interrupt_begins(u32 state)
+{
+	struct thread *thread = interrupted_thread();
+
+	if (thread)
+		nest__push(thread, state);
+	return 0;
+}
+
+static __always_inline int interrupt_ends(void)
+{
+	struct thread *thread = interrupted_thread();
+
+	if (thread)
+		nest__pop(thread);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_entry)
+{
+	return interrupt_begins(WL_STATE_IRQ_HARD);
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(on_irq_exit)
+{
+	return interrupt_ends();
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry, unsigned int vector)
+{
+	if (vector > WL_STATE_SOFTIRQ_RCU - WL_STATE_SOFTIRQ_HI)
+		vector = 0;
+	return interrupt_begins(WL_STATE_SOFTIRQ_HI + vector);
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(on_softirq_exit)
+{
+	return interrupt_ends();
+}
+
+#define VECTOR(name, state)                                                                                            \
+	SEC("tp_btf/" #name "_entry")                                                                                  \
+	int BPF_PROG(on_##name##_entry)                                                                                \
+	{                                                                                                              \
+		return interrupt_begins(state);                                                                        \
+	}                                                                                                              \
+	SEC("tp_btf/" #name "_exit")                                                                                   \
+	int BPF_PROG(on_##name##_exit)                                                                                 \
+	{                                                                                                              \
+		return interrupt_ends();                                                                               \
+	}
+
+#if defined(__TARGET_ARCH_x86)
+VECTOR(local_timer, WL_STATE_IRQ_TIMER)
+VECTOR(reschedule, WL_STATE_IRQ_IPI)
+VECTOR(call_function, WL_STATE_IRQ_IPI)
+VECTOR(call_function_single, WL_STATE_IRQ_IPI)
+VECTOR(irq_work, WL_STATE_IRQ_VECTOR)
+VECTOR(x86_platform_ipi, WL_STATE_IRQ_VECTOR)
+VECTOR(error_apic, WL_STATE_IRQ_VECTOR)
+VECTOR(spurious_apic, WL_STATE_IRQ_VECTOR)
+VECTOR(thermal_apic, WL_STATE_IRQ_VECTOR)
+VECTOR(threshold_apic, WL_STATE_IRQ_VECTOR)
+VECTOR(deferred_error_apic, WL_STATE_IRQ_VECTOR)
+#elif defined(__TARGET_ARCH_arm64)
+/* The timer and devices are both irq_handler_* here; inter-processor interrupts have a tracepoint of their own. */
+VECTOR(ipi, WL_STATE_IRQ_IPI)
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the agent tells the programs: read-only before they are loaded (knobs), at any time (controls). */
+#ifndef WHYLATE_BPF_KNOBS_H
+#define WHYLATE_BPF_KNOBS_H
+
+#ifndef __VMLINUX_H__
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+#endif
+
+#define KNOB_SYSCALLS 512
+#define KNOB_PORT_WORDS (65536 / 64)
+
+/* What a thread that blocks in a system call waits for. */
+enum wait_class {
+	WAIT_OTHER,
+	WAIT_FUTEX,
+	WAIT_LOCK,  /* a lock that is no futex: flock, semop */
+	WAIT_DISK,
+	WAIT_NET,
+	WAIT_POLL,
+	WAIT_SLEEP,
+	WAIT_FILE,  /* by what kind of file the first argument is */
+};
+
+struct knobs {
+	u32 netns;            /* inode of the target's network namespace, 0: any */
+	u32 children;         /* children of followed processes are followed */
+	u32 ring_wake_bytes;  /* wake the reader beyond this backlog */
+	u32 hw_slots;         /* hardware counters per rotation, 0: none */
+	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
+};
+
+struct controls {
+	u64 rate;             /* an interval is selected if the 32-bit hash of its sid is below */
+	u64 lost_mark;        /* changes with every loss */
+	u32 hw_epoch;         /* which rotation of hardware counters is on; changes with every rotation */
+	u32 zero;
+	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
+	u64 udp_ports[KNOB_PORT_WORDS];
+};
+
+#endif

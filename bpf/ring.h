@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One ring per CPU.  The reader looks at them by itself every now and then; it is woken only when a backlog builds up.
+ * Every attempt is counted, and so is every failure: emitted = written + lost.
+ */
+#ifndef WHYLATE_BPF_RING_H
+#define WHYLATE_BPF_RING_H
+
+#include "context.h"
+
+static __always_inline void *ring__of_cpu(u32 cpu)
+{
+	return bpf_map_lookup_elem(&rings, &cpu);
+}
+
+static __always_inline void *ring__reserve(u32 class, u16 kind, u64 sz)
+{
+	struct wl_record_header *header;
+	struct cpu_context *cpu = this_cpu();
+	u32 id = bpf_get_smp_processor_id();
+	void *ring = ring__of_cpu(id);
+
+	if (!cpu)
+		return NULL;
+	__sync_fetch_and_add(&cpu->loss[class].emitted, 1);
+	header = ring ? bpf_ringbuf_reserve(ring, sz, 0) : NULL;
+	if (!header) {
+		count_loss(cpu, class);
+		return NULL;
+	}
+	header->kind = kind;
+	header->sz = sz;
+	header->cpu = id;
+	return header;
+}
+
+static __always_inline void ring__submit(void *record)
+{
+	u32 id = ((struct wl_record_header *)record)->cpu;
+	void *ring = ring__of_cpu(id);
+	u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > cfg_knobs.ring_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(record, flags);
+}
+
+#endif

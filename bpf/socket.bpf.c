@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Socket requests: an interval begins when its first byte arrives at a socket that the target accepted and ends when the
+ * reply is sent on it (DESIGN §7).
+ *
+ *            data arrives            the target reads             the target sends
+ *   IDLE ------------------> ARRIVED ----------------> READ ----------------------> IDLE, the interval is done
+ *                                                       |  ^ more is read: the same request
+ *                                                       more arrives: kept for the next one (next_ts)
+ *
+ * Data may arrive on one CPU while the target reads on another.  Nothing here takes a lock: the order of a request and its
+ * reply keeps the transitions of one connection apart, and a client that breaks it blurs its own intervals only.
+ */
+#include "interval.h"
+
+#define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE 7
+#define TCP_CLOSE_WAIT 8
+#define TCP_LISTEN 10
+#define SOCK_DGRAM 2
+#define MSG_PEEK 2
+#define EAGAIN 11
+#define EINTR 4
+
+static __always_inline bool port_listens(const u64 *ports, u16 port)
+{
+	return ports[port / 64 & (KNOB_PORT_WORDS - 1)] >> (port % 64) & 1;
+}
+
+static __always_inline bool in_target_netns(struct sock *sk)
+{
+	return !cfg_knobs.netns || BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) == cfg_knobs.netns;
+}
+
+/*
+ * An accepted Unix socket shares its listener's address, which is one of the target's; its peer has none or its own.
+ * 0: not one of the target's.
+ */
+static __always_inline u32 unix_type(struct sock *sk)
+{
+	struct unix_sock *unix_sk = (struct unix_sock *)sk;
+	struct unix_address *addr = BPF_CORE_READ(unix_sk, addr);
+	struct unix_name name = {};
+	u32 *index, len;
+
+	if (!addr)
+		return 0;
+	len = BPF_CORE_READ(addr, len);
+	if (len <= sizeof(u16) || len > sizeof(u16) + sizeof(name.path))
+		return 0;
+	name.len = len - sizeof(u16);
+	/* A path counts up to its NUL; an abstract name begins with one and counts whole. */
+	if (bpf_probe_read_kernel(name.path, name.len & 0x7f, (void *)addr->name + sizeof(u16)))
+		return 0;
+	if (name.path[0])
+		name.len = 0;
+	index = bpf_map_lookup_elem(&unix_listeners, &name);
+	return index ? WL_SOURCE_UNIX << 16 | (*index & 0xffff) : 0;
+}
+
+/* Type of the intervals on a socket, 0 if the target did not accept it. */
+static __always_inline u32 stream_type(struct sock *sk, u16 family)
+{
+	u16 port = sk->__sk_common.skc_num;
+
+	if (family == AF_UNIX)
+		return unix_type(sk);
+	if (sk->sk_protocol != IPPROTO_TCP || !port_listens(controls.tcp_ports, port) || !in_target_netns(sk))
+		return 0;
+	return WL_SOURCE_TCP << 16 | port;
+}
+
+static __always_inline struct conn *conn_of(struct sock *sk, u16 family)
+{
+	struct conn *conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	u32 type;
+
+	if (conn)
+		return conn;
+	/* Strangers on TCP are told by their port, which is cheap; on Unix sockets they are remembered. */
+	type = stream_type(sk, family);
+	if (!type && family != AF_UNIX)
+		return NULL;
+	conn = bpf_sk_storage_get(&conns, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!conn) {
+		struct cpu_context *cpu = this_cpu();
+
+		if (cpu && type)
+			count_loss(cpu, WL_LOSS_NO_CONN);
+		return NULL;
+	}
+	conn->type = type;
+	conn->foreign = !type;
+	return conn;
+}
+
+static __always_inline void datagram_arrived(struct sock *sk)
+{
+	struct datagrams *queue = bpf_sk_storage_get(&datagram_queues, sk, 0, 0);
+	u16 port = sk->__sk_common.skc_num;
+
+	if (!queue) {
+		if (!port_listens(controls.udp_ports, port) || !in_target_netns(sk))
+			return;
+		queue = bpf_sk_storage_get(&datagram_queues, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!queue)
+			return;
+		queue->type = WL_SOURCE_UDP << 16 | port;
+	}
+	/* A longer backlog loses the arrival times of its last ones, and those say so (NO_ARRIVAL). */
+	if (queue->tail - queue->head < DATAGRAMS_MAX)
+		queue->arrival_ts[queue->tail++ & (DATAGRAMS_MAX - 1)] = bpf_ktime_get_ns();
+}
+
+static __always_inline int data_ready(struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	struct conn *conn;
+
+	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
+		return 0;
+	if (sk->__sk_common.skc_state == TCP_LISTEN)
+		return 0;
+	if (sk->sk_type == SOCK_DGRAM) {
+		if (family != AF_UNIX)
+			datagram_arrived(sk);
+		return 0;
+	}
+	conn = conn_of(sk, family);
+	if (!conn || conn->foreign)
+		return 0;
+	if (conn->state == CONN_IDLE) {
+		conn->begin_ts = bpf_ktime_get_ns();
+		conn->state = CONN_ARRIVED;
+	} else if (conn->state == CONN_READ && !conn->next_ts) {
+		conn->next_ts = bpf_ktime_get_ns();
+	}
+	return 0;
+}
+
+/* The connection ended in the middle of whatever was under way. */
+static __always_inline void conn_drop(struct conn *conn, struct thread *thread)
+{
+	if (conn->state == CONN_READ)
+		interval__abandon(thread, conn->sid);
+	conn->state = CONN_IDLE;
+	conn->next_ts = 0;
+}
+
+static __always_inline void datagram_received(struct sock *sk, struct thread *thread)
+{
+	struct datagrams *queue = bpf_sk_storage_get(&datagram_queues, sk, 0, 0);
+	struct cpu_context *cpu = this_cpu();
+	struct pickup pickup = {};
+
+	if (!queue || !cpu)
+		return;
+	/* One thread, one datagram at a time: a request that was not answered before the next is read has no reply. */
+	if (thread->datagram_sk)
+		interval__abandon(thread, thread->datagram_sid);
+	pickup.sid = sid__next(cpu);
+	pickup.type = queue->type;
+	if (queue->head != queue->tail)
+		pickup.begin_ts = queue->arrival_ts[queue->head++ & (DATAGRAMS_MAX - 1)];
+	else
+		pickup.flags = WL_INTERVAL_NO_ARRIVAL;
+	thread->datagram_sk = (u64)sk;
+	thread->datagram_sid = pickup.sid;
+	thread->datagram_recorded = interval__pick_up(thread, &pickup);
+}
+
+static __always_inline void stream_received(struct conn *conn, struct thread *thread)
+{
+	struct cpu_context *cpu = this_cpu();
+	struct pickup pickup = {};
+
+	if (conn->state == CONN_READ) {
+		conn->next_ts = 0; /* read before the reply: part of this request */
+		interval__resume(thread, conn->sid, conn->recorded);
+		return;
+	}
+	if (!cpu)
+		return;
+	pickup.sid = sid__next(cpu);
+	pickup.type = conn->type;
+	if (conn->state == CONN_ARRIVED)
+		pickup.begin_ts = conn->begin_ts;
+	else
+		pickup.flags = WL_INTERVAL_NO_ARRIVAL; /* the rest of a batch whose first part was answered */
+	conn->state = CONN_READ;
+	conn->sid = pickup.sid;
+	conn->recorded = interval__pick_up(thread, &pickup);
+}
+
+static __always_inline int received(struct sock *sk, long ret, int flags)
+{
+	struct thread *thread = current_thread();
+	struct conn *conn;
+
+	if (!thread || flags & MSG_PEEK)
+		return 0;
+	if (sk->sk_type == SOCK_DGRAM) {
+		if (ret > 0)
+			datagram_received(sk, thread);
+		return 0;
+	}
+	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!conn || conn->foreign)
+		return 0;
+	if (ret > 0)
+		stream_received(conn, thread);
+	else if (ret != -EAGAIN && ret != -EINTR)
+		conn_drop(conn, thread);
+	return 0;
+}
+
+static __always_inline int sent(struct sock *sk, long ret)
+{
+	struct thread *thread;
+	struct conn *conn;
+
+	if (ret <= 0)
+		return 0;
+	thread = current_thread();
+	if (!thread)
+		return 0;
+	if (thread->datagram_sk && thread->datagram_sk == (u64)sk) {
+		thread->datagram_sk = 0;
+		interval__finish(thread, thread->datagram_sid, thread->datagram_recorded);
+		return 0;
+	}
+	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!conn || conn->foreign || conn->state != CONN_READ)
+		return 0;
+	interval__finish(thread, conn->sid, conn->recorded);
+	if (conn->next_ts) {
+		conn->begin_ts = conn->next_ts;
+		conn->next_ts = 0;
+		conn->state = CONN_ARRIVED;
+	} else {
+		conn->state = CONN_IDLE;
+	}
+	return 0;
+}
+
+/* Tier 1: the tracepoints, since 6.3. */
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(on_data_ready, struct sock *sk)
+{
+	return data_ready(sk);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_recv_length, struct sock *sk, int ret, int flags)
+{
+	return received(sk, ret, flags);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send_length, struct sock *sk, int ret, int flags)
+{
+	return sent(sk, ret);
+}
+
+/* Tier 2: the same points by fentry and fexit. */
+SEC("fentry/sock_def_readable")
+int BPF_PROG(on_def_readable, struct sock *sk)
+{
+	return data_ready(sk);
+}
+
+#define RECEIVE(function)                                                                                              \
+	SEC("fexit/" #function)                                                                                        \
+	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int flags, int ret)                      \
+	{                                                                                                              \
+		return received(sock->sk, ret, flags);                                                                 \
+	}
+RECEIVE(inet_recvmsg)
+RECEIVE(inet6_recvmsg)
+RECEIVE(unix_stream_recvmsg)
+
+#define TRANSMIT(function)                                                                                             \
+	SEC("fexit/" #function)                                                                                        \
+	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int ret)                                 \
+	{                                                                                                              \
+		return sent(sock->sk, ret);                                                                            \
+	}
+TRANSMIT(inet_sendmsg)
+TRANSMIT(inet6_sendmsg)
+TRANSMIT(unix_stream_sendmsg)
+
+/* The target begins to listen while it is recorded, or a connection ends with a request under way. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_tcp_state, struct sock *sk, int old_state, int new_state)
+{
+	if (new_state == TCP_LISTEN) {
+		u16 port = sk->__sk_common.skc_num;
+
+		if (current_thread() && in_target_netns(sk))
+			__sync_fetch_and_or(&controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)], 1ULL << (port % 64));
+	} else if (new_state == TCP_CLOSE) {
+		struct conn *conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+
+		if (conn && !conn->foreign)
+			conn_drop(conn, NULL);
+	}
+	return 0;
+}

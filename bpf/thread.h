@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What happens to a followed thread: changes of state, the shadow stack, snapshots, waits worth naming. */
+#ifndef WHYLATE_BPF_THREAD_H
+#define WHYLATE_BPF_THREAD_H
+
+#include "context.h"
+#include "hw.h"
+
+/* A wait shorter than this is not worth naming anybody for. */
+#define WAIT_NAMED_NS 2000
+/* Waits that ended longer ago than this are no longer of interest to an interval that has not been picked up. */
+#define WAIT_MEMORY_NS 100000000ULL
+
+static __always_inline u32 word_state(u64 word)
+{
+	return word & STATE_MASK;
+}
+
+static __always_inline u64 word_ts(u64 word)
+{
+	return word >> STATE_BITS;
+}
+
+/*
+ * Moves the thread to `state` and returns when.  An interrupt between the read of the word and the swap has moved it on
+ * meanwhile: then the swap fails and is tried again.  Three interrupts in those few instructions do not happen; if they
+ * did, the time would stay with the state under way and nothing would be counted twice.
+ */
+static __always_inline u64 thread__enter(struct thread *thread, u32 state)
+{
+	u64 now = 0;
+
+	for (int tries = 0; tries < 4; tries++) {
+		u64 old = *(volatile u64 *)&thread->word;
+		u64 word;
+		u32 left = word_state(old);
+
+		now = bpf_ktime_get_ns();
+		if (now < word_ts(old)) /* another CPU's clock was ahead */
+			now = word_ts(old);
+		word = now << STATE_BITS | state;
+		if (__sync_val_compare_and_swap(&thread->word, old, word) != old)
+			continue;
+		thread->length_ns[left] += now - word_ts(old);
+		if (cfg_knobs.hw_slots)
+			hw__switch(thread, left == WL_STATE_RUNNING, state == WL_STATE_RUNNING);
+		thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = word;
+		break;
+	}
+	return now;
+}
+
+/*
+ * The shadow stack of VarMRI §4.3, kept with the thread instead of the CPU: whatever nests on a CPU nests on the thread
+ * that runs there, and on a PREEMPT_RT kernel a softirq that is switched out goes on with its thread.  No lengths are
+ * needed on it, because thread__enter() gives every nanosecond to the innermost level alone.
+ */
+static __always_inline void nest__push(struct thread *thread, u32 state)
+{
+	u32 level = thread->nest_level++;
+
+	if (level < NEST_MAX)
+		thread->nest[level] = thread->run_state;
+	thread->run_state = state;
+	thread->count[state & STATE_MASK]++;
+	thread__enter(thread, state);
+}
+
+static __always_inline void nest__pop(struct thread *thread)
+{
+	u32 level = thread->nest_level;
+
+	if (!level) /* began before the thread was followed */
+		return;
+	thread->nest_level = --level;
+	if (level < NEST_MAX)
+		thread->run_state = thread->nest[level];
+	thread__enter(thread, thread->run_state);
+}
+
+/*
+ * Copies the counters as they are at one instant, which is returned: the state under way counts up to then, so that the
+ * lengths of two snapshots differ by exactly the time between them.  0 if interrupts never left it alone.  `fresh`:
+ * nothing was being recorded on the thread until now.
+ */
+static __always_inline u64 thread__snapshot(struct thread *thread, struct snapshot *snapshot, bool fresh)
+{
+	for (int tries = 0; tries < 4; tries++) {
+		u64 word = *(volatile u64 *)&thread->word;
+		u64 now = bpf_ktime_get_ns();
+
+		if (now < word_ts(word))
+			now = word_ts(word);
+		for (int i = 0; i < STATE_SLOTS; i++) {
+			snapshot->length_ns[i] = *(volatile u64 *)&thread->length_ns[i];
+			snapshot->count[i] = *(volatile u32 *)&thread->count[i];
+		}
+		for (int i = 0; i < WL_TALLY_CNT; i++)
+			snapshot->tally[i] = thread->tally[i];
+		if (cfg_knobs.hw_slots)
+			hw__snapshot(thread, snapshot->hw, fresh);
+		if (*(volatile u64 *)&thread->word != word)
+			continue;
+		snapshot->length_ns[word_state(word)] += now - word_ts(word);
+		return now;
+	}
+	return 0;
+}
+
+/* The entry to overwrite: one that no open interval can have met, else the shortest. */
+#define waits__victim(waits, length_of, horizon_ts)                                                                    \
+	({                                                                                                             \
+		u32 victim = 0;                                                                                        \
+		u64 shortest = ~0ULL;                                                                                  \
+		for (u32 i = 0; i < WAITS_MAX; i++) {                                                                  \
+			u64 length = (waits)[i].end_ts < (horizon_ts) ? 0 : (waits)[i].length_of;                      \
+			if (length < shortest) {                                                                       \
+				shortest = length;                                                                     \
+				victim = i;                                                                            \
+			}                                                                                              \
+		}                                                                                                      \
+		victim & (WAITS_MAX - 1);                                                                              \
+	})
+
+static __always_inline u64 waits__horizon(struct thread *thread, u64 now)
+{
+	u64 recent = now - WAIT_MEMORY_NS;
+
+	return thread->recording && thread->busy_since_ts < recent ? thread->busy_since_ts : recent;
+}
+
+static __always_inline void thread__note_wait(struct thread *thread, struct past_wait *waits, struct wl_wait *wait, u64 now)
+{
+	u32 victim;
+	u64 horizon_ts = waits__horizon(thread, now);
+
+	victim = waits__victim(waits, wait.length_ns, horizon_ts);
+	if (waits[victim].end_ts >= horizon_ts && waits[victim].wait.length_ns >= wait->length_ns)
+		return;
+	waits[victim].end_ts = now;
+	waits[victim].wait = *wait;
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Waiting for a disk: 4 % of the requests append records to a file and fdatasync() each.  Planted: the time in that
+ * while the thread did not run (clock minus its CPU time).
+ */
+#include "common.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define FILE_SZ	      (1 << 20)
+#define RECORD_SZ     65536
+
+struct own {
+	int fd;
+	off_t off;
+};
+
+static int thread_start(struct worker *worker)
+{
+	static struct own owns[64];
+	struct own *own = &owns[worker->idx];
+
+	worker->own = own;
+	own->fd = disk_file_open(FILE_SZ);
+	return own->fd < 0 ? own->fd : 0;
+}
+
+static uint64_t handle(struct worker *worker, const struct request *request)
+{
+	static const char record[RECORD_SZ] = "record";
+	struct own *own = worker->own;
+	uint64_t start_ts, cpu_ns;
+
+	spin_work(100 * NS_PER_US);
+	if (!request_chosen(request, 40))
+		return 0;
+	start_ts = clock_now_ns();
+	cpu_ns = thread_cpu_ns();
+	/* One sync is enough on a slow disk and takes no time on a fast one: make it last on both. */
+	do {
+		if (pwrite(own->fd, record, sizeof(record), own->off) < 0 || fsync(own->fd))
+			break;
+		own->off = (own->off + RECORD_SZ) % FILE_SZ;
+	return clock_now_ns() - start_ts - (thread_cpu_ns() - cpu_ns);
+}
+
+static const struct workload workload = {
+	.name = "fsync",
+	.category = "io.disk",
+	.connection_cnt = 4,
+	.rate_hz = 100,
+	.default_duration_s = 6,
+	.thread_start = thread_start,
+	.handle = handle,
+};
+
+int main(int argc, char **argv)
+{
+	return workload_main(argc, argv, &workload);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Sleeping on purpose: 4 % of the requests call nanosleep() for some milliseconds.  Planted: by the clock around it. */
+#include "common.h"
+
+static uint64_t handle(struct worker *worker, const struct request *request)
+{
+	uint64_t start_ts;
+
+	spin_work(100 * NS_PER_US);
+	if (!request_chosen(request, 40))
+		return 0;
+	start_ts = clock_now_ns();
+	sleep_for_ns(random_between(&worker->random_state, 8 * NS_PER_MS, 18 * NS_PER_MS));
+	return clock_now_ns() - start_ts;
+}
+
+static const struct workload workload = {
+	.name = "sleep",
+	.category = "sleep",
+	.connection_cnt = 4,
+	.rate_hz = 150,
+	.default_duration_s = 6,
+	.handle = handle,
+};
+
+int main(int argc, char **argv)
+{
+	return workload_main(argc, argv, &workload);
+}
