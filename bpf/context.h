@@ -125,17 +125,6 @@ struct open_interval {
 	struct snapshot sum;     /* what is accounted for so far */
 };
 
-struct cpu_context {
-	u64 sid_seq;
-	u64 seen;      /* intervals finished */
-	u64 selected;  /* of them, those whose record was to be sent */
-	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
-	u64 since_ts;  /* since when the running task runs */
-	u32 followed;  /* the running task is followed */
-	u32 zero;
-	struct wl_loss_count loss[WL_LOSS_CNT];
-};
-
 /* State of one connection that the target accepted. */
 enum conn_state { CONN_IDLE, CONN_ARRIVED, CONN_READ };
 
@@ -157,11 +146,6 @@ struct datagrams {
 	u32 head, tail;
 	u32 type;
 	u32 foreign;
-};
-
-struct unix_name {
-	u8 path[108];
-	u32 len;
 };
 
 /* The maps are defined in every object and merged by the static linker. */
@@ -235,7 +219,6 @@ struct {
 
 extern const volatile struct knobs cfg_knobs;
 extern struct controls controls;
-extern const struct open_interval zero_open;
 
 static __always_inline struct cpu_context *this_cpu(void)
 {

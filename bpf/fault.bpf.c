@@ -91,7 +91,7 @@ static __always_inline int fault_returns(u64 result)
 }
 
 SEC("fentry/handle_mm_fault")
-int BPF_PROG(on_handle_mm_fault_entry, struct vm_area_struct *vma, unsigned long addr)
+int BPF_PROG(on_handle_mm_fault_entry, void *vma, unsigned long addr)
 {
 	return fault_begins(addr);
 }
@@ -106,7 +106,7 @@ int BPF_PROG(on_handle_mm_fault_exit)
 }
 
 SEC("kprobe/handle_mm_fault")
-int BPF_KPROBE(on_handle_mm_fault_call, struct vm_area_struct *vma, unsigned long addr)
+int BPF_KPROBE(on_handle_mm_fault_call, void *vma, unsigned long addr)
 {
 	return fault_begins(addr);
 }

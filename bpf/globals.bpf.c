@@ -5,6 +5,5 @@
 
 const volatile struct knobs cfg_knobs;
 struct controls controls;
-const struct open_interval zero_open;
 
 char LICENSE[] SEC("license") = "GPL";

@@ -16,6 +16,9 @@
 /* States that keep their name while the interval's thread works for others. */
 #define PAUSED_KEEP (EXTERNAL_STATES | bit(WL_STATE_BLOCKED_POLL))
 
+/* What a map entry is made from. */
+static const volatile struct open_interval zero_open;
+
 struct pickup {
 	u64 sid;
 	u64 begin_ts; /* 0: now */
@@ -218,7 +221,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	if (!sid__selected(sid))
 		return false;
 
-	bpf_map_update_elem(&opens, &sid, &zero_open, BPF_ANY);
+	bpf_map_update_elem(&opens, &sid, (const void *)&zero_open, BPF_ANY);
 	open = bpf_map_lookup_elem(&opens, &sid);
 	if (!open) {
 		struct cpu_context *cpu = this_cpu();

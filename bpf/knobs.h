@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the agent tells the programs: read-only before they are loaded (knobs), at any time (controls). */
+/*
+ * What the agent and the programs share in memory: read-only knobs set before loading, controls set at any time, the
+ * counts of each CPU.
+ */
 #ifndef WHYLATE_BPF_KNOBS_H
 #define WHYLATE_BPF_KNOBS_H
 
@@ -10,6 +13,8 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 #endif
+
+#include <whylate/record.h>
 
 #define KNOB_SYSCALLS 512
 #define KNOB_PORT_WORDS (65536 / 64)
@@ -41,6 +46,23 @@ struct controls {
 	u32 zero;
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
+};
+
+struct cpu_context {
+	u64 sid_seq;
+	u64 seen;      /* intervals finished */
+	u64 selected;  /* of them, those whose record was to be sent */
+	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
+	u64 since_ts;  /* since when the running task runs */
+	u32 followed;  /* the running task is followed */
+	u32 zero;
+	struct wl_loss_count loss[WL_LOSS_CNT];
+};
+
+/* Key of unix_listeners: a path without its length, padded with NULs, or an abstract name with its length. */
+struct unix_name {
+	u8 path[108];
+	u32 len;
 };
 
 #endif

@@ -26,7 +26,7 @@ void cdf_fit__begin(struct cdf_fit *fit, uint32_t range_cnt, double total_weight
 	fit->target = target;
 	fit->target_value = NAN;
 	fit->weight = fit->pos = 0;
-	fit->first = fit->sy = fit->syy = fit->sxy = 0;
+	fit->first = fit->last = fit->sy = fit->syy = fit->sxy = 0;
 }
 
 /*
@@ -75,7 +75,7 @@ void cdf_fit__add(struct cdf_fit *fit, uint64_t value, double weight)
 		if (to >= 1)
 			close_range(fit, y);
 	}
-	fit->first = fit->pos == fit->line_cnt ? y : fit->first;
+	fit->last = y;
 }
 
 /* Both pieces as one, by the pairwise update of Chan, Golub and LeVeque (1979): only differences of means enter. */
@@ -139,9 +139,9 @@ static bool merge_round(struct cdf_fit *fit)
 
 void cdf_fit__end(struct cdf_fit *fit)
 {
-	/* Rounding may leave the last range open by a hair, or by more when the weights did not sum to what was said. */
+	/* Rounding of the sum of weights may leave the last range open by a hair. */
 	if (fit->line_cnt < fit->range_cnt && fit->pos > fit->line_cnt)
-		close_range(fit, fit->first);
+		close_range(fit, fit->last);
 	while (merge_round(fit))
 		;
 }

@@ -38,7 +38,7 @@ struct cdf_fit {
 	double target;
 	double target_value; /* the quantile at the target percentile */
 	/* While values are coming in. */
-	double weight, pos, first, sy, syy, sxy;
+	double weight, pos, first, last, sy, syy, sxy;
 };
 
 /* How many ranges suit so many rows: CDF_RANGES_MAX, fewer where a range would have too few rows to show a slope. */

@@ -23,7 +23,7 @@ struct capture_opts {
 	uint64_t rate;                       /* selection: of 2^32 */
 	uint32_t ring_sz;                    /* bytes per CPU; rounded up to a power of two of whole pages */
 	bool hw;                             /* hardware counters, if there are any */
-	const char *hw_events;               /* comma separated names of software events to use in their place, or NULL */
+	bool hw_software;                    /* software events in their place */
 	uint32_t force_tier[HOOK_FEATURE_CNT]; /* for tests: 0: the best */
 };
 
@@ -69,7 +69,7 @@ void capture__counts(struct capture *capture, struct capture_counts *counts);
 const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt);
 
 const struct hook_survey *capture__survey(const struct capture *capture);
-/* Names of hardware counters in use by slot in this epoch's rotation, and which rotation an epoch was. */
+/* Are hardware counters being read? */
 bool capture__has_hw(const struct capture *capture);
 /* enum shard_hwcounter index for a slot of the epoch, -1 for none. */
 int capture__hw_counter(const struct capture *capture, uint32_t epoch, uint32_t slot);

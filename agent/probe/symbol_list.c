@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The grammar of the symbol list.  All of it is understood; what this version does not record yet is refused by name. */
+/* The grammar of the symbol list: all of it is understood; what this version does not record yet is refused by name. */
 #include "probe/symbol_list.h"
 
 #include "base/log.h"
@@ -16,12 +16,12 @@
 #define BLANKS       " \t"
 
 static const char *const role_names[PROBE_ROLE_CNT] = {
-	[PROBE_INTERVAL] = "interval", [PROBE_BEGIN] = "begin",	    [PROBE_END] = "end",
-	[PROBE_WORK] = "work",	       [PROBE_ACQUIRE] = "acquire", [PROBE_RELEASE] = "release",
+	[PROBE_INTERVAL] = "interval", [PROBE_BEGIN] = "begin",     [PROBE_END] = "end",
+	[PROBE_WORK] = "work",         [PROBE_ACQUIRE] = "acquire", [PROBE_RELEASE] = "release",
 	[PROBE_ENQUEUE] = "enqueue",   [PROBE_DEQUEUE] = "dequeue", [PROBE_FUNCTION] = "function",
 };
 
-static const char *const option_names[] = { "name", "key", "object", "task", "queue" };
+static const char *const option_names[] = {"name", "key", "object", "task", "queue"};
 #define OPTION_NAME 0
 #define OPTION_CNT  (sizeof(option_names) / sizeof(option_names[0]))
 
@@ -197,9 +197,11 @@ static int parse_role(const struct parser *parser, const char *word, enum probe_
 	}
 	if (nearest.cnt)
 		return refuse(parser, "unknown role '%.64s': did you mean %s?", word, nearest.names[0]);
-	return refuse(parser, "unknown role '%.64s': it is one of interval, begin, end, work, acquire, release, enqueue, "
-			      "dequeue, function",
-		      word);
+	return refuse(
+		parser,
+		"unknown role '%.64s': it is one of interval, begin, end, work, acquire, release, enqueue, dequeue, "
+		"function",
+		word);
 }
 
 static int parse_option(const struct parser *parser, char *word, struct words *words)
@@ -208,7 +210,8 @@ static int parse_option(const struct parser *parser, char *word, struct words *w
 	char *value = word + key_len + 1;
 
 	if (!key_len)
-		return refuse(parser, "unexpected '%.64s' after the symbol: options look like name=TEXT or key=EXPR", word);
+		return refuse(parser, "unexpected '%.64s' after the symbol: options are like name=TEXT or key=EXPR",
+			      word);
 	word[key_len] = '\0';
 	for (option = 0; option < OPTION_CNT && strcmp(word, option_names[option]);)
 		option++;
@@ -219,8 +222,10 @@ static int parse_option(const struct parser *parser, char *word, struct words *w
 	if (!*value)
 		return refuse(parser, "option '%s=' has no value", word);
 	if (option != OPTION_NAME && !is_expression(value))
-		return refuse(parser, "malformed expression '%.64s' in %s=: it is arg0…arg5, retval, tid, *(argN+OFF) or "
-				      "*(argN+OFF):4", value, word);
+		return refuse(parser,
+			      "malformed expression '%.64s' in %s=: it is one of arg0…arg5, retval, tid, *(argN+OFF), "
+			      "*(argN+OFF):4",
+			      value, word);
 	words->options[option] = value;
 	return 0;
 }
@@ -232,8 +237,10 @@ static int check_symbol(const struct parser *parser, const struct words *words)
 	if (!*words->symbol)
 		return refuse(parser, "there is no symbol after '%.64s:'", words->module ? words->module : words->role);
 	if (symbol_form(words->symbol) == SYMBOL_MALFORMED)
-		return refuse(parser, "malformed symbol '%.64s': it is a function's name, a glob, a C++ name or "
-				      "usdt:PROVIDER:NAME", words->symbol);
+		return refuse(parser,
+			      "malformed symbol '%.64s': it is a function's name, a glob, a C++ name or "
+			      "usdt:PROVIDER:NAME",
+			      words->symbol);
 	return 0;
 }
 
@@ -270,7 +277,7 @@ static void probe_line_free(struct probe_line *line)
 static int append(const struct parser *parser, const struct words *words, enum probe_role role, probe_lines *lines)
 {
 	const char *name = words->options[OPTION_NAME] ? words->options[OPTION_NAME] : words->symbol;
-	struct probe_line line = { .line_no = parser->line_no, .role = role };
+	struct probe_line line = {.line_no = parser->line_no, .role = role};
 
 	line.symbol = strdup(words->symbol);
 	line.name = strdup(name);
@@ -288,7 +295,7 @@ static int parse_line(const struct parser *parser, char *text, probe_lines *line
 {
 	struct words words = {0};
 	char *cursor = text, *word;
-	enum probe_role role;
+	enum probe_role role = PROBE_ROLE_CNT;
 	int err;
 
 	words.role = next_word(&cursor);
@@ -331,21 +338,21 @@ static int read_line(const struct parser *parser, FILE *file, char *buf)
 	}
 	if (c == EOF && !len)
 		return 0;
-	if (len && buf[len - 1] == '\r')
+	if (len && buf[len - 1] == '\r' && (c == '\n' || c == EOF))
 		len--;
 	if (len > LINE_LEN_MAX)
 		return refuse(parser, "the line is longer than %d bytes", LINE_LEN_MAX);
 	buf[len] = '\0';
 	for (size_t i = 0; i < len; i++)
-		if (((unsigned char)buf[i] < ' ' && buf[i] != '\t') || buf[i] == 0x7f)
-			return refuse(parser, "a control character (0x%02x): this is no text file", (unsigned char)buf[i]);
+		if (iscntrl((unsigned char)buf[i]) && buf[i] != '\t')
+			return refuse(parser, "a control character (0x%02x): this is no text file", (uint8_t)buf[i]);
 	return 1;
 }
 
 static int read_lines(const char *path, FILE *file, probe_lines *lines)
 {
 	static const char byte_order_mark[] = "\xef\xbb\xbf";
-	struct parser parser = { .path = path, .line_no = 1 };
+	struct parser parser = {.path = path, .line_no = 1};
 	char text[LINE_LEN_MAX + 2];
 	size_t before = lines->cnt;
 	int err;

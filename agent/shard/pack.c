@@ -105,10 +105,9 @@ static int packer__put_column(struct shard_packer *packer, const struct shard_st
 static int packer__put_schema(struct shard_packer *packer, const struct shard_column *column, size_t data_sz)
 {
 	struct shard_buf *raw = &packer->raw;
-	size_t name_sz = strnlen(column->name, UINT8_MAX);
 	const uint8_t kind[] = { column->type, column->unit, column->nullable };
 
-	return put_byte(raw, name_sz) ?: put_bytes(raw, column->name, name_sz) ?: put_bytes(raw, kind, sizeof(kind)) ?:
+	return put_bytes(raw, column->name, strlen(column->name) + 1) ?: put_bytes(raw, kind, sizeof(kind)) ?:
 	       shard_put_varint(raw, data_sz);
 }
 

@@ -16,7 +16,7 @@ struct shard_block_column {
 	enum shard_type type;
 	enum shard_unit unit;
 	bool nullable;
-	const union shard_value *values; /* row_cnt of them; strings stay valid until the next block */
+	const union shard_value *values; /* row_cnt of them, 0 or NULL where null; strings stay valid until the next block */
 	const uint64_t *nulls;           /* bitmap over rows, or NULL: none is null */
 };
 
@@ -32,7 +32,7 @@ struct shard_block {
 struct shard_damage {
 	const char *path;
 	uint64_t off;      /* where the trouble begins */
-	uint64_t sz;       /* bytes that could not be used */
+	uint64_t sz;       /* bytes that could not be used; 0 for "not closed": whole, but its end is missing */
 	const char *what;  /* "torn tail", "checksum", "foreign file", "empty file", "unsupported version", … */
 };
 
@@ -40,7 +40,7 @@ struct shard_reader;
 
 /*
  * Opens files and directories.  NULL and errno where a path does not exist or cannot be read, or where nothing named is
- * a shard; *bad_path then points at the path in question (one of paths[], or owned by nobody: a static string).
+ * a shard (ENODATA); *bad_path then points at the path in question (one of paths[], or owned by nobody: a static string).
  */
 struct shard_reader *shard_reader__open(const char *const *paths, size_t path_cnt, const char **bad_path);
 
@@ -56,7 +56,7 @@ int shard_reader__next(struct shard_reader *reader, const struct shard_block **b
 /* Starts over at the first file. */
 void shard_reader__rewind(struct shard_reader *reader);
 
-/* Everything found damaged so far; each place once. */
+/* Everything found damaged so far, each place once; valid until the next call of shard_reader__next(). */
 size_t shard_reader__damage(const struct shard_reader *reader, const struct shard_damage **damage);
 
 /* The column of that name, or NULL (an older or newer writer may lack it). */

@@ -19,6 +19,8 @@ static int stage__alloc(struct shard_stage *stage)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < table->column_cnt; c++) {
 		stage->columns_mask[c / 64] |= 1ULL << c % 64;
+		if (table->columns[c].type == SHARD_STR)
+			stage->strings_mask[c / 64] |= 1ULL << c % 64;
 		if (!table->columns[c].nullable)
 			continue;
 		stage->nullable[c / 64] |= 1ULL << c % 64;
@@ -62,9 +64,13 @@ struct shard_stage *shard_stage__new(const struct shard_table *table, uint32_t r
 
 static int check_row(const struct shard_stage *stage, const struct shard_row *row)
 {
-	for (uint32_t w = 0; w < SHARD_ROW_NULL_WORDS; w++)
+	for (uint32_t w = 0; w < SHARD_ROW_NULL_WORDS; w++) {
 		if (row->nulls[w] & stage->columns_mask[w] & ~stage->nullable[w])
 			return -EINVAL;
+		for (uint64_t left = stage->strings_mask[w] & ~row->nulls[w]; left; left &= left - 1)
+			if (!row->values[w * 64 + __builtin_ctzll(left)].str)
+				return -EINVAL;
+	}
 	return 0;
 }
 
@@ -105,23 +111,14 @@ static int put_value(struct shard_stage *stage, const struct shard_row *row, uin
 	return 0;
 }
 
-/* A NULL string is a zero here, and an error unless it is null in the row's sense. */
-static int put_zero(const struct shard_stage *stage, const struct shard_row *row, uint32_t c)
-{
-	return stage->table->columns[c].type != SHARD_STR || shard_row__is_null(row, c) ? 0 : -EINVAL;
-}
-
 static int put_values(struct shard_stage *stage, const struct shard_row *row)
 {
 	uint32_t column_cnt = stage->table->column_cnt;
 	int err = 0;
 
-	for (uint32_t c = 0; !err && c < column_cnt; c++) {
+	for (uint32_t c = 0; !err && c < column_cnt; c++)
 		if (row->values[c].u64)
 			err = put_value(stage, row, c);
-		else
-			err = put_zero(stage, row, c);
-	}
 	return err;
 }
 

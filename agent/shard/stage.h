@@ -26,6 +26,7 @@ struct shard_stage {
 	uint64_t *null_bits; /* of all nullable columns */
 	uint64_t nullable[SHARD_ROW_NULL_WORDS];
 	uint64_t columns_mask[SHARD_ROW_NULL_WORDS];
+	uint64_t strings_mask[SHARD_ROW_NULL_WORDS];
 };
 
 /* row_max is lowered to what a reader accepts.  NULL and errno (EINVAL: no columns, or more than a row has). */

@@ -17,11 +17,12 @@
 
 /* Far above any real file; they bound what a forged one can make us allocate. */
 #define STRINGS_SZ_MAX   (1ULL << 30)
-#define SYMBOLS_SZ_MAX   (16ULL << 20) * sizeof(Elf64_Sym)
+#define SYMBOLS_SZ_MAX   ((16ULL << 20) * sizeof(Elf64_Sym))
 #define NOTES_SZ_MAX     (1ULL << 20)
 #define SEGMENTS_MAX     64
 #define BUILD_ID_SZ_MAX  64
 #define GO_NOTE_BUILD_ID 4
+#define VERSION_HIDDEN   0x8000 /* in .gnu.version: not the default one */
 
 #if defined(__x86_64__)
 #define HOST_MACHINE EM_X86_64
@@ -108,8 +109,8 @@ static void note_read(struct elf_file *file, const GElf_Nhdr *note, const char *
 
 	if (note->n_namesz == 4 && !memcmp(name, "Go\0", 4) && note->n_type == GO_NOTE_BUILD_ID)
 		file->is_go = true;
-	if (note->n_namesz != 4 || memcmp(name, "GNU", 4) || note->n_type != NT_GNU_BUILD_ID ||
-	    !note->n_descsz || note->n_descsz > BUILD_ID_SZ_MAX || file->build_id[0])
+	if (note->n_namesz != 4 || memcmp(name, "GNU", 4) || note->n_type != NT_GNU_BUILD_ID || !note->n_descsz ||
+	    note->n_descsz > BUILD_ID_SZ_MAX || file->build_id[0])
 		return;
 	for (size_t i = 0; i < note->n_descsz; i++) {
 		file->build_id[2 * i] = digits[desc[i] >> 4];
@@ -131,8 +132,8 @@ static void notes_read(struct loader *loader, const GElf_Phdr *segment)
 		return;
 	while ((next = gelf_getnote(notes, pos, &note, &name_off, &desc_off)) > pos) {
 		pos = next;
-		if (name_off > notes->d_size || note.n_namesz > notes->d_size - name_off ||
-		    desc_off > notes->d_size || note.n_descsz > notes->d_size - desc_off)
+		if (name_off > notes->d_size || note.n_namesz > notes->d_size - name_off || desc_off > notes->d_size ||
+		    note.n_descsz > notes->d_size - desc_off)
 			return;
 		note_read(loader->file, &note, (char *)notes->d_buf + name_off, (uint8_t *)notes->d_buf + desc_off);
 	}
@@ -156,7 +157,7 @@ static int segments_read(struct loader *loader)
 		    segment.p_vaddr > UINT64_MAX - segment.p_filesz || loader->code_cnt == SEGMENTS_MAX)
 			return -ENOEXEC;
 		loader->code[loader->code_cnt++] =
-			(struct segment){ segment.p_vaddr, segment.p_offset, segment.p_filesz };
+			(struct segment){segment.p_vaddr, segment.p_offset, segment.p_filesz};
 	}
 	return 0;
 }
@@ -210,7 +211,7 @@ static const struct segment *code_at(const struct loader *loader, uint64_t addr)
 /* 0 when added or of no interest, -ENOMEM. */
 static int symbol_add(struct loader *loader, const GElf_Sym *sym, const char *name, bool hidden)
 {
-	struct symbol symbol = { .name = name, .addr = sym->st_value, .size = sym->st_size };
+	struct symbol symbol = {.name = name, .addr = sym->st_value, .size = sym->st_size};
 	const struct segment *code = code_at(loader, sym->st_value);
 	const char *version = strchr(name, '@');
 
@@ -246,7 +247,8 @@ static bool version_is_hidden(Elf_Data *versions, size_t symbol_idx)
 {
 	GElf_Versym version;
 
-	return versions && symbol_idx <= INT32_MAX && gelf_getversym(versions, symbol_idx, &version) && version & 0x8000;
+	return versions && symbol_idx <= INT32_MAX && gelf_getversym(versions, symbol_idx, &version) &&
+	       version & VERSION_HIDDEN;
 }
 
 /* All of one symbol table; its names end up in a copy, file->names[table_idx], cut at '@'. */
@@ -298,10 +300,11 @@ static int symbols_read(struct loader *loader, Elf_Scn *scn, const GElf_Shdr *sh
 
 static bool is_go_section(const char *name)
 {
-	size_t len = strlen(name);
+	static const char lines_table[] = ".gopclntab"; /* .data.rel.ro.gopclntab in position-independent programs */
+	size_t len = strlen(name), tail_len = sizeof(lines_table) - 1;
 
 	return !strcmp(name, ".go.buildinfo") || !strcmp(name, ".note.go.buildid") ||
-	       (len >= 10 && !strcmp(name + len - 10, ".gopclntab")); /* .data.rel.ro.gopclntab in position-independent ones */
+	       (len >= tail_len && !strcmp(name + len - tail_len, lines_table));
 }
 
 static int sections_read(struct loader *loader)
@@ -361,7 +364,7 @@ static int symbols_sort_out(struct loader *loader)
 	end = loader->symbols.items + loader->symbols.cnt;
 	for (symbol = loader->symbols.items; symbol < end && !err;) {
 		const struct segment *code = code_at(loader, symbol->addr);
-		struct elf_function function = { .name = symbol->name, .addr = symbol->addr, .size = symbol->size };
+		struct elf_function function = {.name = symbol->name, .addr = symbol->addr, .size = symbol->size};
 		const struct symbol *best = symbol;
 
 		while (++symbol < end && !strcmp(symbol->name, best->name)) {
@@ -382,7 +385,7 @@ static int symbols_sort_out(struct loader *loader)
 
 static int load(struct elf_file *file, int fd)
 {
-	struct loader loader = { .file = file };
+	struct loader loader = {.file = file};
 	struct stat stat;
 	int err;
 
@@ -462,7 +465,8 @@ const struct elf_function *elf_file__find(const struct elf_file *file, const cha
 {
 	if (!file->functions.cnt)
 		return NULL;
-	return bsearch(name, file->functions.items, file->functions.cnt, sizeof(struct elf_function), function_name_cmp);
+	return bsearch(name, file->functions.items, file->functions.cnt, sizeof(file->functions.items[0]),
+		       function_name_cmp);
 }
 
 enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const char *name)

@@ -12,7 +12,7 @@ struct elf_function {
 	uint64_t addr;    /* virtual address as linked */
 	uint64_t file_off;
 	uint64_t size; /* 0 when the file does not say; never beyond the segment */
-	bool ambiguous; /* other functions of the file bear this name with equal right (static ones of several sources) */
+	bool ambiguous; /* others bear this name with equal right (static functions of several sources) */
 };
 
 enum elf_symbol_kind {
@@ -38,7 +38,7 @@ size_t elf_file__functions(const struct elf_file *file, const struct elf_functio
 const struct elf_function *elf_file__find(const struct elf_file *file, const char *name);
 /* What `name` is in this file: to say why it is not a function. */
 enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const char *name);
-/* Up to max names (at most NEAREST_MAX) near `name` (edit distance, then prefix, then part), best first; returns how many. */
+/* Up to max names (at most NEAREST_MAX) near `name`, best first (see nearest.h); returns how many. */
 size_t elf_file__nearest(const struct elf_file *file, const char *name, const char **names, size_t max);
 /* Built by Go (.go.buildinfo, .gopclntab or the go note): its stacks do not bear uretprobes. */
 bool elf_file__is_go(const struct elf_file *file);

@@ -138,7 +138,7 @@ static int table_read(pid_t pid, const char *table, const inode_set *inodes, tar
 
 int target_listeners_read(const target_processes *processes, target_listeners *listeners)
 {
-	static const char *const tables[] = { "net/tcp", "net/tcp6", "net/udp", "net/udp6", "net/unix" };
+	static const char *const tables[] = {"net/tcp", "net/tcp6", "net/udp", "net/udp6", "net/unix"};
 	inode_set inodes = {0};
 	int err = 0;
 

@@ -164,7 +164,7 @@ static bool same_file(const char *path, const struct target_mapping *mapping, co
 int target_mapping_file(pid_t pid, const struct target_mapping *mapping, char *path, size_t sz)
 {
 	char map_file[96], unescaped[PATH_MAX], root[32];
-	const char *named[] = { mapping->path, unescaped };
+	const char *named[] = {mapping->path, unescaped};
 	struct stat mapped_stat;
 	const struct stat *mapped;
 

@@ -15,11 +15,9 @@
 
 #define ROW_LEN (NEAREST_NAME_MAX + EDITS_MAX + 2)
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
+static unsigned min2(unsigned a, unsigned b)
 {
-	unsigned least = a < b ? a : b;
-
-	return least < c ? least : c;
+	return a < b ? a : b;
 }
 
 static unsigned substitution_cost(char a, char b)
@@ -48,12 +46,12 @@ static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t
 
 		row[low - 1] = low == 1 && i <= edits ? EDIT_COST * i : over;
 		for (size_t j = low; j <= high; j++) {
-			unsigned cost = min3(prev[j] + EDIT_COST, row[j - 1] + EDIT_COST,
-					     prev[j - 1] + substitution_cost(a[i - 1], b[j - 1]));
+			unsigned cost = prev[j - 1] + substitution_cost(a[i - 1], b[j - 1]);
 
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && prev2[j - 2] + EDIT_COST < (int)cost)
-				cost = prev2[j - 2] + EDIT_COST;
-			row[j] = cost < over ? cost : over;
+			cost = min2(cost, min2(prev[j], row[j - 1]) + EDIT_COST);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				cost = min2(cost, prev2[j - 2] + EDIT_COST);
+			row[j] = min2(cost, over);
 			if (row[j] < least)
 				least = row[j];
 		}

@@ -32,7 +32,7 @@ typedef VEC(struct target_mapping) target_mappings; /* paths owned by the list: 
 struct target_listener {
 	enum { TARGET_TCP, TARGET_UDP, TARGET_UNIX } family;
 	uint16_t port;        /* TCP, UDP */
-	uint8_t path_len;     /* Unix: bytes of sun_path in use, without a final NUL; an abstract name begins with NUL */
+	uint8_t path_len;     /* Unix: bytes of sun_path in use, no final NUL; an abstract name begins with NUL */
 	char path[108];
 	char name[128];       /* "tcp:6379", "unix:/run/x.sock", "unix:@abstract" */
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The schema whylate.report/1 (DESIGN §7): its keys never change, others may be added.  A JSON null is "not measured". */
+/* The schema whylate.report/1 (DESIGN §7): its keys never change, others may be added.  null is "not measured". */
 #include "view/utf8.h"
 #include "view/view.h"
 
@@ -16,7 +16,8 @@ struct json_doc {
 	int err;
 };
 
-static void put(struct json_doc *doc, struct json_object *object, const char *key, struct json_object *value, bool is_null)
+static void put(struct json_doc *doc, struct json_object *object, const char *key, struct json_object *value,
+		bool is_null)
 {
 	if (!value && !is_null)
 		doc->err = -ENOMEM;
@@ -287,6 +288,7 @@ static void put_loss(struct json_doc *doc, struct json_object *root, const struc
 		put_count(doc, line, "lost", dataset->loss[i].lost);
 	}
 	put_count(doc, loss, "intervals_flagged", dataset->intervals_flagged);
+	put_bool(doc, loss, "known", dataset->loss[WL_LOSS_INTERVAL].emitted || !dataset->row_cnt);
 }
 
 static void put_types(struct json_doc *doc, struct json_object *root, const struct report *report)

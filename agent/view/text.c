@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define NAME_COLUMNS 40
+#define NAME_COLUMNS 24 /* three of them and a pid fit into a line */
 
 size_t text_limit(size_t cnt, uint32_t top)
 {
@@ -62,26 +62,23 @@ static void print_target(struct page *page, const struct dataset *dataset)
 static void print_header(struct page *page, const struct report *report)
 {
 	const struct dataset *dataset = report->dataset;
-	char count[FORMAT_SZ], chunk[2 * FORMAT_SZ];
+	char count[FORMAT_SZ];
 
 	print_target(page, dataset);
-	page__put(page, ": ");
 	if (dataset->duration_s > 0) {
-		view_duration(count, sizeof(count), dataset->duration_s * 1e9);
-		snprintf(chunk, sizeof(chunk), "%s, ", count);
-		page__chunk(page, chunk, 2);
+		page__put(page, ": ");
+		page__chunk(page, view_duration(count, sizeof(count), dataset->duration_s * 1e9), 2);
 	}
-	snprintf(chunk, sizeof(chunk), "%s request%s seen, ", format_count(count, dataset->intervals_seen),
-		 dataset->intervals_seen == 1 ? "" : "s");
-	page__chunk(page, chunk, 2);
+	page__end_line(page);
+	page__printf(page, "%s request%s seen, ", format_count(count, dataset->intervals_seen),
+		     dataset->intervals_seen == 1 ? "" : "s");
 	if (dataset->row_cnt && dataset->row_cnt == dataset->intervals_seen)
-		snprintf(chunk, sizeof(chunk), "all kept");
+		page__put(page, "all kept");
 	else
-		snprintf(chunk, sizeof(chunk), "%s kept%s", format_count(count, dataset->row_cnt),
-			 dataset->row_cnt ? " (weights applied)" : "");
-	page__chunk(page, chunk, 2);
+		page__printf(page, "%s kept%s", format_count(count, dataset->row_cnt),
+			     dataset->row_cnt ? " (weights applied)" : "");
 	if (report->type_cnt == 1 && *report->types[0].type) {
-		page__chunk(page, ", all of type ", 2);
+		page__put(page, ", all of type ");
 		page__name(page, report->types[0].type, NAME_COLUMNS);
 	}
 	page__end_line(page);
@@ -162,32 +159,40 @@ static void print_causes(struct page *page, const struct report *report, uint32_
 	text_more(page, report->cause_cnt, top);
 }
 
-static void print_paragraph(struct page *page, const char *text, size_t indent)
+static void print_paragraph(struct page *page, const char *text)
 {
-	page__to(page, indent);
-	page__words(page, text, indent + (*text == '-' ? 2 : 0));
+	page__to(page, 2);
+	page__words(page, text, *text == '-' ? 4 : 2);
 	page__end_line(page);
 }
 
 static void print_no_interval(struct page *page, const struct dataset *dataset)
 {
+	static const char *const none_kept[] = {
+		"They ended in the target, but none was selected and written, or none is of the type asked for.",
+		"- record with --rate 100% and --tail none, or for longer (-d)",
+		"- without --type, the report lists the types that there are",
+		"- see below whether records were lost or files damaged",
+	};
+	static const char *const none_seen[] = {
+		"A request begins when bytes arrive on a connection that this process (or a child of it) accepted, "
+		"and ends when the reply is sent on it. Likely reasons, and what to do:",
+		"- the server was idle, or the recording too short: send it requests, record longer (-d)",
+		"- another process serves the requests: find it (`ss -tlnp`), record that pid (-p)",
+		"- its clients' connections were not accepted by this process: it opened them itself, or its work "
+		"comes from a queue, a file or a timer: name the function that handles one request (-s)",
+	};
+
 	page__end_line(page);
 	if (dataset->intervals_seen) {
 		text_heading(page, "None of the requests was kept, so there is nothing to rank.");
-		print_paragraph(page, "They ended in the target, but none was selected and written, or none is of the type "
-				"asked for.", 2);
-		print_paragraph(page, "- record with --rate 100% and --tail none, or for longer (-d)", 2);
-		print_paragraph(page, "- without --type, the report lists the types that there are", 2);
-		print_paragraph(page, "- see below whether records were lost or files damaged", 2);
-		return;
+		for (size_t i = 0; i < sizeof(none_kept) / sizeof(none_kept[0]); i++)
+			print_paragraph(page, none_kept[i]);
+	} else {
+		text_heading(page, "No request ended while this was recorded, so there is nothing to rank.");
+		for (size_t i = 0; i < sizeof(none_seen) / sizeof(none_seen[0]); i++)
+			print_paragraph(page, none_seen[i]);
 	}
-	text_heading(page, "No request ended while this was recorded, so there is nothing to rank.");
-	print_paragraph(page, "A request begins when bytes arrive on a connection that this process (or a child of it) "
-			"accepted, and ends when the reply is sent on it. Likely reasons, and what to do:", 2);
-	print_paragraph(page, "- the server was idle, or the recording too short: send it requests, record longer (-d)", 2);
-	print_paragraph(page, "- another process serves the requests: find it (`ss -tlnp`), record that pid (-p)", 2);
-	print_paragraph(page, "- its clients' connections were not accepted by this process: it opened them itself, or its "
-			"work comes from a queue, a file or a timer: name the function that handles one request (-s)", 2);
 }
 
 int view_text(FILE *out, const struct report *report, const struct view_opts *opts)

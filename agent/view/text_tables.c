@@ -111,7 +111,7 @@ static void print_event(struct page *page, const struct event_line *event)
 
 	page__to(page, 2);
 	page__name(page, event->event, 28);
-	put_share(page, event->impact, NULL, 40);
+	put_share(page, event->impact, NULL, 38);
 	put_share(page, event->impact_adjusted, NULL, 51);
 	if (is_length)
 		view_duration(text, sizeof(text), event->threshold);
@@ -149,7 +149,7 @@ void text_events(struct page *page, const struct report *report, uint32_t top)
 	}
 	page__style(page, PAGE_FAINT);
 	page__put(page, "  event");
-	page__right(page, "impact", 40);
+	page__right(page, "impact", 38);
 	page__right(page, "of its own", 51);
 	page__right(page, "much is", 64);
 	page__right(page, "above", 72);

@@ -63,7 +63,8 @@ static void print_flagged(struct page *page, const struct dataset *dataset)
 	} else {
 		page__printf(page, "%s of %s kept", format_count(flagged, dataset->intervals_flagged),
 			     format_count(rows, dataset->row_cnt));
-		page__words(page, " (records lost meanwhile, counters torn, or more changes of state than are remembered)", 2);
+		page__put(page, " ");
+		page__words(page, "(records lost meanwhile, counters torn, or more changes of state than fit)", 2);
 	}
 	page__end_line(page);
 }
@@ -85,7 +86,7 @@ static void print_unmeasured(struct page *page, const struct dataset *dataset)
 		page__end_line(page);
 	}
 	for (size_t i = 0; i < dataset->hooks_missing_cnt; i++) {
-		page__put(page, i ? ", " : "Hooks that this kernel does not have: ");
+		page__put(page, i ? ", " : "Missing hooks: ");
 		page__words(page, dataset->hooks_missing[i], 2);
 	}
 	if (dataset->hooks_missing_cnt)
@@ -104,6 +105,8 @@ static bool has_value(const struct dataset_event *event, size_t row_cnt)
 
 static void print_hardware(struct page *page, const struct dataset *dataset)
 {
+	if (!dataset->row_cnt)
+		return;
 	for (size_t i = 0; i < dataset->event_cnt; i++)
 		if (!strncmp(dataset->events[i].name, "hw.", 3) && has_value(&dataset->events[i], dataset->row_cnt))
 			return;
@@ -113,7 +116,7 @@ static void print_hardware(struct page *page, const struct dataset *dataset)
 
 static void print_damage(struct page *page, const struct dataset *dataset, uint32_t top)
 {
-	char off[FORMAT_SZ], sz[FORMAT_SZ];
+	char text[FORMAT_SZ], chunk[2 * FORMAT_SZ];
 
 	if (!dataset->damage_cnt)
 		return;
@@ -129,7 +132,12 @@ static void print_damage(struct page *page, const struct dataset *dataset, uint3
 		page__name(page, damage->path, 46);
 		page__put(page, ": ");
 		page__name(page, damage->what, 20);
-		page__printf(page, " at byte %s, %s not read", format_count(off, damage->off), format_count(sz, damage->sz));
+		snprintf(chunk, sizeof(chunk), "at byte %s,", format_count(text, damage->off));
+		page__put(page, " ");
+		page__chunk(page, chunk, 4);
+		snprintf(chunk, sizeof(chunk), "%s bytes not read", format_count(text, damage->sz));
+		page__put(page, " ");
+		page__chunk(page, chunk, 4);
 		page__end_line(page);
 	}
 	text_more(page, dataset->damage_cnt, top);

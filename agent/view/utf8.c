@@ -15,7 +15,7 @@ bool utf8_next(const char **str, uint32_t *codepoint)
 {
 	const unsigned char *at = (const unsigned char *)*str;
 	unsigned char lead = *at++;
-	unsigned char lo = 0x80, hi = 0xbf; /* what the second byte may be: narrower where overlongs and surrogates lie */
+	unsigned char lo = 0x80, hi = 0xbf; /* of the second byte: narrower where overlongs and surrogates lie */
 	unsigned more;
 	uint32_t value;
 

@@ -13,8 +13,8 @@
 #define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /*
- * Reads one code point at *str (not its end) and steps over it.  False where the bytes are not valid UTF-8 (overlong, surrogate, cut,
- * beyond U+10FFFF): then *str is past the ill-formed part, at least one byte, and never past a NUL.
+ * Reads one code point at *str (not its end) and steps over it.  False where the bytes are not valid UTF-8 (overlong,
+ * surrogate, cut, beyond U+10FFFF): then *str is past the ill-formed part, at least one byte, and never past a NUL.
  */
 bool utf8_next(const char **str, uint32_t *codepoint);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Waiting for a disk: 4 % of the requests append records to a file and fdatasync() each.  Planted: the time in that
- * while the thread did not run (clock minus its CPU time).
+ * Waiting for a disk: 4 % of the requests write records to a file and sync each, until some milliseconds have passed.
+ * Planted: the time in that while the thread did not run (clock minus its CPU time).
  */
 #include "common.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#define FILE_SZ	      (1 << 20)
-#define RECORD_SZ     65536
+#define FILE_SZ	  (4 << 20)
+#define RECORD_SZ 65536
 
 struct own {
 	int fd;
@@ -30,18 +30,20 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	static const char record[RECORD_SZ] = "record";
 	struct own *own = worker->own;
-	uint64_t start_ts, cpu_ns;
+	uint64_t start_ts, cpu_ns, sync_ns;
 
 	spin_work(100 * NS_PER_US);
 	if (!request_chosen(request, 40))
 		return 0;
+	/* One sync is enough on a slow disk and takes no time on a fast one: make it last on both. */
+	sync_ns = random_between(&worker->random_state, 8 * NS_PER_MS, 18 * NS_PER_MS);
 	start_ts = clock_now_ns();
 	cpu_ns = thread_cpu_ns();
-	/* One sync is enough on a slow disk and takes no time on a fast one: make it last on both. */
 	do {
-		if (pwrite(own->fd, record, sizeof(record), own->off) < 0 || fsync(own->fd))
+		if (pwrite(own->fd, record, sizeof(record), own->off) < 0 || fdatasync(own->fd))
 			break;
 		own->off = (own->off + RECORD_SZ) % FILE_SZ;
+	} while (clock_now_ns() - start_ts < sync_ns);
 	return clock_now_ns() - start_ts - (thread_cpu_ns() - cpu_ns);
 }
 

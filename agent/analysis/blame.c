@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/causes.h"
+#include "analysis/idmap.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Everybody who is blamed in a category, with what decides who gets a line. */
+struct blamed {
+	uint32_t who, object;
+	double late, typical; /* Σ w·X over late and over typical rows */
+	double tail;          /* the difference of their means */
+	uint32_t slot;
+};
+
+struct blame_count {
+	struct idmap ids;
+	VEC(struct blamed) blamed;
+	uint32_t *row_ids;
+};
+
+#define NOBODY UINT32_MAX
+
+static int count_rows(struct blame_count *count, const struct dataset *dataset, enum wl_category category,
+		      const struct share_rows *rows)
+{
+	const struct dataset_blame *blame = dataset->blame[category];
+	const uint64_t *values = dataset->category_ns[category];
+
+	for (size_t i = 0; i < rows->row_cnt; i++) {
+		double latency = (double)rows->latency_ns[i], wx = rows->weights[i] * (double)values[i];
+		struct blamed *blamed;
+
+		count->row_ids[i] = NOBODY;
+		if (!values[i] || (!blame[i].who && !blame[i].object))
+			continue;
+		if (idmap__id(&count->ids, blame[i].who, blame[i].object, &count->row_ids[i]))
+			return -ENOMEM;
+		if (count->row_ids[i] == count->blamed.cnt &&
+		    vec_push(&count->blamed, ((struct blamed){ .who = blame[i].who, .object = blame[i].object })))
+			return -ENOMEM;
+		blamed = &count->blamed.items[count->row_ids[i]];
+		blamed->late += latency >= rows->late_ns ? wx : 0;
+		blamed->typical += latency <= rows->median_ns ? wx : 0;
+	}
+	return 0;
+}
+
+/* Gives the largest a slot each, the rest the last one.  Ties go to the one seen first. */
+static void choose_slots(struct blame_split *split, struct blame_count *count, const struct share_rows *rows)
+{
+	double weight_late = 0, weight_typical = 0;
+
+	for (size_t i = 0; i < rows->row_cnt; i++) {
+		weight_late += (double)rows->latency_ns[i] >= rows->late_ns ? rows->weights[i] : 0;
+		weight_typical += (double)rows->latency_ns[i] <= rows->median_ns ? rows->weights[i] : 0;
+	}
+	for (size_t b = 0; b < count->blamed.cnt; b++) {
+		struct blamed *blamed = &count->blamed.items[b];
+
+		blamed->tail = fabs(blamed->late / weight_late - blamed->typical / weight_typical);
+		blamed->slot = NOBODY;
+	}
+	for (split->slot_cnt = 0; split->slot_cnt < BLAME_NAMED_MAX; split->slot_cnt++) {
+		struct blamed *most = NULL;
+
+		for (size_t b = 0; b < count->blamed.cnt; b++)
+			if (count->blamed.items[b].slot == NOBODY && (!most || count->blamed.items[b].tail > most->tail))
+				most = &count->blamed.items[b];
+		if (!most)
+			break;
+		most->slot = split->slot_cnt;
+		split->slots[split->slot_cnt] = (struct blame_slot){ most->who, most->object, .pid = -1, .tid = -1 };
+	}
+	split->slots[split->slot_cnt] = (struct blame_slot){ .pid = -1, .tid = -1 };
+	split->slot_cnt++;
+}
+
+static void note_culprit(struct blame_slot *slot, const struct dataset_blame *blame)
+{
+	if (!blame->pid && !blame->tid)
+		return;
+	for (uint32_t i = 0; i < slot->seen_cnt && i < BLAME_TIDS_MAX; i++)
+		if (slot->seen[i].pid == blame->pid && slot->seen[i].tid == blame->tid)
+			return;
+	if (slot->seen_cnt < BLAME_TIDS_MAX) {
+		slot->seen[slot->seen_cnt].pid = blame->pid;
+		slot->seen[slot->seen_cnt].tid = blame->tid;
+	}
+	if (slot->seen_cnt <= BLAME_TIDS_MAX)
+		slot->seen_cnt++;
+}
+
+static void settle_culprit(struct blame_slot *slot)
+{
+	bool one_pid = slot->seen_cnt > 0 && slot->seen_cnt <= BLAME_TIDS_MAX, one_tid = one_pid;
+
+	for (uint32_t i = 1; i < slot->seen_cnt && i < BLAME_TIDS_MAX; i++) {
+		one_pid &= slot->seen[i].pid == slot->seen[0].pid;
+		one_tid &= slot->seen[i].tid == slot->seen[0].tid;
+	}
+	slot->pid = one_pid && slot->seen[0].pid ? slot->seen[0].pid : -1;
+	slot->tid = one_tid && slot->seen[0].tid ? slot->seen[0].tid : -1;
+}
+
+int blame_split__init(struct blame_split *split, const struct dataset *dataset, enum wl_category category,
+		      const struct share_rows *rows)
+{
+	struct blame_count count = { 0 };
+	int err = -ENOMEM;
+
+	*split = (struct blame_split){ .slot_cnt = 1, .slots[0] = { .pid = -1, .tid = -1 } };
+	if (!dataset->blame[category] || !dataset->category_ns[category] || !rows->row_cnt)
+		return 0;
+	count.row_ids = calloc(rows->row_cnt, sizeof(*count.row_ids));
+	split->row_slots = calloc(rows->row_cnt, sizeof(*split->row_slots));
+	if (!count.row_ids || !split->row_slots)
+		goto cleanup;
+	err = count_rows(&count, dataset, category, rows);
+	if (err)
+		goto cleanup;
+	choose_slots(split, &count, rows);
+	for (size_t i = 0; i < rows->row_cnt; i++) {
+		uint32_t slot = count.row_ids[i] == NOBODY ? NOBODY : count.blamed.items[count.row_ids[i]].slot;
+
+		split->row_slots[i] = (uint8_t)(slot == NOBODY ? split->slot_cnt - 1 : slot);
+		if (slot != NOBODY)
+			note_culprit(&split->slots[slot], &dataset->blame[category][i]);
+	}
+	for (uint32_t s = 0; s + 1 < split->slot_cnt; s++)
+		settle_culprit(&split->slots[s]);
+cleanup:
+	free(count.row_ids);
+	vec_free(&count.blamed);
+	idmap__free(&count.ids);
+	return err;
+}
+
+void blame_split__free(struct blame_split *split)
+{
+	free(split->row_slots);
+	split->row_slots = NULL;
+}

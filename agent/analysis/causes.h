@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The ranked list of causes: the time of each category, split by who or what its intervals waited for most.
+ *
+ * X_{i,g} = X_i·1[the row blames g for category i]: the parts sum to X_i, and shares are linear, so the lines of a
+ * category sum to its share in the breakdown.  A row has one culprit per category, that of its longest wait, and the
+ * row's whole time in the category goes to it.
+ */
+#ifndef WHYLATE_ANALYSIS_CAUSES_H
+#define WHYLATE_ANALYSIS_CAUSES_H
+
+#include "analysis/arena.h"
+#include "analysis/shares.h"
+
+#define BLAME_NAMED_MAX 8 /* lines with a name per category; the others share one without */
+#define BLAME_TIDS_MAX 6  /* are listed by number */
+
+struct blame_slot {
+	uint32_t who, object; /* indexes into dataset.strings; both 0 in the slot of all others */
+	int64_t pid, tid;     /* -1: not known, or several */
+	struct {
+		uint32_t pid, tid;
+	} seen[BLAME_TIDS_MAX];
+	uint32_t seen_cnt; /* may be more than there was room for: then BLAME_TIDS_MAX + 1 */
+};
+
+/* The split of one category.  The last slot is that of the rows that name nobody or one too small to be named. */
+struct blame_split {
+	struct blame_slot slots[BLAME_NAMED_MAX + 1];
+	struct share_line lines[BLAME_NAMED_MAX + 1];
+	uint32_t slot_cnt;
+	uint8_t *row_slots; /* NULL: only one slot */
+};
+
+/* Splits one category.  0 or -ENOMEM; blame_split__free() in either case. */
+int blame_split__init(struct blame_split *split, const struct dataset *dataset, enum wl_category category,
+		      const struct share_rows *rows);
+void blame_split__free(struct blame_split *split);
+
+/*
+ * Makes report->causes from the splits, whose lines have been computed, and from report->breakdown and report->events.
+ * Strings and lists come from the arena.  0 or -ENOMEM.
+ */
+int causes_make(struct report *report, const struct blame_split *splits, struct arena *arena);
+
+/* The one line for a person and the lines of evidence under it; cause->category, share and culprit are set. */
+int cause_describe(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot,
+		   struct arena *arena);
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* VarMRI §5.2: which of two correlated hardware counters is the cause. */
+#include "analysis/impact.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PROPORTION_R2_MIN 0.99
+
+/* Rule 1, INST > CACHE > CYCLE: more instructions make more cache misses and more cycles, and not the other way round. */
+enum rule_group { GROUP_NONE, GROUP_CYCLE, GROUP_CACHE, GROUP_INST };
+
+static const struct {
+	const char *name;
+	enum rule_group group;
+} groups[] = {
+#define HWCOUNTER(id, name, type, config, group, rotation) { name, GROUP_##group },
+#include <whylate/hwcounter.def>
+#undef HWCOUNTER
+};
+
+/* Rule 2: the child's value is part of the parent's. */
+static const struct {
+	const char *child, *parent;
+} children[] = {
+#define HW_CHILD(child, parent) { child, parent },
+#include <whylate/hwrule.def>
+#undef HW_CHILD
+};
+
+static enum rule_group rule_group(const char *name)
+{
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+		if (!strcmp(groups[i].name, name))
+			return groups[i].group;
+	return GROUP_NONE;
+}
+
+static uint64_t bitmap_word(const uint64_t *bitmap, size_t word)
+{
+	return bitmap ? bitmap[word] : 0;
+}
+
+static double word_weight(uint64_t bits, const double *weights)
+{
+	double weight = 0;
+
+	for (; bits; bits &= bits - 1)
+		weight += weights[__builtin_ctzll(bits)];
+	return weight;
+}
+
+double rule_overlap(const struct rule_event *a, const struct rule_event *b, const double *weights, size_t row_cnt)
+{
+	double both = 0, either = 0;
+
+	if (!a->high || !b->high)
+		return 0;
+	for (size_t w = 0; w < bitmap_words(row_cnt); w++) {
+		uint64_t recorded = ~(bitmap_word(a->missing, w) | bitmap_word(b->missing, w));
+		uint64_t any = (a->high[w] | b->high[w]) & recorded;
+
+		if (!any)
+			continue;
+		either += word_weight(any, weights + w * 64);
+		both += word_weight(a->high[w] & b->high[w] & recorded, weights + w * 64);
+	}
+	return either > 0 ? both / either : 0;
+}
+
+double rule_proportion(const struct rule_event *child, const struct rule_event *parent, const double *weights,
+		       size_t row_cnt)
+{
+	double n = 0, mx = 0, my = 0, sxx = 0, syy = 0, sxy = 0;
+
+	if (!child->values || !parent->values)
+		return NAN;
+	/* Welford's update, weighted: sums of squares about the running means, nothing to cancel. */
+	for (size_t i = 0; i < row_cnt; i++) {
+		double x, y, dx, dy;
+
+		if ((child->missing && bitmap_test(child->missing, i)) ||
+		    (parent->missing && bitmap_test(parent->missing, i)))
+			continue;
+		x = (double)parent->values[i];
+		y = (double)child->values[i];
+		n += weights[i];
+		dx = x - mx;
+		dy = y - my;
+		mx += dx * weights[i] / n;
+		my += dy * weights[i] / n;
+		sxx += weights[i] * dx * (x - mx);
+		syy += weights[i] * dy * (y - my);
+		sxy += weights[i] * dx * (y - my);
+	}
+	if (!(sxx > 0) || !(syy > 0))
+		return NAN;
+	return sxy > 0 ? sxy / sxx * (sxy / syy) : 0;
+}
+
+static struct rule_event *event_named(struct rule_event *events, size_t event_cnt, const char *name)
+{
+	for (size_t i = 0; i < event_cnt; i++)
+		if (!strcmp(events[i].name, name))
+			return &events[i];
+	return NULL;
+}
+
+/* A child that rises in step with its parent rises because the parent does: the parent's line says it all. */
+static void drop_children(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt)
+{
+	for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++) {
+		struct rule_event *child = event_named(events, event_cnt, children[i].child);
+		struct rule_event *parent = event_named(events, event_cnt, children[i].parent);
+
+		if (child && parent && rule_proportion(child, parent, weights, row_cnt) > PROPORTION_R2_MIN)
+			child->dropped_for = parent->name;
+	}
+}
+
+/*
+ * adjusted(e) = impact(e) - max over c of overlap(c, e)·impact(c), c in a higher group.  Only the largest is deducted,
+ * because the causes may be correlated with each other.  A dropped child is no cause: its parent is in its place.
+ */
+static void deduct_causes(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt)
+{
+	for (size_t e = 0; e < event_cnt; e++) {
+		enum rule_group group = rule_group(events[e].name);
+		double most = 0;
+
+		if (group == GROUP_NONE || isnan(events[e].impact))
+			continue;
+		for (size_t c = 0; c < event_cnt; c++) {
+			double overlap;
+
+			if (rule_group(events[c].name) <= group || events[c].dropped_for || !(events[c].impact > 0))
+				continue;
+			overlap = rule_overlap(&events[c], &events[e], weights, row_cnt);
+			if (overlap * events[c].impact <= most)
+				continue;
+			most = overlap * events[c].impact;
+			events[e].explained_by = events[c].name;
+			events[e].overlap = overlap;
+		}
+		events[e].adjusted = events[e].impact - most;
+	}
+}
+
+void rules_apply(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt)
+{
+	for (size_t i = 0; i < event_cnt; i++) {
+		events[i].adjusted = events[i].impact;
+		events[i].explained_by = events[i].dropped_for = NULL;
+		events[i].overlap = NAN;
+	}
+	drop_children(events, event_cnt, weights, row_cnt);
+	deduct_causes(events, event_cnt, weights, row_cnt);
+}

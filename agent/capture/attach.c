@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/log.h"
+#include "capture/internal.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int keep_link(struct capture *capture, struct bpf_link *link)
+{
+	if (!link)
+		return -errno;
+	if (vec_push(&capture->links, link)) {
+		bpf_link__destroy(link);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A software event with a period of 1 on every CPU runs the program at every occurrence. */
+static int attach_software_event(struct capture *capture, struct bpf_program *program, uint64_t config)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1
+	};
+
+	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
+		int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
+
+		if (fd < 0 && (errno == ENODEV || errno == ENXIO)) /* the CPU is offline */
+			continue;
+		if (fd < 0)
+			return -errno;
+		err = keep_link(capture, bpf_program__attach_perf_event(program, fd));
+		if (err) {
+			close(fd);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* One multi link per file holds all its functions; one that names a single process puts no probe into any other. */
+static int attach_multi(struct capture *capture, struct bpf_program *program, bool is_return, pid_t pid)
+{
+	const probe_sites *sites = capture->opts.sites;
+	unsigned long *offsets = calloc(sites->cnt, sizeof(*offsets));
+	__u64 *cookies = calloc(sites->cnt, sizeof(*cookies));
+	int err = offsets && cookies ? 0 : -ENOMEM;
+
+	for (size_t first = 0; !err && first < sites->cnt; first++) {
+		LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .retprobe = is_return);
+		const char *file = sites->items[first].file;
+		bool seen = false;
+		size_t cnt = 0;
+
+		for (size_t i = 0; i < first; i++)
+			seen |= !strcmp(sites->items[i].file, file);
+		if (seen)
+			continue;
+		for (size_t i = first; i < sites->cnt; i++) {
+			if (strcmp(sites->items[i].file, file))
+				continue;
+			offsets[cnt] = sites->items[i].file_off;
+			cookies[cnt++] = sites->items[i].line_idx;
+		}
+		opts.offsets = offsets;
+		opts.cookies = cookies;
+		opts.cnt = cnt;
+		err = keep_link(capture, bpf_program__attach_uprobe_multi(program, pid, file, NULL, &opts));
+	}
+	free(offsets);
+	free(cookies);
+	return err;
+}
+
+static int attach_single(struct capture *capture, struct bpf_program *program, bool is_return, pid_t pid)
+{
+	const probe_sites *sites = capture->opts.sites;
+
+	for (size_t i = 0; i < sites->cnt; i++) {
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = is_return, .bpf_cookie = sites->items[i].line_idx);
+		int err = keep_link(capture, bpf_program__attach_uprobe_opts(program, pid, sites->items[i].file,
+									     sites->items[i].file_off, &opts));
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int attach_probe(struct capture *capture, const struct hook *hook, pid_t pid)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hook->program);
+	bool is_return = strstr(hook->program, "_return") != NULL;
+
+	if (!program)
+		return -ENOENT;
+	return hook->kind == HOOK_UPROBE_MULTI ? attach_multi(capture, program, is_return, pid) :
+						 attach_single(capture, program, is_return, pid);
+}
+
+/* Returns first, so that no entry goes without one; detaching takes the reverse order. */
+static int attach_probes(struct capture *capture, pid_t pid)
+{
+	uint32_t tier = capture->survey.tier[HOOK_FEATURE_PROBE];
+
+	for (int returns = 1; returns >= 0; returns--) {
+		for (size_t i = 0; i < hook_cnt; i++) {
+			int err;
+
+			if (hooks[i].feature != HOOK_FEATURE_PROBE || hooks[i].tier != tier)
+				continue;
+			if ((strstr(hooks[i].program, "_return") != NULL) != returns)
+				continue;
+			err = attach_probe(capture, &hooks[i], pid);
+			if (err)
+				return err;
+		}
+	}
+	return vec_push(&capture->probed_pids, pid);
+}
+
+int capture__adopt_process(struct capture *capture, pid_t pid)
+{
+	if (!capture->opts.sites)
+		return 0;
+	for (size_t i = 0; i < capture->probed_pids.cnt; i++)
+		if (capture->probed_pids.items[i] == pid)
+			return 0;
+	return attach_probes(capture, pid);
+}
+
+static int attach_hook(struct capture *capture, const struct hook *hook)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hook->program);
+
+	if (!program)
+		return -ENOENT;
+	switch (hook->kind) {
+	case HOOK_PERF_MINOR:
+		return attach_software_event(capture, program, PERF_COUNT_SW_PAGE_FAULTS_MIN);
+	case HOOK_PERF_MAJOR:
+		return attach_software_event(capture, program, PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	default:
+		return keep_link(capture, bpf_program__attach(program));
+	}
+}
+
+/* The iterator runs when its file is read, to the end. */
+static int run_iterator(struct capture *capture, const struct hook *hook)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hook->program);
+	struct bpf_link *link = program ? bpf_program__attach_iter(program, NULL) : NULL;
+	char buf[64];
+	ssize_t sz;
+	int fd, err = 0;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		err = -errno;
+	while (!err && (sz = read(fd, buf, sizeof(buf))) != 0)
+		if (sz < 0 && errno != EINTR && errno != EAGAIN)
+			err = -errno;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return err;
+}
+
+/* Scheduler first, then whoever begins intervals, then the threads that exist. */
+int capture__attach(struct capture *capture)
+{
+	bool sockets = !capture->opts.sites;
+	int err;
+
+	for (size_t i = 0; i < hook_cnt; i++) {
+		const struct hook *hook = &hooks[i];
+
+		if (hook->kind == HOOK_ITER || hook->feature == HOOK_FEATURE_PROBE ||
+		    hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, sockets))
+			continue;
+		err = attach_hook(capture, hook);
+		if (err) {
+			log_error("cannot attach to %s: %s", hook->hook, strerror(-err));
+			return err;
+		}
+	}
+	for (size_t i = 0; i < hook_cnt; i++) {
+		if (hooks[i].kind != HOOK_ITER)
+			continue;
+		err = run_iterator(capture, &hooks[i]);
+		if (err) {
+			log_error("cannot look for the target's threads: %s", strerror(-err));
+			return err;
+		}
+	}
+	for (size_t i = 0; !sockets && i < capture->opts.processes->cnt; i++) {
+		err = attach_probes(capture, capture->opts.processes->items[i].pid);
+		if (err == -ESRCH && i > 0) /* a child that is gone by now */
+			continue;
+		if (err) {
+			log_error("cannot probe process %d: %s", capture->opts.processes->items[i].pid, strerror(-err));
+			return err;
+		}
+	}
+	return 0;
+}
+
+void capture__detach(struct capture *capture)
+{
+	while (capture->links.cnt)
+		bpf_link__destroy(capture->links.items[--capture->links.cnt]);
+}

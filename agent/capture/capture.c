@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "capture/capture.h"
+
+#include "base/log.h"
+#include "base/syscalls.h"
+#include "bpf/knobs.h"
+#include "capture/internal.h"
+#include "whylate.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RING_SZ_MIN (64 * 1024)
+#define RING_SZ_MAX (1024 * 1024 * 1024)
+
+static int libbpf_says(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	char line[1024];
+	size_t len;
+
+	(void)level;
+	len = vsnprintf(line, sizeof(line), fmt, args);
+	if (len > 0 && len < sizeof(line) && line[len - 1] == '\n')
+		line[len - 1] = '\0';
+	log_debug("%s", line);
+	return 0;
+}
+
+/* Only programs of the chosen tiers are loaded. */
+static int choose_programs(struct capture *capture)
+{
+	bool sockets = !capture->opts.sites;
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, capture->object)
+		bpf_program__set_autoload(program, false);
+	for (size_t i = 0; i < hook_cnt; i++) {
+		const struct hook *hook = &hooks[i];
+
+		if (hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, sockets))
+			continue;
+		program = bpf_object__find_program_by_name(capture->object, hook->program);
+		if (program)
+			bpf_program__set_autoload(program, true);
+	}
+	return 0;
+}
+
+static int check_survey(struct capture *capture)
+{
+	bool sockets = !capture->opts.sites;
+
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
+		enum hook_need need = features[f].need;
+
+		if (capture->opts.force_tier[f])
+			capture->survey.tier[f] = capture->opts.force_tier[f];
+		if (capture->survey.tier[f] || !hook_feature_wanted(f, sockets))
+			continue;
+		if (need == HOOK_NEED_REQUIRED || need == HOOK_NEED_SOCKETS || need == HOOK_NEED_PROBES) {
+			log_error("cannot record %s on this kernel: %s (`whylate doctor` shows what it can do)", features[f].what,
+				  capture->survey.missing[f] ? capture->survey.missing[f] : "no hook for it");
+			return -ENOTSUP;
+		}
+	}
+	return 0;
+}
+
+static void set_port(uint64_t *ports, uint16_t port)
+{
+	ports[port / 64] |= 1ULL << (port % 64);
+}
+
+static void configure(struct capture *capture)
+{
+	struct knobs *knobs = (struct knobs *)&capture->skel->rodata->cfg_knobs;
+	struct controls *controls = &capture->skel->bss->controls;
+	const target_listeners *listeners = capture->opts.listeners;
+
+	knobs->netns = capture->opts.netns;
+	knobs->children = capture->opts.children;
+	knobs->ring_wake_bytes = capture->opts.ring_sz / 4;
+	knobs->hw_slots = capture->hw ? WL_HW_SLOTS : 0;
+	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
+	controls->rate = capture->opts.rate;
+	for (size_t i = 0; listeners && i < listeners->cnt; i++) {
+		if (listeners->items[i].family == TARGET_TCP)
+			set_port(controls->tcp_ports, listeners->items[i].port);
+		else if (listeners->items[i].family == TARGET_UDP)
+			set_port(controls->udp_ports, listeners->items[i].port);
+	}
+}
+
+static int fill_maps(struct capture *capture)
+{
+	const target_processes *processes = capture->opts.processes;
+	const target_listeners *listeners = capture->opts.listeners;
+	int targets = bpf_map__fd(capture->skel->maps.targets);
+	int unix_listeners = bpf_map__fd(capture->skel->maps.unix_listeners);
+
+	for (size_t i = 0; i < processes->cnt; i++) {
+		uint32_t pid = processes->items[i].pid, yes = 1;
+
+		if (i && !capture->opts.children)
+			break;
+		if (bpf_map_update_elem(targets, &pid, &yes, BPF_ANY))
+			return -errno;
+	}
+	for (uint32_t i = 0; listeners && i < listeners->cnt; i++) {
+		const struct target_listener *listener = &listeners->items[i];
+		struct unix_name name = {};
+
+		if (listener->family != TARGET_UNIX)
+			continue;
+		memcpy(name.path, listener->path, listener->path_len);
+		name.len = name.path[0] ? 0 : listener->path_len;
+		if (bpf_map_update_elem(unix_listeners, &name, &i, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+static int on_record(void *ctx, void *data, size_t sz)
+{
+	struct capture *capture = ctx;
+	const struct wl_record_header *header = data;
+	size_t want = sz < sizeof(*header)                   ? 0 :
+		      header->kind == WL_RECORD_INTERVAL ? sizeof(struct wl_interval_record) :
+		      header->kind == WL_RECORD_TASK     ? sizeof(struct wl_task_record) :
+							       0;
+
+	capture->handled++;
+	if (!want || sz < want || header->sz != want)
+		return -EBADMSG;
+	return capture->handle(capture->owner, header);
+}
+
+static uint32_t ring_size(uint32_t wanted, uint32_t page_sz)
+{
+	uint32_t sz = page_sz;
+
+	if (wanted > RING_SZ_MAX)
+		wanted = RING_SZ_MAX;
+	while (sz < wanted)
+		sz *= 2;
+	return sz;
+}
+
+static int make_rings(struct capture *capture)
+{
+	int outer = bpf_map__fd(capture->skel->maps.rings);
+
+	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "wl_ring", 0, 0, capture->opts.ring_sz, NULL), err;
+
+		if (fd < 0)
+			return -errno;
+		if (vec_push(&capture->ring_fds, fd)) {
+			close(fd);
+			return -ENOMEM;
+		}
+		if (bpf_map_update_elem(outer, &cpu, &fd, BPF_ANY))
+			return -errno;
+		if (!capture->ring_buffer) {
+			capture->ring_buffer = ring_buffer__new(fd, on_record, capture, NULL);
+			err = capture->ring_buffer ? 0 : -errno;
+		} else {
+			err = ring_buffer__add(capture->ring_buffer, fd, on_record, capture);
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int load(struct capture *capture)
+{
+	int err;
+
+	capture->skel = whylate_bpf__open();
+	if (!capture->skel)
+		return -errno;
+	capture->object = capture->skel->obj;
+	capture->controls = NULL;
+	choose_programs(capture);
+	configure(capture);
+	if (bpf_map__set_max_entries(capture->skel->maps.rings, capture->cpu_cnt) ||
+	    bpf_map__set_max_entries(capture->skel->maps.hw_events, capture->cpu_cnt * WL_HW_SLOTS))
+		return -errno;
+	err = whylate_bpf__load(capture->skel);
+	if (err)
+		return err;
+	capture->controls = &capture->skel->bss->controls;
+	err = make_rings(capture);
+	if (err)
+		return err;
+	if (capture->hw) {
+		err = hwcounters__install(capture->hw, bpf_map__fd(capture->skel->maps.hw_events), 0);
+		if (err)
+			return err;
+	}
+	return fill_maps(capture);
+}
+
+struct capture *capture__new(const struct capture_opts *opts)
+{
+	struct capture *capture = calloc(1, sizeof(*capture));
+	int err;
+
+	if (!capture)
+		return NULL;
+	capture->opts = *opts;
+	capture->stats_fd = -1;
+	capture->page_sz = sysconf(_SC_PAGESIZE);
+	capture->cpu_cnt = libbpf_num_possible_cpus();
+	capture->opts.ring_sz = ring_size(opts->ring_sz, capture->page_sz);
+	libbpf_set_print(libbpf_says);
+	err = hook_survey_make(&capture->survey);
+	if (err) {
+		log_error("this kernel has no BTF (/sys/kernel/btf/vmlinux): whylate needs a kernel built with "
+			  "CONFIG_DEBUG_INFO_BTF=y, 6.1 or later");
+		goto cleanup;
+	}
+	err = check_survey(capture);
+	if (err)
+		goto cleanup;
+	if (opts->hw) {
+		capture->hw = hwcounters__new(opts->hw_software, capture->cpu_cnt);
+		if (!capture->hw)
+			log_debug("no hardware counters: %s", strerror(errno));
+	}
+	capture->loss_per_cpu = calloc(capture->cpu_cnt, WL_LOSS_CNT * sizeof(*capture->loss_per_cpu));
+	err = capture->loss_per_cpu ? load(capture) : -ENOMEM;
+	if (err) {
+		log_error("cannot load the BPF programs: %s (-v shows the kernel's reasons)", strerror(-err));
+		goto cleanup;
+	}
+	err = capture__cost_init(capture);
+	if (err)
+		goto cleanup;
+	return capture;
+cleanup:
+	capture__free(capture);
+	errno = -err;
+	return NULL;
+}
+
+void capture__free(struct capture *capture)
+{
+	if (!capture)
+		return;
+	capture__detach(capture);
+	capture__cost_free(capture);
+	ring_buffer__free(capture->ring_buffer);
+	for (size_t i = 0; i < capture->ring_fds.cnt; i++)
+		close(capture->ring_fds.items[i]);
+	vec_free(&capture->ring_fds);
+	vec_free(&capture->links);
+	vec_free(&capture->probed_pids);
+	hwcounters__free(capture->hw);
+	whylate_bpf__destroy(capture->skel);
+	free(capture->loss_per_cpu);
+	free(capture);
+}
+
+int capture__start(struct capture *capture)
+{
+	return capture__attach(capture);
+}
+
+void capture__stop(struct capture *capture)
+{
+	struct timespec ts;
+
+	if (capture->stopped)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	capture->elapsed_ns = ts.tv_sec * 1000000000ULL + ts.tv_nsec - capture->started_ns;
+	capture->stopped = true;
+	capture__detach(capture);
+}
+
+int capture__poll(struct capture *capture, int timeout_ms, capture_handler handle, void *owner)
+{
+	int err;
+
+	capture->handle = handle;
+	capture->owner = owner;
+	capture->handled = 0;
+	if (timeout_ms) {
+		err = ring_buffer__poll(capture->ring_buffer, timeout_ms);
+		if (err < 0)
+			return err;
+	}
+	/* The kernel side does not wake for every record: whatever is there is taken now. */
+	err = ring_buffer__consume(capture->ring_buffer);
+	if (err < 0)
+		return err;
+	return capture->handled;
+}
+
+void capture__set_rate(struct capture *capture, uint64_t rate)
+{
+	__atomic_store_n(&capture->controls->rate, rate, __ATOMIC_RELAXED);
+}
+
+uint64_t capture__rate(const struct capture *capture)
+{
+	return capture->controls->rate;
+}
+
+void capture__counts(struct capture *capture, struct capture_counts *counts)
+{
+	struct cpu_context *cpus = calloc(capture->cpu_cnt, sizeof(*cpus));
+	uint32_t key = 0;
+
+	memset(counts, 0, sizeof(*counts));
+	if (!cpus)
+		return;
+	if (!bpf_map_lookup_elem(bpf_map__fd(capture->skel->maps.cpus), &key, cpus)) {
+		for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
+			counts->seen += cpus[cpu].seen;
+			counts->selected += cpus[cpu].selected;
+			counts->abandoned += cpus[cpu].abandoned;
+			for (int class = 0; class < WL_LOSS_CNT; class++) {
+				counts->loss[class].emitted += cpus[cpu].loss[class].emitted;
+				counts->loss[class].lost += cpus[cpu].loss[class].lost;
+				capture->loss_per_cpu[cpu * WL_LOSS_CNT + class] = cpus[cpu].loss[class];
+			}
+		}
+	}
+	free(cpus);
+	counts->loss[WL_LOSS_MISSED_RUN].lost = capture__missed_runs(capture);
+	capture->loss_per_cpu[WL_LOSS_MISSED_RUN].lost = counts->loss[WL_LOSS_MISSED_RUN].lost;
+}
+
+const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt)
+{
+	struct capture_counts counts;
+
+	capture__counts(capture, &counts);
+	*cpu_cnt = capture->cpu_cnt;
+	return capture->loss_per_cpu;
+}
+
+const struct hook_survey *capture__survey(const struct capture *capture)
+{
+	return &capture->survey;
+}
+
+bool capture__has_hw(const struct capture *capture)
+{
+	return capture->hw != NULL;
+}
+
+int capture__hw_counter(const struct capture *capture, uint32_t epoch, uint32_t slot)
+{
+	return capture->hw ? hwcounters__slot(capture->hw, epoch, slot) : -1;
+}
+
+int capture__rotate_hw(struct capture *capture)
+{
+	uint32_t epoch;
+	int err;
+
+	if (!capture->hw || hwcounters__rotation_cnt(capture->hw) < 2)
+		return 0;
+	epoch = capture->controls->hw_epoch;
+	__atomic_store_n(&capture->controls->hw_epoch, epoch + 1, __ATOMIC_SEQ_CST);
+	err = hwcounters__install(capture->hw, bpf_map__fd(capture->skel->maps.hw_events), epoch + 2);
+	__atomic_store_n(&capture->controls->hw_epoch, epoch + 2, __ATOMIC_SEQ_CST);
+	return err;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The inside of a capture, for the files of this room. */
+#ifndef WHYLATE_CAPTURE_INTERNAL_H
+#define WHYLATE_CAPTURE_INTERNAL_H
+
+#include "base/vec.h"
+#include "capture/capture.h"
+#include "capture/hwcounters.h"
+
+#include <bpf/libbpf.h>
+
+struct whylate_bpf;
+struct controls;
+
+struct program_cost {
+	struct bpf_program *program;
+	uint64_t run_ns, run_cnt;         /* measured */
+	uint64_t start_ns, start_cnt;     /* at the beginning of the window under way */
+};
+
+struct capture {
+	struct capture_opts opts;
+	struct whylate_bpf *skel;         /* only capture.c looks inside */
+	struct bpf_object *object;
+	struct controls *controls;        /* mapped */
+	struct hook_survey survey;
+	uint32_t cpu_cnt;
+	uint32_t page_sz;
+
+	struct ring_buffer *ring_buffer;
+	VEC(int) ring_fds;
+	capture_handler handle;           /* of the poll under way */
+	void *owner;
+	uint64_t handled;
+	struct wl_loss_count *loss_per_cpu;
+	bool stopped;
+
+	VEC(struct bpf_link *) links;
+	VEC(pid_t) probed_pids;
+
+	struct hwcounters *hw;
+
+	VEC(struct program_cost) costs;
+	VEC(struct capture_cost) cost_report;
+	int stats_fd;                     /* BPF_STATS are on while it is open, -1: off */
+	uint64_t window_begin_ns;         /* of the window under way, or of the pause */
+	uint64_t measured_ns, elapsed_ns; /* time under measurement and in all */
+	uint64_t started_ns;
+};
+
+/* attach.c: every hook of the chosen tiers; 0 or -errno after one line. */
+int capture__attach(struct capture *capture);
+void capture__detach(struct capture *capture);
+
+/* cost.c */
+int capture__cost_init(struct capture *capture);
+void capture__cost_free(struct capture *capture);
+/* Runs that the kernel skipped because the program was running on that CPU already. */
+uint64_t capture__missed_runs(struct capture *capture);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a reader found damaged, in order of file and offset; the same place twice is one entry. */
+#ifndef WHYLATE_SHARD_DAMAGE_H
+#define WHYLATE_SHARD_DAMAGE_H
+
+#include "shard/reader.h"
+
+struct shard_damages {
+	struct shard_damage *items;
+	size_t cnt;
+	size_t room;
+	struct {
+		size_t *items;
+		size_t cnt, room;
+	} file_idx; /* of each item */
+};
+
+/* `what` is a static string.  0 or -ENOMEM. */
+int shard_damages__add(struct shard_damages *damages, size_t file_idx, const struct shard_damage *damage);
+void shard_damages__clear(struct shard_damages *damages);
+
+#endif

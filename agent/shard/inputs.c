@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "shard/inputs.h"
+
+#include "base/vec.h"
+#include "shard/format.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX    ".wls"
+#define SUFFIX_SZ (sizeof(SUFFIX) - 1)
+
+/* "-SESSION-SEQ.wls": what a name of ours ends with. */
+#define SESSION_DIGITS 16
+#define SEQ_DIGITS     6
+#define TAIL_SZ        (1 + SESSION_DIGITS + 1 + SEQ_DIGITS + SUFFIX_SZ)
+
+static bool has_suffix(const char *name)
+{
+	size_t sz = strlen(name);
+
+	return sz > SUFFIX_SZ && !strcmp(name + sz - SUFFIX_SZ, SUFFIX);
+}
+
+/* Digits of fixed width compare as numbers: the tail is the key. */
+static const char *name_tail(const char *path)
+{
+	size_t sz = strlen(path);
+	const char *tail = path + (sz > TAIL_SZ ? sz - TAIL_SZ : 0);
+
+	if (sz <= TAIL_SZ || tail[0] != '-' || tail[1 + SESSION_DIGITS] != '-')
+		return NULL;
+	if (strspn(tail + 1, "0123456789abcdef") != SESSION_DIGITS)
+		return NULL;
+	if (strspn(tail + 2 + SESSION_DIGITS, "0123456789") != SEQ_DIGITS)
+		return NULL;
+	return tail;
+}
+
+/* Names that are not ours come last, by themselves. */
+static int by_session_and_seq(const void *left, const void *right)
+{
+	const struct shard_input *a = left, *b = right;
+	const char *a_tail = name_tail(a->path), *b_tail = name_tail(b->path);
+	int order;
+
+	if (!a_tail != !b_tail)
+		return a_tail ? -1 : 1;
+	order = a_tail ? strcmp(a_tail, b_tail) : 0;
+	return order ?: strcmp(a->path, b->path);
+}
+
+static bool inputs__has(const struct shard_inputs *inputs, const struct stat *st)
+{
+	for (size_t i = 0; i < inputs->cnt; i++)
+		if (inputs->items[i].dev == st->st_dev && inputs->items[i].ino == st->st_ino)
+			return true;
+	return false;
+}
+
+static int inputs__push(struct shard_inputs *inputs, const char *path, const struct stat *st)
+{
+	struct shard_input input = { .path = strdup(path), .dev = st->st_dev, .ino = st->st_ino };
+
+	if (!input.path)
+		return -ENOMEM;
+	if (vec_push(inputs, input)) {
+		free(input.path);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int inputs__add_file(struct shard_inputs *inputs, const char *path)
+{
+	char magic[SHARD_MAGIC_SZ];
+	struct stat st;
+	bool is_shard = has_suffix(path);
+	int fd, err = 0;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		err = -errno;
+	else if (!S_ISREG(st.st_mode))
+		err = -EINVAL;
+	else if (!is_shard)
+		is_shard = read(fd, magic, sizeof(magic)) == sizeof(magic) &&
+			   !memcmp(magic, SHARD_FILE_MAGIC, sizeof(magic));
+	close(fd);
+	if (err || !is_shard || inputs__has(inputs, &st))
+		return err;
+	return inputs__push(inputs, path, &st);
+}
+
+static int inputs__add_entry(struct shard_inputs *inputs, const char *dir, const char *name)
+{
+	char *path;
+	int err;
+
+	if (name[0] == '.' || !has_suffix(name))
+		return 0;
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	err = inputs__add_file(inputs, path);
+	free(path);
+	/* Gone meanwhile, or something else by that name. */
+	return err == -ENOENT || err == -EINVAL ? 0 : err;
+}
+
+static int inputs__add_dir(struct shard_inputs *inputs, const char *path)
+{
+	size_t before_cnt = inputs->cnt;
+	struct dirent *entry;
+	DIR *dir = opendir(path);
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (!err && (errno = 0, entry = readdir(dir)))
+		err = inputs__add_entry(inputs, path, entry->d_name);
+	if (!err)
+		err = -errno;
+	closedir(dir);
+	if (inputs->cnt > before_cnt)
+		qsort(inputs->items + before_cnt, inputs->cnt - before_cnt, sizeof(*inputs->items), by_session_and_seq);
+	return err;
+}
+
+int shard_inputs__add(struct shard_inputs *inputs, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return -errno;
+	return S_ISDIR(st.st_mode) ? inputs__add_dir(inputs, path) : inputs__add_file(inputs, path);
+}
+
+void shard_inputs__clear(struct shard_inputs *inputs)
+{
+	for (size_t i = 0; i < inputs->cnt; i++)
+		free(inputs->items[i].path);
+	vec_free(inputs);
+}

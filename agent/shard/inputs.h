@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The files that the user's paths stand for: each once, a directory's in order of session and sequence. */
+#ifndef WHYLATE_SHARD_INPUTS_H
+#define WHYLATE_SHARD_INPUTS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct shard_input {
+	char *path;
+	dev_t dev;
+	ino_t ino;
+};
+
+struct shard_inputs {
+	struct shard_input *items;
+	size_t cnt;
+	size_t room;
+};
+
+/*
+ * Adds a file, or every *.wls of a directory.  0; -errno: it does not exist or cannot be read; -EINVAL: neither file nor
+ * directory.  A file counts as a shard by its name or by its first bytes; another one is passed over.
+ */
+int shard_inputs__add(struct shard_inputs *inputs, const char *path);
+void shard_inputs__clear(struct shard_inputs *inputs);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A block's payload, whose checksum holds, as columns of values.  A checksum does not make it trustworthy: every length
+ * in it is checked.  What a block may cost is bounded by the caps of format.h; columns that are zero throughout, or null
+ * throughout, cost nothing, they share one array.  One thread per unpacker.
+ */
+#ifndef WHYLATE_SHARD_UNPACK_H
+#define WHYLATE_SHARD_UNPACK_H
+
+#include "shard/compress.h"
+#include "shard/reader.h"
+
+struct shard_packed_column;
+
+struct shard_unpacker {
+	struct shard_compressor compressor;
+	struct shard_buf raw;
+	struct {
+		struct shard_packed_column *items;
+		size_t cnt, room;
+	} packed; /* as the schema has them */
+	struct {
+		struct shard_block_column *items;
+		size_t cnt, room;
+	} columns; /* those whose type is known */
+	struct {
+		union shard_value *items;
+		size_t cnt, room;
+	} values, zeros;
+	struct {
+		uint64_t *items;
+		size_t cnt, room;
+	} nulls, ones;
+	struct {
+		const char **items;
+		size_t cnt, room;
+	} strings; /* the dictionary of the column at hand */
+	struct {
+		const union shard_value **items;
+		size_t cnt, room;
+	} refs; /* by number in the schema */
+};
+
+/*
+ * Fills in the row and column parts of *block, which are valid until the next call.  0; -EBADMSG: malformed;
+ * -ENOTSUP: a codec or an encoding of the future; -ENOMEM.
+ */
+int shard_unpacker__unpack(struct shard_unpacker *unpacker, const struct shard_block_header *header,
+			   const uint8_t *stored, struct shard_block *block);
+void shard_unpacker__clear(struct shard_unpacker *unpacker);
+
+#endif

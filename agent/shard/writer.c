@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "shard/writer.h"
+
+#include "shard/output.h"
+#include "shard/pack.h"
+
+#include <string.h>
+#include <time.h>
+
+#define BLOCK_ROWS    4096
+#define ROTATE_BYTES  (256ULL << 20)
+#define ROTATE_AGE_NS (3600ULL * 1000000000)
+#define INDEX_ROWS    SHARD_ROWS_MAX /* a shard of more blocks is full */
+
+static const struct shard_column index_columns[] = {
+	{ "off", SHARD_U64, SHARD_UNIT_NONE, false },     { "sz", SHARD_U64, SHARD_UNIT_NONE, false },
+	{ "table", SHARD_STR, SHARD_UNIT_NONE, false },   { "row_cnt", SHARD_U64, SHARD_UNIT_COUNT, false },
+	{ "min_ts", SHARD_U64, SHARD_UNIT_NONE, true },   { "max_ts", SHARD_U64, SHARD_UNIT_NONE, true },
+};
+
+enum { INDEX_OFF, INDEX_SZ, INDEX_TABLE, INDEX_ROW_CNT, INDEX_MIN_TS, INDEX_MAX_TS, INDEX_COLUMN_CNT };
+
+static const struct shard_table index_table = { SHARD_INDEX_TABLE, index_columns, INDEX_COLUMN_CNT };
+
+struct shard_writer {
+	struct shard_output *output;
+	uint64_t session_id;
+	uint64_t rotate_bytes;
+	uint64_t rotate_age_ns;
+	enum shard_codec codec;
+	int err; /* the first one: nothing is written after it */
+	struct shard_stage *stages[SHARD_TABLE_CNT];
+	struct shard_stage *index;
+	struct shard_packer packer;
+	struct shard_buf block;
+	struct shard_writer_stats stats; /* bytes and shard_cnt are the output's */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static void writer__destroy(struct shard_writer *writer)
+{
+	for (int t = 0; t < SHARD_TABLE_CNT; t++)
+		shard_stage__free(writer->stages[t]);
+	shard_stage__free(writer->index);
+	shard_packer__clear(&writer->packer);
+	vec_free(&writer->block);
+	shard_output__free(writer->output);
+	free(writer);
+}
+
+static int writer__make_stages(struct shard_writer *writer, uint32_t block_rows)
+{
+	for (int t = 0; t < SHARD_TABLE_CNT; t++) {
+		writer->stages[t] = shard_stage__new(&shard_tables[t], block_rows ?: BLOCK_ROWS);
+		if (!writer->stages[t])
+			return -errno;
+	}
+	writer->index = shard_stage__new(&index_table, INDEX_ROWS);
+	return writer->index ? 0 : -errno;
+}
+
+struct shard_writer *shard_writer__new(const struct shard_writer_opts *opts)
+{
+	struct shard_writer *writer = calloc(1, sizeof(*writer));
+	int err;
+
+	if (!writer)
+		return NULL;
+	writer->session_id = opts->session_id;
+	writer->rotate_bytes = opts->rotate_bytes ?: ROTATE_BYTES;
+	writer->rotate_age_ns = opts->rotate_age_ns ?: ROTATE_AGE_NS;
+	writer->codec = opts->codec_set ? opts->codec : SHARD_CODEC_ZSTD;
+	err = writer__make_stages(writer, opts->block_rows);
+	if (!err) {
+		writer->output = shard_output__new(opts->dir, opts->host, opts->session_id);
+		err = writer->output ? shard_output__create(writer->output, now_ns()) : -errno;
+	}
+	if (err) {
+		writer__destroy(writer);
+		errno = -err;
+		return NULL;
+	}
+	return writer;
+}
+
+static int writer__pack(struct shard_writer *writer, const struct shard_stage *stage, struct shard_block_header *header)
+{
+	header->codec = writer->codec;
+	header->session_id = writer->session_id;
+	writer->block.cnt = 0;
+	return shard_packer__pack(&writer->packer, stage, header, &writer->block);
+}
+
+static int writer__index(struct shard_writer *writer, const struct shard_block_header *header, uint64_t off)
+{
+	struct shard_row row = { 0 };
+
+	row.values[INDEX_OFF].u64 = off;
+	row.values[INDEX_SZ].u64 = writer->block.cnt;
+	row.values[INDEX_TABLE].str = header->table;
+	row.values[INDEX_ROW_CNT].u64 = header->row_cnt;
+	row.values[INDEX_MIN_TS].u64 = header->min_ts;
+	row.values[INDEX_MAX_TS].u64 = header->max_ts;
+	if (header->min_ts > header->max_ts) {
+		shard_row__set_null(&row, INDEX_MIN_TS);
+		shard_row__set_null(&row, INDEX_MAX_TS);
+	}
+	return shard_stage__append(writer->index, &row);
+}
+
+/* Footer and trailer.  A shard without them is whole all the same. */
+static int writer__close_shard(struct shard_writer *writer)
+{
+	struct shard_block_header header = { .kind = SHARD_BLOCK_INDEX };
+	uint8_t *trailer;
+	int err = 0;
+
+	writer->block.cnt = 0;
+	if (writer->index->row_cnt)
+		err = writer__pack(writer, writer->index, &header);
+	if (!err && vec_reserve(&writer->block, SHARD_TRAILER_SZ))
+		err = -ENOMEM;
+	if (!err) {
+		trailer = writer->block.items + writer->block.cnt;
+		shard_trailer__put(trailer, writer->index->row_cnt ? shard_output__sz(writer->output) : 0);
+		writer->block.cnt += SHARD_TRAILER_SZ;
+		err = shard_output__append(writer->output, writer->block.items, writer->block.cnt);
+	}
+	shard_stage__reset(writer->index);
+	return shard_output__close(writer->output) ?: err;
+}
+
+static bool writer__shard_is_full(const struct shard_writer *writer, uint64_t now_ts)
+{
+	if (!writer->index->row_cnt)
+		return false; /* an empty shard would be followed by another one */
+	return shard_output__sz(writer->output) >= writer->rotate_bytes || shard_stage__full(writer->index) ||
+	       now_ts - shard_output__created_ts(writer->output) >= writer->rotate_age_ns;
+}
+
+static int writer__put_block(struct shard_writer *writer, enum shard_table_id table)
+{
+	struct shard_block_header header = { .kind = SHARD_BLOCK_ROWS };
+	uint64_t now_ts = now_ns(), off;
+	int err = 0;
+
+	if (writer__shard_is_full(writer, now_ts)) {
+		err = writer__close_shard(writer);
+		if (!err)
+			err = shard_output__create(writer->output, now_ts);
+	}
+	if (!err)
+		err = writer__pack(writer, writer->stages[table], &header);
+	if (err)
+		return err;
+	off = shard_output__sz(writer->output);
+	err = shard_output__append(writer->output, writer->block.items, writer->block.cnt);
+	if (err)
+		return err;
+	writer->stats.rows_on_disk[table] += header.row_cnt;
+	return writer__index(writer, &header, off);
+}
+
+static int writer__flush_table(struct shard_writer *writer, enum shard_table_id table)
+{
+	if (!writer->stages[table]->row_cnt)
+		return 0;
+	writer->err = writer__put_block(writer, table);
+	shard_stage__reset(writer->stages[table]);
+	return writer->err;
+}
+
+int shard_writer__append(struct shard_writer *writer, enum shard_table_id table, const struct shard_row *row)
+{
+	int err;
+
+	if (writer->err)
+		return writer->err;
+	if (table >= SHARD_TABLE_CNT)
+		return -EINVAL;
+	err = shard_stage__append(writer->stages[table], row);
+	if (err)
+		return err;
+	writer->stats.rows[table]++;
+	return shard_stage__full(writer->stages[table]) ? writer__flush_table(writer, table) : 0;
+}
+
+int shard_writer__flush(struct shard_writer *writer, bool sync)
+{
+	for (int t = 0; !writer->err && t < SHARD_TABLE_CNT; t++)
+		writer__flush_table(writer, t);
+	if (!writer->err && sync)
+		writer->err = shard_output__sync(writer->output);
+	return writer->err;
+}
+
+void shard_writer__stats(const struct shard_writer *writer, struct shard_writer_stats *stats)
+{
+	*stats = writer->stats;
+	stats->bytes = shard_output__total_bytes(writer->output);
+	stats->shard_cnt = shard_output__shard_cnt(writer->output);
+}
+
+const char *shard_writer__path(const struct shard_writer *writer)
+{
+	return shard_output__path(writer->output);
+}
+
+int shard_writer__free(struct shard_writer *writer)
+{
+	int err;
+
+	if (!writer)
+		return 0;
+	err = shard_writer__flush(writer, false);
+	if (!err)
+		err = writer__close_shard(writer);
+	writer__destroy(writer);
+	return err;
+}

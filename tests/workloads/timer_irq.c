@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Local timer interrupts: three times a second, for 12 ms, most of the server's CPU goes to expiring timers that `ticker`
+ * has armed there long before, at a priority at which the server never waits for it.  No thread is woken by them.
+ * Planted: the gaps that the computing server thread sees in its clock.
+ */
+#include "common.h"
+#include "storm.h"
+
+#define WORK_NS (1500 * NS_PER_US)
+
+static int ticker_body(struct run *run)
+{
+	static struct timer_storm storm;
+	uint64_t random_state = clock_now_ns(), start_ts;
+	int err;
+
+	thread_name("ticker");
+	thread_pin(CPU_SERVER);
+	thread_urgent(PRIO_HOG);
+	err = timer_storm_open(&storm, 9 * NS_PER_MS);
+	if (err)
+		return err;
+	thread_ordinary(0);
+	atomic_store(&run->board->extra[0], (unsigned long)storm.timer_cnt);
+	atomic_store(&run->board->extra[1], storm.cost_ns);
+	run_set_culprit(run);
+	atomic_store(&run->board->helper_ready, 1);
+	while (!run_stopped(run)) {
+		start_ts = clock_now_ns() + random_between(&random_state, 150 * NS_PER_MS, 400 * NS_PER_MS);
+		timer_storm_arm(&storm, start_ts);
+		while (!run_stopped(run) && clock_now_ns() < start_ts + 20 * NS_PER_MS)
+			sleep_for_ns(20 * NS_PER_MS);
+	}
+	return 0;
+}
+
+/* Whether the kernel lets us have so many files: asked in the driver, where a refusal can still become a skip. */
+static int prepare(struct run *run)
+{
+	struct rlimit limit;
+
+	if (!geteuid() || (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_max >= TIMER_STORM_MAX + 100))
+		return 0;
+	return run_skip(run, "needs %d open files", TIMER_STORM_MAX + 100);
+}
+
+static uint64_t handle(struct worker *worker, const struct request *request)
+{
+	(void)worker;
+	(void)request;
+	return spin_watching_gaps(WORK_NS, NULL);
+}
+
+static void report(const struct run *run, FILE *out)
+{
+	fprintf(out, ",\"timer_cnt\":%lu,\"expiry_cost_ns\":%lu", atomic_load(&run->board->extra[0]),
+		atomic_load(&run->board->extra[1]));
+}
+
+static const struct workload workload = {
+	.name = "timer_irq",
+	.category = "irq.timer",
+	.connection_cnt = 1,
+	.rate_hz = 200,
+	.default_duration_s = 8,
+	.cpu_cnt_needed = 2,
+	.prepare = prepare,
+	.helper = ticker_body,
+	.handle = handle,
+	.report = report,
+};
+
+int main(int argc, char **argv)
+{
+	return workload_main(argc, argv, &workload);
+}
