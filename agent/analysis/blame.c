@@ -73,37 +73,23 @@ static void choose_slots(struct blame_split *split, struct blame_count *count, c
 		if (!most)
 			break;
 		most->slot = split->slot_cnt;
-		split->slots[split->slot_cnt] = (struct blame_slot){ most->who, most->object, .pid = -1, .tid = -1 };
+		split->slots[split->slot_cnt] = (struct blame_slot){ .who = most->who, .object = most->object };
 	}
-	split->slots[split->slot_cnt] = (struct blame_slot){ .pid = -1, .tid = -1 };
+	split->slots[split->slot_cnt] = (struct blame_slot){ 0 };
 	split->slot_cnt++;
 }
 
-static void note_culprit(struct blame_slot *slot, const struct dataset_blame *blame)
+static void note_id(struct blame_ids *ids, uint32_t id)
 {
-	if (!blame->pid && !blame->tid)
+	if (!id)
 		return;
-	for (uint32_t i = 0; i < slot->seen_cnt && i < BLAME_TIDS_MAX; i++)
-		if (slot->seen[i].pid == blame->pid && slot->seen[i].tid == blame->tid)
+	for (uint32_t i = 0; i < ids->cnt && i < BLAME_IDS_MAX; i++)
+		if (ids->ids[i] == id)
 			return;
-	if (slot->seen_cnt < BLAME_TIDS_MAX) {
-		slot->seen[slot->seen_cnt].pid = blame->pid;
-		slot->seen[slot->seen_cnt].tid = blame->tid;
-	}
-	if (slot->seen_cnt <= BLAME_TIDS_MAX)
-		slot->seen_cnt++;
-}
-
-static void settle_culprit(struct blame_slot *slot)
-{
-	bool one_pid = slot->seen_cnt > 0 && slot->seen_cnt <= BLAME_TIDS_MAX, one_tid = one_pid;
-
-	for (uint32_t i = 1; i < slot->seen_cnt && i < BLAME_TIDS_MAX; i++) {
-		one_pid &= slot->seen[i].pid == slot->seen[0].pid;
-		one_tid &= slot->seen[i].tid == slot->seen[0].tid;
-	}
-	slot->pid = one_pid && slot->seen[0].pid ? slot->seen[0].pid : -1;
-	slot->tid = one_tid && slot->seen[0].tid ? slot->seen[0].tid : -1;
+	if (ids->cnt < BLAME_IDS_MAX)
+		ids->ids[ids->cnt] = id;
+	if (ids->cnt <= BLAME_IDS_MAX)
+		ids->cnt++;
 }
 
 int blame_split__init(struct blame_split *split, const struct dataset *dataset, enum wl_category category,
@@ -112,7 +98,7 @@ int blame_split__init(struct blame_split *split, const struct dataset *dataset, 
 	struct blame_count count = { 0 };
 	int err = -ENOMEM;
 
-	*split = (struct blame_split){ .slot_cnt = 1, .slots[0] = { .pid = -1, .tid = -1 } };
+	*split = (struct blame_split){ .slot_cnt = 1 };
 	if (!dataset->blame[category] || !dataset->category_ns[category] || !rows->row_cnt)
 		return 0;
 	count.row_ids = calloc(rows->row_cnt, sizeof(*count.row_ids));
@@ -127,11 +113,11 @@ int blame_split__init(struct blame_split *split, const struct dataset *dataset, 
 		uint32_t slot = count.row_ids[i] == NOBODY ? NOBODY : count.blamed.items[count.row_ids[i]].slot;
 
 		split->row_slots[i] = (uint8_t)(slot == NOBODY ? split->slot_cnt - 1 : slot);
-		if (slot != NOBODY)
-			note_culprit(&split->slots[slot], &dataset->blame[category][i]);
+		if (slot == NOBODY)
+			continue;
+		note_id(&split->slots[slot].pids, dataset->blame[category][i].pid);
+		note_id(&split->slots[slot].tids, dataset->blame[category][i].tid);
 	}
-	for (uint32_t s = 0; s + 1 < split->slot_cnt; s++)
-		settle_culprit(&split->slots[s]);
 cleanup:
 	free(count.row_ids);
 	vec_free(&count.blamed);

@@ -13,15 +13,17 @@
 #include "analysis/shares.h"
 
 #define BLAME_NAMED_MAX 8 /* lines with a name per category; the others share one without */
-#define BLAME_TIDS_MAX 6  /* are listed by number */
+#define BLAME_IDS_MAX 6   /* are listed by number */
+
+/* The distinct pids or tids of one culprit. */
+struct blame_ids {
+	uint32_t ids[BLAME_IDS_MAX];
+	uint32_t cnt; /* BLAME_IDS_MAX + 1: more than there was room for */
+};
 
 struct blame_slot {
 	uint32_t who, object; /* indexes into dataset.strings; both 0 in the slot of all others */
-	int64_t pid, tid;     /* -1: not known, or several */
-	struct {
-		uint32_t pid, tid;
-	} seen[BLAME_TIDS_MAX];
-	uint32_t seen_cnt; /* may be more than there was room for: then BLAME_TIDS_MAX + 1 */
+	struct blame_ids pids, tids;
 };
 
 /* The split of one category.  The last slot is that of the rows that name nobody or one too small to be named. */

@@ -35,10 +35,10 @@ struct event_line {
 	double impact;               /* VarMRI §5.1, a share of the tail latency */
 	double impact_adjusted;      /* after rule 1 */
 	double threshold;            /* a value above this is "high" */
-	double threshold_percentile; /* 0…1 */
+	double threshold_percentile; /* 0…1: how many of the intervals that recorded it are not above the threshold */
 	const char *explained_by;    /* rule 1: the event whose impact was deducted; or NULL */
 	double explained_overlap;    /* Jaccard */
-	const char *dropped_for;     /* rule 2: in proportion to this child; such lines are not printed by default */
+	const char *dropped_for;     /* rule 2: in proportion to this parent; such lines are not printed by default */
 	double mean;
 };
 

@@ -11,8 +11,6 @@
 #define WINDOW_SZ    (64u << 10)
 #define MAGIC_PREFIX 3 /* what block and trailer magic have in common */
 
-_Static_assert(SHARD_MAGIC_SZ > MAGIC_PREFIX, "the prefix is the beginning of a magic");
-
 _Static_assert(SHARD_FILE_HEADER_MAX <= WINDOW_SZ, "the file header is read into the window");
 
 enum found { FOUND_NOTHING, FOUND_BLOCK, FOUND_EXCESS, FOUND_END };

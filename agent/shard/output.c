@@ -187,11 +187,12 @@ int shard_output__append(struct shard_output *output, const void *bytes, size_t 
 	if (output->err)
 		return output->err;
 	output->err = write_all(output->fd, bytes, sz);
-	/* If even the cut fails, a reader finds a torn tail: it says so, and nothing is lost but what is lost anyway. */
-	if (output->err && ftruncate(output->fd, output->sz))
+	if (output->err) {
+		/* If even the cut fails, a reader finds a torn tail: it says so, and nothing is lost but the same rows. */
+		while (ftruncate(output->fd, output->sz) && errno == EINTR)
+			;
 		return output->err;
-	if (output->err)
-		return output->err;
+	}
 	output->sz += sz;
 	output->total_bytes += sz;
 	return 0;

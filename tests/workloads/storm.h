@@ -27,8 +27,9 @@
 
 #define TIMER_STORM_MAX	    100000
 #define TIMER_STORM_TRIAL   4000
-#define TIMER_STORM_TRAIN_NS (500 * NS_PER_US) /* one interrupt */
-#define TIMER_STORM_PAUSE_NS (200 * NS_PER_US) /* and what it leaves until the next */
+#define TIMER_STORM_ROUNDS  5
+#define TIMER_STORM_TRAIN_NS (400 * NS_PER_US) /* one interrupt */
+#define TIMER_STORM_PAUSE_NS (250 * NS_PER_US) /* and what it leaves until the next */
 
 struct timer_storm {
 	uint64_t cost_ns; /* of one expiry */
@@ -60,7 +61,7 @@ static inline void timer_storm_arm_train(struct timer_storm *storm, int from, in
 		timerfd_settime(storm->fds[i], TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* Arms all timers, from `start_ts` on, a train each 0.7 ms.  They expire on the CPU on which this is called. */
+/* Arms all timers, from `start_ts` on, one train after the other.  They expire on the CPU on which this is called. */
 static inline void timer_storm_arm(struct timer_storm *storm, uint64_t start_ts)
 {
 	for (int from = 0; from < storm->timer_cnt; from += storm->train_timer_cnt) {
@@ -71,32 +72,39 @@ static inline void timer_storm_arm(struct timer_storm *storm, uint64_t start_ts)
 	}
 }
 
+/* How many timers this process may have, having asked for as many open files as are granted. */
+static inline int timer_storm_room(void)
+{
+	struct rlimit limit, many = {.rlim_cur = TIMER_STORM_MAX + 100, .rlim_max = TIMER_STORM_MAX + 100};
+
+	if (!setrlimit(RLIMIT_NOFILE, &many))
+		return TIMER_STORM_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return 0;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max < 100)
+		return 0;
+	return limit.rlim_max - 100 < TIMER_STORM_MAX ? (int)(limit.rlim_max - 100) : TIMER_STORM_MAX;
+}
+
 /* Timers for `storm_ns` of interrupts, by the cost of an expiry as seen by the caller, who is pinned and urgent. */
 static inline int timer_storm_open(struct timer_storm *storm, uint64_t storm_ns)
 {
-	struct rlimit many = {.rlim_cur = TIMER_STORM_MAX + 100, .rlim_max = TIMER_STORM_MAX + 100};
-	int err;
+	int most = timer_storm_room(), err;
 
-	if (setrlimit(RLIMIT_NOFILE, &many))
-		return -errno;
 	err = timer_storm_grow(storm, TIMER_STORM_TRIAL);
 	if (err)
 		return err;
-	storm->cost_ns = UINT64_MAX;
-	for (int round = 0; round < 5; round++) {
-		uint64_t gaps_ns;
-
+	for (int round = 0; round < TIMER_STORM_ROUNDS; round++) {
 		timer_storm_arm_train(storm, 0, TIMER_STORM_TRIAL, clock_now_ns() + 20 * NS_PER_MS);
-		gaps_ns = spin_watching_gaps(20 * NS_PER_MS, NULL);
-		if (gaps_ns / TIMER_STORM_TRIAL < storm->cost_ns)
-			storm->cost_ns = gaps_ns / TIMER_STORM_TRIAL;
+		storm->cost_ns += spin_watching_gaps(20 * NS_PER_MS, NULL) / TIMER_STORM_TRIAL / TIMER_STORM_ROUNDS;
 	}
 	if (!storm->cost_ns)
 		return -ERANGE;
 	storm->train_timer_cnt = (int)(TIMER_STORM_TRAIN_NS / storm->cost_ns) + 1;
-	if (storm_ns / storm->cost_ns < TIMER_STORM_MAX)
-		return timer_storm_grow(storm, (int)(storm_ns / storm->cost_ns));
-	return timer_storm_grow(storm, TIMER_STORM_MAX);
+	if (storm_ns / storm->cost_ns < (uint64_t)most)
+		most = (int)(storm_ns / storm->cost_ns);
+	return timer_storm_grow(storm, most);
 }
 
 #define PACKET_STORM_MAX_RECEIVERS 1024
@@ -116,11 +124,13 @@ static inline int packet_storm_receiver(struct packet_storm *storm)
 		.imr_interface.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	socklen_t addr_sz = sizeof(storm->group);
-	int one = 1, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+	int one = 1, least = 1, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
+	/* A receiver is full after a packet or two, so that all packets cost the same. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
 	    bind(fd, (struct sockaddr *)&storm->group, sizeof(storm->group)) ||
 	    getsockname(fd, (struct sockaddr *)&storm->group, &addr_sz) ||
 	    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof(membership))) {
@@ -150,12 +160,21 @@ static inline int packet_storm_open(struct packet_storm *storm, int receiver_cnt
 	return err;
 }
 
-static inline int packet_storm_send(struct packet_storm *storm)
+/* One packet, sent and worked off: how long that took, which is at most `patience_ns`. */
+static inline uint64_t packet_storm_send(struct packet_storm *storm, uint64_t patience_ns)
 {
-	ssize_t sent = sendto(storm->send_fd, "storm", 5, MSG_DONTWAIT, (struct sockaddr *)&storm->group,
-			      sizeof(storm->group));
+	/* The receivers are served in the order of binding or in its reverse: when the outermost two have their packet,
+	 * so have all. */
+	int ends[2] = {storm->fds[0], storm->fds[storm->receiver_cnt - 1]};
+	uint64_t start_ts = clock_now_ns();
+	char scrap[8];
 
-	return sent < 0 ? -errno : 0;
+	sendto(storm->send_fd, "storm", 5, MSG_DONTWAIT, (struct sockaddr *)&storm->group, sizeof(storm->group));
+	for (int i = 0; i < 2; i++) {
+		while (recv(ends[i], scrap, sizeof(scrap), MSG_DONTWAIT) < 0 && clock_now_ns() - start_ts < patience_ns)
+			;
+	}
+	return clock_now_ns() - start_ts;
 }
 
 #endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Causes in words: one line that a person on call understands, and what it rests on. */
+#include "analysis/causes.h"
+#include "analysis/impact.h"
+#include "base/names.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_SZ 320
+#define NUMBER_SZ 32
+#define EVIDENCE_MAX 6
+
+static const char *duration(char buf[NUMBER_SZ], double ns)
+{
+	static const struct {
+		double ns;
+		const char *unit;
+	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "µs" } };
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (ns >= units[i].ns) {
+			snprintf(buf, NUMBER_SZ, "%.3g %s", ns / units[i].ns, units[i].unit);
+			/* %.3g turns 1000 and more into an exponent. */
+			if (ns >= 999.5 * units[i].ns)
+				snprintf(buf, NUMBER_SZ, "%.0f %s", ns / units[i].ns, units[i].unit);
+			return buf;
+		}
+	snprintf(buf, NUMBER_SZ, "%.0f ns", ns);
+	return buf;
+}
+
+/* "`backup` (pid 812)", as much of it as is known. */
+static void culprit_text(char *buf, size_t sz, const struct cause *cause, const struct dataset *dataset)
+{
+	char id[64] = "";
+
+	if (cause->culprit_pid >= 0)
+		snprintf(id, sizeof(id), "pid %lld%s", (long long)cause->culprit_pid,
+			 cause->culprit_pid == dataset->pid ? ", a thread of its own" : "");
+	else if (cause->culprit_tid >= 0)
+		snprintf(id, sizeof(id), "tid %lld", (long long)cause->culprit_tid);
+	if (!cause->culprit_comm)
+		snprintf(buf, sz, "%s", id);
+	else if (*id)
+		snprintf(buf, sz, "`%s` (%s)", cause->culprit_comm, id);
+	else
+		snprintf(buf, sz, "`%s`", cause->culprit_comm);
+}
+
+static char *what_text(const struct cause *cause, const struct report *report, struct arena *arena)
+{
+	const char *label = category_label(cause->category);
+	char culprit[TEXT_SZ];
+
+	culprit_text(culprit, sizeof(culprit), cause, report->dataset);
+	switch (cause->category) {
+	case WL_CATEGORY_RUNQ:
+		return arena__printf(arena, "%s; %s ran instead", label, culprit);
+	case WL_CATEGORY_LOCK:
+		return arena__printf(arena, "%s%s%s%s%s%s", label, cause->object ? " (" : "",
+				     cause->object ? cause->object : "", cause->object ? ")" : "",
+				     *culprit ? " held by " : "", culprit);
+	case WL_CATEGORY_OTHER:
+		return arena__printf(arena, "waiting in %s", cause->object);
+	default:
+		if (cause->object)
+			return arena__printf(arena, "%s in %s", label, cause->object);
+		return arena__printf(arena, "%s; %s", label, culprit);
+	}
+}
+
+static char *numbers_text(struct arena *arena, const struct share_line *line)
+{
+	char late[NUMBER_SZ], typical[NUMBER_SZ];
+
+	return arena__printf(arena, "late intervals spent %s on it, typical ones %s; %.0f %% of the late ones met it",
+			     duration(late, line->late_ns), duration(typical, line->typical_ns), line->late_met * 100);
+}
+
+static char *variance_text(struct arena *arena, const struct share_line *line)
+{
+	if (isnan(line->variance_share_ci.lo))
+		return arena__printf(arena, "%.0f %% of the variance", line->variance_share * 100);
+	return arena__printf(arena, "%.0f %% [%.0f–%.0f] of the variance", line->variance_share * 100,
+			     line->variance_share_ci.lo * 100, line->variance_share_ci.hi * 100);
+}
+
+/* The event of that category whose absence would lower the tail the most. */
+static char *event_text(struct arena *arena, const struct report *report, enum wl_category category)
+{
+	char threshold[NUMBER_SZ];
+
+	for (size_t i = 0; i < report->event_cnt; i++) {
+		const struct event_line *line = &report->events[i];
+
+		if (event_category(line->event) != (int)category || !(line->impact_adjusted > 0))
+			continue;
+		if (strlen(line->event) > 3 && !strcmp(line->event + strlen(line->event) - 3, ".ns"))
+			duration(threshold, line->threshold);
+		else
+			snprintf(threshold, sizeof(threshold), "%.0f", line->threshold);
+		return arena__printf(arena, "%s: without the %.2g %% of intervals above %s, p%.10g would be %.0f %% lower",
+				     line->event, (1 - line->threshold_percentile) * 100, threshold, report->tail * 100,
+				     line->impact_adjusted * 100);
+	}
+	return NULL;
+}
+
+static char *several_text(struct arena *arena, const char *what, const struct blame_ids *ids)
+{
+	char list[TEXT_SZ];
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < ids->cnt && i < BLAME_IDS_MAX && len < sizeof(list); i++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u", i ? ", " : "", ids->ids[i]);
+	return arena__printf(arena, "it stands for several %s: %s%s", what, list,
+			     ids->cnt > BLAME_IDS_MAX ? " and more" : "");
+}
+
+static int add_line(struct cause *cause, const char *line)
+{
+	if (!line)
+		return -ENOMEM;
+	cause->evidence[cause->evidence_cnt++] = line;
+	return 0;
+}
+
+static int describe_doubts(struct cause *cause, const struct report *report, struct arena *arena)
+{
+	int err = 0;
+
+	if (isnan(cause->share_ci.lo))
+		err = add_line(cause, "too few intervals to say how sure this is");
+	else if (cause->share_ci.lo <= 0)
+		err = add_line(cause, "its confidence interval reaches down to 0: a longer recording would settle it");
+	if (!err && report->records_lost_share > 0 && !isnan(cause->share_ci.lo))
+		err = add_line(cause,
+			       arena__printf(arena, "the interval is widened because %.2g %% of the records were lost",
+					     report->records_lost_share * 100));
+	return err;
+}
+
+int cause_describe(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot,
+		   struct arena *arena)
+{
+	const struct blame_slot *blame = &split->slots[slot];
+	const char *event;
+	int err;
+
+	cause->evidence = arena__alloc(arena, EVIDENCE_MAX, sizeof(*cause->evidence));
+	if (!cause->evidence)
+		return -ENOMEM;
+	if (cause->object || cause->culprit_comm)
+		cause->what = what_text(cause, report, arena);
+	else
+		cause->what = arena__printf(arena, "%s%s", category_label(cause->category),
+					    split->slot_cnt > 1 ? " (the rest: other culprits, or nobody known)" : "");
+	if (!cause->what)
+		return -ENOMEM;
+	err = add_line(cause, numbers_text(arena, &split->lines[slot]));
+	if (!err && !isnan(cause->variance_share))
+		err = add_line(cause, variance_text(arena, &split->lines[slot]));
+	if (!err && blame->pids.cnt > 1)
+		err = add_line(cause, several_text(arena, "pids", &blame->pids));
+	else if (!err && !blame->pids.cnt && blame->tids.cnt > 1)
+		err = add_line(cause, several_text(arena, "tids", &blame->tids));
+	event = err ? NULL : event_text(arena, report, cause->category);
+	if (event)
+		err = add_line(cause, event);
+	return err ? err : describe_doubts(cause, report, arena);
+}

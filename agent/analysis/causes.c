@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/causes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define SHARE_MIN 0.01 /* smaller causes are not worth a line */
+
+struct candidate {
+	enum wl_category category;
+	uint32_t slot;
+	double share;
+};
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->share != y->share)
+		return x->share < y->share ? 1 : -1;
+	if (x->category != y->category)
+		return x->category < y->category ? -1 : 1;
+	return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* Largest first; how many of them are worth a line. */
+static size_t choose(struct candidate *candidates, const struct report *report, const struct blame_split *splits)
+{
+	size_t cnt = 0, worth = 0;
+
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		for (uint32_t s = 0; !report->dataset->category_unmeasured[c] && s < splits[c].slot_cnt; s++)
+			if (splits[c].lines[s].tail_share > 0)
+				candidates[cnt++] = (struct candidate){ c, s, splits[c].lines[s].tail_share };
+	qsort(candidates, cnt, sizeof(*candidates), compare_candidates);
+	while (worth < cnt && candidates[worth].share >= SHARE_MIN)
+		worth++;
+	return worth ? worth : cnt > 0;
+}
+
+static const char *string_or_null(const struct dataset *dataset, uint32_t string)
+{
+	return string ? dataset->strings[string] : NULL;
+}
+
+static int64_t the_only_id(const struct blame_ids *ids)
+{
+	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
+}
+
+int causes_make(struct report *report, const struct blame_split *splits, struct arena *arena)
+{
+	struct candidate candidates[WL_CATEGORY_CNT * (BLAME_NAMED_MAX + 1)];
+	size_t cnt = choose(candidates, report, splits);
+
+	report->causes = arena__alloc(arena, cnt, sizeof(*report->causes));
+	if (!report->causes)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct blame_split *split = &splits[candidates[i].category];
+		const struct blame_slot *slot = &split->slots[candidates[i].slot];
+		const struct share_line *line = &split->lines[candidates[i].slot];
+		struct cause *cause = &report->causes[i];
+
+		*cause = (struct cause){
+			.rank = (uint32_t)i + 1,
+			.category = candidates[i].category,
+			.share = line->tail_share,
+			.share_ci = line->tail_share_ci,
+			.variance_share = line->variance_share,
+			.object = string_or_null(report->dataset, slot->object),
+			.culprit_comm = string_or_null(report->dataset, slot->who),
+			.culprit_pid = the_only_id(&slot->pids),
+			.culprit_tid = the_only_id(&slot->tids),
+		};
+		if (cause_describe(cause, report, split, candidates[i].slot, arena))
+			return -ENOMEM;
+	}
+	report->cause_cnt = cnt;
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Builds a dataset block by block: what dataset_load() does with every block that the reader delivers.  Blocks come from
+ * files and are not trusted beyond what the reader vouches for (shapes and pointers).
+ */
+#ifndef WHYLATE_ANALYSIS_DATASET_BUILD_H
+#define WHYLATE_ANALYSIS_DATASET_BUILD_H
+
+#include "analysis/arena.h"
+#include "analysis/dataset.h"
+#include "analysis/idmap.h"
+#include "base/vec.h"
+
+#define BUILD_EVENT_CNT (2 * WL_STATE_CNT + WL_TALLY_CNT + SHARD_HW_CNT)
+
+/* A column that grows with the rows; memory comes with the first value that is not 0. */
+struct build_column {
+	uint64_t *values;
+	uint64_t *missing; /* bitmap, likewise with the first one that is missing */
+};
+
+struct build_key {
+	const char *key, *value;
+	uint64_t ts;
+};
+
+/* One recording of those that the shards hold. */
+struct build_session {
+	VEC(struct build_key) keys;
+	uint64_t first_ts, last_ts; /* of its intervals, whatever their type */
+	double weight;
+};
+
+struct build_loss {
+	size_t session;
+	enum wl_loss class;
+	uint64_t ts, emitted, lost;
+};
+
+struct dataset_build {
+	struct dataset *dataset;
+	const struct dataset_filter *filter;
+	struct arena *arena;
+	struct intern strings;
+	size_t room; /* rows that the allocated columns have room for, a multiple of 64 */
+	struct build_column category[WL_CATEGORY_CNT];
+	struct build_column events[BUILD_EVENT_CNT];
+	struct idmap session_ids; /* (session_id, 0) → index into sessions */
+	VEC(struct build_session) sessions;
+	struct idmap loss_ids; /* (session, class << 56 ^ cpu) → index into losses */
+	VEC(struct build_loss) losses;
+	bool interval_table; /* there was at least one block of it */
+	bool settled;        /* the arrays are the arena's */
+	uint64_t bad_times, bad_weights, too_long, with_residual, no_columns;
+};
+
+/* Indexes into events. */
+static inline size_t build_event_length(int state)
+{
+	return 2 * (size_t)state;
+}
+
+static inline size_t build_event_count(int state)
+{
+	return 2 * (size_t)state + 1;
+}
+
+static inline size_t build_event_tally(int tally)
+{
+	return 2 * WL_STATE_CNT + (size_t)tally;
+}
+
+static inline size_t build_event_hw(int hwcounter)
+{
+	return 2 * WL_STATE_CNT + WL_TALLY_CNT + (size_t)hwcounter;
+}
+
+int dataset_build__init(struct dataset_build *build, struct dataset *dataset, const struct dataset_filter *filter);
+/* 0 or -ENOMEM; tables that are of no use here are passed over. */
+int dataset_build__block(struct dataset_build *build, const struct shard_block *block);
+/* Completes the dataset, which owns everything from then on: 0 or -ENOMEM. */
+int dataset_build__end(struct dataset_build *build);
+/* Whether it succeeded or not; on failure the dataset's memory goes too. */
+void dataset_build__free(struct dataset_build *build, bool failed);
+
+/* Rows, in dataset_rows.c. */
+int dataset_build__interval_block(struct dataset_build *build, const struct shard_block *block);
+
+/* The session's part, in dataset_session.c. */
+int dataset_build__session_of(struct dataset_build *build, uint64_t id, size_t *session);
+int dataset_build__session_block(struct dataset_build *build, const struct shard_block *block);
+int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block);
+int dataset_build__session_end(struct dataset_build *build);
+/* Adds a note to the dataset unless it has the same already. */
+int dataset_build__note(struct dataset_build *build, const char *note);
+
+/* The column if it is there and of that type, or NULL. */
+const struct shard_block_column *block_column(const struct shard_block *block, const char *name, enum shard_type type);
+static inline bool column_is_null(const struct shard_block_column *column, uint32_t row)
+{
+	return !column || (column->nulls && column->nulls[row / 64] >> (row % 64) & 1);
+}
+/* "" where it is absent or null. */
+static inline const char *column_text(const struct shard_block_column *column, uint32_t row)
+{
+	return column_is_null(column, row) || !column->values[row].str ? "" : column->values[row].str;
+}
+static inline uint64_t column_u64(const struct shard_block_column *column, uint32_t row)
+{
+	return column_is_null(column, row) ? 0 : column->values[row].u64;
+}
+
+#endif

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the recordings say of themselves: tables session and loss. */
+#include "analysis/dataset_build.h"
+#include "base/names.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+const struct shard_block_column *block_column(const struct shard_block *block, const char *name, enum shard_type type)
+{
+	const struct shard_block_column *column = shard_block__column(block, name);
+
+	return column && column->type == type ? column : NULL;
+}
+
+int dataset_build__session_of(struct dataset_build *build, uint64_t id, size_t *session)
+{
+	uint32_t idx;
+
+	if (idmap__id(&build->session_ids, id, 0, &idx))
+		return -ENOMEM;
+	*session = idx;
+	if (idx < build->sessions.cnt)
+		return 0;
+	return vec_push(&build->sessions, ((struct build_session){ .first_ts = UINT64_MAX }));
+}
+
+static struct build_key *session_key(const struct build_session *session, const char *key)
+{
+	for (size_t i = 0; i < session->keys.cnt; i++)
+		if (!strcmp(session->keys.items[i].key, key))
+			return &session->keys.items[i];
+	return NULL;
+}
+
+int dataset_build__session_block(struct dataset_build *build, const struct shard_block *block)
+{
+	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64);
+	const struct shard_block_column *keys = block_column(block, "key", SHARD_STR);
+	const struct shard_block_column *values = block_column(block, "value", SHARD_STR);
+	struct build_session *session;
+	size_t idx;
+
+	if (dataset_build__session_of(build, block->session_id, &idx))
+		return -ENOMEM;
+	session = &build->sessions.items[idx];
+	for (uint32_t row = 0; keys && row < block->row_cnt; row++) {
+		struct build_key *known = session_key(session, column_text(keys, row));
+		struct build_key key = { .ts = column_u64(ts, row) };
+
+		if (known && known->ts > key.ts)
+			continue;
+		key.value = arena__strdup(build->arena, column_text(values, row));
+		key.key = known ? known->key : arena__strdup(build->arena, column_text(keys, row));
+		if (!key.value || !key.key)
+			return -ENOMEM;
+		if (known)
+			*known = key;
+		else if (vec_push(&session->keys, key))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int loss_by_name(const char *name)
+{
+	for (int i = 0; i < WL_LOSS_CNT; i++)
+		if (!strcmp(loss_name(i), name))
+			return i;
+	return -1;
+}
+
+int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block)
+{
+	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64);
+	const struct shard_block_column *classes = block_column(block, "class", SHARD_STR);
+	const struct shard_block_column *cpu = block_column(block, "cpu", SHARD_U64);
+	const struct shard_block_column *emitted = block_column(block, "emitted", SHARD_U64);
+	const struct shard_block_column *lost = block_column(block, "lost", SHARD_U64);
+	size_t session;
+	uint32_t id;
+
+	if (dataset_build__session_of(build, block->session_id, &session))
+		return -ENOMEM;
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		int class = loss_by_name(column_text(classes, row));
+		struct build_loss loss = { .session = session, .class = (enum wl_loss)class };
+
+		if (class < 0)
+			continue;
+		loss.ts = column_u64(ts, row);
+		loss.emitted = column_u64(emitted, row);
+		loss.lost = column_u64(lost, row);
+		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(cpu, row), &id))
+			return -ENOMEM;
+		if (id == build->losses.cnt) {
+			if (vec_push(&build->losses, loss))
+				return -ENOMEM;
+		} else if (build->losses.items[id].ts <= loss.ts) {
+			build->losses.items[id] = loss;
+		}
+	}
+	return 0;
+}
+
+int dataset_build__note(struct dataset_build *build, const char *note)
+{
+	struct dataset *dataset = build->dataset;
+	const char **notes;
+
+	for (size_t i = 0; i < dataset->note_cnt; i++)
+		if (!strcmp(dataset->notes[i], note))
+			return 0;
+	notes = arena__alloc(build->arena, dataset->note_cnt + 1, sizeof(*notes));
+	if (!notes)
+		return -ENOMEM;
+	if (dataset->note_cnt)
+		memcpy(notes, dataset->notes, dataset->note_cnt * sizeof(*notes));
+	notes[dataset->note_cnt++] = note;
+	dataset->notes = notes;
+	return 0;
+}
+
+/* false: the key is absent or no number. */
+static bool session_number(const struct build_session *session, const char *key, uint64_t *number)
+{
+	const struct build_key *found = session_key(session, key);
+	char *end;
+
+	if (!found || found->value[0] < '0' || found->value[0] > '9')
+		return false;
+	errno = 0;
+	*number = strtoull(found->value, &end, 10);
+	return !*end && !errno;
+}
+
+static void session_text(const struct build_session *session, const char *key, const char **text)
+{
+	const struct build_key *found = session_key(session, key);
+
+	if (found && *found->value)
+		*text = found->value;
+}
+
+static int add_hook(struct dataset_build *build, const char *hook)
+{
+	struct dataset *dataset = build->dataset;
+	const char **hooks;
+
+	for (size_t i = 0; i < dataset->hooks_missing_cnt; i++)
+		if (!strcmp(dataset->hooks_missing[i], hook))
+			return 0;
+	hooks = arena__alloc(build->arena, dataset->hooks_missing_cnt + 1, sizeof(*hooks));
+	if (!hooks)
+		return -ENOMEM;
+	if (dataset->hooks_missing_cnt)
+		memcpy(hooks, dataset->hooks_missing, dataset->hooks_missing_cnt * sizeof(*hooks));
+	hooks[dataset->hooks_missing_cnt++] = hook;
+	dataset->hooks_missing = hooks;
+	return 0;
+}
+
+/* What was not measured in one session was not measured in their union. */
+static int session_lists(struct dataset_build *build, const struct build_session *session)
+{
+	const char *hooks = "", *categories = "";
+	char *list, *word, *rest;
+	int category;
+
+	session_text(session, "hooks_missing", &hooks);
+	session_text(session, "categories_unmeasured", &categories);
+	list = arena__strdup(build->arena, hooks);
+	if (!list)
+		return -ENOMEM;
+	for (word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest))
+		if (add_hook(build, word))
+			return -ENOMEM;
+	list = arena__strdup(build->arena, categories);
+	if (!list)
+		return -ENOMEM;
+	for (word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
+		category = category_by_name(word);
+		if (category >= 0)
+			build->dataset->category_unmeasured[category] = true;
+	}
+	for (size_t i = 0; i < session->keys.cnt; i++)
+		if (!strncmp(session->keys.items[i].key, "note.", 5) && *session->keys.items[i].value &&
+		    dataset_build__note(build, session->keys.items[i].value))
+			return -ENOMEM;
+	return 0;
+}
+
+static int session_end(struct dataset_build *build, const struct build_session *session)
+{
+	struct dataset *dataset = build->dataset;
+	uint64_t begin_ts, end_ts, number;
+
+	session_text(session, "host", &dataset->host);
+	session_text(session, "kernel", &dataset->kernel);
+	session_text(session, "comm", &dataset->comm);
+	if (session_number(session, "pid", &number) && number <= INT32_MAX)
+		dataset->pid = (int64_t)number;
+	/* A recording that was killed has no end of its own; its intervals tell how far it got. */
+	if (session_number(session, "begin_ts", &begin_ts) && session_number(session, "end_ts", &end_ts) &&
+	    end_ts >= begin_ts)
+		dataset->duration_s += (double)(end_ts - begin_ts) / 1e9;
+	else if (session->last_ts > session->first_ts)
+		dataset->duration_s += (double)(session->last_ts - session->first_ts) / 1e9;
+	if (!session_number(session, "intervals_seen", &number))
+		number = session->weight < 0x1p63 ? (uint64_t)llrint(session->weight) : UINT64_MAX;
+	if (__builtin_add_overflow(dataset->intervals_seen, number, &dataset->intervals_seen))
+		dataset->intervals_seen = UINT64_MAX;
+	return session_lists(build, session);
+}
+
+static void add_saturated(uint64_t *sum, uint64_t more)
+{
+	if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
+int dataset_build__session_end(struct dataset_build *build)
+{
+	struct dataset *dataset = build->dataset;
+
+	dataset->pid = -1;
+	for (size_t i = 0; i < build->sessions.cnt; i++)
+		if (session_end(build, &build->sessions.items[i]))
+			return -ENOMEM;
+	if (build->sessions.cnt > 1) {
+		char *note = arena__printf(build->arena, "%zu recordings are taken together", build->sessions.cnt);
+
+		if (!note || dataset_build__note(build, note))
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < build->losses.cnt; i++) {
+		add_saturated(&dataset->loss[build->losses.items[i].class].emitted, build->losses.items[i].emitted);
+		add_saturated(&dataset->loss[build->losses.items[i].class].lost, build->losses.items[i].lost);
+	}
+	dataset->records_lost = dataset->loss[WL_LOSS_INTERVAL].lost;
+	add_saturated(&dataset->records_lost, dataset->loss[WL_LOSS_TASK].lost);
+	return 0;
+}

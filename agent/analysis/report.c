@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/results.h"
+
+#include "analysis/arena.h"
+#include "analysis/causes.h"
+#include "analysis/impact.h"
+#include "analysis/parallel.h"
+#include "analysis/shares.h"
+#include "analysis/stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct report_work {
+	const struct dataset *dataset;
+	struct share_rows rows;
+	struct share_part parts[WL_CATEGORY_CNT];
+	struct blame_split splits[WL_CATEGORY_CNT];
+};
+
+static int split_category(void *ctx, size_t task, unsigned worker)
+{
+	struct report_work *work = ctx;
+	int err = blame_split__init(&work->splits[task], work->dataset, (enum wl_category)task, &work->rows);
+
+	(void)worker;
+	work->parts[task] = (struct share_part){
+		.values = work->dataset->category_ns[task],
+		.slots = work->splits[task].row_slots,
+		.slot_cnt = work->splits[task].slot_cnt,
+		.slot_lines = work->splits[task].lines,
+	};
+	return err;
+}
+
+static int compare_breakdown(const void *a, const void *b)
+{
+	const struct breakdown_line *x = a, *y = b;
+	/* Where no share is defined, the mean orders. */
+	bool shares = !isnan(x->tail_share) && !isnan(y->tail_share);
+	double of_x = shares ? x->tail_share : x->mean_ns, of_y = shares ? y->tail_share : y->mean_ns;
+
+	if (x->measured != y->measured)
+		return x->measured ? -1 : 1;
+	if (of_x != of_y && !isnan(of_x) && !isnan(of_y))
+		return of_x < of_y ? 1 : -1;
+	return x->category < y->category ? -1 : 1;
+}
+
+static void breakdown_fill(struct report *report, const struct share_part *parts)
+{
+	const struct ci none = { NAN, NAN };
+
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		struct breakdown_line *line = &report->breakdown[c];
+		const struct share_line *total = &parts[c].total;
+
+		*line = (struct breakdown_line){ c, false, NAN, NAN, none, NAN, none, NAN, NAN };
+		line->measured = !report->dataset->category_unmeasured[c];
+		if (!line->measured)
+			continue;
+		line->mean_ns = total->mean_ns;
+		line->variance_share = total->variance_share;
+		line->variance_share_ci = total->variance_share_ci;
+		line->tail_share = total->tail_share;
+		line->tail_share_ci = total->tail_share_ci;
+		line->typical_ns = total->typical_ns;
+		line->late_ns = total->late_ns;
+	}
+	qsort(report->breakdown, WL_CATEGORY_CNT, sizeof(report->breakdown[0]), compare_breakdown);
+}
+
+static int compare_types(const void *a, const void *b)
+{
+	const struct type_line *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return strcmp(x->type, y->type);
+}
+
+/* The most frequent first; types that no row has are left out. */
+static int types_make(struct report *report, const struct stats_order *order)
+{
+	const struct dataset *dataset = report->dataset;
+	size_t string_cnt = dataset->string_cnt;
+	struct type_line *lines;
+
+	if (!dataset->type || !string_cnt)
+		return 0;
+	lines = calloc(string_cnt, sizeof(*lines));
+	if (!lines || arena__adopt(report->arena, lines))
+		return -ENOMEM;
+	if (stats_by_type(lines, dataset->type, string_cnt, order))
+		return -ENOMEM;
+	for (size_t i = 0; i < string_cnt; i++) {
+		if (!(lines[i].count > 0))
+			continue;
+		lines[report->type_cnt] = lines[i];
+		lines[report->type_cnt++].type = dataset->strings[i];
+	}
+	qsort(lines, report->type_cnt, sizeof(*lines), compare_types);
+	report->types = lines;
+	return 0;
+}
+
+static void report_init(struct report *report, const struct dataset *dataset, const struct report_opts *opts)
+{
+	const struct dataset_loss *loss = &dataset->loss[WL_LOSS_INTERVAL];
+
+	*report = (struct report){
+		.dataset = dataset,
+		.tail = opts->tail,
+		.tail_threshold_ns = NAN,
+		.latency = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN },
+		.records_lost_share = loss->emitted ? (double)loss->lost / (double)loss->emitted : NAN,
+	};
+}
+
+/* Without rows: every category is there, and nothing is known of it. */
+static void report_empty(struct report *report)
+{
+	struct share_part parts[WL_CATEGORY_CNT];
+
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		parts[c].total = (struct share_line){ NAN, NAN, NAN, NAN, NAN, { NAN, NAN }, { NAN, NAN }, NAN };
+	breakdown_fill(report, parts);
+}
+
+static int report_fill(struct report *report, struct report_work *work, const struct stats_order *order,
+		       const struct report_opts *opts)
+{
+	const struct dataset *dataset = report->dataset;
+	struct share_opts share_opts = { opts->bootstrap_cnt, opts->seed, 0 };
+	int err;
+
+	share_opts.lost = shares_lost_bound(report->records_lost_share, opts->tail);
+	stats_summarize(&report->latency, order);
+	report->tail_threshold_ns = stats_quantile(order, opts->tail, NULL, NULL, order->total_weight);
+	work->rows.row_cnt = dataset->row_cnt;
+	work->rows.latency_ns = dataset->latency_ns;
+	work->rows.weights = dataset->weight;
+	work->rows.median_ns = report->latency.p50_ns;
+	work->rows.late_ns = report->tail_threshold_ns;
+	err = parallel_run(WL_CATEGORY_CNT, split_category, work);
+	if (err)
+		return err;
+	err = shares_compute(work->parts, WL_CATEGORY_CNT, &work->rows, &share_opts);
+	if (err)
+		return err;
+	breakdown_fill(report, work->parts);
+	report->events = arena__alloc(report->arena, dataset->event_cnt, sizeof(*report->events));
+	if (!report->events)
+		return -ENOMEM;
+	err = impact_compute(report->events, dataset, order, opts->tail);
+	if (err)
+		return err;
+	report->event_cnt = dataset->event_cnt;
+	err = causes_make(report, work->splits, report->arena);
+	return err ? err : types_make(report, order);
+}
+
+int report_make(struct report *report, const struct dataset *dataset, const struct report_opts *opts)
+{
+	struct report_work *work = NULL;
+	struct stats_order order = { 0 };
+	int err;
+
+	if (!(opts->tail > 0.5 && opts->tail < 1) || dataset->row_cnt > UINT32_MAX)
+		return -EINVAL;
+	report_init(report, dataset, opts);
+	if (!dataset->row_cnt) {
+		report_empty(report);
+		return 0;
+	}
+	err = -ENOMEM;
+	report->arena = arena__new();
+	work = calloc(1, sizeof(*work));
+	if (!report->arena || !work)
+		goto cleanup;
+	work->dataset = dataset;
+	err = stats_order__init(&order, dataset->latency_ns, dataset->weight, dataset->row_cnt);
+	if (!err)
+		err = report_fill(report, work, &order, opts);
+cleanup:
+	stats_order__free(&order);
+	for (int c = 0; work && c < WL_CATEGORY_CNT; c++)
+		blame_split__free(&work->splits[c]);
+	free(work);
+	if (err)
+		report_free(report);
+	return err;
+}
+
+void report_free(struct report *report)
+{
+	arena__free(report->arena);
+	*report = (struct report){ .dataset = report->dataset };
+}

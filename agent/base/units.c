@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A plain decimal number, not in hex, not "inf", without a sign; *rest is what follows it, blanks skipped. */
+static int number_of(const char *text, double *value, const char **rest)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+		return -EINVAL;
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		return -EINVAL;
+	*value = strtod(text, &end);
+	if (end == text || !isfinite(*value))
+		return -EINVAL;
+	while (*end == ' ')
+		end++;
+	*rest = end;
+	return 0;
+}
+
+int units_duration_ns(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {
+		{ "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
+	};
+	const char *unit;
+	double value;
+
+	if (number_of(text, &value, &unit))
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		double wanted = value * units[i].ns;
+
+		if (strcmp(unit, units[i].name))
+			continue;
+		if (wanted < 1 || wanted > 100 * 365 * 86400e9)
+			return -EINVAL;
+		*ns = wanted;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int units_share(const char *text, double *share)
+{
+	const char *unit;
+	double value;
+
+	if (number_of(text, &value, &unit))
+		return -EINVAL;
+	if (!strcmp(unit, "%"))
+		value /= 100;
+	else if (*unit)
+		return -EINVAL;
+	if (!(value > 0) || value > 1)
+		return -EINVAL;
+	*share = value;
+	return 0;
+}
+
+int units_percentile(const char *text, double *quantile)
+{
+	const char *rest;
+	double value;
+
+	if (number_of(text[0] == 'p' ? text + 1 : text, &value, &rest))
+		return -EINVAL;
+	if (!strcmp(rest, "%") || (!*rest && value >= 1))
+		value /= 100;
+	else if (*rest)
+		return -EINVAL;
+	if (value < 0.5 || value >= 1)
+		return -EINVAL;
+	*quantile = value;
+	return 0;
+}
+
+int units_bytes(const char *text, uint64_t *bytes)
+{
+	static const char letters[] = "KMGT";
+	const char *unit, *letter;
+	double value;
+
+	if (number_of(text, &value, &unit))
+		return -EINVAL;
+	if (*unit) {
+		letter = strchr(letters, toupper((unsigned char)*unit));
+		if (!letter)
+			return -EINVAL;
+		value *= (double)(1ULL << (10 * (letter - letters + 1)));
+		unit++;
+		if (!strcmp(unit, "iB") || !strcmp(unit, "B"))
+			unit += strlen(unit);
+	}
+	if (*unit || value < 1 || value > 0x1p60)
+		return -EINVAL;
+	*bytes = value;
+	return 0;
+}
+
+int units_number(const char *text, uint64_t max, uint64_t *number)
+{
+	unsigned long long value;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || *end || !value || value > max)
+		return -EINVAL;
+	*number = value;
+	return 0;
+}

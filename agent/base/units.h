@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Numbers with units, as people type them. All return 0, or -EINVAL for anything that is not wholly understood. */
+#ifndef WHYLATE_BASE_UNITS_H
+#define WHYLATE_BASE_UNITS_H
+
+#include <stdint.h>
+
+/* "30s", "1.5h", "250ms", "10" (seconds); units ns us ms s m h d. More than 0, less than 100 years. */
+int units_duration_ns(const char *text, uint64_t *ns);
+/* "1%", "0.5 %", "100%", or a fraction "0.01": more than 0, at most 1. */
+int units_share(const char *text, double *share);
+/* "p99", "p99.9", "99", "0.99": 0.5 to below 1. */
+int units_percentile(const char *text, double *quantile);
+/* "4M", "64K", "1G", "4096": more than 0. */
+int units_bytes(const char *text, uint64_t *bytes);
+/* A decimal number in [1, max]. */
+int units_number(const char *text, uint64_t max, uint64_t *number);
+
+#endif

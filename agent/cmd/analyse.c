@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cmd/analyse.h"
+
+#include "analysis/results.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "view/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int print(const struct report *report, const struct analyse_options *options)
+{
+	struct view_opts view = {
+		.top = options->top,
+		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
+	};
+	int err = options->json ? view_json(stdout, report) : view_text(stdout, report, &view);
+
+	if (err)
+		log_error("cannot write the report: %s", strerror(-err));
+	return err;
+}
+
+static bool type_is_known(const struct analyse_options *options, struct shard_reader *reader)
+{
+	struct dataset_filter none = {};
+	struct dataset dataset;
+	size_t rows;
+
+	shard_reader__rewind(reader);
+	if (dataset_load(&dataset, reader, &none))
+		return true;
+	rows = dataset.row_cnt;
+	if (rows) {
+		/* The types there are, each once: what the user may have meant. */
+		char list[512] = "";
+
+		for (size_t i = 0; i < rows; i++) {
+			const char *type = dataset.strings[dataset.type[i]];
+			size_t len = strlen(list);
+			bool listed = false;
+
+			for (size_t j = 0; j < i && j < 1000 && !listed; j++)
+				listed = dataset.type[j] == dataset.type[i];
+			if (!listed && len < 400 && !strstr(list, type))
+				strncat(list, len ? ", " : "", 3), strncat(list, type, 80);
+		}
+		log_error("no interval of type '%s': there are %s", options->type, list);
+	}
+	dataset_free(&dataset);
+	return rows == 0;
+}
+
+static int report_on(struct shard_reader *reader, const struct analyse_options *options)
+{
+	struct dataset_filter filter = { .type = options->type };
+	struct report_opts opts = { .tail = options->tail, .seed = 1 };
+	struct dataset dataset;
+	struct report report;
+	int err = dataset_load(&dataset, reader, &filter), code = EXIT_FAILED;
+
+	if (err) {
+		log_error("these shards cannot be analysed: %s",
+			  err == -ENOENT ? "there is no table of intervals in them" : strerror(-err));
+		return EXIT_FAILED;
+	}
+	if (!dataset.row_cnt && options->type && !type_is_known(options, reader))
+		goto cleanup;
+	err = report_make(&report, &dataset, &opts);
+	if (err) {
+		log_error("the analysis failed: %s", strerror(-err));
+		goto cleanup;
+	}
+	if (!print(&report, options))
+		code = report.records_lost_share > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
+	report_free(&report);
+cleanup:
+	dataset_free(&dataset);
+	return code;
+}
+
+int analyse_run(const struct analyse_options *options, const char *const *paths, size_t path_cnt)
+{
+	const char *bad_path = NULL;
+	struct shard_reader *reader = shard_reader__open(paths, path_cnt, &bad_path);
+	int code;
+
+	if (!reader) {
+		log_error("cannot read '%s': %s", bad_path ? bad_path : paths[0],
+			  errno == ENOMSG || errno == EINVAL ? "no shard (*.wls) there" : strerror(errno));
+		return EXIT_FAILED;
+	}
+	code = report_on(reader, options);
+	shard_reader__free(reader);
+	return code;
+}

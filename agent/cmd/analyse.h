@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From shards to a printed report: what `report` and `diagnose` share. */
+#ifndef WHYLATE_CMD_ANALYSE_H
+#define WHYLATE_CMD_ANALYSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct analyse_options {
+	const char *type; /* only intervals of this type; NULL: all */
+	double tail;
+	uint32_t top;
+	bool json;
+	double max_loss;
+};
+
+/* Prints to stdout; an exit code, EXIT_FAILED after a line that says why. */
+int analyse_run(const struct analyse_options *options, const char *const *paths, size_t path_cnt);
+
+#endif

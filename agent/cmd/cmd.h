@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The subcommands. Each takes its own argv (argv[0] is its name) and returns an exit code. */
+#ifndef WHYLATE_CMD_CMD_H
+#define WHYLATE_CMD_CMD_H
+
+enum exit_code {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_LIMITS = 3, /* done, but loss or missing hooks exceed the stated limit */
+};
+
+int cmd_record(int argc, char **argv);
+int cmd_diagnose(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+
+/* One line that says what is wrong with the command line; returns EXIT_USAGE. */
+int usage_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

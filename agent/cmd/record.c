@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/analyse.h"
+#include "cmd/cmd.h"
+#include "cmd/recording.h"
+#include "cmd/report_options.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char record_help[] =
+	"Usage: whylate record -p PID [-s SYMBOLS] [-o DIR] [-d 30s] [--rate 100%] [--tail p99] [--budget 3%]\n"
+	"Records the requests of a running process into shards, for `whylate report`.\n";
+
+static const char diagnose_help[] =
+	"Usage: whylate diagnose -p PID [-s SYMBOLS] [-d 30s] [--rounds 3] [--json] [--top 10] [--type NAME]\n"
+	"Records a running process for a while and says what makes its requests late.\n";
+
+static const char diagnose_options_help[] =
+	"      --rounds N         at most so many rounds of refinement; counters need one\n"
+	"      --json             one JSON object, schema whylate.report/1\n"
+	"      --top N            lines per list (default 10; all)\n"
+	"      --type NAME        only intervals of this type\n";
+
+#define OPTIONS_MAX 64
+#define OPT_ROUNDS 2000
+#define OPT_JSON 2001
+#define OPT_TOP 2002
+#define OPT_TYPE 2003
+
+/* record's options, then the command's own, then the end mark. */
+static void join_options(struct option *all, const struct option *own, size_t own_cnt)
+{
+	memcpy(all, record_long_options, record_long_option_cnt * sizeof(*all));
+	memcpy(all + record_long_option_cnt, own, own_cnt * sizeof(*all));
+	memset(all + record_long_option_cnt + own_cnt, 0, sizeof(*all));
+}
+
+static int check_complete(const struct record_options *options, const char *command, int argc, char **argv)
+{
+	if (optind < argc)
+		return usage_error(command, "'%s' is one argument too many", argv[optind]);
+	if (!options->pid)
+		return usage_error(command, "which process? Name it with -p PID");
+	return EXIT_DONE;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	static const struct option own[] = { { "help", no_argument, NULL, 'h' } };
+	struct option all[OPTIONS_MAX];
+	struct record_options options;
+	struct recording_result result;
+	int option, code;
+
+	record_options_init(&options);
+	join_options(all, own, 1);
+	while ((option = getopt_long(argc, argv, RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
+		if (option == 'h') {
+			printf("%s%s", record_help, record_options_help);
+			return EXIT_DONE;
+		}
+		if (option == '?')
+			return usage_error("record", "see whylate record --help");
+		if (record_options_take(&options, "record", option, optarg))
+			return EXIT_USAGE;
+	}
+	code = check_complete(&options, "record", argc, argv);
+	if (code)
+		return code;
+	return recording_run(&options, &result);
+}
+
+/* The shards of a recording that nobody wants to keep. */
+static void remove_dir(const char *dir)
+{
+	DIR *stream = opendir(dir);
+	struct dirent *entry;
+	char path[5000];
+
+	while (stream && (entry = readdir(stream))) {
+		size_t len = strlen(entry->d_name);
+
+		if (len < 4 || strcmp(entry->d_name + len - 4, ".wls"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		unlink(path);
+	}
+	if (stream)
+		closedir(stream);
+	rmdir(dir);
+}
+
+static int take_own(struct analyse_options *analyse, int option, const char *arg)
+{
+	uint64_t rounds;
+
+	switch (option) {
+	case OPT_ROUNDS:
+		if (units_number(arg, 100, &rounds))
+			return usage_error("diagnose", "--rounds '%s' is not understood: it wants a number", arg);
+		return 0;
+	case OPT_JSON:
+		analyse->json = true;
+		return 0;
+	case OPT_TOP:
+		return report_options_top(analyse, "diagnose", arg);
+	case OPT_TYPE:
+		analyse->type = arg;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int diagnose(struct record_options *options, struct analyse_options *analyse)
+{
+	char dir[] = "/tmp/whylate-XXXXXX";
+	bool keep = options->dir != NULL;
+	struct recording_result result;
+	const char *path;
+	int code, report_code;
+
+	if (!keep) {
+		if (!mkdtemp(dir)) {
+			log_error("cannot make a temporary directory in /tmp: %s (-o DIR names another place)", strerror(errno));
+			return EXIT_FAILED;
+		}
+		options->dir = dir;
+	}
+	if (options->tail > 0)
+		analyse->tail = options->tail;
+	analyse->max_loss = 1;
+	code = recording_run(options, &result);
+	if (code == EXIT_DONE || code == EXIT_LIMITS) {
+		path = result.dir;
+		report_code = analyse_run(analyse, &path, 1);
+		if (report_code)
+			code = report_code;
+	}
+	if (!keep)
+		remove_dir(dir);
+	return code;
+}
+
+int cmd_diagnose(int argc, char **argv)
+{
+	static const struct option own[] = {
+		{ "help", no_argument, NULL, 'h' },	  { "rounds", required_argument, NULL, OPT_ROUNDS },
+		{ "json", no_argument, NULL, OPT_JSON },  { "top", required_argument, NULL, OPT_TOP },
+		{ "type", required_argument, NULL, OPT_TYPE },
+	};
+	struct option all[OPTIONS_MAX];
+	struct record_options options;
+	struct analyse_options analyse;
+	int option, code;
+
+	record_options_init(&options);
+	report_options_init(&analyse);
+	options.duration_ns = 30000000000ULL;
+	join_options(all, own, sizeof(own) / sizeof(own[0]));
+	while ((option = getopt_long(argc, argv, RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
+		if (option == 'h') {
+			printf("%s%s%s", diagnose_help, record_options_help, diagnose_options_help);
+			return EXIT_DONE;
+		}
+		if (option == '?')
+			return usage_error("diagnose", "see whylate diagnose --help");
+		code = take_own(&analyse, option, optarg);
+		if (code == -ENOENT)
+			code = record_options_take(&options, "diagnose", option, optarg);
+		if (code)
+			return EXIT_USAGE;
+	}
+	code = check_complete(&options, "diagnose", argc, argv);
+	return code ? code : diagnose(&options, &analyse);
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cmd/record_options.h"
+
+#include "base/units.h"
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+enum {
+	OPT_MODE = 1000,
+	OPT_RATE,
+	OPT_TAIL,
+	OPT_BASELINE,
+	OPT_BUDGET,
+	OPT_MAX_LOSS,
+	OPT_MAX_MISSING,
+	OPT_RING_SIZE,
+	OPT_ROTATE_SIZE,
+	OPT_ROTATE_AGE,
+	OPT_NO_CHILDREN,
+	OPT_NO_HW,
+	OPT_HW_EVENTS,
+	OPT_STREAM,
+};
+
+const struct option record_long_options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "symbols", required_argument, NULL, 's' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "tail", required_argument, NULL, OPT_TAIL },
+	{ "baseline", required_argument, NULL, OPT_BASELINE },
+	{ "budget", required_argument, NULL, OPT_BUDGET },
+	{ "max-loss", required_argument, NULL, OPT_MAX_LOSS },
+	{ "max-missing", required_argument, NULL, OPT_MAX_MISSING },
+	{ "ring-size", required_argument, NULL, OPT_RING_SIZE },
+	{ "rotate-size", required_argument, NULL, OPT_ROTATE_SIZE },
+	{ "rotate-age", required_argument, NULL, OPT_ROTATE_AGE },
+	{ "no-children", no_argument, NULL, OPT_NO_CHILDREN },
+	{ "no-hw", no_argument, NULL, OPT_NO_HW },
+	{ "hw-events", required_argument, NULL, OPT_HW_EVENTS },
+	{ "stream", required_argument, NULL, OPT_STREAM },
+};
+const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(record_long_options[0]);
+
+const char record_options_help[] =
+	"  -p, --pid PID          the process to attach to\n"
+	"  -s, --symbols FILE     intervals are calls of the functions listed there (default: socket requests)\n"
+	"  -o, --output DIR       where the shards go\n"
+	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
+	"      --mode counters    what is recorded of each interval\n"
+	"      --rate SHARE       intervals selected in the kernel (default 100%)\n"
+	"      --tail PCT|none    keep all intervals above this running percentile (default p99)\n"
+	"      --baseline N       … and at most N others per second, weighted (default 2000)\n"
+	"      --budget SHARE     of the target's CPU time that tracing may cost (default 3%)\n"
+	"      --max-loss SHARE   exit with 3 beyond it (default 1%)\n"
+	"      --max-missing N    exit with 3 if more hooks are missing\n"
+	"      --ring-size BYTES  per CPU (default 4M)\n"
+	"      --rotate-size BYTES, --rotate-age TIME   begin a new shard (default 256M, 1h)\n"
+	"      --no-children      do not follow the target's children\n"
+	"      --no-hw            no hardware counters\n"
+	"      --hw-events SET    hardware or software\n"
+	"  -q, --quiet            no progress, no summary\n"
+	"  -v, --verbose          what libbpf and the kernel say\n";
+
+void record_options_init(struct record_options *options)
+{
+	*options = (struct record_options){
+		.rate = 1,
+		.tail = 0.99,
+		.baseline_per_s = 2000,
+		.budget = 0.03,
+		.max_loss = 0.01,
+		.max_missing = UINT64_MAX,
+		.ring_sz = 4 << 20,
+		.children = true,
+		.hw = true,
+	};
+}
+
+static int take_mode(const char *command, const char *arg)
+{
+	if (!strcmp(arg, "counters"))
+		return 0;
+	if (!strcmp(arg, "trace"))
+		usage_error(command, "--mode trace is not in this version: it records counters");
+	else
+		usage_error(command, "unknown mode '%s': counters is the one there is", arg);
+	return -EINVAL;
+}
+
+static int bad(const char *command, const char *option, const char *arg, const char *example)
+{
+	usage_error(command, "%s '%s' is not understood: it wants something like %s", option, arg, example);
+	return -EINVAL;
+}
+
+static int take_limits(struct record_options *options, const char *command, int option, const char *arg)
+{
+	uint64_t number;
+
+	switch (option) {
+	case OPT_BUDGET:
+		return units_share(arg, &options->budget) ? bad(command, "--budget", arg, "3%") : 0;
+	case OPT_MAX_LOSS:
+		if (!strcmp(arg, "0") || !strcmp(arg, "0%")) {
+			options->max_loss = 0;
+			return 0;
+		}
+		return units_share(arg, &options->max_loss) ? bad(command, "--max-loss", arg, "1%") : 0;
+	case OPT_MAX_MISSING:
+		if (!strcmp(arg, "0")) {
+			options->max_missing = 0;
+			return 0;
+		}
+		return units_number(arg, 1000, &options->max_missing) ? bad(command, "--max-missing", arg, "2") : 0;
+	case OPT_RING_SIZE:
+		if (units_bytes(arg, &options->ring_sz) || options->ring_sz > 1 << 30)
+			return bad(command, "--ring-size", arg, "4M");
+		return 0;
+	case OPT_ROTATE_SIZE:
+		return units_bytes(arg, &options->rotate_bytes) ? bad(command, "--rotate-size", arg, "256M") : 0;
+	case OPT_ROTATE_AGE:
+		return units_duration_ns(arg, &options->rotate_age_ns) ? bad(command, "--rotate-age", arg, "1h") : 0;
+	case OPT_BASELINE:
+		if (units_number(arg, 100000000, &number))
+			return bad(command, "--baseline", arg, "2000");
+		options->baseline_per_s = number;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int take_hw(struct record_options *options, const char *command, const char *arg)
+{
+	if (strcmp(arg, "hardware") && strcmp(arg, "software"))
+		return bad(command, "--hw-events", arg, "hardware or software");
+	options->hw_software = !strcmp(arg, "software");
+	return 0;
+}
+
+int record_options_take(struct record_options *options, const char *command, int option, const char *arg)
+{
+	uint64_t number;
+
+	switch (option) {
+	case 'p':
+		if (units_number(arg, INT_MAX, &number))
+			return bad(command, "-p", arg, "1234, a process id");
+		options->pid = number;
+		return 0;
+	case 's':
+		options->symbols = arg;
+		return 0;
+	case 'o':
+		options->dir = arg;
+		return 0;
+	case 'd':
+		return units_duration_ns(arg, &options->duration_ns) ? bad(command, "-d", arg, "30s, more than 0") : 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case 'v':
+		options->verbose = true;
+		return 0;
+	case OPT_MODE:
+		return take_mode(command, arg);
+	case OPT_RATE:
+		return units_share(arg, &options->rate) ? bad(command, "--rate", arg, "1%") : 0;
+	case OPT_TAIL:
+		if (!strcmp(arg, "none")) {
+			options->tail = 0;
+			return 0;
+		}
+		return units_percentile(arg, &options->tail) ? bad(command, "--tail", arg, "p99, or none") : 0;
+	case OPT_NO_CHILDREN:
+		options->children = false;
+		return 0;
+	case OPT_NO_HW:
+		options->hw = false;
+		return 0;
+	case OPT_HW_EVENTS:
+		return take_hw(options, command, arg);
+	case OPT_STREAM:
+		usage_error(command, "--stream is not in this version: record to a directory with -o");
+		return -EINVAL;
+	}
+	return take_limits(options, command, option, arg);
+}

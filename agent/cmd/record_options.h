@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What `record` and `diagnose` take from the command line. */
+#ifndef WHYLATE_CMD_RECORD_OPTIONS_H
+#define WHYLATE_CMD_RECORD_OPTIONS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct record_options {
+	pid_t pid;
+	const char *symbols;      /* file of the symbol list, or NULL */
+	const char *dir;          /* NULL: one is made up */
+	uint64_t duration_ns;     /* 0: until a signal or the target's exit */
+	double rate;
+	double tail;              /* 0: keep everything */
+	double baseline_per_s;
+	double budget;            /* share of the target's CPU time */
+	double max_loss;
+	uint64_t max_missing;     /* hooks */
+	uint64_t ring_sz;
+	uint64_t rotate_bytes, rotate_age_ns;
+	bool children;
+	bool hw, hw_software;
+	bool quiet, verbose;
+};
+
+#define RECORD_SHORT_OPTIONS "p:s:o:d:qv"
+extern const struct option record_long_options[];
+extern const size_t record_long_option_cnt;
+
+void record_options_init(struct record_options *options);
+/* One option as getopt_long returned it: 0, -ENOENT if it is none of these, or -EINVAL after a line that says why. */
+int record_options_take(struct record_options *options, const char *command, int option, const char *arg);
+extern const char record_options_help[];
+
+#endif

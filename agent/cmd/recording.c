@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cmd/recording.h"
+
+#include "base/log.h"
+#include "base/names.h"
+#include "capture/capture.h"
+#include "cmd/cmd.h"
+#include "cmd/privilege.h"
+#include "cmd/recording_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000ULL
+#define POLL_MS 100
+
+static volatile sig_atomic_t stop_signals;
+
+static void on_stop_signal(int signal_no)
+{
+	/* The second one ends at once, whatever is under way. */
+	if (++stop_signals > 1)
+		_exit(128 + signal_no);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_stop_signal };
+
+	stop_signals = 0;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	/* A full file-size limit and a closed pipe are errors to report, not ways to die. */
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+uint64_t monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * SECOND_NS + ts.tv_nsec;
+}
+
+static void refresh_mappings(struct recording *recording, pid_t pid)
+{
+	target_mappings mappings = {};
+
+	if (target_mappings_read(pid, &mappings))
+		return;
+	target_mappings_free(&recording->mappings);
+	recording->mappings = mappings;
+	recording->mappings_ts = monotonic_ns();
+}
+
+static int on_interval(struct recording *recording, const struct wl_interval_record *record)
+{
+	struct interval_names names = {
+		.threads = recording->threads,
+		.mappings = &recording->mappings,
+		.listeners = &recording->listeners,
+		.lines = &recording->lines,
+	};
+	struct retention_verdict verdict;
+	struct interval_texts texts;
+	int err;
+
+	recording->received++;
+	if (record->end_ts < record->begin_ts) {
+		recording->impossible++;
+		return 0;
+	}
+	verdict = retention__judge(recording->retention, record->end_ts - record->begin_ts, interval_weight(record),
+				   record->end_ts);
+	if (!verdict.keep) {
+		recording->passed_over++;
+		return 0;
+	}
+	for (int slot = 0; slot < WL_HW_SLOTS; slot++)
+		names.hw_counter[slot] = capture__hw_counter(recording->capture, record->hw_epoch, slot);
+	err = interval_row_make(&recording->row, &texts, record, &names, verdict.factor, verdict.baseline);
+	if (err) {
+		recording->impossible++;
+		return 0;
+	}
+	recording->kept++;
+	return shard_writer__append(recording->writer, SHARD_TABLE_INTERVAL, &recording->row);
+}
+
+static int on_task(struct recording *recording, const struct wl_task_record *record)
+{
+	static const char *const events[] = { [WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit" };
+	char comm[WL_COMM_LEN + 1];
+	struct shard_row *row = &recording->row;
+
+	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_EXIT)
+		return -EBADMSG;
+	memcpy(comm, record->comm, WL_COMM_LEN);
+	comm[WL_COMM_LEN] = '\0';
+	if (record->event == WL_TASK_SEEN && record->pid == record->tid)
+		capture__adopt_process(recording->capture, record->pid);
+	memset(row->nulls, 0, sizeof(row->nulls));
+	row->values[THREAD_TS].u64 = record->ts;
+	row->values[THREAD_EVENT].str = events[record->event];
+	row->values[THREAD_PID].u64 = record->pid;
+	row->values[THREAD_TID].u64 = record->tid;
+	row->values[THREAD_PARENT_PID].u64 = record->parent_pid;
+	row->values[THREAD_COMM].str = comm;
+	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, comm))
+		return -ENOMEM;
+	return shard_writer__append(recording->writer, SHARD_TABLE_THREAD, row);
+}
+
+static int on_record(void *owner, const struct wl_record_header *header)
+{
+	if (header->kind == WL_RECORD_INTERVAL)
+		return on_interval(owner, (const struct wl_interval_record *)header);
+	return on_task(owner, (const struct wl_task_record *)header);
+}
+
+static bool target_gone(struct recording *recording)
+{
+	struct pollfd pollfd = { .fd = recording->pidfd, .events = POLLIN };
+
+	return recording->pidfd >= 0 && poll(&pollfd, 1, 0) > 0;
+}
+
+/*
+ * Keeps the cost under the budget: selection is the one knob that can be turned without losing sight of anything, and
+ * the weights make up for it.
+ */
+static void govern(struct recording *recording)
+{
+	uint64_t total_ns, cpu_ns = target_cpu_ns(&recording->processes), spent_ns, used_ns, rate;
+	double share, wanted;
+	size_t cnt;
+
+	capture__cost(recording->capture, &cnt, &total_ns);
+	if (cpu_ns <= recording->governed_cpu_ns || total_ns <= recording->governed_cost_ns)
+		return;
+	used_ns = cpu_ns - recording->governed_cpu_ns;
+	spent_ns = total_ns - recording->governed_cost_ns;
+	/* A target that does next to nothing costs next to nothing, whatever the ratio. */
+	if (used_ns < 10000000)
+		return;
+	recording->governed_cpu_ns = cpu_ns;
+	recording->governed_cost_ns = total_ns;
+	share = (double)spent_ns / used_ns;
+	if (share <= recording->options->budget)
+		return;
+	rate = capture__rate(recording->capture);
+	wanted = rate * (recording->options->budget / share);
+	if (wanted < rate / 2.0)
+		wanted = rate / 2.0;
+	if (wanted < CAPTURE_RATE_ALL / 1000.0)
+		wanted = CAPTURE_RATE_ALL / 1000.0;
+	if (wanted >= rate)
+		return;
+	capture__set_rate(recording->capture, wanted);
+	recording->rate_changes++;
+}
+
+static int every_second(struct recording *recording)
+{
+	int err = recording_write_loss(recording);
+
+	if (!err)
+		err = recording_write_counts(recording);
+	if (!err)
+		err = shard_writer__flush(recording->writer, false);
+	if (!err)
+		err = capture__rotate_hw(recording->capture);
+	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS)
+		refresh_mappings(recording, recording->options->pid);
+	if (!recording->options->quiet) {
+		double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;
+
+		log_progress("%.0f s: %" PRIu64 " intervals seen, %" PRIu64 " kept", seconds, recording->counts.seen,
+			     recording->kept);
+	}
+	return err;
+}
+
+static int record_until_done(struct recording *recording)
+{
+	uint64_t begin = recording->begin_ts, next_second = begin + SECOND_NS, next_govern = begin + 2 * SECOND_NS;
+	uint64_t end = recording->options->duration_ns ? begin + recording->options->duration_ns : UINT64_MAX;
+	int err = 0;
+
+	while (!stop_signals && !err) {
+		uint64_t now = monotonic_ns();
+		int timeout_ms = POLL_MS;
+
+		if (now >= end)
+			break;
+		if (end - now < POLL_MS * 1000000ULL)
+			timeout_ms = (end - now) / 1000000 + 1;
+		err = capture__poll(recording->capture, timeout_ms, on_record, recording);
+		if (err == -EINTR || err > 0)
+			err = 0;
+		if (!err && target_gone(recording)) {
+			recording->target_exited = true;
+			break;
+		}
+		capture__measure_cost(recording->capture);
+		now = monotonic_ns();
+		if (now >= next_govern) {
+			govern(recording);
+			next_govern += SECOND_NS;
+		}
+		if (!err && now >= next_second) {
+			err = every_second(recording);
+			next_second = now + SECOND_NS;
+		}
+	}
+	log_progress_end();
+	return err;
+}
+
+static int prepare_target(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	int err = target_check(options->pid);
+
+	if (!err)
+		err = privilege_check();
+	if (err)
+		return err;
+	recording->pidfd = syscall(SYS_pidfd_open, options->pid, 0);
+	err = target_tree(options->pid, &recording->processes);
+	if (err) {
+		log_error("process %d cannot be looked at: %s", options->pid, strerror(-err));
+		return err;
+	}
+	if (!options->children)
+		recording->processes.cnt = 1;
+	refresh_mappings(recording, options->pid);
+	if (options->symbols) {
+		err = symbol_list_read(options->symbols, &recording->lines);
+		return err ? err : symbol_list_resolve(&recording->lines, options->symbols, options->pid, &recording->sites);
+	}
+	err = target_listeners_read(&recording->processes, &recording->listeners);
+	if (err) {
+		log_error("cannot find out where process %d listens: %s", options->pid, strerror(-err));
+		return err;
+	}
+	if (!recording->listeners.cnt)
+		log_warn("process %d listens nowhere: requests are seen only if it starts to; -s FILE makes calls of a "
+			 "function the intervals",
+			 options->pid);
+	return 0;
+}
+
+static int make_dir_name(struct recording *recording, char *dir, size_t sz)
+{
+	const struct record_options *options = recording->options;
+	char comm[16] = "", stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (options->dir) {
+		if (strlen(options->dir) >= sz)
+			return -ENAMETOOLONG;
+		strcpy(dir, options->dir);
+		return 0;
+	}
+	target_comm(options->pid, options->pid, comm);
+	for (char *c = comm; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
+			*c = '_';
+	localtime_r(&now, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm);
+	snprintf(dir, sz, "whylate-%s-%d-%s", comm, options->pid, stamp);
+	return 0;
+}
+
+static int open_capture(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	struct capture_opts opts = {
+		.processes = &recording->processes,
+		.listeners = options->symbols ? NULL : &recording->listeners,
+		.netns = target_netns(options->pid),
+		.sites = options->symbols ? &recording->sites : NULL,
+		.children = options->children,
+		.rate = options->rate * CAPTURE_RATE_ALL,
+		.ring_sz = options->ring_sz,
+		.hw = options->hw,
+		.hw_software = options->hw_software,
+	};
+
+	recording->capture = capture__new(&opts);
+	return recording->capture ? 0 : -errno;
+}
+
+static int open_output(struct recording *recording, const char *dir)
+{
+	const struct record_options *options = recording->options;
+	struct utsname uts;
+	struct shard_writer_opts opts = {
+		.dir = dir,
+		.rotate_bytes = options->rotate_bytes,
+		.rotate_age_ns = options->rotate_age_ns,
+		.session_id = monotonic_ns() ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid() << 48,
+	};
+
+	uname(&uts);
+	opts.host = uts.nodename;
+	recording->made_dir = access(dir, F_OK) != 0;
+	recording->writer = shard_writer__new(&opts);
+	if (recording->writer)
+		return 0;
+	log_error("cannot write to directory '%s': %s", dir, strerror(errno));
+	return -errno;
+}
+
+/* Nothing was recorded: leave the directory as it was. */
+static void discard_output(struct recording *recording, const char *dir)
+{
+	char path[PATH_MAX];
+
+	if (!recording->writer)
+		return;
+	snprintf(path, sizeof(path), "%s", shard_writer__path(recording->writer));
+	shard_writer__free(recording->writer);
+	recording->writer = NULL;
+	unlink(path);
+	if (recording->made_dir)
+		rmdir(dir);
+}
+
+static int run(struct recording *recording, const char *dir)
+{
+	int err, late_err;
+
+	recording->begin_ts = monotonic_ns();
+	err = recording_write_session(recording);
+	if (!err) {
+		err = capture__start(recording->capture);
+		if (err) {
+			discard_output(recording, dir);
+			return err;
+		}
+	}
+	recording->begin_ts = monotonic_ns();
+	recording->target_cpu_begin_ns = recording->governed_cpu_ns = target_cpu_ns(&recording->processes);
+	if (!recording->options->quiet)
+		log_info("recording %s (pid %d) into %s%s", recording->comm, recording->options->pid, dir,
+			 recording->options->duration_ns ? "" : " until Ctrl-C");
+	if (!err)
+		err = record_until_done(recording);
+	recording->end_ts = monotonic_ns();
+	recording_target_cpu(recording);
+	capture__stop(recording->capture);
+	late_err = capture__poll(recording->capture, 0, on_record, recording);
+	if (!err && late_err < 0)
+		err = late_err;
+	/* The counts are final now; what can still be written is written, even after an error. */
+	late_err = recording_write_loss(recording);
+	if (!late_err)
+		late_err = recording_write_counts(recording);
+	if (!late_err)
+		late_err = recording_write_final(recording);
+	if (!err)
+		err = late_err;
+	return err;
+}
+
+static void release(struct recording *recording)
+{
+	capture__free(recording->capture);
+	retention__free(recording->retention);
+	thread_names__free(recording->threads);
+	target_mappings_free(&recording->mappings);
+	vec_free(&recording->processes);
+	vec_free(&recording->listeners);
+	symbol_list_free(&recording->lines);
+	probe_sites_free(&recording->sites);
+	if (recording->pidfd >= 0)
+		close(recording->pidfd);
+}
+
+static int say_end(struct recording *recording, const char *dir, int err)
+{
+	int close_err = recording->writer ? shard_writer__flush(recording->writer, true) : 0;
+	struct shard_writer_stats stats = {};
+
+	if (recording->writer)
+		shard_writer__stats(recording->writer, &stats);
+	if (recording->writer) {
+		int free_err = shard_writer__free(recording->writer);
+
+		recording->writer = NULL;
+		if (!close_err)
+			close_err = free_err;
+	}
+	if (!err)
+		err = close_err;
+	if (err)
+		log_error("the recording in '%s' ended early: %s; what was written until then can be read", dir, strerror(-err));
+	if (!recording->options->quiet)
+		recording_say_summary(recording, dir, &stats);
+	return err;
+}
+
+int recording_run(const struct record_options *options, struct recording_result *result)
+{
+	struct recording *recording = calloc(1, sizeof(*recording));
+	int err;
+
+	if (!recording)
+		return EXIT_FAILED;
+	memset(result, 0, sizeof(*result));
+	recording->options = options;
+	recording->pidfd = -1;
+	log_set_verbose(options->verbose);
+	catch_signals();
+	err = prepare_target(recording);
+	if (err)
+		goto cleanup;
+	target_comm(options->pid, options->pid, recording->comm);
+	recording->threads = thread_names__new();
+	recording->retention = retention__new(options->tail, options->baseline_per_s, monotonic_ns());
+	if (!recording->threads || !recording->retention) {
+		err = -ENOMEM;
+		log_error("out of memory");
+		goto cleanup;
+	}
+	err = make_dir_name(recording, result->dir, sizeof(result->dir));
+	if (err) {
+		log_error("directory name '%.64s…' is too long", options->dir);
+		goto cleanup;
+	}
+	err = open_capture(recording);
+	if (err)
+		goto cleanup;
+	err = open_output(recording, result->dir);
+	if (err)
+		goto cleanup;
+	err = run(recording, result->dir);
+	if (recording->writer)
+		err = say_end(recording, result->dir, err);
+	result->kept = recording->kept;
+	result->over_limits = recording_over_limits(recording);
+cleanup:
+	release(recording);
+	free(recording);
+	if (err)
+		return EXIT_FAILED;
+	return result->over_limits ? EXIT_LIMITS : EXIT_DONE;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A recording under way, for recording.c (what happens) and recording_facts.c (what is said about it). */
+#ifndef WHYLATE_CMD_RECORDING_INTERNAL_H
+#define WHYLATE_CMD_RECORDING_INTERNAL_H
+
+#include "capture/capture.h"
+#include "cmd/record_options.h"
+#include "model/interval_row.h"
+#include "model/retention.h"
+#include "model/thread_names.h"
+#include "shard/writer.h"
+
+struct recording {
+	const struct record_options *options;
+	struct capture *capture;
+	struct shard_writer *writer;
+	struct retention *retention;
+	struct thread_names *threads;
+	target_processes processes;
+	target_listeners listeners;
+	target_mappings mappings;
+	probe_lines lines;
+	probe_sites sites;
+	struct shard_row row;
+	char comm[16];
+	int pidfd;
+	bool made_dir;
+	bool target_exited;
+
+	uint64_t begin_ts, end_ts;
+	uint64_t mappings_ts;
+	uint64_t received;    /* interval records that came out of the rings */
+	uint64_t kept;
+	uint64_t passed_over; /* by retention */
+	uint64_t impossible;  /* records that cannot be true */
+	struct capture_counts counts;
+
+	uint64_t target_cpu_begin_ns, target_cpu_ns;
+	uint64_t governed_cpu_ns, governed_cost_ns;
+	uint32_t rate_changes;
+};
+
+uint64_t monotonic_ns(void);
+
+/* What the session, loss and module tables say; each 0 or the writer's error. */
+int recording_write_session(struct recording *recording);
+int recording_write_loss(struct recording *recording);
+int recording_write_counts(struct recording *recording);
+int recording_write_final(struct recording *recording);
+
+/* Before the target may be gone: how much CPU time it used. */
+void recording_target_cpu(struct recording *recording);
+bool recording_over_limits(const struct recording *recording);
+/* On stderr, at the end: counts, loss, cost. */
+void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats);
+
+#endif

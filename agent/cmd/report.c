@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/units.h"
+#include "cmd/analyse.h"
+#include "cmd/cmd.h"
+#include "cmd/report_options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+void report_options_init(struct analyse_options *options)
+{
+	*options = (struct analyse_options){ .tail = 0.99, .top = 10, .max_loss = 0.01 };
+}
+
+int report_options_top(struct analyse_options *options, const char *command, const char *arg)
+{
+	uint64_t number;
+
+	if (!strcmp(arg, "0") || !strcmp(arg, "all")) {
+		options->top = 0;
+		return 0;
+	}
+	if (units_number(arg, 1000000, &number))
+		return usage_error(command, "--top '%s' is not understood: it wants a number, or all", arg);
+	options->top = number;
+	return 0;
+}
+
+static const char help[] =
+	"Usage: whylate report DIR|SHARD… [--json] [--tail p99] [--type NAME] [--top 10]\n"
+	"Ranks what made requests late, from recorded shards.  Needs no privilege.\n"
+	"      --json        one JSON object, schema whylate.report/1\n"
+	"      --tail PCT    which requests count as late (default p99)\n"
+	"      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
+	"      --top N       lines per list (default 10; all)\n"
+	"      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
+
+int cmd_report(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "json", no_argument, NULL, 'j' },     { "tail", required_argument, NULL, 't' },
+		{ "type", required_argument, NULL, 'T' }, { "top", required_argument, NULL, 'n' },
+		{ "max-loss", required_argument, NULL, 'l' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+	};
+	struct analyse_options options;
+	int option;
+
+	report_options_init(&options);
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			options.json = true;
+			break;
+		case 't':
+			if (units_percentile(optarg, &options.tail) || options.tail <= 0.5)
+				return usage_error("report", "--tail '%s' is not understood: it wants something like p99", optarg);
+			break;
+		case 'T':
+			options.type = optarg;
+			break;
+		case 'n':
+			if (report_options_top(&options, "report", optarg))
+				return EXIT_USAGE;
+			break;
+		case 'l':
+			if (strcmp(optarg, "0") && units_share(optarg, &options.max_loss))
+				return usage_error("report", "--max-loss '%s' is not understood: it wants something like 1%%", optarg);
+			if (!strcmp(optarg, "0"))
+				options.max_loss = 0;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_DONE;
+		default:
+			return usage_error("report", "see whylate report --help");
+		}
+	}
+	if (optind >= argc)
+		return usage_error("report", "which recording? Name a directory or shards");
+	return analyse_run(&options, (const char *const *)argv + optind, argc - optind);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What `report` takes from the command line and `diagnose` shares. */
+#ifndef WHYLATE_CMD_REPORT_OPTIONS_H
+#define WHYLATE_CMD_REPORT_OPTIONS_H
+
+#include "cmd/analyse.h"
+
+void report_options_init(struct analyse_options *options);
+/* 0, or EXIT_USAGE after a line that says why. */
+int report_options_top(struct analyse_options *options, const char *command, const char *arg);
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* whylate: why are some of my requests late?  Dispatch only. */
+#include "base/log.h"
+#include "cmd/cmd.h"
+
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{ "diagnose", cmd_diagnose, "attach, record for a while, say what makes requests late" },
+	{ "record", cmd_record, "attach and record into shards" },
+	{ "report", cmd_report, "say what made requests late, from shards" },
+	{ "doctor", cmd_doctor, "what this machine can and cannot measure, and why" },
+};
+
+#define COMMAND_CNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *out)
+{
+	fprintf(out, "Usage: whylate COMMAND [OPTIONS]\nWhy are some of my requests late?\n\n");
+	for (size_t i = 0; i < COMMAND_CNT; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+	fprintf(out, "\n`whylate COMMAND --help` says more. Capture needs root, the rest does not.\n");
+}
+
+int usage_error(const char *command, const char *fmt, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "whylate%s%s: ", command ? " " : "", command ? command : "");
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	/* Not LC_ALL: numbers are written and read with a point. */
+	setlocale(LC_CTYPE, "");
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return EXIT_DONE;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("whylate %s\n", WHYLATE_VERSION);
+		return EXIT_DONE;
+	}
+	for (size_t i = 0; i < COMMAND_CNT; i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	return usage_error(NULL, "there is no command '%s': see whylate --help", argv[1]);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From the kernel's record of an interval to a row of the table.  A record is checked before it is believed: times in
+ * order, states that partition the latency; what does not add up goes to `unknown` and the row is flagged as torn.
+ */
+#ifndef WHYLATE_MODEL_INTERVAL_ROW_H
+#define WHYLATE_MODEL_INTERVAL_ROW_H
+
+#include <whylate/record.h>
+
+#include "model/thread_names.h"
+#include "probe/symbol_list.h"
+#include "shard/table.h"
+#include "target/target.h"
+
+/* What names are looked up in. Owned by the caller; mappings and lists may be empty. */
+struct interval_names {
+	const struct thread_names *threads;
+	const target_mappings *mappings;
+	const target_listeners *listeners;
+	const probe_lines *lines;
+	int hw_counter[WL_HW_SLOTS]; /* enum shard_hwcounter of each slot in the record's epoch, -1: none */
+};
+
+/* Room for the strings of one row. */
+struct interval_texts {
+	char type[160];
+	char lock[96], fault[96], syscall[32];
+	char culprit[WL_COMM_LEN + 1];
+};
+
+/* How many intervals a record stands for by its selection alone. */
+double interval_weight(const struct wl_interval_record *record);
+
+/*
+ * Fills the row; its strings live in *texts and in *names.  0; -EBADMSG for a record whose times are impossible.
+ * `factor` is retention's.
+ */
+int interval_row_make(struct shard_row *row, struct interval_texts *texts, const struct wl_interval_record *record,
+		      const struct interval_names *names, double factor, bool baseline);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Keys of the session table (all values are text; the newest row of a key holds):
+ *   version            of whylate
+ *   host               node name
+ *   kernel             release
+ *   machine            architecture and number of CPUs
+ *   pid, comm, cmdline of the target
+ *   begin_ts, end_ts   CLOCK_MONOTONIC, ns; end_ts moves on while the recording runs
+ *   mono_anchor_ns, wall_anchor_ns  CLOCK_MONOTONIC and CLOCK_REALTIME at the same moment
+ *   source             "sockets" or "functions"
+ *   listeners          where the target listens, comma separated
+ *   symbols            file of the symbol list
+ *   hooks              feature:kind, comma separated
+ *   hooks_missing      feature names, comma separated
+ *   categories_unmeasured  category names, comma separated
+ *   rate               selection, a fraction of 1, as it is now
+ *   tail, baseline     retention
+ *   intervals_seen, intervals_selected, intervals_abandoned  counted in the kernel
+ *   records_received, rows_kept  counted by the agent: received = kept + passed over by retention
+ *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile
+ *   note.N             a line for the reader
+ */
+#ifndef WHYLATE_MODEL_SESSION_H
+#define WHYLATE_MODEL_SESSION_H
+
+#define SESSION_TEXT_MAX 4096
+
+#endif

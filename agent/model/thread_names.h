@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Names of the threads seen so far, by tid. A tid that is used again has its newest name. */
+#ifndef WHYLATE_MODEL_THREAD_NAMES_H
+#define WHYLATE_MODEL_THREAD_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct thread_names;
+
+struct thread_names *thread_names__new(void);
+void thread_names__free(struct thread_names *names);
+/* Remembers a copy of comm (up to 15 bytes). 0 or -ENOMEM. */
+int thread_names__set(struct thread_names *names, uint32_t tid, const char *comm);
+/* NULL when the thread was never seen; valid until the next set. */
+const char *thread_names__get(const struct thread_names *names, uint32_t tid);
+
+#endif

@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "target/elf_file.h"
+#include "target/nearest.h"
+#include "unit.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define HOST_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define HOST_MACHINE EM_AARCH64
+#endif
+
+#define CODE_ADDR 0x401000
+#define CODE_OFF  0x40
+#define CODE_SZ   0x1000
+#define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* --- synthetic files -------------------------------------------------------------------------------------------- */
+
+struct made_symbol {
+	const char *name;
+	uint64_t addr;
+	uint8_t type, bind;
+};
+
+/* A whole file in memory: header, code, one PT_LOAD, .symtab, .strtab (which serves the section names too). */
+struct made_elf {
+	unsigned char bytes[16384];
+	size_t sz;
+};
+
+static Elf64_Ehdr *made_header(struct made_elf *made)
+{
+	return (Elf64_Ehdr *)made->bytes;
+}
+
+static Elf64_Shdr *made_section(struct made_elf *made, size_t idx)
+{
+	return (Elf64_Shdr *)(made->bytes + made_header(made)->e_shoff) + idx;
+}
+
+static Elf64_Phdr *made_segment(struct made_elf *made)
+{
+	return (Elf64_Phdr *)(made->bytes + made_header(made)->e_phoff);
+}
+
+enum { MADE_NULL, MADE_SYMTAB, MADE_STRTAB, MADE_EXTRA, MADE_CNT };
+
+static void elf_make(struct made_elf *made, const struct made_symbol *symbols, size_t symbol_cnt, const char *extra_section)
+{
+	const size_t phdr_off = CODE_OFF + CODE_SZ, shdr_off = phdr_off + sizeof(Elf64_Phdr);
+	const size_t symtab_off = shdr_off + MADE_CNT * sizeof(Elf64_Shdr);
+	const size_t strtab_off = symtab_off + (symbol_cnt + 1) * sizeof(Elf64_Sym);
+	Elf64_Sym *symtab = (Elf64_Sym *)(made->bytes + symtab_off);
+	char *strtab = (char *)made->bytes + strtab_off;
+	size_t used = 1;
+
+	memset(made, 0, sizeof(*made));
+	*made_header(made) = (Elf64_Ehdr){
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_EXEC,
+		.e_machine = HOST_MACHINE, .e_version = EV_CURRENT, .e_phoff = phdr_off, .e_shoff = shdr_off,
+		.e_ehsize = sizeof(Elf64_Ehdr), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1,
+		.e_shentsize = sizeof(Elf64_Shdr), .e_shnum = MADE_CNT, .e_shstrndx = MADE_STRTAB,
+	};
+	*made_segment(made) = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = CODE_OFF,
+					    .p_vaddr = CODE_ADDR, .p_filesz = CODE_SZ, .p_memsz = CODE_SZ };
+	for (size_t i = 0; i < symbol_cnt; i++) {
+		symtab[i + 1] = (Elf64_Sym){ .st_name = used, .st_info = ELF64_ST_INFO(symbols[i].bind, symbols[i].type),
+					     .st_shndx = 1, .st_value = symbols[i].addr, .st_size = 16 };
+		used += sprintf(strtab + used, "%s", symbols[i].name) + 1;
+	}
+	*made_section(made, MADE_SYMTAB) = (Elf64_Shdr){ .sh_type = SHT_SYMTAB, .sh_offset = symtab_off,
+		.sh_size = (symbol_cnt + 1) * sizeof(Elf64_Sym), .sh_link = MADE_STRTAB, .sh_entsize = sizeof(Elf64_Sym),
+		.sh_addralign = 8 };
+	made_section(made, MADE_EXTRA)->sh_type = SHT_PROGBITS;
+	made_section(made, MADE_EXTRA)->sh_name = used;
+	used += sprintf(strtab + used, "%s", extra_section) + 1;
+	*made_section(made, MADE_STRTAB) = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = strtab_off, .sh_size = used };
+	made->sz = strtab_off + used;
+}
+
+static struct elf_file *open_bytes(const void *bytes, size_t sz)
+{
+	int fd = memfd_create("elf", MFD_CLOEXEC), saved;
+	struct elf_file *file;
+	char path[64];
+
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL_FATAL(write(fd, bytes, sz), (ssize_t)sz);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	file = elf_file__open(path);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return file;
+}
+
+static void expect_refused(const struct made_elf *made, int err)
+{
+	struct elf_file *file = open_bytes(made->bytes, made->sz);
+
+	CU_ASSERT_PTR_NULL(file);
+	CU_ASSERT_EQUAL(errno, err);
+	elf_file__free(file);
+}
+
+/* Whatever was opened keeps its promises. */
+static void check_promises(const struct elf_file *file, uint64_t file_sz)
+{
+	const struct elf_function *functions;
+	size_t cnt = elf_file__functions(file, &functions);
+	const char *near[3];
+	bool holds = true;
+
+	for (size_t i = 0; i < cnt; i++)
+		if ((i && strcmp(functions[i - 1].name, functions[i].name) >= 0) || functions[i].file_off >= file_sz ||
+		    functions[i].size > file_sz - functions[i].file_off || !functions[i].name[0] ||
+		    elf_file__find(file, functions[i].name) != &functions[i])
+			holds = false;
+	CU_ASSERT(holds);
+	CU_ASSERT(elf_file__nearest(file, "pthread_mutex_lok", near, 3) <= 3);
+	CU_ASSERT(strlen(elf_file__build_id(file)) % 2 == 0);
+	elf_file__is_go(file);
+}
+
+/* --- real files ------------------------------------------------------------------------------------------------- */
+
+static const char *libc_path(void)
+{
+	static char path[4096];
+	void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+	void *function = libc ? dlsym(libc, "gnu_get_libc_version") : NULL;
+	Dl_info symbol;
+
+	CU_ASSERT_FATAL(function && dladdr(function, &symbol));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(realpath(symbol.dli_fname, path));
+	dlclose(libc);
+	return path;
+}
+
+static void this_program_s_functions_are_where_it_runs_them(void)
+{
+	struct elf_file *file = elf_file__open("/proc/self/exe");
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const struct elf_function *function;
+	char code[16];
+	struct stat stat;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	fstat(fd, &stat);
+	check_promises(file, stat.st_size);
+	function = elf_file__find(file, "suite_elf_file");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(function);
+	CU_ASSERT_EQUAL(pread(fd, code, sizeof(code), function->file_off), sizeof(code));
+	CU_ASSERT_EQUAL(memcmp(code, (void *)suite_elf_file, sizeof(code)), 0);
+	CU_ASSERT(function->size > 0);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "suite_elf_file"), ELF_SYMBOL_FUNCTION);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "environ_that_is_none"), ELF_SYMBOL_NONE);
+	CU_ASSERT_FALSE(elf_file__is_go(file));
+	close(fd);
+	elf_file__free(file);
+}
+
+static void libc_gives_default_versions_and_kinds(void)
+{
+	struct elf_file *file = elf_file__open(libc_path());
+	void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+	const struct elf_function *function;
+	const char *near[3], *build_id;
+	Dl_info symbol;
+	void *addr;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	/* Two versions at two addresses; programs of today are bound to the newer. */
+	addr = dlsym(libc, "pthread_cond_signal");
+	function = elf_file__find(file, "pthread_cond_signal");
+	CU_ASSERT_FATAL(function && addr && dladdr(addr, &symbol));
+	CU_ASSERT_EQUAL(function->addr, (uint64_t)addr - (uint64_t)symbol.dli_fbase);
+	CU_ASSERT_FALSE(function->ambiguous);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "environ"), ELF_SYMBOL_DATA);
+#ifdef __x86_64__
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "memcpy"), ELF_SYMBOL_IFUNC);
+#endif
+	CU_ASSERT_FATAL(elf_file__nearest(file, "pthread_mutex_lok", near, 3) >= 1);
+	CU_ASSERT_STRING_EQUAL(near[0], "pthread_mutex_lock");
+	CU_ASSERT_EQUAL(elf_file__nearest(file, "qqqqqqqqqqqq", near, 3), 0);
+	build_id = elf_file__build_id(file);
+	for (size_t i = 0; build_id[i]; i++)
+		CU_ASSERT(isxdigit((unsigned char)build_id[i]));
+	dlclose(libc);
+	elf_file__free(file);
+}
+
+static void what_is_no_elf_file_is_refused(void)
+{
+	char dir[] = "/tmp/whylate-test-XXXXXX", fifo[64];
+
+	CU_ASSERT_PTR_NULL(elf_file__open("/nonexistent/file"));
+	CU_ASSERT_EQUAL(errno, ENOENT);
+	CU_ASSERT_PTR_NULL(elf_file__open("/"));
+	CU_ASSERT_EQUAL(errno, ENOEXEC);
+	CU_ASSERT_PTR_NULL(elf_file__open("/proc/self/status"));
+	CU_ASSERT_EQUAL(errno, ENOEXEC);
+	CU_ASSERT_PTR_NULL(elf_file__open("/dev/zero"));
+	CU_ASSERT_EQUAL(errno, ENOEXEC);
+	CU_ASSERT_PTR_NULL(open_bytes("", 0));
+	CU_ASSERT_EQUAL(errno, ENOEXEC);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	CU_ASSERT_EQUAL(mkfifo(fifo, 0600), 0);
+	CU_ASSERT_PTR_NULL(elf_file__open(fifo));
+	CU_ASSERT_EQUAL(errno, ENOEXEC);
+	unlink(fifo);
+	rmdir(dir);
+	elf_file__free(NULL);
+}
+
+static void one_function_is_kept_of_every_name(void)
+{
+	static const struct made_symbol symbols[] = {
+		{ "plain", CODE_ADDR, STT_FUNC, STB_GLOBAL },
+		{ "plain", CODE_ADDR, STT_FUNC, STB_GLOBAL },
+		{ "versioned@OLD", CODE_ADDR + 0x10, STT_FUNC, STB_GLOBAL },
+		{ "versioned@@NEW", CODE_ADDR + 0x20, STT_FUNC, STB_GLOBAL },
+		{ "twice", CODE_ADDR + 0x40, STT_FUNC, STB_LOCAL },
+		{ "twice", CODE_ADDR + 0x30, STT_FUNC, STB_LOCAL },
+		{ "global_wins", CODE_ADDR + 0x50, STT_FUNC, STB_LOCAL },
+		{ "global_wins", CODE_ADDR + 0x60, STT_FUNC, STB_GLOBAL },
+		{ "variable", CODE_ADDR, STT_OBJECT, STB_GLOBAL },
+		{ "chosen", CODE_ADDR, STT_GNU_IFUNC, STB_GLOBAL },
+		{ "both", CODE_ADDR, STT_OBJECT, STB_GLOBAL },
+		{ "both", CODE_ADDR + 0x70, STT_FUNC, STB_LOCAL },
+		{ "outside", 0x1000, STT_FUNC, STB_GLOBAL },
+		{ "\033[2Jhostile", CODE_ADDR, STT_FUNC, STB_GLOBAL },
+		{ "@", CODE_ADDR, STT_FUNC, STB_GLOBAL },
+		{ "last", CODE_ADDR + CODE_SZ - 1, STT_FUNC, STB_WEAK },
+	};
+	static const char *const names[] = { "both", "global_wins", "last", "plain", "twice", "versioned" };
+	static const uint64_t offsets[] = { 0x70, 0x60, CODE_SZ - 1, 0, 0x30, 0x20 };
+	const struct elf_function *functions;
+	struct made_elf made;
+	struct elf_file *file;
+
+	elf_make(&made, symbols, ARRAY_CNT(symbols), ".text");
+	file = open_bytes(made.bytes, made.sz);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	check_promises(file, made.sz);
+	CU_ASSERT_EQUAL_FATAL(elf_file__functions(file, &functions), ARRAY_CNT(names));
+	for (size_t i = 0; i < ARRAY_CNT(names); i++) {
+		CU_ASSERT_STRING_EQUAL(functions[i].name, names[i]);
+		CU_ASSERT_EQUAL(functions[i].addr, CODE_ADDR + offsets[i]);
+		CU_ASSERT_EQUAL(functions[i].file_off, CODE_OFF + offsets[i]);
+		CU_ASSERT_EQUAL(functions[i].ambiguous, !strcmp(names[i], "twice"));
+	}
+	CU_ASSERT_EQUAL(elf_file__find(file, "last")->size, 1);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "variable"), ELF_SYMBOL_DATA);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "chosen"), ELF_SYMBOL_IFUNC);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "both"), ELF_SYMBOL_FUNCTION);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "outside"), ELF_SYMBOL_NONE);
+	CU_ASSERT_STRING_EQUAL(elf_file__build_id(file), "");
+	elf_file__free(file);
+}
+
+static void go_programs_are_recognised(void)
+{
+	static const struct made_symbol main_symbol = { "main", CODE_ADDR, STT_FUNC, STB_GLOBAL };
+	static const struct {
+		const char *section;
+		bool is_go;
+	} cases[] = {
+		{ ".go.buildinfo", true }, { ".gopclntab", true }, { ".data.rel.ro.gopclntab", true },
+		{ ".note.go.buildid", true }, { ".note.gnu.build-id", false }, { ".go", false }, { "", false },
+	};
+	struct made_elf made;
+
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		struct elf_file *file;
+
+		elf_make(&made, &main_symbol, 1, cases[i].section);
+		file = open_bytes(made.bytes, made.sz);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+		CU_ASSERT_EQUAL(elf_file__is_go(file), cases[i].is_go);
+		elf_file__free(file);
+	}
+}
+
+static void notes_are_read(void)
+{
+	static const struct made_symbol main_symbol = { "main", CODE_ADDR, STT_FUNC, STB_GLOBAL };
+	struct made_elf made;
+	struct elf_file *file;
+	struct {
+		Elf64_Nhdr note;
+		char name[4];
+		uint8_t desc[4];
+	} id = { { 4, 4, NT_GNU_BUILD_ID }, "GNU", { 0xde, 0xad, 0x00, 0x0f } };
+
+	elf_make(&made, &main_symbol, 1, "");
+	made_segment(&made)->p_type = PT_NOTE;
+	made_segment(&made)->p_align = 4;
+	memcpy(made.bytes + CODE_OFF, &id, sizeof(id));
+	file = open_bytes(made.bytes, made.sz);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_STRING_EQUAL(elf_file__build_id(file), "dead000f");
+	elf_file__free(file);
+	id.note.n_descsz = UINT32_MAX;
+	memcpy(made.bytes + CODE_OFF, &id, sizeof(id));
+	file = open_bytes(made.bytes, made.sz);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_STRING_EQUAL(elf_file__build_id(file), "");
+	elf_file__free(file);
+}
+
+static void forged_headers_are_refused(void)
+{
+	static const struct made_symbol main_symbol = { "main", CODE_ADDR, STT_FUNC, STB_GLOBAL };
+	struct made_elf whole, forged;
+
+	elf_make(&whole, &main_symbol, 1, ".text");
+#define FORGE(err, place, value)                                  \
+	do {                                                      \
+		struct made_elf *made = &forged;                  \
+		forged = whole;                                   \
+		place = (value);                                  \
+		expect_refused(&forged, err);                     \
+	} while (0)
+	FORGE(ENOTSUP, made_header(made)->e_ident[EI_CLASS], ELFCLASS32);
+	FORGE(ENOTSUP, made_header(made)->e_ident[EI_DATA], ELFDATA2MSB);
+	FORGE(ENOTSUP, made_header(made)->e_machine, EM_68K);
+	FORGE(ENOEXEC, made_header(made)->e_type, ET_REL);
+	FORGE(ENOEXEC, made_header(made)->e_ident[EI_MAG0], 0);
+	FORGE(ENOEXEC, made_header(made)->e_ident[EI_VERSION], 9);
+	FORGE(ENOEXEC, made_header(made)->e_shoff, UINT64_MAX - 8);
+	FORGE(ENOEXEC, made_header(made)->e_shoff, made->sz);
+	FORGE(ENOEXEC, made_header(made)->e_shnum, 0);
+	FORGE(ENOEXEC, made_header(made)->e_shnum, 0xfeff);
+	FORGE(ENOEXEC, made_header(made)->e_shentsize, 1);
+	FORGE(ENOEXEC, made_header(made)->e_phoff, UINT64_MAX);
+	FORGE(ENOEXEC, made_header(made)->e_phnum, PN_XNUM);
+	FORGE(ENOEXEC, made_header(made)->e_phentsize, 0);
+	FORGE(ENOEXEC, made_segment(made)->p_filesz, UINT64_MAX);
+	FORGE(ENOEXEC, made_segment(made)->p_offset, UINT64_MAX);
+	FORGE(ENOEXEC, made_segment(made)->p_vaddr, UINT64_MAX);
+	FORGE(ENOEXEC, made_section(made, MADE_SYMTAB)->sh_size, UINT64_MAX);
+	FORGE(ENOEXEC, made_section(made, MADE_SYMTAB)->sh_size, made->sz);
+	FORGE(ENOEXEC, made_section(made, MADE_SYMTAB)->sh_offset, UINT64_MAX - 4);
+	FORGE(ENOEXEC, made_section(made, MADE_SYMTAB)->sh_link, MADE_SYMTAB);
+	FORGE(ENOEXEC, made_section(made, MADE_SYMTAB)->sh_link, UINT32_MAX);
+	FORGE(ENOEXEC, made_section(made, MADE_SYMTAB)->sh_flags, SHF_COMPRESSED);
+	FORGE(ENOEXEC, made_section(made, MADE_STRTAB)->sh_size, UINT64_MAX);
+	FORGE(ENOEXEC, made_section(made, MADE_STRTAB)->sh_size, made->sz);
+	FORGE(ENOEXEC, made_section(made, MADE_STRTAB)->sh_type, SHT_NOBITS);
+#undef FORGE
+	/* Strings without an end are no names. */
+	made_section(&whole, MADE_STRTAB)->sh_size = 3;
+	struct elf_file *file = open_bytes(whole.bytes, whole.sz);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_PTR_NULL(elf_file__find(file, "main"));
+	elf_file__free(file);
+}
+
+/* --- damage ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t random_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *state >> 33;
+}
+
+struct copy {
+	int fd;
+	char path[64];
+	unsigned char *bytes;
+	size_t sz;
+};
+
+static void copy_open(struct copy *copy, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat stat;
+
+	CU_ASSERT_FATAL(fd >= 0 && !fstat(fd, &stat));
+	copy->sz = stat.st_size;
+	copy->bytes = malloc(copy->sz);
+	CU_ASSERT_EQUAL_FATAL(read(fd, copy->bytes, copy->sz), (ssize_t)copy->sz);
+	close(fd);
+	copy->fd = memfd_create("copy", MFD_CLOEXEC);
+	CU_ASSERT_EQUAL_FATAL(write(copy->fd, copy->bytes, copy->sz), (ssize_t)copy->sz);
+	snprintf(copy->path, sizeof(copy->path), "/proc/self/fd/%d", copy->fd);
+}
+
+static void copy_close(struct copy *copy)
+{
+	close(copy->fd);
+	free(copy->bytes);
+}
+
+static bool copy_try(const struct copy *copy, size_t sz)
+{
+	struct elf_file *file = elf_file__open(copy->path);
+
+	if (!file)
+		return false;
+	check_promises(file, sz);
+	elf_file__free(file);
+	return true;
+}
+
+static void a_truncated_library_is_refused_at_every_size(void)
+{
+	struct copy copy;
+	unsigned opened = 0;
+
+	copy_open(&copy, libc_path());
+	CU_ASSERT(copy_try(&copy, copy.sz));
+	for (size_t sz = copy.sz - 1; sz > 4096; sz -= sz / 40 + 1) {
+		CU_ASSERT_EQUAL_FATAL(ftruncate(copy.fd, sz), 0);
+		opened += copy_try(&copy, sz);
+	}
+	for (int sz = 1024; sz >= 0; sz--) {
+		CU_ASSERT_EQUAL_FATAL(ftruncate(copy.fd, sz), 0);
+		opened += copy_try(&copy, sz);
+	}
+	/* Its section headers are at its end. */
+	CU_ASSERT_EQUAL(opened, 0);
+	copy_close(&copy);
+}
+
+static void a_corrupted_library_does_no_harm(void)
+{
+	uint64_t random = 1;
+	struct copy copy;
+	Elf64_Ehdr header;
+
+	copy_open(&copy, libc_path());
+	memcpy(&header, copy.bytes, sizeof(header));
+	for (int round = 0; round < 250; round++) {
+		struct {
+			size_t off;
+			unsigned char old;
+		} edits[24];
+		const size_t shdrs_sz = header.e_shnum * sizeof(Elf64_Shdr);
+
+		for (size_t i = 0; i < ARRAY_CNT(edits); i++) {
+			unsigned char byte = random_next(&random);
+
+			/* A third each in the headers, in the section headers and anywhere (mostly code and symbols). */
+			edits[i].off = i % 3 == 0 ? 16 + random_next(&random) % 1008 :
+				       i % 3 == 1 ? header.e_shoff + random_next(&random) % shdrs_sz :
+						    random_next(&random) % copy.sz;
+			/* Most rounds leave the ELF header alone: it would end there every time. */
+			if (round % 8 && edits[i].off < sizeof(header))
+				edits[i].off += sizeof(header);
+			edits[i].old = copy.bytes[edits[i].off];
+			if ((size_t)round % ARRAY_CNT(edits) < i)
+				byte = edits[i].old;
+			CU_ASSERT_EQUAL_FATAL(pwrite(copy.fd, &byte, 1, edits[i].off), 1);
+		}
+		copy_try(&copy, copy.sz);
+		for (size_t i = 0; i < ARRAY_CNT(edits); i++)
+			CU_ASSERT_EQUAL_FATAL(pwrite(copy.fd, &copy.bytes[edits[i].off], 1, edits[i].off), 1);
+	}
+	CU_ASSERT(copy_try(&copy, copy.sz));
+	copy_close(&copy);
+}
+
+/* --- near names ------------------------------------------------------------------------------------------------- */
+
+/* The whole table, without a band: what nearest.c must agree with. In half edits. */
+static unsigned distance_in_full(const char *a, const char *b)
+{
+	size_t a_len = strlen(a), b_len = strlen(b);
+	unsigned table[32][32];
+
+	for (size_t i = 0; i <= a_len; i++)
+		for (size_t j = 0; j <= b_len; j++) {
+			unsigned best = !i ? 2 * j : !j ? 2 * i : UINT32_MAX, cost;
+
+			if (i && j) {
+				cost = a[i - 1] == b[j - 1] ? 0 : tolower(a[i - 1]) == tolower(b[j - 1]) ? 1 : 2;
+				best = table[i - 1][j - 1] + cost;
+				if (table[i - 1][j] + 2 < best)
+					best = table[i - 1][j] + 2;
+				if (table[i][j - 1] + 2 < best)
+					best = table[i][j - 1] + 2;
+				if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+				    table[i - 2][j - 2] + 2 < best)
+					best = table[i - 2][j - 2] + 2;
+			}
+			table[i][j] = best;
+		}
+	return table[a_len][b_len];
+}
+
+static void random_word(uint64_t *random, char *word)
+{
+	size_t len = 1 + random_next(random) % 20;
+
+	for (size_t i = 0; i < len; i++)
+		word[i] = "abAB"[random_next(random) % 4];
+	word[len] = '\0';
+}
+
+static void distances_agree_with_the_whole_table(void)
+{
+	uint64_t random = 7;
+	unsigned near_cnt = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		char wanted[24], name[24];
+		struct nearest nearest;
+		unsigned distance, bound;
+
+		random_word(&random, wanted);
+		random_word(&random, name);
+		distance = distance_in_full(wanted, name);
+		bound = 2 * (1 + strlen(wanted) / 4);
+		nearest_init(&nearest, wanted, 1);
+		nearest_offer(&nearest, name);
+		if (nearest.cnt && nearest.scores[0] <= bound) {
+			near_cnt++;
+			CU_ASSERT_EQUAL(nearest.scores[0], distance);
+		} else {
+			size_t longer = strlen(wanted) > strlen(name) ? strlen(wanted) : strlen(name);
+
+			CU_ASSERT(distance > bound || distance >= 2 * longer);
+		}
+	}
+	CU_ASSERT(near_cnt > 100);
+}
+
+static void edits_come_before_prefixes_and_parts(void)
+{
+	static const char *const names[] = { "_Z11processCallv", "processCallback", "processcall", "procesCall", "unrelated" };
+	static const char *const expected[] = { "processcall", "procesCall", "processCallback", "_Z11processCallv" };
+	char endless[NEAREST_NAME_MAX + 100];
+	struct nearest nearest;
+
+	nearest_init(&nearest, "processCall", 100);
+	for (size_t i = 0; i < ARRAY_CNT(names); i++)
+		nearest_offer(&nearest, names[i]);
+	CU_ASSERT_EQUAL_FATAL(nearest.cnt, ARRAY_CNT(expected));
+	for (size_t i = 0; i < ARRAY_CNT(expected); i++)
+		CU_ASSERT_STRING_EQUAL(nearest.names[i], expected[i]);
+	memset(endless, 'x', sizeof(endless) - 1);
+	endless[sizeof(endless) - 1] = '\0';
+	nearest_init(&nearest, "xxxx", 1);
+	nearest_offer(&nearest, endless);
+	CU_ASSERT_EQUAL(nearest.cnt, 0);
+	endless[NEAREST_NAME_MAX - 4] = '\0';
+	nearest_init(&nearest, endless, 0);
+	nearest_offer(&nearest, endless);
+	CU_ASSERT_EQUAL(nearest.cnt, 0);
+	nearest_init(&nearest, endless, 1);
+	nearest_offer(&nearest, endless + 8);
+	CU_ASSERT_EQUAL(nearest.cnt, 1);
+	nearest_init(&nearest, "", 1);
+	nearest_offer(&nearest, "x");
+	CU_ASSERT_EQUAL(nearest.cnt, 0);
+}
+
+int suite_elf_file(void)
+{
+	static const struct unit_test tests[] = {
+		{ "this program's functions are where it runs them", this_program_s_functions_are_where_it_runs_them },
+		{ "libc gives default versions and kinds", libc_gives_default_versions_and_kinds },
+		{ "what is no ELF file is refused", what_is_no_elf_file_is_refused },
+		{ "one function is kept of every name", one_function_is_kept_of_every_name },
+		{ "Go programs are recognised", go_programs_are_recognised },
+		{ "notes are read", notes_are_read },
+		{ "forged headers are refused", forged_headers_are_refused },
+		{ "a truncated library is refused at every size", a_truncated_library_is_refused_at_every_size },
+		{ "a corrupted library does no harm", a_corrupted_library_does_no_harm },
+		{ "distances agree with the whole table", distances_agree_with_the_whole_table },
+		{ "edits come before prefixes and parts", edits_come_before_prefixes_and_parts },
+	};
+
+	return unit_suite("elf_file", tests, sizeof(tests) / sizeof(tests[0]));
+}
