@@ -29,7 +29,7 @@
 #define STATE_MASK ((1 << STATE_BITS) - 1)
 _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits of a word");
 
-#define HISTORY_LEN 32
+#define HISTORY_LEN 256
 #define NEST_MAX 8
 #define WAITS_MAX 4
 #define COUNTERS_MAX (1 << STATE_BITS)
@@ -128,15 +128,21 @@ struct open_interval {
 /* State of one connection that the target accepted. */
 enum conn_state { CONN_IDLE, CONN_ARRIVED, CONN_READ };
 
+/* One request on it: whether it is recorded is decided when it arrives. */
+struct request {
+	u64 sid;      /* 0: none */
+	u64 begin_ts; /* of a selected one */
+	u32 selected;
+	u32 rate;     /* at that time, as in the record */
+};
+
 struct conn {
-	u64 begin_ts; /* arrival of the request under way */
-	u64 next_ts;  /* arrival of bytes that nobody has read, while a request is under way */
-	u64 sid;
-	u64 pickup_ts;
+	struct request request; /* under way */
+	struct request next;    /* its first bytes have arrived, and a request is under way */
 	u32 type;
-	u32 foreign;  /* looked at once and found to be none of the target's */
+	u32 foreign;            /* looked at once and found to be none of the target's */
 	u32 state;
-	u32 recorded;
+	u32 recorded;           /* the request under way is selected, and there was room for it */
 };
 
 /* Arrival times of datagrams that wait in one socket. */

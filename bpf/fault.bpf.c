@@ -19,7 +19,7 @@ static __always_inline int fault_begins(u64 addr)
 	if (task->pagefault_disabled || (s64)addr < 0)
 		return 0;
 	thread = thread_of(task);
-	if (!thread || thread->in_fault)
+	if (!thread || !thread->recording || thread->in_fault)
 		return 0;
 	thread->in_fault = 1;
 	thread->fault_addr = addr;

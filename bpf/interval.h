@@ -24,6 +24,8 @@ struct pickup {
 	u64 begin_ts; /* 0: now */
 	u32 type;
 	u32 flags;
+	u32 selected;
+	u32 rate;     /* as in the record */
 };
 
 static __always_inline u64 sid__next(struct cpu_context *cpu)
@@ -42,9 +44,13 @@ static __always_inline u32 sid__hash(u64 sid)
 	return sid;
 }
 
-static __always_inline bool sid__selected(u64 sid)
+/* Decides; *rate is what the record will say of it. */
+static __always_inline bool sid__selected(u64 sid, u32 *rate)
 {
-	return sid__hash(sid) < controls.rate;
+	u64 threshold = controls.rate;
+
+	*rate = threshold >> 32 ? 0 : threshold;
+	return sid__hash(sid) < threshold;
 }
 
 /* A fault that never said how it ended (an error, a signal) has ended at the latest when its thread makes a call. */
@@ -180,7 +186,7 @@ static __always_inline void thread__served(struct thread *thread, u64 now)
 {
 	u64 served_ns = now - thread->current_since_ts;
 
-	if (!thread->current_sid)
+	if (!thread->current_sid || !thread->current_since_ts)
 		return;
 	if (served_ns >= thread->served_ns || thread->served_end_ts < thread->switched_in_ts) {
 		thread->served_sid = thread->current_sid;
@@ -209,6 +215,12 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	struct open_interval *open;
 	u64 sid = pickup->sid, own_ts, now;
 
+	if (!pickup->selected && !thread__is_watched(thread)) {
+		thread->current_sid = sid;
+		thread->current_since_ts = 0;
+		thread->current_recorded = 0;
+		return false;
+	}
 	thread__end_stale_fault(thread);
 	thread__pause_current(thread);
 	now = bpf_ktime_get_ns();
@@ -218,7 +230,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	thread->current_sid = sid;
 	thread->current_since_ts = now;
 	thread->current_recorded = 0;
-	if (!sid__selected(sid))
+	if (!pickup->selected)
 		return false;
 
 	bpf_map_update_elem(&opens, &sid, (const void *)&zero_open, BPF_ANY);
@@ -240,7 +252,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	open->pid = thread->pid;
 	open->tid = thread->tid;
 	open->type = pickup->type;
-	open->rate = controls.rate >> 32 ? 0 : controls.rate;
+	open->rate = pickup->rate;
 	open->flags |= pickup->flags;
 	open->lost_mark = controls.lost_mark;
 	open->hw_epoch = thread->hw_epoch;
@@ -352,10 +364,15 @@ static __always_inline void interval__finish(struct thread *thread, u64 sid, boo
 	u64 now, own_since_ts = thread->activity_ts;
 	bool current = thread->current_sid == sid;
 
-	thread__end_stale_fault(thread);
-	now = bpf_ktime_get_ns();
 	if (cpu)
 		__sync_fetch_and_add(&cpu->seen, 1);
+	if (!recorded && !thread__is_watched(thread)) {
+		if (current)
+			thread->current_sid = 0;
+		return;
+	}
+	thread__end_stale_fault(thread);
+	now = bpf_ktime_get_ns();
 	thread__served(thread, now);
 	thread->activity_ts = now;
 	if (current) {

@@ -2,29 +2,37 @@
 /* Interrupts on top of followed threads: devices, softirqs, the local timer, other CPUs, the rest of the vectors. */
 #include "thread.h"
 
-/* The interrupted thread if it is followed.  A CPU that runs somebody else finds out from its own context alone. */
-static __always_inline struct thread *interrupted_thread(void)
-{
-	struct cpu_context *cpu = this_cpu();
-
-	return cpu && cpu->followed ? current_thread() : NULL;
-}
-
+/*
+ * An interrupt matters only on top of a followed thread, and only while an interval is recorded there or a selected one
+ * waits to be picked up by nobody knows whom.  Most of the time neither is so, and the CPU's own context says so.
+ */
 static __always_inline int interrupt_begins(u32 state)
 {
-	struct thread *thread = interrupted_thread();
+	struct cpu_context *cpu = this_cpu();
+	struct thread *thread;
 
-	if (thread)
-		nest__push(thread, state);
+	if (!cpu || !cpu->followed)
+		return 0;
+	thread = current_thread();
+	if (!thread || !(thread__is_watched(thread) || cpu->nested))
+		return 0;
+	cpu->nested++;
+	nest__push(thread, state);
 	return 0;
 }
 
 static __always_inline int interrupt_ends(void)
 {
-	struct thread *thread = interrupted_thread();
+	struct cpu_context *cpu = this_cpu();
+	struct thread *thread;
 
-	if (thread)
-		nest__pop(thread);
+	if (!cpu || !cpu->nested)
+		return 0;
+	thread = current_thread();
+	if (!thread)
+		return 0;
+	cpu->nested--;
+	nest__pop(thread);
 	return 0;
 }
 

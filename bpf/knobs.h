@@ -43,7 +43,7 @@ struct controls {
 	u64 rate;             /* an interval is selected if the 32-bit hash of its sid is below */
 	u64 lost_mark;        /* changes with every loss */
 	u32 hw_epoch;         /* which rotation of hardware counters is on; changes with every rotation */
-	u32 zero;
+	u32 expected;         /* selected intervals that have arrived and were not picked up */
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
 };
@@ -55,7 +55,7 @@ struct cpu_context {
 	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
 	u64 since_ts;  /* since when the running task runs */
 	u32 followed;  /* the running task is followed */
-	u32 zero;
+	u32 nested;    /* interrupts under way that were taken note of */
 	struct wl_loss_count loss[WL_LOSS_CNT];
 };
 

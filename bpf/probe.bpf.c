@@ -27,6 +27,7 @@ static __always_inline int function_entered(struct pt_regs *ctx)
 		interval__abandon(thread, thread->function_sid);
 	}
 	pickup.sid = sid__next(cpu);
+	pickup.selected = sid__selected(pickup.sid, &pickup.rate);
 	pickup.type = WL_SOURCE_FUNCTION << 16 | (bpf_get_attach_cookie(ctx) & 0xffff);
 	thread->function_sp = sp;
 	thread->function_sid = pickup.sid;

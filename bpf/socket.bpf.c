@@ -6,7 +6,7 @@
  *            data arrives            the target reads             the target sends
  *   IDLE ------------------> ARRIVED ----------------> READ ----------------------> IDLE, the interval is done
  *                                                       |  ^ more is read: the same request
- *                                                       more arrives: kept for the next one (next_ts)
+ *                                                       more arrives: kept for the next one (conn.next)
  *
  * Data may arrive on one CPU while the target reads on another.  Nothing here takes a lock: the order of a request and its
  * reply keeps the transitions of one connection apart, and a client that breaks it blurs its own intervals only.
@@ -77,12 +77,15 @@ static __always_inline u32 stream_type(struct sock *sk, u16 family)
 
 static __always_inline struct conn *conn_of(struct sock *sk, u16 family)
 {
-	struct conn *conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct conn *conn;
 	u32 type;
 
+	/* Strangers on TCP are told by their port, which is cheap; on Unix sockets they are remembered. */
+	if (family != AF_UNIX && !port_listens(controls.tcp_ports, sk->__sk_common.skc_num))
+		return NULL;
+	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (conn)
 		return conn;
-	/* Strangers on TCP are told by their port, which is cheap; on Unix sockets they are remembered. */
 	type = stream_type(sk, family);
 	if (!type && family != AF_UNIX)
 		return NULL;
@@ -117,6 +120,28 @@ static __always_inline void datagram_arrived(struct sock *sk)
 		queue->arrival_ts[queue->tail++ & (DATAGRAMS_MAX - 1)] = bpf_ktime_get_ns();
 }
 
+/* From the arrival of a selected request on, what happens to its thread counts: see interrupt_begins(). */
+static __always_inline void request_arrived(struct request *request)
+{
+	struct cpu_context *cpu = this_cpu();
+
+	if (!cpu)
+		return;
+	request->sid = sid__next(cpu);
+	request->selected = sid__selected(request->sid, &request->rate);
+	if (!request->selected)
+		return;
+	request->begin_ts = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&controls.expected, 1);
+}
+
+/* It is picked up, or will never be. */
+static __always_inline void request_expected_no_more(struct request *request)
+{
+	if (request->sid && request->selected)
+		__sync_fetch_and_add(&controls.expected, -1);
+}
+
 static __always_inline int data_ready(struct sock *sk)
 {
 	u16 family = sk->__sk_common.skc_family;
@@ -135,10 +160,10 @@ static __always_inline int data_ready(struct sock *sk)
 	if (!conn || conn->foreign)
 		return 0;
 	if (conn->state == CONN_IDLE) {
-		conn->begin_ts = bpf_ktime_get_ns();
+		request_arrived(&conn->request);
 		conn->state = CONN_ARRIVED;
-	} else if (conn->state == CONN_READ && !conn->next_ts) {
-		conn->next_ts = bpf_ktime_get_ns();
+	} else if (conn->state == CONN_READ && !conn->next.sid) {
+		request_arrived(&conn->next);
 	}
 	return 0;
 }
@@ -146,10 +171,13 @@ static __always_inline int data_ready(struct sock *sk)
 /* The connection ended in the middle of whatever was under way. */
 static __always_inline void conn_drop(struct conn *conn, struct thread *thread)
 {
-	if (conn->state == CONN_READ)
-		interval__abandon(thread, conn->sid);
+	if (conn->state == CONN_ARRIVED)
+		request_expected_no_more(&conn->request);
+	else if (conn->state == CONN_READ)
+		interval__abandon(thread, conn->request.sid);
+	request_expected_no_more(&conn->next);
+	conn->next.sid = 0;
 	conn->state = CONN_IDLE;
-	conn->next_ts = 0;
 }
 
 static __always_inline void datagram_received(struct sock *sk, struct thread *thread)
@@ -164,6 +192,7 @@ static __always_inline void datagram_received(struct sock *sk, struct thread *th
 	if (thread->datagram_sk)
 		interval__abandon(thread, thread->datagram_sid);
 	pickup.sid = sid__next(cpu);
+	pickup.selected = sid__selected(pickup.sid, &pickup.rate);
 	pickup.type = queue->type;
 	if (queue->head != queue->tail)
 		pickup.begin_ts = queue->arrival_ts[queue->head++ & (DATAGRAMS_MAX - 1)];
@@ -176,33 +205,40 @@ static __always_inline void datagram_received(struct sock *sk, struct thread *th
 
 static __always_inline void stream_received(struct conn *conn, struct thread *thread)
 {
-	struct cpu_context *cpu = this_cpu();
 	struct pickup pickup = {};
 
 	if (conn->state == CONN_READ) {
-		conn->next_ts = 0; /* read before the reply: part of this request */
-		interval__resume(thread, conn->sid, conn->recorded);
+		/* What arrived meanwhile is read before the reply: it is part of this request. */
+		request_expected_no_more(&conn->next);
+		conn->next.sid = 0;
+		interval__resume(thread, conn->request.sid, conn->recorded);
 		return;
 	}
-	if (!cpu)
-		return;
-	pickup.sid = sid__next(cpu);
-	pickup.type = conn->type;
-	if (conn->state == CONN_ARRIVED)
-		pickup.begin_ts = conn->begin_ts;
-	else
-		pickup.flags = WL_INTERVAL_NO_ARRIVAL; /* the rest of a batch whose first part was answered */
+	if (conn->state == CONN_IDLE) {
+		/* The rest of a batch whose first part was answered. */
+		request_arrived(&conn->request);
+		pickup.flags = WL_INTERVAL_NO_ARRIVAL;
+	}
 	conn->state = CONN_READ;
-	conn->sid = pickup.sid;
+	pickup.sid = conn->request.sid;
+	pickup.begin_ts = conn->request.begin_ts;
+	pickup.type = conn->type;
+	pickup.selected = conn->request.selected;
+	pickup.rate = conn->request.rate;
 	conn->recorded = interval__pick_up(thread, &pickup);
+	request_expected_no_more(&conn->request);
 }
 
 static __always_inline int received(struct sock *sk, long ret, int flags)
 {
-	struct thread *thread = current_thread();
+	struct cpu_context *cpu = this_cpu();
+	struct thread *thread;
 	struct conn *conn;
 
-	if (!thread || flags & MSG_PEEK)
+	if (!cpu || !cpu->followed || flags & MSG_PEEK)
+		return 0;
+	thread = current_thread();
+	if (!thread)
 		return 0;
 	if (sk->sk_type == SOCK_DGRAM) {
 		if (ret > 0)
@@ -221,10 +257,11 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 
 static __always_inline int sent(struct sock *sk, long ret)
 {
+	struct cpu_context *cpu = this_cpu();
 	struct thread *thread;
 	struct conn *conn;
 
-	if (ret <= 0)
+	if (!cpu || !cpu->followed || ret <= 0)
 		return 0;
 	thread = current_thread();
 	if (!thread)
@@ -237,13 +274,12 @@ static __always_inline int sent(struct sock *sk, long ret)
 	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!conn || conn->foreign || conn->state != CONN_READ)
 		return 0;
-	interval__finish(thread, conn->sid, conn->recorded);
-	if (conn->next_ts) {
-		conn->begin_ts = conn->next_ts;
-		conn->next_ts = 0;
+	interval__finish(thread, conn->request.sid, conn->recorded);
+	conn->state = CONN_IDLE;
+	if (conn->next.sid) {
+		conn->request = conn->next;
+		conn->next.sid = 0;
 		conn->state = CONN_ARRIVED;
-	} else {
-		conn->state = CONN_IDLE;
 	}
 	return 0;
 }

@@ -11,6 +11,15 @@
 /* Waits that ended longer ago than this are no longer of interest to an interval that has not been picked up. */
 #define WAIT_MEMORY_NS 100000000ULL
 
+/*
+ * Does anything ask what the thread is at?  A selected interval that waits for it, perhaps, or is open on it.  If not, an
+ * unselected one comes and goes without so much as a look at the clock.
+ */
+static __always_inline bool thread__is_watched(struct thread *thread)
+{
+	return thread->recording || controls.expected;
+}
+
 static __always_inline u32 word_state(u64 word)
 {
 	return word & STATE_MASK;

@@ -143,7 +143,7 @@ static bool target_gone(struct recording *recording)
 static void govern(struct recording *recording)
 {
 	uint64_t total_ns, cpu_ns = target_cpu_ns(&recording->processes), spent_ns, used_ns, rate;
-	double share, wanted;
+	double share;
 	size_t cnt;
 
 	capture__cost(recording->capture, &cnt, &total_ns);
@@ -157,17 +157,19 @@ static void govern(struct recording *recording)
 	recording->governed_cpu_ns = cpu_ns;
 	recording->governed_cost_ns = total_ns;
 	share = (double)spent_ns / used_ns;
-	if (share <= recording->options->budget)
-		return;
 	rate = capture__rate(recording->capture);
-	wanted = rate * (recording->options->budget / share);
-	if (wanted < rate / 2.0)
-		wanted = rate / 2.0;
-	if (wanted < CAPTURE_RATE_ALL / 1000.0)
-		wanted = CAPTURE_RATE_ALL / 1000.0;
-	if (wanted >= rate)
+	if (share <= recording->options->budget || recording->ungovernable)
 		return;
-	capture__set_rate(recording->capture, wanted);
+	/* A rate cut in half that saved next to nothing: it is the hooks themselves that cost, and selecting less would
+	 * only cost precision. */
+	if (recording->governed_share > 0 && share > 0.9 * recording->governed_share) {
+		recording->ungovernable = true;
+		return;
+	}
+	recording->governed_share = share;
+	if (rate / 2 < CAPTURE_RATE_ALL / 1000)
+		return;
+	capture__set_rate(recording->capture, rate / 2);
 	recording->rate_changes++;
 }
 
@@ -354,6 +356,7 @@ static int run(struct recording *recording, const char *dir)
 		}
 	}
 	recording->begin_ts = monotonic_ns();
+	recording->own_cpu_begin_ns = own_cpu_ns();
 	recording->target_cpu_begin_ns = recording->governed_cpu_ns = target_cpu_ns(&recording->processes);
 	if (!recording->options->quiet)
 		log_info("recording %s (pid %d) into %s%s", recording->comm, recording->options->pid, dir,

@@ -194,7 +194,7 @@ int recording_write_counts(struct recording *recording)
 	return err ? err : say(recording, "rate", "%g", (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 }
 
-static uint64_t own_cpu_ns(void)
+uint64_t own_cpu_ns(void)
 {
 	struct rusage usage;
 
@@ -220,7 +220,7 @@ int recording_write_final(struct recording *recording)
 
 	capture__cost(recording->capture, &cnt, &bpf_ns);
 	err = say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
-	err = err ? err : say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns());
+	err = err ? err : say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
 	err = err ? err : say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
 	if (!err && recording->rate_changes) {
 		snprintf(key, sizeof(key), "note.%u", note++);
@@ -284,9 +284,9 @@ static void say_cost(struct recording *recording)
 				 (double)costs[i].run_ns / costs[i].run_cnt, 100.0 * costs[i].run_ns / bpf_ns);
 	if (recording->target_cpu_ns)
 		log_info("cost: BPF %.1f ms, %.2f %% of the target's CPU time; agent %.2f %% of a CPU", bpf_ns / 1e6,
-			 100.0 * bpf_ns / recording->target_cpu_ns, own_cpu_ns() / 1e7 / seconds);
+			 100.0 * bpf_ns / recording->target_cpu_ns, (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 	else
-		log_info("cost: BPF %.1f ms; agent %.2f %% of a CPU", bpf_ns / 1e6, own_cpu_ns() / 1e7 / seconds);
+		log_info("cost: BPF %.1f ms; agent %.2f %% of a CPU", bpf_ns / 1e6, (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 }
 
 void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats)

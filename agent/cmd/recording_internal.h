@@ -36,11 +36,16 @@ struct recording {
 	struct capture_counts counts;
 
 	uint64_t target_cpu_begin_ns, target_cpu_ns;
+	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
+	double governed_share;
+	bool ungovernable;
 	uint64_t governed_cpu_ns, governed_cost_ns;
 	uint32_t rate_changes;
 };
 
 uint64_t monotonic_ns(void);
+/* CPU time of this process so far. */
+uint64_t own_cpu_ns(void);
 
 /* What the session, loss and module tables say; each 0 or the writer's error. */
 int recording_write_session(struct recording *recording);

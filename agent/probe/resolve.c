@@ -19,7 +19,7 @@
 /* One file of which the target has mapped code. */
 struct module {
 	const struct target_mapping *mapping;
-	char *name;           /* base name */
+	char *name;           /* base name; the executable's is what it was started as */
 	char *file;           /* NULL when it cannot be reached */
 	struct elf_file *elf; /* NULL until wanted, and when it is none */
 	int err;              /* 0 not opened yet, 1 open, or why not */
@@ -77,12 +77,14 @@ static const struct elf_file *module_elf(struct module *module)
 /* "libc.so.6" is meant by that, by "libc.so" and by "libc"; "libc-2.31.so" by "libc"; a path by itself. */
 static bool module_matches(const struct module *module, const char *wanted, bool exactly)
 {
+	char file_name[NAME_MAX + 1];
 	size_t len = strlen(wanted);
 	const char *rest;
 
 	if (strchr(wanted, '/'))
 		return !strcmp(module->mapping->path, wanted);
-	if (!strcmp(module->name, wanted))
+	target_mapping_basename(module->mapping, file_name, sizeof(file_name));
+	if (!strcmp(module->name, wanted) || !strcmp(file_name, wanted))
 		return true;
 	if (exactly || strncmp(module->name, wanted, len))
 		return false;
@@ -131,16 +133,16 @@ no_memory:
 	return -ENOMEM;
 }
 
-/* The executable's own link opens it even where map_files is closed to us. */
-static void executable_first(struct resolver *resolver)
+/* The executable's own link opens it even where map_files is closed to us.  0 or -ENOMEM. */
+static int executable_first(struct resolver *resolver)
 {
-	char exe_link[64], exe_path[PATH_MAX];
+	char exe_link[64], exe_path[PATH_MAX], name[NAME_MAX + 1];
 	ssize_t len;
 
 	snprintf(exe_link, sizeof(exe_link), "/proc/%d/exe", resolver->pid);
 	len = readlink(exe_link, exe_path, sizeof(exe_path) - 1);
 	if (len <= 0)
-		return;
+		return 0;
 	exe_path[len] = '\0';
 	for (size_t i = 0; i < resolver->modules.cnt; i++) {
 		struct module exe = resolver->modules.items[i];
@@ -149,10 +151,15 @@ static void executable_first(struct resolver *resolver)
 			continue;
 		if (!exe.file)
 			exe.file = strdup(exe_link);
+		if (!target_program_name(resolver->pid, name, sizeof(name))) {
+			free(exe.name);
+			exe.name = strdup(name);
+		}
 		memmove(resolver->modules.items + 1, resolver->modules.items, i * sizeof(exe));
 		resolver->modules.items[0] = exe;
-		return;
+		return exe.file && exe.name ? 0 : -ENOMEM;
 	}
+	return 0;
 }
 
 static int modules_read(struct resolver *resolver)
@@ -174,8 +181,7 @@ static int modules_read(struct resolver *resolver)
 		log_error("process %d has no code mapped from a file: no symbol can be found in it", resolver->pid);
 		return -ENOENT;
 	}
-	executable_first(resolver);
-	return err;
+	return err ? err : executable_first(resolver);
 }
 
 static void resolver_free(struct resolver *resolver)
@@ -284,31 +290,27 @@ static const struct elf_function *module_function(struct module *module, const c
 	return elf ? elf_file__find(elf, symbol) : NULL;
 }
 
-/* Says what was chosen where the name alone would have allowed something else. */
-static void warn_ambiguous(struct resolver *resolver, const struct probe_line *line, const struct module *chosen,
-			   const struct elf_function *function)
+/* The order of libraries in memory is not that in which the linker binds names: two that have it are one too many. */
+static int refuse_ambiguous(struct resolver *resolver, const struct probe_line *line, const struct module *found)
 {
-	struct module *modules = resolver->modules.items, *end = modules + resolver->modules.cnt;
+	if (line->module || found == resolver->modules.items)
+		return 0;
+	for (size_t i = found + 1 - resolver->modules.items; i < resolver->modules.cnt; i++) {
+		struct module *other = &resolver->modules.items[i];
 
-	if (function->ambiguous)
-		log_warn("%s:%u: %s has several functions '%.128s': the one at 0x%" PRIx64
-			 " is probed, the others are not",
-			 resolver->list_path, line->line_no, chosen->name, line->symbol, function->addr);
-	if (line->module || chosen == modules)
-		return;
-	for (struct module *other = modules + (chosen - modules) + 1; other < end; other++) {
-		if (!module_function(other, line->symbol))
-			continue;
-		log_warn("%s:%u: '%.128s' is in %s, which is probed, and in %s: write MODULE:%.128s to choose",
-			 resolver->list_path, line->line_no, line->symbol, chosen->name, other->name, line->symbol);
-		return;
+		if (module_function(other, line->symbol))
+			return refuse(resolver, line, -EINVAL,
+				      "'%.128s' is in %.100s and in %.100s: write MODULE:%.128s to choose",
+				      line->symbol, found->name, other->name, line->symbol);
 	}
+	return 0;
 }
 
 static int resolve_line(struct resolver *resolver, const struct probe_line *line, struct probe_site *site)
 {
-	struct module *module, *only = NULL;
 	const struct elf_function *function = NULL;
+	struct module *module, *only = NULL;
+	int err;
 
 	if (line->module) {
 		only = module_find(resolver, line->module);
@@ -326,7 +328,12 @@ static int resolve_line(struct resolver *resolver, const struct probe_line *line
 		return refuse_symbol(resolver, line, only);
 	if (elf_file__is_go(module->elf))
 		return refuse_go(resolver, line, module);
-	warn_ambiguous(resolver, line, module, function);
+	err = refuse_ambiguous(resolver, line, module);
+	if (err)
+		return err;
+	if (function->ambiguous)
+		log_warn("%s:%u: %s has several functions '%.128s': the one at 0x%" PRIx64 " is probed, no other",
+			 resolver->list_path, line->line_no, module->name, line->symbol, function->addr);
 	site->file = strdup(module->file);
 	site->module = strdup(module->name);
 	site->file_off = function->file_off;

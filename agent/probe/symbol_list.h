@@ -18,7 +18,7 @@ enum probe_role {
 struct probe_line {
 	uint32_t line_no;
 	enum probe_role role;
-	char *module; /* NULL: the executable first, then every mapped library */
+	char *module; /* NULL: the executable first, then the one mapped library that has it */
 	char *symbol;
 	char *name;   /* what reports call it; the symbol unless name= says otherwise */
 };
@@ -44,7 +44,8 @@ typedef VEC(struct probe_site) probe_sites;
 
 /*
  * 0, or -errno after one line that names the symbol, what is wrong and what to do: unknown (with the nearest names and
- * the module they are in), in a Go binary, a data symbol, a module that is not mapped (with those that are).
+ * the module they are in), in a Go binary, a data symbol, a module that is not mapped (with those that are), a name of
+ * two libraries (with both), two lines for one function.  One name for several functions of a file is a warning.
  */
 int symbol_list_resolve(const probe_lines *lines, const char *list_path, pid_t pid, probe_sites *sites);
 void probe_sites_free(probe_sites *sites);

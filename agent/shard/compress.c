@@ -102,7 +102,7 @@ int shard_compressor__unpack(struct shard_compressor *compressor, uint8_t codec,
 {
 	if (codec != SHARD_CODEC_NONE && codec != SHARD_CODEC_ZLIB && codec != SHARD_CODEC_ZSTD)
 		return -ENOTSUP;
-	if (raw_sz > SHARD_RAW_MAX || raw_sz > expansion_max(codec, sz))
+	if (!raw_sz || raw_sz > SHARD_RAW_MAX || raw_sz > expansion_max(codec, sz))
 		return -EBADMSG;
 	raw->cnt = 0;
 	if (vec_reserve(raw, raw_sz))

@@ -110,6 +110,29 @@ static int file__resync(struct shard_file *file, uint64_t off, uint64_t end, uin
 	return 0;
 }
 
+/*
+ * The block returned last ends where no other begins: its length may lead too far, because bytes of it are missing.
+ * 1: one begins within it, and file->off is there; 0: no; -errno.
+ */
+static int file__go_back(struct shard_file *file)
+{
+	struct shard_block_header header;
+	uint64_t to;
+	int found;
+
+	if (file->sure_off >= file->off || file->off >= file->sz)
+		return 0;
+	found = file__look(file, file->off, &header);
+	if (found)
+		return found < 0 ? found : 0;
+	found = file__resync(file, file->sure_off, file->off, &to);
+	file->sure_off = file->off;
+	if (found <= 0)
+		return found;
+	file->off = file->sure_off = to;
+	return 1;
+}
+
 /* Something is wrong at file->off: goes to where things are right again. */
 static int file__skip_damage(struct shard_file *file, const char *what)
 {
@@ -178,7 +201,7 @@ int shard_file__open(struct shard_file *file)
 	struct stat st;
 	int err = 0;
 
-	file->off = 0;
+	file->off = file->sure_off = 0;
 	file->session_known = file->ended = false;
 	/* A fifo in place of a file must not hold us up. */
 	file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -197,31 +220,38 @@ int shard_file__open(struct shard_file *file)
 	return err;
 }
 
+/* No whole block begins at file->off. */
+static int file__recover(struct shard_file *file)
+{
+	int went_back = file__go_back(file);
+
+	if (went_back < 0)
+		return went_back;
+	return went_back ? shard_file__refuse(file, "damaged block") : file__skip_damage(file, "damaged block");
+}
+
 int shard_file__next(struct shard_file *file, struct shard_block_header *header)
 {
 	while (file->off < file->sz) {
 		int found = file__look(file, file->off, header), err = 0;
-		uint64_t left = file->sz - file->off;
+		bool is_block = found == FOUND_BLOCK || found == FOUND_EXCESS;
 
 		if (found < 0)
 			return found;
 		if (found == FOUND_END) {
 			file->ended = true;
 			file->off += SHARD_TRAILER_SZ;
-			continue;
+			file->sure_off = file->off;
+		} else if (is_block && (uint64_t)header->header_sz + header->stored_sz <= file->sz - file->off) {
+			file->block_off = file->off;
+			file->body_off = file->sure_off = file->off + header->header_sz;
+			file->off = file->body_off + header->stored_sz;
+			if (found == FOUND_BLOCK)
+				return 1;
+			err = shard_file__refuse(file, "outside the limits");
+		} else {
+			err = file__recover(file);
 		}
-		if (found == FOUND_NOTHING || (uint64_t)header->header_sz + header->stored_sz > left) {
-			err = file__skip_damage(file, "damaged block");
-			if (err)
-				return err;
-			continue;
-		}
-		file->block_off = file->off;
-		file->body_off = file->off + header->header_sz;
-		file->off = file->body_off + header->stored_sz;
-		if (found == FOUND_BLOCK)
-			return 1;
-		err = shard_file__refuse(file, "over the limits");
 		if (err)
 			return err;
 	}
@@ -234,6 +264,7 @@ int shard_file__next(struct shard_file *file, struct shard_block_header *header)
 int shard_file__body(struct shard_file *file, const struct shard_block_header *header, struct shard_buf *body)
 {
 	ssize_t sz;
+	int err;
 
 	body->cnt = 0;
 	if (vec_reserve(body, header->stored_sz))
@@ -243,8 +274,12 @@ int shard_file__body(struct shard_file *file, const struct shard_block_header *h
 		return sz;
 	if ((size_t)sz == header->stored_sz && crc32c(0, body->items, sz) == header->body_crc) {
 		body->cnt = sz;
+		file->sure_off = file->off;
 		return 0;
 	}
+	err = file__go_back(file);
+	if (err < 0)
+		return err;
 	return shard_file__refuse(file, (size_t)sz == header->stored_sz ? "checksum" : "torn tail") ?: 1;
 }
 

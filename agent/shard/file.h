@@ -19,6 +19,7 @@ struct shard_file {
 	uint64_t off;       /* of the next block */
 	uint64_t block_off; /* of the one that was returned last */
 	uint64_t body_off;  /* of its payload */
+	uint64_t sure_off;  /* nothing before this can be the beginning of a block that was missed */
 	uint64_t session_id;
 	bool session_known;
 	bool ended; /* a trailer was seen, or the end is known to be damaged */

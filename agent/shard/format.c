@@ -111,7 +111,9 @@ static int check_caps(const struct shard_block_header *header)
 		return -EOVERFLOW;
 	if (header->row_cnt * header->column_cnt > SHARD_CELLS_MAX)
 		return -EOVERFLOW;
-	if (header->raw_sz > SHARD_RAW_MAX || header->stored_sz > SHARD_RAW_MAX)
+	if (!header->raw_sz || header->raw_sz > SHARD_RAW_MAX)
+		return -EOVERFLOW;
+	if (!header->stored_sz || header->stored_sz > SHARD_RAW_MAX)
 		return -EOVERFLOW;
 	return 0;
 }

@@ -73,7 +73,7 @@ int shard_file_header__put(struct shard_buf *out, const struct shard_file_header
 int shard_file_header__get(struct shard_file_header *header, const uint8_t *bytes, size_t sz);
 
 void shard_block_header__put(uint8_t bytes[SHARD_BLOCK_HEADER_SZ], const struct shard_block_header *header);
-/* As for the file header; -EOVERFLOW: intact, but it claims more than the caps allow (lengths are set all the same). */
+/* As for the file header; -EOVERFLOW: intact, but outside the caps (all is set all the same). */
 int shard_block_header__get(struct shard_block_header *header, const uint8_t *bytes, size_t sz);
 
 void shard_trailer__put(uint8_t bytes[SHARD_TRAILER_SZ], uint64_t index_off);

@@ -39,8 +39,11 @@
 #endif
 #define HOST_ENCODING (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 
-/* Among symbols of one name the lowest wins: bits from the weightiest. */
-enum symbol_rank { RANK_WEAK = 1, RANK_OLD_VERSION = 2, RANK_LOCAL = 4, RANK_IFUNC = 8, RANK_DATA = 16 };
+/*
+ * Among symbols of one name the lowest wins.  The version weighs most: programs of today are bound to the default one,
+ * be it an IFUNC, and never reach the plain function that stays for old programs (memcpy of glibc).
+ */
+enum symbol_rank { RANK_WEAK = 1, RANK_LOCAL = 2, RANK_IFUNC = 4, RANK_DATA = 8, RANK_OLD_VERSION = 16 };
 
 struct symbol {
 	const char *name;
@@ -229,7 +232,7 @@ static int symbol_add(struct loader *loader, const GElf_Sym *sym, const char *na
 	default:
 		return 0;
 	}
-	if (sym->st_shndx == SHN_UNDEF || (symbol.rank != RANK_DATA && !code))
+	if (sym->st_shndx == SHN_UNDEF || (!(symbol.rank & RANK_DATA) && !code))
 		return 0;
 	if (code && symbol.size > code->sz - (symbol.addr - code->addr))
 		symbol.size = code->sz - (symbol.addr - code->addr);
@@ -370,10 +373,10 @@ static int symbols_sort_out(struct loader *loader)
 		while (++symbol < end && !strcmp(symbol->name, best->name)) {
 			if (symbol->rank == best->rank && symbol->addr != best->addr)
 				function.ambiguous = true;
-			if (symbol->addr == best->addr && symbol->rank < RANK_IFUNC && symbol->size > function.size)
+			if (symbol->addr == best->addr && !(symbol->rank & RANK_DATA) && symbol->size > function.size)
 				function.size = symbol->size;
 		}
-		if (best->rank >= RANK_IFUNC) {
+		if (best->rank & (RANK_IFUNC | RANK_DATA)) {
 			err = vec_push(&file->others, *best);
 		} else {
 			function.file_off = function.addr - code->addr + code->file_off;

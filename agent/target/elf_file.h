@@ -30,7 +30,7 @@ void elf_file__free(struct elf_file *file);
 
 /*
  * Functions of .symtab and .dynsym, sorted by name, each name once; versioned names (`foo@@V`) appear without the
- * version.  Among functions of one name a global comes before a weak one, the default version before old ones, and
+ * version.  Among functions of one name the default version comes before old ones, a global before a weak one, and
  * both before a static one.  Names with control characters or longer than 4096 bytes are left out.
  */
 size_t elf_file__functions(const struct elf_file *file, const struct elf_function **functions);

@@ -54,6 +54,11 @@ int target_tree(pid_t pid, target_processes *processes);
  */
 int target_comm(pid_t pid, pid_t tid, char comm[16]);
 int target_cmdline(pid_t pid, char *buf, size_t sz); /* arguments joined by blanks, cut to sz */
+/*
+ * The base name that the program was started by, where that is a link to its executable (redis-server, not
+ * redis-check-rdb), and otherwise the executable's own. 0 or -errno.
+ */
+int target_program_name(pid_t pid, char *buf, size_t sz);
 int target_mappings_read(pid_t pid, target_mappings *mappings);
 void target_mappings_free(target_mappings *mappings);
 /* The last part of its path, without a "(deleted)" mark. */

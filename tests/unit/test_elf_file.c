@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "target/elf_file.h"
-#include "target/nearest.h"
 #include "unit.h"
 
 #include <ctype.h>
@@ -21,9 +20,9 @@
 #define HOST_MACHINE EM_AARCH64
 #endif
 
-#define CODE_ADDR 0x401000
-#define CODE_OFF  0x40
-#define CODE_SZ   0x1000
+#define CODE_ADDR        0x401000
+#define CODE_OFF         0x40
+#define CODE_SZ          0x1000
 #define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- synthetic files -------------------------------------------------------------------------------------------- */
@@ -57,7 +56,8 @@ static Elf64_Phdr *made_segment(struct made_elf *made)
 
 enum { MADE_NULL, MADE_SYMTAB, MADE_STRTAB, MADE_EXTRA, MADE_CNT };
 
-static void elf_make(struct made_elf *made, const struct made_symbol *symbols, size_t symbol_cnt, const char *extra_section)
+static void elf_make(struct made_elf *made, const struct made_symbol *symbols, size_t symbol_cnt,
+		     const char *extra_section)
 {
 	const size_t phdr_off = CODE_OFF + CODE_SZ, shdr_off = phdr_off + sizeof(Elf64_Phdr);
 	const size_t symtab_off = shdr_off + MADE_CNT * sizeof(Elf64_Shdr);
@@ -68,25 +68,44 @@ static void elf_make(struct made_elf *made, const struct made_symbol *symbols, s
 
 	memset(made, 0, sizeof(*made));
 	*made_header(made) = (Elf64_Ehdr){
-		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_EXEC,
-		.e_machine = HOST_MACHINE, .e_version = EV_CURRENT, .e_phoff = phdr_off, .e_shoff = shdr_off,
-		.e_ehsize = sizeof(Elf64_Ehdr), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr), .e_shnum = MADE_CNT, .e_shstrndx = MADE_STRTAB,
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_type = ET_EXEC,
+		.e_machine = HOST_MACHINE,
+		.e_version = EV_CURRENT,
+		.e_phoff = phdr_off,
+		.e_shoff = shdr_off,
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 1,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = MADE_CNT,
+		.e_shstrndx = MADE_STRTAB,
 	};
-	*made_segment(made) = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = CODE_OFF,
-					    .p_vaddr = CODE_ADDR, .p_filesz = CODE_SZ, .p_memsz = CODE_SZ };
+	*made_segment(made) = (Elf64_Phdr){.p_type = PT_LOAD,
+					   .p_flags = PF_R | PF_X,
+					   .p_offset = CODE_OFF,
+					   .p_vaddr = CODE_ADDR,
+					   .p_filesz = CODE_SZ,
+					   .p_memsz = CODE_SZ};
 	for (size_t i = 0; i < symbol_cnt; i++) {
-		symtab[i + 1] = (Elf64_Sym){ .st_name = used, .st_info = ELF64_ST_INFO(symbols[i].bind, symbols[i].type),
-					     .st_shndx = 1, .st_value = symbols[i].addr, .st_size = 16 };
+		symtab[i + 1] = (Elf64_Sym){.st_name = used,
+					    .st_info = ELF64_ST_INFO(symbols[i].bind, symbols[i].type),
+					    .st_shndx = 1,
+					    .st_value = symbols[i].addr,
+					    .st_size = 16};
 		used += sprintf(strtab + used, "%s", symbols[i].name) + 1;
 	}
-	*made_section(made, MADE_SYMTAB) = (Elf64_Shdr){ .sh_type = SHT_SYMTAB, .sh_offset = symtab_off,
-		.sh_size = (symbol_cnt + 1) * sizeof(Elf64_Sym), .sh_link = MADE_STRTAB, .sh_entsize = sizeof(Elf64_Sym),
-		.sh_addralign = 8 };
+	*made_section(made, MADE_SYMTAB) = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+							.sh_offset = symtab_off,
+							.sh_size = (symbol_cnt + 1) * sizeof(Elf64_Sym),
+							.sh_link = MADE_STRTAB,
+							.sh_entsize = sizeof(Elf64_Sym),
+							.sh_addralign = 8};
 	made_section(made, MADE_EXTRA)->sh_type = SHT_PROGBITS;
 	made_section(made, MADE_EXTRA)->sh_name = used;
 	used += sprintf(strtab + used, "%s", extra_section) + 1;
-	*made_section(made, MADE_STRTAB) = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = strtab_off, .sh_size = used };
+	*made_section(made, MADE_STRTAB) =
+		(Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = strtab_off, .sh_size = used};
 	made->sz = strtab_off + used;
 }
 
@@ -229,25 +248,25 @@ static void what_is_no_elf_file_is_refused(void)
 static void one_function_is_kept_of_every_name(void)
 {
 	static const struct made_symbol symbols[] = {
-		{ "plain", CODE_ADDR, STT_FUNC, STB_GLOBAL },
-		{ "plain", CODE_ADDR, STT_FUNC, STB_GLOBAL },
-		{ "versioned@OLD", CODE_ADDR + 0x10, STT_FUNC, STB_GLOBAL },
-		{ "versioned@@NEW", CODE_ADDR + 0x20, STT_FUNC, STB_GLOBAL },
-		{ "twice", CODE_ADDR + 0x40, STT_FUNC, STB_LOCAL },
-		{ "twice", CODE_ADDR + 0x30, STT_FUNC, STB_LOCAL },
-		{ "global_wins", CODE_ADDR + 0x50, STT_FUNC, STB_LOCAL },
-		{ "global_wins", CODE_ADDR + 0x60, STT_FUNC, STB_GLOBAL },
-		{ "variable", CODE_ADDR, STT_OBJECT, STB_GLOBAL },
-		{ "chosen", CODE_ADDR, STT_GNU_IFUNC, STB_GLOBAL },
-		{ "both", CODE_ADDR, STT_OBJECT, STB_GLOBAL },
-		{ "both", CODE_ADDR + 0x70, STT_FUNC, STB_LOCAL },
-		{ "outside", 0x1000, STT_FUNC, STB_GLOBAL },
-		{ "\033[2Jhostile", CODE_ADDR, STT_FUNC, STB_GLOBAL },
-		{ "@", CODE_ADDR, STT_FUNC, STB_GLOBAL },
-		{ "last", CODE_ADDR + CODE_SZ - 1, STT_FUNC, STB_WEAK },
+		{"plain", CODE_ADDR, STT_FUNC, STB_GLOBAL},
+		{"plain", CODE_ADDR, STT_FUNC, STB_GLOBAL},
+		{"versioned@OLD", CODE_ADDR + 0x10, STT_FUNC, STB_GLOBAL},
+		{"versioned@@NEW", CODE_ADDR + 0x20, STT_FUNC, STB_GLOBAL},
+		{"twice", CODE_ADDR + 0x40, STT_FUNC, STB_LOCAL},
+		{"twice", CODE_ADDR + 0x30, STT_FUNC, STB_LOCAL},
+		{"global_wins", CODE_ADDR + 0x50, STT_FUNC, STB_LOCAL},
+		{"global_wins", CODE_ADDR + 0x60, STT_FUNC, STB_GLOBAL},
+		{"variable", CODE_ADDR, STT_OBJECT, STB_GLOBAL},
+		{"chosen", CODE_ADDR, STT_GNU_IFUNC, STB_GLOBAL},
+		{"both", CODE_ADDR, STT_OBJECT, STB_GLOBAL},
+		{"both", CODE_ADDR + 0x70, STT_FUNC, STB_LOCAL},
+		{"outside", 0x1000, STT_FUNC, STB_GLOBAL},
+		{"\033[2Jhostile", CODE_ADDR, STT_FUNC, STB_GLOBAL},
+		{"@", CODE_ADDR, STT_FUNC, STB_GLOBAL},
+		{"last", CODE_ADDR + CODE_SZ - 1, STT_FUNC, STB_WEAK},
 	};
-	static const char *const names[] = { "both", "global_wins", "last", "plain", "twice", "versioned" };
-	static const uint64_t offsets[] = { 0x70, 0x60, CODE_SZ - 1, 0, 0x30, 0x20 };
+	static const char *const names[] = {"both", "global_wins", "last", "plain", "twice", "versioned"};
+	static const uint64_t offsets[] = {0x70, 0x60, CODE_SZ - 1, 0, 0x30, 0x20};
 	const struct elf_function *functions;
 	struct made_elf made;
 	struct elf_file *file;
@@ -274,13 +293,18 @@ static void one_function_is_kept_of_every_name(void)
 
 static void go_programs_are_recognised(void)
 {
-	static const struct made_symbol main_symbol = { "main", CODE_ADDR, STT_FUNC, STB_GLOBAL };
+	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL};
 	static const struct {
 		const char *section;
 		bool is_go;
 	} cases[] = {
-		{ ".go.buildinfo", true }, { ".gopclntab", true }, { ".data.rel.ro.gopclntab", true },
-		{ ".note.go.buildid", true }, { ".note.gnu.build-id", false }, { ".go", false }, { "", false },
+		{".go.buildinfo", true},
+		{".gopclntab", true},
+		{".data.rel.ro.gopclntab", true},
+		{".note.go.buildid", true},
+		{".note.gnu.build-id", false},
+		{".go", false},
+		{"", false},
 	};
 	struct made_elf made;
 
@@ -297,14 +321,14 @@ static void go_programs_are_recognised(void)
 
 static void notes_are_read(void)
 {
-	static const struct made_symbol main_symbol = { "main", CODE_ADDR, STT_FUNC, STB_GLOBAL };
+	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL};
 	struct made_elf made;
 	struct elf_file *file;
 	struct {
 		Elf64_Nhdr note;
 		char name[4];
 		uint8_t desc[4];
-	} id = { { 4, 4, NT_GNU_BUILD_ID }, "GNU", { 0xde, 0xad, 0x00, 0x0f } };
+	} id = {{4, 4, NT_GNU_BUILD_ID}, "GNU", {0xde, 0xad, 0x00, 0x0f}};
 
 	elf_make(&made, &main_symbol, 1, "");
 	made_segment(&made)->p_type = PT_NOTE;
@@ -324,16 +348,16 @@ static void notes_are_read(void)
 
 static void forged_headers_are_refused(void)
 {
-	static const struct made_symbol main_symbol = { "main", CODE_ADDR, STT_FUNC, STB_GLOBAL };
+	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL};
 	struct made_elf whole, forged;
 
 	elf_make(&whole, &main_symbol, 1, ".text");
-#define FORGE(err, place, value)                                  \
-	do {                                                      \
-		struct made_elf *made = &forged;                  \
-		forged = whole;                                   \
-		place = (value);                                  \
-		expect_refused(&forged, err);                     \
+#define FORGE(err, place, value)                 \
+	do {                                     \
+		struct made_elf *made = &forged; \
+		forged = whole;                  \
+		place = (value);                 \
+		expect_refused(&forged, err);    \
 	} while (0)
 	FORGE(ENOTSUP, made_header(made)->e_ident[EI_CLASS], ELFCLASS32);
 	FORGE(ENOTSUP, made_header(made)->e_ident[EI_DATA], ELFDATA2MSB);
@@ -455,10 +479,11 @@ static void a_corrupted_library_does_no_harm(void)
 		for (size_t i = 0; i < ARRAY_CNT(edits); i++) {
 			unsigned char byte = random_next(&random);
 
-			/* A third each in the headers, in the section headers and anywhere (mostly code and symbols). */
-			edits[i].off = i % 3 == 0 ? 16 + random_next(&random) % 1008 :
-				       i % 3 == 1 ? header.e_shoff + random_next(&random) % shdrs_sz :
-						    random_next(&random) % copy.sz;
+			/* A third each in the headers, in the section headers and anywhere (mostly code and symbols).
+			 */
+			edits[i].off = i % 3 == 0   ? 16 + random_next(&random) % 1008
+				       : i % 3 == 1 ? header.e_shoff + random_next(&random) % shdrs_sz
+						    : random_next(&random) % copy.sz;
 			/* Most rounds leave the ELF header alone: it would end there every time. */
 			if (round % 8 && edits[i].off < sizeof(header))
 				edits[i].off += sizeof(header);
@@ -475,115 +500,18 @@ static void a_corrupted_library_does_no_harm(void)
 	copy_close(&copy);
 }
 
-/* --- near names ------------------------------------------------------------------------------------------------- */
-
-/* The whole table, without a band: what nearest.c must agree with. In half edits. */
-static unsigned distance_in_full(const char *a, const char *b)
-{
-	size_t a_len = strlen(a), b_len = strlen(b);
-	unsigned table[32][32];
-
-	for (size_t i = 0; i <= a_len; i++)
-		for (size_t j = 0; j <= b_len; j++) {
-			unsigned best = !i ? 2 * j : !j ? 2 * i : UINT32_MAX, cost;
-
-			if (i && j) {
-				cost = a[i - 1] == b[j - 1] ? 0 : tolower(a[i - 1]) == tolower(b[j - 1]) ? 1 : 2;
-				best = table[i - 1][j - 1] + cost;
-				if (table[i - 1][j] + 2 < best)
-					best = table[i - 1][j] + 2;
-				if (table[i][j - 1] + 2 < best)
-					best = table[i][j - 1] + 2;
-				if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-				    table[i - 2][j - 2] + 2 < best)
-					best = table[i - 2][j - 2] + 2;
-			}
-			table[i][j] = best;
-		}
-	return table[a_len][b_len];
-}
-
-static void random_word(uint64_t *random, char *word)
-{
-	size_t len = 1 + random_next(random) % 20;
-
-	for (size_t i = 0; i < len; i++)
-		word[i] = "abAB"[random_next(random) % 4];
-	word[len] = '\0';
-}
-
-static void distances_agree_with_the_whole_table(void)
-{
-	uint64_t random = 7;
-	unsigned near_cnt = 0;
-
-	for (int i = 0; i < 20000; i++) {
-		char wanted[24], name[24];
-		struct nearest nearest;
-		unsigned distance, bound;
-
-		random_word(&random, wanted);
-		random_word(&random, name);
-		distance = distance_in_full(wanted, name);
-		bound = 2 * (1 + strlen(wanted) / 4);
-		nearest_init(&nearest, wanted, 1);
-		nearest_offer(&nearest, name);
-		if (nearest.cnt && nearest.scores[0] <= bound) {
-			near_cnt++;
-			CU_ASSERT_EQUAL(nearest.scores[0], distance);
-		} else {
-			size_t longer = strlen(wanted) > strlen(name) ? strlen(wanted) : strlen(name);
-
-			CU_ASSERT(distance > bound || distance >= 2 * longer);
-		}
-	}
-	CU_ASSERT(near_cnt > 100);
-}
-
-static void edits_come_before_prefixes_and_parts(void)
-{
-	static const char *const names[] = { "_Z11processCallv", "processCallback", "processcall", "procesCall", "unrelated" };
-	static const char *const expected[] = { "processcall", "procesCall", "processCallback", "_Z11processCallv" };
-	char endless[NEAREST_NAME_MAX + 100];
-	struct nearest nearest;
-
-	nearest_init(&nearest, "processCall", 100);
-	for (size_t i = 0; i < ARRAY_CNT(names); i++)
-		nearest_offer(&nearest, names[i]);
-	CU_ASSERT_EQUAL_FATAL(nearest.cnt, ARRAY_CNT(expected));
-	for (size_t i = 0; i < ARRAY_CNT(expected); i++)
-		CU_ASSERT_STRING_EQUAL(nearest.names[i], expected[i]);
-	memset(endless, 'x', sizeof(endless) - 1);
-	endless[sizeof(endless) - 1] = '\0';
-	nearest_init(&nearest, "xxxx", 1);
-	nearest_offer(&nearest, endless);
-	CU_ASSERT_EQUAL(nearest.cnt, 0);
-	endless[NEAREST_NAME_MAX - 4] = '\0';
-	nearest_init(&nearest, endless, 0);
-	nearest_offer(&nearest, endless);
-	CU_ASSERT_EQUAL(nearest.cnt, 0);
-	nearest_init(&nearest, endless, 1);
-	nearest_offer(&nearest, endless + 8);
-	CU_ASSERT_EQUAL(nearest.cnt, 1);
-	nearest_init(&nearest, "", 1);
-	nearest_offer(&nearest, "x");
-	CU_ASSERT_EQUAL(nearest.cnt, 0);
-}
-
 int suite_elf_file(void)
 {
 	static const struct unit_test tests[] = {
-		{ "this program's functions are where it runs them", this_program_s_functions_are_where_it_runs_them },
-		{ "libc gives default versions and kinds", libc_gives_default_versions_and_kinds },
-		{ "what is no ELF file is refused", what_is_no_elf_file_is_refused },
-		{ "one function is kept of every name", one_function_is_kept_of_every_name },
-		{ "Go programs are recognised", go_programs_are_recognised },
-		{ "notes are read", notes_are_read },
-		{ "forged headers are refused", forged_headers_are_refused },
-		{ "a truncated library is refused at every size", a_truncated_library_is_refused_at_every_size },
-		{ "a corrupted library does no harm", a_corrupted_library_does_no_harm },
-		{ "distances agree with the whole table", distances_agree_with_the_whole_table },
-		{ "edits come before prefixes and parts", edits_come_before_prefixes_and_parts },
+		{"this program's functions are where it runs them", this_program_s_functions_are_where_it_runs_them},
+		{"libc gives default versions and kinds", libc_gives_default_versions_and_kinds},
+		{"what is no ELF file is refused", what_is_no_elf_file_is_refused},
+		{"one function is kept of every name", one_function_is_kept_of_every_name},
+		{"Go programs are recognised", go_programs_are_recognised},
+		{"notes are read", notes_are_read},
+		{"forged headers are refused", forged_headers_are_refused},
+		{"a truncated library is refused at every size", a_truncated_library_is_refused_at_every_size},
+		{"a corrupted library does no harm", a_corrupted_library_does_no_harm},
 	};
 
 	return unit_suite("elf_file", tests, sizeof(tests) / sizeof(tests[0]));

@@ -158,8 +158,11 @@ static void what_cannot_be_recorded_is_refused_in_one_line(void)
 	expect_refused(0, -EINVAL, "not a process id");
 	expect_refused(-7, -EINVAL, "-7 is not a process id");
 	expect_refused(getpid(), -EINVAL, "is whylate itself");
-	snprintf(expected, sizeof(expected), "%d is a thread of process %d: use -p %d", child.reported, child.pid, child.pid);
+	snprintf(expected, sizeof(expected), "%d is a thread of process %d: use -p %d", child.reported, child.pid,
+		 child.pid);
 	expect_refused(child.reported, -EINVAL, expected);
+	child_end(child);
+	child = child_start(run_idle);
 	gone = child.pid;
 	kill(child.pid, SIGKILL);
 	wait_for_state(gone, 'Z');
@@ -185,7 +188,7 @@ static void a_kernel_thread_is_refused(void)
 }
 
 /* pause() for ever, in 32-bit code. */
-static const unsigned char pause_i386[] = { 0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7 };
+static const unsigned char pause_i386[] = {0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7};
 
 static void run_32_bit(int fd)
 {
@@ -194,13 +197,23 @@ static void run_32_bit(int fd)
 		Elf32_Phdr segment;
 		unsigned char code[sizeof(pause_i386)];
 	} program = {
-		.header = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_EXEC,
-			    .e_machine = EM_386, .e_version = EV_CURRENT, .e_entry = 0x10054, .e_phoff = sizeof(Elf32_Ehdr),
-			    .e_ehsize = sizeof(Elf32_Ehdr), .e_phentsize = sizeof(Elf32_Phdr), .e_phnum = 1 },
-		.segment = { .p_type = PT_LOAD, .p_vaddr = 0x10000, .p_filesz = sizeof(program), .p_memsz = sizeof(program),
-			     .p_flags = PF_R | PF_X, .p_align = 0x1000 },
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT},
+			   .e_type = ET_EXEC,
+			   .e_machine = EM_386,
+			   .e_version = EV_CURRENT,
+			   .e_entry = 0x10054,
+			   .e_phoff = sizeof(Elf32_Ehdr),
+			   .e_ehsize = sizeof(Elf32_Ehdr),
+			   .e_phentsize = sizeof(Elf32_Phdr),
+			   .e_phnum = 1},
+		.segment = {.p_type = PT_LOAD,
+			    .p_vaddr = 0x10000,
+			    .p_filesz = sizeof(program),
+			    .p_memsz = sizeof(program),
+			    .p_flags = PF_R | PF_X,
+			    .p_align = 0x1000},
 	};
-	char *const args[] = { "thirty-two", NULL };
+	char *const args[] = {"thirty-two", NULL};
 	int exe = memfd_create("thirty-two", MFD_CLOEXEC), number = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -214,16 +227,16 @@ static void run_32_bit(int fd)
 static void a_32_bit_program_is_refused(void)
 {
 	struct child child = child_start(run_32_bit);
-	char comm[16] = "";
+	char exe_link[64], exe_path[256] = "";
 	siginfo_t dead = {0};
 
-	for (int i = 0; i < 10000; i++) {
-		if (waitid(P_PID, child.pid, &dead, WEXITED | WNOHANG | WNOWAIT) || dead.si_pid)
-			break;
-		/* fexecve() names the process after its descriptor. */
-		if (!target_comm(child.pid, 0, comm) && comm[0] >= '0' && comm[0] <= '9')
-			break;
+	snprintf(exe_link, sizeof(exe_link), "/proc/%d/exe", child.pid);
+	for (int i = 0; i < 10000 && !dead.si_pid && !strstr(exe_path, "thirty-two"); i++) {
+		ssize_t len = readlink(exe_link, exe_path, sizeof(exe_path) - 1);
+
+		exe_path[len > 0 ? len : 0] = '\0';
 		usleep(1000);
+		CU_ASSERT_EQUAL(waitid(P_PID, child.pid, &dead, WEXITED | WNOHANG | WNOWAIT), 0);
 	}
 	if (dead.si_pid)
 		printf("(skipped: this kernel runs no 32-bit programs) ");
@@ -348,11 +361,11 @@ static void a_mapped_file_is_found_whatever_it_is_called(void)
 	static const struct {
 		const char *name, *shown;
 	} cases[] = {
-		{ "plain", "plain" },
-		{ "two words\there", "two words?here" },
-		{ "new\nline", "new\\012line" },
-		{ "back\\012slash", "back\\012slash" },
-		{ "kept (deleted)", "kept" },
+		{"plain", "plain"},
+		{"two words\there", "two words?here"},
+		{"new\nline", "new\\012line"},
+		{"back\\012slash", "back\\012slash"},
+		{"kept (deleted)", "kept"},
 	};
 	char dir[] = "/tmp/whylate-test-XXXXXX", path[300], other[300];
 
@@ -421,8 +434,8 @@ static const struct target_listener *expect_listener(const target_listeners *lis
 
 static void check_inet_listeners(const target_processes *processes)
 {
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 	int tcp = socket_bound(AF_INET, SOCK_STREAM, &v4, sizeof(v4), true);
 	int quiet = socket_bound(AF_INET, SOCK_STREAM, &v4, sizeof(v4), false);
 	int udp = socket_bound(AF_INET, SOCK_DGRAM, &v4, sizeof(v4), false);
@@ -466,7 +479,7 @@ static void check_inet_listeners(const target_processes *processes)
 static void check_unix_listeners(const target_processes *processes)
 {
 	char dir[] = "/tmp/whylate-test-XXXXXX", name[160];
-	struct sockaddr_un named = { .sun_family = AF_UNIX }, abstract = { .sun_family = AF_UNIX };
+	struct sockaddr_un named = {.sun_family = AF_UNIX}, abstract = {.sun_family = AF_UNIX};
 	const size_t path_off = offsetof(struct sockaddr_un, sun_path);
 	const struct target_listener *listener;
 	target_listeners listeners = {0};
@@ -498,7 +511,8 @@ static void check_unix_listeners(const target_processes *processes)
 
 static void listening_sockets_are_found_once_each(void)
 {
-	struct child child = child_start(run_idle); /* inherits nothing that it listens on, and must not hide anything */
+	struct child child =
+		child_start(run_idle); /* inherits nothing that it listens on, and must not hide anything */
 	target_processes processes = {0};
 
 	CU_ASSERT_EQUAL_FATAL(target_tree(getpid(), &processes), 0);
@@ -511,9 +525,9 @@ static void listening_sockets_are_found_once_each(void)
 
 static void sockets_of_strangers_are_left_out(void)
 {
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct child child = child_start(run_idle);
-	struct target_process stranger = { .pid = child.pid };
+	struct target_process stranger = {.pid = child.pid};
 	int tcp = socket_bound(AF_INET, SOCK_STREAM, &v4, sizeof(v4), true);
 	target_processes processes = {0};
 	target_listeners listeners = {0};
@@ -535,7 +549,7 @@ static void sockets_of_strangers_are_left_out(void)
 
 static void namespaces_and_cpu_time_are_read(void)
 {
-	struct target_process self = { .pid = getpid() };
+	struct target_process self = {.pid = getpid()};
 	target_processes processes = {0};
 	uint64_t before_ns;
 	struct stat netns;
@@ -554,17 +568,17 @@ static void namespaces_and_cpu_time_are_read(void)
 int suite_target(void)
 {
 	static const struct unit_test tests[] = {
-		{ "a fit process passes in silence", a_fit_process_passes_in_silence },
-		{ "what cannot be recorded is refused in one line", what_cannot_be_recorded_is_refused_in_one_line },
-		{ "a kernel thread is refused", a_kernel_thread_is_refused },
-		{ "a 32-bit program is refused", a_32_bit_program_is_refused },
-		{ "a tree is the process and its living descendants", a_tree_is_the_process_and_its_living_descendants },
-		{ "names of processes do not steer the terminal", names_of_processes_do_not_steer_the_terminal },
-		{ "an address gets the name of what lies there", an_address_gets_the_name_of_what_lies_there },
-		{ "a mapped file is found whatever it is called", a_mapped_file_is_found_whatever_it_is_called },
-		{ "listening sockets are found once each", listening_sockets_are_found_once_each },
-		{ "sockets of strangers are left out", sockets_of_strangers_are_left_out },
-		{ "namespaces and CPU time are read", namespaces_and_cpu_time_are_read },
+		{"a fit process passes in silence", a_fit_process_passes_in_silence},
+		{"what cannot be recorded is refused in one line", what_cannot_be_recorded_is_refused_in_one_line},
+		{"a kernel thread is refused", a_kernel_thread_is_refused},
+		{"a 32-bit program is refused", a_32_bit_program_is_refused},
+		{"a tree is the process and its living descendants", a_tree_is_the_process_and_its_living_descendants},
+		{"names of processes do not steer the terminal", names_of_processes_do_not_steer_the_terminal},
+		{"an address gets the name of what lies there", an_address_gets_the_name_of_what_lies_there},
+		{"a mapped file is found whatever it is called", a_mapped_file_is_found_whatever_it_is_called},
+		{"listening sockets are found once each", listening_sockets_are_found_once_each},
+		{"sockets of strangers are left out", sockets_of_strangers_are_left_out},
+		{"namespaces and CPU time are read", namespaces_and_cpu_time_are_read},
 	};
 
 	return unit_suite("target", tests, sizeof(tests) / sizeof(tests[0]));

@@ -61,6 +61,14 @@ void sleep_for_ns(uint64_t duration_ns)
 		;
 }
 
+void sleep_until_ns(uint64_t wake_ts)
+{
+	struct timespec at = {.tv_sec = (time_t)(wake_ts / NS_PER_SEC), .tv_nsec = (long)(wake_ts % NS_PER_SEC)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+}
+
 /* xorshift64*: Marsaglia 2003, Vigna 2016. */
 uint64_t random_next(uint64_t *state)
 {
@@ -369,6 +377,11 @@ void run_set_culprit(struct run *run)
 	atomic_store(&run->board->culprit_tid, (int)syscall(SYS_gettid));
 }
 
+void run_aim(struct run *run, uint64_t at_ts)
+{
+	atomic_store(&run->board->aim_ts, at_ts);
+}
+
 int request_chosen(const struct request *request, unsigned int per_mille)
 {
 	return request->dice % 1000 < per_mille;
@@ -468,11 +481,25 @@ static int server_body(struct run *run)
 
 /* --- the load ----------------------------------------------------------------------------------------------------- */
 
+static void client_think(struct worker *client)
+{
+	struct run *run = client->run;
+	uint64_t mean_ns = NS_PER_SEC / (uint64_t)run->workload->rate_hz;
+	uint64_t wake_ts = clock_now_ns() + random_between(&client->random_state, mean_ns / 2, mean_ns * 3 / 2);
+	uint64_t aim_ts = client->idx ? 0 : atomic_load(&run->board->aim_ts);
+
+	/* A request that is sent shortly before that moment might still be open then. */
+	if (aim_ts && wake_ts + AIM_AHEAD_NS / 2 > aim_ts) {
+		wake_ts = aim_ts;
+		atomic_store(&run->board->aim_ts, 0);
+	}
+	sleep_until_ns(wake_ts);
+}
+
 static void *client_body(void *arg)
 {
 	struct worker *client = arg;
 	struct run *run = client->run;
-	uint64_t mean_ns = NS_PER_SEC / (uint64_t)run->workload->rate_hz;
 	struct request request = {0};
 	struct reply reply;
 	int err = 0;
@@ -490,7 +517,7 @@ static void *client_body(void *arg)
 			err = message_recv(client->fd, &reply, sizeof(reply));
 		if (request.seq == 1)
 			atomic_fetch_add(&run->board->clients_ready, 1);
-		sleep_for_ns(random_between(&client->random_state, mean_ns / 2, mean_ns * 3 / 2));
+		client_think(client);
 	}
 	close(client->fd);
 	return NULL;

@@ -29,6 +29,7 @@
 #define NS_PER_SEC 1000000000ULL
 
 #define EXIT_SKIPPED 77
+#define AIM_AHEAD_NS (60 * NS_PER_MS)
 
 /* SCHED_FIFO priorities: a client must never wait for the server, a hog must win against the server. */
 enum { PRIO_SERVER = 10, PRIO_HOG = 20, PRIO_CLIENT = 30 };
@@ -66,6 +67,7 @@ struct board {
 	atomic_int culprit_tid;
 	atomic_ulong count_from_ts; /* requests that began earlier are warm-up */
 	atomic_ulong sample_cnt;    /* may exceed sample_room: the oldest are overwritten */
+	atomic_ulong aim_ts;        /* if set, the next request of the first connection is sent at that moment */
 	atomic_ulong extra[8];      /* the workload's own */
 	uint64_t sample_room;
 	struct sample samples[];
@@ -128,6 +130,8 @@ int run_skip(struct run *run, const char *fmt, ...) __attribute__((format(printf
 int run_stopped(const struct run *run);
 /* Counts one request that ended now, unless it began in the warm-up. */
 void run_sample(struct run *run, uint64_t begin_ts, uint64_t end_ts, uint64_t planted_ns);
+/* Makes the load send a request at `at_ts`, which must be at least AIM_AHEAD_NS away. */
+void run_aim(struct run *run, uint64_t at_ts);
 /* The calling thread is who makes requests late. */
 void run_set_culprit(struct run *run);
 /* Reads one request and answers it as `worker`: 0, or -errno (-EPIPE at the end of the connection). */
@@ -138,6 +142,7 @@ int request_chosen(const struct request *request, unsigned int per_mille);
 uint64_t clock_now_ns(void);
 uint64_t thread_cpu_ns(void);
 void sleep_for_ns(uint64_t duration_ns);
+void sleep_until_ns(uint64_t wake_ts);
 uint64_t random_next(uint64_t *state);
 uint64_t random_between(uint64_t *state, uint64_t low, uint64_t high);
 

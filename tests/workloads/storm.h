@@ -3,9 +3,10 @@
  * Interrupts to order, for the workloads that plant them.  Both storms need privilege and belong to the process that
  * opened them.
  *
- * A timer storm is thousands of timerfds that nobody reads, armed for a few common instants: at each of them one local
- * timer interrupt runs all of its timers.  (Many short interrupts would be simpler, by perf's cpu-clock; but in a virtual
- * machine most of such an interrupt's length lies in its delivery, before the kernel's own entry, where no tracer sees it.)
+ * A timer storm is thousands of timerfds that nobody reads, armed for one instant: one local timer interrupt of
+ * some milliseconds runs them all.  (Many short interrupts would be simpler, by perf's cpu-clock; but in a virtual
+ * machine half of such an interrupt's length lies in its delivery, before the kernel's own entry, where no tracer sees
+ * it.)
  *
  * A packet storm is multicast on the loopback device with many receivers that never read: each packet is one long run
  * of NET_RX on the CPU that receive packet steering names.
@@ -17,9 +18,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -28,47 +34,43 @@
 #define TIMER_STORM_MAX	    100000
 #define TIMER_STORM_TRIAL   4000
 #define TIMER_STORM_ROUNDS  5
-#define TIMER_STORM_TRAIN_NS (400 * NS_PER_US) /* one interrupt */
-#define TIMER_STORM_PAUSE_NS (250 * NS_PER_US) /* and what it leaves until the next */
+#define TIMER_STORM_WATCHES 6
 
 struct timer_storm {
 	uint64_t cost_ns; /* of one expiry */
 	int timer_cnt;
-	int train_timer_cnt;
 	int fds[TIMER_STORM_MAX];
+	int watch_fds[TIMER_STORM_WATCHES];
 };
 
 static inline int timer_storm_grow(struct timer_storm *storm, int timer_cnt)
 {
+	struct epoll_event event = {.events = EPOLLIN};
+
 	while (storm->timer_cnt < timer_cnt) {
 		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 
 		if (fd < 0)
 			return -errno;
 		storm->fds[storm->timer_cnt++] = fd;
+		for (int i = 0; i < TIMER_STORM_WATCHES; i++) {
+			if (epoll_ctl(storm->watch_fds[i], EPOLL_CTL_ADD, fd, &event))
+				return -errno;
+		}
 	}
 	return 0;
 }
 
-static inline void timer_storm_arm_train(struct timer_storm *storm, int from, int to, uint64_t at_ts)
+/* They expire from `at_ts` on, `step_ns` apart (0: all in one interrupt), on the CPU on which this is called. */
+static inline void timer_storm_arm(struct timer_storm *storm, uint64_t at_ts, uint64_t step_ns)
 {
-	struct itimerspec when = {
-		.it_value.tv_sec = (time_t)(at_ts / NS_PER_SEC),
-		.it_value.tv_nsec = (long)(at_ts % NS_PER_SEC),
-	};
+	for (int i = 0; i < storm->timer_cnt; i++, at_ts += step_ns) {
+		struct itimerspec when = {
+			.it_value.tv_sec = (time_t)(at_ts / NS_PER_SEC),
+			.it_value.tv_nsec = (long)(at_ts % NS_PER_SEC),
+		};
 
-	for (int i = from; i < to; i++)
 		timerfd_settime(storm->fds[i], TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-/* Arms all timers, from `start_ts` on, one train after the other.  They expire on the CPU on which this is called. */
-static inline void timer_storm_arm(struct timer_storm *storm, uint64_t start_ts)
-{
-	for (int from = 0; from < storm->timer_cnt; from += storm->train_timer_cnt) {
-		int to = from + storm->train_timer_cnt;
-
-		timer_storm_arm_train(storm, from, to < storm->timer_cnt ? to : storm->timer_cnt, start_ts);
-		start_ts += TIMER_STORM_TRAIN_NS + TIMER_STORM_PAUSE_NS;
 	}
 }
 
@@ -87,21 +89,31 @@ static inline int timer_storm_room(void)
 	return limit.rlim_max - 100 < TIMER_STORM_MAX ? (int)(limit.rlim_max - 100) : TIMER_STORM_MAX;
 }
 
-/* Timers for `storm_ns` of interrupts, by the cost of an expiry as seen by the caller, who is pinned and urgent. */
-static inline int timer_storm_open(struct timer_storm *storm, uint64_t storm_ns)
+static inline int timer_storm_open(struct timer_storm *storm, int timer_cnt)
+{
+	/* Nobody waits for these, but each expiry has to tell them: the fewer timers are needed. */
+	for (int i = 0; i < TIMER_STORM_WATCHES; i++) {
+		storm->watch_fds[i] = epoll_create1(EPOLL_CLOEXEC);
+		if (storm->watch_fds[i] < 0)
+			return -errno;
+	}
+	return timer_storm_grow(storm, timer_cnt);
+}
+
+/* Timers for an interrupt of `storm_ns`, by the cost of an expiry as seen by the caller, who is pinned and urgent. */
+static inline int timer_storm_open_for(struct timer_storm *storm, uint64_t storm_ns)
 {
 	int most = timer_storm_room(), err;
 
-	err = timer_storm_grow(storm, TIMER_STORM_TRIAL);
+	err = timer_storm_open(storm, TIMER_STORM_TRIAL);
 	if (err)
 		return err;
 	for (int round = 0; round < TIMER_STORM_ROUNDS; round++) {
-		timer_storm_arm_train(storm, 0, TIMER_STORM_TRIAL, clock_now_ns() + 20 * NS_PER_MS);
+		timer_storm_arm(storm, clock_now_ns() + 20 * NS_PER_MS, 0);
 		storm->cost_ns += spin_watching_gaps(20 * NS_PER_MS, NULL) / TIMER_STORM_TRIAL / TIMER_STORM_ROUNDS;
 	}
 	if (!storm->cost_ns)
 		return -ERANGE;
-	storm->train_timer_cnt = (int)(TIMER_STORM_TRAIN_NS / storm->cost_ns) + 1;
 	if (storm_ns / storm->cost_ns < (uint64_t)most)
 		most = (int)(storm_ns / storm->cost_ns);
 	return timer_storm_grow(storm, most);
@@ -175,6 +187,75 @@ static inline uint64_t packet_storm_send(struct packet_storm *storm, uint64_t pa
 			;
 	}
 	return clock_now_ns() - start_ts;
+}
+
+/* Packets for so long, that take so much of the receiving CPU.  Counts them, and their time, in board->extra[0..1]. */
+static inline void packet_storm_burst(struct run *run, struct packet_storm *storm, uint64_t duration_ns,
+				      unsigned int percent)
+{
+	uint64_t until_ts = clock_now_ns() + duration_ns, took_ns, next_ts;
+
+	/* One packet at a time: a backlog would go to ksoftirqd, which is a thread like any other. */
+	while (clock_now_ns() < until_ts) {
+		took_ns = packet_storm_send(storm, 2 * NS_PER_MS);
+		next_ts = clock_now_ns() + took_ns * (100 - percent) / percent;
+		while (clock_now_ns() < next_ts)
+			;
+		atomic_fetch_add(&run->board->extra[0], 1);
+		atomic_fetch_add(&run->board->extra[1], took_ns);
+	}
+}
+
+static inline int loopback_up(void)
+{
+	struct ifreq request = {.ifr_name = "lo"};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	request.ifr_flags = IFF_UP | IFF_RUNNING | IFF_MULTICAST;
+	if (ioctl(fd, SIOCSIFFLAGS, &request))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static inline int steer_to_cpu(int cpu)
+{
+	char mask[64] = "";
+	int fd, err = 0;
+
+	/* Groups of 32 CPUs, the highest first. */
+	snprintf(mask, sizeof(mask), "%x", 1U << (cpu % 32));
+	for (int group = cpu / 32; group > 0 && strlen(mask) < sizeof(mask) - 10; group--)
+		strcat(mask, ",00000000");
+	fd = open("/sys/class/net/lo/queues/rx-0/rps_cpus", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, mask, strlen(mask)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * For workload.prepare: the driver moves into a network namespace where all receive work is done on the server's CPU,
+ * and everything that it forks is born there.
+ */
+static inline int packet_storm_prepare(struct run *run)
+{
+	int err;
+
+	if (unshare(CLONE_NEWNET | CLONE_NEWNS))
+		return run_skip(run, "a network namespace of our own: %s", strerror(errno));
+	/* sysfs shows the devices of the namespace in which it was mounted. */
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("sysfs", "/sys", "sysfs", 0, NULL))
+		return run_skip(run, "a sysfs of our own: %s", strerror(errno));
+	err = loopback_up();
+	if (err)
+		return run_skip(run, "the loopback device: %s", strerror(-err));
+	err = steer_to_cpu(cpu_number(CPU_SERVER));
+	return err ? run_skip(run, "receive packet steering: %s", strerror(-err)) : 0;
 }
 
 #endif

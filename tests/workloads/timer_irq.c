@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Local timer interrupts: some five times a second, for about 10 ms, most of the server's CPU goes to expiring timers that `ticker`
- * has armed there long before, at a priority at which the server never waits for it.  No thread is woken by them.
- * Planted: the gaps that the computing server thread sees in its clock.
+ * Local timer interrupts: four times a second thousands of timers expire together on the server's CPU, while it computes
+ * for a request.  `ticker` has armed them there long before, at a priority at which the server never waits for it.  No
+ * thread is woken by them.  Planted: the gaps that the computing server thread sees in its clock.
  */
 #include "common.h"
 #include "storm.h"
 
 #define WORK_NS	       (1500 * NS_PER_US)
-#define TIMERS_AT_LEAST 15000
+#define TIMERS_AT_LEAST 5000
 
 static int ticker_body(struct run *run)
 {
 	static struct timer_storm storm;
-	uint64_t random_state = clock_now_ns(), start_ts;
+	uint64_t random_state = clock_now_ns(), at_ts;
 	int err;
 
 	thread_name("ticker");
 	thread_pin(CPU_SERVER);
 	thread_urgent(PRIO_HOG);
-	err = timer_storm_open(&storm, 9 * NS_PER_MS);
+	err = timer_storm_open_for(&storm, 12 * NS_PER_MS);
 	if (err)
 		return err;
 	thread_ordinary(0);
@@ -28,10 +28,11 @@ static int ticker_body(struct run *run)
 	run_set_culprit(run);
 	atomic_store(&run->board->helper_ready, 1);
 	while (!run_stopped(run)) {
-		start_ts = clock_now_ns() + random_between(&random_state, 100 * NS_PER_MS, 250 * NS_PER_MS);
-		timer_storm_arm(&storm, start_ts);
-		while (!run_stopped(run) && clock_now_ns() < start_ts + 20 * NS_PER_MS)
-			sleep_for_ns(20 * NS_PER_MS);
+		at_ts = clock_now_ns() + random_between(&random_state, 180 * NS_PER_MS, 280 * NS_PER_MS);
+		timer_storm_arm(&storm, at_ts, 0);
+		if (clock_now_ns() + AIM_AHEAD_NS < at_ts)
+			run_aim(run, at_ts - WORK_NS / 2);
+		sleep_until_ns(at_ts + 12 * NS_PER_MS);
 	}
 	return 0;
 }

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "probe/symbol_list.h"
+#include "said.h"
+#include "target/elf_file.h"
+#include "unit.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Looked up by name in this very program. */
+extern int symbol_list_test_variable;
+int symbol_list_test_variable = 1;
+void symbol_list_test_function(void);
+void symbol_list_test_alias(void) __attribute__((alias("symbol_list_test_function")));
+void symbol_list_test_function(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+/* The path of a list with these bytes; the descriptor is the caller's to close. */
+static int list_make(const char *bytes, size_t sz, char path[64])
+{
+	int fd = memfd_create("list", MFD_CLOEXEC);
+
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL_FATAL(write(fd, bytes, sz), (ssize_t)sz);
+	snprintf(path, 64, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+static int list_read(const char *bytes, size_t sz, probe_lines *lines)
+{
+	char path[64];
+	int fd = list_make(bytes, sz, path), err;
+
+	said_begin();
+	err = symbol_list_read(path, lines);
+	said_end();
+	close(fd);
+	return err;
+}
+
+static void expect_list_refused(const char *bytes, size_t sz, unsigned line_no, const char *part)
+{
+	char path[64], place[96];
+	int fd = list_make(bytes, sz, path), err;
+	probe_lines lines = {0};
+	const char *said;
+
+	said_begin();
+	err = symbol_list_read(path, &lines);
+	said = said_end();
+	CU_ASSERT(err < 0);
+	CU_ASSERT(said_one_line(said, part));
+	snprintf(place, sizeof(place), line_no ? "%s:%u: " : "%s", path, line_no);
+	CU_ASSERT(said_one_line(said, place));
+	CU_ASSERT_EQUAL(lines.cnt, 0);
+	symbol_list_free(&lines);
+	close(fd);
+}
+
+static void a_list_of_intervals_is_read(void)
+{
+	static const char text[] = "\xef\xbb\xbf# requests\r\n"
+				   "\n"
+				   "interval call\r\n"
+				   " \tinterval\tredis-server:call  name=command # comment\n"
+				   "interval libc.so.6:pthread_cond_wait name=a:b#1\n"
+				   "   # interval none\n"
+				   "interval _ZN3foo3barEv.constprop.0\n"
+				   "interval caf\xc3\xa9$1";
+	static const struct {
+		uint32_t line_no;
+		const char *module, *symbol, *name;
+	} expected[] = {
+		{3, NULL, "call", "call"},
+		{4, "redis-server", "call", "command"},
+		{5, "libc.so.6", "pthread_cond_wait", "a:b#1"},
+		{7, NULL, "_ZN3foo3barEv.constprop.0", "_ZN3foo3barEv.constprop.0"},
+		{8, NULL, "caf\xc3\xa9$1", "caf\xc3\xa9$1"},
+	};
+	probe_lines lines = {0};
+
+	CU_ASSERT_EQUAL_FATAL(list_read(text, sizeof(text) - 1, &lines), 0);
+	CU_ASSERT_EQUAL_FATAL(lines.cnt, ARRAY_CNT(expected));
+	for (size_t i = 0; i < lines.cnt; i++) {
+		const struct probe_line *line = &lines.items[i];
+
+		CU_ASSERT_EQUAL(line->line_no, expected[i].line_no);
+		CU_ASSERT_EQUAL(line->role, PROBE_INTERVAL);
+		CU_ASSERT_STRING_EQUAL(line->symbol, expected[i].symbol);
+		CU_ASSERT_STRING_EQUAL(line->name, expected[i].name);
+		if (expected[i].module)
+			CU_ASSERT_STRING_EQUAL(line->module, expected[i].module);
+		CU_ASSERT_EQUAL(!line->module, !expected[i].module);
+	}
+	symbol_list_free(&lines);
+}
+
+static void malformed_lines_are_named(void)
+{
+	static const struct {
+		const char *line, *part;
+	} cases[] = {
+		{"intervall call", "unknown role 'intervall': did you mean interval?"},
+		{"frobnicate call", "unknown role 'frobnicate': it is one of interval, begin"},
+		{"interval", "role 'interval' has no symbol"},
+		{"interval # call", "role 'interval' has no symbol"},
+		{"interval name=x", "role 'interval' has no symbol"},
+		{"interval :call", "no module before ':'"},
+		{"interval libc:", "no symbol after 'libc:'"},
+		{"interval a:b:c", "malformed symbol 'b:c'"},
+		{"interval two words", "malformed symbol 'two words'"},
+		{"interval 7up", "malformed symbol '7up'"},
+		{"interval a,b", "malformed symbol 'a,b'"},
+		{"interval foo[", "malformed symbol 'foo['"},
+		{"interval foo(int", "malformed symbol 'foo(int'"},
+		{"interval ns::foo(int))", "malformed symbol"},
+		{"interval usdt:query", "malformed symbol 'usdt:query'"},
+		{"interval usdt::query", "malformed symbol 'usdt::query'"},
+		{"interval usdt:postgres:", "malformed symbol 'usdt:postgres:'"},
+		{"interval usdt:a:b:c", "malformed symbol 'usdt:a:b:c'"},
+		{"interval f name=x trailing", "unexpected 'trailing'"},
+		{"interval f name=x Key=arg0", "unexpected 'Key=arg0'"},
+		{"interval f colour=red", "unknown option 'colour='"},
+		{"interval f =red", "malformed symbol 'f =red'"},
+		{"interval f name=", "option 'name=' has no value"},
+		{"interval f name=a name=b", "option 'name=' is given twice"},
+		{"begin f key=", "option 'key=' has no value"},
+		{"begin f key=arg6", "malformed expression 'arg6' in key="},
+		{"begin f key=arg", "malformed expression 'arg' in key="},
+		{"begin f key=arg01", "malformed expression 'arg01' in key="},
+		{"begin f key=*(arg0)", "malformed expression '*(arg0)' in key="},
+		{"begin f key=*(arg0+)", "malformed expression"},
+		{"begin f key=*(arg0+-8)", "malformed expression"},
+		{"begin f key=*(arg0+8", "malformed expression"},
+		{"begin f key=*(arg0+8):2", "malformed expression"},
+		{"begin f key=*(arg0+99999999999999999999)", "malformed expression"},
+		{"begin f key=*(tid+8)", "malformed expression"},
+		{"begin f object=rdi", "malformed expression 'rdi' in object="},
+		{"interval f\001", "a control character (0x01)"},
+		{"interval f\rname=x", "a control character (0x0d)"},
+	};
+
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		char text[256];
+		int len = snprintf(text, sizeof(text), "# first\n%s\ninterval fine\n", cases[i].line);
+
+		expect_list_refused(text, len, 2, cases[i].part);
+	}
+}
+
+static void what_is_not_recorded_yet_is_told_from_what_is_wrong(void)
+{
+	static const struct {
+		const char *line, *part;
+	} cases[] = {
+		{"begin f key=arg0", "role 'begin' is not recorded yet"},
+		{"end f key=retval", "role 'end' is not recorded yet"},
+		{"work f key=*(arg1+0x10)", "role 'work' is not recorded yet"},
+		{"acquire pthread_mutex_lock object=arg0", "role 'acquire' is not recorded yet"},
+		{"release f object=*(arg5+8):4", "role 'release' is not recorded yet"},
+		{"enqueue f task=arg1 queue=arg0", "role 'enqueue' is not recorded yet"},
+		{"dequeue f task=retval queue=arg0 name=q", "role 'dequeue' is not recorded yet"},
+		{"function f", "role 'function' is not recorded yet"},
+		{"interval f key=tid", "option 'key=' is not recorded yet"},
+		{"interval ngx_*", "'ngx_*' is a glob"},
+		{"interval nginx:ngx_http_[a-f]?", "'ngx_http_[a-f]?' is a glob"},
+		{"interval usdt:postgresql:query__start", "is a USDT marker"},
+		{"interval postgres:usdt:postgresql:query-start", "'usdt:postgresql:query-start' is a USDT marker"},
+		{"interval do_command(THD*, bool) name=x", "'do_command(THD*, bool)' is a C++ name"},
+		{"interval std::vector<int, std::allocator<int> >::push_back(int const&)", "is a C++ name"},
+		{"interval libx.so:ns::f", "'ns::f' is a C++ name"},
+		{"interval libx.so:::f", "'::f' is a C++ name"},
+		{"interval (anonymous namespace)::f(char) const # why",
+		 "'(anonymous namespace)::f(char) const' is a C++ name"},
+		{"interval A::operator<(A const&)", "'A::operator<(A const&)' is a C++ name"},
+		{"interval operator new(unsigned long)", "'operator new(unsigned long)' is a C++ name"},
+	};
+
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		expect_list_refused(cases[i].line, strlen(cases[i].line), 1, cases[i].part);
+		expect_list_refused(cases[i].line, strlen(cases[i].line), 1,
+				    "this version records only role 'interval'");
+	}
+}
+
+static void limits_hold(void)
+{
+	const size_t sz = 100001 * strlen("#\n") + 64;
+	char *text = malloc(sz), path[64];
+	probe_lines lines = {0};
+	size_t len;
+	int fd;
+
+	expect_list_refused("", 0, 0, "has no probe");
+	expect_list_refused("# nothing\n\n", 11, 0, "has no probe");
+	expect_list_refused("interval f\0oo\n", 14, 1, "a NUL byte");
+
+	/* 4096 bytes pass, with or without CR; one more does not. */
+	memset(text, ' ', 5000);
+	memcpy(text, "interval f", 10);
+	CU_ASSERT_EQUAL(list_read(text, 4096, &lines), 0);
+	memcpy(text + 4096, "\r\n", 2);
+	CU_ASSERT_EQUAL(list_read(text, 4098, &lines), 0);
+	CU_ASSERT_EQUAL(lines.cnt, 2);
+	symbol_list_free(&lines);
+	memcpy(text + 4096, " \n", 2);
+	expect_list_refused(text, 4098, 1, "longer than 4096 bytes");
+	memcpy(text + 4096, "\rx", 2);
+	expect_list_refused(text, 4098, 1, "longer than 4096 bytes");
+
+	len = sprintf(text, "interval f\n");
+	for (size_t i = 1; i < 100000; i++)
+		len += sprintf(text + len, "#\n");
+	CU_ASSERT_EQUAL(list_read(text, len, &lines), 0);
+	symbol_list_free(&lines);
+	len += sprintf(text + len, "#\n");
+	expect_list_refused(text, len, 100001, "more than 100000 lines");
+	free(text);
+
+	said_begin();
+	CU_ASSERT_EQUAL(symbol_list_read("/nonexistent/list", &lines), -ENOENT);
+	CU_ASSERT(said_one_line(said_end(), "cannot open symbol list /nonexistent/list: No such file"));
+	said_begin();
+	CU_ASSERT_EQUAL(symbol_list_read("/", &lines), -EISDIR);
+	CU_ASSERT(said_one_line(said_end(), "cannot read symbol list /: Is a directory"));
+	fd = list_make("interval f\n", 11, path);
+	CU_ASSERT_EQUAL(symbol_list_read(path, &lines), 0);
+	symbol_list_free(&lines);
+	close(fd);
+}
+
+static void no_bytes_crash_the_parser(void)
+{
+	static const char *const pieces[] = {"interval", "begin", " ",        "\t",    "\n",   "\r\n", ":",
+					     "::",       "usdt:", "f",        "(",     ")",    "<",    "*",
+					     "[",        "]",     "#",        "name=", "key=", "arg0", "*(arg1+8)",
+					     ":4",       "=",     "operator", "~",     "\377", "const"};
+	uint64_t random = 3;
+
+	for (int i = 0; i < 3000; i++) {
+		probe_lines lines = {0};
+		char text[512] = "";
+		size_t len = 0;
+
+		for (int piece = 0; piece < 16; piece++) {
+			random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+			len += sprintf(text + len, "%s", pieces[(random >> 33) % ARRAY_CNT(pieces)]);
+		}
+		list_read(text, len, &lines);
+		for (size_t j = 0; j < lines.cnt; j++)
+			CU_ASSERT(lines.items[j].symbol[0] && lines.items[j].name[0]);
+		symbol_list_free(&lines);
+	}
+}
+
+/* --- resolution ------------------------------------------------------------------------------------------------- */
+
+static int resolve(const char *text, pid_t pid, probe_sites *sites)
+{
+	probe_lines lines = {0};
+	int err;
+
+	CU_ASSERT_EQUAL_FATAL(list_read(text, strlen(text), &lines), 0);
+	said_begin();
+	err = symbol_list_resolve(&lines, "LIST", pid, sites);
+	said_end();
+	symbol_list_free(&lines);
+	return err;
+}
+
+static void expect_unresolved(const char *text, pid_t pid, int err, const char *part)
+{
+	probe_sites sites = {0};
+
+	CU_ASSERT_EQUAL(resolve(text, pid, &sites), err);
+	CU_ASSERT(said_one_line(said_state.text, part));
+	CU_ASSERT_EQUAL(sites.cnt, 0);
+	probe_sites_free(&sites);
+}
+
+/* The bytes at the site are those that run here. */
+static void check_site(const struct probe_site *site, const void *code)
+{
+	int fd = open(site->file, O_RDONLY | O_CLOEXEC);
+	char bytes[8] = "";
+
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(pread(fd, bytes, sizeof(bytes), site->file_off), sizeof(bytes));
+	CU_ASSERT_EQUAL(memcmp(bytes, code, sizeof(bytes)), 0);
+	close(fd);
+}
+
+static void functions_are_found_in_the_executable_and_in_libraries(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+	void *version = dlsym(libc, "gnu_get_libc_version");
+	static const char *const spellings[] = {"", "libc:", "libc.so:", "libc.so.6:"};
+	probe_sites sites = {0};
+	char text[256];
+
+	CU_ASSERT_EQUAL_FATAL(resolve("interval symbol_list_test_function\ninterval libc:getppid\n", getpid(), &sites),
+			      0);
+	CU_ASSERT_EQUAL_FATAL(sites.cnt, 2);
+	CU_ASSERT_EQUAL(sites.items[0].line_idx, 0);
+	CU_ASSERT_EQUAL(sites.items[1].line_idx, 1);
+	CU_ASSERT_STRING_EQUAL(sites.items[1].module, "libc.so.6");
+	check_site(&sites.items[0], (void *)symbol_list_test_function);
+	probe_sites_free(&sites);
+	for (size_t i = 0; i < ARRAY_CNT(spellings); i++) {
+		snprintf(text, sizeof(text), "interval %sgnu_get_libc_version\n", spellings[i]);
+		CU_ASSERT_EQUAL_FATAL(resolve(text, getpid(), &sites), 0);
+		CU_ASSERT_STRING_EQUAL(said_state.text, "");
+		CU_ASSERT_STRING_EQUAL(sites.items[0].module, "libc.so.6");
+		check_site(&sites.items[0], version);
+		probe_sites_free(&sites);
+	}
+	dlclose(libc);
+}
+
+static void what_cannot_be_resolved_says_why(void)
+{
+	expect_unresolved("\ninterval symbol_list_test_functoin\n", getpid(), -ENOENT,
+			  "LIST:2: no function 'symbol_list_test_functoin' in ");
+	expect_unresolved("interval symbol_list_test_functoin\n", getpid(), -ENOENT,
+			  "did you mean symbol_list_test_function (");
+	expect_unresolved("interval libc:gnu_get_libc_versoin\n", getpid(), -ENOENT,
+			  "did you mean gnu_get_libc_version (libc.so.6)");
+	expect_unresolved("interval qqqqqqqqqqqqqq\n", getpid(), -ENOENT, "nor one with a similar name");
+	expect_unresolved("interval symbol_list_test_variable\n", getpid(), -EINVAL,
+			  "'symbol_list_test_variable' is a variable of ");
+	expect_unresolved("interval libc:environ\n", getpid(), -EINVAL, "'environ' is a variable of libc.so.6");
+#ifdef __x86_64__
+	expect_unresolved("interval libc:memcpy\n", getpid(), -EINVAL, "only chooses an implementation");
+#endif
+	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT,
+			  "module 'libnone.so' is not mapped by process ");
+	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT, "libc.so.6");
+	expect_unresolved(
+		"interval symbol_list_test_function\n\ninterval symbol_list_test_alias\n", getpid(), -EINVAL,
+		"LIST:3: 'symbol_list_test_alias' is the same function as 'symbol_list_test_function' of line 1");
+	expect_unresolved("interval f\n", 1 << 22, -ESRCH, "cannot read the memory map of process 4194304");
+}
+
+static bool copy_file(const char *from, int to_fd, const char *find, const char *replace)
+{
+	int fd = open(from, O_RDONLY | O_CLOEXEC);
+	struct stat stat;
+	char *bytes, *found = NULL;
+	bool done;
+
+	if (fd < 0 || fstat(fd, &stat))
+		return false;
+	bytes = malloc(stat.st_size);
+	done = read(fd, bytes, stat.st_size) == stat.st_size;
+	if (done && find)
+		found = memmem(bytes, stat.st_size, find, strlen(find));
+	if (found)
+		memcpy(found, replace, strlen(replace) + 1);
+	done = done && (!find || found) && write(to_fd, bytes, stat.st_size) == stat.st_size;
+	free(bytes);
+	close(fd);
+	return done;
+}
+
+static const char *path_of_libc(void)
+{
+	static char path[4096];
+	Dl_info symbol;
+	void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+
+	CU_ASSERT_FATAL(dladdr(dlsym(libc, "gnu_get_libc_version"), &symbol));
+	dlclose(libc);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(realpath(symbol.dli_fname, path));
+	return path;
+}
+
+static void a_library_that_lost_its_name_is_still_reached(void)
+{
+	char dir[] = "/tmp/whylate-test-XXXXXX", path[64];
+	probe_sites sites = {0};
+	struct elf_file *elf;
+	void *addr;
+	int fd;
+
+	if (geteuid()) {
+		printf("(skipped: map_files needs root) ");
+		return;
+	}
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/liblost.so.1", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	CU_ASSERT_FATAL(copy_file(path_of_libc(), fd, NULL, NULL));
+	addr = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	CU_ASSERT_NOT_EQUAL_FATAL(addr, MAP_FAILED);
+	CU_ASSERT_EQUAL(resolve("interval liblost:gnu_get_libc_version\n", getpid(), &sites), 0);
+	probe_sites_free(&sites);
+	expect_unresolved("interval gnu_get_libc_version\n", getpid(), -EINVAL,
+			  "write MODULE:gnu_get_libc_version to choose");
+	unlink(path);
+	/* A stranger in its place must not be taken for it. */
+	close(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700));
+	CU_ASSERT_EQUAL_FATAL(resolve("interval liblost:gnu_get_libc_version\n", getpid(), &sites), 0);
+	CU_ASSERT_STRING_EQUAL(sites.items[0].module, "liblost.so.1");
+	elf = elf_file__open(sites.items[0].file);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(elf);
+	CU_ASSERT_EQUAL(elf_file__find(elf, "gnu_get_libc_version")->file_off, sites.items[0].file_off);
+	elf_file__free(elf);
+	probe_sites_free(&sites);
+	munmap(addr, 4096);
+	unlink(path);
+	rmdir(dir);
+	close(fd);
+}
+
+static void a_go_program_is_refused(void)
+{
+	int exe = memfd_create("gopher", MFD_CLOEXEC), status;
+	char *const args[] = {"gopher", "60", NULL};
+	char exe_link[64], exe_path[256];
+	bool running = false;
+	pid_t pid;
+
+	/* A section of the right name is what makes it Go to us. */
+	if (!copy_file("/usr/bin/sleep", exe, ".gnu_debuglink", ".go.buildinfo")) {
+		printf("(skipped: /usr/bin/sleep has no section to rename) ");
+		close(exe);
+		return;
+	}
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fexecve(exe, args, environ);
+		_exit(1);
+	}
+	snprintf(exe_link, sizeof(exe_link), "/proc/%d/exe", pid);
+	for (int i = 0; i < 10000 && !running && !waitpid(pid, &status, WNOHANG); i++) {
+		ssize_t len = readlink(exe_link, exe_path, sizeof(exe_path) - 1);
+
+		exe_path[len > 0 ? len : 0] = '\0';
+		running = strstr(exe_path, "gopher");
+		usleep(1000);
+	}
+	CU_ASSERT_FATAL(running);
+	expect_unresolved("interval main\n", pid, -ENOTSUP, "is built by Go");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(exe);
+}
+
+static void a_program_goes_by_the_name_of_its_link(void)
+{
+	char dir[] = "/tmp/whylate-test-XXXXXX", path[64], link_path[64], name[64] = "";
+	char *const args[] = {"title", "60", NULL};
+	pid_t pid;
+	int fd;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/real-name", dir);
+	snprintf(link_path, sizeof(link_path), "%s/link-name", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+	CU_ASSERT_FATAL(copy_file("/usr/bin/sleep", fd, NULL, NULL));
+	close(fd);
+	CU_ASSERT_EQUAL(symlink("real-name", link_path), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execv(link_path, args);
+		_exit(1);
+	}
+	for (int i = 0; i < 10000 && strcmp(name, "link-name"); i++) {
+		CU_ASSERT_EQUAL(target_program_name(pid, name, sizeof(name)), 0);
+		usleep(1000);
+	}
+	CU_ASSERT_STRING_EQUAL(name, "link-name");
+	expect_unresolved("interval link-name:f\n", pid, -ENOENT, "no function 'f': link-name is stripped");
+	expect_unresolved("interval real-name:f\n", pid, -ENOENT, "no function 'f': link-name is stripped");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	CU_ASSERT_EQUAL(target_program_name(pid, name, sizeof(name)), -ESRCH);
+	unlink(path);
+	unlink(link_path);
+	rmdir(dir);
+}
+
+int suite_symbol_list(void)
+{
+	static const struct unit_test tests[] = {
+		{"a list of intervals is read", a_list_of_intervals_is_read},
+		{"malformed lines are named", malformed_lines_are_named},
+		{"what is not recorded yet is told from what is wrong",
+		 what_is_not_recorded_yet_is_told_from_what_is_wrong},
+		{"limits hold", limits_hold},
+		{"no bytes crash the parser", no_bytes_crash_the_parser},
+		{"functions are found in the executable and in libraries",
+		 functions_are_found_in_the_executable_and_in_libraries},
+		{"what cannot be resolved says why", what_cannot_be_resolved_says_why},
+		{"a library that lost its name is still reached", a_library_that_lost_its_name_is_still_reached},
+		{"a Go program is refused", a_go_program_is_refused},
+		{"a program goes by the name of its link", a_program_goes_by_the_name_of_its_link},
+	};
+
+	return unit_suite("symbol_list", tests, sizeof(tests) / sizeof(tests[0]));
+}

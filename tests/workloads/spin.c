@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * An independent witness for the accounting of interrupt time: a server thread per CPU whose requests only read the
+ * clock for 2 ms, and add up the gaps: `gap_ns` of `wall_ns` is what interrupts, and whatever else takes a CPU away, have
+ * taken from the requests.  Half of the time `noise` has network softirqs run on the first CPU, a third of which they
+ * take, and timers expire there every 100 µs: timer interrupts inside softirqs inside requests.
+ */
+#include "common.h"
+#include "storm.h"
+
+#define WORK_NS	     (2 * NS_PER_MS)
+#define RECEIVER_CNT 500
+#define TIMER_CNT    500
+#define TIMER_STEP   (100 * NS_PER_US)
+
+static int noise_body(struct run *run)
+{
+	static struct packet_storm packets;
+	static struct timer_storm timers;
+	int err;
+
+	thread_name("noise");
+	err = packet_storm_open(&packets, RECEIVER_CNT);
+	if (!err)
+		err = timer_storm_open(&timers, TIMER_CNT);
+	if (err)
+		return err;
+	run_set_culprit(run);
+	atomic_store(&run->board->helper_ready, 1);
+	while (!run_stopped(run)) {
+		thread_pin(CPU_SERVER);
+		timer_storm_arm(&timers, clock_now_ns() + 3 * NS_PER_MS, TIMER_STEP);
+		thread_pin(CPU_LOAD);
+		packet_storm_burst(run, &packets, TIMER_CNT * TIMER_STEP, 33);
+		sleep_for_ns(TIMER_CNT * TIMER_STEP);
+	}
+	return 0;
+}
+
+static uint64_t handle(struct worker *worker, const struct request *request)
+{
+	struct board *board = worker->run->board;
+	uint64_t count_from_ts = atomic_load(&board->count_from_ts), start_ts, wall_ns, gaps_ns, gap_cnt = 0;
+
+	start_ts = clock_now_ns();
+	gaps_ns = spin_watching_gaps(WORK_NS, &gap_cnt);
+	wall_ns = clock_now_ns() - start_ts;
+	if (count_from_ts && request->sent_ts >= count_from_ts) {
+		atomic_fetch_add(&board->extra[2], gaps_ns);
+		atomic_fetch_add(&board->extra[3], wall_ns);
+		atomic_fetch_add(&board->extra[4], gap_cnt);
+	}
+	return gaps_ns;
+}
+
+static void report(const struct run *run, FILE *out)
+{
+	fprintf(out, ",\"gap_ns\":%lu,\"wall_ns\":%lu,\"gap_cnt\":%lu", atomic_load(&run->board->extra[2]),
+		atomic_load(&run->board->extra[3]), atomic_load(&run->board->extra[4]));
+}
+
+static const struct workload workload = {
+	.name = "spin",
+	.category = "irq.soft",
+	.culprit_comm = "noise",
+	.connection_cnt = 2,
+	.rate_hz = 150,
+	.default_duration_s = 6,
+	.cpu_cnt_needed = 2,
+	.spread = 1,
+	.prepare = packet_storm_prepare,
+	.helper = noise_body,
+	.handle = handle,
+	.report = report,
+};
+
+int main(int argc, char **argv)
+{
+	return workload_main(argc, argv, &workload);
+}
