@@ -83,7 +83,7 @@ $(BUILD)/agent/%.o: agent/%.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(filter $(BUILD)/agent/capture/%,$(agent_obj)): | $(skel)
-$(BUILD)/agent/base/syscalls.o $(BUILD)/unit/agent/base/syscalls.o: | $(BUILD)/syscall_number.def
+$(BUILD)/agent/base/syscalls.o $(BUILD)/unit/agent/base/syscalls.o: $(BUILD)/syscall_number.def
 
 $(BUILD)/libwhylate.a: $(lib_obj)
 	$(say) AR $@
@@ -135,14 +135,71 @@ $(BUILD)/live/run: $(live_obj) $(BUILD)/libwhylate.a
 
 -include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d)
 
-.PHONY: test unit live clean
+# --- what people call -------------------------------------------------------------------------------------------------
+.PHONY: diagnose test unit live lint format bench fuzz install clean help
+PID ?=
+SYMBOLS ?=
+DURATION ?=
+export PID SYMBOLS DURATION
+
+diagnose: setup-build
+	@$(MAKE) --no-print-directory build
+	@WHYLATE=$(BUILD)/whylate DEMO=$(BUILD)/workloads/demo scripts/diagnose
+
 test: setup-test
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory unit live
+
 unit: $(BUILD)/unit/run
 	@$(BUILD)/unit/run
+
 live: $(BUILD)/live/run $(BUILD)/whylate workloads
-	@$(BUILD)/live/run
+	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
+
+# clang-format only looks, cppcheck only at our own code; `make format` writes.
+c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')
+lint: setup-lint
+	$(Q)clang-format-19 --dry-run --Werror $(c_files)
+	$(Q)cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
+		--suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -Iagent -I. agent
+
+format: setup-lint
+	$(Q)clang-format-19 -i $(c_files)
+
+bench: setup-bench
+	@$(MAKE) --no-print-directory build $(BUILD)/bench/report
+	@WHYLATE=$(abspath $(BUILD)/whylate) REPORT=$(abspath $(BUILD)/bench/report) tests/bench/run
+
+$(BUILD)/bench/%: tests/bench/bench_%.c $(BUILD)/libwhylate.a
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(filter-out -lbpf,$(LIBS))
+
+# libFuzzer, a bounded time each: make fuzz FUZZ_SECONDS=600
+FUZZ_SECONDS ?= 60
+fuzz_bin := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz: setup-lint $(fuzz_bin)
+	$(Q)for fuzzer in $(fuzz_bin); do \
+		mkdir -p $$fuzzer.corpus && $$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$fuzzer.corpus || exit 1; \
+	done
+
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(BUILD)/syscall_number.def
+	$(say) CLANG $@
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		-o $@ $< $(lib_src) $(filter-out -lbpf,$(LIBS))
+
+install: build
+	install -Dm755 $(BUILD)/whylate $(DESTDIR)$(PREFIX)/bin/whylate
+	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
+	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
 
 clean:
 	rm -rf $(BUILD)
+
+help:
+	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
+	@echo 'make test      unit and live tests        make unit, make live  one of them'
+	@echo 'make           set up and build           make build            build only'
+	@echo 'make install   [DESTDIR=] [PREFIX=]       make bench            figures for docs/OVERHEAD.md'
+	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

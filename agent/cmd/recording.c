@@ -23,6 +23,7 @@
 
 #define SECOND_NS 1000000000ULL
 #define POLL_MS 100
+#define GOVERN_MIN_CPU_NS 50000000ULL
 
 static volatile sig_atomic_t stop_signals;
 
@@ -137,37 +138,51 @@ static bool target_gone(struct recording *recording)
 }
 
 /*
+ * What recording intervals has cost so far, beyond what the hooks cost when nothing is selected: every run of a hook that
+ * finds nothing to do takes about HOOK_FLOOR_NS, clock reads of the measurement included.
+ */
+#define HOOK_FLOOR_NS 60
+
+static uint64_t selection_cost_ns(struct recording *recording)
+{
+	static const char *const programs[] = {
+		"on_recv_length", "on_send_length", "on_function_entry_multi", "on_function_return_multi", "on_function_entry",
+		"on_function_return", "on_softirq_entry", "on_softirq_exit",
+	};
+	const struct capture_cost *costs;
+	uint64_t total_ns, sum_ns = 0;
+	size_t cnt;
+
+	costs = capture__cost(recording->capture, &cnt, &total_ns);
+	for (size_t i = 0; i < cnt; i++) {
+		uint64_t floor_ns = costs[i].run_cnt * HOOK_FLOOR_NS;
+
+		for (size_t j = 0; j < sizeof(programs) / sizeof(programs[0]); j++)
+			if (!strcmp(costs[i].program, programs[j]) && costs[i].run_ns > floor_ns)
+				sum_ns += costs[i].run_ns - floor_ns;
+	}
+	return sum_ns;
+}
+
+/*
  * Keeps the cost under the budget: selection is the one knob that can be turned without losing sight of anything, and
- * the weights make up for it.
+ * the weights make up for it.  It is turned only for the cost that it can lower.
  */
 static void govern(struct recording *recording)
 {
-	uint64_t total_ns, cpu_ns = target_cpu_ns(&recording->processes), spent_ns, used_ns, rate;
-	double share;
-	size_t cnt;
+	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = target_cpu_ns(&recording->processes), used_ns, spent_ns, rate;
 
-	capture__cost(recording->capture, &cnt, &total_ns);
-	if (cpu_ns <= recording->governed_cpu_ns || total_ns <= recording->governed_cost_ns)
+	if (cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
 		return;
 	used_ns = cpu_ns - recording->governed_cpu_ns;
-	spent_ns = total_ns - recording->governed_cost_ns;
+	spent_ns = cost_ns - recording->governed_cost_ns;
 	/* A target that does next to nothing costs next to nothing, whatever the ratio. */
-	if (used_ns < 10000000)
+	if (used_ns < GOVERN_MIN_CPU_NS)
 		return;
 	recording->governed_cpu_ns = cpu_ns;
-	recording->governed_cost_ns = total_ns;
-	share = (double)spent_ns / used_ns;
+	recording->governed_cost_ns = cost_ns;
 	rate = capture__rate(recording->capture);
-	if (share <= recording->options->budget || recording->ungovernable)
-		return;
-	/* A rate cut in half that saved next to nothing: it is the hooks themselves that cost, and selecting less would
-	 * only cost precision. */
-	if (recording->governed_share > 0 && share > 0.9 * recording->governed_share) {
-		recording->ungovernable = true;
-		return;
-	}
-	recording->governed_share = share;
-	if (rate / 2 < CAPTURE_RATE_ALL / 1000)
+	if (spent_ns <= recording->options->budget * used_ns || rate / 2 < CAPTURE_RATE_ALL / 1000)
 		return;
 	capture__set_rate(recording->capture, rate / 2);
 	recording->rate_changes++;

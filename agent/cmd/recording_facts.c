@@ -225,9 +225,15 @@ int recording_write_final(struct recording *recording)
 	if (!err && recording->rate_changes) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = say(recording, key,
-			  "tracing cost more than %g %% of the target's CPU time: the selection rate was lowered to %.3g %%",
+			  "recording every selected interval cost more than %g %% of the target's CPU time: the rate was lowered to %.3g %%",
 			  100 * recording->options->budget,
 			  100.0 * capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+	}
+	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = say(recording, key,
+			  "tracing cost %.1f %% of the target's CPU time on the whole machine, over the budget of %g %%",
+			  100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget);
 	}
 	if (!err && recording->target_exited) {
 		snprintf(key, sizeof(key), "note.%u", note++);
@@ -283,7 +289,7 @@ static void say_cost(struct recording *recording)
 			log_info("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program, costs[i].run_cnt,
 				 (double)costs[i].run_ns / costs[i].run_cnt, 100.0 * costs[i].run_ns / bpf_ns);
 	if (recording->target_cpu_ns)
-		log_info("cost: BPF %.1f ms, %.2f %% of the target's CPU time; agent %.2f %% of a CPU", bpf_ns / 1e6,
+		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a CPU", bpf_ns / 1e6,
 			 100.0 * bpf_ns / recording->target_cpu_ns, (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 	else
 		log_info("cost: BPF %.1f ms; agent %.2f %% of a CPU", bpf_ns / 1e6, (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);

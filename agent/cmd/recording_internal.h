@@ -37,8 +37,6 @@ struct recording {
 
 	uint64_t target_cpu_begin_ns, target_cpu_ns;
 	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
-	double governed_share;
-	bool ungovernable;
 	uint64_t governed_cpu_ns, governed_cost_ns;
 	uint32_t rate_changes;
 };

@@ -17,7 +17,8 @@ static int pack_zstd(struct shard_compressor *compressor, const uint8_t *bytes, 
 		compressor->zstd_out = ZSTD_createCCtx();
 	if (!compressor->zstd_out || vec_reserve(out, ZSTD_compressBound(sz)))
 		return -ENOMEM;
-	got = ZSTD_compressCCtx(compressor->zstd_out, out->items + out->cnt, out->room - out->cnt, bytes, sz, ZSTD_LEVEL);
+	got = ZSTD_compressCCtx(compressor->zstd_out, out->items + out->cnt, out->room - out->cnt, bytes, sz,
+				ZSTD_LEVEL);
 	if (ZSTD_isError(got))
 		return -ENOMEM; /* the room suffices, so nothing else is left */
 	out->cnt += got;
@@ -45,8 +46,8 @@ static int pack_none(const uint8_t *bytes, size_t sz, struct shard_buf *out)
 	return 0;
 }
 
-int shard_compressor__pack(struct shard_compressor *compressor, enum shard_codec *codec, const uint8_t *bytes, size_t sz,
-			   struct shard_buf *out)
+int shard_compressor__pack(struct shard_compressor *compressor, enum shard_codec *codec, const uint8_t *bytes,
+			   size_t sz, struct shard_buf *out)
 {
 	size_t before_cnt = out->cnt;
 	int err = 0;
@@ -84,7 +85,7 @@ static int unpack_zlib(const uint8_t *bytes, size_t sz, struct shard_buf *raw, s
 	return err == Z_OK && got == raw_sz ? 0 : -EBADMSG;
 }
 
-/* How much `sz` bytes can become at the very most: a zstd block of 4 bytes gives 128 KiB, deflate is bound by 1032:1. */
+/* What `sz` bytes can become at the very most: a zstd block of 4 bytes gives 128 KiB, deflate is bound by 1032:1. */
 static uint64_t expansion_max(uint8_t codec, size_t sz)
 {
 	switch (codec) {

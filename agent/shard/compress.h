@@ -12,8 +12,8 @@ struct shard_compressor {
 };
 
 /* Appends the compressed bytes to out.  *codec becomes NONE where compression would not gain anything. */
-int shard_compressor__pack(struct shard_compressor *compressor, enum shard_codec *codec, const uint8_t *bytes, size_t sz,
-			   struct shard_buf *out);
+int shard_compressor__pack(struct shard_compressor *compressor, enum shard_codec *codec, const uint8_t *bytes,
+			   size_t sz, struct shard_buf *out);
 
 /*
  * Puts exactly raw_sz bytes into raw (its former content is dropped).  0; -ENOTSUP: unknown codec; -ENOMEM; -EBADMSG:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Walks the blocks of one file from front to back, by the lengths in their headers; where a header is damaged, by
- * searching for the next one that is not.  What had to be passed over goes to `damages`.  The size is that of the moment
- * of opening: a file that is still being written ends there.  pread() rather than mmap(): it may also be cut.
+ * searching for the next one that is not.  What had to be passed over goes to `damages`.  The size is that when it was
+ * opened: a file that is still being written ends there.  pread() rather than mmap(): it may also be cut.
  */
 #ifndef WHYLATE_SHARD_FILE_H
 #define WHYLATE_SHARD_FILE_H

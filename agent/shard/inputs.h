@@ -19,8 +19,8 @@ struct shard_inputs {
 };
 
 /*
- * Adds a file, or every *.wls of a directory.  0; -errno: it does not exist or cannot be read; -EINVAL: neither file nor
- * directory.  A file counts as a shard by its name or by its first bytes; another one is passed over.
+ * Adds a file, or every *.wls of a directory.  0; -errno: it does not exist or cannot be read; -EINVAL: neither a file
+ * nor a directory.  A file counts as a shard by its name or by its first bytes; another one is passed over.
  */
 int shard_inputs__add(struct shard_inputs *inputs, const char *path);
 void shard_inputs__clear(struct shard_inputs *inputs);

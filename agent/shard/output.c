@@ -188,7 +188,7 @@ int shard_output__append(struct shard_output *output, const void *bytes, size_t 
 		return output->err;
 	output->err = write_all(output->fd, bytes, sz);
 	if (output->err) {
-		/* If even the cut fails, a reader finds a torn tail: it says so, and nothing is lost but the same rows. */
+		/* If even the cut fails, a reader finds a torn tail and says so: no more is lost than the same rows. */
 		while (ftruncate(output->fd, output->sz) && errno == EINTR)
 			;
 		return output->err;

@@ -16,7 +16,7 @@ struct shard_block_column {
 	enum shard_type type;
 	enum shard_unit unit;
 	bool nullable;
-	const union shard_value *values; /* row_cnt of them, 0 or NULL where null; strings stay valid until the next block */
+	const union shard_value *values; /* row_cnt of them, 0 or NULL where null; strings are valid until the next block */
 	const uint64_t *nulls;           /* bitmap over rows, or NULL: none is null */
 };
 
@@ -40,7 +40,7 @@ struct shard_reader;
 
 /*
  * Opens files and directories.  NULL and errno where a path does not exist or cannot be read, or where nothing named is
- * a shard (ENODATA); *bad_path then points at the path in question (one of paths[], or owned by nobody: a static string).
+ * a shard (ENODATA); *bad_path then points at the path in question: one of paths[], or a static string.
  */
 struct shard_reader *shard_reader__open(const char *const *paths, size_t path_cnt, const char **bad_path);
 

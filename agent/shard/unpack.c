@@ -174,7 +174,8 @@ static int unpacker__get_strings(struct shard_unpacker *unpacker, struct shard_c
 }
 
 /* From what the stream held to what the column means. */
-static int unpacker__translate(const struct shard_unpacker *unpacker, uint8_t type, union shard_value *values, size_t cnt)
+static int unpacker__translate(const struct shard_unpacker *unpacker, uint8_t type, union shard_value *values,
+			       size_t cnt)
 {
 	if (type == SHARD_F64) {
 		for (size_t i = 0; i < cnt; i++)

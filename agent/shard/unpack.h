@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A block's payload, whose checksum holds, as columns of values.  A checksum does not make it trustworthy: every length
- * in it is checked.  What a block may cost is bounded by the caps of format.h; columns that are zero throughout, or null
- * throughout, cost nothing, they share one array.  One thread per unpacker.
+ * in it is checked.  What a block may cost is bounded by the caps of format.h; columns that are zero or null throughout
+ * cost nothing, they share one array.  One thread per unpacker.
  */
 #ifndef WHYLATE_SHARD_UNPACK_H
 #define WHYLATE_SHARD_UNPACK_H

@@ -181,6 +181,11 @@ static inline uint64_t packet_storm_send(struct packet_storm *storm, uint64_t pa
 	uint64_t start_ts = clock_now_ns();
 	char scrap[8];
 
+	/* What came after the last call had lost patience. */
+	for (int i = 0; i < 2; i++) {
+		while (recv(ends[i], scrap, sizeof(scrap), MSG_DONTWAIT) >= 0)
+			;
+	}
 	sendto(storm->send_fd, "storm", 5, MSG_DONTWAIT, (struct sockaddr *)&storm->group, sizeof(storm->group));
 	for (int i = 0; i < 2; i++) {
 		while (recv(ends[i], scrap, sizeof(scrap), MSG_DONTWAIT) < 0 && clock_now_ns() - start_ts < patience_ns)

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "test_analysis_fixture.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void make(struct report *report, struct analysis_fixture *fixture)
+{
+	const struct report_opts opts = { .tail = 0.9, .bootstrap_cnt = 100, .seed = 1 };
+
+	CU_ASSERT_EQUAL_FATAL(report_make(report, &fixture->dataset, &opts), 0);
+}
+
+static bool has_evidence(const struct cause *cause, const char *part)
+{
+	for (size_t i = 0; i < cause->evidence_cnt; i++)
+		if (strstr(cause->evidence[i], part))
+			return true;
+	return false;
+}
+
+/* A hundred rows of 1000 ns on a CPU; the ten late ones wait as the callback says. */
+static void late_rows(struct analysis_fixture *fixture, void (*wait)(struct analysis_fixture *, size_t row))
+{
+	analysis_fixture_init(fixture, 100);
+	for (size_t i = 0; i < 100; i++) {
+		fixture_add(fixture, i, WL_CATEGORY_ONCPU, 1000);
+		if (i % 10 == 9)
+			wait(fixture, i);
+	}
+}
+
+/* Rows 9 … 79 wait 8000 for backup, 89 and 99 wait 6000 for cron and 2000 for a lock: 64 + 12 + 4 of 80. */
+static void wait_for_two(struct analysis_fixture *fixture, size_t row)
+{
+	struct dataset_blame backup = { fixture_string(fixture, "backup"), 0, 812, 813 };
+	struct dataset_blame cron = { fixture_string(fixture, "cron"), 0, 900 + (uint32_t)row, 0 };
+	struct dataset_blame lock = { fixture_string(fixture, "compactor"), fixture_string(fixture, "server+0x4060"), 0, 815 };
+
+	fixture_add(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? 8000 : 6000);
+	fixture_blame(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? backup : cron);
+	if (row >= 80) {
+		fixture_add(fixture, row, WL_CATEGORY_LOCK, 2000);
+		fixture_blame(fixture, row, WL_CATEGORY_LOCK, lock);
+	}
+}
+
+static void causes_are_split_by_who_is_to_blame(void)
+{
+	struct analysis_fixture fixture;
+	struct report report;
+	uint64_t *preempted;
+
+	late_rows(&fixture, wait_for_two);
+	preempted = fixture_event(&fixture, "runq.preempt.ns", NULL);
+	for (size_t i = 0; i < 100; i++)
+		preempted[i] = fixture.dataset.category_ns[WL_CATEGORY_RUNQ][i];
+	/* p90 of the latency is 1000 and everything is late then: one more interval moves it to 9000. */
+	fixture.dataset.weight[9] = 2;
+	make(&report, &fixture);
+	CU_ASSERT_EQUAL(report.tail_threshold_ns, 9000);
+	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 3);
+	CU_ASSERT_STRING_EQUAL(report.causes[0].what, "waiting for a CPU; `backup` (pid 812) ran instead");
+	ASSERT_NEAR(report.causes[0].share, 72.0 / 88);
+	CU_ASSERT_EQUAL(report.causes[0].culprit_pid, 812);
+	CU_ASSERT_EQUAL(report.causes[0].culprit_tid, 813);
+	CU_ASSERT_EQUAL(report.causes[0].rank, 1);
+	CU_ASSERT(has_evidence(&report.causes[0], "82 % of the late ones met it"));
+	CU_ASSERT(has_evidence(&report.causes[0], "runq.preempt.ns: without the 11 % of intervals above 0 ns, p90 would be 89 %"));
+	CU_ASSERT_STRING_EQUAL(report.causes[1].what, "waiting for a CPU; `cron` ran instead");
+	ASSERT_NEAR(report.causes[1].share, 12.0 / 88);
+	CU_ASSERT_EQUAL(report.causes[1].culprit_pid, -1);
+	CU_ASSERT(has_evidence(&report.causes[1], "several pids: 989, 999"));
+	CU_ASSERT_STRING_EQUAL(report.causes[2].what, "waiting for a lock (server+0x4060) held by `compactor` (tid 815)");
+	ASSERT_NEAR(report.causes[2].share, 4.0 / 88);
+	CU_ASSERT_STRING_EQUAL(report.causes[2].object, "server+0x4060");
+	CU_ASSERT_STRING_EQUAL(report.causes[2].culprit_comm, "compactor");
+	CU_ASSERT_EQUAL(report.causes[2].culprit_tid, 815);
+	report_free(&report);
+	analysis_fixture_free(&fixture);
+}
+
+/* Objects without a culprit, and waits that name nobody. */
+static void wait_for_things(struct analysis_fixture *fixture, size_t row)
+{
+	fixture_add(fixture, row, WL_CATEGORY_FAULT_MAJOR, 9000);
+	fixture_blame(fixture, row, WL_CATEGORY_FAULT_MAJOR,
+		      (struct dataset_blame){ .object = fixture_string(fixture, "data.bin") });
+	fixture_add(fixture, row, WL_CATEGORY_IO_DISK, 5000);
+	fixture_blame(fixture, row, WL_CATEGORY_IO_DISK,
+		      (struct dataset_blame){ .object = fixture_string(fixture, "fsync") });
+	fixture_add(fixture, row, WL_CATEGORY_OTHER, 3000);
+	fixture_blame(fixture, row, WL_CATEGORY_OTHER, (struct dataset_blame){ .object = fixture_string(fixture, "flock") });
+	fixture_add(fixture, row, WL_CATEGORY_QUEUE, 2000);
+	fixture_add(fixture, row, WL_CATEGORY_SLEEP, 1);
+}
+
+static void objects_are_named_and_trifles_left_out(void)
+{
+	struct analysis_fixture fixture;
+	struct report report;
+
+	late_rows(&fixture, wait_for_things);
+	fixture.dataset.weight[9] = 2;
+	fixture.dataset.loss[WL_LOSS_INTERVAL] = (struct dataset_loss){ 1000, 10 };
+	make(&report, &fixture);
+	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 4);
+	CU_ASSERT_STRING_EQUAL(report.causes[0].what, "major page faults in data.bin");
+	CU_ASSERT_STRING_EQUAL(report.causes[1].what, "waiting for a disk in fsync");
+	CU_ASSERT_STRING_EQUAL(report.causes[2].what, "waiting in flock");
+	CU_ASSERT_STRING_EQUAL(report.causes[3].what, "queued while the server was busy with something else");
+	CU_ASSERT_PTR_NULL(report.causes[3].object);
+	CU_ASSERT_EQUAL(report.causes[3].culprit_pid, -1);
+	CU_ASSERT(has_evidence(&report.causes[0], "1 % of the records were lost"));
+	CU_ASSERT(report.causes[0].share_ci.lo < report.causes[0].share - 0.01);
+	ASSERT_NEAR(report.records_lost_share, 0.01);
+	report_free(&report);
+	analysis_fixture_free(&fixture);
+}
+
+/* Twelve culprits, the k-th with k·100 ns: eight get a line, four share one. */
+static void many_culprits_share_a_line(void)
+{
+	struct analysis_fixture fixture;
+	struct report report;
+	char names[12][8];
+	double sum = 0;
+
+	analysis_fixture_init(&fixture, 240);
+	for (size_t i = 0; i < 240; i++) {
+		size_t k = i / 2 % 12;
+
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000);
+		if (i % 2)
+			continue;
+		snprintf(names[k], sizeof(names[k]), "n%zu", k);
+		fixture_add(&fixture, i, WL_CATEGORY_RUNQ, 10000 + (k + 1) * 1000);
+		fixture_blame(&fixture, i, WL_CATEGORY_RUNQ,
+			      (struct dataset_blame){ fixture_string(&fixture, names[k]), 0, 1, 1 });
+	}
+	/* Everything that waits is late: 120 of 240 rows, at the 60th percentile the lowest of them. */
+	CU_ASSERT_EQUAL_FATAL(report_make(&report, &fixture.dataset, &(struct report_opts){ .tail = 0.501, .seed = 1 }), 0);
+	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 9);
+	for (size_t i = 0; i < 9; i++)
+		sum += report.causes[i].share;
+	ASSERT_NEAR(sum, 1);
+	CU_ASSERT_STRING_EQUAL(report.causes[1].culprit_comm, "n11");
+	CU_ASSERT_PTR_NULL(report.causes[0].culprit_comm); /* 11 + 12 + 13 + 14 of 198 is the largest */
+	ASSERT_NEAR(report.causes[0].share, 50.0 / 198);
+	CU_ASSERT_PTR_NOT_NULL(strstr(report.causes[0].what, "waiting for a CPU (the rest"));
+	report_free(&report);
+	analysis_fixture_free(&fixture);
+}
+
+static void the_largest_of_many_trifles_is_told(void)
+{
+	struct analysis_fixture fixture;
+	struct report report;
+
+	/* 200 locks, each with half a percent: nothing reaches the line, the rest of all does. */
+	analysis_fixture_init(&fixture, 10);
+	for (size_t i = 0; i < 10; i++)
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, i == 9 ? 2000 : 1000);
+	make(&report, &fixture);
+	CU_ASSERT_EQUAL(report.cause_cnt, 1);
+	CU_ASSERT_EQUAL(report.causes[0].category, WL_CATEGORY_ONCPU);
+	CU_ASSERT_EQUAL(report.type_cnt, 1);
+	CU_ASSERT_EQUAL(report.types[0].count, 10);
+	report_free(&report);
+	analysis_fixture_free(&fixture);
+}
+
+int suite_causes(void)
+{
+	static const struct unit_test tests[] = {
+		{ "causes are split by who is to blame", causes_are_split_by_who_is_to_blame },
+		{ "objects are named and trifles left out", objects_are_named_and_trifles_left_out },
+		{ "many culprits share a line", many_culprits_share_a_line },
+		{ "the only cause is told", the_largest_of_many_trifles_is_told },
+	};
+
+	return unit_suite("analysis: causes", tests, sizeof(tests) / sizeof(tests[0]));
+}

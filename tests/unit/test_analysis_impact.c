@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/impact.h"
+#include "test_analysis_fixture.h"
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct event_line *line_of(const struct event_line *lines, size_t cnt, const char *name)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(lines[i].event, name))
+			return &lines[i];
+	CU_FAIL_FATAL("an event has no line");
+	return NULL;
+}
+
+static void impacts(struct event_line *lines, const struct analysis_fixture *fixture, double tail)
+{
+	const struct dataset *dataset = &fixture->dataset;
+	struct stats_order order;
+
+	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, dataset->latency_ns, dataset->weight, dataset->row_cnt), 0);
+	CU_ASSERT_EQUAL_FATAL(impact_compute(lines, dataset, &order, tail), 0);
+	stats_order__free(&order);
+}
+
+/* Latencies 1 … 100; the event has value 5 in the ten latest. */
+static void impact_by_hand(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	struct analysis_fixture fixture;
+	uint64_t *steps, *some, *missing, *flat;
+
+	analysis_fixture_init(&fixture, 100);
+	steps = fixture_event(&fixture, "runq.preempt.count", NULL);
+	some = fixture_event(&fixture, "fault.minor.count", &missing);
+	flat = fixture_event(&fixture, "migration.count", NULL);
+	for (size_t i = 0; i < 100; i++) {
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, i + 1);
+		steps[i] = some[i] = i >= 90 ? 5 : 0;
+		flat[i] = 7;
+		if (i % 2)
+			bitmap_set(missing, i);
+	}
+	impacts(lines, &fixture, 0.9);
+	/* T(all) = 90; without the ten, p90 of 1 … 90 is 81. */
+	ASSERT_NEAR(line_of(lines, 3, "runq.preempt.count")->impact, 9.0 / 90);
+	CU_ASSERT_EQUAL(line_of(lines, 3, "runq.preempt.count")->threshold, 0);
+	ASSERT_NEAR(line_of(lines, 3, "runq.preempt.count")->threshold_percentile, 0.9);
+	ASSERT_NEAR(line_of(lines, 3, "runq.preempt.count")->mean, 0.5);
+	/* Recorded in 1 3 5 … 99: the 45th is 89; without 91 … 99, the 41st (0.9·45 = 40.5) of 1 … 89 is 81. */
+	ASSERT_NEAR(line_of(lines, 3, "fault.minor.count")->impact, 8.0 / 89);
+	/* Always the same: nothing is high. */
+	CU_ASSERT_EQUAL(line_of(lines, 3, "migration.count")->impact, 0);
+	CU_ASSERT_STRING_EQUAL(lines[0].event, "runq.preempt.count");
+	CU_ASSERT_STRING_EQUAL(lines[2].event, "migration.count");
+	analysis_fixture_free(&fixture);
+}
+
+static void weights_count_in_the_impact(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	struct analysis_fixture fixture;
+	uint64_t *values;
+
+	/* Four rows for 90, 5, 3 and 2 intervals; without the last two (5 of 100), p95 falls from 20 to 10 … */
+	analysis_fixture_init(&fixture, 4);
+	values = fixture_event(&fixture, "migration.count", NULL);
+	for (size_t i = 0; i < 4; i++)
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 10 * (i + 1));
+	memcpy(fixture.dataset.weight, (double[]){ 90, 5, 3, 2 }, 4 * sizeof(double));
+	values[2] = values[3] = 1;
+	impacts(lines, &fixture, 0.95);
+	/* … no: 0.95·95 = 90.25 is beyond the first row's 90, so it stays at 20. */
+	ASSERT_NEAR(lines[0].impact, 0);
+	ASSERT_NEAR(lines[0].threshold_percentile, 0.95);
+	impacts(lines, &fixture, 0.96);
+	/* p96 is 30; without them 0.96·95 = 91.2: 20. */
+	ASSERT_NEAR(lines[0].impact, 10.0 / 30);
+	analysis_fixture_free(&fixture);
+}
+
+static void what_was_not_recorded_has_no_impact_and_what_was_zero_has_none(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	struct analysis_fixture fixture;
+	uint64_t *missing;
+
+	analysis_fixture_init(&fixture, 70);
+	fixture_event(&fixture, "hw.cycles", &missing);
+	for (size_t i = 0; i < 70; i++) {
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, i);
+		bitmap_set(missing, i);
+	}
+	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){ .name = "throttled.ns" };
+	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){ .name = "blocked.disk.ns" };
+	fixture.dataset.category_unmeasured[WL_CATEGORY_THROTTLED] = true;
+	impacts(lines, &fixture, 0.9);
+	CU_ASSERT(isnan(line_of(lines, 3, "hw.cycles")->impact));
+	CU_ASSERT(isnan(line_of(lines, 3, "throttled.ns")->impact_adjusted));
+	CU_ASSERT_EQUAL(line_of(lines, 3, "blocked.disk.ns")->impact_adjusted, 0);
+	CU_ASSERT_STRING_EQUAL(lines[0].event, "blocked.disk.ns");
+	analysis_fixture_free(&fixture);
+}
+
+static void a_joint_that_most_intervals_exceed_is_passed_over(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	struct analysis_fixture fixture;
+	uint64_t *values;
+
+	/* 30 % zeros, then a straight line: the joint at 0.3 would call 70 % of the intervals high. */
+	analysis_fixture_init(&fixture, 10000);
+	values = fixture_event(&fixture, "migration.count", NULL);
+	for (size_t i = 0; i < 10000; i++) {
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000 + i % 7);
+		values[i] = i < 3000 ? 0 : i - 3000;
+	}
+	impacts(lines, &fixture, 0.99);
+	CU_ASSERT_DOUBLE_EQUAL(lines[0].threshold_percentile, 0.99, 1e-6);
+	analysis_fixture_free(&fixture);
+}
+
+static void overlap_by_hand(void)
+{
+	static const uint64_t a_high[] = { 0x07 }, b_high[] = { 0x0e }, a_missing[] = { 0x04 }, none[] = { 0 };
+	const struct rule_event a = { .high = a_high }, b = { .high = b_high };
+	const struct rule_event a_partly = { .high = a_high, .missing = a_missing }, never = { .high = none };
+	static const double ones[] = { 1, 1, 1, 1, 1, 1 }, weights[] = { 1, 2, 5, 1, 1, 1 };
+
+	ASSERT_NEAR(rule_overlap(&a, &b, ones, 6), 2.0 / 4);	    /* {0 1 2} and {1 2 3} */
+	ASSERT_NEAR(rule_overlap(&a_partly, &b, ones, 6), 1.0 / 3); /* {0 1} and {1 3} */
+	ASSERT_NEAR(rule_overlap(&b, &a_partly, ones, 6), 1.0 / 3);
+	ASSERT_NEAR(rule_overlap(&a_partly, &b, weights, 6), 2.0 / 4);
+	ASSERT_NEAR(rule_overlap(&a, &a, weights, 6), 1);
+	CU_ASSERT_EQUAL(rule_overlap(&a, &never, ones, 6), 0);
+	CU_ASSERT_EQUAL(rule_overlap(&never, &never, ones, 6), 0);
+}
+
+static void rule_one_deducts_the_largest_cause_of_a_higher_group(void)
+{
+	static const uint64_t inst_high[] = { 0x07 }, cache_high[] = { 0x0e }, cycle_high[] = { 0x0e };
+	static const uint64_t inst_missing[] = { 0x04 };
+	static const double ones[] = { 1, 1, 1, 1, 1, 1 };
+	struct rule_event events[] = {
+		{ .name = "hw.cycles", .high = cycle_high, .impact = 0.3 },
+		{ .name = "hw.instructions", .high = inst_high, .missing = inst_missing, .impact = 0.4 },
+		{ .name = "hw.cache_misses", .high = cache_high, .impact = 0.1 },
+		{ .name = "runq.preempt.ns", .high = inst_high, .impact = 0.5 },
+		{ .name = "hw.itlb_misses", .impact = NAN },
+	};
+
+	rules_apply(events, 5, ones, 6);
+	/* INST overlaps both by 1/3: 0.4/3 from CYCLE is more than CACHE's 1·0.1. */
+	ASSERT_NEAR(events[0].adjusted, 0.3 - 0.4 / 3);
+	CU_ASSERT_STRING_EQUAL(events[0].explained_by, "hw.instructions");
+	ASSERT_NEAR(events[0].overlap, 1.0 / 3);
+	ASSERT_NEAR(events[1].adjusted, 0.4); /* nothing is above INST */
+	CU_ASSERT_PTR_NULL(events[1].explained_by);
+	ASSERT_NEAR(events[2].adjusted, 0.1 - 0.4 / 3);
+	ASSERT_NEAR(events[3].adjusted, 0.5); /* no hardware counter */
+	CU_ASSERT(isnan(events[3].overlap));
+	CU_ASSERT(isnan(events[4].adjusted));
+}
+
+static void proportion_by_hand(void)
+{
+	static const uint64_t x[] = { 1, 2, 3, 4 }, twice[] = { 2, 4, 6, 8 }, bent[] = { 1, 2, 3, 10 };
+	static const uint64_t falling[] = { 4, 3, 2, 1 }, last_missing[] = { 0x08 }, flat[] = { 5, 5, 5, 5 };
+	static const double ones[] = { 1, 1, 1, 1 };
+	const struct rule_event parent = { .values = x }, child = { .values = bent }, even = { .values = flat };
+	const struct rule_event exact = { .values = twice }, down = { .values = falling };
+	const struct rule_event partly = { .values = bent, .missing = last_missing };
+
+	ASSERT_NEAR(rule_proportion(&exact, &parent, ones, 4), 1);
+	/* Sxx = 5, Sxy = 14, Syy = 50: 196/250 */
+	ASSERT_NEAR(rule_proportion(&child, &parent, ones, 4), 196.0 / 250);
+	ASSERT_NEAR(rule_proportion(&partly, &parent, ones, 4), 1);
+	CU_ASSERT_EQUAL(rule_proportion(&down, &parent, ones, 4), 0);
+	CU_ASSERT(isnan(rule_proportion(&even, &parent, ones, 4)));
+}
+
+static void rule_two_drops_a_child_in_proportion(void)
+{
+	static const uint64_t x[] = { 100, 200, 300, 400 }, fifth[] = { 20, 40, 60, 81 }, other[] = { 9, 1, 7, 2 };
+	static const uint64_t high[] = { 0x08 };
+	static const double ones[] = { 1, 1, 1, 1 };
+	struct rule_event events[] = {
+		{ .name = "hw.instructions.2", .values = x, .high = high, .impact = 0.2 },
+		{ .name = "hw.branches", .values = fifth, .high = high, .impact = 0.4 },
+		{ .name = "hw.branch_misses", .values = other, .high = high, .impact = 0.3 },
+		{ .name = "hw.itlb_misses", .values = other, .high = high, .impact = 0.3 },
+	};
+
+	rules_apply(events, 4, ones, 4);
+	CU_ASSERT_PTR_NULL(events[0].dropped_for);
+	CU_ASSERT_STRING_EQUAL(events[1].dropped_for, "hw.instructions.2");
+	CU_ASSERT_PTR_NULL(events[2].dropped_for);
+	/* A dropped event explains nothing: the cause deducted from CACHE is branch_misses, 1·0.3, not branches, 0.4. */
+	CU_ASSERT_STRING_EQUAL(events[3].explained_by, "hw.branch_misses");
+	ASSERT_NEAR(events[3].adjusted, 0);
+}
+
+static void event_names_lead_to_categories(void)
+{
+	CU_ASSERT_EQUAL(event_category("runq.preempt.ns"), WL_CATEGORY_RUNQ);
+	CU_ASSERT_EQUAL(event_category("softirq.net_rx.count"), WL_CATEGORY_IRQ_SOFT);
+	CU_ASSERT_EQUAL(event_category("running.ns"), WL_CATEGORY_ONCPU);
+	CU_ASSERT_EQUAL(event_category("migration.count"), -1);
+	CU_ASSERT_EQUAL(event_category("hw.cycles"), -1);
+	CU_ASSERT_EQUAL(event_category("nothing"), -1);
+}
+
+int suite_impact(void)
+{
+	static const struct unit_test tests[] = {
+		{ "impact by hand", impact_by_hand },
+		{ "weights count in the impact", weights_count_in_the_impact },
+		{ "what was not recorded is NAN, what was zero is 0",
+		  what_was_not_recorded_has_no_impact_and_what_was_zero_has_none },
+		{ "a joint that most intervals exceed is passed over", a_joint_that_most_intervals_exceed_is_passed_over },
+		{ "overlap by hand", overlap_by_hand },
+		{ "rule 1 deducts the largest cause of a higher group",
+		  rule_one_deducts_the_largest_cause_of_a_higher_group },
+		{ "proportion by hand", proportion_by_hand },
+		{ "rule 2 drops a child in proportion", rule_two_drops_a_child_in_proportion },
+		{ "event names lead to categories", event_names_lead_to_categories },
+	};
+
+	return unit_suite("analysis: impact", tests, sizeof(tests) / sizeof(tests[0]));
+}
