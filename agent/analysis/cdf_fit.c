@@ -6,15 +6,20 @@
 
 /*
  * The order statistics of m rows of one straight piece wander about their line like a random walk, which leaves
- * R² ≈ 1 - 1.6 / m for one of two neighbours under their joint line.  With less than some fifty rows a range this drops
- * below 0.95 by chance, and joints appear where there are none.
+ * R² ≈ 1 - 1.6 / m for one of two neighbours under their joint line, and a good deal less now and then.  With fifty rows
+ * a range a fifth of all merges fail by chance, with two hundred hardly any.  Wider ranges lose little: the threshold is
+ * the value below a joint, and a step that lies within a range makes a joint at its lower end.  Small samples get a few
+ * ranges all the same, for their steps.
  */
-#define ROWS_PER_RANGE 50
+#define ROWS_PER_RANGE 200
+#define RANGES_FEW 10
 
 uint32_t cdf_fit_range_cnt(size_t row_cnt)
 {
 	size_t cnt = row_cnt / ROWS_PER_RANGE;
 
+	if (cnt < RANGES_FEW)
+		cnt = row_cnt / RANGES_FEW < RANGES_FEW ? row_cnt / RANGES_FEW : RANGES_FEW;
 	return cnt < 1 ? 1 : cnt > CDF_RANGES_MAX ? CDF_RANGES_MAX : (uint32_t)cnt;
 }
 
@@ -25,6 +30,7 @@ void cdf_fit__begin(struct cdf_fit *fit, uint32_t range_cnt, double total_weight
 	fit->total_weight = total_weight;
 	fit->target = target;
 	fit->target_value = NAN;
+	fit->below_value = fit->below_percentile = 0;
 	fit->weight = fit->pos = 0;
 	fit->first = fit->last = fit->sy = fit->syy = fit->sxy = 0;
 }
@@ -59,8 +65,14 @@ void cdf_fit__add(struct cdf_fit *fit, uint64_t value, double weight)
 	/* A boundary missed by rounding would leave a sliver of the next value in a range that is flat. */
 	if (fabs(end - rint(end)) < 1e-7)
 		end = rint(end);
-	if (isnan(fit->target_value) && end >= fit->target * fit->range_cnt - 1e-7)
-		fit->target_value = y;
+	if (isnan(fit->target_value)) {
+		if (y > fit->last) {
+			fit->below_value = fit->last;
+			fit->below_percentile = fit->pos / fit->range_cnt;
+		}
+		if (end >= fit->target * fit->range_cnt - 1e-7)
+			fit->target_value = y;
+	}
 	while (fit->pos < end && fit->line_cnt < fit->range_cnt) {
 		from = fit->pos - fit->line_cnt;
 		to = end - fit->line_cnt < 1 ? end - fit->line_cnt : 1;

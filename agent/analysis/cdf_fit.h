@@ -37,8 +37,10 @@ struct cdf_fit {
 	double total_weight;
 	double target;
 	double target_value; /* the quantile at the target percentile */
+	double below_value, below_percentile; /* the next smaller value and how many are not above that; 0 and 0: none */
+	double last; /* the largest value */
 	/* While values are coming in. */
-	double weight, pos, first, last, sy, syy, sxy;
+	double weight, pos, first, sy, syy, sxy;
 };
 
 /* How many ranges suit so many rows: CDF_RANGES_MAX, fewer where a range would have too few rows to show a slope. */

@@ -104,7 +104,8 @@ static void fit_pairs(struct cdf_fit *fit, const struct impact *impact, const st
  * Above which value the event is high.  Without a usable joint its CDF shows no step that would set some values apart;
  * the target percentile itself is then the threshold, so that the question stays the same (what if the highest values of
  * e were not there?) and an event that is nonzero in fewer intervals than the tail, a straight line of zeros up to the
- * target, is high exactly where it is not zero.
+ * target, is high exactly where it is not zero.  Where the value at the target is the largest there is (few values, few
+ * rows), that value is the high one, unless most intervals have it: then nothing is high, and the impact is 0.
  */
 static double threshold_of(const struct cdf_fit *fit)
 {
@@ -112,7 +113,9 @@ static double threshold_of(const struct cdf_fit *fit)
 
 	if (cdf_fit__joint(fit, &percentile, &value) && percentile >= JOINT_PERCENTILE_MIN)
 		return value;
-	return isnan(fit->target_value) ? fit->last : fit->target_value;
+	if (fit->target_value < fit->last)
+		return fit->target_value;
+	return fit->below_percentile >= JOINT_PERCENTILE_MIN ? fit->below_value : fit->last;
 }
 
 /* Marks the rows above the threshold, returns their weight. */

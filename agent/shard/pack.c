@@ -21,14 +21,14 @@ static int put_byte(struct shard_buf *out, uint8_t byte)
 }
 
 /* The bitmap's bytes, lowest row first, whatever the machine. */
-static int put_bitmap(struct shard_buf *out, const uint64_t *words, uint32_t row_cnt)
+static int put_bitmap(struct shard_buf *out, const struct shard_stage *stage, uint32_t c)
 {
-	size_t sz = (row_cnt + 7) / 8;
+	size_t sz = (stage->row_cnt + 7) / 8;
 
 	if (vec_reserve(out, sz))
 		return -ENOMEM;
 	for (size_t i = 0; i < sz; i++)
-		out->items[out->cnt++] = words[i / 8] >> i % 8 * 8;
+		out->items[out->cnt++] = shard_stage__nulls(stage, c, i / 8) >> i % 8 * 8;
 	return 0;
 }
 
@@ -40,26 +40,27 @@ static int put_strings(struct shard_buf *out, const struct shard_strings *string
 /* The values at rows that are not null. */
 static int packer__compact(struct shard_packer *packer, const struct shard_stage *stage, uint32_t c)
 {
-	const uint64_t *nulls = stage->columns[c].nulls, *values = stage->values[c];
+	const uint64_t *values = stage->values[c];
 
 	packer->dense.cnt = 0;
 	if (vec_reserve(&packer->dense, stage->row_cnt))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < stage->row_cnt; i++)
-		if (!(nulls[i / 64] >> i % 64 & 1))
+		if (!(shard_stage__nulls(stage, c, i / 64) >> i % 64 & 1))
 			packer->dense.items[packer->dense.cnt++] = values[i];
 	return 0;
 }
 
 /* Timestamps and identifiers mostly stand close to the one before: pickup_ts to begin_ts, end_tid to tid. */
-static void find_ref(const struct shard_stage *stage, uint32_t c, struct shard_encode_hint *hint)
+static void packer__find_ref(const struct shard_packer *packer, const struct shard_stage *stage, uint32_t c,
+			     struct shard_encode_hint *hint)
 {
 	const struct shard_column *columns = stage->table->columns;
 
 	for (uint32_t i = c; i--;) {
 		if (columns[i].type != SHARD_U64 || columns[i].unit != columns[c].unit)
 			continue;
-		if (stage->columns[i].null_cnt || !stage->values[i])
+		if (packer->null_cnts[i] || !stage->values[i])
 			return;
 		hint->ref = stage->values[i];
 		hint->ref_idx = i;
@@ -74,32 +75,41 @@ static int packer__put_values(struct shard_packer *packer, const struct shard_st
 
 	if (!stage->values[c])
 		return put_byte(&packer->data, SHARD_ENC_CONST) ?: shard_put_varint(&packer->data, 0);
-	if (stage->columns[c].null_cnt) {
+	if (packer->null_cnts[c]) {
 		int err = packer__compact(packer, stage, c);
 
 		return err ?: shard_encoder__put(&packer->encoder, &packer->data, packer->dense.items,
 						 packer->dense.cnt, &hint);
 	}
 	if (column->type == SHARD_U64 && (column->unit == SHARD_UNIT_TS || column->unit == SHARD_UNIT_ID))
-		find_ref(stage, c, &hint);
+		packer__find_ref(packer, stage, c, &hint);
 	return shard_encoder__put(&packer->encoder, &packer->data, stage->values[c], stage->row_cnt, &hint);
 }
 
 static int packer__put_column(struct shard_packer *packer, const struct shard_stage *stage, uint32_t c)
 {
-	const struct shard_stage_column *column = &stage->columns[c];
 	struct shard_buf *data = &packer->data;
 	int err;
 
-	if (column->null_cnt == stage->row_cnt)
+	if (packer->null_cnts[c] == stage->row_cnt)
 		return put_byte(data, SHARD_NULLS_ALL);
-	if (column->null_cnt)
-		err = put_byte(data, SHARD_NULLS_BITMAP) ?: put_bitmap(data, column->nulls, stage->row_cnt);
+	if (packer->null_cnts[c])
+		err = put_byte(data, SHARD_NULLS_BITMAP) ?: put_bitmap(data, stage, c);
 	else
 		err = put_byte(data, SHARD_NULLS_NONE);
 	if (!err && stage->table->columns[c].type == SHARD_STR)
-		err = put_strings(data, &column->strings);
+		err = put_strings(data, &stage->strings[c]);
 	return err ?: packer__put_values(packer, stage, c);
+}
+
+static void packer__count_nulls(struct shard_packer *packer, const struct shard_stage *stage)
+{
+	uint32_t column_cnt = stage->table->column_cnt;
+
+	memset(packer->null_cnts, 0, column_cnt * sizeof(*packer->null_cnts));
+	for (uint32_t w = 0; w < (stage->row_cnt + 63) / 64; w++)
+		for (uint32_t c = 0; c < column_cnt; c++)
+			packer->null_cnts[c] += __builtin_popcountll(shard_stage__nulls(stage, c, w));
 }
 
 static int packer__put_schema(struct shard_packer *packer, const struct shard_column *column, size_t data_sz)
@@ -117,14 +127,14 @@ static void find_times(const struct shard_stage *stage, struct shard_block_heade
 	header->max_ts = 0;
 	for (uint32_t c = 0; c < stage->table->column_cnt; c++) {
 		const struct shard_column *column = &stage->table->columns[c];
-		const uint64_t *nulls = stage->columns[c].nulls, *values = stage->values[c];
+		const uint64_t *values = stage->values[c];
 
 		if (column->type != SHARD_U64 || column->unit != SHARD_UNIT_TS)
 			continue;
 		for (uint32_t i = 0; i < stage->row_cnt; i++) {
 			uint64_t ts = values ? values[i] : 0;
 
-			if (nulls && nulls[i / 64] >> i % 64 & 1)
+			if (shard_stage__nulls(stage, c, i / 64) >> i % 64 & 1)
 				continue;
 			if (ts < header->min_ts)
 				header->min_ts = ts;
@@ -143,6 +153,7 @@ int shard_packer__pack(struct shard_packer *packer, const struct shard_stage *st
 	int err = 0;
 
 	packer->raw.cnt = packer->data.cnt = 0;
+	packer__count_nulls(packer, stage);
 	for (uint32_t c = 0; !err && c < table->column_cnt; c++) {
 		size_t before_sz = packer->data.cnt;
 

@@ -16,6 +16,7 @@ struct shard_packer {
 		uint64_t *items;
 		size_t cnt, room;
 	} dense; /* a column's values without its nulls */
+	uint32_t null_cnts[SHARD_ROW_COLUMNS_MAX];
 };
 
 /*

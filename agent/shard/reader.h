@@ -16,7 +16,7 @@ struct shard_block_column {
 	enum shard_type type;
 	enum shard_unit unit;
 	bool nullable;
-	const union shard_value *values; /* row_cnt of them, 0 or NULL where null; strings are valid until the next block */
+	const union shard_value *values; /* row_cnt of them, 0 or NULL where null; valid until the next block */
 	const uint64_t *nulls;           /* bitmap over rows, or NULL: none is null */
 };
 

@@ -11,30 +11,18 @@
 static int stage__alloc(struct shard_stage *stage)
 {
 	const struct shard_table *table = stage->table;
-	size_t words = NULL_WORDS(stage->row_max), nullable_cnt = 0;
 
-	stage->values = calloc(table->column_cnt, sizeof(*stage->values));
-	stage->columns = calloc(table->column_cnt, sizeof(*stage->columns));
-	if (!stage->values || !stage->columns)
-		return -ENOMEM;
 	for (uint32_t c = 0; c < table->column_cnt; c++) {
 		stage->columns_mask[c / 64] |= 1ULL << c % 64;
 		if (table->columns[c].type == SHARD_STR)
 			stage->strings_mask[c / 64] |= 1ULL << c % 64;
-		if (!table->columns[c].nullable)
-			continue;
-		stage->nullable[c / 64] |= 1ULL << c % 64;
-		nullable_cnt++;
-	}
-	if (!nullable_cnt)
-		return 0;
-	stage->null_bits = calloc(nullable_cnt * words, sizeof(*stage->null_bits));
-	if (!stage->null_bits)
-		return -ENOMEM;
-	for (uint32_t c = 0; c < table->column_cnt; c++)
 		if (table->columns[c].nullable)
-			stage->columns[c].nulls = stage->null_bits + --nullable_cnt * words;
-	return 0;
+			stage->nullable[c / 64] |= 1ULL << c % 64;
+	}
+	stage->values = calloc(table->column_cnt, sizeof(*stage->values));
+	stage->strings = calloc(table->column_cnt, sizeof(*stage->strings));
+	stage->nulls = calloc(NULL_WORDS((size_t)stage->row_max) * table->column_cnt, sizeof(*stage->nulls));
+	return stage->values && stage->strings && stage->nulls ? 0 : -ENOMEM;
 }
 
 struct shard_stage *shard_stage__new(const struct shard_table *table, uint32_t row_max)
@@ -76,7 +64,7 @@ static int check_row(const struct shard_stage *stage, const struct shard_row *ro
 
 static int put_string(struct shard_stage *stage, uint32_t c, const char *str, uint64_t *idx)
 {
-	struct shard_strings *strings = &stage->columns[c].strings;
+	struct shard_strings *strings = &stage->strings[c];
 	size_t before_sz = strings->bytes.cnt;
 	uint32_t idx32;
 	int err;
@@ -124,17 +112,12 @@ static int put_values(struct shard_stage *stage, const struct shard_row *row)
 
 static void put_nulls(struct shard_stage *stage, const struct shard_row *row)
 {
-	uint32_t word = stage->row_cnt / 64;
+	uint64_t *words = stage->nulls + (size_t)(stage->row_cnt / 64) * stage->table->column_cnt;
 	uint64_t bit = 1ULL << stage->row_cnt % 64;
 
-	for (uint32_t w = 0; w < SHARD_ROW_NULL_WORDS; w++) {
-		for (uint64_t left = row->nulls[w] & stage->nullable[w]; left; left &= left - 1) {
-			struct shard_stage_column *column = &stage->columns[w * 64 + __builtin_ctzll(left)];
-
-			column->nulls[word] |= bit;
-			column->null_cnt++;
-		}
-	}
+	for (uint32_t w = 0; w < SHARD_ROW_NULL_WORDS; w++)
+		for (uint64_t left = row->nulls[w] & stage->nullable[w]; left; left &= left - 1)
+			words[w * 64 + __builtin_ctzll(left)] |= bit;
 }
 
 int shard_stage__append(struct shard_stage *stage, const struct shard_row *row)
@@ -162,19 +145,15 @@ bool shard_stage__full(const struct shard_stage *stage)
 
 void shard_stage__reset(struct shard_stage *stage)
 {
-	size_t words = NULL_WORDS(stage->row_cnt);
+	uint32_t column_cnt = stage->table->column_cnt;
 
-	for (uint32_t c = 0; c < stage->table->column_cnt; c++) {
-		struct shard_stage_column *column = &stage->columns[c];
-
+	for (uint32_t c = 0; c < column_cnt; c++) {
 		if (stage->values[c])
 			memset(stage->values[c], 0, stage->row_cnt * sizeof(uint64_t));
-		if (column->null_cnt)
-			memset(column->nulls, 0, words * sizeof(*column->nulls));
-		column->null_cnt = 0;
 		if (stage->table->columns[c].type == SHARD_STR)
-			shard_strings__reset(&column->strings);
+			shard_strings__reset(&stage->strings[c]);
 	}
+	memset(stage->nulls, 0, NULL_WORDS((size_t)stage->row_cnt) * column_cnt * sizeof(*stage->nulls));
 	stage->row_cnt = 0;
 	stage->string_bytes = 0;
 }
@@ -183,12 +162,12 @@ void shard_stage__free(struct shard_stage *stage)
 {
 	if (!stage)
 		return;
-	for (uint32_t c = 0; stage->values && stage->columns && c < stage->table->column_cnt; c++) {
+	for (uint32_t c = 0; stage->values && c < stage->table->column_cnt; c++)
 		free(stage->values[c]);
-		shard_strings__clear(&stage->columns[c].strings);
-	}
+	for (uint32_t c = 0; stage->strings && c < stage->table->column_cnt; c++)
+		shard_strings__clear(&stage->strings[c]);
 	free(stage->values);
-	free(stage->columns);
-	free(stage->null_bits);
+	free(stage->strings);
+	free(stage->nulls);
 	free(stage);
 }

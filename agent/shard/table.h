@@ -39,7 +39,7 @@ enum shard_table_id {
 	SHARD_TABLE_CNT
 };
 
-/* Column indexes: INTERVAL_SID, …, INTERVAL_FIXED_CNT; the counters of `interval` follow in the order of the .def files. */
+/* Column indexes: INTERVAL_SID, …, INTERVAL_FIXED_CNT; the counters of `interval` follow in the .def files' order. */
 #define TABLE_BEGIN(table, name) enum shard_column_##table {
 #define COLUMN(table, id, name, type, unit, nullable) table##_##id,
 #define COLUMN_COUNTERS(table)

@@ -41,7 +41,7 @@ struct shard_writer *shard_writer__new(const struct shard_writer_opts *opts);
 
 /*
  * Adds one row.  0; -EINVAL for a null (or a NULL string) in a column that is not nullable; -E2BIG for a string of more
- * than 1 MiB; -ENOMEM; in all three cases the row is not taken.  -ENOSPC, -EIO, … when a block could not be written: the
+ * than 1 MiB; -ENOMEM; the row is not taken in these cases.  -ENOSPC, -EIO, … when a block could not be written: the
  * file is then cut back to its last whole block, the rows of the block are counted as lost in rows - rows_on_disk, and
  * every later call fails likewise without touching the file.
  */

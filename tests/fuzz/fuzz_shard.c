@@ -2,8 +2,10 @@
 /*
  * Whatever is in a file: the reader must not crash, hang, or take memory beyond its caps.
  *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -std=gnu11 -D_GNU_SOURCE -DWHYLATE_VERSION='"fuzz"' -Iinclude -Iagent \
- *         tests/fuzz/fuzz_shard.c agent/shard/[a-z]*.c -lzstd -lz -o fuzz_shard && ./fuzz_shard -max_len=8192 -len_control=0
+ *   clang-19 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -std=gnu11 -D_GNU_SOURCE \
+ *         -DWHYLATE_VERSION='"fuzz"' -Iinclude -Iagent tests/fuzz/fuzz_shard.c agent/shard/[a-z]*.c -lzstd -lz \
+ *         -o fuzz_shard
+ *   ./fuzz_shard -max_len=8192 -len_control=0
  *
  * No corpus is needed: the mutator begins with real blocks, and repairs the checksums of most of what it made, because
  * behind them is where the reader's own care begins.
@@ -124,7 +126,7 @@ static void put_block(struct shard_buf *out, const struct shard_table *table, en
 /* Mostly uncompressed, where a mutation means something. */
 static size_t make_seed(uint8_t *bytes, size_t max_sz, unsigned seed)
 {
-	static const enum shard_codec codecs[] = { SHARD_CODEC_NONE, SHARD_CODEC_NONE, SHARD_CODEC_ZLIB, SHARD_CODEC_ZSTD };
+	static const uint8_t codecs[] = { SHARD_CODEC_NONE, SHARD_CODEC_NONE, SHARD_CODEC_ZLIB, SHARD_CODEC_ZSTD };
 	struct shard_file_header header = { .major = SHARD_VERSION_MAJOR, .session_id = SESSION };
 	unsigned block_cnt = 1 + seed % 3;
 	struct shard_buf out = { 0 };
@@ -154,23 +156,29 @@ static void seal(uint8_t *bytes, size_t sz)
 	memcpy(bytes + sz - 4, &crc, sizeof(crc));
 }
 
+static void repair_block(uint8_t *block, size_t left)
+{
+	uint32_t header_sz = get_u32(block + 8), stored_sz = get_u32(block + 36), crc;
+
+	if (header_sz < SHARD_BLOCK_HEADER_SZ || header_sz > SHARD_BLOCK_HEADER_MAX || header_sz > left)
+		return;
+	if (stored_sz <= left - header_sz) {
+		crc = crc32c(0, block + header_sz, stored_sz);
+		memcpy(block + 80, &crc, sizeof(crc));
+	}
+	seal(block, header_sz);
+}
+
 static void repair(uint8_t *bytes, size_t sz)
 {
 	uint8_t *pos = bytes, *end = bytes + sz;
 
 	if (sz >= SHARD_FILE_HEADER_MIN && get_u32(bytes + 12) >= SHARD_FILE_HEADER_MIN && get_u32(bytes + 12) <= sz)
 		seal(bytes, get_u32(bytes + 12));
-	while ((pos = memmem(pos, end - pos, SHARD_BLOCK_MAGIC, SHARD_MAGIC_SZ)) && end - pos >= SHARD_BLOCK_HEADER_SZ) {
-		uint32_t header_sz = get_u32(pos + 8), stored_sz = get_u32(pos + 36), crc;
-
-		if (header_sz >= SHARD_BLOCK_HEADER_SZ && header_sz <= SHARD_BLOCK_HEADER_MAX && header_sz <= end - pos) {
-			if (stored_sz <= end - pos - header_sz) {
-				crc = crc32c(0, pos + header_sz, stored_sz);
-				memcpy(pos + 80, &crc, sizeof(crc));
-			}
-			seal(pos, header_sz);
-		}
-		pos++;
+	for (; (pos = memmem(pos, end - pos, SHARD_BLOCK_MAGIC, SHARD_MAGIC_SZ)); pos++) {
+		if (end - pos < SHARD_BLOCK_HEADER_SZ)
+			break;
+		repair_block(pos, end - pos);
 	}
 }
 

@@ -46,6 +46,8 @@ static void zeros_then_values_have_their_joint_where_the_zeros_end(void)
 	ASSERT_NEAR(percentile, 0.98);
 	CU_ASSERT_EQUAL(value, 0);
 	CU_ASSERT_EQUAL(fit->target_value, 500);
+	CU_ASSERT_EQUAL(fit->below_value, 0);
+	ASSERT_NEAR(fit->below_percentile, 0.98);
 
 	/* Fewer values than the tail: below the target there is one line, and the target's own quantile is 0. */
 	cdf_fit__begin(fit, 1000, 1000, 0.99);
@@ -159,7 +161,9 @@ static void noise_makes_few_joints(void)
 	cdf_fit__end(fit);
 	CU_ASSERT(fit->line_cnt <= 10);
 	CU_ASSERT_EQUAL(cdf_fit_range_cnt(0), 1);
+	CU_ASSERT_EQUAL(cdf_fit_range_cnt(50), 5);
 	CU_ASSERT_EQUAL(cdf_fit_range_cnt(500), 10);
+	CU_ASSERT_EQUAL(cdf_fit_range_cnt(100000), 500);
 	CU_ASSERT_EQUAL(cdf_fit_range_cnt(5000000), 1000);
 	free(values);
 	free(fit);

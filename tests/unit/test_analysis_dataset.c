@@ -3,8 +3,15 @@
 #include "test_analysis_fixture.h"
 #include "unit.h"
 
+#include "shard/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ROWS_MAX 8
 #define COLUMNS_MAX 24
@@ -342,6 +349,109 @@ static void columns_grow_with_the_blocks(void)
 	dataset_build__free(&build, true);
 }
 
+static void remove_dir(const char *dir)
+{
+	char path[512];
+	struct dirent *entry;
+	DIR *open_dir = opendir(dir);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(open_dir);
+	while ((entry = readdir(open_dir))) {
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		if (entry->d_name[0] != '.')
+			CU_ASSERT_EQUAL(unlink(path), 0);
+	}
+	closedir(open_dir);
+	CU_ASSERT_EQUAL(rmdir(dir), 0);
+}
+
+static void write_intervals(struct shard_writer *writer, uint32_t cnt)
+{
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct shard_row row = { 0 };
+
+		for (uint32_t c = 0; c < shard_tables[SHARD_TABLE_INTERVAL].column_cnt; c++) {
+			if (shard_tables[SHARD_TABLE_INTERVAL].columns[c].nullable)
+				shard_row__set_null(&row, c);
+			else if (shard_tables[SHARD_TABLE_INTERVAL].columns[c].type == SHARD_STR)
+				row.values[c].str = "";
+		}
+		row.values[INTERVAL_BEGIN_TS].u64 = 1000 * i;
+		row.values[INTERVAL_END_TS].u64 = 1000 * i + 100 + i;
+		row.values[INTERVAL_WEIGHT].f64 = 1 + i % 2;
+		row.values[INTERVAL_TYPE].str = "tcp:6379";
+		row.values[interval_column_length(WL_STATE_RUNNING)].u64 = 100;
+		row.values[interval_column_length(WL_STATE_RUNQ_PREEMPT)].u64 = i;
+		row.values[interval_column_count(WL_STATE_RUNQ_PREEMPT)].u64 = 1;
+		row.values[interval_column_tally(WL_TALLY_MIGRATION)].u64 = i % 3;
+		row.values[INTERVAL_CULPRIT_COMM].str = "backup";
+		row.nulls[INTERVAL_CULPRIT_COMM / 64] &= ~(1ULL << INTERVAL_CULPRIT_COMM % 64);
+		CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_INTERVAL, &row), 0);
+	}
+}
+
+static void what_was_written_is_loaded_and_reported(void)
+{
+	const struct report_opts opts = { .tail = 0.99, .bootstrap_cnt = 50, .seed = 1 };
+	char dir[] = "/tmp/whylate-unit-XXXXXX";
+	struct shard_writer_opts writer_opts = { .host = "h", .session_id = 77, .block_rows = 100 };
+	struct shard_writer *writer;
+	struct shard_reader *reader;
+	const char *paths[] = { dir }, *bad_path;
+	struct dataset dataset;
+	struct report report;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	writer_opts.dir = dir;
+	writer = shard_writer__new(&writer_opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	write_intervals(writer, 1000);
+	CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	reader = shard_reader__open(paths, 1, &bad_path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(reader);
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&dataset, reader, NULL), 0);
+	shard_reader__free(reader);
+	CU_ASSERT_EQUAL_FATAL(dataset.row_cnt, 1000);
+	CU_ASSERT_EQUAL(dataset.latency_ns[999], 1099);
+	CU_ASSERT_EQUAL(dataset.intervals_seen, 1500);
+	CU_ASSERT_EQUAL(dataset.note_cnt, 0);
+	CU_ASSERT_EQUAL(dataset.damage_cnt, 0);
+	CU_ASSERT_EQUAL(event_of(&dataset, "migration.count")->values[5], 2);
+	CU_ASSERT_PTR_NULL(event_of(&dataset, "hw.cycles")->values);
+	CU_ASSERT_EQUAL_FATAL(report_make(&report, &dataset, &opts), 0);
+	CU_ASSERT_EQUAL(report.breakdown[0].category, WL_CATEGORY_RUNQ);
+	ASSERT_NEAR(report.breakdown[0].variance_share, 1);
+	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 1);
+	CU_ASSERT_STRING_EQUAL(report.causes[0].what, "waiting for a CPU; `backup` ran instead");
+	CU_ASSERT_EQUAL(report.type_cnt, 1);
+	report_free(&report);
+	dataset_free(&dataset);
+	remove_dir(dir);
+}
+
+static void a_recording_without_intervals_is_told_apart(void)
+{
+	char dir[] = "/tmp/whylate-unit-XXXXXX";
+	struct shard_writer_opts writer_opts = { .host = "h", .session_id = 78 };
+	struct shard_row row = { .values = { { .u64 = 1 }, { .str = "host" }, { .str = "h" } } };
+	struct shard_writer *writer;
+	struct shard_reader *reader;
+	const char *paths[] = { dir }, *bad_path;
+	struct dataset dataset;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	writer_opts.dir = dir;
+	writer = shard_writer__new(&writer_opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_SESSION, &row), 0);
+	CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	reader = shard_reader__open(paths, 1, &bad_path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(reader);
+	CU_ASSERT_EQUAL(dataset_load(&dataset, reader, NULL), -ENOENT);
+	shard_reader__free(reader);
+	remove_dir(dir);
+}
+
 int suite_dataset(void)
 {
 	static const struct unit_test tests[] = {
@@ -351,6 +461,8 @@ int suite_dataset(void)
 		{ "blame goes to whom the row names", blame_goes_to_whom_the_row_names },
 		{ "the newest word of a session holds", the_newest_word_of_a_session_holds },
 		{ "columns grow with the blocks", columns_grow_with_the_blocks },
+		{ "what was written is loaded and reported", what_was_written_is_loaded_and_reported },
+		{ "a recording without intervals is told apart", a_recording_without_intervals_is_told_apart },
 	};
 
 	return unit_suite("analysis: dataset", tests, sizeof(tests) / sizeof(tests[0]));

@@ -64,7 +64,7 @@ static void weights_count_in_the_impact(void)
 	struct analysis_fixture fixture;
 	uint64_t *values;
 
-	/* Four rows for 90, 5, 3 and 2 intervals; without the last two (5 of 100), p95 falls from 20 to 10 … */
+	/* Four rows for 90, 5, 3 and 2 intervals: p95 is 20, and without the last two 0.95·95 = 90.25 makes it 20 again. */
 	analysis_fixture_init(&fixture, 4);
 	values = fixture_event(&fixture, "migration.count", NULL);
 	for (size_t i = 0; i < 4; i++)
@@ -72,7 +72,6 @@ static void weights_count_in_the_impact(void)
 	memcpy(fixture.dataset.weight, (double[]){ 90, 5, 3, 2 }, 4 * sizeof(double));
 	values[2] = values[3] = 1;
 	impacts(lines, &fixture, 0.95);
-	/* … no: 0.95·95 = 90.25 is beyond the first row's 90, so it stays at 20. */
 	ASSERT_NEAR(lines[0].impact, 0);
 	ASSERT_NEAR(lines[0].threshold_percentile, 0.95);
 	impacts(lines, &fixture, 0.96);

@@ -65,6 +65,7 @@ static void the_tables_are_what_their_files_say(void)
 
 static void round_trip(enum shard_codec codec, uint32_t block_rows)
 {
+	struct shard_writer_opts opts = { .block_rows = block_rows, .codec = codec, .codec_set = true };
 	static struct shard_row rows[SHARD_TABLE_CNT][ROUND_ROWS];
 	struct test_rng rng = { 7 + codec };
 	uint32_t seen[SHARD_TABLE_CNT] = { 0 };
@@ -75,7 +76,7 @@ static void round_trip(enum shard_codec codec, uint32_t block_rows)
 	struct test_dir dir;
 
 	test_dir__make(&dir);
-	writer = open_writer(&dir, (struct shard_writer_opts){ .block_rows = block_rows, .codec = codec, .codec_set = true });
+	writer = open_writer(&dir, opts);
 	for (int i = 0; i < ROUND_ROWS; i++) {
 		for (int t = 0; t < SHARD_TABLE_CNT; t++) {
 			test_row__fill(&rows[t][i], &shard_tables[t], &rng);

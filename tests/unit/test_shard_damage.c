@@ -79,8 +79,8 @@ static void sample__free(struct sample *sample)
 }
 
 /*
- * Reads the maltreated file: what comes must be blocks of the sample, in order and unaltered.  Returns which came, a bit
- * each, and how many places were reported damaged.
+ * Reads the maltreated file: what comes must be blocks of the sample, in order and unaltered.  Returns which came, one
+ * bit each, and how many places were reported damaged.
  */
 static uint32_t sample__read(const struct sample *sample, size_t *damage_cnt)
 {
@@ -420,7 +420,8 @@ int suite_shard_damage(void)
 		  bytes_that_are_missing_or_too_many_cost_their_block },
 		{ "files that are no shards are named for what they are",
 		  files_that_are_no_shards_are_named_for_what_they_are },
-		{ "valid checksums around nonsense are not believed", valid_checksums_around_nonsense_are_not_believed },
+		{ "valid checksums around nonsense are not believed",
+		  valid_checksums_around_nonsense_are_not_believed },
 		{ "what the future brings is passed over", what_the_future_brings_is_passed_over },
 		{ "unknown tables and columns come as they describe themselves",
 		  unknown_tables_and_columns_come_as_they_describe_themselves },

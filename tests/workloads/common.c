@@ -25,10 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GAP_MIN_NS	1000
-#define MAX_SAMPLES	(1UL << 20)
+#define GAP_MIN_NS      1000
+#define MAX_SAMPLES     (1UL << 20)
 #define MAX_CONNECTIONS 64
-#define MAX_WARMUP_NS	(120 * NS_PER_SEC)
+#define MAX_WARMUP_NS   (120 * NS_PER_SEC)
 
 /* --- time, randomness, work -------------------------------------------------------------------------------------- */
 
@@ -755,7 +755,8 @@ static void result_print(const struct run *run)
 	samples_mean(samples, 0, cnt, &mean, &mean_x);
 	samples_mean(samples, 0, p50_idx + 1, &head, &head_x);
 	samples_mean(samples, p99_idx, cnt, &tail, &tail_x);
-	printf("{\"workload\":\"%s\",\"category\":\"%s\",\"server_pid\":%d,\"server_comm\":\"wl-%s\",\"intervals\":%llu",
+	printf("{\"workload\":\"%s\",\"category\":\"%s\",\"server_pid\":%d,\"server_comm\":\"wl-%s\",\"intervals\":%"
+	       "llu",
 	       workload->name, workload->category, (int)run->server_pid, workload->name, (unsigned long long)all);
 	printf(",\"planted_share\":%.4f,\"variance_share\":%.4f", tail > head ? (tail_x - head_x) / (tail - head) : 0,
 	       samples_variance_share(samples, cnt, mean, mean_x));
@@ -801,7 +802,8 @@ static int options_parse(struct run *run, int argc, char **argv)
 static int board_create(struct run *run)
 {
 	const struct workload *workload = run->workload;
-	uint64_t rate_hz = (uint64_t)workload->rate_hz * (uint64_t)(workload->connection_cnt ? workload->connection_cnt : 1);
+	uint64_t rate_hz =
+		(uint64_t)workload->rate_hz * (uint64_t)(workload->connection_cnt ? workload->connection_cnt : 1);
 	uint64_t room = run->duration_s ? rate_hz * (run->duration_s + 2) * 2 : MAX_SAMPLES;
 
 	if (room > MAX_SAMPLES)
@@ -839,7 +841,8 @@ static int run_prepare(struct run *run)
 
 int workload_main(int argc, char **argv, const struct workload *workload)
 {
-	struct run run = {.workload = workload, .duration_s = (unsigned int)workload->default_duration_s, .listen_fd = -1};
+	struct run run = {
+		.workload = workload, .duration_s = (unsigned int)workload->default_duration_s, .listen_fd = -1};
 	int signal_fd, err, end_err;
 
 	if (options_parse(&run, argc, argv)) {

@@ -100,11 +100,11 @@ struct workload {
 	const char *category; /* of category.def: what must rank first */
 	const char *culprit_comm;
 	int connection_cnt;
-	int rate_hz;           /* per connection, on average */
+	int rate_hz; /* per connection, on average */
 	int default_duration_s;
 	int cpu_cnt_needed;
-	int spread;            /* server threads alternate between the CPUs instead of sharing CPU_SERVER */
-	int plain_scheduling;  /* no SCHED_FIFO for the server */
+	int spread;           /* server threads alternate between the CPUs instead of sharing CPU_SERVER */
+	int plain_scheduling; /* no SCHED_FIFO for the server */
 	/* In the driver, before anything is forked, and after everything is gone.  Return 0, -errno or run_skip(). */
 	int (*prepare)(struct run *run);
 	void (*cleanup)(struct run *run);

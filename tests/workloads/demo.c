@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The server behind `make diagnose`: every request counts itself under `stats_lock`, and the background thread `flusher`
- * holds that lock while it writes the statistics to disk, record by record, a sync each.  Runs until it is told to
- * stop, under ordinary scheduling.  Planted: the time inside pthread_mutex_lock().
+ * The server behind `make diagnose`: every request counts itself under `stats_lock`, and the background thread
+ * `flusher` holds that lock while it writes the statistics to disk, record by record, a sync each.  Runs until it is
+ * told to stop, under ordinary scheduling.  Planted: the time inside pthread_mutex_lock().
  */
 #include "common.h"
 
 #include <unistd.h>
 
-#define FILE_SZ	       (1 << 20)
+#define FILE_SZ        (1 << 20)
 #define RECORD_SZ      4096
 #define FLUSH_AT_LEAST (12 * NS_PER_MS)
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define FILE_SZ	  (4 << 20)
+#define FILE_SZ   (4 << 20)
 #define RECORD_SZ 65536
 
 struct own {

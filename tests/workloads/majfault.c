@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#define FILE_SZ	      (16 << 20)
+#define FILE_SZ       (16 << 20)
 #define STRIDE_SZ     (64 << 10)
 #define TOUCH_AT_MOST (FILE_SZ / STRIDE_SZ)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A contended lock: the background thread `compactor` holds `table_lock` for some milliseconds, some four times a second, and
- * needs no CPU meanwhile.  Every request takes it briefly.  Planted: the time inside pthread_mutex_lock().
+ * A contended lock: the background thread `compactor` holds `table_lock` for some milliseconds, some four times a
+ * second, and needs no CPU meanwhile.  Every request takes it briefly.  Planted: the time inside pthread_mutex_lock().
  */
 #include "common.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Waiting for a CPU: the process `backup` has the server's CPU to itself for some milliseconds, some four times a second.
- * Planted: the server thread's own run_delay (/proc/PID/task/TID/schedstat) since its previous request, which also
- * counts the wait before the request is read.
+ * Waiting for a CPU: the process `backup` has the server's CPU to itself for some milliseconds, some four times a
+ * second. Planted: the server thread's own run_delay (/proc/PID/task/TID/schedstat) since its previous request, which
+ * also counts the wait before the request is read.
  */
 #include "common.h"
 

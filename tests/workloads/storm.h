@@ -31,7 +31,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define TIMER_STORM_MAX	    100000
+#define TIMER_STORM_MAX     100000
 #define TIMER_STORM_TRIAL   4000
 #define TIMER_STORM_ROUNDS  5
 #define TIMER_STORM_WATCHES 6
@@ -120,16 +120,17 @@ static inline int timer_storm_open_for(struct timer_storm *storm, uint64_t storm
 }
 
 #define PACKET_STORM_MAX_RECEIVERS 1024
-#define PACKET_STORM_GROUP	   0xefff0101 /* 239.255.1.1 */
+#define PACKET_STORM_GROUP         0xefff0101 /* 239.255.1.1 */
 
 struct packet_storm {
 	struct sockaddr_in group;
 	int send_fd;
 	int receiver_cnt;
-	int fds[PACKET_STORM_MAX_RECEIVERS];
+	int arrived_cnt[2];
+	int fds[PACKET_STORM_MAX_RECEIVERS]; /* the first and the last are read */
 };
 
-static inline int packet_storm_receiver(struct packet_storm *storm)
+static inline int packet_storm_receiver(struct packet_storm *storm, int is_read)
 {
 	struct ip_mreq membership = {
 		.imr_multiaddr = storm->group.sin_addr,
@@ -142,7 +143,7 @@ static inline int packet_storm_receiver(struct packet_storm *storm)
 		return -errno;
 	/* A receiver is full after a packet or two, so that all packets cost the same. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
+	    (!is_read && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least))) ||
 	    bind(fd, (struct sockaddr *)&storm->group, sizeof(storm->group)) ||
 	    getsockname(fd, (struct sockaddr *)&storm->group, &addr_sz) ||
 	    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof(membership))) {
@@ -164,51 +165,41 @@ static inline int packet_storm_open(struct packet_storm *storm, int receiver_cnt
 	storm->group.sin_family = AF_INET;
 	storm->group.sin_addr.s_addr = htonl(PACKET_STORM_GROUP);
 	storm->send_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (storm->send_fd < 0 ||
-	    setsockopt(storm->send_fd, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof(loopback)))
+	if (storm->send_fd < 0 || setsockopt(storm->send_fd, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof(loopback)))
 		return -errno;
 	while (!err && storm->receiver_cnt < receiver_cnt)
-		err = packet_storm_receiver(storm);
+		err = packet_storm_receiver(storm, !storm->receiver_cnt || storm->receiver_cnt == receiver_cnt - 1);
 	return err;
 }
 
-/* One packet, sent and worked off: how long that took, which is at most `patience_ns`. */
-static inline uint64_t packet_storm_send(struct packet_storm *storm, uint64_t patience_ns)
+/* Empties the two receivers that are read; how many packets the one that has had fewer of them has had. */
+static inline int packet_storm_arrived(struct packet_storm *storm)
 {
 	/* The receivers are served in the order of binding or in its reverse: when the outermost two have their packet,
 	 * so have all. */
 	int ends[2] = {storm->fds[0], storm->fds[storm->receiver_cnt - 1]};
-	uint64_t start_ts = clock_now_ns();
 	char scrap[8];
 
-	/* What came after the last call had lost patience. */
 	for (int i = 0; i < 2; i++) {
 		while (recv(ends[i], scrap, sizeof(scrap), MSG_DONTWAIT) >= 0)
-			;
+			storm->arrived_cnt[i]++;
 	}
-	sendto(storm->send_fd, "storm", 5, MSG_DONTWAIT, (struct sockaddr *)&storm->group, sizeof(storm->group));
-	for (int i = 0; i < 2; i++) {
-		while (recv(ends[i], scrap, sizeof(scrap), MSG_DONTWAIT) < 0 && clock_now_ns() - start_ts < patience_ns)
-			;
-	}
-	return clock_now_ns() - start_ts;
+	return storm->arrived_cnt[0] < storm->arrived_cnt[1] ? storm->arrived_cnt[0] : storm->arrived_cnt[1];
 }
 
-/* Packets for so long, that take so much of the receiving CPU.  Counts them, and their time, in board->extra[0..1]. */
-static inline void packet_storm_burst(struct run *run, struct packet_storm *storm, uint64_t duration_ns,
-				      unsigned int percent)
+/* Sends a batch and waits until it is worked off: how long that took, which is at most `patience_ns`. */
+static inline uint64_t packet_storm_send(struct packet_storm *storm, int packet_cnt, uint64_t patience_ns)
 {
-	uint64_t until_ts = clock_now_ns() + duration_ns, took_ns, next_ts;
+	uint64_t start_ts = clock_now_ns();
 
-	/* One packet at a time: a backlog would go to ksoftirqd, which is a thread like any other. */
-	while (clock_now_ns() < until_ts) {
-		took_ns = packet_storm_send(storm, 2 * NS_PER_MS);
-		next_ts = clock_now_ns() + took_ns * (100 - percent) / percent;
-		while (clock_now_ns() < next_ts)
-			;
-		atomic_fetch_add(&run->board->extra[0], 1);
-		atomic_fetch_add(&run->board->extra[1], took_ns);
-	}
+	packet_storm_arrived(storm);
+	storm->arrived_cnt[0] = storm->arrived_cnt[1] = 0;
+	for (int i = 0; i < packet_cnt; i++)
+		sendto(storm->send_fd, "storm", 5, MSG_DONTWAIT, (struct sockaddr *)&storm->group,
+		       sizeof(storm->group));
+	while (packet_storm_arrived(storm) < packet_cnt && clock_now_ns() - start_ts < patience_ns)
+		;
+	return clock_now_ns() - start_ts;
 }
 
 static inline int loopback_up(void)

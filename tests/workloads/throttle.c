@@ -17,7 +17,7 @@
 
 #define PERIOD_US 40000
 #define QUOTA_US  8000
-#define WORK_NS	  (100 * NS_PER_US)
+#define WORK_NS   (100 * NS_PER_US)
 #define BATCH_NS  (12 * NS_PER_MS)
 
 /* Found in prepare(), before the fork. */

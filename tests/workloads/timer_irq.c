@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Local timer interrupts: four times a second thousands of timers expire together on the server's CPU, while it computes
- * for a request.  `ticker` has armed them there long before, at a priority at which the server never waits for it.  No
- * thread is woken by them.  Planted: the gaps that the computing server thread sees in its clock.
+ * Local timer interrupts: four times a second thousands of timers expire together on the server's CPU, while it
+ * computes for a request.  `ticker` has armed them there long before, at a priority at which the server never waits for
+ * it.  No thread is woken by them.  Planted: the gaps that the computing server thread sees in its clock.
  */
 #include "common.h"
 #include "storm.h"
 
-#define WORK_NS	       (1500 * NS_PER_US)
+#define WORK_NS         (1500 * NS_PER_US)
 #define TIMERS_AT_LEAST 5000
 
 static int ticker_body(struct run *run)

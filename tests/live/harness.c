@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct path temp_root;
+static unsigned int skips;
+
+bool check_that(bool held, const char *file, unsigned int line, const char *what, const char *fmt, ...)
+{
+	char text[4096];
+	va_list args;
+	int len;
+
+	len = snprintf(text, sizeof(text), "%s", what);
+	if (!held && fmt && len > 0 && (size_t)len < sizeof(text) - 3) {
+		va_start(args, fmt);
+		strcpy(text + len, ": ");
+		vsnprintf(text + len + 2, sizeof(text) - (size_t)len - 2, fmt, args);
+		va_end(args);
+	}
+	/* CUnit shows the condition only at the end: who watches wants to see it now. */
+	if (!held)
+		fprintf(stderr, "\n    %s:%u: %s\n", file, line, text);
+	CU_assertImplementation(held, line, held ? what : text, file, "", CU_FALSE);
+	return held;
+}
+
+void skip(const char *name, const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	printf("\n    SKIP %s: ", name);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+	skips++;
+}
+
+unsigned int skip_cnt(void)
+{
+	return skips;
+}
+
+int live_suite(const char *name, const struct live_test *tests, unsigned int test_cnt)
+{
+	CU_pSuite suite = CU_add_suite(name, NULL, NULL);
+
+	if (!suite)
+		return CU_get_error();
+	for (unsigned int i = 0; i < test_cnt; i++)
+		if (!CU_add_test(suite, tests[i].name, tests[i].run))
+			return CU_get_error();
+	return 0;
+}
+
+int temp_open(void)
+{
+	strcpy(temp_root.s, "/tmp/whylate-live-XXXXXX");
+	if (!mkdtemp(temp_root.s))
+		return -errno;
+	/* Reports are made by somebody without privilege, too. */
+	return chmod(temp_root.s, 0755) ? -errno : 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void temp_remove(void)
+{
+	if (temp_root.s[0])
+		nftw(temp_root.s, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+struct path temp_path(const char *fmt, ...)
+{
+	struct path path = temp_root;
+	size_t len = strlen(path.s);
+	va_list args;
+
+	path.s[len++] = '/';
+	va_start(args, fmt);
+	vsnprintf(path.s + len, sizeof(path.s) - len, fmt, args);
+	va_end(args);
+	return path;
+}
+
+int file_write(const char *path, const void *data, size_t sz)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (size_t put = 0; put < sz && !err;) {
+		ssize_t part = write(fd, (const char *)data + put, sz - put);
+
+		if (part < 0)
+			err = -errno;
+		else
+			put += (size_t)part;
+	}
+	close(fd);
+	return err;
+}
+
+char *file_read(const char *path, size_t *sz)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char *data;
+	ssize_t got = -1;
+
+	if (fd < 0)
+		return NULL;
+	data = fstat(fd, &st) ? NULL : malloc((size_t)st.st_size + 1);
+	if (data)
+		got = pread(fd, data, (size_t)st.st_size, 0);
+	close(fd);
+	if (got < 0) {
+		free(data);
+		return NULL;
+	}
+	data[got] = '\0';
+	if (sz)
+		*sz = (size_t)got;
+	return data;
+}
+
+int file_copy(const char *from, const char *to)
+{
+	size_t sz;
+	char *data = file_read(from, &sz);
+	int err = data ? file_write(to, data, sz) : -errno;
+
+	free(data);
+	return err;
+}
+
+bool is_there(const char *path)
+{
+	return !access(path, F_OK);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+void sleep_ms(unsigned int ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+const char *whylate_path(void)
+{
+	const char *path = getenv("WHYLATE");
+
+	return path ? path : "build/whylate";
+}
+
+const char *workloads_path(void)
+{
+	const char *path = getenv("WORKLOADS");
+
+	return path ? path : "build/workloads";
+}
