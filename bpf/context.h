@@ -125,10 +125,7 @@ struct open_interval {
 	struct snapshot sum;     /* what is accounted for so far */
 };
 
-/* State of one connection that the target accepted. */
-enum conn_state { CONN_IDLE, CONN_ARRIVED, CONN_READ };
-
-/* One request on it: whether it is recorded is decided when it arrives. */
+/* One request on a connection: whether it is recorded is decided when it arrives. */
 struct request {
 	u64 sid;      /* 0: none */
 	u64 begin_ts; /* of a selected one */
@@ -136,13 +133,14 @@ struct request {
 	u32 rate;     /* at that time, as in the record */
 };
 
+/* A connection that the target accepted. */
 struct conn {
-	struct request request; /* under way */
-	struct request next;    /* its first bytes have arrived, and a request is under way */
+	struct request request; /* read, and not answered yet, while in_request */
+	struct request next;    /* its first bytes have arrived and were not read yet */
 	u32 type;
 	u32 foreign;            /* looked at once and found to be none of the target's */
-	u32 state;
-	u32 recorded;           /* the request under way is selected, and there was room for it */
+	u32 in_request;
+	u32 recorded;           /* the request is selected, and there was room for it */
 };
 
 /* Arrival times of datagrams that wait in one socket. */

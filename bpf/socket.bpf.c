@@ -3,13 +3,12 @@
  * Socket requests: an interval begins when its first byte arrives at a socket that the target accepted and ends when the
  * reply is sent on it (DESIGN §7).
  *
- *            data arrives            the target reads             the target sends
- *   IDLE ------------------> ARRIVED ----------------> READ ----------------------> IDLE, the interval is done
- *                                                       |  ^ more is read: the same request
- *                                                       more arrives: kept for the next one (conn.next)
+ *   data arrives        conn.next has a sid, and the request's begin
+ *   the target reads    it becomes conn.request; what is read on top of it, before the reply, is part of it
+ *   the target sends    the interval of conn.request is done
  *
- * Data may arrive on one CPU while the target reads on another.  Nothing here takes a lock: the order of a request and its
- * reply keeps the transitions of one connection apart, and a client that breaks it blurs its own intervals only.
+ * Data may arrive on one CPU while the target reads on another.  The side that takes conn.next.sid does so by an atomic
+ * exchange, so that an arrival is used once; nothing here takes a lock.
  */
 #include "interval.h"
 
@@ -121,14 +120,12 @@ static __always_inline void datagram_arrived(struct sock *sk)
 }
 
 /* From the arrival of a selected request on, what happens to its thread counts: see interrupt_begins(). */
-static __always_inline void request_arrived(struct request *request)
+static __always_inline void request_make(struct request *request, u64 *sid)
 {
 	struct cpu_context *cpu = this_cpu();
 
-	if (!cpu)
-		return;
-	request->sid = sid__next(cpu);
-	request->selected = sid__selected(request->sid, &request->rate);
+	*sid = cpu ? sid__next(cpu) : 0;
+	request->selected = *sid && sid__selected(*sid, &request->rate);
 	if (!request->selected)
 		return;
 	request->begin_ts = bpf_ktime_get_ns();
@@ -138,14 +135,32 @@ static __always_inline void request_arrived(struct request *request)
 /* It is picked up, or will never be. */
 static __always_inline void request_expected_no_more(struct request *request)
 {
-	if (request->sid && request->selected)
+	if (request->selected)
 		__sync_fetch_and_add(&controls.expected, -1);
+}
+
+/* Takes what has arrived and was not read, if anything: its sid. */
+static __always_inline u64 conn_take_next(struct conn *conn)
+{
+	return conn->next.sid ? __sync_lock_test_and_set(&conn->next.sid, 0) : 0;
+}
+
+static __always_inline void conn_drop_next(struct conn *conn)
+{
+	if (conn_take_next(conn))
+		request_expected_no_more(&conn->next);
+}
+
+static __always_inline bool nothing_to_read(struct sock *sk)
+{
+	return *(volatile u32 *)&sk->sk_receive_queue.qlen == 0;
 }
 
 static __always_inline int data_ready(struct sock *sk)
 {
 	u16 family = sk->__sk_common.skc_family;
 	struct conn *conn;
+	u64 sid;
 
 	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
 		return 0;
@@ -157,27 +172,23 @@ static __always_inline int data_ready(struct sock *sk)
 		return 0;
 	}
 	conn = conn_of(sk, family);
-	if (!conn || conn->foreign)
+	/* A Unix socket says so after its lock is gone: the target may have read the data by now. */
+	if (!conn || conn->foreign || conn->next.sid || nothing_to_read(sk))
 		return 0;
-	if (conn->state == CONN_IDLE) {
-		request_arrived(&conn->request);
-		conn->state = CONN_ARRIVED;
-	} else if (conn->state == CONN_READ && !conn->next.sid) {
-		request_arrived(&conn->next);
-	}
+	request_make(&conn->next, &sid);
+	__sync_lock_test_and_set(&conn->next.sid, sid);
+	if (family == AF_UNIX && nothing_to_read(sk))
+		conn_drop_next(conn);
 	return 0;
 }
 
 /* The connection ended in the middle of whatever was under way. */
 static __always_inline void conn_drop(struct conn *conn, struct thread *thread)
 {
-	if (conn->state == CONN_ARRIVED)
-		request_expected_no_more(&conn->request);
-	else if (conn->state == CONN_READ)
+	conn_drop_next(conn);
+	if (conn->in_request)
 		interval__abandon(thread, conn->request.sid);
-	request_expected_no_more(&conn->next);
-	conn->next.sid = 0;
-	conn->state = CONN_IDLE;
+	conn->in_request = 0;
 }
 
 static __always_inline void datagram_received(struct sock *sk, struct thread *thread)
@@ -207,19 +218,20 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 {
 	struct pickup pickup = {};
 
-	if (conn->state == CONN_READ) {
+	if (conn->in_request) {
 		/* What arrived meanwhile is read before the reply: it is part of this request. */
-		request_expected_no_more(&conn->next);
-		conn->next.sid = 0;
+		conn_drop_next(conn);
 		interval__resume(thread, conn->request.sid, conn->recorded);
 		return;
 	}
-	if (conn->state == CONN_IDLE) {
-		/* The rest of a batch whose first part was answered. */
-		request_arrived(&conn->request);
+	conn->request = conn->next;
+	conn->request.sid = conn_take_next(conn);
+	if (!conn->request.sid) {
+		/* The rest of a batch whose first part was answered, or its arrival was missed. */
+		request_make(&conn->request, &conn->request.sid);
 		pickup.flags = WL_INTERVAL_NO_ARRIVAL;
 	}
-	conn->state = CONN_READ;
+	conn->in_request = 1;
 	pickup.sid = conn->request.sid;
 	pickup.begin_ts = conn->request.begin_ts;
 	pickup.type = conn->type;
@@ -272,15 +284,10 @@ static __always_inline int sent(struct sock *sk, long ret)
 		return 0;
 	}
 	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!conn || conn->foreign || conn->state != CONN_READ)
+	if (!conn || conn->foreign || !conn->in_request)
 		return 0;
+	conn->in_request = 0;
 	interval__finish(thread, conn->request.sid, conn->recorded);
-	conn->state = CONN_IDLE;
-	if (conn->next.sid) {
-		conn->request = conn->next;
-		conn->next.sid = 0;
-		conn->state = CONN_ARRIVED;
-	}
 	return 0;
 }
 

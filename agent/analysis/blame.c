@@ -68,7 +68,8 @@ static void choose_slots(struct blame_split *split, struct blame_count *count, c
 		struct blamed *most = NULL;
 
 		for (size_t b = 0; b < count->blamed.cnt; b++)
-			if (count->blamed.items[b].slot == NOBODY && (!most || count->blamed.items[b].tail > most->tail))
+			if (count->blamed.items[b].slot == NOBODY &&
+			    (!most || count->blamed.items[b].tail > most->tail))
 				most = &count->blamed.items[b];
 		if (!most)
 			break;

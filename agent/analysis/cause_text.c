@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_SZ 320
-#define NUMBER_SZ 32
+#define TEXT_SZ      320
+#define NUMBER_SZ    32
 #define EVIDENCE_MAX 6
 
 static const char *duration(char buf[NUMBER_SZ], double ns)
@@ -102,7 +102,8 @@ static char *event_text(struct arena *arena, const struct report *report, enum w
 			duration(threshold, line->threshold);
 		else
 			snprintf(threshold, sizeof(threshold), "%.0f", line->threshold);
-		return arena__printf(arena, "%s: without the %.2g %% of intervals above %s, p%.10g would be %.0f %% lower",
+		return arena__printf(arena,
+				     "%s: without the %.2g %% of intervals above %s, p%.10g would be %.0f %% lower",
 				     line->event, (1 - line->threshold_percentile) * 100, threshold, report->tail * 100,
 				     line->impact_adjusted * 100);
 	}

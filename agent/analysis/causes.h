@@ -13,7 +13,7 @@
 #include "analysis/shares.h"
 
 #define BLAME_NAMED_MAX 8 /* lines with a name per category; the others share one without */
-#define BLAME_IDS_MAX 6   /* are listed by number */
+#define BLAME_IDS_MAX   6 /* are listed by number */
 
 /* The distinct pids or tids of one culprit. */
 struct blame_ids {

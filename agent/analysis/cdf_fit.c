@@ -6,13 +6,13 @@
 
 /*
  * The order statistics of m rows of one straight piece wander about their line like a random walk, which leaves
- * R² ≈ 1 - 1.6 / m for one of two neighbours under their joint line, and a good deal less now and then.  With fifty rows
- * a range a fifth of all merges fail by chance, with two hundred hardly any.  Wider ranges lose little: the threshold is
- * the value below a joint, and a step that lies within a range makes a joint at its lower end.  Small samples get a few
- * ranges all the same, for their steps.
+ * R² ≈ 1 - 1.6 / m for one of two neighbours under their joint line, and a good deal less now and then.  With fifty
+ * rows a range a fifth of all merges fail by chance, with two hundred hardly any.  Wider ranges lose little: the
+ * threshold is the value below a joint, and a step that lies within a range makes a joint at its lower end.  Small
+ * samples get a few ranges all the same, for their steps.
  */
 #define ROWS_PER_RANGE 200
-#define RANGES_FEW 10
+#define RANGES_FEW     10
 
 uint32_t cdf_fit_range_cnt(size_t row_cnt)
 {

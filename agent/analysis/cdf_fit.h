@@ -2,9 +2,9 @@
 /*
  * Where do the values of an event begin to be "high"?  VarMRI §5.1: fit its CDF with straight lines and take a joint.
  *
- * The CDF is cut into ranges of equal weight; neighbours are merged while the line through both explains each of the two
- * with R² > 0.95; where two final lines meet is a joint.  We fit the value over the percentile (the inverse of the CDF),
- * because an event is often 0 almost everywhere: as a function of the value that is a vertical line and has no
+ * The CDF is cut into ranges of equal weight; neighbours are merged while the line through both explains each of the
+ * two with R² > 0.95; where two final lines meet is a joint.  We fit the value over the percentile (the inverse of the
+ * CDF), because an event is often 0 almost everywhere: as a function of the value that is a vertical line and has no
  * regression.  Values come in ascending order, a weighted row is a step as wide as its weight, and a step that
  * straddles two ranges is split: the sums are integrals over the step function, so a row of weight k gives exactly what
  * k rows give.  O(values) to collect, a constant time per merge.
@@ -19,15 +19,15 @@
 #include <stdint.h>
 
 #define CDF_RANGES_MAX 1000 /* VarMRI's N */
-#define CDF_R2_MIN 0.95
+#define CDF_R2_MIN     0.95
 
 /* A straight piece, from range `begin` up to and without range `end`. */
 struct cdf_line {
 	uint32_t begin, end;
-	double mean;   /* of the values */
-	double syy;    /* ∫(y - mean)² over the piece; x counts in ranges */
-	double sxy;    /* ∫(x - its middle)(y - mean) */
-	double last;   /* the value at its upper end: the quantile end / range_cnt */
+	double mean; /* of the values */
+	double syy;  /* ∫(y - mean)² over the piece; x counts in ranges */
+	double sxy;  /* ∫(x - its middle)(y - mean) */
+	double last; /* the value at its upper end: the quantile end / range_cnt */
 };
 
 struct cdf_fit {
@@ -37,8 +37,9 @@ struct cdf_fit {
 	double total_weight;
 	double target;
 	double target_value; /* the quantile at the target percentile */
-	double below_value, below_percentile; /* the next smaller value and how many are not above that; 0 and 0: none */
-	double last; /* the largest value */
+	double below_value,
+		below_percentile; /* the next smaller value and how many are not above that; 0 and 0: none */
+	double last;              /* the largest value */
 	/* While values are coming in. */
 	double weight, pos, first, sy, syy, sxy;
 };

@@ -136,13 +136,15 @@ int dataset_build__end(struct dataset_build *build)
 	if (!err)
 		err = add_counted_note(build, build->bad_times, "were left out: they end before they begin");
 	if (!err)
-		err = add_counted_note(build, build->bad_weights, "were left out: their weight is not a positive number");
+		err = add_counted_note(build, build->bad_weights,
+				       "were left out: their weight is not a positive number");
 	if (!err)
 		err = add_counted_note(build, build->too_long, "were left out: their parts are longer than the whole");
 	if (!err)
 		err = add_counted_note(build, build->no_columns, "were left out: their times were not recorded");
 	if (!err)
-		err = add_counted_note(build, build->with_residual, "have time that no state accounts for: it is in `other`");
+		err = add_counted_note(build, build->with_residual,
+				       "have time that no state accounts for: it is in `other`");
 	return err;
 }
 
@@ -216,7 +218,7 @@ int dataset_load(struct dataset *dataset, struct shard_reader *reader, const str
 		if (err)
 			goto cleanup;
 	}
-	if (!err && !build.interval_table)
+	if (!err && !build.is_recording)
 		err = -ENOENT;
 	if (!err)
 		err = dataset_build__end(&build);

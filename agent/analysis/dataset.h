@@ -42,7 +42,7 @@ struct dataset {
 	double *weight;                            /* every row stands for this many intervals */
 	uint32_t *type;                            /* index into strings */
 	uint64_t *flags;                           /* enum wl_interval_flag */
-	uint64_t *category_ns[WL_CATEGORY_CNT];    /* NULL: all 0; over all categories they sum to latency_ns, row by row */
+	uint64_t *category_ns[WL_CATEGORY_CNT];    /* NULL: all 0; row by row they sum to latency_ns */
 	struct dataset_blame *blame[WL_CATEGORY_CNT]; /* NULL where no row names anybody */
 	struct dataset_event *events;
 	size_t event_cnt;
@@ -72,8 +72,9 @@ struct dataset_filter {
 };
 
 /*
- * Reads everything that the reader delivers.  0; -ENOENT: no interval table at all; -ENOMEM.  With zero intervals it
- * succeeds with row_cnt 0.  *dataset is to be released with dataset_free() on success only.
+ * Reads everything that the reader delivers.  0; -ENOENT: neither intervals nor a session, this is no recording;
+ * -ENOMEM, -EIO.  A recording of an idle program, with a session and no interval, succeeds with row_cnt 0.
+ * *dataset is to be released with dataset_free() on success only.
  */
 int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter);
 void dataset_free(struct dataset *dataset);

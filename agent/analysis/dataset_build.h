@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Builds a dataset block by block: what dataset_load() does with every block that the reader delivers.  Blocks come from
- * files and are not trusted beyond what the reader vouches for (shapes and pointers).
+ * Builds a dataset block by block: what dataset_load() does with every block that the reader delivers.  Blocks come
+ * from files and are not trusted beyond what the reader vouches for (shapes and pointers).
  */
 #ifndef WHYLATE_ANALYSIS_DATASET_BUILD_H
 #define WHYLATE_ANALYSIS_DATASET_BUILD_H
@@ -49,8 +49,8 @@ struct dataset_build {
 	VEC(struct build_session) sessions;
 	struct idmap loss_ids; /* (session, class << 56 ^ cpu) → index into losses */
 	VEC(struct build_loss) losses;
-	bool interval_table; /* there was at least one block of it */
-	bool settled;        /* the arrays are the arena's */
+	bool is_recording; /* there was a block of intervals or of a session */
+	bool settled;      /* the arrays are the arena's */
 	uint64_t bad_times, bad_weights, too_long, with_residual, no_columns;
 };
 

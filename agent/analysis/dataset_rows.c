@@ -322,7 +322,8 @@ static int blame_of(struct interval_block *in, const struct blame_columns *colum
 		return lock_object(in, columns, row, &blame->object);
 	case WL_CATEGORY_FAULT_MINOR:
 	case WL_CATEGORY_FAULT_MAJOR:
-		/* The longest fault was of one of the two kinds: not of this one if it outlasts all faults of this kind. */
+		/* The longest fault was of one of the two kinds: not of this one if it outlasts all faults of this
+		 * kind. */
 		if (column_u64(columns->fault_ns, row) > part_ns)
 			return 0;
 		return text_id(in, column_text(columns->fault_name, row), &blame->object);
@@ -387,7 +388,7 @@ int dataset_build__interval_block(struct dataset_build *build, const struct shar
 	size_t session;
 	int err = -ENOMEM;
 
-	build->interval_table = true;
+	build->is_recording = true;
 	in = calloc(1, sizeof(*in));
 	if (!in)
 		return -ENOMEM;

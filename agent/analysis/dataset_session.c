@@ -42,6 +42,7 @@ int dataset_build__session_block(struct dataset_build *build, const struct shard
 	struct build_session *session;
 	size_t idx;
 
+	build->is_recording = true;
 	if (dataset_build__session_of(build, block->session_id, &idx))
 		return -ENOMEM;
 	session = &build->sessions.items[idx];
@@ -85,14 +86,14 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 		return -ENOMEM;
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		int class = loss_by_name(column_text(classes, row));
-		struct build_loss loss = { .session = session, .class = (enum wl_loss)class };
+		struct build_loss loss = { .session = session, .class = (enum wl_loss) class };
 
 		if (class < 0)
 			continue;
 		loss.ts = column_u64(ts, row);
 		loss.emitted = column_u64(emitted, row);
 		loss.lost = column_u64(lost, row);
-		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(cpu, row), &id))
+		if (idmap__id(&build->loss_ids, session, (uint64_t) class << 56 ^ column_u64(cpu, row), &id))
 			return -ENOMEM;
 		if (id == build->losses.cnt) {
 			if (vec_push(&build->losses, loss))

@@ -12,8 +12,9 @@
 #include <string.h>
 
 /*
- * A joint below the median does not begin anything "high": with 30 % zeros and an even spread above them, VarMRI's joint
- * is at 0.3, leaving out 70 % of the intervals, and any event at all gets an impact near 1.  Such joints are passed over.
+ * A joint below the median does not begin anything "high": with 30 % zeros and an even spread above them, VarMRI's
+ * joint is at 0.3, leaving out 70 % of the intervals, and any event at all gets an impact near 1.  Such joints are
+ * passed over.
  */
 #define JOINT_PERCENTILE_MIN 0.5
 
@@ -62,7 +63,8 @@ struct event_sums {
 };
 
 /* Rows with a value go into the scratch array for sorting; zeros, often nearly all there is, only count. */
-static struct event_sums collect(const struct impact *impact, const struct dataset_event *event, struct sort_pair *pairs)
+static struct event_sums collect(const struct impact *impact, const struct dataset_event *event,
+				 struct sort_pair *pairs)
 {
 	const double *weights = impact->dataset->weight;
 	struct event_sums sums = { 0 };
@@ -102,10 +104,10 @@ static void fit_pairs(struct cdf_fit *fit, const struct impact *impact, const st
 
 /*
  * Above which value the event is high.  Without a usable joint its CDF shows no step that would set some values apart;
- * the target percentile itself is then the threshold, so that the question stays the same (what if the highest values of
- * e were not there?) and an event that is nonzero in fewer intervals than the tail, a straight line of zeros up to the
- * target, is high exactly where it is not zero.  Where the value at the target is the largest there is (few values, few
- * rows), that value is the high one, unless most intervals have it: then nothing is high, and the impact is 0.
+ * the target percentile itself is then the threshold, so that the question stays the same (what if the highest values
+ * of e were not there?) and an event that is nonzero in fewer intervals than the tail, a straight line of zeros up to
+ * the target, is high exactly where it is not zero.  Where the value at the target is the largest there is (few values,
+ * few rows), that value is the high one, unless most intervals have it: then nothing is high, and the impact is 0.
  */
 static double threshold_of(const struct cdf_fit *fit)
 {
@@ -161,11 +163,11 @@ static int event_impact(void *ctx, size_t task, unsigned worker)
 	}
 	high_weight = mark_high(high, sorted, sums.pair_cnt, line->threshold, weights);
 	line->threshold_percentile = 1 - high_weight / sums.weight;
-	whole = event->missing ? stats_quantile(impact->order, impact->tail, event->missing, NULL, sums.weight) :
-				 impact->tail_ns;
-	rest = high_weight > 0 ?
-		       stats_quantile(impact->order, impact->tail, event->missing, high, sums.weight - high_weight) :
-		       whole;
+	whole = event->missing ? stats_quantile(impact->order, impact->tail, event->missing, NULL, sums.weight)
+			       : impact->tail_ns;
+	rest = high_weight > 0
+		       ? stats_quantile(impact->order, impact->tail, event->missing, high, sums.weight - high_weight)
+		       : whole;
 	line->impact = whole > 0 ? (whole - rest) / whole : NAN;
 	return 0;
 }
@@ -241,7 +243,8 @@ static int impact_alloc(struct impact *impact)
 	return 0;
 }
 
-int impact_compute(struct event_line *lines, const struct dataset *dataset, const struct stats_order *order, double tail)
+int impact_compute(struct event_line *lines, const struct dataset *dataset, const struct stats_order *order,
+		   double tail)
 {
 	struct impact impact = { .dataset = dataset, .order = order, .tail = tail, .lines = lines };
 	int err = impact_alloc(&impact);

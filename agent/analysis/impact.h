@@ -4,10 +4,10 @@
  *
  *   impact(e) = (T(R_e) - T(R_e \ H_e)) / T(R_e)
  *
- * R_e: the intervals that recorded e; H_e: those of them whose value of e is high; T: the latency at the tail percentile.
- * The paper's own formula is lost in the text that we have; this one is derived from its sentences ("comparing the
- * latency variance with and without high values", variance measured by the tail value) and normalised by the whole tail
- * latency, so that it is the share by which the tail would fall.
+ * R_e: the intervals that recorded e; H_e: those of them whose value of e is high; T: the latency at the tail
+ * percentile. The paper's own formula is lost in the text that we have; this one is derived from its sentences
+ * ("comparing the latency variance with and without high values", variance measured by the tail value) and normalised
+ * by the whole tail latency, so that it is the share by which the tail would fall.
  *
  * Then the two rules of §5.2 for hardware counters (hwcounter.def, hwrule.def).  Everything is O(n log n) or better.
  */
@@ -21,7 +21,8 @@
  * An event that no interval recorded, or whose category has no hook on that kernel, has NAN; one that was 0 throughout
  * has impact 0.  `order` is over dataset->latency_ns.  0 or -ENOMEM.
  */
-int impact_compute(struct event_line *lines, const struct dataset *dataset, const struct stats_order *order, double tail);
+int impact_compute(struct event_line *lines, const struct dataset *dataset, const struct stats_order *order,
+		   double tail);
 
 /* The category that an event's time belongs to ("runq.preempt.ns": RUNQ), -1 for tallies and hardware counters. */
 int event_category(const char *event);
@@ -33,16 +34,18 @@ struct rule_event {
 	const uint64_t *missing; /* NULL: none */
 	const uint64_t *high;    /* NULL: none */
 	double impact;
-	double adjusted;          /* the rules' answer, as in struct event_line */
+	double adjusted; /* the rules' answer, as in struct event_line */
 	const char *explained_by;
 	double overlap;
 	const char *dropped_for;
 };
 
-/* The weighted Jaccard index of two sets of high rows, over the rows that recorded both; 0 when neither is ever high. */
+/* The weighted Jaccard index of two sets of high rows, over the rows that recorded both; 0 when neither is ever high.
+ */
 double rule_overlap(const struct rule_event *a, const struct rule_event *b, const double *weights, size_t row_cnt);
 
-/* R² of the regression of child over parent over the rows that recorded both, 0 for a falling line; NAN: not defined. */
+/* R² of the regression of child over parent over the rows that recorded both, 0 for a falling line; NAN: not defined.
+ */
 double rule_proportion(const struct rule_event *child, const struct rule_event *parent, const double *weights,
 		       size_t row_cnt);
 

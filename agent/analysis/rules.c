@@ -7,7 +7,8 @@
 
 #define PROPORTION_R2_MIN 0.99
 
-/* Rule 1, INST > CACHE > CYCLE: more instructions make more cache misses and more cycles, and not the other way round. */
+/* Rule 1, INST > CACHE > CYCLE: more instructions make more cache misses and more cycles, and not the other way round.
+ */
 enum rule_group { GROUP_NONE, GROUP_CYCLE, GROUP_CACHE, GROUP_INST };
 
 static const struct {

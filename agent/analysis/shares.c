@@ -214,7 +214,7 @@ static struct ci interval_of(double *values, uint32_t cnt, double estimate)
 	qsort(values, valid, sizeof(*values), compare_doubles);
 	ci.lo = values[(uint32_t)floor(0.025 * valid)];
 	ci.hi = values[(uint32_t)ceil(0.975 * valid) - 1];
-	/* A percentile interval can miss its own estimate when the distribution is skewed; a reader would not believe it. */
+	/* A percentile interval can miss its own estimate where the replicates are skewed; nobody would believe it. */
 	return (struct ci){ fmin(ci.lo, estimate), fmax(ci.hi, estimate) };
 }
 

@@ -12,7 +12,8 @@
  * a garbage collection), so rows that end one after the other are not independent, and resampling single rows would
  * give intervals that are far too narrow; whole blocks of consecutive rows keep a burst together.  Block length grows
  * as n^(1/3), which is the optimal order for a variance, and there are at most SHARES_BLOCKS_MAX blocks.  Each block is
- * reduced to its sums first, so a replicate costs O(blocks), not O(rows).  The thresholds stay those of the full sample.
+ * reduced to its sums first, so a replicate costs O(blocks), not O(rows).  The thresholds stay those of the full
+ * sample.
  */
 #ifndef WHYLATE_ANALYSIS_SHARES_H
 #define WHYLATE_ANALYSIS_SHARES_H

@@ -7,7 +7,7 @@
 
 /* 2^8 write positions stay within the first-level TLB and cache; eleven bits save a pass and lose more to misses. */
 #define DIGIT_BITS 8
-#define DIGIT_CNT (1 << DIGIT_BITS)
+#define DIGIT_CNT  (1 << DIGIT_BITS)
 
 int sort_scratch__init(struct sort_scratch *scratch, size_t room)
 {

@@ -45,8 +45,8 @@ int stats_order__init(struct stats_order *order, const uint64_t *values, const d
 void stats_order__free(struct stats_order *order);
 
 /*
- * Quantile p over the rows whose bits are clear in both bitmaps (either may be NULL); kept_weight is the weight of those
- * rows.  NAN without any.  O(rows above the quantile).
+ * Quantile p over the rows whose bits are clear in both bitmaps (either may be NULL); kept_weight is the weight of
+ * those rows.  NAN without any.  O(rows above the quantile).
  */
 double stats_quantile(const struct stats_order *order, double p, const uint64_t *skip, const uint64_t *skip_too,
 		      double kept_weight);

@@ -90,7 +90,7 @@ int analyse_run(const struct analyse_options *options, const char *const *paths,
 
 	if (!reader) {
 		log_error("cannot read '%s': %s", bad_path ? bad_path : paths[0],
-			  errno == ENOMSG || errno == EINVAL ? "no shard (*.wls) there" : strerror(errno));
+			  errno == ENODATA ? "no shard (*.wls) there" : strerror(errno));
 		return EXIT_FAILED;
 	}
 	code = report_on(reader, options);

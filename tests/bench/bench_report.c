@@ -52,7 +52,8 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Every category gets an exponential time and, one time in fifty, a wait a hundred times as long; others carry blame. */
+/* Every category gets an exponential time and, one time in fifty, a wait a hundred times as long; others carry blame.
+ */
 static void make_rows(struct dataset *dataset, size_t cnt)
 {
 	dataset->row_cnt = cnt;
@@ -73,7 +74,7 @@ static void make_rows(struct dataset *dataset, size_t cnt)
 			dataset->latency_ns[i] += (uint64_t)ns;
 			if (blame)
 				dataset->blame[c][i] = (struct dataset_blame){ .who = random_u64() % PEOPLE_CNT,
-									      .pid = 1 + random_u64() % 1000 };
+									       .pid = 1 + random_u64() % 1000 };
 		}
 	}
 }
@@ -81,7 +82,7 @@ static void make_rows(struct dataset *dataset, size_t cnt)
 /* Lengths and counts of the first states, then hardware counters with a third of their values missing. */
 static void make_events(struct dataset *dataset, size_t event_cnt)
 {
-	static const char *const hwcounters[] = { "hw.cycles",      "hw.instructions", "hw.cache_misses",
+	static const char *const hwcounters[] = { "hw.cycles",     "hw.instructions", "hw.cache_misses",
 						  "hw.cache_refs", "hw.branches",     "hw.branch_misses" };
 	size_t hw_cnt = event_cnt < 6 ? 0 : 6;
 	char name[64];
@@ -92,7 +93,8 @@ static void make_events(struct dataset *dataset, size_t event_cnt)
 		bool hw = e >= event_cnt - hw_cnt;
 		int state = (int)(e / 2 % WL_STATE_CNT);
 		uint64_t *missing = hw ? room(dataset->row_cnt / 64 + 1, sizeof(uint64_t)) : NULL;
-		const uint64_t *part = dataset->category_ns[hw ? WL_CATEGORY_ONCPU : (enum wl_category)(e % WL_CATEGORY_CNT)];
+		const uint64_t *part =
+			dataset->category_ns[hw ? WL_CATEGORY_ONCPU : (enum wl_category)(e % WL_CATEGORY_CNT)];
 
 		for (size_t i = 0; i < dataset->row_cnt; i++) {
 			values[i] = e % 2 && !hw ? 1 + random_u64() % 200 : part[i] + random_u64() % 1000 + 1;

@@ -64,7 +64,8 @@ static void weights_count_in_the_impact(void)
 	struct analysis_fixture fixture;
 	uint64_t *values;
 
-	/* Four rows for 90, 5, 3 and 2 intervals: p95 is 20, and without the last two 0.95·95 = 90.25 makes it 20 again. */
+	/* Four rows for 90, 5, 3 and 2 intervals: p95 is 20, and without the last two 0.95·95 = 90.25 makes it 20
+	 * again. */
 	analysis_fixture_init(&fixture, 4);
 	values = fixture_event(&fixture, "migration.count", NULL);
 	for (size_t i = 0; i < 4; i++)
@@ -128,7 +129,7 @@ static void overlap_by_hand(void)
 	const struct rule_event a_partly = { .high = a_high, .missing = a_missing }, never = { .high = none };
 	static const double ones[] = { 1, 1, 1, 1, 1, 1 }, weights[] = { 1, 2, 5, 1, 1, 1 };
 
-	ASSERT_NEAR(rule_overlap(&a, &b, ones, 6), 2.0 / 4);	    /* {0 1 2} and {1 2 3} */
+	ASSERT_NEAR(rule_overlap(&a, &b, ones, 6), 2.0 / 4);        /* {0 1 2} and {1 2 3} */
 	ASSERT_NEAR(rule_overlap(&a_partly, &b, ones, 6), 1.0 / 3); /* {0 1} and {1 3} */
 	ASSERT_NEAR(rule_overlap(&b, &a_partly, ones, 6), 1.0 / 3);
 	ASSERT_NEAR(rule_overlap(&a_partly, &b, weights, 6), 2.0 / 4);
@@ -196,7 +197,8 @@ static void rule_two_drops_a_child_in_proportion(void)
 	CU_ASSERT_PTR_NULL(events[0].dropped_for);
 	CU_ASSERT_STRING_EQUAL(events[1].dropped_for, "hw.instructions.2");
 	CU_ASSERT_PTR_NULL(events[2].dropped_for);
-	/* A dropped event explains nothing: the cause deducted from CACHE is branch_misses, 1·0.3, not branches, 0.4. */
+	/* A dropped event explains nothing: the cause deducted from CACHE is branch_misses, 1·0.3, not branches, 0.4.
+	 */
 	CU_ASSERT_STRING_EQUAL(events[3].explained_by, "hw.branch_misses");
 	ASSERT_NEAR(events[3].adjusted, 0);
 }
@@ -218,7 +220,8 @@ int suite_impact(void)
 		{ "weights count in the impact", weights_count_in_the_impact },
 		{ "what was not recorded is NAN, what was zero is 0",
 		  what_was_not_recorded_has_no_impact_and_what_was_zero_has_none },
-		{ "a joint that most intervals exceed is passed over", a_joint_that_most_intervals_exceed_is_passed_over },
+		{ "a joint that most intervals exceed is passed over",
+		  a_joint_that_most_intervals_exceed_is_passed_over },
 		{ "overlap by hand", overlap_by_hand },
 		{ "rule 1 deducts the largest cause of a higher group",
 		  rule_one_deducts_the_largest_cause_of_a_higher_group },

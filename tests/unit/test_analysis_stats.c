@@ -63,7 +63,7 @@ static void skipped_rows_do_not_count(void)
 
 	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, values, ones, 6), 0);
 	CU_ASSERT_EQUAL(stats_quantile(&order, 0.75, skip, skip_too, 4), 4); /* of 2 3 4 5 */
-	CU_ASSERT_EQUAL(stats_quantile(&order, 0.8, skip, NULL, 5), 4);	     /* of 1 2 3 4 5 */
+	CU_ASSERT_EQUAL(stats_quantile(&order, 0.8, skip, NULL, 5), 4);      /* of 1 2 3 4 5 */
 	stats_order__free(&order);
 }
 
@@ -77,7 +77,7 @@ static void the_summary_is_that_of_weighted_rows(void)
 	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, values, weights, 4), 0);
 	stats_summarize(&summary, &order);
 	ASSERT_NEAR(summary.count, 10);
-	ASSERT_NEAR(summary.mean_ns, 30);	/* (4·40 + 10 + 3·30 + 2·20) / 10 */
+	ASSERT_NEAR(summary.mean_ns, 30);       /* (4·40 + 10 + 3·30 + 2·20) / 10 */
 	ASSERT_NEAR(summary.variance_ns2, 100); /* (4·100 + 400 + 0 + 2·100) / 10 */
 	ASSERT_NEAR(summary.cov, 1.0 / 3);
 	CU_ASSERT_EQUAL(summary.max_ns, 40);
@@ -182,7 +182,8 @@ int suite_stats(void)
 		{ "skipped rows do not count", skipped_rows_do_not_count },
 		{ "the summary is that of weighted rows", the_summary_is_that_of_weighted_rows },
 		{ "types are summed apart", types_are_summed_apart },
-		{ "sorting orders keys of every width and is stable", sorting_orders_keys_of_every_width_and_is_stable },
+		{ "sorting orders keys of every width and is stable",
+		  sorting_orders_keys_of_every_width_and_is_stable },
 		{ "every task runs once and a failure is told", every_task_runs_once_and_a_failure_is_told },
 		{ "ids are given in order", ids_are_given_in_order },
 	};

@@ -10,7 +10,7 @@
 
 #define FILE_SZ        (1 << 20)
 #define RECORD_SZ      4096
-#define FLUSH_AT_LEAST (12 * NS_PER_MS)
+#define FLUSH_AT_LEAST (20 * NS_PER_MS)
 
 /* Not static: a report may name it. */
 extern pthread_mutex_t stats_lock;

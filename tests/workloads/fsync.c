@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define FILE_SZ   (4 << 20)
-#define RECORD_SZ 65536
+#define RECORD_SZ (512 << 10)
 
 struct own {
 	int fd;

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Bad input: one line on stderr that names it, the right exit code, and nothing half-written. */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A pid that nobody has: the highest possible one that is free. */
+static int pid_unused(void)
+{
+	char *text = file_read("/proc/sys/kernel/pid_max", NULL);
+	int pid = text ? atoi(text) - 1 : 32767;
+
+	free(text);
+	while (pid > 1 && !kill(pid, 0))
+		pid--;
+	return pid;
+}
+
+static void expect(int code, const char *text, const char *and_text, const char *args)
+{
+	struct process process;
+	int got = whylate(&process, 20, "%s", args);
+
+	CHECKF(got == code, "whylate %s: exit code %d: %s", args, got, process_err(&process));
+	said_one_line(&process, text, and_text);
+	CHECKF(!*process_out(&process), "whylate %s wrote to stdout: %s", args, process_out(&process));
+	process_end(&process);
+}
+
+static void test_usage(void)
+{
+	expect(2, "frobnicate", NULL, "frobnicate");
+	expect(2, "-p", NULL, "record");
+	expect(2, "-p", NULL, "diagnose");
+	expect(2, "-p", "wolf", "record -p wolf");
+	expect(2, "-p", "12x", "record -p 12x");
+	expect(2, "-p", "0", "record -p 0");
+	expect(2, "-p", "-5", "record -p -5");
+	expect(2, "99999999999", NULL, "record -p 99999999999");
+	expect(2, "-d", "0", "record -p 1 -d 0");
+	expect(2, "-d", "0s", "record -p 1 -d 0s");
+	expect(2, "-d", "soon", "record -p 1 -d soon");
+	expect(2, "-d", "-3s", "record -p 1 -d -3s");
+	expect(2, "-d", "5parsecs", "diagnose -p 1 -d 5parsecs");
+	expect(2, "mode", "quantum", "record -p 1 --mode quantum");
+	expect(2, "--rate", "101%", "record -p 1 --rate 101%");
+	expect(2, "--rate", "0", "record -p 1 --rate 0");
+	expect(2, "--tail", "p100", "record -p 1 --tail p100");
+	expect(2, "--ring-size", "tiny", "record -p 1 --ring-size tiny");
+	expect(2, "--hw-events", "imagined", "record -p 1 --hw-events imagined");
+	expect(2, "surplus", NULL, "record -p 1 surplus");
+	expect(2, "--frobnicate", NULL, "record -p 1 --frobnicate");
+	expect(2, "'-p'", NULL, "record -p");
+	expect(2, "--frobnicate", NULL, "report --frobnicate");
+	expect(2, "--frobnicate", NULL, "doctor --frobnicate");
+	expect(2, NULL, NULL, "report");
+	expect(2, "--tail", "p0", "report --tail p0 /tmp");
+	expect(2, "--top", "few", "report --top few /tmp");
+}
+
+static void test_wrong_process(void)
+{
+	struct process process;
+	char args[64], id[16];
+
+	snprintf(args, sizeof(args), "record -d 1s -p %d", pid_unused());
+	snprintf(id, sizeof(id), "%d", pid_unused());
+	expect(1, id, "no process", args);
+	expect(1, "kernel thread", "2", "record -d 1s -p 2");
+	/* The shell becomes the agent, with the shell's pid. */
+	snprintf(args, sizeof(args), "exec %.40s record -d 1s -p $$", "\"$0\"");
+	const char *const argv[] = { "sh", "-c", args, whylate_path(), NULL };
+	if (!process_launch_argv(&process, NULL, argv)) {
+		CHECK(process_wait(&process, 20) == 1);
+		said_one_line(&process, "itself", NULL);
+	}
+	process_end(&process);
+}
+
+static void test_thread_id(void)
+{
+	struct process process, target;
+	int tid = 0, port = port_free();
+	struct path dir = temp_path("of-a-thread");
+	char glob_cmd[128], pid_text[16];
+
+	if (program_missing("thread_id", "memcached"))
+		return;
+	if (process_start(&target, "memcached -u root -l 127.0.0.1 -p %d -t 2", port) || !port_wait(&target, port, 10))
+		goto cleanup;
+	snprintf(glob_cmd, sizeof(glob_cmd), "ls /proc/%d/task | tail -1", target.pid);
+	const char *const argv[] = { "sh", "-c", glob_cmd, NULL };
+	if (!process_launch_argv(&process, NULL, argv) && !process_wait(&process, 5))
+		tid = atoi(process_out(&process));
+	process_end(&process);
+	if (!CHECK(tid > target.pid))
+		goto cleanup;
+	snprintf(pid_text, sizeof(pid_text), "-p %d", target.pid);
+	CHECK(whylate(&process, 20, "record -d 1s -p %d -o %s", tid, dir.s) == 1);
+	said_one_line(&process, "thread", pid_text);
+	CHECK(!is_there(dir.s));
+	process_end(&process);
+cleanup:
+	process_end(&target);
+}
+
+static void test_no_privilege(void)
+{
+	struct launch launch = { .user = "nobody", .cpu = ANY_CPU };
+	struct path dir = temp_path("no-privilege");
+	struct process target, process;
+
+	/* Somebody else's process, and one's own. */
+	CHECK(whylate_as(&process, "nobody", 20, "record -d 1s -p 1 -o %s", dir.s) == 1);
+	said_one_line(&process, "CAP_", NULL);
+	process_end(&process);
+	if (!process_launch(&target, &launch, "sleep 20")) {
+		/* Wait for exec: before it the process is still ours. */
+		sleep_ms(100);
+		CHECK(whylate_as(&process, "nobody", 20, "record -d 1s -p %d -o %s", target.pid, dir.s) == 1);
+		said_one_line(&process, "CAP_BPF", "CAP_PERFMON");
+		process_end(&process);
+	}
+	process_end(&target);
+	CHECK(!is_there(dir.s));
+}
+
+static void symbols_case(pid_t pid, const char *list, const char *text, const char *and_text)
+{
+	struct path symbols = temp_path("symbols.txt"), dir = temp_path("bad-symbols");
+	struct process process;
+
+	CHECK(!file_write(symbols.s, list, strlen(list)));
+	CHECK(whylate(&process, 20, "record -d 1s -p %d -s %s -o %s", (int)pid, symbols.s, dir.s) == 1);
+	said_one_line(&process, text, and_text);
+	CHECK(!is_there(dir.s));
+	process_end(&process);
+}
+
+static void test_bad_symbols(void)
+{
+	struct workload workload;
+	char args[128];
+
+	if (!workload_start(&workload, "uprobe_target", 20))
+		goto cleanup;
+	snprintf(args, sizeof(args), "record -d 1s -p %d -s /nonexistent/symbols", (int)workload.server_pid);
+	expect(1, "/nonexistent/symbols", "No such file", args);
+	symbols_case(workload.server_pid, "interval handle_reqest\n", "handle_reqest", "handle_request");
+	symbols_case(workload.server_pid, "# a comment\n\ninterwal handle_request\n", "symbols.txt:3:", "interwal");
+	symbols_case(workload.server_pid, "interval handle_request\ninterval nosuchmodule.so:foo\n", "symbols.txt:2:", NULL);
+	symbols_case(workload.server_pid, "interval handle_request key=argX\n", "symbols.txt:1:", "argX");
+	symbols_case(workload.server_pid, "# nothing but comments\n", "symbols.txt", NULL);
+	CHECK(process_runs(&workload.process));
+cleanup:
+	workload_end(&workload);
+}
+
+static void test_bad_output(void)
+{
+	struct path file = temp_path("a-file"), below = temp_path("a-file/dir"), deep = temp_path("a/b/c");
+	struct process process, target;
+
+	CHECK(!file_write(file.s, "x", 1));
+	if (process_start(&target, "sleep 20"))
+		return;
+	sleep_ms(100);
+	/* A target that listens nowhere is warned about: that line is not part of this. */
+	CHECK(whylate(&process, 20, "record -d 1s -p %d -o %s", target.pid, file.s) == 1);
+	CHECKF(strstr(process_err(&process), file.s) != NULL, "%s", process_err(&process));
+	process_end(&process);
+	CHECK(whylate(&process, 20, "record -d 1s -p %d -o %s", target.pid, below.s) == 1);
+	CHECKF(strstr(process_err(&process), below.s) != NULL, "%s", process_err(&process));
+	process_end(&process);
+	CHECK(whylate(&process, 20, "record -d 1s -p %d -o %s", target.pid, deep.s) == 1 || is_there(deep.s));
+	process_end(&process);
+	process_end(&target);
+	CHECK(is_there(file.s) && !is_there(below.s));
+}
+
+static void test_doctor(void)
+{
+	struct process process;
+	json_object *root;
+
+	CHECK(whylate(&process, 20, "doctor") == 0);
+	CHECK(strstr(process_out(&process), "CAP_BPF") != NULL);
+	process_end(&process);
+	CHECK(whylate(&process, 20, "doctor --json") == 0);
+	root = json_tokener_parse(process_out(&process));
+	CHECK(!strcmp(json_text(root, "schema"), "whylate.doctor/1"));
+	json_object_put(root);
+	process_end(&process);
+	/* It needs no privilege to say that there is none. */
+	CHECK(whylate_as(&process, "nobody", 20, "doctor") == 3);
+	CHECK(strstr(process_out(&process), "NO") != NULL);
+	process_end(&process);
+	CHECK(whylate(&process, 20, "--help") == 0);
+	CHECK(strstr(process_out(&process), "Usage:") != NULL);
+	process_end(&process);
+}
+
+static const struct live_test tests[] = {
+	{ "usage", test_usage },
+	{ "wrong_process", test_wrong_process },
+	{ "thread_id", test_thread_id },
+	{ "no_privilege", test_no_privilege },
+	{ "bad_symbols", test_bad_symbols },
+	{ "bad_output", test_bad_output },
+	{ "doctor", test_doctor },
+};
+
+int suite_cli(void)
+{
+	return live_suite("cli", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "servers.h"
+
+#include "net.h"
+#include "session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool workload_start(struct workload *workload, const char *name, unsigned int seconds)
+{
+	static unsigned int started_cnt;
+	const char *ready;
+
+	memset(workload, 0, sizeof(*workload));
+	workload->name = name;
+	workload->go = temp_path("go-%u-%s", started_cnt++, name);
+	if (process_start(&workload->process, "%s/%s --seconds %u --warmup-file %s", workloads_path(), name, seconds,
+			  workload->go.s))
+		return false;
+	if (!CHECKF(process_says(&workload->process, false, "ready {", "skip ", 30), "%s: %s", name,
+		    process_err(&workload->process)))
+		return false;
+	ready = process_out(&workload->process);
+	if (!strncmp(ready, "skip ", 5)) {
+		skip(name, "%.*s", (int)strcspn(ready + 5, "\n"), ready + 5);
+		return false;
+	}
+	return CHECKF(sscanf(ready, "ready {\"server_pid\":%d,\"port\":%d}", &workload->server_pid, &workload->port) == 2,
+		      "%s", ready);
+}
+
+void workload_go(struct workload *workload)
+{
+	CHECK(!file_write(workload->go.s, "", 0));
+}
+
+bool workload_finish(struct workload *workload, unsigned int timeout_s)
+{
+	const char *result;
+	int code = process_wait(&workload->process, timeout_s);
+
+	if (!CHECKF(code == 0, "%s: exit code %d: %s", workload->name, code, process_err(&workload->process)))
+		return false;
+	result = strchr(process_out(&workload->process), '\n');
+	workload->result = result ? json_tokener_parse(result + 1) : NULL;
+	if (!CHECKF(workload->result != NULL, "%s: no result", workload->name))
+		return false;
+	workload->category = json_text(workload->result, "category");
+	workload->culprit_comm = json_text(workload->result, "culprit_comm");
+	workload->planted_share = json_number(workload->result, "planted_share");
+	workload->intervals = (uint64_t)json_number(workload->result, "intervals");
+	return true;
+}
+
+void workload_end(struct workload *workload)
+{
+	/* Its driver cleans up what lies outside of it, a cgroup for instance. */
+	process_signal(&workload->process, SIGTERM);
+	if (workload->process.pid)
+		process_wait(&workload->process, 15);
+	process_end(&workload->process);
+	if (workload->result)
+		json_object_put(workload->result);
+	workload->result = NULL;
+}
+
+bool redis_start(struct redis *redis, int cpu)
+{
+	struct launch launch = { .cpu = cpu };
+
+	memset(redis, 0, sizeof(*redis));
+	redis->port = port_free();
+	if (process_launch(&redis->process, &launch,
+			   "redis-server --port %d --bind 127.0.0.1 --save  --appendonly no --daemonize no --dir %s "
+			   "--logfile /dev/null",
+			   redis->port, temp_path(".").s))
+		return false;
+	return port_wait(&redis->process, redis->port, 10);
+}
+
+bool redis_answers(const struct redis *redis)
+{
+	return port_answers(redis->port, "PING\r\n", "+PONG\r\n");
+}
+
+void redis_end(struct redis *redis)
+{
+	process_end(&redis->process);
+}
+
+bool redis_load_start(struct process *load, const struct redis *redis, int cpu, unsigned int requests,
+		      unsigned int connections)
+{
+	struct launch launch = { .cpu = cpu };
+
+	return !process_launch(load, &launch, "redis-benchmark -h 127.0.0.1 -p %d -t get -n %u -c %u --csv", redis->port,
+			       requests, connections);
+}
+
+bool program_missing(const char *test, const char *program)
+{
+	struct process process;
+	bool missing = true;
+	const char *const argv[] = { "sh", "-c", "command -v -- \"$0\"", program, NULL };
+
+	if (!process_launch_argv(&process, NULL, argv))
+		missing = process_wait(&process, 5) != 0;
+	process_end(&process);
+	if (missing)
+		skip(test, "%s is not installed (scripts/setup.sh test installs it)", program);
+	return missing;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The programs that are recorded: tests/workloads by their protocol (workloads/common.h), and Redis. */
+#ifndef WHYLATE_TESTS_SERVERS_H
+#define WHYLATE_TESTS_SERVERS_H
+
+#include "harness.h"
+
+#include <json-c/json.h>
+
+struct workload {
+	struct process process;
+	struct path go; /* it counts requests from the moment that this file exists */
+	const char *name;
+	pid_t server_pid;
+	int port;
+	json_object *result;
+	const char *category, *culprit_comm; /* of the result; culprit_comm may be "" */
+	double planted_share;
+	uint64_t intervals;
+};
+
+/* Started and ready, in its warm-up.  False: it failed (a failed check), or it is skipped (said with its reason). */
+bool workload_start(struct workload *workload, const char *name, unsigned int seconds);
+/* From now on it counts. */
+void workload_go(struct workload *workload);
+/* Waits for its end and its result. */
+bool workload_finish(struct workload *workload, unsigned int timeout_s);
+void workload_end(struct workload *workload);
+
+struct redis {
+	struct process process;
+	int port;
+};
+
+/* On a port of its own, pinned to a CPU or ANY_CPU, without persistence. */
+bool redis_start(struct redis *redis, int cpu);
+bool redis_answers(const struct redis *redis);
+void redis_end(struct redis *redis);
+/* redis-benchmark with this many GETs over so many connections: starts it. */
+bool redis_load_start(struct process *load, const struct redis *redis, int cpu, unsigned int requests,
+		      unsigned int connections);
+/* A program is missing: says so as a skip. */
+bool program_missing(const char *test, const char *program);
+
+#endif
