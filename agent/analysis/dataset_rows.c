@@ -322,8 +322,7 @@ static int blame_of(struct interval_block *in, const struct blame_columns *colum
 		return lock_object(in, columns, row, &blame->object);
 	case WL_CATEGORY_FAULT_MINOR:
 	case WL_CATEGORY_FAULT_MAJOR:
-		/* The longest fault was of one of the two kinds: not of this one if it outlasts all faults of this
-		 * kind. */
+		/* The longest fault of all cannot be of this kind if it outlasts all of this kind together. */
 		if (column_u64(columns->fault_ns, row) > part_ns)
 			return 0;
 		return text_id(in, column_text(columns->fault_name, row), &blame->object);

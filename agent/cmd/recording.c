@@ -171,6 +171,7 @@ static uint64_t selection_cost_ns(struct recording *recording)
 static void govern(struct recording *recording)
 {
 	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = target_cpu_ns(&recording->processes), used_ns, spent_ns, rate;
+	double share;
 
 	if (cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
 		return;
@@ -182,8 +183,13 @@ static void govern(struct recording *recording)
 	recording->governed_cpu_ns = cpu_ns;
 	recording->governed_cost_ns = cost_ns;
 	rate = capture__rate(recording->capture);
-	if (spent_ns <= recording->options->budget * used_ns || rate / 2 < CAPTURE_RATE_ALL / 1000)
+	share = (double)spent_ns / used_ns;
+	/* Selecting half as many saved next to nothing: then selecting less still would only cost precision. */
+	if (recording->governed_share > 0 && share > 0.8 * recording->governed_share)
+		recording->ungovernable = true;
+	if (recording->ungovernable || share <= recording->options->budget || rate / 2 < CAPTURE_RATE_ALL / 1000)
 		return;
+	recording->governed_share = share;
 	capture__set_rate(recording->capture, rate / 2);
 	recording->rate_changes++;
 }

@@ -98,8 +98,7 @@ static int write_modules(struct recording *recording)
 
 		if (!mapping->exec || mapping->path[0] != '/')
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start, mapping->end);
-		file = elf_file__open(path);
+		file = target_mapping_file(pid, mapping, path, sizeof(path)) ? NULL : elf_file__open(path);
 		memset(row->nulls, 0, sizeof(row->nulls));
 		row->values[MODULE_PID].u64 = pid;
 		row->values[MODULE_START_ADDR].u64 = mapping->start;

@@ -38,6 +38,8 @@ struct recording {
 	uint64_t target_cpu_begin_ns, target_cpu_ns;
 	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
 	uint64_t governed_cpu_ns, governed_cost_ns;
+	double governed_share;
+	bool ungovernable;
 	uint32_t rate_changes;
 };
 

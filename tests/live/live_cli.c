@@ -97,7 +97,7 @@ static void test_thread_id(void)
 		return;
 	if (process_start(&target, "memcached -u root -l 127.0.0.1 -p %d -t 2", port) || !port_wait(&target, port, 10))
 		goto cleanup;
-	snprintf(glob_cmd, sizeof(glob_cmd), "ls /proc/%d/task | tail -1", target.pid);
+	snprintf(glob_cmd, sizeof(glob_cmd), "ls /proc/%d/task | sort -n | tail -1", target.pid);
 	const char *const argv[] = { "sh", "-c", glob_cmd, NULL };
 	if (!process_launch_argv(&process, NULL, argv) && !process_wait(&process, 5))
 		tid = atoi(process_out(&process));

@@ -2,7 +2,7 @@
 /*
  * The server behind `make diagnose`: every request counts itself under `stats_lock`, and the background thread
  * `flusher` holds that lock while it writes the statistics to disk, record by record, a sync each.  Runs until it is
- * told to stop, under ordinary scheduling.  Planted: the time inside pthread_mutex_lock().
+ * told to stop.  Planted: the time inside pthread_mutex_lock().
  */
 #include "common.h"
 
@@ -79,7 +79,6 @@ static const struct workload workload = {
 	.connection_cnt = 6,
 	.rate_hz = 100,
 	.default_duration_s = 0,
-	.plain_scheduling = 1,
 	.spread = 1,
 	.server_start = server_start,
 	.handle = handle,

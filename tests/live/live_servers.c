@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Redis, memcached and nginx as Debian ships them, under loads of a known number of requests. */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COUNT_TOLERANCE 0.01
+#define EVERYTHING "--tail none --budget 100%%"
+
+/* What a recording of a server has to show, however it was loaded. */
+static void check_server(const struct recording *recording, double requests, double client_mean_ns)
+{
+	struct session session;
+	json_object *report;
+	double seen, mean_ns;
+
+	if (!session_read(&session, recording->dir.s, NULL, NULL))
+		return;
+	session_check(&session);
+	session_check_no_loss(&session);
+	report = report_read(recording->dir.s, NULL);
+	seen = json_number(report, "session.intervals_seen");
+	mean_ns = json_number(report, "latency.mean_ns");
+	CHECKF(fabs(seen - requests) <= COUNT_TOLERANCE * requests, "%.0f seen, %.0f sent", seen, requests);
+	CHECKF((double)session.row_cnt == seen, "%lu rows of %.0f", session.row_cnt, seen);
+	/* The server's part of a request is inside of the client's. */
+	CHECKF(mean_ns > 1000 && mean_ns <= client_mean_ns, "%.0f ns here, %.0f ns at the client", mean_ns, client_mean_ns);
+	CHECKF(fabs(session.latency_sum_ns / (double)session.row_cnt - mean_ns) <= 1, "%.1f against %.1f",
+	       session.latency_sum_ns / (double)session.row_cnt, mean_ns);
+	json_object_put(report);
+}
+
+/* The second number of redis-benchmark's CSV: the mean in ms. */
+static double redis_benchmark_mean_ns(struct process *load)
+{
+	const char *line = strstr(process_out(load), "\"GET\"");
+	double rps, mean_ms;
+
+	return line && sscanf(line, "\"GET\",\"%lf\",\"%lf\"", &rps, &mean_ms) == 2 ? mean_ms * 1e6 : NAN;
+}
+
+static void test_redis(void)
+{
+	struct recording recording = { 0 };
+	struct process load = { 0 };
+	struct redis redis;
+
+	if (program_missing("redis", "redis-server") || program_missing("redis", "redis-benchmark"))
+		return;
+	if (!redis_start(&redis, ANY_CPU) || !recording_start(&recording, "redis", redis.process.pid, EVERYTHING))
+		goto cleanup;
+	if (!redis_load_start(&load, &redis, ANY_CPU, 100000, 20) || !CHECK(process_wait(&load, 60) == 0))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	check_server(&recording, 100000, redis_benchmark_mean_ns(&load));
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+/* Connections that are older than the recording count, too. */
+static void test_memcached(void)
+{
+	struct client before = { .question = "get nothing\r\n", .answer_end = "END\r\n", .connection_cnt = 10,
+				 .requests_each = 3000 };
+	struct client after = before;
+	struct recording recording = { 0 };
+	struct process server;
+	int port = port_free();
+
+	if (program_missing("memcached", "memcached"))
+		return;
+	if (process_start(&server, "memcached -u root -l 127.0.0.1 -p %d -t 4", port) || !port_wait(&server, port, 10) ||
+	    !client_open(&before, port) || !recording_start(&recording, "memcached", server.pid, EVERYTHING) ||
+	    !client_open(&after, port))
+		goto cleanup;
+	if (!client_run(&before) || !client_run(&after))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	check_server(&recording, (double)(before.answer_cnt + after.answer_cnt), (before.mean_ns + after.mean_ns) / 2);
+cleanup:
+	client_close(&before);
+	client_close(&after);
+	recording_end(&recording);
+	process_end(&server);
+}
+
+static bool nginx_start(struct process *server, int port)
+{
+	struct path config = temp_path("nginx/nginx.conf"), page = temp_path("nginx/index.html"), dir = temp_path("nginx");
+	char text[4096];
+
+	snprintf(text, sizeof(text),
+		 "daemon off; master_process on; worker_processes 2; user root; error_log %s/error.log; pid %s/pid;\n"
+		 "events { worker_connections 256; }\n"
+		 "http { access_log off; keepalive_requests 1000000; root %s; client_body_temp_path %s/b;\n"
+		 "  proxy_temp_path %s/p; fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/s;\n"
+		 "  server { listen 127.0.0.1:%d; } }\n",
+		 dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, port);
+	if (!CHECK(!mkdir(dir.s, 0755) && !file_write(config.s, text, strlen(text)) && !file_write(page.s, "hello\n", 6)))
+		return false;
+	return !process_start(server, "nginx -e %s/start.log -p %s -c %s", dir.s, dir.s, config.s) &&
+	       port_wait(server, port, 10);
+}
+
+static double ab_mean_ns(struct process *load)
+{
+	const char *line = strstr(process_out(load), "Time per request:");
+	double mean_ms;
+
+	return line && sscanf(line, "Time per request: %lf", &mean_ms) == 1 ? mean_ms * 1e6 : NAN;
+}
+
+/* The workers are the master's children. */
+static void test_nginx(void)
+{
+	struct process server = { 0 }, load = { 0 };
+	struct recording recording = { 0 };
+	int port = port_free();
+
+	if (program_missing("nginx", "nginx") || program_missing("nginx", "ab"))
+		return;
+	if (!nginx_start(&server, port) || !recording_start(&recording, "nginx-rec", server.pid, EVERYTHING))
+		goto cleanup;
+	if (process_start(&load, "ab -q -k -n 30000 -c 10 http://127.0.0.1:%d/index.html", port) ||
+	    !CHECK(process_wait(&load, 60) == 0))
+		goto cleanup;
+	CHECK(strstr(process_out(&load), "Failed requests:        0") != NULL);
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	check_server(&recording, 30000, ab_mean_ns(&load));
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	process_signal(&server, SIGTERM);
+	process_wait(&server, 10);
+	process_end(&server);
+}
+
+/* A connection and a thread for every request, all made after the recording began. */
+static const char thread_server[] =
+	"import http.server, sys\n"
+	"class Handler(http.server.BaseHTTPRequestHandler):\n"
+	"    wbufsize = 65536\n"
+	"    def do_GET(self):\n"
+	"        self.send_response(200)\n"
+	"        self.send_header('Content-Length', '2')\n"
+	"        self.end_headers()\n"
+	"        self.wfile.write(b'ok')\n"
+	"    def log_message(self, *args):\n"
+	"        pass\n"
+	"class Server(http.server.ThreadingHTTPServer):\n"
+	"    request_queue_size = 128\n"
+	"Server(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n";
+
+static void test_short_connections(void)
+{
+	char port_text[16];
+	const char *const argv[] = { "python3", "-c", thread_server, port_text, NULL };
+	struct process server = { 0 }, load = { 0 };
+	struct recording recording = { 0 };
+	int port = port_free();
+
+	if (program_missing("short_connections", "python3") || program_missing("short_connections", "ab"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (process_launch_argv(&server, NULL, argv) || !port_wait(&server, port, 10) ||
+	    !recording_start(&recording, "threads", server.pid, EVERYTHING))
+		goto cleanup;
+	if (process_start(&load, "ab -q -n 2000 -c 4 http://127.0.0.1:%d/", port) || !CHECK(process_wait(&load, 60) == 0))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	check_server(&recording, 2000, ab_mean_ns(&load));
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	process_end(&server);
+}
+
+/* Wants a CPU for 20 ms, ten times a second. */
+static pid_t hog_start(const char *name, int cpu)
+{
+	pid_t parent = getpid(), pid = fork();
+	cpu_set_t one;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	prctl(PR_SET_NAME, name);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	for (;;) {
+		uint64_t until_ts = now_ns() + 20 * NS_PER_MS;
+
+		while (now_ns() < until_ts)
+			;
+		sleep_ms(80);
+	}
+}
+
+/* The neighbour that the README promises to name. */
+static void test_redis_neighbour(void)
+{
+	struct client client = { .question = "GET x\r\n", .answer_end = "$-1\r\n", .connection_cnt = 4,
+				 .requests_each = 1500, .pause_us = 1000 };
+	struct recording recording = { 0 };
+	struct redis redis;
+	json_object *report;
+	pid_t hog = 0;
+
+	if (program_missing("redis_neighbour", "redis-server"))
+		return;
+	if (!redis_start(&redis, 0) || !client_open(&client, redis.port))
+		goto cleanup;
+	hog = hog_start("backup", 0);
+	if (!recording_start(&recording, "neighbour", redis.process.pid, "-d 60s") || !client_run(&client))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	report = report_read(recording.dir.s, NULL);
+	CHECKF(!strcmp(json_text(report, "causes.0.category"), "runq"), "%s", json_text(report, "causes.0.what"));
+	CHECKF(!strcmp(json_text(report, "causes.0.culprit.comm"), "backup"), "%s", json_text(report, "causes.0.what"));
+	CHECKF(json_number(report, "causes.0.culprit.pid") == hog, "%s", json_text(report, "causes.0.what"));
+	json_object_put(report);
+cleanup:
+	if (hog > 0) {
+		kill(hog, SIGKILL);
+		waitpid(hog, NULL, 0);
+	}
+	client_close(&client);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+static const struct live_test tests[] = {
+	{ "redis", test_redis },
+	{ "memcached", test_memcached },
+	{ "nginx", test_nginx },
+	{ "short_connections", test_short_connections },
+	{ "redis_neighbour", test_redis_neighbour },
+};
+
+int suite_servers(void)
+{
+	return live_suite("servers", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The per-CPU shadow stack (VarMRI §4.3) against an independent witness: `spin` only reads the clock, and what it misses
+ * between two readings is what was taken from it.
+ */
+#include "harness.h"
+#include "session.h"
+#include "servers.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Everything that takes a CPU away from a thread that wants to run. */
+static const int stolen_states[] = {
+	WL_STATE_IRQ_HARD,	 WL_STATE_IRQ_VECTOR,	  WL_STATE_IRQ_TIMER,	    WL_STATE_IRQ_IPI,
+	WL_STATE_SOFTIRQ_HI,	 WL_STATE_SOFTIRQ_TIMER,  WL_STATE_SOFTIRQ_NET_TX,  WL_STATE_SOFTIRQ_NET_RX,
+	WL_STATE_SOFTIRQ_BLOCK,	 WL_STATE_SOFTIRQ_IRQ_POLL, WL_STATE_SOFTIRQ_TASKLET, WL_STATE_SOFTIRQ_SCHED,
+	WL_STATE_SOFTIRQ_HRTIMER, WL_STATE_SOFTIRQ_RCU,	  WL_STATE_FAULT_MINOR,	    WL_STATE_FAULT_MAJOR,
+	WL_STATE_RUNQ_PREEMPT,
+};
+
+struct nesting {
+	uint64_t both_cnt; /* rows that met timer interrupts and network softirqs */
+};
+
+static void look_for_nesting(void *owner, const struct interval *interval)
+{
+	struct nesting *nesting = owner;
+
+	nesting->both_cnt += interval->n[WL_STATE_IRQ_TIMER] && interval->n[WL_STATE_SOFTIRQ_NET_RX];
+}
+
+static void test_against_witness(void)
+{
+	struct recording recording = { 0 };
+	struct nesting nesting = { 0 };
+	struct workload workload;
+	struct session session;
+	double gap_ns, gap_cnt, stolen_ns = 0;
+
+	if (!workload_start(&workload, "spin", 6) || !recording_start(&recording, "spin", workload.server_pid, "-d 60s"))
+		goto cleanup;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (!session_read(&session, recording.dir.s, look_for_nesting, &nesting))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	for (size_t i = 0; i < sizeof(stolen_states) / sizeof(stolen_states[0]); i++)
+		stolen_ns += (double)session.ns[stolen_states[i]];
+	gap_ns = json_number(workload.result, "gap_ns");
+	gap_cnt = json_number(workload.result, "gap_cnt");
+	printf("\n    witnessed %.1f ms in %.0f gaps, recorded %.1f ms ...", gap_ns / 1e6, gap_cnt, stolen_ns / 1e6);
+	/*
+	 * A gap also holds the delivery of the interrupt and the way back, before and after the kernel's own entry, which
+	 * nothing in the kernel sees; and a recorded request is longer than the witness by its receive and its send.
+	 */
+	CHECKF(fabs(stolen_ns - gap_ns) <= 0.10 * gap_ns + 3000 * gap_cnt, "witnessed %.0f ns in %.0f gaps, recorded %.0f",
+	       gap_ns, gap_cnt, stolen_ns);
+	CHECK(session.n[WL_STATE_SOFTIRQ_NET_RX] > 0);
+	CHECK(session.n[WL_STATE_IRQ_TIMER] > 0);
+	CHECKF(nesting.both_cnt > 0, "of %lu rows", session.row_cnt);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
+static const struct live_test tests[] = {
+	{ "against_witness", test_against_witness },
+};
+
+int suite_stack(void)
+{
+	return live_suite("stack", tests, sizeof(tests) / sizeof(tests[0]));
+}
