@@ -99,7 +99,7 @@ workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out
 
 .PHONY: workloads
 workloads: $(workload_bin)
-$(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.[ch])
+$(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads $< $(wildcard tests/workloads/common.c) -o $@ -lpthread -lm
