@@ -161,7 +161,9 @@ c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')
 lint: setup-lint
 	$(Q)clang-format-19 --dry-run --Werror $(c_files)
 	$(Q)cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
-		--suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -Iagent -I. agent
+		--suppress=missingIncludeSystem -Iinclude -Iagent -I. \
+		-D__x86_64__ -D'LIBBPF_OPTS(type, name, ...)=struct type name = { 0 }' \
+		-D'bpf_object__for_each_program(program, object)=while ((program = next(object, program)))' agent
 
 format: setup-lint
 	$(Q)clang-format-19 -i $(c_files)

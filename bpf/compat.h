@@ -23,6 +23,20 @@ static __always_inline bool task_is_throttled(struct task_struct *task)
 	return false;
 }
 
+/* In thread_info since 5.16 on all architectures that keep it in the task; before, and elsewhere, in task_struct. */
+struct task_struct___own_cpu {
+	unsigned int cpu;
+} __attribute__((preserve_access_index));
+
+static __always_inline u32 task_cpu(struct task_struct *task)
+{
+	struct task_struct___own_cpu *older = (void *)task;
+
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return BPF_CORE_READ(older, cpu);
+}
+
 static __always_inline long syscall_nr(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)

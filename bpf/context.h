@@ -31,7 +31,7 @@ _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits o
 
 #define HISTORY_LEN 256
 #define NEST_MAX 8
-#define WAITS_MAX 4
+#define WAITS_MAX 8
 #define COUNTERS_MAX (1 << STATE_BITS)
 
 #define bit(state) (1U << (state))
@@ -53,15 +53,30 @@ struct snapshot {
 	u64 hw[WL_HW_SLOTS];
 };
 
+/*
+ * Waits of a thread, such that the longest since any moment is at hand: each is longer than all that came after it, so the
+ * first one that ended after that moment is it.  A new wait removes the shorter ones at the end; when there is no room,
+ * the oldest goes.
+ */
 struct past_wait {
 	u64 end_ts;
 	struct wl_wait wait;
+};
+
+struct wait_list {
+	u32 head, cnt;
+	struct past_wait waits[WAITS_MAX];
 };
 
 struct past_runq {
 	u64 end_ts;
 	u64 wait_ns;
 	struct wl_culprit culprit;
+};
+
+struct runq_list {
+	u32 head, cnt;
+	struct past_runq waits[WAITS_MAX];
 };
 
 struct thread {
@@ -79,13 +94,12 @@ struct thread {
 	u32 blocked;             /* off the CPU and not runnable */
 	u32 last_cpu;
 	u32 pid, tid;
-	u32 spare;
+	u32 wait_cpu;            /* in whose run queue it waits */
 
 	u32 recording;           /* selected intervals open on this thread: only then waits are looked at closely */
 	u32 current_recorded;    /* current_sid is selected */
 	u64 current_sid;         /* the interval it works for, 0: none */
 	u64 current_since_ts;
-	u64 busy_since_ts;       /* since when `recording` is not 0 */
 	u64 switched_in_ts;      /* last time it got a CPU after a wake-up */
 	u64 activity_ts;         /* last time it picked up or finished an interval */
 	u64 served_sid, served_ns, served_end_ts; /* longest interval served lately, for those that queued behind it */
@@ -93,10 +107,8 @@ struct thread {
 	u64 wait_since_ts;       /* the wait under way, if it is looked at */
 	struct wl_wait wait;
 	u64 fault_addr;
-	struct past_runq runq[WAITS_MAX];
-	struct past_wait lock[WAITS_MAX];
-	struct past_wait other[WAITS_MAX];
-	struct past_wait fault[WAITS_MAX];
+	struct runq_list runq;
+	struct wait_list lock, other, fault;
 
 	u64 function_sp;         /* stack pointer at the entry of the outermost probed function, 0: in none */
 	u64 function_sid;

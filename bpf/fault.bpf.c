@@ -51,7 +51,7 @@ static __always_inline int fault_ends(u32 state)
 	wait.object = thread->fault_addr;
 	wait.state = state;
 	wait.sysno = -1;
-	thread__note_wait(thread, thread->fault, &wait, word_ts(thread->word));
+	wait_list__note(&thread->fault, &wait, word_ts(thread->word));
 	return 0;
 }
 

@@ -267,8 +267,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 		open->queue_sid = thread->served_sid;
 		open->queue_sid_ns = thread->served_ns;
 	}
-	if (!thread->recording++)
-		thread->busy_since_ts = now;
+	thread->recording++;
 	thread->current_recorded = 1;
 	return true;
 }
@@ -297,17 +296,17 @@ static __always_inline void interval__resume(struct thread *thread, u64 sid, boo
 	open->paused = 0;
 }
 
-static __always_inline void pick_longest(struct wl_wait *longest, struct past_wait *waits, u64 since_ts)
+static __always_inline void copy_longest(struct wl_wait *longest, struct wait_list *list, u64 since_ts)
 {
-	for (u32 i = 0; i < WAITS_MAX; i++)
-		if (waits[i].end_ts > since_ts && waits[i].wait.length_ns > longest->length_ns)
-			*longest = waits[i].wait;
+	struct past_wait *past = wait_list__longest(list, since_ts);
+
+	if (past)
+		*longest = past->wait;
 }
 
 static __noinline int open__send(struct open_interval *open, struct thread *thread, u64 sid)
 {
 	struct wl_interval_record *record;
-	u64 longest_ns = 0;
 
 	if (!open || !thread)
 		return 0;
@@ -333,15 +332,13 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	__builtin_memset(&record->blocked, 0, sizeof(record->blocked));
 	__builtin_memset(&record->fault, 0, sizeof(record->fault));
 	if (open->tid == thread->tid) {
-		for (u32 i = 0; i < WAITS_MAX; i++) {
-			if (thread->runq[i].end_ts > open->begin_ts && thread->runq[i].wait_ns > longest_ns) {
-				longest_ns = thread->runq[i].wait_ns;
-				record->culprit = thread->runq[i].culprit;
-			}
-		}
-		pick_longest(&record->lock, thread->lock, open->pickup_ts);
-		pick_longest(&record->blocked, thread->other, open->pickup_ts);
-		pick_longest(&record->fault, thread->fault, open->pickup_ts);
+		struct past_runq *past = wait_list__longest(&thread->runq, open->begin_ts);
+
+		if (past)
+			record->culprit = past->culprit;
+		copy_longest(&record->lock, &thread->lock, open->pickup_ts);
+		copy_longest(&record->blocked, &thread->other, open->pickup_ts);
+		copy_longest(&record->fault, &thread->fault, open->pickup_ts);
 	}
 	for (int i = 0; i < WL_HW_SLOTS; i++)
 		record->hw[i] = open->sum.hw[i];

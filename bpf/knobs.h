@@ -54,6 +54,8 @@ struct cpu_context {
 	u64 selected;  /* of them, those whose record was to be sent */
 	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
 	u64 since_ts;  /* since when the running task runs */
+	u32 running_pid, running_tid;
+	char running_comm[WL_COMM_LEN];
 	u32 followed;  /* the running task is followed */
 	u32 nested;    /* interrupts under way that were taken note of */
 	struct wl_loss_count loss[WL_LOSS_CNT];

@@ -99,7 +99,7 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 {
 	u32 state;
 
-	thread->last_cpu = bpf_get_smp_processor_id();
+	thread->last_cpu = thread->wait_cpu = bpf_get_smp_processor_id();
 	thread->tally[runnable ? WL_TALLY_SWITCH_INVOLUNTARY : WL_TALLY_SWITCH_VOLUNTARY]++;
 	thread->wait_since_ts = 0;
 	if (runnable) {
@@ -124,31 +124,51 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 	*(volatile u32 *)&thread->blocked = 1;
 }
 
-/* The thread has wanted a CPU since word_ts(word) and gets it now from prev. */
-static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, struct cpu_context *cpu,
-				      struct task_struct *prev)
+/* How long the task that runs on that CPU has run since since_ts; 0: nobody, or the thread itself. */
+static __always_inline u64 ran_meanwhile(struct cpu_context *cpu, struct thread *thread, u64 since_ts, u64 now)
 {
-	u64 since_ts = word_ts(word), wait_ns = now - since_ts, horizon_ts, ran_ns;
-	struct past_runq *slot;
-	u32 victim;
+	u64 from_ts;
 
-	if (wait_ns < WAIT_NAMED_NS || !prev->pid || (u32)prev->pid == thread->tid)
+	if (!cpu || !cpu->running_tid || cpu->running_tid == thread->tid)
+		return 0;
+	from_ts = cpu->since_ts > since_ts ? cpu->since_ts : since_ts;
+	return now > from_ts ? now - from_ts : 0;
+}
+
+/*
+ * The thread has wanted a CPU since word_ts(word) and gets this one now.  The culprit is who ran longest meanwhile: on this
+ * CPU the task that makes room, or the one on the CPU in whose queue the thread waited before it was moved over here.
+ */
+static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, struct cpu_context *here)
+{
+	u64 since_ts = word_ts(word), wait_ns = now - since_ts, ran_ns, there_ns;
+	struct cpu_context *there, *culprit = here;
+	struct past_runq *slot;
+	u32 key = 0;
+
+	if (wait_ns < WAIT_NAMED_NS)
 		return;
-	horizon_ts = waits__horizon(thread, now);
-	victim = waits__victim(thread->runq, wait_ns, horizon_ts);
-	slot = &thread->runq[victim];
-	if (slot->end_ts >= horizon_ts && slot->wait_ns >= wait_ns)
+	ran_ns = ran_meanwhile(here, thread, since_ts, now);
+	if (thread->wait_cpu != bpf_get_smp_processor_id()) {
+		there = bpf_map_lookup_percpu_elem(&cpus, &key, thread->wait_cpu);
+		there_ns = ran_meanwhile(there, thread, since_ts, now);
+		if (there_ns > ran_ns) {
+			ran_ns = there_ns;
+			culprit = there;
+		}
+	}
+	if (!ran_ns || !culprit)
 		return;
-	ran_ns = now - (cpu->since_ts > since_ts ? cpu->since_ts : since_ts);
+	slot = wait_list__push(&thread->runq, wait_ns, wait_ns);
 	slot->end_ts = now;
 	slot->wait_ns = wait_ns;
 	slot->culprit.length_ns = ran_ns;
-	slot->culprit.pid = prev->tgid;
-	slot->culprit.tid = prev->pid;
-	bpf_probe_read_kernel_str(slot->culprit.comm, sizeof(slot->culprit.comm), prev->comm);
+	slot->culprit.pid = culprit->running_pid;
+	slot->culprit.tid = culprit->running_tid;
+	__builtin_memcpy(slot->culprit.comm, culprit->running_comm, WL_COMM_LEN);
 }
 
-static __always_inline void switched_in(struct thread *thread, struct cpu_context *cpu, struct task_struct *prev)
+static __always_inline void switched_in(struct thread *thread, struct cpu_context *cpu)
 {
 	u64 word = *(volatile u64 *)&thread->word, now;
 	u32 state = word_state(word);
@@ -158,7 +178,7 @@ static __always_inline void switched_in(struct thread *thread, struct cpu_contex
 	thread->blocked = 0;
 	now = thread__enter(thread, thread->run_state);
 	if (state == WL_STATE_RUNQ_WAKEUP || state == WL_STATE_RUNQ_PREEMPT)
-		note_runq(thread, word, now, cpu, prev);
+		note_runq(thread, word, now, cpu);
 	if (state != WL_STATE_RUNQ_PREEMPT && state != WL_STATE_THROTTLED)
 		thread->switched_in_ts = now;
 }
@@ -177,32 +197,35 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	thread = thread_of(next);
 	cpu->followed = !!thread;
 	if (thread)
-		switched_in(thread, cpu, prev);
+		switched_in(thread, cpu);
 	cpu->since_ts = bpf_ktime_get_ns();
+	cpu->running_pid = next->tgid;
+	cpu->running_tid = next->pid;
+	__builtin_memcpy(cpu->running_comm, next->comm, WL_COMM_LEN);
 	return 0;
 }
 
-static __always_inline void woken(struct task_struct *task)
+/* Blocked no longer. The thread, or NULL if it is not followed. */
+static __always_inline struct thread *woken(struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
-	struct past_wait *waits;
 	u32 state;
 	u64 now;
 
 	if (!thread || !thread->blocked)
-		return;
+		return thread;
 	thread->blocked = 0;
 	state = task_is_throttled(task) ? WL_STATE_THROTTLED : WL_STATE_RUNQ_WAKEUP;
 	thread->count[state]++;
 	now = thread__enter(thread, state);
 	if (!thread->wait_since_ts)
-		return;
+		return thread;
 	thread->wait.length_ns = now - thread->wait_since_ts;
 	thread->wait_since_ts = 0;
 	if (thread->wait.length_ns < WAIT_NAMED_NS)
-		return;
-	waits = thread->wait.state == WL_STATE_BLOCKED_FUTEX ? thread->lock : thread->other;
-	thread__note_wait(thread, waits, &thread->wait, now);
+		return thread;
+	wait_list__note(thread->wait.state == WL_STATE_BLOCKED_FUTEX ? &thread->lock : &thread->other, &thread->wait, now);
+	return thread;
 }
 
 /*
@@ -219,6 +242,9 @@ int BPF_PROG(on_waking, struct task_struct *task)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	woken(task);
+	struct thread *thread = woken(task);
+
+	if (thread)
+		thread->wait_cpu = task_cpu(task);
 	return 0;
 }

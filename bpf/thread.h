@@ -8,8 +8,6 @@
 
 /* A wait shorter than this is not worth naming anybody for. */
 #define WAIT_NAMED_NS 2000
-/* Waits that ended longer ago than this are no longer of interest to an interval that has not been picked up. */
-#define WAIT_MEMORY_NS 100000000ULL
 
 /*
  * Does anything ask what the thread is at?  A selected interval that waits for it, perhaps, or is open on it.  If not, an
@@ -116,38 +114,43 @@ static __always_inline u64 thread__snapshot(struct thread *thread, struct snapsh
 	return 0;
 }
 
-/* The entry to overwrite: one that no open interval can have met, else the shortest. */
-#define waits__victim(waits, length_of, horizon_ts)                                                                    \
+/* The place for a wait of that length: see struct wait_list. */
+#define wait_list__push(list, field, length)                                                                           \
 	({                                                                                                             \
-		u32 victim = 0;                                                                                        \
-		u64 shortest = ~0ULL;                                                                                  \
-		for (u32 i = 0; i < WAITS_MAX; i++) {                                                                  \
-			u64 length = (waits)[i].end_ts < (horizon_ts) ? 0 : (waits)[i].length_of;                      \
-			if (length < shortest) {                                                                       \
-				shortest = length;                                                                     \
-				victim = i;                                                                            \
-			}                                                                                              \
+		u32 cnt = (list)->cnt, head = (list)->head;                                                            \
+		for (u32 i = 0; i < WAITS_MAX && cnt; i++) {                                                           \
+			if ((list)->waits[(head + cnt - 1) & (WAITS_MAX - 1)].field > (length))                        \
+				break;                                                                                 \
+			cnt--;                                                                                         \
 		}                                                                                                      \
-		victim & (WAITS_MAX - 1);                                                                              \
+		if (cnt >= WAITS_MAX) {                                                                                \
+			cnt = WAITS_MAX - 1;                                                                           \
+			(list)->head = ++head;                                                                         \
+		}                                                                                                      \
+		(list)->cnt = cnt + 1;                                                                                 \
+		&(list)->waits[(head + cnt) & (WAITS_MAX - 1)];                                                        \
 	})
 
-static __always_inline u64 waits__horizon(struct thread *thread, u64 now)
+/* The longest wait that ended after since_ts, or NULL. */
+#define wait_list__longest(list, since_ts)                                                                             \
+	({                                                                                                             \
+		typeof(&(list)->waits[0]) longest = NULL;                                                              \
+		for (u32 i = 0; i < WAITS_MAX && i < (list)->cnt; i++) {                                               \
+			typeof(longest) past = &(list)->waits[((list)->head + i) & (WAITS_MAX - 1)];                   \
+			if (past->end_ts > (since_ts)) {                                                               \
+				longest = past;                                                                        \
+				break;                                                                                 \
+			}                                                                                              \
+		}                                                                                                      \
+		longest;                                                                                               \
+	})
+
+static __always_inline void wait_list__note(struct wait_list *list, struct wl_wait *wait, u64 end_ts)
 {
-	u64 recent = now - WAIT_MEMORY_NS;
+	struct past_wait *past = wait_list__push(list, wait.length_ns, wait->length_ns);
 
-	return thread->recording && thread->busy_since_ts < recent ? thread->busy_since_ts : recent;
-}
-
-static __always_inline void thread__note_wait(struct thread *thread, struct past_wait *waits, struct wl_wait *wait, u64 now)
-{
-	u32 victim;
-	u64 horizon_ts = waits__horizon(thread, now);
-
-	victim = waits__victim(waits, wait.length_ns, horizon_ts);
-	if (waits[victim].end_ts >= horizon_ts && waits[victim].wait.length_ns >= wait->length_ns)
-		return;
-	waits[victim].end_ts = now;
-	waits[victim].wait = *wait;
+	past->end_ts = end_ts;
+	past->wait = *wait;
 }
 
 #endif

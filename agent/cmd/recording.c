@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,15 @@ static void catch_signals(void)
 	/* A full file-size limit and a closed pipe are errors to report, not ways to die. */
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+/* The recording must not be what makes requests late: whoever it wakes up beside keeps the CPU until its slice is over. */
+static void step_back(void)
+{
+	struct sched_param param = {};
+
+	if (sched_setscheduler(0, SCHED_BATCH, &param))
+		log_debug("cannot become a batch task: %s", strerror(errno));
 }
 
 uint64_t monotonic_ns(void)
@@ -450,6 +460,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 	recording->pidfd = -1;
 	log_set_verbose(options->verbose);
 	catch_signals();
+	step_back();
 	err = prepare_target(recording);
 	if (err)
 		goto cleanup;

@@ -28,9 +28,6 @@ bool check_that(bool held, const char *file, unsigned int line, const char *what
 		vsnprintf(text + len + 2, sizeof(text) - (size_t)len - 2, fmt, args);
 		va_end(args);
 	}
-	/* CUnit shows the condition only at the end: who watches wants to see it now. */
-	if (!held)
-		fprintf(stderr, "\n    %s:%u: %s\n", file, line, text);
 	CU_assertImplementation(held, line, held ? what : text, file, "", CU_FALSE);
 	return held;
 }
@@ -124,34 +121,28 @@ int file_write(const char *path, const void *data, size_t sz)
 char *file_read(const char *path, size_t *sz)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	char *data;
-	ssize_t got = -1;
+	size_t have = 0, room = 1 << 16;
+	char *data = NULL, *grown;
+	ssize_t got = 1;
 
-	if (fd < 0)
-		return NULL;
-	data = fstat(fd, &st) ? NULL : malloc((size_t)st.st_size + 1);
-	if (data)
-		got = pread(fd, data, (size_t)st.st_size, 0);
-	close(fd);
-	if (got < 0) {
-		free(data);
-		return NULL;
+	/* Files in /proc do not know how long they are. */
+	while (fd >= 0 && got > 0) {
+		room *= data ? 2 : 1;
+		grown = realloc(data, room);
+		if (!grown)
+			break;
+		data = grown;
+		while (have < room - 1 && (got = read(fd, data + have, room - 1 - have)) > 0)
+			have += (size_t)got;
 	}
-	data[got] = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (!data)
+		return NULL;
+	data[have] = '\0';
 	if (sz)
-		*sz = (size_t)got;
+		*sz = have;
 	return data;
-}
-
-int file_copy(const char *from, const char *to)
-{
-	size_t sz;
-	char *data = file_read(from, &sz);
-	int err = data ? file_write(to, data, sz) : -errno;
-
-	free(data);
-	return err;
 }
 
 bool is_there(const char *path)
@@ -175,11 +166,30 @@ void sleep_ms(unsigned int ms)
 		;
 }
 
-const char *whylate_path(void)
+static struct path whylate_copied;
+
+int whylate_copy(void)
 {
 	const char *path = getenv("WHYLATE");
+	size_t sz = 0;
+	char *data;
+	int err;
 
-	return path ? path : "build/whylate";
+	path = path ? path : "build/whylate";
+	data = file_read(path, &sz);
+	whylate_copied = temp_path("whylate");
+	err = data ? file_write(whylate_copied.s, data, sz) : -errno;
+	free(data);
+	if (!err && chmod(whylate_copied.s, 0755))
+		err = -errno;
+	if (err)
+		fprintf(stderr, "cannot copy %s: %s (WHYLATE names another one)\n", path, strerror(-err));
+	return err;
+}
+
+const char *whylate_path(void)
+{
+	return whylate_copied.s;
 }
 
 const char *workloads_path(void)

@@ -21,7 +21,12 @@
 
 /* Like CU_ASSERT, but has a value; the second one says what was there instead. */
 #define CHECK(cond) check_that((cond), __FILE__, __LINE__, #cond, NULL)
-#define CHECKF(cond, ...) check_that((cond), __FILE__, __LINE__, #cond, __VA_ARGS__)
+/* The condition comes first: what is said about it may be different before it was evaluated. */
+#define CHECKF(cond, ...)                                                        \
+	({                                                                       \
+		bool held_ = (cond);                                             \
+		check_that(held_, __FILE__, __LINE__, #cond, __VA_ARGS__);       \
+	})
 bool check_that(bool held, const char *file, unsigned int line, const char *what, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 /* `SKIP name: reason`.  The caller returns; the test is neither passed nor failed in the count printed at the end. */
@@ -51,7 +56,6 @@ struct path temp_path(const char *fmt, ...) __attribute__((format(printf, 1, 2))
 int file_write(const char *path, const void *data, size_t sz);
 /* The whole file, NUL-terminated, to be freed; NULL and errno. */
 char *file_read(const char *path, size_t *sz);
-int file_copy(const char *from, const char *to);
 bool is_there(const char *path);
 
 uint64_t now_ns(void);
@@ -87,7 +91,8 @@ const char *process_err(struct process *process);
 bool process_says(struct process *process, bool on_stderr, const char *text, const char *or_text, unsigned int timeout_s);
 void process_end(struct process *process);
 
-/* $WHYLATE and $WORKLOADS */
+/* A copy of $WHYLATE where everybody may run it; $WORKLOADS. */
+int whylate_copy(void);
 const char *whylate_path(void);
 const char *workloads_path(void);
 /* Runs whylate with these arguments to its end: its exit code.  The texts stay in *process until process_end(). */

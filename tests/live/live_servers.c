@@ -101,7 +101,7 @@ cleanup:
 static bool nginx_start(struct process *server, int port)
 {
 	struct path config = temp_path("nginx/nginx.conf"), page = temp_path("nginx/index.html"), dir = temp_path("nginx");
-	char text[4096];
+	char text[8192];
 
 	snprintf(text, sizeof(text),
 		 "daemon off; master_process on; worker_processes 2; user root; error_log %s/error.log; pid %s/pid;\n"

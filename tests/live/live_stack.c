@@ -7,7 +7,8 @@
 #include "session.h"
 #include "servers.h"
 
-#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Everything that takes a CPU away from a thread that wants to run. */
@@ -28,6 +29,16 @@ static void look_for_nesting(void *owner, const struct interval *interval)
 	struct nesting *nesting = owner;
 
 	nesting->both_cnt += interval->n[WL_STATE_IRQ_TIMER] && interval->n[WL_STATE_SOFTIRQ_NET_RX];
+}
+
+/* Measured: 10 µs in a virtual machine inside a virtual machine, where each end of an interrupt is an exit to both hosts. */
+static double delivery_most_ns(void)
+{
+	char *cpus = file_read("/proc/cpuinfo", NULL);
+	bool is_virtual = cpus && strstr(cpus, " hypervisor");
+
+	free(cpus);
+	return is_virtual ? 20000 : 3000;
 }
 
 static void test_against_witness(void)
@@ -54,10 +65,12 @@ static void test_against_witness(void)
 	gap_cnt = json_number(workload.result, "gap_cnt");
 	printf("\n    witnessed %.1f ms in %.0f gaps, recorded %.1f ms ...", gap_ns / 1e6, gap_cnt, stolen_ns / 1e6);
 	/*
-	 * A gap also holds the delivery of the interrupt and the way back, before and after the kernel's own entry, which
-	 * nothing in the kernel sees; and a recorded request is longer than the witness by its receive and its send.
+	 * Never more than was witnessed, or nested interrupts were charged twice; a recorded request is a little longer
+	 * than the witness, by its receive and its send.  Less by what lies before and after the kernel's own entry and
+	 * is seen by nothing in the kernel: the interrupt's delivery and the way back, per gap.
 	 */
-	CHECKF(fabs(stolen_ns - gap_ns) <= 0.10 * gap_ns + 3000 * gap_cnt, "witnessed %.0f ns in %.0f gaps, recorded %.0f",
+	CHECKF(stolen_ns <= 1.10 * gap_ns, "witnessed %.0f ns in %.0f gaps, recorded %.0f", gap_ns, gap_cnt, stolen_ns);
+	CHECKF(stolen_ns >= 0.90 * gap_ns - delivery_most_ns() * gap_cnt, "witnessed %.0f ns in %.0f gaps, recorded %.0f",
 	       gap_ns, gap_cnt, stolen_ns);
 	CHECK(session.n[WL_STATE_SOFTIRQ_NET_RX] > 0);
 	CHECK(session.n[WL_STATE_IRQ_TIMER] > 0);

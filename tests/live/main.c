@@ -91,6 +91,10 @@ int main(int argc, char **argv)
 		perror("a temporary directory");
 		return 1;
 	}
+	if (whylate_copy()) {
+		temp_remove();
+		return 1;
+	}
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {

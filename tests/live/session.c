@@ -213,7 +213,8 @@ static void take_block(struct session *session, struct losses *losses, const str
 
 bool session_read(struct session *session, const char *dir, interval_visitor visit, void *owner)
 {
-	struct shard_reader *reader = shard_reader__open(&dir, 1, NULL);
+	const char *bad_path = NULL;
+	struct shard_reader *reader = shard_reader__open(&dir, 1, &bad_path);
 	struct losses *losses = calloc(1, sizeof(*losses));
 	const struct shard_damage *damage;
 	const struct shard_block *block;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Intervals from a symbol list. */
+#include "harness.h"
+#include "servers.h"
+#include "session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct calls {
+	uint64_t other_cnt;
+};
+
+static void take_call(void *owner, const struct interval *interval)
+{
+	struct calls *calls = owner;
+
+	calls->other_cnt += !interval->type || !strstr(interval->type, "handle_request");
+}
+
+/* Recursion counts once: the target counts its outermost calls. */
+static void test_function(void)
+{
+	struct path symbols = temp_path("function.txt");
+	struct recording recording = { 0 };
+	struct calls calls = { 0 };
+	struct workload workload;
+	struct session session;
+	json_object *report, *line;
+
+	CHECK(!file_write(symbols.s, "interval handle_request\n", 24));
+	if (!workload_start(&workload, "uprobe_target", 5) ||
+	    !recording_start(&recording, "function", workload.server_pid, "-s %s -d 60s --budget 100%%", symbols.s))
+		goto cleanup;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (!session_read(&session, recording.dir.s, take_call, &calls))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	CHECK(!calls.other_cnt);
+	/*
+	 * Seen but not counted: the calls of the warm-up after the recording was attached, which is a few dozen
+	 * milliseconds at a thousand a second.
+	 */
+	CHECKF(session.row_cnt >= workload.intervals && session.row_cnt <= workload.intervals + workload.intervals / 20,
+	       "%lu rows, %lu calls", session.row_cnt, workload.intervals);
+	report = report_read(recording.dir.s, NULL);
+	line = json_breakdown(report, workload.category);
+	CHECK(!strcmp(json_text(report, "causes.0.category"), workload.category));
+	CHECKF(fabs(json_number(line, "tail_share") - workload.planted_share) <= 0.10, "planted %.3f, reported %.3f",
+	       workload.planted_share, json_number(line, "tail_share"));
+	json_object_put(report);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
+/* A Go binary is refused: a uretprobe would break its stacks. */
+static void test_go_binary(void)
+{
+	const char *const argv[] = { "sh", "-c",
+				     "for d in /usr/lib/go-*/bin /usr/local/go/bin /usr/local/bin /usr/bin; do for f in \"$d\"/*; do "
+				     "[ -f \"$f\" ] && readelf -SW \"$f\" 2>/dev/null | grep -q gopclntab && echo \"$f\" && exit; "
+				     "done; done", NULL };
+	struct process process;
+
+	if (process_launch_argv(&process, NULL, argv) || process_wait(&process, 120) || !*process_out(&process))
+		skip("go_binary", "there is no Go binary on this machine");
+	else
+		skip("go_binary", "%s: it does not run as a server", process_out(&process));
+	process_end(&process);
+}
+
+static const struct live_test tests[] = {
+	{ "function", test_function },
+	{ "go_binary", test_go_binary },
+};
+
+int suite_functions(void)
+{
+	return live_suite("functions", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Weights: what selection in the kernel and retention in the agent leave out, the rows that are kept stand for. */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool load_redis(const struct redis *redis, unsigned int requests)
+{
+	struct process load = { 0 };
+	bool good = redis_load_start(&load, redis, ANY_CPU, requests, 10) && CHECK(process_wait(&load, 60) == 0);
+
+	process_end(&load);
+	return good;
+}
+
+/*
+ * Each request is selected with probability p by itself and weighs 1/p: over n of them the sum has the standard deviation
+ * sqrt(n (1 - p) / p).  A right one is off by more than five of these once in 1.7 million runs.
+ */
+static void test_rate(void)
+{
+	struct recording recording = { 0 };
+	const double rate = 0.1;
+	struct session session;
+	struct redis redis;
+	double seen, sigma;
+
+	if (!redis_start(&redis, ANY_CPU) ||
+	    !recording_start(&recording, "rate", redis.process.pid, "--rate 10%% --tail none --budget 100%%") ||
+	    !load_redis(&redis, 100000))
+		goto cleanup;
+	CHECK(recording_stop(&recording) == 0);
+	if (!session_read(&session, recording.dir.s, NULL, NULL))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	seen = (double)session_number(&session, "intervals_seen");
+	sigma = sqrt(seen * (1 - rate) / rate);
+	CHECKF(fabs(seen - 100000) <= 1000, "%.0f", seen);
+	CHECKF(fabs(session.weight_sum - seen) <= 5 * sigma, "the weights sum to %.0f of %.0f, sigma %.0f", session.weight_sum,
+	       seen, sigma);
+	CHECKF((double)session.row_cnt < 2 * rate * seen, "%lu rows", session.row_cnt);
+cleanup:
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+struct latencies {
+	struct {
+		uint64_t ns;
+		double weight;
+	} *items;
+	size_t cnt, room;
+	double variance_sum; /* of the sum of the weights */
+};
+
+static void take_latency(void *owner, const struct interval *interval)
+{
+	struct latencies *latencies = owner;
+
+	/* Horvitz and Thompson: a row that was kept with probability p and weighs 1/p adds (1 - p) / p^2 to the estimate. */
+	latencies->variance_sum += interval->weight * (interval->weight - 1);
+	if (latencies->cnt == latencies->room) {
+		latencies->room = latencies->room ? 2 * latencies->room : 4096;
+		latencies->items = realloc(latencies->items, latencies->room * sizeof(*latencies->items));
+		if (!latencies->items)
+			abort();
+	}
+	latencies->items[latencies->cnt].ns = interval->latency_ns;
+	latencies->items[latencies->cnt++].weight = interval->weight;
+}
+
+/* The weight of what is later than this. */
+static double weight_above(const struct latencies *latencies, double latency_ns)
+{
+	double weight = 0;
+
+	for (size_t i = 0; i < latencies->cnt; i++)
+		weight += (double)latencies->items[i].ns > latency_ns ? latencies->items[i].weight : 0;
+	return weight;
+}
+
+/* Two recordings of the same requests at once: one keeps everything, the other the late ones and a hundred a second. */
+static void test_retention(void)
+{
+	struct recording all = { 0 }, thin = { 0 };
+	struct latencies latencies = { 0 }, all_latencies = { 0 };
+	struct session all_session, session;
+	struct redis redis;
+	json_object *report;
+	double seen, sigma, p99_ns, share;
+
+	if (!redis_start(&redis, ANY_CPU) ||
+	    !recording_start(&all, "retain-all", redis.process.pid, "--tail none --budget 100%%") ||
+	    !recording_start(&thin, "retain-thin", redis.process.pid, "--tail p99 --baseline 100 --budget 100%%") ||
+	    !load_redis(&redis, 250000))
+		goto cleanup;
+	CHECK(recording_stop(&thin) == 0);
+	CHECK(recording_stop(&all) == 0);
+	if (!session_read(&all_session, all.dir.s, take_latency, &all_latencies) ||
+	    !session_read(&session, thin.dir.s, take_latency, &latencies))
+		goto cleanup;
+	session_check(&all_session);
+	session_check(&session);
+	seen = (double)session_number(&session, "intervals_seen");
+	sigma = sqrt(latencies.variance_sum);
+	CHECKF(session.row_cnt < all_session.row_cnt / 2, "%lu of %lu rows", session.row_cnt, all_session.row_cnt);
+	CHECKF(fabs(session.weight_sum - seen) <= 5 * sigma, "the weights sum to %.0f of %.0f, sigma %.0f", session.weight_sum,
+	       seen, sigma);
+	/*
+	 * Quantiles are compared by rank, where their error is known, not by value, where it depends on how steep the
+	 * distribution is: of the full recording, 1 % lies above the other's p99, give or take what the weights are off
+	 * by there, and what the two recordings measure differently.
+	 */
+	report = report_read(thin.dir.s, NULL);
+	p99_ns = json_number(report, "latency.p99_ns");
+	share = weight_above(&all_latencies, p99_ns) / (double)all_session.row_cnt;
+	CHECKF(fabs(share - 0.01) <= 0.002, "%.3f %% lie above p99 %.0f ns", 100 * share, p99_ns);
+	json_object_put(report);
+cleanup:
+	free(latencies.items);
+	free(all_latencies.items);
+	recording_end(&all);
+	recording_end(&thin);
+	redis_end(&redis);
+}
+
+/* Software events take the place of a PMU: values in the epochs of their rotation, null in the others. */
+struct hw {
+	uint64_t first_cnt, second_cnt, none_cnt, both_cnt;
+	double clock_ns, running_ns;
+};
+
+static void take_hw(void *owner, const struct interval *interval)
+{
+	uint64_t first_ns, second_ns, faults, switches;
+	struct hw *hw = owner;
+	bool first = interval_value(interval, "sw.cpu_clock", &first_ns);
+	bool second = interval_value(interval, "sw.cpu_clock.1", &second_ns);
+
+	hw->both_cnt += first && second;
+	hw->both_cnt += first != interval_value(interval, "sw.page_faults", &faults);
+	hw->both_cnt += second != interval_value(interval, "sw.switches", &switches);
+	hw->first_cnt += first;
+	hw->second_cnt += second;
+	hw->none_cnt += !first && !second;
+	if (!first && !second)
+		return;
+	hw->clock_ns += (double)(first ? first_ns : second_ns);
+	hw->running_ns += (double)interval->ns[WL_STATE_RUNNING];
+}
+
+static void test_hardware_counters(void)
+{
+	struct recording recording = { 0 };
+	struct workload workload;
+	struct session session;
+	struct hw hw = { 0 };
+
+	if (!workload_start(&workload, "cpu", 6) ||
+	    !recording_start(&recording, "hw", workload.server_pid, "-d 60s --hw-events software --tail none --budget 100%%"))
+		goto cleanup;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (!session_read(&session, recording.dir.s, take_hw, &hw))
+		goto cleanup;
+	session_check(&session);
+	CHECKF(!hw.both_cnt, "%lu rows have values of two rotations, or half of one", hw.both_cnt);
+	CHECKF(hw.first_cnt > 0 && hw.second_cnt > 0, "%lu and %lu of %lu rows", hw.first_cnt, hw.second_cnt, session.row_cnt);
+	/* Only those on the border of two epochs have none: some requests are open at each of a few borders. */
+	CHECKF(hw.none_cnt <= session.row_cnt / 20, "%lu of %lu rows have none", hw.none_cnt, session.row_cnt);
+	/* The event counts the time of the CPU, as the state does; the distance between the two readings remains. */
+	CHECKF(fabs(hw.clock_ns - hw.running_ns) <= 0.05 * hw.running_ns, "clock %.0f ns, running %.0f ns", hw.clock_ns,
+	       hw.running_ns);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
+static const struct live_test tests[] = {
+	{ "rate", test_rate },
+	{ "retention", test_retention },
+	{ "hardware_counters", test_hardware_counters },
+};
+
+int suite_selection(void)
+{
+	return live_suite("selection", tests, sizeof(tests) / sizeof(tests[0]));
+}
