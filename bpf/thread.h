@@ -57,6 +57,13 @@ static __always_inline u64 thread__enter(struct thread *thread, u32 state)
 	return now;
 }
 
+/* The mask tells older verifiers (6.1) what the comparison before it tells newer ones; the barrier keeps it there. */
+static __always_inline u32 *nest_place(struct thread *thread, u32 level)
+{
+	barrier_var(level);
+	return &thread->nest[level & (NEST_MAX - 1)];
+}
+
 /*
  * The shadow stack of VarMRI §4.3, kept with the thread instead of the CPU: whatever nests on a CPU nests on the thread
  * that runs there, and on a PREEMPT_RT kernel a softirq that is switched out goes on with its thread.  No lengths are
@@ -67,7 +74,7 @@ static __always_inline void nest__push(struct thread *thread, u32 state)
 	u32 level = thread->nest_level++;
 
 	if (level < NEST_MAX)
-		thread->nest[level] = thread->run_state;
+		*nest_place(thread, level) = thread->run_state;
 	thread->run_state = state;
 	thread->count[state & STATE_MASK]++;
 	thread__enter(thread, state);
@@ -81,7 +88,7 @@ static __always_inline void nest__pop(struct thread *thread)
 		return;
 	thread->nest_level = --level;
 	if (level < NEST_MAX)
-		thread->run_state = thread->nest[level];
+		thread->run_state = *nest_place(thread, level);
 	thread__enter(thread, thread->run_state);
 }
 

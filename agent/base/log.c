@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "base/log.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -44,6 +43,15 @@ void log_debug(const char *fmt, ...)
 {
 	if (verbose_on)
 		SAY("debug: ");
+}
+
+void log_debug_text(const char *fmt, va_list args)
+{
+	if (!verbose_on)
+		return;
+	log_progress_end();
+	fputs("whylate: debug: ", stderr);
+	vfprintf(stderr, fmt, args);
 }
 
 void log_set_verbose(int verbose)

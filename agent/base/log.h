@@ -6,6 +6,8 @@
 #ifndef WHYLATE_BASE_LOG_H
 #define WHYLATE_BASE_LOG_H
 
+#include <stdarg.h>
+
 #define WL_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* An error that ends what the user asked for: what, which one, why, what to do. */
@@ -14,6 +16,8 @@ void log_warn(const char *fmt, ...) WL_PRINTF(1, 2);
 void log_info(const char *fmt, ...) WL_PRINTF(1, 2);
 /* Only with log_set_verbose(1). */
 void log_debug(const char *fmt, ...) WL_PRINTF(1, 2);
+/* The same for a text of any length that ends its own lines. */
+void log_debug_text(const char *fmt, va_list args) WL_PRINTF(1, 0);
 void log_set_verbose(int verbose);
 /* A line that overwrites itself, only where stderr is a terminal; any other message ends it first. */
 void log_progress(const char *fmt, ...) WL_PRINTF(1, 2);

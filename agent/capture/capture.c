@@ -21,14 +21,8 @@
 
 static int libbpf_says(enum libbpf_print_level level, const char *fmt, va_list args)
 {
-	char line[1024];
-	size_t len;
-
 	(void)level;
-	len = vsnprintf(line, sizeof(line), fmt, args);
-	if (len > 0 && len < sizeof(line) && line[len - 1] == '\n')
-		line[len - 1] = '\0';
-	log_debug("%s", line);
+	log_debug_text(fmt, args);
 	return 0;
 }
 

@@ -65,6 +65,14 @@ def find_program(name, *more_dirs):
     return path
 
 
+def on_cpus(which, argv):
+    """The command, confined to the server's ("server") or the load generator's ("load") half of the CPUs."""
+    cpus = sorted(os.sched_getaffinity(0))
+    half = (len(cpus) + 1) // 2
+    mine = cpus[:half] if which == "server" or len(cpus) == 1 else cpus[half:]
+    return ["taskset", "-c", ",".join(map(str, mine)), *argv]
+
+
 def free_port():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -74,7 +82,7 @@ def free_port():
 def run_load(argv, cwd=None):
     """Runs a load generator; returns its output and its CPU time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=cwd,
+    done = subprocess.run(on_cpus("load", argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=cwd,
                           timeout=LOAD_TIMEOUT_S)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
@@ -97,7 +105,8 @@ class Server:
 
     def launch(self, argv):
         log = open(os.path.join(self.directory, "log"), "w")
-        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(on_cpus("server", argv), stdin=subprocess.DEVNULL, stdout=log,
+                                        stderr=subprocess.STDOUT)
         log.close()
         for _ in range(100):
             if self.process.poll() is not None:
