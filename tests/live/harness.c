@@ -160,7 +160,7 @@ uint64_t now_ns(void)
 
 void sleep_ms(unsigned int ms)
 {
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
 
 	while (nanosleep(&ts, &ts) && errno == EINTR)
 		;

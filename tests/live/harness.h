@@ -17,15 +17,15 @@
 #define NS_PER_MS  1000000ULL
 #define NS_PER_SEC 1000000000ULL
 #define ID_NOBODY  65534
-#define ANY_CPU	   (-1)
+#define ANY_CPU    (-1)
 
 /* Like CU_ASSERT, but has a value; the second one says what was there instead. */
 #define CHECK(cond) check_that((cond), __FILE__, __LINE__, #cond, NULL)
 /* The condition comes first: what is said about it may be different before it was evaluated. */
-#define CHECKF(cond, ...)                                                        \
-	({                                                                       \
-		bool held_ = (cond);                                             \
-		check_that(held_, __FILE__, __LINE__, #cond, __VA_ARGS__);       \
+#define CHECKF(cond, ...)                                                  \
+	({                                                                 \
+		bool held_ = (cond);                                       \
+		check_that(held_, __FILE__, __LINE__, #cond, __VA_ARGS__); \
 	})
 bool check_that(bool held, const char *file, unsigned int line, const char *what, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
@@ -88,7 +88,8 @@ int process_wait(struct process *process, unsigned int timeout_s);
 const char *process_out(struct process *process);
 const char *process_err(struct process *process);
 /* Waits until one of the texts is on stdout (or stderr): false when it ends, or time is up, without. */
-bool process_says(struct process *process, bool on_stderr, const char *text, const char *or_text, unsigned int timeout_s);
+bool process_says(struct process *process, bool on_stderr, const char *text, const char *or_text,
+		  unsigned int timeout_s);
 void process_end(struct process *process);
 
 /* A copy of $WHYLATE where everybody may run it; $WORKLOADS. */
@@ -96,7 +97,8 @@ int whylate_copy(void);
 const char *whylate_path(void);
 const char *workloads_path(void);
 /* Runs whylate with these arguments to its end: its exit code.  The texts stay in *process until process_end(). */
-int whylate(struct process *process, unsigned int timeout_s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int whylate(struct process *process, unsigned int timeout_s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 int whylate_as(struct process *process, const char *user, unsigned int timeout_s, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Exactly one line on stderr that holds both texts (NULL: any). */

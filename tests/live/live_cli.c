@@ -78,7 +78,7 @@ static void test_wrong_process(void)
 	expect(1, "kernel thread", "2", "record -d 1s -p 2");
 	/* The shell becomes the agent, with the shell's pid. */
 	snprintf(args, sizeof(args), "exec %.40s record -d 1s -p $$", "\"$0\"");
-	const char *const argv[] = { "sh", "-c", args, whylate_path(), NULL };
+	const char *const argv[] = {"sh", "-c", args, whylate_path(), NULL};
 	if (!process_launch_argv(&process, NULL, argv)) {
 		CHECK(process_wait(&process, 20) == 1);
 		said_one_line(&process, "itself", NULL);
@@ -98,7 +98,7 @@ static void test_thread_id(void)
 	if (process_start(&target, "memcached -u root -l 127.0.0.1 -p %d -t 2", port) || !port_wait(&target, port, 10))
 		goto cleanup;
 	snprintf(glob_cmd, sizeof(glob_cmd), "ls /proc/%d/task | sort -n | tail -1", target.pid);
-	const char *const argv[] = { "sh", "-c", glob_cmd, NULL };
+	const char *const argv[] = {"sh", "-c", glob_cmd, NULL};
 	if (!process_launch_argv(&process, NULL, argv) && !process_wait(&process, 5))
 		tid = atoi(process_out(&process));
 	process_end(&process);
@@ -115,7 +115,7 @@ cleanup:
 
 static void test_no_privilege(void)
 {
-	struct launch launch = { .user = "nobody", .cpu = ANY_CPU };
+	struct launch launch = {.user = "nobody", .cpu = ANY_CPU};
 	struct path dir = temp_path("no-privilege");
 	struct process target, process;
 
@@ -157,7 +157,8 @@ static void test_bad_symbols(void)
 	expect(1, "/nonexistent/symbols", "No such file", args);
 	symbols_case(workload.server_pid, "interval handle_reqest\n", "handle_reqest", "handle_request");
 	symbols_case(workload.server_pid, "# a comment\n\ninterwal handle_request\n", "symbols.txt:3:", "interwal");
-	symbols_case(workload.server_pid, "interval handle_request\ninterval nosuchmodule.so:foo\n", "symbols.txt:2:", NULL);
+	symbols_case(workload.server_pid, "interval handle_request\ninterval nosuchmodule.so:foo\n",
+		     "symbols.txt:2:", NULL);
 	symbols_case(workload.server_pid, "interval handle_request key=argX\n", "symbols.txt:1:", "argX");
 	symbols_case(workload.server_pid, "# nothing but comments\n", "symbols.txt", NULL);
 	CHECK(process_runs(&workload.process));
@@ -210,13 +211,13 @@ static void test_doctor(void)
 }
 
 static const struct live_test tests[] = {
-	{ "usage", test_usage },
-	{ "wrong_process", test_wrong_process },
-	{ "thread_id", test_thread_id },
-	{ "no_privilege", test_no_privilege },
-	{ "bad_symbols", test_bad_symbols },
-	{ "bad_output", test_bad_output },
-	{ "doctor", test_doctor },
+	{"usage", test_usage},
+	{"wrong_process", test_wrong_process},
+	{"thread_id", test_thread_id},
+	{"no_privilege", test_no_privilege},
+	{"bad_symbols", test_bad_symbols},
+	{"bad_output", test_bad_output},
+	{"doctor", test_doctor},
 };
 
 int suite_cli(void)

@@ -26,12 +26,16 @@ static void expect_refusal(const char *path)
 
 static void test_nothing_there(void)
 {
-	struct path empty_dir = temp_path("empty-dir"), empty = temp_path("empty.wls"), foreign = temp_path("foreign.wls");
+	struct path empty_dir = temp_path("empty-dir"), empty = temp_path("empty.wls"),
+		    foreign = temp_path("foreign.wls");
 	struct path text = temp_path("notes.txt"), secret = temp_path("secret.wls");
 
 	CHECK(!mkdir(empty_dir.s, 0755));
 	CHECK(!file_write(empty.s, "", 0));
-	CHECK(!file_write(foreign.s, "\x7f" "ELF is what this is not", 24));
+	CHECK(!file_write(foreign.s,
+			  "\x7f"
+			  "ELF is what this is not",
+			  24));
 	CHECK(!file_write(text.s, "buy milk\n", 9));
 	CHECK(!file_write(secret.s, "", 0) && !chmod(secret.s, 0600));
 	expect_refusal("/nonexistent/recording");
@@ -46,16 +50,18 @@ static void test_nothing_there(void)
 /* A short recording of Redis: the path of its shard. */
 static bool record_shard(struct path *shard, const char *dir_name)
 {
-	struct client client = { .question = "GET x\r\n", .answer_end = "$-1\r\n", .connection_cnt = 4,
-				 .requests_each = QUESTION_CNT / 4 };
-	struct recording recording = { 0 };
+	struct client client = {.question = "GET x\r\n",
+				.answer_end = "$-1\r\n",
+				.connection_cnt = 4,
+				.requests_each = QUESTION_CNT / 4};
+	struct recording recording = {0};
 	struct redis redis;
 	glob_t found;
 	bool good;
 
 	good = redis_start(&redis, ANY_CPU) && client_open(&client, redis.port) &&
-	       recording_start(&recording, dir_name, redis.process.pid, "--tail none --budget 100%%") && client_run(&client) &&
-	       CHECK(recording_stop(&recording) == 0);
+	       recording_start(&recording, dir_name, redis.process.pid, "--tail none --budget 100%%") &&
+	       client_run(&client) && CHECK(recording_stop(&recording) == 0);
 	client_close(&client);
 	if (good) {
 		struct path pattern = temp_path("%s/*.wls", dir_name);
@@ -145,9 +151,9 @@ static void test_damaged_shards(void)
 }
 
 static const struct live_test tests[] = {
-	{ "nothing_there", test_nothing_there },
-	{ "report_as_nobody", test_report_as_nobody },
-	{ "damaged_shards", test_damaged_shards },
+	{"nothing_there", test_nothing_there},
+	{"report_as_nobody", test_report_as_nobody},
+	{"damaged_shards", test_damaged_shards},
 };
 
 int suite_damage(void)

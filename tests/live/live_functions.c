@@ -5,8 +5,14 @@
 #include "session.h"
 
 #include <math.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct calls {
 	uint64_t other_cnt;
@@ -23,8 +29,8 @@ static void take_call(void *owner, const struct interval *interval)
 static void test_function(void)
 {
 	struct path symbols = temp_path("function.txt");
-	struct recording recording = { 0 };
-	struct calls calls = { 0 };
+	struct recording recording = {0};
+	struct calls calls = {0};
 	struct workload workload;
 	struct session session;
 	json_object *report, *line;
@@ -59,25 +65,64 @@ cleanup:
 	workload_end(&workload);
 }
 
-/* A Go binary is refused: a uretprobe would break its stacks. */
-static void test_go_binary(void)
+/* The first Go program in the usual places; "" if there is none. */
+static struct path go_binary_find(void)
 {
-	const char *const argv[] = { "sh", "-c",
-				     "for d in /usr/lib/go-*/bin /usr/local/go/bin /usr/local/bin /usr/bin; do for f in \"$d\"/*; do "
-				     "[ -f \"$f\" ] && readelf -SW \"$f\" 2>/dev/null | grep -q gopclntab && echo \"$f\" && exit; "
-				     "done; done", NULL };
+	static const char script[] =
+		"for f in /usr/lib/go-*/bin/go /usr/local/go/bin/go /usr/local/bin/* /usr/bin/*; do "
+		"[ -f \"$f\" ] && [ -x \"$f\" ] && readelf -SW \"$f\" 2>/dev/null | grep -q gopclntab && "
+		"printf %s \"$f\" && exit; done";
+	const char *const argv[] = {"sh", "-c", script, NULL};
+	struct path path = {""};
 	struct process process;
 
-	if (process_launch_argv(&process, NULL, argv) || process_wait(&process, 120) || !*process_out(&process))
-		skip("go_binary", "there is no Go binary on this machine");
-	else
-		skip("go_binary", "%s: it does not run as a server", process_out(&process));
+	if (!process_launch_argv(&process, NULL, argv) && process_wait(&process, 60) >= 0)
+		snprintf(path.s, sizeof(path.s), "%s", process_out(&process));
 	process_end(&process);
+	return path;
+}
+
+/* Loaded, and stopped before its first instruction: whatever program it is, it does nothing. */
+static pid_t start_stopped(const char *path)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		execl(path, path, (char *)NULL);
+		_exit(127);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status) ? pid : -1;
+}
+
+/* A Go binary is refused: a return probe would break its stacks. */
+static void test_go_binary(void)
+{
+	struct path symbols = temp_path("go.txt"), dir = temp_path("go"), binary = go_binary_find();
+	struct process process;
+	pid_t pid;
+
+	if (!*binary.s) {
+		skip("go_binary", "there is no Go binary on this machine");
+		return;
+	}
+	CHECK(!file_write(symbols.s, "interval main.main\n", 19));
+	pid = start_stopped(binary.s);
+	if (!CHECKF(pid > 0, "%s", binary.s))
+		return;
+	CHECK(whylate(&process, 60, "record -p %d -s %s -d 1s -o %s", (int)pid, symbols.s, dir.s) == 1);
+	said_one_line(&process, "Go", NULL);
+	CHECK(!is_there(dir.s));
+	process_end(&process);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 static const struct live_test tests[] = {
-	{ "function", test_function },
-	{ "go_binary", test_go_binary },
+	{"function", test_function},
+	{"go_binary", test_go_binary},
 };
 
 int suite_functions(void)

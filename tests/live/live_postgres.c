@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * PostgreSQL: a process per connection, forked while the recording is under way, over TCP and over a unix socket.
- * Every statement of the simple protocol is one request; so is what a client sends before its first statement (one start-up
- * packet, as the cluster trusts everybody), and closing a connection has no reply.
+ * Every statement of the simple protocol is one request; so is what a client sends before its first statement (one
+ * start-up packet, as the cluster trusts everybody), and closing a connection has no reply.
  */
 #include "harness.h"
 #include "net.h"
@@ -28,7 +28,8 @@ struct postgres {
 static bool postgres_find(struct postgres *postgres, const char *test)
 {
 	glob_t found;
-	bool good = !glob("/usr/lib/postgresql/*/bin/initdb", 0, NULL, &found) && found.gl_pathc && getpwnam("postgres");
+	bool good =
+		!glob("/usr/lib/postgresql/*/bin/initdb", 0, NULL, &found) && found.gl_pathc && getpwnam("postgres");
 
 	if (good) {
 		snprintf(postgres->bin.s, sizeof(postgres->bin.s), "%s", found.gl_pathv[found.gl_pathc - 1]);
@@ -40,9 +41,10 @@ static bool postgres_find(struct postgres *postgres, const char *test)
 	return good;
 }
 
-static bool as_postgres(const struct postgres *postgres, struct process *process, unsigned int timeout_s, const char *line)
+static bool as_postgres(const struct postgres *postgres, struct process *process, unsigned int timeout_s,
+			const char *line)
 {
-	struct launch launch = { .user = "postgres", .cpu = ANY_CPU, .cwd = postgres->home.s };
+	struct launch launch = {.user = "postgres", .cpu = ANY_CPU, .cwd = postgres->home.s};
 	bool good = !process_launch(process, &launch, "%s/%s", postgres->bin.s, line) &&
 		    CHECKF(process_wait(process, timeout_s) == 0, "%s: %s", line, process_err(process));
 
@@ -51,7 +53,7 @@ static bool as_postgres(const struct postgres *postgres, struct process *process
 
 static bool postgres_start(struct postgres *postgres, const char *name)
 {
-	struct launch launch = { .user = "postgres", .cpu = ANY_CPU };
+	struct launch launch = {.user = "postgres", .cpu = ANY_CPU};
 	const struct passwd *user = getpwnam("postgres");
 	struct path socket;
 	char line[1200];
@@ -62,15 +64,17 @@ static bool postgres_start(struct postgres *postgres, const char *name)
 	socket = temp_path("%s/.s.PGSQL.%d", name, postgres->port);
 	if (!CHECK(!mkdir(postgres->home.s, 0755) && !chown(postgres->home.s, user->pw_uid, user->pw_gid)))
 		return false;
-	snprintf(line, sizeof(line), "initdb -D %s/data -A trust -N -E UTF8 --locale=C --no-instructions", postgres->home.s);
+	snprintf(line, sizeof(line), "initdb -D %s/data -A trust -N -E UTF8 --locale=C --no-instructions",
+		 postgres->home.s);
 	good = as_postgres(postgres, &postgres->process, 60, line);
 	process_end(&postgres->process);
 	launch.cwd = postgres->home.s;
 	return good &&
-	       !process_launch(&postgres->process, &launch,
-			       "%s/postgres -D %s/data -p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s "
-			       "-c fsync=off -c autovacuum=off -c max_parallel_workers=0 -c logging_collector=off",
-			       postgres->bin.s, postgres->home.s, postgres->port, postgres->home.s) &&
+	       !process_launch(
+		       &postgres->process, &launch,
+		       "%s/postgres -D %s/data -p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s "
+		       "-c fsync=off -c autovacuum=off -c max_parallel_workers=0 -c logging_collector=off",
+		       postgres->bin.s, postgres->home.s, postgres->port, postgres->home.s) &&
 	       unix_wait(&postgres->process, socket.s, 20) && port_wait(&postgres->process, postgres->port, 20);
 }
 
@@ -90,24 +94,24 @@ static double pgbench_number(struct process *load, const char *what)
 }
 
 /*
- * `requests_each` per transaction.  pgbench itself asks two things on a connection of its own before it begins, beside the
- * start-ups.
+ * `requests_each` per transaction.  pgbench itself asks two things on a connection of its own before it begins, beside
+ * the start-ups.
  */
 static void pgbench_case(const struct postgres *postgres, const char *name, const char *host, const char *script,
 			 unsigned int transactions_each, unsigned int requests_each)
 {
 	const unsigned int clients = 4;
 	double sent = (double)clients * transactions_each * requests_each, seen, mean_ns, client_mean_ns;
-	struct recording recording = { 0 };
-	struct process load = { 0 };
+	struct recording recording = {0};
+	struct process load = {0};
 	struct session session;
 	json_object *report = NULL;
 	char line[512];
 
 	if (!recording_start(&recording, name, postgres->process.pid, "--tail none --budget 100%%"))
 		goto cleanup;
-	snprintf(line, sizeof(line), "pgbench -h %s -p %d -n -M simple %s -c %u -j 1 -t %u postgres", host, postgres->port,
-		 script, clients, transactions_each);
+	snprintf(line, sizeof(line), "pgbench -h %s -p %d -n -M simple %s -c %u -j 1 -t %u postgres", host,
+		 postgres->port, script, clients, transactions_each);
 	if (!as_postgres(postgres, &load, 60, line))
 		goto cleanup;
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
@@ -132,7 +136,7 @@ cleanup:
 
 static void test_postgres(void)
 {
-	struct postgres postgres = { 0 };
+	struct postgres postgres = {0};
 	struct process process;
 	char line[128];
 
@@ -151,7 +155,7 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{ "postgres", test_postgres },
+	{"postgres", test_postgres},
 };
 
 int suite_postgres(void)

@@ -44,9 +44,9 @@ static void test_exits_before(void)
 
 static void test_exits_during(void)
 {
-	struct client client = { .question = "PING\r\n", .answer_end = "+PONG\r\n", .connection_cnt = 2,
-				 .requests_each = 500 };
-	struct recording recording = { 0 };
+	struct client client = {
+		.question = "PING\r\n", .answer_end = "+PONG\r\n", .connection_cnt = 2, .requests_each = 500};
+	struct recording recording = {0};
 	struct session session;
 	struct redis redis;
 	json_object *report;
@@ -110,7 +110,7 @@ static size_t bpf_ids_alive(const uint32_t *ids, size_t cnt, int by_id_command)
 	size_t alive_cnt = 0;
 
 	for (size_t i = 0; i < cnt; i++) {
-		union bpf_attr attr = { .prog_id = ids[i] };
+		union bpf_attr attr = {.prog_id = ids[i]};
 		int fd = (int)syscall(SYS_bpf, by_id_command, &attr, sizeof(attr));
 
 		if (fd >= 0)
@@ -137,16 +137,20 @@ static void check_nothing_left(const struct bpf_ids *ids)
 
 static void test_agent_killed(void)
 {
-	struct client client = { .question = "PING\r\n", .answer_end = "+PONG\r\n", .connection_cnt = 4,
-				 .requests_each = 1500, .pause_us = 1000 };
-	struct recording recording = { 0 };
+	struct client client = {.question = "PING\r\n",
+				.answer_end = "+PONG\r\n",
+				.connection_cnt = 4,
+				.requests_each = 1500,
+				.pause_us = 1000};
+	struct recording recording = {0};
 	struct session session;
 	struct bpf_ids ids;
 	struct redis redis;
 	json_object *report;
 
 	if (!redis_start(&redis, ANY_CPU) || !client_open(&client, redis.port) ||
-	    !recording_start(&recording, "killed", redis.process.pid, "--tail none --budget 100%%") || !client_run(&client))
+	    !recording_start(&recording, "killed", redis.process.pid, "--tail none --budget 100%%") ||
+	    !client_run(&client))
 		goto cleanup;
 	bpf_ids_of(&ids, recording.process.pid);
 	process_signal(&recording.process, SIGKILL);
@@ -170,7 +174,7 @@ cleanup:
 
 static void test_interrupted(void)
 {
-	static const int signals[] = { SIGINT, SIGTERM };
+	static const int signals[] = {SIGINT, SIGTERM};
 	struct recording recording;
 	struct session session;
 	struct bpf_ids ids;
@@ -202,8 +206,8 @@ cleanup:
 
 static void test_two_at_once(void)
 {
-	struct recording one = { 0 }, two = { 0 };
-	struct process load = { 0 };
+	struct recording one = {0}, two = {0};
+	struct process load = {0};
 	struct session sessions[2];
 	struct redis redis;
 	double seen[2];
@@ -233,10 +237,10 @@ cleanup:
 static void test_full_disk(void)
 {
 	struct path mountpoint = temp_path("small"), dir = temp_path("small/recording");
-	struct recording recording = { 0 };
-	struct process load = { 0 };
+	struct recording recording = {0};
+	struct process load = {0};
 	struct session session;
-	struct redis redis = { 0 };
+	struct redis redis = {0};
 	json_object *report;
 
 	if (!CHECK(!mkdir(mountpoint.s, 0755)))
@@ -250,8 +254,8 @@ static void test_full_disk(void)
 	    !redis_load_start(&load, &redis, ANY_CPU, 200000, 10))
 		goto cleanup;
 	CHECK(process_wait(&recording.process, 60) == 1);
-	CHECKF(strstr(process_err(&recording.process), dir.s) && strstr(process_err(&recording.process), "No space"), "%s",
-	       process_err(&recording.process));
+	CHECKF(strstr(process_err(&recording.process), dir.s) && strstr(process_err(&recording.process), "No space"),
+	       "%s", process_err(&recording.process));
 	CHECK(process_wait(&load, 60) == 0);
 	CHECK(redis_answers(&redis));
 	if (session_read(&session, dir.s, NULL, NULL)) {
@@ -271,14 +275,15 @@ cleanup:
 /* Nothing is lost silently: a ring of a page loses much, and every bit of it is counted. */
 static void test_tiny_ring(void)
 {
-	struct recording recording = { 0 };
-	struct process load = { 0 }, process;
+	struct recording recording = {0};
+	struct process load = {0}, process;
 	struct session session;
 	struct redis redis;
 	json_object *report;
 
 	if (!redis_start(&redis, ANY_CPU) ||
-	    !recording_start(&recording, "tiny-ring", redis.process.pid, "--ring-size 4096 --tail none --budget 100%%") ||
+	    !recording_start(&recording, "tiny-ring", redis.process.pid,
+			     "--ring-size 4096 --tail none --budget 100%%") ||
 	    !redis_load_start(&load, &redis, ANY_CPU, 100000, 20) || !CHECK(process_wait(&load, 60) == 0))
 		goto cleanup;
 	CHECKF(recording_stop(&recording) == 3, "%s", process_err(&recording.process));
@@ -287,8 +292,8 @@ static void test_tiny_ring(void)
 		goto cleanup;
 	session_check(&session);
 	CHECK(session.lost[WL_LOSS_INTERVAL] > 0);
-	CHECKF(session.emitted[WL_LOSS_INTERVAL] == session_number(&session, "intervals_selected") -
-							    session_number(&session, "intervals_abandoned"),
+	CHECKF(session.emitted[WL_LOSS_INTERVAL] ==
+		       session_number(&session, "intervals_selected") - session_number(&session, "intervals_abandoned"),
 	       "emitted %lu, selected %s, abandoned %s", session.emitted[WL_LOSS_INTERVAL],
 	       session_key(&session, "intervals_selected"), session_key(&session, "intervals_abandoned"));
 	/* What survived had losses beside it. */
@@ -310,10 +315,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{ "exits_before", test_exits_before },	     { "exits_during", test_exits_during },
-	{ "agent_killed", test_agent_killed },	     { "interrupted", test_interrupted },
-	{ "two_at_once", test_two_at_once },	     { "full_disk", test_full_disk },
-	{ "tiny_ring", test_tiny_ring },
+	{"exits_before", test_exits_before}, {"exits_during", test_exits_during}, {"agent_killed", test_agent_killed},
+	{"interrupted", test_interrupted},   {"two_at_once", test_two_at_once},   {"full_disk", test_full_disk},
+	{"tiny_ring", test_tiny_ring},
 };
 
 int suite_robust(void)

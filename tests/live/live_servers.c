@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define COUNT_TOLERANCE 0.01
-#define EVERYTHING "--tail none --budget 100%%"
+#define EVERYTHING      "--tail none --budget 100%%"
 
 /* What a recording of a server has to show, however it was loaded. */
 static void check_server(const struct recording *recording, double requests, double client_mean_ns)
@@ -36,7 +36,8 @@ static void check_server(const struct recording *recording, double requests, dou
 	CHECKF(fabs(seen - requests) <= COUNT_TOLERANCE * requests, "%.0f seen, %.0f sent", seen, requests);
 	CHECKF((double)session.row_cnt == seen, "%lu rows of %.0f", session.row_cnt, seen);
 	/* The server's part of a request is inside of the client's. */
-	CHECKF(mean_ns > 1000 && mean_ns <= client_mean_ns, "%.0f ns here, %.0f ns at the client", mean_ns, client_mean_ns);
+	CHECKF(mean_ns > 1000 && mean_ns <= client_mean_ns, "%.0f ns here, %.0f ns at the client", mean_ns,
+	       client_mean_ns);
 	CHECKF(fabs(session.latency_sum_ns / (double)session.row_cnt - mean_ns) <= 1, "%.1f against %.1f",
 	       session.latency_sum_ns / (double)session.row_cnt, mean_ns);
 	json_object_put(report);
@@ -53,8 +54,8 @@ static double redis_benchmark_mean_ns(struct process *load)
 
 static void test_redis(void)
 {
-	struct recording recording = { 0 };
-	struct process load = { 0 };
+	struct recording recording = {0};
+	struct process load = {0};
 	struct redis redis;
 
 	if (program_missing("redis", "redis-server") || program_missing("redis", "redis-benchmark"))
@@ -74,18 +75,18 @@ cleanup:
 /* Connections that are older than the recording count, too. */
 static void test_memcached(void)
 {
-	struct client before = { .question = "get nothing\r\n", .answer_end = "END\r\n", .connection_cnt = 10,
-				 .requests_each = 3000 };
+	struct client before = {
+		.question = "get nothing\r\n", .answer_end = "END\r\n", .connection_cnt = 10, .requests_each = 3000};
 	struct client after = before;
-	struct recording recording = { 0 };
+	struct recording recording = {0};
 	struct process server;
 	int port = port_free();
 
 	if (program_missing("memcached", "memcached"))
 		return;
-	if (process_start(&server, "memcached -u root -l 127.0.0.1 -p %d -t 4", port) || !port_wait(&server, port, 10) ||
-	    !client_open(&before, port) || !recording_start(&recording, "memcached", server.pid, EVERYTHING) ||
-	    !client_open(&after, port))
+	if (process_start(&server, "memcached -u root -l 127.0.0.1 -p %d -t 4", port) ||
+	    !port_wait(&server, port, 10) || !client_open(&before, port) ||
+	    !recording_start(&recording, "memcached", server.pid, EVERYTHING) || !client_open(&after, port))
 		goto cleanup;
 	if (!client_run(&before) || !client_run(&after))
 		goto cleanup;
@@ -100,7 +101,8 @@ cleanup:
 
 static bool nginx_start(struct process *server, int port)
 {
-	struct path config = temp_path("nginx/nginx.conf"), page = temp_path("nginx/index.html"), dir = temp_path("nginx");
+	struct path config = temp_path("nginx/nginx.conf"), page = temp_path("nginx/index.html"),
+		    dir = temp_path("nginx");
 	char text[8192];
 
 	snprintf(text, sizeof(text),
@@ -110,7 +112,8 @@ static bool nginx_start(struct process *server, int port)
 		 "  proxy_temp_path %s/p; fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/s;\n"
 		 "  server { listen 127.0.0.1:%d; } }\n",
 		 dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, port);
-	if (!CHECK(!mkdir(dir.s, 0755) && !file_write(config.s, text, strlen(text)) && !file_write(page.s, "hello\n", 6)))
+	if (!CHECK(!mkdir(dir.s, 0755) && !file_write(config.s, text, strlen(text)) &&
+		   !file_write(page.s, "hello\n", 6)))
 		return false;
 	return !process_start(server, "nginx -e %s/start.log -p %s -c %s", dir.s, dir.s, config.s) &&
 	       port_wait(server, port, 10);
@@ -127,8 +130,8 @@ static double ab_mean_ns(struct process *load)
 /* The workers are the master's children. */
 static void test_nginx(void)
 {
-	struct process server = { 0 }, load = { 0 };
-	struct recording recording = { 0 };
+	struct process server = {0}, load = {0};
+	struct recording recording = {0};
 	int port = port_free();
 
 	if (program_missing("nginx", "nginx") || program_missing("nginx", "ab"))
@@ -150,27 +153,26 @@ cleanup:
 }
 
 /* A connection and a thread for every request, all made after the recording began. */
-static const char thread_server[] =
-	"import http.server, sys\n"
-	"class Handler(http.server.BaseHTTPRequestHandler):\n"
-	"    wbufsize = 65536\n"
-	"    def do_GET(self):\n"
-	"        self.send_response(200)\n"
-	"        self.send_header('Content-Length', '2')\n"
-	"        self.end_headers()\n"
-	"        self.wfile.write(b'ok')\n"
-	"    def log_message(self, *args):\n"
-	"        pass\n"
-	"class Server(http.server.ThreadingHTTPServer):\n"
-	"    request_queue_size = 128\n"
-	"Server(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n";
+static const char thread_server[] = "import http.server, sys\n"
+				    "class Handler(http.server.BaseHTTPRequestHandler):\n"
+				    "    wbufsize = 65536\n"
+				    "    def do_GET(self):\n"
+				    "        self.send_response(200)\n"
+				    "        self.send_header('Content-Length', '2')\n"
+				    "        self.end_headers()\n"
+				    "        self.wfile.write(b'ok')\n"
+				    "    def log_message(self, *args):\n"
+				    "        pass\n"
+				    "class Server(http.server.ThreadingHTTPServer):\n"
+				    "    request_queue_size = 128\n"
+				    "Server(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n";
 
 static void test_short_connections(void)
 {
 	char port_text[16];
-	const char *const argv[] = { "python3", "-c", thread_server, port_text, NULL };
-	struct process server = { 0 }, load = { 0 };
-	struct recording recording = { 0 };
+	const char *const argv[] = {"python3", "-c", thread_server, port_text, NULL};
+	struct process server = {0}, load = {0};
+	struct recording recording = {0};
 	int port = port_free();
 
 	if (program_missing("short_connections", "python3") || program_missing("short_connections", "ab"))
@@ -179,7 +181,8 @@ static void test_short_connections(void)
 	if (process_launch_argv(&server, NULL, argv) || !port_wait(&server, port, 10) ||
 	    !recording_start(&recording, "threads", server.pid, EVERYTHING))
 		goto cleanup;
-	if (process_start(&load, "ab -q -n 2000 -c 4 http://127.0.0.1:%d/", port) || !CHECK(process_wait(&load, 60) == 0))
+	if (process_start(&load, "ab -q -n 2000 -c 4 http://127.0.0.1:%d/", port) ||
+	    !CHECK(process_wait(&load, 60) == 0))
 		goto cleanup;
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
 	check_server(&recording, 2000, ab_mean_ns(&load));
@@ -192,7 +195,7 @@ cleanup:
 /* Has a CPU to itself for 15 ms, five times a second: by FIFO, so that nobody else on the machine is the neighbour. */
 static pid_t hog_start(const char *name, int cpu)
 {
-	struct sched_param param = { .sched_priority = 20 };
+	struct sched_param param = {.sched_priority = 20};
 	pid_t parent = getpid(), pid = fork();
 	cpu_set_t one;
 
@@ -218,9 +221,12 @@ static pid_t hog_start(const char *name, int cpu)
 /* The neighbour that the README promises to name. */
 static void test_redis_neighbour(void)
 {
-	struct client client = { .question = "GET x\r\n", .answer_end = "$-1\r\n", .connection_cnt = 4,
-				 .requests_each = 1500, .pause_us = 1000 };
-	struct recording recording = { 0 };
+	struct client client = {.question = "GET x\r\n",
+				.answer_end = "$-1\r\n",
+				.connection_cnt = 4,
+				.requests_each = 1500,
+				.pause_us = 1000};
+	struct recording recording = {0};
 	struct redis redis;
 	json_object *report;
 	pid_t hog = 0;
@@ -249,11 +255,11 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{ "redis", test_redis },
-	{ "memcached", test_memcached },
-	{ "nginx", test_nginx },
-	{ "short_connections", test_short_connections },
-	{ "redis_neighbour", test_redis_neighbour },
+	{"redis", test_redis},
+	{"memcached", test_memcached},
+	{"nginx", test_nginx},
+	{"short_connections", test_short_connections},
+	{"redis_neighbour", test_redis_neighbour},
 };
 
 int suite_servers(void)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The per-CPU shadow stack (VarMRI §4.3) against an independent witness: `spin` only reads the clock, and what it misses
- * between two readings is what was taken from it.
+ * The per-CPU shadow stack (VarMRI §4.3) against an independent witness: `spin` only reads the clock, and what it
+ * misses between two readings is what was taken from it.
  */
 #include "harness.h"
-#include "session.h"
 #include "servers.h"
+#include "session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 
 /* Everything that takes a CPU away from a thread that wants to run. */
 static const int stolen_states[] = {
-	WL_STATE_IRQ_HARD,	 WL_STATE_IRQ_VECTOR,	  WL_STATE_IRQ_TIMER,	    WL_STATE_IRQ_IPI,
-	WL_STATE_SOFTIRQ_HI,	 WL_STATE_SOFTIRQ_TIMER,  WL_STATE_SOFTIRQ_NET_TX,  WL_STATE_SOFTIRQ_NET_RX,
-	WL_STATE_SOFTIRQ_BLOCK,	 WL_STATE_SOFTIRQ_IRQ_POLL, WL_STATE_SOFTIRQ_TASKLET, WL_STATE_SOFTIRQ_SCHED,
-	WL_STATE_SOFTIRQ_HRTIMER, WL_STATE_SOFTIRQ_RCU,	  WL_STATE_FAULT_MINOR,	    WL_STATE_FAULT_MAJOR,
+	WL_STATE_IRQ_HARD,        WL_STATE_IRQ_VECTOR,       WL_STATE_IRQ_TIMER,       WL_STATE_IRQ_IPI,
+	WL_STATE_SOFTIRQ_HI,      WL_STATE_SOFTIRQ_TIMER,    WL_STATE_SOFTIRQ_NET_TX,  WL_STATE_SOFTIRQ_NET_RX,
+	WL_STATE_SOFTIRQ_BLOCK,   WL_STATE_SOFTIRQ_IRQ_POLL, WL_STATE_SOFTIRQ_TASKLET, WL_STATE_SOFTIRQ_SCHED,
+	WL_STATE_SOFTIRQ_HRTIMER, WL_STATE_SOFTIRQ_RCU,      WL_STATE_FAULT_MINOR,     WL_STATE_FAULT_MAJOR,
 	WL_STATE_RUNQ_PREEMPT,
 };
 
@@ -31,7 +31,8 @@ static void look_for_nesting(void *owner, const struct interval *interval)
 	nesting->both_cnt += interval->n[WL_STATE_IRQ_TIMER] && interval->n[WL_STATE_SOFTIRQ_NET_RX];
 }
 
-/* Measured: 10 µs in a virtual machine inside a virtual machine, where each end of an interrupt is an exit to both hosts. */
+/* Measured: 10 µs in a virtual machine inside a virtual machine, where each end of an interrupt is an exit to both
+ * hosts. */
 static double delivery_most_ns(void)
 {
 	char *cpus = file_read("/proc/cpuinfo", NULL);
@@ -43,13 +44,14 @@ static double delivery_most_ns(void)
 
 static void test_against_witness(void)
 {
-	struct recording recording = { 0 };
-	struct nesting nesting = { 0 };
+	struct recording recording = {0};
+	struct nesting nesting = {0};
 	struct workload workload;
 	struct session session;
 	double gap_ns, gap_cnt, stolen_ns = 0;
 
-	if (!workload_start(&workload, "spin", 6) || !recording_start(&recording, "spin", workload.server_pid, "-d 60s"))
+	if (!workload_start(&workload, "spin", 6) ||
+	    !recording_start(&recording, "spin", workload.server_pid, "-d 60s"))
 		goto cleanup;
 	workload_go(&workload);
 	if (!workload_finish(&workload, 30))
@@ -70,8 +72,8 @@ static void test_against_witness(void)
 	 * is seen by nothing in the kernel: the interrupt's delivery and the way back, per gap.
 	 */
 	CHECKF(stolen_ns <= 1.10 * gap_ns, "witnessed %.0f ns in %.0f gaps, recorded %.0f", gap_ns, gap_cnt, stolen_ns);
-	CHECKF(stolen_ns >= 0.90 * gap_ns - delivery_most_ns() * gap_cnt, "witnessed %.0f ns in %.0f gaps, recorded %.0f",
-	       gap_ns, gap_cnt, stolen_ns);
+	CHECKF(stolen_ns >= 0.90 * gap_ns - delivery_most_ns() * gap_cnt,
+	       "witnessed %.0f ns in %.0f gaps, recorded %.0f", gap_ns, gap_cnt, stolen_ns);
 	CHECK(session.n[WL_STATE_SOFTIRQ_NET_RX] > 0);
 	CHECK(session.n[WL_STATE_IRQ_TIMER] > 0);
 	CHECKF(nesting.both_cnt > 0, "of %lu rows", session.row_cnt);
@@ -81,7 +83,7 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{ "against_witness", test_against_witness },
+	{"against_witness", test_against_witness},
 };
 
 int suite_stack(void)

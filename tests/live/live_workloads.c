@@ -4,20 +4,36 @@
  * that agrees.
  *
  * Both look at nearly the same requests: the workload is ready and in its warm-up when the recording is attached, only
- * then it begins to count, and the recording ends with the server.  What the recording has beyond that (the last requests
- * of the warm-up) is a few requests in thousands, none of them chosen by what it measured.  Everything is kept: at these
- * rates the default retention passes nothing over, and selection is not lowered, as the targets do little.
+ * then it begins to count, and the recording ends with the server.  What the recording has beyond that (the last
+ * requests of the warm-up) is a few requests in thousands, none of them chosen by what it measured.  Everything is
+ * kept: at these rates the default retention passes nothing over, and selection is not lowered, as the targets do
+ * little.
  */
 #include "harness.h"
-#include "session.h"
 #include "servers.h"
+#include "session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SHARE_TOLERANCE 0.10
 
-/* The shares, and what else was there, for whoever has to find out why a test failed. */
+/* What else was there, for whoever has to find out why a test failed. */
+static void show_breakdown(const struct workload *workload, json_object *report)
+{
+	json_object *lines = json_at(report, "breakdown");
+
+	printf("\n    %s\n    reported:", json_object_to_json_string(workload->result));
+	for (size_t i = 0; lines && i < json_object_array_length(lines); i++) {
+		json_object *line = json_object_array_get_idx(lines, i);
+
+		if (json_number(line, "tail_share") >= 0.005)
+			printf(" %s %.3f", json_text(line, "category"), json_number(line, "tail_share"));
+	}
+	printf("\n");
+}
+
 static bool check_shares(const struct workload *workload, json_object *report)
 {
 	json_object *line = json_breakdown(report, workload->category);
@@ -25,15 +41,15 @@ static bool check_shares(const struct workload *workload, json_object *report)
 	const char *first = json_text(report, "causes.0.category");
 	bool good;
 
-	good = CHECKF(!strcmp(json_text(report, "breakdown.0.category"), workload->category), "%s: breakdown begins with %s",
-		      workload->name, json_text(report, "breakdown.0.category"));
+	good = CHECKF(!strcmp(json_text(report, "breakdown.0.category"), workload->category),
+		      "%s: breakdown begins with %s", workload->name, json_text(report, "breakdown.0.category"));
 	good &= CHECKF(!strcmp(first, workload->category), "%s: the first cause is %s: %s", workload->name, first,
 		       json_text(report, "causes.0.what"));
-	good &= CHECKF(fabs(share - workload->planted_share) <= SHARE_TOLERANCE, "%s: planted %.3f, reported %.3f of %s",
-		       workload->name, workload->planted_share, share, workload->category);
+	good &= CHECKF(fabs(share - workload->planted_share) <= SHARE_TOLERANCE,
+		       "%s: planted %.3f, reported %.3f of %s", workload->name, workload->planted_share, share,
+		       workload->category);
 	if (!good)
-		fprintf(stderr, "    %s\n    breakdown: %s\n", json_object_to_json_string(workload->result),
-			json_object_to_json_string(json_at(report, "breakdown")));
+		show_breakdown(workload, report);
 	return good;
 }
 
@@ -49,7 +65,7 @@ static void check_culprit(const struct workload *workload, json_object *report)
 
 static void workload_case(const char *name, unsigned int seconds)
 {
-	struct recording recording = { 0 };
+	struct recording recording = {0};
 	struct workload workload;
 	struct session session;
 	json_object *report;
@@ -77,7 +93,7 @@ cleanup:
 	workload_end(&workload);
 }
 
-#define WORKLOADS         \
+#define WORKLOADS              \
 	WORKLOAD(cpu, 5)       \
 	WORKLOAD(sleep, 5)     \
 	WORKLOAD(preempt, 6)   \
@@ -120,7 +136,8 @@ static void test_shorter_than_load(void)
 	session_check_no_loss(&session);
 	report = report_read(recording.dir.s, NULL);
 	/* It began when it said so and lasts as long as it was told: what lies between is the agent's own work. */
-	CHECKF(fabs(json_number(report, "session.duration_s") - 2) < 0.5, "%f s", json_number(report, "session.duration_s"));
+	CHECKF(fabs(json_number(report, "session.duration_s") - 2) < 0.5, "%f s",
+	       json_number(report, "session.duration_s"));
 	CHECK(!strcmp(json_text(report, "breakdown.0.category"), "lock"));
 	json_object_put(report);
 
@@ -139,10 +156,10 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-#define WORKLOAD(name, seconds) { #name, test_##name },
+#define WORKLOAD(name, seconds) {#name, test_##name},
 	WORKLOADS
 #undef WORKLOAD
-	{ "shorter_than_load", test_shorter_than_load },
+	{"shorter_than_load", test_shorter_than_load},
 };
 
 int suite_workloads(void)

@@ -50,10 +50,10 @@ static int run_suites(char **names)
 
 	if (CU_initialize_registry())
 		return 1;
-#define SUITE(name)                                                                              \
-	if (suite_##name()) {                                                                    \
-		fprintf(stderr, "cannot add suite " #name ": %s\n", CU_get_error_msg());         \
-		return 1;                                                                        \
+#define SUITE(name)                                                                      \
+	if (suite_##name()) {                                                            \
+		fprintf(stderr, "cannot add suite " #name ": %s\n", CU_get_error_msg()); \
+		return 1;                                                                \
 	}
 #include "suites.def"
 #undef SUITE

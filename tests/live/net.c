@@ -39,7 +39,7 @@ int port_free(void)
 
 int port_connect(int port)
 {
-	struct timeval patience = { .tv_sec = PATIENCE_S };
+	struct timeval patience = {.tv_sec = PATIENCE_S};
 	struct sockaddr_in addr = loopback(port);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
@@ -55,7 +55,7 @@ int port_connect(int port)
 
 static int unix_connect(const char *path)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
@@ -134,7 +134,7 @@ bool client_run(struct client *client)
 			client->answer_cnt++;
 		}
 		if (client->pause_us) {
-			struct timespec pause = { .tv_nsec = client->pause_us * 1000L };
+			struct timespec pause = {.tv_nsec = client->pause_us * 1000L};
 
 			nanosleep(&pause, NULL);
 		}

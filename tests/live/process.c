@@ -61,7 +61,7 @@ static void exec_child(const struct process *process, const struct launch *launc
 
 int process_launch_argv(struct process *process, const struct launch *launch, const char *const argv[])
 {
-	static const struct launch plain = { .cpu = ANY_CPU };
+	static const struct launch plain = {.cpu = ANY_CPU};
 	const struct passwd *user = NULL;
 	pid_t parent = getpid();
 
@@ -205,7 +205,8 @@ const char *process_err(struct process *process)
 	return process->pid ? text_of(process->err_fd, &process->err) : "";
 }
 
-bool process_says(struct process *process, bool on_stderr, const char *text, const char *or_text, unsigned int timeout_s)
+bool process_says(struct process *process, bool on_stderr, const char *text, const char *or_text,
+		  unsigned int timeout_s)
 {
 	uint64_t deadline_ts = now_ns() + timeout_s * NS_PER_SEC;
 
@@ -238,9 +239,10 @@ void process_end(struct process *process)
 	memset(process, 0, sizeof(*process));
 }
 
-static int whylate_line(struct process *process, const char *user, unsigned int timeout_s, const char *fmt, va_list args)
+static int whylate_line(struct process *process, const char *user, unsigned int timeout_s, const char *fmt,
+			va_list args)
 {
-	struct launch launch = { .user = user, .cpu = ANY_CPU };
+	struct launch launch = {.user = user, .cpu = ANY_CPU};
 	struct path prefix;
 
 	snprintf(prefix.s, sizeof(prefix.s), "%s ", whylate_path());
@@ -276,5 +278,6 @@ bool said_one_line(struct process *process, const char *text, const char *and_te
 	const char *said = process_err(process), *end = strchr(said, '\n');
 
 	return CHECKF(end && !end[1] && (!text || strstr(said, text)) && (!and_text || strstr(said, and_text)),
-		      "one line with \"%s\" and \"%s\" expected, it said: %s", text ? text : "", and_text ? and_text : "", said);
+		      "one line with \"%s\" and \"%s\" expected, it said: %s", text ? text : "",
+		      and_text ? and_text : "", said);
 }

@@ -106,8 +106,7 @@ bool report_check_schema(json_object *root)
 	good &= lines_have_keys(root, "events",
 				"event impact impact_adjusted threshold threshold_percentile explained_by");
 	good &= lines_have_keys(root, "factors", "functions contribution height score call_sites");
-	good &= lines_have_keys(root, "causes",
-				"rank category share share_ci what function object culprit evidence");
+	good &= lines_have_keys(root, "causes", "rank category share share_ci what function object culprit evidence");
 	for (size_t i = 0; causes && i < json_object_array_length(causes); i++)
 		good &= has_keys(json_at(json_object_array_get_idx(causes, i), "culprit"), "culprit",
 				 "pid tid comm function");

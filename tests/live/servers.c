@@ -28,7 +28,8 @@ bool workload_start(struct workload *workload, const char *name, unsigned int se
 		skip(name, "%.*s", (int)strcspn(ready + 5, "\n"), ready + 5);
 		return false;
 	}
-	return CHECKF(sscanf(ready, "ready {\"server_pid\":%d,\"port\":%d}", &workload->server_pid, &workload->port) == 2,
+	return CHECKF(sscanf(ready, "ready {\"server_pid\":%d,\"port\":%d}", &workload->server_pid, &workload->port) ==
+			      2,
 		      "%s", ready);
 }
 
@@ -70,7 +71,7 @@ void workload_end(struct workload *workload)
 bool redis_start(struct redis *redis, int cpu)
 {
 	static const char config[] = "bind 127.0.0.1\nsave \"\"\nappendonly no\ndaemonize no\nprotected-mode no\n";
-	struct launch launch = { .cpu = cpu };
+	struct launch launch = {.cpu = cpu};
 	struct path file = temp_path("redis.conf");
 
 	memset(redis, 0, sizeof(*redis));
@@ -95,17 +96,17 @@ void redis_end(struct redis *redis)
 bool redis_load_start(struct process *load, const struct redis *redis, int cpu, unsigned int requests,
 		      unsigned int connections)
 {
-	struct launch launch = { .cpu = cpu };
+	struct launch launch = {.cpu = cpu};
 
-	return !process_launch(load, &launch, "redis-benchmark -h 127.0.0.1 -p %d -t get -n %u -c %u --csv", redis->port,
-			       requests, connections);
+	return !process_launch(load, &launch, "redis-benchmark -h 127.0.0.1 -p %d -t get -n %u -c %u --csv",
+			       redis->port, requests, connections);
 }
 
 bool program_missing(const char *test, const char *program)
 {
 	struct process process;
 	bool missing = true;
-	const char *const argv[] = { "sh", "-c", "command -v -- \"$0\"", program, NULL };
+	const char *const argv[] = {"sh", "-c", "command -v -- \"$0\"", program, NULL};
 
 	if (!process_launch_argv(&process, NULL, argv))
 		missing = process_wait(&process, 5) != 0;

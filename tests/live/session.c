@@ -29,7 +29,8 @@ bool recording_start(struct recording *recording, const char *dir_name, pid_t pi
 	va_start(args, fmt);
 	vsnprintf(more, sizeof(more), fmt, args);
 	va_end(args);
-	if (process_start(&recording->process, "%s record -p %d -o %s %s", whylate_path(), (int)pid, recording->dir.s, more))
+	if (process_start(&recording->process, "%s record -p %d -o %s %s", whylate_path(), (int)pid, recording->dir.s,
+			  more))
 		return false;
 	return CHECKF(process_says(&recording->process, true, "whylate: recording ", NULL, 20), "it said: %s",
 		      process_err(&recording->process));
@@ -225,7 +226,7 @@ bool session_read(struct session *session, const char *dir, interval_visitor vis
 		take_block(session, losses, block, visit, owner);
 		err = 0;
 	}
-	for (int class = 0; losses && class < WL_LOSS_CNT; class++) {
+	for (int class = 0; losses && class < WL_LOSS_CNT; class ++) {
 		for (int cpu = 0; cpu < 512; cpu++) {
 			session->emitted[class] += losses->newest[class][cpu].emitted;
 			session->lost[class] += losses->newest[class][cpu].lost;
@@ -274,7 +275,7 @@ bool session_check_no_loss(const struct session *session)
 {
 	bool good = CHECKF(!session->lossy_cnt, "%lu rows are flagged", session->lossy_cnt);
 
-	for (int class = 0; class < WL_LOSS_CNT; class++)
+	for (int class = 0; class < WL_LOSS_CNT; class ++)
 		good &= CHECKF(!session->lost[class], "%lu %s", session->lost[class], loss_name(class));
 	return good;
 }

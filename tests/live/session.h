@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Recordings as the tests make and read them: a `whylate record` under way, what its shards hold (read with the product's
- * reader, judged with arithmetic of our own), and its report.
+ * Recordings as the tests make and read them: a `whylate record` under way, what its shards hold (read with the
+ * product's reader, judged with arithmetic of our own), and its report.
  */
 #ifndef WHYLATE_TESTS_SESSION_H
 #define WHYLATE_TESTS_SESSION_H
