@@ -60,7 +60,7 @@ static bool record_shard(struct path *shard, const char *dir_name)
 	bool good;
 
 	good = redis_start(&redis, ANY_CPU) && client_open(&client, redis.port) &&
-	       recording_start(&recording, dir_name, redis.process.pid, "--tail none --budget 100%%") &&
+	       recording_start(&recording, dir_name, redis.process.pid, "--tail none --budget 100%% --ring-size 32M") &&
 	       client_run(&client) && CHECK(recording_stop(&recording) == 0);
 	client_close(&client);
 	if (good) {

@@ -108,7 +108,7 @@ static void pgbench_case(const struct postgres *postgres, const char *name, cons
 	json_object *report = NULL;
 	char line[512];
 
-	if (!recording_start(&recording, name, postgres->process.pid, "--tail none --budget 100%%"))
+	if (!recording_start(&recording, name, postgres->process.pid, "--tail none --budget 100%% --ring-size 32M"))
 		goto cleanup;
 	snprintf(line, sizeof(line), "pgbench -h %s -p %d -n -M simple %s -c %u -j 1 -t %u postgres", host,
 		 postgres->port, script, clients, transactions_each);

@@ -149,7 +149,7 @@ static void test_agent_killed(void)
 	json_object *report;
 
 	if (!redis_start(&redis, ANY_CPU) || !client_open(&client, redis.port) ||
-	    !recording_start(&recording, "killed", redis.process.pid, "--tail none --budget 100%%") ||
+	    !recording_start(&recording, "killed", redis.process.pid, "--tail none --budget 100%% --ring-size 32M") ||
 	    !client_run(&client))
 		goto cleanup;
 	bpf_ids_of(&ids, recording.process.pid);
@@ -250,7 +250,8 @@ static void test_full_disk(void)
 		return;
 	}
 	if (!redis_start(&redis, ANY_CPU) ||
-	    !recording_start(&recording, "small/recording", redis.process.pid, "--tail none --budget 100%%") ||
+	    !recording_start(&recording, "small/recording", redis.process.pid,
+			     "--tail none --budget 100%% --ring-size 32M") ||
 	    !redis_load_start(&load, &redis, ANY_CPU, 200000, 10))
 		goto cleanup;
 	CHECK(process_wait(&recording.process, 60) == 1);

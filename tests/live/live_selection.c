@@ -32,7 +32,8 @@ static void test_rate(void)
 	double seen, sigma;
 
 	if (!redis_start(&redis, ANY_CPU) ||
-	    !recording_start(&recording, "rate", redis.process.pid, "--rate 10%% --tail none --budget 100%%") ||
+	    !recording_start(&recording, "rate", redis.process.pid,
+			     "--rate 10%% --tail none --budget 100%% --ring-size 32M") ||
 	    !load_redis(&redis, 100000))
 		goto cleanup;
 	CHECK(recording_stop(&recording) == 0);
@@ -123,8 +124,9 @@ static void test_retention(void)
 	double seen, sigma;
 
 	if (!redis_start(&redis, ANY_CPU) ||
-	    !recording_start(&all, "retain-all", redis.process.pid, "--tail none --budget 100%%") ||
-	    !recording_start(&thin, "retain-thin", redis.process.pid, "--tail p99 --baseline 100 --budget 100%%") ||
+	    !recording_start(&all, "retain-all", redis.process.pid, "--tail none --budget 100%% --ring-size 32M") ||
+	    !recording_start(&thin, "retain-thin", redis.process.pid,
+			     "--tail p99 --baseline 100 --budget 100%% --ring-size 32M") ||
 	    !load_redis(&redis, 250000))
 		goto cleanup;
 	CHECK(recording_stop(&thin) == 0);
@@ -184,7 +186,7 @@ static void test_hardware_counters(void)
 
 	if (!workload_start(&workload, "cpu", 6) ||
 	    !recording_start(&recording, "hw", workload.server_pid,
-			     "-d 60s --hw-events software --tail none --budget 100%%"))
+			     "-d 60s --hw-events software --tail none --budget 100%% --ring-size 32M"))
 		goto cleanup;
 	workload_go(&workload);
 	if (!workload_finish(&workload, 30))

@@ -485,8 +485,9 @@ static void a_program_goes_by_the_name_of_its_link(void)
 		usleep(1000);
 	}
 	CU_ASSERT_STRING_EQUAL(name, "link-name");
-	expect_unresolved("interval link-name:f\n", pid, -ENOENT, "no function 'f': link-name is stripped");
-	expect_unresolved("interval real-name:f\n", pid, -ENOENT, "no function 'f': link-name is stripped");
+	/* What else is said depends on how the release built its `sleep`. */
+	expect_unresolved("interval link-name:f\n", pid, -ENOENT, "no function 'f'");
+	expect_unresolved("interval real-name:f\n", pid, -ENOENT, "no function 'f'");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	CU_ASSERT_EQUAL(target_program_name(pid, name, sizeof(name)), -ESRCH);
