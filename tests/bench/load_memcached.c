@@ -4,8 +4,8 @@
  *
  *	load_memcached PORT CONNECTIONS REQUESTS
  *
- * One line on stdout: requests, seconds, p50 and p99 in microseconds.  memcaslap gives no percentiles, and other clients
- * are so slow that they would be what is measured.
+ * One line on stdout: requests, seconds, p50 and p99 in microseconds.  memcaslap tells no percentiles, and what does is
+ * so slow that it would be what is measured.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEY_CNT 10000
-#define VALUE_SZ 64
-#define CONN_MAX 256
+#define KEY_CNT    10000
+#define VALUE_SZ   64
+#define CONN_MAX   256
 #define BUCKET_CNT 100000 /* of 1 µs; the last one takes the rest */
 
 struct connection {
@@ -57,8 +57,8 @@ static void send_request(struct connection *connection, uint64_t number)
 	if (number % 10)
 		sz = snprintf(request, sizeof(request), "get key%05llu\r\n", (unsigned long long)key);
 	else
-		sz = snprintf(request, sizeof(request), "set key%05llu 0 0 %d\r\n%s\r\n", (unsigned long long)key, VALUE_SZ,
-			      value);
+		sz = snprintf(request, sizeof(request), "set key%05llu 0 0 %d\r\n%s\r\n", (unsigned long long)key,
+			      VALUE_SZ, value);
 	connection->reply_sz = 0;
 	connection->sent_ns = now_ns();
 	if (write(connection->fd, request, sz) != sz)
@@ -68,7 +68,7 @@ static void send_request(struct connection *connection, uint64_t number)
 /* 1 when the reply is complete. */
 static int take_reply(struct connection *connection)
 {
-	static const char *const ends[] = { "END\r\n", "STORED\r\n" };
+	static const char *const ends[] = {"END\r\n", "STORED\r\n"};
 	ssize_t sz = read(connection->fd, connection->reply + connection->reply_sz,
 			  sizeof(connection->reply) - connection->reply_sz);
 
@@ -110,7 +110,7 @@ static unsigned long percentile_us(uint64_t total, double share)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct epoll_event events[CONN_MAX];
 	uint64_t wanted, sent_cnt = 0, done_cnt = 0, begin_ns;
 	int epoll_fd, on = 1, connection_cnt;
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 		die("epoll_create1");
 	for (int i = 0; i < connection_cnt; i++) {
 		struct connection *connection = &connections[i];
-		struct epoll_event event = { .events = EPOLLIN, .data.ptr = connection };
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
 
 		connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (connection->fd < 0 || connect(connection->fd, (struct sockaddr *)&address, sizeof(address)))
