@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 
+#include <getopt.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,10 +42,19 @@ int usage_error(const char *command, const char *fmt, ...)
 	return EXIT_USAGE;
 }
 
+int option_error(const char *command, int option, char **argv)
+{
+	if (option == ':')
+		return usage_error(command, "%s wants an argument: see whylate %s --help", argv[optind - 1], command);
+	return usage_error(command, "there is no option '%s', or it is used wrongly: see whylate %s --help", argv[optind - 1],
+			   command);
+}
+
 int main(int argc, char **argv)
 {
 	/* Not LC_ALL: numbers are written and read with a point. */
 	setlocale(LC_CTYPE, "");
+	opterr = 0;
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;

@@ -102,6 +102,7 @@ struct thread {
 	u64 current_since_ts;
 	u64 switched_in_ts;      /* last time it got a CPU after a wake-up */
 	u64 activity_ts;         /* last time it picked up or finished an interval */
+	u64 suspect_ts;          /* last time a switch of it was found to have gone unreported */
 	u64 served_sid, served_ns, served_end_ts; /* longest interval served lately, for those that queued behind it */
 
 	u64 wait_since_ts;       /* the wait under way, if it is looked at */
@@ -243,6 +244,12 @@ static __always_inline struct cpu_context *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &key);
 }
 
+/* The task that runs on the CPU, as far as its switches were reported. */
+static __always_inline struct runner *cpu__runner(struct cpu_context *cpu)
+{
+	return &cpu->runners[(cpu->runner_pos - 1) & (RUNNERS_MAX - 1)];
+}
+
 static __always_inline void count_loss(struct cpu_context *cpu, u32 class)
 {
 	__sync_fetch_and_add(&cpu->loss[class].lost, 1);
@@ -254,9 +261,5 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	return bpf_task_storage_get(&threads, task, 0, 0);
 }
 
-static __always_inline struct thread *current_thread(void)
-{
-	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
-}
 
 #endif

@@ -18,7 +18,7 @@ static __always_inline int fault_begins(u64 addr)
 	/* A probe that reads user memory with faults disabled never gets to the accounting. */
 	if (task->pagefault_disabled || (s64)addr < 0)
 		return 0;
-	thread = thread_of(task);
+	thread = current_thread(cpu);
 	if (!thread || !thread->recording || thread->in_fault)
 		return 0;
 	thread->in_fault = 1;
@@ -36,7 +36,7 @@ static __always_inline int fault_ends(u32 state)
 
 	if (!cpu || !cpu->followed)
 		return 0;
-	thread = current_thread();
+	thread = current_thread(cpu);
 	if (!thread || !thread->in_fault)
 		return 0;
 	thread->in_fault = 0;

@@ -34,7 +34,7 @@ static __always_inline void hw__switch(struct thread *thread, bool stops, bool s
 		if (stops)
 			return;
 	}
-	for (u32 slot = 0; slot < WL_HW_SLOTS && slot < cfg_knobs.hw_slots; slot++) {
+	for (u32 slot = 0; slot < WL_HW_SLOTS && slot < controls.hw_slots; slot++) {
 		u64 value;
 
 		if (!hw__read(slot, &value)) {
@@ -57,7 +57,7 @@ static __always_inline void hw__snapshot(struct thread *thread, u64 *hw, bool fr
 		thread->hw_epoch = controls.hw_epoch;
 		thread->hw_generation++;
 	}
-	for (u32 slot = 0; slot < WL_HW_SLOTS && slot < cfg_knobs.hw_slots; slot++) {
+	for (u32 slot = 0; slot < WL_HW_SLOTS && slot < controls.hw_slots; slot++) {
 		u64 value;
 
 		if (!hw__read(slot, &value)) {

@@ -412,11 +412,11 @@ static __always_inline void interval__finish(struct thread *thread, u64 sid, boo
 		}
 		if (thread->recording)
 			thread->recording--;
-		if (cfg_knobs.hw_slots && !(open->hw_epoch & 1) && open->hw_epoch == thread->hw_epoch &&
+		if (cfg_knobs.hw && !(open->hw_epoch & 1) && open->hw_epoch == thread->hw_epoch &&
 		    open->hw_generation == thread->hw_generation)
 			open->flags |= WL_INTERVAL_HW;
 	}
-	if (open->lost_mark != controls.lost_mark)
+	if (open->lost_mark != controls.lost_mark || thread->suspect_ts > open->begin_ts)
 		open->flags |= WL_INTERVAL_LOSSY;
 	open__send(open, thread, sid);
 	bpf_map_delete_elem(&opens, &sid);

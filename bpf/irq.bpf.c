@@ -13,7 +13,7 @@ static __always_inline int interrupt_begins(u32 state)
 
 	if (!cpu || !cpu->followed)
 		return 0;
-	thread = current_thread();
+	thread = current_thread(cpu);
 	if (!thread || !(thread__is_watched(thread) || cpu->nested))
 		return 0;
 	cpu->nested++;
@@ -28,7 +28,7 @@ static __always_inline int interrupt_ends(void)
 
 	if (!cpu || !cpu->nested)
 		return 0;
-	thread = current_thread();
+	thread = current_thread(cpu);
 	if (!thread)
 		return 0;
 	cpu->nested--;

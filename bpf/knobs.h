@@ -35,7 +35,7 @@ struct knobs {
 	u32 netns;            /* inode of the target's network namespace, 0: any */
 	u32 children;         /* children of followed processes are followed */
 	u32 ring_wake_bytes;  /* wake the reader beyond this backlog */
-	u32 hw_slots;         /* hardware counters per rotation, 0: none */
+	u32 hw;               /* hardware counters are read */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
 
@@ -43,9 +43,20 @@ struct controls {
 	u64 rate;             /* an interval is selected if the 32-bit hash of its sid is below */
 	u64 lost_mark;        /* changes with every loss */
 	u32 hw_epoch;         /* which rotation of hardware counters is on; changes with every rotation */
+	u32 hw_slots;         /* counters in that rotation */
+	u32 zero;
 	u32 expected;         /* selected intervals that have arrived and were not picked up */
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
+};
+
+#define RUNNERS_MAX 16
+
+/* A task that got the CPU, until the next one of the list did. */
+struct runner {
+	u64 since_ts;
+	u32 pid, tid;
+	char comm[WL_COMM_LEN];
 };
 
 struct cpu_context {
@@ -53,9 +64,9 @@ struct cpu_context {
 	u64 seen;      /* intervals finished */
 	u64 selected;  /* of them, those whose record was to be sent */
 	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
-	u64 since_ts;  /* since when the running task runs */
-	u32 running_pid, running_tid;
-	char running_comm[WL_COMM_LEN];
+	struct runner runners[RUNNERS_MAX]; /* who ran on the CPU, in turn */
+	u32 runner_pos;
+	u32 zero;
 	u32 followed;  /* the running task is followed */
 	u32 nested;    /* interrupts under way that were taken note of */
 	struct wl_loss_count loss[WL_LOSS_CNT];

@@ -15,11 +15,14 @@
 static __always_inline int function_entered(struct pt_regs *ctx)
 {
 	struct cpu_context *cpu = this_cpu();
-	struct thread *thread = current_thread();
 	struct pickup pickup = {};
 	u64 sp = PT_REGS_SP(ctx);
+	struct thread *thread;
 
-	if (!thread || !cpu)
+	if (!cpu)
+		return 0;
+	thread = current_thread(cpu);
+	if (!thread)
 		return 0;
 	if (thread->function_sp) {
 		if (sp < thread->function_sp)
@@ -38,7 +41,8 @@ static __always_inline int function_entered(struct pt_regs *ctx)
 
 static __always_inline int function_returned(struct pt_regs *ctx)
 {
-	struct thread *thread = current_thread();
+	struct cpu_context *cpu = this_cpu();
+	struct thread *thread = cpu ? current_thread(cpu) : NULL;
 
 	/* The return address has been popped: the outermost frame's stack pointer is above that of its entry. */
 	if (!thread || !thread->function_sp || PT_REGS_SP(ctx) < thread->function_sp + FRAME_POP)

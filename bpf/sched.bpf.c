@@ -124,37 +124,72 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 	*(volatile u32 *)&thread->blocked = 1;
 }
 
-/* How long the task that runs on that CPU has run since since_ts; 0: nobody, or the thread itself. */
-static __always_inline u64 ran_meanwhile(struct cpu_context *cpu, struct thread *thread, u64 since_ts, u64 now)
-{
-	u64 from_ts;
+/* Looks back through those that ran on a CPU since since_ts. */
+struct runner_search {
+	struct cpu_context *cpu;
+	u64 since_ts, end_ts;
+	u64 longest_ns;  /* the longest turn of one task that is not the thread */
+	u64 ran_ns;      /* and what its earlier turns add to it */
+	u32 thread_tid;
+	u32 longest_tid; /* 0: none yet */
+	u32 longest_pos;
+	u32 zero;
+};
 
-	if (!cpu || !cpu->running_tid || cpu->running_tid == thread->tid)
-		return 0;
-	from_ts = cpu->since_ts > since_ts ? cpu->since_ts : since_ts;
-	return now > from_ts ? now - from_ts : 0;
+/* One turn further back. A callback of bpf_loop(), because the verifier would walk every path through an open loop. */
+static long look_back(u32 back, struct runner_search *search)
+{
+	struct cpu_context *cpu = search->cpu;
+	u32 pos = (cpu->runner_pos - 1 - back) & (RUNNERS_MAX - 1);
+	struct runner *runner = &cpu->runners[pos];
+	u64 from_ts = runner->since_ts > search->since_ts ? runner->since_ts : search->since_ts;
+	u64 length_ns = search->end_ts > from_ts ? search->end_ts - from_ts : 0;
+
+	if (runner->tid && runner->tid == search->longest_tid) {
+		search->ran_ns += length_ns;
+	} else if (runner->tid && runner->tid != search->thread_tid && length_ns > search->longest_ns) {
+		search->longest_ns = search->ran_ns = length_ns;
+		search->longest_tid = runner->tid;
+		search->longest_pos = pos;
+	}
+	search->end_ts = from_ts;
+	return runner->since_ts <= search->since_ts;
+}
+
+/* Who of those that ran on that CPU since since_ts ran longest, taking a task's turns together; NULL: nobody. */
+static __always_inline struct runner *ran_longest(struct cpu_context *cpu, struct thread *thread, u64 since_ts, u64 now,
+						  u64 *ran_ns)
+{
+	struct runner_search search = {
+		.cpu = cpu, .since_ts = since_ts, .end_ts = now, .thread_tid = thread->tid,
+	};
+
+	bpf_loop(RUNNERS_MAX, look_back, &search, 0);
+	*ran_ns = search.ran_ns;
+	return search.longest_tid ? &cpu->runners[search.longest_pos & (RUNNERS_MAX - 1)] : NULL;
 }
 
 /*
  * The thread has wanted a CPU since word_ts(word) and gets this one now.  The culprit is who ran longest meanwhile: on this
- * CPU the task that makes room, or the one on the CPU in whose queue the thread waited before it was moved over here.
+ * CPU, or on the one in whose queue the thread waited before it was moved over here.
  */
 static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, struct cpu_context *here)
 {
-	u64 since_ts = word_ts(word), wait_ns = now - since_ts, ran_ns, there_ns;
-	struct cpu_context *there, *culprit = here;
+	u64 since_ts = word_ts(word), wait_ns = now - since_ts, ran_ns = 0, there_ns = 0;
+	struct runner *culprit, *runner;
+	struct cpu_context *there;
 	struct past_runq *slot;
 	u32 key = 0;
 
 	if (wait_ns < WAIT_NAMED_NS)
 		return;
-	ran_ns = ran_meanwhile(here, thread, since_ts, now);
+	culprit = ran_longest(here, thread, since_ts, now, &ran_ns);
 	if (thread->wait_cpu != bpf_get_smp_processor_id()) {
 		there = bpf_map_lookup_percpu_elem(&cpus, &key, thread->wait_cpu);
-		there_ns = ran_meanwhile(there, thread, since_ts, now);
-		if (there_ns > ran_ns) {
+		runner = there ? ran_longest(there, thread, since_ts, now, &there_ns) : NULL;
+		if (runner && there_ns > ran_ns) {
 			ran_ns = there_ns;
-			culprit = there;
+			culprit = runner;
 		}
 	}
 	if (!ran_ns || !culprit)
@@ -163,9 +198,9 @@ static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, 
 	slot->end_ts = now;
 	slot->wait_ns = wait_ns;
 	slot->culprit.length_ns = ran_ns;
-	slot->culprit.pid = culprit->running_pid;
-	slot->culprit.tid = culprit->running_tid;
-	__builtin_memcpy(slot->culprit.comm, culprit->running_comm, WL_COMM_LEN);
+	slot->culprit.pid = culprit->pid;
+	slot->culprit.tid = culprit->tid;
+	__builtin_memcpy(slot->culprit.comm, culprit->comm, WL_COMM_LEN);
 }
 
 static __always_inline void switched_in(struct thread *thread, struct cpu_context *cpu)
@@ -183,6 +218,16 @@ static __always_inline void switched_in(struct thread *thread, struct cpu_contex
 		thread->switched_in_ts = now;
 }
 
+static __always_inline void cpu__runs(struct cpu_context *cpu, struct task_struct *task, u64 now)
+{
+	struct runner *runner = &cpu->runners[cpu->runner_pos++ & (RUNNERS_MAX - 1)];
+
+	runner->since_ts = now;
+	runner->pid = task->tgid;
+	runner->tid = task->pid;
+	__builtin_memcpy(runner->comm, task->comm, WL_COMM_LEN);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
@@ -192,59 +237,75 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!cpu)
 		return 0;
 	thread = thread_of(prev);
+	if (cpu->runner_pos && cpu__runner(cpu)->tid != (u32)prev->pid) {
+		/* It got the CPU unseen; for how long it has had it nobody knows. */
+		cpu__runs(cpu, prev, bpf_ktime_get_ns());
+		if (thread)
+			thread__missed_switch(thread, cpu);
+		else
+			__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
+	}
 	if (thread)
 		switched_out(prev, thread, preempt || !prev_state);
 	thread = thread_of(next);
 	cpu->followed = !!thread;
 	if (thread)
 		switched_in(thread, cpu);
-	cpu->since_ts = bpf_ktime_get_ns();
-	cpu->running_pid = next->tgid;
-	cpu->running_tid = next->pid;
-	__builtin_memcpy(cpu->running_comm, next->comm, WL_COMM_LEN);
+	cpu__runs(cpu, next, bpf_ktime_get_ns());
 	return 0;
 }
 
-/* Blocked no longer. The thread, or NULL if it is not followed. */
-static __always_inline struct thread *woken(struct task_struct *task)
+/* Blocked no longer. */
+static __always_inline void woken(struct task_struct *task, struct thread *thread)
 {
-	struct thread *thread = thread_of(task);
 	u32 state;
 	u64 now;
 
-	if (!thread || !thread->blocked)
-		return thread;
+	if (!thread->blocked) {
+		/* Off the run queue and yet never switched out: what it did since then is not known. */
+		if (task->on_rq || !state_has_cpu(word_state(thread->word)))
+			return;
+		thread__relabel(thread, WL_STATE_UNKNOWN);
+		thread->suspect_ts = bpf_ktime_get_ns();
+	}
 	thread->blocked = 0;
 	state = task_is_throttled(task) ? WL_STATE_THROTTLED : WL_STATE_RUNQ_WAKEUP;
 	thread->count[state]++;
 	now = thread__enter(thread, state);
 	if (!thread->wait_since_ts)
-		return thread;
+		return;
 	thread->wait.length_ns = now - thread->wait_since_ts;
 	thread->wait_since_ts = 0;
 	if (thread->wait.length_ns < WAIT_NAMED_NS)
-		return thread;
+		return;
 	wait_list__note(thread->wait.state == WL_STATE_BLOCKED_FUTEX ? &thread->lock : &thread->other, &thread->wait, now);
-	return thread;
 }
 
 /*
- * The waker's side.  sched_waking says when, but comes before the sleeper may have left its CPU: then it finds nothing to
- * do, and sched_wakeup, which comes after, does it.
+ * The waker's side.  sched_waking says that the wait is over; sched_wakeup that the thread is in a run queue, which on an
+ * idle CPU may take an interrupt to get there.  A thread without an interval wants its CPU from the first moment: a
+ * request has just arrived for it.  A wait in the middle of an interval lasts until the run queue has the thread, as in
+ * the scheduler's own run_delay, so that what an idle CPU takes to wake up is not said to be somebody else's doing.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	woken(task);
+	struct thread *thread = thread_of(task);
+
+	if (thread && !thread->recording)
+		woken(task, thread);
 	return 0;
 }
 
+/* Also for whoever was woken before it had left its CPU, where sched_waking found nothing to do. */
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	struct thread *thread = woken(task);
+	struct thread *thread = thread_of(task);
 
-	if (thread)
-		thread->wait_cpu = task_cpu(task);
+	if (!thread)
+		return 0;
+	thread->wait_cpu = task_cpu(task);
+	woken(task, thread);
 	return 0;
 }

@@ -247,9 +247,9 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 	struct thread *thread;
 	struct conn *conn;
 
-	if (!cpu || !cpu->followed || flags & MSG_PEEK)
+	if (!cpu || flags & MSG_PEEK)
 		return 0;
-	thread = current_thread();
+	thread = current_thread(cpu);
 	if (!thread)
 		return 0;
 	if (sk->sk_type == SOCK_DGRAM) {
@@ -273,9 +273,9 @@ static __always_inline int sent(struct sock *sk, long ret)
 	struct thread *thread;
 	struct conn *conn;
 
-	if (!cpu || !cpu->followed || ret <= 0)
+	if (!cpu || ret <= 0)
 		return 0;
-	thread = current_thread();
+	thread = current_thread(cpu);
 	if (!thread)
 		return 0;
 	if (thread->datagram_sk && thread->datagram_sk == (u64)sk) {
@@ -344,7 +344,9 @@ int BPF_PROG(on_tcp_state, struct sock *sk, int old_state, int new_state)
 	if (new_state == TCP_LISTEN) {
 		u16 port = sk->__sk_common.skc_num;
 
-		if (current_thread() && in_target_netns(sk))
+		struct cpu_context *cpu = this_cpu();
+
+		if (cpu && current_thread(cpu) && in_target_netns(sk))
 			__sync_fetch_and_or(&controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)], 1ULL << (port % 64));
 	} else if (new_state == TCP_CLOSE) {
 		struct conn *conn = bpf_sk_storage_get(&conns, sk, 0, 0);

@@ -49,12 +49,60 @@ static __always_inline u64 thread__enter(struct thread *thread, u32 state)
 		if (__sync_val_compare_and_swap(&thread->word, old, word) != old)
 			continue;
 		thread->length_ns[left] += now - word_ts(old);
-		if (cfg_knobs.hw_slots)
+		if (cfg_knobs.hw)
 			hw__switch(thread, left == WL_STATE_RUNNING, state == WL_STATE_RUNNING);
 		thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = word;
 		break;
 	}
 	return now;
+}
+
+static __always_inline bool state_has_cpu(u32 state)
+{
+	return bit(state) & (RUNNING_STATES | SOFTIRQ_STATES | bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) |
+			     bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI));
+}
+
+/*
+ * There are kernels on which sched_switch goes unreported now and then (seen on a 6.18 guest, for perf as well: around the
+ * switches to one of the hypervisor's agents).  A thread that runs without having been switched in is put right here, at
+ * the first hook that meets it; the time since its last known state stays with that state, and its intervals are flagged.
+ */
+static __noinline int thread__missed_switch(struct thread *thread, struct cpu_context *cpu)
+{
+	if (!thread || !cpu)
+		return 0;
+	__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
+	cpu->followed = 1;
+	thread->blocked = 0;
+	if (!state_has_cpu(word_state(thread->word)))
+		thread->suspect_ts = thread__enter(thread, thread->run_state);
+	return 0;
+}
+
+/*
+ * The running thread if it is followed.  Most tasks are not, which the CPU's own context tells, if it knows the task that
+ * runs; otherwise its storage does.
+ */
+static __always_inline struct thread *current_thread(struct cpu_context *cpu)
+{
+	struct runner *runner = cpu__runner(cpu);
+	bool known = runner->tid == (u32)bpf_get_current_pid_tgid();
+	struct thread *thread;
+
+	if (known && !cpu->followed)
+		return NULL;
+	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (thread && (!known || !state_has_cpu(word_state(thread->word))))
+		thread__missed_switch(thread, cpu);
+	return thread;
+}
+
+/* The state under way turns out to have been another one. */
+static __always_inline void thread__relabel(struct thread *thread, u32 state)
+{
+	thread->word = (thread->word & ~(u64)STATE_MASK) | state;
+	thread->history[(thread->history_pos - 1) & (HISTORY_LEN - 1)] = thread->word;
 }
 
 /* The mask tells older verifiers (6.1) what the comparison before it tells newer ones; the barrier keeps it there. */
@@ -111,7 +159,7 @@ static __always_inline u64 thread__snapshot(struct thread *thread, struct snapsh
 		}
 		for (int i = 0; i < WL_TALLY_CNT; i++)
 			snapshot->tally[i] = thread->tally[i];
-		if (cfg_knobs.hw_slots)
+		if (cfg_knobs.hw)
 			hw__snapshot(thread, snapshot->hw, fresh);
 		if (*(volatile u64 *)&thread->word != word)
 			continue;

@@ -80,7 +80,7 @@ static void configure(struct capture *capture)
 	knobs->netns = capture->opts.netns;
 	knobs->children = capture->opts.children;
 	knobs->ring_wake_bytes = capture->opts.ring_sz / 4;
-	knobs->hw_slots = capture->hw ? WL_HW_SLOTS : 0;
+	knobs->hw = capture->hw != NULL;
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
 	controls->rate = capture->opts.rate;
 	for (size_t i = 0; listeners && i < listeners->cnt; i++) {
@@ -198,6 +198,7 @@ static int load(struct capture *capture)
 		err = hwcounters__install(capture->hw, bpf_map__fd(capture->skel->maps.hw_events), 0);
 		if (err)
 			return err;
+		capture->controls->hw_slots = hwcounters__slot_cnt(capture->hw, 0);
 	}
 	return fill_maps(capture);
 }
@@ -368,6 +369,7 @@ int capture__rotate_hw(struct capture *capture)
 	epoch = capture->controls->hw_epoch;
 	__atomic_store_n(&capture->controls->hw_epoch, epoch + 1, __ATOMIC_SEQ_CST);
 	err = hwcounters__install(capture->hw, bpf_map__fd(capture->skel->maps.hw_events), epoch + 2);
+	capture->controls->hw_slots = hwcounters__slot_cnt(capture->hw, epoch + 2);
 	__atomic_store_n(&capture->controls->hw_epoch, epoch + 2, __ATOMIC_SEQ_CST);
 	return err;
 }

@@ -154,6 +154,15 @@ static const struct rotation *rotation_of(const struct hwcounters *counters, uin
 	return &counters->rotations[epoch / 2 % counters->rotation_cnt];
 }
 
+uint32_t hwcounters__slot_cnt(const struct hwcounters *counters, uint32_t epoch)
+{
+	uint32_t cnt = 0;
+
+	while (cnt < WL_HW_SLOTS && rotation_of(counters, epoch)->counter[cnt] >= 0)
+		cnt++;
+	return cnt;
+}
+
 int hwcounters__slot(const struct hwcounters *counters, uint32_t epoch, uint32_t slot)
 {
 	return slot < WL_HW_SLOTS ? rotation_of(counters, epoch)->counter[slot] : -1;

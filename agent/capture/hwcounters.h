@@ -21,6 +21,8 @@ void hwcounters__free(struct hwcounters *counters);
 /* Puts the rotation of `epoch` into the map (an fd of hw_events). 0 or -errno. */
 int hwcounters__install(struct hwcounters *counters, int map_fd, uint32_t epoch);
 uint32_t hwcounters__rotation_cnt(const struct hwcounters *counters);
+/* How many slots the rotation of `epoch` fills, from the first on. */
+uint32_t hwcounters__slot_cnt(const struct hwcounters *counters, uint32_t epoch);
 /* enum shard_hwcounter of a slot in the rotation of `epoch`, -1: none. */
 int hwcounters__slot(const struct hwcounters *counters, uint32_t epoch, uint32_t slot);
 

@@ -54,6 +54,20 @@ static bool type_is_known(const struct analyse_options *options, struct shard_re
 	return rows == 0;
 }
 
+/* Names the first file that is at fault. */
+static void say_unreadable(struct shard_reader *reader, int err)
+{
+	const struct shard_damage *damage;
+	size_t cnt = shard_reader__damage(reader, &damage);
+
+	if (err == -ENOENT && cnt)
+		log_error("'%s' cannot be analysed: %s at byte %llu, and no interval before it", damage[0].path, damage[0].what,
+			  (unsigned long long)damage[0].off);
+	else
+		log_error("these shards cannot be analysed: %s",
+			  err == -ENOENT ? "there is no table of intervals in them" : strerror(-err));
+}
+
 static int report_on(struct shard_reader *reader, const struct analyse_options *options)
 {
 	struct dataset_filter filter = { .type = options->type };
@@ -63,8 +77,7 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 	int err = dataset_load(&dataset, reader, &filter), code = EXIT_FAILED;
 
 	if (err) {
-		log_error("these shards cannot be analysed: %s",
-			  err == -ENOENT ? "there is no table of intervals in them" : strerror(-err));
+		say_unreadable(reader, err);
 		return EXIT_FAILED;
 	}
 	if (!dataset.row_cnt && options->type && !type_is_known(options, reader))

@@ -18,4 +18,7 @@ int cmd_doctor(int argc, char **argv);
 /* One line that says what is wrong with the command line; returns EXIT_USAGE. */
 int usage_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same for an option that getopt_long() refused: `option` is what it returned, ':' for a missing argument. */
+int option_error(const char *command, int option, char **argv);
+
 #endif

@@ -139,13 +139,13 @@ int cmd_doctor(int argc, char **argv)
 	bool json = false, fit = true;
 	int option, err;
 
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			printf("Usage: whylate doctor [--json]\nWhat this machine can and cannot measure, and why.\n");
 			return EXIT_DONE;
 		}
 		if (option != 'j')
-			return usage_error("doctor", "see whylate doctor --help");
+			return option_error("doctor", option, argv);
 		json = true;
 	}
 	if (optind < argc)

@@ -60,13 +60,13 @@ int cmd_record(int argc, char **argv)
 
 	record_options_init(&options);
 	join_options(all, own, 1);
-	while ((option = getopt_long(argc, argv, RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
 		if (option == 'h') {
 			printf("%s%s", record_help, record_options_help);
 			return EXIT_DONE;
 		}
-		if (option == '?')
-			return usage_error("record", "see whylate record --help");
+		if (option == '?' || option == ':')
+			return option_error("record", option, argv);
 		if (record_options_take(&options, "record", option, optarg))
 			return EXIT_USAGE;
 	}
@@ -163,13 +163,13 @@ int cmd_diagnose(int argc, char **argv)
 	report_options_init(&analyse);
 	options.duration_ns = 30000000000ULL;
 	join_options(all, own, sizeof(own) / sizeof(own[0]));
-	while ((option = getopt_long(argc, argv, RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
 		if (option == 'h') {
 			printf("%s%s%s", diagnose_help, record_options_help, diagnose_options_help);
 			return EXIT_DONE;
 		}
-		if (option == '?')
-			return usage_error("diagnose", "see whylate diagnose --help");
+		if (option == '?' || option == ':')
+			return option_error("diagnose", option, argv);
 		code = take_own(&analyse, option, optarg);
 		if (code == -ENOENT)
 			code = record_options_take(&options, "diagnose", option, optarg);

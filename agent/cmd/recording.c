@@ -264,10 +264,10 @@ static int record_until_done(struct recording *recording)
 static int prepare_target(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	int err = target_check(options->pid);
+	int err = privilege_check();
 
 	if (!err)
-		err = privilege_check();
+		err = target_check(options->pid);
 	if (err)
 		return err;
 	recording->pidfd = syscall(SYS_pidfd_open, options->pid, 0);

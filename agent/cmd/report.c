@@ -47,7 +47,7 @@ int cmd_report(int argc, char **argv)
 	int option;
 
 	report_options_init(&options);
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
 			options.json = true;
@@ -73,7 +73,7 @@ int cmd_report(int argc, char **argv)
 			fputs(help, stdout);
 			return EXIT_DONE;
 		default:
-			return usage_error("report", "see whylate report --help");
+			return option_error("report", option, argv);
 		}
 	}
 	if (optind >= argc)

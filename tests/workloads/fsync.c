@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Waiting for a disk: 4 % of the requests write records to a file and sync each, until some milliseconds have passed.
- * Planted: the time in that while the thread did not run (clock minus its CPU time).
+ * Planted: the time in that while the thread was blocked (clock minus its CPU time and its wait for one).
  */
 #include "common.h"
 
@@ -12,7 +12,7 @@
 #define RECORD_SZ (512 << 10)
 
 struct own {
-	int fd;
+	int fd, delay_fd;
 	off_t off;
 };
 
@@ -23,6 +23,7 @@ static int thread_start(struct worker *worker)
 
 	worker->own = own;
 	own->fd = disk_file_open(FILE_SZ);
+	own->delay_fd = run_delay_open();
 	return own->fd < 0 ? own->fd : 0;
 }
 
@@ -30,7 +31,7 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	static const char record[RECORD_SZ] = "record";
 	struct own *own = worker->own;
-	uint64_t start_ts, cpu_ns, sync_ns;
+	uint64_t start_ts, cpu_ns, delay_ns, sync_ns;
 
 	spin_work(100 * NS_PER_US);
 	if (!request_chosen(request, 40))
@@ -39,12 +40,13 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 	sync_ns = random_between(&worker->random_state, 8 * NS_PER_MS, 18 * NS_PER_MS);
 	start_ts = clock_now_ns();
 	cpu_ns = thread_cpu_ns();
+	delay_ns = run_delay_read(own->delay_fd);
 	do {
 		if (pwrite(own->fd, record, sizeof(record), own->off) < 0 || fdatasync(own->fd))
 			break;
 		own->off = (own->off + RECORD_SZ) % FILE_SZ;
 	} while (clock_now_ns() - start_ts < sync_ns);
-	return clock_now_ns() - start_ts - (thread_cpu_ns() - cpu_ns);
+	return clock_now_ns() - start_ts - (thread_cpu_ns() - cpu_ns) - (run_delay_read(own->delay_fd) - delay_ns);
 }
 
 static const struct workload workload = {

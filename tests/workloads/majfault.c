@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Major page faults: 4 % of the requests touch pages of a mapped file that has just been thrown out of the mapping and
- * of the page cache, far enough from each other that each is read by itself.  Planted: the clock around the touches.
+ * of the page cache, far enough from each other that each is read by itself.  Planted: the clock around the touches, less
+ * the time the thread waited for a CPU meanwhile.
  */
 #include "common.h"
 
@@ -14,7 +15,7 @@
 #define TOUCH_AT_MOST (FILE_SZ / STRIDE_SZ)
 
 struct own {
-	int fd;
+	int fd, delay_fd;
 	char *map;
 };
 
@@ -24,6 +25,7 @@ static int thread_start(struct worker *worker)
 	struct own *own = &owns[worker->idx];
 
 	worker->own = own;
+	own->delay_fd = run_delay_open();
 	own->fd = disk_file_open(FILE_SZ);
 	if (own->fd < 0)
 		return own->fd;
@@ -36,16 +38,17 @@ static int thread_start(struct worker *worker)
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	struct own *own = worker->own;
-	uint64_t start_ts, touch_ns;
+	uint64_t start_ts, delay_ns, touch_ns;
 
 	spin_work(100 * NS_PER_US);
 	if (!request_chosen(request, 40))
 		return 0;
 	touch_ns = random_between(&worker->random_state, 8 * NS_PER_MS, 18 * NS_PER_MS);
+	delay_ns = run_delay_read(own->delay_fd);
 	start_ts = clock_now_ns();
 	for (int i = 0; i < TOUCH_AT_MOST && clock_now_ns() - start_ts < touch_ns; i++)
 		(void)*(volatile char *)(own->map + (size_t)i * STRIDE_SZ);
-	return clock_now_ns() - start_ts;
+	return clock_now_ns() - start_ts - (run_delay_read(own->delay_fd) - delay_ns);
 }
 
 /* The pages must be gone before the next request, and throwing them away must not be part of one. */
