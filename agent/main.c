@@ -45,7 +45,7 @@ int usage_error(const char *command, const char *fmt, ...)
 int option_error(const char *command, int option, char **argv)
 {
 	if (option == ':')
-		return usage_error(command, "%s wants an argument: see whylate %s --help", argv[optind - 1], command);
+		return usage_error(command, "'%s' wants an argument: see whylate %s --help", argv[optind - 1], command);
 	return usage_error(command, "there is no option '%s', or it is used wrongly: see whylate %s --help", argv[optind - 1],
 			   command);
 }

@@ -261,13 +261,8 @@ static __always_inline void woken(struct task_struct *task, struct thread *threa
 	u32 state;
 	u64 now;
 
-	if (!thread->blocked) {
-		/* Off the run queue and yet never switched out: what it did since then is not known. */
-		if (task->on_rq || !state_has_cpu(word_state(thread->word)))
-			return;
-		thread__relabel(thread, WL_STATE_UNKNOWN);
-		thread->suspect_ts = bpf_ktime_get_ns();
-	}
+	if (!thread->blocked)
+		return;
 	thread->blocked = 0;
 	state = task_is_throttled(task) ? WL_STATE_THROTTLED : WL_STATE_RUNQ_WAKEUP;
 	thread->count[state]++;
@@ -281,6 +276,19 @@ static __always_inline void woken(struct task_struct *task, struct thread *threa
 	wait_list__note(thread->wait.state == WL_STATE_BLOCKED_FUTEX ? &thread->lock : &thread->other, &thread->wait, now);
 }
 
+/* Off its CPU and off the run queue and yet never switched out: what it did since then is not known. */
+static __always_inline void note_missed_switch_out(struct task_struct *task, struct thread *thread)
+{
+	struct cpu_context *cpu = this_cpu();
+
+	if (thread->blocked || task->on_rq || task->on_cpu || !state_has_cpu(word_state(thread->word)) || !cpu)
+		return;
+	thread__relabel(thread, WL_STATE_UNKNOWN);
+	thread->suspect_ts = bpf_ktime_get_ns();
+	thread->blocked = 1;
+	__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
+}
+
 /*
  * The waker's side.  sched_waking says that the wait is over; sched_wakeup that the thread is in a run queue, which on an
  * idle CPU may take an interrupt to get there.  A thread without an interval wants its CPU from the first moment: a
@@ -292,7 +300,10 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
 
-	if (thread && !thread->recording)
+	if (!thread)
+		return 0;
+	note_missed_switch_out(task, thread);
+	if (!thread->recording)
 		woken(task, thread);
 	return 0;
 }

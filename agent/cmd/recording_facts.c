@@ -266,13 +266,23 @@ static void say_loss(const struct recording *recording)
 		uint64_t lost = recording->counts.loss[class].lost;
 		size_t len = strlen(text);
 
-		if (lost)
+		if (lost && class != WL_LOSS_MISSED_SWITCH)
 			snprintf(text + len, sizeof(text) - len, "%s%" PRIu64 " %s", len ? ", " : "", lost, loss_name(class));
 	}
 	log_info("loss: %s (emitted %" PRIu64 " = received %" PRIu64 " + lost %" PRIu64 "; received = kept %" PRIu64
 		 " + passed over by retention %" PRIu64 ")",
 		 text[0] ? text : "none", interval->emitted, recording->received, interval->lost, recording->kept,
 		 recording->passed_over + recording->impossible);
+}
+
+static void say_missed_switches(const struct recording *recording)
+{
+	uint64_t missed = recording->counts.loss[WL_LOSS_MISSED_SWITCH].lost;
+
+	if (missed)
+		log_info("this kernel did not report %" PRIu64 " context switches (missed_switch); intervals that they touched are "
+			 "flagged",
+			 missed);
 }
 
 static void say_cost(struct recording *recording)
@@ -304,5 +314,6 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 		 recording->counts.seen, recording->counts.selected, rows, stats->bytes, dir,
 		 rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
+	say_missed_switches(recording);
 	say_cost(recording);
 }
