@@ -14,10 +14,10 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
-	{ "diagnose", cmd_diagnose, "attach, record for a while, say what makes requests late" },
-	{ "record", cmd_record, "attach and record into shards" },
-	{ "report", cmd_report, "say what made requests late, from shards" },
-	{ "doctor", cmd_doctor, "what this machine can and cannot measure, and why" },
+	{"diagnose", cmd_diagnose, "attach, record for a while, say what makes requests late"},
+	{"record", cmd_record, "attach and record into shards"},
+	{"report", cmd_report, "say what made requests late, from shards"},
+	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why"},
 };
 
 #define COMMAND_CNT (sizeof(commands) / sizeof(commands[0]))
@@ -46,8 +46,8 @@ int option_error(const char *command, int option, char **argv)
 {
 	if (option == ':')
 		return usage_error(command, "'%s' wants an argument: see whylate %s --help", argv[optind - 1], command);
-	return usage_error(command, "there is no option '%s', or it is used wrongly: see whylate %s --help", argv[optind - 1],
-			   command);
+	return usage_error(command, "there is no option '%s', or it is used wrongly: see whylate %s --help",
+			   argv[optind - 1], command);
 }
 
 int main(int argc, char **argv)

@@ -7,7 +7,8 @@
 
 #include "context.h"
 
-/* 6.18 throttles tasks one by one, on their way to user space (task_struct.throttled); before, whole cfs_rq hierarchies. */
+/* 6.18 throttles tasks one by one, on their way to user space (task_struct.throttled); before, whole cfs_rq
+ * hierarchies. */
 struct task_struct___task_throttle {
 	bool throttled;
 } __attribute__((preserve_access_index));

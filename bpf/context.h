@@ -24,25 +24,25 @@
 
 /* A page fault that is still being handled: whether it was minor or major is known at its end. */
 #define STATE_FAULT_PENDING WL_STATE_CNT
-#define STATE_SLOTS (WL_STATE_CNT + 1)
-#define STATE_BITS 5
-#define STATE_MASK ((1 << STATE_BITS) - 1)
+#define STATE_SLOTS         (WL_STATE_CNT + 1)
+#define STATE_BITS          5
+#define STATE_MASK          ((1 << STATE_BITS) - 1)
 _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits of a word");
 
-#define HISTORY_LEN 256
-#define NEST_MAX 8
-#define WAITS_MAX 8
+#define HISTORY_LEN  256
+#define NEST_MAX     8
+#define WAITS_MAX    8
 #define COUNTERS_MAX (1 << STATE_BITS)
 
 #define bit(state) (1U << (state))
-#define SOFTIRQ_STATES                                                                                                 \
-	(bit(WL_STATE_SOFTIRQ_HI) | bit(WL_STATE_SOFTIRQ_TIMER) | bit(WL_STATE_SOFTIRQ_NET_TX) |                       \
-	 bit(WL_STATE_SOFTIRQ_NET_RX) | bit(WL_STATE_SOFTIRQ_BLOCK) | bit(WL_STATE_SOFTIRQ_IRQ_POLL) |                 \
-	 bit(WL_STATE_SOFTIRQ_TASKLET) | bit(WL_STATE_SOFTIRQ_SCHED) | bit(WL_STATE_SOFTIRQ_HRTIMER) |                 \
+#define SOFTIRQ_STATES                                                                                 \
+	(bit(WL_STATE_SOFTIRQ_HI) | bit(WL_STATE_SOFTIRQ_TIMER) | bit(WL_STATE_SOFTIRQ_NET_TX) |       \
+	 bit(WL_STATE_SOFTIRQ_NET_RX) | bit(WL_STATE_SOFTIRQ_BLOCK) | bit(WL_STATE_SOFTIRQ_IRQ_POLL) | \
+	 bit(WL_STATE_SOFTIRQ_TASKLET) | bit(WL_STATE_SOFTIRQ_SCHED) | bit(WL_STATE_SOFTIRQ_HRTIMER) | \
 	 bit(WL_STATE_SOFTIRQ_RCU))
 /* What is done to a thread from outside: it delays whatever waits for the thread, no matter what the thread was at. */
-#define EXTERNAL_STATES                                                                                                \
-	(bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) | bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI) |         \
+#define EXTERNAL_STATES                                                                                        \
+	(bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) | bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI) | \
 	 SOFTIRQ_STATES | bit(WL_STATE_RUNQ_WAKEUP) | bit(WL_STATE_RUNQ_PREEMPT) | bit(WL_STATE_THROTTLED))
 #define RUNNING_STATES (bit(WL_STATE_RUNNING) | bit(STATE_FAULT_PENDING))
 
@@ -54,9 +54,9 @@ struct snapshot {
 };
 
 /*
- * Waits of a thread, such that the longest since any moment is at hand: each is longer than all that came after it, so the
- * first one that ended after that moment is it.  A new wait removes the shorter ones at the end; when there is no room,
- * the oldest goes.
+ * Waits of a thread, such that the longest since any moment is at hand: each is longer than all that came after it, so
+ * the first one that ended after that moment is it.  A new wait removes the shorter ones at the end; when there is no
+ * room, the oldest goes.
  */
 struct past_wait {
 	u64 end_ts;
@@ -87,39 +87,39 @@ struct thread {
 	u32 history_pos;
 	u64 history[HISTORY_LEN]; /* the last words, for what happened before an interval was picked up */
 
-	u32 run_state;           /* what it is when it has a CPU: running, in a fault, in an interrupt */
-	u32 nest_level;          /* the shadow stack, VarMRI Figure 4, see nest__push() */
+	u32 run_state;  /* what it is when it has a CPU: running, in a fault, in an interrupt */
+	u32 nest_level; /* the shadow stack, VarMRI Figure 4, see nest__push() */
 	u32 nest[NEST_MAX];
 	u32 in_fault;
-	u32 blocked;             /* off the CPU and not runnable */
+	u32 blocked; /* off the CPU and not runnable */
 	u32 last_cpu;
 	u32 pid, tid;
-	u32 wait_cpu;            /* in whose run queue it waits */
+	u32 wait_cpu; /* in whose run queue it waits */
 
-	u32 recording;           /* selected intervals open on this thread: only then waits are looked at closely */
-	u32 current_recorded;    /* current_sid is selected */
-	u64 current_sid;         /* the interval it works for, 0: none */
+	u32 recording;        /* selected intervals open on this thread: only then waits are looked at closely */
+	u32 current_recorded; /* current_sid is selected */
+	u64 current_sid;      /* the interval it works for, 0: none */
 	u64 current_since_ts;
-	u64 switched_in_ts;      /* last time it got a CPU after a wake-up */
-	u64 activity_ts;         /* last time it picked up or finished an interval */
-	u64 suspect_ts;          /* last time a switch of it was found to have gone unreported */
+	u64 switched_in_ts;                       /* last time it got a CPU after a wake-up */
+	u64 activity_ts;                          /* last time it picked up or finished an interval */
+	u64 suspect_ts;                           /* last time a switch of it was found to have gone unreported */
 	u64 served_sid, served_ns, served_end_ts; /* longest interval served lately, for those that queued behind it */
 
-	u64 wait_since_ts;       /* the wait under way, if it is looked at */
+	u64 wait_since_ts; /* the wait under way, if it is looked at */
 	struct wl_wait wait;
 	u64 fault_addr;
 	struct runq_list runq;
 	struct wait_list lock, other, fault;
 
-	u64 function_sp;         /* stack pointer at the entry of the outermost probed function, 0: in none */
+	u64 function_sp; /* stack pointer at the entry of the outermost probed function, 0: in none */
 	u64 function_sid;
 	u32 function_type;
 	u32 function_recorded;
-	u64 datagram_sk;         /* the socket whose datagram it works on, 0: none */
+	u64 datagram_sk; /* the socket whose datagram it works on, 0: none */
 	u64 datagram_sid;
 	u32 datagram_recorded;
 	u32 zero;
-	u32 hw_epoch;            /* of hw[] and hw_start[] */
+	u32 hw_epoch; /* of hw[] and hw_start[] */
 	u32 hw_generation;
 	u64 hw_start[WL_HW_SLOTS];
 	u64 hw[WL_HW_SLOTS];
@@ -128,14 +128,14 @@ struct thread {
 /* A selected interval that has been picked up and not finished. */
 struct open_interval {
 	u64 begin_ts, pickup_ts;
-	u64 accounted_ts;        /* sum covers begin_ts to here */
-	u64 paused;              /* its thread works for another one */
+	u64 accounted_ts; /* sum covers begin_ts to here */
+	u64 paused;       /* its thread works for another one */
 	u32 pid, tid, type, rate, flags, hw_epoch, hw_generation, zero;
 	u64 lost_mark;
 	u64 queue_sid, queue_sid_ns;
-	struct snapshot base;    /* the thread's counters at accounted_ts */
-	struct snapshot fresh;   /* room for the next reading */
-	struct snapshot sum;     /* what is accounted for so far */
+	struct snapshot base;  /* the thread's counters at accounted_ts */
+	struct snapshot fresh; /* room for the next reading */
+	struct snapshot sum;   /* what is accounted for so far */
 };
 
 /* One request on a connection: whether it is recorded is decided when it arrives. */
@@ -143,7 +143,7 @@ struct request {
 	u64 sid;      /* 0: none */
 	u64 begin_ts; /* of a selected one */
 	u32 selected;
-	u32 rate;     /* at that time, as in the record */
+	u32 rate; /* at that time, as in the record */
 };
 
 /* A connection that the target accepted. */
@@ -151,9 +151,9 @@ struct conn {
 	struct request request; /* read, and not answered yet, while in_request */
 	struct request next;    /* its first bytes have arrived and were not read yet */
 	u32 type;
-	u32 foreign;            /* looked at once and found to be none of the target's */
+	u32 foreign; /* looked at once and found to be none of the target's */
 	u32 in_request;
-	u32 recorded;           /* the request is selected, and there was room for it */
+	u32 recorded; /* the request is selected, and there was room for it */
 };
 
 /* Arrival times of datagrams that wait in one socket. */
@@ -260,6 +260,5 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 {
 	return bpf_task_storage_get(&threads, task, 0, 0);
 }
-
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Page faults of followed threads, with their length.  The exception's tracepoint is the beginning; the end is where the
- * kernel accounts the fault as minor or major: a software perf event with a period of 1 (no fentry, no kprobe needed), or
- * the return of handle_mm_fault() where fexit or kretprobes are to be had.
+ * Page faults of followed threads, with their length.  The exception's tracepoint is the beginning; the end is where
+ * the kernel accounts the fault as minor or major: a software perf event with a period of 1 (no fentry, no kprobe
+ * needed), or the return of handle_mm_fault() where fexit or kretprobes are to be had.
  */
 #include "thread.h"
 

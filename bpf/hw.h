@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hardware counters, VarMRI §4.3 and §4.4: read when a thread starts and stops to run its own code, so that interrupts on
- * top of it are left out.  Only while an interval is being recorded on the thread.
+ * Hardware counters, VarMRI §4.3 and §4.4: read when a thread starts and stops to run its own code, so that interrupts
+ * on top of it are left out.  Only while an interval is being recorded on the thread.
  *
  * The agent rotates the counters: it makes controls.hw_epoch odd, swaps the events, makes it even again.  Whatever
- * breaks the chain of a thread's readings (a new epoch, a counter that cannot be read) moves its hw_generation on, and an
- * interval whose generation changed has no values.
+ * breaks the chain of a thread's readings (a new epoch, a counter that cannot be read) moves its hw_generation on, and
+ * an interval whose generation changed has no values.
  */
 #ifndef WHYLATE_BPF_HW_H
 #define WHYLATE_BPF_HW_H

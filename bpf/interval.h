@@ -25,7 +25,7 @@ struct pickup {
 	u32 type;
 	u32 flags;
 	u32 selected;
-	u32 rate;     /* as in the record */
+	u32 rate; /* as in the record */
 };
 
 static __always_inline u64 sid__next(struct cpu_context *cpu)

@@ -62,16 +62,16 @@ int BPF_PROG(on_softirq_exit)
 	return interrupt_ends();
 }
 
-#define VECTOR(name, state)                                                                                            \
-	SEC("tp_btf/" #name "_entry")                                                                                  \
-	int BPF_PROG(on_##name##_entry)                                                                                \
-	{                                                                                                              \
-		return interrupt_begins(state);                                                                        \
-	}                                                                                                              \
-	SEC("tp_btf/" #name "_exit")                                                                                   \
-	int BPF_PROG(on_##name##_exit)                                                                                 \
-	{                                                                                                              \
-		return interrupt_ends();                                                                               \
+#define VECTOR(name, state)                     \
+	SEC("tp_btf/" #name "_entry")           \
+	int BPF_PROG(on_##name##_entry)         \
+	{                                       \
+		return interrupt_begins(state); \
+	}                                       \
+	SEC("tp_btf/" #name "_exit")            \
+	int BPF_PROG(on_##name##_exit)          \
+	{                                       \
+		return interrupt_ends();        \
 	}
 
 #if defined(__TARGET_ARCH_x86)

@@ -16,36 +16,36 @@ typedef uint64_t u64;
 
 #include <whylate/record.h>
 
-#define KNOB_SYSCALLS 512
+#define KNOB_SYSCALLS   512
 #define KNOB_PORT_WORDS (65536 / 64)
 
 /* What a thread that blocks in a system call waits for. */
 enum wait_class {
 	WAIT_OTHER,
 	WAIT_FUTEX,
-	WAIT_LOCK,  /* a lock that is no futex: flock, semop */
+	WAIT_LOCK, /* a lock that is no futex: flock, semop */
 	WAIT_DISK,
 	WAIT_NET,
 	WAIT_POLL,
 	WAIT_SLEEP,
-	WAIT_FILE,  /* by what kind of file the first argument is */
+	WAIT_FILE, /* by what kind of file the first argument is */
 };
 
 struct knobs {
-	u32 netns;            /* inode of the target's network namespace, 0: any */
-	u32 children;         /* children of followed processes are followed */
-	u32 ring_wake_bytes;  /* wake the reader beyond this backlog */
-	u32 hw;               /* hardware counters are read */
+	u32 netns;                    /* inode of the target's network namespace, 0: any */
+	u32 children;                 /* children of followed processes are followed */
+	u32 ring_wake_bytes;          /* wake the reader beyond this backlog */
+	u32 hw;                       /* hardware counters are read */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
 
 struct controls {
-	u64 rate;             /* an interval is selected if the 32-bit hash of its sid is below */
-	u64 lost_mark;        /* changes with every loss */
-	u32 hw_epoch;         /* which rotation of hardware counters is on; changes with every rotation */
-	u32 hw_slots;         /* counters in that rotation */
+	u64 rate;      /* an interval is selected if the 32-bit hash of its sid is below */
+	u64 lost_mark; /* changes with every loss */
+	u32 hw_epoch;  /* which rotation of hardware counters is on; changes with every rotation */
+	u32 hw_slots;  /* counters in that rotation */
 	u32 zero;
-	u32 expected;         /* selected intervals that have arrived and were not picked up */
+	u32 expected;                   /* selected intervals that have arrived and were not picked up */
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
 };
@@ -67,8 +67,8 @@ struct cpu_context {
 	struct runner runners[RUNNERS_MAX]; /* who ran on the CPU, in turn */
 	u32 runner_pos;
 	u32 zero;
-	u32 followed;  /* the running task is followed */
-	u32 nested;    /* interrupts under way that were taken note of */
+	u32 followed; /* the running task is followed */
+	u32 nested;   /* interrupts under way that were taken note of */
 	struct wl_loss_count loss[WL_LOSS_CNT];
 };
 

@@ -3,13 +3,13 @@
 #include "compat.h"
 #include "thread.h"
 
-#define S_IFMT 00170000
+#define S_IFMT   00170000
 #define S_IFSOCK 0140000
-#define S_IFREG 0100000
-#define S_IFBLK 0060000
-#define S_IFIFO 0010000
+#define S_IFREG  0100000
+#define S_IFBLK  0060000
+#define S_IFIFO  0010000
 
-#define FUTEX_WAIT 0
+#define FUTEX_WAIT         0
 #define FUTEX_COMMAND_MASK 0x7f
 
 /* What a read or a write on that descriptor waits for. */
@@ -19,8 +19,8 @@ static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
 	struct file *file = NULL;
 	u32 mode;
 
-	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds) ||
-	    bpf_probe_read_kernel(&file, sizeof(file), files + fd) || !file)
+	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds) || bpf_probe_read_kernel(&file, sizeof(file), files + fd) ||
+	    !file)
 		return WL_STATE_BLOCKED_OTHER;
 	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
 	switch (mode) {
@@ -128,8 +128,8 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 struct runner_search {
 	struct cpu_context *cpu;
 	u64 since_ts, end_ts;
-	u64 longest_ns;  /* the longest turn of one task that is not the thread */
-	u64 ran_ns;      /* and what its earlier turns add to it */
+	u64 longest_ns; /* the longest turn of one task that is not the thread */
+	u64 ran_ns;     /* and what its earlier turns add to it */
 	u32 thread_tid;
 	u32 longest_tid; /* 0: none yet */
 	u32 longest_pos;
@@ -161,7 +161,10 @@ static __always_inline struct runner *ran_longest(struct cpu_context *cpu, struc
 						  u64 *ran_ns)
 {
 	struct runner_search search = {
-		.cpu = cpu, .since_ts = since_ts, .end_ts = now, .thread_tid = thread->tid,
+		.cpu = cpu,
+		.since_ts = since_ts,
+		.end_ts = now,
+		.thread_tid = thread->tid,
 	};
 
 	bpf_loop(RUNNERS_MAX, look_back, &search, 0);
@@ -170,8 +173,8 @@ static __always_inline struct runner *ran_longest(struct cpu_context *cpu, struc
 }
 
 /*
- * The thread has wanted a CPU since word_ts(word) and gets this one now.  The culprit is who ran longest meanwhile: on this
- * CPU, or on the one in whose queue the thread waited before it was moved over here.
+ * The thread has wanted a CPU since word_ts(word) and gets this one now.  The culprit is who ran longest meanwhile: on
+ * this CPU, or on the one in whose queue the thread waited before it was moved over here.
  */
 static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, struct cpu_context *here)
 {
@@ -273,7 +276,8 @@ static __always_inline void woken(struct task_struct *task, struct thread *threa
 	thread->wait_since_ts = 0;
 	if (thread->wait.length_ns < WAIT_NAMED_NS)
 		return;
-	wait_list__note(thread->wait.state == WL_STATE_BLOCKED_FUTEX ? &thread->lock : &thread->other, &thread->wait, now);
+	wait_list__note(thread->wait.state == WL_STATE_BLOCKED_FUTEX ? &thread->lock : &thread->other, &thread->wait,
+			now);
 }
 
 /* Off its CPU and off the run queue and yet never switched out: what it did since then is not known. */
@@ -290,8 +294,8 @@ static __always_inline void note_missed_switch_out(struct task_struct *task, str
 }
 
 /*
- * The waker's side.  sched_waking says that the wait is over; sched_wakeup that the thread is in a run queue, which on an
- * idle CPU may take an interrupt to get there.  A thread without an interval wants its CPU from the first moment: a
+ * The waker's side.  sched_waking says that the wait is over; sched_wakeup that the thread is in a run queue, which on
+ * an idle CPU may take an interrupt to get there.  A thread without an interval wants its CPU from the first moment: a
  * request has just arrived for it.  A wait in the middle of an interval lasts until the run queue has the thread, as in
  * the scheduler's own run_delay, so that what an idle CPU takes to wake up is not said to be somebody else's doing.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Socket requests: an interval begins when its first byte arrives at a socket that the target accepted and ends when the
- * reply is sent on it (DESIGN §7).
+ * Socket requests: an interval begins when its first byte arrives at a socket that the target accepted and ends when
+ * the reply is sent on it (DESIGN §7).
  *
  *   data arrives        conn.next has a sid, and the request's begin
  *   the target reads    it becomes conn.request; what is read on top of it, before the reply, is part of it
@@ -12,19 +12,19 @@
  */
 #include "interval.h"
 
-#define AF_UNIX 1
-#define AF_INET 2
-#define AF_INET6 10
-#define IPPROTO_TCP 6
-#define IPPROTO_UDP 17
+#define AF_UNIX         1
+#define AF_INET         2
+#define AF_INET6        10
+#define IPPROTO_TCP     6
+#define IPPROTO_UDP     17
 #define TCP_ESTABLISHED 1
-#define TCP_CLOSE 7
-#define TCP_CLOSE_WAIT 8
-#define TCP_LISTEN 10
-#define SOCK_DGRAM 2
-#define MSG_PEEK 2
-#define EAGAIN 11
-#define EINTR 4
+#define TCP_CLOSE       7
+#define TCP_CLOSE_WAIT  8
+#define TCP_LISTEN      10
+#define SOCK_DGRAM      2
+#define MSG_PEEK        2
+#define EAGAIN          11
+#define EINTR           4
 
 static __always_inline bool port_listens(const u64 *ports, u16 port)
 {
@@ -317,21 +317,21 @@ int BPF_PROG(on_def_readable, struct sock *sk)
 	return data_ready(sk);
 }
 
-#define RECEIVE(function)                                                                                              \
-	SEC("fexit/" #function)                                                                                        \
-	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int flags, int ret)                      \
-	{                                                                                                              \
-		return received(sock->sk, ret, flags);                                                                 \
+#define RECEIVE(function)                                                                         \
+	SEC("fexit/" #function)                                                                   \
+	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int flags, int ret) \
+	{                                                                                         \
+		return received(sock->sk, ret, flags);                                            \
 	}
 RECEIVE(inet_recvmsg)
 RECEIVE(inet6_recvmsg)
 RECEIVE(unix_stream_recvmsg)
 
-#define TRANSMIT(function)                                                                                             \
-	SEC("fexit/" #function)                                                                                        \
-	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int ret)                                 \
-	{                                                                                                              \
-		return sent(sock->sk, ret);                                                                            \
+#define TRANSMIT(function)                                                             \
+	SEC("fexit/" #function)                                                        \
+	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int ret) \
+	{                                                                              \
+		return sent(sock->sk, ret);                                            \
 	}
 TRANSMIT(inet_sendmsg)
 TRANSMIT(inet6_sendmsg)
@@ -347,7 +347,8 @@ int BPF_PROG(on_tcp_state, struct sock *sk, int old_state, int new_state)
 		struct cpu_context *cpu = this_cpu();
 
 		if (cpu && current_thread(cpu) && in_target_netns(sk))
-			__sync_fetch_and_or(&controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)], 1ULL << (port % 64));
+			__sync_fetch_and_or(&controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)],
+					    1ULL << (port % 64));
 	} else if (new_state == TCP_CLOSE) {
 		struct conn *conn = bpf_sk_storage_get(&conns, sk, 0, 0);
 

@@ -45,8 +45,9 @@ static __always_inline struct thread *follow(struct task_struct *task, u32 state
 }
 
 /*
- * Run once, after the scheduler hooks are attached: adopts the threads that exist.  A thread that is switched between the
- * look at its state and the hooks' first sight of it is in the wrong state until its next switch, and in no interval yet.
+ * Run once, after the scheduler hooks are attached: adopts the threads that exist.  A thread that is switched between
+ * the look at its state and the hooks' first sight of it is in the wrong state until its next switch, and in no
+ * interval yet.
  */
 SEC("iter/task")
 int adopt_threads(struct bpf_iter__task *ctx)

@@ -10,8 +10,8 @@
 #define WAIT_NAMED_NS 2000
 
 /*
- * Does anything ask what the thread is at?  A selected interval that waits for it, perhaps, or is open on it.  If not, an
- * unselected one comes and goes without so much as a look at the clock.
+ * Does anything ask what the thread is at?  A selected interval that waits for it, perhaps, or is open on it.  If not,
+ * an unselected one comes and goes without so much as a look at the clock.
  */
 static __always_inline bool thread__is_watched(struct thread *thread)
 {
@@ -64,9 +64,10 @@ static __always_inline bool state_has_cpu(u32 state)
 }
 
 /*
- * There are kernels on which sched_switch goes unreported now and then (seen on a 6.18 guest, for perf as well: around the
- * switches to one of the hypervisor's agents).  A thread that runs without having been switched in is put right here, at
- * the first hook that meets it; the time since its last known state stays with that state, and its intervals are flagged.
+ * There are kernels on which sched_switch goes unreported now and then (seen on a 6.18 guest, for perf as well: around
+ * the switches to one of the hypervisor's agents).  A thread that runs without having been switched in is put right
+ * here, at the first hook that meets it; the time since its last known state stays with that state, and its intervals
+ * are flagged.
  */
 static __noinline int thread__missed_switch(struct thread *thread, struct cpu_context *cpu)
 {
@@ -81,8 +82,8 @@ static __noinline int thread__missed_switch(struct thread *thread, struct cpu_co
 }
 
 /*
- * The running thread if it is followed.  Most tasks are not, which the CPU's own context tells, if it knows the task that
- * runs; otherwise its storage does.
+ * The running thread if it is followed.  Most tasks are not, which the CPU's own context tells, if it knows the task
+ * that runs; otherwise its storage does.
  */
 static __always_inline struct thread *current_thread(struct cpu_context *cpu)
 {
@@ -170,34 +171,34 @@ static __always_inline u64 thread__snapshot(struct thread *thread, struct snapsh
 }
 
 /* The place for a wait of that length: see struct wait_list. */
-#define wait_list__push(list, field, length)                                                                           \
-	({                                                                                                             \
-		u32 cnt = (list)->cnt, head = (list)->head;                                                            \
-		for (u32 i = 0; i < WAITS_MAX && cnt; i++) {                                                           \
-			if ((list)->waits[(head + cnt - 1) & (WAITS_MAX - 1)].field > (length))                        \
-				break;                                                                                 \
-			cnt--;                                                                                         \
-		}                                                                                                      \
-		if (cnt >= WAITS_MAX) {                                                                                \
-			cnt = WAITS_MAX - 1;                                                                           \
-			(list)->head = ++head;                                                                         \
-		}                                                                                                      \
-		(list)->cnt = cnt + 1;                                                                                 \
-		&(list)->waits[(head + cnt) & (WAITS_MAX - 1)];                                                        \
+#define wait_list__push(list, field, length)                                                    \
+	({                                                                                      \
+		u32 cnt = (list)->cnt, head = (list)->head;                                     \
+		for (u32 i = 0; i < WAITS_MAX && cnt; i++) {                                    \
+			if ((list)->waits[(head + cnt - 1) & (WAITS_MAX - 1)].field > (length)) \
+				break;                                                          \
+			cnt--;                                                                  \
+		}                                                                               \
+		if (cnt >= WAITS_MAX) {                                                         \
+			cnt = WAITS_MAX - 1;                                                    \
+			(list)->head = ++head;                                                  \
+		}                                                                               \
+		(list)->cnt = cnt + 1;                                                          \
+		&(list)->waits[(head + cnt) & (WAITS_MAX - 1)];                                 \
 	})
 
 /* The longest wait that ended after since_ts, or NULL. */
-#define wait_list__longest(list, since_ts)                                                                             \
-	({                                                                                                             \
-		typeof(&(list)->waits[0]) longest = NULL;                                                              \
-		for (u32 i = 0; i < WAITS_MAX && i < (list)->cnt; i++) {                                               \
-			typeof(longest) past = &(list)->waits[((list)->head + i) & (WAITS_MAX - 1)];                   \
-			if (past->end_ts > (since_ts)) {                                                               \
-				longest = past;                                                                        \
-				break;                                                                                 \
-			}                                                                                              \
-		}                                                                                                      \
-		longest;                                                                                               \
+#define wait_list__longest(list, since_ts)                                                           \
+	({                                                                                           \
+		typeof(&(list)->waits[0]) longest = NULL;                                            \
+		for (u32 i = 0; i < WAITS_MAX && i < (list)->cnt; i++) {                             \
+			typeof(longest) past = &(list)->waits[((list)->head + i) & (WAITS_MAX - 1)]; \
+			if (past->end_ts > (since_ts)) {                                             \
+				longest = past;                                                      \
+				break;                                                               \
+			}                                                                            \
+		}                                                                                    \
+		longest;                                                                             \
 	})
 
 static __always_inline void wait_list__note(struct wait_list *list, struct wl_wait *wait, u64 end_ts)

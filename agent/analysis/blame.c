@@ -40,7 +40,7 @@ static int count_rows(struct blame_count *count, const struct dataset *dataset, 
 		if (idmap__id(&count->ids, blame[i].who, blame[i].object, &count->row_ids[i]))
 			return -ENOMEM;
 		if (count->row_ids[i] == count->blamed.cnt &&
-		    vec_push(&count->blamed, ((struct blamed){ .who = blame[i].who, .object = blame[i].object })))
+		    vec_push(&count->blamed, ((struct blamed){.who = blame[i].who, .object = blame[i].object})))
 			return -ENOMEM;
 		blamed = &count->blamed.items[count->row_ids[i]];
 		blamed->late += latency >= rows->late_ns ? wx : 0;
@@ -74,9 +74,9 @@ static void choose_slots(struct blame_split *split, struct blame_count *count, c
 		if (!most)
 			break;
 		most->slot = split->slot_cnt;
-		split->slots[split->slot_cnt] = (struct blame_slot){ .who = most->who, .object = most->object };
+		split->slots[split->slot_cnt] = (struct blame_slot){.who = most->who, .object = most->object};
 	}
-	split->slots[split->slot_cnt] = (struct blame_slot){ 0 };
+	split->slots[split->slot_cnt] = (struct blame_slot){0};
 	split->slot_cnt++;
 }
 
@@ -96,10 +96,10 @@ static void note_id(struct blame_ids *ids, uint32_t id)
 int blame_split__init(struct blame_split *split, const struct dataset *dataset, enum wl_category category,
 		      const struct share_rows *rows)
 {
-	struct blame_count count = { 0 };
+	struct blame_count count = {0};
 	int err = -ENOMEM;
 
-	*split = (struct blame_split){ .slot_cnt = 1 };
+	*split = (struct blame_split){.slot_cnt = 1};
 	if (!dataset->blame[category] || !dataset->category_ns[category] || !rows->row_cnt)
 		return 0;
 	count.row_ids = calloc(rows->row_cnt, sizeof(*count.row_ids));

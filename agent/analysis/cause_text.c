@@ -18,7 +18,7 @@ static const char *duration(char buf[NUMBER_SZ], double ns)
 	static const struct {
 		double ns;
 		const char *unit;
-	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "µs" } };
+	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}};
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (ns >= units[i].ns) {

@@ -32,7 +32,7 @@ static size_t choose(struct candidate *candidates, const struct report *report, 
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		for (uint32_t s = 0; !report->dataset->category_unmeasured[c] && s < splits[c].slot_cnt; s++)
 			if (splits[c].lines[s].tail_share > 0)
-				candidates[cnt++] = (struct candidate){ c, s, splits[c].lines[s].tail_share };
+				candidates[cnt++] = (struct candidate){c, s, splits[c].lines[s].tail_share};
 	qsort(candidates, cnt, sizeof(*candidates), compare_candidates);
 	while (worth < cnt && candidates[worth].share >= SHARE_MIN)
 		worth++;

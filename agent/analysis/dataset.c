@@ -11,8 +11,8 @@ int dataset_build__init(struct dataset_build *build, struct dataset *dataset, co
 {
 	uint32_t empty;
 
-	*build = (struct dataset_build){ .dataset = dataset, .filter = filter };
-	*dataset = (struct dataset){ .pid = -1 };
+	*build = (struct dataset_build){.dataset = dataset, .filter = filter};
+	*dataset = (struct dataset){.pid = -1};
 	build->arena = build->strings.arena = dataset->arena = arena__new();
 	if (!build->arena)
 		return -ENOMEM;
@@ -203,7 +203,7 @@ static int copy_damage(struct dataset_build *build, const struct shard_reader *r
 
 int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter)
 {
-	static const char *const tables[] = { "interval", "session", "loss" };
+	static const char *const tables[] = {"interval", "session", "loss"};
 	const struct shard_block *block;
 	struct dataset_build build;
 	int err;
@@ -232,5 +232,5 @@ cleanup:
 void dataset_free(struct dataset *dataset)
 {
 	arena__free(dataset->arena);
-	*dataset = (struct dataset){ .pid = -1 };
+	*dataset = (struct dataset){.pid = -1};
 }

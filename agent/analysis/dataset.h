@@ -39,21 +39,21 @@ struct dataset {
 	uint64_t *sid;
 	uint64_t *begin_ts;
 	uint64_t *latency_ns;
-	double *weight;                            /* every row stands for this many intervals */
-	uint32_t *type;                            /* index into strings */
-	uint64_t *flags;                           /* enum wl_interval_flag */
-	uint64_t *category_ns[WL_CATEGORY_CNT];    /* NULL: all 0; row by row they sum to latency_ns */
+	double *weight;                               /* every row stands for this many intervals */
+	uint32_t *type;                               /* index into strings */
+	uint64_t *flags;                              /* enum wl_interval_flag */
+	uint64_t *category_ns[WL_CATEGORY_CNT];       /* NULL: all 0; row by row they sum to latency_ns */
 	struct dataset_blame *blame[WL_CATEGORY_CNT]; /* NULL where no row names anybody */
 	struct dataset_event *events;
 	size_t event_cnt;
-	const char **strings;                      /* interned; strings[0] is "" */
+	const char **strings; /* interned; strings[0] is "" */
 	size_t string_cnt;
 
 	/* The session. Unknown: NULL, and -1 for pid; the counts then come from the rows. */
 	const char *host, *kernel, *comm;
 	int64_t pid;
 	double duration_s;
-	uint64_t intervals_seen;                   /* finished in the target, selected or not */
+	uint64_t intervals_seen; /* finished in the target, selected or not */
 	uint64_t records_lost;
 	const char **hooks_missing;
 	size_t hooks_missing_cnt;
@@ -61,10 +61,10 @@ struct dataset {
 	const char **notes;                        /* anything else the reader ought to know, a line each */
 	size_t note_cnt;
 	struct dataset_loss loss[WL_LOSS_CNT];
-	uint64_t intervals_flagged;                /* rows with TORN, LOSSY or HISTORY */
-	const struct shard_damage *damage;         /* what could not be read, owned by the dataset */
+	uint64_t intervals_flagged;        /* rows with TORN, LOSSY or HISTORY */
+	const struct shard_damage *damage; /* what could not be read, owned by the dataset */
 	size_t damage_cnt;
-	void *arena;                               /* owns the above */
+	void *arena; /* owns the above */
 };
 
 struct dataset_filter {

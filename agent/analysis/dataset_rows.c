@@ -309,7 +309,7 @@ static int lock_object(struct interval_block *in, const struct blame_columns *co
 static int blame_of(struct interval_block *in, const struct blame_columns *columns, uint32_t row,
 		    enum wl_category category, uint64_t part_ns, struct dataset_blame *blame)
 {
-	*blame = (struct dataset_blame){ 0 };
+	*blame = (struct dataset_blame){0};
 	switch (category) {
 	case WL_CATEGORY_RUNQ:
 		blame->pid = (uint32_t)column_u64(columns->culprit_pid, row);
@@ -349,7 +349,7 @@ static int add_blame(struct interval_block *in)
 		struct dataset_blame **all = &dataset->blame[category];
 
 		for (uint32_t i = 0; i < in->row_cnt; i++) {
-			struct dataset_blame blame = { 0 };
+			struct dataset_blame blame = {0};
 
 			if (parts[in->rows[i]] &&
 			    blame_of(in, &columns, in->rows[i], category, parts[in->rows[i]], &blame))

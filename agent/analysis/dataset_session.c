@@ -23,7 +23,7 @@ int dataset_build__session_of(struct dataset_build *build, uint64_t id, size_t *
 	*session = idx;
 	if (idx < build->sessions.cnt)
 		return 0;
-	return vec_push(&build->sessions, ((struct build_session){ .first_ts = UINT64_MAX }));
+	return vec_push(&build->sessions, ((struct build_session){.first_ts = UINT64_MAX}));
 }
 
 static struct build_key *session_key(const struct build_session *session, const char *key)
@@ -48,7 +48,7 @@ int dataset_build__session_block(struct dataset_build *build, const struct shard
 	session = &build->sessions.items[idx];
 	for (uint32_t row = 0; keys && row < block->row_cnt; row++) {
 		struct build_key *known = session_key(session, column_text(keys, row));
-		struct build_key key = { .ts = column_u64(ts, row) };
+		struct build_key key = {.ts = column_u64(ts, row)};
 
 		if (known && known->ts > key.ts)
 			continue;
@@ -86,14 +86,14 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 		return -ENOMEM;
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		int class = loss_by_name(column_text(classes, row));
-		struct build_loss loss = { .session = session, .class = (enum wl_loss) class };
+		struct build_loss loss = {.session = session, .class = (enum wl_loss) class};
 
 		if (class < 0)
 			continue;
 		loss.ts = column_u64(ts, row);
 		loss.emitted = column_u64(emitted, row);
 		loss.lost = column_u64(lost, row);
-		if (idmap__id(&build->loss_ids, session, (uint64_t) class << 56 ^ column_u64(cpu, row), &id))
+		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(cpu, row), &id))
 			return -ENOMEM;
 		if (id == build->losses.cnt) {
 			if (vec_push(&build->losses, loss))

@@ -48,7 +48,7 @@ int idmap__id(struct idmap *map, uint64_t a, uint64_t b, uint32_t *id)
 		return -ENOMEM;
 	entry = idmap_place(map->entries, map->room, a, b);
 	if (!entry->id_plus_1)
-		*entry = (struct idmap_entry){ a, b, ++map->cnt };
+		*entry = (struct idmap_entry){a, b, ++map->cnt};
 	*id = entry->id_plus_1 - 1;
 	return 0;
 }
@@ -56,7 +56,7 @@ int idmap__id(struct idmap *map, uint64_t a, uint64_t b, uint32_t *id)
 void idmap__free(struct idmap *map)
 {
 	free(map->entries);
-	*map = (struct idmap){ 0 };
+	*map = (struct idmap){0};
 }
 
 static uint64_t hash_text(const char *text)
@@ -117,5 +117,5 @@ void intern__free(struct intern *intern)
 {
 	free(intern->strings);
 	free(intern->slots);
-	*intern = (struct intern){ .arena = intern->arena };
+	*intern = (struct intern){.arena = intern->arena};
 }

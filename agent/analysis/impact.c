@@ -67,7 +67,7 @@ static struct event_sums collect(const struct impact *impact, const struct datas
 				 struct sort_pair *pairs)
 {
 	const double *weights = impact->dataset->weight;
-	struct event_sums sums = { 0 };
+	struct event_sums sums = {0};
 
 	for (size_t i = 0; i < impact->dataset->row_cnt; i++) {
 		if (event->missing && bitmap_test(event->missing, i))
@@ -79,7 +79,7 @@ static struct event_sums collect(const struct impact *impact, const struct datas
 			continue;
 		}
 		sums.sum += weights[i] * (double)event->values[i];
-		pairs[sums.pair_cnt++] = (struct sort_pair){ .key = event->values[i], .row = (uint32_t)i };
+		pairs[sums.pair_cnt++] = (struct sort_pair){.key = event->values[i], .row = (uint32_t)i};
 	}
 	return sums;
 }
@@ -246,7 +246,7 @@ static int impact_alloc(struct impact *impact)
 int impact_compute(struct event_line *lines, const struct dataset *dataset, const struct stats_order *order,
 		   double tail)
 {
-	struct impact impact = { .dataset = dataset, .order = order, .tail = tail, .lines = lines };
+	struct impact impact = {.dataset = dataset, .order = order, .tail = tail, .lines = lines};
 	int err = impact_alloc(&impact);
 
 	if (err)

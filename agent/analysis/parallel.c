@@ -46,14 +46,14 @@ static void *work(void *arg)
 
 int parallel_run(size_t task_cnt, parallel_fn fn, void *ctx)
 {
-	struct job job = { .fn = fn, .ctx = ctx, .task_cnt = task_cnt };
+	struct job job = {.fn = fn, .ctx = ctx, .task_cnt = task_cnt};
 	struct worker workers[PARALLEL_WORKERS_MAX];
 	unsigned worker_cnt = parallel_workers(), started = 1;
 
 	/* A thread that cannot be made costs time, not the result: the caller itself is worker 0. */
-	workers[0] = (struct worker){ .job = &job };
+	workers[0] = (struct worker){.job = &job};
 	for (; started < worker_cnt && started < task_cnt; started++) {
-		workers[started] = (struct worker){ .job = &job, .idx = started };
+		workers[started] = (struct worker){.job = &job, .idx = started};
 		if (pthread_create(&workers[started].thread, NULL, work, &workers[started]))
 			break;
 	}

@@ -51,13 +51,13 @@ static int compare_breakdown(const void *a, const void *b)
 
 static void breakdown_fill(struct report *report, const struct share_part *parts)
 {
-	const struct ci none = { NAN, NAN };
+	const struct ci none = {NAN, NAN};
 
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		struct breakdown_line *line = &report->breakdown[c];
 		const struct share_line *total = &parts[c].total;
 
-		*line = (struct breakdown_line){ c, false, NAN, NAN, none, NAN, none, NAN, NAN };
+		*line = (struct breakdown_line){c, false, NAN, NAN, none, NAN, none, NAN, NAN};
 		line->measured = !report->dataset->category_unmeasured[c];
 		if (!line->measured)
 			continue;
@@ -114,7 +114,7 @@ static void report_init(struct report *report, const struct dataset *dataset, co
 		.dataset = dataset,
 		.tail = opts->tail,
 		.tail_threshold_ns = NAN,
-		.latency = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN },
+		.latency = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
 		.records_lost_share = loss->emitted ? (double)loss->lost / (double)loss->emitted : NAN,
 	};
 }
@@ -125,7 +125,7 @@ static void report_empty(struct report *report)
 	struct share_part parts[WL_CATEGORY_CNT];
 
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
-		parts[c].total = (struct share_line){ NAN, NAN, NAN, NAN, NAN, { NAN, NAN }, { NAN, NAN }, NAN };
+		parts[c].total = (struct share_line){NAN, NAN, NAN, NAN, NAN, {NAN, NAN}, {NAN, NAN}, NAN};
 	breakdown_fill(report, parts);
 }
 
@@ -133,7 +133,7 @@ static int report_fill(struct report *report, struct report_work *work, const st
 		       const struct report_opts *opts)
 {
 	const struct dataset *dataset = report->dataset;
-	struct share_opts share_opts = { opts->bootstrap_cnt, opts->seed, 0 };
+	struct share_opts share_opts = {opts->bootstrap_cnt, opts->seed, 0};
 	int err;
 
 	share_opts.lost = shares_lost_bound(report->records_lost_share, opts->tail);
@@ -165,7 +165,7 @@ static int report_fill(struct report *report, struct report_work *work, const st
 int report_make(struct report *report, const struct dataset *dataset, const struct report_opts *opts)
 {
 	struct report_work *work = NULL;
-	struct stats_order order = { 0 };
+	struct stats_order order = {0};
 	int err;
 
 	if (!(opts->tail > 0.5 && opts->tail < 1) || dataset->row_cnt > UINT32_MAX)
@@ -197,5 +197,5 @@ cleanup:
 void report_free(struct report *report)
 {
 	arena__free(report->arena);
-	*report = (struct report){ .dataset = report->dataset };
+	*report = (struct report){.dataset = report->dataset};
 }

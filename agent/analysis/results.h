@@ -48,12 +48,12 @@ struct cause {
 	double share; /* of the tail */
 	struct ci share_ci;
 	double variance_share;
-	const char *what;     /* one line for a person: without share and rank */
-	const char *function; /* NULL in counters mode */
-	const char *object;   /* NULL: none known */
-	const char *culprit_comm; /* NULL: none known */
+	const char *what;                 /* one line for a person: without share and rank */
+	const char *function;             /* NULL in counters mode */
+	const char *object;               /* NULL: none known */
+	const char *culprit_comm;         /* NULL: none known */
 	int64_t culprit_pid, culprit_tid; /* -1: not known, or several */
-	const char **evidence; /* lines under it */
+	const char **evidence;            /* lines under it */
 	size_t evidence_cnt;
 };
 
@@ -68,7 +68,7 @@ struct report {
 	double tail_threshold_ns;
 	struct latency_summary latency;
 	struct breakdown_line breakdown[WL_CATEGORY_CNT]; /* sorted by tail_share, largest first; unmeasured last */
-	struct event_line *events; /* by impact_adjusted, largest first */
+	struct event_line *events;                        /* by impact_adjusted, largest first */
 	size_t event_cnt;
 	struct cause *causes; /* by share, largest first */
 	size_t cause_cnt;
@@ -79,7 +79,7 @@ struct report {
 };
 
 struct report_opts {
-	double tail; /* 0.5 < tail < 1 */
+	double tail;            /* 0.5 < tail < 1 */
 	uint32_t bootstrap_cnt; /* 0: 1000 */
 	uint64_t seed;          /* of the bootstrap: equal input and seed give equal output */
 };

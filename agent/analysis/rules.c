@@ -15,7 +15,7 @@ static const struct {
 	const char *name;
 	enum rule_group group;
 } groups[] = {
-#define HWCOUNTER(id, name, type, config, group, rotation) { name, GROUP_##group },
+#define HWCOUNTER(id, name, type, config, group, rotation) {name, GROUP_##group},
 #include <whylate/hwcounter.def>
 #undef HWCOUNTER
 };
@@ -24,7 +24,7 @@ static const struct {
 static const struct {
 	const char *child, *parent;
 } children[] = {
-#define HW_CHILD(child, parent) { child, parent },
+#define HW_CHILD(child, parent) {child, parent},
 #include <whylate/hwrule.def>
 #undef HW_CHILD
 };

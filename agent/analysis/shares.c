@@ -125,7 +125,7 @@ static double column_cov(const double *sums, size_t column)
 
 static struct sample sample_of(const struct shares *shares, const double *sums)
 {
-	struct sample sample = { .sums = sums };
+	struct sample sample = {.sums = sums};
 	double ll = sums[ROW_LL] / sums[ROW_W], l = sums[ROW_L] / sums[ROW_W];
 
 	sample.variance = ll - l * l;
@@ -210,12 +210,12 @@ static struct ci interval_of(double *values, uint32_t cnt, double estimate)
 		if (!isnan(values[i]))
 			values[valid++] = values[i];
 	if (isnan(estimate) || valid < 2 || valid < cnt / 2)
-		return (struct ci){ NAN, NAN };
+		return (struct ci){NAN, NAN};
 	qsort(values, valid, sizeof(*values), compare_doubles);
 	ci.lo = values[(uint32_t)floor(0.025 * valid)];
 	ci.hi = values[(uint32_t)ceil(0.975 * valid) - 1];
 	/* A percentile interval can miss its own estimate where the replicates are skewed; nobody would believe it. */
-	return (struct ci){ fmin(ci.lo, estimate), fmax(ci.hi, estimate) };
+	return (struct ci){fmin(ci.lo, estimate), fmax(ci.hi, estimate)};
 }
 
 /*
@@ -250,7 +250,7 @@ static void finish_line(struct shares *shares, struct share_line *line, size_t a
 	line->variance_share_ci = interval_of(shares->variance + at * cnt, cnt, line->variance_share);
 	line->tail_share_ci = interval_of(shares->tail + at * cnt, cnt, line->tail_share);
 	if (shares->block_cnt < 2)
-		line->variance_share_ci = line->tail_share_ci = (struct ci){ NAN, NAN };
+		line->variance_share_ci = line->tail_share_ci = (struct ci){NAN, NAN};
 	line->variance_share_ci = shares_widen(line->variance_share_ci, lost);
 	line->tail_share_ci = shares_widen(line->tail_share_ci, lost);
 }
@@ -260,10 +260,10 @@ static void finish_part(struct shares *shares, size_t p, const struct sample *sa
 	struct share_part *part = &shares->parts[p];
 	const double *sums = sample->sums, *x;
 
-	part->total = (struct share_line){ 0 };
+	part->total = (struct share_line){0};
 	for (uint32_t s = 0; s < part->slot_cnt; s++) {
 		size_t column = shares->first_column[p] + s;
-		struct share_line line = { 0 };
+		struct share_line line = {0};
 
 		x = sums + ROW_SUM_CNT + column * COLUMN_SUM_CNT;
 		line.mean_ns = x[SUM_X] / sums[ROW_W];
@@ -328,8 +328,8 @@ static void shares_release(struct shares *shares)
 
 static void lines_undefined(struct share_part *part)
 {
-	struct ci none = { NAN, NAN };
-	struct share_line undefined = { NAN, NAN, NAN, NAN, NAN, none, none, NAN };
+	struct ci none = {NAN, NAN};
+	struct share_line undefined = {NAN, NAN, NAN, NAN, NAN, none, none, NAN};
 
 	part->total = undefined;
 	for (uint32_t s = 0; part->slot_lines && s < part->slot_cnt; s++)
@@ -339,7 +339,7 @@ static void lines_undefined(struct share_part *part)
 int shares_compute(struct share_part *parts, size_t part_cnt, const struct share_rows *rows,
 		   const struct share_opts *opts)
 {
-	struct shares shares = { .parts = parts, .part_cnt = part_cnt, .rows = rows, .seed = opts->seed };
+	struct shares shares = {.parts = parts, .part_cnt = part_cnt, .rows = rows, .seed = opts->seed};
 	double sum = 0, weight = 0, *total;
 	struct sample sample;
 	int err;

@@ -31,7 +31,7 @@ void sort_scratch__free(struct sort_scratch *scratch)
 
 static void scatter(struct sort_pair *to, const struct sort_pair *from, size_t cnt, unsigned shift)
 {
-	size_t starts[DIGIT_CNT] = { 0 }, sum = 0, here;
+	size_t starts[DIGIT_CNT] = {0}, sum = 0, here;
 
 	for (size_t i = 0; i < cnt; i++)
 		starts[from[i].key >> shift & (DIGIT_CNT - 1)]++;

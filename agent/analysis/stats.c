@@ -9,10 +9,10 @@
 
 int stats_order__init(struct stats_order *order, const uint64_t *values, const double *weights, size_t cnt)
 {
-	struct sort_scratch scratch = { 0 };
+	struct sort_scratch scratch = {0};
 	struct sort_pair *sorted;
 
-	*order = (struct stats_order){ .values = values, .weights = weights, .cnt = cnt };
+	*order = (struct stats_order){.values = values, .weights = weights, .cnt = cnt};
 	if (cnt > UINT32_MAX)
 		return -E2BIG;
 	order->rows = calloc(cnt ? cnt : 1, sizeof(*order->rows));
@@ -23,7 +23,7 @@ int stats_order__init(struct stats_order *order, const uint64_t *values, const d
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < cnt; i++) {
-		scratch.pairs[0][i] = (struct sort_pair){ .key = values[i], .row = (uint32_t)i };
+		scratch.pairs[0][i] = (struct sort_pair){.key = values[i], .row = (uint32_t)i};
 		order->total_weight += weights[i];
 	}
 	sorted = sort_pairs(&scratch, cnt);
@@ -71,7 +71,7 @@ void stats_summarize(struct latency_summary *summary, const struct stats_order *
 {
 	double sum = 0, squares = 0, mean, off;
 
-	*summary = (struct latency_summary){ order->total_weight, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
+	*summary = (struct latency_summary){order->total_weight, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 	if (!order->cnt)
 		return;
 	for (size_t i = 0; i < order->cnt; i++)

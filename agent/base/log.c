@@ -16,12 +16,12 @@ static void say(const char *prefix, const char *fmt, va_list args)
 	fputc('\n', stderr);
 }
 
-#define SAY(prefix)                          \
-	do {                                 \
-		va_list args;                \
-		va_start(args, fmt);         \
-		say(prefix, fmt, args);      \
-		va_end(args);                \
+#define SAY(prefix)                     \
+	do {                            \
+		va_list args;           \
+		va_start(args, fmt);    \
+		say(prefix, fmt, args); \
+		va_end(args);           \
 	} while (0)
 
 void log_error(const char *fmt, ...)

@@ -7,7 +7,7 @@
 static const struct {
 	const char *name, *label;
 } categories[] = {
-#define CATEGORY(id, name, label) { name, label },
+#define CATEGORY(id, name, label) {name, label},
 #include <whylate/category.def>
 #undef CATEGORY
 };
@@ -16,7 +16,7 @@ static const struct {
 	const char *name;
 	enum wl_category category;
 } states[] = {
-#define STATE(id, name, category) { name, WL_CATEGORY_##category },
+#define STATE(id, name, category) {name, WL_CATEGORY_##category},
 #include <whylate/state.def>
 #undef STATE
 };
@@ -30,7 +30,7 @@ static const char *const tallies[] = {
 static const struct {
 	const char *name, *meaning;
 } losses[] = {
-#define LOSS(id, name, meaning) { name, meaning },
+#define LOSS(id, name, meaning) {name, meaning},
 #include <whylate/losstype.def>
 #undef LOSS
 };

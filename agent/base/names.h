@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The names of everything that has a line in a .def file.  Indexes are those of <whylate/record.h>; all are in bounds or NULL. */
+/* The names of everything that has a line in a .def file.  Indexes are those of <whylate/record.h>; all are in bounds
+ * or NULL. */
 #ifndef WHYLATE_BASE_NAMES_H
 #define WHYLATE_BASE_NAMES_H
 

@@ -10,7 +10,7 @@ static const struct {
 	uint32_t nr;
 	uint8_t class;
 } calls[] = {
-#define SYSCALL_NUMBER(name, class, nr) { name, nr, WAIT_##class },
+#define SYSCALL_NUMBER(name, class, nr) {name, nr, WAIT_##class},
 #include "syscall_number.def"
 #undef SYSCALL_NUMBER
 };

@@ -31,7 +31,7 @@ int units_duration_ns(const char *text, uint64_t *ns)
 		const char *name;
 		double ns;
 	} units[] = {
-		{ "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
+		{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9},
 	};
 	const char *unit;
 	double value;

@@ -24,11 +24,11 @@
 
 #define vec_push(vec, item) (vec_reserve(vec, 1) ? -ENOMEM : ((vec)->items[(vec)->cnt++] = (item), 0))
 
-#define vec_free(vec)                                       \
-	do {                                                \
-		free((vec)->items);                         \
-		(vec)->items = NULL;                        \
-		(vec)->cnt = (vec)->room = 0;               \
+#define vec_free(vec)                         \
+	do {                                  \
+		free((vec)->items);           \
+		(vec)->items = NULL;          \
+		(vec)->cnt = (vec)->room = 0; \
 	} while (0)
 
 static inline int vec_grow_(void **items, size_t *room, size_t cnt, size_t more, size_t item_sz)

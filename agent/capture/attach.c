@@ -26,8 +26,7 @@ static int keep_link(struct capture *capture, struct bpf_link *link)
 static int attach_software_event(struct capture *capture, struct bpf_program *program, uint64_t config)
 {
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1
-	};
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1};
 
 	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
 		int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
@@ -101,8 +100,8 @@ static int attach_probe(struct capture *capture, const struct hook *hook, pid_t 
 
 	if (!program)
 		return -ENOENT;
-	return hook->kind == HOOK_UPROBE_MULTI ? attach_multi(capture, program, is_return, pid) :
-						 attach_single(capture, program, is_return, pid);
+	return hook->kind == HOOK_UPROBE_MULTI ? attach_multi(capture, program, is_return, pid)
+					       : attach_single(capture, program, is_return, pid);
 }
 
 /* Returns first, so that no entry goes without one; detaching takes the reverse order. */

@@ -32,8 +32,7 @@ static int choose_programs(struct capture *capture)
 	bool sockets = !capture->opts.sites;
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, capture->object)
-		bpf_program__set_autoload(program, false);
+	bpf_object__for_each_program(program, capture->object) bpf_program__set_autoload(program, false);
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 
@@ -58,7 +57,8 @@ static int check_survey(struct capture *capture)
 		if (capture->survey.tier[f] || !hook_feature_wanted(f, sockets))
 			continue;
 		if (need == HOOK_NEED_REQUIRED || need == HOOK_NEED_SOCKETS || need == HOOK_NEED_PROBES) {
-			log_error("cannot record %s on this kernel: %s (`whylate doctor` shows what it can do)", features[f].what,
+			log_error("cannot record %s on this kernel: %s (`whylate doctor` shows what it can do)",
+				  features[f].what,
 				  capture->survey.missing[f] ? capture->survey.missing[f] : "no hook for it");
 			return -ENOTSUP;
 		}
@@ -124,10 +124,10 @@ static int on_record(void *ctx, void *data, size_t sz)
 {
 	struct capture *capture = ctx;
 	const struct wl_record_header *header = data;
-	size_t want = sz < sizeof(*header)                   ? 0 :
-		      header->kind == WL_RECORD_INTERVAL ? sizeof(struct wl_interval_record) :
-		      header->kind == WL_RECORD_TASK     ? sizeof(struct wl_task_record) :
-							       0;
+	size_t want = sz < sizeof(*header)                 ? 0
+		      : header->kind == WL_RECORD_INTERVAL ? sizeof(struct wl_interval_record)
+		      : header->kind == WL_RECORD_TASK     ? sizeof(struct wl_task_record)
+							   : 0;
 
 	capture->handled++;
 	if (!want || sz < want || header->sz != want)
@@ -323,7 +323,7 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			counts->seen += cpus[cpu].seen;
 			counts->selected += cpus[cpu].selected;
 			counts->abandoned += cpus[cpu].abandoned;
-			for (int class = 0; class < WL_LOSS_CNT; class++) {
+			for (int class = 0; class < WL_LOSS_CNT; class ++) {
 				counts->loss[class].emitted += cpus[cpu].loss[class].emitted;
 				counts->loss[class].lost += cpus[cpu].loss[class].lost;
 				capture->loss_per_cpu[cpu * WL_LOSS_CNT + class] = cpus[cpu].loss[class];

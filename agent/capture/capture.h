@@ -15,20 +15,20 @@
 #define CAPTURE_RATE_ALL (1ULL << 32)
 
 struct capture_opts {
-	const target_processes *processes;   /* the target, itself first */
-	const target_listeners *listeners;   /* for socket requests */
-	uint32_t netns;                      /* of the target */
-	const probe_sites *sites;            /* calls of functions are the intervals; NULL: socket requests */
-	bool children;                       /* follow them */
-	uint64_t rate;                       /* selection: of 2^32 */
-	uint32_t ring_sz;                    /* bytes per CPU; rounded up to a power of two of whole pages */
-	bool hw;                             /* hardware counters, if there are any */
-	bool hw_software;                    /* software events in their place */
+	const target_processes *processes;     /* the target, itself first */
+	const target_listeners *listeners;     /* for socket requests */
+	uint32_t netns;                        /* of the target */
+	const probe_sites *sites;              /* calls of functions are the intervals; NULL: socket requests */
+	bool children;                         /* follow them */
+	uint64_t rate;                         /* selection: of 2^32 */
+	uint32_t ring_sz;                      /* bytes per CPU; rounded up to a power of two of whole pages */
+	bool hw;                               /* hardware counters, if there are any */
+	bool hw_software;                      /* software events in their place */
 	uint32_t force_tier[HOOK_FEATURE_CNT]; /* for tests: 0: the best */
 };
 
 struct capture_counts {
-	uint64_t seen;      /* intervals finished in the target */
+	uint64_t seen; /* intervals finished in the target */
 	uint64_t selected;
 	uint64_t abandoned;
 	struct wl_loss_count loss[WL_LOSS_CNT];

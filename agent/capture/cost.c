@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the programs cost, by the kernel's own BPF_STATS.  Measuring costs two clock reads per run of every BPF program on
- * the machine, so it is on for a tenth of the time and the rest is extrapolated by time.
+ * What the programs cost, by the kernel's own BPF_STATS.  Measuring costs two clock reads per run of every BPF program
+ * on the machine, so it is on for a tenth of the time and the rest is extrapolated by time.
  */
 #include "capture/internal.h"
 
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define WINDOW_NS 100000000ULL
-#define PAUSE_NS 900000000ULL
+#define PAUSE_NS  900000000ULL
 
 static uint64_t now_ns(void)
 {
@@ -41,8 +41,9 @@ int capture__cost_init(struct capture *capture)
 	struct bpf_program *program;
 
 	capture->stats_fd = -1;
-	bpf_object__for_each_program(program, capture->object) {
-		struct program_cost cost = { .program = program };
+	bpf_object__for_each_program(program, capture->object)
+	{
+		struct program_cost cost = {.program = program};
 
 		if (bpf_program__autoload(program) && bpf_program__fd(program) >= 0 && vec_push(&capture->costs, cost))
 			return -ENOMEM;

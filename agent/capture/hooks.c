@@ -13,16 +13,17 @@
 
 const struct hook hooks[] = {
 #define FEATURE(id, name, need, categories, what)
-#define HOOK(feature, tier, kind, program, hook) { HOOK_FEATURE_##feature, tier, HOOK_##kind, #program, hook },
+#define HOOK(feature, tier, kind, program, hook) {HOOK_FEATURE_##feature, tier, HOOK_##kind, #program, hook},
 #include "capture/hook.def"
 #undef FEATURE
 #undef HOOK
 };
 const size_t hook_cnt = sizeof(hooks) / sizeof(hooks[0]);
-_Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *)0)->works), "survey has a place per hook");
+_Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *)0)->works),
+	       "survey has a place per hook");
 
 const struct feature features[HOOK_FEATURE_CNT] = {
-#define FEATURE(id, name, need, categories, what) { name, HOOK_NEED_##need, categories, what },
+#define FEATURE(id, name, need, categories, what) {name, HOOK_NEED_##need, categories, what},
 #define HOOK(feature, tier, kind, program, hook)
 #include "capture/hook.def"
 #undef FEATURE
@@ -32,11 +33,10 @@ const struct feature features[HOOK_FEATURE_CNT] = {
 const char *hook_kind_name(enum hook_kind kind)
 {
 	static const char *const names[] = {
-		[HOOK_TP_BTF] = "tp_btf",         [HOOK_ITER] = "iter",
-		[HOOK_FENTRY] = "fentry",         [HOOK_FEXIT] = "fexit",
-		[HOOK_KPROBE] = "kprobe",         [HOOK_KRETPROBE] = "kretprobe",
-		[HOOK_PERF_MINOR] = "perf",       [HOOK_PERF_MAJOR] = "perf",
-		[HOOK_UPROBE_MULTI] = "uprobe_multi", [HOOK_UPROBE] = "uprobe",
+		[HOOK_TP_BTF] = "tp_btf",   [HOOK_ITER] = "iter",       [HOOK_FENTRY] = "fentry",
+		[HOOK_FEXIT] = "fexit",     [HOOK_KPROBE] = "kprobe",   [HOOK_KRETPROBE] = "kretprobe",
+		[HOOK_PERF_MINOR] = "perf", [HOOK_PERF_MAJOR] = "perf", [HOOK_UPROBE_MULTI] = "uprobe_multi",
+		[HOOK_UPROBE] = "uprobe",
 	};
 
 	return names[kind];
@@ -57,8 +57,8 @@ bool hook_feature_wanted(enum hook_feature feature, bool sockets)
 
 /* r0 = 0; exit */
 static const struct bpf_insn empty_program[] = {
-	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-	{ .code = BPF_JMP | BPF_EXIT },
+	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	{.code = BPF_JMP | BPF_EXIT},
 };
 
 static const char *tp_btf_missing(const struct btf *btf, const char *name)
@@ -101,8 +101,7 @@ static const char *kprobe_missing(const struct btf *btf, const char *function)
 static const char *software_event_missing(uint64_t config)
 {
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1
-	};
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1};
 	int fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)

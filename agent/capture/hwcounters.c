@@ -18,7 +18,7 @@ static const struct {
 	uint64_t config;
 	uint32_t rotation;
 } defined[SHARD_HW_CNT] = {
-#define HWCOUNTER(id, name, type, config, group, rotation) { type, config, rotation },
+#define HWCOUNTER(id, name, type, config, group, rotation) {type, config, rotation},
 #include <whylate/hwcounter.def>
 #undef HWCOUNTER
 };

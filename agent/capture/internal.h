@@ -14,22 +14,22 @@ struct controls;
 
 struct program_cost {
 	struct bpf_program *program;
-	uint64_t run_ns, run_cnt;         /* measured */
-	uint64_t start_ns, start_cnt;     /* at the beginning of the window under way */
+	uint64_t run_ns, run_cnt;     /* measured */
+	uint64_t start_ns, start_cnt; /* at the beginning of the window under way */
 };
 
 struct capture {
 	struct capture_opts opts;
-	struct whylate_bpf *skel;         /* only capture.c looks inside */
+	struct whylate_bpf *skel; /* only capture.c looks inside */
 	struct bpf_object *object;
-	struct controls *controls;        /* mapped */
+	struct controls *controls; /* mapped */
 	struct hook_survey survey;
 	uint32_t cpu_cnt;
 	uint32_t page_sz;
 
 	struct ring_buffer *ring_buffer;
 	VEC(int) ring_fds;
-	capture_handler handle;           /* of the poll under way */
+	capture_handler handle; /* of the poll under way */
 	void *owner;
 	uint64_t handled;
 	struct wl_loss_count *loss_per_cpu;

@@ -61,8 +61,8 @@ static void say_unreadable(struct shard_reader *reader, int err)
 	size_t cnt = shard_reader__damage(reader, &damage);
 
 	if (err == -ENOENT && cnt)
-		log_error("'%s' cannot be analysed: %s at byte %llu, and no interval before it", damage[0].path, damage[0].what,
-			  (unsigned long long)damage[0].off);
+		log_error("'%s' cannot be analysed: %s at byte %llu, and no interval before it", damage[0].path,
+			  damage[0].what, (unsigned long long)damage[0].off);
 	else
 		log_error("these shards cannot be analysed: %s",
 			  err == -ENOENT ? "there is no table of intervals in them" : strerror(-err));
@@ -70,8 +70,8 @@ static void say_unreadable(struct shard_reader *reader, int err)
 
 static int report_on(struct shard_reader *reader, const struct analyse_options *options)
 {
-	struct dataset_filter filter = { .type = options->type };
-	struct report_opts opts = { .tail = options->tail, .seed = 1 };
+	struct dataset_filter filter = {.type = options->type};
+	struct report_opts opts = {.tail = options->tail, .seed = 1};
 	struct dataset dataset;
 	struct report report;
 	int err = dataset_load(&dataset, reader, &filter), code = EXIT_FAILED;

@@ -57,13 +57,16 @@ static void check_features(struct diagnosis *diagnosis, const struct hook_survey
 {
 	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
 		enum hook_need need = features[f].need;
-		struct check *check = add(diagnosis, features[f].name, survey->tier[f] != 0,
-					  need != HOOK_NEED_EXTRA && need != HOOK_NEED_WANTED && need != HOOK_NEED_SOCKETS_WANTED);
+		struct check *check =
+			add(diagnosis, features[f].name, survey->tier[f] != 0,
+			    need != HOOK_NEED_EXTRA && need != HOOK_NEED_WANTED && need != HOOK_NEED_SOCKETS_WANTED);
 
 		for (size_t i = 0; i < hook_cnt && !check->how[0]; i++)
 			if ((int)hooks[i].feature == f && hooks[i].tier == survey->tier[f])
-				snprintf(check->how, sizeof(check->how), "%s (tier %u)", hook_kind_name(hooks[i].kind), hooks[i].tier);
-		snprintf(check->why, sizeof(check->why), "%s", survey->missing[f] ? survey->missing[f] : "no hook for it here");
+				snprintf(check->how, sizeof(check->how), "%s (tier %u)", hook_kind_name(hooks[i].kind),
+					 hooks[i].tier);
+		snprintf(check->why, sizeof(check->why), "%s",
+			 survey->missing[f] ? survey->missing[f] : "no hook for it here");
 		check->costs = features[f].categories[0] ? features[f].categories : features[f].what;
 	}
 }
@@ -79,7 +82,8 @@ static void check_hardware(struct diagnosis *diagnosis)
 		snprintf(check->how, sizeof(check->how), "perf, %u rotations", hwcounters__rotation_cnt(counters));
 	} else {
 		snprintf(check->why, sizeof(check->why), "%s",
-			 err == ENOENT || err == EOPNOTSUPP ? "this machine shows no PMU (a virtual machine?)" : strerror(err));
+			 err == ENOENT || err == EOPNOTSUPP ? "this machine shows no PMU (a virtual machine?)"
+							    : strerror(err));
 		check->costs = "hw.* events";
 	}
 	hwcounters__free(counters);
@@ -131,8 +135,7 @@ static int print_json(const struct diagnosis *diagnosis, const struct utsname *u
 int cmd_doctor(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
-	};
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	struct diagnosis diagnosis = {};
 	struct hook_survey survey;
 	struct utsname uts;

@@ -20,9 +20,9 @@ void privilege_survey(struct privilege privileges[PRIVILEGE_CNT])
 	cap_t caps = cap_get_proc();
 	bool admin = has(caps, CAP_SYS_ADMIN);
 
-	privileges[0] = (struct privilege){ "CAP_BPF", "loading BPF programs", admin || has(caps, CAP_BPF) };
-	privileges[1] = (struct privilege){ "CAP_PERFMON", "tracing", admin || has(caps, CAP_PERFMON) };
-	privileges[2] = (struct privilege){ "CAP_SYS_PTRACE", "reading /proc of the target", has(caps, CAP_SYS_PTRACE) };
+	privileges[0] = (struct privilege){"CAP_BPF", "loading BPF programs", admin || has(caps, CAP_BPF)};
+	privileges[1] = (struct privilege){"CAP_PERFMON", "tracing", admin || has(caps, CAP_PERFMON)};
+	privileges[2] = (struct privilege){"CAP_SYS_PTRACE", "reading /proc of the target", has(caps, CAP_SYS_PTRACE)};
 	if (caps)
 		cap_free(caps);
 }

@@ -28,10 +28,10 @@ static const char diagnose_options_help[] =
 	"      --type NAME        only intervals of this type\n";
 
 #define OPTIONS_MAX 64
-#define OPT_ROUNDS 2000
-#define OPT_JSON 2001
-#define OPT_TOP 2002
-#define OPT_TYPE 2003
+#define OPT_ROUNDS  2000
+#define OPT_JSON    2001
+#define OPT_TOP     2002
+#define OPT_TYPE    2003
 
 /* record's options, then the command's own, then the end mark. */
 static void join_options(struct option *all, const struct option *own, size_t own_cnt)
@@ -52,7 +52,7 @@ static int check_complete(const struct record_options *options, const char *comm
 
 int cmd_record(int argc, char **argv)
 {
-	static const struct option own[] = { { "help", no_argument, NULL, 'h' } };
+	static const struct option own[] = {{"help", no_argument, NULL, 'h'}};
 	struct option all[OPTIONS_MAX];
 	struct record_options options;
 	struct recording_result result;
@@ -127,7 +127,8 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 
 	if (!keep) {
 		if (!mkdtemp(dir)) {
-			log_error("cannot make a temporary directory in /tmp: %s (-o DIR names another place)", strerror(errno));
+			log_error("cannot make a temporary directory in /tmp: %s (-o DIR names another place)",
+				  strerror(errno));
 			return EXIT_FAILED;
 		}
 		options->dir = dir;
@@ -150,9 +151,11 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 int cmd_diagnose(int argc, char **argv)
 {
 	static const struct option own[] = {
-		{ "help", no_argument, NULL, 'h' },	  { "rounds", required_argument, NULL, OPT_ROUNDS },
-		{ "json", no_argument, NULL, OPT_JSON },  { "top", required_argument, NULL, OPT_TOP },
-		{ "type", required_argument, NULL, OPT_TYPE },
+		{"help", no_argument, NULL, 'h'},
+		{"rounds", required_argument, NULL, OPT_ROUNDS},
+		{"json", no_argument, NULL, OPT_JSON},
+		{"top", required_argument, NULL, OPT_TOP},
+		{"type", required_argument, NULL, OPT_TYPE},
 	};
 	struct option all[OPTIONS_MAX];
 	struct record_options options;

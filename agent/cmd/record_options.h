@@ -10,15 +10,15 @@
 
 struct record_options {
 	pid_t pid;
-	const char *symbols;      /* file of the symbol list, or NULL */
-	const char *dir;          /* NULL: one is made up */
-	uint64_t duration_ns;     /* 0: until a signal or the target's exit */
+	const char *symbols;  /* file of the symbol list, or NULL */
+	const char *dir;      /* NULL: one is made up */
+	uint64_t duration_ns; /* 0: until a signal or the target's exit */
 	double rate;
-	double tail;              /* 0: keep everything */
+	double tail; /* 0: keep everything */
 	double baseline_per_s;
-	double budget;            /* share of the target's CPU time */
+	double budget; /* share of the target's CPU time */
 	double max_loss;
-	uint64_t max_missing;     /* hooks */
+	uint64_t max_missing; /* hooks */
 	uint64_t ring_sz;
 	uint64_t rotate_bytes, rotate_age_ns;
 	bool children;

@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS 1000000000ULL
-#define POLL_MS 100
+#define SECOND_NS         1000000000ULL
+#define POLL_MS           100
 #define GOVERN_MIN_CPU_NS 50000000ULL
 
 static volatile sig_atomic_t stop_signals;
@@ -37,7 +37,7 @@ static void on_stop_signal(int signal_no)
 
 static void catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_stop_signal };
+	struct sigaction action = {.sa_handler = on_stop_signal};
 
 	stop_signals = 0;
 	sigaction(SIGINT, &action, NULL);
@@ -47,7 +47,8 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* The recording must not be what makes requests late: whoever it wakes up beside keeps the CPU until its slice is over. */
+/* The recording must not be what makes requests late: whoever it wakes up beside keeps the CPU until its slice is over.
+ */
 static void step_back(void)
 {
 	struct sched_param param = {};
@@ -111,7 +112,7 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 
 static int on_task(struct recording *recording, const struct wl_task_record *record)
 {
-	static const char *const events[] = { [WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit" };
+	static const char *const events[] = {[WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit"};
 	char comm[WL_COMM_LEN + 1];
 	struct shard_row *row = &recording->row;
 
@@ -142,22 +143,22 @@ static int on_record(void *owner, const struct wl_record_header *header)
 
 static bool target_gone(struct recording *recording)
 {
-	struct pollfd pollfd = { .fd = recording->pidfd, .events = POLLIN };
+	struct pollfd pollfd = {.fd = recording->pidfd, .events = POLLIN};
 
 	return recording->pidfd >= 0 && poll(&pollfd, 1, 0) > 0;
 }
 
 /*
- * What recording intervals has cost so far, beyond what the hooks cost when nothing is selected: every run of a hook that
- * finds nothing to do takes about HOOK_FLOOR_NS, clock reads of the measurement included.
+ * What recording intervals has cost so far, beyond what the hooks cost when nothing is selected: every run of a hook
+ * that finds nothing to do takes about HOOK_FLOOR_NS, clock reads of the measurement included.
  */
 #define HOOK_FLOOR_NS 60
 
 static uint64_t selection_cost_ns(struct recording *recording)
 {
 	static const char *const programs[] = {
-		"on_recv_length", "on_send_length", "on_function_entry_multi", "on_function_return_multi", "on_function_entry",
-		"on_function_return", "on_softirq_entry", "on_softirq_exit",
+		"on_recv_length",    "on_send_length",     "on_function_entry_multi", "on_function_return_multi",
+		"on_function_entry", "on_function_return", "on_softirq_entry",        "on_softirq_exit",
 	};
 	const struct capture_cost *costs;
 	uint64_t total_ns, sum_ns = 0;
@@ -180,7 +181,8 @@ static uint64_t selection_cost_ns(struct recording *recording)
  */
 static void govern(struct recording *recording)
 {
-	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = target_cpu_ns(&recording->processes), used_ns, spent_ns, rate;
+	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = target_cpu_ns(&recording->processes), used_ns,
+		 spent_ns, rate;
 	double share;
 
 	if (cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
@@ -281,7 +283,8 @@ static int prepare_target(struct recording *recording)
 	refresh_mappings(recording, options->pid);
 	if (options->symbols) {
 		err = symbol_list_read(options->symbols, &recording->lines);
-		return err ? err : symbol_list_resolve(&recording->lines, options->symbols, options->pid, &recording->sites);
+		return err ? err
+			   : symbol_list_resolve(&recording->lines, options->symbols, options->pid, &recording->sites);
 	}
 	err = target_listeners_read(&recording->processes, &recording->listeners);
 	if (err) {
@@ -442,7 +445,8 @@ static int say_end(struct recording *recording, const char *dir, int err)
 	if (!err)
 		err = close_err;
 	if (err)
-		log_error("the recording in '%s' ended early: %s; what was written until then can be read", dir, strerror(-err));
+		log_error("the recording in '%s' ended early: %s; what was written until then can be read", dir,
+			  strerror(-err));
 	if (!recording->options->quiet)
 		recording_say_summary(recording, dir, &stats);
 	return err;

@@ -159,7 +159,7 @@ int recording_write_loss(struct recording *recording)
 	capture__counts(recording->capture, &recording->counts);
 	loss = capture__loss_per_cpu(recording->capture, &cpu_cnt);
 	for (uint32_t cpu = 0; cpu < cpu_cnt; cpu++) {
-		for (int class = 0; class < WL_LOSS_CNT; class++) {
+		for (int class = 0; class < WL_LOSS_CNT; class ++) {
 			const struct wl_loss_count *count = &loss[cpu * WL_LOSS_CNT + class];
 			int err;
 
@@ -206,7 +206,8 @@ void recording_target_cpu(struct recording *recording)
 {
 	uint64_t cpu_ns = target_cpu_ns(&recording->processes);
 
-	recording->target_cpu_ns = cpu_ns > recording->target_cpu_begin_ns ? cpu_ns - recording->target_cpu_begin_ns : 0;
+	recording->target_cpu_ns =
+		cpu_ns > recording->target_cpu_begin_ns ? cpu_ns - recording->target_cpu_begin_ns : 0;
 }
 
 int recording_write_final(struct recording *recording)
@@ -224,15 +225,17 @@ int recording_write_final(struct recording *recording)
 	if (!err && recording->rate_changes) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = say(recording, key,
-			  "recording every selected interval cost more than %g %% of the target's CPU time: the rate was lowered to %.3g %%",
+			  "recording every selected interval cost more than %g %% of the target's CPU time: the rate "
+			  "was lowered to %.3g %%",
 			  100 * recording->options->budget,
 			  100.0 * capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 	}
 	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = say(recording, key,
-			  "tracing cost %.1f %% of the target's CPU time on the whole machine, over the budget of %g %%",
-			  100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget);
+		err = say(
+			recording, key,
+			"tracing cost %.1f %% of the target's CPU time on the whole machine, over the budget of %g %%",
+			100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget);
 	}
 	if (!err && recording->target_exited) {
 		snprintf(key, sizeof(key), "note.%u", note++);
@@ -240,7 +243,8 @@ int recording_write_final(struct recording *recording)
 	}
 	if (!err && recording->impossible) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true", recording->impossible);
+		err = say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true",
+			  recording->impossible);
 	}
 	return err;
 }
@@ -262,12 +266,13 @@ static void say_loss(const struct recording *recording)
 	const struct wl_loss_count *interval = &recording->counts.loss[WL_LOSS_INTERVAL];
 	char text[512] = "";
 
-	for (int class = 0; class < WL_LOSS_CNT; class++) {
+	for (int class = 0; class < WL_LOSS_CNT; class ++) {
 		uint64_t lost = recording->counts.loss[class].lost;
 		size_t len = strlen(text);
 
 		if (lost && class != WL_LOSS_MISSED_SWITCH)
-			snprintf(text + len, sizeof(text) - len, "%s%" PRIu64 " %s", len ? ", " : "", lost, loss_name(class));
+			snprintf(text + len, sizeof(text) - len, "%s%" PRIu64 " %s", len ? ", " : "", lost,
+				 loss_name(class));
 	}
 	log_info("loss: %s (emitted %" PRIu64 " = received %" PRIu64 " + lost %" PRIu64 "; received = kept %" PRIu64
 		 " + passed over by retention %" PRIu64 ")",
@@ -280,7 +285,8 @@ static void say_missed_switches(const struct recording *recording)
 	uint64_t missed = recording->counts.loss[WL_LOSS_MISSED_SWITCH].lost;
 
 	if (missed)
-		log_info("this kernel did not report %" PRIu64 " context switches (missed_switch); intervals that they touched are "
+		log_info("this kernel did not report %" PRIu64
+			 " context switches (missed_switch); intervals that they touched are "
 			 "flagged",
 			 missed);
 }
@@ -295,13 +301,17 @@ static void say_cost(struct recording *recording)
 	costs = capture__cost(recording->capture, &cnt, &bpf_ns);
 	for (size_t i = 0; i < cnt; i++)
 		if (costs[i].run_ns * 100 >= bpf_ns)
-			log_info("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program, costs[i].run_cnt,
-				 (double)costs[i].run_ns / costs[i].run_cnt, 100.0 * costs[i].run_ns / bpf_ns);
+			log_info("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program,
+				 costs[i].run_cnt, (double)costs[i].run_ns / costs[i].run_cnt,
+				 100.0 * costs[i].run_ns / bpf_ns);
 	if (recording->target_cpu_ns)
-		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a CPU", bpf_ns / 1e6,
-			 100.0 * bpf_ns / recording->target_cpu_ns, (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a "
+			 "CPU",
+			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target_cpu_ns,
+			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 	else
-		log_info("cost: BPF %.1f ms; agent %.2f %% of a CPU", bpf_ns / 1e6, (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+		log_info("cost: BPF %.1f ms; agent %.2f %% of a CPU", bpf_ns / 1e6,
+			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 }
 
 void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats)
@@ -310,9 +320,9 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 
 	log_info("%.1f s%s: %" PRIu64 " intervals seen, %" PRIu64 " selected, %" PRIu64 " kept; %" PRIu64
 		 " bytes in %s, %.0f per kept interval",
-		 (recording->end_ts - recording->begin_ts) / 1e9, recording->target_exited ? " (the target exited)" : "",
-		 recording->counts.seen, recording->counts.selected, rows, stats->bytes, dir,
-		 rows ? (double)stats->bytes / rows : 0);
+		 (recording->end_ts - recording->begin_ts) / 1e9,
+		 recording->target_exited ? " (the target exited)" : "", recording->counts.seen,
+		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
 	say_missed_switches(recording);
 	say_cost(recording);

@@ -29,7 +29,7 @@ struct recording {
 
 	uint64_t begin_ts, end_ts;
 	uint64_t mappings_ts;
-	uint64_t received;    /* interval records that came out of the rings */
+	uint64_t received; /* interval records that came out of the rings */
 	uint64_t kept;
 	uint64_t passed_over; /* by retention */
 	uint64_t impossible;  /* records that cannot be true */

@@ -10,7 +10,7 @@
 
 void report_options_init(struct analyse_options *options)
 {
-	*options = (struct analyse_options){ .tail = 0.99, .top = 10, .max_loss = 0.01 };
+	*options = (struct analyse_options){.tail = 0.99, .top = 10, .max_loss = 0.01};
 }
 
 int report_options_top(struct analyse_options *options, const char *command, const char *arg)
@@ -27,21 +27,24 @@ int report_options_top(struct analyse_options *options, const char *command, con
 	return 0;
 }
 
-static const char help[] =
-	"Usage: whylate report DIR|SHARD… [--json] [--tail p99] [--type NAME] [--top 10]\n"
-	"Ranks what made requests late, from recorded shards.  Needs no privilege.\n"
-	"      --json        one JSON object, schema whylate.report/1\n"
-	"      --tail PCT    which requests count as late (default p99)\n"
-	"      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
-	"      --top N       lines per list (default 10; all)\n"
-	"      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
+static const char help[] = "Usage: whylate report DIR|SHARD… [--json] [--tail p99] [--type NAME] [--top 10]\n"
+			   "Ranks what made requests late, from recorded shards.  Needs no privilege.\n"
+			   "      --json        one JSON object, schema whylate.report/1\n"
+			   "      --tail PCT    which requests count as late (default p99)\n"
+			   "      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
+			   "      --top N       lines per list (default 10; all)\n"
+			   "      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
 
 int cmd_report(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{ "json", no_argument, NULL, 'j' },     { "tail", required_argument, NULL, 't' },
-		{ "type", required_argument, NULL, 'T' }, { "top", required_argument, NULL, 'n' },
-		{ "max-loss", required_argument, NULL, 'l' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+		{"json", no_argument, NULL, 'j'},
+		{"tail", required_argument, NULL, 't'},
+		{"type", required_argument, NULL, 'T'},
+		{"top", required_argument, NULL, 'n'},
+		{"max-loss", required_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	struct analyse_options options;
 	int option;
@@ -54,7 +57,8 @@ int cmd_report(int argc, char **argv)
 			break;
 		case 't':
 			if (units_percentile(optarg, &options.tail) || options.tail <= 0.5)
-				return usage_error("report", "--tail '%s' is not understood: it wants something like p99", optarg);
+				return usage_error(
+					"report", "--tail '%s' is not understood: it wants something like p99", optarg);
 			break;
 		case 'T':
 			options.type = optarg;
@@ -65,7 +69,9 @@ int cmd_report(int argc, char **argv)
 			break;
 		case 'l':
 			if (strcmp(optarg, "0") && units_share(optarg, &options.max_loss))
-				return usage_error("report", "--max-loss '%s' is not understood: it wants something like 1%%", optarg);
+				return usage_error("report",
+						   "--max-loss '%s' is not understood: it wants something like 1%%",
+						   optarg);
 			if (!strcmp(optarg, "0"))
 				options.max_loss = 0;
 			break;

@@ -26,7 +26,8 @@ static const char *type_name(const struct wl_interval_record *record, const stru
 		snprintf(buf, sz, "udp:%u", number);
 		return buf;
 	case WL_SOURCE_UNIX:
-		return names->listeners && number < names->listeners->cnt ? names->listeners->items[number].name : "unix";
+		return names->listeners && number < names->listeners->cnt ? names->listeners->items[number].name
+									  : "unix";
 	case WL_SOURCE_FUNCTION:
 		return names->lines && number < names->lines->cnt ? names->lines->items[number].name : "function";
 	}
@@ -109,8 +110,8 @@ static void fill_blocked(struct shard_row *row, const struct wl_wait *blocked, c
 	set_u64(row, INTERVAL_BLOCKED_OBJECT, blocked->object);
 }
 
-static void fill_fault(struct shard_row *row, const struct wl_wait *fault, const struct interval_names *names, char *buf,
-		       size_t sz)
+static void fill_fault(struct shard_row *row, const struct wl_wait *fault, const struct interval_names *names,
+		       char *buf, size_t sz)
 {
 	if (!fault->length_ns) {
 		set_nulls(row, INTERVAL_FAULT_NS, INTERVAL_FAULT_NAME);
@@ -170,7 +171,8 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 {
 	uint64_t flags = record->flags;
 
-	if (record->end_ts < record->begin_ts || record->pickup_ts < record->begin_ts || record->pickup_ts > record->end_ts)
+	if (record->end_ts < record->begin_ts || record->pickup_ts < record->begin_ts ||
+	    record->pickup_ts > record->end_ts)
 		return -EBADMSG;
 	memset(row->nulls, 0, sizeof(row->nulls));
 	if (!fill_lengths(row, record, record->end_ts - record->begin_ts))

@@ -5,10 +5,10 @@
 
 /* A log-linear histogram: 32 buckets per power of two, so a threshold is exact to 3 %, on the side of keeping more. */
 #define SUB_BITS 5
-#define SUBS (1 << SUB_BITS)
-#define BUCKETS ((64 - SUB_BITS + 1) * SUBS)
+#define SUBS     (1 << SUB_BITS)
+#define BUCKETS  ((64 - SUB_BITS + 1) * SUBS)
 /* Until so many were seen everything is kept: a quantile of fewer means little. */
-#define WARM_UP 1000
+#define WARM_UP   1000
 #define SECOND_NS 1000000000ULL
 /* The histogram forgets half of itself this often, so that the quantile follows the load. */
 #define FORGET_NS (60 * SECOND_NS)
@@ -101,7 +101,8 @@ static void next_second(struct retention *retention, uint64_t now_ts)
 
 	if (retention->seen >= WARM_UP) {
 		find_threshold(retention);
-		retention->baseline_probability = per_s > retention->baseline_per_s ? retention->baseline_per_s / per_s : 1;
+		retention->baseline_probability =
+			per_s > retention->baseline_per_s ? retention->baseline_per_s / per_s : 1;
 	}
 	retention->in_second = 0;
 	retention->second_began_ts = now_ts;
@@ -112,9 +113,10 @@ static void next_second(struct retention *retention, uint64_t now_ts)
 	}
 }
 
-struct retention_verdict retention__judge(struct retention *retention, uint64_t latency_ns, double weight, uint64_t end_ts)
+struct retention_verdict retention__judge(struct retention *retention, uint64_t latency_ns, double weight,
+					  uint64_t end_ts)
 {
-	struct retention_verdict verdict = { .keep = true, .factor = 1 };
+	struct retention_verdict verdict = {.keep = true, .factor = 1};
 
 	if (!(retention->tail > 0))
 		return verdict;

@@ -22,12 +22,13 @@ void retention__free(struct retention *retention);
 
 struct retention_verdict {
 	bool keep;
-	bool baseline;   /* kept by chance, not for being late */
-	double factor;   /* 1 / probability */
+	bool baseline; /* kept by chance, not for being late */
+	double factor; /* 1 / probability */
 };
 
 /* One interval that stands for `weight` of its like and ended at end_ts (any clock in ns, not going back by much). */
-struct retention_verdict retention__judge(struct retention *retention, uint64_t latency_ns, double weight, uint64_t end_ts);
+struct retention_verdict retention__judge(struct retention *retention, uint64_t latency_ns, double weight,
+					  uint64_t end_ts);
 
 /* At and above this latency everything is kept at the moment; 0: everything is. */
 uint64_t retention__threshold_ns(const struct retention *retention);

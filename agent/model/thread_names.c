@@ -53,7 +53,7 @@ static struct entry *place_of(const struct thread_names *names, uint32_t tid)
 
 static int grow(struct thread_names *names)
 {
-	struct thread_names wider = { .room = names->room * 2, .cnt = names->cnt };
+	struct thread_names wider = {.room = names->room * 2, .cnt = names->cnt};
 
 	wider.entries = calloc(wider.room, sizeof(*wider.entries));
 	if (!wider.entries)

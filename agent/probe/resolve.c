@@ -126,7 +126,7 @@ static int module_add(struct resolver *resolver, const struct target_mapping *ma
 			goto no_memory;
 	}
 	if (module.name && !vec_push(&resolver->modules, module))
-	// cppcheck-suppress memleak ; vec_push() has taken it
+		// cppcheck-suppress memleak ; vec_push() has taken it
 		return 0;
 no_memory:
 	free(module.name);

@@ -11,8 +11,16 @@
 #include "target/target.h"
 
 enum probe_role {
-	PROBE_INTERVAL, PROBE_BEGIN, PROBE_END, PROBE_WORK, PROBE_ACQUIRE, PROBE_RELEASE, PROBE_ENQUEUE, PROBE_DEQUEUE,
-	PROBE_FUNCTION, PROBE_ROLE_CNT
+	PROBE_INTERVAL,
+	PROBE_BEGIN,
+	PROBE_END,
+	PROBE_WORK,
+	PROBE_ACQUIRE,
+	PROBE_RELEASE,
+	PROBE_ENQUEUE,
+	PROBE_DEQUEUE,
+	PROBE_FUNCTION,
+	PROBE_ROLE_CNT
 };
 
 struct probe_line {
@@ -20,24 +28,25 @@ struct probe_line {
 	enum probe_role role;
 	char *module; /* NULL: the executable first, then the one mapped library that has it */
 	char *symbol;
-	char *name;   /* what reports call it; the symbol unless name= says otherwise */
+	char *name; /* what reports call it; the symbol unless name= says otherwise */
 };
 
 typedef VEC(struct probe_line) probe_lines;
 
 /*
  * 0, or -errno after one line that names file, line and what is wrong (unknown role, malformed line or expression, a
- * role that this version does not record yet, a line longer than 4096 bytes, no probe in the whole file, unreadable file).
+ * role that this version does not record yet, a line longer than 4096 bytes, no probe in the whole file, unreadable
+ * file).
  */
 int symbol_list_read(const char *path, probe_lines *lines);
 void symbol_list_free(probe_lines *lines);
 
 /* Where one line lives in the target: a function in a file. */
 struct probe_site {
-	uint32_t line_idx;  /* into the list */
-	char *file;         /* opened through /proc/PID/map_files or /proc/PID/root: usable from the agent's namespace */
-	char *module;       /* base name, for people */
-	uint64_t file_off;  /* of the function's entry */
+	uint32_t line_idx; /* into the list */
+	char *file;        /* opened through /proc/PID/map_files or /proc/PID/root: usable from the agent's namespace */
+	char *module;      /* base name, for people */
+	uint64_t file_off; /* of the function's entry */
 };
 
 typedef VEC(struct probe_site) probe_sites;

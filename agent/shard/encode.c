@@ -88,7 +88,7 @@ static void cost__measure(struct cost *cost, const uint64_t *values, size_t cnt)
 
 static struct choice choose(const uint64_t *values, size_t cnt)
 {
-	struct choice best = { .encoding = SHARD_ENC_RAW, .sz = cnt * sizeof(*values) };
+	struct choice best = {.encoding = SHARD_ENC_RAW, .sz = cnt * sizeof(*values)};
 	struct cost cost;
 
 	cost__measure(&cost, values, cnt);

@@ -17,7 +17,7 @@ enum found { FOUND_NOTHING, FOUND_BLOCK, FOUND_EXCESS, FOUND_END };
 
 static int file__add_damage(struct shard_file *file, uint64_t off, uint64_t sz, const char *what)
 {
-	struct shard_damage damage = { .path = file->path, .off = off, .sz = sz, .what = what };
+	struct shard_damage damage = {.path = file->path, .off = off, .sz = sz, .what = what};
 
 	return shard_damages__add(file->damages, file->idx, &damage);
 }

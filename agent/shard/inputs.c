@@ -65,7 +65,7 @@ static bool inputs__has(const struct shard_inputs *inputs, const struct stat *st
 
 static int inputs__push(struct shard_inputs *inputs, const char *path, const struct stat *st)
 {
-	struct shard_input input = { .path = strdup(path), .dev = st->st_dev, .ino = st->st_ino };
+	struct shard_input input = {.path = strdup(path), .dev = st->st_dev, .ino = st->st_ino};
 
 	if (!input.path)
 		return -ENOMEM;

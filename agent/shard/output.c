@@ -126,7 +126,7 @@ static int output__put_header(struct shard_output *output)
 		.session_id = output->session_id,
 		.seq = output->seq,
 	};
-	struct shard_buf bytes = { 0 };
+	struct shard_buf bytes = {0};
 	struct timespec wall;
 	char text[256];
 	int err;

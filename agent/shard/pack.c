@@ -71,15 +71,16 @@ static void packer__find_ref(const struct shard_packer *packer, const struct sha
 static int packer__put_values(struct shard_packer *packer, const struct shard_stage *stage, uint32_t c)
 {
 	const struct shard_column *column = &stage->table->columns[c];
-	struct shard_encode_hint hint = { .try_dict = column->unit == SHARD_UNIT_ID || column->type == SHARD_F64 };
+	struct shard_encode_hint hint = {.try_dict = column->unit == SHARD_UNIT_ID || column->type == SHARD_F64};
 
 	if (!stage->values[c])
 		return put_byte(&packer->data, SHARD_ENC_CONST) ?: shard_put_varint(&packer->data, 0);
 	if (packer->null_cnts[c]) {
 		int err = packer__compact(packer, stage, c);
 
-		return err ?: shard_encoder__put(&packer->encoder, &packer->data, packer->dense.items,
-						 packer->dense.cnt, &hint);
+		return err
+			       ?: shard_encoder__put(&packer->encoder, &packer->data, packer->dense.items,
+						     packer->dense.cnt, &hint);
 	}
 	if (column->type == SHARD_U64 && (column->unit == SHARD_UNIT_TS || column->unit == SHARD_UNIT_ID))
 		packer__find_ref(packer, stage, c, &hint);
@@ -115,7 +116,7 @@ static void packer__count_nulls(struct shard_packer *packer, const struct shard_
 static int packer__put_schema(struct shard_packer *packer, const struct shard_column *column, size_t data_sz)
 {
 	struct shard_buf *raw = &packer->raw;
-	const uint8_t kind[] = { column->type, column->unit, column->nullable };
+	const uint8_t kind[] = {column->type, column->unit, column->nullable};
 
 	return put_bytes(raw, column->name, strlen(column->name) + 1) ?: put_bytes(raw, kind, sizeof(kind)) ?:
 	       shard_put_varint(raw, data_sz);

@@ -86,7 +86,7 @@ static bool reader__wants(const struct shard_reader *reader, const struct shard_
 static int reader__open_file(struct shard_reader *reader)
 {
 	struct shard_file *file = &reader->file;
-	struct shard_damage damage = { .what = "cannot be opened" };
+	struct shard_damage damage = {.what = "cannot be opened"};
 	int err;
 
 	file->path = damage.path = reader->inputs.items[file->idx].path;

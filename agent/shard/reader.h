@@ -21,7 +21,7 @@ struct shard_block_column {
 };
 
 struct shard_block {
-	const char *path;       /* the file it came from */
+	const char *path; /* the file it came from */
 	const char *table;
 	uint64_t session_id;
 	uint32_t row_cnt;
@@ -31,9 +31,9 @@ struct shard_block {
 
 struct shard_damage {
 	const char *path;
-	uint64_t off;      /* where the trouble begins */
-	uint64_t sz;       /* bytes that could not be used; 0 for "not closed": whole, but its end is missing */
-	const char *what;  /* "torn tail", "checksum", "foreign file", "empty file", "unsupported version", … */
+	uint64_t off;     /* where the trouble begins */
+	uint64_t sz;      /* bytes that could not be used; 0 for "not closed": whole, but its end is missing */
+	const char *what; /* "torn tail", "checksum", "foreign file", "empty file", "unsupported version", … */
 };
 
 struct shard_reader;

@@ -17,7 +17,7 @@ struct shard_stage {
 	size_t string_bytes;
 	uint64_t **values; /* per column, row_max of them: STR is an index, F64 as in codec.h; NULL: all zero */
 	struct shard_strings *strings; /* per column, STR only */
-	uint64_t *nulls; /* 64 rows at a time, a word per column: what one row touches lies together */
+	uint64_t *nulls;               /* 64 rows at a time, a word per column: what one row touches lies together */
 	uint64_t nullable[SHARD_ROW_NULL_WORDS];
 	uint64_t columns_mask[SHARD_ROW_NULL_WORDS];
 	uint64_t strings_mask[SHARD_ROW_NULL_WORDS];

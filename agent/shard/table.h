@@ -40,12 +40,14 @@ enum shard_table_id {
 };
 
 /* Column indexes: INTERVAL_SID, …, INTERVAL_FIXED_CNT; the counters of `interval` follow in the .def files' order. */
-#define TABLE_BEGIN(table, name) enum shard_column_##table {
+#define TABLE_BEGIN(table, name)  \
+	enum shard_column_##table \
+	{
 #define COLUMN(table, id, name, type, unit, nullable) table##_##id,
 #define COLUMN_COUNTERS(table)
-#define TABLE_END(table)          \
-	table##_FIXED_CNT         \
-	}                         \
+#define TABLE_END(table)  \
+	table##_FIXED_CNT \
+	}                 \
 	;
 #include <whylate/table.def>
 #undef TABLE_BEGIN
@@ -70,7 +72,7 @@ uint32_t interval_column_hw(uint32_t hwcounter); /* enum shard_hwcounter */
 
 /* Enough for a row of any table of this build, and for its null bitmap in 64-bit words. */
 #define SHARD_ROW_COLUMNS_MAX 256
-#define SHARD_ROW_NULL_WORDS (SHARD_ROW_COLUMNS_MAX / 64)
+#define SHARD_ROW_NULL_WORDS  (SHARD_ROW_COLUMNS_MAX / 64)
 
 union shard_value {
 	uint64_t u64;

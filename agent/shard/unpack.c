@@ -66,14 +66,14 @@ static int column__peek(struct shard_packed_column *column)
 	if (column->nulls != SHARD_NULLS_NONE && !column->nullable)
 		return -EBADMSG;
 	data = column->data.pos;
-	column->zero = column->nulls == SHARD_NULLS_NONE && column->type != SHARD_STR &&
-		       column->data.end - data == 2 && data[0] == SHARD_ENC_CONST && !data[1];
+	column->zero = column->nulls == SHARD_NULLS_NONE && column->type != SHARD_STR && column->data.end - data == 2 &&
+		       data[0] == SHARD_ENC_CONST && !data[1];
 	return 0;
 }
 
 static int unpacker__parse(struct shard_unpacker *unpacker, uint32_t column_cnt)
 {
-	struct shard_cursor cursor = { unpacker->raw.items, unpacker->raw.items + unpacker->raw.cnt };
+	struct shard_cursor cursor = {unpacker->raw.items, unpacker->raw.items + unpacker->raw.cnt};
 	struct shard_packed_column *packed;
 	uint64_t data_sz;
 	size_t off = 0;
@@ -195,7 +195,7 @@ static void spread(union shard_value *values, size_t value_cnt, const uint64_t *
 {
 	for (uint32_t i = row_cnt; i--;) {
 		if (nulls[i / 64] >> i % 64 & 1)
-			values[i] = (union shard_value){ 0 };
+			values[i] = (union shard_value){0};
 		else
 			values[i] = values[--value_cnt];
 	}
@@ -204,7 +204,7 @@ static void spread(union shard_value *values, size_t value_cnt, const uint64_t *
 static int unpacker__get_values(struct shard_unpacker *unpacker, struct shard_packed_column *packed, uint32_t row_cnt,
 				struct shard_block_column *column)
 {
-	struct shard_refs refs = { unpacker->refs.items, unpacker->refs.cnt };
+	struct shard_refs refs = {unpacker->refs.items, unpacker->refs.cnt};
 	union shard_value *values = unpacker->values.items + unpacker->values.cnt;
 	struct shard_cursor *cursor = &packed->data;
 	uint32_t null_cnt = 0;
@@ -234,8 +234,7 @@ static int unpacker__get_column(struct shard_unpacker *unpacker, struct shard_pa
 	struct shard_block_column *column = &unpacker->columns.items[unpacker->columns.cnt++];
 
 	*column = (struct shard_block_column){
-		.name = packed->name, .type = packed->type, .unit = packed->unit, .nullable = packed->nullable
-	};
+		.name = packed->name, .type = packed->type, .unit = packed->unit, .nullable = packed->nullable};
 	if (packed->nulls == SHARD_NULLS_ALL) {
 		column->values = unpacker->zeros.items;
 		column->nulls = unpacker->ones.items;

@@ -13,14 +13,14 @@
 #define INDEX_ROWS    SHARD_ROWS_MAX /* a shard of more blocks is full */
 
 static const struct shard_column index_columns[] = {
-	{ "off", SHARD_U64, SHARD_UNIT_NONE, false },     { "sz", SHARD_U64, SHARD_UNIT_NONE, false },
-	{ "table", SHARD_STR, SHARD_UNIT_NONE, false },   { "row_cnt", SHARD_U64, SHARD_UNIT_COUNT, false },
-	{ "min_ts", SHARD_U64, SHARD_UNIT_NONE, true },   { "max_ts", SHARD_U64, SHARD_UNIT_NONE, true },
+	{"off", SHARD_U64, SHARD_UNIT_NONE, false},   {"sz", SHARD_U64, SHARD_UNIT_NONE, false},
+	{"table", SHARD_STR, SHARD_UNIT_NONE, false}, {"row_cnt", SHARD_U64, SHARD_UNIT_COUNT, false},
+	{"min_ts", SHARD_U64, SHARD_UNIT_NONE, true}, {"max_ts", SHARD_U64, SHARD_UNIT_NONE, true},
 };
 
 enum { INDEX_OFF, INDEX_SZ, INDEX_TABLE, INDEX_ROW_CNT, INDEX_MIN_TS, INDEX_MAX_TS, INDEX_COLUMN_CNT };
 
-static const struct shard_table index_table = { SHARD_INDEX_TABLE, index_columns, INDEX_COLUMN_CNT };
+static const struct shard_table index_table = {SHARD_INDEX_TABLE, index_columns, INDEX_COLUMN_CNT};
 
 struct shard_writer {
 	struct shard_output *output;
@@ -100,7 +100,7 @@ static int writer__pack(struct shard_writer *writer, const struct shard_stage *s
 
 static int writer__index(struct shard_writer *writer, const struct shard_block_header *header, uint64_t off)
 {
-	struct shard_row row = { 0 };
+	struct shard_row row = {0};
 
 	row.values[INDEX_OFF].u64 = off;
 	row.values[INDEX_SZ].u64 = writer->block.cnt;
@@ -118,7 +118,7 @@ static int writer__index(struct shard_writer *writer, const struct shard_block_h
 /* Footer and trailer.  A shard without them is whole all the same. */
 static int writer__close_shard(struct shard_writer *writer)
 {
-	struct shard_block_header header = { .kind = SHARD_BLOCK_INDEX };
+	struct shard_block_header header = {.kind = SHARD_BLOCK_INDEX};
 	uint8_t *trailer;
 	int err = 0;
 
@@ -147,7 +147,7 @@ static bool writer__shard_is_full(const struct shard_writer *writer, uint64_t no
 
 static int writer__put_block(struct shard_writer *writer, enum shard_table_id table)
 {
-	struct shard_block_header header = { .kind = SHARD_BLOCK_ROWS };
+	struct shard_block_header header = {.kind = SHARD_BLOCK_ROWS};
 	uint64_t now_ts = now_ns(), off;
 	int err = 0;
 

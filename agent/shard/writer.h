@@ -14,13 +14,13 @@
 enum shard_codec { SHARD_CODEC_NONE = 0, SHARD_CODEC_ZLIB = 1, SHARD_CODEC_ZSTD = 2 };
 
 struct shard_writer_opts {
-	const char *dir;         /* made if it does not exist (0755) */
-	const char *host;        /* sanitised into the file name */
+	const char *dir;  /* made if it does not exist (0755) */
+	const char *host; /* sanitised into the file name */
 	uint64_t session_id;
-	uint32_t block_rows;     /* rows per block, 0: 4096 */
-	uint64_t rotate_bytes;   /* start the next shard beyond this size, 0: 256 MiB */
-	uint64_t rotate_age_ns;  /* … or beyond this age, 0: one hour */
-	enum shard_codec codec;  /* 0 with codec_set false: zstd */
+	uint32_t block_rows;    /* rows per block, 0: 4096 */
+	uint64_t rotate_bytes;  /* start the next shard beyond this size, 0: 256 MiB */
+	uint64_t rotate_age_ns; /* … or beyond this age, 0: one hour */
+	enum shard_codec codec; /* 0 with codec_set false: zstd */
 	bool codec_set;
 };
 

@@ -11,7 +11,7 @@ struct elf_function {
 	const char *name; /* owned by the file */
 	uint64_t addr;    /* virtual address as linked */
 	uint64_t file_off;
-	uint64_t size; /* 0 when the file does not say; never beyond the segment */
+	uint64_t size;  /* 0 when the file does not say; never beyond the segment */
 	bool ambiguous; /* others bear this name with equal right (static functions of several sources) */
 };
 
@@ -24,7 +24,8 @@ enum elf_symbol_kind {
 
 struct elf_file;
 
-/* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit kind). */
+/* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
+ * kind). */
 struct elf_file *elf_file__open(const char *path);
 void elf_file__free(struct elf_file *file);
 

@@ -15,7 +15,7 @@
 struct proc_stat {
 	pid_t pid, ppid;
 	char comm[16];
-	char state; /* R, S, D, Z, … */
+	char state;     /* R, S, D, Z, … */
 	uint32_t flags; /* PF_* */
 	uint32_t thread_cnt;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A live process as a target: may it be recorded, which threads and children has it, where does it listen, what is
- * mapped.  Everything is read from /proc and from ELF files under /proc/PID/root or map_files; nothing in them is trusted.
+ * mapped.  Everything is read from /proc and from ELF files under /proc/PID/root or map_files; nothing in them is
+ * trusted.
  */
 #ifndef WHYLATE_TARGET_TARGET_H
 #define WHYLATE_TARGET_TARGET_H
@@ -31,10 +32,10 @@ typedef VEC(struct target_mapping) target_mappings; /* paths owned by the list: 
 /* A listening socket (TCP, either family, or Unix) or a bound, unconnected UDP socket. */
 struct target_listener {
 	enum { TARGET_TCP, TARGET_UDP, TARGET_UNIX } family;
-	uint16_t port;        /* TCP, UDP */
-	uint8_t path_len;     /* Unix: bytes of sun_path in use, no final NUL; an abstract name begins with NUL */
+	uint16_t port;    /* TCP, UDP */
+	uint8_t path_len; /* Unix: bytes of sun_path in use, no final NUL; an abstract name begins with NUL */
 	char path[108];
-	char name[128];       /* "tcp:6379", "unix:/run/x.sock", "unix:@abstract" */
+	char name[128]; /* "tcp:6379", "unix:/run/x.sock", "unix:@abstract" */
 };
 
 typedef VEC(struct target_listener) target_listeners;

@@ -31,13 +31,9 @@ const char *view_duration(char *buf, size_t sz, double ns)
 		double unit_ns, below; /* in that unit */
 		const char *name, *ascii;
 	} units[] = {
-		{ 1, 999.5, "ns", "ns" },
-		{ 1e3, 999.5, "µs", "us" },
-		{ 1e6, 999.5, "ms", "ms" },
-		{ 1e9, 3599.5, "s", "s" },
-		{ 3600e9, 999.5, "h", "h" },
-		{ 86400e9, 99999.5, "d", "d" },
-		{ 86400e9, INFINITY, "d", "d" },
+		{1, 999.5, "ns", "ns"},        {1e3, 999.5, "µs", "us"},  {1e6, 999.5, "ms", "ms"},
+		{1e9, 3599.5, "s", "s"},       {3600e9, 999.5, "h", "h"}, {86400e9, 99999.5, "d", "d"},
+		{86400e9, INFINITY, "d", "d"},
 	};
 	double number = fabs(ns);
 	const char *sign;

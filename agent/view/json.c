@@ -173,7 +173,7 @@ static void put_latency(struct json_doc *doc, struct json_object *root, const st
 
 static void append_breakdown(struct json_doc *doc, struct json_object *array, const struct breakdown_line *from)
 {
-	const struct ci none = { NAN, NAN };
+	const struct ci none = {NAN, NAN};
 	struct json_object *line = append_object(doc, array);
 	bool measured = from->measured;
 
@@ -193,7 +193,7 @@ static void append_breakdown(struct json_doc *doc, struct json_object *array, co
 static void put_breakdown(struct json_doc *doc, struct json_object *root, const struct report *report)
 {
 	struct json_object *array = put_array(doc, root, "breakdown");
-	bool there[WL_CATEGORY_CNT] = { false };
+	bool there[WL_CATEGORY_CNT] = {false};
 
 	for (size_t i = 0; i < WL_CATEGORY_CNT; i++) {
 		const struct breakdown_line *line = &report->breakdown[i];
@@ -205,7 +205,7 @@ static void put_breakdown(struct json_doc *doc, struct json_object *root, const 
 	}
 	for (size_t i = 0; i < WL_CATEGORY_CNT; i++)
 		if (!there[i])
-			append_breakdown(doc, array, &(struct breakdown_line){ .category = (enum wl_category)i });
+			append_breakdown(doc, array, &(struct breakdown_line){.category = (enum wl_category)i});
 }
 
 static bool is_length(const char *event)
@@ -345,7 +345,7 @@ int view_json(FILE *out, const struct report *report)
 {
 	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
 	struct json_object *root = json_object_new_object();
-	struct json_doc doc = { .err = root ? 0 : -ENOMEM };
+	struct json_doc doc = {.err = root ? 0 : -ENOMEM};
 	const char *text;
 	int err;
 

@@ -10,7 +10,7 @@
 
 void page__open(struct page *page, FILE *out, bool colour)
 {
-	*page = (struct page){ .out = out, .colour = colour, .utf8 = utf8_locale() };
+	*page = (struct page){.out = out, .colour = colour, .utf8 = utf8_locale()};
 }
 
 int page__close(struct page *page)
@@ -132,7 +132,7 @@ void page__words(struct page *page, const char *text, size_t indent)
 
 void page__style(struct page *page, enum page_style style)
 {
-	static const char *const codes[] = { "\033[0m", "\033[1m", "\033[1;31m", "\033[2m" };
+	static const char *const codes[] = {"\033[0m", "\033[1m", "\033[1;31m", "\033[2m"};
 
 	if (!page->colour)
 		return;

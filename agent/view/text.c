@@ -90,8 +90,8 @@ static void print_latency(struct page *page, const struct latency_summary *laten
 		const char *name;
 		double ns;
 	} parts[] = {
-		{ "mean", latency->mean_ns }, { "p50", latency->p50_ns },     { "p90", latency->p90_ns },
-		{ "p99", latency->p99_ns },   { "p99.9", latency->p999_ns }, { "max", latency->max_ns },
+		{"mean", latency->mean_ns}, {"p50", latency->p50_ns},    {"p90", latency->p90_ns},
+		{"p99", latency->p99_ns},   {"p99.9", latency->p999_ns}, {"max", latency->max_ns},
 	};
 	char text[FORMAT_SZ], chunk[2 * FORMAT_SZ];
 
@@ -141,8 +141,9 @@ static void print_causes(struct page *page, const struct report *report, uint32_
 	size_t ci_columns = 0;
 
 	view_duration(text, sizeof(text), report->tail_threshold_ns);
-	snprintf(heading, sizeof(heading), "Why the slowest %.3g %% (%s %s) are late, compared with the typical half:",
-		 (1 - report->tail) * 100, page->utf8 ? "≥" : ">=", text);
+	snprintf(heading, sizeof(heading),
+		 "Why the slowest %.3g %% (%s %s) are late, compared with the typical half:", (1 - report->tail) * 100,
+		 page->utf8 ? "≥" : ">=", text);
 	page__end_line(page);
 	text_heading(page, heading);
 	if (!report->cause_cnt) {

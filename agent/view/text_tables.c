@@ -57,7 +57,7 @@ static void print_unmet(struct page *page, const struct report *report)
 
 void text_breakdown(struct page *page, const struct report *report)
 {
-	struct breakdown_line total = { .measured = true };
+	struct breakdown_line total = {.measured = true};
 
 	page__end_line(page);
 	page__style(page, PAGE_BOLD);

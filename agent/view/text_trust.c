@@ -11,7 +11,7 @@
 static void print_loss(struct page *page, const struct report *report)
 {
 	const struct dataset *dataset = report->dataset;
-	const enum wl_loss rings[] = { WL_LOSS_INTERVAL, WL_LOSS_TASK };
+	const enum wl_loss rings[] = {WL_LOSS_INTERVAL, WL_LOSS_TASK};
 	char text[FORMAT_SZ], more[FORMAT_SZ], total[FORMAT_SZ];
 	uint64_t emitted = 0, lost = 0, any = dataset->records_lost;
 

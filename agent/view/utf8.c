@@ -150,7 +150,10 @@ char *utf8_printable(const char *str, bool utf8)
 		} else if (!utf8 && (spelled = spelled_in_ascii(codepoint))) {
 			end = stpcpy(end, spelled);
 		} else {
-			end += sprintf(end, codepoint < 0x80 ? "\\x%02x" : codepoint < 0x10000 ? "\\u%04x" : "\\U%06x",
+			end += sprintf(end,
+				       codepoint < 0x80      ? "\\x%02x"
+				       : codepoint < 0x10000 ? "\\u%04x"
+							     : "\\U%06x",
 				       codepoint);
 		}
 	}

@@ -58,7 +58,8 @@ enum wl_interval_flag {
 #define WL_HW_SLOTS 4
 #define WL_COMM_LEN 16
 
-/* Where an interval comes from: the upper half of wl_interval_record.type; the lower half is the port or the list's index. */
+/* Where an interval comes from: the upper half of wl_interval_record.type; the lower half is the port or the list's
+ * index. */
 enum wl_interval_source {
 	WL_SOURCE_TCP = 1,      /* lower half: the listening port */
 	WL_SOURCE_UDP = 2,      /* lower half: the bound port */
@@ -80,9 +81,9 @@ struct wl_record_header {
 /* The longest wait of one kind that an interval met. */
 struct wl_wait {
 	__wl_u64 length_ns; /* 0: none */
-	__wl_u64 object;    /* futex: its address; fault: the faulting address; otherwise the first argument of the call */
-	__wl_u32 state;     /* enum wl_state */
-	__wl_u32 sysno;     /* the system call it waited in, ~0 outside of one */
+	__wl_u64 object; /* futex: its address; fault: the faulting address; otherwise the first argument of the call */
+	__wl_u32 state;  /* enum wl_state */
+	__wl_u32 sysno;  /* the system call it waited in, ~0 outside of one */
 	__wl_u32 owner_tid; /* a glibc mutex's owner when the wait began, 0 when not known */
 	__wl_u32 zero;
 };
@@ -103,12 +104,12 @@ struct wl_interval_record {
 	__wl_u64 pickup_ts; /* when a thread began to work on it */
 	__wl_u64 end_ts;
 	__wl_u32 pid;
-	__wl_u32 tid;       /* the thread that picked it up */
+	__wl_u32 tid; /* the thread that picked it up */
 	__wl_u32 end_tid;
-	__wl_u32 type;      /* enum wl_interval_source << 16 | number */
-	__wl_u32 rate;      /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
-	__wl_u32 flags;     /* enum wl_interval_flag */
-	__wl_u32 hw_epoch;  /* which rotation hw[] belongs to; meaningful with WL_INTERVAL_HW */
+	__wl_u32 type;     /* enum wl_interval_source << 16 | number */
+	__wl_u32 rate;     /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
+	__wl_u32 flags;    /* enum wl_interval_flag */
+	__wl_u32 hw_epoch; /* which rotation hw[] belongs to; meaningful with WL_INTERVAL_HW */
 	__wl_u32 zero;
 	__wl_u64 queue_sid; /* the longest interval that its thread served while this one waited, 0: none known */
 	__wl_u64 queue_sid_ns;
@@ -148,8 +149,8 @@ _Static_assert(sizeof(struct wl_record_header) == 8, "record header");
 _Static_assert(sizeof(struct wl_wait) == 32, "wait");
 _Static_assert(sizeof(struct wl_culprit) == 32, "culprit");
 _Static_assert(sizeof(struct wl_task_record) == 48, "task record");
-_Static_assert(sizeof(struct wl_interval_record) ==
-		       88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) + 8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
+_Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
+							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");
 
 #endif

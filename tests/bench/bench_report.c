@@ -73,8 +73,8 @@ static void make_rows(struct dataset *dataset, size_t cnt)
 			dataset->category_ns[c][i] = (uint64_t)ns;
 			dataset->latency_ns[i] += (uint64_t)ns;
 			if (blame)
-				dataset->blame[c][i] = (struct dataset_blame){ .who = random_u64() % PEOPLE_CNT,
-									       .pid = 1 + random_u64() % 1000 };
+				dataset->blame[c][i] = (struct dataset_blame){.who = random_u64() % PEOPLE_CNT,
+									      .pid = 1 + random_u64() % 1000};
 		}
 	}
 }
@@ -82,8 +82,8 @@ static void make_rows(struct dataset *dataset, size_t cnt)
 /* Lengths and counts of the first states, then hardware counters with a third of their values missing. */
 static void make_events(struct dataset *dataset, size_t event_cnt)
 {
-	static const char *const hwcounters[] = { "hw.cycles",     "hw.instructions", "hw.cache_misses",
-						  "hw.cache_refs", "hw.branches",     "hw.branch_misses" };
+	static const char *const hwcounters[] = {"hw.cycles",     "hw.instructions", "hw.cache_misses",
+						 "hw.cache_refs", "hw.branches",     "hw.branch_misses"};
 	size_t hw_cnt = event_cnt < 6 ? 0 : 6;
 	char name[64];
 
@@ -113,9 +113,9 @@ int main(int argc, char **argv)
 {
 	size_t row_cnt = argc > 1 ? strtoull(argv[1], NULL, 10) : 5000000;
 	size_t event_cnt = argc > 2 ? strtoull(argv[2], NULL, 10) : 30;
-	const struct report_opts opts = { .tail = 0.99, .seed = 1 };
+	const struct report_opts opts = {.tail = 0.99, .seed = 1};
 	const char *strings[PEOPLE_CNT];
-	struct dataset dataset = { .pid = -1, .strings = strings, .string_cnt = PEOPLE_CNT };
+	struct dataset dataset = {.pid = -1, .strings = strings, .string_cnt = PEOPLE_CNT};
 	struct report report;
 	double begin_s;
 

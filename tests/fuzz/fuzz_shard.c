@@ -24,9 +24,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t sz, size_t max_sz, unsigne
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
 
 #define SESSION 0x5eed
-#define NEED(ok)                         \
-	do {                             \
-		if (!(ok))               \
+#define NEED(ok)                          \
+	do {                              \
+		if (!(ok))                \
 			__builtin_trap(); \
 	} while (0)
 
@@ -60,7 +60,7 @@ static void read_all(const char *path)
 	const struct shard_damage *damage;
 	const char *bad_path;
 	size_t damage_cnt[2];
-	uint64_t sum[2] = { 0 };
+	uint64_t sum[2] = {0};
 
 	reader = shard_reader__open(&path, 1, &bad_path);
 	if (!reader)
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 
 static void fill_row(struct shard_row *row, const struct shard_table *table, unsigned *seed)
 {
-	static const char *const strings[] = { "", "task", "tcp:80", "a longer name of something" };
+	static const char *const strings[] = {"", "task", "tcp:80", "a longer name of something"};
 
 	memset(row, 0, sizeof(*row));
 	for (uint32_t c = 0; c < table->column_cnt; c++) {
@@ -108,10 +108,10 @@ static void fill_row(struct shard_row *row, const struct shard_table *table, uns
 
 static void put_block(struct shard_buf *out, const struct shard_table *table, enum shard_codec codec, unsigned *seed)
 {
-	struct shard_block_header header = { .kind = SHARD_BLOCK_ROWS, .codec = codec, .session_id = SESSION };
+	struct shard_block_header header = {.kind = SHARD_BLOCK_ROWS, .codec = codec, .session_id = SESSION};
 	unsigned row_cnt = 1 + rand_r(seed) % 80;
 	struct shard_stage *stage = shard_stage__new(table, row_cnt);
-	struct shard_packer packer = { 0 };
+	struct shard_packer packer = {0};
 	struct shard_row row;
 
 	while (!shard_stage__full(stage)) {
@@ -126,10 +126,10 @@ static void put_block(struct shard_buf *out, const struct shard_table *table, en
 /* Mostly uncompressed, where a mutation means something. */
 static size_t make_seed(uint8_t *bytes, size_t max_sz, unsigned seed)
 {
-	static const uint8_t codecs[] = { SHARD_CODEC_NONE, SHARD_CODEC_NONE, SHARD_CODEC_ZLIB, SHARD_CODEC_ZSTD };
-	struct shard_file_header header = { .major = SHARD_VERSION_MAJOR, .session_id = SESSION };
+	static const uint8_t codecs[] = {SHARD_CODEC_NONE, SHARD_CODEC_NONE, SHARD_CODEC_ZLIB, SHARD_CODEC_ZSTD};
+	struct shard_file_header header = {.major = SHARD_VERSION_MAJOR, .session_id = SESSION};
 	unsigned block_cnt = 1 + seed % 3;
-	struct shard_buf out = { 0 };
+	struct shard_buf out = {0};
 	size_t sz;
 
 	NEED(!shard_file_header__put(&out, &header, ""));

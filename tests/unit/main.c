@@ -22,10 +22,10 @@ int main(void)
 
 	if (CU_initialize_registry())
 		return 1;
-#define SUITE(name)                                                              \
-	if (suite_##name()) {                                                    \
+#define SUITE(name)                                                                      \
+	if (suite_##name()) {                                                            \
 		fprintf(stderr, "cannot add suite " #name ": %s\n", CU_get_error_msg()); \
-		return 1;                                                        \
+		return 1;                                                                \
 	}
 #include "suites.def"
 #undef SUITE

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the code under test says on stderr: said_begin(); call(); CU_ASSERT(said_one_line(said_end(), "…")).  Not nested. */
+/* What the code under test says on stderr: said_begin(); call(); CU_ASSERT(said_one_line(said_end(), "…")).  Not
+ * nested. */
 #ifndef WHYLATE_TESTS_SAID_H
 #define WHYLATE_TESTS_SAID_H
 

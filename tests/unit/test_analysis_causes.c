@@ -8,7 +8,7 @@
 
 static void make(struct report *report, struct analysis_fixture *fixture)
 {
-	const struct report_opts opts = { .tail = 0.9, .bootstrap_cnt = 100, .seed = 1 };
+	const struct report_opts opts = {.tail = 0.9, .bootstrap_cnt = 100, .seed = 1};
 
 	CU_ASSERT_EQUAL_FATAL(report_make(report, &fixture->dataset, &opts), 0);
 }
@@ -35,10 +35,10 @@ static void late_rows(struct analysis_fixture *fixture, void (*wait)(struct anal
 /* Rows 9 … 79 wait 8000 for backup, 89 and 99 wait 6000 for cron and 2000 for a lock: 64 + 12 + 4 of 80. */
 static void wait_for_two(struct analysis_fixture *fixture, size_t row)
 {
-	struct dataset_blame backup = { fixture_string(fixture, "backup"), 0, 812, 813 };
-	struct dataset_blame cron = { fixture_string(fixture, "cron"), 0, 900 + (uint32_t)row, 0 };
-	struct dataset_blame lock = { fixture_string(fixture, "compactor"), fixture_string(fixture, "server+0x4060"), 0,
-				      815 };
+	struct dataset_blame backup = {fixture_string(fixture, "backup"), 0, 812, 813};
+	struct dataset_blame cron = {fixture_string(fixture, "cron"), 0, 900 + (uint32_t)row, 0};
+	struct dataset_blame lock = {fixture_string(fixture, "compactor"), fixture_string(fixture, "server+0x4060"), 0,
+				     815};
 
 	fixture_add(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? 8000 : 6000);
 	fixture_blame(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? backup : cron);
@@ -90,13 +90,13 @@ static void wait_for_things(struct analysis_fixture *fixture, size_t row)
 {
 	fixture_add(fixture, row, WL_CATEGORY_FAULT_MAJOR, 9000);
 	fixture_blame(fixture, row, WL_CATEGORY_FAULT_MAJOR,
-		      (struct dataset_blame){ .object = fixture_string(fixture, "data.bin") });
+		      (struct dataset_blame){.object = fixture_string(fixture, "data.bin")});
 	fixture_add(fixture, row, WL_CATEGORY_IO_DISK, 5000);
 	fixture_blame(fixture, row, WL_CATEGORY_IO_DISK,
-		      (struct dataset_blame){ .object = fixture_string(fixture, "fsync") });
+		      (struct dataset_blame){.object = fixture_string(fixture, "fsync")});
 	fixture_add(fixture, row, WL_CATEGORY_OTHER, 3000);
 	fixture_blame(fixture, row, WL_CATEGORY_OTHER,
-		      (struct dataset_blame){ .object = fixture_string(fixture, "flock") });
+		      (struct dataset_blame){.object = fixture_string(fixture, "flock")});
 	fixture_add(fixture, row, WL_CATEGORY_QUEUE, 2000);
 	fixture_add(fixture, row, WL_CATEGORY_SLEEP, 1);
 }
@@ -108,7 +108,7 @@ static void objects_are_named_and_trifles_left_out(void)
 
 	late_rows(&fixture, wait_for_things);
 	fixture.dataset.weight[9] = 2;
-	fixture.dataset.loss[WL_LOSS_INTERVAL] = (struct dataset_loss){ 1000, 10 };
+	fixture.dataset.loss[WL_LOSS_INTERVAL] = (struct dataset_loss){1000, 10};
 	make(&report, &fixture);
 	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 4);
 	CU_ASSERT_STRING_EQUAL(report.causes[0].what, "major page faults in data.bin");
@@ -142,10 +142,10 @@ static void many_culprits_share_a_line(void)
 		snprintf(names[k], sizeof(names[k]), "n%zu", k);
 		fixture_add(&fixture, i, WL_CATEGORY_RUNQ, 10000 + (k + 1) * 1000);
 		fixture_blame(&fixture, i, WL_CATEGORY_RUNQ,
-			      (struct dataset_blame){ fixture_string(&fixture, names[k]), 0, 1, 1 });
+			      (struct dataset_blame){fixture_string(&fixture, names[k]), 0, 1, 1});
 	}
 	/* Everything that waits is late: 120 of 240 rows, at the 60th percentile the lowest of them. */
-	CU_ASSERT_EQUAL_FATAL(report_make(&report, &fixture.dataset, &(struct report_opts){ .tail = 0.501, .seed = 1 }),
+	CU_ASSERT_EQUAL_FATAL(report_make(&report, &fixture.dataset, &(struct report_opts){.tail = 0.501, .seed = 1}),
 			      0);
 	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 9);
 	for (size_t i = 0; i < 9; i++)
@@ -179,10 +179,10 @@ static void the_only_cause_is_told(void)
 int suite_causes(void)
 {
 	static const struct unit_test tests[] = {
-		{ "causes are split by who is to blame", causes_are_split_by_who_is_to_blame },
-		{ "objects are named and trifles left out", objects_are_named_and_trifles_left_out },
-		{ "many culprits share a line", many_culprits_share_a_line },
-		{ "the only cause is told", the_only_cause_is_told },
+		{"causes are split by who is to blame", causes_are_split_by_who_is_to_blame},
+		{"objects are named and trifles left out", objects_are_named_and_trifles_left_out},
+		{"many culprits share a line", many_culprits_share_a_line},
+		{"the only cause is told", the_only_cause_is_told},
 	};
 
 	return unit_suite("analysis: causes", tests, sizeof(tests) / sizeof(tests[0]));

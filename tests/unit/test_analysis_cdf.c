@@ -201,16 +201,16 @@ static void a_weight_is_as_many_rows(void)
 int suite_cdf_fit(void)
 {
 	static const struct unit_test tests[] = {
-		{ "a row that straddles two ranges is split", a_row_that_straddles_two_ranges_is_split },
-		{ "zeros, then values: the joint is where the zeros end",
-		  zeros_then_values_have_their_joint_where_the_zeros_end },
-		{ "of several steps the nearest below the target is taken",
-		  of_several_steps_the_nearest_below_the_target_is_taken },
-		{ "one straight line has no joint", one_straight_line_has_no_joint },
-		{ "two slopes meet in one joint", two_slopes_meet_in_one_joint },
-		{ "an exponential bends more and more", an_exponential_bends_more_and_more },
-		{ "noise makes few joints", noise_makes_few_joints },
-		{ "a weight is as many rows", a_weight_is_as_many_rows },
+		{"a row that straddles two ranges is split", a_row_that_straddles_two_ranges_is_split},
+		{"zeros, then values: the joint is where the zeros end",
+		 zeros_then_values_have_their_joint_where_the_zeros_end},
+		{"of several steps the nearest below the target is taken",
+		 of_several_steps_the_nearest_below_the_target_is_taken},
+		{"one straight line has no joint", one_straight_line_has_no_joint},
+		{"two slopes meet in one joint", two_slopes_meet_in_one_joint},
+		{"an exponential bends more and more", an_exponential_bends_more_and_more},
+		{"noise makes few joints", noise_makes_few_joints},
+		{"a weight is as many rows", a_weight_is_as_many_rows},
 	};
 
 	return unit_suite("analysis: cdf_fit", tests, sizeof(tests) / sizeof(tests[0]));

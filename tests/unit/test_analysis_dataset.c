@@ -27,7 +27,7 @@ struct hand_block {
 static void hand_block_init(struct hand_block *hand, const char *table, uint32_t row_cnt)
 {
 	memset(hand, 0, sizeof(*hand));
-	hand->block = (struct shard_block){ .path = "hand", .table = table, .session_id = 1, .row_cnt = row_cnt };
+	hand->block = (struct shard_block){.path = "hand", .table = table, .session_id = 1, .row_cnt = row_cnt};
 	hand->block.columns = hand->columns;
 }
 
@@ -71,9 +71,9 @@ static void add_text(struct hand_block *hand, const char *name, const char *cons
 	add_column(hand, name, SHARD_STR, nulls);
 }
 
-#define U64S(...)  ((const uint64_t[]){ __VA_ARGS__ })
-#define F64S(...)  ((const double[]){ __VA_ARGS__ })
-#define TEXTS(...) ((const char *const[]){ __VA_ARGS__ })
+#define U64S(...)  ((const uint64_t[]){__VA_ARGS__})
+#define F64S(...)  ((const double[]){__VA_ARGS__})
+#define TEXTS(...) ((const char *const[]){__VA_ARGS__})
 
 static void load(struct dataset *dataset, const struct dataset_filter *filter, struct hand_block *const *blocks)
 {
@@ -122,7 +122,7 @@ static void rows_become_columns(void)
 	add_u64(&hand, "n.migration", 0, U64S(0, 1, 0));
 	add_u64(&hand, "hw.cycles", 0x5, U64S(0, 12345, 0));
 	add_u64(&hand, "ns.softirq.rcu", 0, U64S(0, 0, 0));
-	load(&dataset, NULL, (struct hand_block *[]){ &hand, NULL });
+	load(&dataset, NULL, (struct hand_block *[]){&hand, NULL});
 	CU_ASSERT_EQUAL_FATAL(dataset.row_cnt, 3);
 	CU_ASSERT_EQUAL(dataset.latency_ns[1], 70);
 	CU_ASSERT_EQUAL(dataset.sid[2], 9);
@@ -167,7 +167,7 @@ static void damaged_rows_are_left_out_and_counted(void)
 	add_u64(&hand, "ns.running", 0, U64S(100, 1, 1, 1, 1, 60, huge));
 	add_u64(&hand, "ns.runq.wakeup", 0, U64S(0, 0, 0, 0, 0, 41, huge));
 	add_u64(&hand, "ns.runq.preempt", 0, U64S(0, 0, 0, 0, 0, 0, huge));
-	load(&dataset, NULL, (struct hand_block *[]){ &hand, NULL });
+	load(&dataset, NULL, (struct hand_block *[]){&hand, NULL});
 	CU_ASSERT_EQUAL(dataset.row_cnt, 1);
 	CU_ASSERT(has_note(&dataset, "1 intervals were left out: they end before"));
 	CU_ASSERT(has_note(&dataset, "3 intervals were left out: their weight"));
@@ -178,7 +178,7 @@ static void damaged_rows_are_left_out_and_counted(void)
 	hand_block_init(&hand, "interval", 2);
 	add_u64(&hand, "begin_ts", 0, U64S(1, 2));
 	add_f64(&hand, "end_ts", F64S(1, 2));
-	load(&dataset, NULL, (struct hand_block *[]){ &hand, NULL });
+	load(&dataset, NULL, (struct hand_block *[]){&hand, NULL});
 	CU_ASSERT_EQUAL(dataset.row_cnt, 0);
 	CU_ASSERT(has_note(&dataset, "2 intervals were left out: their times"));
 	dataset_free(&dataset);
@@ -186,7 +186,7 @@ static void damaged_rows_are_left_out_and_counted(void)
 
 static void one_type_can_be_asked_for(void)
 {
-	const struct dataset_filter filter = { .type = "b" };
+	const struct dataset_filter filter = {.type = "b"};
 	struct dataset dataset;
 	struct hand_block hand;
 
@@ -194,7 +194,7 @@ static void one_type_can_be_asked_for(void)
 	add_u64(&hand, "begin_ts", 0, U64S(1, 9, 3));
 	add_u64(&hand, "end_ts", 0, U64S(5, 8, 9));
 	add_text(&hand, "type", TEXTS("a", "a", "b"));
-	load(&dataset, &filter, (struct hand_block *[]){ &hand, &hand, NULL });
+	load(&dataset, &filter, (struct hand_block *[]){&hand, &hand, NULL});
 	CU_ASSERT_EQUAL(dataset.row_cnt, 2);
 	CU_ASSERT_EQUAL(dataset.latency_ns[0], 6);
 	CU_ASSERT(!has_note(&dataset, "end before"));
@@ -242,7 +242,7 @@ static void blame_goes_to_whom_the_row_names(void)
 	add_u64(&hand, "ns.fault.major", 0, U64S(90, 0, 90, 0));
 	add_u64(&hand, "fault_ns", 0, U64S(80, 8, 7, 0));
 	add_text(&hand, "fault_name", TEXTS("data.bin", "[heap]", "data.bin", NULL));
-	load(&dataset, NULL, (struct hand_block *[]){ &hand, NULL });
+	load(&dataset, NULL, (struct hand_block *[]){&hand, NULL});
 	CU_ASSERT_EQUAL_FATAL(dataset.row_cnt, 4);
 	/* Row 0 names somebody but did not wait for a CPU. */
 	CU_ASSERT_STRING_EQUAL(who(&dataset, WL_CATEGORY_RUNQ, 0), "");
@@ -293,7 +293,7 @@ static void the_newest_word_of_a_session_holds(void)
 	add_u64(&loss, "cpu", 0, U64S(0, 0, 1, 1, 0, 0));
 	add_u64(&loss, "emitted", 0, U64S(10, 20, 100, 50, 5, 1));
 	add_u64(&loss, "lost", 0, U64S(1, 2, 7, 3, 1, 1));
-	load(&dataset, NULL, (struct hand_block *[]){ &session, &interval, &other, &loss, NULL });
+	load(&dataset, NULL, (struct hand_block *[]){&session, &interval, &other, &loss, NULL});
 	CU_ASSERT_STRING_EQUAL(dataset.host, "h1");
 	CU_ASSERT_STRING_EQUAL(dataset.comm, "redis-server");
 	CU_ASSERT_PTR_NULL(dataset.kernel);
@@ -373,7 +373,7 @@ static void remove_dir(const char *dir)
 static void write_intervals(struct shard_writer *writer, uint32_t cnt)
 {
 	for (uint32_t i = 0; i < cnt; i++) {
-		struct shard_row row = { 0 };
+		struct shard_row row = {0};
 
 		for (uint32_t c = 0; c < shard_tables[SHARD_TABLE_INTERVAL].column_cnt; c++) {
 			if (shard_tables[SHARD_TABLE_INTERVAL].columns[c].nullable)
@@ -397,12 +397,12 @@ static void write_intervals(struct shard_writer *writer, uint32_t cnt)
 
 static void what_was_written_is_loaded_and_reported(void)
 {
-	const struct report_opts opts = { .tail = 0.99, .bootstrap_cnt = 50, .seed = 1 };
+	const struct report_opts opts = {.tail = 0.99, .bootstrap_cnt = 50, .seed = 1};
 	char dir[] = "/tmp/whylate-unit-XXXXXX";
-	struct shard_writer_opts writer_opts = { .host = "h", .session_id = 77, .block_rows = 100 };
+	struct shard_writer_opts writer_opts = {.host = "h", .session_id = 77, .block_rows = 100};
 	struct shard_writer *writer;
 	struct shard_reader *reader;
-	const char *paths[] = { dir }, *bad_path;
+	const char *paths[] = {dir}, *bad_path;
 	struct dataset dataset;
 	struct report report;
 
@@ -437,11 +437,11 @@ static void what_was_written_is_loaded_and_reported(void)
 static void a_recording_without_intervals_is_empty(void)
 {
 	char dir[] = "/tmp/whylate-unit-XXXXXX";
-	struct shard_writer_opts writer_opts = { .host = "h", .session_id = 78 };
-	struct shard_row row = { .values = { { .u64 = 1 }, { .str = "host" }, { .str = "h" } } };
+	struct shard_writer_opts writer_opts = {.host = "h", .session_id = 78};
+	struct shard_row row = {.values = {{.u64 = 1}, {.str = "host"}, {.str = "h"}}};
 	struct shard_writer *writer;
 	struct shard_reader *reader;
-	const char *paths[] = { dir }, *bad_path;
+	const char *paths[] = {dir}, *bad_path;
 	struct dataset dataset;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
@@ -465,14 +465,14 @@ static void a_recording_without_intervals_is_empty(void)
 int suite_dataset(void)
 {
 	static const struct unit_test tests[] = {
-		{ "rows become columns", rows_become_columns },
-		{ "damaged rows are left out and counted", damaged_rows_are_left_out_and_counted },
-		{ "one type can be asked for", one_type_can_be_asked_for },
-		{ "blame goes to whom the row names", blame_goes_to_whom_the_row_names },
-		{ "the newest word of a session holds", the_newest_word_of_a_session_holds },
-		{ "columns grow with the blocks", columns_grow_with_the_blocks },
-		{ "what was written is loaded and reported", what_was_written_is_loaded_and_reported },
-		{ "a recording without intervals is empty", a_recording_without_intervals_is_empty },
+		{"rows become columns", rows_become_columns},
+		{"damaged rows are left out and counted", damaged_rows_are_left_out_and_counted},
+		{"one type can be asked for", one_type_can_be_asked_for},
+		{"blame goes to whom the row names", blame_goes_to_whom_the_row_names},
+		{"the newest word of a session holds", the_newest_word_of_a_session_holds},
+		{"columns grow with the blocks", columns_grow_with_the_blocks},
+		{"what was written is loaded and reported", what_was_written_is_loaded_and_reported},
+		{"a recording without intervals is empty", a_recording_without_intervals_is_empty},
 	};
 
 	return unit_suite("analysis: dataset", tests, sizeof(tests) / sizeof(tests[0]));

@@ -70,7 +70,7 @@ static void weights_count_in_the_impact(void)
 	values = fixture_event(&fixture, "migration.count", NULL);
 	for (size_t i = 0; i < 4; i++)
 		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 10 * (i + 1));
-	memcpy(fixture.dataset.weight, (double[]){ 90, 5, 3, 2 }, 4 * sizeof(double));
+	memcpy(fixture.dataset.weight, (double[]){90, 5, 3, 2}, 4 * sizeof(double));
 	values[2] = values[3] = 1;
 	impacts(lines, &fixture, 0.95);
 	ASSERT_NEAR(lines[0].impact, 0);
@@ -93,8 +93,8 @@ static void what_was_not_recorded_has_no_impact_and_what_was_zero_has_none(void)
 		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, i);
 		bitmap_set(missing, i);
 	}
-	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){ .name = "throttled.ns" };
-	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){ .name = "blocked.disk.ns" };
+	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){.name = "throttled.ns"};
+	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){.name = "blocked.disk.ns"};
 	fixture.dataset.category_unmeasured[WL_CATEGORY_THROTTLED] = true;
 	impacts(lines, &fixture, 0.9);
 	CU_ASSERT(isnan(line_of(lines, 3, "hw.cycles")->impact));
@@ -124,10 +124,10 @@ static void a_joint_that_most_intervals_exceed_is_passed_over(void)
 
 static void overlap_by_hand(void)
 {
-	static const uint64_t a_high[] = { 0x07 }, b_high[] = { 0x0e }, a_missing[] = { 0x04 }, none[] = { 0 };
-	const struct rule_event a = { .high = a_high }, b = { .high = b_high };
-	const struct rule_event a_partly = { .high = a_high, .missing = a_missing }, never = { .high = none };
-	static const double ones[] = { 1, 1, 1, 1, 1, 1 }, weights[] = { 1, 2, 5, 1, 1, 1 };
+	static const uint64_t a_high[] = {0x07}, b_high[] = {0x0e}, a_missing[] = {0x04}, none[] = {0};
+	const struct rule_event a = {.high = a_high}, b = {.high = b_high};
+	const struct rule_event a_partly = {.high = a_high, .missing = a_missing}, never = {.high = none};
+	static const double ones[] = {1, 1, 1, 1, 1, 1}, weights[] = {1, 2, 5, 1, 1, 1};
 
 	ASSERT_NEAR(rule_overlap(&a, &b, ones, 6), 2.0 / 4);        /* {0 1 2} and {1 2 3} */
 	ASSERT_NEAR(rule_overlap(&a_partly, &b, ones, 6), 1.0 / 3); /* {0 1} and {1 3} */
@@ -140,15 +140,15 @@ static void overlap_by_hand(void)
 
 static void rule_one_deducts_the_largest_cause_of_a_higher_group(void)
 {
-	static const uint64_t inst_high[] = { 0x07 }, cache_high[] = { 0x0e }, cycle_high[] = { 0x0e };
-	static const uint64_t inst_missing[] = { 0x04 };
-	static const double ones[] = { 1, 1, 1, 1, 1, 1 };
+	static const uint64_t inst_high[] = {0x07}, cache_high[] = {0x0e}, cycle_high[] = {0x0e};
+	static const uint64_t inst_missing[] = {0x04};
+	static const double ones[] = {1, 1, 1, 1, 1, 1};
 	struct rule_event events[] = {
-		{ .name = "hw.cycles", .high = cycle_high, .impact = 0.3 },
-		{ .name = "hw.instructions", .high = inst_high, .missing = inst_missing, .impact = 0.4 },
-		{ .name = "hw.cache_misses", .high = cache_high, .impact = 0.1 },
-		{ .name = "runq.preempt.ns", .high = inst_high, .impact = 0.5 },
-		{ .name = "hw.itlb_misses", .impact = NAN },
+		{.name = "hw.cycles", .high = cycle_high, .impact = 0.3},
+		{.name = "hw.instructions", .high = inst_high, .missing = inst_missing, .impact = 0.4},
+		{.name = "hw.cache_misses", .high = cache_high, .impact = 0.1},
+		{.name = "runq.preempt.ns", .high = inst_high, .impact = 0.5},
+		{.name = "hw.itlb_misses", .impact = NAN},
 	};
 
 	rules_apply(events, 5, ones, 6);
@@ -166,12 +166,12 @@ static void rule_one_deducts_the_largest_cause_of_a_higher_group(void)
 
 static void proportion_by_hand(void)
 {
-	static const uint64_t x[] = { 1, 2, 3, 4 }, twice[] = { 2, 4, 6, 8 }, bent[] = { 1, 2, 3, 10 };
-	static const uint64_t falling[] = { 4, 3, 2, 1 }, last_missing[] = { 0x08 }, flat[] = { 5, 5, 5, 5 };
-	static const double ones[] = { 1, 1, 1, 1 };
-	const struct rule_event parent = { .values = x }, child = { .values = bent }, even = { .values = flat };
-	const struct rule_event exact = { .values = twice }, down = { .values = falling };
-	const struct rule_event partly = { .values = bent, .missing = last_missing };
+	static const uint64_t x[] = {1, 2, 3, 4}, twice[] = {2, 4, 6, 8}, bent[] = {1, 2, 3, 10};
+	static const uint64_t falling[] = {4, 3, 2, 1}, last_missing[] = {0x08}, flat[] = {5, 5, 5, 5};
+	static const double ones[] = {1, 1, 1, 1};
+	const struct rule_event parent = {.values = x}, child = {.values = bent}, even = {.values = flat};
+	const struct rule_event exact = {.values = twice}, down = {.values = falling};
+	const struct rule_event partly = {.values = bent, .missing = last_missing};
 
 	ASSERT_NEAR(rule_proportion(&exact, &parent, ones, 4), 1);
 	/* Sxx = 5, Sxy = 14, Syy = 50: 196/250 */
@@ -183,14 +183,14 @@ static void proportion_by_hand(void)
 
 static void rule_two_drops_a_child_in_proportion(void)
 {
-	static const uint64_t x[] = { 100, 200, 300, 400 }, fifth[] = { 20, 40, 60, 81 }, other[] = { 9, 1, 7, 2 };
-	static const uint64_t high[] = { 0x08 };
-	static const double ones[] = { 1, 1, 1, 1 };
+	static const uint64_t x[] = {100, 200, 300, 400}, fifth[] = {20, 40, 60, 81}, other[] = {9, 1, 7, 2};
+	static const uint64_t high[] = {0x08};
+	static const double ones[] = {1, 1, 1, 1};
 	struct rule_event events[] = {
-		{ .name = "hw.instructions.2", .values = x, .high = high, .impact = 0.2 },
-		{ .name = "hw.branches", .values = fifth, .high = high, .impact = 0.4 },
-		{ .name = "hw.branch_misses", .values = other, .high = high, .impact = 0.3 },
-		{ .name = "hw.itlb_misses", .values = other, .high = high, .impact = 0.3 },
+		{.name = "hw.instructions.2", .values = x, .high = high, .impact = 0.2},
+		{.name = "hw.branches", .values = fifth, .high = high, .impact = 0.4},
+		{.name = "hw.branch_misses", .values = other, .high = high, .impact = 0.3},
+		{.name = "hw.itlb_misses", .values = other, .high = high, .impact = 0.3},
 	};
 
 	rules_apply(events, 4, ones, 4);
@@ -216,18 +216,18 @@ static void event_names_lead_to_categories(void)
 int suite_impact(void)
 {
 	static const struct unit_test tests[] = {
-		{ "impact by hand", impact_by_hand },
-		{ "weights count in the impact", weights_count_in_the_impact },
-		{ "what was not recorded is NAN, what was zero is 0",
-		  what_was_not_recorded_has_no_impact_and_what_was_zero_has_none },
-		{ "a joint that most intervals exceed is passed over",
-		  a_joint_that_most_intervals_exceed_is_passed_over },
-		{ "overlap by hand", overlap_by_hand },
-		{ "rule 1 deducts the largest cause of a higher group",
-		  rule_one_deducts_the_largest_cause_of_a_higher_group },
-		{ "proportion by hand", proportion_by_hand },
-		{ "rule 2 drops a child in proportion", rule_two_drops_a_child_in_proportion },
-		{ "event names lead to categories", event_names_lead_to_categories },
+		{"impact by hand", impact_by_hand},
+		{"weights count in the impact", weights_count_in_the_impact},
+		{"what was not recorded is NAN, what was zero is 0",
+		 what_was_not_recorded_has_no_impact_and_what_was_zero_has_none},
+		{"a joint that most intervals exceed is passed over",
+		 a_joint_that_most_intervals_exceed_is_passed_over},
+		{"overlap by hand", overlap_by_hand},
+		{"rule 1 deducts the largest cause of a higher group",
+		 rule_one_deducts_the_largest_cause_of_a_higher_group},
+		{"proportion by hand", proportion_by_hand},
+		{"rule 2 drops a child in proportion", rule_two_drops_a_child_in_proportion},
+		{"event names lead to categories", event_names_lead_to_categories},
 	};
 
 	return unit_suite("analysis: impact", tests, sizeof(tests) / sizeof(tests[0]));

@@ -18,14 +18,14 @@ static const struct breakdown_line *line_of(const struct report *report, enum wl
 
 static void make(struct report *report, struct analysis_fixture *fixture, double tail)
 {
-	const struct report_opts opts = { .tail = tail, .bootstrap_cnt = 100, .seed = 5 };
+	const struct report_opts opts = {.tail = tail, .bootstrap_cnt = 100, .seed = 5};
 
 	CU_ASSERT_EQUAL_FATAL(report_make(report, &fixture->dataset, &opts), 0);
 }
 
 static void shares_by_hand(void)
 {
-	static const uint64_t oncpu[] = { 4, 4, 4, 2 }, runq[] = { 0, 0, 0, 8 };
+	static const uint64_t oncpu[] = {4, 4, 4, 2}, runq[] = {0, 0, 0, 8};
 	struct analysis_fixture fixture;
 	struct report report;
 
@@ -159,7 +159,7 @@ static void a_weight_is_as_many_rows(void)
 
 static void what_is_not_defined_is_nan(void)
 {
-	const struct report_opts opts = { .tail = 0.99 }, wrong = { .tail = 0.5 }, nan = { .tail = NAN };
+	const struct report_opts opts = {.tail = 0.99}, wrong = {.tail = 0.5}, nan = {.tail = NAN};
 	struct analysis_fixture fixture;
 	struct report report;
 
@@ -229,18 +229,18 @@ static int compare_values(const void *a, const void *b)
 
 static void sample_shares(struct sample *sample, struct share_part parts[2], uint64_t seed, uint32_t bootstrap_cnt)
 {
-	const struct share_opts opts = { .bootstrap_cnt = bootstrap_cnt, .seed = seed };
+	const struct share_opts opts = {.bootstrap_cnt = bootstrap_cnt, .seed = seed};
 	uint64_t *sorted = calloc(sample->row_cnt, sizeof(uint64_t));
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(sorted);
 	memcpy(sorted, sample->latency_ns, sample->row_cnt * sizeof(uint64_t));
 	qsort(sorted, sample->row_cnt, sizeof(uint64_t), compare_values);
-	sample->rows = (struct share_rows){ sample->row_cnt, sample->latency_ns, sample->weights,
-					    (double)sorted[(sample->row_cnt - 1) / 2],
-					    (double)sorted[sample->row_cnt * 9 / 10 - 1] };
+	sample->rows = (struct share_rows){sample->row_cnt, sample->latency_ns, sample->weights,
+					   (double)sorted[(sample->row_cnt - 1) / 2],
+					   (double)sorted[sample->row_cnt * 9 / 10 - 1]};
 	free(sorted);
 	for (int p = 0; p < 2; p++)
-		parts[p] = (struct share_part){ .values = sample->parts[p], .slot_cnt = 1 };
+		parts[p] = (struct share_part){.values = sample->parts[p], .slot_cnt = 1};
 	CU_ASSERT_EQUAL_FATAL(shares_compute(parts, 2, &sample->rows, &opts), 0);
 }
 
@@ -340,28 +340,28 @@ static void losses_widen_intervals(void)
 	CU_ASSERT_EQUAL(shares_lost_bound(0, 0.99), 0);
 	CU_ASSERT_EQUAL(shares_lost_bound(NAN, 0.99), 0);
 	CU_ASSERT_EQUAL(shares_lost_bound(1, 0.99), 1);
-	ci = shares_widen((struct ci){ 0.4, 0.5 }, 0.5);
+	ci = shares_widen((struct ci){0.4, 0.5}, 0.5);
 	ASSERT_NEAR(ci.lo, 0.2);
 	ASSERT_NEAR(ci.hi, 0.75);
-	ci = shares_widen((struct ci){ -0.4, 1.2 }, 0.5);
+	ci = shares_widen((struct ci){-0.4, 1.2}, 0.5);
 	ASSERT_NEAR(ci.lo, -0.4);
 	ASSERT_NEAR(ci.hi, 1.2);
-	ci = shares_widen((struct ci){ 0.4, 0.5 }, 0);
+	ci = shares_widen((struct ci){0.4, 0.5}, 0);
 	ASSERT_NEAR(ci.hi, 0.5);
 }
 
 int suite_breakdown(void)
 {
 	static const struct unit_test tests[] = {
-		{ "shares by hand", shares_by_hand },
-		{ "shares sum to one", shares_sum_to_one },
-		{ "columns may change places", columns_may_change_places },
-		{ "a weight is as many rows", a_weight_is_as_many_rows },
-		{ "what is not defined is NAN", what_is_not_defined_is_nan },
-		{ "intervals of confidence cover the truth", intervals_of_confidence_cover_the_truth },
-		{ "bursts make intervals wider", bursts_make_intervals_wider },
-		{ "equal seeds give equal reports", equal_seeds_give_equal_reports },
-		{ "losses widen intervals", losses_widen_intervals },
+		{"shares by hand", shares_by_hand},
+		{"shares sum to one", shares_sum_to_one},
+		{"columns may change places", columns_may_change_places},
+		{"a weight is as many rows", a_weight_is_as_many_rows},
+		{"what is not defined is NAN", what_is_not_defined_is_nan},
+		{"intervals of confidence cover the truth", intervals_of_confidence_cover_the_truth},
+		{"bursts make intervals wider", bursts_make_intervals_wider},
+		{"equal seeds give equal reports", equal_seeds_give_equal_reports},
+		{"losses widen intervals", losses_widen_intervals},
 	};
 
 	return unit_suite("analysis: breakdown", tests, sizeof(tests) / sizeof(tests[0]));

@@ -25,8 +25,8 @@ static double quantile(const uint64_t *values, const double *weights, size_t cnt
 
 static void quantiles_are_the_smallest_value_that_reaches_the_weight(void)
 {
-	static const uint64_t values[] = { 40, 10, 30, 20 };
-	static const double ones[] = { 1, 1, 1, 1 }, weights[] = { 4, 1, 3, 2 };
+	static const uint64_t values[] = {40, 10, 30, 20};
+	static const double ones[] = {1, 1, 1, 1}, weights[] = {4, 1, 3, 2};
 
 	/* Cumulative 1 2 3 4 of 4. */
 	CU_ASSERT_EQUAL(quantile(values, ones, 4, 0.5), 20);
@@ -57,8 +57,8 @@ static void round_percentiles_are_not_moved_by_rounding(void)
 
 static void skipped_rows_do_not_count(void)
 {
-	static const uint64_t values[] = { 1, 2, 3, 4, 5, 6 }, skip[] = { 0x20 }, skip_too[] = { 0x01 };
-	static const double ones[] = { 1, 1, 1, 1, 1, 1 };
+	static const uint64_t values[] = {1, 2, 3, 4, 5, 6}, skip[] = {0x20}, skip_too[] = {0x01};
+	static const double ones[] = {1, 1, 1, 1, 1, 1};
 	struct stats_order order;
 
 	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, values, ones, 6), 0);
@@ -69,8 +69,8 @@ static void skipped_rows_do_not_count(void)
 
 static void the_summary_is_that_of_weighted_rows(void)
 {
-	static const uint64_t values[] = { 40, 10, 30, 20 };
-	static const double weights[] = { 4, 1, 3, 2 };
+	static const uint64_t values[] = {40, 10, 30, 20};
+	static const double weights[] = {4, 1, 3, 2};
 	struct latency_summary summary;
 	struct stats_order order;
 
@@ -90,9 +90,9 @@ static void the_summary_is_that_of_weighted_rows(void)
 
 static void types_are_summed_apart(void)
 {
-	static const uint64_t values[] = { 5, 7, 100, 9 };
-	static const double weights[] = { 1, 3, 2, 1 };
-	static const uint32_t types[] = { 1, 1, 3, 3 };
+	static const uint64_t values[] = {5, 7, 100, 9};
+	static const double weights[] = {1, 3, 2, 1};
+	static const uint32_t types[] = {1, 1, 3, 3};
 	struct type_line lines[4];
 	struct stats_order order;
 
@@ -109,7 +109,7 @@ static void types_are_summed_apart(void)
 
 static void sorting_orders_keys_of_every_width_and_is_stable(void)
 {
-	static const size_t counts[] = { 0, 1, 2, 31, 32, 33, 1000, 4097 };
+	static const size_t counts[] = {0, 1, 2, 31, 32, 33, 1000, 4097};
 	uint64_t state = 7;
 
 	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
@@ -120,7 +120,7 @@ static void sorting_orders_keys_of_every_width_and_is_stable(void)
 			CU_ASSERT_EQUAL_FATAL(sort_scratch__init(&scratch, counts[c]), 0);
 			for (size_t i = 0; i < counts[c]; i++) {
 				fixture_uniform(&state);
-				scratch.pairs[0][i] = (struct sort_pair){ state >> (64 - bits), (uint32_t)i, 0 };
+				scratch.pairs[0][i] = (struct sort_pair){state >> (64 - bits), (uint32_t)i, 0};
 			}
 			sorted = sort_pairs(&scratch, counts[c]);
 			for (size_t i = 1; i < counts[c]; i++)
@@ -141,7 +141,7 @@ static int count_task(void *ctx, size_t task, unsigned worker)
 
 static void every_task_runs_once_and_a_failure_is_told(void)
 {
-	atomic_int done[100] = { 0 };
+	atomic_int done[100] = {0};
 
 	CU_ASSERT_EQUAL(parallel_run(90, count_task, done), 0);
 	for (int i = 0; i < 90; i++)
@@ -153,8 +153,8 @@ static void every_task_runs_once_and_a_failure_is_told(void)
 static void ids_are_given_in_order(void)
 {
 	struct arena *arena = arena__new();
-	struct intern intern = { .arena = arena };
-	struct idmap map = { 0 };
+	struct intern intern = {.arena = arena};
+	struct idmap map = {0};
 	uint32_t id;
 	char text[16];
 
@@ -176,16 +176,15 @@ static void ids_are_given_in_order(void)
 int suite_stats(void)
 {
 	static const struct unit_test tests[] = {
-		{ "quantiles are the smallest value that reaches the weight",
-		  quantiles_are_the_smallest_value_that_reaches_the_weight },
-		{ "round percentiles are not moved by rounding", round_percentiles_are_not_moved_by_rounding },
-		{ "skipped rows do not count", skipped_rows_do_not_count },
-		{ "the summary is that of weighted rows", the_summary_is_that_of_weighted_rows },
-		{ "types are summed apart", types_are_summed_apart },
-		{ "sorting orders keys of every width and is stable",
-		  sorting_orders_keys_of_every_width_and_is_stable },
-		{ "every task runs once and a failure is told", every_task_runs_once_and_a_failure_is_told },
-		{ "ids are given in order", ids_are_given_in_order },
+		{"quantiles are the smallest value that reaches the weight",
+		 quantiles_are_the_smallest_value_that_reaches_the_weight},
+		{"round percentiles are not moved by rounding", round_percentiles_are_not_moved_by_rounding},
+		{"skipped rows do not count", skipped_rows_do_not_count},
+		{"the summary is that of weighted rows", the_summary_is_that_of_weighted_rows},
+		{"types are summed apart", types_are_summed_apart},
+		{"sorting orders keys of every width and is stable", sorting_orders_keys_of_every_width_and_is_stable},
+		{"every task runs once and a failure is told", every_task_runs_once_and_a_failure_is_told},
+		{"ids are given in order", ids_are_given_in_order},
 	};
 
 	return unit_suite("analysis: stats", tests, sizeof(tests) / sizeof(tests[0]));

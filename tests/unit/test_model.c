@@ -18,7 +18,8 @@ static uint64_t xorshift(uint64_t *state)
 	return *state;
 }
 
-/* --- retention ------------------------------------------------------------------------------------------------------ */
+/* --- retention ------------------------------------------------------------------------------------------------------
+ */
 
 static void retention_without_a_tail_keeps_everything(void)
 {
@@ -33,8 +34,8 @@ static void retention_without_a_tail_keeps_everything(void)
 }
 
 /*
- * 20,000 intervals a second for 20 s, latencies uniform in [0, 1 ms): the weights of what is kept must add up to what was
- * there, in number, in mean and above any threshold, and everything late must be kept with weight 1.
+ * 20,000 intervals a second for 20 s, latencies uniform in [0, 1 ms): the weights of what is kept must add up to what
+ * was there, in number, in mean and above any threshold, and everything late must be kept with weight 1.
  */
 static void retention_is_unbiased(void)
 {
@@ -88,7 +89,7 @@ static void retention_follows_the_load(void)
 
 static void retention_takes_any_latency_and_time(void)
 {
-	static const uint64_t latencies[] = { 0, 1, 31, 32, 33, 63, 64, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX };
+	static const uint64_t latencies[] = {0, 1, 31, 32, 33, 63, 64, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX};
 	struct retention *retention = retention__new(0.5, 1, 0);
 
 	for (uint64_t i = 0; i < 20000; i++) {
@@ -100,7 +101,8 @@ static void retention_takes_any_latency_and_time(void)
 	retention__free(retention);
 }
 
-/* --- thread names --------------------------------------------------------------------------------------------------- */
+/* --- thread names ---------------------------------------------------------------------------------------------------
+ */
 
 static void thread_names_remember_the_newest(void)
 {
@@ -121,13 +123,21 @@ static void thread_names_remember_the_newest(void)
 	thread_names__free(names);
 }
 
-/* --- rows ----------------------------------------------------------------------------------------------------------- */
+/* --- rows -----------------------------------------------------------------------------------------------------------
+ */
 
 static struct wl_interval_record example_record(void)
 {
 	struct wl_interval_record record = {
-		.sid = 99, .begin_ts = 1000, .pickup_ts = 1400, .end_ts = 3000, .pid = 7, .tid = 8, .end_tid = 8,
-		.type = WL_SOURCE_TCP << 16 | 6379, .rate = 1u << 31,
+		.sid = 99,
+		.begin_ts = 1000,
+		.pickup_ts = 1400,
+		.end_ts = 3000,
+		.pid = 7,
+		.tid = 8,
+		.end_tid = 8,
+		.type = WL_SOURCE_TCP << 16 | 6379,
+		.rate = 1u << 31,
 	};
 
 	record.length_ns[WL_STATE_RUNNING] = 1500;
@@ -150,7 +160,7 @@ static uint64_t sum_of_states(const struct shard_row *row)
 
 static struct interval_names no_names(struct thread_names *threads)
 {
-	struct interval_names names = { .threads = threads };
+	struct interval_names names = {.threads = threads};
 
 	for (int slot = 0; slot < WL_HW_SLOTS; slot++)
 		names.hw_counter[slot] = -1;
@@ -165,9 +175,10 @@ static void a_record_becomes_a_row(void)
 	struct interval_texts texts;
 	struct shard_row row;
 
-	record.culprit = (struct wl_culprit){ .length_ns = 390, .pid = 812, .tid = 813, .comm = "backup" };
-	record.lock = (struct wl_wait){ .length_ns = 5, .object = 0x4060, .state = WL_STATE_BLOCKED_FUTEX, .owner_tid = 9 };
-	record.blocked = (struct wl_wait){ .length_ns = 6, .object = 4, .state = WL_STATE_BLOCKED_DISK, .sysno = 100000 };
+	record.culprit = (struct wl_culprit){.length_ns = 390, .pid = 812, .tid = 813, .comm = "backup"};
+	record.lock =
+		(struct wl_wait){.length_ns = 5, .object = 0x4060, .state = WL_STATE_BLOCKED_FUTEX, .owner_tid = 9};
+	record.blocked = (struct wl_wait){.length_ns = 6, .object = 4, .state = WL_STATE_BLOCKED_DISK, .sysno = 100000};
 	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 10, true), 0);
 	CU_ASSERT_EQUAL(sum_of_states(&row), 2000);
 	CU_ASSERT_STRING_EQUAL(row.values[INTERVAL_TYPE].str, "tcp:6379");
@@ -269,15 +280,15 @@ static void hardware_counters_are_null_outside_their_epoch(void)
 int suite_model(void)
 {
 	static const struct unit_test tests[] = {
-		{ "retention without a tail keeps everything", retention_without_a_tail_keeps_everything },
-		{ "retention is unbiased", retention_is_unbiased },
-		{ "retention follows the load", retention_follows_the_load },
-		{ "retention takes any latency and time", retention_takes_any_latency_and_time },
-		{ "thread names remember the newest", thread_names_remember_the_newest },
-		{ "a record becomes a row", a_record_becomes_a_row },
-		{ "states always sum to the latency", states_always_sum_to_the_latency },
-		{ "impossible times are refused", impossible_times_are_refused },
-		{ "hardware counters are null outside their epoch", hardware_counters_are_null_outside_their_epoch },
+		{"retention without a tail keeps everything", retention_without_a_tail_keeps_everything},
+		{"retention is unbiased", retention_is_unbiased},
+		{"retention follows the load", retention_follows_the_load},
+		{"retention takes any latency and time", retention_takes_any_latency_and_time},
+		{"thread names remember the newest", thread_names_remember_the_newest},
+		{"a record becomes a row", a_record_becomes_a_row},
+		{"states always sum to the latency", states_always_sum_to_the_latency},
+		{"impossible times are refused", impossible_times_are_refused},
+		{"hardware counters are null outside their epoch", hardware_counters_are_null_outside_their_epoch},
 	};
 
 	return unit_suite("model", tests, sizeof(tests) / sizeof(tests[0]));

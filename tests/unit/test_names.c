@@ -26,8 +26,8 @@ static void every_state_belongs_to_a_category(void)
 int suite_names(void)
 {
 	static const struct unit_test tests[] = {
-		{ "every category has a name that leads back", every_category_has_a_name_that_leads_back },
-		{ "every state belongs to a category", every_state_belongs_to_a_category },
+		{"every category has a name that leads back", every_category_has_a_name_that_leads_back},
+		{"every state belongs to a category", every_state_belongs_to_a_category},
 	};
 
 	return unit_suite("names", tests, sizeof(tests) / sizeof(tests[0]));

@@ -65,10 +65,10 @@ static void the_tables_are_what_their_files_say(void)
 
 static void round_trip(enum shard_codec codec, uint32_t block_rows)
 {
-	struct shard_writer_opts opts = { .block_rows = block_rows, .codec = codec, .codec_set = true };
+	struct shard_writer_opts opts = {.block_rows = block_rows, .codec = codec, .codec_set = true};
 	static struct shard_row rows[SHARD_TABLE_CNT][ROUND_ROWS];
-	struct test_rng rng = { 7 + codec };
-	uint32_t seen[SHARD_TABLE_CNT] = { 0 };
+	struct test_rng rng = {7 + codec};
+	uint32_t seen[SHARD_TABLE_CNT] = {0};
 	const struct shard_damage *damage;
 	const struct shard_block *block;
 	struct shard_writer *writer;
@@ -111,12 +111,12 @@ static void every_table_survives_every_codec(void)
 
 static void shards_rotate_by_size_and_stay_in_order(void)
 {
-	struct shard_writer_opts opts = { .block_rows = 10, .rotate_bytes = 3000, .host = "a/b c" };
+	struct shard_writer_opts opts = {.block_rows = 10, .rotate_bytes = 3000, .host = "a/b c"};
 	const struct shard_block *block;
 	struct shard_writer_stats stats;
 	struct shard_writer *writer;
 	struct shard_reader *reader;
-	struct shard_row row = { 0 };
+	struct shard_row row = {0};
 	uint64_t bytes = 0, wanted = 0;
 	struct test_dir dir;
 	char path[200];
@@ -155,7 +155,7 @@ static void shards_rotate_by_size_and_stay_in_order(void)
 
 static void put_session_row(struct shard_writer *writer, const char *key)
 {
-	struct shard_row row = { 0 };
+	struct shard_row row = {0};
 
 	row.values[SESSION_KEY].str = key;
 	row.values[SESSION_VALUE].str = "";
@@ -174,7 +174,7 @@ static void shards_rotate_by_age_and_never_overwrite(void)
 	test_dir__make(&dir);
 	snprintf(taken, sizeof(taken), "%s/_host-0123456789abcdef-000001.wls", dir.path);
 	test_file__write(taken, (const uint8_t *)"precious", 8);
-	writer = open_writer(&dir, (struct shard_writer_opts){ .rotate_age_ns = 1, .host = ".host" });
+	writer = open_writer(&dir, (struct shard_writer_opts){.rotate_age_ns = 1, .host = ".host"});
 	CU_ASSERT_EQUAL(shard_writer__flush(writer, false), 0);
 	put_session_row(writer, "first");
 	put_session_row(writer, "second");
@@ -192,7 +192,7 @@ static void shards_rotate_by_age_and_never_overwrite(void)
 
 static void directories_are_made_or_the_reason_is_given(void)
 {
-	struct shard_writer_opts opts = { .host = "", .session_id = 1 };
+	struct shard_writer_opts opts = {.host = "", .session_id = 1};
 	struct shard_writer *writer;
 	struct test_dir dir;
 	char path[200];
@@ -218,14 +218,14 @@ static void directories_are_made_or_the_reason_is_given(void)
 static void a_row_that_breaks_the_schema_is_not_taken(void)
 {
 	static char too_long[SHARD_STRING_MAX + 2];
-	struct shard_row row = { 0 };
+	struct shard_row row = {0};
 	struct shard_writer_stats stats;
 	struct shard_writer *writer;
 	struct shard_reader *reader;
 	struct test_dir dir;
 
 	test_dir__make(&dir);
-	writer = open_writer(&dir, (struct shard_writer_opts){ 0 });
+	writer = open_writer(&dir, (struct shard_writer_opts){0});
 	row.values[SESSION_TS].u64 = 5;
 	row.values[SESSION_KEY].str = "key";
 	CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_SESSION, &row), -EINVAL);
@@ -260,14 +260,14 @@ static void a_row_that_breaks_the_schema_is_not_taken(void)
 static void much_text_makes_a_block_full(void)
 {
 	static char text[SHARD_STRING_MAX];
-	struct shard_row row = { 0 };
+	struct shard_row row = {0};
 	struct shard_writer_stats stats;
 	struct shard_writer *writer;
 	struct shard_reader *reader;
 	struct test_dir dir;
 
 	test_dir__make(&dir);
-	writer = open_writer(&dir, (struct shard_writer_opts){ 0 });
+	writer = open_writer(&dir, (struct shard_writer_opts){0});
 	memset(text, 'x', sizeof(text) - 1);
 	row.values[SESSION_KEY].str = "key";
 	row.values[SESSION_VALUE].str = text;
@@ -291,7 +291,7 @@ static void limit_file_sz(rlim_t sz, struct rlimit *old)
 
 	signal(SIGXFSZ, SIG_IGN);
 	CU_ASSERT_FATAL(!getrlimit(RLIMIT_FSIZE, old));
-	limit = (struct rlimit){ .rlim_cur = sz, .rlim_max = old->rlim_max };
+	limit = (struct rlimit){.rlim_cur = sz, .rlim_max = old->rlim_max};
 	CU_ASSERT_FATAL(!setrlimit(RLIMIT_FSIZE, &limit));
 }
 
@@ -304,13 +304,13 @@ static void unlimit_file_sz(const struct rlimit *old)
 /* A file size limit stands in for a full disk: write() comes back short, then fails. */
 static void a_full_disk_costs_the_last_block_and_is_told(void)
 {
-	struct shard_writer_opts opts = { .block_rows = 50, .codec = SHARD_CODEC_NONE, .codec_set = true };
+	struct shard_writer_opts opts = {.block_rows = 50, .codec = SHARD_CODEC_NONE, .codec_set = true};
 	const struct shard_damage *damage;
 	struct shard_writer_stats stats;
 	struct shard_writer *writer;
 	struct shard_reader *reader;
 	struct rlimit old;
-	struct test_rng rng = { 8 };
+	struct test_rng rng = {8};
 	struct shard_row row;
 	struct test_dir dir;
 	struct stat st;
@@ -342,7 +342,7 @@ static void a_full_disk_costs_the_last_block_and_is_told(void)
 
 static void a_shard_that_cannot_begin_leaves_no_file(void)
 {
-	struct shard_writer_opts opts = { .host = "host" };
+	struct shard_writer_opts opts = {.host = "host"};
 	struct test_dir dir;
 	struct rlimit old;
 
@@ -357,19 +357,19 @@ static void a_shard_that_cannot_begin_leaves_no_file(void)
 
 static void the_index_knows_every_block(void)
 {
-	static const char *const wanted[] = { SHARD_INDEX_TABLE };
-	struct shard_buf bytes = { 0 };
+	static const char *const wanted[] = {SHARD_INDEX_TABLE};
+	struct shard_buf bytes = {0};
 	struct shard_block_header header;
 	const struct shard_block *block;
 	struct shard_writer *writer;
 	struct shard_reader *reader;
-	struct test_rng rng = { 9 };
+	struct test_rng rng = {9};
 	struct shard_row row;
 	struct test_dir dir;
 	char path[200];
 
 	test_dir__make(&dir);
-	writer = open_writer(&dir, (struct shard_writer_opts){ .block_rows = 7 });
+	writer = open_writer(&dir, (struct shard_writer_opts){.block_rows = 7});
 	for (int i = 0; i < 40; i++) {
 		test_row__fill(&row, &shard_tables[i % SHARD_TABLE_CNT], &rng);
 		CU_ASSERT_EQUAL(shard_writer__append(writer, i % SHARD_TABLE_CNT, &row), 0);
@@ -403,15 +403,15 @@ static void the_index_knows_every_block(void)
 
 static void only_selected_tables_are_delivered(void)
 {
-	static const char *const wanted[] = { "loss", "no such table", "thread" };
+	static const char *const wanted[] = {"loss", "no such table", "thread"};
 	struct shard_writer *writer;
 	struct shard_reader *reader;
-	struct test_rng rng = { 10 };
+	struct test_rng rng = {10};
 	struct shard_row row;
 	struct test_dir dir;
 
 	test_dir__make(&dir);
-	writer = open_writer(&dir, (struct shard_writer_opts){ .block_rows = 3 });
+	writer = open_writer(&dir, (struct shard_writer_opts){.block_rows = 3});
 	for (int i = 0; i < 10 * SHARD_TABLE_CNT; i++) {
 		test_row__fill(&row, &shard_tables[i % SHARD_TABLE_CNT], &rng);
 		CU_ASSERT_EQUAL(shard_writer__append(writer, i % SHARD_TABLE_CNT, &row), 0);
@@ -434,8 +434,8 @@ static void only_selected_tables_are_delivered(void)
 
 static void put_shard(const struct test_dir *dir, const char *name, uint64_t ts)
 {
-	struct shard_buf bytes = { 0 };
-	struct shard_row row = { 0 };
+	struct shard_buf bytes = {0};
+	struct shard_row row = {0};
 	char path[200];
 
 	row.values[LOSS_TS].u64 = ts;
@@ -492,7 +492,7 @@ static void a_path_that_is_no_good_is_named(void)
 	snprintf(path, sizeof(path), "%s/text", dir.path);
 	test_file__write(path, (const uint8_t *)"some text of somebody", 21);
 	CU_ASSERT(!shard_reader__open(paths, 2, &bad_path) && errno == ENODATA);
-	CU_ASSERT(!shard_reader__open(&(const char *){ "/dev/null" }, 1, &bad_path) && errno == EINVAL);
+	CU_ASSERT(!shard_reader__open(&(const char *){"/dev/null"}, 1, &bad_path) && errno == EINVAL);
 	CU_ASSERT_STRING_EQUAL(bad_path, "/dev/null");
 	shard_reader__free(NULL);
 	test_dir__remove(&dir);
@@ -501,19 +501,19 @@ static void a_path_that_is_no_good_is_named(void)
 int suite_shard(void)
 {
 	static const struct unit_test tests[] = {
-		{ "the tables are what their files say", the_tables_are_what_their_files_say },
-		{ "every table survives every codec", every_table_survives_every_codec },
-		{ "shards rotate by size and stay in order", shards_rotate_by_size_and_stay_in_order },
-		{ "shards rotate by age and never overwrite", shards_rotate_by_age_and_never_overwrite },
-		{ "directories are made or the reason is given", directories_are_made_or_the_reason_is_given },
-		{ "a row that breaks the schema is not taken", a_row_that_breaks_the_schema_is_not_taken },
-		{ "much text makes a block full", much_text_makes_a_block_full },
-		{ "a full disk costs the last block and is told", a_full_disk_costs_the_last_block_and_is_told },
-		{ "a shard that cannot begin leaves no file", a_shard_that_cannot_begin_leaves_no_file },
-		{ "the index knows every block", the_index_knows_every_block },
-		{ "only selected tables are delivered", only_selected_tables_are_delivered },
-		{ "paths are read in order and once", paths_are_read_in_order_and_once },
-		{ "a path that is no good is named", a_path_that_is_no_good_is_named },
+		{"the tables are what their files say", the_tables_are_what_their_files_say},
+		{"every table survives every codec", every_table_survives_every_codec},
+		{"shards rotate by size and stay in order", shards_rotate_by_size_and_stay_in_order},
+		{"shards rotate by age and never overwrite", shards_rotate_by_age_and_never_overwrite},
+		{"directories are made or the reason is given", directories_are_made_or_the_reason_is_given},
+		{"a row that breaks the schema is not taken", a_row_that_breaks_the_schema_is_not_taken},
+		{"much text makes a block full", much_text_makes_a_block_full},
+		{"a full disk costs the last block and is told", a_full_disk_costs_the_last_block_and_is_told},
+		{"a shard that cannot begin leaves no file", a_shard_that_cannot_begin_leaves_no_file},
+		{"the index knows every block", the_index_knows_every_block},
+		{"only selected tables are delivered", only_selected_tables_are_delivered},
+		{"paths are read in order and once", paths_are_read_in_order_and_once},
+		{"a path that is no good is named", a_path_that_is_no_good_is_named},
 	};
 
 	return unit_suite("shard", tests, sizeof(tests) / sizeof(tests[0]));

@@ -40,8 +40,8 @@ static void sample__locate(struct sample *sample)
 
 static void sample__make(struct sample *sample)
 {
-	struct shard_writer_opts opts = { .host = "h", .session_id = TEST_SESSION, .block_rows = 3 };
-	struct test_rng rng = { 11 };
+	struct shard_writer_opts opts = {.host = "h", .session_id = TEST_SESSION, .block_rows = 3};
+	struct test_rng rng = {11};
 	const struct shard_block *block;
 	struct shard_writer *writer;
 	struct shard_reader *reader;
@@ -151,8 +151,8 @@ static void a_flipped_bit_costs_its_block_and_no_other(void)
 static void bytes_that_are_missing_or_too_many_cost_their_block(void)
 {
 	struct sample sample;
-	struct shard_buf bytes = { 0 };
-	struct test_rng rng = { 12 };
+	struct shard_buf bytes = {0};
+	struct test_rng rng = {12};
 	size_t damage_cnt;
 
 	sample__make(&sample);
@@ -204,14 +204,17 @@ static void expect_only(const struct test_dir *dir, const uint8_t *bytes, size_t
 
 static void files_that_are_no_shards_are_named_for_what_they_are(void)
 {
-	struct shard_file_header header = { .major = SHARD_VERSION_MAJOR + 1 };
-	struct shard_buf bytes = { 0 };
-	struct test_rng rng = { 13 };
+	struct shard_file_header header = {.major = SHARD_VERSION_MAJOR + 1};
+	struct shard_buf bytes = {0};
+	struct test_rng rng = {13};
 	struct test_dir dir;
 
 	test_dir__make(&dir);
 	expect_only(&dir, NULL, 0, "empty file");
-	expect_only(&dir, (const uint8_t *)"\x7f" "ELF and so on", 14, "foreign file");
+	expect_only(&dir,
+		    (const uint8_t *)"\x7f"
+				     "ELF and so on",
+		    14, "foreign file");
 	expect_only(&dir, (const uint8_t *)SHARD_FILE_MAGIC, 5, "torn tail");
 	for (int i = 0; i < 200000; i++)
 		CU_ASSERT_FATAL(!vec_push(&bytes, test_rng__next(&rng)));
@@ -238,7 +241,7 @@ static void reseal(struct shard_buf *bytes, size_t off, size_t header_sz)
 static size_t make_three(struct shard_buf *bytes, enum shard_codec codec, size_t *end)
 {
 	struct shard_row rows[MID_ROWS];
-	struct test_rng rng = { 14 };
+	struct test_rng rng = {14};
 	size_t off;
 
 	for (int i = 0; i < MID_ROWS; i++)
@@ -269,7 +272,7 @@ static void expect_middle(const struct test_dir *dir, const struct shard_buf *by
 
 static void valid_checksums_around_nonsense_are_not_believed(void)
 {
-	struct shard_buf bytes = { 0 };
+	struct shard_buf bytes = {0};
 	struct test_dir dir;
 	size_t off, end;
 
@@ -301,7 +304,7 @@ static void valid_checksums_around_nonsense_are_not_believed(void)
 
 static void what_the_future_brings_is_passed_over(void)
 {
-	struct shard_buf bytes = { 0 };
+	struct shard_buf bytes = {0};
 	struct test_dir dir;
 	size_t off, end;
 
@@ -329,14 +332,14 @@ static void what_the_future_brings_is_passed_over(void)
 static void unknown_tables_and_columns_come_as_they_describe_themselves(void)
 {
 	static const struct shard_column columns[] = {
-		{ "new_before", SHARD_U64, SHARD_UNIT_ID, false }, { "ts", SHARD_U64, SHARD_UNIT_TS, false },
-		{ "strange", 9, SHARD_UNIT_NONE, false },	   { "odd_unit", SHARD_U64, 77, false },
-		{ "class", SHARD_STR, SHARD_UNIT_NONE, false },	   { "new_after", SHARD_F64, SHARD_UNIT_NONE, true },
-		{ "ts2", SHARD_U64, SHARD_UNIT_TS, false },
+		{"new_before", SHARD_U64, SHARD_UNIT_ID, false}, {"ts", SHARD_U64, SHARD_UNIT_TS, false},
+		{"strange", 9, SHARD_UNIT_NONE, false},          {"odd_unit", SHARD_U64, 77, false},
+		{"class", SHARD_STR, SHARD_UNIT_NONE, false},    {"new_after", SHARD_F64, SHARD_UNIT_NONE, true},
+		{"ts2", SHARD_U64, SHARD_UNIT_TS, false},
 	};
-	static const struct shard_table tables[] = { { "loss", columns, 7 }, { "of the future", columns, 7 } };
-	struct shard_row rows[2] = { 0 };
-	struct shard_buf bytes = { 0 };
+	static const struct shard_table tables[] = {{"loss", columns, 7}, {"of the future", columns, 7}};
+	struct shard_row rows[2] = {0};
+	struct shard_buf bytes = {0};
 	const struct shard_block *block;
 	struct shard_reader *reader;
 	struct test_dir dir;
@@ -377,9 +380,9 @@ static void unknown_tables_and_columns_come_as_they_describe_themselves(void)
 
 static void each_place_is_reported_once(void)
 {
-	static const char *const unselected[] = { "session" };
+	static const char *const unselected[] = {"session"};
 	const struct shard_damage *damage;
-	struct shard_buf bytes = { 0 };
+	struct shard_buf bytes = {0};
 	struct shard_reader *reader;
 	struct test_dir dir;
 	size_t off, end;
@@ -413,19 +416,18 @@ static void each_place_is_reported_once(void)
 int suite_shard_damage(void)
 {
 	static const struct unit_test tests[] = {
-		{ "a file cut anywhere gives every block before the cut",
-		  a_file_cut_anywhere_gives_every_block_before_the_cut },
-		{ "a flipped bit costs its block and no other", a_flipped_bit_costs_its_block_and_no_other },
-		{ "bytes that are missing or too many cost their block",
-		  bytes_that_are_missing_or_too_many_cost_their_block },
-		{ "files that are no shards are named for what they are",
-		  files_that_are_no_shards_are_named_for_what_they_are },
-		{ "valid checksums around nonsense are not believed",
-		  valid_checksums_around_nonsense_are_not_believed },
-		{ "what the future brings is passed over", what_the_future_brings_is_passed_over },
-		{ "unknown tables and columns come as they describe themselves",
-		  unknown_tables_and_columns_come_as_they_describe_themselves },
-		{ "each place is reported once", each_place_is_reported_once },
+		{"a file cut anywhere gives every block before the cut",
+		 a_file_cut_anywhere_gives_every_block_before_the_cut},
+		{"a flipped bit costs its block and no other", a_flipped_bit_costs_its_block_and_no_other},
+		{"bytes that are missing or too many cost their block",
+		 bytes_that_are_missing_or_too_many_cost_their_block},
+		{"files that are no shards are named for what they are",
+		 files_that_are_no_shards_are_named_for_what_they_are},
+		{"valid checksums around nonsense are not believed", valid_checksums_around_nonsense_are_not_believed},
+		{"what the future brings is passed over", what_the_future_brings_is_passed_over},
+		{"unknown tables and columns come as they describe themselves",
+		 unknown_tables_and_columns_come_as_they_describe_themselves},
+		{"each place is reported once", each_place_is_reported_once},
 	};
 
 	return unit_suite("shard damage", tests, sizeof(tests) / sizeof(tests[0]));

@@ -91,7 +91,7 @@ static uint64_t random_u64(struct test_rng *rng)
 
 void test_row__fill(struct shard_row *row, const struct shard_table *table, struct test_rng *rng)
 {
-	static const double doubles[] = { 0, -0.0, 1, 100, 0.1, -1e300, 5e-324, 1.0 / 0.0 };
+	static const double doubles[] = {0, -0.0, 1, 100, 0.1, -1e300, 5e-324, 1.0 / 0.0};
 
 	memset(row, 0, sizeof(*row));
 	for (uint32_t c = 0; c < table->column_cnt; c++) {
@@ -120,9 +120,9 @@ bool test_row__equals(const struct shard_row *row, const struct shard_table *tab
 		is_null = column->nulls && column->nulls[idx / 64] >> idx % 64 & 1;
 		if (is_null != shard_row__is_null(row, c))
 			return false;
-		if (is_null ? column->values[idx].u64 != 0 :
-		    column->type == SHARD_STR ? strcmp(column->values[idx].str, row->values[c].str) :
-						column->values[idx].u64 != row->values[c].u64)
+		if (is_null                     ? column->values[idx].u64 != 0
+		    : column->type == SHARD_STR ? strcmp(column->values[idx].str, row->values[c].str)
+						: column->values[idx].u64 != row->values[c].u64)
 			return false;
 	}
 	return true;
@@ -130,7 +130,7 @@ bool test_row__equals(const struct shard_row *row, const struct shard_table *tab
 
 static uint64_t mix(uint64_t digest, uint64_t value)
 {
-	struct test_rng rng = { digest ^ value };
+	struct test_rng rng = {digest ^ value};
 
 	return test_rng__next(&rng);
 }
@@ -188,7 +188,7 @@ void test_file__write(const char *path, const uint8_t *bytes, size_t sz)
 
 void test_shard__begin(struct shard_buf *bytes)
 {
-	struct shard_file_header header = { .major = SHARD_VERSION_MAJOR, .session_id = TEST_SESSION };
+	struct shard_file_header header = {.major = SHARD_VERSION_MAJOR, .session_id = TEST_SESSION};
 
 	CU_ASSERT_FATAL(!shard_file_header__put(bytes, &header, "a test"));
 }
@@ -196,9 +196,9 @@ void test_shard__begin(struct shard_buf *bytes)
 void test_shard__put_block(struct shard_buf *bytes, const struct shard_table *table, const struct shard_row *rows,
 			   uint32_t row_cnt, enum shard_codec codec)
 {
-	struct shard_block_header header = { .kind = SHARD_BLOCK_ROWS, .codec = codec, .session_id = TEST_SESSION };
+	struct shard_block_header header = {.kind = SHARD_BLOCK_ROWS, .codec = codec, .session_id = TEST_SESSION};
 	struct shard_stage *stage = shard_stage__new(table, row_cnt);
-	struct shard_packer packer = { 0 };
+	struct shard_packer packer = {0};
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(stage);
 	for (uint32_t i = 0; i < row_cnt; i++)

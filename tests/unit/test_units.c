@@ -14,12 +14,28 @@ static void durations(void)
 		const char *text;
 		uint64_t ns; /* 0: refused */
 	} cases[] = {
-		{ "30s", 30000000000ULL }, { "30", 30000000000ULL }, { "1.5h", 5400000000000ULL }, { "250ms", 250000000 },
-		{ "3us", 3000 },	   { "1ns", 1 },	     { "2 m", 120000000000ULL },   { "1d", 86400000000000ULL },
-		{ "0", 0 },		   { "0s", 0 },		     { "-1s", 0 },		   { "", 0 },
-		{ "s", 0 },		   { "1x", 0 },		     { "1ss", 0 },		   { "0x10", 0 },
-		{ "inf", 0 },		   { "nan", 0 },	     { "1e300s", 0 },		   { "0.1ns", 0 },
-		{ " 1s", 0 },		   { "1s ", 0 },
+		{"30s", 30000000000ULL},
+		{"30", 30000000000ULL},
+		{"1.5h", 5400000000000ULL},
+		{"250ms", 250000000},
+		{"3us", 3000},
+		{"1ns", 1},
+		{"2 m", 120000000000ULL},
+		{"1d", 86400000000000ULL},
+		{"0", 0},
+		{"0s", 0},
+		{"-1s", 0},
+		{"", 0},
+		{"s", 0},
+		{"1x", 0},
+		{"1ss", 0},
+		{"0x10", 0},
+		{"inf", 0},
+		{"nan", 0},
+		{"1e300s", 0},
+		{"0.1ns", 0},
+		{" 1s", 0},
+		{"1s ", 0},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -87,10 +103,10 @@ static void system_calls_have_names_and_classes(void)
 int suite_units(void)
 {
 	static const struct unit_test tests[] = {
-		{ "durations", durations },
-		{ "shares and percentiles", shares_and_percentiles },
-		{ "sizes and numbers", sizes_and_numbers },
-		{ "system calls have names and classes", system_calls_have_names_and_classes },
+		{"durations", durations},
+		{"shares and percentiles", shares_and_percentiles},
+		{"sizes and numbers", sizes_and_numbers},
+		{"system calls have names and classes", system_calls_have_names_and_classes},
 	};
 
 	return unit_suite("units", tests, sizeof(tests) / sizeof(tests[0]));

@@ -14,7 +14,7 @@
 
 static char *text_of(const struct fixture *fixture, const char *locale, uint32_t top, bool colour)
 {
-	const struct view_opts opts = { .top = top, .colour = colour };
+	const struct view_opts opts = {.top = top, .colour = colour};
 	char *text = NULL;
 	size_t sz;
 	FILE *out = open_memstream(&text, &sz);
@@ -31,11 +31,11 @@ static void durations_have_three_digits_and_a_unit(void)
 		double ns;
 		const char *text;
 	} cases[] = {
-		{ 0, "0 ns" },         { 817, "817 ns" },        { 999.4, "999 ns" },    { 999.6, "1.00 µs" },
-		{ 12345, "12.3 µs" },  { 1.234e6, "1.23 ms" },   { 9.996e6, "10.0 ms" }, { 3.42e9, "3.42 s" },
-		{ 30e9, "30.0 s" },    { 999.7e6, "1.00 s" },    { 600e9, "600 s" },     { 9000e9, "2.50 h" },
-		{ -12345, "-12.3 µs" }, { -0.2, "0 ns" },        { NAN, "–" },           { INFINITY, "–" },
-		{ 1e15, "278 h" },     { 1e17, "1157 d" },       { 1e30, "1e+16 d" },
+		{0, "0 ns"},          {817, "817 ns"},      {999.4, "999 ns"},    {999.6, "1.00 µs"},
+		{12345, "12.3 µs"},   {1.234e6, "1.23 ms"}, {9.996e6, "10.0 ms"}, {3.42e9, "3.42 s"},
+		{30e9, "30.0 s"},     {999.7e6, "1.00 s"},  {600e9, "600 s"},     {9000e9, "2.50 h"},
+		{-12345, "-12.3 µs"}, {-0.2, "0 ns"},       {NAN, "–"},           {INFINITY, "–"},
+		{1e15, "278 h"},      {1e17, "1157 d"},     {1e30, "1e+16 d"},
 	};
 	char buf[15];
 
@@ -61,9 +61,10 @@ static void every_duration_fits_15_bytes(void)
 
 static void utf8_is_told_from_bytes(void)
 {
-	static const char *const bad[] = { "\x80", "\xc0\xaf", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80", 
-					   "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5", "\xff", "\xe2\x82" };
-	static const char *const good[] = { "a", "é", "–", "中", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf" };
+	static const char *const bad[] = {
+		"\x80", "\xc0\xaf", "\xc3",    "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
+		"\xf5", "\xff",     "\xe2\x82"};
+	static const char *const good[] = {"a", "é", "–", "中", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"};
 	uint32_t codepoint;
 	char *copy;
 
@@ -79,7 +80,8 @@ static void utf8_is_told_from_bytes(void)
 		CU_ASSERT(utf8_next(&str, &codepoint));
 		CU_ASSERT_EQUAL(*str, '\0');
 	}
-	copy = utf8_valid("a\xffz\xe2\x82" "b");
+	copy = utf8_valid("a\xffz\xe2\x82"
+			  "b");
 	CU_ASSERT_STRING_EQUAL(copy, "a" UTF8_REPLACEMENT "z" UTF8_REPLACEMENT "b");
 	free(copy);
 	copy = utf8_printable("\x1b[1m\xff – 中", false);
@@ -89,7 +91,7 @@ static void utf8_is_told_from_bytes(void)
 
 static void a_full_disk_is_an_error(void)
 {
-	const struct view_opts opts = { .top = 10 };
+	const struct view_opts opts = {.top = 10};
 	struct fixture fixture;
 	FILE *full;
 
@@ -219,7 +221,7 @@ static void text_is_ascii_where_the_locale_is(void)
 
 static void text_disarms_hostile_names(void)
 {
-	static const char *const locales[] = { "C", "C.UTF-8" };
+	static const char *const locales[] = {"C", "C.UTF-8"};
 	struct fixture fixture;
 	char path[400];
 	char *text;
@@ -228,12 +230,12 @@ static void text_disarms_hostile_names(void)
 	memcpy(path, "/\x1b]0;t\a", 7);
 	strcpy(path + sizeof(path) - 10, "/lib\xff.so");
 	for (size_t i = 0; i < 2; i++) {
-		const struct shard_damage damage = { path, UINT64_MAX, UINT64_MAX, HOSTILE };
+		const struct shard_damage damage = {path, UINT64_MAX, UINT64_MAX, HOSTILE};
 
 		fixture_init(&fixture);
 		fixture.dataset.comm = fixture.dataset.host = fixture.dataset.kernel = HOSTILE;
 		fixture.dataset.damage = &damage;
-		fixture.dataset.notes = (const char *[]){ path };
+		fixture.dataset.notes = (const char *[]){path};
 		fixture.causes[0].what = HOSTILE;
 		fixture.causes[1].what = path;
 		fixture.types[0].type = path;
@@ -291,7 +293,7 @@ static void loss_is_told_by_class(void)
 
 	fixture_init(&fixture);
 	fixture.dataset.records_lost = fixture.dataset.loss[WL_LOSS_INTERVAL].lost = 162;
-	fixture.dataset.loss[WL_LOSS_MISSED_RUN] = (struct dataset_loss){ 5000, 3 };
+	fixture.dataset.loss[WL_LOSS_MISSED_RUN] = (struct dataset_loss){5000, 3};
 	fixture.dataset.event_cnt = 0;
 	fixture.report.records_lost_share = 162 / 12402.;
 	text = text_of(&fixture, "C.UTF-8", 10, false);
@@ -334,18 +336,18 @@ static void nothing_recorded_is_explained(void)
 int suite_view(void)
 {
 	static const struct unit_test tests[] = {
-		{ "durations have three digits and a unit", durations_have_three_digits_and_a_unit },
-		{ "every duration fits 15 bytes", every_duration_fits_15_bytes },
-		{ "UTF-8 is told from bytes", utf8_is_told_from_bytes },
-		{ "a full disk is an error", a_full_disk_is_an_error },
-		{ "text gives the answer first", text_gives_the_answer_first },
-		{ "text columns line up", text_columns_line_up },
-		{ "text is ASCII where the locale is", text_is_ascii_where_the_locale_is },
-		{ "text disarms hostile names", text_disarms_hostile_names },
-		{ "colour adds nothing but colour", colour_adds_nothing_but_colour },
-		{ "top limits the lists and says so", top_limits_the_lists_and_says_so },
-		{ "loss is told by class", loss_is_told_by_class },
-		{ "nothing recorded is explained", nothing_recorded_is_explained },
+		{"durations have three digits and a unit", durations_have_three_digits_and_a_unit},
+		{"every duration fits 15 bytes", every_duration_fits_15_bytes},
+		{"UTF-8 is told from bytes", utf8_is_told_from_bytes},
+		{"a full disk is an error", a_full_disk_is_an_error},
+		{"text gives the answer first", text_gives_the_answer_first},
+		{"text columns line up", text_columns_line_up},
+		{"text is ASCII where the locale is", text_is_ascii_where_the_locale_is},
+		{"text disarms hostile names", text_disarms_hostile_names},
+		{"colour adds nothing but colour", colour_adds_nothing_but_colour},
+		{"top limits the lists and says so", top_limits_the_lists_and_says_so},
+		{"loss is told by class", loss_is_told_by_class},
+		{"nothing recorded is explained", nothing_recorded_is_explained},
 	};
 
 	return unit_suite("view", tests, sizeof(tests) / sizeof(tests[0]));

@@ -50,21 +50,21 @@ static struct json_object *at(struct json_object *object, const char *path)
 }
 
 #define CHECK_TYPE(root, path, type) CU_ASSERT_EQUAL(json_object_get_type(at(root, path)), json_type_##type)
-#define CHECK_NULL(root, path) CHECK_TYPE(root, path, null)
-#define CHECK_STRING(root, path, value)                                                              \
-	do {                                                                                         \
-		CHECK_TYPE(root, path, string);                                                      \
-		CU_ASSERT_STRING_EQUAL(json_object_get_string(at(root, path)), value);               \
+#define CHECK_NULL(root, path)       CHECK_TYPE(root, path, null)
+#define CHECK_STRING(root, path, value)                                                \
+	do {                                                                           \
+		CHECK_TYPE(root, path, string);                                        \
+		CU_ASSERT_STRING_EQUAL(json_object_get_string(at(root, path)), value); \
 	} while (0)
-#define CHECK_INT(root, path, value)                                                                 \
-	do {                                                                                         \
-		CHECK_TYPE(root, path, int);                                                         \
-		CU_ASSERT_EQUAL(json_object_get_int64(at(root, path)), value);                       \
+#define CHECK_INT(root, path, value)                                           \
+	do {                                                                   \
+		CHECK_TYPE(root, path, int);                                   \
+		CU_ASSERT_EQUAL(json_object_get_int64(at(root, path)), value); \
 	} while (0)
-#define CHECK_NUMBER(root, path, value)                                                              \
-	do {                                                                                         \
-		CHECK_TYPE(root, path, double);                                                      \
-		CU_ASSERT_DOUBLE_EQUAL(json_object_get_double(at(root, path)), value, 1e-9);         \
+#define CHECK_NUMBER(root, path, value)                                                      \
+	do {                                                                                 \
+		CHECK_TYPE(root, path, double);                                              \
+		CU_ASSERT_DOUBLE_EQUAL(json_object_get_double(at(root, path)), value, 1e-9); \
 	} while (0)
 
 static void json_has_every_key_of_the_schema(void)
@@ -118,7 +118,7 @@ static void json_breakdown_has_each_category_once(void)
 {
 	struct fixture fixture;
 	struct json_object *root, *line;
-	bool there[WL_CATEGORY_CNT] = { false };
+	bool there[WL_CATEGORY_CNT] = {false};
 
 	fixture_init(&fixture);
 	root = json_of(&fixture);
@@ -240,8 +240,9 @@ static void json_survives_hostile_names(void)
 	}
 	free(text);
 	root = json_of(&fixture);
-	CHECK_STRING(root, "session.comm", "ba\x1b[2J" UTF8_REPLACEMENT UTF8_REPLACEMENT "(\n\r" UTF8_REPLACEMENT
-		     "31m\xe2\x80\xae\xc2\x9b" "evil\"\\\x7f");
+	CHECK_STRING(root, "session.comm",
+		     "ba\x1b[2J" UTF8_REPLACEMENT UTF8_REPLACEMENT "(\n\r" UTF8_REPLACEMENT "31m\xe2\x80\xae\xc2\x9b"
+		     "evil\"\\\x7f");
 	CHECK_INT(root, "latency.max_ns", INT64_MAX);
 	CHECK_NULL(root, "latency.variance_ns2");
 	json_object_put(root);
@@ -261,12 +262,12 @@ static void a_full_disk_is_an_error(void)
 int suite_view_json(void)
 {
 	static const struct unit_test tests[] = {
-		{ "has every key of the schema", json_has_every_key_of_the_schema },
-		{ "breakdown has each category once", json_breakdown_has_each_category_once },
-		{ "events and causes", json_events_and_causes },
-		{ "of nothing is nulls and empty lists", json_of_nothing_is_nulls_and_empty_lists },
-		{ "survives hostile names", json_survives_hostile_names },
-		{ "a full disk is an error", a_full_disk_is_an_error },
+		{"has every key of the schema", json_has_every_key_of_the_schema},
+		{"breakdown has each category once", json_breakdown_has_each_category_once},
+		{"events and causes", json_events_and_causes},
+		{"of nothing is nulls and empty lists", json_of_nothing_is_nulls_and_empty_lists},
+		{"survives hostile names", json_survives_hostile_names},
+		{"a full disk is an error", a_full_disk_is_an_error},
 	};
 
 	return unit_suite("view_json", tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One suite per module: tests/unit/test_MODULE.c defines suite_MODULE() and has its line in suites.def: SUITE(module). */
+/* One suite per module: tests/unit/test_MODULE.c defines suite_MODULE() and has its line in suites.def: SUITE(module).
+ */
 #ifndef WHYLATE_TESTS_UNIT_H
 #define WHYLATE_TESTS_UNIT_H
 

@@ -15,9 +15,9 @@ const char *const fixture_evidence[2] = {
 static void fixture_breakdown(struct fixture *fixture)
 {
 	static const struct breakdown_line first[] = {
-		{ WL_CATEGORY_RUNQ, true, 41234.4, 0.62, { 0.58, 0.66 }, 0.41, { 0.372, 0.449 }, 3012, 1.77e6 },
-		{ WL_CATEGORY_FAULT_MAJOR, true, 20000, 0.31, { 0.2, 0.4 }, 0.22, { -0.024, 0.3 }, 0, 9.8e5 },
-		{ WL_CATEGORY_ONCPU, true, 150765.6, -0.002, { -0.01, 0.004 }, 0.006, { 0, 0.01 }, 177e3, 199e3 },
+		{WL_CATEGORY_RUNQ, true, 41234.4, 0.62, {0.58, 0.66}, 0.41, {0.372, 0.449}, 3012, 1.77e6},
+		{WL_CATEGORY_FAULT_MAJOR, true, 20000, 0.31, {0.2, 0.4}, 0.22, {-0.024, 0.3}, 0, 9.8e5},
+		{WL_CATEGORY_ONCPU, true, 150765.6, -0.002, {-0.01, 0.004}, 0.006, {0, 0.01}, 177e3, 199e3},
 	};
 	size_t at = 0;
 
@@ -28,7 +28,7 @@ static void fixture_breakdown(struct fixture *fixture)
 
 		if (i == WL_CATEGORY_RUNQ || i == WL_CATEGORY_FAULT_MAJOR || i == WL_CATEGORY_ONCPU)
 			continue;
-		*line = (struct breakdown_line){ .category = i, .measured = i != WL_CATEGORY_THROTTLED };
+		*line = (struct breakdown_line){.category = i, .measured = i != WL_CATEGORY_THROTTLED};
 		if (!line->measured)
 			line->mean_ns = line->tail_share = NAN;
 		at++;
@@ -37,32 +37,52 @@ static void fixture_breakdown(struct fixture *fixture)
 
 void fixture_init(struct fixture *fixture)
 {
-	static const char *const hooks[] = { "tp_btf/sched_switch" };
-	static const char *const notes[] = { "the rate was lowered to 25 % after 12 s: tracing cost more than 3 %" };
-	static const struct shard_damage damage[] = { { "/var/tmp/rec/host7-1-3.wls", 81920, 1234, "torn tail" } };
+	static const char *const hooks[] = {"tp_btf/sched_switch"};
+	static const char *const notes[] = {"the rate was lowered to 25 % after 12 s: tracing cost more than 3 %"};
+	static const struct shard_damage damage[] = {{"/var/tmp/rec/host7-1-3.wls", 81920, 1234, "torn tail"}};
 
 	memset(fixture, 0, sizeof(*fixture));
-	fixture->hw = (struct dataset_event){ .name = "hw.cycles", .values = fixture->hw_values };
+	fixture->hw = (struct dataset_event){.name = "hw.cycles", .values = fixture->hw_values};
 	fixture->dataset = (struct dataset){
-		.row_cnt = 12402, .host = "host7", .kernel = "6.18", .comm = "redis-server", .pid = 812,
-		.duration_s = 30, .intervals_seen = 104233, .intervals_flagged = 7,
-		.hooks_missing = (const char **)hooks, .hooks_missing_cnt = 1,
-		.notes = (const char **)notes, .note_cnt = 1, .damage = damage, .damage_cnt = 1,
-		.events = &fixture->hw, .event_cnt = 1,
+		.row_cnt = 12402,
+		.host = "host7",
+		.kernel = "6.18",
+		.comm = "redis-server",
+		.pid = 812,
+		.duration_s = 30,
+		.intervals_seen = 104233,
+		.intervals_flagged = 7,
+		.hooks_missing = (const char **)hooks,
+		.hooks_missing_cnt = 1,
+		.notes = (const char **)notes,
+		.note_cnt = 1,
+		.damage = damage,
+		.damage_cnt = 1,
+		.events = &fixture->hw,
+		.event_cnt = 1,
 	};
 	fixture->dataset.category_unmeasured[WL_CATEGORY_THROTTLED] = true;
 	fixture->dataset.loss[WL_LOSS_INTERVAL].emitted = 12402;
 	fixture->causes[0] = (struct cause){
-		1, WL_CATEGORY_RUNQ, 0.41, { 0.372, 0.449 }, 0.62, "waiting for a CPU; `backup` (pid 901) ran instead",
-		NULL, NULL, "backup", 901, 902, (const char **)fixture_evidence, 2,
+		1,        WL_CATEGORY_RUNQ,
+		0.41,     {0.372, 0.449},
+		0.62,     "waiting for a CPU; `backup` (pid 901) ran instead",
+		NULL,     NULL,
+		"backup", 901,
+		902,      (const char **)fixture_evidence,
+		2,
 	};
 	fixture->causes[1] = (struct cause){
-		2, WL_CATEGORY_FAULT_MAJOR, 0.22, { -0.024, 0.3 }, 0.31,
-		"major page faults in /usr/lib/x86_64-linux-gnu/libc.so.6",
-		NULL, "libc.so.6", NULL, -1, -1, NULL, 0,
+		2,    WL_CATEGORY_FAULT_MAJOR,
+		0.22, {-0.024, 0.3},
+		0.31, "major page faults in /usr/lib/x86_64-linux-gnu/libc.so.6",
+		NULL, "libc.so.6",
+		NULL, -1,
+		-1,   NULL,
+		0,
 	};
 	fixture->causes[2] = (struct cause){
-		3, WL_CATEGORY_ONCPU, 0.006, { NAN, NAN }, NAN, "running its own code", NULL, "", "", -1, -1, NULL, 0,
+		3, WL_CATEGORY_ONCPU, 0.006, {NAN, NAN}, NAN, "running its own code", NULL, "", "", -1, -1, NULL, 0,
 	};
 	fixture->events[0] = (struct event_line){
 		"runq.preempt.ns", 0.38, 0.38, 1.2e6, 0.973, NULL, NAN, NULL, 41000,
@@ -70,10 +90,10 @@ void fixture_init(struct fixture *fixture)
 	fixture->events[1] = (struct event_line){
 		"switch.involuntary.count", 0.36, 0.021, 4, 0.97, "runq.preempt.ns", 0.92, NULL, 0.25,
 	};
-	fixture->events[2] = (struct event_line){ "hw.branches", 0.3, NAN, 1e6, 0.9, NULL, NAN, "hw.branch_misses", 9 };
-	fixture->events[3] = (struct event_line){ "fault.minor.count", 0, 0, NAN, NAN, NULL, NAN, NULL, 0 };
-	fixture->types[0] = (struct type_line){ "tcp:6379", 104000.4, 212e3, 4.31e6 };
-	fixture->types[1] = (struct type_line){ "unix:/run/redis.sock", 233, 1e6, NAN };
+	fixture->events[2] = (struct event_line){"hw.branches", 0.3, NAN, 1e6, 0.9, NULL, NAN, "hw.branch_misses", 9};
+	fixture->events[3] = (struct event_line){"fault.minor.count", 0, 0, NAN, NAN, NULL, NAN, NULL, 0};
+	fixture->types[0] = (struct type_line){"tcp:6379", 104000.4, 212e3, 4.31e6};
+	fixture->types[1] = (struct type_line){"unix:/run/redis.sock", 233, 1e6, NAN};
 	fixture->report.dataset = &fixture->dataset;
 	fixture->report.tail = 0.99;
 	fixture->report.tail_threshold_ns = 4.31e6;
@@ -96,7 +116,7 @@ void fixture_init_empty(struct fixture *fixture)
 	fixture->report.dataset = &fixture->dataset;
 	fixture->report.tail = 0.99;
 	fixture->report.tail_threshold_ns = NAN;
-	fixture->report.latency = (struct latency_summary){ NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
+	fixture->report.latency = (struct latency_summary){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 	fixture->report.records_lost_share = NAN;
 }
 

@@ -6,7 +6,10 @@
 #include "analysis/results.h"
 
 /* A comm as an enemy would choose it: terminal sequences, invalid UTF-8, line ends, a direction override, quotes. */
-#define HOSTILE "ba\x1b[2J\xff\xc3(\n\r\x9b" "31m\xe2\x80\xae\xc2\x9b" "evil\"\\\x7f"
+#define HOSTILE                      \
+	"ba\x1b[2J\xff\xc3(\n\r\x9b" \
+	"31m\xe2\x80\xae\xc2\x9b"    \
+	"evil\"\\\x7f"
 
 /* A report as the analysis would hand it over, by hand, with something unknown in every corner. */
 struct fixture {

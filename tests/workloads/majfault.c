@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Major page faults: 4 % of the requests touch pages of a mapped file that has just been thrown out of the mapping and
- * of the page cache, far enough from each other that each is read by itself.  Planted: the clock around the touches, less
- * the time the thread waited for a CPU meanwhile.
+ * of the page cache, far enough from each other that each is read by itself.  Planted: the clock around the touches,
+ * less the time the thread waited for a CPU meanwhile.
  */
 #include "common.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Minor page faults: 4 % of the requests touch every page of anonymous memory that has no pages yet.  Huge pages where
- * they are to be had: a fault that clears 2 MiB takes long enough for the exception's own cost, which no tracer sees, not
- * to count.  Planted: the clock around the touches, less the time the thread waited for a CPU meanwhile.
+ * they are to be had: a fault that clears 2 MiB takes long enough for the exception's own cost, which no tracer sees,
+ * not to count.  Planted: the clock around the touches, less the time the thread waited for a CPU meanwhile.
  */
 #include "common.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define MEMORY_SZ (512UL << 20)
-#define HUGE_SZ	  (2UL << 20)
+#define HUGE_SZ   (2UL << 20)
 
 struct own {
 	char *memory;
@@ -25,7 +25,8 @@ static int thread_start(struct worker *worker)
 
 	worker->own = own;
 	own->delay_fd = run_delay_open();
-	own->memory = mmap(NULL, MEMORY_SZ + HUGE_SZ, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	own->memory = mmap(NULL, MEMORY_SZ + HUGE_SZ, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (own->memory == MAP_FAILED)
 		return -errno;
 	own->memory += HUGE_SZ - (uintptr_t)own->memory % HUGE_SZ;
