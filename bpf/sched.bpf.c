@@ -239,6 +239,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	if (!cpu)
 		return 0;
+	cpu->loss[WL_LOSS_MISSED_SWITCH].emitted++;
 	thread = thread_of(prev);
 	if (cpu->runner_pos && cpu__runner(cpu)->tid != (u32)prev->pid) {
 		/* It got the CPU unseen; for how long it has had it nobody knows. */

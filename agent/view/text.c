@@ -185,7 +185,9 @@ static void print_no_interval(struct page *page, const struct dataset *dataset)
 	};
 
 	page__end_line(page);
-	if (dataset->intervals_seen) {
+	if (dataset->damage_cnt && dataset->damage[0].sz) {
+		text_heading(page, "What is left of the damaged files below holds no request, so there is nothing to rank.");
+	} else if (dataset->intervals_seen) {
 		text_heading(page, "None of the requests was kept, so there is nothing to rank.");
 		for (size_t i = 0; i < sizeof(none_kept) / sizeof(none_kept[0]); i++)
 			print_paragraph(page, none_kept[i]);

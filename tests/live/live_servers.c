@@ -5,6 +5,7 @@
 #include "servers.h"
 #include "session.h"
 
+#include <arpa/inet.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,6 +195,69 @@ cleanup:
 	process_end(&server);
 }
 
+/* Answers every datagram; every fiftieth after 3 ms of sleep. */
+static const char datagram_server[] = "import socket,sys,time\n"
+				      "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+				      "s.bind(('127.0.0.1',int(sys.argv[1])))\n"
+				      "n=0\n"
+				      "while True:\n"
+				      "    d,a=s.recvfrom(100)\n"
+				      "    n+=1\n"
+				      "    if n%50==0: time.sleep(0.003)\n"
+				      "    s.sendto(d,a)\n";
+
+/* One question at a time; how many were answered. */
+static unsigned int ask_by_datagram(int port, unsigned int question_cnt)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct timeval patience = {.tv_sec = 2};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	unsigned int answered = 0;
+	char answer[16];
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		for (unsigned int i = 0; i < question_cnt; i++)
+			answered += send(fd, "?", 1, 0) == 1 && recv(fd, answer, sizeof(answer), 0) == 1;
+	close(fd);
+	return answered;
+}
+
+static void test_datagrams(void)
+{
+	char port_text[16];
+	const char *const argv[] = {"python3", "-c", datagram_server, port_text, NULL};
+	struct recording recording = {0};
+	struct process server = {0};
+	json_object *report;
+	int port = port_free();
+
+	if (program_missing("datagrams", "python3"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (process_launch_argv(&server, NULL, argv))
+		return;
+	/* There is no connection to wait for: it is up when it answers. */
+	for (int tries = 0; tries < 5 && ask_by_datagram(port, 1) != 1; tries++)
+		sleep_ms(200);
+	if (!recording_start(&recording, "datagrams", server.pid, EVERYTHING))
+		goto cleanup;
+	CHECK(ask_by_datagram(port, 2000) == 2000);
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	report = report_read(recording.dir.s, NULL);
+	CHECKF(json_number(report, "session.intervals_seen") == 2000, "%f seen",
+	       json_number(report, "session.intervals_seen"));
+	CHECKF(!strcmp(json_text(report, "causes.0.category"), "sleep"), "%s", json_text(report, "causes.0.what"));
+	json_object_put(report);
+cleanup:
+	recording_end(&recording);
+	process_end(&server);
+}
+
 /* Has a CPU to itself for 12 ms, some sixteen times a second: by FIFO, so that nobody else on the machine is the
  * neighbour. */
 static pid_t hog_start(const char *name, int cpu)
@@ -260,11 +325,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"redis", test_redis},
-	{"memcached", test_memcached},
-	{"nginx", test_nginx},
-	{"short_connections", test_short_connections},
-	{"redis_neighbour", test_redis_neighbour},
+	{"redis", test_redis},         {"memcached", test_memcached},
+	{"nginx", test_nginx},         {"short_connections", test_short_connections},
+	{"datagrams", test_datagrams}, {"redis_neighbour", test_redis_neighbour},
 };
 
 int suite_servers(void)
