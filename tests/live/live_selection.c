@@ -155,7 +155,7 @@ cleanup:
 /* Software events take the place of a PMU: values in the epochs of their rotation, null in the others. */
 struct hw {
 	uint64_t first_cnt, second_cnt, none_cnt, both_cnt;
-	double clock_ns, running_ns;
+	uint64_t off_cnt;
 };
 
 static void take_hw(void *owner, const struct interval *interval)
@@ -173,8 +173,8 @@ static void take_hw(void *owner, const struct interval *interval)
 	hw->none_cnt += !first && !second;
 	if (!first && !second)
 		return;
-	hw->clock_ns += (double)(first ? first_ns : second_ns);
-	hw->running_ns += (double)interval->ns[WL_STATE_RUNNING];
+	hw->off_cnt += fabs((double)(first ? first_ns : second_ns) - (double)interval->ns[WL_STATE_RUNNING]) >
+		       0.05 * (double)interval->ns[WL_STATE_RUNNING] + 20000;
 }
 
 static void test_hardware_counters(void)
@@ -200,9 +200,10 @@ static void test_hardware_counters(void)
 	       session.row_cnt);
 	/* Only those on the border of two epochs have none: some requests are open at each of a few borders. */
 	CHECKF(hw.none_cnt <= session.row_cnt / 20, "%lu of %lu rows have none", hw.none_cnt, session.row_cnt);
-	/* The event counts the time of the CPU, as the state does; the distance between the two readings remains. */
-	CHECKF(fabs(hw.clock_ns - hw.running_ns) <= 0.05 * hw.running_ns, "clock %.0f ns, running %.0f ns", hw.clock_ns,
-	       hw.running_ns);
+	/* The event counts the time of the CPU, as the state does, by another clock: they part when a guest is paused.
+	 */
+	CHECKF(hw.off_cnt <= (hw.first_cnt + hw.second_cnt) / 50, "%lu of %lu rows are off by more than 5 %% and 20 us",
+	       hw.off_cnt, hw.first_cnt + hw.second_cnt);
 cleanup:
 	recording_end(&recording);
 	workload_end(&workload);

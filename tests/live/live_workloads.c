@@ -12,14 +12,13 @@
 #include "harness.h"
 #include "servers.h"
 #include "session.h"
+#include "stall.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define SHARE_TOLERANCE    0.10
-#define STOLEN_TOO_MUCH_MS 30
+#define SHARE_TOLERANCE 0.10
 
 /* What else was there, for whoever has to find out why a test failed. */
 static void show_breakdown(const struct workload *workload, json_object *report)
@@ -65,27 +64,22 @@ static void check_culprit(const struct workload *workload, json_object *report)
 	CHECK(json_number(report, "causes.0.culprit.tid") == json_number(workload->result, "culprit_tid"));
 }
 
-/*
- * Time that the hypervisor has taken from this machine's CPUs so far, in ms.  A stall of some 50 ms falls on whatever
- * the thread was doing, is among the few late requests of a short run, and is not what was planted: neither side can
- * tell.
- */
-static unsigned long stolen_ms(void)
-{
-	unsigned long steal = 0;
-	FILE *file = fopen("/proc/stat", "re");
+struct stalled {
+	const struct stall_watch *watch;
+	uint64_t row_cnt;
+};
 
-	if (!file)
-		return 0;
-	if (fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %lu", &steal) != 1)
-		steal = 0;
-	fclose(file);
-	return steal * 1000 / (unsigned long)sysconf(_SC_CLK_TCK);
+static void take_stalled(void *owner, const struct interval *interval)
+{
+	struct stalled *stalled = owner;
+
+	stalled->row_cnt += stall_watch__touched(stalled->watch, interval->begin_ts, interval->end_ts);
 }
 
 static void workload_case(const char *name, unsigned int seconds)
 {
-	unsigned long stolen_before_ms, stolen_during_ms;
+	struct stall_watch *watch = stall_watch__new();
+	struct stalled stalled = {.watch = watch};
 	struct recording recording = {0};
 	struct workload workload;
 	struct session session;
@@ -94,28 +88,29 @@ static void workload_case(const char *name, unsigned int seconds)
 	if (!workload_start(&workload, name, seconds) ||
 	    !recording_start(&recording, name, workload.server_pid, "-d 60s"))
 		goto cleanup;
-	stolen_before_ms = stolen_ms();
 	workload_go(&workload);
 	if (!workload_finish(&workload, seconds + 20))
 		goto cleanup;
-	stolen_during_ms = stolen_ms() - stolen_before_ms;
+	stall_watch__stop(watch);
 	CHECKF(process_wait(&recording.process, 10) == 0, "%s: %s", name, process_err(&recording.process));
 	CHECK(strstr(process_err(&recording.process), "the target exited") != NULL);
-	if (!session_read(&session, recording.dir.s, NULL, NULL))
+	if (!session_read(&session, recording.dir.s, take_stalled, &stalled))
 		goto cleanup;
 	session_check(&session);
 	session_check_no_loss(&session);
 	CHECKF(session_number(&session, "intervals_seen") >= workload.intervals, "%s seen of %lu",
 	       session_key(&session, "intervals_seen"), workload.intervals);
 	report = report_read(recording.dir.s, NULL);
-	if (stolen_during_ms >= STOLEN_TOO_MUCH_MS)
-		skip(name, "no shares to compare: the hypervisor took %lu ms of CPU time meanwhile", stolen_during_ms);
+	if (stalled.row_cnt)
+		skip(name, "no shares to compare: the whole machine stood still during %lu of its requests",
+		     stalled.row_cnt);
 	else if (check_shares(&workload, report))
 		check_culprit(&workload, report);
 	json_object_put(report);
 cleanup:
 	recording_end(&recording);
 	workload_end(&workload);
+	stall_watch__free(watch);
 }
 
 #define WORKLOADS              \
