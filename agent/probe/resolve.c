@@ -329,6 +329,11 @@ static int resolve_line(struct resolver *resolver, const struct probe_line *line
 		return refuse_symbol(resolver, line, only);
 	if (elf_file__is_go(module->elf))
 		return refuse_go(resolver, line, module);
+	if (elf_file__unwinds(module->elf))
+		return refuse(resolver, line, -ENOTSUP,
+			      "%s has C++ exceptions: one that passes '%.128s' would meet the return probe and end the "
+			      "process, so this version probes no function there: record without a symbol list",
+			      module->name, line->symbol);
 	err = refuse_ambiguous(resolver, line, module);
 	if (err)
 		return err;

@@ -70,6 +70,7 @@ struct elf_file {
 	char *names[2]; /* copies of the string tables of .symtab and .dynsym: what all names point into */
 	char build_id[2 * BUILD_ID_SZ_MAX + 1];
 	bool is_go;
+	bool unwinds; /* its frames may be left by a C++ exception */
 };
 
 struct loader {
@@ -211,6 +212,20 @@ static const struct segment *code_at(const struct loader *loader, uint64_t addr)
 	return NULL;
 }
 
+/* What code that throws, or that cleans up when an exception passes, cannot do without; imported or its own. */
+static bool is_cxx_unwinding(const char *name)
+{
+	static const char *const marks[] = {"__cxa_throw", "__gxx_personality_v0"};
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		size_t len = strlen(marks[i]);
+
+		if (!strncmp(name, marks[i], len) && (!name[len] || name[len] == '@'))
+			return true;
+	}
+	return false;
+}
+
 /* 0 when added or of no interest, -ENOMEM. */
 static int symbol_add(struct loader *loader, const GElf_Sym *sym, const char *name, bool hidden)
 {
@@ -218,6 +233,8 @@ static int symbol_add(struct loader *loader, const GElf_Sym *sym, const char *na
 	const struct segment *code = code_at(loader, sym->st_value);
 	const char *version = strchr(name, '@');
 
+	if (is_cxx_unwinding(name))
+		loader->file->unwinds = true;
 	switch (GELF_ST_TYPE(sym->st_info)) {
 	case STT_FUNC:
 		break;
@@ -494,6 +511,11 @@ size_t elf_file__nearest(const struct elf_file *file, const char *name, const ch
 		nearest_offer(&nearest, file->functions.items[i].name);
 	memcpy(names, nearest.names, nearest.cnt * sizeof(names[0]));
 	return nearest.cnt;
+}
+
+bool elf_file__unwinds(const struct elf_file *file)
+{
+	return file->unwinds;
 }
 
 bool elf_file__is_go(const struct elf_file *file)

@@ -43,6 +43,8 @@ enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const ch
 size_t elf_file__nearest(const struct elf_file *file, const char *name, const char **names, size_t max);
 /* Built by Go (.go.buildinfo, .gopclntab or the go note): its stacks do not bear uretprobes. */
 bool elf_file__is_go(const struct elf_file *file);
+/* Has C++ code with exceptions: the unwinder does not get past a uretprobe, it ends the process. */
+bool elf_file__unwinds(const struct elf_file *file);
 /* Hex, "" when it has none. */
 const char *elf_file__build_id(const struct elf_file *file);
 

@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -500,6 +501,28 @@ static void a_corrupted_library_does_no_harm(void)
 	copy_close(&copy);
 }
 
+/* By the path under which the loader found it. */
+static struct elf_file *library_open(const char *name)
+{
+	void *handle = dlopen(name, RTLD_LAZY);
+	struct link_map *map = NULL;
+
+	CU_ASSERT_FATAL(handle && !dlinfo(handle, RTLD_DI_LINKMAP, &map));
+	return elf_file__open(map->l_name);
+}
+
+static void exceptions_are_recognised(void)
+{
+	struct elf_file *cxx = library_open("libstdc++.so.6"), *c = library_open("libz.so.1");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cxx);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	CU_ASSERT(elf_file__unwinds(cxx));
+	CU_ASSERT(!elf_file__unwinds(c));
+	elf_file__free(cxx);
+	elf_file__free(c);
+}
+
 int suite_elf_file(void)
 {
 	static const struct unit_test tests[] = {
@@ -508,6 +531,7 @@ int suite_elf_file(void)
 		{"what is no ELF file is refused", what_is_no_elf_file_is_refused},
 		{"one function is kept of every name", one_function_is_kept_of_every_name},
 		{"Go programs are recognised", go_programs_are_recognised},
+		{"exceptions are recognised", exceptions_are_recognised},
 		{"notes are read", notes_are_read},
 		{"forged headers are refused", forged_headers_are_refused},
 		{"a truncated library is refused at every size", a_truncated_library_is_refused_at_every_size},
