@@ -222,6 +222,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 		return false;
 	}
 	thread__end_stale_fault(thread);
+	thread__in_no_interrupt(thread);
 	thread__pause_current(thread);
 	now = bpf_ktime_get_ns();
 	thread__served(thread, now);
@@ -369,6 +370,7 @@ static __always_inline void interval__finish(struct thread *thread, u64 sid, boo
 		return;
 	}
 	thread__end_stale_fault(thread);
+	thread__in_no_interrupt(thread);
 	now = bpf_ktime_get_ns();
 	thread__served(thread, now);
 	thread->activity_ts = now;

@@ -32,10 +32,12 @@ enum wait_class {
 };
 
 struct knobs {
-	u32 netns;                    /* inode of the target's network namespace, 0: any */
-	u32 children;                 /* children of followed processes are followed */
-	u32 ring_wake_bytes;          /* wake the reader beyond this backlog */
-	u32 hw;                       /* hardware counters are read */
+	u32 netns;           /* inode of the target's network namespace, 0: any */
+	u32 children;        /* children of followed processes are followed */
+	u32 ring_wake_bytes; /* wake the reader beyond this backlog */
+	u32 hw;              /* hardware counters are read */
+	u32 rt;              /* PREEMPT_RT: a thread may be switched out in the middle of a softirq */
+	u32 zero;
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
 

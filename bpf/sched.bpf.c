@@ -99,6 +99,8 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 {
 	u32 state;
 
+	if (!cfg_knobs.rt)
+		thread__in_no_interrupt(thread);
 	thread->last_cpu = thread->wait_cpu = bpf_get_smp_processor_id();
 	thread->tally[runnable ? WL_TALLY_SWITCH_INVOLUNTARY : WL_TALLY_SWITCH_VOLUNTARY]++;
 	thread->wait_since_ts = 0;

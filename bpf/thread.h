@@ -142,6 +142,35 @@ static __always_inline void nest__pop(struct thread *thread)
 }
 
 /*
+ * The same kernels leave out the end of an interrupt: the thread would be in it for ever.  Where a thread is seen to be
+ * at its own business, it has ended; the stretch under way was the thread's own.
+ */
+static __noinline int thread__missed_exit(struct thread *thread)
+{
+	struct cpu_context *cpu = this_cpu();
+	u32 state;
+
+	if (!thread || !cpu)
+		return 0;
+	__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
+	cpu->nested = 0;
+	thread->nest_level = 0;
+	thread->run_state = WL_STATE_RUNNING;
+	state = word_state(thread->word);
+	if (state_has_cpu(state) && state != WL_STATE_RUNNING)
+		thread__relabel(thread, WL_STATE_RUNNING);
+	thread->suspect_ts = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The thread makes a call or leaves its CPU: no interrupt is on top of it. */
+static __always_inline void thread__in_no_interrupt(struct thread *thread)
+{
+	if (thread->nest_level && !thread->in_fault)
+		thread__missed_exit(thread);
+}
+
+/*
  * Copies the counters as they are at one instant, which is returned: the state under way counts up to then, so that the
  * lengths of two snapshots differ by exactly the time between them.  0 if interrupts never left it alone.  `fresh`:
  * nothing was being recorded on the thread until now.

@@ -81,6 +81,7 @@ static void configure(struct capture *capture)
 	knobs->children = capture->opts.children;
 	knobs->ring_wake_bytes = capture->opts.ring_sz / 4;
 	knobs->hw = capture->hw != NULL;
+	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
 	controls->rate = capture->opts.rate;
 	for (size_t i = 0; listeners && i < listeners->cnt; i++) {

@@ -286,7 +286,7 @@ static void say_missed_switches(const struct recording *recording)
 
 	if (missed)
 		log_info("this kernel did not report %" PRIu64
-			 " context switches (missed_switch); intervals that they touched are "
+			 " context switches or ends of interrupts (missed_switch); intervals that they touched are "
 			 "flagged",
 			 missed);
 }
