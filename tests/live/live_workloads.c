@@ -19,6 +19,8 @@
 #include <string.h>
 
 #define SHARE_TOLERANCE 0.10
+/* What is planted takes longer, everything else less. */
+#define LATE_NS 5000000UL
 
 /* What else was there, for whoever has to find out why a test failed. */
 static void show_breakdown(const struct workload *workload, json_object *report)
@@ -67,6 +69,7 @@ static void check_culprit(const struct workload *workload, json_object *report)
 struct stalled {
 	const struct stall_watch *watch;
 	uint64_t row_cnt;
+	uint64_t late_cnt, uncertain_cnt; /* of the late ones, those whose events the kernel did not report in full */
 };
 
 static void take_stalled(void *owner, const struct interval *interval)
@@ -74,6 +77,10 @@ static void take_stalled(void *owner, const struct interval *interval)
 	struct stalled *stalled = owner;
 
 	stalled->row_cnt += stall_watch__touched(stalled->watch, interval->begin_ts, interval->end_ts);
+	if (interval->latency_ns < LATE_NS)
+		return;
+	stalled->late_cnt++;
+	stalled->uncertain_cnt += (interval->flags & WL_INTERVAL_LOSSY) != 0;
 }
 
 static void workload_case(const char *name, unsigned int seconds)
@@ -104,6 +111,9 @@ static void workload_case(const char *name, unsigned int seconds)
 	if (stalled.row_cnt)
 		skip(name, "no shares to compare: the whole machine stood still during %lu of its requests",
 		     stalled.row_cnt);
+	else if (stalled.uncertain_cnt * 20 > stalled.late_cnt)
+		skip(name, "no shares to compare: the kernel left out events of %lu of %lu late requests",
+		     stalled.uncertain_cnt, stalled.late_cnt);
 	else if (check_shares(&workload, report))
 		check_culprit(&workload, report);
 	json_object_put(report);
