@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "capture/capture.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/syscalls.h"
 #include "bpf/knobs.h"
@@ -27,7 +28,7 @@ static int libbpf_says(enum libbpf_print_level level, const char *fmt, va_list a
 }
 
 /* Only programs of the chosen tiers are loaded. */
-static int choose_programs(struct capture *capture)
+static void choose_programs(struct capture *capture)
 {
 	bool sockets = !capture->opts.sites;
 	struct bpf_program *program;
@@ -42,7 +43,6 @@ static int choose_programs(struct capture *capture)
 		if (program)
 			bpf_program__set_autoload(program, true);
 	}
-	return 0;
 }
 
 static int check_survey(struct capture *capture)
@@ -182,7 +182,6 @@ static int load(struct capture *capture)
 	if (!capture->skel)
 		return -errno;
 	capture->object = capture->skel->obj;
-	capture->controls = NULL;
 	choose_programs(capture);
 	configure(capture);
 	if (bpf_map__set_max_entries(capture->skel->maps.rings, capture->cpu_cnt) ||
@@ -213,9 +212,8 @@ struct capture *capture__new(const struct capture_opts *opts)
 		return NULL;
 	capture->opts = *opts;
 	capture->stats_fd = -1;
-	capture->page_sz = sysconf(_SC_PAGESIZE);
 	capture->cpu_cnt = libbpf_num_possible_cpus();
-	capture->opts.ring_sz = ring_size(opts->ring_sz, capture->page_sz);
+	capture->opts.ring_sz = ring_size(opts->ring_sz, sysconf(_SC_PAGESIZE));
 	libbpf_set_print(libbpf_says);
 	err = hook_survey_make(&capture->survey);
 	if (err) {
@@ -272,12 +270,9 @@ int capture__start(struct capture *capture)
 
 void capture__stop(struct capture *capture)
 {
-	struct timespec ts;
-
 	if (capture->stopped)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	capture->elapsed_ns = ts.tv_sec * 1000000000ULL + ts.tv_nsec - capture->started_ns;
+	capture->elapsed_ns = monotonic_ns() - capture->started_ns;
 	capture->stopped = true;
 	capture__detach(capture);
 }

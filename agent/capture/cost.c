@@ -3,6 +3,7 @@
  * What the programs cost, by the kernel's own BPF_STATS.  Measuring costs two clock reads per run of every BPF program
  * on the machine, so it is on for a tenth of the time and the rest is extrapolated by time.
  */
+#include "base/clock.h"
 #include "capture/internal.h"
 
 #include <bpf/bpf.h>
@@ -13,14 +14,6 @@
 
 #define WINDOW_NS 100000000ULL
 #define PAUSE_NS  900000000ULL
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static int read_stats(struct bpf_program *program, uint64_t *run_ns, uint64_t *run_cnt, uint64_t *missed)
 {
@@ -48,7 +41,7 @@ int capture__cost_init(struct capture *capture)
 		if (bpf_program__autoload(program) && bpf_program__fd(program) >= 0 && vec_push(&capture->costs, cost))
 			return -ENOMEM;
 	}
-	capture->started_ns = capture->window_begin_ns = now_ns();
+	capture->started_ns = capture->window_begin_ns = monotonic_ns();
 	return 0;
 }
 
@@ -91,7 +84,7 @@ static void window_close(struct capture *capture, uint64_t now)
 
 void capture__measure_cost(struct capture *capture)
 {
-	uint64_t now = now_ns(), age_ns = now - capture->window_begin_ns;
+	uint64_t now = monotonic_ns(), age_ns = now - capture->window_begin_ns;
 
 	if (capture->stats_fd >= 0) {
 		if (age_ns < WINDOW_NS)
@@ -118,7 +111,7 @@ uint64_t capture__missed_runs(struct capture *capture)
 
 const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, uint64_t *total_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	double scale;
 
 	if (capture->stats_fd >= 0) {

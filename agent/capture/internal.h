@@ -25,7 +25,6 @@ struct capture {
 	struct controls *controls; /* mapped */
 	struct hook_survey survey;
 	uint32_t cpu_cnt;
-	uint32_t page_sz;
 
 	struct ring_buffer *ring_buffer;
 	VEC(int) ring_fds;

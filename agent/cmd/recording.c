@@ -57,14 +57,6 @@ static void step_back(void)
 		log_debug("cannot become a batch task: %s", strerror(errno));
 }
 
-uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * SECOND_NS + ts.tv_nsec;
-}
-
 static void refresh_mappings(struct recording *recording, pid_t pid)
 {
 	target_mappings mappings = {};

@@ -3,6 +3,7 @@
 #ifndef WHYLATE_CMD_RECORDING_INTERNAL_H
 #define WHYLATE_CMD_RECORDING_INTERNAL_H
 
+#include "base/clock.h"
 #include "capture/capture.h"
 #include "cmd/record_options.h"
 #include "model/interval_row.h"
@@ -43,7 +44,6 @@ struct recording {
 	uint32_t rate_changes;
 };
 
-uint64_t monotonic_ns(void);
 /* CPU time of this process so far. */
 uint64_t own_cpu_ns(void);
 

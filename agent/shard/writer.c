@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "shard/writer.h"
 
+#include "base/clock.h"
+
 #include "shard/output.h"
 #include "shard/pack.h"
 
@@ -35,14 +37,6 @@ struct shard_writer {
 	struct shard_buf block;
 	struct shard_writer_stats stats; /* bytes and shard_cnt are the output's */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static void writer__destroy(struct shard_writer *writer)
 {
@@ -80,7 +74,7 @@ struct shard_writer *shard_writer__new(const struct shard_writer_opts *opts)
 	err = writer__make_stages(writer, opts->block_rows);
 	if (!err) {
 		writer->output = shard_output__new(opts->dir, opts->host, opts->session_id);
-		err = writer->output ? shard_output__create(writer->output, now_ns()) : -errno;
+		err = writer->output ? shard_output__create(writer->output, monotonic_ns()) : -errno;
 	}
 	if (err) {
 		writer__destroy(writer);
@@ -148,7 +142,7 @@ static bool writer__shard_is_full(const struct shard_writer *writer, uint64_t no
 static int writer__put_block(struct shard_writer *writer, enum shard_table_id table)
 {
 	struct shard_block_header header = {.kind = SHARD_BLOCK_ROWS};
-	uint64_t now_ts = now_ns(), off;
+	uint64_t now_ts = monotonic_ns(), off;
 	int err = 0;
 
 	if (writer__shard_is_full(writer, now_ts)) {
