@@ -81,6 +81,8 @@ struct runq_list {
 
 struct thread {
 	u64 word; /* since << STATE_BITS | state */
+	u32 window;
+	u32 in_fault;
 	u64 length_ns[COUNTERS_MAX];
 	u32 count[COUNTERS_MAX];
 	u32 tally[WL_TALLY_CNT + 1];
@@ -90,7 +92,6 @@ struct thread {
 	u32 run_state;  /* what it is when it has a CPU: running, in a fault, in an interrupt */
 	u32 nest_level; /* the shadow stack, VarMRI Figure 4, see nest__push() */
 	u32 nest[NEST_MAX];
-	u32 in_fault;
 	u32 blocked; /* off the CPU and not runnable */
 	u32 last_cpu;
 	u32 pid, tid;
@@ -113,12 +114,10 @@ struct thread {
 
 	u64 function_sp; /* stack pointer at the entry of the outermost probed function, 0: in none */
 	u64 function_sid;
-	u32 function_type;
 	u32 function_recorded;
 	u64 datagram_sk; /* the socket whose datagram it works on, 0: none */
 	u64 datagram_sid;
 	u32 datagram_recorded;
-	u32 zero;
 	u32 hw_epoch; /* of hw[] and hw_start[] */
 	u32 hw_generation;
 	u64 hw_start[WL_HW_SLOTS];
@@ -143,7 +142,9 @@ struct request {
 	u64 sid;      /* 0: none */
 	u64 begin_ts; /* of a selected one */
 	u32 selected;
-	u32 rate; /* at that time, as in the record */
+	u32 rate;   /* at that time, as in the record */
+	u32 window; /* in which it was seen */
+	u32 zero;
 };
 
 /* A connection that the target accepted. */
@@ -162,7 +163,7 @@ struct datagrams {
 	u64 arrival_ts[DATAGRAMS_MAX];
 	u32 head, tail;
 	u32 type;
-	u32 foreign;
+	u32 window;
 };
 
 /* The maps are defined in every object and merged by the static linker. */
@@ -237,11 +238,28 @@ struct {
 extern const volatile struct knobs cfg_knobs;
 extern struct controls controls;
 
+/* Between windows nobody watched: who runs on the CPU is not known, and interrupts have come and gone. */
+static __noinline int cpu__renew(struct cpu_context *cpu)
+{
+	if (!cpu)
+		return 0;
+	cpu->window = controls.window;
+	cpu->runner_pos = 0;
+	cpu->followed = 0;
+	cpu->nested = 0;
+	for (int i = 0; i < RUNNERS_MAX; i++)
+		cpu->runners[i].tid = 0;
+	return 0;
+}
+
 static __always_inline struct cpu_context *this_cpu(void)
 {
 	u32 key = 0;
+	struct cpu_context *cpu = bpf_map_lookup_elem(&cpus, &key);
 
-	return bpf_map_lookup_elem(&cpus, &key);
+	if (cpu && cfg_knobs.windows && cpu->window != controls.window)
+		cpu__renew(cpu);
+	return cpu;
 }
 
 /* The task that runs on the CPU, as far as its switches were reported. */
@@ -256,9 +274,50 @@ static __always_inline void count_loss(struct cpu_context *cpu, u32 class)
 	__sync_fetch_and_add(&controls.lost_mark, 1);
 }
 
+/*
+ * First sight of a thread in a window.  Its lengths so far count on (only differences are ever looked at), but what it
+ * was at is stale: the state is what the task says now, and its history begins here, after an entry that says that
+ * nothing is known of the time before.
+ */
+static __noinline int thread__renew(struct thread *thread, struct task_struct *task)
+{
+	u32 state = WL_STATE_BLOCKED_OTHER, window;
+	u64 now = bpf_ktime_get_ns();
+
+	if (!thread || !task)
+		return 0;
+	/* Its own CPU and that of a waker may both be here. */
+	window = thread->window;
+	if (__sync_val_compare_and_swap(&thread->window, window, controls.window) != window)
+		return 0;
+	if (task->on_cpu)
+		state = WL_STATE_RUNNING;
+	else if (task->on_rq)
+		state = WL_STATE_RUNQ_PREEMPT;
+	thread->in_fault = 0;
+	thread->run_state = WL_STATE_RUNNING;
+	thread->nest_level = 0;
+	thread->blocked = state == WL_STATE_BLOCKED_OTHER;
+	thread->recording = 0;
+	thread->current_recorded = 0;
+	thread->current_sid = 0;
+	thread->activity_ts = now;
+	thread->wait_since_ts = 0;
+	thread->datagram_sk = 0;
+	thread->hw_generation++;
+	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = WL_STATE_UNKNOWN;
+	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = now << STATE_BITS | state;
+	thread->word = now << STATE_BITS | state;
+	return 0;
+}
+
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	return bpf_task_storage_get(&threads, task, 0, 0);
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+
+	if (thread && cfg_knobs.windows && thread->window != controls.window)
+		thread__renew(thread, task);
+	return thread;
 }
 
 #endif

@@ -32,25 +32,39 @@ enum wait_class {
 };
 
 struct knobs {
-	u32 netns;           /* inode of the target's network namespace, 0: any */
-	u32 children;        /* children of followed processes are followed */
-	u32 ring_wake_bytes; /* wake the reader beyond this backlog */
-	u32 hw;              /* hardware counters are read */
-	u32 rt;              /* PREEMPT_RT: a thread may be switched out in the middle of a softirq */
-	u32 zero;
+	u32 netns;                    /* inode of the target's network namespace, 0: any */
+	u32 children;                 /* children of followed processes are followed */
+	u32 ring_wake_bytes;          /* wake the reader beyond this backlog */
+	u32 hw;                       /* hardware counters are read */
+	u32 rt;                       /* PREEMPT_RT: a thread may be switched out in the middle of a softirq */
+	u32 windows;                  /* hooks are attached in windows, with blind time between */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
 
+#define CACHE_LINE 64
+
+/*
+ * Which intervals are recorded, in one word so that it changes at once: those whose sid has a 32-bit hash of at most
+ * the upper half.  The lower half is what their records say of it, of 2^32, the share of time in windows included; 0:
+ * every one is taken.
+ */
+#define SELECTION(highest_hash, stated_rate) ((u64)(highest_hash) << 32 | (u32)(stated_rate))
+#define SELECTION_NONE                       0
+
 struct controls {
-	u64 rate;      /* an interval is selected if the 32-bit hash of its sid is below */
-	u64 lost_mark; /* changes with every loss */
-	u32 hw_epoch;  /* which rotation of hardware counters is on; changes with every rotation */
-	u32 hw_slots;  /* counters in that rotation */
+	u64 selection;     /* SELECTION() or SELECTION_NONE */
+	u64 select_end_ts; /* with windows: nothing is selected from then on, however late the agent is to say so */
+	u32 window;        /* changes with every window: what was noted down in an earlier one holds no longer */
+	u32 hw_epoch;      /* which rotation of hardware counters is on; changes with every rotation */
+	u32 hw_slots;      /* counters in that rotation */
 	u32 zero;
-	u32 expected;                   /* selected intervals that have arrived and were not picked up */
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
-};
+	/* What the programs write lies apart from what all of them read. */
+	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
+	u32 expected; /* selected intervals that have arrived and were not picked up */
+	u32 zero2;
+} __attribute__((aligned(CACHE_LINE)));
 
 #define RUNNERS_MAX 16
 
@@ -67,10 +81,10 @@ struct cpu_context {
 	u64 selected;  /* of them, those whose record was to be sent */
 	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
 	struct runner runners[RUNNERS_MAX]; /* who ran on the CPU, in turn */
-	u32 runner_pos;
-	u32 zero;
-	u32 followed; /* the running task is followed */
-	u32 nested;   /* interrupts under way that were taken note of */
+	u32 runner_pos;                     /* 0: nothing is known of the CPU yet */
+	u32 window;                         /* in which all that was noted down */
+	u32 followed;                       /* the running task is followed */
+	u32 nested;                         /* interrupts under way that were taken note of */
 	struct wl_loss_count loss[WL_LOSS_CNT];
 };
 

@@ -34,7 +34,6 @@ static __always_inline int function_entered(struct pt_regs *ctx)
 	pickup.type = WL_SOURCE_FUNCTION << 16 | (bpf_get_attach_cookie(ctx) & 0xffff);
 	thread->function_sp = sp;
 	thread->function_sid = pickup.sid;
-	thread->function_type = pickup.type;
 	thread->function_recorded = interval__pick_up(thread, &pickup);
 	return 0;
 }

@@ -113,6 +113,11 @@ static __always_inline void datagram_arrived(struct sock *sk)
 		if (!queue)
 			return;
 		queue->type = WL_SOURCE_UDP << 16 | port;
+		queue->window = controls.window;
+	}
+	if (queue->window != controls.window) {
+		queue->head = queue->tail;
+		queue->window = controls.window;
 	}
 	/* A longer backlog loses the arrival times of its last ones, and those say so (NO_ARRIVAL). */
 	if (queue->tail - queue->head < DATAGRAMS_MAX)
@@ -125,6 +130,7 @@ static __always_inline void request_make(struct request *request, u64 *sid)
 	struct cpu_context *cpu = this_cpu();
 
 	*sid = cpu ? sid__next(cpu) : 0;
+	request->window = controls.window;
 	request->selected = *sid && sid__selected(*sid, &request->rate);
 	if (!request->selected)
 		return;
@@ -139,10 +145,27 @@ static __always_inline void request_expected_no_more(struct request *request)
 		__sync_fetch_and_add(&controls.expected, -1);
 }
 
+static __always_inline void request_unselect(struct request *request)
+{
+	request_expected_no_more(request);
+	request->selected = 0;
+}
+
+/* What was seen in an earlier window has gone its way since. */
+static __always_inline bool request_is_current(const struct request *request)
+{
+	return request->sid && request->window == controls.window;
+}
+
+static __always_inline bool conn_in_request(const struct conn *conn)
+{
+	return conn->in_request && request_is_current(&conn->request);
+}
+
 /* Takes what has arrived and was not read, if anything: its sid. */
 static __always_inline u64 conn_take_next(struct conn *conn)
 {
-	return conn->next.sid ? __sync_lock_test_and_set(&conn->next.sid, 0) : 0;
+	return request_is_current(&conn->next) ? __sync_lock_test_and_set(&conn->next.sid, 0) : 0;
 }
 
 static __always_inline void conn_drop_next(struct conn *conn)
@@ -173,7 +196,7 @@ static __always_inline int data_ready(struct sock *sk)
 	}
 	conn = conn_of(sk, family);
 	/* A Unix socket says so after its lock is gone: the target may have read the data by now. */
-	if (!conn || conn->foreign || conn->next.sid || nothing_to_read(sk))
+	if (!conn || conn->foreign || request_is_current(&conn->next) || nothing_to_read(sk))
 		return 0;
 	request_make(&conn->next, &sid);
 	__sync_lock_test_and_set(&conn->next.sid, sid);
@@ -186,7 +209,7 @@ static __always_inline int data_ready(struct sock *sk)
 static __always_inline void conn_drop(struct conn *conn, struct thread *thread)
 {
 	conn_drop_next(conn);
-	if (conn->in_request)
+	if (conn_in_request(conn))
 		interval__abandon(thread, conn->request.sid);
 	conn->in_request = 0;
 }
@@ -205,7 +228,9 @@ static __always_inline void datagram_received(struct sock *sk, struct thread *th
 	pickup.sid = sid__next(cpu);
 	pickup.selected = sid__selected(pickup.sid, &pickup.rate);
 	pickup.type = queue->type;
-	if (queue->head != queue->tail)
+	if (queue->window != controls.window)
+		pickup.selected = 0; /* it may have waited since before the window: nobody knows */
+	else if (queue->head != queue->tail)
 		pickup.begin_ts = queue->arrival_ts[queue->head++ & (DATAGRAMS_MAX - 1)];
 	else
 		pickup.flags = WL_INTERVAL_NO_ARRIVAL;
@@ -217,19 +242,24 @@ static __always_inline void datagram_received(struct sock *sk, struct thread *th
 static __always_inline void stream_received(struct conn *conn, struct thread *thread)
 {
 	struct pickup pickup = {};
+	bool seen;
 
-	if (conn->in_request) {
+	if (conn_in_request(conn)) {
 		/* What arrived meanwhile is read before the reply: it is part of this request. */
 		conn_drop_next(conn);
 		interval__resume(thread, conn->request.sid, conn->recorded);
 		return;
 	}
+	seen = conn->next.window == controls.window || conn->request.window == controls.window;
 	conn->request = conn->next;
 	conn->request.sid = conn_take_next(conn);
 	if (!conn->request.sid) {
 		/* The rest of a batch whose first part was answered, or its arrival was missed. */
 		request_make(&conn->request, &conn->request.sid);
 		pickup.flags = WL_INTERVAL_NO_ARRIVAL;
+		/* Of what arrived before the window nobody knows when. */
+		if (cfg_knobs.windows && !seen)
+			request_unselect(&conn->request);
 	}
 	conn->in_request = 1;
 	pickup.sid = conn->request.sid;
@@ -284,7 +314,7 @@ static __always_inline int sent(struct sock *sk, long ret)
 		return 0;
 	}
 	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!conn || conn->foreign || !conn->in_request)
+	if (!conn || conn->foreign || !conn_in_request(conn))
 		return 0;
 	conn->in_request = 0;
 	interval__finish(thread, conn->request.sid, conn->recorded);

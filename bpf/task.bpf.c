@@ -33,6 +33,7 @@ static __always_inline struct thread *follow(struct task_struct *task, u32 state
 	}
 	if (thread->word)
 		return thread;
+	thread->window = controls.window;
 	thread->pid = task->tgid;
 	thread->tid = task->pid;
 	thread->run_state = WL_STATE_RUNNING;

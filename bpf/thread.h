@@ -73,7 +73,8 @@ static __noinline int thread__missed_switch(struct thread *thread, struct cpu_co
 {
 	if (!thread || !cpu)
 		return 0;
-	__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
+	if (cpu->runner_pos)
+		__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
 	cpu->followed = 1;
 	thread->blocked = 0;
 	if (!state_has_cpu(word_state(thread->word)))
@@ -93,7 +94,7 @@ static __always_inline struct thread *current_thread(struct cpu_context *cpu)
 
 	if (known && !cpu->followed)
 		return NULL;
-	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	thread = thread_of(bpf_get_current_task_btf());
 	if (thread && (!known || !state_has_cpu(word_state(thread->word))))
 		thread__missed_switch(thread, cpu);
 	return thread;

@@ -58,6 +58,7 @@ static int settle_columns(struct dataset_build *build)
 	SETTLE(build, dataset->weight, rows, &err);
 	SETTLE(build, dataset->type, rows, &err);
 	SETTLE(build, dataset->flags, rows, &err);
+	SETTLE(build, dataset->window, rows, &err);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		dataset->category_ns[c] = SETTLE(build, build->category[c].values, rows, &err);
 		SETTLE(build, dataset->blame[c], rows, &err);
@@ -168,6 +169,7 @@ void dataset_build__free(struct dataset_build *build, bool failed)
 		free(dataset->weight);
 		free(dataset->type);
 		free(dataset->flags);
+		free(dataset->window);
 		for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 			free(build->category[c].values);
 			free(dataset->blame[c]);

@@ -42,6 +42,7 @@ struct dataset {
 	double *weight;                               /* every row stands for this many intervals */
 	uint32_t *type;                               /* index into strings */
 	uint64_t *flags;                              /* enum wl_interval_flag */
+	uint32_t *window;                             /* observation window, 0: of a recording without */
 	uint64_t *category_ns[WL_CATEGORY_CNT];       /* NULL: all 0; row by row they sum to latency_ns */
 	struct dataset_blame *blame[WL_CATEGORY_CNT]; /* NULL where no row names anybody */
 	struct dataset_event *events;
@@ -53,7 +54,9 @@ struct dataset {
 	const char *host, *kernel, *comm;
 	int64_t pid;
 	double duration_s;
-	uint64_t intervals_seen; /* finished in the target, selected or not */
+	uint64_t intervals_seen; /* finished in the target, selected or not; with windows an estimate */
+	uint64_t window_cnt;     /* observation windows, 0: hooks were attached all the time */
+	double window_selecting_s, window_attached_s; /* in all windows */
 	uint64_t records_lost;
 	const char **hooks_missing;
 	size_t hooks_missing_cnt;

@@ -82,6 +82,7 @@ static int build_reserve(struct dataset_build *build, size_t more)
 	    grow_array((void **)&dataset->latency_ns, room, sizeof(*dataset->latency_ns)) ||
 	    grow_array((void **)&dataset->weight, room, sizeof(*dataset->weight)) ||
 	    grow_array((void **)&dataset->type, room, sizeof(*dataset->type)) ||
+	    grow_array((void **)&dataset->window, room, sizeof(*dataset->window)) ||
 	    grow_array((void **)&dataset->flags, room, sizeof(*dataset->flags)))
 		return -ENOMEM;
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
@@ -183,6 +184,7 @@ static int add_fixed(struct interval_block *in)
 	const struct shard_block_column *weight = block_column(block, "weight", SHARD_F64);
 	const struct shard_block_column *type = block_column(block, "type", SHARD_STR);
 	const struct shard_block_column *flags = block_column(block, "flags", SHARD_U64);
+	const struct shard_block_column *window = block_column(block, "window", SHARD_U64);
 	struct dataset *dataset = in->build->dataset;
 
 	for (uint32_t i = 0; i < in->row_cnt; i++) {
@@ -194,6 +196,7 @@ static int add_fixed(struct interval_block *in)
 		dataset->latency_ns[to] = in->latency_ns[row];
 		dataset->weight[to] = column_is_null(weight, row) ? 1 : weight->values[row].f64;
 		dataset->flags[to] = column_u64(flags, row);
+		dataset->window[to] = (uint32_t)column_u64(window, row);
 		if (dataset->flags[to] & (WL_INTERVAL_TORN | WL_INTERVAL_LOSSY | WL_INTERVAL_HISTORY))
 			dataset->intervals_flagged++;
 		if (text_id(in, column_text(type, row), &dataset->type[to]))

@@ -212,6 +212,13 @@ static int session_end(struct dataset_build *build, const struct build_session *
 		number = session->weight < 0x1p63 ? (uint64_t)llrint(session->weight) : UINT64_MAX;
 	if (__builtin_add_overflow(dataset->intervals_seen, number, &dataset->intervals_seen))
 		dataset->intervals_seen = UINT64_MAX;
+	if (session_number(session, "windows", &number) &&
+	    __builtin_add_overflow(dataset->window_cnt, number, &dataset->window_cnt))
+		dataset->window_cnt = UINT64_MAX;
+	if (session_number(session, "windows_selecting_ns", &number))
+		dataset->window_selecting_s += (double)number / 1e9;
+	if (session_number(session, "windows_attached_ns", &number))
+		dataset->window_attached_s += (double)number / 1e9;
 	return session_lists(build, session);
 }
 

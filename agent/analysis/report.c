@@ -109,13 +109,15 @@ static int types_make(struct report *report, const struct stats_order *order)
 static void report_init(struct report *report, const struct dataset *dataset, const struct report_opts *opts)
 {
 	const struct dataset_loss *loss = &dataset->loss[WL_LOSS_INTERVAL];
+	/* A request that was left open by its window would have had a record, too. */
+	double cut = (double)dataset->loss[WL_LOSS_CUT].lost, emitted = (double)loss->emitted + cut;
 
 	*report = (struct report){
 		.dataset = dataset,
 		.tail = opts->tail,
 		.tail_threshold_ns = NAN,
 		.latency = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
-		.records_lost_share = loss->emitted ? (double)loss->lost / (double)loss->emitted : NAN,
+		.records_lost_share = emitted > 0 ? ((double)loss->lost + cut) / emitted : NAN,
 	};
 }
 
@@ -142,6 +144,7 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	work->rows.row_cnt = dataset->row_cnt;
 	work->rows.latency_ns = dataset->latency_ns;
 	work->rows.weights = dataset->weight;
+	work->rows.windows = dataset->window_cnt ? dataset->window : NULL;
 	work->rows.median_ns = report->latency.p50_ns;
 	work->rows.late_ns = report->tail_threshold_ns;
 	err = parallel_run(WL_CATEGORY_CNT, split_category, work);

@@ -19,6 +19,7 @@ struct shares {
 	size_t part_cnt;
 	const struct share_rows *rows;
 	size_t block_cnt;
+	size_t *block_first; /* of each block its first row; block_cnt + 1 of them */
 	size_t column_cnt;
 	size_t *first_column; /* of each part; part_cnt + 1 of them */
 	size_t stride;        /* doubles per block */
@@ -34,7 +35,7 @@ struct shares {
 
 static size_t block_begin(const struct shares *shares, size_t block)
 {
-	return (size_t)((unsigned __int128)shares->rows->row_cnt * block / shares->block_cnt);
+	return shares->block_first[block];
 }
 
 static size_t block_count(size_t row_cnt)
@@ -42,6 +43,47 @@ static size_t block_count(size_t row_cnt)
 	size_t cnt = (size_t)ceil(pow((double)row_cnt, 2.0 / 3));
 
 	return cnt < SHARES_BLOCKS_MAX ? cnt : SHARES_BLOCKS_MAX;
+}
+
+/* Does a block begin at the row, if the last one began at `first`?  Windows are never parted. */
+static bool block_begins(const struct share_rows *rows, size_t row, size_t first, size_t length)
+{
+	if (rows->windows[row] != rows->windows[row - 1])
+		return true;
+	return !rows->windows[row] && row - first >= length;
+}
+
+static void blocks_of_windows(struct shares *shares)
+{
+	const struct share_rows *rows = shares->rows;
+	size_t length = rows->row_cnt / block_count(rows->row_cnt), cnt = 1, stride;
+
+	for (size_t i = 1; i < rows->row_cnt; i++)
+		if (block_begins(rows, i, shares->block_first[cnt - 1], length))
+			shares->block_first[cnt++] = i;
+	stride = (cnt + SHARES_BLOCKS_MAX - 1) / SHARES_BLOCKS_MAX;
+	shares->block_cnt = (cnt + stride - 1) / stride;
+	for (size_t b = 0; b < shares->block_cnt; b++)
+		shares->block_first[b] = shares->block_first[b * stride];
+	shares->block_first[shares->block_cnt] = rows->row_cnt;
+}
+
+static int make_blocks(struct shares *shares)
+{
+	size_t row_cnt = shares->rows->row_cnt, room;
+
+	shares->block_cnt = block_count(row_cnt);
+	room = shares->rows->windows ? row_cnt : shares->block_cnt;
+	shares->block_first = calloc(room + 1, sizeof(*shares->block_first));
+	if (!shares->block_first)
+		return -ENOMEM;
+	if (shares->rows->windows) {
+		blocks_of_windows(shares);
+		return 0;
+	}
+	for (size_t b = 0; b <= shares->block_cnt; b++)
+		shares->block_first[b] = (size_t)((unsigned __int128)row_cnt * b / shares->block_cnt);
+	return 0;
 }
 
 static void sum_rows(struct shares *shares)
@@ -200,8 +242,24 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/*
+ * How much of the replicates to leave out on either side.  With few blocks a percentile interval is too narrow, as a
+ * normal one would be without Student's t; the expanded one (Hesterberg, The American Statistician 2015, §3.2) takes
+ * the percentiles Φ(∓ √(n/(n-1)) t) instead.  t by the expansion of Fisher and Cornish.
+ */
+static double tail_left_out(size_t block_cnt)
+{
+	const double z = 1.959964, z3 = z * z * z;
+	double nu = (double)block_cnt - 1, t;
+
+	if (block_cnt < 2)
+		return 0;
+	t = z + (z3 + z) / (4 * nu) + (5 * z3 * z * z + 16 * z3 + 3 * z) / (96 * nu * nu);
+	return 0.5 * erfc(sqrt((double)block_cnt / nu) * t / sqrt(2));
+}
+
 /* The percentile interval; replicates without a tail or without variance say nothing and are left out. */
-static struct ci interval_of(double *values, uint32_t cnt, double estimate)
+static struct ci interval_of(double *values, uint32_t cnt, double estimate, double left_out)
 {
 	uint32_t valid = 0;
 	struct ci ci;
@@ -212,8 +270,8 @@ static struct ci interval_of(double *values, uint32_t cnt, double estimate)
 	if (isnan(estimate) || valid < 2 || valid < cnt / 2)
 		return (struct ci){NAN, NAN};
 	qsort(values, valid, sizeof(*values), compare_doubles);
-	ci.lo = values[(uint32_t)floor(0.025 * valid)];
-	ci.hi = values[(uint32_t)ceil(0.975 * valid) - 1];
+	ci.lo = values[(uint32_t)floor(left_out * valid)];
+	ci.hi = values[(uint32_t)ceil((1 - left_out) * valid) - 1];
 	/* A percentile interval can miss its own estimate where the replicates are skewed; nobody would believe it. */
 	return (struct ci){fmin(ci.lo, estimate), fmax(ci.hi, estimate)};
 }
@@ -245,10 +303,11 @@ struct ci shares_widen(struct ci ci, double lost)
 
 static void finish_line(struct shares *shares, struct share_line *line, size_t at, double lost)
 {
+	double left_out = tail_left_out(shares->block_cnt);
 	uint32_t cnt = shares->replicate_cnt;
 
-	line->variance_share_ci = interval_of(shares->variance + at * cnt, cnt, line->variance_share);
-	line->tail_share_ci = interval_of(shares->tail + at * cnt, cnt, line->tail_share);
+	line->variance_share_ci = interval_of(shares->variance + at * cnt, cnt, line->variance_share, left_out);
+	line->tail_share_ci = interval_of(shares->tail + at * cnt, cnt, line->tail_share, left_out);
 	if (shares->block_cnt < 2)
 		line->variance_share_ci = line->tail_share_ci = (struct ci){NAN, NAN};
 	line->variance_share_ci = shares_widen(line->variance_share_ci, lost);
@@ -324,6 +383,7 @@ static void shares_release(struct shares *shares)
 	free(shares->late_met);
 	free(shares->sums);
 	free(shares->first_column);
+	free(shares->block_first);
 }
 
 static void lines_undefined(struct share_part *part)
@@ -348,7 +408,9 @@ int shares_compute(struct share_part *parts, size_t part_cnt, const struct share
 		lines_undefined(&parts[p]);
 	if (!rows->row_cnt)
 		return 0;
-	shares.block_cnt = block_count(rows->row_cnt);
+	err = make_blocks(&shares);
+	if (err)
+		return err;
 	shares.replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : 1000;
 	for (size_t i = 0; i < rows->row_cnt; i++) {
 		sum += rows->weights[i] * (double)rows->latency_ns[i];

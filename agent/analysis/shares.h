@@ -13,7 +13,8 @@
  * give intervals that are far too narrow; whole blocks of consecutive rows keep a burst together.  Block length grows
  * as n^(1/3), which is the optimal order for a variance, and there are at most SHARES_BLOCKS_MAX blocks.  Each block is
  * reduced to its sums first, so a replicate costs O(blocks), not O(rows).  The thresholds stay those of the full
- * sample.
+ * sample.  Where rows come from observation windows, the windows are the sample (one-stage cluster sampling), and
+ * blocks hold whole windows.
  */
 #ifndef WHYLATE_ANALYSIS_SHARES_H
 #define WHYLATE_ANALYSIS_SHARES_H
@@ -41,6 +42,8 @@ struct share_rows {
 	size_t row_cnt;
 	const uint64_t *latency_ns;
 	const double *weights;
+	const uint32_t
+		*windows; /* per row, equal for neighbours of one window; NULL: no windows, as for a row with 0 */
 	double median_ns, late_ns; /* a row is typical with latency <= median_ns, late with latency >= late_ns */
 };
 

@@ -8,14 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static int keep_link(struct capture *capture, struct bpf_link *link)
 {
+	int err;
+
 	if (!link)
 		return -errno;
-	if (vec_push(&capture->links, link)) {
+	err = capture->window_open_ns ? vec_push(&capture->window_links, link) : vec_push(&capture->links, link);
+	if (err) {
 		bpf_link__destroy(link);
 		return -ENOMEM;
 	}
@@ -40,6 +44,8 @@ static int attach_software_event(struct capture *capture, struct bpf_program *pr
 			close(fd);
 			return err;
 		}
+		if (vec_push(&capture->event_fds, fd))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -174,17 +180,32 @@ static int run_iterator(struct capture *capture, const struct hook *hook)
 	return err;
 }
 
-/* Scheduler first, then whoever begins intervals, then the threads that exist. */
-int capture__attach(struct capture *capture)
+enum when_attached { ATTACHED_ALWAYS, ATTACHED_IN_WINDOWS };
+
+/*
+ * What fires so rarely that it costs less than to be attached anew each time stays.  Software events stay open between
+ * windows, disabled: opening them on every CPU takes too long.
+ */
+static enum when_attached when_attached(const struct capture *capture, const struct hook *hook)
+{
+	if (!capture->opts.windows || features[hook->feature].rare || hook->kind == HOOK_PERF_MINOR ||
+	    hook->kind == HOOK_PERF_MAJOR)
+		return ATTACHED_ALWAYS;
+	return ATTACHED_IN_WINDOWS;
+}
+
+/* Scheduler first, then whoever begins intervals. */
+static int attach_hooks(struct capture *capture, enum when_attached when)
 {
 	bool sockets = !capture->opts.sites;
-	int err;
 
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
+		int err;
 
 		if (hook->kind == HOOK_ITER || hook->feature == HOOK_FEATURE_PROBE ||
-		    hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, sockets))
+		    hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, sockets) ||
+		    when_attached(capture, hook) != when)
 			continue;
 		err = attach_hook(capture, hook);
 		if (err) {
@@ -192,6 +213,42 @@ int capture__attach(struct capture *capture)
 			return err;
 		}
 	}
+	return 0;
+}
+
+static void switch_events(struct capture *capture, bool on)
+{
+	for (size_t i = 0; i < capture->event_fds.cnt; i++)
+		if (ioctl(capture->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+			log_debug("cannot switch a software event: %s", strerror(errno));
+}
+
+int capture__attach_window(struct capture *capture)
+{
+	int err = attach_hooks(capture, ATTACHED_IN_WINDOWS);
+
+	if (!err)
+		switch_events(capture, true);
+	return err;
+}
+
+void capture__detach_window(struct capture *capture)
+{
+	while (capture->window_links.cnt)
+		bpf_link__destroy(capture->window_links.items[--capture->window_links.cnt]);
+	switch_events(capture, false);
+}
+
+/* After the hooks, the threads that exist. */
+int capture__attach(struct capture *capture)
+{
+	bool sockets = !capture->opts.sites;
+	int err = attach_hooks(capture, ATTACHED_ALWAYS);
+
+	if (err)
+		return err;
+	if (capture->opts.windows)
+		switch_events(capture, false);
 	for (size_t i = 0; i < hook_cnt; i++) {
 		if (hooks[i].kind != HOOK_ITER)
 			continue;
@@ -215,6 +272,8 @@ int capture__attach(struct capture *capture)
 
 void capture__detach(struct capture *capture)
 {
+	capture__detach_window(capture);
+	capture->event_fds.cnt = 0;
 	while (capture->links.cnt)
 		bpf_link__destroy(capture->links.items[--capture->links.cnt]);
 }

@@ -71,11 +71,28 @@ static void set_port(uint64_t *ports, uint16_t port)
 	ports[port / 64] |= 1ULL << (port % 64);
 }
 
+static void set_ports(struct controls *controls, const target_listeners *listeners)
+{
+	for (size_t i = 0; listeners && i < listeners->cnt; i++) {
+		if (listeners->items[i].family == TARGET_TCP)
+			set_port(controls->tcp_ports, listeners->items[i].port);
+		else if (listeners->items[i].family == TARGET_UDP)
+			set_port(controls->udp_ports, listeners->items[i].port);
+	}
+}
+
+/* rate and stated, of 2^32, as the programs want them. */
+static uint64_t selection(uint64_t rate, uint64_t stated)
+{
+	if (!rate)
+		return SELECTION_NONE;
+	return SELECTION(rate - 1, stated >= CAPTURE_RATE_ALL ? 0 : stated);
+}
+
 static void configure(struct capture *capture)
 {
 	struct knobs *knobs = (struct knobs *)&capture->skel->rodata->cfg_knobs;
 	struct controls *controls = &capture->skel->bss->controls;
-	const target_listeners *listeners = capture->opts.listeners;
 
 	knobs->netns = capture->opts.netns;
 	knobs->children = capture->opts.children;
@@ -83,13 +100,11 @@ static void configure(struct capture *capture)
 	knobs->hw = capture->hw != NULL;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
-	controls->rate = capture->opts.rate;
-	for (size_t i = 0; listeners && i < listeners->cnt; i++) {
-		if (listeners->items[i].family == TARGET_TCP)
-			set_port(controls->tcp_ports, listeners->items[i].port);
-		else if (listeners->items[i].family == TARGET_UDP)
-			set_port(controls->udp_ports, listeners->items[i].port);
-	}
+	knobs->windows = capture->opts.windows;
+	if (!capture->opts.windows)
+		controls->selection = selection(capture->opts.rate, capture->opts.rate);
+	capture->rate = capture->opts.rate;
+	set_ports(controls, capture->opts.listeners);
 }
 
 static int fill_maps(struct capture *capture)
@@ -256,6 +271,8 @@ void capture__free(struct capture *capture)
 		close(capture->ring_fds.items[i]);
 	vec_free(&capture->ring_fds);
 	vec_free(&capture->links);
+	vec_free(&capture->window_links);
+	vec_free(&capture->event_fds);
 	vec_free(&capture->probed_pids);
 	hwcounters__free(capture->hw);
 	whylate_bpf__destroy(capture->skel);
@@ -274,6 +291,7 @@ void capture__stop(struct capture *capture)
 		return;
 	capture->elapsed_ns = monotonic_ns() - capture->started_ns;
 	capture->stopped = true;
+	capture__window_close(capture);
 	capture__detach(capture);
 }
 
@@ -298,12 +316,66 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 
 void capture__set_rate(struct capture *capture, uint64_t rate)
 {
-	__atomic_store_n(&capture->controls->rate, rate, __ATOMIC_RELAXED);
+	capture->rate = rate;
+	__atomic_store_n(&capture->controls->selection, selection(rate, rate), __ATOMIC_RELAXED);
 }
 
 uint64_t capture__rate(const struct capture *capture)
 {
-	return capture->controls->rate;
+	return capture->rate;
+}
+
+void capture__set_listeners(struct capture *capture, const target_listeners *listeners)
+{
+	set_ports(capture->controls, listeners);
+}
+
+int capture__window_open(struct capture *capture)
+{
+	struct controls *controls = capture->controls;
+
+	controls->expected = 0;
+	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
+	capture->window_open_ns = monotonic_ns();
+	capture__cost_window(capture, capture->window_cnt++ % 16 == 0);
+	return capture__attach_window(capture);
+}
+
+void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts)
+{
+	__atomic_store_n(&capture->controls->select_end_ts, end_ts, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&capture->controls->selection, selection(rate, stated), __ATOMIC_RELAXED);
+}
+
+void capture__window_drain(struct capture *capture)
+{
+	__atomic_store_n(&capture->controls->selection, SELECTION_NONE, __ATOMIC_RELAXED);
+}
+
+bool capture__window_is_drained(struct capture *capture)
+{
+	uint64_t sid;
+
+	if (__atomic_load_n(&capture->controls->expected, __ATOMIC_RELAXED))
+		return false;
+	return bpf_map_get_next_key(bpf_map__fd(capture->skel->maps.opens), NULL, &sid) != 0;
+}
+
+void capture__window_close(struct capture *capture)
+{
+	int opens = bpf_map__fd(capture->skel->maps.opens);
+	uint64_t sid;
+
+	if (!capture->window_open_ns)
+		return;
+	capture__window_drain(capture);
+	capture__detach_window(capture);
+	capture__cost_window_end(capture);
+	capture->windows_ns += monotonic_ns() - capture->window_open_ns;
+	capture->window_open_ns = 0;
+	capture->cut_cnt += capture->controls->expected;
+	while (!bpf_map_get_next_key(opens, NULL, &sid) && !bpf_map_delete_elem(opens, &sid))
+		capture->cut_cnt++;
 }
 
 void capture__counts(struct capture *capture, struct capture_counts *counts)
@@ -329,6 +401,7 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 	free(cpus);
 	counts->loss[WL_LOSS_MISSED_RUN].lost = capture__missed_runs(capture);
 	capture->loss_per_cpu[WL_LOSS_MISSED_RUN].lost = counts->loss[WL_LOSS_MISSED_RUN].lost;
+	capture->loss_per_cpu[WL_LOSS_CUT].lost = counts->loss[WL_LOSS_CUT].lost = capture->cut_cnt;
 }
 
 const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt)

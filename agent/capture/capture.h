@@ -20,7 +20,8 @@ struct capture_opts {
 	uint32_t netns;                        /* of the target */
 	const probe_sites *sites;              /* calls of functions are the intervals; NULL: socket requests */
 	bool children;                         /* follow them */
-	uint64_t rate;                         /* selection: of 2^32 */
+	uint64_t rate;                         /* selection: of 2^32; not in windows */
+	bool windows;                          /* attach only in windows: see capture__window_open() */
 	uint32_t ring_sz;                      /* bytes per CPU; rounded up to a power of two of whole pages */
 	bool hw;                               /* hardware counters, if there are any */
 	bool hw_software;                      /* software events in their place */
@@ -64,6 +65,22 @@ int capture__adopt_process(struct capture *capture, pid_t pid);
 
 void capture__set_rate(struct capture *capture, uint64_t rate);
 uint64_t capture__rate(const struct capture *capture);
+
+/*
+ * With opts.windows only threads and processes are followed all the time.  Every other hook is attached by
+ * capture__window_open(), selects nothing until capture__window_select(), nothing more after capture__window_drain(),
+ * and is detached by capture__window_close(), at best once capture__window_is_drained(): selected intervals that are
+ * still open then are counted as loss of class `cut`.  Attaching and detaching take some milliseconds.
+ */
+int capture__window_open(struct capture *capture);
+/* rate: of the intervals that arrive from now until end_ts; stated: what their records say, both of 2^32. */
+void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts);
+void capture__window_drain(struct capture *capture);
+bool capture__window_is_drained(struct capture *capture);
+void capture__window_close(struct capture *capture);
+
+/* Where the target listens by now: sockets that began to between two windows. */
+void capture__set_listeners(struct capture *capture, const target_listeners *listeners);
 void capture__counts(struct capture *capture, struct capture_counts *counts);
 /* Loss per CPU: cpu_cnt * WL_LOSS_CNT of them; freed by the capture. */
 const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt);

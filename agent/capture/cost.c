@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the programs cost, by the kernel's own BPF_STATS.  Measuring costs two clock reads per run of every BPF program
- * on the machine, so it is on for a tenth of the time and the rest is extrapolated by time.
+ * on the machine, so it is on for a tenth of the time, or in one window of sixteen, and the rest is extrapolated by
+ * time.
  */
 #include "base/clock.h"
 #include "capture/internal.h"
@@ -12,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WINDOW_NS 100000000ULL
-#define PAUSE_NS  900000000ULL
+#define MEASURE_NS 100000000ULL
+#define PAUSE_NS   900000000ULL
 
 static int read_stats(struct bpf_program *program, uint64_t *run_ns, uint64_t *run_cnt, uint64_t *missed)
 {
@@ -41,7 +42,7 @@ int capture__cost_init(struct capture *capture)
 		if (bpf_program__autoload(program) && bpf_program__fd(program) >= 0 && vec_push(&capture->costs, cost))
 			return -ENOMEM;
 	}
-	capture->started_ns = capture->window_begin_ns = monotonic_ns();
+	capture->started_ns = capture->measure_begin_ns = monotonic_ns();
 	return 0;
 }
 
@@ -54,8 +55,9 @@ void capture__cost_free(struct capture *capture)
 	vec_free(&capture->cost_report);
 }
 
-static void window_open(struct capture *capture)
+static void measure_begin(struct capture *capture)
 {
+	capture->measure_begin_ns = monotonic_ns();
 	capture->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	for (size_t i = 0; i < capture->costs.cnt; i++) {
 		struct program_cost *cost = &capture->costs.items[i];
@@ -65,7 +67,7 @@ static void window_open(struct capture *capture)
 	}
 }
 
-static void window_close(struct capture *capture, uint64_t now)
+static void measure_end(struct capture *capture, uint64_t now)
 {
 	for (size_t i = 0; i < capture->costs.cnt; i++) {
 		struct program_cost *cost = &capture->costs.items[i];
@@ -77,26 +79,38 @@ static void window_close(struct capture *capture, uint64_t now)
 		cost->run_cnt += run_cnt - cost->start_cnt;
 	}
 	if (capture->stats_fd >= 0)
-		capture->measured_ns += now - capture->window_begin_ns;
+		capture->measured_ns += now - capture->measure_begin_ns;
 	close(capture->stats_fd);
 	capture->stats_fd = -1;
 }
 
 void capture__measure_cost(struct capture *capture)
 {
-	uint64_t now = monotonic_ns(), age_ns = now - capture->window_begin_ns;
+	uint64_t now = monotonic_ns(), age_ns = now - capture->measure_begin_ns;
 
+	if (capture->opts.windows)
+		return;
 	if (capture->stats_fd >= 0) {
-		if (age_ns < WINDOW_NS)
+		if (age_ns < MEASURE_NS)
 			return;
-		window_close(capture, now);
-	} else {
-		/* The first window opens at once, so that a short recording has a figure too. */
-		if (capture->measured_ns && age_ns < PAUSE_NS)
-			return;
-		window_open(capture);
+		measure_end(capture, now);
+		capture->measure_begin_ns = now;
+	} else if (!capture->measured_ns || age_ns >= PAUSE_NS) {
+		/* The first one begins at once, so that a short recording has a figure too. */
+		measure_begin(capture);
 	}
-	capture->window_begin_ns = now;
+}
+
+void capture__cost_window(struct capture *capture, bool measured)
+{
+	if (measured)
+		measure_begin(capture);
+}
+
+void capture__cost_window_end(struct capture *capture)
+{
+	if (capture->stats_fd >= 0)
+		measure_end(capture, monotonic_ns());
 }
 
 uint64_t capture__missed_runs(struct capture *capture)
@@ -115,11 +129,14 @@ const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, u
 	double scale;
 
 	if (capture->stats_fd >= 0) {
-		window_close(capture, now);
-		capture->window_begin_ns = now;
+		measure_end(capture, now);
+		capture->measure_begin_ns = now;
 	}
 	if (!capture->stopped)
 		capture->elapsed_ns = now - capture->started_ns;
+	if (capture->opts.windows)
+		capture->elapsed_ns =
+			capture->windows_ns + (capture->window_open_ns ? now - capture->window_open_ns : 0);
 	scale = capture->measured_ns ? (double)capture->elapsed_ns / capture->measured_ns : 0;
 	capture->cost_report.cnt = 0;
 	*total_ns = 0;

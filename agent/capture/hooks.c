@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 const struct hook hooks[] = {
-#define FEATURE(id, name, need, categories, what)
+#define FEATURE(id, name, need, often, categories, what)
 #define HOOK(feature, tier, kind, program, hook) {HOOK_FEATURE_##feature, tier, HOOK_##kind, #program, hook},
 #include "capture/hook.def"
 #undef FEATURE
@@ -23,7 +23,9 @@ _Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *
 	       "survey has a place per hook");
 
 const struct feature features[HOOK_FEATURE_CNT] = {
-#define FEATURE(id, name, need, categories, what) {name, HOOK_NEED_##need, categories, what},
+#define HOOK_IS_RARE                                     true
+#define HOOK_IS_OFTEN                                    false
+#define FEATURE(id, name, need, often, categories, what) {name, HOOK_NEED_##need, HOOK_IS_##often, categories, what},
 #define HOOK(feature, tier, kind, program, hook)
 #include "capture/hook.def"
 #undef FEATURE

@@ -35,7 +35,7 @@ enum hook_kind {
 };
 
 enum hook_feature {
-#define FEATURE(id, name, need, categories, what) HOOK_FEATURE_##id,
+#define FEATURE(id, name, need, often, categories, what) HOOK_FEATURE_##id,
 #define HOOK(feature, tier, kind, program, hook)
 #include "capture/hook.def"
 #undef FEATURE
@@ -54,6 +54,7 @@ struct hook {
 struct feature {
 	const char *name;
 	enum hook_need need;
+	bool rare;              /* its hooks hardly ever fire */
 	const char *categories; /* comma separated, "" for none */
 	const char *what;
 };

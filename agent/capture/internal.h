@@ -35,6 +35,13 @@ struct capture {
 	bool stopped;
 
 	VEC(struct bpf_link *) links;
+	VEC(struct bpf_link *) window_links; /* while a window is open */
+	VEC(int) event_fds;                  /* software events, owned by their links */
+	uint64_t rate;
+	uint64_t window_open_ns; /* when the window under way was opened, 0: none is */
+	uint64_t windows_ns;     /* time in windows that are closed */
+	uint64_t window_cnt;
+	uint64_t cut_cnt;
 	VEC(pid_t) probed_pids;
 
 	struct hwcounters *hw;
@@ -42,18 +49,25 @@ struct capture {
 	VEC(struct program_cost) costs;
 	VEC(struct capture_cost) cost_report;
 	int stats_fd;                     /* BPF_STATS are on while it is open, -1: off */
-	uint64_t window_begin_ns;         /* of the window under way, or of the pause */
+	uint64_t measure_begin_ns;        /* of the measurement under way, or of the pause */
 	uint64_t measured_ns, elapsed_ns; /* time under measurement and in all */
 	uint64_t started_ns;
 };
 
-/* attach.c: every hook of the chosen tiers; 0 or -errno after one line. */
+/* attach.c: every hook of the chosen tiers, or only those that stay attached between windows; 0 or -errno after one
+ * line. */
 int capture__attach(struct capture *capture);
 void capture__detach(struct capture *capture);
+/* The hooks of a window. */
+int capture__attach_window(struct capture *capture);
+void capture__detach_window(struct capture *capture);
 
 /* cost.c */
 int capture__cost_init(struct capture *capture);
 void capture__cost_free(struct capture *capture);
+/* In place of the calls of capture__measure_cost(): a window begins, which is measured or not; it ends. */
+void capture__cost_window(struct capture *capture, bool measured);
+void capture__cost_window_end(struct capture *capture);
 /* Runs that the kernel skipped because the program was running on that CPU already. */
 uint64_t capture__missed_runs(struct capture *capture);
 

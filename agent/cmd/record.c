@@ -47,6 +47,12 @@ static int check_complete(const struct record_options *options, const char *comm
 		return usage_error(command, "'%s' is one argument too many", argv[optind]);
 	if (!options->pid)
 		return usage_error(command, "which process? Name it with -p PID");
+	if (options->duty > 0 && options->duty < options->rate)
+		return usage_error(command,
+				   "--duty %g%% of the time is too little to select --rate %g%% of the intervals",
+				   100 * options->duty, 100 * options->rate);
+	if (options->duty > 0 && options->duty < 1 && options->symbols)
+		return usage_error(command, "--duty is for socket requests: with -s hooks are attached all the time");
 	return EXIT_DONE;
 }
 

@@ -11,6 +11,7 @@
 enum {
 	OPT_MODE = 1000,
 	OPT_RATE,
+	OPT_DUTY,
 	OPT_TAIL,
 	OPT_BASELINE,
 	OPT_BUDGET,
@@ -34,6 +35,7 @@ const struct option record_long_options[] = {
 	{"verbose", no_argument, NULL, 'v'},
 	{"mode", required_argument, NULL, OPT_MODE},
 	{"rate", required_argument, NULL, OPT_RATE},
+	{"duty", required_argument, NULL, OPT_DUTY},
 	{"tail", required_argument, NULL, OPT_TAIL},
 	{"baseline", required_argument, NULL, OPT_BASELINE},
 	{"budget", required_argument, NULL, OPT_BUDGET},
@@ -56,6 +58,8 @@ const char record_options_help[] =
 	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
 	"      --mode counters    what is recorded of each interval\n"
 	"      --rate SHARE       intervals selected in the kernel (default 100%)\n"
+	"      --duty SHARE|auto  of the time in which hooks are attached (default auto: that of a --rate up to 5%, or "
+	"100%)\n"
 	"      --tail PCT|none    keep all intervals above this running percentile (default p99)\n"
 	"      --baseline N       … and at most N others per second, weighted (default 2000)\n"
 	"      --budget SHARE     of the target's CPU time that tracing may cost (default 3%)\n"
@@ -173,6 +177,11 @@ int record_options_take(struct record_options *options, const char *command, int
 		return take_mode(command, arg);
 	case OPT_RATE:
 		return units_share(arg, &options->rate) ? bad(command, "--rate", arg, "1%") : 0;
+	case OPT_DUTY:
+		options->duty = 0;
+		if (!strcmp(arg, "auto"))
+			return 0;
+		return units_share(arg, &options->duty) ? bad(command, "--duty", arg, "10%, or auto") : 0;
 	case OPT_TAIL:
 		if (!strcmp(arg, "none")) {
 			options->tail = 0;

@@ -14,6 +14,7 @@ struct record_options {
 	const char *dir;      /* NULL: one is made up */
 	uint64_t duration_ns; /* 0: until a signal or the target's exit */
 	double rate;
+	double duty; /* share of the time in which hooks are attached; 0: by the rate */
 	double tail; /* 0: keep everything */
 	double baseline_per_s;
 	double budget; /* share of the target's CPU time */

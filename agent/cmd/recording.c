@@ -85,6 +85,9 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		recording->impossible++;
 		return 0;
 	}
+	recording->represented += interval_weight(record);
+	if (recording->windows)
+		window_plan__saw(&recording->plan, record->end_ts - record->begin_ts);
 	verdict = retention__judge(recording->retention, record->end_ts - record->begin_ts, interval_weight(record),
 				   record->end_ts);
 	if (!verdict.keep) {
@@ -98,6 +101,10 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		recording->impossible++;
 		return 0;
 	}
+	if (recording->windows)
+		recording->row.values[INTERVAL_WINDOW].u64 = recording->plan.window_cnt;
+	else
+		shard_row__set_null(&recording->row, INTERVAL_WINDOW);
 	recording->kept++;
 	return shard_writer__append(recording->writer, SHARD_TABLE_INTERVAL, &recording->row);
 }
@@ -177,7 +184,7 @@ static void govern(struct recording *recording)
 		 spent_ns, rate;
 	double share;
 
-	if (cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
+	if (recording->windows || cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
 		return;
 	used_ns = cpu_ns - recording->governed_cpu_ns;
 	spent_ns = cost_ns - recording->governed_cost_ns;
@@ -208,13 +215,15 @@ static int every_second(struct recording *recording)
 		err = shard_writer__flush(recording->writer, false);
 	if (!err)
 		err = capture__rotate_hw(recording->capture);
-	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS)
+	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS) {
 		refresh_mappings(recording, recording->options->pid);
+		recording_windows_refresh(recording);
+	}
 	if (!recording->options->quiet) {
 		double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;
 
-		log_progress("%.0f s: %" PRIu64 " intervals seen, %" PRIu64 " kept", seconds, recording->counts.seen,
-			     recording->kept);
+		log_progress("%.0f s: %" PRIu64 " intervals seen, %" PRIu64 " kept", seconds,
+			     recording_intervals_seen(recording), recording->kept);
 	}
 	return err;
 }
@@ -233,6 +242,7 @@ static int record_until_done(struct recording *recording)
 			break;
 		if (end - now < POLL_MS * 1000000ULL)
 			timeout_ms = (end - now) / 1000000 + 1;
+		timeout_ms = recording_windows_timeout(recording, timeout_ms);
 		err = capture__poll(recording->capture, timeout_ms, on_record, recording);
 		if (err == -EINTR || err > 0)
 			err = 0;
@@ -240,6 +250,8 @@ static int record_until_done(struct recording *recording)
 			recording->target_exited = true;
 			break;
 		}
+		if (!err)
+			err = recording_windows_step(recording);
 		capture__measure_cost(recording->capture);
 		now = monotonic_ns();
 		if (now >= next_govern) {
@@ -323,6 +335,7 @@ static int open_capture(struct recording *recording)
 		.sites = options->symbols ? &recording->sites : NULL,
 		.children = options->children,
 		.rate = options->rate * CAPTURE_RATE_ALL,
+		.windows = recording->windows,
 		.ring_sz = options->ring_sz,
 		.hw = options->hw,
 		.hw_software = options->hw_software,
@@ -387,6 +400,7 @@ static int run(struct recording *recording, const char *dir)
 	if (!recording->options->quiet)
 		log_info("recording %s (pid %d) into %s%s", recording->comm, recording->options->pid, dir,
 			 recording->options->duration_ns ? "" : " until Ctrl-C");
+	recording_windows_begin(recording);
 	if (!err)
 		err = record_until_done(recording);
 	recording->end_ts = monotonic_ns();
@@ -473,6 +487,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 		log_error("directory name '%.64s…' is too long", options->dir);
 		goto cleanup;
 	}
+	recording_windows_init(recording);
 	err = open_capture(recording);
 	if (err)
 		goto cleanup;

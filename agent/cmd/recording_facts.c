@@ -185,7 +185,12 @@ int recording_write_counts(struct recording *recording)
 	int err = say(recording, "begin_ts", "%" PRIu64, recording->begin_ts);
 
 	err = err ? err : say(recording, "end_ts", "%" PRIu64, recording->end_ts ? recording->end_ts : monotonic_ns());
-	err = err ? err : say(recording, "intervals_seen", "%" PRIu64, counts->seen);
+	err = err ? err : say(recording, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
+	if (recording->windows) {
+		err = err ? err : say(recording, "windows", "%" PRIu64, recording->plan.window_cnt);
+		err = err ? err : say(recording, "windows_selecting_ns", "%" PRIu64, recording->plan.selecting_ns);
+		err = err ? err : say(recording, "windows_attached_ns", "%" PRIu64, recording->plan.attached_ns);
+	}
 	err = err ? err : say(recording, "intervals_selected", "%" PRIu64, counts->selected);
 	err = err ? err : say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
 	err = err ? err : say(recording, "records_received", "%" PRIu64, recording->received);
@@ -252,8 +257,9 @@ int recording_write_final(struct recording *recording)
 bool recording_over_limits(const struct recording *recording)
 {
 	const struct wl_loss_count *loss = recording->counts.loss;
-	uint64_t lost = loss[WL_LOSS_INTERVAL].lost + loss[WL_LOSS_TASK].lost + loss[WL_LOSS_OPEN_FULL].lost;
-	uint64_t emitted = loss[WL_LOSS_INTERVAL].emitted + loss[WL_LOSS_TASK].emitted + loss[WL_LOSS_OPEN_FULL].lost;
+	uint64_t unopened = loss[WL_LOSS_OPEN_FULL].lost + loss[WL_LOSS_CUT].lost;
+	uint64_t lost = loss[WL_LOSS_INTERVAL].lost + loss[WL_LOSS_TASK].lost + unopened;
+	uint64_t emitted = loss[WL_LOSS_INTERVAL].emitted + loss[WL_LOSS_TASK].emitted + unopened;
 	uint64_t missing = 0;
 
 	for (int f = 0; f < HOOK_FEATURE_CNT; f++)
@@ -318,10 +324,16 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 {
 	uint64_t rows = stats->rows_on_disk[SHARD_TABLE_INTERVAL];
 
+	if (recording->windows)
+		log_info("observed in %" PRIu64 " windows: selecting %.2f %%, attached %.2f %% of the time; the number "
+			 "of intervals seen is an estimate",
+			 recording->plan.window_cnt,
+			 100.0 * recording->plan.selecting_ns / (recording->end_ts - recording->begin_ts),
+			 100.0 * recording->plan.attached_ns / (recording->end_ts - recording->begin_ts));
 	log_info("%.1f s%s: %" PRIu64 " intervals seen, %" PRIu64 " selected, %" PRIu64 " kept; %" PRIu64
 		 " bytes in %s, %.0f per kept interval",
 		 (recording->end_ts - recording->begin_ts) / 1e9,
-		 recording->target_exited ? " (the target exited)" : "", recording->counts.seen,
+		 recording->target_exited ? " (the target exited)" : "", recording_intervals_seen(recording),
 		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
 	say_missed_switches(recording);

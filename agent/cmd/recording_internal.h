@@ -9,6 +9,7 @@
 #include "model/interval_row.h"
 #include "model/retention.h"
 #include "model/thread_names.h"
+#include "model/window_plan.h"
 #include "shard/writer.h"
 
 struct recording {
@@ -34,7 +35,11 @@ struct recording {
 	uint64_t kept;
 	uint64_t passed_over; /* by retention */
 	uint64_t impossible;  /* records that cannot be true */
+	double represented;   /* intervals that the received ones stand for */
 	struct capture_counts counts;
+
+	bool windows; /* hooks are attached in windows, by this plan */
+	struct window_plan plan;
 
 	uint64_t target_cpu_begin_ns, target_cpu_ns;
 	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
@@ -43,6 +48,20 @@ struct recording {
 	bool ungovernable;
 	uint32_t rate_changes;
 };
+
+/*
+ * recording_windows.c: attaches and detaches as planned; no-ops where the hooks are attached all the time.  Init comes
+ * before the capture is made, begin when it has started.
+ */
+void recording_windows_init(struct recording *recording);
+void recording_windows_begin(struct recording *recording);
+int recording_windows_step(struct recording *recording);
+/* Sockets on which the target began to listen between windows. */
+void recording_windows_refresh(struct recording *recording);
+/* Milliseconds until the next step, at most timeout_ms. */
+int recording_windows_timeout(const struct recording *recording, int timeout_ms);
+/* How many intervals the target finished: counted, or estimated from those in the windows. */
+uint64_t recording_intervals_seen(const struct recording *recording);
 
 /* CPU time of this process so far. */
 uint64_t own_cpu_ns(void);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What was selected with probability p stands for 1/p of its like. */
 double interval_weight(const struct wl_interval_record *record)
 {
 	return record->rate ? 4294967296.0 / record->rate : 1;

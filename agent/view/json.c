@@ -140,6 +140,22 @@ static void put_strings(struct json_doc *doc, struct json_object *object, const 
 		append(doc, array, strings[i] ? new_string(strings[i]) : NULL, !strings[i]);
 }
 
+/* null: hooks were attached all the time. */
+static void put_windows(struct json_doc *doc, struct json_object *session, const struct dataset *dataset)
+{
+	struct json_object *windows;
+	bool timed = dataset->duration_s > 0;
+
+	if (!dataset->window_cnt) {
+		put(doc, session, "windows", NULL, true);
+		return;
+	}
+	windows = put_object(doc, session, "windows");
+	put_count(doc, windows, "count", dataset->window_cnt);
+	put_number(doc, windows, "selecting_share", timed ? dataset->window_selecting_s / dataset->duration_s : NAN);
+	put_number(doc, windows, "attached_share", timed ? dataset->window_attached_s / dataset->duration_s : NAN);
+}
+
 static void put_session(struct json_doc *doc, struct json_object *root, const struct dataset *dataset)
 {
 	struct json_object *session = put_object(doc, root, "session");
@@ -152,6 +168,7 @@ static void put_session(struct json_doc *doc, struct json_object *root, const st
 	put_count(doc, session, "intervals_seen", dataset->intervals_seen);
 	put_count(doc, session, "intervals_kept", dataset->row_cnt);
 	put_count(doc, session, "records_lost", dataset->records_lost);
+	put_windows(doc, session, dataset);
 	put_strings(doc, session, "hooks_missing", dataset->hooks_missing, dataset->hooks_missing_cnt);
 }
 

@@ -62,7 +62,7 @@ static void print_target(struct page *page, const struct dataset *dataset)
 static void print_header(struct page *page, const struct report *report)
 {
 	const struct dataset *dataset = report->dataset;
-	char count[FORMAT_SZ];
+	char count[FORMAT_SZ], share[FORMAT_SZ];
 
 	print_target(page, dataset);
 	if (dataset->duration_s > 0) {
@@ -70,9 +70,14 @@ static void print_header(struct page *page, const struct report *report)
 		page__chunk(page, view_duration(count, sizeof(count), dataset->duration_s * 1e9), 2);
 	}
 	page__end_line(page);
-	page__printf(page, "%s request%s seen, ", format_count(count, dataset->intervals_seen),
-		     dataset->intervals_seen == 1 ? "" : "s");
-	if (dataset->row_cnt && dataset->row_cnt == dataset->intervals_seen)
+	page__printf(page, "%s%s request%s%s, ", dataset->window_cnt ? "about " : "",
+		     format_count(count, dataset->intervals_seen), dataset->intervals_seen == 1 ? "" : "s",
+		     dataset->window_cnt ? "" : " seen");
+	if (dataset->window_cnt && dataset->duration_s > 0)
+		page__printf(page, "observed in %s window%s, %s of the time; ",
+			     format_count(count, dataset->window_cnt), dataset->window_cnt == 1 ? "" : "s",
+			     format_share(share, dataset->window_selecting_s / dataset->duration_s));
+	if (dataset->row_cnt && !dataset->window_cnt && dataset->row_cnt == dataset->intervals_seen)
 		page__put(page, "all kept");
 	else
 		page__printf(page, "%s kept%s", format_count(count, dataset->row_cnt),
@@ -186,7 +191,8 @@ static void print_no_interval(struct page *page, const struct dataset *dataset)
 
 	page__end_line(page);
 	if (dataset->damage_cnt && dataset->damage[0].sz) {
-		text_heading(page, "What is left of the damaged files below holds no request, so there is nothing to rank.");
+		text_heading(page,
+			     "What is left of the damaged files below holds no request, so there is nothing to rank.");
 	} else if (dataset->intervals_seen) {
 		text_heading(page, "None of the requests was kept, so there is nothing to rank.");
 		for (size_t i = 0; i < sizeof(none_kept) / sizeof(none_kept[0]); i++)

@@ -53,6 +53,18 @@ static void print_loss(struct page *page, const struct report *report)
 	}
 }
 
+/* Fewer clusters than this, and their spread is not known well. */
+#define WINDOWS_FEW 10
+
+static void print_windows(struct page *page, const struct dataset *dataset)
+{
+	if (!dataset->window_cnt || dataset->window_cnt >= WINDOWS_FEW)
+		return;
+	page__put(page, "Few windows: ");
+	page__words(page, "the intervals of confidence are rough with less than ten; record for longer", 2);
+	page__end_line(page);
+}
+
 static void print_flagged(struct page *page, const struct dataset *dataset)
 {
 	char flagged[FORMAT_SZ], rows[FORMAT_SZ];
@@ -150,6 +162,7 @@ void text_trust(struct page *page, const struct report *report, uint32_t top)
 	page__end_line(page);
 	print_loss(page, report);
 	print_flagged(page, dataset);
+	print_windows(page, dataset);
 	print_unmeasured(page, dataset);
 	print_hardware(page, dataset);
 	for (size_t i = 0; i < dataset->note_cnt; i++) {

@@ -54,6 +54,8 @@ static void test_usage(void)
 	expect(2, "mode", "quantum", "record -p 1 --mode quantum");
 	expect(2, "--rate", "101%", "record -p 1 --rate 101%");
 	expect(2, "--rate", "0", "record -p 1 --rate 0");
+	expect(2, "--duty", "too little", "record -p 1 --rate 10% --duty 5%");
+	expect(2, "--duty", "all the time", "record -p 1 --duty 5% --rate 5% -s list");
 	expect(2, "--tail", "p100", "record -p 1 --tail p100");
 	expect(2, "--ring-size", "tiny", "record -p 1 --ring-size tiny");
 	expect(2, "--hw-events", "imagined", "record -p 1 --hw-events imagined");

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Low rates: hooks attached in short windows only, and what is seen there stands for everything. */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define WINDOWS_MAX 64
+
+struct rows {
+	uint64_t cnt[WINDOWS_MAX], first_ts[WINDOWS_MAX], last_ts[WINDOWS_MAX]; /* by window: of the begins */
+	uint64_t windowless_cnt, longest_ns;
+	double weight_min, weight_max;
+};
+
+static void take_row(void *owner, const struct interval *interval)
+{
+	struct rows *rows = owner;
+	uint64_t window;
+
+	if (!interval_value(interval, "window", &window) || window >= WINDOWS_MAX) {
+		rows->windowless_cnt++;
+		return;
+	}
+	if (!rows->cnt[window]++)
+		rows->first_ts[window] = rows->last_ts[window] = interval->begin_ts;
+	if (interval->begin_ts < rows->first_ts[window])
+		rows->first_ts[window] = interval->begin_ts;
+	if (interval->begin_ts > rows->last_ts[window])
+		rows->last_ts[window] = interval->begin_ts;
+	if (interval->latency_ns > rows->longest_ns)
+		rows->longest_ns = interval->latency_ns;
+	if (!rows->weight_min || interval->weight < rows->weight_min)
+		rows->weight_min = interval->weight;
+	if (interval->weight > rows->weight_max)
+		rows->weight_max = interval->weight;
+}
+
+/* No request of a window arrived earlier or later than it selects, however late the agent came to close it. */
+static void check_lengths(const struct rows *rows, uint64_t length_ns)
+{
+	for (int i = 0; i < WINDOWS_MAX; i++)
+		if (rows->cnt[i])
+			CHECKF(rows->last_ts[i] - rows->first_ts[i] <= length_ns, "window %d has arrivals over %lu ns",
+			       i, rows->last_ts[i] - rows->first_ts[i]);
+}
+
+/*
+ * Five seconds in strata of one, or longer ones after a window that had to wait: rows stand for fifty requests each or
+ * more, and together for about as many as there were.  Five windows of a load that comes and goes with the machine are
+ * few: a factor of two is what this can tell, and a wrong weight is off by fifty.
+ */
+static void test_estimate(void)
+{
+	struct recording recording = {0};
+	struct process load = {0};
+	struct rows rows = {0};
+	struct session session;
+	struct redis redis;
+	double truth, seen;
+	uint64_t begin_ts;
+
+	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 3000000, 20))
+		goto cleanup;
+	begin_ts = now_ns();
+	if (!recording_start(&recording, "windows", redis.process.pid, "-d 5s --rate 2%% --tail none"))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 20) == 0);
+	CHECK(process_wait(&load, 120) == 0);
+	truth = 3e6 * 5e9 / (double)(now_ns() - begin_ts);
+	if (!session_read(&session, recording.dir.s, take_row, &rows))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	seen = (double)session_number(&session, "intervals_seen");
+	CHECKF(session_number(&session, "windows") >= 2 && session_number(&session, "windows") <= 5, "%lu windows",
+	       session_number(&session, "windows"));
+	CHECKF(seen > truth / 2 && seen < truth * 2, "%.0f, where about %.0f were", seen, truth);
+	CHECKF(seen - session.weight_sum < 1 && session.weight_sum - seen < 1, "weights sum to %.0f, not %.0f",
+	       session.weight_sum, seen);
+	CHECKF(rows.weight_min > 49.9 && rows.weight_max < 500, "weights from %f to %f", rows.weight_min,
+	       rows.weight_max);
+	CHECK(!rows.windowless_cnt && !rows.cnt[0]);
+	check_lengths(&rows, 20 * NS_PER_MS);
+	CHECK(!session.lost[WL_LOSS_CUT]);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+/* Requests that take twice as long as a window selects: it stays open for those that began in it. */
+static void test_drain(void)
+{
+	struct recording recording = {0};
+	struct process load = {0};
+	struct rows rows = {0};
+	struct session session;
+	struct redis redis;
+
+	if (!redis_start(&redis, ANY_CPU) ||
+	    process_start(&load, "redis-benchmark -p %d -c 50 -n 2000 -q BLPOP nothing 0.1", redis.port) ||
+	    !recording_start(&recording, "windows-drain", redis.process.pid, "-d 4s --rate 5%% --tail none"))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 20) == 0);
+	if (!session_read(&session, recording.dir.s, take_row, &rows))
+		goto cleanup;
+	session_check(&session);
+	CHECKF(session.row_cnt >= 10, "%lu rows", session.row_cnt);
+	CHECKF(rows.longest_ns >= 100 * NS_PER_MS, "%lu ns at most", rows.longest_ns);
+	CHECKF(!session.lost[WL_LOSS_CUT], "%lu cut", session.lost[WL_LOSS_CUT]);
+	check_lengths(&rows, 50 * NS_PER_MS);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+/* Requests that are never answered: their window is closed all the same, and their number is said. */
+static void test_cut(void)
+{
+	static const char question[] = "BLPOP nothing 0\r\n";
+	struct recording recording = {0};
+	struct session session;
+	json_object *report = NULL;
+	struct redis redis;
+	int fds[600], cnt = 0;
+
+	if (!redis_start(&redis, ANY_CPU) ||
+	    !recording_start(&recording, "windows-cut", redis.process.pid, "-d 4s --rate 5%% --tail none"))
+		goto cleanup;
+	for (; cnt < 600 && process_runs(&recording.process); cnt++) {
+		fds[cnt] = port_connect(redis.port);
+		if (!CHECK(fds[cnt] >= 0) ||
+		    !CHECK(send(fds[cnt], question, strlen(question), MSG_NOSIGNAL) == (ssize_t)strlen(question)))
+			break;
+		sleep_ms(5);
+	}
+	CHECK(process_wait(&recording.process, 20) == 3);
+	if (!session_read(&session, recording.dir.s, NULL, NULL))
+		goto cleanup;
+	CHECK(session.row_cnt == 0);
+	CHECKF(session.lost[WL_LOSS_CUT] > 0, "windows: %s", session_key(&session, "windows"));
+	report = report_read(recording.dir.s, "");
+	CHECK(json_number(report, "loss.by_class.cut") == (double)session.lost[WL_LOSS_CUT]);
+	json_object_put(report);
+cleanup:
+	while (cnt > 0)
+		close(fds[--cnt]);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+static const struct live_test tests[] = {
+	{"estimate", test_estimate},
+	{"drain", test_drain},
+	{"cut", test_cut},
+};
+
+int suite_windows(void)
+{
+	return live_suite("windows", tests, sizeof(tests) / sizeof(tests[0]));
+}
