@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * An independent witness for the accounting of interrupt time: a server thread per CPU whose requests only read the
- * clock for 2 ms, and add up the gaps: `gap_ns` of `wall_ns` is what interrupts, and whatever else takes a CPU away,
- * have taken from the requests.  Half of the time `noise` has network softirqs run on the first CPU, and timers expire
- * there every 100 µs: timer interrupts inside softirqs inside requests.
+ * clock for 2 ms, and add up the gaps: `gap_ns` of `wall_ns` is what interrupts have taken from the requests, without
+ * those during which another thread got the CPU.  Half of the time `noise` has network softirqs run on the first CPU,
+ * and timers expire there every 100 µs: timer interrupts inside softirqs inside requests.
  */
 #include "common.h"
 #include "storm.h"
+
+#include <sys/resource.h>
 
 #define WORK_NS       (2 * NS_PER_MS)
 #define RECEIVER_CNT  500
@@ -42,15 +44,24 @@ static int noise_body(struct run *run)
 	return 0;
 }
 
+static long preempted_cnt(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nivcsw;
+}
+
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	struct board *board = worker->run->board;
 	uint64_t count_from_ts = atomic_load(&board->count_from_ts), start_ts, wall_ns, gaps_ns, gap_cnt = 0;
+	long preempted_before = preempted_cnt();
 
 	start_ts = clock_now_ns();
 	gaps_ns = spin_watching_gaps(WORK_NS, &gap_cnt);
 	wall_ns = clock_now_ns() - start_ts;
-	if (count_from_ts && request->sent_ts >= count_from_ts) {
+	if (count_from_ts && request->sent_ts >= count_from_ts && preempted_cnt() == preempted_before) {
 		atomic_fetch_add(&board->extra[0], gaps_ns);
 		atomic_fetch_add(&board->extra[1], wall_ns);
 		atomic_fetch_add(&board->extra[2], gap_cnt);
