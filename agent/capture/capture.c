@@ -107,21 +107,11 @@ static void configure(struct capture *capture)
 	set_ports(controls, capture->opts.listeners);
 }
 
-static int fill_maps(struct capture *capture)
+/* A type names a Unix listener by its place in the list. */
+static int set_unix_listeners(struct capture *capture, const target_listeners *listeners)
 {
-	const target_processes *processes = capture->opts.processes;
-	const target_listeners *listeners = capture->opts.listeners;
-	int targets = bpf_map__fd(capture->skel->maps.targets);
 	int unix_listeners = bpf_map__fd(capture->skel->maps.unix_listeners);
 
-	for (size_t i = 0; i < processes->cnt; i++) {
-		uint32_t pid = processes->items[i].pid, yes = 1;
-
-		if (i && !capture->opts.children)
-			break;
-		if (bpf_map_update_elem(targets, &pid, &yes, BPF_ANY))
-			return -errno;
-	}
 	for (uint32_t i = 0; listeners && i < listeners->cnt; i++) {
 		const struct target_listener *listener = &listeners->items[i];
 		struct unix_name name = {};
@@ -134,6 +124,22 @@ static int fill_maps(struct capture *capture)
 			return -errno;
 	}
 	return 0;
+}
+
+static int fill_maps(struct capture *capture)
+{
+	const target_processes *processes = capture->opts.processes;
+	int targets = bpf_map__fd(capture->skel->maps.targets);
+
+	for (size_t i = 0; i < processes->cnt; i++) {
+		uint32_t pid = processes->items[i].pid, yes = 1;
+
+		if (i && !capture->opts.children)
+			break;
+		if (bpf_map_update_elem(targets, &pid, &yes, BPF_ANY))
+			return -errno;
+	}
+	return set_unix_listeners(capture, capture->opts.listeners);
 }
 
 static int on_record(void *ctx, void *data, size_t sz)
@@ -325,9 +331,10 @@ uint64_t capture__rate(const struct capture *capture)
 	return capture->rate;
 }
 
-void capture__set_listeners(struct capture *capture, const target_listeners *listeners)
+int capture__set_listeners(struct capture *capture, const target_listeners *listeners)
 {
 	set_ports(capture->controls, listeners);
+	return set_unix_listeners(capture, listeners);
 }
 
 int capture__window_open(struct capture *capture)

@@ -79,8 +79,8 @@ void capture__window_drain(struct capture *capture);
 bool capture__window_is_drained(struct capture *capture);
 void capture__window_close(struct capture *capture);
 
-/* Where the target listens by now: sockets that began to between two windows. */
-void capture__set_listeners(struct capture *capture, const target_listeners *listeners);
+/* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */
+int capture__set_listeners(struct capture *capture, const target_listeners *listeners);
 void capture__counts(struct capture *capture, struct capture_counts *counts);
 /* Loss per CPU: cpu_cnt * WL_LOSS_CNT of them; freed by the capture. */
 const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt);

@@ -68,6 +68,38 @@ static void refresh_mappings(struct recording *recording, pid_t pid)
 	recording->mappings_ts = monotonic_ns();
 }
 
+static bool listens_already(const struct recording *recording, const struct target_listener *listener)
+{
+	for (size_t i = 0; i < recording->listeners.cnt; i++)
+		if (!strcmp(recording->listeners.items[i].name, listener->name))
+			return true;
+	return false;
+}
+
+/*
+ * Where the target listens by now: the kernel side itself sees only sockets of TCP that begin to listen, and nothing
+ * between windows.
+ */
+static int refresh_listeners(struct recording *recording)
+{
+	size_t cnt = recording->listeners.cnt;
+	target_listeners now = {};
+	int err = 0;
+
+	if (recording->options->symbols || target_listeners_read(&recording->processes, &now))
+		return 0;
+	for (size_t i = 0; i < now.cnt && !err; i++)
+		if (!listens_already(recording, &now.items[i]))
+			err = vec_push(&recording->listeners, now.items[i]) ? -ENOMEM : 0;
+	vec_free(&now);
+	if (err || recording->listeners.cnt == cnt)
+		return err;
+	err = capture__set_listeners(recording->capture, &recording->listeners);
+	if (err)
+		log_warn("requests on sockets that the target has opened meanwhile are not seen: %s", strerror(-err));
+	return recording_write_listeners(recording);
+}
+
 static int on_interval(struct recording *recording, const struct wl_interval_record *record)
 {
 	struct interval_names names = {
@@ -217,7 +249,8 @@ static int every_second(struct recording *recording)
 		err = capture__rotate_hw(recording->capture);
 	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS) {
 		refresh_mappings(recording, recording->options->pid);
-		recording_windows_refresh(recording);
+		if (!err)
+			err = refresh_listeners(recording);
 	}
 	if (!recording->options->quiet) {
 		double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;

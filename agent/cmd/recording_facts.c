@@ -76,7 +76,7 @@ static int write_hooks(struct recording *recording)
 	return err ? err : say(recording, "categories_unmeasured", "%s", unmeasured);
 }
 
-static int write_listeners(struct recording *recording)
+int recording_write_listeners(struct recording *recording)
 {
 	char list[SESSION_TEXT_MAX] = "";
 
@@ -143,7 +143,7 @@ int recording_write_session(struct recording *recording)
 	err = err ? err : say(recording, "baseline", "%g", options->baseline_per_s);
 	if (!err && options->symbols)
 		err = say(recording, "symbols", "%s", options->symbols);
-	err = err ? err : write_listeners(recording);
+	err = err ? err : recording_write_listeners(recording);
 	err = err ? err : write_hooks(recording);
 	err = err ? err : write_modules(recording);
 	return err ? err : shard_writer__flush(recording->writer, false);

@@ -56,8 +56,6 @@ struct recording {
 void recording_windows_init(struct recording *recording);
 void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
-/* Sockets on which the target began to listen between windows. */
-void recording_windows_refresh(struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */
 int recording_windows_timeout(const struct recording *recording, int timeout_ms);
 /* How many intervals the target finished: counted, or estimated from those in the windows. */
@@ -68,6 +66,7 @@ uint64_t own_cpu_ns(void);
 
 /* What the session, loss and module tables say; each 0 or the writer's error. */
 int recording_write_session(struct recording *recording);
+int recording_write_listeners(struct recording *recording);
 int recording_write_loss(struct recording *recording);
 int recording_write_counts(struct recording *recording);
 int recording_write_final(struct recording *recording);

@@ -67,19 +67,6 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 	return next - now < timeout_ms * 1000000ULL ? (next - now) / 1000000 + 1 : (unsigned)timeout_ms;
 }
 
-void recording_windows_refresh(struct recording *recording)
-{
-	target_listeners listeners = {};
-
-	if (!recording->windows)
-		return;
-	if (target_listeners_read(&recording->processes, &listeners))
-		log_debug("cannot look for new listening sockets");
-	else
-		capture__set_listeners(recording->capture, &listeners);
-	vec_free(&listeners);
-}
-
 uint64_t recording_intervals_seen(const struct recording *recording)
 {
 	return recording->windows ? (uint64_t)rint(recording->represented) : recording->counts.seen;
