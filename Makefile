@@ -41,7 +41,7 @@ bpf_obj := $(bpf_src:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 skel := $(BUILD)/whylate.skel.h
 
 # Everything but capture and main is free of libbpf and needs no privilege: the unit tests link exactly that.
-rooms := base target probe model shard analysis view net
+rooms := base target probe model shard analysis view net selftest
 lib_src := $(foreach room,$(rooms),$(wildcard agent/$(room)/*.c))
 agent_src := $(wildcard agent/capture/*.c agent/cmd/*.c) agent/main.c
 lib_obj := $(lib_src:%.c=$(BUILD)/%.o)

@@ -4,6 +4,7 @@
 #include "capture/hwcounters.h"
 #include "cmd/cmd.h"
 #include "cmd/privilege.h"
+#include "cmd/selftest.h"
 #include "shard/table.h"
 
 #include <errno.h>
@@ -132,27 +133,21 @@ static int print_json(const struct diagnosis *diagnosis, const struct utsname *u
 	return fflush(stdout) ? -EIO : 0;
 }
 
-int cmd_doctor(int argc, char **argv)
+static const char help[] = "Usage: whylate doctor [--json]\n"
+			   "       whylate doctor --self-test [--json] [--force-tier FEATURE=N]...\n"
+			   "What this machine can and cannot measure, and why.\n"
+			   "      --self-test        make one event of every kind and check that it is seen\n"
+			   "      --force-tier F=N   ... with tier N of the hooks of feature F\n"
+			   "      --json             schema whylate.doctor/1, or whylate.selftest/1\n";
+
+static int survey_machine(bool json)
 {
-	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	struct diagnosis diagnosis = {};
 	struct hook_survey survey;
 	struct utsname uts;
-	bool json = false, fit = true;
-	int option, err;
+	bool fit = true;
+	int err;
 
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			printf("Usage: whylate doctor [--json]\nWhat this machine can and cannot measure, and why.\n");
-			return EXIT_DONE;
-		}
-		if (option != 'j')
-			return option_error("doctor", option, argv);
-		json = true;
-	}
-	if (optind < argc)
-		return usage_error("doctor", "'%s' is one argument too many", argv[optind]);
 	uname(&uts);
 	check_privileges(&diagnosis);
 	err = hook_survey_make(&survey);
@@ -166,4 +161,45 @@ int cmd_doctor(int argc, char **argv)
 	for (size_t i = 0; i < diagnosis.cnt; i++)
 		fit &= diagnosis.checks[i].works || !diagnosis.checks[i].required;
 	return err ? EXIT_FAILED : fit ? EXIT_DONE : EXIT_LIMITS;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	enum { OPT_JSON = 1000, OPT_SELF_TEST, OPT_FORCE_TIER };
+	static const struct option long_options[] = {
+		{"json", no_argument, NULL, OPT_JSON},
+		{"self-test", no_argument, NULL, OPT_SELF_TEST},
+		{"force-tier", required_argument, NULL, OPT_FORCE_TIER},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct selftest_options selftest = {};
+	bool test = false, forced = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			printf("%s", help);
+			return EXIT_DONE;
+		case OPT_JSON:
+			selftest.json = true;
+			break;
+		case OPT_SELF_TEST:
+			test = true;
+			break;
+		case OPT_FORCE_TIER:
+			forced = true;
+			if (selftest_force_tier(&selftest, optarg))
+				return EXIT_USAGE;
+			break;
+		default:
+			return option_error("doctor", option, argv);
+		}
+	}
+	if (optind < argc)
+		return usage_error("doctor", "'%s' is one argument too many", argv[optind]);
+	if (forced && !test)
+		return usage_error("doctor", "--force-tier is for --self-test only");
+	return test ? selftest_run(&selftest) : survey_machine(selftest.json);
 }

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cmd/selftest.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "cmd/privilege.h"
+#include "cmd/selftest_internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* Small, so that the loss check fills it; what the other checks make at a time fits in. */
+#define RING_SZ   65536
+#define AWAIT_NS  5000000000ULL
+#define POLL_MS   5
+#define LIST_TEXT "interval " WITNESS_DEED " name=deed\ninterval " WITNESS_QUICK " name=quick\n"
+
+int selftest_force_tier(struct selftest_options *options, const char *arg)
+{
+	const char *equals = strchr(arg, '=');
+	uint32_t tier = 0, best = 0;
+
+	for (int f = 0; equals && f < HOOK_FEATURE_CNT; f++) {
+		if (strlen(features[f].name) != (size_t)(equals - arg) || strncmp(features[f].name, arg, equals - arg))
+			continue;
+		for (size_t i = 0; i < hook_cnt; i++) {
+			if ((int)hooks[i].feature != f)
+				continue;
+			best = hooks[i].tier > best ? hooks[i].tier : best;
+			if (equals[1] && !equals[2] && hooks[i].tier == (uint32_t)(equals[1] - '0'))
+				tier = hooks[i].tier;
+		}
+		if (!tier) {
+			usage_error("doctor", "--force-tier '%s': the tiers of %s are 1 to %u", arg, features[f].name,
+				    best);
+			return -EINVAL;
+		}
+		options->force_tier[f] = tier;
+		return 0;
+	}
+	usage_error("doctor",
+		    "--force-tier '%s' is not understood: it wants something like fault=2 (whylate doctor "
+		    "names the features)",
+		    arg);
+	return -EINVAL;
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
+static int on_record(void *owner, const struct wl_record_header *header)
+{
+	const struct wl_task_record *task = (const struct wl_task_record *)header;
+	struct stage *stage = owner;
+
+	if (header->kind == WL_RECORD_INTERVAL) {
+		stage->interval_cnt++;
+		return vec_push(&stage->intervals, *(const struct wl_interval_record *)header);
+	}
+	if (header->kind != WL_RECORD_TASK)
+		return 0;
+	if (task->event == WL_TASK_SEEN && task->pid == task->tid && !stage->adopt_err)
+		stage->adopt_err = capture__adopt_process(stage->capture, task->pid);
+	return vec_push(&stage->tasks, *task);
+}
+
+void stage_forget(struct stage *stage)
+{
+	capture__poll(stage->capture, 0, on_record, stage);
+	stage->intervals.cnt = stage->tasks.cnt = 0;
+}
+
+bool stage_await(struct stage *stage, stage_condition enough, const void *want)
+{
+	uint64_t limit_ts = monotonic_ns() + AWAIT_NS;
+
+	for (;;) {
+		int err = capture__poll(stage->capture, POLL_MS, on_record, stage);
+
+		if (enough(stage, want))
+			return true;
+		if ((err < 0 && err != -EINTR) || monotonic_ns() > limit_ts)
+			return false;
+	}
+}
+
+/* --- the stage ---------------------------------------------------------------------------------------------------- */
+
+static const char *kind_in_use(enum hook_feature feature, uint32_t tier)
+{
+	for (size_t i = 0; i < hook_cnt; i++)
+		if (hooks[i].feature == feature && hooks[i].tier == tier)
+			return hook_kind_name(hooks[i].kind);
+	return "";
+}
+
+static struct check *add_check(struct stage *stage, const char *name, const char *feature, const char *unit)
+{
+	struct check check = {.name = name, .feature = feature, .hook = "", .unit = unit};
+
+	if (vec_push(stage->list, check)) {
+		log_error("out of memory");
+		return NULL;
+	}
+	return &stage->list->items[stage->list->cnt - 1];
+}
+
+struct check *stage_check(struct stage *stage, const char *name, enum hook_feature feature, const char *unit)
+{
+	const struct hook_survey *survey = capture__survey(stage->capture);
+	struct check *check = add_check(stage, name, features[feature].name, unit);
+
+	if (!check)
+		return NULL;
+	check->tier = survey->tier[feature];
+	if (!check->tier) {
+		check_skip(check, "%s is not measured on this kernel: %s", features[feature].name,
+			   survey->missing[feature] ? survey->missing[feature] : "no hook for it");
+		return NULL;
+	}
+	check->hook = kind_in_use(feature, check->tier);
+	return check;
+}
+
+/* The symbol list needs a file, and there may be nowhere to write one. */
+static int resolve_sites(struct stage *stage)
+{
+	int fd = memfd_create("selftest.symbols", MFD_CLOEXEC), err;
+	char path[64];
+
+	if (fd < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = write(fd, LIST_TEXT, strlen(LIST_TEXT)) == (ssize_t)strlen(LIST_TEXT) ? 0 : -EIO;
+	if (!err)
+		err = symbol_list_read(path, &stage->lines);
+	if (!err)
+		err = symbol_list_resolve(&stage->lines, path, stage->witness.pid, &stage->sites);
+	close(fd);
+	return err;
+}
+
+bool stage_open(struct stage *stage, const char *name, bool sockets)
+{
+	struct capture_opts opts = {
+		.processes = &stage->processes,
+		.netns = target_netns(stage->witness.pid),
+		.children = true,
+		.rate = CAPTURE_RATE_ALL,
+		.ring_sz = RING_SZ,
+	};
+	const char *what = "the witness process cannot be looked at";
+	struct check *check;
+	int err;
+
+	memcpy(opts.force_tier, stage->options->force_tier, sizeof(opts.force_tier));
+	err = target_tree(stage->witness.pid, &stage->processes);
+	if (!err && sockets)
+		err = target_listeners_read(&stage->processes, &stage->listeners);
+	if (!err && !sockets) {
+		what = "its own functions were not found in this program (was it stripped?)";
+		err = resolve_sites(stage);
+	}
+	if (sockets)
+		opts.listeners = &stage->listeners;
+	else
+		opts.sites = &stage->sites;
+	if (!err) {
+		what = "the capture could not be made";
+		stage->interval_cnt = 0;
+		stage->capture = capture__new(&opts);
+		err = stage->capture ? capture__start(stage->capture) : -errno;
+	}
+	if (!err)
+		return true;
+	check = add_check(stage, name, "", "");
+	if (check)
+		check_fail(check, "%s: %s", what, strerror(-err));
+	return false;
+}
+
+void stage_close(struct stage *stage)
+{
+	capture__free(stage->capture);
+	stage->capture = NULL;
+	vec_free(&stage->processes);
+	vec_free(&stage->listeners);
+	symbol_list_free(&stage->lines);
+	probe_sites_free(&stage->sites);
+	vec_free(&stage->intervals);
+	vec_free(&stage->tasks);
+}
+
+/* A tier that this kernel does not have cannot be tested: that is no failed check. */
+static int check_forced(const struct selftest_options *options)
+{
+	struct hook_survey survey;
+
+	if (hook_survey_make(&survey)) {
+		log_error("this kernel has no BTF (/sys/kernel/btf/vmlinux): whylate needs a kernel built with "
+			  "CONFIG_DEBUG_INFO_BTF=y, 6.1 or later");
+		return -ENOENT;
+	}
+	for (size_t i = 0; i < hook_cnt; i++) {
+		if (hooks[i].tier != options->force_tier[hooks[i].feature] || survey.works[i])
+			continue;
+		log_error("tier %u of %s cannot be forced on this kernel: it has no %s %s", hooks[i].tier,
+			  features[hooks[i].feature].name, hook_kind_name(hooks[i].kind), hooks[i].hook);
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+int selftest_run(const struct selftest_options *options)
+{
+	struct stage stage = {.options = options};
+	checks list = {};
+	struct utsname uts;
+	int err;
+
+	stage.list = &list;
+	if (privilege_check() || check_forced(options))
+		return EXIT_FAILED;
+	signal(SIGPIPE, SIG_IGN);
+	err = witness_start(&stage.witness);
+	if (err) {
+		log_error("the self-test's witness process could not be started: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	if (stage_open(&stage, "functions", false))
+		selftest_functions(&stage);
+	stage_close(&stage);
+	if (stage_open(&stage, "sockets", true))
+		selftest_sockets(&stage);
+	stage_close(&stage);
+	witness_stop(&stage.witness);
+	uname(&uts);
+	err = options->json ? checks_print_json(&list, uts.release, uts.machine)
+			    : checks_print_text(&list, uts.release, uts.machine);
+	if (!err && !checks_passed(&list))
+		err = -EBADMSG;
+	vec_free(&list);
+	return err ? EXIT_FAILED : EXIT_DONE;
+}

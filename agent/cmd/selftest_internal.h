@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A self-test under way: one witness, and one capture of it at a time. */
+#ifndef WHYLATE_CMD_SELFTEST_INTERNAL_H
+#define WHYLATE_CMD_SELFTEST_INTERNAL_H
+
+#include "capture/capture.h"
+#include "cmd/selftest.h"
+#include "selftest/check.h"
+#include "selftest/witness.h"
+
+struct stage {
+	const struct selftest_options *options;
+	struct witness witness;
+	struct capture *capture;
+	checks *list;
+
+	target_processes processes;
+	target_listeners listeners;
+	probe_lines lines;
+	probe_sites sites;
+
+	/* What has come out of the rings since stage_forget(). */
+	VEC(struct wl_interval_record) intervals;
+	VEC(struct wl_task_record) tasks;
+	uint64_t interval_cnt; /* since the capture began */
+	int adopt_err;         /* of a child whose functions could not be probed */
+};
+
+/* Starts a capture of the witness; false after one failed check of that name. */
+bool stage_open(struct stage *stage, const char *name, bool sockets);
+void stage_close(struct stage *stage);
+void stage_forget(struct stage *stage);
+
+/* Takes what is in the rings, until `enough` or the time is over; false: it is over. */
+typedef bool (*stage_condition)(const struct stage *stage, const void *want);
+bool stage_await(struct stage *stage, stage_condition enough, const void *want);
+
+/* A new line of the result; NULL where the feature is not to be had here, which the line then says. */
+struct check *stage_check(struct stage *stage, const char *name, enum hook_feature feature, const char *unit);
+
+void selftest_functions(struct stage *stage);
+void selftest_sockets(struct stage *stage);
+
+#endif

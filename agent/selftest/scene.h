@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The inside of the witness process: its main thread does the deeds, its peer thread does what they need done to them.
+ */
+#ifndef WHYLATE_SELFTEST_SCENE_H
+#define WHYLATE_SELFTEST_SCENE_H
+
+#include "selftest/witness.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum peer_job {
+	PEER_NOTHING,
+	PEER_HOLD_LOCK,    /* until DEED_WAIT_NS after the call */
+	PEER_WRITE_PIPE,   /* DEED_WAIT_NS after the call */
+	PEER_WRITE_SOCKET, /* DEED_WAIT_NS after the call */
+	PEER_HOG_CPU,      /* for DEED_WAIT_NS, on the main thread's CPU */
+	PEER_INTERRUPT,    /* from another CPU */
+	PEER_END,
+};
+
+struct scene {
+	pthread_t peer;
+	uint32_t main_tid, peer_tid;
+	sem_t peer_wanted, peer_is_done;
+	_Atomic int peer_job;
+	_Atomic bool peer_ready, called, peer_done;
+
+	pthread_mutex_t lock;
+	int pipe_fds[2], socket_fds[2];
+	int own_cpu, other_cpu, device_cpu; /* -1: none */
+	cpu_set_t allowed;
+
+	int disk_fd; /* -1: none */
+	char *disk_map, *memory;
+	FILE *interrupts, *softirqs;
+	int udp_fd;
+	uint64_t begin_ts, wake_ts, end_ts;
+	uint32_t switch_cnt;
+
+	int child_go_fd;
+	pid_t child_pid;
+	int listen_fds[WITNESS_SOCKET_CNT];
+};
+
+/* deeds.c: sets the scene, and one deed with its report. */
+int scene_open(struct scene *scene);
+void scene_do(struct scene *scene, enum deed_kind kind, struct deed_report *report);
+
+/* peer.c */
+int peer_start(struct scene *scene);
+void peer_give(struct scene *scene, enum peer_job job);
+/* Waits until the job is done. */
+void peer_await(struct scene *scene);
+/* The peer has done its part before the call, or five seconds are over. */
+bool scene_wait_for(_Atomic bool *flag);
+
+/* serve.c */
+int serve_open(struct scene *scene, struct witness *witness);
+int serve_listen_late(struct scene *scene, uint16_t *port);
+/* 0 or -errno. */
+int serve(struct scene *scene, enum witness_socket which, struct witness_answer *answer);
+int serve_desert(struct scene *scene);
+
+#endif
