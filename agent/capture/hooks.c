@@ -44,6 +44,19 @@ const char *hook_kind_name(enum hook_kind kind)
 	return names[kind];
 }
 
+void hook_tier_name(enum hook_feature feature, uint32_t tier, char *text, size_t sz)
+{
+	if (sz)
+		*text = '\0';
+	for (size_t i = 0; i < hook_cnt; i++) {
+		const char *name = hook_kind_name(hooks[i].kind);
+		size_t len = strlen(text);
+
+		if (hooks[i].feature == feature && hooks[i].tier == tier && !strstr(text, name))
+			snprintf(text + len, sz - len, "%s%s", len ? "+" : "", name);
+	}
+}
+
 bool hook_feature_wanted(enum hook_feature feature, bool sockets)
 {
 	switch (features[feature].need) {

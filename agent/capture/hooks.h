@@ -80,5 +80,7 @@ bool hook_feature_wanted(enum hook_feature feature, bool sockets);
 
 /* Name of the feature and tier as in "fault:perf", for the session table. */
 const char *hook_kind_name(enum hook_kind kind);
+/* The kinds of hooks of a tier, as in "tp_btf+perf". */
+void hook_tier_name(enum hook_feature feature, uint32_t tier, char *text, size_t sz);
 
 #endif

@@ -58,14 +58,13 @@ static void check_features(struct diagnosis *diagnosis, const struct hook_survey
 {
 	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
 		enum hook_need need = features[f].need;
+		char kinds[48];
 		struct check *check =
 			add(diagnosis, features[f].name, survey->tier[f] != 0,
 			    need != HOOK_NEED_EXTRA && need != HOOK_NEED_WANTED && need != HOOK_NEED_SOCKETS_WANTED);
 
-		for (size_t i = 0; i < hook_cnt && !check->how[0]; i++)
-			if ((int)hooks[i].feature == f && hooks[i].tier == survey->tier[f])
-				snprintf(check->how, sizeof(check->how), "%s (tier %u)", hook_kind_name(hooks[i].kind),
-					 hooks[i].tier);
+		hook_tier_name(f, survey->tier[f], kinds, sizeof(kinds));
+		snprintf(check->how, sizeof(check->how), "%s (tier %u)", kinds, survey->tier[f]);
 		snprintf(check->why, sizeof(check->why), "%s",
 			 survey->missing[f] ? survey->missing[f] : "no hook for it here");
 		check->costs = features[f].categories[0] ? features[f].categories : features[f].what;

@@ -91,17 +91,9 @@ bool stage_await(struct stage *stage, stage_condition enough, const void *want)
 
 /* --- the stage ---------------------------------------------------------------------------------------------------- */
 
-static const char *kind_in_use(enum hook_feature feature, uint32_t tier)
-{
-	for (size_t i = 0; i < hook_cnt; i++)
-		if (hooks[i].feature == feature && hooks[i].tier == tier)
-			return hook_kind_name(hooks[i].kind);
-	return "";
-}
-
 static struct check *add_check(struct stage *stage, const char *name, const char *feature, const char *unit)
 {
-	struct check check = {.name = name, .feature = feature, .hook = "", .unit = unit};
+	struct check check = {.name = name, .feature = feature, .unit = unit};
 
 	if (vec_push(stage->list, check)) {
 		log_error("out of memory");
@@ -123,7 +115,7 @@ struct check *stage_check(struct stage *stage, const char *name, enum hook_featu
 			   survey->missing[feature] ? survey->missing[feature] : "no hook for it");
 		return NULL;
 	}
-	check->hook = kind_in_use(feature, check->tier);
+	hook_tier_name(feature, check->tier, check->hook, sizeof(check->hook));
 	return check;
 }
 

@@ -182,10 +182,21 @@ static bool round_holds(const struct check_round *round)
 	return !round->wrong && round->seen >= round->low && round->seen <= round->high;
 }
 
+/* What was wrong with a round that does not hold. */
+static void describe(const struct check *check, const struct check_round *round, char *text, size_t sz)
+{
+	if (round->wrong)
+		snprintf(text, sz, "%s", round->wrong);
+	else
+		snprintf(text, sz, "%" PRIu64 " %s seen, expected %" PRIu64 " to %" PRIu64, round->seen, check->unit,
+			 round->low, round->high);
+}
+
 void check_conclude(struct check *check, const struct check_rounds *rounds)
 {
-	uint32_t missed = 0, unseen = rounds->unseen;
 	const struct check_round *good = NULL, *bad = NULL;
+	uint32_t missed = rounds->unseen, seen = rounds->cnt + rounds->unseen;
+	char text[CHECK_WHY_LEN / 2] = "no interval was seen";
 
 	for (uint32_t i = 0; i < rounds->cnt; i++) {
 		const struct check_round *round = &rounds->rounds[i];
@@ -197,28 +208,20 @@ void check_conclude(struct check *check, const struct check_rounds *rounds)
 			missed++;
 		}
 	}
-	check->ok = good && (missed + unseen) * 5 <= rounds->cnt + unseen;
-	if (check->ok || bad) {
-		check->witness = check->ok ? good->witness : bad->witness;
-		check->seen = check->ok ? good->seen : bad->seen;
+	if (bad)
+		describe(check, bad, text, sizeof(text));
+	check->ok = good && missed * 5 <= seen;
+	if (good || bad) {
+		check->witness = check->ok || !bad ? good->witness : bad->witness;
+		check->seen = check->ok || !bad ? good->seen : bad->seen;
 	}
-	if (check->ok) {
-		if (missed || unseen || rounds->flagged)
-			snprintf(check->why, sizeof(check->why), "of %u rounds %u were flagged and left out, %u missed",
-				 rounds->tried, rounds->flagged, missed + unseen);
-		return;
-	}
-	if (bad && bad->wrong)
-		check_fail(check, "%s (%u of %u rounds, %u more flagged, %u not seen)", bad->wrong, missed, rounds->cnt,
-			   rounds->flagged, unseen);
-	else if (bad)
-		check_fail(check,
-			   "%" PRIu64 " %s seen, expected %" PRIu64 " to %" PRIu64
-			   " (%u of %u rounds, %u more flagged, %u not seen)",
-			   bad->seen, check->unit, bad->low, bad->high, missed, rounds->cnt, rounds->flagged, unseen);
-	else if (unseen)
-		check_fail(check, "no interval was seen in %u of %u rounds", unseen, rounds->tried);
-	else
+	if (!seen)
 		check_fail(check, "all %u intervals were flagged: this kernel leaves out too many events",
 			   rounds->flagged);
+	else if (missed)
+		snprintf(check->why, sizeof(check->why), "%s (%u of %u rounds%s)", text, missed, seen,
+			 rounds->flagged ? ", others flagged" : "");
+	else if (rounds->flagged)
+		snprintf(check->why, sizeof(check->why), "%u of %u intervals were flagged and left out",
+			 rounds->flagged, rounds->tried);
 }

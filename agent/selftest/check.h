@@ -23,8 +23,8 @@
 struct check {
 	const char *name;
 	const char *feature; /* of hook.def, "" for none */
-	const char *hook;    /* kind of hook in use, "" for none */
 	const char *unit;
+	char hook[32]; /* kinds of hooks in use, "" for none */
 	uint32_t tier; /* in use; 0: none */
 	uint64_t witness, seen;
 	bool ok, skipped;
