@@ -20,6 +20,9 @@
 #define RING_SZ_MIN (64 * 1024)
 #define RING_SZ_MAX (1024 * 1024 * 1024)
 
+/* The tier of the socket hooks that needs tables of its own. */
+#define SOCKET_TIER_BY_ADDRESS 3
+
 static int libbpf_says(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	(void)level;
@@ -208,6 +211,11 @@ static int load(struct capture *capture)
 	if (bpf_map__set_max_entries(capture->skel->maps.rings, capture->cpu_cnt) ||
 	    bpf_map__set_max_entries(capture->skel->maps.hw_events, capture->cpu_cnt * WL_HW_SLOTS))
 		return -errno;
+	if (capture->survey.tier[HOOK_FEATURE_SOCKET] != SOCKET_TIER_BY_ADDRESS || capture->opts.sites) {
+		bpf_map__set_autocreate(capture->skel->maps.conns_by_address, false);
+		bpf_map__set_autocreate(capture->skel->maps.datagram_queues_by_address, false);
+		bpf_map__set_autocreate(capture->skel->maps.socket_calls, false);
+	}
 	err = whylate_bpf__load(capture->skel);
 	if (err)
 		return err;

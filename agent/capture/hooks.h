@@ -69,7 +69,7 @@ extern const struct feature features[HOOK_FEATURE_CNT];
 struct hook_survey {
 	uint32_t tier[HOOK_FEATURE_CNT];
 	const char *missing[HOOK_FEATURE_CNT];
-	bool works[64]; /* by index into hooks[] */
+	bool works[128]; /* by index into hooks[] */
 };
 
 /* 0 or -errno (-ENOENT: this kernel has no BTF). Needs privilege: it loads and attaches small programs of its own. */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Socket requests: an interval begins when its first byte arrives at a socket that the target accepted and ends when
  * the reply is sent on it (DESIGN §7).
@@ -9,7 +9,13 @@
  *
  * Data may arrive on one CPU while the target reads on another.  The side that takes conn.next.sid does so by an atomic
  * exchange, so that an arrival is used once; nothing here takes a lock.
+ *
+ * The file that includes this says before where a connection is kept: with its socket, or (SOCKET_BY_ADDRESS, for
+ * kprobes, whose arguments the verifier takes for numbers) in a table by the socket's address.
  */
+#ifndef WHYLATE_BPF_SOCKET_H
+#define WHYLATE_BPF_SOCKET_H
+
 #include "interval.h"
 
 #define AF_UNIX         1
@@ -25,6 +31,80 @@
 #define MSG_PEEK        2
 #define EAGAIN          11
 #define EINTR           4
+
+#ifdef SOCKET_BY_ADDRESS
+/* LRU, because a socket whose end was missed would stay for ever. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct conn);
+} conns_by_address SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct datagrams);
+} datagram_queues_by_address SEC(".maps");
+
+static const volatile struct conn zero_conn;
+static const volatile struct datagrams zero_datagrams;
+
+#define sock_get(sk, field) BPF_CORE_READ(sk, field)
+
+static __always_inline struct conn *conn_find(struct sock *sk)
+{
+	u64 key = (u64)sk;
+
+	return bpf_map_lookup_elem(&conns_by_address, &key);
+}
+
+static __always_inline struct conn *conn_make(struct sock *sk)
+{
+	u64 key = (u64)sk;
+
+	bpf_map_update_elem(&conns_by_address, &key, (const void *)&zero_conn, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&conns_by_address, &key);
+}
+
+static __always_inline struct datagrams *datagrams_find(struct sock *sk)
+{
+	u64 key = (u64)sk;
+
+	return bpf_map_lookup_elem(&datagram_queues_by_address, &key);
+}
+
+static __always_inline struct datagrams *datagrams_make(struct sock *sk)
+{
+	u64 key = (u64)sk;
+
+	bpf_map_update_elem(&datagram_queues_by_address, &key, (const void *)&zero_datagrams, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&datagram_queues_by_address, &key);
+}
+#else
+#define sock_get(sk, field) ((sk)->field)
+
+static __always_inline struct conn *conn_find(struct sock *sk)
+{
+	return bpf_sk_storage_get(&conns, sk, 0, 0);
+}
+
+static __always_inline struct conn *conn_make(struct sock *sk)
+{
+	return bpf_sk_storage_get(&conns, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline struct datagrams *datagrams_find(struct sock *sk)
+{
+	return bpf_sk_storage_get(&datagram_queues, sk, 0, 0);
+}
+
+static __always_inline struct datagrams *datagrams_make(struct sock *sk)
+{
+	return bpf_sk_storage_get(&datagram_queues, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+#endif
 
 static __always_inline bool port_listens(const u64 *ports, u16 port)
 {
@@ -65,11 +145,11 @@ static __always_inline u32 unix_type(struct sock *sk)
 /* Type of the intervals on a socket, 0 if the target did not accept it. */
 static __always_inline u32 stream_type(struct sock *sk, u16 family)
 {
-	u16 port = sk->__sk_common.skc_num;
+	u16 port = sock_get(sk, __sk_common.skc_num);
 
 	if (family == AF_UNIX)
 		return unix_type(sk);
-	if (sk->sk_protocol != IPPROTO_TCP || !port_listens(controls.tcp_ports, port) || !in_target_netns(sk))
+	if (sock_get(sk, sk_protocol) != IPPROTO_TCP || !port_listens(controls.tcp_ports, port) || !in_target_netns(sk))
 		return 0;
 	return WL_SOURCE_TCP << 16 | port;
 }
@@ -80,15 +160,15 @@ static __always_inline struct conn *conn_of(struct sock *sk, u16 family)
 	u32 type;
 
 	/* Strangers on TCP are told by their port, which is cheap; on Unix sockets they are remembered. */
-	if (family != AF_UNIX && !port_listens(controls.tcp_ports, sk->__sk_common.skc_num))
+	if (family != AF_UNIX && !port_listens(controls.tcp_ports, sock_get(sk, __sk_common.skc_num)))
 		return NULL;
-	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	conn = conn_find(sk);
 	if (conn)
 		return conn;
 	type = stream_type(sk, family);
 	if (!type && family != AF_UNIX)
 		return NULL;
-	conn = bpf_sk_storage_get(&conns, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	conn = conn_make(sk);
 	if (!conn) {
 		struct cpu_context *cpu = this_cpu();
 
@@ -103,13 +183,13 @@ static __always_inline struct conn *conn_of(struct sock *sk, u16 family)
 
 static __always_inline void datagram_arrived(struct sock *sk)
 {
-	struct datagrams *queue = bpf_sk_storage_get(&datagram_queues, sk, 0, 0);
-	u16 port = sk->__sk_common.skc_num;
+	struct datagrams *queue = datagrams_find(sk);
+	u16 port = sock_get(sk, __sk_common.skc_num);
 
 	if (!queue) {
 		if (!port_listens(controls.udp_ports, port) || !in_target_netns(sk))
 			return;
-		queue = bpf_sk_storage_get(&datagram_queues, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		queue = datagrams_make(sk);
 		if (!queue)
 			return;
 		queue->type = WL_SOURCE_UDP << 16 | port;
@@ -176,20 +256,24 @@ static __always_inline void conn_drop_next(struct conn *conn)
 
 static __always_inline bool nothing_to_read(struct sock *sk)
 {
+#ifdef SOCKET_BY_ADDRESS
+	return BPF_CORE_READ(sk, sk_receive_queue.qlen) == 0;
+#else
 	return *(volatile u32 *)&sk->sk_receive_queue.qlen == 0;
+#endif
 }
 
 static __always_inline int data_ready(struct sock *sk)
 {
-	u16 family = sk->__sk_common.skc_family;
+	u16 family = sock_get(sk, __sk_common.skc_family);
 	struct conn *conn;
 	u64 sid;
 
 	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
 		return 0;
-	if (sk->__sk_common.skc_state == TCP_LISTEN)
+	if (sock_get(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return 0;
-	if (sk->sk_type == SOCK_DGRAM) {
+	if (sock_get(sk, sk_type) == SOCK_DGRAM) {
 		if (family != AF_UNIX)
 			datagram_arrived(sk);
 		return 0;
@@ -216,7 +300,7 @@ static __always_inline void conn_drop(struct conn *conn, struct thread *thread)
 
 static __always_inline void datagram_received(struct sock *sk, struct thread *thread)
 {
-	struct datagrams *queue = bpf_sk_storage_get(&datagram_queues, sk, 0, 0);
+	struct datagrams *queue = datagrams_find(sk);
 	struct cpu_context *cpu = this_cpu();
 	struct pickup pickup = {};
 
@@ -282,12 +366,12 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 	thread = current_thread(cpu);
 	if (!thread)
 		return 0;
-	if (sk->sk_type == SOCK_DGRAM) {
+	if (sock_get(sk, sk_type) == SOCK_DGRAM) {
 		if (ret > 0)
 			datagram_received(sk, thread);
 		return 0;
 	}
-	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	conn = conn_find(sk);
 	if (!conn || conn->foreign)
 		return 0;
 	if (ret > 0)
@@ -313,7 +397,7 @@ static __always_inline int sent(struct sock *sk, long ret)
 		interval__finish(thread, thread->datagram_sid, thread->datagram_recorded);
 		return 0;
 	}
-	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	conn = conn_find(sk);
 	if (!conn || conn->foreign || !conn_in_request(conn))
 		return 0;
 	conn->in_request = 0;
@@ -321,58 +405,11 @@ static __always_inline int sent(struct sock *sk, long ret)
 	return 0;
 }
 
-/* Tier 1: the tracepoints, since 6.3. */
-SEC("tp_btf/sk_data_ready")
-int BPF_PROG(on_data_ready, struct sock *sk)
-{
-	return data_ready(sk);
-}
-
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(on_recv_length, struct sock *sk, int ret, int flags)
-{
-	return received(sk, ret, flags);
-}
-
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(on_send_length, struct sock *sk, int ret, int flags)
-{
-	return sent(sk, ret);
-}
-
-/* Tier 2: the same points by fentry and fexit. */
-SEC("fentry/sock_def_readable")
-int BPF_PROG(on_def_readable, struct sock *sk)
-{
-	return data_ready(sk);
-}
-
-#define RECEIVE(function)                                                                         \
-	SEC("fexit/" #function)                                                                   \
-	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int flags, int ret) \
-	{                                                                                         \
-		return received(sock->sk, ret, flags);                                            \
-	}
-RECEIVE(inet_recvmsg)
-RECEIVE(inet6_recvmsg)
-RECEIVE(unix_stream_recvmsg)
-
-#define TRANSMIT(function)                                                             \
-	SEC("fexit/" #function)                                                        \
-	int BPF_PROG(on_##function, struct socket *sock, void *msg, u64 size, int ret) \
-	{                                                                              \
-		return sent(sock->sk, ret);                                            \
-	}
-TRANSMIT(inet_sendmsg)
-TRANSMIT(inet6_sendmsg)
-TRANSMIT(unix_stream_sendmsg)
-
 /* The target begins to listen while it is recorded, or a connection ends with a request under way. */
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(on_tcp_state, struct sock *sk, int old_state, int new_state)
+static __always_inline int state_changed(struct sock *sk, int new_state)
 {
 	if (new_state == TCP_LISTEN) {
-		u16 port = sk->__sk_common.skc_num;
+		u16 port = sock_get(sk, __sk_common.skc_num);
 
 		struct cpu_context *cpu = this_cpu();
 
@@ -380,10 +417,12 @@ int BPF_PROG(on_tcp_state, struct sock *sk, int old_state, int new_state)
 			__sync_fetch_and_or(&controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)],
 					    1ULL << (port % 64));
 	} else if (new_state == TCP_CLOSE) {
-		struct conn *conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+		struct conn *conn = conn_find(sk);
 
 		if (conn && !conn->foreign)
 			conn_drop(conn, NULL);
 	}
 	return 0;
 }
+
+#endif
