@@ -6,7 +6,12 @@
  */
 #include "thread.h"
 
-static __always_inline int fault_begins(u64 addr)
+/* thread.in_fault */
+#define IN_FAULT       1
+#define IN_FAULT_MAJOR 2 /* it had to wait for the disk, and is being tried again */
+
+/* `again`: the fault under way waited for its page and is tried once more. */
+static __always_inline int fault_begins(u64 addr, bool again)
 {
 	struct cpu_context *cpu = this_cpu();
 	struct task_struct *task;
@@ -19,9 +24,14 @@ static __always_inline int fault_begins(u64 addr)
 	if (task->pagefault_disabled || (s64)addr < 0)
 		return 0;
 	thread = current_thread(cpu);
-	if (!thread || !thread->recording || thread->in_fault)
+	if (!thread || !thread->recording)
 		return 0;
-	thread->in_fault = 1;
+	if (thread->in_fault) {
+		if (again)
+			thread->in_fault = IN_FAULT_MAJOR;
+		return 0;
+	}
+	thread->in_fault = again ? IN_FAULT_MAJOR : IN_FAULT;
 	thread->fault_addr = addr;
 	nest__push(thread, STATE_FAULT_PENDING);
 	return 0;
@@ -39,6 +49,8 @@ static __always_inline int fault_ends(u32 state)
 	thread = current_thread(cpu);
 	if (!thread || !thread->in_fault)
 		return 0;
+	if (thread->in_fault == IN_FAULT_MAJOR)
+		state = WL_STATE_FAULT_MAJOR;
 	thread->in_fault = 0;
 	nest__pop(thread);
 	length_ns = thread->length_ns[STATE_FAULT_PENDING];
@@ -58,13 +70,13 @@ static __always_inline int fault_ends(u32 state)
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(on_fault_user, unsigned long addr)
 {
-	return fault_begins(addr);
+	return fault_begins(addr, false);
 }
 
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_fault_kernel, unsigned long addr)
 {
-	return fault_begins(addr);
+	return fault_begins(addr, false);
 }
 
 SEC("perf_event")
@@ -79,21 +91,26 @@ int on_fault_major(struct bpf_perf_event_data *ctx)
 	return fault_ends(WL_STATE_FAULT_MAJOR);
 }
 
-/* What handle_mm_fault() returns, as in <linux/mm_types.h>. */
-#define FAULT_MAJOR 0x004
-#define FAULT_RETRY 0x400
+/* What handle_mm_fault() returns and is told, as in <linux/mm_types.h>. */
+#define FAULT_MAJOR      0x004
+#define FAULT_RETRY      0x400
+#define FAULT_FLAG_TRIED 0x20
 
+/*
+ * A fault that reads a page gives up its lock meanwhile: the call says RETRY, and the next one finds the page there as
+ * if it were a minor fault.  Like the kernel's own accounting, which makes one major fault of the two.
+ */
 static __always_inline int fault_returns(u64 result)
 {
 	if (result & FAULT_RETRY)
-		return 0; /* goes on, and returns once more */
+		return result & FAULT_MAJOR ? fault_begins(0, true) : 0;
 	return fault_ends(result & FAULT_MAJOR ? WL_STATE_FAULT_MAJOR : WL_STATE_FAULT_MINOR);
 }
 
 SEC("fentry/handle_mm_fault")
-int BPF_PROG(on_handle_mm_fault_entry, void *vma, unsigned long addr)
+int BPF_PROG(on_handle_mm_fault_entry, void *vma, unsigned long addr, unsigned int flags)
 {
-	return fault_begins(addr);
+	return fault_begins(addr, flags & FAULT_FLAG_TRIED);
 }
 
 SEC("fexit/handle_mm_fault")
@@ -106,9 +123,9 @@ int BPF_PROG(on_handle_mm_fault_exit)
 }
 
 SEC("kprobe/handle_mm_fault")
-int BPF_KPROBE(on_handle_mm_fault_call, void *vma, unsigned long addr)
+int BPF_KPROBE(on_handle_mm_fault_call, void *vma, unsigned long addr, unsigned int flags)
 {
-	return fault_begins(addr);
+	return fault_begins(addr, flags & FAULT_FLAG_TRIED);
 }
 
 SEC("kretprobe/handle_mm_fault")

@@ -200,9 +200,10 @@ static int make_rings(struct capture *capture)
 
 static int load(struct capture *capture)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, open_opts, .btf_custom_path = capture->opts.btf_path);
 	int err;
 
-	capture->skel = whylate_bpf__open();
+	capture->skel = whylate_bpf__open_opts(&open_opts);
 	if (!capture->skel)
 		return -errno;
 	capture->object = capture->skel->obj;
@@ -235,6 +236,7 @@ static int load(struct capture *capture)
 struct capture *capture__new(const struct capture_opts *opts)
 {
 	struct capture *capture = calloc(1, sizeof(*capture));
+	char why[256];
 	int err;
 
 	if (!capture)
@@ -244,10 +246,9 @@ struct capture *capture__new(const struct capture_opts *opts)
 	capture->cpu_cnt = libbpf_num_possible_cpus();
 	capture->opts.ring_sz = ring_size(opts->ring_sz, sysconf(_SC_PAGESIZE));
 	libbpf_set_print(libbpf_says);
-	err = hook_survey_make(&capture->survey);
+	err = hook_survey_make(&capture->survey, opts->btf_path, why, sizeof(why));
 	if (err) {
-		log_error("this kernel has no BTF (/sys/kernel/btf/vmlinux): whylate needs a kernel built with "
-			  "CONFIG_DEBUG_INFO_BTF=y, 6.1 or later");
+		log_error("%s", why);
 		goto cleanup;
 	}
 	err = check_survey(capture);

@@ -25,6 +25,7 @@ struct capture_opts {
 	uint32_t ring_sz;                      /* bytes per CPU; rounded up to a power of two of whole pages */
 	bool hw;                               /* hardware counters, if there are any */
 	bool hw_software;                      /* software events in their place */
+	const char *btf_path;                  /* types of the kernel, in place of its own BTF; NULL: its own */
 	uint32_t force_tier[HOOK_FEATURE_CNT]; /* for tests: 0: the best */
 };
 

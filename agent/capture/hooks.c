@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "capture/hooks.h"
 
+#include "target/kernel.h"
+
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -179,15 +181,59 @@ static const char *hook_missing(const struct btf *btf, const struct hook *hook)
 	return "unknown kind of hook";
 }
 
-int hook_survey_make(struct hook_survey *survey)
+static uint32_t task_size(const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT);
+
+	return id > 0 ? btf__type_by_id(btf, id)->size : 0;
+}
+
+/* Types of another kernel would make the programs read the wrong memory, without anybody noticing. */
+static bool of_another_kernel(const struct btf *btf)
+{
+	struct btf *own = btf__load_vmlinux_btf();
+	bool differs = own && task_size(own) != task_size(btf);
+
+	btf__free(own);
+	return differs;
+}
+
+static struct btf *load_btf(const char *path, char *why, size_t why_sz)
+{
+	struct btf *btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+	const char *wrong = NULL;
+
+	if (!btf) {
+		snprintf(why, why_sz, "BTF of '%.128s' cannot be understood: %s", path ? path : KERNEL_BTF,
+			 strerror(errno));
+		return NULL;
+	}
+	if (!task_size(btf) || btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF) < 0)
+		wrong = "is not a kernel's BTF: it does not know task_struct and sched_switch";
+	else if (path && of_another_kernel(btf))
+		wrong = "is the BTF of another kernel than the running one";
+	if (!wrong)
+		return btf;
+	btf__free(btf);
+	snprintf(why, why_sz, "'%.128s' %s", path ? path : KERNEL_BTF, wrong);
+	errno = EINVAL;
+	return NULL;
+}
+
+int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why, size_t why_sz)
 {
 	bool tier_works[HOOK_FEATURE_CNT][HOOK_TIER_MAX + 1] = {};
 	bool tier_exists[HOOK_FEATURE_CNT][HOOK_TIER_MAX + 1] = {};
-	struct btf *btf = btf__load_vmlinux_btf();
+	struct btf *btf;
+	int err;
 
 	memset(survey, 0, sizeof(*survey));
+	err = kernel_unfit(btf_path, why, why_sz);
+	if (err)
+		return err;
+	btf = load_btf(btf_path, why, why_sz);
 	if (!btf)
-		return -ENOENT;
+		return -errno;
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 		const char *missing = hook_missing(btf, hook);

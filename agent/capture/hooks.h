@@ -72,8 +72,11 @@ struct hook_survey {
 	bool works[128]; /* by index into hooks[] */
 };
 
-/* 0 or -errno (-ENOENT: this kernel has no BTF). Needs privilege: it loads and attaches small programs of its own. */
-int hook_survey_make(struct hook_survey *survey);
+/*
+ * By the kernel's own BTF, or by that of a file (NULL: none).  0, or -errno and in *why what is wrong with the kernel
+ * or with the file.  Needs privilege: it loads and attaches small programs of its own.
+ */
+int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why, size_t why_sz);
 
 /* Is this feature to be attached for this way of finding intervals? */
 bool hook_feature_wanted(enum hook_feature feature, bool sockets);

@@ -20,7 +20,7 @@ struct check {
 	bool works;
 	bool required;
 	char how[64];      /* the hooks in use, where it works */
-	char why[160];     /* why not, where it does not */
+	char why[256];     /* why not, where it does not */
 	const char *costs; /* what is missing then */
 };
 
@@ -132,27 +132,28 @@ static int print_json(const struct diagnosis *diagnosis, const struct utsname *u
 	return fflush(stdout) ? -EIO : 0;
 }
 
-static const char help[] = "Usage: whylate doctor [--json]\n"
-			   "       whylate doctor --self-test [--json] [--force-tier FEATURE=N]...\n"
+static const char help[] = "Usage: whylate doctor [--json] [--btf FILE]\n"
+			   "       whylate doctor --self-test [--json] [--btf FILE] [--force-tier FEATURE=N]…\n"
 			   "What this machine can and cannot measure, and why.\n"
 			   "      --self-test        make one event of every kind and check that it is seen\n"
-			   "      --force-tier F=N   ... with tier N of the hooks of feature F\n"
+			   "      --force-tier F=N   … with tier N of the hooks of feature F\n"
+			   "      --btf FILE         types of the kernel, in place of its own BTF\n"
 			   "      --json             schema whylate.doctor/1, or whylate.selftest/1\n";
 
-static int survey_machine(bool json)
+static int survey_machine(bool json, const char *btf_path)
 {
 	struct diagnosis diagnosis = {};
 	struct hook_survey survey;
 	struct utsname uts;
 	bool fit = true;
+	char why[256];
 	int err;
 
 	uname(&uts);
 	check_privileges(&diagnosis);
-	err = hook_survey_make(&survey);
+	err = hook_survey_make(&survey, btf_path, why, sizeof(why));
 	if (err)
-		snprintf(add(&diagnosis, "BTF", false, true)->why, sizeof(diagnosis.checks[0].why),
-			 "no /sys/kernel/btf/vmlinux: the kernel needs CONFIG_DEBUG_INFO_BTF=y");
+		snprintf(add(&diagnosis, "kernel", false, true)->why, sizeof(diagnosis.checks[0].why), "%s", why);
 	else
 		check_features(&diagnosis, &survey);
 	check_hardware(&diagnosis);
@@ -164,11 +165,12 @@ static int survey_machine(bool json)
 
 int cmd_doctor(int argc, char **argv)
 {
-	enum { OPT_JSON = 1000, OPT_SELF_TEST, OPT_FORCE_TIER };
+	enum { OPT_JSON = 1000, OPT_SELF_TEST, OPT_FORCE_TIER, OPT_BTF };
 	static const struct option long_options[] = {
 		{"json", no_argument, NULL, OPT_JSON},
 		{"self-test", no_argument, NULL, OPT_SELF_TEST},
 		{"force-tier", required_argument, NULL, OPT_FORCE_TIER},
+		{"btf", required_argument, NULL, OPT_BTF},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
@@ -183,6 +185,9 @@ int cmd_doctor(int argc, char **argv)
 			return EXIT_DONE;
 		case OPT_JSON:
 			selftest.json = true;
+			break;
+		case OPT_BTF:
+			selftest.btf_path = optarg;
 			break;
 		case OPT_SELF_TEST:
 			test = true;
@@ -200,5 +205,5 @@ int cmd_doctor(int argc, char **argv)
 		return usage_error("doctor", "'%s' is one argument too many", argv[optind]);
 	if (forced && !test)
 		return usage_error("doctor", "--force-tier is for --self-test only");
-	return test ? selftest_run(&selftest) : survey_machine(selftest.json);
+	return test ? selftest_run(&selftest) : survey_machine(selftest.json, selftest.btf_path);
 }

@@ -24,6 +24,7 @@ enum {
 	OPT_NO_HW,
 	OPT_HW_EVENTS,
 	OPT_STREAM,
+	OPT_BTF,
 };
 
 const struct option record_long_options[] = {
@@ -48,6 +49,7 @@ const struct option record_long_options[] = {
 	{"no-hw", no_argument, NULL, OPT_NO_HW},
 	{"hw-events", required_argument, NULL, OPT_HW_EVENTS},
 	{"stream", required_argument, NULL, OPT_STREAM},
+	{"btf", required_argument, NULL, OPT_BTF},
 };
 const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(record_long_options[0]);
 
@@ -70,6 +72,7 @@ const char record_options_help[] =
 	"      --no-children      do not follow the target's children\n"
 	"      --no-hw            no hardware counters\n"
 	"      --hw-events SET    hardware or software\n"
+	"      --btf FILE         types of the kernel, in place of its own BTF\n"
 	"  -q, --quiet            no progress, no summary\n"
 	"  -v, --verbose          what libbpf and the kernel say\n";
 
@@ -196,6 +199,9 @@ int record_options_take(struct record_options *options, const char *command, int
 		return 0;
 	case OPT_HW_EVENTS:
 		return take_hw(options, command, arg);
+	case OPT_BTF:
+		options->btf_path = arg;
+		return 0;
 	case OPT_STREAM:
 		usage_error(command, "--stream is not in this version: record to a directory with -o");
 		return -EINVAL;

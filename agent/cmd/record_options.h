@@ -12,6 +12,7 @@ struct record_options {
 	pid_t pid;
 	const char *symbols;  /* file of the symbol list, or NULL */
 	const char *dir;      /* NULL: one is made up */
+	const char *btf_path; /* NULL: the kernel's own */
 	uint64_t duration_ns; /* 0: until a signal or the target's exit */
 	double rate;
 	double duty; /* share of the time in which hooks are attached; 0: by the rate */

@@ -372,6 +372,7 @@ static int open_capture(struct recording *recording)
 		.ring_sz = options->ring_sz,
 		.hw = options->hw,
 		.hw_software = options->hw_software,
+		.btf_path = options->btf_path,
 	};
 
 	recording->capture = capture__new(&opts);

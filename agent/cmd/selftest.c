@@ -145,6 +145,7 @@ bool stage_open(struct stage *stage, const char *name, bool sockets)
 		.children = true,
 		.rate = CAPTURE_RATE_ALL,
 		.ring_sz = RING_SZ,
+		.btf_path = stage->options->btf_path,
 	};
 	const char *what = "the witness process cannot be looked at";
 	struct check *check;
@@ -192,11 +193,12 @@ void stage_close(struct stage *stage)
 static int check_forced(const struct selftest_options *options)
 {
 	struct hook_survey survey;
+	char why[256];
+	int err = hook_survey_make(&survey, options->btf_path, why, sizeof(why));
 
-	if (hook_survey_make(&survey)) {
-		log_error("this kernel has no BTF (/sys/kernel/btf/vmlinux): whylate needs a kernel built with "
-			  "CONFIG_DEBUG_INFO_BTF=y, 6.1 or later");
-		return -ENOENT;
+	if (err) {
+		log_error("%s", why);
+		return err;
 	}
 	for (size_t i = 0; i < hook_cnt; i++) {
 		if (hooks[i].tier != options->force_tier[hooks[i].feature] || survey.works[i])

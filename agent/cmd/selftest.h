@@ -7,6 +7,7 @@
 
 struct selftest_options {
 	uint32_t force_tier[HOOK_FEATURE_CNT]; /* 0: the best */
+	const char *btf_path;                  /* NULL: the kernel's own */
 	bool json;
 };
 

@@ -202,7 +202,7 @@ void check_conclude(struct check *check, const struct check_rounds *rounds)
 		const struct check_round *round = &rounds->rounds[i];
 
 		if (round_holds(round)) {
-			good = good ? good : round;
+			good = round;
 		} else {
 			bad = bad ? bad : round;
 			missed++;
