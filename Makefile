@@ -32,7 +32,7 @@ SAN ?=
 CPPFLAGS += -Iinclude -Iagent -I. -I$(BUILD) -D_GNU_SOURCE -DWHYLATE_VERSION='"$(VERSION)"'
 CFLAGS += -std=gnu11 $(OPT) $(WARN) -fno-omit-frame-pointer $(SAN)
 LDFLAGS += $(SAN)
-LIBS := -lbpf -lelf -lz -lzstd -ljson-c -lcap -lm -lpthread
+LIBS := -lbpf -lelf -lz -lzstd -ljson-c -lcap -lseccomp -lm -lpthread
 BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Wextra -Werror \
 	-Wno-unused-parameter -Wno-missing-declarations -Iinclude -Ivmlinux/$(ARCH) -Ibpf
 
@@ -191,8 +191,12 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(BUILD)/syscall_number.def
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		-o $@ $< $(lib_src) $(filter-out -lbpf,$(LIBS))
 
+# SETCAP=1 gives the installed program what recording takes, so that those who may run it need not be root.
+CAPS ?= cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore
+SETCAP ?=
 install: build
 	install -Dm755 $(BUILD)/whylate $(DESTDIR)$(PREFIX)/bin/whylate
+	$(Q)$(if $(filter 1,$(SETCAP)),setcap $(CAPS)=ep $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
 	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
 
@@ -203,5 +207,6 @@ help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
 	@echo 'make test      unit and live tests        make unit, make live  one of them'
 	@echo 'make           set up and build           make build            build only'
-	@echo 'make install   [DESTDIR=] [PREFIX=]       make bench            figures for docs/OVERHEAD.md'
+	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
+	@echo 'make bench     figures for docs/OVERHEAD.md'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

@@ -106,13 +106,40 @@ static const char *trampoline_missing(const struct btf *btf, const char *functio
 	return NULL;
 }
 
+/*
+ * May this process have a probe by way of perf?  Asked for one that cannot be, the kernel looks at the privilege first.
+ * CAP_PERFMON is not always enough: see whylate-doctor(1).
+ */
+static const char *perf_probe_missing(const char *pmu, const char *nowhere, const char *none, const char *refused)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .config1 = (uint64_t)(uintptr_t)nowhere};
+	FILE *file;
+	char path[64];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", pmu);
+	file = fopen(path, "re");
+	if (!file)
+		return none;
+	err = fscanf(file, "%u", &attr.type) != 1;
+	fclose(file);
+	if (err)
+		return none;
+	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	err = -errno;
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && (err == -EACCES || err == -EPERM) ? refused : NULL;
+}
+
 static const char *kprobe_missing(const struct btf *btf, const char *function)
 {
-	if (access("/sys/bus/event_source/devices/kprobe/type", R_OK))
-		return "this kernel has no kprobes";
 	if (btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) < 0)
 		return "this kernel has no such function";
-	return NULL;
+	return perf_probe_missing(
+		"kprobe", "whylate_no_such_function", "this kernel has no kprobes",
+		"kprobes are refused: they take CAP_PERFMON and kernel.perf_event_paranoid below 3, or "
+		"CAP_SYS_ADMIN");
 }
 
 static const char *software_event_missing(uint64_t config)
@@ -122,7 +149,9 @@ static const char *software_event_missing(uint64_t config)
 	int fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
-		return "perf events on a CPU are refused";
+		return errno == EACCES || errno == EPERM ? "perf events are refused: they take CAP_PERFMON and "
+							   "kernel.perf_event_paranoid below 3, or CAP_SYS_ADMIN"
+							 : "this kernel has no such perf event";
 	close(fd);
 	return NULL;
 }
@@ -152,7 +181,8 @@ static const char *uprobe_multi_missing(void)
 
 static const char *uprobe_missing(void)
 {
-	return access("/sys/bus/event_source/devices/uprobe/type", R_OK) ? "this kernel has no uprobes" : NULL;
+	return perf_probe_missing("uprobe", "", "this kernel has no uprobes",
+				  "single uprobes are refused: they take CAP_SYS_ADMIN");
 }
 
 static const char *hook_missing(const struct btf *btf, const struct hook *hook)
@@ -239,6 +269,7 @@ int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why
 		const char *missing = hook_missing(btf, hook);
 
 		survey->works[i] = !missing;
+		survey->why[i] = missing;
 		if (!tier_exists[hook->feature][hook->tier])
 			tier_works[hook->feature][hook->tier] = tier_exists[hook->feature][hook->tier] = true;
 		if (missing) {

@@ -69,7 +69,8 @@ extern const struct feature features[HOOK_FEATURE_CNT];
 struct hook_survey {
 	uint32_t tier[HOOK_FEATURE_CNT];
 	const char *missing[HOOK_FEATURE_CNT];
-	bool works[128]; /* by index into hooks[] */
+	bool works[128];      /* by index into hooks[] */
+	const char *why[128]; /* why it does not, by the same index */
 };
 
 /*

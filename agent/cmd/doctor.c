@@ -47,7 +47,7 @@ static void check_privileges(struct diagnosis *diagnosis)
 
 	privilege_survey(privileges);
 	for (int i = 0; i < PRIVILEGE_CNT; i++) {
-		struct check *check = add(diagnosis, privileges[i].name, privileges[i].had, true);
+		struct check *check = add(diagnosis, privileges[i].name, privileges[i].had, privileges[i].required);
 
 		snprintf(check->how, sizeof(check->how), "%s", privileges[i].what);
 		snprintf(check->why, sizeof(check->why), "needed for %s: run as root", privileges[i].what);
@@ -97,9 +97,9 @@ static int print_text(const struct diagnosis *diagnosis, const struct utsname *u
 		const struct check *check = &diagnosis->checks[i];
 
 		if (check->works)
-			printf("  yes  %-20s %s\n", check->name, check->how);
+			printf("  yes  %-22s %s\n", check->name, check->how);
 		else
-			printf("  %s   %-20s %s%s%s\n", check->required ? "NO" : "no", check->name, check->why,
+			printf("  %s   %-22s %s%s%s\n", check->required ? "NO" : "no", check->name, check->why,
 			       check->costs[0] ? "; not measured: " : "", check->costs);
 	}
 	printf("\n\"NO\" stands in the way of a recording; \"no\" is said in its report.\n");

@@ -4,9 +4,14 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <linux/bpf.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/capability.h>
+#include <sys/prctl.h>
+
+#define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static bool has(cap_t caps, cap_value_t cap)
 {
@@ -20,9 +25,16 @@ void privilege_survey(struct privilege privileges[PRIVILEGE_CNT])
 	cap_t caps = cap_get_proc();
 	bool admin = has(caps, CAP_SYS_ADMIN);
 
-	privileges[0] = (struct privilege){"CAP_BPF", "loading BPF programs", admin || has(caps, CAP_BPF)};
-	privileges[1] = (struct privilege){"CAP_PERFMON", "tracing", admin || has(caps, CAP_PERFMON)};
-	privileges[2] = (struct privilege){"CAP_SYS_PTRACE", "reading /proc of the target", has(caps, CAP_SYS_PTRACE)};
+	privileges[0] = (struct privilege){"CAP_BPF", "loading BPF programs", admin || has(caps, CAP_BPF), true};
+	privileges[1] = (struct privilege){"CAP_PERFMON", "tracing", admin || has(caps, CAP_PERFMON), true};
+	privileges[2] =
+		(struct privilege){"CAP_SYS_PTRACE", "reading /proc of the target", has(caps, CAP_SYS_PTRACE), true};
+	privileges[3] = (struct privilege){"CAP_DAC_READ_SEARCH", "finding where other users' processes listen",
+					   has(caps, CAP_DAC_READ_SEARCH), false};
+	privileges[4] =
+		(struct privilege){"CAP_CHECKPOINT_RESTORE", "functions of files that were deleted or replaced since",
+				   admin || has(caps, CAP_CHECKPOINT_RESTORE), false};
+	privileges[5] = (struct privilege){"CAP_SYS_ADMIN", "knowing what tracing costs", admin, false};
 	if (caps)
 		cap_free(caps);
 }
@@ -36,11 +48,133 @@ int privilege_check(void)
 	for (int i = 0; i < PRIVILEGE_CNT; i++) {
 		size_t len = strlen(missing);
 
-		if (!privileges[i].had)
+		if (privileges[i].required && !privileges[i].had)
 			snprintf(missing + len, sizeof(missing) - len, "%s%s", len ? ", " : "", privileges[i].name);
 	}
 	if (!missing[0])
 		return 0;
 	log_error("attaching needs %s: run it as root (report and doctor need no privilege)", missing);
 	return -EPERM;
+}
+
+/* Keeps of what it has the given ones. */
+static int keep(const cap_value_t *wanted, size_t wanted_cnt)
+{
+	cap_t had = cap_get_proc(), kept = cap_init();
+	int err = had && kept ? 0 : -errno;
+
+	for (size_t i = 0; i < wanted_cnt && !err; i++) {
+		cap_value_t cap = wanted[i];
+
+		if (!has(had, cap))
+			continue;
+		if (cap_set_flag(kept, CAP_PERMITTED, 1, &cap, CAP_SET) ||
+		    cap_set_flag(kept, CAP_EFFECTIVE, 1, &cap, CAP_SET))
+			err = -errno;
+	}
+	if (!err && cap_set_proc(kept))
+		err = -errno;
+	cap_free(kept);
+	cap_free(had);
+	return err;
+}
+
+/* CAP_DAC_OVERRIDE, which root has: the output may be in somebody else's directory. */
+void privilege_narrow(void)
+{
+	static const cap_value_t wanted[] = {CAP_BPF,          CAP_PERFMON,           CAP_SYS_PTRACE,   CAP_SYS_ADMIN,
+					     CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,   CAP_SYS_RESOURCE, CAP_SYS_NICE,
+					     CAP_FOWNER,       CAP_CHECKPOINT_RESTORE};
+	int err = keep(wanted, ARRAY_CNT(wanted));
+
+	if (err)
+		log_debug("cannot give up capabilities: %s", strerror(-err));
+}
+
+/* What a recording under way has no business to call. */
+static const int denied[] = {
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(delete_module),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(kexec_file_load),
+	SCMP_SYS(mount),
+	SCMP_SYS(umount2),
+	SCMP_SYS(move_mount),
+	SCMP_SYS(fsopen),
+	SCMP_SYS(open_tree),
+	SCMP_SYS(pivot_root),
+	SCMP_SYS(chroot),
+	SCMP_SYS(unshare),
+	SCMP_SYS(setns),
+	SCMP_SYS(setuid),
+	SCMP_SYS(setreuid),
+	SCMP_SYS(setresuid),
+	SCMP_SYS(setgid),
+	SCMP_SYS(setregid),
+	SCMP_SYS(setresgid),
+	SCMP_SYS(setgroups),
+	SCMP_SYS(settimeofday),
+	SCMP_SYS(clock_settime),
+	SCMP_SYS(adjtimex),
+	SCMP_SYS(clock_adjtime),
+	SCMP_SYS(reboot),
+	SCMP_SYS(swapon),
+	SCMP_SYS(swapoff),
+	SCMP_SYS(sethostname),
+	SCMP_SYS(setdomainname),
+	SCMP_SYS(add_key),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(request_key),
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(acct),
+	SCMP_SYS(mknodat),
+	SCMP_SYS(quotactl),
+};
+
+/*
+ * They fail with EPERM instead of ending the process: what comes next in this program, after the recording, may well
+ * find a library that tries one of them.
+ */
+static int filter_calls(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int err = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_CNT(denied) && !err; i++) {
+		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
+		/* One that this architecture does not have cannot be called either. */
+		if (err == -EDOM || err == -EINVAL)
+			err = 0;
+	}
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(bpf), 1,
+				       SCMP_A0_32(SCMP_CMP_EQ, BPF_PROG_LOAD));
+	if (!err)
+		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+void privilege_confine(bool more_processes)
+{
+	/* The last one is for those that are still to be looked up. */
+	static const cap_value_t wanted[] = {
+		CAP_BPF,          CAP_PERFMON,         CAP_SYS_PTRACE,        CAP_SYS_ADMIN,
+		CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE};
+	int err = keep(wanted, ARRAY_CNT(wanted) - !more_processes);
+
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		err = -errno;
+	if (!err)
+		err = filter_calls();
+	if (err)
+		log_debug("cannot give up what only attaching took: %s", strerror(-err));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What this process may do. */
+/*
+ * What this process may do, and giving up what it does not need.  Capabilities belong to threads: all of this is for
+ * the time before there is a second one.
+ */
 #ifndef WHYLATE_CMD_PRIVILEGE_H
 #define WHYLATE_CMD_PRIVILEGE_H
 
@@ -10,14 +13,28 @@ struct privilege {
 	const char *name; /* "CAP_BPF" */
 	const char *what; /* what it is needed for */
 	bool had;
+	bool required; /* nothing can be recorded without it */
 };
 
-#define PRIVILEGE_CNT 3
+#define PRIVILEGE_CNT 6
 
-/* The capabilities that a recording needs; CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON as in the kernel. */
+/* What a recording can use; CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON as in the kernel. */
 void privilege_survey(struct privilege privileges[PRIVILEGE_CNT]);
 
 /* 0, or -EPERM after one line that names what is missing. */
 int privilege_check(void);
+
+/*
+ * Gives up, for good, all capabilities that no part of a recording uses.  Failing to is said at most in the log: what
+ * runs with more than it needs still runs.
+ */
+void privilege_narrow(void);
+
+/*
+ * The recording is attached.  Gives up what only loading and looking around took, and the system calls that no
+ * recording makes any more: becoming or changing another program, loading BPF programs and kernel modules, changing
+ * mounts, users or the clock.  `more_processes`: the functions of children are still to be looked up and probed.
+ */
+void privilege_confine(bool more_processes);
 
 #endif

@@ -79,6 +79,7 @@ int cmd_record(int argc, char **argv)
 	code = check_complete(&options, "record", argc, argv);
 	if (code)
 		return code;
+	options.confine = true;
 	return recording_run(&options, &result);
 }
 

@@ -26,6 +26,7 @@ struct record_options {
 	bool children;
 	bool hw, hw_software;
 	bool quiet, verbose;
+	bool confine; /* nothing is loaded or attached after this recording */
 };
 
 #define RECORD_SHORT_OPTIONS "p:s:o:d:qv"

@@ -305,8 +305,10 @@ static int prepare_target(struct recording *recording)
 	const struct record_options *options = recording->options;
 	int err = privilege_check();
 
-	if (!err)
+	if (!err) {
+		privilege_narrow();
 		err = target_check(options->pid);
+	}
 	if (err)
 		return err;
 	recording->pidfd = syscall(SYS_pidfd_open, options->pid, 0);
@@ -428,6 +430,8 @@ static int run(struct recording *recording, const char *dir)
 			return err;
 		}
 	}
+	if (recording->options->confine)
+		privilege_confine(recording->options->symbols && recording->options->children);
 	recording->begin_ts = monotonic_ns();
 	recording->own_cpu_begin_ns = own_cpu_ns();
 	recording->target_cpu_begin_ns = recording->governed_cpu_ns = target_cpu_ns(&recording->processes);

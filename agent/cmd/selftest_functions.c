@@ -93,8 +93,7 @@ static void check_deed(struct stage *stage, enum deed_kind kind)
 
 	if (!check)
 		return;
-	while (rounds.tried + nothing < CHECK_ROUNDS_MAX && rounds.cnt < CHECK_ROUNDS && rounds.unseen < 3 &&
-	       nothing < CHECK_ROUNDS) {
+	while (!check_rounds_enough(&rounds) && nothing < CHECK_ROUNDS) {
 		stage_forget(stage);
 		if (!ask(stage, check, WITNESS_DO, kind, &answer))
 			return;

@@ -119,10 +119,10 @@ static void judge_request(const struct wl_interval_record *record, const struct 
 		round->wrong = "it ends before the reply is sent";
 }
 
-static void judge_requests(struct stage *stage, struct check *check, uint32_t type, const struct client_request *sent,
-			   const struct witness_answer *answer)
+/* Adds a round per request; false after a failed check. */
+static bool judge_requests(struct stage *stage, struct check *check, uint32_t type, const struct client_request *sent,
+			   const struct witness_answer *answer, struct check_rounds *rounds)
 {
-	struct check_rounds rounds = {};
 	uint32_t cnt = 0;
 
 	stage_await(stage, seen_all, &type);
@@ -131,34 +131,28 @@ static void judge_requests(struct stage *stage, struct check *check, uint32_t ty
 		struct check_round round;
 
 		if (!record) {
-			rounds.tried++;
-			rounds.unseen++;
+			rounds->tried++;
+			rounds->unseen++;
 			continue;
 		}
 		judge_request(record, &sent[i], &answer->requests[i], answer->report.tid, &round);
-		check_rounds_add(&rounds, &round, record_flagged(record));
+		check_rounds_add(rounds, &round, record_flagged(record));
 	}
-	check_conclude(check, &rounds);
 	for (size_t i = 0; i < stage->intervals.cnt; i++)
 		cnt += stage->intervals.items[i].type == type;
-	if (check->ok && cnt > WITNESS_REQUESTS)
+	if (cnt > WITNESS_REQUESTS)
 		check_fail(check, "%u intervals were seen, and there were %u requests", cnt, WITNESS_REQUESTS);
+	return cnt <= WITNESS_REQUESTS;
 }
 
-static void check_requests(struct stage *stage, const char *name, enum hook_feature feature, enum witness_task task,
-			   enum witness_socket which)
+/* One connection; false after a failed check. */
+static bool make_rounds(struct stage *stage, struct check *check, enum witness_task task, enum witness_socket which,
+			struct check_rounds *rounds)
 {
-	struct check *check = stage_check(stage, name, feature, "ns");
 	struct client_request sent[WITNESS_REQUESTS] = {};
 	struct witness_answer answer;
 	int err, client_err;
 
-	if (!check)
-		return;
-	if (which != WITNESS_UNIX && stage->witness.why_no_net[0]) {
-		check_skip(check, "%s", stage->witness.why_no_net);
-		return;
-	}
 	stage_forget(stage);
 	err = witness_order(&stage->witness, task, which);
 	client_err = err ? 0 : make_requests(stage, which, sent);
@@ -169,9 +163,28 @@ static void check_requests(struct stage *stage, const char *name, enum hook_feat
 			   client_err ? strerror(-client_err)
 			   : err      ? strerror(-err)
 				      : answer.report.why);
+		return false;
+	}
+	return judge_requests(stage, check, request_type(stage, which), sent, &answer, rounds);
+}
+
+static void check_requests(struct stage *stage, const char *name, enum hook_feature feature, enum witness_task task,
+			   enum witness_socket which)
+{
+	struct check *check = stage_check(stage, name, feature, "ns");
+	struct check_rounds rounds = {};
+
+	if (!check)
+		return;
+	if (which != WITNESS_UNIX && stage->witness.why_no_net[0]) {
+		check_skip(check, "%s", stage->witness.why_no_net);
 		return;
 	}
-	judge_requests(stage, check, request_type(stage, which), sent, &answer);
+	do {
+		if (!make_rounds(stage, check, task, which, &rounds))
+			return;
+	} while (!check_rounds_enough(&rounds));
+	check_conclude(check, &rounds);
 }
 
 /* A listener that is younger than the recording. */

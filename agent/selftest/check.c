@@ -182,6 +182,16 @@ static bool round_holds(const struct check_round *round)
 	return !round->wrong && round->seen >= round->low && round->seen <= round->high;
 }
 
+bool check_rounds_enough(const struct check_rounds *rounds)
+{
+	uint32_t held = 0;
+
+	for (uint32_t i = 0; i < rounds->cnt; i++)
+		held += round_holds(&rounds->rounds[i]);
+	return rounds->tried >= CHECK_ROUNDS_MAX || rounds->unseen >= CHECK_ROUNDS ||
+	       (held >= CHECK_ROUNDS && held == rounds->cnt && !rounds->unseen);
+}
+
 /* What was wrong with a round that does not hold. */
 static void describe(const struct check *check, const struct check_round *round, char *text, size_t sz)
 {

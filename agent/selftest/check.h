@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 
-#define CHECK_ROUNDS     5  /* wanted without a flag */
-#define CHECK_ROUNDS_MAX 15 /* tried */
+#define CHECK_ROUNDS     5  /* enough, if all of them hold */
+#define CHECK_ROUNDS_MAX 18 /* tried, if some do not */
 #define CHECK_WHY_LEN    256
 
 /* Two readings of one clock on two CPUs may differ by this much. */
@@ -60,6 +60,8 @@ void deed_judge(enum deed_kind kind, const struct wl_interval_record *record, co
 		struct check_round *round);
 /* Counts it as flagged, or adds the round. */
 void check_rounds_add(struct check_rounds *rounds, const struct check_round *round, bool flagged);
+/* Has enough been tried to conclude? */
+bool check_rounds_enough(const struct check_rounds *rounds);
 /* All rounds are made. */
 void check_conclude(struct check *check, const struct check_rounds *rounds);
 
