@@ -13,7 +13,7 @@ readonly libbpf_min=1.3
 
 build=(gcc libc6-dev make pkg-config clang-19 bpftool libbpf-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev
 	libseccomp-dev)
-run_tests=("${build[@]}" libcunit1-dev python3 procps iproute2 util-linux
+run_tests=("${build[@]}" libcunit1-dev libcap2-bin python3 procps iproute2 util-linux
 	redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd mariadb-server sysbench apache2 wrk)
