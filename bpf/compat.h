@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Differences between kernels, all in one place.  Each line says which release made the difference.
+ * Differences between kernels from 6.1 on, all in one place.  Each says which release made the difference.
+ *
+ * What changed before 6.1 needs nothing here, and is why this does not load there: task_struct.__state (5.14, `state`
+ * before), prev_state as an argument of sched_switch (5.18), handle_mm_fault() with registers (5.9), sk_type and
+ * sk_protocol as whole fields (5.6).  Where the user's registers lie changed with FRED (7.0, 16 bytes lower):
+ * bpf_task_pt_regs() knows, and nothing here computes it.  The socket tracepoints (6.3) and uprobe_multi (6.6) are
+ * tiers of capture/hook.def.
  */
 #ifndef WHYLATE_BPF_COMPAT_H
 #define WHYLATE_BPF_COMPAT_H
@@ -37,6 +43,11 @@ static __always_inline u32 task_cpu(struct task_struct *task)
 		return task->thread_info.cpu;
 	return BPF_CORE_READ(older, cpu);
 }
+
+/* What handle_mm_fault() returns (enum vm_fault_reason) and is told (enum fault_flag): no difference since 5.9. */
+#define FAULT_MAJOR      0x004
+#define FAULT_RETRY      0x400
+#define FAULT_FLAG_TRIED 0x20
 
 static __always_inline long syscall_nr(struct pt_regs *regs)
 {

@@ -4,6 +4,7 @@
  * the kernel accounts the fault as minor or major: a software perf event with a period of 1 (no fentry, no kprobe
  * needed), or the return of handle_mm_fault() where fexit or kretprobes are to be had.
  */
+#include "compat.h"
 #include "thread.h"
 
 /* thread.in_fault */
@@ -90,11 +91,6 @@ int on_fault_major(struct bpf_perf_event_data *ctx)
 {
 	return fault_ends(WL_STATE_FAULT_MAJOR);
 }
-
-/* What handle_mm_fault() returns and is told, as in <linux/mm_types.h>. */
-#define FAULT_MAJOR      0x004
-#define FAULT_RETRY      0x400
-#define FAULT_FLAG_TRIED 0x20
 
 /*
  * A fault that reads a page gives up its lock meanwhile: the call says RETRY, and the next one finds the page there as

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the main thread of the witness does, and how it counts it. */
+/* What the main thread of the witness does. */
 #include "base/clock.h"
 #include "selftest/probed.h"
-#include "selftest/proc_table.h"
 #include "selftest/scene.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -54,107 +51,6 @@ static void call_begins(struct scene *scene)
 {
 	scene->begin_ts = monotonic_ns();
 	atomic_store(&scene->called, true);
-}
-
-/* --- the kernel's accounts ---------------------------------------------------------------------------------------- */
-
-static uint64_t count_minor(struct scene *scene)
-{
-	struct rusage usage;
-
-	(void)scene;
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_minflt;
-}
-
-static uint64_t count_major(struct scene *scene)
-{
-	struct rusage usage;
-
-	(void)scene;
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_majflt;
-}
-
-static uint64_t count_switches(struct scene *scene)
-{
-	struct rusage usage;
-
-	(void)scene;
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_nvcsw;
-}
-
-static uint64_t count_table(FILE *table, int cpu, proc_row_weight weight)
-{
-	uint64_t sum;
-
-	if (!table)
-		return 0;
-	rewind(table);
-	return proc_table_sum(table, cpu, weight, &sum) ? 0 : sum;
-}
-
-/* A device's line is a number; handlers that share it are each called, and their names are separated by commas. */
-static uint32_t weigh_device(const char *label, const char *text)
-{
-	uint32_t weight = 1;
-
-	if (!isdigit((unsigned char)*label) || strstr(text, "arch_timer"))
-		return 0;
-	for (; *text; text++)
-		weight += *text == ',';
-	return weight;
-}
-
-static uint32_t weigh_timer(const char *label, const char *text)
-{
-	return !strcmp(label, "LOC") || strstr(text, "arch_timer");
-}
-
-static uint32_t weigh_ipi(const char *label, const char *text)
-{
-	(void)text;
-	return !strcmp(label, "RES") || !strcmp(label, "CAL") ||
-	       (!strncmp(label, "IPI", 3) && isdigit((unsigned char)label[3]));
-}
-
-static uint32_t weigh_all(const char *label, const char *text)
-{
-	(void)label;
-	(void)text;
-	return 1;
-}
-
-static uint32_t weigh_net_rx(const char *label, const char *text)
-{
-	(void)text;
-	return !strcmp(label, "NET_RX");
-}
-
-static uint64_t count_timer(struct scene *scene)
-{
-	return count_table(scene->interrupts, scene->own_cpu, weigh_timer);
-}
-
-static uint64_t count_ipi(struct scene *scene)
-{
-	return count_table(scene->interrupts, scene->own_cpu, weigh_ipi);
-}
-
-static uint64_t count_device(struct scene *scene)
-{
-	return count_table(scene->interrupts, scene->own_cpu, weigh_device);
-}
-
-static uint64_t count_softirqs(struct scene *scene)
-{
-	return count_table(scene->softirqs, scene->own_cpu, weigh_all);
-}
-
-static uint64_t count_net_rx(struct scene *scene)
-{
-	return count_table(scene->softirqs, scene->own_cpu, weigh_net_rx);
 }
 
 /* --- the deeds: set up, do it within the probed function, tidy up ------------------------------------------------- */
@@ -303,10 +199,10 @@ static void device_set_up(struct scene *scene, struct deed_report *report)
 
 		if (!CPU_ISSET(cpu, &scene->allowed))
 			continue;
-		before = count_table(scene->interrupts, cpu, weigh_device);
+		before = count_device_on(scene, cpu);
 		write_ahead(scene);
 		fdatasync(scene->disk_fd);
-		before = count_table(scene->interrupts, cpu, weigh_device) - before;
+		before = count_device_on(scene, cpu) - before;
 		if (before > most) {
 			most = before;
 			scene->device_cpu = cpu;

@@ -51,6 +51,18 @@ struct scene {
 int scene_open(struct scene *scene);
 void scene_do(struct scene *scene, enum deed_kind kind, struct deed_report *report);
 
+/* accounts.c: counts of the calling thread, and of own_cpu. */
+uint64_t count_minor(struct scene *scene);
+uint64_t count_major(struct scene *scene);
+uint64_t count_switches(struct scene *scene);
+uint64_t count_timer(struct scene *scene);
+uint64_t count_ipi(struct scene *scene);
+uint64_t count_softirqs(struct scene *scene);
+uint64_t count_net_rx(struct scene *scene);
+/* Calls of interrupt handlers of devices. */
+uint64_t count_device(struct scene *scene);
+uint64_t count_device_on(struct scene *scene, int cpu);
+
 /* peer.c */
 int peer_start(struct scene *scene);
 void peer_give(struct scene *scene, enum peer_job job);
