@@ -274,7 +274,9 @@ int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why
 			tier_works[hook->feature][hook->tier] = tier_exists[hook->feature][hook->tier] = true;
 		if (missing) {
 			tier_works[hook->feature][hook->tier] = false;
-			if (!survey->missing[hook->feature])
+			/* A reason that can be helped tells more than one that cannot. */
+			if (!survey->missing[hook->feature] ||
+			    (strstr(missing, "CAP_") && !strstr(survey->missing[hook->feature], "CAP_")))
 				survey->missing[hook->feature] = missing;
 		}
 	}

@@ -149,6 +149,13 @@ void deed_judge(enum deed_kind kind, const struct wl_interval_record *record, co
 		if (!round->wrong && states_ns(record, states) > wall_ns + CHECK_CLOCK_NS)
 			round->wrong = "they took longer than the call they were in";
 		break;
+	case DEED_MEASURE_ACCOUNT:
+		round->witness = report->inner;
+		round->low = report->inner / 5 * 4;
+		/* When the limit is lifted, the thread still waits for its turn: nobody tells when that was. */
+		round->high = wall_ns + CHECK_CLOCK_NS;
+		round->seen = states_ns(record, states);
+		break;
 	case DEED_MEASURE_WAIT:
 		round->witness = report->wake_ts - report->begin_ts;
 		round->low = kind == DEED_PREEMPT ? round->witness / 5 * 4 : wait_low(record, round->witness);

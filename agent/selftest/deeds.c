@@ -341,7 +341,10 @@ static const struct deed {
 	[DEED_POLL] = {pipe_set_up, poll_do, peer_tidy, NULL},
 	[DEED_NET] = {net_set_up, net_do, peer_tidy, NULL},
 	[DEED_DISK] = {disk_set_up, fsync_do, NULL, count_switches, .none = "the disk answers without any wait"},
-	[DEED_PREEMPT] = {preempt_set_up, until_peer_done_do, peer_tidy, NULL, .pinned = true},
+	[DEED_THROTTLED] = {throttle_set_up, throttle_do, throttle_tidy, count_throttled_ns,
+			    .none = "its cgroup's CPU limit throttled nothing"},
+	/* The hog has a higher priority yet; nobody else comes in between. */
+	[DEED_PREEMPT] = {preempt_set_up, until_peer_done_do, peer_tidy, NULL, true, true},
 };
 
 /* The probed function: an interval. */

@@ -31,6 +31,8 @@ int checks_print_text(const checks *list, const char *kernel, const char *machin
 		skipped += check->skipped;
 		if (check->skipped)
 			printf("  skip  %-18s %s\n", check->name, check->why);
+		else if (!check->tier)
+			printf("  FAIL  %-18s %s\n", check->name, check->why);
 		else
 			printf("  %-4s  %-18s %-24s %14" PRIu64 " %14" PRIu64 " %s%s%s\n", check->ok ? "ok" : "FAIL",
 			       check->name, hook, check->witness, check->seen, check->unit, check->why[0] ? "; " : "",

@@ -6,6 +6,7 @@
 
 #include "selftest/witness.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -21,6 +22,13 @@ enum peer_job {
 	PEER_HOG_CPU,      /* for DEED_WAIT_NS, on the main thread's CPU */
 	PEER_INTERRUPT,    /* from another CPU */
 	PEER_END,
+};
+
+/* A cgroup with a CPU limit, while the witness is in it. */
+struct throttle {
+	char dir[PATH_MAX]; /* "": it is in none */
+	char home[PATH_MAX];
+	bool is_v2;
 };
 
 struct scene {
@@ -40,8 +48,8 @@ struct scene {
 	FILE *interrupts, *softirqs;
 	int udp_fd;
 	uint64_t begin_ts, wake_ts, end_ts;
-	uint32_t switch_cnt;
 
+	struct throttle throttle;
 	int child_go_fd;
 	pid_t child_pid;
 	int listen_fds[WITNESS_SOCKET_CNT];
@@ -62,6 +70,12 @@ uint64_t count_net_rx(struct scene *scene);
 /* Calls of interrupt handlers of devices. */
 uint64_t count_device(struct scene *scene);
 uint64_t count_device_on(struct scene *scene, int cpu);
+
+/* throttle.c */
+void throttle_set_up(struct scene *scene, struct deed_report *report);
+void throttle_do(struct scene *scene);
+void throttle_tidy(struct scene *scene);
+uint64_t count_throttled_ns(struct scene *scene);
 
 /* peer.c */
 int peer_start(struct scene *scene);

@@ -147,6 +147,22 @@ static void test_preemption(void)
 	CU_ASSERT_FALSE(deed_holds(DEED_PREEMPT, &record, &report));
 }
 
+static void test_throttled(void)
+{
+	struct wl_interval_record record = record_of_10ms();
+	struct deed_report report = report_of_10ms();
+
+	report.inner = report.outer = 5000000;
+	CU_ASSERT_FALSE(deed_holds(DEED_THROTTLED, &record, &report));
+	move_ns(&record, WL_STATE_RUNQ_PREEMPT, 5000000);
+	CU_ASSERT_FALSE(deed_holds(DEED_THROTTLED, &record, &report));
+	record = record_of_10ms();
+	move_ns(&record, WL_STATE_THROTTLED, 4000000);
+	CU_ASSERT_TRUE(deed_holds(DEED_THROTTLED, &record, &report));
+	move_ns(&record, WL_STATE_THROTTLED, 4000000);
+	CU_ASSERT_TRUE(deed_holds(DEED_THROTTLED, &record, &report));
+}
+
 static void add_rounds(struct check_rounds *rounds, uint32_t good, uint32_t bad, uint32_t flagged)
 {
 	struct check_round held = {.witness = 7, .seen = 7, .low = 7, .high = 7}, missed = held;
@@ -305,6 +321,7 @@ static const struct unit_test tests[] = {
 	{"counts_of_a_cpu", test_counts_of_a_cpu},
 	{"waits", test_waits},
 	{"preemption", test_preemption},
+	{"throttled", test_throttled},
 	{"conclude", test_conclude},
 	{"enough", test_enough},
 	{"passed", test_passed},
