@@ -44,11 +44,6 @@ static __always_inline u32 task_cpu(struct task_struct *task)
 	return BPF_CORE_READ(older, cpu);
 }
 
-/* What handle_mm_fault() returns (enum vm_fault_reason) and is told (enum fault_flag): no difference since 5.9. */
-#define FAULT_MAJOR      0x004
-#define FAULT_RETRY      0x400
-#define FAULT_FLAG_TRIED 0x20
-
 static __always_inline long syscall_nr(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -69,5 +64,10 @@ static __always_inline u64 syscall_arg(struct pt_regs *regs, int arg)
 	return arg == 0 ? regs->orig_x0 : regs->regs[arg];
 #endif
 }
+
+/* What handle_mm_fault() returns (enum vm_fault_reason) and is told (enum fault_flag): no difference since 5.9. */
+#define FAULT_MAJOR      0x004
+#define FAULT_RETRY      0x400
+#define FAULT_FLAG_TRIED 0x20
 
 #endif
