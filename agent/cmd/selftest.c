@@ -203,8 +203,8 @@ static int check_forced(const struct selftest_options *options)
 	for (size_t i = 0; i < hook_cnt; i++) {
 		if (hooks[i].tier != options->force_tier[hooks[i].feature] || survey.works[i])
 			continue;
-		log_error("tier %u of %s cannot be forced here: %s (%s %s)", hooks[i].tier,
-			  features[hooks[i].feature].name, survey.why[i], hook_kind_name(hooks[i].kind), hooks[i].hook);
+		log_error("tier %u of %s cannot be forced here: %s", hooks[i].tier, features[hooks[i].feature].name,
+			  survey.why[i]);
 		return -ENOTSUP;
 	}
 	return 0;
