@@ -9,6 +9,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 ARCH ?= $(shell uname -m | sed 's/aarch64/arm64/')
 CROSS_COMPILE ?=
+# Where another architecture's headers and libraries are (scripts/cross-sysroot makes such a tree).
+SYSROOT ?=
 
 V ?= 0
 ifeq ($(V),1)
@@ -19,7 +21,7 @@ Q := @
 say = @printf '  %-8s %s\n'
 endif
 
-CC := $(CROSS_COMPILE)gcc
+CC := $(CROSS_COMPILE)gcc $(if $(SYSROOT),--sysroot=$(SYSROOT))
 CLANG ?= clang-19
 BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 PKG_CONFIG ?= pkg-config
@@ -74,7 +76,7 @@ $(skel): $(BUILD)/whylate.bpf.o
 $(BUILD)/syscall_number.def: include/whylate/syscall.def scripts/syscall-numbers
 	$(say) GEN $@
 	@mkdir -p $(@D)
-	$(Q)scripts/syscall-numbers $(CC) $< > $@
+	$(Q)scripts/syscall-numbers $< $(CC) > $@
 
 # --- the agent --------------------------------------------------------------------------------------------------------
 $(BUILD)/agent/%.o: agent/%.c
@@ -87,7 +89,7 @@ $(BUILD)/agent/base/syscalls.o $(BUILD)/unit/agent/base/syscalls.o: $(BUILD)/sys
 
 $(BUILD)/libwhylate.a: $(lib_obj)
 	$(say) AR $@
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && $(CROSS_COMPILE)ar rcs $@ $^
 
 $(BUILD)/whylate: $(agent_obj) $(BUILD)/libwhylate.a
 	$(say) LD $@
