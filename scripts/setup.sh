@@ -1,55 +1,70 @@
 #!/bin/bash
 # Installs what building, testing, linting or benchmarking whylate needs from Debian's packages.
 #
-#   scripts/setup.sh build|test|lint|bench …
+#   scripts/setup.sh build|test|lint|bench|matrix|matrix-all …
+#   scripts/setup.sh list PART                                  only prints the names; `libraries` is a part as well
 #
 # Idempotent, and quiet when there is nothing to do.  The mirror is the one apt is configured with; backports are added
 # only where the release's own package is too old, and only for the packages that need it.  Servers that are installed
 # for the tests are not started: the tests start their own.
 set -euo pipefail
 
-# Debian 12's libbpf (1.1) has no uprobe_multi: these come from backports where the release's own are too old.
-readonly libbpf_min=1.3
+# Debian 12's libbpf (1.1) has no uprobe_multi, its QEMU (7.2) corrupts newer guests: these come from backports where the
+# release's own are too old.
+declare -rA at_least=([libbpf-dev]=1.3 [bpftool]=7.3 [qemu-system-x86]=10 [qemu-system-arm]=10)
 
-build=(gcc libc6-dev make pkg-config clang-19 bpftool libbpf-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev
-	libseccomp-dev)
+libraries=(libc6-dev libbpf-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev libseccomp-dev)
+build=(gcc make pkg-config clang-19 bpftool "${libraries[@]}")
 run_tests=("${build[@]}" libcunit1-dev libcap2-bin python3 procps iproute2 util-linux
 	redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd mariadb-server sysbench apache2 wrk)
+matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
+matrix_all=("${matrix[@]}" qemu-system-arm gcc-aarch64-linux-gnu)
 
 say() { echo "setup: $*" >&2; }
 
+packages_of() {
+	case "$1" in
+	libraries) echo "${libraries[@]}" ;;
+	build) echo "${build[@]}" ;;
+	test) echo "${run_tests[@]}" ;;
+	lint) echo "${lint[@]}" ;;
+	bench) echo "${bench[@]}" ;;
+	matrix) echo "${matrix[@]}" ;;
+	matrix-all) echo "${matrix_all[@]}" ;;
+	*) say "unknown part '$1': build, test, lint, bench, matrix or matrix-all"; exit 2 ;;
+	esac
+}
+
+if [ "${1:-}" = list ]; then
+	packages_of "${2:-}"
+	exit
+fi
 wanted=()
 for what in "${@:-build}"; do
-	case "$what" in
-	build) wanted+=("${build[@]}") ;;
-	test) wanted+=("${run_tests[@]}") ;;
-	lint) wanted+=("${lint[@]}") ;;
-	bench) wanted+=("${bench[@]}") ;;
-	*) say "unknown part '$what': build, test, lint or bench"; exit 2 ;;
-	esac
+	names=$(packages_of "$what")
+	read -ra names <<<"$names"
+	wanted+=("${names[@]}")
 done
 
 installed_version() { dpkg-query -W -f '${db:Status-Status} ${Version}\n' "$1" 2>/dev/null | sed -n 's/^installed //p' || true; }
 version_ge() { dpkg --compare-versions "${1#*:}" ge "$2"; }
 
-need_bpf=
+too_old=()
 missing=()
 for pkg in "${wanted[@]}"; do
 	version=$(installed_version "$pkg")
-	if [ "$pkg" = libbpf-dev ] && ! { [ -n "$version" ] && version_ge "$version" "$libbpf_min"; }; then
-		need_bpf=1
-	elif [ "$pkg" = bpftool ] && ! { [ -n "$version" ] && version_ge "$version" 7.3; }; then
-		need_bpf=1
-	elif [ -z "$version" ]; then
-		missing+=("$pkg")
+	if [ -z "${at_least[$pkg]:-}" ]; then
+		[ -n "$version" ] || missing+=("$pkg")
+	elif [ -z "$version" ] || ! version_ge "$version" "${at_least[$pkg]}"; then
+		too_old+=("$pkg")
 	fi
 done
-[ -n "$need_bpf" ] || [ ${#missing[@]} -gt 0 ] || exit 0
+[ ${#missing[@]} -gt 0 ] || [ ${#too_old[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
-	say "these packages are missing and only root can install them: ${missing[*]}${need_bpf:+ libbpf-dev (>= $libbpf_min) bpftool}"
+	say "these packages are missing and only root can install them: ${missing[*]} ${too_old[*]}"
 	exit 1
 fi
 
@@ -97,16 +112,20 @@ add_backports() {
 	apt update
 }
 
-say "installing ${missing[*]}${need_bpf:+ libbpf-dev bpftool}"
+say "installing ${missing[*]} ${too_old[*]}"
 apt update
-if [ -n "$need_bpf" ]; then
-	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	candidate=$(apt-cache policy libbpf-dev | sed -n 's/^  Candidate: //p')
-	if version_ge "$candidate" "$libbpf_min"; then
-		apt install --no-install-recommends libbpf-dev bpftool
+newer=()
+for pkg in "${too_old[@]}"; do
+	candidate=$(apt-cache policy "$pkg" | sed -n 's/^  Candidate: //p')
+	if version_ge "$candidate" "${at_least[$pkg]}"; then
+		missing+=("$pkg")
 	else
-		add_backports "$codename"
-		apt install --no-install-recommends -t "$codename-backports" libbpf-dev libbpf1 bpftool
+		newer+=("$pkg")
 	fi
+done
+if [ ${#newer[@]} -gt 0 ]; then
+	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	add_backports "$codename"
+	apt install --no-install-recommends -t "$codename-backports" "${newer[@]}"
 fi
 [ ${#missing[@]} -eq 0 ] || apt install --no-install-recommends "${missing[@]}"
