@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which kernels the matrix runs on, what each must be able to do, and the cache of their images."""
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+
+from packages import PackageState, Unavailable
+
+BOOKWORM = ("bookworm", "bookworm-security")
+NEWER = ("bookworm-backports", "trixie", "trixie-backports")
+
+# Debian signs an image some days after it is built: until then only the unsigned package has it.
+IMAGE = r"linux-image(-unsigned)?-%s(-unsigned)?"
+
+
+class Kernel:
+    """`tiers`: what this kernel bears of each feature that has several; the first of a feature is what it takes by itself.
+
+    They are written down instead of asked for, so that a tier that ceases to work is a failure and not an absence.
+    """
+
+    def __init__(self, name, architecture, package, suites, tiers, each_push=True):
+        self.name, self.architecture, self.package, self.suites = name, architecture, package, suites
+        self.tiers, self.each_push = tiers, each_push
+
+
+OLD = {"fault": (1, 2, 3), "socket": (2, 3), "probe": (2,)}
+NEW = {"fault": (1, 2, 3), "socket": (1, 2, 3), "probe": (1, 2)}
+
+KERNELS = (
+    Kernel("6.1 cloud", "amd64", IMAGE % r"6\.1\.0-\d+-cloud-amd64", BOOKWORM, OLD),
+    Kernel("6.12 cloud", "amd64", IMAGE % r"6\.12\.\d+\+deb1\d-cloud-amd64", NEWER, NEW),
+    # From 7.1 on linux-image is empty and its dependency linux-binary has the image.
+    Kernel("7.2 cloud", "amd64", r"linux-binary-(unsigned-)?7\.2\.\d+\+deb\d+-cloud-amd64", NEWER, NEW),
+    Kernel("6.12 rt", "amd64", IMAGE % r"6\.12\.\d+\+deb1\d-rt-amd64", NEWER, NEW),
+    Kernel("6.1 rt", "amd64", IMAGE % r"6\.1\.0-\d+-rt-amd64", BOOKWORM, OLD, each_push=False),
+    # No fentry on arm64 before 6.4, and no tracepoint at page faults.
+    Kernel("6.1 arm64", "arm64", IMAGE % r"6\.1\.0-\d+-cloud-arm64", BOOKWORM,
+           {"fault": (3,), "socket": (3,), "probe": (2,)}, each_push=False),
+)
+
+
+class Cache:
+    """DIRECTORY/NAME/{vmlinuz,release}: all that is kept of a package."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def _path(self, kernel, file):
+        return os.path.join(self.directory, kernel.name.replace(" ", "-"), file)
+
+    def image(self, kernel):
+        return self._path(kernel, "vmlinuz")
+
+    def release(self, kernel):
+        with open(self._path(kernel, "release")) as file:
+            return file.read().strip()
+
+    def has(self, kernel):
+        return os.path.exists(self.image(kernel)) and os.path.exists(self._path(kernel, "release"))
+
+    def fetch(self, kernels, say):
+        """Fetches the newest of each that the mirror still has.  {kernel: why not} of those that could not be had."""
+        missing = {}
+        for architecture in sorted({kernel.architecture for kernel in kernels}):
+            wanted = [kernel for kernel in kernels if kernel.architecture == architecture]
+            with tempfile.TemporaryDirectory(prefix="whylate-apt.") as directory:
+                try:
+                    suites = list(dict.fromkeys(suite for kernel in wanted for suite in kernel.suites))
+                    state = PackageState(directory, architecture, suites)
+                    state.update()
+                except Unavailable as error:
+                    missing.update((kernel, str(error)) for kernel in wanted)
+                    continue
+                for kernel in wanted:
+                    try:
+                        self._fetch_one(kernel, state, directory, say)
+                    except Unavailable as error:
+                        missing[kernel] = str(error)
+        return missing
+
+    def _fetch_one(self, kernel, state, directory, say):
+        why = "no package of that name (%s) in %s" % (kernel.package, ", ".join(kernel.suites))
+        for package, version in state.versions(kernel.package):
+            try:
+                deb = state.download(package, version, directory)
+            except Unavailable as error:
+                why = "%s %s: %s" % (package, version, error)
+                continue
+            say("%s: %s %s" % (kernel.name, package, version))
+            try:
+                self._keep(kernel, deb)
+                return
+            finally:
+                os.unlink(deb)
+        raise Unavailable(why)
+
+    def _keep(self, kernel, deb):
+        os.makedirs(self.directory, exist_ok=True)
+        fresh = tempfile.mkdtemp(prefix=".fetch.", dir=self.directory)
+        try:
+            with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL) as unpacking, \
+                    tarfile.open(fileobj=unpacking.stdout, mode="r|") as files:
+                release = _keep_image(files, fresh)
+            if not release:
+                raise Unavailable("%s holds no kernel" % os.path.basename(deb))
+            with open(os.path.join(fresh, "release"), "w") as file:
+                file.write(release + "\n")
+            kept = os.path.dirname(self.image(kernel))
+            shutil.rmtree(kept, ignore_errors=True)
+            os.rename(fresh, kept)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _keep_image(files, directory):
+    for member in files:
+        found = re.fullmatch(r"\./(?:boot/vmlinuz-([^/]+)|(?:usr/)?lib/modules/([^/]+)/vmlinuz)", member.name)
+        if found and member.isfile():
+            with open(os.path.join(directory, "vmlinuz"), "wb") as image:
+                shutil.copyfileobj(files.extractfile(member), image)
+            return found.group(1) or found.group(2)
+    return None

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the self-tests of one kernel amount to: does each tier see what happened, and do the tiers agree?"""
+import json
+
+# Tiers are not the same hook, so lengths differ by what the hooks leave out; an emulated CPU adds the rest.
+LENGTH_FACTOR = 4.0
+COUNT_SHARE = 0.1
+
+
+def plan(kernel):
+    """{run: {feature: tier that is forced}}: the tiers of different features are independent, so they share runs."""
+    runs = {"default": {}}
+    for depth in range(1, max(len(tiers) for tiers in kernel.tiers.values())):
+        runs["forced%d" % depth] = {feature: tiers[depth] for feature, tiers in kernel.tiers.items() if depth < len(tiers)}
+    return runs
+
+
+def arguments(forced):
+    return " ".join(["doctor --self-test --json"] + ["--force-tier %s=%d" % item for item in sorted(forced.items())])
+
+
+class Verdict:
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.failures, self.skips = [], {}
+        self.checks = {}  # {run: {check: its JSON}}
+        self.tiers = {}   # {feature: {tier: [hook, held]}}
+
+    @property
+    def passed(self):
+        return not self.failures
+
+    def hooks(self, feature):
+        return self.tiers.get(feature, {})
+
+
+def judge(kernel, outcome):
+    verdict = Verdict(kernel)
+    for name, forced in plan(kernel).items():
+        _judge_run(verdict, name, forced, outcome.runs.get(name))
+    _compare(verdict)
+    if outcome.timed_out:
+        verdict.failures.insert(0, "not done after %.0f s" % outcome.seconds)
+    elif not outcome.finished:
+        verdict.failures.insert(0, "the guest ended early" if outcome.release else "it did not boot")
+    if outcome.kernel_says:
+        verdict.failures.append("the kernel complains: " + outcome.kernel_says.split("\n", 1)[0].strip())
+    return verdict
+
+
+def _judge_run(verdict, name, forced, run):
+    words = " ".join("%s=%d" % item for item in sorted(forced.items())) or "default tiers"
+    if not run or run.status is None:
+        verdict.failures.append("%s: no result" % words)
+        return
+    try:
+        result = json.loads(run.output)
+        checks = {check["name"]: check for check in result["checks"]}
+        if result["schema"] != "whylate.selftest/1" or not checks:
+            raise ValueError("not a self-test's result")
+    except (ValueError, KeyError, TypeError) as error:
+        said = run.stderr.strip().splitlines()
+        verdict.failures.append("%s: exit %d, %s" % (words, run.status, said[-1] if said else error))
+        return
+    verdict.checks[name] = checks
+    failed = [check for check in checks.values() if not check["skipped"] and not check["ok"]]
+    for check in failed:
+        verdict.failures.append("%s: %s (%s:%s): %s" % (words, check["name"], check["feature"], check["hook"], check["why"]))
+    if not failed and (run.status or not result["passed"]):
+        verdict.failures.append("%s: exit %d, but no check failed" % (words, run.status))
+    for check in checks.values():
+        if check["skipped"]:
+            verdict.skips.setdefault(check["name"], check["why"])
+    _note_tiers(verdict, words, forced, checks.values())
+
+
+def _note_tiers(verdict, words, forced, checks):
+    """Which tier each feature took, and did all its checks hold?"""
+    for feature, tiers in verdict.kernel.tiers.items():
+        due = forced.get(feature, tiers[0])
+        own = [check for check in checks if check["feature"] == feature and not check["skipped"]]
+        if not own:
+            verdict.failures.append("%s: nothing was checked of %s" % (words, feature))
+        for check in own:
+            if check["tier"] != due:
+                verdict.failures.append("%s: %s took tier %s of %s, not %d" %
+                                        (words, check["name"], check["tier"], feature, due))
+                continue
+            state = verdict.tiers.setdefault(feature, {}).setdefault(due, [check["hook"], True])
+            state[1] &= bool(check["ok"])
+
+
+def _share(check, key):
+    return check[key] / check["witness"] if check.get(key) is not None and check["witness"] else None
+
+
+def _compare(verdict):
+    """The same deed by another tier must give the same count, and a length of the same size, for what there was."""
+    first = verdict.checks.get("default", {})
+    for name, checks in verdict.checks.items():
+        for check in checks.values():
+            other = first.get(check["name"])
+            if name == "default" or not other or check["tier"] == other["tier"] or check["skipped"] or other["skipped"]:
+                continue
+            for key in ("seen", "length_ns"):
+                one, two = _share(other, key), _share(check, key)
+                if one is None or two is None:
+                    continue
+                length = key == "length_ns" or check["unit"] == "ns"
+                apart = max(one, two) > LENGTH_FACTOR * min(one, two) if length else abs(one - two) > COUNT_SHARE
+                if apart:
+                    verdict.failures.append("%s: tier %d and tier %d of %s disagree: %s %g and %g for each that there was" % (
+                        check["name"], other["tier"], check["tier"], check["feature"], key, one, two))
+                verdict.compared = True
