@@ -44,6 +44,20 @@ static __always_inline u32 task_cpu(struct task_struct *task)
 	return BPF_CORE_READ(older, cpu);
 }
 
+/* Bytes since 7.2; before, int, which libbpf does not make a byte of by itself because it has a sign. */
+struct task_struct___byte_flags {
+	u8 on_cpu, on_rq;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool task_is_queued(struct task_struct *task)
+{
+	struct task_struct___byte_flags *newer = (void *)task;
+
+	if (bpf_core_field_size(task->on_rq) == sizeof(newer->on_rq))
+		return newer->on_rq || newer->on_cpu;
+	return task->on_rq || task->on_cpu;
+}
+
 static __always_inline long syscall_nr(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)

@@ -288,7 +288,7 @@ static __always_inline void note_missed_switch_out(struct task_struct *task, str
 {
 	struct cpu_context *cpu = this_cpu();
 
-	if (thread->blocked || task->on_rq || task->on_cpu || !state_has_cpu(word_state(thread->word)) || !cpu)
+	if (thread->blocked || task_is_queued(task) || !state_has_cpu(word_state(thread->word)) || !cpu)
 		return;
 	thread__relabel(thread, WL_STATE_UNKNOWN);
 	thread->suspect_ts = bpf_ktime_get_ns();
