@@ -145,23 +145,32 @@ def _parse(log):
     return outcome
 
 
-def boot(directory, architecture, image, initramfs, runs, limit_s, started):
+def _own_initramfs(path, common, runs, modules):
+    """What all guests share, and behind it an archive of what is this one's."""
+    own = Archive(path + ".own")
+    own.add("matrix/runs", "".join("%s %s\n" % item for item in runs.items()).encode(), 0o644)
+    for module in modules:
+        own.add_file("matrix/modules/" + os.path.basename(module), module)
+    own.close()
+    with open(path, "wb") as whole:
+        for part in (common, path + ".own"):
+            with open(part, "rb") as file:
+                shutil.copyfileobj(file, whole)
+
+
+def _make_disk(path):
+    with open(path, "wb") as disk:
+        disk.truncate(DISK_MB << 20)
+    subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", path], check=True, stdin=subprocess.DEVNULL,
+                   env={**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"})
+
+
+def boot(directory, architecture, image, initramfs, modules, runs, limit_s, started):
     """Boots, waits and tells.  `runs`: {name: arguments}; `started` is given the process, for who must end it early."""
     command, machine, console = MACHINES[architecture]
     paths = {name: os.path.join(directory, name) for name in ("initramfs", "disk", "console")}
-    lines = "".join("%s %s\n" % item for item in runs.items())
-    own = Archive(paths["initramfs"])
-    own.add("matrix/runs", lines.encode(), 0o644)
-    own.close()
-    with open(paths["initramfs"], "rb") as file:
-        tail = file.read()
-    shutil.copyfile(initramfs, paths["initramfs"])
-    with open(paths["initramfs"], "ab") as file:
-        file.write(tail)
-    with open(paths["disk"], "wb") as disk:
-        disk.truncate(DISK_MB << 20)
-    subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", paths["disk"]], check=True, stdin=subprocess.DEVNULL,
-                   env={**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"})
+    _own_initramfs(paths["initramfs"], initramfs, runs, modules)
+    _make_disk(paths["disk"])
     begin = time.monotonic()
     with open(paths["console"], "wb") as log:
         # Should this program be killed, the guest ends as well.

@@ -22,7 +22,7 @@ def arguments(forced):
 class Verdict:
     def __init__(self, kernel):
         self.kernel = kernel
-        self.failures, self.skips = [], {}
+        self.failures, self.skips = [], {}  # {check: why no run could make it}
         self.checks = {}  # {run: {check: its JSON}}
         self.tiers = {}   # {feature: {tier: [hook, held]}}
 
@@ -30,15 +30,13 @@ class Verdict:
     def passed(self):
         return not self.failures
 
-    def hooks(self, feature):
-        return self.tiers.get(feature, {})
-
 
 def judge(kernel, outcome):
     verdict = Verdict(kernel)
     for name, forced in plan(kernel).items():
         _judge_run(verdict, name, forced, outcome.runs.get(name))
     _compare(verdict)
+    _note_skips(verdict)
     if outcome.timed_out:
         verdict.failures.insert(0, "not done after %.0f s" % outcome.seconds)
     elif not outcome.finished:
@@ -68,9 +66,6 @@ def _judge_run(verdict, name, forced, run):
         verdict.failures.append("%s: %s (%s:%s): %s" % (words, check["name"], check["feature"], check["hook"], check["why"]))
     if not failed and (run.status or not result["passed"]):
         verdict.failures.append("%s: exit %d, but no check failed" % (words, run.status))
-    for check in checks.values():
-        if check["skipped"]:
-            verdict.skips.setdefault(check["name"], check["why"])
     _note_tiers(verdict, words, forced, checks.values())
 
 
@@ -88,6 +83,17 @@ def _note_tiers(verdict, words, forced, checks):
                 continue
             state = verdict.tiers.setdefault(feature, {}).setdefault(due, [check["hook"], True])
             state[1] &= bool(check["ok"])
+
+
+def _note_skips(verdict):
+    """What one run cannot check another may; what none could is a failure unless it is known of that kernel."""
+    runs = verdict.checks.values()
+    for name in dict.fromkeys(name for checks in runs for name in checks):
+        made = [checks[name] for checks in runs if name in checks]
+        if all(check["skipped"] for check in made):
+            verdict.skips[name] = made[0]["why"]
+            if name not in verdict.kernel.unchecked:
+                verdict.failures.append("%s was never checked: %s" % (name, made[0]["why"]))
 
 
 def _share(check, key):
@@ -111,4 +117,3 @@ def _compare(verdict):
                 if apart:
                     verdict.failures.append("%s: tier %d and tier %d of %s disagree: %s %g and %g for each that there was" % (
                         check["name"], other["tier"], check["tier"], check["feature"], key, one, two))
-                verdict.compared = True
