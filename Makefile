@@ -55,8 +55,8 @@ all: setup-build
 build: $(BUILD)/whylate workloads
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
-.PHONY: setup-build setup-test setup-lint setup-bench
-setup-build setup-test setup-lint setup-bench: setup-%:
+.PHONY: setup-build setup-test setup-lint setup-bench setup-matrix setup-matrix-all
+setup-build setup-test setup-lint setup-bench setup-matrix setup-matrix-all: setup-%:
 	@scripts/setup.sh $*
 
 # --- the kernel side --------------------------------------------------------------------------------------------------
@@ -135,6 +135,27 @@ $(BUILD)/live/run: $(live_obj) $(BUILD)/libwhylate.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcunit $(filter-out -lbpf,$(LIBS))
 
+# --- the kernel matrix: this binary on Debian's kernels, emulated -----------------------------------------------------
+# It runs after the live tests, never beside them: they want a quiet machine.  77: it cannot be run here, and says why.
+sysroot_arm64 := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/whylate/sysroot-arm64
+run_matrix := scripts/kernel-matrix --binary $(if $(filter arm64,$(ARCH)),arm64,amd64)=$(BUILD)/whylate
+
+.PHONY: matrix matrix-all matrix-or-skip
+matrix: setup-matrix
+	@$(MAKE) --no-print-directory build
+	@$(run_matrix) $(MATRIX_FLAGS)
+
+matrix-all: setup-matrix-all
+	@$(MAKE) --no-print-directory build
+	@scripts/cross-sysroot arm64 $(sysroot_arm64)
+	@$(MAKE) --no-print-directory ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- SYSROOT=$(sysroot_arm64) \
+		BUILD=$(BUILD)/arm64 $(BUILD)/arm64/whylate
+	@$(run_matrix) --all --binary arm64=$(BUILD)/arm64/whylate --sysroot arm64=$(sysroot_arm64) $(MATRIX_FLAGS)
+
+matrix-or-skip: $(BUILD)/whylate
+	@scripts/setup.sh matrix || true
+	@$(run_matrix) $(MATRIX_FLAGS) || [ $$? -eq 77 ]
+
 -include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d)
 
 # --- what people call -------------------------------------------------------------------------------------------------
@@ -151,6 +172,7 @@ diagnose: setup-build
 test: setup-test
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory unit live
+	@$(MAKE) --no-print-directory matrix-or-skip
 
 unit: $(BUILD)/unit/run
 	@$(BUILD)/unit/run
@@ -207,7 +229,8 @@ clean:
 
 help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
-	@echo 'make test      unit and live tests        make unit, make live  one of them'
+	@echo 'make test      unit, live, matrix         make unit, make live  one of them'
+	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
 	@echo 'make bench     figures for docs/OVERHEAD.md'
