@@ -44,16 +44,22 @@ static uint64_t count_table(FILE *table, int cpu, proc_row_weight weight)
 	return proc_table_sum(table, cpu, weight, &sum) ? 0 : sum;
 }
 
-/* A device's line is a number; handlers that share it are each called, and their names are separated by commas. */
-static uint32_t weigh_device(const char *label, const char *text)
+/* A handler's line is a number; handlers that share it are each called, and their names are separated by commas. */
+static uint32_t weigh_handler(const char *label, const char *text)
 {
 	uint32_t weight = 1;
 
-	if (!isdigit((unsigned char)*label) || strstr(text, "arch_timer"))
+	if (!isdigit((unsigned char)*label))
 		return 0;
 	for (; *text; text++)
 		weight += *text == ',';
 	return weight;
+}
+
+/* arm64's timer is a handler among others. */
+static uint32_t weigh_device(const char *label, const char *text)
+{
+	return strstr(text, "arch_timer") ? 0 : weigh_handler(label, text);
 }
 
 static uint32_t weigh_timer(const char *label, const char *text)
@@ -98,7 +104,7 @@ uint64_t count_device_on(struct scene *scene, int cpu)
 
 uint64_t count_device(struct scene *scene)
 {
-	return count_device_on(scene, scene->own_cpu);
+	return count_table(scene->interrupts, scene->own_cpu, weigh_handler);
 }
 
 uint64_t count_softirqs(struct scene *scene)
