@@ -144,9 +144,10 @@ void deed_judge(enum deed_kind kind, const struct wl_interval_record *record, co
 		if (measure == DEED_MEASURE_CPU &&
 		    (record->tally[WL_TALLY_SWITCH_INVOLUNTARY] || record->tally[WL_TALLY_SWITCH_VOLUNTARY]))
 			round->low = report->inner > 0;
-		if (!round->wrong && states && !states_ns(record, states) && round->seen)
+		round->length_ns = states_ns(record, states);
+		if (!round->wrong && states && !round->length_ns && round->seen)
 			round->wrong = "it has a count and no length";
-		if (!round->wrong && states_ns(record, states) > wall_ns + CHECK_CLOCK_NS)
+		if (!round->wrong && round->length_ns > wall_ns + CHECK_CLOCK_NS)
 			round->wrong = "they took longer than the call they were in";
 		break;
 	case DEED_MEASURE_ACCOUNT:
@@ -229,8 +230,11 @@ void check_conclude(struct check *check, const struct check_rounds *rounds)
 		describe(check, bad, text, sizeof(text));
 	check->ok = good && missed * 5 <= seen;
 	if (good || bad) {
-		check->witness = check->ok || !bad ? good->witness : bad->witness;
-		check->seen = check->ok || !bad ? good->seen : bad->seen;
+		const struct check_round *shown = check->ok || !bad ? good : bad;
+
+		check->witness = shown->witness;
+		check->seen = shown->seen;
+		check->length_ns = shown->length_ns;
 	}
 	if (!seen)
 		check_fail(check, "all %u intervals were flagged: this kernel leaves out too many events",

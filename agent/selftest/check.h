@@ -27,6 +27,7 @@ struct check {
 	char hook[32]; /* kinds of hooks in use, "" for none */
 	uint32_t tier; /* in use; 0: none */
 	uint64_t witness, seen;
+	uint64_t length_ns; /* of all that was seen, where it was counted; 0: it has none */
 	bool ok, skipped;
 	char why[CHECK_WHY_LEN]; /* why it failed or was skipped, what was left out; "": nothing to say */
 };
@@ -36,6 +37,7 @@ typedef VEC(struct check) checks;
 struct check_round {
 	uint64_t witness, seen;
 	uint64_t low, high; /* seen must be within */
+	uint64_t length_ns; /* of what was counted, 0: it has none */
 	const char *wrong;  /* something else that does not hold; NULL: nothing */
 };
 

@@ -61,6 +61,8 @@ int checks_print_json(const checks *list, const char *kernel, const char *machin
 		json_object_object_add(line, "tier", check->tier ? json_object_new_int(check->tier) : NULL);
 		json_object_object_add(line, "witness", check->skipped ? NULL : json_object_new_uint64(check->witness));
 		json_object_object_add(line, "seen", check->skipped ? NULL : json_object_new_uint64(check->seen));
+		json_object_object_add(line, "length_ns",
+				       check->length_ns ? json_object_new_uint64(check->length_ns) : NULL);
 		json_object_object_add(line, "unit", json_object_new_string(check->unit));
 		json_object_object_add(line, "ok", check->skipped ? NULL : json_object_new_boolean(check->ok));
 		json_object_object_add(line, "skipped", json_object_new_boolean(check->skipped));

@@ -67,7 +67,7 @@ uint64_t count_timer(struct scene *scene);
 uint64_t count_ipi(struct scene *scene);
 uint64_t count_softirqs(struct scene *scene);
 uint64_t count_net_rx(struct scene *scene);
-/* Calls of interrupt handlers of devices. */
+/* Calls of interrupt handlers on its own CPU, arm64's timer included; of devices alone on another. */
 uint64_t count_device(struct scene *scene);
 uint64_t count_device_on(struct scene *scene, int cpu);
 
