@@ -223,6 +223,7 @@ install: build
 	$(Q)$(if $(filter 1,$(SETCAP)),setcap $(CAPS)=ep $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
 	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
+	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
 
 clean:
 	rm -rf $(BUILD)

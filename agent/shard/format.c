@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "shard/format.h"
 
+#include "base/bytes.h"
 #include "shard/crc32c.h"
 
-#include <endian.h>
 #include <string.h>
-
-static void put_le(uint8_t *bytes, uint64_t value, unsigned sz)
-{
-	value = htole64(value);
-	memcpy(bytes, &value, sz);
-}
-
-static uint64_t get_le(const uint8_t *bytes, unsigned sz)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes, sz);
-	return le64toh(value);
-}
 
 /* The three frames share their end: a checksum over everything before it. */
 static void seal(uint8_t *bytes, size_t sz)

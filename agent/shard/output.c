@@ -11,13 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HOST_MAX 64 /* HOST_NAME_MAX of Linux */
-#define SEQ_END  1000000u
+#define SEQ_END 1000000u
 
 struct shard_output {
 	char *dir;
 	char *path; /* of the last shard that was created; "" before */
-	char host[HOST_MAX + 1];
+	char host[SHARD_HOST_MAX + 1];
 	uint64_t session_id;
 	uint32_t seq; /* of the next one */
 	int fd;
@@ -57,12 +56,12 @@ static int make_dirs(const char *dir)
 	return err;
 }
 
-static void sanitise_host(char out[HOST_MAX + 1], const char *host)
+void shard_host_name(char out[SHARD_HOST_MAX + 1], const char *host)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 	size_t sz = 0;
 
-	for (; host && host[sz] && sz < HOST_MAX; sz++)
+	for (; host && host[sz] && sz < SHARD_HOST_MAX; sz++)
 		out[sz] = strchr(allowed, host[sz]) ? host[sz] : '_';
 	out[sz] = 0;
 	/* Neither a hidden file nor something that a command takes for an option. */
@@ -88,7 +87,7 @@ struct shard_output *shard_output__new(const char *dir, const char *host, uint64
 	output->session_id = session_id;
 	output->dir = strdup(dir);
 	output->path = strdup("");
-	sanitise_host(output->host, host);
+	shard_host_name(output->host, host);
 	if (output->dir && output->path)
 		return output;
 	shard_output__free(output);

@@ -9,7 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SHARD_HOST_MAX 64 /* HOST_NAME_MAX of Linux */
+
 struct shard_output;
+
+/* A host's name as file names and the wire have it: A-Za-z0-9._- only, not hidden and no option of any command. */
+void shard_host_name(char out[SHARD_HOST_MAX + 1], const char *host);
 
 /* Makes the directory and those above it.  NULL and errno. */
 struct shard_output *shard_output__new(const char *dir, const char *host, uint64_t session_id);
