@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include "shard/index.h"
 #include "shard/output.h"
 #include "shard/pack.h"
 
@@ -12,17 +13,6 @@
 #define BLOCK_ROWS    4096
 #define ROTATE_BYTES  (256ULL << 20)
 #define ROTATE_AGE_NS (3600ULL * 1000000000)
-#define INDEX_ROWS    SHARD_ROWS_MAX /* a shard of more blocks is full */
-
-static const struct shard_column index_columns[] = {
-	{"off", SHARD_U64, SHARD_UNIT_NONE, false},   {"sz", SHARD_U64, SHARD_UNIT_NONE, false},
-	{"table", SHARD_STR, SHARD_UNIT_NONE, false}, {"row_cnt", SHARD_U64, SHARD_UNIT_COUNT, false},
-	{"min_ts", SHARD_U64, SHARD_UNIT_NONE, true}, {"max_ts", SHARD_U64, SHARD_UNIT_NONE, true},
-};
-
-enum { INDEX_OFF, INDEX_SZ, INDEX_TABLE, INDEX_ROW_CNT, INDEX_MIN_TS, INDEX_MAX_TS, INDEX_COLUMN_CNT };
-
-static const struct shard_table index_table = {SHARD_INDEX_TABLE, index_columns, INDEX_COLUMN_CNT};
 
 struct shard_writer {
 	struct shard_output *output;
@@ -56,7 +46,7 @@ static int writer__make_stages(struct shard_writer *writer, uint32_t block_rows)
 		if (!writer->stages[t])
 			return -errno;
 	}
-	writer->index = shard_stage__new(&index_table, INDEX_ROWS);
+	writer->index = shard_index__new(SHARD_ROWS_MAX);
 	return writer->index ? 0 : -errno;
 }
 
@@ -92,41 +82,16 @@ static int writer__pack(struct shard_writer *writer, const struct shard_stage *s
 	return shard_packer__pack(&writer->packer, stage, header, &writer->block);
 }
 
-static int writer__index(struct shard_writer *writer, const struct shard_block_header *header, uint64_t off)
-{
-	struct shard_row row = {0};
-
-	row.values[INDEX_OFF].u64 = off;
-	row.values[INDEX_SZ].u64 = writer->block.cnt;
-	row.values[INDEX_TABLE].str = header->table;
-	row.values[INDEX_ROW_CNT].u64 = header->row_cnt;
-	row.values[INDEX_MIN_TS].u64 = header->min_ts;
-	row.values[INDEX_MAX_TS].u64 = header->max_ts;
-	if (header->min_ts > header->max_ts) {
-		shard_row__set_null(&row, INDEX_MIN_TS);
-		shard_row__set_null(&row, INDEX_MAX_TS);
-	}
-	return shard_stage__append(writer->index, &row);
-}
-
-/* Footer and trailer.  A shard without them is whole all the same. */
+/* A shard without index and trailer is whole all the same. */
 static int writer__close_shard(struct shard_writer *writer)
 {
-	struct shard_block_header header = {.kind = SHARD_BLOCK_INDEX};
-	uint8_t *trailer;
-	int err = 0;
+	int err;
 
 	writer->block.cnt = 0;
-	if (writer->index->row_cnt)
-		err = writer__pack(writer, writer->index, &header);
-	if (!err && vec_reserve(&writer->block, SHARD_TRAILER_SZ))
-		err = -ENOMEM;
-	if (!err) {
-		trailer = writer->block.items + writer->block.cnt;
-		shard_trailer__put(trailer, writer->index->row_cnt ? shard_output__sz(writer->output) : 0);
-		writer->block.cnt += SHARD_TRAILER_SZ;
+	err = shard_index__put(writer->index, &writer->packer, writer->codec, writer->session_id,
+			       shard_output__sz(writer->output), &writer->block);
+	if (!err)
 		err = shard_output__append(writer->output, writer->block.items, writer->block.cnt);
-	}
 	shard_stage__reset(writer->index);
 	return shard_output__close(writer->output) ?: err;
 }
@@ -159,7 +124,7 @@ static int writer__put_block(struct shard_writer *writer, enum shard_table_id ta
 	if (err)
 		return err;
 	writer->stats.rows_on_disk[table] += header.row_cnt;
-	return writer__index(writer, &header, off);
+	return shard_index__add(writer->index, &header, off, writer->block.cnt);
 }
 
 static int writer__flush_table(struct shard_writer *writer, enum shard_table_id table)
