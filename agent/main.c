@@ -17,6 +17,7 @@ static const struct {
 	{"diagnose", cmd_diagnose, "attach, record for a while, say what makes requests late"},
 	{"record", cmd_record, "attach and record into shards"},
 	{"report", cmd_report, "say what made requests late, from shards"},
+	{"collect", cmd_collect, "keep what agents on other hosts stream"},
 	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why"},
 };
 

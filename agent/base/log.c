@@ -10,10 +10,13 @@ static bool progress_open;
 
 static void say(const char *prefix, const char *fmt, va_list args)
 {
+	/* A line of one thread stays a line. */
+	flockfile(stderr);
 	log_progress_end();
 	fprintf(stderr, "whylate: %s", prefix);
 	vfprintf(stderr, fmt, args);
 	fputc('\n', stderr);
+	funlockfile(stderr);
 }
 
 #define SAY(prefix)                     \

@@ -13,6 +13,7 @@ enum exit_code {
 int cmd_record(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_collect(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
 /* One line that says what is wrong with the command line; returns EXIT_USAGE. */

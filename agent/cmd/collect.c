@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* `whylate collect`: options and files to a collector, and its life until a signal ends it. */
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "net/collector.h"
+#include "net/identity.h"
+#include "net/listen.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define PEM_MAX (1u << 20)
+
+static const char help[] =
+	"Usage: whylate collect --listen ADDR --store DIR [--tls-cert FILE --tls-key FILE] [--client-ca FILE]\n"
+	"Keeps what `whylate record --stream` sends.  Needs no privilege.\n"
+	"      --listen ADDR      127.0.0.1:7700, [::]:7700, :7700\n"
+	"      --store DIR        where the shards go, by host and day; `whylate report DIR` reads them\n"
+	"      --tls-cert FILE, --tls-key FILE   PEM; without them only on loopback\n"
+	"      --client-ca FILE   PEM; a client's certificate must be of this authority and name the host it writes "
+	"for\n"
+	"      --tokens FILE      lines HOST TOKEN: another way for a client to show who it is\n"
+	"      --insecure         without TLS, or without knowing who clients are, on any address\n"
+	"      --keep TIME        delete shards that got nothing for so long (30d; default: never)\n"
+	"      --max-bytes BYTES  delete the oldest shards beyond it (100G; default: no limit)\n"
+	"      --max-connections N      at once (default 2048)\n"
+	"      --max-memory BYTES       for what is being received (default 64M)\n"
+	"      --max-rate BYTES         of each client in a second (default 64M)\n"
+	"      --max-requests N         of each client in a second (default 100)\n"
+	"      --timeout TIME     for a request to arrive, and for an idle connection (default 30s)\n"
+	"  -v, --verbose          what libmicrohttpd says\n";
+
+struct collect_options {
+	const char *listen, *store, *cert, *key, *ca, *tokens;
+	bool insecure;
+	struct collector_opts collector;
+};
+
+enum {
+	OPT_LISTEN = 1000,
+	OPT_STORE,
+	OPT_TLS_CERT,
+	OPT_TLS_KEY,
+	OPT_CLIENT_CA,
+	OPT_TOKENS,
+	OPT_INSECURE,
+	OPT_KEEP,
+	OPT_MAX_BYTES,
+	OPT_MAX_CONNECTIONS,
+	OPT_MAX_MEMORY,
+	OPT_MAX_RATE,
+	OPT_MAX_REQUESTS,
+	OPT_TIMEOUT,
+};
+
+static const struct option long_options[] = {
+	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"store", required_argument, NULL, OPT_STORE},
+	{"tls-cert", required_argument, NULL, OPT_TLS_CERT},
+	{"tls-key", required_argument, NULL, OPT_TLS_KEY},
+	{"client-ca", required_argument, NULL, OPT_CLIENT_CA},
+	{"tokens", required_argument, NULL, OPT_TOKENS},
+	{"insecure", no_argument, NULL, OPT_INSECURE},
+	{"keep", required_argument, NULL, OPT_KEEP},
+	{"max-bytes", required_argument, NULL, OPT_MAX_BYTES},
+	{"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
+	{"max-memory", required_argument, NULL, OPT_MAX_MEMORY},
+	{"max-rate", required_argument, NULL, OPT_MAX_RATE},
+	{"max-requests", required_argument, NULL, OPT_MAX_REQUESTS},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+static int not_understood(const char *option, const char *arg, const char *wanted)
+{
+	return usage_error("collect", "%s '%s' is not understood: it wants something like %s", option, arg, wanted);
+}
+
+static int take_limit(struct collector_opts *opts, int option, const char *arg)
+{
+	uint64_t number;
+
+	switch (option) {
+	case OPT_KEEP:
+		return units_duration_ns(arg, &opts->store.keep_ns) ? not_understood("--keep", arg, "30d") : 0;
+	case OPT_MAX_BYTES:
+		return units_bytes(arg, &opts->store.max_bytes) ? not_understood("--max-bytes", arg, "100G") : 0;
+	case OPT_MAX_CONNECTIONS:
+		if (units_number(arg, 100000, &number))
+			return not_understood("--max-connections", arg, "2048");
+		opts->max_connections = number;
+		return 0;
+	case OPT_MAX_MEMORY:
+		return units_bytes(arg, &opts->max_memory) ? not_understood("--max-memory", arg, "64M") : 0;
+	case OPT_MAX_RATE:
+		if (units_bytes(arg, &number))
+			return not_understood("--max-rate", arg, "64M");
+		opts->max_rate = (double)number;
+		return 0;
+	case OPT_MAX_REQUESTS:
+		if (units_number(arg, 1000000, &number))
+			return not_understood("--max-requests", arg, "100");
+		opts->max_requests = (double)number;
+		return 0;
+	default:
+		if (units_duration_ns(arg, &opts->timeout_ns) || opts->timeout_ns < 100000000)
+			return not_understood("--timeout", arg, "30s");
+		return 0;
+	}
+}
+
+static int take(struct collect_options *options, int option, const char *arg)
+{
+	switch (option) {
+	case OPT_LISTEN:
+		options->listen = arg;
+		return 0;
+	case OPT_STORE:
+		options->store = arg;
+		return 0;
+	case OPT_TLS_CERT:
+		options->cert = arg;
+		return 0;
+	case OPT_TLS_KEY:
+		options->key = arg;
+		return 0;
+	case OPT_CLIENT_CA:
+		options->ca = arg;
+		return 0;
+	case OPT_TOKENS:
+		options->tokens = arg;
+		return 0;
+	case OPT_INSECURE:
+		options->insecure = true;
+		return 0;
+	case 'v':
+		log_set_verbose(1);
+		return 0;
+	default:
+		return take_limit(&options->collector, option, arg);
+	}
+}
+
+static int check_complete(const struct collect_options *options, int argc, char **argv)
+{
+	if (optind < argc)
+		return usage_error("collect", "'%s' is one argument too many", argv[optind]);
+	if (!options->listen)
+		return usage_error("collect", "where do agents connect? Say --listen ADDR:PORT");
+	if (!options->store || !*options->store)
+		return usage_error("collect", "where do the shards go? Say --store DIR");
+	if (!options->cert != !options->key)
+		return usage_error("collect", "--tls-cert and --tls-key belong together: %s is missing",
+				   options->cert ? "--tls-key" : "--tls-cert");
+	if (options->ca && !options->cert)
+		return usage_error("collect", "--client-ca wants TLS: say --tls-cert and --tls-key");
+	return 0;
+}
+
+/* The file as text, to be freed; NULL after a line that says why. */
+static char *read_pem(const char *path)
+{
+	FILE *in = fopen(path, "re");
+	char *text = in ? calloc(1, PEM_MAX + 1) : NULL;
+	size_t sz = text ? fread(text, 1, PEM_MAX + 1, in) : 0;
+	bool bad = !text || ferror(in);
+
+	if (bad)
+		log_error("cannot read '%s': %s", path, strerror(errno));
+	else if (sz > PEM_MAX)
+		log_error("'%s' is too large for a certificate or key", path);
+	if (in)
+		fclose(in);
+	if (!bad && sz <= PEM_MAX)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void free_pem(const char *text)
+{
+	if (text)
+		explicit_bzero((char *)text, strlen(text));
+	free((char *)text);
+}
+
+static int read_files(const struct collect_options *options, struct collector_opts *opts,
+		      struct identity_tokens *tokens)
+{
+	unsigned line;
+	int err;
+
+	if (options->cert && (!(opts->cert_pem = read_pem(options->cert)) || !(opts->key_pem = read_pem(options->key))))
+		return -EINVAL;
+	if (options->ca && !(opts->client_ca_pem = read_pem(options->ca)))
+		return -EINVAL;
+	if (!options->tokens)
+		return 0;
+	err = identity_tokens__load(tokens, options->tokens, &line);
+	if (err == -EINVAL)
+		log_error("'%s', line %u: it wants HOST TOKEN, a token of %d to %d printable characters",
+			  options->tokens, line, PROTOCOL_TOKEN_MIN, PROTOCOL_TOKEN_MAX);
+	else if (err)
+		log_error("cannot read '%s': %s", options->tokens, strerror(-err));
+	else if (!tokens->cnt)
+		log_error("there is no token in '%s'", options->tokens);
+	return err ?: tokens->cnt ? 0 : -EINVAL;
+}
+
+/* Everybody on the network could read what is sent, or write under any name. */
+static bool is_safe(const struct collect_options *options, const struct listener *listener)
+{
+	bool named = options->ca || options->tokens;
+
+	if (options->insecure || listener->loopback || (options->cert && named))
+		return true;
+	if (options->cert)
+		log_error("anybody could write under any name at %s: say --client-ca, --tokens or --insecure",
+			  listener->address);
+	else
+		log_error("without TLS anybody could read and write at %s: say --tls-cert and --tls-key, or --insecure",
+			  listener->address);
+	return false;
+}
+
+/* A session has a file open, a connection a socket. */
+static void raise_file_limit(const struct collector_opts *opts)
+{
+	rlim_t wanted = 2 * (rlim_t)opts->max_connections + 4096;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < opts->max_connections + 1200)
+		log_warn("only %llu files may be open at once: that is not enough for %u connections",
+			 (unsigned long long)limit.rlim_cur, opts->max_connections);
+}
+
+static int run(struct collector *collector, const struct collect_options *options, const struct listener *listener,
+	       const sigset_t *signals)
+{
+	const struct timespec second = {.tv_sec = 1};
+	int signal_no;
+
+	log_info("listening on %s://%s, store '%s'", options->cert ? "https" : "http", listener->address,
+		 options->store);
+	do {
+		signal_no = sigtimedwait(signals, NULL, &second);
+		if (signal_no < 0)
+			collector__tick(collector);
+	} while (signal_no <= 0);
+	log_info("stopping: %s", strsignal(signal_no));
+	collector__stop(collector);
+	return EXIT_DONE;
+}
+
+static int collect(struct collect_options *options)
+{
+	struct collector_opts *opts = &options->collector;
+	struct identity_tokens tokens = {0};
+	struct listener listener = {.fd = -1};
+	struct collector *collector = NULL;
+	int code = EXIT_FAILED, err;
+	sigset_t signals;
+
+	/* Before there are threads: they leave these to us. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	opts->store.dir = options->store;
+	opts->tokens = &tokens;
+	raise_file_limit(opts);
+	if (read_files(options, opts, &tokens))
+		goto cleanup;
+	err = listener__open(&listener, options->listen);
+	if (err) {
+		log_error("cannot listen on '%s': %s", options->listen,
+			  err == -EINVAL   ? "it wants ADDRESS:PORT"
+			  : err == -ENOENT ? "there is no such host"
+					   : strerror(-err));
+		goto cleanup;
+	}
+	if (!is_safe(options, &listener)) {
+		close(listener.fd);
+		goto cleanup;
+	}
+	opts->listen_fd = listener.fd;
+	collector = collector__start(opts);
+	if (collector)
+		code = run(collector, options, &listener, &signals);
+cleanup:
+	free_pem(opts->cert_pem);
+	free_pem(opts->key_pem);
+	free_pem(opts->client_ca_pem);
+	identity_tokens__clear(&tokens);
+	return code;
+}
+
+int cmd_collect(int argc, char **argv)
+{
+	struct collect_options options = {
+		.collector =
+			{
+				.max_connections = 2048,
+				.max_memory = 64u << 20,
+				.max_rate = 64u << 20,
+				.max_requests = 100,
+				.timeout_ns = 30000000000ull,
+			},
+	};
+	int option, code;
+
+	while ((option = getopt_long(argc, argv, ":vh", long_options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			return EXIT_DONE;
+		}
+		if (option == '?' || option == ':')
+			return option_error("collect", option, argv);
+		if (take(&options, option, optarg))
+			return EXIT_USAGE;
+	}
+	code = check_complete(&options, argc, argv);
+	return code ?: collect(&options);
+}

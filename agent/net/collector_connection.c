@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Connections: who is at the other end, and how long each may take. */
+#include "net/collector_internal.h"
+
+#include "base/clock.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct connection *connection_of(struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void describe_client(struct MHD_Connection *mhd, char client[CLIENT_SZ])
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	socklen_t sz = sizeof(struct sockaddr_in);
+
+	strcpy(client, "somebody");
+	if (!info || !info->client_addr)
+		return;
+	if (info->client_addr->sa_family == AF_INET6)
+		sz = sizeof(struct sockaddr_in6);
+	if (getnameinfo(info->client_addr, sz, client, CLIENT_SZ, NULL, 0, NI_NUMERICHOST))
+		strcpy(client, "somebody");
+}
+
+/* The connection that nobody uses, and that nobody has used for longest. */
+static void shut_idlest(struct collector *collector, struct connection *but)
+{
+	struct connection *idlest = NULL;
+
+	for (struct connection *it = collector->connections; it; it = it->next)
+		if (it != but && !it->shut && it->idle_since_ts &&
+		    (!idlest || it->idle_since_ts < idlest->idle_since_ts))
+			idlest = it;
+	if (idlest) {
+		idlest->shut = true;
+		shutdown(idlest->fd, SHUT_RDWR);
+	} else {
+		but->excess = true;
+	}
+}
+
+static struct connection *collector__add_connection(struct collector *collector, struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct connection *connection = calloc(1, sizeof(*connection));
+	uint64_t now_ts = monotonic_ns();
+
+	if (!connection)
+		return NULL;
+	connection->fd = info ? info->connect_fd : -1;
+	connection->idle_since_ts = now_ts;
+	connection->deadline_ts = now_ts + collector->opts.timeout_ns;
+	describe_client(mhd, connection->client);
+	pthread_mutex_lock(&collector->connections_lock);
+	connection->next = collector->connections;
+	if (connection->next)
+		connection->next->before = connection;
+	collector->connections = connection;
+	if (++collector->connection_cnt > collector->opts.max_connections)
+		shut_idlest(collector, connection);
+	pthread_mutex_unlock(&collector->connections_lock);
+	return connection;
+}
+
+/* libmicrohttpd closes the socket after this: until then nobody else can have its number. */
+static void collector__drop_connection(struct collector *collector, struct connection *connection)
+{
+	pthread_mutex_lock(&collector->connections_lock);
+	if (connection->next)
+		connection->next->before = connection->before;
+	if (connection->before)
+		connection->before->next = connection->next;
+	else
+		collector->connections = connection->next;
+	collector->connection_cnt--;
+	pthread_mutex_unlock(&collector->connections_lock);
+	free(connection->names);
+	free(connection);
+}
+
+void collector_on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+			     enum MHD_ConnectionNotificationCode code)
+{
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*context = collector__add_connection(cls, mhd);
+	else if (*context)
+		collector__drop_connection(cls, *context);
+}
+
+void connection__set_deadline(struct collector *collector, struct connection *connection, uint64_t in_ns)
+{
+	pthread_mutex_lock(&collector->connections_lock);
+	connection->deadline_ts = in_ns ? monotonic_ns() + in_ns : 0;
+	connection->idle_since_ts = 0;
+	connection->served = true;
+	pthread_mutex_unlock(&collector->connections_lock);
+}
+
+void connection__set_idle(struct collector *collector, struct connection *connection)
+{
+	pthread_mutex_lock(&collector->connections_lock);
+	connection->idle_since_ts = monotonic_ns();
+	connection->deadline_ts = connection->idle_since_ts + collector->opts.timeout_ns;
+	pthread_mutex_unlock(&collector->connections_lock);
+}
+
+static void judge_certificate(struct collector *collector, struct connection *connection, struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	char names[IDENTITY_NAMES_SZ];
+
+	connection->judged = true;
+	connection->verdict = IDENTITY_NONE;
+	if (!collector->opts.client_ca_pem || !info || !info->tls_session)
+		return;
+	connection->verdict = identity_certificate(info->tls_session, names, &connection->why);
+	if (connection->verdict != IDENTITY_FITS)
+		return;
+	connection->names = strdup(names);
+	if (!connection->names)
+		connection->verdict = IDENTITY_NONE;
+}
+
+enum identity_verdict connection__judge(struct collector *collector, struct connection *connection,
+					struct MHD_Connection *mhd, const char *host, const char **why)
+{
+	const char *authorization = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+	const struct identity_tokens *tokens = collector->opts.tokens;
+	enum identity_verdict verdict;
+
+	if (!collector->opts.client_ca_pem && !tokens->cnt)
+		return IDENTITY_FITS;
+	if (!connection->judged)
+		judge_certificate(collector, connection, mhd);
+	if (connection->verdict == IDENTITY_FITS && identity_names_have(connection->names, host))
+		return IDENTITY_FITS;
+	verdict = identity_tokens__judge(tokens, authorization, host);
+	if (verdict == IDENTITY_FITS)
+		return verdict;
+	if (verdict == IDENTITY_OTHER || connection->verdict == IDENTITY_FITS) {
+		*why = verdict == IDENTITY_OTHER ? "the token belongs to another host"
+						 : "the certificate belongs to another host";
+		return IDENTITY_OTHER;
+	}
+	if (connection->verdict == IDENTITY_UNKNOWN)
+		*why = connection->why;
+	else if (verdict == IDENTITY_UNKNOWN)
+		*why = "the token is not known";
+	else
+		*why = tokens->cnt ? "neither a certificate nor a token" : "no certificate";
+	return IDENTITY_UNKNOWN;
+}
+
+/* Ends the connections whose time is up; their threads notice and clean up. */
+void collector__close_slow(struct collector *collector)
+{
+	uint64_t now_ts = monotonic_ns();
+	char client[CLIENT_SZ] = "";
+	uint32_t slow_cnt = 0;
+
+	pthread_mutex_lock(&collector->connections_lock);
+	for (struct connection *it = collector->connections; it; it = it->next) {
+		if (it->shut || !it->deadline_ts || it->deadline_ts > now_ts)
+			continue;
+		it->shut = true;
+		shutdown(it->fd, SHUT_RDWR);
+		if (!it->idle_since_ts || !it->served) {
+			slow_cnt++;
+			strcpy(client, it->client);
+		}
+	}
+	pthread_mutex_unlock(&collector->connections_lock);
+	for (; slow_cnt; slow_cnt--)
+		metrics__refused(&collector->metrics, REFUSAL_SLOW, client, "", "it did not arrive in time");
+}
