@@ -181,11 +181,13 @@ static int scan__begin(struct received_scan *scan, int fd, uint64_t sz)
 	int err = scan__read(scan, fd, 0, sz < SHARD_FILE_HEADER_MAX ? sz : SHARD_FILE_HEADER_MAX);
 
 	scan->good_sz = 0;
-	scan->closed = scan->is_shard = false;
+	scan->closed = scan->is_shard = scan->is_begun = false;
 	scan->rows.cnt = scan->block_szs.cnt = scan->account_cnt = 0;
 	if (err)
 		return err;
-	if (shard_file_header__get(&header, scan->body.items, scan->body.cnt) || header.major != SHARD_VERSION_MAJOR)
+	err = scan->body.cnt ? shard_file_header__get(&header, scan->body.items, scan->body.cnt) : -EAGAIN;
+	scan->is_begun = err == -EAGAIN;
+	if (err || header.major != SHARD_VERSION_MAJOR)
 		return 0;
 	scan->is_shard = true;
 	scan->session_id = header.session_id;

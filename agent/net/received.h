@@ -42,6 +42,7 @@ struct received_scan {
 	uint64_t good_sz; /* all before this is accounted for */
 	bool closed;      /* index and trailer follow at good_sz, and nothing else */
 	bool is_shard;    /* there is a file header */
+	bool is_begun;    /* there is the beginning of one, and that is all */
 	uint32_t account_cnt;
 };
 

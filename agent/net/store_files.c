@@ -135,7 +135,7 @@ static int repair(struct store *store, int fd, struct store_part *part)
 	if (err || scan->closed)
 		return err;
 	/* What somebody else put there under a name of ours is not ours to touch. */
-	if (scan->is_shard ? scan->session_id != part->session_id : before_sz > 0)
+	if (scan->is_shard ? scan->session_id != part->session_id : !scan->is_begun)
 		return 0;
 	store->stats.repaired_files++;
 	store->stats.repaired_bytes += before_sz - scan->good_sz;

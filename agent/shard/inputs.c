@@ -15,6 +15,8 @@
 #define SUFFIX    ".wls"
 #define SUFFIX_SZ (sizeof(SUFFIX) - 1)
 
+#define DEPTH_MAX 8 /* a store has two */
+
 /* "-SESSION-SEQ.wls": what a name of ours ends with. */
 #define SESSION_DIGITS 16
 #define SEQ_DIGITS     6
@@ -99,24 +101,37 @@ static int inputs__add_file(struct shard_inputs *inputs, const char *path)
 	return inputs__push(inputs, path, &st);
 }
 
-static int inputs__add_entry(struct shard_inputs *inputs, const char *dir, const char *name)
+static int inputs__add_dir(struct shard_inputs *inputs, const char *path, unsigned depth);
+
+static bool is_dir(const char *path, unsigned char type)
+{
+	struct stat st;
+
+	if (type != DT_UNKNOWN)
+		return type == DT_DIR;
+	return !lstat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+static int inputs__add_entry(struct shard_inputs *inputs, const char *dir, const struct dirent *entry, unsigned depth)
 {
 	char *path;
-	int err;
+	int err = 0;
 
-	if (name[0] == '.' || !has_suffix(name))
+	if (entry->d_name[0] == '.')
 		return 0;
-	if (asprintf(&path, "%s/%s", dir, name) < 0)
+	if (asprintf(&path, "%s/%s", dir, entry->d_name) < 0)
 		return -ENOMEM;
-	err = inputs__add_file(inputs, path);
+	if (is_dir(path, entry->d_type))
+		err = depth < DEPTH_MAX ? inputs__add_dir(inputs, path, depth + 1) : 0;
+	else if (has_suffix(entry->d_name))
+		err = inputs__add_file(inputs, path);
 	free(path);
 	/* Gone meanwhile, or something else by that name. */
 	return err == -ENOENT || err == -EINVAL ? 0 : err;
 }
 
-static int inputs__add_dir(struct shard_inputs *inputs, const char *path)
+static int inputs__add_dir(struct shard_inputs *inputs, const char *path, unsigned depth)
 {
-	size_t before_cnt = inputs->cnt;
 	struct dirent *entry;
 	DIR *dir = opendir(path);
 	int err = 0;
@@ -124,22 +139,27 @@ static int inputs__add_dir(struct shard_inputs *inputs, const char *path)
 	if (!dir)
 		return -errno;
 	while (!err && (errno = 0, entry = readdir(dir)))
-		err = inputs__add_entry(inputs, path, entry->d_name);
+		err = inputs__add_entry(inputs, path, entry, depth);
 	if (!err)
 		err = -errno;
 	closedir(dir);
-	if (inputs->cnt > before_cnt)
-		qsort(inputs->items + before_cnt, inputs->cnt - before_cnt, sizeof(*inputs->items), by_session_and_seq);
 	return err;
 }
 
 int shard_inputs__add(struct shard_inputs *inputs, const char *path)
 {
+	size_t before_cnt = inputs->cnt;
 	struct stat st;
+	int err;
 
 	if (stat(path, &st))
 		return -errno;
-	return S_ISDIR(st.st_mode) ? inputs__add_dir(inputs, path) : inputs__add_file(inputs, path);
+	if (!S_ISDIR(st.st_mode))
+		return inputs__add_file(inputs, path);
+	err = inputs__add_dir(inputs, path, 0);
+	if (inputs->cnt > before_cnt)
+		qsort(inputs->items + before_cnt, inputs->cnt - before_cnt, sizeof(*inputs->items), by_session_and_seq);
+	return err;
 }
 
 void shard_inputs__clear(struct shard_inputs *inputs)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The files that the user's paths stand for: each once, a directory's in order of session and sequence. */
+/*
+ * The files that the user's paths stand for: each once, a directory's, with those below it, in order of session and
+ * sequence.
+ */
 #ifndef WHYLATE_SHARD_INPUTS_H
 #define WHYLATE_SHARD_INPUTS_H
 
@@ -19,8 +22,9 @@ struct shard_inputs {
 };
 
 /*
- * Adds a file, or every *.wls of a directory.  0; -errno: it does not exist or cannot be read; -EINVAL: neither a file
- * nor a directory.  A file counts as a shard by its name or by its first bytes; another one is passed over.
+ * Adds a file, or every *.wls of a directory and of those below it.  0; -errno: it does not exist or cannot be read;
+ * -EINVAL: neither a file nor a directory.  A file counts as a shard by its name or by its first bytes; another one is
+ * passed over.
  */
 int shard_inputs__add(struct shard_inputs *inputs, const char *path);
 void shard_inputs__clear(struct shard_inputs *inputs);
