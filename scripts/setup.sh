@@ -17,7 +17,7 @@ libraries=(libc6-dev libbpf-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev 
 	libmicrohttpd-dev libgnutls28-dev)
 build=(gcc make pkg-config clang-19 bpftool "${libraries[@]}")
 run_tests=("${build[@]}" libcunit1-dev libcap2-bin python3 procps iproute2 util-linux
-	redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils)
+	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd mariadb-server sysbench apache2 wrk)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static int split(char *address, const char **host, const char **port)
 			return -EINVAL; /* an IPv6 address wants brackets */
 		}
 	}
-	if (!**port || strspn(*port, "0123456789") != strlen(*port) || strlen(*port) > 5)
+	if (!**port || strspn(*port, "0123456789") != strlen(*port) || strlen(*port) > 5 || atoi(*port) > UINT16_MAX)
 		return -EINVAL;
 	return 0;
 }
