@@ -27,6 +27,10 @@ int dataset_build__block(struct dataset_build *build, const struct shard_block *
 		return dataset_build__session_block(build, block);
 	if (!strcmp(block->table, "loss"))
 		return dataset_build__loss_block(build, block);
+	if (!strcmp(block->table, "module"))
+		return dataset_build__module_block(build, block);
+	if (!strcmp(block->table, "received"))
+		return dataset_build__received_block(build, block);
 	return 0;
 }
 
@@ -58,6 +62,7 @@ static int settle_columns(struct dataset_build *build)
 	SETTLE(build, dataset->weight, rows, &err);
 	SETTLE(build, dataset->type, rows, &err);
 	SETTLE(build, dataset->flags, rows, &err);
+	SETTLE(build, build->row_sessions, rows, &err);
 	SETTLE(build, dataset->window, rows, &err);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		dataset->category_ns[c] = SETTLE(build, build->category[c].values, rows, &err);
@@ -135,12 +140,17 @@ int dataset_build__end(struct dataset_build *build)
 	if (!err)
 		err = dataset_build__session_end(build);
 	if (!err)
+		err = dataset_build__hosts_end(build);
+	if (!err)
 		err = add_counted_note(build, build->bad_times, "were left out: they end before they begin");
 	if (!err)
 		err = add_counted_note(build, build->bad_weights,
 				       "were left out: their weight is not a positive number");
 	if (!err)
 		err = add_counted_note(build, build->too_long, "were left out: their parts are longer than the whole");
+	if (!err)
+		err = add_counted_note(build, build->clockless,
+				       "are taken whatever their time: their recording does not tell it");
 	if (!err)
 		err = add_counted_note(build, build->no_columns, "were left out: their times were not recorded");
 	if (!err)
@@ -157,6 +167,7 @@ void dataset_build__free(struct dataset_build *build, bool failed)
 		vec_free(&build->sessions.items[i].keys);
 	vec_free(&build->sessions);
 	vec_free(&build->losses);
+	vec_free(&build->modules);
 	idmap__free(&build->loss_ids);
 	idmap__free(&build->session_ids);
 	intern__free(&build->strings);
@@ -169,6 +180,7 @@ void dataset_build__free(struct dataset_build *build, bool failed)
 		free(dataset->weight);
 		free(dataset->type);
 		free(dataset->flags);
+		free(build->row_sessions);
 		free(dataset->window);
 		for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 			free(build->category[c].values);
@@ -203,25 +215,44 @@ static int copy_damage(struct dataset_build *build, const struct shard_reader *r
 	return 0;
 }
 
+static int read_tables(struct dataset_build *build, struct shard_reader *reader, const char *const *tables,
+		       size_t table_cnt)
+{
+	const struct shard_block *block;
+	int err = shard_reader__select(reader, tables, table_cnt);
+
+	while (!err && (err = shard_reader__next(reader, &block)) > 0)
+		err = dataset_build__block(build, block);
+	return err;
+}
+
+static bool any_session_is_wanted(const struct dataset_build *build)
+{
+	for (size_t i = 0; i < build->sessions.cnt; i++)
+		if (!build->sessions.items[i].unwanted)
+			return true;
+	return false;
+}
+
 int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter)
 {
-	static const char *const tables[] = {"interval", "session", "loss"};
-	const struct shard_block *block;
+	static const char *const facts[] = {"session"}, *const rest[] = {"interval", "loss", "module", "received"};
 	struct dataset_build build;
 	int err;
 
 	err = dataset_build__init(&build, dataset, filter);
+	/* Whose and when a row is must be known before it is met, and files may hold them in any order. */
 	if (!err)
-		err = shard_reader__select(reader, tables, sizeof(tables) / sizeof(tables[0]));
+		err = read_tables(&build, reader, facts, sizeof(facts) / sizeof(facts[0]));
 	if (err)
 		goto cleanup;
-	while ((err = shard_reader__next(reader, &block)) > 0) {
-		err = dataset_build__block(&build, block);
-		if (err)
-			goto cleanup;
-	}
+	dataset_build__choose_sessions(&build);
+	shard_reader__rewind(reader);
+	err = read_tables(&build, reader, rest, sizeof(rest) / sizeof(rest[0]));
 	if (!err && !build.is_recording)
 		err = -ENOENT;
+	if (!err && build.sessions.cnt && !any_session_is_wanted(&build))
+		err = -ESRCH;
 	if (!err)
 		err = dataset_build__end(&build);
 	if (!err)

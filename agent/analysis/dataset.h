@@ -30,6 +30,24 @@ struct dataset_blame {
 	uint32_t tid;
 };
 
+/* What the recordings of one host say of it. */
+struct dataset_host {
+	const char *name;   /* by its shards' names, which a collector vouches for; else what it calls itself; or "" */
+	const char *kernel; /* of its last recording; NULL: not known */
+	uint32_t session_cnt;
+	size_t row_cnt;
+	uint64_t intervals_seen, records_lost, spool_lost;
+	uint64_t frames_missing; /* that a collector has not got: dropped, or under way */
+	/* By its own clock's anchors, CLOCK_REALTIME; 0: not known */
+	uint64_t begin_wall_ns, end_wall_ns;
+};
+
+/* A file that was mapped executable in the target, on one host. */
+struct dataset_module {
+	uint32_t host;
+	const char *path, *build_id;
+};
+
 struct dataset_loss {
 	uint64_t emitted, lost;
 };
@@ -42,6 +60,7 @@ struct dataset {
 	double *weight;                               /* every row stands for this many intervals */
 	uint32_t *type;                               /* index into strings */
 	uint64_t *flags;                              /* enum wl_interval_flag */
+	uint32_t *host_idx;                           /* index into hosts; NULL: there is but one, or none */
 	uint32_t *window;                             /* observation window, 0: of a recording without */
 	uint64_t *category_ns[WL_CATEGORY_CNT];       /* NULL: all 0; row by row they sum to latency_ns */
 	struct dataset_blame *blame[WL_CATEGORY_CNT]; /* NULL where no row names anybody */
@@ -64,6 +83,10 @@ struct dataset {
 	const char **notes;                        /* anything else the reader ought to know, a line each */
 	size_t note_cnt;
 	struct dataset_loss loss[WL_LOSS_CNT];
+	struct dataset_host *hosts; /* by name */
+	size_t host_cnt;
+	struct dataset_module *modules; /* each once */
+	size_t module_cnt;
 	uint64_t intervals_flagged;        /* rows with TORN, LOSSY or HISTORY */
 	const struct shard_damage *damage; /* what could not be read, owned by the dataset */
 	size_t damage_cnt;
@@ -71,13 +94,15 @@ struct dataset {
 };
 
 struct dataset_filter {
-	const char *type; /* only intervals of this type; NULL: all */
+	const char *type;                      /* only intervals of this type; NULL: all */
+	const char *host;                      /* only hosts that this glob fits; NULL: all */
+	uint64_t since_wall_ns, until_wall_ns; /* only intervals that begin in it, CLOCK_REALTIME; 0: open */
 };
 
 /*
  * Reads everything that the reader delivers.  0; -ENOENT: neither intervals nor a session, this is no recording;
- * -ENOMEM, -EIO.  A recording of an idle program, with a session and no interval, succeeds with row_cnt 0.
- * *dataset is to be released with dataset_free() on success only.
+ * -ESRCH: there are recordings, but none of such a host or time; -ENOMEM, -EIO.  A recording of an idle program, with a
+ * session and no interval, succeeds with row_cnt 0. *dataset is to be released with dataset_free() on success only.
  */
 int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter);
 void dataset_free(struct dataset *dataset);

@@ -27,8 +27,19 @@ struct build_key {
 /* One recording of those that the shards hold. */
 struct build_session {
 	VEC(struct build_key) keys;
+	const char *name_host; /* by the names of its files, or "" */
+	bool unwanted;         /* of another host or time: nothing of it counts */
+	bool clock_known;
+	int64_t clock_ns;              /* from its monotonic clock to its wall clock */
+	uint64_t frame_cnt, frame_end; /* stored by a collector; the number after the largest */
+	size_t row_cnt;
 	uint64_t first_ts, last_ts; /* of its intervals, whatever their type */
 	double weight;
+};
+
+struct build_module {
+	size_t session;
+	const char *path, *build_id;
 };
 
 struct build_loss {
@@ -45,12 +56,15 @@ struct dataset_build {
 	size_t room; /* rows that the allocated columns have room for, a multiple of 64 */
 	struct build_column category[WL_CATEGORY_CNT];
 	struct build_column events[BUILD_EVENT_CNT];
-	struct idmap session_ids; /* (session_id, 0) → index into sessions */
+	struct idmap session_ids; /* (session_id, string of its files' host) → index into sessions */
 	VEC(struct build_session) sessions;
 	struct idmap loss_ids; /* (session, class << 56 ^ cpu) → index into losses */
 	VEC(struct build_loss) losses;
-	bool is_recording; /* there was a block of intervals or of a session */
-	bool settled;      /* the arrays are the arena's */
+	VEC(struct build_module) modules;
+	uint32_t *row_sessions; /* of the dataset's rows */
+	uint64_t clockless;     /* rows whose time of day is not known, and was asked for */
+	bool is_recording;      /* there was a block of intervals or of a session */
+	bool settled;           /* the arrays are the arena's */
 	uint64_t bad_times, bad_weights, too_long, with_residual, no_columns;
 };
 
@@ -87,10 +101,20 @@ void dataset_build__free(struct dataset_build *build, bool failed);
 int dataset_build__interval_block(struct dataset_build *build, const struct shard_block *block);
 
 /* The session's part, in dataset_session.c. */
-int dataset_build__session_of(struct dataset_build *build, uint64_t id, size_t *session);
+int dataset_build__session_of(struct dataset_build *build, const struct shard_block *block, size_t *session);
+/* What of a session's keys decides whether it is wanted, once they are all known. */
+void dataset_build__choose_sessions(struct dataset_build *build);
 int dataset_build__session_block(struct dataset_build *build, const struct shard_block *block);
 int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block);
 int dataset_build__session_end(struct dataset_build *build);
+/* The number of that key: false where it is absent or none. */
+bool build_session__number(const struct build_session *session, const char *key, uint64_t *number);
+void build_session__text(const struct build_session *session, const char *key, const char **text);
+
+/* Hosts, in dataset_hosts.c. */
+int dataset_build__module_block(struct dataset_build *build, const struct shard_block *block);
+int dataset_build__received_block(struct dataset_build *build, const struct shard_block *block);
+int dataset_build__hosts_end(struct dataset_build *build);
 /* Adds a note to the dataset unless it has the same already. */
 int dataset_build__note(struct dataset_build *build, const char *note);
 

@@ -83,6 +83,7 @@ static int build_reserve(struct dataset_build *build, size_t more)
 	    grow_array((void **)&dataset->weight, room, sizeof(*dataset->weight)) ||
 	    grow_array((void **)&dataset->type, room, sizeof(*dataset->type)) ||
 	    grow_array((void **)&dataset->window, room, sizeof(*dataset->window)) ||
+	    grow_array((void **)&build->row_sessions, room, sizeof(*build->row_sessions)) ||
 	    grow_array((void **)&dataset->flags, room, sizeof(*dataset->flags)))
 		return -ENOMEM;
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
@@ -140,6 +141,21 @@ static void note_session_row(struct build_session *session, uint64_t begin_ts, u
 	session->weight += weight;
 }
 
+/* Whether it began when the filter says.  One whose time of day is not known is taken, and that is told. */
+static bool is_in_time(struct dataset_build *build, const struct build_session *session, uint64_t begin_ts)
+{
+	const struct dataset_filter *filter = build->filter;
+	uint64_t wall_ns = begin_ts + (uint64_t)session->clock_ns;
+
+	if (!filter || (!filter->since_wall_ns && !filter->until_wall_ns))
+		return true;
+	if (!session->clock_known) {
+		build->clockless++;
+		return true;
+	}
+	return wall_ns >= filter->since_wall_ns && (!filter->until_wall_ns || wall_ns < filter->until_wall_ns);
+}
+
 static void choose_rows(struct interval_block *in, struct build_session *session)
 {
 	const struct shard_block *block = in->block;
@@ -161,6 +177,8 @@ static void choose_rows(struct interval_block *in, struct build_session *session
 		if (times && isfinite(w) && w > 0)
 			note_session_row(session, begin_ts->values[i].u64, end_ts->values[i].u64, w);
 		if (only && strcmp(column_text(type, i), only))
+			continue;
+		if (times && !is_in_time(in->build, session, begin_ts->values[i].u64))
 			continue;
 		if (!times) {
 			in->build->bad_times++;
@@ -367,7 +385,7 @@ static int add_blame(struct interval_block *in)
 	return 0;
 }
 
-static int add_rows(struct interval_block *in)
+static int add_rows(struct interval_block *in, uint32_t session)
 {
 	int err;
 
@@ -380,6 +398,9 @@ static int add_rows(struct interval_block *in)
 	if (!err)
 		err = add_blame(in);
 	if (!err)
+		for (uint32_t i = 0; i < in->row_cnt; i++)
+			in->build->row_sessions[in->first + i] = session;
+	if (!err)
 		in->build->dataset->row_cnt += in->row_cnt;
 	return err;
 }
@@ -388,9 +409,12 @@ int dataset_build__interval_block(struct dataset_build *build, const struct shar
 {
 	struct interval_block *in;
 	size_t session;
-	int err = -ENOMEM;
+	int err = dataset_build__session_of(build, block, &session);
 
 	build->is_recording = true;
+	if (err || build->sessions.items[session].unwanted)
+		return err;
+	err = -ENOMEM;
 	in = calloc(1, sizeof(*in));
 	if (!in)
 		return -ENOMEM;
@@ -402,12 +426,10 @@ int dataset_build__interval_block(struct dataset_build *build, const struct shar
 	in->parts = calloc((size_t)block->row_cnt + 1, WL_CATEGORY_CNT * sizeof(*in->parts));
 	if (!in->rows || !in->latency_ns || !in->too_long || !in->parts)
 		goto cleanup;
-	err = dataset_build__session_of(build, block->session_id, &session);
-	if (err)
-		goto cleanup;
 	sum_parts(in);
 	choose_rows(in, &build->sessions.items[session]);
-	err = add_rows(in);
+	in->build->sessions.items[session].row_cnt += in->row_cnt;
+	err = add_rows(in, session);
 cleanup:
 	free(in->parts);
 	free(in->too_long);

@@ -2,8 +2,10 @@
 /* What the recordings say of themselves: tables session and loss. */
 #include "analysis/dataset_build.h"
 #include "base/names.h"
+#include "shard/inputs.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,16 +16,29 @@ const struct shard_block_column *block_column(const struct shard_block *block, c
 	return column && column->type == type ? column : NULL;
 }
 
-int dataset_build__session_of(struct dataset_build *build, uint64_t id, size_t *session)
+static bool host_is_wanted(const struct dataset_build *build, const char *host)
 {
-	uint32_t idx;
+	const char *glob = build->filter ? build->filter->host : NULL;
 
-	if (idmap__id(&build->session_ids, id, 0, &idx))
+	return !glob || !fnmatch(glob, host, 0);
+}
+
+int dataset_build__session_of(struct dataset_build *build, const struct shard_block *block, size_t *session)
+{
+	struct build_session added = {.first_ts = UINT64_MAX};
+	char host[SHARD_HOST_MAX + 1] = "";
+	uint32_t idx, host_id;
+
+	shard_name_host(block->path, host);
+	if (intern__id(&build->strings, host, &host_id) ||
+	    idmap__id(&build->session_ids, block->session_id, host_id, &idx))
 		return -ENOMEM;
 	*session = idx;
 	if (idx < build->sessions.cnt)
 		return 0;
-	return vec_push(&build->sessions, ((struct build_session){.first_ts = UINT64_MAX}));
+	added.name_host = build->strings.strings[host_id];
+	added.unwanted = !host_is_wanted(build, host);
+	return vec_push(&build->sessions, added);
 }
 
 static struct build_key *session_key(const struct build_session *session, const char *key)
@@ -43,7 +58,7 @@ int dataset_build__session_block(struct dataset_build *build, const struct shard
 	size_t idx;
 
 	build->is_recording = true;
-	if (dataset_build__session_of(build, block->session_id, &idx))
+	if (dataset_build__session_of(build, block, &idx))
 		return -ENOMEM;
 	session = &build->sessions.items[idx];
 	for (uint32_t row = 0; keys && row < block->row_cnt; row++) {
@@ -82,7 +97,7 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 	size_t session;
 	uint32_t id;
 
-	if (dataset_build__session_of(build, block->session_id, &session))
+	if (dataset_build__session_of(build, block, &session))
 		return -ENOMEM;
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		int class = loss_by_name(column_text(classes, row));
@@ -124,7 +139,7 @@ int dataset_build__note(struct dataset_build *build, const char *note)
 }
 
 /* false: the key is absent or no number. */
-static bool session_number(const struct build_session *session, const char *key, uint64_t *number)
+bool build_session__number(const struct build_session *session, const char *key, uint64_t *number)
 {
 	const struct build_key *found = session_key(session, key);
 	char *end;
@@ -136,7 +151,7 @@ static bool session_number(const struct build_session *session, const char *key,
 	return !*end && !errno;
 }
 
-static void session_text(const struct build_session *session, const char *key, const char **text)
+void build_session__text(const struct build_session *session, const char *key, const char **text)
 {
 	const struct build_key *found = session_key(session, key);
 
@@ -169,8 +184,8 @@ static int session_lists(struct dataset_build *build, const struct build_session
 	char *list, *word, *rest;
 	int category;
 
-	session_text(session, "hooks_missing", &hooks);
-	session_text(session, "categories_unmeasured", &categories);
+	build_session__text(session, "hooks_missing", &hooks);
+	build_session__text(session, "categories_unmeasured", &categories);
 	list = arena__strdup(build->arena, hooks);
 	if (!list)
 		return -ENOMEM;
@@ -192,32 +207,86 @@ static int session_lists(struct dataset_build *build, const struct build_session
 	return 0;
 }
 
+/* Its span on the wall, as far as it is known; open where it is not. */
+static bool session_overlaps(const struct build_session *session, const struct dataset_filter *filter)
+{
+	uint64_t begin_ts, end_ts;
+
+	if (!session->clock_known)
+		return true;
+	if (filter->until_wall_ns && build_session__number(session, "begin_ts", &begin_ts) &&
+	    begin_ts + (uint64_t)session->clock_ns >= filter->until_wall_ns)
+		return false;
+	return !filter->since_wall_ns || !build_session__number(session, "end_ts", &end_ts) ||
+	       end_ts + (uint64_t)session->clock_ns >= filter->since_wall_ns;
+}
+
+void dataset_build__choose_sessions(struct dataset_build *build)
+{
+	for (size_t i = 0; i < build->sessions.cnt; i++) {
+		struct build_session *session = &build->sessions.items[i];
+		const char *host = session->name_host;
+		uint64_t mono_ns, wall_ns;
+
+		if (build_session__number(session, "mono_anchor_ns", &mono_ns) &&
+		    build_session__number(session, "wall_anchor_ns", &wall_ns)) {
+			session->clock_known = true;
+			session->clock_ns = (int64_t)(wall_ns - mono_ns);
+		}
+		/* Files that were renamed do not tell whose they are. */
+		if (!*host)
+			build_session__text(session, "host", &host);
+		session->unwanted = !host_is_wanted(build, host);
+		if (build->filter && !session_overlaps(session, build->filter))
+			session->unwanted = true;
+	}
+}
+
+/* The part of it that was asked for. */
+static double session_duration_s(const struct dataset_build *build, const struct build_session *session)
+{
+	const struct dataset_filter *filter = build->filter;
+	uint64_t begin_ts, end_ts;
+
+	/* A recording that was killed has no end of its own; its intervals tell how far it got. */
+	if (!build_session__number(session, "begin_ts", &begin_ts) ||
+	    !build_session__number(session, "end_ts", &end_ts) || end_ts < begin_ts) {
+		begin_ts = session->first_ts;
+		end_ts = session->last_ts;
+	}
+	if (filter && session->clock_known) {
+		uint64_t since_ts = filter->since_wall_ns - (uint64_t)session->clock_ns;
+		uint64_t until_ts = filter->until_wall_ns - (uint64_t)session->clock_ns;
+
+		if (filter->since_wall_ns && since_ts > begin_ts)
+			begin_ts = since_ts;
+		if (filter->until_wall_ns && until_ts < end_ts)
+			end_ts = until_ts;
+	}
+	return end_ts > begin_ts ? (double)(end_ts - begin_ts) / 1e9 : 0;
+}
+
 static int session_end(struct dataset_build *build, const struct build_session *session)
 {
 	struct dataset *dataset = build->dataset;
-	uint64_t begin_ts, end_ts, number;
+	uint64_t number;
 
-	session_text(session, "host", &dataset->host);
-	session_text(session, "kernel", &dataset->kernel);
-	session_text(session, "comm", &dataset->comm);
-	if (session_number(session, "pid", &number) && number <= INT32_MAX)
+	build_session__text(session, "host", &dataset->host);
+	build_session__text(session, "kernel", &dataset->kernel);
+	build_session__text(session, "comm", &dataset->comm);
+	if (build_session__number(session, "pid", &number) && number <= INT32_MAX)
 		dataset->pid = (int64_t)number;
-	/* A recording that was killed has no end of its own; its intervals tell how far it got. */
-	if (session_number(session, "begin_ts", &begin_ts) && session_number(session, "end_ts", &end_ts) &&
-	    end_ts >= begin_ts)
-		dataset->duration_s += (double)(end_ts - begin_ts) / 1e9;
-	else if (session->last_ts > session->first_ts)
-		dataset->duration_s += (double)(session->last_ts - session->first_ts) / 1e9;
-	if (!session_number(session, "intervals_seen", &number))
+	dataset->duration_s += session_duration_s(build, session);
+	if (!build_session__number(session, "intervals_seen", &number))
 		number = session->weight < 0x1p63 ? (uint64_t)llrint(session->weight) : UINT64_MAX;
 	if (__builtin_add_overflow(dataset->intervals_seen, number, &dataset->intervals_seen))
 		dataset->intervals_seen = UINT64_MAX;
-	if (session_number(session, "windows", &number) &&
+	if (build_session__number(session, "windows", &number) &&
 	    __builtin_add_overflow(dataset->window_cnt, number, &dataset->window_cnt))
 		dataset->window_cnt = UINT64_MAX;
-	if (session_number(session, "windows_selecting_ns", &number))
+	if (build_session__number(session, "windows_selecting_ns", &number))
 		dataset->window_selecting_s += (double)number / 1e9;
-	if (session_number(session, "windows_attached_ns", &number))
+	if (build_session__number(session, "windows_attached_ns", &number))
 		dataset->window_attached_s += (double)number / 1e9;
 	return session_lists(build, session);
 }
@@ -231,22 +300,30 @@ static void add_saturated(uint64_t *sum, uint64_t more)
 int dataset_build__session_end(struct dataset_build *build)
 {
 	struct dataset *dataset = build->dataset;
+	size_t session_cnt = 0;
 
 	dataset->pid = -1;
-	for (size_t i = 0; i < build->sessions.cnt; i++)
+	for (size_t i = 0; i < build->sessions.cnt; i++) {
+		if (build->sessions.items[i].unwanted)
+			continue;
+		session_cnt++;
 		if (session_end(build, &build->sessions.items[i]))
 			return -ENOMEM;
-	if (build->sessions.cnt > 1) {
-		char *note = arena__printf(build->arena, "%zu recordings are taken together", build->sessions.cnt);
+	}
+	if (session_cnt > 1) {
+		char *note = arena__printf(build->arena, "%zu recordings are taken together", session_cnt);
 
 		if (!note || dataset_build__note(build, note))
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < build->losses.cnt; i++) {
+		if (build->sessions.items[build->losses.items[i].session].unwanted)
+			continue;
 		add_saturated(&dataset->loss[build->losses.items[i].class].emitted, build->losses.items[i].emitted);
 		add_saturated(&dataset->loss[build->losses.items[i].class].lost, build->losses.items[i].lost);
 	}
 	dataset->records_lost = dataset->loss[WL_LOSS_INTERVAL].lost;
 	add_saturated(&dataset->records_lost, dataset->loss[WL_LOSS_TASK].lost);
+	add_saturated(&dataset->records_lost, dataset->loss[WL_LOSS_SPOOL].lost);
 	return 0;
 }

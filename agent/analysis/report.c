@@ -3,6 +3,7 @@
 
 #include "analysis/arena.h"
 #include "analysis/causes.h"
+#include "analysis/hosts.h"
 #include "analysis/impact.h"
 #include "analysis/parallel.h"
 #include "analysis/shares.h"
@@ -106,18 +107,27 @@ static int types_make(struct report *report, const struct stats_order *order)
 	return 0;
 }
 
+/* Of all interval records, by whatever lost them; NAN: nothing is known of it. */
+static double lost_share(const struct dataset *dataset)
+{
+	const struct dataset_loss *ring = &dataset->loss[WL_LOSS_INTERVAL], *spool = &dataset->loss[WL_LOSS_SPOOL];
+	/* A request that was left open by its window would have had a record, too. */
+	double cut = (double)dataset->loss[WL_LOSS_CUT].lost, emitted = (double)ring->emitted + cut;
+	double share = emitted > 0 ? ((double)ring->lost + cut) / emitted : NAN;
+
+	if (!spool->lost || !spool->emitted)
+		return share;
+	return 1 - (isnan(share) ? 1 : 1 - share) * (1 - (double)spool->lost / (double)spool->emitted);
+}
+
 static void report_init(struct report *report, const struct dataset *dataset, const struct report_opts *opts)
 {
-	const struct dataset_loss *loss = &dataset->loss[WL_LOSS_INTERVAL];
-	/* A request that was left open by its window would have had a record, too. */
-	double cut = (double)dataset->loss[WL_LOSS_CUT].lost, emitted = (double)loss->emitted + cut;
-
 	*report = (struct report){
 		.dataset = dataset,
 		.tail = opts->tail,
 		.tail_threshold_ns = NAN,
 		.latency = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
-		.records_lost_share = emitted > 0 ? ((double)loss->lost + cut) / emitted : NAN,
+		.records_lost_share = lost_share(dataset),
 	};
 }
 
@@ -162,6 +172,8 @@ static int report_fill(struct report *report, struct report_work *work, const st
 		return err;
 	report->event_cnt = dataset->event_cnt;
 	err = causes_make(report, work->splits, report->arena);
+	if (!err)
+		err = hosts_compare(report, report->arena);
 	return err ? err : types_make(report, order);
 }
 

@@ -62,6 +62,31 @@ struct type_line {
 	double count, mean_ns, p99_ns;
 };
 
+/* One host of several, compared with the others: its peers. */
+struct host_line {
+	const struct dataset_host *host;
+	struct latency_summary latency;
+	double tail_ns; /* the percentile asked for */
+	struct ci tail_ci;
+	double peers_tail_ns;                                      /* the median of theirs */
+	double mean_ns[WL_CATEGORY_CNT], late_ns[WL_CATEGORY_CNT]; /* of all, and of those beyond its own tail_ns */
+	/* Its tail is clearly longer than theirs, and most of the difference is in one category. */
+	bool stands_out;
+	enum wl_category differs;
+	double differs_ns, differs_share; /* of the difference between the late ones' means */
+};
+
+/* Something that is not the same on all hosts: the kernel, or a file in the target. */
+struct host_difference {
+	const char *subject; /* "kernel", a path */
+	struct host_difference_value {
+		const char *value; /* a release, a build id */
+		const char **hosts;
+		size_t host_cnt;
+	} *values;
+	size_t value_cnt;
+};
+
 struct report {
 	const struct dataset *dataset;
 	double tail; /* the percentile asked for, 0.99 */
@@ -72,6 +97,10 @@ struct report {
 	size_t event_cnt;
 	struct cause *causes; /* by share, largest first */
 	size_t cause_cnt;
+	struct host_line *hosts; /* the longest tail first; none where all is of one host */
+	size_t host_cnt;
+	struct host_difference *differences;
+	size_t difference_cnt;
 	struct type_line *types;
 	size_t type_cnt;
 	double records_lost_share; /* of all interval records emitted */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* A plain decimal number, not in hex, not "inf", without a sign; *rest is what follows it, blanks skipped. */
 static int number_of(const char *text, double *value, const char **rest)
@@ -106,6 +107,30 @@ int units_bytes(const char *text, uint64_t *bytes)
 		return -EINVAL;
 	*bytes = value;
 	return 0;
+}
+
+int units_time_ns(const char *text, uint64_t now_wall_ns, uint64_t *wall_ns)
+{
+	static const char *const formats[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
+					      "%Y-%m-%d %H:%M:%S"};
+	uint64_t ago_ns;
+
+	if (!units_duration_ns(text, &ago_ns)) {
+		*wall_ns = ago_ns < now_wall_ns ? now_wall_ns - ago_ns : 1;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		struct tm tm = {0};
+		const char *end = strptime(text, formats[i], &tm);
+		time_t seconds = end && !*end ? timegm(&tm) : 0;
+
+		/* What fits into 64 bits of nanoseconds. */
+		if (seconds <= 0 || seconds > (time_t)(INT64_MAX / 1000000000))
+			continue;
+		*wall_ns = (uint64_t)seconds * 1000000000;
+		return 0;
+	}
+	return -EINVAL;
 }
 
 int units_number(const char *text, uint64_t max, uint64_t *number)

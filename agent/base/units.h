@@ -13,6 +13,8 @@ int units_share(const char *text, double *share);
 int units_percentile(const char *text, double *quantile);
 /* "4M", "64K", "1G", "4096": more than 0. */
 int units_bytes(const char *text, uint64_t *bytes);
+/* When: "1h" (before now_wall_ns), "2026-11-21", "2026-11-21T12:00", "2026-11-21 12:00:30" (UTC). */
+int units_time_ns(const char *text, uint64_t now_wall_ns, uint64_t *wall_ns);
 /* A decimal number in [1, max]. */
 int units_number(const char *text, uint64_t max, uint64_t *number);
 

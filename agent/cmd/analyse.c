@@ -7,6 +7,7 @@
 #include "view/view.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,14 +69,45 @@ static void say_unreadable(struct shard_reader *reader, int err)
 			  err == -ENOENT ? "there is no table of intervals in them" : strerror(-err));
 }
 
+/* Names the hosts that there are: what the user may have meant. */
+static void say_no_such(struct shard_reader *reader, const struct analyse_options *options)
+{
+	struct dataset_filter none = {};
+	struct dataset dataset;
+	char list[512] = "";
+
+	shard_reader__rewind(reader);
+	if (dataset_load(&dataset, reader, &none))
+		return;
+	for (size_t i = 0; i < dataset.host_cnt && strlen(list) < 400; i++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%.64s", i ? ", " : "",
+			 dataset.hosts[i].name);
+	if (options->since_wall_ns || options->until_wall_ns)
+		log_error("no recording of %s%s%s from that time: there are recordings of %s",
+			  options->host ? "'" : "any host", options->host ? options->host : "",
+			  options->host ? "'" : "", list);
+	else
+		log_error("no recording of a host '%s': there are %s", options->host, list);
+	dataset_free(&dataset);
+}
+
 static int report_on(struct shard_reader *reader, const struct analyse_options *options)
 {
-	struct dataset_filter filter = {.type = options->type};
+	struct dataset_filter filter = {
+		.type = options->type,
+		.host = options->host,
+		.since_wall_ns = options->since_wall_ns,
+		.until_wall_ns = options->until_wall_ns,
+	};
 	struct report_opts opts = {.tail = options->tail, .seed = 1};
 	struct dataset dataset;
 	struct report report;
 	int err = dataset_load(&dataset, reader, &filter), code = EXIT_FAILED;
 
+	if (err == -ESRCH) {
+		say_no_such(reader, options);
+		return EXIT_FAILED;
+	}
 	if (err) {
 		say_unreadable(reader, err);
 		return EXIT_FAILED;

@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 struct analyse_options {
-	const char *type; /* only intervals of this type; NULL: all */
+	const char *type;                      /* only intervals of this type; NULL: all */
+	const char *host;                      /* only hosts that this glob fits; NULL: all */
+	uint64_t since_wall_ns, until_wall_ns; /* 0: open */
 	double tail;
 	uint32_t top;
 	bool json;

@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 void report_options_init(struct analyse_options *options)
 {
@@ -27,24 +28,37 @@ int report_options_top(struct analyse_options *options, const char *command, con
 	return 0;
 }
 
-static const char help[] = "Usage: whylate report DIR|SHARD… [--json] [--tail p99] [--type NAME] [--top 10]\n"
-			   "Ranks what made requests late, from recorded shards.  Needs no privilege.\n"
-			   "      --json        one JSON object, schema whylate.report/1\n"
-			   "      --tail PCT    which requests count as late (default p99)\n"
-			   "      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
-			   "      --top N       lines per list (default 10; all)\n"
-			   "      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
+static const char help[] =
+	"Usage: whylate report DIR|SHARD… [--json] [--tail p99] [--type NAME] [--top 10]\n"
+	"                      [--host GLOB] [--since 1h] [--until 2026-11-21T12:00]\n"
+	"Ranks what made requests late, from recorded shards.  Needs no privilege.\n"
+	"      --json        one JSON object, schema whylate.report/1\n"
+	"      --tail PCT    which requests count as late (default p99)\n"
+	"      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
+	"      --host GLOB   only hosts that the pattern fits, of a collector's store\n"
+	"      --since TIME, --until TIME   only requests that began then: so long ago (1h), or in UTC\n"
+	"      --top N       lines per list (default 10; all)\n"
+	"      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
+
+static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (!units_time_ns(arg, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, wall_ns))
+		return 0;
+	return usage_error("report", "%s '%s' is not understood: it wants something like 1h, or 2026-11-21T12:00 (UTC)",
+			   option, arg);
+}
 
 int cmd_report(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"tail", required_argument, NULL, 't'},
-		{"type", required_argument, NULL, 'T'},
-		{"top", required_argument, NULL, 'n'},
-		{"max-loss", required_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"json", no_argument, NULL, 'j'},        {"tail", required_argument, NULL, 't'},
+		{"type", required_argument, NULL, 'T'},  {"host", required_argument, NULL, 'H'},
+		{"since", required_argument, NULL, 's'}, {"until", required_argument, NULL, 'u'},
+		{"top", required_argument, NULL, 'n'},   {"max-loss", required_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
 	};
 	struct analyse_options options;
 	int option;
@@ -62,6 +76,17 @@ int cmd_report(int argc, char **argv)
 			break;
 		case 'T':
 			options.type = optarg;
+			break;
+		case 'H':
+			options.host = optarg;
+			break;
+		case 's':
+			if (take_time("--since", optarg, &options.since_wall_ns))
+				return EXIT_USAGE;
+			break;
+		case 'u':
+			if (take_time("--until", optarg, &options.until_wall_ns))
+				return EXIT_USAGE;
 			break;
 		case 'n':
 			if (report_options_top(&options, "report", optarg))
@@ -82,6 +107,8 @@ int cmd_report(int argc, char **argv)
 			return option_error("report", option, argv);
 		}
 	}
+	if (options.until_wall_ns && options.since_wall_ns >= options.until_wall_ns)
+		return usage_error("report", "--until lies before --since");
 	if (optind >= argc)
 		return usage_error("report", "which recording? Name a directory or shards");
 	return analyse_run(&options, (const char *const *)argv + optind, argc - optind);

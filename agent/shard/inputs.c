@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -160,6 +159,18 @@ int shard_inputs__add(struct shard_inputs *inputs, const char *path)
 	if (inputs->cnt > before_cnt)
 		qsort(inputs->items + before_cnt, inputs->cnt - before_cnt, sizeof(*inputs->items), by_session_and_seq);
 	return err;
+}
+
+bool shard_name_host(const char *path, char host[SHARD_HOST_MAX + 1])
+{
+	const char *tail = name_tail(path), *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t sz = tail && tail > name ? (size_t)(tail - name) : 0;
+
+	if (!sz || sz > SHARD_HOST_MAX)
+		return false;
+	memcpy(host, name, sz);
+	host[sz] = 0;
+	return true;
 }
 
 void shard_inputs__clear(struct shard_inputs *inputs)

@@ -336,6 +336,79 @@ static void put_damage(struct json_doc *doc, struct json_object *root, const str
 	}
 }
 
+static void append_host(struct json_doc *doc, struct json_object *array, const struct report *report,
+			const struct dataset_host *host, const struct host_line *from)
+{
+	struct json_object *line = append_object(doc, array), *latency, *difference, *breakdown;
+
+	put_known_string(doc, line, "host", host->name);
+	put_known_string(doc, line, "kernel", host->kernel);
+	put_count(doc, line, "sessions", host->session_cnt);
+	put_count(doc, line, "intervals_seen", host->intervals_seen);
+	put_count(doc, line, "intervals_kept", host->row_cnt);
+	put_count(doc, line, "records_lost", host->records_lost);
+	put_count(doc, line, "spool_lost", host->spool_lost);
+	put_count(doc, line, "frames_missing", host->frames_missing);
+	put_id(doc, line, "begin_wall_ns", host->begin_wall_ns ? (int64_t)host->begin_wall_ns : -1);
+	put_id(doc, line, "end_wall_ns", host->end_wall_ns ? (int64_t)host->end_wall_ns : -1);
+	if (!from)
+		return;
+	latency = put_object(doc, line, "latency");
+	put_rounded(doc, latency, "count", from->latency.count);
+	put_rounded(doc, latency, "mean_ns", from->latency.mean_ns);
+	put_rounded(doc, latency, "p50_ns", from->latency.p50_ns);
+	put_rounded(doc, latency, "p99_ns", from->latency.p99_ns);
+	put_rounded(doc, latency, "p999_ns", from->latency.p999_ns);
+	put_rounded(doc, latency, "max_ns", from->latency.max_ns);
+	put_rounded(doc, line, "tail_ns", from->tail_ns);
+	put_ci(doc, line, "tail_ci_ns", from->tail_ci);
+	put_rounded(doc, line, "peers_tail_ns", from->peers_tail_ns);
+	put_number(doc, line, "tail_of_peers", from->tail_ns / from->peers_tail_ns);
+	put_bool(doc, line, "stands_out", from->stands_out);
+	difference = put_object(doc, line, "difference");
+	put_string(doc, difference, "category", from->differs_ns > 0 ? category_name(from->differs) : NULL);
+	put_rounded(doc, difference, "late_ns", from->differs_ns > 0 ? from->differs_ns : NAN);
+	put_number(doc, difference, "share", from->differs_ns > 0 ? from->differs_share : NAN);
+	breakdown = put_array(doc, line, "breakdown");
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		struct json_object *part = append_object(doc, breakdown);
+		bool measured = !report->dataset->category_unmeasured[c];
+
+		put_string(doc, part, "category", category_name((enum wl_category)c));
+		put_rounded(doc, part, "mean_ns", measured ? from->mean_ns[c] : NAN);
+		put_rounded(doc, part, "late_ns", measured ? from->late_ns[c] : NAN);
+	}
+}
+
+static void put_hosts(struct json_doc *doc, struct json_object *root, const struct report *report)
+{
+	struct json_object *array = put_array(doc, root, "hosts");
+
+	for (size_t i = 0; i < report->host_cnt; i++)
+		append_host(doc, array, report, report->hosts[i].host, &report->hosts[i]);
+	for (size_t i = 0; !report->host_cnt && i < report->dataset->host_cnt; i++)
+		append_host(doc, array, report, &report->dataset->hosts[i], NULL);
+}
+
+static void put_differences(struct json_doc *doc, struct json_object *root, const struct report *report)
+{
+	struct json_object *array = put_array(doc, root, "host_differences");
+
+	for (size_t i = 0; i < report->difference_cnt; i++) {
+		const struct host_difference *from = &report->differences[i];
+		struct json_object *line = append_object(doc, array), *values;
+
+		put_string(doc, line, "subject", from->subject);
+		values = put_array(doc, line, "values");
+		for (size_t v = 0; v < from->value_cnt; v++) {
+			struct json_object *value = append_object(doc, values);
+
+			put_string(doc, value, "value", from->values[v].value);
+			put_strings(doc, value, "hosts", from->values[v].hosts, from->values[v].host_cnt);
+		}
+	}
+}
+
 /*
  * json-c leaves DEL, C1 controls and direction overrides as they are, which JSON allows and a terminal obeys.  In the
  * finished text they can only stand inside of strings, so that an escape is right wherever they are met.
@@ -376,6 +449,8 @@ int view_json(FILE *out, const struct report *report)
 	put_array(&doc, root, "factors"); /* functions: not in counters mode */
 	put_causes(&doc, root, report);
 	put_types(&doc, root, report);
+	put_hosts(&doc, root, report);
+	put_differences(&doc, root, report);
 	put_loss(&doc, root, report->dataset);
 	put_strings(&doc, root, "notes", report->dataset->notes, report->dataset->note_cnt);
 	put_damage(&doc, root, report->dataset);

@@ -44,6 +44,11 @@ static void print_target(struct page *page, const struct dataset *dataset)
 	page__style(page, PAGE_BOLD);
 	if (named)
 		page__name(page, dataset->comm, NAME_COLUMNS);
+	if (dataset->host_cnt > 1) {
+		page__style(page, PAGE_PLAIN);
+		page__printf(page, "%s %zu hosts", named ? " on" : "processes on", dataset->host_cnt);
+		return;
+	}
 	if (dataset->pid >= 0)
 		page__printf(page, named ? " (pid %lld)" : "pid %lld", (long long)dataset->pid);
 	else if (!named)
@@ -213,6 +218,7 @@ int view_text(FILE *out, const struct report *report, const struct view_opts *op
 	if (report->dataset->row_cnt) {
 		print_latency(&page, &report->latency);
 		print_causes(&page, report, opts->top);
+		text_hosts(&page, report, opts->top);
 		text_breakdown(&page, report);
 		text_events(&page, report, opts->top);
 		text_types(&page, report, opts->top);

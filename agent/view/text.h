@@ -12,6 +12,9 @@ void text_breakdown(struct page *page, const struct report *report);
 void text_events(struct page *page, const struct report *report, uint32_t top);
 void text_types(struct page *page, const struct report *report, uint32_t top);
 
+/* Several hosts side by side: text_hosts.c */
+void text_hosts(struct page *page, const struct report *report, uint32_t top);
+
 /* How far they can be trusted: text_trust.c */
 void text_trust(struct page *page, const struct report *report, uint32_t top);
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The hosts that the recordings come from: tables module and received, and what the sessions of each add up to. */
+#include "analysis/dataset_build.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int dataset_build__module_block(struct dataset_build *build, const struct shard_block *block)
+{
+	const struct shard_block_column *paths = block_column(block, "path", SHARD_STR);
+	const struct shard_block_column *build_ids = block_column(block, "build_id", SHARD_STR);
+	struct build_module module;
+	uint32_t path, build_id;
+
+	if (dataset_build__session_of(build, block, &module.session))
+		return -ENOMEM;
+	for (uint32_t row = 0; paths && row < block->row_cnt; row++) {
+		if (column_is_null(build_ids, row))
+			continue;
+		if (intern__id(&build->strings, column_text(paths, row), &path) ||
+		    intern__id(&build->strings, column_text(build_ids, row), &build_id))
+			return -ENOMEM;
+		module.path = build->strings.strings[path];
+		module.build_id = build->strings.strings[build_id];
+		if (vec_push(&build->modules, module))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int dataset_build__received_block(struct dataset_build *build, const struct shard_block *block)
+{
+	const struct shard_block_column *seqs = block_column(block, "seq", SHARD_U64);
+	struct build_session *session;
+	size_t idx;
+
+	if (dataset_build__session_of(build, block, &idx))
+		return -ENOMEM;
+	session = &build->sessions.items[idx];
+	for (uint32_t row = 0; seqs && row < block->row_cnt; row++) {
+		session->frame_cnt++;
+		if (column_u64(seqs, row) >= session->frame_end)
+			session->frame_end = column_u64(seqs, row) + 1;
+	}
+	return 0;
+}
+
+static const char *host_name(const struct build_session *session)
+{
+	const char *name = session->name_host;
+
+	if (!*name)
+		build_session__text(session, "host", &name);
+	return name;
+}
+
+static int compare_hosts(const void *a, const void *b)
+{
+	const struct dataset_host *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static size_t host_of(const struct dataset *dataset, const char *name)
+{
+	struct dataset_host wanted = {.name = name};
+	struct dataset_host *hit =
+		bsearch(&wanted, dataset->hosts, dataset->host_cnt, sizeof(*dataset->hosts), compare_hosts);
+
+	return hit ? (size_t)(hit - dataset->hosts) : 0;
+}
+
+/* Each name once, in order. */
+static int list_hosts(struct dataset_build *build)
+{
+	struct dataset *dataset = build->dataset;
+	size_t cnt = 0;
+
+	dataset->hosts = arena__alloc(build->arena, build->sessions.cnt + 1, sizeof(*dataset->hosts));
+	if (!dataset->hosts)
+		return -ENOMEM;
+	for (size_t i = 0; i < build->sessions.cnt; i++)
+		if (!build->sessions.items[i].unwanted)
+			dataset->hosts[cnt++].name = host_name(&build->sessions.items[i]);
+	qsort(dataset->hosts, cnt, sizeof(*dataset->hosts), compare_hosts);
+	for (size_t i = 0; i < cnt; i++)
+		if (!i || strcmp(dataset->hosts[i].name, dataset->hosts[dataset->host_cnt - 1].name))
+			dataset->hosts[dataset->host_cnt++].name = dataset->hosts[i].name;
+	return 0;
+}
+
+static void add_span(struct dataset_host *host, const struct build_session *session)
+{
+	uint64_t begin_ts = session->first_ts, end_ts = session->last_ts;
+
+	if (!session->clock_known)
+		return;
+	build_session__number(session, "begin_ts", &begin_ts);
+	build_session__number(session, "end_ts", &end_ts);
+	if (begin_ts > end_ts)
+		return;
+	begin_ts += (uint64_t)session->clock_ns;
+	end_ts += (uint64_t)session->clock_ns;
+	if (!host->begin_wall_ns || begin_ts < host->begin_wall_ns)
+		host->begin_wall_ns = begin_ts;
+	if (end_ts >= host->end_wall_ns) {
+		host->end_wall_ns = end_ts;
+		build_session__text(session, "kernel", &host->kernel);
+	}
+}
+
+static void add_session(struct dataset_host *host, const struct build_session *session)
+{
+	uint64_t seen;
+
+	host->session_cnt++;
+	host->row_cnt += session->row_cnt;
+	host->frames_missing += session->frame_end - session->frame_cnt;
+	if (!build_session__number(session, "intervals_seen", &seen))
+		seen = session->weight < 0x1p63 ? (uint64_t)llrint(session->weight) : UINT64_MAX;
+	if (__builtin_add_overflow(host->intervals_seen, seen, &host->intervals_seen))
+		host->intervals_seen = UINT64_MAX;
+	if (!host->kernel)
+		build_session__text(session, "kernel", &host->kernel);
+	add_span(host, session);
+}
+
+static int fill_hosts(struct dataset_build *build, uint32_t *session_hosts)
+{
+	struct dataset *dataset = build->dataset;
+
+	for (size_t i = 0; i < build->sessions.cnt; i++) {
+		const struct build_session *session = &build->sessions.items[i];
+
+		if (session->unwanted)
+			continue;
+		session_hosts[i] = host_of(dataset, host_name(session));
+		add_session(&dataset->hosts[session_hosts[i]], session);
+	}
+	for (size_t i = 0; i < build->losses.cnt; i++) {
+		const struct build_loss *loss = &build->losses.items[i];
+		struct dataset_host *host = &dataset->hosts[session_hosts[loss->session]];
+
+		if (build->sessions.items[loss->session].unwanted)
+			continue;
+		if (loss->class == WL_LOSS_SPOOL)
+			host->spool_lost += loss->lost;
+		else if (loss->class == WL_LOSS_INTERVAL || loss->class == WL_LOSS_TASK)
+			host->records_lost += loss->lost;
+	}
+	return 0;
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+	const struct dataset_module *x = a, *y = b;
+	int order = strcmp(x->path, y->path) ?: strcmp(x->build_id, y->build_id);
+
+	return order ?: (x->host > y->host) - (x->host < y->host);
+}
+
+static int fill_modules(struct dataset_build *build, const uint32_t *session_hosts)
+{
+	struct dataset *dataset = build->dataset;
+	struct dataset_module *modules = arena__alloc(build->arena, build->modules.cnt + 1, sizeof(*modules));
+	size_t cnt = 0;
+
+	if (!modules)
+		return -ENOMEM;
+	for (size_t i = 0; i < build->modules.cnt; i++) {
+		const struct build_module *from = &build->modules.items[i];
+
+		if (!build->sessions.items[from->session].unwanted)
+			modules[cnt++] =
+				(struct dataset_module){session_hosts[from->session], from->path, from->build_id};
+	}
+	qsort(modules, cnt, sizeof(*modules), compare_modules);
+	for (size_t i = 0; i < cnt; i++)
+		if (!i || compare_modules(&modules[i], &modules[dataset->module_cnt - 1]))
+			modules[dataset->module_cnt++] = modules[i];
+	dataset->modules = modules;
+	return 0;
+}
+
+int dataset_build__hosts_end(struct dataset_build *build)
+{
+	uint32_t *session_hosts = arena__alloc(build->arena, build->sessions.cnt + 1, sizeof(*session_hosts));
+	struct dataset *dataset = build->dataset;
+	int err = session_hosts ? list_hosts(build) : -ENOMEM;
+
+	if (!err)
+		err = fill_hosts(build, session_hosts);
+	if (!err)
+		err = fill_modules(build, session_hosts);
+	if (err || dataset->host_cnt < 2)
+		return err;
+	for (size_t row = 0; row < dataset->row_cnt; row++)
+		build->row_sessions[row] = session_hosts[build->row_sessions[row]];
+	dataset->host_idx = build->row_sessions;
+	return 0;
+}
