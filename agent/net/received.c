@@ -127,7 +127,10 @@ static int scan__take_rows(struct received_scan *scan, const struct shard_block 
 			.crc = found[RECEIVED_CRC]->values[i].u64,
 			.wall_ts = found[RECEIVED_WALL_TS]->values[i].u64,
 		};
-	return scan__rows_fit(scan);
+	if (scan__rows_fit(scan))
+		return 1;
+	scan->rows.cnt = 0;
+	return 0;
 }
 
 /* The account at off, whose header is given: 1: scan->rows has its rows; 0: it is none; -errno. */

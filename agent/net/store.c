@@ -166,7 +166,7 @@ static int compare_u64(const void *a, const void *b)
 static int check_repetitions(struct store *store, struct store_session *session, const struct store_frame *frames,
 			     const uint32_t *repeated, uint32_t cnt, struct store_result *result)
 {
-	uint64_t seqs[PROTOCOL_FRAMES_MAX];
+	uint64_t seqs[PROTOCOL_FRAMES_MAX] = {0};
 	uint32_t crcs[PROTOCOL_FRAMES_MAX];
 	bool found[PROTOCOL_FRAMES_MAX] = {0};
 	int err;
