@@ -222,6 +222,9 @@ install: build
 	install -Dm755 $(BUILD)/whylate $(DESTDIR)$(PREFIX)/bin/whylate
 	$(Q)$(if $(filter 1,$(SETCAP)),setcap $(CAPS)=ep $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	$(Q)sed 's|@bindir@|$(PREFIX)/bin|' packaging/whylate-collect.service.in \
+		>$(DESTDIR)$(PREFIX)/lib/systemd/system/whylate-collect.service
 	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
 	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
 
