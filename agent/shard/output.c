@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "shard/output.h"
 
+#include "base/dirs.h"
 #include "shard/format.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,41 +21,13 @@ struct shard_output {
 	uint64_t session_id;
 	uint32_t seq; /* of the next one */
 	int fd;
-	int err; /* of the last append to this shard */
+	bool nowhere; /* no directory: the sizes are kept, the bytes are not */
+	int err;      /* of the last append to this shard */
 	uint64_t sz;
 	uint64_t created_ts;
 	uint64_t total_bytes;
 	uint32_t shard_cnt;
 };
-
-static int make_dir(const char *path)
-{
-	return mkdir(path, 0755) && errno != EEXIST ? -errno : 0;
-}
-
-static int make_dirs(const char *dir)
-{
-	char *path, *slash;
-	struct stat st;
-	int err = 0;
-
-	if (!dir || !*dir)
-		return -ENOENT;
-	path = strdup(dir);
-	if (!path)
-		return -ENOMEM;
-	for (slash = strchr(path + 1, '/'); !err && slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		err = make_dir(path);
-		*slash = '/';
-	}
-	if (!err)
-		err = make_dir(path);
-	if (!err && (stat(path, &st) || !S_ISDIR(st.st_mode)))
-		err = -ENOTDIR;
-	free(path);
-	return err;
-}
 
 void shard_host_name(char out[SHARD_HOST_MAX + 1], const char *host)
 {
@@ -74,7 +47,7 @@ void shard_host_name(char out[SHARD_HOST_MAX + 1], const char *host)
 struct shard_output *shard_output__new(const char *dir, const char *host, uint64_t session_id)
 {
 	struct shard_output *output;
-	int err = make_dirs(dir);
+	int err = dir ? make_dirs(dir, 0755) : 0;
 
 	if (err) {
 		errno = -err;
@@ -85,7 +58,8 @@ struct shard_output *shard_output__new(const char *dir, const char *host, uint64
 		return NULL;
 	output->fd = -1;
 	output->session_id = session_id;
-	output->dir = strdup(dir);
+	output->nowhere = !dir;
+	output->dir = strdup(dir ?: "");
 	output->path = strdup("");
 	shard_host_name(output->host, host);
 	if (output->dir && output->path)
@@ -98,6 +72,8 @@ struct shard_output *shard_output__new(const char *dir, const char *host, uint64
 /* Takes the first sequence number that is free: a file that exists is somebody's data. */
 static int output__open_next(struct shard_output *output)
 {
+	if (output->nowhere)
+		return 0;
 	for (; output->seq < SEQ_END; output->seq++) {
 		char *path;
 
@@ -181,11 +157,11 @@ static int write_all(int fd, const uint8_t *bytes, size_t sz)
 
 int shard_output__append(struct shard_output *output, const void *bytes, size_t sz)
 {
-	if (output->fd < 0)
+	if (output->fd < 0 && !output->nowhere)
 		return -EBADF;
 	if (output->err)
 		return output->err;
-	output->err = write_all(output->fd, bytes, sz);
+	output->err = output->nowhere ? 0 : write_all(output->fd, bytes, sz);
 	if (output->err) {
 		/* If even the cut fails, a reader finds a torn tail and says so: no more is lost than the same rows. */
 		while (ftruncate(output->fd, output->sz) && errno == EINTR)
@@ -199,7 +175,7 @@ int shard_output__append(struct shard_output *output, const void *bytes, size_t 
 
 int shard_output__sync(struct shard_output *output)
 {
-	return fdatasync(output->fd) ? -errno : 0;
+	return !output->nowhere && fdatasync(output->fd) ? -errno : 0;
 }
 
 int shard_output__close(struct shard_output *output)

@@ -16,7 +16,7 @@ struct shard_output;
 /* A host's name as file names and the wire have it: A-Za-z0-9._- only, not hidden and no option of any command. */
 void shard_host_name(char out[SHARD_HOST_MAX + 1], const char *host);
 
-/* Makes the directory and those above it.  NULL and errno. */
+/* Makes the directory and those above it; without one (NULL) only sizes are kept.  NULL and errno. */
 struct shard_output *shard_output__new(const char *dir, const char *host, uint64_t session_id);
 
 /* Creates the next shard with its file header: 0 or -errno, without a file then. */

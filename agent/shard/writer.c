@@ -9,10 +9,14 @@
 
 #include <string.h>
 #include <time.h>
+#include <whylate/record.h>
 
 #define BLOCK_ROWS    4096
 #define ROTATE_BYTES  (256ULL << 20)
 #define ROTATE_AGE_NS (3600ULL * 1000000000)
+
+/* Where rows collect: one stage per table, and one for the baseline of `interval` where that is kept apart. */
+enum { STAGE_BASELINE = SHARD_TABLE_CNT, STAGE_CNT };
 
 struct shard_writer {
 	struct shard_output *output;
@@ -20,8 +24,11 @@ struct shard_writer {
 	uint64_t rotate_bytes;
 	uint64_t rotate_age_ns;
 	enum shard_codec codec;
+	bool split_baseline;
+	shard_block_sink sink;
+	void *sink_owner;
 	int err; /* the first one: nothing is written after it */
-	struct shard_stage *stages[SHARD_TABLE_CNT];
+	struct shard_stage *stages[STAGE_CNT];
 	struct shard_stage *index;
 	struct shard_packer packer;
 	struct shard_buf block;
@@ -30,8 +37,8 @@ struct shard_writer {
 
 static void writer__destroy(struct shard_writer *writer)
 {
-	for (int t = 0; t < SHARD_TABLE_CNT; t++)
-		shard_stage__free(writer->stages[t]);
+	for (int s = 0; s < STAGE_CNT; s++)
+		shard_stage__free(writer->stages[s]);
 	shard_stage__free(writer->index);
 	shard_packer__clear(&writer->packer);
 	vec_free(&writer->block);
@@ -39,11 +46,16 @@ static void writer__destroy(struct shard_writer *writer)
 	free(writer);
 }
 
+static enum shard_table_id stage_table(int stage)
+{
+	return stage == STAGE_BASELINE ? SHARD_TABLE_INTERVAL : stage;
+}
+
 static int writer__make_stages(struct shard_writer *writer, uint32_t block_rows)
 {
-	for (int t = 0; t < SHARD_TABLE_CNT; t++) {
-		writer->stages[t] = shard_stage__new(&shard_tables[t], block_rows ?: BLOCK_ROWS);
-		if (!writer->stages[t])
+	for (int s = 0; s < STAGE_CNT; s++) {
+		writer->stages[s] = shard_stage__new(&shard_tables[stage_table(s)], block_rows ?: BLOCK_ROWS);
+		if (!writer->stages[s])
 			return -errno;
 	}
 	writer->index = shard_index__new(SHARD_ROWS_MAX);
@@ -61,6 +73,9 @@ struct shard_writer *shard_writer__new(const struct shard_writer_opts *opts)
 	writer->rotate_bytes = opts->rotate_bytes ?: ROTATE_BYTES;
 	writer->rotate_age_ns = opts->rotate_age_ns ?: ROTATE_AGE_NS;
 	writer->codec = opts->codec_set ? opts->codec : SHARD_CODEC_ZSTD;
+	writer->split_baseline = opts->split_baseline;
+	writer->sink = opts->sink;
+	writer->sink_owner = opts->sink_owner;
 	err = writer__make_stages(writer, opts->block_rows);
 	if (!err) {
 		writer->output = shard_output__new(opts->dir, opts->host, opts->session_id);
@@ -104,7 +119,7 @@ static bool writer__shard_is_full(const struct shard_writer *writer, uint64_t no
 	       now_ts - shard_output__created_ts(writer->output) >= writer->rotate_age_ns;
 }
 
-static int writer__put_block(struct shard_writer *writer, enum shard_table_id table)
+static int writer__put_block(struct shard_writer *writer, int stage)
 {
 	struct shard_block_header header = {.kind = SHARD_BLOCK_ROWS};
 	uint64_t now_ts = monotonic_ns(), off;
@@ -116,45 +131,58 @@ static int writer__put_block(struct shard_writer *writer, enum shard_table_id ta
 			err = shard_output__create(writer->output, now_ts);
 	}
 	if (!err)
-		err = writer__pack(writer, writer->stages[table], &header);
+		err = writer__pack(writer, writer->stages[stage], &header);
 	if (err)
 		return err;
+	/* The sink first: a directory that is full must not keep the block from it. */
+	if (writer->sink)
+		writer->sink(writer->sink_owner, &header, stage == STAGE_BASELINE, writer->block.items,
+			     writer->block.cnt);
 	off = shard_output__sz(writer->output);
 	err = shard_output__append(writer->output, writer->block.items, writer->block.cnt);
 	if (err)
 		return err;
-	writer->stats.rows_on_disk[table] += header.row_cnt;
+	writer->stats.rows_on_disk[stage_table(stage)] += header.row_cnt;
 	return shard_index__add(writer->index, &header, off, writer->block.cnt);
 }
 
-static int writer__flush_table(struct shard_writer *writer, enum shard_table_id table)
+static int writer__flush_stage(struct shard_writer *writer, int stage)
 {
-	if (!writer->stages[table]->row_cnt)
+	if (!writer->stages[stage]->row_cnt)
 		return 0;
-	writer->err = writer__put_block(writer, table);
-	shard_stage__reset(writer->stages[table]);
+	writer->err = writer__put_block(writer, stage);
+	shard_stage__reset(writer->stages[stage]);
 	return writer->err;
+}
+
+static int writer__choose_stage(const struct shard_writer *writer, enum shard_table_id table,
+				const struct shard_row *row)
+{
+	bool baseline = table == SHARD_TABLE_INTERVAL && row->values[INTERVAL_FLAGS].u64 & WL_INTERVAL_BASELINE;
+
+	return writer->split_baseline && baseline ? STAGE_BASELINE : (int)table;
 }
 
 int shard_writer__append(struct shard_writer *writer, enum shard_table_id table, const struct shard_row *row)
 {
-	int err;
+	int err, stage;
 
 	if (writer->err)
 		return writer->err;
 	if (table >= SHARD_TABLE_CNT)
 		return -EINVAL;
-	err = shard_stage__append(writer->stages[table], row);
+	stage = writer__choose_stage(writer, table, row);
+	err = shard_stage__append(writer->stages[stage], row);
 	if (err)
 		return err;
 	writer->stats.rows[table]++;
-	return shard_stage__full(writer->stages[table]) ? writer__flush_table(writer, table) : 0;
+	return shard_stage__full(writer->stages[stage]) ? writer__flush_stage(writer, stage) : 0;
 }
 
 int shard_writer__flush(struct shard_writer *writer, bool sync)
 {
-	for (int t = 0; !writer->err && t < SHARD_TABLE_CNT; t++)
-		writer__flush_table(writer, t);
+	for (int s = 0; !writer->err && s < STAGE_CNT; s++)
+		writer__flush_stage(writer, s);
 	if (!writer->err && sync)
 		writer->err = shard_output__sync(writer->output);
 	return writer->err;

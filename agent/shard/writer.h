@@ -13,8 +13,17 @@
 
 enum shard_codec { SHARD_CODEC_NONE = 0, SHARD_CODEC_ZLIB = 1, SHARD_CODEC_ZSTD = 2 };
 
+struct shard_block_header;
+
+/*
+ * Somebody who also gets every block of rows, in the order in which they are written: header and payload as in the
+ * file. What becomes of it there is no concern of the writer.  `baseline`: see split_baseline.
+ */
+typedef void (*shard_block_sink)(void *owner, const struct shard_block_header *header, bool baseline, const void *bytes,
+				 size_t sz);
+
 struct shard_writer_opts {
-	const char *dir;  /* made if it does not exist (0755) */
+	const char *dir;  /* made if it does not exist (0755); NULL: no files, the blocks go to the sink alone */
 	const char *host; /* sanitised into the file name */
 	uint64_t session_id;
 	uint32_t block_rows;    /* rows per block, 0: 4096 */
@@ -22,6 +31,9 @@ struct shard_writer_opts {
 	uint64_t rotate_age_ns; /* … or beyond this age, 0: one hour */
 	enum shard_codec codec; /* 0 with codec_set false: zstd */
 	bool codec_set;
+	bool split_baseline;   /* rows of `interval` that are baseline (interval_flag.def) get blocks of their own */
+	shard_block_sink sink; /* or NULL */
+	void *sink_owner;
 };
 
 struct shard_writer_stats {

@@ -498,9 +498,84 @@ static void a_path_that_is_no_good_is_named(void)
 	test_dir__remove(&dir);
 }
 
+struct caught {
+	struct shard_buf bytes;
+	uint32_t block_cnt, baseline_cnt, baseline_rows, foreign_cnt;
+};
+
+static void catch_block(void *owner, const struct shard_block_header *header, bool baseline, const void *bytes,
+			size_t sz)
+{
+	struct caught *caught = owner;
+
+	CU_ASSERT_EQUAL(sz, SHARD_BLOCK_HEADER_SZ + header->stored_sz);
+	caught->block_cnt++;
+	caught->baseline_cnt += baseline;
+	caught->baseline_rows += baseline ? header->row_cnt : 0;
+	caught->foreign_cnt += baseline && strcmp(header->table, "interval");
+	CU_ASSERT_FATAL(!vec_reserve(&caught->bytes, sz));
+	memcpy(caught->bytes.items + caught->bytes.cnt, bytes, sz);
+	caught->bytes.cnt += sz;
+}
+
+/* The sink gets what the file gets, byte for byte, without file header, index and trailer; also where there is
+ * no file. */
+static void a_sink_gets_every_block(void)
+{
+	struct caught caught[2] = {0};
+	struct shard_writer_stats stats;
+	uint32_t baseline_rows = 0;
+	struct shard_buf file = {0};
+	struct test_dir dir;
+
+	test_dir__make(&dir);
+	for (int nowhere = 0; nowhere < 2; nowhere++) {
+		struct shard_writer_opts opts = {.dir = nowhere ? NULL : dir.path,
+						 .host = "host",
+						 .session_id = TEST_SESSION,
+						 .block_rows = 64,
+						 .split_baseline = true,
+						 .sink = catch_block,
+						 .sink_owner = &caught[nowhere]};
+		struct shard_writer *writer = shard_writer__new(&opts);
+		struct test_rng rng = {5};
+		struct shard_row row;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+		for (int i = 0; i < 1000; i++) {
+			enum shard_table_id table = i % 10 ? SHARD_TABLE_INTERVAL : SHARD_TABLE_LOSS;
+
+			test_row__fill(&row, &shard_tables[table], &rng);
+			if (table == SHARD_TABLE_INTERVAL) {
+				row.values[INTERVAL_FLAGS].u64 = i % 3 ? WL_INTERVAL_BASELINE | 1 : 1;
+				baseline_rows += !nowhere && i % 3;
+			}
+			CU_ASSERT_EQUAL(shard_writer__append(writer, table, &row), 0);
+		}
+		CU_ASSERT_EQUAL(shard_writer__flush(writer, true), 0);
+		shard_writer__stats(writer, &stats);
+		CU_ASSERT_EQUAL(stats.rows_on_disk[SHARD_TABLE_INTERVAL], 900);
+		if (!nowhere)
+			test_file__read(shard_writer__path(writer), &file);
+		CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	}
+	CU_ASSERT(caught[0].block_cnt > caught[0].baseline_cnt && caught[0].baseline_cnt > 0);
+	CU_ASSERT_EQUAL(caught[0].baseline_rows, baseline_rows);
+	CU_ASSERT_EQUAL(caught[0].foreign_cnt, 0);
+	CU_ASSERT_FATAL(file.cnt > caught[0].bytes.cnt);
+	CU_ASSERT(!memcmp(file.items + file.cnt - caught[0].bytes.cnt, caught[0].bytes.items, caught[0].bytes.cnt));
+	CU_ASSERT_FATAL(caught[0].bytes.cnt == caught[1].bytes.cnt);
+	CU_ASSERT(!memcmp(caught[1].bytes.items, caught[0].bytes.items, caught[0].bytes.cnt));
+	vec_free(&file);
+	vec_free(&caught[0].bytes);
+	vec_free(&caught[1].bytes);
+	test_dir__remove(&dir);
+}
+
 int suite_shard(void)
 {
 	static const struct unit_test tests[] = {
+		{"a sink gets every block", a_sink_gets_every_block},
 		{"the tables are what their files say", the_tables_are_what_their_files_say},
 		{"every table survives every codec", every_table_survives_every_codec},
 		{"shards rotate by size and stay in order", shards_rotate_by_size_and_stay_in_order},

@@ -347,7 +347,7 @@ static void what_cannot_be_resolved_says_why(void)
 #endif
 	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT,
 			  "module 'libnone.so' is not mapped by process ");
-	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT, "libc.so.6");
+	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT, "which has run, ");
 	expect_unresolved(
 		"interval symbol_list_test_function\n\ninterval symbol_list_test_alias\n", getpid(), -EINVAL,
 		"LIST:3: 'symbol_list_test_alias' is the same function as 'symbol_list_test_function' of line 1");

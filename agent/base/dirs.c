@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/dirs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int make_dir(const char *path, mode_t mode)
+{
+	return mkdir(path, mode) && errno != EEXIST ? -errno : 0;
+}
+
+int make_dirs(const char *dir, mode_t mode)
+{
+	char *path, *slash;
+	struct stat st;
+	int err = 0;
+
+	if (!dir || !*dir)
+		return -ENOENT;
+	path = strdup(dir);
+	if (!path)
+		return -ENOMEM;
+	for (slash = strchr(path + 1, '/'); !err && slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		err = make_dir(path, 0755);
+		*slash = '/';
+	}
+	if (!err)
+		err = make_dir(path, mode);
+	if (!err && (stat(path, &st) || !S_ISDIR(st.st_mode)))
+		err = -ENOTDIR;
+	free(path);
+	return err;
+}

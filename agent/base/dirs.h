@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef WHYLATE_BASE_DIRS_H
+#define WHYLATE_BASE_DIRS_H
+
+#include <sys/types.h>
+
+/* Makes the directory with this mode, and those above it with 0755, where they are missing: 0; -ENOTDIR; -errno. */
+int make_dirs(const char *path, mode_t mode);
+
+#endif
