@@ -15,6 +15,7 @@
 
 static const char record_help[] =
 	"Usage: whylate record -p PID [-s SYMBOLS] [-o DIR] [-d 30s] [--rate 100%] [--tail p99] [--budget 3%]\n"
+	"                      [--stream URL]\n"
 	"Records the requests of a running process into shards, for `whylate report`.\n";
 
 static const char diagnose_help[] =
@@ -53,7 +54,7 @@ static int check_complete(const struct record_options *options, const char *comm
 				   100 * options->duty, 100 * options->rate);
 	if (options->duty > 0 && options->duty < 1 && options->symbols)
 		return usage_error(command, "--duty is for socket requests: with -s hooks are attached all the time");
-	return EXIT_DONE;
+	return record_options_check(options, command) ? EXIT_USAGE : EXIT_DONE;
 }
 
 int cmd_record(int argc, char **argv)

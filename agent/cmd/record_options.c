@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "net/protocol.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,8 +24,9 @@ enum {
 	OPT_NO_CHILDREN,
 	OPT_NO_HW,
 	OPT_HW_EVENTS,
-	OPT_STREAM,
 	OPT_BTF,
+	OPT_HOST,
+	OPT_LIMITS,
 };
 
 const struct option record_long_options[] = {
@@ -48,8 +50,10 @@ const struct option record_long_options[] = {
 	{"no-children", no_argument, NULL, OPT_NO_CHILDREN},
 	{"no-hw", no_argument, NULL, OPT_NO_HW},
 	{"hw-events", required_argument, NULL, OPT_HW_EVENTS},
-	{"stream", required_argument, NULL, OPT_STREAM},
 	{"btf", required_argument, NULL, OPT_BTF},
+	{"host", required_argument, NULL, OPT_HOST},
+	{"limits", required_argument, NULL, OPT_LIMITS},
+	STREAM_LONG_OPTIONS,
 };
 const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(record_long_options[0]);
 
@@ -73,6 +77,17 @@ const char record_options_help[] =
 	"      --no-hw            no hardware counters\n"
 	"      --hw-events SET    hardware or software\n"
 	"      --btf FILE         types of the kernel, in place of its own BTF\n"
+	"      --stream URL       send it to a collector, https://HOST:PORT, while it is recorded (man page: "
+	"STREAMING)\n"
+	"      --stream-cert FILE, --stream-key FILE, --stream-ca FILE, --stream-token FILE   who we are, whom we "
+	"trust\n"
+	"      --stream-delay TIME, --stream-linger TIME   until it is sent (2s); wait for the network at the end "
+	"(10s)\n"
+	"      --stream-insecure  allow http:// to other machines\n"
+	"      --spool DIR        where it waits until the collector has it (default /var/spool/whylate)\n"
+	"      --spool-max BYTES, --spool-age TIME   how much of it, how long (default 256M, 7d)\n"
+	"      --host NAME        the name this recording goes by (default: the node's)\n"
+	"      --limits FILE      rate, tail, baseline, budget …: read now, and again on SIGHUP\n"
 	"  -q, --quiet            no progress, no summary\n"
 	"  -v, --verbose          what libbpf and the kernel say\n";
 
@@ -89,6 +104,7 @@ void record_options_init(struct record_options *options)
 		.children = true,
 		.hw = true,
 	};
+	stream_options_init(&options->stream);
 }
 
 static int take_mode(const char *command, const char *arg)
@@ -202,9 +218,21 @@ int record_options_take(struct record_options *options, const char *command, int
 	case OPT_BTF:
 		options->btf_path = arg;
 		return 0;
-	case OPT_STREAM:
-		usage_error(command, "--stream is not in this version: record to a directory with -o");
-		return -EINVAL;
+	case OPT_HOST:
+		if (!protocol_host_is_valid(arg))
+			return bad(command, "--host", arg, "web-1.example.org, of letters, digits, '.', '_' and '-'");
+		options->host = arg;
+		return 0;
+	case OPT_LIMITS:
+		options->limits = arg;
+		return 0;
 	}
+	if (option >= OPT_STREAM)
+		return stream_options_take(&options->stream, command, option, arg);
 	return take_limits(options, command, option, arg);
+}
+
+int record_options_check(const struct record_options *options, const char *command)
+{
+	return stream_options_check(&options->stream, command);
 }

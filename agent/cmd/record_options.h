@@ -3,6 +3,8 @@
 #ifndef WHYLATE_CMD_RECORD_OPTIONS_H
 #define WHYLATE_CMD_RECORD_OPTIONS_H
 
+#include "cmd/stream_options.h"
+
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +27,9 @@ struct record_options {
 	uint64_t rotate_bytes, rotate_age_ns;
 	bool children;
 	bool hw, hw_software;
+	const char *host;   /* the name that it goes by; NULL: the node's */
+	const char *limits; /* file that SIGHUP reads again, or NULL */
+	struct stream_options stream;
 	bool quiet, verbose;
 	bool confine; /* nothing is loaded or attached after this recording */
 };
@@ -36,6 +41,8 @@ extern const size_t record_long_option_cnt;
 void record_options_init(struct record_options *options);
 /* One option as getopt_long returned it: 0, -ENOENT if it is none of these, or -EINVAL after a line that says why. */
 int record_options_take(struct record_options *options, const char *command, int option, const char *arg);
+/* When all are taken: 0, or -EINVAL after a line that says what does not go together. */
+int record_options_check(const struct record_options *options, const char *command);
 extern const char record_options_help[];
 
 #endif

@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/privilege.h"
 #include "cmd/recording_internal.h"
+#include "cmd/recording_stream.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -243,7 +244,7 @@ static int every_second(struct recording *recording)
 
 	if (!err)
 		err = recording_write_counts(recording);
-	if (!err)
+	if (!err && recording_flush_is_due(recording))
 		err = shard_writer__flush(recording->writer, false);
 	if (!err)
 		err = capture__rotate_hw(recording->capture);
@@ -286,6 +287,9 @@ static int record_until_done(struct recording *recording)
 		if (!err)
 			err = recording_windows_step(recording);
 		capture__measure_cost(recording->capture);
+		recording_stream_tick(recording);
+		if (!err)
+			err = recording_limits_poll(recording);
 		now = monotonic_ns();
 		if (now >= next_govern) {
 			govern(recording);
@@ -344,10 +348,12 @@ static int make_dir_name(struct recording *recording, char *dir, size_t sz)
 	time_t now = time(NULL);
 	struct tm tm;
 
-	if (options->dir) {
-		if (strlen(options->dir) >= sz)
+	if (options->dir || !recording_keeps_files(recording)) {
+		const char *name = options->dir ? options->dir : options->stream.url;
+
+		if (strlen(name) >= sz)
 			return -ENAMETOOLONG;
-		strcpy(dir, options->dir);
+		strcpy(dir, name);
 		return 0;
 	}
 	target_comm(options->pid, options->pid, comm);
@@ -384,22 +390,26 @@ static int open_capture(struct recording *recording)
 static int open_output(struct recording *recording, const char *dir)
 {
 	const struct record_options *options = recording->options;
-	struct utsname uts;
+	char host[SHARD_HOST_MAX + 1];
 	struct shard_writer_opts opts = {
-		.dir = dir,
+		.dir = recording_keeps_files(recording) ? dir : NULL,
+		.host = recording_host(recording, host),
 		.rotate_bytes = options->rotate_bytes,
 		.rotate_age_ns = options->rotate_age_ns,
 		.session_id = monotonic_ns() ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid() << 48,
 	};
+	int err = recording_stream_begin(recording, &opts);
 
-	uname(&uts);
-	opts.host = uts.nodename;
+	if (err)
+		return err;
 	recording->made_dir = access(dir, F_OK) != 0;
 	recording->writer = shard_writer__new(&opts);
 	if (recording->writer)
 		return 0;
-	log_error("cannot write to directory '%s': %s", dir, strerror(errno));
-	return -errno;
+	err = -errno;
+	log_error("cannot write to directory '%s': %s", dir, strerror(-err));
+	recording_stream_discard(recording);
+	return err;
 }
 
 /* Nothing was recorded: leave the directory as it was. */
@@ -412,6 +422,9 @@ static void discard_output(struct recording *recording, const char *dir)
 	snprintf(path, sizeof(path), "%s", shard_writer__path(recording->writer));
 	shard_writer__free(recording->writer);
 	recording->writer = NULL;
+	recording_stream_discard(recording);
+	if (!recording_keeps_files(recording))
+		return;
 	unlink(path);
 	if (recording->made_dir)
 		rmdir(dir);
@@ -429,6 +442,7 @@ static int run(struct recording *recording, const char *dir)
 			discard_output(recording, dir);
 			return err;
 		}
+		recording_stream_start(recording);
 	}
 	if (recording->options->confine)
 		privilege_confine(recording->options->symbols && recording->options->children);
@@ -460,6 +474,7 @@ static int run(struct recording *recording, const char *dir)
 
 static void release(struct recording *recording)
 {
+	stream__free(recording->stream);
 	capture__free(recording->capture);
 	retention__free(recording->retention);
 	thread_names__free(recording->threads);
@@ -493,6 +508,7 @@ static int say_end(struct recording *recording, const char *dir, int err)
 			  strerror(-err));
 	if (!recording->options->quiet)
 		recording_say_summary(recording, dir, &stats);
+	recording_stream_close(recording);
 	return err;
 }
 
@@ -509,6 +525,10 @@ int recording_run(const struct record_options *options, struct recording_result 
 	log_set_verbose(options->verbose);
 	catch_signals();
 	step_back();
+	err = recording_limits_open(recording);
+	if (err)
+		goto cleanup;
+	options = recording->options;
 	err = prepare_target(recording);
 	if (err)
 		goto cleanup;
@@ -520,6 +540,9 @@ int recording_run(const struct record_options *options, struct recording_result 
 		log_error("out of memory");
 		goto cleanup;
 	}
+	err = recording_stream_open(recording);
+	if (err)
+		goto cleanup;
 	err = make_dir_name(recording, result->dir, sizeof(result->dir));
 	if (err) {
 		log_error("directory name '%.64s…' is too long", options->dir);

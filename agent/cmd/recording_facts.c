@@ -117,10 +117,26 @@ static int write_modules(struct recording *recording)
 	return 0;
 }
 
+const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1])
+{
+	struct utsname uts;
+
+	uname(&uts);
+	snprintf(buf, SHARD_HOST_MAX + 1, "%s", recording->options->host ? recording->options->host : uts.nodename);
+	return buf;
+}
+
+int recording_write_limits(struct recording *recording)
+{
+	int err = say(recording, "tail", "%g", recording->options->tail);
+
+	return err ? err : say(recording, "baseline", "%g", recording->options->baseline_per_s);
+}
+
 int recording_write_session(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	char cmdline[SESSION_TEXT_MAX] = "";
+	char cmdline[SESSION_TEXT_MAX] = "", host[SHARD_HOST_MAX + 1];
 	struct timespec mono, wall;
 	struct utsname uts;
 	int err = 0;
@@ -130,7 +146,7 @@ int recording_write_session(struct recording *recording)
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &wall);
 	err = err ? err : say(recording, "version", "%s", WHYLATE_VERSION);
-	err = err ? err : say(recording, "host", "%s", uts.nodename);
+	err = err ? err : say(recording, "host", "%s", recording_host(recording, host));
 	err = err ? err : say(recording, "kernel", "%s", uts.release);
 	err = err ? err : say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
 	err = err ? err : say(recording, "pid", "%d", options->pid);
@@ -139,8 +155,7 @@ int recording_write_session(struct recording *recording)
 	err = err ? err : say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
 	err = err ? err : say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
 	err = err ? err : say(recording, "source", "%s", options->symbols ? "functions" : "sockets");
-	err = err ? err : say(recording, "tail", "%g", options->tail);
-	err = err ? err : say(recording, "baseline", "%g", options->baseline_per_s);
+	err = err ? err : recording_write_limits(recording);
 	if (!err && options->symbols)
 		err = say(recording, "symbols", "%s", options->symbols);
 	err = err ? err : recording_write_listeners(recording);

@@ -10,12 +10,15 @@
 #include "model/retention.h"
 #include "model/thread_names.h"
 #include "model/window_plan.h"
+#include "net/stream.h"
 #include "shard/writer.h"
 
 struct recording {
 	const struct record_options *options;
+	struct record_options own_options; /* those, once limits may change */
 	struct capture *capture;
 	struct shard_writer *writer;
+	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
 	struct thread_names *threads;
 	target_processes processes;
@@ -31,6 +34,7 @@ struct recording {
 
 	uint64_t begin_ts, end_ts;
 	uint64_t mappings_ts;
+	uint64_t flushed_ts;
 	uint64_t received; /* interval records that came out of the rings */
 	uint64_t kept;
 	uint64_t passed_over; /* by retention */
@@ -61,6 +65,9 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 /* How many intervals the target finished: counted, or estimated from those in the windows. */
 uint64_t recording_intervals_seen(const struct recording *recording);
 
+/* The name that the recording goes by. */
+const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);
+
 /* CPU time of this process so far. */
 uint64_t own_cpu_ns(void);
 
@@ -69,6 +76,7 @@ int recording_write_session(struct recording *recording);
 int recording_write_listeners(struct recording *recording);
 int recording_write_loss(struct recording *recording);
 int recording_write_counts(struct recording *recording);
+int recording_write_limits(struct recording *recording);
 int recording_write_final(struct recording *recording);
 
 /* Before the target may be gone: how much CPU time it used. */

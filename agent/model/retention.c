@@ -73,6 +73,13 @@ void retention__free(struct retention *retention)
 	free(retention);
 }
 
+/* Threshold and probability follow at the next second, as ever. */
+void retention__set(struct retention *retention, double tail, double baseline_per_s)
+{
+	retention->tail = tail;
+	retention->baseline_per_s = baseline_per_s;
+}
+
 static void find_threshold(struct retention *retention)
 {
 	double above = retention->weight_sum * (1 - retention->tail), sum = 0;

@@ -19,6 +19,8 @@ struct retention;
  */
 struct retention *retention__new(double tail, double baseline_per_s, uint64_t seed);
 void retention__free(struct retention *retention);
+/* Other limits from now on; what was learnt stays. */
+void retention__set(struct retention *retention, double tail, double baseline_per_s);
 
 struct retention_verdict {
 	bool keep;
