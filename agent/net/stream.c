@@ -28,7 +28,7 @@
 #define SECOND_NS   1000000000ULL
 #define IDLE_MS     1000
 #define GATHER_NS   50000000L
-#define RESTART_NS  (10 * SECOND_NS)
+#define RESTART_NS  (3 * SECOND_NS)
 #define SAY_AGAIN_S 60
 #define WAKE_FD     3 /* the child's only descriptor besides the standard ones, when it begins */
 

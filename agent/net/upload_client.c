@@ -15,7 +15,7 @@
 #define SECRET_MAX    (1 << 20)
 #define ANSWER_MAX    4096
 #define CONNECT_S     10L
-#define STALL_S       20L /* so long without a byte: the connection is dead */
+#define STALL_S       15L /* so long without a byte: the connection is dead */
 #define REQUEST_S     120L
 #define RETRY_AFTER_S 86400L
 

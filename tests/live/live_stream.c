@@ -91,17 +91,24 @@ static const char *said(struct setting *setting)
 	return process_err(&setting->recording.process);
 }
 
-/* What the newest row of class `spool` in the store says, against the rows that are there. */
+/* What the sessions in the store say of the spool, against the rows that are there. */
 static void check_balance(const char *store, bool any_lost)
 {
-	struct session session;
+	double emitted, lost, kept;
+	struct process process;
+	json_object *report;
 
-	if (!session_read(&session, store, NULL, NULL))
-		return;
-	CHECKF(session.emitted[WL_LOSS_SPOOL] == session.row_cnt + session.lost[WL_LOSS_SPOOL],
-	       "emitted %lu, stored %lu, lost %lu", session.emitted[WL_LOSS_SPOOL], session.row_cnt,
-	       session.lost[WL_LOSS_SPOOL]);
-	CHECKF(any_lost == (session.lost[WL_LOSS_SPOOL] > 0), "%lu lost", session.lost[WL_LOSS_SPOOL]);
+	/* The store is its collector's; lost rows are said by the exit code, too. */
+	whylate(&process, 60, "report --json %s", store);
+	report = json_tokener_parse(process_out(&process));
+	CHECKF(report != NULL, "%s", process_err(&process));
+	process_end(&process);
+	emitted = json_number(report, "loss.detail.spool.emitted");
+	lost = json_number(report, "loss.detail.spool.lost");
+	kept = json_number(report, "session.intervals_kept");
+	CHECKF(kept > 0 && emitted == kept + lost, "emitted %.0f, stored %.0f, lost %.0f", emitted, kept, lost);
+	CHECKF(any_lost == (lost > 0), "%.0f lost", lost);
+	json_object_put(report);
 }
 
 /* Blocks arrive while it is recorded; in the end nothing is left in the spool. */
@@ -184,6 +191,79 @@ cleanup:
 	end(&setting);
 }
 
+/* Killed in the middle of sending, again and again: what had arrived already does not arrive a second time. */
+static void test_agent_killed_sending(void)
+{
+	struct path all = temp_path("sending");
+	struct setting setting;
+
+	mkdir(all.s, 0755);
+	if (!begin(&setting, "sending"))
+		goto cleanup;
+	for (int i = 0; i < 5; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "sending/%d", i);
+		if (!record(&setting, name, "-d 60s --tail none --budget 100%") || !load(&setting, 30000))
+			goto cleanup;
+		sleep_ms((unsigned int)i * 30);
+		process_signal(&setting.recording.process, SIGKILL);
+		process_wait(&setting.recording.process, 5);
+		recording_end(&setting.recording);
+	}
+	if (!record(&setting, "sending/last", "-d 1s"))
+		goto cleanup;
+	CHECKF(process_wait(&setting.recording.process, 30) == 0, "%s", said(&setting));
+	stored_once(all.s, setting.collector.store.s, 5);
+	check_balance(setting.collector.store.s, false);
+	CHECK(!rmdir(setting.spool.s));
+cleanup:
+	end(&setting);
+}
+
+/* The uploader is a process without privilege, and when it dies another one takes its place. */
+static void test_uploader_killed(void)
+{
+	char path[64], line[256];
+	struct setting setting;
+	pid_t first, second;
+	char *text;
+
+	if (!begin(&setting, "uploader") || !record(&setting, "uploader", "-d 60s") || !load(&setting, 20000) ||
+	    !store_grows(&setting, 5, 20))
+		goto cleanup;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)setting.recording.process.pid,
+		 (int)setting.recording.process.pid);
+	text = file_read(path, NULL);
+	first = text ? atoi(text) : 0;
+	free(text);
+	if (!CHECKF(first > 0, "no child"))
+		goto cleanup;
+	snprintf(line, sizeof(line), "/proc/%d/status", (int)first);
+	text = file_read(line, NULL);
+	CHECKF(text && strstr(text, "\nUid:\t65534\t65534\t65534\t65534\n") &&
+		       strstr(text, "\nCapEff:\t0000000000000000\n") && strstr(text, "\nCapPrm:\t0000000000000000\n") &&
+		       strstr(text, "\nNoNewPrivs:\t1\n"),
+	       "%s", text);
+	free(text);
+	kill(first, SIGKILL);
+	CHECKF(process_says(&setting.recording.process, true, "another one is started", NULL, 20), "%s",
+	       said(&setting));
+	if (!load(&setting, 20000) || !store_grows(&setting, store_cnt(&setting) + 3, 30))
+		goto cleanup;
+	text = file_read(path, NULL);
+	second = text ? atoi(text) : 0;
+	free(text);
+	CHECK(second > 0 && second != first);
+	CHECKF(recording_stop(&setting.recording) == 0, "%s", said(&setting));
+	/* And it does not outlive the recording. */
+	CHECK(kill(second, 0) && errno == ESRCH);
+	stored_once(setting.recording.dir.s, setting.collector.store.s, 0);
+	check_balance(setting.collector.store.s, false);
+cleanup:
+	end(&setting);
+}
+
 /* --- a network of our own ----------------------------------------------------------------------------------------- */
 
 static bool ip_does(const char *what)
@@ -257,7 +337,7 @@ static void test_network_cut(void)
 			ip_does("-n " NS_COLLECTOR " link set wl1 down");
 			sleep_ms(6000);
 		} else if (round == 1) {
-			sleep_ms(10000);
+			sleep_ms(20000);
 			ip_does("-n " NS_COLLECTOR " link set wl1 up");
 			CHECKF(process_says(&agent, true, "takes blocks again", NULL, 60), "%s", process_err(&agent));
 		}
@@ -303,8 +383,8 @@ static void test_spool_full(void)
 		goto cleanup;
 	process_signal(&setting.collector.process, SIGKILL);
 	process_wait(&setting.collector.process, 5);
-	if (!record(&setting, "full", "-d 120s --spool-max 1M --baseline 100000 --budget 100%%") ||
-	    !load(&setting, 400000) ||
+	if (!record(&setting, "full", "-d 120s --spool-max 4M --baseline 100000 --budget 100%") ||
+	    !load(&setting, 600000) ||
 	    !CHECKF(process_says(&setting.recording.process, true, " is full: ", NULL, 20), "%s", said(&setting)) ||
 	    !stream_collector_again(&setting.collector) || !store_grows(&setting, 0, 40))
 		goto cleanup;
@@ -338,7 +418,7 @@ static void test_spool_disk_full(void)
 	setting.spool = mountpoint;
 	process_signal(&setting.collector.process, SIGKILL);
 	process_wait(&setting.collector.process, 5);
-	if (!record(&setting, "disk", "-d 120s --baseline 100000 --budget 100%%") || !load(&setting, 200000) ||
+	if (!record(&setting, "disk", "-d 120s --baseline 100000 --budget 100%") || !load(&setting, 200000) ||
 	    !CHECKF(process_says(&setting.recording.process, true, " is full: ", "cannot write to the spool", 20), "%s",
 		    said(&setting)) ||
 	    !stream_collector_again(&setting.collector) || !store_grows(&setting, 0, 40))
@@ -477,6 +557,8 @@ static const struct live_test tests[] = {
 	{"stream_refused", test_refused},
 	{"stream_collector_killed", test_collector_killed},
 	{"stream_agent_killed", test_agent_killed},
+	{"stream_agent_killed_sending", test_agent_killed_sending},
+	{"stream_uploader_killed", test_uploader_killed},
 	{"stream_network_cut", test_network_cut},
 	{"stream_spool_full", test_spool_full},
 	{"stream_spool_disk_full", test_spool_disk_full},
