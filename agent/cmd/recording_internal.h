@@ -62,6 +62,8 @@ void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */
 int recording_windows_timeout(const struct recording *recording, int timeout_ms);
+/* Another rate from now on, or from the next window on. */
+void recording_set_rate(struct recording *recording, double rate);
 /* How many intervals the target finished: counted, or estimated from those in the windows. */
 uint64_t recording_intervals_seen(const struct recording *recording);
 

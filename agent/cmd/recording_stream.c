@@ -146,7 +146,7 @@ int recording_limits_poll(struct recording *recording)
 		log_warn("the limits stay as they were");
 		return 0;
 	}
-	capture__set_rate(recording->capture, options->rate * CAPTURE_RATE_ALL);
+	recording_set_rate(recording, options->rate);
 	retention__set(recording->retention, options->tail, options->baseline_per_s);
 	/* What was learnt about lowering the rate was about another one. */
 	recording->governed_share = 0;

@@ -67,6 +67,23 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 	return next - now < timeout_ms * 1000000ULL ? (next - now) / 1000000 + 1 : (unsigned)timeout_ms;
 }
 
+void recording_set_rate(struct recording *recording, double rate)
+{
+	struct window_plan *plan = &recording->plan;
+
+	if (!recording->windows) {
+		capture__set_rate(recording->capture, rate * CAPTURE_RATE_ALL);
+		return;
+	}
+	/* How the hooks are attached was decided when the recording began. */
+	if (rate > plan->share)
+		log_warn(
+			"a rate of %g %% needs a new recording: this one looks for %g %% of the time only, and selects "
+			"all it sees",
+			100 * rate, 100 * plan->share);
+	plan->rate = rate < plan->share ? rate : plan->share;
+}
+
 uint64_t recording_intervals_seen(const struct recording *recording)
 {
 	return recording->windows ? (uint64_t)rint(recording->represented) : recording->counts.seen;
