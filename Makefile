@@ -227,6 +227,9 @@ install: build
 		>$(DESTDIR)$(PREFIX)/lib/systemd/system/whylate-collect.service
 	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
 	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	$(Q)sed 's|@bindir@|$(PREFIX)/bin|' packaging/whylate@.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/whylate@.service
+	install -Dm644 packaging/whylate.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/whylate.conf
 
 clean:
 	rm -rf $(BUILD)

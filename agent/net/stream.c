@@ -25,12 +25,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS   1000000000ULL
-#define IDLE_MS     1000
-#define GATHER_NS   50000000L
-#define RESTART_NS  (3 * SECOND_NS)
-#define SAY_AGAIN_S 60
-#define WAKE_FD     3 /* the child's only descriptor besides the standard ones, when it begins */
+#define SECOND_NS     1000000000ULL
+#define IDLE_MS       1000
+#define UPLOADER_NICE 10
+#define GATHER_NS     50000000L
+#define RESTART_NS    (3 * SECOND_NS)
+#define SAY_AGAIN_S   60
+#define WAKE_FD       3 /* the child's only descriptor besides the standard ones, when it begins */
 
 struct stream {
 	struct stream_opts opts;
@@ -123,6 +124,8 @@ static void run_child(const struct stream *stream, pid_t parent)
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_NAME, "whylate-upload");
+	/* Blocks can wait, requests of the target cannot. */
+	setpriority(PRIO_PROCESS, 0, UPLOADER_NICE);
 	child_shared = stream->shared;
 	/* Nothing of the recording's is ours: the two that are get numbers of their own first. */
 	root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 64);
