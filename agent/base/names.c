@@ -21,6 +21,31 @@ static const struct {
 #undef STATE
 };
 
+static const struct {
+	const char *name;
+	bool has_waker;
+} contexts[] = {
+#define CONTEXT(id, name, has_waker) {name, has_waker},
+#include <whylate/context.def>
+#undef CONTEXT
+};
+
+static const struct {
+	const char *name, *meaning;
+} certainties[] = {
+#define CERTAINTY(id, name, meaning) {name, meaning},
+#include <whylate/certainty.def>
+#undef CERTAINTY
+};
+
+static const struct {
+	const char *name, *what;
+} handoffs[] = {
+#define HANDOFF(id, name, what) {name, what},
+#include <whylate/handoff.def>
+#undef HANDOFF
+};
+
 static const char *const tallies[] = {
 #define TALLY(id, name) name,
 #include <whylate/tally.def>
@@ -61,6 +86,68 @@ const char *state_name(enum wl_state state)
 enum wl_category state_category(enum wl_state state)
 {
 	return state < WL_STATE_CNT ? states[state].category : WL_CATEGORY_OTHER;
+}
+
+int state_by_name(const char *name)
+{
+	for (int i = 0; i < WL_STATE_CNT; i++)
+		if (!strcmp(states[i].name, name))
+			return i;
+	return -1;
+}
+
+const char *context_name(enum wl_context context)
+{
+	return context < WL_CONTEXT_CNT ? contexts[context].name : NULL;
+}
+
+bool context_has_waker(enum wl_context context)
+{
+	return context < WL_CONTEXT_CNT && contexts[context].has_waker;
+}
+
+int context_by_name(const char *name)
+{
+	for (int i = 0; i < WL_CONTEXT_CNT; i++)
+		if (!strcmp(contexts[i].name, name))
+			return i;
+	return -1;
+}
+
+const char *certainty_name(enum wl_certainty certainty)
+{
+	return certainty < WL_CERTAINTY_CNT ? certainties[certainty].name : NULL;
+}
+
+const char *certainty_meaning(enum wl_certainty certainty)
+{
+	return certainty < WL_CERTAINTY_CNT ? certainties[certainty].meaning : NULL;
+}
+
+int certainty_by_name(const char *name)
+{
+	for (int i = 0; i < WL_CERTAINTY_CNT; i++)
+		if (!strcmp(certainties[i].name, name))
+			return i;
+	return -1;
+}
+
+const char *handoff_name(enum wl_handoff handoff)
+{
+	return handoff < WL_HANDOFF_CNT ? handoffs[handoff].name : NULL;
+}
+
+const char *handoff_what(enum wl_handoff handoff)
+{
+	return handoff < WL_HANDOFF_CNT ? handoffs[handoff].what : NULL;
+}
+
+int handoff_by_name(const char *name)
+{
+	for (int i = 0; i < WL_HANDOFF_CNT; i++)
+		if (!strcmp(handoffs[i].name, name))
+			return i;
+	return -1;
 }
 
 const char *tally_name(enum wl_tally tally)

@@ -6,12 +6,26 @@
 
 #include <whylate/record.h>
 
+#include <stdbool.h>
+
 const char *category_name(enum wl_category category);
 const char *category_label(enum wl_category category);
 /* -1 when there is no such category. */
 int category_by_name(const char *name);
 const char *state_name(enum wl_state state);
 enum wl_category state_category(enum wl_state state);
+/* -1 when there is no such state; likewise below. */
+int state_by_name(const char *name);
+const char *context_name(enum wl_context context);
+bool context_has_waker(enum wl_context context);
+int context_by_name(const char *name);
+const char *certainty_name(enum wl_certainty certainty);
+const char *certainty_meaning(enum wl_certainty certainty);
+int certainty_by_name(const char *name);
+const char *handoff_name(enum wl_handoff handoff);
+/* "data in a pipe": what its receiver waited for. */
+const char *handoff_what(enum wl_handoff handoff);
+int handoff_by_name(const char *name);
 const char *tally_name(enum wl_tally tally);
 const char *loss_name(enum wl_loss loss);
 const char *loss_meaning(enum wl_loss loss);

@@ -55,6 +55,27 @@ enum wl_interval_flag {
 #undef INTERVAL_FLAG
 };
 
+enum wl_context {
+#define CONTEXT(id, name, has_waker) WL_CONTEXT_##id,
+#include "context.def"
+#undef CONTEXT
+	WL_CONTEXT_CNT
+};
+
+enum wl_certainty {
+#define CERTAINTY(id, name, meaning) WL_CERTAINTY_##id,
+#include "certainty.def"
+#undef CERTAINTY
+	WL_CERTAINTY_CNT
+};
+
+enum wl_handoff {
+#define HANDOFF(id, name, what) WL_HANDOFF_##id,
+#include "handoff.def"
+#undef HANDOFF
+	WL_HANDOFF_CNT
+};
+
 #define WL_HW_SLOTS 4
 #define WL_COMM_LEN 16
 

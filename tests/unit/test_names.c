@@ -23,11 +23,34 @@ static void every_state_belongs_to_a_category(void)
 	CU_ASSERT_STRING_EQUAL(state_name(WL_STATE_SOFTIRQ_NET_RX), "softirq.net_rx");
 }
 
+static void every_word_of_an_edge_leads_back(void)
+{
+	for (int i = 0; i < WL_STATE_CNT; i++)
+		CU_ASSERT_EQUAL(state_by_name(state_name(i)), i);
+	for (int i = 0; i < WL_CONTEXT_CNT; i++)
+		CU_ASSERT_EQUAL(context_by_name(context_name(i)), i);
+	for (int i = 0; i < WL_CERTAINTY_CNT; i++) {
+		CU_ASSERT_EQUAL(certainty_by_name(certainty_name(i)), i);
+		CU_ASSERT(strlen(certainty_meaning(i)) > 0);
+	}
+	for (int i = 0; i < WL_HANDOFF_CNT; i++) {
+		CU_ASSERT_EQUAL(handoff_by_name(handoff_name(i)), i);
+		CU_ASSERT(strlen(handoff_what(i)) > 0);
+	}
+	CU_ASSERT(context_has_waker(WL_CONTEXT_TASK) && !context_has_waker(WL_CONTEXT_SOFTIRQ));
+	CU_ASSERT(state_by_name("") == -1 && context_by_name("") == -1);
+	CU_ASSERT(certainty_by_name("") == -1 && handoff_by_name("") == -1);
+	CU_ASSERT_PTR_NULL(context_name(WL_CONTEXT_CNT));
+	CU_ASSERT_PTR_NULL(handoff_what(WL_HANDOFF_CNT));
+	CU_ASSERT(!context_has_waker(WL_CONTEXT_CNT));
+}
+
 int suite_names(void)
 {
 	static const struct unit_test tests[] = {
 		{"every category has a name that leads back", every_category_has_a_name_that_leads_back},
 		{"every state belongs to a category", every_state_belongs_to_a_category},
+		{"every word of an edge leads back", every_word_of_an_edge_leads_back},
 	};
 
 	return unit_suite("names", tests, sizeof(tests) / sizeof(tests[0]));

@@ -370,7 +370,7 @@ static void the_index_knows_every_block(void)
 
 	test_dir__make(&dir);
 	writer = open_writer(&dir, (struct shard_writer_opts){.block_rows = 7});
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < 8 * SHARD_TABLE_CNT; i++) {
 		test_row__fill(&row, &shard_tables[i % SHARD_TABLE_CNT], &rng);
 		CU_ASSERT_EQUAL(shard_writer__append(writer, i % SHARD_TABLE_CNT, &row), 0);
 	}
@@ -380,7 +380,7 @@ static void the_index_knows_every_block(void)
 	reader = test_reader__open(path);
 	CU_ASSERT_EQUAL(shard_reader__select(reader, wanted, 1), 0);
 	CU_ASSERT_EQUAL_FATAL(shard_reader__next(reader, &block), 1);
-	CU_ASSERT_EQUAL(block->row_cnt, 10);
+	CU_ASSERT_EQUAL(block->row_cnt, 2 * SHARD_TABLE_CNT);
 	for (uint32_t i = 0; i < block->row_cnt; i++) {
 		uint64_t off = shard_block__column(block, "off")->values[i].u64;
 		const struct shard_block_column *min_ts = shard_block__column(block, "min_ts");
