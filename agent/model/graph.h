@@ -91,6 +91,7 @@ void graph__free(struct graph *graph); /* NULL-safe */
 /* 0; -EINVAL: times out of order, a state, context, kind or certainty that there is none, tid 0; -ENOMEM. */
 int graph__add_segment(struct graph *graph, uint32_t tid, const struct graph_segment *segment);
 int graph__add_wakeup(struct graph *graph, uint32_t tid, const struct graph_wakeup *wakeup);
+/* One without a receiver is of no use to a path and not kept, unless it is of a block device. */
 int graph__add_handoff(struct graph *graph, const struct graph_handoff *handoff);
 /* A sid that is there already is replaced. */
 int graph__add_interval(struct graph *graph, const struct graph_interval *interval);
@@ -98,6 +99,13 @@ int graph__add_interval(struct graph *graph, const struct graph_interval *interv
 int graph__add_exit(struct graph *graph, uint32_t tid, uint64_t ts);
 /* Records were lost in this time: intervals that overlap it are not to be trusted. */
 int graph__add_loss(struct graph *graph, uint64_t from_ts, uint64_t to_ts);
+
+/*
+ * From graph__bulk() to graph__settle() segments, wake-ups, hand-offs and exits may come in any order at no extra cost;
+ * nothing may be looked up meanwhile.
+ */
+void graph__bulk(struct graph *graph);
+void graph__settle(struct graph *graph);
 
 /* Drops what ended before `ts` and gives its memory back.  How many segments, wake-ups and hand-offs that were. */
 size_t graph__forget(struct graph *graph, uint64_t ts);
@@ -124,10 +132,12 @@ struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid
 bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
 bool graph__loss_in(const struct graph *graph, uint64_t from_ts, uint64_t to_ts);
 /*
- * The block request of somebody else than `except` that was on the device for longest during [from_ts, to_ts], or NULL.
- * Looks at a bounded number of requests.
+ * The block request of another process that the device served for longest during [from_ts, to_ts], or NULL; *ns: how
+ * long.
+ * Looks at a bounded number of requests.  A request that somebody waited for is known by two addresses, here and among
+ * the hand-offs to its waiter; `row` is the same.
  */
-struct graph_handoff *graph__block_rival(const struct graph *graph, uint32_t device, uint32_t except_pid,
-					 uint64_t from_ts, uint64_t to_ts);
+struct graph_handoff *graph__block_rival(const struct graph *graph, uint32_t device, uint32_t pid, uint64_t from_ts,
+					 uint64_t to_ts, uint64_t *ns);
 
 #endif

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "model/path_internal.h"
+
+#include "base/vec.h"
+
+#define GENERATOR_LOOKS_MAX 16
+#define HANDOFF_LOOKS_MAX   8
+
+static bool is_blocked(uint8_t state)
+{
+	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
+}
+
+static int push_edge(struct walk *walk, const struct frame *frame, struct graph_wakeup *wakeup,
+		     struct graph_handoff *handoff)
+{
+	const struct path_edge edge = {
+		.wakeup = wakeup,
+		.handoff = handoff,
+		.tid = frame->tid,
+		.depth = frame->depth,
+	};
+
+	return vec_push(&walk->path->edges, edge);
+}
+
+static void seek(const struct walk *walk, struct frame *frame)
+{
+	frame->segment = graph__segment_before(walk->graph, frame->tid, frame->at_ts, &frame->before);
+	if (frame->segment)
+		frame->pid = frame->segment->pid;
+}
+
+/* Back to the last segment that began before at_ts, unless it was another thread's of the same tid. */
+static void rewind_to(const struct walk *walk, struct frame *frame)
+{
+	bool moved = false;
+
+	while (frame->segment && frame->segment->begin_ts >= frame->at_ts) {
+		frame->segment = frame->before ? frame->segment - 1 : NULL;
+		frame->before -= frame->before > 0;
+		moved = true;
+	}
+	if (!frame->segment || (!moved && frame->segment->end_ts >= frame->at_ts))
+		return;
+	/* An exit at the very end of what is asked for is its own. */
+	if (frame->segment->pid != frame->pid ||
+	    graph__exit_in(walk->graph, frame->tid, frame->segment->end_ts, frame->at_ts - !moved))
+		frame->segment = NULL;
+}
+
+static bool on_stack(const struct walk *walk, uint32_t tid)
+{
+	for (size_t i = 0; i < walk->frame_cnt; i++)
+		if (walk->frames[i].tid == tid)
+			return true;
+	return false;
+}
+
+/*
+ * Down to low_ts, the time before at_ts is explained by another thread, for which the one of the last frame waits as
+ * the segment says.
+ */
+static int follow(struct walk *walk, const struct graph_segment *segment, uint32_t pid, uint32_t tid, uint64_t low_ts,
+		  enum path_via via, uint8_t kind, uint8_t certainty)
+{
+	struct frame *from = &walk->frames[walk->frame_cnt - 1], *to;
+	enum wl_category category = path_wait_category(segment->state);
+
+	if (on_stack(walk, tid))
+		return walk__push_other(walk, from, low_ts, PATH_LOOP);
+	if (walk->frame_cnt == PATH_DEPTH_MAX)
+		return walk__push_other(walk, from, low_ts, PATH_TOO_LONG);
+	to = &walk->frames[walk->frame_cnt++];
+	*to = (struct frame){
+		.low_ts = low_ts,
+		.at_ts = from->at_ts,
+		.queue_ts = UINT64_MAX,
+		.own_end_ts = from->at_ts,
+		.pid = pid,
+		.tid = tid,
+		.behind = category,
+		.wait = from->depth ? from->wait : category,
+		.certainty = certainty > from->certainty ? certainty : from->certainty,
+		.via = via,
+		.kind = kind,
+		.depth = (uint8_t)(from->depth + 1),
+	};
+	to->sure =
+		from->certainty == WL_CERTAINTY_AMBIGUOUS ? from->sure : frame__category(from, segment->state, false);
+	if (category == WL_CATEGORY_LOCK) {
+		to->object = segment->object;
+		to->object_name = segment->object_name;
+		to->syscall = segment->syscall;
+	}
+	from->at_ts = low_ts;
+	seek(walk, to);
+	return 0;
+}
+
+static bool waits_for_data(uint8_t state)
+{
+	return state == WL_STATE_BLOCKED_NET || state == WL_STATE_BLOCKED_POLL || state == WL_STATE_BLOCKED_PIPE ||
+	       state == WL_STATE_BLOCKED_OTHER;
+}
+
+/* Sent while the thread was waiting, or on the way when it began to: the first that it got once it was awake. */
+static struct graph_handoff *data_for(const struct walk *walk, uint32_t tid, uint64_t wake_ts)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	handoff = graph__handoffs_to(walk->graph, tid, wake_ts, walk->interval->end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX; i++) {
+		if (handoff[i].kind == WL_HANDOFF_BLOCK || handoff[i].kind == WL_HANDOFF_TIMER)
+			continue;
+		return handoff[i].from_tid && handoff[i].from_ts <= wake_ts ? &handoff[i] : NULL;
+	}
+	return NULL;
+}
+
+/* The last request or timer that was done when the thread was woken. */
+static struct graph_handoff *device_for(const struct walk *walk, uint32_t tid, const struct graph_segment *segment,
+					uint64_t wake_ts)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	handoff = graph__handoffs_to(walk->graph, tid, segment->begin_ts, wake_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX; i++) {
+		struct graph_handoff *last = &handoff[cnt - 1 - i];
+
+		if (last->kind == WL_HANDOFF_BLOCK || last->kind == WL_HANDOFF_TIMER)
+			return last;
+	}
+	return NULL;
+}
+
+/* A wait for a device, which may have served somebody else for most of that time. */
+static int push_device(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
+		       struct graph_handoff *handoff)
+{
+	struct path_step step = frame__step(frame, segment);
+	uint64_t begin_ts = handoff->to_ts - handoff->queue_ns - handoff->service_ns, rival_ns = 0;
+	struct graph_handoff *rival = NULL;
+	int err = push_edge(walk, frame, NULL, handoff);
+
+	if (err)
+		return err;
+	if (handoff->kind == WL_HANDOFF_BLOCK && segment->state == WL_STATE_BLOCKED_DISK && begin_ts < handoff->to_ts)
+		rival = graph__block_rival(walk->graph, handoff->device, segment->pid, begin_ts, handoff->to_ts,
+					   &rival_ns);
+	if (!rival || rival_ns * 2 < handoff->to_ts - begin_ts)
+		return walk__push_doings(walk, frame, segment, low_ts);
+	begin_ts = begin_ts > low_ts ? begin_ts : low_ts;
+	/* That both were with the device at the same time is known, that one delayed the other follows from it. */
+	step.certainty = handoff->certainty > step.certainty ? handoff->certainty : step.certainty;
+	if (step.certainty < WL_CERTAINTY_INFERRED)
+		step.certainty = WL_CERTAINTY_INFERRED;
+	frame__set_category(frame, &step, path_wait_category(segment->state));
+	step.kind = WL_HANDOFF_BLOCK;
+	step.culprit_pid = rival->from_pid;
+	step.culprit_tid = rival->from_tid;
+	step.culprit_name = rival->from_name;
+	err = walk__push_step(walk, frame, step, begin_ts);
+	if (err || frame->at_ts <= low_ts)
+		return err;
+	return walk__push_doings(walk, frame, segment, low_ts);
+}
+
+/* Data came from another thread: first the time it was under way, then what the sender did before it sent them. */
+static int follow_data(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
+		       struct graph_handoff *handoff)
+{
+	struct path_step step = frame__step(frame, segment);
+	uint64_t sent_ts = handoff->from_ts > low_ts ? handoff->from_ts : low_ts;
+	int err = push_edge(walk, frame, NULL, handoff);
+
+	if (err)
+		return err;
+	if (handoff->certainty > step.certainty)
+		step.certainty = handoff->certainty;
+	frame__set_category(frame, &step, path_wait_category(segment->state));
+	step.kind = handoff->kind;
+	err = walk__push_step(walk, frame, step, sent_ts);
+	if (err || frame->at_ts <= low_ts)
+		return err;
+	return follow(walk, segment, handoff->from_pid, handoff->from_tid, low_ts, PATH_VIA_HANDOFF, handoff->kind,
+		      handoff->certainty);
+}
+
+/* Algorithm 2, lines 5 to 7: what the waker did meanwhile. */
+static int follow_wakeup(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
+			 struct graph_wakeup *wakeup)
+{
+	size_t cnt;
+	int err = push_edge(walk, frame, wakeup, NULL);
+
+	if (err)
+		return err;
+	graph__segments(walk->graph, wakeup->waker_tid, low_ts, frame->at_ts, &cnt);
+	if (wakeup->waker_tid == frame->tid)
+		return walk__push_doings(walk, frame, segment, low_ts);
+	if (!cnt)
+		return walk__push_wait(walk, frame, segment, low_ts, wakeup);
+	return follow(walk, segment, wakeup->waker_pid, wakeup->waker_tid, low_ts, PATH_VIA_WAKEUP, 0,
+		      wakeup->certainty);
+}
+
+static int walk_blocked(struct walk *walk, struct frame *frame, const struct graph_segment *segment)
+{
+	uint64_t low_ts = segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts, wake_ts = frame->at_ts;
+	struct graph_handoff *data = NULL, *device;
+	struct graph_wakeup *wakeup;
+	int err = 0;
+
+	/* Nobody is behind a sleep; what the holder of a lock waits for at the disk is its own affair. */
+	if (segment->state == WL_STATE_BLOCKED_SLEEP ||
+	    (segment->state == WL_STATE_BLOCKED_DISK && frame->behind == WL_CATEGORY_LOCK && frame->depth))
+		return walk__push_doings(walk, frame, segment, low_ts);
+	wakeup = graph__wakeup_in(walk->graph, frame->tid, segment->begin_ts + 1, frame->at_ts);
+	if (wakeup)
+		wake_ts = wakeup->ts > low_ts ? wakeup->ts : low_ts;
+	/* Woken, and it went on waiting: for that nobody is named. */
+	if (wake_ts < frame->at_ts)
+		err = walk__push_doings(walk, frame, segment, wake_ts);
+	if (err || frame->at_ts <= low_ts)
+		return err;
+	if (wakeup && wakeup->waker_tid)
+		return follow_wakeup(walk, frame, segment, low_ts, wakeup);
+	if (waits_for_data(segment->state) && (!wakeup || wakeup->context != WL_CONTEXT_TIMER))
+		data = data_for(walk, frame->tid, wake_ts);
+	device = data ? NULL : device_for(walk, frame->tid, segment, wake_ts);
+	if (data)
+		return follow_data(walk, frame, segment, low_ts, data);
+	if (device)
+		return push_device(walk, frame, segment, low_ts, device);
+	if (!wakeup)
+		walk->path->flags |= PATH_NO_EDGE;
+	else
+		err = push_edge(walk, frame, wakeup, NULL);
+	return err ? err : walk__push_doings(walk, frame, segment, low_ts);
+}
+
+/* The end of the last own segment of that thread before at_ts, if it is after low_ts; 0: none. */
+static uint64_t own_before(const struct walk *walk, const struct frame *frame)
+{
+	struct frame scout = *frame;
+
+	while (scout.at_ts > frame->low_ts) {
+		rewind_to(walk, &scout);
+		if (!scout.segment || scout.segment->end_ts <= frame->low_ts)
+			return 0;
+		if (scout.segment->end_ts < scout.at_ts)
+			scout.at_ts = scout.segment->end_ts;
+		if (walk__is_own(walk, &scout, scout.segment))
+			return scout.at_ts;
+		scout.at_ts = scout.segment->begin_ts;
+	}
+	return 0;
+}
+
+static struct graph_handoff *generator_of(const struct walk *walk, const struct frame *frame)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->low_ts, frame->own_end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < GENERATOR_LOOKS_MAX; i++) {
+		struct graph_handoff *last = &handoff[cnt - 1 - i];
+		bool made_for_it = last->kind == WL_HANDOFF_QUEUE || last->kind == WL_HANDOFF_FORK;
+
+		if (!last->from_tid || last->from_ts > frame->at_ts)
+			continue;
+		if (last->sid ? last->sid == walk->interval->sid : made_for_it && last->to_ts >= frame->at_ts)
+			return last;
+	}
+	return NULL;
+}
+
+/*
+ * Nobody works on the interval right before at_ts.  Algorithm 2, lines 9 to 24: it waits since this thread last worked
+ * on it, or since its generator handed it over, or, where neither is known, since another thread it was on let go of
+ * it.
+ */
+static int find_queue(struct walk *walk, struct frame *frame)
+{
+	uint64_t since_ts = own_before(walk, frame);
+	struct frame pickup = {.low_ts = frame->low_ts, .at_ts = frame->at_ts, .tid = walk->interval->tid};
+
+	frame->generator = NULL;
+	frame->next_tid = 0;
+	if (!since_ts && (frame->generator = generator_of(walk, frame))) {
+		since_ts = frame->generator->from_ts;
+		frame->next_tid = frame->generator->from_tid;
+		frame->queue_ts = since_ts > frame->low_ts ? since_ts : frame->low_ts;
+		return push_edge(walk, frame, NULL, frame->generator);
+	}
+	if (!since_ts && !frame->depth && frame->tid != walk->interval->tid) {
+		seek(walk, &pickup);
+		since_ts = own_before(walk, &pickup);
+		frame->next_tid = since_ts ? walk->interval->tid : 0;
+	}
+	frame->queue_ts = since_ts > frame->low_ts ? since_ts : frame->low_ts;
+	return 0;
+}
+
+/* The thread that had the interval before takes the frame over. */
+static void change_thread(const struct walk *walk, struct frame *frame)
+{
+	uint8_t certainty = frame->generator ? frame->generator->certainty : WL_CERTAINTY_INFERRED;
+
+	if (certainty == WL_CERTAINTY_AMBIGUOUS && frame->certainty < certainty)
+		frame->sure = WL_CATEGORY_QUEUE;
+	frame->certainty = certainty > frame->certainty ? certainty : frame->certainty;
+	frame->via = PATH_VIA_GENERATOR;
+	frame->kind = frame->generator ? frame->generator->kind : WL_HANDOFF_QUEUE;
+	frame->pid = frame->generator ? frame->generator->from_pid : walk->interval->pid;
+	frame->tid = frame->next_tid;
+	frame->generator = NULL;
+	frame->next_tid = 0;
+	frame->queue_ts = UINT64_MAX;
+	frame->own = true;
+	frame->own_end_ts = frame->at_ts;
+	seek(walk, frame);
+}
+
+static int walk_queue(struct walk *walk, struct frame *frame)
+{
+	const struct graph_segment *segment = frame->segment;
+	uint64_t begin_ts;
+
+	if (segment && segment->end_ts <= frame->queue_ts)
+		segment = NULL;
+	if (!segment) {
+		begin_ts = frame->queue_ts;
+		/* Until it was picked up it waits; later nothing is known. */
+		if (frame->at_ts > walk->interval->pickup_ts && begin_ts < walk->interval->pickup_ts)
+			begin_ts = walk->interval->pickup_ts;
+		return walk__push_queue(walk, frame, NULL, begin_ts);
+	}
+	if (segment->end_ts < frame->at_ts)
+		return walk__push_queue(walk, frame, NULL, segment->end_ts);
+	begin_ts = segment->begin_ts > frame->queue_ts ? segment->begin_ts : frame->queue_ts;
+	return walk__push_queue(walk, frame, segment, begin_ts);
+}
+
+/* Explains some of the last frame's time. */
+static int walk_on(struct walk *walk, struct frame *frame)
+{
+	const struct graph_segment *segment;
+	uint64_t begin_ts;
+	bool own;
+
+	if (frame->at_ts == frame->queue_ts && frame->next_tid) {
+		frame->change_cnt = frame->at_ts < frame->change_ts ? 0 : frame->change_cnt + 1;
+		frame->change_ts = frame->at_ts;
+		if (frame->change_cnt > PATH_DEPTH_MAX)
+			return walk__push_other(walk, frame, frame->low_ts, PATH_LOOP);
+		change_thread(walk, frame);
+		return 0;
+	}
+	rewind_to(walk, frame);
+	if (frame->at_ts > frame->queue_ts)
+		return walk_queue(walk, frame);
+	segment = frame->segment;
+	own = segment && segment->end_ts >= frame->at_ts && walk__is_own(walk, frame, segment);
+	/* Also where the thread has no history any more: it may have been made for the interval. */
+	if (!own && frame->own && (!segment || segment->end_ts >= frame->at_ts))
+		return find_queue(walk, frame);
+	if (!segment || segment->end_ts <= frame->low_ts)
+		return walk__push_doings(walk, frame, NULL, frame->low_ts);
+	if (segment->end_ts < frame->at_ts)
+		return walk__push_doings(walk, frame, NULL, segment->end_ts);
+	if (own) {
+		frame->own = true;
+		frame->own_end_ts = frame->at_ts;
+	}
+	if (is_blocked(segment->state))
+		return walk_blocked(walk, frame, segment);
+	begin_ts = segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts;
+	/* A segment without a sid is the interval's own from the pick-up on. */
+	if (own && !segment->sid && begin_ts < walk->interval->pickup_ts)
+		begin_ts = walk->interval->pickup_ts;
+	return walk__push_doings(walk, frame, segment, begin_ts);
+}
+
+static void turn_round(struct path *path)
+{
+	for (size_t i = 0, j = path->steps.cnt; i + 1 < j; i++) {
+		struct path_step step = path->steps.items[i];
+
+		path->steps.items[i] = path->steps.items[--j];
+		path->steps.items[j] = step;
+	}
+}
+
+static int walk_all(struct walk *walk)
+{
+	int err = 0;
+
+	while (!err && walk->frame_cnt) {
+		struct frame *frame = &walk->frames[walk->frame_cnt - 1];
+
+		if (frame->at_ts <= frame->low_ts) {
+			walk->frame_cnt--;
+		} else if (walk->full) {
+			walk->frames[0].at_ts = frame->at_ts;
+			walk->frame_cnt = 0;
+			err = walk__push_other(walk, &walk->frames[0], walk->interval->begin_ts, PATH_TOO_LONG);
+		} else {
+			err = walk_on(walk, frame);
+		}
+	}
+	return err;
+}
+
+int path_walk(struct path *path, const struct graph *graph, const struct graph_interval *interval)
+{
+	struct walk walk;
+	int err;
+
+	path->sid = interval->sid;
+	path->flags = 0;
+	path->steps.cnt = path->edges.cnt = 0;
+	if (interval->begin_ts > interval->pickup_ts || interval->pickup_ts > interval->end_ts)
+		return -EINVAL;
+	walk.path = path;
+	walk.graph = graph;
+	walk.interval = interval;
+	walk.full = false;
+	walk.frame_cnt = 1;
+	walk.frames[0] = (struct frame){
+		.low_ts = interval->begin_ts,
+		.at_ts = interval->end_ts,
+		.queue_ts = UINT64_MAX,
+		.own_end_ts = interval->end_ts,
+		.tid = interval->end_tid,
+		.pid = interval->pid,
+		.own = true,
+	};
+	seek(&walk, &walk.frames[0]);
+	if (graph__loss_in(graph, interval->begin_ts, interval->end_ts) || interval->flags & WL_INTERVAL_LOSSY)
+		path->flags |= PATH_LOSSY;
+	err = walk_all(&walk);
+	turn_round(path);
+	return err;
+}
+
+void path__clear(struct path *path)
+{
+	vec_free(&path->steps);
+	vec_free(&path->edges);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The walk (path.c) and the steps that it leaves behind (path_steps.c); for these two only. */
+#ifndef WHYLATE_MODEL_PATH_INTERNAL_H
+#define WHYLATE_MODEL_PATH_INTERNAL_H
+
+#include "model/path.h"
+
+/* One thread on the way, whose time down to low_ts is to be explained.  The last frame's at_ts is how far all of it is.
+ */
+struct frame {
+	uint64_t low_ts, at_ts;
+	struct graph_segment *segment; /* the last one that began before at_ts, or NULL */
+	size_t before;                 /* how many of its thread are in front of it */
+	uint64_t queue_ts;             /* down to here nobody works on the interval; >= at_ts: somebody does */
+	uint64_t own_end_ts;           /* of the own segment walked last: where its hand-off lies, at the latest */
+	uint32_t next_tid;             /* that had the interval before queue_ts, 0: this thread, or nobody known */
+	struct graph_handoff *generator;
+	uint64_t change_ts; /* when it last changed its thread, and how often at that very time */
+	uint32_t change_cnt;
+	uint64_t object; /* of the lock behind which this thread is */
+	uint32_t object_name, syscall;
+	uint32_t tid, pid;
+	uint8_t behind; /* enum wl_category of the wait that led here */
+	uint8_t wait, sure, certainty, via, kind, depth;
+	bool own; /* it worked for the interval at some time: when it does not, the interval queues */
+};
+
+struct walk {
+	struct path *path;
+	const struct graph *graph;
+	const struct graph_interval *interval;
+	struct frame frames[PATH_DEPTH_MAX];
+	size_t frame_cnt;
+	bool full; /* PATH_STEPS_MAX is reached */
+};
+
+/* Whether the thread works for the interval.  Nothing known to the contrary will do on the threads it is known to be
+ * on. */
+bool walk__is_own(const struct walk *walk, const struct frame *frame, const struct graph_segment *segment);
+
+/* The category of a followed wait: at the other end of a pipe, there is somebody. */
+enum wl_category path_wait_category(uint8_t state);
+/* The category of a thread's own doings: see path.h. */
+enum wl_category frame__category(const struct frame *frame, uint8_t state, bool own);
+
+/* What every step of the frame says; its thread's doings are those of `segment`, or nobody knows (NULL). */
+struct path_step frame__step(const struct frame *frame, const struct graph_segment *segment);
+void frame__set_category(const struct frame *frame, struct path_step *step, enum wl_category category);
+
+/* Each explains the time from begin_ts to the frame's at_ts, which becomes begin_ts.  0 or -ENOMEM. */
+int walk__push_step(struct walk *walk, struct frame *frame, struct path_step step, uint64_t begin_ts);
+/* The thread did what the segment says (NULL: nobody knows). */
+int walk__push_doings(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
+/* Nobody worked on the interval; the thread that it waited for did what the segment says (NULL: nobody knows). */
+int walk__push_queue(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
+/* A wait that is not followed further, although somebody ended it. */
+int walk__push_wait(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts,
+		    const struct graph_wakeup *wakeup);
+int walk__push_other(struct walk *walk, struct frame *frame, uint64_t begin_ts, enum path_flag why);
+
+#endif
