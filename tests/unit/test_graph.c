@@ -112,8 +112,8 @@ static void forgetting_gives_memory_back(void)
 	struct graph_interval interval;
 	size_t empty = graph__bytes(graph), full, cnt, dropped;
 
-	for (uint32_t tid = 1; tid <= 10000; tid++)
-		for (uint64_t i = 0; i < 20; i++) {
+	for (uint64_t i = 0; i < 20; i++)
+		for (uint32_t tid = 1; tid <= 10000; tid++) {
 			fixture_segment(graph, tid, i * 100 + tid % 50, i * 100 + 90, WL_STATE_RUNNING, 0);
 			if (i % 4 == 0)
 				fixture_wakeup(graph, tid, i * 100 + 1, tid + 1);
