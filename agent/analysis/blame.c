@@ -80,7 +80,7 @@ static void choose_slots(struct blame_split *split, struct blame_count *count, c
 	split->slot_cnt++;
 }
 
-static void note_id(struct blame_ids *ids, uint32_t id)
+void blame_ids__note(struct blame_ids *ids, uint32_t id)
 {
 	if (!id)
 		return;
@@ -116,8 +116,8 @@ int blame_split__init(struct blame_split *split, const struct dataset *dataset, 
 		split->row_slots[i] = (uint8_t)(slot == NOBODY ? split->slot_cnt - 1 : slot);
 		if (slot == NOBODY)
 			continue;
-		note_id(&split->slots[slot].pids, dataset->blame[category][i].pid);
-		note_id(&split->slots[slot].tids, dataset->blame[category][i].tid);
+		blame_ids__note(&split->slots[slot].pids, dataset->blame[category][i].pid);
+		blame_ids__note(&split->slots[slot].tids, dataset->blame[category][i].tid);
 	}
 cleanup:
 	free(count.row_ids);

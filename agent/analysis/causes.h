@@ -21,6 +21,9 @@ struct blame_ids {
 	uint32_t cnt; /* BLAME_IDS_MAX + 1: more than there was room for */
 };
 
+/* Adds one, if it is not 0 and not there yet. */
+void blame_ids__note(struct blame_ids *ids, uint32_t id);
+
 struct blame_slot {
 	uint32_t who, object; /* indexes into dataset.strings; both 0 in the slot of all others */
 	struct blame_ids pids, tids;

@@ -62,8 +62,8 @@ static int settle_columns(struct dataset_build *build)
 	SETTLE(build, dataset->weight, rows, &err);
 	SETTLE(build, dataset->type, rows, &err);
 	SETTLE(build, dataset->flags, rows, &err);
-	SETTLE(build, build->row_sessions, rows, &err);
 	SETTLE(build, dataset->window, rows, &err);
+	SETTLE(build, dataset->session, rows, &err);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		dataset->category_ns[c] = SETTLE(build, build->category[c].values, rows, &err);
 		SETTLE(build, dataset->blame[c], rows, &err);
@@ -180,8 +180,8 @@ void dataset_build__free(struct dataset_build *build, bool failed)
 		free(dataset->weight);
 		free(dataset->type);
 		free(dataset->flags);
-		free(build->row_sessions);
 		free(dataset->window);
+		free(dataset->session);
 		for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 			free(build->category[c].values);
 			free(dataset->blame[c]);

@@ -62,12 +62,16 @@ struct dataset {
 	uint64_t *flags;                              /* enum wl_interval_flag */
 	uint32_t *host_idx;                           /* index into hosts; NULL: there is but one, or none */
 	uint32_t *window;                             /* observation window, 0: of a recording without */
+	uint32_t *session;                            /* index into session_ids; a sid is unique in its session */
 	uint64_t *category_ns[WL_CATEGORY_CNT];       /* NULL: all 0; row by row they sum to latency_ns */
 	struct dataset_blame *blame[WL_CATEGORY_CNT]; /* NULL where no row names anybody */
 	struct dataset_event *events;
 	size_t event_cnt;
 	const char **strings; /* interned; strings[0] is "" */
 	size_t string_cnt;
+
+	uint64_t *session_ids; /* of the recordings that are taken together */
+	size_t session_cnt;
 
 	/* The session. Unknown: NULL, and -1 for pid; the counts then come from the rows. */
 	const char *host, *kernel, *comm;

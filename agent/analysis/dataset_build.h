@@ -26,6 +26,7 @@ struct build_key {
 
 /* One recording of those that the shards hold. */
 struct build_session {
+	uint64_t id;
 	VEC(struct build_key) keys;
 	const char *name_host; /* by the names of its files, or "" */
 	bool unwanted;         /* of another host or time: nothing of it counts */
@@ -61,7 +62,6 @@ struct dataset_build {
 	struct idmap loss_ids; /* (session, class << 56 ^ cpu) → index into losses */
 	VEC(struct build_loss) losses;
 	VEC(struct build_module) modules;
-	uint32_t *row_sessions; /* of the dataset's rows */
 	uint64_t clockless;     /* rows whose time of day is not known, and was asked for */
 	bool is_recording;      /* there was a block of intervals or of a session */
 	bool settled;           /* the arrays are the arena's */

@@ -196,8 +196,10 @@ int dataset_build__hosts_end(struct dataset_build *build)
 		err = fill_modules(build, session_hosts);
 	if (err || dataset->host_cnt < 2)
 		return err;
+	dataset->host_idx = arena__alloc(build->arena, dataset->row_cnt + 1, sizeof(*dataset->host_idx));
+	if (!dataset->host_idx)
+		return -ENOMEM;
 	for (size_t row = 0; row < dataset->row_cnt; row++)
-		build->row_sessions[row] = session_hosts[build->row_sessions[row]];
-	dataset->host_idx = build->row_sessions;
+		dataset->host_idx[row] = session_hosts[dataset->session[row]];
 	return 0;
 }

@@ -17,7 +17,8 @@ struct interval_block {
 	const struct shard_block *block;
 	uint32_t *rows; /* of the block, those that are taken */
 	uint32_t row_cnt;
-	size_t first;         /* row of the dataset that rows[0] becomes */
+	size_t first; /* row of the dataset that rows[0] becomes */
+	size_t session;
 	uint64_t *parts;      /* [category][row of the block] */
 	uint64_t *latency_ns; /* [row of the block] */
 	uint8_t *too_long;    /* [row of the block]: a sum ran over */
@@ -83,8 +84,8 @@ static int build_reserve(struct dataset_build *build, size_t more)
 	    grow_array((void **)&dataset->weight, room, sizeof(*dataset->weight)) ||
 	    grow_array((void **)&dataset->type, room, sizeof(*dataset->type)) ||
 	    grow_array((void **)&dataset->window, room, sizeof(*dataset->window)) ||
-	    grow_array((void **)&build->row_sessions, room, sizeof(*build->row_sessions)) ||
-	    grow_array((void **)&dataset->flags, room, sizeof(*dataset->flags)))
+	    grow_array((void **)&dataset->flags, room, sizeof(*dataset->flags)) ||
+	    grow_array((void **)&dataset->session, room, sizeof(*dataset->session)))
 		return -ENOMEM;
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		if (grow_column(&build->category[c], build->room, room) ||
@@ -215,6 +216,7 @@ static int add_fixed(struct interval_block *in)
 		dataset->weight[to] = column_is_null(weight, row) ? 1 : weight->values[row].f64;
 		dataset->flags[to] = column_u64(flags, row);
 		dataset->window[to] = (uint32_t)column_u64(window, row);
+		dataset->session[to] = (uint32_t)in->session;
 		if (dataset->flags[to] & (WL_INTERVAL_TORN | WL_INTERVAL_LOSSY | WL_INTERVAL_HISTORY))
 			dataset->intervals_flagged++;
 		if (text_id(in, column_text(type, row), &dataset->type[to]))
@@ -385,7 +387,7 @@ static int add_blame(struct interval_block *in)
 	return 0;
 }
 
-static int add_rows(struct interval_block *in, uint32_t session)
+static int add_rows(struct interval_block *in)
 {
 	int err;
 
@@ -397,9 +399,6 @@ static int add_rows(struct interval_block *in, uint32_t session)
 		err = add_counters(in);
 	if (!err)
 		err = add_blame(in);
-	if (!err)
-		for (uint32_t i = 0; i < in->row_cnt; i++)
-			in->build->row_sessions[in->first + i] = session;
 	if (!err)
 		in->build->dataset->row_cnt += in->row_cnt;
 	return err;
@@ -426,10 +425,11 @@ int dataset_build__interval_block(struct dataset_build *build, const struct shar
 	in->parts = calloc((size_t)block->row_cnt + 1, WL_CATEGORY_CNT * sizeof(*in->parts));
 	if (!in->rows || !in->latency_ns || !in->too_long || !in->parts)
 		goto cleanup;
+	in->session = session;
 	sum_parts(in);
 	choose_rows(in, &build->sessions.items[session]);
-	in->build->sessions.items[session].row_cnt += in->row_cnt;
-	err = add_rows(in, session);
+	build->sessions.items[session].row_cnt += in->row_cnt;
+	err = add_rows(in);
 cleanup:
 	free(in->parts);
 	free(in->too_long);

@@ -36,6 +36,7 @@ int dataset_build__session_of(struct dataset_build *build, const struct shard_bl
 	*session = idx;
 	if (idx < build->sessions.cnt)
 		return 0;
+	added.id = block->session_id;
 	added.name_host = build->strings.strings[host_id];
 	added.unwanted = !host_is_wanted(build, host);
 	return vec_push(&build->sessions, added);
@@ -303,7 +304,12 @@ int dataset_build__session_end(struct dataset_build *build)
 	size_t session_cnt = 0;
 
 	dataset->pid = -1;
+	dataset->session_ids = arena__alloc(build->arena, build->sessions.cnt, sizeof(*dataset->session_ids));
+	if (!dataset->session_ids)
+		return -ENOMEM;
+	dataset->session_cnt = build->sessions.cnt;
 	for (size_t i = 0; i < build->sessions.cnt; i++) {
+		dataset->session_ids[i] = build->sessions.items[i].id;
 		if (build->sessions.items[i].unwanted)
 			continue;
 		session_cnt++;

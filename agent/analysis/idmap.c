@@ -53,6 +53,16 @@ int idmap__id(struct idmap *map, uint64_t a, uint64_t b, uint32_t *id)
 	return 0;
 }
 
+bool idmap__find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *id)
+{
+	const struct idmap_entry *entry = map->room ? idmap_place(map->entries, map->room, a, b) : NULL;
+
+	if (!entry || !entry->id_plus_1)
+		return false;
+	*id = entry->id_plus_1 - 1;
+	return true;
+}
+
 void idmap__free(struct idmap *map)
 {
 	free(map->entries);

@@ -8,6 +8,7 @@
 
 #include "analysis/arena.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ struct idmap {
 
 /* The id of (a, b), new when it is seen for the first time (then *id is what cnt was): 0 or -ENOMEM. */
 int idmap__id(struct idmap *map, uint64_t a, uint64_t b, uint32_t *id);
+/* Likewise, but only if it is known: false otherwise. */
+bool idmap__find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *id);
 void idmap__free(struct idmap *map);
 
 struct intern {

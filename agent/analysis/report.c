@@ -6,6 +6,7 @@
 #include "analysis/hosts.h"
 #include "analysis/impact.h"
 #include "analysis/parallel.h"
+#include "analysis/paths.h"
 #include "analysis/shares.h"
 #include "analysis/stats.h"
 
@@ -174,6 +175,8 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	err = causes_make(report, work->splits, report->arena);
 	if (!err)
 		err = hosts_compare(report, report->arena);
+	if (!err && opts->paths)
+		err = paths_report(report, opts->paths, opts);
 	return err ? err : types_make(report, order);
 }
 

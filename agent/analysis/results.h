@@ -57,6 +57,46 @@ struct cause {
 	size_t evidence_cnt;
 };
 
+/* Steps of critical paths that have the same role, category, object and culprit. */
+struct path_line {
+	const char *role; /* name of the thread that the path is on; NULL: the interval's own */
+	enum wl_category category;
+	enum wl_category wait; /* by which the path left the interval's own thread; otherwise the category */
+	const char *object;    /* NULL: none known */
+	const char *culprit_comm;
+	int64_t culprit_pid, culprit_tid; /* -1: not known, or several */
+	enum wl_category doing;           /* what the thread itself did most of that time … */
+	double doing_share;               /* … and how much of it */
+	double mean_ns, typical_ns, late_ns, late_met;
+	double variance_share, tail_share;
+	struct ci variance_share_ci, tail_share_ci;
+};
+
+/* Intervals of a type that waited for locks held by a thread that worked for an interval of another (Whodunit §6). */
+struct crosstalk_line {
+	const char *type;
+	const char *by_type; /* NULL: the holder worked for none, or for one that was not kept */
+	double count;        /* intervals of `type` that waited */
+	double mean_ns;      /* their wait, on average */
+	double share;        /* of the latency of all intervals of `type` */
+};
+
+struct story;
+
+struct path_report {
+	size_t walked;                                                 /* intervals with a path */
+	size_t lossy;                                                  /* of them, not ranked: records were lost */
+	size_t with_gap, without_edge, with_loop, too_long, ambiguous; /* enum path_flag */
+	double ambiguous_share;                                        /* of the time */
+	struct path_line *lines;                                       /* by tail_share, largest first */
+	size_t line_cnt;
+	struct path_line rest; /* of the lines that are too small to be told; category OTHER means nothing */
+	struct story *slowest; /* slowest first */
+	size_t slowest_cnt;
+	struct crosstalk_line *crosstalk; /* longest first */
+	size_t crosstalk_cnt;
+};
+
 struct type_line {
 	const char *type;
 	double count, mean_ns, p99_ns;
@@ -104,13 +144,18 @@ struct report {
 	struct type_line *types;
 	size_t type_cnt;
 	double records_lost_share; /* of all interval records emitted */
+	struct path_report *path;  /* NULL: no detail was recorded */
 	void *arena;
 };
 
+struct paths;
+
 struct report_opts {
-	double tail;            /* 0.5 < tail < 1 */
-	uint32_t bootstrap_cnt; /* 0: 1000 */
-	uint64_t seed;          /* of the bootstrap: equal input and seed give equal output */
+	double tail;               /* 0.5 < tail < 1 */
+	uint32_t bootstrap_cnt;    /* 0: 1000 */
+	uint64_t seed;             /* of the bootstrap: equal input and seed give equal output */
+	const struct paths *paths; /* NULL: no detail was recorded */
+	size_t slowest;            /* how many paths in full */
 };
 
 /* 0 or -ENOMEM, -EINVAL.  A dataset without rows gives a report whose numbers are NAN and whose lists are empty. */

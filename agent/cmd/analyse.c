@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cmd/analyse.h"
 
-#include "analysis/results.h"
+#include "analysis/paths.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "view/view.h"
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define SLOWEST_CNT 10 /* paths in full */
 
 static int print(const struct report *report, const struct analyse_options *options)
 {
@@ -91,6 +93,23 @@ static void say_no_such(struct shard_reader *reader, const struct analyse_option
 	dataset_free(&dataset);
 }
 
+/* The chains of who waited for whom, where they were recorded; *paths is to be released if so. */
+static int follow_paths(struct paths *paths, struct traces *traces, struct dataset *dataset,
+			struct shard_reader *reader, struct report_opts *opts)
+{
+	int found = traces_load(traces, reader), err;
+
+	if (found <= 0)
+		return found;
+	err = paths_make(paths, traces, dataset);
+	if (err) {
+		traces_free(traces);
+		return err;
+	}
+	opts->paths = paths;
+	return 0;
+}
+
 static int report_on(struct shard_reader *reader, const struct analyse_options *options)
 {
 	struct dataset_filter filter = {
@@ -99,9 +118,11 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 		.since_wall_ns = options->since_wall_ns,
 		.until_wall_ns = options->until_wall_ns,
 	};
-	struct report_opts opts = {.tail = options->tail, .seed = 1};
+	struct report_opts opts = {.tail = options->tail, .seed = 1, .slowest = SLOWEST_CNT};
 	struct dataset dataset;
+	struct traces traces;
 	struct report report;
+	struct paths paths;
 	int err = dataset_load(&dataset, reader, &filter), code = EXIT_FAILED;
 
 	if (err == -ESRCH) {
@@ -114,7 +135,9 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 	}
 	if (!dataset.row_cnt && options->type && !type_is_known(options, reader))
 		goto cleanup;
-	err = report_make(&report, &dataset, &opts);
+	err = follow_paths(&paths, &traces, &dataset, reader, &opts);
+	if (!err)
+		err = report_make(&report, &dataset, &opts);
 	if (err) {
 		log_error("the analysis failed: %s", strerror(-err));
 		goto cleanup;
@@ -123,6 +146,10 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 		code = report.records_lost_share > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
 	report_free(&report);
 cleanup:
+	if (opts.paths) {
+		paths_free(&paths);
+		traces_free(&traces);
+	}
 	dataset_free(&dataset);
 	return code;
 }

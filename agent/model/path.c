@@ -182,6 +182,7 @@ static int follow_data(struct walk *walk, struct frame *frame, const struct grap
 		step.certainty = handoff->certainty;
 	frame__set_category(frame, &step, path_wait_category(segment->state));
 	step.kind = handoff->kind;
+	step.transit = 1;
 	err = walk__push_step(walk, frame, step, sent_ts);
 	if (err || frame->at_ts <= low_ts)
 		return err;

@@ -63,7 +63,8 @@ struct path_step {
 	uint8_t sure;
 	uint8_t certainty; /* enum wl_certainty, of the weakest edge on the way here */
 	uint8_t via;       /* enum path_via */
-	uint8_t kind;      /* enum wl_handoff, with PATH_VIA_HANDOFF and PATH_VIA_GENERATOR, and in transit */
+	uint8_t kind;      /* enum wl_handoff, with PATH_VIA_HANDOFF, PATH_VIA_GENERATOR and `transit` */
+	uint8_t transit;   /* 1: what the thread waited for had been sent and was under way */
 	uint8_t depth;     /* 0: the own thread */
 };
 

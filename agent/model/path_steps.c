@@ -32,7 +32,8 @@ static bool same_step(const struct path_step *a, const struct path_step *b)
 	       a->culprit_pid == b->culprit_pid && a->culprit_tid == b->culprit_tid &&
 	       a->culprit_name == b->culprit_name && a->object_name == b->object_name && a->syscall == b->syscall &&
 	       a->state == b->state && a->category == b->category && a->wait == b->wait && a->sure == b->sure &&
-	       a->certainty == b->certainty && a->via == b->via && a->kind == b->kind && a->depth == b->depth;
+	       a->certainty == b->certainty && a->via == b->via && a->kind == b->kind && a->transit == b->transit &&
+	       a->depth == b->depth;
 }
 
 /* The steps come latest first.  One that goes on as the one after it becomes part of it. */

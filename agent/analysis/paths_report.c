@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/paths.h"
+
+#include "analysis/story.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every line costs a column of all intervals: the rest share one. */
+#define LINES_MAX     24
+#define CROSSTALK_MAX 32
+
+/* The intervals that are ranked, without the others in between. */
+struct ranked {
+	struct share_rows rows;
+	uint64_t *latency_ns;
+	double *weights;
+	uint32_t *at; /* by row of the dataset */
+	double late_weight, typical_weight;
+	uint64_t *columns; /* LINES_MAX + 1 of row_cnt each */
+};
+
+static int ranked__init(struct ranked *ranked, const struct report *report, const struct paths *paths)
+{
+	const struct dataset *dataset = report->dataset;
+	size_t cnt = 0;
+
+	ranked->latency_ns = malloc((paths->row_cnt + 1) * sizeof(*ranked->latency_ns));
+	ranked->weights = malloc((paths->row_cnt + 1) * sizeof(*ranked->weights));
+	ranked->at = malloc((paths->row_cnt + 1) * sizeof(*ranked->at));
+	if (!ranked->latency_ns || !ranked->weights || !ranked->at)
+		return -ENOMEM;
+	for (size_t row = 0; row < paths->row_cnt; row++) {
+		double latency_ns = (double)dataset->latency_ns[row];
+
+		if (!paths->ranked[row])
+			continue;
+		ranked->at[row] = (uint32_t)cnt;
+		ranked->latency_ns[cnt] = dataset->latency_ns[row];
+		ranked->weights[cnt++] = dataset->weight[row];
+		if (latency_ns >= report->tail_threshold_ns)
+			ranked->late_weight += dataset->weight[row];
+		if (latency_ns <= report->latency.p50_ns)
+			ranked->typical_weight += dataset->weight[row];
+	}
+	ranked->rows = (struct share_rows){
+		.row_cnt = cnt,
+		.latency_ns = ranked->latency_ns,
+		.weights = ranked->weights,
+		.median_ns = report->latency.p50_ns,
+		.late_ns = report->tail_threshold_ns,
+	};
+	return 0;
+}
+
+static void ranked__free(struct ranked *ranked)
+{
+	free(ranked->columns);
+	free(ranked->at);
+	free(ranked->weights);
+	free(ranked->latency_ns);
+}
+
+struct weighed_key {
+	uint32_t key;
+	double tail_ns;
+};
+
+static int compare_keys(const void *left, const void *right)
+{
+	const struct weighed_key *a = left, *b = right;
+
+	if (a->tail_ns != b->tail_ns)
+		return a->tail_ns < b->tail_ns ? 1 : -1;
+	return (a->key > b->key) - (a->key < b->key);
+}
+
+/* The keys in which late and typical intervals differ most, largest difference first, of either sign. */
+static struct weighed_key *weigh_keys(const struct paths *paths, const struct ranked *ranked)
+{
+	struct weighed_key *weighed = calloc(paths->keys.cnt + 1, sizeof(*weighed));
+
+	if (!weighed)
+		return NULL;
+	for (size_t k = 0; k < paths->keys.cnt; k++)
+		weighed[k].key = (uint32_t)k;
+	for (size_t i = 0; i < paths->entries.cnt; i++) {
+		const struct path_entry *entry = &paths->entries.items[i];
+		uint32_t at = ranked->at[entry->row];
+		double ns = ranked->weights[at] * (double)entry->ns, latency_ns = (double)ranked->latency_ns[at];
+
+		if (latency_ns >= ranked->rows.late_ns && ranked->late_weight > 0)
+			weighed[entry->key].tail_ns += ns / ranked->late_weight;
+		if (latency_ns <= ranked->rows.median_ns && ranked->typical_weight > 0)
+			weighed[entry->key].tail_ns -= ns / ranked->typical_weight;
+	}
+	for (size_t k = 0; k < paths->keys.cnt; k++)
+		weighed[k].tail_ns = fabs(weighed[k].tail_ns);
+	qsort(weighed, paths->keys.cnt, sizeof(*weighed), compare_keys);
+	return weighed;
+}
+
+static const char *string_or_null(const struct dataset *dataset, uint32_t string)
+{
+	return string ? dataset->strings[string] : NULL;
+}
+
+static int64_t the_only_id(const struct blame_ids *ids)
+{
+	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
+}
+
+static void fill_line(struct path_line *line, const struct path_key *key, const struct dataset *dataset)
+{
+	double all_ns = 0, most_ns = -1;
+
+	*line = (struct path_line){
+		.role = string_or_null(dataset, key->role),
+		.category = key->category,
+		.wait = key->wait,
+		.object = string_or_null(dataset, key->object),
+		.culprit_comm = string_or_null(dataset, key->who),
+		.culprit_pid = the_only_id(&key->pids),
+		.culprit_tid = the_only_id(&key->tids),
+		.doing = key->category,
+	};
+	if (!key->own && !line->role)
+		line->role = "?";
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		all_ns += key->doing_ns[c];
+		if (key->doing_ns[c] > most_ns) {
+			most_ns = key->doing_ns[c];
+			line->doing = (enum wl_category)c;
+		}
+	}
+	line->doing_share = all_ns > 0 ? most_ns / all_ns : NAN;
+}
+
+static void fill_shares(struct path_line *line, const struct share_line *from)
+{
+	line->mean_ns = from->mean_ns;
+	line->typical_ns = from->typical_ns;
+	line->late_ns = from->late_ns;
+	line->late_met = from->late_met;
+	line->variance_share = from->variance_share;
+	line->variance_share_ci = from->variance_share_ci;
+	line->tail_share = from->tail_share;
+	line->tail_share_ci = from->tail_share_ci;
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+	const struct path_line *a = left, *b = right;
+	bool shares = !isnan(a->tail_share) && !isnan(b->tail_share);
+	double of_a = shares ? a->tail_share : a->mean_ns, of_b = shares ? b->tail_share : b->mean_ns;
+
+	if (of_a != of_b && !isnan(of_a) && !isnan(of_b))
+		return of_a < of_b ? 1 : -1;
+	return (a->category > b->category) - (a->category < b->category);
+}
+
+static int make_lines(struct report *report, const struct paths *paths, struct ranked *ranked,
+		      const struct report_opts *opts)
+{
+	struct share_opts share_opts = {opts->bootstrap_cnt, opts->seed, 0};
+	struct path_report *path = report->path;
+	struct share_part parts[LINES_MAX + 1] = {{0}};
+	struct weighed_key *weighed = weigh_keys(paths, ranked);
+	size_t cnt = paths->keys.cnt < LINES_MAX ? paths->keys.cnt : LINES_MAX, rows = ranked->rows.row_cnt;
+	uint32_t *line_of = malloc((paths->keys.cnt + 1) * sizeof(*line_of));
+	int err = -ENOMEM;
+
+	ranked->columns = calloc((cnt + 1) * rows + 1, sizeof(*ranked->columns));
+	path->lines = arena__alloc(report->arena, cnt, sizeof(*path->lines));
+	if (!weighed || !line_of || !ranked->columns || !path->lines)
+		goto cleanup;
+	for (size_t k = 0; k < paths->keys.cnt; k++)
+		line_of[weighed[k].key] = (uint32_t)(k < cnt ? k : cnt);
+	for (size_t i = 0; i < paths->entries.cnt; i++) {
+		const struct path_entry *entry = &paths->entries.items[i];
+
+		ranked->columns[line_of[entry->key] * rows + ranked->at[entry->row]] += entry->ns;
+	}
+	for (size_t l = 0; l <= cnt; l++)
+		parts[l] = (struct share_part){.values = ranked->columns + l * rows, .slot_cnt = 1};
+	share_opts.lost = shares_lost_bound(report->records_lost_share, opts->tail);
+	err = shares_compute(parts, cnt + 1, &ranked->rows, &share_opts);
+	if (err)
+		goto cleanup;
+	for (size_t l = 0; l < cnt; l++) {
+		fill_line(&path->lines[l], &paths->keys.items[weighed[l].key], report->dataset);
+		fill_shares(&path->lines[l], &parts[l].total);
+	}
+	path->rest = (struct path_line){.category = WL_CATEGORY_OTHER, .culprit_pid = -1, .culprit_tid = -1};
+	fill_shares(&path->rest, &parts[cnt].total);
+	path->line_cnt = cnt;
+	qsort(path->lines, cnt, sizeof(*path->lines), compare_lines);
+cleanup:
+	free(line_of);
+	free(weighed);
+	return err;
+}
+
+static int compare_crosstalk(const void *left, const void *right)
+{
+	const struct crosstalk_line *a = left, *b = right;
+	double wait_a = a->mean_ns * a->count, wait_b = b->mean_ns * b->count;
+
+	if (wait_a != wait_b)
+		return wait_a < wait_b ? 1 : -1;
+	return strcmp(a->type, b->type);
+}
+
+static int make_crosstalk(struct report *report, const struct paths *paths)
+{
+	const struct dataset *dataset = report->dataset;
+	struct path_report *path = report->path;
+	double *latency_ns = calloc(dataset->string_cnt + 1, sizeof(*latency_ns));
+
+	path->crosstalk = arena__alloc(report->arena, paths->crossings.cnt, sizeof(*path->crosstalk));
+	if (!latency_ns || !path->crosstalk) {
+		free(latency_ns);
+		return -ENOMEM;
+	}
+	for (size_t row = 0; row < paths->row_cnt; row++)
+		if (paths->ranked[row])
+			latency_ns[dataset->type[row]] += dataset->weight[row] * (double)dataset->latency_ns[row];
+	for (size_t i = 0; i < paths->crossings.cnt; i++) {
+		const struct path_crossing *crossing = &paths->crossings.items[i];
+		double all_ns = latency_ns[crossing->type];
+
+		path->crosstalk[i] = (struct crosstalk_line){
+			.type = dataset->strings[crossing->type],
+			.by_type = string_or_null(dataset, crossing->by_type),
+			.count = crossing->count,
+			.mean_ns = crossing->count > 0 ? crossing->wait_ns / crossing->count : NAN,
+			.share = all_ns > 0 ? crossing->wait_ns / all_ns : NAN,
+		};
+	}
+	path->crosstalk_cnt = paths->crossings.cnt;
+	qsort(path->crosstalk, path->crosstalk_cnt, sizeof(*path->crosstalk), compare_crosstalk);
+	if (path->crosstalk_cnt > CROSSTALK_MAX)
+		path->crosstalk_cnt = CROSSTALK_MAX;
+	free(latency_ns);
+	return 0;
+}
+
+/* The slowest that are ranked, slowest first; a tie goes to the earlier one. */
+static size_t choose_slowest(const struct report *report, const struct paths *paths, uint32_t *rows, size_t max)
+{
+	const uint64_t *latency_ns = report->dataset->latency_ns;
+	size_t cnt = 0, at;
+
+	for (size_t row = 0; max && row < paths->row_cnt; row++) {
+		if (!paths->ranked[row] || (cnt == max && latency_ns[row] <= latency_ns[rows[cnt - 1]]))
+			continue;
+		for (at = cnt < max ? cnt++ : cnt - 1; at && latency_ns[rows[at - 1]] < latency_ns[row]; at--)
+			rows[at] = rows[at - 1];
+		rows[at] = (uint32_t)row;
+	}
+	return cnt;
+}
+
+static int tell_slowest(struct report *report, const struct paths *paths, size_t max)
+{
+	uint32_t *rows = malloc((max + 1) * sizeof(*rows));
+	size_t cnt = rows ? choose_slowest(report, paths, rows, max) : 0;
+	struct path path = {0};
+	int err = 0;
+
+	report->path->slowest = arena__alloc(report->arena, cnt, sizeof(*report->path->slowest));
+	if (!rows || !report->path->slowest)
+		err = -ENOMEM;
+	for (size_t i = 0; i < cnt && !err; i++)
+		err = story_make(&report->path->slowest[i], paths->traces,
+				 &paths->traces->intervals.items[paths->interval_of[rows[i]]], &path, report->arena);
+	report->path->slowest_cnt = err ? 0 : cnt;
+	path__clear(&path);
+	free(rows);
+	return err;
+}
+
+int paths_report(struct report *report, const struct paths *paths, const struct report_opts *opts)
+{
+	struct ranked ranked = {0};
+	struct path_report *path;
+	double all_ns = 0;
+	int err;
+
+	path = report->path = arena__alloc(report->arena, 1, sizeof(*report->path));
+	if (!path)
+		return -ENOMEM;
+	*path = (struct path_report){
+		.walked = paths->walked,
+		.lossy = paths->lossy,
+		.with_gap = paths->with_gap,
+		.without_edge = paths->without_edge,
+		.with_loop = paths->with_loop,
+		.too_long = paths->too_long,
+		.ambiguous = paths->ambiguous,
+	};
+	err = ranked__init(&ranked, report, paths);
+	for (size_t i = 0; i < ranked.rows.row_cnt && !err; i++)
+		all_ns += ranked.weights[i] * (double)ranked.latency_ns[i];
+	path->ambiguous_share = all_ns > 0 ? paths->ambiguous_ns / all_ns : NAN;
+	if (!err)
+		err = make_lines(report, paths, &ranked, opts);
+	if (!err)
+		err = make_crosstalk(report, paths);
+	if (!err)
+		err = tell_slowest(report, paths, opts->slowest);
+	ranked__free(&ranked);
+	return err;
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/traces.h"
+
+#include "analysis/dataset_build.h"
+#include "base/names.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Words of a block come from its dictionary: one that was looked up need not be compared again. */
+#define WORD_CACHE_CNT 64
+
+struct word_cache {
+	struct {
+		const char *text;
+		int value;
+	} words[WORD_CACHE_CNT];
+};
+
+static int word_value(struct word_cache *cache, const char *text, int (*by_name)(const char *name))
+{
+	size_t at = ((uintptr_t)text >> 3 ^ (uintptr_t)text >> 9) % WORD_CACHE_CNT;
+
+	if (cache->words[at].text != text) {
+		cache->words[at].text = text;
+		cache->words[at].value = by_name(text);
+	}
+	return cache->words[at].value;
+}
+
+/* A string column as an index into the strings. */
+static int text_of(struct traces *traces, const struct shard_block_column *column, uint32_t row, uint32_t *id)
+{
+	*id = 0;
+	return column_is_null(column, row) ? 0 : intern__id(&traces->strings, column_text(column, row), id);
+}
+
+/* tids and pids are 32 bits wide. */
+static uint32_t id_of(const struct shard_block_column *column, uint32_t row)
+{
+	uint64_t id = column_u64(column, row);
+
+	return id <= UINT32_MAX ? (uint32_t)id : 0;
+}
+
+static int session_made(struct traces *traces, uint64_t id, uint32_t *session)
+{
+	struct trace_session made = {.id = id};
+
+	if (idmap__id(&traces->session_ids, id, 0, session))
+		return -ENOMEM;
+	if (*session < traces->sessions.cnt)
+		return 0;
+	made.graph = graph__new();
+	if (!made.graph)
+		return -ENOMEM;
+	graph__bulk(made.graph);
+	if (!vec_push(&traces->sessions, made))
+		return 0;
+	graph__free(made.graph);
+	return -ENOMEM;
+}
+
+/* Remembers the newest name of a thread. */
+static int name_thread(struct trace_session *session, uint32_t pid, uint32_t tid, uint32_t name)
+{
+	const uint64_t pids[] = {pid, UINT64_MAX};
+	uint32_t id;
+
+	if (!tid || !name)
+		return 0;
+	for (size_t i = pid ? 0 : 1; i < 2; i++) {
+		if (idmap__id(&session->thread_ids, tid, pids[i], &id))
+			return -ENOMEM;
+		if (id == session->threads.cnt && vec_push(&session->threads, ((struct trace_thread){.tid = tid})))
+			return -ENOMEM;
+		session->threads.items[id].pid = pid ? pid : session->threads.items[id].pid;
+		session->threads.items[id].name = name;
+	}
+	return 0;
+}
+
+static int note_tid(struct trace_session *session, uint32_t tid)
+{
+	uint32_t id;
+
+	if (idmap__id(&session->tid_ids, tid, 0, &id))
+		return -ENOMEM;
+	return id < session->tids.cnt ? 0 : vec_push(&session->tids, tid);
+}
+
+/* What the graph refused is a bad row, not an error. */
+static int taken(struct traces *traces, int err, size_t *cnt)
+{
+	*cnt += !err;
+	traces->bad_rows += err == -EINVAL;
+	return err == -EINVAL ? 0 : err;
+}
+
+static int load_segments(struct traces *traces, struct trace_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
+					*pid = block_column(block, "pid", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
+					*end_ts = block_column(block, "end_ts", SHARD_U64),
+					*state = block_column(block, "state", SHARD_STR),
+					*cpu = block_column(block, "cpu", SHARD_U64),
+					*object = block_column(block, "object", SHARD_U64),
+					*object_name = block_column(block, "object_name", SHARD_STR),
+					*owner_tid = block_column(block, "owner_tid", SHARD_U64),
+					*syscall = block_column(block, "syscall", SHARD_STR),
+					*by_pid = block_column(block, "by_pid", SHARD_U64),
+					*by_tid = block_column(block, "by_tid", SHARD_U64),
+					*by_comm = block_column(block, "by_comm", SHARD_STR);
+	struct word_cache states = {0};
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		struct graph_segment segment = {
+			.begin_ts = column_u64(begin_ts, row),
+			.end_ts = column_u64(end_ts, row),
+			.sid = column_u64(sid, row),
+			.object = column_u64(object, row),
+			.pid = id_of(pid, row),
+			.owner_tid = id_of(owner_tid, row),
+			.by_pid = id_of(by_pid, row),
+			.by_tid = id_of(by_tid, row),
+			.cpu = GRAPH_NO_CPU,
+		};
+		int known = word_value(&states, column_text(state, row), state_by_name);
+
+		/* A state of the future is one that nothing is known of. */
+		segment.state = (uint8_t)(known < 0 ? WL_STATE_UNKNOWN : known);
+		if (!column_is_null(cpu, row) && column_u64(cpu, row) < GRAPH_NO_CPU)
+			segment.cpu = (uint16_t)column_u64(cpu, row);
+		if (text_of(traces, object_name, row, &segment.object_name) ||
+		    text_of(traces, syscall, row, &segment.syscall) ||
+		    text_of(traces, by_comm, row, &segment.by_name) ||
+		    name_thread(session, segment.by_pid, segment.by_tid, segment.by_name) ||
+		    taken(traces, graph__add_segment(session->graph, id_of(tid, row), &segment),
+			  &traces->segment_cnt) ||
+		    (id_of(tid, row) && note_tid(session, id_of(tid, row))))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int load_wakeups(struct traces *traces, struct trace_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*waker_pid = block_column(block, "waker_pid", SHARD_U64),
+					*waker_tid = block_column(block, "waker_tid", SHARD_U64),
+					*waker_comm = block_column(block, "waker_comm", SHARD_STR),
+					*cpu = block_column(block, "cpu", SHARD_U64),
+					*context = block_column(block, "context", SHARD_STR),
+					*certainty = block_column(block, "certainty", SHARD_STR);
+	struct word_cache contexts = {0}, certainties = {0};
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		int known_context = word_value(&contexts, column_text(context, row), context_by_name);
+		int known_certainty = word_value(&certainties, column_text(certainty, row), certainty_by_name);
+		struct graph_wakeup wakeup = {
+			.ts = column_u64(ts, row),
+			.cpu = GRAPH_NO_CPU,
+			.context = (uint8_t)(known_context < 0 ? WL_CONTEXT_UNKNOWN : known_context),
+			.certainty = (uint8_t)(known_certainty < 0 ? WL_CERTAINTY_AMBIGUOUS : known_certainty),
+		};
+
+		if (!column_is_null(cpu, row) && column_u64(cpu, row) < GRAPH_NO_CPU)
+			wakeup.cpu = (uint16_t)column_u64(cpu, row);
+		if (context_has_waker(wakeup.context) || wakeup.context == WL_CONTEXT_UNKNOWN) {
+			wakeup.waker_pid = id_of(waker_pid, row);
+			wakeup.waker_tid = id_of(waker_tid, row);
+			if (text_of(traces, waker_comm, row, &wakeup.waker_name) ||
+			    name_thread(session, wakeup.waker_pid, wakeup.waker_tid, wakeup.waker_name))
+				return -ENOMEM;
+		}
+		if (taken(traces, graph__add_wakeup(session->graph, id_of(tid, row), &wakeup), &traces->wakeup_cnt))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int load_handoffs(struct traces *traces, struct trace_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *kind = block_column(block, "kind", SHARD_STR),
+					*certainty = block_column(block, "certainty", SHARD_STR),
+					*sid = block_column(block, "sid", SHARD_U64),
+					*from_pid = block_column(block, "from_pid", SHARD_U64),
+					*from_tid = block_column(block, "from_tid", SHARD_U64),
+					*from_comm = block_column(block, "from_comm", SHARD_STR),
+					*from_ts = block_column(block, "from_ts", SHARD_U64),
+					*to_pid = block_column(block, "to_pid", SHARD_U64),
+					*to_tid = block_column(block, "to_tid", SHARD_U64),
+					*to_ts = block_column(block, "to_ts", SHARD_U64),
+					*object = block_column(block, "object", SHARD_U64),
+					*from_addr = block_column(block, "from_addr", SHARD_STR),
+					*to_addr = block_column(block, "to_addr", SHARD_STR),
+					*device = block_column(block, "device", SHARD_STR),
+					*queue_ns = block_column(block, "queue_ns", SHARD_U64),
+					*service_ns = block_column(block, "service_ns", SHARD_U64);
+	struct word_cache kinds = {0}, certainties = {0};
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		int known_kind = word_value(&kinds, column_text(kind, row), handoff_by_name);
+		int known_certainty = word_value(&certainties, column_text(certainty, row), certainty_by_name);
+		struct trace_socket socket;
+		struct graph_handoff handoff = {
+			.from_ts = column_u64(from_ts, row),
+			.to_ts = column_u64(to_ts, row),
+			.sid = column_u64(sid, row),
+			.object = column_u64(object, row),
+			.queue_ns = column_u64(queue_ns, row),
+			.service_ns = column_u64(service_ns, row),
+			.from_pid = id_of(from_pid, row),
+			.from_tid = column_is_null(from_ts, row) ? 0 : id_of(from_tid, row),
+			.to_pid = id_of(to_pid, row),
+			.to_tid = column_is_null(to_ts, row) ? 0 : id_of(to_tid, row),
+			.row = (uint32_t)traces->sockets.cnt,
+			.certainty = (uint8_t)(known_certainty < 0 ? WL_CERTAINTY_AMBIGUOUS : known_certainty),
+		};
+
+		if (known_kind < 0 || traces->sockets.cnt == UINT32_MAX) {
+			traces->bad_rows++;
+			continue;
+		}
+		handoff.kind = (uint8_t)known_kind;
+		if (text_of(traces, from_comm, row, &handoff.from_name) ||
+		    text_of(traces, device, row, &handoff.device) ||
+		    text_of(traces, from_addr, row, &socket.from_addr) ||
+		    text_of(traces, to_addr, row, &socket.to_addr) ||
+		    name_thread(session, handoff.from_pid, handoff.from_tid, handoff.from_name) ||
+		    vec_push(&traces->sockets, socket) ||
+		    taken(traces, graph__add_handoff(session->graph, &handoff), &traces->handoff_cnt))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int load_threads(struct traces *traces, struct trace_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
+					*event = block_column(block, "event", SHARD_STR),
+					*pid = block_column(block, "pid", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*comm = block_column(block, "comm", SHARD_STR);
+	size_t exits = 0;
+	uint32_t name;
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		if (!strcmp(column_text(event, row), "exit") &&
+		    taken(traces, graph__add_exit(session->graph, id_of(tid, row), column_u64(ts, row)), &exits))
+			return -ENOMEM;
+		if (text_of(traces, comm, row, &name) || name_thread(session, id_of(pid, row), id_of(tid, row), name))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_interval(struct traces *traces, struct trace_session *session, const struct trace_interval *interval)
+{
+	uint32_t id;
+
+	if (idmap__id(&session->interval_ids, interval->base.sid, 0, &id))
+		return -ENOMEM;
+	if (id == session->first_intervals.cnt && vec_push(&session->first_intervals, (uint32_t)traces->intervals.cnt))
+		return -ENOMEM;
+	return vec_push(&traces->intervals, *interval);
+}
+
+static int load_intervals(struct traces *traces, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
+					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
+					*pickup_ts = block_column(block, "pickup_ts", SHARD_U64),
+					*end_ts = block_column(block, "end_ts", SHARD_U64),
+					*pid = block_column(block, "pid", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*end_tid = block_column(block, "end_tid", SHARD_U64),
+					*flags = block_column(block, "flags", SHARD_U64),
+					*type = block_column(block, "type", SHARD_STR),
+					*weight = block_column(block, "weight", SHARD_F64);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		struct trace_interval interval = {
+			.base =
+				{
+					.sid = column_u64(sid, row),
+					.begin_ts = column_u64(begin_ts, row),
+					.pickup_ts = column_u64(pickup_ts, row),
+					.end_ts = column_u64(end_ts, row),
+					.pid = id_of(pid, row),
+					.tid = id_of(tid, row),
+					.end_tid = id_of(end_tid, row),
+					.flags = (uint32_t)column_u64(flags, row),
+				},
+			.session = session,
+			.weight = column_is_null(weight, row) ? 1 : weight->values[row].f64,
+		};
+		const struct graph_interval *base = &interval.base;
+
+		if (base->begin_ts > base->pickup_ts || base->pickup_ts > base->end_ts || !isfinite(interval.weight) ||
+		    interval.weight <= 0 || traces->intervals.cnt == UINT32_MAX) {
+			traces->bad_rows++;
+			continue;
+		}
+		if (!interval.base.end_tid)
+			interval.base.end_tid = interval.base.tid;
+		if (text_of(traces, type, row, &interval.base.type) ||
+		    add_interval(traces, &traces->sessions.items[session], &interval))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int load_block(struct traces *traces, const struct shard_block *block)
+{
+	static const struct {
+		const char *table;
+		int (*load)(struct traces *traces, struct trace_session *session, const struct shard_block *block);
+	} loaders[] = {
+		{"segment", load_segments},
+		{"wakeup", load_wakeups},
+		{"handoff", load_handoffs},
+		{"thread", load_threads},
+	};
+	uint32_t session;
+
+	if (session_made(traces, block->session_id, &session))
+		return -ENOMEM;
+	for (size_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]); i++)
+		if (!strcmp(block->table, loaders[i].table))
+			return loaders[i].load(traces, &traces->sessions.items[session], block);
+	return strcmp(block->table, "interval") ? 0 : load_intervals(traces, session, block);
+}
+
+int traces_load(struct traces *traces, struct shard_reader *reader)
+{
+	static const char *const first[] = {"segment"};
+	static const char *const tables[] = {"segment", "wakeup", "handoff", "thread", "interval"};
+	const struct shard_block *block;
+	uint32_t empty;
+	int err;
+
+	*traces = (struct traces){0};
+	shard_reader__rewind(reader);
+	err = shard_reader__select(reader, first, 1);
+	if (!err)
+		err = shard_reader__next(reader, &block);
+	if (err <= 0)
+		return err;
+	shard_reader__rewind(reader);
+	err = shard_reader__select(reader, tables, sizeof(tables) / sizeof(tables[0]));
+	traces->arena = traces->strings.arena = arena__new();
+	if (!err)
+		err = traces->arena ? intern__id(&traces->strings, "", &empty) : -ENOMEM;
+	while (!err && (err = shard_reader__next(reader, &block)) > 0)
+		err = load_block(traces, block);
+	if (err) {
+		traces_free(traces);
+		return err;
+	}
+	for (size_t i = 0; i < traces->sessions.cnt; i++)
+		graph__settle(traces->sessions.items[i].graph);
+	return 1;
+}
+
+void traces_free(struct traces *traces)
+{
+	for (size_t i = 0; i < traces->sessions.cnt; i++) {
+		struct trace_session *session = &traces->sessions.items[i];
+
+		graph__free(session->graph);
+		idmap__free(&session->thread_ids);
+		vec_free(&session->threads);
+		idmap__free(&session->interval_ids);
+		vec_free(&session->first_intervals);
+		vec_free(&session->tids);
+		idmap__free(&session->tid_ids);
+	}
+	vec_free(&traces->sessions);
+	idmap__free(&traces->session_ids);
+	vec_free(&traces->intervals);
+	vec_free(&traces->sockets);
+	intern__free(&traces->strings);
+	arena__free(traces->arena);
+	*traces = (struct traces){0};
+}
+
+struct trace_session *traces_session(const struct traces *traces, uint64_t id)
+{
+	uint32_t session;
+
+	return idmap__find(&traces->session_ids, id, 0, &session) ? &traces->sessions.items[session] : NULL;
+}
+
+const struct trace_interval *traces_interval(const struct traces *traces, const struct trace_session *session,
+					     uint64_t sid)
+{
+	uint32_t id;
+
+	if (!session || !idmap__find(&session->interval_ids, sid, 0, &id))
+		return NULL;
+	return &traces->intervals.items[session->first_intervals.items[id]];
+}
+
+static const struct trace_thread *thread_of(const struct trace_session *session, uint32_t pid, uint32_t tid)
+{
+	uint32_t id;
+
+	return idmap__find(&session->thread_ids, tid, pid ? pid : UINT64_MAX, &id) ? &session->threads.items[id] : NULL;
+}
+
+uint32_t traces_thread_name(const struct trace_session *session, uint32_t pid, uint32_t tid)
+{
+	const struct trace_thread *thread = thread_of(session, pid, tid);
+
+	return thread ? thread->name : 0;
+}
+
+uint32_t traces_thread_pid(const struct trace_session *session, uint32_t tid)
+{
+	const struct trace_thread *thread = thread_of(session, 0, tid);
+
+	return thread ? thread->pid : 0;
+}
