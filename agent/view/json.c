@@ -1,144 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The schema whylate.report/1 (DESIGN §7): its keys never change, others may be added.  null is "not measured". */
-#include "view/utf8.h"
+#include "view/json_put.h"
 #include "view/view.h"
 
 #include "base/names.h"
 
-#include <errno.h>
-#include <json-c/json.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* json-c takes NULL for a JSON null, so that a failed allocation has to be remembered apart. */
-struct json_doc {
-	int err;
-};
-
-static void put(struct json_doc *doc, struct json_object *object, const char *key, struct json_object *value,
-		bool is_null)
-{
-	if (!value && !is_null)
-		doc->err = -ENOMEM;
-	if (!object || json_object_object_add(object, key, value)) {
-		doc->err = -ENOMEM;
-		json_object_put(value);
-	}
-}
-
-static void append(struct json_doc *doc, struct json_object *array, struct json_object *value, bool is_null)
-{
-	if (!value && !is_null)
-		doc->err = -ENOMEM;
-	if (!array || json_object_array_add(array, value)) {
-		doc->err = -ENOMEM;
-		json_object_put(value);
-	}
-}
-
-static struct json_object *put_object(struct json_doc *doc, struct json_object *object, const char *key)
-{
-	struct json_object *value = json_object_new_object();
-
-	put(doc, object, key, value, false);
-	return doc->err ? NULL : value;
-}
-
-static struct json_object *put_array(struct json_doc *doc, struct json_object *object, const char *key)
-{
-	struct json_object *value = json_object_new_array();
-
-	put(doc, object, key, value, false);
-	return doc->err ? NULL : value;
-}
-
-static struct json_object *append_object(struct json_doc *doc, struct json_object *array)
-{
-	struct json_object *value = json_object_new_object();
-
-	append(doc, array, value, false);
-	return doc->err ? NULL : value;
-}
-
-static struct json_object *new_string(const char *str)
-{
-	char *valid = utf8_valid(str);
-	struct json_object *value = valid ? json_object_new_string(valid) : NULL;
-
-	free(valid);
-	return value;
-}
-
-static void put_string(struct json_doc *doc, struct json_object *object, const char *key, const char *str)
-{
-	put(doc, object, key, str ? new_string(str) : NULL, !str);
-}
-
-/* For what the dataset leaves as "" where it is not known. */
-static void put_known_string(struct json_doc *doc, struct json_object *object, const char *key, const char *str)
-{
-	put_string(doc, object, key, str && *str ? str : NULL);
-}
-
-static struct json_object *new_number(double number)
-{
-	struct json_object *value = json_object_new_double(number == 0 ? 0 : number); /* no "-0.0" */
-
-	if (value)
-		json_object_set_serializer(value, json_object_double_to_json_string, (void *)"%.6g", NULL);
-	return value;
-}
-
-static void put_number(struct json_doc *doc, struct json_object *object, const char *key, double number)
-{
-	bool is_null = !isfinite(number);
-
-	put(doc, object, key, is_null ? NULL : new_number(number), is_null);
-}
-
-static void put_rounded(struct json_doc *doc, struct json_object *object, const char *key, double number)
-{
-	bool is_null = !isfinite(number);
-	int64_t rounded = 0;
-
-	if (!is_null) /* 2^63 itself does not fit */
-		rounded = number >= 0x1p63 ? INT64_MAX : number <= -0x1p63 ? INT64_MIN : llround(number);
-	put(doc, object, key, is_null ? NULL : json_object_new_int64(rounded), is_null);
-}
-
-static void put_count(struct json_doc *doc, struct json_object *object, const char *key, uint64_t count)
-{
-	put(doc, object, key, json_object_new_uint64(count), false);
-}
-
-/* -1: not known */
-static void put_id(struct json_doc *doc, struct json_object *object, const char *key, int64_t id)
-{
-	put(doc, object, key, id < 0 ? NULL : json_object_new_int64(id), id < 0);
-}
-
-static void put_bool(struct json_doc *doc, struct json_object *object, const char *key, bool value)
-{
-	put(doc, object, key, json_object_new_boolean(value), false);
-}
-
-static void put_ci(struct json_doc *doc, struct json_object *object, const char *key, struct ci ci)
-{
-	struct json_object *array = put_array(doc, object, key);
-
-	append(doc, array, isfinite(ci.lo) ? new_number(ci.lo) : NULL, !isfinite(ci.lo));
-	append(doc, array, isfinite(ci.hi) ? new_number(ci.hi) : NULL, !isfinite(ci.hi));
-}
-
-static void put_strings(struct json_doc *doc, struct json_object *object, const char *key, const char *const *strings,
-			size_t cnt)
-{
-	struct json_object *array = put_array(doc, object, key);
-
-	for (size_t i = 0; i < cnt; i++)
-		append(doc, array, strings[i] ? new_string(strings[i]) : NULL, !strings[i]);
-}
 
 /* null: hooks were attached all the time. */
 static void put_windows(struct json_doc *doc, struct json_object *session, const struct dataset *dataset)
@@ -448,6 +315,7 @@ int view_json(FILE *out, const struct report *report)
 	put_events(&doc, root, report);
 	put_array(&doc, root, "factors"); /* functions: not in counters mode */
 	put_causes(&doc, root, report);
+	json_put_path(&doc, root, report);
 	put_types(&doc, root, report);
 	put_hosts(&doc, root, report);
 	put_differences(&doc, root, report);

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* One interval's critical path as a story: when, for how long, who did what. */
+#include "view/text_story.h"
+
+#include "base/names.h"
+#include "view/format.h"
+#include "view/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WORDS_SZ    600
+#define NAME_SZ     128
+#define SHORT_SHARE 0.001 /* of the latency: steps shorter than that are told together */
+
+/* "`backup` (pid 812)", "`flusher` (tid 7)" where the process is the interval's own. */
+static const char *thread_words(char buf[NAME_SZ], const struct story *story, const char *comm, uint32_t pid,
+				uint32_t tid)
+{
+	char id[32] = "";
+
+	if (pid && pid != story->pid)
+		snprintf(id, sizeof(id), "pid %u", pid);
+	else if (tid)
+		snprintf(id, sizeof(id), "tid %u", tid);
+	if (comm && *comm)
+		snprintf(buf, NAME_SZ, *id ? "`%.60s` (%s)" : "`%.60s`", comm, id);
+	else
+		snprintf(buf, NAME_SZ, "%s", *id ? id : "somebody");
+	return buf;
+}
+
+/* What a thread does in that state: completes "it …". */
+static const char *state_words(char buf[NAME_SZ], const struct story_step *step)
+{
+	const char *verb;
+
+	switch (state_category(step->state)) {
+	case WL_CATEGORY_ONCPU:
+		return "runs";
+	case WL_CATEGORY_LOCK:
+		verb = "waits for a lock";
+		break;
+	case WL_CATEGORY_IO_DISK:
+		verb = "waits for a disk";
+		break;
+	case WL_CATEGORY_IO_NET:
+		verb = "waits for the network or another process";
+		break;
+	case WL_CATEGORY_SLEEP:
+		verb = "sleeps";
+		break;
+	case WL_CATEGORY_FAULT_MINOR:
+	case WL_CATEGORY_FAULT_MAJOR:
+		verb = "handles a page fault";
+		break;
+	case WL_CATEGORY_THROTTLED:
+		verb = "is throttled by its cgroup's CPU limit";
+		break;
+	case WL_CATEGORY_RUNQ:
+		verb = "waits for a CPU";
+		break;
+	case WL_CATEGORY_IRQ_HARD:
+	case WL_CATEGORY_IRQ_SOFT:
+	case WL_CATEGORY_IRQ_TIMER:
+	case WL_CATEGORY_IRQ_IPI:
+		verb = "is interrupted";
+		break;
+	default:
+		verb = step->state == WL_STATE_BLOCKED_PIPE    ? "waits for a pipe"
+		       : step->state == WL_STATE_BLOCKED_OTHER ? "waits"
+							       : "does something that was not seen";
+	}
+	if (!step->syscall)
+		return verb;
+	snprintf(buf, NAME_SZ, "%s in %.40s", verb, step->syscall);
+	return buf;
+}
+
+static void queue_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
+{
+	char thread[NAME_SZ], does[NAME_SZ], other[NAME_SZ] = "";
+
+	if (step->other_sid)
+		snprintf(other, sizeof(other), " for another request (%s%ssid %llu)",
+			 step->other_type ? step->other_type : "", step->other_type ? ", " : "",
+			 (unsigned long long)step->other_sid);
+	if (step->state == WL_STATE_UNKNOWN)
+		snprintf(words, sz, "is queued");
+	else
+		snprintf(words, sz, "is queued while %s %s%s",
+			 thread_words(thread, story, step->comm, step->pid, step->tid), state_words(does, step), other);
+}
+
+static void lock_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
+{
+	char culprit[NAME_SZ], does[NAME_SZ];
+	const char *object = step->object ? step->object : "a lock";
+
+	if (!step->culprit_tid)
+		snprintf(words, sz, "waits for %s", object);
+	else if (!step->depth)
+		snprintf(words, sz, "waits for %s, held by %s", object,
+			 thread_words(culprit, story, step->culprit_comm, step->culprit_pid, step->culprit_tid));
+	else
+		snprintf(words, sz, "waits for %s: %s has it and %s%s", object,
+			 thread_words(culprit, story, step->culprit_comm, step->culprit_pid, step->culprit_tid),
+			 state_words(does, step), step->other_sid ? " for another request" : "");
+}
+
+/* On its own thread, "it" is the interval; behind a wait, it is the thread that is waited for. */
+static void subject_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
+{
+	char thread[NAME_SZ];
+
+	*words = '\0';
+	if (step->depth)
+		snprintf(words, sz, "%s, for which it waits, ",
+			 thread_words(thread, story, step->comm, step->pid, step->tid));
+}
+
+static void step_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
+{
+	char culprit[NAME_SZ] = "", does[NAME_SZ], subject[NAME_SZ + 32];
+
+	subject_words(subject, sizeof(subject), story, step);
+	if (step->culprit_tid)
+		thread_words(culprit, story, step->culprit_comm, step->culprit_pid, step->culprit_tid);
+	if (step->transit)
+		snprintf(words, sz, "waits for %s, which are under way", handoff_what(step->kind));
+	else if (step->category == WL_CATEGORY_QUEUE)
+		queue_words(words, sz, story, step);
+	else if (step->category == WL_CATEGORY_LOCK)
+		lock_words(words, sz, story, step);
+	else if (step->category == WL_CATEGORY_RUNQ)
+		snprintf(words, sz, "%swaits for a CPU%s%s", subject, *culprit ? ", which goes to " : "", culprit);
+	else if (step->category == WL_CATEGORY_IO_DISK && *culprit && step->culprit_tid != step->tid)
+		snprintf(words, sz, "%s%s, which %s keeps busy", subject, state_words(does, step), culprit);
+	else if ((step->category == WL_CATEGORY_FAULT_MINOR || step->category == WL_CATEGORY_FAULT_MAJOR) &&
+		 step->object)
+		snprintf(words, sz, "%shandles a page fault in %s", subject, step->object);
+	else if (!step->depth && *culprit)
+		snprintf(words, sz, "%s, until %s ends it", state_words(does, step), culprit);
+	else
+		snprintf(words, sz, "%s%s", subject, state_words(does, step));
+}
+
+static void print_step(struct page *page, const struct story *story, const struct story_step *step)
+{
+	char words[WORDS_SZ], text[FORMAT_SZ], at[FORMAT_SZ + 1];
+	size_t len;
+
+	step_words(words, sizeof(words), story, step);
+	len = strlen(words);
+	if (step->certainty != WL_CERTAINTY_OBSERVED && len < sizeof(words))
+		snprintf(words + len, sizeof(words) - len, " (%s)", certainty_name(step->certainty));
+	view_duration(text, sizeof(text), (double)(step->begin_ts - story->begin_ts));
+	snprintf(at, sizeof(at), "+%s", text);
+	page__right(page, at, 11);
+	page__right(page, view_duration(text, sizeof(text), (double)(step->end_ts - step->begin_ts)), 21);
+	page__to(page, 23);
+	page__put(page, category_name(step->category));
+	page__to(page, 35);
+	page__words(page, words, 37);
+	page__end_line(page);
+}
+
+static void print_short_ones(struct page *page, const struct story_step *steps, size_t cnt)
+{
+	char text[FORMAT_SZ];
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		ns += steps[i].end_ts - steps[i].begin_ts;
+	page__style(page, PAGE_FAINT);
+	page__right(page, view_duration(text, sizeof(text), (double)ns), 21);
+	page__to(page, 23);
+	page__printf(page, "%zu short step%s", cnt, cnt == 1 ? "" : "s");
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+}
+
+void text_story_steps(struct page *page, const struct story *story, bool all)
+{
+	double limit_ns = all ? 0 : SHORT_SHARE * (double)(story->end_ts - story->begin_ts);
+	size_t short_cnt = 0;
+
+	for (size_t i = 0; i < story->step_cnt; i++) {
+		const struct story_step *step = &story->steps[i];
+
+		if ((double)(step->end_ts - step->begin_ts) < limit_ns) {
+			short_cnt++;
+			continue;
+		}
+		if (short_cnt)
+			print_short_ones(page, step - short_cnt, short_cnt);
+		short_cnt = 0;
+		print_step(page, story, step);
+	}
+	if (short_cnt)
+		print_short_ones(page, &story->steps[story->step_cnt - short_cnt], short_cnt);
+}
+
+void text_story_title(struct page *page, const struct story *story)
+{
+	char text[FORMAT_SZ];
+
+	page__style(page, PAGE_BOLD);
+	page__printf(page, "sid %llu", (unsigned long long)story->sid);
+	page__style(page, PAGE_PLAIN);
+	if (*story->type) {
+		page__put(page, " (");
+		page__name(page, story->type, 32);
+		page__put(page, ")");
+	}
+	page__printf(page, ": %s", view_duration(text, sizeof(text), (double)(story->end_ts - story->begin_ts)));
+	if (story->pickup_ts > story->begin_ts)
+		page__printf(page, ", picked up after %s",
+			     view_duration(text, sizeof(text), (double)(story->pickup_ts - story->begin_ts)));
+	page__printf(page, " by tid %u", story->tid);
+	if (story->end_tid != story->tid)
+		page__printf(page, ", ended by tid %u", story->end_tid);
+	page__end_line(page);
+}
+
+static void print_sums(struct page *page, const struct story *story)
+{
+	uint64_t sums[WL_CATEGORY_CNT] = {0}, latency_ns = story->end_ts - story->begin_ts;
+	char text[FORMAT_SZ];
+
+	for (size_t i = 0; i < story->step_cnt; i++)
+		sums[story->steps[i].category] += story->steps[i].end_ts - story->steps[i].begin_ts;
+	for (;;) {
+		int most = 0;
+
+		for (int c = 1; c < WL_CATEGORY_CNT; c++)
+			most = sums[c] > sums[most] ? c : most;
+		if (!sums[most])
+			return;
+		page__to(page, 2);
+		page__put(page, category_name((enum wl_category)most));
+		page__right(page, view_duration(text, sizeof(text), (double)sums[most]), 24);
+		page__right(page, format_share(text, (double)sums[most] / (double)latency_ns), 32);
+		page__to(page, 35);
+		page__words(page, category_label((enum wl_category)most), 35);
+		page__end_line(page);
+		sums[most] = 0;
+	}
+}
+
+static void print_doubts(struct page *page, const struct story *story)
+{
+	static const struct {
+		enum path_flag flag;
+		const char *words;
+	} doubts[] = {
+		{PATH_LOSSY,
+		 "Records were lost while it was open: parts of this may be wrong, and no ranking uses it."},
+		{PATH_GAP, "Of part of this time, what the thread did was not recorded."},
+		{PATH_NO_EDGE, "Who ended one of its waits was not seen."},
+		{PATH_LOOP, "Threads seem to wait for each other at one and the same time: that part is `other`."},
+		{PATH_TOO_LONG, "It goes on through more threads or steps than are followed: the rest is `other`."},
+		{PATH_AMBIGUOUS, "What is marked as ambiguous may have been somebody else's doing."},
+	};
+
+	for (size_t i = 0; i < sizeof(doubts) / sizeof(doubts[0]); i++) {
+		if (!(story->path_flags & doubts[i].flag))
+			continue;
+		page__words(page, doubts[i].words, 2);
+		page__end_line(page);
+	}
+}
+
+int view_story(FILE *out, const struct story *story, const struct view_opts *opts)
+{
+	struct page page;
+
+	page__open(&page, out, opts->colour);
+	text_story_title(&page, story);
+	page__end_line(&page);
+	text_heading(&page, "         at       for  what");
+	text_story_steps(&page, story, !opts->top);
+	page__end_line(&page);
+	text_heading(&page, "In all");
+	print_sums(&page, story);
+	if (story->path_flags)
+		page__end_line(&page);
+	print_doubts(&page, story);
+	return page__close(&page);
+}
