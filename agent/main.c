@@ -17,6 +17,8 @@ static const struct {
 	{"diagnose", cmd_diagnose, "attach, record for a while, say what makes requests late"},
 	{"record", cmd_record, "attach and record into shards"},
 	{"report", cmd_report, "say what made requests late, from shards"},
+	{"explain", cmd_explain, "tell one request step by step, from shards recorded with --mode trace"},
+	{"export", cmd_export, "turn shards into what other tools read: perfetto, folded stacks, csv, jsonl"},
 	{"collect", cmd_collect, "keep what agents on other hosts stream"},
 	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why"},
 };

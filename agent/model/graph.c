@@ -334,21 +334,31 @@ struct graph_wakeup *graph__wakeup_in(const struct graph *graph, uint32_t tid, u
 	return wakeup->ts >= from_ts ? wakeup : NULL;
 }
 
+/* The items with keys in [from, to] as one array. */
+static void *stretch(const struct series *series, uint64_t from, uint64_t to, size_t *cnt)
+{
+	size_t first = series__below(series, from), end = series__up_to(series, to);
+
+	*cnt = end > first ? end - first : 0;
+	return *cnt ? series__at(series, first) : NULL;
+}
+
+struct graph_wakeup *graph__wakeups(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
+				    size_t *cnt)
+{
+	const struct graph_thread *thread = thread_of(graph, tid);
+
+	*cnt = 0;
+	return thread ? stretch(&thread->wakeups, from_ts, to_ts, cnt) : NULL;
+}
+
 struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
 					 size_t *cnt)
 {
 	const struct graph_thread *thread = thread_of(graph, tid);
-	size_t first, end;
 
 	*cnt = 0;
-	if (!thread)
-		return NULL;
-	first = series__below(&thread->handoffs, from_ts);
-	end = series__up_to(&thread->handoffs, to_ts);
-	if (first >= end)
-		return NULL;
-	*cnt = end - first;
-	return series__at(&thread->handoffs, first);
+	return thread ? stretch(&thread->handoffs, from_ts, to_ts, cnt) : NULL;
 }
 
 bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts)

@@ -125,6 +125,9 @@ struct graph_segment *graph__segments(const struct graph *graph, uint32_t tid, u
 struct graph_segment *graph__segment_before(const struct graph *graph, uint32_t tid, uint64_t ts, size_t *before);
 /* The last wake-up in [from_ts, to_ts], or NULL. */
 struct graph_wakeup *graph__wakeup_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
+/* All wake-ups in [from_ts, to_ts], as one array. */
+struct graph_wakeup *graph__wakeups(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
+				    size_t *cnt);
 /* The hand-offs to a thread, by to_ts, as one array; those with to_ts in [from_ts, to_ts]. */
 struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
 					 size_t *cnt);

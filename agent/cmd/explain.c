@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/story.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "view/text_story.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] = "Usage: whylate explain DIR|SHARD… SID [--all]\n"
+			   "Tells one request's critical path step by step, from a recording with --mode trace.\n"
+			   "      --all   every step, also the short ones\n"
+			   "`whylate report` shows the slowest requests with their SID.\n";
+
+/* Decimal, or hexadecimal with 0x. */
+static bool parse_sid(const char *text, uint64_t *sid)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*sid = strtoull(text, &end, text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10);
+	return !*end && !errno;
+}
+
+static int tell(const struct traces *traces, const struct trace_interval *interval, const struct view_opts *view)
+{
+	struct arena *arena = arena__new();
+	struct path path = {0};
+	struct story story;
+	int err = arena ? story_make(&story, traces, interval, &path, arena) : -ENOMEM;
+
+	if (!err)
+		err = view_story(stdout, &story, view);
+	path__clear(&path);
+	arena__free(arena);
+	return err;
+}
+
+/* The sid of every recording that has it: an exit code. */
+static int explain(const struct traces *traces, uint64_t sid, const char *where, const struct view_opts *view)
+{
+	size_t found = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < traces->sessions.cnt && !err; i++) {
+		const struct trace_interval *interval = traces_interval(traces, &traces->sessions.items[i], sid);
+
+		if (!interval)
+			continue;
+		if (found++)
+			putchar('\n');
+		err = tell(traces, interval, view);
+	}
+	if (err) {
+		log_error("cannot explain sid %llu: %s", (unsigned long long)sid, strerror(-err));
+		return EXIT_FAILED;
+	}
+	if (!found) {
+		log_error("there is no interval with sid %llu in '%s', or it was not kept: whylate report %s shows the "
+			  "slowest",
+			  (unsigned long long)sid, where, where);
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
+
+static int explain_run(const char *const *paths, size_t path_cnt, uint64_t sid, const struct view_opts *view)
+{
+	const char *bad_path = NULL;
+	struct shard_reader *reader = shard_reader__open(paths, path_cnt, &bad_path);
+	struct traces traces;
+	int code = EXIT_FAILED, found;
+
+	if (!reader) {
+		log_error("cannot read '%s': %s", bad_path ? bad_path : paths[0],
+			  errno == ENODATA ? "no shard (*.wls) there" : strerror(errno));
+		return EXIT_FAILED;
+	}
+	found = traces_load(&traces, reader);
+	if (found < 0) {
+		log_error("cannot read '%s': %s", paths[0], strerror(-found));
+	} else if (!found) {
+		log_error("'%s' has no chains to explain: record with --mode trace", paths[0]);
+	} else {
+		code = explain(&traces, sid, paths[0], view);
+		traces_free(&traces);
+	}
+	shard_reader__free(reader);
+	return code;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"all", no_argument, NULL, 'a'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct view_opts view = {.top = 1, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+	uint64_t sid;
+	int option;
+
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'a':
+			view.top = 0;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_DONE;
+		default:
+			return option_error("explain", option, argv);
+		}
+	}
+	if (argc - optind < 2)
+		return usage_error("explain", "it wants a recording and a SID: whylate explain DIR SID");
+	if (!parse_sid(argv[argc - 1], &sid))
+		return usage_error("explain", "'%s' is no SID: it wants a number, decimal or 0x…", argv[argc - 1]);
+	return explain_run((const char *const *)argv + optind, (size_t)(argc - optind - 1), sid, &view);
+}

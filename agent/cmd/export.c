@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "view/export.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct export_options {
+	const struct export_format *format;
+	const char *out_path; /* NULL: stdout */
+	const char *table;    /* NULL: all */
+	const char *const *paths;
+	size_t path_cnt;
+};
+
+static const char help[] =
+	"Usage: whylate export DIR|SHARD… --format perfetto|folded|csv|jsonl [-o FILE]\n"
+	"Turns recorded shards into what other tools read.  Needs no privilege.\n"
+	"      --format NAME   perfetto: a trace for ui.perfetto.dev, of recordings with --mode trace\n"
+	"                      folded: time off the CPU by reason and culprit, for flame graphs\n"
+	"                      csv, jsonl: every row of every table\n"
+	"  -o, --output FILE   where to (default -, stdout)\n"
+	"      --table NAME    with csv and jsonl: only that table\n";
+
+/* Each says what went wrong: an exit code. */
+static int said(int err, const struct export_options *options)
+{
+	if (err == -ENOENT && options->table)
+		log_error("there is no table '%s' in '%s'", options->table, options->paths[0]);
+	else if (err == -ENOENT)
+		log_error("'%s' holds no row that can be read", options->paths[0]);
+	else if (err)
+		log_error("the export to '%s' failed: %s", options->out_path ? options->out_path : "-", strerror(-err));
+	return err ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int run_jsonl(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	return said(export_jsonl(out, reader, options->table), options);
+}
+
+static int run_csv(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	return said(export_csv(out, reader, options->table), options);
+}
+
+static int run_folded(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	const struct dataset_filter filter = {};
+	struct dataset dataset;
+	struct traces traces;
+	struct paths paths;
+	int found, err = dataset_load(&dataset, reader, &filter);
+
+	if (err)
+		return said(err, options);
+	found = traces_load(&traces, reader);
+	err = found < 0 ? found : 0;
+	if (found > 0) {
+		err = paths_make(&paths, &traces, &dataset);
+		if (!err) {
+			err = export_folded(out, &dataset, &paths);
+			paths_free(&paths);
+		}
+		traces_free(&traces);
+	} else if (!err) {
+		err = export_folded(out, &dataset, NULL);
+	}
+	dataset_free(&dataset);
+	return said(err, options);
+}
+
+static int run_perfetto(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	struct traces traces;
+	int err = traces_load(&traces, reader);
+
+	if (!err) {
+		log_error("'%s' has no threads to draw: record with --mode trace", options->paths[0]);
+		return EXIT_FAILED;
+	}
+	if (err < 0)
+		return said(err, options);
+	err = export_perfetto(out, &traces);
+	traces_free(&traces);
+	return said(err, options);
+}
+
+static const struct export_format {
+	const char *name;
+	int (*run)(FILE *out, struct shard_reader *reader, const struct export_options *options);
+	bool by_table, binary;
+} formats[] = {
+	{"perfetto", run_perfetto, false, true},
+	{"folded", run_folded, false, false},
+	{"csv", run_csv, true, false},
+	{"jsonl", run_jsonl, true, false},
+};
+
+static const struct export_format *format_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
+}
+
+/* What is half-written is no export: a file of it is removed, anything else is the reader's to judge. */
+static void discard(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISREG(st.st_mode))
+		unlink(path);
+}
+
+static int export_to(struct shard_reader *reader, const struct export_options *options)
+{
+	FILE *out = options->out_path ? fopen(options->out_path, "we") : stdout;
+	int code;
+
+	if (!out) {
+		log_error("cannot write '%s': %s", options->out_path, strerror(errno));
+		return EXIT_FAILED;
+	}
+	code = options->format->run(out, reader, options);
+	if (options->out_path && fclose(out) && code == EXIT_DONE)
+		code = said(-errno, options);
+	if (options->out_path && code == EXIT_FAILED)
+		discard(options->out_path);
+	return code;
+}
+
+static void say_damage(const struct shard_reader *reader)
+{
+	const struct shard_damage *damage;
+	size_t cnt = shard_reader__damage(reader, &damage), shown = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (damage[i].sz && shown++ < 5)
+			log_warn("'%s': %s at byte %llu, %llu bytes are not in the export", damage[i].path,
+				 damage[i].what, (unsigned long long)damage[i].off, (unsigned long long)damage[i].sz);
+}
+
+static int export_run(const struct export_options *options)
+{
+	const char *bad_path = NULL;
+	struct shard_reader *reader = shard_reader__open(options->paths, options->path_cnt, &bad_path);
+	int code;
+
+	if (!reader) {
+		log_error("cannot read '%s': %s", bad_path ? bad_path : options->paths[0],
+			  errno == ENODATA ? "no shard (*.wls) there" : strerror(errno));
+		return EXIT_FAILED;
+	}
+	code = export_to(reader, options);
+	say_damage(reader);
+	shard_reader__free(reader);
+	return code;
+}
+
+static bool is_shard_name(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len > 4 && !strcmp(path + len - 4, ".wls");
+}
+
+int cmd_export(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"format", required_argument, NULL, 'f'},
+		{"output", required_argument, NULL, 'o'},
+		{"table", required_argument, NULL, 't'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct export_options options = {};
+	int option;
+
+	while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'f':
+			options.format = format_of(optarg);
+			if (!options.format)
+				return usage_error("export",
+						   "there is no format '%s': perfetto, folded, csv and jsonl there are",
+						   optarg);
+			break;
+		case 'o':
+			options.out_path = strcmp(optarg, "-") ? optarg : NULL;
+			break;
+		case 't':
+			options.table = optarg;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_DONE;
+		default:
+			return option_error("export", option, argv);
+		}
+	}
+	if (options.out_path && is_shard_name(options.out_path))
+		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
+				   options.out_path);
+	if (!options.format)
+		return usage_error("export", "which format? --format wants perfetto, folded, csv or jsonl");
+	if (options.table && !options.format->by_table)
+		return usage_error("export", "--table goes with csv and jsonl, not with %s", options.format->name);
+	if (options.format->binary && !options.out_path && isatty(STDOUT_FILENO))
+		return usage_error("export", "%s is binary: -o FILE, or a pipe", options.format->name);
+	if (optind >= argc)
+		return usage_error("export", "which recording? Name a directory or shards");
+	options.paths = (const char *const *)argv + optind;
+	options.path_cnt = (size_t)(argc - optind);
+	return export_run(&options);
+}

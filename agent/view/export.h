@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Recordings for other tools.  Everything is written to `out` as it is made; errors of `out` are told at the end
+ * (-EIO).
+ */
+#ifndef WHYLATE_VIEW_EXPORT_H
+#define WHYLATE_VIEW_EXPORT_H
+
+#include "analysis/paths.h"
+#include "shard/reader.h"
+
+#include <stdio.h>
+
+/*
+ * The rows of every table, or of one (NULL: all), as they are in the shards.
+ *   jsonl  an object a line: "table", "session", and every column; null where it is null
+ *   csv    table after table, each with a line of names before it and an empty line after it; the first two columns are
+ *          the same as above; null is an empty field, an empty text is ""
+ * 0; -ENOENT: there is no such table; -ENOMEM, -EIO.
+ */
+int export_jsonl(FILE *out, struct shard_reader *reader, const char *table);
+int export_csv(FILE *out, struct shard_reader *reader, const char *table);
+
+/*
+ * Folded stacks for flame graphs, "TYPE;WAIT;THREAD;CATEGORY;OBJECT;CULPRIT NANOSECONDS": the time of intervals off the
+ * CPU by reason and culprit, weights applied.  paths NULL: what the counters say, without threads.
+ */
+int export_folded(FILE *out, const struct dataset *dataset, const struct paths *paths);
+
+/*
+ * A Perfetto trace (docs/perfetto.proto has what is used of the format): a track per thread with its states, flows
+ * along wake-ups and hand-offs, a track per interval with its critical path.
+ */
+int export_perfetto(FILE *out, const struct traces *traces);
+
+#endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "view/export.h"
+
+#include "base/names.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FOLDED_SZ 1024
+
+/* One line of the result: the intervals of one type, one reason. */
+struct folded {
+	uint32_t type;
+	const char *role, *object, *who; /* NULL: none */
+	enum wl_category category, wait;
+	bool own;
+	double ns;
+};
+
+struct folded_lines {
+	struct folded *items;
+	size_t cnt, room;
+	struct idmap ids;
+};
+
+/* A frame must not hold what separates frames and lines. */
+static void put_frame(char *line, size_t sz, const char *text)
+{
+	size_t len = strlen(line), room = sz - 1 - len;
+
+	if (len && room)
+		line[len++] = ';';
+	for (; *text && len < sz - 1; text++)
+		line[len++] = *text == ';' ? ':' : (unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text;
+	line[len] = '\0';
+}
+
+static void put_line(FILE *out, const struct dataset *dataset, const struct folded *folded)
+{
+	char line[FOLDED_SZ] = "";
+
+	if (!(folded->ns >= 0.5))
+		return;
+	put_frame(line, sizeof(line), *dataset->strings[folded->type] ? dataset->strings[folded->type] : "?");
+	if (!folded->own) {
+		put_frame(line, sizeof(line), category_name(folded->wait));
+		put_frame(line, sizeof(line), folded->role ? folded->role : "?");
+	}
+	put_frame(line, sizeof(line), category_name(folded->category));
+	if (folded->object)
+		put_frame(line, sizeof(line), folded->object);
+	if (folded->who && !(folded->role && !strcmp(folded->who, folded->role)))
+		put_frame(line, sizeof(line), folded->who);
+	fprintf(out, "%s %.0f\n", line, folded->ns);
+}
+
+static const char *string_or_null(const struct dataset *dataset, uint32_t string)
+{
+	return string ? dataset->strings[string] : NULL;
+}
+
+static int add(struct folded_lines *lines, uint64_t key, uint64_t key_too, const struct folded *folded)
+{
+	uint32_t id;
+
+	if (idmap__id(&lines->ids, key, key_too, &id))
+		return -ENOMEM;
+	if (id == lines->cnt)
+		return vec_push(lines, *folded);
+	lines->items[id].ns += folded->ns;
+	return 0;
+}
+
+/* Its own running is not what the interval waits for; somebody else's is. */
+static bool is_off_cpu(const struct path_key *key)
+{
+	return key->category != WL_CATEGORY_ONCPU;
+}
+
+static int add_paths(struct folded_lines *lines, const struct dataset *dataset, const struct paths *paths)
+{
+	for (size_t i = 0; i < paths->entries.cnt; i++) {
+		const struct path_entry *entry = &paths->entries.items[i];
+		const struct path_key *key = &paths->keys.items[entry->key];
+		const struct folded folded = {
+			.type = dataset->type[entry->row],
+			.role = string_or_null(dataset, key->role),
+			.object = string_or_null(dataset, key->object),
+			.who = string_or_null(dataset, key->who),
+			.category = key->category,
+			.wait = key->wait,
+			.own = key->own,
+			.ns = dataset->weight[entry->row] * (double)entry->ns,
+		};
+
+		if (is_off_cpu(key) && add(lines, (uint64_t)folded.type << 32 | entry->key, 0, &folded))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What the counters say of one interval. */
+static int add_row(struct folded_lines *lines, const struct dataset *dataset, size_t row)
+{
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		uint64_t ns = dataset->category_ns[c] ? dataset->category_ns[c][row] : 0;
+		struct dataset_blame blame = {0};
+		struct folded folded = {.type = dataset->type[row], .category = (enum wl_category)c, .own = true};
+
+		if (!ns || c == WL_CATEGORY_ONCPU)
+			continue;
+		if (dataset->blame[c])
+			blame = dataset->blame[c][row];
+		folded.object = string_or_null(dataset, blame.object);
+		folded.who = string_or_null(dataset, blame.who);
+		folded.ns = dataset->weight[row] * (double)ns;
+		/* The highest bit: not a key of the paths. */
+		if (add(lines, 1ULL << 63 | (uint64_t)folded.type << 8 | (uint64_t)c,
+			(uint64_t)blame.object << 32 | blame.who, &folded))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int compare_folded(const void *left, const void *right)
+{
+	const struct folded *a = left, *b = right;
+
+	return (a->ns < b->ns) - (a->ns > b->ns);
+}
+
+int export_folded(FILE *out, const struct dataset *dataset, const struct paths *paths)
+{
+	struct folded_lines lines = {0};
+	int err = paths ? add_paths(&lines, dataset, paths) : 0;
+
+	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
+		if (!paths || !paths->ranked[row])
+			err = add_row(&lines, dataset, row);
+	if (!err && lines.cnt)
+		qsort(lines.items, lines.cnt, sizeof(*lines.items), compare_folded);
+	for (size_t i = 0; i < lines.cnt && !err; i++)
+		put_line(out, dataset, &lines.items[i]);
+	idmap__free(&lines.ids);
+	vec_free(&lines);
+	if (err)
+		return err;
+	return fflush(out) || ferror(out) ? -EIO : 0;
+}
