@@ -35,11 +35,14 @@ static const char *duration(char buf[NUMBER_SZ], double ns)
 /* "`backup` (pid 812)", as much of it as is known. */
 static void culprit_text(char *buf, size_t sz, const struct cause *cause, const struct dataset *dataset)
 {
+	bool own = cause->culprit_pid >= 0 && cause->culprit_pid == dataset->pid;
 	char id[64] = "";
 
-	if (cause->culprit_pid >= 0)
+	if (own && cause->culprit_tid >= 0)
+		snprintf(id, sizeof(id), "tid %lld, a thread of its own", (long long)cause->culprit_tid);
+	else if (cause->culprit_pid >= 0)
 		snprintf(id, sizeof(id), "pid %lld%s", (long long)cause->culprit_pid,
-			 cause->culprit_pid == dataset->pid ? ", a thread of its own" : "");
+			 own ? ", a thread of its own" : "");
 	else if (cause->culprit_tid >= 0)
 		snprintf(id, sizeof(id), "tid %lld", (long long)cause->culprit_tid);
 	if (!cause->culprit_comm)
@@ -58,16 +61,28 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 	culprit_text(culprit, sizeof(culprit), cause, report->dataset);
 	switch (cause->category) {
 	case WL_CATEGORY_RUNQ:
+		/* An object: whoever had it was waiting for the CPU, and the request for the object. */
+		if (cause->object)
+			return arena__printf(arena, "%s behind a lock (%s)%s%s%s", label, cause->object,
+					     *culprit ? "; " : "", culprit,
+					     *culprit ? " ran instead of its holder" : "");
 		return arena__printf(arena, "%s; %s ran instead", label, culprit);
 	case WL_CATEGORY_LOCK:
 		return arena__printf(arena, "%s%s%s%s%s%s", label, cause->object ? " (" : "",
 				     cause->object ? cause->object : "", cause->object ? ")" : "",
 				     *culprit ? " held by " : "", culprit);
 	case WL_CATEGORY_OTHER:
-		return arena__printf(arena, "waiting in %s", cause->object);
+		if (!cause->object)
+			return arena__printf(arena, "waiting for %s", culprit);
+		return arena__printf(arena, "waiting in %s%s%s", cause->object, *culprit ? " for " : "", culprit);
+	case WL_CATEGORY_QUEUE:
+		return arena__printf(arena, "%s%s%s%s%s%s", label, cause->object ? " (" : "",
+				     cause->object ? cause->object : "", cause->object ? ")" : "",
+				     *culprit ? ", on " : "", culprit);
 	default:
 		if (cause->object)
-			return arena__printf(arena, "%s in %s", label, cause->object);
+			return arena__printf(arena, "%s in %s%s%s", label, cause->object,
+					     *culprit ? ", because of " : "", culprit);
 		return arena__printf(arena, "%s; %s", label, culprit);
 	}
 }
