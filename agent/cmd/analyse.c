@@ -4,6 +4,7 @@
 #include "analysis/paths.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/shards.h"
 #include "view/view.h"
 
 #include <errno.h>
@@ -156,15 +157,11 @@ cleanup:
 
 int analyse_run(const struct analyse_options *options, const char *const *paths, size_t path_cnt)
 {
-	const char *bad_path = NULL;
-	struct shard_reader *reader = shard_reader__open(paths, path_cnt, &bad_path);
+	struct shard_reader *reader = shards_open(paths, path_cnt);
 	int code;
 
-	if (!reader) {
-		log_error("cannot read '%s': %s", bad_path ? bad_path : paths[0],
-			  errno == ENODATA ? "no shard (*.wls) there" : strerror(errno));
+	if (!reader)
 		return EXIT_FAILED;
-	}
 	code = report_on(reader, options);
 	shard_reader__free(reader);
 	return code;

@@ -2,6 +2,7 @@
 #include "analysis/story.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/shards.h"
 #include "view/text_story.h"
 
 #include <errno.h>
@@ -70,16 +71,12 @@ static int explain(const struct traces *traces, uint64_t sid, const char *where,
 
 static int explain_run(const char *const *paths, size_t path_cnt, uint64_t sid, const struct view_opts *view)
 {
-	const char *bad_path = NULL;
-	struct shard_reader *reader = shard_reader__open(paths, path_cnt, &bad_path);
+	struct shard_reader *reader = shards_open(paths, path_cnt);
 	struct traces traces;
 	int code = EXIT_FAILED, found;
 
-	if (!reader) {
-		log_error("cannot read '%s': %s", bad_path ? bad_path : paths[0],
-			  errno == ENODATA ? "no shard (*.wls) there" : strerror(errno));
+	if (!reader)
 		return EXIT_FAILED;
-	}
 	found = traces_load(&traces, reader);
 	if (found < 0) {
 		log_error("cannot read '%s': %s", paths[0], strerror(-found));

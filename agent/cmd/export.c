@@ -2,6 +2,7 @@
 #include "view/export.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/shards.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -148,15 +149,11 @@ static void say_damage(const struct shard_reader *reader)
 
 static int export_run(const struct export_options *options)
 {
-	const char *bad_path = NULL;
-	struct shard_reader *reader = shard_reader__open(options->paths, options->path_cnt, &bad_path);
+	struct shard_reader *reader = shards_open(options->paths, options->path_cnt);
 	int code;
 
-	if (!reader) {
-		log_error("cannot read '%s': %s", bad_path ? bad_path : options->paths[0],
-			  errno == ENODATA ? "no shard (*.wls) there" : strerror(errno));
+	if (!reader)
 		return EXIT_FAILED;
-	}
 	code = export_to(reader, options);
 	say_damage(reader);
 	shard_reader__free(reader);

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "test_shard_util.h"
+#include "trace_fixture.h"
+#include "unit.h"
+
+#include "view/export.h"
+#include "view/proto.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CNT 200
+
+struct sink {
+	FILE *out;
+	char *bytes;
+	size_t sz;
+};
+
+static void sink__open(struct sink *sink)
+{
+	*sink = (struct sink){0};
+	sink->out = open_memstream(&sink->bytes, &sink->sz);
+}
+
+static void sink__close(struct sink *sink)
+{
+	fclose(sink->out);
+}
+
+static struct shard_reader *recording(struct test_dir *dir)
+{
+	test_dir__make(dir);
+	trace_fixture_write(dir->path, CNT);
+	return test_reader__open(dir->path);
+}
+
+static void every_row_is_a_line_of_json(void)
+{
+	size_t segments = 0, intervals = 0, nulls = 0, lines = 0;
+	struct json_object *row, *value;
+	struct shard_reader *reader;
+	struct test_dir dir;
+	struct sink sink;
+	char *rest, *line;
+
+	reader = recording(&dir);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_jsonl(sink.out, reader, NULL), 0);
+	sink__close(&sink);
+	for (rest = sink.bytes; (line = strsep(&rest, "\n")) && *line; lines++) {
+		row = json_tokener_parse(line);
+		CU_ASSERT_FATAL(row != NULL);
+		CU_ASSERT(json_object_object_get_ex(row, "table", &value));
+		segments += !strcmp(json_object_get_string(value), "segment");
+		intervals += !strcmp(json_object_get_string(value), "interval");
+		nulls += json_object_object_get_ex(row, "owner_tid", &value) && !value;
+		json_object_put(row);
+	}
+	shard_reader__rewind(reader);
+	CU_ASSERT_EQUAL(lines, test_reader__count_rows(reader, NULL));
+	CU_ASSERT_EQUAL(intervals, CNT + 1);
+	CU_ASSERT(segments > CNT && nulls == segments - CNT / 10);
+	free(sink.bytes);
+
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_jsonl(sink.out, reader, "nonsense"), -ENOENT);
+	sink__close(&sink);
+	CU_ASSERT_EQUAL(sink.sz, 0);
+	free(sink.bytes);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+/* A block whose texts hold everything that a format might stumble over. */
+static struct shard_reader *hostile(struct test_dir *dir)
+{
+	const struct shard_table *table = &shard_tables[SHARD_TABLE_SESSION];
+	static const char *const texts[] = {"a,b", "say \"hi\"", "two\r\nlines", "\xff\xfe", "\x1b[2J\xe2\x80\xae", ""};
+	struct shard_row rows[6] = {0};
+	struct shard_buf bytes = {0};
+	char path[128];
+
+	test_dir__make(dir);
+	for (size_t i = 0; i < 6; i++) {
+		rows[i].values[SESSION_TS].u64 = UINT64_MAX - i;
+		rows[i].values[SESSION_KEY].str = "k";
+		rows[i].values[SESSION_VALUE].str = texts[i];
+	}
+	test_shard__begin(&bytes);
+	test_shard__put_block(&bytes, table, rows, 6, SHARD_CODEC_NONE);
+	snprintf(path, sizeof(path), "%s/x.wls", dir->path);
+	test_file__write(path, bytes.items, bytes.cnt);
+	vec_free(&bytes);
+	return test_reader__open(path);
+}
+
+static void hostile_texts_stay_within_their_fields(void)
+{
+	struct shard_reader *reader;
+	struct test_dir dir;
+	struct sink sink;
+
+	reader = hostile(&dir);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_csv(sink.out, reader, NULL), 0);
+	sink__close(&sink);
+	CU_ASSERT_STRING_EQUAL(sink.bytes,
+			       "table,session,ts,key,value\r\n"
+			       "session,0123456789abcdef,18446744073709551615,k,\"a,b\"\r\n"
+			       "session,0123456789abcdef,18446744073709551614,k,\"say \"\"hi\"\"\"\r\n"
+			       "session,0123456789abcdef,18446744073709551613,k,\"two\r\nlines\"\r\n"
+			       "session,0123456789abcdef,18446744073709551612,k,\xef\xbf\xbd\xef\xbf\xbd\r\n"
+			       "session,0123456789abcdef,18446744073709551611,k,\x1b[2J\xe2\x80\xae\r\n"
+			       "session,0123456789abcdef,18446744073709551610,k,\"\"\r\n");
+	free(sink.bytes);
+
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_jsonl(sink.out, reader, "session"), 0);
+	sink__close(&sink);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"say \\\"hi\\\"\"}\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"two\\u000d\\u000alines\"}\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"\\u001b[2J\\u202e\"}\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"ts\":18446744073709551615,"));
+	free(sink.bytes);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+static void time_off_the_cpu_is_folded(void)
+{
+	const struct dataset_filter none = {};
+	struct shard_reader *reader;
+	struct dataset dataset;
+	struct traces traces;
+	struct paths paths;
+	struct test_dir dir;
+	struct sink sink;
+
+	reader = recording(&dir);
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&dataset, reader, &none), 0);
+	/* Counters: 20 late ones with 500 µs each. */
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_folded(sink.out, &dataset, NULL), 0);
+	sink__close(&sink);
+	CU_ASSERT_STRING_EQUAL(sink.bytes, "tcp:80;lock 10000000\n");
+	free(sink.bytes);
+	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
+	CU_ASSERT_EQUAL_FATAL(paths_make(&paths, &traces, &dataset), 0);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_folded(sink.out, &dataset, &paths), 0);
+	sink__close(&sink);
+	/* Nineteen by their paths, and the lossy one by its counters. */
+	CU_ASSERT_STRING_EQUAL(sink.bytes, "tcp:80;lock;flusher;lock;web+0x40 5700000\n"
+					   "tcp:80;lock;flusher;runq;web+0x40;hog 3800000\n"
+					   "tcp:80;lock 500000\n");
+	free(sink.bytes);
+	paths_free(&paths);
+	traces_free(&traces);
+	dataset_free(&dataset);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+static void the_wire_format_is_that_of_protocol_buffers(void)
+{
+	/* From the documentation of the encoding: field 1 = 150, field 2 = "testing", field 3 = a message with the
+	 * first. */
+	static const uint8_t expected[] = {0x08, 0x96, 0x01, 0x12, 0x07, 't',  'e',  's',  't',  'i',  'n',  'g', 0x1a,
+					   0x03, 0x08, 0x96, 0x01, 0xf9, 0x02, 1,    0,    0,    0,    0,    0,   0,
+					   0x80, 0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+	struct proto message = {0}, within = {0};
+
+	proto__uint(&within, 1, 150);
+	proto__uint(&message, 1, 150);
+	proto__string(&message, 2, "testing");
+	proto__message(&message, 3, &within);
+	proto__fixed64(&message, 47, 0x8000000000000001ULL);
+	proto__uint(&message, 4, UINT64_MAX);
+	CU_ASSERT_EQUAL(message.err, 0);
+	CU_ASSERT_EQUAL_FATAL(message.cnt, sizeof(expected));
+	CU_ASSERT(!memcmp(message.items, expected, sizeof(expected)));
+	proto__free(&message);
+	proto__free(&within);
+}
+
+/* A reader of the wire format, as little of it as the test needs. */
+struct field {
+	uint32_t number;
+	uint64_t value; /* or how many bytes */
+	const uint8_t *bytes;
+};
+
+static bool next_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
+{
+	*value = 0;
+	for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+		uint8_t byte = *(*at)++;
+
+		*value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return true;
+	}
+	return false;
+}
+
+static bool next_field(const uint8_t **at, const uint8_t *end, struct field *field)
+{
+	uint64_t tag;
+
+	if (*at == end || !next_varint(at, end, &tag))
+		return false;
+	field->number = (uint32_t)(tag >> 3);
+	field->bytes = NULL;
+	if ((tag & 7) == 0)
+		return next_varint(at, end, &field->value);
+	if ((tag & 7) == 1) {
+		memcpy(&field->value, *at, 8);
+		*at += 8;
+		return *at <= end;
+	}
+	if ((tag & 7) != 2 || !next_varint(at, end, &field->value) || field->value > (uint64_t)(end - *at))
+		return false;
+	field->bytes = *at;
+	*at += field->value;
+	return true;
+}
+
+struct seen {
+	size_t packets, tracks, begins, ends, instants, flows, flow_ends;
+	size_t bad_nesting;
+	uint64_t last_track, last_flow, flow_ts;
+	int depth;
+};
+
+static void see_event(struct seen *seen, const struct field *event, uint64_t ts)
+{
+	const uint8_t *at = event->bytes, *end = at + event->value;
+	struct field field;
+	uint64_t type = 0, track = 0;
+
+	while (next_field(&at, end, &field)) {
+		if (field.number == 9)
+			type = field.value;
+		if (field.number == 11)
+			track = field.value;
+		if (field.number == 47) {
+			seen->flows++;
+			seen->last_flow = field.value;
+			seen->flow_ts = ts;
+		}
+		if (field.number == 48)
+			seen->flow_ends += field.value == seen->last_flow && ts >= seen->flow_ts;
+	}
+	CU_ASSERT_EQUAL(at, end);
+	seen->begins += type == 1;
+	seen->ends += type == 2;
+	seen->instants += type == 3;
+	if (track != seen->last_track && type != 3) {
+		seen->bad_nesting += seen->depth != 0;
+		seen->depth = 0;
+		seen->last_track = track;
+	}
+	seen->depth += type == 1 ? 1 : type == 2 ? -1 : 0;
+	seen->bad_nesting += seen->depth < 0 || !track;
+}
+
+static void see_packet(struct seen *seen, const struct field *packet)
+{
+	const uint8_t *at = packet->bytes, *end = at + packet->value;
+	struct field field;
+	uint64_t ts = 0;
+
+	seen->packets++;
+	while (next_field(&at, end, &field)) {
+		if (field.number == 8)
+			ts = field.value;
+		if (field.number == 60)
+			seen->tracks++;
+		if (field.number == 11)
+			see_event(seen, &field, ts);
+	}
+	CU_ASSERT_EQUAL(at, end);
+}
+
+static void a_trace_is_written_for_perfetto(void)
+{
+	struct shard_reader *reader;
+	struct seen seen = {0};
+	struct traces traces;
+	struct test_dir dir;
+	struct field field;
+	struct sink sink;
+	const uint8_t *at, *end;
+
+	reader = recording(&dir);
+	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_perfetto(sink.out, &traces), 0);
+	sink__close(&sink);
+	at = (const uint8_t *)sink.bytes;
+	end = at + sink.sz;
+	while (next_field(&at, end, &field)) {
+		CU_ASSERT_EQUAL_FATAL(field.number, 1);
+		see_packet(&seen, &field);
+	}
+	CU_ASSERT_EQUAL(at, end);
+	/* One process, three threads, and every interval. */
+	CU_ASSERT_EQUAL(seen.tracks, 1 + 3 + CNT + 1);
+	CU_ASSERT_EQUAL(seen.begins, seen.ends);
+	CU_ASSERT(seen.begins > traces.segment_cnt);
+	CU_ASSERT_EQUAL(seen.bad_nesting, 0);
+	CU_ASSERT_EQUAL(seen.flows, CNT / 10);
+	CU_ASSERT_EQUAL(seen.flow_ends, CNT / 10);
+	CU_ASSERT_EQUAL(seen.instants, 2 * seen.flows);
+	CU_ASSERT_EQUAL(seen.packets, seen.tracks + seen.begins + seen.ends + seen.instants);
+	free(sink.bytes);
+	traces_free(&traces);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+static void a_full_disk_is_told(void)
+{
+	struct shard_reader *reader;
+	struct traces traces;
+	struct test_dir dir;
+	FILE *full = fopen("/dev/full", "w");
+
+	reader = recording(&dir);
+	CU_ASSERT_FATAL(full != NULL);
+	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
+	CU_ASSERT_EQUAL(export_perfetto(full, &traces), -EIO);
+	clearerr(full);
+	CU_ASSERT_EQUAL(export_jsonl(full, reader, NULL), -EIO);
+	clearerr(full);
+	CU_ASSERT_EQUAL(export_csv(full, reader, NULL), -EIO);
+	fclose(full);
+	traces_free(&traces);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+int suite_export(void)
+{
+	static const struct unit_test tests[] = {
+		{"every row is a line of JSON", every_row_is_a_line_of_json},
+		{"hostile texts stay within their fields", hostile_texts_stay_within_their_fields},
+		{"time off the CPU is folded", time_off_the_cpu_is_folded},
+		{"the wire format is that of protocol buffers", the_wire_format_is_that_of_protocol_buffers},
+		{"a trace is written for Perfetto", a_trace_is_written_for_perfetto},
+		{"a full disk is told", a_full_disk_is_told},
+	};
+
+	return unit_suite("export", tests, sizeof(tests) / sizeof(tests[0]));
+}
