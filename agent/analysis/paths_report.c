@@ -16,6 +16,7 @@ struct ranked {
 	struct share_rows rows;
 	uint64_t *latency_ns;
 	double *weights;
+	uint32_t *windows;
 	uint32_t *at; /* by row of the dataset */
 	double late_weight, typical_weight;
 	uint64_t *columns; /* LINES_MAX + 1 of row_cnt each */
@@ -29,7 +30,8 @@ static int ranked__init(struct ranked *ranked, const struct report *report, cons
 	ranked->latency_ns = malloc((paths->row_cnt + 1) * sizeof(*ranked->latency_ns));
 	ranked->weights = malloc((paths->row_cnt + 1) * sizeof(*ranked->weights));
 	ranked->at = malloc((paths->row_cnt + 1) * sizeof(*ranked->at));
-	if (!ranked->latency_ns || !ranked->weights || !ranked->at)
+	ranked->windows = malloc((paths->row_cnt + 1) * sizeof(*ranked->windows));
+	if (!ranked->latency_ns || !ranked->weights || !ranked->windows || !ranked->at)
 		return -ENOMEM;
 	for (size_t row = 0; row < paths->row_cnt; row++) {
 		double latency_ns = (double)dataset->latency_ns[row];
@@ -38,6 +40,7 @@ static int ranked__init(struct ranked *ranked, const struct report *report, cons
 			continue;
 		ranked->at[row] = (uint32_t)cnt;
 		ranked->latency_ns[cnt] = dataset->latency_ns[row];
+		ranked->windows[cnt] = dataset->window_cnt ? dataset->window[row] : 0;
 		ranked->weights[cnt++] = dataset->weight[row];
 		if (latency_ns >= report->tail_threshold_ns)
 			ranked->late_weight += dataset->weight[row];
@@ -48,6 +51,7 @@ static int ranked__init(struct ranked *ranked, const struct report *report, cons
 		.row_cnt = cnt,
 		.latency_ns = ranked->latency_ns,
 		.weights = ranked->weights,
+		.windows = dataset->window_cnt ? ranked->windows : NULL,
 		.median_ns = report->latency.p50_ns,
 		.late_ns = report->tail_threshold_ns,
 	};
@@ -58,6 +62,7 @@ static void ranked__free(struct ranked *ranked)
 {
 	free(ranked->columns);
 	free(ranked->at);
+	free(ranked->windows);
 	free(ranked->weights);
 	free(ranked->latency_ns);
 }
