@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* `export` and `explain`, by nobody, on recordings of a real server: every row, every nanosecond, and no half-file. */
+#include "harness.h"
+#include "servers.h"
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROTO_DIR "docs"
+
+static bool record_redis(struct recording *recording, const char *dir_name, const char *args, unsigned int requests)
+{
+	struct process load = {0};
+	struct redis redis;
+	bool good = redis_start(&redis, ANY_CPU) &&
+		    recording_start(recording, dir_name, redis.process.pid, "%s", args) &&
+		    redis_load_start(&load, &redis, ANY_CPU, requests, 4) && CHECK(process_wait(&load, 60) == 0);
+
+	if (good)
+		good = CHECK(recording_stop(recording) != 1);
+	process_end(&load);
+	redis_end(&redis);
+	return good;
+}
+
+/* Lines of the table and the sum of end_ts - begin_ts over them. */
+static uint64_t sum_jsonl(const char *text, const char *table, uint64_t *latency_ns)
+{
+	uint64_t cnt = 0;
+
+	*latency_ns = 0;
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *line = strndup(text, len);
+		json_object *row = json_tokener_parse(line);
+
+		if (CHECKF(row != NULL, "no JSON: %.200s", line) && !strcmp(json_text(row, "table"), table)) {
+			cnt++;
+			*latency_ns += (uint64_t)(json_object_get_int64(json_at(row, "end_ts")) -
+						  json_object_get_int64(json_at(row, "begin_ts")));
+		}
+		json_object_put(row);
+		free(line);
+		text += len + (text[len] == '\n');
+	}
+	return cnt;
+}
+
+static uint64_t count_lines(const char *text)
+{
+	uint64_t cnt = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		cnt++;
+	return cnt;
+}
+
+/* The numbers at the ends of the lines. */
+static uint64_t sum_folded(const char *text)
+{
+	uint64_t sum = 0;
+
+	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+		const char *number = end;
+
+		while (number > text && number[-1] != ' ')
+			number--;
+		sum += strtoull(number, NULL, 10);
+	}
+	return sum;
+}
+
+static void test_counters(void)
+{
+	struct recording recording = {0};
+	struct process process;
+	struct session session;
+	uint64_t latency_ns, off_cpu_ns;
+
+	if (!record_redis(&recording, "export-counters", "--tail none --ring-size 16M --budget 100%", 3000) ||
+	    !session_read(&session, recording.dir.s, NULL, NULL) || !CHECK(session.row_cnt >= 3000))
+		goto cleanup;
+	CHECK(whylate_as(&process, "nobody", 60, "export %s --format jsonl", recording.dir.s) == 0);
+	CHECK(sum_jsonl(process_out(&process), "interval", &latency_ns) == session.row_cnt);
+	CHECK(latency_ns == session.latency_sum_ns);
+	process_end(&process);
+	CHECK(whylate_as(&process, "nobody", 60, "export %s --format csv --table interval", recording.dir.s) == 0);
+	CHECK(count_lines(process_out(&process)) == session.row_cnt + 1);
+	CHECK(!strncmp(process_out(&process), "table,session,sid,begin_ts,", 27));
+	process_end(&process);
+	/* Everybody weighs 1: what is not running is off the CPU, interruptions and faults included. */
+	CHECK(whylate_as(&process, "nobody", 60, "export %s --format folded", recording.dir.s) == 0);
+	off_cpu_ns = session.latency_sum_ns - session.ns[WL_STATE_RUNNING];
+	CHECKF(sum_folded(process_out(&process)) == off_cpu_ns, "%llu and not %llu",
+	       (unsigned long long)sum_folded(process_out(&process)), (unsigned long long)off_cpu_ns);
+	process_end(&process);
+	/* There are no threads in it. */
+	CHECK(whylate_as(&process, "nobody", 60, "export %s --format perfetto", recording.dir.s) == 1);
+	said_one_line(&process, recording.dir.s, "--mode trace");
+	process_end(&process);
+	CHECK(whylate_as(&process, "nobody", 60, "explain %s 1", recording.dir.s) == 1);
+	said_one_line(&process, recording.dir.s, "--mode trace");
+	process_end(&process);
+cleanup:
+	recording_end(&recording);
+}
+
+static void test_output(void)
+{
+	struct recording recording = {0};
+	struct path file = temp_path("export.jsonl"), nowhere = temp_path("not/there");
+	struct process process;
+	char *text, *out;
+
+	if (!record_redis(&recording, "export-output", "--tail none", 200))
+		goto cleanup;
+	CHECK(whylate(&process, 60, "export %s --format jsonl -o %s", recording.dir.s, file.s) == 0);
+	CHECK(!*process_out(&process));
+	process_end(&process);
+	text = file_read(file.s, NULL);
+	CHECK(whylate(&process, 60, "export %s --format jsonl -o -", recording.dir.s) == 0);
+	out = strdup(process_out(&process));
+	CHECK(text && out && !strcmp(text, out));
+	free(text);
+	free(out);
+	process_end(&process);
+	CHECK(whylate(&process, 60, "export %s --format jsonl -o %s", recording.dir.s, nowhere.s) == 1);
+	said_one_line(&process, nowhere.s, NULL);
+	process_end(&process);
+	/* What failed leaves nothing behind. */
+	CHECK(whylate(&process, 60, "export %s --format csv --table nonsense -o %s", recording.dir.s, file.s) == 1);
+	said_one_line(&process, "nonsense", recording.dir.s);
+	CHECK(!is_there(file.s));
+	process_end(&process);
+	CHECK(whylate(&process, 60, "export %s --format perfetto -o %s", recording.dir.s, file.s) == 1);
+	CHECK(!is_there(file.s));
+	process_end(&process);
+cleanup:
+	recording_end(&recording);
+}
+
+static void usage_case(const char *args, const char *text)
+{
+	struct process process;
+
+	CHECKF(whylate(&process, 20, "%s", args) == 2, "whylate %s", args);
+	said_one_line(&process, text, NULL);
+	CHECK(!*process_out(&process));
+	process_end(&process);
+}
+
+static void test_usage(void)
+{
+	usage_case("export", "--format");
+	usage_case("export /tmp", "--format");
+	usage_case("export /tmp --format xml", "xml");
+	usage_case("export --format csv", "recording");
+	usage_case("export /tmp --format perfetto --table interval", "--table");
+	usage_case("export /tmp --format csv -o some.wls", "some.wls");
+	usage_case("export /tmp --format", "--format");
+	usage_case("export /tmp --frobnicate", "--frobnicate");
+	usage_case("explain", "SID");
+	usage_case("explain /tmp", "SID");
+	usage_case("explain /tmp twelve", "twelve");
+	usage_case("explain /tmp -5", "-5");
+	usage_case("explain --frobnicate /tmp 5", "--frobnicate");
+}
+
+/* The trace as protoc reads it, with the description that we publish. */
+static void check_decoded(const struct path *trace)
+{
+	struct process protoc;
+	char cmd[1400];
+
+	if (program_missing("trace", "protoc"))
+		return;
+	snprintf(cmd, sizeof(cmd), "protoc -I " PROTO_DIR " --decode=perfetto.protos.Trace perfetto.proto < %s",
+		 trace->s);
+	const char *const argv[] = {"sh", "-c", cmd, NULL};
+	if (!process_launch_argv(&protoc, NULL, argv)) {
+		CHECKF(process_wait(&protoc, 60) == 0, "protoc: %.300s", process_err(&protoc));
+		CHECK(strstr(process_out(&protoc), "TYPE_SLICE_BEGIN") != NULL);
+		CHECK(strstr(process_out(&protoc), "terminating_flow_ids") != NULL);
+		CHECK(strstr(process_out(&protoc), "thread_name: \"redis-server\"") != NULL);
+	}
+	process_end(&protoc);
+}
+
+static void test_trace(void)
+{
+	struct recording recording = {0};
+	struct path trace = temp_path("redis.pftrace");
+	struct process process;
+	json_object *report = NULL;
+	const char *sid;
+
+	CHECK(whylate(&process, 20, "record --help") == 0);
+	if (!strstr(process_out(&process), "trace")) {
+		skip("trace", "this build does not record in trace mode");
+		process_end(&process);
+		return;
+	}
+	process_end(&process);
+	if (!record_redis(&recording, "export-trace", "--mode trace --tail none --budget 100%", 2000))
+		goto cleanup;
+	report = report_read(recording.dir.s, "--max-loss 100%");
+	if (!CHECK(json_number(report, "path.intervals") > 0))
+		goto cleanup;
+	CHECK(whylate_as(&process, "nobody", 60, "export %s --format perfetto", recording.dir.s) == 0);
+	process_end(&process);
+	CHECK(whylate(&process, 60, "export %s --format perfetto -o %s", recording.dir.s, trace.s) == 0);
+	process_end(&process);
+	check_decoded(&trace);
+	sid = json_text(report, "path.slowest.0.sid");
+	CHECK(whylate_as(&process, "nobody", 60, "explain %s %s", recording.dir.s, sid) == 0);
+	CHECK(strstr(process_out(&process), sid) != NULL && strstr(process_out(&process), "In all") != NULL);
+	process_end(&process);
+	CHECK(whylate_as(&process, "nobody", 60, "explain %s 1", recording.dir.s) == 1);
+	said_one_line(&process, "sid 1 ", recording.dir.s);
+	process_end(&process);
+	CHECK(whylate_as(&process, "nobody", 60, "export %s --format folded", recording.dir.s) == 0);
+	CHECK(count_lines(process_out(&process)) > 0);
+	process_end(&process);
+cleanup:
+	json_object_put(report);
+	recording_end(&recording);
+}
+
+static const struct live_test tests[] = {
+	{"usage", test_usage},
+	{"counters", test_counters},
+	{"output", test_output},
+	{"trace", test_trace},
+};
+
+int suite_export(void)
+{
+	return live_suite("export", tests, sizeof(tests) / sizeof(tests[0]));
+}
