@@ -230,6 +230,7 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	$(Q)sed 's|@bindir@|$(PREFIX)/bin|' packaging/whylate@.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/whylate@.service
 	install -Dm644 packaging/whylate.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/whylate.conf
+	install -Dm644 docs/perfetto.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/perfetto.proto
 
 clean:
 	rm -rf $(BUILD)
