@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORDS_SZ    600
-#define NAME_SZ     128
-#define SHORT_SHARE 0.001 /* of the latency: steps shorter than that are told together */
+#define WORDS_SZ     600
+#define NAME_SZ      128
+#define SHORT_SHARE  0.001 /* of the latency: steps shorter than that are told together */
+#define TELLINGS_MAX 24    /* different ones in one go; further ones count as short */
 
 /* "`backup` (pid 812)", "`flusher` (tid 7)" where the process is the interval's own. */
 static const char *thread_words(char buf[NAME_SZ], const struct story *story, const char *comm, uint32_t pid,
@@ -145,19 +146,30 @@ static void step_words(char *words, size_t sz, const struct story *story, const 
 		snprintf(words, sz, "%s%s", subject, state_words(does, step));
 }
 
-static void print_step(struct page *page, const struct story *story, const struct story_step *step)
+/* Steps that are told in one line. */
+struct telling {
+	const struct story_step *step; /* the first of them */
+	uint64_t ns;
+	size_t cnt;
+};
+
+static void print_telling(struct page *page, const struct story *story, const struct telling *telling)
 {
+	const struct story_step *step = telling->step;
 	char words[WORDS_SZ], text[FORMAT_SZ], at[FORMAT_SZ + 1];
 	size_t len;
 
 	step_words(words, sizeof(words), story, step);
 	len = strlen(words);
-	if (step->certainty != WL_CERTAINTY_OBSERVED && len < sizeof(words))
+	if (step->certainty != WL_CERTAINTY_OBSERVED)
 		snprintf(words + len, sizeof(words) - len, " (%s)", certainty_name(step->certainty));
+	len = strlen(words);
+	if (telling->cnt > 1)
+		snprintf(words + len, sizeof(words) - len, " (%zu times)", telling->cnt);
 	view_duration(text, sizeof(text), (double)(step->begin_ts - story->begin_ts));
 	snprintf(at, sizeof(at), "+%s", text);
 	page__right(page, at, 11);
-	page__right(page, view_duration(text, sizeof(text), (double)(step->end_ts - step->begin_ts)), 21);
+	page__right(page, view_duration(text, sizeof(text), (double)telling->ns), 21);
 	page__to(page, 23);
 	page__put(page, category_name(step->category));
 	page__to(page, 35);
@@ -165,40 +177,83 @@ static void print_step(struct page *page, const struct story *story, const struc
 	page__end_line(page);
 }
 
-static void print_short_ones(struct page *page, const struct story_step *steps, size_t cnt)
+static bool same_doing(const struct story_step *a, const struct story_step *b)
 {
-	char text[FORMAT_SZ];
-	uint64_t ns = 0;
+	return a->category == b->category && a->state == b->state && a->culprit_tid == b->culprit_tid &&
+	       a->culprit_pid == b->culprit_pid && a->transit == b->transit && a->certainty == b->certainty &&
+	       !strcmp(a->object ? a->object : "", b->object ? b->object : "") &&
+	       !strcmp(a->syscall ? a->syscall : "", b->syscall ? b->syscall : "");
+}
 
-	for (size_t i = 0; i < cnt; i++)
-		ns += steps[i].end_ts - steps[i].begin_ts;
+/* Those of one go, and those that are not worth a line. */
+struct tellings {
+	struct telling items[TELLINGS_MAX];
+	size_t cnt;
+	uint64_t short_ns;
+	size_t short_cnt;
+};
+
+static void tell(struct tellings *tellings, const struct story_step *step)
+{
+	uint64_t ns = step->end_ts - step->begin_ts;
+	size_t i = 0;
+
+	while (i < tellings->cnt && !same_doing(tellings->items[i].step, step))
+		i++;
+	if (i == TELLINGS_MAX) {
+		tellings->short_ns += ns;
+		tellings->short_cnt++;
+		return;
+	}
+	if (i == tellings->cnt)
+		tellings->items[tellings->cnt++] = (struct telling){.step = step};
+	tellings->items[i].ns += ns;
+	tellings->items[i].cnt++;
+}
+
+/* One go: the path stays on one thread.  What happened again and again in it is told once, with its sum. */
+static void print_go(struct page *page, const struct story *story, const struct story_step *steps, size_t step_cnt)
+{
+	double limit_ns = SHORT_SHARE * (double)(story->end_ts - story->begin_ts);
+	struct tellings tellings = {.cnt = 0};
+	char text[FORMAT_SZ];
+
+	for (size_t i = 0; i < step_cnt; i++)
+		tell(&tellings, &steps[i]);
+	for (size_t i = 0; i < tellings.cnt; i++) {
+		if ((double)tellings.items[i].ns >= limit_ns) {
+			print_telling(page, story, &tellings.items[i]);
+			continue;
+		}
+		tellings.short_ns += tellings.items[i].ns;
+		tellings.short_cnt += tellings.items[i].cnt;
+	}
+	if (!tellings.short_cnt)
+		return;
 	page__style(page, PAGE_FAINT);
-	page__right(page, view_duration(text, sizeof(text), (double)ns), 21);
+	page__right(page, view_duration(text, sizeof(text), (double)tellings.short_ns), 21);
 	page__to(page, 23);
-	page__printf(page, "%zu short step%s", cnt, cnt == 1 ? "" : "s");
+	page__printf(page, "%zu short step%s", tellings.short_cnt, tellings.short_cnt == 1 ? "" : "s");
 	page__style(page, PAGE_PLAIN);
 	page__end_line(page);
 }
 
 void text_story_steps(struct page *page, const struct story *story, bool all)
 {
-	double limit_ns = all ? 0 : SHORT_SHARE * (double)(story->end_ts - story->begin_ts);
-	size_t short_cnt = 0;
+	size_t first = 0;
 
 	for (size_t i = 0; i < story->step_cnt; i++) {
-		const struct story_step *step = &story->steps[i];
+		const struct story_step *step = &story->steps[i], *next = step + 1;
 
-		if ((double)(step->end_ts - step->begin_ts) < limit_ns) {
-			short_cnt++;
+		if (all) {
+			print_telling(page, story, &(struct telling){step, step->end_ts - step->begin_ts, 1});
 			continue;
 		}
-		if (short_cnt)
-			print_short_ones(page, step - short_cnt, short_cnt);
-		short_cnt = 0;
-		print_step(page, story, step);
+		if (i + 1 < story->step_cnt && next->tid == step->tid && next->depth == step->depth)
+			continue;
+		print_go(page, story, &story->steps[first], i + 1 - first);
+		first = i + 1;
 	}
-	if (short_cnt)
-		print_short_ones(page, &story->steps[story->step_cnt - short_cnt], short_cnt);
 }
 
 void text_story_title(struct page *page, const struct story *story)

@@ -183,15 +183,31 @@ static void check_decoded(const struct path *trace)
 		CHECKF(process_wait(&protoc, 60) == 0, "protoc: %.300s", process_err(&protoc));
 		CHECK(strstr(process_out(&protoc), "TYPE_SLICE_BEGIN") != NULL);
 		CHECK(strstr(process_out(&protoc), "terminating_flow_ids") != NULL);
-		CHECK(strstr(process_out(&protoc), "thread_name: \"redis-server\"") != NULL);
+		CHECK(strstr(process_out(&protoc), "thread_name: ") != NULL);
 	}
 	process_end(&protoc);
+}
+
+/* A workload whose requests wait for a lock: its holder wakes them, and that is an arrow. */
+static bool record_mutex(struct recording *recording)
+{
+	struct workload workload;
+	bool good =
+		workload_start(&workload, "mutex", 6) && recording_start(recording, "export-trace", workload.server_pid,
+									 "--mode trace --tail none --budget 100%%");
+
+	if (good) {
+		workload_go(&workload);
+		good = workload_finish(&workload, 60) && CHECK(recording_stop(recording) != 1);
+	}
+	workload_end(&workload);
+	return good;
 }
 
 static void test_trace(void)
 {
 	struct recording recording = {0};
-	struct path trace = temp_path("redis.pftrace");
+	struct path trace = temp_path("mutex.pftrace");
 	struct process process;
 	json_object *report = NULL;
 	const char *sid;
@@ -203,7 +219,7 @@ static void test_trace(void)
 		return;
 	}
 	process_end(&process);
-	if (!record_redis(&recording, "export-trace", "--mode trace --tail none --budget 100%", 2000))
+	if (!record_mutex(&recording))
 		goto cleanup;
 	report = report_read(recording.dir.s, "--max-loss 100%");
 	if (!CHECK(json_number(report, "path.intervals") > 0))
@@ -217,11 +233,11 @@ static void test_trace(void)
 	CHECK(whylate_as(&process, "nobody", 60, "explain %s %s", recording.dir.s, sid) == 0);
 	CHECK(strstr(process_out(&process), sid) != NULL && strstr(process_out(&process), "In all") != NULL);
 	process_end(&process);
-	CHECK(whylate_as(&process, "nobody", 60, "explain %s 1", recording.dir.s) == 1);
-	said_one_line(&process, "sid 1 ", recording.dir.s);
+	CHECK(whylate_as(&process, "nobody", 60, "explain %s 18446744073709551615", recording.dir.s) == 1);
+	said_one_line(&process, "sid 18446744073709551615 ", recording.dir.s);
 	process_end(&process);
 	CHECK(whylate_as(&process, "nobody", 60, "export %s --format folded", recording.dir.s) == 0);
-	CHECK(count_lines(process_out(&process)) > 0);
+	CHECK(strstr(process_out(&process), ";lock") != NULL);
 	process_end(&process);
 cleanup:
 	json_object_put(report);
