@@ -79,14 +79,35 @@ static int keep(const cap_value_t *wanted, size_t wanted_cnt)
 	return err;
 }
 
-/* CAP_DAC_OVERRIDE, which root has: the output may be in somebody else's directory. */
-void privilege_narrow(void)
-{
-	static const cap_value_t wanted[] = {CAP_BPF,          CAP_PERFMON,           CAP_SYS_PTRACE,   CAP_SYS_ADMIN,
-					     CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,   CAP_SYS_RESOURCE, CAP_SYS_NICE,
-					     CAP_FOWNER,       CAP_CHECKPOINT_RESTORE};
-	int err = keep(wanted, ARRAY_CNT(wanted));
+static const cap_value_t running[] = {CAP_BPF,       CAP_PERFMON,      CAP_SYS_PTRACE,
+				      CAP_SYS_ADMIN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH};
+static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_SYS_NICE, CAP_FOWNER};
+static const cap_value_t looking_up[] = {CAP_CHECKPOINT_RESTORE};
+static const cap_value_t uploading[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL};
 
+struct cap_list {
+	cap_value_t items[16];
+	size_t cnt;
+};
+
+static void add(struct cap_list *list, const cap_value_t *caps, size_t cnt)
+{
+	for (size_t i = 0; i < cnt && list->cnt < ARRAY_CNT(list->items); i++)
+		list->items[list->cnt++] = caps[i];
+}
+
+/* CAP_DAC_OVERRIDE, which root has: the output may be in somebody else's directory. */
+void privilege_narrow(const struct privilege_uses *uses)
+{
+	struct cap_list wanted = {};
+	int err;
+
+	add(&wanted, running, ARRAY_CNT(running));
+	add(&wanted, attaching, ARRAY_CNT(attaching));
+	add(&wanted, looking_up, ARRAY_CNT(looking_up));
+	if (uses->uploader)
+		add(&wanted, uploading, ARRAY_CNT(uploading));
+	err = keep(wanted.items, wanted.cnt);
 	if (err)
 		log_debug("cannot give up capabilities: %s", strerror(-err));
 }
@@ -112,13 +133,6 @@ static const int denied[] = {
 	SCMP_SYS(chroot),
 	SCMP_SYS(unshare),
 	SCMP_SYS(setns),
-	SCMP_SYS(setuid),
-	SCMP_SYS(setreuid),
-	SCMP_SYS(setresuid),
-	SCMP_SYS(setgid),
-	SCMP_SYS(setregid),
-	SCMP_SYS(setresgid),
-	SCMP_SYS(setgroups),
 	SCMP_SYS(settimeofday),
 	SCMP_SYS(clock_settime),
 	SCMP_SYS(adjtimex),
@@ -136,22 +150,35 @@ static const int denied[] = {
 	SCMP_SYS(mknodat),
 	SCMP_SYS(quotactl),
 };
+static const int denied_without_uploader[] = {
+	SCMP_SYS(setuid),   SCMP_SYS(setreuid),  SCMP_SYS(setresuid), SCMP_SYS(setgid),
+	SCMP_SYS(setregid), SCMP_SYS(setresgid), SCMP_SYS(setgroups),
+};
+
+/* One that this architecture does not have cannot be called either. */
+static int deny(scmp_filter_ctx filter, const int *calls, size_t cnt)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < cnt && !err; i++) {
+		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0);
+		if (err == -EDOM || err == -EINVAL)
+			err = 0;
+	}
+	return err;
+}
 
 /*
  * They fail with EPERM instead of ending the process: what comes next in this program, after the recording, may well
  * find a library that tries one of them.
  */
-static int filter_calls(void)
+static int filter_calls(const struct privilege_uses *uses)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int err = filter ? 0 : -ENOMEM;
+	int err = filter ? deny(filter, denied, ARRAY_CNT(denied)) : -ENOMEM;
 
-	for (size_t i = 0; i < ARRAY_CNT(denied) && !err; i++) {
-		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
-		/* One that this architecture does not have cannot be called either. */
-		if (err == -EDOM || err == -EINVAL)
-			err = 0;
-	}
+	if (!err && !uses->uploader)
+		err = deny(filter, denied_without_uploader, ARRAY_CNT(denied_without_uploader));
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(bpf), 1,
 				       SCMP_A0_32(SCMP_CMP_EQ, BPF_PROG_LOAD));
@@ -163,18 +190,21 @@ static int filter_calls(void)
 	return err;
 }
 
-void privilege_confine(bool more_processes)
+void privilege_confine(const struct privilege_uses *uses)
 {
-	/* The last one is for those that are still to be looked up. */
-	static const cap_value_t wanted[] = {
-		CAP_BPF,          CAP_PERFMON,         CAP_SYS_PTRACE,        CAP_SYS_ADMIN,
-		CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE};
-	int err = keep(wanted, ARRAY_CNT(wanted) - !more_processes);
+	struct cap_list wanted = {};
+	int err;
 
+	add(&wanted, running, ARRAY_CNT(running));
+	if (uses->more_processes)
+		add(&wanted, looking_up, ARRAY_CNT(looking_up));
+	if (uses->uploader)
+		add(&wanted, uploading, ARRAY_CNT(uploading));
+	err = keep(wanted.items, wanted.cnt);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err)
-		err = filter_calls();
+		err = filter_calls(uses);
 	if (err)
 		log_debug("cannot give up what only attaching took: %s", strerror(-err));
 }

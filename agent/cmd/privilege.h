@@ -24,17 +24,23 @@ void privilege_survey(struct privilege privileges[PRIVILEGE_CNT]);
 /* 0, or -EPERM after one line that names what is missing. */
 int privilege_check(void);
 
+/* What only some recordings do later on. */
+struct privilege_uses {
+	bool more_processes; /* functions of children are still to be looked up and probed */
+	bool uploader;       /* a child becomes another user, and is replaced and ended */
+};
+
 /*
- * Gives up, for good, all capabilities that no part of a recording uses.  Failing to is said at most in the log: what
+ * Gives up, for good, all capabilities that no part of the recording uses.  Failing to is said at most in the log: what
  * runs with more than it needs still runs.
  */
-void privilege_narrow(void);
+void privilege_narrow(const struct privilege_uses *uses);
 
 /*
  * The recording is attached.  Gives up what only loading and looking around took, and the system calls that no
  * recording makes any more: becoming or changing another program, loading BPF programs and kernel modules, changing
- * mounts, users or the clock.  `more_processes`: the functions of children are still to be looked up and probed.
+ * mounts, users or the clock, as far as the uses allow.
  */
-void privilege_confine(bool more_processes);
+void privilege_confine(const struct privilege_uses *uses);
 
 #endif

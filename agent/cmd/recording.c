@@ -304,13 +304,23 @@ static int record_until_done(struct recording *recording)
 	return err;
 }
 
+static struct privilege_uses privilege_uses(const struct record_options *options)
+{
+	return (struct privilege_uses){
+		.more_processes = options->symbols && options->children,
+		.uploader = options->stream.url != NULL,
+	};
+}
+
 static int prepare_target(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
 	int err = privilege_check();
 
 	if (!err) {
-		privilege_narrow();
+		const struct privilege_uses uses = privilege_uses(options);
+
+		privilege_narrow(&uses);
 		err = target_check(options->pid);
 	}
 	if (err)
@@ -444,8 +454,11 @@ static int run(struct recording *recording, const char *dir)
 		}
 		recording_stream_start(recording);
 	}
-	if (recording->options->confine)
-		privilege_confine(recording->options->symbols && recording->options->children);
+	if (recording->options->confine) {
+		const struct privilege_uses uses = privilege_uses(recording->options);
+
+		privilege_confine(&uses);
+	}
 	recording->begin_ts = monotonic_ns();
 	recording->own_cpu_begin_ns = own_cpu_ns();
 	recording->target_cpu_begin_ns = recording->governed_cpu_ns = target_cpu_ns(&recording->processes);
