@@ -98,5 +98,7 @@ int capture__rotate_hw(struct capture *capture);
 void capture__measure_cost(struct capture *capture);
 /* Per program, freed by the capture; total in *total_ns. */
 const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, uint64_t *total_ns);
+/* After capture__cost(): was anything measured? It takes CAP_SYS_ADMIN. */
+bool capture__cost_known(const struct capture *capture);
 
 #endif

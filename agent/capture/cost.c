@@ -155,3 +155,8 @@ const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, u
 	*cnt = capture->cost_report.cnt;
 	return capture->cost_report.items;
 }
+
+bool capture__cost_known(const struct capture *capture)
+{
+	return capture->measured_ns > 0;
+}

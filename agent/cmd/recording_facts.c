@@ -239,7 +239,12 @@ int recording_write_final(struct recording *recording)
 	int err;
 
 	capture__cost(recording->capture, &cnt, &bpf_ns);
-	err = say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
+	if (capture__cost_known(recording->capture)) {
+		err = say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
+	} else {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = say(recording, key, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
+	}
 	err = err ? err : say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
 	err = err ? err : say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
 	if (!err && recording->rate_changes) {
@@ -325,7 +330,10 @@ static void say_cost(struct recording *recording)
 			log_info("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program,
 				 costs[i].run_cnt, (double)costs[i].run_ns / costs[i].run_cnt,
 				 100.0 * costs[i].run_ns / bpf_ns);
-	if (recording->target_cpu_ns)
+	if (!capture__cost_known(recording->capture))
+		log_info("cost: not known, because measuring it takes CAP_SYS_ADMIN; agent %.2f %% of a CPU",
+			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+	else if (recording->target_cpu_ns)
 		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a "
 			 "CPU",
 			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target_cpu_ns,

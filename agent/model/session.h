@@ -20,7 +20,8 @@
  *                      long in all; intervals_seen is then an estimate
  *   intervals_seen, intervals_selected, intervals_abandoned  counted in the kernel
  *   records_received, rows_kept  counted by the agent: received = kept + passed over by retention
- *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile
+ *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile;
+ *                      no cost_bpf_ns where it could not be measured
  *   note.N             a line for the reader
  */
 #ifndef WHYLATE_MODEL_SESSION_H

@@ -200,6 +200,7 @@ static void test_file_capabilities(void)
 			    dir.s)) {
 		CHECKF(process_wait(&process, 30) == 0, "%s", process_err(&process));
 		CHECKF(strstr(process_err(&process), "intervals seen") != NULL, "%s", process_err(&process));
+		CHECKF(strstr(process_err(&process), "cost: not known") != NULL, "%s", process_err(&process));
 	}
 	process_end(&process);
 cleanup:
