@@ -130,15 +130,21 @@ static __always_inline void nest__push(struct thread *thread, u32 state)
 	thread__enter(thread, state);
 }
 
+/*
+ * The level is given up only after its place was read: an interrupt in between would find the place free and write the
+ * state into it that is about to end, which would then never end.
+ */
 static __always_inline void nest__pop(struct thread *thread)
 {
 	u32 level = thread->nest_level;
 
 	if (!level) /* began before the thread was followed */
 		return;
-	thread->nest_level = --level;
+	level--;
 	if (level < NEST_MAX)
 		thread->run_state = *nest_place(thread, level);
+	barrier();
+	thread->nest_level = level;
 	thread__enter(thread, thread->run_state);
 }
 
