@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether what somebody sent is a block that any reader will read: the reader's own parser decides, and the tables that
- * this build knows.  One thread per checker.
+ * Whether what somebody sent is a block that any reader will read: the reader's own parser decides on frame, checksum,
+ * payload and schema, and the tables that this build knows on the columns.  One thread per checker.
  */
 #ifndef WHYLATE_NET_BLOCK_CHECK_H
 #define WHYLATE_NET_BLOCK_CHECK_H
@@ -21,7 +21,7 @@ struct block_checker {
 
 struct block_checked {
 	struct shard_block_header header;
-	struct shard_block block; /* valid until the next check */
+	struct shard_block block; /* valid until the next check; with values only for table `session` */
 };
 
 /* Begins with another request. */

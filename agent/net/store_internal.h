@@ -63,6 +63,8 @@ struct store {
 	struct shard_row row;
 	struct store_stats stats;
 	uint64_t retention_ts;
+	uint64_t syncfs_ns, fdatasync_ns; /* what they take lately, the latter per file */
+	uint32_t sync_cnt;
 	bool committed; /* a batch has ended whose sessions are still marked */
 };
 

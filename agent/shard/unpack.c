@@ -279,6 +279,35 @@ int shard_unpacker__unpack(struct shard_unpacker *unpacker, const struct shard_b
 	return 0;
 }
 
+int shard_unpacker__schema(struct shard_unpacker *unpacker, const struct shard_block_header *header,
+			   const uint8_t *stored, struct shard_block *block)
+{
+	int err = shard_compressor__unpack(&unpacker->compressor, header->codec, stored, header->stored_sz,
+					   header->raw_sz, &unpacker->raw);
+
+	if (!err)
+		err = unpacker__parse(unpacker, header->column_cnt);
+	unpacker->columns.cnt = 0;
+	if (!err && vec_reserve(&unpacker->columns, unpacker->packed.cnt))
+		err = -ENOMEM;
+	if (err)
+		return err;
+	for (size_t c = 0; c < unpacker->packed.cnt; c++) {
+		const struct shard_packed_column *packed = &unpacker->packed.items[c];
+
+		if (packed->known)
+			unpacker->columns.items[unpacker->columns.cnt++] =
+				(struct shard_block_column){.name = packed->name,
+							    .type = packed->type,
+							    .unit = packed->unit,
+							    .nullable = packed->nullable};
+	}
+	block->row_cnt = header->row_cnt;
+	block->column_cnt = unpacker->columns.cnt;
+	block->columns = unpacker->columns.items;
+	return 0;
+}
+
 void shard_unpacker__clear(struct shard_unpacker *unpacker)
 {
 	shard_compressor__clear(&unpacker->compressor);

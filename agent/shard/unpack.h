@@ -47,6 +47,9 @@ struct shard_unpacker {
  */
 int shard_unpacker__unpack(struct shard_unpacker *unpacker, const struct shard_block_header *header,
 			   const uint8_t *stored, struct shard_block *block);
+/* The same without the values (NULL): checks the payload's size and schema, at a third of the cost. */
+int shard_unpacker__schema(struct shard_unpacker *unpacker, const struct shard_block_header *header,
+			   const uint8_t *stored, struct shard_block *block);
 void shard_unpacker__clear(struct shard_unpacker *unpacker);
 
 #endif
