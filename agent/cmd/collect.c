@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,6 +281,8 @@ static int collect(struct collect_options *options)
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* What one thread has freed serves the others: an arena for each would keep the peaks of all. */
+	mallopt(M_ARENA_MAX, 2);
 	opts->store.dir = options->store;
 	opts->tokens = &tokens;
 	raise_file_limit(opts);

@@ -100,6 +100,35 @@ static void system_calls_have_names_and_classes(void)
 	CU_ASSERT_EQUAL(classes[SYS_getpid], WAIT_OTHER);
 }
 
+static void times(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t wall_s; /* 0: refused */
+	} cases[] = {
+		{"1h", 1000000 - 3600},
+		{"30s", 1000000 - 30},
+		{"2026-11-21", 1795219200},
+		{"2026-11-21T12:00", 1795262400},
+		{"2026-11-21 12:00:30", 1795262430},
+		{"1960-01-01", 0},
+		{"2026-11-21T12", 0},
+		{"2026-13-01", 0},
+		{"yesterday", 0},
+		{"9999-01-01", 0},
+		{"", 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t wall_ns = 0;
+
+		CU_ASSERT_EQUAL(units_time_ns(cases[i].text, 1000000 * 1000000000ULL, &wall_ns),
+				cases[i].wall_s ? 0 : -EINVAL);
+		CU_ASSERT_EQUAL(wall_ns, cases[i].wall_s * 1000000000ULL);
+	}
+	CU_ASSERT(!units_time_ns("1d", 5, &(uint64_t){0}));
+}
+
 int suite_units(void)
 {
 	static const struct unit_test tests[] = {
@@ -107,6 +136,7 @@ int suite_units(void)
 		{"shares and percentiles", shares_and_percentiles},
 		{"sizes and numbers", sizes_and_numbers},
 		{"system calls have names and classes", system_calls_have_names_and_classes},
+		{"times", times},
 	};
 
 	return unit_suite("units", tests, sizeof(tests) / sizeof(tests[0]));
