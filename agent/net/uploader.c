@@ -14,6 +14,7 @@
 
 #define BODY_SZ       (1u << 20) /* more than this is not sent at once, unless one frame is larger */
 #define FRAMES_MAX    256u
+#define REQUESTS_MAX  16 /* in a row: what one session left behind must not hold up the others */
 #define LOOK_AGAIN_NS 1000000000ULL
 
 /* What is known of one slot's session between two requests. */
@@ -297,7 +298,8 @@ static uint64_t pass_session(struct uploader *uploader, size_t i)
 	if (!session->entries.cnt)
 		atomic_store(&slot->drained, true);
 	request_cnt = atomic_load(&uploader->shared->request_cnt);
-	while (session->next < session->entries.cnt && !should_stop(uploader))
+	for (int sent = 0; sent < REQUESTS_MAX && session->next < session->entries.cnt && !should_stop(uploader);
+	     sent++)
 		if (!send_batch(uploader, session, slot, dir_fd))
 			break;
 	close(dir_fd);
