@@ -223,12 +223,12 @@ install: build
 	$(Q)$(if $(filter 1,$(SETCAP)),setcap $(CAPS)=ep $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	$(Q)sed 's|@bindir@|$(PREFIX)/bin|' packaging/whylate-collect.service.in \
-		>$(DESTDIR)$(PREFIX)/lib/systemd/system/whylate-collect.service
+	$(Q)for unit in packaging/*.service.in; do \
+		name=$${unit##*/}; \
+		sed 's|@bindir@|$(PREFIX)/bin|' $$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/$${name%.in}; \
+	done
 	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
 	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	$(Q)sed 's|@bindir@|$(PREFIX)/bin|' packaging/whylate@.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/whylate@.service
 	install -Dm644 packaging/whylate.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/whylate.conf
 	install -Dm644 docs/perfetto.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/perfetto.proto
 
