@@ -572,7 +572,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 	if (recording->writer)
 		err = say_end(recording, result->dir, err);
 	result->kept = recording->kept;
-	result->over_limits = recording_over_limits(recording);
+	result->over_limits = recording_over_limits(recording) || recording_stream_over_limits(recording);
 cleanup:
 	release(recording);
 	free(recording);

@@ -87,6 +87,16 @@ bool recording_flush_is_due(struct recording *recording)
 	return true;
 }
 
+bool recording_stream_over_limits(const struct recording *recording)
+{
+	struct stream_stats stats;
+
+	if (!recording->stream)
+		return false;
+	stream__stats(recording->stream, &stats);
+	return stats.lost_rows > recording->options->max_loss * stats.emitted_rows;
+}
+
 void recording_stream_close(struct recording *recording)
 {
 	const struct record_options *options = recording->options;

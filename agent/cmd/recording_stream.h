@@ -20,6 +20,8 @@ void recording_stream_discard(struct recording *recording);
 void recording_stream_tick(struct recording *recording);
 /* Rows that are not full blocks are to be written now. */
 bool recording_flush_is_due(struct recording *recording);
+/* The spool had to drop more of the kept intervals than --max-loss allows. */
+bool recording_stream_over_limits(const struct recording *recording);
 /* After the writer was closed: sends what is left, says what became of it all. */
 void recording_stream_close(struct recording *recording);
 

@@ -31,7 +31,8 @@ struct spool {
 	uint64_t told_look_ts;
 	uint64_t dropped_bytes;
 	uint64_t adopted_cnt;
-	struct spool_session *own;                  /* or NULL */
+	struct spool_session *own; /* or NULL */
+	uint64_t own_id;
 	struct spool_session sessions[SPOOL_SLOTS]; /* dir_fd < 0: free; the oldest ones first, by when we met them */
 };
 
@@ -170,6 +171,7 @@ int spool__begin(struct spool *spool, const char *host, uint64_t session_id)
 	session->slot = slot_of(spool, session);
 	slot_fill(session->slot, session);
 	spool->own = session;
+	spool->own_id = session_id;
 	return 0;
 }
 
@@ -334,9 +336,14 @@ void spool__stats(const struct spool *spool, struct spool_stats *stats)
 	memset(stats, 0, sizeof(*stats));
 	stats->dropped_bytes = spool->dropped_bytes;
 	stats->adopted_cnt = spool->adopted_cnt;
-	if (spool->own) {
-		stats->emitted = spool->own->account.emitted;
-		stats->lost = spool->own->account.lost;
+	/* Also after its end: what is refused last belongs to it, too. */
+	for (size_t i = 0; i < SPOOL_SLOTS; i++) {
+		const struct spool_account *account = &spool->sessions[i].account;
+
+		if (!spool->own_id || account->session_id != spool->own_id)
+			continue;
+		stats->emitted = account->emitted;
+		stats->lost = account->lost;
 	}
 }
 

@@ -401,6 +401,7 @@ void stream__finish(struct stream *stream, uint64_t linger_ns)
 	end_child(stream, monotonic_ns() + SECOND_NS);
 	/* What it refused or sent last. */
 	spool__tick(stream->spool, monotonic_ns());
+	say_dropped(stream);
 }
 
 void stream__free(struct stream *stream)

@@ -388,7 +388,7 @@ static void test_spool_full(void)
 	    !CHECKF(process_says(&setting.recording.process, true, " is full: ", NULL, 20), "%s", said(&setting)) ||
 	    !stream_collector_again(&setting.collector) || !store_grows(&setting, 0, 40))
 		goto cleanup;
-	CHECKF(recording_stop(&setting.recording) == 0, "%s", said(&setting));
+	CHECKF(recording_stop(&setting.recording) == 3, "%s", said(&setting));
 	CHECKF(strstr(said(&setting), "loss: none") != NULL, "%s", said(&setting));
 	if (!session_read(&session, setting.recording.dir.s, count_tail, &written) ||
 	    !session_read(&session, setting.collector.store.s, count_tail, &stored))
@@ -423,7 +423,7 @@ static void test_spool_disk_full(void)
 		    said(&setting)) ||
 	    !stream_collector_again(&setting.collector) || !store_grows(&setting, 0, 40))
 		goto cleanup;
-	CHECKF(recording_stop(&setting.recording) == 0, "%s", said(&setting));
+	CHECKF(recording_stop(&setting.recording) == 3, "%s", said(&setting));
 	check_balance(setting.collector.store.s, true);
 cleanup:
 	end(&setting);
