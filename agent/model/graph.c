@@ -8,6 +8,7 @@
 
 #define FIRST_ROOM      64
 #define RIVAL_LOOKS_MAX 256
+#define RIVALS_MAX      8
 
 struct graph_exit {
 	uint64_t ts;
@@ -394,25 +395,58 @@ static uint64_t served_ns(const struct graph_handoff *request, uint64_t from_ts,
 	return end_ts > begin_ts ? end_ts - begin_ts : 0;
 }
 
+/* The requests of one process: how long the device was at any of them. */
+struct rival {
+	struct graph_handoff *longest;
+	uint64_t longest_ns, total_ns;
+	uint64_t end_ts; /* of the latest: what lies before is counted */
+};
+
+static struct rival *rival_of(struct rival *rivals, const struct graph_handoff *request)
+{
+	for (int i = 0; i < RIVALS_MAX; i++)
+		if (!rivals[i].longest || rivals[i].longest->from_pid == request->from_pid)
+			return &rivals[i];
+	return NULL;
+}
+
 struct graph_handoff *graph__block_rival(const struct graph *graph, uint32_t device, uint32_t pid, uint64_t from_ts,
 					 uint64_t to_ts, uint64_t *ns)
 {
-	struct graph_handoff *rival = NULL, *request;
+	struct rival rivals[RIVALS_MAX] = {0}, *rival, *worst = rivals;
 	size_t at = series__up_to(&graph->blocks, from_ts);
-	uint64_t request_ns;
 
-	*ns = 0;
+	/* By their ends, so that of each only what came after the one before it is new. */
 	for (size_t looks = 0; at < graph->blocks.cnt && looks < RIVAL_LOOKS_MAX; at++, looks++) {
-		request = series__at(&graph->blocks, at);
+		struct graph_handoff *request = series__at(&graph->blocks, at);
+		uint64_t request_ns;
+
 		if (request->device != device || !request->from_tid || request->from_pid == pid)
 			continue;
+		rival = rival_of(rivals, request);
 		request_ns = served_ns(request, from_ts, to_ts);
-		if (request_ns > *ns) {
-			*ns = request_ns;
-			rival = request;
+		if (!rival || !request_ns)
+			continue;
+		rival->total_ns += served_ns(request, rival->end_ts > from_ts ? rival->end_ts : from_ts, to_ts);
+		rival->end_ts = request->to_ts;
+		if (!rival->longest || request_ns > rival->longest_ns) {
+			rival->longest_ns = request_ns;
+			rival->longest = request;
 		}
 	}
-	return rival;
+	for (rival = rivals; rival < rivals + RIVALS_MAX; rival++)
+		if (rival->total_ns > worst->total_ns)
+			worst = rival;
+	*ns = worst->total_ns;
+	return worst->longest;
+}
+
+struct graph_handoff *graph__blocks(const struct graph *graph, uint64_t from_ts, uint64_t to_ts, size_t *cnt)
+{
+	size_t first = series__up_to(&graph->blocks, from_ts), end = series__up_to(&graph->blocks, to_ts);
+
+	*cnt = end > first ? end - first : 0;
+	return *cnt ? series__at(&graph->blocks, first) : NULL;
 }
 
 static size_t drop(struct graph *graph, struct series *series, size_t cnt)

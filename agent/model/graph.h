@@ -135,12 +135,14 @@ struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid
 bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
 bool graph__loss_in(const struct graph *graph, uint64_t from_ts, uint64_t to_ts);
 /*
- * The block request of another process that the device served for longest during [from_ts, to_ts], or NULL; *ns: how
- * long.
+ * Of the other processes, the one whose block requests the device served for longest during [from_ts, to_ts]: its
+ * longest request there, or NULL; *ns: how long all of them took, overlaps counted once.
  * Looks at a bounded number of requests.  A request that somebody waited for is known by two addresses, here and among
  * the hand-offs to its waiter; `row` is the same.
  */
 struct graph_handoff *graph__block_rival(const struct graph *graph, uint32_t device, uint32_t pid, uint64_t from_ts,
 					 uint64_t to_ts, uint64_t *ns);
+/* The block requests that were done in (from_ts, to_ts], as one array. */
+struct graph_handoff *graph__blocks(const struct graph *graph, uint64_t from_ts, uint64_t to_ts, size_t *cnt);
 
 #endif

@@ -22,6 +22,10 @@
  *   records_received, rows_kept  counted by the agent: received = kept + passed over by retention
  *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile;
  *                      no cost_bpf_ns where it could not be measured
+ *   mode               "counters" or "trace"
+ *   segment_records, wakeup_records, edge_records  trace: records that came out of the rings: emitted = these + lost
+ *   segments_received, segments_written, wakeups_…, handoffs_…  trace: made of them and true; rows
+ *   detail_forgotten, detail_impossible  trace: received = written + forgotten, for the three together
  *   note.N             a line for the reader
  */
 #ifndef WHYLATE_MODEL_SESSION_H

@@ -91,6 +91,12 @@ enum wl_interval_source {
 enum wl_record_kind {
 	WL_RECORD_INTERVAL = 1,
 	WL_RECORD_TASK = 2,
+	/* trace mode only, from here on */
+	WL_RECORD_SEGMENT = 3,
+	WL_RECORD_WAKEUP = 4,
+	WL_RECORD_SOCKET = 5,
+	WL_RECORD_BLOCK = 6,
+	WL_RECORD_KIND_CNT
 };
 
 struct wl_record_header {
@@ -148,6 +154,7 @@ enum wl_task_event {
 	WL_TASK_SEEN = 1, /* followed from now on: found at the start, or created by a followed thread */
 	WL_TASK_EXEC = 2,
 	WL_TASK_EXIT = 3,
+	WL_TASK_NAMED = 4, /* not followed: it had a CPU or a disk that others wanted */
 };
 
 struct wl_task_record {
@@ -158,6 +165,96 @@ struct wl_task_record {
 	__wl_u32 tid;
 	__wl_u32 parent_pid;
 	char comm[WL_COMM_LEN];
+	__wl_u32 creator_tid; /* SEEN: the thread that created it just now, 0: it existed */
+	__wl_u32 outside;     /* SEEN: followed because it woke or fed a followed thread, not one of the target's */
+};
+
+/* A fault that is under way: whether it is minor or major is known at its end, from a later segment of the thread. */
+#define WL_STATE_FAULT_PENDING WL_STATE_CNT
+
+enum wl_segment_flag {
+	WL_SEGMENT_SUSPECT = 1, /* the kernel did not report every change: its bounds or its state may be wrong */
+	WL_SEGMENT_OFF_CPU = 2, /* part of a fault in which the thread had no CPU */
+	WL_SEGMENT_OUTSIDE = 4, /* none of the target's threads */
+};
+
+/* A stretch of one followed thread in one state, sent when it ends. */
+struct wl_segment_record {
+	struct wl_record_header header;
+	__wl_u64 begin_ts;
+	__wl_u64 end_ts;
+	__wl_u64 sid;      /* the interval that the thread worked for, 0: none */
+	__wl_u64 object;   /* blocked: the futex's address or the call's first argument; a fault: its address */
+	__wl_u64 other_ns; /* runnable: how long `other` had the CPU meanwhile */
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 state; /* enum wl_state, or WL_STATE_FAULT_PENDING */
+	__wl_u32 flags; /* enum wl_segment_flag */
+	__wl_u32 sysno; /* blocked: the system call, ~0 outside of one */
+	__wl_u32 other_pid;
+	__wl_u32 other_tid; /* runnable: who had the CPU longest; blocked on a mutex: its owner; 0: nobody known */
+	__wl_u32 zero;
+};
+
+/* What the waker's write() went to. */
+enum wl_file {
+	WL_FILE_NONE, /* it was not in a write */
+	WL_FILE_PIPE,
+	WL_FILE_EVENTFD,
+	WL_FILE_SOCKET,
+	WL_FILE_OTHER,
+};
+
+/* A blocked followed thread was made runnable. */
+struct wl_wakeup_record {
+	struct wl_record_header header;
+	__wl_u64 ts;
+	__wl_u64 waker_object; /* first argument of the waker's system call */
+	__wl_u64 io_ts;        /* complete_ts of the block I/O in whose completion it happened, 0: none */
+	__wl_u32 pid;          /* who was woken */
+	__wl_u32 tid;
+	__wl_u32 waker_pid; /* who ran on that CPU: the culprit in context TASK only */
+	__wl_u32 waker_tid;
+	__wl_u32 context;     /* enum wl_context */
+	__wl_u32 waker_sysno; /* ~0 outside of a system call */
+	__wl_u32 waker_file;  /* enum wl_file */
+	__wl_u32 state;       /* enum wl_state of the wait that it ended */
+};
+
+enum wl_direction { WL_SENT = 1, WL_RECEIVED = 2 };
+
+/* Bytes that one thread put into a connection or took out of it, by position: TCP's sequence numbers, or a count. */
+struct wl_socket_record {
+	struct wl_record_header header;
+	__wl_u64 ts;
+	__wl_u64 sid;
+	__wl_u64 conn; /* Unix sockets: which one receives; TCP is told by its addresses */
+	__wl_u64 pos;  /* of the first byte */
+	__wl_u32 len;
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u16 family;
+	__wl_u16 direction; /* enum wl_direction */
+	__wl_u16 local_port;
+	__wl_u16 remote_port;
+	__wl_u32 zero;
+	__wl_u8 local_addr[16]; /* IPv4: in the first four bytes */
+	__wl_u8 remote_addr[16];
+};
+
+/* A block I/O that has completed. */
+struct wl_block_record {
+	struct wl_record_header header;
+	__wl_u64 queue_ts; /* it was handed to the block layer; 0: before the recording */
+	__wl_u64 issue_ts; /* the device got it; 0: not known */
+	__wl_u64 complete_ts;
+	__wl_u64 sector;
+	__wl_u32 bytes;
+	__wl_u32 dev; /* major << 20 | minor */
+	__wl_u32 pid; /* who handed it to the block layer */
+	__wl_u32 tid;
+	__wl_u32 is_write;
+	__wl_u32 zero;
 };
 
 /* One per CPU and class, summed by the agent. */
@@ -169,7 +266,11 @@ struct wl_loss_count {
 _Static_assert(sizeof(struct wl_record_header) == 8, "record header");
 _Static_assert(sizeof(struct wl_wait) == 32, "wait");
 _Static_assert(sizeof(struct wl_culprit) == 32, "culprit");
-_Static_assert(sizeof(struct wl_task_record) == 48, "task record");
+_Static_assert(sizeof(struct wl_task_record) == 56, "task record");
+_Static_assert(sizeof(struct wl_segment_record) == 80, "segment record");
+_Static_assert(sizeof(struct wl_wakeup_record) == 64, "wakeup record");
+_Static_assert(sizeof(struct wl_socket_record) == 96, "socket record");
+_Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");

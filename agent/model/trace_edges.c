@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "model/trace_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+int trace__received(struct trace *trace, enum shard_table_id table, int err)
+{
+	if (err == -EINVAL) {
+		trace->counts.impossible++;
+		return 0;
+	}
+	if (!err)
+		trace->counts.received[table]++;
+	return err;
+}
+
+static int add_handoff(struct trace *trace, struct graph_handoff *handoff, const struct trace_detail *detail)
+{
+	uint32_t place;
+
+	if (++trace->last_row == 0)
+		trace->last_row = 1;
+	handoff->row = trace->last_row;
+	place = handoff->row % TRACE_DETAILS;
+	memset(&trace->details[place], 0, sizeof(trace->details[place]));
+	trace->details[place].row = handoff->row;
+	if (detail)
+		trace->details[place].detail = *detail;
+	return trace__received(trace, SHARD_TABLE_HANDOFF, graph__add_handoff(trace->graph, handoff));
+}
+
+int trace__on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received)
+{
+	bool is_unix = received->family == AF_UNIX;
+	struct trace *trace = owner;
+	struct trace_detail detail = {
+		.begin_byte = received->pos,
+		.end_byte = received->pos + received->len,
+		.seq = received->pos,
+		.has_seq = !is_unix,
+		.bytes = received->len,
+	};
+	struct graph_handoff handoff = {
+		.to_ts = received->ts,
+		.sid = received->sid,
+		.object = received->conn,
+		.to_pid = received->pid,
+		.to_tid = received->tid,
+		.kind = is_unix ? WL_HANDOFF_UNIX : WL_HANDOFF_SOCKET,
+		.certainty = sent ? WL_CERTAINTY_OBSERVED : WL_CERTAINTY_INFERRED,
+	};
+
+	trace_socket_address(received, true, detail.from_addr, sizeof(detail.from_addr));
+	trace_socket_address(received, false, detail.to_addr, sizeof(detail.to_addr));
+	if (sent) {
+		struct graph_wakeup *wakeup;
+
+		handoff.from_pid = sent->pid;
+		handoff.from_tid = sent->tid;
+		/* The sender's call returns late: what it sent was there when its receiver was woken. */
+		handoff.from_ts = sent->ts < received->ts ? sent->ts : received->ts;
+		wakeup = graph__wakeup_in(
+			trace->graph, received->tid,
+			received->ts > TRACE_WOKEN_BEFORE_NS ? received->ts - TRACE_WOKEN_BEFORE_NS : 0, received->ts);
+		if (wakeup && wakeup->ts < handoff.from_ts && handoff.from_ts - wakeup->ts < TRACE_WINDOW_NS)
+			handoff.from_ts = wakeup->ts;
+	}
+	return add_handoff(trace, &handoff, &detail);
+}
+
+/* to_tid 0: nobody waited for it, and others may have waited for the disk because of it. */
+static int add_block(struct trace *trace, const struct wl_block_record *record, uint32_t to_pid, uint32_t to_tid)
+{
+	struct trace_detail detail = {.bytes = record->bytes};
+	struct graph_handoff handoff = {
+		.from_ts = record->issue_ts ? record->issue_ts : record->queue_ts,
+		.to_ts = record->complete_ts,
+		.object = record->sector,
+		.from_pid = record->pid,
+		.from_tid = record->tid,
+		.to_pid = to_pid,
+		.to_tid = to_tid,
+		.device = TRACE_DEVICE(record->dev),
+		.kind = WL_HANDOFF_BLOCK,
+		.certainty = WL_CERTAINTY_OBSERVED,
+	};
+
+	if (!handoff.from_tid && !handoff.to_tid)
+		return 0;
+	if (record->queue_ts && record->issue_ts > record->queue_ts)
+		handoff.queue_ns = record->issue_ts - record->queue_ts;
+	if (handoff.from_ts && record->complete_ts > handoff.from_ts)
+		handoff.service_ns = record->complete_ts - handoff.from_ts;
+	return add_handoff(trace, &handoff, &detail);
+}
+
+static int finish_block(struct trace *trace, struct pending_block *block)
+{
+	int err = 0;
+
+	if (block->record.complete_ts && !block->waited_for)
+		err = add_block(trace, &block->record, 0, 0);
+	block->record.complete_ts = 0;
+	return err;
+}
+
+int trace__take_block(struct trace *trace, const struct wl_block_record *record, uint16_t cpu)
+{
+	struct pending_block *block = &trace->blocks[cpu % TRACE_CPUS];
+	int err = finish_block(trace, block);
+
+	block->record = *record;
+	block->waited_for = false;
+	return err;
+}
+
+int trace__block_waiter(struct trace *trace, const struct wl_wakeup_record *record, uint16_t cpu)
+{
+	struct pending_block *block = &trace->blocks[cpu % TRACE_CPUS];
+
+	if (block->record.complete_ts != record->io_ts)
+		return 0;
+	block->waited_for = true;
+	return add_block(trace, &block->record, record->pid, record->tid);
+}
+
+int trace__settle_blocks(struct trace *trace, uint64_t before_ts)
+{
+	int err = 0;
+
+	for (int i = 0; !err && i < TRACE_CPUS; i++)
+		if (trace->blocks[i].record.complete_ts < before_ts)
+			err = finish_block(trace, &trace->blocks[i]);
+	return err;
+}
+
+int trace__add_write(struct trace *trace, const struct wl_wakeup_record *record)
+{
+	struct graph_handoff handoff = {
+		.from_ts = record->ts,
+		.to_ts = record->ts,
+		.from_pid = record->waker_pid,
+		.from_tid = record->waker_tid,
+		.to_pid = record->pid,
+		.to_tid = record->tid,
+		.kind = record->waker_file == WL_FILE_PIPE ? WL_HANDOFF_PIPE : WL_HANDOFF_EVENTFD,
+		/* It was woken by the write; that it was for this file is likely, but it may wait for several. */
+		.certainty = WL_CERTAINTY_INFERRED,
+	};
+
+	return add_handoff(trace, &handoff, NULL);
+}
+
+int trace__add_fork(struct trace *trace, const struct wl_task_record *record)
+{
+	struct graph_handoff handoff = {
+		.from_ts = record->ts,
+		.to_ts = record->ts,
+		.from_pid = record->parent_pid,
+		.from_tid = record->creator_tid,
+		.to_pid = record->pid,
+		.to_tid = record->tid,
+		.kind = WL_HANDOFF_FORK,
+		.certainty = WL_CERTAINTY_OBSERVED,
+	};
+
+	return add_handoff(trace, &handoff, NULL);
+}
+
+int trace__add_queue(struct trace *trace, const struct graph_interval *interval, uint64_t handed_ts, uint64_t taken_ts)
+{
+	struct graph_handoff handoff = {
+		.from_ts = handed_ts,
+		.to_ts = taken_ts > handed_ts ? taken_ts : handed_ts,
+		.sid = interval->sid,
+		.from_pid = interval->pid,
+		.from_tid = interval->tid,
+		.to_pid = interval->pid,
+		.to_tid = interval->end_tid,
+		.kind = WL_HANDOFF_QUEUE,
+		.certainty = WL_CERTAINTY_INFERRED,
+	};
+
+	return add_handoff(trace, &handoff, NULL);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The inside of a trace: trace.c takes records, trace_edges.c makes hand-offs of them, trace_keep.c writes rows. */
+#ifndef WHYLATE_MODEL_TRACE_INTERNAL_H
+#define WHYLATE_MODEL_TRACE_INTERNAL_H
+
+#include "base/vec.h"
+#include "model/graph.h"
+#include "model/path.h"
+#include "model/trace.h"
+#include "model/trace_order.h"
+#include "model/trace_rows.h"
+#include "model/trace_sockets.h"
+
+/* Details of so many hand-offs, the newest. */
+#define TRACE_DETAILS 16384
+#define TRACE_CPUS    1024
+/* Requests that are written along with one that was waited for. */
+#define TRACE_RIVALS_MAX 256
+/* How long before its call returned a thread may have been woken for what it received. */
+#define TRACE_WOKEN_BEFORE_NS 1000000000ULL
+
+/* A block I/O whose completion wakes whoever waits for it, right after it. */
+struct pending_block {
+	struct wl_block_record record;
+	bool waited_for;
+};
+
+struct trace {
+	struct trace_opts opts;
+	struct trace_order *order;
+	struct trace_sockets *sockets;
+	struct graph *graph;
+	struct path path;
+	const target_mappings *mappings;
+	struct {
+		uint32_t row; /* of the hand-off, 0: none */
+		bool written;
+		struct trace_detail detail;
+	} *details;
+	uint32_t last_row;
+	VEC(struct graph_interval) pending; /* kept, and their ends not settled yet */
+	struct pending_block blocks[TRACE_CPUS];
+	bool has_forgotten;
+	struct trace_counts counts;
+	struct shard_row row;
+	struct trace_texts texts;
+};
+
+/* Counts what the graph has taken or (-EINVAL) refused as impossible; other errors pass. */
+int trace__received(struct trace *trace, enum shard_table_id table, int err);
+
+/* trace_edges.c */
+int trace__on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received);
+int trace__take_block(struct trace *trace, const struct wl_block_record *record, uint16_t cpu);
+int trace__block_waiter(struct trace *trace, const struct wl_wakeup_record *record, uint16_t cpu);
+int trace__settle_blocks(struct trace *trace, uint64_t before_ts);
+int trace__add_write(struct trace *trace, const struct wl_wakeup_record *record);
+int trace__add_fork(struct trace *trace, const struct wl_task_record *record);
+int trace__add_queue(struct trace *trace, const struct graph_interval *interval, uint64_t handed_ts, uint64_t taken_ts);
+
+/* trace_keep.c: the rows of an interval that is kept. */
+int trace__keep_interval(struct trace *trace, const struct graph_interval *interval);
+
+#endif

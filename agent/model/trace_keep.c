@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "model/trace_internal.h"
+
+#include <errno.h>
+
+static struct trace_names names_of(const struct trace *trace)
+{
+	return (struct trace_names){.threads = trace->opts.threads, .mappings = trace->mappings};
+}
+
+static int append(struct trace *trace, enum shard_table_id table)
+{
+	trace->counts.written[table]++;
+	return trace->opts.append(trace->opts.owner, table, &trace->row);
+}
+
+static int write_wakeup(struct trace *trace, uint32_t tid, struct graph_wakeup *wakeup)
+{
+	struct trace_names names = names_of(trace);
+	struct graph_segment *segment;
+	size_t before;
+
+	if (wakeup->mark & TRACE_WRITTEN)
+		return 0;
+	wakeup->mark |= TRACE_WRITTEN;
+	segment = graph__segment_before(trace->graph, tid, wakeup->ts, &before);
+	trace_row_wakeup(&trace->row, segment ? segment->pid : 0, tid, wakeup, &names);
+	return append(trace, SHARD_TABLE_WAKEUP);
+}
+
+static int write_handoff(struct trace *trace, struct graph_handoff *handoff)
+{
+	uint32_t place = handoff->row % TRACE_DETAILS;
+	struct trace_names names = names_of(trace);
+	bool known = trace->details[place].row == handoff->row;
+
+	/* A block request is known by two addresses, so its mark alone does not tell. */
+	if (handoff->mark & TRACE_WRITTEN || (known && trace->details[place].written))
+		return 0;
+	handoff->mark |= TRACE_WRITTEN;
+	if (known)
+		trace->details[place].written = true;
+	trace_row_handoff(&trace->row, &trace->texts, handoff, known ? &trace->details[place].detail : NULL, &names);
+	return append(trace, SHARD_TABLE_HANDOFF);
+}
+
+/* What the thread did, and who ended its waits. */
+static int write_thread(struct trace *trace, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	struct trace_names names = names_of(trace);
+	struct graph_segment *segments;
+	size_t cnt;
+	int err = 0;
+
+	segments = graph__segments(trace->graph, tid, from_ts, to_ts, &cnt);
+	for (size_t i = 0; !err && i < cnt; i++) {
+		struct graph_wakeup *wakeup;
+
+		if (segments[i].mark & TRACE_WRITTEN)
+			continue;
+		segments[i].mark |= TRACE_WRITTEN;
+		trace_row_segment(&trace->row, &trace->texts, tid, &segments[i], &names);
+		err = append(trace, SHARD_TABLE_SEGMENT);
+		if (err || segments[i].state < WL_STATE_BLOCKED_FUTEX || segments[i].state > WL_STATE_BLOCKED_OTHER)
+			continue;
+		wakeup = graph__wakeup_in(trace->graph, tid, segments[i].begin_ts + 1, segments[i].end_ts);
+		if (wakeup)
+			err = write_wakeup(trace, tid, wakeup);
+	}
+	return err;
+}
+
+/* Whoever else had the disk while this request waited for it and was served. */
+static int write_rivals(struct trace *trace, const struct graph_handoff *request)
+{
+	uint64_t took_ns = request->queue_ns + request->service_ns;
+	uint64_t to_ts = request->to_ts, from_ts = took_ns < to_ts ? to_ts - took_ns : 0;
+	struct graph_handoff *blocks;
+	uint32_t device = request->device;
+	size_t cnt;
+	int err = 0;
+
+	blocks = graph__blocks(trace->graph, from_ts, to_ts, &cnt);
+	for (size_t i = 0; !err && i < cnt && i < TRACE_RIVALS_MAX; i++)
+		if (blocks[i].device == device)
+			err = write_handoff(trace, &blocks[i]);
+	return err;
+}
+
+/*
+ * An edge and the wait that it ended: the path goes on elsewhere for the length of that wait, so that no step of it
+ * says that the thread was blocked.
+ */
+static int write_edge(struct trace *trace, const struct path_edge *edge)
+{
+	struct graph_wakeup *wakeup = edge->wakeup;
+	int err;
+
+	if (edge->handoff) {
+		uint64_t to_ts = edge->handoff->to_ts;
+
+		err = write_handoff(trace, edge->handoff);
+		if (!err && edge->handoff->kind == WL_HANDOFF_BLOCK)
+			err = write_rivals(trace, edge->handoff);
+		wakeup = graph__wakeup_in(trace->graph, edge->tid,
+					  to_ts > TRACE_WOKEN_BEFORE_NS ? to_ts - TRACE_WOKEN_BEFORE_NS : 0, to_ts);
+	} else {
+		err = write_wakeup(trace, edge->tid, wakeup);
+	}
+	if (err || !wakeup || !wakeup->ts)
+		return err;
+	return write_thread(trace, edge->tid, wakeup->ts - 1, wakeup->ts);
+}
+
+int trace__keep_interval(struct trace *trace, const struct graph_interval *interval)
+{
+	struct path *path = &trace->path;
+	int err = path_walk(path, trace->graph, interval);
+
+	if (err == -EINVAL) {
+		trace->counts.impossible++;
+		return 0;
+	}
+	trace->counts.kept++;
+	trace->counts.cut_short += trace->has_forgotten && graph__oldest_ts(trace->graph) > interval->begin_ts;
+	trace->counts.lossy += (path->flags & PATH_LOSSY) != 0;
+	for (size_t i = 0; !err && i < path->edges.cnt; i++)
+		err = write_edge(trace, &path->edges.items[i]);
+	for (size_t i = 0; !err && i < path->steps.cnt; i++)
+		err = write_thread(trace, path->steps.items[i].tid, path->steps.items[i].begin_ts,
+				   path->steps.items[i].end_ts);
+	if (!err)
+		err = write_thread(trace, interval->tid, interval->begin_ts, interval->end_ts);
+	if (!err && interval->end_tid != interval->tid)
+		err = write_thread(trace, interval->end_tid, interval->begin_ts, interval->end_ts);
+	return err;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Records of trace mode in order of time.  Each CPU has a ring of its own, and a ring is emptied as a whole, so records
+ * wait here until everything that is older than a moment must have come out of the rings; what comes later still is
+ * counted and handed over late.
+ */
+#ifndef WHYLATE_MODEL_TRACE_ORDER_H
+#define WHYLATE_MODEL_TRACE_ORDER_H
+
+#include <whylate/record.h>
+
+#include "model/graph.h"
+
+struct ended_interval {
+	struct graph_interval interval;
+	uint32_t keep; /* retention's verdict */
+};
+
+struct trace_item {
+	uint64_t ts; /* when it was known: a segment's and an interval's end */
+	uint16_t kind;
+	uint16_t cpu;
+	uint32_t zero;
+	union {
+		struct wl_segment_record segment;
+		struct wl_wakeup_record wakeup;
+		struct wl_socket_record socket;
+		struct wl_block_record block;
+		struct wl_task_record task;
+		struct ended_interval interval;
+	};
+};
+
+struct trace_order;
+
+struct trace_order *trace_order__new(void);
+void trace_order__free(struct trace_order *order); /* NULL-safe */
+
+/* Copies the item.  0 or -ENOMEM. */
+int trace_order__add(struct trace_order *order, const struct trace_item *item);
+
+/*
+ * Hands over everything up to until_ts, oldest first; at one moment segments before edges, and intervals last.
+ * `handle` returns 0 or -errno, which ends the call; what was handed over until then is gone.
+ */
+typedef int (*trace_order_handler)(void *owner, const struct trace_item *item);
+int trace_order__release(struct trace_order *order, uint64_t until_ts, trace_order_handler handle, void *owner);
+
+/* Items that came after others that are younger had been handed over. */
+uint64_t trace_order__late_cnt(const struct trace_order *order);
+size_t trace_order__bytes(const struct trace_order *order);
+
+#endif
