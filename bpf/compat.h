@@ -84,4 +84,21 @@ static __always_inline u64 syscall_arg(struct pt_regs *regs, int arg)
 #define FAULT_RETRY      0x400
 #define FAULT_FLAG_TRIED 0x20
 
+#define S_IFMT   00170000
+#define S_IFSOCK 0140000
+#define S_IFREG  0100000
+#define S_IFBLK  0060000
+#define S_IFIFO  0010000
+
+/* An open file of the task, NULL if it has no such descriptor. */
+static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
+{
+	struct file **files = BPF_CORE_READ(task, files, fdt, fd);
+	struct file *file = NULL;
+
+	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds) || bpf_probe_read_kernel(&file, sizeof(file), files + fd))
+		return NULL;
+	return file;
+}
+
 #endif

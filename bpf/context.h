@@ -23,7 +23,7 @@
 #include "knobs.h"
 
 /* A page fault that is still being handled: whether it was minor or major is known at its end. */
-#define STATE_FAULT_PENDING WL_STATE_CNT
+#define STATE_FAULT_PENDING WL_STATE_FAULT_PENDING
 #define STATE_SLOTS         (WL_STATE_CNT + 1)
 #define STATE_BITS          5
 #define STATE_MASK          ((1 << STATE_BITS) - 1)
@@ -44,6 +44,11 @@ _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits o
 #define EXTERNAL_STATES                                                                                        \
 	(bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) | bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI) | \
 	 SOFTIRQ_STATES | bit(WL_STATE_RUNQ_WAKEUP) | bit(WL_STATE_RUNQ_PREEMPT) | bit(WL_STATE_THROTTLED))
+#define RUNQ_STATES (bit(WL_STATE_RUNQ_WAKEUP) | bit(WL_STATE_RUNQ_PREEMPT))
+#define BLOCKED_STATES                                                                           \
+	(bit(WL_STATE_BLOCKED_FUTEX) | bit(WL_STATE_BLOCKED_DISK) | bit(WL_STATE_BLOCKED_NET) |  \
+	 bit(WL_STATE_BLOCKED_POLL) | bit(WL_STATE_BLOCKED_PIPE) | bit(WL_STATE_BLOCKED_SLEEP) | \
+	 bit(WL_STATE_BLOCKED_OTHER))
 #define RUNNING_STATES (bit(WL_STATE_RUNNING) | bit(STATE_FAULT_PENDING))
 
 struct snapshot {
@@ -122,6 +127,14 @@ struct thread {
 	u32 hw_generation;
 	u64 hw_start[WL_HW_SLOTS];
 	u64 hw[WL_HW_SLOTS];
+
+	/* trace mode only */
+	u32 outside;   /* none of the target's: followed because it woke or fed a followed thread */
+	u32 other_pid; /* of the segment under way, see struct wl_segment_record */
+	u32 other_tid;
+	u32 trace_zero;
+	u64 other_ns;
+	u64 segment_sid; /* the interval that it works for since the segment under way began */
 };
 
 /* A selected interval that has been picked up and not finished. */

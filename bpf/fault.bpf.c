@@ -43,7 +43,7 @@ static __always_inline int fault_ends(u32 state)
 	struct cpu_context *cpu = this_cpu();
 	struct wl_wait wait = {};
 	struct thread *thread;
-	u64 length_ns;
+	u64 length_ns, last_ns = 0;
 
 	if (!cpu || !cpu->followed)
 		return 0;
@@ -53,10 +53,18 @@ static __always_inline int fault_ends(u32 state)
 	if (thread->in_fault == IN_FAULT_MAJOR)
 		state = WL_STATE_FAULT_MAJOR;
 	thread->in_fault = 0;
+	/* In trace mode the last segment of the fault tells what those before it were. */
+	if (cfg_knobs.trace && word_state(thread->word) == STATE_FAULT_PENDING) {
+		last_ns = word_ts(thread->word);
+		thread__relabel(thread, state);
+	}
 	nest__pop(thread);
+	if (last_ns)
+		last_ns = word_ts(thread->word) - last_ns;
 	length_ns = thread->length_ns[STATE_FAULT_PENDING];
 	thread->length_ns[STATE_FAULT_PENDING] = 0;
 	thread->length_ns[state] += length_ns;
+	length_ns += last_ns;
 	thread->count[state]++;
 	if (!thread->recording || length_ns < WAIT_NAMED_NS)
 		return 0;

@@ -217,6 +217,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	struct open_interval *open;
 	u64 sid = pickup->sid, own_ts, now;
 
+	thread__works_for(thread, sid);
 	if (!pickup->selected && !thread__is_watched(thread)) {
 		thread->current_sid = sid;
 		thread->current_since_ts = 0;
@@ -283,6 +284,7 @@ static __always_inline void interval__resume(struct thread *thread, u64 sid, boo
 
 	if (thread->current_sid == sid)
 		return;
+	thread__works_for(thread, sid);
 	thread__pause_current(thread);
 	now = bpf_ktime_get_ns();
 	thread__served(thread, now);
@@ -356,8 +358,7 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	return 0;
 }
 
-/* The interval ends now, on this thread. */
-static __always_inline void interval__finish(struct thread *thread, u64 sid, bool recorded)
+static __always_inline void finish(struct thread *thread, u64 sid, bool recorded)
 {
 	struct cpu_context *cpu = this_cpu();
 	struct open_interval *open;
@@ -426,6 +427,16 @@ static __always_inline void interval__finish(struct thread *thread, u64 sid, boo
 	bpf_map_delete_elem(&opens, &sid);
 }
 
+/* The interval ends now, on this thread. */
+static __always_inline void interval__finish(struct thread *thread, u64 sid, bool recorded)
+{
+	/* Read by another thread, and nothing else was known to be this one's work. */
+	if (cfg_knobs.trace && !thread->segment_sid)
+		thread->segment_sid = sid;
+	finish(thread, sid, recorded);
+	thread__works_for(thread, thread->current_sid);
+}
+
 /* The interval will never end: its connection, its thread or its stack frame is gone. */
 static __always_inline void interval__abandon(struct thread *thread, u64 sid)
 {
@@ -436,6 +447,7 @@ static __always_inline void interval__abandon(struct thread *thread, u64 sid)
 	if (thread && thread->current_sid == sid) {
 		thread->current_sid = 0;
 		thread->current_recorded = 0;
+		thread__works_for(thread, 0);
 	}
 	if (!bpf_map_delete_elem(&opens, &sid) && thread && thread->recording)
 		thread->recording--;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Interrupts on top of followed threads: devices, softirqs, the local timer, other CPUs, the rest of the vectors. */
+#include "oncpu.h"
 #include "thread.h"
 
 /*
@@ -11,6 +12,8 @@ static __always_inline int interrupt_begins(u32 state)
 	struct cpu_context *cpu = this_cpu();
 	struct thread *thread;
 
+	if (cfg_knobs.trace)
+		context_begins(state);
 	if (!cpu || !cpu->followed)
 		return 0;
 	thread = current_thread(cpu);
@@ -21,11 +24,13 @@ static __always_inline int interrupt_begins(u32 state)
 	return 0;
 }
 
-static __always_inline int interrupt_ends(void)
+static __always_inline int interrupt_ends(bool softirq)
 {
 	struct cpu_context *cpu = this_cpu();
 	struct thread *thread;
 
+	if (cfg_knobs.trace)
+		context_ends(softirq);
 	if (!cpu || !cpu->nested)
 		return 0;
 	thread = current_thread(cpu);
@@ -45,7 +50,7 @@ int BPF_PROG(on_irq_entry)
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(on_irq_exit)
 {
-	return interrupt_ends();
+	return interrupt_ends(false);
 }
 
 SEC("tp_btf/softirq_entry")
@@ -59,7 +64,7 @@ int BPF_PROG(on_softirq_entry, unsigned int vector)
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(on_softirq_exit)
 {
-	return interrupt_ends();
+	return interrupt_ends(true);
 }
 
 #define VECTOR(name, state)                     \
@@ -71,7 +76,7 @@ int BPF_PROG(on_softirq_exit)
 	SEC("tp_btf/" #name "_exit")            \
 	int BPF_PROG(on_##name##_exit)          \
 	{                                       \
-		return interrupt_ends();        \
+		return interrupt_ends(false);   \
 	}
 
 #if defined(__TARGET_ARCH_x86)

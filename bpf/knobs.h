@@ -38,6 +38,8 @@ struct knobs {
 	u32 hw;                       /* hardware counters are read */
 	u32 rt;                       /* PREEMPT_RT: a thread may be switched out in the middle of a softirq */
 	u32 windows;                  /* hooks are attached in windows, with blind time between */
+	u32 trace;                    /* segments, wake-ups and hand-offs leave as records too */
+	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
 
@@ -62,8 +64,8 @@ struct controls {
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
 	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
-	u32 expected; /* selected intervals that have arrived and were not picked up */
-	u32 zero2;
+	u32 expected;    /* selected intervals that have arrived and were not picked up */
+	u32 outside_cnt; /* trace mode: threads outside the target that are followed */
 } __attribute__((aligned(CACHE_LINE)));
 
 #define RUNNERS_MAX 16
@@ -85,6 +87,7 @@ struct cpu_context {
 	u32 window;                         /* in which all that was noted down */
 	u32 followed;                       /* the running task is followed */
 	u32 nested;                         /* interrupts under way that were taken note of */
+	u64 reader_woken_ts;                /* last time the reader was woken for this CPU's ring */
 	struct wl_loss_count loss[WL_LOSS_CNT];
 };
 

@@ -34,14 +34,27 @@ static __always_inline void *ring__reserve(u32 class, u16 kind, u64 sz)
 	return header;
 }
 
+/*
+ * The wake-up takes an interrupt of this CPU, which is itself something to record in trace mode: woken for every record
+ * beyond the limit, the reader would never get the CPU.
+ */
+#define WAKE_EVERY_NS 2000000
+
 static __always_inline void ring__submit(void *record)
 {
 	u32 id = ((struct wl_record_header *)record)->cpu;
+	struct cpu_context *cpu = this_cpu();
 	void *ring = ring__of_cpu(id);
 	u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > cfg_knobs.ring_wake_bytes)
-		flags = BPF_RB_FORCE_WAKEUP;
+	if (cpu && ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > cfg_knobs.ring_wake_bytes) {
+		u64 now = bpf_ktime_get_ns();
+
+		if (now - cpu->reader_woken_ts > WAKE_EVERY_NS) {
+			cpu->reader_woken_ts = now;
+			flags = BPF_RB_FORCE_WAKEUP;
+		}
+	}
 	bpf_ringbuf_submit(record, flags);
 }
 

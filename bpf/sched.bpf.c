@@ -2,12 +2,7 @@
 /* When a followed thread runs, wants to run, and waits: sched_switch, sched_waking, sched_wakeup. */
 #include "compat.h"
 #include "thread.h"
-
-#define S_IFMT   00170000
-#define S_IFSOCK 0140000
-#define S_IFREG  0100000
-#define S_IFBLK  0060000
-#define S_IFIFO  0010000
+#include "wakeup.h"
 
 #define FUTEX_WAIT         0
 #define FUTEX_COMMAND_MASK 0x7f
@@ -15,12 +10,10 @@
 /* What a read or a write on that descriptor waits for. */
 static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
 {
-	struct file **files = BPF_CORE_READ(task, files, fdt, fd);
-	struct file *file = NULL;
+	struct file *file = file_of(task, fd);
 	u32 mode;
 
-	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds) || bpf_probe_read_kernel(&file, sizeof(file), files + fd) ||
-	    !file)
+	if (!file)
 		return WL_STATE_BLOCKED_OTHER;
 	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
 	switch (mode) {
@@ -112,13 +105,13 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 	}
 	if (thread->in_fault) {
 		state = STATE_FAULT_PENDING; /* the fault's wait is part of the fault */
-	} else if (!thread->recording) {
+	} else if (!thread->recording && !cfg_knobs.trace) {
 		state = WL_STATE_BLOCKED_OTHER; /* nobody will ask */
 	} else {
 		state = blocked_state(task, thread);
 	}
 	thread->count[state & STATE_MASK]++;
-	if (thread->recording && !thread->in_fault)
+	if ((thread->recording || cfg_knobs.trace) && !thread->in_fault)
 		thread->wait_since_ts = thread__enter(thread, state);
 	else
 		thread__enter(thread, state);
@@ -186,7 +179,7 @@ static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, 
 	struct past_runq *slot;
 	u32 key = 0;
 
-	if (wait_ns < WAIT_NAMED_NS)
+	if (now < since_ts || wait_ns < WAIT_NAMED_NS)
 		return;
 	culprit = ran_longest(here, thread, since_ts, now, &ran_ns);
 	if (thread->wait_cpu != bpf_get_smp_processor_id()) {
@@ -199,6 +192,8 @@ static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, 
 	}
 	if (!ran_ns || !culprit)
 		return;
+	if (cfg_knobs.trace)
+		segment__blame(thread, culprit, ran_ns);
 	slot = wait_list__push(&thread->runq, wait_ns, wait_ns);
 	slot->end_ts = now;
 	slot->wait_ns = wait_ns;
@@ -216,8 +211,14 @@ static __always_inline void switched_in(struct thread *thread, struct cpu_contex
 	if (thread->last_cpu != bpf_get_smp_processor_id())
 		thread->tally[WL_TALLY_MIGRATION]++;
 	thread->blocked = 0;
+	if (cfg_knobs.trace) {
+		/* The segment that ends here says who had the CPU. */
+		thread->other_tid = 0;
+		if (RUNQ_STATES & bit(state))
+			note_runq(thread, word, bpf_ktime_get_ns(), cpu);
+	}
 	now = thread__enter(thread, thread->run_state);
-	if (state == WL_STATE_RUNQ_WAKEUP || state == WL_STATE_RUNQ_PREEMPT)
+	if (!cfg_knobs.trace && (RUNQ_STATES & bit(state)))
 		note_runq(thread, word, now, cpu);
 	if (state != WL_STATE_RUNQ_PREEMPT && state != WL_STATE_THROTTLED)
 		thread->switched_in_ts = now;
@@ -242,6 +243,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!cpu)
 		return 0;
 	cpu->loss[WL_LOSS_MISSED_SWITCH].emitted++;
+	if (cfg_knobs.trace)
+		context_switches();
 	thread = thread_of(prev);
 	if (cpu->runner_pos && cpu__runner(cpu)->tid != (u32)prev->pid) {
 		/* It got the CPU unseen; for how long it has had it nobody knows. */
@@ -310,8 +313,16 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!thread)
 		return 0;
 	note_missed_switch_out(task, thread);
-	if (!thread->recording)
+	if (cfg_knobs.trace) {
+		bool blocked = thread->blocked;
+		u32 state = word_state(thread->word);
+
 		woken(task, thread);
+		if (blocked)
+			wakeup__note(thread, state);
+	} else if (!thread->recording) {
+		woken(task, thread);
+	}
 	return 0;
 }
 

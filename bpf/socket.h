@@ -412,8 +412,9 @@ static __always_inline int state_changed(struct sock *sk, int new_state)
 		u16 port = sock_get(sk, __sk_common.skc_num);
 
 		struct cpu_context *cpu = this_cpu();
+		struct thread *thread = cpu ? current_thread(cpu) : NULL;
 
-		if (cpu && current_thread(cpu) && in_target_netns(sk))
+		if (thread && !thread->outside && in_target_netns(sk))
 			__sync_fetch_and_or(&controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)],
 					    1ULL << (port % 64));
 	} else if (new_state == TCP_CLOSE) {

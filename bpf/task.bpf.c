@@ -1,49 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who is followed: the threads of the target and of its children, from the start and as they come and go. */
+#include "follow.h"
 #include "interval.h"
-#include "ring.h"
-#include "thread.h"
-
-static __always_inline void send_task(u32 event, struct task_struct *task)
-{
-	struct wl_task_record *record = ring__reserve(WL_LOSS_TASK, WL_RECORD_TASK, sizeof(*record));
-
-	if (!record)
-		return;
-	record->ts = bpf_ktime_get_ns();
-	record->event = event;
-	record->pid = task->tgid;
-	record->tid = task->pid;
-	record->parent_pid = task->real_parent->tgid;
-	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
-	ring__submit(record);
-}
-
-static __always_inline struct thread *follow(struct task_struct *task, u32 state)
-{
-	struct thread *thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	u64 now = bpf_ktime_get_ns();
-
-	if (!thread) {
-		struct cpu_context *cpu = this_cpu();
-
-		if (cpu)
-			count_loss(cpu, WL_LOSS_NO_CONTEXT);
-		return NULL;
-	}
-	if (thread->word)
-		return thread;
-	thread->window = controls.window;
-	thread->pid = task->tgid;
-	thread->tid = task->pid;
-	thread->run_state = WL_STATE_RUNNING;
-	thread->blocked = state == WL_STATE_BLOCKED_OTHER;
-	thread->activity_ts = now;
-	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = now << STATE_BITS | state;
-	thread->word = now << STATE_BITS | state;
-	send_task(WL_TASK_SEEN, task);
-	return thread;
-}
 
 /*
  * Run once, after the scheduler hooks are attached: adopts the threads that exist.  A thread that is switched between
@@ -54,6 +12,7 @@ SEC("iter/task")
 int adopt_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct following following = {};
 	u32 pid;
 
 	if (!task)
@@ -61,26 +20,34 @@ int adopt_threads(struct bpf_iter__task *ctx)
 	pid = task->tgid;
 	if (!bpf_map_lookup_elem(&targets, &pid))
 		return 0;
-	follow(task, BPF_CORE_READ(task, __state) == 0 ? WL_STATE_RUNNING : WL_STATE_BLOCKED_OTHER);
+	following.state = BPF_CORE_READ(task, __state) == 0 ? WL_STATE_RUNNING : WL_STATE_BLOCKED_OTHER;
+	follow(task, &following);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	if (!thread_of(parent))
+	struct following following = {.state = WL_STATE_RUNQ_WAKEUP, .creator_tid = parent->pid};
+	struct thread *thread = thread_of(parent);
+
+	/* What an outsider creates is followed when it matters itself. */
+	if (!thread || thread->outside)
 		return 0;
 	if (child->tgid != parent->tgid && !cfg_knobs.children)
 		return 0;
-	follow(child, WL_STATE_RUNQ_WAKEUP);
+	thread__cut(thread);
+	follow(child, &following);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
-	if (thread_of(task))
-		send_task(WL_TASK_EXEC, task);
+	struct thread *thread = thread_of(task);
+
+	if (thread)
+		task__send(WL_TASK_EXEC, task, 0, thread->outside);
 	return 0;
 }
 
@@ -95,6 +62,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		interval__abandon(thread, thread->current_sid);
 	if (thread->function_sp && thread->function_sid != thread->current_sid)
 		interval__abandon(thread, thread->function_sid);
-	send_task(WL_TASK_EXIT, task);
+	thread__cut(thread);
+	if (cfg_knobs.trace && thread->outside)
+		__sync_fetch_and_add(&controls.outside_cnt, -1);
+	task__send(WL_TASK_EXIT, task, 0, thread->outside);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "context.h"
 #include "hw.h"
+#include "segment.h"
 
 /* A wait shorter than this is not worth naming anybody for. */
 #define WAIT_NAMED_NS 2000
@@ -15,7 +16,7 @@
  */
 static __always_inline bool thread__is_watched(struct thread *thread)
 {
-	return thread->recording || controls.expected;
+	return cfg_knobs.trace || thread->recording || controls.expected;
 }
 
 static __always_inline u32 word_state(u64 word)
@@ -52,9 +53,27 @@ static __always_inline u64 thread__enter(struct thread *thread, u32 state)
 		if (cfg_knobs.hw)
 			hw__switch(thread, left == WL_STATE_RUNNING, state == WL_STATE_RUNNING);
 		thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = word;
+		if (cfg_knobs.trace)
+			segment__send(thread, old, now, thread->blocked);
 		break;
 	}
 	return now;
+}
+
+/* The segment under way ends here, and the thread goes on in the same state: an edge begins here. */
+static __always_inline void thread__cut(struct thread *thread)
+{
+	if (cfg_knobs.trace)
+		thread__enter(thread, word_state(thread->word));
+}
+
+/* From here on the thread works for that interval, 0 for none. */
+static __always_inline void thread__works_for(struct thread *thread, u64 sid)
+{
+	if (!cfg_knobs.trace)
+		return;
+	thread__cut(thread);
+	thread->segment_sid = sid;
 }
 
 static __always_inline bool state_has_cpu(u32 state)
@@ -77,8 +96,10 @@ static __noinline int thread__missed_switch(struct thread *thread, struct cpu_co
 		__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
 	cpu->followed = 1;
 	thread->blocked = 0;
-	if (!state_has_cpu(word_state(thread->word)))
+	if (!state_has_cpu(word_state(thread->word))) {
+		thread->suspect_ts = bpf_ktime_get_ns();
 		thread->suspect_ts = thread__enter(thread, thread->run_state);
+	}
 	return 0;
 }
 

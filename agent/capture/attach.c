@@ -197,14 +197,14 @@ static enum when_attached when_attached(const struct capture *capture, const str
 /* Scheduler first, then whoever begins intervals. */
 static int attach_hooks(struct capture *capture, enum when_attached when)
 {
-	bool sockets = !capture->opts.sites;
 
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 		int err;
 
 		if (hook->kind == HOOK_ITER || hook->feature == HOOK_FEATURE_PROBE ||
-		    hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, sockets) ||
+		    hook->tier != capture->survey.tier[hook->feature] ||
+		    !hook_feature_wanted(hook->feature, capture_purpose(capture)) ||
 		    when_attached(capture, hook) != when)
 			continue;
 		err = attach_hook(capture, hook);

@@ -33,14 +33,14 @@ static int libbpf_says(enum libbpf_print_level level, const char *fmt, va_list a
 /* Only programs of the chosen tiers are loaded. */
 static void choose_programs(struct capture *capture)
 {
-	bool sockets = !capture->opts.sites;
+	struct hook_purpose purpose = capture_purpose(capture);
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, capture->object) bpf_program__set_autoload(program, false);
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 
-		if (hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, sockets))
+		if (hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, purpose))
 			continue;
 		program = bpf_object__find_program_by_name(capture->object, hook->program);
 		if (program)
@@ -50,14 +50,14 @@ static void choose_programs(struct capture *capture)
 
 static int check_survey(struct capture *capture)
 {
-	bool sockets = !capture->opts.sites;
+	struct hook_purpose purpose = capture_purpose(capture);
 
 	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
 		enum hook_need need = features[f].need;
 
 		if (capture->opts.force_tier[f])
 			capture->survey.tier[f] = capture->opts.force_tier[f];
-		if (capture->survey.tier[f] || !hook_feature_wanted(f, sockets))
+		if (capture->survey.tier[f] || !hook_feature_wanted(f, purpose))
 			continue;
 		if (need == HOOK_NEED_REQUIRED || need == HOOK_NEED_SOCKETS || need == HOOK_NEED_PROBES) {
 			log_error("cannot record %s on this kernel: %s (`whylate doctor` shows what it can do)",
@@ -101,6 +101,8 @@ static void configure(struct capture *capture)
 	knobs->children = capture->opts.children;
 	knobs->ring_wake_bytes = capture->opts.ring_sz / 4;
 	knobs->hw = capture->hw != NULL;
+	knobs->trace = capture->opts.trace;
+	knobs->outside_max = capture->opts.outside_max;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
 	knobs->windows = capture->opts.windows;
@@ -149,10 +151,15 @@ static int on_record(void *ctx, void *data, size_t sz)
 {
 	struct capture *capture = ctx;
 	const struct wl_record_header *header = data;
-	size_t want = sz < sizeof(*header)                 ? 0
-		      : header->kind == WL_RECORD_INTERVAL ? sizeof(struct wl_interval_record)
-		      : header->kind == WL_RECORD_TASK     ? sizeof(struct wl_task_record)
-							   : 0;
+	static const size_t sizes[WL_RECORD_KIND_CNT] = {
+		[WL_RECORD_INTERVAL] = sizeof(struct wl_interval_record),
+		[WL_RECORD_TASK] = sizeof(struct wl_task_record),
+		[WL_RECORD_SEGMENT] = sizeof(struct wl_segment_record),
+		[WL_RECORD_WAKEUP] = sizeof(struct wl_wakeup_record),
+		[WL_RECORD_SOCKET] = sizeof(struct wl_socket_record),
+		[WL_RECORD_BLOCK] = sizeof(struct wl_block_record),
+	};
+	size_t want = sz >= sizeof(*header) && header->kind < WL_RECORD_KIND_CNT ? sizes[header->kind] : 0;
 
 	capture->handled++;
 	if (!want || sz < want || header->sz != want)
@@ -312,6 +319,7 @@ void capture__stop(struct capture *capture)
 
 int capture__poll(struct capture *capture, int timeout_ms, capture_handler handle, void *owner)
 {
+	uint64_t polled_ts;
 	int err;
 
 	capture->handle = handle;
@@ -323,10 +331,22 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 			return err;
 	}
 	/* The kernel side does not wake for every record: whatever is there is taken now. */
+	polled_ts = monotonic_ns();
 	err = ring_buffer__consume(capture->ring_buffer);
 	if (err < 0)
 		return err;
+	capture->polled_ts = polled_ts;
 	return capture->handled;
+}
+
+uint64_t capture__polled_ts(const struct capture *capture)
+{
+	return capture->polled_ts;
+}
+
+uint64_t capture__lost_mark(const struct capture *capture)
+{
+	return __atomic_load_n(&capture->controls->lost_mark, __ATOMIC_RELAXED);
 }
 
 void capture__set_rate(struct capture *capture, uint64_t rate)

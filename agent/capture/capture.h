@@ -20,6 +20,8 @@ struct capture_opts {
 	uint32_t netns;                        /* of the target */
 	const probe_sites *sites;              /* calls of functions are the intervals; NULL: socket requests */
 	bool children;                         /* follow them */
+	bool trace;                            /* segments, wake-ups, hand-offs too */
+	uint32_t outside_max;                  /* trace: so many threads outside the target may be followed */
 	uint64_t rate;                         /* selection: of 2^32; not in windows */
 	bool windows;                          /* attach only in windows: see capture__window_open() */
 	uint32_t ring_sz;                      /* bytes per CPU; rounded up to a power of two of whole pages */
@@ -60,6 +62,10 @@ void capture__stop(struct capture *capture);
  */
 typedef int (*capture_handler)(void *owner, const struct wl_record_header *record);
 int capture__poll(struct capture *capture, int timeout_ms, capture_handler handle, void *owner);
+/* Everything that was sent until this moment has been handed over by the last poll. */
+uint64_t capture__polled_ts(const struct capture *capture);
+/* Changes whenever a record is lost. */
+uint64_t capture__lost_mark(const struct capture *capture);
 
 /* A process of the target that appeared while recording: its functions are to be probed too. 0 or -errno. */
 int capture__adopt_process(struct capture *capture, pid_t pid);

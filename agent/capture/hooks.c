@@ -59,14 +59,16 @@ void hook_tier_name(enum hook_feature feature, uint32_t tier, char *text, size_t
 	}
 }
 
-bool hook_feature_wanted(enum hook_feature feature, bool sockets)
+bool hook_feature_wanted(enum hook_feature feature, struct hook_purpose purpose)
 {
 	switch (features[feature].need) {
 	case HOOK_NEED_SOCKETS:
 	case HOOK_NEED_SOCKETS_WANTED:
-		return sockets;
+		return purpose.sockets;
 	case HOOK_NEED_PROBES:
-		return !sockets;
+		return !purpose.sockets;
+	case HOOK_NEED_TRACE:
+		return purpose.trace;
 	default:
 		return true;
 	}

@@ -19,6 +19,7 @@ enum hook_need {
 	HOOK_NEED_SOCKETS,
 	HOOK_NEED_SOCKETS_WANTED,
 	HOOK_NEED_PROBES,
+	HOOK_NEED_TRACE,
 };
 
 enum hook_kind {
@@ -79,8 +80,14 @@ struct hook_survey {
  */
 int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why, size_t why_sz);
 
-/* Is this feature to be attached for this way of finding intervals? */
-bool hook_feature_wanted(enum hook_feature feature, bool sockets);
+/* What a recording is after. */
+struct hook_purpose {
+	bool sockets; /* intervals are socket requests, not calls of functions */
+	bool trace;   /* --mode trace */
+};
+
+/* Is this feature to be attached for it? */
+bool hook_feature_wanted(enum hook_feature feature, struct hook_purpose purpose);
 
 /* Name of the feature and tier as in "fault:perf", for the session table. */
 const char *hook_kind_name(enum hook_kind kind);

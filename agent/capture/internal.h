@@ -31,6 +31,7 @@ struct capture {
 	capture_handler handle; /* of the poll under way */
 	void *owner;
 	uint64_t handled;
+	uint64_t polled_ts;
 	struct wl_loss_count *loss_per_cpu;
 	bool stopped;
 
@@ -53,6 +54,11 @@ struct capture {
 	uint64_t measured_ns, elapsed_ns; /* time under measurement and in all */
 	uint64_t started_ns;
 };
+
+static inline struct hook_purpose capture_purpose(const struct capture *capture)
+{
+	return (struct hook_purpose){.sockets = !capture->opts.sites, .trace = capture->opts.trace};
+}
 
 /* attach.c: every hook of the chosen tiers, or only those that stay attached between windows; 0 or -errno after one
  * line. */

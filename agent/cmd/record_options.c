@@ -11,6 +11,8 @@
 
 enum {
 	OPT_MODE = 1000,
+	OPT_MEMORY,
+	OPT_SCOPE,
 	OPT_RATE,
 	OPT_DUTY,
 	OPT_TAIL,
@@ -37,6 +39,8 @@ const struct option record_long_options[] = {
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{"mode", required_argument, NULL, OPT_MODE},
+	{"memory", required_argument, NULL, OPT_MEMORY},
+	{"scope", required_argument, NULL, OPT_SCOPE},
 	{"rate", required_argument, NULL, OPT_RATE},
 	{"duty", required_argument, NULL, OPT_DUTY},
 	{"tail", required_argument, NULL, OPT_TAIL},
@@ -62,7 +66,9 @@ const char record_options_help[] =
 	"  -s, --symbols FILE     intervals are calls of the functions listed there (default: socket requests)\n"
 	"  -o, --output DIR       where the shards go\n"
 	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
-	"      --mode counters    what is recorded of each interval\n"
+	"      --mode counters|trace   sums per interval, or who made it wait, through how many hops, too\n"
+	"      --memory BYTES     trace: for what waits for the end of its interval (default 64M)\n"
+	"      --scope N          trace: follow at most so many threads outside the target (default 1000)\n"
 	"      --rate SHARE       intervals selected in the kernel (default 100%)\n"
 	"      --duty SHARE|auto  of the time in which hooks are attached (default auto: that of a --rate up to 5%, or "
 	"100%)\n"
@@ -71,7 +77,7 @@ const char record_options_help[] =
 	"      --budget SHARE     of the target's CPU time that tracing may cost (default 3%)\n"
 	"      --max-loss SHARE   exit with 3 beyond it (default 1%)\n"
 	"      --max-missing N    exit with 3 if more hooks are missing\n"
-	"      --ring-size BYTES  per CPU (default 4M)\n"
+	"      --ring-size BYTES  per CPU (default 4M; trace: 8M)\n"
 	"      --rotate-size BYTES, --rotate-age TIME   begin a new shard (default 256M, 1h)\n"
 	"      --no-children      do not follow the target's children\n"
 	"      --no-hw            no hardware counters\n"
@@ -100,22 +106,22 @@ void record_options_init(struct record_options *options)
 		.budget = 0.03,
 		.max_loss = 0.01,
 		.max_missing = UINT64_MAX,
-		.ring_sz = 4 << 20,
+		.memory = 64 << 20,
+		.scope_max = 1000,
 		.children = true,
 		.hw = true,
 	};
 	stream_options_init(&options->stream);
 }
 
-static int take_mode(const char *command, const char *arg)
+static int take_mode(struct record_options *options, const char *command, const char *arg)
 {
-	if (!strcmp(arg, "counters"))
-		return 0;
-	if (!strcmp(arg, "trace"))
-		usage_error(command, "--mode trace is not in this version: it records counters");
-	else
-		usage_error(command, "unknown mode '%s': counters is the one there is", arg);
-	return -EINVAL;
+	if (strcmp(arg, "counters") && strcmp(arg, "trace")) {
+		usage_error(command, "unknown mode '%s': there are counters and trace", arg);
+		return -EINVAL;
+	}
+	options->trace = !strcmp(arg, "trace");
+	return 0;
 }
 
 static int bad(const char *command, const char *option, const char *arg, const char *example)
@@ -147,6 +153,16 @@ static int take_limits(struct record_options *options, const char *command, int 
 		if (units_bytes(arg, &options->ring_sz) || options->ring_sz > 1 << 30)
 			return bad(command, "--ring-size", arg, "4M");
 		return 0;
+	case OPT_MEMORY:
+		if (units_bytes(arg, &options->memory) || options->memory < 1 << 20)
+			return bad(command, "--memory", arg, "64M, at least 1M");
+		return 0;
+	case OPT_SCOPE:
+		if (!strcmp(arg, "0")) {
+			options->scope_max = 0;
+			return 0;
+		}
+		return units_number(arg, 1000000, &options->scope_max) ? bad(command, "--scope", arg, "1000") : 0;
 	case OPT_ROTATE_SIZE:
 		return units_bytes(arg, &options->rotate_bytes) ? bad(command, "--rotate-size", arg, "256M") : 0;
 	case OPT_ROTATE_AGE:
@@ -193,7 +209,7 @@ int record_options_take(struct record_options *options, const char *command, int
 		options->verbose = true;
 		return 0;
 	case OPT_MODE:
-		return take_mode(command, arg);
+		return take_mode(options, command, arg);
 	case OPT_RATE:
 		return units_share(arg, &options->rate) ? bad(command, "--rate", arg, "1%") : 0;
 	case OPT_DUTY:

@@ -25,6 +25,8 @@
 
 #define SECOND_NS         1000000000ULL
 #define POLL_MS           100
+#define RING_SZ           (4 << 20)
+#define RING_SZ_TRACE     (8 << 20)
 #define GOVERN_MIN_CPU_NS 50000000ULL
 
 static volatile sig_atomic_t stop_signals;
@@ -123,6 +125,11 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		window_plan__saw(&recording->plan, record->end_ts - record->begin_ts);
 	verdict = retention__judge(recording->retention, record->end_ts - record->begin_ts, interval_weight(record),
 				   record->end_ts);
+	if (recording->trace) {
+		err = trace__take_interval(recording->trace, record, verdict.keep);
+		if (err)
+			return err;
+	}
 	if (!verdict.keep) {
 		recording->passed_over++;
 		return 0;
@@ -144,22 +151,26 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 
 static int on_task(struct recording *recording, const struct wl_task_record *record)
 {
-	static const char *const events[] = {[WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit"};
+	static const char *const events[] = {
+		[WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit", [WL_TASK_NAMED] = "named"};
 	char comm[WL_COMM_LEN + 1];
 	struct shard_row *row = &recording->row;
 
-	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_EXIT)
+	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_NAMED)
 		return -EBADMSG;
 	memcpy(comm, record->comm, WL_COMM_LEN);
 	comm[WL_COMM_LEN] = '\0';
-	if (record->event == WL_TASK_SEEN && record->pid == record->tid)
+	if (record->event == WL_TASK_SEEN && record->pid == record->tid && !record->outside)
 		capture__adopt_process(recording->capture, record->pid);
 	memset(row->nulls, 0, sizeof(row->nulls));
 	row->values[THREAD_TS].u64 = record->ts;
 	row->values[THREAD_EVENT].str = events[record->event];
 	row->values[THREAD_PID].u64 = record->pid;
 	row->values[THREAD_TID].u64 = record->tid;
-	row->values[THREAD_PARENT_PID].u64 = record->parent_pid;
+	if (record->event == WL_TASK_NAMED)
+		shard_row__set_null(row, THREAD_PARENT_PID);
+	else
+		row->values[THREAD_PARENT_PID].u64 = record->parent_pid;
 	row->values[THREAD_COMM].str = comm;
 	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, comm))
 		return -ENOMEM;
@@ -168,9 +179,14 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 
 static int on_record(void *owner, const struct wl_record_header *header)
 {
+	struct recording *recording = owner;
+	int err = 0;
+
 	if (header->kind == WL_RECORD_INTERVAL)
-		return on_interval(owner, (const struct wl_interval_record *)header);
-	return on_task(owner, (const struct wl_task_record *)header);
+		return on_interval(recording, (const struct wl_interval_record *)header);
+	if (header->kind == WL_RECORD_TASK)
+		err = on_task(recording, (const struct wl_task_record *)header);
+	return err || !recording->trace ? err : trace__take(recording->trace, header);
 }
 
 static bool target_gone(struct recording *recording)
@@ -280,6 +296,8 @@ static int record_until_done(struct recording *recording)
 		err = capture__poll(recording->capture, timeout_ms, on_record, recording);
 		if (err == -EINTR || err > 0)
 			err = 0;
+		if (!err)
+			err = recording_trace_advance(recording, capture__polled_ts(recording->capture));
 		if (!err && target_gone(recording)) {
 			recording->target_exited = true;
 			break;
@@ -385,9 +403,13 @@ static int open_capture(struct recording *recording)
 		.netns = target_netns(options->pid),
 		.sites = options->symbols ? &recording->sites : NULL,
 		.children = options->children,
+		.trace = options->trace,
+		.outside_max = options->scope_max,
 		.rate = options->rate * CAPTURE_RATE_ALL,
 		.windows = recording->windows,
-		.ring_sz = options->ring_sz,
+		.ring_sz = options->ring_sz ? options->ring_sz
+			   : options->trace ? RING_SZ_TRACE
+					    : RING_SZ,
 		.hw = options->hw,
 		.hw_software = options->hw_software,
 		.btf_path = options->btf_path,
@@ -474,6 +496,8 @@ static int run(struct recording *recording, const char *dir)
 	late_err = capture__poll(recording->capture, 0, on_record, recording);
 	if (!err && late_err < 0)
 		err = late_err;
+	if (!err)
+		err = recording_trace_finish(recording);
 	/* The counts are final now; what can still be written is written, even after an error. */
 	late_err = recording_write_loss(recording);
 	if (!late_err)
@@ -489,6 +513,7 @@ static void release(struct recording *recording)
 {
 	stream__free(recording->stream);
 	capture__free(recording->capture);
+	trace__free(recording->trace);
 	retention__free(recording->retention);
 	thread_names__free(recording->threads);
 	target_mappings_free(&recording->mappings);
@@ -566,6 +591,9 @@ int recording_run(const struct record_options *options, struct recording_result 
 	if (err)
 		goto cleanup;
 	err = open_output(recording, result->dir);
+	if (err)
+		goto cleanup;
+	err = recording_trace_open(recording);
 	if (err)
 		goto cleanup;
 	err = run(recording, result->dir);

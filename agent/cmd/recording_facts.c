@@ -14,9 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int say(struct recording *recording, const char *key, const char *fmt, ...) WL_PRINTF(3, 4);
-
-static int say(struct recording *recording, const char *key, const char *fmt, ...)
+int recording_say(struct recording *recording, const char *key, const char *fmt, ...)
 {
 	struct shard_row *row = &recording->row;
 	char value[SESSION_TEXT_MAX];
@@ -40,11 +38,18 @@ static void add_to_list(char *list, size_t sz, const char *item)
 		snprintf(list + len, sz - len, "%s%s", len ? "," : "", item);
 }
 
+static bool feature_wanted(const struct recording *recording, int feature)
+{
+	struct hook_purpose purpose = {.sockets = !recording->options->symbols, .trace = recording->options->trace};
+
+	return hook_feature_wanted(feature, purpose);
+}
+
 static bool feature_missing(const struct recording *recording, int feature)
 {
 	const struct hook_survey *survey = capture__survey(recording->capture);
 
-	return hook_feature_wanted(feature, !recording->options->symbols) && !survey->tier[feature] &&
+	return feature_wanted(recording, feature) && !survey->tier[feature] &&
 	       features[feature].need != HOOK_NEED_EXTRA;
 }
 
@@ -62,7 +67,7 @@ static int write_hooks(struct recording *recording)
 		}
 		for (size_t i = 0; i < hook_cnt; i++) {
 			if ((int)hooks[i].feature != f || hooks[i].tier != survey->tier[f] ||
-			    !hook_feature_wanted(f, !recording->options->symbols))
+			    !feature_wanted(recording, f))
 				continue;
 			snprintf(item, sizeof(item), "%s:%s", hook_kind_name(hooks[i].kind), hooks[i].hook);
 			add_to_list(used, sizeof(used), item);
@@ -70,10 +75,10 @@ static int write_hooks(struct recording *recording)
 	}
 	if (recording->options->hw && !capture__has_hw(recording->capture))
 		add_to_list(missing, sizeof(missing), "hardware_counters");
-	err = say(recording, "hooks", "%s", used);
+	err = recording_say(recording, "hooks", "%s", used);
 	if (!err)
-		err = say(recording, "hooks_missing", "%s", missing);
-	return err ? err : say(recording, "categories_unmeasured", "%s", unmeasured);
+		err = recording_say(recording, "hooks_missing", "%s", missing);
+	return err ? err : recording_say(recording, "categories_unmeasured", "%s", unmeasured);
 }
 
 int recording_write_listeners(struct recording *recording)
@@ -82,7 +87,7 @@ int recording_write_listeners(struct recording *recording)
 
 	for (size_t i = 0; i < recording->listeners.cnt; i++)
 		add_to_list(list, sizeof(list), recording->listeners.items[i].name);
-	return say(recording, "listeners", "%s", list);
+	return recording_say(recording, "listeners", "%s", list);
 }
 
 static int write_modules(struct recording *recording)
@@ -128,9 +133,9 @@ const char *recording_host(const struct recording *recording, char buf[SHARD_HOS
 
 int recording_write_limits(struct recording *recording)
 {
-	int err = say(recording, "tail", "%g", recording->options->tail);
+	int err = recording_say(recording, "tail", "%g", recording->options->tail);
 
-	return err ? err : say(recording, "baseline", "%g", recording->options->baseline_per_s);
+	return err ? err : recording_say(recording, "baseline", "%g", recording->options->baseline_per_s);
 }
 
 int recording_write_session(struct recording *recording)
@@ -145,19 +150,20 @@ int recording_write_session(struct recording *recording)
 	target_cmdline(options->pid, cmdline, sizeof(cmdline));
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &wall);
-	err = err ? err : say(recording, "version", "%s", WHYLATE_VERSION);
-	err = err ? err : say(recording, "host", "%s", recording_host(recording, host));
-	err = err ? err : say(recording, "kernel", "%s", uts.release);
-	err = err ? err : say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
-	err = err ? err : say(recording, "pid", "%d", options->pid);
-	err = err ? err : say(recording, "comm", "%s", recording->comm);
-	err = err ? err : say(recording, "cmdline", "%s", cmdline);
-	err = err ? err : say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
-	err = err ? err : say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
-	err = err ? err : say(recording, "source", "%s", options->symbols ? "functions" : "sockets");
+	err = err ? err : recording_say(recording, "version", "%s", WHYLATE_VERSION);
+	err = err ? err : recording_say(recording, "host", "%s", recording_host(recording, host));
+	err = err ? err : recording_say(recording, "kernel", "%s", uts.release);
+	err = err ? err : recording_say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	err = err ? err : recording_say(recording, "pid", "%d", options->pid);
+	err = err ? err : recording_say(recording, "comm", "%s", recording->comm);
+	err = err ? err : recording_say(recording, "cmdline", "%s", cmdline);
+	err = err ? err : recording_say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
+	err = err ? err : recording_say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
+	err = err ? err : recording_say(recording, "mode", "%s", options->trace ? "trace" : "counters");
+	err = err ? err : recording_say(recording, "source", "%s", options->symbols ? "functions" : "sockets");
 	err = err ? err : recording_write_limits(recording);
 	if (!err && options->symbols)
-		err = say(recording, "symbols", "%s", options->symbols);
+		err = recording_say(recording, "symbols", "%s", options->symbols);
 	err = err ? err : recording_write_listeners(recording);
 	err = err ? err : write_hooks(recording);
 	err = err ? err : write_modules(recording);
@@ -191,26 +197,33 @@ int recording_write_loss(struct recording *recording)
 				return err;
 		}
 	}
-	return 0;
+	return recording_trace_write_loss(recording, ts);
 }
 
 int recording_write_counts(struct recording *recording)
 {
 	const struct capture_counts *counts = &recording->counts;
-	int err = say(recording, "begin_ts", "%" PRIu64, recording->begin_ts);
+	int err = recording_say(recording, "begin_ts", "%" PRIu64, recording->begin_ts);
 
-	err = err ? err : say(recording, "end_ts", "%" PRIu64, recording->end_ts ? recording->end_ts : monotonic_ns());
-	err = err ? err : say(recording, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
+	err = err ? err
+		  : recording_say(recording, "end_ts", "%" PRIu64,
+				  recording->end_ts ? recording->end_ts : monotonic_ns());
+	err = err ? err : recording_say(recording, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
 	if (recording->windows) {
-		err = err ? err : say(recording, "windows", "%" PRIu64, recording->plan.window_cnt);
-		err = err ? err : say(recording, "windows_selecting_ns", "%" PRIu64, recording->plan.selecting_ns);
-		err = err ? err : say(recording, "windows_attached_ns", "%" PRIu64, recording->plan.attached_ns);
+		err = err ? err : recording_say(recording, "windows", "%" PRIu64, recording->plan.window_cnt);
+		err = err ? err
+			  : recording_say(recording, "windows_selecting_ns", "%" PRIu64, recording->plan.selecting_ns);
+		err = err ? err
+			  : recording_say(recording, "windows_attached_ns", "%" PRIu64, recording->plan.attached_ns);
 	}
-	err = err ? err : say(recording, "intervals_selected", "%" PRIu64, counts->selected);
-	err = err ? err : say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
-	err = err ? err : say(recording, "records_received", "%" PRIu64, recording->received);
-	err = err ? err : say(recording, "rows_kept", "%" PRIu64, recording->kept);
-	return err ? err : say(recording, "rate", "%g", (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+	err = err ? err : recording_say(recording, "intervals_selected", "%" PRIu64, counts->selected);
+	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
+	err = err ? err : recording_say(recording, "records_received", "%" PRIu64, recording->received);
+	err = err ? err : recording_say(recording, "rows_kept", "%" PRIu64, recording->kept);
+	err = err ? err : recording_trace_write_counts(recording);
+	return err ? err
+		   : recording_say(recording, "rate", "%g",
+				   (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 }
 
 uint64_t own_cpu_ns(void)
@@ -240,36 +253,36 @@ int recording_write_final(struct recording *recording)
 
 	capture__cost(recording->capture, &cnt, &bpf_ns);
 	if (capture__cost_known(recording->capture)) {
-		err = say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
+		err = recording_say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
 	} else {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = say(recording, key, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
+		err = recording_say(recording, key, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
 	}
-	err = err ? err : say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
-	err = err ? err : say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
+	err = err ? err : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
+	err = err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
 	if (!err && recording->rate_changes) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = say(recording, key,
-			  "recording every selected interval cost more than %g %% of the target's CPU time: the rate "
-			  "was lowered to %.3g %%",
-			  100 * recording->options->budget,
-			  100.0 * capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+		err = recording_say(
+			recording, key,
+			"recording every selected interval cost more than %g %% of the target's CPU time: the rate "
+			"was lowered to %.3g %%",
+			100 * recording->options->budget, 100.0 * capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 	}
 	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = say(
+		err = recording_say(
 			recording, key,
 			"tracing cost %.1f %% of the target's CPU time on the whole machine, over the budget of %g %%",
 			100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget);
 	}
 	if (!err && recording->target_exited) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = say(recording, key, "the target exited while it was recorded");
+		err = recording_say(recording, key, "the target exited while it was recorded");
 	}
 	if (!err && recording->impossible) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true",
-			  recording->impossible);
+		err = recording_say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true",
+				    recording->impossible);
 	}
 	return err;
 }
@@ -360,5 +373,6 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
 	say_missed_switches(recording);
+	recording_trace_say(recording);
 	say_cost(recording);
 }

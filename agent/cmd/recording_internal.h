@@ -4,11 +4,13 @@
 #define WHYLATE_CMD_RECORDING_INTERNAL_H
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "capture/capture.h"
 #include "cmd/record_options.h"
 #include "model/interval_row.h"
 #include "model/retention.h"
 #include "model/thread_names.h"
+#include "model/trace.h"
 #include "model/window_plan.h"
 #include "net/stream.h"
 #include "shard/writer.h"
@@ -21,6 +23,8 @@ struct recording {
 	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
 	struct thread_names *threads;
+	struct trace *trace; /* NULL: counters mode */
+	uint64_t polled_ts, lost_mark;
 	target_processes processes;
 	target_listeners listeners;
 	target_mappings mappings;
@@ -73,6 +77,8 @@ const char *recording_host(const struct recording *recording, char buf[SHARD_HOS
 /* CPU time of this process so far. */
 uint64_t own_cpu_ns(void);
 
+/* A row of the session table: 0 or the writer's error. */
+int recording_say(struct recording *recording, const char *key, const char *fmt, ...) WL_PRINTF(3, 4);
 /* What the session, loss and module tables say; each 0 or the writer's error. */
 int recording_write_session(struct recording *recording);
 int recording_write_listeners(struct recording *recording);
@@ -80,6 +86,15 @@ int recording_write_loss(struct recording *recording);
 int recording_write_counts(struct recording *recording);
 int recording_write_limits(struct recording *recording);
 int recording_write_final(struct recording *recording);
+
+/* recording_trace.c: all of them do nothing in counters mode. */
+int recording_trace_open(struct recording *recording);
+/* Everything that was in the rings at polled_ts has been handed over. */
+int recording_trace_advance(struct recording *recording, uint64_t polled_ts);
+int recording_trace_finish(struct recording *recording);
+int recording_trace_write_loss(struct recording *recording, uint64_t ts);
+int recording_trace_write_counts(struct recording *recording);
+void recording_trace_say(const struct recording *recording);
 
 /* Before the target may be gone: how much CPU time it used. */
 void recording_target_cpu(struct recording *recording);

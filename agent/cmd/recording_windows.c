@@ -11,8 +11,9 @@ void recording_windows_init(struct recording *recording)
 	const struct record_options *options = recording->options;
 	double share = options->duty > 0 ? options->duty : window_share(options->rate);
 
-	/* Calls of functions cost where they happen only, and attaching to them takes longer than a window. */
-	if (options->symbols || share >= 1)
+	/* Calls of functions cost where they happen only, and attaching to them takes longer than a window.  Chains
+	 * that reach back before a window would be cut. */
+	if (options->symbols || options->trace || share >= 1)
 		return;
 	recording->windows = true;
 	window_plan__init(&recording->plan, options->rate, share, 0, options->duration_ns, 0);

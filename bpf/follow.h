@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who is followed, and what the agent is told of it. */
+#ifndef WHYLATE_BPF_FOLLOW_H
+#define WHYLATE_BPF_FOLLOW_H
+
+#include "ring.h"
+#include "thread.h"
+
+struct following {
+	u32 state;       /* what it is at, as far as that can be seen */
+	u32 creator_tid; /* the thread that has created it just now, 0: it existed */
+	u32 outside;
+};
+
+static __noinline int task__send(u32 event, struct task_struct *task, u32 creator_tid, u32 outside)
+{
+	struct wl_task_record *record;
+
+	if (!task)
+		return 0;
+	record = ring__reserve(WL_LOSS_TASK, WL_RECORD_TASK, sizeof(*record));
+	if (!record)
+		return 0;
+	record->ts = bpf_ktime_get_ns();
+	record->event = event;
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	record->parent_pid = BPF_CORE_READ(task, real_parent, tgid);
+	record->creator_tid = creator_tid;
+	record->outside = outside;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
+	ring__submit(record);
+	return 0;
+}
+
+static __always_inline struct thread *follow(struct task_struct *task, const struct following *following)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!thread) {
+		struct cpu_context *cpu = this_cpu();
+
+		if (cpu)
+			count_loss(cpu, WL_LOSS_NO_CONTEXT);
+		return NULL;
+	}
+	if (thread->word)
+		return thread;
+	thread->window = controls.window;
+	thread->pid = task->tgid;
+	thread->tid = task->pid;
+	thread->outside = following->outside;
+	thread->run_state = WL_STATE_RUNNING;
+	thread->blocked = following->state == WL_STATE_BLOCKED_OTHER;
+	thread->activity_ts = now;
+	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = now << STATE_BITS | following->state;
+	thread->word = now << STATE_BITS | following->state;
+	task__send(WL_TASK_SEEN, task, following->creator_tid, following->outside);
+	return thread;
+}
+
+/*
+ * Scope grows by need (trace mode): the running task woke or fed a followed thread, so what it did before matters from
+ * now on.  NULL beyond the limit, which is counted.
+ */
+static __always_inline struct thread *follow_current(struct cpu_context *cpu)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct following following = {.state = WL_STATE_RUNNING, .outside = 1};
+	struct thread *thread;
+
+	if (!task->pid)
+		return NULL;
+	thread = thread_of(task);
+	if (thread)
+		return thread;
+	if (__sync_fetch_and_add(&controls.outside_cnt, 1) >= cfg_knobs.outside_max) {
+		__sync_fetch_and_add(&controls.outside_cnt, -1);
+		/* What is missing is a thread's history, no record: intervals are not flagged for it. */
+		__sync_fetch_and_add(&cpu->loss[WL_LOSS_SCOPE].lost, 1);
+		return NULL;
+	}
+	thread = follow(task, &following);
+	if (!thread) {
+		__sync_fetch_and_add(&controls.outside_cnt, -1);
+		return NULL;
+	}
+	cpu->followed = 1;
+	return thread;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Trace mode: on whose behalf does this CPU run right now, a task's or an interrupt's?  The kernel's own preemption
+ * count would say it, but not every kernel lets its per-CPU variables be read; the interrupts' tracepoints do as well.
+ */
+#ifndef WHYLATE_BPF_ONCPU_H
+#define WHYLATE_BPF_ONCPU_H
+
+#include "context.h"
+
+/* A block I/O that completed on this CPU. */
+struct completed_io {
+	u64 complete_ts; /* 0: none in the interrupt under way */
+	u32 pid, tid;
+};
+
+struct trace_cpu {
+	u32 hardirq; /* the innermost one under way: enum wl_state + 1, 0: none that was seen */
+	u32 softirq;
+	struct completed_io io;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct trace_cpu);
+} trace_cpus SEC(".maps") __weak;
+
+static __always_inline struct trace_cpu *this_trace_cpu(void)
+{
+	u32 key = 0;
+
+	return bpf_map_lookup_elem(&trace_cpus, &key);
+}
+
+static __always_inline u32 hardirq_context(u32 state)
+{
+	if (state == WL_STATE_IRQ_TIMER + 1)
+		return WL_CONTEXT_TIMER;
+	return state == WL_STATE_IRQ_IPI + 1 ? WL_CONTEXT_IPI : WL_CONTEXT_HARDIRQ;
+}
+
+static __always_inline u32 softirq_context(u32 state)
+{
+	return state == WL_STATE_SOFTIRQ_TIMER + 1 || state == WL_STATE_SOFTIRQ_HRTIMER + 1 ? WL_CONTEXT_TIMER
+											    : WL_CONTEXT_SOFTIRQ;
+}
+
+/* enum wl_context of what runs here now. */
+static __always_inline u32 context_now(struct trace_cpu *cpu)
+{
+	return cpu->hardirq   ? hardirq_context(cpu->hardirq)
+	       : cpu->softirq ? softirq_context(cpu->softirq)
+			      : WL_CONTEXT_TASK;
+}
+
+/* The CPU turns to another task, so no interrupt is under way, whatever ends the kernel has left unreported. */
+static __always_inline void context_switches(void)
+{
+	struct trace_cpu *cpu = this_trace_cpu();
+
+	if (!cpu || cfg_knobs.rt) /* there, a softirq may be switched out */
+		return;
+	cpu->hardirq = 0;
+	cpu->softirq = 0;
+	cpu->io.complete_ts = 0;
+}
+
+/* An interrupt begins or ends, whatever it is on top of. */
+static __always_inline void context_begins(u32 state)
+{
+	struct trace_cpu *cpu = this_trace_cpu();
+
+	if (!cpu)
+		return;
+	cpu->io.complete_ts = 0;
+	if (bit(state) & SOFTIRQ_STATES)
+		cpu->softirq = state + 1;
+	else
+		cpu->hardirq = state + 1;
+}
+
+static __always_inline void context_ends(bool softirq)
+{
+	struct trace_cpu *cpu = this_trace_cpu();
+
+	if (!cpu)
+		return;
+	cpu->io.complete_ts = 0;
+	if (softirq)
+		cpu->softirq = 0;
+	else
+		cpu->hardirq = 0;
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Trace mode: who makes a blocked followed thread runnable, from which context, and doing what. */
+#ifndef WHYLATE_BPF_WAKEUP_H
+#define WHYLATE_BPF_WAKEUP_H
+
+#include "compat.h"
+#include "follow.h"
+#include "oncpu.h"
+
+#define PF_KTHREAD 0x00200000
+
+struct qstr___named {
+	const unsigned char *name;
+} __attribute__((preserve_access_index));
+
+struct dentry___named {
+	struct qstr___named d_name;
+} __attribute__((preserve_access_index));
+
+/* "[eventfd]", the name of every eventfd. */
+static __always_inline bool file_is_eventfd(struct file *file)
+{
+	struct dentry___named *dentry = (void *)BPF_CORE_READ(file, f_path.dentry);
+	const unsigned char *text = BPF_CORE_READ(dentry, d_name.name);
+	char name[8] = {};
+
+	return !bpf_probe_read_kernel(name, sizeof(name), text) && name[0] == '[' && name[1] == 'e' && name[2] == 'v' &&
+	       name[3] == 'e' && name[4] == 'n' && name[5] == 't' && name[6] == 'f' && name[7] == 'd';
+}
+
+/* What kind of file a write goes to: enum wl_file. */
+static __always_inline u32 written_file(struct task_struct *task, u64 fd)
+{
+	struct file *file = file_of(task, fd);
+
+	if (!file)
+		return WL_FILE_OTHER;
+	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
+	case S_IFIFO:
+		return WL_FILE_PIPE;
+	case S_IFSOCK:
+		return WL_FILE_SOCKET;
+	}
+	return file_is_eventfd(file) ? WL_FILE_EVENTFD : WL_FILE_OTHER;
+}
+
+/* What the waker was at, when it is a task that does it itself. */
+static __always_inline void describe_waker(struct wl_wakeup_record *record, struct task_struct *waker)
+{
+	struct pt_regs *regs;
+	long nr;
+
+	if (waker->flags & PF_KTHREAD)
+		return;
+	regs = (struct pt_regs *)bpf_task_pt_regs(waker);
+	nr = regs ? syscall_nr(regs) : -1;
+	if (nr < 0 || nr >= KNOB_SYSCALLS)
+		return;
+	record->waker_sysno = nr;
+	record->waker_object = syscall_arg(regs, 0);
+	if (cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] == WAIT_FILE)
+		record->waker_file = written_file(waker, record->waker_object);
+}
+
+/* The thread's wait in `state` is over. */
+static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trace_cpu, u32 state, u32 context)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct wl_wakeup_record *record;
+
+	if (!thread || !trace_cpu)
+		return 0;
+	record = ring__reserve(WL_LOSS_WAKEUP, WL_RECORD_WAKEUP, sizeof(*record));
+	if (!record)
+		return 0;
+	record->ts = word_ts(thread->word);
+	record->waker_object = 0;
+	record->io_ts = trace_cpu->io.complete_ts;
+	record->pid = thread->pid;
+	record->tid = thread->tid;
+	record->waker_pid = waker->tgid;
+	record->waker_tid = waker->pid;
+	record->context = context;
+	record->waker_sysno = -1;
+	record->waker_file = WL_FILE_NONE;
+	record->state = state;
+	if (context == WL_CONTEXT_TASK)
+		describe_waker(record, waker);
+	ring__submit(record);
+	return 0;
+}
+
+/*
+ * A task that does it itself becomes followed.  Not where it only sends a request to an idle thread of the target: it
+ * is a client then, and what it did before belongs to no interval.
+ */
+static __always_inline bool waker_matters(struct thread *thread, u32 state)
+{
+	return thread->recording || thread->outside ||
+	       (state != WL_STATE_BLOCKED_NET && state != WL_STATE_BLOCKED_POLL);
+}
+
+/* The thread was blocked in `state` until just now. */
+static __always_inline void wakeup__note(struct thread *thread, u32 state)
+{
+	struct trace_cpu *trace_cpu = this_trace_cpu();
+	struct cpu_context *cpu = this_cpu();
+	struct thread *waker;
+	u32 context;
+
+	if (!trace_cpu || !cpu)
+		return;
+	context = context_now(trace_cpu);
+	wakeup__send(thread, trace_cpu, state, context);
+	if (context != WL_CONTEXT_TASK || (u32)bpf_get_current_pid_tgid() == thread->tid)
+		return;
+	waker = current_thread(cpu);
+	if (!waker && waker_matters(thread, state))
+		waker = follow_current(cpu);
+	/* What the waker did until now is sent, and a path may go on there. */
+	if (waker)
+		thread__cut(waker);
+}
+
+#endif
