@@ -195,6 +195,9 @@ static void take_block(struct session *session, struct losses *losses, const str
 	struct interval interval;
 	struct columns columns;
 
+	for (int table = 0; table < SHARD_TABLE_CNT; table++)
+		if (!strcmp(block->table, shard_tables[table].name))
+			session->rows[table] += block->row_cnt;
 	if (!strcmp(block->table, "session"))
 		take_keys(session, block);
 	if (!strcmp(block->table, "loss"))

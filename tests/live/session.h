@@ -44,6 +44,7 @@ struct session {
 	uint64_t uneven_cnt; /* rows whose states do not sum to the latency */
 	uint64_t torn_cnt, lossy_cnt, no_arrival_cnt, moved_cnt;
 	uint64_t thread_row_cnt, damage_cnt;
+	uint64_t rows[SHARD_TABLE_CNT];
 	double weight_sum, latency_sum_ns, weighted_latency_sum_ns;
 	uint64_t ns[WL_STATE_CNT], n[WL_STATE_CNT]; /* sums over the rows, unweighted */
 	uint64_t emitted[WL_LOSS_CNT], lost[WL_LOSS_CNT];
