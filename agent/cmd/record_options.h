@@ -23,7 +23,7 @@ struct record_options {
 	double budget; /* share of the target's CPU time */
 	double max_loss;
 	uint64_t max_missing; /* hooks */
-	uint64_t ring_sz; /* 0: as the mode needs */
+	uint64_t ring_sz;     /* 0: as the mode needs */
 	uint64_t rotate_bytes, rotate_age_ns;
 	bool trace;         /* --mode trace */
 	uint64_t memory;    /* trace: bytes that wait for their intervals' end */
