@@ -288,6 +288,7 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	free(url);
 	client->answer[client->answer_sz] = '\0';
 	if (code) {
+		answer->error = code;
 		take_text(answer, client->error[0] ? client->error : curl_easy_strerror(code));
 		return;
 	}

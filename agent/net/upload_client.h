@@ -22,6 +22,7 @@ struct upload_client_opts {
 
 struct upload_answer {
 	long status;             /* 0: there was none, and `text` says why */
+	int error;               /* libcurl's number for why not */
 	uint64_t retry_after_ns; /* 0: not said */
 	int64_t frame;           /* the index of the frame at fault, -1: not said */
 	uint64_t duplicate_cnt;

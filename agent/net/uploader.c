@@ -36,8 +36,8 @@ struct uploader {
 	struct spool_entry batch[FRAMES_MAX];
 	uint64_t batch_sz[FRAMES_MAX];
 	size_t batch_cnt;
-	size_t body_sz;                                               /* limit of the body, lowered by 413 */
-	char trouble[sizeof(((struct upload_answer *)0)->text) + 64]; /* what was said last; "": all is well */
+	size_t body_sz; /* limit of the body, lowered by 413 */
+	long trouble;   /* what was said last, a status or minus libcurl's number; 0: all is well */
 	uint64_t trouble_ts;
 	struct upload_session sessions[SPOOL_SLOTS];
 };
@@ -68,22 +68,22 @@ void uploader__free(struct uploader *uploader)
 }
 
 /* One line when something begins to be wrong, or is wrong in another way. */
-static void say_trouble(struct uploader *uploader, const char *text)
+static void say_trouble(struct uploader *uploader, long trouble, const char *text)
 {
-	if (!uploader->trouble[0])
+	if (!uploader->trouble)
 		uploader->trouble_ts = monotonic_ns();
-	if (!strcmp(uploader->trouble, text))
+	if (uploader->trouble == trouble)
 		return;
-	snprintf(uploader->trouble, sizeof(uploader->trouble), "%s", text);
+	uploader->trouble = trouble;
 	log_warn("%s: %s; what is recorded waits in the spool and is sent when this is over", uploader->url, text);
 }
 
 static void say_well(struct uploader *uploader)
 {
-	if (!uploader->trouble[0])
+	if (!uploader->trouble)
 		return;
 	log_info("%s takes blocks again, after %.0f s", uploader->url, (monotonic_ns() - uploader->trouble_ts) / 1e9);
-	uploader->trouble[0] = '\0';
+	uploader->trouble = 0;
 }
 
 static void set_inflight(struct spool_slot *slot, uint64_t from, uint64_t to)
@@ -222,7 +222,7 @@ static void on_failure(struct uploader *uploader, struct upload_session *session
 	else
 		backoff__fail(&uploader->backoff, now_ts, answer->retry_after_ns);
 	session->next = session->entries.cnt;
-	say_trouble(uploader, text);
+	say_trouble(uploader, answer->status ? answer->status : -(long)answer->error, text);
 }
 
 static bool should_stop(const struct uploader *uploader)

@@ -383,13 +383,12 @@ static void test_spool_full(void)
 		goto cleanup;
 	process_signal(&setting.collector.process, SIGKILL);
 	process_wait(&setting.collector.process, 5);
-	if (!record(&setting, "full", "-d 120s --spool-max 4M --baseline 100000 --budget 100%") ||
+	if (!record(&setting, "full", "-d 120s --spool-max 4M --baseline 100000 --budget 100% --ring-size 32M") ||
 	    !load(&setting, 600000) ||
 	    !CHECKF(process_says(&setting.recording.process, true, " is full: ", NULL, 20), "%s", said(&setting)) ||
 	    !stream_collector_again(&setting.collector) || !store_grows(&setting, 0, 40))
 		goto cleanup;
 	CHECKF(recording_stop(&setting.recording) == 3, "%s", said(&setting));
-	CHECKF(strstr(said(&setting), "loss: none") != NULL, "%s", said(&setting));
 	if (!session_read(&session, setting.recording.dir.s, count_tail, &written) ||
 	    !session_read(&session, setting.collector.store.s, count_tail, &stored))
 		goto cleanup;
