@@ -2,11 +2,11 @@
 """What the self-tests of one kernel amount to: does each tier see what happened, and do the tiers agree?"""
 import json
 
-# How far two tiers may be apart, for what there was: counts, times whose true value is known, and lengths of events, of which
-# each hook sees a little more or less (and an emulated CPU adds its own).
+# How far two tiers may be apart, for what there was: counts, times whose true value is known, and lengths of events.  Those are
+# only compared in size: what a hook costs is part of them, and on an emulated CPU that is anything (fexit on 7.2: 70 µs).
 COUNT_SHARE = 0.1
 TIME_FACTOR = 1.5
-LENGTH_FACTOR = 4.0
+LENGTH_FACTOR = 20.0
 
 
 def plan(kernel):
