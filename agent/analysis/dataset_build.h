@@ -62,9 +62,9 @@ struct dataset_build {
 	struct idmap loss_ids; /* (session, class << 56 ^ cpu) → index into losses */
 	VEC(struct build_loss) losses;
 	VEC(struct build_module) modules;
-	uint64_t clockless;     /* rows whose time of day is not known, and was asked for */
-	bool is_recording;      /* there was a block of intervals or of a session */
-	bool settled;           /* the arrays are the arena's */
+	uint64_t clockless; /* rows whose time of day is not known, and was asked for */
+	bool is_recording;  /* there was a block of intervals or of a session */
+	bool settled;       /* the arrays are the arena's */
 	uint64_t bad_times, bad_weights, too_long, with_residual, no_columns;
 };
 

@@ -153,7 +153,8 @@ int recording_write_session(struct recording *recording)
 	err = err ? err : recording_say(recording, "version", "%s", WHYLATE_VERSION);
 	err = err ? err : recording_say(recording, "host", "%s", recording_host(recording, host));
 	err = err ? err : recording_say(recording, "kernel", "%s", uts.release);
-	err = err ? err : recording_say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	err = err ? err
+		  : recording_say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
 	err = err ? err : recording_say(recording, "pid", "%d", options->pid);
 	err = err ? err : recording_say(recording, "comm", "%s", recording->comm);
 	err = err ? err : recording_say(recording, "cmdline", "%s", cmdline);
@@ -258,7 +259,8 @@ int recording_write_final(struct recording *recording)
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
 	}
-	err = err ? err : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
+	err = err ? err
+		  : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
 	err = err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
 	if (!err && recording->rate_changes) {
 		snprintf(key, sizeof(key), "note.%u", note++);
