@@ -138,9 +138,12 @@ static void chain_case(const char *name, unsigned int seconds, bool by_comm)
 	struct workload workload;
 	struct session session;
 	json_object *report;
+	char dir[64];
 
+	/* The suite of counters has workloads of these names, too. */
+	snprintf(dir, sizeof(dir), "trace-%s", name);
 	if (!workload_start(&workload, name, seconds) ||
-	    !recording_start(&recording, name, workload.server_pid, "-d 60s --mode trace"))
+	    !recording_start(&recording, dir, workload.server_pid, "-d 60s --mode trace"))
 		goto cleanup;
 	workload_go(&workload);
 	if (!workload_finish(&workload, seconds + 20))
@@ -197,7 +200,7 @@ static void test_tiny_rings(void)
 	struct paths_seen seen;
 
 	if (!workload_start(&workload, "chain_unix", 30) ||
-	    !recording_start(&recording, "tiny", workload.server_pid,
+	    !recording_start(&recording, "trace-tiny", workload.server_pid,
 			     "-d 3s --mode trace --ring-size 4K --max-loss 100%%"))
 		goto cleanup;
 	workload_go(&workload);
@@ -221,8 +224,8 @@ static void test_tail(void)
 	struct workload workload;
 	struct session session;
 
-	if (!workload_start(&workload, "mutex", 30) ||
-	    !recording_start(&recording, "tail", workload.server_pid, "-d 6s --mode trace --tail p95 --baseline 5"))
+	if (!workload_start(&workload, "mutex", 30) || !recording_start(&recording, "trace-tail", workload.server_pid,
+									"-d 6s --mode trace --tail p95 --baseline 5"))
 		goto cleanup;
 	workload_go(&workload);
 	CHECKF(process_wait(&recording.process, 20) == 0, "%s", process_err(&recording.process));
@@ -247,7 +250,7 @@ static void test_scope_limit(void)
 	struct session session;
 
 	if (!workload_start(&workload, "chain_tcp", 30) ||
-	    !recording_start(&recording, "scope", workload.server_pid, "-d 2s --mode trace --scope 0"))
+	    !recording_start(&recording, "trace-scope", workload.server_pid, "-d 2s --mode trace --scope 0"))
 		goto cleanup;
 	workload_go(&workload);
 	CHECKF(process_wait(&recording.process, 20) == 0, "%s", process_err(&recording.process));
@@ -269,7 +272,7 @@ static void test_counters(void)
 	struct session session;
 
 	if (!workload_start(&workload, "chain_tcp", 30) ||
-	    !recording_start(&recording, "counters", workload.server_pid, "-d 2s"))
+	    !recording_start(&recording, "trace-counters", workload.server_pid, "-d 2s"))
 		goto cleanup;
 	workload_go(&workload);
 	CHECK(process_wait(&recording.process, 20) == 0);
