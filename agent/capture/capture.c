@@ -307,13 +307,24 @@ int capture__start(struct capture *capture)
 	return capture__attach(capture);
 }
 
+static void end_window(struct capture *capture)
+{
+	capture__window_drain(capture);
+	capture__detach_window(capture);
+	capture__cost_window_end(capture);
+	capture->windows_ns += monotonic_ns() - capture->window_open_ns;
+	capture->window_open_ns = 0;
+}
+
 void capture__stop(struct capture *capture)
 {
 	if (capture->stopped)
 		return;
 	capture->elapsed_ns = monotonic_ns() - capture->started_ns;
 	capture->stopped = true;
-	capture__window_close(capture);
+	/* What is open now is open at the end of the recording, not cut by a window. */
+	if (capture->window_open_ns)
+		end_window(capture);
 	capture__detach(capture);
 }
 
@@ -404,11 +415,7 @@ void capture__window_close(struct capture *capture)
 
 	if (!capture->window_open_ns)
 		return;
-	capture__window_drain(capture);
-	capture__detach_window(capture);
-	capture__cost_window_end(capture);
-	capture->windows_ns += monotonic_ns() - capture->window_open_ns;
-	capture->window_open_ns = 0;
+	end_window(capture);
 	capture->cut_cnt += capture->controls->expected;
 	while (!bpf_map_get_next_key(opens, NULL, &sid) && !bpf_map_delete_elem(opens, &sid))
 		capture->cut_cnt++;
