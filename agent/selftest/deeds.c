@@ -172,6 +172,15 @@ static void peer_tidy(struct scene *scene)
 	peer_await(scene);
 }
 
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
 /* Begins to write without waiting for the disk: its interrupt comes while this thread spins. */
 static void write_ahead(struct scene *scene)
 {
@@ -199,6 +208,8 @@ static void device_set_up(struct scene *scene, struct deed_report *report)
 
 		if (!CPU_ISSET(cpu, &scene->allowed))
 			continue;
+		/* A disk with a queue for each CPU interrupts the one that writes. */
+		run_on(cpu);
 		before = count_device_on(scene, cpu);
 		write_ahead(scene);
 		fdatasync(scene->disk_fd);
@@ -208,6 +219,7 @@ static void device_set_up(struct scene *scene, struct deed_report *report)
 			scene->device_cpu = cpu;
 		}
 	}
+	sched_setaffinity(0, sizeof(scene->allowed), &scene->allowed);
 	if (scene->device_cpu < 0)
 		say_why(report, "the disk here interrupts no CPU that this process may use");
 }
@@ -362,13 +374,10 @@ void whylate_selftest_deed(struct scene *scene, enum deed_kind kind, struct deed
 static void settle(const struct scene *scene, const struct deed *deed)
 {
 	struct sched_param param = {.sched_priority = 1};
-	cpu_set_t set;
 
 	if (!deed->pinned)
 		return;
-	CPU_ZERO(&set);
-	CPU_SET(scene->own_cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
+	run_on(scene->own_cpu);
 	if (deed->alone)
 		sched_setscheduler(0, SCHED_FIFO, &param);
 }
