@@ -68,7 +68,7 @@ struct controls {
 	u32 outside_cnt; /* trace mode: threads outside the target that are followed */
 } __attribute__((aligned(CACHE_LINE)));
 
-#define RUNNERS_MAX 16
+#define RUNNERS_MAX 64
 
 /* A task that got the CPU, until the next one of the list did. */
 struct runner {

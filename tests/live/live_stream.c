@@ -280,10 +280,25 @@ static bool ip_does(const char *what)
 #define NS_COLLECTOR "wl-live-c"
 #define IP_COLLECTOR "10.213.77.2"
 
+/* In a chroot, say, a namespace can be made and not be entered: iproute2 mounts a sysfs for it. */
+static bool network_can_be_had(void)
+{
+	struct process process;
+	bool good = ip_does("netns add " NS_AGENT) && ip_does("netns add " NS_COLLECTOR) &&
+		    !process_start(&process, "ip netns exec " NS_AGENT " true");
+
+	if (!good)
+		return false;
+	good = process_wait(&process, 20) == 0;
+	if (!good)
+		skip("stream_network_cut", "no network namespace can be entered: %s", process_err(&process));
+	process_end(&process);
+	return good;
+}
+
 static bool network_make(void)
 {
-	return ip_does("netns add " NS_AGENT) && ip_does("netns add " NS_COLLECTOR) &&
-	       ip_does("-n " NS_AGENT " link add wl0 type veth peer name wl1 netns " NS_COLLECTOR) &&
+	return ip_does("-n " NS_AGENT " link add wl0 type veth peer name wl1 netns " NS_COLLECTOR) &&
 	       ip_does("-n " NS_AGENT " addr add 10.213.77.1/24 dev wl0") &&
 	       ip_does("-n " NS_COLLECTOR " addr add " IP_COLLECTOR "/24 dev wl1") &&
 	       ip_does("-n " NS_AGENT " link set wl0 up") && ip_does("-n " NS_COLLECTOR " link set wl1 up") &&
@@ -313,7 +328,7 @@ static void test_network_cut(void)
 	int port = port_free();
 
 	network_remove();
-	if (!network_make() || !certs_make(&certs, IP_COLLECTOR) ||
+	if (!network_can_be_had() || !network_make() || !certs_make(&certs, IP_COLLECTOR) ||
 	    !stream_collector_start(&collector, &certs, NS_COLLECTOR, IP_COLLECTOR, "store-cut"))
 		goto cleanup;
 	CHECK(!file_write(config.s, config_text, strlen(config_text)));
