@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SHARE_TOLERANCE 0.15
 /* What is planted takes longer, everything else less. */
@@ -140,6 +141,8 @@ static void chain_case(const char *name, unsigned int seconds, bool by_comm)
 	json_object *report;
 	char dir[64];
 
+	/* What earlier tests have written is not to meet the disk of this one. */
+	sync();
 	/* The suite of counters has workloads of these names, too. */
 	snprintf(dir, sizeof(dir), "trace-%s", name);
 	if (!workload_start(&workload, name, seconds) ||
