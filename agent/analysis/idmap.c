@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "analysis/idmap.h"
 
+#include "base/random.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t x)
-{
-	/* The finaliser of splitmix64: every input bit reaches every output bit. */
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-	return x ^ (x >> 31);
-}
-
 static struct idmap_entry *idmap_place(struct idmap_entry *entries, size_t room, uint64_t a, uint64_t b)
 {
-	size_t at = mix(a + mix(b + 0x9e3779b97f4a7c15ULL)) & (room - 1);
+	size_t at = random_mix(a + random_mix(b + 0x9e3779b97f4a7c15ULL)) & (room - 1);
 
 	while (entries[at].id_plus_1 && (entries[at].a != a || entries[at].b != b))
 		at = (at + 1) & (room - 1);
@@ -75,7 +68,7 @@ static uint64_t hash_text(const char *text)
 
 	for (; *text; text++)
 		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
-	return mix(hash);
+	return random_mix(hash);
 }
 
 static uint32_t *intern_place(const struct intern *intern, uint32_t *slots, size_t room, const char *text)

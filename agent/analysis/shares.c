@@ -2,6 +2,7 @@
 #include "analysis/shares.h"
 
 #include "analysis/parallel.h"
+#include "base/random.h"
 
 #include <errno.h>
 #include <math.h>
@@ -181,15 +182,6 @@ static struct sample sample_of(const struct shares *shares, const double *sums)
 	return sample;
 }
 
-static uint64_t splitmix64(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
 static void replicate(struct shares *shares, uint32_t r, double *sums, uint32_t *multiplicity)
 {
 	size_t parts_at = shares->column_cnt * (size_t)shares->replicate_cnt, at;
@@ -200,7 +192,7 @@ static void replicate(struct shares *shares, uint32_t r, double *sums, uint32_t 
 	memset(sums, 0, shares->stride * sizeof(*sums));
 	memset(multiplicity, 0, shares->block_cnt * sizeof(*multiplicity));
 	for (size_t i = 0; i < shares->block_cnt; i++)
-		multiplicity[(splitmix64(&state) >> 32) * shares->block_cnt >> 32]++;
+		multiplicity[(random_next(&state) >> 32) * shares->block_cnt >> 32]++;
 	for (size_t b = 0; b < shares->block_cnt; b++) {
 		const double *block = shares->sums + b * shares->stride;
 		double times = multiplicity[b];

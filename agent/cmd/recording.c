@@ -233,7 +233,7 @@ static void govern(struct recording *recording)
 		 spent_ns, rate;
 	double share;
 
-	if (recording->windows || cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
+	if (cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
 		return;
 	used_ns = cpu_ns - recording->governed_cpu_ns;
 	spent_ns = cost_ns - recording->governed_cost_ns;
@@ -310,7 +310,9 @@ static int record_until_done(struct recording *recording)
 			err = recording_limits_poll(recording);
 		now = monotonic_ns();
 		if (now >= next_govern) {
-			govern(recording);
+			/* Windows cost what their share of the time says. */
+			if (!recording->windows)
+				govern(recording);
 			next_govern += SECOND_NS;
 		}
 		if (!err && now >= next_second) {

@@ -16,7 +16,7 @@ void recording_windows_init(struct recording *recording)
 	if (options->symbols || options->trace || share >= 1)
 		return;
 	recording->windows = true;
-	window_plan__init(&recording->plan, options->rate, share, 0, options->duration_ns, 0);
+	recording->plan.share = share;
 }
 
 void recording_windows_begin(struct recording *recording)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "model/window_plan.h"
 
+#include "base/random.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -26,11 +28,7 @@ double window_share(double rate)
 
 static double random_unit(struct window_plan *plan)
 {
-	uint64_t z = plan->random += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+	return (double)(random_next(&plan->random) >> 11) / 9007199254740992.0;
 }
 
 static uint64_t window_length(const struct window_plan *plan)
