@@ -132,7 +132,7 @@ struct thread {
 	u32 outside;   /* none of the target's: followed because it woke or fed a followed thread */
 	u32 other_pid; /* of the segment under way, see struct wl_segment_record */
 	u32 other_tid;
-	u32 trace_zero;
+	u32 segment_type; /* of segment_sid, as in the interval's record */
 	u64 other_ns;
 	u64 segment_sid; /* the interval that it works for since the segment under way began */
 };

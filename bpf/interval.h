@@ -217,7 +217,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	struct open_interval *open;
 	u64 sid = pickup->sid, own_ts, now;
 
-	thread__works_for(thread, sid);
+	thread__works_for(thread, sid, pickup->type);
 	if (!pickup->selected && !thread__is_watched(thread)) {
 		thread->current_sid = sid;
 		thread->current_since_ts = 0;
@@ -277,14 +277,14 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 }
 
 /* More bytes of an interval that its thread had left for another one. */
-static __always_inline void interval__resume(struct thread *thread, u64 sid, bool recorded)
+static __always_inline void interval__resume(struct thread *thread, u64 sid, u32 type, bool recorded)
 {
 	struct open_interval *open;
 	u64 now;
 
 	if (thread->current_sid == sid)
 		return;
-	thread__works_for(thread, sid);
+	thread__works_for(thread, sid, type);
 	thread__pause_current(thread);
 	now = bpf_ktime_get_ns();
 	thread__served(thread, now);
@@ -428,13 +428,15 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 }
 
 /* The interval ends now, on this thread. */
-static __always_inline void interval__finish(struct thread *thread, u64 sid, bool recorded)
+static __always_inline void interval__finish(struct thread *thread, u64 sid, u32 type, bool recorded)
 {
 	/* Read by another thread, and nothing else was known to be this one's work. */
-	if (cfg_knobs.trace && !thread->segment_sid)
+	if (cfg_knobs.trace && !thread->segment_sid) {
 		thread->segment_sid = sid;
+		thread->segment_type = type;
+	}
 	finish(thread, sid, recorded);
-	thread__works_for(thread, thread->current_sid);
+	thread__works_for(thread, thread->current_sid, thread->segment_type);
 }
 
 /* The interval will never end: its connection, its thread or its stack frame is gone. */
@@ -447,7 +449,7 @@ static __always_inline void interval__abandon(struct thread *thread, u64 sid)
 	if (thread && thread->current_sid == sid) {
 		thread->current_sid = 0;
 		thread->current_recorded = 0;
-		thread__works_for(thread, 0);
+		thread__works_for(thread, 0, 0);
 	}
 	if (!bpf_map_delete_elem(&opens, &sid) && thread && thread->recording)
 		thread->recording--;

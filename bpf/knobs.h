@@ -29,6 +29,7 @@ enum wait_class {
 	WAIT_POLL,
 	WAIT_SLEEP,
 	WAIT_FILE, /* by what kind of file the first argument is */
+	WAIT_ARM,  /* it does not wait, it arms a timer for whoever does */
 };
 
 struct knobs {

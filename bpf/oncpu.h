@@ -14,10 +14,21 @@ struct completed_io {
 	u32 pid, tid;
 };
 
+/* A timer whose function runs on this CPU. */
+struct expiring_timer {
+	u64 expire_ts; /* 0: none */
+	u64 timer;
+	u32 hardirq; /* on top of which interrupt: its own wake-ups come from there */
+	u32 zero;
+};
+
 struct trace_cpu {
 	u32 hardirq; /* the innermost one under way: enum wl_state + 1, 0: none that was seen */
 	u32 softirq;
 	struct completed_io io;
+	struct expiring_timer timer;
+	u64 arrived_sid; /* the request whose first bytes have just got to their socket, 0: none */
+	u64 arrived_ts;
 };
 
 struct {
@@ -55,12 +66,27 @@ static __always_inline u32 context_now(struct trace_cpu *cpu)
 			      : WL_CONTEXT_TASK;
 }
 
+/* Whoever is woken next waited for the arrival of this request. */
+static __always_inline void request_arrives(u64 sid)
+{
+	struct trace_cpu *cpu = cfg_knobs.trace ? this_trace_cpu() : NULL;
+
+	if (!cpu)
+		return;
+	cpu->arrived_sid = sid;
+	cpu->arrived_ts = bpf_ktime_get_ns();
+}
+
 /* The CPU turns to another task, so no interrupt is under way, whatever ends the kernel has left unreported. */
 static __always_inline void context_switches(void)
 {
 	struct trace_cpu *cpu = this_trace_cpu();
 
-	if (!cpu || cfg_knobs.rt) /* there, a softirq may be switched out */
+	if (!cpu)
+		return;
+	cpu->timer.expire_ts = 0;
+	cpu->arrived_sid = 0;
+	if (cfg_knobs.rt) /* there, a softirq may be switched out */
 		return;
 	cpu->hardirq = 0;
 	cpu->softirq = 0;

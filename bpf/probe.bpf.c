@@ -47,7 +47,7 @@ static __always_inline int function_returned(struct pt_regs *ctx)
 	if (!thread || !thread->function_sp || PT_REGS_SP(ctx) < thread->function_sp + FRAME_POP)
 		return 0;
 	thread->function_sp = 0;
-	interval__finish(thread, thread->function_sid, thread->function_recorded);
+	interval__finish(thread, thread->function_sid, thread->segment_type, thread->function_recorded);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static __noinline int segment__send(struct thread *thread, u64 word, u64 now, bo
 	record->sysno = -1;
 	record->other_pid = 0;
 	record->other_tid = 0;
-	record->zero = 0;
+	record->type = thread->segment_sid ? thread->segment_type : 0;
 	if (bit(state) & BLOCKED_STATES) {
 		record->object = thread->wait.object;
 		record->sysno = thread->wait.sysno;

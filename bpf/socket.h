@@ -17,6 +17,7 @@
 #define WHYLATE_BPF_SOCKET_H
 
 #include "interval.h"
+#include "oncpu.h"
 
 #define AF_UNIX         1
 #define AF_INET         2
@@ -284,6 +285,7 @@ static __always_inline int data_ready(struct sock *sk)
 		return 0;
 	request_make(&conn->next, &sid);
 	__sync_lock_test_and_set(&conn->next.sid, sid);
+	request_arrives(sid);
 	if (family == AF_UNIX && nothing_to_read(sk))
 		conn_drop_next(conn);
 	return 0;
@@ -331,7 +333,7 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 	if (conn_in_request(conn)) {
 		/* What arrived meanwhile is read before the reply: it is part of this request. */
 		conn_drop_next(conn);
-		interval__resume(thread, conn->request.sid, conn->recorded);
+		interval__resume(thread, conn->request.sid, conn->type, conn->recorded);
 		return;
 	}
 	seen = conn->next.window == controls.window || conn->request.window == controls.window;
@@ -394,14 +396,14 @@ static __always_inline int sent(struct sock *sk, long ret)
 		return 0;
 	if (thread->datagram_sk && thread->datagram_sk == (u64)sk) {
 		thread->datagram_sk = 0;
-		interval__finish(thread, thread->datagram_sid, thread->datagram_recorded);
+		interval__finish(thread, thread->datagram_sid, thread->segment_type, thread->datagram_recorded);
 		return 0;
 	}
 	conn = conn_find(sk);
 	if (!conn || conn->foreign || !conn_in_request(conn))
 		return 0;
 	conn->in_request = 0;
-	interval__finish(thread, conn->request.sid, conn->recorded);
+	interval__finish(thread, conn->request.sid, conn->type, conn->recorded);
 	return 0;
 }
 

@@ -68,12 +68,13 @@ static __always_inline void thread__cut(struct thread *thread)
 }
 
 /* From here on the thread works for that interval, 0 for none. */
-static __always_inline void thread__works_for(struct thread *thread, u64 sid)
+static __always_inline void thread__works_for(struct thread *thread, u64 sid, u32 type)
 {
 	if (!cfg_knobs.trace)
 		return;
 	thread__cut(thread);
 	thread->segment_sid = sid;
+	thread->segment_type = type;
 }
 
 static __always_inline bool state_has_cpu(u32 state)

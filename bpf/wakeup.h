@@ -57,9 +57,60 @@ static __always_inline void describe_waker(struct wl_wakeup_record *record, stru
 	if (nr < 0 || nr >= KNOB_SYSCALLS)
 		return;
 	record->waker_sysno = nr;
-	record->waker_object = syscall_arg(regs, 0);
 	if (cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] == WAIT_FILE)
-		record->waker_file = written_file(waker, record->waker_object);
+		record->waker_file = written_file(waker, syscall_arg(regs, 0));
+}
+
+/* A socket tells its readers at once: later on this CPU, it is somebody else who wakes. */
+#define ARRIVAL_TOLD_NS 20000
+
+static __always_inline u64 take_arrival(struct trace_cpu *trace_cpu, u64 now)
+{
+	u64 sid = now - trace_cpu->arrived_ts < ARRIVAL_TOLD_NS ? trace_cpu->arrived_sid : 0;
+
+	trace_cpu->arrived_sid = 0;
+	return sid;
+}
+
+/* Timers that were armed by a call that does so for whoever waits, by address. */
+struct armed_timer {
+	u64 armed_ts;
+	u32 pid, tid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, struct armed_timer);
+} armed_timers SEC(".maps") __weak;
+
+/* The thread was woken by a timer that expires. */
+static __noinline int timer__send(struct thread *thread, struct trace_cpu *trace_cpu)
+{
+	struct wl_timer_record *record;
+	struct armed_timer *armed;
+	u64 key;
+
+	if (!thread || !trace_cpu)
+		return 0;
+	record = ring__reserve(WL_LOSS_EDGE, WL_RECORD_TIMER, sizeof(*record));
+	if (!record)
+		return 0;
+	key = trace_cpu->timer.timer;
+	armed = bpf_map_lookup_elem(&armed_timers, &key);
+	record->ts = word_ts(thread->word);
+	record->expire_ts = trace_cpu->timer.expire_ts;
+	record->timer = key;
+	record->armed_ts = armed ? armed->armed_ts : 0;
+	record->pid = thread->pid;
+	record->tid = thread->tid;
+	record->armed_pid = armed ? armed->pid : 0;
+	record->armed_tid = armed ? armed->tid : 0;
+	record->own = (int)thread->wait.sysno >= 0;
+	record->zero = 0;
+	ring__submit(record);
+	return 0;
 }
 
 /* The thread's wait in `state` is over. */
@@ -74,7 +125,7 @@ static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trac
 	if (!record)
 		return 0;
 	record->ts = word_ts(thread->word);
-	record->waker_object = 0;
+	record->arrived_sid = take_arrival(trace_cpu, record->ts);
 	record->io_ts = trace_cpu->io.complete_ts;
 	record->pid = thread->pid;
 	record->tid = thread->tid;
@@ -112,6 +163,8 @@ static __always_inline void wakeup__note(struct thread *thread, u32 state)
 		return;
 	context = context_now(trace_cpu);
 	wakeup__send(thread, trace_cpu, state, context);
+	if (trace_cpu->timer.expire_ts && trace_cpu->timer.hardirq == trace_cpu->hardirq)
+		timer__send(thread, trace_cpu);
 	if (context != WL_CONTEXT_TASK || (u32)bpf_get_current_pid_tgid() == thread->tid)
 		return;
 	waker = current_thread(cpu);

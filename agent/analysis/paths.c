@@ -207,8 +207,10 @@ static int crossing_type(struct paths_walk *walk, const struct trace_session *se
 {
 	const struct trace_interval *other = step->sid ? traces_interval(walk->traces, session, step->sid) : NULL;
 
+	uint32_t name = other ? other->base.type : step->type;
+
 	*type = 0;
-	return other ? string_id(walk, other->base.type, type) : 0;
+	return step->sid && name ? string_id(walk, name, type) : 0;
 }
 
 static int add_crossings(struct paths_walk *walk, const struct trace_session *session, uint32_t row)

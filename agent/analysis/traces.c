@@ -112,7 +112,8 @@ static int load_segments(struct traces *traces, struct trace_session *session, c
 					*syscall = block_column(block, "syscall", SHARD_STR),
 					*by_pid = block_column(block, "by_pid", SHARD_U64),
 					*by_tid = block_column(block, "by_tid", SHARD_U64),
-					*by_comm = block_column(block, "by_comm", SHARD_STR);
+					*by_comm = block_column(block, "by_comm", SHARD_STR),
+					*type = block_column(block, "type", SHARD_STR);
 	struct word_cache states = {0};
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
@@ -122,21 +123,20 @@ static int load_segments(struct traces *traces, struct trace_session *session, c
 			.sid = column_u64(sid, row),
 			.object = column_u64(object, row),
 			.pid = id_of(pid, row),
-			.owner_tid = id_of(owner_tid, row),
 			.by_pid = id_of(by_pid, row),
-			.by_tid = id_of(by_tid, row),
 			.cpu = GRAPH_NO_CPU,
 		};
 		int known = word_value(&states, column_text(state, row), state_by_name);
 
 		/* A state of the future is one that nothing is known of. */
 		segment.state = (uint8_t)(known < 0 ? WL_STATE_UNKNOWN : known);
+		segment.by_tid = id_of(column_is_null(by_tid, row) ? owner_tid : by_tid, row);
 		if (!column_is_null(cpu, row) && column_u64(cpu, row) < GRAPH_NO_CPU)
 			segment.cpu = (uint16_t)column_u64(cpu, row);
 		if (text_of(traces, object_name, row, &segment.object_name) ||
 		    text_of(traces, syscall, row, &segment.syscall) ||
-		    text_of(traces, by_comm, row, &segment.by_name) ||
-		    name_thread(session, segment.by_pid, segment.by_tid, segment.by_name) ||
+		    text_of(traces, by_comm, row, &segment.by_name) || text_of(traces, type, row, &segment.type) ||
+		    name_thread(session, segment.by_pid, id_of(by_tid, row), segment.by_name) ||
 		    taken(traces, graph__add_segment(session->graph, id_of(tid, row), &segment),
 			  &traces->segment_cnt) ||
 		    (id_of(tid, row) && note_tid(session, id_of(tid, row))))

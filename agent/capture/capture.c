@@ -158,6 +158,7 @@ static int on_record(void *ctx, void *data, size_t sz)
 		[WL_RECORD_WAKEUP] = sizeof(struct wl_wakeup_record),
 		[WL_RECORD_SOCKET] = sizeof(struct wl_socket_record),
 		[WL_RECORD_BLOCK] = sizeof(struct wl_block_record),
+		[WL_RECORD_TIMER] = sizeof(struct wl_timer_record),
 	};
 	size_t want = sz >= sizeof(*header) && header->kind < WL_RECORD_KIND_CNT ? sizes[header->kind] : 0;
 

@@ -28,13 +28,16 @@
  */
 struct graph_segment {
 	uint64_t begin_ts, end_ts;
-	uint64_t sid;       /* the interval it worked for, 0: none known */
-	uint64_t object;    /* futex address, descriptor, faulting address */
-	uint32_t pid;       /* of this tid at that time */
-	uint32_t owner_tid; /* futex: who held it when the wait began, 0: not known */
-	uint32_t by_pid;    /* runnable: the task that had the CPU (the longest, if several), 0: not known */
-	uint32_t by_tid;
+	uint64_t sid;    /* the interval it worked for, 0: none known */
+	uint64_t object; /* futex address, descriptor, faulting address */
+	uint32_t pid;    /* of this tid at that time */
+	union {
+		uint32_t owner_tid; /* futex: who held it when the wait began, 0: not known */
+		uint32_t by_tid;    /* runnable: the task that had the CPU (the longest, if several), 0: not known */
+	};
+	uint32_t by_pid;
 	uint32_t by_name; /* names, as above */
+	uint32_t type;    /* of the interval `sid` */
 	uint32_t object_name;
 	uint32_t syscall;
 	uint16_t cpu;

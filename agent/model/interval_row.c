@@ -14,12 +14,12 @@ double interval_weight(const struct wl_interval_record *record)
 	return record->rate ? 4294967296.0 / record->rate : 1;
 }
 
-static const char *type_name(const struct wl_interval_record *record, const struct interval_names *names, char *buf,
-			     size_t sz)
+const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines, char *buf,
+			       size_t sz)
 {
-	uint32_t number = record->type & 0xffff;
+	uint32_t number = type & 0xffff;
 
-	switch (record->type >> 16) {
+	switch (type >> 16) {
 	case WL_SOURCE_TCP:
 		snprintf(buf, sz, "tcp:%u", number);
 		return buf;
@@ -27,10 +27,9 @@ static const char *type_name(const struct wl_interval_record *record, const stru
 		snprintf(buf, sz, "udp:%u", number);
 		return buf;
 	case WL_SOURCE_UNIX:
-		return names->listeners && number < names->listeners->cnt ? names->listeners->items[number].name
-									  : "unix";
+		return listeners && number < listeners->cnt ? listeners->items[number].name : "unix";
 	case WL_SOURCE_FUNCTION:
-		return names->lines && number < names->lines->cnt ? names->lines->items[number].name : "function";
+		return lines && number < lines->cnt ? lines->items[number].name : "function";
 	}
 	return "unknown";
 }
@@ -187,7 +186,8 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 	set_u64(row, INTERVAL_PID, record->pid);
 	set_u64(row, INTERVAL_TID, record->tid);
 	set_u64(row, INTERVAL_END_TID, record->end_tid);
-	set_str(row, INTERVAL_TYPE, type_name(record, names, texts->type, sizeof(texts->type)));
+	set_str(row, INTERVAL_TYPE,
+		interval_type_name(record->type, names->listeners, names->lines, texts->type, sizeof(texts->type)));
 	row->values[INTERVAL_WEIGHT].f64 = interval_weight(record) * factor;
 	set_u64(row, INTERVAL_FLAGS, flags);
 	if (record->queue_sid) {

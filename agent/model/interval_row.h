@@ -22,12 +22,18 @@ struct interval_names {
 	int hw_counter[WL_HW_SLOTS]; /* enum shard_hwcounter of each slot in the record's epoch, -1: none */
 };
 
+#define INTERVAL_TYPE_LEN 160
+
 /* Room for the strings of one row. */
 struct interval_texts {
-	char type[160];
+	char type[INTERVAL_TYPE_LEN];
 	char lock[96], fault[96], syscall[32];
 	char culprit[WL_COMM_LEN + 1];
 };
+
+/* What a record's `type` is called, in buf or in the lists, which may be NULL. */
+const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines, char *buf,
+			       size_t sz);
 
 /* How many intervals a record stands for by its selection alone. */
 double interval_weight(const struct wl_interval_record *record);

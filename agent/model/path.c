@@ -136,6 +136,25 @@ static struct graph_handoff *device_for(const struct walk *walk, uint32_t tid, c
 	return NULL;
 }
 
+/* A wait for a timer that another thread has armed. */
+static int push_timer(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
+		      const struct graph_handoff *handoff)
+{
+	struct path_step step = frame__step(frame, segment);
+
+	/* What the holder of a lock waits for is its own affair. */
+	if (frame->depth && frame->behind == WL_CATEGORY_LOCK)
+		return walk__push_doings(walk, frame, segment, low_ts);
+	if (handoff->certainty > step.certainty)
+		step.certainty = handoff->certainty;
+	frame__set_category(frame, &step, path_wait_category(segment->state));
+	step.kind = WL_HANDOFF_TIMER;
+	step.culprit_pid = handoff->from_pid;
+	step.culprit_tid = handoff->from_tid;
+	step.culprit_name = handoff->from_name;
+	return walk__push_step(walk, frame, step, low_ts);
+}
+
 /* A wait for a device, which may have served somebody else for most of that time. */
 static int push_device(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
 		       struct graph_handoff *handoff)
@@ -150,6 +169,8 @@ static int push_device(struct walk *walk, struct frame *frame, const struct grap
 	if (handoff->kind == WL_HANDOFF_BLOCK && segment->state == WL_STATE_BLOCKED_DISK && begin_ts < handoff->to_ts)
 		rival = graph__block_rival(walk->graph, handoff->device, segment->pid, begin_ts, handoff->to_ts,
 					   &rival_ns);
+	if (handoff->kind == WL_HANDOFF_TIMER && handoff->from_tid && handoff->from_tid != frame->tid)
+		return push_timer(walk, frame, segment, low_ts, handoff);
 	if (!rival || rival_ns * 2 < handoff->to_ts - begin_ts)
 		return walk__push_doings(walk, frame, segment, low_ts);
 	begin_ts = begin_ts > low_ts ? begin_ts : low_ts;
@@ -216,8 +237,12 @@ static int walk_blocked(struct walk *walk, struct frame *frame, const struct gra
 	int err = 0;
 
 	/* Nobody is behind a sleep; what the holder of a lock waits for at the disk is its own affair. */
-	if (segment->state == WL_STATE_BLOCKED_SLEEP ||
-	    (segment->state == WL_STATE_BLOCKED_DISK && frame->behind == WL_CATEGORY_LOCK && frame->depth))
+	if (segment->state == WL_STATE_BLOCKED_SLEEP) {
+		device = device_for(walk, frame->tid, segment, wake_ts);
+		err = device ? push_edge(walk, frame, NULL, device) : 0;
+		return err ? err : walk__push_doings(walk, frame, segment, low_ts);
+	}
+	if (segment->state == WL_STATE_BLOCKED_DISK && frame->behind == WL_CATEGORY_LOCK && frame->depth)
 		return walk__push_doings(walk, frame, segment, low_ts);
 	wakeup = graph__wakeup_in(walk->graph, frame->tid, segment->begin_ts + 1, frame->at_ts);
 	if (wakeup)

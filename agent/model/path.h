@@ -57,6 +57,7 @@ struct path_step {
 	uint32_t culprit_pid, culprit_tid; /* 0: nobody known */
 	uint32_t culprit_name;             /* 0: not in the edge, look the tid up */
 	uint32_t object_name, syscall;     /* names, likewise */
+	uint32_t type;                     /* of `sid`, a name; 0: not known */
 	uint8_t state;                     /* enum wl_state: what the thread did */
 	uint8_t category;                  /* enum wl_category */
 	uint8_t wait;                      /* enum wl_category of the wait by which the path left the own thread */

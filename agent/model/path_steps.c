@@ -72,6 +72,7 @@ struct path_step frame__step(const struct frame *frame, const struct graph_segme
 
 	if (segment) {
 		step.sid = segment->sid;
+		step.type = segment->type;
 		step.object = segment->object;
 		step.object_name = segment->object_name;
 		step.syscall = segment->syscall;

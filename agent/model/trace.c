@@ -11,8 +11,6 @@
 #define SETTLE_NS 5000000ULL
 /* A fault's stretches that are looked back at. */
 #define FAULT_LOOKS_MAX 64
-/* Path and hand-off of an interval that moved: segments that are looked at. */
-#define MOVED_LOOKS_MAX 4096
 
 struct trace *trace__new(const struct trace_opts *opts)
 {
@@ -25,7 +23,8 @@ struct trace *trace__new(const struct trace_opts *opts)
 	trace->sockets = trace_sockets__new();
 	trace->graph = graph__new();
 	trace->details = calloc(TRACE_DETAILS, sizeof(*trace->details));
-	if (trace->order && trace->sockets && trace->graph && trace->details)
+	trace->arrivals = calloc(TRACE_ARRIVALS, sizeof(*trace->arrivals));
+	if (trace->order && trace->sockets && trace->graph && trace->details && trace->arrivals)
 		return trace;
 	trace__free(trace);
 	return NULL;
@@ -40,6 +39,7 @@ void trace__free(struct trace *trace)
 	graph__free(trace->graph);
 	path__clear(&trace->path);
 	free(trace->details);
+	free(trace->arrivals);
 	vec_free(&trace->pending);
 	free(trace);
 }
@@ -72,6 +72,9 @@ int trace__take(struct trace *trace, const struct wl_record_header *record)
 	case WL_RECORD_BLOCK:
 		item.ts = ((const struct wl_block_record *)record)->complete_ts;
 		return take(trace, &item, record, &item.block);
+	case WL_RECORD_TIMER:
+		item.ts = ((const struct wl_timer_record *)record)->ts;
+		return take(trace, &item, record, &item.timer);
 	case WL_RECORD_TASK:
 		item.ts = ((const struct wl_task_record *)record)->ts;
 		return take(trace, &item, record, &item.task);
@@ -93,6 +96,7 @@ int trace__take_interval(struct trace *trace, const struct wl_interval_record *r
 		.tid = record->tid,
 		.end_tid = record->end_tid,
 		.flags = record->flags,
+		.type = record->type,
 	};
 	return take(trace, &item, &record->header, NULL);
 }
@@ -130,15 +134,18 @@ static int on_segment(struct trace *trace, const struct wl_segment_record *recor
 		.sid = record->sid,
 		.object = record->object,
 		.pid = record->pid,
-		.owner_tid = runnable ? 0 : record->other_tid,
 		.by_pid = runnable ? record->other_pid : 0,
-		.by_tid = runnable ? record->other_tid : 0,
+		.type = record->type,
 		.syscall = TRACE_SYSCALL(record->sysno),
 		.cpu = cpu,
 		.state = record->state,
 	};
 	int err;
 
+	if (runnable)
+		segment.by_tid = record->other_tid;
+	else
+		segment.owner_tid = record->other_tid;
 	if (record->state == WL_STATE_FAULT_PENDING) {
 		segment.state = off_cpu ? WL_STATE_FAULT_MAJOR : WL_STATE_FAULT_MINOR;
 		segment.mark = TRACE_PENDING;
@@ -169,6 +176,8 @@ static int on_wakeup(struct trace *trace, const struct wl_wakeup_record *record,
 	int err = graph__add_wakeup(trace->graph, record->tid, &wakeup);
 
 	err = trace__received(trace, SHARD_TABLE_WAKEUP, err);
+	if (record->arrived_sid)
+		trace__note_arrival(trace, record);
 	if (!err && record->io_ts && !by_task)
 		err = trace__block_waiter(trace, record, cpu);
 	if (!err && by_task && (record->waker_file == WL_FILE_PIPE || record->waker_file == WL_FILE_EVENTFD))
@@ -185,91 +194,6 @@ static int on_task(struct trace *trace, const struct wl_task_record *record)
 	return 0;
 }
 
-/*
- * The interval ended on another thread than the one that read it: a queue of the program lies between.  Where the
- * reader woke that thread, it handed the interval over then; otherwise when it turned to something else.
- */
-static uint64_t handed_over_ts(struct trace *trace, const struct graph_interval *interval)
-{
-	struct graph_wakeup *wakeup =
-		graph__wakeup_in(trace->graph, interval->end_tid, interval->pickup_ts, interval->end_ts);
-	struct graph_segment *segments;
-	size_t cnt;
-
-	if (wakeup && wakeup->waker_tid == interval->tid)
-		return wakeup->ts;
-	segments = graph__segments(trace->graph, interval->tid, interval->pickup_ts, interval->end_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < MOVED_LOOKS_MAX; i++)
-		if (segments[i].begin_ts > interval->pickup_ts &&
-		    (segments[i].sid != interval->sid ||
-		     (segments[i].state >= WL_STATE_BLOCKED_FUTEX && segments[i].state <= WL_STATE_BLOCKED_OTHER)))
-			return segments[i].begin_ts;
-	return interval->pickup_ts;
-}
-
-static bool waits_for_work(const struct graph_segment *segment)
-{
-	return segment->state == WL_STATE_BLOCKED_FUTEX || segment->state == WL_STATE_BLOCKED_POLL ||
-	       segment->state == WL_STATE_BLOCKED_PIPE;
-}
-
-/*
- * Of an interval that was not selected and was read elsewhere only the last stretch, its reply, has its sid.  What the
- * thread did before that, since its last interval and since it last waited for work, was for the same one.
- */
-static void label_back(struct graph_segment *segments, size_t reply)
-{
-	for (size_t i = reply; i-- > 0 && !segments[i].sid && !waits_for_work(&segments[i]);)
-		segments[i].sid = segments[reply].sid;
-}
-
-/* When the thread that answered began to work on it: after its last other interval, and after it was woken for it. */
-static uint64_t taken_over_ts(struct graph_segment *segments, size_t cnt, const struct graph_interval *interval,
-			      uint64_t handed_ts)
-{
-	uint64_t taken_ts = handed_ts;
-	size_t first = 0;
-
-	for (size_t i = 0; i < cnt; i++) {
-		if (!segments[i].sid || segments[i].sid == interval->sid)
-			continue;
-		label_back(segments, i);
-		first = i + 1;
-		if (segments[i].end_ts > taken_ts)
-			taken_ts = segments[i].end_ts;
-	}
-	for (size_t i = first; i < cnt; i++) {
-		if (segments[i].begin_ts > taken_ts || segments[i].end_ts <= taken_ts)
-			continue;
-		if (waits_for_work(&segments[i]))
-			return segments[i].end_ts;
-	}
-	return taken_ts;
-}
-
-static int on_moved(struct trace *trace, const struct graph_interval *interval)
-{
-	uint64_t handed_ts = handed_over_ts(trace, interval), taken_ts;
-	struct graph_segment *segments;
-	size_t cnt;
-
-	/* What the reader did later is labelled with its last interval, for want of another. */
-	segments = graph__segments(trace->graph, interval->tid, handed_ts, interval->end_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < MOVED_LOOKS_MAX; i++)
-		if (segments[i].sid == interval->sid && segments[i].begin_ts >= handed_ts)
-			segments[i].sid = 0;
-	segments = graph__segments(trace->graph, interval->end_tid, interval->begin_ts, interval->end_ts, &cnt);
-	if (cnt > MOVED_LOOKS_MAX) {
-		segments += cnt - MOVED_LOOKS_MAX;
-		cnt = MOVED_LOOKS_MAX;
-	}
-	taken_ts = taken_over_ts(segments, cnt, interval, handed_ts);
-	for (size_t i = 0; i < cnt; i++)
-		if (!segments[i].sid && segments[i].begin_ts >= taken_ts)
-			segments[i].sid = interval->sid;
-	return trace__add_queue(trace, interval, handed_ts, taken_ts);
-}
-
 static int on_interval(struct trace *trace, const struct ended_interval *ended)
 {
 	int err = graph__add_interval(trace->graph, &ended->interval);
@@ -278,8 +202,10 @@ static int on_interval(struct trace *trace, const struct ended_interval *ended)
 		trace->counts.impossible++;
 		return 0;
 	}
+	if (!err)
+		err = trace__queue_before(trace, &ended->interval);
 	if (!err && ended->interval.flags & WL_INTERVAL_MOVED && ended->interval.tid != ended->interval.end_tid)
-		err = on_moved(trace, &ended->interval);
+		err = trace__queue_within(trace, &ended->interval);
 	if (err || !ended->keep)
 		return err;
 	return vec_push(&trace->pending, ended->interval);
@@ -298,6 +224,8 @@ static int on_item(void *owner, const struct trace_item *item)
 		return trace_sockets__take(trace->sockets, &item->socket, trace__on_received, trace);
 	case WL_RECORD_BLOCK:
 		return trace__take_block(trace, &item->block, item->cpu);
+	case WL_RECORD_TIMER:
+		return trace__add_timer(trace, &item->timer);
 	case WL_RECORD_TASK:
 		return on_task(trace, &item->task);
 	default:
@@ -352,5 +280,6 @@ void trace__counts(const struct trace *trace, struct trace_counts *counts)
 
 size_t trace__bytes(const struct trace *trace)
 {
-	return graph__bytes(trace->graph) + trace_order__bytes(trace->order) + TRACE_DETAILS * sizeof(*trace->details);
+	return graph__bytes(trace->graph) + trace_order__bytes(trace->order) + TRACE_DETAILS * sizeof(*trace->details) +
+	       TRACE_ARRIVALS * sizeof(*trace->arrivals);
 }

@@ -15,6 +15,7 @@
 #include <whylate/record.h>
 
 #include "model/thread_names.h"
+#include "probe/symbol_list.h"
 #include "shard/table.h"
 #include "target/target.h"
 
@@ -27,7 +28,10 @@ struct trace_opts {
 	uint64_t memory; /* bytes */
 	trace_append append;
 	void *owner;
-	const struct thread_names *threads; /* the caller's, who keeps them up to date */
+	/* The caller's, who keeps them up to date; the last two are for the types of intervals and may be NULL. */
+	const struct thread_names *threads;
+	const target_listeners *listeners;
+	const probe_lines *lines;
 };
 
 struct trace_counts {

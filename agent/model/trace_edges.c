@@ -170,18 +170,48 @@ int trace__add_fork(struct trace *trace, const struct wl_task_record *record)
 	return add_handoff(trace, &handoff, NULL);
 }
 
-int trace__add_queue(struct trace *trace, const struct graph_interval *interval, uint64_t handed_ts, uint64_t taken_ts)
+int trace__add_timer(struct trace *trace, const struct wl_timer_record *record)
 {
 	struct graph_handoff handoff = {
-		.from_ts = handed_ts,
-		.to_ts = taken_ts > handed_ts ? taken_ts : handed_ts,
-		.sid = interval->sid,
-		.from_pid = interval->pid,
-		.from_tid = interval->tid,
-		.to_pid = interval->pid,
-		.to_tid = interval->end_tid,
-		.kind = WL_HANDOFF_QUEUE,
+		.to_ts = record->expire_ts,
+		.object = record->timer,
+		.to_pid = record->pid,
+		.to_tid = record->tid,
+		.kind = WL_HANDOFF_TIMER,
 		.certainty = WL_CERTAINTY_INFERRED,
+	};
+	struct graph_segment *wait;
+	size_t before;
+
+	if (record->armed_tid && record->armed_ts <= record->expire_ts) {
+		handoff.from_ts = record->armed_ts;
+		handoff.from_pid = record->armed_pid;
+		handoff.from_tid = record->armed_tid;
+		handoff.certainty = WL_CERTAINTY_OBSERVED;
+	} else if (record->own) {
+		/* The timeout of the call that it waited in. */
+		wait = graph__segment_before(trace->graph, record->tid, record->ts, &before);
+		if (wait && wait->end_ts == record->ts && wait->begin_ts <= record->expire_ts) {
+			handoff.from_ts = wait->begin_ts;
+			handoff.from_pid = record->pid;
+			handoff.from_tid = record->tid;
+		}
+	}
+	return add_handoff(trace, &handoff, NULL);
+}
+
+int trace__add_queue(struct trace *trace, const struct trace_passage *passage)
+{
+	struct graph_handoff handoff = {
+		.from_ts = passage->handed_ts,
+		.to_ts = passage->taken_ts > passage->handed_ts ? passage->taken_ts : passage->handed_ts,
+		.sid = passage->interval->sid,
+		.from_pid = passage->interval->pid,
+		.from_tid = passage->from_tid,
+		.to_pid = passage->interval->pid,
+		.to_tid = passage->to_tid,
+		.kind = WL_HANDOFF_QUEUE,
+		.certainty = passage->certainty,
 	};
 
 	return add_handoff(trace, &handoff, NULL);

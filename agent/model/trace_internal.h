@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The inside of a trace: trace.c takes records, trace_edges.c makes hand-offs of them, trace_keep.c writes rows. */
+/*
+ * The inside of a trace: trace.c takes records, trace_edges.c makes hand-offs of them, trace_queues.c finds those
+ * through queues of the program, trace_keep.c writes rows.
+ */
 #ifndef WHYLATE_MODEL_TRACE_INTERNAL_H
 #define WHYLATE_MODEL_TRACE_INTERNAL_H
 
@@ -13,7 +16,9 @@
 
 /* Details of so many hand-offs, the newest. */
 #define TRACE_DETAILS 16384
-#define TRACE_CPUS    1024
+/* Requests whose arrival woke a thread, the newest. */
+#define TRACE_ARRIVALS 16384
+#define TRACE_CPUS     1024
 /* Requests that are written along with one that was waited for. */
 #define TRACE_RIVALS_MAX 256
 /* How long before its call returned a thread may have been woken for what it received. */
@@ -23,6 +28,20 @@
 struct pending_block {
 	struct wl_block_record record;
 	bool waited_for;
+};
+
+/* Who was told of a request's arrival, and when. */
+struct trace_arrival {
+	uint64_t sid, ts;
+	uint32_t tid;
+};
+
+/* One thread hands an interval over, another one begins to work on it. */
+struct trace_passage {
+	const struct graph_interval *interval;
+	uint32_t from_tid, to_tid;
+	uint64_t handed_ts, taken_ts;
+	enum wl_certainty certainty;
 };
 
 struct trace {
@@ -38,6 +57,7 @@ struct trace {
 		struct trace_detail detail;
 	} *details;
 	uint32_t last_row;
+	struct trace_arrival *arrivals;     /* by sid */
 	VEC(struct graph_interval) pending; /* kept, and their ends not settled yet */
 	struct pending_block blocks[TRACE_CPUS];
 	bool has_forgotten;
@@ -56,7 +76,15 @@ int trace__block_waiter(struct trace *trace, const struct wl_wakeup_record *reco
 int trace__settle_blocks(struct trace *trace, uint64_t before_ts);
 int trace__add_write(struct trace *trace, const struct wl_wakeup_record *record);
 int trace__add_fork(struct trace *trace, const struct wl_task_record *record);
-int trace__add_queue(struct trace *trace, const struct graph_interval *interval, uint64_t handed_ts, uint64_t taken_ts);
+int trace__add_timer(struct trace *trace, const struct wl_timer_record *record);
+int trace__add_queue(struct trace *trace, const struct trace_passage *passage);
+
+/* trace_queues.c */
+void trace__note_arrival(struct trace *trace, const struct wl_wakeup_record *record);
+/* Before the interval was read: the thread that was told of its arrival passed it on to the one that read it. */
+int trace__queue_before(struct trace *trace, const struct graph_interval *interval);
+/* Another thread than the one that read it answered it. */
+int trace__queue_within(struct trace *trace, const struct graph_interval *interval);
 
 /* trace_keep.c: the rows of an interval that is kept. */
 int trace__keep_interval(struct trace *trace, const struct graph_interval *interval);

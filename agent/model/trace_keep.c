@@ -5,7 +5,12 @@
 
 static struct trace_names names_of(const struct trace *trace)
 {
-	return (struct trace_names){.threads = trace->opts.threads, .mappings = trace->mappings};
+	return (struct trace_names){
+		.threads = trace->opts.threads,
+		.mappings = trace->mappings,
+		.listeners = trace->opts.listeners,
+		.lines = trace->opts.lines,
+	};
 }
 
 static int append(struct trace *trace, enum shard_table_id table)

@@ -26,6 +26,7 @@ struct trace_item {
 		struct wl_wakeup_record wakeup;
 		struct wl_socket_record socket;
 		struct wl_block_record block;
+		struct wl_timer_record timer;
 		struct wl_task_record task;
 		struct ended_interval interval;
 	};

@@ -69,6 +69,7 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 		       const struct graph_segment *segment, const struct trace_names *names)
 {
 	bool lock = segment->state == WL_STATE_BLOCKED_FUTEX, fault = is_fault(segment->state);
+	bool runnable = segment->state == WL_STATE_RUNQ_WAKEUP || segment->state == WL_STATE_RUNQ_PREEMPT;
 	const char *name = NULL;
 
 	begin_row(row);
@@ -80,17 +81,21 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 	set_u64(row, SEGMENT_BEGIN_TS, segment->begin_ts);
 	set_u64(row, SEGMENT_END_TS, segment->end_ts);
 	row->values[SEGMENT_STATE].str = state_name(segment->state);
+	set_str(row, SEGMENT_TYPE,
+		segment->sid && segment->type ? interval_type_name(segment->type, names->listeners, names->lines,
+								   texts->type, sizeof(texts->type))
+					      : NULL);
 	set_cpu(row, SEGMENT_CPU, segment->cpu);
 	if (is_blocked(segment->state) && segment->syscall) /* descriptor 0 is one, too */
 		set_u64(row, SEGMENT_OBJECT, segment->object);
 	else
 		set_known(row, SEGMENT_OBJECT, segment->object);
 	set_str(row, SEGMENT_OBJECT_NAME, name);
-	set_known(row, SEGMENT_OWNER_TID, segment->owner_tid);
+	set_known(row, SEGMENT_OWNER_TID, runnable ? 0 : segment->owner_tid);
 	set_str(row, SEGMENT_SYSCALL, call_name(segment->syscall, texts->syscall, sizeof(texts->syscall)));
 	set_known(row, SEGMENT_BY_PID, segment->by_pid);
-	set_known(row, SEGMENT_BY_TID, segment->by_tid);
-	set_str(row, SEGMENT_BY_COMM, thread_names__get(names->threads, segment->by_tid));
+	set_known(row, SEGMENT_BY_TID, runnable ? segment->by_tid : 0);
+	set_str(row, SEGMENT_BY_COMM, runnable ? thread_names__get(names->threads, segment->by_tid) : NULL);
 	set_u64(row, SEGMENT_SUSPECT, (segment->mark & TRACE_SUSPECT) != 0);
 }
 

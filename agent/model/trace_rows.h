@@ -4,6 +4,7 @@
 #define WHYLATE_MODEL_TRACE_ROWS_H
 
 #include "model/graph.h"
+#include "model/interval_row.h"
 #include "model/thread_names.h"
 #include "shard/table.h"
 #include "target/target.h"
@@ -32,11 +33,13 @@ struct trace_detail {
 struct trace_names {
 	const struct thread_names *threads;
 	const target_mappings *mappings; /* of the target; NULL: none */
+	const target_listeners *listeners;
+	const probe_lines *lines;
 };
 
 /* Room for the strings of one row. */
 struct trace_texts {
-	char name[96], device[32], syscall[32];
+	char name[96], device[32], syscall[32], type[INTERVAL_TYPE_LEN];
 };
 
 void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_t tid,

@@ -196,8 +196,11 @@ static void put_segments(struct perfetto *perfetto, uint32_t session, uint32_t t
 		annotate(perfetto, "sid", NULL, segment->sid);
 		annotate(perfetto, "object", text_or_null(perfetto, segment->object_name), segment->object);
 		annotate(perfetto, "syscall", text_or_null(perfetto, segment->syscall), 0);
-		annotate(perfetto, "owner_tid", NULL, segment->owner_tid);
-		annotate(perfetto, "cpu_went_to", text_or_null(perfetto, segment->by_name), segment->by_tid);
+		annotate(perfetto, "type", text_or_null(perfetto, segment->type), 0);
+		if (segment->state == WL_STATE_BLOCKED_FUTEX)
+			annotate(perfetto, "owner_tid", NULL, segment->owner_tid);
+		else
+			annotate(perfetto, "cpu_went_to", text_or_null(perfetto, segment->by_name), segment->by_tid);
 		put_event(perfetto, SLICE_BEGIN, uuid, begin_ts, "state", state_name(segment->state));
 		put_event(perfetto, SLICE_END, uuid, segment->end_ts, NULL, NULL);
 		end_ts = segment->end_ts;

@@ -140,6 +140,8 @@ static void step_words(char *words, size_t sz, const struct story *story, const 
 	else if ((step->category == WL_CATEGORY_FAULT_MINOR || step->category == WL_CATEGORY_FAULT_MAJOR) &&
 		 step->object)
 		snprintf(words, sz, "%shandles a page fault in %s", subject, step->object);
+	else if (step->kind == WL_HANDOFF_TIMER && *culprit && step->culprit_tid != step->tid)
+		snprintf(words, sz, "%s%s, for a timer that %s armed", subject, state_words(does, step), culprit);
 	else if (!step->depth && *culprit)
 		snprintf(words, sz, "%s, until %s ends it", state_words(does, step), culprit);
 	else

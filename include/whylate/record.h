@@ -96,6 +96,7 @@ enum wl_record_kind {
 	WL_RECORD_WAKEUP = 4,
 	WL_RECORD_SOCKET = 5,
 	WL_RECORD_BLOCK = 6,
+	WL_RECORD_TIMER = 7,
 	WL_RECORD_KIND_CNT
 };
 
@@ -193,7 +194,7 @@ struct wl_segment_record {
 	__wl_u32 sysno; /* blocked: the system call, ~0 outside of one */
 	__wl_u32 other_pid;
 	__wl_u32 other_tid; /* runnable: who had the CPU longest; blocked on a mutex: its owner; 0: nobody known */
-	__wl_u32 zero;
+	__wl_u32 type;      /* of the interval `sid`, as in its record; 0: not known */
 };
 
 /* What the waker's write() went to. */
@@ -209,9 +210,9 @@ enum wl_file {
 struct wl_wakeup_record {
 	struct wl_record_header header;
 	__wl_u64 ts;
-	__wl_u64 waker_object; /* first argument of the waker's system call */
-	__wl_u64 io_ts;        /* complete_ts of the block I/O in whose completion it happened, 0: none */
-	__wl_u32 pid;          /* who was woken */
+	__wl_u64 arrived_sid; /* it was told of this request's arrival at a socket, 0: of none */
+	__wl_u64 io_ts;       /* complete_ts of the block I/O in whose completion it happened, 0: none */
+	__wl_u32 pid;         /* who was woken */
 	__wl_u32 tid;
 	__wl_u32 waker_pid; /* who ran on that CPU: the culprit in context TASK only */
 	__wl_u32 waker_tid;
@@ -257,6 +258,21 @@ struct wl_block_record {
 	__wl_u32 zero;
 };
 
+/* A timer expired and made a blocked followed thread runnable. */
+struct wl_timer_record {
+	struct wl_record_header header;
+	__wl_u64 ts; /* of the wake-up */
+	__wl_u64 expire_ts;
+	__wl_u64 timer;    /* which one: its address */
+	__wl_u64 armed_ts; /* by a call that arms timers for whoever waits; 0: none was seen */
+	__wl_u32 pid;      /* who was woken */
+	__wl_u32 tid;
+	__wl_u32 armed_pid;
+	__wl_u32 armed_tid;
+	__wl_u32 own; /* the wait was a call of its own, which arms a timer of its own where it has a timeout */
+	__wl_u32 zero;
+};
+
 /* One per CPU and class, summed by the agent. */
 struct wl_loss_count {
 	__wl_u64 emitted; /* attempts */
@@ -271,6 +287,7 @@ _Static_assert(sizeof(struct wl_segment_record) == 80, "segment record");
 _Static_assert(sizeof(struct wl_wakeup_record) == 64, "wakeup record");
 _Static_assert(sizeof(struct wl_socket_record) == 96, "socket record");
 _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
+_Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
 _Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");

@@ -28,18 +28,23 @@ struct whole {
 	struct report report;
 };
 
-static void whole_make(struct whole *whole, const char *type)
+static void whole_make_of(struct whole *whole, const char *type, void (*write)(const char *dir, uint64_t cnt))
 {
 	const struct dataset_filter filter = {.type = type};
 	struct report_opts opts = {.tail = 0.95, .seed = 1, .paths = &whole->paths, .slowest = 5};
 
 	test_dir__make(&whole->dir);
-	trace_fixture_write(whole->dir.path, CNT);
+	write(whole->dir.path, CNT);
 	whole->reader = test_reader__open(whole->dir.path);
 	CU_ASSERT_EQUAL_FATAL(dataset_load(&whole->dataset, whole->reader, &filter), 0);
 	CU_ASSERT_EQUAL_FATAL(traces_load(&whole->traces, whole->reader), 1);
 	CU_ASSERT_EQUAL_FATAL(paths_make(&whole->paths, &whole->traces, &whole->dataset), 0);
 	CU_ASSERT_EQUAL_FATAL(report_make(&whole->report, &whole->dataset, &opts), 0);
+}
+
+static void whole_make(struct whole *whole, const char *type)
+{
+	whole_make_of(whole, type, trace_fixture_write);
 }
 
 static void whole_free(struct whole *whole)
@@ -163,6 +168,17 @@ static char *printed(const struct report *report, bool json)
 	CU_ASSERT_EQUAL(json ? view_json(out, report) : view_text(out, report, &opts), 0);
 	fclose(out);
 	return text;
+}
+
+static void crosstalk_with_what_was_not_kept_has_a_type(void)
+{
+	struct whole whole;
+
+	whole_make_of(&whole, NULL, trace_fixture_write_unkept);
+	CU_ASSERT_EQUAL_FATAL(whole.report.path->crosstalk_cnt, 1);
+	CU_ASSERT_STRING_EQUAL(whole.report.path->crosstalk->type, "tcp:80");
+	CU_ASSERT_STRING_EQUAL(whole.report.path->crosstalk->by_type, "tcp:82");
+	whole_free(&whole);
 }
 
 static void both_views_tell_it(void)
@@ -312,6 +328,7 @@ int suite_paths(void)
 		{"the parts sum to the whole", the_parts_sum_to_the_whole},
 		{"a lossy interval is counted and not ranked", a_lossy_interval_is_counted_and_not_ranked},
 		{"crosstalk is told by type", crosstalk_is_told_by_type},
+		{"crosstalk with what was not kept has a type", crosstalk_with_what_was_not_kept_has_a_type},
 		{"both views tell it", both_views_tell_it},
 		{"a story is told", a_story_is_told},
 		{"rows at random are survived", rows_at_random_are_survived},

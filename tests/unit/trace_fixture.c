@@ -6,12 +6,14 @@
 
 #include <whylate/record.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct fixture_writer {
 	struct shard_writer *writer;
+	const char *holder_type; /* what segments say of the interval that the holder works for */
 	struct shard_row row;
 };
 
@@ -62,6 +64,8 @@ static void begin_segment(struct fixture_writer *to, uint32_t tid, uint64_t begi
 	set_str(to, SEGMENT_STATE, state);
 	if (sid)
 		set_u64(to, SEGMENT_SID, sid);
+	if (tid == TRACE_FLUSHER && to->holder_type)
+		set_str(to, SEGMENT_TYPE, to->holder_type);
 }
 
 static void put_segment(struct fixture_writer *to, uint32_t tid, uint64_t begin_ts, uint64_t end_ts, const char *state,
@@ -152,10 +156,10 @@ static void put_late(struct fixture_writer *to, uint64_t begin_ts, uint64_t sid,
 		     sid == 6 ? WL_INTERVAL_LOSSY : 0);
 }
 
-void trace_fixture_write(const char *dir, uint64_t cnt)
+static void write_all(const char *dir, uint64_t cnt, bool kept)
 {
 	const struct shard_writer_opts opts = {.dir = dir, .host = "host", .session_id = TRACE_SESSION};
-	struct fixture_writer to = {.writer = shard_writer__new(&opts)};
+	struct fixture_writer to = {.writer = shard_writer__new(&opts), .holder_type = kept ? NULL : "tcp:82"};
 
 	if (!to.writer)
 		must(-1);
@@ -176,7 +180,20 @@ void trace_fixture_write(const char *dir, uint64_t cnt)
 		put_segment(&to, 101, begin_ts, begin_ts + TRACE_TYPICAL_NS, "running", k + 1);
 		put_interval(&to, k + 1, 101, "tcp:80", begin_ts, begin_ts + TRACE_TYPICAL_NS, 0, 0);
 	}
+	if (!kept)
+		goto done;
 	put_segment(&to, 102, cnt * TRACE_PERIOD, cnt * TRACE_PERIOD + TRACE_TYPICAL_NS, "running", cnt + 1);
 	put_interval(&to, cnt + 1, 102, "tcp:81", cnt * TRACE_PERIOD, cnt * TRACE_PERIOD + TRACE_TYPICAL_NS, 0, 0);
+done:
 	must(shard_writer__free(to.writer));
+}
+
+void trace_fixture_write(const char *dir, uint64_t cnt)
+{
+	write_all(dir, cnt, true);
+}
+
+void trace_fixture_write_unkept(const char *dir, uint64_t cnt)
+{
+	write_all(dir, cnt, false);
 }

@@ -20,6 +20,8 @@
  * flagged as LOSSY, it must be counted and not ranked.
  */
 void trace_fixture_write(const char *dir, uint64_t cnt);
+/* The same, but retention has not kept that one: only the segments know of which type it was. */
+void trace_fixture_write_unkept(const char *dir, uint64_t cnt);
 
 #define TRACE_LATE_NS    600000ULL
 #define TRACE_TYPICAL_NS 100000ULL
