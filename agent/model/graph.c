@@ -26,9 +26,6 @@ struct graph_loss {
 struct graph {
 	struct graph_thread **threads; /* by tid, open addressing, at most half full */
 	size_t thread_room, thread_cnt;
-	struct graph_interval *intervals; /* by sid, likewise; end_ts 0 and sid 0: a free place */
-	bool *interval_used;
-	size_t interval_room, interval_cnt;
 	struct series blocks;          /* every block request, by completion */
 	VEC(struct graph_loss) losses; /* apart from each other, by time */
 	size_t series_bytes;
@@ -66,8 +63,6 @@ void graph__free(struct graph *graph)
 		if (graph->threads[i])
 			thread__free(graph->threads[i]);
 	free(graph->threads);
-	free(graph->intervals);
-	free(graph->interval_used);
 	series__free(&graph->blocks);
 	vec_free(&graph->losses);
 	free(graph);
@@ -204,72 +199,6 @@ int graph__add_loss(struct graph *graph, uint64_t from_ts, uint64_t to_ts)
 	items[at] = loss;
 	graph->losses.cnt = graph->losses.cnt + 1 - (end - at);
 	return 0;
-}
-
-static size_t interval_place(const struct graph *graph, uint64_t sid)
-{
-	size_t at = hash(sid, graph->interval_room);
-
-	while (graph->interval_used[at] && graph->intervals[at].sid != sid)
-		at = (at + 1) & (graph->interval_room - 1);
-	return at;
-}
-
-/* A new table with those that end at `from_ts` or later. */
-static int intervals_resize(struct graph *graph, size_t room, uint64_t from_ts)
-{
-	struct graph wider = {.interval_room = room};
-
-	wider.intervals = calloc(room, sizeof(*wider.intervals));
-	wider.interval_used = calloc(room, sizeof(*wider.interval_used));
-	if (!wider.intervals || !wider.interval_used) {
-		free(wider.intervals);
-		free(wider.interval_used);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < graph->interval_room; i++) {
-		size_t at;
-
-		if (!graph->interval_used[i] || graph->intervals[i].end_ts < from_ts)
-			continue;
-		at = interval_place(&wider, graph->intervals[i].sid);
-		wider.intervals[at] = graph->intervals[i];
-		wider.interval_used[at] = true;
-		wider.interval_cnt++;
-	}
-	free(graph->intervals);
-	free(graph->interval_used);
-	graph->intervals = wider.intervals;
-	graph->interval_used = wider.interval_used;
-	graph->interval_room = room;
-	graph->interval_cnt = wider.interval_cnt;
-	return 0;
-}
-
-int graph__add_interval(struct graph *graph, const struct graph_interval *interval)
-{
-	size_t at;
-
-	if (interval->begin_ts > interval->pickup_ts || interval->pickup_ts > interval->end_ts)
-		return -EINVAL;
-	if (graph->interval_cnt * 2 >= graph->interval_room &&
-	    intervals_resize(graph, graph->interval_room ? graph->interval_room * 2 : FIRST_ROOM, 0))
-		return -ENOMEM;
-	at = interval_place(graph, interval->sid);
-	graph->interval_cnt += !graph->interval_used[at];
-	graph->interval_used[at] = true;
-	graph->intervals[at] = *interval;
-	return 0;
-}
-
-struct graph_interval *graph__interval(const struct graph *graph, uint64_t sid)
-{
-	size_t at;
-
-	if (!graph->interval_room)
-		return NULL;
-	at = interval_place(graph, sid);
-	return graph->interval_used[at] ? &graph->intervals[at] : NULL;
 }
 
 void graph__bulk(struct graph *graph)
@@ -513,20 +442,6 @@ static void forget_losses(struct graph *graph, uint64_t ts)
 	memmove(graph->losses.items, graph->losses.items + cnt, graph->losses.cnt * sizeof(*graph->losses.items));
 }
 
-static void forget_intervals(struct graph *graph, uint64_t ts)
-{
-	size_t left = 0, room = graph->interval_room;
-
-	for (size_t i = 0; i < graph->interval_room; i++)
-		left += graph->interval_used[i] && graph->intervals[i].end_ts >= ts;
-	if (left == graph->interval_cnt)
-		return;
-	while (room > FIRST_ROOM && left * 4 < room)
-		room /= 2;
-	/* Without memory for a smaller table the old ones stay for now. */
-	(void)intervals_resize(graph, room, ts);
-}
-
 size_t graph__forget(struct graph *graph, uint64_t ts)
 {
 	size_t dropped = 0, empty_cnt = 0;
@@ -544,7 +459,6 @@ size_t graph__forget(struct graph *graph, uint64_t ts)
 	}
 	drop(graph, &graph->blocks, series__below(&graph->blocks, ts));
 	forget_losses(graph, ts);
-	forget_intervals(graph, ts);
 	if (empty_cnt)
 		sweep_threads(graph, empty_cnt);
 	return dropped;
@@ -553,9 +467,7 @@ size_t graph__forget(struct graph *graph, uint64_t ts)
 size_t graph__bytes(const struct graph *graph)
 {
 	return sizeof(*graph) + graph->series_bytes + graph->thread_room * sizeof(*graph->threads) +
-	       graph->thread_cnt * sizeof(**graph->threads) +
-	       graph->interval_room * (sizeof(*graph->intervals) + sizeof(*graph->interval_used)) +
-	       graph->losses.room * sizeof(*graph->losses.items);
+	       graph->thread_cnt * sizeof(**graph->threads) + graph->losses.room * sizeof(*graph->losses.items);
 }
 
 uint64_t graph__oldest_ts(const struct graph *graph)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is known of a stretch of time: who was in which state, who woke whom, who handed work to whom, and which
- * intervals there were (the tuples of VProfiler §3.3.1).  Filled from records as they come or from the tables of a
+ * What is known of a stretch of time: who was in which state, who woke whom, who handed work to whom (the tuples of
+ * VProfiler §3.3.1).  Filled from records as they come or from the tables of a
  * shard; read by path_walk().  No I/O, one thread only.
  *
  * Order: everything may arrive a little out of order; an append costs as many moves as places it is late.
@@ -76,6 +76,7 @@ struct graph_handoff {
 	uint8_t mark;
 };
 
+/* What a path is walked of; kept by the caller. */
 struct graph_interval {
 	uint64_t sid;
 	uint64_t begin_ts, pickup_ts, end_ts; /* in this order */
@@ -96,8 +97,6 @@ int graph__add_segment(struct graph *graph, uint32_t tid, const struct graph_seg
 int graph__add_wakeup(struct graph *graph, uint32_t tid, const struct graph_wakeup *wakeup);
 /* One without a receiver is of no use to a path and not kept, unless it is of a block device. */
 int graph__add_handoff(struct graph *graph, const struct graph_handoff *handoff);
-/* A sid that is there already is replaced. */
-int graph__add_interval(struct graph *graph, const struct graph_interval *interval);
 /* The thread ended: whoever has this tid later is another one. */
 int graph__add_exit(struct graph *graph, uint32_t tid, uint64_t ts);
 /* Records were lost in this time: intervals that overlap it are not to be trusted. */
@@ -117,9 +116,6 @@ size_t graph__shrink(struct graph *graph, size_t bytes_max);
 size_t graph__bytes(const struct graph *graph);
 /* Begin of the oldest segment that may still be there; UINT64_MAX without any.  Takes a look at every thread. */
 uint64_t graph__oldest_ts(const struct graph *graph);
-
-/* NULL: no such interval. */
-struct graph_interval *graph__interval(const struct graph *graph, uint64_t sid);
 
 /* The segments of a thread, by begin, as one array; those that overlap (from_ts, to_ts). */
 struct graph_segment *graph__segments(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,

@@ -10,6 +10,8 @@
 /* Until so many were seen everything is kept: a quantile of fewer means little. */
 #define WARM_UP   1000
 #define SECOND_NS 1000000000ULL
+/* More than so many times what was to be expected of a second end it early: a load that has just begun. */
+#define SURGE 2
 /* The histogram forgets half of itself this often, so that the quantile follows the load. */
 #define FORGET_NS (60 * SECOND_NS)
 
@@ -21,6 +23,7 @@ struct retention {
 	uint64_t seen;
 	uint64_t second_began_ts, forgot_ts;
 	double in_second; /* records in the second under way */
+	double surge;     /* so many of them end it */
 	uint64_t rng;
 	double weight_sum;
 	double buckets[BUCKETS];
@@ -64,6 +67,7 @@ struct retention *retention__new(double tail, double baseline_per_s, uint64_t se
 	retention->tail = tail;
 	retention->baseline_per_s = baseline_per_s;
 	retention->baseline_probability = 1;
+	retention->surge = SURGE * (baseline_per_s > WARM_UP ? baseline_per_s : WARM_UP);
 	retention->rng = seed ? seed : 1;
 	return retention;
 }
@@ -104,13 +108,16 @@ static void forget_half(struct retention *retention)
 static void next_second(struct retention *retention, uint64_t now_ts)
 {
 	double seconds = (double)(now_ts - retention->second_began_ts) / SECOND_NS;
-	double per_s = retention->in_second / seconds;
+	double per_s = retention->in_second / seconds, expected = per_s;
 
 	if (retention->seen >= WARM_UP) {
 		find_threshold(retention);
 		retention->baseline_probability =
 			per_s > retention->baseline_per_s ? retention->baseline_per_s / per_s : 1;
 	}
+	if (expected < retention->baseline_per_s)
+		expected = retention->baseline_per_s;
+	retention->surge = SURGE * (expected > WARM_UP ? expected : WARM_UP);
 	retention->in_second = 0;
 	retention->second_began_ts = now_ts;
 	if (now_ts - retention->forgot_ts >= FORGET_NS) {
@@ -129,7 +136,8 @@ struct retention_verdict retention__judge(struct retention *retention, uint64_t 
 		return verdict;
 	if (!retention->second_began_ts)
 		retention->second_began_ts = retention->forgot_ts = end_ts;
-	if (end_ts > retention->second_began_ts && end_ts - retention->second_began_ts >= SECOND_NS)
+	if (end_ts > retention->second_began_ts &&
+	    (end_ts - retention->second_began_ts >= SECOND_NS || retention->in_second >= retention->surge))
 		next_second(retention, end_ts);
 	if (latency_ns < retention->threshold_ns) {
 		double probability = retention->baseline_probability;

@@ -96,8 +96,15 @@ void series__sort(struct series *series)
 
 size_t series__below(const struct series *series, uint64_t key)
 {
-	size_t low = 0, high = series->cnt;
+	size_t low = 0, high = series->cnt, back = 1;
 
+	/* What is asked for is mostly near the end: steps that double find the stretch to search. */
+	while (back <= high && series__key(series, high - back) >= key) {
+		high -= back;
+		back *= 2;
+	}
+	if (back <= high)
+		low = high - back;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

@@ -44,61 +44,69 @@ void trace__free(struct trace *trace)
 	free(trace);
 }
 
-static int take(struct trace *trace, struct trace_item *item, const struct wl_record_header *record, void *place)
+static int take(struct trace *trace, const struct wl_record_header *header, uint64_t ts, const void *data, uint32_t sz)
 {
-	item->kind = record->kind;
-	item->cpu = record->cpu < GRAPH_NO_CPU ? record->cpu : GRAPH_NO_CPU;
-	if (place)
-		memcpy(place, record, record->sz);
-	return trace_order__add(trace->order, item);
+	const struct trace_item item = {
+		.ts = ts,
+		.kind = header->kind,
+		.cpu = header->cpu < GRAPH_NO_CPU ? header->cpu : GRAPH_NO_CPU,
+		.sz = sz,
+		.data = data,
+	};
+
+	return trace_order__add(trace->order, &item);
 }
 
 int trace__take(struct trace *trace, const struct wl_record_header *record)
 {
-	struct trace_item item = {0};
+	uint64_t ts;
 
 	if (record->kind < WL_RECORD_KIND_CNT)
 		trace->counts.taken[record->kind]++;
 	switch (record->kind) {
 	case WL_RECORD_SEGMENT:
-		item.ts = ((const struct wl_segment_record *)record)->end_ts;
-		return take(trace, &item, record, &item.segment);
+		ts = ((const struct wl_segment_record *)record)->end_ts;
+		break;
 	case WL_RECORD_WAKEUP:
-		item.ts = ((const struct wl_wakeup_record *)record)->ts;
-		return take(trace, &item, record, &item.wakeup);
+		ts = ((const struct wl_wakeup_record *)record)->ts;
+		break;
 	case WL_RECORD_SOCKET:
-		item.ts = ((const struct wl_socket_record *)record)->ts;
-		return take(trace, &item, record, &item.socket);
+		ts = ((const struct wl_socket_record *)record)->ts;
+		break;
 	case WL_RECORD_BLOCK:
-		item.ts = ((const struct wl_block_record *)record)->complete_ts;
-		return take(trace, &item, record, &item.block);
+		ts = ((const struct wl_block_record *)record)->complete_ts;
+		break;
 	case WL_RECORD_TIMER:
-		item.ts = ((const struct wl_timer_record *)record)->ts;
-		return take(trace, &item, record, &item.timer);
+		ts = ((const struct wl_timer_record *)record)->ts;
+		break;
 	case WL_RECORD_TASK:
-		item.ts = ((const struct wl_task_record *)record)->ts;
-		return take(trace, &item, record, &item.task);
+		ts = ((const struct wl_task_record *)record)->ts;
+		break;
+	default:
+		return -EBADMSG;
 	}
-	return -EBADMSG;
+	return take(trace, record, ts, record, record->sz);
 }
 
 int trace__take_interval(struct trace *trace, const struct wl_interval_record *record, bool keep)
 {
-	struct trace_item item = {.ts = record->end_ts};
-
-	item.interval.keep = keep;
-	item.interval.interval = (struct graph_interval){
-		.sid = record->sid,
-		.begin_ts = record->begin_ts,
-		.pickup_ts = record->pickup_ts,
-		.end_ts = record->end_ts,
-		.pid = record->pid,
-		.tid = record->tid,
-		.end_tid = record->end_tid,
-		.flags = record->flags,
-		.type = record->type,
+	const struct ended_interval ended = {
+		.interval =
+			{
+				.sid = record->sid,
+				.begin_ts = record->begin_ts,
+				.pickup_ts = record->pickup_ts,
+				.end_ts = record->end_ts,
+				.pid = record->pid,
+				.tid = record->tid,
+				.end_tid = record->end_tid,
+				.flags = record->flags,
+				.type = record->type,
+			},
+		.keep = keep,
 	};
-	return take(trace, &item, &record->header, NULL);
+
+	return take(trace, &record->header, record->end_ts, &ended, sizeof(ended));
 }
 
 int trace__lost(struct trace *trace, uint64_t from_ts, uint64_t to_ts)
@@ -196,19 +204,19 @@ static int on_task(struct trace *trace, const struct wl_task_record *record)
 
 static int on_interval(struct trace *trace, const struct ended_interval *ended)
 {
-	int err = graph__add_interval(trace->graph, &ended->interval);
+	const struct graph_interval *interval = &ended->interval;
+	int err;
 
-	if (err == -EINVAL) {
+	if (interval->begin_ts > interval->pickup_ts || interval->pickup_ts > interval->end_ts) {
 		trace->counts.impossible++;
 		return 0;
 	}
-	if (!err)
-		err = trace__queue_before(trace, &ended->interval);
-	if (!err && ended->interval.flags & WL_INTERVAL_MOVED && ended->interval.tid != ended->interval.end_tid)
-		err = trace__queue_within(trace, &ended->interval);
+	err = trace__queue_before(trace, interval);
+	if (!err && interval->flags & WL_INTERVAL_MOVED && interval->tid != interval->end_tid)
+		err = trace__queue_within(trace, interval);
 	if (err || !ended->keep)
 		return err;
-	return vec_push(&trace->pending, ended->interval);
+	return vec_push(&trace->pending, *interval);
 }
 
 static int on_item(void *owner, const struct trace_item *item)
@@ -217,19 +225,19 @@ static int on_item(void *owner, const struct trace_item *item)
 
 	switch (item->kind) {
 	case WL_RECORD_SEGMENT:
-		return on_segment(trace, &item->segment, item->cpu);
+		return on_segment(trace, item->data, item->cpu);
 	case WL_RECORD_WAKEUP:
-		return on_wakeup(trace, &item->wakeup, item->cpu);
+		return on_wakeup(trace, item->data, item->cpu);
 	case WL_RECORD_SOCKET:
-		return trace_sockets__take(trace->sockets, &item->socket, trace__on_received, trace);
+		return trace_sockets__take(trace->sockets, item->data, trace__on_received, trace);
 	case WL_RECORD_BLOCK:
-		return trace__take_block(trace, &item->block, item->cpu);
+		return trace__take_block(trace, item->data, item->cpu);
 	case WL_RECORD_TIMER:
-		return trace__add_timer(trace, &item->timer);
+		return trace__add_timer(trace, item->data);
 	case WL_RECORD_TASK:
-		return on_task(trace, &item->task);
+		return on_task(trace, item->data);
 	default:
-		return on_interval(trace, &item->interval);
+		return on_interval(trace, item->data);
 	}
 }
 

@@ -66,7 +66,6 @@ static void what_makes_no_sense_is_refused(void)
 	struct graph_segment segment = {.begin_ts = 20, .end_ts = 10};
 	struct graph_wakeup wakeup = {.context = WL_CONTEXT_CNT};
 	struct graph_handoff handoff = {.kind = WL_HANDOFF_CNT, .to_tid = 1};
-	struct graph_interval interval = {.sid = 1, .begin_ts = 2, .pickup_ts = 1, .end_ts = 3};
 
 	CU_ASSERT_EQUAL(graph__add_segment(graph, 1, &segment), -EINVAL);
 	segment.end_ts = 30;
@@ -81,10 +80,8 @@ static void what_makes_no_sense_is_refused(void)
 	CU_ASSERT_EQUAL(graph__add_handoff(graph, &handoff), -EINVAL);
 	handoff = (struct graph_handoff){.from_tid = 1, .from_ts = 5, .to_tid = 2, .to_ts = 4};
 	CU_ASSERT_EQUAL(graph__add_handoff(graph, &handoff), -EINVAL);
-	CU_ASSERT_EQUAL(graph__add_interval(graph, &interval), -EINVAL);
 	CU_ASSERT_EQUAL(graph__add_exit(graph, 0, 1), -EINVAL);
 	CU_ASSERT_EQUAL(graph__add_loss(graph, 2, 1), -EINVAL);
-	CU_ASSERT_PTR_NULL(graph__interval(graph, 1));
 	graph__free(graph);
 	graph__free(NULL);
 }
@@ -109,7 +106,6 @@ static void losses_that_touch_become_one(void)
 static void forgetting_gives_memory_back(void)
 {
 	struct graph *graph = graph__new();
-	struct graph_interval interval;
 	size_t empty = graph__bytes(graph), full, cnt, dropped;
 
 	for (uint64_t i = 0; i < 20; i++)
@@ -120,10 +116,6 @@ static void forgetting_gives_memory_back(void)
 			if (i % 5 == 0)
 				fixture_handoff(graph, WL_HANDOFF_BLOCK, tid, i * 100, tid + 1, i * 100 + 1, 0);
 		}
-	for (uint64_t sid = 1; sid <= 1000; sid++) {
-		interval = fixture_interval(sid, sid, sid, sid * 2, 1);
-		CU_ASSERT_EQUAL(graph__add_interval(graph, &interval), 0);
-	}
 	CU_ASSERT_EQUAL(graph__add_exit(graph, 3, 500), 0);
 	CU_ASSERT_EQUAL(graph__add_loss(graph, 10, 20), 0);
 	full = graph__bytes(graph);
@@ -133,7 +125,6 @@ static void forgetting_gives_memory_back(void)
 	CU_ASSERT_EQUAL(dropped, 10000 * (10 + 3 + 2));
 	CU_ASSERT(graph__bytes(graph) < full);
 	CU_ASSERT_EQUAL(graph__oldest_ts(graph), 1000);
-	CU_ASSERT(graph__interval(graph, 499) == NULL && graph__interval(graph, 500) != NULL);
 	CU_ASSERT_FALSE(graph__exit_in(graph, 3, 0, 1000));
 	CU_ASSERT_FALSE(graph__loss_in(graph, 0, 1000));
 	CU_ASSERT(graph__segments(graph, 5000, 1000, 1100, &cnt) && cnt == 1);
@@ -167,26 +158,6 @@ static void one_long_wait_does_not_stop_the_forgetting(void)
 	graph__free(graph);
 }
 
-static void an_interval_is_found_by_its_sid(void)
-{
-	struct graph *graph = graph__new();
-	struct graph_interval interval;
-	size_t found = 0;
-
-	for (uint64_t sid = 0; sid < 5000; sid++) {
-		interval = fixture_interval(sid << 20, sid, sid, sid + 1, 1);
-		CU_ASSERT_EQUAL(graph__add_interval(graph, &interval), 0);
-	}
-	interval = fixture_interval(7ULL << 20, 1, 2, 3, 9);
-	CU_ASSERT_EQUAL(graph__add_interval(graph, &interval), 0);
-	for (uint64_t sid = 0; sid < 5000; sid++)
-		found += graph__interval(graph, sid << 20) != NULL;
-	CU_ASSERT_EQUAL(found, 5000);
-	CU_ASSERT_EQUAL(graph__interval(graph, 7ULL << 20)->tid, 9);
-	CU_ASSERT_PTR_NULL(graph__interval(graph, 1));
-	graph__free(graph);
-}
-
 int suite_graph(void)
 {
 	static const struct unit_test tests[] = {
@@ -196,7 +167,6 @@ int suite_graph(void)
 		{"losses that touch become one", losses_that_touch_become_one},
 		{"forgetting gives memory back", forgetting_gives_memory_back},
 		{"one long wait does not stop the forgetting", one_long_wait_does_not_stop_the_forgetting},
-		{"an interval is found by its sid", an_interval_is_found_by_its_sid},
 	};
 
 	return unit_suite("graph", tests, sizeof(tests) / sizeof(tests[0]));
