@@ -329,6 +329,22 @@ void capture__stop(struct capture *capture)
 	capture__detach(capture);
 }
 
+/*
+ * A ring that has woken its reader once wakes it again at once as long as there is anything in it at all.  In trace
+ * mode there always is: without a rest, the agent would come back for a handful of records over and over.
+ */
+#define REST_MS 5
+
+static void rest(const struct capture *capture, int *timeout_ms)
+{
+	struct timespec pause = {.tv_nsec = REST_MS * 1000000};
+
+	if (!capture->opts.trace || *timeout_ms <= REST_MS)
+		return;
+	nanosleep(&pause, NULL);
+	*timeout_ms -= REST_MS;
+}
+
 int capture__poll(struct capture *capture, int timeout_ms, capture_handler handle, void *owner)
 {
 	uint64_t polled_ts;
@@ -338,6 +354,7 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 	capture->owner = owner;
 	capture->handled = 0;
 	if (timeout_ms) {
+		rest(capture, &timeout_ms);
 		err = ring_buffer__poll(capture->ring_buffer, timeout_ms);
 		if (err < 0)
 			return err;

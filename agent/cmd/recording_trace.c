@@ -132,7 +132,9 @@ void recording_trace_say(const struct recording *recording)
 			 " kept intervals began before what still fitted into memory (--memory %" PRIu64 "M)",
 			 counts.cut_short, recording->options->memory >> 20);
 	if (counts.lossy)
-		log_info("trace: records were lost during %" PRIu64 " kept intervals", counts.lossy);
+		log_info("trace: %" PRIu64
+			 " kept intervals are not ranked: records were lost meanwhile, or the kernel left out events",
+			 counts.lossy);
 	if (counts.late || counts.impossible)
 		log_info("trace: %" PRIu64 " records came late, %" PRIu64 " cannot be true", counts.late,
 			 counts.impossible);
