@@ -103,92 +103,6 @@ static int refresh_listeners(struct recording *recording)
 	return recording_write_listeners(recording);
 }
 
-static int on_interval(struct recording *recording, const struct wl_interval_record *record)
-{
-	struct interval_names names = {
-		.threads = recording->threads,
-		.mappings = &recording->mappings,
-		.listeners = &recording->listeners,
-		.lines = &recording->lines,
-	};
-	struct retention_verdict verdict;
-	struct interval_texts texts;
-	int err;
-
-	recording->received++;
-	if (record->end_ts < record->begin_ts) {
-		recording->impossible++;
-		return 0;
-	}
-	recording->represented += interval_weight(record);
-	if (recording->windows)
-		window_plan__saw(&recording->plan, record->end_ts - record->begin_ts);
-	verdict = retention__judge(recording->retention, record->end_ts - record->begin_ts, interval_weight(record),
-				   record->end_ts);
-	if (recording->trace) {
-		err = trace__take_interval(recording->trace, record, verdict.keep);
-		if (err)
-			return err;
-	}
-	if (!verdict.keep) {
-		recording->passed_over++;
-		return 0;
-	}
-	for (int slot = 0; slot < WL_HW_SLOTS; slot++)
-		names.hw_counter[slot] = capture__hw_counter(recording->capture, record->hw_epoch, slot);
-	err = interval_row_make(&recording->row, &texts, record, &names, verdict.factor, verdict.baseline);
-	if (err) {
-		recording->impossible++;
-		return 0;
-	}
-	if (recording->windows)
-		recording->row.values[INTERVAL_WINDOW].u64 = recording->plan.window_cnt;
-	else
-		shard_row__set_null(&recording->row, INTERVAL_WINDOW);
-	recording->kept++;
-	return shard_writer__append(recording->writer, SHARD_TABLE_INTERVAL, &recording->row);
-}
-
-static int on_task(struct recording *recording, const struct wl_task_record *record)
-{
-	static const char *const events[] = {
-		[WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit", [WL_TASK_NAMED] = "named"};
-	char comm[WL_COMM_LEN + 1];
-	struct shard_row *row = &recording->row;
-
-	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_NAMED)
-		return -EBADMSG;
-	memcpy(comm, record->comm, WL_COMM_LEN);
-	comm[WL_COMM_LEN] = '\0';
-	if (record->event == WL_TASK_SEEN && record->pid == record->tid && !record->outside)
-		capture__adopt_process(recording->capture, record->pid);
-	memset(row->nulls, 0, sizeof(row->nulls));
-	row->values[THREAD_TS].u64 = record->ts;
-	row->values[THREAD_EVENT].str = events[record->event];
-	row->values[THREAD_PID].u64 = record->pid;
-	row->values[THREAD_TID].u64 = record->tid;
-	if (record->event == WL_TASK_NAMED)
-		shard_row__set_null(row, THREAD_PARENT_PID);
-	else
-		row->values[THREAD_PARENT_PID].u64 = record->parent_pid;
-	row->values[THREAD_COMM].str = comm;
-	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, comm))
-		return -ENOMEM;
-	return shard_writer__append(recording->writer, SHARD_TABLE_THREAD, row);
-}
-
-static int on_record(void *owner, const struct wl_record_header *header)
-{
-	struct recording *recording = owner;
-	int err = 0;
-
-	if (header->kind == WL_RECORD_INTERVAL)
-		return on_interval(recording, (const struct wl_interval_record *)header);
-	if (header->kind == WL_RECORD_TASK)
-		err = on_task(recording, (const struct wl_task_record *)header);
-	return err || !recording->trace ? err : trace__take(recording->trace, header);
-}
-
 static bool target_gone(struct recording *recording)
 {
 	struct pollfd pollfd = {.fd = recording->pidfd, .events = POLLIN};
@@ -293,7 +207,7 @@ static int record_until_done(struct recording *recording)
 		if (end - now < POLL_MS * 1000000ULL)
 			timeout_ms = (end - now) / 1000000 + 1;
 		timeout_ms = recording_windows_timeout(recording, timeout_ms);
-		err = capture__poll(recording->capture, timeout_ms, on_record, recording);
+		err = capture__poll(recording->capture, timeout_ms, recording_on_record, recording);
 		if (err == -EINTR || err > 0)
 			err = 0;
 		if (!err)
@@ -495,7 +409,7 @@ static int run(struct recording *recording, const char *dir)
 	recording->end_ts = monotonic_ns();
 	recording_target_cpu(recording);
 	capture__stop(recording->capture);
-	late_err = capture__poll(recording->capture, 0, on_record, recording);
+	late_err = capture__poll(recording->capture, 0, recording_on_record, recording);
 	if (!err && late_err < 0)
 		err = late_err;
 	if (!err)

@@ -87,6 +87,9 @@ int recording_write_counts(struct recording *recording);
 int recording_write_limits(struct recording *recording);
 int recording_write_final(struct recording *recording);
 
+/* recording_records.c: takes one record; `owner` is the recording. */
+int recording_on_record(void *owner, const struct wl_record_header *header);
+
 /* recording_trace.c: all of them do nothing in counters mode. */
 int recording_trace_open(struct recording *recording);
 /* Everything that was in the rings at polled_ts has been handed over. */

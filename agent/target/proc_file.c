@@ -57,6 +57,7 @@ int proc_stat_read(pid_t pid, struct proc_stat *stat)
 {
 	char buf[1024], *comm, *after;
 	ssize_t len = proc_read(buf, sizeof(buf), "/proc/%d/stat", pid);
+	int64_t user_ticks, system_ticks;
 
 	if (len < 0)
 		return len;
@@ -70,9 +71,10 @@ int proc_stat_read(pid_t pid, struct proc_stat *stat)
 	stat->pid = pid;
 	snprintf(stat->comm, sizeof(stat->comm), "%s", comm + 1);
 	proc_make_printable(stat->comm);
-	if (sscanf(after, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u", &stat->state,
-		   &stat->ppid, &stat->flags, &stat->thread_cnt) != 4)
+	if (sscanf(after, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %ld %ld %*d %*d %u", &stat->state,
+		   &stat->ppid, &stat->flags, &user_ticks, &system_ticks, &stat->thread_cnt) != 6)
 		return -ESRCH;
+	stat->waited_ticks = (user_ticks > 0 ? user_ticks : 0) + (system_ticks > 0 ? system_ticks : 0);
 	return 0;
 }
 

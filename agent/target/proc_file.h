@@ -18,6 +18,7 @@ struct proc_stat {
 	char state;     /* R, S, D, Z, … */
 	uint32_t flags; /* PF_* */
 	uint32_t thread_cnt;
+	uint64_t waited_ticks; /* CPU time of children that have ended and were waited for */
 };
 
 /* A file of the process, `name` relative to /proc/PID.  NULL and errno. */

@@ -255,16 +255,20 @@ uint32_t target_netns(pid_t pid)
 
 uint64_t target_cpu_ns(const target_processes *processes)
 {
+	uint64_t sum_ns = 0, tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
+	struct proc_stat stat;
 	struct timespec cpu;
-	uint64_t sum_ns = 0;
 	clockid_t clock;
 
 	/*
 	 * The scheduler's own sum, as in task/TID/schedstat, but without losing what threads that have exited used:
 	 * a sum over the living threads goes backwards.
 	 */
-	for (size_t i = 0; i < processes->cnt; i++)
+	for (size_t i = 0; i < processes->cnt; i++) {
 		if (!clock_getcpuclockid(processes->items[i].pid, &clock) && !clock_gettime(clock, &cpu))
 			sum_ns += cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+		if (!proc_stat_read(processes->items[i].pid, &stat))
+			sum_ns += stat.waited_ticks * tick_ns;
+	}
 	return sum_ns;
 }

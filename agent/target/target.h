@@ -79,7 +79,7 @@ const char *target_mapping_name(const target_mappings *mappings, uint64_t addr, 
 int target_listeners_read(const target_processes *processes, target_listeners *listeners);
 /* Inode number of the network namespace of a process, 0 when unknown. */
 uint32_t target_netns(pid_t pid);
-/* CPU time of all threads of the processes so far, in ns. */
+/* CPU time of all threads of the processes so far, in ns, and of children of theirs that ended and were waited for. */
 uint64_t target_cpu_ns(const target_processes *processes);
 
 #endif
