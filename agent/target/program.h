@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The code of a process as one numbered set of functions, and who calls whom.  Modules are the files of which code is
+ * mapped, the executable first, then in the order of their addresses.  Everything is read when first asked for: a
+ * module's functions get their numbers, one block of them, when something in it is first looked up, so numbers depend
+ * on the order of questions; they stay valid until program__free(), across dlopen and dlclose.
+ *
+ * Not thread-safe.  All addresses are virtual ones as linked, unless they are called runtime or file offsets.  Nothing
+ * that a file or the process's memory says is trusted.
+ */
+#ifndef WHYLATE_TARGET_PROGRAM_H
+#define WHYLATE_TARGET_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PROGRAM_NONE UINT32_MAX
+
+struct program;
+
+struct program_opts {
+	const char *debuginfo_dir; /* searched before the system's; NULL: none */
+	bool want_debuginfod;      /* ask the servers in DEBUGINFOD_URLS, where that is set */
+};
+
+struct program_module {
+	uint32_t idx;
+	const char *name;     /* base name; the executable's is what it was started as */
+	const char *path;     /* as maps has it, for people */
+	const char *file;     /* this process opens the very file by it; NULL when it cannot be reached */
+	const char *build_id; /* hex, "" when it has none */
+	uint64_t bias;        /* runtime address - address as linked; 0 for program__open_file() */
+	bool is_go, unwinds;  /* see elf_file.h */
+	bool gone;            /* unmapped since: its functions stay, nothing in it can be probed */
+};
+
+enum function_source {
+	FUNCTION_SYMTAB,
+	FUNCTION_DYNSYM,
+	FUNCTION_DEBUGDATA, /* .gnu_debugdata: a compressed .symtab within the file */
+	FUNCTION_DEBUGFILE, /* a separate debug file that belongs to this very build */
+	FUNCTION_EH_FRAME,  /* no name known: MODULE+0xADDR */
+	FUNCTION_SOURCE_CNT
+};
+
+struct program_function {
+	uint32_t id, module;
+	const char *name;  /* raw; MODULE+0xADDR where nothing names it */
+	const char *shown; /* demangled, or the name */
+	uint64_t addr, file_off;
+	uint64_t size; /* never beyond its segment nor into the next function; 0 only where nothing tells */
+	enum function_source source;
+	bool ambiguous; /* others of this module bear the name with equal right */
+	bool is_part;   /* not called: a piece (FOO.cold) that a function keeps elsewhere */
+	bool is_ifunc;  /* runs once, to choose an implementation */
+};
+
+enum call_kind { CALL_DIRECT, CALL_TAIL, CALL_PLT, CALL_DYNAMIC, CALL_KIND_CNT };
+
+struct call_edge {
+	uint32_t callee;    /* never PROGRAM_NONE */
+	uint64_t call_addr; /* of the call or jump instruction, in the caller's module */
+	enum call_kind kind;
+};
+
+/*
+ * Of a live process.  0, or -errno: -ESRCH it is gone, -EACCES, -ENOTSUP a 32-bit program, -ENOENT it has no code from
+ * files.  opts may be NULL.
+ */
+int program__open(pid_t pid, const struct program_opts *opts, struct program **program);
+/* Of one ELF file that need not run: one module.  0, or -errno as of elf_file__open(). */
+int program__open_file(const char *path, const struct program_opts *opts, struct program **program);
+void program__free(struct program *program);
+/*
+ * What has been mapped and unmapped since: new modules are appended, vanished ones marked `gone`.  The number of
+ * changes, or -errno.
+ */
+int program__refresh(struct program *program);
+
+pid_t program__pid(const struct program *program); /* 0: of a file */
+uint32_t program__module_cnt(const struct program *program);
+/* NULL when idx is none.  The pointer lives as long as the program; is_go, unwinds, build_id need the file read. */
+const struct program_module *program__module(struct program *program, uint32_t idx);
+/* As a person names it: "libc.so.6", "libc.so", "libc", or a path; PROGRAM_NONE. */
+uint32_t program__module_find(struct program *program, const char *name);
+/* May C++ exceptions occur at all: does any module that is mapped now throw or catch? */
+bool program__unwinds(struct program *program);
+/* Runs with a user shadow stack (x86): return addresses must not be changed behind its back. */
+bool program__has_shadow_stack(const struct program *program);
+
+/*
+ * The functions of one module by ascending address: ids first … first + cnt - 1.  Reads the module if need be: 0 or
+ * -errno
+ * (-ENOENT: its file cannot be reached, -ENOEXEC, -ENOTSUP, …).
+ */
+int program__module_functions(struct program *program, uint32_t module, uint32_t *first, uint32_t *cnt);
+/* One beyond the largest id given so far. */
+uint32_t program__function_cnt(const struct program *program);
+/* NULL when id is none. */
+const struct program_function *program__function(struct program *program, uint32_t id);
+/* The function that covers the address; PROGRAM_NONE. */
+uint32_t program__function_at(struct program *program, uint32_t module, uint64_t addr);
+/* The same by absolute address in the process; module (may be NULL) is set even where no function is known. */
+uint32_t program__function_at_runtime(struct program *program, uint64_t pc, uint32_t *module);
+/* By raw name, versions cut off, in one module; PROGRAM_NONE.  (Of several that bear it, the linker's choice.) */
+uint32_t program__function_find(struct program *program, uint32_t module, const char *name);
+
+/* Code as it is in the file: up to sz bytes at addr of a module; the number there are, or -errno. */
+ssize_t program__read_code(struct program *program, uint32_t module, uint64_t addr, void *buf, size_t sz);
+/* File offset of a mapped code address, or -ENOENT. */
+int program__file_off(struct program *program, uint32_t module, uint64_t addr, uint64_t *file_off);
+
+/*
+ * Who it calls, each call site once, by call address; the dynamic ones last.  Found by disassembly when first asked
+ * for. The array belongs to the program, until the next program__add_dynamic_edge() or program__free().  0 or -errno.
+ */
+int program__callees(struct program *program, uint32_t id, const struct call_edge **edges, size_t *cnt);
+/* Has it calls that only sampling can resolve (through a register or memory that is no PLT slot)? */
+bool program__calls_indirectly(struct program *program, uint32_t id);
+/* What sampled stacks told; call_addr 0: not known.  Known ones are ignored.  0 or -errno. */
+int program__add_dynamic_edge(struct program *program, uint32_t caller, uint32_t callee, uint64_t call_addr);
+/* Edges on the longest path beneath it in the condensed call graph (a cycle counts as one function), by known edges. */
+uint32_t program__height(struct program *program, uint32_t id);
+/*
+ * Can an exception, or the unwinding of a cancelled thread, leave this function for its caller?  False only when that
+ * is proven: it and all that it calls have known callees that do not throw.
+ */
+bool program__may_throw(struct program *program, uint32_t id);
+
+#endif
