@@ -6,6 +6,7 @@
 #include "target/elf_file.h"
 
 #include "base/vec.h"
+#include "target/elf_image.h"
 #include "target/nearest.h"
 
 #include <errno.h>
@@ -23,21 +24,6 @@
 #define BUILD_ID_SZ_MAX  64
 #define GO_NOTE_BUILD_ID 4
 #define VERSION_HIDDEN   0x8000 /* in .gnu.version: not the default one */
-
-#if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define HOST_MACHINE EM_AARCH64
-#elif defined(__riscv)
-#define HOST_MACHINE EM_RISCV
-#elif defined(__s390x__)
-#define HOST_MACHINE EM_S390
-#elif defined(__powerpc64__)
-#define HOST_MACHINE EM_PPC64
-#else
-#error "which machine do ELF files of this architecture name?"
-#endif
-#define HOST_ENCODING (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 
 /*
  * Among symbols of one name the lowest wins.  The version weighs most: programs of today are bound to the default one,
@@ -66,46 +52,24 @@ struct segment {
 
 struct elf_file {
 	VEC(struct elf_function) functions;
-	symbols others; /* data and IFUNC, sorted by name */
+	VEC(struct elf_function) addressed; /* by address, one of every address */
+	symbols others;                     /* data and IFUNC, sorted by name */
 	char *names[2]; /* copies of the string tables of .symtab and .dynsym: what all names point into */
 	char build_id[2 * BUILD_ID_SZ_MAX + 1];
 	bool is_go;
 	bool unwinds; /* its frames may be left by a C++ exception */
+	struct segment code[SEGMENTS_MAX];
+	size_t code_cnt;
 };
 
 struct loader {
 	Elf *elf;
 	uint64_t file_sz;
 	struct elf_file *file;
+	bool is_debug_file; /* of another file, whose segments count */
 	symbols symbols;
-	struct segment code[SEGMENTS_MAX];
-	size_t code_cnt;
 	Elf_Scn *versions;
 };
-
-/* 0, -ENOEXEC or -ENOTSUP.  More than 65,279 sections or 65,534 segments (extended numbering) occur in no program. */
-static int header_check(int fd, uint64_t file_sz)
-{
-	Elf64_Ehdr header;
-
-	if (pread(fd, &header, sizeof(header), 0) != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG))
-		return -ENOEXEC;
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != HOST_ENCODING ||
-	    header.e_machine != HOST_MACHINE)
-		return -ENOTSUP;
-	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
-		return -ENOEXEC;
-	if (header.e_ident[EI_VERSION] != EV_CURRENT || !header.e_phnum || header.e_phnum == PN_XNUM ||
-	    header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > file_sz ||
-	    header.e_phnum * sizeof(Elf64_Phdr) > file_sz - header.e_phoff)
-		return -ENOEXEC;
-	if (!header.e_shoff)
-		return header.e_shnum ? -ENOEXEC : 0;
-	if (!header.e_shnum || header.e_shnum >= SHN_LORESERVE || header.e_shentsize != sizeof(Elf64_Shdr) ||
-	    header.e_shoff > file_sz || header.e_shnum * sizeof(Elf64_Shdr) > file_sz - header.e_shoff)
-		return -ENOEXEC;
-	return 0;
-}
 
 static void note_read(struct elf_file *file, const GElf_Nhdr *note, const char *name, const uint8_t *desc)
 {
@@ -155,12 +119,12 @@ static int segments_read(struct loader *loader)
 			return -ENOEXEC;
 		if (segment.p_type == PT_NOTE && note_cnt++ < SEGMENTS_MAX)
 			notes_read(loader, &segment);
-		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
+		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X) || loader->is_debug_file)
 			continue;
 		if (segment.p_offset > loader->file_sz || segment.p_filesz > loader->file_sz - segment.p_offset ||
-		    segment.p_vaddr > UINT64_MAX - segment.p_filesz || loader->code_cnt == SEGMENTS_MAX)
+		    segment.p_vaddr > UINT64_MAX - segment.p_filesz || loader->file->code_cnt == SEGMENTS_MAX)
 			return -ENOEXEC;
-		loader->code[loader->code_cnt++] =
+		loader->file->code[loader->file->code_cnt++] =
 			(struct segment){segment.p_vaddr, segment.p_offset, segment.p_filesz};
 	}
 	return 0;
@@ -206,9 +170,11 @@ static bool name_is_usable(const char *name)
 
 static const struct segment *code_at(const struct loader *loader, uint64_t addr)
 {
-	for (size_t i = 0; i < loader->code_cnt; i++)
-		if (addr >= loader->code[i].addr && addr - loader->code[i].addr < loader->code[i].sz)
-			return &loader->code[i];
+	const struct segment *code = loader->file->code;
+
+	for (size_t i = 0; i < loader->file->code_cnt; i++)
+		if (addr >= code[i].addr && addr - code[i].addr < code[i].sz)
+			return &code[i];
 	return NULL;
 }
 
@@ -403,9 +369,63 @@ static int symbols_sort_out(struct loader *loader)
 	return err;
 }
 
-static int load(struct elf_file *file, int fd)
+/* What people call a function that has several names: write, not __write or __GI___libc_write. */
+static bool is_better_name(const struct symbol *symbol, const struct symbol *best)
 {
-	struct loader loader = {.file = file};
+	size_t marks = strspn(symbol->name, "_"), best_marks = strspn(best->name, "_");
+	uint32_t rank = symbol->rank & ~RANK_WEAK, best_rank = best->rank & ~RANK_WEAK;
+
+	if (rank != best_rank)
+		return rank < best_rank;
+	if (marks != best_marks)
+		return marks < best_marks;
+	return strlen(symbol->name) < strlen(best->name);
+}
+
+static int symbol_addr_cmp(const void *left, const void *right)
+{
+	const struct symbol *a = left, *b = right;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+/* After symbols_sort_out(): the symbols are put into another order. */
+static int symbols_by_addr(struct loader *loader)
+{
+	struct elf_file *file = loader->file;
+	const struct symbol *symbol, *end;
+	int err = 0;
+
+	if (!loader->symbols.cnt)
+		return 0;
+	qsort(loader->symbols.items, loader->symbols.cnt, sizeof(struct symbol), symbol_addr_cmp);
+	end = loader->symbols.items + loader->symbols.cnt;
+	for (symbol = loader->symbols.items; symbol < end && !err;) {
+		const struct segment *code = code_at(loader, symbol->addr);
+		const struct symbol *best = NULL;
+		struct elf_function function = {.addr = symbol->addr};
+
+		for (; symbol < end && symbol->addr == function.addr; symbol++) {
+			if (symbol->rank & RANK_DATA)
+				continue;
+			if (symbol->size > function.size)
+				function.size = symbol->size;
+			if (!best || is_better_name(symbol, best))
+				best = symbol;
+		}
+		if (!best)
+			continue;
+		function.name = best->name;
+		function.file_off = function.addr - code->addr + code->file_off;
+		function.is_ifunc = best->rank & RANK_IFUNC;
+		err = vec_push(&file->addressed, function);
+	}
+	return err;
+}
+
+static int load(struct elf_file *file, int fd, const struct elf_file *of)
+{
+	struct loader loader = {.file = file, .is_debug_file = of};
 	struct stat stat;
 	int err;
 
@@ -414,9 +434,13 @@ static int load(struct elf_file *file, int fd)
 	if (!S_ISREG(stat.st_mode))
 		return -ENOEXEC;
 	loader.file_sz = stat.st_size;
-	err = header_check(fd, loader.file_sz);
+	err = elf_header_check(fd, loader.file_sz, of);
 	if (err)
 		return err;
+	if (of) {
+		memcpy(file->code, of->code, sizeof(file->code));
+		file->code_cnt = of->code_cnt;
+	}
 	elf_version(EV_CURRENT);
 	loader.elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!loader.elf || elf_kind(loader.elf) != ELF_K_ELF || gelf_getclass(loader.elf) != ELFCLASS64)
@@ -427,12 +451,14 @@ static int load(struct elf_file *file, int fd)
 		err = sections_read(&loader);
 	if (!err)
 		err = symbols_sort_out(&loader);
+	if (!err)
+		err = symbols_by_addr(&loader);
 	vec_free(&loader.symbols);
 	elf_end(loader.elf);
 	return err;
 }
 
-struct elf_file *elf_file__open(const char *path)
+static struct elf_file *open_path(const char *path, const struct elf_file *of)
 {
 	struct elf_file *file = calloc(1, sizeof(*file));
 	int fd, err;
@@ -443,7 +469,7 @@ struct elf_file *elf_file__open(const char *path)
 	}
 	/* Not blocking: what calls itself a library may be a pipe. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	err = fd < 0 ? -errno : load(file, fd);
+	err = fd < 0 ? -errno : load(file, fd, of);
 	if (fd >= 0)
 		close(fd);
 	if (err) {
@@ -454,11 +480,22 @@ struct elf_file *elf_file__open(const char *path)
 	return file;
 }
 
+struct elf_file *elf_file__open(const char *path)
+{
+	return open_path(path, NULL);
+}
+
+struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of)
+{
+	return open_path(path, of);
+}
+
 void elf_file__free(struct elf_file *file)
 {
 	if (!file)
 		return;
 	vec_free(&file->functions);
+	vec_free(&file->addressed);
 	vec_free(&file->others);
 	free(file->names[0]);
 	free(file->names[1]);
@@ -469,6 +506,12 @@ size_t elf_file__functions(const struct elf_file *file, const struct elf_functio
 {
 	*functions = file->functions.items;
 	return file->functions.cnt;
+}
+
+size_t elf_file__by_addr(const struct elf_file *file, const struct elf_function **functions)
+{
+	*functions = file->addressed.items;
+	return file->addressed.cnt;
 }
 
 static int function_name_cmp(const void *name, const void *function)

@@ -13,6 +13,7 @@ struct elf_function {
 	uint64_t file_off;
 	uint64_t size;  /* 0 when the file does not say; never beyond the segment */
 	bool ambiguous; /* others bear this name with equal right (static functions of several sources) */
+	bool is_ifunc;  /* elf_file__by_addr() only */
 };
 
 enum elf_symbol_kind {
@@ -27,6 +28,8 @@ struct elf_file;
 /* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
  * kind). */
 struct elf_file *elf_file__open(const char *path);
+/* The symbols of a separate debug file of the other one, whose segments it need not repeat; as elf_file__open(). */
+struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of);
 void elf_file__free(struct elf_file *file);
 
 /*
@@ -35,6 +38,11 @@ void elf_file__free(struct elf_file *file);
  * both before a static one.  Names with control characters or longer than 4096 bytes are left out.
  */
 size_t elf_file__functions(const struct elf_file *file, const struct elf_function **functions);
+/*
+ * The same functions and those that only choose one (IFUNC) by address, each address once, under the name of it that
+ * people use.  Unlike above, several may bear one name; `ambiguous` is not set.
+ */
+size_t elf_file__by_addr(const struct elf_file *file, const struct elf_function **functions);
 /* Exact name; NULL when there is none. */
 const struct elf_function *elf_file__find(const struct elf_file *file, const char *name);
 /* What `name` is in this file: to say why it is not a function. */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Machine code of this architecture, a function at a time.  Where instructions begin and what they do is Capstone's
+ * word; where they lead is read from the bytes, which is cheaper than its operands.
+ */
+#ifndef WHYLATE_TARGET_CODE_H
+#define WHYLATE_TARGET_CODE_H
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CODE_INSN_MAX 16 /* bytes */
+
+enum code_kind {
+	CODE_PLAIN,
+	CODE_CALL,
+	CODE_CALL_INDIRECT,
+	CODE_JUMP,
+	CODE_JUMP_INDIRECT,
+	CODE_BRANCH, /* a conditional jump */
+	CODE_RETURN,
+	CODE_STOP, /* a trap: nothing follows */
+};
+
+enum code_flag {
+	CODE_TARGET = 1, /* `target` is where it leads */
+	CODE_SLOT = 2,   /* `target` is where the address lies to which it leads */
+	CODE_TABLE = 4,  /* `target` is a table of such addresses */
+	CODE_ADDRESS = 8 /* it forms the address `target` */
+};
+
+struct code_insn {
+	uint64_t addr;
+	uint64_t target;
+	uint8_t len, kind, flags;
+};
+
+typedef VEC(struct code_insn) code_insns;
+
+/* What an instruction does to that which a probe behind it could no longer read.  x86 only. */
+struct code_effects {
+	int32_t sp_down;      /* by how much it lowers the stack pointer; meaningless when sp_lost */
+	bool sp_lost;         /* the stack pointer changes in ways that are not followed */
+	uint8_t args_written; /* bit i: argument register i */
+	bool memory_written;  /* anything but the function's own frame */
+	bool stores;          /* anything at all */
+	bool caller_written;  /* the caller's frame, the return address with it */
+	bool flags_written;
+};
+
+struct code;
+
+/* NULL: out of memory, or a Capstone without this architecture. */
+struct code *code__new(void);
+void code__free(struct code *code);
+
+/*
+ * Appends the instructions of bytes[0 … sz), which lie at addr.  0; -EILSEQ: something there is no instruction (those
+ * before it have been appended); -ENOMEM.
+ */
+int code__sweep(struct code *code, const uint8_t *bytes, size_t sz, uint64_t addr, code_insns *insns);
+/* Length of the instruction that begins there; 0: there is none. */
+size_t code__len(struct code *code, const uint8_t *bytes, size_t sz);
+/* The one whose first byte is at addr, in a list in ascending order; NULL. */
+const struct code_insn *code_insn_at(const code_insns *insns, uint64_t addr);
+/*
+ * One instruction whose bytes are at hand; `frame_sz` bytes lie between the stack pointer before it and that at
+ * function entry.  False when it is not understood: then it may do anything.
+ */
+bool code__effects(struct code *code, const uint8_t *bytes, size_t sz, uint32_t frame_sz, struct code_effects *effects);
+/* In the assembler's words; "?" when it is no instruction. */
+void code__text(struct code *code, const uint8_t *bytes, size_t sz, uint64_t addr, char *buf, size_t buf_sz);
+
+/* Of this architecture: fills kind, flags, target of an instruction whose addr and len are set. */
+void code_classify(const uint8_t *bytes, struct code_insn *insn);
+
+/* Are these bytes a linkage stub, which jumps where the slot says?  Of this architecture. */
+bool code_is_stub(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *slot);
+
+/*
+ * Do the bytes at addr, of which `sz` can be read, look like the beginning of a jump or call with an address in it?
+ * They need not be an instruction: for finding, quickly, all that could be one.  x86 only; false elsewhere.
+ */
+bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *target);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The bytes of one ELF file: where its segments and sections lie, and reading them.  By pread, not mmap: a library that
+ * somebody truncates while it is read must not become a SIGBUS.  Every range is checked against the file.
+ */
+#ifndef WHYLATE_TARGET_ELF_IMAGE_H
+#define WHYLATE_TARGET_ELF_IMAGE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct elf_segment {
+	uint64_t addr, file_off, file_sz;
+	uint32_t type;
+	bool exec, write;
+};
+
+struct elf_section {
+	const char *name; /* "" where the file has none */
+	uint64_t addr, file_off, size;
+	uint64_t flags;
+	uint32_t type, link;
+};
+
+struct elf_image;
+
+/*
+ * 0; -ENOEXEC: no ELF file or a damaged one; -ENOTSUP: not this machine's 64-bit kind.  A file of separate debug
+ * information need have no segments.
+ */
+int elf_header_check(int fd, uint64_t file_sz, bool is_debug_file);
+
+/* NULL and errno: ENOENT, EACCES, ENOEXEC, ENOTSUP, ENOMEM. */
+struct elf_image *elf_image__open(const char *path);
+void elf_image__free(struct elf_image *image);
+
+size_t elf_image__segments(const struct elf_image *image, const struct elf_segment **segments);
+size_t elf_image__sections(const struct elf_image *image, const struct elf_section **sections);
+/* The first of that name whose bytes lie in the file; NULL. */
+const struct elf_section *elf_image__section(const struct elf_image *image, const char *name);
+/* Linked for fixed addresses. */
+bool elf_image__is_fixed(const struct elf_image *image);
+/* Executable segment around a linked address; NULL. */
+const struct elf_segment *elf_image__code_at(const struct elf_image *image, uint64_t addr);
+
+/* Up to sz bytes that the file has at an offset, or at a linked address (only within one segment): how many, or -errno.
+ */
+ssize_t elf_image__read(const struct elf_image *image, uint64_t file_off, void *buf, size_t sz);
+ssize_t elf_image__read_addr(const struct elf_image *image, uint64_t addr, void *buf, size_t sz);
+/* All of a range of the file and a NUL behind it, for the caller to free(); NULL and errno (ENOEXEC: not all there, or
+ * more than max). */
+void *elf_image__copy(const struct elf_image *image, uint64_t file_off, uint64_t sz, uint64_t max);
+
+#endif

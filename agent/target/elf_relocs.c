@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "target/elf_relocs.h"
+
+#include "base/vec.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TABLE_SZ_MAX (1ULL << 30)
+
+#if defined(__x86_64__)
+#define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
+#define RELOC_GLOB_DAT  R_X86_64_GLOB_DAT
+#define RELOC_ABSOLUTE  R_X86_64_64
+#define RELOC_RELATIVE  R_X86_64_RELATIVE
+#define RELOC_IRELATIVE R_X86_64_IRELATIVE
+#else
+#define RELOC_JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define RELOC_GLOB_DAT  R_AARCH64_GLOB_DAT
+#define RELOC_ABSOLUTE  R_AARCH64_ABS64
+#define RELOC_RELATIVE  R_AARCH64_RELATIVE
+#define RELOC_IRELATIVE R_AARCH64_IRELATIVE
+#endif
+
+struct elf_relocs {
+	VEC(struct elf_slot) slots;  /* by address */
+	VEC(uint64_t) code_pointers; /* ascending */
+	VEC(char *) strings;         /* what the slots' names point into */
+};
+
+/* The symbols that one table of relocations refers to. */
+struct symbols {
+	Elf64_Sym *items;
+	size_t cnt;
+	char *text;
+	uint64_t text_sz;
+};
+
+static int symbols_read(const struct elf_image *image, uint32_t section_idx, struct elf_relocs *relocs,
+			struct symbols *symbols)
+{
+	const struct elf_section *sections, *table, *text;
+	size_t cnt = elf_image__sections(image, &sections);
+
+	if (section_idx >= cnt || sections[section_idx].type != SHT_DYNSYM || sections[section_idx].link >= cnt)
+		return 0;
+	table = &sections[section_idx];
+	text = &sections[table->link];
+	if (text->type != SHT_STRTAB)
+		return 0;
+	symbols->items = elf_image__copy(image, table->file_off, table->size, TABLE_SZ_MAX);
+	if (!symbols->items)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	symbols->cnt = table->size / sizeof(Elf64_Sym);
+	/* With the NUL that elf_image__copy() puts behind it every offset leads to a terminated string. */
+	symbols->text = elf_image__copy(image, text->file_off, text->size, TABLE_SZ_MAX);
+	if (!symbols->text)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	symbols->text_sz = text->size;
+	if (vec_push(&relocs->strings, symbols->text)) {
+		free(symbols->text);
+		symbols->text = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int code_pointer_add(struct elf_relocs *relocs, const struct elf_image *image, uint64_t addr)
+{
+	return elf_image__code_at(image, addr) ? vec_push(&relocs->code_pointers, addr) : 0;
+}
+
+static int reloc_add(struct elf_relocs *relocs, const struct elf_image *image, const Elf64_Rela *reloc,
+		     const struct symbols *symbols)
+{
+	uint32_t type = ELF64_R_TYPE(reloc->r_info), symbol_idx = ELF64_R_SYM(reloc->r_info);
+	struct elf_slot slot = {.addr = reloc->r_offset};
+	const Elf64_Sym *symbol;
+
+	switch (type) {
+	case RELOC_RELATIVE:
+		return code_pointer_add(relocs, image, reloc->r_addend);
+	case RELOC_IRELATIVE:
+		slot.is_ifunc = true;
+		slot.value = reloc->r_addend;
+		return vec_push(&relocs->slots, slot);
+	case RELOC_JUMP_SLOT:
+	case RELOC_GLOB_DAT:
+	case RELOC_ABSOLUTE:
+		break;
+	default:
+		return 0;
+	}
+	if (symbol_idx >= symbols->cnt)
+		return 0;
+	symbol = &symbols->items[symbol_idx];
+	if (ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT || ELF64_ST_TYPE(symbol->st_info) == STT_TLS)
+		return 0;
+	slot.name = symbol->st_name < symbols->text_sz ? symbols->text + symbol->st_name : "";
+	slot.value = symbol->st_shndx == SHN_UNDEF ? 0 : symbol->st_value;
+	slot.is_ifunc = ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
+	return slot.name[0] ? vec_push(&relocs->slots, slot) : 0;
+}
+
+static int rela_read(struct elf_relocs *relocs, const struct elf_image *image, const struct elf_section *section)
+{
+	Elf64_Rela *items = elf_image__copy(image, section->file_off, section->size, TABLE_SZ_MAX);
+	struct symbols symbols = {0};
+	int err = 0;
+
+	if (!items)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	err = symbols_read(image, section->link, relocs, &symbols);
+	for (size_t i = 0; i < section->size / sizeof(*items) && !err; i++)
+		err = reloc_add(relocs, image, &items[i], &symbols);
+	free(symbols.items);
+	free(items);
+	return err;
+}
+
+static int relr_add(struct elf_relocs *relocs, const struct elf_image *image, uint64_t place)
+{
+	uint64_t value;
+
+	if (elf_image__read_addr(image, place, &value, sizeof(value)) != sizeof(value))
+		return 0;
+	return code_pointer_add(relocs, image, value);
+}
+
+/* Relative relocations packed: an address, then bitmaps of the 63 words that follow (the generic ELF ABI's SHT_RELR).
+ */
+static int relr_read(struct elf_relocs *relocs, const struct elf_image *image, const struct elf_section *section)
+{
+	uint64_t *items = elf_image__copy(image, section->file_off, section->size, TABLE_SZ_MAX), place = 0;
+	int err = 0;
+
+	if (!items)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	for (size_t i = 0; i < section->size / sizeof(*items) && !err; i++) {
+		if (!(items[i] & 1)) {
+			err = relr_add(relocs, image, items[i]);
+			place = items[i] + sizeof(*items);
+			continue;
+		}
+		for (unsigned bit = 1; bit < 64 && !err; bit++)
+			if (items[i] >> bit & 1)
+				err = relr_add(relocs, image, place + (bit - 1) * sizeof(*items));
+		place += 63 * sizeof(*items);
+	}
+	free(items);
+	return err;
+}
+
+/* Nothing relocates a program of fixed address: what looks like an address of code in its data is one. */
+static int fixed_read(struct elf_relocs *relocs, const struct elf_image *image, const struct elf_section *section)
+{
+	uint64_t *items = elf_image__copy(image, section->file_off, section->size, TABLE_SZ_MAX);
+	int err = 0;
+
+	if (!items)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	for (size_t i = 0; i < section->size / sizeof(*items) && !err; i++)
+		err = code_pointer_add(relocs, image, items[i]);
+	free(items);
+	return err;
+}
+
+static int slot_cmp(const void *left, const void *right)
+{
+	const struct elf_slot *a = left, *b = right;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+static int addr_cmp(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+struct elf_relocs *elf_relocs__read(const struct elf_image *image)
+{
+	struct elf_relocs *relocs = calloc(1, sizeof(*relocs));
+	const struct elf_section *sections;
+	size_t cnt = elf_image__sections(image, &sections);
+	int err = 0;
+
+	if (!relocs)
+		return NULL;
+	for (size_t i = 0; i < cnt && !err; i++) {
+		if (!(sections[i].flags & SHF_ALLOC) || sections[i].flags & SHF_COMPRESSED)
+			continue;
+		if (sections[i].type == SHT_RELA)
+			err = rela_read(relocs, image, &sections[i]);
+		else if (sections[i].type == SHT_RELR)
+			err = relr_read(relocs, image, &sections[i]);
+		else if (elf_image__is_fixed(image) && sections[i].type == SHT_PROGBITS &&
+			 !(sections[i].flags & SHF_EXECINSTR))
+			err = fixed_read(relocs, image, &sections[i]);
+	}
+	if (err) {
+		elf_relocs__free(relocs);
+		return NULL;
+	}
+	if (relocs->slots.cnt)
+		qsort(relocs->slots.items, relocs->slots.cnt, sizeof(relocs->slots.items[0]), slot_cmp);
+	if (relocs->code_pointers.cnt)
+		qsort(relocs->code_pointers.items, relocs->code_pointers.cnt, sizeof(uint64_t), addr_cmp);
+	return relocs;
+}
+
+void elf_relocs__free(struct elf_relocs *relocs)
+{
+	if (!relocs)
+		return;
+	for (size_t i = 0; i < relocs->strings.cnt; i++)
+		free(relocs->strings.items[i]);
+	vec_free(&relocs->strings);
+	vec_free(&relocs->slots);
+	vec_free(&relocs->code_pointers);
+	free(relocs);
+}
+
+const struct elf_slot *elf_relocs__slot(const struct elf_relocs *relocs, uint64_t addr)
+{
+	const struct elf_slot key = {.addr = addr};
+
+	if (!relocs->slots.cnt)
+		return NULL;
+	return bsearch(&key, relocs->slots.items, relocs->slots.cnt, sizeof(key), slot_cmp);
+}
+
+bool elf_relocs__points_into(const struct elf_relocs *relocs, uint64_t first, uint64_t last)
+{
+	size_t low = 0, high = relocs->code_pointers.cnt;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (relocs->code_pointers.items[mid] < first)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < relocs->code_pointers.cnt && relocs->code_pointers.items[low] <= last;
+}
