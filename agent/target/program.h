@@ -50,11 +50,12 @@ struct program_function {
 	const char *name;  /* raw; MODULE+0xADDR where nothing names it */
 	const char *shown; /* demangled, or the name */
 	uint64_t addr, file_off;
-	uint64_t size; /* never beyond its segment nor into the next function; 0 only where nothing tells */
+	uint64_t size; /* never beyond its segment; 0 where nothing tells */
 	enum function_source source;
 	bool ambiguous; /* others of this module bear the name with equal right */
 	bool is_part;   /* not called: a piece (FOO.cold) that a function keeps elsewhere */
 	bool is_ifunc;  /* runs once, to choose an implementation */
+	bool overlaps;  /* shares code with another: an assembler function with several entries */
 };
 
 enum call_kind { CALL_DIRECT, CALL_TAIL, CALL_PLT, CALL_DYNAMIC, CALL_KIND_CNT };

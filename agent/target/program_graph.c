@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Questions about the whole call graph beneath a function: how high it stands, and whether an exception can leave it.
+ */
+#include "target/program_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define THROW_VISITS_MAX 2000
+
+/* --- heights: Tarjan's algorithm (SIAM J. Comput. 1972) without recursion -------------------------------------------
+ */
+
+struct frame {
+	uint32_t id, next_edge;
+};
+
+struct walk {
+	struct program *program;
+	VEC(struct frame) frames;
+	VEC(uint32_t) component; /* of functions whose cycle is not complete */
+	uint32_t *order, *low;   /* by id; order 0: not seen */
+	uint8_t *on_stack;
+	uint32_t room, seen;
+};
+
+/* Ids grow while modules are read on the way. */
+static int walk_room(struct walk *walk, uint32_t id)
+{
+	uint32_t room = walk->room ? walk->room : 1024;
+	uint32_t *order, *low;
+	uint8_t *on_stack;
+
+	if (id < walk->room)
+		return 0;
+	while (room <= id)
+		room *= 2;
+	order = realloc(walk->order, room * sizeof(*order));
+	if (order)
+		walk->order = order;
+	low = realloc(walk->low, room * sizeof(*low));
+	if (low)
+		walk->low = low;
+	on_stack = realloc(walk->on_stack, room);
+	if (on_stack)
+		walk->on_stack = on_stack;
+	if (!order || !low || !on_stack)
+		return -ENOMEM;
+	memset(order + walk->room, 0, (room - walk->room) * sizeof(*order));
+	memset(on_stack + walk->room, 0, room - walk->room);
+	walk->room = room;
+	return 0;
+}
+
+static int walk_enter(struct walk *walk, uint32_t id)
+{
+	struct frame frame = {.id = id};
+	int err = walk_room(walk, id);
+
+	if (err)
+		return err;
+	walk->order[id] = walk->low[id] = ++walk->seen;
+	walk->on_stack[id] = 1;
+	err = vec_push(&walk->frames, frame);
+	return err ? err : vec_push(&walk->component, id);
+}
+
+/* The members of a complete cycle (most often one function) stand one above the highest that they call outside of it.
+ */
+static void component_close(struct walk *walk, uint32_t root)
+{
+	size_t begin = walk->component.cnt;
+	uint32_t height = 0;
+
+	while (walk->component.items[begin - 1] != root)
+		begin--;
+	begin--;
+	for (size_t i = begin; i < walk->component.cnt; i++) {
+		const struct function *member = program_function_of(walk->program, walk->component.items[i]);
+
+		for (uint32_t j = 0; j < member->edge_cnt; j++) {
+			const struct function *callee = program_function_of(walk->program, member->edges[j].callee);
+
+			if (callee->has_height && callee->height >= height)
+				height = callee->height + 1;
+		}
+	}
+	for (size_t i = begin; i < walk->component.cnt; i++) {
+		struct function *member = program_function_of(walk->program, walk->component.items[i]);
+
+		member->height = height;
+		member->has_height = true;
+		walk->on_stack[walk->component.items[i]] = 0;
+	}
+	walk->component.cnt = begin;
+}
+
+static int walk_step(struct walk *walk)
+{
+	struct frame *frame = &walk->frames.items[walk->frames.cnt - 1];
+	const struct call_edge *edges;
+	uint32_t id = frame->id, callee;
+	size_t cnt;
+	int err = program__callees(walk->program, id, &edges, &cnt);
+
+	if (err)
+		return err;
+	if (frame->next_edge < cnt) {
+		callee = edges[frame->next_edge++].callee;
+		err = walk_room(walk, callee);
+		if (err || program_function_of(walk->program, callee)->has_height)
+			return err;
+		if (!walk->order[callee])
+			return walk_enter(walk, callee);
+		if (walk->on_stack[callee] && walk->order[callee] < walk->low[id])
+			walk->low[id] = walk->order[callee];
+		return 0;
+	}
+	walk->frames.cnt--;
+	if (walk->frames.cnt) {
+		uint32_t caller = walk->frames.items[walk->frames.cnt - 1].id;
+
+		if (walk->low[id] < walk->low[caller])
+			walk->low[caller] = walk->low[id];
+	}
+	if (walk->low[id] == walk->order[id])
+		component_close(walk, id);
+	return 0;
+}
+
+uint32_t program__height(struct program *program, uint32_t id)
+{
+	struct function *function = program_function_of(program, id);
+	struct walk walk = {.program = program};
+	int err;
+
+	if (!function || function->has_height)
+		return function ? function->height : 0;
+	err = walk_enter(&walk, id);
+	while (!err && walk.frames.cnt)
+		err = walk_step(&walk);
+	vec_free(&walk.frames);
+	vec_free(&walk.component);
+	free(walk.order);
+	free(walk.low);
+	free(walk.on_stack);
+	return err ? 0 : function->height;
+}
+
+void program__heights_forget(struct program *program)
+{
+	for (size_t i = 0; i < program->modules.cnt; i++)
+		for (size_t j = 0; j < program->modules.items[i]->functions.cnt; j++)
+			program->modules.items[i]->functions.items[j].has_height = false;
+}
+
+/* --- exceptions -----------------------------------------------------------------------------------------------------
+ */
+
+/* They end the process, one way or another: what is thrown in them goes nowhere. */
+static bool ends_process(const char *name)
+{
+	static const char *const names[] = {
+		"abort",
+		"exit",
+		"_exit",
+		"_Exit",
+		"quick_exit",
+		"__assert_fail",
+		"__assert_perror_fail",
+		"__stack_chk_fail",
+		"__fortify_fail",
+		"__chk_fail",
+		"__libc_fatal",
+		"__libc_message",
+		"__libc_assert_fail",
+		"__malloc_assert",
+		"malloc_printerr",
+		"futex_fatal_error",
+		"_ZSt9terminatev",
+		"__cxa_pure_virtual",
+		"__cxa_call_terminate",
+		"__clang_call_terminate",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+struct proof {
+	struct program *program;
+	VEC(uint32_t) visited; /* all that have been reached; also the queue */
+	uint8_t *seen;
+	uint32_t room;
+};
+
+static int reach(struct proof *proof, uint32_t id)
+{
+	uint32_t room = proof->room ? proof->room : 1024;
+	uint8_t *seen;
+
+	if (id >= proof->room) {
+		while (room <= id)
+			room *= 2;
+		seen = realloc(proof->seen, room);
+		if (!seen)
+			return -ENOMEM;
+		memset(seen + proof->room, 0, room - proof->room);
+		proof->seen = seen;
+		proof->room = room;
+	}
+	if (proof->seen[id])
+		return 0;
+	proof->seen[id] = 1;
+	return vec_push(&proof->visited, id);
+}
+
+/* Can this one, for itself, be the reason? */
+static bool is_reason(struct proof *proof, struct function *function)
+{
+	if (function->throws == THROW_PERHAPS)
+		return true;
+	return program__calls_indirectly(proof->program, function->public.id) || function->unresolved_calls;
+}
+
+/*
+ * Everything that is called beneath, until one is found of which not all callees are known.  When none is found, the
+ * proof holds for all that have been visited.
+ */
+static bool prove_never(struct proof *proof, uint32_t id)
+{
+	if (reach(proof, id))
+		return false;
+	for (size_t i = 0; i < proof->visited.cnt; i++) {
+		struct function *function = program_function_of(proof->program, proof->visited.items[i]);
+
+		if (function->throws == THROW_NEVER || function->public.is_ifunc || ends_process(function->public.name))
+			continue;
+		if (proof->visited.cnt > THROW_VISITS_MAX || is_reason(proof, function))
+			return false;
+		for (uint32_t j = 0; j < function->static_cnt; j++) {
+			const struct function *callee = program_function_of(proof->program, function->edges[j].callee);
+
+			if (callee->throws == THROW_PERHAPS || reach(proof, callee->public.id))
+				return false;
+		}
+	}
+	for (size_t i = 0; i < proof->visited.cnt; i++)
+		program_function_of(proof->program, proof->visited.items[i])->throws = THROW_NEVER;
+	return true;
+}
+
+bool program__may_throw(struct program *program, uint32_t id)
+{
+	struct function *function = program_function_of(program, id);
+	struct proof proof = {.program = program};
+
+	if (!function)
+		return true;
+	if (function->throws == THROW_UNKNOWN && !prove_never(&proof, id))
+		function->throws = THROW_PERHAPS;
+	vec_free(&proof.visited);
+	free(proof.seen);
+	return function->throws == THROW_PERHAPS;
+}

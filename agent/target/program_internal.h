@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of program*.c share. */
+#ifndef WHYLATE_TARGET_PROGRAM_INTERNAL_H
+#define WHYLATE_TARGET_PROGRAM_INTERNAL_H
+
+#include "base/vec.h"
+#include "target/code.h"
+#include "target/eh_frame.h"
+#include "target/elf_file.h"
+#include "target/elf_image.h"
+#include "target/elf_relocs.h"
+#include "target/program.h"
+#include "target/target.h"
+
+#define SYMBOL_FILES_MAX 3 /* itself, its .gnu_debugdata, a separate debug file */
+
+enum throw_state { THROW_UNKNOWN, THROW_NEVER, THROW_PERHAPS };
+
+struct function {
+	struct program_function public;
+	char *demangled, *made_name; /* NULL: not made (yet) */
+	struct call_edge *edges;     /* the static ones, then the dynamic ones */
+	uint32_t edge_cnt, static_cnt;
+	uint32_t height;
+	bool is_demangled, is_disassembled, has_height;
+	bool calls_indirectly; /* through a register or memory */
+	bool unresolved_calls; /* to an address or slot of which no function is known */
+	uint8_t throws;        /* enum throw_state */
+};
+
+struct mapped {
+	uint64_t start, end, file_off;
+};
+
+struct module {
+	struct program_module public;
+	char *name, *path, *file;
+	dev_t dev;
+	ino_t ino;
+	VEC(struct mapped) mapped; /* executable ranges */
+	int state;                 /* 0 not opened yet, 1 open, or why not */
+	struct elf_image *image;
+	struct elf_file *files[SYMBOL_FILES_MAX];
+	struct eh_frame *frame;
+	struct elf_relocs *relocs;
+	VEC(uint64_t) jumped_into; /* where jumps from another function lead into the middle of one; ascending */
+	bool has_jumped_into;
+	bool has_functions;
+	uint32_t first_id;
+	VEC(struct function) functions; /* by address */
+};
+
+/* The ids that a module's functions have. */
+struct id_block {
+	uint32_t first, module;
+};
+
+struct program {
+	pid_t pid;
+	int mem_fd; /* -1: the process's memory cannot be read */
+	bool shadow_stack;
+	char *debuginfo_dir;
+	bool want_debuginfod;
+	VEC(struct module *) modules;
+	VEC(struct id_block) blocks;
+	uint32_t function_cnt;
+	struct code *code;
+};
+
+/* Reads the module's file: 0 or -errno. */
+int module_open(struct program *program, struct module *module);
+/* After it has been mapped, or anew somewhere else. */
+void module_bias_set(struct module *module);
+/* Its functions, numbered: 0 or -errno. */
+int module_functions_load(struct program *program, struct module *module);
+void module_free(struct module *module);
+/* NULL when out of memory or not open. */
+const struct elf_relocs *module_relocs(struct module *module);
+struct function *program_function_of(struct program *program, uint32_t id);
+/* Index of the function that covers addr, or PROGRAM_NONE. */
+uint32_t module_function_at(const struct module *module, uint64_t addr);
+void program__heights_forget(struct program *program);
+struct module *program_module_of(struct program *program, uint32_t idx);
+
+#endif

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Jumps into the middle of somebody else's function.  To disassemble a whole module for them would take seconds:
+ * instead every byte is asked whether a far jump could begin there, which finds all that there are and, rarely, one
+ * that is none. Short jumps reach neighbours only, and those are disassembled when they are asked about.
+ */
+#include "target/function_code.h"
+#include "target/program_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define CHUNK_SZ    (1U << 20)
+#define OVERLAP_SZ  8   /* a far jump that begins in one chunk may end in the next */
+#define NEAR_SZ     256 /* further behind the entry no probe is placed */
+#define SHORT_REACH 130
+
+static int addr_cmp(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static bool is_of_interest(const struct module *module, uint64_t from, uint64_t target)
+{
+	uint32_t to = module_function_at(module, target);
+	const struct program_function *function;
+
+	if (to == PROGRAM_NONE)
+		return false;
+	function = &module->functions.items[to].public;
+	return target != function->addr && target - function->addr <= NEAR_SZ &&
+	       (from < function->addr || from - function->addr >= function->size);
+}
+
+static int chunk_scan(struct module *module, const uint8_t *bytes, size_t sz, size_t step, uint64_t addr)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < step && !err; i++) {
+		uint64_t target, distance;
+
+		if (!code_looks_like_jump(bytes + i, sz - i, addr + i, &target))
+			continue;
+		distance = target > addr + i ? target - (addr + i) : addr + i - target;
+		if (distance > SHORT_REACH && is_of_interest(module, addr + i, target))
+			err = vec_push(&module->jumped_into, target);
+	}
+	return err;
+}
+
+static int segment_scan(struct module *module, const struct elf_segment *segment, uint8_t *bytes)
+{
+	int err = 0;
+
+	for (uint64_t off = 0; off < segment->file_sz && !err; off += CHUNK_SZ) {
+		uint64_t left = segment->file_sz - off, step = left < CHUNK_SZ ? left : CHUNK_SZ;
+		uint64_t sz = left < CHUNK_SZ + OVERLAP_SZ ? left : CHUNK_SZ + OVERLAP_SZ;
+
+		if (elf_image__read(module->image, segment->file_off + off, bytes, sz) != (ssize_t)sz)
+			return -ENOENT;
+		err = chunk_scan(module, bytes, sz, step, segment->addr + off);
+	}
+	return err;
+}
+
+static int jumps_find(struct module *module)
+{
+	uint8_t *bytes = malloc(CHUNK_SZ + OVERLAP_SZ);
+	const struct elf_segment *segments;
+	size_t cnt = elf_image__segments(module->image, &segments);
+	int err = bytes ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < cnt && !err; i++)
+		if (segments[i].exec)
+			err = segment_scan(module, &segments[i], bytes);
+	free(bytes);
+	if (!err && module->jumped_into.cnt)
+		qsort(module->jumped_into.items, module->jumped_into.cnt, sizeof(uint64_t), addr_cmp);
+	module->has_jumped_into = !err;
+	return err;
+}
+
+static bool far_jump_into(const struct module *module, uint64_t first, uint64_t last)
+{
+	size_t low = 0, high = module->jumped_into.cnt;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (module->jumped_into.items[mid] < first)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < module->jumped_into.cnt && module->jumped_into.items[low] <= last;
+}
+
+/* What looked like a short jump at addr, in another function than the range: is it one? */
+static bool is_really_jump(struct program *program, const struct module *module, uint64_t addr)
+{
+	uint32_t idx = module_function_at(module, addr);
+	const struct program_function *function;
+	code_insns insns = {0};
+	uint8_t *bytes;
+	bool is_jump = true;
+
+	if (idx == PROGRAM_NONE)
+		return true;
+	function = &module->functions.items[idx].public;
+	bytes = malloc(function->size + 1);
+	if (bytes &&
+	    elf_image__read_addr(module->image, function->addr, bytes, function->size) == (ssize_t)function->size &&
+	    !code__sweep(program->code, bytes, function->size, function->addr, &insns))
+		is_jump = code_insn_at(&insns, addr);
+	vec_free(&insns);
+	free(bytes);
+	return is_jump;
+}
+
+static bool short_jump_into(struct program *program, const struct module *module, uint64_t first, uint64_t last)
+{
+	uint32_t own = module_function_at(module, first);
+	uint64_t begin = first > SHORT_REACH ? first - SHORT_REACH : 0;
+	uint8_t bytes[2 * SHORT_REACH + NEAR_SZ + 2];
+	size_t want = last + SHORT_REACH - begin;
+	ssize_t len;
+
+	if (last - first > NEAR_SZ)
+		return true;
+	/* A segment may begin or end nearer than that. */
+	while ((len = elf_image__read_addr(module->image, begin, bytes, want)) < 0 && begin < first) {
+		begin++;
+		want--;
+	}
+	for (ssize_t i = 0; i + 1 < len; i++) {
+		uint64_t target;
+
+		if (code_looks_like_jump(bytes + i, 2, begin + i, &target) && target >= first && target <= last &&
+		    module_function_at(module, begin + i) != own && is_really_jump(program, module, begin + i))
+			return true;
+	}
+	return false;
+}
+
+bool program__is_jumped_into(struct program *program, uint32_t idx, uint64_t first, uint64_t last)
+{
+	struct module *module = program_module_of(program, idx);
+
+	if (!module || module_functions_load(program, module))
+		return true;
+	if (!module->has_jumped_into && jumps_find(module))
+		return true;
+	return far_jump_into(module, first, last) || short_jump_into(program, module, first, last);
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* One module's functions, put together from all that names them or tells where they are. */
+#include "target/debug_file.h"
+#include "target/program_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FUNCTIONS_MAX (16U << 20)
+
+struct candidate {
+	const char *name; /* NULL: none */
+	uint64_t addr, file_off, size;
+	uint8_t source; /* enum function_source */
+	bool is_ifunc, is_part;
+};
+
+typedef VEC(struct candidate) candidate_list;
+
+/* Where the first executable segment's page went. */
+void module_bias_set(struct module *module)
+{
+	const struct elf_segment *segments;
+	size_t cnt = module->image ? elf_image__segments(module->image, &segments) : 0;
+
+	for (size_t i = 0; i < module->mapped.cnt; i++) {
+		const struct mapped *mapped = &module->mapped.items[i];
+
+		for (size_t j = 0; j < cnt; j++) {
+			const struct elf_segment *segment = &segments[j];
+
+			if (!segment->exec || mapped->file_off + (mapped->end - mapped->start) <= segment->file_off ||
+			    mapped->file_off >= segment->file_off + segment->file_sz)
+				continue;
+			module->public.bias = mapped->start - (segment->addr - segment->file_off + mapped->file_off);
+			return;
+		}
+	}
+}
+
+int module_open(struct program *program, struct module *module)
+{
+	if (module->state)
+		return module->state < 0 ? module->state : 0;
+	module->state = -ENOENT;
+	if (!module->file)
+		return module->state;
+	errno = ENOMEM;
+	module->image = elf_image__open(module->file);
+	if (module->image) {
+		errno = ENOMEM;
+		module->files[0] = elf_file__open(module->file);
+	}
+	if (!module->files[0]) {
+		module->state = -errno;
+		elf_image__free(module->image);
+		module->image = NULL;
+		return module->state;
+	}
+	module->state = 1;
+	module->public.build_id = elf_file__build_id(module->files[0]);
+	module->public.is_go = elf_file__is_go(module->files[0]);
+	module->public.unwinds = elf_file__unwinds(module->files[0]);
+	if (program->pid)
+		module_bias_set(module);
+	return 0;
+}
+
+void module_free(struct module *module)
+{
+	for (size_t i = 0; i < module->functions.cnt; i++) {
+		free(module->functions.items[i].demangled);
+		free(module->functions.items[i].made_name);
+		free(module->functions.items[i].edges);
+	}
+	vec_free(&module->functions);
+	vec_free(&module->mapped);
+	vec_free(&module->jumped_into);
+	for (size_t i = 0; i < SYMBOL_FILES_MAX; i++)
+		elf_file__free(module->files[i]);
+	elf_image__free(module->image);
+	eh_frame__free(module->frame);
+	elf_relocs__free(module->relocs);
+	free(module->name);
+	free(module->path);
+	free(module->file);
+	free(module);
+}
+
+const struct elf_relocs *module_relocs(struct module *module)
+{
+	if (!module->relocs && module->state == 1)
+		module->relocs = elf_relocs__read(module->image);
+	return module->relocs;
+}
+
+static void debug_files_open(struct program *program, struct module *module)
+{
+	char root[32] = "";
+	struct debug_search search = {.file = module->file,
+				      .path = module->path,
+				      .root = root,
+				      .debuginfo_dir = program->debuginfo_dir,
+				      .want_debuginfod = program->want_debuginfod};
+
+	if (elf_image__section(module->image, ".symtab"))
+		return;
+	if (program->pid)
+		snprintf(root, sizeof(root), "/proc/%d/root", program->pid);
+	module->files[2] = debug_file__open(module->image, module->files[0], &search);
+	/* What is within the file is a part of what a debug file has. */
+	if (!module->files[2])
+		module->files[1] = debug_data__open(module->image, module->files[0]);
+}
+
+static int named_add(struct module *module, candidate_list *candidates)
+{
+	static const uint8_t sources[SYMBOL_FILES_MAX] = {FUNCTION_DYNSYM, FUNCTION_DEBUGDATA, FUNCTION_DEBUGFILE};
+	const struct elf_function *functions;
+	int err = 0;
+
+	for (size_t i = 0; i < SYMBOL_FILES_MAX && !err; i++) {
+		size_t cnt = module->files[i] ? elf_file__by_addr(module->files[i], &functions) : 0;
+		uint8_t source = sources[i];
+
+		if (!i && elf_image__section(module->image, ".symtab"))
+			source = FUNCTION_SYMTAB;
+		for (size_t j = 0; j < cnt && !err; j++) {
+			size_t len = strlen(functions[j].name);
+			struct candidate candidate = {.name = functions[j].name,
+						      .addr = functions[j].addr,
+						      .file_off = functions[j].file_off,
+						      .size = functions[j].size,
+						      .source = source,
+						      .is_ifunc = functions[j].is_ifunc};
+
+			candidate.is_part = (len > 5 && !strcmp(functions[j].name + len - 5, ".cold")) ||
+					    strstr(functions[j].name, ".cold.");
+			err = vec_push(candidates, candidate);
+		}
+	}
+	return err;
+}
+
+/* The stubs through which functions of other modules are called are none themselves. */
+static bool is_stub(const struct elf_image *image, uint64_t addr)
+{
+	const struct elf_section *sections;
+	size_t cnt = elf_image__sections(image, &sections);
+
+	for (size_t i = 0; i < cnt; i++)
+		if (sections[i].flags & SHF_EXECINSTR && !strncmp(sections[i].name, ".plt", 4) &&
+		    addr >= sections[i].addr && addr - sections[i].addr < sections[i].size)
+			return true;
+	return false;
+}
+
+/* Execution comes to a function's entry by a call only where nothing lies on the stack but the return address. */
+static bool begins_in_frame(const struct module *module, const struct eh_function *function)
+{
+	struct eh_cfa cfa;
+
+	return !eh_frame__cfa(module->frame, function, function->addr, &cfa) &&
+	       (cfa.reg != EH_REG_SP || cfa.off != EH_ENTRY_SP);
+}
+
+static int unwound_add(struct module *module, candidate_list *candidates)
+{
+	const struct eh_function *functions;
+	size_t cnt;
+	int err = 0;
+
+	errno = ENOMEM;
+	module->frame = eh_frame__read(module->image);
+	if (!module->frame)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	cnt = eh_frame__functions(module->frame, &functions);
+	for (size_t i = 0; i < cnt && !err; i++) {
+		const struct elf_segment *code = elf_image__code_at(module->image, functions[i].addr);
+		struct candidate candidate = {.addr = functions[i].addr,
+					      .size = functions[i].size,
+					      .source = FUNCTION_EH_FRAME,
+					      .is_part = begins_in_frame(module, &functions[i])};
+
+		if (!code || functions[i].size > code->file_sz - (functions[i].addr - code->addr) ||
+		    eh_frame__is_signal_frame(module->frame, &functions[i]) ||
+		    is_stub(module->image, functions[i].addr))
+			continue;
+		candidate.file_off = code->file_off + (functions[i].addr - code->addr);
+		err = vec_push(candidates, candidate);
+	}
+	return err;
+}
+
+/* By address, named ones first, and among these the name that fewer underscores begin. */
+static int candidate_cmp(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	if (!a->name != !b->name)
+		return a->name ? -1 : 1;
+	if (a->name) {
+		size_t a_marks = strspn(a->name, "_"), b_marks = strspn(b->name, "_");
+
+		if (a_marks != b_marks)
+			return a_marks < b_marks ? -1 : 1;
+	}
+	return a->source < b->source ? -1 : a->source > b->source;
+}
+
+static int function_push(struct module *module, const struct candidate *candidate)
+{
+	struct function function = {.public = {.module = module->public.idx,
+					       .name = candidate->name,
+					       .addr = candidate->addr,
+					       .file_off = candidate->file_off,
+					       .size = candidate->size,
+					       .source = candidate->source,
+					       .is_part = candidate->is_part,
+					       .is_ifunc = candidate->is_ifunc}};
+
+	if (!candidate->name && asprintf(&function.made_name, "%s+0x%" PRIx64, module->name, candidate->addr) < 0)
+		return -ENOMEM;
+	if (!candidate->name)
+		function.public.name = function.made_name;
+	if (vec_push(&module->functions, function)) {
+		free(function.made_name);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/*
+ * One function of every address.  A table entry that begins within a named function is a piece of it that its author
+ * described on its own.
+ */
+static int functions_merge(struct module *module, candidate_list *candidates)
+{
+	uint64_t named_end = 0;
+	int err = 0;
+
+	if (candidates->cnt > FUNCTIONS_MAX)
+		return -ENOEXEC;
+	if (candidates->cnt)
+		qsort(candidates->items, candidates->cnt, sizeof(candidates->items[0]), candidate_cmp);
+	for (size_t i = 0; i < candidates->cnt && !err;) {
+		struct candidate best = candidates->items[i];
+
+		for (i++; i < candidates->cnt && candidates->items[i].addr == best.addr; i++) {
+			best.is_part |= candidates->items[i].is_part;
+			if (!best.size)
+				best.size = candidates->items[i].size;
+		}
+		if (!best.name && best.addr < named_end)
+			continue;
+		if (best.name && best.addr + best.size > named_end)
+			named_end = best.addr + best.size;
+		err = function_push(module, &best);
+	}
+	return err;
+}
+
+static int name_cmp(const void *left, const void *right)
+{
+	return strcmp((*(struct function *const *)left)->public.name, (*(struct function *const *)right)->public.name);
+}
+
+static int ambiguous_mark(struct module *module)
+{
+	size_t cnt = module->functions.cnt;
+	struct function **sorted = calloc(cnt ? cnt : 1, sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++)
+		sorted[i] = &module->functions.items[i];
+	qsort(sorted, cnt, sizeof(*sorted), name_cmp);
+	for (size_t i = 1; i < cnt; i++)
+		if (!name_cmp(&sorted[i - 1], &sorted[i]))
+			sorted[i - 1]->public.ambiguous = sorted[i]->public.ambiguous = true;
+	free(sorted);
+	return 0;
+}
+
+/* Where two share code, neither can be probed as if it were alone. */
+static void overlaps_mark(struct module *module)
+{
+	struct function *longest = NULL;
+
+	for (size_t i = 0; i < module->functions.cnt; i++) {
+		struct program_function *function = &module->functions.items[i].public;
+
+		if (longest && longest->public.addr + longest->public.size > function->addr)
+			longest->public.overlaps = function->overlaps = true;
+		if (!longest || function->addr + function->size > longest->public.addr + longest->public.size)
+			longest = &module->functions.items[i];
+	}
+}
+
+int module_functions_load(struct program *program, struct module *module)
+{
+	candidate_list candidates = {0};
+	int err = module_open(program, module);
+
+	if (err || module->has_functions)
+		return err;
+	debug_files_open(program, module);
+	err = named_add(module, &candidates);
+	if (!err)
+		err = unwound_add(module, &candidates);
+	if (!err)
+		err = functions_merge(module, &candidates);
+	vec_free(&candidates);
+	if (!err)
+		err = ambiguous_mark(module);
+	if (!err && module->functions.cnt) {
+		struct id_block block = {.first = program->function_cnt, .module = module->public.idx};
+
+		err = vec_push(&program->blocks, block);
+	}
+	if (err) {
+		module->state = err;
+		return err;
+	}
+	overlaps_mark(module);
+	module->first_id = program->function_cnt;
+	for (size_t i = 0; i < module->functions.cnt; i++)
+		module->functions.items[i].public.id = module->first_id + i;
+	program->function_cnt += module->functions.cnt;
+	module->has_functions = true;
+	return 0;
+}
+
+uint32_t module_function_at(const struct module *module, uint64_t addr)
+{
+	const struct function *functions = module->functions.items;
+	size_t low = 0, high = module->functions.cnt;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (functions[mid].public.addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	/* A few back: a short one may lie within a long one. */
+	for (size_t i = low; i > 0 && low - i < 8; i--)
+		if (functions[i - 1].public.addr == addr ||
+		    addr - functions[i - 1].public.addr < functions[i - 1].public.size)
+			return i - 1;
+	return PROGRAM_NONE;
+}
