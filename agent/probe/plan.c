@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "probe/plan.h"
+
+#include "probe/plan_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum site_kind planner_judge(const struct planner *planner, const struct code_insn *insn, const char **why)
+{
+	uint8_t bytes[CODE_INSN_MAX];
+	ssize_t len = program__read_code(planner->program, planner->function->module, insn->addr, bytes, insn->len);
+
+	*why = "its instructions cannot be read";
+	return len == insn->len ? site_judge(bytes, len, why) : SITE_REFUSED;
+}
+
+/* Why it cannot be probed whatever its code is; NULL. */
+static const char *refuse_kind(const struct planner *planner)
+{
+	uint64_t addr = planner->function->addr;
+	const struct program_function *before = program__function(
+		planner->program, program__function_at(planner->program, planner->function->module, addr - 1));
+
+	if (planner->module->gone)
+		return "its module is no longer mapped";
+	if (planner->function->is_part)
+		return "it is a piece of another function, which is never called";
+	if (planner->function->is_ifunc)
+		return "it only chooses an implementation, once, when the program starts: probe that one";
+	if (before && before->addr < addr && before->size > addr - before->addr)
+		return "it begins in the middle of another function, whose calls would count as its own";
+	return NULL;
+}
+
+/*
+ * A loop of its own that begins at its first instruction passes there in every round.  Where it is a call of itself in
+ * the last place, this makes no difference to its callers, but its calls cannot be told apart by their frames.
+ */
+static bool loops_to_entry(const struct planner *planner)
+{
+	for (size_t i = 0; i < planner->code.piece_cnt; i++)
+		for (size_t j = 0; j < planner->code.pieces[i].insns.cnt; j++) {
+			const struct code_insn *insn = &planner->code.pieces[i].insns.items[j];
+
+			if ((insn->kind == CODE_JUMP || insn->kind == CODE_BRANCH) &&
+			    insn->target == planner->function->addr)
+				return true;
+		}
+	return false;
+}
+
+/* Why a return probe would harm the target; NULL: it does not. */
+static const char *uretprobe_harm(const struct planner *planner)
+{
+	if (planner->module->is_go)
+		return "Go moves its stacks, and does not know the return address that a return probe puts there";
+	if (program__has_shadow_stack(planner->program))
+		return "the program has a shadow stack, which a changed return address does not match";
+	if (planner->function->overlaps)
+		return "it shares code with another function";
+	if (program__unwinds(planner->program) && program__may_throw(planner->program, planner->function->id))
+		return "an exception may leave it, and the unwinder does not get past a return probe";
+	return NULL;
+}
+
+static bool first_site(const struct planner *planner, struct plan *plan)
+{
+	const char *refused;
+	enum site_kind kind = planner_judge(planner, &planner->code.pieces[0].insns.items[0], &refused);
+
+	plan->entry = (struct plan_site){.file_off = planner->function->file_off,
+					 .cost = kind == SITE_STEPPED ? PLAN_STEPPED : PLAN_EMULATED};
+	plan->why = kind == SITE_STEPPED ? "the first fast instruction ends it" : NULL;
+	return kind != SITE_REFUSED;
+}
+
+static bool is_exit(const struct plan *plan, uint64_t file_off)
+{
+	for (size_t i = 0; i < plan->exits.cnt; i++)
+		if (plan->exits.items[i].file_off == file_off)
+			return true;
+	return false;
+}
+
+/* One instruction would be entry and exit: the entry moves to the first. */
+static void entry_and_exit_apart(const struct planner *planner, struct plan *plan)
+{
+	if (!is_exit(plan, plan->entry.file_off))
+		return;
+	if (!is_exit(plan, planner->function->file_off) && first_site(planner, plan))
+		return;
+	plan->exit = PLAN_EXIT_NONE;
+	plan->exits.cnt = 0;
+	plan->exit_why = "it is too small: it ends where it begins";
+}
+
+static int exit_plan(const struct planner *planner, struct plan *plan)
+{
+	const char *harm = uretprobe_harm(planner);
+	struct plan_site site;
+	const char *why;
+	int err;
+
+	if (!harm && planner_entry(planner, true, &site, &why)) {
+		/* One breakpoint serves both, so that its cost is paid once. */
+		plan->exit = PLAN_EXIT_URETPROBE;
+		plan->entry = site;
+		plan->why = why;
+		plan->uretprobe_off = site.file_off;
+		return 0;
+	}
+	err = planner_exits(planner, plan);
+	if (err == -ENOTSUP) {
+		plan->exits.cnt = 0;
+		return 0;
+	}
+	if (err)
+		return err;
+	plan->exit = PLAN_EXIT_SITES;
+	plan->exit_why = harm ? harm : "nowhere is the return address still at hand";
+	entry_and_exit_apart(planner, plan);
+	return 0;
+}
+
+static int plan_fill(struct planner *planner, struct plan *plan)
+{
+	int err = program__function_code(planner->program, plan->function, &planner->code);
+
+	if (err == -ENOMEM)
+		return err;
+	if (err || !planner->code.pieces[0].insns.cnt) {
+		plan->why = planner->function->size ? "its instructions cannot be read" : "its size is not known";
+		return 0;
+	}
+	if (loops_to_entry(planner)) {
+		plan->why = "a loop of its own begins at its first instruction: every round would count as a call";
+		return 0;
+	}
+	plan->possible = planner_entry(planner, false, &plan->entry, &plan->why);
+	if (!plan->possible || !planner->needs->exit)
+		return 0;
+	return exit_plan(planner, plan);
+}
+
+int plan_make(struct program *program, uint32_t function, const struct plan_needs *needs, struct plan *plan)
+{
+	struct planner planner = {.program = program, .needs = needs, .function = program__function(program, function)};
+	int err;
+
+	memset(plan, 0, sizeof(*plan));
+	plan->function = function;
+	if (!planner.function)
+		return -EINVAL;
+	planner.module = program__module(program, planner.function->module);
+	plan->why = refuse_kind(&planner);
+	if (plan->why)
+		return 0;
+	err = plan_fill(&planner, plan);
+	function_code_free(&planner.code);
+	if (err)
+		plan_free(plan);
+	return err;
+}
+
+void plan_free(struct plan *plan)
+{
+	vec_free(&plan->exits);
+}
+
+int plan_site_check(struct program *program, uint32_t module, uint64_t file_off, enum plan_cost *cost, const char **why)
+{
+	uint8_t bytes[CODE_INSN_MAX];
+	uint64_t addr;
+	ssize_t len;
+	size_t insn_len;
+	int err = program__addr_at(program, module, file_off, &addr);
+
+	*why = "it is not in the code of that file";
+	if (err)
+		return -ENOTSUP;
+	len = program__read_code(program, module, addr, bytes, sizeof(bytes));
+	insn_len = len > 0 ? code__len(program__code(program), bytes, len) : 0;
+	*why = "there is no instruction";
+	if (!insn_len)
+		return -ENOTSUP;
+	switch (site_judge(bytes, insn_len, why)) {
+	case SITE_REFUSED:
+		return -ENOTSUP;
+	case SITE_STEPPED:
+		*cost = PLAN_STEPPED;
+		return 0;
+	default:
+		*cost = PLAN_EMULATED;
+		return 0;
+	}
+}
