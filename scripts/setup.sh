@@ -17,9 +17,10 @@ libraries=(libc6-dev libbpf-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev 
 	libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libcapstone-dev liblzma-dev libiberty-dev)
 build=(gcc make pkg-config clang-19 bpftool "${libraries[@]}")
 run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
-	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils)
+	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
+	apache2 mariadb-server mariadb-client sysbench)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
-bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd mariadb-server sysbench apache2 wrk)
+bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
 matrix_all=("${matrix[@]}" qemu-system-arm gcc-aarch64-linux-gnu)
 

@@ -314,16 +314,32 @@ static int load_intervals(struct traces *traces, uint32_t session, const struct 
 	return 0;
 }
 
+static int load_facts(struct traces *traces, struct trace_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *key = block_column(block, "key", SHARD_STR),
+					*value = block_column(block, "value", SHARD_STR);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		const char *name = column_text(key, row), *text = column_text(value, row);
+
+		if (!strcmp(name, "mono_anchor_ns"))
+			session->mono_anchor_ns = strtoull(text, NULL, 10);
+		else if (!strcmp(name, "wall_anchor_ns"))
+			session->wall_anchor_ns = strtoull(text, NULL, 10);
+		else if (!strcmp(name, "host") && text_of(traces, value, row, &session->host))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int load_block(struct traces *traces, const struct shard_block *block)
 {
 	static const struct {
 		const char *table;
 		int (*load)(struct traces *traces, struct trace_session *session, const struct shard_block *block);
 	} loaders[] = {
-		{"segment", load_segments},
-		{"wakeup", load_wakeups},
-		{"handoff", load_handoffs},
-		{"thread", load_threads},
+		{"segment", load_segments}, {"wakeup", load_wakeups}, {"handoff", load_handoffs},
+		{"thread", load_threads},   {"session", load_facts},
 	};
 	uint32_t session;
 
@@ -338,7 +354,7 @@ static int load_block(struct traces *traces, const struct shard_block *block)
 int traces_load(struct traces *traces, struct shard_reader *reader)
 {
 	static const char *const first[] = {"segment"};
-	static const char *const tables[] = {"segment", "wakeup", "handoff", "thread", "interval"};
+	static const char *const tables[] = {"segment", "wakeup", "handoff", "thread", "session", "interval"};
 	const struct shard_block *block;
 	uint32_t empty;
 	int err;
@@ -424,4 +440,30 @@ uint32_t traces_thread_pid(const struct trace_session *session, uint32_t tid)
 	const struct trace_thread *thread = thread_of(session, 0, tid);
 
 	return thread ? thread->pid : 0;
+}
+
+/* Two recordings of one boot have the same clock, however the wall clock was set in between. */
+#define SAME_CLOCK_NS 5000000000LL
+
+int64_t traces_shift_ns(const struct traces *traces, const struct trace_session *session)
+{
+	const struct trace_session *first = traces->sessions.cnt ? &traces->sessions.items[0] : session;
+	int64_t shift_ns;
+
+	if (session == first || !session->mono_anchor_ns || !session->wall_anchor_ns || !first->mono_anchor_ns ||
+	    !first->wall_anchor_ns)
+		return 0;
+	shift_ns = (int64_t)(session->wall_anchor_ns - session->mono_anchor_ns - first->wall_anchor_ns +
+			     first->mono_anchor_ns);
+	if (session->host == first->host && shift_ns < SAME_CLOCK_NS && shift_ns > -SAME_CLOCK_NS)
+		return 0;
+	return shift_ns;
+}
+
+bool traces_many_hosts(const struct traces *traces)
+{
+	for (size_t i = 1; i < traces->sessions.cnt; i++)
+		if (traces->sessions.items[i].host != traces->sessions.items[0].host)
+			return true;
+	return false;
 }

@@ -24,6 +24,8 @@ struct trace_thread {
 
 struct trace_session {
 	uint64_t id;
+	uint32_t host;                           /* index into the strings, 0: not known */
+	uint64_t mono_anchor_ns, wall_anchor_ns; /* its clock and everybody's at one moment, 0: not known */
 	struct graph *graph;
 	struct idmap thread_ids; /* (tid, pid) → index into threads; (tid, UINT64_MAX) → the newest of that tid */
 	VEC(struct trace_thread) threads;
@@ -66,6 +68,13 @@ const struct trace_interval *traces_interval(const struct traces *traces, const 
 uint32_t traces_thread_name(const struct trace_session *session, uint32_t pid, uint32_t tid);
 /* The process of that thread, 0: not known. */
 uint32_t traces_thread_pid(const struct trace_session *session, uint32_t tid);
+/*
+ * What is to be added to the times of a session so that they are those of the first session's clock: 0 on the same host
+ * since the same boot, and where a clock is not known.
+ */
+int64_t traces_shift_ns(const struct traces *traces, const struct trace_session *session);
+/* Are there sessions of more than one host? */
+bool traces_many_hosts(const struct traces *traces);
 /* Never NULL. */
 static inline const char *traces_string(const struct traces *traces, uint32_t id)
 {

@@ -24,10 +24,11 @@ static const struct trace_arrival *arrival_of(const struct trace *trace, uint64_
 	return arrival->sid == sid ? arrival : NULL;
 }
 
+/* A lock that somebody holds is not where work comes from: the queue's own, for instance. */
 static bool waits_for_work(const struct graph_segment *segment)
 {
-	return segment->state == WL_STATE_BLOCKED_FUTEX || segment->state == WL_STATE_BLOCKED_POLL ||
-	       segment->state == WL_STATE_BLOCKED_PIPE;
+	return (segment->state == WL_STATE_BLOCKED_FUTEX && !segment->owner_tid) ||
+	       segment->state == WL_STATE_BLOCKED_POLL || segment->state == WL_STATE_BLOCKED_PIPE;
 }
 
 static bool is_blocked(const struct graph_segment *segment)
@@ -184,7 +185,9 @@ int trace__queue_before(struct trace *trace, const struct graph_interval *interv
 	for (int i = 0; !err && i < PASSAGES_MAX; i++) {
 		struct graph_wakeup *wakeup;
 
-		if (arrival && (arrival->tid == passage.to_tid || arrival->ts > until_ts))
+		/* Where nobody was told, whoever woke the reader had it: who woke that one may have done so for
+		 * anything. */
+		if (arrival ? arrival->tid == passage.to_tid || arrival->ts > until_ts : i > 0)
 			break;
 		wakeup = woken_for_it(trace, interval, passage.to_tid, until_ts, arrival, &passage.certainty);
 		if (wakeup) {

@@ -56,6 +56,8 @@ struct perfetto {
 	struct proto packet, body, part;
 	struct idmap track_ids; /* (session, kind | id) → uuid - 2 */
 	uint64_t flow_id;
+	int64_t shift_ns; /* of the session that is under way */
+	bool many_hosts;
 	bool begun;
 	int err;
 };
@@ -114,6 +116,18 @@ static const char *thread_name(const struct perfetto *perfetto, uint32_t session
 			     traces_thread_name(&perfetto->traces->sessions.items[session], pid, tid));
 }
 
+/* Where pids and tids of several hosts meet, a track goes by its name alone: two hosts' threads are not one. */
+static void describe_by_name(struct perfetto *perfetto, uint32_t session, uint64_t uuid, uint32_t pid, uint32_t tid,
+			     uint64_t parent_uuid)
+{
+	const struct trace_session *of = &perfetto->traces->sessions.items[session];
+	char name[NAME_SZ];
+
+	snprintf(name, sizeof(name), "%.60s: %.60s %u", traces_string(perfetto->traces, of->host),
+		 thread_name(perfetto, session, pid, tid), tid);
+	describe_track(perfetto, uuid, name, parent_uuid);
+}
+
 static uint64_t process_track(struct perfetto *perfetto, uint32_t session, uint32_t pid)
 {
 	struct proto process = {0};
@@ -121,6 +135,10 @@ static uint64_t process_track(struct perfetto *perfetto, uint32_t session, uint3
 
 	if (!new_track(perfetto, session, TRACK_OF_PROCESS, pid, &uuid))
 		return uuid;
+	if (perfetto->many_hosts) {
+		describe_by_name(perfetto, session, uuid, pid, pid, 0);
+		return uuid;
+	}
 	proto__uint(&process, FIELD_PROCESS_PID, pid);
 	proto__string(&process, FIELD_PROCESS_NAME, thread_name(perfetto, session, pid, pid));
 	proto__message(&perfetto->body, FIELD_TRACK_PROCESS, &process);
@@ -139,6 +157,10 @@ static uint64_t thread_track(struct perfetto *perfetto, uint32_t session, uint32
 	if (!new_track(perfetto, session, TRACK_OF_THREAD, tid, &uuid))
 		return uuid;
 	parent_uuid = process_track(perfetto, session, pid);
+	if (perfetto->many_hosts) {
+		describe_by_name(perfetto, session, uuid, pid, tid, parent_uuid);
+		return uuid;
+	}
 	proto__uint(&thread, FIELD_THREAD_PID, pid);
 	proto__uint(&thread, FIELD_THREAD_TID, tid);
 	proto__string(&thread, FIELD_THREAD_NAME, thread_name(perfetto, session, pid, tid));
@@ -167,7 +189,7 @@ static void annotate(struct perfetto *perfetto, const char *name, const char *te
 static void put_event(struct perfetto *perfetto, enum event_type type, uint64_t uuid, uint64_t ts, const char *category,
 		      const char *name)
 {
-	proto__uint(&perfetto->packet, FIELD_PACKET_TIMESTAMP, ts);
+	proto__uint(&perfetto->packet, FIELD_PACKET_TIMESTAMP, ts + (uint64_t)perfetto->shift_ns);
 	proto__uint(&perfetto->body, FIELD_EVENT_TYPE, type);
 	proto__uint(&perfetto->body, FIELD_EVENT_TRACK_UUID, uuid);
 	if (category)
@@ -325,13 +347,14 @@ cleanup:
 
 int export_perfetto(FILE *out, const struct traces *traces)
 {
-	struct perfetto perfetto = {.out = out, .traces = traces};
+	struct perfetto perfetto = {.out = out, .traces = traces, .many_hosts = traces_many_hosts(traces)};
 	struct path path = {0};
 	int err = 0;
 
 	for (uint32_t s = 0; s < traces->sessions.cnt; s++) {
 		const struct trace_session *session = &traces->sessions.items[s];
 
+		perfetto.shift_ns = traces_shift_ns(traces, session);
 		for (size_t t = 0; t < session->tids.cnt && !perfetto.err; t++) {
 			put_segments(&perfetto, s, session->tids.items[t]);
 			put_wakeups(&perfetto, s, session->tids.items[t]);
@@ -339,8 +362,12 @@ int export_perfetto(FILE *out, const struct traces *traces)
 		}
 	}
 	err = perfetto.err;
-	for (size_t i = 0; i < traces->intervals.cnt && !err; i++)
-		err = put_interval(&perfetto, &traces->intervals.items[i], INTERVAL_UUID + i, &path);
+	for (size_t i = 0; i < traces->intervals.cnt && !err; i++) {
+		const struct trace_interval *interval = &traces->intervals.items[i];
+
+		perfetto.shift_ns = traces_shift_ns(traces, &traces->sessions.items[interval->session]);
+		err = put_interval(&perfetto, interval, INTERVAL_UUID + i, &path);
+	}
 	path__clear(&path);
 	proto__free(&perfetto.packet);
 	proto__free(&perfetto.body);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* `export` and `explain`, by nobody, on recordings of a real server: every row, every nanosecond, and no half-file. */
 #include "harness.h"
+#include "perfetto.h"
 #include "servers.h"
 #include "session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PROTO_DIR "docs"
 
 static bool record_redis(struct recording *recording, const char *dir_name, const char *args, unsigned int requests)
 {
@@ -168,26 +167,6 @@ static void test_usage(void)
 	usage_case("explain --frobnicate /tmp 5", "--frobnicate");
 }
 
-/* The trace as protoc reads it, with the description that we publish. */
-static void check_decoded(const struct path *trace)
-{
-	struct process protoc;
-	char cmd[1400];
-
-	if (program_missing("trace", "protoc"))
-		return;
-	snprintf(cmd, sizeof(cmd), "protoc -I " PROTO_DIR " --decode=perfetto.protos.Trace perfetto.proto < %s",
-		 trace->s);
-	const char *const argv[] = {"sh", "-c", cmd, NULL};
-	if (!process_launch_argv(&protoc, NULL, argv)) {
-		CHECKF(process_wait(&protoc, 60) == 0, "protoc: %.300s", process_err(&protoc));
-		CHECK(strstr(process_out(&protoc), "TYPE_SLICE_BEGIN") != NULL);
-		CHECK(strstr(process_out(&protoc), "terminating_flow_ids") != NULL);
-		CHECK(strstr(process_out(&protoc), "thread_name: ") != NULL);
-	}
-	process_end(&protoc);
-}
-
 /* A workload whose requests wait for a lock: its holder wakes them, and that is an arrow. */
 static bool record_mutex(struct recording *recording)
 {
@@ -226,9 +205,7 @@ static void test_trace(void)
 		goto cleanup;
 	CHECK(whylate_as(&process, "nobody", 60, "export %s --format perfetto", recording.dir.s) == 0);
 	process_end(&process);
-	CHECK(whylate(&process, 60, "export %s --format perfetto -o %s", recording.dir.s, trace.s) == 0);
-	process_end(&process);
-	check_decoded(&trace);
+	perfetto_check(recording.dir.s, &trace, "compactor");
 	sid = json_text(report, "path.slowest.0.sid");
 	CHECK(whylate_as(&process, "nobody", 60, "explain %s %s", recording.dir.s, sid) == 0);
 	CHECK(strstr(process_out(&process), sid) != NULL && strstr(process_out(&process), "In all") != NULL);

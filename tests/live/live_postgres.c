@@ -5,93 +5,14 @@
  * start-up packet, as the cluster trusts everybody), and closing a connection has no reply.
  */
 #include "harness.h"
-#include "net.h"
+#include "postgres.h"
 #include "servers.h"
 #include "session.h"
 
-#include <glob.h>
 #include <math.h>
-#include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-struct postgres {
-	struct process process;
-	struct path bin, home;
-	int port;
-};
-
-static bool postgres_find(struct postgres *postgres, const char *test)
-{
-	glob_t found;
-	bool good =
-		!glob("/usr/lib/postgresql/*/bin/initdb", 0, NULL, &found) && found.gl_pathc && getpwnam("postgres");
-
-	if (good) {
-		snprintf(postgres->bin.s, sizeof(postgres->bin.s), "%s", found.gl_pathv[found.gl_pathc - 1]);
-		*strrchr(postgres->bin.s, '/') = '\0';
-	} else {
-		skip(test, "PostgreSQL is not installed (scripts/setup.sh test installs it)");
-	}
-	globfree(&found);
-	return good;
-}
-
-static bool as_postgres(const struct postgres *postgres, struct process *process, unsigned int timeout_s,
-			const char *line)
-{
-	struct launch launch = {.user = "postgres", .cpu = ANY_CPU, .cwd = postgres->home.s};
-	bool good = !process_launch(process, &launch, "%s/%s", postgres->bin.s, line) &&
-		    CHECKF(process_wait(process, timeout_s) == 0, "%s: %s", line, process_err(process));
-
-	return good;
-}
-
-static bool postgres_start(struct postgres *postgres, const char *name)
-{
-	struct launch launch = {.user = "postgres", .cpu = ANY_CPU};
-	const struct passwd *user = getpwnam("postgres");
-	struct path socket;
-	char line[1200];
-	bool good;
-
-	postgres->home = temp_path("%s", name);
-	postgres->port = port_free();
-	socket = temp_path("%s/.s.PGSQL.%d", name, postgres->port);
-	if (!CHECK(!mkdir(postgres->home.s, 0755) && !chown(postgres->home.s, user->pw_uid, user->pw_gid)))
-		return false;
-	snprintf(line, sizeof(line), "initdb -D %s/data -A trust -N -E UTF8 --locale=C --no-instructions",
-		 postgres->home.s);
-	good = as_postgres(postgres, &postgres->process, 60, line);
-	process_end(&postgres->process);
-	launch.cwd = postgres->home.s;
-	return good &&
-	       !process_launch(
-		       &postgres->process, &launch,
-		       "%s/postgres -D %s/data -p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s "
-		       "-c fsync=off -c autovacuum=off -c max_parallel_workers=0 -c logging_collector=off",
-		       postgres->bin.s, postgres->home.s, postgres->port, postgres->home.s) &&
-	       unix_wait(&postgres->process, socket.s, 20) && port_wait(&postgres->process, postgres->port, 20);
-}
-
-static void postgres_end(struct postgres *postgres)
-{
-	process_signal(&postgres->process, SIGINT);
-	if (postgres->process.pid)
-		process_wait(&postgres->process, 20);
-	process_end(&postgres->process);
-}
-
-static double pgbench_number(struct process *load, const char *what)
-{
-	const char *line = strstr(process_out(load), what);
-
-	return line ? strtod(line + strlen(what), NULL) : NAN;
-}
 
 /*
  * `requests_each` per transaction.  pgbench itself asks two things on a connection of its own before it begins, beside
@@ -140,7 +61,7 @@ static void test_postgres(void)
 	struct process process;
 	char line[128];
 
-	if (!postgres_find(&postgres, "postgres") || !postgres_start(&postgres, "pg"))
+	if (!postgres_find(&postgres, "postgres") || !postgres_start(&postgres, "pg", "-c fsync=off"))
 		goto cleanup;
 	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -i -q -s 1 postgres", postgres.port);
 	if (as_postgres(&postgres, &process, 60, line)) {

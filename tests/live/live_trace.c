@@ -64,7 +64,7 @@ static void check_paths(const char *name, const char *dir, uint64_t row_cnt)
 {
 	struct paths_seen seen;
 
-	if (!CHECKF(walk_all(dir, LATE_NS, &seen), "%s: no detail", name))
+	if (!CHECKF(walk_all(dir, LATE_NS, NULL, &seen), "%s: no detail", name))
 		return;
 	CHECK(!seen.failed_cnt);
 	CHECKF(seen.cnt == row_cnt, "%s: %lu paths of %lu intervals", name, seen.cnt, row_cnt);
@@ -213,7 +213,7 @@ static void test_tiny_rings(void)
 	CHECK(session.lost[WL_LOSS_SEGMENT] > 0);
 	check_balance(&session);
 	CHECK(strstr(process_err(&recording.process), " segment") != NULL);
-	if (CHECK(walk_all(recording.dir.s, LATE_NS, &seen)))
+	if (CHECK(walk_all(recording.dir.s, LATE_NS, NULL, &seen)))
 		CHECKF(!seen.uneven_cnt, "%lu of %lu paths do not sum to the latency", seen.uneven_cnt, seen.cnt);
 cleanup:
 	recording_end(&recording);

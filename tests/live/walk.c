@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void walk_one(struct path *path, const struct traces *traces, size_t idx, uint64_t late_ns,
+static void walk_one(struct path *path, const struct traces *traces, size_t idx, uint64_t late_ns, const char *comm,
 		     struct paths_seen *seen)
 {
 	const struct graph_interval *interval = &traces->intervals.items[idx].base;
@@ -16,15 +16,23 @@ static void walk_one(struct path *path, const struct traces *traces, size_t idx,
 		seen->failed_cnt++;
 		return;
 	}
-	for (size_t i = 0; i < path->steps.cnt; i++)
-		sum_ns += path->steps.items[i].end_ts - path->steps.items[i].begin_ts;
+	for (size_t i = 0; i < path->steps.cnt; i++) {
+		const struct path_step *step = &path->steps.items[i];
+		uint64_t ns = step->end_ts - step->begin_ts;
+		uint32_t name = traces_thread_name(session, step->pid, step->tid);
+
+		sum_ns += ns;
+		seen->wait_ns[step->wait] += ns;
+		if (comm && step->depth && !strcmp(traces_string(traces, name), comm))
+			seen->behind_ns[step->wait] += ns;
+	}
 	seen->cnt++;
 	seen->uneven_cnt += sum_ns != latency_ns;
 	seen->late_cnt += latency_ns >= late_ns;
 	seen->late_gap_cnt += latency_ns >= late_ns && path->flags & (PATH_GAP | PATH_LOOP | PATH_TOO_LONG);
 }
 
-bool walk_all(const char *dir, uint64_t late_ns, struct paths_seen *seen)
+bool walk_all(const char *dir, uint64_t late_ns, const char *comm, struct paths_seen *seen)
 {
 	const char *bad_path = NULL;
 	struct shard_reader *reader = shard_reader__open(&dir, 1, &bad_path);
@@ -34,7 +42,7 @@ bool walk_all(const char *dir, uint64_t late_ns, struct paths_seen *seen)
 
 	memset(seen, 0, sizeof(*seen));
 	for (size_t i = 0; loaded && i < traces.intervals.cnt; i++)
-		walk_one(&path, &traces, i, late_ns, seen);
+		walk_one(&path, &traces, i, late_ns, comm, seen);
 	path__clear(&path);
 	if (loaded)
 		traces_free(&traces);

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Trace mode on servers as Debian ships them, under loads that make their threads wait for each other: PostgreSQL's
+ * backends for locks and for the flush of the log, Apache's workers for what its listener hands them, MariaDB's threads
+ * for each other's locks.  Who it was in a single case nobody else can tell; that each kind of chain is there, ends at
+ * threads of the server, adds up, and agrees in number with the load generator, can be told.
+ */
+#include "harness.h"
+#include "net.h"
+#include "perfetto.h"
+#include "postgres.h"
+#include "servers.h"
+#include "session.h"
+#include "walk.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Everything is kept, so that what is seldom is there. */
+#define EVERYTHING "--mode trace --tail none --budget 100%% --ring-size 32M --memory 512M"
+
+/* --- what holds for each of them ---------------------------------------------------------------------------------- */
+
+static void check_sums(const char *dir, uint64_t row_cnt, const char *comm, struct paths_seen *seen)
+{
+	if (!CHECKF(walk_all(dir, UINT64_MAX, comm, seen), "no detail in %s", dir))
+		return;
+	CHECK(!seen->failed_cnt);
+	CHECKF(seen->cnt == row_cnt, "%lu paths of %lu intervals", seen->cnt, row_cnt);
+	CHECKF(!seen->uneven_cnt, "%lu of %lu paths do not sum to the latency", seen->uneven_cnt, seen->cnt);
+}
+
+static uint64_t loss_of(const struct session *session)
+{
+	return session->lost[WL_LOSS_SEGMENT] + session->lost[WL_LOSS_WAKEUP] + session->lost[WL_LOSS_EDGE] +
+	       session->lost[WL_LOSS_INTERVAL];
+}
+
+/* Reads what was recorded, `sent` requests: what of it lies behind other threads of that name. */
+static bool judge(const struct recording *recording, double sent, double tolerance, const char *comm,
+		  struct session *session, struct paths_seen *seen)
+{
+	double seen_cnt;
+
+	if (!session_read(session, recording->dir.s, NULL, NULL))
+		return false;
+	session_check(session);
+	CHECKF(!loss_of(session), "%lu records lost", loss_of(session));
+	seen_cnt = session_number(session, "intervals_seen");
+	CHECKF(fabs(seen_cnt - sent) <= tolerance * sent, "%.0f seen, %.0f sent", seen_cnt, sent);
+	check_sums(recording->dir.s, session->row_cnt, comm, seen);
+	return true;
+}
+
+/* --- PostgreSQL --------------------------------------------------------------------------------------------------- */
+
+#define PG_CLIENTS 12
+#define PG_EACH    100
+/* BEGIN, three UPDATEs, a SELECT, an INSERT, END */
+#define PG_REQUESTS 7
+
+static void test_postgres(void)
+{
+	struct recording recording = {0};
+	struct postgres postgres = {0};
+	struct process load = {0}, fill = {0};
+	struct session session;
+	struct paths_seen seen;
+	struct path trace = temp_path("postgres.pftrace");
+	double sent = PG_CLIENTS * PG_EACH * PG_REQUESTS, mean_ns, client_ns;
+	char line[256];
+
+	/* Synchronous commits: each END waits for the log on a disk, its own write or another backend's. */
+	if (!postgres_find(&postgres, "chains_postgres") ||
+	    !postgres_start(&postgres, "chains-pg", "-c fsync=on -c synchronous_commit=on"))
+		goto cleanup;
+	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -i -q -s 4 postgres", postgres.port);
+	if (!as_postgres(&postgres, &fill, 60, line) ||
+	    !recording_start(&recording, "chains-pg-rec", postgres.process.pid, EVERYTHING))
+		goto cleanup;
+	/* Four branches for twelve: transactions wait for each other's rows, and their commits for each other's flush.
+	 */
+	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -n -c %d -j 2 -t %d postgres", postgres.port,
+		 PG_CLIENTS, PG_EACH);
+	if (!as_postgres(&postgres, &load, 90, line))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!judge(&recording, sent, 0.02, "postgres", &session, &seen))
+		goto cleanup;
+	mean_ns = session.latency_sum_ns / (double)session.row_cnt;
+	client_ns = pgbench_number(&load, "latency average = ") * 1e6 / PG_REQUESTS;
+	CHECKF(mean_ns > 0.3 * client_ns && mean_ns <= client_ns, "%.0f ns here, %.0f ns at the client", mean_ns,
+	       client_ns);
+	/* The log: its flush, and waiting for whoever flushes it, that is, for a lock whose holder is at the disk. */
+	CHECK(seen.wait_ns[WL_CATEGORY_IO_DISK] > 0);
+	CHECKF(seen.behind_ns[WL_CATEGORY_LOCK] > 0, "nobody waits for a lock of another backend");
+	/* The row: its holder sets the latch of who waits in epoll. */
+	CHECKF(seen.behind_ns[WL_CATEGORY_IO_NET] > 0, "nobody waits for another backend's transaction");
+	CHECKF(session.rows[SHARD_TABLE_HANDOFF] > 0 && session.rows[SHARD_TABLE_WAKEUP] > 0, "%lu, %lu",
+	       session.rows[SHARD_TABLE_HANDOFF], session.rows[SHARD_TABLE_WAKEUP]);
+	perfetto_check(recording.dir.s, &trace, "postgres");
+cleanup:
+	process_end(&fill);
+	process_end(&load);
+	recording_end(&recording);
+	postgres_end(&postgres);
+}
+
+/* --- Apache: event MPM -------------------------------------------------------------------------------------------- */
+
+#define APACHE_MODULES "/usr/lib/apache2/modules"
+
+static bool apache_start(struct process *server, int port)
+{
+	struct path dir = temp_path("apache"), www = temp_path("apache/www"), page = temp_path("apache/www/index.html"),
+		    config = temp_path("apache/httpd.conf");
+	char text[4096];
+
+	snprintf(text, sizeof(text),
+		 "ServerRoot %s\nServerName localhost\nListen 127.0.0.1:%d\nPidFile %s/pid\nErrorLog %s/error.log\n"
+		 "User nobody\nGroup nogroup\n"
+		 "LoadModule mpm_event_module %s/mod_mpm_event.so\nLoadModule authz_core_module %s/mod_authz_core.so\n"
+		 "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\nMinSpareThreads 1\n"
+		 "MaxSpareThreads 8\nKeepAlive On\nMaxKeepAliveRequests 0\nDocumentRoot %s\n"
+		 "<Directory %s>\nRequire all granted\n</Directory>\n",
+		 dir.s, port, dir.s, dir.s, APACHE_MODULES, APACHE_MODULES, www.s, www.s);
+	return CHECK(!mkdir(dir.s, 0755) && !mkdir(www.s, 0755) && !file_write(config.s, text, strlen(text)) &&
+		     !file_write(page.s, "hello\n", 6)) &&
+	       !process_start(server, "apache2 -f %s -DFOREGROUND", config.s) && port_wait(server, port, 15);
+}
+
+/* The system call that a thread waits in; -1: in none, or it is gone. */
+static long waits_in(pid_t pid, pid_t tid)
+{
+	char path[64], text[32] = "";
+	long nr = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+	file = fopen(path, "re");
+	if (file && fgets(text, sizeof(text), file) && sscanf(text, "%ld", &nr) != 1)
+		nr = -1;
+	if (file)
+		fclose(file);
+	return nr;
+}
+
+/* Is it a thread that waits for events now that there is nothing to do?  Workers wait for the queue, in a futex. */
+static bool is_listener(pid_t pid, pid_t tid)
+{
+	long nr = waits_in(pid, tid);
+
+#ifdef SYS_epoll_wait
+	if (nr == SYS_epoll_wait)
+		return true;
+#endif
+	return nr == SYS_epoll_pwait;
+}
+
+struct passed_on {
+	uint64_t cnt, by_listener;
+	uint64_t listener_pid, listener_tid; /* of the first one */
+};
+
+/* Queue hand-offs of the recording, and how many are from the thread that waits for events now. */
+static void count_passed_on(const char *dir, struct passed_on *passed)
+{
+	struct process process;
+	const char *text;
+
+	memset(passed, 0, sizeof(*passed));
+	if (!CHECK(whylate(&process, 60, "export %s --format jsonl --table handoff", dir) == 0))
+		goto cleanup;
+	text = process_out(&process);
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *line = strndup(text, len);
+		json_object *row = json_tokener_parse(line);
+
+		if (row && !strcmp(json_text(row, "kind"), "queue")) {
+			uint64_t tid = (uint64_t)json_number(row, "from_tid");
+
+			passed->cnt++;
+			if (!passed->listener_tid && is_listener((pid_t)json_number(row, "from_pid"), (pid_t)tid)) {
+				passed->listener_tid = tid;
+				passed->listener_pid = (uint64_t)json_number(row, "from_pid");
+			}
+			passed->by_listener += tid == passed->listener_tid;
+		}
+		json_object_put(row);
+		free(line);
+		text += len + (text[len] == '\n');
+	}
+cleanup:
+	process_end(&process);
+}
+
+static void test_apache(void)
+{
+	struct process server = {0}, load = {0};
+	struct recording recording = {0};
+	struct paths_seen seen;
+	struct passed_on passed;
+	struct session session;
+	int port = port_free();
+
+	if (program_missing("chains_apache", "apache2") || program_missing("chains_apache", "ab"))
+		return;
+	if (!apache_start(&server, port) || !recording_start(&recording, "chains-apache", server.pid, EVERYTHING) ||
+	    process_start(&load, "ab -q -k -n 20000 -c 6 http://127.0.0.1:%d/index.html", port) ||
+	    !CHECK(process_wait(&load, 60) == 0))
+		goto cleanup;
+	CHECK(strstr(process_out(&load), "Failed requests:        0") != NULL);
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!judge(&recording, 20000, 0.02, NULL, &session, &seen))
+		goto cleanup;
+	count_passed_on(recording.dir.s, &passed);
+	/* A worker that is still there may read the next request of its connection by itself. */
+	CHECKF(passed.cnt > session.row_cnt / 10, "%lu of %lu requests came through the queue", passed.cnt,
+	       session.row_cnt);
+	CHECKF(passed.listener_tid != 0 && passed.by_listener * 10 > passed.cnt * 8, "%lu of %lu of them from %lu",
+	       passed.by_listener, passed.cnt, passed.listener_tid);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	process_signal(&server, SIGTERM);
+	if (server.pid)
+		process_wait(&server, 15);
+	process_end(&server);
+}
+
+/* --- MariaDB ------------------------------------------------------------------------------------------------------ */
+
+struct mariadb {
+	struct process process;
+	struct path home, socket;
+	int port;
+};
+
+#define SYSBENCH                                                                                             \
+	"sysbench oltp_read_write --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=%d --mysql-user=sb " \
+	"--mysql-password=sb --mysql-db=sb --tables=1 --table-size=200 --threads=8 --percentile=99 "
+
+static bool mariadb_start(struct mariadb *mariadb)
+{
+	const struct passwd *user = getpwnam("nobody");
+	const char *const grant[] = {"mariadb",
+				     "-S",
+				     mariadb->socket.s,
+				     "-uroot",
+				     "-e",
+				     "create database sb; create user sb@'127.0.0.1' identified by 'sb'; grant all on "
+				     "sb.* to sb@'127.0.0.1'",
+				     NULL};
+	struct process process = {0};
+	bool good;
+
+	mariadb->home = temp_path("mariadb");
+	mariadb->socket = temp_path("mariadb/s.sock");
+	mariadb->port = port_free();
+	if (!CHECK(user && !mkdir(mariadb->home.s, 0755) && !chown(mariadb->home.s, user->pw_uid, user->pw_gid)))
+		return false;
+	good = !process_start(&process,
+			      "mariadb-install-db --no-defaults --user=nobody --datadir=%s/data "
+			      "--auth-root-authentication-method=normal --skip-test-db",
+			      mariadb->home.s) &&
+	       CHECKF(process_wait(&process, 60) == 0, "mariadb-install-db: %.300s", process_err(&process));
+	process_end(&process);
+	if (!good ||
+	    process_start(&mariadb->process,
+			  "mariadbd --no-defaults --user=nobody --datadir=%s/data --socket=%s --port=%d "
+			  "--bind-address=127.0.0.1 --pid-file=%s/pid --innodb-flush-log-at-trx-commit=1 "
+			  "--innodb-buffer-pool-size=32M",
+			  mariadb->home.s, mariadb->socket.s, mariadb->port, mariadb->home.s) ||
+	    !unix_wait(&mariadb->process, mariadb->socket.s, 30) || !port_wait(&mariadb->process, mariadb->port, 10))
+		return false;
+	good = !process_launch_argv(&process, NULL, grant) &&
+	       CHECKF(process_wait(&process, 20) == 0, "mariadb: %.300s", process_err(&process));
+	process_end(&process);
+	return good;
+}
+
+static void mariadb_end(struct mariadb *mariadb)
+{
+	process_signal(&mariadb->process, SIGTERM);
+	if (mariadb->process.pid)
+		process_wait(&mariadb->process, 30);
+	process_end(&mariadb->process);
+}
+
+/* sysbench's own count: "        total:                           74396". */
+static double sysbench_queries(struct process *load)
+{
+	const char *line = strstr(process_out(load), "total: ");
+
+	return line ? strtod(line + strlen("total: "), NULL) : NAN;
+}
+
+static void test_mariadb(void)
+{
+	struct process load = {0}, fill = {0};
+	struct recording recording = {0};
+	struct mariadb mariadb = {0};
+	struct session session;
+	struct paths_seen seen;
+
+	if (program_missing("chains_mariadb", "mariadbd") || program_missing("chains_mariadb", "sysbench"))
+		return;
+	if (!mariadb_start(&mariadb) || process_start(&fill, SYSBENCH "prepare", mariadb.port) ||
+	    !CHECKF(process_wait(&fill, 30) == 0, "sysbench: %.300s", process_out(&fill)) ||
+	    !recording_start(&recording, "chains-mariadb", mariadb.process.pid, EVERYTHING))
+		goto cleanup;
+	/* 200 rows for 8 threads: transactions wait for each other, and each commit for the log. */
+	if (process_start(&load, SYSBENCH "--time=0 --events=500 run", mariadb.port) ||
+	    !CHECKF(process_wait(&load, 60) == 0, "sysbench: %.300s", process_out(&load)))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	/* Beside the queries: connecting, closing, and what deadlocks begin anew. */
+	if (!judge(&recording, sysbench_queries(&load), 0.05, "mariadbd", &session, &seen))
+		goto cleanup;
+	CHECKF(seen.behind_ns[WL_CATEGORY_LOCK] > 0, "nobody waits for a lock of another thread");
+	CHECKF(seen.wait_ns[WL_CATEGORY_IO_DISK] > 0, "nobody waits for a disk");
+cleanup:
+	process_end(&fill);
+	process_end(&load);
+	recording_end(&recording);
+	mariadb_end(&mariadb);
+}
+
+static const struct live_test tests[] = {
+	{"chains_postgres", test_postgres},
+	{"chains_apache", test_apache},
+	{"chains_mariadb", test_mariadb},
+};
+
+int suite_chains(void)
+{
+	return live_suite("chains", tests, sizeof(tests) / sizeof(tests[0]));
+}
