@@ -122,12 +122,17 @@ enum accepted {
 	ACCEPTED_PERHAPS,
 };
 
-/* By the target?  A TCP socket's port tells; a Unix socket is known from the arrival of data on. */
+/*
+ * By the target?  A TCP socket's port tells; a Unix socket is known from the arrival of data on.  Where calls of
+ * functions are the intervals, there are no clients to tell from others.
+ */
 static __always_inline enum accepted who_opened(struct sock *sk, u16 family)
 {
 	struct conn *conn;
 	u16 port;
 
+	if (!cfg_knobs.sockets)
+		return OPENED;
 	if (family != AF_UNIX) {
 		port = sk->__sk_common.skc_num;
 		return controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)] >> (port % 64) & 1 ? ACCEPTED : OPENED;

@@ -40,6 +40,7 @@ struct knobs {
 	u32 rt;                       /* PREEMPT_RT: a thread may be switched out in the middle of a softirq */
 	u32 windows;                  /* hooks are attached in windows, with blind time between */
 	u32 trace;                    /* segments, wake-ups and hand-offs leave as records too */
+	u32 sockets;                  /* intervals are socket requests: what the target accepted is known */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };

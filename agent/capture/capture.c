@@ -103,6 +103,7 @@ static void configure(struct capture *capture)
 	knobs->hw = capture->hw != NULL;
 	knobs->trace = capture->opts.trace;
 	knobs->outside_max = capture->opts.outside_max;
+	knobs->sockets = !capture->opts.sites;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
 	knobs->windows = capture->opts.windows;

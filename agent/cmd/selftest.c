@@ -16,10 +16,11 @@
 #include <unistd.h>
 
 /* Small, so that the loss check fills it; what the other checks make at a time fits in. */
-#define RING_SZ   65536
-#define AWAIT_NS  5000000000ULL
-#define POLL_MS   5
-#define LIST_TEXT "interval " WITNESS_DEED " name=deed\ninterval " WITNESS_QUICK " name=quick\n"
+#define RING_SZ       65536
+#define RING_SZ_TRACE (1 << 20)
+#define AWAIT_NS      5000000000ULL
+#define POLL_MS       5
+#define LIST_TEXT     "interval " WITNESS_DEED " name=deed\ninterval " WITNESS_QUICK " name=quick\n"
 
 int selftest_force_tier(struct selftest_options *options, const char *arg)
 {
@@ -62,8 +63,22 @@ static int on_record(void *owner, const struct wl_record_header *header)
 		stage->interval_cnt++;
 		return vec_push(&stage->intervals, *(const struct wl_interval_record *)header);
 	}
-	if (header->kind != WL_RECORD_TASK)
+	switch (header->kind) {
+	case WL_RECORD_SEGMENT:
+		return vec_push(&stage->segments, *(const struct wl_segment_record *)header);
+	case WL_RECORD_WAKEUP:
+		return vec_push(&stage->wakeups, *(const struct wl_wakeup_record *)header);
+	case WL_RECORD_SOCKET:
+		return vec_push(&stage->sockets, *(const struct wl_socket_record *)header);
+	case WL_RECORD_BLOCK:
+		return vec_push(&stage->blocks, *(const struct wl_block_record *)header);
+	case WL_RECORD_TIMER:
+		return vec_push(&stage->timers, *(const struct wl_timer_record *)header);
+	case WL_RECORD_TASK:
+		break;
+	default:
 		return 0;
+	}
 	if (task->event == WL_TASK_SEEN && task->pid == task->tid && !stage->adopt_err)
 		stage->adopt_err = capture__adopt_process(stage->capture, task->pid);
 	return vec_push(&stage->tasks, *task);
@@ -72,7 +87,8 @@ static int on_record(void *owner, const struct wl_record_header *header)
 void stage_forget(struct stage *stage)
 {
 	capture__poll(stage->capture, 0, on_record, stage);
-	stage->intervals.cnt = stage->tasks.cnt = 0;
+	stage->intervals.cnt = stage->tasks.cnt = stage->segments.cnt = stage->wakeups.cnt = 0;
+	stage->sockets.cnt = stage->blocks.cnt = stage->timers.cnt = 0;
 }
 
 bool stage_await(struct stage *stage, stage_condition enough, const void *want)
@@ -119,6 +135,18 @@ struct check *stage_check(struct stage *stage, const char *name, enum hook_featu
 	return check;
 }
 
+bool stage_ask(struct stage *stage, struct check *check, enum witness_task task, uint32_t arg,
+	       struct witness_answer *answer)
+{
+	int err = witness_order(&stage->witness, task, arg);
+
+	if (!err)
+		err = witness_answer(&stage->witness, answer);
+	if (err)
+		check_fail(check, "the witness process does not answer: %s", strerror(-err));
+	return !err;
+}
+
 /* The symbol list needs a file, and there may be nowhere to write one. */
 static int resolve_sites(struct stage *stage)
 {
@@ -137,14 +165,17 @@ static int resolve_sites(struct stage *stage)
 	return err;
 }
 
-bool stage_open(struct stage *stage, const char *name, bool sockets)
+bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 {
+	bool sockets = kind == STAGE_SOCKETS, trace = kind == STAGE_TRACE;
 	struct capture_opts opts = {
 		.processes = &stage->processes,
 		.netns = target_netns(stage->witness.pid),
 		.children = true,
 		.rate = CAPTURE_RATE_ALL,
-		.ring_sz = RING_SZ,
+		.ring_sz = trace ? RING_SZ_TRACE : RING_SZ,
+		.trace = trace,
+		.outside_max = trace ? 1000 : 0,
 		.btf_path = stage->options->btf_path,
 	};
 	const char *what = "the witness process cannot be looked at";
@@ -187,6 +218,11 @@ void stage_close(struct stage *stage)
 	probe_sites_free(&stage->sites);
 	vec_free(&stage->intervals);
 	vec_free(&stage->tasks);
+	vec_free(&stage->segments);
+	vec_free(&stage->wakeups);
+	vec_free(&stage->sockets);
+	vec_free(&stage->blocks);
+	vec_free(&stage->timers);
 }
 
 /* A tier that this kernel does not have cannot be tested: that is no failed check. */
@@ -226,11 +262,14 @@ int selftest_run(const struct selftest_options *options)
 		log_error("the self-test's witness process could not be started: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
-	if (stage_open(&stage, "functions", false))
+	if (stage_open(&stage, "functions", STAGE_FUNCTIONS))
 		selftest_functions(&stage);
 	stage_close(&stage);
-	if (stage_open(&stage, "sockets", true))
+	if (stage_open(&stage, "sockets", STAGE_SOCKETS))
 		selftest_sockets(&stage);
+	stage_close(&stage);
+	if (stage_open(&stage, "trace", STAGE_TRACE))
+		selftest_trace(&stage);
 	stage_close(&stage);
 	witness_stop(&stage.witness);
 	uname(&uts);

@@ -54,19 +54,6 @@ static bool seen_enough(const struct stage *stage, const void *want)
 	return sightings(stage, sighting, NULL) >= sighting->cnt;
 }
 
-/* Orders it and hears the answer; false after a failed check. */
-static bool ask(struct stage *stage, struct check *check, enum witness_task task, uint32_t arg,
-		struct witness_answer *answer)
-{
-	int err = witness_order(&stage->witness, task, arg);
-
-	if (!err)
-		err = witness_answer(&stage->witness, answer);
-	if (err)
-		check_fail(check, "the witness process does not answer: %s", strerror(-err));
-	return !err;
-}
-
 static void judge_seen(struct stage *stage, enum deed_kind kind, const struct deed_report *report,
 		       struct check_rounds *rounds)
 {
@@ -95,7 +82,7 @@ static void check_deed(struct stage *stage, enum deed_kind kind)
 		return;
 	while (!check_rounds_enough(&rounds) && nothing < CHECK_ROUNDS) {
 		stage_forget(stage);
-		if (!ask(stage, check, WITNESS_DO, kind, &answer))
+		if (!stage_ask(stage, check, WITNESS_DO, kind, &answer))
 			return;
 		if (!answer.report.why[0]) {
 			judge_seen(stage, kind, &answer.report, &rounds);
@@ -121,7 +108,7 @@ static void check_calls(struct stage *stage)
 	if (!check)
 		return;
 	stage_forget(stage);
-	if (!ask(stage, check, WITNESS_BURST, EXACT_CALLS, &answer))
+	if (!stage_ask(stage, check, WITNESS_BURST, EXACT_CALLS, &answer))
 		return;
 	sighting = (struct sighting){function_type(1), answer.report.tid, answer.report.before_ts,
 				     answer.report.after_ts, EXACT_CALLS};
@@ -158,7 +145,7 @@ static void check_loss(struct stage *stage)
 	stage_forget(stage);
 	received = stage->interval_cnt;
 	capture__counts(stage->capture, &before);
-	if (!ask(stage, check, WITNESS_BURST, LOSS_CALLS, &answer))
+	if (!stage_ask(stage, check, WITNESS_BURST, LOSS_CALLS, &answer))
 		return;
 	stage_await(stage, all_accounted, NULL);
 	capture__counts(stage->capture, &after);
@@ -215,7 +202,7 @@ static void check_child(struct stage *stage)
 
 	check = stage_check(stage, "probe.child", HOOK_FEATURE_PROBE, "ns");
 	stage_forget(stage);
-	if (!check || !ask(stage, check, WITNESS_FORK, 0, &forked))
+	if (!check || !stage_ask(stage, check, WITNESS_FORK, 0, &forked))
 		return;
 	if (forked.report.why[0]) {
 		check_fail(check, "%s", forked.report.why);
@@ -226,7 +213,7 @@ static void check_child(struct stage *stage)
 
 	check_task(stage, "task.fork", WL_TASK_SEEN, &forked.report);
 	check = &stage->list->items[idx];
-	if (!ask(stage, check, WITNESS_CHILD_GO, 0, &slept))
+	if (!stage_ask(stage, check, WITNESS_CHILD_GO, 0, &slept))
 		return;
 	err = witness_answer(&stage->witness, &ended);
 	if (err || ended.report.why[0]) {

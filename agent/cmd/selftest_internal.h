@@ -22,12 +22,21 @@ struct stage {
 	/* What has come out of the rings since stage_forget(). */
 	VEC(struct wl_interval_record) intervals;
 	VEC(struct wl_task_record) tasks;
+	/* trace mode only */
+	VEC(struct wl_segment_record) segments;
+	VEC(struct wl_wakeup_record) wakeups;
+	VEC(struct wl_socket_record) sockets;
+	VEC(struct wl_block_record) blocks;
+	VEC(struct wl_timer_record) timers;
 	uint64_t interval_cnt; /* since the capture began */
 	int adopt_err;         /* of a child whose functions could not be probed */
 };
 
+/* What a capture is after: calls of functions, socket requests, or calls with all detail. */
+enum stage_kind { STAGE_FUNCTIONS, STAGE_SOCKETS, STAGE_TRACE };
+
 /* Starts a capture of the witness; false after one failed check of that name. */
-bool stage_open(struct stage *stage, const char *name, bool sockets);
+bool stage_open(struct stage *stage, const char *name, enum stage_kind kind);
 void stage_close(struct stage *stage);
 void stage_forget(struct stage *stage);
 
@@ -38,7 +47,12 @@ bool stage_await(struct stage *stage, stage_condition enough, const void *want);
 /* A new line of the result; NULL where the feature is not to be had here, which the line then says. */
 struct check *stage_check(struct stage *stage, const char *name, enum hook_feature feature, const char *unit);
 
+/* Orders it and hears the answer; false after a failed check. */
+bool stage_ask(struct stage *stage, struct check *check, enum witness_task task, uint32_t arg,
+	       struct witness_answer *answer);
+
 void selftest_functions(struct stage *stage);
 void selftest_sockets(struct stage *stage);
+void selftest_trace(struct stage *stage);
 
 #endif
