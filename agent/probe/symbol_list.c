@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The grammar of the symbol list: all of it is understood; what this version does not record yet is refused by name. */
+/* The grammar of the symbol list. */
 #include "probe/symbol_list.h"
 
 #include "base/log.h"
+#include "probe/preset.h"
 #include "target/nearest.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,17 +17,33 @@
 #define LINE_CNT_MAX 100000
 #define BLANKS       " \t"
 
-static const char *const role_names[PROBE_ROLE_CNT] = {
-	[PROBE_INTERVAL] = "interval", [PROBE_BEGIN] = "begin",     [PROBE_END] = "end",
-	[PROBE_WORK] = "work",         [PROBE_ACQUIRE] = "acquire", [PROBE_RELEASE] = "release",
-	[PROBE_ENQUEUE] = "enqueue",   [PROBE_DEQUEUE] = "dequeue", [PROBE_FUNCTION] = "function",
+enum option { OPTION_NAME, OPTION_KEY, OPTION_OBJECT, OPTION_TASK, OPTION_QUEUE, OPTION_CNT };
+
+#define OPTION_BIT(option) (1u << (option))
+
+static const char *const option_names[OPTION_CNT] = {"name", "key", "object", "task", "queue"};
+
+/* What a role takes beyond name=, and the role without which it tells nothing. */
+struct role_rule {
+	const char *name;
+	uint8_t required, defaulted; /* options, by OPTION_BIT(); arg0 is the default */
+	bool is_call;                /* lasts from an entry to an exit, which a marker does not have */
+	enum probe_role counterpart; /* PROBE_ROLE_CNT: none */
 };
 
-static const char *const option_names[] = {"name", "key", "object", "task", "queue"};
-#define OPTION_NAME 0
-#define OPTION_CNT  (sizeof(option_names) / sizeof(option_names[0]))
+static const struct role_rule rules[PROBE_ROLE_CNT] = {
+	[PROBE_INTERVAL] = {"interval", 0, 0, true, PROBE_ROLE_CNT},
+	[PROBE_BEGIN] = {"begin", OPTION_BIT(OPTION_KEY), 0, false, PROBE_END},
+	[PROBE_END] = {"end", OPTION_BIT(OPTION_KEY), 0, false, PROBE_BEGIN},
+	[PROBE_WORK] = {"work", OPTION_BIT(OPTION_KEY), 0, false, PROBE_BEGIN},
+	[PROBE_ACQUIRE] = {"acquire", 0, OPTION_BIT(OPTION_OBJECT), false, PROBE_ROLE_CNT},
+	[PROBE_RELEASE] = {"release", 0, OPTION_BIT(OPTION_OBJECT), false, PROBE_ACQUIRE},
+	[PROBE_ENQUEUE] = {"enqueue", OPTION_BIT(OPTION_TASK), OPTION_BIT(OPTION_QUEUE), false, PROBE_DEQUEUE},
+	[PROBE_DEQUEUE] = {"dequeue", OPTION_BIT(OPTION_TASK), OPTION_BIT(OPTION_QUEUE), false, PROBE_ENQUEUE},
+	[PROBE_FUNCTION] = {"function", 0, 0, true, PROBE_ROLE_CNT},
+};
 
-enum symbol_form { SYMBOL_PLAIN, SYMBOL_GLOB, SYMBOL_CPLUSPLUS, SYMBOL_USDT, SYMBOL_MALFORMED };
+#define SYMBOL_MALFORMED (-1)
 
 struct parser {
 	const char *path;
@@ -38,6 +56,7 @@ struct words {
 	char *module; /* NULL when none is given */
 	char *symbol;
 	char *options[OPTION_CNT];
+	struct probe_expr expr[OPTION_CNT];
 };
 
 static int refuse(const struct parser *parser, const char *fmt, ...) WL_PRINTF(2, 3);
@@ -126,7 +145,8 @@ static bool is_bracketed_well(const char *symbol)
 	return !round && !square;
 }
 
-static enum symbol_form usdt_form(const char *symbol)
+/* enum probe_symbol_form, or SYMBOL_MALFORMED. */
+static int usdt_form(const char *symbol)
 {
 	const char *provider = symbol + strlen("usdt:"), *name = strchr(provider, ':');
 
@@ -135,20 +155,34 @@ static enum symbol_form usdt_form(const char *symbol)
 	for (const char *c = provider; *c; c++)
 		if (!is_plain_char(*c) && !strchr("-*?", *c) && c != name)
 			return SYMBOL_MALFORMED;
-	return SYMBOL_USDT;
+	return PROBE_SYMBOL_USDT;
 }
 
-static enum symbol_form symbol_form(const char *symbol)
+/* In a C++ name `*` also makes a pointer, within arguments, and an operator. */
+static int cplusplus_form(const char *symbol)
+{
+	int depth = 0;
+
+	if ((*symbol == '(' && !strchr(symbol, ')')) || !is_bracketed_well(symbol))
+		return SYMBOL_MALFORMED;
+	if (strstr(symbol, "operator"))
+		return PROBE_SYMBOL_CPLUSPLUS;
+	for (const char *c = symbol; *c; c++) {
+		depth += (*c == '(' || *c == '<') - (*c == ')' || *c == '>');
+		if (!depth && (*c == '*' || *c == '?'))
+			return PROBE_SYMBOL_CPLUSPLUS_GLOB;
+	}
+	return PROBE_SYMBOL_CPLUSPLUS;
+}
+
+static int symbol_form(const char *symbol)
 {
 	bool glob = false;
 
 	if (!strncmp(symbol, "usdt:", 5))
 		return usdt_form(symbol);
-	if (strstr(symbol, "::") || strpbrk(symbol, "(<~") || !strncmp(symbol, "operator ", 9)) {
-		if (*symbol == '(' && !strchr(symbol, ')'))
-			return SYMBOL_MALFORMED;
-		return is_bracketed_well(symbol) ? SYMBOL_CPLUSPLUS : SYMBOL_MALFORMED;
-	}
+	if (strstr(symbol, "::") || strpbrk(symbol, "(<~") || !strncmp(symbol, "operator ", 9))
+		return cplusplus_form(symbol);
 	if (!is_bracketed_well(symbol) || isdigit((unsigned char)*symbol))
 		return SYMBOL_MALFORMED;
 	for (const char *c = symbol; *c; c++) {
@@ -157,22 +191,26 @@ static enum symbol_form symbol_form(const char *symbol)
 		else if (!is_plain_char(*c))
 			return SYMBOL_MALFORMED;
 	}
-	return glob ? SYMBOL_GLOB : SYMBOL_PLAIN;
+	return glob ? PROBE_SYMBOL_GLOB : PROBE_SYMBOL_PLAIN;
 }
 
 /* EXPR: arg0…arg5, retval, tid, *(argN+OFF), *(argN+OFF):4 */
-static bool is_expression(const char *text)
+static bool parse_expression(const char *text, struct probe_expr *expr)
 {
 	bool dereferences = !strncmp(text, "*(", 2);
 	unsigned long off;
 	char *end;
 
-	if (!strcmp(text, "retval") || !strcmp(text, "tid"))
+	*expr = (struct probe_expr){.kind = dereferences ? PROBE_EXPR_MEMORY : PROBE_EXPR_ARG, .width = 8};
+	if (!strcmp(text, "retval") || !strcmp(text, "tid")) {
+		expr->kind = *text == 'r' ? PROBE_EXPR_RETVAL : PROBE_EXPR_TID;
 		return true;
+	}
 	if (dereferences)
 		text += 2;
 	if (strncmp(text, "arg", 3) || text[3] < '0' || text[3] > '5')
 		return false;
+	expr->arg = text[3] - '0';
 	text += 4;
 	if (!dereferences)
 		return !*text;
@@ -180,7 +218,9 @@ static bool is_expression(const char *text)
 		return false;
 	errno = 0;
 	off = strtoul(text + 1, &end, 0);
-	return !errno && off <= INT32_MAX && (!strcmp(end, ")") || !strcmp(end, "):4"));
+	expr->off = off;
+	expr->width = !strcmp(end, "):4") ? 4 : 8;
+	return !errno && off <= INT32_MAX && (expr->width == 4 || !strcmp(end, ")"));
 }
 
 static int parse_role(const struct parser *parser, const char *word, enum probe_role *role)
@@ -189,11 +229,11 @@ static int parse_role(const struct parser *parser, const char *word, enum probe_
 
 	nearest_init(&nearest, word, 1);
 	for (size_t i = 0; i < PROBE_ROLE_CNT; i++) {
-		if (!strcmp(word, role_names[i])) {
+		if (!strcmp(word, rules[i].name)) {
 			*role = i;
 			return 0;
 		}
-		nearest_offer(&nearest, role_names[i]);
+		nearest_offer(&nearest, rules[i].name);
 	}
 	if (nearest.cnt)
 		return refuse(parser, "unknown role '%.64s': did you mean %s?", word, nearest.names[0]);
@@ -221,7 +261,7 @@ static int parse_option(const struct parser *parser, char *word, struct words *w
 		return refuse(parser, "option '%s=' is given twice", word);
 	if (!*value)
 		return refuse(parser, "option '%s=' has no value", word);
-	if (option != OPTION_NAME && !is_expression(value))
+	if (option != OPTION_NAME && !parse_expression(value, &words->expr[option]))
 		return refuse(parser,
 			      "malformed expression '%.64s' in %s=: it is one of arg0…arg5, retval, tid, *(argN+OFF), "
 			      "*(argN+OFF):4",
@@ -244,27 +284,46 @@ static int check_symbol(const struct parser *parser, const struct words *words)
 	return 0;
 }
 
-/* What the grammar has and this version does not record. */
-static int check_recorded(const struct parser *parser, const struct words *words, enum probe_role role)
+/* An expression that no call of this role can have. */
+static int check_expression(const struct parser *parser, const struct words *words, const struct role_rule *rule,
+			    enum option option)
 {
-	static const char only[] = "this version records only role 'interval' with plain function names";
+	uint8_t kind = words->expr[option].kind;
+	const char *name = option_names[option];
 
-	if (role != PROBE_INTERVAL)
-		return refuse(parser, "role '%s' is not recorded yet: %s", role_names[role], only);
-	for (size_t i = 0; i < OPTION_CNT; i++)
-		if (i != OPTION_NAME && words->options[i])
-			return refuse(parser, "option '%s=' is not recorded yet: %s and name=", option_names[i], only);
-	switch (symbol_form(words->symbol)) {
-	case SYMBOL_GLOB:
-		return refuse(parser, "'%.64s' is a glob, which is not recorded yet: %s", words->symbol, only);
-	case SYMBOL_CPLUSPLUS:
-		return refuse(parser, "'%.64s' is a C++ name, which is not recorded yet: %s (the mangled one will do)",
-			      words->symbol, only);
-	case SYMBOL_USDT:
-		return refuse(parser, "'%.64s' is a USDT marker, which is not recorded yet: %s", words->symbol, only);
-	default:
-		return 0;
+	if (kind == PROBE_EXPR_TID && option != OPTION_KEY)
+		return refuse(parser, "%s=tid says nothing: a thread is no %s; tid is for key=", name, name);
+	if (kind == PROBE_EXPR_RETVAL && (option == OPTION_OBJECT || option == OPTION_QUEUE))
+		return refuse(parser, "%s=retval comes too late for role '%s': it is wanted at the entry", name,
+			      rule->name);
+	if (kind == PROBE_EXPR_RETVAL && symbol_form(words->symbol) == PROBE_SYMBOL_USDT)
+		return refuse(parser, "%s=retval: a marker is no function and returns nothing", name);
+	return 0;
+}
+
+/* Does the line say what its role wants to know, and nothing else?  Fills in what it need not say. */
+static int check_role(const struct parser *parser, struct words *words, enum probe_role role)
+{
+	const struct role_rule *rule = &rules[role];
+	int err = 0;
+
+	if (rule->is_call && symbol_form(words->symbol) == PROBE_SYMBOL_USDT)
+		return refuse(parser, "role '%s' lasts from entry to exit, and a marker is one place: %s", rule->name,
+			      role == PROBE_INTERVAL ? "use one marker with begin and one with end" : "use a function");
+	for (enum option option = OPTION_KEY; option < OPTION_CNT && !err; option++) {
+		bool given = words->options[option];
+
+		if (given && !((rule->required | rule->defaulted) & OPTION_BIT(option)))
+			return refuse(parser, "role '%s' has no use for %s=", rule->name, option_names[option]);
+		if (!given && rule->required & OPTION_BIT(option))
+			return refuse(parser, "role '%s' needs %s=EXPR, as in %s=arg0", rule->name,
+				      option_names[option], option_names[option]);
+		if (!given && rule->defaulted & OPTION_BIT(option))
+			words->expr[option] = (struct probe_expr){.kind = PROBE_EXPR_ARG, .width = 8};
+		if (given)
+			err = check_expression(parser, words, rule, option);
 	}
+	return err;
 }
 
 static void probe_line_free(struct probe_line *line)
@@ -277,7 +336,16 @@ static void probe_line_free(struct probe_line *line)
 static int append(const struct parser *parser, const struct words *words, enum probe_role role, probe_lines *lines)
 {
 	const char *name = words->options[OPTION_NAME] ? words->options[OPTION_NAME] : words->symbol;
-	struct probe_line line = {.line_no = parser->line_no, .role = role};
+	struct probe_line line = {
+		.line_no = parser->line_no,
+		.role = role,
+		.form = symbol_form(words->symbol),
+		.named = words->options[OPTION_NAME],
+		.key = words->expr[OPTION_KEY],
+		.object = words->expr[OPTION_OBJECT],
+		.task = words->expr[OPTION_TASK],
+		.queue = words->expr[OPTION_QUEUE],
+	};
 
 	line.symbol = strdup(words->symbol);
 	line.name = strdup(name);
@@ -312,7 +380,7 @@ static int parse_line(const struct parser *parser, char *text, probe_lines *line
 	while (!err && (word = next_word(&cursor)))
 		err = parse_option(parser, word, &words);
 	if (!err)
-		err = check_recorded(parser, &words, role);
+		err = check_role(parser, &words, role);
 	return err ? err : append(parser, &words, role, lines);
 }
 
@@ -374,18 +442,43 @@ static int read_lines(const char *path, FILE *file, probe_lines *lines)
 	return err;
 }
 
-int symbol_list_read(const char *path, probe_lines *lines)
+/* A role that tells nothing without another one. */
+static int check_counterparts(const char *path, const probe_lines *lines)
 {
-	FILE *file = fopen(path, "re");
-	int err;
+	bool there[PROBE_ROLE_CNT] = {0};
 
+	for (size_t i = 0; i < lines->cnt; i++)
+		there[lines->items[i].role] = true;
+	for (size_t i = 0; i < lines->cnt; i++) {
+		const struct probe_line *line = &lines->items[i];
+		const struct role_rule *rule = &rules[line->role];
+		struct parser parser = {.path = path, .line_no = line->line_no};
+
+		if (rule->counterpart != PROBE_ROLE_CNT && !there[rule->counterpart])
+			return refuse(&parser, "role '%s' tells nothing without a line of role '%s' in the same list",
+				      rule->name, rules[rule->counterpart].name);
+	}
+	return 0;
+}
+
+int symbol_list_read(const char *list, probe_lines *lines)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	int err = preset_path(list, path, sizeof(path));
+
+	if (err)
+		return err;
+	file = fopen(path, "re");
 	if (!file) {
 		err = -errno;
-		log_error("cannot open symbol list %s: %s", path, strerror(-err));
+		log_error("cannot open symbol list %s: %s", list, strerror(-err));
 		return err;
 	}
-	err = read_lines(path, file, lines);
+	err = read_lines(list, file, lines);
 	fclose(file);
+	if (!err)
+		err = check_counterparts(list, lines);
 	if (err)
 		symbol_list_free(lines);
 	return err;
@@ -396,4 +489,36 @@ void symbol_list_free(probe_lines *lines)
 	for (size_t i = 0; i < lines->cnt; i++)
 		probe_line_free(&lines->items[i]);
 	vec_free(lines);
+}
+
+const char *probe_role_name(enum probe_role role)
+{
+	return rules[role].name;
+}
+
+bool probe_line_needs_exit(const struct probe_line *line)
+{
+	if (line->form == PROBE_SYMBOL_USDT)
+		return false;
+	return rules[line->role].is_call || line->role == PROBE_ACQUIRE || line->role == PROBE_DEQUEUE ||
+	       line->key.kind == PROBE_EXPR_RETVAL || line->task.kind == PROBE_EXPR_RETVAL;
+}
+
+uint8_t probe_line_args(const struct probe_line *line)
+{
+	const struct probe_expr *exprs[] = {&line->key, &line->object, &line->task, &line->queue};
+	uint8_t args = 0;
+
+	for (size_t i = 0; i < sizeof(exprs) / sizeof(exprs[0]); i++)
+		if (exprs[i]->kind == PROBE_EXPR_ARG || exprs[i]->kind == PROBE_EXPR_MEMORY)
+			args |= 1u << exprs[i]->arg;
+	return args;
+}
+
+bool probe_lines_have_intervals(const probe_lines *lines)
+{
+	for (size_t i = 0; i < lines->cnt; i++)
+		if (lines->items[i].role == PROBE_INTERVAL || lines->items[i].role == PROBE_BEGIN)
+			return true;
+	return false;
 }

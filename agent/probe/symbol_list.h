@@ -84,11 +84,12 @@ uint8_t probe_line_args(const struct probe_line *line);
 bool probe_lines_have_intervals(const probe_lines *lines);
 
 /*
+ * `list` is a path, or preset:NAME for a list that ships with the product (see preset.h).
  * 0, or -errno after one line that names file, line and what is wrong (unknown role, malformed line or expression, an
  * option that the role demands or has no use for, a role without its counterpart, a line longer than 4096 bytes, more
  * than 100,000 lines, no probe in the whole file, unreadable file).
  */
-int symbol_list_read(const char *path, probe_lines *lines);
+int symbol_list_read(const char *list, probe_lines *lines);
 void symbol_list_free(probe_lines *lines);
 
 /* Where one line lives in the target: a function in a file. */

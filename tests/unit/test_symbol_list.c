@@ -161,38 +161,161 @@ static void malformed_lines_are_named(void)
 	}
 }
 
-static void what_is_not_recorded_yet_is_told_from_what_is_wrong(void)
+static void expressions_become_numbers(void)
+{
+	static const struct {
+		const char *text;
+		struct probe_expr expr;
+	} cases[] = {
+		{"arg0", {PROBE_EXPR_ARG, 0, 8, 0}},
+		{"arg5", {PROBE_EXPR_ARG, 5, 8, 0}},
+		{"retval", {PROBE_EXPR_RETVAL, 0, 8, 0}},
+		{"tid", {PROBE_EXPR_TID, 0, 8, 0}},
+		{"*(arg1+8)", {PROBE_EXPR_MEMORY, 1, 8, 8}},
+		{"*(arg4+0x7fffffff)", {PROBE_EXPR_MEMORY, 4, 8, INT32_MAX}},
+		{"*(arg2+0x10):4", {PROBE_EXPR_MEMORY, 2, 4, 16}},
+	};
+
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		probe_lines lines = {0};
+		char text[128];
+		int len = snprintf(text, sizeof(text), "begin f key=%s\nend g key=arg0\n", cases[i].text);
+		const struct probe_expr *key;
+
+		CU_ASSERT_EQUAL_FATAL(list_read(text, len, &lines), 0);
+		key = &lines.items[0].key;
+		CU_ASSERT_EQUAL(key->kind, cases[i].expr.kind);
+		CU_ASSERT_EQUAL(key->arg, cases[i].expr.arg);
+		CU_ASSERT_EQUAL(key->width, cases[i].expr.width);
+		CU_ASSERT_EQUAL(key->off, cases[i].expr.off);
+		CU_ASSERT_EQUAL(lines.items[0].object.kind, PROBE_EXPR_NONE);
+		symbol_list_free(&lines);
+	}
+}
+
+static void every_role_has_what_it_needs(void)
+{
+	static const char text[] = "interval f\n"
+				   "begin g key=arg0\n"
+				   "end h key=retval name=done\n"
+				   "work w key=*(arg3+8):4\n"
+				   "acquire pthread_mutex_lock\n"
+				   "release pthread_mutex_unlock object=*(arg1+0)\n"
+				   "enqueue put task=arg1\n"
+				   "dequeue get task=retval queue=arg2\n"
+				   "function t\n"
+				   "acquire usdt:postgresql:lwlock__acquire object=arg0\n";
+	static const struct {
+		enum probe_role role;
+		bool exit;
+		uint8_t args;
+	} expected[] = {
+		{PROBE_INTERVAL, true, 0},      {PROBE_BEGIN, false, 1 << 0},  {PROBE_END, true, 0},
+		{PROBE_WORK, false, 1 << 3},    {PROBE_ACQUIRE, true, 1 << 0}, {PROBE_RELEASE, false, 1 << 1},
+		{PROBE_ENQUEUE, false, 3},      {PROBE_DEQUEUE, true, 1 << 2}, {PROBE_FUNCTION, true, 0},
+		{PROBE_ACQUIRE, false, 1 << 0},
+	};
+	probe_lines lines = {0};
+
+	CU_ASSERT_EQUAL_FATAL(list_read(text, sizeof(text) - 1, &lines), 0);
+	CU_ASSERT_EQUAL_FATAL(lines.cnt, ARRAY_CNT(expected));
+	for (size_t i = 0; i < lines.cnt; i++) {
+		CU_ASSERT_EQUAL(lines.items[i].role, expected[i].role);
+		CU_ASSERT_EQUAL(probe_line_needs_exit(&lines.items[i]), expected[i].exit);
+		CU_ASSERT_EQUAL(probe_line_args(&lines.items[i]), expected[i].args);
+		CU_ASSERT_EQUAL(lines.items[i].named, i == 2);
+	}
+	CU_ASSERT_EQUAL(lines.items[6].queue.kind, PROBE_EXPR_ARG);
+	CU_ASSERT_EQUAL(lines.items[6].queue.arg, 0);
+	CU_ASSERT(probe_lines_have_intervals(&lines));
+	symbol_list_free(&lines);
+	CU_ASSERT_EQUAL_FATAL(list_read("acquire f\nfunction g\n", 21, &lines), 0);
+	CU_ASSERT(!probe_lines_have_intervals(&lines));
+	symbol_list_free(&lines);
+}
+
+static void nonsense_is_refused_by_its_line(void)
 {
 	static const struct {
 		const char *line, *part;
 	} cases[] = {
-		{"begin f key=arg0", "role 'begin' is not recorded yet"},
-		{"end f key=retval", "role 'end' is not recorded yet"},
-		{"work f key=*(arg1+0x10)", "role 'work' is not recorded yet"},
-		{"acquire pthread_mutex_lock object=arg0", "role 'acquire' is not recorded yet"},
-		{"release f object=*(arg5+8):4", "role 'release' is not recorded yet"},
-		{"enqueue f task=arg1 queue=arg0", "role 'enqueue' is not recorded yet"},
-		{"dequeue f task=retval queue=arg0 name=q", "role 'dequeue' is not recorded yet"},
-		{"function f", "role 'function' is not recorded yet"},
-		{"interval f key=tid", "option 'key=' is not recorded yet"},
-		{"interval ngx_*", "'ngx_*' is a glob"},
-		{"interval nginx:ngx_http_[a-f]?", "'ngx_http_[a-f]?' is a glob"},
-		{"interval usdt:postgresql:query__start", "is a USDT marker"},
-		{"interval postgres:usdt:postgresql:query-start", "'usdt:postgresql:query-start' is a USDT marker"},
-		{"interval do_command(THD*, bool) name=x", "'do_command(THD*, bool)' is a C++ name"},
-		{"interval std::vector<int, std::allocator<int> >::push_back(int const&)", "is a C++ name"},
-		{"interval libx.so:ns::f", "'ns::f' is a C++ name"},
-		{"interval libx.so:::f", "'::f' is a C++ name"},
-		{"interval (anonymous namespace)::f(char) const # why",
-		 "'(anonymous namespace)::f(char) const' is a C++ name"},
-		{"interval A::operator<(A const&)", "'A::operator<(A const&)' is a C++ name"},
-		{"interval operator new(unsigned long)", "'operator new(unsigned long)' is a C++ name"},
+		{"begin f", "role 'begin' needs key=EXPR, as in key=arg0"},
+		{"work f name=x", "role 'work' needs key=EXPR"},
+		{"enqueue f", "role 'enqueue' needs task=EXPR"},
+		{"dequeue f queue=arg0", "role 'dequeue' needs task=EXPR"},
+		{"interval f key=tid", "role 'interval' has no use for key="},
+		{"function f object=arg0", "role 'function' has no use for object="},
+		{"acquire f key=arg0", "role 'acquire' has no use for key="},
+		{"begin f key=arg0 object=arg1", "role 'begin' has no use for object="},
+		{"acquire f object=retval", "object=retval comes too late for role 'acquire'"},
+		{"dequeue f task=retval queue=retval", "queue=retval comes too late for role 'dequeue'"},
+		{"acquire f object=tid", "object=tid says nothing"},
+		{"enqueue f task=tid", "task=tid says nothing"},
+		{"interval usdt:a:b",
+		 "role 'interval' lasts from entry to exit, and a marker is one place: use one marker"},
+		{"function usdt:a:b", "a marker is one place: use a function"},
+		{"begin usdt:a:b key=retval", "a marker is no function and returns nothing"},
+	};
+	static const struct {
+		const char *text;
+		unsigned line_no;
+		const char *part;
+	} alone[] = {
+		{"interval f\nbegin g key=arg0\n", 2, "'begin' tells nothing without a line of role 'end'"},
+		{"end g key=arg0\n", 1, "'end' tells nothing without a line of role 'begin'"},
+		{"interval f\n\nwork g key=arg0\n", 3, "'work' tells nothing without a line of role 'begin'"},
+		{"release f\n", 1, "'release' tells nothing without a line of role 'acquire'"},
+		{"enqueue f task=arg1\n", 1, "'enqueue' tells nothing without a line of role 'dequeue'"},
+		{"dequeue f task=arg1\n", 1, "'dequeue' tells nothing without a line of role 'enqueue'"},
 	};
 
 	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
-		expect_list_refused(cases[i].line, strlen(cases[i].line), 1, cases[i].part);
-		expect_list_refused(cases[i].line, strlen(cases[i].line), 1,
-				    "this version records only role 'interval'");
+		char text[256];
+		int len = snprintf(text, sizeof(text), "# first\n%s\ninterval fine\n", cases[i].line);
+
+		expect_list_refused(text, len, 2, cases[i].part);
+	}
+	for (size_t i = 0; i < ARRAY_CNT(alone); i++)
+		expect_list_refused(alone[i].text, strlen(alone[i].text), alone[i].line_no, alone[i].part);
+}
+
+static void symbols_are_told_by_their_form(void)
+{
+	static const struct {
+		const char *symbol;
+		enum probe_symbol_form form;
+		const char *module, *rest;
+	} cases[] = {
+		{"ngx_*", PROBE_SYMBOL_GLOB, NULL, "ngx_*"},
+		{"nginx:ngx_http_[!a-f]?", PROBE_SYMBOL_GLOB, "nginx", "ngx_http_[!a-f]?"},
+		{"postgres:usdt:postgresql:query-start", PROBE_SYMBOL_USDT, "postgres", "usdt:postgresql:query-start"},
+		{"usdt:*:lwlock__*", PROBE_SYMBOL_USDT, NULL, "usdt:*:lwlock__*"},
+		{"do_command(THD*, bool)", PROBE_SYMBOL_CPLUSPLUS, NULL, "do_command(THD*, bool)"},
+		{"std::vector<int, std::allocator<int> >::push_back(int const&)", PROBE_SYMBOL_CPLUSPLUS, NULL,
+		 "std::vector<int, std::allocator<int> >::push_back(int const&)"},
+		{"std::map<char*, T*>::f", PROBE_SYMBOL_CPLUSPLUS, NULL, "std::map<char*, T*>::f"},
+		{"ha_innobase::*", PROBE_SYMBOL_CPLUSPLUS_GLOB, NULL, "ha_innobase::*"},
+		{"A::operator*(A const&)", PROBE_SYMBOL_CPLUSPLUS, NULL, "A::operator*(A const&)"},
+		{"libx.so:ns::f", PROBE_SYMBOL_CPLUSPLUS, "libx.so", "ns::f"},
+		{"libx.so:::f", PROBE_SYMBOL_CPLUSPLUS, "libx.so", "::f"},
+		{"(anonymous namespace)::f(char) const # why", PROBE_SYMBOL_CPLUSPLUS, NULL,
+		 "(anonymous namespace)::f(char) const"},
+		{"A::operator<(A const&)", PROBE_SYMBOL_CPLUSPLUS, NULL, "A::operator<(A const&)"},
+		{"operator new(unsigned long)", PROBE_SYMBOL_CPLUSPLUS, NULL, "operator new(unsigned long)"},
+	};
+
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		probe_lines lines = {0};
+		char text[256];
+		int len = snprintf(text, sizeof(text), "acquire %s\n", cases[i].symbol);
+
+		CU_ASSERT_EQUAL_FATAL(list_read(text, len, &lines), 0);
+		CU_ASSERT_EQUAL(lines.items[0].form, cases[i].form);
+		CU_ASSERT_STRING_EQUAL(lines.items[0].symbol, cases[i].rest);
+		CU_ASSERT_EQUAL(!lines.items[0].module, !cases[i].module);
+		if (cases[i].module)
+			CU_ASSERT_STRING_EQUAL(lines.items[0].module, cases[i].module);
+		symbol_list_free(&lines);
 	}
 }
 
@@ -501,8 +624,10 @@ int suite_symbol_list(void)
 	static const struct unit_test tests[] = {
 		{"a list of intervals is read", a_list_of_intervals_is_read},
 		{"malformed lines are named", malformed_lines_are_named},
-		{"what is not recorded yet is told from what is wrong",
-		 what_is_not_recorded_yet_is_told_from_what_is_wrong},
+		{"expressions become numbers", expressions_become_numbers},
+		{"every role has what it needs", every_role_has_what_it_needs},
+		{"nonsense is refused by its line", nonsense_is_refused_by_its_line},
+		{"symbols are told by their form", symbols_are_told_by_their_form},
 		{"limits hold", limits_hold},
 		{"no bytes crash the parser", no_bytes_crash_the_parser},
 		{"functions are found in the executable and in libraries",
