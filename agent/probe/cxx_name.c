@@ -102,7 +102,7 @@ static char *squeeze(char *to, const char *text, size_t len)
 
 int cxx_name_make(const char *text, struct cxx_name *name)
 {
-	size_t begin, args, len = strlen(text);
+	size_t begin, args, len = strlen(text), key_len;
 	char *end;
 
 	name->full = malloc(len + 1);
@@ -112,17 +112,20 @@ int cxx_name_make(const char *text, struct cxx_name *name)
 	if (begin > args)
 		begin = 0;
 	end = squeeze(name->full, text + begin, args - begin);
-	name->key_len = end - name->full;
+	key_len = end - name->full;
 	name->has_args = text[args] == '(';
 	end = squeeze(end, text + args, len - args);
 	*end = '\0';
-	if (strstr(text + args, "[clone "))
-		name->key_len = end - name->full;
-	return 0;
+	name->key = strndup(name->full, strstr(text + args, "[clone ") ? len : key_len);
+	if (name->key)
+		return 0;
+	cxx_name_free(name);
+	return -ENOMEM;
 }
 
 void cxx_name_free(struct cxx_name *name)
 {
+	free(name->key);
 	free(name->full);
-	name->full = NULL;
+	name->key = name->full = NULL;
 }

@@ -12,8 +12,7 @@
 #include <stddef.h>
 
 struct cxx_name {
-	char *full;     /* NUL-terminated, owned */
-	size_t key_len; /* of full, as long as it has no clone's mark */
+	char *key, *full; /* owned */
 	bool has_args;
 };
 

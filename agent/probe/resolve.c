@@ -1,56 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* From the lines of a symbol list to functions in the files that a live process has mapped. */
-#include "base/log.h"
-#include "probe/symbol_list.h"
-#include "target/elf_file.h"
+/* From the lines of a symbol list to the functions and markers that they name. */
+#include "probe/resolve_internal.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define NEAREST_SHOWN 3
-#define NOTE_SZ       512
+/* Each walks through all names: so many of them are looked up in seconds. */
+#define GLOB_LINES_MAX 1000
+#define SHOWN_MAX      6
 
-/* One file of which the target has mapped code. */
-struct module {
-	const struct target_mapping *mapping;
-	char *name;           /* base name; the executable's is what it was started as */
-	char *file;           /* NULL when it cannot be reached */
-	struct elf_file *elf; /* NULL until wanted, and when it is none */
-	int err;              /* 0 not opened yet, 1 open, or why not */
+/* What one line names in one module. */
+struct finding {
+	VEC(uint32_t) functions;
+	VEC(const struct usdt_site *) markers;
 };
 
-struct resolver {
-	const char *list_path;
-	pid_t pid;
-	target_mappings mappings;
-	VEC(struct module) modules; /* the executable first, then in the order of addresses */
-};
-
-static int refuse(const struct resolver *resolver, const struct probe_line *line, int err, const char *fmt, ...)
-	WL_PRINTF(4, 5);
-
-static int refuse(const struct resolver *resolver, const struct probe_line *line, int err, const char *fmt, ...)
+int resolver_refuse(struct resolver *resolver, int err, const char *fmt, ...)
 {
-	char why[1024];
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(why, sizeof(why), fmt, args);
+	vsnprintf(resolver->why, sizeof(resolver->why), fmt, args);
 	va_end(args);
-	log_error("%s:%u: %s", resolver->list_path, line->line_no, why);
 	return err;
 }
 
-/* Appends to text as far as there is room. */
-static void append(char *text, size_t sz, const char *fmt, ...) WL_PRINTF(3, 4);
-
-static void append(char *text, size_t sz, const char *fmt, ...)
+void resolver_append(char *text, size_t sz, const char *fmt, ...)
 {
 	size_t len = strlen(text);
 	va_list args;
@@ -60,360 +39,431 @@ static void append(char *text, size_t sz, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Opened when first asked for: few lists need every library. NULL when it holds no readable ELF file. */
-static const struct elf_file *module_elf(struct module *module)
+const struct cxx_index *resolver_cxx(struct resolver *resolver, uint32_t module)
 {
-	if (module->err)
-		return module->elf;
-	if (!module->file) {
-		module->err = -ENOENT;
-		return NULL;
+	struct resolver_module *known = &resolver->modules[module];
+
+	/* A module that cannot be read has an empty index. */
+	if (!known->cxx_read)
+		cxx_index_make(&known->cxx, resolver->program, module);
+	known->cxx_read = true;
+	return &known->cxx;
+}
+
+const usdt_sites *resolver_markers(struct resolver *resolver, uint32_t module)
+{
+	struct resolver_module *known = &resolver->modules[module];
+	const char *file = program__module(resolver->program, module)->file;
+
+	if (!known->markers_read && file && !usdt_sites_read(file, &known->markers)) {
+		known->marker_func = PROBE_MARKER_FUNC + resolver->marker_cnt;
+		resolver->marker_cnt += known->markers.cnt;
 	}
-	module->elf = elf_file__open(module->file);
-	module->err = module->elf ? 1 : -errno;
-	return module->elf;
+	known->markers_read = true;
+	return &known->markers;
 }
 
-/* "libc.so.6" is meant by that, by "libc.so" and by "libc"; "libc-2.31.so" by "libc"; a path by itself. */
-static bool module_matches(const struct module *module, const char *wanted, bool exactly)
+static bool is_glob(const struct probe_line *line)
 {
-	char file_name[NAME_MAX + 1];
-	size_t len = strlen(wanted);
-	const char *rest;
-
-	if (strchr(wanted, '/'))
-		return !strcmp(module->mapping->path, wanted);
-	target_mapping_basename(module->mapping, file_name, sizeof(file_name));
-	if (!strcmp(module->name, wanted) || !strcmp(file_name, wanted))
-		return true;
-	if (exactly || strncmp(module->name, wanted, len))
-		return false;
-	rest = module->name + len;
-	return !strncmp(rest, ".so", 3) || (rest[0] == '.' && isdigit((unsigned char)rest[1])) ||
-	       (rest[0] == '-' && isdigit((unsigned char)rest[1]));
+	return line->form == PROBE_SYMBOL_GLOB || line->form == PROBE_SYMBOL_CPLUSPLUS_GLOB ||
+	       (line->form == PROBE_SYMBOL_USDT && strpbrk(line->symbol, "*?"));
 }
 
-static struct module *module_find(const struct resolver *resolver, const char *wanted)
+/* --- matching in one module -------------------------------------------------------------------------------------- */
+
+static int match_plain(struct resolver *resolver, const struct probe_line *line, uint32_t module,
+		       struct finding *finding)
 {
-	for (int exactly = 1; exactly >= 0; exactly--)
-		for (size_t i = 0; i < resolver->modules.cnt; i++)
-			if (module_matches(&resolver->modules.items[i], wanted, exactly))
-				return &resolver->modules.items[i];
-	return NULL;
+	uint32_t func = program__function_find(resolver->program, module, line->symbol);
+
+	return func == PROGRAM_NONE ? 0 : vec_push(&finding->functions, func);
 }
 
-static bool is_known_file(const struct resolver *resolver, const struct target_mapping *mapping)
+/* Functions by their C++ name: a plain name may be one that was left without its arguments. */
+static int match_cxx(struct resolver *resolver, const struct probe_line *line, uint32_t module, struct finding *finding)
 {
-	for (size_t i = 0; i < resolver->modules.cnt; i++) {
-		const struct target_mapping *known = resolver->modules.items[i].mapping;
+	const struct cxx_entry *entries;
+	struct cxx_name wanted;
+	size_t cnt = 0;
+	int err = cxx_name_make(line->symbol, &wanted);
 
-		if (known->ino == mapping->ino && known->dev == mapping->dev && !strcmp(known->path, mapping->path))
-			return true;
-	}
-	return false;
-}
-
-static int module_add(struct resolver *resolver, const struct target_mapping *mapping)
-{
-	char name[NAME_MAX + 1], path[PATH_MAX];
-	struct module module = {.mapping = mapping};
-
-	target_mapping_basename(mapping, name, sizeof(name));
-	module.name = strdup(name);
-	if (!target_mapping_file(resolver->pid, mapping, path, sizeof(path))) {
-		module.file = strdup(path);
-		if (!module.file)
-			goto no_memory;
-	}
-	if (module.name && !vec_push(&resolver->modules, module))
-		// cppcheck-suppress memleak ; vec_push() has taken it
-		return 0;
-no_memory:
-	free(module.name);
-	free(module.file);
-	return -ENOMEM;
-}
-
-/* The executable's own link opens it even where map_files is closed to us.  0 or -ENOMEM. */
-static int executable_first(struct resolver *resolver)
-{
-	char exe_link[64], exe_path[PATH_MAX], name[NAME_MAX + 1];
-	ssize_t len;
-
-	snprintf(exe_link, sizeof(exe_link), "/proc/%d/exe", resolver->pid);
-	len = readlink(exe_link, exe_path, sizeof(exe_path) - 1);
-	if (len <= 0)
-		return 0;
-	exe_path[len] = '\0';
-	for (size_t i = 0; i < resolver->modules.cnt; i++) {
-		struct module exe = resolver->modules.items[i];
-
-		if (strcmp(exe.mapping->path, exe_path))
-			continue;
-		if (!exe.file)
-			exe.file = strdup(exe_link);
-		if (!target_program_name(resolver->pid, name, sizeof(name))) {
-			free(exe.name);
-			exe.name = strdup(name);
-		}
-		memmove(resolver->modules.items + 1, resolver->modules.items, i * sizeof(exe));
-		resolver->modules.items[0] = exe;
-		return exe.file && exe.name ? 0 : -ENOMEM;
-	}
-	return 0;
-}
-
-static int modules_read(struct resolver *resolver)
-{
-	int err = target_mappings_read(resolver->pid, &resolver->mappings);
-
-	if (err) {
-		log_error("cannot read the memory map of process %d: %s%s", resolver->pid, strerror(-err),
-			  err == -EACCES || err == -EPERM ? ": run whylate as root" : "");
+	if (err)
 		return err;
-	}
-	for (size_t i = 0; i < resolver->mappings.cnt && !err; i++) {
-		const struct target_mapping *mapping = &resolver->mappings.items[i];
-
-		if (mapping->exec && mapping->path[0] == '/' && mapping->ino && !is_known_file(resolver, mapping))
-			err = module_add(resolver, mapping);
-	}
-	if (!err && !resolver->modules.cnt) {
-		log_error("process %d has no code mapped from a file: no symbol can be found in it", resolver->pid);
-		return -ENOENT;
-	}
-	return err ? err : executable_first(resolver);
+	entries = cxx_index_find(resolver_cxx(resolver, module), &wanted, &cnt);
+	for (size_t i = 0; i < cnt && !err; i++)
+		err = vec_push(&finding->functions, entries[i].func);
+	cxx_name_free(&wanted);
+	return err;
 }
 
-static void resolver_free(struct resolver *resolver)
+static int match_cxx_glob(struct resolver *resolver, const char *pattern, uint32_t module, struct finding *finding)
 {
-	for (size_t i = 0; i < resolver->modules.cnt; i++) {
-		free(resolver->modules.items[i].name);
-		free(resolver->modules.items[i].file);
-		elf_file__free(resolver->modules.items[i].elf);
+	const struct cxx_index *index = resolver_cxx(resolver, module);
+	struct cxx_name wanted;
+	int err = cxx_name_make(pattern, &wanted);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < index->cnt && !err; i++) {
+		const struct cxx_name *name = &index->entries[i].name;
+
+		if (!fnmatch(wanted.full, wanted.has_args ? name->full : name->key, 0))
+			err = vec_push(&finding->functions, index->entries[i].func);
 	}
-	vec_free(&resolver->modules);
-	target_mappings_free(&resolver->mappings);
+	cxx_name_free(&wanted);
+	return err;
 }
 
-static int refuse_module(const struct resolver *resolver, const struct probe_line *line)
+static int match_glob(struct resolver *resolver, const struct probe_line *line, uint32_t module,
+		      struct finding *finding)
 {
-	char mapped[NOTE_SZ] = "";
+	bool mangled = !strncmp(line->symbol, "_Z", 2);
+	uint32_t first, cnt;
+	int err = program__module_functions(resolver->program, module, &first, &cnt);
 
-	for (size_t i = 0; i < resolver->modules.cnt; i++) {
-		if (strlen(mapped) > 300) {
-			append(mapped, sizeof(mapped), " and %zu more", resolver->modules.cnt - i);
-			break;
-		}
-		append(mapped, sizeof(mapped), "%s%.100s", i ? ", " : "", resolver->modules.items[i].name);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	for (uint32_t i = 0; i < cnt && !err; i++) {
+		const struct program_function *function = program__function(resolver->program, first + i);
+
+		if (function->is_part || function->is_ifunc || function->source == FUNCTION_EH_FRAME ||
+		    !strncmp(function->name, "_Z", 2) != mangled)
+			continue;
+		if (!fnmatch(line->symbol, function->name, 0))
+			err = vec_push(&finding->functions, function->id);
 	}
-	return refuse(resolver, line, -ENOENT, "module '%.128s' is not mapped by process %d, which has %s",
-		      line->module, resolver->pid, mapped);
+	/* C++ functions by the name that people know them by. */
+	return err || mangled ? err : match_cxx_glob(resolver, line->symbol, module, finding);
 }
 
-static int refuse_go(const struct resolver *resolver, const struct probe_line *line, const struct module *module)
+/* PROVIDER:NAME of a line, where `-` stands for `__` as in DTrace's world. */
+static void marker_pattern(const struct probe_line *line, char *buf, size_t sz)
 {
-	return refuse(
-		resolver, line, -ENOTSUP,
-		"'%.128s' cannot be probed: %s is built by Go, whose stacks do not bear return probes: leave it out",
-		line->symbol, module->name);
-}
+	const char *text = line->symbol + strlen("usdt:");
+	size_t len = 0;
+	bool in_name = false;
 
-/* What the name is instead of a function; 0 when this module has nothing of that name. */
-static int refuse_kind(const struct resolver *resolver, const struct probe_line *line, const struct module *module)
-{
-	switch (elf_file__symbol_kind(module->elf, line->symbol)) {
-	case ELF_SYMBOL_DATA:
-		return refuse(resolver, line, -EINVAL, "'%.128s' is a variable of %s: only functions can be probed",
-			      line->symbol, module->name);
-	case ELF_SYMBOL_IFUNC:
-		return refuse(resolver, line, -EINVAL,
-			      "'%.128s' of %s only chooses an implementation when the program starts: name that one",
-			      line->symbol, module->name);
-	default:
-		return 0;
+	for (; *text && len + 2 < sz; text++) {
+		in_name |= *text == ':';
+		buf[len++] = in_name && *text == '-' ? '_' : *text;
+		if (in_name && *text == '-')
+			buf[len++] = '_';
 	}
+	buf[len] = '\0';
 }
 
-static int refuse_unknown(const struct resolver *resolver, const struct probe_line *line, const struct module *first,
-			  size_t module_cnt)
+static int match_marker(struct resolver *resolver, const struct probe_line *line, uint32_t module,
+			struct finding *finding)
 {
-	const char *scope = module_cnt > 1 ? " or its libraries" : "";
-	const struct elf_function *functions;
-	const char *names[NEAREST_SHOWN];
-	char near[NOTE_SZ] = "";
-	size_t shown = 0;
+	const usdt_sites *sites = resolver_markers(resolver, module);
+	char pattern[1024], name[1024];
+	int err = 0;
 
-	for (const struct module *module = first; module < first + module_cnt && shown < NEAREST_SHOWN; module++) {
-		size_t cnt = 0;
-
-		if (module->elf)
-			cnt = elf_file__nearest(module->elf, line->symbol, names, NEAREST_SHOWN - shown);
-		for (size_t i = 0; i < cnt; i++)
-			append(near, sizeof(near), "%s%.100s (%.40s)", shown++ ? ", " : "", names[i], module->name);
+	marker_pattern(line, pattern, sizeof(pattern));
+	for (size_t i = 0; i < sites->cnt && !err; i++) {
+		snprintf(name, sizeof(name), "%s:%s", sites->items[i].provider, sites->items[i].name);
+		if (!strcmp(pattern, name) || !fnmatch(pattern, name, 0))
+			err = vec_push(&finding->markers, &sites->items[i]);
 	}
-	if (shown)
-		return refuse(resolver, line, -ENOENT, "no function '%.128s' in %s%s: did you mean %s?", line->symbol,
-			      first->name, scope, near);
-	if (!elf_file__functions(first->elf, &functions))
-		return refuse(
-			resolver, line, -ENOENT,
-			"no function '%.128s': %s is stripped of all function names: record without a symbol list",
-			line->symbol, first->name);
-	return refuse(resolver, line, -ENOENT, "no function '%.128s' in %s%s, nor one with a similar name: see `nm -D`",
-		      line->symbol, first->name, scope);
+	return err;
 }
 
-/* Why there is no such function: a Go program, data, an unreadable or stripped file, a misspelling. */
-static int refuse_symbol(struct resolver *resolver, const struct probe_line *line, struct module *only)
+/* `by_cxx`: a second look for a plain name, as that of a C++ function. */
+static int match_in(struct resolver *resolver, const struct probe_line *line, uint32_t module, bool by_cxx,
+		    struct finding *finding)
 {
-	struct module *first = only ? only : resolver->modules.items;
-	size_t module_cnt = only ? 1 : resolver->modules.cnt;
-	int err;
+	switch (line->form) {
+	case PROBE_SYMBOL_PLAIN:
+		return by_cxx ? match_cxx(resolver, line, module, finding)
+			      : match_plain(resolver, line, module, finding);
+	case PROBE_SYMBOL_GLOB:
+		return match_glob(resolver, line, module, finding);
+	case PROBE_SYMBOL_CPLUSPLUS:
+		return match_cxx(resolver, line, module, finding);
+	case PROBE_SYMBOL_CPLUSPLUS_GLOB:
+		return match_cxx_glob(resolver, line->symbol, module, finding);
+	case PROBE_SYMBOL_USDT:
+		return match_marker(resolver, line, module, finding);
+	}
+	return -EINVAL;
+}
 
-	if (!module_elf(first))
-		return refuse(resolver, line, first->err, "the symbols of %s cannot be read: %s", first->name,
-			      strerror(-first->err));
-	if (elf_file__is_go(first->elf))
-		return refuse_go(resolver, line, first);
-	for (struct module *module = first; module < first + module_cnt; module++) {
-		err = module_elf(module) ? refuse_kind(resolver, line, module) : 0;
+static size_t finding_cnt(const struct finding *finding)
+{
+	return finding->functions.cnt + finding->markers.cnt;
+}
+
+static void finding_free(struct finding *finding)
+{
+	vec_free(&finding->functions);
+	vec_free(&finding->markers);
+}
+
+/* --- one line ---------------------------------------------------------------------------------------------------- */
+
+/* The order of libraries in memory is not that in which the linker binds names: two that have it are one too many. */
+static int refuse_two_modules(struct resolver *resolver, const struct probe_line *line, uint32_t found, bool by_cxx)
+{
+	for (uint32_t i = found + 1; i < resolver->module_cnt; i++) {
+		struct finding other = {0};
+		int err;
+
+		if (program__module(resolver->program, i)->gone)
+			continue;
+		err = match_in(resolver, line, i, by_cxx, &other);
+		if (!err && finding_cnt(&other))
+			err = resolver_refuse(resolver, -EINVAL,
+					      "'%.128s' is in %.100s and in %.100s: write MODULE:%.128s to choose",
+					      line->symbol, program__module(resolver->program, found)->name,
+					      program__module(resolver->program, i)->name, line->symbol);
+		finding_free(&other);
 		if (err)
 			return err;
 	}
-	return refuse_unknown(resolver, line, first, module_cnt);
-}
-
-static const struct elf_function *module_function(struct module *module, const char *symbol)
-{
-	const struct elf_file *elf = module_elf(module);
-
-	return elf ? elf_file__find(elf, symbol) : NULL;
-}
-
-/* The order of libraries in memory is not that in which the linker binds names: two that have it are one too many. */
-static int refuse_ambiguous(struct resolver *resolver, const struct probe_line *line, const struct module *found)
-{
-	if (line->module || found == resolver->modules.items)
-		return 0;
-	for (size_t i = found + 1 - resolver->modules.items; i < resolver->modules.cnt; i++) {
-		struct module *other = &resolver->modules.items[i];
-
-		if (module_function(other, line->symbol))
-			return refuse(resolver, line, -EINVAL,
-				      "'%.128s' is in %.100s and in %.100s: write MODULE:%.128s to choose",
-				      line->symbol, found->name, other->name, line->symbol);
-	}
 	return 0;
 }
 
-static int resolve_line(struct resolver *resolver, const struct probe_line *line, struct probe_site *site)
+/* Several functions of one name without arguments: which of them is meant? */
+static int refuse_overloads(struct resolver *resolver, const struct probe_line *line, const struct finding *finding)
 {
-	const struct elf_function *function = NULL;
-	struct module *module, *only = NULL;
-	int err;
+	const char *first = NULL;
+	char list[640] = "";
+	size_t shown = 0, cnt = 0;
 
-	if (line->module) {
-		only = module_find(resolver, line->module);
-		if (!only)
-			return refuse_module(resolver, line);
-		module = only;
-		function = module_function(module, line->symbol);
-	} else {
-		for (size_t i = 0; i < resolver->modules.cnt && !function; i++) {
-			module = &resolver->modules.items[i];
-			function = module_function(module, line->symbol);
-		}
+	if (line->form == PROBE_SYMBOL_GLOB || line->form == PROBE_SYMBOL_CPLUSPLUS_GLOB)
+		return 0;
+	for (size_t i = 0; i < finding->functions.cnt; i++) {
+		const char *name = program__function(resolver->program, finding->functions.items[i])->shown;
+
+		/* Equal names next to each other: one constructor, say, that the compiler made several of. */
+		if (first && !strcmp(first, name))
+			continue;
+		first = name;
+		if (cnt++ < SHOWN_MAX)
+			resolver_append(list, sizeof(list), "%s%.100s", shown++ ? "; " : "", name);
 	}
-	if (!function)
-		return refuse_symbol(resolver, line, only);
-	if (elf_file__is_go(module->elf))
-		return refuse_go(resolver, line, module);
-	if (elf_file__unwinds(module->elf))
-		return refuse(resolver, line, -ENOTSUP,
-			      "%s has C++ exceptions: one that passes '%.128s' would meet the return probe and end the "
-			      "process, so this version probes no function there: record without a symbol list",
-			      module->name, line->symbol);
-	err = refuse_ambiguous(resolver, line, module);
+	if (cnt < 2)
+		return 0;
+	if (cnt > shown)
+		resolver_append(list, sizeof(list), "; and %zu more", cnt - shown);
+	return resolver_refuse(resolver, -EINVAL,
+			       "'%.128s' is %zu functions: write the arguments of one, or a glob: %s", line->symbol,
+			       cnt, list);
+}
+
+static int function_add(struct resolver *resolver, uint32_t line_idx, uint32_t func)
+{
+	const struct probe_line *line = &resolver->lines->items[line_idx];
+	const struct program_function *function = program__function(resolver->program, func);
+	struct probe_target target = {
+		.line_idx = line_idx,
+		.func = func,
+		.module = function->module,
+		.file_off = function->file_off,
+		.name = function->shown,
+		.by_glob = is_glob(line),
+	};
+
+	if (function->is_ifunc)
+		return resolver_refuse(
+			resolver, -EINVAL,
+			"'%.128s' of %s only chooses an implementation when the program starts: name that one",
+			line->symbol, program__module(resolver->program, function->module)->name);
+	if (function->ambiguous && line->form == PROBE_SYMBOL_PLAIN)
+		resolver_refuse(
+			resolver, 0, "%s has several functions '%.128s': the one at 0x%" PRIx64 " is probed, no other",
+			program__module(resolver->program, function->module)->name, line->symbol, function->addr);
+	return vec_push(&resolver->out->targets, target);
+}
+
+static struct usdt_site *marker_copy(struct resolver *resolver, const struct usdt_site *site)
+{
+	struct usdt_site *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	*copy = *site;
+	copy->provider = strdup(site->provider);
+	copy->name = strdup(site->name);
+	if (copy->provider && copy->name && !vec_push(&resolver->out->markers, copy))
+		return copy;
+	free(copy->provider);
+	free(copy->name);
+	free(copy);
+	return NULL;
+}
+
+static int marker_add(struct resolver *resolver, uint32_t line_idx, uint32_t module, const struct usdt_site *site)
+{
+	const struct resolver_module *known = &resolver->modules[module];
+	const struct usdt_site *first = site;
+	struct probe_target target = {
+		.line_idx = line_idx,
+		.module = module,
+		.file_off = site->file_off,
+		.by_glob = is_glob(&resolver->lines->items[line_idx]),
+	};
+	char *name;
+
+	while (first > known->markers.items && !strcmp(first[-1].name, site->name) &&
+	       !strcmp(first[-1].provider, site->provider))
+		first--;
+	target.func = known->marker_func + (first - known->markers.items);
+	target.usdt = marker_copy(resolver, site);
+	if (!target.usdt || asprintf(&name, "%s:%s", site->provider, site->name) < 0)
+		return -ENOMEM;
+	if (vec_push(&resolver->out->names, name)) {
+		free(name);
+		return -ENOMEM;
+	}
+	target.name = name;
+	return vec_push(&resolver->out->targets, target);
+}
+
+static int targets_add(struct resolver *resolver, uint32_t line_idx, uint32_t module, const struct finding *finding)
+{
+	const struct probe_line *line = &resolver->lines->items[line_idx];
+	size_t cnt = finding_cnt(finding);
+	int err = refuse_overloads(resolver, line, finding);
+
 	if (err)
 		return err;
-	if (function->ambiguous)
-		log_warn("%s:%u: %s has several functions '%.128s': the one at 0x%" PRIx64 " is probed, no other",
-			 resolver->list_path, line->line_no, module->name, line->symbol, function->addr);
-	site->file = strdup(module->file);
-	site->module = strdup(module->name);
-	site->file_off = function->file_off;
-	return site->file && site->module ? 0 : -ENOMEM;
+	resolver->out->verdicts.items[line_idx].found = cnt;
+	if (cnt > PROBE_GLOB_MAX)
+		return resolver_refuse(resolver, -E2BIG, "'%.128s' is %zu functions of %s: at most %d are taken",
+				       line->symbol, cnt, program__module(resolver->program, module)->name,
+				       PROBE_GLOB_MAX);
+	if (cnt > TARGETS_MAX - resolver->out->targets.cnt)
+		return resolver_refuse(resolver, -E2BIG, "with '%.128s' the list names more than %d functions",
+				       line->symbol, TARGETS_MAX);
+	for (size_t i = 0; i < finding->functions.cnt && !err; i++)
+		err = function_add(resolver, line_idx, finding->functions.items[i]);
+	for (size_t i = 0; i < finding->markers.cnt && !err; i++)
+		err = marker_add(resolver, line_idx, module, finding->markers.items[i]);
+	return err;
 }
 
-static int site_cmp(const void *left, const void *right)
+/* The first module that has it, the executable before the libraries; PROGRAM_NONE. */
+static int find_module(struct resolver *resolver, const struct probe_line *line, uint32_t only, bool by_cxx,
+		       struct finding *finding, uint32_t *found)
 {
-	const struct probe_site *a = *(const struct probe_site *const *)left;
-	const struct probe_site *b = *(const struct probe_site *const *)right;
-	int order = strcmp(a->file, b->file);
-
-	if (order)
-		return order;
-	if (a->file_off != b->file_off)
-		return a->file_off < b->file_off ? -1 : 1;
-	return a->line_idx < b->line_idx ? -1 : 1;
-}
-
-/* Two probes of one function (twice the same line, or two names of it) would nest every interval in itself. */
-static int refuse_repeated(const struct resolver *resolver, const probe_lines *lines, const probe_sites *sites)
-{
-	const struct probe_site **sorted = calloc(sites->cnt, sizeof(*sorted));
+	uint32_t first = only == PROGRAM_NONE ? 0 : only, end = only == PROGRAM_NONE ? resolver->module_cnt : only + 1;
 	int err = 0;
 
-	if (!sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < sites->cnt; i++)
-		sorted[i] = &sites->items[i];
-	qsort(sorted, sites->cnt, sizeof(*sorted), site_cmp);
-	for (size_t i = 1; i < sites->cnt && !err; i++) {
-		const struct probe_line *first = &lines->items[sorted[i - 1]->line_idx];
-		const struct probe_line *again = &lines->items[sorted[i]->line_idx];
-
-		if (sorted[i]->file_off == sorted[i - 1]->file_off && !strcmp(sorted[i]->file, sorted[i - 1]->file))
-			err = refuse(resolver, again, -EINVAL,
-				     "'%.128s' is the same function as '%.128s' of line %u: remove one", again->symbol,
-				     first->symbol, first->line_no);
+	*found = PROGRAM_NONE;
+	for (uint32_t i = first; i < end && !err && *found == PROGRAM_NONE; i++) {
+		if (program__module(resolver->program, i)->gone)
+			continue;
+		err = match_in(resolver, line, i, by_cxx, finding);
+		if (!err && finding_cnt(finding))
+			*found = i;
 	}
-	free(sorted);
+	if (!err && only == PROGRAM_NONE && *found != PROGRAM_NONE && *found)
+		err = refuse_two_modules(resolver, line, *found, by_cxx);
 	return err;
 }
 
-int symbol_list_resolve(const probe_lines *lines, const char *list_path, pid_t pid, probe_sites *sites)
+static int resolve_line(struct resolver *resolver, uint32_t line_idx)
 {
-	struct resolver resolver = {.list_path = list_path, .pid = pid};
-	int err = modules_read(&resolver);
+	const struct probe_line *line = &resolver->lines->items[line_idx];
+	uint32_t only = PROGRAM_NONE, module;
+	struct finding finding = {0};
+	int err = 0;
 
-	for (size_t i = 0; i < lines->cnt && !err; i++) {
-		struct probe_site site = {.line_idx = i};
-
-		err = resolve_line(&resolver, &lines->items[i], &site);
-		if (!err)
-			err = vec_push(sites, site);
-		if (err) {
-			free(site.file);
-			free(site.module);
-		}
+	if (line->module) {
+		only = program__module_find(resolver->program, line->module);
+		if (only == PROGRAM_NONE)
+			return resolver_explain_module(resolver, line);
 	}
-	if (!err && sites->cnt > 1)
-		err = refuse_repeated(&resolver, lines, sites);
-	if (err == -ENOMEM)
-		log_error("%s: out of memory", list_path);
-	if (err)
-		probe_sites_free(sites);
+	if (is_glob(line) && ++resolver->glob_cnt > GLOB_LINES_MAX)
+		return resolver_refuse(resolver, -E2BIG, "more than %d globs in one list", GLOB_LINES_MAX);
+	err = find_module(resolver, line, only, false, &finding, &module);
+	if (!err && module == PROGRAM_NONE && line->form == PROBE_SYMBOL_PLAIN)
+		err = find_module(resolver, line, only, true, &finding, &module);
+	if (!err && module == PROGRAM_NONE)
+		err = resolver_explain(resolver, line, only);
+	else if (!err)
+		err = targets_add(resolver, line_idx, module, &finding);
+	finding_free(&finding);
+	return err;
+}
+
+/* --- the list ---------------------------------------------------------------------------------------------------- */
+
+static void resolver_free(struct resolver *resolver)
+{
+	for (uint32_t i = 0; i < resolver->module_cnt && resolver->modules; i++) {
+		cxx_index_free(&resolver->modules[i].cxx);
+		usdt_sites_free(&resolver->modules[i].markers);
+		elf_file__free(resolver->modules[i].elf);
+	}
+	free(resolver->modules);
+}
+
+static int resolve_lines(struct resolver *resolver)
+{
+	struct probe_targets *out = resolver->out;
+	int err = 0;
+
+	for (uint32_t i = 0; i < resolver->lines->cnt && !err; i++) {
+		size_t before = out->targets.cnt;
+		struct probe_verdict *verdict;
+
+		if (vec_push(&out->verdicts, (struct probe_verdict){0}))
+			return -ENOMEM;
+		resolver->why[0] = '\0';
+		err = resolve_line(resolver, i);
+		if (err == -ENOMEM)
+			return err;
+		verdict = &out->verdicts.items[i];
+		verdict->err = err;
+		if (err)
+			out->targets.cnt = before;
+		if (resolver->why[0] && !(verdict->why = strdup(resolver->why)))
+			return -ENOMEM;
+		err = 0;
+	}
+	return err;
+}
+
+int probe_targets_find(const probe_lines *lines, struct program *program, struct probe_targets *targets)
+{
+	struct resolver resolver = {
+		.program = program,
+		.lines = lines,
+		.out = targets,
+		.module_cnt = program__module_cnt(program),
+	};
+	int err;
+
+	resolver.modules = calloc(resolver.module_cnt, sizeof(*resolver.modules));
+	err = resolver.modules ? resolve_lines(&resolver) : -ENOMEM;
+	if (!err)
+		err = resolver_plan(&resolver);
 	resolver_free(&resolver);
+	if (err)
+		probe_targets_free(targets);
 	return err;
 }
 
-void probe_sites_free(probe_sites *sites)
+void probe_targets_free(struct probe_targets *targets)
 {
-	for (size_t i = 0; i < sites->cnt; i++) {
-		free(sites->items[i].file);
-		free(sites->items[i].module);
+	for (size_t i = 0; i < targets->verdicts.cnt; i++)
+		free(targets->verdicts.items[i].why);
+	for (size_t i = 0; i < targets->plans.cnt; i++) {
+		plan_free(targets->plans.items[i]);
+		free(targets->plans.items[i]);
 	}
-	vec_free(sites);
+	for (size_t i = 0; i < targets->markers.cnt; i++) {
+		free(targets->markers.items[i]->provider);
+		free(targets->markers.items[i]->name);
+		free(targets->markers.items[i]);
+	}
+	for (size_t i = 0; i < targets->names.cnt; i++)
+		free(targets->names.items[i]);
+	vec_free(&targets->targets);
+	vec_free(&targets->verdicts);
+	vec_free(&targets->plans);
+	vec_free(&targets->markers);
+	vec_free(&targets->names);
 }

@@ -15,6 +15,7 @@
 
 #define LINE_LEN_MAX 4096
 #define LINE_CNT_MAX 100000
+#define TYPE_IDX_MAX UINT16_MAX /* records name the line that makes the interval in 16 bits */
 #define BLANKS       " \t"
 
 enum option { OPTION_NAME, OPTION_KEY, OPTION_OBJECT, OPTION_TASK, OPTION_QUEUE, OPTION_CNT };
@@ -302,11 +303,13 @@ static int check_expression(const struct parser *parser, const struct words *wor
 }
 
 /* Does the line say what its role wants to know, and nothing else?  Fills in what it need not say. */
-static int check_role(const struct parser *parser, struct words *words, enum probe_role role)
+static int check_role(const struct parser *parser, struct words *words, enum probe_role role, const probe_lines *lines)
 {
 	const struct role_rule *rule = &rules[role];
 	int err = 0;
 
+	if ((role == PROBE_INTERVAL || role == PROBE_BEGIN) && lines->cnt > TYPE_IDX_MAX)
+		return refuse(parser, "lines of role '%s' belong among the first %d", rule->name, TYPE_IDX_MAX + 1);
 	if (rule->is_call && symbol_form(words->symbol) == PROBE_SYMBOL_USDT)
 		return refuse(parser, "role '%s' lasts from entry to exit, and a marker is one place: %s", rule->name,
 			      role == PROBE_INTERVAL ? "use one marker with begin and one with end" : "use a function");
@@ -380,7 +383,7 @@ static int parse_line(const struct parser *parser, char *text, probe_lines *line
 	while (!err && (word = next_word(&cursor)))
 		err = parse_option(parser, word, &words);
 	if (!err)
-		err = check_role(parser, &words, role);
+		err = check_role(parser, &words, role, lines);
 	return err ? err : append(parser, &words, role, lines);
 }
 
@@ -494,6 +497,11 @@ void symbol_list_free(probe_lines *lines)
 const char *probe_role_name(enum probe_role role)
 {
 	return rules[role].name;
+}
+
+enum probe_role probe_role_counterpart(enum probe_role role)
+{
+	return rules[role].counterpart;
 }
 
 bool probe_line_needs_exit(const struct probe_line *line)

@@ -75,6 +75,8 @@ struct probe_line {
 typedef VEC(struct probe_line) probe_lines;
 
 const char *probe_role_name(enum probe_role role);
+/* The role without which this one tells nothing; PROBE_ROLE_CNT: none. */
+enum probe_role probe_role_counterpart(enum probe_role role);
 /* Does it happen at (or last until) the exit: must the exit be probed? */
 bool probe_line_needs_exit(const struct probe_line *line);
 /* Bit i: argument i is read. */
@@ -91,23 +93,5 @@ bool probe_lines_have_intervals(const probe_lines *lines);
  */
 int symbol_list_read(const char *list, probe_lines *lines);
 void symbol_list_free(probe_lines *lines);
-
-/* Where one line lives in the target: a function in a file. */
-struct probe_site {
-	uint32_t line_idx; /* into the list */
-	char *file;        /* opened through /proc/PID/map_files or /proc/PID/root: usable from the agent's namespace */
-	char *module;      /* base name, for people */
-	uint64_t file_off; /* of the function's entry */
-};
-
-typedef VEC(struct probe_site) probe_sites;
-
-/*
- * 0, or -errno after one line that names the symbol, what is wrong and what to do: unknown (with the nearest names and
- * the module they are in), in a Go binary, a data symbol, a module that is not mapped (with those that are), a name of
- * two libraries (with both), two lines for one function.  One name for several functions of a file is a warning.
- */
-int symbol_list_resolve(const probe_lines *lines, const char *list_path, pid_t pid, probe_sites *sites);
-void probe_sites_free(probe_sites *sites);
 
 #endif

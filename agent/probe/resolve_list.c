@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What is said of a list that is to be recorded with, and whether what was found of it will do. */
+#include "base/log.h"
+#include "probe/preset.h"
+#include "probe/resolve.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct listing {
+	const probe_lines *lines;
+	const char *list;
+	struct probe_targets *targets;
+	bool is_preset;
+};
+
+static int say_verdicts(const struct listing *listing)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < listing->lines->cnt && !err; i++) {
+		const struct probe_verdict *verdict = &listing->targets->verdicts.items[i];
+		uint32_t line_no = listing->lines->items[i].line_no;
+
+		if (verdict->err && !listing->is_preset) {
+			log_error("%s:%u: %s", listing->list, line_no, verdict->why);
+			err = verdict->err;
+		} else if (verdict->err) {
+			log_warn("%s:%u: left out: %s", listing->list, line_no, verdict->why);
+		} else if (verdict->why) {
+			log_warn("%s:%u: %s", listing->list, line_no, verdict->why);
+		}
+	}
+	return err;
+}
+
+static void drop_line(struct probe_targets *targets, uint32_t line_idx)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < targets->targets.cnt; i++)
+		if (targets->targets.items[i].line_idx != line_idx)
+			targets->targets.items[kept++] = targets->targets.items[i];
+	targets->targets.cnt = kept;
+	targets->verdicts.items[line_idx].cnt = 0;
+}
+
+/* What is left of a preset that was made for another build: does it still make sense? */
+static int check_rest(const struct listing *listing)
+{
+	bool there[PROBE_ROLE_CNT] = {0};
+	bool wanted = probe_lines_have_intervals(listing->lines);
+
+	for (size_t i = 0; i < listing->targets->targets.cnt; i++)
+		there[listing->lines->items[listing->targets->targets.items[i].line_idx].role] = true;
+	for (uint32_t i = 0; i < listing->lines->cnt; i++) {
+		const struct probe_line *line = &listing->lines->items[i];
+		enum probe_role counterpart = probe_role_counterpart(line->role);
+
+		if (!listing->targets->verdicts.items[i].cnt || counterpart == PROBE_ROLE_CNT || there[counterpart])
+			continue;
+		log_warn("%s:%u: left out: role '%s' tells nothing without role '%s', of which nothing is left",
+			 listing->list, line->line_no, probe_role_name(line->role), probe_role_name(counterpart));
+		drop_line(listing->targets, i);
+		if (line->role == PROBE_BEGIN)
+			there[PROBE_BEGIN] = false;
+	}
+	if (listing->targets->targets.cnt && (!wanted || there[PROBE_INTERVAL] || there[PROBE_BEGIN]))
+		return 0;
+	log_error("%s: nothing is left of it that says what a request is: this build of the program needs another list",
+		  listing->list);
+	return -ENOENT;
+}
+
+int symbol_list_resolve(const probe_lines *lines, const char *list, struct program *program,
+			struct probe_targets *targets)
+{
+	struct listing listing = {lines, list, targets, preset_is(list)};
+	int err = probe_targets_find(lines, program, targets);
+
+	if (err) {
+		log_error("%s: the symbols cannot be looked up: %s", list, strerror(-err));
+		return err;
+	}
+	err = say_verdicts(&listing);
+	if (!err && listing.is_preset)
+		err = check_rest(&listing);
+	if (err)
+		probe_targets_free(targets);
+	return err;
+}
