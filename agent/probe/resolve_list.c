@@ -48,24 +48,29 @@ static void drop_line(struct probe_targets *targets, uint32_t line_idx)
 /* What is left of a preset that was made for another build: does it still make sense? */
 static int check_rest(const struct listing *listing)
 {
-	bool there[PROBE_ROLE_CNT] = {0};
-	bool wanted = probe_lines_have_intervals(listing->lines);
+	bool wanted = probe_lines_have_intervals(listing->lines), changed;
+	struct probe_targets *targets = listing->targets;
+	bool there[PROBE_ROLE_CNT];
 
-	for (size_t i = 0; i < listing->targets->targets.cnt; i++)
-		there[listing->lines->items[listing->targets->targets.items[i].line_idx].role] = true;
-	for (uint32_t i = 0; i < listing->lines->cnt; i++) {
-		const struct probe_line *line = &listing->lines->items[i];
-		enum probe_role counterpart = probe_role_counterpart(line->role);
+	do {
+		changed = false;
+		memset(there, 0, sizeof(there));
+		for (size_t i = 0; i < targets->targets.cnt; i++)
+			there[listing->lines->items[targets->targets.items[i].line_idx].role] = true;
+		for (uint32_t i = 0; i < listing->lines->cnt; i++) {
+			const struct probe_line *line = &listing->lines->items[i];
+			enum probe_role counterpart = probe_role_counterpart(line->role);
 
-		if (!listing->targets->verdicts.items[i].cnt || counterpart == PROBE_ROLE_CNT || there[counterpart])
-			continue;
-		log_warn("%s:%u: left out: role '%s' tells nothing without role '%s', of which nothing is left",
-			 listing->list, line->line_no, probe_role_name(line->role), probe_role_name(counterpart));
-		drop_line(listing->targets, i);
-		if (line->role == PROBE_BEGIN)
-			there[PROBE_BEGIN] = false;
-	}
-	if (listing->targets->targets.cnt && (!wanted || there[PROBE_INTERVAL] || there[PROBE_BEGIN]))
+			if (!targets->verdicts.items[i].cnt || counterpart == PROBE_ROLE_CNT || there[counterpart])
+				continue;
+			log_warn("%s:%u: left out: role '%s' tells nothing without role '%s', of which nothing is left",
+				 listing->list, line->line_no, probe_role_name(line->role),
+				 probe_role_name(counterpart));
+			drop_line(targets, i);
+			changed = true;
+		}
+	} while (changed);
+	if (targets->targets.cnt && (!wanted || there[PROBE_INTERVAL] || there[PROBE_BEGIN]))
 		return 0;
 	log_error("%s: nothing is left of it that says what a request is: this build of the program needs another list",
 		  listing->list);

@@ -487,6 +487,17 @@ int symbol_list_read(const char *list, probe_lines *lines)
 	return err;
 }
 
+int symbol_list_add(const char *place, const char *text, probe_lines *lines)
+{
+	struct parser parser = {.path = place, .line_no = lines->cnt + 1};
+	char line[LINE_LEN_MAX + 1];
+
+	if (strlen(text) > LINE_LEN_MAX)
+		return refuse(&parser, "the line is longer than %d bytes", LINE_LEN_MAX);
+	strcpy(line, text);
+	return parse_line(&parser, line, lines);
+}
+
 void symbol_list_free(probe_lines *lines)
 {
 	for (size_t i = 0; i < lines->cnt; i++)

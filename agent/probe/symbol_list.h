@@ -92,6 +92,8 @@ bool probe_lines_have_intervals(const probe_lines *lines);
  * than 100,000 lines, no probe in the whole file, unreadable file).
  */
 int symbol_list_read(const char *list, probe_lines *lines);
+/* One more line from elsewhere, which `place` names in what is said of it; no counterparts are asked for. */
+int symbol_list_add(const char *place, const char *text, probe_lines *lines);
 void symbol_list_free(probe_lines *lines);
 
 #endif

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What could be probed, where exactly, at what cost; what a symbol list means here. */
+#include "cmd/probes.h"
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "target/target.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT_NS 2000000000ULL
+
+enum { OPT_JSON = 1000, OPT_ALL, OPT_DEBUGINFO, OPT_NO_CHILDREN, OPT_BTF };
+
+static const struct {
+	const char *name;
+	int (*run)(const struct probes_options *options, struct program *program);
+	bool wants_list; /* -s, or for `plan` symbols */
+	bool wants_pid;
+	bool takes_symbols;
+} questions[] = {
+	{"list", probes_list, false, false, true},
+	{"plan", probes_plan, true, false, true},
+	{"check", probes_check, true, false, false},
+	{"suggest", probes_suggest, false, true, false},
+};
+
+#define QUESTION_CNT (sizeof(questions) / sizeof(questions[0]))
+
+static const char help[] =
+	"Usage: whylate probes list    -p PID | -e FILE [[MODULE:]SYMBOL…] [--all] [--json]\n"
+	"       whylate probes plan    -p PID | -e FILE -s LIST | [MODULE:]SYMBOL… [--json]\n"
+	"       whylate probes check   -p PID | -e FILE -s LIST [--json]\n"
+	"       whylate probes suggest -p PID [-d 2s] [--json]\n"
+	"What could be probed, where exactly, at what cost; what a symbol list means here.\n"
+	"  list                   functions and markers: module, address, size, where the name is from\n"
+	"  plan                   the exact sites of each probe, and what a hit costs there\n"
+	"  check                  does every line of the list mean something here?  1 if not\n"
+	"  suggest                a list for this process, by names and by how often functions fire (needs root)\n"
+	"  -p, --pid PID          a running process and its libraries\n"
+	"  -e, --executable FILE  one file that need not run\n"
+	"  -s, --symbols LIST     a file, or preset:NAME\n"
+	"  -d, --duration TIME    suggest: count for so long (default 2s)\n"
+	"      --all              list: functions without a name, too\n"
+	"      --debuginfo DIR    debug files are looked for there first\n"
+	"      --no-children      suggest: do not count in the target's children\n"
+	"      --btf FILE         suggest: types of the kernel, in place of its own BTF\n"
+	"      --json             schema whylate.probes.QUESTION/1\n";
+
+static int take_option(struct probes_options *options, int option, char **argv)
+{
+	uint64_t number;
+
+	switch (option) {
+	case 'p':
+		if (units_number(optarg, INT_MAX, &number))
+			return usage_error("probes", "-p '%s' is not understood: it wants a process id", optarg);
+		options->pid = number;
+		return 0;
+	case 'e':
+		options->file = optarg;
+		return 0;
+	case 's':
+		options->symbols = optarg;
+		return 0;
+	case 'd':
+		if (units_duration_ns(optarg, &options->duration_ns) || options->duration_ns > 3600000000000ULL)
+			return usage_error("probes", "-d '%s' is not understood: it wants something like 2s, up to 1h",
+					   optarg);
+		return 0;
+	case OPT_JSON:
+		options->json = true;
+		return 0;
+	case OPT_ALL:
+		options->all = true;
+		return 0;
+	case OPT_DEBUGINFO:
+		options->debuginfo_dir = optarg;
+		return 0;
+	case OPT_NO_CHILDREN:
+		options->children = false;
+		return 0;
+	case OPT_BTF:
+		options->btf_path = optarg;
+		return 0;
+	default:
+		return option_error("probes", option, argv);
+	}
+}
+
+/* Is what was asked for complete, and nothing more? */
+static int check_question(const struct probes_options *options, size_t question)
+{
+	const char *name = questions[question].name;
+
+	if (!options->pid == !options->file)
+		return usage_error("probes", "%s wants %s: see whylate probes --help", name,
+				   options->pid ? "one of -p and -e" : "-p PID or -e FILE");
+	if (questions[question].wants_pid && !options->pid)
+		return usage_error("probes", "%s counts in a running process: it wants -p PID", name);
+	if (options->arg_cnt && !questions[question].takes_symbols)
+		return usage_error("probes", "'%s' is one argument too many", options->args[0]);
+	if (questions[question].wants_list && !options->symbols && !options->arg_cnt)
+		return usage_error("probes", "%s wants -s LIST%s", name,
+				   questions[question].takes_symbols ? " or a SYMBOL" : "");
+	if (options->symbols && (options->arg_cnt || !questions[question].wants_list))
+		return usage_error("probes", "%s takes no -s%s", name, options->arg_cnt ? " beside SYMBOLs" : "");
+	return 0;
+}
+
+static int open_program(const struct probes_options *options, struct program **program)
+{
+	const struct program_opts opts = {.debuginfo_dir = options->debuginfo_dir, .want_debuginfod = true};
+	int err;
+
+	if (options->file) {
+		err = program__open_file(options->file, &opts, program);
+		if (err == -ENOEXEC)
+			log_error("'%s' is no ELF program or library, or a damaged one", options->file);
+		else if (err == -ENOTSUP)
+			log_error("'%s' is for another kind of machine: only this machine's 64-bit programs can be "
+				  "probed",
+				  options->file);
+		else if (err)
+			log_error("cannot read '%s': %s", options->file, strerror(-err));
+		return err;
+	}
+	err = target_check(options->pid);
+	if (err)
+		return err;
+	err = program__open(options->pid, &opts, program);
+	if (err)
+		log_error("cannot read the code of process %d: %s%s", options->pid, strerror(-err),
+			  err == -EACCES || err == -EPERM ? ": run whylate as root" : "");
+	return err;
+}
+
+int cmd_probes(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"pid", required_argument, NULL, 'p'},
+		{"executable", required_argument, NULL, 'e'},
+		{"symbols", required_argument, NULL, 's'},
+		{"duration", required_argument, NULL, 'd'},
+		{"json", no_argument, NULL, OPT_JSON},
+		{"all", no_argument, NULL, OPT_ALL},
+		{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
+		{"no-children", no_argument, NULL, OPT_NO_CHILDREN},
+		{"btf", required_argument, NULL, OPT_BTF},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct probes_options options = {.children = true, .duration_ns = COUNT_NS};
+	struct program *program = NULL;
+	size_t question = 0;
+	int option, code;
+
+	while ((option = getopt_long(argc, argv, ":hp:e:s:d:", long_options, NULL)) != -1) {
+		if (option == 'h') {
+			printf("%s", help);
+			return EXIT_DONE;
+		}
+		code = take_option(&options, option, argv);
+		if (code)
+			return code;
+	}
+	if (optind == argc)
+		return usage_error("probes", "there are the questions list, plan, check and suggest: see whylate "
+					     "probes --help");
+	while (question < QUESTION_CNT && strcmp(argv[optind], questions[question].name))
+		question++;
+	if (question == QUESTION_CNT)
+		return usage_error("probes", "there is no question '%s': there are list, plan, check and suggest",
+				   argv[optind]);
+	options.args = argv + optind + 1;
+	options.arg_cnt = argc - optind - 1;
+	code = check_question(&options, question);
+	if (code)
+		return code;
+	code = open_program(&options, &program) ? EXIT_FAILED : questions[question].run(&options, program);
+	program__free(program);
+	return code;
+}
+
+void probes_page_open(struct page *page)
+{
+	page__open(page, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+}
+
+int probes_page_close(struct page *page, int code)
+{
+	int err = page__close(page);
+
+	if (!err)
+		return code;
+	log_error("cannot write the result: %s", strerror(-err));
+	return EXIT_FAILED;
+}
+
+int probes_json_close(struct json_object *root, int err, int code)
+{
+	const char *text = err || !root ? NULL
+					: json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
+										       JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (!text)
+		err = -ENOMEM;
+	else if (puts(text) == EOF || fflush(stdout))
+		err = -EIO;
+	json_object_put(root);
+	if (!err)
+		return code;
+	log_error("cannot write the result: %s", strerror(-err));
+	return EXIT_FAILED;
+}
+
+const char *probes_module_name(struct program *program, uint32_t module)
+{
+	const struct program_module *found = program__module(program, module);
+
+	return found ? found->name : "?";
+}

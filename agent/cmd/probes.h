@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* `whylate probes`, for its own files: probes.c (what is asked), and one file per question. */
+#ifndef WHYLATE_CMD_PROBES_H
+#define WHYLATE_CMD_PROBES_H
+
+#include "probe/resolve.h"
+#include "target/program.h"
+#include "view/page.h"
+
+#include <json-c/json.h>
+
+struct probes_options {
+	pid_t pid;        /* 0: a file */
+	const char *file; /* NULL: a process */
+	const char *symbols;
+	const char *debuginfo_dir;
+	const char *btf_path;
+	uint64_t duration_ns; /* suggest: how long to count */
+	char *const *args;    /* SYMBOLs */
+	size_t arg_cnt;
+	bool json, all, children;
+};
+
+/* Each prints its result and returns an exit code. */
+int probes_list(const struct probes_options *options, struct program *program);
+int probes_plan(const struct probes_options *options, struct program *program);
+int probes_check(const struct probes_options *options, struct program *program);
+int probes_suggest(const struct probes_options *options, struct program *program);
+
+/* On standard output, in colour where that is a terminal; exit code of page__close(). */
+void probes_page_open(struct page *page);
+int probes_page_close(struct page *page, int code);
+/* Prints and releases it; the exit code that results. */
+int probes_json_close(struct json_object *root, int err, int code);
+
+/* "postgres", "libc.so.6": of the target's module. */
+const char *probes_module_name(struct program *program, uint32_t module);
+
+#endif
