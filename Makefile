@@ -52,7 +52,7 @@ agent_obj := $(agent_src:%.c=$(BUILD)/%.o)
 .PHONY: all build
 all: setup-build
 	@$(MAKE) --no-print-directory build
-build: $(BUILD)/whylate workloads
+build: $(BUILD)/whylate workloads presets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 .PHONY: setup-build setup-test setup-lint setup-bench setup-matrix setup-matrix-all
@@ -94,6 +94,15 @@ $(BUILD)/libwhylate.a: $(lib_obj)
 $(BUILD)/whylate: $(agent_obj) $(BUILD)/libwhylate.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# --- symbol lists of common servers, where the program finds them before it is installed ---------------------------------
+presets := $(patsubst %,$(BUILD)/%,$(wildcard presets/*.symbols))
+
+.PHONY: presets
+presets: $(presets)
+$(BUILD)/presets/%: presets/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 
 # --- workloads with a known cause of lateness -------------------------------------------------------------------------
 workload_src := $(wildcard tests/workloads/*.c)
@@ -177,7 +186,7 @@ test: setup-test
 unit: $(BUILD)/unit/run
 	@$(BUILD)/unit/run
 
-live: $(BUILD)/live/run $(BUILD)/whylate workloads
+live: $(BUILD)/live/run $(BUILD)/whylate workloads presets
 	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
 
 # clang-format only looks, cppcheck only at our own code; `make format` writes.
@@ -222,6 +231,7 @@ install: build
 	install -Dm755 $(BUILD)/whylate $(DESTDIR)$(PREFIX)/bin/whylate
 	$(Q)$(if $(filter 1,$(SETCAP)),setcap $(CAPS)=ep $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
+	$(Q)for list in presets/*.symbols; do install -Dm644 $$list $(DESTDIR)$(PREFIX)/share/whylate/$$list; done
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	$(Q)for unit in packaging/*.service.in; do \
 		name=$${unit##*/}; \

@@ -41,19 +41,19 @@ static size_t group_len(const char *text)
 	return len;
 }
 
-/* After a group that ends here, does the name go on: f(int)::{lambda()#1}, f() const::x? */
-static bool scope_follows(const char *text)
+/* After a group that ends here, does the name go on: f(int)::{lambda()#1}, f() const::x?  The length up to "::". */
+static bool scope_follows(const char *text, size_t *len)
 {
-	while (*text == ' ')
-		text++;
-	if (!strncmp(text, "const", 5))
-		text += 5;
-	return !strncmp(text, "::", 2);
+	*len = strspn(text, " ");
+	if (!strncmp(text + *len, "const", 5))
+		*len += 5;
+	return !strncmp(text + *len, "::", 2);
 }
 
 /* Where the name without a return type begins, and where its arguments do (the end, when it has none). */
 static void split(const char *text, size_t *begin, size_t *args)
 {
+	static const char anonymous[] = "(anonymous namespace)";
 	bool in_operator = false;
 	size_t at = 0;
 	int depth = 0;
@@ -64,11 +64,14 @@ static void split(const char *text, size_t *begin, size_t *args)
 			at += operator_len(text + at);
 			in_operator = true; /* operator unsigned long: blanks are part of it */
 		} else if (text[at] == '(' && !depth) {
-			size_t len = group_len(text + at);
+			size_t len = group_len(text + at), more = 0;
 
-			if (strncmp(text + at, "(anonymous namespace)", len) && !scope_follows(text + at + len))
-				break;
-			at += len;
+			if (!scope_follows(text + at + len, &more)) {
+				if (strncmp(text + at, anonymous, strlen(anonymous)))
+					break;
+				more = 0;
+			}
+			at += len + more;
 		} else {
 			depth += (text[at] == '<' || text[at] == '{') - (text[at] == '>' || text[at] == '}');
 			if (text[at] == ' ' && !depth && !in_operator) {
