@@ -1,67 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Read as elf_file.c reads: by pread through libelf, the header checked first, everything copied out. */
 #include "probe/usdt.h"
 
-#include "target/elf_file.h"
+#include "target/elf_image.h"
 
+#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <gelf.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Far above any real file: QEMU has some 10,000 markers, each of them takes about 100 bytes. */
-#define NOTES_SZ_MAX  (64ULL << 20)
-#define SITE_CNT_MAX  1000000
-#define NAME_LEN_MAX  256
-#define SEGMENTS_MAX  64
-#define NOTE_STAPSDT  3
-#define NOTE_ADDR_CNT 3
-
-struct segment {
-	uint64_t addr, file_off, sz;
-	bool code;
-};
+#define NOTES_SZ_MAX (64ULL << 20)
+#define SITE_CNT_MAX 1000000
+#define NAME_LEN_MAX 256
+#define NOTE_STAPSDT 3
 
 struct reader {
-	Elf *elf;
-	uint64_t file_sz;
-	struct segment segments[SEGMENTS_MAX];
-	size_t segment_cnt;
+	const struct elf_image *image;
 	uint64_t base_addr; /* of .stapsdt.base, by which prelinking is known; 0: none */
 	usdt_sites *sites;
 };
 
-static int segments_read(struct reader *reader)
-{
-	size_t cnt;
-	GElf_Phdr phdr;
-
-	if (elf_getphdrnum(reader->elf, &cnt))
-		return -ENOEXEC;
-	for (size_t i = 0; i < cnt && reader->segment_cnt < SEGMENTS_MAX; i++) {
-		if (!gelf_getphdr(reader->elf, i, &phdr))
-			return -ENOEXEC;
-		if (phdr.p_type != PT_LOAD || phdr.p_offset > reader->file_sz ||
-		    phdr.p_filesz > reader->file_sz - phdr.p_offset || phdr.p_vaddr > UINT64_MAX - phdr.p_filesz)
-			continue;
-		reader->segments[reader->segment_cnt++] =
-			(struct segment){phdr.p_vaddr, phdr.p_offset, phdr.p_filesz, phdr.p_flags & PF_X};
-	}
-	return 0;
-}
-
 /* Where an address lies in the file: 0 or -ENOENT. */
-static int file_off_at(const struct reader *reader, uint64_t addr, bool code, uint64_t *file_off)
+static int file_off_at(const struct elf_image *image, uint64_t addr, bool exec, uint64_t *file_off)
 {
-	for (size_t i = 0; i < reader->segment_cnt; i++) {
-		const struct segment *segment = &reader->segments[i];
+	const struct elf_segment *segments;
+	size_t cnt = elf_image__segments(image, &segments);
 
-		if (segment->code == code && addr >= segment->addr && addr - segment->addr < segment->sz) {
-			*file_off = addr - segment->addr + segment->file_off;
-			return 0;
-		}
+	for (size_t i = 0; i < cnt; i++) {
+		if (segments[i].type != PT_LOAD || segments[i].exec != exec || addr < segments[i].addr ||
+		    addr - segments[i].addr >= segments[i].file_sz)
+			continue;
+		*file_off = addr - segments[i].addr + segments[i].file_off;
+		return 0;
 	}
 	return -ENOENT;
 }
@@ -90,7 +60,7 @@ static bool is_name(const char *text)
 /* One note's description: 0 when taken or of no use, -ENOMEM. */
 static int site_add(struct reader *reader, const char *desc, size_t sz)
 {
-	uint64_t addrs[NOTE_ADDR_CNT]; /* the site, .stapsdt.base as linked, the semaphore */
+	uint64_t addrs[3]; /* the site, .stapsdt.base as linked, the semaphore */
 	const char *end = desc + sz, *provider, *name, *args;
 	struct usdt_site site = {0};
 	uint64_t moved;
@@ -107,10 +77,10 @@ static int site_add(struct reader *reader, const char *desc, size_t sz)
 		return 0;
 	moved = reader->base_addr ? reader->base_addr - addrs[1] : 0;
 	site.addr = addrs[0] + moved;
-	if (file_off_at(reader, site.addr, true, &site.file_off))
+	if (file_off_at(reader->image, site.addr, true, &site.file_off))
 		return 0;
 	/* A marker whose counter is nowhere would never be turned on. */
-	if (addrs[2] && file_off_at(reader, addrs[2] + moved, false, &site.semaphore_off))
+	if (addrs[2] && file_off_at(reader->image, addrs[2] + moved, false, &site.semaphore_off))
 		return 0;
 	cnt = usdt_args_parse(args, site.args);
 	site.arg_cnt = cnt < USDT_ARG_MAX ? cnt : USDT_ARG_MAX;
@@ -123,52 +93,30 @@ static int site_add(struct reader *reader, const char *desc, size_t sz)
 	return -ENOMEM;
 }
 
-static int notes_read(struct reader *reader, Elf_Scn *scn, const GElf_Shdr *shdr)
+/* Names and descriptions are padded to four bytes; a note that goes beyond the section ends it. */
+static int notes_read(struct reader *reader, const char *notes, size_t sz)
 {
-	size_t pos = 0, next, name_off, desc_off;
-	Elf_Data *notes;
-	GElf_Nhdr note;
+	static const char owner[] = "stapsdt";
+	size_t pos = 0;
 	int err = 0;
 
-	if (shdr->sh_type != SHT_NOTE || shdr->sh_flags & SHF_COMPRESSED || shdr->sh_size > NOTES_SZ_MAX ||
-	    shdr->sh_offset > reader->file_sz || shdr->sh_size > reader->file_sz - shdr->sh_offset)
-		return 0;
-	notes = elf_getdata(scn, NULL);
-	if (!notes || !notes->d_buf)
-		return 0;
-	while (!err && (next = gelf_getnote(notes, pos, &note, &name_off, &desc_off)) > pos) {
-		pos = next;
-		if (name_off > notes->d_size || note.n_namesz > notes->d_size - name_off || desc_off > notes->d_size ||
-		    note.n_descsz > notes->d_size - desc_off)
-			break;
-		if (note.n_type == NOTE_STAPSDT && note.n_namesz == sizeof("stapsdt") &&
-		    !memcmp((char *)notes->d_buf + name_off, "stapsdt", sizeof("stapsdt")))
-			err = site_add(reader, (char *)notes->d_buf + desc_off, note.n_descsz);
-	}
-	return err;
-}
+	while (!err && sz - pos >= sizeof(Elf64_Nhdr)) {
+		size_t name_sz, desc_sz, left;
+		Elf64_Nhdr note;
 
-static int sections_read(struct reader *reader)
-{
-	Elf_Scn *scn = NULL;
-	size_t names_idx;
-	GElf_Shdr shdr;
-	int err = 0;
-
-	if (elf_getshdrstrndx(reader->elf, &names_idx) || !names_idx)
-		return 0;
-	/* Twice, as the base may come after the notes. */
-	for (int round = 0; round < 2 && !err; round++) {
-		while (!err && (scn = elf_nextscn(reader->elf, scn))) {
-			const char *name =
-				gelf_getshdr(scn, &shdr) ? elf_strptr(reader->elf, names_idx, shdr.sh_name) : NULL;
-
-			if (name && !round && !strcmp(name, ".stapsdt.base"))
-				reader->base_addr = shdr.sh_addr;
-			if (name && round && !strcmp(name, ".note.stapsdt"))
-				err = notes_read(reader, scn, &shdr);
-		}
-		scn = NULL;
+		memcpy(&note, notes + pos, sizeof(note));
+		pos += sizeof(note);
+		left = sz - pos;
+		name_sz = ((size_t)note.n_namesz + 3) & ~3UL;
+		desc_sz = ((size_t)note.n_descsz + 3) & ~3UL;
+		if (name_sz > left || note.n_descsz > left - name_sz)
+			return 0;
+		if (note.n_type == NOTE_STAPSDT && note.n_namesz == sizeof(owner) &&
+		    !memcmp(notes + pos, owner, sizeof(owner)))
+			err = site_add(reader, notes + pos + name_sz, note.n_descsz);
+		if (desc_sz > left - name_sz)
+			return err;
+		pos += name_sz + desc_sz;
 	}
 	return err;
 }
@@ -185,40 +133,35 @@ static int site_cmp(const void *left, const void *right)
 	return a->file_off < b->file_off ? -1 : a->file_off > b->file_off;
 }
 
-static int load(int fd, usdt_sites *sites)
+static int sites_read(struct reader *reader)
 {
-	struct reader reader = {.sites = sites};
-	struct stat stat;
+	const struct elf_section *notes = elf_image__section(reader->image, ".note.stapsdt");
+	const struct elf_section *base = elf_image__section(reader->image, ".stapsdt.base");
+	char *bytes;
 	int err;
 
-	if (fstat(fd, &stat))
-		return -errno;
-	if (!S_ISREG(stat.st_mode))
-		return -ENOEXEC;
-	reader.file_sz = stat.st_size;
-	err = elf_file_check(fd, reader.file_sz);
-	if (err)
-		return err;
-	elf_version(EV_CURRENT);
-	reader.elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!reader.elf || elf_kind(reader.elf) != ELF_K_ELF || gelf_getclass(reader.elf) != ELFCLASS64)
-		err = -ENOEXEC;
-	if (!err)
-		err = segments_read(&reader);
-	if (!err)
-		err = sections_read(&reader);
-	elf_end(reader.elf);
+	if (!notes || notes->type != SHT_NOTE || notes->flags & SHF_COMPRESSED || !notes->size ||
+	    notes->size > NOTES_SZ_MAX)
+		return 0;
+	reader->base_addr = base ? base->addr : 0;
+	bytes = elf_image__copy(reader->image, notes->file_off, notes->size, NOTES_SZ_MAX);
+	if (!bytes)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	err = notes_read(reader, bytes, notes->size);
+	free(bytes);
 	return err;
 }
 
 int usdt_sites_read(const char *path, usdt_sites *sites)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
+	struct elf_image *image = elf_image__open(path);
+	struct reader reader = {.image = image, .sites = sites};
+	int err;
 
-	if (fd < 0)
+	if (!image)
 		return -errno;
-	err = load(fd, sites);
-	close(fd);
+	err = sites_read(&reader);
+	elf_image__free(image);
 	if (err)
 		usdt_sites_free(sites);
 	else if (sites->cnt)

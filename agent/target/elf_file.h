@@ -25,9 +25,6 @@ enum elf_symbol_kind {
 
 struct elf_file;
 
-/* Before libelf sees a file: 0, -ENOEXEC (not an ELF file, or a damaged header) or -ENOTSUP (another machine's). */
-int elf_file_check(int fd, uint64_t file_sz);
-
 /* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
  * kind). */
 struct elf_file *elf_file__open(const char *path);
