@@ -55,6 +55,12 @@ enum wl_interval_flag {
 #undef INTERVAL_FLAG
 };
 
+enum wl_invocation_flag {
+#define INVOCATION_FLAG(bit, id, name, meaning) WL_INVOCATION_##id = 1 << (bit),
+#include "invocation_flag.def"
+#undef INVOCATION_FLAG
+};
+
 enum wl_context {
 #define CONTEXT(id, name, has_waker) WL_CONTEXT_##id,
 #include "context.def"
@@ -91,12 +97,15 @@ enum wl_interval_source {
 enum wl_record_kind {
 	WL_RECORD_INTERVAL = 1,
 	WL_RECORD_TASK = 2,
-	/* trace mode only, from here on */
+	/* trace mode only */
 	WL_RECORD_SEGMENT = 3,
 	WL_RECORD_WAKEUP = 4,
 	WL_RECORD_SOCKET = 5,
 	WL_RECORD_BLOCK = 6,
 	WL_RECORD_TIMER = 7,
+	/* where functions are probed */
+	WL_RECORD_INVOCATION = 8,
+	WL_RECORD_QUEUE = 9,
 	WL_RECORD_KIND_CNT
 };
 
@@ -273,6 +282,55 @@ struct wl_timer_record {
 	__wl_u32 zero;
 };
 
+/* What a thread was at, in four words: into these an invocation's time is split. */
+enum wl_split {
+	WL_SPLIT_RUNNING, /* its own code and the kernel's for it, minor faults */
+	WL_SPLIT_RUNNABLE,
+	WL_SPLIT_BLOCKED, /* major faults too */
+	WL_SPLIT_INTERRUPTED,
+	WL_SPLIT_CNT
+};
+
+#define WL_FUNC_NONE  (~0U)
+#define WL_SEQ_NONE   (~0ULL)
+#define WL_FUNC_DEPTH 64 /* so many calls of a thread may be open and recorded at a time */
+
+/*
+ * A finished call of a probed function, within a selected interval that its thread worked for when it was called.  Sent
+ * when it ends, so children come before their parents; length_ns partitions end_ts - begin_ts.
+ */
+struct wl_invocation_record {
+	struct wl_record_header header;
+	__wl_u64 sid;
+	__wl_u64 begin_ts;
+	__wl_u64 end_ts;
+	__wl_u64 call_addr;  /* the return address, absolute; 0: not read */
+	__wl_u64 object;     /* acquire: the lock; otherwise 0 */
+	__wl_u64 seq;        /* number of the call in its thread, from 1; other intervals' calls are in between */
+	__wl_u64 parent_seq; /* WL_SEQ_NONE: none of this interval on this thread */
+	__wl_u64 length_ns[WL_SPLIT_CNT];
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 func;        /* struct probe.func */
+	__wl_u32 parent_func; /* WL_FUNC_NONE: none */
+	__wl_u32 depth;       /* recorded calls of the same interval that enclose it */
+	__wl_u32 flags;       /* enum wl_invocation_flag */
+};
+
+/* A task that went through a queue of the program: enqueued by one thread, dequeued by another. */
+struct wl_queue_record {
+	struct wl_record_header header;
+	__wl_u64 from_ts;
+	__wl_u64 to_ts;
+	__wl_u64 sid;   /* the interval whose work it is, 0: none */
+	__wl_u64 queue; /* addresses in the target */
+	__wl_u64 task;
+	__wl_u32 from_pid;
+	__wl_u32 from_tid;
+	__wl_u32 to_pid;
+	__wl_u32 to_tid;
+};
+
 /* One per CPU and class, summed by the agent. */
 struct wl_loss_count {
 	__wl_u64 emitted; /* attempts */
@@ -288,6 +346,8 @@ _Static_assert(sizeof(struct wl_wakeup_record) == 64, "wakeup record");
 _Static_assert(sizeof(struct wl_socket_record) == 96, "socket record");
 _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
+_Static_assert(sizeof(struct wl_invocation_record) == 120, "invocation record");
+_Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
 _Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Probes on functions and markers of the target: groups of them that are attached and detached while a recording runs.
+ * Where each probe sits is the planner's business (probe/plan.h), what its role means the symbol list's
+ * (probe/symbol_list.h); the kernel side does all roles with one pair of programs.
+ *
+ * With uprobe_multi there is one link per process, file and kind of site, which names the process: no other process
+ * that maps the file has a probe.  Without it, single uprobes, at most CAPTURE_SINGLE_PROBES_MAX of them: every switch
+ * of the target's threads pays for each (DESIGN §3).  All of them go away with the agent's descriptors, however it
+ * ends.
+ */
+#ifndef WHYLATE_CAPTURE_PROBES_H
+#define WHYLATE_CAPTURE_PROBES_H
+
+#include "capture/capture.h"
+#include "probe/plan.h"
+#include "probe/symbol_list.h"
+#include "probe/usdt.h"
+
+#define CAPTURE_SINGLE_PROBES_MAX 64
+/* Probes attached at a time, of all sets. */
+#define CAPTURE_PROBES_MAX 16384
+
+/*
+ * One probe.  Nothing of it is kept by the capture: plan, file and marker may go when it is attached.
+ * A role that needs the end of a call (interval, function, acquire, whatever reads `retval`) is refused where
+ * plan.exit is PLAN_EXIT_NONE; of `function` the entries are counted then and no invocation is recorded.
+ */
+struct probe {
+	uint32_t func;           /* the function's number in the recording, as in records and in `symbol`; 0…2^31-1 */
+	enum probe_role role;    /* a function with several roles has several probes, of one set, with one func */
+	uint16_t line;           /* of the symbol list: which type of interval begins here */
+	bool want_call_addr;     /* function: tell call sites apart; costs a read of the stack per recorded call */
+	const char *file;        /* as this process can open it; of the process that was looked at, see capture.h */
+	const struct plan *plan; /* of a function; NULL: a marker */
+	const struct usdt_site *usdt; /* the marker, NULL: a function */
+	enum plan_cost usdt_cost;     /* of the marker's site */
+	struct probe_expr key, object, task, queue;
+};
+
+struct probe_set;
+
+/*
+ * Attaches to every process that is followed, exits before entries; children get it when they are seen (see
+ * capture__adopt_process()).  A process that does not map a file is left out.  Opens with capture_opts.probes only.
+ * 0, or -errno with nothing attached after one line that names the probe: -ENOTSUP (the role needs an exit that the
+ * plan does not have; too many for single uprobes), -ENOSPC (CAPTURE_PROBES_MAX), -EINVAL (an expression that cannot be
+ * had there), or what the kernel said.
+ */
+int capture__attach_probes(struct capture *capture, const struct probe *probes, size_t cnt, struct probe_set **set);
+/*
+ * Detaches and frees it; calls that are open then are forgotten.  NULL-safe.  capture__stop() detaches the sets that
+ * are left, whose counts can still be had.
+ */
+void capture__detach_probes(struct capture *capture, struct probe_set *set);
+
+struct probe_hits {
+	uint64_t entries, exits; /* that ran, in all processes */
+	uint64_t cost_ns;        /* what they cost the target: hits times measured cost per hit of their class */
+};
+
+/* Per probe of the set, in the order in which they were attached: hits[cnt] is the caller's. */
+void capture__probe_hits(struct capture *capture, const struct probe_set *set, struct probe_hits *hits);
+/* Time that attaching the set took. */
+uint64_t capture__attach_ns(const struct probe_set *set);
+
+/* What a hit costs the target by itself, the program's own run time excluded, in ns. */
+uint32_t capture__hit_cost_ns(enum plan_cost cost, bool is_return);
+
+#endif
