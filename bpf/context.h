@@ -128,6 +128,12 @@ struct thread {
 	u64 hw_start[WL_HW_SLOTS];
 	u64 hw[WL_HW_SLOTS];
 
+	/* probes only */
+	u32 call_cnt;       /* calls of probed functions that are open */
+	u32 taken_seen;     /* intervals that other threads have taken over so far, as of the last look */
+	u64 acquire_frame;  /* of the outermost call under way that acquires a lock */
+	u64 acquire_object; /* that lock, 0: none */
+
 	/* trace mode only */
 	u32 outside;   /* none of the target's: followed because it woke or fed a followed thread */
 	u32 other_pid; /* of the segment under way, see struct wl_segment_record */
@@ -141,8 +147,12 @@ struct thread {
 struct open_interval {
 	u64 begin_ts, pickup_ts;
 	u64 accounted_ts; /* sum covers begin_ts to here */
-	u64 paused;       /* its thread works for another one */
-	u32 pid, tid, type, rate, flags, hw_epoch, hw_generation, zero;
+	u64 owned_ts;     /* since when its thread works for it: pickup_ts, unless it came from another one */
+	u64 handed_ns;    /* what passed between the two, if that can be taken back */
+	u32 paused;       /* its thread works for another one */
+	u32 handed_tid;   /* probes: this thread has put it into a queue, and may work for it nevertheless; 0: none */
+	u32 pid, tid, type, rate, flags, hw_epoch, hw_generation;
+	u32 picker_tid; /* the thread that picked it up: tid, unless it went on to another one */
 	u64 lost_mark;
 	u64 queue_sid, queue_sid_ns;
 	struct snapshot base;  /* the thread's counters at accounted_ts */

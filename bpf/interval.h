@@ -10,6 +10,7 @@
 #ifndef WHYLATE_BPF_INTERVAL_H
 #define WHYLATE_BPF_INTERVAL_H
 
+#include "call.h"
 #include "ring.h"
 #include "thread.h"
 
@@ -197,18 +198,125 @@ static __always_inline void thread__served(struct thread *thread, u64 now)
 	}
 }
 
+/*
+ * With roles by which an interval changes its thread, two threads may be at its numbers on two CPUs.  Whoever changes
+ * them takes the interval first, and gives it back by writing its own tid.
+ */
+#define OPEN_BUSY 0
+
+static __always_inline bool open__take_own(struct open_interval *open, struct thread *thread)
+{
+	u32 tid = thread->tid;
+
+	if (!cfg_knobs.probes)
+		return open->tid == tid;
+	return __sync_val_compare_and_swap(&open->tid, tid, OPEN_BUSY) == tid;
+}
+
+static __always_inline void open__give(struct open_interval *open, struct thread *thread)
+{
+	if (cfg_knobs.probes)
+		*(volatile u32 *)&open->tid = thread->tid;
+}
+
+/* From whichever thread has it, whose tid is returned; OPEN_BUSY: it does not let go. */
+static __noinline u32 open__take(struct open_interval *open)
+{
+	if (!open)
+		return OPEN_BUSY;
+	for (int tries = 0; tries < 64; tries++) {
+		u32 tid = *(volatile u32 *)&open->tid;
+
+		if (tid && __sync_val_compare_and_swap(&open->tid, tid, OPEN_BUSY) == tid)
+			return tid;
+	}
+	return OPEN_BUSY;
+}
+
+/* Intervals that were taken from a thread: it does not count them as open on it, once it knows. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} taken_cnts SEC(".maps") __weak;
+
+static __always_inline void note_taken(u32 tid)
+{
+	u32 none = 0, *cnt;
+
+	bpf_map_update_elem(&taken_cnts, &tid, &none, BPF_NOEXIST);
+	cnt = bpf_map_lookup_elem(&taken_cnts, &tid);
+	if (cnt)
+		__sync_fetch_and_add(cnt, 1);
+	__sync_fetch_and_add(&controls.taken_cnt, 1);
+}
+
+static __always_inline void thread__miss_taken(struct thread *thread)
+{
+	u32 *cnt, tid = thread->tid, missing;
+
+	if (!cfg_knobs.probes || thread->taken_seen == controls.taken_cnt)
+		return;
+	thread->taken_seen = controls.taken_cnt;
+	cnt = bpf_map_lookup_elem(&taken_cnts, &tid);
+	if (!cnt || !*cnt)
+		return;
+	missing = __sync_lock_test_and_set(cnt, 0);
+	thread->recording = thread->recording > missing ? thread->recording - missing : 0;
+}
+
 static __always_inline void thread__pause_current(struct thread *thread)
 {
 	u64 sid = thread->current_sid;
 	struct open_interval *open;
 
+	thread__miss_taken(thread);
 	if (!sid || !thread->current_recorded)
 		return;
 	open = bpf_map_lookup_elem(&opens, &sid);
-	if (!open || open->tid != thread->tid)
+	if (!open || !open__take_own(open, thread))
 		return;
-	open__account(open, thread);
+	/* It is in a queue since it was accounted for last. */
+	if (open->handed_tid != thread->tid)
+		open__account(open, thread);
 	open->paused = 1;
+	open__give(open, thread);
+}
+
+/* What passed since it was last accounted for belongs to nobody that is known. */
+static __always_inline void open__gap(struct open_interval *open, u32 state, u64 now)
+{
+	u64 gap_ns = now > open->accounted_ts ? now - open->accounted_ts : 0;
+
+	open->sum.length_ns[state & STATE_MASK] += gap_ns;
+	open->sum.count[state & STATE_MASK]++;
+	open->accounted_ts += gap_ns;
+}
+
+/* Of an interval that was taken over from a thread which then ended it itself: the counters of that thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct snapshot);
+} handed_bases SEC(".maps") __weak;
+
+/* Back to where the thread put it into a queue, if whoever took it out has added nothing yet. */
+static __noinline bool open__take_back(struct open_interval *open, struct thread *thread, u64 sid)
+{
+	struct snapshot *base;
+
+	if (!open || !thread || open->handed_tid != thread->tid || open->accounted_ts != open->owned_ts)
+		return false;
+	base = bpf_map_lookup_elem(&handed_bases, &sid);
+	if (!base)
+		return false;
+	open->base = *base;
+	open->sum.length_ns[WL_STATE_QUEUE] -= open->handed_ns;
+	open->sum.count[WL_STATE_QUEUE]--;
+	open->accounted_ts -= open->handed_ns;
+	return true;
 }
 
 /* The thread begins to work for the interval; true if it is selected and recorded. */
@@ -254,7 +362,8 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	open->pickup_ts = open->accounted_ts = now;
 	open->begin_ts = pickup->begin_ts && pickup->begin_ts < now ? pickup->begin_ts : now;
 	open->pid = thread->pid;
-	open->tid = thread->tid;
+	open->tid = open->picker_tid = thread->tid;
+	open->owned_ts = open->pickup_ts;
 	open->type = pickup->type;
 	open->rate = pickup->rate;
 	open->flags |= pickup->flags;
@@ -295,10 +404,31 @@ static __always_inline void interval__resume(struct thread *thread, u64 sid, u32
 	if (!recorded)
 		return;
 	open = bpf_map_lookup_elem(&opens, &sid);
-	if (!open || open->tid != thread->tid)
+	if (!open || !open__take_own(open, thread))
 		return;
 	open__account(open, thread);
 	open->paused = 0;
+	open->handed_tid = 0;
+	open__give(open, thread);
+}
+
+/*
+ * The thread puts the interval that it works for into a queue.  It may go on with it nevertheless: only once it turns to
+ * something else, or another thread takes the interval out, has it been in the queue from now on.  Returns when.
+ */
+static __always_inline u64 interval__hand_over(struct thread *thread)
+{
+	u64 sid = thread->current_sid, now;
+	struct open_interval *open = NULL;
+
+	if (sid && thread->current_recorded)
+		open = bpf_map_lookup_elem(&opens, &sid);
+	if (!open || !open__take_own(open, thread))
+		return bpf_ktime_get_ns();
+	now = open__account(open, thread);
+	open->handed_tid = thread->tid;
+	open__give(open, thread);
+	return now;
 }
 
 static __always_inline void copy_longest(struct wl_wait *longest, struct wait_list *list, u64 since_ts)
@@ -323,7 +453,7 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	record->pickup_ts = open->pickup_ts;
 	record->end_ts = open->accounted_ts;
 	record->pid = open->pid;
-	record->tid = open->tid;
+	record->tid = open->picker_tid;
 	record->end_tid = thread->tid;
 	record->type = open->type;
 	record->rate = open->rate;
@@ -337,13 +467,15 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	__builtin_memset(&record->blocked, 0, sizeof(record->blocked));
 	__builtin_memset(&record->fault, 0, sizeof(record->fault));
 	if (open->tid == thread->tid) {
-		struct past_runq *past = wait_list__longest(&thread->runq, open->begin_ts);
+		bool moved = open->owned_ts != open->pickup_ts;
+		struct past_runq *past =
+			wait_list__longest(&thread->runq, moved ? open->owned_ts : open->begin_ts);
 
 		if (past)
 			record->culprit = past->culprit;
-		copy_longest(&record->lock, &thread->lock, open->pickup_ts);
-		copy_longest(&record->blocked, &thread->other, open->pickup_ts);
-		copy_longest(&record->fault, &thread->fault, open->pickup_ts);
+		copy_longest(&record->lock, &thread->lock, open->owned_ts);
+		copy_longest(&record->blocked, &thread->other, open->owned_ts);
+		copy_longest(&record->fault, &thread->fault, open->owned_ts);
 	}
 	for (int i = 0; i < WL_HW_SLOTS; i++)
 		record->hw[i] = open->sum.hw[i];
@@ -355,6 +487,28 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	for (int i = 0; i < WL_TALLY_CNT; i++)
 		record->tally[i] = open->sum.tally[i];
 	ring__submit(record);
+	return 0;
+}
+
+/* The thread ends the interval, whoever has worked for it lately. */
+static __noinline int open__take_to_end(struct open_interval *open, struct thread *thread, u64 sid)
+{
+	u32 owner_tid;
+
+	if (!open || !thread)
+		return 0;
+	thread__miss_taken(thread);
+	owner_tid = open__take(open);
+	if (owner_tid == OPEN_BUSY) {
+		open->flags |= WL_INTERVAL_TORN;
+	} else if (owner_tid != thread->tid) {
+		note_taken(owner_tid);
+		if (open__take_back(open, thread, sid)) {
+			owner_tid = thread->tid;
+			thread->recording++;
+		}
+	}
+	open->tid = owner_tid;
 	return 0;
 }
 
@@ -391,16 +545,19 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 			count_loss(cpu, WL_LOSS_OPEN_FULL);
 		return;
 	}
-	if (open->tid != thread->tid) {
+	if (cfg_knobs.probes)
+		open__take_to_end(open, thread, sid);
+	if (open->picker_tid != thread->tid)
 		open->flags |= WL_INTERVAL_MOVED;
-		open->sum.length_ns[WL_STATE_UNKNOWN] += now - open->accounted_ts;
-		open->sum.count[WL_STATE_UNKNOWN]++;
-		open->accounted_ts = now;
+	if (open->tid != thread->tid) {
+		open__gap(open, WL_STATE_UNKNOWN, now);
 	} else {
 		bool paused = open->paused;
 
 		now = open__account(open, thread);
 		open->accounted_ts = now;
+		if (cfg_knobs.probes && thread->call_cnt)
+			calls__clip(thread, sid, now, open->fresh.length_ns);
 		if (paused) {
 			/* The reply itself, after the thread's last business with another interval, is its own. */
 			u64 own_ns = thread__ran_since(thread, own_since_ts, now);
@@ -443,6 +600,8 @@ static __always_inline void interval__finish(struct thread *thread, u64 sid, u32
 static __always_inline void interval__abandon(struct thread *thread, u64 sid)
 {
 	struct cpu_context *cpu = this_cpu();
+	struct open_interval *open;
+	u32 owner_tid;
 
 	if (cpu)
 		__sync_fetch_and_add(&cpu->abandoned, 1);
@@ -451,7 +610,15 @@ static __always_inline void interval__abandon(struct thread *thread, u64 sid)
 		thread->current_recorded = 0;
 		thread__works_for(thread, 0, 0);
 	}
-	if (!bpf_map_delete_elem(&opens, &sid) && thread && thread->recording)
+	open = bpf_map_lookup_elem(&opens, &sid);
+	if (!open)
+		return;
+	owner_tid = open->tid;
+	if (bpf_map_delete_elem(&opens, &sid) || !thread)
+		return;
+	if (cfg_knobs.probes && owner_tid && owner_tid != thread->tid)
+		note_taken(owner_tid);
+	else if (thread->recording)
 		thread->recording--;
 }
 

@@ -41,6 +41,7 @@ struct knobs {
 	u32 windows;                  /* hooks are attached in windows, with blind time between */
 	u32 trace;                    /* segments, wake-ups and hand-offs leave as records too */
 	u32 sockets;                  /* intervals are socket requests: what the target accepted is known */
+	u32 probes;                   /* functions are probed */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
@@ -67,6 +68,7 @@ struct controls {
 	/* What the programs write lies apart from what all of them read. */
 	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
 	u32 expected;    /* selected intervals that have arrived and were not picked up */
+	u32 taken_cnt;   /* probes: changes when a thread takes another one's interval over */
 	u32 outside_cnt; /* trace mode: threads outside the target that are followed */
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -83,6 +85,8 @@ struct cpu_context {
 	u64 sid_seq;
 	u64 seen;      /* intervals finished */
 	u64 selected;  /* of them, those whose record was to be sent */
+	u64 keyed;      /* probes: begun by a key and not ended by it, a difference: of all CPUs together */
+	u64 unreadable; /* probes: hits whose expression could not be read */
 	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
 	struct runner runners[RUNNERS_MAX]; /* who ran on the CPU, in turn */
 	u32 runner_pos;                     /* 0: nothing is known of the CPU yet */

@@ -1,76 +1,105 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Intervals that are calls of a function: the entry begins one, the return ends it.  Frames are told apart by the stack
- * pointer, so that recursion counts once and a frame that was unwound past is noticed at the next entry.
+ * Probes on functions and markers of the target: one pair of programs for all of them.  The attach cookie names the
+ * spec, which says what the probe is for (probe_spec.h), and how far the site's stack pointer is from the frame.
  */
-#include "interval.h"
+#include "roles.h"
 
-/* x86 pops the return address on its way out; arm64 keeps it in a register. */
-#if defined(__TARGET_ARCH_x86)
-#define FRAME_POP 8
-#else
-#define FRAME_POP 0
-#endif
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PROBE_SPECS_MAX);
+	__type(key, u32);
+	__type(value, struct probe_spec);
+} probe_specs SEC(".maps");
 
-static __always_inline int function_entered(struct pt_regs *ctx)
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PROBE_SPECS_MAX);
+	__type(key, u32);
+	__type(value, struct probe_hit_count);
+} probe_hits SEC(".maps");
+
+/*
+ * Few calls are looked at: those of the target's threads, and of these only what begins in a selected interval, unless
+ * the role is more than to time the function.
+ */
+static __always_inline int probe_entered(struct pt_regs *ctx)
 {
+	u64 cookie = bpf_get_attach_cookie(ctx), frame;
+	u32 idx = PROBE_COOKIE_SPEC(cookie);
+	struct probe_hit_count *hits = bpf_map_lookup_elem(&probe_hits, &idx);
 	struct cpu_context *cpu = this_cpu();
-	struct pickup pickup = {};
-	u64 sp = PT_REGS_SP(ctx);
+	struct probe_spec *spec;
 	struct thread *thread;
 
-	if (!cpu)
+	if (!hits || !cpu)
 		return 0;
+	__sync_fetch_and_add(&hits->entries, 1);
 	thread = current_thread(cpu);
 	if (!thread)
 		return 0;
-	if (thread->function_sp) {
-		if (sp < thread->function_sp)
-			return 0;
-		interval__abandon(thread, thread->function_sid);
-	}
-	pickup.sid = sid__next(cpu);
-	pickup.selected = sid__selected(pickup.sid, &pickup.rate);
-	pickup.type = WL_SOURCE_FUNCTION << 16 | (bpf_get_attach_cookie(ctx) & 0xffff);
-	thread->function_sp = sp;
-	thread->function_sid = pickup.sid;
-	thread->function_recorded = interval__pick_up(thread, &pickup);
+	spec = bpf_map_lookup_elem(&probe_specs, &idx);
+	if (!spec || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
+		return 0;
+	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
+	if (spec->role == SPEC_INTERVAL)
+		interval_called(thread, cpu, spec, frame);
+	else if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT))
+		role__happens(ctx, thread, spec, NULL);
+	if (spec->flags & (SPEC_TIMED | SPEC_ON_STACK))
+		role__call(ctx, thread, spec, idx, frame);
 	return 0;
 }
 
-static __always_inline int function_returned(struct pt_regs *ctx)
+static __always_inline int probe_left(struct pt_regs *ctx)
 {
+	u64 cookie = bpf_get_attach_cookie(ctx), frame;
+	u32 idx = PROBE_COOKIE_SPEC(cookie);
+	struct probe_hit_count *hits = bpf_map_lookup_elem(&probe_hits, &idx);
 	struct cpu_context *cpu = this_cpu();
-	struct thread *thread = cpu ? current_thread(cpu) : NULL;
+	u64 values[SPEC_OPERANDS] = {};
+	struct probe_spec *spec;
+	struct thread *thread;
+	bool seen;
 
-	/* The return address has been popped: the outermost frame's stack pointer is above that of its entry. */
-	if (!thread || !thread->function_sp || PT_REGS_SP(ctx) < thread->function_sp + FRAME_POP)
+	if (!hits || !cpu)
 		return 0;
-	thread->function_sp = 0;
-	interval__finish(thread, thread->function_sid, thread->segment_type, thread->function_recorded);
+	__sync_fetch_and_add(&hits->exits, 1);
+	thread = current_thread(cpu);
+	if (!thread || (!thread->call_cnt && !thread->function_sp))
+		return 0;
+	spec = bpf_map_lookup_elem(&probe_specs, &idx);
+	if (!spec)
+		return 0;
+	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
+	seen = call__leave(thread, idx, frame, values);
+	if (spec->role == SPEC_INTERVAL)
+		interval_returned(thread, frame);
+	else if (seen && spec->flags & SPEC_AT_EXIT)
+		role__happens(ctx, thread, spec, values);
 	return 0;
 }
 
 SEC("uprobe.multi")
-int BPF_KPROBE(on_function_entry_multi)
+int BPF_KPROBE(on_probe_entry_multi)
 {
-	return function_entered(ctx);
+	return probe_entered(ctx);
 }
 
-SEC("uretprobe.multi")
-int BPF_KPROBE(on_function_return_multi)
+SEC("uprobe.multi")
+int BPF_KPROBE(on_probe_exit_multi)
 {
-	return function_returned(ctx);
+	return probe_left(ctx);
 }
 
 SEC("uprobe")
-int BPF_KPROBE(on_function_entry)
+int BPF_KPROBE(on_probe_entry)
 {
-	return function_entered(ctx);
+	return probe_entered(ctx);
 }
 
-SEC("uretprobe")
-int BPF_KPROBE(on_function_return)
+SEC("uprobe")
+int BPF_KPROBE(on_probe_exit)
 {
-	return function_returned(ctx);
+	return probe_left(ctx);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* When a followed thread runs, wants to run, and waits: sched_switch, sched_waking, sched_wakeup. */
 #include "compat.h"
+#include "lock.h"
 #include "thread.h"
 #include "wakeup.h"
 
@@ -84,6 +85,9 @@ static __always_inline u32 blocked_state(struct task_struct *task, struct thread
 	/* Whatever the call, waiting for I/O to complete is waiting for the disk. */
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		state = WL_STATE_BLOCKED_DISK;
+	/* And whatever it waits for inside a call that acquires a lock is the lock. */
+	if (cfg_knobs.probes && regs && lock__waited_for(thread, PT_REGS_SP(regs)))
+		state = WL_STATE_BLOCKED_FUTEX;
 	wait->state = state;
 	return state;
 }

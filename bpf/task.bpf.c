@@ -46,8 +46,14 @@ int BPF_PROG(on_exec, struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
 
-	if (thread)
-		task__send(WL_TASK_EXEC, task, 0, thread->outside);
+	if (!thread)
+		return 0;
+	/* Its stack is another one now. */
+	thread__end_calls(thread);
+	if (thread->function_sp)
+		interval__abandon(thread, thread->function_sid);
+	thread->function_sp = 0;
+	task__send(WL_TASK_EXEC, task, 0, thread->outside);
 	return 0;
 }
 
@@ -58,6 +64,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!thread)
 		return 0;
+	thread__end_calls(thread);
 	if (thread->current_sid)
 		interval__abandon(thread, thread->current_sid);
 	if (thread->function_sp && thread->function_sid != thread->current_sid)

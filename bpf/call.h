@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The open calls of probed functions, per thread.
+ *
+ * A call is known by its frame: the stack pointer at the function's first instruction.  Stacks grow down, so whatever
+ * lies at or below the frame of a call that begins or ends is over: what has not returned by itself was unwound past.
+ * That holds within one stack only.  A thread may have several (coroutines, signals), which are told apart by the
+ * mapping that they lie in: calls on another stack are left alone, and flagged, because the thread is not there.
+ */
+#ifndef WHYLATE_BPF_CALL_H
+#define WHYLATE_BPF_CALL_H
+
+#include "context.h"
+#include "probe_spec.h"
+#include "ring.h"
+#include "thread.h"
+
+#define CALLS_MAX WL_FUNC_DEPTH
+#define CALL_GONE (~0U) /* in place of a spec: its place is not free yet */
+#define CALL_NONE (~0U) /* no such place */
+
+struct call {
+	u64 frame;
+	u64 stack; /* where the mapping of its stack ends */
+	u64 sid;   /* the interval that it is an invocation of, 0: it is none, or none any more */
+	u64 begin_ts;
+	u64 call_addr;
+	u64 object;
+	u64 seq, parent_seq;
+	u64 length_ns[WL_SPLIT_CNT]; /* of the thread, at the entry */
+	u64 values[SPEC_OPERANDS];   /* operands as they were at the entry */
+	u32 spec;                    /* index, or CALL_GONE */
+	u32 func, parent_func;
+	u32 depth;
+	u32 flags;     /* enum wl_invocation_flag */
+	u32 enclosing; /* place of the innermost invocation at or above it, CALL_NONE */
+	u32 uretprobe;
+	u32 zero;
+};
+
+struct calls {
+	u64 stack_begin, stack_end; /* the mapping of the stack that was last seen */
+	u64 seq;
+	u32 cnt;
+	u32 zero;
+	struct call calls[CALLS_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct calls);
+} call_stacks SEC(".maps") __weak;
+
+#define SPLIT_RUNNING (RUNNING_STATES | bit(WL_STATE_FAULT_MINOR))
+#define SPLIT_RUNNABLE (RUNQ_STATES | bit(WL_STATE_THROTTLED))
+#define SPLIT_INTERRUPTED                                                                                      \
+	(bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) | bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI) | \
+	 SOFTIRQ_STATES)
+
+static __always_inline enum wl_split split_of(u32 state)
+{
+	if (bit(state) & SPLIT_RUNNING)
+		return WL_SPLIT_RUNNING;
+	if (bit(state) & SPLIT_RUNNABLE)
+		return WL_SPLIT_RUNNABLE;
+	return bit(state) & SPLIT_INTERRUPTED ? WL_SPLIT_INTERRUPTED : WL_SPLIT_BLOCKED;
+}
+
+/* The moment and what the thread's time until then consists of; false: interrupts never left it alone. */
+struct split {
+	u64 ts;
+	u64 length_ns[WL_SPLIT_CNT];
+};
+
+static __always_inline void split__sum(struct split *split, const u64 *length_ns)
+{
+	for (int i = 0; i < WL_SPLIT_CNT; i++)
+		split->length_ns[i] = 0;
+#pragma unroll
+	for (int i = 0; i < STATE_SLOTS; i++)
+		split->length_ns[split_of(i)] += *(volatile const u64 *)&length_ns[i];
+}
+
+static __noinline int split__take(struct split *split, struct thread *thread)
+{
+	if (!split || !thread)
+		return 0;
+	for (int tries = 0; tries < 4; tries++) {
+		u64 word = *(volatile u64 *)&thread->word;
+		u64 now = bpf_ktime_get_ns(), under_way_ns;
+		u32 state = word_state(word);
+
+		if (now < word_ts(word))
+			now = word_ts(word);
+		split__sum(split, thread->length_ns);
+		if (*(volatile u64 *)&thread->word != word)
+			continue;
+		under_way_ns = now - word_ts(word);
+		/* At a probe the thread runs: it is in no other state. */
+		split->length_ns[state == WL_STATE_RUNNING ? WL_SPLIT_RUNNING : WL_SPLIT_INTERRUPTED] += under_way_ns;
+		split->ts = now;
+		return 1;
+	}
+	split->ts = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The invocation ends at `end`; lengths partition its time, whatever happened. */
+static __noinline int call__send(struct call *call, struct thread *thread, struct split *end, u32 flags)
+{
+	struct wl_invocation_record *record;
+	u64 left_ns;
+
+	if (!call || !thread || !end)
+		return 0;
+	record = ring__reserve(WL_LOSS_INVOCATION, WL_RECORD_INVOCATION, sizeof(*record));
+	if (!record)
+		return 0;
+	flags |= call->flags;
+	if (thread->suspect_ts > call->begin_ts)
+		flags |= WL_INVOCATION_SUSPECT;
+	record->sid = call->sid;
+	record->begin_ts = call->begin_ts;
+	record->end_ts = end->ts > call->begin_ts ? end->ts : call->begin_ts;
+	record->call_addr = call->call_addr;
+	record->object = call->object;
+	record->seq = call->seq;
+	record->parent_seq = call->parent_seq;
+	left_ns = record->end_ts - record->begin_ts;
+	for (int i = WL_SPLIT_CNT - 1; i >= 0; i--) {
+		u64 length_ns = end->length_ns[i] - call->length_ns[i];
+
+		if (length_ns > left_ns) {
+			length_ns = left_ns;
+			flags |= WL_INVOCATION_TORN;
+		}
+		left_ns -= length_ns;
+		record->length_ns[i] = length_ns;
+	}
+	if (left_ns) {
+		record->length_ns[WL_SPLIT_RUNNING] += left_ns;
+		flags |= WL_INVOCATION_TORN;
+	}
+	record->pid = thread->pid;
+	record->tid = thread->tid;
+	record->func = call->func;
+	record->parent_func = call->parent_func;
+	record->depth = call->depth;
+	record->flags = flags;
+	ring__submit(record);
+	return 0;
+}
+
+static __always_inline struct call *calls__at(struct calls *calls, u32 place)
+{
+	barrier_var(place);
+	return &calls->calls[place & (CALLS_MAX - 1)];
+}
+
+/* The places at the top whose calls are gone are free. */
+static __always_inline void calls__set_cnt(struct calls *calls, struct thread *thread, u32 cnt)
+{
+	calls->cnt = cnt;
+	thread->call_cnt = cnt;
+}
+
+/* Invocations of an interval, or of all (sid 0), end where they are. */
+struct call_ending {
+	struct calls *calls;
+	struct thread *thread;
+	u64 sid;
+	struct split now;
+	u32 cnt;
+	u32 flags;
+};
+
+static long end_call(u32 back, struct call_ending *ending)
+{
+	struct call *call = calls__at(ending->calls, ending->cnt - 1 - back);
+
+	if (call->spec == CALL_GONE || !call->sid || (ending->sid && call->sid != ending->sid))
+		return 0;
+	call__send(call, ending->thread, &ending->now, ending->flags);
+	call->sid = 0;
+	return 0;
+}
+
+/* The interval ends at end_ts, when the thread's lengths were these: so do its calls that are open on the thread. */
+static __noinline int calls__clip(struct thread *thread, u64 sid, u64 end_ts, const u64 *length_ns)
+{
+	struct call_ending ending = {.sid = sid, .flags = WL_INVOCATION_CLIPPED};
+
+	if (!thread || !length_ns || !thread->call_cnt)
+		return 0;
+	ending.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0, 0);
+	if (!ending.calls)
+		return 0;
+	ending.thread = thread;
+	ending.now.ts = end_ts;
+	split__sum(&ending.now, length_ns);
+	ending.cnt = ending.calls->cnt;
+	bpf_loop(ending.cnt < CALLS_MAX ? ending.cnt : CALLS_MAX, end_call, &ending, 0);
+	return 0;
+}
+
+/* The thread, or its program, is at its end: nothing returns any more. */
+static __noinline int calls__end(struct thread *thread)
+{
+	struct call_ending ending = {.flags = WL_INVOCATION_ABANDONED};
+
+	if (!thread || !thread->call_cnt)
+		return 0;
+	ending.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0, 0);
+	if (!ending.calls)
+		return 0;
+	ending.thread = thread;
+	split__take(&ending.now, thread);
+	ending.cnt = ending.calls->cnt;
+	bpf_loop(ending.cnt < CALLS_MAX ? ending.cnt : CALLS_MAX, end_call, &ending, 0);
+	ending.calls->stack_begin = ending.calls->stack_end = 0;
+	calls__set_cnt(ending.calls, thread, 0);
+	return 0;
+}
+
+static __always_inline void thread__end_calls(struct thread *thread)
+{
+	if (cfg_knobs.probes)
+		calls__end(thread);
+	thread->acquire_object = 0;
+}
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Calls of probed functions that begin and return: which are over, which encloses which, where they return to. */
+#ifndef WHYLATE_BPF_CALL_STACK_H
+#define WHYLATE_BPF_CALL_STACK_H
+
+#include "call.h"
+
+struct vm_area_struct;
+
+struct vm_area_struct___range {
+	unsigned long vm_start, vm_end;
+} __attribute__((preserve_access_index));
+
+struct mapping_range {
+	u64 begin, end;
+};
+
+static long note_mapping(struct task_struct *task, struct vm_area_struct *vma, struct mapping_range *range)
+{
+	struct vm_area_struct___range *mapping = (void *)vma;
+
+	range->begin = mapping->vm_start;
+	range->end = mapping->vm_end;
+	return 0;
+}
+
+/*
+ * Makes the stack of that frame the one that was last seen; false where it cannot be told (somebody else changes the
+ * process's mappings at this moment): then it is taken for the one before.
+ */
+static __always_inline bool calls__on_stack(struct calls *calls, u64 frame)
+{
+	struct mapping_range range = {};
+
+	if (frame >= calls->stack_begin && frame < calls->stack_end)
+		return true;
+	if (bpf_find_vma(bpf_get_current_task_btf(), frame, note_mapping, &range, 0))
+		return false;
+	calls->stack_begin = range.begin;
+	calls->stack_end = range.end;
+	return true;
+}
+
+/* Did a uretprobe take the place of the return address at this frame? */
+struct xol_area___vaddr {
+	unsigned long vaddr;
+} __attribute__((preserve_access_index));
+
+struct uprobes_state___xol {
+	struct xol_area___vaddr *xol_area;
+} __attribute__((preserve_access_index));
+
+struct mm_struct___xol {
+	struct uprobes_state___xol uprobes_state;
+} __attribute__((preserve_access_index));
+
+struct return_instance___address {
+	unsigned long stack, orig_ret_vaddr;
+	struct return_instance___address *next;
+} __attribute__((preserve_access_index));
+
+struct uprobe_task___returns {
+	struct return_instance___address *return_instances;
+} __attribute__((preserve_access_index));
+
+struct task_struct___utask {
+	struct uprobe_task___returns *utask;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool is_trampoline(u64 addr)
+{
+	struct mm_struct___xol *mm = (void *)bpf_get_current_task_btf()->mm;
+	struct xol_area___vaddr *area;
+
+	if (!bpf_core_field_exists(mm->uprobes_state) || !mm)
+		return false;
+	area = BPF_CORE_READ(mm, uprobes_state.xol_area);
+	return area && BPF_CORE_READ(area, vaddr) == addr;
+}
+
+/* Where the call at this frame returns to: what lies there, or what a uretprobe has put away.  0: cannot be told. */
+static __noinline u64 return_address(u64 frame, bool *hijacked)
+{
+	struct task_struct___utask *task = (void *)bpf_get_current_task_btf();
+	struct return_instance___address *instance;
+	u64 addr = 0;
+
+	if (hijacked)
+		*hijacked = false;
+	if (bpf_probe_read_user(&addr, sizeof(addr), (void *)frame))
+		return 0;
+	if (!is_trampoline(addr))
+		return addr;
+	if (hijacked)
+		*hijacked = true;
+	if (!bpf_core_field_exists(task->utask))
+		return 0;
+	instance = BPF_CORE_READ(task, utask, return_instances);
+	for (int i = 0; i < 4 && instance; i++) {
+		if (BPF_CORE_READ(instance, stack) == frame)
+			return BPF_CORE_READ(instance, orig_ret_vaddr);
+		instance = BPF_CORE_READ(instance, next);
+	}
+	return 0;
+}
+
+/* Looks through the open calls from the innermost outwards for what is over, and for one that returns. */
+struct call_search {
+	struct calls *calls;
+	struct thread *thread;
+	u64 frame, stack;
+	struct split now;
+	u32 cnt;   /* calls when it began */
+	u32 left;  /* of them, those that are left */
+	u32 spec, func; /* of the call that begins or returns */
+	u32 found; /* place of the one that returns, CALL_NONE */
+	u32 returns;
+	u32 chained; /* begins: the return address at the frame is a uretprobe's */
+};
+
+/* The call will never return. */
+static __always_inline void call__abandon(struct call_search *search, struct call *call)
+{
+	if (call->sid)
+		call__send(call, search->thread, &search->now, WL_INVOCATION_ABANDONED);
+	if (call->frame == search->thread->acquire_frame)
+		search->thread->acquire_object = 0;
+	call->sid = 0;
+	call->spec = CALL_GONE;
+}
+
+/* A callback of bpf_loop(), because the verifier would walk every path through an open loop.  1 ends the search. */
+static long search_call(u32 back, struct call_search *search)
+{
+	u32 place = search->cnt - 1 - back;
+	struct call *call = calls__at(search->calls, place);
+
+	if (call->spec != CALL_GONE) {
+		if (call->stack != search->stack) {
+			call->flags |= WL_INVOCATION_TORN;
+			return 0;
+		}
+		if (call->frame > search->frame)
+			return 1;
+		if (call->frame < search->frame) {
+			call__abandon(search, call);
+		} else if (search->returns) {
+			/* Another role of the same call, or who has jumped here at its end, returns by itself. */
+			if (call->spec != search->spec)
+				return 0;
+			search->found = place;
+			return 1;
+		} else if (call->spec != search->spec && call->func == search->func) {
+			return 0; /* another role of this very call */
+		} else if (search->chained && call->uretprobe) {
+			return 0; /* it has jumped here, and both return together */
+		} else {
+			call__abandon(search, call);
+		}
+	}
+	if (place + 1 == search->left)
+		search->left = place;
+	return 0;
+}
+
+/* What is over at or below the frame leaves. Place of the call that returns there, or CALL_NONE. */
+static __noinline u32 calls__settle(struct call_search *search)
+{
+	if (!search || !search->calls || !search->thread)
+		return CALL_NONE;
+	search->stack = search->calls->stack_end;
+	search->cnt = search->left = search->calls->cnt;
+	search->found = CALL_NONE;
+	split__take(&search->now, search->thread);
+	bpf_loop(search->cnt < CALLS_MAX ? search->cnt : CALLS_MAX, search_call, search, 0);
+	calls__set_cnt(search->calls, search->thread, search->left);
+	return search->found;
+}
+
+/* The interval that a call which begins now on the thread is an invocation of, 0: none. */
+static __always_inline u64 invocation_sid(struct thread *thread)
+{
+	u64 sid = thread->current_sid;
+	struct open_interval *open;
+
+	if (!thread->current_recorded || !sid)
+		return 0;
+	/* It may have ended, or been taken over, on another thread. */
+	open = bpf_map_lookup_elem(&opens, &sid);
+	return open && open->tid == thread->tid ? sid : 0;
+}
+
+static __always_inline void count_deep(struct calls *calls, struct call *top, u32 cnt)
+{
+	struct cpu_context *cpu = this_cpu();
+	struct call *enclosing;
+
+	if (cpu)
+		__sync_fetch_and_add(&cpu->loss[WL_LOSS_DEPTH].lost, 1);
+	if (top->sid) {
+		top->flags |= WL_INVOCATION_DEEP;
+	} else if (top->enclosing != CALL_NONE) {
+		enclosing = calls__at(calls, top->enclosing);
+		enclosing->flags |= WL_INVOCATION_DEEP;
+	}
+}
+
+/* The innermost invocation of the interval that encloses what is called now, or NULL. */
+static __always_inline struct call *parent_of(struct calls *calls, u32 cnt, u64 sid, u32 *place)
+{
+	struct call *top, *enclosing;
+
+	*place = CALL_NONE;
+	if (!cnt)
+		return NULL;
+	top = calls__at(calls, cnt - 1);
+	*place = top->sid ? cnt - 1 : top->enclosing;
+	if (*place == CALL_NONE)
+		return NULL;
+	enclosing = calls__at(calls, *place);
+	return enclosing->sid == sid ? enclosing : NULL;
+}
+
+/* The call begins as an invocation of the interval. */
+static __always_inline void call__time(struct call *call, struct thread *thread, struct calls *calls,
+				       struct call *parent, u64 sid)
+{
+	struct split now;
+
+	call->seq = ++calls->seq;
+	if (parent && parent->stack != call->stack) {
+		call->flags |= WL_INVOCATION_LOST_PARENT;
+		parent = NULL;
+	}
+	call->parent_seq = parent ? parent->seq : WL_SEQ_NONE;
+	call->parent_func = parent ? parent->func : WL_FUNC_NONE;
+	call->depth = parent ? parent->depth + 1 : 0;
+	if (!split__take(&now, thread))
+		call->flags |= WL_INVOCATION_TORN;
+	call->begin_ts = now.ts;
+	for (int i = 0; i < WL_SPLIT_CNT; i++)
+		call->length_ns[i] = now.length_ns[i];
+	call->sid = sid;
+}
+
+/*
+ * A call of the spec's function begins at the frame, as an invocation of the interval if sid is not 0.  NULL: it is too
+ * deep, or there is no memory.  thread->call_cnt holds from then on.
+ */
+static __noinline struct call *call__enter(struct thread *thread, struct probe_spec *spec, u32 spec_idx, u64 frame,
+					   u64 sid)
+{
+	struct call_search search = {.frame = frame, .spec = spec_idx};
+	struct call *call, *top = NULL, *parent;
+	bool hijacked = false, known;
+	u64 call_addr = 0;
+	u32 cnt, enclosing;
+
+	if (!thread || !spec)
+		return NULL;
+	search.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0,
+					    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!search.calls) {
+		struct cpu_context *cpu = this_cpu();
+
+		if (cpu)
+			count_loss(cpu, WL_LOSS_NO_CONTEXT);
+		return NULL;
+	}
+	known = calls__on_stack(search.calls, frame);
+	cnt = search.calls->cnt;
+	if (sid && spec->flags & SPEC_CALL_ADDR)
+		call_addr = return_address(frame, &hijacked);
+	if (cnt)
+		top = calls__at(search.calls, cnt - 1);
+	if (top &&
+	    (top->spec == CALL_GONE || top->stack != search.calls->stack_end || top->frame <= frame)) {
+		if (top->frame == frame)
+			return_address(frame, &hijacked);
+		search.thread = thread;
+		search.func = spec->func;
+		search.chained = hijacked;
+		calls__settle(&search);
+		cnt = search.calls->cnt;
+		if (cnt)
+			top = calls__at(search.calls, cnt - 1);
+	}
+	if (cnt >= CALLS_MAX && top) {
+		count_deep(search.calls, top, cnt);
+		return NULL;
+	}
+	parent = parent_of(search.calls, cnt, sid, &enclosing);
+	call = calls__at(search.calls, cnt);
+	call->frame = frame;
+	call->stack = search.calls->stack_end;
+	call->sid = 0;
+	call->call_addr = call_addr;
+	call->object = 0;
+	call->values[0] = call->values[1] = 0;
+	call->spec = spec_idx;
+	call->func = spec->func;
+	call->flags = known ? 0 : WL_INVOCATION_TORN;
+	call->enclosing = enclosing;
+	call->uretprobe = !!(spec->flags & SPEC_URETPROBE);
+	if (sid)
+		call__time(call, thread, search.calls, parent, sid);
+	calls__set_cnt(search.calls, thread, cnt + 1);
+	return call;
+}
+
+/* The call of that spec at the frame returns; *was is what it was.  False: it did not begin in sight. */
+static __noinline bool call__leave(struct thread *thread, u32 spec_idx, u64 frame, u64 *values)
+{
+	struct call_search search = {.frame = frame, .spec = spec_idx, .returns = 1};
+	struct call *call;
+	u32 place;
+
+	if (!thread || !values || !thread->call_cnt)
+		return false;
+	search.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0, 0);
+	if (!search.calls || !search.calls->cnt)
+		return false;
+	calls__on_stack(search.calls, frame);
+	place = search.calls->cnt - 1;
+	call = calls__at(search.calls, place);
+	if (call->spec != spec_idx || call->frame != frame || call->stack != search.calls->stack_end) {
+		search.thread = thread;
+		place = calls__settle(&search);
+		if (place == CALL_NONE)
+			return false;
+		call = calls__at(search.calls, place);
+	}
+	if (call->sid) {
+		u32 flags = split__take(&search.now, thread) ? 0 : WL_INVOCATION_TORN;
+
+		call__send(call, thread, &search.now, flags);
+	}
+	for (int i = 0; i < SPEC_OPERANDS; i++)
+		values[i] = call->values[i];
+	if (call->frame == thread->acquire_frame)
+		thread->acquire_object = 0;
+	call->sid = 0;
+	call->spec = CALL_GONE;
+	if (place + 1 == search.calls->cnt)
+		calls__set_cnt(search.calls, thread, place);
+	return true;
+}
+
+#endif
