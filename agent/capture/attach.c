@@ -50,95 +50,9 @@ static int attach_software_event(struct capture *capture, struct bpf_program *pr
 	return 0;
 }
 
-/* One multi link per file holds all its functions; one that names a single process puts no probe into any other. */
-static int attach_multi(struct capture *capture, struct bpf_program *program, bool is_return, pid_t pid)
-{
-	const probe_sites *sites = capture->opts.sites;
-	unsigned long *offsets = calloc(sites->cnt, sizeof(*offsets));
-	__u64 *cookies = calloc(sites->cnt, sizeof(*cookies));
-	int err = offsets && cookies ? 0 : -ENOMEM;
-
-	for (size_t first = 0; !err && first < sites->cnt; first++) {
-		LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .retprobe = is_return);
-		const char *file = sites->items[first].file;
-		bool seen = false;
-		size_t cnt = 0;
-
-		for (size_t i = 0; i < first; i++)
-			seen |= !strcmp(sites->items[i].file, file);
-		if (seen)
-			continue;
-		for (size_t i = first; i < sites->cnt; i++) {
-			if (strcmp(sites->items[i].file, file))
-				continue;
-			offsets[cnt] = sites->items[i].file_off;
-			cookies[cnt++] = sites->items[i].line_idx;
-		}
-		opts.offsets = offsets;
-		opts.cookies = cookies;
-		opts.cnt = cnt;
-		err = keep_link(capture, bpf_program__attach_uprobe_multi(program, pid, file, NULL, &opts));
-	}
-	free(offsets);
-	free(cookies);
-	return err;
-}
-
-static int attach_single(struct capture *capture, struct bpf_program *program, bool is_return, pid_t pid)
-{
-	const probe_sites *sites = capture->opts.sites;
-
-	for (size_t i = 0; i < sites->cnt; i++) {
-		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = is_return, .bpf_cookie = sites->items[i].line_idx);
-		int err = keep_link(capture, bpf_program__attach_uprobe_opts(program, pid, sites->items[i].file,
-									     sites->items[i].file_off, &opts));
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static int attach_probe(struct capture *capture, const struct hook *hook, pid_t pid)
-{
-	struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hook->program);
-	bool is_return = strstr(hook->program, "_return") != NULL;
-
-	if (!program)
-		return -ENOENT;
-	return hook->kind == HOOK_UPROBE_MULTI ? attach_multi(capture, program, is_return, pid)
-					       : attach_single(capture, program, is_return, pid);
-}
-
-/* Returns first, so that no entry goes without one; detaching takes the reverse order. */
-static int attach_probes(struct capture *capture, pid_t pid)
-{
-	uint32_t tier = capture->survey.tier[HOOK_FEATURE_PROBE];
-
-	for (int returns = 1; returns >= 0; returns--) {
-		for (size_t i = 0; i < hook_cnt; i++) {
-			int err;
-
-			if (hooks[i].feature != HOOK_FEATURE_PROBE || hooks[i].tier != tier)
-				continue;
-			if ((strstr(hooks[i].program, "_return") != NULL) != returns)
-				continue;
-			err = attach_probe(capture, &hooks[i], pid);
-			if (err)
-				return err;
-		}
-	}
-	return vec_push(&capture->probed_pids, pid);
-}
-
 int capture__adopt_process(struct capture *capture, pid_t pid)
 {
-	if (!capture->opts.sites)
-		return 0;
-	for (size_t i = 0; i < capture->probed_pids.cnt; i++)
-		if (capture->probed_pids.items[i] == pid)
-			return 0;
-	return attach_probes(capture, pid);
+	return capture->probes ? probes__add_process(capture, pid) : 0;
 }
 
 static int attach_hook(struct capture *capture, const struct hook *hook)
@@ -242,7 +156,6 @@ void capture__detach_window(struct capture *capture)
 /* After the hooks, the threads that exist. */
 int capture__attach(struct capture *capture)
 {
-	bool sockets = !capture->opts.sites;
 	int err = attach_hooks(capture, ATTACHED_ALWAYS);
 
 	if (err)
@@ -258,15 +171,6 @@ int capture__attach(struct capture *capture)
 			return err;
 		}
 	}
-	for (size_t i = 0; !sockets && i < capture->opts.processes->cnt; i++) {
-		err = attach_probes(capture, capture->opts.processes->items[i].pid);
-		if (err == -ESRCH && i > 0) /* a child that is gone by now */
-			continue;
-		if (err) {
-			log_error("cannot probe process %d: %s", capture->opts.processes->items[i].pid, strerror(-err));
-			return err;
-		}
-	}
 	return 0;
 }
 
@@ -274,6 +178,7 @@ void capture__detach(struct capture *capture)
 {
 	capture__detach_window(capture);
 	capture->event_fds.cnt = 0;
+	probes__detach_all(capture);
 	while (capture->links.cnt)
 		bpf_link__destroy(capture->links.items[--capture->links.cnt]);
 }

@@ -102,8 +102,9 @@ static void configure(struct capture *capture)
 	knobs->ring_wake_bytes = capture->opts.ring_sz / 4;
 	knobs->hw = capture->hw != NULL;
 	knobs->trace = capture->opts.trace;
+	knobs->probes = capture->opts.probes;
 	knobs->outside_max = capture->opts.outside_max;
-	knobs->sockets = !capture->opts.sites;
+	knobs->sockets = capture->opts.sockets;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
 	knobs->windows = capture->opts.windows;
@@ -160,6 +161,8 @@ static int on_record(void *ctx, void *data, size_t sz)
 		[WL_RECORD_SOCKET] = sizeof(struct wl_socket_record),
 		[WL_RECORD_BLOCK] = sizeof(struct wl_block_record),
 		[WL_RECORD_TIMER] = sizeof(struct wl_timer_record),
+		[WL_RECORD_INVOCATION] = sizeof(struct wl_invocation_record),
+		[WL_RECORD_QUEUE] = sizeof(struct wl_queue_record),
 	};
 	size_t want = sz >= sizeof(*header) && header->kind < WL_RECORD_KIND_CNT ? sizes[header->kind] : 0;
 
@@ -207,6 +210,24 @@ static int make_rings(struct capture *capture)
 	return 0;
 }
 
+/* Without probes their tables take no memory. */
+static int shrink_probe_maps(struct capture *capture)
+{
+	struct bpf_map *const tables[] = {
+		capture->skel->maps.holders,	  capture->skel->maps.keyed_intervals, capture->skel->maps.queued_tasks,
+		capture->skel->maps.handed_bases, capture->skel->maps.taken_cnts,
+	};
+	int err = 0;
+
+	if (capture->opts.probes)
+		return 0;
+	bpf_map__set_autocreate(capture->skel->maps.probe_specs, false);
+	bpf_map__set_autocreate(capture->skel->maps.probe_hits, false);
+	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++)
+		err = bpf_map__set_max_entries(tables[i], 1);
+	return err;
+}
+
 static int load(struct capture *capture)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_opts, .btf_custom_path = capture->opts.btf_path);
@@ -221,11 +242,14 @@ static int load(struct capture *capture)
 	if (bpf_map__set_max_entries(capture->skel->maps.rings, capture->cpu_cnt) ||
 	    bpf_map__set_max_entries(capture->skel->maps.hw_events, capture->cpu_cnt * WL_HW_SLOTS))
 		return -errno;
-	if (capture->survey.tier[HOOK_FEATURE_SOCKET] != SOCKET_TIER_BY_ADDRESS || capture->opts.sites) {
+	if (capture->survey.tier[HOOK_FEATURE_SOCKET] != SOCKET_TIER_BY_ADDRESS || !capture->opts.sockets) {
 		bpf_map__set_autocreate(capture->skel->maps.conns_by_address, false);
 		bpf_map__set_autocreate(capture->skel->maps.datagram_queues_by_address, false);
 		bpf_map__set_autocreate(capture->skel->maps.socket_calls, false);
 	}
+	err = shrink_probe_maps(capture);
+	if (err)
+		return err;
 	err = whylate_bpf__load(capture->skel);
 	if (err)
 		return err;
@@ -275,6 +299,11 @@ struct capture *capture__new(const struct capture_opts *opts)
 		goto cleanup;
 	}
 	err = capture__cost_init(capture);
+	if (!err && opts->probes) {
+		capture->probes = probes__new(capture, bpf_map__fd(capture->skel->maps.probe_specs),
+					      bpf_map__fd(capture->skel->maps.probe_hits));
+		err = capture->probes ? 0 : -errno;
+	}
 	if (err)
 		goto cleanup;
 	return capture;
@@ -297,7 +326,7 @@ void capture__free(struct capture *capture)
 	vec_free(&capture->links);
 	vec_free(&capture->window_links);
 	vec_free(&capture->event_fds);
-	vec_free(&capture->probed_pids);
+	probes__free(capture->probes);
 	hwcounters__free(capture->hw);
 	whylate_bpf__destroy(capture->skel);
 	free(capture->loss_per_cpu);
@@ -440,9 +469,24 @@ void capture__window_close(struct capture *capture)
 		capture->cut_cnt++;
 }
 
+/* Of the intervals that began by a key and have not ended by it, those that made room for others. */
+static uint64_t evicted_intervals(struct capture *capture, uint64_t keyed)
+{
+	int fd = bpf_map__fd(capture->skel->maps.keyed_intervals);
+	char key[64], *last = NULL;
+	uint64_t open_cnt = 0;
+
+	while (!bpf_map_get_next_key(fd, last, key)) {
+		last = key;
+		open_cnt++;
+	}
+	return keyed > open_cnt ? keyed - open_cnt : 0;
+}
+
 void capture__counts(struct capture *capture, struct capture_counts *counts)
 {
 	struct cpu_context *cpus = calloc(capture->cpu_cnt, sizeof(*cpus));
+	uint64_t keyed = 0;
 	uint32_t key = 0;
 
 	memset(counts, 0, sizeof(*counts));
@@ -453,6 +497,8 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			counts->seen += cpus[cpu].seen;
 			counts->selected += cpus[cpu].selected;
 			counts->abandoned += cpus[cpu].abandoned;
+			counts->unreadable += cpus[cpu].unreadable;
+			keyed += cpus[cpu].keyed;
 			for (int class = 0; class < WL_LOSS_CNT; class ++) {
 				counts->loss[class].emitted += cpus[cpu].loss[class].emitted;
 				counts->loss[class].lost += cpus[cpu].loss[class].lost;
@@ -461,6 +507,8 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 		}
 	}
 	free(cpus);
+	if (keyed && capture->stopped)
+		counts->abandoned += evicted_intervals(capture, keyed);
 	counts->loss[WL_LOSS_MISSED_RUN].lost = capture__missed_runs(capture);
 	capture->loss_per_cpu[WL_LOSS_MISSED_RUN].lost = counts->loss[WL_LOSS_MISSED_RUN].lost;
 	capture->loss_per_cpu[WL_LOSS_CUT].lost = counts->loss[WL_LOSS_CUT].lost = capture->cut_cnt;

@@ -9,7 +9,6 @@
 #include <whylate/record.h>
 
 #include "capture/hooks.h"
-#include "probe/symbol_list.h"
 #include "target/target.h"
 
 #define CAPTURE_RATE_ALL (1ULL << 32)
@@ -18,7 +17,8 @@ struct capture_opts {
 	const target_processes *processes;     /* the target, itself first */
 	const target_listeners *listeners;     /* for socket requests */
 	uint32_t netns;                        /* of the target */
-	const probe_sites *sites;              /* calls of functions are the intervals; NULL: socket requests */
+	bool sockets;                          /* requests on sockets are intervals */
+	bool probes;                           /* functions are probed, see probes.h */
 	bool children;                         /* follow them */
 	bool trace;                            /* segments, wake-ups, hand-offs too */
 	uint32_t outside_max;                  /* trace: so many threads outside the target may be followed */
@@ -35,6 +35,7 @@ struct capture_counts {
 	uint64_t seen; /* intervals finished in the target */
 	uint64_t selected;
 	uint64_t abandoned;
+	uint64_t unreadable; /* hits of probes whose expression could not be read */
 	struct wl_loss_count loss[WL_LOSS_CNT];
 };
 
@@ -67,7 +68,7 @@ uint64_t capture__polled_ts(const struct capture *capture);
 /* Changes whenever a record is lost. */
 uint64_t capture__lost_mark(const struct capture *capture);
 
-/* A process of the target that appeared while recording: its functions are to be probed too. 0 or -errno. */
+/* A process of the target that appeared while recording: what is probed is probed there too. 0 or -errno. */
 int capture__adopt_process(struct capture *capture, pid_t pid);
 
 void capture__set_rate(struct capture *capture, uint64_t rate);

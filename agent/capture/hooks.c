@@ -66,7 +66,7 @@ bool hook_feature_wanted(enum hook_feature feature, struct hook_purpose purpose)
 	case HOOK_NEED_SOCKETS_WANTED:
 		return purpose.sockets;
 	case HOOK_NEED_PROBES:
-		return !purpose.sockets;
+		return purpose.probes;
 	case HOOK_NEED_TRACE:
 		return purpose.trace;
 	default:

@@ -84,6 +84,7 @@ int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why
 struct hook_purpose {
 	bool sockets; /* intervals are socket requests, not calls of functions */
 	bool trace;   /* --mode trace */
+	bool probes;  /* functions are probed */
 };
 
 /* Is this feature to be attached for it? */

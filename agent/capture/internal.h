@@ -43,7 +43,7 @@ struct capture {
 	uint64_t windows_ns;     /* time in windows that are closed */
 	uint64_t window_cnt;
 	uint64_t cut_cnt;
-	VEC(pid_t) probed_pids;
+	struct probes *probes; /* NULL: opts.probes is not set */
 
 	struct hwcounters *hw;
 
@@ -57,7 +57,8 @@ struct capture {
 
 static inline struct hook_purpose capture_purpose(const struct capture *capture)
 {
-	return (struct hook_purpose){.sockets = !capture->opts.sites, .trace = capture->opts.trace};
+	return (struct hook_purpose){
+		.sockets = capture->opts.sockets, .trace = capture->opts.trace, .probes = capture->opts.probes};
 }
 
 /* attach.c: every hook of the chosen tiers, or only those that stay attached between windows; 0 or -errno after one
@@ -67,6 +68,13 @@ void capture__detach(struct capture *capture);
 /* The hooks of a window. */
 int capture__attach_window(struct capture *capture);
 void capture__detach_window(struct capture *capture);
+
+/* probes.c */
+struct probes *probes__new(struct capture *capture, int specs_fd, int hits_fd);
+void probes__free(struct probes *probes);
+/* A process that is followed from now on gets the probes of all sets. 0 or -errno. */
+int probes__add_process(struct capture *capture, pid_t pid);
+void probes__detach_all(struct capture *capture);
 
 /* cost.c */
 int capture__cost_init(struct capture *capture);

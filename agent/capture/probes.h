@@ -13,30 +13,11 @@
 #define WHYLATE_CAPTURE_PROBES_H
 
 #include "capture/capture.h"
-#include "probe/plan.h"
-#include "probe/symbol_list.h"
-#include "probe/usdt.h"
+#include "probe/probe.h"
 
 #define CAPTURE_SINGLE_PROBES_MAX 64
 /* Probes attached at a time, of all sets. */
-#define CAPTURE_PROBES_MAX 16384
-
-/*
- * One probe.  Nothing of it is kept by the capture: plan, file and marker may go when it is attached.
- * A role that needs the end of a call (interval, function, acquire, whatever reads `retval`) is refused where
- * plan.exit is PLAN_EXIT_NONE; of `function` the entries are counted then and no invocation is recorded.
- */
-struct probe {
-	uint32_t func;           /* the function's number in the recording, as in records and in `symbol`; 0…2^31-1 */
-	enum probe_role role;    /* a function with several roles has several probes, of one set, with one func */
-	uint16_t line;           /* of the symbol list: which type of interval begins here */
-	bool want_call_addr;     /* function: tell call sites apart; costs a read of the stack per recorded call */
-	const char *file;        /* as this process can open it; of the process that was looked at, see capture.h */
-	const struct plan *plan; /* of a function; NULL: a marker */
-	const struct usdt_site *usdt; /* the marker, NULL: a function */
-	enum plan_cost usdt_cost;     /* of the marker's site */
-	struct probe_expr key, object, task, queue;
-};
+#define CAPTURE_PROBES_MAX PROBE_SPECS_MAX
 
 struct probe_set;
 

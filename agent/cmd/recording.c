@@ -89,7 +89,7 @@ static int refresh_listeners(struct recording *recording)
 	target_listeners now = {};
 	int err = 0;
 
-	if (recording->options->symbols || target_listeners_read(&recording->processes, &now))
+	if (!recording_of_sockets(recording) || target_listeners_read(&recording->processes, &now))
 		return 0;
 	for (size_t i = 0; i < now.cnt && !err; i++)
 		if (!listens_already(recording, &now.items[i]))
@@ -119,8 +119,8 @@ static bool target_gone(struct recording *recording)
 static uint64_t selection_cost_ns(struct recording *recording)
 {
 	static const char *const programs[] = {
-		"on_recv_length",    "on_send_length",     "on_function_entry_multi", "on_function_return_multi",
-		"on_function_entry", "on_function_return", "on_softirq_entry",        "on_softirq_exit",
+		"on_recv_length", "on_send_length", "on_probe_entry_multi", "on_probe_exit_multi",
+		"on_probe_entry", "on_probe_exit",  "on_softirq_entry",     "on_softirq_exit",
 	};
 	const struct capture_cost *costs;
 	uint64_t total_ns, sum_ns = 0;
@@ -211,6 +211,8 @@ static int record_until_done(struct recording *recording)
 		if (err == -EINTR || err > 0)
 			err = 0;
 		if (!err)
+			err = recording_probes_advance(recording);
+		if (!err)
 			err = recording_trace_advance(recording, capture__polled_ts(recording->capture));
 		if (!err && target_gone(recording)) {
 			recording->target_exited = true;
@@ -270,8 +272,10 @@ static int prepare_target(struct recording *recording)
 	refresh_mappings(recording, options->pid);
 	if (options->symbols) {
 		err = symbol_list_read(options->symbols, &recording->lines);
-		return err ? err
-			   : symbol_list_resolve(&recording->lines, options->symbols, options->pid, &recording->sites);
+		if (!err)
+			err = symbol_list_resolve(&recording->lines, options->symbols, options->pid, &recording->sites);
+		if (err || !recording_of_sockets(recording))
+			return err;
 	}
 	err = target_listeners_read(&recording->processes, &recording->listeners);
 	if (err) {
@@ -315,9 +319,10 @@ static int open_capture(struct recording *recording)
 	const struct record_options *options = recording->options;
 	struct capture_opts opts = {
 		.processes = &recording->processes,
-		.listeners = options->symbols ? NULL : &recording->listeners,
+		.listeners = &recording->listeners,
 		.netns = target_netns(options->pid),
-		.sites = options->symbols ? &recording->sites : NULL,
+		.sockets = recording_of_sockets(recording),
+		.probes = options->symbols != NULL,
 		.children = options->children,
 		.trace = options->trace,
 		.outside_max = options->scope_max,
@@ -386,6 +391,8 @@ static int run(struct recording *recording, const char *dir)
 	err = recording_write_session(recording);
 	if (!err) {
 		err = capture__start(recording->capture);
+		if (!err)
+			err = recording_probes_begin(recording);
 		if (err) {
 			discard_output(recording, dir);
 			return err;
@@ -413,6 +420,8 @@ static int run(struct recording *recording, const char *dir)
 	if (!err && late_err < 0)
 		err = late_err;
 	if (!err)
+		err = recording_probes_finish(recording);
+	if (!err)
 		err = recording_trace_finish(recording);
 	/* The counts are final now; what can still be written is written, even after an error. */
 	late_err = recording_write_loss(recording);
@@ -430,6 +439,7 @@ static void release(struct recording *recording)
 	stream__free(recording->stream);
 	capture__free(recording->capture);
 	trace__free(recording->trace);
+	recording_probes_free(recording);
 	retention__free(recording->retention);
 	thread_names__free(recording->threads);
 	target_mappings_free(&recording->mappings);
@@ -510,6 +520,8 @@ int recording_run(const struct record_options *options, struct recording_result 
 	if (err)
 		goto cleanup;
 	err = recording_trace_open(recording);
+	if (!err)
+		err = recording_probes_open(recording);
 	if (err)
 		goto cleanup;
 	err = run(recording, result->dir);

@@ -38,9 +38,18 @@ static void add_to_list(char *list, size_t sz, const char *item)
 		snprintf(list + len, sz - len, "%s%s", len ? "," : "", item);
 }
 
+bool recording_of_sockets(const struct recording *recording)
+{
+	return !recording->options->symbols || !probe_lines_have_intervals(&recording->lines);
+}
+
 static bool feature_wanted(const struct recording *recording, int feature)
 {
-	struct hook_purpose purpose = {.sockets = !recording->options->symbols, .trace = recording->options->trace};
+	struct hook_purpose purpose = {
+		.sockets = recording_of_sockets(recording),
+		.trace = recording->options->trace,
+		.probes = recording->options->symbols != NULL,
+	};
 
 	return hook_feature_wanted(feature, purpose);
 }
@@ -161,7 +170,7 @@ int recording_write_session(struct recording *recording)
 	err = err ? err : recording_say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
 	err = err ? err : recording_say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
 	err = err ? err : recording_say(recording, "mode", "%s", options->trace ? "trace" : "counters");
-	err = err ? err : recording_say(recording, "source", "%s", options->symbols ? "functions" : "sockets");
+	err = err ? err : recording_say(recording, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
 	err = err ? err : recording_write_limits(recording);
 	if (!err && options->symbols)
 		err = recording_say(recording, "symbols", "%s", options->symbols);
@@ -177,13 +186,13 @@ int recording_write_loss(struct recording *recording)
 	const struct wl_loss_count *loss;
 	uint64_t ts = monotonic_ns();
 	uint32_t cpu_cnt;
+	int err;
 
 	capture__counts(recording->capture, &recording->counts);
 	loss = capture__loss_per_cpu(recording->capture, &cpu_cnt);
 	for (uint32_t cpu = 0; cpu < cpu_cnt; cpu++) {
 		for (int class = 0; class < WL_LOSS_CNT; class ++) {
 			const struct wl_loss_count *count = &loss[cpu * WL_LOSS_CNT + class];
-			int err;
 
 			if (!count->emitted && !count->lost)
 				continue;
@@ -198,7 +207,8 @@ int recording_write_loss(struct recording *recording)
 				return err;
 		}
 	}
-	return recording_trace_write_loss(recording, ts);
+	err = recording_probes_write_loss(recording, ts);
+	return err ? err : recording_trace_write_loss(recording, ts);
 }
 
 int recording_write_counts(struct recording *recording)
@@ -221,6 +231,7 @@ int recording_write_counts(struct recording *recording)
 	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
 	err = err ? err : recording_say(recording, "records_received", "%" PRIu64, recording->received);
 	err = err ? err : recording_say(recording, "rows_kept", "%" PRIu64, recording->kept);
+	err = err ? err : recording_probes_write_counts(recording);
 	err = err ? err : recording_trace_write_counts(recording);
 	return err ? err
 		   : recording_say(recording, "rate", "%g",
@@ -375,6 +386,7 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
 	say_missed_switches(recording);
+	recording_probes_say(recording);
 	recording_trace_say(recording);
 	say_cost(recording);
 }

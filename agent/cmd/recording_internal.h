@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "capture/capture.h"
 #include "cmd/record_options.h"
+#include "cmd/recording_probes.h"
 #include "model/interval_row.h"
 #include "model/retention.h"
 #include "model/thread_names.h"
@@ -24,6 +25,7 @@ struct recording {
 	struct retention *retention;
 	struct thread_names *threads;
 	struct trace *trace; /* NULL: counters mode */
+	struct recorded_probes *probes; /* NULL: nothing is probed */
 	uint64_t polled_ts, lost_mark;
 	target_processes processes;
 	target_listeners listeners;
@@ -70,6 +72,9 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 void recording_set_rate(struct recording *recording, double rate);
 /* How many intervals the target finished: counted, or estimated from those in the windows. */
 uint64_t recording_intervals_seen(const struct recording *recording);
+
+/* Are requests on sockets its intervals? If not, the symbol list says what is. */
+bool recording_of_sockets(const struct recording *recording);
 
 /* The name that the recording goes by. */
 const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);

@@ -15,6 +15,7 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 	};
 	struct retention_verdict verdict;
 	struct interval_texts texts;
+	uint32_t flags;
 	int err;
 
 	recording->received++;
@@ -32,6 +33,9 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		if (err)
 			return err;
 	}
+	err = recording_probes_interval(recording, record, verdict.keep, &flags);
+	if (err)
+		return err;
 	if (!verdict.keep) {
 		recording->passed_over++;
 		return 0;
@@ -43,6 +47,7 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		recording->impossible++;
 		return 0;
 	}
+	recording->row.values[INTERVAL_FLAGS].u64 |= flags;
 	if (recording->windows)
 		recording->row.values[INTERVAL_WINDOW].u64 = recording->plan.window_cnt;
 	else
@@ -105,6 +110,8 @@ int recording_on_record(void *owner, const struct wl_record_header *header)
 
 	if (header->kind == WL_RECORD_INTERVAL)
 		return on_interval(recording, (const struct wl_interval_record *)header);
+	if (header->kind == WL_RECORD_INVOCATION)
+		return recording_probes_take(recording, (const struct wl_invocation_record *)header);
 	if (header->kind == WL_RECORD_TASK)
 		err = on_task(recording, (const struct wl_task_record *)header);
 	return err || !recording->trace ? err : trace__take(recording->trace, header);

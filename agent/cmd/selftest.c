@@ -5,7 +5,9 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/privilege.h"
+#include "capture/probes.h"
 #include "cmd/selftest_internal.h"
+#include "probe/site_probe.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -165,6 +167,26 @@ static int resolve_sites(struct stage *stage)
 	return err;
 }
 
+static int attach_sites(struct stage *stage)
+{
+	size_t cnt = stage->sites.cnt;
+	struct probe *probes = calloc(cnt, sizeof(*probes));
+	struct plan *plans = calloc(cnt, sizeof(*plans));
+	struct probe_set *set;
+	int err = probes && plans ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < cnt; i++) {
+		const struct probe_site *site = &stage->sites.items[i];
+
+		site_probe_make(site, &stage->lines.items[site->line_idx], i, &plans[i], &probes[i]);
+	}
+	if (!err)
+		err = capture__attach_probes(stage->capture, probes, cnt, &set);
+	free(probes);
+	free(plans);
+	return err;
+}
+
 bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 {
 	bool sockets = kind == STAGE_SOCKETS, trace = kind == STAGE_TRACE;
@@ -192,14 +214,16 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 	}
 	if (sockets)
 		opts.listeners = &stage->listeners;
-	else
-		opts.sites = &stage->sites;
+	opts.sockets = sockets;
+	opts.probes = !sockets;
 	if (!err) {
 		what = "the capture could not be made";
 		stage->interval_cnt = 0;
 		stage->capture = capture__new(&opts);
 		err = stage->capture ? capture__start(stage->capture) : -errno;
 	}
+	if (!err && !sockets)
+		err = attach_sites(stage);
 	if (!err)
 		return true;
 	check = add_check(stage, name, "", "");

@@ -5,6 +5,7 @@
 
 #include "capture/capture.h"
 #include "cmd/selftest.h"
+#include "probe/symbol_list.h"
 #include "selftest/check.h"
 #include "selftest/witness.h"
 

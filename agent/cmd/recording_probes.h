@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is probed in a recording: sets of probes that come and go, and the rows that say so. */
+#ifndef WHYLATE_CMD_RECORDING_PROBES_H
+#define WHYLATE_CMD_RECORDING_PROBES_H
+
+#include "capture/probes.h"
+#include "model/invocations.h"
+
+struct recording;
+
+#define RECORDED_UNKNOWN UINT32_MAX
+
+/* A probe and what the tables `symbol` and `probe` say of it. Nothing of it is kept. */
+struct recorded_probe {
+	struct probe probe;
+	const char *module, *name;
+	uint64_t addr;        /* in its file */
+	uint64_t size;        /* bytes, 0: not known */
+	uint32_t height;      /* in the call graph, RECORDED_UNKNOWN */
+	uint32_t parent_func; /* the function as whose child it was opened, RECORDED_UNKNOWN: none */
+};
+
+struct recorded_set;
+
+/* Before the capture starts; all of these return 0 or -errno after one line, and do nothing where nothing is probed. */
+int recording_probes_open(struct recording *recording);
+/* Once it has started: the probes of the symbol list. */
+int recording_probes_begin(struct recording *recording);
+/* A set more; it is detached at the end if not before. */
+int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
+			    uint32_t round, struct recorded_set **set);
+int recording_probes_detach(struct recording *recording, struct recorded_set *set, const char *why);
+/* Hits of the set's probes so far, in their order. */
+void recording_probes_hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits);
+
+int recording_probes_take(struct recording *recording, const struct wl_invocation_record *record);
+/* `flags` of the interval's row, with those that are due to its calls. */
+int recording_probes_interval(struct recording *recording, const struct wl_interval_record *record, bool keep,
+			      uint32_t *flags);
+int recording_probes_advance(struct recording *recording);
+/* The capture has stopped and all records have been taken. */
+int recording_probes_finish(struct recording *recording);
+int recording_probes_write_loss(struct recording *recording, uint64_t ts);
+int recording_probes_write_counts(struct recording *recording);
+void recording_probes_say(const struct recording *recording);
+void recording_probes_free(struct recording *recording);
+
+#endif
