@@ -124,8 +124,8 @@ static int print_plan(struct survey *survey, struct page *page, const struct pro
 		return 0;
 	}
 	err = plan_describe(survey->program, target->plan, &lines);
-	for (size_t i = 0; i < lines.cnt && !err; i++) {
-		page__put(page, "  ");
+	/* The first of them names the function. */
+	for (size_t i = 1; i < lines.cnt && !err; i++) {
 		page__name(page, lines.items[i], NAME_COLUMNS);
 		page__end_line(page);
 	}

@@ -248,6 +248,21 @@ static struct privilege_uses privilege_uses(const struct record_options *options
 	};
 }
 
+static int read_symbols(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	int err = symbol_list_read(options->symbols, &recording->lines);
+
+	if (err)
+		return err;
+	err = program__open(options->pid, NULL, &recording->program);
+	if (err) {
+		log_error("cannot read the code of process %d: %s", options->pid, strerror(-err));
+		return err;
+	}
+	return symbol_list_resolve(&recording->lines, options->symbols, recording->program, &recording->targets);
+}
+
 static int prepare_target(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
@@ -271,9 +286,7 @@ static int prepare_target(struct recording *recording)
 		recording->processes.cnt = 1;
 	refresh_mappings(recording, options->pid);
 	if (options->symbols) {
-		err = symbol_list_read(options->symbols, &recording->lines);
-		if (!err)
-			err = symbol_list_resolve(&recording->lines, options->symbols, options->pid, &recording->sites);
+		err = read_symbols(recording);
 		if (err || !recording_of_sockets(recording))
 			return err;
 	}
@@ -446,7 +459,8 @@ static void release(struct recording *recording)
 	vec_free(&recording->processes);
 	vec_free(&recording->listeners);
 	symbol_list_free(&recording->lines);
-	probe_sites_free(&recording->sites);
+	probe_targets_free(&recording->targets);
+	program__free(recording->program);
 	if (recording->pidfd >= 0)
 		close(recording->pidfd);
 }

@@ -170,7 +170,8 @@ int recording_write_session(struct recording *recording)
 	err = err ? err : recording_say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
 	err = err ? err : recording_say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
 	err = err ? err : recording_say(recording, "mode", "%s", options->trace ? "trace" : "counters");
-	err = err ? err : recording_say(recording, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
+	err = err ? err
+		  : recording_say(recording, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
 	err = err ? err : recording_write_limits(recording);
 	if (!err && options->symbols)
 		err = recording_say(recording, "symbols", "%s", options->symbols);

@@ -14,6 +14,7 @@
 #include "model/trace.h"
 #include "model/window_plan.h"
 #include "net/stream.h"
+#include "probe/resolve.h"
 #include "shard/writer.h"
 
 struct recording {
@@ -24,14 +25,15 @@ struct recording {
 	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
 	struct thread_names *threads;
-	struct trace *trace; /* NULL: counters mode */
+	struct trace *trace;            /* NULL: counters mode */
 	struct recorded_probes *probes; /* NULL: nothing is probed */
 	uint64_t polled_ts, lost_mark;
 	target_processes processes;
 	target_listeners listeners;
 	target_mappings mappings;
 	probe_lines lines;
-	probe_sites sites;
+	struct program *program; /* NULL: no symbol list */
+	struct probe_targets targets;
 	struct shard_row row;
 	char comm[16];
 	int pidfd;

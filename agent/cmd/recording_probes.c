@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "cmd/recording_internal.h"
-#include "probe/site_probe.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +25,8 @@ struct recorded_set {
 struct recorded_probes {
 	struct invocations *invocations;
 	VEC(struct recorded_set *) sets;
-	VEC(uint32_t) symbols; /* functions that have their row */
+	struct recorded_set *of_list; /* the symbol list's, NULL: not attached */
+	VEC(uint32_t) symbols;        /* functions that have their row */
 	uint64_t attach_ns;
 };
 
@@ -243,40 +243,50 @@ int recording_probes_detach(struct recording *recording, struct recorded_set *se
 		probes->sets.items[i] = probes->sets.items[--probes->sets.cnt];
 		break;
 	}
+	if (probes->of_list == set)
+		probes->of_list = NULL;
 	set__free(set);
 	return err;
 }
 
+static void make_recorded(struct recording *recording, const struct probe_target *target, struct recorded_probe *probe)
+{
+	const struct probe_line *line = &recording->lines.items[target->line_idx];
+	const struct program_function *function =
+		target->usdt ? NULL : program__function(recording->program, target->func);
+
+	*probe = (struct recorded_probe){
+		.module = program__module(recording->program, target->module)->name,
+		.name = line->named && !target->by_glob ? line->name : target->name,
+		.addr = target->file_off,
+		.size = function ? function->size : 0,
+		.height = RECORDED_UNKNOWN,
+		.parent_func = RECORDED_UNKNOWN,
+	};
+	probe_of_target(target, line, recording->program, &probe->probe);
+}
+
 int recording_probes_begin(struct recording *recording)
 {
-	const probe_sites *sites = &recording->sites;
+	size_t cnt = recording->targets.targets.cnt;
 	struct recorded_probe *probes;
-	struct plan *plans;
 	int err;
 
 	if (!recording->probes)
 		return 0;
-	probes = calloc(sites->cnt, sizeof(*probes));
-	plans = calloc(sites->cnt, sizeof(*plans));
-	err = probes && plans ? 0 : -ENOMEM;
-	for (size_t i = 0; !err && i < sites->cnt; i++) {
-		const struct probe_site *site = &sites->items[i];
-		const struct probe_line *line = &recording->lines.items[site->line_idx];
-
-		probes[i] = (struct recorded_probe){
-			.module = site->module,
-			.name = line->name,
-			.addr = site->file_off,
-			.height = RECORDED_UNKNOWN,
-			.parent_func = RECORDED_UNKNOWN,
-		};
-		site_probe_make(site, line, i, &plans[i], &probes[i].probe);
-	}
-	if (!err)
-		err = recording_probes_attach(recording, probes, sites->cnt, 0, NULL);
+	probes = calloc(cnt, sizeof(*probes));
+	if (!probes)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++)
+		make_recorded(recording, &recording->targets.targets.items[i], &probes[i]);
+	err = recording_probes_attach(recording, probes, cnt, 0, &recording->probes->of_list);
 	free(probes);
-	free(plans);
 	return err;
+}
+
+const struct recorded_set *recording_probes_of_list(const struct recording *recording)
+{
+	return recording->probes ? recording->probes->of_list : NULL;
 }
 
 /* --- records ------------------------------------------------------------------------------------------------------ */

@@ -26,6 +26,8 @@ struct recorded_set;
 int recording_probes_open(struct recording *recording);
 /* Once it has started: the probes of the symbol list. */
 int recording_probes_begin(struct recording *recording);
+/* Those, one for each of recording->targets and in that order; NULL: not attached. */
+const struct recorded_set *recording_probes_of_list(const struct recording *recording);
 /* A set more; it is detached at the end if not before. */
 int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
 			    uint32_t round, struct recorded_set **set);

@@ -3,11 +3,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "capture/probes.h"
 #include "cmd/cmd.h"
 #include "cmd/privilege.h"
-#include "capture/probes.h"
 #include "cmd/selftest_internal.h"
-#include "probe/site_probe.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -162,28 +161,29 @@ static int resolve_sites(struct stage *stage)
 	if (!err)
 		err = symbol_list_read(path, &stage->lines);
 	if (!err)
-		err = symbol_list_resolve(&stage->lines, path, stage->witness.pid, &stage->sites);
+		err = program__open(stage->witness.pid, NULL, &stage->program);
+	if (!err)
+		err = symbol_list_resolve(&stage->lines, path, stage->program, &stage->targets);
 	close(fd);
 	return err;
 }
 
 static int attach_sites(struct stage *stage)
 {
-	size_t cnt = stage->sites.cnt;
+	size_t cnt = stage->targets.targets.cnt;
 	struct probe *probes = calloc(cnt, sizeof(*probes));
-	struct plan *plans = calloc(cnt, sizeof(*plans));
 	struct probe_set *set;
-	int err = probes && plans ? 0 : -ENOMEM;
+	int err;
 
-	for (size_t i = 0; !err && i < cnt; i++) {
-		const struct probe_site *site = &stage->sites.items[i];
+	if (!probes)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct probe_target *target = &stage->targets.targets.items[i];
 
-		site_probe_make(site, &stage->lines.items[site->line_idx], i, &plans[i], &probes[i]);
+		probe_of_target(target, &stage->lines.items[target->line_idx], stage->program, &probes[i]);
 	}
-	if (!err)
-		err = capture__attach_probes(stage->capture, probes, cnt, &set);
+	err = capture__attach_probes(stage->capture, probes, cnt, &set);
 	free(probes);
-	free(plans);
 	return err;
 }
 
@@ -239,7 +239,9 @@ void stage_close(struct stage *stage)
 	vec_free(&stage->processes);
 	vec_free(&stage->listeners);
 	symbol_list_free(&stage->lines);
-	probe_sites_free(&stage->sites);
+	probe_targets_free(&stage->targets);
+	program__free(stage->program);
+	stage->program = NULL;
 	vec_free(&stage->intervals);
 	vec_free(&stage->tasks);
 	vec_free(&stage->segments);

@@ -5,7 +5,7 @@
 
 #include "capture/capture.h"
 #include "cmd/selftest.h"
-#include "probe/symbol_list.h"
+#include "probe/resolve.h"
 #include "selftest/check.h"
 #include "selftest/witness.h"
 
@@ -18,7 +18,8 @@ struct stage {
 	target_processes processes;
 	target_listeners listeners;
 	probe_lines lines;
-	probe_sites sites;
+	struct program *program;
+	struct probe_targets targets;
 
 	/* What has come out of the rings since stage_forget(). */
 	VEC(struct wl_interval_record) intervals;

@@ -6,9 +6,7 @@
 #ifndef WHYLATE_PROBE_RESOLVE_H
 #define WHYLATE_PROBE_RESOLVE_H
 
-#include "probe/plan.h"
-#include "probe/symbol_list.h"
-#include "probe/usdt.h"
+#include "probe/probe.h"
 
 #define PROBE_GLOB_MAX    10000      /* functions that one line may mean */
 #define PROBE_MARKER_FUNC (1u << 30) /* markers are numbered from here, functions as the program does */
@@ -59,6 +57,9 @@ int symbol_list_resolve(const probe_lines *lines, const char *list, struct progr
 			struct probe_targets *targets);
 void probe_targets_free(struct probe_targets *targets);
 
+/* What is to be attached for a target; it points to what the target, the program and the line own. */
+void probe_of_target(const struct probe_target *target, const struct probe_line *line, struct program *program,
+		     struct probe *probe);
 /* What the planner must see to for this line. */
 struct plan_needs probe_line_needs(const struct probe_line *line);
 

@@ -7,6 +7,25 @@
 #include <errno.h>
 #include <string.h>
 
+void probe_of_target(const struct probe_target *target, const struct probe_line *line, struct program *program,
+		     struct probe *probe)
+{
+	*probe = (struct probe){
+		.func = target->func,
+		.role = line->role,
+		.line = target->line_idx,
+		.want_call_addr = true,
+		.file = program__module(program, target->module)->file,
+		.plan = target->plan,
+		.usdt = target->usdt,
+		.usdt_cost = target->usdt_cost,
+		.key = line->key,
+		.object = line->object,
+		.task = line->task,
+		.queue = line->queue,
+	};
+}
+
 struct listing {
 	const probe_lines *lines;
 	const char *list;

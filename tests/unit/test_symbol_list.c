@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "probe/symbol_list.h"
+#include "probe/resolve.h"
 #include "said.h"
 #include "target/elf_file.h"
 #include "unit.h"
@@ -391,37 +391,68 @@ static void no_bytes_crash_the_parser(void)
 
 /* --- resolution ------------------------------------------------------------------------------------------------- */
 
-static int resolve(const char *text, pid_t pid, probe_sites *sites)
+/* What a list means in a process. */
+struct resolved {
+	probe_lines lines;
+	struct program *program;
+	struct probe_targets targets;
+};
+
+static void resolved_free(struct resolved *resolved)
 {
-	probe_lines lines = {0};
+	probe_targets_free(&resolved->targets);
+	program__free(resolved->program);
+	symbol_list_free(&resolved->lines);
+	memset(resolved, 0, sizeof(*resolved));
+}
+
+static int resolve_as(const char *list, const char *text, pid_t pid, struct resolved *resolved)
+{
 	int err;
 
-	CU_ASSERT_EQUAL_FATAL(list_read(text, strlen(text), &lines), 0);
+	memset(resolved, 0, sizeof(*resolved));
+	CU_ASSERT_EQUAL_FATAL(list_read(text, strlen(text), &resolved->lines), 0);
 	said_begin();
-	err = symbol_list_resolve(&lines, "LIST", pid, sites);
+	err = program__open(pid, NULL, &resolved->program);
+	if (!err)
+		err = symbol_list_resolve(&resolved->lines, list, resolved->program, &resolved->targets);
 	said_end();
-	symbol_list_free(&lines);
 	return err;
+}
+
+static int resolve(const char *text, pid_t pid, struct resolved *resolved)
+{
+	return resolve_as("LIST", text, pid, resolved);
 }
 
 static void expect_unresolved(const char *text, pid_t pid, int err, const char *part)
 {
-	probe_sites sites = {0};
+	struct resolved resolved;
 
-	CU_ASSERT_EQUAL(resolve(text, pid, &sites), err);
+	CU_ASSERT_EQUAL(resolve(text, pid, &resolved), err);
 	CU_ASSERT(said_one_line(said_state.text, part));
-	CU_ASSERT_EQUAL(sites.cnt, 0);
-	probe_sites_free(&sites);
+	CU_ASSERT_EQUAL(resolved.targets.targets.cnt, 0);
+	resolved_free(&resolved);
 }
 
-/* The bytes at the site are those that run here. */
-static void check_site(const struct probe_site *site, const void *code)
+static const char *module_name(const struct resolved *resolved, size_t idx)
 {
-	int fd = open(site->file, O_RDONLY | O_CLOEXEC);
+	return program__module(resolved->program, resolved->targets.targets.items[idx].module)->name;
+}
+
+static const char *module_file(const struct resolved *resolved, size_t idx)
+{
+	return program__module(resolved->program, resolved->targets.targets.items[idx].module)->file;
+}
+
+/* The bytes at the function's beginning are those that run here. */
+static void check_target(const struct resolved *resolved, size_t idx, const void *code)
+{
+	int fd = open(module_file(resolved, idx), O_RDONLY | O_CLOEXEC);
 	char bytes[8] = "";
 
 	CU_ASSERT_FATAL(fd >= 0);
-	CU_ASSERT_EQUAL(pread(fd, bytes, sizeof(bytes), site->file_off), sizeof(bytes));
+	CU_ASSERT_EQUAL(pread(fd, bytes, sizeof(bytes), resolved->targets.targets.items[idx].file_off), sizeof(bytes));
 	CU_ASSERT_EQUAL(memcmp(bytes, code, sizeof(bytes)), 0);
 	close(fd);
 }
@@ -431,30 +462,33 @@ static void functions_are_found_in_the_executable_and_in_libraries(void)
 	void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
 	void *version = dlsym(libc, "gnu_get_libc_version");
 	static const char *const spellings[] = {"", "libc:", "libc.so:", "libc.so.6:"};
-	probe_sites sites = {0};
+	struct resolved resolved;
 	char text[256];
 
-	CU_ASSERT_EQUAL_FATAL(resolve("interval symbol_list_test_function\ninterval libc:getppid\n", getpid(), &sites),
-			      0);
-	CU_ASSERT_EQUAL_FATAL(sites.cnt, 2);
-	CU_ASSERT_EQUAL(sites.items[0].line_idx, 0);
-	CU_ASSERT_EQUAL(sites.items[1].line_idx, 1);
-	CU_ASSERT_STRING_EQUAL(sites.items[1].module, "libc.so.6");
-	check_site(&sites.items[0], (void *)symbol_list_test_function);
-	probe_sites_free(&sites);
+	CU_ASSERT_EQUAL_FATAL(
+		resolve("interval symbol_list_test_function\ninterval libc:getppid\n", getpid(), &resolved), 0);
+	CU_ASSERT_EQUAL_FATAL(resolved.targets.targets.cnt, 2);
+	CU_ASSERT_EQUAL(resolved.targets.targets.items[0].line_idx, 0);
+	CU_ASSERT_EQUAL(resolved.targets.targets.items[1].line_idx, 1);
+	CU_ASSERT_PTR_NOT_NULL(resolved.targets.targets.items[0].plan);
+	CU_ASSERT_STRING_EQUAL(module_name(&resolved, 1), "libc.so.6");
+	check_target(&resolved, 0, (void *)symbol_list_test_function);
+	resolved_free(&resolved);
 	for (size_t i = 0; i < ARRAY_CNT(spellings); i++) {
 		snprintf(text, sizeof(text), "interval %sgnu_get_libc_version\n", spellings[i]);
-		CU_ASSERT_EQUAL_FATAL(resolve(text, getpid(), &sites), 0);
+		CU_ASSERT_EQUAL_FATAL(resolve(text, getpid(), &resolved), 0);
 		CU_ASSERT_STRING_EQUAL(said_state.text, "");
-		CU_ASSERT_STRING_EQUAL(sites.items[0].module, "libc.so.6");
-		check_site(&sites.items[0], version);
-		probe_sites_free(&sites);
+		CU_ASSERT_STRING_EQUAL(module_name(&resolved, 0), "libc.so.6");
+		check_target(&resolved, 0, version);
+		resolved_free(&resolved);
 	}
 	dlclose(libc);
 }
 
 static void what_cannot_be_resolved_says_why(void)
 {
+	struct resolved resolved;
+
 	expect_unresolved("\ninterval symbol_list_test_functoin\n", getpid(), -ENOENT,
 			  "LIST:2: no function 'symbol_list_test_functoin' in ");
 	expect_unresolved("interval symbol_list_test_functoin\n", getpid(), -ENOENT,
@@ -462,6 +496,7 @@ static void what_cannot_be_resolved_says_why(void)
 	expect_unresolved("interval libc:gnu_get_libc_versoin\n", getpid(), -ENOENT,
 			  "did you mean gnu_get_libc_version (libc.so.6)");
 	expect_unresolved("interval qqqqqqqqqqqqqq\n", getpid(), -ENOENT, "nor one with a similar name");
+	expect_unresolved("interval qqqqqqq*\n", getpid(), -ENOENT, "no function matches 'qqqqqqq*' in ");
 	expect_unresolved("interval symbol_list_test_variable\n", getpid(), -EINVAL,
 			  "'symbol_list_test_variable' is a variable of ");
 	expect_unresolved("interval libc:environ\n", getpid(), -EINVAL, "'environ' is a variable of libc.so.6");
@@ -471,10 +506,80 @@ static void what_cannot_be_resolved_says_why(void)
 	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT,
 			  "module 'libnone.so' is not mapped by process ");
 	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT, "which has run, ");
+	CU_ASSERT_EQUAL(resolve("interval f\n", 1 << 22, &resolved), -ESRCH);
+	resolved_free(&resolved);
+}
+
+static void a_function_has_each_role_once(void)
+{
+	struct resolved resolved;
+
 	expect_unresolved(
 		"interval symbol_list_test_function\n\ninterval symbol_list_test_alias\n", getpid(), -EINVAL,
 		"LIST:3: 'symbol_list_test_alias' is the same function as 'symbol_list_test_function' of line 1");
-	expect_unresolved("interval f\n", 1 << 22, -ESRCH, "cannot read the memory map of process 4194304");
+	expect_unresolved("function symbol_list_test_f*\nfunction symbol_list_test_func*\n", getpid(), -EINVAL,
+			  "LIST:2: 'symbol_list_test_function' is also what 'symbol_list_test_f*' of line 1 means");
+	/* Several roles are well and good, and share one plan and one number. */
+	CU_ASSERT_EQUAL_FATAL(
+		resolve("interval symbol_list_test_function\nacquire symbol_list_test_alias object=arg1\n", getpid(),
+			&resolved),
+		0);
+	CU_ASSERT_EQUAL_FATAL(resolved.targets.targets.cnt, 2);
+	CU_ASSERT_EQUAL(resolved.targets.targets.items[0].func, resolved.targets.targets.items[1].func);
+	CU_ASSERT_EQUAL(resolved.targets.targets.items[0].plan, resolved.targets.targets.items[1].plan);
+	resolved_free(&resolved);
+	/* What a line names itself is left out of a glob. */
+	CU_ASSERT_EQUAL_FATAL(resolve("function symbol_list_test_*\nfunction symbol_list_test_function name=x\n",
+				      getpid(), &resolved),
+			      0);
+	CU_ASSERT_EQUAL(resolved.targets.verdicts.items[1].cnt, 1);
+	for (size_t i = 0; i + 1 < resolved.targets.targets.cnt; i++)
+		CU_ASSERT_NOT_EQUAL(resolved.targets.targets.items[i].file_off,
+				    resolved.targets.targets.items[resolved.targets.targets.cnt - 1].file_off);
+	resolved_free(&resolved);
+}
+
+static void markers_are_found_by_name_and_by_glob(void)
+{
+	struct resolved resolved;
+
+	CU_ASSERT_EQUAL_FATAL(resolve("begin usdt:whylate_test:sec* key=arg1\nend usdt:whylate_test:first key=tid\n",
+				      getpid(), &resolved),
+			      0);
+	CU_ASSERT_EQUAL_FATAL(resolved.targets.targets.cnt, 2);
+	CU_ASSERT_STRING_EQUAL(resolved.targets.targets.items[0].name, "whylate_test:second");
+	CU_ASSERT_STRING_EQUAL(resolved.targets.targets.items[1].name, "whylate_test:first");
+	CU_ASSERT_NOT_EQUAL(resolved.targets.targets.items[0].func, resolved.targets.targets.items[1].func);
+	CU_ASSERT(resolved.targets.targets.items[0].func >= PROBE_MARKER_FUNC);
+	CU_ASSERT_PTR_NOT_NULL(resolved.targets.targets.items[0].usdt);
+	resolved_free(&resolved);
+	expect_unresolved("acquire usdt:whylate_test:frist\n", getpid(), -ENOENT,
+			  "did you mean usdt:whylate_test:first (");
+	expect_unresolved("acquire usdt:whylate_test:first\n", getpid(), -ENOTSUP,
+			  "the marker has fewer arguments than the line asks for");
+	expect_unresolved("acquire usdt:nobody:*\n", getpid(), -ENOENT, "no marker matches 'usdt:nobody:*'");
+}
+
+/* Of a preset that does not fit this build what is missing is said, and the rest is used. */
+static void a_preset_does_without_what_is_missing(void)
+{
+	struct resolved resolved;
+
+	CU_ASSERT_EQUAL(resolve_as("preset:x", "interval symbol_list_test_function\nfunction nosuchthing\n", getpid(),
+				   &resolved),
+			0);
+	CU_ASSERT(said_one_line(said_state.text, "preset:x:2: left out: no function 'nosuchthing'"));
+	CU_ASSERT_EQUAL(resolved.targets.targets.cnt, 1);
+	resolved_free(&resolved);
+	/* Without its begin an end is nothing, and without either nothing says what a request is. */
+	CU_ASSERT_EQUAL(resolve_as("preset:x",
+				   "begin nosuchthing key=arg0\nend symbol_list_test_function key=arg0\nfunction "
+				   "libc:getppid\n",
+				   getpid(), &resolved),
+			-ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said_state.text, "preset:x:2: left out: role 'end' tells nothing"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said_state.text, "nothing is left of it that says what a request is"));
+	resolved_free(&resolved);
 }
 
 static bool copy_file(const char *from, int to_fd, const char *find, const char *replace)
@@ -513,7 +618,7 @@ static const char *path_of_libc(void)
 static void a_library_that_lost_its_name_is_still_reached(void)
 {
 	char dir[] = "/tmp/whylate-test-XXXXXX", path[64];
-	probe_sites sites = {0};
+	struct resolved resolved;
 	struct elf_file *elf;
 	void *addr;
 	int fd;
@@ -528,20 +633,21 @@ static void a_library_that_lost_its_name_is_still_reached(void)
 	CU_ASSERT_FATAL(copy_file(path_of_libc(), fd, NULL, NULL));
 	addr = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	CU_ASSERT_NOT_EQUAL_FATAL(addr, MAP_FAILED);
-	CU_ASSERT_EQUAL(resolve("interval liblost:gnu_get_libc_version\n", getpid(), &sites), 0);
-	probe_sites_free(&sites);
+	CU_ASSERT_EQUAL(resolve("interval liblost:gnu_get_libc_version\n", getpid(), &resolved), 0);
+	resolved_free(&resolved);
 	expect_unresolved("interval gnu_get_libc_version\n", getpid(), -EINVAL,
 			  "write MODULE:gnu_get_libc_version to choose");
 	unlink(path);
 	/* A stranger in its place must not be taken for it. */
 	close(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700));
-	CU_ASSERT_EQUAL_FATAL(resolve("interval liblost:gnu_get_libc_version\n", getpid(), &sites), 0);
-	CU_ASSERT_STRING_EQUAL(sites.items[0].module, "liblost.so.1");
-	elf = elf_file__open(sites.items[0].file);
+	CU_ASSERT_EQUAL_FATAL(resolve("interval liblost:gnu_get_libc_version\n", getpid(), &resolved), 0);
+	CU_ASSERT_STRING_EQUAL(module_name(&resolved, 0), "liblost.so.1");
+	elf = elf_file__open(module_file(&resolved, 0));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(elf);
-	CU_ASSERT_EQUAL(elf_file__find(elf, "gnu_get_libc_version")->file_off, sites.items[0].file_off);
+	CU_ASSERT_EQUAL(elf_file__find(elf, "gnu_get_libc_version")->file_off,
+			resolved.targets.targets.items[0].file_off);
 	elf_file__free(elf);
-	probe_sites_free(&sites);
+	resolved_free(&resolved);
 	munmap(addr, 4096);
 	unlink(path);
 	rmdir(dir);
@@ -633,6 +739,9 @@ int suite_symbol_list(void)
 		{"functions are found in the executable and in libraries",
 		 functions_are_found_in_the_executable_and_in_libraries},
 		{"what cannot be resolved says why", what_cannot_be_resolved_says_why},
+		{"a function has each role once", a_function_has_each_role_once},
+		{"markers are found by name and by glob", markers_are_found_by_name_and_by_glob},
+		{"a preset does without what is missing", a_preset_does_without_what_is_missing},
 		{"a library that lost its name is still reached", a_library_that_lost_its_name_is_still_reached},
 		{"a Go program is refused", a_go_program_is_refused},
 		{"a program goes by the name of its link", a_program_goes_by_the_name_of_its_link},
