@@ -79,28 +79,28 @@ static int filters_make(struct listing *listing)
 }
 
 /* A pattern means a raw name, a demangled one, or that without its arguments. */
-static bool filter_passes(struct filter *filter, const struct program_function *function)
+static bool filter_passes(struct filter *filter, const struct program_function *function, const char *name)
 {
-	struct cxx_name name;
+	struct cxx_name cxx;
 	bool passes;
 
 	if (filter->marker || (filter->module != PROGRAM_NONE && filter->module != function->module))
 		return false;
-	if (!fnmatch(filter->pattern, function->name, 0))
+	if (!fnmatch(filter->pattern, name, 0))
 		return true;
-	if (strncmp(function->name, "_Z", 2) || cxx_name_make(function->shown, &name))
+	if (strncmp(name, "_Z", 2) || cxx_name_make(function->shown, &cxx))
 		return false;
-	passes = !fnmatch(filter->cxx.full, filter->cxx.has_args ? name.full : name.key, 0);
-	cxx_name_free(&name);
+	passes = !fnmatch(filter->cxx.full, filter->cxx.has_args ? cxx.full : cxx.key, 0);
+	cxx_name_free(&cxx);
 	return passes;
 }
 
-static bool passes(struct listing *listing, const struct program_function *function)
+static bool passes(struct listing *listing, const struct program_function *function, const char *name)
 {
 	bool any = !listing->options->arg_cnt;
 
 	for (size_t i = 0; i < listing->options->arg_cnt; i++)
-		if (filter_passes(&listing->filters[i], function))
+		if (filter_passes(&listing->filters[i], function, name))
 			any = listing->filters[i].matched = true;
 	return any;
 }
@@ -113,8 +113,9 @@ static void put_hex(struct json_doc *doc, struct json_object *object, const char
 	put_string(doc, object, key, text);
 }
 
-static void print_function(struct listing *listing, const struct program_function *function)
+static void print_function(struct listing *listing, const struct program_function *function, const char *name)
 {
+	const char *shown = strncmp(name, "_Z", 2) ? name : function->shown;
 	const char *module = probes_module_name(listing->program, function->module);
 	struct page *page = &listing->page;
 	struct json_object *object;
@@ -124,8 +125,8 @@ static void print_function(struct listing *listing, const struct program_functio
 	if (listing->functions) {
 		object = append_object(&listing->doc, listing->functions);
 		put_string(&listing->doc, object, "module", module);
-		put_string(&listing->doc, object, "name", function->shown);
-		put_string(&listing->doc, object, "symbol", function->name);
+		put_string(&listing->doc, object, "name", shown);
+		put_string(&listing->doc, object, "symbol", name);
 		put_hex(&listing->doc, object, "address", function->addr);
 		put_hex(&listing->doc, object, "file_offset", function->file_off);
 		put_count(&listing->doc, object, "size", function->size);
@@ -140,7 +141,7 @@ static void print_function(struct listing *listing, const struct program_functio
 	page__to(page, 42);
 	page__put(page, source_names[function->source]);
 	page__to(page, 52);
-	page__name(page, function->shown, NAME_COLUMNS);
+	page__name(page, shown, NAME_COLUMNS);
 	page__end_line(page);
 }
 
@@ -180,23 +181,24 @@ static void print_marker(struct listing *listing, uint32_t module, const struct 
 
 static void list_functions(struct listing *listing, uint32_t module)
 {
-	uint32_t first, cnt;
-	int err = program__module_functions(listing->program, module, &first, &cnt);
+	const struct program_name *names;
+	size_t cnt;
+	int err = program__module_names(listing->program, module, &names, &cnt);
 
 	if (err) {
 		log_warn("the functions of %s cannot be read: %s", probes_module_name(listing->program, module),
 			 strerror(-err));
 		return;
 	}
-	for (uint32_t i = 0; i < cnt; i++) {
-		const struct program_function *function = program__function(listing->program, first + i);
+	for (size_t i = 0; i < cnt; i++) {
+		const struct program_function *function = program__function(listing->program, names[i].function);
 
-		if (!passes(listing, function))
+		if (!passes(listing, function, names[i].name))
 			continue;
 		if (function->source == FUNCTION_EH_FRAME && !listing->options->all)
 			listing->nameless++;
 		else
-			print_function(listing, function);
+			print_function(listing, function, names[i].name);
 	}
 }
 

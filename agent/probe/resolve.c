@@ -85,8 +85,13 @@ static int match_cxx(struct resolver *resolver, const struct probe_line *line, u
 	const struct cxx_entry *entries;
 	struct cxx_name wanted;
 	size_t cnt = 0;
-	int err = cxx_name_make(line->symbol, &wanted);
+	int err;
 
+	/* Go's names look alike, main.(*Server).Handle, and are not mangled. */
+	err = match_plain(resolver, line, module, finding);
+	if (err || finding->functions.cnt)
+		return err;
+	err = cxx_name_make(line->symbol, &wanted);
 	if (err)
 		return err;
 	entries = cxx_index_find(resolver_cxx(resolver, module), &wanted, &cnt);
@@ -114,26 +119,50 @@ static int match_cxx_glob(struct resolver *resolver, const char *pattern, uint32
 	return err;
 }
 
+static int id_cmp(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* A function may have been found by several of its names. */
+static void functions_once(struct finding *finding)
+{
+	size_t kept = 0;
+
+	if (finding->functions.cnt)
+		qsort(finding->functions.items, finding->functions.cnt, sizeof(uint32_t), id_cmp);
+	for (size_t i = 0; i < finding->functions.cnt; i++)
+		if (!i || finding->functions.items[i] != finding->functions.items[kept - 1])
+			finding->functions.items[kept++] = finding->functions.items[i];
+	finding->functions.cnt = kept;
+}
+
 static int match_glob(struct resolver *resolver, const struct probe_line *line, uint32_t module,
 		      struct finding *finding)
 {
 	bool mangled = !strncmp(line->symbol, "_Z", 2);
-	uint32_t first, cnt;
-	int err = program__module_functions(resolver->program, module, &first, &cnt);
+	const struct program_name *names;
+	size_t cnt;
+	int err = program__module_names(resolver->program, module, &names, &cnt);
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	for (uint32_t i = 0; i < cnt && !err; i++) {
-		const struct program_function *function = program__function(resolver->program, first + i);
+	for (size_t i = 0; i < cnt && !err; i++) {
+		const struct program_function *function;
 
-		if (function->is_part || function->is_ifunc || function->source == FUNCTION_EH_FRAME ||
-		    !strncmp(function->name, "_Z", 2) != mangled)
+		if (!strncmp(names[i].name, "_Z", 2) != mangled || fnmatch(line->symbol, names[i].name, 0))
 			continue;
-		if (!fnmatch(line->symbol, function->name, 0))
+		function = program__function(resolver->program, names[i].function);
+		if (!function->is_part && !function->is_ifunc && function->source != FUNCTION_EH_FRAME)
 			err = vec_push(&finding->functions, function->id);
 	}
 	/* C++ functions by the name that people know them by. */
-	return err || mangled ? err : match_cxx_glob(resolver, line->symbol, module, finding);
+	if (!err && !mangled)
+		err = match_cxx_glob(resolver, line->symbol, module, finding);
+	functions_once(finding);
+	return err;
 }
 
 /* PROVIDER:NAME of a line, where `-` stands for `__` as in DTrace's world. */

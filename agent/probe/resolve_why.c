@@ -75,17 +75,20 @@ static void offer_functions(struct resolver *resolver, uint32_t module, struct n
 {
 	const struct cxx_index *index = resolver_cxx(resolver, module);
 	bool with_args = strchr(nearest->wanted, '(');
-	uint32_t first, cnt;
+	const struct program_name *names;
+	size_t cnt;
 
-	if (program__module_functions(resolver->program, module, &first, &cnt))
+	if (program__module_names(resolver->program, module, &names, &cnt))
 		return;
-	for (uint32_t i = 0; i < cnt; i++) {
-		const struct program_function *function = program__function(resolver->program, first + i);
+	for (size_t i = 0; i < cnt; i++) {
+		const struct program_function *function = program__function(resolver->program, names[i].function);
+		bool mangled = !strncmp(names[i].name, "_Z", 2);
 
-		if (function->is_part || function->source == FUNCTION_EH_FRAME)
+		if (function->is_part || function->source == FUNCTION_EH_FRAME ||
+		    (i && !strcmp(names[i].name, names[i - 1].name)))
 			continue;
-		if (with_args || strncmp(function->name, "_Z", 2))
-			nearest_offer(nearest, with_args ? function->shown : function->name);
+		if (with_args || !mangled)
+			nearest_offer(nearest, mangled ? function->shown : names[i].name);
 	}
 	/* Overloads are next to each other: each name is offered once. */
 	for (size_t i = 0; i < index->cnt && !with_args; i++)

@@ -405,10 +405,7 @@ uint32_t program__function_find(struct program *program, uint32_t idx, const cha
 		return function == PROGRAM_NONE ? PROGRAM_NONE : module->first_id + function;
 	}
 	/* IFUNCs, and those that only the exception table knows. */
-	for (size_t i = 0; i < module->functions.cnt; i++)
-		if (!strcmp(module->functions.items[i].public.name, name))
-			return module->first_id + i;
-	return PROGRAM_NONE;
+	return module_function_named(module, name);
 }
 
 ssize_t program__read_code(struct program *program, uint32_t idx, uint64_t addr, void *buf, size_t sz)

@@ -101,6 +101,14 @@ int program__module_functions(struct program *program, uint32_t module, uint32_t
 uint32_t program__function_cnt(const struct program *program);
 /* NULL when id is none. */
 const struct program_function *program__function(struct program *program, uint32_t id);
+/* A name of a function: one function may have several, and several functions may have one. */
+struct program_name {
+	const char *name;
+	uint32_t function;
+};
+
+/* All raw names of one module's functions, by name, for as long as the program lives.  0 or -errno, as above. */
+int program__module_names(struct program *program, uint32_t module, const struct program_name **names, size_t *cnt);
 /* The function that covers the address; PROGRAM_NONE. */
 uint32_t program__function_at(struct program *program, uint32_t module, uint64_t addr);
 /* The same by absolute address in the process; module (may be NULL) is set even where no function is known. */

@@ -48,6 +48,8 @@ struct module {
 	bool has_functions;
 	uint32_t first_id;
 	VEC(struct function) functions; /* by address */
+	VEC(struct program_name) names; /* by name */
+	bool has_names;
 };
 
 /* The ids that a module's functions have. */
@@ -74,6 +76,8 @@ void module_bias_set(struct module *module);
 /* Its functions, numbered: 0 or -errno. */
 int module_functions_load(struct program *program, struct module *module);
 void module_free(struct module *module);
+/* Any function of that name, or PROGRAM_NONE; the module's functions are there. */
+uint32_t module_function_named(struct module *module, const char *name);
 /* NULL when out of memory or not open. */
 const struct elf_relocs *module_relocs(struct module *module);
 struct function *program_function_of(struct program *program, uint32_t id);

@@ -76,6 +76,7 @@ void module_free(struct module *module)
 		free(module->functions.items[i].edges);
 	}
 	vec_free(&module->functions);
+	vec_free(&module->names);
 	vec_free(&module->mapped);
 	vec_free(&module->jumped_into);
 	for (size_t i = 0; i < SYMBOL_FILES_MAX; i++)
