@@ -32,6 +32,7 @@ struct study {
 	struct program *program;
 	suggestions found;
 	struct plan *plans;      /* one for each */
+	struct plan *entries;    /* … of which only the entry is attached; nothing in them is owned */
 	struct probe_hits *hits; /* of those that were attached */
 	size_t *attached;        /* index into found */
 	size_t attached_cnt;
@@ -91,7 +92,7 @@ static int open_capture(struct study *study)
 /* Only the entries, and only where they are cheap: what is hit a million times must not be found out by harm. */
 static int plan_all(struct study *study, struct probe *probes)
 {
-	const struct plan_needs needs = {0};
+	const struct plan_needs needs = {.exit = true};
 	int err = 0;
 
 	for (size_t i = 0; i < study->found.cnt && !err; i++) {
@@ -102,11 +103,13 @@ static int plan_all(struct study *study, struct probe *probes)
 		err = plan_make(study->program, suggestion->func, &needs, plan);
 		if (err || !plan->possible || plan->entry.cost != PLAN_EMULATED || !file)
 			continue;
+		study->entries[i] = *plan;
+		study->entries[i].exit = PLAN_EXIT_NONE;
 		probes[study->attached_cnt] = (struct probe){
 			.func = suggestion->func,
 			.role = PROBE_FUNCTION,
 			.file = file,
-			.plan = plan,
+			.plan = &study->entries[i],
 		};
 		study->attached[study->attached_cnt++] = i;
 	}
@@ -160,14 +163,34 @@ static bool is_attached(const struct study *study, size_t idx)
 	return false;
 }
 
-/* Of one CPU, if its exits are probed, too. */
+/* What a call costs, in ns, if its end is probed, too. */
+static uint32_t call_cost_ns(const struct plan *plan)
+{
+	enum plan_cost dearest = PLAN_EMULATED;
+	uint32_t entry_ns = capture__hit_cost_ns(plan->entry.cost, false);
+
+	for (size_t i = 0; i < plan->exits.cnt; i++)
+		if (plan->exits.items[i].cost > dearest)
+			dearest = plan->exits.items[i].cost;
+	if (plan->exit == PLAN_EXIT_NONE)
+		return entry_ns;
+	return entry_ns + capture__hit_cost_ns(dearest, plan->exit == PLAN_EXIT_URETPROBE);
+}
+
+/* A share of one CPU. */
 static double cost_of(const struct study *study, const struct suggestion *suggestion)
 {
-	const struct plan *plan = &study->plans[suggestion - study->found.items];
+	return suggestion->per_s * call_cost_ns(&study->plans[suggestion - study->found.items]) / SECOND_NS;
+}
 
-	return suggestion->per_s *
-	       (capture__hit_cost_ns(plan->entry.cost, false) + capture__hit_cost_ns(plan->entry.cost, true)) /
-	       SECOND_NS;
+/* As a list names it: with its module where that is a library. */
+static void put_function(const struct study *study, const struct suggestion *suggestion, char *text, size_t sz)
+{
+	const struct program_function *function = function_of(study, suggestion);
+
+	snprintf(text, sz, "%.80s%s%.800s",
+		 function->module ? probes_module_name(study->program, function->module) : "",
+		 function->module ? ":" : "", function->shown);
 }
 
 static bool is_as_often_as_requests(const struct study *study, const struct suggestion *suggestion)
@@ -212,11 +235,8 @@ static const char *rate_text(char buf[FORMAT_SZ], double per_s)
 static void propose(const struct study *study, const struct suggestion *suggestion, const struct suggestion *best,
 		    struct proposal *proposal)
 {
-	const struct program_function *function = function_of(study, suggestion);
-	const char *module = probes_module_name(study->program, function->module);
-	bool in_library = function->module != 0;
 	const struct suggestion *partner = NULL;
-	char rate[FORMAT_SZ], share[FORMAT_SZ];
+	char rate[FORMAT_SZ], share[FORMAT_SZ], name[900];
 	const char *options = "";
 
 	memset(proposal, 0, sizeof(*proposal));
@@ -240,8 +260,8 @@ static void propose(const struct study *study, const struct suggestion *suggesti
 		options = "  task=retval";
 		proposal->certain = false;
 	}
-	snprintf(proposal->line, sizeof(proposal->line), "%-9s %.80s%s%.800s%s", probe_role_name(suggestion->role),
-		 in_library ? module : "", in_library ? ":" : "", function->shown, options);
+	put_function(study, suggestion, name, sizeof(name));
+	snprintf(proposal->line, sizeof(proposal->line), "%-9s %s%s", probe_role_name(suggestion->role), name, options);
 	snprintf(proposal->remark, sizeof(proposal->remark), "%s a second%s; %s of a CPU",
 		 rate_text(rate, suggestion->per_s),
 		 suggestion->role == PROBE_INTERVAL && is_as_often_as_requests(study, suggestion)
@@ -291,6 +311,7 @@ static void print_line(struct page *page, const struct proposal *proposal)
 /* Those that did not fire, on lines of comment. */
 static void print_never(const struct study *study, struct page *page)
 {
+	char name[900];
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < study->found.cnt; i++)
@@ -306,7 +327,8 @@ static void print_never(const struct study *study, struct page *page)
 		page__put(page, "#   ");
 		page__put(page, probe_role_name(study->found.items[i].role));
 		page__to(page, 13);
-		page__name(page, function_of(study, &study->found.items[i])->shown, 4096);
+		put_function(study, &study->found.items[i], name, sizeof(name));
+		page__name(page, name, 4096);
 		page__end_line(page);
 		shown++;
 	}
@@ -421,9 +443,10 @@ int probes_suggest(const struct probes_options *options, struct program *program
 	}
 	if (!err) {
 		study.plans = calloc(study.found.cnt, sizeof(*study.plans));
+		study.entries = calloc(study.found.cnt, sizeof(*study.entries));
 		study.hits = calloc(study.found.cnt, sizeof(*study.hits));
 		study.attached = calloc(study.found.cnt, sizeof(*study.attached));
-		err = study.plans && study.hits && study.attached ? 0 : -ENOMEM;
+		err = study.plans && study.entries && study.hits && study.attached ? 0 : -ENOMEM;
 	}
 	if (err)
 		log_error("out of memory");
@@ -432,6 +455,7 @@ int probes_suggest(const struct probes_options *options, struct program *program
 	for (size_t i = 0; i < study.found.cnt && study.plans; i++)
 		plan_free(&study.plans[i]);
 	free(study.plans);
+	free(study.entries);
 	free(study.hits);
 	free(study.attached);
 	vec_free(&study.found);

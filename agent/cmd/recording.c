@@ -178,6 +178,8 @@ static int every_second(struct recording *recording)
 		err = shard_writer__flush(recording->writer, false);
 	if (!err)
 		err = capture__rotate_hw(recording->capture);
+	if (!err)
+		err = recording_silent_say(recording, false);
 	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS) {
 		refresh_mappings(recording, recording->options->pid);
 		if (!err)
@@ -428,6 +430,7 @@ static int run(struct recording *recording, const char *dir)
 		err = record_until_done(recording);
 	recording->end_ts = monotonic_ns();
 	recording_target_cpu(recording);
+	recording_silent_say(recording, true);
 	capture__stop(recording->capture);
 	late_err = capture__poll(recording->capture, 0, recording_on_record, recording);
 	if (!err && late_err < 0)

@@ -34,6 +34,7 @@ struct recording {
 	probe_lines lines;
 	struct program *program; /* NULL: no symbol list */
 	struct probe_targets targets;
+	bool silent_said;
 	struct shard_row row;
 	char comm[16];
 	int pidfd;
@@ -105,6 +106,12 @@ int recording_trace_finish(struct recording *recording);
 int recording_trace_write_loss(struct recording *recording, uint64_t ts);
 int recording_trace_write_counts(struct recording *recording);
 void recording_trace_say(const struct recording *recording);
+
+/*
+ * recording_silent.c: once, some seconds after the beginning or at the end, which functions of the symbol list were
+ * never called.  0 or -ENOMEM.
+ */
+int recording_silent_say(struct recording *recording, bool at_end);
 
 /* Before the target may be gone: how much CPU time it used. */
 void recording_target_cpu(struct recording *recording);
