@@ -19,7 +19,7 @@
  * the start-ups.
  */
 static void pgbench_case(const struct postgres *postgres, const char *name, const char *host, const char *script,
-			 unsigned int transactions_each, unsigned int requests_each)
+			 unsigned int transactions_each, unsigned int requests_each, const char *more)
 {
 	const unsigned int clients = 4;
 	double sent = (double)clients * transactions_each * requests_each, seen, mean_ns, client_mean_ns;
@@ -29,7 +29,8 @@ static void pgbench_case(const struct postgres *postgres, const char *name, cons
 	json_object *report = NULL;
 	char line[512];
 
-	if (!recording_start(&recording, name, postgres->process.pid, "--tail none --budget 100%% --ring-size 32M"))
+	if (!recording_start(&recording, name, postgres->process.pid, "--tail none --budget 100%% --ring-size 32M%s",
+			     more))
 		goto cleanup;
 	snprintf(line, sizeof(line), "pgbench -h %s -p %d -n -M simple %s -c %u -j 1 -t %u postgres", host,
 		 postgres->port, script, clients, transactions_each);
@@ -65,10 +66,13 @@ static void test_postgres(void)
 		goto cleanup;
 	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -i -q -s 1 postgres", postgres.port);
 	if (as_postgres(&postgres, &process, 60, line)) {
-		pgbench_case(&postgres, "pg-select-tcp", "127.0.0.1", "-S", 5000, 1);
-		pgbench_case(&postgres, "pg-select-unix", postgres.home.s, "-S", 5000, 1);
+		pgbench_case(&postgres, "pg-select-tcp", "127.0.0.1", "-S", 5000, 1, "");
+		pgbench_case(&postgres, "pg-select-unix", postgres.home.s, "-S", 5000, 1, "");
 		/* BEGIN, three UPDATEs, a SELECT, an INSERT, END */
-		pgbench_case(&postgres, "pg-tpcb-tcp", "127.0.0.1", "-b tpcb-like", 500, 7);
+		pgbench_case(&postgres, "pg-tpcb-tcp", "127.0.0.1", "-b tpcb-like", 500, 7, "");
+		/* The same, by its own markers, in processes that are forked meanwhile. */
+		pgbench_case(&postgres, "pg-markers", "127.0.0.1", "-b tpcb-like", 500, 7,
+			     " -s preset:postgresql-query");
 	}
 	process_end(&process);
 cleanup:

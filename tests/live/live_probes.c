@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* `whylate probes`, the presets on Debian's servers, and symbol lists of every role. */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The tests run a copy of whylate that has no presets beside it. */
+static void presets_find(void)
+{
+	const char *whylate_built = getenv("WHYLATE");
+	struct path presets;
+	char *slash;
+
+	if (!whylate_built)
+		return;
+	snprintf(presets.s, sizeof(presets.s), "%s", whylate_built);
+	slash = strrchr(presets.s, '/');
+	if (slash)
+		snprintf(slash, sizeof(presets.s) - (slash - presets.s), "/presets");
+	setenv("WHYLATE_PRESETS", presets.s, 1);
+}
+
+/* The presets were checked against Debian 12's builds; elsewhere a name may be missing, and is to be said. */
+static bool is_debian_12(void)
+{
+	char *text = file_read("/etc/os-release", NULL);
+	bool is = text && strstr(text, "ID=debian") && strstr(text, "VERSION_ID=\"12\"");
+
+	free(text);
+	return is;
+}
+
+static void check_preset(const char *preset, const char *target)
+{
+	struct process process;
+	int code = whylate(&process, 60, "probes check %s -s preset:%s --json", target, preset), lines = 0, missing;
+	json_object *root = json_tokener_parse(process_out(&process));
+
+	if (CHECKF(root && json_at(root, "lines"), "%s: %s", preset, process_err(&process))) {
+		lines = json_object_array_length(json_at(root, "lines"));
+		missing = (int)json_number(root, "missing");
+		CHECKF(code == (missing ? 1 : 0), "%s: exit code %d, %d missing", preset, code, missing);
+		if (is_debian_12())
+			CHECKF(lines > 0 && !missing, "%s: %d of %d missing", preset, missing, lines);
+		else if (missing)
+			printf("(%s: %d of %d lines mean nothing here) ", preset, missing, lines);
+		CHECKF(missing * 2 < lines, "%s: %d of %d missing", preset, missing, lines);
+	}
+	json_object_put(root);
+	process_end(&process);
+}
+
+static void test_presets(void)
+{
+	static const struct {
+		const char *preset, *files; /* a pattern; the last that matches */
+	} cases[] = {
+		{"postgresql", "/usr/lib/postgresql/*/bin/postgres"},
+		{"postgresql-query", "/usr/lib/postgresql/*/bin/postgres"},
+		{"mariadb", "/usr/sbin/mariadbd"},
+		{"redis", "/usr/bin/redis-server"},
+		{"nginx", "/usr/sbin/nginx"},
+		{"apache", "/usr/sbin/apache2"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char target[512];
+		glob_t found;
+
+		if (glob(cases[i].files, 0, NULL, &found) || !found.gl_pathc) {
+			skip(cases[i].preset, "%s is not installed (scripts/setup.sh test installs it)",
+			     cases[i].files);
+			continue;
+		}
+		snprintf(target, sizeof(target), "-e %s", found.gl_pathv[found.gl_pathc - 1]);
+		check_preset(cases[i].preset, target);
+		globfree(&found);
+	}
+}
+
+/* Its functions are those of the C library, which only a process has. */
+static void test_preset_memcached(void)
+{
+	struct process process = {0};
+	char target[64];
+	int port = port_free();
+
+	if (program_missing("memcached", "memcached") ||
+	    process_start(&process, "memcached -u nobody -l 127.0.0.1 -p %d", port) || !port_wait(&process, port, 10))
+		goto cleanup;
+	snprintf(target, sizeof(target), "-p %d", (int)process.pid);
+	check_preset("memcached", target);
+cleanup:
+	process_end(&process);
+}
+
+/* Nobody in particular may look at a file, and at nothing of root's. */
+static void test_unprivileged(void)
+{
+	struct process process;
+
+	if (program_missing("unprivileged", "redis-server"))
+		return;
+	CHECK(whylate_as(&process, "nobody", 30, "probes plan -e /usr/bin/redis-server processCommand") == 0);
+	CHECKF(strstr(process_out(&process), "processCommand") && strstr(process_out(&process), "entry +0x"), "%s%s",
+	       process_out(&process), process_err(&process));
+	process_end(&process);
+	CHECK(whylate_as(&process, "nobody", 30, "probes list -e /usr/bin/redis-server processCom*") == 0);
+	CHECKF(strstr(process_out(&process), " processCommandAndResetClient\n"), "%s", process_out(&process));
+	process_end(&process);
+	CHECK(whylate_as(&process, "nobody", 30, "probes list -p 1 x") == 1);
+	said_one_line(&process, "process 1 ", "run whylate as root");
+	process_end(&process);
+}
+
+static void expect(int code, const char *text, const char *and_text, const char *args)
+{
+	struct process process;
+	int got = whylate(&process, 30, "probes %s", args);
+
+	CHECKF(got == code, "whylate probes %s: exit code %d: %s", args, got, process_err(&process));
+	said_one_line(&process, text, and_text);
+	process_end(&process);
+}
+
+static void test_bad_input(void)
+{
+	struct path garbage = temp_path("garbage");
+	char args[600];
+
+	CHECK(!file_write(garbage.s, "\177ELF but not really", 19));
+	expect(2, "list, plan, check and suggest", NULL, "");
+	expect(2, "there is no question 'frob'", NULL, "frob");
+	expect(2, "-p PID or -e FILE", NULL, "list");
+	expect(2, "one of -p and -e", NULL, "list -p 1 -e /bin/ls");
+	expect(2, "-s LIST or a SYMBOL", NULL, "plan -e /bin/ls");
+	expect(2, "check wants -s LIST", NULL, "check -e /bin/ls");
+	expect(2, "one argument too many", NULL, "check -e /bin/ls -s x y");
+	expect(2, "wants -p PID", NULL, "suggest -e /bin/ls");
+	expect(1, "/nonexistent", "No such file", "list -e /nonexistent");
+	snprintf(args, sizeof(args), "list -e %s", garbage.s);
+	expect(1, garbage.s, "no ELF program", args);
+	expect(1, "/etc/passwd", "no ELF program", "list -e /etc/passwd");
+	expect(1, "there is no preset 'oracle': there are apache", NULL, "check -e /bin/ls -s preset:oracle");
+	expect(1, "no process", NULL, "list -p 4194303");
+}
+
+/* Under a load of GETs the one function that is called for each command is found, and told from what never fires. */
+static void test_suggest(void)
+{
+	struct redis redis = {0};
+	struct process load = {0}, process = {0};
+	json_object *root = NULL, *lines;
+	bool found = false;
+
+	if (program_missing("suggest", "redis-server") || !redis_start(&redis, ANY_CPU) ||
+	    !redis_load_start(&load, &redis, ANY_CPU, 2000000, 10))
+		goto cleanup;
+	CHECKF(whylate(&process, 60, "probes suggest -p %d --json", (int)redis.process.pid) == 0, "%s",
+	       process_err(&process));
+	root = json_tokener_parse(process_out(&process));
+	lines = json_at(root, "suggestions");
+	if (!CHECK(lines != NULL))
+		goto cleanup;
+	for (size_t i = 0; i < json_object_array_length(lines); i++) {
+		json_object *line = json_object_array_get_idx(lines, i);
+
+		if (strcmp(json_text(line, "name"), "processCommand"))
+			continue;
+		found = true;
+		CHECK(!strcmp(json_text(line, "role"), "interval"));
+		CHECK(json_object_get_boolean(json_at(line, "as_often_as_requests")));
+		CHECKF(fabs(json_number(line, "per_s") / json_number(root, "requests_per_s") - 1) < 0.1, "%f of %f",
+		       json_number(line, "per_s"), json_number(root, "requests_per_s"));
+	}
+	CHECK(found);
+	CHECK(json_object_array_length(json_at(root, "never_fired")) > 0);
+	process_end(&process);
+	/* What is proposed is a list. */
+	CHECK(whylate(&process, 60, "probes suggest -p %d -d 300ms", (int)redis.process.pid) == 0);
+	{
+		struct path list = temp_path("suggested.symbols");
+		struct process check;
+
+		CHECK(!file_write(list.s, process_out(&process), strlen(process_out(&process))));
+		CHECKF(whylate(&check, 60, "probes check -p %d -s %s", (int)redis.process.pid, list.s) == 0, "%s%s",
+		       process_out(&check), process_err(&check));
+		process_end(&check);
+	}
+cleanup:
+	json_object_put(root);
+	process_end(&process);
+	process_end(&load);
+	redis_end(&redis);
+}
+
+/* A function that exists and is never called is said, and the recording goes on. */
+static void test_silent(void)
+{
+	struct path symbols = temp_path("silent.txt"), dir = temp_path("silent");
+	struct workload workload = {0};
+	struct process process = {0};
+
+	CHECK(!file_write(symbols.s, "interval handle_request\nfunction main name=never\n", 48));
+	if (!workload_start(&workload, "uprobe_target", 5))
+		goto cleanup;
+	workload_go(&workload);
+	CHECK(whylate(&process, 30, "record -p %d -s %s -d 1s -o %s", (int)workload.server_pid, symbols.s, dir.s) == 0);
+	CHECKF(strstr(process_err(&process), "not one call of main (line 2): inlined where it is needed"), "%s",
+	       process_err(&process));
+	CHECK(is_there(dir.s));
+cleanup:
+	process_end(&process);
+	workload_end(&workload);
+}
+
+static const struct live_test tests[] = {
+	{"presets", test_presets},
+	{"preset_memcached", test_preset_memcached},
+	{"probes_unprivileged", test_unprivileged},
+	{"probes_bad_input", test_bad_input},
+	{"suggest", test_suggest},
+	{"silent", test_silent},
+};
+
+int suite_probes(void)
+{
+	presets_find();
+	return live_suite("probes", tests, sizeof(tests) / sizeof(tests[0]));
+}
