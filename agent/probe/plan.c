@@ -59,7 +59,15 @@ static const char *uretprobe_harm(const struct planner *planner)
 		return "the program has a shadow stack, which a changed return address does not match";
 	if (planner->function->overlaps)
 		return "it shares code with another function";
-	if (program__unwinds(planner->program) && program__may_throw(planner->program, planner->function->id))
+	if (!program__may_throw(planner->program, planner->function->id))
+		return NULL;
+	if (program__switches_stacks(planner->program))
+		return "the program switches stacks, which the kernel's return probes take for a longjmp";
+	/*
+	 * An exception passes where somebody beneath catches it.  Beneath the functions of a C program there are only
+	 * its own: a library that catches may call them back, but throwing through them would lose what they hold.
+	 */
+	if (program__catches(planner->program) && (planner->module->idx || planner->module->unwinds))
 		return "an exception may leave it, and the unwinder does not get past a return probe";
 	return NULL;
 }

@@ -80,6 +80,9 @@ void code_classify(const uint8_t *bytes, struct code_insn *insn);
 /* Are these bytes a linkage stub, which jumps where the slot says?  Of this architecture. */
 bool code_is_stub(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *slot);
 
+/* Do the bytes look like an instruction that takes the stack pointer from an argument, or from where one points? */
+bool code_looks_like_stack_switch(const uint8_t *bytes, size_t sz);
+
 /*
  * Do the bytes at addr, of which `sz` can be read, look like the beginning of a jump or call with an address in it?
  * They need not be an instruction: for finding, quickly, all that could be one.  x86 only; false elsewhere.

@@ -78,6 +78,12 @@ bool code__effects(struct code *code, const uint8_t *bytes, size_t sz, uint32_t 
 	return false;
 }
 
+/* mov sp, x0 … x9, which stack-switching code has and compilers do not begin a function with */
+bool code_looks_like_stack_switch(const uint8_t *bytes, size_t sz)
+{
+	return sz >= 4 && (get_le(bytes, 4) & 0xfffffc1f) == 0x9100001f && (get_le(bytes, 4) >> 5 & 31) < 10;
+}
+
 bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *target)
 {
 	(void)bytes;

@@ -152,6 +152,19 @@ bool code_is_stub(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *slot
 	return true;
 }
 
+bool code_looks_like_stack_switch(const uint8_t *bytes, size_t sz)
+{
+	if (sz < 4 || bytes[0] != 0x48)
+		return false;
+	if (bytes[1] == 0x89) /* mov %rdi,%rsp; mov %rsi,%rsp */
+		return bytes[2] == 0xfc || bytes[2] == 0xf4;
+	if (bytes[1] != 0x8b)
+		return false;
+	/* mov (%rdi),%rsp and the like; glibc's swapcontext has 0xa0(%rdx) */
+	return bytes[2] == 0x26 || bytes[2] == 0x27 || bytes[2] == 0x66 || bytes[2] == 0x67 ||
+	       (bytes[2] == 0xa2 && bytes[3] == 0xa0);
+}
+
 bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *target)
 {
 	size_t len = 0;
@@ -438,6 +451,18 @@ static bool known_effects(const cs_insn *insn, uint32_t frame_sz, struct code_ef
 	return true;
 }
 
+/* Takes as long as its operand is: what comes behind it is not the beginning any more. */
+static bool is_repeated_string(const uint8_t *bytes, size_t sz)
+{
+	bool repeated = false;
+	size_t pos = 0;
+
+	for (; pos < sz && is_prefix(bytes[pos]); pos++)
+		repeated |= bytes[pos] == 0xf2 || bytes[pos] == 0xf3;
+	return repeated && pos < sz &&
+	       ((bytes[pos] >= 0xa4 && bytes[pos] <= 0xa7) || (bytes[pos] >= 0xaa && bytes[pos] <= 0xaf));
+}
+
 bool code__effects(struct code *code, const uint8_t *bytes, size_t sz, uint32_t frame_sz, struct code_effects *effects)
 {
 	uint64_t addr = 0;
@@ -451,7 +476,7 @@ bool code__effects(struct code *code, const uint8_t *bytes, size_t sz, uint32_t 
 					 .stores = true,
 					 .caller_written = true,
 					 .flags_written = true};
-	if (!cs_disasm_iter(code->detailed, &bytes, &sz, &addr, code->detailed_insn))
+	if (is_repeated_string(bytes, sz) || !cs_disasm_iter(code->detailed, &bytes, &sz, &addr, code->detailed_insn))
 		return false;
 	struct code_effects known = {0};
 

@@ -57,7 +57,7 @@ struct elf_file {
 	char *names[2]; /* copies of the string tables of .symtab and .dynsym: what all names point into */
 	char build_id[2 * BUILD_ID_SZ_MAX + 1];
 	bool is_go;
-	bool unwinds; /* its frames may be left by a C++ exception */
+	uint8_t marks; /* enum elf_mark */
 	struct segment code[SEGMENTS_MAX];
 	size_t code_cnt;
 };
@@ -178,18 +178,36 @@ static const struct segment *code_at(const struct loader *loader, uint64_t addr)
 	return NULL;
 }
 
-/* What code that throws, or that cleans up when an exception passes, cannot do without; imported or its own. */
-static bool is_cxx_unwinding(const char *name)
+/* What the code cannot do without: imported, or its own. */
+static uint8_t marks_of(const char *name, bool is_import)
 {
-	static const char *const marks[] = {"__cxa_throw", "__gxx_personality_v0"};
+	static const struct {
+		const char *name;
+		uint8_t marks;
+		bool when_own; /* libc has some for others to use */
+	} known[] = {
+		{"__cxa_throw", ELF_MARK_UNWINDS, true},
+		{"__gxx_personality_v0", ELF_MARK_UNWINDS, true},
+		{"__cxa_begin_catch", ELF_MARK_UNWINDS | ELF_MARK_CATCHES, true},
+		{"_Unwind_RaiseException", ELF_MARK_UNWINDS | ELF_MARK_CATCHES, true}, /* Rust, Ada, D */
+		{"__gcc_personality_v0", ELF_MARK_CLEANS_UP, true},
+		{"pthread_cancel", ELF_MARK_CANCELS, false},
+		{"swapcontext", ELF_MARK_SWITCHES, false},
+		{"setcontext", ELF_MARK_SWITCHES, false},
+		{"makecontext", ELF_MARK_SWITCHES, false},
+		{"ASYNC_start_job", ELF_MARK_SWITCHES, false},
+		{"SSL_waiting_for_async", ELF_MARK_SWITCHES, false},
+		{"jump_fcontext", ELF_MARK_SWITCHES, true},
+		{"co_switch", ELF_MARK_SWITCHES, true},
+		{"coro_transfer", ELF_MARK_SWITCHES, true},
+	};
+	size_t len = strcspn(name, "@");
 
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-		size_t len = strlen(marks[i]);
-
-		if (!strncmp(name, marks[i], len) && (!name[len] || name[len] == '@'))
-			return true;
-	}
-	return false;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if ((is_import || known[i].when_own) && strlen(known[i].name) == len &&
+		    !memcmp(name, known[i].name, len))
+			return known[i].marks;
+	return 0;
 }
 
 /* 0 when added or of no interest, -ENOMEM. */
@@ -199,8 +217,7 @@ static int symbol_add(struct loader *loader, const GElf_Sym *sym, const char *na
 	const struct segment *code = code_at(loader, sym->st_value);
 	const char *version = strchr(name, '@');
 
-	if (is_cxx_unwinding(name))
-		loader->file->unwinds = true;
+	loader->file->marks |= marks_of(name, sym->st_shndx == SHN_UNDEF);
 	switch (GELF_ST_TYPE(sym->st_info)) {
 	case STT_FUNC:
 		break;
@@ -558,7 +575,12 @@ size_t elf_file__nearest(const struct elf_file *file, const char *name, const ch
 
 bool elf_file__unwinds(const struct elf_file *file)
 {
-	return file->unwinds;
+	return file->marks & ELF_MARK_UNWINDS;
+}
+
+uint8_t elf_file__marks(const struct elf_file *file)
+{
+	return file->marks;
 }
 
 bool elf_file__is_go(const struct elf_file *file)

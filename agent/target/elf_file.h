@@ -23,6 +23,15 @@ enum elf_symbol_kind {
 	ELF_SYMBOL_IFUNC, /* its code only chooses, once, among implementations with other names */
 };
 
+/* What its symbols give away. */
+enum elf_mark {
+	ELF_MARK_UNWINDS = 1,   /* throws exceptions, or cleans up when they pass */
+	ELF_MARK_CATCHES = 2,   /* stops them */
+	ELF_MARK_CLEANS_UP = 4, /* C that cleans up when a thread is cancelled */
+	ELF_MARK_SWITCHES = 8,  /* lets several stacks take turns on one thread */
+	ELF_MARK_CANCELS = 16,  /* cancels threads */
+};
+
 struct elf_file;
 
 /* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
@@ -53,6 +62,7 @@ size_t elf_file__nearest(const struct elf_file *file, const char *name, const ch
 bool elf_file__is_go(const struct elf_file *file);
 /* Has C++ code with exceptions: the unwinder does not get past a uretprobe, it ends the process. */
 bool elf_file__unwinds(const struct elf_file *file);
+uint8_t elf_file__marks(const struct elf_file *file); /* enum elf_mark */
 /* Hex, "" when it has none. */
 const char *elf_file__build_id(const struct elf_file *file);
 

@@ -233,7 +233,11 @@ void program__free(struct program *program)
 
 int program__refresh(struct program *program)
 {
-	return program->pid ? modules_read(program) : 0;
+	int changes = program->pid ? modules_read(program) : 0;
+
+	if (changes > 0)
+		program__throws_forget(program);
+	return changes;
 }
 
 /* --- questions about modules ----------------------------------------------------------------------------------------
@@ -289,12 +293,57 @@ uint32_t program__module_find(struct program *program, const char *name)
 	return PROGRAM_NONE;
 }
 
-bool program__unwinds(struct program *program)
+static bool is_one_of(const char *name, const char *const *prefixes, size_t cnt)
 {
+	for (size_t i = 0; i < cnt; i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* Has exception tables and nothing that says whose: a language whose run-time library is linked in, and stripped. */
+static bool has_unknown_tables(const struct module *module)
+{
+	const struct elf_section *sections;
+
+	return !elf_image__sections(module->image, &sections) ||
+	       (elf_image__section(module->image, ".gcc_except_table") &&
+		!(elf_file__marks(module->files[0]) & (ELF_MARK_UNWINDS | ELF_MARK_CLEANS_UP)));
+}
+
+bool program__catches(struct program *program)
+{
+	/* They catch for others, who have to say so themselves, or what a new-handler throws. */
+	static const char *const runtimes[] = {"libstdc++.so", "libgcc_s.so",    "libc++.so",
+					       "libc++abi.so", "libunwind",      "libc.so.6",
+					       "ld-linux",     "libjemalloc.so", "libtcmalloc"};
+
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
 
-		if (!module->public.gone && !module_open(program, module) && module->public.unwinds)
+		if (module->public.gone || is_one_of(module->name, runtimes, sizeof(runtimes) / sizeof(runtimes[0])) ||
+		    module_open(program, module))
+			continue;
+		if (elf_file__marks(module->files[0]) & ELF_MARK_CATCHES || has_unknown_tables(module))
+			return true;
+	}
+	return false;
+}
+
+bool program__switches_stacks(struct program *program)
+{
+	/* They have the means, which are for others to use. */
+	static const char *const libraries[] = {"libc.so.6",  "ld-linux",     "libgcc_s.so",
+						"libpthread", "libcrypto.so", "libssl.so"};
+
+	for (size_t i = 0; i < program->modules.cnt; i++) {
+		struct module *module = program->modules.items[i];
+
+		if (module->public.gone ||
+		    is_one_of(module->name, libraries, sizeof(libraries) / sizeof(libraries[0])) ||
+		    module_open(program, module))
+			continue;
+		if (elf_file__marks(module->files[0]) & ELF_MARK_SWITCHES || module_sets_stack(program, module))
 			return true;
 	}
 	return false;

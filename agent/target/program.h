@@ -86,8 +86,16 @@ uint32_t program__module_cnt(const struct program *program);
 const struct program_module *program__module(struct program *program, uint32_t idx);
 /* As a person names it: "libc.so.6", "libc.so", "libc", or a path; PROGRAM_NONE. */
 uint32_t program__module_find(struct program *program, const char *name);
-/* May C++ exceptions occur at all: does any module that is mapped now throw or catch? */
-bool program__unwinds(struct program *program);
+/*
+ * Is there code, mapped now, that would catch an exception?  (Where nobody does, it ends the process whatever stands in
+ * its way.)  May become true with a dlopen: plans from before program__refresh() reported changes are to be made anew.
+ */
+bool program__catches(struct program *program);
+/*
+ * Do several stacks take turns on one thread (coroutines, fibers)?  The kernel's return probes take that for a longjmp,
+ * and send the thread to the wrong place.
+ */
+bool program__switches_stacks(struct program *program);
 /* Runs with a user shadow stack (x86): return addresses must not be changed behind its back. */
 bool program__has_shadow_stack(const struct program *program);
 
@@ -133,8 +141,9 @@ int program__add_dynamic_edge(struct program *program, uint32_t caller, uint32_t
 /* Edges on the longest path beneath it in the condensed call graph (a cycle counts as one function), by known edges. */
 uint32_t program__height(struct program *program, uint32_t id);
 /*
- * Can an exception, or the unwinding of a cancelled thread, leave this function for its caller?  False only when that
- * is proven: it and all that it calls have known callees that do not throw.
+ * Can control leave this function other than by returning, or return to another stack: by an exception, by the
+ * unwinding of a cancelled thread, by a switch of stacks?  False only when that is proven: it and all that it calls
+ * have known callees that do no such thing.
  */
 bool program__may_throw(struct program *program, uint32_t id);
 

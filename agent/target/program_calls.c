@@ -48,6 +48,18 @@ static uint32_t exported_find(struct program *program, const char *name)
 	return id;
 }
 
+/* The C library's choices among implementations: in assembler, with jumps that nobody follows, and calling nothing. */
+static bool is_string_or_maths(const struct program *program, const struct elf_slot *slot,
+			       const struct function *function)
+{
+	const struct module *module = program->modules.items[function->public.module];
+
+	if (strncmp(module->name, "libc.so.6", 9) && strncmp(module->name, "libm.so.6", 9))
+		return false;
+	return slot->is_ifunc || function->public.is_ifunc ||
+	       (slot->name && elf_file__symbol_kind(module->files[0], slot->name) == ELF_SYMBOL_IFUNC);
+}
+
 static uint32_t slot_function(struct program *program, struct module *module, uint64_t addr)
 {
 	const struct elf_relocs *relocs = module_relocs(module);
@@ -61,6 +73,8 @@ static uint32_t slot_function(struct program *program, struct module *module, ui
 		id = exported_find(program, slot->name);
 	if (id == PROGRAM_NONE && slot->value)
 		id = program__function_at(program, module->public.idx, slot->value);
+	if (id != PROGRAM_NONE && is_string_or_maths(program, slot, program_function_of(program, id)))
+		program_function_of(program, id)->is_leaf = true;
 	return id;
 }
 

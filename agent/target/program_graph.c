@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Questions about the whole call graph beneath a function: how high it stands, and whether an exception can leave it.
- */
+/* How high each function stands in the call graph: Tarjan's algorithm (SIAM J. Comput. 1972) without recursion. */
 #include "target/program_internal.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define THROW_VISITS_MAX 2000
-
-/* --- heights: Tarjan's algorithm (SIAM J. Comput. 1972) without recursion -------------------------------------------
- */
 
 struct frame {
 	uint32_t id, next_edge;
@@ -152,116 +146,4 @@ void program__heights_forget(struct program *program)
 	for (size_t i = 0; i < program->modules.cnt; i++)
 		for (size_t j = 0; j < program->modules.items[i]->functions.cnt; j++)
 			program->modules.items[i]->functions.items[j].has_height = false;
-}
-
-/* --- exceptions -----------------------------------------------------------------------------------------------------
- */
-
-/* They end the process, one way or another: what is thrown in them goes nowhere. */
-static bool ends_process(const char *name)
-{
-	static const char *const names[] = {
-		"abort",
-		"exit",
-		"_exit",
-		"_Exit",
-		"quick_exit",
-		"__assert_fail",
-		"__assert_perror_fail",
-		"__stack_chk_fail",
-		"__fortify_fail",
-		"__chk_fail",
-		"__libc_fatal",
-		"__libc_message",
-		"__libc_assert_fail",
-		"__malloc_assert",
-		"malloc_printerr",
-		"futex_fatal_error",
-		"_ZSt9terminatev",
-		"__cxa_pure_virtual",
-		"__cxa_call_terminate",
-		"__clang_call_terminate",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-struct proof {
-	struct program *program;
-	VEC(uint32_t) visited; /* all that have been reached; also the queue */
-	uint8_t *seen;
-	uint32_t room;
-};
-
-static int reach(struct proof *proof, uint32_t id)
-{
-	uint32_t room = proof->room ? proof->room : 1024;
-	uint8_t *seen;
-
-	if (id >= proof->room) {
-		while (room <= id)
-			room *= 2;
-		seen = realloc(proof->seen, room);
-		if (!seen)
-			return -ENOMEM;
-		memset(seen + proof->room, 0, room - proof->room);
-		proof->seen = seen;
-		proof->room = room;
-	}
-	if (proof->seen[id])
-		return 0;
-	proof->seen[id] = 1;
-	return vec_push(&proof->visited, id);
-}
-
-/* Can this one, for itself, be the reason? */
-static bool is_reason(struct proof *proof, struct function *function)
-{
-	if (function->throws == THROW_PERHAPS)
-		return true;
-	return program__calls_indirectly(proof->program, function->public.id) || function->unresolved_calls;
-}
-
-/*
- * Everything that is called beneath, until one is found of which not all callees are known.  When none is found, the
- * proof holds for all that have been visited.
- */
-static bool prove_never(struct proof *proof, uint32_t id)
-{
-	if (reach(proof, id))
-		return false;
-	for (size_t i = 0; i < proof->visited.cnt; i++) {
-		struct function *function = program_function_of(proof->program, proof->visited.items[i]);
-
-		if (function->throws == THROW_NEVER || function->public.is_ifunc || ends_process(function->public.name))
-			continue;
-		if (proof->visited.cnt > THROW_VISITS_MAX || is_reason(proof, function))
-			return false;
-		for (uint32_t j = 0; j < function->static_cnt; j++) {
-			const struct function *callee = program_function_of(proof->program, function->edges[j].callee);
-
-			if (callee->throws == THROW_PERHAPS || reach(proof, callee->public.id))
-				return false;
-		}
-	}
-	for (size_t i = 0; i < proof->visited.cnt; i++)
-		program_function_of(proof->program, proof->visited.items[i])->throws = THROW_NEVER;
-	return true;
-}
-
-bool program__may_throw(struct program *program, uint32_t id)
-{
-	struct function *function = program_function_of(program, id);
-	struct proof proof = {.program = program};
-
-	if (!function)
-		return true;
-	if (function->throws == THROW_UNKNOWN && !prove_never(&proof, id))
-		function->throws = THROW_PERHAPS;
-	vec_free(&proof.visited);
-	free(proof.seen);
-	return function->throws == THROW_PERHAPS;
 }

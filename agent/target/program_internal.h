@@ -24,6 +24,7 @@ struct function {
 	uint32_t height;
 	bool is_demangled, is_disassembled, has_height;
 	bool calls_indirectly; /* through a register or memory */
+	bool is_leaf;          /* known to call nothing, whatever its code looks like */
 	bool unresolved_calls; /* to an address or slot of which no function is known */
 	uint8_t throws;        /* enum throw_state */
 };
@@ -43,8 +44,9 @@ struct module {
 	struct elf_file *files[SYMBOL_FILES_MAX];
 	struct eh_frame *frame;
 	struct elf_relocs *relocs;
-	VEC(uint64_t) jumped_into; /* where jumps from another function lead into the middle of one; ascending */
-	bool has_jumped_into;
+	VEC(uint64_t) jumped_into;   /* where jumps from another function lead into the middle of one; ascending */
+	VEC(uint64_t) stack_setters; /* where instructions may be that take a stack pointer from an argument */
+	bool has_jumped_into, sets_stack, sets_stack_known;
 	bool has_functions;
 	uint32_t first_id;
 	VEC(struct function) functions; /* by address */
@@ -84,6 +86,10 @@ struct function *program_function_of(struct program *program, uint32_t id);
 /* Index of the function that covers addr, or PROGRAM_NONE. */
 uint32_t module_function_at(const struct module *module, uint64_t addr);
 void program__heights_forget(struct program *program);
+/* What has been proven held for the modules that there were. */
+void program__throws_forget(struct program *program);
+/* Has it code that takes a stack from its caller and continues there?  True also when it cannot be told. */
+bool module_sets_stack(struct program *program, struct module *module);
 struct module *program_module_of(struct program *program, uint32_t idx);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Jumps into the middle of somebody else's function.  To disassemble a whole module for them would take seconds:
- * instead every byte is asked whether a far jump could begin there, which finds all that there are and, rarely, one
- * that is none. Short jumps reach neighbours only, and those are disassembled when they are asked about.
+ * Jumps into the middle of somebody else's function, and code that switches stacks.  To disassemble a whole module for
+ * them would take seconds: instead every byte is asked whether such an instruction could begin there, which finds all
+ * that there are and, rarely, one that is none.  Short jumps reach neighbours only, and those are disassembled when
+ * they are asked about.
  */
 #include "target/function_code.h"
 #include "target/program_internal.h"
@@ -10,10 +11,11 @@
 #include <errno.h>
 #include <string.h>
 
-#define CHUNK_SZ    (1U << 20)
-#define OVERLAP_SZ  8   /* a far jump that begins in one chunk may end in the next */
-#define NEAR_SZ     256 /* further behind the entry no probe is placed */
-#define SHORT_REACH 130
+#define CHUNK_SZ            (1U << 20)
+#define OVERLAP_SZ          8   /* a far jump that begins in one chunk may end in the next */
+#define NEAR_SZ             256 /* further behind the entry no probe is placed */
+#define SHORT_REACH         130
+#define SWITCH_PROLOGUE_MAX 192 /* within so much of its code a function that switches stacks has done so */
 
 static int addr_cmp(const void *left, const void *right)
 {
@@ -41,7 +43,9 @@ static int chunk_scan(struct module *module, const uint8_t *bytes, size_t sz, si
 	for (size_t i = 0; i < step && !err; i++) {
 		uint64_t target, distance;
 
-		if (!code_looks_like_jump(bytes + i, sz - i, addr + i, &target))
+		if (code_looks_like_stack_switch(bytes + i, sz - i))
+			err = vec_push(&module->stack_setters, addr + i);
+		if (err || !code_looks_like_jump(bytes + i, sz - i, addr + i, &target))
 			continue;
 		distance = target > addr + i ? target - (addr + i) : addr + i - target;
 		if (distance > SHORT_REACH && is_of_interest(module, addr + i, target))
@@ -97,14 +101,14 @@ static bool far_jump_into(const struct module *module, uint64_t first, uint64_t 
 	return low < module->jumped_into.cnt && module->jumped_into.items[low] <= last;
 }
 
-/* What looked like a short jump at addr, in another function than the range: is it one? */
-static bool is_really_jump(struct program *program, const struct module *module, uint64_t addr)
+/* What looked like one at addr: is it an instruction of the function around it?  Yes where that cannot be told. */
+static bool is_instruction(struct program *program, const struct module *module, uint64_t addr)
 {
 	uint32_t idx = module_function_at(module, addr);
 	const struct program_function *function;
 	code_insns insns = {0};
 	uint8_t *bytes;
-	bool is_jump = true;
+	bool is_one = true;
 
 	if (idx == PROGRAM_NONE)
 		return true;
@@ -113,10 +117,10 @@ static bool is_really_jump(struct program *program, const struct module *module,
 	if (bytes &&
 	    elf_image__read_addr(module->image, function->addr, bytes, function->size) == (ssize_t)function->size &&
 	    !code__sweep(program->code, bytes, function->size, function->addr, &insns))
-		is_jump = code_insn_at(&insns, addr);
+		is_one = code_insn_at(&insns, addr);
 	vec_free(&insns);
 	free(bytes);
-	return is_jump;
+	return is_one;
 }
 
 static bool short_jump_into(struct program *program, const struct module *module, uint64_t first, uint64_t last)
@@ -138,10 +142,29 @@ static bool short_jump_into(struct program *program, const struct module *module
 		uint64_t target;
 
 		if (code_looks_like_jump(bytes + i, 2, begin + i, &target) && target >= first && target <= last &&
-		    module_function_at(module, begin + i) != own && is_really_jump(program, module, begin + i))
+		    module_function_at(module, begin + i) != own && is_instruction(program, module, begin + i))
 			return true;
 	}
 	return false;
+}
+
+bool module_sets_stack(struct program *program, struct module *module)
+{
+	if (module->sets_stack_known)
+		return module->sets_stack;
+	if (module_functions_load(program, module) || (!module->has_jumped_into && jumps_find(module)))
+		return true;
+	/* Right at its beginning, while its arguments are what the caller gave. */
+	for (size_t i = 0; i < module->stack_setters.cnt && !module->sets_stack; i++) {
+		uint64_t addr = module->stack_setters.items[i];
+		uint32_t idx = module_function_at(module, addr);
+
+		module->sets_stack = (idx == PROGRAM_NONE ||
+				      addr - module->functions.items[idx].public.addr <= SWITCH_PROLOGUE_MAX) &&
+				     is_instruction(program, module, addr);
+	}
+	module->sets_stack_known = true;
+	return module->sets_stack;
 }
 
 bool program__is_jumped_into(struct program *program, uint32_t idx, uint64_t first, uint64_t last)

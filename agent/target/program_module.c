@@ -79,6 +79,7 @@ void module_free(struct module *module)
 	vec_free(&module->names);
 	vec_free(&module->mapped);
 	vec_free(&module->jumped_into);
+	vec_free(&module->stack_setters);
 	for (size_t i = 0; i < SYMBOL_FILES_MAX; i++)
 		elf_file__free(module->files[i]);
 	elf_image__free(module->image);
