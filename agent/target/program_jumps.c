@@ -36,16 +36,17 @@ static bool is_of_interest(const struct module *module, uint64_t from, uint64_t 
 	       (from < function->addr || from - function->addr >= function->size);
 }
 
-static int chunk_scan(struct module *module, const uint8_t *bytes, size_t sz, size_t step, uint64_t addr)
+/* What may begin at each byte: `sz` bytes can be read, of which the first `step` are asked about.  0 or -errno. */
+typedef int (*scan_fn)(struct module *module, const uint8_t *bytes, size_t sz, size_t step, uint64_t addr);
+
+static int jumps_scan(struct module *module, const uint8_t *bytes, size_t sz, size_t step, uint64_t addr)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < step && !err; i++) {
 		uint64_t target, distance;
 
-		if (code_looks_like_stack_switch(bytes + i, sz - i))
-			err = vec_push(&module->stack_setters, addr + i);
-		if (err || !code_looks_like_jump(bytes + i, sz - i, addr + i, &target))
+		if (!code_looks_like_jump(bytes + i, sz - i, addr + i, &target))
 			continue;
 		distance = target > addr + i ? target - (addr + i) : addr + i - target;
 		if (distance > SHORT_REACH && is_of_interest(module, addr + i, target))
@@ -54,7 +55,17 @@ static int chunk_scan(struct module *module, const uint8_t *bytes, size_t sz, si
 	return err;
 }
 
-static int segment_scan(struct module *module, const struct elf_segment *segment, uint8_t *bytes)
+static int stack_setters_scan(struct module *module, const uint8_t *bytes, size_t sz, size_t step, uint64_t addr)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < step && !err; i++)
+		if (code_looks_like_stack_switch(bytes + i, sz - i))
+			err = vec_push(&module->stack_setters, addr + i);
+	return err;
+}
+
+static int segment_scan(struct module *module, const struct elf_segment *segment, uint8_t *bytes, scan_fn scan)
 {
 	int err = 0;
 
@@ -64,12 +75,12 @@ static int segment_scan(struct module *module, const struct elf_segment *segment
 
 		if (elf_image__read(module->image, segment->file_off + off, bytes, sz) != (ssize_t)sz)
 			return -ENOENT;
-		err = chunk_scan(module, bytes, sz, step, segment->addr + off);
+		err = scan(module, bytes, sz, step, segment->addr + off);
 	}
 	return err;
 }
 
-static int jumps_find(struct module *module)
+static int code_scan(struct module *module, scan_fn scan)
 {
 	uint8_t *bytes = malloc(CHUNK_SZ + OVERLAP_SZ);
 	const struct elf_segment *segments;
@@ -78,8 +89,15 @@ static int jumps_find(struct module *module)
 
 	for (size_t i = 0; i < cnt && !err; i++)
 		if (segments[i].exec)
-			err = segment_scan(module, &segments[i], bytes);
+			err = segment_scan(module, &segments[i], bytes, scan);
 	free(bytes);
+	return err;
+}
+
+static int jumps_find(struct module *module)
+{
+	int err = code_scan(module, jumps_scan);
+
 	if (!err && module->jumped_into.cnt)
 		qsort(module->jumped_into.items, module->jumped_into.cnt, sizeof(uint64_t), addr_cmp);
 	module->has_jumped_into = !err;
@@ -148,21 +166,26 @@ static bool short_jump_into(struct program *program, const struct module *module
 	return false;
 }
 
+/* Right at its beginning, while the arguments are what the caller gave. */
+static bool is_stack_setter(struct program *program, const struct module *module, uint64_t addr)
+{
+	uint32_t idx = module_function_at(module, addr);
+
+	return (idx == PROGRAM_NONE || addr - module->functions.items[idx].public.addr <= SWITCH_PROLOGUE_MAX) &&
+	       is_instruction(program, module, addr);
+}
+
 bool module_sets_stack(struct program *program, struct module *module)
 {
 	if (module->sets_stack_known)
 		return module->sets_stack;
-	if (module_functions_load(program, module) || (!module->has_jumped_into && jumps_find(module)))
+	if (module_open(program, module) || code_scan(module, stack_setters_scan))
 		return true;
-	/* Right at its beginning, while its arguments are what the caller gave. */
-	for (size_t i = 0; i < module->stack_setters.cnt && !module->sets_stack; i++) {
-		uint64_t addr = module->stack_setters.items[i];
-		uint32_t idx = module_function_at(module, addr);
-
-		module->sets_stack = (idx == PROGRAM_NONE ||
-				      addr - module->functions.items[idx].public.addr <= SWITCH_PROLOGUE_MAX) &&
-				     is_instruction(program, module, addr);
-	}
+	/* Few have any: the functions of all others need not be known for this. */
+	if (module->stack_setters.cnt && module_functions_load(program, module))
+		return true;
+	for (size_t i = 0; i < module->stack_setters.cnt && !module->sets_stack; i++)
+		module->sets_stack = is_stack_setter(program, module, module->stack_setters.items[i]);
 	module->sets_stack_known = true;
 	return module->sets_stack;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include "elf_fixture.h"
 #include "target/elf_file.h"
 #include "unit.h"
 
@@ -15,110 +16,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define HOST_MACHINE EM_AARCH64
-#endif
-
-#define CODE_ADDR        0x401000
-#define CODE_OFF         0x40
-#define CODE_SZ          0x1000
 #define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- synthetic files -------------------------------------------------------------------------------------------- */
 
-struct made_symbol {
-	const char *name;
-	uint64_t addr;
-	uint8_t type, bind;
-};
-
-/* A whole file in memory: header, code, one PT_LOAD, .symtab, .strtab (which serves the section names too). */
-struct made_elf {
-	unsigned char bytes[16384];
-	size_t sz;
-};
-
-static Elf64_Ehdr *made_header(struct made_elf *made)
-{
-	return (Elf64_Ehdr *)made->bytes;
-}
-
-static Elf64_Shdr *made_section(struct made_elf *made, size_t idx)
-{
-	return (Elf64_Shdr *)(made->bytes + made_header(made)->e_shoff) + idx;
-}
-
-static Elf64_Phdr *made_segment(struct made_elf *made)
-{
-	return (Elf64_Phdr *)(made->bytes + made_header(made)->e_phoff);
-}
-
-enum { MADE_NULL, MADE_SYMTAB, MADE_STRTAB, MADE_EXTRA, MADE_CNT };
-
-static void elf_make(struct made_elf *made, const struct made_symbol *symbols, size_t symbol_cnt,
-		     const char *extra_section)
-{
-	const size_t phdr_off = CODE_OFF + CODE_SZ, shdr_off = phdr_off + sizeof(Elf64_Phdr);
-	const size_t symtab_off = shdr_off + MADE_CNT * sizeof(Elf64_Shdr);
-	const size_t strtab_off = symtab_off + (symbol_cnt + 1) * sizeof(Elf64_Sym);
-	Elf64_Sym *symtab = (Elf64_Sym *)(made->bytes + symtab_off);
-	char *strtab = (char *)made->bytes + strtab_off;
-	size_t used = 1;
-
-	memset(made, 0, sizeof(*made));
-	*made_header(made) = (Elf64_Ehdr){
-		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		.e_type = ET_EXEC,
-		.e_machine = HOST_MACHINE,
-		.e_version = EV_CURRENT,
-		.e_phoff = phdr_off,
-		.e_shoff = shdr_off,
-		.e_ehsize = sizeof(Elf64_Ehdr),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = MADE_CNT,
-		.e_shstrndx = MADE_STRTAB,
-	};
-	*made_segment(made) = (Elf64_Phdr){.p_type = PT_LOAD,
-					   .p_flags = PF_R | PF_X,
-					   .p_offset = CODE_OFF,
-					   .p_vaddr = CODE_ADDR,
-					   .p_filesz = CODE_SZ,
-					   .p_memsz = CODE_SZ};
-	for (size_t i = 0; i < symbol_cnt; i++) {
-		symtab[i + 1] = (Elf64_Sym){.st_name = used,
-					    .st_info = ELF64_ST_INFO(symbols[i].bind, symbols[i].type),
-					    .st_shndx = 1,
-					    .st_value = symbols[i].addr,
-					    .st_size = 16};
-		used += sprintf(strtab + used, "%s", symbols[i].name) + 1;
-	}
-	*made_section(made, MADE_SYMTAB) = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
-							.sh_offset = symtab_off,
-							.sh_size = (symbol_cnt + 1) * sizeof(Elf64_Sym),
-							.sh_link = MADE_STRTAB,
-							.sh_entsize = sizeof(Elf64_Sym),
-							.sh_addralign = 8};
-	made_section(made, MADE_EXTRA)->sh_type = SHT_PROGBITS;
-	made_section(made, MADE_EXTRA)->sh_name = used;
-	used += sprintf(strtab + used, "%s", extra_section) + 1;
-	*made_section(made, MADE_STRTAB) =
-		(Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = strtab_off, .sh_size = used};
-	made->sz = strtab_off + used;
-}
-
 static struct elf_file *open_bytes(const void *bytes, size_t sz)
 {
-	int fd = memfd_create("elf", MFD_CLOEXEC), saved;
 	struct elf_file *file;
 	char path[64];
+	int fd = elf_make_file(bytes, sz, path), saved;
 
-	CU_ASSERT_FATAL(fd >= 0);
-	CU_ASSERT_EQUAL_FATAL(write(fd, bytes, sz), (ssize_t)sz);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	file = elf_file__open(path);
 	saved = errno;
 	close(fd);
@@ -249,22 +156,22 @@ static void what_is_no_elf_file_is_refused(void)
 static void one_function_is_kept_of_every_name(void)
 {
 	static const struct made_symbol symbols[] = {
-		{"plain", CODE_ADDR, STT_FUNC, STB_GLOBAL},
-		{"plain", CODE_ADDR, STT_FUNC, STB_GLOBAL},
-		{"versioned@OLD", CODE_ADDR + 0x10, STT_FUNC, STB_GLOBAL},
-		{"versioned@@NEW", CODE_ADDR + 0x20, STT_FUNC, STB_GLOBAL},
-		{"twice", CODE_ADDR + 0x40, STT_FUNC, STB_LOCAL},
-		{"twice", CODE_ADDR + 0x30, STT_FUNC, STB_LOCAL},
-		{"global_wins", CODE_ADDR + 0x50, STT_FUNC, STB_LOCAL},
-		{"global_wins", CODE_ADDR + 0x60, STT_FUNC, STB_GLOBAL},
-		{"variable", CODE_ADDR, STT_OBJECT, STB_GLOBAL},
-		{"chosen", CODE_ADDR, STT_GNU_IFUNC, STB_GLOBAL},
-		{"both", CODE_ADDR, STT_OBJECT, STB_GLOBAL},
-		{"both", CODE_ADDR + 0x70, STT_FUNC, STB_LOCAL},
-		{"outside", 0x1000, STT_FUNC, STB_GLOBAL},
-		{"\033[2Jhostile", CODE_ADDR, STT_FUNC, STB_GLOBAL},
-		{"@", CODE_ADDR, STT_FUNC, STB_GLOBAL},
-		{"last", CODE_ADDR + CODE_SZ - 1, STT_FUNC, STB_WEAK},
+		{"plain", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16},
+		{"plain", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16},
+		{"versioned@OLD", CODE_ADDR + 0x10, STT_FUNC, STB_GLOBAL, 16},
+		{"versioned@@NEW", CODE_ADDR + 0x20, STT_FUNC, STB_GLOBAL, 16},
+		{"twice", CODE_ADDR + 0x40, STT_FUNC, STB_LOCAL, 16},
+		{"twice", CODE_ADDR + 0x30, STT_FUNC, STB_LOCAL, 16},
+		{"global_wins", CODE_ADDR + 0x50, STT_FUNC, STB_LOCAL, 16},
+		{"global_wins", CODE_ADDR + 0x60, STT_FUNC, STB_GLOBAL, 16},
+		{"variable", CODE_ADDR, STT_OBJECT, STB_GLOBAL, 16},
+		{"chosen", CODE_ADDR, STT_GNU_IFUNC, STB_GLOBAL, 16},
+		{"both", CODE_ADDR, STT_OBJECT, STB_GLOBAL, 16},
+		{"both", CODE_ADDR + 0x70, STT_FUNC, STB_LOCAL, 16},
+		{"outside", 0x1000, STT_FUNC, STB_GLOBAL, 16},
+		{"\033[2Jhostile", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16},
+		{"@", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16},
+		{"last", CODE_ADDR + CODE_SZ - 1, STT_FUNC, STB_WEAK, 16},
 	};
 	static const char *const names[] = {"both", "global_wins", "last", "plain", "twice", "versioned"};
 	static const uint64_t offsets[] = {0x70, 0x60, CODE_SZ - 1, 0, 0x30, 0x20};
@@ -294,7 +201,7 @@ static void one_function_is_kept_of_every_name(void)
 
 static void go_programs_are_recognised(void)
 {
-	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL};
+	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16};
 	static const struct {
 		const char *section;
 		bool is_go;
@@ -322,7 +229,7 @@ static void go_programs_are_recognised(void)
 
 static void notes_are_read(void)
 {
-	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL};
+	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16};
 	struct made_elf made;
 	struct elf_file *file;
 	struct {
@@ -349,7 +256,7 @@ static void notes_are_read(void)
 
 static void forged_headers_are_refused(void)
 {
-	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL};
+	static const struct made_symbol main_symbol = {"main", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16};
 	struct made_elf whole, forged;
 
 	elf_make(&whole, &main_symbol, 1, ".text");
