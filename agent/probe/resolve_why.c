@@ -152,6 +152,9 @@ static int refuse_unknown(struct resolver *resolver, const struct probe_line *li
 {
 	const char *what = line->form == PROBE_SYMBOL_USDT ? "marker" : "function";
 	const char *scope = end - first > 1 ? " or its libraries" : "";
+	const char *go = program__module(resolver->program, first)->is_go
+				 ? " (a Go program, whose names are gone if it was linked with -s)"
+				 : "";
 	char near[NOTE_SZ] = "";
 	size_t shown = 0;
 
@@ -170,11 +173,11 @@ static int refuse_unknown(struct resolver *resolver, const struct probe_line *li
 		if (!program__module(resolver->program, i)->gone)
 			shown += list_near(resolver, line, i, shown, near, sizeof(near));
 	if (shown)
-		return resolver_refuse(resolver, -ENOENT, "no %s '%.128s' in %s%s: did you mean %s?", what,
-				       line->symbol, module_name(resolver, first), scope, near);
+		return resolver_refuse(resolver, -ENOENT, "no %s '%.128s' in %s%s%s: did you mean %s?", what,
+				       line->symbol, module_name(resolver, first), scope, go, near);
 	return resolver_refuse(resolver, -ENOENT,
-			       "no %s '%.128s' in %s%s, nor one with a similar name: see `whylate probes list`", what,
-			       line->symbol, module_name(resolver, first), scope);
+			       "no %s '%.128s' in %s%s%s, nor one with a similar name: see `whylate probes list`", what,
+			       line->symbol, module_name(resolver, first), scope, go);
 }
 
 int resolver_explain(struct resolver *resolver, const struct probe_line *line, uint32_t only)

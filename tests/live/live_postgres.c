@@ -19,7 +19,8 @@
  * the start-ups.
  */
 static void pgbench_case(const struct postgres *postgres, const char *name, const char *host, const char *script,
-			 unsigned int transactions_each, unsigned int requests_each, const char *more)
+			 unsigned int transactions_each, unsigned int requests_each, double seen_at_least,
+			 const char *more)
 {
 	const unsigned int clients = 4;
 	double sent = (double)clients * transactions_each * requests_each, seen, mean_ns, client_mean_ns;
@@ -45,7 +46,7 @@ static void pgbench_case(const struct postgres *postgres, const char *name, cons
 	seen = json_number(report, "session.intervals_seen");
 	mean_ns = json_number(report, "latency.mean_ns");
 	client_mean_ns = pgbench_number(&load, "latency average = ") * 1e6 / requests_each;
-	CHECKF(fabs(seen - sent) <= 0.01 * sent, "%s: %.0f seen, %.0f sent", name, seen, sent);
+	CHECKF(seen <= 1.01 * sent && seen >= seen_at_least * sent, "%s: %.0f seen, %.0f sent", name, seen, sent);
 	CHECKF(mean_ns > 1000 && mean_ns <= client_mean_ns, "%s: %.0f ns here, %.0f ns at the client", name, mean_ns,
 	       client_mean_ns);
 	CHECKF(session.thread_row_cnt >= clients, "%lu", session.thread_row_cnt);
@@ -66,12 +67,12 @@ static void test_postgres(void)
 		goto cleanup;
 	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -i -q -s 1 postgres", postgres.port);
 	if (as_postgres(&postgres, &process, 60, line)) {
-		pgbench_case(&postgres, "pg-select-tcp", "127.0.0.1", "-S", 5000, 1, "");
-		pgbench_case(&postgres, "pg-select-unix", postgres.home.s, "-S", 5000, 1, "");
+		pgbench_case(&postgres, "pg-select-tcp", "127.0.0.1", "-S", 5000, 1, 0.99, "");
+		pgbench_case(&postgres, "pg-select-unix", postgres.home.s, "-S", 5000, 1, 0.99, "");
 		/* BEGIN, three UPDATEs, a SELECT, an INSERT, END */
-		pgbench_case(&postgres, "pg-tpcb-tcp", "127.0.0.1", "-b tpcb-like", 500, 7, "");
-		/* The same, by its own markers, in processes that are forked meanwhile. */
-		pgbench_case(&postgres, "pg-markers", "127.0.0.1", "-b tpcb-like", 500, 7,
+		pgbench_case(&postgres, "pg-tpcb-tcp", "127.0.0.1", "-b tpcb-like", 500, 7, 0.99, "");
+		/* The same by its own markers; what a new process does before it is probed is not seen. */
+		pgbench_case(&postgres, "pg-markers", "127.0.0.1", "-b tpcb-like", 500, 7, 0.7,
 			     " -s preset:postgresql-query");
 	}
 	process_end(&process);
