@@ -22,6 +22,7 @@ enum sense {
 	GET = 128,        /* … and taken from */
 	ASIDE = 256,      /* set-up, questions, printing: not the thing itself */
 	NO_REQUEST = 512, /* spoils only a request */
+	VAGUE = 1024,     /* says little by itself */
 };
 
 static const struct {
@@ -34,11 +35,11 @@ static const struct {
 	{"serve", SERVE},
 	{"execute", SERVE},
 	{"exec", SERVE},
-	{"do", SERVE},
-	{"run", SERVE},
-	{"call", SERVE},
-	{"perform", SERVE},
-	{"invoke", SERVE},
+	{"do", SERVE | VAGUE},
+	{"run", SERVE | VAGUE},
+	{"call", SERVE | VAGUE},
+	{"perform", SERVE | VAGUE},
+	{"invoke", SERVE | VAGUE},
 	{"request", REQUEST},
 	{"req", REQUEST},
 	{"command", REQUEST},
@@ -207,48 +208,59 @@ static uint64_t stem_of(const struct words *words)
 	return hash;
 }
 
-/* Where the last two parts of a C++ name begin: Class::method says it all. */
-static const char *last_parts(const char *name, size_t len)
+/* Where the part of a name behind its last "::" begins, as far as len; the whole name when there is none. */
+static size_t last_part(const char *name, size_t len)
 {
-	int parts = 0;
-
 	for (size_t i = len; i > 1; i--)
-		if (name[i - 1] == ':' && name[i - 2] == ':' && ++parts == 2)
-			return name + i;
-	return name;
+		if (name[i - 1] == ':' && name[i - 2] == ':')
+			return i;
+	return 0;
+}
+
+/* What a method does its own name says; its class only says to what. */
+static unsigned senses_of_name(const char *name, struct words *words, size_t *extra)
+{
+	size_t len = strcspn(name, "<("), method = last_part(name, len),
+	       class = last_part(name, method ? method - 2 : 0);
+	unsigned senses = 0;
+
+	*extra = 0;
+	if (method) {
+		words_split(name + class, method - 2 - class, words);
+		for (size_t i = 0; i < words->cnt; i++)
+			senses |= words->senses[i] & (REQUEST | LOCK | QUEUE);
+	}
+	words_split(name + method, len - method, words);
+	for (size_t i = 0; i < words->cnt; i++) {
+		senses |= words->senses[i];
+		*extra += !words->senses[i];
+	}
+	/* The stem is that of the class, too. */
+	words_split(name + class, len - class, words);
+	return senses;
 }
 
 bool suggest_role(const char *name, struct suggestion *suggestion)
 {
-	size_t len = strcspn(name, "<("), extra = 0;
-	const char *begin = last_parts(name, len);
-	unsigned senses = 0;
 	struct words words;
+	size_t extra;
+	unsigned senses = senses_of_name(name, &words, &extra);
 
-	words_split(begin, len - (begin - name), &words);
-	for (size_t i = 0; i < words.cnt; i++) {
-		senses |= words.senses[i];
-		extra += !words.senses[i];
-	}
 	if (senses & ASIDE)
 		return false;
 	suggestion->score = 100 - 8 * (int)extra;
+	suggestion->stem = stem_of(&words);
 	if ((senses & LOCK) && (senses & GIVE) && !(senses & QUEUE)) {
 		suggestion->role = PROBE_RELEASE;
-		suggestion->stem = stem_of(&words);
 	} else if ((senses & LOCK) && (senses & TAKE) && !(senses & (QUEUE | REQUEST))) {
 		suggestion->role = PROBE_ACQUIRE;
-		suggestion->stem = stem_of(&words);
 	} else if ((senses & QUEUE) && (senses & PUT)) {
 		suggestion->role = PROBE_ENQUEUE;
-		suggestion->stem = stem_of(&words);
 	} else if ((senses & QUEUE) && (senses & GET)) {
 		suggestion->role = PROBE_DEQUEUE;
-		suggestion->stem = stem_of(&words);
 	} else if ((senses & SERVE) && (senses & REQUEST)) {
 		suggestion->role = PROBE_INTERVAL;
-		suggestion->stem = 0;
-		suggestion->score -= senses & NO_REQUEST ? 30 : 0;
+		suggestion->score -= (senses & NO_REQUEST ? 30 : 0) + (senses & VAGUE ? 10 : 0);
 	} else {
 		return false;
 	}
