@@ -38,7 +38,30 @@ struct call {
 	u32 zero;
 };
 
+/* The moment and what the thread's time until then consists of. */
+struct split {
+	u64 ts;
+	u64 length_ns[WL_SPLIT_CNT];
+};
+
+/*
+ * What a look through the open calls is for.  It lies here and not on the stack, of which there are 512 bytes for a
+ * program and all that it calls.
+ */
+struct call_search {
+	u64 frame, stack, sid;
+	struct split now;
+	u32 cnt;        /* calls when it began */
+	u32 left;       /* of them, those that are left */
+	u32 spec, func; /* of the call that begins or returns */
+	u32 found;      /* place of the one that returns, CALL_NONE */
+	u32 returns;
+	u32 hijacked; /* the return address at the frame is a uretprobe's */
+	u32 flags;
+};
+
 struct calls {
+	struct call_search search;
 	u64 stack_begin, stack_end; /* the mapping of the stack that was last seen */
 	u64 seq;
 	u32 cnt;
@@ -53,7 +76,7 @@ struct {
 	__type(value, struct calls);
 } call_stacks SEC(".maps") __weak;
 
-#define SPLIT_RUNNING (RUNNING_STATES | bit(WL_STATE_FAULT_MINOR))
+#define SPLIT_RUNNING  (RUNNING_STATES | bit(WL_STATE_FAULT_MINOR))
 #define SPLIT_RUNNABLE (RUNQ_STATES | bit(WL_STATE_THROTTLED))
 #define SPLIT_INTERRUPTED                                                                                      \
 	(bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) | bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI) | \
@@ -68,12 +91,6 @@ static __always_inline enum wl_split split_of(u32 state)
 	return bit(state) & SPLIT_INTERRUPTED ? WL_SPLIT_INTERRUPTED : WL_SPLIT_BLOCKED;
 }
 
-/* The moment and what the thread's time until then consists of; false: interrupts never left it alone. */
-struct split {
-	u64 ts;
-	u64 length_ns[WL_SPLIT_CNT];
-};
-
 static __always_inline void split__sum(struct split *split, const u64 *length_ns)
 {
 	for (int i = 0; i < WL_SPLIT_CNT; i++)
@@ -83,6 +100,7 @@ static __always_inline void split__sum(struct split *split, const u64 *length_ns
 		split->length_ns[split_of(i)] += *(volatile const u64 *)&length_ns[i];
 }
 
+/* False: interrupts never left it alone. */
 static __noinline int split__take(struct split *split, struct thread *thread)
 {
 	if (!split || !thread)
@@ -166,68 +184,68 @@ static __always_inline void calls__set_cnt(struct calls *calls, struct thread *t
 	thread->call_cnt = cnt;
 }
 
-/* Invocations of an interval, or of all (sid 0), end where they are. */
-struct call_ending {
+/* For the callbacks of bpf_loop(). */
+struct call_walk {
 	struct calls *calls;
 	struct thread *thread;
-	u64 sid;
-	struct split now;
-	u32 cnt;
-	u32 flags;
 };
 
-static long end_call(u32 back, struct call_ending *ending)
+/* Invocations of search.sid, or of all (0), end where they are. */
+static long end_call(u32 back, struct call_walk *walk)
 {
-	struct call *call = calls__at(ending->calls, ending->cnt - 1 - back);
+	struct call_search *search = &walk->calls->search;
+	struct call *call = calls__at(walk->calls, search->cnt - 1 - back);
 
-	if (call->spec == CALL_GONE || !call->sid || (ending->sid && call->sid != ending->sid))
+	if (call->spec == CALL_GONE || !call->sid || (search->sid && call->sid != search->sid))
 		return 0;
-	call__send(call, ending->thread, &ending->now, ending->flags);
+	call__send(call, walk->thread, &search->now, search->flags);
 	call->sid = 0;
 	return 0;
 }
 
-/* The interval ends at end_ts, when the thread's lengths were these: so do its calls that are open on the thread. */
-static __noinline int calls__clip(struct thread *thread, u64 sid, u64 end_ts, const u64 *length_ns)
+static __always_inline void calls__walk(struct call_walk *walk, void *callback)
 {
-	struct call_ending ending = {.sid = sid, .flags = WL_INVOCATION_CLIPPED};
+	u32 cnt = walk->calls->cnt;
 
-	if (!thread || !length_ns || !thread->call_cnt)
-		return 0;
-	ending.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0, 0);
-	if (!ending.calls)
-		return 0;
-	ending.thread = thread;
-	ending.now.ts = end_ts;
-	split__sum(&ending.now, length_ns);
-	ending.cnt = ending.calls->cnt;
-	bpf_loop(ending.cnt < CALLS_MAX ? ending.cnt : CALLS_MAX, end_call, &ending, 0);
-	return 0;
+	walk->calls->search.cnt = cnt;
+	bpf_loop(cnt < CALLS_MAX ? cnt : CALLS_MAX, callback, walk, 0);
 }
 
-/* The thread, or its program, is at its end: nothing returns any more. */
-static __noinline int calls__end(struct thread *thread)
+/*
+ * The interval ends at end_ts, when the thread's lengths were these: so do its calls that are open on the thread.
+ * Without them (the thread, or its program, is at its end) all calls end now, and none returns any more.
+ */
+static __noinline int calls__end(struct thread *thread, u64 sid, u64 end_ts, const u64 *length_ns)
 {
-	struct call_ending ending = {.flags = WL_INVOCATION_ABANDONED};
+	struct call_walk walk = {.thread = thread};
+	struct call_search *search;
 
 	if (!thread || !thread->call_cnt)
 		return 0;
-	ending.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0, 0);
-	if (!ending.calls)
+	walk.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0, 0);
+	if (!walk.calls)
 		return 0;
-	ending.thread = thread;
-	split__take(&ending.now, thread);
-	ending.cnt = ending.calls->cnt;
-	bpf_loop(ending.cnt < CALLS_MAX ? ending.cnt : CALLS_MAX, end_call, &ending, 0);
-	ending.calls->stack_begin = ending.calls->stack_end = 0;
-	calls__set_cnt(ending.calls, thread, 0);
+	search = &walk.calls->search;
+	search->sid = sid;
+	if (length_ns) {
+		search->flags = WL_INVOCATION_CLIPPED;
+		search->now.ts = end_ts;
+		split__sum(&search->now, length_ns);
+		calls__walk(&walk, end_call);
+		return 0;
+	}
+	search->flags = WL_INVOCATION_ABANDONED;
+	split__take(&search->now, thread);
+	calls__walk(&walk, end_call);
+	walk.calls->stack_begin = walk.calls->stack_end = 0;
+	calls__set_cnt(walk.calls, thread, 0);
 	return 0;
 }
 
 static __always_inline void thread__end_calls(struct thread *thread)
 {
 	if (cfg_knobs.probes)
-		calls__end(thread);
+		calls__end(thread, 0, 0, NULL);
 	thread->acquire_object = 0;
 }
 

@@ -79,20 +79,17 @@ static __always_inline bool is_trampoline(u64 addr)
 }
 
 /* Where the call at this frame returns to: what lies there, or what a uretprobe has put away.  0: cannot be told. */
-static __noinline u64 return_address(u64 frame, bool *hijacked)
+static __noinline u64 return_address(u64 frame, u32 *hijacked)
 {
 	struct task_struct___utask *task = (void *)bpf_get_current_task_btf();
 	struct return_instance___address *instance;
 	u64 addr = 0;
 
-	if (hijacked)
-		*hijacked = false;
-	if (bpf_probe_read_user(&addr, sizeof(addr), (void *)frame))
+	if (!hijacked || bpf_probe_read_user(&addr, sizeof(addr), (void *)frame))
 		return 0;
 	if (!is_trampoline(addr))
 		return addr;
-	if (hijacked)
-		*hijacked = true;
+	*hijacked = 1;
 	if (!bpf_core_field_exists(task->utask))
 		return 0;
 	instance = BPF_CORE_READ(task, utask, return_instances);
@@ -104,76 +101,75 @@ static __noinline u64 return_address(u64 frame, bool *hijacked)
 	return 0;
 }
 
-/* Looks through the open calls from the innermost outwards for what is over, and for one that returns. */
-struct call_search {
-	struct calls *calls;
-	struct thread *thread;
-	u64 frame, stack;
-	struct split now;
-	u32 cnt;   /* calls when it began */
-	u32 left;  /* of them, those that are left */
-	u32 spec, func; /* of the call that begins or returns */
-	u32 found; /* place of the one that returns, CALL_NONE */
-	u32 returns;
-	u32 chained; /* begins: the return address at the frame is a uretprobe's */
-};
+/*
+ * Is the call on the stack on which a frame has been met now?  Programs that switch stacks may have several in one
+ * mapping; calls that lie far apart are taken for such.
+ */
+static __always_inline bool call__on_stack(struct call *call, u64 stack, u64 frame)
+{
+	u64 apart = call->frame > frame ? call->frame - frame : frame - call->frame;
+
+	return call->stack == stack && (!controls.stack_reach || apart <= controls.stack_reach);
+}
 
 /* The call will never return. */
-static __always_inline void call__abandon(struct call_search *search, struct call *call)
+static __always_inline void call__abandon(struct call_walk *walk, struct call *call)
 {
 	if (call->sid)
-		call__send(call, search->thread, &search->now, WL_INVOCATION_ABANDONED);
-	if (call->frame == search->thread->acquire_frame)
-		search->thread->acquire_object = 0;
+		call__send(call, walk->thread, &walk->calls->search.now, WL_INVOCATION_ABANDONED);
+	if (call->frame == walk->thread->acquire_frame)
+		walk->thread->acquire_object = 0;
 	call->sid = 0;
 	call->spec = CALL_GONE;
 }
 
-/* A callback of bpf_loop(), because the verifier would walk every path through an open loop.  1 ends the search. */
-static long search_call(u32 back, struct call_search *search)
+/*
+ * From the innermost call outwards: what is over, and which one returns.  A callback of bpf_loop(), because the
+ * verifier would walk every path through an open loop.  1 ends the search.
+ */
+static long search_call(u32 back, struct call_walk *walk)
 {
+	struct call_search *search = &walk->calls->search;
 	u32 place = search->cnt - 1 - back;
-	struct call *call = calls__at(search->calls, place);
+	struct call *call = calls__at(walk->calls, place);
+	bool over = call->frame < search->frame;
 
 	if (call->spec != CALL_GONE) {
-		if (call->stack != search->stack) {
+		if (!call__on_stack(call, search->stack, search->frame)) {
 			call->flags |= WL_INVOCATION_TORN;
 			return 0;
 		}
 		if (call->frame > search->frame)
 			return 1;
-		if (call->frame < search->frame) {
-			call__abandon(search, call);
-		} else if (search->returns) {
+		if (!over && search->returns) {
 			/* Another role of the same call, or who has jumped here at its end, returns by itself. */
 			if (call->spec != search->spec)
 				return 0;
 			search->found = place;
 			return 1;
-		} else if (call->spec != search->spec && call->func == search->func) {
-			return 0; /* another role of this very call */
-		} else if (search->chained && call->uretprobe) {
-			return 0; /* it has jumped here, and both return together */
-		} else {
-			call__abandon(search, call);
 		}
+		/* Another role of this very call; or it has jumped here, and both return together. */
+		if (!over && ((call->spec != search->spec && call->func == search->func) ||
+			      (search->hijacked && call->uretprobe)))
+			return 0;
+		call__abandon(walk, call);
 	}
 	if (place + 1 == search->left)
 		search->left = place;
 	return 0;
 }
 
-/* What is over at or below the frame leaves. Place of the call that returns there, or CALL_NONE. */
-static __noinline u32 calls__settle(struct call_search *search)
+/* What is over at or below search.frame leaves.  Place of the call that returns there, or CALL_NONE. */
+static __always_inline u32 calls__settle(struct call_walk *walk)
 {
-	if (!search || !search->calls || !search->thread)
-		return CALL_NONE;
-	search->stack = search->calls->stack_end;
-	search->cnt = search->left = search->calls->cnt;
+	struct call_search *search = &walk->calls->search;
+
+	search->stack = walk->calls->stack_end;
+	search->left = walk->calls->cnt;
 	search->found = CALL_NONE;
-	split__take(&search->now, search->thread);
-	bpf_loop(search->cnt < CALLS_MAX ? search->cnt : CALLS_MAX, search_call, search, 0);
-	calls__set_cnt(search->calls, search->thread, search->left);
+	split__take(&search->now, walk->thread);
+	calls__walk(walk, search_call);
+	calls__set_cnt(walk->calls, walk->thread, search->left);
 	return search->found;
 }
 
@@ -225,22 +221,37 @@ static __always_inline struct call *parent_of(struct calls *calls, u32 cnt, u64 
 static __always_inline void call__time(struct call *call, struct thread *thread, struct calls *calls,
 				       struct call *parent, u64 sid)
 {
-	struct split now;
+	struct split *now = &calls->search.now;
 
 	call->seq = ++calls->seq;
-	if (parent && parent->stack != call->stack) {
+	if (parent && !call__on_stack(parent, call->stack, call->frame)) {
 		call->flags |= WL_INVOCATION_LOST_PARENT;
 		parent = NULL;
 	}
 	call->parent_seq = parent ? parent->seq : WL_SEQ_NONE;
 	call->parent_func = parent ? parent->func : WL_FUNC_NONE;
 	call->depth = parent ? parent->depth + 1 : 0;
-	if (!split__take(&now, thread))
+	if (!split__take(now, thread))
 		call->flags |= WL_INVOCATION_TORN;
-	call->begin_ts = now.ts;
+	call->begin_ts = now->ts;
 	for (int i = 0; i < WL_SPLIT_CNT; i++)
-		call->length_ns[i] = now.length_ns[i];
+		call->length_ns[i] = now->length_ns[i];
 	call->sid = sid;
+}
+
+/* The thread's open calls, which are made room for if need be; NULL: none, or no memory. */
+static __always_inline struct calls *calls_of_current(bool create)
+{
+	struct calls *calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0,
+						   create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	struct cpu_context *cpu;
+
+	if (calls || !create)
+		return calls;
+	cpu = this_cpu();
+	if (cpu)
+		count_loss(cpu, WL_LOSS_NO_CONTEXT);
+	return NULL;
 }
 
 /*
@@ -250,51 +261,47 @@ static __always_inline void call__time(struct call *call, struct thread *thread,
 static __noinline struct call *call__enter(struct thread *thread, struct probe_spec *spec, u32 spec_idx, u64 frame,
 					   u64 sid)
 {
-	struct call_search search = {.frame = frame, .spec = spec_idx};
+	struct call_walk walk = {.thread = thread};
 	struct call *call, *top = NULL, *parent;
-	bool hijacked = false, known;
+	struct call_search *search;
 	u64 call_addr = 0;
 	u32 cnt, enclosing;
+	bool known;
 
 	if (!thread || !spec)
 		return NULL;
-	search.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!search.calls) {
-		struct cpu_context *cpu = this_cpu();
-
-		if (cpu)
-			count_loss(cpu, WL_LOSS_NO_CONTEXT);
+	walk.calls = calls_of_current(true);
+	if (!walk.calls)
 		return NULL;
-	}
-	known = calls__on_stack(search.calls, frame);
-	cnt = search.calls->cnt;
-	if (sid && spec->flags & SPEC_CALL_ADDR)
-		call_addr = return_address(frame, &hijacked);
+	search = &walk.calls->search;
+	search->hijacked = 0;
+	known = calls__on_stack(walk.calls, frame);
+	cnt = walk.calls->cnt;
 	if (cnt)
-		top = calls__at(search.calls, cnt - 1);
+		top = calls__at(walk.calls, cnt - 1);
+	if ((sid && spec->flags & SPEC_CALL_ADDR) || (top && top->frame == frame))
+		call_addr = return_address(frame, &search->hijacked);
 	if (top &&
-	    (top->spec == CALL_GONE || top->stack != search.calls->stack_end || top->frame <= frame)) {
-		if (top->frame == frame)
-			return_address(frame, &hijacked);
-		search.thread = thread;
-		search.func = spec->func;
-		search.chained = hijacked;
-		calls__settle(&search);
-		cnt = search.calls->cnt;
+	    (top->spec == CALL_GONE || top->frame <= frame || !call__on_stack(top, walk.calls->stack_end, frame))) {
+		search->frame = frame;
+		search->spec = spec_idx;
+		search->func = spec->func;
+		search->returns = 0;
+		calls__settle(&walk);
+		cnt = walk.calls->cnt;
 		if (cnt)
-			top = calls__at(search.calls, cnt - 1);
+			top = calls__at(walk.calls, cnt - 1);
 	}
 	if (cnt >= CALLS_MAX && top) {
-		count_deep(search.calls, top, cnt);
+		count_deep(walk.calls, top, cnt);
 		return NULL;
 	}
-	parent = parent_of(search.calls, cnt, sid, &enclosing);
-	call = calls__at(search.calls, cnt);
+	parent = parent_of(walk.calls, cnt, sid, &enclosing);
+	call = calls__at(walk.calls, cnt);
 	call->frame = frame;
-	call->stack = search.calls->stack_end;
+	call->stack = walk.calls->stack_end;
 	call->sid = 0;
-	call->call_addr = call_addr;
+	call->call_addr = spec->flags & SPEC_CALL_ADDR ? call_addr : 0;
 	call->object = 0;
 	call->values[0] = call->values[1] = 0;
 	call->spec = spec_idx;
@@ -303,37 +310,41 @@ static __noinline struct call *call__enter(struct thread *thread, struct probe_s
 	call->enclosing = enclosing;
 	call->uretprobe = !!(spec->flags & SPEC_URETPROBE);
 	if (sid)
-		call__time(call, thread, search.calls, parent, sid);
-	calls__set_cnt(search.calls, thread, cnt + 1);
+		call__time(call, thread, walk.calls, parent, sid);
+	calls__set_cnt(walk.calls, thread, cnt + 1);
 	return call;
 }
 
-/* The call of that spec at the frame returns; *was is what it was.  False: it did not begin in sight. */
+/* The call of that spec at the frame returns, with these values of its entry.  False: it did not begin in sight. */
 static __noinline bool call__leave(struct thread *thread, u32 spec_idx, u64 frame, u64 *values)
 {
-	struct call_search search = {.frame = frame, .spec = spec_idx, .returns = 1};
+	struct call_walk walk = {.thread = thread};
+	struct call_search *search;
 	struct call *call;
 	u32 place;
 
 	if (!thread || !values || !thread->call_cnt)
 		return false;
-	search.calls = bpf_task_storage_get(&call_stacks, bpf_get_current_task_btf(), 0, 0);
-	if (!search.calls || !search.calls->cnt)
+	walk.calls = calls_of_current(false);
+	if (!walk.calls || !walk.calls->cnt)
 		return false;
-	calls__on_stack(search.calls, frame);
-	place = search.calls->cnt - 1;
-	call = calls__at(search.calls, place);
-	if (call->spec != spec_idx || call->frame != frame || call->stack != search.calls->stack_end) {
-		search.thread = thread;
-		place = calls__settle(&search);
+	search = &walk.calls->search;
+	calls__on_stack(walk.calls, frame);
+	place = walk.calls->cnt - 1;
+	call = calls__at(walk.calls, place);
+	if (call->spec != spec_idx || call->frame != frame || call->stack != walk.calls->stack_end) {
+		search->frame = frame;
+		search->spec = spec_idx;
+		search->returns = 1;
+		place = calls__settle(&walk);
 		if (place == CALL_NONE)
 			return false;
-		call = calls__at(search.calls, place);
+		call = calls__at(walk.calls, place);
 	}
 	if (call->sid) {
-		u32 flags = split__take(&search.now, thread) ? 0 : WL_INVOCATION_TORN;
+		u32 flags = split__take(&search->now, thread) ? 0 : WL_INVOCATION_TORN;
 
-		call__send(call, thread, &search.now, flags);
+		call__send(call, thread, &search->now, flags);
 	}
 	for (int i = 0; i < SPEC_OPERANDS; i++)
 		values[i] = call->values[i];
@@ -341,8 +352,8 @@ static __noinline bool call__leave(struct thread *thread, u32 spec_idx, u64 fram
 		thread->acquire_object = 0;
 	call->sid = 0;
 	call->spec = CALL_GONE;
-	if (place + 1 == search.calls->cnt)
-		calls__set_cnt(search.calls, thread, place);
+	if (place + 1 == walk.calls->cnt)
+		calls__set_cnt(walk.calls, thread, place);
 	return true;
 }
 

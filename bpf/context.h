@@ -120,6 +120,7 @@ struct thread {
 	u64 function_sp; /* stack pointer at the entry of the outermost probed function, 0: in none */
 	u64 function_sid;
 	u32 function_recorded;
+	u32 function_type;
 	u64 datagram_sk; /* the socket whose datagram it works on, 0: none */
 	u64 datagram_sid;
 	u32 datagram_recorded;

@@ -413,8 +413,8 @@ static __always_inline void interval__resume(struct thread *thread, u64 sid, u32
 }
 
 /*
- * The thread puts the interval that it works for into a queue.  It may go on with it nevertheless: only once it turns to
- * something else, or another thread takes the interval out, has it been in the queue from now on.  Returns when.
+ * The thread puts the interval that it works for into a queue.  It may go on with it nevertheless: only once it turns
+ * to something else, or another thread takes the interval out, has it been in the queue from now on.  Returns when.
  */
 static __always_inline u64 interval__hand_over(struct thread *thread)
 {
@@ -468,8 +468,7 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	__builtin_memset(&record->fault, 0, sizeof(record->fault));
 	if (open->tid == thread->tid) {
 		bool moved = open->owned_ts != open->pickup_ts;
-		struct past_runq *past =
-			wait_list__longest(&thread->runq, moved ? open->owned_ts : open->begin_ts);
+		struct past_runq *past = wait_list__longest(&thread->runq, moved ? open->owned_ts : open->begin_ts);
 
 		if (past)
 			record->culprit = past->culprit;
@@ -557,7 +556,7 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 		now = open__account(open, thread);
 		open->accounted_ts = now;
 		if (cfg_knobs.probes && thread->call_cnt)
-			calls__clip(thread, sid, now, open->fresh.length_ns);
+			calls__end(thread, sid, now, open->fresh.length_ns);
 		if (paused) {
 			/* The reply itself, after the thread's last business with another interval, is its own. */
 			u64 own_ns = thread__ran_since(thread, own_since_ts, now);

@@ -65,7 +65,7 @@ struct controls {
 	u32 window;        /* changes with every window: what was noted down in an earlier one holds no longer */
 	u32 hw_epoch;      /* which rotation of hardware counters is on; changes with every rotation */
 	u32 hw_slots;      /* counters in that rotation */
-	u32 zero;
+	u32 stack_reach;   /* probes: frames that lie farther apart are on two stacks; 0: one mapping is one stack */
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
@@ -86,11 +86,11 @@ struct runner {
 
 struct cpu_context {
 	u64 sid_seq;
-	u64 seen;      /* intervals finished */
-	u64 selected;  /* of them, those whose record was to be sent */
+	u64 seen;       /* intervals finished */
+	u64 selected;   /* of them, those whose record was to be sent */
 	u64 keyed;      /* probes: begun by a key and not ended by it, a difference: of all CPUs together */
 	u64 unreadable; /* probes: hits whose expression could not be read */
-	u64 abandoned; /* begun and never finished: connection closed, thread gone, stack unwound */
+	u64 abandoned;  /* begun and never finished: connection closed, thread gone, stack unwound */
 	struct runner runners[RUNNERS_MAX]; /* who ran on the CPU, in turn */
 	u32 runner_pos;                     /* 0: nothing is known of the CPU yet */
 	u32 window;                         /* in which all that was noted down */

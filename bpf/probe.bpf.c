@@ -42,10 +42,8 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	if (!spec || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
-	if (spec->role == SPEC_INTERVAL)
-		interval_called(thread, cpu, spec, frame);
-	else if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT))
-		role__happens(ctx, thread, spec, NULL);
+	if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT))
+		role__happens(ctx, thread, spec, NULL, frame);
 	if (spec->flags & (SPEC_TIMED | SPEC_ON_STACK))
 		role__call(ctx, thread, spec, idx, frame);
 	return 0;
@@ -74,9 +72,9 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
 	seen = call__leave(thread, idx, frame, values);
 	if (spec->role == SPEC_INTERVAL)
-		interval_returned(thread, frame);
+		interval_ends(thread, spec, 0, frame);
 	else if (seen && spec->flags & SPEC_AT_EXIT)
-		role__happens(ctx, thread, spec, values);
+		role__happens(ctx, thread, spec, values, frame);
 	return 0;
 }
 

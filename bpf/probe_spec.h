@@ -10,7 +10,7 @@
 
 #define PROBE_SPECS_MAX 8192
 
-#define PROBE_COOKIE(spec, bias) ((u64)(u32)(bias) << 32 | (u32)(spec))
+#define PROBE_COOKIE(spec, bias)  ((u64)(u32)(bias) << 32 | (u32)(spec))
 #define PROBE_COOKIE_SPEC(cookie) ((u32)(cookie))
 #define PROBE_COOKIE_BIAS(cookie) ((s64)(cookie) >> 32)
 
@@ -27,11 +27,11 @@ enum spec_role {
 };
 
 enum spec_flag {
-	SPEC_TIMED = 1,      /* calls in selected intervals are invocations */
-	SPEC_CALL_ADDR = 2,  /* with the address that they return to */
-	SPEC_AT_EXIT = 4,    /* the role happens at the exit */
-	SPEC_URETPROBE = 8,  /* the exit is a uretprobe */
-	SPEC_ON_STACK = 16,  /* calls are kept track of even where no selected interval is worked for */
+	SPEC_TIMED = 1,     /* calls in selected intervals are invocations */
+	SPEC_CALL_ADDR = 2, /* with the address that they return to */
+	SPEC_AT_EXIT = 4,   /* the role happens at the exit */
+	SPEC_URETPROBE = 8, /* the exit is a uretprobe */
+	SPEC_ON_STACK = 16, /* calls are kept track of even where no selected interval is worked for */
 };
 
 enum operand_kind {
@@ -65,8 +65,8 @@ struct operand {
 struct probe_spec {
 	u32 role; /* enum spec_role */
 	u32 func;
-	u32 flags; /* enum spec_flag */
-	u32 line;  /* lower half of an interval's type */
+	u32 flags;                              /* enum spec_flag */
+	u32 line;                               /* lower half of an interval's type */
 	struct operand operands[SPEC_OPERANDS]; /* key, object or task; queue */
 };
 

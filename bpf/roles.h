@@ -9,19 +9,86 @@
 #include "operand.h"
 #include "work.h"
 
-static __always_inline void begin_keyed(struct thread *thread, struct cpu_context *cpu, struct probe_spec *spec,
-					u64 key)
+/*
+ * The outermost call of a function whose calls are intervals begins one; recursion counts once.  False: it is an inner
+ * one.
+ */
+static __always_inline bool outermost_begins(struct thread *thread, u64 frame)
 {
-	struct pickup pickup = {};
+	if (thread->function_sp) {
+		if (frame < thread->function_sp)
+			return false;
+		interval__abandon(thread, thread->function_sid);
+	}
+	thread->function_sp = frame;
+	return true;
+}
 
+/* An interval begins: the outermost call of a function (frame), or what a key stands for. */
+static __noinline int interval_begins(struct thread *thread, struct probe_spec *spec, u64 key, u64 frame)
+{
+	struct cpu_context *cpu = this_cpu();
+	struct pickup pickup = {};
+	bool recorded;
+
+	if (!thread || !spec || !cpu)
+		return 0;
+	if (spec->role == SPEC_INTERVAL && !outermost_begins(thread, frame))
+		return 0;
 	pickup.sid = sid__next(cpu);
 	pickup.selected = sid__selected(pickup.sid, &pickup.rate);
 	pickup.type = WL_SOURCE_FUNCTION << 16 | (spec->line & 0xffff);
-	keyed__begin(thread, cpu, key, &pickup, interval__pick_up(thread, &pickup));
+	recorded = interval__pick_up(thread, &pickup);
+	if (spec->role == SPEC_INTERVAL) {
+		thread->function_sid = pickup.sid;
+		thread->function_recorded = recorded;
+		thread->function_type = pickup.type;
+	} else {
+		keyed__begin(thread, cpu, key, &pickup, recorded);
+	}
+	return 0;
+}
+
+/* The interval of that call or key ends. */
+static __noinline int interval_ends(struct thread *thread, struct probe_spec *spec, u64 key, u64 frame)
+{
+	struct keyed_interval ended = {};
+
+	if (!thread || !spec)
+		return 0;
+	if (spec->role == SPEC_INTERVAL) {
+		/* An inner call's frame lies below that of the outermost one. */
+		if (!thread->function_sp || frame < thread->function_sp)
+			return 0;
+		thread->function_sp = 0;
+		ended.sid = thread->function_sid;
+		ended.recorded = thread->function_recorded;
+		ended.type = thread->function_type;
+	} else if (!keyed__take(thread, key, &ended)) {
+		return 0;
+	}
+	interval__finish(thread, ended.sid, ended.type, ended.recorded);
+	return 0;
+}
+
+/* The thread goes on with the interval of a key or of a task. */
+static __noinline int interval_goes_on(struct thread *thread, struct probe_spec *spec, u64 addr)
+{
+	struct keyed_interval next = {};
+
+	if (!thread || !spec)
+		return 0;
+	if (spec->role == SPEC_WORK)
+		keyed__find(thread, addr, &next);
+	else if (!task__dequeued(thread, addr, &next))
+		return 0;
+	interval__work_for(thread, next.sid, next.type, next.recorded);
+	return 0;
 }
 
 /* The role of the spec happens now; `values`: its operands as they were at the entry, NULL: now is the entry. */
-static __noinline int role__happens(struct pt_regs *ctx, struct thread *thread, struct probe_spec *spec, u64 *values)
+static __noinline int role__happens(struct pt_regs *ctx, struct thread *thread, struct probe_spec *spec, u64 *values,
+				    u64 frame)
 {
 	struct cpu_context *cpu = this_cpu();
 	u64 value[SPEC_OPERANDS] = {};
@@ -41,15 +108,14 @@ static __noinline int role__happens(struct pt_regs *ctx, struct thread *thread, 
 			goto unreadable;
 	}
 	switch (spec->role) {
+	case SPEC_INTERVAL:
 	case SPEC_BEGIN:
-		begin_keyed(thread, cpu, spec, value[0]);
-		break;
+		return interval_begins(thread, spec, value[0], frame);
 	case SPEC_END:
-		keyed__end(thread, cpu, value[0]);
-		break;
+		return interval_ends(thread, spec, value[0], frame);
 	case SPEC_WORK:
-		keyed__work(thread, value[0]);
-		break;
+	case SPEC_DEQUEUE:
+		return interval_goes_on(thread, spec, value[0]);
 	case SPEC_ACQUIRE:
 		lock__acquired(thread, value[0]);
 		break;
@@ -58,9 +124,6 @@ static __noinline int role__happens(struct pt_regs *ctx, struct thread *thread, 
 		break;
 	case SPEC_ENQUEUE:
 		task__enqueued(thread, value[0], value[1]);
-		break;
-	case SPEC_DEQUEUE:
-		task__dequeued(thread, value[0]);
 		break;
 	}
 	return 0;
@@ -111,34 +174,6 @@ static __noinline int role__call(struct pt_regs *ctx, struct thread *thread, str
 	if (spec->role == SPEC_ACQUIRE)
 		lock__acquiring(thread, spec, call);
 	return 0;
-}
-
-/* Calls of a function that are intervals themselves: the outermost one is, recursion counts once. */
-static __always_inline void interval_called(struct thread *thread, struct cpu_context *cpu, struct probe_spec *spec,
-					    u64 frame)
-{
-	struct pickup pickup = {};
-
-	if (thread->function_sp) {
-		if (frame < thread->function_sp)
-			return;
-		interval__abandon(thread, thread->function_sid);
-	}
-	pickup.sid = sid__next(cpu);
-	pickup.selected = sid__selected(pickup.sid, &pickup.rate);
-	pickup.type = WL_SOURCE_FUNCTION << 16 | (spec->line & 0xffff);
-	thread->function_sp = frame;
-	thread->function_sid = pickup.sid;
-	thread->function_recorded = interval__pick_up(thread, &pickup);
-}
-
-static __always_inline void interval_returned(struct thread *thread, u64 frame)
-{
-	/* An inner call's frame lies below that of the outermost one. */
-	if (!thread->function_sp || frame < thread->function_sp)
-		return;
-	thread->function_sp = 0;
-	interval__finish(thread, thread->function_sid, thread->segment_type, thread->function_recorded);
 }
 
 #endif

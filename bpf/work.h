@@ -130,31 +130,29 @@ static __always_inline void keyed__begin(struct thread *thread, struct cpu_conte
 	bpf_map_update_elem(&keyed_intervals, &task, &keyed, BPF_ANY);
 }
 
-static __always_inline void keyed__end(struct thread *thread, struct cpu_context *cpu, u64 key)
+/* False: it began before the recording, made room for another one, or has ended. */
+static __always_inline bool keyed__find(struct thread *thread, u64 key, struct keyed_interval *found)
 {
 	struct task_key task = task_key_of(thread, key);
 	struct keyed_interval *keyed = bpf_map_lookup_elem(&keyed_intervals, &task);
-	u64 sid;
-	u32 type;
-	bool recorded;
 
-	if (!keyed) /* began before the recording, or made room */
-		return;
-	sid = keyed->sid;
-	type = keyed->type;
-	recorded = keyed->recorded;
-	if (bpf_map_delete_elem(&keyed_intervals, &task)) /* another thread was faster */
-		return;
-	__sync_fetch_and_sub(&cpu->keyed, 1);
-	interval__finish(thread, sid, type, recorded);
+	if (!keyed)
+		return false;
+	*found = *keyed;
+	return true;
 }
 
-static __always_inline void keyed__work(struct thread *thread, u64 key)
+/* It goes by that key no more. False: see above, or another thread was faster. */
+static __always_inline bool keyed__take(struct thread *thread, u64 key, struct keyed_interval *found)
 {
 	struct task_key task = task_key_of(thread, key);
-	struct keyed_interval *keyed = bpf_map_lookup_elem(&keyed_intervals, &task);
+	struct cpu_context *cpu = this_cpu();
 
-	interval__work_for(thread, keyed ? keyed->sid : 0, keyed ? keyed->type : 0, keyed && keyed->recorded);
+	if (!keyed__find(thread, key, found) || bpf_map_delete_elem(&keyed_intervals, &task))
+		return false;
+	if (cpu)
+		__sync_fetch_and_sub(&cpu->keyed, 1);
+	return true;
 }
 
 /*
@@ -199,21 +197,23 @@ static __noinline int queue__send(struct queued_task *queued, struct thread *thr
 	return 0;
 }
 
-/* The thread works for the task's interval from now on; of a task that was not seen coming, for none. */
-static __always_inline void task__dequeued(struct thread *thread, u64 addr)
+/* The interval of the task, or none if the task was not seen coming.  False: the queue was empty. */
+static __always_inline bool task__dequeued(struct thread *thread, u64 addr, struct keyed_interval *next)
 {
 	struct task_key task = task_key_of(thread, addr);
-	struct queued_task *found = bpf_map_lookup_elem(&queued_tasks, &task), queued = {};
+	struct queued_task *found = bpf_map_lookup_elem(&queued_tasks, &task);
 
-	if (!addr) /* the queue was empty */
-		return;
-	if (found) {
-		queued = *found;
-		bpf_map_delete_elem(&queued_tasks, &task);
-	}
-	if (found && cfg_knobs.trace)
-		queue__send(&queued, thread, addr);
-	interval__work_for(thread, queued.sid, queued.type, queued.recorded);
+	if (!addr)
+		return false;
+	if (!found)
+		return true;
+	next->sid = found->sid;
+	next->recorded = found->recorded;
+	next->type = found->type;
+	if (cfg_knobs.trace)
+		queue__send(found, thread, addr);
+	bpf_map_delete_elem(&queued_tasks, &task);
+	return true;
 }
 
 #endif

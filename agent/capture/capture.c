@@ -214,7 +214,7 @@ static int make_rings(struct capture *capture)
 static int shrink_probe_maps(struct capture *capture)
 {
 	struct bpf_map *const tables[] = {
-		capture->skel->maps.holders,	  capture->skel->maps.keyed_intervals, capture->skel->maps.queued_tasks,
+		capture->skel->maps.holders,      capture->skel->maps.keyed_intervals, capture->skel->maps.queued_tasks,
 		capture->skel->maps.handed_bases, capture->skel->maps.taken_cnts,
 	};
 	int err = 0;
@@ -226,6 +226,23 @@ static int shrink_probe_maps(struct capture *capture)
 	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++)
 		err = bpf_map__set_max_entries(tables[i], 1);
 	return err;
+}
+
+/* How far each program is from the verifier's limit of a million, with -v. */
+static void say_verified(const struct capture *capture)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, capture->object)
+	{
+		struct bpf_prog_info info;
+		uint32_t sz = sizeof(info);
+
+		memset(&info, 0, sizeof(info));
+		if (bpf_program__autoload(program) && bpf_program__fd(program) >= 0 &&
+		    !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &sz))
+			log_debug("%s: %u instructions verified", bpf_program__name(program), info.verified_insns);
+	}
 }
 
 static int load(struct capture *capture)
@@ -253,6 +270,7 @@ static int load(struct capture *capture)
 	err = whylate_bpf__load(capture->skel);
 	if (err)
 		return err;
+	say_verified(capture);
 	capture->controls = &capture->skel->bss->controls;
 	err = make_rings(capture);
 	if (err)

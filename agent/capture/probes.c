@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "bpf/knobs.h"
 #include "capture/internal.h"
 
 #include <bpf/bpf.h>
@@ -17,6 +18,9 @@
 #else
 #define RETURN_BIAS 0
 #endif
+
+/* Coroutines have at least 16 KiB each; few functions need as much for themselves. */
+#define STACK_REACH 16384
 
 /* In the order in which they are attached: no entry goes without its exit. */
 enum site_kind { SITE_RETURN, SITE_EXIT, SITE_ENTRY, SITE_KINDS };
@@ -49,7 +53,7 @@ struct probe_set {
 	VEC(char *) files;
 	VEC(int) file_fds; /* held open: the process that they were found by may go */
 	VEC(struct set_link) links;
-	uint64_t attach_ns;
+	uint64_t attach_ns, detach_ts;
 	bool attached;
 };
 
@@ -149,8 +153,7 @@ void capture__probe_hits(struct capture *capture, const struct probe_set *set, s
 {
 	for (size_t i = 0; i < set->members.cnt; i++) {
 		const struct member *member = &set->members.items[i];
-		struct probe_hit_count count =
-			set->attached ? read_hits(capture->probes, member->spec) : member->hits;
+		struct probe_hit_count count = set->attached ? read_hits(capture->probes, member->spec) : member->hits;
 
 		hits[i].entries = count.entries;
 		hits[i].exits = count.exits;
@@ -163,9 +166,19 @@ void capture__probe_hits(struct capture *capture, const struct probe_set *set, s
 	}
 }
 
+void capture__set_stack_switching(struct capture *capture, bool switches)
+{
+	__atomic_store_n(&capture->controls->stack_reach, switches ? STACK_REACH : 0, __ATOMIC_RELAXED);
+}
+
 uint64_t capture__attach_ns(const struct probe_set *set)
 {
 	return set->attach_ns;
+}
+
+uint64_t capture__detach_ts(const struct probe_set *set)
+{
+	return set->detach_ts;
 }
 
 /* --- what a set consists of --------------------------------------------------------------------------------------- */
@@ -255,8 +268,7 @@ static int add_sites(struct probe_set *set, uint32_t idx, const struct probe *pr
 	if (wants_exit)
 		err = add_exits(set, &site, probe->plan, member);
 	return err ? err
-		   : add_site(set, &site, SITE_ENTRY, probe->plan->entry.file_off,
-			      (int32_t)probe->plan->entry.sp_bias);
+		   : add_site(set, &site, SITE_ENTRY, probe->plan->entry.file_off, (int32_t)probe->plan->entry.sp_bias);
 }
 
 /* Another probe of the set by whose hits this one, which only times the function, is served as well. */
@@ -490,6 +502,8 @@ static void detach_process(struct probe_set *set, pid_t pid)
 
 static void detach(struct probes *probes, struct probe_set *set)
 {
+	if (!set->detach_ts)
+		set->detach_ts = monotonic_ns();
 	while (set->links.cnt)
 		bpf_link__destroy(set->links.items[--set->links.cnt].link);
 	if (!set->attached)
@@ -508,7 +522,8 @@ static int check_single(struct capture *capture, const struct probe_set *set)
 		cnt += capture->probes->sets.items[i]->attached ? capture->probes->sets.items[i]->sites.cnt : 0;
 	if (capture->survey.tier[HOOK_FEATURE_PROBE] == 1 || cnt <= CAPTURE_SINGLE_PROBES_MAX)
 		return 0;
-	log_error("%zu sites are too many to probe on this kernel, which has no uprobe_multi: at most %d of them, because "
+	log_error("%zu sites are too many to probe on this kernel, which has no uprobe_multi: at most %d of them, "
+		  "because "
 		  "each would slow down every switch of the target's threads: probe fewer functions",
 		  cnt, CAPTURE_SINGLE_PROBES_MAX);
 	return -ENOTSUP;
@@ -572,8 +587,7 @@ void capture__detach_probes(struct capture *capture, struct probe_set *set)
 	}
 	/* Without room to remember it the place is not used again. */
 	for (size_t i = 0; i < set->members.cnt; i++)
-		if (set->members.items[i].owns_spec &&
-		    vec_push(&all->free_specs, set->members.items[i].spec))
+		if (set->members.items[i].owns_spec && vec_push(&all->free_specs, set->members.items[i].spec))
 			break;
 	set__free(set);
 }

@@ -42,8 +42,15 @@ struct probe_hits {
 
 /* Per probe of the set, in the order in which they were attached: hits[cnt] is the caller's. */
 void capture__probe_hits(struct capture *capture, const struct probe_set *set, struct probe_hits *hits);
+/*
+ * Does the target switch stacks (coroutines)?  Then calls whose frames lie far apart are taken to be on two of them,
+ * and flagged, even within one mapping.
+ */
+void capture__set_stack_switching(struct capture *capture, bool switches);
 /* Time that attaching the set took. */
 uint64_t capture__attach_ns(const struct probe_set *set);
+/* When the first of its probes went: calls that were open then are incomplete.  0: it is attached. */
+uint64_t capture__detach_ts(const struct probe_set *set);
 
 /* What a hit costs the target by itself, the program's own run time excluded, in ns. */
 uint32_t capture__hit_cost_ns(enum plan_cost cost, bool is_return);

@@ -149,11 +149,11 @@ static int write_symbol(struct recording *recording, const struct recorded_probe
 
 /* hits: NULL where the event is not the end of it. */
 static int write_event(struct recording *recording, const struct recorded_func *func, uint32_t round, const char *event,
-		       const char *why, const struct probe_hits *hits)
+		       const char *why, const struct probe_hits *hits, uint64_t ts)
 {
 	struct shard_row *row = new_row(recording);
 
-	row->values[PROBE_TS].u64 = monotonic_ns();
+	row->values[PROBE_TS].u64 = ts;
 	row->values[PROBE_FUNC].u64 = func->func;
 	row->values[PROBE_ROUND].u64 = round;
 	row->values[PROBE_EVENT].str = event;
@@ -188,12 +188,30 @@ static struct recorded_set *make_set(struct recording *recording, const struct r
 	return NULL;
 }
 
+/* It is not among the sets any more. */
+static void drop_set(struct recording *recording, struct recorded_set *set)
+{
+	struct recorded_probes *probes = recording->probes;
+
+	for (size_t i = 0; i < probes->sets.cnt; i++) {
+		if (probes->sets.items[i] != set)
+			continue;
+		probes->sets.items[i] = probes->sets.items[--probes->sets.cnt];
+		break;
+	}
+	if (probes->of_list == set)
+		probes->of_list = NULL;
+	capture__detach_probes(recording->capture, set->set);
+	set__free(set);
+}
+
 int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
 			    uint32_t round, struct recorded_set **set)
 {
 	struct probe *bare = calloc(cnt ? cnt : 1, sizeof(*bare));
 	struct recorded_set *made = bare ? make_set(recording, probes, cnt) : NULL;
 	int err = made ? 0 : -ENOMEM;
+	uint64_t ts;
 
 	for (size_t i = 0; !err && i < cnt; i++) {
 		bare[i] = probes[i].probe;
@@ -204,10 +222,13 @@ int recording_probes_attach(struct recording *recording, const struct recorded_p
 	free(bare);
 	if (made)
 		made->round = round;
+	ts = monotonic_ns();
 	if (!err)
 		recording->probes->attach_ns += capture__attach_ns(made->set);
 	for (size_t i = 0; !err && i < made->funcs.cnt; i++)
-		err = write_event(recording, &made->funcs.items[i], round, "attached", NULL, NULL);
+		err = write_event(recording, &made->funcs.items[i], round, "attached", NULL, NULL, ts);
+	if (err && made)
+		drop_set(recording, made);
 	if (set)
 		*set = err ? NULL : made;
 	return err;
@@ -221,31 +242,23 @@ void recording_probes_hits(struct recording *recording, const struct recorded_se
 static int say_detached(struct recording *recording, struct recorded_set *set, const char *why)
 {
 	struct probe_hits *hits = calloc(set->funcs.cnt + 1, sizeof(*hits));
+	/* From then on calls are incomplete. */
+	uint64_t detach_ts = capture__detach_ts(set->set), ts = detach_ts ? detach_ts : monotonic_ns();
 	int err = hits ? 0 : -ENOMEM;
 
 	if (!err)
 		capture__probe_hits(recording->capture, set->set, hits);
 	for (size_t i = 0; !err && i < set->funcs.cnt; i++)
-		err = write_event(recording, &set->funcs.items[i], set->round, "detached", why, &hits[i]);
+		err = write_event(recording, &set->funcs.items[i], set->round, "detached", why, &hits[i], ts);
 	free(hits);
 	return err;
 }
 
 int recording_probes_detach(struct recording *recording, struct recorded_set *set, const char *why)
 {
-	struct recorded_probes *probes = recording->probes;
 	int err = say_detached(recording, set, why);
 
-	capture__detach_probes(recording->capture, set->set);
-	for (size_t i = 0; i < probes->sets.cnt; i++) {
-		if (probes->sets.items[i] != set)
-			continue;
-		probes->sets.items[i] = probes->sets.items[--probes->sets.cnt];
-		break;
-	}
-	if (probes->of_list == set)
-		probes->of_list = NULL;
-	set__free(set);
+	drop_set(recording, set);
 	return err;
 }
 

@@ -404,8 +404,7 @@ int invocations__finish(struct invocations *invocations)
 {
 	int err = invocations__advance(invocations);
 
-	for (uint32_t idx = invocations->waiting.oldest; idx != NO_GROUP;
-	     idx = invocations->groups.items[idx].newer)
+	for (uint32_t idx = invocations->waiting.oldest; idx != NO_GROUP; idx = invocations->groups.items[idx].newer)
 		forget_calls(invocations, &invocations->groups.items[idx], true);
 	return err;
 }
