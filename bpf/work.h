@@ -171,6 +171,8 @@ static __always_inline void task__enqueued(struct thread *thread, u64 addr, u64 
 	};
 	struct task_key task = task_key_of(thread, addr);
 
+	/* What the thread did until now is complete: a path may go on there. */
+	thread__cut(thread);
 	queued.from_ts = interval__hand_over(thread);
 	bpf_map_update_elem(&queued_tasks, &task, &queued, BPF_ANY);
 }
@@ -181,11 +183,13 @@ static __noinline int queue__send(struct queued_task *queued, struct thread *thr
 
 	if (!queued || !thread)
 		return 0;
+	/* From this moment on what the thread does is the interval's. */
+	thread__works_for(thread, queued->sid, queued->type);
 	record = ring__reserve(WL_LOSS_EDGE, WL_RECORD_QUEUE, sizeof(*record));
 	if (!record)
 		return 0;
 	record->from_ts = queued->from_ts;
-	record->to_ts = bpf_ktime_get_ns();
+	record->to_ts = word_ts(thread->word);
 	record->sid = queued->sid;
 	record->queue = queued->queue;
 	record->task = addr;

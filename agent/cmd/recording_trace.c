@@ -102,7 +102,7 @@ int recording_trace_write_counts(struct recording *recording)
 	err = err ? err
 		  : recording_say(recording, "edge_records", "%" PRIu64,
 				  counts.taken[WL_RECORD_SOCKET] + counts.taken[WL_RECORD_BLOCK] +
-					  counts.taken[WL_RECORD_TIMER]);
+					  counts.taken[WL_RECORD_TIMER] + counts.taken[WL_RECORD_QUEUE]);
 	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++) {
 		snprintf(key, sizeof(key), "%s_received", tables[i].key);
 		err = recording_say(recording, key, "%" PRIu64, counts.received[tables[i].table]);

@@ -82,6 +82,9 @@ int trace__take(struct trace *trace, const struct wl_record_header *record)
 	case WL_RECORD_TASK:
 		ts = ((const struct wl_task_record *)record)->ts;
 		break;
+	case WL_RECORD_QUEUE:
+		ts = ((const struct wl_queue_record *)record)->to_ts;
+		break;
 	default:
 		return -EBADMSG;
 	}
@@ -202,6 +205,20 @@ static int on_task(struct trace *trace, const struct wl_task_record *record)
 	return 0;
 }
 
+/* The program's own queue was probed, and the interval seen to come out of it. */
+static bool was_dequeued(const struct trace *trace, const struct graph_interval *interval)
+{
+	struct graph_handoff *handoffs;
+	size_t cnt;
+
+	handoffs = graph__handoffs_to(trace->graph, interval->end_tid, interval->begin_ts, interval->end_ts, &cnt);
+	for (size_t i = 0; i < cnt; i++)
+		if (handoffs[i].kind == WL_HANDOFF_QUEUE && handoffs[i].sid == interval->sid &&
+		    handoffs[i].certainty == WL_CERTAINTY_OBSERVED)
+			return true;
+	return false;
+}
+
 static int on_interval(struct trace *trace, const struct ended_interval *ended)
 {
 	const struct graph_interval *interval = &ended->interval;
@@ -212,7 +229,8 @@ static int on_interval(struct trace *trace, const struct ended_interval *ended)
 		return 0;
 	}
 	err = trace__queue_before(trace, interval);
-	if (!err && interval->flags & WL_INTERVAL_MOVED && interval->tid != interval->end_tid)
+	if (!err && interval->flags & WL_INTERVAL_MOVED && interval->tid != interval->end_tid &&
+	    !was_dequeued(trace, interval))
 		err = trace__queue_within(trace, interval);
 	if (err || !ended->keep)
 		return err;
@@ -236,6 +254,8 @@ static int on_item(void *owner, const struct trace_item *item)
 		return trace__add_timer(trace, item->data);
 	case WL_RECORD_TASK:
 		return on_task(trace, item->data);
+	case WL_RECORD_QUEUE:
+		return trace__add_dequeue(trace, item->data);
 	default:
 		return on_interval(trace, item->data);
 	}

@@ -216,3 +216,22 @@ int trace__add_queue(struct trace *trace, const struct trace_passage *passage)
 
 	return add_handoff(trace, &handoff, NULL);
 }
+
+/* The tasks of a queue whose functions are probed are known by their addresses. */
+int trace__add_dequeue(struct trace *trace, const struct wl_queue_record *record)
+{
+	struct graph_handoff handoff = {
+		.from_ts = record->from_ts < record->to_ts ? record->from_ts : record->to_ts,
+		.to_ts = record->to_ts,
+		.sid = record->sid,
+		.object = record->queue,
+		.from_pid = record->from_pid,
+		.from_tid = record->from_tid,
+		.to_pid = record->to_pid,
+		.to_tid = record->to_tid,
+		.kind = WL_HANDOFF_QUEUE,
+		.certainty = WL_CERTAINTY_OBSERVED,
+	};
+
+	return add_handoff(trace, &handoff, NULL);
+}

@@ -86,6 +86,8 @@ int trace__queue_before(struct trace *trace, const struct graph_interval *interv
 /* Another thread than the one that read it answered it. */
 int trace__queue_within(struct trace *trace, const struct graph_interval *interval);
 
+int trace__add_dequeue(struct trace *trace, const struct wl_queue_record *record);
+
 /* trace_keep.c: the rows of an interval that is kept. */
 int trace__keep_interval(struct trace *trace, const struct graph_interval *interval);
 
