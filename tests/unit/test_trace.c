@@ -3,15 +3,13 @@
 #include "model/trace.h"
 #include "model/trace_order.h"
 #include "model/trace_sockets.h"
+#include "record_fixture.h"
 #include "unit.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#define MS 1000000ULL
-#define US 1000ULL
 
 /* --- order ----------------------------------------------------------------------------------------------------------
  */
@@ -219,109 +217,25 @@ static void addresses_are_written_as_people_do(void)
 /* --- the whole ------------------------------------------------------------------------------------------------------
  */
 
-struct rows {
-	uint32_t cnt[SHARD_TABLE_CNT];
-	uint32_t tids[64];
-	uint64_t begin_ts[64], sids[64];
-	uint32_t handoff_from, handoff_to;
-	char handoff_kind[16], handoff_from_addr[64];
-	bool has_seq;
-};
-
-static int note_row(void *owner, enum shard_table_id table, const struct shard_row *row)
-{
-	struct rows *rows = owner;
-
-	if (table == SHARD_TABLE_SEGMENT && rows->cnt[table] < 64) {
-		uint32_t i = rows->cnt[table];
-
-		rows->tids[i] = row->values[SEGMENT_TID].u64;
-		rows->begin_ts[i] = row->values[SEGMENT_BEGIN_TS].u64;
-		rows->sids[i] = shard_row__is_null(row, SEGMENT_SID) ? 0 : row->values[SEGMENT_SID].u64;
-	}
-	if (table == SHARD_TABLE_HANDOFF) {
-		rows->handoff_from = row->values[HANDOFF_FROM_TID].u64;
-		rows->handoff_to = row->values[HANDOFF_TO_TID].u64;
-		strcpy(rows->handoff_kind, row->values[HANDOFF_KIND].str);
-		if (!shard_row__is_null(row, HANDOFF_FROM_ADDR))
-			strcpy(rows->handoff_from_addr, row->values[HANDOFF_FROM_ADDR].str);
-		rows->has_seq = !shard_row__is_null(row, HANDOFF_SEQ);
-	}
-	rows->cnt[table]++;
-	return 0;
-}
-
-static struct trace *make_trace(struct rows *rows, struct thread_names *names, uint64_t memory)
-{
-	struct trace_opts opts = {.memory = memory, .append = note_row, .owner = rows, .threads = names};
-
-	memset(rows, 0, sizeof(*rows));
-	return trace__new(&opts);
-}
-
-static void segment(struct trace *trace, uint32_t tid, uint64_t begin_ts, uint64_t end_ts, uint32_t state, uint64_t sid)
-{
-	struct wl_segment_record record = {
-		.begin_ts = begin_ts, .end_ts = end_ts, .sid = sid, .pid = 1, .tid = tid, .state = state, .sysno = -1};
-
-	record.header.kind = WL_RECORD_SEGMENT;
-	record.header.sz = sizeof(record);
-	CU_ASSERT_EQUAL(trace__take(trace, &record.header), 0);
-}
-
-static void wakeup(struct trace *trace, uint32_t tid, uint64_t ts, uint32_t waker_tid, uint32_t context, uint64_t io_ts)
-{
-	struct wl_wakeup_record record = {.ts = ts,
-					  .pid = 1,
-					  .tid = tid,
-					  .waker_pid = 1,
-					  .waker_tid = waker_tid,
-					  .context = context,
-					  .io_ts = io_ts,
-					  .waker_sysno = -1};
-
-	record.header.kind = WL_RECORD_WAKEUP;
-	record.header.sz = sizeof(record);
-	CU_ASSERT_EQUAL(trace__take(trace, &record.header), 0);
-}
-
-static void interval(struct trace *trace, uint64_t sid, uint32_t tid, uint32_t end_tid, uint64_t begin_ts,
-		     uint64_t end_ts, bool keep)
-{
-	struct wl_interval_record *record = calloc(1, sizeof(*record));
-
-	record->header.kind = WL_RECORD_INTERVAL;
-	record->header.sz = sizeof(*record);
-	record->sid = sid;
-	record->begin_ts = record->pickup_ts = begin_ts;
-	record->end_ts = end_ts;
-	record->pid = 1;
-	record->tid = tid;
-	record->end_tid = end_tid;
-	record->flags = tid == end_tid ? 0 : WL_INTERVAL_MOVED;
-	CU_ASSERT_EQUAL(trace__take_interval(trace, record, keep), 0);
-	free(record);
-}
-
 /* Thread 10 waits for a lock that 20 holds while it sleeps; 30 has nothing to do with it.  All moved by `at`. */
 static void lock_wait(struct trace *trace, uint64_t at, uint64_t sid, bool keep)
 {
-	segment(trace, 20, at, at + 5 * MS, WL_STATE_BLOCKED_SLEEP, 0);
-	segment(trace, 10, at, at + 1 * MS, WL_STATE_RUNNING, sid);
-	segment(trace, 30, at, at + 2 * MS, WL_STATE_RUNNING, 0);
-	segment(trace, 10, at + 1 * MS, at + 6 * MS, WL_STATE_BLOCKED_FUTEX, sid);
-	segment(trace, 20, at + 5 * MS, at + 6 * MS, WL_STATE_RUNNING, 0);
-	wakeup(trace, 10, at + 6 * MS, 20, WL_CONTEXT_TASK, 0);
-	segment(trace, 10, at + 6 * MS, at + 7 * MS, WL_STATE_RUNNING, sid);
-	interval(trace, sid, 10, 10, at, at + 7 * MS, keep);
+	record_segment(trace, 20, at, at + 5 * MS, WL_STATE_BLOCKED_SLEEP, 0);
+	record_segment(trace, 10, at, at + 1 * MS, WL_STATE_RUNNING, sid);
+	record_segment(trace, 30, at, at + 2 * MS, WL_STATE_RUNNING, 0);
+	record_segment(trace, 10, at + 1 * MS, at + 6 * MS, WL_STATE_BLOCKED_FUTEX, sid);
+	record_segment(trace, 20, at + 5 * MS, at + 6 * MS, WL_STATE_RUNNING, 0);
+	record_wakeup(trace, 10, at + 6 * MS, 20, WL_CONTEXT_TASK, 0);
+	record_segment(trace, 10, at + 6 * MS, at + 7 * MS, WL_STATE_RUNNING, sid);
+	record_interval(trace, sid, 10, 10, at, at + 7 * MS, keep);
 }
 
 static void a_kept_interval_takes_its_chain_along(void)
 {
 	struct thread_names *names = thread_names__new();
 	struct trace_counts counts;
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 64 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
 	uint32_t of_20 = 0, of_30 = 0;
 
 	lock_wait(trace, 100 * MS, 1, true);
@@ -348,16 +262,16 @@ static void a_kept_interval_takes_its_chain_along(void)
 static void no_row_is_written_twice(void)
 {
 	struct thread_names *names = thread_names__new();
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 64 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
 
 	lock_wait(trace, 100 * MS, 1, true);
 	/* Another interval that waits for the same thread at the same time. */
-	segment(trace, 11, 100 * MS, 101 * MS, WL_STATE_RUNNING, 3);
-	segment(trace, 11, 101 * MS, 106 * MS, WL_STATE_BLOCKED_FUTEX, 3);
-	wakeup(trace, 11, 106 * MS, 20, WL_CONTEXT_TASK, 0);
-	segment(trace, 11, 106 * MS, 107 * MS, WL_STATE_RUNNING, 3);
-	interval(trace, 3, 11, 11, 100 * MS, 107 * MS, true);
+	record_segment(trace, 11, 100 * MS, 101 * MS, WL_STATE_RUNNING, 3);
+	record_segment(trace, 11, 101 * MS, 106 * MS, WL_STATE_BLOCKED_FUTEX, 3);
+	record_wakeup(trace, 11, 106 * MS, 20, WL_CONTEXT_TASK, 0);
+	record_segment(trace, 11, 106 * MS, 107 * MS, WL_STATE_RUNNING, 3);
+	record_interval(trace, 3, 11, 11, 100 * MS, 107 * MS, true);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	CU_ASSERT_EQUAL(rows.cnt[SHARD_TABLE_SEGMENT], 3 + 2 + 3);
 	CU_ASSERT_EQUAL(rows.cnt[SHARD_TABLE_WAKEUP], 2);
@@ -369,17 +283,18 @@ static void a_full_memory_forgets_and_says_so(void)
 {
 	struct thread_names *names = thread_names__new();
 	struct trace_counts counts;
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 1 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 1 << 20);
 
-	segment(trace, 10, 1 * MS, 2 * MS, WL_STATE_RUNNING, 1);
+	record_segment(trace, 10, 1 * MS, 2 * MS, WL_STATE_RUNNING, 1);
 	for (uint64_t i = 0; i < 40000; i++) {
-		segment(trace, 30, (2 + i) * MS, (3 + i) * MS, i % 2 ? WL_STATE_RUNNING : WL_STATE_RUNQ_PREEMPT, 0);
+		record_segment(trace, 30, (2 + i) * MS, (3 + i) * MS, i % 2 ? WL_STATE_RUNNING : WL_STATE_RUNQ_PREEMPT,
+			       0);
 		if (i % 1000 == 0)
 			CU_ASSERT_EQUAL(trace__advance(trace, (3 + i) * MS, NULL), 0);
 	}
-	segment(trace, 10, 2 * MS, 40003 * MS, WL_STATE_BLOCKED_NET, 1);
-	interval(trace, 1, 10, 10, 1 * MS, 40003 * MS, true);
+	record_segment(trace, 10, 2 * MS, 40003 * MS, WL_STATE_BLOCKED_NET, 1);
+	record_interval(trace, 1, 10, 10, 1 * MS, 40003 * MS, true);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	trace__counts(trace, &counts);
 	CU_ASSERT_EQUAL(counts.kept, 1);
@@ -395,13 +310,13 @@ static void impossible_records_are_counted(void)
 {
 	struct thread_names *names = thread_names__new();
 	struct trace_counts counts;
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 64 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
 	struct wl_record_header foreign = {.kind = 99, .sz = sizeof(foreign)};
 
-	segment(trace, 10, 5 * MS, 4 * MS, WL_STATE_RUNNING, 0);
-	segment(trace, 10, 5 * MS, 6 * MS, 77, 0);
-	segment(trace, 0, 5 * MS, 6 * MS, WL_STATE_RUNNING, 0);
+	record_segment(trace, 10, 5 * MS, 4 * MS, WL_STATE_RUNNING, 0);
+	record_segment(trace, 10, 5 * MS, 6 * MS, 77, 0);
+	record_segment(trace, 0, 5 * MS, 6 * MS, WL_STATE_RUNNING, 0);
 	CU_ASSERT_EQUAL(trace__take(trace, &foreign), -EBADMSG);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	trace__counts(trace, &counts);
@@ -416,18 +331,18 @@ static void data_from_another_process_is_a_handoff(void)
 	struct thread_names *names = thread_names__new();
 	struct wl_socket_record sent = socket_record(106 * MS + 20 * US, 40, true, true, 0, 8);
 	struct wl_socket_record received = socket_record(106 * MS + 10 * US, 10, false, true, 0, 8);
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 64 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
 
-	segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
-	segment(trace, 10, 101 * MS, 106 * MS, WL_STATE_BLOCKED_NET, 1);
-	wakeup(trace, 10, 106 * MS, 40, WL_CONTEXT_SOFTIRQ, 0);
-	segment(trace, 10, 106 * MS, 107 * MS, WL_STATE_RUNNING, 1);
-	segment(trace, 40, 101 * MS, 106 * MS + 20 * US, WL_STATE_RUNNING, 0);
+	record_segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
+	record_segment(trace, 10, 101 * MS, 106 * MS, WL_STATE_BLOCKED_NET, 1);
+	record_wakeup(trace, 10, 106 * MS, 40, WL_CONTEXT_SOFTIRQ, 0);
+	record_segment(trace, 10, 106 * MS, 107 * MS, WL_STATE_RUNNING, 1);
+	record_segment(trace, 40, 101 * MS, 106 * MS + 20 * US, WL_STATE_RUNNING, 0);
 	/* The receiver has its data before the sender's call returns. */
 	CU_ASSERT_EQUAL(trace__take(trace, &received.header), 0);
 	CU_ASSERT_EQUAL(trace__take(trace, &sent.header), 0);
-	interval(trace, 1, 10, 10, 100 * MS, 107 * MS, true);
+	record_interval(trace, 1, 10, 10, 100 * MS, 107 * MS, true);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(rows.cnt[SHARD_TABLE_HANDOFF], 1);
 	CU_ASSERT_STRING_EQUAL(rows.handoff_kind, "socket");
@@ -448,17 +363,17 @@ static void a_disk_is_a_handoff_to_who_waited(void)
 					.pid = 1,
 					.tid = 10};
 	struct thread_names *names = thread_names__new();
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 64 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
 
 	block.header.kind = WL_RECORD_BLOCK;
 	block.header.sz = sizeof(block);
-	segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
-	segment(trace, 10, 101 * MS, 106 * MS, WL_STATE_BLOCKED_DISK, 1);
-	segment(trace, 10, 106 * MS, 107 * MS, WL_STATE_RUNNING, 1);
+	record_segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
+	record_segment(trace, 10, 101 * MS, 106 * MS, WL_STATE_BLOCKED_DISK, 1);
+	record_segment(trace, 10, 106 * MS, 107 * MS, WL_STATE_RUNNING, 1);
 	CU_ASSERT_EQUAL(trace__take(trace, &block.header), 0);
-	wakeup(trace, 10, 106 * MS, 99, WL_CONTEXT_SOFTIRQ, 106 * MS);
-	interval(trace, 1, 10, 10, 100 * MS, 107 * MS, true);
+	record_wakeup(trace, 10, 106 * MS, 99, WL_CONTEXT_SOFTIRQ, 106 * MS);
+	record_interval(trace, 1, 10, 10, 100 * MS, 107 * MS, true);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(rows.cnt[SHARD_TABLE_HANDOFF], 1);
 	CU_ASSERT_STRING_EQUAL(rows.handoff_kind, "block");
@@ -471,14 +386,14 @@ static void a_disk_is_a_handoff_to_who_waited(void)
 static void an_interval_that_moves_was_in_a_queue(void)
 {
 	struct thread_names *names = thread_names__new();
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 64 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
 
-	segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
-	segment(trace, 10, 101 * MS, 140 * MS, WL_STATE_BLOCKED_POLL, 1);
-	segment(trace, 20, 90 * MS, 120 * MS, WL_STATE_RUNNING, 9);
-	segment(trace, 20, 120 * MS, 121 * MS, WL_STATE_RUNNING, 0);
-	interval(trace, 1, 10, 20, 100 * MS, 121 * MS, true);
+	record_segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
+	record_segment(trace, 10, 101 * MS, 140 * MS, WL_STATE_BLOCKED_POLL, 1);
+	record_segment(trace, 20, 90 * MS, 120 * MS, WL_STATE_RUNNING, 9);
+	record_segment(trace, 20, 120 * MS, 121 * MS, WL_STATE_RUNNING, 0);
+	record_interval(trace, 1, 10, 20, 100 * MS, 121 * MS, true);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(rows.cnt[SHARD_TABLE_HANDOFF], 1);
 	CU_ASSERT_STRING_EQUAL(rows.handoff_kind, "queue");
@@ -491,15 +406,15 @@ static void an_interval_that_moves_was_in_a_queue(void)
 static void what_a_thread_did_before_a_reply_was_for_it(void)
 {
 	struct thread_names *names = thread_names__new();
-	struct rows rows;
-	struct trace *trace = make_trace(&rows, names, 64 << 20);
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
 
-	segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
-	segment(trace, 20, 90 * MS, 95 * MS, WL_STATE_BLOCKED_FUTEX, 0);
-	segment(trace, 20, 95 * MS, 119 * MS, WL_STATE_RUNNING, 0);
-	segment(trace, 20, 119 * MS, 120 * MS, WL_STATE_RUNNING, 9);
-	segment(trace, 20, 120 * MS, 121 * MS, WL_STATE_RUNNING, 0);
-	interval(trace, 1, 10, 20, 94 * MS, 121 * MS, true);
+	record_segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
+	record_segment(trace, 20, 90 * MS, 95 * MS, WL_STATE_BLOCKED_FUTEX, 0);
+	record_segment(trace, 20, 95 * MS, 119 * MS, WL_STATE_RUNNING, 0);
+	record_segment(trace, 20, 119 * MS, 120 * MS, WL_STATE_RUNNING, 9);
+	record_segment(trace, 20, 120 * MS, 121 * MS, WL_STATE_RUNNING, 0);
+	record_interval(trace, 1, 10, 20, 94 * MS, 121 * MS, true);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(rows.cnt[SHARD_TABLE_SEGMENT], 5);
 	for (uint32_t i = 0; i < 5; i++) {
