@@ -127,6 +127,7 @@ static uint64_t let_go_ts(const struct trace *trace, const struct graph_interval
 			  uint64_t since_ts, uint64_t until_ts)
 {
 	struct graph_segment *segments;
+	uint64_t end_ts = until_ts;
 	bool ran = false;
 	size_t cnt;
 
@@ -135,8 +136,12 @@ static uint64_t let_go_ts(const struct trace *trace, const struct graph_interval
 		if (ran && ((segments[i].sid && segments[i].sid != interval->sid) || is_blocked(&segments[i])))
 			return segments[i].begin_ts;
 		ran |= segments[i].begin_ts >= since_ts && segments[i].state == WL_STATE_RUNNING;
+		end_ts = segments[i].end_ts;
 	}
-	return ran ? until_ts : 0;
+	if (!ran)
+		return 0;
+	/* What it has been at since then is not over, so no segment says it yet. */
+	return end_ts < until_ts ? end_ts : until_ts;
 }
 
 /* --- before it was read ------------------------------------------------------------------------------------------- */
