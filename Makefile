@@ -202,8 +202,10 @@ format: setup-lint
 	$(Q)clang-format-19 -i $(c_files)
 
 bench: setup-bench
-	@$(MAKE) --no-print-directory build $(BUILD)/bench/report
+	@$(MAKE) --no-print-directory build $(BUILD)/bench/report $(BUILD)/bench/path $(BUILD)/bench/switch
 	@WHYLATE=$(abspath $(BUILD)/whylate) REPORT=$(abspath $(BUILD)/bench/report) tests/bench/run
+	@WHYLATE=$(abspath $(BUILD)/whylate) PATHS=$(abspath $(BUILD)/bench/path) SWITCH=$(abspath $(BUILD)/bench/switch) \
+		tests/bench/run --trace
 
 $(BUILD)/bench/%: tests/bench/bench_%.c $(BUILD)/libwhylate.a
 	$(say) LD $@

@@ -35,6 +35,18 @@ def existing_events():
     return [event for event in EVENTS if os.path.isdir(f"{TRACEFS}/events/{event.replace(':', '/')}")]
 
 
+def perf_result(tool):
+    stats = subprocess.run(["perf", "report", "--stats", "-i", tool.data], stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, text=True, timeout=STOP_TIMEOUT_S).stdout
+    total = stats.split("stats:")[1] if "stats:" in stats else stats  # "Aggregated stats:" comes first
+    count = {kind: int(n) for kind, n in re.findall(r"(SAMPLE|LOST|LOST_SAMPLES) events:\s+(\d+)", total)}
+    said = re.search(r"lost (\d+) (?:events|chunks)", tool.said() + stats)
+    lost_words = f", and {said[0]}" if said else ""
+    lost = count.get("LOST", 0) + count.get("LOST_SAMPLES", 0)
+    return {"bytes": disk_bytes(tool.data), "records": count.get("SAMPLE", 0),
+            "lost": (f"{lost} lost records" if lost else "0") + lost_words}
+
+
 class Tool:
     """One session of a tool on a server.  After stop(): bytes written; records, what they are and in how many of them;
     lost, in the tool's own words."""
@@ -113,6 +125,61 @@ class Whylate(Tool):
                 "lost": f"{emitted[2]} of {int(emitted[1]):,}" if emitted else loss.split("(")[0].strip()}
 
 
+class WhylateTrace(Whylate):
+    """Trace mode: a record is a row, of an interval or of its detail."""
+
+    record = "row"
+
+    def command(self, server):
+        return super().command(server) + ["--mode", "trace"]
+
+    def result(self):
+        said = super().result()
+        with open(self.err) as err:
+            found = re.search(r"trace: (\d+) segments, (\d+) wake-ups, (\d+) hand-offs received; (\d+), (\d+), (\d+) written",
+                              err.read())
+        if not found:
+            raise NotPossible(f"whylate printed no summary of its trace: {self.said()[-300:]}")
+        with open(self.err) as err:
+            lost = re.search(r"loss: (.*?) \(", err.read())[1]
+        counts = [int(number) for number in found.groups()]
+        return {**said, "events": sum(counts[:3]), "records": said["records"] + sum(counts[3:]),
+                "lost": "0" if lost == "none" else lost}
+
+
+class PerfSched(Tool):
+    """perf record of the scheduler's tracepoints, on the whole machine: wake-ups come from anywhere."""
+
+    record = "event"
+    label = "perf record -a -e 'sched:*'"
+
+    def command(self, server):
+        return [find_program("perf"), "record", "-o", self.data, "-a", "-e", "sched:*"]
+
+    def result(self):
+        return perf_result(self)
+
+
+class BpftraceOffCpu(Tool):
+    record = "stack"
+    label = "bpftrace, off-CPU stacks"
+    settle_s = 1.0
+
+    def command(self, server):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "offcpu.bt")
+        with open(f"/proc/{server.pid}/comm") as comm:
+            return [find_program("bpftrace"), script, comm.read().strip()]
+
+    def ready(self):
+        with open(self.out) as out:
+            return "Attaching" in out.read(1000)
+
+    def result(self):
+        with open(self.out, errors="replace") as out:
+            switches = re.search(r"@switches: (\d+)", out.read())
+        return {"bytes": disk_bytes(self.out), "records": int(switches[1]) if switches else 0, "lost": "0"}
+
+
 class Bpftrace(Tool):
     record = "line"
     settle_s = 1.0
@@ -149,15 +216,7 @@ class PerfRecord(Tool):
                 *(arg for event in existing_events() for arg in ("-e", event))]
 
     def result(self):
-        stats = subprocess.run(["perf", "report", "--stats", "-i", self.data], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True, timeout=STOP_TIMEOUT_S).stdout
-        total = stats.split("stats:")[1] if "stats:" in stats else stats  # "Aggregated stats:" comes first
-        count = {kind: int(n) for kind, n in re.findall(r"(SAMPLE|LOST|LOST_SAMPLES) events:\s+(\d+)", total)}
-        said = re.search(r"lost (\d+) (?:events|chunks)", self.said() + stats)
-        lost_words = f", and {said[0]}" if said else ""
-        lost = count.get("LOST", 0) + count.get("LOST_SAMPLES", 0)
-        return {"bytes": disk_bytes(self.data), "records": count.get("SAMPLE", 0),
-                "lost": (f"{lost} lost records" if lost else "0") + lost_words}
+        return perf_result(self)
 
 
 class PerfTrace(Tool):
@@ -230,3 +289,11 @@ class TraceCmd(Tool):
         lost = total["overrun"] + total["dropped events"]
         return {"bytes": disk_bytes(self.data), "records": total["read events"] + total["entries"],
                 "lost": f"{lost} of {total['read events'] + total['entries'] + lost:,}"}
+
+
+class TraceCmdSched(TraceCmd):
+    label = "trace-cmd record -e sched"
+
+    def command(self, server):
+        argv = [find_program("trace-cmd"), "record", "-o", self.data, "-e", "sched"]
+        return argv if self.function_tracer_works() else self.without_function_tracer(argv)
