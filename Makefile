@@ -34,7 +34,7 @@ SAN ?=
 CPPFLAGS += -Iinclude -Iagent -I. -I$(BUILD) -D_GNU_SOURCE -DWHYLATE_VERSION='"$(VERSION)"'
 CFLAGS += -std=gnu11 $(OPT) $(WARN) -fno-omit-frame-pointer $(SAN)
 LDFLAGS += $(SAN)
-LIBS := -lbpf -lelf -lz -lzstd -ljson-c -lcap -lseccomp -lcurl -lmicrohttpd -lgnutls -lm -lpthread -lcapstone -llzma -liberty
+LIBS := -lbpf -ldw -lelf -lz -lzstd -ljson-c -lcap -lseccomp -lcurl -lmicrohttpd -lgnutls -lm -lpthread -lcapstone -llzma -liberty
 BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Wextra -Werror \
 	-Wno-unused-parameter -Wno-missing-declarations -Iinclude -Ivmlinux/$(ARCH) -Ibpf
 

@@ -11,9 +11,9 @@ set -euo pipefail
 
 # Debian 12's libbpf (1.1) has no uprobe_multi, its QEMU (7.2) corrupts newer guests: these come from backports where the
 # release's own are too old.
-declare -rA at_least=([libbpf-dev]=1.3 [bpftool]=7.3 [qemu-system-x86]=10 [qemu-system-arm]=10)
+declare -rA at_least=([libbpf-dev]=1.3 [bpftool]=7.3 [libdw-dev]=0.190 [qemu-system-x86]=10 [qemu-system-arm]=10)
 
-libraries=(libc6-dev libbpf-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev libseccomp-dev
+libraries=(libc6-dev libbpf-dev libdw-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev libseccomp-dev
 	libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libcapstone-dev liblzma-dev libiberty-dev)
 build=(gcc make pkg-config clang-19 bpftool "${libraries[@]}")
 run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 procps iproute2 util-linux

@@ -23,6 +23,7 @@ struct capture_opts {
 	bool trace;                            /* segments, wake-ups, hand-offs too */
 	uint32_t outside_max;                  /* trace: so many threads outside the target may be followed */
 	uint64_t rate;                         /* selection: of 2^32; not in windows */
+	bool stacks;                           /* capture__sample_stacks() may be called */
 	bool windows;                          /* attach only in windows: see capture__window_open() */
 	uint32_t ring_sz;                      /* bytes per CPU; rounded up to a power of two of whole pages */
 	bool hw;                               /* hardware counters, if there are any */
@@ -86,6 +87,19 @@ void capture__window_select(struct capture *capture, uint64_t rate, uint64_t sta
 void capture__window_drain(struct capture *capture);
 bool capture__window_is_drained(struct capture *capture);
 void capture__window_close(struct capture *capture);
+
+/*
+ * Samples of user stacks, WL_RECORD_STACK and WL_RECORD_STACK_WAIT, while this is on: at a clock's ticks on every CPU,
+ * and when a thread gives up the CPU to wait.  Takes opts.stacks; what is on goes on with the new options. 0 or -errno.
+ */
+struct capture_stacks {
+	uint32_t hz;     /* ticks per second and CPU; at most as many waits */
+	uint32_t max_sz; /* bytes of a stack, 0: WL_STACK_SZ_MAX */
+	bool waits;      /* when it gives up the CPU, too */
+	bool always;     /* whatever the target's threads are at; otherwise, while they work for a selected interval */
+};
+int capture__sample_stacks(struct capture *capture, const struct capture_stacks *stacks);
+void capture__stop_stacks(struct capture *capture);
 
 /* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */
 int capture__set_listeners(struct capture *capture, const target_listeners *listeners);

@@ -106,6 +106,9 @@ enum wl_record_kind {
 	/* where functions are probed */
 	WL_RECORD_INVOCATION = 8,
 	WL_RECORD_QUEUE = 9,
+	/* while user stacks are sampled */
+	WL_RECORD_STACK = 16,
+	WL_RECORD_STACK_WAIT = 17,
 	WL_RECORD_KIND_CNT
 };
 
@@ -331,6 +334,53 @@ struct wl_queue_record {
 	__wl_u32 to_tid;
 };
 
+#define WL_STACK_SZ_MAX 16384
+#define WL_STACK_REGS   33
+
+/* Where wl_stack_record.regs has the stack pointer and the program counter, by DWARF's numbers. */
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+#define WL_STACK_REG_SP 7
+#define WL_STACK_REG_PC 16 /* the return address column */
+#else
+#define WL_STACK_REG_SP 31
+#define WL_STACK_REG_PC 32
+#endif
+
+enum wl_stack_flag {
+	WL_STACK_IN_KERNEL = 1, /* the thread was in a system call or in a fault */
+	WL_STACK_CUT = 2,       /* the bytes end because a page was not there */
+	WL_STACK_WAITS = 4,     /* it gave up the CPU: a WL_RECORD_STACK_WAIT of the same tid and ts may follow */
+};
+
+/* The user registers and the innermost bytes of the user stack of a followed thread. */
+struct wl_stack_record {
+	struct wl_record_header header;
+	__wl_u64 ts;
+	__wl_u64 sid;        /* the selected interval that it works for, 0: none */
+	__wl_u64 running_ns; /* of running that it stands for; WAITS: 0 */
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 rate;       /* of its interval, as in wl_interval_record */
+	__wl_u32 stands_for; /* WAITS: so many waits since the last one that was sampled on this CPU, itself included */
+	__wl_u32 flags;      /* enum wl_stack_flag */
+	__wl_u32 stack_sz;   /* bytes that follow, from the stack pointer upwards */
+	__wl_u64 regs[WL_STACK_REGS]; /* by DWARF's numbers */
+	__wl_u8 stack[];
+};
+
+/* The thread runs again after the wait that it began with that stack. */
+struct wl_stack_wait_record {
+	struct wl_record_header header;
+	__wl_u64 ts;         /* of the wl_stack_record */
+	__wl_u64 blocked_ns; /* until it was woken */
+	__wl_u64 runq_ns;    /* from then on, until it got a CPU */
+	__wl_u64 object;     /* as in struct wl_wait */
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 state; /* enum wl_state: why it was blocked */
+	__wl_u32 sysno; /* ~0 outside of a system call */
+};
+
 /* One per CPU and class, summed by the agent. */
 struct wl_loss_count {
 	__wl_u64 emitted; /* attempts */
@@ -348,6 +398,8 @@ _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
 _Static_assert(sizeof(struct wl_invocation_record) == 120, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
+_Static_assert(sizeof(struct wl_stack_record) == 56 + 8 * WL_STACK_REGS, "stack record");
+_Static_assert(sizeof(struct wl_stack_wait_record) == 56, "stack wait record");
 _Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");
