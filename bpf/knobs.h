@@ -75,6 +75,15 @@ struct controls {
 	u32 outside_cnt; /* trace mode: threads outside the target that are followed */
 } __attribute__((aligned(CACHE_LINE)));
 
+/* Of the samples of user stacks; may change while they are taken. */
+struct stack_controls {
+	u64 tick_ns;    /* a tick stands for so much running */
+	u64 gap_ns;     /* between two waits that are sampled on a CPU, on average; 0: none is */
+	u32 max_sz;     /* bytes of a stack */
+	u32 always;     /* whatever the thread is at, not only for selected intervals */
+	u64 backlog_sz; /* no stack is added to a ring that holds more: intervals go first */
+};
+
 #define RUNNERS_MAX 64
 
 /* A task that got the CPU, until the next one of the list did. */

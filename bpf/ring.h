@@ -40,6 +40,19 @@ static __always_inline void *ring__reserve(u32 class, u16 kind, u64 sz)
  */
 #define WAKE_EVERY_NS 2000000
 
+static __always_inline u64 ring__wake_flag(struct cpu_context *cpu, u64 backlog)
+{
+	u64 now;
+
+	if (backlog <= cfg_knobs.ring_wake_bytes)
+		return BPF_RB_NO_WAKEUP;
+	now = bpf_ktime_get_ns();
+	if (now - cpu->reader_woken_ts <= WAKE_EVERY_NS)
+		return BPF_RB_NO_WAKEUP;
+	cpu->reader_woken_ts = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 static __always_inline void ring__submit(void *record)
 {
 	u32 id = ((struct wl_record_header *)record)->cpu;
@@ -47,14 +60,8 @@ static __always_inline void ring__submit(void *record)
 	void *ring = ring__of_cpu(id);
 	u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (cpu && ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > cfg_knobs.ring_wake_bytes) {
-		u64 now = bpf_ktime_get_ns();
-
-		if (now - cpu->reader_woken_ts > WAKE_EVERY_NS) {
-			cpu->reader_woken_ts = now;
-			flags = BPF_RB_FORCE_WAKEUP;
-		}
-	}
+	if (cpu && ring)
+		flags = ring__wake_flag(cpu, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA));
 	bpf_ringbuf_submit(record, flags);
 }
 

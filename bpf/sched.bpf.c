@@ -3,92 +3,17 @@
 #include "compat.h"
 #include "lock.h"
 #include "thread.h"
+#include "wait.h"
 #include "wakeup.h"
 
-#define FUTEX_WAIT         0
-#define FUTEX_COMMAND_MASK 0x7f
-
-/* What a read or a write on that descriptor waits for. */
-static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
-{
-	struct file *file = file_of(task, fd);
-	u32 mode;
-
-	if (!file)
-		return WL_STATE_BLOCKED_OTHER;
-	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
-	switch (mode) {
-	case S_IFSOCK:
-		return WL_STATE_BLOCKED_NET;
-	case S_IFIFO:
-		return WL_STATE_BLOCKED_PIPE;
-	case S_IFREG:
-	case S_IFBLK:
-		return WL_STATE_BLOCKED_DISK;
-	}
-	return WL_STATE_BLOCKED_OTHER;
-}
-
-/* glibc's mutex: FUTEX_WAIT for the value 2 on its first word; the third word is the owner's tid. */
-static __always_inline u32 mutex_owner(u64 futex, u64 op, u64 value)
-{
-	u32 owner_tid = 0;
-
-	if ((op & FUTEX_COMMAND_MASK) == FUTEX_WAIT && (u32)value == 2)
-		bpf_probe_read_user(&owner_tid, sizeof(owner_tid), (void *)(futex + 8));
-	return owner_tid;
-}
-
-/* Why the thread, which is `current` and gives up the CPU, blocks; fills thread->wait. */
-static __always_inline u32 blocked_state(struct task_struct *task, struct thread *thread)
+/* Whatever it waits for inside a call that acquires a lock is the lock. */
+static __always_inline u32 wait_of(struct task_struct *task, struct thread *thread)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	struct wl_wait *wait = &thread->wait;
-	u32 class = WAIT_OTHER, state;
-	long nr = -1;
+	u32 state = blocked_state(task, &thread->wait);
 
-	if (regs)
-		nr = syscall_nr(regs);
-	wait->object = 0;
-	wait->owner_tid = 0;
-	wait->sysno = nr;
-	if (nr >= 0 && nr < KNOB_SYSCALLS) {
-		class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
-		wait->object = syscall_arg(regs, 0);
-	}
-	switch (class) {
-	case WAIT_FUTEX:
-		state = WL_STATE_BLOCKED_FUTEX;
-		wait->owner_tid = mutex_owner(wait->object, syscall_arg(regs, 1), syscall_arg(regs, 2));
-		break;
-	case WAIT_LOCK:
-		state = WL_STATE_BLOCKED_FUTEX;
-		break;
-	case WAIT_DISK:
-		state = WL_STATE_BLOCKED_DISK;
-		break;
-	case WAIT_NET:
-		state = WL_STATE_BLOCKED_NET;
-		break;
-	case WAIT_POLL:
-		state = WL_STATE_BLOCKED_POLL;
-		break;
-	case WAIT_SLEEP:
-		state = WL_STATE_BLOCKED_SLEEP;
-		break;
-	case WAIT_FILE:
-		state = wait_of_file(task, wait->object);
-		break;
-	default:
-		state = WL_STATE_BLOCKED_OTHER;
-	}
-	/* Whatever the call, waiting for I/O to complete is waiting for the disk. */
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
-		state = WL_STATE_BLOCKED_DISK;
-	/* And whatever it waits for inside a call that acquires a lock is the lock. */
 	if (cfg_knobs.probes && regs && lock__waited_for(thread, PT_REGS_SP(regs)))
-		state = WL_STATE_BLOCKED_FUTEX;
-	wait->state = state;
+		thread->wait.state = state = WL_STATE_BLOCKED_FUTEX;
 	return state;
 }
 
@@ -112,7 +37,7 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 	} else if (!thread->recording && !cfg_knobs.trace) {
 		state = WL_STATE_BLOCKED_OTHER; /* nobody will ask */
 	} else {
-		state = blocked_state(task, thread);
+		state = wait_of(task, thread);
 	}
 	thread->count[state & STATE_MASK]++;
 	if ((thread->recording || cfg_knobs.trace) && !thread->in_fault)

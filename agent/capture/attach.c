@@ -94,6 +94,11 @@ static int run_iterator(struct capture *capture, const struct hook *hook)
 	return err;
 }
 
+bool capture__attaches_apart(enum hook_feature feature)
+{
+	return feature == HOOK_FEATURE_PROBE || feature == HOOK_FEATURE_STACK;
+}
+
 enum when_attached { ATTACHED_ALWAYS, ATTACHED_IN_WINDOWS };
 
 /*
@@ -116,7 +121,7 @@ static int attach_hooks(struct capture *capture, enum when_attached when)
 		const struct hook *hook = &hooks[i];
 		int err;
 
-		if (hook->kind == HOOK_ITER || hook->feature == HOOK_FEATURE_PROBE ||
+		if (hook->kind == HOOK_ITER || capture__attaches_apart(hook->feature) ||
 		    hook->tier != capture->survey.tier[hook->feature] ||
 		    !hook_feature_wanted(hook->feature, capture_purpose(capture)) ||
 		    when_attached(capture, hook) != when)
@@ -176,6 +181,7 @@ int capture__attach(struct capture *capture)
 
 void capture__detach(struct capture *capture)
 {
+	capture__stop_stacks(capture);
 	capture__detach_window(capture);
 	capture->event_fds.cnt = 0;
 	probes__detach_all(capture);

@@ -163,8 +163,13 @@ static int on_record(void *ctx, void *data, size_t sz)
 		[WL_RECORD_TIMER] = sizeof(struct wl_timer_record),
 		[WL_RECORD_INVOCATION] = sizeof(struct wl_invocation_record),
 		[WL_RECORD_QUEUE] = sizeof(struct wl_queue_record),
+		[WL_RECORD_STACK] = sizeof(struct wl_stack_record),
+		[WL_RECORD_STACK_WAIT] = sizeof(struct wl_stack_wait_record),
 	};
 	size_t want = sz >= sizeof(*header) && header->kind < WL_RECORD_KIND_CNT ? sizes[header->kind] : 0;
+
+	if (want && header->kind == WL_RECORD_STACK && sz >= want)
+		want += ((const struct wl_stack_record *)header)->stack_sz;
 
 	capture->handled++;
 	if (!want || sz < want || header->sz != want)
@@ -267,10 +272,12 @@ static int load(struct capture *capture)
 	err = shrink_probe_maps(capture);
 	if (err)
 		return err;
+	bpf_map__set_autocreate(capture->skel->maps.stack_cpus, capture->opts.stacks);
 	err = whylate_bpf__load(capture->skel);
 	if (err)
 		return err;
 	say_verified(capture);
+	capture->stack_controls = &capture->skel->bss->stack_controls;
 	capture->controls = &capture->skel->bss->controls;
 	err = make_rings(capture);
 	if (err)
@@ -345,6 +352,7 @@ void capture__free(struct capture *capture)
 	vec_free(&capture->window_links);
 	vec_free(&capture->event_fds);
 	probes__free(capture->probes);
+	vec_free(&capture->stack_links);
 	hwcounters__free(capture->hw);
 	whylate_bpf__destroy(capture->skel);
 	free(capture->loss_per_cpu);

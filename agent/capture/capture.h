@@ -92,6 +92,7 @@ void capture__window_close(struct capture *capture);
  * Samples of user stacks, WL_RECORD_STACK and WL_RECORD_STACK_WAIT, while this is on: at a clock's ticks on every CPU,
  * and when a thread gives up the CPU to wait.  Takes opts.stacks; what is on goes on with the new options. 0 or -errno.
  */
+#define CAPTURE_STACKS_HZ_MAX 10000
 struct capture_stacks {
 	uint32_t hz;     /* ticks per second and CPU; at most as many waits */
 	uint32_t max_sz; /* bytes of a stack, 0: WL_STACK_SZ_MAX */

@@ -40,7 +40,7 @@ const char *hook_kind_name(enum hook_kind kind)
 		[HOOK_TP_BTF] = "tp_btf",   [HOOK_ITER] = "iter",       [HOOK_FENTRY] = "fentry",
 		[HOOK_FEXIT] = "fexit",     [HOOK_KPROBE] = "kprobe",   [HOOK_KRETPROBE] = "kretprobe",
 		[HOOK_PERF_MINOR] = "perf", [HOOK_PERF_MAJOR] = "perf", [HOOK_UPROBE_MULTI] = "uprobe_multi",
-		[HOOK_UPROBE] = "uprobe",
+		[HOOK_UPROBE] = "uprobe",   [HOOK_PERF_CLOCK] = "perf",
 	};
 
 	return names[kind];
@@ -69,6 +69,8 @@ bool hook_feature_wanted(enum hook_feature feature, struct hook_purpose purpose)
 		return purpose.probes;
 	case HOOK_NEED_TRACE:
 		return purpose.trace;
+	case HOOK_NEED_STACKS:
+		return purpose.stacks;
 	default:
 		return true;
 	}
@@ -205,6 +207,8 @@ static const char *hook_missing(const struct btf *btf, const struct hook *hook)
 		return software_event_missing(PERF_COUNT_SW_PAGE_FAULTS_MIN);
 	case HOOK_PERF_MAJOR:
 		return software_event_missing(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	case HOOK_PERF_CLOCK:
+		return software_event_missing(PERF_COUNT_SW_CPU_CLOCK);
 	case HOOK_UPROBE_MULTI:
 		return uprobe_multi_missing();
 	case HOOK_UPROBE:

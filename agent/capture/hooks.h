@@ -20,6 +20,7 @@ enum hook_need {
 	HOOK_NEED_SOCKETS_WANTED,
 	HOOK_NEED_PROBES,
 	HOOK_NEED_TRACE,
+	HOOK_NEED_STACKS,
 };
 
 enum hook_kind {
@@ -31,6 +32,7 @@ enum hook_kind {
 	HOOK_KRETPROBE,
 	HOOK_PERF_MINOR,
 	HOOK_PERF_MAJOR,
+	HOOK_PERF_CLOCK,
 	HOOK_UPROBE_MULTI,
 	HOOK_UPROBE,
 };
@@ -85,6 +87,7 @@ struct hook_purpose {
 	bool sockets; /* intervals are socket requests, not calls of functions */
 	bool trace;   /* --mode trace */
 	bool probes;  /* functions are probed */
+	bool stacks;  /* user stacks are sampled */
 };
 
 /* Is this feature to be attached for it? */

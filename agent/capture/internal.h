@@ -36,8 +36,10 @@ struct capture {
 	bool stopped;
 
 	VEC(struct bpf_link *) links;
-	VEC(struct bpf_link *) window_links; /* while a window is open */
-	VEC(int) event_fds;                  /* software events, owned by their links */
+	VEC(struct bpf_link *) window_links;   /* while a window is open */
+	VEC(int) event_fds;                    /* software events, owned by their links */
+	VEC(struct bpf_link *) stack_links;    /* while user stacks are sampled */
+	struct stack_controls *stack_controls; /* mapped */
 	uint64_t rate;
 	uint64_t window_open_ns; /* when the window under way was opened, 0: none is */
 	uint64_t windows_ns;     /* time in windows that are closed */
@@ -58,13 +60,19 @@ struct capture {
 static inline struct hook_purpose capture_purpose(const struct capture *capture)
 {
 	return (struct hook_purpose){
-		.sockets = capture->opts.sockets, .trace = capture->opts.trace, .probes = capture->opts.probes};
+		.sockets = capture->opts.sockets,
+		.trace = capture->opts.trace,
+		.probes = capture->opts.probes,
+		.stacks = capture->opts.stacks,
+	};
 }
 
 /* attach.c: every hook of the chosen tiers, or only those that stay attached between windows; 0 or -errno after one
  * line. */
 int capture__attach(struct capture *capture);
 void capture__detach(struct capture *capture);
+/* Is it attached and detached by its own rules, not with the others? */
+bool capture__attaches_apart(enum hook_feature feature);
 /* The hooks of a window. */
 int capture__attach_window(struct capture *capture);
 void capture__detach_window(struct capture *capture);

@@ -358,12 +358,15 @@ struct wl_stack_record {
 	__wl_u64 ts;
 	__wl_u64 sid;        /* the selected interval that it works for, 0: none */
 	__wl_u64 running_ns; /* of running that it stands for; WAITS: 0 */
+	__wl_u64 object;     /* WAITS: as in struct wl_wait, likewise sysno */
 	__wl_u32 pid;
 	__wl_u32 tid;
-	__wl_u32 rate;       /* of its interval, as in wl_interval_record */
-	__wl_u32 stands_for; /* WAITS: so many waits since the last one that was sampled on this CPU, itself included */
-	__wl_u32 flags;      /* enum wl_stack_flag */
-	__wl_u32 stack_sz;   /* bytes that follow, from the stack pointer upwards */
+	__wl_u32 rate;                /* of its interval, as in wl_interval_record */
+	__wl_u32 stands_for;          /* WAITS: so many, those that were passed over on this CPU before it included */
+	__wl_u32 state;               /* enum wl_state */
+	__wl_u32 sysno;               /* ~0 outside of a system call */
+	__wl_u32 flags;               /* enum wl_stack_flag */
+	__wl_u32 stack_sz;            /* bytes that follow, from the stack pointer upwards */
 	__wl_u64 regs[WL_STACK_REGS]; /* by DWARF's numbers */
 	__wl_u8 stack[];
 };
@@ -374,11 +377,8 @@ struct wl_stack_wait_record {
 	__wl_u64 ts;         /* of the wl_stack_record */
 	__wl_u64 blocked_ns; /* until it was woken */
 	__wl_u64 runq_ns;    /* from then on, until it got a CPU */
-	__wl_u64 object;     /* as in struct wl_wait */
 	__wl_u32 pid;
 	__wl_u32 tid;
-	__wl_u32 state; /* enum wl_state: why it was blocked */
-	__wl_u32 sysno; /* ~0 outside of a system call */
 };
 
 /* One per CPU and class, summed by the agent. */
@@ -398,8 +398,8 @@ _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
 _Static_assert(sizeof(struct wl_invocation_record) == 120, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
-_Static_assert(sizeof(struct wl_stack_record) == 56 + 8 * WL_STACK_REGS, "stack record");
-_Static_assert(sizeof(struct wl_stack_wait_record) == 56, "stack wait record");
+_Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * WL_STACK_REGS, "stack record");
+_Static_assert(sizeof(struct wl_stack_wait_record) == 40, "stack wait record");
 _Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");

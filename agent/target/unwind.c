@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "target/unwind.h"
+
+#include "base/random.h"
+#include "target/unwind_module.h"
+#include "target/unwind_rules.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* Rules that are kept: direct-mapped, a power of two. */
+#define RULES_CNT 8192
+/* Words that are looked at for a return address. */
+#define SCAN_WORDS 256
+
+struct unwinder {
+	pid_t pid;
+	target_mappings mappings;
+	VEC(struct unwind_module *) modules;
+	struct unwind_module **of_mapping; /* NULL: not opened yet */
+	struct unwind_rule *rules;
+};
+
+/* --- modules ------------------------------------------------------------------------------------------------------ */
+
+static void modules_sweep(struct unwinder *unwinder)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < unwinder->modules.cnt; i++) {
+		struct unwind_module *module = unwinder->modules.items[i];
+
+		if (module->used)
+			unwinder->modules.items[kept++] = module;
+		else
+			unwind_module__free(module);
+	}
+	unwinder->modules.cnt = kept;
+}
+
+/* Addresses mean something else from now on. */
+static int set_mappings(struct unwinder *unwinder, target_mappings *mappings)
+{
+	struct unwind_module **of_mapping = calloc(mappings->cnt + 1, sizeof(struct unwind_module *));
+
+	if (!of_mapping) {
+		target_mappings_free(mappings);
+		return -ENOMEM;
+	}
+	for (size_t m = 0; m < unwinder->modules.cnt; m++) {
+		struct unwind_module *module = unwinder->modules.items[m];
+
+		module->used = false;
+		for (size_t i = 0; i < mappings->cnt; i++) {
+			const struct target_mapping *mapping = &mappings->items[i];
+
+			if (!mapping->exec || !mapping->ino || mapping->ino != module->ino ||
+			    mapping->dev != module->dev)
+				continue;
+			of_mapping[i] = module;
+			module->used = true;
+		}
+	}
+	modules_sweep(unwinder);
+	free(unwinder->of_mapping);
+	target_mappings_free(&unwinder->mappings);
+	unwinder->of_mapping = of_mapping;
+	unwinder->mappings = *mappings;
+	memset(unwinder->rules, 0, RULES_CNT * sizeof(*unwinder->rules));
+	return 0;
+}
+
+int unwinder__new(pid_t pid, target_mappings *mappings, struct unwinder **made)
+{
+	struct unwinder *unwinder = calloc(1, sizeof(*unwinder));
+	int err;
+
+	if (unwinder)
+		unwinder->rules = calloc(RULES_CNT, sizeof(*unwinder->rules));
+	if (!unwinder || !unwinder->rules) {
+		free(unwinder);
+		target_mappings_free(mappings);
+		return -ENOMEM;
+	}
+	unwinder->pid = pid;
+	err = set_mappings(unwinder, mappings);
+	if (err) {
+		unwinder__free(unwinder);
+		return err;
+	}
+	*made = unwinder;
+	return 0;
+}
+
+int unwinder__open(pid_t pid, struct unwinder **unwinder)
+{
+	target_mappings mappings = {0};
+	int err = target_mappings_read(pid, &mappings);
+
+	return err ? err : unwinder__new(pid, &mappings, unwinder);
+}
+
+void unwinder__free(struct unwinder *unwinder)
+{
+	if (!unwinder)
+		return;
+	for (size_t i = 0; i < unwinder->modules.cnt; i++)
+		unwind_module__free(unwinder->modules.items[i]);
+	vec_free(&unwinder->modules);
+	target_mappings_free(&unwinder->mappings);
+	free(unwinder->of_mapping);
+	free(unwinder->rules);
+	free(unwinder);
+}
+
+static bool mappings_differ(const target_mappings *a, const target_mappings *b)
+{
+	size_t i = 0, j = 0;
+
+	/* Heaps grow and stacks come and go all the time: only code counts. */
+	for (;; i++, j++) {
+		while (i < a->cnt && !a->items[i].exec)
+			i++;
+		while (j < b->cnt && !b->items[j].exec)
+			j++;
+		if (i == a->cnt || j == b->cnt)
+			return i != a->cnt || j != b->cnt;
+		if (a->items[i].start != b->items[j].start || a->items[i].end != b->items[j].end ||
+		    a->items[i].file_off != b->items[j].file_off || a->items[i].ino != b->items[j].ino ||
+		    a->items[i].dev != b->items[j].dev)
+			return true;
+	}
+}
+
+int unwinder__refresh(struct unwinder *unwinder)
+{
+	target_mappings mappings = {0};
+	int err = target_mappings_read(unwinder->pid, &mappings);
+
+	if (err)
+		return err;
+	if (mappings_differ(&unwinder->mappings, &mappings))
+		return set_mappings(unwinder, &mappings);
+	target_mappings_free(&mappings);
+	return 0;
+}
+
+/* The mapping of executable code at that address: its index, or -1. */
+static ssize_t code_at(const struct unwinder *unwinder, uint64_t addr)
+{
+	const target_mappings *mappings = &unwinder->mappings;
+	size_t low = 0, high = mappings->cnt;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (addr < mappings->items[mid].start)
+			high = mid;
+		else if (addr >= mappings->items[mid].end)
+			low = mid + 1;
+		else
+			return mappings->items[mid].exec ? (ssize_t)mid : -1;
+	}
+	return -1;
+}
+
+bool unwinder__is_code(const struct unwinder *unwinder, uint64_t addr)
+{
+	return code_at(unwinder, addr) >= 0;
+}
+
+static struct unwind_module *module_new(const struct unwinder *unwinder, const struct target_mapping *mapping)
+{
+	char path[PATH_MAX];
+
+	if (!strcmp(mapping->path, "[vdso]"))
+		return unwind_module__vdso();
+	if (target_mapping_file(unwinder->pid, mapping, path, sizeof(path)))
+		path[0] = '\0'; /* none can be opened by that name */
+	return unwind_module__open(path);
+}
+
+/* NULL when out of memory. */
+static struct unwind_module *module_of(struct unwinder *unwinder, size_t mapping_idx)
+{
+	const struct target_mapping *mapping = &unwinder->mappings.items[mapping_idx];
+	struct unwind_module *module = unwinder->of_mapping[mapping_idx];
+
+	if (module)
+		return module;
+	module = module_new(unwinder, mapping);
+	if (!module)
+		return NULL;
+	if (vec_push(&unwinder->modules, module)) {
+		unwind_module__free(module);
+		return NULL;
+	}
+	module->dev = mapping->dev;
+	module->ino = mapping->ino;
+	for (size_t i = 0; i < unwinder->mappings.cnt; i++) {
+		const struct target_mapping *other = &unwinder->mappings.items[i];
+
+		if (i == mapping_idx ||
+		    (other->exec && mapping->ino && other->ino == mapping->ino && other->dev == mapping->dev))
+			unwinder->of_mapping[i] = module;
+	}
+	return module;
+}
+
+/* --- one step ----------------------------------------------------------------------------------------------------- */
+
+/* NULL: nothing is known there. */
+static const struct unwind_rule *rule_at(struct unwinder *unwinder, uint64_t addr)
+{
+	struct unwind_rule *rule = &unwinder->rules[random_mix(addr) & (RULES_CNT - 1)];
+	ssize_t idx;
+
+	if (rule->addr != addr) {
+		const struct target_mapping *mapping;
+		struct unwind_module *module;
+		uint64_t cfi_addr;
+
+		idx = code_at(unwinder, addr);
+		if (idx < 0)
+			return NULL;
+		module = module_of(unwinder, idx);
+		if (!module)
+			return NULL;
+		mapping = &unwinder->mappings.items[idx];
+		rule->addr = addr;
+		rule->known = false;
+		if (module->cfi && unwind_module__addr(module, addr - mapping->start + mapping->file_off, &cfi_addr))
+			unwind_rule__make(rule, module->cfi, cfi_addr);
+	}
+	return rule->known ? rule : NULL;
+}
+
+static bool is_return_address(struct unwinder *unwinder, uint64_t addr)
+{
+	/* The byte before it is the call's, and the call may be the last instruction of a mapping. */
+	ssize_t idx = addr ? code_at(unwinder, addr - 1) : -1;
+	const struct target_mapping *mapping;
+	struct unwind_module *module;
+
+	if (idx < 0)
+		return false;
+	module = module_of(unwinder, idx);
+	if (!module)
+		return false;
+	mapping = &unwinder->mappings.items[idx];
+	return unwind_module__is_after_call(module, addr - mapping->start + mapping->file_off);
+}
+
+#if defined(__aarch64__)
+/* Return addresses may be signed in the bits that no user address has. */
+#define CODE_ADDR(word) ((word) & 0x0000ffffffffffffULL)
+#define FP_REG          29
+#else
+#define CODE_ADDR(word) (word)
+#define FP_REG          6
+#endif
+
+struct walk {
+	struct unwinder *unwinder;
+	struct unwind_memory memory;
+	struct unwind_regs regs;
+	bool guessed; /* a frame was found by scanning: what the registers say may be stale */
+};
+
+/* 0; 1: the thread began here; -ENODATA: the bytes end; another -errno: this way leads nowhere. */
+static int step_by_cfi(struct walk *walk, struct unwind_frame *frame)
+{
+	const struct unwind_rule *rule = rule_at(walk->unwinder, unwind_frame_addr(frame));
+	struct unwind_regs caller;
+	uint64_t pc, sp;
+	int err;
+
+	if (!rule)
+		return -ENOENT;
+	if (rule->start)
+		return 1;
+	err = unwind_rule__apply(rule, &walk->memory, &walk->regs, &caller);
+	if (err)
+		return err;
+	pc = CODE_ADDR(caller.values[WL_STACK_REG_PC]);
+	sp = caller.values[WL_STACK_REG_SP];
+	if (!pc)
+		return 1;
+	/* A signal's frame may lie on a stack of its own. */
+	if (!rule->signal &&
+	    (sp < walk->regs.values[WL_STACK_REG_SP] || (sp == walk->regs.values[WL_STACK_REG_SP] && pc == frame->pc)))
+		return -EINVAL;
+	if (code_at(walk->unwinder, rule->signal ? pc : pc - 1) < 0)
+		return -EINVAL;
+	if (walk->guessed && !rule->signal && !is_return_address(walk->unwinder, pc))
+		return -EINVAL;
+	caller.values[WL_STACK_REG_PC] = pc;
+	caller.known |= 1ULL << WL_STACK_REG_PC;
+	walk->regs = caller;
+	*frame = (struct unwind_frame){.pc = pc, .cfa = sp, .how = UNWIND_BY_CFI, .exact = rule->signal};
+	return 0;
+}
+
+static void take_frame(struct walk *walk, struct unwind_frame *frame, enum unwind_how how, uint64_t pc, uint64_t sp)
+{
+	walk->regs.values[WL_STACK_REG_PC] = pc;
+	walk->regs.values[WL_STACK_REG_SP] = sp;
+	walk->regs.known |= 1ULL << WL_STACK_REG_PC | 1ULL << WL_STACK_REG_SP;
+	*frame = (struct unwind_frame){.pc = pc, .cfa = sp, .how = how};
+}
+
+/* The frame pointer leads to the caller's, and the return address lies above that, on both architectures. */
+static int step_by_frame_pointer(struct walk *walk, struct unwind_frame *frame)
+{
+	uint64_t fp = walk->regs.values[FP_REG], sp = walk->regs.values[WL_STACK_REG_SP], next_fp, pc;
+
+	if (!(walk->regs.known >> FP_REG & 1) || fp < sp || fp % sizeof(uint64_t))
+		return -EINVAL;
+	if (unwind_memory__read(&walk->memory, fp, &next_fp) ||
+	    unwind_memory__read(&walk->memory, fp + sizeof(uint64_t), &pc))
+		return -EINVAL;
+	pc = CODE_ADDR(pc);
+	if (!is_return_address(walk->unwinder, pc))
+		return -EINVAL;
+	walk->regs.values[FP_REG] = next_fp;
+	take_frame(walk, frame, UNWIND_BY_FRAME_POINTER, pc, fp + 2 * sizeof(uint64_t));
+	return 0;
+}
+
+static int step_by_scan(struct walk *walk, struct unwind_frame *frame)
+{
+	uint64_t sp = walk->regs.values[WL_STACK_REG_SP], pc;
+
+	sp = (sp + 7) & ~7ULL;
+	for (int i = 0; i < SCAN_WORDS; i++, sp += sizeof(uint64_t)) {
+		int err = unwind_memory__read(&walk->memory, sp, &pc);
+
+		if (err)
+			return err;
+		pc = CODE_ADDR(pc);
+		if (!is_return_address(walk->unwinder, pc))
+			continue;
+		walk->guessed = true;
+		take_frame(walk, frame, UNWIND_BY_SCAN, pc, sp + sizeof(uint64_t));
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* Likewise, by whatever leads on. */
+static int step(struct walk *walk, struct unwind_frame *frame)
+{
+	int err = step_by_cfi(walk, frame);
+
+	if (err >= 0 || err == -ENODATA)
+		return err;
+	if (!step_by_frame_pointer(walk, frame))
+		return 0;
+	return step_by_scan(walk, frame);
+}
+
+size_t unwinder__frames(struct unwinder *unwinder, const struct unwind_input *input,
+			struct unwind_frame frames[UNWIND_FRAMES_MAX], enum unwind_end *end)
+{
+	struct walk walk = {
+		.unwinder = unwinder,
+		.memory = {.bytes = input->stack, .addr = input->regs[WL_STACK_REG_SP], .sz = input->stack_sz},
+		.regs = {.known = (1ULL << WL_STACK_REGS) - 1},
+	};
+	struct unwind_frame frame = {
+		.pc = input->regs[WL_STACK_REG_PC],
+		.cfa = input->regs[WL_STACK_REG_SP],
+		.how = UNWIND_BY_REGISTERS,
+		.exact = true,
+	};
+	size_t cnt = 0;
+	int err = 0;
+
+	memcpy(walk.regs.values, input->regs, sizeof(walk.regs.values));
+	while (!err && cnt < UNWIND_FRAMES_MAX) {
+		frames[cnt++] = frame;
+		err = step(&walk, &frame);
+	}
+	*end = !err ? UNWIND_TOO_DEEP : err > 0 ? UNWIND_START : err == -ENODATA ? UNWIND_CUT : UNWIND_NOT_KNOWN;
+	return cnt;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A mapped file as the unwinder needs it: its .eh_frame and, for guesses, its code.  Opened once, read as needed. */
+#ifndef WHYLATE_TARGET_UNWIND_MODULE_H
+#define WHYLATE_TARGET_UNWIND_MODULE_H
+
+#include "base/vec.h"
+#include "target/target.h"
+
+#include <elfutils/libdw.h>
+
+struct unwind_segment {
+	uint64_t addr, file_off, sz;
+};
+
+struct unwind_module {
+	dev_t dev;
+	ino_t ino;
+	bool used; /* by the mappings as they are */
+	int fd;
+	void *image; /* of the vdso, which is no file */
+	size_t image_sz;
+	Elf *elf;
+	Dwarf_CFI *cfi; /* NULL: there is none that can be read */
+	VEC(struct unwind_segment) segments;
+};
+
+/* From a path that may lead to no ELF file: then nothing is known of the module.  NULL when out of memory. */
+struct unwind_module *unwind_module__open(const char *path);
+/* The vdso, which is the same in every process.  NULL when out of memory. */
+struct unwind_module *unwind_module__vdso(void);
+void unwind_module__free(struct unwind_module *module);
+
+/* The address as linked, of a place in the file: false when no segment has it. */
+bool unwind_module__addr(const struct unwind_module *module, uint64_t file_off, uint64_t *addr);
+/* Do the bytes before that place end in a call?  A place in the file. */
+bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off);
+/* The same of bytes, `cnt` of them before the address (x86: the last 7 suffice). */
+bool unwind_ends_in_call(const uint8_t *end, size_t cnt);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a thread that gives up the CPU waits for: by its system call, and by the file that it names. */
+#ifndef WHYLATE_BPF_WAIT_H
+#define WHYLATE_BPF_WAIT_H
+
+#include "compat.h"
+
+#define FUTEX_WAIT         0
+#define FUTEX_COMMAND_MASK 0x7f
+
+/* What a read or a write on that descriptor waits for. */
+static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
+{
+	struct file *file = file_of(task, fd);
+	u32 mode;
+
+	if (!file)
+		return WL_STATE_BLOCKED_OTHER;
+	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
+	switch (mode) {
+	case S_IFSOCK:
+		return WL_STATE_BLOCKED_NET;
+	case S_IFIFO:
+		return WL_STATE_BLOCKED_PIPE;
+	case S_IFREG:
+	case S_IFBLK:
+		return WL_STATE_BLOCKED_DISK;
+	}
+	return WL_STATE_BLOCKED_OTHER;
+}
+
+/* glibc's mutex: FUTEX_WAIT for the value 2 on its first word; the third word is the owner's tid. */
+static __always_inline u32 mutex_owner(u64 futex, u64 op, u64 value)
+{
+	u32 owner_tid = 0;
+
+	if ((op & FUTEX_COMMAND_MASK) == FUTEX_WAIT && (u32)value == 2)
+		bpf_probe_read_user(&owner_tid, sizeof(owner_tid), (void *)(futex + 8));
+	return owner_tid;
+}
+
+/* Why the task, which is `current` and gives up the CPU, blocks; fills the wait. */
+static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wait *wait)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u32 class = WAIT_OTHER, state;
+	long nr = -1;
+
+	if (regs)
+		nr = syscall_nr(regs);
+	wait->object = 0;
+	wait->owner_tid = 0;
+	wait->sysno = nr;
+	if (nr >= 0 && nr < KNOB_SYSCALLS) {
+		class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
+		wait->object = syscall_arg(regs, 0);
+	}
+	switch (class) {
+	case WAIT_FUTEX:
+		state = WL_STATE_BLOCKED_FUTEX;
+		wait->owner_tid = mutex_owner(wait->object, syscall_arg(regs, 1), syscall_arg(regs, 2));
+		break;
+	case WAIT_LOCK:
+		state = WL_STATE_BLOCKED_FUTEX;
+		break;
+	case WAIT_DISK:
+		state = WL_STATE_BLOCKED_DISK;
+		break;
+	case WAIT_NET:
+		state = WL_STATE_BLOCKED_NET;
+		break;
+	case WAIT_POLL:
+		state = WL_STATE_BLOCKED_POLL;
+		break;
+	case WAIT_SLEEP:
+		state = WL_STATE_BLOCKED_SLEEP;
+		break;
+	case WAIT_FILE:
+		state = wait_of_file(task, wait->object);
+		break;
+	default:
+		state = WL_STATE_BLOCKED_OTHER;
+	}
+	/* Whatever the call, waiting for I/O to complete is waiting for the disk. */
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		state = WL_STATE_BLOCKED_DISK;
+	wait->state = state;
+	return state;
+}
+
+#endif
