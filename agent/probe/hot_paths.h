@@ -23,12 +23,16 @@ struct hot_frame {
 };
 
 struct hot_sample {
+	uint32_t thread;                /* its tid */
 	const struct hot_frame *frames; /* innermost first */
 	size_t frame_cnt;
 	bool complete; /* up to the beginning of the thread: only such tell what is common to all */
 	bool running;  /* on a CPU; otherwise blocked */
 	double ns;     /* what it stands for */
 };
+
+/* Threads whose last stack is remembered, to tell what one thread does by turns from what different threads do. */
+#define HOT_PATHS_THREADS_MAX 4096
 
 /* A root: on the deepest frame that nearly all stacks share, what it calls to do a request's work. */
 struct hot_root {
@@ -62,11 +66,11 @@ int hot_paths__add(struct hot_paths *paths, const struct hot_sample *sample);
 uint64_t hot_paths__sample_cnt(const struct hot_paths *paths);
 
 /*
- * The roots, heaviest first.  A frame is shared by nearly all stacks when `shared` (0.9, say) of the time of complete
- * stacks is beneath it; going down from the thread's beginning along such frames, the last one that has more than one
- * callee, or whose only callee is not shared, is the parent of the roots.  Threads of different kinds (a pool's
- * workers) may have no common frame: then the roots are found per kind and joined.  Callees below `least` of the time
- * are left out.  0, or -ENOMEM; free(*roots).
+ * The roots, heaviest first.  Going down from the beginning of the threads, a callee with `shared` (0.9, say) of the
+ * time of complete stacks is a frame that nearly all of them have in common; where there is none, what is called begins
+ * a request's own work.  Unless it is only that different threads do different things there (a pool's workers beside a
+ * listener), and each of them always the same: then the search goes on for each kind of thread on its own.  Callees
+ * below `least` of all the time are left out.  0, or -ENOMEM; free(*roots).
  */
 int hot_paths__roots(const struct hot_paths *paths, double shared, double least, struct hot_root **roots, size_t *cnt);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Rules that are kept: direct-mapped, a power of two. */
-#define RULES_CNT 8192
+#define RULES_CNT 4096
 /* Words that are looked at for a return address. */
 #define SCAN_WORDS 256
 
@@ -113,22 +113,22 @@ void unwinder__free(struct unwinder *unwinder)
 	free(unwinder);
 }
 
-static bool mappings_differ(const target_mappings *a, const target_mappings *b)
+bool unwinder__fits(const struct unwinder *unwinder, const target_mappings *b)
 {
+	const target_mappings *a = &unwinder->mappings;
 	size_t i = 0, j = 0;
 
-	/* Heaps grow and stacks come and go all the time: only code counts. */
 	for (;; i++, j++) {
 		while (i < a->cnt && !a->items[i].exec)
 			i++;
 		while (j < b->cnt && !b->items[j].exec)
 			j++;
 		if (i == a->cnt || j == b->cnt)
-			return i != a->cnt || j != b->cnt;
+			return i == a->cnt && j == b->cnt;
 		if (a->items[i].start != b->items[j].start || a->items[i].end != b->items[j].end ||
 		    a->items[i].file_off != b->items[j].file_off || a->items[i].ino != b->items[j].ino ||
 		    a->items[i].dev != b->items[j].dev)
-			return true;
+			return false;
 	}
 }
 
@@ -139,7 +139,7 @@ int unwinder__refresh(struct unwinder *unwinder)
 
 	if (err)
 		return err;
-	if (mappings_differ(&unwinder->mappings, &mappings))
+	if (!unwinder__fits(unwinder, &mappings))
 		return set_mappings(unwinder, &mappings);
 	target_mappings_free(&mappings);
 	return 0;
@@ -167,6 +167,11 @@ static ssize_t code_at(const struct unwinder *unwinder, uint64_t addr)
 bool unwinder__is_code(const struct unwinder *unwinder, uint64_t addr)
 {
 	return code_at(unwinder, addr) >= 0;
+}
+
+const char *unwinder__place(const struct unwinder *unwinder, uint64_t addr, char *buf, size_t sz)
+{
+	return target_mapping_name(&unwinder->mappings, addr, true, buf, sz);
 }
 
 static struct unwind_module *module_new(const struct unwinder *unwinder, const struct target_mapping *mapping)

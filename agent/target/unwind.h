@@ -51,6 +51,10 @@ struct unwind_input {
 	size_t stack_sz;
 };
 
+/* The size of the call instruction that ends right before `end`, of which `cnt` bytes are given; 0: there is none. */
+#define UNWIND_CALL_SZ_MAX 8
+size_t unwind_call_sz(const uint8_t *end, size_t cnt);
+
 struct unwinder;
 
 /* Of a process as it is mapped now: 0, -ENOMEM, -ESRCH. */
@@ -63,6 +67,10 @@ int unwinder__new(pid_t pid, target_mappings *mappings, struct unwinder **unwind
 void unwinder__free(struct unwinder *unwinder); /* NULL-safe */
 /* The mappings have changed (dlopen, exec): reads them again.  0 or -errno, and then they stay as they were. */
 int unwinder__refresh(struct unwinder *unwinder);
+/* Is the same code at the same addresses there?  Heaps and stacks do not matter. */
+bool unwinder__fits(const struct unwinder *unwinder, const target_mappings *mappings);
+/* What lies at an address, as target_mapping_name() says; NULL: nothing. */
+const char *unwinder__place(const struct unwinder *unwinder, uint64_t addr, char *buf, size_t sz);
 /* Is there executable code at that address? */
 bool unwinder__is_code(const struct unwinder *unwinder, uint64_t addr);
 

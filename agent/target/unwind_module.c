@@ -2,6 +2,7 @@
 #include "target/unwind_module.h"
 
 #include "target/elf_image.h"
+#include "target/unwind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #define SEGMENTS_MAX 64
-#define CALL_SZ_MAX  8
 #define VDSO_SZ_MAX  (64 * 1024)
 
 static int segments_read(struct unwind_module *module, uint64_t file_sz)
@@ -180,33 +180,40 @@ static size_t indirect_call_sz(const uint8_t *modrm, size_t cnt)
 	return 2 + sib;
 }
 
-bool unwind_ends_in_call(const uint8_t *end, size_t cnt)
+/* Backwards an instruction can be read in several ways: the direct call, which is the commonest, goes first. */
+size_t unwind_call_sz(const uint8_t *end, size_t cnt)
 {
 	if (cnt >= 5 && end[-5] == 0xe8)
-		return true;
-	for (size_t sz = 2; sz <= 7 && sz <= cnt; sz++)
-		if (*(end - sz) == 0xff && indirect_call_sz(end - sz + 1, sz - 1) == sz)
-			return true;
-	return false;
+		return 5;
+	for (size_t sz = 2; sz <= 7 && sz <= cnt; sz++) {
+		const uint8_t *opcode = end - sz;
+
+		if (*opcode != 0xff || indirect_call_sz(opcode + 1, sz - 1) != sz)
+			continue;
+		return sz < cnt && (opcode[-1] & 0xf0) == 0x40 ? sz + 1 : sz; /* REX: a register from r8 on */
+	}
+	return 0;
 }
 #else
 /* BL, BLR and its kin with pointer authentication. */
-bool unwind_ends_in_call(const uint8_t *end, size_t cnt)
+size_t unwind_call_sz(const uint8_t *end, size_t cnt)
 {
 	uint32_t insn;
+	bool is_call;
 
 	if (cnt < sizeof(insn))
-		return false;
+		return 0;
 	memcpy(&insn, end - sizeof(insn), sizeof(insn));
-	return (insn & 0xfc000000) == 0x94000000 || (insn & 0xfffffc1f) == 0xd63f0000 ||
-	       (insn & 0xfefff800) == 0xd63f0800;
+	is_call = (insn & 0xfc000000) == 0x94000000 || (insn & 0xfffffc1f) == 0xd63f0000 ||
+		  (insn & 0xfefff800) == 0xd63f0800;
+	return is_call ? sizeof(insn) : 0;
 }
 #endif
 
 bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off)
 {
-	size_t cnt = file_off < CALL_SZ_MAX ? file_off : CALL_SZ_MAX;
-	uint8_t code[CALL_SZ_MAX];
+	size_t cnt = file_off < UNWIND_CALL_SZ_MAX ? file_off : UNWIND_CALL_SZ_MAX;
+	uint8_t code[UNWIND_CALL_SZ_MAX];
 	uint64_t addr;
 
 	if (!cnt || !unwind_module__addr(module, file_off - cnt, &addr))
@@ -218,5 +225,5 @@ bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t f
 	} else if (module->fd < 0 || pread(module->fd, code, cnt, file_off - cnt) != (ssize_t)cnt) {
 		return false;
 	}
-	return unwind_ends_in_call(code + cnt, cnt);
+	return unwind_call_sz(code + cnt, cnt) > 0;
 }

@@ -34,7 +34,5 @@ void unwind_module__free(struct unwind_module *module);
 bool unwind_module__addr(const struct unwind_module *module, uint64_t file_off, uint64_t *addr);
 /* Do the bytes before that place end in a call?  A place in the file. */
 bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off);
-/* The same of bytes, `cnt` of them before the address (x86: the last 7 suffice). */
-bool unwind_ends_in_call(const uint8_t *end, size_t cnt);
 
 #endif

@@ -37,7 +37,7 @@ struct unwind_where {
 };
 
 /* Registers that have no line keep their value. */
-#define UNWIND_LINES_MAX 34
+#define UNWIND_LINES_MAX UNWIND_REGS
 
 struct unwind_rule {
 	uint64_t addr; /* absolute */

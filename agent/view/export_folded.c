@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "view/export.h"
 
+#include "base/folded.h"
 #include "base/names.h"
 
 #include <math.h>
@@ -23,34 +24,22 @@ struct folded_lines {
 	struct idmap ids;
 };
 
-/* A frame must not hold what separates frames and lines. */
-static void put_frame(char *line, size_t sz, const char *text)
-{
-	size_t len = strlen(line), room = sz - 1 - len;
-
-	if (len && room)
-		line[len++] = ';';
-	for (; *text && len < sz - 1; text++)
-		line[len++] = *text == ';' ? ':' : (unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text;
-	line[len] = '\0';
-}
-
 static void put_line(FILE *out, const struct dataset *dataset, const struct folded *folded)
 {
 	char line[FOLDED_SZ] = "";
 
 	if (!(folded->ns >= 0.5))
 		return;
-	put_frame(line, sizeof(line), *dataset->strings[folded->type] ? dataset->strings[folded->type] : "?");
+	folded_add(line, sizeof(line), *dataset->strings[folded->type] ? dataset->strings[folded->type] : "?");
 	if (!folded->own) {
-		put_frame(line, sizeof(line), category_name(folded->wait));
-		put_frame(line, sizeof(line), folded->role ? folded->role : "?");
+		folded_add(line, sizeof(line), category_name(folded->wait));
+		folded_add(line, sizeof(line), folded->role ? folded->role : "?");
 	}
-	put_frame(line, sizeof(line), category_name(folded->category));
+	folded_add(line, sizeof(line), category_name(folded->category));
 	if (folded->object)
-		put_frame(line, sizeof(line), folded->object);
+		folded_add(line, sizeof(line), folded->object);
 	if (folded->who && !(folded->role && !strcmp(folded->who, folded->role)))
-		put_frame(line, sizeof(line), folded->who);
+		folded_add(line, sizeof(line), folded->who);
 	fprintf(out, "%s %.0f\n", line, folded->ns);
 }
 
