@@ -126,6 +126,9 @@ $(BUILD)/unit/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -O1 $(SANITIZE) -MMD -MP -c $< -o $@
 
+# Looked at by the unwinder: without frame pointers, as distributions compile, and without the sanitizers' own frames.
+$(BUILD)/unit/tests/unit/unwind_subject.o: SANITIZE := -O2 -fomit-frame-pointer
+
 $(BUILD)/unit/run: $(unit_obj) $(unit_lib_obj)
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ -lcunit $(filter-out -lbpf,$(LIBS))
