@@ -2,12 +2,16 @@
 #include "cmd/record_options.h"
 
 #include "base/units.h"
+#include "capture/capture.h"
 #include "cmd/cmd.h"
 #include "net/protocol.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+
+/* A prime, so that it keeps step with nothing. */
+#define STACKS_HZ 199
 
 enum {
 	OPT_MODE = 1000,
@@ -29,6 +33,8 @@ enum {
 	OPT_BTF,
 	OPT_HOST,
 	OPT_LIMITS,
+	OPT_STACKS,
+	OPT_STACKS_ALL,
 };
 
 const struct option record_long_options[] = {
@@ -57,6 +63,8 @@ const struct option record_long_options[] = {
 	{"btf", required_argument, NULL, OPT_BTF},
 	{"host", required_argument, NULL, OPT_HOST},
 	{"limits", required_argument, NULL, OPT_LIMITS},
+	{"stacks", optional_argument, NULL, OPT_STACKS},
+	{"stacks-all", no_argument, NULL, OPT_STACKS_ALL},
 	STREAM_LONG_OPTIONS,
 };
 const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(record_long_options[0]);
@@ -69,6 +77,8 @@ const char record_options_help[] =
 	"      --mode counters|trace   sums per interval, or who made it wait, through how many hops, too\n"
 	"      --memory BYTES     trace: for what waits for the end of its interval (default 64M)\n"
 	"      --scope N          trace: follow at most so many threads outside the target (default 1000)\n"
+	"      --stacks[=HZ]      sample user stacks of threads at work for selected intervals (default 199 a second)\n"
+	"      --stacks-all       … and of the target's other threads\n"
 	"      --rate SHARE       intervals selected in the kernel (default 100%)\n"
 	"      --duty SHARE|auto  of the time in which hooks are attached (default auto: that of a --rate up to 5%, or "
 	"100%)\n"
@@ -157,6 +167,11 @@ static int take_limits(struct record_options *options, const char *command, int 
 		if (units_bytes(arg, &options->memory) || options->memory < 1 << 20)
 			return bad(command, "--memory", arg, "64M, at least 1M");
 		return 0;
+	case OPT_STACKS:
+		if (arg && units_number(arg, CAPTURE_STACKS_HZ_MAX, &number))
+			return bad(command, "--stacks", arg, "199, at most 10000");
+		options->stacks_hz = arg ? number : STACKS_HZ;
+		return 0;
 	case OPT_SCOPE:
 		if (!strcmp(arg, "0")) {
 			options->scope_max = 0;
@@ -229,6 +244,9 @@ int record_options_take(struct record_options *options, const char *command, int
 	case OPT_NO_HW:
 		options->hw = false;
 		return 0;
+	case OPT_STACKS_ALL:
+		options->stacks_all = true;
+		return 0;
 	case OPT_HW_EVENTS:
 		return take_hw(options, command, arg);
 	case OPT_BTF:
@@ -250,5 +268,9 @@ int record_options_take(struct record_options *options, const char *command, int
 
 int record_options_check(const struct record_options *options, const char *command)
 {
+	if (options->stacks_all && !options->stacks_hz) {
+		usage_error(command, "--stacks-all goes with --stacks");
+		return -EINVAL;
+	}
 	return stream_options_check(&options->stream, command);
 }

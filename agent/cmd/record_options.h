@@ -25,6 +25,8 @@ struct record_options {
 	uint64_t max_missing; /* hooks */
 	uint64_t ring_sz;     /* 0: as the mode needs */
 	uint64_t rotate_bytes, rotate_age_ns;
+	uint32_t stacks_hz; /* user stacks are sampled so often; 0: not at all */
+	bool stacks_all;    /* also of threads that work for no selected interval */
 	bool trace;         /* --mode trace */
 	uint64_t memory;    /* trace: bytes that wait for their intervals' end */
 	uint64_t scope_max; /* trace: threads outside the target that may be followed */

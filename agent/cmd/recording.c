@@ -245,7 +245,7 @@ static int record_until_done(struct recording *recording)
 static struct privilege_uses privilege_uses(const struct record_options *options)
 {
 	return (struct privilege_uses){
-		.more_processes = options->symbols && options->children,
+		.more_processes = (options->symbols && options->children) || options->stacks_hz,
 		.uploader = options->stream.url != NULL,
 	};
 }
@@ -343,6 +343,7 @@ static int open_capture(struct recording *recording)
 		.outside_max = options->scope_max,
 		.rate = options->rate * CAPTURE_RATE_ALL,
 		.windows = recording->windows,
+		.stacks = options->stacks_hz > 0,
 		.ring_sz = options->ring_sz ? options->ring_sz
 			   : options->trace ? RING_SZ_TRACE
 					    : RING_SZ,
@@ -413,6 +414,7 @@ static int run(struct recording *recording, const char *dir)
 			return err;
 		}
 		recording_stream_start(recording);
+		err = recording_stacks_start(recording);
 	}
 	if (recording->options->confine) {
 		const struct privilege_uses uses = privilege_uses(recording->options);
@@ -456,6 +458,7 @@ static void release(struct recording *recording)
 	capture__free(recording->capture);
 	trace__free(recording->trace);
 	recording_probes_free(recording);
+	stacks__free(recording->stacks);
 	retention__free(recording->retention);
 	thread_names__free(recording->threads);
 	target_mappings_free(&recording->mappings);

@@ -49,6 +49,7 @@ static bool feature_wanted(const struct recording *recording, int feature)
 		.sockets = recording_of_sockets(recording),
 		.trace = recording->options->trace,
 		.probes = recording->options->symbols != NULL,
+		.stacks = recording->options->stacks_hz > 0,
 	};
 
 	return hook_feature_wanted(feature, purpose);
@@ -234,6 +235,7 @@ int recording_write_counts(struct recording *recording)
 	err = err ? err : recording_say(recording, "rows_kept", "%" PRIu64, recording->kept);
 	err = err ? err : recording_probes_write_counts(recording);
 	err = err ? err : recording_trace_write_counts(recording);
+	err = err ? err : recording_stacks_write_counts(recording);
 	return err ? err
 		   : recording_say(recording, "rate", "%g",
 				   (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
@@ -389,5 +391,6 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 	say_missed_switches(recording);
 	recording_probes_say(recording);
 	recording_trace_say(recording);
+	recording_stacks_say(recording);
 	say_cost(recording);
 }

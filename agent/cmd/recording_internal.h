@@ -8,6 +8,7 @@
 #include "capture/capture.h"
 #include "cmd/record_options.h"
 #include "cmd/recording_probes.h"
+#include "cmd/stacks.h"
 #include "model/interval_row.h"
 #include "model/retention.h"
 #include "model/thread_names.h"
@@ -27,6 +28,7 @@ struct recording {
 	struct thread_names *threads;
 	struct trace *trace;            /* NULL: counters mode */
 	struct recorded_probes *probes; /* NULL: nothing is probed */
+	struct stacks *stacks;          /* NULL: user stacks are not sampled */
 	uint64_t polled_ts, lost_mark;
 	target_processes processes;
 	target_listeners listeners;
@@ -112,6 +114,13 @@ void recording_trace_say(const struct recording *recording);
  * never called.  0 or -ENOMEM.
  */
 int recording_silent_say(struct recording *recording, bool at_end);
+
+/* recording_stacks.c: all of them do nothing without --stacks. */
+int recording_stacks_start(struct recording *recording);
+int recording_stacks_take(struct recording *recording, const struct wl_record_header *record);
+void recording_stacks_changed(struct recording *recording, pid_t pid);
+int recording_stacks_write_counts(struct recording *recording);
+void recording_stacks_say(const struct recording *recording);
 
 /* Before the target may be gone: how much CPU time it used. */
 void recording_target_cpu(struct recording *recording);

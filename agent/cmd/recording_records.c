@@ -86,6 +86,8 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	comm[WL_COMM_LEN] = '\0';
 	if (record->event == WL_TASK_SEEN && record->pid == record->tid && !record->outside)
 		capture__adopt_process(recording->capture, record->pid);
+	if (record->event == WL_TASK_EXEC)
+		recording_stacks_changed(recording, record->pid);
 	if (note_process(recording, record))
 		return -ENOMEM;
 	memset(row->nulls, 0, sizeof(row->nulls));
@@ -112,6 +114,8 @@ int recording_on_record(void *owner, const struct wl_record_header *header)
 		return on_interval(recording, (const struct wl_interval_record *)header);
 	if (header->kind == WL_RECORD_INVOCATION)
 		return recording_probes_take(recording, (const struct wl_invocation_record *)header);
+	if (header->kind == WL_RECORD_STACK || header->kind == WL_RECORD_STACK_WAIT)
+		return recording_stacks_take(recording, header);
 	if (header->kind == WL_RECORD_TASK)
 		err = on_task(recording, (const struct wl_task_record *)header);
 	return err || !recording->trace ? err : trace__take(recording->trace, header);

@@ -26,6 +26,9 @@
  *   segment_records, wakeup_records, edge_records  trace: records that came out of the rings: emitted = these + lost
  *   segments_received, segments_written, wakeups_…, handoffs_…  trace: made of them and true; rows
  *   detail_forgotten, detail_impossible  trace: received = written + forgotten, for the three together
+ *   stacks_hz          user stacks were sampled so often a second on each CPU
+ *   stack_records, stack_waits  records of stacks, and of ends of waits, that came out of the rings
+ *   stacks_complete, stacks_guessed  of the stacks: those up to the beginning of the thread, those with guessed frames
  *   note.N             a line for the reader
  */
 #ifndef WHYLATE_MODEL_SESSION_H
