@@ -22,7 +22,8 @@ static const char help[] =
 	"Usage: whylate export DIR|SHARD… --format perfetto|folded|csv|jsonl [-o FILE]\n"
 	"Turns recorded shards into what other tools read.  Needs no privilege.\n"
 	"      --format NAME   perfetto: a trace for ui.perfetto.dev, of recordings with --mode trace\n"
-	"                      folded: time off the CPU by reason and culprit, for flame graphs\n"
+	"                      folded: time off the CPU by reason and culprit, for flame graphs; with user stacks, if\n"
+	"                      they were recorded (--stacks)\n"
 	"                      csv, jsonl: every row of every table\n"
 	"  -o, --output FILE   where to (default -, stdout)\n"
 	"      --table NAME    with csv and jsonl: only that table\n";
@@ -72,6 +73,8 @@ static int run_folded(FILE *out, struct shard_reader *reader, const struct expor
 		err = export_folded(out, &dataset, NULL);
 	}
 	dataset_free(&dataset);
+	if (!err)
+		err = export_folded_stacks(out, reader);
 	return said(err, options);
 }
 

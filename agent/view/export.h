@@ -26,6 +26,11 @@ int export_csv(FILE *out, struct shard_reader *reader, const char *table);
  * CPU by reason and culprit, weights applied.  paths NULL: what the counters say, without threads.
  */
 int export_folded(FILE *out, const struct dataset *dataset, const struct paths *paths);
+/*
+ * The same for sampled user stacks, "stack;CATEGORY;STATE;root;…;leaf NANOSECONDS", on the CPU without a state; nothing
+ * where the recording has none.
+ */
+int export_folded_stacks(FILE *out, struct shard_reader *reader);
 
 /*
  * A Perfetto trace (docs/perfetto.proto has what is used of the format): a track per thread with its states, flows

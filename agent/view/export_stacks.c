@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The user stacks of a recording, folded. */
+#include "view/export.h"
+
+#include "analysis/dataset_build.h"
+#include "analysis/idmap.h"
+#include "base/folded.h"
+#include "base/names.h"
+
+#include <math.h>
+#include <string.h>
+
+struct stack {
+	uint32_t state, frames; /* of the strings */
+	double ns;
+};
+
+struct stacks {
+	VEC(struct stack) items;
+	struct idmap ids;
+	struct intern strings;
+};
+
+static int add(struct stacks *stacks, const char *state, const char *frames, double ns)
+{
+	struct stack stack = {.ns = ns};
+	uint32_t id;
+
+	if (intern__id(&stacks->strings, state, &stack.state) || intern__id(&stacks->strings, frames, &stack.frames) ||
+	    idmap__id(&stacks->ids, stack.state, stack.frames, &id))
+		return -ENOMEM;
+	if (id == stacks->items.cnt)
+		return vec_push(&stacks->items, stack);
+	stacks->items.items[id].ns += ns;
+	return 0;
+}
+
+static int add_block(struct stacks *stacks, const struct shard_block *block)
+{
+	const struct shard_block_column *state = block_column(block, "state", SHARD_STR);
+	const struct shard_block_column *weight = block_column(block, "weight", SHARD_F64);
+	const struct shard_block_column *frames = block_column(block, "frames", SHARD_STR);
+	int err = 0;
+
+	for (uint32_t row = 0; row < block->row_cnt && weight && !err; row++) {
+		double ns = column_is_null(weight, row) ? 0 : weight->values[row].f64;
+
+		if (isfinite(ns) && ns > 0)
+			err = add(stacks, column_text(state, row), column_text(frames, row), ns);
+	}
+	return err;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct stack *a = left, *b = right;
+
+	if (a->ns != b->ns)
+		return a->ns < b->ns ? 1 : -1;
+	return (a->frames > b->frames) - (a->frames < b->frames);
+}
+
+/* "stack;CATEGORY;STATE;root;…;leaf"; on the CPU the state says nothing more. */
+static void put(FILE *out, const struct stacks *stacks, const struct stack *stack)
+{
+	const char *name = stacks->strings.strings[stack->state];
+	int state = state_by_name(name);
+	char frame[64] = "";
+
+	if (!(stack->ns >= 0.5))
+		return;
+	folded_add(frame, sizeof(frame), state < 0 ? "?" : category_name(state_category((enum wl_state)state)));
+	if (state != WL_STATE_RUNNING)
+		folded_add(frame, sizeof(frame), name);
+	fprintf(out, "stack;%s;", frame);
+	/* Whatever a file may hold, it is one line. */
+	for (const char *text = stacks->strings.strings[stack->frames]; *text; text++)
+		putc((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text, out);
+	fprintf(out, " %.0f\n", stack->ns);
+}
+
+int export_folded_stacks(FILE *out, struct shard_reader *reader)
+{
+	static const char *const tables[] = {"stack"};
+	struct stacks stacks = {.strings = {.arena = arena__new()}};
+	const struct shard_block *block;
+	int err = stacks.strings.arena ? 0 : -ENOMEM;
+
+	if (!err) {
+		shard_reader__rewind(reader);
+		err = shard_reader__select(reader, tables, 1);
+	}
+	while (!err && (err = shard_reader__next(reader, &block)) > 0)
+		err = add_block(&stacks, block);
+	if (!err && stacks.items.cnt)
+		qsort(stacks.items.items, stacks.items.cnt, sizeof(*stacks.items.items), compare);
+	for (size_t i = 0; i < stacks.items.cnt && !err; i++)
+		put(out, &stacks, &stacks.items.items[i]);
+	idmap__free(&stacks.ids);
+	vec_free(&stacks.items);
+	intern__free(&stacks.strings);
+	arena__free(stacks.strings.arena);
+	if (err)
+		return err;
+	return fflush(out) || ferror(out) ? -EIO : 0;
+}
