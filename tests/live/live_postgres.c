@@ -8,6 +8,7 @@
 #include "postgres.h"
 #include "servers.h"
 #include "session.h"
+#include "stacks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -57,6 +58,41 @@ cleanup:
 	recording_end(&recording);
 }
 
+static void take_stack(void *owner, const struct stack_row *row)
+{
+	uint64_t *of_backends = owner;
+
+	*of_backends += row->complete && !strncmp(row->frames, "_start;", 7) && strstr(row->frames, ";PostgresMain;");
+}
+
+/* User stacks of processes that begin while they are sampled, running and waiting. */
+static void stacks_case(const struct postgres *postgres)
+{
+	struct recording recording = {0};
+	struct process load = {0};
+	struct stacks_seen seen;
+	uint64_t of_backends = 0;
+	char line[256];
+
+	if (!recording_start(&recording, "pg-stacks", postgres->process.pid, "--stacks=999 --budget 100%%"))
+		goto cleanup;
+	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -n -b tpcb-like -c 4 -j 1 -t 1000 postgres",
+		 postgres->port);
+	if (!as_postgres(postgres, &load, 60, line))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!stacks_read(&seen, recording.dir.s, take_stack, &of_backends))
+		goto cleanup;
+	CHECKF(seen.row_cnt > 100 && seen.pid_cnt >= 4, "%lu stacks of %lu processes", seen.row_cnt, seen.pid_cnt);
+	CHECKF(of_backends >= 0.95 * seen.row_cnt, "%lu of %lu, %lu complete, %lu with guesses", of_backends,
+	       seen.row_cnt, seen.complete_cnt, seen.guessed_cnt);
+	CHECKF(seen.running_ns > 0 && seen.blocked_ns > 0, "%.0f ns running, %.0f ns not", seen.running_ns,
+	       seen.blocked_ns);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+}
+
 static void test_postgres(void)
 {
 	struct postgres postgres = {0};
@@ -74,6 +110,7 @@ static void test_postgres(void)
 		/* The same by its own markers; what a new process does before it is probed is not seen. */
 		pgbench_case(&postgres, "pg-markers", "127.0.0.1", "-b tpcb-like", 500, 7, 0.7,
 			     " -s preset:postgresql-query");
+		stacks_case(&postgres);
 	}
 	process_end(&process);
 cleanup:

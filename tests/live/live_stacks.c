@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Sampled user stacks: a known chain of calls is found as it is, and real servers' stacks to the last frame. */
+#include "harness.h"
+#include "servers.h"
+#include "session.h"
+#include "stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Every stack that was sampled is a row, or was counted: of waits, those whose end came. */
+static void check_account(const struct session *session)
+{
+	uint64_t stacks = session_number(session, "stack_records"), waits = session_number(session, "stack_waits");
+
+	CHECKF(stacks + waits + session->lost[WL_LOSS_STACK] == session->emitted[WL_LOSS_STACK],
+	       "%lu stacks, %lu waits, %lu lost of %lu", stacks, waits, session->lost[WL_LOSS_STACK],
+	       session->emitted[WL_LOSS_STACK]);
+}
+
+/* --- a known chain ------------------------------------------------------------------------------------------------ */
+
+struct chain {
+	uint64_t answering, waiting, astray;
+	char *example; /* of those astray */
+};
+
+#define CHAIN_TOP "answer_request;answer_by_pointer;"
+
+/*
+ * Whatever is below the comparison is the clock and the work; between it and the function that sorts are the C
+ * library's own functions.
+ */
+static void take_row(void *owner, const struct stack_row *row)
+{
+	bool answers = strstr(row->frames, "compare_slowly") != NULL;
+	bool waits = strstr(row->frames, "wait_for_it") != NULL;
+	const char *top = strstr(row->frames, CHAIN_TOP);
+	struct chain *chain = owner;
+	bool right = true;
+
+	if (!row->complete)
+		return;
+	if (answers)
+		right = top && strstr(top, "qsort") && strstr(top, ";compare_slowly") > strstr(top, "qsort");
+	if (waits)
+		right = strstr(row->frames, "answer_request;wait_for_it;sleep_for_ns;") &&
+			!strstr(row->frames, "compare_slowly");
+	chain->answering += answers && right && !strcmp(row->state, "running");
+	chain->waiting += waits && right && !strcmp(row->state, "blocked.sleep");
+	if (!right && !chain->astray++)
+		chain->example = strdup(row->frames);
+}
+
+static void test_chain(void)
+{
+	struct recording recording = {0};
+	struct workload workload;
+	struct stacks_seen seen;
+	struct session session;
+	struct chain chain = {0};
+
+	if (!workload_start(&workload, "callchain", 6) ||
+	    !recording_start(&recording, "callchain", workload.server_pid, "--stacks=499 --budget 100%% -d 60s"))
+		goto cleanup;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (!session_read(&session, recording.dir.s, NULL, NULL) ||
+	    !stacks_read(&seen, recording.dir.s, take_row, &chain))
+		goto cleanup;
+	session_check(&session);
+	check_account(&session);
+	CHECKF(chain.answering > 50 && chain.waiting > 5, "%lu answering, %lu waiting of %lu", chain.answering,
+	       chain.waiting, seen.row_cnt);
+	CHECKF(!chain.astray, "%lu, as in %s", chain.astray, chain.example);
+	CHECKF(seen.complete_cnt >= 0.99 * seen.row_cnt, "%lu of %lu", seen.complete_cnt, seen.row_cnt);
+	CHECK(seen.in_interval_cnt == seen.row_cnt);
+	/* Of the time at work nearly all goes into the sort: that much must the samples stand for. */
+	CHECKF(seen.running_ns > 0.5 * session.ns[WL_STATE_RUNNING] &&
+		       seen.running_ns < 2.0 * session.ns[WL_STATE_RUNNING],
+	       "%.0f ns by samples, %lu by intervals", seen.running_ns, session.ns[WL_STATE_RUNNING]);
+cleanup:
+	free(chain.example);
+	workload_end(&workload);
+	recording_end(&recording);
+}
+
+/* --- a real server without frame pointers ------------------------------------------------------------------------- */
+
+static void take_redis_row(void *owner, const struct stack_row *row)
+{
+	uint64_t *from_main = owner;
+
+	*from_main += row->complete && !strncmp(row->frames, "_start;", 7) && strstr(row->frames, ";main;aeMain;");
+}
+
+static void test_redis(void)
+{
+	struct process load = {0}, export = {0};
+	struct recording recording = {0};
+	struct redis redis = {0};
+	struct stacks_seen seen;
+	struct session session;
+	uint64_t from_main = 0;
+	struct path folded;
+	char *text = NULL;
+
+	if (program_missing("redis stacks", "redis-server") || !redis_start(&redis, ANY_CPU))
+		goto cleanup;
+	if (!recording_start(&recording, "redis-stacks", redis.process.pid,
+			     "--stacks=999 --budget 100%% --tail none --baseline 100") ||
+	    !redis_load_start(&load, &redis, ANY_CPU, 200000, 20))
+		goto cleanup;
+	CHECK(process_wait(&load, 60) == 0);
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!session_read(&session, recording.dir.s, NULL, NULL) ||
+	    !stacks_read(&seen, recording.dir.s, take_redis_row, &from_main))
+		goto cleanup;
+	check_account(&session);
+	CHECKF(seen.row_cnt > 30, "%lu", seen.row_cnt);
+	CHECKF(seen.complete_cnt >= 0.95 * seen.row_cnt && from_main >= 0.95 * seen.row_cnt,
+	       "%lu complete, %lu from main to the loop, of %lu", seen.complete_cnt, from_main, seen.row_cnt);
+	CHECKF(!seen.guessed_cnt, "%lu with guesses", seen.guessed_cnt);
+	folded = temp_path("redis.folded");
+	CHECK(whylate(&export, 30, "export %s --format folded -o %s", recording.dir.s, folded.s) == 0);
+	text = file_read(folded.s, NULL);
+	CHECK(text && strstr(text, "stack;oncpu;_start;"));
+cleanup:
+	free(text);
+	process_end(&export);
+	process_end(&load);
+	redis_end(&redis);
+	recording_end(&recording);
+}
+
+/* --- without, and what makes no sense ----------------------------------------------------------------------------- */
+
+static void test_without(void)
+{
+	struct recording recording = {0};
+	struct process process = {0};
+	struct redis redis = {0};
+	struct stacks_seen seen;
+	struct session session;
+
+	CHECK(whylate(&process, 10, "record -p 1 --stacks=0") == 2 && said_one_line(&process, "--stacks '0'", NULL));
+	process_end(&process);
+	CHECK(whylate(&process, 10, "record -p 1 --stacks=20000") == 2 && said_one_line(&process, "10000", NULL));
+	process_end(&process);
+	CHECK(whylate(&process, 10, "record -p 1 --stacks-all") == 2 && said_one_line(&process, "--stacks", NULL));
+	process_end(&process);
+	if (program_missing("no stacks", "redis-server") || !redis_start(&redis, ANY_CPU))
+		goto cleanup;
+	if (!recording_start(&recording, "no-stacks", redis.process.pid, "--budget 100%%"))
+		goto cleanup;
+	CHECK(redis_answers(&redis));
+	CHECK(recording_stop(&recording) == 0);
+	if (!session_read(&session, recording.dir.s, NULL, NULL) || !stacks_read(&seen, recording.dir.s, NULL, NULL))
+		goto cleanup;
+	CHECK(!seen.row_cnt && session_number(&session, "stacks_hz") == UINT64_MAX && !session.emitted[WL_LOSS_STACK]);
+	CHECK(!strstr(session_key(&session, "hooks"), "cpu-clock"));
+cleanup:
+	redis_end(&redis);
+	recording_end(&recording);
+}
+
+int suite_stacks(void)
+{
+	static const struct live_test tests[] = {
+		{"chain_of_calls", test_chain},
+		{"redis_stacks", test_redis},
+		{"no_stacks", test_without},
+	};
+
+	return live_suite("stacks", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rows of the table `stack`, as the tests look at them. */
+#ifndef WHYLATE_TESTS_STACKS_H
+#define WHYLATE_TESTS_STACKS_H
+
+#include "harness.h"
+
+struct stack_row {
+	uint64_t ts, pid, tid, sid; /* sid 0: null */
+	const char *state, *frames;
+	double weight_ns;
+	bool complete;
+	uint64_t guessed;
+};
+
+struct stacks_seen {
+	uint64_t row_cnt, complete_cnt, guessed_cnt, in_interval_cnt, running_cnt, pid_cnt;
+	double running_ns, blocked_ns;
+	uint64_t pids[256];
+};
+
+typedef void (*stack_visitor)(void *owner, const struct stack_row *row);
+
+/* All rows of a directory; visit may be NULL.  A failure is a failed check, too. */
+bool stacks_read(struct stacks_seen *seen, const char *dir, stack_visitor visit, void *owner);
+
+#endif
