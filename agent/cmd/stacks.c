@@ -15,6 +15,8 @@
 #define IMAGES_MAX 8
 /* A process is looked at again, when its stacks lead nowhere, not more often than this. */
 #define LOOK_EVERY_NS 1000000000ULL
+/* Processes that cannot be looked at are forgotten when there are so many. */
+#define PROCESSES_MANY 1024
 /* Of one frame's name. */
 #define NAME_SZ 256
 
@@ -146,6 +148,17 @@ static int look_at(struct stacks *stacks, struct process *process)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Those that were gone before they were looked at. */
+static void forget_lost(struct stacks *stacks)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < stacks->processes.cnt; i++)
+		if (stacks->processes.items[i].image)
+			stacks->processes.items[kept++] = stacks->processes.items[i];
+	stacks->processes.cnt = kept;
+}
+
 static int process_of(struct stacks *stacks, pid_t pid, struct process **found)
 {
 	struct process process = {.pid = pid};
@@ -153,8 +166,13 @@ static int process_of(struct stacks *stacks, pid_t pid, struct process **found)
 
 	for (i = 0; i < stacks->processes.cnt && stacks->processes.items[i].pid != pid; i++)
 		;
-	if (i == stacks->processes.cnt && vec_push(&stacks->processes, process))
-		return -ENOMEM;
+	if (i == stacks->processes.cnt) {
+		if (i >= PROCESSES_MANY)
+			forget_lost(stacks);
+		i = stacks->processes.cnt;
+		if (vec_push(&stacks->processes, process))
+			return -ENOMEM;
+	}
 	*found = &stacks->processes.items[i];
 	if ((*found)->image || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
 		return 0;

@@ -30,7 +30,7 @@ void stacks__free(struct stacks *stacks); /* NULL-safe */
 
 /* A record of one of the two kinds.  0 or -errno; a process that is gone is no error. */
 int stacks__take(struct stacks *stacks, const struct wl_record_header *record);
-/* The process has another program, or other libraries, than before. */
+/* The process has another program than before, or is gone. */
 void stacks__changed(struct stacks *stacks, pid_t pid);
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
 
