@@ -74,7 +74,8 @@ static void stacks_case(const struct postgres *postgres)
 	uint64_t of_backends = 0;
 	char line[256];
 
-	if (!recording_start(&recording, "pg-stacks", postgres->process.pid, "--stacks=999 --budget 100%%"))
+	if (!recording_start(&recording, "pg-stacks", postgres->process.pid,
+			     "--stacks=999 --budget 100%% --ring-size 32M"))
 		goto cleanup;
 	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -n -b tpcb-like -c 4 -j 1 -t 1000 postgres",
 		 postgres->port);

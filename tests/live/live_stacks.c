@@ -110,7 +110,7 @@ static void test_redis(void)
 	if (program_missing("redis stacks", "redis-server") || !redis_start(&redis, ANY_CPU))
 		goto cleanup;
 	if (!recording_start(&recording, "redis-stacks", redis.process.pid,
-			     "--stacks=999 --budget 100%% --tail none --baseline 100") ||
+			     "--stacks=999 --budget 100%% --ring-size 32M") ||
 	    !redis_load_start(&load, &redis, ANY_CPU, 200000, 20))
 		goto cleanup;
 	CHECK(process_wait(&load, 60) == 0);
