@@ -73,6 +73,12 @@ struct tree_time {
 	uint64_t doing_ns[TREE_DOING_CNT]; /* sum to ns */
 };
 
+struct tree_interval {
+	double weight;
+	uint64_t latency_ns, queue_ns;
+	uint64_t doing_ns[TREE_DOING_CNT]; /* of the rest, as far as it is known */
+};
+
 /* NULL and errno. */
 struct variance_tree *variance_tree__new(void);
 void variance_tree__free(struct variance_tree *tree);
@@ -82,12 +88,12 @@ void variance_tree__free(struct variance_tree *tree);
 int variance_tree__node(struct variance_tree *tree, uint32_t parent, const struct tree_call *call, uint32_t *node);
 
 /*
- * One interval: latency_ns, of which queue_ns before pickup, and its times, every node at most once and with its
- * ancestors; the children of a node must not exceed it, nor those of the root latency_ns - queue_ns.  A latency's own
- * split is that of its rows' states, or all 0.  0; -EINVAL: they do, nothing was added; -ENOMEM.
+ * One interval: every node at most once and with its ancestors; the children of a node together must not exceed it, nor
+ * those of the root latency_ns - queue_ns.  0; -EINVAL: they do, nothing was added; -ENOMEM: the tree is of no use any
+ * more.
  */
-int variance_tree__add(struct variance_tree *tree, double weight, uint64_t latency_ns, uint64_t queue_ns,
-		       const struct tree_time *times, size_t cnt);
+int variance_tree__add(struct variance_tree *tree, const struct tree_interval *interval, const struct tree_time *times,
+		       size_t cnt);
 
 /* Adds all that is in `from`, which stays as it was: 0; -ENOMEM, -E2BIG: `into` is then of no use any more. */
 int variance_tree__merge(struct variance_tree *into, const struct variance_tree *from);
@@ -97,6 +103,7 @@ void variance_tree__node_at(const struct variance_tree *tree, uint32_t id, struc
 void variance_tree__stats(const struct variance_tree *tree, uint32_t id, struct tree_stats *stats);
 /* Of two children of one parent. */
 double variance_tree__cov(const struct variance_tree *tree, uint32_t child, uint32_t other);
+uint32_t variance_tree__queue(const struct variance_tree *tree); /* the node */
 double variance_tree__weight(const struct variance_tree *tree); /* of all intervals added */
 
 #endif

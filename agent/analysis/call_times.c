@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/call_times.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_calls(const void *left, const void *right)
+{
+	const struct call *a = left, *b = right;
+
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (a->begin_ts != b->begin_ts)
+		return a->begin_ts < b->begin_ts ? -1 : 1;
+	/* Numbers of 32 bits that may have run over in between. */
+	return a->seq == b->seq ? 0 : (int32_t)(a->seq - b->seq) < 0 ? -1 : 1;
+}
+
+void calls_sort(struct call *calls, size_t cnt)
+{
+	qsort(calls, cnt, sizeof(*calls), compare_calls);
+}
+
+static int reserve_nest(struct call_times *times, size_t cnt)
+{
+	void *grown;
+
+	if (cnt <= times->nest_room)
+		return 0;
+	grown = realloc(times->nest, 2 * cnt * sizeof(*times->nest));
+	if (!grown)
+		return -ENOMEM;
+	times->nest = grown;
+	times->nest_room = 2 * cnt;
+	return 0;
+}
+
+/*
+ * Who encloses whom, by what is under way on a thread when a call begins.  A call that outlasts the one around it (it
+ * was abandoned, or its times were lost) is cut to it.
+ */
+static void make_nest(struct call_times *times, const struct call *calls, size_t cnt)
+{
+	uint32_t top = TREE_NONE;
+
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (i && calls[i].tid != calls[i - 1].tid)
+			top = TREE_NONE;
+		while (top != TREE_NONE && times->nest[top].end_ts <= calls[i].begin_ts)
+			top = times->nest[top].parent;
+		times->nest[i].parent = top;
+		times->nest[i].node = TREE_NONE;
+		times->nest[i].begin_ts = calls[i].begin_ts;
+		times->nest[i].end_ts = calls[i].end_ts > calls[i].begin_ts ? calls[i].end_ts : calls[i].begin_ts;
+		if (top != TREE_NONE && times->nest[i].end_ts > times->nest[top].end_ts)
+			times->nest[i].end_ts = times->nest[top].end_ts;
+		top = i;
+	}
+}
+
+/* The first stretch that ends after ts. */
+static size_t stretch_after(const struct call_stretch *stretches, size_t cnt, uint64_t ts)
+{
+	size_t low = 0, high = cnt;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (stretches[middle].end_ts > ts)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* How much of the path was on that thread between two times.  Mostly there is one stretch, or few. */
+static uint64_t time_on_path(const struct call_stretch *stretches, size_t cnt, uint32_t tid, uint64_t begin_ts,
+			     uint64_t end_ts)
+{
+	uint64_t sum_ns = 0;
+
+	for (size_t s = stretch_after(stretches, cnt, begin_ts); s < cnt && stretches[s].begin_ts < end_ts; s++) {
+		uint64_t from = stretches[s].begin_ts > begin_ts ? stretches[s].begin_ts : begin_ts;
+		uint64_t to = stretches[s].end_ts < end_ts ? stretches[s].end_ts : end_ts;
+
+		if (stretches[s].tid == tid && to > from)
+			sum_ns += to - from;
+	}
+	return sum_ns;
+}
+
+/* The place of a node in times->times, which gets one if it has none. */
+static int place_of(struct call_times *times, uint32_t node, size_t *place)
+{
+	uint64_t none = 0;
+
+	while (times->places.cnt <= node)
+		if (vec_push(&times->places, none))
+			return -ENOMEM;
+	/* Of an earlier interval: its round is over. */
+	if (times->places.items[node] >> 32 != times->round) {
+		if (vec_push(&times->times, ((struct tree_time){.node = node})))
+			return -ENOMEM;
+		times->places.items[node] = times->round << 32 | (times->times.cnt - 1);
+	}
+	*place = (size_t)(times->places.items[node] & UINT32_MAX);
+	return 0;
+}
+
+static uint64_t part_of(uint64_t ns, uint64_t part_ns, uint64_t whole_ns)
+{
+	return part_ns == whole_ns ? ns : (uint64_t)((unsigned __int128)ns * part_ns / whole_ns);
+}
+
+/* ns of the call at a node; its split is cut in proportion, and what does not fit is `running`. */
+static int add_time(struct call_times *times, uint32_t node, const struct call *call, uint64_t ns)
+{
+	uint64_t whole_ns = call->end_ts > call->begin_ts ? call->end_ts - call->begin_ts : 0, rest_ns = ns;
+	const uint64_t parts_ns[] = {
+		[TREE_RUNNABLE] = call->runnable_ns,
+		[TREE_BLOCKED] = call->blocked_ns,
+		[TREE_INTERRUPTED] = call->interrupted_ns,
+	};
+	struct tree_time *time;
+	size_t place;
+
+	if (place_of(times, node, &place))
+		return -ENOMEM;
+	time = &times->times.items[place];
+	time->calls++;
+	time->ns += ns;
+	for (int d = TREE_RUNNABLE; d < TREE_DOING_CNT; d++) {
+		uint64_t part_ns = whole_ns ? part_of(parts_ns[d], ns, whole_ns) : 0;
+
+		part_ns = part_ns < rest_ns ? part_ns : rest_ns;
+		time->doing_ns[d] += part_ns;
+		rest_ns -= part_ns;
+	}
+	time->doing_ns[TREE_RUNNING] += rest_ns;
+	return 0;
+}
+
+/* The node of a call made from `parent`, or `parent` where the tree has no room. */
+static int node_of(struct call_times *times, struct variance_tree *tree, uint32_t parent, const struct call *call,
+		   bool behind, uint32_t *node)
+{
+	const struct tree_call made = {.func = call->func, .call_addr = call->call_addr, .behind = behind};
+	int err = variance_tree__node(tree, parent, &made, node);
+
+	times->skipped += err == -E2BIG;
+	return err == -E2BIG ? 0 : err;
+}
+
+/* Calls of the threads that the path is on itself. */
+static int add_own(struct call_times *times, struct variance_tree *tree, const struct call *calls, size_t call_cnt,
+		   const struct call_stretch *stretches, size_t stretch_cnt)
+{
+	for (size_t i = 0; i < call_cnt; i++) {
+		uint32_t around = times->nest[i].parent, parent = TREE_ROOT, node;
+		uint64_t ns = time_on_path(stretches, stretch_cnt, calls[i].tid, times->nest[i].begin_ts,
+					   times->nest[i].end_ts);
+
+		if (!ns)
+			continue;
+		/* Whoever encloses a call that is on the path is so as well. */
+		if (around != TREE_NONE)
+			parent = times->nest[around].node;
+		if (node_of(times, tree, parent, &calls[i], false, &node))
+			return -ENOMEM;
+		times->nest[i].node = node;
+		if (node != parent && add_time(times, node, &calls[i], ns))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The last call on that thread that begins by ts, TREE_NONE: none. */
+static uint32_t last_begun(const struct call *calls, size_t cnt, uint32_t tid, uint64_t ts)
+{
+	size_t low = 0, high = cnt;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (calls[middle].tid < tid || (calls[middle].tid == tid && calls[middle].begin_ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && calls[low - 1].tid == tid ? (uint32_t)low - 1 : TREE_NONE;
+}
+
+/* The innermost call under way on that thread. */
+static uint32_t innermost(const struct call_times *times, const struct call *calls, size_t cnt, uint32_t tid,
+			  uint64_t ts)
+{
+	uint32_t call = last_begun(calls, cnt, tid, ts);
+
+	while (call != TREE_NONE && times->nest[call].end_ts <= ts)
+		call = times->nest[call].parent;
+	return call;
+}
+
+struct behind {
+	const struct call *calls;
+	size_t call_cnt;
+	const struct call_stretch *stretch;
+	uint32_t base; /* node of the call that waits */
+};
+
+/* One call of the other thread, those around it first; *node is its node behind the base. */
+static int add_behind(struct call_times *times, struct variance_tree *tree, const struct behind *behind, uint32_t call,
+		      uint32_t *node)
+{
+	uint64_t from = behind->stretch->begin_ts, to = behind->stretch->end_ts;
+	uint32_t path[TREE_DEPTH_MAX], depth = 0, parent = behind->base;
+
+	for (uint32_t at = call; at != TREE_NONE && depth < TREE_DEPTH_MAX; at = times->nest[at].parent)
+		path[depth++] = at;
+	while (depth--) {
+		if (node_of(times, tree, parent, &behind->calls[path[depth]], parent == behind->base, node))
+			return -ENOMEM;
+		parent = *node;
+	}
+	from = times->nest[call].begin_ts > from ? times->nest[call].begin_ts : from;
+	to = times->nest[call].end_ts < to ? times->nest[call].end_ts : to;
+	if (to <= from || *node == behind->base)
+		return 0;
+	return add_time(times, *node, &behind->calls[call], to - from);
+}
+
+/* What the thread did for which the own one waited: the calls that enclose the stretch's begin, and later ones. */
+static int add_other(struct call_times *times, struct variance_tree *tree, const struct behind *behind)
+{
+	const struct call_stretch *stretch = behind->stretch;
+	uint32_t first = last_begun(behind->calls, behind->call_cnt, stretch->behind_tid, stretch->begin_ts);
+	uint32_t around = innermost(times, behind->calls, behind->call_cnt, stretch->behind_tid, stretch->begin_ts);
+	uint32_t chain[TREE_DEPTH_MAX], depth = 0, node;
+	int err = 0;
+
+	for (uint32_t at = around; at != TREE_NONE && depth < TREE_DEPTH_MAX; at = times->nest[at].parent)
+		chain[depth++] = at;
+	while (depth-- && !err)
+		err = add_behind(times, tree, behind, chain[depth], &node);
+	if (first == TREE_NONE)
+		for (first = 0; first < behind->call_cnt && behind->calls[first].tid != stretch->behind_tid; first++)
+			;
+	else
+		first++;
+	for (uint32_t i = first; i < behind->call_cnt && !err; i++) {
+		if (behind->calls[i].tid != stretch->behind_tid || behind->calls[i].begin_ts >= stretch->end_ts)
+			break;
+		err = add_behind(times, tree, behind, i, &node);
+	}
+	return err;
+}
+
+int call_times__make(struct call_times *times, struct variance_tree *tree, const struct call *calls, size_t call_cnt,
+		     const struct call_stretch *stretches, size_t stretch_cnt)
+{
+	struct behind behind = {.calls = calls, .call_cnt = call_cnt};
+	int err;
+
+	times->times.cnt = 0;
+	times->round++;
+	if (reserve_nest(times, call_cnt))
+		return -ENOMEM;
+	make_nest(times, calls, call_cnt);
+	err = add_own(times, tree, calls, call_cnt, stretches, stretch_cnt);
+	for (size_t s = 0; s < stretch_cnt && !err; s++) {
+		uint32_t waits;
+
+		if (!stretches[s].behind_tid)
+			continue;
+		waits = innermost(times, calls, call_cnt, stretches[s].tid, stretches[s].begin_ts);
+		behind.stretch = &stretches[s];
+		behind.base = waits == TREE_NONE ? TREE_ROOT : times->nest[waits].node;
+		/* The tree had no room for it, or it is cut away: what the other thread did has no place either. */
+		if (behind.base != TREE_NONE)
+			err = add_other(times, tree, &behind);
+	}
+	return err;
+}
+
+void call_times__free(struct call_times *times)
+{
+	vec_free(&times->times);
+	vec_free(&times->places);
+	free(times->nest);
+	*times = (struct call_times){0};
+}
+
+struct outermost {
+	uint64_t begin_ts, end_ts;
+	uint32_t tid;
+};
+
+static int compare_outermost(const void *left, const void *right)
+{
+	const struct outermost *a = left, *b = right;
+
+	if (a->begin_ts != b->begin_ts)
+		return a->begin_ts < b->begin_ts ? -1 : 1;
+	return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+struct sweep {
+	call_stretches *stretches;
+	size_t first; /* of the interval's */
+	uint64_t at_ts;
+	uint32_t idle_tid;
+	VEC(struct outermost) calls;
+	VEC(struct outermost) open; /* under way, in the order of their begins */
+};
+
+static int emit(struct sweep *sweep, uint64_t until_ts, uint32_t tid)
+{
+	call_stretches *stretches = sweep->stretches;
+
+	if (until_ts <= sweep->at_ts)
+		return 0;
+	if (stretches->cnt > sweep->first && stretches->items[stretches->cnt - 1].tid == tid) {
+		stretches->items[stretches->cnt - 1].end_ts = until_ts;
+	} else if (vec_push(stretches,
+			    ((struct call_stretch){.begin_ts = sweep->at_ts, .end_ts = until_ts, .tid = tid}))) {
+		return -ENOMEM;
+	}
+	sweep->at_ts = until_ts;
+	return 0;
+}
+
+/* Everything until ts. */
+static int advance(struct sweep *sweep, uint64_t ts)
+{
+	while (sweep->open.cnt && sweep->open.items[sweep->open.cnt - 1].end_ts <= ts) {
+		const struct outermost *last = &sweep->open.items[--sweep->open.cnt];
+
+		if (emit(sweep, last->end_ts, last->tid))
+			return -ENOMEM;
+	}
+	return emit(sweep, ts, sweep->open.cnt ? sweep->open.items[sweep->open.cnt - 1].tid : sweep->idle_tid);
+}
+
+static int find_outermost(struct sweep *sweep, const struct call *calls, size_t call_cnt)
+{
+	uint64_t end_ts = 0;
+
+	for (size_t i = 0; i < call_cnt; i++) {
+		const struct outermost call = {calls[i].begin_ts, calls[i].end_ts, calls[i].tid};
+
+		if (i && calls[i].tid == calls[i - 1].tid && calls[i].begin_ts < end_ts)
+			continue;
+		end_ts = calls[i].end_ts;
+		if (vec_push(&sweep->calls, call))
+			return -ENOMEM;
+	}
+	qsort(sweep->calls.items, sweep->calls.cnt, sizeof(*sweep->calls.items), compare_outermost);
+	return 0;
+}
+
+int call_stretches_make(call_stretches *stretches, const struct call *calls, size_t call_cnt, uint64_t pickup_ts,
+			uint64_t end_ts, uint32_t tid, uint32_t end_tid)
+{
+	struct sweep sweep = {.stretches = stretches, .first = stretches->cnt, .at_ts = pickup_ts, .idle_tid = tid};
+	bool one_thread = tid == end_tid;
+	int err = 0;
+
+	for (size_t i = 0; i < call_cnt && one_thread; i++)
+		one_thread = calls[i].tid == tid;
+	if (one_thread)
+		return emit(&sweep, end_ts, tid);
+	err = find_outermost(&sweep, calls, call_cnt);
+	for (size_t i = 0; i < sweep.calls.cnt && !err; i++) {
+		const struct outermost *call = &sweep.calls.items[i];
+
+		if (call->end_ts <= pickup_ts || call->begin_ts >= end_ts)
+			continue;
+		err = advance(&sweep, call->begin_ts);
+		if (call->tid == end_tid)
+			sweep.idle_tid = end_tid;
+		if (!err)
+			err = vec_push(&sweep.open, *call);
+	}
+	if (!err)
+		err = advance(&sweep, end_ts);
+	vec_free(&sweep.calls);
+	vec_free(&sweep.open);
+	return err;
+}

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/variance_tree.h"
+
+#include "analysis/idmap.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES_MAX (1 << 20)
+
+/* Over the intervals in which a node occurs: weight, means, and sums of products of the differences from them. */
+struct moments {
+	double weight;
+	double mean, m2;
+	double latency_mean, latency_c;
+	double doing_mean[TREE_DOING_CNT], doing_c[TREE_DOING_CNT];
+	double calls;
+};
+
+/* Over those in which two children of one parent occur both; `a` is the one that came later. */
+struct pair {
+	double weight, a_mean, b_mean, c;
+};
+
+struct node {
+	struct tree_node base; /* children and child_cnt are below */
+	uint32_t place;        /* among the parent's children */
+	struct moments moments;
+	VEC(uint32_t) children;
+	VEC(struct pair) pairs; /* of children a > b: at a·(a - 1)/2 + b */
+};
+
+/* A node in the interval that is being added. */
+struct visit {
+	uint64_t mark; /* equal to the tree's: it occurs */
+	uint64_t ns, doing_ns[TREE_DOING_CNT];
+	uint64_t left_ns, left_doing_ns[TREE_DOING_CNT]; /* without its children's */
+	uint32_t calls;
+	uint32_t first_child, next; /* of those that occur; TREE_NONE: the end */
+};
+
+struct variance_tree {
+	VEC(struct node) nodes;
+	struct idmap ids; /* (parent, func), (call_addr, behind) → index into numbers */
+	VEC(uint32_t) numbers;
+	VEC(struct visit) visits; /* by node */
+	VEC(uint32_t) met;        /* children of one parent in this interval */
+	uint64_t mark;
+	double weight;
+	uint32_t queue;
+};
+
+static int add_node(struct variance_tree *tree, uint32_t parent, enum tree_part part, const struct tree_call *call,
+		    uint32_t *id)
+{
+	struct node *above = parent == TREE_NONE ? NULL : &tree->nodes.items[parent];
+	struct node made = {
+		.base = {.parent = parent, .part = part, .body = TREE_NONE},
+		.place = above ? (uint32_t)above->children.cnt : 0,
+	};
+	struct visit visit = {0};
+
+	if (call)
+		made.base.call = *call;
+	made.base.depth = above ? above->base.depth + 1 : 0;
+	*id = (uint32_t)tree->nodes.cnt;
+	if (above && (vec_reserve(&above->pairs, above->children.cnt) || vec_push(&above->children, *id)))
+		return -ENOMEM;
+	if (above) {
+		memset(above->pairs.items + above->pairs.cnt, 0, made.place * sizeof(*above->pairs.items));
+		above->pairs.cnt += made.place;
+	}
+	if (vec_push(&tree->nodes, made) || vec_push(&tree->visits, visit))
+		return -ENOMEM;
+	return 0;
+}
+
+struct variance_tree *variance_tree__new(void)
+{
+	struct variance_tree *tree = calloc(1, sizeof(*tree));
+	uint32_t root, body;
+
+	if (!tree)
+		return NULL;
+	if (add_node(tree, TREE_NONE, TREE_FUNCTION, NULL, &root) ||
+	    add_node(tree, TREE_ROOT, TREE_BODY, NULL, &body) ||
+	    add_node(tree, TREE_ROOT, TREE_QUEUE, NULL, &tree->queue)) {
+		variance_tree__free(tree);
+		errno = ENOMEM;
+		return NULL;
+	}
+	tree->nodes.items[root].base.body = body;
+	return tree;
+}
+
+void variance_tree__free(struct variance_tree *tree)
+{
+	if (!tree)
+		return;
+	for (size_t i = 0; i < tree->nodes.cnt; i++) {
+		vec_free(&tree->nodes.items[i].children);
+		vec_free(&tree->nodes.items[i].pairs);
+	}
+	vec_free(&tree->nodes);
+	idmap__free(&tree->ids);
+	vec_free(&tree->numbers);
+	vec_free(&tree->visits);
+	vec_free(&tree->met);
+	free(tree);
+}
+
+/* From now on `parent` has callees: until now all of it was its body. */
+static int give_body(struct variance_tree *tree, uint32_t parent)
+{
+	struct tree_call call = tree->nodes.items[parent].base.call;
+	uint32_t body;
+
+	if (tree->nodes.items[parent].base.body != TREE_NONE)
+		return 0;
+	if (add_node(tree, parent, TREE_BODY, &call, &body))
+		return -ENOMEM;
+	tree->nodes.items[parent].base.body = body;
+	tree->nodes.items[body].moments = tree->nodes.items[parent].moments;
+	return 0;
+}
+
+int variance_tree__node(struct variance_tree *tree, uint32_t parent, const struct tree_call *call, uint32_t *node)
+{
+	uint64_t path = (uint64_t)parent << 32 | call->func, site = call->call_addr ^ (uint64_t)call->behind << 63;
+	uint32_t id;
+
+	if (idmap__find(&tree->ids, path, site, &id)) {
+		*node = tree->numbers.items[id];
+		return 0;
+	}
+	*node = parent;
+	if (tree->nodes.items[parent].base.depth >= TREE_DEPTH_MAX || tree->nodes.cnt >= NODES_MAX)
+		return -E2BIG;
+	if (give_body(tree, parent) || vec_reserve(&tree->numbers, 1) || idmap__id(&tree->ids, path, site, &id) ||
+	    add_node(tree, parent, TREE_FUNCTION, call, node))
+		return -ENOMEM;
+	return vec_push(&tree->numbers, *node);
+}
+
+/* West 1979, for a weight; `latency_ns` and what the thread did along with it. */
+static void moments__add(struct moments *moments, double weight, const struct visit *visit, double latency_ns)
+{
+	double x = (double)visit->ns, x_before = x - moments->mean, part;
+
+	moments->weight += weight;
+	part = weight / moments->weight;
+	moments->mean += x_before * part;
+	moments->m2 += weight * x_before * (x - moments->mean);
+	moments->latency_mean += (latency_ns - moments->latency_mean) * part;
+	moments->latency_c += weight * x_before * (latency_ns - moments->latency_mean);
+	for (int d = 0; d < TREE_DOING_CNT; d++) {
+		double doing = (double)visit->doing_ns[d];
+
+		moments->doing_mean[d] += (doing - moments->doing_mean[d]) * part;
+		moments->doing_c[d] += weight * x_before * (doing - moments->doing_mean[d]);
+	}
+	moments->calls += weight * visit->calls;
+}
+
+static void pair__add(struct pair *pair, double weight, double a, double b)
+{
+	double a_before = a - pair->a_mean;
+
+	pair->weight += weight;
+	pair->a_mean += a_before * weight / pair->weight;
+	pair->b_mean += (b - pair->b_mean) * weight / pair->weight;
+	pair->c += weight * a_before * (b - pair->b_mean);
+}
+
+/* Chan, Golub, LeVeque 1983: of two disjoint sets. */
+static void moments__merge(struct moments *into, const struct moments *from)
+{
+	double weight = into->weight + from->weight, part, both, x, latency, doing;
+
+	if (!(from->weight > 0))
+		return;
+	part = from->weight / weight;
+	both = into->weight * part;
+	x = from->mean - into->mean;
+	latency = from->latency_mean - into->latency_mean;
+	into->m2 += from->m2 + x * x * both;
+	into->latency_c += from->latency_c + x * latency * both;
+	for (int d = 0; d < TREE_DOING_CNT; d++) {
+		doing = from->doing_mean[d] - into->doing_mean[d];
+		into->doing_c[d] += from->doing_c[d] + x * doing * both;
+		into->doing_mean[d] += doing * part;
+	}
+	into->mean += x * part;
+	into->latency_mean += latency * part;
+	into->calls += from->calls;
+	into->weight = weight;
+}
+
+static void pair__merge(struct pair *into, double weight, double a_mean, double b_mean, double c)
+{
+	double all = into->weight + weight, a = a_mean - into->a_mean, b = b_mean - into->b_mean;
+
+	if (!(weight > 0))
+		return;
+	into->c += c + a * b * into->weight * weight / all;
+	into->a_mean += a * weight / all;
+	into->b_mean += b * weight / all;
+	into->weight = all;
+}
+
+static struct pair *pair_at(const struct node *parent, uint32_t place, uint32_t other)
+{
+	uint32_t a = place > other ? place : other, b = place > other ? other : place;
+
+	return &parent->pairs.items[(size_t)a * (a - 1) / 2 + b];
+}
+
+static bool visited(const struct variance_tree *tree, uint32_t id)
+{
+	return tree->visits.items[id].mark == tree->mark;
+}
+
+static void visit__init(struct visit *visit, uint64_t mark, uint64_t ns, const uint64_t doing_ns[TREE_DOING_CNT],
+			uint32_t calls)
+{
+	*visit = (struct visit){
+		.mark = mark,
+		.ns = ns,
+		.left_ns = ns,
+		.calls = calls,
+		.first_child = TREE_NONE,
+		.next = TREE_NONE,
+	};
+	memcpy(visit->doing_ns, doing_ns, sizeof(visit->doing_ns));
+	memcpy(visit->left_doing_ns, doing_ns, sizeof(visit->left_doing_ns));
+}
+
+/* Takes a child's time out of what is left of its parent; false: there is not so much. */
+static bool take(struct variance_tree *tree, uint32_t id)
+{
+	struct visit *child = &tree->visits.items[id], *parent = &tree->visits.items[tree->nodes.items[id].base.parent];
+
+	if (parent->mark != tree->mark || child->ns > parent->left_ns)
+		return false;
+	child->next = parent->first_child;
+	parent->first_child = id;
+	parent->left_ns -= child->ns;
+	for (int d = 0; d < TREE_DOING_CNT; d++) {
+		uint64_t most = parent->left_doing_ns[d];
+
+		parent->left_doing_ns[d] -= child->doing_ns[d] < most ? child->doing_ns[d] : most;
+	}
+	return true;
+}
+
+/* Marks what occurs and works out what is left of every parent; false: it cannot be true. */
+static bool visit_all(struct variance_tree *tree, const struct tree_interval *interval, const struct tree_time *times,
+		      size_t cnt)
+{
+	static const uint64_t nothing[TREE_DOING_CNT];
+	struct visit *visits = tree->visits.items;
+
+	tree->mark++;
+	if (interval->queue_ns > interval->latency_ns)
+		return false;
+	visit__init(&visits[TREE_ROOT], tree->mark, interval->latency_ns, interval->doing_ns, 1);
+	if (interval->queue_ns) {
+		visit__init(&visits[tree->queue], tree->mark, interval->queue_ns, nothing, 1);
+		take(tree, tree->queue);
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		uint32_t node = times[i].node;
+
+		if (!node || node >= tree->nodes.cnt || tree->nodes.items[node].base.part != TREE_FUNCTION ||
+		    visited(tree, node))
+			return false;
+		visit__init(&visits[node], tree->mark, times[i].ns, times[i].doing_ns, times[i].calls);
+	}
+	for (size_t i = 0; i < cnt; i++)
+		if (!take(tree, times[i].node))
+			return false;
+	return true;
+}
+
+/* The split of what is left need not fit into it exactly, where a child's was cut at a boundary. */
+static void fit_doing(struct visit *visit)
+{
+	uint64_t rest_ns = visit->ns;
+
+	for (int d = TREE_DOING_CNT - 1; d >= 0; d--) {
+		uint64_t *doing = &visit->doing_ns[d];
+
+		*doing = *doing < rest_ns ? *doing : rest_ns;
+		rest_ns -= *doing;
+	}
+}
+
+/* The body of one that occurs, and all pairs of its children that do. */
+static int add_children(struct variance_tree *tree, const struct tree_interval *interval, uint32_t parent)
+{
+	struct node *above = &tree->nodes.items[parent];
+	struct visit *visits = tree->visits.items;
+	uint32_t body = above->base.body;
+
+	if (body == TREE_NONE)
+		return 0;
+	visit__init(&visits[body], tree->mark, visits[parent].left_ns, visits[parent].left_doing_ns,
+		    visits[parent].calls);
+	fit_doing(&visits[body]);
+	moments__add(&tree->nodes.items[body].moments, interval->weight, &visits[body], (double)interval->latency_ns);
+	tree->met.cnt = 0;
+	if (vec_push(&tree->met, body))
+		return -ENOMEM;
+	for (uint32_t child = visits[parent].first_child; child != TREE_NONE; child = visits[child].next)
+		if (vec_push(&tree->met, child))
+			return -ENOMEM;
+	for (size_t i = 1; i < tree->met.cnt; i++)
+		for (size_t j = 0; j < i; j++) {
+			uint32_t a = tree->met.items[i], b = tree->met.items[j];
+			uint32_t a_place = tree->nodes.items[a].place, b_place = tree->nodes.items[b].place;
+			bool later = a_place > b_place;
+
+			pair__add(pair_at(above, a_place, b_place), interval->weight, (double)visits[later ? a : b].ns,
+				  (double)visits[later ? b : a].ns);
+		}
+	return 0;
+}
+
+int variance_tree__add(struct variance_tree *tree, const struct tree_interval *interval, const struct tree_time *times,
+		       size_t cnt)
+{
+	double latency_ns = (double)interval->latency_ns;
+	struct visit *visits = tree->visits.items;
+	int err;
+
+	if (!(interval->weight > 0) || !visit_all(tree, interval, times, cnt))
+		return -EINVAL;
+	tree->weight += interval->weight;
+	moments__add(&tree->nodes.items[TREE_ROOT].moments, interval->weight, &visits[TREE_ROOT], latency_ns);
+	if (interval->queue_ns)
+		moments__add(&tree->nodes.items[tree->queue].moments, interval->weight, &visits[tree->queue],
+			     latency_ns);
+	for (size_t i = 0; i < cnt; i++)
+		moments__add(&tree->nodes.items[times[i].node].moments, interval->weight, &visits[times[i].node],
+			     latency_ns);
+	err = add_children(tree, interval, TREE_ROOT);
+	for (size_t i = 0; i < cnt && !err; i++)
+		err = add_children(tree, interval, times[i].node);
+	return err;
+}
+
+/* The node of `into` that is the same path as node `id` of `from`, whose parent's is known already. */
+static int same_node(struct variance_tree *into, const struct variance_tree *from, uint32_t id, uint32_t parent,
+		     uint32_t *same)
+{
+	const struct tree_node *node = &from->nodes.items[id].base;
+
+	if (node->part == TREE_FUNCTION)
+		return variance_tree__node(into, parent, &node->call, same);
+	if (node->part == TREE_BODY && give_body(into, parent))
+		return -ENOMEM;
+	*same = node->part == TREE_BODY ? into->nodes.items[parent].base.body : into->queue;
+	return 0;
+}
+
+static void merge_pairs(struct variance_tree *into, const struct node *parent, uint32_t same, const uint32_t *sames)
+{
+	for (uint32_t a = 1; a < parent->children.cnt; a++)
+		for (uint32_t b = 0; b < a; b++) {
+			uint32_t a_place = into->nodes.items[sames[parent->children.items[a]]].place;
+			uint32_t b_place = into->nodes.items[sames[parent->children.items[b]]].place;
+			const struct pair *pair = pair_at(parent, a, b);
+			bool later = a_place > b_place;
+
+			pair__merge(pair_at(&into->nodes.items[same], a_place, b_place), pair->weight,
+				    later ? pair->a_mean : pair->b_mean, later ? pair->b_mean : pair->a_mean, pair->c);
+		}
+}
+
+int variance_tree__merge(struct variance_tree *into, const struct variance_tree *from)
+{
+	size_t cnt = from->nodes.cnt;
+	uint32_t *sames = calloc(cnt, sizeof(*sames));
+	int err = sames ? 0 : -ENOMEM;
+
+	/* All nodes first: what gets its first callee here has all its own sums in its body, and none of `from`'s. */
+	for (uint32_t i = 1; i < cnt && !err; i++)
+		err = same_node(into, from, i, sames[from->nodes.items[i].base.parent], &sames[i]);
+	for (uint32_t i = 0; i < cnt && !err; i++) {
+		const struct node *node = &from->nodes.items[i];
+		uint32_t body = into->nodes.items[sames[i]].base.body;
+
+		moments__merge(&into->nodes.items[sames[i]].moments, &node->moments);
+		if (body != TREE_NONE && node->base.body == TREE_NONE && node->base.part == TREE_FUNCTION)
+			moments__merge(&into->nodes.items[body].moments, &node->moments);
+		merge_pairs(into, node, sames[i], sames);
+	}
+	into->weight += err ? 0 : from->weight;
+	free(sames);
+	return err;
+}
+
+size_t variance_tree__node_cnt(const struct variance_tree *tree)
+{
+	return tree->nodes.cnt;
+}
+
+uint32_t variance_tree__queue(const struct variance_tree *tree)
+{
+	return tree->queue;
+}
+
+double variance_tree__weight(const struct variance_tree *tree)
+{
+	return tree->weight;
+}
+
+void variance_tree__node_at(const struct variance_tree *tree, uint32_t id, struct tree_node *node)
+{
+	*node = tree->nodes.items[id].base;
+	node->children = tree->nodes.items[id].children.items;
+	node->child_cnt = tree->nodes.items[id].children.cnt;
+}
+
+/*
+ * With the intervals in which it does not occur, where X = 0, by Chan's formula: what is there has weight w of W and
+ * mean m, what is not there has mean 0, so the sums of products grow by m·m'·w·(W - w)/W.  The latency's mean over the
+ * intervals without the node is not kept, but (W - w) times its difference to the one with it is W times the difference
+ * of that to the mean of all.
+ */
+void variance_tree__stats(const struct variance_tree *tree, uint32_t id, struct tree_stats *stats)
+{
+	const struct moments *own = &tree->nodes.items[id].moments, *all = &tree->nodes.items[TREE_ROOT].moments;
+	double w = own->weight, total = tree->weight, both;
+
+	*stats = (struct tree_stats){0};
+	if (!(total > 0))
+		return;
+	both = total > w ? w * (total - w) / total : 0;
+	stats->met = w / total;
+	stats->calls = own->calls / total;
+	stats->mean_ns = own->mean * stats->met;
+	stats->variance_ns2 = (own->m2 + own->mean * own->mean * both) / total;
+	stats->cov_latency_ns2 = (own->latency_c + own->mean * w * (own->latency_mean - all->latency_mean)) / total;
+	for (int d = 0; d < TREE_DOING_CNT; d++) {
+		stats->doing_mean_ns[d] = own->doing_mean[d] * stats->met;
+		stats->doing_cov_ns2[d] = (own->doing_c[d] + own->doing_mean[d] * own->mean * both) / total;
+	}
+}
+
+/* Likewise: outside of the intervals in which both occur, one of the two is 0, and so is their product. */
+double variance_tree__cov(const struct variance_tree *tree, uint32_t child, uint32_t other)
+{
+	const struct node *a = &tree->nodes.items[child], *b = &tree->nodes.items[other];
+	const struct pair *pair = pair_at(&tree->nodes.items[a->base.parent], a->place, b->place);
+	double total = tree->weight, rest = total - pair->weight, x, y, c = pair->c;
+	bool later = a->place > b->place;
+
+	if (!(total > 0))
+		return 0;
+	/* What is less is the rounding of the weights' sums, not a rest. */
+	if (rest > 1e-10 * total) {
+		x = (a->moments.mean * a->moments.weight - (later ? pair->a_mean : pair->b_mean) * pair->weight) / rest;
+		y = (b->moments.mean * b->moments.weight - (later ? pair->b_mean : pair->a_mean) * pair->weight) / rest;
+		c += ((later ? pair->a_mean : pair->b_mean) - x) * ((later ? pair->b_mean : pair->a_mean) - y) *
+			     pair->weight * rest / total -
+		     rest * x * y;
+	}
+	return c / total;
+}
