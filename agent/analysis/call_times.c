@@ -19,7 +19,8 @@ static int compare_calls(const void *left, const void *right)
 
 void calls_sort(struct call *calls, size_t cnt)
 {
-	qsort(calls, cnt, sizeof(*calls), compare_calls);
+	if (cnt > 1)
+		qsort(calls, cnt, sizeof(*calls), compare_calls);
 }
 
 static int reserve_nest(struct call_times *times, size_t cnt)
@@ -356,7 +357,8 @@ static int find_outermost(struct sweep *sweep, const struct call *calls, size_t 
 		if (vec_push(&sweep->calls, call))
 			return -ENOMEM;
 	}
-	qsort(sweep->calls.items, sweep->calls.cnt, sizeof(*sweep->calls.items), compare_outermost);
+	if (sweep->calls.cnt)
+		qsort(sweep->calls.items, sweep->calls.cnt, sizeof(*sweep->calls.items), compare_outermost);
 	return 0;
 }
 

@@ -198,7 +198,8 @@ static int group_instances(struct selection *selection)
 
 		grouped[factor->first_instance + factor->instance_cnt++] = factors->instances.items[i];
 	}
-	memcpy(factors->instances.items, grouped, factors->instances.cnt * sizeof(*grouped));
+	if (at)
+		memcpy(factors->instances.items, grouped, factors->instances.cnt * sizeof(*grouped));
 	free(grouped);
 	return 0;
 }
@@ -267,7 +268,8 @@ static int compare_factors(const void *left, const void *right)
 /* The best k of those that contribute enough: a small one in front of them takes nobody's place. */
 static void select_best(struct factors *factors, const struct factor_rule *rule)
 {
-	qsort(factors->list.items, factors->list.cnt, sizeof(*factors->list.items), compare_factors);
+	if (factors->list.cnt)
+		qsort(factors->list.items, factors->list.cnt, sizeof(*factors->list.items), compare_factors);
 	for (size_t f = 0; f < factors->list.cnt && factors->selected_cnt < rule->k; f++)
 		if (factors->list.items[f].contribution > rule->d)
 			factors->list.items[f].rank = (uint32_t)++factors->selected_cnt;

@@ -68,7 +68,7 @@ static int add_node(struct variance_tree *tree, uint32_t parent, enum tree_part 
 	*id = (uint32_t)tree->nodes.cnt;
 	if (above && (vec_reserve(&above->pairs, above->children.cnt) || vec_push(&above->children, *id)))
 		return -ENOMEM;
-	if (above) {
+	if (made.place) {
 		memset(above->pairs.items + above->pairs.cnt, 0, made.place * sizeof(*above->pairs.items));
 		above->pairs.cnt += made.place;
 	}
