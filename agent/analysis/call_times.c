@@ -207,7 +207,7 @@ static uint32_t innermost(const struct call_times *times, const struct call *cal
 struct behind {
 	const struct call *calls;
 	size_t call_cnt;
-	const struct call_stretch *stretch;
+	struct call_stretch stretch;
 	uint32_t base; /* node of the call that waits */
 };
 
@@ -215,7 +215,7 @@ struct behind {
 static int add_behind(struct call_times *times, struct variance_tree *tree, const struct behind *behind, uint32_t call,
 		      uint32_t *node)
 {
-	uint64_t from = behind->stretch->begin_ts, to = behind->stretch->end_ts;
+	uint64_t from = behind->stretch.begin_ts, to = behind->stretch.end_ts;
 	uint32_t path[TREE_DEPTH_MAX], depth = 0, parent = behind->base;
 
 	for (uint32_t at = call; at != TREE_NONE && depth < TREE_DEPTH_MAX; at = times->nest[at].parent)
@@ -235,7 +235,7 @@ static int add_behind(struct call_times *times, struct variance_tree *tree, cons
 /* What the thread did for which the own one waited: the calls that enclose the stretch's begin, and later ones. */
 static int add_other(struct call_times *times, struct variance_tree *tree, const struct behind *behind)
 {
-	const struct call_stretch *stretch = behind->stretch;
+	const struct call_stretch *stretch = &behind->stretch;
 	uint32_t first = last_begun(behind->calls, behind->call_cnt, stretch->behind_tid, stretch->begin_ts);
 	uint32_t around = innermost(times, behind->calls, behind->call_cnt, stretch->behind_tid, stretch->begin_ts);
 	uint32_t chain[TREE_DEPTH_MAX], depth = 0, node;
@@ -258,6 +258,28 @@ static int add_other(struct call_times *times, struct variance_tree *tree, const
 	return err;
 }
 
+/*
+ * The call that waits in a stretch, and the part of the stretch in which it is the innermost one: all of it, since a
+ * thread that waits calls nothing, unless clocks or records were off.
+ */
+static uint32_t waits_in(const struct call_times *times, const struct call *calls, size_t cnt,
+			 struct call_stretch *stretch)
+{
+	uint32_t waits = innermost(times, calls, cnt, stretch->tid, stretch->begin_ts);
+	uint32_t last = last_begun(calls, cnt, stretch->tid, stretch->begin_ts), next = 0;
+
+	if (last != TREE_NONE)
+		next = last + 1;
+	else
+		while (next < cnt && calls[next].tid != stretch->tid)
+			next++;
+	if (next < cnt && calls[next].tid == stretch->tid && calls[next].begin_ts < stretch->end_ts)
+		stretch->end_ts = calls[next].begin_ts;
+	if (waits != TREE_NONE && times->nest[waits].end_ts < stretch->end_ts)
+		stretch->end_ts = times->nest[waits].end_ts;
+	return waits;
+}
+
 int call_times__make(struct call_times *times, struct variance_tree *tree, const struct call *calls, size_t call_cnt,
 		     const struct call_stretch *stretches, size_t stretch_cnt)
 {
@@ -275,8 +297,8 @@ int call_times__make(struct call_times *times, struct variance_tree *tree, const
 
 		if (!stretches[s].behind_tid)
 			continue;
-		waits = innermost(times, calls, call_cnt, stretches[s].tid, stretches[s].begin_ts);
-		behind.stretch = &stretches[s];
+		behind.stretch = stretches[s];
+		waits = waits_in(times, calls, call_cnt, &behind.stretch);
 		behind.base = waits == TREE_NONE ? TREE_ROOT : times->nest[waits].node;
 		/* The tree had no room for it, or it is cut away: what the other thread did has no place either. */
 		if (behind.base != TREE_NONE)
