@@ -116,7 +116,7 @@ static uint64_t part_of(uint64_t ns, uint64_t part_ns, uint64_t whole_ns)
 }
 
 /* ns of the call at a node; its split is cut in proportion, and what does not fit is `running`. */
-static int add_time(struct call_times *times, uint32_t node, const struct call *call, uint64_t ns)
+static int add_time(struct call_times *times, uint32_t node, const struct call *call, uint64_t ns, bool counts)
 {
 	uint64_t whole_ns = call->end_ts > call->begin_ts ? call->end_ts - call->begin_ts : 0, rest_ns = ns;
 	const uint64_t parts_ns[] = {
@@ -130,7 +130,7 @@ static int add_time(struct call_times *times, uint32_t node, const struct call *
 	if (place_of(times, node, &place))
 		return -ENOMEM;
 	time = &times->times.items[place];
-	time->calls++;
+	time->calls += counts;
 	time->ns += ns;
 	for (int d = TREE_RUNNABLE; d < TREE_DOING_CNT; d++) {
 		uint64_t part_ns = whole_ns ? part_of(parts_ns[d], ns, whole_ns) : 0;
@@ -171,7 +171,7 @@ static int add_own(struct call_times *times, struct variance_tree *tree, const s
 		if (node_of(times, tree, parent, &calls[i], false, &node))
 			return -ENOMEM;
 		times->nest[i].node = node;
-		if (node != parent && add_time(times, node, &calls[i], ns))
+		if (node != parent && add_time(times, node, &calls[i], ns, true))
 			return -ENOMEM;
 	}
 	return 0;
@@ -209,6 +209,7 @@ struct behind {
 	size_t call_cnt;
 	struct call_stretch stretch;
 	uint32_t base; /* node of the call that waits */
+	bool goes_on;  /* the stretch before was behind the same thread: what was under way then has been counted */
 };
 
 /* One call of the other thread, those around it first; *node is its node behind the base. */
@@ -229,7 +230,8 @@ static int add_behind(struct call_times *times, struct variance_tree *tree, cons
 	to = times->nest[call].end_ts < to ? times->nest[call].end_ts : to;
 	if (to <= from || *node == behind->base)
 		return 0;
-	return add_time(times, *node, &behind->calls[call], to - from);
+	return add_time(times, *node, &behind->calls[call], to - from,
+			!behind->goes_on || behind->calls[call].begin_ts >= behind->stretch.begin_ts);
 }
 
 /* What the thread did for which the own one waited: the calls that enclose the stretch's begin, and later ones. */
@@ -298,6 +300,7 @@ int call_times__make(struct call_times *times, struct variance_tree *tree, const
 		if (!stretches[s].behind_tid)
 			continue;
 		behind.stretch = stretches[s];
+		behind.goes_on = s && stretches[s - 1].behind_tid == stretches[s].behind_tid;
 		waits = waits_in(times, calls, call_cnt, &behind.stretch);
 		behind.base = waits == TREE_NONE ? TREE_ROOT : times->nest[waits].node;
 		/* The tree had no room for it, or it is cut away: what the other thread did has no place either. */

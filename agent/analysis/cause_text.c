@@ -11,7 +11,9 @@
 
 #define TEXT_SZ      320
 #define NUMBER_SZ    32
-#define EVIDENCE_MAX 6
+#define EVIDENCE_MAX 9
+/* A function is named as the place where more than this of a cause's time is spent. */
+#define PLACE_MIN 0.25
 
 static const char *duration(char buf[NUMBER_SZ], double ns)
 {
@@ -144,6 +146,68 @@ static int add_line(struct cause *cause, const char *line)
 	return 0;
 }
 
+/* "`f` 82 %, `g` 10 %" */
+static char *places_text(struct arena *arena, const char *what, const struct cause_place *places)
+{
+	char list[TEXT_SZ] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < CAUSE_PLACES_MAX && places[i].function && places[i].share >= 0.05; i++)
+		if (len < sizeof(list))
+			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.0f %% `%.*s`", i ? ", " : "",
+						places[i].share * 100, TEXT_SZ / CAUSE_PLACES_MAX - 16,
+						places[i].function);
+	return arena__printf(arena, "%s: %s", what, list);
+}
+
+static const struct factor_line *factor_named(const struct report *report, const char *function)
+{
+	for (size_t i = 0; report->factors && i < report->factors->line_cnt; i++) {
+		const struct factor_line *line = &report->factors->lines[i];
+
+		if (!line->functions[1] && !strcmp(line->functions[0], function))
+			return line;
+	}
+	return NULL;
+}
+
+/* "`f`: 61 % of the variance, 93 % of that blocked" */
+static char *factor_text(struct arena *arena, const struct factor_line *line)
+{
+	static const char *const doings[FACTOR_DOING_CNT] = {"running", "waiting for a CPU", "blocked", "interrupted"};
+	int most = 0;
+
+	for (int d = 1; d < FACTOR_DOING_CNT; d++)
+		if (line->doing_contribution[d] > line->doing_contribution[most])
+			most = d;
+	return arena__printf(arena, "`%.100s`%s: %.0f %% of the variance, %.0f %% of that %s; called %.3g times",
+			     line->functions[0], line->body[0] ? " itself" : "", line->variance_share * 100,
+			     line->doing_contribution[most] * 100, doings[most], line->calls);
+}
+
+/* In which functions it was spent, and what the tree says of the first of them. */
+static int describe_places(struct cause *cause, const struct report *report, const struct cause_places *places,
+			   struct arena *arena)
+{
+	const struct factor_line *factor;
+	int err = 0;
+
+	if (!places)
+		return 0;
+	if (places->functions[0].function && places->functions[0].share >= PLACE_MIN) {
+		cause->function = places->functions[0].function;
+		factor = factor_named(report, cause->function);
+		err = add_line(cause, places_text(arena, "spent in", places->functions));
+		if (!err && factor && !isnan(factor->doing_contribution[0]))
+			err = add_line(cause, factor_text(arena, factor));
+	}
+	if (!err && places->culprits[0].function && places->culprits[0].share >= PLACE_MIN) {
+		cause->culprit_function = places->culprits[0].function;
+		err = add_line(cause, places_text(arena, "meanwhile the other thread was in", places->culprits));
+	}
+	return err;
+}
+
 static int describe_doubts(struct cause *cause, const struct report *report, struct arena *arena)
 {
 	int err = 0;
@@ -160,7 +224,7 @@ static int describe_doubts(struct cause *cause, const struct report *report, str
 }
 
 int cause_describe(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot,
-		   struct arena *arena)
+		   const struct cause_places *places, struct arena *arena)
 {
 	const struct blame_slot *blame = &split->slots[slot];
 	const char *event;
@@ -183,6 +247,8 @@ int cause_describe(struct cause *cause, const struct report *report, const struc
 		err = add_line(cause, several_text(arena, "pids", &blame->pids));
 	else if (!err && !blame->pids.cnt && blame->tids.cnt > 1)
 		err = add_line(cause, several_text(arena, "tids", &blame->tids));
+	if (!err)
+		err = describe_places(cause, report, places, arena);
 	event = err ? NULL : event_text(arena, report, cause->category);
 	if (event)
 		err = add_line(cause, event);

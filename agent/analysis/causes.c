@@ -49,7 +49,8 @@ static int64_t the_only_id(const struct blame_ids *ids)
 	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
 }
 
-int causes_make(struct report *report, const struct blame_split *splits, struct arena *arena)
+int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
+		struct arena *arena)
 {
 	struct candidate candidates[WL_CATEGORY_CNT * (BLAME_NAMED_MAX + 1)];
 	size_t cnt = choose(candidates, report, splits);
@@ -61,6 +62,8 @@ int causes_make(struct report *report, const struct blame_split *splits, struct 
 		const struct blame_split *split = &splits[candidates[i].category];
 		const struct blame_slot *slot = &split->slots[candidates[i].slot];
 		const struct share_line *line = &split->lines[candidates[i].slot];
+		const struct cause_places *place =
+			places ? &(*places)[candidates[i].category][candidates[i].slot] : NULL;
 		struct cause *cause = &report->causes[i];
 
 		*cause = (struct cause){
@@ -74,7 +77,7 @@ int causes_make(struct report *report, const struct blame_split *splits, struct 
 			.culprit_pid = the_only_id(&slot->pids),
 			.culprit_tid = the_only_id(&slot->tids),
 		};
-		if (cause_describe(cause, report, split, candidates[i].slot, arena))
+		if (cause_describe(cause, report, split, candidates[i].slot, place, arena))
 			return -ENOMEM;
 	}
 	report->cause_cnt = cnt;

@@ -42,14 +42,31 @@ int blame_split__init(struct blame_split *split, const struct dataset *dataset, 
 		      const struct share_rows *rows);
 void blame_split__free(struct blame_split *split);
 
+/* Where the time of one slot of one category was spent, late intervals against typical ones: shares of the slot's. */
+struct cause_place {
+	const char *function;
+	double share;
+};
+
+#define CAUSE_PLACES_MAX 3
+
+struct cause_places {
+	struct cause_place functions[CAUSE_PLACES_MAX]; /* largest first; function NULL: no further one */
+	struct cause_place culprits[CAUSE_PLACES_MAX];  /* what was done on other threads meanwhile */
+};
+
+/* By category, then by slot of its split. */
+typedef struct cause_places cause_places_table[WL_CATEGORY_CNT][BLAME_NAMED_MAX + 1];
+
 /*
- * Makes report->causes from the splits, whose lines have been computed, and from report->breakdown and report->events.
- * Strings and lists come from the arena.  0 or -ENOMEM.
+ * Makes report->causes from the splits, whose lines have been computed, and from report->breakdown, report->events and
+ * report->factors.  places NULL: no function was probed.  Strings and lists come from the arena.  0 or -ENOMEM.
  */
-int causes_make(struct report *report, const struct blame_split *splits, struct arena *arena);
+int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
+		struct arena *arena);
 
 /* The one line for a person and the lines of evidence under it; cause->category, share and culprit are set. */
 int cause_describe(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot,
-		   struct arena *arena);
+		   const struct cause_places *places, struct arena *arena);
 
 #endif

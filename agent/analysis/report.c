@@ -2,7 +2,7 @@
 #include "analysis/results.h"
 
 #include "analysis/arena.h"
-#include "analysis/causes.h"
+#include "analysis/factors_report.h"
 #include "analysis/hosts.h"
 #include "analysis/impact.h"
 #include "analysis/parallel.h"
@@ -20,6 +20,7 @@ struct report_work {
 	struct share_rows rows;
 	struct share_part parts[WL_CATEGORY_CNT];
 	struct blame_split splits[WL_CATEGORY_CNT];
+	cause_places_table places;
 };
 
 static int split_category(void *ctx, size_t task, unsigned worker)
@@ -172,7 +173,10 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	if (err)
 		return err;
 	report->event_cnt = dataset->event_cnt;
-	err = causes_make(report, work->splits, report->arena);
+	if (opts->factors)
+		err = factors_report(report, work->splits, opts, &work->places);
+	if (!err)
+		err = causes_make(report, work->splits, opts->factors ? &work->places : NULL, report->arena);
 	if (!err)
 		err = hosts_compare(report, report->arena);
 	if (!err && opts->paths)

@@ -49,12 +49,13 @@ struct cause {
 	struct ci share_ci;
 	double variance_share;
 	const char *what;                 /* one line for a person: without share and rank */
-	const char *function;             /* NULL in counters mode */
+	const char *function;             /* where most of it is spent; NULL: not known */
 	const char *object;               /* NULL: none known */
 	const char *culprit_comm;         /* NULL: none known */
 	int64_t culprit_pid, culprit_tid; /* -1: not known, or several */
 	const char **evidence;            /* lines under it */
 	size_t evidence_cnt;
+	const char *culprit_function; /* what the culprit was in meanwhile; NULL: not known */
 };
 
 /* Steps of critical paths that have the same role, category, object and culprit. */
@@ -95,6 +96,55 @@ struct path_report {
 	size_t slowest_cnt;
 	struct crosstalk_line *crosstalk; /* longest first */
 	size_t crosstalk_cnt;
+};
+
+/* What threads did during calls, as enum tree_doing counts it. */
+#define FACTOR_DOING_CNT 4
+
+/* The variance of one function, or the covariance of two (VProfiler §3.2.2, analysis/factors.h). */
+struct factor_line {
+	const char *functions[2], *modules[2]; /* [1] NULL: a variance; modules "" where it is not known */
+	bool body[2];                          /* what a function does itself, the probed ones that it calls apart */
+	uint32_t symbols[2];                   /* ids in the table `symbol` */
+	uint32_t rank;                         /* among those that are selected; 0: it is not */
+	double contribution;                   /* Var(X)/Var(L), or 2·Cov(X, Y)/Var(L), over all call sites */
+	struct ci contribution_ci;
+	uint32_t height;
+	double score;
+	uint32_t call_sites;
+	bool opened;        /* functions that it calls were probed and called */
+	const char *caller; /* at the call site that contributes most; NULL: the interval itself */
+
+	/* Of a variance; of a covariance NAN and 0. */
+	double variance_share, tail_share; /* as of a category: shares of what is called side by side add up */
+	struct ci variance_share_ci, tail_share_ci;
+	double mean_ns, typical_ns, late_ns;
+	double calls, late_met;                      /* per interval; share of the late intervals that have any of it */
+	double doing_share[FACTOR_DOING_CNT];        /* of its time */
+	double doing_contribution[FACTOR_DOING_CNT]; /* of its variance */
+	enum wl_category wait;                       /* what it is late by … */
+	double wait_share;                           /* … and how much of it that is; NAN: not known */
+	const char *object, *culprit_comm;           /* most of that wait; NULL: none known */
+	double object_share, culprit_share;          /* of that wait */
+};
+
+/* A round of refinement, as it was recorded. */
+struct round_line {
+	uint32_t number;                                        /* 0: no function was probed */
+	double duration_s, probes, intervals_per_s, cost_share; /* NAN: not known */
+};
+
+struct factor_report {
+	struct factor_line *lines; /* by score, largest first */
+	size_t line_cnt, selected_cnt;
+	size_t left_out; /* factors that contribute too little for a line */
+	uint32_t graph_height, exponent;
+	double body_share, queue_share; /* of the variance: time in no probed function, and before pickup */
+	size_t intervals, lossy;        /* that the factors are of; that were left out because records were lost */
+	size_t calls, orphans, bad_rows;
+	uint32_t round; /* the factors are of; 0: recorded without rounds */
+	struct round_line *rounds;
+	size_t round_cnt;
 };
 
 struct type_line {
@@ -143,19 +193,22 @@ struct report {
 	size_t difference_cnt;
 	struct type_line *types;
 	size_t type_cnt;
-	double records_lost_share; /* of all interval records emitted */
-	struct path_report *path;  /* NULL: no detail was recorded */
+	double records_lost_share;     /* of all interval records emitted */
+	struct path_report *path;      /* NULL: no detail was recorded */
+	struct factor_report *factors; /* NULL: no function was probed */
 	void *arena;
 };
 
 struct paths;
+struct factor_analysis;
 
 struct report_opts {
-	double tail;               /* 0.5 < tail < 1 */
-	uint32_t bootstrap_cnt;    /* 0: 1000 */
-	uint64_t seed;             /* of the bootstrap: equal input and seed give equal output */
-	const struct paths *paths; /* NULL: no detail was recorded */
-	size_t slowest;            /* how many paths in full */
+	double tail;                     /* 0.5 < tail < 1 */
+	uint32_t bootstrap_cnt;          /* 0: 1000 */
+	uint64_t seed;                   /* of the bootstrap: equal input and seed give equal output */
+	const struct paths *paths;       /* NULL: no detail was recorded */
+	size_t slowest;                  /* how many paths in full */
+	struct factor_analysis *factors; /* NULL: no function was probed */
 };
 
 /* 0 or -ENOMEM, -EINVAL.  A dataset without rows gives a report whose numbers are NAN and whose lists are empty. */

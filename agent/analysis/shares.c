@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "analysis/shares.h"
 
+#include "analysis/bootstrap.h"
 #include "analysis/parallel.h"
-#include "base/random.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,8 +19,7 @@ struct shares {
 	struct share_part *parts;
 	size_t part_cnt;
 	const struct share_rows *rows;
-	size_t block_cnt;
-	size_t *block_first; /* of each block its first row; block_cnt + 1 of them */
+	struct bootstrap_blocks blocks;
 	size_t column_cnt;
 	size_t *first_column; /* of each part; part_cnt + 1 of them */
 	size_t stride;        /* doubles per block */
@@ -34,67 +33,14 @@ struct shares {
 	uint32_t *multiplicity[PARALLEL_WORKERS_MAX];
 };
 
-static size_t block_begin(const struct shares *shares, size_t block)
-{
-	return shares->block_first[block];
-}
-
-static size_t block_count(size_t row_cnt)
-{
-	size_t cnt = (size_t)ceil(pow((double)row_cnt, 2.0 / 3));
-
-	return cnt < SHARES_BLOCKS_MAX ? cnt : SHARES_BLOCKS_MAX;
-}
-
-/* Does a block begin at the row, if the last one began at `first`?  Windows are never parted. */
-static bool block_begins(const struct share_rows *rows, size_t row, size_t first, size_t length)
-{
-	if (rows->windows[row] != rows->windows[row - 1])
-		return true;
-	return !rows->windows[row] && row - first >= length;
-}
-
-static void blocks_of_windows(struct shares *shares)
-{
-	const struct share_rows *rows = shares->rows;
-	size_t length = rows->row_cnt / block_count(rows->row_cnt), cnt = 1, stride;
-
-	for (size_t i = 1; i < rows->row_cnt; i++)
-		if (block_begins(rows, i, shares->block_first[cnt - 1], length))
-			shares->block_first[cnt++] = i;
-	stride = (cnt + SHARES_BLOCKS_MAX - 1) / SHARES_BLOCKS_MAX;
-	shares->block_cnt = (cnt + stride - 1) / stride;
-	for (size_t b = 0; b < shares->block_cnt; b++)
-		shares->block_first[b] = shares->block_first[b * stride];
-	shares->block_first[shares->block_cnt] = rows->row_cnt;
-}
-
-static int make_blocks(struct shares *shares)
-{
-	size_t row_cnt = shares->rows->row_cnt, room;
-
-	shares->block_cnt = block_count(row_cnt);
-	room = shares->rows->windows ? row_cnt : shares->block_cnt;
-	shares->block_first = calloc(room + 1, sizeof(*shares->block_first));
-	if (!shares->block_first)
-		return -ENOMEM;
-	if (shares->rows->windows) {
-		blocks_of_windows(shares);
-		return 0;
-	}
-	for (size_t b = 0; b <= shares->block_cnt; b++)
-		shares->block_first[b] = (size_t)((unsigned __int128)row_cnt * b / shares->block_cnt);
-	return 0;
-}
-
 static void sum_rows(struct shares *shares)
 {
 	const struct share_rows *rows = shares->rows;
 
-	for (size_t b = 0; b < shares->block_cnt; b++) {
+	for (size_t b = 0; b < shares->blocks.cnt; b++) {
 		double *sums = shares->sums + b * shares->stride;
 
-		for (size_t i = block_begin(shares, b); i < block_begin(shares, b + 1); i++) {
+		for (size_t i = shares->blocks.first[b]; i < shares->blocks.first[b + 1]; i++) {
 			double w = rows->weights[i], latency = (double)rows->latency_ns[i];
 			double l = latency - shares->center_ns;
 
@@ -122,10 +68,10 @@ static int sum_part(void *ctx, size_t task, unsigned worker)
 	}
 	part = &shares->parts[task - 1];
 	first = shares->first_column[task - 1];
-	for (size_t b = 0; part->values && b < shares->block_cnt; b++) {
+	for (size_t b = 0; part->values && b < shares->blocks.cnt; b++) {
 		double *block = shares->sums + b * shares->stride + ROW_SUM_CNT + first * COLUMN_SUM_CNT;
 
-		for (size_t i = block_begin(shares, b); i < block_begin(shares, b + 1); i++) {
+		for (size_t i = shares->blocks.first[b]; i < shares->blocks.first[b + 1]; i++) {
 			uint32_t slot = part->slots ? part->slots[i] : 0;
 			double latency = (double)rows->latency_ns[i], w = rows->weights[i];
 			double wx = w * (double)part->values[i], *sums = block + slot * COLUMN_SUM_CNT;
@@ -185,15 +131,11 @@ static struct sample sample_of(const struct shares *shares, const double *sums)
 static void replicate(struct shares *shares, uint32_t r, double *sums, uint32_t *multiplicity)
 {
 	size_t parts_at = shares->column_cnt * (size_t)shares->replicate_cnt, at;
-	/* Each replicate has its own stream, so the outcome does not depend on which thread draws it. */
-	uint64_t state = shares->seed + 0xd1b54a32d192ed03ULL * (r + 1);
 	struct sample sample;
 
 	memset(sums, 0, shares->stride * sizeof(*sums));
-	memset(multiplicity, 0, shares->block_cnt * sizeof(*multiplicity));
-	for (size_t i = 0; i < shares->block_cnt; i++)
-		multiplicity[(random_next(&state) >> 32) * shares->block_cnt >> 32]++;
-	for (size_t b = 0; b < shares->block_cnt; b++) {
+	bootstrap_draw(multiplicity, shares->blocks.cnt, shares->seed, r);
+	for (size_t b = 0; b < shares->blocks.cnt; b++) {
 		const double *block = shares->sums + b * shares->stride;
 		double times = multiplicity[b];
 
@@ -227,47 +169,6 @@ static int replicates(void *ctx, size_t task, unsigned worker)
 	return 0;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/*
- * How much of the replicates to leave out on either side.  With few blocks a percentile interval is too narrow, as a
- * normal one would be without Student's t; the expanded one (Hesterberg, The American Statistician 2015, §3.2) takes
- * the percentiles Φ(∓ √(n/(n-1)) t) instead.  t by the expansion of Fisher and Cornish.
- */
-static double tail_left_out(size_t block_cnt)
-{
-	const double z = 1.959964, z3 = z * z * z;
-	double nu = (double)block_cnt - 1, t;
-
-	if (block_cnt < 2)
-		return 0;
-	t = z + (z3 + z) / (4 * nu) + (5 * z3 * z * z + 16 * z3 + 3 * z) / (96 * nu * nu);
-	return 0.5 * erfc(sqrt((double)block_cnt / nu) * t / sqrt(2));
-}
-
-/* The percentile interval; replicates without a tail or without variance say nothing and are left out. */
-static struct ci interval_of(double *values, uint32_t cnt, double estimate, double left_out)
-{
-	uint32_t valid = 0;
-	struct ci ci;
-
-	for (uint32_t i = 0; i < cnt; i++)
-		if (!isnan(values[i]))
-			values[valid++] = values[i];
-	if (isnan(estimate) || valid < 2 || valid < cnt / 2)
-		return (struct ci){NAN, NAN};
-	qsort(values, valid, sizeof(*values), compare_doubles);
-	ci.lo = values[(uint32_t)floor(left_out * valid)];
-	ci.hi = values[(uint32_t)ceil((1 - left_out) * valid) - 1];
-	/* A percentile interval can miss its own estimate where the replicates are skewed; nobody would believe it. */
-	return (struct ci){fmin(ci.lo, estimate), fmax(ci.hi, estimate)};
-}
-
 /*
  * What was lost is not known, so assume the worst: every lost interval was late, as late as those that were kept.  Of
  * N intervals, λN were lost and (1-λ)(1-p)N late ones were kept, so the unseen part of the tail is at most
@@ -295,13 +196,11 @@ struct ci shares_widen(struct ci ci, double lost)
 
 static void finish_line(struct shares *shares, struct share_line *line, size_t at, double lost)
 {
-	double left_out = tail_left_out(shares->block_cnt);
 	uint32_t cnt = shares->replicate_cnt;
+	size_t block_cnt = shares->blocks.cnt;
 
-	line->variance_share_ci = interval_of(shares->variance + at * cnt, cnt, line->variance_share, left_out);
-	line->tail_share_ci = interval_of(shares->tail + at * cnt, cnt, line->tail_share, left_out);
-	if (shares->block_cnt < 2)
-		line->variance_share_ci = line->tail_share_ci = (struct ci){NAN, NAN};
+	line->variance_share_ci = bootstrap_interval(shares->variance + at * cnt, cnt, line->variance_share, block_cnt);
+	line->tail_share_ci = bootstrap_interval(shares->tail + at * cnt, cnt, line->tail_share, block_cnt);
 	line->variance_share_ci = shares_widen(line->variance_share_ci, lost);
 	line->tail_share_ci = shares_widen(line->tail_share_ci, lost);
 }
@@ -349,7 +248,7 @@ static int shares_alloc(struct shares *shares)
 	shares->column_cnt = shares->first_column[shares->part_cnt];
 	shares->stride = ROW_SUM_CNT + shares->column_cnt * COLUMN_SUM_CNT;
 	line_cnt = shares->column_cnt + shares->part_cnt;
-	shares->sums = calloc(shares->block_cnt * shares->stride, sizeof(double));
+	shares->sums = calloc(shares->blocks.cnt * shares->stride, sizeof(double));
 	shares->late_met = calloc(shares->column_cnt + 1, sizeof(double));
 	shares->variance = calloc(line_cnt * shares->replicate_cnt + 1, sizeof(double));
 	shares->tail = calloc(line_cnt * shares->replicate_cnt + 1, sizeof(double));
@@ -357,7 +256,7 @@ static int shares_alloc(struct shares *shares)
 		return -ENOMEM;
 	for (unsigned i = 0; i < parallel_workers(); i++) {
 		shares->scratch[i] = calloc(shares->stride, sizeof(double));
-		shares->multiplicity[i] = calloc(shares->block_cnt, sizeof(uint32_t));
+		shares->multiplicity[i] = calloc(shares->blocks.cnt, sizeof(uint32_t));
 		if (!shares->scratch[i] || !shares->multiplicity[i])
 			return -ENOMEM;
 	}
@@ -375,7 +274,7 @@ static void shares_release(struct shares *shares)
 	free(shares->late_met);
 	free(shares->sums);
 	free(shares->first_column);
-	free(shares->block_first);
+	bootstrap_blocks__free(&shares->blocks);
 }
 
 static void lines_undefined(struct share_part *part)
@@ -400,10 +299,10 @@ int shares_compute(struct share_part *parts, size_t part_cnt, const struct share
 		lines_undefined(&parts[p]);
 	if (!rows->row_cnt)
 		return 0;
-	err = make_blocks(&shares);
+	err = bootstrap_blocks__init(&shares.blocks, rows);
 	if (err)
 		return err;
-	shares.replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : 1000;
+	shares.replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES;
 	for (size_t i = 0; i < rows->row_cnt; i++) {
 		sum += rows->weights[i] * (double)rows->latency_ns[i];
 		weight += rows->weights[i];
@@ -421,7 +320,7 @@ int shares_compute(struct share_part *parts, size_t part_cnt, const struct share
 		goto cleanup;
 	total = shares.scratch[0];
 	memset(total, 0, shares.stride * sizeof(*total));
-	for (size_t b = 0; b < shares.block_cnt; b++)
+	for (size_t b = 0; b < shares.blocks.cnt; b++)
 		for (size_t i = 0; i < shares.stride; i++)
 			total[i] += shares.sums[b * shares.stride + i];
 	sample = sample_of(&shares, total);

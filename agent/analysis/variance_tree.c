@@ -255,6 +255,31 @@ static bool take(struct variance_tree *tree, uint32_t id)
 	return true;
 }
 
+/* The split of what is left need not fit into it exactly, where a child's was cut at a boundary. */
+static void fit_doing(struct visit *visit)
+{
+	uint64_t rest_ns = visit->ns;
+
+	for (int d = TREE_DOING_CNT - 1; d >= 0; d--) {
+		uint64_t *doing = &visit->doing_ns[d];
+
+		*doing = *doing < rest_ns ? *doing : rest_ns;
+		rest_ns -= *doing;
+	}
+}
+
+/* What its callees leave of one that occurs. */
+static void visit_body(struct variance_tree *tree, uint32_t parent)
+{
+	uint32_t body = tree->nodes.items[parent].base.body;
+	const struct visit *above = &tree->visits.items[parent];
+
+	if (body == TREE_NONE)
+		return;
+	visit__init(&tree->visits.items[body], tree->mark, above->left_ns, above->left_doing_ns, above->calls);
+	fit_doing(&tree->visits.items[body]);
+}
+
 /* Marks what occurs and works out what is left of every parent; false: it cannot be true. */
 static bool visit_all(struct variance_tree *tree, const struct tree_interval *interval, const struct tree_time *times,
 		      size_t cnt)
@@ -281,23 +306,13 @@ static bool visit_all(struct variance_tree *tree, const struct tree_interval *in
 	for (size_t i = 0; i < cnt; i++)
 		if (!take(tree, times[i].node))
 			return false;
+	visit_body(tree, TREE_ROOT);
+	for (size_t i = 0; i < cnt; i++)
+		visit_body(tree, times[i].node);
 	return true;
 }
 
-/* The split of what is left need not fit into it exactly, where a child's was cut at a boundary. */
-static void fit_doing(struct visit *visit)
-{
-	uint64_t rest_ns = visit->ns;
-
-	for (int d = TREE_DOING_CNT - 1; d >= 0; d--) {
-		uint64_t *doing = &visit->doing_ns[d];
-
-		*doing = *doing < rest_ns ? *doing : rest_ns;
-		rest_ns -= *doing;
-	}
-}
-
-/* The body of one that occurs, and all pairs of its children that do. */
+/* Adds the body of one that occurs, and all pairs of its children that do. */
 static int add_children(struct variance_tree *tree, const struct tree_interval *interval, uint32_t parent)
 {
 	struct node *above = &tree->nodes.items[parent];
@@ -306,9 +321,6 @@ static int add_children(struct variance_tree *tree, const struct tree_interval *
 
 	if (body == TREE_NONE)
 		return 0;
-	visit__init(&visits[body], tree->mark, visits[parent].left_ns, visits[parent].left_doing_ns,
-		    visits[parent].calls);
-	fit_doing(&visits[body]);
 	moments__add(&tree->nodes.items[body].moments, interval->weight, &visits[body], (double)interval->latency_ns);
 	tree->met.cnt = 0;
 	if (vec_push(&tree->met, body))
@@ -326,6 +338,23 @@ static int add_children(struct variance_tree *tree, const struct tree_interval *
 				  (double)visits[later ? b : a].ns);
 		}
 	return 0;
+}
+
+int variance_tree__visit(struct variance_tree *tree, const struct tree_interval *interval,
+			 const struct tree_time *times, size_t cnt)
+{
+	return visit_all(tree, interval, times, cnt) ? 0 : -EINVAL;
+}
+
+bool variance_tree__visited(const struct variance_tree *tree, uint32_t node, struct tree_time *time)
+{
+	const struct visit *visit = &tree->visits.items[node];
+
+	if (!visited(tree, node))
+		return false;
+	*time = (struct tree_time){.node = node, .calls = visit->calls, .ns = visit->ns};
+	memcpy(time->doing_ns, visit->doing_ns, sizeof(time->doing_ns));
+	return true;
 }
 
 int variance_tree__add(struct variance_tree *tree, const struct tree_interval *interval, const struct tree_time *times,

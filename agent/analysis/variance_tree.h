@@ -95,6 +95,15 @@ int variance_tree__node(struct variance_tree *tree, uint32_t parent, const struc
 int variance_tree__add(struct variance_tree *tree, const struct tree_interval *interval, const struct tree_time *times,
 		       size_t cnt);
 
+/*
+ * Likewise, but nothing is added: what every node has in that interval can then be asked for, its body's part too,
+ * until the next one.  A node's own time is that of its body, or its own where it has none.
+ */
+int variance_tree__visit(struct variance_tree *tree, const struct tree_interval *interval,
+			 const struct tree_time *times, size_t cnt);
+/* false: it does not occur in it. */
+bool variance_tree__visited(const struct variance_tree *tree, uint32_t node, struct tree_time *time);
+
 /* Adds all that is in `from`, which stays as it was: 0; -ENOMEM, -E2BIG: `into` is then of no use any more. */
 int variance_tree__merge(struct variance_tree *into, const struct variance_tree *from);
 
@@ -104,6 +113,6 @@ void variance_tree__stats(const struct variance_tree *tree, uint32_t id, struct 
 /* Of two children of one parent. */
 double variance_tree__cov(const struct variance_tree *tree, uint32_t child, uint32_t other);
 uint32_t variance_tree__queue(const struct variance_tree *tree); /* the node */
-double variance_tree__weight(const struct variance_tree *tree); /* of all intervals added */
+double variance_tree__weight(const struct variance_tree *tree);  /* of all intervals added */
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cmd/analyse.h"
 
-#include "analysis/paths.h"
+#include "analysis/factors_report.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/shards.h"
@@ -111,6 +111,41 @@ static int follow_paths(struct paths *paths, struct traces *traces, struct datas
 	return 0;
 }
 
+/* What report_on() looks into besides the dataset; zeroed to begin with. */
+struct findings {
+	struct traces traces;
+	struct paths paths;
+	struct invocations invocations;
+	struct factor_analysis factors;
+	bool probed;
+};
+
+/* The calls of probed functions, where there are any. */
+static int find_factors(struct findings *findings, const struct dataset *dataset, struct shard_reader *reader,
+			const struct analyse_options *options, struct report_opts *opts)
+{
+	int found = invocations_load(&findings->invocations, reader, dataset, opts->paths != NULL);
+
+	if (found <= 0)
+		return found;
+	findings->probed = true;
+	opts->factors = &findings->factors;
+	return factor_analysis_make(&findings->factors, &findings->invocations, dataset, opts->paths, WALK_LAST_ROUND,
+				    &options->rule);
+}
+
+static void findings_free(struct findings *findings, const struct report_opts *opts)
+{
+	if (findings->probed) {
+		factor_analysis_free(&findings->factors);
+		invocations_free(&findings->invocations);
+	}
+	if (opts->paths) {
+		paths_free(&findings->paths);
+		traces_free(&findings->traces);
+	}
+}
+
 static int report_on(struct shard_reader *reader, const struct analyse_options *options)
 {
 	struct dataset_filter filter = {
@@ -121,9 +156,8 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 	};
 	struct report_opts opts = {.tail = options->tail, .seed = 1, .slowest = SLOWEST_CNT};
 	struct dataset dataset;
-	struct traces traces;
+	struct findings findings = {.probed = false};
 	struct report report;
-	struct paths paths;
 	int err = dataset_load(&dataset, reader, &filter), code = EXIT_FAILED;
 
 	if (err == -ESRCH) {
@@ -136,7 +170,9 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 	}
 	if (!dataset.row_cnt && options->type && !type_is_known(options, reader))
 		goto cleanup;
-	err = follow_paths(&paths, &traces, &dataset, reader, &opts);
+	err = follow_paths(&findings.paths, &findings.traces, &dataset, reader, &opts);
+	if (!err)
+		err = find_factors(&findings, &dataset, reader, options, &opts);
 	if (!err)
 		err = report_make(&report, &dataset, &opts);
 	if (err) {
@@ -147,10 +183,7 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 		code = report.records_lost_share > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
 	report_free(&report);
 cleanup:
-	if (opts.paths) {
-		paths_free(&paths);
-		traces_free(&traces);
-	}
+	findings_free(&findings, &opts);
 	dataset_free(&dataset);
 	return code;
 }

@@ -3,6 +3,8 @@
 #ifndef WHYLATE_CMD_ANALYSE_H
 #define WHYLATE_CMD_ANALYSE_H
 
+#include "analysis/factors.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +17,7 @@ struct analyse_options {
 	uint32_t top;
 	bool json;
 	double max_loss;
+	struct factor_rule rule;
 };
 
 /* Prints to stdout; an exit code, EXIT_FAILED after a line that says why. */

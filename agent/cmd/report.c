@@ -4,6 +4,7 @@
 #include "cmd/cmd.h"
 #include "cmd/report_options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,44 @@
 
 void report_options_init(struct analyse_options *options)
 {
-	*options = (struct analyse_options){.tail = 0.99, .top = 10, .max_loss = 0.01};
+	*options = (struct analyse_options){.tail = 0.99, .top = 10, .max_loss = 0.01, .rule = FACTOR_RULE_DEFAULT};
+}
+
+static int take_rule(struct factor_rule *rule, const char *word)
+{
+	const char *value = word + 2;
+	uint64_t number;
+
+	if (!*word || word[1] != '=')
+		return -EINVAL;
+	switch (*word) {
+	case 'k':
+	case 'e':
+		if (units_number(value, *word == 'k' ? 1000 : 3, &number))
+			return -EINVAL;
+		*(*word == 'k' ? &rule->k : &rule->e) = (uint32_t)number;
+		return 0;
+	case 'd':
+	case 'm':
+		return units_share(value, *word == 'd' ? &rule->d : &rule->m);
+	}
+	return -EINVAL;
+}
+
+int report_options_factors(struct analyse_options *options, const char *command, const char *arg)
+{
+	char words[128], *rest = words, *word;
+
+	if (strlen(arg) >= sizeof(words))
+		return usage_error(command, "--factors '%.40s…' is too long", arg);
+	strcpy(words, arg);
+	while ((word = strsep(&rest, ",")))
+		if (take_rule(&options->rule, word))
+			return usage_error(command,
+					   "--factors '%s' is not understood: it wants something like k=3,d=5%%,e=2, "
+					   "and e is 1, 2 or 3",
+					   arg);
+	return 0;
 }
 
 int report_options_top(struct analyse_options *options, const char *command, const char *arg)
@@ -37,6 +75,7 @@ static const char help[] =
 	"      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
 	"      --host GLOB   only hosts that the pattern fits, of a collector's store\n"
 	"      --since TIME, --until TIME   only requests that began then: so long ago (1h), or in UTC\n"
+	"      --factors RULE   how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
 	"      --top N       lines per list (default 10; all)\n"
 	"      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
 
@@ -54,11 +93,17 @@ static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
 int cmd_report(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},        {"tail", required_argument, NULL, 't'},
-		{"type", required_argument, NULL, 'T'},  {"host", required_argument, NULL, 'H'},
-		{"since", required_argument, NULL, 's'}, {"until", required_argument, NULL, 'u'},
-		{"top", required_argument, NULL, 'n'},   {"max-loss", required_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+		{"json", no_argument, NULL, 'j'},
+		{"tail", required_argument, NULL, 't'},
+		{"type", required_argument, NULL, 'T'},
+		{"host", required_argument, NULL, 'H'},
+		{"since", required_argument, NULL, 's'},
+		{"until", required_argument, NULL, 'u'},
+		{"top", required_argument, NULL, 'n'},
+		{"max-loss", required_argument, NULL, 'l'},
+		{"factors", required_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	struct analyse_options options;
 	int option;
@@ -90,6 +135,10 @@ int cmd_report(int argc, char **argv)
 			break;
 		case 'n':
 			if (report_options_top(&options, "report", optarg))
+				return EXIT_USAGE;
+			break;
+		case 'f':
+			if (report_options_factors(&options, "report", optarg))
 				return EXIT_USAGE;
 			break;
 		case 'l':

@@ -146,7 +146,7 @@ static void append_cause(struct json_doc *doc, struct json_object *array, const 
 	put_id(doc, culprit, "pid", from->culprit_pid);
 	put_id(doc, culprit, "tid", from->culprit_tid);
 	put_known_string(doc, culprit, "comm", from->culprit_comm);
-	put_string(doc, culprit, "function", NULL); /* who called what is not known in counters mode */
+	put_string(doc, culprit, "function", from->culprit_function);
 	put_strings(doc, line, "evidence", from->evidence, from->evidence_cnt);
 }
 
@@ -313,7 +313,7 @@ int view_json(FILE *out, const struct report *report)
 	put_latency(&doc, root, report);
 	put_breakdown(&doc, root, report);
 	put_events(&doc, root, report);
-	put_array(&doc, root, "factors"); /* functions: not in counters mode */
+	json_put_factors(&doc, root, report);
 	put_causes(&doc, root, report);
 	json_put_path(&doc, root, report);
 	put_types(&doc, root, report);

@@ -141,6 +141,7 @@ static inline void put_strings(struct json_doc *doc, struct json_object *object,
 }
 
 /* The parts of a report that are in files of their own: "path" and "crosstalk", in json_path.c. */
+void json_put_factors(struct json_doc *doc, struct json_object *root, const struct report *report);
 void json_put_path(struct json_doc *doc, struct json_object *root, const struct report *report);
 
 #endif

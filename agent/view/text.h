@@ -16,6 +16,8 @@ void text_types(struct page *page, const struct report *report, uint32_t top);
 void text_hosts(struct page *page, const struct report *report, uint32_t top);
 /* Where the recording has the detail, the paths: text_path.c */
 void text_path(struct page *page, const struct report *report, uint32_t top);
+/* Where functions were probed, which of them vary: text_factors.c */
+void text_factors(struct page *page, const struct report *report, uint32_t top);
 
 /* How far they can be trusted: text_trust.c */
 void text_trust(struct page *page, const struct report *report, uint32_t top);

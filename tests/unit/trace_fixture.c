@@ -156,7 +156,51 @@ static void put_late(struct fixture_writer *to, uint64_t begin_ts, uint64_t sid,
 		     sid == 6 ? WL_INTERVAL_LOSSY : 0);
 }
 
-static void write_all(const char *dir, uint64_t cnt, bool kept)
+enum { HANDLE = 7, GET_LOCK, FLUSH, SYNC };
+
+static void put_symbol(struct fixture_writer *to, uint32_t id, const char *name, uint64_t height)
+{
+	begin_row(to, SHARD_TABLE_SYMBOL);
+	set_u64(to, SYMBOL_ID, id);
+	set_str(to, SYMBOL_MODULE, "web");
+	set_str(to, SYMBOL_NAME, name);
+	set_u64(to, SYMBOL_HEIGHT, height);
+	set_str(to, SYMBOL_KIND, "function");
+	end_row(to, SHARD_TABLE_SYMBOL);
+}
+
+static void put_call(struct fixture_writer *to, uint64_t sid, uint32_t tid, uint32_t func, uint64_t call_addr,
+		     uint64_t begin_ts, uint64_t end_ts, uint64_t blocked_ns)
+{
+	begin_row(to, SHARD_TABLE_INVOCATION);
+	set_u64(to, INVOCATION_SID, sid);
+	set_u64(to, INVOCATION_PID, TRACE_PID);
+	set_u64(to, INVOCATION_TID, tid);
+	set_u64(to, INVOCATION_FUNC, func);
+	set_u64(to, INVOCATION_SEQ, func);
+	set_u64(to, INVOCATION_CALL_ADDR, call_addr);
+	set_u64(to, INVOCATION_BEGIN_TS, begin_ts);
+	set_u64(to, INVOCATION_END_TS, end_ts);
+	set_u64(to, INVOCATION_RUNNING_NS, end_ts - begin_ts - blocked_ns);
+	set_u64(to, INVOCATION_BLOCKED_NS, blocked_ns);
+	end_row(to, SHARD_TABLE_INVOCATION);
+}
+
+static void put_calls(struct fixture_writer *to, uint64_t k, uint64_t cnt)
+{
+	uint64_t begin_ts = k * TRACE_PERIOD, lock_ts = begin_ts + 50000, wake_ts = lock_ts + 500000;
+
+	if (k % 10 != 5) {
+		put_call(to, k + 1, 101, HANDLE, 0, begin_ts, begin_ts + TRACE_TYPICAL_NS, 0);
+		return;
+	}
+	put_call(to, cnt + 1, TRACE_FLUSHER, SYNC, 0x3000, lock_ts + 200000, wake_ts - 1000, 299000);
+	put_call(to, cnt + 1, TRACE_FLUSHER, FLUSH, 0, begin_ts, wake_ts, 299000);
+	put_call(to, k + 1, 101, GET_LOCK, k % 20 == 5 ? 0x1000 : 0x2000, lock_ts, wake_ts, 500000);
+	put_call(to, k + 1, 101, HANDLE, 0, begin_ts, begin_ts + TRACE_LATE_NS, 500000);
+}
+
+static void write_all(const char *dir, uint64_t cnt, bool kept, bool calls)
 {
 	const struct shard_writer_opts opts = {.dir = dir, .host = "host", .session_id = TRACE_SESSION};
 	struct fixture_writer to = {.writer = shard_writer__new(&opts), .holder_type = kept ? NULL : "tcp:82"};
@@ -165,6 +209,12 @@ static void write_all(const char *dir, uint64_t cnt, bool kept)
 		must(-1);
 	put_session(&to, "comm", "web");
 	put_session(&to, "pid", "100");
+	if (calls) {
+		put_symbol(&to, HANDLE, "handle", 3);
+		put_symbol(&to, GET_LOCK, "get_lock", 0);
+		put_symbol(&to, FLUSH, "flush", 1);
+		put_symbol(&to, SYNC, "sync", 0);
+	}
 	put_thread(&to, TRACE_PID, TRACE_PID, "web");
 	put_thread(&to, TRACE_PID, 101, "web");
 	put_thread(&to, TRACE_PID, 102, "web");
@@ -173,6 +223,8 @@ static void write_all(const char *dir, uint64_t cnt, bool kept)
 	for (uint64_t k = 0; k < cnt; k++) {
 		uint64_t begin_ts = k * TRACE_PERIOD;
 
+		if (calls)
+			put_calls(&to, k, cnt);
 		if (k % 10 == 5) {
 			put_late(&to, begin_ts, k + 1, cnt + 1);
 			continue;
@@ -190,10 +242,15 @@ done:
 
 void trace_fixture_write(const char *dir, uint64_t cnt)
 {
-	write_all(dir, cnt, true);
+	write_all(dir, cnt, true, false);
 }
 
 void trace_fixture_write_unkept(const char *dir, uint64_t cnt)
 {
-	write_all(dir, cnt, false);
+	write_all(dir, cnt, false, false);
+}
+
+void trace_fixture_write_calls(const char *dir, uint64_t cnt)
+{
+	write_all(dir, cnt, true, true);
 }

@@ -23,6 +23,13 @@ void trace_fixture_write(const char *dir, uint64_t cnt);
 /* The same, but retention has not kept that one: only the segments know of which type it was. */
 void trace_fixture_write_unkept(const char *dir, uint64_t cnt);
 
+/*
+ * The same with the calls that were made meanwhile, of functions of `web`: handle() for all of an interval of tcp:80,
+ * within it get_lock() during the wait, from one of two call sites in turn; on `flusher`, flush() from the late
+ * interval's begin until the lock is released, in it sync() while it waits for the disk.
+ */
+void trace_fixture_write_calls(const char *dir, uint64_t cnt);
+
 #define TRACE_LATE_NS    600000ULL
 #define TRACE_TYPICAL_NS 100000ULL
 

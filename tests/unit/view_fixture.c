@@ -70,7 +70,7 @@ void fixture_init(struct fixture *fixture)
 		NULL,     NULL,
 		"backup", 901,
 		902,      (const char **)fixture_evidence,
-		2,
+		2,        NULL,
 	};
 	fixture->causes[1] = (struct cause){
 		2,    WL_CATEGORY_FAULT_MAJOR,
@@ -79,10 +79,11 @@ void fixture_init(struct fixture *fixture)
 		NULL, "libc.so.6",
 		NULL, -1,
 		-1,   NULL,
-		0,
+		0,    NULL,
 	};
 	fixture->causes[2] = (struct cause){
-		3, WL_CATEGORY_ONCPU, 0.006, {NAN, NAN}, NAN, "running its own code", NULL, "", "", -1, -1, NULL, 0,
+		3,    WL_CATEGORY_ONCPU, 0.006, {NAN, NAN}, NAN, "running its own code", NULL, "", "", -1, -1, NULL, 0,
+		NULL,
 	};
 	fixture->events[0] = (struct event_line){
 		"runq.preempt.ns", 0.38, 0.38, 1.2e6, 0.973, NULL, NAN, NULL, 41000,

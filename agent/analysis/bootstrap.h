@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The block bootstrap that shares.h speaks of, for whoever has sums per block of rows. */
+#ifndef WHYLATE_ANALYSIS_BOOTSTRAP_H
+#define WHYLATE_ANALYSIS_BOOTSTRAP_H
+
+#include "analysis/shares.h"
+
+#define BOOTSTRAP_REPLICATES 1000 /* where nobody says otherwise */
+
+struct bootstrap_blocks {
+	size_t cnt;
+	size_t *first; /* of each block its first row; cnt + 1 of them */
+};
+
+/* Cuts the rows into blocks, of windows where there are any: 0 or -ENOMEM. */
+int bootstrap_blocks__init(struct bootstrap_blocks *blocks, const struct share_rows *rows);
+void bootstrap_blocks__free(struct bootstrap_blocks *blocks);
+
+/* How often each block is in a replicate; it depends on nothing but the seed and the number of the replicate. */
+void bootstrap_draw(uint32_t *multiplicity, size_t block_cnt, uint64_t seed, uint32_t replicate);
+
+/*
+ * The 95 % interval from the replicates' values, which are sorted on the way; replicates that are NAN say nothing and
+ * are left out.  NAN where the estimate is, or with too few blocks or replicates.
+ */
+struct ci bootstrap_interval(double *values, uint32_t cnt, double estimate, size_t block_cnt);
+
+#endif

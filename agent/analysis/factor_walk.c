@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/factor_walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+enum tree_doing category_doing(enum wl_category category)
+{
+	switch (category) {
+	case WL_CATEGORY_ONCPU:
+	case WL_CATEGORY_FAULT_MINOR:
+		return TREE_RUNNING;
+	case WL_CATEGORY_RUNQ:
+	case WL_CATEGORY_THROTTLED:
+		return TREE_RUNNABLE;
+	case WL_CATEGORY_IRQ_HARD:
+	case WL_CATEGORY_IRQ_SOFT:
+	case WL_CATEGORY_IRQ_TIMER:
+	case WL_CATEGORY_IRQ_IPI:
+		return TREE_INTERRUPTED;
+	case WL_CATEGORY_QUEUE:
+		return TREE_DOING_CNT;
+	default:
+		return TREE_BLOCKED;
+	}
+}
+
+int factor_walk__init(struct factor_walk *walk, const struct invocations *invocations, const struct dataset *dataset,
+		      const struct paths *paths, uint32_t round)
+{
+	*walk = (struct factor_walk){
+		.invocations = invocations,
+		.dataset = dataset,
+		.paths = paths,
+		.round = round,
+		.tree = variance_tree__new(),
+	};
+	return walk->tree ? 0 : -ENOMEM;
+}
+
+void factor_walk__free(struct factor_walk *walk)
+{
+	variance_tree__free(walk->tree);
+	call_times__free(&walk->times);
+	vec_free(&walk->stretches);
+	vec_free(&walk->calls);
+	path__clear(&walk->path);
+	free(walk->others.order);
+	free(walk->others.around);
+	free(walk->others.taken);
+	*walk = (struct factor_walk){0};
+}
+
+static bool is_in_round(const struct factor_walk *walk, uint32_t row)
+{
+	const struct invocations *invocations = walk->invocations;
+	uint32_t session = walk->dataset->session[row];
+	uint64_t begin_ts = walk->dataset->begin_ts[row], end_ts = begin_ts + walk->dataset->latency_ns[row];
+	const struct invocation_round *round = invocations_last_round(invocations, session);
+
+	if (!round)
+		return true;
+	for (size_t i = 0; walk->round != WALK_LAST_ROUND && i < invocations->rounds.cnt; i++)
+		if (invocations->rounds.items[i].session == session &&
+		    invocations->rounds.items[i].number == walk->round)
+			round = &invocations->rounds.items[i];
+	return begin_ts >= round->begin_ts && end_ts <= round->end_ts;
+}
+
+struct session_call {
+	uint32_t session, call;
+	uint32_t tid, seq;
+	uint64_t begin_ts;
+};
+
+static int compare_session_calls(const void *left, const void *right)
+{
+	const struct session_call *a = left, *b = right;
+
+	if (a->session != b->session)
+		return a->session < b->session ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (a->begin_ts != b->begin_ts)
+		return a->begin_ts < b->begin_ts ? -1 : 1;
+	return a->seq == b->seq ? 0 : (int32_t)(a->seq - b->seq) < 0 ? -1 : 1;
+}
+
+static uint32_t session_of_call(const struct factor_walk *walk, uint32_t call)
+{
+	return invocations_session(walk->invocations, walk->dataset, &walk->invocations->calls[call]);
+}
+
+/* All calls thread by thread, and which encloses which there. */
+static int order_others(struct factor_walk *walk)
+{
+	const struct invocations *invocations = walk->invocations;
+	size_t cnt = invocations->call_cnt;
+	struct session_call *sorted;
+	uint32_t top = NONE;
+
+	if (walk->others.order)
+		return 0;
+	sorted = malloc((cnt + 1) * sizeof(*sorted));
+	walk->others.order = malloc((cnt + 1) * sizeof(*walk->others.order));
+	walk->others.around = malloc((cnt + 1) * sizeof(*walk->others.around));
+	walk->others.taken = calloc(cnt + 1, sizeof(*walk->others.taken));
+	if (!sorted || !walk->others.order || !walk->others.around || !walk->others.taken) {
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < cnt; i++)
+		sorted[i] = (struct session_call){session_of_call(walk, i), i, invocations->calls[i].tid,
+						  invocations->calls[i].seq, invocations->calls[i].begin_ts};
+	if (cnt)
+		qsort(sorted, cnt, sizeof(*sorted), compare_session_calls);
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (i && (sorted[i].session != sorted[i - 1].session || sorted[i].tid != sorted[i - 1].tid))
+			top = NONE;
+		while (top != NONE && invocations->calls[walk->others.order[top]].end_ts <= sorted[i].begin_ts)
+			top = walk->others.around[top];
+		walk->others.order[i] = sorted[i].call;
+		walk->others.around[i] = top;
+		top = i;
+	}
+	free(sorted);
+	return 0;
+}
+
+static int take_other(struct factor_walk *walk, uint32_t row, uint32_t place)
+{
+	uint32_t call = walk->others.order[place];
+
+	if (walk->others.taken[call] == walk->others.stamp || walk->invocations->calls[call].row == row)
+		return 0;
+	walk->others.taken[call] = walk->others.stamp;
+	return vec_push(&walk->calls, walk->invocations->calls[call]);
+}
+
+/* The first place whose call is on a later thread, or begins after ts on this one. */
+static uint32_t place_after(const struct factor_walk *walk, uint32_t session, uint32_t tid, uint64_t ts)
+{
+	uint32_t low = 0, high = (uint32_t)walk->invocations->call_cnt;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2, call = walk->others.order[middle];
+		struct session_call at = {session_of_call(walk, call), call, walk->invocations->calls[call].tid, 0,
+					  walk->invocations->calls[call].begin_ts};
+		bool before = at.session != session ? at.session < session
+			      : at.tid != tid       ? at.tid < tid
+						    : at.begin_ts <= ts;
+
+		if (before)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* What another thread was in between two times, whatever interval it was for. */
+static int take_others(struct factor_walk *walk, uint32_t row, uint32_t tid, uint64_t begin_ts, uint64_t end_ts)
+{
+	uint32_t session = walk->dataset->session[row], after, at;
+	int err = order_others(walk);
+
+	if (err)
+		return err;
+	after = place_after(walk, session, tid, begin_ts);
+	at = after ? after - 1 : NONE;
+	if (at != NONE && (session_of_call(walk, walk->others.order[at]) != session ||
+			   walk->invocations->calls[walk->others.order[at]].tid != tid))
+		at = NONE;
+	for (; at != NONE && !err; at = walk->others.around[at])
+		if (walk->invocations->calls[walk->others.order[at]].end_ts > begin_ts)
+			err = take_other(walk, row, at);
+	for (at = after; at < walk->invocations->call_cnt && !err; at++) {
+		const struct call *call = &walk->invocations->calls[walk->others.order[at]];
+
+		if (call->tid != tid || session_of_call(walk, walk->others.order[at]) != session ||
+		    call->begin_ts >= end_ts)
+			break;
+		err = take_other(walk, row, at);
+	}
+	return err;
+}
+
+/* The steps of the critical path as stretches; what was queued is not among them. */
+static int stretches_of_path(struct factor_walk *walk, uint32_t row)
+{
+	const struct traces *traces = walk->paths->traces;
+	const struct trace_interval *interval = &traces->intervals.items[walk->paths->interval_of[row]];
+	uint32_t own_tid = interval->base.end_tid;
+	size_t cnt;
+	int err = path_walk(&walk->path, traces->sessions.items[interval->session].graph, &interval->base);
+
+	if (err)
+		return err;
+	cnt = walk->path.steps.cnt;
+	if (vec_reserve(&walk->stretches, cnt))
+		return -ENOMEM;
+	walk->stretches.cnt = cnt;
+	/* Backwards: who waits is who goes on after the wait. */
+	for (size_t i = cnt; i-- > 0 && !err;) {
+		const struct path_step *step = &walk->path.steps.items[i];
+		bool other = step->depth && step->certainty != WL_CERTAINTY_AMBIGUOUS;
+
+		if (!step->depth)
+			own_tid = step->tid;
+		walk->stretches.items[i] = (struct call_stretch){
+			.begin_ts = step->begin_ts,
+			.end_ts = step->end_ts,
+			.tid = own_tid,
+			.behind_tid = other && step->tid != own_tid ? step->tid : 0,
+		};
+		if (step->category == WL_CATEGORY_QUEUE && !step->depth) {
+			walk->interval.queue_ns += step->end_ts - step->begin_ts;
+			walk->stretches.items[i].tid = 0;
+		} else if (walk->stretches.items[i].behind_tid) {
+			err = take_others(walk, row, step->tid, step->begin_ts, step->end_ts);
+		}
+	}
+	return err;
+}
+
+static int own_stretches(struct factor_walk *walk, uint32_t row)
+{
+	const struct invocation_row *threads = &walk->invocations->rows[row];
+	uint64_t begin_ts = walk->dataset->begin_ts[row], end_ts = begin_ts + walk->dataset->latency_ns[row];
+
+	walk->interval.queue_ns = threads->pickup_ts - begin_ts;
+	return call_stretches_make(&walk->stretches, walk->calls.items, walk->calls.cnt, threads->pickup_ts, end_ts,
+				   threads->tid, threads->end_tid);
+}
+
+static void fill_interval(struct factor_walk *walk, uint32_t row)
+{
+	const struct dataset *dataset = walk->dataset;
+
+	walk->interval = (struct tree_interval){
+		.weight = dataset->weight[row],
+		.latency_ns = dataset->latency_ns[row],
+	};
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		enum tree_doing doing = category_doing(c);
+
+		if (doing != TREE_DOING_CNT && dataset->category_ns[c])
+			walk->interval.doing_ns[doing] += dataset->category_ns[c][row];
+	}
+}
+
+int factor_walk__row(struct factor_walk *walk, uint32_t row)
+{
+	const struct invocations *invocations = walk->invocations;
+	size_t cnt = invocations->first[row + 1] - invocations->first[row];
+	bool by_path = walk->paths && walk->paths->ranked[row];
+	int err;
+
+	if (!is_in_round(walk, row))
+		return 0;
+	if ((walk->dataset->flags[row] & WL_INTERVAL_LOSSY) || !invocations->rows[row].tid) {
+		walk->lossy++;
+		return 0;
+	}
+	walk->calls.cnt = walk->stretches.cnt = 0;
+	walk->others.stamp++;
+	if (vec_reserve(&walk->calls, cnt + 1))
+		return -ENOMEM;
+	if (cnt)
+		memcpy(walk->calls.items, invocations->calls + invocations->first[row], cnt * sizeof(struct call));
+	walk->calls.cnt = cnt;
+	fill_interval(walk, row);
+	err = by_path ? stretches_of_path(walk, row) : own_stretches(walk, row);
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	if (walk->calls.cnt > cnt)
+		calls_sort(walk->calls.items, walk->calls.cnt);
+	err = call_times__make(&walk->times, walk->tree, walk->calls.items, walk->calls.cnt, walk->stretches.items,
+			       walk->stretches.cnt);
+	return err ? err : 1;
+}

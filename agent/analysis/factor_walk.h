@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Interval by interval: its calls on its critical path, as times in a variance tree.  In trace mode the path is that of
+ * model/path.h; otherwise it is the interval's own threads between pickup and end.
+ *
+ * Only intervals of the newest round of their recording take part, whose records are complete.
+ */
+#ifndef WHYLATE_ANALYSIS_FACTOR_WALK_H
+#define WHYLATE_ANALYSIS_FACTOR_WALK_H
+
+#include "analysis/invocations.h"
+#include "analysis/paths.h"
+
+struct factor_walk {
+	const struct invocations *invocations;
+	const struct dataset *dataset;
+	const struct paths *paths; /* NULL: counters mode */
+	struct variance_tree *tree;
+	uint32_t round; /* only intervals of it; WALK_LAST_ROUND: of the newest one */
+
+	struct tree_interval interval; /* of the last row */
+	struct call_times times;
+	call_stretches stretches;
+	VEC(struct call) calls; /* of the row, and of the threads it waited for */
+	struct path path;
+	struct {
+		uint32_t *order; /* all calls by session, tid and begin; made when it is first needed */
+		uint32_t *around;
+		uint32_t *taken; /* by call: the stamp of the row that had it last */
+		uint32_t stamp;
+	} others;
+	size_t lossy; /* rows that did not take part because records were lost meanwhile */
+};
+
+#define WALK_LAST_ROUND UINT32_MAX
+
+/* 0 or -ENOMEM; factor_walk__free() in either case. */
+int factor_walk__init(struct factor_walk *walk, const struct invocations *invocations, const struct dataset *dataset,
+		      const struct paths *paths, uint32_t round);
+void factor_walk__free(struct factor_walk *walk);
+
+/* Fills walk->interval and walk->times: 1; 0: the row does not take part; -ENOMEM. */
+int factor_walk__row(struct factor_walk *walk, uint32_t row);
+
+/* Which of the four an interval's time in a category is; TREE_DOING_CNT: in the queue, where it was on no thread. */
+enum tree_doing category_doing(enum wl_category category);
+
+#endif

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/factors_report.h"
+
+#include "analysis/factors_detail.h"
+#include "analysis/stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t symbol_height(void *ctx, uint32_t func)
+{
+	const struct invocations *invocations = ctx;
+
+	return invocations->symbols.items[func].height;
+}
+
+static int take_row(struct factor_analysis *analysis, uint32_t row)
+{
+	struct factor_walk *walk = &analysis->walk;
+	int err = factor_walk__row(walk, row);
+
+	if (err <= 0)
+		return err;
+	err = variance_tree__add(walk->tree, &walk->interval, walk->times.times.items, walk->times.times.cnt);
+	if (err == -EINVAL) {
+		analysis->impossible++;
+		return 0;
+	}
+	return err ? err : vec_push(&analysis->rows, row);
+}
+
+int factor_analysis_make(struct factor_analysis *analysis, const struct invocations *invocations,
+			 const struct dataset *dataset, const struct paths *paths, uint32_t round,
+			 const struct factor_rule *rule)
+{
+	int err;
+
+	*analysis = (struct factor_analysis){.rule = *rule};
+	if (dataset->row_cnt >= UINT32_MAX)
+		return -E2BIG;
+	err = factor_walk__init(&analysis->walk, invocations, dataset, paths, round);
+	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
+		err = take_row(analysis, (uint32_t)row);
+	if (err)
+		return err;
+	return factors_select(&analysis->factors, analysis->walk.tree, rule, 0, symbol_height, (void *)invocations);
+}
+
+void factor_analysis_free(struct factor_analysis *analysis)
+{
+	factor_walk__free(&analysis->walk);
+	factors_free(&analysis->factors);
+	vec_free(&analysis->rows);
+}
+
+/* The selected ones, then others that are worth a line, both by score. */
+static uint32_t *choose_lines(const struct factors *factors, size_t *cnt, size_t *left_out)
+{
+	uint32_t *order = malloc((factors->list.cnt + 1) * sizeof(*order));
+	size_t others = 0;
+
+	*cnt = *left_out = 0;
+	for (int selected = 1; order && selected >= 0; selected--)
+		for (uint32_t f = 0; f < factors->list.cnt; f++) {
+			const struct factor *factor = &factors->list.items[f];
+
+			if ((factor->rank > 0) != (selected > 0))
+				continue;
+			if (!selected && (factor->contribution < FACTOR_LINE_MIN || others++ >= FACTOR_LINES_MAX))
+				(*left_out)++;
+			else
+				order[(*cnt)++] = f;
+		}
+	return order;
+}
+
+static const char *caller_of(const struct invocations *invocations, const struct variance_tree *tree, uint32_t id)
+{
+	struct tree_node node, parent;
+
+	variance_tree__node_at(tree, id, &node);
+	if (node.part == TREE_BODY)
+		variance_tree__node_at(tree, node.parent, &node);
+	if (node.parent == TREE_ROOT || node.parent == TREE_NONE)
+		return NULL;
+	variance_tree__node_at(tree, node.parent, &parent);
+	return invocations_name(invocations, parent.call.func);
+}
+
+/* The strings go with the invocations: the report gets its own. */
+static int fill_line(struct factor_line *line, const struct factor_analysis *analysis, const struct factor *factor,
+		     struct arena *arena)
+{
+	const struct invocations *invocations = analysis->walk.invocations;
+	const char *caller = caller_of(invocations, analysis->walk.tree, factor->biggest);
+	bool pair = factor->funcs[1] != FACTOR_NONE;
+	const struct ci none = {NAN, NAN};
+
+	*line = (struct factor_line){
+		.body = {factor->body[0], factor->body[1]},
+		.rank = factor->rank,
+		.contribution = factor->contribution,
+		.contribution_ci = none,
+		.height = factor->height,
+		.score = factor->score,
+		.call_sites = factor->call_sites,
+		.opened = factor->opened,
+		.variance_share = pair ? NAN : factor->variance_share,
+		.tail_share = NAN,
+		.variance_share_ci = none,
+		.tail_share_ci = none,
+		.mean_ns = pair ? NAN : factor->mean_ns,
+		.typical_ns = NAN,
+		.late_ns = NAN,
+		.calls = pair ? NAN : factor->calls,
+		.late_met = NAN,
+		.wait = WL_CATEGORY_OTHER,
+		.wait_share = NAN,
+		.object_share = NAN,
+		.culprit_share = NAN,
+	};
+	for (int i = 0; i <= pair; i++) {
+		const struct invocation_symbol *symbol = &invocations->symbols.items[factor->funcs[i]];
+
+		line->functions[i] = arena__strdup(arena, invocations_name(invocations, factor->funcs[i]));
+		line->modules[i] = arena__strdup(arena, invocations_string(invocations, symbol->module));
+		line->symbols[i] = symbol->id;
+		if (!line->functions[i] || !line->modules[i])
+			return -ENOMEM;
+	}
+	for (int d = 0; d < TREE_DOING_CNT; d++) {
+		line->doing_share[d] = pair ? NAN : factor->doing_share[d];
+		line->doing_contribution[d] = pair ? NAN : factor->doing_contribution[d];
+	}
+	if (caller && !(line->caller = arena__strdup(arena, caller)))
+		return -ENOMEM;
+	return 0;
+}
+
+static int fill_rounds(struct factor_report *to, const struct factor_analysis *analysis, struct arena *arena)
+{
+	const struct invocations *invocations = analysis->walk.invocations;
+
+	to->rounds = arena__alloc(arena, invocations->rounds.cnt, sizeof(*to->rounds));
+	if (!to->rounds)
+		return -ENOMEM;
+	/* Of several recordings the rounds are no one story. */
+	for (size_t i = 0; analysis->walk.dataset->session_cnt == 1 && i < invocations->rounds.cnt; i++) {
+		const struct invocation_round *round = &invocations->rounds.items[i];
+
+		if (round->end_ts <= round->begin_ts)
+			continue;
+		to->rounds[to->round_cnt++] = (struct round_line){
+			.number = round->number,
+			.duration_s = (double)(round->end_ts - round->begin_ts) / 1e9,
+			.probes = round->probe_cnt,
+			.intervals_per_s = round->intervals_per_s,
+			.cost_share = round->cost_share,
+		};
+		to->round = round->number;
+	}
+	return 0;
+}
+
+/* The rows that took part, as shares.h wants them, with thresholds of their own. */
+static int part_rows(struct share_rows *part, const struct factor_analysis *analysis, double tail)
+{
+	const struct dataset *dataset = analysis->walk.dataset;
+	size_t cnt = analysis->rows.cnt;
+	uint64_t *latency_ns = malloc((cnt + 1) * sizeof(*latency_ns));
+	double *weights = malloc((cnt + 1) * sizeof(*weights));
+	uint32_t *windows = dataset->window_cnt ? malloc((cnt + 1) * sizeof(*windows)) : NULL;
+	struct stats_order order = {0};
+	int err;
+
+	*part = (struct share_rows){.latency_ns = latency_ns, .weights = weights, .windows = windows};
+	if (!latency_ns || !weights || (dataset->window_cnt && !windows))
+		return -ENOMEM;
+	part->row_cnt = cnt;
+	for (size_t i = 0; i < cnt; i++) {
+		latency_ns[i] = dataset->latency_ns[analysis->rows.items[i]];
+		weights[i] = dataset->weight[analysis->rows.items[i]];
+		if (windows)
+			windows[i] = dataset->window[analysis->rows.items[i]];
+	}
+	err = stats_order__init(&order, latency_ns, weights, cnt);
+	if (!err) {
+		part->median_ns = stats_quantile(&order, 0.5, NULL, NULL, order.total_weight);
+		part->late_ns = stats_quantile(&order, tail, NULL, NULL, order.total_weight);
+	}
+	stats_order__free(&order);
+	return err;
+}
+
+static void part_rows_free(struct share_rows *part)
+{
+	free((void *)part->latency_ns);
+	free((void *)part->weights);
+	free((void *)part->windows);
+}
+
+int factors_report(struct report *report, const struct blame_split *splits, const struct report_opts *opts,
+		   cause_places_table *places)
+{
+	struct factor_analysis *analysis = opts->factors;
+	struct factor_report *to = arena__alloc(report->arena, 1, sizeof(*to));
+	const struct share_opts share_opts = {opts->bootstrap_cnt, opts->seed,
+					      shares_lost_bound(report->records_lost_share, opts->tail)};
+	struct share_rows rows = {0};
+	uint32_t *order = NULL;
+	int err;
+
+	if (!to)
+		return -ENOMEM;
+	report->factors = to;
+	*to = (struct factor_report){
+		.selected_cnt = analysis->factors.selected_cnt,
+		.graph_height = analysis->factors.graph_height,
+		.exponent = analysis->rule.e,
+		.body_share = analysis->factors.body_share,
+		.queue_share = analysis->factors.queue_share,
+		.intervals = analysis->rows.cnt,
+		.lossy = analysis->walk.lossy,
+		.calls = analysis->walk.invocations->call_cnt,
+		.orphans = analysis->walk.invocations->orphans,
+		.bad_rows = analysis->walk.invocations->bad_rows + analysis->impossible,
+	};
+	err = fill_rounds(to, analysis, report->arena);
+	if (!err)
+		err = part_rows(&rows, analysis, opts->tail);
+	if (!err)
+		order = choose_lines(&analysis->factors, &to->line_cnt, &to->left_out);
+	to->lines = order ? arena__alloc(report->arena, to->line_cnt, sizeof(*to->lines)) : NULL;
+	if (!err && !to->lines)
+		err = -ENOMEM;
+	for (size_t i = 0; i < to->line_cnt && !err; i++)
+		err = fill_line(&to->lines[i], analysis, &analysis->factors.list.items[order[i]], report->arena);
+	if (!err)
+		err = factors_detail(report, analysis, order, &rows, splits, &share_opts, places);
+	part_rows_free(&rows);
+	free(order);
+	return err;
+}

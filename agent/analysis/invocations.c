@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/invocations.h"
+
+#include "analysis/dataset_build.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+struct loading {
+	struct invocations *to;
+	const struct dataset *dataset;
+	struct idmap session_ids;  /* session id → index into dataset.session_ids */
+	struct idmap symbol_ids;   /* (session, id of the table) → index into known */
+	VEC(uint32_t) known;       /* … → index into symbols */
+	struct idmap function_ids; /* (module, name) → index into symbols */
+	struct idmap interval_ids; /* (session, sid) → index into intervals */
+	VEC(uint32_t) intervals;   /* … → row of the dataset */
+	uint64_t last_sid;
+	uint32_t last_session, last_row; /* calls of one interval come together */
+	bool others;
+};
+
+static bool session_of(const struct loading *loading, const struct shard_block *block, uint32_t *session)
+{
+	return idmap__find(&loading->session_ids, block->session_id, 0, session);
+}
+
+static uint32_t u32_of(const struct shard_block_column *column, uint32_t row, uint32_t otherwise)
+{
+	uint64_t value = column_u64(column, row);
+
+	return column_is_null(column, row) || value > UINT32_MAX ? otherwise : (uint32_t)value;
+}
+
+static int function_made(struct loading *loading, const char *module, const char *name, uint32_t id, uint32_t *func)
+{
+	struct invocation_symbol made = {.id = id};
+
+	if (intern__id(&loading->to->strings, module, &made.module) ||
+	    intern__id(&loading->to->strings, name, &made.name) ||
+	    idmap__id(&loading->function_ids, made.module, made.name, func))
+		return -ENOMEM;
+	if (*func < loading->to->symbols.cnt)
+		return 0;
+	return vec_push(&loading->to->symbols, made);
+}
+
+static int load_symbols(struct loading *loading, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *id = block_column(block, "id", SHARD_U64),
+					*module = block_column(block, "module", SHARD_STR),
+					*name = block_column(block, "name", SHARD_STR),
+					*height = block_column(block, "height", SHARD_U64),
+					*role = block_column(block, "role", SHARD_STR);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		uint32_t number = u32_of(id, row, NONE), at, func;
+		struct invocation_symbol *symbol;
+
+		if (number == NONE || !*column_text(name, row)) {
+			loading->to->bad_rows++;
+			continue;
+		}
+		if (function_made(loading, column_text(module, row), column_text(name, row), number, &func) ||
+		    idmap__id(&loading->symbol_ids, session, number, &at))
+			return -ENOMEM;
+		if (at == loading->known.cnt && vec_push(&loading->known, func))
+			return -ENOMEM;
+		/* The newest row of an id holds: heights grow with what is known of the program. */
+		loading->known.items[at] = func;
+		symbol = &loading->to->symbols.items[func];
+		symbol->is_wait |= strstr(column_text(role, row), "acquire") != NULL;
+		if (column_is_null(height, row) || column_u64(height, row) > 100000)
+			continue;
+		symbol->height = (uint32_t)column_u64(height, row);
+		symbol->height_known = true;
+	}
+	return 0;
+}
+
+/* A number of the round's in words "BEGIN END", or one of its other keys. */
+static void take_round_key(struct invocation_round *round, const char *rest, const char *value)
+{
+	unsigned long long begin_ts, end_ts;
+	double number;
+
+	if (!*rest && sscanf(value, "%llu %llu", &begin_ts, &end_ts) == 2) {
+		round->begin_ts = begin_ts;
+		round->end_ts = end_ts;
+	} else if (sscanf(value, "%lf", &number) == 1 && isfinite(number)) {
+		if (!strcmp(rest, ".intervals_per_s"))
+			round->intervals_per_s = number;
+		else if (!strcmp(rest, ".cost_share"))
+			round->cost_share = number;
+		else if (!strcmp(rest, ".probes"))
+			round->probe_cnt = number;
+	}
+}
+
+static int load_rounds(struct loading *loading, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *keys = block_column(block, "key", SHARD_STR),
+					*values = block_column(block, "value", SHARD_STR);
+	struct invocations *to = loading->to;
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		unsigned number;
+		int len = 0;
+		size_t i = 0;
+
+		if (sscanf(column_text(keys, row), "round.%6u%n", &number, &len) != 1 || !len)
+			continue;
+		while (i < to->rounds.cnt &&
+		       (to->rounds.items[i].session != session || to->rounds.items[i].number != number))
+			i++;
+		if (i == to->rounds.cnt && vec_push(&to->rounds, ((struct invocation_round){.session = session,
+											    .number = number,
+											    .intervals_per_s = NAN,
+											    .cost_share = NAN,
+											    .probe_cnt = NAN})))
+			return -ENOMEM;
+		take_round_key(&to->rounds.items[i], column_text(keys, row) + len, column_text(values, row));
+	}
+	return 0;
+}
+
+static uint32_t row_of(struct loading *loading, uint32_t session, uint64_t sid)
+{
+	uint32_t at;
+
+	if (loading->last_row == NONE || sid != loading->last_sid || session != loading->last_session) {
+		loading->last_sid = sid;
+		loading->last_session = session;
+		loading->last_row =
+			idmap__find(&loading->interval_ids, session, sid, &at) ? loading->intervals.items[at] : NONE;
+	}
+	return loading->last_row;
+}
+
+static int load_intervals(struct loading *loading, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
+					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
+					*end_ts = block_column(block, "end_ts", SHARD_U64),
+					*pickup_ts = block_column(block, "pickup_ts", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*end_tid = block_column(block, "end_tid", SHARD_U64);
+
+	for (uint32_t i = 0; i < block->row_cnt; i++) {
+		uint32_t row = row_of(loading, session, column_u64(sid, i));
+		struct invocation_row *to = row == NONE ? NULL : &loading->to->rows[row];
+		uint64_t pickup = column_u64(pickup_ts, i);
+
+		/* The same sid twice: the one that is in the dataset is meant. */
+		if (!to || column_u64(begin_ts, i) != loading->dataset->begin_ts[row] ||
+		    column_u64(end_ts, i) - column_u64(begin_ts, i) != loading->dataset->latency_ns[row])
+			continue;
+		if (pickup < column_u64(begin_ts, i) || pickup > column_u64(end_ts, i)) {
+			loading->to->bad_rows++;
+			continue;
+		}
+		to->pickup_ts = pickup;
+		to->tid = u32_of(tid, i, 0);
+		to->end_tid = u32_of(end_tid, i, 0);
+		if (!to->end_tid)
+			to->end_tid = to->tid;
+	}
+	return 0;
+}
+
+static int function_of(struct loading *loading, uint32_t session, uint32_t number, uint32_t *func)
+{
+	char name[32];
+	uint32_t at;
+
+	if (idmap__find(&loading->symbol_ids, session, number, &at)) {
+		*func = loading->known.items[at];
+		return 0;
+	}
+	/* Not lost, only nameless. */
+	snprintf(name, sizeof(name), "function %u", number);
+	if (function_made(loading, "", name, number, func) || idmap__id(&loading->symbol_ids, session, number, &at))
+		return -ENOMEM;
+	loading->to->bad_rows++;
+	return vec_push(&loading->known, *func);
+}
+
+static int add_call(struct loading *loading, const struct call *call, size_t *room)
+{
+	struct invocations *to = loading->to;
+	void *grown;
+
+	if (to->call_cnt == *room) {
+		*room = *room ? 2 * *room : 4096;
+		grown = realloc(to->calls, *room * sizeof(*to->calls));
+		if (!grown)
+			return -ENOMEM;
+		to->calls = grown;
+	}
+	to->calls[to->call_cnt++] = *call;
+	to->first[call->row + 1]++;
+	return 0;
+}
+
+static int load_calls(struct loading *loading, uint32_t session, const struct shard_block *block, size_t *room)
+{
+	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*func = block_column(block, "func", SHARD_U64),
+					*seq = block_column(block, "seq", SHARD_U64),
+					*call_addr = block_column(block, "call_addr", SHARD_U64),
+					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
+					*end_ts = block_column(block, "end_ts", SHARD_U64),
+					*runnable_ns = block_column(block, "runnable_ns", SHARD_U64),
+					*blocked_ns = block_column(block, "blocked_ns", SHARD_U64),
+					*interrupted_ns = block_column(block, "interrupted_ns", SHARD_U64);
+
+	for (uint32_t i = 0; i < block->row_cnt; i++) {
+		struct call call = {
+			.begin_ts = column_u64(begin_ts, i),
+			.end_ts = column_u64(end_ts, i),
+			.call_addr = column_u64(call_addr, i),
+			.runnable_ns = column_u64(runnable_ns, i),
+			.blocked_ns = column_u64(blocked_ns, i),
+			.interrupted_ns = column_u64(interrupted_ns, i),
+			.row = row_of(loading, session, column_u64(sid, i)),
+			.tid = u32_of(tid, i, 0),
+			.seq = (uint32_t)column_u64(seq, i),
+		};
+		uint32_t number = u32_of(func, i, NONE);
+
+		/* Elsewhere the program was elsewhere in memory: within a page all call sites are where they were. */
+		if (loading->dataset->session_cnt > 1 && call.call_addr)
+			call.call_addr = 1 + call.call_addr % 4096;
+		if (call.begin_ts > call.end_ts || !call.tid || number == NONE) {
+			loading->to->bad_rows++;
+			continue;
+		}
+		if (call.row == NONE) {
+			loading->to->orphans++;
+			if (!loading->others)
+				continue;
+			call.row = (uint32_t)loading->to->row_cnt + session;
+		}
+		if (function_of(loading, session, number, &call.func) || add_call(loading, &call, room))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Row by row, in place: every call goes straight to where its row's are (American flag sort). */
+static int group_calls(struct invocations *to)
+{
+	size_t *next;
+
+	for (size_t row = 0; row < to->row_cnt_all; row++)
+		to->first[row + 1] += to->first[row];
+	next = malloc((to->row_cnt_all + 1) * sizeof(*next));
+	if (!next)
+		return -ENOMEM;
+	memcpy(next, to->first, (to->row_cnt_all + 1) * sizeof(*next));
+	for (size_t row = 0; row < to->row_cnt_all; row++) {
+		while (next[row] < to->first[row + 1]) {
+			struct call call = to->calls[next[row]], *place = &to->calls[next[call.row]++];
+
+			if (call.row == row)
+				continue;
+			to->calls[next[row]] = *place;
+			*place = call;
+		}
+		calls_sort(to->calls + to->first[row], to->first[row + 1] - to->first[row]);
+	}
+	free(next);
+	return 0;
+}
+
+static int compare_rounds(const void *left, const void *right)
+{
+	const struct invocation_round *a = left, *b = right;
+
+	if (a->session != b->session)
+		return a->session < b->session ? -1 : 1;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+static int loading__init(struct loading *loading)
+{
+	const struct dataset *dataset = loading->dataset;
+	struct invocations *to = loading->to;
+	uint32_t id;
+
+	to->row_cnt = dataset->row_cnt;
+	to->row_cnt_all = dataset->row_cnt + dataset->session_cnt;
+	to->arena = to->strings.arena = arena__new();
+	to->first = calloc(to->row_cnt_all + 1, sizeof(*to->first));
+	to->rows = calloc(dataset->row_cnt + 1, sizeof(*to->rows));
+	if (!to->arena || !to->first || !to->rows || intern__id(&to->strings, "", &id))
+		return -ENOMEM;
+	for (size_t i = 0; i < dataset->session_cnt; i++)
+		if (idmap__id(&loading->session_ids, dataset->session_ids[i], 0, &id))
+			return -ENOMEM;
+	for (size_t row = 0; row < dataset->row_cnt; row++) {
+		uint32_t session;
+
+		if (!idmap__find(&loading->session_ids, dataset->session_ids[dataset->session[row]], 0, &session) ||
+		    idmap__id(&loading->interval_ids, session, dataset->sid[row], &id))
+			return -ENOMEM;
+		if (id == loading->intervals.cnt && vec_push(&loading->intervals, (uint32_t)row))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void loading__free(struct loading *loading)
+{
+	idmap__free(&loading->session_ids);
+	idmap__free(&loading->symbol_ids);
+	vec_free(&loading->known);
+	idmap__free(&loading->function_ids);
+	idmap__free(&loading->interval_ids);
+	vec_free(&loading->intervals);
+}
+
+static int load_all(struct loading *loading, struct shard_reader *reader)
+{
+	static const char *const calls[] = {"invocation"};
+	static const char *const others[] = {"symbol", "session", "interval"};
+	const struct shard_block *block;
+	uint32_t session;
+	size_t room = 0;
+	int err;
+
+	loading->last_row = NONE;
+	shard_reader__rewind(reader);
+	err = shard_reader__select(reader, others, sizeof(others) / sizeof(others[0]));
+	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
+		err = 0;
+		if (!session_of(loading, block, &session))
+			continue;
+		if (!strcmp(block->table, "symbol"))
+			err = load_symbols(loading, session, block);
+		else if (!strcmp(block->table, "session"))
+			err = load_rounds(loading, session, block);
+		else
+			err = load_intervals(loading, session, block);
+	}
+	if (err)
+		return err;
+	shard_reader__rewind(reader);
+	err = shard_reader__select(reader, calls, 1);
+	while (!err && (err = shard_reader__next(reader, &block)) > 0)
+		err = session_of(loading, block, &session) ? load_calls(loading, session, block, &room) : 0;
+	return err;
+}
+
+int invocations_load(struct invocations *invocations, struct shard_reader *reader, const struct dataset *dataset,
+		     bool others)
+{
+	static const char *const calls[] = {"invocation"};
+	struct loading loading = {.to = invocations, .dataset = dataset, .others = others};
+	const struct shard_block *block;
+	int err;
+
+	*invocations = (struct invocations){0};
+	if (!dataset->row_cnt || dataset->row_cnt + dataset->session_cnt >= NONE)
+		return dataset->row_cnt ? -E2BIG : 0;
+	shard_reader__rewind(reader);
+	err = shard_reader__select(reader, calls, 1);
+	if (!err)
+		err = shard_reader__next(reader, &block);
+	if (err <= 0)
+		return err;
+	err = loading__init(&loading);
+	if (!err)
+		err = load_all(&loading, reader);
+	if (!err)
+		err = group_calls(invocations);
+	if (!err && invocations->rounds.cnt)
+		qsort(invocations->rounds.items, invocations->rounds.cnt, sizeof(*invocations->rounds.items),
+		      compare_rounds);
+	loading__free(&loading);
+	if (err)
+		invocations_free(invocations);
+	return err ? err : 1;
+}
+
+void invocations_free(struct invocations *invocations)
+{
+	vec_free(&invocations->symbols);
+	vec_free(&invocations->rounds);
+	free(invocations->calls);
+	free(invocations->first);
+	free(invocations->rows);
+	intern__free(&invocations->strings);
+	arena__free(invocations->arena);
+	*invocations = (struct invocations){0};
+}
+
+const struct invocation_round *invocations_last_round(const struct invocations *invocations, uint32_t session)
+{
+	const struct invocation_round *last = NULL;
+
+	for (size_t i = 0; i < invocations->rounds.cnt; i++) {
+		const struct invocation_round *round = &invocations->rounds.items[i];
+
+		if (round->session == session && round->number && round->end_ts > round->begin_ts)
+			last = round;
+	}
+	return last;
+}
+
+const char *invocations_name(const struct invocations *invocations, uint32_t func)
+{
+	return func < invocations->symbols.cnt ? invocations_string(invocations, invocations->symbols.items[func].name)
+					       : "?";
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which functions vary: the factors, what they were doing, and the rounds in which they were found. */
+#include "view/text.h"
+
+#include "base/names.h"
+#include "view/format.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_COLUMNS 44
+#define SHARE_TOLD   0.02 /* smaller parts of a factor are not told */
+
+static const char *const doings[FACTOR_DOING_CNT] = {"running", "waiting for a CPU", "blocked", "interrupted"};
+
+static void put_name(struct page *page, const struct factor_line *line, int which)
+{
+	page__name(page, line->functions[which], NAME_COLUMNS);
+	if (line->body[which])
+		page__put(page, " itself");
+}
+
+/* "93 % of that blocked, 7 % running": of its variance. */
+static void words_of_doing(char *words, size_t sz, const struct factor_line *line)
+{
+	bool told[FACTOR_DOING_CNT] = {false};
+	char share[FORMAT_SZ];
+	size_t len = 0;
+
+	*words = '\0';
+	for (int i = 0; i < FACTOR_DOING_CNT; i++) {
+		int most = -1;
+
+		for (int d = 0; d < FACTOR_DOING_CNT; d++)
+			if (!told[d] && line->doing_contribution[d] >= SHARE_TOLD &&
+			    (most < 0 || line->doing_contribution[d] > line->doing_contribution[most]))
+				most = d;
+		if (most < 0 || len >= sz)
+			return;
+		told[most] = true;
+		len += (size_t)snprintf(words + len, sz - len, "%s%s %s", len ? ", " : "",
+					format_share(share, line->doing_contribution[most]), doings[most]);
+	}
+}
+
+/* "late by waiting for a lock (server+0x4060), because of `flusher`" */
+static void words_of_wait(char *words, size_t sz, const struct factor_line *line)
+{
+	char share[FORMAT_SZ], object[160] = "", culprit[96] = "";
+
+	*words = '\0';
+	if (isnan(line->wait_share))
+		return;
+	if (line->object && line->object_share >= 0.5)
+		snprintf(object, sizeof(object), " (%.120s)", line->object);
+	if (line->culprit_comm && line->culprit_share >= 0.5)
+		snprintf(culprit, sizeof(culprit), ", because of `%.40s`", line->culprit_comm);
+	snprintf(words, sz, "late by: %s%s%s, %s of the difference", category_label(line->wait), object, culprit,
+		 format_share(share, line->wait_share));
+}
+
+static void print_words(struct page *page, const char *words)
+{
+	if (!*words)
+		return;
+	page__to(page, 10);
+	page__words(page, words, 12);
+	page__end_line(page);
+}
+
+static void print_detail(struct page *page, const struct factor_line *line)
+{
+	char words[512], calls[FORMAT_SZ], mean[FORMAT_SZ], late[FORMAT_SZ], doing[256];
+
+	if (line->functions[1]) {
+		print_words(page, "the two vary together: what makes one long makes the other long");
+		return;
+	}
+	words_of_doing(doing, sizeof(doing), line);
+	snprintf(words, sizeof(words), "%s%scalled %s times a request%s%.100s%s, mean %s, late ones %s", doing,
+		 *doing ? "; " : "", format_number(calls, line->calls), line->caller ? ", mostly by `" : "",
+		 line->caller ? line->caller : "", line->caller ? "`" : "",
+		 view_duration(mean, sizeof(mean), line->mean_ns), view_duration(late, sizeof(late), line->late_ns));
+	print_words(page, words);
+	words_of_wait(words, sizeof(words), line);
+	print_words(page, words);
+}
+
+static void print_factor(struct page *page, const struct factor_line *line)
+{
+	char text[FORMAT_SZ];
+
+	if (line->rank) {
+		snprintf(text, sizeof(text), "%u.", line->rank);
+		page__right(page, text, 4);
+		page__style(page, PAGE_BOLD);
+	}
+	page__right(page, format_share(text, line->contribution), 10);
+	page__style(page, PAGE_PLAIN);
+	page__to(page, 11);
+	page__put(page, format_ci(text, line->contribution_ci));
+	snprintf(text, sizeof(text), "%u", line->height);
+	page__right(page, text, 28);
+	page__right(page, format_number(text, line->score), 38);
+	snprintf(text, sizeof(text), "%u", line->call_sites);
+	page__right(page, text, 46);
+	page__to(page, 48);
+	put_name(page, line, 0);
+	if (line->functions[1]) {
+		page__put(page, page->utf8 ? " × " : " x ");
+		put_name(page, line, 1);
+	}
+	page__end_line(page);
+	if (line->rank)
+		print_detail(page, line);
+}
+
+static void print_rounds(struct page *page, const struct factor_report *factors)
+{
+	double before = NAN;
+	char text[FORMAT_SZ];
+
+	for (size_t i = 0; i < factors->round_cnt; i++) {
+		const struct round_line *round = &factors->rounds[i];
+		double change = round->intervals_per_s / before - 1;
+
+		page__to(page, 2);
+		page__printf(page, "round %u: %.3g s, %s functions probed, ", round->number, round->duration_s,
+			     format_number(text, round->probes));
+		page__printf(page, "%s requests/s", format_number(text, round->intervals_per_s));
+		if (isfinite(change))
+			page__printf(page, " (%+.1f %%)", change * 100);
+		if (isfinite(round->cost_share) && round->number)
+			page__printf(page, ", probes cost %s of the target's CPU time",
+				     format_share(text, round->cost_share));
+		page__end_line(page);
+		if (!round->number)
+			before = round->intervals_per_s;
+	}
+}
+
+static void print_rest(struct page *page, const struct factor_report *factors)
+{
+	char body[FORMAT_SZ], queue[FORMAT_SZ], count[FORMAT_SZ];
+
+	page__style(page, PAGE_FAINT);
+	page__printf(page, "  of the variance, %s is in no probed function, %s before a thread began to work on it",
+		     format_share(body, factors->body_share), format_share(queue, factors->queue_share));
+	page__end_line(page);
+	if (factors->lossy) {
+		page__printf(page, "  %s requests are left out because records were lost meanwhile",
+			     format_count(count, factors->lossy));
+		page__end_line(page);
+	}
+	if (factors->bad_rows) {
+		page__printf(page, "  %s rows of calls cannot be true, or have no name",
+			     format_count(count, factors->bad_rows));
+		page__end_line(page);
+	}
+	page__style(page, PAGE_PLAIN);
+}
+
+void text_factors(struct page *page, const struct report *report, uint32_t top)
+{
+	const struct factor_report *factors = report->factors;
+	char count[FORMAT_SZ], heading[4 * FORMAT_SZ];
+
+	if (!factors)
+		return;
+	page__end_line(page);
+	snprintf(heading, sizeof(heading), "Functions that make requests vary (%s requests%s)",
+		 format_count(count, factors->intervals), factors->round ? ", of the last round" : "");
+	text_heading(page, heading);
+	print_rounds(page, factors);
+	if (!factors->line_cnt) {
+		page__put(page, factors->intervals ? "  no probed function varies"
+						   : "  no request was seen while functions were probed");
+		page__end_line(page);
+		return;
+	}
+	page__style(page, PAGE_FAINT);
+	page__put(page, "    variance");
+	page__right(page, "height", 28);
+	page__right(page, "score", 38);
+	page__right(page, "sites", 46);
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+	for (size_t i = 0; i < text_limit(factors->line_cnt, top); i++)
+		print_factor(page, &factors->lines[i]);
+	text_more(page, factors->line_cnt, top);
+	print_rest(page, factors);
+}

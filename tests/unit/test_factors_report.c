@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* From shards with calls of probed functions to what a report says of them. */
+#include "test_analysis_fixture.h"
+#include "test_shard_util.h"
+#include "trace_fixture.h"
+#include "unit.h"
+
+#include "analysis/factors_report.h"
+#include "view/view.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CNT 2000
+
+/* A recording, all the way to its report; in counters mode without its paths. */
+struct whole {
+	struct test_dir dir;
+	struct shard_reader *reader;
+	struct dataset dataset;
+	struct traces traces;
+	struct paths paths;
+	struct invocations invocations;
+	struct factor_analysis analysis;
+	struct report report;
+	bool by_path;
+};
+
+static void whole_analyse(struct whole *whole, bool by_path)
+{
+	const struct dataset_filter filter = {.type = "tcp:80"};
+	const struct factor_rule rule = FACTOR_RULE_DEFAULT;
+	struct report_opts opts = {.tail = 0.95, .seed = 1, .bootstrap_cnt = 200, .factors = &whole->analysis};
+
+	whole->by_path = by_path;
+	whole->reader = test_reader__open(whole->dir.path);
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&whole->dataset, whole->reader, &filter), 0);
+	if (by_path) {
+		CU_ASSERT_EQUAL_FATAL(traces_load(&whole->traces, whole->reader), 1);
+		CU_ASSERT_EQUAL_FATAL(paths_make(&whole->paths, &whole->traces, &whole->dataset), 0);
+		opts.paths = &whole->paths;
+	}
+	CU_ASSERT_EQUAL_FATAL(invocations_load(&whole->invocations, whole->reader, &whole->dataset, by_path), 1);
+	CU_ASSERT_EQUAL_FATAL(factor_analysis_make(&whole->analysis, &whole->invocations, &whole->dataset, opts.paths,
+						   WALK_LAST_ROUND, &rule),
+			      0);
+	CU_ASSERT_EQUAL_FATAL(report_make(&whole->report, &whole->dataset, &opts), 0);
+}
+
+static void whole_make(struct whole *whole, bool by_path)
+{
+	*whole = (struct whole){.by_path = by_path};
+	test_dir__make(&whole->dir);
+	trace_fixture_write_calls(whole->dir.path, CNT);
+	whole_analyse(whole, by_path);
+}
+
+static void whole_free(struct whole *whole)
+{
+	report_free(&whole->report);
+	factor_analysis_free(&whole->analysis);
+	invocations_free(&whole->invocations);
+	if (whole->by_path) {
+		paths_free(&whole->paths);
+		traces_free(&whole->traces);
+	}
+	dataset_free(&whole->dataset);
+	shard_reader__free(whole->reader);
+	test_dir__remove(&whole->dir);
+}
+
+static const struct factor_line *line_of(const struct whole *whole, const char *function, bool body)
+{
+	for (size_t i = 0; i < whole->report.factors->line_cnt; i++) {
+		const struct factor_line *line = &whole->report.factors->lines[i];
+
+		if (!line->functions[1] && !strcmp(line->functions[0], function) && line->body[0] == body)
+			return line;
+	}
+	return NULL;
+}
+
+static bool says(const struct cause *cause, const char *part)
+{
+	for (size_t i = 0; i < cause->evidence_cnt; i++)
+		if (strstr(cause->evidence[i], part))
+			return true;
+	return false;
+}
+
+/* Interval 5 is lossy and does not take part: 199 of 1999 are late, half of them from either call site. */
+static void waits_are_found_by_counters(void)
+{
+	const double p = 199. / 1999, half = 100. / 1999, other = 99. / 1999, of_l = p * (1 - p);
+	const struct factor_line *lock, *handle;
+	const struct cause *cause;
+	struct whole whole;
+
+	whole_make(&whole, false);
+	CU_ASSERT_EQUAL(whole.report.factors->intervals, 1999);
+	CU_ASSERT_EQUAL(whole.report.factors->lossy, 1);
+	CU_ASSERT_EQUAL(whole.report.factors->orphans, 2 * 200);
+	CU_ASSERT_EQUAL(whole.report.factors->bad_rows, 0);
+	CU_ASSERT_EQUAL(whole.report.factors->graph_height, 4);
+	ASSERT_NEAR(whole.report.factors->body_share, 0);
+	lock = line_of(&whole, "get_lock", false);
+	handle = line_of(&whole, "handle", false);
+	CU_ASSERT_FATAL(lock && handle);
+	CU_ASSERT_EQUAL(lock, &whole.report.factors->lines[0]);
+	CU_ASSERT_EQUAL(lock->rank, 1);
+	CU_ASSERT_EQUAL(lock->call_sites, 2);
+	ASSERT_NEAR(lock->contribution, (half * (1 - half) + other * (1 - other)) / of_l);
+	ASSERT_NEAR(lock->variance_share, 1);
+	ASSERT_NEAR(lock->tail_share, 1);
+	ASSERT_NEAR(lock->score, 16 * lock->contribution);
+	ASSERT_NEAR(lock->calls, p);
+	ASSERT_NEAR(lock->doing_contribution[TREE_BLOCKED], 1);
+	CU_ASSERT_EQUAL(lock->late_ns, 500000);
+	CU_ASSERT_EQUAL(lock->typical_ns, 0);
+	CU_ASSERT(lock->contribution_ci.lo <= lock->contribution && lock->contribution_ci.hi >= lock->contribution);
+	CU_ASSERT(lock->contribution_ci.hi - lock->contribution_ci.lo < 0.1);
+	CU_ASSERT_STRING_EQUAL(lock->caller, "handle");
+	CU_ASSERT_EQUAL(lock->wait, WL_CATEGORY_LOCK);
+	ASSERT_NEAR(lock->wait_share, 1);
+	ASSERT_NEAR(handle->contribution, 1);
+	CU_ASSERT(handle->opened && !handle->caller && handle->height == 3);
+	ASSERT_NEAR(handle->contribution_ci.lo, 1);
+	/* And the cause by category names the function. */
+	CU_ASSERT_FATAL(whole.report.cause_cnt >= 1);
+	cause = &whole.report.causes[0];
+	CU_ASSERT_EQUAL(cause->category, WL_CATEGORY_LOCK);
+	CU_ASSERT_STRING_EQUAL(cause->function, "get_lock");
+	CU_ASSERT_PTR_NULL(cause->culprit_function);
+	CU_ASSERT(says(cause, "spent in: 100 % `get_lock`"));
+	CU_ASSERT(says(cause, "`get_lock`: 100 % of the variance, 100 % of that blocked"));
+	whole_free(&whole);
+}
+
+/* On the critical path the wait is what `flusher` did meanwhile: 200 µs without a CPU, then sync(). */
+static void paths_lead_into_the_other_thread(void)
+{
+	const struct factor_line *lock, *flush, *sync;
+	const struct cause *cause = NULL;
+	struct whole whole;
+
+	whole_make(&whole, true);
+	lock = line_of(&whole, "get_lock", false);
+	flush = line_of(&whole, "flush", false);
+	sync = line_of(&whole, "sync", false);
+	CU_ASSERT_FATAL(lock && flush && sync);
+	/* Of an interval of tcp:81, which was not asked for. */
+	CU_ASSERT_STRING_EQUAL(flush->caller, "get_lock");
+	CU_ASSERT_STRING_EQUAL(sync->caller, "flush");
+	CU_ASSERT_EQUAL(lock->late_ns, 500000);
+	CU_ASSERT_EQUAL(flush->late_ns, 500000);
+	CU_ASSERT_EQUAL(sync->late_ns, 299000);
+	ASSERT_NEAR(flush->calls, lock->calls);
+	CU_ASSERT_EQUAL(lock->wait, WL_CATEGORY_LOCK);
+	CU_ASSERT_STRING_EQUAL(lock->object, "web+0x40");
+	CU_ASSERT_STRING_EQUAL(lock->culprit_comm, "flusher");
+	for (size_t i = 0; i < whole.report.cause_cnt && !cause; i++)
+		if (whole.report.causes[i].category == WL_CATEGORY_LOCK)
+			cause = &whole.report.causes[i];
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cause);
+	CU_ASSERT_STRING_EQUAL(cause->function, "get_lock");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cause->culprit_function);
+	CU_ASSERT_STRING_EQUAL(cause->culprit_function, "sync");
+	whole_free(&whole);
+}
+
+/* Only what both rounds' last one saw counts. */
+static void only_the_last_round_counts(void)
+{
+	const struct shard_writer_opts opts = {.host = "host", .session_id = TRACE_SESSION};
+	static const char *const keys[][2] = {
+		{"round.0", "0 100000000"},
+		{"round.0.intervals_per_s", "1000"},
+		{"round.1", "100000000 300000000"},
+		{"round.1.intervals_per_s", "970"},
+		{"round.1.probes", "3"},
+		{"round.1.cost_share", "0.012"},
+		{"round.2", "400000000 500000000"},
+		{"round.3", "none"},
+		{"round.x", "1 2"},
+		{"round.2.probes", "nan"},
+	};
+	struct shard_writer_opts other = opts;
+	struct shard_writer *writer;
+	struct whole whole = {0};
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write_calls(whole.dir.path, CNT);
+	other.dir = whole.dir.path;
+	writer = shard_writer__new(&other);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct shard_row row = {0};
+
+		row.values[SESSION_KEY].str = keys[i][0];
+		row.values[SESSION_VALUE].str = keys[i][1];
+		CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_SESSION, &row), 0);
+	}
+	CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	whole_analyse(&whole, false);
+	CU_ASSERT_EQUAL(whole.report.factors->intervals, 100);
+	CU_ASSERT_EQUAL(whole.report.factors->round, 2);
+	CU_ASSERT_EQUAL_FATAL(whole.report.factors->round_cnt, 3);
+	CU_ASSERT_EQUAL(whole.report.factors->rounds[1].intervals_per_s, 970);
+	CU_ASSERT_EQUAL(whole.report.factors->rounds[1].probes, 3);
+	ASSERT_NEAR(whole.report.factors->rounds[1].duration_s, 0.2);
+	CU_ASSERT(isnan(whole.report.factors->rounds[2].probes));
+	whole_free(&whole);
+}
+
+static char *printed(const struct whole *whole, bool json)
+{
+	const struct view_opts view = {.top = 0};
+	char *text = NULL;
+	size_t sz = 0;
+	FILE *out = open_memstream(&text, &sz);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+	CU_ASSERT_EQUAL(json ? view_json(out, &whole->report) : view_text(out, &whole->report, &view), 0);
+	fclose(out);
+	return text;
+}
+
+static void views_tell_of_factors(void)
+{
+	struct json_object *root, *factors, *factor, *value;
+	struct whole whole;
+	char *text;
+
+	whole_make(&whole, false);
+	text = printed(&whole, false);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "Functions that make requests vary (1,999 requests)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "get_lock"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "100 % blocked; called 0.0995 times a request, mostly by `handle`"));
+	free(text);
+	text = printed(&whole, true);
+	root = json_tokener_parse(text);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(root);
+	CU_ASSERT_FATAL(json_object_object_get_ex(root, "factors", &factors));
+	CU_ASSERT_FATAL(json_object_array_length(factors) >= 2);
+	factor = json_object_array_get_idx(factors, 0);
+	CU_ASSERT_FATAL(json_object_object_get_ex(factor, "functions", &value));
+	CU_ASSERT_EQUAL(json_object_array_length(value), 1);
+	CU_ASSERT_STRING_EQUAL(json_object_get_string(json_object_array_get_idx(value, 0)), "get_lock");
+	CU_ASSERT(json_object_object_get_ex(factor, "contribution", &value));
+	CU_ASSERT(json_object_object_get_ex(factor, "height", &value) && json_object_get_int(value) == 0);
+	CU_ASSERT(json_object_object_get_ex(factor, "score", &value) && json_object_get_double(value) > 16);
+	CU_ASSERT(json_object_object_get_ex(factor, "call_sites", &value) && json_object_get_int(value) == 2);
+	CU_ASSERT(json_object_object_get_ex(root, "factor_tree", &value) && value);
+	json_object_put(root);
+	free(text);
+	whole_free(&whole);
+}
+
+/* Calls that end before they begin, of no thread, of unknown functions, of no interval, and far too many deep. */
+static void impossible_calls_do_no_harm(void)
+{
+	const struct shard_table *table = &shard_tables[SHARD_TABLE_INVOCATION];
+	struct shard_writer_opts opts = {.host = "host", .session_id = TRACE_SESSION};
+	struct test_rng rng = {.state = 9};
+	struct shard_writer *writer;
+	struct whole whole = {0};
+	struct shard_row row;
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write_calls(whole.dir.path, CNT);
+	opts.dir = whole.dir.path;
+	writer = shard_writer__new(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	for (int i = 0; i < 3000; i++) {
+		test_row__fill(&row, table, &rng);
+		row.values[INVOCATION_SID].u64 = test_rng__below(&rng, CNT);
+		if (i % 2) {
+			uint64_t begin_ts = row.values[INVOCATION_SID].u64 * TRACE_PERIOD;
+
+			row.values[INVOCATION_TID].u64 = 101;
+			row.values[INVOCATION_BEGIN_TS].u64 = begin_ts - test_rng__below(&rng, 300000);
+			row.values[INVOCATION_END_TS].u64 = begin_ts + test_rng__below(&rng, 300000);
+		}
+		CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_INVOCATION, &row), 0);
+	}
+	for (int i = 0; i < 500; i++) {
+		memset(&row, 0, sizeof(row));
+		row.values[INVOCATION_SID].u64 = 1;
+		row.values[INVOCATION_TID].u64 = 101;
+		row.values[INVOCATION_FUNC].u64 = 7;
+		row.values[INVOCATION_SEQ].u64 = (uint64_t)i;
+		row.values[INVOCATION_END_TS].u64 = TRACE_TYPICAL_NS;
+		CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_INVOCATION, &row), 0);
+	}
+	for (int i = 0; i < 1000; i++) {
+		test_row__fill(&row, &shard_tables[SHARD_TABLE_SYMBOL], &rng);
+		CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_SYMBOL, &row), 0);
+	}
+	CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	whole_analyse(&whole, true);
+	CU_ASSERT(whole.report.factors->bad_rows > 0);
+	CU_ASSERT(whole.report.factors->intervals > 1900);
+	free(printed(&whole, false));
+	free(printed(&whole, true));
+	whole_free(&whole);
+}
+
+int suite_factors_report(void)
+{
+	static const struct unit_test tests[] = {
+		{"waits are found by counters", waits_are_found_by_counters},
+		{"paths lead into the other thread", paths_lead_into_the_other_thread},
+		{"only the last round counts", only_the_last_round_counts},
+		{"views tell of factors", views_tell_of_factors},
+		{"impossible calls do no harm", impossible_calls_do_no_harm},
+	};
+
+	return unit_suite("analysis: report of factors", tests, sizeof(tests) / sizeof(tests[0]));
+}
