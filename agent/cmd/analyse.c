@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cmd/analyse.h"
 
-#include "analysis/factors_report.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/shards.h"
@@ -94,56 +93,88 @@ static void say_no_such(struct shard_reader *reader, const struct analyse_option
 	dataset_free(&dataset);
 }
 
-/* The chains of who waited for whom, where they were recorded; *paths is to be released if so. */
-static int follow_paths(struct paths *paths, struct traces *traces, struct dataset *dataset,
-			struct shard_reader *reader, struct report_opts *opts)
+/* The chains of who waited for whom, where they were recorded. */
+static int follow_paths(struct findings *findings, struct shard_reader *reader)
 {
-	int found = traces_load(traces, reader), err;
+	int found = traces_load(&findings->traces, reader), err;
 
 	if (found <= 0)
 		return found;
-	err = paths_make(paths, traces, dataset);
-	if (err) {
-		traces_free(traces);
-		return err;
-	}
-	opts->paths = paths;
-	return 0;
+	err = paths_make(&findings->paths, &findings->traces, &findings->dataset);
+	if (err)
+		traces_free(&findings->traces);
+	return err;
 }
 
-/* What report_on() looks into besides the dataset; zeroed to begin with. */
-struct findings {
-	struct traces traces;
-	struct paths paths;
-	struct invocations invocations;
-	struct factor_analysis factors;
-	bool probed;
-};
-
-/* The calls of probed functions, where there are any. */
-static int find_factors(struct findings *findings, const struct dataset *dataset, struct shard_reader *reader,
-			const struct analyse_options *options, struct report_opts *opts)
+/* The calls of probed functions, likewise. */
+static int find_factors(struct findings *findings, struct shard_reader *reader, const struct factor_rule *rule)
 {
-	int found = invocations_load(&findings->invocations, reader, dataset, opts->paths != NULL);
+	const struct paths *paths = findings->paths.traces ? &findings->paths : NULL;
+	int found = invocations_load(&findings->invocations, reader, &findings->dataset, paths != NULL);
 
 	if (found <= 0)
 		return found;
 	findings->probed = true;
-	opts->factors = &findings->factors;
-	return factor_analysis_make(&findings->factors, &findings->invocations, dataset, opts->paths, WALK_LAST_ROUND,
-				    &options->rule);
+	return factor_analysis_make(&findings->factors, &findings->invocations, &findings->dataset, paths,
+				    WALK_LAST_ROUND, rule);
 }
 
-static void findings_free(struct findings *findings, const struct report_opts *opts)
+static void findings_release(struct findings *findings)
 {
 	if (findings->probed) {
 		factor_analysis_free(&findings->factors);
 		invocations_free(&findings->invocations);
 	}
-	if (opts->paths) {
+	if (findings->paths.traces) {
 		paths_free(&findings->paths);
 		traces_free(&findings->traces);
 	}
+}
+
+int findings_complete(struct findings *findings, struct shard_reader *reader, const struct analyse_options *options,
+		      uint32_t bootstrap_cnt)
+{
+	struct report_opts opts = {
+		.tail = options->tail,
+		.bootstrap_cnt = bootstrap_cnt,
+		.seed = 1,
+		.slowest = SLOWEST_CNT,
+	};
+	int err;
+
+	findings->probed = false;
+	findings->paths = (struct paths){0};
+	err = follow_paths(findings, reader);
+	if (!err)
+		err = find_factors(findings, reader, &options->rule);
+	opts.paths = findings->paths.traces ? &findings->paths : NULL;
+	opts.factors = findings->probed ? &findings->factors : NULL;
+	if (!err)
+		err = report_make(&findings->report, &findings->dataset, &opts);
+	if (err)
+		findings_release(findings);
+	return err;
+}
+
+int findings_make(struct findings *findings, struct shard_reader *reader, const struct analyse_options *options,
+		  uint32_t bootstrap_cnt)
+{
+	const struct dataset_filter filter = {.type = options->type, .host = options->host};
+	int err = dataset_load(&findings->dataset, reader, &filter);
+
+	if (err)
+		return err;
+	err = findings_complete(findings, reader, options, bootstrap_cnt);
+	if (err)
+		dataset_free(&findings->dataset);
+	return err;
+}
+
+void findings_free(struct findings *findings)
+{
+	report_free(&findings->report);
+	findings_release(findings);
+	dataset_free(&findings->dataset);
 }
 
 static int report_on(struct shard_reader *reader, const struct analyse_options *options)
@@ -154,37 +185,30 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 		.since_wall_ns = options->since_wall_ns,
 		.until_wall_ns = options->until_wall_ns,
 	};
-	struct report_opts opts = {.tail = options->tail, .seed = 1, .slowest = SLOWEST_CNT};
-	struct dataset dataset;
-	struct findings findings = {.probed = false};
-	struct report report;
-	int err = dataset_load(&dataset, reader, &filter), code = EXIT_FAILED;
+	struct findings *findings = calloc(1, sizeof(*findings));
+	int err = findings ? dataset_load(&findings->dataset, reader, &filter) : -ENOMEM, code = EXIT_FAILED;
 
-	if (err == -ESRCH) {
+	if (err == -ESRCH)
 		say_no_such(reader, options);
-		return EXIT_FAILED;
-	}
-	if (err) {
+	else if (err)
 		say_unreadable(reader, err);
-		return EXIT_FAILED;
-	}
-	if (!dataset.row_cnt && options->type && !type_is_known(options, reader))
+	if (err)
 		goto cleanup;
-	err = follow_paths(&findings.paths, &findings.traces, &dataset, reader, &opts);
-	if (!err)
-		err = find_factors(&findings, &dataset, reader, options, &opts);
-	if (!err)
-		err = report_make(&report, &dataset, &opts);
+	if (!findings->dataset.row_cnt && options->type && !type_is_known(options, reader)) {
+		dataset_free(&findings->dataset);
+		goto cleanup;
+	}
+	err = findings_complete(findings, reader, options, 0);
 	if (err) {
 		log_error("the analysis failed: %s", strerror(-err));
+		dataset_free(&findings->dataset);
 		goto cleanup;
 	}
-	if (!print(&report, options))
-		code = report.records_lost_share > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
-	report_free(&report);
+	if (!print(&findings->report, options))
+		code = findings->report.records_lost_share > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
+	findings_free(findings);
 cleanup:
-	findings_free(&findings, &opts);
-	dataset_free(&dataset);
+	free(findings);
 	return code;
 }
 

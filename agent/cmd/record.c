@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/recording.h"
 #include "cmd/report_options.h"
+#include "cmd/rounds.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,11 +20,14 @@ static const char record_help[] =
 	"Records the requests of a running process into shards, for `whylate report`.\n";
 
 static const char diagnose_help[] =
-	"Usage: whylate diagnose -p PID [-s SYMBOLS] [-d 30s] [--rounds 3] [--json] [--top 10] [--type NAME]\n"
-	"Records a running process for a while and says what makes its requests late.\n";
+	"Usage: whylate diagnose -p PID [-s SYMBOLS] [-d 30s] [--rounds 3] [--interactive] [--json] [--top 10]\n"
+	"                        [--type NAME]\n"
+	"Records a running process for a while and says what makes its requests late, and in which functions.\n";
 
 static const char diagnose_options_help[] =
-	"      --rounds N         at most so many rounds of refinement; counters need one\n"
+	"      --rounds N         probe functions, in so many rounds (default 3); 0: none, causes by category only\n"
+	"      --interactive      ask which function to open next, after each round\n"
+	"      --factors RULE     how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
 	"      --json             one JSON object, schema whylate.report/1\n"
 	"      --top N            lines per list (default 10; all)\n"
 	"      --type NAME        only intervals of this type\n";
@@ -33,6 +37,10 @@ static const char diagnose_options_help[] =
 #define OPT_JSON    2001
 #define OPT_TOP     2002
 #define OPT_TYPE    2003
+#define OPT_ASK     2004
+#define OPT_FACTORS 2005
+#define ROUNDS      3
+#define ROUNDS_MAX  100
 
 /* record's options, then the command's own, then the end mark. */
 static void join_options(struct option *all, const struct option *own, size_t own_cnt)
@@ -104,15 +112,22 @@ static void remove_dir(const char *dir)
 	rmdir(dir);
 }
 
-static int take_own(struct analyse_options *analyse, int option, const char *arg)
+static int take_own(struct analyse_options *analyse, struct rounds_options *rounds, int option, const char *arg)
 {
-	uint64_t rounds;
+	uint64_t number = 0;
 
 	switch (option) {
 	case OPT_ROUNDS:
-		if (units_number(arg, 100, &rounds))
-			return usage_error("diagnose", "--rounds '%s' is not understood: it wants a number", arg);
+		if (strcmp(arg, "0") && units_number(arg, ROUNDS_MAX, &number))
+			return usage_error("diagnose", "--rounds '%s' is not understood: it wants a number up to %d",
+					   arg, ROUNDS_MAX);
+		rounds->rounds = (uint32_t)number;
 		return 0;
+	case OPT_ASK:
+		rounds->interactive = true;
+		return 0;
+	case OPT_FACTORS:
+		return report_options_factors(analyse, "diagnose", arg);
 	case OPT_JSON:
 		analyse->json = true;
 		return 0;
@@ -123,6 +138,22 @@ static int take_own(struct analyse_options *analyse, int option, const char *arg
 		return 0;
 	}
 	return -ENOENT;
+}
+
+/* Functions are probed while hooks are attached, which is then all the time. */
+static int check_rounds(struct record_options *options, const struct analyse_options *analyse,
+			struct rounds_options *rounds)
+{
+	if (!rounds->rounds)
+		return rounds->interactive ? usage_error("diagnose", "--interactive goes with rounds") : EXIT_DONE;
+	if (options->duty > 0 && options->duty < 1)
+		return usage_error("diagnose", "functions cannot be probed in a part of the time: --duty goes with "
+					       "--rounds 0");
+	options->duty = 1;
+	rounds->rule = analyse->rule;
+	rounds->tail = options->tail > 0.5 ? options->tail : analyse->tail;
+	options->rounds = rounds;
+	return EXIT_DONE;
 }
 
 static int diagnose(struct record_options *options, struct analyse_options *analyse)
@@ -164,7 +195,10 @@ int cmd_diagnose(int argc, char **argv)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"top", required_argument, NULL, OPT_TOP},
 		{"type", required_argument, NULL, OPT_TYPE},
+		{"interactive", no_argument, NULL, OPT_ASK},
+		{"factors", required_argument, NULL, OPT_FACTORS},
 	};
+	struct rounds_options rounds = {.rounds = ROUNDS};
 	struct option all[OPTIONS_MAX];
 	struct record_options options;
 	struct analyse_options analyse;
@@ -181,12 +215,14 @@ int cmd_diagnose(int argc, char **argv)
 		}
 		if (option == '?' || option == ':')
 			return option_error("diagnose", option, argv);
-		code = take_own(&analyse, option, optarg);
+		code = take_own(&analyse, &rounds, option, optarg);
 		if (code == -ENOENT)
 			code = record_options_take(&options, "diagnose", option, optarg);
 		if (code)
 			return EXIT_USAGE;
 	}
 	code = check_complete(&options, "diagnose", argc, argv);
+	if (!code)
+		code = check_rounds(&options, &analyse, &rounds);
 	return code ? code : diagnose(&options, &analyse);
 }

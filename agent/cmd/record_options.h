@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct rounds_options;
+
 struct record_options {
 	pid_t pid;
 	const char *symbols;  /* file of the symbol list, or NULL */
@@ -35,6 +37,7 @@ struct record_options {
 	const char *host;   /* the name that it goes by; NULL: the node's */
 	const char *limits; /* file that SIGHUP reads again, or NULL */
 	struct stream_options stream;
+	const struct rounds_options *rounds; /* diagnose: functions are probed in rounds; NULL: they are not */
 	bool quiet, verbose;
 	bool confine; /* nothing is loaded or attached after this recording */
 };

@@ -197,11 +197,11 @@ static int every_second(struct recording *recording)
 static int record_until_done(struct recording *recording)
 {
 	uint64_t begin = recording->begin_ts, next_second = begin + SECOND_NS, next_govern = begin + 2 * SECOND_NS;
-	uint64_t end = recording->options->duration_ns ? begin + recording->options->duration_ns : UINT64_MAX;
 	int err = 0;
 
+	recording->until_ts = recording->options->duration_ns ? begin + recording->options->duration_ns : UINT64_MAX;
 	while (!stop_signals && !err) {
-		uint64_t now = monotonic_ns();
+		uint64_t now = monotonic_ns(), end = recording->until_ts;
 		int timeout_ms = POLL_MS;
 
 		if (now >= end)
@@ -222,6 +222,8 @@ static int record_until_done(struct recording *recording)
 		}
 		if (!err)
 			err = recording_windows_step(recording);
+		if (!err)
+			err = rounds__step(recording);
 		capture__measure_cost(recording->capture);
 		recording_stream_tick(recording);
 		if (!err)
@@ -229,7 +231,7 @@ static int record_until_done(struct recording *recording)
 		now = monotonic_ns();
 		if (now >= next_govern) {
 			/* Windows cost what their share of the time says. */
-			if (!recording->windows)
+			if (!recording->windows && !rounds__probing(recording))
 				govern(recording);
 			next_govern += SECOND_NS;
 		}
@@ -245,7 +247,7 @@ static int record_until_done(struct recording *recording)
 static struct privilege_uses privilege_uses(const struct record_options *options)
 {
 	return (struct privilege_uses){
-		.more_processes = (options->symbols && options->children) || options->stacks_hz,
+		.more_processes = (options->symbols && options->children) || options->stacks_hz || options->rounds,
 		.uploader = options->stream.url != NULL,
 	};
 }
@@ -337,13 +339,13 @@ static int open_capture(struct recording *recording)
 		.listeners = &recording->listeners,
 		.netns = target_netns(options->pid),
 		.sockets = recording_of_sockets(recording),
-		.probes = options->symbols != NULL,
+		.probes = recording_probes_wanted(recording),
 		.children = options->children,
 		.trace = options->trace,
 		.outside_max = options->scope_max,
 		.rate = options->rate * CAPTURE_RATE_ALL,
 		.windows = recording->windows,
-		.stacks = options->stacks_hz > 0,
+		.stacks = recording_stacks_hz(recording) > 0,
 		.ring_sz = options->ring_sz ? options->ring_sz
 			   : options->trace ? RING_SZ_TRACE
 					    : RING_SZ,
@@ -429,7 +431,11 @@ static int run(struct recording *recording, const char *dir)
 			 recording->options->duration_ns ? "" : " until Ctrl-C");
 	recording_windows_begin(recording);
 	if (!err)
+		err = rounds__begin(recording);
+	if (!err)
 		err = record_until_done(recording);
+	if (!err)
+		err = rounds__end(recording);
 	recording->end_ts = monotonic_ns();
 	recording_target_cpu(recording);
 	recording_silent_say(recording, true);
@@ -457,6 +463,7 @@ static void release(struct recording *recording)
 	stream__free(recording->stream);
 	capture__free(recording->capture);
 	trace__free(recording->trace);
+	rounds__free(recording->rounds);
 	recording_probes_free(recording);
 	stacks__free(recording->stacks);
 	retention__free(recording->retention);
@@ -532,7 +539,11 @@ int recording_run(const struct record_options *options, struct recording_result 
 		log_error("directory name '%.64s…' is too long", options->dir);
 		goto cleanup;
 	}
+	recording->dir = result->dir;
 	recording_windows_init(recording);
+	err = rounds__open(recording);
+	if (err)
+		goto cleanup;
 	err = open_capture(recording);
 	if (err)
 		goto cleanup;

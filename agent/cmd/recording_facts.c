@@ -48,8 +48,8 @@ static bool feature_wanted(const struct recording *recording, int feature)
 	struct hook_purpose purpose = {
 		.sockets = recording_of_sockets(recording),
 		.trace = recording->options->trace,
-		.probes = recording->options->symbols != NULL,
-		.stacks = recording->options->stacks_hz > 0,
+		.probes = recording_probes_wanted(recording),
+		.stacks = recording_stacks_hz(recording) > 0,
 	};
 
 	return hook_feature_wanted(feature, purpose);

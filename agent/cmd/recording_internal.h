@@ -8,6 +8,7 @@
 #include "capture/capture.h"
 #include "cmd/record_options.h"
 #include "cmd/recording_probes.h"
+#include "cmd/rounds.h"
 #include "cmd/stacks.h"
 #include "model/interval_row.h"
 #include "model/retention.h"
@@ -28,6 +29,8 @@ struct recording {
 	struct thread_names *threads;
 	struct trace *trace;            /* NULL: counters mode */
 	struct recorded_probes *probes; /* NULL: nothing is probed */
+	struct rounds *rounds;          /* NULL: functions are not probed in rounds */
+	struct hot_paths *hot;          /* what stacks say of the program, the rounds'; NULL: nobody asks */
 	struct stacks *stacks;          /* NULL: user stacks are not sampled */
 	uint64_t polled_ts, lost_mark;
 	target_processes processes;
@@ -39,11 +42,13 @@ struct recording {
 	bool silent_said;
 	struct shard_row row;
 	char comm[16];
+	const char *dir; /* where the shards go */
 	int pidfd;
 	bool made_dir;
 	bool target_exited;
 
 	uint64_t begin_ts, end_ts;
+	uint64_t until_ts; /* the duration is over then */
 	uint64_t mappings_ts;
 	uint64_t flushed_ts;
 	uint64_t received; /* interval records that came out of the rings */
@@ -80,6 +85,9 @@ uint64_t recording_intervals_seen(const struct recording *recording);
 
 /* Are requests on sockets its intervals? If not, the symbol list says what is. */
 bool recording_of_sockets(const struct recording *recording);
+
+/* How often stacks are sampled, for whoever wants it; 0: not at all. */
+uint32_t recording_stacks_hz(const struct recording *recording);
 
 /* The name that the recording goes by. */
 const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);

@@ -37,6 +37,11 @@ static int append(void *owner, enum shard_table_id table, const struct shard_row
 	return shard_writer__append(recording->writer, table, row);
 }
 
+bool recording_probes_wanted(const struct recording *recording)
+{
+	return recording->options->symbols || recording->options->rounds;
+}
+
 int recording_probes_open(struct recording *recording)
 {
 	/* In trace mode most of the memory is the graph's. */
@@ -46,7 +51,7 @@ int recording_probes_open(struct recording *recording)
 		.owner = recording,
 	};
 
-	if (!recording->options->symbols)
+	if (!recording_probes_wanted(recording))
 		return 0;
 	recording->probes = calloc(1, sizeof(*recording->probes));
 	if (recording->probes)
@@ -239,7 +244,8 @@ void recording_probes_hits(struct recording *recording, const struct recorded_se
 	capture__probe_hits(recording->capture, set->set, hits);
 }
 
-static int say_detached(struct recording *recording, struct recorded_set *set, const char *why)
+/* why: of all of them; NULL: whys, each its own. */
+static int say_detached(struct recording *recording, struct recorded_set *set, const char *why, const char *const *whys)
 {
 	struct probe_hits *hits = calloc(set->funcs.cnt + 1, sizeof(*hits));
 	/* From then on calls are incomplete. */
@@ -249,14 +255,24 @@ static int say_detached(struct recording *recording, struct recorded_set *set, c
 	if (!err)
 		capture__probe_hits(recording->capture, set->set, hits);
 	for (size_t i = 0; !err && i < set->funcs.cnt; i++)
-		err = write_event(recording, &set->funcs.items[i], set->round, "detached", why, &hits[i], ts);
+		if (why || whys[i])
+			err = write_event(recording, &set->funcs.items[i], set->round, "detached", why ? why : whys[i],
+					  &hits[i], ts);
 	free(hits);
 	return err;
 }
 
 int recording_probes_detach(struct recording *recording, struct recorded_set *set, const char *why)
 {
-	int err = say_detached(recording, set, why);
+	int err = say_detached(recording, set, why, NULL);
+
+	drop_set(recording, set);
+	return err;
+}
+
+int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys)
+{
+	int err = say_detached(recording, set, NULL, whys);
 
 	drop_set(recording, set);
 	return err;
@@ -285,7 +301,7 @@ int recording_probes_begin(struct recording *recording)
 	struct recorded_probe *probes;
 	int err;
 
-	if (!recording->probes)
+	if (!recording->probes || !recording->options->symbols)
 		return 0;
 	probes = calloc(cnt, sizeof(*probes));
 	if (!probes)
@@ -336,7 +352,7 @@ int recording_probes_finish(struct recording *recording)
 	if (!recording->probes)
 		return 0;
 	for (size_t i = 0; !err && i < recording->probes->sets.cnt; i++)
-		err = say_detached(recording, recording->probes->sets.items[i], "the recording ended");
+		err = say_detached(recording, recording->probes->sets.items[i], "the recording ended", NULL);
 	return err ? err : invocations__finish(recording->probes->invocations);
 }
 

@@ -14,17 +14,30 @@ static int append(void *owner, enum shard_table_id table, const struct shard_row
 	return shard_writer__append(recording->writer, table, row);
 }
 
+uint32_t recording_stacks_hz(const struct recording *recording)
+{
+	if (recording->options->stacks_hz)
+		return recording->options->stacks_hz;
+	return recording->options->rounds ? ROUNDS_STACKS_HZ : 0;
+}
+
 int recording_stacks_start(struct recording *recording)
 {
 	struct capture_stacks capture = {
-		.hz = recording->options->stacks_hz,
+		.hz = recording_stacks_hz(recording),
 		.waits = true,
 		.always = recording->options->stacks_all,
 	};
-	struct stacks_opts opts = {.pid = recording->options->pid, .append = append, .owner = recording};
+	struct stacks_opts opts = {
+		.pid = recording->options->pid,
+		.program = recording->program,
+		.append = append,
+		.owner = recording,
+		.hot = recording->hot,
+	};
 	int err;
 
-	if (!recording->options->stacks_hz)
+	if (!capture.hz)
 		return 0;
 	if (!capture__survey(recording->capture)->tier[HOOK_FEATURE_STACK]) {
 		log_warn("user stacks cannot be sampled on this kernel: %s",

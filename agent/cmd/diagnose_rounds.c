@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* When what happens in rounds of refinement. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/rounds_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND_NS    1000000000ULL
+#define LOOK_NS_MIN  500000000ULL
+#define LOOK_NS_MAX  (5 * SECOND_NS)
+#define CHECK_NS     100000000ULL /* between looks at what the probes cost */
+#define NO_SELECTION 1            /* of 2^32 */
+
+int rounds__open(struct recording *recording)
+{
+	const struct rounds_options *options = recording->options->rounds;
+	struct rounds *rounds;
+	int err;
+
+	if (!options)
+		return 0;
+	rounds = recording->rounds = calloc(1, sizeof(*rounds));
+	if (rounds)
+		rounds->hot = recording->hot = hot_paths__new();
+	if (!rounds || !rounds->hot) {
+		log_error("out of memory");
+		return -ENOMEM;
+	}
+	rounds->options = *options;
+	rounds->chosen = FACTOR_NONE;
+	rounds->phase = ROUNDS_OVER;
+	if (recording->program)
+		return 0;
+	err = program__open(recording->options->pid, NULL, &recording->program);
+	if (err)
+		log_error("cannot read the code of process %d: %s", recording->options->pid, strerror(-err));
+	return err;
+}
+
+void rounds__free(struct rounds *rounds)
+{
+	if (!rounds)
+		return;
+	rounds_analysis_free(rounds);
+	for (size_t i = 0; i < rounds->functions.cnt; i++)
+		plan_free(&rounds->functions.items[i].plan);
+	for (size_t i = 0; i < rounds->sets.cnt; i++)
+		free(rounds->sets.items[i].functions);
+	vec_free(&rounds->functions);
+	vec_free(&rounds->sets);
+	vec_free(&rounds->children);
+	idmap__free(&rounds->function_ids);
+	hot_paths__free(rounds->hot);
+	free(rounds);
+}
+
+bool rounds__probing(const struct recording *recording)
+{
+	const struct rounds *rounds = recording->rounds;
+
+	return rounds && (rounds->phase == ROUNDS_PROBING || rounds->phase == ROUNDS_ANALYSING ||
+			  rounds->phase == ROUNDS_CHOOSING);
+}
+
+static struct round_mark mark_now(struct recording *recording)
+{
+	capture__counts(recording->capture, &recording->counts);
+	return (struct round_mark){
+		.ts = monotonic_ns(),
+		.seen = recording->counts.seen,
+		.cpu_ns = target_cpu_ns(&recording->processes),
+	};
+}
+
+static double per_second(uint64_t from, uint64_t to, const struct round_mark *begin, const struct round_mark *end)
+{
+	return end->ts > begin->ts && to >= from ? (double)(to - from) * 1e9 / (double)(end->ts - begin->ts) : 0;
+}
+
+int rounds__begin(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	uint64_t duration_ns = recording->options->duration_ns, look_ns;
+
+	if (!rounds)
+		return 0;
+	snprintf(rounds->analysis.dir, sizeof(rounds->analysis.dir), "%s", recording->dir);
+	look_ns = duration_ns / (2 * rounds->options.rounds);
+	look_ns = look_ns < LOOK_NS_MIN ? LOOK_NS_MIN : look_ns > LOOK_NS_MAX ? LOOK_NS_MAX : look_ns;
+	if (look_ns > duration_ns / 3)
+		look_ns = duration_ns / 3;
+	rounds->slot_ns = (duration_ns - look_ns) / rounds->options.rounds;
+	rounds->phase = ROUNDS_LOOKING;
+	rounds->begin = mark_now(recording);
+	rounds->slot_end_ts = rounds->begin.ts + look_ns;
+	return 0;
+}
+
+/* What the session table says of the round; the newest row of a key holds. */
+static int write_round(struct recording *recording, const struct round_mark *end, double cost_ns)
+{
+	const struct rounds *rounds = recording->rounds;
+	double cpu_ns = fmax((double)(end->cpu_ns - rounds->begin.cpu_ns), 1);
+	double rate = per_second(rounds->begin.seen, end->seen, &rounds->begin, end);
+	char key[64];
+	int err;
+
+	snprintf(key, sizeof(key), "round.%u", rounds->round);
+	err = recording_say(recording, key, "%" PRIu64 " %" PRIu64, rounds->begin.ts, end->ts);
+	snprintf(key, sizeof(key), "round.%u.intervals_per_s", rounds->round);
+	err = err ? err : recording_say(recording, key, "%.6g", rate);
+	snprintf(key, sizeof(key), "round.%u.probes", rounds->round);
+	err = err ? err : recording_say(recording, key, "%u", rounds_probe_cnt(rounds));
+	snprintf(key, sizeof(key), "round.%u.cost_share", rounds->round);
+	return err ? err : recording_say(recording, key, "%.6g", fmin(1, cost_ns / cpu_ns));
+}
+
+static void say_round(const struct recording *recording, const struct round_mark *end, double cost_ns)
+{
+	const struct rounds *rounds = recording->rounds;
+	double rate = per_second(rounds->begin.seen, end->seen, &rounds->begin, end);
+	double cpu_ns = fmax((double)(end->cpu_ns - rounds->begin.cpu_ns), 1);
+	char change[48] = "";
+
+	if (recording->options->quiet)
+		return;
+	log_progress_end();
+	if (!rounds->round) {
+		log_info("round 0: %.0f requests a second, and %" PRIu64 " stacks to learn from", rate,
+			 hot_paths__sample_cnt(rounds->hot));
+		return;
+	}
+	if (rounds->baseline_per_s > 0)
+		snprintf(change, sizeof(change), " (%+.1f %%)", 100 * (rate / rounds->baseline_per_s - 1));
+	log_info("round %u: %u functions probed for %.2f s; %.0f requests a second%s; probes cost %.1f %% of the "
+		 "target's CPU time meanwhile",
+		 rounds->round, rounds_probe_cnt(rounds), (double)(end->ts - rounds->begin.ts) / 1e9, rate, change,
+		 100 * fmin(1, cost_ns / cpu_ns));
+}
+
+/* Nothing is selected, and the time does not count. */
+static void pause_recording(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+
+	rounds->rate = capture__rate(recording->capture);
+	capture__set_rate(recording->capture, NO_SELECTION);
+	rounds->paused_ts = monotonic_ns();
+}
+
+static void resume_recording(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+
+	capture__set_rate(recording->capture, rounds->rate);
+	if (recording->until_ts != UINT64_MAX)
+		recording->until_ts += monotonic_ns() - rounds->paused_ts;
+}
+
+static int begin_round(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	int err = rounds_attach(recording);
+
+	if (err)
+		return err;
+	rounds->spent_ns = 0;
+	rounds->phase = ROUNDS_PROBING;
+	rounds->begin = mark_now(recording);
+	rounds->slot_end_ts = rounds->begin.ts + rounds->slot_ns;
+	rounds->look_ts = rounds->begin.ts + CHECK_NS;
+	return 0;
+}
+
+/* Functions are of no use to go on with: what is known by category goes on being recorded. */
+static void give_up(struct recording *recording, const char *why)
+{
+	recording->rounds->phase = ROUNDS_OVER;
+	log_progress_end();
+	log_warn("%s: causes are told by category, without functions", why);
+}
+
+static int end_looking(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	struct round_mark end = mark_now(recording);
+	int err = write_round(recording, &end, 0);
+
+	rounds->baseline_per_s = per_second(rounds->begin.seen, end.seen, &rounds->begin, &end);
+	rounds->cpu_ns_per_s = per_second(rounds->begin.cpu_ns, end.cpu_ns, &rounds->begin, &end);
+	if (!recording->options->stacks_hz)
+		capture__stop_stacks(recording->capture);
+	say_round(recording, &end, 0);
+	if (err)
+		return err;
+	pause_recording(recording);
+	err = rounds_find_roots(recording);
+	if (err == -ENOENT) {
+		give_up(recording, hot_paths__sample_cnt(rounds->hot)
+					   ? "no function was found in which the work of requests begins"
+					   : "no stack of a thread at work for a request could be sampled");
+		resume_recording(recording);
+		return 0;
+	}
+	rounds->round = 1;
+	if (!err)
+		err = begin_round(recording);
+	resume_recording(recording);
+	if (!err && !rounds_probe_cnt(rounds))
+		give_up(recording, "none of the functions in which requests' work begins can be probed");
+	return err;
+}
+
+/* The probes go, the round's figures stay. */
+static int close_round(struct recording *recording, bool detach)
+{
+	struct round_mark end = mark_now(recording);
+	double cost_ns = rounds_measure(recording);
+	int err = write_round(recording, &end, cost_ns);
+
+	say_round(recording, &end, cost_ns);
+	return err || !detach ? err : rounds_detach(recording);
+}
+
+static int start_analysis(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+
+	pause_recording(recording);
+	rounds->phase = ROUNDS_ANALYSING;
+	return rounds_analysis_start(recording);
+}
+
+/* Looks at what probing costs: what is too dear goes, and when the round's share is used up, all of it. */
+static int check_cost(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	double cost_ns = rounds_measure(recording), seconds = (double)(monotonic_ns() - rounds->begin.ts) / 1e9;
+	struct refine_function *list = rounds_list(rounds);
+	struct refine_input input = rounds_input(recording, list);
+	double allowed_ns =
+		fmax(rounds->cpu_ns_per_s, 2e8) * recording->options->budget * (double)rounds->slot_ns / 1e9;
+	struct refine_plan plan = {0};
+	int err = list ? 0 : -ENOMEM;
+
+	rounds->look_ts = monotonic_ns() + CHECK_NS;
+	if (!err && cost_ns / seconds > input.budget_ns_per_s)
+		err = refine_relieve(&plan, &input);
+	if (!err && plan.detach.cnt) {
+		err = rounds_apply(recording, &plan);
+		if (!err)
+			err = rounds_detach(recording);
+		if (!err && !recording->options->quiet) {
+			log_progress_end();
+			log_info("  %zu probes taken away: they cost more than the rest of them together may",
+				 plan.detach.cnt);
+		}
+		/* The tree has to be of one set of probes: the round begins again. */
+		cost_ns = rounds->spent_ns;
+		if (!err)
+			err = rounds_attach(recording);
+		rounds->spent_ns = 0;
+		rounds->begin = mark_now(recording);
+	} else if (!err && cost_ns > allowed_ns) {
+		err = close_round(recording, true);
+		rounds->phase = ROUNDS_RESTING;
+	}
+	refine_plan_free(&plan);
+	free(list);
+	return err;
+}
+
+/* --- what next ---------------------------------------------------------------------------------------------------- */
+
+static int decide(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	struct refine_function *list;
+	struct refine_plan plan = {0};
+	struct refine_input input;
+	struct factors factors;
+	int err = rounds_factors(rounds, &factors);
+
+	list = rounds_list(rounds);
+	err = err ? err : list ? 0 : -ENOMEM;
+	input = rounds_input(recording, list);
+	input.factors = &factors;
+	input.only = rounds->chosen;
+	if (!err)
+		err = refine_decide(&plan, &input);
+	if (!err && !recording->options->quiet)
+		rounds_say_factors(rounds, &plan);
+	if (!err)
+		err = rounds_apply(recording, &plan);
+	if (!err && !recording->options->quiet)
+		log_info("  %zu probes taken away, %zu more set%s", plan.detach.cnt, plan.attach.cnt,
+			 plan.done ? "; nothing is left to open" : "");
+	/* The last set goes on being probed for the rest of the time. */
+	if (plan.done)
+		rounds->options.rounds = rounds->round + 1;
+	refine_plan_free(&plan);
+	factors_free(&factors);
+	free(list);
+	return err;
+}
+
+static int next_round(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	int err = decide(recording);
+
+	rounds_analysis_free(rounds);
+	if (!err && rounds->sets.cnt)
+		err = rounds_detach(recording);
+	rounds->round++;
+	if (!err)
+		err = begin_round(recording);
+	resume_recording(recording);
+	if (!err && rounds->round >= rounds->options.rounds)
+		rounds->slot_end_ts = UINT64_MAX;
+	return err;
+}
+
+static void ask(const struct rounds *rounds)
+{
+	const struct factor_report *report = rounds->analysis.findings.report.factors;
+
+	log_progress_end();
+	fprintf(stderr, "Which function is to be opened next?\n");
+	for (size_t i = 0; report && i < report->line_cnt; i++)
+		if (!report->lines[i].functions[1])
+			fprintf(stderr, "%4zu  %3.0f %%  %s%s\n", i + 1, report->lines[i].contribution * 100,
+				report->lines[i].functions[0], report->lines[i].body[0] ? " itself" : "");
+	fprintf(stderr, "A number, or Enter to leave the choice to whylate: ");
+}
+
+/* A line of stdin, once there is one: false while there is not. */
+static bool take_answer(struct rounds *rounds)
+{
+	const struct factor_report *report = rounds->analysis.findings.report.factors;
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	unsigned long number;
+	char line[64];
+
+	if (poll(&input, 1, 0) <= 0)
+		return false;
+	rounds->chosen = FACTOR_NONE;
+	if (!fgets(line, sizeof(line), stdin)) {
+		rounds->options.interactive = false; /* nobody is there any more */
+		return true;
+	}
+	if (!*line || *line == '\n')
+		return true;
+	number = strtoul(line, NULL, 10);
+	if (!number || !report || number > report->line_cnt || report->lines[number - 1].functions[1]) {
+		fprintf(stderr, "There is no function of number %s", line);
+		ask(rounds);
+		return false;
+	}
+	rounds->chosen = report->lines[number - 1].symbols[0];
+	return true;
+}
+
+static int end_analysis(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	int err = rounds_analysis_wait(rounds);
+
+	if (err || !rounds->analysis.findings.report.factors || !rounds->analysis.findings.report.factors->intervals) {
+		rounds_analysis_free(rounds);
+		/* Nothing came while functions were probed; perhaps it will. */
+		log_progress_end();
+		log_warn("round %u saw no request to analyse%s%s", rounds->round, err ? ": " : "",
+			 err ? strerror(-err) : "");
+		if (rounds->sets.cnt)
+			err = rounds_detach(recording);
+		else
+			err = 0;
+		rounds->round++;
+		if (!err)
+			err = begin_round(recording);
+		resume_recording(recording);
+		if (rounds->round >= rounds->options.rounds)
+			rounds->slot_end_ts = UINT64_MAX;
+		return err;
+	}
+	if (!rounds->options.interactive)
+		return next_round(recording);
+	rounds->phase = ROUNDS_CHOOSING;
+	ask(rounds);
+	return 0;
+}
+
+int rounds__step(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	uint64_t now;
+	int err;
+
+	if (!rounds)
+		return 0;
+	now = monotonic_ns();
+	switch (rounds->phase) {
+	case ROUNDS_LOOKING:
+		return now >= rounds->slot_end_ts ? end_looking(recording) : 0;
+	case ROUNDS_PROBING:
+		if (now >= rounds->slot_end_ts) {
+			err = close_round(recording, false);
+			return err ? err : start_analysis(recording);
+		}
+		return now >= rounds->look_ts ? check_cost(recording) : 0;
+	case ROUNDS_RESTING:
+		return now >= rounds->slot_end_ts ? start_analysis(recording) : 0;
+	case ROUNDS_ANALYSING:
+		recording->until_ts += recording->until_ts == UINT64_MAX ? 0 : now - rounds->paused_ts;
+		rounds->paused_ts = now;
+		return rounds_analysis_done(rounds) ? end_analysis(recording) : 0;
+	case ROUNDS_CHOOSING:
+		recording->until_ts += recording->until_ts == UINT64_MAX ? 0 : now - rounds->paused_ts;
+		rounds->paused_ts = now;
+		return take_answer(rounds) ? next_round(recording) : 0;
+	case ROUNDS_OVER:
+		break;
+	}
+	return 0;
+}
+
+int rounds__end(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	int err = 0;
+
+	if (!rounds)
+		return 0;
+	if (rounds->phase == ROUNDS_PROBING)
+		err = close_round(recording, false);
+	else if (rounds->phase == ROUNDS_LOOKING)
+		give_up(recording, "the recording ended before a function was probed");
+	rounds->phase = ROUNDS_OVER;
+	rounds_analysis_free(rounds);
+	return err;
+}
