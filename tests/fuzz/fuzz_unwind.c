@@ -14,6 +14,13 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
+const char *__lsan_default_suppressions(void);
+
+/* elfutils 0.192 loses some chunks of files whose sections overlap: some bytes of one file, once. */
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libelf.so\n";
+}
 
 #define BASE   0x400000
 #define MAX_SZ (1 << 16)
