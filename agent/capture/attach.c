@@ -26,28 +26,42 @@ static int keep_link(struct capture *capture, struct bpf_link *link)
 	return 0;
 }
 
+int capture__attach_event(struct capture *capture, struct bpf_program *program, struct perf_event_attr *attr,
+			  int (*keep)(struct capture *capture, struct bpf_link *link, int fd))
+{
+	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
+		int fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
+		struct bpf_link *link;
+
+		if (fd < 0 && (errno == ENODEV || errno == ENXIO)) /* the CPU is offline */
+			continue;
+		if (fd < 0)
+			return -errno;
+		link = bpf_program__attach_perf_event(program, fd);
+		err = link ? keep(capture, link, fd) : -errno;
+		/* A link owns its event. */
+		if (!link)
+			close(fd);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int keep_event(struct capture *capture, struct bpf_link *link, int fd)
+{
+	int err = keep_link(capture, link);
+
+	return !err && vec_push(&capture->event_fds, fd) ? -ENOMEM : err;
+}
+
 /* A software event with a period of 1 on every CPU runs the program at every occurrence. */
 static int attach_software_event(struct capture *capture, struct bpf_program *program, uint64_t config)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1};
 
-	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
-		int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
-
-		if (fd < 0 && (errno == ENODEV || errno == ENXIO)) /* the CPU is offline */
-			continue;
-		if (fd < 0)
-			return -errno;
-		err = keep_link(capture, bpf_program__attach_perf_event(program, fd));
-		if (err) {
-			close(fd);
-			return err;
-		}
-		if (vec_push(&capture->event_fds, fd))
-			return -ENOMEM;
-	}
-	return 0;
+	return capture__attach_event(capture, program, &attr, keep_event);
 }
 
 int capture__adopt_process(struct capture *capture, pid_t pid)

@@ -73,6 +73,13 @@ int capture__attach(struct capture *capture);
 void capture__detach(struct capture *capture);
 /* Is it attached and detached by its own rules, not with the others? */
 bool capture__attaches_apart(enum hook_feature feature);
+/*
+ * An event on every CPU that is there, each of which runs the program; `keep` takes the link, which owns the event
+ * `fd`. 0 or -errno; what was kept until then stays.
+ */
+struct perf_event_attr;
+int capture__attach_event(struct capture *capture, struct bpf_program *program, struct perf_event_attr *attr,
+			  int (*keep)(struct capture *capture, struct bpf_link *link, int fd));
 /* The hooks of a window. */
 int capture__attach_window(struct capture *capture);
 void capture__detach_window(struct capture *capture);

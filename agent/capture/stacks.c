@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Sampling of user stacks: attached and detached at run time. */
-#include "base/log.h"
 #include "bpf/knobs.h"
 #include "capture/internal.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static int keep_link(struct capture *capture, struct bpf_link *link)
 {
@@ -18,6 +14,12 @@ static int keep_link(struct capture *capture, struct bpf_link *link)
 		return 0;
 	bpf_link__destroy(link);
 	return -ENOMEM;
+}
+
+static int keep_event(struct capture *capture, struct bpf_link *link, int fd)
+{
+	(void)fd;
+	return keep_link(capture, link);
 }
 
 /* A clock's ticks on every CPU. */
@@ -32,21 +34,7 @@ static int attach_clock(struct capture *capture, struct bpf_program *program, ui
 		.exclude_idle = 1,
 	};
 
-	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
-		int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
-
-		if (fd < 0 && (errno == ENODEV || errno == ENXIO)) /* the CPU is offline */
-			continue;
-		if (fd < 0)
-			return -errno;
-		/* The link owns the event from here on. */
-		err = keep_link(capture, bpf_program__attach_perf_event(program, fd));
-		if (err) {
-			close(fd);
-			return err;
-		}
-	}
-	return 0;
+	return capture__attach_event(capture, program, &attr, keep_event);
 }
 
 static int attach(struct capture *capture, const struct capture_stacks *stacks)

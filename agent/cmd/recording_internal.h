@@ -95,6 +95,8 @@ const char *recording_host(const struct recording *recording, char buf[SHARD_HOS
 /* CPU time of this process so far. */
 uint64_t own_cpu_ns(void);
 
+/* A row of any table, of the recording that is `owner`: 0 or the writer's error. */
+int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row);
 /* A row of the session table: 0 or the writer's error. */
 int recording_say(struct recording *recording, const char *key, const char *fmt, ...) WL_PRINTF(3, 4);
 /* What the session, loss and module tables say; each 0 or the writer's error. */

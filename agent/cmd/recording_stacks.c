@@ -7,13 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int append(void *owner, enum shard_table_id table, const struct shard_row *row)
-{
-	struct recording *recording = owner;
-
-	return shard_writer__append(recording->writer, table, row);
-}
-
 uint32_t recording_stacks_hz(const struct recording *recording)
 {
 	if (recording->options->stacks_hz)
@@ -31,7 +24,7 @@ int recording_stacks_start(struct recording *recording)
 	struct stacks_opts opts = {
 		.pid = recording->options->pid,
 		.program = recording->program,
-		.append = append,
+		.append = recording_append,
 		.owner = recording,
 		.hot = recording->hot,
 	};

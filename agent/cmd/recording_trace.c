@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int append(void *owner, enum shard_table_id table, const struct shard_row *row)
+int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row)
 {
 	struct recording *recording = owner;
 
@@ -20,7 +20,7 @@ int recording_trace_open(struct recording *recording)
 {
 	struct trace_opts opts = {
 		.memory = recording->options->memory,
-		.append = append,
+		.append = recording_append,
 		.owner = recording,
 		.threads = recording->threads,
 		.listeners = &recording->listeners,

@@ -85,7 +85,7 @@ void target_mapping_basename(const struct target_mapping *mapping, char *buf, si
 	proc_make_printable(buf);
 }
 
-static const struct target_mapping *mapping_find(const target_mappings *mappings, uint64_t addr)
+const struct target_mapping *target_mapping_find(const target_mappings *mappings, uint64_t addr)
 {
 	size_t low = 0, high = mappings->cnt;
 
@@ -117,7 +117,7 @@ static uint64_t mapping_base(const target_mappings *mappings, const struct targe
 
 const char *target_mapping_name(const target_mappings *mappings, uint64_t addr, bool with_offset, char *buf, size_t sz)
 {
-	const struct target_mapping *mapping = mapping_find(mappings, addr);
+	const struct target_mapping *mapping = target_mapping_find(mappings, addr);
 	size_t len;
 
 	if (!mapping || !sz)

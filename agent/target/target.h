@@ -62,6 +62,8 @@ int target_cmdline(pid_t pid, char *buf, size_t sz); /* arguments joined by blan
 int target_program_name(pid_t pid, char *buf, size_t sz);
 int target_mappings_read(pid_t pid, target_mappings *mappings);
 void target_mappings_free(target_mappings *mappings);
+/* The mapping that holds addr, of mappings in the order of maps; NULL. */
+const struct target_mapping *target_mapping_find(const target_mappings *mappings, uint64_t addr);
 /* The last part of its path, without a "(deleted)" mark. */
 void target_mapping_basename(const struct target_mapping *mapping, char *buf, size_t sz);
 /*

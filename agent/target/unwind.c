@@ -148,20 +148,9 @@ int unwinder__refresh(struct unwinder *unwinder)
 /* The mapping of executable code at that address: its index, or -1. */
 static ssize_t code_at(const struct unwinder *unwinder, uint64_t addr)
 {
-	const target_mappings *mappings = &unwinder->mappings;
-	size_t low = 0, high = mappings->cnt;
+	const struct target_mapping *mapping = target_mapping_find(&unwinder->mappings, addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (addr < mappings->items[mid].start)
-			high = mid;
-		else if (addr >= mappings->items[mid].end)
-			low = mid + 1;
-		else
-			return mappings->items[mid].exec ? (ssize_t)mid : -1;
-	}
-	return -1;
+	return mapping && mapping->exec ? mapping - unwinder->mappings.items : -1;
 }
 
 bool unwinder__is_code(const struct unwinder *unwinder, uint64_t addr)
@@ -257,13 +246,17 @@ static bool is_return_address(struct unwinder *unwinder, uint64_t addr)
 }
 
 #if defined(__aarch64__)
-/* Return addresses may be signed in the bits that no user address has. */
-#define CODE_ADDR(word) ((word) & 0x0000ffffffffffffULL)
-#define FP_REG          29
+#define FP_REG      29
+#define SIGNED_BITS 0xffff000000000000ULL /* return addresses may be signed where no user address has bits */
 #else
-#define CODE_ADDR(word) (word)
-#define FP_REG          6
+#define FP_REG      6
+#define SIGNED_BITS 0ULL
 #endif
+
+static uint64_t code_addr(uint64_t word)
+{
+	return word & ~SIGNED_BITS;
+}
 
 struct walk {
 	struct unwinder *unwinder;
@@ -287,7 +280,7 @@ static int step_by_cfi(struct walk *walk, struct unwind_frame *frame)
 	err = unwind_rule__apply(rule, &walk->memory, &walk->regs, &caller);
 	if (err)
 		return err;
-	pc = CODE_ADDR(caller.values[WL_STACK_REG_PC]);
+	pc = code_addr(caller.values[WL_STACK_REG_PC]);
 	sp = caller.values[WL_STACK_REG_SP];
 	if (!pc)
 		return 1;
@@ -324,7 +317,7 @@ static int step_by_frame_pointer(struct walk *walk, struct unwind_frame *frame)
 	if (unwind_memory__read(&walk->memory, fp, &next_fp) ||
 	    unwind_memory__read(&walk->memory, fp + sizeof(uint64_t), &pc))
 		return -EINVAL;
-	pc = CODE_ADDR(pc);
+	pc = code_addr(pc);
 	if (!is_return_address(walk->unwinder, pc))
 		return -EINVAL;
 	walk->regs.values[FP_REG] = next_fp;
@@ -342,7 +335,7 @@ static int step_by_scan(struct walk *walk, struct unwind_frame *frame)
 
 		if (err)
 			return err;
-		pc = CODE_ADDR(pc);
+		pc = code_addr(pc);
 		if (!is_return_address(walk->unwinder, pc))
 			continue;
 		walk->guessed = true;

@@ -129,7 +129,8 @@ static int binary(struct expr *expr, uint8_t atom)
 		*to = right < 64 ? left >> right : 0;
 		return 0;
 	case DW_OP_shra:
-		*to = (uint64_t)((int64_t)left >> (right < 64 ? right : 63));
+		right = right < 64 ? right : 63;
+		*to = left >> right | (left >> 63 ? ~(UINT64_MAX >> right) : 0);
 		return 0;
 	case DW_OP_eq:
 		*to = left == right;
