@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <json-c/json.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +161,62 @@ static void time_off_the_cpu_is_folded(void)
 	paths_free(&paths);
 	traces_free(&traces);
 	dataset_free(&dataset);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+/* One recording of two stacks that occur twice, and of rows that no writer makes. */
+static void user_stacks_are_folded(void)
+{
+	static const struct {
+		const char *state, *frames;
+		double ns;
+	} stacks[] = {
+		{"running", "_start;main;work", 100.4},
+		{"blocked.futex", "_start;main;lock", 7000},
+		{"running", "_start;main;work", 200},
+		{"blocked.futex", "_start;main;lock", 1000},
+		{"nonsense", "a\nb", 5},
+		{"running", "nothing", 0},
+		{"running", "not a number", NAN},
+	};
+	enum { STACKS = sizeof(stacks) / sizeof(stacks[0]) };
+	struct shard_row rows[STACKS] = {0};
+	struct shard_reader *reader;
+	struct shard_buf bytes = {0};
+	struct test_dir dir;
+	struct sink sink;
+	char path[128];
+
+	for (size_t i = 0; i < STACKS; i++) {
+		rows[i].values[STACK_STATE].str = stacks[i].state;
+		rows[i].values[STACK_FRAMES].str = stacks[i].frames;
+		rows[i].values[STACK_WEIGHT].f64 = stacks[i].ns;
+	}
+	test_dir__make(&dir);
+	test_shard__begin(&bytes);
+	test_shard__put_block(&bytes, &shard_tables[SHARD_TABLE_STACK], rows, STACKS, SHARD_CODEC_NONE);
+	snprintf(path, sizeof(path), "%s/x.wls", dir.path);
+	test_file__write(path, bytes.items, bytes.cnt);
+	vec_free(&bytes);
+	reader = test_reader__open(path);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_folded_stacks(sink.out, reader), 0);
+	sink__close(&sink);
+	CU_ASSERT_STRING_EQUAL(sink.bytes, "stack;lock;blocked.futex;_start;main;lock 8000\n"
+					   "stack;oncpu;_start;main;work 300\n"
+					   "stack;?;nonsense;a b 5\n");
+	free(sink.bytes);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+
+	/* A recording without any. */
+	reader = recording(&dir);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_folded_stacks(sink.out, reader), 0);
+	sink__close(&sink);
+	CU_ASSERT_EQUAL(sink.sz, 0);
+	free(sink.bytes);
 	shard_reader__free(reader);
 	test_dir__remove(&dir);
 }
@@ -349,6 +406,7 @@ int suite_export(void)
 		{"every row is a line of JSON", every_row_is_a_line_of_json},
 		{"hostile texts stay within their fields", hostile_texts_stay_within_their_fields},
 		{"time off the CPU is folded", time_off_the_cpu_is_folded},
+		{"user stacks are folded", user_stacks_are_folded},
 		{"the wire format is that of protocol buffers", the_wire_format_is_that_of_protocol_buffers},
 		{"a trace is written for Perfetto", a_trace_is_written_for_perfetto},
 		{"a full disk is told", a_full_disk_is_told},
