@@ -4,7 +4,8 @@
  * that its dependencies open in turn.  Both ends say which bytes they sent or got by position, so that the agent finds
  * out which send a receive waited for.
  *
- * A connection that the target accepted carries requests, whose senders are clients: not followed.  Of the connections
+ * A connection that the target accepted carries requests, whose senders are clients: not followed, but where they may
+ * be on another host, what goes to and fro is told, so that recordings of both hosts can be joined.  Of the connections
  * of a thread outside the target, those on which it speaks first are its dependencies; the others are its own clients.
  */
 #include "follow.h"
@@ -27,10 +28,16 @@ struct unix_flow {
 	u64 sent, received; /* bytes towards the socket that is the key, since the connection is followed */
 };
 
+enum flow {
+	FLOW_NONE,
+	FLOW_FOLLOWED,
+	FLOW_CLIENT, /* the other end is none of this host's threads */
+};
+
 /* What is known of one socket, until another connection is followed. */
 struct flow_end {
 	u32 generation;
-	u32 follows;
+	u32 flow; /* enum flow */
 };
 
 struct {
@@ -60,6 +67,7 @@ u32 flow_generation = 1;
 struct tcp_sock___positions {
 	u32 write_seq;
 	u32 copied_seq;
+	u64 tcp_wstamp_ns; /* when the last segment left, by the clock of records */
 } __attribute__((preserve_access_index));
 
 static __always_inline u64 peer_of(struct sock *sk)
@@ -143,20 +151,35 @@ static __always_inline enum accepted who_opened(struct sock *sk, u16 family)
 	return conn->foreign ? OPENED : ACCEPTED;
 }
 
-/* Does the running thread, followed or not, use a connection here that is to be followed? */
-static __always_inline bool flow_wanted(struct sock *sk, u16 family, struct thread *thread, bool sends)
+/* The other end has an address that none of this host's sockets would have. */
+static __always_inline bool is_elsewhere(struct sock *sk, u16 family)
+{
+	u64 local[2] = {}, remote[2] = {};
+
+	if (family == AF_UNIX)
+		return false;
+	read_addresses(sk, family, local, remote);
+	if (family == AF_INET && *(u8 *)remote == 127)
+		return false;
+	return local[0] != remote[0] || local[1] != remote[1];
+}
+
+/* What the connection is that the running thread, followed or not, uses here. */
+static __always_inline enum flow flow_of(struct sock *sk, u16 family, struct thread *thread, bool sends)
 {
 	u32 generation = *(volatile u32 *)&flow_generation;
 	struct flow_end *end;
 	struct flow_key key = {};
 	enum accepted accepted = ACCEPTED;
+	enum flow flow;
 	bool wanted;
 
 	end = bpf_sk_storage_get(&flow_ends, sk, 0, thread ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
-	if (end && (end->follows || end->generation == generation))
-		return end->follows;
+	if (end && (end->flow == FLOW_FOLLOWED || end->generation == generation))
+		return end->flow;
 	flow_key_make(&key, sk, family);
 	wanted = bpf_map_lookup_elem(&flows, &key) != NULL;
+	flow = wanted ? FLOW_FOLLOWED : FLOW_NONE;
 	if (!wanted && thread) {
 		if (thread->outside) {
 			/* It speaks first: it is the one that asks. */
@@ -165,14 +188,18 @@ static __always_inline bool flow_wanted(struct sock *sk, u16 family, struct thre
 			accepted = who_opened(sk, family);
 			wanted = accepted == OPENED;
 		}
-		if (wanted)
+		if (wanted) {
 			flow_begin(&key, sk, family);
+			flow = FLOW_FOLLOWED;
+		} else if (!thread->outside && accepted == ACCEPTED && is_elsewhere(sk, family)) {
+			flow = FLOW_CLIENT;
+		}
 	}
 	if (end && accepted != ACCEPTED_PERHAPS) {
-		end->follows = wanted;
+		end->flow = flow;
 		end->generation = generation;
 	}
-	return wanted;
+	return flow;
 }
 
 /* Position of the first of the len bytes that have just been sent or received; false: not known. */
@@ -194,8 +221,20 @@ static __always_inline bool position_of(struct sock *sk, u16 family, bool sends,
 	return true;
 }
 
-static __noinline int socket__send(struct sock *sk, struct thread *thread, u16 family, u32 len, bool sends)
+/*
+ * How long ago the last segment left; the call that sent it may have gone on to deliver it, on a virtual network.  It
+ * may also not have left at all, and this be the one before.
+ */
+static __always_inline u32 departed_ns(struct sock *sk, u64 ts)
 {
+	u64 left_ts = BPF_CORE_READ((struct tcp_sock___positions *)sk, tcp_wstamp_ns);
+
+	return left_ts && left_ts < ts && ts - left_ts < 0xffffffff ? ts - left_ts : 0;
+}
+
+static __noinline int socket__send(struct sock *sk, struct thread *thread, u16 family, u32 len, u32 direction)
+{
+	bool sends = direction == WL_SENT || direction == WL_REPLIED;
 	struct wl_socket_record *record;
 	u64 conn, pos, ts;
 
@@ -216,10 +255,10 @@ static __noinline int socket__send(struct sock *sk, struct thread *thread, u16 f
 	record->pid = thread->pid;
 	record->tid = thread->tid;
 	record->family = family;
-	record->direction = sends ? WL_SENT : WL_RECEIVED;
+	record->direction = direction;
 	record->local_port = 0;
 	record->remote_port = 0;
-	record->zero = 0;
+	record->lag_ns = sends && family != AF_UNIX ? departed_ns(sk, ts) : 0;
 	__builtin_memset(record->local_addr, 0, sizeof(record->local_addr));
 	__builtin_memset(record->remote_addr, 0, sizeof(record->remote_addr));
 	if (family != AF_UNIX) {
@@ -236,18 +275,25 @@ static __always_inline int passed(struct sock *sk, long len, bool sends)
 	u16 family = sk->__sk_common.skc_family;
 	struct cpu_context *cpu = this_cpu();
 	struct thread *thread;
+	enum flow flow;
+	u32 direction;
 
 	if (len <= 0 || !cpu || (family != AF_UNIX && family != AF_INET && family != AF_INET6))
 		return 0;
 	if (family == AF_UNIX ? sk->sk_type == SOCK_DGRAM : sk->sk_protocol != IPPROTO_TCP)
 		return 0;
 	thread = current_thread(cpu);
-	if (!flow_wanted(sk, family, thread, sends))
+	flow = flow_of(sk, family, thread, sends);
+	if (flow == FLOW_NONE)
 		return 0;
-	if (!thread)
+	if (!thread && flow == FLOW_FOLLOWED)
 		thread = follow_current(cpu);
+	if (flow == FLOW_CLIENT)
+		direction = sends ? WL_REPLIED : WL_REQUESTED;
+	else
+		direction = sends ? WL_SENT : WL_RECEIVED;
 	if (thread)
-		socket__send(sk, thread, family, len, sends);
+		socket__send(sk, thread, family, len, direction);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 
 /* Everybody who is blamed in a category, with what decides who gets a line. */
 struct blamed {
-	uint32_t who, object;
+	uint32_t who, object, host;
 	double late, typical; /* Σ w·X over late and over typical rows */
 	double tail;          /* the difference of their means */
 	uint32_t slot;
@@ -37,10 +37,12 @@ static int count_rows(struct blame_count *count, const struct dataset *dataset, 
 		count->row_ids[i] = NOBODY;
 		if (!values[i] || (!blame[i].who && !blame[i].object))
 			continue;
-		if (idmap__id(&count->ids, blame[i].who, blame[i].object, &count->row_ids[i]))
+		if (idmap__id(&count->ids, (uint64_t)blame[i].host << 32 | blame[i].who, blame[i].object,
+			      &count->row_ids[i]))
 			return -ENOMEM;
 		if (count->row_ids[i] == count->blamed.cnt &&
-		    vec_push(&count->blamed, ((struct blamed){.who = blame[i].who, .object = blame[i].object})))
+		    vec_push(&count->blamed,
+			     ((struct blamed){.who = blame[i].who, .object = blame[i].object, .host = blame[i].host})))
 			return -ENOMEM;
 		blamed = &count->blamed.items[count->row_ids[i]];
 		blamed->late += latency >= rows->late_ns ? wx : 0;
@@ -74,7 +76,8 @@ static void choose_slots(struct blame_split *split, struct blame_count *count, c
 		if (!most)
 			break;
 		most->slot = split->slot_cnt;
-		split->slots[split->slot_cnt] = (struct blame_slot){.who = most->who, .object = most->object};
+		split->slots[split->slot_cnt] =
+			(struct blame_slot){.who = most->who, .object = most->object, .host = most->host};
 	}
 	split->slots[split->slot_cnt] = (struct blame_slot){0};
 	split->slot_cnt++;

@@ -37,8 +37,11 @@ static const char *duration(char buf[NUMBER_SZ], double ns)
 /* "`backup` (pid 812)", as much of it as is known. */
 static void culprit_text(char *buf, size_t sz, const struct cause *cause, const struct dataset *dataset)
 {
-	bool own = cause->culprit_pid >= 0 && cause->culprit_pid == dataset->pid;
-	char id[64] = "";
+	bool own = cause->culprit_pid >= 0 && cause->culprit_pid == dataset->pid && !cause->culprit_host;
+	char id[64] = "", host[96] = "";
+
+	if (cause->culprit_host)
+		snprintf(host, sizeof(host), " on %.80s", cause->culprit_host);
 
 	if (own && cause->culprit_tid >= 0)
 		snprintf(id, sizeof(id), "tid %lld, a thread of its own", (long long)cause->culprit_tid);
@@ -48,11 +51,11 @@ static void culprit_text(char *buf, size_t sz, const struct cause *cause, const 
 	else if (cause->culprit_tid >= 0)
 		snprintf(id, sizeof(id), "tid %lld", (long long)cause->culprit_tid);
 	if (!cause->culprit_comm)
-		snprintf(buf, sz, "%s", id);
+		snprintf(buf, sz, "%s%s", id, host);
 	else if (*id)
-		snprintf(buf, sz, "`%s` (%s)", cause->culprit_comm, id);
+		snprintf(buf, sz, "`%s` (%s)%s", cause->culprit_comm, id, host);
 	else
-		snprintf(buf, sz, "`%s`", cause->culprit_comm);
+		snprintf(buf, sz, "`%s`%s", cause->culprit_comm, host);
 }
 
 static char *what_text(const struct cause *cause, const struct report *report, struct arena *arena)

@@ -74,6 +74,7 @@ int causes_make(struct report *report, const struct blame_split *splits, const c
 			.variance_share = line->variance_share,
 			.object = string_or_null(report->dataset, slot->object),
 			.culprit_comm = string_or_null(report->dataset, slot->who),
+			.culprit_host = string_or_null(report->dataset, slot->host),
 			.culprit_pid = the_only_id(&slot->pids),
 			.culprit_tid = the_only_id(&slot->tids),
 		};

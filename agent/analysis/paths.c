@@ -50,6 +50,15 @@ static int address_id(struct paths_walk *walk, uint64_t address, uint32_t *id)
 	return 0;
 }
 
+/* Of a thread on another host: that host's name, otherwise 0. */
+static int host_id(struct paths_walk *walk, const struct trace_session *session, uint32_t tid, uint32_t *id)
+{
+	const char *host = traces_other_host(walk->traces, session, tid);
+
+	*id = 0;
+	return host ? intern__id(&walk->strings, host, id) : 0;
+}
+
 /* The key of a step, without those it is told apart by nobody. */
 static int describe_step(struct paths_walk *walk, const struct trace_session *session, const struct path_step *step,
 			 struct path_key *key)
@@ -67,9 +76,11 @@ static int describe_step(struct paths_walk *walk, const struct trace_session *se
 	object = story_object(walk->traces, session, step, &by_address);
 	err = by_address ? address_id(walk, step->object, &key->object) : string_id(walk, object, &key->object);
 	if (!err && step->depth)
-		err = string_id(walk, traces_thread_name(session, step->pid, step->tid), &key->role);
+		err = string_id(walk, traces_thread_name(walk->traces, session, step->pid, step->tid), &key->role);
 	if (!err)
-		err = string_id(walk, story_culprit_name(session, step), &key->who);
+		err = string_id(walk, story_culprit_name(walk->traces, session, step), &key->who);
+	if (!err)
+		err = host_id(walk, session, step->culprit_tid ? step->culprit_tid : step->tid, &key->host);
 	return err;
 }
 
@@ -77,7 +88,11 @@ static int key_of(struct paths_walk *walk, const struct path_key *key, uint32_t 
 {
 	uint64_t kind = (uint64_t)key->category << 16 | (uint64_t)key->wait << 8 | key->own;
 
-	if (idmap__id(&walk->paths->key_ids, kind << 32 | key->role, (uint64_t)key->object << 32 | key->who, id))
+	uint32_t who;
+
+	/* Names are the same on many hosts. */
+	if (idmap__id(&walk->paths->who_ids, key->who, key->host, &who) ||
+	    idmap__id(&walk->paths->key_ids, kind << 32 | key->role, (uint64_t)key->object << 32 | who, id))
 		return -ENOMEM;
 	if (*id < walk->paths->keys.cnt)
 		return 0;
@@ -101,8 +116,11 @@ static int add_step(struct paths_walk *walk, const struct trace_session *session
 	if (step->certainty == WL_CERTAINTY_AMBIGUOUS) {
 		walk->paths->ambiguous_ns += weighted_ns;
 	} else if (step->culprit_tid) {
-		entry.tid = step->culprit_tid;
-		entry.pid = step->culprit_pid ? step->culprit_pid : traces_thread_pid(session, step->culprit_tid);
+		uint32_t pid = step->culprit_pid ? step->culprit_pid
+						 : traces_thread_pid(walk->traces, session, step->culprit_tid);
+
+		entry.tid = traces_real_id(step->culprit_tid);
+		entry.pid = traces_real_id(pid);
 		blame_ids__note(&key->pids, entry.pid);
 		blame_ids__note(&key->tids, entry.tid);
 	}
@@ -139,6 +157,7 @@ static int blame_row(struct paths_walk *walk, uint32_t row, const struct path_en
 			blame = (struct dataset_blame){
 				.who = key->who,
 				.object = key->object,
+				.host = key->host,
 				.pid = worst[c]->pid,
 				.tid = worst[c]->tid,
 			};
@@ -205,7 +224,7 @@ static bool is_crossing(const struct path *path, const struct path_step *step)
 static int crossing_type(struct paths_walk *walk, const struct trace_session *session, const struct path_step *step,
 			 uint32_t *type)
 {
-	const struct trace_interval *other = step->sid ? traces_interval(walk->traces, session, step->sid) : NULL;
+	const struct trace_interval *other = traces_step_interval(walk->traces, session, step);
 
 	uint32_t name = other ? other->base.type : step->type;
 
@@ -259,7 +278,7 @@ static int walk_row(struct paths_walk *walk, uint32_t row)
 	if (!interval || interval->base.begin_ts != dataset->begin_ts[row] ||
 	    interval->base.end_ts - interval->base.begin_ts != dataset->latency_ns[row])
 		return 0;
-	err = path_walk(&walk->path, session->graph, &interval->base);
+	err = traces_walk(&walk->path, walk->traces, interval);
 	if (err)
 		return err == -EINVAL ? 0 : err;
 	walk->paths->interval_of[row] = (uint32_t)(interval - walk->traces->intervals.items);
@@ -337,6 +356,7 @@ void paths_free(struct paths *paths)
 	vec_free(&paths->entries);
 	vec_free(&paths->crossings);
 	idmap__free(&paths->key_ids);
+	idmap__free(&paths->who_ids);
 	idmap__free(&paths->crossing_ids);
 	free(paths->interval_of);
 	free(paths->ranked);

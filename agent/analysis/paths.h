@@ -18,6 +18,7 @@
 struct path_key {
 	uint32_t role; /* name of the thread that the path is on, 0: the interval's own */
 	uint32_t object, who;
+	uint32_t host;          /* of `who`, 0: the interval's own */
 	uint8_t category, wait; /* enum wl_category */
 	bool own;
 	struct blame_ids pids, tids;      /* of the culprit */
@@ -43,7 +44,7 @@ struct paths {
 	VEC(struct path_key) keys;
 	VEC(struct path_entry) entries; /* row by row */
 	VEC(struct path_crossing) crossings;
-	struct idmap key_ids, crossing_ids;
+	struct idmap key_ids, who_ids, crossing_ids;
 	uint32_t *interval_of; /* per row: index into traces.intervals, UINT32_MAX: it has no path */
 	bool *ranked;          /* per row: its path is complete enough to rank */
 	size_t row_cnt, walked, lossy, with_gap, without_edge, with_loop, too_long, ambiguous;

@@ -126,6 +126,7 @@ static void fill_line(struct path_line *line, const struct path_key *key, const 
 		.wait = key->wait,
 		.object = string_or_null(dataset, key->object),
 		.culprit_comm = string_or_null(dataset, key->who),
+		.culprit_host = string_or_null(dataset, key->host),
 		.culprit_pid = the_only_id(&key->pids),
 		.culprit_tid = the_only_id(&key->tids),
 		.doing = key->category,
@@ -286,6 +287,51 @@ static int tell_slowest(struct report *report, const struct paths *paths, size_t
 	return err;
 }
 
+static int compare_joins(const void *left, const void *right)
+{
+	const struct join_line *a = left, *b = right;
+
+	return (a->joined < b->joined) - (a->joined > b->joined);
+}
+
+static int make_joins(struct report *report, const struct traces *traces)
+{
+	const struct stitch *stitch = &traces->stitch;
+	struct join_report *join = &report->path->join;
+
+	*join = (struct join_report){
+		.sessions = traces->sessions.cnt,
+		.received = stitch->receives.cnt,
+		.joined = stitch->joined,
+		.ambiguous = stitch->ambiguous,
+		.unknown_peer = stitch->unknown_peer,
+		.not_kept = stitch->not_kept,
+		.contradicting = stitch->contradicting,
+		.clockless = stitch->clockless,
+	};
+	join->lines = arena__alloc(report->arena, stitch->links.cnt, sizeof(*join->lines));
+	if (!join->lines)
+		return -ENOMEM;
+	for (size_t i = 0; i < stitch->links.cnt; i++) {
+		const struct stitch_link *link = &stitch->links.items[i];
+
+		join->lines[join->line_cnt++] = (struct join_line){
+			.a = traces_string(traces, traces->sessions.items[link->a].host),
+			.b = traces_string(traces, traces->sessions.items[link->b].host),
+			.offset_ns = link->clock.offset_ns,
+			.uncertainty_ns = link->clock.uncertainty_ns,
+			.drift_ppm = link->clock.drift_ppm,
+			.forth_cnt = link->clock.forth_cnt,
+			.back_cnt = link->clock.back_cnt,
+			.contradicting_cnt = link->clock.contradicting_cnt,
+			.joined = link->joined_cnt,
+			.in_use = stitch->places[link->a].group == stitch->places[link->b].group,
+		};
+	}
+	qsort(join->lines, join->line_cnt, sizeof(*join->lines), compare_joins);
+	return 0;
+}
+
 int paths_report(struct report *report, const struct paths *paths, const struct report_opts *opts)
 {
 	struct ranked ranked = {0};
@@ -313,6 +359,8 @@ int paths_report(struct report *report, const struct paths *paths, const struct 
 		err = make_lines(report, paths, &ranked, opts);
 	if (!err)
 		err = make_crosstalk(report, paths);
+	if (!err)
+		err = make_joins(report, paths->traces);
 	if (!err)
 		err = tell_slowest(report, paths, opts->slowest);
 	ranked__free(&ranked);

@@ -56,6 +56,7 @@ struct cause {
 	const char **evidence;            /* lines under it */
 	size_t evidence_cnt;
 	const char *culprit_function; /* what the culprit was in meanwhile; NULL: not known */
+	const char *culprit_host; /* NULL: the intervals' own */
 };
 
 /* Steps of critical paths that have the same role, category, object and culprit. */
@@ -65,6 +66,7 @@ struct path_line {
 	enum wl_category wait; /* by which the path left the interval's own thread; otherwise the category */
 	const char *object;    /* NULL: none known */
 	const char *culprit_comm;
+	const char *culprit_host;         /* NULL: the interval's own */
 	int64_t culprit_pid, culprit_tid; /* -1: not known, or several */
 	enum wl_category doing;           /* what the thread itself did most of that time … */
 	double doing_share;               /* … and how much of it */
@@ -84,6 +86,26 @@ struct crosstalk_line {
 
 struct story;
 
+/* Two recordings whose clocks were compared by what went to and fro between them (stitch.h). */
+struct join_line {
+	const char *a, *b;          /* hosts */
+	int64_t offset_ns;          /* b's clock is ahead by that much … */
+	uint64_t uncertainty_ns;    /* … give or take that */
+	double drift_ppm;           /* NAN: not known */
+	size_t forth_cnt, back_cnt; /* messages that tell the clocks */
+	size_t contradicting_cnt;   /* of them, left out because they would have come before they were sent */
+	size_t joined;              /* messages with both sides */
+	bool in_use;                /* the recordings are joined, by this link or by surer ones */
+};
+
+/* What other hosts sent: how much of it met its other side. */
+struct join_report {
+	size_t sessions; /* with detail */
+	size_t received, joined, ambiguous, unknown_peer, not_kept, contradicting, clockless;
+	struct join_line *lines;
+	size_t line_cnt;
+};
+
 struct path_report {
 	size_t walked;                                                 /* intervals with a path */
 	size_t lossy;                                                  /* of them, not ranked: records were lost */
@@ -96,6 +118,7 @@ struct path_report {
 	size_t slowest_cnt;
 	struct crosstalk_line *crosstalk; /* longest first */
 	size_t crosstalk_cnt;
+	struct join_report join;
 };
 
 /* What threads did during calls, as enum tree_doing counts it. */

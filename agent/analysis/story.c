@@ -14,7 +14,7 @@ uint32_t story_object(const struct traces *traces, const struct trace_session *s
 	*by_address = false;
 	switch (step->category) {
 	case WL_CATEGORY_QUEUE:
-		other = step->sid ? traces_interval(traces, session, step->sid) : NULL;
+		other = traces_step_interval(traces, session, step);
 		return other ? other->base.type : 0;
 	case WL_CATEGORY_ONCPU:
 		return 0;
@@ -30,17 +30,18 @@ uint32_t story_object(const struct traces *traces, const struct trace_session *s
 	}
 }
 
-uint32_t story_culprit_name(const struct trace_session *session, const struct path_step *step)
+uint32_t story_culprit_name(const struct traces *traces, const struct trace_session *session,
+			    const struct path_step *step)
 {
 	if (step->culprit_name)
 		return step->culprit_name;
-	return step->culprit_tid ? traces_thread_name(session, step->culprit_pid, step->culprit_tid) : 0;
+	return step->culprit_tid ? traces_thread_name(traces, session, step->culprit_pid, step->culprit_tid) : 0;
 }
 
 static int name_step(struct story_step *out, const struct traces *traces, const struct trace_session *session,
 		     const struct path_step *step, struct arena *arena)
 {
-	const struct trace_interval *other = step->sid ? traces_interval(traces, session, step->sid) : NULL;
+	const struct trace_interval *other = traces_step_interval(traces, session, step);
 	bool by_address;
 	uint32_t object = story_object(traces, session, step, &by_address);
 
@@ -50,14 +51,16 @@ static int name_step(struct story_step *out, const struct traces *traces, const 
 		.category = step->category,
 		.state = step->state,
 		.wait = step->wait,
-		.comm = known(traces, traces_thread_name(session, step->pid, step->tid)),
-		.pid = step->pid,
-		.tid = step->tid,
+		.comm = known(traces, traces_thread_name(traces, session, step->pid, step->tid)),
+		.host = traces_other_host(traces, session, step->tid),
+		.culprit_host = traces_other_host(traces, session, step->culprit_tid),
+		.pid = traces_real_id(step->pid),
+		.tid = traces_real_id(step->tid),
 		.object = known(traces, object),
 		.syscall = known(traces, step->syscall),
-		.culprit_comm = known(traces, story_culprit_name(session, step)),
-		.culprit_pid = step->culprit_pid,
-		.culprit_tid = step->culprit_tid,
+		.culprit_comm = known(traces, story_culprit_name(traces, session, step)),
+		.culprit_pid = traces_real_id(step->culprit_pid),
+		.culprit_tid = traces_real_id(step->culprit_tid),
 		.other_type = other ? known(traces, other->base.type) : NULL,
 		.via = step->via,
 		.kind = step->kind,
@@ -66,7 +69,7 @@ static int name_step(struct story_step *out, const struct traces *traces, const 
 		.depth = step->depth,
 	};
 	if (step->culprit_tid && !step->culprit_pid)
-		out->culprit_pid = traces_thread_pid(session, step->culprit_tid);
+		out->culprit_pid = traces_real_id(traces_thread_pid(traces, session, step->culprit_tid));
 	if (by_address) {
 		out->object = arena__printf(arena, "0x%llx", (unsigned long long)step->object);
 		return out->object ? 0 : -ENOMEM;
@@ -78,13 +81,15 @@ int story_make(struct story *story, const struct traces *traces, const struct tr
 	       struct path *path, struct arena *arena)
 {
 	const struct trace_session *session = &traces->sessions.items[interval->session];
-	int err = path_walk(path, session->graph, &interval->base);
+	int err = traces_walk(path, traces, interval);
 
 	if (err)
 		return err;
 	*story = (struct story){
 		.sid = interval->base.sid,
 		.session_id = session->id,
+		.host = traces_string(traces, session->host),
+		.host_is_told = session->joined && session->host,
 		.begin_ts = interval->base.begin_ts,
 		.pickup_ts = interval->base.pickup_ts,
 		.end_ts = interval->base.end_ts,
@@ -101,9 +106,12 @@ int story_make(struct story *story, const struct traces *traces, const struct tr
 	if (!story->steps)
 		return -ENOMEM;
 	for (size_t i = 0; i < path->steps.cnt && !err; i++) {
-		err = name_step(&story->steps[i], traces, session, &path->steps.items[i], arena);
-		if (path->steps.items[i].sid != interval->base.sid)
-			story->steps[i].other_sid = path->steps.items[i].sid;
+		const struct path_step *step = &path->steps.items[i];
+		uint64_t sid = traces_real_sid(traces, session, step->tid, step->sid);
+
+		err = name_step(&story->steps[i], traces, session, step, arena);
+		if (sid != interval->base.sid || traces_owner(traces, session, step->tid) != session)
+			story->steps[i].other_sid = sid;
 	}
 	return err;
 }

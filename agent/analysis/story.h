@@ -14,7 +14,9 @@ struct story_step {
 	enum wl_state state;
 	enum wl_category wait; /* by which the path left the interval's own thread; with depth 0, the category */
 	const char *comm;      /* of the thread that the path is on; NULL: not known */
+	const char *host;      /* of that thread; NULL: the interval's own */
 	uint32_t pid, tid;
+	const char *culprit_host;          /* likewise */
 	const char *object;                /* NULL: none known; a lock by name or address, a file, what is queued for */
 	const char *syscall;               /* NULL: not in one, or not known */
 	const char *culprit_comm;          /* NULL: not known */
@@ -30,6 +32,8 @@ struct story_step {
 
 struct story {
 	uint64_t sid, session_id;
+	const char *host;  /* that it was recorded on, or "" */
+	bool host_is_told; /* there are recordings of several hosts */
 	uint64_t begin_ts, pickup_ts, end_ts;
 	const char *type;
 	uint32_t pid, tid, end_tid;
@@ -51,6 +55,7 @@ int story_make(struct story *story, const struct traces *traces, const struct tr
 uint32_t story_object(const struct traces *traces, const struct trace_session *session, const struct path_step *step,
 		      bool *by_address);
 /* The culprit's name; an index into the strings of the traces, 0: not known. */
-uint32_t story_culprit_name(const struct trace_session *session, const struct path_step *step);
+uint32_t story_culprit_name(const struct traces *traces, const struct trace_session *session,
+			    const struct path_step *step);
 
 #endif

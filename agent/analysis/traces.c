@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "analysis/traces.h"
 
-#include "analysis/dataset_build.h"
+#include "analysis/traces_join.h"
 #include "base/names.h"
+#include "shard/inputs.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,30 +36,27 @@ static int text_of(struct traces *traces, const struct shard_block_column *colum
 	return column_is_null(column, row) ? 0 : intern__id(&traces->strings, column_text(column, row), id);
 }
 
-/* tids and pids are 32 bits wide. */
+/* One that no kernel gives is none. */
 static uint32_t id_of(const struct shard_block_column *column, uint32_t row)
 {
 	uint64_t id = column_u64(column, row);
 
-	return id <= UINT32_MAX ? (uint32_t)id : 0;
+	return id <= TRACE_ID_MASK ? (uint32_t)id : 0;
 }
 
-static int session_made(struct traces *traces, uint64_t id, uint32_t *session)
+int traces__session(struct traces *traces, const struct shard_block *block, uint32_t *session)
 {
-	struct trace_session made = {.id = id};
+	char host[SHARD_HOST_MAX + 1] = "";
+	struct trace_session made = {.id = block->session_id};
 
-	if (idmap__id(&traces->session_ids, id, 0, session))
+	if (idmap__id(&traces->session_ids, block->session_id, 0, session))
 		return -ENOMEM;
 	if (*session < traces->sessions.cnt)
 		return 0;
-	made.graph = graph__new();
-	if (!made.graph)
+	shard_name_host(block->path, host);
+	if (*host && intern__id(&traces->strings, host, &made.host))
 		return -ENOMEM;
-	graph__bulk(made.graph);
-	if (!vec_push(&traces->sessions, made))
-		return 0;
-	graph__free(made.graph);
-	return -ENOMEM;
+	return vec_push(&traces->sessions, made);
 }
 
 /* Remembers the newest name of a thread. */
@@ -118,28 +116,28 @@ static int load_segments(struct traces *traces, struct trace_session *session, c
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		struct graph_segment segment = {
-			.begin_ts = column_u64(begin_ts, row),
-			.end_ts = column_u64(end_ts, row),
-			.sid = column_u64(sid, row),
+			.begin_ts = traces_graph_ts(traces, session, column_u64(begin_ts, row)),
+			.end_ts = traces_graph_ts(traces, session, column_u64(end_ts, row)),
+			.sid = traces__graph_sid(session, column_u64(sid, row)),
 			.object = column_u64(object, row),
-			.pid = id_of(pid, row),
-			.by_pid = id_of(by_pid, row),
+			.pid = traces_graph_id(session, id_of(pid, row)),
+			.by_pid = traces_graph_id(session, id_of(by_pid, row)),
 			.cpu = GRAPH_NO_CPU,
 		};
+		uint32_t graph_tid = traces_graph_id(session, id_of(tid, row));
 		int known = word_value(&states, column_text(state, row), state_by_name);
 
 		/* A state of the future is one that nothing is known of. */
 		segment.state = (uint8_t)(known < 0 ? WL_STATE_UNKNOWN : known);
-		segment.by_tid = id_of(column_is_null(by_tid, row) ? owner_tid : by_tid, row);
+		segment.by_tid = traces_graph_id(session, id_of(column_is_null(by_tid, row) ? owner_tid : by_tid, row));
 		if (!column_is_null(cpu, row) && column_u64(cpu, row) < GRAPH_NO_CPU)
 			segment.cpu = (uint16_t)column_u64(cpu, row);
 		if (text_of(traces, object_name, row, &segment.object_name) ||
 		    text_of(traces, syscall, row, &segment.syscall) ||
 		    text_of(traces, by_comm, row, &segment.by_name) || text_of(traces, type, row, &segment.type) ||
-		    name_thread(session, segment.by_pid, id_of(by_tid, row), segment.by_name) ||
-		    taken(traces, graph__add_segment(session->graph, id_of(tid, row), &segment),
-			  &traces->segment_cnt) ||
-		    (id_of(tid, row) && note_tid(session, id_of(tid, row))))
+		    name_thread(session, id_of(by_pid, row), id_of(by_tid, row), segment.by_name) ||
+		    taken(traces, graph__add_segment(session->graph, graph_tid, &segment), &traces->segment_cnt) ||
+		    (graph_tid && note_tid(session, graph_tid)))
 			return -ENOMEM;
 	}
 	return 0;
@@ -161,7 +159,7 @@ static int load_wakeups(struct traces *traces, struct trace_session *session, co
 		int known_context = word_value(&contexts, column_text(context, row), context_by_name);
 		int known_certainty = word_value(&certainties, column_text(certainty, row), certainty_by_name);
 		struct graph_wakeup wakeup = {
-			.ts = column_u64(ts, row),
+			.ts = traces_graph_ts(traces, session, column_u64(ts, row)),
 			.cpu = GRAPH_NO_CPU,
 			.context = (uint8_t)(known_context < 0 ? WL_CONTEXT_UNKNOWN : known_context),
 			.certainty = (uint8_t)(known_certainty < 0 ? WL_CERTAINTY_AMBIGUOUS : known_certainty),
@@ -170,13 +168,14 @@ static int load_wakeups(struct traces *traces, struct trace_session *session, co
 		if (!column_is_null(cpu, row) && column_u64(cpu, row) < GRAPH_NO_CPU)
 			wakeup.cpu = (uint16_t)column_u64(cpu, row);
 		if (context_has_waker(wakeup.context) || wakeup.context == WL_CONTEXT_UNKNOWN) {
-			wakeup.waker_pid = id_of(waker_pid, row);
-			wakeup.waker_tid = id_of(waker_tid, row);
+			wakeup.waker_pid = traces_graph_id(session, id_of(waker_pid, row));
+			wakeup.waker_tid = traces_graph_id(session, id_of(waker_tid, row));
 			if (text_of(traces, waker_comm, row, &wakeup.waker_name) ||
-			    name_thread(session, wakeup.waker_pid, wakeup.waker_tid, wakeup.waker_name))
+			    name_thread(session, id_of(waker_pid, row), id_of(waker_tid, row), wakeup.waker_name))
 				return -ENOMEM;
 		}
-		if (taken(traces, graph__add_wakeup(session->graph, id_of(tid, row), &wakeup), &traces->wakeup_cnt))
+		if (taken(traces, graph__add_wakeup(session->graph, traces_graph_id(session, id_of(tid, row)), &wakeup),
+			  &traces->wakeup_cnt))
 			return -ENOMEM;
 	}
 	return 0;
@@ -207,16 +206,16 @@ static int load_handoffs(struct traces *traces, struct trace_session *session, c
 		int known_certainty = word_value(&certainties, column_text(certainty, row), certainty_by_name);
 		struct trace_socket socket;
 		struct graph_handoff handoff = {
-			.from_ts = column_u64(from_ts, row),
-			.to_ts = column_u64(to_ts, row),
-			.sid = column_u64(sid, row),
+			.from_ts = traces_graph_ts(traces, session, column_u64(from_ts, row)),
+			.to_ts = traces_graph_ts(traces, session, column_u64(to_ts, row)),
+			.sid = traces__graph_sid(session, column_u64(sid, row)),
 			.object = column_u64(object, row),
 			.queue_ns = column_u64(queue_ns, row),
 			.service_ns = column_u64(service_ns, row),
-			.from_pid = id_of(from_pid, row),
-			.from_tid = column_is_null(from_ts, row) ? 0 : id_of(from_tid, row),
-			.to_pid = id_of(to_pid, row),
-			.to_tid = column_is_null(to_ts, row) ? 0 : id_of(to_tid, row),
+			.from_pid = traces_graph_id(session, id_of(from_pid, row)),
+			.from_tid = column_is_null(from_ts, row) ? 0 : traces_graph_id(session, id_of(from_tid, row)),
+			.to_pid = traces_graph_id(session, id_of(to_pid, row)),
+			.to_tid = column_is_null(to_ts, row) ? 0 : traces_graph_id(session, id_of(to_tid, row)),
 			.row = (uint32_t)traces->sockets.cnt,
 			.certainty = (uint8_t)(known_certainty < 0 ? WL_CERTAINTY_AMBIGUOUS : known_certainty),
 		};
@@ -230,9 +229,13 @@ static int load_handoffs(struct traces *traces, struct trace_session *session, c
 		    text_of(traces, device, row, &handoff.device) ||
 		    text_of(traces, from_addr, row, &socket.from_addr) ||
 		    text_of(traces, to_addr, row, &socket.to_addr) ||
-		    name_thread(session, handoff.from_pid, handoff.from_tid, handoff.from_name) ||
-		    vec_push(&traces->sockets, socket) ||
-		    taken(traces, graph__add_handoff(session->graph, &handoff), &traces->handoff_cnt))
+		    name_thread(session, traces_real_id(handoff.from_pid), traces_real_id(handoff.from_tid),
+				handoff.from_name) ||
+		    vec_push(&traces->sockets, socket))
+			return -ENOMEM;
+		if (traces__end_kind(block, row) == TRACES_RECEIVE)
+			traces__complete(traces, &handoff);
+		if (taken(traces, graph__add_handoff(session->graph, &handoff), &traces->handoff_cnt))
 			return -ENOMEM;
 	}
 	return 0;
@@ -250,7 +253,10 @@ static int load_threads(struct traces *traces, struct trace_session *session, co
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		if (!strcmp(column_text(event, row), "exit") &&
-		    taken(traces, graph__add_exit(session->graph, id_of(tid, row), column_u64(ts, row)), &exits))
+		    taken(traces,
+			  graph__add_exit(session->graph, traces_graph_id(session, id_of(tid, row)),
+					  traces_graph_ts(traces, session, column_u64(ts, row))),
+			  &exits))
 			return -ENOMEM;
 		if (text_of(traces, comm, row, &name) || name_thread(session, id_of(pid, row), id_of(tid, row), name))
 			return -ENOMEM;
@@ -326,7 +332,7 @@ static int load_facts(struct traces *traces, struct trace_session *session, cons
 			session->mono_anchor_ns = strtoull(text, NULL, 10);
 		else if (!strcmp(name, "wall_anchor_ns"))
 			session->wall_anchor_ns = strtoull(text, NULL, 10);
-		else if (!strcmp(name, "host") && text_of(traces, value, row, &session->host))
+		else if (!strcmp(name, "host") && !session->host && text_of(traces, value, row, &session->host))
 			return -ENOMEM;
 	}
 	return 0;
@@ -343,7 +349,7 @@ static int load_block(struct traces *traces, const struct shard_block *block)
 	};
 	uint32_t session;
 
-	if (session_made(traces, block->session_id, &session))
+	if (traces__session(traces, block, &session) || traces__graph(traces, session))
 		return -ENOMEM;
 	for (size_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]); i++)
 		if (!strcmp(block->table, loaders[i].table))
@@ -366,19 +372,21 @@ int traces_load(struct traces *traces, struct shard_reader *reader)
 		err = shard_reader__next(reader, &block);
 	if (err <= 0)
 		return err;
-	shard_reader__rewind(reader);
-	err = shard_reader__select(reader, tables, sizeof(tables) / sizeof(tables[0]));
 	traces->arena = traces->strings.arena = arena__new();
+	err = traces->arena ? intern__id(&traces->strings, "", &empty) : -ENOMEM;
 	if (!err)
-		err = traces->arena ? intern__id(&traces->strings, "", &empty) : -ENOMEM;
+		err = traces__join(traces, reader);
+	shard_reader__rewind(reader);
+	if (!err)
+		err = shard_reader__select(reader, tables, sizeof(tables) / sizeof(tables[0]));
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = load_block(traces, block);
+	if (!err)
+		err = traces__settle(traces);
 	if (err) {
 		traces_free(traces);
 		return err;
 	}
-	for (size_t i = 0; i < traces->sessions.cnt; i++)
-		graph__settle(traces->sessions.items[i].graph);
 	return 1;
 }
 
@@ -387,7 +395,8 @@ void traces_free(struct traces *traces)
 	for (size_t i = 0; i < traces->sessions.cnt; i++) {
 		struct trace_session *session = &traces->sessions.items[i];
 
-		graph__free(session->graph);
+		if (!session->slot)
+			graph__free(session->graph);
 		idmap__free(&session->thread_ids);
 		vec_free(&session->threads);
 		idmap__free(&session->interval_ids);
@@ -399,6 +408,9 @@ void traces_free(struct traces *traces)
 	idmap__free(&traces->session_ids);
 	vec_free(&traces->intervals);
 	vec_free(&traces->sockets);
+	stitch__free(&traces->stitch);
+	idmap__free(&traces->slot_ids);
+	vec_free(&traces->slot_sessions);
 	intern__free(&traces->strings);
 	arena__free(traces->arena);
 	*traces = (struct traces){0};
@@ -428,18 +440,21 @@ static const struct trace_thread *thread_of(const struct trace_session *session,
 	return idmap__find(&session->thread_ids, tid, pid ? pid : UINT64_MAX, &id) ? &session->threads.items[id] : NULL;
 }
 
-uint32_t traces_thread_name(const struct trace_session *session, uint32_t pid, uint32_t tid)
+uint32_t traces_thread_name(const struct traces *traces, const struct trace_session *session, uint32_t pid,
+			    uint32_t tid)
 {
-	const struct trace_thread *thread = thread_of(session, pid, tid);
+	const struct trace_thread *thread =
+		thread_of(traces_owner(traces, session, tid), traces_real_id(pid), traces_real_id(tid));
 
 	return thread ? thread->name : 0;
 }
 
-uint32_t traces_thread_pid(const struct trace_session *session, uint32_t tid)
+uint32_t traces_thread_pid(const struct traces *traces, const struct trace_session *session, uint32_t tid)
 {
-	const struct trace_thread *thread = thread_of(session, 0, tid);
+	const struct trace_session *owner = traces_owner(traces, session, tid);
+	const struct trace_thread *thread = thread_of(owner, 0, traces_real_id(tid));
 
-	return thread ? thread->pid : 0;
+	return thread ? traces_graph_id(owner, thread->pid) : 0;
 }
 
 /* Two recordings of one boot have the same clock, however the wall clock was set in between. */

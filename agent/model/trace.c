@@ -21,10 +21,11 @@ struct trace *trace__new(const struct trace_opts *opts)
 	trace->opts = *opts;
 	trace->order = trace_order__new();
 	trace->sockets = trace_sockets__new();
+	trace->far = calloc(1, sizeof(*trace->far));
 	trace->graph = graph__new();
 	trace->details = calloc(TRACE_DETAILS, sizeof(*trace->details));
 	trace->arrivals = calloc(TRACE_ARRIVALS, sizeof(*trace->arrivals));
-	if (trace->order && trace->sockets && trace->graph && trace->details && trace->arrivals)
+	if (trace->order && trace->sockets && trace->far && trace->graph && trace->details && trace->arrivals)
 		return trace;
 	trace__free(trace);
 	return NULL;
@@ -36,6 +37,7 @@ void trace__free(struct trace *trace)
 		return;
 	trace_order__free(trace->order);
 	trace_sockets__free(trace->sockets);
+	free(trace->far);
 	graph__free(trace->graph);
 	path__clear(&trace->path);
 	free(trace->details);
@@ -247,7 +249,7 @@ static int on_item(void *owner, const struct trace_item *item)
 	case WL_RECORD_WAKEUP:
 		return on_wakeup(trace, item->data, item->cpu);
 	case WL_RECORD_SOCKET:
-		return trace_sockets__take(trace->sockets, item->data, trace__on_received, trace);
+		return trace__take_socket(trace, item->data);
 	case WL_RECORD_BLOCK:
 		return trace__take_block(trace, item->data, item->cpu);
 	case WL_RECORD_TIMER:
@@ -269,7 +271,7 @@ static int advance(struct trace *trace, uint64_t until_ts)
 
 	err = trace_order__release(trace->order, until_ts, on_item, trace);
 	if (!err)
-		err = trace_sockets__settle(trace->sockets, settled_ts, trace__on_received, trace);
+		err = trace__settle_sockets(trace, settled_ts);
 	if (!err)
 		err = trace__settle_blocks(trace, settled_ts);
 	while (!err && done < trace->pending.cnt && trace->pending.items[done].end_ts <= settled_ts)
@@ -309,5 +311,5 @@ void trace__counts(const struct trace *trace, struct trace_counts *counts)
 size_t trace__bytes(const struct trace *trace)
 {
 	return graph__bytes(trace->graph) + trace_order__bytes(trace->order) + TRACE_DETAILS * sizeof(*trace->details) +
-	       TRACE_ARRIVALS * sizeof(*trace->arrivals);
+	       TRACE_ARRIVALS * sizeof(*trace->arrivals) + sizeof(*trace->far);
 }

@@ -32,17 +32,24 @@ static int add_handoff(struct trace *trace, struct graph_handoff *handoff, const
 	return trace__received(trace, SHARD_TABLE_HANDOFF, graph__add_handoff(trace->graph, handoff));
 }
 
-int trace__on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received)
+void trace_detail_make(struct trace_detail *detail, const struct wl_socket_record *record, bool sent)
+{
+	*detail = (struct trace_detail){
+		.begin_byte = record->pos,
+		.end_byte = record->pos + record->len,
+		.seq = record->pos,
+		.has_seq = record->family != AF_UNIX,
+		.bytes = record->len,
+	};
+	trace_socket_address(record, !sent, detail->from_addr, sizeof(detail->from_addr));
+	trace_socket_address(record, sent, detail->to_addr, sizeof(detail->to_addr));
+}
+
+static int on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received)
 {
 	bool is_unix = received->family == AF_UNIX;
 	struct trace *trace = owner;
-	struct trace_detail detail = {
-		.begin_byte = received->pos,
-		.end_byte = received->pos + received->len,
-		.seq = received->pos,
-		.has_seq = !is_unix,
-		.bytes = received->len,
-	};
+	struct trace_detail detail;
 	struct graph_handoff handoff = {
 		.to_ts = received->ts,
 		.sid = received->sid,
@@ -51,13 +58,14 @@ int trace__on_received(void *owner, const struct wl_socket_record *sent, const s
 		.to_tid = received->tid,
 		.kind = is_unix ? WL_HANDOFF_UNIX : WL_HANDOFF_SOCKET,
 		.certainty = sent ? WL_CERTAINTY_OBSERVED : WL_CERTAINTY_INFERRED,
+		.mark = !sent && trace_far_is(received) ? TRACE_FAR : 0,
 	};
 
-	trace_socket_address(received, true, detail.from_addr, sizeof(detail.from_addr));
-	trace_socket_address(received, false, detail.to_addr, sizeof(detail.to_addr));
+	trace_detail_make(&detail, received, false);
 	if (sent) {
 		struct graph_wakeup *wakeup;
 
+		trace_far__met(trace->far, sent);
 		handoff.from_pid = sent->pid;
 		handoff.from_tid = sent->tid;
 		/* The sender's call returns late: what it sent was there when its receiver was woken. */
@@ -69,6 +77,25 @@ int trace__on_received(void *owner, const struct wl_socket_record *sent, const s
 			handoff.from_ts = wakeup->ts;
 	}
 	return add_handoff(trace, &handoff, &detail);
+}
+
+int trace__take_socket(struct trace *trace, const struct wl_socket_record *record)
+{
+	bool sent = record->direction == WL_SENT || record->direction == WL_REPLIED;
+
+	if (sent && trace_far_is(record))
+		trace_far__sent(trace->far, record);
+	/* The other ends of these are not followed, so that none of them is waited for. */
+	if (record->direction == WL_REPLIED)
+		return 0;
+	if (record->direction == WL_REQUESTED)
+		return on_received(trace, NULL, record);
+	return trace_sockets__take(trace->sockets, record, on_received, trace);
+}
+
+int trace__settle_sockets(struct trace *trace, uint64_t before_ts)
+{
+	return trace_sockets__settle(trace->sockets, before_ts, on_received, trace);
 }
 
 /* to_tid 0: nobody waited for it, and others may have waited for the disk because of it. */

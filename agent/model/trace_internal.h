@@ -10,6 +10,7 @@
 #include "model/graph.h"
 #include "model/path.h"
 #include "model/trace.h"
+#include "model/trace_far.h"
 #include "model/trace_order.h"
 #include "model/trace_rows.h"
 #include "model/trace_sockets.h"
@@ -23,6 +24,8 @@
 #define TRACE_RIVALS_MAX 256
 /* How long before its call returned a thread may have been woken for what it received. */
 #define TRACE_WOKEN_BEFORE_NS 1000000000ULL
+/* An interval ends in the call that sends its reply, which the record of that call may come after. */
+#define TRACE_REPLY_NS 50000ULL
 
 /* A block I/O whose completion wakes whoever waits for it, right after it. */
 struct pending_block {
@@ -48,6 +51,7 @@ struct trace {
 	struct trace_opts opts;
 	struct trace_order *order;
 	struct trace_sockets *sockets;
+	struct trace_far *far;
 	struct graph *graph;
 	struct path path;
 	const target_mappings *mappings;
@@ -70,7 +74,8 @@ struct trace {
 int trace__received(struct trace *trace, enum shard_table_id table, int err);
 
 /* trace_edges.c */
-int trace__on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received);
+int trace__take_socket(struct trace *trace, const struct wl_socket_record *record);
+int trace__settle_sockets(struct trace *trace, uint64_t before_ts);
 int trace__take_block(struct trace *trace, const struct wl_block_record *record, uint16_t cpu);
 int trace__block_waiter(struct trace *trace, const struct wl_wakeup_record *record, uint16_t cpu);
 int trace__settle_blocks(struct trace *trace, uint64_t before_ts);
@@ -87,6 +92,7 @@ int trace__queue_before(struct trace *trace, const struct graph_interval *interv
 int trace__queue_within(struct trace *trace, const struct graph_interval *interval);
 
 int trace__add_dequeue(struct trace *trace, const struct wl_queue_record *record);
+void trace_detail_make(struct trace_detail *detail, const struct wl_socket_record *record, bool sent);
 
 /* trace_keep.c: the rows of an interval that is kept. */
 int trace__keep_interval(struct trace *trace, const struct graph_interval *interval);

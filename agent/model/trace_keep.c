@@ -75,6 +75,46 @@ static int write_thread(struct trace *trace, uint32_t tid, uint64_t from_ts, uin
 	return err;
 }
 
+static int write_far_send(struct trace *trace, struct trace_far_send *send)
+{
+	struct trace_names names = names_of(trace);
+	const struct wl_socket_record *record = &send->record;
+	struct trace_detail detail;
+	const struct graph_handoff handoff = {
+		.from_ts = record->ts,
+		.sid = record->sid,
+		.from_pid = record->pid,
+		.from_tid = record->tid,
+		.kind = WL_HANDOFF_SOCKET,
+		.certainty = WL_CERTAINTY_INFERRED,
+	};
+
+	send->done = true;
+	trace->counts.received[SHARD_TABLE_HANDOFF]++;
+	trace_detail_make(&detail, record, true);
+	detail.left_ts = record->lag_ns < record->ts ? record->ts - record->lag_ns : 0;
+	trace_row_handoff(&trace->row, &trace->texts, &handoff, &detail, &names);
+	return append(trace, SHARD_TABLE_HANDOFF);
+}
+
+/* What the thread sent to other hosts and got from them. */
+static int write_far(struct trace *trace, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	struct graph_handoff *handoffs;
+	struct trace_far_send *send;
+	uint64_t place = 0;
+	size_t cnt;
+	int err = 0;
+
+	while (!err && (send = trace_far__next(trace->far, tid, from_ts, to_ts, &place)))
+		err = write_far_send(trace, send);
+	handoffs = graph__handoffs_to(trace->graph, tid, from_ts, to_ts, &cnt);
+	for (size_t i = 0; !err && i < cnt; i++)
+		if (handoffs[i].mark & TRACE_FAR)
+			err = write_handoff(trace, &handoffs[i]);
+	return err;
+}
+
 /* Whoever else had the disk while this request waited for it and was served. */
 static int write_rivals(struct trace *trace, const struct graph_handoff *request)
 {
@@ -131,9 +171,16 @@ int trace__keep_interval(struct trace *trace, const struct graph_interval *inter
 	trace->counts.lossy += (path->flags & PATH_LOSSY) != 0;
 	for (size_t i = 0; !err && i < path->edges.cnt; i++)
 		err = write_edge(trace, &path->edges.items[i]);
-	for (size_t i = 0; !err && i < path->steps.cnt; i++)
-		err = write_thread(trace, path->steps.items[i].tid, path->steps.items[i].begin_ts,
-				   path->steps.items[i].end_ts);
+	for (size_t i = 0; !err && i < path->steps.cnt; i++) {
+		const struct path_step *step = &path->steps.items[i];
+
+		err = write_thread(trace, step->tid, step->begin_ts, step->end_ts);
+		/* While the interval queues, its thread works for others. */
+		if (!err && (step->category != WL_CATEGORY_QUEUE || step->end_ts >= interval->pickup_ts))
+			err = write_far(trace, step->tid, step->begin_ts, step->end_ts);
+	}
+	if (!err)
+		err = write_far(trace, interval->end_tid, interval->end_ts, interval->end_ts + TRACE_REPLY_NS);
 	if (!err)
 		err = write_thread(trace, interval->tid, interval->begin_ts, interval->end_ts);
 	if (!err && interval->end_tid != interval->tid)

@@ -156,4 +156,5 @@ void trace_row_handoff(struct shard_row *row, struct trace_texts *texts, const s
 		shard_row__set_null(row, HANDOFF_SERVICE_NS);
 	}
 	set_known(row, HANDOFF_BYTES, detail ? detail->bytes : 0);
+	set_known(row, HANDOFF_LEFT_TS, detail ? detail->left_ts : 0);
 }

@@ -19,6 +19,7 @@ enum trace_mark {
 	TRACE_SUSPECT = 2, /* WL_SEGMENT_SUSPECT */
 	TRACE_PENDING = 4, /* a fault that is not known to be major or minor yet */
 	TRACE_OUTSIDE = 8, /* of another process, whose addresses have other names */
+	TRACE_FAR = 16,    /* received from another host, perhaps */
 };
 
 /* What a hand-off has beyond the graph. */
@@ -28,6 +29,7 @@ struct trace_detail {
 	uint32_t seq;
 	bool has_seq;
 	uint32_t bytes;
+	uint64_t left_ts; /* 0: not known */
 };
 
 struct trace_names {

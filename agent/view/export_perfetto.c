@@ -54,7 +54,7 @@ struct perfetto {
 	FILE *out;
 	const struct traces *traces;
 	struct proto packet, body, part;
-	struct idmap track_ids; /* (session, kind | id) → uuid - 2 */
+	struct idmap track_ids; /* (session, kind | id) → uuid - 2; by the graph's numbers, under the graph's session */
 	uint64_t flow_id;
 	int64_t shift_ns; /* of the session that is under way */
 	bool many_hosts;
@@ -84,12 +84,20 @@ static void put_packet(struct perfetto *perfetto, uint32_t field)
 	proto__reset(&perfetto->body);
 }
 
+/* Sessions that share a graph share its tracks. */
+static uint32_t track_owner(const struct perfetto *perfetto, uint32_t session)
+{
+	const struct trace_session *sessions = perfetto->traces->sessions.items;
+
+	return sessions[session].joined ? perfetto->traces->stitch.places[session].group : session;
+}
+
 /* A new uuid; false: it is described already. */
 static bool new_track(struct perfetto *perfetto, uint32_t session, enum track_kind kind, uint32_t id, uint64_t *uuid)
 {
 	uint32_t known = perfetto->track_ids.cnt, at = 0;
 
-	if (idmap__id(&perfetto->track_ids, session, (uint64_t)kind << 32 | id, &at))
+	if (idmap__id(&perfetto->track_ids, track_owner(perfetto, session), (uint64_t)kind << 32 | id, &at))
 		perfetto->err = -ENOMEM;
 	*uuid = (uint64_t)at + 2;
 	return at == known;
@@ -110,21 +118,26 @@ static const char *text_or_null(const struct perfetto *perfetto, uint32_t string
 	return string ? traces_string(perfetto->traces, string) : NULL;
 }
 
+static const struct trace_session *session_of(const struct perfetto *perfetto, uint32_t session)
+{
+	return &perfetto->traces->sessions.items[session];
+}
+
 static const char *thread_name(const struct perfetto *perfetto, uint32_t session, uint32_t pid, uint32_t tid)
 {
 	return traces_string(perfetto->traces,
-			     traces_thread_name(&perfetto->traces->sessions.items[session], pid, tid));
+			     traces_thread_name(perfetto->traces, session_of(perfetto, session), pid, tid));
 }
 
 /* Where pids and tids of several hosts meet, a track goes by its name alone: two hosts' threads are not one. */
 static void describe_by_name(struct perfetto *perfetto, uint32_t session, uint64_t uuid, uint32_t pid, uint32_t tid,
 			     uint64_t parent_uuid)
 {
-	const struct trace_session *of = &perfetto->traces->sessions.items[session];
+	const struct trace_session *of = traces_owner(perfetto->traces, session_of(perfetto, session), tid);
 	char name[NAME_SZ];
 
 	snprintf(name, sizeof(name), "%.60s: %.60s %u", traces_string(perfetto->traces, of->host),
-		 thread_name(perfetto, session, pid, tid), tid);
+		 thread_name(perfetto, session, pid, tid), traces_real_id(tid));
 	describe_track(perfetto, uuid, name, parent_uuid);
 }
 
@@ -153,7 +166,7 @@ static uint64_t thread_track(struct perfetto *perfetto, uint32_t session, uint32
 	uint64_t uuid, parent_uuid;
 
 	if (!pid)
-		pid = traces_thread_pid(&perfetto->traces->sessions.items[session], tid);
+		pid = traces_thread_pid(perfetto->traces, session_of(perfetto, session), tid);
 	if (!new_track(perfetto, session, TRACK_OF_THREAD, tid, &uuid))
 		return uuid;
 	parent_uuid = process_track(perfetto, session, pid);
@@ -215,14 +228,16 @@ static void put_segments(struct perfetto *perfetto, uint32_t session, uint32_t t
 		if (segment->end_ts <= begin_ts)
 			continue;
 		uuid = thread_track(perfetto, session, segment->pid, tid);
-		annotate(perfetto, "sid", NULL, segment->sid);
+		annotate(perfetto, "sid", NULL,
+			 traces_real_sid(perfetto->traces, session_of(perfetto, session), tid, segment->sid));
 		annotate(perfetto, "object", text_or_null(perfetto, segment->object_name), segment->object);
 		annotate(perfetto, "syscall", text_or_null(perfetto, segment->syscall), 0);
 		annotate(perfetto, "type", text_or_null(perfetto, segment->type), 0);
 		if (segment->state == WL_STATE_BLOCKED_FUTEX)
-			annotate(perfetto, "owner_tid", NULL, segment->owner_tid);
+			annotate(perfetto, "owner_tid", NULL, traces_real_id(segment->owner_tid));
 		else
-			annotate(perfetto, "cpu_went_to", text_or_null(perfetto, segment->by_name), segment->by_tid);
+			annotate(perfetto, "cpu_went_to", text_or_null(perfetto, segment->by_name),
+				 traces_real_id(segment->by_tid));
 		put_event(perfetto, SLICE_BEGIN, uuid, begin_ts, "state", state_name(segment->state));
 		put_event(perfetto, SLICE_END, uuid, segment->end_ts, NULL, NULL);
 		end_ts = segment->end_ts;
@@ -246,7 +261,7 @@ static void put_flow(struct perfetto *perfetto, const char *category, uint64_t f
 
 static void name_with(char name[NAME_SZ], const char *verb, const char *comm, uint32_t tid)
 {
-	snprintf(name, NAME_SZ, "%s %s%s%u", verb, comm, *comm ? " " : "", tid);
+	snprintf(name, NAME_SZ, "%s %s%s%u", verb, comm, *comm ? " " : "", traces_real_id(tid));
 }
 
 static void put_wakeups(struct perfetto *perfetto, uint32_t session, uint32_t tid)
@@ -298,7 +313,8 @@ static void put_handoffs(struct perfetto *perfetto, uint32_t session, uint32_t t
 	}
 }
 
-static void put_step(struct perfetto *perfetto, uint64_t uuid, const struct story_step *step)
+static void put_step(struct perfetto *perfetto, const struct trace_session *session, uint64_t uuid,
+		     const struct story_step *step)
 {
 	char name[NAME_SZ];
 
@@ -308,6 +324,7 @@ static void put_step(struct perfetto *perfetto, uint64_t uuid, const struct stor
 		 : step->depth      ? (step->comm ? step->comm : "?")
 				    : "");
 	annotate(perfetto, "thread", step->comm, 0);
+	annotate(perfetto, "host", step->host, 0);
 	annotate(perfetto, "tid", NULL, step->tid);
 	annotate(perfetto, "state", state_name(step->state), 0);
 	annotate(perfetto, "object", step->object, 0);
@@ -316,13 +333,15 @@ static void put_step(struct perfetto *perfetto, uint64_t uuid, const struct stor
 	annotate(perfetto, "culprit_tid", NULL, step->culprit_tid);
 	annotate(perfetto, "other_sid", NULL, step->other_sid);
 	annotate(perfetto, "certainty", certainty_name(step->certainty), 0);
-	put_event(perfetto, SLICE_BEGIN, uuid, step->begin_ts, "path", name);
-	put_event(perfetto, SLICE_END, uuid, step->end_ts, NULL, NULL);
+	put_event(perfetto, SLICE_BEGIN, uuid, traces_graph_ts(perfetto->traces, session, step->begin_ts), "path",
+		  name);
+	put_event(perfetto, SLICE_END, uuid, traces_graph_ts(perfetto->traces, session, step->end_ts), NULL, NULL);
 }
 
 static int put_interval(struct perfetto *perfetto, const struct trace_interval *interval, uint64_t uuid,
 			struct path *path)
 {
+	const struct trace_session *session = session_of(perfetto, interval->session);
 	struct arena *arena = arena__new();
 	struct story story;
 	char name[NAME_SZ];
@@ -332,14 +351,16 @@ static int put_interval(struct perfetto *perfetto, const struct trace_interval *
 		goto cleanup;
 	snprintf(name, sizeof(name), "%.60s sid %llu", *story.type ? story.type : "interval",
 		 (unsigned long long)story.sid);
-	describe_track(perfetto, uuid, name, process_track(perfetto, interval->session, story.pid));
+	describe_track(perfetto, uuid, name,
+		       process_track(perfetto, interval->session, traces_graph_id(session, story.pid)));
 	annotate(perfetto, "sid", NULL, story.sid);
 	annotate(perfetto, "tid", NULL, story.tid);
 	annotate(perfetto, "path_flags", NULL, story.path_flags);
-	put_event(perfetto, SLICE_BEGIN, uuid, story.begin_ts, "interval", *story.type ? story.type : "interval");
+	put_event(perfetto, SLICE_BEGIN, uuid, traces_graph_ts(perfetto->traces, session, story.begin_ts), "interval",
+		  *story.type ? story.type : "interval");
 	for (size_t i = 0; i < story.step_cnt && !perfetto->err; i++)
-		put_step(perfetto, uuid, &story.steps[i]);
-	put_event(perfetto, SLICE_END, uuid, story.end_ts, NULL, NULL);
+		put_step(perfetto, session, uuid, &story.steps[i]);
+	put_event(perfetto, SLICE_END, uuid, traces_graph_ts(perfetto->traces, session, story.end_ts), NULL, NULL);
 cleanup:
 	arena__free(arena);
 	return err ? err : perfetto->err;
@@ -354,7 +375,7 @@ int export_perfetto(FILE *out, const struct traces *traces)
 	for (uint32_t s = 0; s < traces->sessions.cnt; s++) {
 		const struct trace_session *session = &traces->sessions.items[s];
 
-		perfetto.shift_ns = traces_shift_ns(traces, session);
+		perfetto.shift_ns = traces_shift_ns(traces, &traces->sessions.items[track_owner(&perfetto, s)]);
 		for (size_t t = 0; t < session->tids.cnt && !perfetto.err; t++) {
 			put_segments(&perfetto, s, session->tids.items[t]);
 			put_wakeups(&perfetto, s, session->tids.items[t]);
@@ -365,7 +386,8 @@ int export_perfetto(FILE *out, const struct traces *traces)
 	for (size_t i = 0; i < traces->intervals.cnt && !err; i++) {
 		const struct trace_interval *interval = &traces->intervals.items[i];
 
-		perfetto.shift_ns = traces_shift_ns(traces, &traces->sessions.items[interval->session]);
+		perfetto.shift_ns =
+			traces_shift_ns(traces, &traces->sessions.items[track_owner(&perfetto, interval->session)]);
 		err = put_interval(&perfetto, interval, INTERVAL_UUID + i, &path);
 	}
 	path__clear(&path);

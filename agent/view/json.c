@@ -146,6 +146,7 @@ static void append_cause(struct json_doc *doc, struct json_object *array, const 
 	put_id(doc, culprit, "pid", from->culprit_pid);
 	put_id(doc, culprit, "tid", from->culprit_tid);
 	put_known_string(doc, culprit, "comm", from->culprit_comm);
+	put_string(doc, culprit, "host", from->culprit_host);
 	put_string(doc, culprit, "function", from->culprit_function);
 	put_strings(doc, line, "evidence", from->evidence, from->evidence_cnt);
 }

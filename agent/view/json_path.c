@@ -8,13 +8,14 @@
 #include <stdio.h>
 
 static void put_thread(struct json_doc *doc, struct json_object *object, const char *key, int64_t pid, int64_t tid,
-		       const char *comm)
+		       const char *comm, const char *host)
 {
 	struct json_object *thread = put_object(doc, object, key);
 
 	put_id(doc, thread, "pid", pid);
 	put_id(doc, thread, "tid", tid);
 	put_known_string(doc, thread, "comm", comm);
+	put_string(doc, thread, "host", host);
 }
 
 static void put_line_shares(struct json_doc *doc, struct json_object *object, const struct path_line *from)
@@ -41,7 +42,8 @@ static void put_lines(struct json_doc *doc, struct json_object *path, const stru
 		put_string(doc, object, "category", category_name(line->category));
 		put_string(doc, object, "wait", category_name(line->wait));
 		put_known_string(doc, object, "object", line->object);
-		put_thread(doc, object, "culprit", line->culprit_pid, line->culprit_tid, line->culprit_comm);
+		put_thread(doc, object, "culprit", line->culprit_pid, line->culprit_tid, line->culprit_comm,
+			   line->culprit_host);
 		put_string(doc, object, "doing", category_name(line->doing));
 		put_number(doc, object, "doing_share", line->doing_share);
 		put_line_shares(doc, object, line);
@@ -81,11 +83,11 @@ static void append_step(struct json_doc *doc, struct json_object *steps, const s
 		   from->transit || from->via >= PATH_VIA_HANDOFF ? handoff_name(from->kind) : NULL);
 	put_bool(doc, step, "transit", from->transit);
 	put_string(doc, step, "certainty", certainty_name(from->certainty));
-	put_thread(doc, step, "thread", id_or_none(from->pid), id_or_none(from->tid), from->comm);
+	put_thread(doc, step, "thread", id_or_none(from->pid), id_or_none(from->tid), from->comm, from->host);
 	put_string(doc, step, "object", from->object);
 	put_string(doc, step, "syscall", from->syscall);
 	put_thread(doc, step, "culprit", id_or_none(from->culprit_pid), id_or_none(from->culprit_tid),
-		   from->culprit_comm);
+		   from->culprit_comm, from->culprit_host);
 	put_sid(doc, step, "other_sid", from->other_sid);
 	put_string(doc, step, "other_type", from->other_type);
 }
@@ -103,6 +105,7 @@ static void append_story(struct json_doc *doc, struct json_object *array, const 
 
 	put_sid(doc, object, "sid", from->sid);
 	put_string(doc, object, "type", from->type);
+	put_known_string(doc, object, "host", *from->host ? from->host : NULL);
 	put_count(doc, object, "begin_ts", from->begin_ts);
 	put_count(doc, object, "latency_ns", from->end_ts - from->begin_ts);
 	put_id(doc, object, "pid", id_or_none(from->pid));
@@ -132,6 +135,37 @@ static void put_crosstalk(struct json_doc *doc, struct json_object *root, const 
 	}
 }
 
+/* "hosts": whose clocks were compared, and what became of the messages between them. */
+static void put_join(struct json_doc *doc, struct json_object *path, const struct join_report *from)
+{
+	struct json_object *join = put_object(doc, path, "join"), *links;
+
+	put_count(doc, join, "recordings", from->sessions);
+	put_count(doc, join, "received", from->received);
+	put_count(doc, join, "joined", from->joined);
+	put_count(doc, join, "ambiguous", from->ambiguous);
+	put_count(doc, join, "unknown_peer", from->unknown_peer);
+	put_count(doc, join, "not_kept", from->not_kept);
+	put_count(doc, join, "contradicting", from->contradicting);
+	put_count(doc, join, "clockless", from->clockless);
+	links = put_array(doc, join, "links");
+	for (size_t i = 0; i < from->line_cnt; i++) {
+		const struct join_line *line = &from->lines[i];
+		struct json_object *link = append_object(doc, links);
+
+		put_known_string(doc, link, "a", line->a);
+		put_known_string(doc, link, "b", line->b);
+		put(doc, link, "offset_ns", json_object_new_int64(line->offset_ns), false);
+		put_count(doc, link, "uncertainty_ns", line->uncertainty_ns);
+		put_number(doc, link, "drift_ppm", line->drift_ppm);
+		put_count(doc, link, "forth", line->forth_cnt);
+		put_count(doc, link, "back", line->back_cnt);
+		put_count(doc, link, "contradicting", line->contradicting_cnt);
+		put_count(doc, link, "joined", line->joined);
+		put_bool(doc, link, "in_use", line->in_use);
+	}
+}
+
 void json_put_path(struct json_doc *doc, struct json_object *root, const struct report *report)
 {
 	const struct path_report *from = report->path;
@@ -155,5 +189,6 @@ void json_put_path(struct json_doc *doc, struct json_object *root, const struct 
 	slowest = put_array(doc, path, "slowest");
 	for (size_t i = 0; i < from->slowest_cnt; i++)
 		append_story(doc, slowest, &from->slowest[i]);
+	put_join(doc, path, &from->join);
 	put_crosstalk(doc, root, from);
 }

@@ -21,7 +21,7 @@ static double known(double number)
 /* "`flusher`, waiting for a disk": who and about what, in one phrase. */
 static void line_words(char *words, size_t sz, const struct path_line *line)
 {
-	char culprit[96] = "", object[160] = "", role[64] = "", doing[48] = "";
+	char culprit[96] = "", object[160] = "", role[64] = "", doing[48] = "", host[80] = "";
 	bool itself = line->role && line->culprit_comm && !strcmp(line->role, line->culprit_comm);
 
 	if (line->object)
@@ -31,13 +31,15 @@ static void line_words(char *words, size_t sz, const struct path_line *line)
 	if (line->culprit_comm && line->culprit_tid >= 0)
 		snprintf(culprit, sizeof(culprit), "`%.40s` (tid %lld)", line->culprit_comm,
 			 (long long)line->culprit_tid);
+	if (line->culprit_host)
+		snprintf(host, sizeof(host), " on %.64s", line->culprit_host);
 	if (line->role && !itself)
 		snprintf(role, sizeof(role), "%s`%.40s`%s", *object || *culprit ? " " : "", line->role,
 			 line->category == WL_CATEGORY_RUNQ ? " waiting for it" : "");
 	if (line->role && line->doing != line->category && line->doing != WL_CATEGORY_ONCPU)
 		snprintf(doing, sizeof(doing), ", %.0f %% of it in %s", known(line->doing_share) * 100,
 			 category_name(line->doing));
-	snprintf(words, sz, "%s%s%s%s%s", object, *object && *culprit ? " " : "", culprit, role, doing);
+	snprintf(words, sz, "%s%s%s%s%s%s", object, *object && *culprit ? " " : "", culprit, role, host, doing);
 }
 
 static void print_line(struct page *page, const struct path_line *line, const char *category, const char *words)
@@ -68,7 +70,7 @@ static void print_lines(struct page *page, const struct report *report, uint32_t
 {
 	const struct path_report *path = report->path;
 	size_t cnt = 0, printed = 0;
-	char words[400];
+	char words[480];
 
 	for (size_t i = 0; i < path->line_cnt; i++)
 		cnt += is_worth(&path->lines[i], report);
@@ -171,6 +173,56 @@ static void print_crosstalk(struct page *page, const struct path_report *path, u
 	text_more(page, path->crosstalk_cnt, top);
 }
 
+static void print_link(struct page *page, const struct join_line *line)
+{
+	char offset[FORMAT_SZ], uncertainty[FORMAT_SZ], text[FORMAT_SZ];
+	double ahead_ns = (double)line->offset_ns;
+
+	page__to(page, 2);
+	page__name(page, *line->a ? line->a : "?", 32);
+	page__put(page, " and ");
+	page__name(page, *line->b ? line->b : "?", 32);
+	view_duration(offset, sizeof(offset), fabs(ahead_ns));
+	view_duration(uncertainty, sizeof(uncertainty), (double)line->uncertainty_ns);
+	page__printf(page, ": %s messages met; the clock of ", format_count(text, line->joined));
+	page__name(page, *line->b ? line->b : "?", 32);
+	page__printf(page, " is %s %s", offset, ahead_ns < 0 ? "behind" : "ahead");
+	page__printf(page, ", ± %s", uncertainty);
+	if (!isnan(line->drift_ppm))
+		page__printf(page, ", drifting %.2g ppm", line->drift_ppm);
+	page__end_line(page);
+}
+
+static void print_join(struct page *page, const struct join_report *join)
+{
+	const struct {
+		size_t cnt;
+		const char *what;
+	} others[] = {
+		{join->not_kept, "have no other side: the sender's host did not keep that moment"},
+		{join->unknown_peer,
+		 "came from peers that no recording here knows: clients, or behind translated addresses"},
+		{join->ambiguous, "may have been sent at several moments: ambiguous, nobody is blamed for them"},
+		{join->clockless, "went in one direction only, so that the clocks cannot be compared"},
+		{join->contradicting, "would have come before they were sent, and are not believed"},
+	};
+	char text[FORMAT_SZ];
+
+	if (join->sessions < 2 || !join->received)
+		return;
+	page__end_line(page);
+	text_heading(page, "From host to host");
+	for (size_t i = 0; i < join->line_cnt; i++)
+		print_link(page, &join->lines[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (!others[i].cnt)
+			continue;
+		page__printf(page, "  %s of %zu messages received %s", format_count(text, others[i].cnt),
+			     join->received, others[i].what);
+		page__end_line(page);
+	}
+}
+
 void text_path(struct page *page, const struct report *report, uint32_t top)
 {
 	if (!report->path || !report->path->walked)
@@ -179,6 +231,7 @@ void text_path(struct page *page, const struct report *report, uint32_t top)
 	text_heading(page, "Along the critical path, through other threads and processes");
 	print_lines(page, report, top);
 	print_trust(page, report->path);
+	print_join(page, &report->path->join);
 	print_slowest(page, report->path, top);
 	print_crosstalk(page, report->path, top);
 }

@@ -14,21 +14,39 @@
 #define SHORT_SHARE  0.001 /* of the latency: steps shorter than that are told together */
 #define TELLINGS_MAX 24    /* different ones in one go; further ones count as short */
 
-/* "`backup` (pid 812)", "`flusher` (tid 7)" where the process is the interval's own. */
-static const char *thread_words(char buf[NAME_SZ], const struct story *story, const char *comm, uint32_t pid,
-				uint32_t tid)
-{
-	char id[32] = "";
+struct story_thread {
+	const char *comm, *host;
+	uint32_t pid, tid;
+};
 
-	if (pid && pid != story->pid)
-		snprintf(id, sizeof(id), "pid %u", pid);
-	else if (tid)
-		snprintf(id, sizeof(id), "tid %u", tid);
-	if (comm && *comm)
-		snprintf(buf, NAME_SZ, *id ? "`%.60s` (%s)" : "`%.60s`", comm, id);
+/* "`backup` (pid 812)", "`flusher` (tid 7)" where the process is the interval's own. */
+static const char *thread_words(char buf[NAME_SZ], const struct story *story, const struct story_thread *thread)
+{
+	char id[32] = "", host[48] = "";
+
+	if (thread->pid && (thread->pid != story->pid || thread->host))
+		snprintf(id, sizeof(id), "pid %u", thread->pid);
+	else if (thread->tid)
+		snprintf(id, sizeof(id), "tid %u", thread->tid);
+	if (thread->host)
+		snprintf(host, sizeof(host), " on %.40s", thread->host);
+	if (thread->comm && *thread->comm)
+		snprintf(buf, NAME_SZ, *id ? "`%.60s` (%s)%s" : "`%.60s`%s%s", thread->comm, id, host);
 	else
-		snprintf(buf, NAME_SZ, "%s", *id ? id : "somebody");
+		snprintf(buf, NAME_SZ, "%s%s", *id ? id : "somebody", host);
 	return buf;
+}
+
+static const char *own_words(char buf[NAME_SZ], const struct story *story, const struct story_step *step)
+{
+	return thread_words(buf, story, &(struct story_thread){step->comm, step->host, step->pid, step->tid});
+}
+
+static const char *culprit_words(char buf[NAME_SZ], const struct story *story, const struct story_step *step)
+{
+	return thread_words(
+		buf, story,
+		&(struct story_thread){step->culprit_comm, step->culprit_host, step->culprit_pid, step->culprit_tid});
 }
 
 /* What a thread does in that state: completes "it …". */
@@ -89,8 +107,8 @@ static void queue_words(char *words, size_t sz, const struct story *story, const
 	if (step->state == WL_STATE_UNKNOWN)
 		snprintf(words, sz, "is queued");
 	else
-		snprintf(words, sz, "is queued while %s %s%s",
-			 thread_words(thread, story, step->comm, step->pid, step->tid), state_words(does, step), other);
+		snprintf(words, sz, "is queued while %s %s%s", own_words(thread, story, step), state_words(does, step),
+			 other);
 }
 
 static void lock_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
@@ -101,11 +119,9 @@ static void lock_words(char *words, size_t sz, const struct story *story, const 
 	if (!step->culprit_tid)
 		snprintf(words, sz, "waits for %s", object);
 	else if (!step->depth)
-		snprintf(words, sz, "waits for %s, held by %s", object,
-			 thread_words(culprit, story, step->culprit_comm, step->culprit_pid, step->culprit_tid));
+		snprintf(words, sz, "waits for %s, held by %s", object, culprit_words(culprit, story, step));
 	else
-		snprintf(words, sz, "waits for %s: %s has it and %s%s", object,
-			 thread_words(culprit, story, step->culprit_comm, step->culprit_pid, step->culprit_tid),
+		snprintf(words, sz, "waits for %s: %s has it and %s%s", object, culprit_words(culprit, story, step),
 			 state_words(does, step), step->other_sid ? " for another request" : "");
 }
 
@@ -116,8 +132,7 @@ static void subject_words(char *words, size_t sz, const struct story *story, con
 
 	*words = '\0';
 	if (step->depth)
-		snprintf(words, sz, "%s, for which it waits, ",
-			 thread_words(thread, story, step->comm, step->pid, step->tid));
+		snprintf(words, sz, "%s, for which it waits, ", own_words(thread, story, step));
 }
 
 static void step_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
@@ -126,7 +141,7 @@ static void step_words(char *words, size_t sz, const struct story *story, const 
 
 	subject_words(subject, sizeof(subject), story, step);
 	if (step->culprit_tid)
-		thread_words(culprit, story, step->culprit_comm, step->culprit_pid, step->culprit_tid);
+		culprit_words(culprit, story, step);
 	if (step->transit)
 		snprintf(words, sz, "waits for %s, which are under way", handoff_what(step->kind));
 	else if (step->category == WL_CATEGORY_QUEUE)
@@ -182,8 +197,8 @@ static void print_telling(struct page *page, const struct story *story, const st
 static bool same_doing(const struct story_step *a, const struct story_step *b)
 {
 	return a->category == b->category && a->state == b->state && a->culprit_tid == b->culprit_tid &&
-	       a->culprit_pid == b->culprit_pid && a->transit == b->transit && a->certainty == b->certainty &&
-	       !strcmp(a->object ? a->object : "", b->object ? b->object : "") &&
+	       a->culprit_host == b->culprit_host && a->culprit_pid == b->culprit_pid && a->transit == b->transit &&
+	       a->certainty == b->certainty && !strcmp(a->object ? a->object : "", b->object ? b->object : "") &&
 	       !strcmp(a->syscall ? a->syscall : "", b->syscall ? b->syscall : "");
 }
 
@@ -251,7 +266,8 @@ void text_story_steps(struct page *page, const struct story *story, bool all)
 			print_telling(page, story, &(struct telling){step, step->end_ts - step->begin_ts, 1});
 			continue;
 		}
-		if (i + 1 < story->step_cnt && next->tid == step->tid && next->depth == step->depth)
+		if (i + 1 < story->step_cnt && next->tid == step->tid && next->host == step->host &&
+		    next->depth == step->depth)
 			continue;
 		print_go(page, story, &story->steps[first], i + 1 - first);
 		first = i + 1;
@@ -265,6 +281,10 @@ void text_story_title(struct page *page, const struct story *story)
 	page__style(page, PAGE_BOLD);
 	page__printf(page, "sid %llu", (unsigned long long)story->sid);
 	page__style(page, PAGE_PLAIN);
+	if (story->host_is_told) {
+		page__put(page, " on ");
+		page__name(page, story->host, 32);
+	}
 	if (*story->type) {
 		page__put(page, " (");
 		page__name(page, story->type, 32);

@@ -234,7 +234,14 @@ struct wl_wakeup_record {
 	__wl_u32 state;       /* enum wl_state of the wait that it ended */
 };
 
-enum wl_direction { WL_SENT = 1, WL_RECEIVED = 2 };
+enum wl_direction {
+	WL_SENT = 1,
+	WL_RECEIVED = 2,
+	/* On a connection that the target accepted from another address: to and from a client, perhaps of another host.
+	 */
+	WL_REPLIED = 3,
+	WL_REQUESTED = 4,
+};
 
 /* Bytes that one thread put into a connection or took out of it, by position: TCP's sequence numbers, or a count. */
 struct wl_socket_record {
@@ -250,7 +257,7 @@ struct wl_socket_record {
 	__wl_u16 direction; /* enum wl_direction */
 	__wl_u16 local_port;
 	__wl_u16 remote_port;
-	__wl_u32 zero;
+	__wl_u32 lag_ns;        /* TCP, sent: it left the host at most that long before ts; 0: not known */
 	__wl_u8 local_addr[16]; /* IPv4: in the first four bytes */
 	__wl_u8 remote_addr[16];
 };

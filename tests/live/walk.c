@@ -12,14 +12,14 @@ static void walk_one(struct path *path, const struct traces *traces, size_t idx,
 	const struct trace_session *session = &traces->sessions.items[traces->intervals.items[idx].session];
 	uint64_t latency_ns = interval->end_ts - interval->begin_ts, sum_ns = 0;
 
-	if (path_walk(path, session->graph, interval)) {
+	if (traces_walk(path, traces, &traces->intervals.items[idx])) {
 		seen->failed_cnt++;
 		return;
 	}
 	for (size_t i = 0; i < path->steps.cnt; i++) {
 		const struct path_step *step = &path->steps.items[i];
 		uint64_t ns = step->end_ts - step->begin_ts;
-		uint32_t name = traces_thread_name(session, step->pid, step->tid);
+		uint32_t name = traces_thread_name(traces, session, step->pid, step->tid);
 
 		sum_ns += ns;
 		seen->wait_ns[step->wait] += ns;

@@ -35,10 +35,10 @@ static void late_rows(struct analysis_fixture *fixture, void (*wait)(struct anal
 /* Rows 9 … 79 wait 8000 for backup, 89 and 99 wait 6000 for cron and 2000 for a lock: 64 + 12 + 4 of 80. */
 static void wait_for_two(struct analysis_fixture *fixture, size_t row)
 {
-	struct dataset_blame backup = {fixture_string(fixture, "backup"), 0, 812, 813};
-	struct dataset_blame cron = {fixture_string(fixture, "cron"), 0, 900 + (uint32_t)row, 0};
+	struct dataset_blame backup = {fixture_string(fixture, "backup"), 0, 812, 813, 0};
+	struct dataset_blame cron = {fixture_string(fixture, "cron"), 0, 900 + (uint32_t)row, 0, 0};
 	struct dataset_blame lock = {fixture_string(fixture, "compactor"), fixture_string(fixture, "server+0x4060"), 0,
-				     815};
+				     815, 0};
 
 	fixture_add(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? 8000 : 6000);
 	fixture_blame(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? backup : cron);
@@ -142,7 +142,7 @@ static void many_culprits_share_a_line(void)
 		snprintf(names[k], sizeof(names[k]), "n%zu", k);
 		fixture_add(&fixture, i, WL_CATEGORY_RUNQ, 10000 + (k + 1) * 1000);
 		fixture_blame(&fixture, i, WL_CATEGORY_RUNQ,
-			      (struct dataset_blame){fixture_string(&fixture, names[k]), 0, 1, 1});
+			      (struct dataset_blame){fixture_string(&fixture, names[k]), 0, 1, 1, 0});
 	}
 	/* Everything that waits is late: 120 of 240 rows, at the 60th percentile the lowest of them. */
 	CU_ASSERT_EQUAL_FATAL(report_make(&report, &fixture.dataset, &(struct report_opts){.tail = 0.501, .seed = 1}),
