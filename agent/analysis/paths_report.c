@@ -294,6 +294,15 @@ static int compare_joins(const void *left, const void *right)
 	return (a->joined < b->joined) - (a->joined > b->joined);
 }
 
+/* Less than the uncertainty is no drift. */
+static double drift_of(const struct clock_link *clock)
+{
+	const struct clock_point *first = clock->points.items, *last = first + clock->points.cnt - 1;
+	double ns = fabs((double)last->offset_ns - (double)first->offset_ns);
+
+	return ns > (double)clock->uncertainty_ns ? clock->drift_ppm : NAN;
+}
+
 static int make_joins(struct report *report, const struct traces *traces)
 {
 	const struct stitch *stitch = &traces->stitch;
@@ -320,7 +329,7 @@ static int make_joins(struct report *report, const struct traces *traces)
 			.b = traces_string(traces, traces->sessions.items[link->b].host),
 			.offset_ns = link->clock.offset_ns,
 			.uncertainty_ns = link->clock.uncertainty_ns,
-			.drift_ppm = link->clock.drift_ppm,
+			.drift_ppm = drift_of(&link->clock),
 			.forth_cnt = link->clock.forth_cnt,
 			.back_cnt = link->clock.back_cnt,
 			.contradicting_cnt = link->clock.contradicting_cnt,

@@ -48,6 +48,27 @@ bool certs_make(struct certs *certs, const char *ip)
 	return good;
 }
 
+static const char client_script[] =
+	"set -e; cd \"$0\"\n"
+	"openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key -subj /CN=$1 -out $1.csr\n"
+	"printf 'subjectAltName=DNS:%s\\n' \"$1\" >$1.ext\n"
+	"openssl x509 -req -in $1.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $1.ext -out $1.crt\n"
+	"chmod 644 $1.key\n";
+
+bool certs_client(const struct certs *certs, const char *host, char options[2200])
+{
+	const char *dir = certs->dir.s;
+	const char *const argv[] = {"sh", "-c", client_script, dir, host, NULL};
+	struct process process;
+	bool good = !process_launch_argv(&process, NULL, argv) &&
+		    CHECKF(process_wait(&process, 30) == 0, "%s", process_err(&process));
+
+	process_end(&process);
+	snprintf(options, 2200, "--host %s --stream-cert %s/%s.crt --stream-key %s/%s.key --stream-ca %s/ca.crt", host,
+		 dir, host, dir, host, dir);
+	return good;
+}
+
 bool stream_collector_again(struct stream_collector *collector)
 {
 	process_end(&collector->process);

@@ -20,6 +20,9 @@ struct certs {
 /* A CA, a server's certificate for 127.0.0.1 and `ip`, a client's for STREAM_HOST.  False after a failed check. */
 bool certs_make(struct certs *certs, const char *ip);
 
+/* The options of `record` for a client that is that host, with a certificate of the same authority. */
+bool certs_client(const struct certs *certs, const char *host, char options[2200]);
+
 struct stream_collector {
 	struct process process;
 	struct path store;

@@ -150,6 +150,8 @@ static void cpus_note(void)
 
 int cpu_usable_cnt(void)
 {
+	if (!CPU_COUNT(&usable_cpus))
+		cpus_note();
 	return CPU_COUNT(&usable_cpus);
 }
 

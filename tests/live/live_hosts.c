@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Two hosts, each a network namespace with an agent of its own, and one collector: a request that crosses them is one
+ * chain, whose cause is on the far one.  Both agents are told not to follow threads that are none of their target's:
+ * one kernel runs it all, and what the other namespace does must come from the other recording.
+ */
+#include "harness.h"
+#include "net.h"
+#include "session.h"
+#include "stream_kit.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_FRONT "wl-live-f"
+#define NS_BACK  "wl-live-b"
+#define IP_FRONT "10.213.78.1"
+#define IP_BACK  "10.213.78.2"
+#define BACK     "back-1"
+#define FRONT    "front-1"
+
+static bool ip_does(bool quiet, const char *what)
+{
+	struct process process;
+	bool good = !process_start(&process, "ip %s", what) && process_wait(&process, 20) == 0;
+
+	if (!quiet)
+		CHECKF(good, "ip %s: %s", what, process_err(&process));
+	process_end(&process);
+	return good;
+}
+
+static void network_remove(void)
+{
+	ip_does(true, "netns del " NS_FRONT);
+	ip_does(true, "netns del " NS_BACK);
+}
+
+static bool network_make(void)
+{
+	struct process process;
+	bool good;
+
+	network_remove();
+	if (!ip_does(false, "netns add " NS_FRONT) || !ip_does(false, "netns add " NS_BACK))
+		return false;
+	process_start(&process, "ip netns exec " NS_FRONT " true");
+	good = process_wait(&process, 20) == 0;
+	if (!good)
+		skip("hosts", "no network namespace can be entered: %s", process_err(&process));
+	process_end(&process);
+	return good && ip_does(false, "-n " NS_FRONT " link add wl0 type veth peer name wl1 netns " NS_BACK) &&
+	       ip_does(false, "-n " NS_FRONT " addr add " IP_FRONT "/24 dev wl0") &&
+	       ip_does(false, "-n " NS_BACK " addr add " IP_BACK "/24 dev wl1") &&
+	       ip_does(false, "-n " NS_FRONT " link set wl0 up") && ip_does(false, "-n " NS_BACK " link set wl1 up") &&
+	       ip_does(false, "-n " NS_FRONT " link set lo up") && ip_does(false, "-n " NS_BACK " link set lo up");
+}
+
+/* Everything that runs. */
+struct hosts {
+	struct stream_collector collector;
+	struct process back, front, back_agent, front_agent;
+	struct path warm;
+};
+
+static int server_pid(struct process *workload)
+{
+	const char *at = strstr(process_out(workload), "\"server_pid\":");
+
+	return at ? atoi(at + strlen("\"server_pid\":")) : 0;
+}
+
+static bool agent_start(struct process *agent, const struct hosts *hosts, const struct certs *certs, const char *netns,
+			const char *host, int pid)
+{
+	char options[2200];
+
+	return certs_client(certs, host, options) &&
+	       !process_start(agent,
+			      "ip netns exec %s %s record -p %d --mode trace --scope 0 --budget 100%% -d 60s --stream "
+			      "https://%s "
+			      "--spool %s %s",
+			      netns, whylate_path(), pid, hosts->collector.address, temp_path("spool-%s", host).s,
+			      options) &&
+	       CHECKF(process_says(agent, true, "whylate: recording ", NULL, 20), "%s", process_err(agent));
+}
+
+static bool hosts_start(struct hosts *hosts)
+{
+	struct certs certs;
+	int port = port_free();
+
+	hosts->warm = temp_path("hosts-warm");
+	if (!network_make() || !certs_make(&certs, IP_BACK) ||
+	    !stream_collector_start(&hosts->collector, &certs, NS_BACK, IP_BACK, "store-hosts"))
+		return false;
+	process_start(&hosts->back, "ip netns exec " NS_BACK " %s/far back " IP_BACK " %d", workloads_path(), port);
+	if (!CHECKF(process_says(&hosts->back, false, "ready", NULL, 20), "%s", process_err(&hosts->back)))
+		return false;
+	process_start(&hosts->front,
+		      "ip netns exec " NS_FRONT " %s/far front " IP_BACK " %d --seconds 8 --warmup-file %s",
+		      workloads_path(), port, hosts->warm.s);
+	if (!CHECKF(process_says(&hosts->front, false, "ready", NULL, 20), "%s", process_err(&hosts->front)))
+		return false;
+	return agent_start(&hosts->back_agent, hosts, &certs, NS_BACK, BACK, hosts->back.pid) &&
+	       agent_start(&hosts->front_agent, hosts, &certs, NS_FRONT, FRONT, server_pid(&hosts->front));
+}
+
+static void hosts_end(struct hosts *hosts)
+{
+	process_end(&hosts->front_agent);
+	process_end(&hosts->back_agent);
+	process_end(&hosts->front);
+	process_end(&hosts->back);
+	process_end(&hosts->collector.process);
+	network_remove();
+}
+
+static json_object *report(const char *store, const char *more)
+{
+	struct process process;
+	json_object *root;
+
+	whylate(&process, 60, "report --json %s %s", store, more);
+	root = json_tokener_parse(process_out(&process));
+	CHECKF(root != NULL, "%s", process_err(&process));
+	process_end(&process);
+	return root;
+}
+
+/* One clock for all: what the messages say of it must not exclude 0. */
+static void check_clocks(json_object *root)
+{
+	json_object *link;
+
+	json_object *links = json_at(root, "path.join.links");
+
+	if (!CHECK(links && json_object_array_length(links) == 1))
+		return;
+	link = json_object_array_get_idx(links, 0);
+	CHECKF(fabs(json_number(link, "offset_ns")) <= json_number(link, "uncertainty_ns"), "%.0f ± %.0f ns",
+	       json_number(link, "offset_ns"), json_number(link, "uncertainty_ns"));
+	CHECKF(json_number(link, "uncertainty_ns") < 1e6, "± %.0f ns", json_number(link, "uncertainty_ns"));
+	CHECK(json_number(link, "joined") > 1000);
+	CHECKF(json_number(root, "path.join.ambiguous") <= 0.01 * json_number(root, "path.join.received"),
+	       "%.0f are ambiguous", json_number(root, "path.join.ambiguous"));
+}
+
+static void check_first_cause(json_object *root, const char *host)
+{
+	json_object *causes = json_at(root, "causes"), *first;
+	const char *on;
+
+	if (!CHECK(causes && json_object_array_length(causes) > 0))
+		return;
+	first = json_object_array_get_idx(causes, 0);
+	on = json_text(first, "culprit.host");
+	CHECKF(!strcmp(json_text(first, "category"), "lock") && !strcmp(json_text(first, "culprit.comm"), "vacuum"),
+	       "%s", json_text(first, "what"));
+	CHECKF(json_number(first, "share") > 0.6, "%.2f", json_number(first, "share"));
+	CHECKF(!strcmp(on, host ? host : ""), "on '%s'", on);
+}
+
+/* The slowest request of the front end, as a person asks for it. */
+static void check_story(json_object *root, const char *store)
+{
+	json_object *slowest = json_at(root, "path.slowest"), *first;
+	struct process process;
+
+	if (!CHECK(slowest && json_object_array_length(slowest) > 0))
+		return;
+	first = json_object_array_get_idx(slowest, 0);
+	CHECKF(!strcmp(json_text(first, "host"), FRONT), "%s", json_text(first, "host"));
+	CHECK(whylate(&process, 60, "explain %s %s", store, json_text(first, "sid")) == 0);
+	CHECKF(strstr(process_out(&process), " on " FRONT) && strstr(process_out(&process), "`vacuum`") &&
+		       strstr(process_out(&process), " on " BACK),
+	       "%s", process_out(&process));
+	process_end(&process);
+}
+
+static void check_store(const char *store)
+{
+	json_object *both = report(store, ""), *front = report(store, "--host " FRONT);
+	struct path trace = temp_path("hosts.perfetto");
+	struct process process;
+	char *bytes;
+	size_t sz;
+
+	CHECK(json_at(both, "hosts") && json_object_array_length(json_at(both, "hosts")) == 2);
+	check_clocks(both);
+	check_first_cause(front, BACK);
+	check_story(front, store);
+	json_object_put(front);
+	json_object_put(both);
+	whylate(&process, 60, "report %s", store);
+	CHECKF(strstr(process_out(&process), "From host to host") != NULL, "%s", process_out(&process));
+	CHECKF(strstr(process_out(&process), "`vacuum`") != NULL, "%s", process_out(&process));
+	process_end(&process);
+	CHECK(whylate(&process, 60, "export %s --format perfetto -o %s", store, trace.s) == 0);
+	process_end(&process);
+	bytes = file_read(trace.s, &sz);
+	CHECK(bytes && memmem(bytes, sz, " on " FRONT, strlen(" on " FRONT)) &&
+	      memmem(bytes, sz, " on " BACK, strlen(" on " BACK)));
+	free(bytes);
+}
+
+static void test_two_hosts(void)
+{
+	struct hosts hosts = {0};
+
+	if (!hosts_start(&hosts))
+		goto cleanup;
+	sleep_ms(500);
+	CHECK(!file_write(hosts.warm.s, "", 0));
+	CHECKF(process_wait(&hosts.front, 40) == 0, "%s", process_err(&hosts.front));
+	process_signal(&hosts.front_agent, SIGINT);
+	process_signal(&hosts.back_agent, SIGINT);
+	/* 3: threads that were not followed are missing, as was asked for. */
+	CHECKF(process_wait(&hosts.front_agent, 30) >= 0, "%s", process_err(&hosts.front_agent));
+	CHECKF(process_wait(&hosts.back_agent, 30) >= 0, "%s", process_err(&hosts.back_agent));
+	check_store(hosts.collector.store.s);
+cleanup:
+	hosts_end(&hosts);
+}
+
+static const struct live_test tests[] = {
+	{"hosts_chain", test_two_hosts},
+};
+
+int suite_hosts(void)
+{
+	return live_suite("hosts", tests, sizeof(tests) / sizeof(tests[0]));
+}
