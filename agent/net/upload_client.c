@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ struct upload_client {
 	struct upload_client_opts opts;
 	char *url;
 	struct shard_buf cert, key, ca;
+	int fds[3]; /* … as files in memory, -1: none */
+	bool has_files;
 	char token[PROTOCOL_TOKEN_MAX + 1];
 	CURL *curl;
 	struct curl_slist *headers;
@@ -156,11 +159,37 @@ static int on_progress(void *owner, curl_off_t down_total, curl_off_t down, curl
 	return client->opts.should_stop && client->opts.should_stop(client->opts.owner);
 }
 
-static bool set_blob(CURL *curl, CURLoption option, const struct shard_buf *bytes)
+/*
+ * By name, since not every flavour of libcurl takes certificates from memory; it opens them again for each connection,
+ * which a process may always do with what it has open itself, whatever its user.
+ */
+static int set_file(CURL *curl, CURLoption option, const struct shard_buf *bytes, int *fd)
 {
-	struct curl_blob blob = {.data = bytes->items, .len = bytes->cnt, .flags = CURL_BLOB_NOCOPY};
+	char path[40];
 
-	return !bytes->cnt || !curl_easy_setopt(curl, option, &blob);
+	if (!bytes->cnt)
+		return 0;
+	*fd = memfd_create("certificate", MFD_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	if (write(*fd, bytes->items, bytes->cnt) != (ssize_t)bytes->cnt)
+		return -EIO;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
+	return curl_easy_setopt(curl, option, path) ? -ENOTSUP : 0;
+}
+
+/* By who sends: descriptors do not survive the way there. */
+static int set_files(struct upload_client *client)
+{
+	int err = 0;
+
+	if (client->has_files)
+		return 0;
+	client->has_files = true;
+	err = set_file(client->curl, CURLOPT_SSLCERT, &client->cert, &client->fds[0]);
+	if (!err)
+		err = set_file(client->curl, CURLOPT_SSLKEY, &client->key, &client->fds[1]);
+	return err ? err : set_file(client->curl, CURLOPT_CAINFO, &client->ca, &client->fds[2]);
 }
 
 /* What holds for every request.  Proxies are libcurl's affair: it reads https_proxy, no_proxy and their like. */
@@ -184,9 +213,6 @@ static bool set_options(struct upload_client *client)
 	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
 	good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "whylate/" WHYLATE_VERSION);
-	good &= set_blob(curl, CURLOPT_SSLCERT_BLOB, &client->cert);
-	good &= set_blob(curl, CURLOPT_SSLKEY_BLOB, &client->key);
-	good &= set_blob(curl, CURLOPT_CAINFO_BLOB, &client->ca);
 	return good;
 }
 
@@ -224,6 +250,7 @@ struct upload_client *upload_client__new(const struct upload_client_opts *opts, 
 	if (!client)
 		return NULL;
 	client->opts = *opts;
+	client->fds[0] = client->fds[1] = client->fds[2] = -1;
 	client->url = strdup(opts->url);
 	if (!client->url)
 		goto fail;
@@ -281,8 +308,8 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	client->error[0] = '\0';
 	if (asprintf(&url, "%s%s", client->url, path) < 0)
 		url = NULL;
-	if (url && !curl_easy_setopt(curl, CURLOPT_URL, url) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
-	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
+	if (url && !set_files(client) && !curl_easy_setopt(curl, CURLOPT_URL, url) &&
+	    !curl_easy_setopt(curl, CURLOPT_POST, 1L) && !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
 	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))
 		code = curl_easy_perform(curl);
 	free(url);
@@ -305,6 +332,9 @@ void upload_client__free(struct upload_client *client)
 		return;
 	curl_easy_cleanup(client->curl);
 	curl_slist_free_all(client->headers);
+	for (size_t i = 0; i < 3; i++)
+		if (client->fds[i] >= 0)
+			close(client->fds[i]);
 	vec_free(&client->cert);
 	vec_free(&client->key);
 	vec_free(&client->ca);
