@@ -189,7 +189,12 @@ static int set_files(struct upload_client *client)
 	err = set_file(client->curl, CURLOPT_SSLCERT, &client->cert, &client->fds[0]);
 	if (!err)
 		err = set_file(client->curl, CURLOPT_SSLKEY, &client->key, &client->fds[1]);
-	return err ? err : set_file(client->curl, CURLOPT_CAINFO, &client->ca, &client->fds[2]);
+	if (!err)
+		err = set_file(client->curl, CURLOPT_CAINFO, &client->ca, &client->fds[2]);
+	/* That authority and no other: those of the system would be trusted besides, and read for each connection. */
+	if (!err && client->ca.cnt && curl_easy_setopt(client->curl, CURLOPT_CAPATH, NULL))
+		err = -ENOTSUP;
+	return err;
 }
 
 /* What holds for every request.  Proxies are libcurl's affair: it reads https_proxy, no_proxy and their like. */
