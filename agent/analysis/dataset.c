@@ -137,6 +137,9 @@ int dataset_build__end(struct dataset_build *build)
 
 	if (!err)
 		err = list_events(build);
+	dataset_build__loss_end(build);
+	if (!err)
+		err = dataset_build__reweight(build);
 	if (!err)
 		err = dataset_build__session_end(build);
 	if (!err)

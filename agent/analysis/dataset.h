@@ -88,6 +88,7 @@ struct dataset {
 	const char **notes;                        /* anything else the reader ought to know, a line each */
 	size_t note_cnt;
 	struct dataset_loss loss[WL_LOSS_CNT];
+	double spool_lost_weight;   /* how many intervals the rows stood for that the spool dropped */
 	struct dataset_host *hosts; /* by name */
 	size_t host_cnt;
 	struct dataset_module *modules; /* each once */

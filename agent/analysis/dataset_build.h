@@ -35,7 +35,9 @@ struct build_session {
 	uint64_t frame_cnt, frame_end; /* stored by a collector; the number after the largest */
 	size_t row_cnt;
 	uint64_t first_ts, last_ts; /* of its intervals, whatever their type */
-	double weight;
+	double weight, baseline_weight;
+	double asked_weight, asked_baseline_weight; /* of those that began in the time asked for */
+	double baseline_factor;                     /* dataset_build__reweight() */
 };
 
 struct build_module {
@@ -46,7 +48,8 @@ struct build_module {
 struct build_loss {
 	size_t session;
 	enum wl_loss class;
-	uint64_t ts, emitted, lost;
+	uint64_t ts, emitted, lost;                /* at the end of the time asked for, or soon after */
+	uint64_t base_ts, base_emitted, base_lost; /* before it */
 };
 
 struct dataset_build {
@@ -100,13 +103,19 @@ void dataset_build__free(struct dataset_build *build, bool failed);
 /* Rows, in dataset_rows.c. */
 int dataset_build__interval_block(struct dataset_build *build, const struct shard_block *block);
 
+/* What the spool dropped, in dataset_weights.c. */
+int dataset_build__reweight(struct dataset_build *build);
+
 /* The session's part, in dataset_session.c. */
 int dataset_build__session_of(struct dataset_build *build, const struct shard_block *block, size_t *session);
 /* What of a session's keys decides whether it is wanted, once they are all known. */
 void dataset_build__choose_sessions(struct dataset_build *build);
 int dataset_build__session_block(struct dataset_build *build, const struct shard_block *block);
 int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block);
+void dataset_build__loss_end(struct dataset_build *build);
 int dataset_build__session_end(struct dataset_build *build);
+/* What finished in the target in the time asked for. */
+uint64_t build_session__seen(const struct dataset_build *build, const struct build_session *session);
 /* The number of that key: false where it is absent or none. */
 bool build_session__number(const struct build_session *session, const char *key, uint64_t *number);
 void build_session__text(const struct build_session *session, const char *key, const char **text);

@@ -111,15 +111,14 @@ static void add_span(struct dataset_host *host, const struct build_session *sess
 	}
 }
 
-static void add_session(struct dataset_host *host, const struct build_session *session)
+static void add_session(const struct dataset_build *build, struct dataset_host *host,
+			const struct build_session *session)
 {
-	uint64_t seen;
+	uint64_t seen = build_session__seen(build, session);
 
 	host->session_cnt++;
 	host->row_cnt += session->row_cnt;
 	host->frames_missing += session->frame_end - session->frame_cnt;
-	if (!build_session__number(session, "intervals_seen", &seen))
-		seen = session->weight < 0x1p63 ? (uint64_t)llrint(session->weight) : UINT64_MAX;
 	if (__builtin_add_overflow(host->intervals_seen, seen, &host->intervals_seen))
 		host->intervals_seen = UINT64_MAX;
 	if (!host->kernel)
@@ -137,7 +136,7 @@ static int fill_hosts(struct dataset_build *build, uint32_t *session_hosts)
 		if (session->unwanted)
 			continue;
 		session_hosts[i] = host_of(dataset, host_name(session));
-		add_session(&dataset->hosts[session_hosts[i]], session);
+		add_session(build, &dataset->hosts[session_hosts[i]], session);
 	}
 	for (size_t i = 0; i < build->losses.cnt; i++) {
 		const struct build_loss *loss = &build->losses.items[i];

@@ -135,25 +135,32 @@ static bool balance_parts(struct interval_block *in, uint32_t row)
 	return true;
 }
 
-static void note_session_row(struct build_session *session, uint64_t begin_ts, uint64_t end_ts, double weight)
+static void note_session_row(struct build_session *session, uint64_t begin_ts, uint64_t end_ts, double weight,
+			     bool baseline, bool asked_for)
 {
 	session->first_ts = begin_ts < session->first_ts ? begin_ts : session->first_ts;
 	session->last_ts = end_ts > session->last_ts ? end_ts : session->last_ts;
 	session->weight += weight;
+	session->baseline_weight += baseline ? weight : 0;
+	session->asked_weight += asked_for ? weight : 0;
+	session->asked_baseline_weight += asked_for && baseline ? weight : 0;
+}
+
+static bool asked_for_time(const struct dataset_build *build)
+{
+	return build->filter && (build->filter->since_wall_ns || build->filter->until_wall_ns);
 }
 
 /* Whether it began when the filter says.  One whose time of day is not known is taken, and that is told. */
-static bool is_in_time(struct dataset_build *build, const struct build_session *session, uint64_t begin_ts)
+static bool is_in_time(const struct dataset_build *build, const struct build_session *session, uint64_t begin_ts)
 {
 	const struct dataset_filter *filter = build->filter;
 	uint64_t wall_ns = begin_ts + (uint64_t)session->clock_ns;
 
-	if (!filter || (!filter->since_wall_ns && !filter->until_wall_ns))
+	if (!asked_for_time(build))
 		return true;
-	if (!session->clock_known) {
-		build->clockless++;
+	if (!session->clock_known)
 		return true;
-	}
 	return wall_ns >= filter->since_wall_ns && (!filter->until_wall_ns || wall_ns < filter->until_wall_ns);
 }
 
@@ -164,6 +171,7 @@ static void choose_rows(struct interval_block *in, struct build_session *session
 	const struct shard_block_column *end_ts = block_column(block, "end_ts", SHARD_U64);
 	const struct shard_block_column *weight = block_column(block, "weight", SHARD_F64);
 	const struct shard_block_column *type = block_column(block, "type", SHARD_STR);
+	const struct shard_block_column *flags = block_column(block, "flags", SHARD_U64);
 	const char *only = in->build->filter ? in->build->filter->type : NULL;
 
 	if (!begin_ts || !end_ts) {
@@ -174,13 +182,15 @@ static void choose_rows(struct interval_block *in, struct build_session *session
 		double w = column_is_null(weight, i) ? 1 : weight->values[i].f64;
 		bool times = !column_is_null(begin_ts, i) && !column_is_null(end_ts, i) &&
 			     begin_ts->values[i].u64 <= end_ts->values[i].u64;
+		bool asked_for = !times || is_in_time(in->build, session, begin_ts->values[i].u64);
 
 		if (times && isfinite(w) && w > 0)
-			note_session_row(session, begin_ts->values[i].u64, end_ts->values[i].u64, w);
-		if (only && strcmp(column_text(type, i), only))
+			note_session_row(session, begin_ts->values[i].u64, end_ts->values[i].u64, w,
+					 column_u64(flags, i) & WL_INTERVAL_BASELINE, asked_for);
+		if ((only && strcmp(column_text(type, i), only)) || !asked_for)
 			continue;
-		if (times && !is_in_time(in->build, session, begin_ts->values[i].u64))
-			continue;
+		if (times && !session->clock_known && asked_for_time(in->build))
+			in->build->clockless++;
 		if (!times) {
 			in->build->bad_times++;
 		} else if (!isfinite(w) || w <= 0) {

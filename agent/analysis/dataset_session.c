@@ -88,6 +88,44 @@ static int loss_by_name(const char *name)
 	return -1;
 }
 
+/* The time asked for, by the session's clock. */
+static void asked_for(const struct dataset_build *build, const struct build_session *session, uint64_t *since_ts,
+		      uint64_t *until_ts)
+{
+	const struct dataset_filter *filter = build->filter;
+	uint64_t ahead_ns = (uint64_t)session->clock_ns;
+
+	*since_ts = 0;
+	*until_ts = UINT64_MAX;
+	if (!filter || !session->clock_known)
+		return;
+	if (filter->since_wall_ns > ahead_ns)
+		*since_ts = filter->since_wall_ns - ahead_ns;
+	if (filter->until_wall_ns > ahead_ns)
+		*until_ts = filter->until_wall_ns - ahead_ns;
+}
+
+/*
+ * Totals run from the recording's beginning: of a part of it, the newest row before it is taken off, and the first one
+ * after it holds, so that nothing that was lost in it is missing.
+ */
+static void note_total(struct build_loss *loss, const struct build_loss *row, uint64_t since_ts, uint64_t until_ts)
+{
+	bool better = row->ts >= until_ts ? loss->ts < until_ts || row->ts < loss->ts
+					  : loss->ts < until_ts && row->ts >= loss->ts;
+
+	if (better) {
+		loss->ts = row->ts;
+		loss->emitted = row->emitted;
+		loss->lost = row->lost;
+	}
+	if (row->ts < since_ts && row->ts >= loss->base_ts) {
+		loss->base_ts = row->ts;
+		loss->base_emitted = row->emitted;
+		loss->base_lost = row->lost;
+	}
+}
+
 int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block)
 {
 	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64);
@@ -95,11 +133,13 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 	const struct shard_block_column *cpu = block_column(block, "cpu", SHARD_U64);
 	const struct shard_block_column *emitted = block_column(block, "emitted", SHARD_U64);
 	const struct shard_block_column *lost = block_column(block, "lost", SHARD_U64);
+	uint64_t since_ts, until_ts;
 	size_t session;
 	uint32_t id;
 
 	if (dataset_build__session_of(build, block, &session))
 		return -ENOMEM;
+	asked_for(build, &build->sessions.items[session], &since_ts, &until_ts);
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		int class = loss_by_name(column_text(classes, row));
 		struct build_loss loss = {.session = session, .class = (enum wl_loss) class};
@@ -111,14 +151,26 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 		loss.lost = column_u64(lost, row);
 		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(cpu, row), &id))
 			return -ENOMEM;
-		if (id == build->losses.cnt) {
-			if (vec_push(&build->losses, loss))
-				return -ENOMEM;
-		} else if (build->losses.items[id].ts <= loss.ts) {
-			build->losses.items[id] = loss;
-		}
+		if (id == build->losses.cnt &&
+		    vec_push(&build->losses, ((struct build_loss){.session = session, .class = loss.class})))
+			return -ENOMEM;
+		note_total(&build->losses.items[id], &loss, since_ts, until_ts);
 	}
 	return 0;
+}
+
+static void take_off(uint64_t *total, uint64_t base)
+{
+	*total = *total > base ? *total - base : 0;
+}
+
+/* From running totals to what came in the time asked for. */
+void dataset_build__loss_end(struct dataset_build *build)
+{
+	for (size_t i = 0; i < build->losses.cnt; i++) {
+		take_off(&build->losses.items[i].emitted, build->losses.items[i].base_emitted);
+		take_off(&build->losses.items[i].lost, build->losses.items[i].base_lost);
+	}
 }
 
 int dataset_build__note(struct dataset_build *build, const char *note)
@@ -267,6 +319,25 @@ static double session_duration_s(const struct dataset_build *build, const struct
 	return end_ts > begin_ts ? (double)(end_ts - begin_ts) / 1e9 : 0;
 }
 
+static uint64_t whole(double number)
+{
+	return number < 0x1p63 ? (uint64_t)llrint(number) : UINT64_MAX;
+}
+
+/* Of a part of a recording, what the weights of its intervals sum to. */
+uint64_t build_session__seen(const struct dataset_build *build, const struct build_session *session)
+{
+	const struct dataset_filter *filter = build->filter;
+	double more = session->baseline_factor - 1;
+	uint64_t number;
+
+	if (filter && (filter->since_wall_ns || filter->until_wall_ns) && session->clock_known)
+		return whole(session->asked_weight + session->asked_baseline_weight * more);
+	if (build_session__number(session, "intervals_seen", &number))
+		return number;
+	return whole(session->weight + session->baseline_weight * more);
+}
+
 static int session_end(struct dataset_build *build, const struct build_session *session)
 {
 	struct dataset *dataset = build->dataset;
@@ -278,8 +349,7 @@ static int session_end(struct dataset_build *build, const struct build_session *
 	if (build_session__number(session, "pid", &number) && number <= INT32_MAX)
 		dataset->pid = (int64_t)number;
 	dataset->duration_s += session_duration_s(build, session);
-	if (!build_session__number(session, "intervals_seen", &number))
-		number = session->weight < 0x1p63 ? (uint64_t)llrint(session->weight) : UINT64_MAX;
+	number = build_session__seen(build, session);
 	if (__builtin_add_overflow(dataset->intervals_seen, number, &dataset->intervals_seen))
 		dataset->intervals_seen = UINT64_MAX;
 	if (build_session__number(session, "windows", &number) &&

@@ -112,14 +112,20 @@ static int types_make(struct report *report, const struct stats_order *order)
 /* Of all interval records, by whatever lost them; NAN: nothing is known of it. */
 static double lost_share(const struct dataset *dataset)
 {
-	const struct dataset_loss *ring = &dataset->loss[WL_LOSS_INTERVAL], *spool = &dataset->loss[WL_LOSS_SPOOL];
+	const struct dataset_loss *ring = &dataset->loss[WL_LOSS_INTERVAL];
 	/* A request that was left open by its window would have had a record, too. */
 	double cut = (double)dataset->loss[WL_LOSS_CUT].lost, emitted = (double)ring->emitted + cut;
 	double share = emitted > 0 ? ((double)ring->lost + cut) / emitted : NAN;
 
-	if (!spool->lost || !spool->emitted)
+	double weight = 0, dropped;
+
+	if (!(dataset->spool_lost_weight > 0))
 		return share;
-	return 1 - (isnan(share) ? 1 : 1 - share) * (1 - (double)spool->lost / (double)spool->emitted);
+	/* By weight: a row of the baseline that the spool dropped stood for many. */
+	for (size_t row = 0; row < dataset->row_cnt; row++)
+		weight += dataset->weight[row];
+	dropped = dataset->spool_lost_weight / fmax(weight, dataset->spool_lost_weight);
+	return 1 - (isnan(share) ? 1 : 1 - share) * (1 - dropped);
 }
 
 static void report_init(struct report *report, const struct dataset *dataset, const struct report_opts *opts)

@@ -246,7 +246,7 @@ int spool__put(struct spool *spool, char class, uint32_t row_cnt, const void *bl
 	if (is_full_disk(err) && make_room(spool, disk_sz + used / 8))
 		err = spool_session__put(spool->own, class, row_cnt, block, sz);
 	if (err) {
-		spool_session__count_unput(spool->own, row_cnt);
+		spool_session__count_unput(spool->own, class, row_cnt);
 		spool->dropped_bytes += disk_sz;
 	}
 	return err;

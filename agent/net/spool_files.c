@@ -28,7 +28,7 @@ int spool_entry_parse(const char *name, struct spool_entry *entry, bool *whole)
 	if (!*whole)
 		name++;
 	if (strlen(name) != NAME_LEN || strspn(name, "0123456789abcdef") != SEQ_DIGITS || name[SEQ_DIGITS] != '-' ||
-	    !strchr("rbtfex", name[SEQ_DIGITS + 1]) || name[SEQ_DIGITS + 2] != '-' ||
+	    !strchr("rbtfexy", name[SEQ_DIGITS + 1]) || name[SEQ_DIGITS + 2] != '-' ||
 	    strspn(name + SEQ_DIGITS + 3, "0123456789") != ROW_DIGITS)
 		return -EINVAL;
 	entry->seq = strtoull(name, NULL, 16);

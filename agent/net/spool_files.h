@@ -23,7 +23,22 @@ enum spool_class {
 	SPOOL_FACTS = 'f',    /* other rows */
 	SPOOL_END = 'e',      /* the end frame */
 	SPOOL_REFUSED = 'x',  /* given up: to be counted and removed by the recording's side */
+	SPOOL_REFUSED_BASELINE = 'y',
 };
+
+/* What becomes of that class when it is given up. */
+static inline char spool_refused(char class)
+{
+	return class == SPOOL_BASELINE || class == SPOOL_REFUSED_BASELINE ? SPOOL_REFUSED_BASELINE : SPOOL_REFUSED;
+}
+static inline bool spool_is_refused(char class)
+{
+	return class == SPOOL_REFUSED || class == SPOOL_REFUSED_BASELINE;
+}
+static inline bool spool_is_baseline(char class)
+{
+	return class == SPOOL_BASELINE || class == SPOOL_REFUSED_BASELINE;
+}
 
 struct spool_entry {
 	uint64_t seq;

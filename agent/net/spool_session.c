@@ -18,8 +18,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define ACCOUNT_MAGIC "WLSPOOL1"
-#define ACCOUNT_SZ    64
+#define ACCOUNT_MAGIC "WLSPOOL2"
+#define ACCOUNT_SZ    80
+#define ACCOUNT_CRC   76
 /* An account that was torn (a crash of the machine) does not tell which numbers are taken: these are left out. */
 #define SEQ_SKIP 1024
 
@@ -35,8 +36,10 @@ static int save_account(const struct spool_session *session)
 	put_le(bytes + 32, account->lost, 8);
 	put_le(bytes + 40, account->told_lost, 8);
 	put_le(bytes + 48, account->told_ts, 8);
-	put_le(bytes + 56, account->ended, 4);
-	put_le(bytes + 60, crc32c(0, bytes, 60), 4);
+	put_le(bytes + 56, account->emitted_baseline, 8);
+	put_le(bytes + 64, account->lost_baseline, 8);
+	put_le(bytes + 72, account->ended, 4);
+	put_le(bytes + ACCOUNT_CRC, crc32c(0, bytes, ACCOUNT_CRC), 4);
 	return pwrite(session->account_fd, bytes, sizeof(bytes), 0) == sizeof(bytes) ? 0 : -EIO;
 }
 
@@ -46,7 +49,7 @@ static int load_account(struct spool_session *session)
 	uint8_t bytes[ACCOUNT_SZ];
 
 	if (pread(session->account_fd, bytes, sizeof(bytes), 0) != sizeof(bytes) ||
-	    memcmp(bytes, ACCOUNT_MAGIC, 8) != 0 || get_le(bytes + 60, 4) != crc32c(0, bytes, 60) ||
+	    memcmp(bytes, ACCOUNT_MAGIC, 8) != 0 || get_le(bytes + ACCOUNT_CRC, 4) != crc32c(0, bytes, ACCOUNT_CRC) ||
 	    get_le(bytes + 8, 8) != account->session_id)
 		return -EBADMSG;
 	account->next_seq = get_le(bytes + 16, 8);
@@ -54,7 +57,9 @@ static int load_account(struct spool_session *session)
 	account->lost = get_le(bytes + 32, 8);
 	account->told_lost = get_le(bytes + 40, 8);
 	account->told_ts = get_le(bytes + 48, 8);
-	account->ended = get_le(bytes + 56, 4);
+	account->emitted_baseline = get_le(bytes + 56, 8);
+	account->lost_baseline = get_le(bytes + 64, 8);
+	account->ended = get_le(bytes + 72, 4);
 	return 0;
 }
 
@@ -137,6 +142,18 @@ static int settle_all(struct spool_session *session)
 	return err;
 }
 
+static void count_emitted(struct spool_account *account, char class, uint32_t row_cnt)
+{
+	account->emitted += row_cnt;
+	account->emitted_baseline += spool_is_baseline(class) ? row_cnt : 0;
+}
+
+static void count_lost(struct spool_account *account, char class, uint32_t row_cnt)
+{
+	account->lost += row_cnt;
+	account->lost_baseline += spool_is_baseline(class) ? row_cnt : 0;
+}
+
 /* From what is there; what was sent already is in nobody's memory. */
 static int rebuild_account(struct spool_session *session)
 {
@@ -146,7 +163,7 @@ static int rebuild_account(struct spool_session *session)
 
 	*account = (struct spool_account){.session_id = account->session_id, .next_seq = SEQ_SKIP};
 	for (size_t i = 0; !err && i < entries.cnt; i++) {
-		account->emitted += entries.items[i].row_cnt;
+		count_emitted(account, entries.items[i].class, entries.items[i].row_cnt);
 		account->next_seq = entries.items[i].seq + SEQ_SKIP;
 	}
 	vec_free(&entries);
@@ -234,7 +251,7 @@ int spool_session__put(struct spool_session *session, char class, uint32_t row_c
 		err = -errno;
 	if (!err) {
 		session->account.next_seq++;
-		session->account.emitted += row_cnt;
+		count_emitted(&session->account, class, row_cnt);
 		session->account.ended |= class == SPOOL_END;
 		err = save_account(session);
 	}
@@ -262,7 +279,7 @@ static uint64_t disk_sz_of(const struct spool_session *session, const char *name
 	return fstatat(session->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : spool_disk_sz(st.st_size);
 }
 
-/* A file of class SPOOL_REFUSED. */
+/* A file that was given up. */
 static uint64_t remove_counted(struct spool_session *session, const struct spool_entry *entry)
 {
 	char name[SPOOL_ENTRY_NAME_SZ];
@@ -270,7 +287,7 @@ static uint64_t remove_counted(struct spool_session *session, const struct spool
 
 	spool_entry_name(name, entry, true);
 	disk_sz = disk_sz_of(session, name);
-	session->account.lost += entry->row_cnt;
+	count_lost(&session->account, entry->class, entry->row_cnt);
 	save_account(session);
 	unlinkat(session->dir_fd, name, 0);
 	if (session->shared)
@@ -284,7 +301,7 @@ static uint64_t drop_one(struct spool_session *session, const struct spool_entry
 	char name[SPOOL_ENTRY_NAME_SZ], taken_name[SPOOL_ENTRY_NAME_SZ];
 	struct spool_entry taken = *entry;
 
-	taken.class = SPOOL_REFUSED;
+	taken.class = spool_refused(entry->class);
 	spool_entry_name(name, entry, true);
 	spool_entry_name(taken_name, &taken, true);
 	if (renameat(session->dir_fd, name, session->dir_fd, taken_name))
@@ -344,15 +361,15 @@ void spool_session__count_refused(struct spool_session *session)
 
 	if (!spool_list(session->dir_fd, &entries))
 		for (size_t i = 0; i < entries.cnt; i++)
-			if (entries.items[i].class == SPOOL_REFUSED)
+			if (spool_is_refused(entries.items[i].class))
 				remove_counted(session, &entries.items[i]);
 	vec_free(&entries);
 }
 
-void spool_session__count_unput(struct spool_session *session, uint32_t row_cnt)
+void spool_session__count_unput(struct spool_session *session, char class, uint32_t row_cnt)
 {
-	session->account.emitted += row_cnt;
-	session->account.lost += row_cnt;
+	count_emitted(&session->account, class, row_cnt);
+	count_lost(&session->account, class, row_cnt);
 	save_account(session);
 }
 
@@ -360,7 +377,7 @@ static int pack_loss(const struct spool_session *session, uint64_t ts, struct sh
 {
 	struct shard_block_header header = {
 		.kind = SHARD_BLOCK_ROWS, .codec = SHARD_CODEC_ZSTD, .session_id = session->account.session_id};
-	struct shard_stage *stage = shard_stage__new(&shard_tables[SHARD_TABLE_LOSS], 1);
+	struct shard_stage *stage = shard_stage__new(&shard_tables[SHARD_TABLE_LOSS], 2);
 	struct shard_packer packer = {0};
 	struct shard_row row = {0};
 	int err;
@@ -372,6 +389,11 @@ static int pack_loss(const struct spool_session *session, uint64_t ts, struct sh
 	row.values[LOSS_EMITTED].u64 = session->account.emitted;
 	row.values[LOSS_LOST].u64 = session->account.lost;
 	err = shard_stage__append(stage, &row);
+	row.values[LOSS_CLASS].str = loss_name(WL_LOSS_SPOOL_BASELINE);
+	row.values[LOSS_EMITTED].u64 = session->account.emitted_baseline;
+	row.values[LOSS_LOST].u64 = session->account.lost_baseline;
+	if (!err)
+		err = shard_stage__append(stage, &row);
 	if (!err)
 		err = shard_packer__pack(&packer, stage, &header, block);
 	shard_packer__clear(&packer);

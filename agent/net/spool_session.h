@@ -12,8 +12,9 @@
 struct spool_account {
 	uint64_t session_id;
 	uint64_t next_seq;
-	uint64_t emitted; /* rows of `interval` that were given to the spool */
-	uint64_t lost;    /* those that it dropped, or that the collector refused */
+	uint64_t emitted;                         /* rows of `interval` that were given to the spool */
+	uint64_t lost;                            /* those that it dropped, or that the collector refused */
+	uint64_t emitted_baseline, lost_baseline; /* of these, rows of the baseline sample */
 	uint64_t told_lost;
 	uint64_t told_ts; /* of the newest row that told it */
 	uint32_t ended;   /* the end frame was put */
@@ -52,7 +53,7 @@ void spool_session__expire(struct spool_session *session, time_t before, time_t 
 /* Counts what the uploader gave up, and removes it. */
 void spool_session__count_refused(struct spool_session *session);
 /* Counts rows that could not be put: as given and as lost. */
-void spool_session__count_unput(struct spool_session *session, uint32_t row_cnt);
+void spool_session__count_unput(struct spool_session *session, char class, uint32_t row_cnt);
 /* Puts the counts as a row of `loss`: 0 or -errno. */
 int spool_session__tell_loss(struct spool_session *session);
 

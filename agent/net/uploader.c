@@ -114,7 +114,7 @@ static void give_up(struct uploader *uploader, struct spool_slot *slot, int dir_
 	char name[SPOOL_ENTRY_NAME_SZ], refused_name[SPOOL_ENTRY_NAME_SZ];
 	struct spool_entry refused = *entry;
 
-	refused.class = SPOOL_REFUSED;
+	refused.class = spool_refused(entry->class);
 	spool_entry_name(name, entry, true);
 	spool_entry_name(refused_name, &refused, true);
 	if (renameat(dir_fd, name, dir_fd, refused_name))
@@ -140,7 +140,7 @@ static int fill_body(struct uploader *uploader, struct upload_session *session, 
 		size_t before = uploader->body.cnt;
 		size_t max = before ? uploader->body_sz - before : PROTOCOL_BODY_MAX;
 
-		if (entry->class == SPOOL_REFUSED)
+		if (spool_is_refused(entry->class))
 			continue;
 		err = spool_read(dir_fd, entry, max, &uploader->body);
 		if (err == -E2BIG || err == -ENOMEM)

@@ -217,7 +217,13 @@ static void check_told(const struct shard_buf *sent, uint64_t emitted, uint64_t 
 	reader = test_reader__open(path);
 	while (shard_reader__next(reader, &block) == 1) {
 		CU_ASSERT_STRING_EQUAL(block->table, "loss");
+		CU_ASSERT_EQUAL_FATAL(block->row_cnt, 2);
 		CU_ASSERT_STRING_EQUAL(shard_block__column(block, "class")->values[0].str, "spool");
+		CU_ASSERT_STRING_EQUAL(shard_block__column(block, "class")->values[1].str, "spool_baseline");
+		CU_ASSERT(shard_block__column(block, "emitted")->values[1].u64 <=
+			  shard_block__column(block, "emitted")->values[0].u64);
+		CU_ASSERT(shard_block__column(block, "lost")->values[1].u64 <=
+			  shard_block__column(block, "lost")->values[0].u64);
 		told_emitted = shard_block__column(block, "emitted")->values[0].u64;
 		told_lost = shard_block__column(block, "lost")->values[0].u64;
 	}
@@ -514,7 +520,7 @@ static void a_crash_at_any_byte_of_an_account(void)
 	fixture.spool = NULL;
 	snprintf(path, sizeof(path), "%s/host-%016lx/" SPOOL_ACCOUNT, fixture.dir.path, (unsigned long)TEST_SESSION);
 	test_file__read(path, &account);
-	CU_ASSERT_EQUAL_FATAL(account.cnt, 64);
+	CU_ASSERT_EQUAL_FATAL(account.cnt, 80);
 	for (size_t sz = 0; sz <= account.cnt; sz++) {
 		write_file(&fixture, SPOOL_ACCOUNT, account.items, sz);
 		cut = look_again(&fixture, &next_seq);
