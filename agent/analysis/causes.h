@@ -26,7 +26,7 @@ void blame_ids__note(struct blame_ids *ids, uint32_t id);
 
 struct blame_slot {
 	uint32_t who, object; /* indexes into dataset.strings; both 0 in the slot of all others */
-	uint32_t host;        /* of `who` where it is another than the intervals' */
+	uint32_t host;        /* of `who`, where there are several */
 	struct blame_ids pids, tids;
 };
 

@@ -28,7 +28,7 @@ struct dataset_blame {
 	uint32_t object; /* what it was about: lock name or address, mapped file, system call */
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t host; /* of the culprit where it is another than the interval's */
+	uint32_t host; /* of the culprit, where there are several */
 };
 
 /* What the recordings of one host say of it. */

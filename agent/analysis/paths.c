@@ -15,6 +15,7 @@ struct paths_walk {
 	struct paths *paths;
 	const struct traces *traces;
 	struct dataset *dataset;
+	bool many_hosts;
 	struct intern strings;  /* those of the dataset, and what is added to them */
 	uint32_t *string_ids;   /* by index into the traces' strings, NONE: not needed so far */
 	struct idmap addresses; /* → index into address_ids */
@@ -50,13 +51,13 @@ static int address_id(struct paths_walk *walk, uint64_t address, uint32_t *id)
 	return 0;
 }
 
-/* Of a thread on another host: that host's name, otherwise 0. */
+/* Where there are several hosts: the name of the thread's, otherwise 0. */
 static int host_id(struct paths_walk *walk, const struct trace_session *session, uint32_t tid, uint32_t *id)
 {
-	const char *host = traces_other_host(walk->traces, session, tid);
-
 	*id = 0;
-	return host ? intern__id(&walk->strings, host, id) : 0;
+	if (!tid || !walk->many_hosts)
+		return 0;
+	return string_id(walk, traces_owner(walk->traces, session, tid)->host, id);
 }
 
 /* The key of a step, without those it is told apart by nobody. */
@@ -80,7 +81,11 @@ static int describe_step(struct paths_walk *walk, const struct trace_session *se
 	if (!err)
 		err = string_id(walk, story_culprit_name(walk->traces, session, step), &key->who);
 	if (!err)
-		err = host_id(walk, session, step->culprit_tid ? step->culprit_tid : step->tid, &key->host);
+		err = host_id(walk, session,
+			      step->culprit_tid ? step->culprit_tid
+			      : step->depth     ? step->tid
+						: 0,
+			      &key->host);
 	return err;
 }
 
@@ -329,7 +334,12 @@ static int give_strings(struct paths_walk *walk)
 
 int paths_make(struct paths *paths, const struct traces *traces, struct dataset *dataset)
 {
-	struct paths_walk walk = {.paths = paths, .traces = traces, .dataset = dataset};
+	struct paths_walk walk = {
+		.paths = paths,
+		.traces = traces,
+		.dataset = dataset,
+		.many_hosts = traces_many_hosts(traces),
+	};
 	int err;
 
 	*paths = (struct paths){.traces = traces, .row_cnt = dataset->row_cnt};

@@ -18,7 +18,7 @@
 struct path_key {
 	uint32_t role; /* name of the thread that the path is on, 0: the interval's own */
 	uint32_t object, who;
-	uint32_t host;          /* of `who`, 0: the interval's own */
+	uint32_t host;          /* of `who`, where there are several */
 	uint8_t category, wait; /* enum wl_category */
 	bool own;
 	struct blame_ids pids, tids;      /* of the culprit */

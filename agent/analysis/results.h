@@ -56,7 +56,7 @@ struct cause {
 	const char **evidence;            /* lines under it */
 	size_t evidence_cnt;
 	const char *culprit_function; /* what the culprit was in meanwhile; NULL: not known */
-	const char *culprit_host; /* NULL: the intervals' own */
+	const char *culprit_host;     /* where there are several; NULL: not known */
 };
 
 /* Steps of critical paths that have the same role, category, object and culprit. */
@@ -66,7 +66,7 @@ struct path_line {
 	enum wl_category wait; /* by which the path left the interval's own thread; otherwise the category */
 	const char *object;    /* NULL: none known */
 	const char *culprit_comm;
-	const char *culprit_host;         /* NULL: the interval's own */
+	const char *culprit_host;         /* where there are several; NULL: not known */
 	int64_t culprit_pid, culprit_tid; /* -1: not known, or several */
 	enum wl_category doing;           /* what the thread itself did most of that time … */
 	double doing_share;               /* … and how much of it */

@@ -202,8 +202,8 @@ static void check_store(const char *store)
 	CHECK(whylate(&process, 60, "export %s --format perfetto -o %s", store, trace.s) == 0);
 	process_end(&process);
 	bytes = file_read(trace.s, &sz);
-	CHECK(bytes && memmem(bytes, sz, " on " FRONT, strlen(" on " FRONT)) &&
-	      memmem(bytes, sz, " on " BACK, strlen(" on " BACK)));
+	CHECK(bytes && memmem(bytes, sz, FRONT ": ", strlen(FRONT ": ")) &&
+	      memmem(bytes, sz, BACK ": ", strlen(BACK ": ")));
 	free(bytes);
 }
 

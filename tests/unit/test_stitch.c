@@ -255,6 +255,8 @@ static void a_request_that_crosses_is_one_chain(void)
 		cause = &two.report.causes[0];
 		CU_ASSERT_EQUAL(cause->category, WL_CATEGORY_LOCK);
 		CU_ASSERT_STRING_EQUAL(cause->culprit_comm, "vacuum");
+		CU_ASSERT_STRING_EQUAL(cause->culprit_host, "back");
+		CU_ASSERT(cause->share > 0.95);
 		arena__free(arena);
 		two_free(&two);
 	}

@@ -71,6 +71,7 @@ void fixture_init(struct fixture *fixture)
 		"backup", 901,
 		902,      (const char **)fixture_evidence,
 		2,        NULL,
+		NULL,
 	};
 	fixture->causes[1] = (struct cause){
 		2,    WL_CATEGORY_FAULT_MAJOR,
@@ -80,9 +81,16 @@ void fixture_init(struct fixture *fixture)
 		NULL, -1,
 		-1,   NULL,
 		0,    NULL,
+		NULL,
 	};
 	fixture->causes[2] = (struct cause){
-		3,    WL_CATEGORY_ONCPU, 0.006, {NAN, NAN}, NAN, "running its own code", NULL, "", "", -1, -1, NULL, 0,
+		3,     WL_CATEGORY_ONCPU,
+		0.006, {NAN, NAN},
+		NAN,   "running its own code",
+		NULL,  "",
+		"",    -1,
+		-1,    NULL,
+		0,     NULL,
 		NULL,
 	};
 	fixture->events[0] = (struct event_line){
