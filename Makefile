@@ -192,6 +192,12 @@ unit: $(BUILD)/unit/run
 live: $(BUILD)/live/run $(BUILD)/whylate workloads presets
 	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
 
+# The threads of the collector, and the uploader's process, under a sanitizer: what it finds fails the test.
+.PHONY: live-thread live-address
+live-thread live-address: live-%: $(BUILD)/live/run $(BUILD)/whylate
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san-$* SAN=-fsanitize=$* OPT='-O1 -g' $(BUILD)/san-$*/whylate
+	@WHYLATE=$(abspath $(BUILD)/san-$*/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) WHYLATE_SANITIZED=1 $(BUILD)/live/run collect
+
 # clang-format only looks, cppcheck only at our own code; `make format` writes.
 c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')
 lint: setup-lint
@@ -256,5 +262,6 @@ help:
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
+	@echo 'make live-thread, make live-address   the collector under a sanitizer'
 	@echo 'make bench     figures for docs/OVERHEAD.md'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

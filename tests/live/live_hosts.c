@@ -6,6 +6,7 @@
  */
 #include "harness.h"
 #include "net.h"
+#include "servers.h"
 #include "session.h"
 #include "stream_kit.h"
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define NS_FRONT "wl-live-f"
 #define NS_BACK  "wl-live-b"
@@ -226,8 +228,76 @@ cleanup:
 	hosts_end(&hosts);
 }
 
+/* --- HTTP/2 ------------------------------------------------------------------------------------------------------- */
+
+static const char nginx_config[] =
+	"daemon off;\npid %s/nginx.pid;\nerror_log %s/error.log;\nuser root;\n"
+	"events {}\nhttp {\n"
+	"	log_format protocol '$server_protocol $status';\n"
+	"	access_log %s/access.log protocol;\n"
+	"	client_body_temp_path %s/body;\n	proxy_temp_path %s/proxy;\n"
+	"	fastcgi_temp_path %s/fastcgi;\n	uwsgi_temp_path %s/uwsgi;\n"
+	"	scgi_temp_path %s/scgi;\n"
+	"	server {\n		listen 127.0.0.1:%d ssl http2;\n"
+	"		ssl_certificate %s/server.crt;\n		ssl_certificate_key %s/server.key;\n"
+	"		client_max_body_size 16m;\n"
+	"		location / { proxy_pass http://127.0.0.1:%d; }\n	}\n}\n";
+
+static bool proxy_start(struct process *nginx, const struct certs *certs, int port, int to_port)
+{
+	struct path dir = temp_path("nginx"), config = temp_path("nginx.conf");
+	const char *d = dir.s;
+	char text[8192];
+
+	mkdir(d, 0755);
+	snprintf(text, sizeof(text), nginx_config, d, d, d, d, d, d, d, d, port, certs->dir.s, certs->dir.s, to_port);
+	return CHECK(!file_write(config.s, text, strlen(text))) &&
+	       !process_start(nginx, "nginx -e %s/error.log -c %s", d, config.s) && port_wait(nginx, port, 10);
+}
+
+/* A proxy that speaks it stands before the collector, which does not: the agent does. */
+static void test_http2(void)
+{
+	static const char token[] = "token-of-web-1-0123456789", tokens[] = STREAM_HOST " token-of-web-1-0123456789\n";
+	struct path token_path = temp_path("token"), tokens_path = temp_path("tokens"), store = temp_path("store-h2");
+	struct process nginx = {0}, collector = {0}, load = {0};
+	struct recording recording = {0};
+	struct redis redis = {0};
+	struct certs certs;
+	int port = port_free(), to_port;
+	char *log = NULL;
+
+	if (!certs_make(&certs, "127.0.0.1") || !CHECK(!file_write(token_path.s, token, strlen(token))) ||
+	    !CHECK(!file_write(tokens_path.s, tokens, strlen(tokens))) || !redis_start(&redis, ANY_CPU))
+		goto cleanup;
+	to_port = port_free();
+	process_start(&collector, "%s collect --listen 127.0.0.1:%d --store %s --tokens %s", whylate_path(), to_port,
+		      store.s, tokens_path.s);
+	if (!CHECKF(process_says(&collector, true, "listening on", NULL, 15), "%s", process_err(&collector)) ||
+	    !proxy_start(&nginx, &certs, port, to_port) ||
+	    !recording_start(&recording, "h2", redis.process.pid,
+			     "-d 60s --host " STREAM_HOST " --stream https://127.0.0.1:%d --stream-token %s "
+			     "--stream-ca %s/ca.crt --spool %s",
+			     port, token_path.s, certs.dir.s, temp_path("spool-h2").s) ||
+	    !redis_load_start(&load, &redis, ANY_CPU, 20000, 10))
+		goto cleanup;
+	CHECK(process_wait(&load, 60) == 0);
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	stored_once(recording.dir.s, store.s, 0);
+	log = file_read(temp_path("nginx/access.log").s, NULL);
+	CHECKF(log && strstr(log, "HTTP/2.0 200") && !strstr(log, "HTTP/1"), "%s", log ? log : "no log");
+cleanup:
+	free(log);
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+	process_end(&nginx);
+	process_end(&collector);
+}
+
 static const struct live_test tests[] = {
 	{"hosts_chain", test_two_hosts},
+	{"hosts_http2", test_http2},
 };
 
 int suite_hosts(void)
