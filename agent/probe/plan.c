@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define STACK_CHECK_INSNS 8
+
 enum site_kind planner_judge(const struct planner *planner, const struct code_insn *insn, const char **why)
 {
 	uint8_t bytes[CODE_INSN_MAX];
@@ -37,17 +39,40 @@ static const char *refuse_kind(const struct planner *planner)
  * A loop of its own that begins at its first instruction passes there in every round.  Where it is a call of itself in
  * the last place, this makes no difference to its callers, but its calls cannot be told apart by their frames.
  */
-static bool loops_to_entry(const struct planner *planner)
+static bool loops_to_entry(const struct planner *planner, const struct code_insn *except)
 {
 	for (size_t i = 0; i < planner->code.piece_cnt; i++)
 		for (size_t j = 0; j < planner->code.pieces[i].insns.cnt; j++) {
 			const struct code_insn *insn = &planner->code.pieces[i].insns.items[j];
 
-			if ((insn->kind == CODE_JUMP || insn->kind == CODE_BRANCH) &&
+			if ((insn->kind == CODE_JUMP || insn->kind == CODE_BRANCH) && insn != except &&
 			    insn->target == planner->function->addr)
 				return true;
 		}
 	return false;
+}
+
+/*
+ * Go begins a function by asking whether its stack suffices: if not, it branches to where that is mended, and from
+ * there back to the entry.  The branch, when there is one like that and nothing else leads to the entry; NULL.
+ */
+static const struct code_insn *stack_check_find(const struct planner *planner)
+{
+	const code_insns *insns = &planner->code.pieces[0].insns;
+	const struct code_insn *check = NULL, *mend;
+
+	for (size_t i = 0; i < insns->cnt && i < STACK_CHECK_INSNS && !check; i++)
+		if (insns->items[i].kind == CODE_BRANCH)
+			check = &insns->items[i];
+	mend = check ? code_insn_at(insns, check->target) : NULL;
+	if (!planner->module->is_go || !mend)
+		return NULL;
+	while (mend < insns->items + insns->cnt && (mend->kind == CODE_PLAIN || mend->kind == CODE_CALL))
+		mend++;
+	if (mend == insns->items + insns->cnt || mend->kind != CODE_JUMP || mend->target != planner->function->addr ||
+	    loops_to_entry(planner, mend))
+		return NULL;
+	return check;
 }
 
 /* Why a return probe would harm the target; NULL: it does not. */
@@ -72,15 +97,18 @@ static const char *uretprobe_harm(const struct planner *planner)
 	return NULL;
 }
 
+/* The function's first instruction for a site; false: it does not do for one. */
 static bool first_site(const struct planner *planner, struct plan *plan)
 {
 	const char *refused;
 	enum site_kind kind = planner_judge(planner, &planner->code.pieces[0].insns.items[0], &refused);
 
+	if (kind == SITE_REFUSED || planner->stack_check)
+		return false;
 	plan->entry = (struct plan_site){.file_off = planner->function->file_off,
 					 .cost = kind == SITE_STEPPED ? PLAN_STEPPED : PLAN_EMULATED};
 	plan->why = kind == SITE_STEPPED ? "the first fast instruction ends it" : NULL;
-	return kind != SITE_REFUSED;
+	return true;
 }
 
 static bool is_exit(const struct plan *plan, uint64_t file_off)
@@ -141,7 +169,12 @@ static int plan_fill(struct planner *planner, struct plan *plan)
 		plan->why = planner->function->size ? "its instructions cannot be read" : "its size is not known";
 		return 0;
 	}
-	if (loops_to_entry(planner)) {
+	if (planner->code.is_piece) {
+		plan->why = "it is a piece of another function, which is never called";
+		return 0;
+	}
+	planner->stack_check = stack_check_find(planner);
+	if (!planner->stack_check && loops_to_entry(planner, NULL)) {
 		plan->why = "a loop of its own begins at its first instruction: every round would count as a call";
 		return 0;
 	}

@@ -135,6 +135,12 @@ bool planner_entry(const struct planner *planner, bool at_return_address, struct
 		const char *refused;
 		enum site_kind kind = planner_judge(planner, insn, &refused);
 
+		/* Before it, a call may pass twice. */
+		if (planner->stack_check && insn <= planner->stack_check) {
+			if (insn < planner->stack_check && !stretch_grow(planner, insn, &stretch))
+				break;
+			continue;
+		}
 		if (insn->addr >= end || insn->addr - planner->function->addr > STRETCH_SZ_MAX ||
 		    !serves(planner, at_return_address, &stretch))
 			break;

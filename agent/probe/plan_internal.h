@@ -13,6 +13,8 @@ struct planner {
 	const struct program_module *module;
 	const struct plan_needs *needs;
 	struct function_code code;
+	const struct code_insn
+		*stack_check; /* execution may come to the entry anew until it has passed this branch; NULL */
 };
 
 /* The kind of one instruction of the function; why (static text) when it is refused. */

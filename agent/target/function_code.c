@@ -112,6 +112,8 @@ static int jump_follow(struct program *program, uint32_t module, struct function
 		return piece_add(program, code, &function->public);
 	if (insn->target != function->public.addr) {
 		code->unclear = "it jumps into the middle of another function";
+		code->is_piece =
+			program_function_of(program, code->pieces[0].function)->public.source == FUNCTION_EH_FRAME;
 		return 0;
 	}
 	if (function->public.source != FUNCTION_EH_FRAME)

@@ -25,6 +25,7 @@ struct function_code {
 	 * function, bytes that are no instruction.  Static text.
 	 */
 	const char *unclear;
+	bool is_piece; /* nothing names it, and it jumps into the middle of a function: it is a piece of that one */
 };
 
 enum jump_scope {
