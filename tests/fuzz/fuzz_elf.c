@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libFuzzer: any bytes as an ELF file.  Build and run:
- *   clang-19 -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Iagent tests/fuzz/fuzz_elf.c
- *     agent/target/elf_file.c agent/target/nearest.c -lelf -o /tmp/fuzz_elf && /tmp/fuzz_elf -max_len=65536 CORPUS
+ * libFuzzer: any bytes as an ELF file: its symbols, also compressed ones, its unwind table, its relocations, its code,
+ * and plans for probes on it.  Build and run: make fuzz
  */
+#include "probe/plan.h"
+#include "target/eh_frame.h"
 #include "target/elf_file.h"
 
 #include <stdint.h>
@@ -36,6 +37,58 @@ static void check(const struct elf_file *file, size_t sz)
 	elf_file__is_go(file);
 }
 
+static void check_unwinding(const char *path)
+{
+	struct elf_image *image = elf_image__open(path);
+	struct eh_frame *frame = image ? eh_frame__read(image) : NULL;
+	const struct eh_function *functions;
+	size_t cnt = frame ? eh_frame__functions(frame, &functions) : 0;
+	struct eh_cfa cfa;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (!functions[i].size || !eh_frame__at(frame, functions[i].addr))
+			abort();
+		eh_frame__cfa(frame, &functions[i], functions[i].addr + functions[i].size / 2, &cfa);
+	}
+	eh_frame__free(frame);
+	elf_image__free(image);
+}
+
+/* A site lies in the function's segment, and an exit has a reason when there is none. */
+static void check_plan(struct program *program, uint32_t id, size_t sz)
+{
+	static const struct plan_needs needs = {.exit = true, .args = 1};
+	const struct call_edge *edges;
+	plan_lines lines = {0};
+	struct plan plan;
+	size_t cnt;
+
+	program__callees(program, id, &edges, &cnt);
+	if (plan_make(program, id, &needs, &plan))
+		return;
+	if (plan.possible ? plan.entry.file_off >= sz : !plan.why)
+		abort();
+	if (plan.possible && plan.exit == PLAN_EXIT_NONE && !plan.exit_why)
+		abort();
+	if (plan_describe(program, &plan, &lines))
+		abort();
+	plan_lines_free(&lines);
+	plan_free(&plan);
+}
+
+static void check_program(const char *path, size_t sz)
+{
+	struct program *program;
+	uint32_t first, cnt;
+
+	if (program__open_file(path, NULL, &program))
+		return;
+	if (!program__module_functions(program, 0, &first, &cnt))
+		for (uint32_t i = 0; i < cnt && i < 32; i++)
+			check_plan(program, first + i, sz);
+	program__free(program);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -49,6 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 	if (file)
 		check(file, sz);
 	elf_file__free(file);
+	check_unwinding(path);
+	check_program(path, sz);
 	close(fd);
 	return 0;
 }
