@@ -321,10 +321,13 @@ bool program__catches(struct program *program)
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
 
-		if (module->public.gone || is_one_of(module->name, runtimes, sizeof(runtimes) / sizeof(runtimes[0])) ||
-		    module_open(program, module))
+		if (module->public.gone || module_open(program, module))
 			continue;
-		if (elf_file__marks(module->files[0]) & ELF_MARK_CATCHES || has_unknown_tables(module))
+		/* Nobody knows who uses a file that is looked at by itself. */
+		if (!program->pid && module->public.unwinds)
+			return true;
+		if (!is_one_of(module->name, runtimes, sizeof(runtimes) / sizeof(runtimes[0])) &&
+		    (elf_file__marks(module->files[0]) & ELF_MARK_CATCHES || has_unknown_tables(module)))
 			return true;
 	}
 	return false;
