@@ -246,7 +246,7 @@ static struct kinds kinds_of(const struct survey *survey, uint32_t line_idx, siz
 		kinds.marker |= target->usdt != NULL;
 		kinds.emulated |= cost == PLAN_EMULATED;
 		kinds.stepped |= cost == PLAN_STEPPED;
-		if (target->plan)
+		if (!target->usdt)
 			kinds.exits[target->plan->exit] = true;
 	}
 	return kinds;

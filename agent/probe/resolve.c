@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -470,6 +471,8 @@ int probe_targets_find(const probe_lines *lines, struct program *program, struct
 	if (!err)
 		err = resolver_plan(&resolver);
 	resolver_free(&resolver);
+	/* Names and notes were many small pieces, and whoever records stays for long. */
+	malloc_trim(0);
 	if (err)
 		probe_targets_free(targets);
 	return err;

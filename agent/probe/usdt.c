@@ -87,6 +87,7 @@ static int site_add(struct reader *reader, const char *desc, size_t sz)
 	site.provider = strdup(provider);
 	site.name = strdup(name);
 	if (site.provider && site.name && !vec_push(reader->sites, site))
+		// cppcheck-suppress memleak ; vec_push() has taken it
 		return 0;
 	free(site.provider);
 	free(site.name);
