@@ -35,6 +35,7 @@ enum {
 	OPT_LIMITS,
 	OPT_STACKS,
 	OPT_STACKS_ALL,
+	OPT_DEBUGINFO,
 };
 
 const struct option record_long_options[] = {
@@ -65,13 +66,15 @@ const struct option record_long_options[] = {
 	{"limits", required_argument, NULL, OPT_LIMITS},
 	{"stacks", optional_argument, NULL, OPT_STACKS},
 	{"stacks-all", no_argument, NULL, OPT_STACKS_ALL},
+	{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
 	STREAM_LONG_OPTIONS,
 };
 const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(record_long_options[0]);
 
 const char record_options_help[] =
 	"  -p, --pid PID          the process to attach to\n"
-	"  -s, --symbols FILE     intervals are calls of the functions listed there (default: socket requests)\n"
+	"  -s, --symbols FILE|preset:NAME   what a request is, and what to time in it (man page: THE SYMBOL LIST)\n"
+	"      --debuginfo DIR    debug files that name its functions are looked for there first\n"
 	"  -o, --output DIR       where the shards go\n"
 	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
 	"      --mode counters|trace   sums per interval, or who made it wait, through how many hops, too\n"
@@ -259,6 +262,9 @@ int record_options_take(struct record_options *options, const char *command, int
 		return 0;
 	case OPT_LIMITS:
 		options->limits = arg;
+		return 0;
+	case OPT_DEBUGINFO:
+		options->debuginfo_dir = arg;
 		return 0;
 	}
 	if (option >= OPT_STREAM)

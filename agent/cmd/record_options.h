@@ -34,8 +34,9 @@ struct record_options {
 	uint64_t scope_max; /* trace: threads outside the target that may be followed */
 	bool children;
 	bool hw, hw_software;
-	const char *host;   /* the name that it goes by; NULL: the node's */
-	const char *limits; /* file that SIGHUP reads again, or NULL */
+	const char *host;          /* the name that it goes by; NULL: the node's */
+	const char *debuginfo_dir; /* or NULL */
+	const char *limits;        /* file that SIGHUP reads again, or NULL */
 	struct stream_options stream;
 	const struct rounds_options *rounds; /* diagnose: functions are probed in rounds; NULL: they are not */
 	bool quiet, verbose;

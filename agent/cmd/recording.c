@@ -255,11 +255,12 @@ static struct privilege_uses privilege_uses(const struct record_options *options
 static int read_symbols(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
+	const struct program_opts opts = {.debuginfo_dir = options->debuginfo_dir, .want_debuginfod = true};
 	int err = symbol_list_read(options->symbols, &recording->lines);
 
 	if (err)
 		return err;
-	err = program__open(options->pid, NULL, &recording->program);
+	err = program__open(options->pid, &opts, &recording->program);
 	if (err) {
 		log_error("cannot read the code of process %d: %s", options->pid, strerror(-err));
 		return err;
