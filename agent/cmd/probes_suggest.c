@@ -31,10 +31,11 @@ struct study {
 	const struct probes_options *options;
 	struct program *program;
 	suggestions found;
-	struct plan *plans;      /* one for each */
-	struct plan *entries;    /* … of which only the entry is attached; nothing in them is owned */
-	struct probe_hits *hits; /* of those that were attached */
-	size_t *attached;        /* index into found */
+	struct plan *plans;        /* one for each */
+	struct plan *entries;      /* … of which only the entry is attached; nothing in them is owned */
+	struct probe_hits *before; /* hits of those that were attached, when counting began */
+	struct probe_hits *hits;   /* of those that were attached */
+	size_t *attached;          /* index into found */
 	size_t attached_cnt;
 	target_processes processes;
 	target_listeners listeners;
@@ -129,6 +130,8 @@ static int count(struct study *study)
 	if (!err)
 		err = capture__attach_probes(study->capture, probes, study->attached_cnt, &set);
 	if (!err) {
+		/* Attaching takes its time, and what came first has been counted meanwhile. */
+		capture__probe_hits(study->capture, set, study->before);
 		capture__counts(study->capture, &before);
 		begin_ts = monotonic_ns();
 	}
@@ -146,7 +149,8 @@ static int count(struct study *study)
 		study->requests_per_s = (after.seen - before.seen) / study->seconds;
 	}
 	for (size_t i = 0; i < study->attached_cnt && !err; i++)
-		study->found.items[study->attached[i]].per_s = study->hits[i].entries / study->seconds;
+		study->found.items[study->attached[i]].per_s =
+			(study->hits[i].entries - study->before[i].entries) / study->seconds;
 	capture__free(study->capture);
 	study->capture = NULL;
 	free(probes);
@@ -444,9 +448,10 @@ int probes_suggest(const struct probes_options *options, struct program *program
 	if (!err) {
 		study.plans = calloc(study.found.cnt, sizeof(*study.plans));
 		study.entries = calloc(study.found.cnt, sizeof(*study.entries));
+		study.before = calloc(study.found.cnt, sizeof(*study.before));
 		study.hits = calloc(study.found.cnt, sizeof(*study.hits));
 		study.attached = calloc(study.found.cnt, sizeof(*study.attached));
-		err = study.plans && study.entries && study.hits && study.attached ? 0 : -ENOMEM;
+		err = study.plans && study.entries && study.before && study.hits && study.attached ? 0 : -ENOMEM;
 	}
 	if (err)
 		log_error("out of memory");
@@ -456,6 +461,7 @@ int probes_suggest(const struct probes_options *options, struct program *program
 		plan_free(&study.plans[i]);
 	free(study.plans);
 	free(study.entries);
+	free(study.before);
 	free(study.hits);
 	free(study.attached);
 	vec_free(&study.found);
