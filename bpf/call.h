@@ -125,6 +125,21 @@ static __noinline int split__take(struct split *split, struct thread *thread)
 	return 0;
 }
 
+/* Intervals go first: their calls leave as long as half the ring is free. */
+static __always_inline void *invocation__reserve(void)
+{
+	void *ring = ring__of_cpu(bpf_get_smp_processor_id());
+	struct cpu_context *cpu = this_cpu();
+
+	if (!cpu || !ring)
+		return NULL;
+	if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <= 2 * cfg_knobs.ring_wake_bytes)
+		return ring__reserve(WL_LOSS_INVOCATION, WL_RECORD_INVOCATION, sizeof(struct wl_invocation_record));
+	__sync_fetch_and_add(&cpu->loss[WL_LOSS_INVOCATION].emitted, 1);
+	count_loss(cpu, WL_LOSS_INVOCATION);
+	return NULL;
+}
+
 /* The invocation ends at `end`; lengths partition its time, whatever happened. */
 static __noinline int call__send(struct call *call, struct thread *thread, struct split *end, u32 flags)
 {
@@ -133,7 +148,7 @@ static __noinline int call__send(struct call *call, struct thread *thread, struc
 
 	if (!call || !thread || !end)
 		return 0;
-	record = ring__reserve(WL_LOSS_INVOCATION, WL_RECORD_INVOCATION, sizeof(*record));
+	record = invocation__reserve();
 	if (!record)
 		return 0;
 	flags |= call->flags;

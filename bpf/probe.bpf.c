@@ -29,6 +29,7 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	u32 idx = PROBE_COOKIE_SPEC(cookie);
 	struct probe_hit_count *hits = bpf_map_lookup_elem(&probe_hits, &idx);
 	struct cpu_context *cpu = this_cpu();
+	u64 values[SPEC_OPERANDS] = {};
 	struct probe_spec *spec;
 	struct thread *thread;
 
@@ -42,8 +43,8 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	if (!spec || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
-	if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT))
-		role__happens(ctx, thread, spec, NULL, frame);
+	if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT) && role__operands(ctx, spec, values, false))
+		role__happens(thread, spec, values, frame);
 	if (spec->flags & (SPEC_TIMED | SPEC_ON_STACK))
 		role__call(ctx, thread, spec, idx, frame);
 	return 0;
@@ -73,8 +74,8 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 	seen = call__leave(thread, idx, frame, values);
 	if (spec->role == SPEC_INTERVAL)
 		interval_ends(thread, spec, 0, frame);
-	else if (seen && spec->flags & SPEC_AT_EXIT)
-		role__happens(ctx, thread, spec, values, frame);
+	else if (seen && spec->flags & SPEC_AT_EXIT && role__operands(ctx, spec, values, true))
+		role__happens(thread, spec, values, frame);
 	return 0;
 }
 

@@ -86,50 +86,63 @@ static __noinline int interval_goes_on(struct thread *thread, struct probe_spec 
 	return 0;
 }
 
-/* The role of the spec happens now; `values`: its operands as they were at the entry, NULL: now is the entry. */
-static __noinline int role__happens(struct pt_regs *ctx, struct thread *thread, struct probe_spec *spec, u64 *values,
-				    u64 frame)
+/*
+ * The operands of a role that happens now, in place of `values`: what they were at the entry, if this is the exit.
+ * False: one of them cannot be read.
+ */
+static __noinline bool role__operands(struct pt_regs *ctx, struct probe_spec *spec, u64 *values, bool is_exit)
 {
 	struct cpu_context *cpu = this_cpu();
-	u64 value[SPEC_OPERANDS] = {};
 
-	if (!ctx || !thread || !spec || !cpu)
-		return 0;
+	if (!ctx || !spec || !values || !cpu)
+		return false;
 	for (int i = 0; i < SPEC_OPERANDS; i++) {
 		struct operand *operand = &spec->operands[i];
 
 		if (!operand->kind)
 			continue;
-		if (values && !operand->at_exit)
-			value[i] = values[i];
-		else if (!operand__base(ctx, operand, &value[i]))
-			goto unreadable;
-		if (!operand__resolve(operand, &value[i]))
-			goto unreadable;
+		if ((is_exit && !operand->at_exit) || operand__base(ctx, operand, &values[i])) {
+			if (operand__resolve(operand, &values[i]))
+				continue;
+		}
+		__sync_fetch_and_add(&cpu->unreadable, 1);
+		return false;
 	}
+	return true;
+}
+
+/* Roles that leave the interval where it is. */
+static __noinline int role__notes(struct thread *thread, struct probe_spec *spec, const u64 *values)
+{
+	if (!thread || !spec || !values)
+		return 0;
+	if (spec->role == SPEC_ACQUIRE)
+		lock__acquired(thread, values[0]);
+	else if (spec->role == SPEC_RELEASE)
+		lock__released(thread, values[0]);
+	else if (spec->role == SPEC_ENQUEUE)
+		task__enqueued(thread, values[0], values[1]);
+	return 0;
+}
+
+/* The role of the spec happens now.  Part of the program itself, to save a level of its 512 bytes of stack. */
+static __always_inline void role__happens(struct thread *thread, struct probe_spec *spec, const u64 *values, u64 frame)
+{
 	switch (spec->role) {
 	case SPEC_INTERVAL:
 	case SPEC_BEGIN:
-		return interval_begins(thread, spec, value[0], frame);
+		interval_begins(thread, spec, values[0], frame);
+		break;
 	case SPEC_END:
-		return interval_ends(thread, spec, value[0], frame);
+		interval_ends(thread, spec, values[0], frame);
+		break;
 	case SPEC_WORK:
 	case SPEC_DEQUEUE:
-		return interval_goes_on(thread, spec, value[0]);
-	case SPEC_ACQUIRE:
-		lock__acquired(thread, value[0]);
+		interval_goes_on(thread, spec, values[0]);
 		break;
-	case SPEC_RELEASE:
-		lock__released(thread, value[0]);
-		break;
-	case SPEC_ENQUEUE:
-		task__enqueued(thread, value[0], value[1]);
-		break;
+	default:
+		role__notes(thread, spec, values);
 	}
-	return 0;
-unreadable:
-	__sync_fetch_and_add(&cpu->unreadable, 1);
-	return 0;
 }
 
 /* The call wants the lock: until it returns, what the thread waits for is that. */

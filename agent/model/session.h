@@ -29,6 +29,10 @@
  *   stacks_hz          user stacks were sampled so often a second on each CPU
  *   stack_records, stack_waits  records of stacks, and of ends of waits, that came out of the rings
  *   stacks_complete, stacks_guessed  of the stacks: those up to the beginning of the thread, those with guessed frames
+ *   invocation_records, invocations_written, invocations_forgotten, invocations_impossible  where functions are probed:
+ *                      records that came out of the rings: emitted = these + lost; records = written + forgotten,
+ *                      of which the impossible ones cannot be true
+ *   probe_unreadable   hits at which an expression of the symbol list could not be read
  *   note.N             a line for the reader
  */
 #ifndef WHYLATE_MODEL_SESSION_H
