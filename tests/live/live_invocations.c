@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Calls of probed functions, and every role: against what the workloads do and measure by themselves. */
+#include "calls.h"
+#include "harness.h"
+#include "servers.h"
+#include "session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOSSY (WL_INTERVAL_LOSSY | WL_INTERVAL_TORN)
+
+/* emitted = taken out of the rings + lost; taken = written + forgotten; written = in the shards. */
+static void check_balance(const struct session *session)
+{
+	uint64_t received = session_number(session, "invocation_records");
+
+	CHECKF(session->emitted[WL_LOSS_INVOCATION] == received + session->lost[WL_LOSS_INVOCATION],
+	       "emitted %lu, received %lu, lost %lu", session->emitted[WL_LOSS_INVOCATION], received,
+	       session->lost[WL_LOSS_INVOCATION]);
+	CHECKF(received == session_number(session, "invocations_written") +
+				   session_number(session, "invocations_forgotten"),
+	       "%lu received, %s written, %s forgotten", received, session_key(session, "invocations_written"),
+	       session_key(session, "invocations_forgotten"));
+	CHECK(session_number(session, "invocations_written") == session->rows[SHARD_TABLE_INVOCATION]);
+	CHECK(session_number(session, "probe_unreadable") == 0);
+}
+
+/* Every call's split sums, no call leaves its interval, and parents are there and enclose their children. */
+static void check_calls(const struct calls_read *read)
+{
+	uint64_t uneven = 0, outside = 0, orphans = 0, torn = 0;
+
+	for (size_t i = 0; i < read->interval_cnt; i++) {
+		const struct sid_row *interval = &read->intervals[i];
+
+		for (size_t j = 0; j < read->call_cnt; j++) {
+			const struct call_row *call = &read->calls[j];
+
+			if (call->sid == interval->sid)
+				outside += call->begin_ts < interval->begin_ts || call->end_ts > interval->end_ts;
+		}
+	}
+	for (size_t i = 0; i < read->call_cnt; i++) {
+		const struct call_row *call = &read->calls[i];
+		bool found = call->parent_func == UINT32_MAX;
+
+		uneven += call->sum_ns != call->end_ts - call->begin_ts;
+		torn += (call->flags & WL_INVOCATION_TORN) != 0;
+		/* Parents come after their children, most often soon. */
+		for (size_t j = i + 1; !found && j < read->call_cnt; j++) {
+			const struct call_row *parent = &read->calls[j];
+
+			if (parent->sid != call->sid || parent->tid != call->tid || parent->seq != call->parent_seq)
+				continue;
+			found = parent->func == call->parent_func && parent->depth + 1 == call->depth &&
+				parent->begin_ts <= call->begin_ts && parent->end_ts >= call->end_ts;
+			break;
+		}
+		orphans += !found;
+	}
+	CHECKF(!uneven, "%lu of %zu splits do not sum to the time of the call", uneven, read->call_cnt);
+	CHECKF(!outside, "%lu of %zu calls leave their interval", outside, read->call_cnt);
+	CHECKF(!orphans, "%lu of %zu calls have no parent where they say they have one", orphans, read->call_cnt);
+	printf("(%zu calls in %zu intervals, %lu torn) ", read->call_cnt, read->interval_cnt, torn);
+}
+
+struct expected {
+	const char *func, *parent;
+	uint64_t cnt, flags;
+};
+
+/* Of all intervals that nothing happened to, but for the first and last ones, which are cut by attaching. */
+static void check_counts(const struct calls_read *read, const struct expected *expected, size_t cnt)
+{
+	uint64_t wrong = 0, looked_at = 0;
+
+	for (size_t i = 20; i + 8 < read->interval_cnt; i++) {
+		if (read->intervals[i].flags & LOSSY)
+			continue;
+		looked_at++;
+		for (size_t j = 0; j < cnt; j++) {
+			uint64_t got = calls_in(read, read->intervals[i].sid, calls_func(read, expected[j].func),
+						expected[j].flags);
+
+			if (got == expected[j].cnt)
+				continue;
+			if (!wrong++)
+				CHECKF(false, "%s with flags %lu: %lu calls in interval %zu, not %lu", expected[j].func,
+				       expected[j].flags, got, i, expected[j].cnt);
+		}
+	}
+	CHECKF(!wrong && looked_at > 100, "%lu wrong counts in %lu intervals", wrong, looked_at);
+}
+
+static bool record_workload(struct recording *recording, struct workload *workload, const char *name, const char *list,
+			    const char *more)
+{
+	struct path symbols = temp_path("invocations.txt");
+
+	if (!CHECK(!file_write(symbols.s, list, strlen(list))) || !workload_start(workload, name, 3) ||
+	    !recording_start(recording, *more ? "invocations-trace" : name, workload->server_pid,
+			     "-s %s -d 60s --tail none --budget 100%% %s", symbols.s, more))
+		return false;
+	workload_go(workload);
+	return workload_finish(workload, 30) && CHECK(process_wait(&recording->process, 10) == 0);
+}
+
+static void test_known_calls(void)
+{
+	static const struct expected expected[] = {
+		{"call_leaf", NULL, 9, 0},
+		{"call_mid", NULL, 2, 0},
+		{"call_recursing", NULL, 6, 0},
+		{"call_jumping", NULL, 3, WL_INVOCATION_ABANDONED},
+		{"call_deep", NULL, WL_FUNC_DEPTH, 0},
+		{"call_deep", NULL, 1, WL_INVOCATION_DEEP},
+	};
+	struct recording recording = {0};
+	struct calls_read read = {0};
+	struct workload workload;
+	struct session session;
+
+	/* What runs on the coroutines' stacks has a test of its own. */
+	if (!record_workload(&recording, &workload, "calls",
+			     "interval handle_call\nfunction call_leaf\nfunction call_mid\nfunction call_recursing\n"
+			     "function call_jumping\nfunction call_deep\n",
+			     ""))
+		goto cleanup;
+	if (!session_read(&session, recording.dir.s, NULL, NULL) || !calls_read_dir(&read, recording.dir.s))
+		goto cleanup;
+	session_check(&session);
+	check_balance(&session);
+	CHECKF(session.row_cnt >= workload.intervals, "%lu rows, %lu requests", session.row_cnt, workload.intervals);
+	check_calls(&read);
+	check_counts(&read, expected, sizeof(expected) / sizeof(expected[0]));
+	CHECK(session.lost[WL_LOSS_DEPTH] >= (session.row_cnt - 1) * 16);
+	for (size_t i = 0; i < read.call_cnt; i++)
+		if (!CHECK(read.calls[i].has_call_addr))
+			break;
+cleanup:
+	calls_free(&read);
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
+#define EVERY_ROLE                                                                        \
+	"begin request_begin key=arg0 name=job\nend request_end key=arg0\n"               \
+	"enqueue job_push queue=arg0 task=arg1\ndequeue job_pop queue=arg0 task=retval\n" \
+	"acquire store_lock object=arg0\nrelease store_unlock object=arg0\nfunction stage_work\n"
+
+static void check_stages(const struct workload *workload, const struct session *session, const char *dir)
+{
+	double queue_ns = (double)session->ns[WL_STATE_QUEUE] / session->row_cnt;
+	double measured_ns = json_number(workload->result, "queue_mean_ns");
+	json_object *report = report_read(dir, NULL);
+
+	/* Those of the warm-up are recorded, too. */
+	CHECKF(fabs(queue_ns / measured_ns - 1) < 0.25, "queue: %.0f ns measured, %.0f ns recorded", measured_ns,
+	       queue_ns);
+	CHECKF(session->ns[WL_STATE_UNKNOWN] * 50 < session->latency_sum_ns, "%lu ns are not known",
+	       session->ns[WL_STATE_UNKNOWN]);
+	CHECKF(session->moved_cnt * 10 > session->row_cnt * 9, "%lu of %lu moved", session->moved_cnt,
+	       session->row_cnt);
+	CHECK(!strcmp(json_text(report, "causes.0.category"), "lock"));
+	CHECKF(!strcmp(json_text(report, "causes.0.culprit.comm"), "compactor"), "%s",
+	       json_text(report, "causes.0.culprit.comm"));
+	json_object_put(report);
+}
+
+/* Requests that go through a queue and wait for a lock that only the symbol list knows. */
+static void stages(const char *more)
+{
+	static const struct expected expected[] = {{"stage_work", NULL, 1, 0}, {"store_lock", NULL, 1, 0}};
+	struct recording recording = {0};
+	struct calls_read read = {0};
+	struct workload workload;
+	struct session session;
+	bool trace = *more;
+	int lock;
+
+	if (!record_workload(&recording, &workload, "stages", EVERY_ROLE, more))
+		goto cleanup;
+	if (!session_read(&session, recording.dir.s, NULL, NULL) || !calls_read_dir(&read, recording.dir.s))
+		goto cleanup;
+	session_check(&session);
+	check_balance(&session);
+	CHECKF(session.row_cnt >= workload.intervals, "%lu rows, %lu requests", session.row_cnt, workload.intervals);
+	check_calls(&read);
+	check_counts(&read, expected, sizeof(expected) / sizeof(expected[0]));
+	check_stages(&workload, &session, recording.dir.s);
+	lock = calls_func(&read, "store_lock");
+	for (size_t i = 0; i < read.call_cnt; i++)
+		if ((int)read.calls[i].func == lock &&
+		    !CHECK(read.calls[i].object == read.calls[0].object || read.calls[i].object))
+			break;
+	if (trace)
+		CHECK(session.rows[SHARD_TABLE_HANDOFF] > 0);
+cleanup:
+	calls_free(&read);
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
+static void test_stages(void)
+{
+	stages("");
+}
+
+static void test_stages_trace(void)
+{
+	stages("--mode trace");
+}
+
+static const struct live_test tests[] = {
+	{"known_calls", test_known_calls},
+	{"stages", test_stages},
+	{"stages_trace", test_stages_trace},
+};
+
+int suite_invocations(void)
+{
+	return live_suite("invocations", tests, sizeof(tests) / sizeof(tests[0]));
+}
