@@ -303,6 +303,7 @@ int recording_probes_begin(struct recording *recording)
 
 	if (!recording->probes || !recording->options->symbols)
 		return 0;
+	capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
 	probes = calloc(cnt, sizeof(*probes));
 	if (!probes)
 		return -ENOMEM;

@@ -100,8 +100,11 @@ static bool record_workload(struct recording *recording, struct workload *worklo
 	struct path symbols = temp_path("invocations.txt");
 
 	if (!CHECK(!file_write(symbols.s, list, strlen(list))) || !workload_start(workload, name, 3) ||
-	    !recording_start(recording, *more ? "invocations-trace" : name, workload->server_pid,
-			     "-s %s -d 60s --tail none --budget 100%% %s", symbols.s, more))
+	    !recording_start(recording,
+			     strstr(more, "trace") ? "invocations-trace"
+			     : *more               ? "invocations-stacks"
+						   : name,
+			     workload->server_pid, "-s %s -d 60s --tail none --budget 100%% %s", symbols.s, more))
 		return false;
 	workload_go(workload);
 	return workload_finish(workload, 30) && CHECK(process_wait(&recording->process, 10) == 0);
@@ -138,6 +141,37 @@ static void test_known_calls(void)
 	CHECK(session.lost[WL_LOSS_DEPTH] >= (session.row_cnt - 1) * 16);
 	for (size_t i = 0; i < read.call_cnt; i++)
 		if (!CHECK(read.calls[i].has_call_addr))
+			break;
+cleanup:
+	calls_free(&read);
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
+/* Calls on stacks of their own, mapped apart or within the thread's: flagged, and nobody's parents. */
+static void test_stack_switches(void)
+{
+	static const struct expected expected[] = {
+		{"call_coroutine", NULL, 2, WL_INVOCATION_TORN},
+		{"call_leaf", NULL, 9, 0},
+		{"call_leaf", NULL, 2, WL_INVOCATION_LOST_PARENT},
+	};
+	struct recording recording = {0};
+	struct calls_read read = {0};
+	struct workload workload;
+	int coroutine;
+
+	if (!record_workload(&recording, &workload, "calls",
+			     "interval handle_call\nfunction call_leaf\nfunction call_mid\nfunction call_coroutine\n",
+			     "--rate 100%"))
+		goto cleanup;
+	if (!calls_read_dir(&read, recording.dir.s))
+		goto cleanup;
+	check_calls(&read);
+	check_counts(&read, expected, sizeof(expected) / sizeof(expected[0]));
+	coroutine = calls_func(&read, "call_coroutine");
+	for (size_t i = 0; i < read.call_cnt; i++)
+		if (!CHECK((int)read.calls[i].parent_func != coroutine))
 			break;
 cleanup:
 	calls_free(&read);
@@ -215,6 +249,7 @@ static void test_stages_trace(void)
 
 static const struct live_test tests[] = {
 	{"known_calls", test_known_calls},
+	{"stack_switches", test_stack_switches},
 	{"stages", test_stages},
 	{"stages_trace", test_stages_trace},
 };
