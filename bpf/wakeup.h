@@ -44,6 +44,42 @@ static __always_inline u32 written_file(struct task_struct *task, u64 fd)
 	return file_is_eventfd(file) ? WL_FILE_EVENTFD : WL_FILE_OTHER;
 }
 
+struct file___opened {
+	void *private_data;
+} __attribute__((preserve_access_index));
+
+struct socket___typed {
+	short type;
+} __attribute__((preserve_access_index));
+
+#define SOCK_DATAGRAM 2
+
+/*
+ * Over loopback, a datagram gets to its receiver in a softirq, on the sender's CPU and within the sender's call: the
+ * task below the softirq has sent it.
+ */
+static __always_inline bool sends_datagram(struct task_struct *task)
+{
+	struct file___opened *file;
+	struct pt_regs *regs;
+	u32 class;
+	long nr;
+
+	if (task->flags & PF_KTHREAD)
+		return false;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	nr = regs ? syscall_nr(regs) : -1;
+	if (nr < 0 || nr >= KNOB_SYSCALLS)
+		return false;
+	class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
+	if (class != WAIT_NET && class != WAIT_FILE)
+		return false;
+	file = (void *)file_of(task, syscall_arg(regs, 0));
+	if (!file || (BPF_CORE_READ((struct file *)file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return false;
+	return BPF_CORE_READ((struct socket___typed *)BPF_CORE_READ(file, private_data), type) == SOCK_DATAGRAM;
+}
+
 /* What the waker was at, when it is a task that does it itself. */
 static __always_inline void describe_waker(struct wl_wakeup_record *record, struct task_struct *waker)
 {
@@ -114,7 +150,8 @@ static __noinline int timer__send(struct thread *thread, struct trace_cpu *trace
 }
 
 /* The thread's wait in `state` is over. */
-static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trace_cpu, u32 state, u32 context)
+static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trace_cpu, u32 state, u32 context,
+				   bool by_datagram)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct wl_wakeup_record *record;
@@ -137,6 +174,8 @@ static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trac
 	record->state = state;
 	if (context == WL_CONTEXT_TASK)
 		describe_waker(record, waker);
+	else if (by_datagram)
+		record->waker_file = WL_FILE_DATAGRAM;
 	ring__submit(record);
 	return 0;
 }
@@ -157,15 +196,20 @@ static __always_inline void wakeup__note(struct thread *thread, u32 state)
 	struct trace_cpu *trace_cpu = this_trace_cpu();
 	struct cpu_context *cpu = this_cpu();
 	struct thread *waker;
+	bool by_datagram;
 	u32 context;
 
 	if (!trace_cpu || !cpu)
 		return;
 	context = context_now(trace_cpu);
-	wakeup__send(thread, trace_cpu, state, context);
+	by_datagram = context == WL_CONTEXT_SOFTIRQ && !trace_cpu->hardirq &&
+		      trace_cpu->softirq == WL_STATE_SOFTIRQ_NET_RX + 1 &&
+		      (state == WL_STATE_BLOCKED_NET || state == WL_STATE_BLOCKED_POLL) &&
+		      sends_datagram(bpf_get_current_task_btf());
+	wakeup__send(thread, trace_cpu, state, context, by_datagram);
 	if (trace_cpu->timer.expire_ts && trace_cpu->timer.hardirq == trace_cpu->hardirq)
 		timer__send(thread, trace_cpu);
-	if (context != WL_CONTEXT_TASK || (u32)bpf_get_current_pid_tgid() == thread->tid)
+	if ((context != WL_CONTEXT_TASK && !by_datagram) || (u32)bpf_get_current_pid_tgid() == thread->tid)
 		return;
 	waker = current_thread(cpu);
 	if (!waker && waker_matters(thread, state))

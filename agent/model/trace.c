@@ -195,6 +195,8 @@ static int on_wakeup(struct trace *trace, const struct wl_wakeup_record *record,
 		err = trace__block_waiter(trace, record, cpu);
 	if (!err && by_task && (record->waker_file == WL_FILE_PIPE || record->waker_file == WL_FILE_EVENTFD))
 		err = trace__add_write(trace, record);
+	if (!err && !by_task && record->waker_file == WL_FILE_DATAGRAM && record->waker_tid != record->tid)
+		err = trace__add_write(trace, record);
 	return err;
 }
 

@@ -216,6 +216,7 @@ enum wl_file {
 	WL_FILE_EVENTFD,
 	WL_FILE_SOCKET,
 	WL_FILE_OTHER,
+	WL_FILE_DATAGRAM, /* a datagram socket, whose data a softirq on the sender's CPU has delivered */
 };
 
 /* A blocked followed thread was made runnable. */
@@ -226,7 +227,7 @@ struct wl_wakeup_record {
 	__wl_u64 io_ts;       /* complete_ts of the block I/O in whose completion it happened, 0: none */
 	__wl_u32 pid;         /* who was woken */
 	__wl_u32 tid;
-	__wl_u32 waker_pid; /* who ran on that CPU: the culprit in context TASK only */
+	__wl_u32 waker_pid; /* who ran on that CPU: the culprit in context TASK, and of a datagram, only */
 	__wl_u32 waker_tid;
 	__wl_u32 context;     /* enum wl_context */
 	__wl_u32 waker_sysno; /* ~0 outside of a system call */

@@ -292,8 +292,14 @@ class TraceCmd(Tool):
 
 
 class TraceCmdSched(TraceCmd):
-    label = "trace-cmd record -e sched"
+    """The scheduler's events of the target's threads, one by one: given the system's name alone, or without -P,
+    trace-cmd 3.1 crashes where the function tracer is dead."""
+
+    label = "trace-cmd record -P, sched events"
 
     def command(self, server):
-        argv = [find_program("trace-cmd"), "record", "-o", self.data, "-e", "sched"]
+        targets = [arg for tid in self.threads(server) for arg in ("-P", tid)]
+        events = [arg for event in ("sched_switch", "sched_waking", "sched_wakeup", "sched_migrate_task")
+                  for arg in ("-e", f"sched:{event}")]
+        argv = [find_program("trace-cmd"), "record", "-o", self.data, *targets, *events]
         return argv if self.function_tracer_works() else self.without_function_tracer(argv)

@@ -335,10 +335,140 @@ cleanup:
 	mariadb_end(&mariadb);
 }
 
+/* --- a child for every request ------------------------------------------------------------------------------------ */
+
+static const char fork_server[] = "import http.server, socketserver, sys\n"
+				  "class Handler(http.server.BaseHTTPRequestHandler):\n"
+				  "    wbufsize = 65536\n"
+				  "    def do_GET(self):\n"
+				  "        self.send_response(200)\n"
+				  "        self.send_header('Content-Length', '2')\n"
+				  "        self.end_headers()\n"
+				  "        self.wfile.write(b'ok')\n"
+				  "    def log_message(self, *args):\n"
+				  "        pass\n"
+				  "class Server(socketserver.ForkingMixIn, http.server.HTTPServer):\n"
+				  "    request_queue_size = 128\n"
+				  "Server(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n";
+
+#define FORKS 2000
+
+static void test_forks(void)
+{
+	char port_text[16];
+	const char *const argv[] = {"python3", "-c", fork_server, port_text, NULL};
+	struct process server = {0}, load = {0};
+	struct recording recording = {0};
+	struct paths_seen seen;
+	struct session session;
+	int port = port_free();
+
+	if (program_missing("chains_forks", "python3") || program_missing("chains_forks", "ab"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (process_launch_argv(&server, NULL, argv) || !port_wait(&server, port, 10) ||
+	    !recording_start(&recording, "chains-forks", server.pid, EVERYTHING) ||
+	    process_start(&load, "ab -q -n %d -c 4 http://127.0.0.1:%d/", FORKS, port) ||
+	    !CHECK(process_wait(&load, 90) == 0))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!judge(&recording, FORKS, 0.02, NULL, &session, &seen))
+		goto cleanup;
+	/* Each child is seen, and seen to end. */
+	CHECKF(session.thread_row_cnt >= 2 * FORKS, "%lu rows of threads", session.thread_row_cnt);
+	/* The child is on the path, from its creation on, which is a hand-off. */
+	CHECKF(session.rows[SHARD_TABLE_HANDOFF] >= FORKS / 2, "%lu hand-offs", session.rows[SHARD_TABLE_HANDOFF]);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	process_end(&server);
+}
+
+/* --- datagrams ---------------------------------------------------------------------------------------------------- */
+
+/* For each line on a connection it asks another process, `store`, by a datagram; that one sleeps for 8 ms each tenth
+ * time.
+ */
+static const char datagram_server[] = "import os,socket,sys,time\n"
+				      "def name(n): open('/proc/self/comm','w').write(n)\n"
+				      "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(('127.0.0.1',0))\n"
+				      "l=socket.socket(); l.bind(('127.0.0.1',int(sys.argv[1])))\n"
+				      "n=0\n"
+				      "if os.fork():\n"
+				      "    name('store')\n"
+				      "    while True:\n"
+				      "        d,a=s.recvfrom(100); n+=1\n"
+				      "        if n%10==0: time.sleep(0.008)\n"
+				      "        s.sendto(d,a)\n"
+				      "l.listen(5)\n"
+				      "q=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); q.connect(s.getsockname())\n"
+				      "while True:\n"
+				      "    c,_=l.accept()\n"
+				      "    while c.recv(100):\n"
+				      "        q.send(b'?'); q.recv(100); c.send(b'!\\n')\n";
+
+#define DATAGRAMS 500
+
+/* The process that has the store as its parent: the one that listens. */
+static pid_t child_of(pid_t parent)
+{
+	char path[64], text[64] = "";
+	pid_t pid = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	for (int tries = 0; tries < 50 && !pid; tries++) {
+		file = fopen(path, "re");
+		if (file && fgets(text, sizeof(text), file))
+			pid = (pid_t)strtol(text, NULL, 10);
+		if (file)
+			fclose(file);
+		if (!pid)
+			sleep_ms(100);
+	}
+	return pid;
+}
+
+static void test_datagram(void)
+{
+	struct client client = {.question = "?",
+				.answer_end = "!\n",
+				.connection_cnt = 1,
+				.requests_each = DATAGRAMS,
+				.pause_us = 1000};
+	char port_text[16];
+	const char *const argv[] = {"python3", "-c", datagram_server, port_text, NULL};
+	struct recording recording = {0};
+	struct process server = {0};
+	struct paths_seen seen;
+	struct session session;
+	int port = port_free();
+	pid_t pid;
+
+	if (program_missing("chains_datagram", "python3"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (process_launch_argv(&server, NULL, argv) || !port_wait(&server, port, 10))
+		return;
+	pid = child_of(server.pid);
+	if (!CHECK(pid > 0) || !client_open(&client, port) ||
+	    !recording_start(&recording, "chains-datagram", pid, EVERYTHING) || !client_run(&client))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!judge(&recording, DATAGRAMS, 0.02, "store", &session, &seen))
+		goto cleanup;
+	/* 50 times 8 ms, less what the kernel's own work on the way takes elsewhere. */
+	CHECKF(seen.behind_ns[WL_CATEGORY_IO_NET] > 50 * 8 * NS_PER_MS * 8 / 10, "%.1f ms behind the store",
+	       seen.behind_ns[WL_CATEGORY_IO_NET] / 1e6);
+cleanup:
+	client_close(&client);
+	recording_end(&recording);
+	process_end(&server);
+}
+
 static const struct live_test tests[] = {
-	{"chains_postgres", test_postgres},
-	{"chains_apache", test_apache},
-	{"chains_mariadb", test_mariadb},
+	{"chains_postgres", test_postgres}, {"chains_apache", test_apache},     {"chains_mariadb", test_mariadb},
+	{"chains_forks", test_forks},       {"chains_datagram", test_datagram},
 };
 
 int suite_chains(void)
