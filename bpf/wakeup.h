@@ -60,7 +60,9 @@ struct socket___typed {
  */
 static __always_inline bool sends_datagram(struct task_struct *task)
 {
-	struct file___opened *file;
+	struct socket___typed *socket;
+	struct file___opened *opened;
+	struct file *file;
 	struct pt_regs *regs;
 	u32 class;
 	long nr;
@@ -74,10 +76,12 @@ static __always_inline bool sends_datagram(struct task_struct *task)
 	class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
 	if (class != WAIT_NET && class != WAIT_FILE)
 		return false;
-	file = (void *)file_of(task, syscall_arg(regs, 0));
-	if (!file || (BPF_CORE_READ((struct file *)file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+	file = file_of(task, syscall_arg(regs, 0));
+	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
 		return false;
-	return BPF_CORE_READ((struct socket___typed *)BPF_CORE_READ(file, private_data), type) == SOCK_DATAGRAM;
+	opened = (void *)file;
+	socket = BPF_CORE_READ(opened, private_data);
+	return BPF_CORE_READ(socket, type) == SOCK_DATAGRAM;
 }
 
 /* What the waker was at, when it is a task that does it itself. */
