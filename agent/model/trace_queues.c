@@ -180,6 +180,26 @@ static struct graph_wakeup *woken_for_it(const struct trace *trace, const struct
 	return found;
 }
 
+/* A thread that was created for it has nothing else to do: that is a hand-off already. */
+static bool was_made_for_it(struct trace *trace, const struct graph_interval *interval)
+{
+	struct graph_handoff *handoffs;
+	struct graph_segment *segments;
+	size_t handoff_cnt, cnt;
+
+	handoffs =
+		graph__handoffs_to(trace->graph, interval->tid, interval->begin_ts, interval->pickup_ts, &handoff_cnt);
+	while (handoff_cnt && handoffs[handoff_cnt - 1].kind != WL_HANDOFF_FORK)
+		handoff_cnt--;
+	if (!handoff_cnt)
+		return false;
+	segments = segments_in(trace, interval->tid, handoffs[handoff_cnt - 1].to_ts, interval->pickup_ts, &cnt);
+	for (size_t i = 0; i < cnt; i++)
+		if (!segments[i].sid)
+			label(&segments[i], interval->sid, interval->type);
+	return true;
+}
+
 int trace__queue_before(struct trace *trace, const struct graph_interval *interval)
 {
 	const struct trace_arrival *arrival = arrival_of(trace, interval->sid);
@@ -187,6 +207,8 @@ int trace__queue_before(struct trace *trace, const struct graph_interval *interv
 	uint64_t until_ts = interval->pickup_ts;
 	int err = 0;
 
+	if (was_made_for_it(trace, interval))
+		return 0;
 	for (int i = 0; !err && i < PASSAGES_MAX; i++) {
 		struct graph_wakeup *wakeup;
 
