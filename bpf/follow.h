@@ -12,7 +12,7 @@ struct following {
 	u32 outside;
 };
 
-static __noinline int task__send(u32 event, struct task_struct *task, u32 creator_tid, u32 outside)
+static __noinline int task__send(u64 ts, u32 event, struct task_struct *task, u32 creator_tid, u32 outside)
 {
 	struct wl_task_record *record;
 
@@ -21,7 +21,8 @@ static __noinline int task__send(u32 event, struct task_struct *task, u32 creato
 	record = ring__reserve(WL_LOSS_TASK, WL_RECORD_TASK, sizeof(*record));
 	if (!record)
 		return 0;
-	record->ts = bpf_ktime_get_ns();
+	/* A new thread's history begins at the very moment that its creation is said to be. */
+	record->ts = ts;
 	record->event = event;
 	record->pid = task->tgid;
 	record->tid = task->pid;
@@ -56,7 +57,7 @@ static __always_inline struct thread *follow(struct task_struct *task, const str
 	thread->activity_ts = now;
 	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = now << STATE_BITS | following->state;
 	thread->word = now << STATE_BITS | following->state;
-	task__send(WL_TASK_SEEN, task, following->creator_tid, following->outside);
+	task__send(now, WL_TASK_SEEN, task, following->creator_tid, following->outside);
 	return thread;
 }
 

@@ -53,7 +53,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	if (thread->function_sp)
 		interval__abandon(thread, thread->function_sid);
 	thread->function_sp = 0;
-	task__send(WL_TASK_EXEC, task, 0, thread->outside);
+	task__send(bpf_ktime_get_ns(), WL_TASK_EXEC, task, 0, thread->outside);
 	return 0;
 }
 
@@ -72,6 +72,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	thread__cut(thread);
 	if (cfg_knobs.trace && thread->outside)
 		__sync_fetch_and_add(&controls.outside_cnt, -1);
-	task__send(WL_TASK_EXIT, task, 0, thread->outside);
+	task__send(bpf_ktime_get_ns(), WL_TASK_EXIT, task, 0, thread->outside);
 	return 0;
 }

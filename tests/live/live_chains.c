@@ -389,23 +389,24 @@ cleanup:
 /* For each line on a connection it asks another process, `store`, by a datagram; that one sleeps for 8 ms each tenth
  * time.
  */
-static const char datagram_server[] = "import os,socket,sys,time\n"
-				      "def name(n): open('/proc/self/comm','w').write(n)\n"
-				      "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(('127.0.0.1',0))\n"
-				      "l=socket.socket(); l.bind(('127.0.0.1',int(sys.argv[1])))\n"
-				      "n=0\n"
-				      "if os.fork():\n"
-				      "    name('store')\n"
-				      "    while True:\n"
-				      "        d,a=s.recvfrom(100); n+=1\n"
-				      "        if n%10==0: time.sleep(0.008)\n"
-				      "        s.sendto(d,a)\n"
-				      "l.listen(5)\n"
-				      "q=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); q.connect(s.getsockname())\n"
-				      "while True:\n"
-				      "    c,_=l.accept()\n"
-				      "    while c.recv(100):\n"
-				      "        q.send(b'?'); q.recv(100); c.send(b'!\\n')\n";
+static const char datagram_server[] =
+	"import os,socket,sys,time\n"
+	"def name(n): open('/proc/self/comm','w').write(n)\n"
+	"s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(('127.0.0.1',0))\n"
+	"l=socket.socket(); l.bind(('127.0.0.1',int(sys.argv[1])))\n"
+	"n=0\n"
+	"if os.fork():\n"
+	"    name('store')\n"
+	"    while True:\n"
+	"        d,a=s.recvfrom(100); n+=1\n"
+	"        if n%10==0: time.sleep(0.008)\n"
+	"        s.sendto(d,a)\n"
+	"l.listen(5)\n"
+	"q=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); q.connect(s.getsockname()); s.close()\n"
+	"while True:\n"
+	"    c,_=l.accept()\n"
+	"    while c.recv(100):\n"
+	"        q.send(b'?'); q.recv(100); c.send(b'!\\n')\n";
 
 #define DATAGRAMS 500
 
