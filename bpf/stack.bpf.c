@@ -120,7 +120,10 @@ static __noinline u32 copy_stack(struct stack_cpu *scratch, u64 sp, u64 sz)
 			break;
 		if (piece > sz - at)
 			piece = sz - at;
-		if (!piece || piece > PIECE_SZ)
+		/* The compiler knows, and would leave out what tells older verifiers (6.1). */
+		barrier_var(piece);
+		barrier_var(at);
+		if (!piece || piece > PIECE_SZ || at >= WL_STACK_SZ_MAX)
 			break;
 		if (bpf_probe_read_user(&record->stack[at], piece, (const void *)(sp + at)))
 			break;
