@@ -298,12 +298,11 @@ static const struct refine_function *dearest(const struct refinement *refinement
 
 		if (!function->attached || gone[i] || !(ratio > 0))
 			continue;
-		if (!worst || (worst->root && !function->root) ||
-		    (worst->root == function->root && ratio > worst_ratio)) {
-			worst = function;
-			worst_ratio = ratio;
-			*at = i;
-		}
+		if (worst && ratio <= worst_ratio)
+			continue;
+		worst = function;
+		worst_ratio = ratio;
+		*at = i;
 	}
 	return worst;
 }

@@ -89,8 +89,8 @@ void refine_plan_free(struct refine_plan *plan);
 
 /*
  * While a round is under way: which of the attached functions have to go, so that the rest fits into the budget; those
- * that cost the most per unit of contribution first (contribution by function number from `factors`, NULL: none is
- * known), roots last.  Appends to `detach`.  0 or -ENOMEM.
+ * that cost the most per unit of contribution (by `factors`, NULL: none is known) first.  Roots are no exception: what
+ * they call is then seen without them.  Appends to `detach`.  0 or -ENOMEM.
  */
 int refine_relieve(struct refine_plan *plan, const struct refine_input *input);
 

@@ -13,11 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECOND_NS    1000000000ULL
-#define LOOK_NS_MIN  500000000ULL
-#define LOOK_NS_MAX  (5 * SECOND_NS)
-#define CHECK_NS     100000000ULL /* between looks at what the probes cost */
-#define NO_SELECTION 1            /* of 2^32 */
+#define SECOND_NS     1000000000ULL
+#define LOOK_NS_MIN   500000000ULL
+#define LOOK_NS_MAX   (5 * SECOND_NS)
+#define CHECK_NS      100000000ULL /* between looks at what the probes cost */
+#define NO_SELECTION  1            /* of 2^32 */
+#define RELIEF_SHARE  0.6
+#define INTERVALS_MIN 100 /* fewer tell nothing of functions */
 
 int rounds__open(struct recording *recording)
 {
@@ -239,6 +241,31 @@ static int start_analysis(struct recording *recording)
 	return rounds_analysis_start(recording);
 }
 
+/* Fewer probes, and the round begins again: its tree has to be of one set of them. */
+static int relieve(struct recording *recording, const struct refine_plan *plan)
+{
+	struct rounds *rounds = recording->rounds;
+	int err;
+
+	if (recording->until_ts != UINT64_MAX)
+		recording->until_ts += monotonic_ns() - rounds->begin.ts;
+	pause_recording(recording);
+	err = rounds_apply(recording, plan);
+	if (!err)
+		err = rounds_detach(recording);
+	if (!err)
+		err = rounds_attach(recording);
+	resume_recording(recording);
+	rounds->begin = mark_now(recording);
+	if (rounds->slot_end_ts != UINT64_MAX)
+		rounds->slot_end_ts = rounds->begin.ts + rounds->slot_ns;
+	if (!err && !recording->options->quiet) {
+		log_progress_end();
+		log_info("  %zu probes taken away: they cost more than all of them together may", plan->detach.cnt);
+	}
+	return err;
+}
+
 /* Looks at what probing costs: what is too dear goes, and when the round's share is used up, all of it. */
 static int check_cost(struct recording *recording)
 {
@@ -251,28 +278,20 @@ static int check_cost(struct recording *recording)
 	struct refine_plan plan = {0};
 	int err = list ? 0 : -ENOMEM;
 
-	rounds->look_ts = monotonic_ns() + CHECK_NS;
-	if (!err && cost_ns / seconds > input.budget_ns_per_s)
+	if (!err && cost_ns / seconds > input.budget_ns_per_s) {
+		/* What is relieved goes faster, and then costs more again. */
+		input.budget_ns_per_s *= RELIEF_SHARE;
 		err = refine_relieve(&plan, &input);
+	}
 	if (!err && plan.detach.cnt) {
-		err = rounds_apply(recording, &plan);
-		if (!err)
-			err = rounds_detach(recording);
-		if (!err && !recording->options->quiet) {
-			log_progress_end();
-			log_info("  %zu probes taken away: they cost more than the rest of them together may",
-				 plan.detach.cnt);
-		}
-		/* The tree has to be of one set of probes: the round begins again. */
-		cost_ns = rounds->spent_ns;
-		if (!err)
-			err = rounds_attach(recording);
-		rounds->spent_ns = 0;
-		rounds->begin = mark_now(recording);
-	} else if (!err && cost_ns > allowed_ns) {
+		err = relieve(recording, &plan);
+	} else if (!err && rounds->spent_ns + cost_ns > allowed_ns) {
+		pause_recording(recording);
 		err = close_round(recording, true);
+		resume_recording(recording);
 		rounds->phase = ROUNDS_RESTING;
 	}
+	rounds->look_ts = monotonic_ns() + CHECK_NS;
 	refine_plan_free(&plan);
 	free(list);
 	return err;
@@ -312,13 +331,14 @@ static int decide(struct recording *recording)
 	return err;
 }
 
-static int next_round(struct recording *recording)
+/* The next round, with the probes that are marked by now. */
+static int go_on(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
-	int err = decide(recording);
+	int err = 0;
 
 	rounds_analysis_free(rounds);
-	if (!err && rounds->sets.cnt)
+	if (rounds->sets.cnt)
 		err = rounds_detach(recording);
 	rounds->round++;
 	if (!err)
@@ -327,6 +347,13 @@ static int next_round(struct recording *recording)
 	if (!err && rounds->round >= rounds->options.rounds)
 		rounds->slot_end_ts = UINT64_MAX;
 	return err;
+}
+
+static int next_round(struct recording *recording)
+{
+	int err = decide(recording);
+
+	return err ? err : go_on(recording);
 }
 
 static void ask(const struct rounds *rounds)

@@ -67,7 +67,7 @@ struct rounds {
 	uint64_t rate; /* of the recording, while nothing is selected */
 	struct round_mark begin;
 	double baseline_per_s, cpu_ns_per_s;
-	double spent_ns; /* by probes that were attached in this round and are no more */
+	double spent_ns; /* in this round, by probes that are attached no more */
 
 	struct hot_paths *hot;
 	double hot_ns; /* time of all samples */
@@ -95,7 +95,7 @@ int rounds_apply(struct recording *recording, const struct refine_plan *plan);
 /* Attaches everything that is marked; what cannot be attached is marked as impossible.  0 or -errno. */
 int rounds_attach(struct recording *recording);
 int rounds_detach(struct recording *recording);
-/* Counts hits and cost since the round began; the sum of the cost, that of earlier sets of this round included. */
+/* Counts hits and cost of what is attached; the sum of the cost. */
 double rounds_measure(struct recording *recording);
 uint32_t rounds_probe_cnt(const struct rounds *rounds);
 

@@ -130,7 +130,9 @@ struct refine_function *rounds_list(const struct rounds *rounds)
 			.explained = from->explained,
 			.root = from->root || from->of_list,
 			.hits_per_s = from->hits_per_s,
-			.cost_ns = from->entries ? (double)from->cost_ns / (double)from->entries + PROGRAM_NS
+			/* Those of the list are not the rounds' to take away. */
+			.cost_ns = from->of_list   ? 0
+				   : from->entries ? (double)from->cost_ns / (double)from->entries + PROGRAM_NS
 				   : isnan(from->estimate_ns) ? 0
 							      : from->estimate_ns,
 		};
@@ -376,7 +378,7 @@ int rounds_detach(struct recording *recording)
 	struct rounds *rounds = recording->rounds;
 	int err = 0;
 
-	rounds->spent_ns = rounds_measure(recording);
+	rounds->spent_ns += rounds_measure(recording);
 	for (size_t s = 0; s < rounds->sets.cnt; s++) {
 		struct round_set *set = &rounds->sets.items[s];
 		const char **whys = calloc(set->cnt, sizeof(*whys));
@@ -399,7 +401,7 @@ int rounds_detach(struct recording *recording)
 double rounds_measure(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
-	double seconds = (double)(monotonic_ns() - rounds->begin.ts) / 1e9, sum_ns = rounds->spent_ns;
+	double seconds = (double)(monotonic_ns() - rounds->begin.ts) / 1e9, sum_ns = 0;
 
 	for (size_t s = 0; s < rounds->sets.cnt; s++) {
 		const struct round_set *set = &rounds->sets.items[s];
