@@ -151,8 +151,12 @@ struct outcome {
 	size_t probed, added, refused;
 };
 
-/* One level: the callees that are not probed yet, as far as the budget goes. */
-static int attach_children(struct refinement *refinement, const struct opening *opening, struct outcome *outcome)
+/*
+ * One level: the callees that are not probed yet, as far as the budget goes; first those that stacks say something of,
+ * of all functions, so that the others take only what is left.
+ */
+static int attach_children(struct refinement *refinement, const struct opening *opening, bool hot,
+			   struct outcome *outcome)
 {
 	const struct refine_input *input = refinement->input;
 	struct refine_plan *plan = refinement->plan;
@@ -166,7 +170,9 @@ static int attach_children(struct refinement *refinement, const struct opening *
 		bool is_new;
 		uint32_t id;
 
-		if (opening->level > 1 && !(child->weight >= input->weight_min))
+		if ((opening->level > 1 || hot) && !(child->weight >= input->weight_min))
+			continue;
+		if (known && known->dull)
 			continue;
 		is_new = !idmap__find(&refinement->wanted, child->func, 0, &id);
 		if (is_new && !(known && known->attached)) {
@@ -191,7 +197,7 @@ static int attach_children(struct refinement *refinement, const struct opening *
 	return err;
 }
 
-static int open_function(struct refinement *refinement, const struct refine_function *function,
+static int open_function(struct refinement *refinement, const struct refine_function *function, bool hot,
 			 enum refine_verdict *verdict)
 {
 	struct opening first = {function->func, 1, function->hits_per_s};
@@ -204,16 +210,16 @@ static int open_function(struct refinement *refinement, const struct refine_func
 	while (!err && next < refinement->openings.cnt) {
 		struct opening opening = refinement->openings.items[next++];
 
-		err = attach_children(refinement, &opening, &outcome);
+		err = attach_children(refinement, &opening, hot, &outcome);
 	}
-	*verdict = outcome.added     ? REFINE_OPEN
-		   : outcome.refused ? REFINE_BUDGET
-		   : outcome.probed  ? REFINE_OPENED
-				     : REFINE_LEAF;
+	*verdict = outcome.added                        ? REFINE_OPEN
+		   : outcome.refused                    ? REFINE_BUDGET
+		   : outcome.probed || function->opened ? REFINE_OPENED
+							: REFINE_LEAF;
 	return err;
 }
 
-static int judge(struct refinement *refinement, const struct factor *factor, enum refine_verdict *verdict)
+static int judge(struct refinement *refinement, const struct factor *factor, bool hot, enum refine_verdict *verdict)
 {
 	const struct refine_function *function = function_of(refinement, factor->funcs[0]);
 	bool named = refinement->input->only != FACTOR_NONE;
@@ -221,7 +227,8 @@ static int judge(struct refinement *refinement, const struct factor *factor, enu
 	*verdict = REFINE_UNINFORMATIVE;
 	if (!function || (!named && !(factor->contribution > refinement->input->rule.d)))
 		return 0;
-	if (factor->body[0] || function->opened) {
+	/* What its callees leave is a reason to probe more of them; what they do not leave is theirs. */
+	if (function->opened && !factor->body[0]) {
 		*verdict = REFINE_OPENED;
 		return 0;
 	}
@@ -229,16 +236,17 @@ static int judge(struct refinement *refinement, const struct factor *factor, enu
 		*verdict = REFINE_EXPLAINED;
 		return 0;
 	}
-	return open_function(refinement, function, verdict);
+	return open_function(refinement, function, hot, verdict);
 }
 
 /*
  * By score, as selected; but those about which nothing is left to do take up no place, or else a few small leaves would
  * keep what is large and not yet opened from being so.
  */
-static int decide_all(struct refinement *refinement)
+static int decide_all(struct refinement *refinement, bool hot)
 {
 	const struct refine_input *input = refinement->input;
+	struct refine_plan *plan = refinement->plan;
 	uint32_t opened = 0;
 	int err = 0;
 
@@ -247,18 +255,25 @@ static int decide_all(struct refinement *refinement)
 		struct refine_decision decision = {factor->funcs[0], factor->contribution, REFINE_UNINFORMATIVE};
 
 		/* Only variances can be broken down further. */
-		if (factor->funcs[1] != FACTOR_NONE ||
-		    (input->only != FACTOR_NONE && (factor->funcs[0] != input->only || factor->body[0])))
+		if (factor->funcs[1] != FACTOR_NONE || (input->only != FACTOR_NONE && factor->funcs[0] != input->only))
 			continue;
 		if (opened >= input->rule.k && !factor->rank)
 			continue;
-		err = judge(refinement, factor, &decision.verdict);
+		err = judge(refinement, factor, hot, &decision.verdict);
 		opened += decision.verdict == REFINE_OPEN;
-		if (!err && (factor->rank || decision.verdict == REFINE_OPEN || decision.verdict == REFINE_BUDGET))
-			err = vec_push(&refinement->plan->decisions, decision);
+		if (!err && !hot &&
+		    (factor->rank || decision.verdict == REFINE_OPEN || decision.verdict == REFINE_BUDGET))
+			err = vec_push(&plan->decisions, decision);
 	}
-	refinement->plan->done = !opened;
 	return err;
+}
+
+static bool is_opened_by(const struct refine_plan *plan, uint32_t func)
+{
+	for (size_t i = 0; i < plan->attach.cnt; i++)
+		if (plan->attach.items[i].parent == func)
+			return true;
+	return false;
 }
 
 int refine_decide(struct refine_plan *plan, const struct refine_input *input)
@@ -271,7 +286,14 @@ int refine_decide(struct refine_plan *plan, const struct refine_input *input)
 	if (!err)
 		err = detach_uninformative(&refinement);
 	if (!err)
-		err = decide_all(&refinement);
+		err = decide_all(&refinement, true);
+	if (!err)
+		err = decide_all(&refinement, false);
+	plan->done = !plan->attach.cnt;
+	for (size_t i = 0; i < plan->decisions.cnt; i++)
+		if (plan->decisions.items[i].verdict == REFINE_OPENED &&
+		    is_opened_by(plan, plan->decisions.items[i].func))
+			plan->decisions.items[i].verdict = REFINE_OPEN;
 	refinement__free(&refinement);
 	return err;
 }
@@ -294,7 +316,8 @@ static const struct refine_function *dearest(const struct refinement *refinement
 		const struct refine_function *function = &input->functions[i];
 		/* What contributes nothing is measured against the threshold's half: no cost at all is no reason. */
 		double floor = input->rule.d > 0 ? input->rule.d / 2 : 0.01;
-		double ratio = function_cost(function) / fmax(refinement->contribution[i], floor);
+		double worth = fmax(refinement->contribution[i], isnan(function->weight) ? 0 : function->weight);
+		double ratio = function_cost(function) / fmax(worth, floor);
 
 		if (!function->attached || gone[i] || !(ratio > 0))
 			continue;

@@ -29,9 +29,11 @@ struct refine_function {
 	bool attached;
 	bool opened;       /* callees of it have been tried */
 	bool explained;    /* its waits' object and culprit are known */
+	bool dull;         /* it was probed and contributed too little: not again */
 	bool root;         /* probed as the top of an interval's work */
 	double hits_per_s; /* measured while attached */
 	double cost_ns;    /* of a hit, entry and exit */
+	double weight;     /* as of a callee */
 };
 
 /* A function that another one calls. */
@@ -89,8 +91,8 @@ void refine_plan_free(struct refine_plan *plan);
 
 /*
  * While a round is under way: which of the attached functions have to go, so that the rest fits into the budget; those
- * that cost the most per unit of contribution (by `factors`, NULL: none is known) first.  Roots are no exception: what
- * they call is then seen without them.  Appends to `detach`.  0 or -ENOMEM.
+ * that cost the most per unit of contribution (by `factors`, NULL: none is known; or of weight) first.  Roots are no
+ * exception: what they call is then seen without them.  Appends to `detach`.  0 or -ENOMEM.
  */
 int refine_relieve(struct refine_plan *plan, const struct refine_input *input);
 

@@ -250,7 +250,7 @@ static int relieve(struct recording *recording, const struct refine_plan *plan)
 	if (recording->until_ts != UINT64_MAX)
 		recording->until_ts += monotonic_ns() - rounds->begin.ts;
 	pause_recording(recording);
-	err = rounds_apply(recording, plan);
+	err = rounds_apply(recording, plan, false);
 	if (!err)
 		err = rounds_detach(recording);
 	if (!err)
@@ -318,7 +318,7 @@ static int decide(struct recording *recording)
 	if (!err && !recording->options->quiet)
 		rounds_say_factors(rounds, &plan);
 	if (!err)
-		err = rounds_apply(recording, &plan);
+		err = rounds_apply(recording, &plan, true);
 	if (!err && !recording->options->quiet)
 		log_info("  %zu probes taken away, %zu more set%s", plan.detach.cnt, plan.attach.cnt,
 			 plan.done ? "; nothing is left to open" : "");
@@ -351,9 +351,20 @@ static int go_on(struct recording *recording)
 
 static int next_round(struct recording *recording)
 {
+	struct rounds *rounds = recording->rounds;
 	int err = decide(recording);
 
-	return err ? err : go_on(recording);
+	if (err || rounds_probe_cnt(rounds))
+		return err ? err : go_on(recording);
+	/* The round that found this out stays the last one. */
+	rounds_analysis_free(rounds);
+	if (rounds->sets.cnt)
+		err = rounds_detach(recording);
+	resume_recording(recording);
+	rounds->phase = ROUNDS_OVER;
+	if (!recording->options->quiet)
+		log_info("  no function contributes enough to be probed any longer");
+	return err;
 }
 
 static void ask(const struct rounds *rounds)

@@ -16,6 +16,7 @@
 #define EXPLAINED_HEIGHT 1   /* a function this close to the wait is the place of it */
 #define EXPLAINED_SHARE  0.5 /* of it has one object and one culprit */
 #define SAY_MAX          5
+#define ELSEWHERE_TOLD   0.2 /* of the variance */
 
 static void *analyse(void *ctx)
 {
@@ -151,4 +152,7 @@ void rounds_say_factors(const struct rounds *rounds, const struct refine_plan *p
 			 line->functions[1] && line->body[1] ? " itself" : "", verdict ? ": " : "",
 			 verdict ? verdict : "");
 	}
+	if (report && report->body_share + report->queue_share > ELSEWHERE_TOLD)
+		log_info("  %.0f %% of the variance is in no probed function, %.0f %% before a thread began to work",
+			 report->body_share * 100, report->queue_share * 100);
 }

@@ -26,7 +26,7 @@ struct round_function {
 	struct plan plan;
 	uint32_t parent;    /* as whose callee it was found; RECORDED_UNKNOWN: a root */
 	double estimate_ns; /* cost of a call, entry and exit; NAN: it cannot be probed */
-	bool attached, opened, explained, root;
+	bool attached, opened, explained, root, dull;
 	bool of_list;              /* probed for the symbol list, not by a round */
 	const char *why;           /* it is to be detached */
 	uint64_t entries, cost_ns; /* in this round */
@@ -90,8 +90,10 @@ int rounds_find_roots(struct recording *recording);
 /* What refine.h needs to know of every function; free(). NULL: out of memory. */
 struct refine_function *rounds_list(const struct rounds *rounds);
 struct refine_input rounds_input(struct recording *recording, const struct refine_function *functions);
-/* Marks what a plan says; nothing is attached or detached yet. 0 or -errno. */
-int rounds_apply(struct recording *recording, const struct refine_plan *plan);
+/* Marks what a plan says; nothing is attached or detached yet.  dull: what is taken away was found to be so. 0 or
+ * -errno.
+ */
+int rounds_apply(struct recording *recording, const struct refine_plan *plan, bool dull);
 /* Attaches everything that is marked; what cannot be attached is marked as impossible.  0 or -errno. */
 int rounds_attach(struct recording *recording);
 int rounds_detach(struct recording *recording);

@@ -116,6 +116,16 @@ int rounds_children(void *ctx, uint32_t func, const struct refine_child **childr
 	return err;
 }
 
+/* Share of the time of all samples that it was on the stack. */
+static double weight_of(const struct rounds *rounds, uint32_t func)
+{
+	struct hot_function hot;
+
+	if (!(rounds->hot_ns > 0) || !hot_paths__function(rounds->hot, func, &hot))
+		return NAN;
+	return (hot.running_ns + hot.blocked_ns) / rounds->hot_ns;
+}
+
 struct refine_function *rounds_list(const struct rounds *rounds)
 {
 	struct refine_function *list = calloc(rounds->functions.cnt + 1, sizeof(*list));
@@ -128,6 +138,8 @@ struct refine_function *rounds_list(const struct rounds *rounds)
 			.attached = from->attached || from->of_list,
 			.opened = from->opened,
 			.explained = from->explained,
+			.dull = from->dull,
+			.weight = weight_of(rounds, from->func),
 			.root = from->root || from->of_list,
 			.hits_per_s = from->hits_per_s,
 			/* Those of the list are not the rounds' to take away. */
@@ -161,7 +173,7 @@ struct refine_input rounds_input(struct recording *recording, const struct refin
 	};
 }
 
-int rounds_apply(struct recording *recording, const struct refine_plan *plan)
+int rounds_apply(struct recording *recording, const struct refine_plan *plan, bool dull)
 {
 	struct rounds *rounds = recording->rounds;
 	uint32_t idx;
@@ -172,6 +184,7 @@ int rounds_apply(struct recording *recording, const struct refine_plan *plan)
 		if (!err && rounds->functions.items[idx].attached) {
 			rounds->functions.items[idx].attached = false;
 			rounds->functions.items[idx].why = plan->detach.items[i].why;
+			rounds->functions.items[idx].dull = dull;
 		}
 	}
 	for (size_t i = 0; i < plan->attach.cnt && !err; i++) {
@@ -202,6 +215,8 @@ static int add_root(struct recording *recording, uint32_t func, bool of_list)
 	function->root = true;
 	function->of_list = of_list;
 	function->attached = !of_list && !isnan(function->estimate_ns);
+	/* A guess until it is known: once a request. */
+	function->hits_per_s = rounds->baseline_per_s;
 	return 0;
 }
 
@@ -276,7 +291,7 @@ static int open_roots(struct recording *recording)
 	if (!err)
 		err = refine_decide(&plan, &input);
 	if (!err)
-		err = rounds_apply(recording, &plan);
+		err = rounds_apply(recording, &plan, false);
 	refine_plan_free(&plan);
 	factors_free(&factors);
 	free(list);
