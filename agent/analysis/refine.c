@@ -151,6 +151,27 @@ struct outcome {
 	size_t probed, added, refused;
 };
 
+static bool fits(const struct refinement *refinement, double cost_ns_per_s)
+{
+	const struct refine_input *input = refinement->input;
+
+	return refinement->attached_cnt < input->probes_max &&
+	       refinement->plan->cost_ns_per_s + cost_ns_per_s <= input->budget_ns_per_s &&
+	       cost_ns_per_s <= input->alone_max * input->budget_ns_per_s;
+}
+
+static int attach(struct refinement *refinement, const struct refine_child *child, uint32_t parent,
+		  double cost_ns_per_s)
+{
+	uint32_t id;
+
+	if (idmap__id(&refinement->wanted, child->func, 0, &id))
+		return -ENOMEM;
+	refinement->plan->cost_ns_per_s += cost_ns_per_s;
+	refinement->attached_cnt++;
+	return vec_push(&refinement->plan->attach, ((struct refine_attach){child->func, parent}));
+}
+
 /*
  * One level: the callees that are not probed yet, as far as the budget goes; first those that stacks say something of,
  * of all functions, so that the others take only what is left.
@@ -159,7 +180,6 @@ static int attach_children(struct refinement *refinement, const struct opening *
 			   struct outcome *outcome)
 {
 	const struct refine_input *input = refinement->input;
-	struct refine_plan *plan = refinement->plan;
 	int err = list_children(refinement, opening->func);
 
 	for (size_t i = 0; i < refinement->children.cnt && !err; i++) {
@@ -176,21 +196,17 @@ static int attach_children(struct refinement *refinement, const struct opening *
 			continue;
 		is_new = !idmap__find(&refinement->wanted, child->func, 0, &id);
 		if (is_new && !(known && known->attached)) {
-			if (refinement->attached_cnt >= input->probes_max ||
-			    plan->cost_ns_per_s + hits_per_s * child->cost_ns > input->budget_ns_per_s) {
+			if (!fits(refinement, hits_per_s * child->cost_ns))
 				outcome->refused++;
-				continue;
-			}
-			if (idmap__id(&refinement->wanted, child->func, 0, &id) ||
-			    vec_push(&plan->attach, ((struct refine_attach){child->func, opening->func})))
+			else if (attach(refinement, child, opening->func, hits_per_s * child->cost_ns))
 				return -ENOMEM;
-			plan->cost_ns_per_s += hits_per_s * child->cost_ns;
-			refinement->attached_cnt++;
-			outcome->added++;
+			else
+				outcome->added++;
 		} else {
 			outcome->probed++;
 		}
-		/* Further down only where it was met: of the others there are too many. */
+		/* Further down only where it was met, of the others there are too many; also beneath what is too dear.
+		 */
 		if (is_new && below.level <= input->levels && child->weight >= input->weight_min)
 			err = vec_push(&refinement->openings, below);
 	}

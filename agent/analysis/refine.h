@@ -33,7 +33,7 @@ struct refine_function {
 	bool root;         /* probed as the top of an interval's work */
 	double hits_per_s; /* measured while attached */
 	double cost_ns;    /* of a hit, entry and exit */
-	double weight;     /* as of a callee */
+	double weight;     /* as of a callee, without that of its callees that are attached */
 };
 
 /* A function that another one calls. */
@@ -53,6 +53,7 @@ struct refine_input {
 	size_t function_cnt;
 	struct factor_rule rule;
 	double budget_ns_per_s; /* for all probes */
+	double alone_max;       /* the most of it for one function: beneath a dearer one, its callees are probed */
 	uint32_t probes_max;    /* at one time */
 	uint32_t levels;        /* callees, their callees, …: how far down a function is opened at once; at least 1 */
 	double weight_min;      /* below the first level, only callees met on so many of the samples */

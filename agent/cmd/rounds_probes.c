@@ -17,6 +17,7 @@
 /* A round's cost may be spent in a part of it; but beyond this share of the target's time nothing is as it was. */
 #define COST_SHARE_MAX 0.3
 #define SLICE_NS       250000000.0
+#define ALONE_MAX      0.25 /* of it for one function: otherwise what it calls is probed in its place */
 /* A target that does next to nothing is not made late by next to nothing. */
 #define CPU_NS_MIN 200000000.0
 
@@ -116,14 +117,31 @@ int rounds_children(void *ctx, uint32_t func, const struct refine_child **childr
 	return err;
 }
 
-/* Share of the time of all samples that it was on the stack. */
+static bool is_attached(const struct rounds *rounds, uint32_t func)
+{
+	uint32_t idx;
+
+	return idmap__find(&rounds->function_ids, func, 0, &idx) && rounds->functions.items[idx].attached;
+}
+
+/* Share of the time of all samples that was spent in it and in no probed callee of it. */
 static double weight_of(const struct rounds *rounds, uint32_t func)
 {
+	struct hot_edge *children = NULL;
 	struct hot_function hot;
+	size_t cnt = 0;
+	double ns;
 
 	if (!(rounds->hot_ns > 0) || !hot_paths__function(rounds->hot, func, &hot))
 		return NAN;
-	return (hot.running_ns + hot.blocked_ns) / rounds->hot_ns;
+	ns = hot.running_ns + hot.blocked_ns;
+	if (hot_paths__children(rounds->hot, func, &children, &cnt))
+		return NAN;
+	for (size_t i = 0; i < cnt; i++)
+		if (is_attached(rounds, children[i].callee))
+			ns -= children[i].running_ns + children[i].blocked_ns;
+	free(children);
+	return ns / rounds->hot_ns;
 }
 
 struct refine_function *rounds_list(const struct rounds *rounds)
@@ -152,18 +170,26 @@ struct refine_function *rounds_list(const struct rounds *rounds)
 	return list;
 }
 
+/* Per second of probing: what the whole round may cost, if it is spent in a slice of it. */
+static double budget_ns(const struct recording *recording)
+{
+	const struct rounds *rounds = recording->rounds;
+	double share = recording->options->budget * fmax(1, (double)rounds->slot_ns / SLICE_NS);
+
+	return fmax(rounds->cpu_ns_per_s, CPU_NS_MIN) * fmin(share, fmax(COST_SHARE_MAX, recording->options->budget));
+}
+
 struct refine_input rounds_input(struct recording *recording, const struct refine_function *functions)
 {
 	const struct rounds *rounds = recording->rounds;
-	double cpu_ns = fmax(rounds->cpu_ns_per_s, CPU_NS_MIN);
-	double budget = recording->options->budget * fmax(1, (double)rounds->slot_ns / SLICE_NS);
 	bool multi = capture__survey(recording->capture)->tier[HOOK_FEATURE_PROBE] == 1;
 
 	return (struct refine_input){
 		.functions = functions,
 		.function_cnt = rounds->functions.cnt,
 		.rule = rounds->options.rule,
-		.budget_ns_per_s = cpu_ns * fmin(budget, fmax(COST_SHARE_MAX, recording->options->budget)),
+		.budget_ns_per_s = budget_ns(recording),
+		.alone_max = ALONE_MAX,
 		.probes_max = multi ? PROBES : PROBES_NO_MULTI,
 		.levels = LEVELS,
 		.weight_min = LEAST,
@@ -214,9 +240,10 @@ static int add_root(struct recording *recording, uint32_t func, bool of_list)
 	function = &rounds->functions.items[idx];
 	function->root = true;
 	function->of_list = of_list;
-	function->attached = !of_list && !isnan(function->estimate_ns);
 	/* A guess until it is known: once a request. */
 	function->hits_per_s = rounds->baseline_per_s;
+	if (!of_list && !isnan(function->estimate_ns))
+		function->attached = function->hits_per_s * function->estimate_ns <= ALONE_MAX * budget_ns(recording);
 	return 0;
 }
 
@@ -302,6 +329,7 @@ int rounds_find_roots(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
 	int err = stacks__teach(rounds->hot, recording->program);
+	bool none;
 
 	err = err < 0 ? err : weigh_samples(rounds);
 	if (!err)
@@ -310,7 +338,14 @@ int rounds_find_roots(struct recording *recording)
 		err = roots_of_stacks(recording);
 	if (!err && !rounds->functions.cnt)
 		return -ENOENT;
-	return err ? err : open_roots(recording);
+	if (!err)
+		err = open_roots(recording);
+	/* Too dear or not, there is nothing else. */
+	none = !rounds_probe_cnt(rounds);
+	for (size_t i = 0; !err && none && i < rounds->functions.cnt; i++)
+		rounds->functions.items[i].attached =
+			rounds->functions.items[i].root && !isnan(rounds->functions.items[i].estimate_ns);
+	return err;
 }
 
 /* --- attaching ---------------------------------------------------------------------------------------------------- */

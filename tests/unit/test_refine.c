@@ -44,6 +44,7 @@ static void scene_init(struct scene *scene)
 		.functions = scene->functions,
 		.rule = rule,
 		.budget_ns_per_s = 1e6,
+		.alone_max = 1,
 		.probes_max = 100,
 		.levels = 1,
 		.weight_min = 0.05,
@@ -311,6 +312,31 @@ static void over_the_budget_the_dearest_go(void)
 	refine_plan_free(&plan);
 }
 
+/* 1 calls 2, which is dear; 2 calls 3 and 4, which are not.  5 was dull in an earlier round. */
+static void beneath_the_dear_the_cheap_are_probed(void)
+{
+	struct scene scene;
+
+	scene_init(&scene);
+	probed(&scene, 1, 100);
+	probed(&scene, 5, 100)->dull = true;
+	scene.functions[1].attached = false;
+	calls(&scene, 1, 2, 0.9);
+	calls(&scene, 1, 5, 0.9);
+	calls(&scene, 2, 3, 0.5);
+	calls(&scene, 2, 4, 0.4);
+	scene.children[1][0].cost_ns = 10000;
+	factor(&scene, 1, 0.9)->body[0] = true;
+	scene.functions[0].opened = true;
+	scene.input.levels = 2;
+	scene.input.budget_ns_per_s = 2e6;
+	scene.input.alone_max = 0.25;
+	decide(&scene);
+	CU_ASSERT(!attaches(&scene, 2) && !attaches(&scene, 5) && attaches(&scene, 3) && attaches(&scene, 4));
+	CU_ASSERT_FALSE(scene.plan.done);
+	refine_plan_free(&scene.plan);
+}
+
 int suite_refine(void)
 {
 	static const struct unit_test tests[] = {
@@ -320,6 +346,7 @@ int suite_refine(void)
 		{"explained waits stay closed", explained_waits_stay_closed},
 		{"budget is kept", budget_is_kept},
 		{"recursion and levels", recursion_and_levels},
+		{"beneath the dear the cheap are probed", beneath_the_dear_the_cheap_are_probed},
 		{"over the budget the dearest go", over_the_budget_the_dearest_go},
 	};
 
