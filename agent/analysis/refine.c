@@ -172,6 +172,14 @@ static int attach(struct refinement *refinement, const struct refine_child *chil
 	return vec_push(&refinement->plan->attach, ((struct refine_attach){child->func, parent}));
 }
 
+static int open_below(struct refinement *refinement, const struct opening *below)
+{
+	for (size_t i = 0; i < refinement->openings.cnt; i++)
+		if (refinement->openings.items[i].func == below->func)
+			return 0;
+	return vec_push(&refinement->openings, *below);
+}
+
 /*
  * One level: the callees that are not probed yet, as far as the budget goes; first those that stacks say something of,
  * of all functions, so that the others take only what is left.
@@ -187,7 +195,7 @@ static int attach_children(struct refinement *refinement, const struct opening *
 		const struct refine_function *known = function_of(refinement, child->func);
 		double hits_per_s = isnan(child->hits_per_s) ? opening->hits_per_s : child->hits_per_s;
 		struct opening below = {child->func, opening->level + 1, hits_per_s};
-		bool is_new;
+		bool is_new, refused = false;
 		uint32_t id;
 
 		if ((opening->level > 1 || hot) && !(child->weight >= input->weight_min))
@@ -196,19 +204,19 @@ static int attach_children(struct refinement *refinement, const struct opening *
 			continue;
 		is_new = !idmap__find(&refinement->wanted, child->func, 0, &id);
 		if (is_new && !(known && known->attached)) {
-			if (!fits(refinement, hits_per_s * child->cost_ns))
-				outcome->refused++;
-			else if (attach(refinement, child, opening->func, hits_per_s * child->cost_ns))
+			refused = !fits(refinement, hits_per_s * child->cost_ns);
+			outcome->refused += refused;
+			outcome->added += !refused;
+			if (!refused && attach(refinement, child, opening->func, hits_per_s * child->cost_ns))
 				return -ENOMEM;
-			else
-				outcome->added++;
 		} else {
 			outcome->probed++;
 		}
-		/* Further down only where it was met, of the others there are too many; also beneath what is too dear.
+		/* Further down only where it was met, of the others there are too many.  What is too dear is no level.
 		 */
+		below.level -= refused && opening->level > 1;
 		if (is_new && below.level <= input->levels && child->weight >= input->weight_min)
-			err = vec_push(&refinement->openings, below);
+			err = open_below(refinement, &below);
 	}
 	return err;
 }

@@ -312,7 +312,7 @@ static void over_the_budget_the_dearest_go(void)
 	refine_plan_free(&plan);
 }
 
-/* 1 calls 2, which is dear; 2 calls 3 and 4, which are not.  5 was dull in an earlier round. */
+/* 1 calls 2, 6 and 7 one beneath the other, which are dear; 7 calls 3 and 4, which are not.  5 was dull earlier. */
 static void beneath_the_dear_the_cheap_are_probed(void)
 {
 	struct scene scene;
@@ -323,16 +323,20 @@ static void beneath_the_dear_the_cheap_are_probed(void)
 	scene.functions[1].attached = false;
 	calls(&scene, 1, 2, 0.9);
 	calls(&scene, 1, 5, 0.9);
-	calls(&scene, 2, 3, 0.5);
-	calls(&scene, 2, 4, 0.4);
-	scene.children[1][0].cost_ns = 10000;
+	calls(&scene, 2, 6, 0.9);
+	calls(&scene, 6, 2, 0.9);
+	calls(&scene, 6, 7, 0.9);
+	calls(&scene, 7, 3, 0.5);
+	calls(&scene, 7, 4, 0.4);
+	scene.children[1][0].cost_ns = scene.children[2][0].cost_ns = scene.children[6][1].cost_ns = 10000;
 	factor(&scene, 1, 0.9)->body[0] = true;
 	scene.functions[0].opened = true;
 	scene.input.levels = 2;
 	scene.input.budget_ns_per_s = 2e6;
 	scene.input.alone_max = 0.25;
 	decide(&scene);
-	CU_ASSERT(!attaches(&scene, 2) && !attaches(&scene, 5) && attaches(&scene, 3) && attaches(&scene, 4));
+	CU_ASSERT(!attaches(&scene, 2) && !attaches(&scene, 6) && !attaches(&scene, 7) && !attaches(&scene, 5));
+	CU_ASSERT(attaches(&scene, 3) && attaches(&scene, 4));
 	CU_ASSERT_FALSE(scene.plan.done);
 	refine_plan_free(&scene.plan);
 }
