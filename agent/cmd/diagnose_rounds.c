@@ -17,7 +17,8 @@
 #define LOOK_NS_MIN   500000000ULL
 #define LOOK_NS_MAX   (5 * SECOND_NS)
 #define CHECK_NS      100000000ULL /* between looks at what the probes cost */
-#define NO_SELECTION  1            /* of 2^32 */
+#define COUNT_NS      150000000ULL
+#define NO_SELECTION  1 /* of 2^32 */
 #define RELIEF_SHARE  0.6
 #define INTERVALS_MIN 100 /* fewer tell nothing of functions */
 
@@ -52,8 +53,10 @@ void rounds__free(struct rounds *rounds)
 	if (!rounds)
 		return;
 	rounds_analysis_free(rounds);
-	for (size_t i = 0; i < rounds->functions.cnt; i++)
+	for (size_t i = 0; i < rounds->functions.cnt; i++) {
 		plan_free(&rounds->functions.items[i].plan);
+		plan_free(&rounds->functions.items[i].count_plan);
+	}
 	for (size_t i = 0; i < rounds->sets.cnt; i++)
 		free(rounds->sets.items[i].functions);
 	vec_free(&rounds->functions);
@@ -68,8 +71,8 @@ bool rounds__probing(const struct recording *recording)
 {
 	const struct rounds *rounds = recording->rounds;
 
-	return rounds && (rounds->phase == ROUNDS_PROBING || rounds->phase == ROUNDS_ANALYSING ||
-			  rounds->phase == ROUNDS_CHOOSING);
+	return rounds && rounds->phase != ROUNDS_LOOKING && rounds->phase != ROUNDS_RESTING &&
+	       rounds->phase != ROUNDS_OVER;
 }
 
 static struct round_mark mark_now(struct recording *recording)
@@ -167,27 +170,52 @@ static void resume_recording(struct recording *recording)
 		recording->until_ts += monotonic_ns() - rounds->paused_ts;
 }
 
-static int begin_round(struct recording *recording)
-{
-	struct rounds *rounds = recording->rounds;
-	int err = rounds_attach(recording);
-
-	if (err)
-		return err;
-	rounds->spent_ns = 0;
-	rounds->phase = ROUNDS_PROBING;
-	rounds->begin = mark_now(recording);
-	rounds->slot_end_ts = rounds->begin.ts + rounds->slot_ns;
-	rounds->look_ts = rounds->begin.ts + CHECK_NS;
-	return 0;
-}
-
 /* Functions are of no use to go on with: what is known by category goes on being recorded. */
 static void give_up(struct recording *recording, const char *why)
 {
 	recording->rounds->phase = ROUNDS_OVER;
 	log_progress_end();
 	log_warn("%s: causes are told by category, without functions", why);
+}
+
+/* Nothing is selected yet: how often is what called that is to be timed? */
+static int begin_round(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	int err;
+
+	rounds->spent_ns = 0;
+	err = rounds_attach(recording, true);
+	rounds->phase = ROUNDS_COUNTING;
+	rounds->begin = mark_now(recording);
+	rounds->slot_end_ts = rounds->begin.ts + (rounds->sets.cnt ? COUNT_NS : 0);
+	return err;
+}
+
+static int begin_probing(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	int err = rounds->sets.cnt ? rounds_detach(recording) : 0, cnt = 0;
+
+	if (!err)
+		cnt = rounds_fit(recording, 1);
+	if (!err && cnt < 0)
+		err = cnt;
+	if (!err && cnt && !recording->options->quiet) {
+		log_progress_end();
+		log_info("  %d functions are called too often to be timed within the budget", cnt);
+	}
+	if (!err)
+		err = rounds_attach(recording, false);
+	resume_recording(recording);
+	rounds->phase = ROUNDS_PROBING;
+	rounds->begin = mark_now(recording);
+	rounds->slot_end_ts = rounds->round >= rounds->options.rounds ? UINT64_MAX : rounds->begin.ts + rounds->slot_ns;
+	rounds->look_ts = rounds->begin.ts + CHECK_NS;
+	if (!err && !rounds_probe_cnt(rounds))
+		give_up(recording, "the functions in which requests' work begins cannot be probed, or are called too "
+				   "often (--budget)");
+	return err;
 }
 
 static int end_looking(struct recording *recording)
@@ -213,12 +241,7 @@ static int end_looking(struct recording *recording)
 		return 0;
 	}
 	rounds->round = 1;
-	if (!err)
-		err = begin_round(recording);
-	resume_recording(recording);
-	if (!err && !rounds_probe_cnt(rounds))
-		give_up(recording, "none of the functions in which requests' work begins can be probed");
-	return err;
+	return err ? err : begin_round(recording);
 }
 
 /* The probes go, the round's figures stay. */
@@ -242,26 +265,26 @@ static int start_analysis(struct recording *recording)
 }
 
 /* Fewer probes, and the round begins again: its tree has to be of one set of them. */
-static int relieve(struct recording *recording, const struct refine_plan *plan)
+static int relieve(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
-	int err;
+	int err, cnt;
 
 	if (recording->until_ts != UINT64_MAX)
 		recording->until_ts += monotonic_ns() - rounds->begin.ts;
 	pause_recording(recording);
-	err = rounds_apply(recording, plan, false);
+	/* What is relieved goes faster, and then costs more again. */
+	cnt = rounds_fit(recording, RELIEF_SHARE);
+	err = cnt < 0 ? cnt : rounds_detach(recording);
 	if (!err)
-		err = rounds_detach(recording);
-	if (!err)
-		err = rounds_attach(recording);
+		err = rounds_attach(recording, false);
 	resume_recording(recording);
 	rounds->begin = mark_now(recording);
 	if (rounds->slot_end_ts != UINT64_MAX)
 		rounds->slot_end_ts = rounds->begin.ts + rounds->slot_ns;
 	if (!err && !recording->options->quiet) {
 		log_progress_end();
-		log_info("  %zu probes taken away: they cost more than all of them together may", plan->detach.cnt);
+		log_info("  %d probes taken away: they cost more than all of them together may", cnt);
 	}
 	return err;
 }
@@ -271,29 +294,20 @@ static int check_cost(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
 	double cost_ns = rounds_measure(recording), seconds = (double)(monotonic_ns() - rounds->begin.ts) / 1e9;
-	struct refine_function *list = rounds_list(rounds);
-	struct refine_input input = rounds_input(recording, list);
+	const struct refine_input input = rounds_input(recording, NULL);
 	double allowed_ns =
 		fmax(rounds->cpu_ns_per_s, 2e8) * recording->options->budget * (double)rounds->slot_ns / 1e9;
-	struct refine_plan plan = {0};
-	int err = list ? 0 : -ENOMEM;
+	int err = 0;
 
-	if (!err && cost_ns / seconds > input.budget_ns_per_s) {
-		/* What is relieved goes faster, and then costs more again. */
-		input.budget_ns_per_s *= RELIEF_SHARE;
-		err = refine_relieve(&plan, &input);
-	}
-	if (!err && plan.detach.cnt) {
-		err = relieve(recording, &plan);
-	} else if (!err && rounds->spent_ns + cost_ns > allowed_ns) {
+	if (cost_ns / seconds > input.budget_ns_per_s && rounds_probe_cnt(rounds)) {
+		err = relieve(recording);
+	} else if (rounds->spent_ns + cost_ns > allowed_ns) {
 		pause_recording(recording);
 		err = close_round(recording, true);
 		resume_recording(recording);
 		rounds->phase = ROUNDS_RESTING;
 	}
 	rounds->look_ts = monotonic_ns() + CHECK_NS;
-	refine_plan_free(&plan);
-	free(list);
 	return err;
 }
 
@@ -341,12 +355,7 @@ static int go_on(struct recording *recording)
 	if (rounds->sets.cnt)
 		err = rounds_detach(recording);
 	rounds->round++;
-	if (!err)
-		err = begin_round(recording);
-	resume_recording(recording);
-	if (!err && rounds->round >= rounds->options.rounds)
-		rounds->slot_end_ts = UINT64_MAX;
-	return err;
+	return err ? err : begin_round(recording);
 }
 
 static int next_round(struct recording *recording)
@@ -446,9 +455,15 @@ int rounds__step(struct recording *recording)
 	if (!rounds)
 		return 0;
 	now = monotonic_ns();
+	if (rounds->phase == ROUNDS_COUNTING || rounds->phase == ROUNDS_ANALYSING || rounds->phase == ROUNDS_CHOOSING) {
+		recording->until_ts += recording->until_ts == UINT64_MAX ? 0 : now - rounds->paused_ts;
+		rounds->paused_ts = now;
+	}
 	switch (rounds->phase) {
 	case ROUNDS_LOOKING:
 		return now >= rounds->slot_end_ts ? end_looking(recording) : 0;
+	case ROUNDS_COUNTING:
+		return now >= rounds->slot_end_ts ? begin_probing(recording) : 0;
 	case ROUNDS_PROBING:
 		if (now >= rounds->slot_end_ts) {
 			err = close_round(recording, false);
@@ -458,12 +473,8 @@ int rounds__step(struct recording *recording)
 	case ROUNDS_RESTING:
 		return now >= rounds->slot_end_ts ? start_analysis(recording) : 0;
 	case ROUNDS_ANALYSING:
-		recording->until_ts += recording->until_ts == UINT64_MAX ? 0 : now - rounds->paused_ts;
-		rounds->paused_ts = now;
 		return rounds_analysis_done(rounds) ? end_analysis(recording) : 0;
 	case ROUNDS_CHOOSING:
-		recording->until_ts += recording->until_ts == UINT64_MAX ? 0 : now - rounds->paused_ts;
-		rounds->paused_ts = now;
 		return take_answer(rounds) ? next_round(recording) : 0;
 	case ROUNDS_OVER:
 		break;

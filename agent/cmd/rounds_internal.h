@@ -12,7 +12,8 @@
 #include <stdatomic.h>
 
 enum rounds_phase {
-	ROUNDS_LOOKING, /* no function is probed: stacks are sampled, and the rate of requests is learnt */
+	ROUNDS_LOOKING,  /* no function is probed: stacks are sampled, and the rate of requests is learnt */
+	ROUNDS_COUNTING, /* only how often functions are called, before it is decided which of them are timed */
 	ROUNDS_PROBING,
 	ROUNDS_RESTING,   /* what probing may cost in this round is used up */
 	ROUNDS_ANALYSING, /* nothing is selected */
@@ -23,14 +24,14 @@ enum rounds_phase {
 /* A function that is or was probed, or could have been. */
 struct round_function {
 	uint32_t func; /* of the program, and of the recording */
-	struct plan plan;
+	struct plan plan, count_plan;
 	uint32_t parent;    /* as whose callee it was found; RECORDED_UNKNOWN: a root */
 	double estimate_ns; /* cost of a call, entry and exit; NAN: it cannot be probed */
 	bool attached, opened, explained, root, dull;
-	bool of_list;              /* probed for the symbol list, not by a round */
-	const char *why;           /* it is to be detached */
-	uint64_t entries, cost_ns; /* in this round */
-	double hits_per_s;
+	bool of_list;    /* probed for the symbol list, not by a round */
+	const char *why; /* it is to be detached */
+	bool counted;
+	double hits_per_s; /* when it was attached last */
 };
 
 /* Probes that were attached together: one per function. */
@@ -94,8 +95,14 @@ struct refine_input rounds_input(struct recording *recording, const struct refin
  * -errno.
  */
 int rounds_apply(struct recording *recording, const struct refine_plan *plan, bool dull);
-/* Attaches everything that is marked; what cannot be attached is marked as impossible.  0 or -errno. */
-int rounds_attach(struct recording *recording);
+/*
+ * Attaches everything that is marked; what cannot be attached is marked as impossible.  count: only entries, of what
+ * was never counted.  0 or -errno.
+ */
+int rounds_attach(struct recording *recording, bool count);
+/* Unmarks what costs most for what it may tell, until the rest fits into that share of the budget: how many, or -errno.
+ */
+int rounds_fit(struct recording *recording, double share);
 int rounds_detach(struct recording *recording);
 /* Counts hits and cost of what is attached; the sum of the cost. */
 double rounds_measure(struct recording *recording);

@@ -50,7 +50,7 @@ static double estimate_ns(struct program *program, const struct plan *plan)
 
 int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx)
 {
-	const struct plan_needs needs = {.exit = true};
+	const struct plan_needs needs = {.exit = true}, count = {0};
 	struct rounds *rounds = recording->rounds;
 	struct round_function made = {.func = func, .parent = RECORDED_UNKNOWN};
 	int err;
@@ -60,13 +60,22 @@ int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx)
 	if (*idx < rounds->functions.cnt)
 		return 0;
 	err = plan_make(recording->program, func, &needs, &made.plan);
+	if (!err)
+		err = plan_make(recording->program, func, &count, &made.count_plan);
 	if (err == -ENOMEM)
 		return err;
 	made.estimate_ns = err ? NAN : estimate_ns(recording->program, &made.plan);
 	if (!vec_push(&rounds->functions, made))
 		return 0;
 	plan_free(&made.plan);
+	plan_free(&made.count_plan);
 	return -ENOMEM;
+}
+
+/* What stacks speak of is counted before it is timed, and may be too dear then; of the rest the worst is feared. */
+static double hits_of(const struct round_function *function, double weight)
+{
+	return function->counted ? function->hits_per_s : weight >= LEAST ? 0 : NAN;
 }
 
 static int add_child(struct recording *recording, uint32_t func, double weight)
@@ -86,7 +95,7 @@ static int add_child(struct recording *recording, uint32_t func, double weight)
 		   : vec_push(&rounds->children, ((struct refine_child){
 							 .func = func,
 							 .cost_ns = rounds->functions.items[idx].estimate_ns,
-							 .hits_per_s = NAN,
+							 .hits_per_s = hits_of(&rounds->functions.items[idx], weight),
 							 .weight = weight,
 						 }));
 }
@@ -161,10 +170,7 @@ struct refine_function *rounds_list(const struct rounds *rounds)
 			.root = from->root || from->of_list,
 			.hits_per_s = from->hits_per_s,
 			/* Those of the list are not the rounds' to take away. */
-			.cost_ns = from->of_list   ? 0
-				   : from->entries ? (double)from->cost_ns / (double)from->entries + PROGRAM_NS
-				   : isnan(from->estimate_ns) ? 0
-							      : from->estimate_ns,
+			.cost_ns = from->of_list || isnan(from->estimate_ns) ? 0 : from->estimate_ns,
 		};
 	}
 	return list;
@@ -240,10 +246,7 @@ static int add_root(struct recording *recording, uint32_t func, bool of_list)
 	function = &rounds->functions.items[idx];
 	function->root = true;
 	function->of_list = of_list;
-	/* A guess until it is known: once a request. */
-	function->hits_per_s = rounds->baseline_per_s;
-	if (!of_list && !isnan(function->estimate_ns))
-		function->attached = function->hits_per_s * function->estimate_ns <= ALONE_MAX * budget_ns(recording);
+	function->attached = !of_list && !isnan(function->estimate_ns);
 	return 0;
 }
 
@@ -329,7 +332,6 @@ int rounds_find_roots(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
 	int err = stacks__teach(rounds->hot, recording->program);
-	bool none;
 
 	err = err < 0 ? err : weigh_samples(rounds);
 	if (!err)
@@ -338,19 +340,13 @@ int rounds_find_roots(struct recording *recording)
 		err = roots_of_stacks(recording);
 	if (!err && !rounds->functions.cnt)
 		return -ENOENT;
-	if (!err)
-		err = open_roots(recording);
-	/* Too dear or not, there is nothing else. */
-	none = !rounds_probe_cnt(rounds);
-	for (size_t i = 0; !err && none && i < rounds->functions.cnt; i++)
-		rounds->functions.items[i].attached =
-			rounds->functions.items[i].root && !isnan(rounds->functions.items[i].estimate_ns);
-	return err;
+	return err ? err : open_roots(recording);
 }
 
 /* --- attaching ---------------------------------------------------------------------------------------------------- */
 
-static void describe(struct recording *recording, struct round_function *function, struct recorded_probe *probe)
+static void describe(struct recording *recording, struct round_function *function, bool count,
+		     struct recorded_probe *probe)
 {
 	const struct program_function *of = program__function(recording->program, function->func);
 	const struct program_module *module = program__module(recording->program, of->module);
@@ -362,7 +358,7 @@ static void describe(struct recording *recording, struct round_function *functio
 				.role = PROBE_FUNCTION,
 				.want_call_addr = true,
 				.file = module->file,
-				.plan = &function->plan,
+				.plan = count ? &function->count_plan : &function->plan,
 			},
 		.module = module->name,
 		.name = of->shown,
@@ -402,7 +398,7 @@ static int attach_some(struct recording *recording, const struct recorded_probe 
 	return err ? err : attach_some(recording, probes + cnt / 2, functions + cnt / 2, cnt - cnt / 2);
 }
 
-int rounds_attach(struct recording *recording)
+int rounds_attach(struct recording *recording, bool count)
 {
 	struct rounds *rounds = recording->rounds;
 	size_t all = rounds->functions.cnt, cnt = 0;
@@ -413,7 +409,9 @@ int rounds_attach(struct recording *recording)
 	for (uint32_t i = 0; i < all && !err; i++) {
 		if (!rounds->functions.items[i].attached)
 			continue;
-		describe(recording, &rounds->functions.items[i], &probes[cnt]);
+		if (count && rounds->functions.items[i].counted)
+			continue;
+		describe(recording, &rounds->functions.items[i], count, &probes[cnt]);
 		functions[cnt++] = i;
 	}
 	if (!err)
@@ -463,14 +461,41 @@ double rounds_measure(struct recording *recording)
 		for (size_t i = 0; i < set->cnt; i++) {
 			struct round_function *function = &rounds->functions.items[set->functions[i]];
 
-			function->entries = hits[i].entries;
-			function->cost_ns = hits[i].cost_ns;
 			function->hits_per_s = seconds > 0 ? (double)hits[i].entries / seconds : 0;
+			function->counted = true;
 			sum_ns += (double)hits[i].cost_ns + (double)hits[i].entries * PROGRAM_NS;
 		}
 		free(hits);
 	}
 	return sum_ns;
+}
+
+/*
+ * One at a time, because what one does not cover any more is worth more in another: until the rest fits.  How many, or
+ * -errno.
+ */
+int rounds_fit(struct recording *recording, double share)
+{
+	int cnt = 0, err = 0;
+	bool fits = false;
+
+	while (!fits && !err) {
+		struct refine_function *list = rounds_list(recording->rounds);
+		struct refine_input input = rounds_input(recording, list);
+		struct refine_plan plan = {0};
+
+		input.budget_ns_per_s *= share;
+		err = list ? refine_relieve(&plan, &input) : -ENOMEM;
+		fits = !plan.detach.cnt;
+		if (!err && !fits) {
+			plan.detach.cnt = 1;
+			err = rounds_apply(recording, &plan, false);
+			cnt++;
+		}
+		refine_plan_free(&plan);
+		free(list);
+	}
+	return err ? err : cnt;
 }
 
 uint32_t rounds_probe_cnt(const struct rounds *rounds)

@@ -328,7 +328,8 @@ static void beneath_the_dear_the_cheap_are_probed(void)
 	calls(&scene, 6, 7, 0.9);
 	calls(&scene, 7, 3, 0.5);
 	calls(&scene, 7, 4, 0.4);
-	scene.children[1][0].cost_ns = scene.children[2][0].cost_ns = scene.children[6][1].cost_ns = 10000;
+	scene.children[1][0].cost_ns = scene.children[2][0].cost_ns = 10000;
+	scene.children[6][0].cost_ns = scene.children[6][1].cost_ns = 10000;
 	factor(&scene, 1, 0.9)->body[0] = true;
 	scene.functions[0].opened = true;
 	scene.input.levels = 2;
