@@ -33,6 +33,10 @@
  *                      records that came out of the rings: emitted = these + lost; records = written + forgotten,
  *                      of which the impossible ones cannot be true
  *   probe_unreadable   hits at which an expression of the symbol list could not be read
+ *   round.N            of `diagnose --rounds`: its begin and end, CLOCK_MONOTONIC ns, with a blank between; round 0 is
+ *                      before functions were probed
+ *   round.N.intervals_per_s, round.N.probes, round.N.cost_share  rate of requests in it, functions probed, share of
+ *                      the target's CPU time that their probes cost meanwhile
  *   note.N             a line for the reader
  */
 #ifndef WHYLATE_MODEL_SESSION_H
