@@ -248,6 +248,7 @@ install: build
 		name=$${unit##*/}; \
 		sed 's|@bindir@|$(PREFIX)/bin|' $$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/$${name%.in}; \
 	done
+	install -Dm644 include/whylate/annotate.h $(DESTDIR)$(PREFIX)/include/whylate/annotate.h
 	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
 	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
 	install -Dm644 packaging/whylate.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/whylate.conf
