@@ -22,6 +22,7 @@ say = @printf '  %-8s %s\n'
 endif
 
 CC := $(CROSS_COMPILE)gcc $(if $(SYSROOT),--sysroot=$(SYSROOT))
+CXX := $(CROSS_COMPILE)g++ $(if $(SYSROOT),--sysroot=$(SYSROOT))
 CLANG ?= clang-19
 BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 PKG_CONFIG ?= pkg-config
@@ -106,14 +107,28 @@ $(BUILD)/presets/%: presets/%
 
 # --- workloads with a known cause of lateness -------------------------------------------------------------------------
 workload_src := $(wildcard tests/workloads/*.c)
-workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c,$(workload_src)))
+workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c $(if $(CROSS_COMPILE),tests/workloads/cplusplus.c),$(workload_src)))
 
 .PHONY: workloads
 workloads: $(workload_bin)
 $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads $< $(wildcard tests/workloads/common.c) -o $@ -lpthread -lm
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads $< $(wildcard tests/workloads/common.c) -o $@ $(workload_with) -lpthread -lm
+
+# What some of them have beside C: a library of their own, behind the PLT, and C++.
+$(BUILD)/workloads/lib/libwlcodec.so: tests/workloads/lib/codec.c tests/workloads/lib/codec.h
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -shared $< -o $@
+$(BUILD)/workloads/lib/%.o: tests/workloads/lib/%.cc tests/workloads/lib/%.h
+	$(say) CXX $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Werror -c $< -o $@
+$(BUILD)/workloads/library: $(BUILD)/workloads/lib/libwlcodec.so
+$(BUILD)/workloads/library: workload_with = -L$(BUILD)/workloads/lib -lwlcodec -Wl,-rpath,'$$ORIGIN/lib'
+$(BUILD)/workloads/cplusplus: $(BUILD)/workloads/lib/engine.o
+$(BUILD)/workloads/cplusplus: workload_with = $(BUILD)/workloads/lib/engine.o -lstdc++
 
 # --- unit tests: no root, no BPF, under the sanitizers ----------------------------------------------------------------
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined

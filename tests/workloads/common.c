@@ -86,17 +86,7 @@ uint64_t random_between(uint64_t *state, uint64_t low, uint64_t high)
 	return low + random_next(state) % (high - low + 1);
 }
 
-static double steps_per_ns = 1;
-
-static void spin_steps(uint64_t step_cnt)
-{
-	uint64_t x = 1;
-
-	while (step_cnt--) {
-		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-		asm volatile("" : "+r"(x));
-	}
-}
+double spin_steps_per_ns = 1;
 
 void spin_calibrate(void)
 {
@@ -107,17 +97,17 @@ void spin_calibrate(void)
 	for (int round = 0; round < 60; round++) {
 		uint64_t start_ts = clock_now_ns(), took_ns;
 
-		spin_steps(step_cnt);
+		burn_steps(step_cnt);
 		took_ns = clock_now_ns() - start_ts;
 		if (took_ns < best_ns)
 			best_ns = took_ns;
 	}
-	steps_per_ns = (double)step_cnt / (double)(best_ns ? best_ns : 1);
+	spin_steps_per_ns = (double)step_cnt / (double)(best_ns ? best_ns : 1);
 }
 
 void spin_work(uint64_t work_ns)
 {
-	spin_steps((uint64_t)((double)work_ns * steps_per_ns));
+	burn(work_ns);
 }
 
 uint64_t spin_watching_gaps(uint64_t work_ns, uint64_t *gap_cnt)
@@ -734,6 +724,22 @@ static double samples_variance_share(const struct sample *samples, uint64_t cnt,
 	return variance > 0 ? covariance / variance : 0;
 }
 
+/* `,"key":["a","b"]` of the names in `names`, one a line. */
+static void names_print(const char *key, const char *names)
+{
+	const char *before = "";
+
+	printf(",\"%s\":[", key);
+	while (*names) {
+		size_t len = strcspn(names, "\n");
+
+		printf("%s\"%.*s\"", before, (int)len, names);
+		before = ",";
+		names += len + (names[len] == '\n');
+	}
+	printf("]");
+}
+
 /* The rank of quantile q among cnt sorted values. */
 static uint64_t quantile_idx(uint64_t cnt, double q)
 {
@@ -769,6 +775,10 @@ static void result_print(const struct run *run)
 	if (workload->culprit_comm)
 		printf(",\"culprit_comm\":\"%s\",\"culprit_pid\":%d,\"culprit_tid\":%d", workload->culprit_comm,
 		       atomic_load(&board->culprit_pid), atomic_load(&board->culprit_tid));
+	if (workload->planted)
+		names_print("planted", workload->planted);
+	if (workload->beneath)
+		names_print("beneath", workload->beneath);
 	if (workload->report)
 		workload->report(run, stdout);
 	printf("}\n");

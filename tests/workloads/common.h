@@ -99,6 +99,9 @@ struct workload {
 	const char *name;     /* the server's comm is wl-NAME */
 	const char *category; /* of category.def: what must rank first */
 	const char *culprit_comm;
+	const char *planted; /* functions, one a line: the factor that must come first (two of them: their
+				covariance) */
+	const char *beneath; /* functions that the planted one spends its varying time in: as good an answer */
 	int connection_cnt;
 	int rate_hz; /* per connection, on average */
 	int default_duration_s;
@@ -146,9 +149,29 @@ void sleep_until_ns(uint64_t wake_ts);
 uint64_t random_next(uint64_t *state);
 uint64_t random_between(uint64_t *state, uint64_t low, uint64_t high);
 
+/* A function of its own in the machine code, whatever the optimiser would rather do. */
+#define KEPT __attribute__((noipa))
+
 /* Work of a fixed amount, `work_ns` long when undisturbed: being preempted makes it last longer, not do less. */
 void spin_calibrate(void);
 void spin_work(uint64_t work_ns);
+/* The same inside the caller: no function of that work can be blamed but the caller itself. */
+extern double spin_steps_per_ns;
+static inline __attribute__((always_inline)) void burn_steps(uint64_t step_cnt)
+{
+	uint64_t x = 1;
+
+	while (step_cnt--) {
+		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+		__asm__ volatile("" : "+r"(x));
+	}
+}
+
+static inline __attribute__((always_inline)) void burn(uint64_t work_ns)
+{
+	burn_steps((uint64_t)((double)work_ns * spin_steps_per_ns));
+}
+
 /* Reads the clock until `work_ns` have passed, gaps of more than a microsecond not counted; returns the gaps' sum. */
 uint64_t spin_watching_gaps(uint64_t work_ns, uint64_t *gap_cnt);
 
