@@ -130,6 +130,51 @@ $(BUILD)/workloads/library: workload_with = -L$(BUILD)/workloads/lib -lwlcodec -
 $(BUILD)/workloads/cplusplus: $(BUILD)/workloads/lib/engine.o
 $(BUILD)/workloads/cplusplus: workload_with = $(BUILD)/workloads/lib/engine.o -lstdc++
 
+# --- programs that do what probes may break, plain and under the sanitizers ---------------------------------------------
+safety_src := $(wildcard tests/safety/*.c tests/safety/*.cc)
+safety_name := $(basename $(notdir $(safety_src)))
+# Without symbols there is still .eh_frame.
+safety_stripped := many-stripped throwing-stripped
+GO ?= $(shell command -v go)
+safety_bin := $(addprefix $(BUILD)/safety/,$(safety_name) $(safety_stripped) $(if $(GO),goroutines)) \
+	$(addprefix $(BUILD)/safety-san/,$(safety_name))
+
+.PHONY: safety
+safety: $(safety_bin)
+$(BUILD)/safety-san/%: safety_san = $(SANITIZE)
+# The address sanitizer of GCC 12 stumbles over the frames that a cancelled thread leaves behind.
+$(BUILD)/safety-san/cancelling: safety_san = -fsanitize=undefined -fno-sanitize-recover=undefined
+$(BUILD)/safety/cancelling $(BUILD)/safety-san/cancelling: safety_with = -fexceptions
+$(BUILD)/safety/shadow $(BUILD)/safety-san/shadow: safety_with = $(if $(filter x86_64,$(ARCH)),-fcf-protection=full -Wl$(,)-z$(,)shstk)
+safety_cc = $(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Itests/safety $(safety_with) $(safety_san)
+, := ,
+
+define safety_rules
+$(BUILD)/$(1)/%: tests/safety/%.c tests/safety/safety.h
+	$$(say) CC $$@
+	@mkdir -p $$(@D)
+	$$(Q)$$(safety_cc) $$< -o $$@ -lpthread -ldl
+$(BUILD)/$(1)/%: tests/safety/%.cc tests/safety/safety.h
+	$$(say) CXX $$@
+	@mkdir -p $$(@D)
+	$$(Q)$$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Werror -Itests/safety $$(safety_san) $$< -o $$@ -lpthread
+$(BUILD)/$(1)/libwlplugin.so: tests/safety/lib/plugin.c tests/safety/lib/plugin.h
+	$$(say) LD $$@
+	@mkdir -p $$(@D)
+	$$(Q)$$(safety_cc) -fPIC -shared $$< -o $$@
+$(BUILD)/$(1)/reloading: $(BUILD)/$(1)/libwlplugin.so
+endef
+$(eval $(call safety_rules,safety))
+$(eval $(call safety_rules,safety-san))
+
+$(BUILD)/safety/%-stripped: $(BUILD)/safety/%
+	$(say) STRIP $@
+	$(Q)$(CROSS_COMPILE)strip -s -o $@ $<
+$(BUILD)/safety/goroutines: tests/safety/goroutines.go
+	$(say) GO $@
+	@mkdir -p $(@D)
+	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $<
+
 # --- unit tests: no root, no BPF, under the sanitizers ----------------------------------------------------------------
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 unit_src := $(wildcard tests/unit/*.c)
@@ -204,7 +249,7 @@ test: setup-test
 unit: $(BUILD)/unit/run
 	@$(BUILD)/unit/run
 
-live: $(BUILD)/live/run $(BUILD)/whylate workloads presets
+live: $(BUILD)/live/run $(BUILD)/whylate workloads presets safety
 	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
 
 # The threads of the collector, and the uploader's process, under a sanitizer: what it finds fails the test.

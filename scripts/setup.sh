@@ -16,10 +16,10 @@ declare -rA at_least=([libbpf-dev]=1.3 [bpftool]=7.3 [libdw-dev]=0.190 [qemu-sys
 # libcurl by GnuTLS, as the collector: OpenSSL's licence does not go together with GPL-2.0-only.
 libraries=(libc6-dev libbpf-dev libdw-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev libseccomp-dev
 	libmicrohttpd-dev libgnutls28-dev libcurl4-gnutls-dev libcapstone-dev liblzma-dev libiberty-dev)
-build=(gcc make pkg-config clang-19 bpftool "${libraries[@]}")
+build=(gcc g++ make pkg-config clang-19 bpftool "${libraries[@]}")
 run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
-	apache2 mariadb-server mariadb-client sysbench)
+	apache2 mariadb-server mariadb-client sysbench golang-go)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
