@@ -244,10 +244,11 @@ static int record_until_done(struct recording *recording)
 	return err;
 }
 
-static struct privilege_uses privilege_uses(const struct record_options *options)
+/* probes: there are, or may be, functions or markers to probe. */
+static struct privilege_uses privilege_uses(const struct record_options *options, bool probes)
 {
 	return (struct privilege_uses){
-		.more_processes = (options->symbols && options->children) || options->stacks_hz || options->rounds,
+		.more_processes = (options->children && probes) || options->stacks_hz || options->rounds,
 		.uploader = options->stream.url != NULL,
 	};
 }
@@ -274,7 +275,7 @@ static int prepare_target(struct recording *recording)
 	int err = privilege_check();
 
 	if (!err) {
-		const struct privilege_uses uses = privilege_uses(options);
+		const struct privilege_uses uses = privilege_uses(options, true);
 
 		privilege_narrow(&uses);
 		err = target_check(options->pid);
@@ -290,11 +291,9 @@ static int prepare_target(struct recording *recording)
 	if (!options->children)
 		recording->processes.cnt = 1;
 	refresh_mappings(recording, options->pid);
-	if (options->symbols) {
-		err = read_symbols(recording);
-		if (err || !recording_of_sockets(recording))
-			return err;
-	}
+	err = options->symbols ? read_symbols(recording) : recording_find_markers(recording);
+	if (err || !recording_of_sockets(recording))
+		return err;
 	err = target_listeners_read(&recording->processes, &recording->listeners);
 	if (err) {
 		log_error("cannot find out where process %d listens: %s", options->pid, strerror(-err));
@@ -420,7 +419,8 @@ static int run(struct recording *recording, const char *dir)
 		err = recording_stacks_start(recording);
 	}
 	if (recording->options->confine) {
-		const struct privilege_uses uses = privilege_uses(recording->options);
+		const struct privilege_uses uses =
+			privilege_uses(recording->options, recording_probes_wanted(recording));
 
 		privilege_confine(&uses);
 	}

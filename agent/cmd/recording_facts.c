@@ -40,7 +40,7 @@ static void add_to_list(char *list, size_t sz, const char *item)
 
 bool recording_of_sockets(const struct recording *recording)
 {
-	return !recording->options->symbols || !probe_lines_have_intervals(&recording->lines);
+	return !recording_probes_wanted(recording) || !probe_lines_have_intervals(&recording->lines);
 }
 
 static bool feature_wanted(const struct recording *recording, int feature)
@@ -174,6 +174,8 @@ int recording_write_session(struct recording *recording)
 	err = err ? err
 		  : recording_say(recording, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
 	err = err ? err : recording_write_limits(recording);
+	if (!err && recording->marked)
+		err = recording_say(recording, "markers", "whylate");
 	if (!err && options->symbols)
 		err = recording_say(recording, "symbols", "%s", options->symbols);
 	err = err ? err : recording_write_listeners(recording);

@@ -28,6 +28,7 @@ struct recording {
 	struct retention *retention;
 	struct thread_names *threads;
 	struct trace *trace;            /* NULL: counters mode */
+	bool marked;                    /* its intervals are those of the program's own markers */
 	struct recorded_probes *probes; /* NULL: nothing is probed */
 	struct rounds *rounds;          /* NULL: functions are not probed in rounds */
 	struct hot_paths *hot;          /* what stacks say of the program, the rounds'; NULL: nobody asks */
@@ -109,6 +110,10 @@ int recording_write_final(struct recording *recording);
 
 /* recording_records.c: takes one record; `owner` is the recording. */
 int recording_on_record(void *owner, const struct wl_record_header *header);
+
+/* recording_markers.c: takes the markers of whylate/annotate.h for intervals, where the program has them. 0 or -errno.
+ */
+int recording_find_markers(struct recording *recording);
 
 /* recording_trace.c: all of them do nothing in counters mode. */
 int recording_trace_open(struct recording *recording);

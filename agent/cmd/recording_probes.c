@@ -39,7 +39,7 @@ static int append(void *owner, enum shard_table_id table, const struct shard_row
 
 bool recording_probes_wanted(const struct recording *recording)
 {
-	return recording->options->symbols || recording->options->rounds;
+	return recording->options->symbols || recording->options->rounds || recording->marked;
 }
 
 int recording_probes_open(struct recording *recording)
@@ -301,7 +301,7 @@ int recording_probes_begin(struct recording *recording)
 	struct recorded_probe *probes;
 	int err;
 
-	if (!recording->probes || !recording->options->symbols)
+	if (!recording->probes || !cnt)
 		return 0;
 	capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
 	probes = calloc(cnt, sizeof(*probes));

@@ -34,7 +34,7 @@ int recording_probes_attach(struct recording *recording, const struct recorded_p
 int recording_probes_detach(struct recording *recording, struct recorded_set *set, const char *why);
 /* Likewise, with a reason for each probe; NULL: it will be attached again, which is not worth a row. */
 int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys);
-/* Are functions probed at all: of a symbol list, or in rounds? */
+/* Are functions or markers probed at all: of a symbol list, in rounds, or those that the program brings along? */
 bool recording_probes_wanted(const struct recording *recording);
 /* Hits of the set's probes so far, in their order. */
 void recording_probes_hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits);

@@ -13,7 +13,7 @@ void recording_windows_init(struct recording *recording)
 
 	/* Calls of functions cost where they happen only, and attaching to them takes longer than a window.  Chains
 	 * that reach back before a window would be cut. */
-	if (options->symbols || options->trace || share >= 1)
+	if (recording_probes_wanted(recording) || options->trace || share >= 1)
 		return;
 	recording->windows = true;
 	recording->plan.share = share;
