@@ -207,6 +207,17 @@ $(BUILD)/live/run: $(live_obj) $(BUILD)/libwhylate.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcunit $(filter-out -lbpf,$(LIBS))
 
+# The product's planner and capture without the rest, for proofs and benchmarks of probes.
+$(BUILD)/tests/prober/prober.o: tests/prober/prober.c
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/live/prober: $(BUILD)/tests/prober/prober.o $(filter $(BUILD)/agent/capture/%,$(agent_obj)) $(BUILD)/libwhylate.a
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # --- the kernel matrix: this binary on Debian's kernels, emulated -----------------------------------------------------
 # It runs after the live tests, never beside them: they want a quiet machine.  77: it cannot be run here, and says why.
 sysroot_arm64 := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/whylate/sysroot-arm64
@@ -228,7 +239,7 @@ matrix-or-skip: $(BUILD)/whylate
 	@scripts/setup.sh matrix || true
 	@$(run_matrix) $(MATRIX_FLAGS) || [ $$? -eq 77 ]
 
--include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d)
+-include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d) $(BUILD)/tests/prober/prober.d
 
 # --- what people call -------------------------------------------------------------------------------------------------
 .PHONY: diagnose test unit live lint format bench fuzz install clean help
@@ -249,7 +260,7 @@ test: setup-test
 unit: $(BUILD)/unit/run
 	@$(BUILD)/unit/run
 
-live: $(BUILD)/live/run $(BUILD)/whylate workloads presets safety
+live: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate workloads presets safety
 	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
 
 # The threads of the collector, and the uploader's process, under a sanitizer: what it finds fails the test.

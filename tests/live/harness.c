@@ -198,3 +198,16 @@ const char *workloads_path(void)
 
 	return path ? path : "build/workloads";
 }
+
+struct path built_path(const char *fmt, ...)
+{
+	struct path path;
+	int len = snprintf(path.s, sizeof(path.s), "%s/../", workloads_path());
+	va_list args;
+
+	va_start(args, fmt);
+	if (len > 0 && (size_t)len < sizeof(path.s))
+		vsnprintf(path.s + len, sizeof(path.s) - (size_t)len, fmt, args);
+	va_end(args);
+	return path;
+}

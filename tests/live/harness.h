@@ -96,6 +96,8 @@ void process_end(struct process *process);
 int whylate_copy(void);
 const char *whylate_path(void);
 const char *workloads_path(void);
+/* Something else that was built with them: built_path("safety/%s", name). */
+struct path built_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Runs whylate with these arguments to its end: its exit code.  The texts stay in *process until process_end(). */
 int whylate(struct process *process, unsigned int timeout_s, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
