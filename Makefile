@@ -242,7 +242,7 @@ matrix-or-skip: $(BUILD)/whylate
 -include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d) $(BUILD)/tests/prober/prober.d
 
 # --- what people call -------------------------------------------------------------------------------------------------
-.PHONY: diagnose test unit live lint format bench fuzz install clean help
+.PHONY: diagnose test unit live lint format bench bench-probes fuzz install clean help
 PID ?=
 SYMBOLS ?=
 DURATION ?=
@@ -286,6 +286,11 @@ bench: setup-bench
 	@WHYLATE=$(abspath $(BUILD)/whylate) REPORT=$(abspath $(BUILD)/bench/report) tests/bench/run
 	@WHYLATE=$(abspath $(BUILD)/whylate) PATHS=$(abspath $(BUILD)/bench/path) SWITCH=$(abspath $(BUILD)/bench/switch) \
 		tests/bench/run --trace
+
+bench-probes: setup-bench
+	@$(MAKE) --no-print-directory build $(BUILD)/bench/calls $(BUILD)/live/prober
+	@WHYLATE=$(abspath $(BUILD)/whylate) PROBER=$(abspath $(BUILD)/live/prober) CALLS=$(abspath $(BUILD)/bench/calls) \
+		tests/bench/probes
 
 $(BUILD)/bench/%: tests/bench/bench_%.c $(BUILD)/libwhylate.a
 	$(say) LD $@
@@ -335,5 +340,5 @@ help:
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
 	@echo 'make live-thread, make live-address   the collector under a sanitizer'
-	@echo 'make bench     figures for docs/OVERHEAD.md'
+	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

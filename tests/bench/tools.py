@@ -47,6 +47,13 @@ def perf_result(tool):
             "lost": (f"{lost} lost records" if lost else "0") + lost_words}
 
 
+def mount_tracefs():
+    """True if it was not there and has to go again."""
+    if os.path.isdir(f"{TRACEFS}/events"):
+        return False
+    return subprocess.run(["mount", "-t", "tracefs", "nodev", TRACEFS]).returncode == 0
+
+
 class Tool:
     """One session of a tool on a server.  After stop(): bytes written; records, what they are and in how many of them;
     lost, in the tool's own words."""
