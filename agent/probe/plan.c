@@ -75,6 +75,40 @@ static const struct code_insn *stack_check_find(const struct planner *planner)
 	return check;
 }
 
+/*
+ * They keep, or look at, the address that they were called from: to return there again, to find the frames above, or
+ * the library that asked.
+ */
+static bool remembers_its_caller(const char *name)
+{
+	static const char *const names[] = {
+		"setjmp",
+		"_setjmp",
+		"sigsetjmp",
+		"__sigsetjmp",
+		"getcontext",
+		"swapcontext",
+		"vfork",
+		"__vfork",
+		"dlopen",
+		"dlmopen",
+		"dlsym",
+		"dlvsym",
+		"backtrace",
+		"__backtrace",
+		"_Unwind_RaiseException",
+		"_Unwind_Resume",
+		"_Unwind_Resume_or_Rethrow",
+		"_Unwind_ForcedUnwind",
+		"_Unwind_Backtrace",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 /* Why a return probe would harm the target; NULL: it does not. */
 static const char *uretprobe_harm(const struct planner *planner)
 {
@@ -84,6 +118,10 @@ static const char *uretprobe_harm(const struct planner *planner)
 		return "the program has a shadow stack, which a changed return address does not match";
 	if (planner->function->overlaps)
 		return "it shares code with another function";
+	if (remembers_its_caller(planner->function->name))
+		return "it remembers where it was called from, which a return probe changes";
+	if (program__signals_on_stacks(planner->program))
+		return "signals are handled on other stacks, where the kernel loses the return probes of this one";
 	if (!program__may_throw(planner->program, planner->function->id))
 		return NULL;
 	if (program__switches_stacks(planner->program))
@@ -94,6 +132,8 @@ static const char *uretprobe_harm(const struct planner *planner)
 	 */
 	if (program__catches(planner->program) && (planner->module->idx || planner->module->unwinds))
 		return "an exception may leave it, and the unwinder does not get past a return probe";
+	if (program__cleans_up(planner->program))
+		return "a thread that is cancelled cleans up frame by frame, and not beyond a return probe";
 	return NULL;
 }
 

@@ -192,6 +192,8 @@ static uint8_t marks_of(const char *name, bool is_import)
 		{"_Unwind_RaiseException", ELF_MARK_UNWINDS | ELF_MARK_CATCHES, true}, /* Rust, Ada, D */
 		{"__gcc_personality_v0", ELF_MARK_CLEANS_UP, true},
 		{"pthread_cancel", ELF_MARK_CANCELS, false},
+		{"pthread_exit", ELF_MARK_EXITS, false},
+		{"sigaltstack", ELF_MARK_SIGNALS, false},
 		{"swapcontext", ELF_MARK_SWITCHES, false},
 		{"setcontext", ELF_MARK_SWITCHES, false},
 		{"makecontext", ELF_MARK_SWITCHES, false},

@@ -30,6 +30,8 @@ enum elf_mark {
 	ELF_MARK_CLEANS_UP = 4, /* C that cleans up when a thread is cancelled */
 	ELF_MARK_SWITCHES = 8,  /* lets several stacks take turns on one thread */
 	ELF_MARK_CANCELS = 16,  /* cancels threads */
+	ELF_MARK_EXITS = 32,    /* ends threads in the midst of their calls */
+	ELF_MARK_SIGNALS = 64,  /* has signals handled on a stack of their own */
 };
 
 struct elf_file;

@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -331,6 +333,55 @@ bool program__catches(struct program *program)
 			return true;
 	}
 	return false;
+}
+
+/* The marks of all that is mapped but for the libraries that only have the means. */
+static uint8_t own_marks(struct program *program)
+{
+	static const char *const means[] = {"libc.so.6",    "ld-linux",       "libpthread", "libgcc_s.so",
+					    "libstdc++.so", "libc++.so",      "libasan",    "libubsan",
+					    "libtsan",      "libjemalloc.so", "libtcmalloc"};
+	uint8_t marks = 0;
+
+	for (size_t i = 0; i < program->modules.cnt; i++) {
+		struct module *module = program->modules.items[i];
+
+		if (!module->public.gone && !is_one_of(module->name, means, sizeof(means) / sizeof(means[0])) &&
+		    !module_open(program, module))
+			marks |= elf_file__marks(module->files[0]);
+	}
+	return marks;
+}
+
+bool program__cleans_up(struct program *program)
+{
+	uint8_t marks = own_marks(program);
+
+	return marks & (ELF_MARK_CANCELS | ELF_MARK_EXITS) && marks & (ELF_MARK_CLEANS_UP | ELF_MARK_UNWINDS);
+}
+
+/* Of a file, or where that cannot be read: as if it did. */
+static bool survives_signals(pid_t pid)
+{
+	static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+	char text[4096], *line;
+	uint64_t caught;
+
+	if (!pid || proc_read(text, sizeof(text), "/proc/%d/status", pid) <= 0)
+		return true;
+	line = strstr(text, "\nSigCgt:");
+	if (!line)
+		return true;
+	caught = strtoull(line + strlen("\nSigCgt:"), NULL, 16);
+	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
+		caught &= ~(1ULL << (fatal[i] - 1));
+	/* The first two real-time signals are the C library's own. */
+	return (caught & ~(3ULL << 31)) != 0;
+}
+
+bool program__signals_on_stacks(struct program *program)
+{
+	return own_marks(program) & ELF_MARK_SIGNALS && survives_signals(program->pid);
 }
 
 bool program__switches_stacks(struct program *program)

@@ -96,6 +96,16 @@ bool program__catches(struct program *program);
  * and send the thread to the wrong place.
  */
 bool program__switches_stacks(struct program *program);
+/*
+ * Are threads cancelled, or do they end in the midst of their calls, in a program whose frames have something to clean
+ * up then?  The unwinder does that, frame by frame, and ends where it meets a return probe.
+ */
+bool program__cleans_up(struct program *program);
+/*
+ * Does it handle signals that it survives on stacks of their own?  A return probe that is met there makes the kernel
+ * drop those of the stack that was interrupted, if that lies lower, and its functions return to nowhere.
+ */
+bool program__signals_on_stacks(struct program *program);
 /* Runs with a user shadow stack (x86): return addresses must not be changed behind its back. */
 bool program__has_shadow_stack(const struct program *program);
 
