@@ -335,29 +335,39 @@ bool program__catches(struct program *program)
 	return false;
 }
 
-/* The marks of all that is mapped but for the libraries that only have the means. */
-static uint8_t own_marks(struct program *program)
+struct own_marks {
+	uint8_t any;         /* of some module */
+	bool ends_its_calls; /* one that ends threads has something to clean up itself */
+};
+
+/* Of all that is mapped but the libraries that only have the means. */
+static struct own_marks own_marks(struct program *program)
 {
 	static const char *const means[] = {"libc.so.6",    "ld-linux",       "libpthread", "libgcc_s.so",
 					    "libstdc++.so", "libc++.so",      "libasan",    "libubsan",
 					    "libtsan",      "libjemalloc.so", "libtcmalloc"};
-	uint8_t marks = 0;
+	struct own_marks own = {0};
 
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
+		uint8_t marks;
 
-		if (!module->public.gone && !is_one_of(module->name, means, sizeof(means) / sizeof(means[0])) &&
-		    !module_open(program, module))
-			marks |= elf_file__marks(module->files[0]);
+		if (module->public.gone || is_one_of(module->name, means, sizeof(means) / sizeof(means[0])) ||
+		    module_open(program, module))
+			continue;
+		marks = elf_file__marks(module->files[0]);
+		own.any |= marks;
+		own.ends_its_calls |=
+			marks & (ELF_MARK_CANCELS | ELF_MARK_EXITS) && marks & (ELF_MARK_CLEANS_UP | ELF_MARK_UNWINDS);
 	}
-	return marks;
+	return own;
 }
 
 bool program__cleans_up(struct program *program)
 {
-	uint8_t marks = own_marks(program);
+	struct own_marks own = own_marks(program);
 
-	return marks & (ELF_MARK_CANCELS | ELF_MARK_EXITS) && marks & (ELF_MARK_CLEANS_UP | ELF_MARK_UNWINDS);
+	return own.ends_its_calls || (own.any & ELF_MARK_CANCELS && own.any & ELF_MARK_CLEANS_UP);
 }
 
 /* Of a file, or where that cannot be read: as if it did. */
@@ -381,7 +391,7 @@ static bool survives_signals(pid_t pid)
 
 bool program__signals_on_stacks(struct program *program)
 {
-	return own_marks(program) & ELF_MARK_SIGNALS && survives_signals(program->pid);
+	return own_marks(program).any & ELF_MARK_SIGNALS && survives_signals(program->pid);
 }
 
 bool program__switches_stacks(struct program *program)
