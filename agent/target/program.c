@@ -396,9 +396,10 @@ bool program__signals_on_stacks(struct program *program)
 
 bool program__switches_stacks(struct program *program)
 {
-	/* They have the means, which are for others to use. */
-	static const char *const libraries[] = {"libc.so.6",  "ld-linux",     "libgcc_s.so",
-						"libpthread", "libcrypto.so", "libssl.so"};
+	/* They have the means, which are for others to use; libffi makes room for arguments on the stack that it is on.
+	 */
+	static const char *const libraries[] = {"libc.so.6",    "ld-linux",  "libgcc_s.so", "libpthread",
+						"libcrypto.so", "libssl.so", "libffi.so"};
 
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
