@@ -207,7 +207,7 @@ static int group_instances(struct selection *selection)
 static void finish_doing(struct selection *selection, size_t f)
 {
 	struct factor *factor = &selection->factors->list.items[f];
-	const double *cov = &selection->doing_cov.items[f * TREE_DOING_CNT];
+	const double *cov = selection->doing_cov.items + f * TREE_DOING_CNT;
 	double sum = 0;
 
 	for (int d = 0; d < TREE_DOING_CNT; d++)

@@ -46,7 +46,7 @@ static bool add_slots(struct factor_confidence *confidence, uint32_t line, const
 	if (confidence->slot_cnt + factor->instance_cnt / step > SLOTS_MAX)
 		return false;
 	for (size_t i = 0; i < factor->instance_cnt; i += step) {
-		const uint32_t *nodes = &factors->instances.items[factor->first_instance + i];
+		const uint32_t *nodes = factors->instances.items + factor->first_instance + i;
 
 		confidence->slots[confidence->slot_cnt++] = (struct slot){line, nodes[0], nodes[step - 1]};
 	}

@@ -121,7 +121,7 @@ static int fill_line(struct factor_line *line, const struct factor_analysis *ana
 		.object_share = NAN,
 		.culprit_share = NAN,
 	};
-	for (int i = 0; i <= pair; i++) {
+	for (int i = 0; i < (pair ? 2 : 1); i++) {
 		const struct invocation_symbol *symbol = &invocations->symbols.items[factor->funcs[i]];
 
 		line->functions[i] = arena__strdup(arena, invocations_name(invocations, factor->funcs[i]));

@@ -244,7 +244,7 @@ void recording_probes_hits(struct recording *recording, const struct recorded_se
 	capture__probe_hits(recording->capture, set->set, hits);
 }
 
-/* why: of all of them; NULL: whys, each its own. */
+/* why: of all of them; or whys, each its own, NULL: not worth a row. */
 static int say_detached(struct recording *recording, struct recorded_set *set, const char *why, const char *const *whys)
 {
 	struct probe_hits *hits = calloc(set->funcs.cnt + 1, sizeof(*hits));
@@ -254,10 +254,13 @@ static int say_detached(struct recording *recording, struct recorded_set *set, c
 
 	if (!err)
 		capture__probe_hits(recording->capture, set->set, hits);
-	for (size_t i = 0; !err && i < set->funcs.cnt; i++)
-		if (why || whys[i])
-			err = write_event(recording, &set->funcs.items[i], set->round, "detached", why ? why : whys[i],
-					  &hits[i], ts);
+	for (size_t i = 0; !err && i < set->funcs.cnt; i++) {
+		const char *reason = whys ? whys[i] : why;
+
+		if (reason)
+			err = write_event(recording, &set->funcs.items[i], set->round, "detached", reason, &hits[i],
+					  ts);
+	}
 	free(hits);
 	return err;
 }

@@ -15,7 +15,7 @@
 #define PROBES_NO_MULTI 20  /* each has an exit, or several */
 #define PROGRAM_NS      500 /* a hit's own program, entry and exit together */
 /* A round's cost may be spent in a part of it; but beyond this share of the target's time nothing is as it was. */
-#define COST_SHARE_MAX 0.3
+#define COST_SHARE_MAX 0.2
 #define SLICE_NS       250000000.0
 #define ALONE_MAX      0.25 /* of it for one function: otherwise what it calls is probed in its place */
 /* A target that does next to nothing is not made late by next to nothing. */
@@ -268,6 +268,7 @@ static int roots_of_stacks(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
 	struct hot_root *roots = NULL;
+	bool nameless = false;
 	size_t cnt = 0;
 	int err = hot_paths__roots(rounds->hot, SHARED, LEAST, &roots, &cnt);
 
@@ -276,12 +277,17 @@ static int roots_of_stacks(struct recording *recording)
 
 		if (!function)
 			continue;
+		nameless |= function->source == FUNCTION_EH_FRAME;
 		err = add_root(recording, roots[i].function, false);
 		if (!err && !recording->options->quiet)
 			log_info("requests' work begins in %s (%s), %.0f %% of their time", function->shown,
 				 program__module(recording->program, function->module)->name, 100 * roots[i].share);
 	}
 	free(roots);
+	if (!err && nameless && !recording->options->quiet)
+		log_info(
+			"some of its functions have no names in its files: they are called by module and offset, which "
+			"a debugger knows");
 	return err;
 }
 
@@ -379,14 +385,16 @@ static int attach_some(struct recording *recording, const struct recorded_probe 
 
 	if (!cnt)
 		return 0;
+	/* Before anything is attached, so that whatever is attached is known. */
+	if (vec_reserve(&rounds->sets, 1) || !(set.functions = malloc(cnt * sizeof(*set.functions))))
+		return -ENOMEM;
+	memcpy(set.functions, functions, cnt * sizeof(*set.functions));
 	err = recording_probes_attach(recording, probes, cnt, rounds->round, &set.set);
 	if (!err) {
-		set.functions = malloc(cnt * sizeof(*set.functions));
-		if (!set.functions)
-			return -ENOMEM;
-		memcpy(set.functions, functions, cnt * sizeof(*set.functions));
-		return vec_push(&rounds->sets, set);
+		rounds->sets.items[rounds->sets.cnt++] = set;
+		return 0;
 	}
+	free(set.functions);
 	if (err == -ENOMEM)
 		return err;
 	if (cnt == 1) {
