@@ -40,6 +40,9 @@ int rounds__open(struct recording *recording)
 	rounds->options = *options;
 	rounds->chosen = FACTOR_NONE;
 	rounds->phase = ROUNDS_OVER;
+	/* What has been typed ahead is not to wait where poll() does not see it. */
+	if (options->interactive)
+		setvbuf(stdin, NULL, _IONBF, 0);
 	if (recording->program)
 		return 0;
 	err = program__open(recording->options->pid, NULL, &recording->program);
@@ -337,7 +340,7 @@ static int decide(struct recording *recording)
 		log_info("  %zu probes taken away, %zu more set%s", plan.detach.cnt, plan.attach.cnt,
 			 plan.done ? "; nothing is left to open" : "");
 	/* The last set goes on being probed for the rest of the time. */
-	if (plan.done)
+	if (plan.done && rounds->chosen == FACTOR_NONE)
 		rounds->options.rounds = rounds->round + 1;
 	refine_plan_free(&plan);
 	factors_free(&factors);
