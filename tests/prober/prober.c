@@ -11,7 +11,7 @@
  * -e   entries only                                            -i   calls of this function are the intervals
  * -x   compare: first find what is called at all, then probe the planned site and the plain entry of each together; the
  *      target is stopped while probes come and go, so that both see the same calls
- * -l   list the names of those that are called at all, one a line: of one bearer only, and such as others can probe
+ * -l   list those that are called at all and how often, one a line: of one bearer only, and such as others can probe
  */
 #include "capture/capture.h"
 #include "capture/probes.h"
@@ -50,6 +50,7 @@ struct target_function {
 	struct program_function function; /* a copy: reading another module may move them */
 	const char *file;
 	struct plan plan, plain;
+	uint64_t hits; /* in the time that was waited */
 };
 
 struct prober {
@@ -133,6 +134,12 @@ static void thin_out(struct prober *prober, size_t max)
 
 	if (!max || cnt <= max)
 		return;
+	/* The nearest are the first. */
+	if (prober->options.root) {
+		while (prober->functions.cnt > max)
+			plan_free(&prober->functions.items[--prober->functions.cnt].plan);
+		return;
+	}
 	for (size_t i = 0; i < cnt; i++) {
 		struct target_function *target = &prober->functions.items[i];
 
@@ -318,17 +325,20 @@ static int attach_and_detach(struct prober *prober)
 	int err = make_probes(prober, 0, SIZE_MAX, true, false);
 
 	for (uint32_t round = 0; !err && round < prober->options.rounds; round++) {
-		uint64_t attach_ns, detach_ns, entries = 0, exits = 0;
+		uint64_t attach_ns, detach_ns, entries = 0, exits = 0, stepped = 0;
 
 		err = one_round(prober, prober->options.wait_ms, false, &attach_ns, &detach_ns);
 		for (size_t i = 0; i < prober->probes.cnt; i++) {
 			entries += prober->hits[i].entries;
 			exits += prober->hits[i].exits;
+			stepped +=
+				prober->probes.items[i].plan->entry.cost == PLAN_STEPPED ? prober->hits[i].entries : 0;
 		}
 		if (!err)
 			printf("{\"round\":%u,\"probes\":%zu,\"attach_ns\":%lu,\"detach_ns\":%lu,\"entries\":%lu,"
-			       "\"exits\":%lu,\"records\":%lu}\n",
-			       round + 1, prober->probes.cnt, attach_ns, detach_ns, entries, exits, prober->record_cnt);
+			       "\"stepped\":%lu,\"exits\":%lu,\"records\":%lu}\n",
+			       round + 1, prober->probes.cnt, attach_ns, detach_ns, entries, stepped, exits,
+			       prober->record_cnt);
 		fflush(stdout);
 	}
 	return err;
@@ -348,7 +358,8 @@ static int keep_called(struct prober *prober)
 		for (size_t i = first; !err && i < prober->functions.cnt && i < first + PROBES_AT_A_TIME; i++) {
 			struct target_function *target = &prober->functions.items[i];
 
-			if (prober->hits[i - first].entries)
+			target->hits = prober->hits[i - first].entries;
+			if (target->hits)
 				prober->functions.items[kept++] = *target;
 			else
 				plan_free(&target->plan);
@@ -404,7 +415,7 @@ static int list(struct prober *prober)
 
 		if (prober->functions.items[i].plain.possible && !function->ambiguous &&
 		    function->source != FUNCTION_EH_FRAME) {
-			printf("%s\n", function->name);
+			printf("%s %lu\n", function->name, prober->functions.items[i].hits);
 			cnt++;
 		}
 	}
