@@ -286,6 +286,8 @@ bench: setup-bench
 	@WHYLATE=$(abspath $(BUILD)/whylate) REPORT=$(abspath $(BUILD)/bench/report) tests/bench/run
 	@WHYLATE=$(abspath $(BUILD)/whylate) PATHS=$(abspath $(BUILD)/bench/path) SWITCH=$(abspath $(BUILD)/bench/switch) \
 		tests/bench/run --trace
+	@$(MAKE) --no-print-directory $(BUILD)/bench/factors
+	@$(BUILD)/bench/factors
 
 bench-probes: setup-bench
 	@$(MAKE) --no-print-directory build $(BUILD)/bench/calls $(BUILD)/live/prober
