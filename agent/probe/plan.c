@@ -268,6 +268,10 @@ int plan_site_check(struct program *program, uint32_t module, uint64_t file_off,
 	switch (site_judge(bytes, insn_len, why)) {
 	case SITE_REFUSED:
 		return -ENOTSUP;
+	case SITE_CALLABLE_NOP:
+		*why = "the kernel may turn this nop into a call, which overwrites what is kept below the stack "
+		       "pointer";
+		return -ENOTSUP;
 	case SITE_STEPPED:
 		*cost = PLAN_STEPPED;
 		return 0;

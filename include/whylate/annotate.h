@@ -3,13 +3,15 @@
  * Markers for those who can recompile their program: where its requests begin and end, and which thread works for
  * which.
  *
- *   WHYLATE_BEGIN(key)   a request begins; `key`, an integer or a pointer, is unique among the open requests of the
- * process WHYLATE_WORK(key)    from here on the calling thread works for that request WHYLATE_END(key)     it ends, on
- * whatever thread
+ *   WHYLATE_BEGIN(key)   a request begins; `key`, an integer or a pointer, is unique among the process's open ones
+ *
+ *   WHYLATE_WORK(key)    from here on the calling thread works for that request
+ *
+ *   WHYLATE_END(key)     it ends, on whatever thread
  *
  * `whylate record -p PID` takes them for the intervals of a program that has them, with no symbol list.
  *
- * Header only, for C and C++, gcc and clang.  Each use is one five-byte nop (one instruction on arm64), and at most a
+ * Header only, for C and C++, gcc and clang.  Each use is one nop, and at most a
  * load that puts the key where a probe finds it: nothing is called, tested or written.  The linker keeps a note per use
  * in .note.stapsdt, which does not get loaded: provider `whylate`, names `begin`, `work`, `end`, one 8-byte argument.
  * That is the format that other tools know, too (`perf probe`, `bpftrace -l 'usdt:PATH:whylate:*'`).  On other
@@ -22,9 +24,12 @@
 #define WHYLATE_WORK(key)  WHYLATE_SITE_("work", key)
 #define WHYLATE_END(key)   WHYLATE_SITE_("end", key)
 
-/* Five bytes in this encoding, because that is what kernels can turn into a call instead of a trap. */
+/*
+ * One byte, which every kernel emulates.  A nop of five bytes becomes a call on 6.18, which is faster, but writes its
+ * return address to where a leaf function keeps its variables: below the stack pointer.
+ */
 #if defined(__x86_64__) && defined(__LP64__)
-#define WHYLATE_NOP_ ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00"
+#define WHYLATE_NOP_ ".byte 0x90"
 #elif defined(__aarch64__) && defined(__LP64__)
 #define WHYLATE_NOP_ "nop"
 #endif

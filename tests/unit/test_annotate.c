@@ -17,7 +17,7 @@
 #define SITES_MAX 16
 
 #if defined(__x86_64__)
-static const unsigned char site_code[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+static const unsigned char site_code[] = {0x90};
 #elif defined(__aarch64__)
 static const unsigned char site_code[] = {0x1f, 0x20, 0x03, 0xd5};
 #endif

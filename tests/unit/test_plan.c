@@ -425,8 +425,9 @@ static void what_is_not_called_is_not_probed(void)
 
 static void a_marker_s_site_is_checked(void)
 {
-	/* nop; lock incl (%rdi); mov %rsp,%rbp; ret */
-	static const uint8_t bytes[] = {0x90, 0xf0, 0xff, 0x07, 0x48, 0x89, 0xe5, 0xc3};
+	/* nop; lock incl (%rdi); mov %rsp,%rbp; nop of five bytes; nop of four; ret */
+	static const uint8_t bytes[] = {0x90, 0xf0, 0xff, 0x07, 0x48, 0x89, 0xe5, 0x0f, 0x1f,
+					0x44, 0x00, 0x00, 0x0f, 0x1f, 0x40, 0x00, 0xc3};
 	struct program *program = c_program_of(bytes, sizeof(bytes));
 	enum plan_cost cost;
 	const char *why;
@@ -437,6 +438,10 @@ static void a_marker_s_site_is_checked(void)
 	CU_ASSERT_EQUAL(cost, PLAN_STEPPED);
 	CU_ASSERT(plan_site_check(program, 0, CODE_OFF + 1, &cost, &why) < 0);
 	CU_ASSERT_PTR_NOT_NULL(why);
+	CU_ASSERT(plan_site_check(program, 0, CODE_OFF + 7, &cost, &why) < 0);
+	CU_ASSERT_PTR_NOT_NULL(why);
+	CU_ASSERT_EQUAL(plan_site_check(program, 0, CODE_OFF + 12, &cost, &why), 0);
+	CU_ASSERT_EQUAL(cost, PLAN_EMULATED);
 	CU_ASSERT(plan_site_check(program, 0, CODE_OFF + CODE_SZ + 100, &cost, &why) < 0);
 	CU_ASSERT(plan_site_check(program, 7, CODE_OFF, &cost, &why) < 0);
 	program__free(program);

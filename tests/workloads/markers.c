@@ -8,6 +8,8 @@
 
 #include <whylate/annotate.h>
 
+#include <errno.h>
+
 #define WORKER_CNT 3
 #define TASK_CNT   64
 
@@ -72,6 +74,23 @@ static void *worker_body(void *arg)
 	return NULL;
 }
 
+/*
+ * A marker among variables that a leaf function keeps below the stack pointer, where the kernel must not write: the sum
+ * of 0 to 13 and 14 times the number.
+ */
+static __attribute__((noinline)) unsigned int take_number(struct task *task, unsigned int number)
+{
+	volatile unsigned int kept[14];
+	unsigned int sum = 0;
+
+	for (unsigned int i = 0; i < 14; i++)
+		kept[i] = number + i;
+	WHYLATE_BEGIN(task);
+	for (unsigned int i = 0; i < 14; i++)
+		sum += kept[i];
+	return sum;
+}
+
 static int serve(struct run *run)
 {
 	static struct worker workers[WORKER_CNT];
@@ -98,7 +117,10 @@ static int serve(struct run *run)
 		atomic_store(&task->open, 1);
 		task->is_slow = random_next(&random_state) % 1000 < 30;
 		task->made_ts = clock_now_ns();
-		WHYLATE_BEGIN(task);
+		if (take_number(task, i) != 14 * i + 91) {
+			fprintf(stderr, "a marker's probe has overwritten variables\n");
+			return -EFAULT;
+		}
 		burn(20 * NS_PER_US);
 		task_put(task);
 	}
