@@ -359,7 +359,8 @@ static int keep_called(struct prober *prober)
 			struct target_function *target = &prober->functions.items[i];
 
 			target->hits = prober->hits[i - first].entries;
-			if (target->hits)
+			/* Where the kernel refuses the entry itself there is nothing to compare with. */
+			if (target->hits && target->plain.possible)
 				prober->functions.items[kept++] = *target;
 			else
 				plan_free(&target->plan);
