@@ -239,11 +239,12 @@ static void grow_group(struct stitch *stitch, uint32_t first)
 
 		stitch->places[child] = (struct stitch_place){
 			.group = first,
-			.slot = slot++,
+			.slot = slot,
 			.parent = parent,
 			.link = idx,
 			.uncertainty_ns = stitch->places[parent].uncertainty_ns + link->clock.uncertainty_ns,
 		};
+		slot++;
 	}
 }
 

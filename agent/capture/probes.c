@@ -391,10 +391,10 @@ static struct bpf_link *link_multi(const struct capture *capture, const struct p
 				   pid_t pid)
 {
 	const struct site *sites = &set->sites.items[first];
-	unsigned long *offsets = calloc(cnt, 3 * sizeof(*offsets)), *semaphores = offsets + cnt;
-	__u64 *cookies = (__u64 *)(offsets + 2 * cnt);
+	unsigned long *offsets = calloc(cnt, 3 * sizeof(*offsets)), *semaphores;
 	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .retprobe = sites->kind == SITE_RETURN, .offsets = offsets,
-		    .cookies = cookies, .cnt = cnt);
+		    .cnt = cnt);
+	__u64 *cookies;
 	struct bpf_link *link;
 	char path[64];
 	int err;
@@ -402,6 +402,9 @@ static struct bpf_link *link_multi(const struct capture *capture, const struct p
 	_Static_assert(sizeof(unsigned long) == sizeof(__u64), "64-bit machines only");
 	if (!offsets)
 		return NULL;
+	semaphores = offsets + cnt;
+	cookies = (__u64 *)(offsets + 2 * cnt);
+	opts.cookies = cookies;
 	for (size_t i = 0; i < cnt; i++) {
 		offsets[i] = sites[i].file_off;
 		semaphores[i] = sites[i].semaphore_off;
