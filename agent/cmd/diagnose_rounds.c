@@ -24,6 +24,8 @@
 
 int rounds__open(struct recording *recording)
 {
+	const struct program_opts program = {.debuginfo_dir = recording->options->debuginfo_dir,
+					     .want_debuginfod = true};
 	const struct rounds_options *options = recording->options->rounds;
 	struct rounds *rounds;
 	int err;
@@ -45,7 +47,7 @@ int rounds__open(struct recording *recording)
 		setvbuf(stdin, NULL, _IONBF, 0);
 	if (recording->program)
 		return 0;
-	err = program__open(recording->options->pid, NULL, &recording->program);
+	err = program__open(recording->options->pid, &program, &recording->program);
 	if (err)
 		log_error("cannot read the code of process %d: %s", recording->options->pid, strerror(-err));
 	return err;

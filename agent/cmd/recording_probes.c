@@ -304,9 +304,10 @@ int recording_probes_begin(struct recording *recording)
 	struct recorded_probe *probes;
 	int err;
 
+	if (recording->probes && recording->program)
+		capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
 	if (!recording->probes || !cnt)
 		return 0;
-	capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
 	probes = calloc(cnt, sizeof(*probes));
 	if (!probes)
 		return -ENOMEM;
