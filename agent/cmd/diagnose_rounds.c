@@ -24,11 +24,8 @@
 
 int rounds__open(struct recording *recording)
 {
-	const struct program_opts program = {.debuginfo_dir = recording->options->debuginfo_dir,
-					     .want_debuginfod = true};
 	const struct rounds_options *options = recording->options->rounds;
 	struct rounds *rounds;
-	int err;
 
 	if (!options)
 		return 0;
@@ -45,12 +42,7 @@ int rounds__open(struct recording *recording)
 	/* What has been typed ahead is not to wait where poll() does not see it. */
 	if (options->interactive)
 		setvbuf(stdin, NULL, _IONBF, 0);
-	if (recording->program)
-		return 0;
-	err = program__open(recording->options->pid, &program, &recording->program);
-	if (err)
-		log_error("cannot read the code of process %d: %s", recording->options->pid, strerror(-err));
-	return err;
+	return recording->program ? 0 : recording_open_program(recording);
 }
 
 void rounds__free(struct rounds *rounds)

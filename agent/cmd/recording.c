@@ -253,19 +253,30 @@ static struct privilege_uses privilege_uses(const struct record_options *options
 	};
 }
 
+struct program_opts recording_program_opts(const struct recording *recording)
+{
+	return (struct program_opts){.debuginfo_dir = recording->options->debuginfo_dir, .want_debuginfod = true};
+}
+
+int recording_open_program(struct recording *recording)
+{
+	const struct program_opts opts = recording_program_opts(recording);
+	int err = program__open(recording->options->pid, &opts, &recording->program);
+
+	if (err)
+		log_error("cannot read the code of process %d: %s", recording->options->pid, strerror(-err));
+	return err;
+}
+
 static int read_symbols(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	const struct program_opts opts = {.debuginfo_dir = options->debuginfo_dir, .want_debuginfod = true};
 	int err = symbol_list_read(options->symbols, &recording->lines);
 
+	if (!err)
+		err = recording_open_program(recording);
 	if (err)
 		return err;
-	err = program__open(options->pid, &opts, &recording->program);
-	if (err) {
-		log_error("cannot read the code of process %d: %s", options->pid, strerror(-err));
-		return err;
-	}
 	return symbol_list_resolve(&recording->lines, options->symbols, recording->program, &recording->targets);
 }
 

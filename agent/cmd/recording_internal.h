@@ -111,6 +111,11 @@ int recording_write_final(struct recording *recording);
 /* recording_records.c: takes one record; `owner` is the recording. */
 int recording_on_record(void *owner, const struct wl_record_header *header);
 
+/* Which debug files the options name, for the target's code. */
+struct program_opts recording_program_opts(const struct recording *recording);
+/* Opens recording->program. 0 or -errno after a line that says why. */
+int recording_open_program(struct recording *recording);
+
 /* recording_markers.c: takes the markers of whylate/annotate.h for intervals, where the program has them. 0 or -errno.
  */
 int recording_find_markers(struct recording *recording);

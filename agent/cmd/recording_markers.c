@@ -60,8 +60,9 @@ static int read_lines(struct recording *recording, const struct markers *markers
 
 int recording_find_markers(struct recording *recording)
 {
+	const struct program_opts opts = recording_program_opts(recording);
 	struct markers markers = {false};
-	int err = program__open(recording->options->pid, NULL, &recording->program);
+	int err = program__open(recording->options->pid, &opts, &recording->program);
 
 	/* It can still be recorded by what it does on its sockets. */
 	if (err)

@@ -108,7 +108,8 @@ static void skip(struct cursor *cursor, uint64_t sz)
 		cursor->pos += sz;
 }
 
-static uint64_t take_uleb(struct cursor *cursor)
+/* LEB128; of a signed one the last byte's bit 6 is the sign. */
+static uint64_t take_leb(struct cursor *cursor, bool is_signed)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -120,24 +121,19 @@ static uint64_t take_uleb(struct cursor *cursor)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80 && !cursor->bad);
+	if (is_signed && shift < 64 && byte & 0x40)
+		value |= UINT64_MAX << shift;
 	return value;
+}
+
+static uint64_t take_uleb(struct cursor *cursor)
+{
+	return take_leb(cursor, false);
 }
 
 static int64_t take_sleb(struct cursor *cursor)
 {
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = take(cursor, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80 && !cursor->bad);
-	if (shift < 64 && byte & 0x40)
-		value |= UINT64_MAX << shift;
-	return value;
+	return (int64_t)take_leb(cursor, true);
 }
 
 /* Its size comes from the format: what follows does not depend on whether the base is one that we know. */
