@@ -28,6 +28,8 @@ static const char *refuse_kind(const struct planner *planner)
 		return "its module is no longer mapped";
 	if (planner->function->is_part)
 		return "it is a piece of another function, which is never called";
+	if (program__is_signal_return(planner->program, planner->function->id))
+		return "nobody calls it: it is where signal handlers return to";
 	if (planner->function->is_ifunc)
 		return "it only chooses an implementation, once, when the program starts: probe that one";
 	if (before && before->addr < addr && before->size > addr - before->addr)
@@ -137,6 +139,17 @@ static const char *uretprobe_harm(const struct planner *planner)
 	return NULL;
 }
 
+/* Why no call of it ends by returning; NULL. */
+static const char *never_returns(const struct planner *planner)
+{
+	if (program__is_outermost(planner->program, planner->function->id))
+		return "nothing has called it: a program or a thread begins there, and where a return address would be "
+		       "there is none";
+	if (program__leaves_elsewhere(planner->program, planner->function->id))
+		return "it does not return to its caller, but goes on with another stack or further up";
+	return NULL;
+}
+
 /* The function's first instruction for a site; false: it does not do for one. */
 static bool first_site(const struct planner *planner, struct plan *plan)
 {
@@ -173,11 +186,14 @@ static void entry_and_exit_apart(const struct planner *planner, struct plan *pla
 
 static int exit_plan(const struct planner *planner, struct plan *plan)
 {
-	const char *harm = uretprobe_harm(planner);
 	struct plan_site site;
-	const char *why;
+	const char *harm, *why;
 	int err;
 
+	plan->exit_why = never_returns(planner);
+	if (plan->exit_why)
+		return 0;
+	harm = uretprobe_harm(planner);
 	if (!harm && planner_entry(planner, true, &site, &why)) {
 		/* One breakpoint serves both, so that its cost is paid once. */
 		plan->exit = PLAN_EXIT_URETPROBE;

@@ -31,7 +31,8 @@ enum plan_exit { PLAN_EXIT_NONE, PLAN_EXIT_URETPROBE, PLAN_EXIT_SITES };
 
 /* What a probe reads; all zero: only the time of the entry. */
 struct plan_needs {
-	bool exit;         /* the end of the call, too */
+	bool exit;  /* the end of the call, too */
+	bool whole; /* that end and no earlier one: not the jump by which it hands its caller on to another function */
 	uint8_t args;      /* bit i: argument register i (rdi, rsi, rdx, rcx, r8, r9) at entry */
 	bool memory;       /* what an argument points at, at entry */
 	bool retval;       /* the return value register at exit */
@@ -48,7 +49,8 @@ struct plan {
 	const char *exit_why;   /* why no uretprobe, and why nothing at all; NULL: nothing to say */
 	uint64_t uretprobe_off; /* PLAN_EXIT_URETPROBE: there [rsp] is the return address; entry.file_off where that is
 				   one */
-	VEC(struct plan_site) exits; /* PLAN_EXIT_SITES: every `ret` and tail jump, by file offset */
+	/* PLAN_EXIT_SITES: every `ret` and tail jump, by file offset; of a whole call there is no tail jump. */
+	VEC(struct plan_site) exits;
 };
 
 /*

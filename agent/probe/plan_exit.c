@@ -52,6 +52,10 @@ static int insn_exit(const struct planner *planner, struct plan *plan, const str
 			plan->exit_why = "it ends by a conditional jump, which is also passed when it goes on";
 			return -ENOTSUP;
 		}
+		if (planner->needs->whole) {
+			plan->exit_why = "it ends by a jump to another function, the time of which would be missing";
+			return -ENOTSUP;
+		}
 		return exit_push(planner, plan, insn);
 	default:
 		return 0;

@@ -107,6 +107,7 @@ struct plan_needs probe_line_needs(const struct probe_line *line)
 {
 	return (struct plan_needs){
 		.exit = probe_line_needs_exit(line),
+		.whole = probe_line_needs_exit(line) && line->role != PROBE_FUNCTION,
 		.args = probe_line_args(line),
 		.memory = line->key.kind == PROBE_EXPR_MEMORY || line->object.kind == PROBE_EXPR_MEMORY ||
 			  line->task.kind == PROBE_EXPR_MEMORY || line->queue.kind == PROBE_EXPR_MEMORY,
@@ -138,6 +139,7 @@ static int plan_function(struct planner *planner, size_t first, size_t end)
 		struct plan_needs more = probe_line_needs(line_of(planner, planner->order[i]));
 
 		needs.exit |= more.exit;
+		needs.whole |= more.whole;
 		needs.args |= more.args;
 		needs.memory |= more.memory;
 		needs.retval |= more.retval;

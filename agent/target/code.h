@@ -80,6 +80,9 @@ void code_classify(const uint8_t *bytes, struct code_insn *insn);
 /* Are these bytes a linkage stub, which jumps where the slot says?  Of this architecture. */
 bool code_is_stub(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *slot);
 
+/* Do the bytes ask the kernel to undo a signal frame?  Nothing but the code that handlers return to does. */
+bool code_is_signal_return(const uint8_t *bytes, size_t sz);
+
 /* Do the bytes look like an instruction that takes the stack pointer from an argument, or from where one points? */
 bool code_looks_like_stack_switch(const uint8_t *bytes, size_t sz);
 

@@ -84,6 +84,12 @@ bool code_looks_like_stack_switch(const uint8_t *bytes, size_t sz)
 	return sz >= 4 && (get_le(bytes, 4) & 0xfffffc1f) == 0x9100001f && (get_le(bytes, 4) >> 5 & 31) < 10;
 }
 
+bool code_is_signal_return(const uint8_t *bytes, size_t sz)
+{
+	/* mov x8, #139; svc #0 */
+	return sz >= 8 && get_le(bytes, 4) == 0xd2801168 && get_le(bytes + 4, 4) == 0xd4000001;
+}
+
 bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *target)
 {
 	(void)bytes;

@@ -165,6 +165,16 @@ bool code_looks_like_stack_switch(const uint8_t *bytes, size_t sz)
 	       (bytes[2] == 0xa2 && bytes[3] == 0xa0);
 }
 
+bool code_is_signal_return(const uint8_t *bytes, size_t sz)
+{
+	/* mov $15,%rax or mov $15,%eax; syscall */
+	static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t narrow[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+	return (sz >= sizeof(wide) && !memcmp(bytes, wide, sizeof(wide))) ||
+	       (sz >= sizeof(narrow) && !memcmp(bytes, narrow, sizeof(narrow)));
+}
+
 bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *target)
 {
 	size_t len = 0;

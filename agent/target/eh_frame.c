@@ -68,6 +68,7 @@ struct cie {
 	uint32_t code_off, code_end;
 	uint64_t code_align;
 	int64_t data_align;
+	uint64_t return_reg;
 	uint8_t pointer_format, lsda_format;
 	bool has_augmentation, is_signal_frame;
 };
@@ -230,7 +231,7 @@ static int cie_add(struct eh_frame *frame, struct cursor *cursor, size_t off)
 	skip(cursor, strlen(letters) + 1);
 	cie.code_align = take_uleb(cursor);
 	cie.data_align = take_sleb(cursor);
-	version == 1 ? take(cursor, 1) : take_uleb(cursor);
+	cie.return_reg = version == 1 ? take(cursor, 1) : take_uleb(cursor);
 	if (augmentation_read(cursor, &cie, letters) || cursor->bad)
 		return 0;
 	cie.code_off = cursor->pos;
@@ -436,7 +437,8 @@ struct machine {
 	uint64_t loc, wanted;
 	struct row row, states[STATES_MAX];
 	size_t state_cnt;
-	bool passed; /* the row for `wanted` is complete */
+	bool passed;       /* the row for `wanted` is complete */
+	bool is_outermost; /* the return address was said to be nowhere */
 };
 
 static void advance(struct machine *machine, uint64_t delta)
@@ -535,8 +537,11 @@ static void other_step(struct machine *machine, uint8_t op)
 	case CFI_ADVANCE4:
 		advance(machine, take(cursor, 4));
 		break;
-	case CFI_RESTORE_EXTENDED:
 	case CFI_UNDEFINED:
+		if (take_uleb(cursor) == machine->cie->return_reg)
+			machine->is_outermost = true;
+		break;
+	case CFI_RESTORE_EXTENDED:
 	case CFI_SAME_VALUE:
 	case CFI_GNU_ARGS_SIZE:
 		take_uleb(cursor);
@@ -580,20 +585,36 @@ static void machine_run(struct machine *machine, size_t off, size_t end)
 	}
 }
 
+/* Executes what holds for the instruction at addr: 0 or -ENOEXEC. */
+static int row_find(struct machine *machine, const struct eh_frame *frame, const struct eh_function *function,
+		    uint64_t addr)
+{
+	*machine = (struct machine){.cursor = {.frame = frame}, .cie = &frame->cies.items[function->cie]};
+	/* The CIE's own instructions hold from the first address on. */
+	machine->wanted = UINT64_MAX;
+	machine_run(machine, machine->cie->code_off, machine->cie->code_end);
+	machine->loc = function->addr;
+	machine->wanted = addr;
+	machine->state_cnt = 0;
+	if (!machine->cursor.bad)
+		machine_run(machine, function->code_off, function->code_end);
+	return machine->cursor.bad ? -ENOEXEC : 0;
+}
+
 int eh_frame__cfa(const struct eh_frame *frame, const struct eh_function *function, uint64_t addr, struct eh_cfa *cfa)
 {
-	struct machine machine = {.cursor = {.frame = frame}, .cie = &frame->cies.items[function->cie]};
+	struct machine machine;
+	int err = row_find(&machine, frame, function, addr);
 
-	/* The CIE's own instructions hold from the first address on. */
-	machine.wanted = UINT64_MAX;
-	machine_run(&machine, machine.cie->code_off, machine.cie->code_end);
-	machine.loc = function->addr;
-	machine.wanted = addr;
-	machine.state_cnt = 0;
-	if (!machine.cursor.bad)
-		machine_run(&machine, function->code_off, function->code_end);
-	if (machine.cursor.bad)
-		return -ENOEXEC;
+	if (err)
+		return err;
 	*cfa = machine.row.cfa;
 	return machine.row.is_expression ? -ENOTSUP : 0;
+}
+
+bool eh_frame__is_outermost(const struct eh_frame *frame, const struct eh_function *function)
+{
+	struct machine machine;
+
+	return !row_find(&machine, frame, function, function->addr) && machine.is_outermost;
 }

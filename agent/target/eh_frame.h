@@ -52,6 +52,8 @@ size_t eh_frame__functions(const struct eh_frame *frame, const struct eh_functio
 const struct eh_function *eh_frame__at(const struct eh_frame *frame, uint64_t addr);
 /* The CFA before the instruction at addr is executed: 0, -ENOTSUP (an expression), or -ENOEXEC. */
 int eh_frame__cfa(const struct eh_frame *frame, const struct eh_function *function, uint64_t addr, struct eh_cfa *cfa);
+/* Does its unwinding end there, because nothing has called it (a program or a thread begins so)? */
+bool eh_frame__is_outermost(const struct eh_frame *frame, const struct eh_function *function);
 /* The code that a signal handler returns to: not called. */
 bool eh_frame__is_signal_frame(const struct eh_frame *frame, const struct eh_function *function);
 

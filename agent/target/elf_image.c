@@ -31,6 +31,7 @@
 struct elf_image {
 	int fd;
 	uint64_t file_sz;
+	uint64_t entry;
 	bool is_fixed;
 	VEC(struct elf_segment) segments;
 	VEC(struct elf_section) sections;
@@ -195,6 +196,7 @@ static int load(struct elf_image *image, const char *path)
 	if (elf_image__read(image, 0, &header, sizeof(header)) != sizeof(header))
 		return -ENOEXEC;
 	image->is_fixed = header.e_type == ET_EXEC;
+	image->entry = header.e_entry;
 	err = segments_read(image, &header);
 	return err ? err : sections_read(image, &header);
 }
@@ -249,6 +251,11 @@ const struct elf_section *elf_image__section(const struct elf_image *image, cons
 			return section;
 	}
 	return NULL;
+}
+
+uint64_t elf_image__entry(const struct elf_image *image)
+{
+	return image->entry;
 }
 
 bool elf_image__is_fixed(const struct elf_image *image)

@@ -43,6 +43,8 @@ size_t elf_image__sections(const struct elf_image *image, const struct elf_secti
 const struct elf_section *elf_image__section(const struct elf_image *image, const char *name);
 /* Linked for fixed addresses. */
 bool elf_image__is_fixed(const struct elf_image *image);
+/* Where the program begins; 0: nowhere. */
+uint64_t elf_image__entry(const struct elf_image *image);
 /* Executable segment around a linked address; NULL. */
 const struct elf_segment *elf_image__code_at(const struct elf_image *image, uint64_t addr);
 

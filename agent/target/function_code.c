@@ -72,6 +72,32 @@ int program__depth(struct program *program, uint32_t idx, uint64_t addr, int64_t
 	return 0;
 }
 
+bool program__is_outermost(struct program *program, uint32_t id)
+{
+	const struct function *function = program_function_of(program, id);
+	struct module *module = function ? program_module_of(program, function->public.module) : NULL;
+	const struct eh_function *unwound;
+
+	if (!module || module_open(program, module))
+		return false;
+	if (elf_image__entry(module->image) == function->public.addr)
+		return true;
+	unwound = module->frame ? eh_frame__at(module->frame, function->public.addr) : NULL;
+	return unwound && eh_frame__is_outermost(module->frame, unwound);
+}
+
+bool program__is_signal_return(struct program *program, uint32_t id)
+{
+	const struct function *function = program_function_of(program, id);
+	uint8_t bytes[CODE_INSN_MAX];
+	ssize_t len;
+
+	if (!function)
+		return false;
+	len = program__read_code(program, function->public.module, function->public.addr, bytes, sizeof(bytes));
+	return len > 0 && code_is_signal_return(bytes, len);
+}
+
 /* Something lies on the stack here: whoever jumps is not done with its frame. */
 static bool is_in_frame(struct program *program, uint32_t module, uint64_t addr)
 {

@@ -51,6 +51,12 @@ enum jump_scope function_code_jump(struct program *program, const struct functio
  * unwinder's table.  0; -ERANGE: there is a frame, reckoned from another register; -ENOENT: not known.
  */
 int program__depth(struct program *program, uint32_t module, uint64_t addr, int64_t *depth);
+/* Does a program or a thread begin there, so that no return address lies beneath its frame? */
+bool program__is_outermost(struct program *program, uint32_t id);
+/* Is it where the kernel makes signal handlers return to? */
+bool program__is_signal_return(struct program *program, uint32_t id);
+/* Does it go on, not behind where it was called, but on another stack or in a frame further up? */
+bool program__leaves_elsewhere(struct program *program, uint32_t id);
 /*
  * May a table of jump targets of this function, or a pointer in the module's data, lead into [first, last]?  (Branches
  * are another matter.)

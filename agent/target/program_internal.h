@@ -90,6 +90,8 @@ void program__heights_forget(struct program *program);
 void program__throws_forget(struct program *program);
 /* Has it code that takes a stack from its caller and continues there?  True also when it cannot be told. */
 bool module_sets_stack(struct program *program, struct module *module);
+/* The same of a range of it, where that can be told. */
+bool module_sets_stack_in(struct program *program, struct module *module, uint64_t addr, uint64_t size);
 struct module *program_module_of(struct program *program, uint32_t idx);
 
 #endif

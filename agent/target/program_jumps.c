@@ -200,3 +200,13 @@ bool program__is_jumped_into(struct program *program, uint32_t idx, uint64_t fir
 		return true;
 	return far_jump_into(module, first, last) || short_jump_into(program, module, first, last);
 }
+
+bool module_sets_stack_in(struct program *program, struct module *module, uint64_t addr, uint64_t size)
+{
+	if (module_sets_stack(program, module))
+		for (size_t i = 0; i < module->stack_setters.cnt; i++)
+			if (module->stack_setters.items[i] - addr < size &&
+			    is_stack_setter(program, module, module->stack_setters.items[i]))
+				return true;
+	return false;
+}

@@ -4,6 +4,7 @@
  * cancelled thread, a longjmp, a switch of stacks.  The answer "never" is a proof over everything that is called
  * beneath.
  */
+#include "target/function_code.h"
 #include "target/program_internal.h"
 
 #include <errno.h>
@@ -261,6 +262,15 @@ static bool somebody_cancels(struct program *program)
 			return true;
 	}
 	return false;
+}
+
+bool program__leaves_elsewhere(struct program *program, uint32_t id)
+{
+	const struct function *function = program_function_of(program, id);
+	struct module *module = function ? program_module_of(program, function->public.module) : NULL;
+
+	return module && (continues_elsewhere(function->public.name) ||
+			  module_sets_stack_in(program, module, function->public.addr, function->public.size));
 }
 
 bool program__may_throw(struct program *program, uint32_t id)

@@ -83,9 +83,12 @@ static void the_kernel_s_verdict_on_each_instruction(void)
 	}
 }
 
-/* A file of up to three functions: `f` of these bytes, `g` at +0x100, and what else is wanted. */
-static struct program *program_of(const uint8_t *f, size_t f_sz, const char *g, size_t g_sz,
-				  const struct made_symbol *third)
+/*
+ * A file of up to three functions: `f` of these bytes, `g` at +0x100, and what else is wanted.  begin: where the
+ * program does, 0: nowhere.
+ */
+static struct program *program_begun_at(uint64_t begin, const uint8_t *f, size_t f_sz, const char *g, size_t g_sz,
+					const struct made_symbol *third)
 {
 	const struct made_symbol symbols[] = {
 		{"f", CODE_ADDR, STT_FUNC, STB_GLOBAL, f_sz},
@@ -102,10 +105,17 @@ static struct program *program_of(const uint8_t *f, size_t f_sz, const char *g, 
 	memcpy(made.bytes + CODE_OFF, f, f_sz);
 	memcpy(made.bytes + CODE_OFF + 0x100, g, g_sz);
 	memcpy(made.bytes + CODE_OFF + 0x200, "\xff\xd0", 2);
+	made_header(&made)->e_entry = begin;
 	fd = elf_make_file(made.bytes, made.sz, path);
 	CU_ASSERT_EQUAL_FATAL(program__open_file(path, NULL, &program), 0);
 	close(fd);
 	return program;
+}
+
+static struct program *program_of(const uint8_t *f, size_t f_sz, const char *g, size_t g_sz,
+				  const struct made_symbol *third)
+{
+	return program_begun_at(0, f, f_sz, g, g_sz, third);
 }
 
 /* xor %eax,%eax; ret: calls nothing and throws nothing. */
@@ -123,6 +133,9 @@ static struct program *cxx_program_of(const uint8_t *bytes, size_t sz)
 
 	return program_of(bytes, sz, HARMLESS_G, &catcher);
 }
+
+/* xor %eax,%eax; xor %edx,%edx; push %rbp; pop %rbp; ret */
+static const uint8_t late_push[] = {0x31, 0xc0, 0x31, 0xd2, 0x55, 0x5d, 0xc3};
 
 static void plan_of(struct program *program, const char *name, const struct plan_needs *needs, struct plan *plan)
 {
@@ -311,6 +324,60 @@ static void probes_on_all_ends_where_exceptions_may_pass(void)
 	CU_ASSERT_PTR_NOT_NULL(plan.exit_why);
 	check_lines(program, &plan);
 	plan_free(&plan);
+	/* The time of g would be missing. */
+	plan_of(program, "f", &(struct plan_needs){.exit = true, .whole = true}, &plan);
+	CU_ASSERT(plan.possible);
+	CU_ASSERT_EQUAL(plan.exit, PLAN_EXIT_NONE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(plan.exit_why);
+	CU_ASSERT_PTR_NOT_NULL(strstr(plan.exit_why, "would be missing"));
+	plan_free(&plan);
+	program__free(program);
+}
+
+/* A return probe there would change what is no return address, or wait for what does not come. */
+static void what_does_not_return_has_no_exit(void)
+{
+	static const struct made_symbol jumper = {"siglongjmp", CODE_ADDR + 0x200, STT_FUNC, STB_GLOBAL, 2};
+	const struct plan_needs needs = {.exit = true};
+	struct program *programs[] = {
+		program_of(late_push, sizeof(late_push), HARMLESS_G, &jumper),
+		/* mov %rdi,(%rdi); mov (%rsi),%rsp; ret */
+		program_of(late_push, sizeof(late_push), "\x48\x89\x3f\x48\x8b\x26\xc3", 7, NULL),
+		/* mov $15,%rax; syscall */
+		program_of(late_push, sizeof(late_push), "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9, NULL),
+	};
+	static const char *const names[] = {"siglongjmp", "g", "g"};
+	struct plan plan;
+
+	for (size_t i = 0; i < ARRAY_CNT(programs); i++) {
+		plan_of(programs[i], names[i], &needs, &plan);
+		CU_ASSERT_EQUAL(plan.possible, i < 2);
+		CU_ASSERT_EQUAL(plan.exit, PLAN_EXIT_NONE);
+		CU_ASSERT_PTR_NOT_NULL(i < 2 ? plan.exit_why : plan.why);
+		plan_free(&plan);
+		plan_of(programs[i], "f", &needs, &plan);
+		CU_ASSERT_NOT_EQUAL(plan.exit, PLAN_EXIT_NONE);
+		plan_free(&plan);
+		program__free(programs[i]);
+	}
+}
+
+/* Where the file says that the program begins. */
+static void a_program_s_beginning_has_no_exit(void)
+{
+	const struct plan_needs needs = {.exit = true};
+	struct program *program = program_begun_at(CODE_ADDR + 0x100, late_push, sizeof(late_push), HARMLESS_G, NULL);
+	struct plan plan;
+
+	plan_of(program, "g", &needs, &plan);
+	CU_ASSERT(plan.possible);
+	CU_ASSERT_EQUAL(plan.exit, PLAN_EXIT_NONE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(plan.exit_why);
+	CU_ASSERT_PTR_NOT_NULL(strstr(plan.exit_why, "begins there"));
+	plan_free(&plan);
+	plan_of(program, "f", &needs, &plan);
+	CU_ASSERT_EQUAL(plan.exit, PLAN_EXIT_URETPROBE);
+	plan_free(&plan);
 	program__free(program);
 }
 
@@ -372,9 +439,6 @@ static void ends_that_cannot_be_probed(void)
 		program__free(program);
 	}
 }
-
-/* xor %eax,%eax; xor %edx,%edx; push %rbp; pop %rbp; ret */
-static const uint8_t late_push[] = {0x31, 0xc0, 0x31, 0xd2, 0x55, 0x5d, 0xc3};
 
 static void code_that_others_enter_is_left_alone(void)
 {
@@ -458,6 +522,8 @@ int suite_plan(void)
 		{"probes on all ends where exceptions may pass", probes_on_all_ends_where_exceptions_may_pass},
 		{"probes on all ends where stacks take turns", probes_on_all_ends_where_stacks_take_turns},
 		{"ends that cannot be probed", ends_that_cannot_be_probed},
+		{"what does not return has no exit", what_does_not_return_has_no_exit},
+		{"a program's beginning has no exit", a_program_s_beginning_has_no_exit},
 		{"code that others enter is left alone", code_that_others_enter_is_left_alone},
 		{"what is not called is not probed", what_is_not_called_is_not_probed},
 		{"a marker's site is checked", a_marker_s_site_is_checked},

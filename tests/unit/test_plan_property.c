@@ -29,6 +29,7 @@ enum tally {
 	FAST_WITH_EXIT,
 	WITH_URETPROBE,
 	WITH_SITES,
+	WHOLE,
 	BIASES_CHECKED,
 	TALLY_CNT
 };
@@ -194,6 +195,19 @@ static void check_exits(struct judge *judge, const struct plan *plan)
 	function_code_free(&code);
 }
 
+/* By what people know of these names, and by the header, not by what the planner looks at. */
+static bool never_comes_back(const struct judge *judge, const struct plan *plan)
+{
+	static const char *const names[] = {"setcontext", "swapcontext", "longjmp",      "_longjmp",
+					    "siglongjmp", "__longjmp",   "__restore_rt", "_start"};
+	const struct program_function *function = program__function(judge->program, plan->function);
+
+	for (size_t i = 0; i < ARRAY_CNT(names); i++)
+		if (!strcmp(function->name, names[i]))
+			return true;
+	return function->addr == elf_image__entry(judge->image);
+}
+
 static void check_plan(struct judge *judge, const struct plan *plan, const struct plan_needs *needs)
 {
 	if (!plan->possible) {
@@ -211,6 +225,34 @@ static void check_plan(struct judge *judge, const struct plan *plan, const struc
 		check_exits(judge, plan);
 	if (needs->exit && plan->exit == PLAN_EXIT_NONE && !plan->exit_why)
 		broken(judge, plan, "no exit, and nobody knows why");
+	if (plan->exit != PLAN_EXIT_NONE && never_comes_back(judge, plan))
+		broken(judge, plan, "an exit of what never comes back to its caller");
+}
+
+/* Of a whole call, only its returns are ends; and who needs no more than a time may have what it ends by as well. */
+static void check_whole(struct judge *judge, uint32_t id)
+{
+	const struct plan_needs needs = {.exit = true, .whole = true};
+	struct plan plan;
+
+	CU_ASSERT_EQUAL_FATAL(plan_make(judge->program, id, &needs, &plan), 0);
+	check_plan(judge, &plan, &needs);
+	for (size_t i = 0; i < plan.exits.cnt; i++) {
+		uint8_t bytes[CODE_INSN_MAX];
+		const uint8_t *next = bytes;
+		uint64_t addr = 0;
+		ssize_t len = -1;
+		size_t left;
+
+		if (!program__addr_at(judge->program, 0, plan.exits.items[i].file_off, &addr))
+			len = program__read_code(judge->program, 0, addr, bytes, sizeof(bytes));
+		left = len > 0 ? len : 0;
+		if (!cs_disasm_iter(judge->capstone, &next, &left, &addr, judge->insn) ||
+		    !cs_insn_group(judge->capstone, judge->insn, CS_GRP_RET))
+			broken(judge, &plan, "a whole call ends by something that is no return");
+	}
+	judge->tally[WHOLE] += plan.exit != PLAN_EXIT_NONE;
+	plan_free(&plan);
 }
 
 static void judge_function(struct judge *judge, uint32_t id)
@@ -240,6 +282,7 @@ static void judge_function(struct judge *judge, uint32_t id)
 		judge->tally[WITH_SITES] += plan.exit == PLAN_EXIT_SITES;
 		plan_free(&plan);
 	}
+	check_whole(judge, id);
 }
 
 static double percent(const struct judge *judge, enum tally what)
@@ -268,10 +311,10 @@ static void judge_file(const char *path)
 	CU_ASSERT(judge.tally[BIASES_CHECKED] > 1000);
 	CU_ASSERT(percent(&judge, FAST_ENTRY) > 50);
 	printf("\n    %s: %zu functions; emulated: entry alone %.1f %%, with rdi %.1f %%, with rdi and exit %.1f %%; "
-	       "exits: %zu uretprobe, %zu sites; %zu distances checked ",
+	       "exits: %zu uretprobe, %zu sites, of whole calls %.1f %%; %zu distances checked ",
 	       strrchr(path, '/') + 1, judge.tally[CALLED], percent(&judge, FAST_ENTRY), percent(&judge, FAST_WITH_RDI),
 	       percent(&judge, FAST_WITH_EXIT), judge.tally[WITH_URETPROBE], judge.tally[WITH_SITES],
-	       judge.tally[BIASES_CHECKED]);
+	       percent(&judge, WHOLE), judge.tally[BIASES_CHECKED]);
 	vec_free(&judge.targets);
 	cs_free(judge.insn, 1);
 	cs_close(&judge.capstone);
