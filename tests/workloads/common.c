@@ -110,21 +110,30 @@ void spin_work(uint64_t work_ns)
 	burn(work_ns);
 }
 
-uint64_t spin_watching_gaps(uint64_t work_ns, uint64_t *gap_cnt)
+static int span_overlaps(const struct span *span, uint64_t from_ts, uint64_t to_ts)
 {
-	uint64_t start_ts = clock_now_ns(), last_ts = start_ts, gaps_ns = 0;
+	uint64_t span_to_ts = atomic_load(&span->to_ts), span_from_ts = atomic_load(&span->from_ts);
+
+	return span_from_ts && to_ts > span_from_ts && (!span_to_ts || from_ts < span_to_ts);
+}
+
+uint64_t spin_watching_gaps(uint64_t work_ns, const struct span *within, uint64_t *gap_cnt)
+{
+	uint64_t start_ts = clock_now_ns(), last_ts = start_ts, gaps_ns = 0, within_ns = 0;
 
 	while (last_ts - start_ts - gaps_ns < work_ns) {
 		uint64_t ts = clock_now_ns();
 
 		if (ts - last_ts > GAP_MIN_NS) {
 			gaps_ns += ts - last_ts;
+			if (!within || span_overlaps(within, last_ts, ts))
+				within_ns += ts - last_ts;
 			if (gap_cnt)
 				(*gap_cnt)++;
 		}
 		last_ts = ts;
 	}
-	return gaps_ns;
+	return within_ns;
 }
 
 /* --- threads ------------------------------------------------------------------------------------------------------ */

@@ -56,6 +56,11 @@ struct sample {
 };
 
 /* Shared by all processes of a workload. */
+/* Moved on by one thread, read by others.  `from_ts` 0: not yet; `to_ts` 0: nobody knows yet when it ends. */
+struct span {
+	atomic_ulong from_ts, to_ts;
+};
+
 struct board {
 	atomic_uint server_ready;
 	atomic_uint helper_ready;
@@ -68,6 +73,7 @@ struct board {
 	atomic_ulong count_from_ts; /* requests that began earlier are warm-up */
 	atomic_ulong sample_cnt;    /* may exceed sample_room: the oldest are overwritten */
 	atomic_ulong aim_ts;        /* if set, the next request of the first connection is sent at that moment */
+	struct span storm;          /* of interrupts, the latest */
 	atomic_ulong extra[8];      /* the workload's own */
 	uint64_t sample_room;
 	struct sample samples[];
@@ -172,8 +178,12 @@ static inline __attribute__((always_inline)) void burn(uint64_t work_ns)
 	burn_steps((uint64_t)((double)work_ns * spin_steps_per_ns));
 }
 
-/* Reads the clock until `work_ns` have passed, gaps of more than a microsecond not counted; returns the gaps' sum. */
-uint64_t spin_watching_gaps(uint64_t work_ns, uint64_t *gap_cnt);
+/*
+ * Reads the clock until `work_ns` have passed, gaps of more than a microsecond not counted; returns the sum of the gaps
+ * that overlap `within` (NULL: of all of them).  What else takes the CPU away, a virtual machine's own pauses above
+ * all, is nothing that the guest's kernel could tell from computing.
+ */
+uint64_t spin_watching_gaps(uint64_t work_ns, const struct span *within, uint64_t *gap_cnt);
 
 int cpu_usable_cnt(void);
 /* Pins the calling thread to the usable CPU of that role (modulo how many there are) and returns its number. */

@@ -3,7 +3,7 @@
  * Network softirqs: four times a second, while the server computes for a request,
  * `flood` sends multicast packets on the loopback device of a network namespace of the workload's own, whose receive
  * packet steering gives all protocol work to the server's CPU.  Each packet goes to a thousand sockets.  Planted: the
- * gaps that the computing server thread sees in its clock.
+ * gaps that the computing server thread sees in its clock meanwhile.
  */
 #include "common.h"
 #include "storm.h"
@@ -22,15 +22,19 @@ static void flood_one_request(struct run *run, struct packet_storm *storm)
 {
 	atomic_ulong *extra = run->board->extra;
 	unsigned long begun = atomic_load(&extra[BEGUN]);
-	uint64_t start_ts;
+	uint64_t start_ts, end_ts;
 
 	while (atomic_load(&extra[BEGUN]) == begun && !run_stopped(run))
 		sleep_for_ns(20 * NS_PER_US);
 	start_ts = clock_now_ns();
+	atomic_store(&run->board->storm.from_ts, start_ts);
+	atomic_store(&run->board->storm.to_ts, 0);
 	for (int i = 0; i < BATCH_CNT && atomic_load(&extra[ENDED]) == begun; i++)
 		packet_storm_send(storm, BATCH_PACKETS, PATIENCE_NS);
+	end_ts = clock_now_ns();
+	atomic_store(&run->board->storm.to_ts, end_ts);
 	atomic_fetch_add(&extra[FLOODS], 1);
-	atomic_fetch_add(&extra[FLOOD_NS], clock_now_ns() - start_ts);
+	atomic_fetch_add(&extra[FLOOD_NS], end_ts - start_ts);
 }
 
 static int flood_body(struct run *run)
@@ -61,7 +65,7 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 
 	(void)request;
 	atomic_fetch_add(&extra[BEGUN], 1);
-	gaps_ns = spin_watching_gaps(WORK_NS, NULL);
+	gaps_ns = spin_watching_gaps(WORK_NS, &worker->run->board->storm, NULL);
 	atomic_fetch_add(&extra[ENDED], 1);
 	return gaps_ns;
 }

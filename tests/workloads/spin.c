@@ -59,7 +59,7 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 	long preempted_before = preempted_cnt();
 
 	start_ts = clock_now_ns();
-	gaps_ns = spin_watching_gaps(WORK_NS, &gap_cnt);
+	gaps_ns = spin_watching_gaps(WORK_NS, NULL, &gap_cnt);
 	wall_ns = clock_now_ns() - start_ts;
 	if (count_from_ts && request->sent_ts >= count_from_ts && preempted_cnt() == preempted_before) {
 		atomic_fetch_add(&board->extra[0], gaps_ns);
