@@ -226,11 +226,12 @@ static int look_at_row(struct detail *detail, size_t i, struct factor_confidence
 	return 0;
 }
 
-/* The largest sum under a key, and which second word it is of; 0 where there is none. */
+/* The largest sum under a key, and which second word it is of; both 0 where there is none. */
 static double largest(const struct tally *tally, uint64_t a, uint64_t *b)
 {
 	double most = 0;
 
+	*b = 0;
 	for (size_t i = 0; i < tally->ids.room; i++) {
 		const struct idmap_entry *entry = &tally->ids.entries[i];
 
