@@ -212,8 +212,58 @@ static void test_doctor(void)
 	process_end(&process);
 }
 
+/* A command as the README quotes it, with 1 for its PID.  Options are looked at in order, and --help comes last. */
+static bool check_quoted(const char *command)
+{
+	struct process process;
+	char args[512], *pid, *end;
+	bool good;
+
+	snprintf(args, sizeof(args), "%s --help", command);
+	pid = strstr(args, " -p ");
+	if (pid) {
+		pid += strlen(" -p ");
+		/* PID, a number, or $(pidof SERVER) */
+		end = pid + strcspn(pid, *pid == '$' ? ")" : " ");
+		memset(pid, ' ', (size_t)(end - pid) + (*end == ')'));
+		*pid = '1';
+	}
+	good = CHECKF(whylate(&process, 20, "%s", args) == 0, "README.md: whylate %s: %s", command,
+		      process_err(&process));
+	process_end(&process);
+	return good;
+}
+
+/* At the beginning of a line, after a prompt, or as `code`; they end with that, with the line, or with two blanks. */
+static void test_readme(void)
+{
+	char *text = file_read("README.md", NULL);
+	unsigned int quoted_cnt = 0;
+
+	if (!text) {
+		skip("readme", "README.md: %s", strerror(errno));
+		return;
+	}
+	for (char *at = text; (at = strstr(at, "whylate ")); at++) {
+		bool is_code = at > text && at[-1] == '`', is_prompted = at > text + 2 && !strncmp(at - 3, "\n# ", 3);
+		char *command = at + strlen("whylate "), *two = strstr(command, "  ");
+		size_t len = strcspn(command, "`\n");
+		char quoted[256];
+
+		if (!is_code && !is_prompted && (at == text || at[-1] != '\n'))
+			continue;
+		if (two && (size_t)(two - command) < len)
+			len = (size_t)(two - command);
+		snprintf(quoted, sizeof(quoted), "%.*s", (int)len, command);
+		quoted_cnt += check_quoted(quoted);
+	}
+	CHECKF(quoted_cnt >= 10, "only %u commands", quoted_cnt);
+	free(text);
+}
+
 static const struct live_test tests[] = {
 	{"usage", test_usage},
+	{"readme", test_readme},
 	{"wrong_process", test_wrong_process},
 	{"thread_id", test_thread_id},
 	{"no_privilege", test_no_privilege},
