@@ -102,10 +102,15 @@ static struct path symbols_of(const struct subject *subject)
 	return path;
 }
 
+/* A killed agent is the same to a program whatever that was compiled with: once for each is enough. */
+static bool is_to_be_killed_for(const struct subject *subject, const char *kind)
+{
+	return !strcmp(kind, "safety") && !strstr(subject->name, "stripped");
+}
+
 static void safety_case(const struct subject *subject, const char *kind)
 {
 	struct path program = built_path("%s/%s", kind, subject->name);
-	bool has_symbols = !strstr(subject->name, "stripped");
 	struct process process;
 
 	if (!is_there(program.s)) {
@@ -122,7 +127,7 @@ static void safety_case(const struct subject *subject, const char *kind)
 	attach_and_detach(process.pid, program.s, subject->modules, 40);
 	if (CHECKF(process_runs(&process), "%s has ended: code %d, %s", program.s, process.code, process_err(&process)))
 		text_is_intact(process.pid);
-	if (process_runs(&process) && has_symbols)
+	if (process_runs(&process) && is_to_be_killed_for(subject, kind))
 		kill_at_every_stage(process.pid, symbols_of(subject).s);
 	if (!CHECKF(process_runs(&process), "%s has ended: code %d, %s", program.s, process.code,
 		    process_err(&process)))
