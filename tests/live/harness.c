@@ -14,6 +14,12 @@
 
 static struct path temp_root;
 static unsigned int skips;
+static void (*check_sink)(bool held, const char *file, unsigned int line, const char *text);
+
+void checks_go_to(void (*sink)(bool held, const char *file, unsigned int line, const char *text))
+{
+	check_sink = sink;
+}
 
 bool check_that(bool held, const char *file, unsigned int line, const char *what, const char *fmt, ...)
 {
@@ -28,7 +34,10 @@ bool check_that(bool held, const char *file, unsigned int line, const char *what
 		vsnprintf(text + len + 2, sizeof(text) - (size_t)len - 2, fmt, args);
 		va_end(args);
 	}
-	CU_assertImplementation(held, line, held ? what : text, file, "", CU_FALSE);
+	if (check_sink)
+		check_sink(held, file, line, held ? what : text);
+	else
+		CU_assertImplementation(held, line, held ? what : text, file, "", CU_FALSE);
 	return held;
 }
 
@@ -49,6 +58,11 @@ void skip(const char *name, const char *fmt, ...)
 unsigned int skip_cnt(void)
 {
 	return skips;
+}
+
+void skips_add(unsigned int cnt)
+{
+	skips += cnt;
 }
 
 int live_suite(const char *name, const struct live_test *tests, unsigned int test_cnt)

@@ -29,9 +29,12 @@
 	})
 bool check_that(bool held, const char *file, unsigned int line, const char *what, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
+/* Where the outcomes go instead of to CUnit.  `text` says what was checked, and what was there instead. */
+void checks_go_to(void (*sink)(bool held, const char *file, unsigned int line, const char *text));
 /* `SKIP name: reason`.  The caller returns; the test is neither passed nor failed in the count printed at the end. */
 void skip(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 unsigned int skip_cnt(void);
+void skips_add(unsigned int cnt);
 
 struct live_test {
 	const char *name;
@@ -41,7 +44,7 @@ struct live_test {
 /* Adds a suite: 0 or a CUnit error. */
 int live_suite(const char *name, const struct live_test *tests, unsigned int test_cnt);
 
-#define SUITE(name) int suite_##name(void);
+#define SUITE(name, group) int suite_##name(void);
 #include "suites.def"
 #undef SUITE
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The live suite: root, real BPF, real servers.  With arguments only the suites or tests of these names are run. */
+/*
+ * The live suite: root, real BPF, real servers.  With arguments only the suites or tests of these names are run, one
+ * after the other; without, those that bear it run beside each other.
+ */
+#include "beside.h"
 #include "harness.h"
 
 #include <CUnit/Basic.h>
@@ -44,21 +48,47 @@ static void choose(char **names)
 	CU_set_fail_on_inactive(CU_FALSE);
 }
 
-static int run_suites(char **names)
-{
-	unsigned int failures;
+enum suite_group { ALONE, WORKING, WAITING, GROUP_CNT };
 
-	if (CU_initialize_registry())
-		return 1;
-#define SUITE(name)                                                                      \
-	if (suite_##name()) {                                                            \
-		fprintf(stderr, "cannot add suite " #name ": %s\n", CU_get_error_msg()); \
-		return 1;                                                                \
-	}
+/* The first suite of each group into `first`: 0 or a CUnit error. */
+static int add_suites(CU_pSuite first[GROUP_CNT])
+{
+	static const struct {
+		const char *name;
+		enum suite_group group;
+		int (*add)(void);
+	} suites[] = {
+#define SUITE(name, group) {#name, group, suite_##name},
 #include "suites.def"
 #undef SUITE
+	};
+
+	for (int group = ALONE; group < GROUP_CNT; group++) {
+		for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++) {
+			if ((int)suites[i].group != group)
+				continue;
+			if (suites[i].add())
+				return CU_get_error();
+			if (!first[group])
+				first[group] = CU_get_suite(suites[i].name);
+		}
+	}
+	return 0;
+}
+
+static int run_suites(char **names)
+{
+	CU_pSuite first[GROUP_CNT] = {0};
+	unsigned int failures;
+
+	if (CU_initialize_registry() || add_suites(first)) {
+		fprintf(stderr, "cannot add the suites: %s\n", CU_get_error_msg());
+		return 1;
+	}
 	if (*names)
 		choose(names);
+	else
+		beside_prepare(first[WORKING], first[WAITING]);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	printf("%u live tests skipped\n", skip_cnt());
