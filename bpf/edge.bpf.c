@@ -18,14 +18,10 @@
 #define MSG_PEEK        2
 #define PORT_OF_NET(be) __builtin_bswap16(be)
 
-/* Both ends of a connection, in an order that is the same from either; Unix sockets by their addresses in memory. */
+/* Both ends of a TCP connection, in an order that is the same from either. */
 struct flow_key {
 	u64 low[2], high[2];
 	u32 low_port, high_port;
-};
-
-struct unix_flow {
-	u64 sent, received; /* bytes towards the socket that is the key, since the connection is followed */
 };
 
 enum flow {
@@ -34,10 +30,16 @@ enum flow {
 	FLOW_CLIENT, /* the other end is none of this host's threads */
 };
 
-/* What is known of one socket, until another connection is followed. */
+/*
+ * What is known of one socket.  The bytes towards a Unix socket are counted whether its connection is followed or not:
+ * a sender is asked only after its receiver has had them, so that counts which began with the one that asks first would
+ * never agree with each other.
+ */
 struct flow_end {
-	u32 generation;
-	u32 flow; /* enum flow */
+	u32 generation; /* TCP: flow holds until this moves on */
+	u32 flow;       /* enum flow */
+	u64 conn;       /* Unix: number of what comes to this socket, 0: none yet; an address may be used again */
+	u64 sent, received;
 };
 
 struct {
@@ -48,13 +50,6 @@ struct {
 } flows SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64);
-	__type(value, struct unix_flow);
-} unix_flows SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
@@ -63,6 +58,7 @@ struct {
 
 /* Moves on when another connection becomes followed; 0 is the generation of nothing. */
 u32 flow_generation = 1;
+u64 unix_conns;
 
 struct tcp_sock___positions {
 	u32 write_seq;
@@ -70,9 +66,17 @@ struct tcp_sock___positions {
 	u64 tcp_wstamp_ns; /* when the last segment left, by the clock of records */
 } __attribute__((preserve_access_index));
 
-static __always_inline u64 peer_of(struct sock *sk)
+/* NULL: it is not connected, or no longer. */
+static __always_inline struct sock *peer_of(struct sock *sk)
 {
-	return (u64)BPF_CORE_READ((struct unix_sock *)sk, peer);
+	struct unix_sock *unix_sk = bpf_skc_to_unix_sock(sk);
+
+	return unix_sk ? unix_sk->peer : NULL;
+}
+
+static __always_inline struct flow_end *flow_end_make(struct sock *sk)
+{
+	return bpf_sk_storage_get(&flow_ends, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 static __always_inline void read_addresses(struct sock *sk, u16 family, u64 *local, u64 *remote)
@@ -89,17 +93,11 @@ static __always_inline void read_addresses(struct sock *sk, u16 family, u64 *loc
 static __always_inline void flow_key_make(struct flow_key *key, struct sock *sk, u16 family)
 {
 	u64 local[2] = {}, remote[2] = {};
-	u32 local_port = 0, remote_port = 0;
+	u32 local_port = sk->__sk_common.skc_num;
+	u32 remote_port = PORT_OF_NET(sk->__sk_common.skc_dport);
 	bool local_first;
 
-	if (family == AF_UNIX) {
-		local[0] = (u64)sk;
-		remote[0] = peer_of(sk);
-	} else {
-		read_addresses(sk, family, local, remote);
-		local_port = sk->__sk_common.skc_num;
-		remote_port = PORT_OF_NET(sk->__sk_common.skc_dport);
-	}
+	read_addresses(sk, family, local, remote);
 	local_first =
 		local[0] < remote[0] || (local[0] == remote[0] &&
 					 (local[1] < remote[1] || (local[1] == remote[1] && local_port < remote_port)));
@@ -109,19 +107,32 @@ static __always_inline void flow_key_make(struct flow_key *key, struct sock *sk,
 	key->high_port = local_first ? remote_port : local_port;
 }
 
-static __always_inline void flow_begin(struct flow_key *key, struct sock *sk, u16 family)
+static __always_inline bool flow_is_followed(struct sock *sk, u16 family)
 {
-	struct unix_flow none = {};
-	u64 here = (u64)sk, there;
+	struct flow_key key = {};
+
+	flow_key_make(&key, sk, family);
+	return bpf_map_lookup_elem(&flows, &key) != NULL;
+}
+
+/* Both ends may come here at a time, and it is the same to do it twice. */
+static __always_inline void flow_begin(struct sock *sk, u16 family)
+{
+	struct flow_key key = {};
+	struct flow_end *there;
+	struct sock *peer;
 	u32 one = 1;
 
-	bpf_map_update_elem(&flows, key, &one, BPF_ANY);
-	__sync_fetch_and_add(&flow_generation, 1);
-	if (family != AF_UNIX)
+	if (family == AF_UNIX) {
+		peer = peer_of(sk);
+		there = peer ? flow_end_make(peer) : NULL;
+		if (there)
+			there->flow = FLOW_FOLLOWED;
 		return;
-	there = peer_of(sk);
-	bpf_map_update_elem(&unix_flows, &here, &none, BPF_ANY);
-	bpf_map_update_elem(&unix_flows, &there, &none, BPF_ANY);
+	}
+	flow_key_make(&key, sk, family);
+	bpf_map_update_elem(&flows, &key, &one, BPF_ANY);
+	__sync_fetch_and_add(&flow_generation, 1);
 }
 
 enum accepted {
@@ -164,23 +175,22 @@ static __always_inline bool is_elsewhere(struct sock *sk, u16 family)
 	return local[0] != remote[0] || local[1] != remote[1];
 }
 
-/* What the connection is that the running thread, followed or not, uses here. */
-static __always_inline enum flow flow_of(struct sock *sk, u16 family, struct thread *thread, bool sends)
+/* What the connection is that the running thread, followed or not, uses here; end: NULL where it is not known. */
+static __always_inline enum flow flow_of(struct sock *sk, u16 family, struct flow_end *end, struct thread *thread,
+					 bool sends)
 {
-	u32 generation = *(volatile u32 *)&flow_generation;
-	struct flow_end *end;
-	struct flow_key key = {};
+	u32 generation = *(volatile u32 *)&flow_generation, known;
 	enum accepted accepted = ACCEPTED;
-	enum flow flow;
+	enum flow flow = FLOW_NONE;
 	bool wanted;
 
-	end = bpf_sk_storage_get(&flow_ends, sk, 0, thread ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
-	if (end && (end->flow == FLOW_FOLLOWED || end->generation == generation))
-		return end->flow;
-	flow_key_make(&key, sk, family);
-	wanted = bpf_map_lookup_elem(&flows, &key) != NULL;
-	flow = wanted ? FLOW_FOLLOWED : FLOW_NONE;
-	if (!wanted && thread) {
+	known = end ? *(volatile u32 *)&end->flow : FLOW_NONE;
+	if (known == FLOW_FOLLOWED || (end && end->generation == generation))
+		return known;
+	wanted = family != AF_UNIX && flow_is_followed(sk, family);
+	if (wanted) {
+		flow = FLOW_FOLLOWED;
+	} else if (thread) {
 		if (thread->outside) {
 			/* It speaks first: it is the one that asks. */
 			wanted = sends && !(end && end->generation);
@@ -189,36 +199,50 @@ static __always_inline enum flow flow_of(struct sock *sk, u16 family, struct thr
 			wanted = accepted == OPENED;
 		}
 		if (wanted) {
-			flow_begin(&key, sk, family);
+			flow_begin(sk, family);
 			flow = FLOW_FOLLOWED;
 		} else if (!thread->outside && accepted == ACCEPTED && is_elsewhere(sk, family)) {
 			flow = FLOW_CLIENT;
 		}
 	}
-	if (end && accepted != ACCEPTED_PERHAPS) {
-		end->flow = flow;
+	/* The other end of a Unix connection may have found it to be followed meanwhile. */
+	if (thread && end && accepted != ACCEPTED_PERHAPS &&
+	    __sync_val_compare_and_swap(&end->flow, known, flow) == known)
 		end->generation = generation;
-	}
 	return flow;
 }
 
-/* Position of the first of the len bytes that have just been sent or received; false: not known. */
-static __always_inline bool position_of(struct sock *sk, u16 family, bool sends, u32 len, u64 *conn, u64 *pos)
+/* Where bytes are in a connection. */
+struct position {
+	u64 conn; /* as in struct wl_socket_record */
+	u64 first;
+};
+
+/* Where the len bytes are that have just passed through a Unix socket; false: there is no room to count them. */
+static __always_inline bool unix_position(struct sock *sk, bool sends, u32 len, struct position *position)
+{
+	struct sock *receiver = sends ? peer_of(sk) : sk;
+	struct flow_end *end = receiver ? flow_end_make(receiver) : NULL;
+	u64 conn;
+
+	if (!end)
+		return false;
+	if (!*(volatile u64 *)&end->conn) {
+		conn = __sync_fetch_and_add(&unix_conns, 1) + 1;
+		__sync_val_compare_and_swap(&end->conn, 0, conn);
+	}
+	position->conn = *(volatile u64 *)&end->conn;
+	position->first = __sync_fetch_and_add(sends ? &end->sent : &end->received, len);
+	return true;
+}
+
+/* The same for TCP, which counts by itself. */
+static __always_inline void tcp_position(struct sock *sk, bool sends, u32 len, struct position *position)
 {
 	struct tcp_sock___positions *tcp = (void *)sk;
-	struct unix_flow *flow;
 
-	if (family != AF_UNIX) {
-		*conn = 0;
-		*pos = (u32)((sends ? BPF_CORE_READ(tcp, write_seq) : BPF_CORE_READ(tcp, copied_seq)) - len);
-		return true;
-	}
-	*conn = sends ? peer_of(sk) : (u64)sk;
-	flow = bpf_map_lookup_elem(&unix_flows, conn);
-	if (!flow)
-		return false;
-	*pos = __sync_fetch_and_add(sends ? &flow->sent : &flow->received, len);
-	return true;
+	position->conn = 0;
+	position->first = (u32)((sends ? BPF_CORE_READ(tcp, write_seq) : BPF_CORE_READ(tcp, copied_seq)) - len);
 }
 
 /*
@@ -232,14 +256,17 @@ static __always_inline u32 departed_ns(struct sock *sk, u64 ts)
 	return left_ts && left_ts < ts && ts - left_ts < 0xffffffff ? ts - left_ts : 0;
 }
 
-static __noinline int socket__send(struct sock *sk, struct thread *thread, u16 family, u32 len, u32 direction)
+static __noinline int socket__send(struct sock *sk, struct thread *thread, const struct position *position, u32 len,
+				   u32 direction)
 {
 	bool sends = direction == WL_SENT || direction == WL_REPLIED;
 	struct wl_socket_record *record;
-	u64 conn, pos, ts;
+	u16 family;
+	u64 ts;
 
-	if (!sk || !thread || !position_of(sk, family, sends, len, &conn, &pos))
+	if (!sk || !thread || !position)
 		return 0;
+	family = sk->__sk_common.skc_family;
 	/* What the sender did until now is complete: a path may go on there. */
 	if (sends)
 		thread__cut(thread);
@@ -249,8 +276,8 @@ static __noinline int socket__send(struct sock *sk, struct thread *thread, u16 f
 		return 0;
 	record->ts = ts;
 	record->sid = thread->segment_sid;
-	record->conn = conn;
-	record->pos = pos;
+	record->conn = position->conn;
+	record->pos = position->first;
 	record->len = len;
 	record->pid = thread->pid;
 	record->tid = thread->tid;
@@ -274,6 +301,8 @@ static __always_inline int passed(struct sock *sk, long len, bool sends)
 {
 	u16 family = sk->__sk_common.skc_family;
 	struct cpu_context *cpu = this_cpu();
+	struct position position = {};
+	struct flow_end *end;
 	struct thread *thread;
 	enum flow flow;
 	u32 direction;
@@ -282,8 +311,11 @@ static __always_inline int passed(struct sock *sk, long len, bool sends)
 		return 0;
 	if (family == AF_UNIX ? sk->sk_type == SOCK_DGRAM : sk->sk_protocol != IPPROTO_TCP)
 		return 0;
+	if (family == AF_UNIX && !unix_position(sk, sends, len, &position))
+		return 0;
 	thread = current_thread(cpu);
-	flow = flow_of(sk, family, thread, sends);
+	end = thread ? flow_end_make(sk) : bpf_sk_storage_get(&flow_ends, sk, 0, 0);
+	flow = flow_of(sk, family, end, thread, sends);
 	if (flow == FLOW_NONE)
 		return 0;
 	if (!thread && flow == FLOW_FOLLOWED)
@@ -292,8 +324,10 @@ static __always_inline int passed(struct sock *sk, long len, bool sends)
 		direction = sends ? WL_REPLIED : WL_REQUESTED;
 	else
 		direction = sends ? WL_SENT : WL_RECEIVED;
+	if (family != AF_UNIX)
+		tcp_position(sk, sends, len, &position);
 	if (thread)
-		socket__send(sk, thread, family, len, direction);
+		socket__send(sk, thread, &position, len, direction);
 	return 0;
 }
 

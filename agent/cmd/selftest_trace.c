@@ -120,7 +120,10 @@ static bool judge_pipe(const struct stage *stage, const struct deed_report *repo
 	return wait && wait->flags & WL_SEGMENT_SUSPECT;
 }
 
-/* The bytes were sent by one thread and received by the other, at one position. */
+/*
+ * The bytes were sent by one thread and received by the other, at one position.  The sender may be preempted when it
+ * has woken the receiver, and its call return when all else is over.
+ */
 static bool judge_socket(const struct stage *stage, const struct deed_report *report, struct check_round *round)
 {
 	const struct wl_socket_record *sent = NULL, *received = NULL;
@@ -128,11 +131,12 @@ static bool judge_socket(const struct stage *stage, const struct deed_report *re
 	for (size_t i = 0; i < stage->sockets.cnt; i++) {
 		const struct wl_socket_record *socket = &stage->sockets.items[i];
 
-		if (socket->ts < report->before_ts || socket->ts > report->after_ts)
+		if (socket->ts < report->before_ts)
 			continue;
 		if (socket->direction == WL_SENT && socket->tid != report->tid)
 			sent = socket;
-		else if (socket->direction == WL_RECEIVED && socket->tid == report->tid)
+		else if (socket->direction == WL_RECEIVED && socket->tid == report->tid &&
+			 socket->ts <= report->after_ts)
 			received = socket;
 	}
 	round->witness = round->low = round->high = 2;

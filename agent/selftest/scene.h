@@ -40,6 +40,7 @@ struct scene {
 
 	pthread_mutex_t lock;
 	int pipe_fds[2], socket_fds[2];
+	uint32_t net_deeds;                 /* so many times the sockets were waited for */
 	int own_cpu, other_cpu, device_cpu; /* -1: none */
 	cpu_set_t allowed;
 

@@ -249,7 +249,8 @@ struct wl_socket_record {
 	struct wl_record_header header;
 	__wl_u64 ts;
 	__wl_u64 sid;
-	__wl_u64 conn; /* Unix sockets: which one receives; TCP is told by its addresses */
+	__wl_u64 conn; /* Unix sockets: number of what comes to one of them, never used again; 0: TCP, told by its
+			  addresses */
 	__wl_u64 pos;  /* of the first byte */
 	__wl_u32 len;
 	__wl_u32 pid;
