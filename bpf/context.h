@@ -213,6 +213,13 @@ struct {
 	__type(value, struct datagrams);
 } datagram_queues SEC(".maps") __weak;
 
+/* Two CPUs that make a socket's storage at a time get one and nothing; then it is there. */
+#define sk_storage_make(map, sk)                                                             \
+	({                                                                                   \
+		void *made = bpf_sk_storage_get(map, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE); \
+		made ? made : bpf_sk_storage_get(map, sk, 0, 0);                             \
+	})
+
 /* LRU, because a connection may vanish without a trace while an interval is open. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -76,7 +76,7 @@ static __always_inline struct sock *peer_of(struct sock *sk)
 
 static __always_inline struct flow_end *flow_end_make(struct sock *sk)
 {
-	return bpf_sk_storage_get(&flow_ends, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return sk_storage_make(&flow_ends, sk);
 }
 
 static __always_inline void read_addresses(struct sock *sk, u16 family, u64 *local, u64 *remote)

@@ -93,7 +93,7 @@ static __always_inline struct conn *conn_find(struct sock *sk)
 
 static __always_inline struct conn *conn_make(struct sock *sk)
 {
-	return bpf_sk_storage_get(&conns, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return sk_storage_make(&conns, sk);
 }
 
 static __always_inline struct datagrams *datagrams_find(struct sock *sk)
@@ -103,7 +103,7 @@ static __always_inline struct datagrams *datagrams_find(struct sock *sk)
 
 static __always_inline struct datagrams *datagrams_make(struct sock *sk)
 {
-	return bpf_sk_storage_get(&datagram_queues, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return sk_storage_make(&datagram_queues, sk);
 }
 #endif
 
@@ -182,10 +182,32 @@ static __always_inline struct conn *conn_of(struct sock *sk, u16 family)
 	return conn;
 }
 
+struct udp_sock___queue {
+	struct sk_buff_head reader_queue;
+} __attribute__((preserve_access_index));
+
+/* Read and not yet said to be, a datagram is gone from the queue for less than this. */
+#define DATAGRAM_READ_NS 1000000
+
+/*
+ * A reader that is awake may take a datagram before its arrival is told, and then finds no arrival: what is told
+ * afterwards must not be taken for that of the next one, and so on for ever.
+ */
+static __always_inline void datagrams_resync(struct datagrams *queue, struct sock *sk, u64 now)
+{
+	struct udp_sock___queue *udp = (void *)sk;
+	u32 there = BPF_CORE_READ(sk, sk_receive_queue.qlen) + BPF_CORE_READ(udp, reader_queue.qlen);
+
+	if (queue->tail - queue->head > there &&
+	    now - queue->arrival_ts[queue->head & (DATAGRAMS_MAX - 1)] > DATAGRAM_READ_NS)
+		queue->head = queue->tail - there;
+}
+
 static __always_inline void datagram_arrived(struct sock *sk)
 {
 	struct datagrams *queue = datagrams_find(sk);
 	u16 port = sock_get(sk, __sk_common.skc_num);
+	u64 now = bpf_ktime_get_ns();
 
 	if (!queue) {
 		if (!port_listens(controls.udp_ports, port) || !in_target_netns(sk))
@@ -202,7 +224,8 @@ static __always_inline void datagram_arrived(struct sock *sk)
 	}
 	/* A longer backlog loses the arrival times of its last ones, and those say so (NO_ARRIVAL). */
 	if (queue->tail - queue->head < DATAGRAMS_MAX)
-		queue->arrival_ts[queue->tail++ & (DATAGRAMS_MAX - 1)] = bpf_ktime_get_ns();
+		queue->arrival_ts[queue->tail++ & (DATAGRAMS_MAX - 1)] = now;
+	datagrams_resync(queue, sk, now);
 }
 
 /* From the arrival of a selected request on, what happens to its thread counts: see interrupt_begins(). */
