@@ -46,6 +46,7 @@ struct knobs {
 	u32 sockets;                  /* intervals are socket requests: what the target accepted is known */
 	u32 probes;                   /* functions are probed */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
+	u64 words_mask;               /* words in each CPU's ring of words, less one; 0: there are none */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
 

@@ -7,7 +7,7 @@
 #define WHYLATE_BPF_SEGMENT_H
 
 #include "context.h"
-#include "ring.h"
+#include "words.h"
 
 #define STATE_OF(word) ((u32)((word) & STATE_MASK))
 
@@ -55,14 +55,81 @@ static __always_inline void segment__blame(struct thread *thread, struct runner 
 	task__name(runner->pid, runner->tid, runner->comm);
 }
 
+/* What is sent of a segment besides its bounds and its thread. */
+struct segment_facts {
+	u32 state, flags;
+	u64 object;
+	u64 other_ns;
+	u32 other_pid, other_tid;
+	u32 sysno;
+	u32 more; /* words of the rest, as in WL_SEGMENT_WORD() */
+};
+
+static __always_inline void segment__describe(struct segment_facts *facts, struct thread *thread, u64 begin_ts,
+					      bool blocked)
+{
+	facts->flags = thread->suspect_ts >= begin_ts ? WL_SEGMENT_SUSPECT : 0;
+	facts->object = facts->other_ns = 0;
+	facts->other_pid = facts->other_tid = 0;
+	facts->sysno = -1;
+	facts->more = 0;
+	if (bit(facts->state) & BLOCKED_STATES) {
+		facts->object = thread->wait.object;
+		facts->sysno = thread->wait.sysno;
+		facts->other_tid = thread->wait.owner_tid;
+		facts->more = 2;
+	} else if (bit(facts->state) & RUNQ_STATES && thread->other_tid) {
+		facts->other_ns = thread->other_ns;
+		facts->other_pid = thread->other_pid;
+		facts->other_tid = thread->other_tid;
+		facts->more = 2;
+	} else if (bit(facts->state) &
+		   (bit(STATE_FAULT_PENDING) | bit(WL_STATE_FAULT_MINOR) | bit(WL_STATE_FAULT_MAJOR))) {
+		facts->object = thread->fault_addr;
+		facts->flags |= blocked ? WL_SEGMENT_OFF_CPU : 0;
+		facts->more = 1;
+	}
+}
+
+/* False: it does not fit into words, or they are being written. */
+static __always_inline bool segment__pack(struct segment_facts *facts, struct thread *thread, u64 begin_ts, u64 end_ts)
+{
+	struct word_writer writer;
+
+	if (!WL_WORD_FITS(end_ts - begin_ts, WL_WORD_LENGTH_BITS) || !words__take(&writer))
+		return false;
+	if (words__begin(&writer, WL_LOSS_SEGMENT)) {
+		words__of(&writer, thread);
+		words__for(&writer, thread->segment_sid, thread->segment_type);
+		words__at(&writer, begin_ts);
+		words__put(&writer, WL_SEGMENT_WORD(facts->state, facts->flags, facts->more, end_ts - begin_ts));
+		if (facts->more == 2 && bit(facts->state) & RUNQ_STATES) {
+			words__put(&writer, facts->other_ns);
+			words__put(&writer, (u64)facts->other_pid << 32 | facts->other_tid);
+		} else if (facts->more == 2) {
+			words__put(&writer, facts->object);
+			words__put(&writer, (u64)facts->sysno << 32 | facts->other_tid);
+		} else if (facts->more == 1) {
+			words__put(&writer, facts->object);
+		}
+		writer.ring->ts = end_ts;
+		words__end(&writer);
+	}
+	words__give(&writer);
+	return true;
+}
+
 /* The stretch that began with `word` ends now. */
 static __noinline int segment__send(struct thread *thread, u64 word, u64 now, bool blocked)
 {
+	struct segment_facts facts = {.state = STATE_OF(word)};
 	struct wl_segment_record *record;
 	u64 begin_ts = word >> STATE_BITS;
-	u32 state = STATE_OF(word);
 
 	if (!thread || now <= begin_ts)
+		return 0;
+	segment__describe(&facts, thread, begin_ts, blocked);
+	if (segment__pack(&facts, thread, begin_ts, now))
 		return 0;
 	record = ring__reserve(WL_LOSS_SEGMENT, WL_RECORD_SEGMENT, sizeof(*record));
 	if (!record)
@@ -70,29 +137,16 @@ static __noinline int segment__send(struct thread *thread, u64 word, u64 now, bo
 	record->begin_ts = begin_ts;
 	record->end_ts = now;
 	record->sid = thread->segment_sid;
-	record->object = 0;
-	record->other_ns = 0;
+	record->object = facts.object;
+	record->other_ns = facts.other_ns;
 	record->pid = thread->pid;
 	record->tid = thread->tid;
-	record->state = state;
-	record->flags =
-		(thread->suspect_ts >= begin_ts ? WL_SEGMENT_SUSPECT : 0) | (thread->outside ? WL_SEGMENT_OUTSIDE : 0);
-	record->sysno = -1;
-	record->other_pid = 0;
-	record->other_tid = 0;
+	record->state = facts.state;
+	record->flags = facts.flags | (thread->outside ? WL_SEGMENT_OUTSIDE : 0);
+	record->sysno = facts.sysno;
+	record->other_pid = facts.other_pid;
+	record->other_tid = facts.other_tid;
 	record->type = thread->segment_sid ? thread->segment_type : 0;
-	if (bit(state) & BLOCKED_STATES) {
-		record->object = thread->wait.object;
-		record->sysno = thread->wait.sysno;
-		record->other_tid = thread->wait.owner_tid;
-	} else if (bit(state) & RUNQ_STATES) {
-		record->other_ns = thread->other_tid ? thread->other_ns : 0;
-		record->other_pid = thread->other_pid;
-		record->other_tid = thread->other_tid;
-	} else if (state == STATE_FAULT_PENDING || state == WL_STATE_FAULT_MINOR || state == WL_STATE_FAULT_MAJOR) {
-		record->object = thread->fault_addr;
-		record->flags |= blocked ? WL_SEGMENT_OFF_CPU : 0;
-	}
 	ring__submit(record);
 	return 0;
 }

@@ -84,8 +84,18 @@ static __always_inline bool sends_datagram(struct task_struct *task)
 	return BPF_CORE_READ(socket, type) == SOCK_DATAGRAM;
 }
 
+/* What is sent of a wake-up besides its time and the woken thread. */
+struct wakeup_facts {
+	u64 arrived_sid;
+	u64 io_ts;
+	u32 context;
+	u32 waker_sysno;
+	u32 waker_file;
+	u32 state;
+};
+
 /* What the waker was at, when it is a task that does it itself. */
-static __always_inline void describe_waker(struct wl_wakeup_record *record, struct task_struct *waker)
+static __always_inline void describe_waker(struct wakeup_facts *facts, struct task_struct *waker)
 {
 	struct pt_regs *regs;
 	long nr;
@@ -96,9 +106,9 @@ static __always_inline void describe_waker(struct wl_wakeup_record *record, stru
 	nr = regs ? syscall_nr(regs) : -1;
 	if (nr < 0 || nr >= KNOB_SYSCALLS)
 		return;
-	record->waker_sysno = nr;
+	facts->waker_sysno = nr;
 	if (cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] == WAIT_FILE)
-		record->waker_file = written_file(waker, syscall_arg(regs, 0));
+		facts->waker_file = written_file(waker, syscall_arg(regs, 0));
 }
 
 /* A socket tells its readers at once: later on this CPU, it is somebody else who wakes. */
@@ -153,33 +163,61 @@ static __noinline int timer__send(struct thread *thread, struct trace_cpu *trace
 	return 0;
 }
 
+/* False: they are being written. */
+static __always_inline bool wakeup__pack(struct wakeup_facts *facts, struct thread *thread, struct task_struct *waker)
+{
+	struct word_writer writer;
+
+	if (!words__take(&writer))
+		return false;
+	if (words__begin(&writer, WL_LOSS_WAKEUP)) {
+		words__of(&writer, thread);
+		words__at(&writer, word_ts(thread->word));
+		words__put(&writer, WL_WAKEUP_WORD(facts->context, facts->waker_file, facts->state, facts->arrived_sid,
+						   facts->io_ts, facts->waker_sysno + 1));
+		words__put(&writer, (u64)waker->tgid << 32 | (u32)waker->pid);
+		if (facts->arrived_sid)
+			words__put(&writer, facts->arrived_sid);
+		if (facts->io_ts)
+			words__put(&writer, facts->io_ts);
+		words__end(&writer);
+	}
+	words__give(&writer);
+	return true;
+}
+
 /* The thread's wait in `state` is over. */
 static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trace_cpu, u32 state, u32 context,
 				   bool by_datagram)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
+	struct wakeup_facts facts = {.context = context, .state = state, .waker_sysno = -1};
 	struct wl_wakeup_record *record;
 
 	if (!thread || !trace_cpu)
+		return 0;
+	facts.arrived_sid = take_arrival(trace_cpu, word_ts(thread->word));
+	facts.io_ts = trace_cpu->io.complete_ts;
+	if (context == WL_CONTEXT_TASK)
+		describe_waker(&facts, waker);
+	else if (by_datagram)
+		facts.waker_file = WL_FILE_DATAGRAM;
+	if (wakeup__pack(&facts, thread, waker))
 		return 0;
 	record = ring__reserve(WL_LOSS_WAKEUP, WL_RECORD_WAKEUP, sizeof(*record));
 	if (!record)
 		return 0;
 	record->ts = word_ts(thread->word);
-	record->arrived_sid = take_arrival(trace_cpu, record->ts);
-	record->io_ts = trace_cpu->io.complete_ts;
+	record->arrived_sid = facts.arrived_sid;
+	record->io_ts = facts.io_ts;
 	record->pid = thread->pid;
 	record->tid = thread->tid;
 	record->waker_pid = waker->tgid;
 	record->waker_tid = waker->pid;
 	record->context = context;
-	record->waker_sysno = -1;
-	record->waker_file = WL_FILE_NONE;
+	record->waker_sysno = facts.waker_sysno;
+	record->waker_file = facts.waker_file;
 	record->state = state;
-	if (context == WL_CONTEXT_TASK)
-		describe_waker(record, waker);
-	else if (by_datagram)
-		record->waker_file = WL_FILE_DATAGRAM;
 	ring__submit(record);
 	return 0;
 }

@@ -92,6 +92,11 @@ static uint64_t selection(uint64_t rate, uint64_t stated)
 	return SELECTION(rate - 1, stated >= CAPTURE_RATE_ALL ? 0 : stated);
 }
 
+static uint64_t words_mask(const struct capture *capture)
+{
+	return capture->opts.trace ? word_rings_mask(capture->opts.ring_sz) : 0;
+}
+
 static void configure(struct capture *capture)
 {
 	struct knobs *knobs = (struct knobs *)&capture->skel->rodata->cfg_knobs;
@@ -104,6 +109,7 @@ static void configure(struct capture *capture)
 	knobs->trace = capture->opts.trace;
 	knobs->probes = capture->opts.probes;
 	knobs->outside_max = capture->opts.outside_max;
+	knobs->words_mask = words_mask(capture);
 	knobs->sockets = capture->opts.sockets;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
@@ -273,7 +279,9 @@ static int load(struct capture *capture)
 	if (err)
 		return err;
 	bpf_map__set_autocreate(capture->skel->maps.stack_cpus, capture->opts.stacks);
-	err = whylate_bpf__load(capture->skel);
+	if (capture->opts.trace)
+		err = word_rings_size(capture->skel->maps.word_rings, words_mask(capture), capture->cpu_cnt);
+	err = err ? err : whylate_bpf__load(capture->skel);
 	if (err)
 		return err;
 	say_verified(capture);
@@ -282,6 +290,12 @@ static int load(struct capture *capture)
 	err = make_rings(capture);
 	if (err)
 		return err;
+	if (capture->opts.trace) {
+		capture->word_rings = word_rings__new(bpf_map__fd(capture->skel->maps.word_rings), words_mask(capture),
+						      capture->cpu_cnt);
+		if (!capture->word_rings)
+			return -errno;
+	}
 	if (capture->hw) {
 		err = hwcounters__install(capture->hw, bpf_map__fd(capture->skel->maps.hw_events), 0);
 		if (err)
@@ -345,6 +359,7 @@ void capture__free(struct capture *capture)
 	capture__detach(capture);
 	capture__cost_free(capture);
 	ring_buffer__free(capture->ring_buffer);
+	word_rings__free(capture->word_rings);
 	for (size_t i = 0; i < capture->ring_fds.cnt; i++)
 		close(capture->ring_fds.items[i]);
 	vec_free(&capture->ring_fds);
@@ -418,6 +433,8 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 	/* The kernel side does not wake for every record: whatever is there is taken now. */
 	polled_ts = monotonic_ns();
 	err = ring_buffer__consume(capture->ring_buffer);
+	if (err >= 0 && capture->word_rings)
+		err = word_rings__read(capture->word_rings, handle, owner, &capture->handled);
 	if (err < 0)
 		return err;
 	capture->polled_ts = polled_ts;
@@ -525,6 +542,8 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			counts->abandoned += cpus[cpu].abandoned;
 			counts->unreadable += cpus[cpu].unreadable;
 			keyed += cpus[cpu].keyed;
+			if (capture->word_rings)
+				word_rings__add_loss(capture->word_rings, cpu, cpus[cpu].loss);
 			for (int class = 0; class < WL_LOSS_CNT; class ++) {
 				counts->loss[class].emitted += cpus[cpu].loss[class].emitted;
 				counts->loss[class].lost += cpus[cpu].loss[class].lost;

@@ -26,6 +26,7 @@ struct capture {
 	struct hook_survey survey;
 	uint32_t cpu_cnt;
 
+	struct word_rings *word_rings; /* NULL: opts.trace is not set */
 	struct ring_buffer *ring_buffer;
 	VEC(int) ring_fds;
 	capture_handler handle; /* of the poll under way */
@@ -90,6 +91,18 @@ void probes__free(struct probes *probes);
 /* A process that is followed from now on gets the probes of all sets. 0 or -errno. */
 int probes__add_process(struct capture *capture, pid_t pid);
 void probes__detach_all(struct capture *capture);
+
+/* word_rings.c: a ring is about that long; mask is that of its words. */
+uint64_t word_rings_mask(uint32_t wanted_sz);
+/* Before loading. 0 or -errno. */
+int word_rings_size(struct bpf_map *map, uint64_t mask, uint32_t cpu_cnt);
+/* NULL and errno. */
+struct word_rings *word_rings__new(int map_fd, uint64_t mask, uint32_t cpu_cnt);
+void word_rings__free(struct word_rings *rings); /* NULL-safe */
+/* Hands over what there is and makes room. 0, -EBADMSG, or what `handle` returned; *handled counts on. */
+int word_rings__read(struct word_rings *rings, capture_handler handle, void *owner, uint64_t *handled);
+/* Adds that CPU's counts to loss[WL_LOSS_CNT]. */
+void word_rings__add_loss(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss);
 
 /* cost.c */
 int capture__cost_init(struct capture *capture);
