@@ -11,6 +11,7 @@
 #define WHYLATE_BPF_INTERVAL_H
 
 #include "call.h"
+#include "retain.h"
 #include "ring.h"
 #include "thread.h"
 
@@ -439,7 +440,7 @@ static __always_inline void copy_longest(struct wl_wait *longest, struct wait_li
 		*longest = past->wait;
 }
 
-static __noinline int open__send(struct open_interval *open, struct thread *thread, u64 sid)
+static __noinline int open__send(struct open_interval *open, struct thread *thread, u64 sid, u32 chance)
 {
 	struct wl_interval_record *record;
 
@@ -459,7 +460,7 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	record->rate = open->rate;
 	record->flags = open->flags;
 	record->hw_epoch = open->hw_epoch;
-	record->zero = 0;
+	record->chance = chance;
 	record->queue_sid = open->queue_sid;
 	record->queue_sid_ns = open->queue_sid_ns;
 	__builtin_memset(&record->culprit, 0, sizeof(record->culprit));
@@ -485,6 +486,56 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	record->length_ns[WL_STATE_RUNNING] += open->sum.length_ns[STATE_FAULT_PENDING];
 	for (int i = 0; i < WL_TALLY_CNT; i++)
 		record->tally[i] = open->sum.tally[i];
+	ring__submit(record);
+	return 0;
+}
+
+/* False: it does not fit into words, or they are being written. */
+static __always_inline bool open__pack_brief(struct open_interval *open, struct thread *thread, u64 sid)
+{
+	u64 before_ns = open->pickup_ts - open->begin_ts, work_ns = open->accounted_ts - open->pickup_ts, after_ns;
+	struct word_writer writer;
+
+	if (!WL_WORD_FITS(before_ns, 32) || !WL_WORD_FITS(work_ns, 32) || !words__take(&writer))
+		return false;
+	if (words__begin(&writer, WL_LOSS_INTERVAL)) {
+		words__of(&writer, thread);
+		after_ns = open->accounted_ts - writer.ring->ts;
+		if (!WL_WORD_FITS(after_ns, WL_BRIEF_AFTER_BITS)) {
+			words__at(&writer, open->accounted_ts);
+			after_ns = 0;
+		}
+		words__put(&writer, WL_BRIEF_WORD(open->flags, after_ns));
+		words__put(&writer, sid);
+		words__put(&writer, (u64)open->type << 32 | open->rate);
+		words__put(&writer, before_ns << 32 | work_ns);
+		words__put(&writer, (u64)open->pid << 32 | open->picker_tid);
+		words__end(&writer);
+	}
+	words__give(&writer);
+	return true;
+}
+
+/* Of one that is not kept: that it was, and how long it took. */
+static __noinline int open__send_brief(struct open_interval *open, struct thread *thread, u64 sid)
+{
+	struct wl_brief_record *record;
+
+	if (!open || !thread || open__pack_brief(open, thread, sid))
+		return 0;
+	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_BRIEF, sizeof(*record));
+	if (!record)
+		return 0;
+	record->sid = sid;
+	record->begin_ts = open->begin_ts;
+	record->pickup_ts = open->pickup_ts;
+	record->end_ts = open->accounted_ts;
+	record->pid = open->pid;
+	record->tid = open->picker_tid;
+	record->end_tid = thread->tid;
+	record->type = open->type;
+	record->rate = open->rate;
+	record->flags = open->flags;
 	ring__submit(record);
 	return 0;
 }
@@ -516,7 +567,8 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 	struct cpu_context *cpu = this_cpu();
 	struct open_interval *open;
 	u64 now, own_since_ts = thread->activity_ts;
-	bool current = thread->current_sid == sid;
+	bool current = thread->current_sid == sid, kept;
+	u32 chance;
 
 	if (cpu)
 		__sync_fetch_and_add(&cpu->seen, 1);
@@ -548,8 +600,13 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 		open__take_to_end(open, thread, sid);
 	if (open->picker_tid != thread->tid)
 		open->flags |= WL_INTERVAL_MOVED;
+	kept = is_kept(now - open->begin_ts, &chance);
 	if (open->tid != thread->tid) {
 		open__gap(open, WL_STATE_UNKNOWN, now);
+	} else if (!kept && !(cfg_knobs.probes && thread->call_cnt)) {
+		open->accounted_ts = now;
+		if (thread->recording)
+			thread->recording--;
 	} else {
 		bool paused = open->paused;
 
@@ -579,7 +636,10 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 	}
 	if (open->lost_mark != controls.lost_mark || thread->suspect_ts > open->begin_ts)
 		open->flags |= WL_INTERVAL_LOSSY;
-	open__send(open, thread, sid);
+	if (kept)
+		open__send(open, thread, sid, chance);
+	else
+		open__send_brief(open, thread, sid);
 	bpf_map_delete_elem(&opens, &sid);
 }
 

@@ -63,6 +63,8 @@ struct knobs {
 struct controls {
 	u64 selection;     /* SELECTION() or SELECTION_NONE */
 	u64 select_end_ts; /* with windows: nothing is selected from then on, however late the agent is to say so */
+	u64 late_ns;       /* an interval that took that long is kept, see retention.h; 0: every one is */
+	u64 keep_chance;   /* so is one that took less, with that chance of 2^32 */
 	u32 window;        /* changes with every window: what was noted down in an earlier one holds no longer */
 	u32 hw_epoch;      /* which rotation of hardware counters is on; changes with every rotation */
 	u32 hw_slots;      /* counters in that rotation */

@@ -169,6 +169,7 @@ static int on_record(void *ctx, void *data, size_t sz)
 		[WL_RECORD_TIMER] = sizeof(struct wl_timer_record),
 		[WL_RECORD_INVOCATION] = sizeof(struct wl_invocation_record),
 		[WL_RECORD_QUEUE] = sizeof(struct wl_queue_record),
+		[WL_RECORD_BRIEF] = sizeof(struct wl_brief_record),
 		[WL_RECORD_STACK] = sizeof(struct wl_stack_record),
 		[WL_RECORD_STACK_WAIT] = sizeof(struct wl_stack_wait_record),
 	};
@@ -455,6 +456,12 @@ void capture__set_rate(struct capture *capture, uint64_t rate)
 {
 	capture->rate = rate;
 	__atomic_store_n(&capture->controls->selection, selection(rate, rate), __ATOMIC_RELAXED);
+}
+
+void capture__retain(struct capture *capture, uint64_t late_ns, uint64_t chance)
+{
+	__atomic_store_n(&capture->controls->keep_chance, chance, __ATOMIC_RELAXED);
+	__atomic_store_n(&capture->controls->late_ns, late_ns, __ATOMIC_RELAXED);
 }
 
 uint64_t capture__rate(const struct capture *capture)

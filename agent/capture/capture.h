@@ -74,6 +74,11 @@ int capture__adopt_process(struct capture *capture, pid_t pid);
 
 void capture__set_rate(struct capture *capture, uint64_t rate);
 uint64_t capture__rate(const struct capture *capture);
+/*
+ * Intervals of at least late_ns are kept from now on, others with that chance, of 2^32.  Whoever is not kept leaves a
+ * WL_RECORD_BRIEF.  At first every one is kept.
+ */
+void capture__retain(struct capture *capture, uint64_t late_ns, uint64_t chance);
 
 /*
  * With opts.windows only threads and processes are followed all the time.  Every other hook is attached by

@@ -212,6 +212,7 @@ static int record_until_done(struct recording *recording)
 		err = capture__poll(recording->capture, timeout_ms, recording_on_record, recording);
 		if (err == -EINTR || err > 0)
 			err = 0;
+		recording_retain(recording);
 		if (!err)
 			err = recording_probes_advance(recording);
 		if (!err)
@@ -417,6 +418,7 @@ static int run(struct recording *recording, const char *dir)
 	int err, late_err;
 
 	recording->begin_ts = monotonic_ns();
+	recording_retain(recording);
 	err = recording_write_session(recording);
 	if (!err) {
 		err = capture__start(recording->capture);
@@ -537,7 +539,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 		goto cleanup;
 	target_comm(options->pid, options->pid, recording->comm);
 	recording->threads = thread_names__new();
-	recording->retention = retention__new(options->tail, options->baseline_per_s, monotonic_ns());
+	recording->retention = retention__new(options->tail, options->baseline_per_s);
 	if (!recording->threads || !recording->retention) {
 		err = -ENOMEM;
 		log_error("out of memory");

@@ -110,6 +110,8 @@ int recording_write_final(struct recording *recording);
 
 /* recording_records.c: takes one record; `owner` is the recording. */
 int recording_on_record(void *owner, const struct wl_record_header *header);
+/* Tells the kernel side what to keep from now on. */
+void recording_retain(struct recording *recording);
 
 /* Which debug files the options name, for the target's code. */
 struct program_opts recording_program_opts(const struct recording *recording);

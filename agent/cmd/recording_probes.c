@@ -330,7 +330,7 @@ int recording_probes_take(struct recording *recording, const struct wl_invocatio
 	return recording->probes ? invocations__take(recording->probes->invocations, record) : -EBADMSG;
 }
 
-int recording_probes_interval(struct recording *recording, const struct wl_interval_record *record, bool keep,
+int recording_probes_interval(struct recording *recording, const struct wl_brief_record *record, bool keep,
 			      uint32_t *flags)
 {
 	bool complete;

@@ -41,7 +41,7 @@ void recording_probes_hits(struct recording *recording, const struct recorded_se
 
 int recording_probes_take(struct recording *recording, const struct wl_invocation_record *record);
 /* `flags` of the interval's row, with those that are due to its calls. */
-int recording_probes_interval(struct recording *recording, const struct wl_interval_record *record, bool keep,
+int recording_probes_interval(struct recording *recording, const struct wl_brief_record *record, bool keep,
 			      uint32_t *flags);
 int recording_probes_advance(struct recording *recording);
 /* The capture has stopped and all records have been taken. */

@@ -5,44 +5,63 @@
 #include <errno.h>
 #include <string.h>
 
+/* What becomes of the interval was decided where it ended.  False: its times cannot be true. */
+static bool note_ended(struct recording *recording, const struct wl_brief_record *ended)
+{
+	uint64_t latency_ns = ended->end_ts - ended->begin_ts;
+	double weight = interval_weight(ended->rate);
+
+	recording->received++;
+	if (ended->end_ts < ended->begin_ts) {
+		recording->impossible++;
+		return false;
+	}
+	recording->represented += weight;
+	if (recording->windows)
+		window_plan__saw(&recording->plan, latency_ns);
+	retention__saw(recording->retention, latency_ns, weight, ended->end_ts);
+	return true;
+}
+
+static int on_brief(struct recording *recording, const struct wl_brief_record *record)
+{
+	uint32_t flags;
+	int err = 0;
+
+	if (!note_ended(recording, record))
+		return 0;
+	recording->passed_over++;
+	if (recording->trace)
+		err = trace__take_brief(recording->trace, record);
+	return err ? err : recording_probes_interval(recording, record, false, &flags);
+}
+
 static int on_interval(struct recording *recording, const struct wl_interval_record *record)
 {
+	const struct wl_brief_record *ended = (const struct wl_brief_record *)record;
 	struct interval_names names = {
 		.threads = recording->threads,
 		.mappings = &recording->mappings,
 		.listeners = &recording->listeners,
 		.lines = &recording->lines,
 	};
-	struct retention_verdict verdict;
 	struct interval_texts texts;
 	uint32_t flags;
 	int err;
 
-	recording->received++;
-	if (record->end_ts < record->begin_ts) {
-		recording->impossible++;
+	if (!note_ended(recording, ended))
 		return 0;
-	}
-	recording->represented += interval_weight(record);
-	if (recording->windows)
-		window_plan__saw(&recording->plan, record->end_ts - record->begin_ts);
-	verdict = retention__judge(recording->retention, record->end_ts - record->begin_ts, interval_weight(record),
-				   record->end_ts);
 	if (recording->trace) {
-		err = trace__take_interval(recording->trace, record, verdict.keep);
+		err = trace__take_interval(recording->trace, record);
 		if (err)
 			return err;
 	}
-	err = recording_probes_interval(recording, record, verdict.keep, &flags);
+	err = recording_probes_interval(recording, ended, true, &flags);
 	if (err)
 		return err;
-	if (!verdict.keep) {
-		recording->passed_over++;
-		return 0;
-	}
 	for (int slot = 0; slot < WL_HW_SLOTS; slot++)
 		names.hw_counter[slot] = capture__hw_counter(recording->capture, record->hw_epoch, slot);
-	err = interval_row_make(&recording->row, &texts, record, &names, verdict.factor, verdict.baseline);
+	err = interval_row_make(&recording->row, &texts, record, &names);
 	if (err) {
 		recording->impossible++;
 		return 0;
@@ -54,6 +73,12 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		shard_row__set_null(&recording->row, INTERVAL_WINDOW);
 	recording->kept++;
 	return shard_writer__append(recording->writer, SHARD_TABLE_INTERVAL, &recording->row);
+}
+
+void recording_retain(struct recording *recording)
+{
+	capture__retain(recording->capture, retention__late_ns(recording->retention),
+			retention__chance(recording->retention));
 }
 
 /* What a server's children use is its CPU time, too; a child that has ended counts with who waited for it. */
@@ -112,6 +137,8 @@ int recording_on_record(void *owner, const struct wl_record_header *header)
 
 	if (header->kind == WL_RECORD_INTERVAL)
 		return on_interval(recording, (const struct wl_interval_record *)header);
+	if (header->kind == WL_RECORD_BRIEF)
+		return on_brief(recording, (const struct wl_brief_record *)header);
 	if (header->kind == WL_RECORD_INVOCATION)
 		return recording_probes_take(recording, (const struct wl_invocation_record *)header);
 	if (header->kind == WL_RECORD_STACK || header->kind == WL_RECORD_STACK_WAIT)

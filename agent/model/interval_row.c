@@ -8,10 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was selected with probability p stands for 1/p of its like. */
-double interval_weight(const struct wl_interval_record *record)
+/* What was taken with a chance of p stands for 1/p of its like (Horvitz and Thompson 1952); 0 of 2^32: for certain. */
+static double stands_for(uint32_t chance)
 {
-	return record->rate ? 4294967296.0 / record->rate : 1;
+	return chance ? 4294967296.0 / chance : 1;
+}
+
+double interval_weight(uint32_t rate)
+{
+	return stands_for(rate);
 }
 
 const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines, char *buf,
@@ -167,7 +172,7 @@ static bool fill_lengths(struct shard_row *row, const struct wl_interval_record 
 }
 
 int interval_row_make(struct shard_row *row, struct interval_texts *texts, const struct wl_interval_record *record,
-		      const struct interval_names *names, double factor, bool baseline)
+		      const struct interval_names *names)
 {
 	uint64_t flags = record->flags;
 
@@ -177,7 +182,7 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 	memset(row->nulls, 0, sizeof(row->nulls));
 	if (!fill_lengths(row, record, record->end_ts - record->begin_ts))
 		flags |= WL_INTERVAL_TORN;
-	if (baseline)
+	if (record->chance)
 		flags |= WL_INTERVAL_BASELINE;
 	set_u64(row, INTERVAL_SID, record->sid);
 	set_u64(row, INTERVAL_BEGIN_TS, record->begin_ts);
@@ -188,7 +193,7 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 	set_u64(row, INTERVAL_END_TID, record->end_tid);
 	set_str(row, INTERVAL_TYPE,
 		interval_type_name(record->type, names->listeners, names->lines, texts->type, sizeof(texts->type)));
-	row->values[INTERVAL_WEIGHT].f64 = interval_weight(record) * factor;
+	row->values[INTERVAL_WEIGHT].f64 = stands_for(record->rate) * stands_for(record->chance);
 	set_u64(row, INTERVAL_FLAGS, flags);
 	if (record->queue_sid) {
 		set_u64(row, INTERVAL_QUEUE_SID, record->queue_sid);

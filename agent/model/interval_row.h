@@ -35,14 +35,13 @@ struct interval_texts {
 const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines, char *buf,
 			       size_t sz);
 
-/* How many intervals a record stands for by its selection alone. */
-double interval_weight(const struct wl_interval_record *record);
+/* How many intervals a record of that rate stands for by its selection alone. */
+double interval_weight(uint32_t rate);
 
 /*
  * Fills the row; its strings live in *texts and in *names.  0; -EBADMSG for a record whose times are impossible.
- * `factor` is retention's.
  */
 int interval_row_make(struct shard_row *row, struct interval_texts *texts, const struct wl_interval_record *record,
-		      const struct interval_names *names, double factor, bool baseline);
+		      const struct interval_names *names);
 
 #endif

@@ -24,7 +24,6 @@ struct retention {
 	uint64_t second_began_ts, forgot_ts;
 	double in_second; /* records in the second under way */
 	double surge;     /* so many of them end it */
-	uint64_t rng;
 	double weight_sum;
 	double buckets[BUCKETS];
 };
@@ -49,16 +48,7 @@ static uint64_t bucket_floor(uint32_t bucket)
 	return (uint64_t)(SUBS + bucket % SUBS) << shift;
 }
 
-/* xorshift64*: uniform in [0, 1) */
-static double random_unit(struct retention *retention)
-{
-	retention->rng ^= retention->rng >> 12;
-	retention->rng ^= retention->rng << 25;
-	retention->rng ^= retention->rng >> 27;
-	return (retention->rng * 0x2545f4914f6cdd1dULL >> 11) * 0x1p-53;
-}
-
-struct retention *retention__new(double tail, double baseline_per_s, uint64_t seed)
+struct retention *retention__new(double tail, double baseline_per_s)
 {
 	struct retention *retention = calloc(1, sizeof(*retention));
 
@@ -68,7 +58,6 @@ struct retention *retention__new(double tail, double baseline_per_s, uint64_t se
 	retention->baseline_per_s = baseline_per_s;
 	retention->baseline_probability = 1;
 	retention->surge = SURGE * (baseline_per_s > WARM_UP ? baseline_per_s : WARM_UP);
-	retention->rng = seed ? seed : 1;
 	return retention;
 }
 
@@ -127,33 +116,29 @@ static void next_second(struct retention *retention, uint64_t now_ts)
 	}
 }
 
-struct retention_verdict retention__judge(struct retention *retention, uint64_t latency_ns, double weight,
-					  uint64_t end_ts)
+void retention__saw(struct retention *retention, uint64_t latency_ns, double weight, uint64_t end_ts)
 {
-	struct retention_verdict verdict = {.keep = true, .factor = 1};
-
 	if (!(retention->tail > 0))
-		return verdict;
+		return;
 	if (!retention->second_began_ts)
 		retention->second_began_ts = retention->forgot_ts = end_ts;
 	if (end_ts > retention->second_began_ts &&
 	    (end_ts - retention->second_began_ts >= SECOND_NS || retention->in_second >= retention->surge))
 		next_second(retention, end_ts);
-	if (latency_ns < retention->threshold_ns) {
-		double probability = retention->baseline_probability;
-
-		verdict.baseline = true;
-		verdict.keep = probability >= 1 || random_unit(retention) < probability;
-		verdict.factor = 1 / probability;
-	}
 	retention->buckets[bucket_of(latency_ns)] += weight;
 	retention->weight_sum += weight;
 	retention->in_second++;
 	retention->seen++;
-	return verdict;
 }
 
-uint64_t retention__threshold_ns(const struct retention *retention)
+uint64_t retention__late_ns(const struct retention *retention)
 {
-	return retention->threshold_ns;
+	if (!(retention->tail > 0))
+		return 0;
+	return retention->threshold_ns ? retention->threshold_ns : UINT64_MAX;
+}
+
+uint64_t retention__chance(const struct retention *retention)
+{
+	return (uint64_t)(retention->baseline_probability * 0x1p32);
 }

@@ -93,7 +93,7 @@ int trace__take(struct trace *trace, const struct wl_record_header *record)
 	return take(trace, record, ts, record, record->sz);
 }
 
-int trace__take_interval(struct trace *trace, const struct wl_interval_record *record, bool keep)
+static int take_ended(struct trace *trace, const struct wl_brief_record *record, bool keep)
 {
 	const struct ended_interval ended = {
 		.interval =
@@ -110,8 +110,20 @@ int trace__take_interval(struct trace *trace, const struct wl_interval_record *r
 			},
 		.keep = keep,
 	};
+	struct wl_record_header header = record->header;
 
-	return take(trace, &record->header, record->end_ts, &ended, sizeof(ended));
+	header.kind = WL_RECORD_INTERVAL;
+	return take(trace, &header, record->end_ts, &ended, sizeof(ended));
+}
+
+int trace__take_interval(struct trace *trace, const struct wl_interval_record *record)
+{
+	return take_ended(trace, (const struct wl_brief_record *)record, true);
+}
+
+int trace__take_brief(struct trace *trace, const struct wl_brief_record *record)
+{
+	return take_ended(trace, record, false);
 }
 
 int trace__lost(struct trace *trace, uint64_t from_ts, uint64_t to_ts)

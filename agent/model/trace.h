@@ -54,8 +54,9 @@ void trace__free(struct trace *trace); /* NULL-safe */
 
 /* A record of any kind but an interval. */
 int trace__take(struct trace *trace, const struct wl_record_header *record);
-/* An interval, and whether its detail is to be kept. */
-int trace__take_interval(struct trace *trace, const struct wl_interval_record *record, bool keep);
+/* An interval whose detail is to be kept; one that is not kept itself. */
+int trace__take_interval(struct trace *trace, const struct wl_interval_record *record);
+int trace__take_brief(struct trace *trace, const struct wl_brief_record *record);
 /* Records were lost between these moments. */
 int trace__lost(struct trace *trace, uint64_t from_ts, uint64_t to_ts);
 

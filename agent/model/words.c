@@ -83,6 +83,29 @@ static int read_wakeup(const struct words_reader *reader, uint64_t word, struct 
 	return handle(owner, &record.header);
 }
 
+static int read_brief(const struct words_reader *reader, uint64_t word, struct cursor *cursor, words_handler handle,
+		      void *owner)
+{
+	uint64_t sid, type, times, picker;
+	struct wl_brief_record record = {
+		.header = header_of(reader, WL_RECORD_BRIEF, sizeof(record)),
+		.end_ts = reader->ts + WL_WORD_FIELD(word, 24, WL_BRIEF_AFTER_BITS),
+		.end_tid = reader->tid,
+		.flags = (uint32_t)WL_WORD_FIELD(word, 4, WL_BRIEF_FLAG_BITS),
+	};
+
+	if (!next(cursor, &sid) || !next(cursor, &type) || !next(cursor, &times) || !next(cursor, &picker))
+		return -EBADMSG;
+	record.sid = sid;
+	record.type = (uint32_t)(type >> 32);
+	record.rate = (uint32_t)type;
+	record.pickup_ts = record.end_ts - (uint32_t)times;
+	record.begin_ts = record.pickup_ts - (times >> 32);
+	record.pid = (uint32_t)(picker >> 32);
+	record.tid = (uint32_t)picker;
+	return handle(owner, &record.header);
+}
+
 int words_reader__read(struct words_reader *reader, const uint64_t *words, uint64_t mask, uint64_t from, uint64_t to,
 		       words_handler handle, void *owner, uint64_t *handled)
 {
@@ -116,6 +139,9 @@ int words_reader__read(struct words_reader *reader, const uint64_t *words, uint6
 			break;
 		case WL_WORD_WAKEUP:
 			err = read_wakeup(reader, word, &cursor, handle, owner);
+			break;
+		case WL_WORD_BRIEF:
+			err = read_brief(reader, word, &cursor, handle, owner);
 			break;
 		default:
 			return -EBADMSG;

@@ -106,6 +106,8 @@ enum wl_record_kind {
 	/* where functions are probed */
 	WL_RECORD_INVOCATION = 8,
 	WL_RECORD_QUEUE = 9,
+	/* in place of WL_RECORD_INTERVAL, of those that are not kept */
+	WL_RECORD_BRIEF = 10,
 	/* while user stacks are sampled */
 	WL_RECORD_STACK = 16,
 	WL_RECORD_STACK_WAIT = 17,
@@ -136,8 +138,8 @@ struct wl_culprit {
 	char comm[WL_COMM_LEN];
 };
 
-/* One finished interval with everything it met: states partition end_ts - begin_ts. */
-struct wl_interval_record {
+/* A finished interval that is not kept: neither late nor part of the baseline. */
+struct wl_brief_record {
 	struct wl_record_header header;
 	__wl_u64 sid;
 	__wl_u64 begin_ts;
@@ -146,11 +148,29 @@ struct wl_interval_record {
 	__wl_u32 pid;
 	__wl_u32 tid; /* the thread that picked it up */
 	__wl_u32 end_tid;
-	__wl_u32 type;     /* enum wl_interval_source << 16 | number */
-	__wl_u32 rate;     /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
-	__wl_u32 flags;    /* enum wl_interval_flag */
-	__wl_u32 hw_epoch; /* which rotation hw[] belongs to; meaningful with WL_INTERVAL_HW */
-	__wl_u32 zero;
+	__wl_u32 type;  /* enum wl_interval_source << 16 | number */
+	__wl_u32 rate;  /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
+	__wl_u32 flags; /* enum wl_interval_flag, as far as they are known without its numbers */
+};
+
+/*
+ * One finished interval with everything it met: states partition end_ts - begin_ts.  It begins with the fields of a
+ * brief one.
+ */
+struct wl_interval_record {
+	struct wl_record_header header;
+	__wl_u64 sid;
+	__wl_u64 begin_ts;
+	__wl_u64 pickup_ts;
+	__wl_u64 end_ts;
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 end_tid;
+	__wl_u32 type;
+	__wl_u32 rate;
+	__wl_u32 flags;     /* enum wl_interval_flag */
+	__wl_u32 hw_epoch;  /* which rotation hw[] belongs to; meaningful with WL_INTERVAL_HW */
+	__wl_u32 chance;    /* retention: it was kept with that chance of 2^32, for the baseline; 0: for certain */
 	__wl_u64 queue_sid; /* the longest interval that its thread served while this one waited, 0: none known */
 	__wl_u64 queue_sid_ns;
 	struct wl_culprit culprit;
@@ -409,6 +429,12 @@ _Static_assert(sizeof(struct wl_invocation_record) == 120, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
 _Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * WL_STACK_REGS, "stack record");
 _Static_assert(sizeof(struct wl_stack_wait_record) == 40, "stack wait record");
+_Static_assert(sizeof(struct wl_brief_record) == 64, "brief record");
+_Static_assert(__builtin_offsetof(struct wl_interval_record, flags) ==
+			       __builtin_offsetof(struct wl_brief_record, flags) &&
+		       __builtin_offsetof(struct wl_interval_record, end_ts) ==
+			       __builtin_offsetof(struct wl_brief_record, end_ts),
+	       "an interval record begins as a brief one");
 _Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");

@@ -24,6 +24,10 @@ static int check(void *owner, const struct wl_record_header *header)
 		if (header->sz != sizeof(struct wl_wakeup_record))
 			abort();
 		return 0;
+	case WL_RECORD_BRIEF:
+		if (header->sz != sizeof(struct wl_brief_record))
+			abort();
+		return 0;
 	}
 	abort();
 }

@@ -23,12 +23,11 @@ static uint64_t xorshift(uint64_t *state)
 
 static void retention_without_a_tail_keeps_everything(void)
 {
-	struct retention *retention = retention__new(0, 1, 1);
+	struct retention *retention = retention__new(0, 1);
 
 	for (uint64_t i = 0; i < 5000; i++) {
-		struct retention_verdict verdict = retention__judge(retention, i % 7, 1, i * 1000000);
-
-		CU_ASSERT_FATAL(verdict.keep && !verdict.baseline && verdict.factor == 1);
+		retention__saw(retention, i % 7, 1, i * 1000000);
+		CU_ASSERT_EQUAL_FATAL(retention__late_ns(retention), 0);
 	}
 	retention__free(retention);
 }
@@ -39,28 +38,28 @@ static void retention_without_a_tail_keeps_everything(void)
  */
 static void retention_is_unbiased(void)
 {
-	struct retention *retention = retention__new(0.99, 500, 42);
+	struct retention *retention = retention__new(0.99, 500);
 	double kept_weight = 0, kept_sum = 0, sum = 0, kept_half = 0;
 	uint64_t rng = 7, total = 400000, rows = 0, late = 0, late_kept = 0, half = 0;
 
 	for (uint64_t i = 0; i < total; i++) {
-		uint64_t latency_ns = xorshift(&rng) % 1000000;
-		uint64_t threshold_ns = retention__threshold_ns(retention);
-		struct retention_verdict verdict = retention__judge(retention, latency_ns, 1, i * 50000 + 1);
+		uint64_t latency_ns = xorshift(&rng) % 1000000, chance = retention__chance(retention);
+		bool is_late = latency_ns >= retention__late_ns(retention), certain = is_late || chance >> 32;
+		double weight = certain ? 1 : 0x1p32 / chance;
 
+		retention__saw(retention, latency_ns, 1, i * 50000 + 1);
 		sum += latency_ns;
 		half += latency_ns >= 500000;
 		if (latency_ns >= 999000) {
 			late++;
-			late_kept += verdict.keep && !verdict.baseline;
+			late_kept += certain;
 		}
-		if (!verdict.keep)
+		if (!certain && (uint32_t)xorshift(&rng) >= chance)
 			continue;
 		rows++;
-		CU_ASSERT_FATAL(latency_ns >= threshold_ns || verdict.baseline || verdict.factor == 1);
-		kept_weight += verdict.factor;
-		kept_sum += verdict.factor * latency_ns;
-		kept_half += latency_ns >= 500000 ? verdict.factor : 0;
+		kept_weight += weight;
+		kept_sum += weight * latency_ns;
+		kept_half += latency_ns >= 500000 ? weight : 0;
 	}
 	CU_ASSERT_EQUAL(late_kept, late);
 	/* About 500 a second and 1 % of 20,000 a second, after the first 2,000, which are kept. */
@@ -74,29 +73,29 @@ static void retention_is_unbiased(void)
 
 static void retention_follows_the_load(void)
 {
-	struct retention *retention = retention__new(0.9, 100, 3);
+	struct retention *retention = retention__new(0.9, 100);
 	uint64_t rng = 11, ts = 1;
 
 	for (int i = 0; i < 200000; i++)
-		retention__judge(retention, 1000 + xorshift(&rng) % 1000, 1, ts += 50000);
+		retention__saw(retention, 1000 + xorshift(&rng) % 1000, 1, ts += 50000);
 	/* Within the 3 % of a bucket below the true 90th percentile, 1,900. */
-	CU_ASSERT(retention__threshold_ns(retention) >= 1830 && retention__threshold_ns(retention) <= 1900);
+	CU_ASSERT(retention__late_ns(retention) >= 1830 && retention__late_ns(retention) <= 1900);
 	for (int i = 0; i < 12000000; i++)
-		retention__judge(retention, 100000 + xorshift(&rng) % 1000, 1, ts += 50000);
-	CU_ASSERT(retention__threshold_ns(retention) >= 97000 && retention__threshold_ns(retention) <= 101000);
+		retention__saw(retention, 100000 + xorshift(&rng) % 1000, 1, ts += 50000);
+	CU_ASSERT(retention__late_ns(retention) >= 97000 && retention__late_ns(retention) <= 101000);
 	retention__free(retention);
 }
 
 static void retention_takes_any_latency_and_time(void)
 {
 	static const uint64_t latencies[] = {0, 1, 31, 32, 33, 63, 64, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX};
-	struct retention *retention = retention__new(0.5, 1, 0);
+	struct retention *retention = retention__new(0.5, 1);
 
 	for (uint64_t i = 0; i < 20000; i++) {
 		uint64_t end_ts = i % 3 ? i * 1000000 : 1000000000; /* goes back at times */
-		struct retention_verdict verdict = retention__judge(retention, latencies[i % 10], 1, end_ts);
 
-		CU_ASSERT_FATAL(!verdict.keep || verdict.factor >= 1);
+		retention__saw(retention, latencies[i % 10], 1, end_ts);
+		CU_ASSERT_FATAL(retention__chance(retention) <= 1ULL << 32);
 	}
 	retention__free(retention);
 }
@@ -179,10 +178,11 @@ static void a_record_becomes_a_row(void)
 	record.lock =
 		(struct wl_wait){.length_ns = 5, .object = 0x4060, .state = WL_STATE_BLOCKED_FUTEX, .owner_tid = 9};
 	record.blocked = (struct wl_wait){.length_ns = 6, .object = 4, .state = WL_STATE_BLOCKED_DISK, .sysno = 100000};
-	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 10, true), 0);
+	record.chance = (1ULL << 32) / 10;
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
 	CU_ASSERT_EQUAL(sum_of_states(&row), 2000);
 	CU_ASSERT_STRING_EQUAL(row.values[INTERVAL_TYPE].str, "tcp:6379");
-	CU_ASSERT_EQUAL(row.values[INTERVAL_WEIGHT].f64, 20); /* half selected, a tenth of them kept */
+	CU_ASSERT_DOUBLE_EQUAL(row.values[INTERVAL_WEIGHT].f64, 20, 1e-6); /* half selected, a tenth of them kept */
 	CU_ASSERT_EQUAL(row.values[INTERVAL_FLAGS].u64, WL_INTERVAL_BASELINE);
 	CU_ASSERT_EQUAL(row.values[interval_column_tally(WL_TALLY_MIGRATION)].u64, 3);
 	CU_ASSERT_EQUAL(row.values[interval_column_count(WL_STATE_SOFTIRQ_NET_RX)].u64, 2);
@@ -195,8 +195,9 @@ static void a_record_becomes_a_row(void)
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_LOCK_OWNER_TID));
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_FAULT_NS));
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_QUEUE_SID));
+	record.chance = 0;
 	CU_ASSERT_EQUAL(thread_names__set(threads, 9, "holder"), 0);
-	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 1, false), 0);
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
 	CU_ASSERT_STRING_EQUAL(row.values[INTERVAL_LOCK_OWNER_COMM].str, "holder");
 	CU_ASSERT_EQUAL(row.values[INTERVAL_LOCK_OWNER_TID].u64, 9);
 	thread_names__free(threads);
@@ -226,7 +227,7 @@ static void states_always_sum_to_the_latency(void)
 			record.pickup_ts = record.begin_ts;
 			exact = true;
 		}
-		CU_ASSERT_EQUAL_FATAL(interval_row_make(&row, &texts, &record, &names, 1, false), 0);
+		CU_ASSERT_EQUAL_FATAL(interval_row_make(&row, &texts, &record, &names), 0);
 		CU_ASSERT_EQUAL_FATAL(sum_of_states(&row), record.end_ts - record.begin_ts);
 		CU_ASSERT_EQUAL_FATAL(!(row.values[INTERVAL_FLAGS].u64 & WL_INTERVAL_TORN), exact);
 	}
@@ -242,13 +243,13 @@ static void impossible_times_are_refused(void)
 	struct shard_row row;
 
 	record.end_ts = record.begin_ts - 1;
-	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 1, false), -EBADMSG);
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), -EBADMSG);
 	record = example_record();
 	record.pickup_ts = record.end_ts + 1;
-	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 1, false), -EBADMSG);
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), -EBADMSG);
 	record = example_record();
 	record.pickup_ts = record.begin_ts - 1;
-	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 1, false), -EBADMSG);
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), -EBADMSG);
 	thread_names__free(threads);
 }
 
@@ -264,11 +265,11 @@ static void hardware_counters_are_null_outside_their_epoch(void)
 	names.hw_counter[1] = SHARD_HW_BRANCHES;
 	record.hw[0] = 1234;
 	record.hw[1] = 56;
-	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 1, false), 0);
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
 	for (uint32_t counter = 0; counter < SHARD_HW_CNT; counter++)
 		CU_ASSERT(shard_row__is_null(&row, interval_column_hw(counter)));
 	record.flags = WL_INTERVAL_HW;
-	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names, 1, false), 0);
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
 	for (uint32_t counter = 0; counter < SHARD_HW_CNT; counter++)
 		CU_ASSERT_EQUAL(shard_row__is_null(&row, interval_column_hw(counter)),
 				counter != SHARD_HW_CYCLES && counter != SHARD_HW_BRANCHES);

@@ -22,7 +22,7 @@ static void request(struct trace *trace, uint64_t sid, uint32_t tid, uint64_t be
 	record->pid = 1;
 	record->tid = record->end_tid = tid;
 	record->type = WL_SOURCE_TCP << 16 | 80;
-	CU_ASSERT_EQUAL(trace__take_interval(trace, record, true), 0);
+	CU_ASSERT_EQUAL(trace__take_interval(trace, record), 0);
 	free(record);
 }
 

@@ -15,6 +15,7 @@ union any_record {
 	struct wl_record_header header;
 	struct wl_segment_record segment;
 	struct wl_wakeup_record wakeup;
+	struct wl_brief_record brief;
 };
 
 struct seen {
@@ -152,6 +153,44 @@ static void words_become_the_records_they_stand_for(void)
 	CU_ASSERT(!wakeup->waker_pid && !wakeup->arrived_sid && !wakeup->io_ts);
 }
 
+static void an_interval_may_be_brief(void)
+{
+	struct words_reader reader = {0};
+	struct written written = {0};
+	struct seen seen = {0};
+	const struct wl_brief_record *brief;
+
+	put(&written, WL_TIME_WORD(10000));
+	put(&written, WL_THREAD_WORD(7, 8, false));
+	put(&written, WL_BRIEF_WORD(WL_INTERVAL_MOVED | WL_INTERVAL_NO_ARRIVAL, 500));
+	put(&written, ~0ULL);
+	put(&written, 0x20001ULL << 32 | 77);
+	put(&written, 300ULL << 32 | 2000);
+	put(&written, 7ULL << 32 | 9);
+	put(&written, WL_SEGMENT_WORD(WL_STATE_RUNNING, 0, 0, 1));
+	CU_ASSERT_EQUAL(read_words(&written, &reader, 0, &seen), 0);
+	CU_ASSERT_EQUAL_FATAL(seen.cnt, 2);
+	brief = &seen.records[0].brief;
+	CU_ASSERT_EQUAL(brief->header.kind, WL_RECORD_BRIEF);
+	CU_ASSERT_EQUAL(brief->header.sz, sizeof(*brief));
+	CU_ASSERT_EQUAL(brief->sid, ~0ULL);
+	CU_ASSERT_EQUAL(brief->end_ts, 10500);
+	CU_ASSERT_EQUAL(brief->pickup_ts, 8500);
+	CU_ASSERT_EQUAL(brief->begin_ts, 8200);
+	CU_ASSERT_EQUAL(brief->pid, 7);
+	CU_ASSERT_EQUAL(brief->tid, 9);
+	CU_ASSERT_EQUAL(brief->end_tid, 8);
+	CU_ASSERT_EQUAL(brief->type, 0x20001);
+	CU_ASSERT_EQUAL(brief->rate, 77);
+	CU_ASSERT_EQUAL(brief->flags, WL_INTERVAL_MOVED | WL_INTERVAL_NO_ARRIVAL);
+	/* It has not moved the time on. */
+	CU_ASSERT_EQUAL(seen.records[1].segment.begin_ts, 10000);
+	for (written.head = 3; written.head < 7; written.head++) {
+		memset(&reader, 0, sizeof(reader));
+		CU_ASSERT_EQUAL(read_words(&written, &reader, 0, &seen), -EBADMSG);
+	}
+}
+
 /* What holds for the next word goes on from one reading to the next. */
 static void reading_goes_on_where_it_stopped(void)
 {
@@ -240,6 +279,7 @@ static void the_handlers_answer_ends_the_reading(void)
 
 static const struct unit_test tests[] = {
 	{"words become the records they stand for", words_become_the_records_they_stand_for},
+	{"an interval may be brief", an_interval_may_be_brief},
 	{"reading goes on where it stopped", reading_goes_on_where_it_stopped},
 	{"a record cut short is refused", a_record_cut_short_is_refused},
 	{"what is no word is refused", what_is_no_word_is_refused},
