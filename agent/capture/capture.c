@@ -452,6 +452,13 @@ uint64_t capture__lost_mark(const struct capture *capture)
 	return __atomic_load_n(&capture->controls->lost_mark, __ATOMIC_RELAXED);
 }
 
+size_t capture__ring_bytes(const struct capture *capture)
+{
+	size_t words_sz = capture->opts.trace ? (words_mask(capture) + 1) * sizeof(uint64_t) : 0;
+
+	return capture->cpu_cnt * (2 * (size_t)capture->opts.ring_sz + words_sz);
+}
+
 void capture__set_rate(struct capture *capture, uint64_t rate)
 {
 	capture->rate = rate;

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Kernels up to 6.11 take no larger entry of a map. */
+/* An entry of a map holds 4 MiB at most on older kernels, and half of that is a tenth of a second of a busy server. */
 #define RING_SZ_MAX (2 << 20)
 #define RING_SZ_MIN 4096
 

@@ -23,10 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS         1000000000ULL
-#define POLL_MS           100
-#define RING_SZ           (4 << 20)
-#define RING_SZ_TRACE     (8 << 20)
+#define SECOND_NS 1000000000ULL
+#define POLL_MS   100
+#define RING_SZ   (4 << 20)
+/* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
+#define RING_SZ_TRACE     (2 << 20)
+#define RING_SZ_TRACE_ALL (8 << 20)
 #define GOVERN_MIN_CPU_NS 50000000ULL
 
 static volatile sig_atomic_t stop_signals;
@@ -346,6 +348,7 @@ static int make_dir_name(struct recording *recording, char *dir, size_t sz)
 static int open_capture(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
+	uint32_t ring_sz_trace = options->tail > 0 ? RING_SZ_TRACE : RING_SZ_TRACE_ALL;
 	struct capture_opts opts = {
 		.processes = &recording->processes,
 		.listeners = &recording->listeners,
@@ -359,7 +362,7 @@ static int open_capture(struct recording *recording)
 		.windows = recording->windows,
 		.stacks = recording_stacks_hz(recording) > 0,
 		.ring_sz = options->ring_sz ? options->ring_sz
-			   : options->trace ? RING_SZ_TRACE
+			   : options->trace ? ring_sz_trace
 					    : RING_SZ,
 		.hw = options->hw,
 		.hw_software = options->hw_software,

@@ -16,10 +16,21 @@ int recording_append(void *owner, enum shard_table_id table, const struct shard_
 	return shard_writer__append(recording->writer, table, row);
 }
 
+/* What every recording takes, and the programs and tables of this one, without the rings. */
+#define BASE_SZ (10ULL << 20)
+
+/* --memory is for the whole of trace mode; where the rings of many CPUs take most of it, half is the detail's. */
+static uint64_t memory_for_detail(const struct recording *recording)
+{
+	uint64_t memory = recording->options->memory, taken = BASE_SZ + capture__ring_bytes(recording->capture);
+
+	return taken < memory / 2 ? memory - taken : memory / 2;
+}
+
 int recording_trace_open(struct recording *recording)
 {
 	struct trace_opts opts = {
-		.memory = recording->options->memory,
+		.memory = memory_for_detail(recording),
 		.append = recording_append,
 		.owner = recording,
 		.threads = recording->threads,
