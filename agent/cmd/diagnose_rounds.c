@@ -261,18 +261,16 @@ static int start_analysis(struct recording *recording)
 	return rounds_analysis_start(recording);
 }
 
-/* Fewer probes, and the round begins again: its tree has to be of one set of them. */
-static int relieve(struct recording *recording)
+/* `cnt` probes less, and the round begins again: its tree has to be of one set of them. */
+static int relieve(struct recording *recording, int cnt)
 {
 	struct rounds *rounds = recording->rounds;
-	int err, cnt;
+	int err;
 
 	if (recording->until_ts != UINT64_MAX)
 		recording->until_ts += monotonic_ns() - rounds->begin.ts;
 	pause_recording(recording);
-	/* What is relieved goes faster, and then costs more again. */
-	cnt = rounds_fit(recording, RELIEF_SHARE);
-	err = cnt < 0 ? cnt : rounds_detach(recording);
+	err = rounds_detach(recording);
 	if (!err)
 		err = rounds_attach(recording, false);
 	resume_recording(recording);
@@ -294,11 +292,15 @@ static int check_cost(struct recording *recording)
 	const struct refine_input input = rounds_input(recording, NULL);
 	double allowed_ns =
 		fmax(rounds->cpu_ns_per_s, 2e8) * recording->options->budget * (double)rounds->slot_ns / 1e9;
-	int err = 0;
+	int cnt = 0, err;
 
-	if (cost_ns / seconds > input.budget_ns_per_s && rounds_probe_cnt(rounds)) {
-		err = relieve(recording);
-	} else if (rounds->spent_ns + cost_ns > allowed_ns) {
+	/* What is relieved goes faster, and then costs more again. */
+	if (cost_ns / seconds > input.budget_ns_per_s)
+		cnt = rounds_fit(recording, RELIEF_SHARE);
+	err = cnt < 0 ? cnt : 0;
+	if (cnt > 0) {
+		err = relieve(recording, cnt);
+	} else if (!err && rounds->spent_ns + cost_ns > allowed_ns) {
 		pause_recording(recording);
 		err = close_round(recording, true);
 		resume_recording(recording);
@@ -419,22 +421,11 @@ static int end_analysis(struct recording *recording)
 	int err = rounds_analysis_wait(rounds);
 
 	if (err || !rounds->analysis.findings.report.factors || !rounds->analysis.findings.report.factors->intervals) {
-		rounds_analysis_free(rounds);
 		/* Nothing came while functions were probed; perhaps it will. */
 		log_progress_end();
 		log_warn("round %u saw no request to analyse%s%s", rounds->round, err ? ": " : "",
 			 err ? strerror(-err) : "");
-		if (rounds->sets.cnt)
-			err = rounds_detach(recording);
-		else
-			err = 0;
-		rounds->round++;
-		if (!err)
-			err = begin_round(recording);
-		resume_recording(recording);
-		if (rounds->round >= rounds->options.rounds)
-			rounds->slot_end_ts = UINT64_MAX;
-		return err;
+		return go_on(recording);
 	}
 	if (!rounds->options.interactive)
 		return next_round(recording);

@@ -86,6 +86,26 @@ cleanup:
 	workload_end(&workload);
 }
 
+/* main() has been called before: there is no request, every round finds nothing, and yet the last one ends. */
+static void rounds_without_requests_end(void)
+{
+	static const char list[] = "interval main\nfunction join_rows\n";
+	const unsigned int seconds = 6, limit_s = 60;
+	struct path symbols = temp_path("idle.txt");
+	struct process process = {0};
+	struct workload workload;
+	int status;
+
+	if (!CHECK(!file_write(symbols.s, list, strlen(list))) || !workload_start(&workload, "deep", limit_s))
+		return;
+	status = whylate(&process, limit_s, "diagnose -p %d -s %s -d %us --rounds 3", (int)workload.server_pid,
+			 symbols.s, seconds);
+	CHECKF(status >= 0, "still running after %u s: %s", limit_s, process_err(&process));
+	CHECKF(strstr(process_err(&process), "round 2 saw no request to analyse"), "%s", process_err(&process));
+	process_end(&process);
+	workload_end(&workload);
+}
+
 #define PLANTED             \
 	WORKLOAD(deep)      \
 	WORKLOAD(covary)    \
@@ -107,6 +127,7 @@ static const struct live_test tests[] = {
 #define WORKLOAD(name) {"diagnose_" #name, test_##name},
 	PLANTED
 #undef WORKLOAD
+	{"diagnose_rounds_without_requests", rounds_without_requests_end},
 };
 
 int suite_diagnose(void)
