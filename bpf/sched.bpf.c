@@ -215,6 +215,22 @@ static __always_inline void woken(struct task_struct *task, struct thread *threa
 			now);
 }
 
+/* A thread that is woken at another futex than the one that it began to wait for was moved there: that is what it
+ * waited for. */
+static __always_inline void note_moved(struct thread *thread, struct trace_cpu *trace_cpu)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	u64 futex;
+
+	if (!trace_cpu || context_now(trace_cpu) != WL_CONTEXT_TASK || waker->flags & PF_KTHREAD)
+		return;
+	futex = woken_futex(waker, thread->pid);
+	if (!futex || futex == thread->wait.object)
+		return;
+	thread->wait.object = futex;
+	thread->wait.owner_tid = 0;
+}
+
 /* Off its CPU and off the run queue and yet never switched out: what it did since then is not known. */
 static __always_inline void note_missed_switch_out(struct task_struct *task, struct thread *thread)
 {
@@ -246,6 +262,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		bool blocked = thread->blocked;
 		u32 state = word_state(thread->word);
 
+		if (blocked && state == WL_STATE_BLOCKED_FUTEX && !thread->acquire_object)
+			note_moved(thread, this_trace_cpu());
 		woken(task, thread);
 		if (blocked)
 			wakeup__note(thread, state);

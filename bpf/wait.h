@@ -6,6 +6,9 @@
 #include "compat.h"
 
 #define FUTEX_WAIT         0
+#define FUTEX_WAKE         1
+#define FUTEX_UNLOCK_PI    7
+#define FUTEX_WAKE_BITSET  10
 #define FUTEX_COMMAND_MASK 0x7f
 
 /* What a read or a write on that descriptor waits for. */
@@ -37,6 +40,26 @@ static __always_inline u32 mutex_owner(u64 futex, u64 op, u64 value)
 	if ((op & FUTEX_COMMAND_MASK) == FUTEX_WAIT && (u32)value == 2)
 		bpf_probe_read_user(&owner_tid, sizeof(owner_tid), (void *)(futex + 8));
 	return owner_tid;
+}
+
+/*
+ * The futex that the task, which is `current`, wakes others at, in a process of that pid: where a waiter was moved
+ * there by FUTEX_REQUEUE, nothing else says so.  0: it does not.
+ */
+static __always_inline u64 woken_futex(struct task_struct *task, u32 pid)
+{
+	struct pt_regs *regs;
+	u64 op;
+	long nr;
+
+	if ((u32)task->tgid != pid)
+		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	nr = regs ? syscall_nr(regs) : -1;
+	if (nr < 0 || nr >= KNOB_SYSCALLS || cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] != WAIT_FUTEX)
+		return 0;
+	op = syscall_arg(regs, 1) & FUTEX_COMMAND_MASK;
+	return op == FUTEX_WAKE || op == FUTEX_WAKE_BITSET || op == FUTEX_UNLOCK_PI ? syscall_arg(regs, 0) : 0;
 }
 
 /* Why the task, which is `current` and gives up the CPU, blocks; fills the wait. */

@@ -5,6 +5,7 @@
 
 #define GENERATOR_LOOKS_MAX 16
 #define HANDOFF_LOOKS_MAX   8
+#define AGAIN_LOOKS_MAX     8
 
 static bool is_blocked(uint8_t state)
 {
@@ -211,6 +212,32 @@ static int follow_data(struct walk *walk, struct frame *frame, const struct grap
 		      handoff->certainty);
 }
 
+/*
+ * Somebody else than the lock's owner woke the thread, which then found the lock in the same hands and waited again:
+ * the wake-up meant nothing.
+ */
+static bool woken_in_vain(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait,
+			  const struct graph_wakeup *wakeup)
+{
+	const struct graph_segment *next, *owner;
+	size_t cnt, owner_cnt;
+
+	if (wait->state != WL_STATE_BLOCKED_FUTEX || !wait->owner_tid || wait->owner_tid == wakeup->waker_tid)
+		return false;
+	next = graph__segments(walk->graph, frame->tid, wakeup->ts, walk->interval->end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < AGAIN_LOOKS_MAX; i++) {
+		if (next[i].begin_ts < wakeup->ts || !is_blocked(next[i].state))
+			continue;
+		if (next[i].state != wait->state || next[i].object != wait->object ||
+		    next[i].owner_tid != wait->owner_tid)
+			return false;
+		/* A tid that was read out of the process may be one of its own namespace. */
+		owner = graph__segments(walk->graph, wait->owner_tid, wait->begin_ts, wakeup->ts, &owner_cnt);
+		return owner_cnt && owner->pid == wait->pid;
+	}
+	return false;
+}
+
 /* Algorithm 2, lines 5 to 7: what the waker did meanwhile. */
 static int follow_wakeup(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
 			 struct graph_wakeup *wakeup)
@@ -220,6 +247,9 @@ static int follow_wakeup(struct walk *walk, struct frame *frame, const struct gr
 
 	if (err)
 		return err;
+	if (woken_in_vain(walk, frame, segment, wakeup))
+		return follow(walk, segment, segment->pid, segment->owner_tid, low_ts, PATH_VIA_OWNER, 0,
+			      WL_CERTAINTY_INFERRED);
 	graph__segments(walk->graph, wakeup->waker_tid, low_ts, frame->at_ts, &cnt);
 	if (wakeup->waker_tid == frame->tid)
 		return walk__push_doings(walk, frame, segment, low_ts);

@@ -45,6 +45,7 @@ enum path_flag {
 enum path_via {
 	PATH_VIA_OWN,       /* it is the interval's own */
 	PATH_VIA_WAKEUP,    /* it woke the thread at depth - 1 */
+	PATH_VIA_OWNER,     /* it held the lock that the thread at depth - 1 waited for, and went on holding it */
 	PATH_VIA_HANDOFF,   /* it sent what the thread at depth - 1 waited for */
 	PATH_VIA_GENERATOR, /* it handed the interval over */
 };

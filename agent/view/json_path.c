@@ -69,7 +69,7 @@ static void put_sid(struct json_doc *doc, struct json_object *object, const char
 static void append_step(struct json_doc *doc, struct json_object *steps, const struct story_step *from,
 			uint64_t begin_ts)
 {
-	static const char *const vias[] = {"own", "wakeup", "handoff", "generator"};
+	static const char *const vias[] = {"own", "wakeup", "owner", "handoff", "generator"};
 	struct json_object *step = append_object(doc, steps);
 
 	put_count(doc, step, "at_ns", from->begin_ts - begin_ts);

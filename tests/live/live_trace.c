@@ -109,6 +109,11 @@ static void check_report(const struct workload *workload, json_object *report, b
 		good &= CHECKF(json_number(report, "causes.0.culprit.tid") == json_number(result, "culprit_tid"),
 			       "%s: culprit's tid %.0f, not %.0f", workload->name,
 			       json_number(report, "causes.0.culprit.tid"), json_number(result, "culprit_tid"));
+	/* Where the workload knows what lock it is. */
+	if (json_at(result, "lock"))
+		good &= CHECKF(!strcmp(json_text(report, "path.lines.0.object"), json_text(result, "lock")),
+			       "%s: the lock is %s, not %s", workload->name, json_text(report, "path.lines.0.object"),
+			       json_text(result, "lock"));
 	good &= CHECKF(fabs(share - workload->planted_share) <= SHARE_TOLERANCE, "%s: planted %.3f, %.3f of it by %s",
 		       workload->name, workload->planted_share, share, workload->culprit_comm);
 	if (!good)
@@ -184,6 +189,9 @@ cleanup:
 	CHAIN(stopworld, 6, false)  \
 	CHAIN(pool, 8, false)       \
 	CHAIN(relay, 6, false)      \
+	CHAIN(requeue, 6, false)    \
+	CHAIN(spurious, 6, false)   \
+	CHAIN(reused, 6, false)     \
 	CHAIN(neighbour, 8, true)
 
 #define CHAIN(name, seconds, by_comm)                \

@@ -87,6 +87,30 @@ static void locks_behind_locks_are_followed(void)
 	graph__free(graph);
 }
 
+/* Thread 3 wakes it while 2 holds the lock and goes on holding it, until 4 has it. */
+static void a_wakeup_in_vain_is_not_blamed(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_lock_wait(graph, 1, 0, 30, SID, LOCK, 2);
+	fixture_wakeup(graph, 1, 30, 3);
+	fixture_segment(graph, 1, 30, 32, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 1, 32, 60, SID, LOCK, 2);
+	fixture_wakeup(graph, 1, 60, 3);
+	fixture_segment(graph, 1, 60, 62, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 1, 62, 90, SID, LOCK, 4);
+	fixture_wakeup(graph, 1, 90, 4);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 2, 0, 100, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 3, 0, 100, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 4, 0, 100, WL_STATE_RUNNING, 0);
+	fixture_expect(graph, &interval, 0,
+		       "lock@2<2#4096 0-30; oncpu@1 30-32; lock@3<3#4096 32-60; oncpu@1 60-62; lock@4<4#4096 62-90; "
+		       "oncpu@1 90-100");
+	graph__free(graph);
+}
+
 /* Thread 1 asks thread 5 of another process over a socket; that one waits for a lock of thread 6. */
 static void a_request_is_followed_into_another_process(void)
 {
@@ -485,6 +509,7 @@ int suite_path(void)
 		{"figure 2 leaves out the first segment", figure_2_leaves_out_the_first_segment},
 		{"a lock is blamed on its holder", a_lock_is_blamed_on_its_holder},
 		{"locks behind locks are followed", locks_behind_locks_are_followed},
+		{"a wake-up in vain is not blamed", a_wakeup_in_vain_is_not_blamed},
 		{"a request is followed into another process", a_request_is_followed_into_another_process},
 		{"a queue is blamed on what its worker did", a_queue_is_blamed_on_what_its_worker_did},
 		{"another interval in between is interference", another_interval_in_between_is_interference},
