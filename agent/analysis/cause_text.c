@@ -11,7 +11,7 @@
 
 #define TEXT_SZ      320
 #define NUMBER_SZ    32
-#define EVIDENCE_MAX 9
+#define EVIDENCE_MAX 10
 /* A function is named as the place where more than this of a cause's time is spent. */
 #define PLACE_MIN 0.25
 
@@ -211,6 +211,35 @@ static int describe_places(struct cause *cause, const struct report *report, con
 	return err;
 }
 
+/*
+ * In counters mode nobody watches a request between two threads: that time is `other`.  Says so where it is most of
+ * what the late requests have of it.
+ */
+static int describe_moves(struct cause *cause, const struct report *report, struct arena *arena)
+{
+	const struct dataset *dataset = report->dataset;
+	const uint64_t *other_ns = dataset->category_ns[WL_CATEGORY_OTHER];
+	double all = 0, moved = 0;
+
+	if (cause->category != WL_CATEGORY_OTHER || cause->object || cause->culprit_comm || report->path)
+		return 0;
+	for (size_t row = 0; other_ns && row < dataset->row_cnt; row++) {
+		double ns = dataset->weight[row] * (double)other_ns[row];
+
+		if ((double)dataset->latency_ns[row] < report->tail_threshold_ns)
+			continue;
+		all += ns;
+		if (dataset->flags[row] & WL_INTERVAL_MOVED)
+			moved += ns;
+	}
+	if (!(moved > all / 2))
+		return 0;
+	return add_line(cause, arena__printf(arena,
+					     "%.0f %% of it in requests that one thread read and another answered: "
+					     "--mode trace follows them from thread to thread",
+					     100 * moved / all));
+}
+
 static int describe_doubts(struct cause *cause, const struct report *report, struct arena *arena)
 {
 	int err = 0;
@@ -250,6 +279,8 @@ int cause_describe(struct cause *cause, const struct report *report, const struc
 		err = add_line(cause, several_text(arena, "pids", &blame->pids));
 	else if (!err && !blame->pids.cnt && blame->tids.cnt > 1)
 		err = add_line(cause, several_text(arena, "tids", &blame->tids));
+	if (!err)
+		err = describe_moves(cause, report, arena);
 	if (!err)
 		err = describe_places(cause, report, places, arena);
 	event = err ? NULL : event_text(arena, report, cause->category);

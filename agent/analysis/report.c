@@ -181,12 +181,12 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	report->event_cnt = dataset->event_cnt;
 	if (opts->factors)
 		err = factors_report(report, work->splits, opts, &work->places);
+	if (!err && opts->paths)
+		err = paths_report(report, opts->paths, opts);
 	if (!err)
 		err = causes_make(report, work->splits, opts->factors ? &work->places : NULL, report->arena);
 	if (!err)
 		err = hosts_compare(report, report->arena);
-	if (!err && opts->paths)
-		err = paths_report(report, opts->paths, opts);
 	return err ? err : types_make(report, order);
 }
 

@@ -124,6 +124,32 @@ static void objects_are_named_and_trifles_left_out(void)
 	analysis_fixture_free(&fixture);
 }
 
+static void wait_unseen(struct analysis_fixture *fixture, size_t row)
+{
+	fixture_add(fixture, row, WL_CATEGORY_OTHER, 1000);
+	/* Rows 19 … 99 have 9 of 10 parts of it. */
+	if (row > 9)
+		fixture->dataset.flags[row] = WL_INTERVAL_MOVED;
+}
+
+static void requests_between_threads_are_told(void)
+{
+	struct analysis_fixture fixture;
+	struct report report;
+
+	late_rows(&fixture, wait_unseen);
+	make(&report, &fixture);
+	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 1);
+	CU_ASSERT_STRING_EQUAL(report.causes[0].what, "waiting for something that was not measured");
+	CU_ASSERT(has_evidence(&report.causes[0], "90 % of it in requests that one thread read and another answered"));
+	report_free(&report);
+	memset(fixture.dataset.flags, 0, 60 * sizeof(*fixture.dataset.flags));
+	make(&report, &fixture);
+	CU_ASSERT_FALSE(has_evidence(&report.causes[0], "another answered"));
+	report_free(&report);
+	analysis_fixture_free(&fixture);
+}
+
 /* Twelve culprits, the k-th with k·100 ns: eight get a line, four share one. */
 static void many_culprits_share_a_line(void)
 {
@@ -181,6 +207,7 @@ int suite_causes(void)
 	static const struct unit_test tests[] = {
 		{"causes are split by who is to blame", causes_are_split_by_who_is_to_blame},
 		{"objects are named and trifles left out", objects_are_named_and_trifles_left_out},
+		{"requests between threads are told", requests_between_threads_are_told},
 		{"many culprits share a line", many_culprits_share_a_line},
 		{"the only cause is told", the_only_cause_is_told},
 	};

@@ -29,6 +29,7 @@ void analysis_fixture_init(struct analysis_fixture *fixture, size_t row_cnt)
 	fixture->dataset.latency_ns = room(row_cnt, sizeof(uint64_t));
 	fixture->dataset.weight = room(row_cnt, sizeof(double));
 	fixture->dataset.type = room(row_cnt, sizeof(uint32_t));
+	fixture->dataset.flags = room(row_cnt, sizeof(uint64_t));
 	for (size_t i = 0; i < row_cnt; i++)
 		fixture->dataset.weight[i] = 1;
 }
@@ -40,6 +41,7 @@ void analysis_fixture_free(struct analysis_fixture *fixture)
 	free(dataset->latency_ns);
 	free(dataset->weight);
 	free(dataset->type);
+	free(dataset->flags);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		free(dataset->category_ns[c]);
 		free(dataset->blame[c]);
