@@ -31,8 +31,12 @@ enum wait_class {
 	WAIT_NET,
 	WAIT_POLL,
 	WAIT_SLEEP,
-	WAIT_FILE, /* by what kind of file the first argument is */
-	WAIT_ARM,  /* it does not wait, it arms a timer for whoever does */
+	WAIT_FILE,    /* by what kind of file the first argument is */
+	WAIT_SPLICE,  /* as WAIT_FILE; the third argument is what it writes to */
+	WAIT_TEE,     /* likewise, the second */
+	WAIT_MESSAGE, /* a message queue of the kernel's, POSIX or System V */
+	WAIT_RING,    /* whatever was submitted to an io_uring */
+	WAIT_ARM,     /* it does not wait, it arms a timer for whoever does */
 };
 
 struct knobs {

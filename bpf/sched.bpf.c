@@ -222,13 +222,26 @@ static __always_inline void note_moved(struct thread *thread, struct trace_cpu *
 	struct task_struct *waker = bpf_get_current_task_btf();
 	u64 futex;
 
-	if (!trace_cpu || context_now(trace_cpu) != WL_CONTEXT_TASK || waker->flags & PF_KTHREAD)
+	if (!trace_cpu || context_now(trace_cpu) != WL_CONTEXT_TASK)
 		return;
 	futex = woken_futex(waker, thread->pid);
 	if (!futex || futex == thread->wait.object)
 		return;
 	thread->wait.object = futex;
 	thread->wait.owner_tid = 0;
+}
+
+/* Woken by a disk that is done, the thread waited for the disk, whatever else it had submitted. */
+static __always_inline u32 ring_wait_of(struct thread *thread, struct trace_cpu *trace_cpu, u32 state)
+{
+	u32 nr = thread->wait.sysno;
+
+	if (!trace_cpu || !trace_cpu->io.complete_ts || nr >= KNOB_SYSCALLS ||
+	    cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] != WAIT_RING)
+		return state;
+	thread__relabel(thread, WL_STATE_BLOCKED_DISK);
+	thread->wait.state = WL_STATE_BLOCKED_DISK;
+	return WL_STATE_BLOCKED_DISK;
 }
 
 /* Off its CPU and off the run queue and yet never switched out: what it did since then is not known. */
@@ -264,6 +277,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 		if (blocked && state == WL_STATE_BLOCKED_FUTEX && !thread->acquire_object)
 			note_moved(thread, this_trace_cpu());
+		else if (blocked && state == WL_STATE_BLOCKED_POLL)
+			state = ring_wait_of(thread, this_trace_cpu(), state);
 		woken(task, thread);
 		if (blocked)
 			wakeup__note(thread, state);

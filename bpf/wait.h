@@ -11,6 +11,18 @@
 #define FUTEX_WAKE_BITSET  10
 #define FUTEX_COMMAND_MASK 0x7f
 
+#define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD   0x00200000
+
+/* The system call that the task, which is `current`, is in; -1: in none.  Kernel threads and io_uring's workers, whose
+ * registers look like those of read(0), make none. */
+static __always_inline long call_of(struct task_struct *task, struct pt_regs *regs)
+{
+	long nr = regs && !(task->flags & (PF_KTHREAD | PF_IO_WORKER)) ? syscall_nr(regs) : -1;
+
+	return nr < KNOB_SYSCALLS ? nr : -1;
+}
+
 /* What a read or a write on that descriptor waits for. */
 static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
 {
@@ -55,8 +67,8 @@ static __always_inline u64 woken_futex(struct task_struct *task, u32 pid)
 	if ((u32)task->tgid != pid)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	nr = regs ? syscall_nr(regs) : -1;
-	if (nr < 0 || nr >= KNOB_SYSCALLS || cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] != WAIT_FUTEX)
+	nr = call_of(task, regs);
+	if (nr < 0 || cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] != WAIT_FUTEX)
 		return 0;
 	op = syscall_arg(regs, 1) & FUTEX_COMMAND_MASK;
 	return op == FUTEX_WAKE || op == FUTEX_WAKE_BITSET || op == FUTEX_UNLOCK_PI ? syscall_arg(regs, 0) : 0;
@@ -67,14 +79,12 @@ static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wai
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u32 class = WAIT_OTHER, state;
-	long nr = -1;
+	long nr = call_of(task, regs);
 
-	if (regs)
-		nr = syscall_nr(regs);
 	wait->object = 0;
 	wait->owner_tid = 0;
 	wait->sysno = nr;
-	if (nr >= 0 && nr < KNOB_SYSCALLS) {
+	if (nr >= 0) {
 		class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
 		wait->object = syscall_arg(regs, 0);
 	}
@@ -101,11 +111,25 @@ static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wai
 	case WAIT_FILE:
 		state = wait_of_file(task, wait->object);
 		break;
+	case WAIT_SPLICE:
+	case WAIT_TEE:
+		/* For bytes, or for room to put them. */
+		state = wait_of_file(task, wait->object);
+		if (state == WL_STATE_BLOCKED_DISK || state == WL_STATE_BLOCKED_OTHER)
+			state = wait_of_file(task, syscall_arg(regs, class == WAIT_TEE ? 1 : 2));
+		break;
+	case WAIT_MESSAGE:
+		state = WL_STATE_BLOCKED_PIPE;
+		break;
+	case WAIT_RING:
+		/* Who ends it says what it was for; without segments nobody tells. */
+		state = cfg_knobs.trace ? WL_STATE_BLOCKED_POLL : WL_STATE_BLOCKED_OTHER;
+		break;
 	default:
 		state = WL_STATE_BLOCKED_OTHER;
 	}
-	/* Whatever the call, waiting for I/O to complete is waiting for the disk. */
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+	/* Whatever the call, waiting for I/O to complete is waiting for the disk; io_uring says so of sockets, too. */
+	if (class != WAIT_RING && BPF_CORE_READ_BITFIELD(task, in_iowait))
 		state = WL_STATE_BLOCKED_DISK;
 	wait->state = state;
 	return state;

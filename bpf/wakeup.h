@@ -6,8 +6,7 @@
 #include "compat.h"
 #include "follow.h"
 #include "oncpu.h"
-
-#define PF_KTHREAD 0x00200000
+#include "wait.h"
 
 struct qstr___named {
 	const unsigned char *name;
@@ -67,11 +66,9 @@ static __always_inline bool sends_datagram(struct task_struct *task)
 	u32 class;
 	long nr;
 
-	if (task->flags & PF_KTHREAD)
-		return false;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	nr = regs ? syscall_nr(regs) : -1;
-	if (nr < 0 || nr >= KNOB_SYSCALLS)
+	nr = call_of(task, regs);
+	if (nr < 0)
 		return false;
 	class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
 	if (class != WAIT_NET && class != WAIT_FILE)
@@ -97,18 +94,26 @@ struct wakeup_facts {
 /* What the waker was at, when it is a task that does it itself. */
 static __always_inline void describe_waker(struct wakeup_facts *facts, struct task_struct *waker)
 {
-	struct pt_regs *regs;
-	long nr;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(waker);
+	long nr = call_of(waker, regs);
 
-	if (waker->flags & PF_KTHREAD)
-		return;
-	regs = (struct pt_regs *)bpf_task_pt_regs(waker);
-	nr = regs ? syscall_nr(regs) : -1;
-	if (nr < 0 || nr >= KNOB_SYSCALLS)
+	if (nr < 0)
 		return;
 	facts->waker_sysno = nr;
-	if (cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] == WAIT_FILE)
+	switch (cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)]) {
+	case WAIT_FILE:
 		facts->waker_file = written_file(waker, syscall_arg(regs, 0));
+		break;
+	case WAIT_TEE:
+		facts->waker_file = written_file(waker, syscall_arg(regs, 1));
+		break;
+	case WAIT_SPLICE:
+		facts->waker_file = written_file(waker, syscall_arg(regs, 2));
+		break;
+	case WAIT_MESSAGE:
+		facts->waker_file = WL_FILE_MESSAGE;
+		break;
+	}
 }
 
 /* A socket tells its readers at once: later on this CPU, it is somebody else who wakes. */

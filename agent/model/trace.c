@@ -205,7 +205,9 @@ static int on_wakeup(struct trace *trace, const struct wl_wakeup_record *record,
 		trace__note_arrival(trace, record);
 	if (!err && record->io_ts && !by_task)
 		err = trace__block_waiter(trace, record, cpu);
-	if (!err && by_task && (record->waker_file == WL_FILE_PIPE || record->waker_file == WL_FILE_EVENTFD))
+	if (!err && by_task &&
+	    (record->waker_file == WL_FILE_PIPE || record->waker_file == WL_FILE_EVENTFD ||
+	     record->waker_file == WL_FILE_MESSAGE))
 		err = trace__add_write(trace, record);
 	if (!err && !by_task && record->waker_file == WL_FILE_DATAGRAM && record->waker_tid != record->tid)
 		err = trace__add_write(trace, record);

@@ -175,6 +175,7 @@ int trace__add_write(struct trace *trace, const struct wl_wakeup_record *record)
 		.to_tid = record->tid,
 		.kind = record->waker_file == WL_FILE_PIPE      ? WL_HANDOFF_PIPE
 			: record->waker_file == WL_FILE_EVENTFD ? WL_HANDOFF_EVENTFD
+			: record->waker_file == WL_FILE_MESSAGE ? WL_HANDOFF_MESSAGE
 								: WL_HANDOFF_SOCKET,
 		/* It was woken by the write; that it was for this file is likely, but it may wait for several. */
 		.certainty = WL_CERTAINTY_INFERRED,

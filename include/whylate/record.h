@@ -237,6 +237,7 @@ enum wl_file {
 	WL_FILE_SOCKET,
 	WL_FILE_OTHER,
 	WL_FILE_DATAGRAM, /* a datagram socket, whose data a softirq on the sender's CPU has delivered */
+	WL_FILE_MESSAGE,  /* none: it was at a message queue */
 };
 
 /* A blocked followed thread was made runnable. */

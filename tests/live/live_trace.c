@@ -192,6 +192,9 @@ cleanup:
 	CHAIN(requeue, 6, false)    \
 	CHAIN(spurious, 6, false)   \
 	CHAIN(reused, 6, false)     \
+	CHAIN(message, 6, false)    \
+	CHAIN(splice, 6, false)     \
+	CHAIN(uring, 6, false)      \
 	CHAIN(neighbour, 8, true)
 
 #define CHAIN(name, seconds, by_comm)                \

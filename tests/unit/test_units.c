@@ -97,6 +97,9 @@ static void system_calls_have_names_and_classes(void)
 	CU_ASSERT_EQUAL(classes[SYS_clock_nanosleep], WAIT_SLEEP);
 	CU_ASSERT_EQUAL(classes[SYS_epoll_pwait], WAIT_POLL);
 	CU_ASSERT_EQUAL(classes[SYS_read], WAIT_FILE);
+	CU_ASSERT_EQUAL(classes[SYS_splice], WAIT_SPLICE);
+	CU_ASSERT_EQUAL(classes[SYS_mq_timedsend], WAIT_MESSAGE);
+	CU_ASSERT_EQUAL(classes[SYS_io_uring_enter], WAIT_RING);
 	CU_ASSERT_EQUAL(classes[SYS_getpid], WAIT_OTHER);
 }
 
