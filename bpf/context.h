@@ -300,10 +300,17 @@ static __always_inline struct runner *cpu__runner(struct cpu_context *cpu)
 	return &cpu->runners[(cpu->runner_pos - 1) & (RUNNERS_MAX - 1)];
 }
 
+/* Whatever is under way lacks something: what was picked up by its mark, what waits to be by its time. */
+static __always_inline void mark_loss(void)
+{
+	*(volatile u64 *)&controls.lost_ts = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&controls.lost_mark, 1);
+}
+
 static __always_inline void count_loss(struct cpu_context *cpu, u32 class)
 {
 	__sync_fetch_and_add(&cpu->loss[class].lost, 1);
-	__sync_fetch_and_add(&controls.lost_mark, 1);
+	mark_loss();
 }
 
 /*

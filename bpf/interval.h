@@ -369,6 +369,8 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	open->rate = pickup->rate;
 	open->flags |= pickup->flags;
 	open->lost_mark = controls.lost_mark;
+	if (open->begin_ts <= *(volatile u64 *)&controls.lost_ts)
+		open->flags |= WL_INTERVAL_LOSSY;
 	open->hw_epoch = thread->hw_epoch;
 	open->hw_generation = thread->hw_generation;
 	/* Woken after the arrival: its running since then, or since its last other request, is for this one. */

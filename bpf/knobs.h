@@ -77,6 +77,7 @@ struct controls {
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
 	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
+	u64 lost_ts;                                        /* of the last one */
 	u32 expected;    /* selected intervals that have arrived and were not picked up */
 	u32 taken_cnt;   /* probes: changes when a thread takes another one's interval over */
 	u32 outside_cnt; /* trace mode: threads outside the target that are followed */

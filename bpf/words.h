@@ -55,7 +55,7 @@ static __always_inline bool words__begin(struct word_writer *writer, u32 class)
 	if (writer->at + WL_WORDS_MAX - *(volatile u64 *)&ring->tail <= writer->mask + 1)
 		return true;
 	ring->loss[class].lost++;
-	__sync_fetch_and_add(&controls.lost_mark, 1);
+	mark_loss();
 	return false;
 }
 
