@@ -30,7 +30,11 @@ static __noinline int task__send(u64 ts, u32 event, struct task_struct *task, u3
 	record->creator_tid = creator_tid;
 	record->outside = outside;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
-	ring__submit(record);
+	/* A new process does what is to be probed in a moment. */
+	if (cfg_knobs.probes && event == WL_TASK_SEEN && creator_tid && task->tgid == task->pid)
+		ring__submit_now(record);
+	else
+		ring__submit(record);
 	return 0;
 }
 

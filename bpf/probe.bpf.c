@@ -40,7 +40,7 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!spec || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
+	if (!spec || spec->flags & SPEC_OFF || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
 	if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT) && role__operands(ctx, spec, values, false))
@@ -68,7 +68,7 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 	if (!thread || (!thread->call_cnt && !thread->function_sp))
 		return 0;
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!spec)
+	if (!spec || spec->flags & SPEC_OFF)
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
 	seen = call__leave(thread, idx, frame, values);

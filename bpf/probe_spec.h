@@ -32,6 +32,7 @@ enum spec_flag {
 	SPEC_AT_EXIT = 4,   /* the role happens at the exit */
 	SPEC_URETPROBE = 8, /* the exit is a uretprobe */
 	SPEC_ON_STACK = 16, /* calls are kept track of even where no selected interval is worked for */
+	SPEC_OFF = 32,      /* it is detached: the probes that are still there do nothing */
 };
 
 enum operand_kind {

@@ -65,4 +65,10 @@ static __always_inline void ring__submit(void *record)
 	bpf_ringbuf_submit(record, flags);
 }
 
+/* The reader has something to do about this one at once. */
+static __always_inline void ring__submit_now(void *record)
+{
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
 #endif

@@ -69,6 +69,12 @@ int capture__adopt_process(struct capture *capture, pid_t pid)
 	return capture->probes ? probes__add_process(capture, pid) : 0;
 }
 
+void capture__drop_process(struct capture *capture, pid_t pid)
+{
+	if (capture->probes)
+		probes__drop_process(capture, pid);
+}
+
 static int attach_hook(struct capture *capture, const struct hook *hook)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hook->program);

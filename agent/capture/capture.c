@@ -114,8 +114,7 @@ static void configure(struct capture *capture)
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
 	knobs->windows = capture->opts.windows;
-	if (!capture->opts.windows)
-		controls->selection = selection(capture->opts.rate, capture->opts.rate);
+	controls->selection = SELECTION_NONE;
 	capture->rate = capture->opts.rate;
 	set_ports(controls, capture->opts.listeners);
 }
@@ -319,6 +318,14 @@ struct capture *capture__new(const struct capture_opts *opts)
 	capture->cpu_cnt = libbpf_num_possible_cpus();
 	capture->opts.ring_sz = ring_size(opts->ring_sz, sysconf(_SC_PAGESIZE));
 	libbpf_set_print(libbpf_says);
+	if (opts->probes) {
+		capture->probes = probes__new(capture);
+		err = capture->probes ? 0 : -errno;
+		if (err) {
+			log_error("cannot start the process that attaches probes: %s", strerror(-err));
+			goto cleanup;
+		}
+	}
 	err = hook_survey_make(&capture->survey, opts->btf_path, why, sizeof(why));
 	if (err) {
 		log_error("%s", why);
@@ -339,13 +346,11 @@ struct capture *capture__new(const struct capture_opts *opts)
 		goto cleanup;
 	}
 	err = capture__cost_init(capture);
-	if (!err && opts->probes) {
-		capture->probes = probes__new(capture, bpf_map__fd(capture->skel->maps.probe_specs),
-					      bpf_map__fd(capture->skel->maps.probe_hits));
-		err = capture->probes ? 0 : -errno;
-	}
 	if (err)
 		goto cleanup;
+	if (opts->probes)
+		probes__set_tables(capture->probes, bpf_map__fd(capture->skel->maps.probe_specs),
+				   bpf_map__fd(capture->skel->maps.probe_hits));
 	return capture;
 cleanup:
 	capture__free(capture);
@@ -378,6 +383,12 @@ void capture__free(struct capture *capture)
 int capture__start(struct capture *capture)
 {
 	return capture__attach(capture);
+}
+
+void capture__select(struct capture *capture)
+{
+	if (!capture->opts.windows)
+		capture__set_rate(capture, capture->opts.rate);
 }
 
 static void end_window(struct capture *capture)

@@ -53,8 +53,13 @@ struct capture;
 struct capture *capture__new(const struct capture_opts *opts);
 void capture__free(struct capture *capture);
 
-/* Attaches, follows the target's threads: from its return on every interval counts. 0 or -errno after one line. */
+/* Attaches, follows the target's threads, selects nothing yet. 0 or -errno after one line. */
 int capture__start(struct capture *capture);
+/*
+ * Everything sits that was to be attached: intervals that arrive from now on are selected at the rate of the options.
+ * What arrived before would lack what was attached after it.  In windows, nothing: capture__window_select() does it.
+ */
+void capture__select(struct capture *capture);
 /* Detaches; what is in the rings is still to be had by capture__poll(). */
 void capture__stop(struct capture *capture);
 
@@ -73,6 +78,8 @@ size_t capture__ring_bytes(const struct capture *capture);
 
 /* A process of the target that appeared while recording: what is probed is probed there too. 0 or -errno. */
 int capture__adopt_process(struct capture *capture, pid_t pid);
+/* Its first thread has ended: if it was the last one, the process's probes are let go. */
+void capture__drop_process(struct capture *capture, pid_t pid);
 
 void capture__set_rate(struct capture *capture, uint64_t rate);
 uint64_t capture__rate(const struct capture *capture);

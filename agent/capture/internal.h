@@ -86,10 +86,14 @@ int capture__attach_window(struct capture *capture);
 void capture__detach_window(struct capture *capture);
 
 /* probes.c */
-struct probes *probes__new(struct capture *capture, int specs_fd, int hits_fd);
+/* Starts the attaching process: before the programs are loaded, so that it has nothing of them. NULL and errno. */
+struct probes *probes__new(struct capture *capture);
+/* The maps probe_specs and probe_hits. */
+void probes__set_tables(struct probes *probes, int specs_fd, int hits_fd);
 void probes__free(struct probes *probes);
 /* A process that is followed from now on gets the probes of all sets. 0 or -errno. */
 int probes__add_process(struct capture *capture, pid_t pid);
+void probes__drop_process(struct capture *capture, pid_t pid);
 void probes__detach_all(struct capture *capture);
 
 /* word_rings.c: a ring is about that long; mask is that of its words. */

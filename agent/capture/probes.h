@@ -6,8 +6,8 @@
  *
  * With uprobe_multi there is one link per process, file and kind of site, which names the process: no other process
  * that maps the file has a probe.  Without it, single uprobes, at most CAPTURE_SINGLE_PROBES_MAX of them: every switch
- * of the target's threads pays for each (DESIGN §3).  All of them go away with the agent's descriptors, however it
- * ends.
+ * of the target's threads pays for each (DESIGN §3).  A process of its own holds them (attacher.h): all of them go away
+ * when the agent ends, however it ends.
  */
 #ifndef WHYLATE_CAPTURE_PROBES_H
 #define WHYLATE_CAPTURE_PROBES_H
@@ -30,10 +30,14 @@ struct probe_set;
  */
 int capture__attach_probes(struct capture *capture, const struct probe *probes, size_t cnt, struct probe_set **set);
 /*
- * Detaches and frees it; calls that are open then are forgotten.  NULL-safe.  capture__stop() detaches the sets that
- * are left, whose counts can still be had.
+ * Detaches and frees it; calls that are open then are forgotten, and nothing is counted any more.  The breakpoints are
+ * taken out behind its back, a moment later.  NULL-safe.  capture__stop() detaches the sets that are left, whose counts
+ * can still be had, and waits for breakpoints for up to a second.
  */
 void capture__detach_probes(struct capture *capture, struct probe_set *set);
+
+/* Has the process that holds the probes been killed?  All sets are detached then, and no other can be attached. */
+bool capture__probes_lost(struct capture *capture);
 
 struct probe_hits {
 	uint64_t entries, exits; /* that ran, in all processes */

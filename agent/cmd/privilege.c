@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cmd/privilege.h"
 
+#include "base/capabilities.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -8,32 +9,25 @@
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 
 #define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static bool has(cap_t caps, cap_value_t cap)
-{
-	cap_flag_value_t value = CAP_CLEAR;
-
-	return caps && !cap_get_flag(caps, cap, CAP_EFFECTIVE, &value) && value == CAP_SET;
-}
-
 void privilege_survey(struct privilege privileges[PRIVILEGE_CNT])
 {
 	cap_t caps = cap_get_proc();
-	bool admin = has(caps, CAP_SYS_ADMIN);
+	bool admin = capability_had(caps, CAP_SYS_ADMIN);
 
-	privileges[0] = (struct privilege){"CAP_BPF", "loading BPF programs", admin || has(caps, CAP_BPF), true};
-	privileges[1] = (struct privilege){"CAP_PERFMON", "tracing", admin || has(caps, CAP_PERFMON), true};
-	privileges[2] =
-		(struct privilege){"CAP_SYS_PTRACE", "reading /proc of the target", has(caps, CAP_SYS_PTRACE), true};
+	privileges[0] =
+		(struct privilege){"CAP_BPF", "loading BPF programs", admin || capability_had(caps, CAP_BPF), true};
+	privileges[1] = (struct privilege){"CAP_PERFMON", "tracing", admin || capability_had(caps, CAP_PERFMON), true};
+	privileges[2] = (struct privilege){"CAP_SYS_PTRACE", "reading /proc of the target",
+					   capability_had(caps, CAP_SYS_PTRACE), true};
 	privileges[3] = (struct privilege){"CAP_DAC_READ_SEARCH", "finding where other users' processes listen",
-					   has(caps, CAP_DAC_READ_SEARCH), false};
+					   capability_had(caps, CAP_DAC_READ_SEARCH), false};
 	privileges[4] =
 		(struct privilege){"CAP_CHECKPOINT_RESTORE", "functions of files that were deleted or replaced since",
-				   admin || has(caps, CAP_CHECKPOINT_RESTORE), false};
+				   admin || capability_had(caps, CAP_CHECKPOINT_RESTORE), false};
 	privileges[5] = (struct privilege){"CAP_SYS_ADMIN", "knowing what tracing costs", admin, false};
 	if (caps)
 		cap_free(caps);
@@ -55,28 +49,6 @@ int privilege_check(void)
 		return 0;
 	log_error("attaching needs %s: run it as root (report and doctor need no privilege)", missing);
 	return -EPERM;
-}
-
-/* Keeps of what it has the given ones. */
-static int keep(const cap_value_t *wanted, size_t wanted_cnt)
-{
-	cap_t had = cap_get_proc(), kept = cap_init();
-	int err = had && kept ? 0 : -errno;
-
-	for (size_t i = 0; i < wanted_cnt && !err; i++) {
-		cap_value_t cap = wanted[i];
-
-		if (!has(had, cap))
-			continue;
-		if (cap_set_flag(kept, CAP_PERMITTED, 1, &cap, CAP_SET) ||
-		    cap_set_flag(kept, CAP_EFFECTIVE, 1, &cap, CAP_SET))
-			err = -errno;
-	}
-	if (!err && cap_set_proc(kept))
-		err = -errno;
-	cap_free(kept);
-	cap_free(had);
-	return err;
 }
 
 static const cap_value_t running[] = {CAP_BPF,       CAP_PERFMON,      CAP_SYS_PTRACE,
@@ -107,7 +79,7 @@ void privilege_narrow(const struct privilege_uses *uses)
 	add(&wanted, looking_up, ARRAY_CNT(looking_up));
 	if (uses->uploader)
 		add(&wanted, uploading, ARRAY_CNT(uploading));
-	err = keep(wanted.items, wanted.cnt);
+	err = capabilities_keep(wanted.items, wanted.cnt);
 	if (err)
 		log_debug("cannot give up capabilities: %s", strerror(-err));
 }
@@ -200,7 +172,7 @@ void privilege_confine(const struct privilege_uses *uses)
 		add(&wanted, looking_up, ARRAY_CNT(looking_up));
 	if (uses->uploader)
 		add(&wanted, uploading, ARRAY_CNT(uploading));
-	err = keep(wanted.items, wanted.cnt);
+	err = capabilities_keep(wanted.items, wanted.cnt);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err)

@@ -223,6 +223,8 @@ static int record_until_done(struct recording *recording)
 			recording->target_exited = true;
 			break;
 		}
+		if (!err && recording_probes_lost(recording))
+			break;
 		if (!err)
 			err = recording_windows_step(recording);
 		if (!err)
@@ -440,6 +442,7 @@ static int run(struct recording *recording, const char *dir)
 
 		privilege_confine(&uses);
 	}
+	capture__select(recording->capture);
 	recording->begin_ts = monotonic_ns();
 	recording->own_cpu_begin_ns = own_cpu_ns();
 	recording->target_cpu_begin_ns = recording->governed_cpu_ns = target_cpu_ns(&recording->processes);
@@ -472,7 +475,7 @@ static int run(struct recording *recording, const char *dir)
 		late_err = recording_write_final(recording);
 	if (!err)
 		err = late_err;
-	return err;
+	return !err && recording->probes_lost ? -EOWNERDEAD : err;
 }
 
 static void release(struct recording *recording)

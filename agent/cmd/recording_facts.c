@@ -297,6 +297,11 @@ int recording_write_final(struct recording *recording)
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key, "the target exited while it was recorded");
 	}
+	if (!err && recording->probes_lost) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key,
+				    "the recording ended early: whylate-attach, which held its probes, was killed");
+	}
 	if (!err && recording->impossible) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true",

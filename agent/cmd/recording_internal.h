@@ -47,6 +47,7 @@ struct recording {
 	int pidfd;
 	bool made_dir;
 	bool target_exited;
+	bool probes_lost; /* the process that held them was killed */
 
 	uint64_t begin_ts, end_ts;
 	uint64_t until_ts; /* the duration is over then */

@@ -345,6 +345,15 @@ int recording_probes_interval(struct recording *recording, const struct wl_brief
 	return err;
 }
 
+bool recording_probes_lost(struct recording *recording)
+{
+	if (!recording->probes || recording->probes_lost || !capture__probes_lost(recording->capture))
+		return recording->probes_lost;
+	recording->probes_lost = true;
+	log_warn("whylate-attach was killed, and all probes on functions are gone with it");
+	return true;
+}
+
 int recording_probes_advance(struct recording *recording)
 {
 	return recording->probes ? invocations__advance(recording->probes->invocations) : 0;
@@ -352,12 +361,13 @@ int recording_probes_advance(struct recording *recording)
 
 int recording_probes_finish(struct recording *recording)
 {
+	const char *why = recording->probes_lost ? "whylate-attach was killed" : "the recording ended";
 	int err = 0;
 
 	if (!recording->probes)
 		return 0;
 	for (size_t i = 0; !err && i < recording->probes->sets.cnt; i++)
-		err = say_detached(recording, recording->probes->sets.items[i], "the recording ended", NULL);
+		err = say_detached(recording, recording->probes->sets.items[i], why, NULL);
 	return err ? err : invocations__finish(recording->probes->invocations);
 }
 

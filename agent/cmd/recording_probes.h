@@ -44,6 +44,8 @@ int recording_probes_take(struct recording *recording, const struct wl_invocatio
 int recording_probes_interval(struct recording *recording, const struct wl_brief_record *record, bool keep,
 			      uint32_t *flags);
 int recording_probes_advance(struct recording *recording);
+/* Has the process that holds the probes been killed?  Said once: nothing is to be had from them any more. */
+bool recording_probes_lost(struct recording *recording);
 /* The capture has stopped and all records have been taken. */
 int recording_probes_finish(struct recording *recording);
 int recording_probes_write_loss(struct recording *recording, uint64_t ts);

@@ -224,8 +224,10 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 	}
 	if (!err && !sockets)
 		err = attach_sites(stage);
-	if (!err)
+	if (!err) {
+		capture__select(stage->capture);
 		return true;
+	}
 	check = add_check(stage, name, "", "");
 	if (check)
 		check_fail(check, "%s: %s", what, strerror(-err));

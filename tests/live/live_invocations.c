@@ -71,12 +71,12 @@ struct expected {
 	uint64_t cnt, flags;
 };
 
-/* Of all intervals that nothing happened to, but for the first and last ones, which are cut by attaching. */
+/* Of all intervals that nothing happened to: attaching and detaching cut none. */
 static void check_counts(const struct calls_read *read, const struct expected *expected, size_t cnt)
 {
 	uint64_t wrong = 0, looked_at = 0;
 
-	for (size_t i = 20; i + 8 < read->interval_cnt; i++) {
+	for (size_t i = 0; i < read->interval_cnt; i++) {
 		if (read->intervals[i].flags & LOSSY)
 			continue;
 		looked_at++;

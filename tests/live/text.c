@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/klog.h>
 #include <unistd.h>
 
 #define PIECE_SZ    65536
@@ -80,31 +79,9 @@ static void compare_all(pid_t pid, struct difference *difference)
 		close(mem_fd);
 }
 
-/*
- * The kernel (6.18, seen) gives up on taking probes out when the one who asks is being killed, which is so when SIGKILL
- * hits an agent in the middle of attaching: "failed to unregister, leaking uprobe".  What it leaves is breakpoints that
- * nobody is called for.  Has it said so since then?
- */
-static bool kernel_has_leaked(uint64_t since_ts)
-{
-	enum { READ_ALL = 3, LOG_SZ = 1 << 20 };
-	char *text = calloc(1, LOG_SZ + 1), *found = NULL, *next;
-	double second = -1;
-	int sz = text ? klogctl(READ_ALL, text, LOG_SZ) : 0;
-
-	for (next = text; sz > 0 && (next = strstr(next, "leaking uprobe")); next++)
-		found = next;
-	while (found && found > text && *found != '[')
-		found--;
-	if (found)
-		sscanf(found, "[ %lf", &second);
-	free(text);
-	return second >= 0 && second * NS_PER_SEC + NS_PER_SEC > since_ts;
-}
-
 bool text_is_intact(pid_t pid)
 {
-	uint64_t begin_ts = now_ns(), deadline_ts = begin_ts + PATIENCE_NS;
+	uint64_t deadline_ts = now_ns() + PATIENCE_NS;
 	struct difference difference;
 
 	for (;;) {
@@ -112,11 +89,6 @@ bool text_is_intact(pid_t pid)
 		if (!difference.found || now_ns() > deadline_ts)
 			break;
 		sleep_ms(50);
-	}
-	if (difference.found && kernel_has_leaked(begin_ts - 60 * NS_PER_SEC)) {
-		skip("text", "the kernel left probes of a killed attach (\"failed to unregister, leaking uprobe\"): %s",
-		     difference.where);
-		return true;
 	}
 	return CHECKF(!difference.found, "the code of process %d was changed: %s", (int)pid, difference.where) &&
 	       CHECKF(difference.byte_cnt > 0, "the code of process %d cannot be read", (int)pid);

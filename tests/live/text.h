@@ -9,7 +9,7 @@
 /*
  * Every byte of every executable mapping of a file, compared with the file.  After kill -9 of its agent the kernel
  * takes a moment to put the last byte back, so this waits for up to two seconds.  A difference is a failed check that
- * names the place, unless the kernel has said that it failed to take probes out: that is a skip.
+ * names the place.
  */
 bool text_is_intact(pid_t pid);
 /* The same, of the process and all its children. */

@@ -471,8 +471,13 @@ static int open_capture(struct prober *prober)
 		.ring_sz = RING_SZ,
 	};
 
+	int err;
+
 	prober->capture = capture__new(&opts);
-	return prober->capture ? capture__start(prober->capture) : -errno;
+	err = prober->capture ? capture__start(prober->capture) : -errno;
+	if (!err)
+		capture__select(prober->capture);
+	return err;
 }
 
 static void prober_free(struct prober *prober)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Linux capabilities of the calling thread. */
+#ifndef WHYLATE_BASE_CAPABILITIES_H
+#define WHYLATE_BASE_CAPABILITIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/capability.h>
+
+/* caps may be NULL: then it has none. */
+bool capability_had(cap_t caps, cap_value_t cap);
+/* Of those that it has, keeps the given ones and gives up all others, for good. 0 or -errno. */
+int capabilities_keep(const cap_value_t *wanted, size_t cnt);
+
+#endif
