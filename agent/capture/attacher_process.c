@@ -23,6 +23,9 @@
 #define SOCKET_FD 3
 #define AGENT_FD  4 /* the agent's pidfd */
 
+/* Of the kernel itself; beyond that is a patch of Debian's, for which CAP_PERFMON is not enough. */
+#define PARANOID_MAX 2
+
 struct held {
 	uint32_t group;
 	pid_t pid;
@@ -354,8 +357,9 @@ static void keep_to_itself(void)
 				      SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGXFSZ};
 	static const cap_value_t needed[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
 	cap_t caps = cap_get_proc();
-	/* It stands for the first two where somebody has given only that. */
-	bool admin = !capability_had(caps, CAP_BPF) || !capability_had(caps, CAP_PERFMON);
+	/* It stands for the first two where somebody has given only that; Debian's kernels want it for perf events. */
+	bool admin = !capability_had(caps, CAP_BPF) || !capability_had(caps, CAP_PERFMON) ||
+		     read_number("/proc/sys/kernel/perf_event_paranoid", "") > PARANOID_MAX;
 	struct rlimit limit;
 
 	if (caps)
