@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +26,7 @@
 
 #define SECOND_NS 1000000000ULL
 #define POLL_MS   100
+#define MAPPED_SZ (128 << 10)
 #define RING_SZ   (4 << 20)
 /* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
 #define RING_SZ_TRACE     (2 << 20)
@@ -536,6 +538,12 @@ int recording_run(const struct record_options *options, struct recording_result 
 	log_set_verbose(options->verbose);
 	catch_signals();
 	step_back();
+	/*
+	 * Reading a program and analysing what was recorded take much for a short time.  Each large piece is a mapping
+	 * of its own, which goes back when it is freed; glibc would after a while take them from the heap, and keep it.
+	 */
+	mallopt(M_MMAP_THRESHOLD, MAPPED_SZ);
+	mallopt(M_TRIM_THRESHOLD, MAPPED_SZ);
 	err = recording_limits_open(recording);
 	if (err)
 		goto cleanup;

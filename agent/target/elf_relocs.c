@@ -22,19 +22,50 @@
 #define RELOC_IRELATIVE R_AARCH64_IRELATIVE
 #endif
 
+/* A table of names. */
+struct texts {
+	char *bytes;
+	uint32_t section;
+};
+
 struct elf_relocs {
 	VEC(struct elf_slot) slots;  /* by address */
 	VEC(uint64_t) code_pointers; /* ascending */
-	VEC(char *) strings;         /* what the slots' names point into */
+	VEC(struct texts) texts;     /* what the slots' names point into */
 };
 
 /* The symbols that one table of relocations refers to. */
 struct symbols {
 	Elf64_Sym *items;
 	size_t cnt;
-	char *text;
+	const char *text;
 	uint64_t text_sz;
 };
+
+/* With the NUL that elf_image__copy() puts behind it every offset leads to a terminated string. */
+static int text_read(const struct elf_image *image, uint32_t section_idx, const struct elf_section *section,
+		     struct elf_relocs *relocs, struct symbols *symbols)
+{
+	struct texts texts = {.section = section_idx};
+
+	/* Several tables of relocations share one of symbols. */
+	for (size_t i = 0; i < relocs->texts.cnt; i++)
+		if (relocs->texts.items[i].section == section_idx) {
+			symbols->text = relocs->texts.items[i].bytes;
+			symbols->text_sz = section->size;
+			return 0;
+		}
+	texts.bytes = elf_image__copy(image, section->file_off, section->size, TABLE_SZ_MAX);
+	if (!texts.bytes)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	if (vec_push(&relocs->texts, texts)) {
+		free(texts.bytes);
+		return -ENOMEM;
+	}
+	symbols->text = texts.bytes;
+	symbols->text_sz = section->size;
+	return 0;
+}
 
 static int symbols_read(const struct elf_image *image, uint32_t section_idx, struct elf_relocs *relocs,
 			struct symbols *symbols)
@@ -52,17 +83,7 @@ static int symbols_read(const struct elf_image *image, uint32_t section_idx, str
 	if (!symbols->items)
 		return errno == ENOMEM ? -ENOMEM : 0;
 	symbols->cnt = table->size / sizeof(Elf64_Sym);
-	/* With the NUL that elf_image__copy() puts behind it every offset leads to a terminated string. */
-	symbols->text = elf_image__copy(image, text->file_off, text->size, TABLE_SZ_MAX);
-	if (!symbols->text)
-		return errno == ENOMEM ? -ENOMEM : 0;
-	symbols->text_sz = text->size;
-	if (vec_push(&relocs->strings, symbols->text)) {
-		free(symbols->text);
-		symbols->text = NULL;
-		return -ENOMEM;
-	}
-	return 0;
+	return text_read(image, table->link, text, relocs, symbols);
 }
 
 static int code_pointer_add(struct elf_relocs *relocs, const struct elf_image *image, uint64_t addr)
@@ -214,9 +235,9 @@ void elf_relocs__free(struct elf_relocs *relocs)
 {
 	if (!relocs)
 		return;
-	for (size_t i = 0; i < relocs->strings.cnt; i++)
-		free(relocs->strings.items[i]);
-	vec_free(&relocs->strings);
+	for (size_t i = 0; i < relocs->texts.cnt; i++)
+		free(relocs->texts.items[i].bytes);
+	vec_free(&relocs->texts);
 	vec_free(&relocs->slots);
 	vec_free(&relocs->code_pointers);
 	free(relocs);
