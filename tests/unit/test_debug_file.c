@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Debug files that a debuginfod server has: a small one of our own, which serves by build id. */
+#include "elf_fixture.h"
+#include "target/program.h"
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BUILD_ID_SZ   20
+#define BUILD_ID_TEXT "0102030405060708090a0b0c0d0e0f1011121314"
+
+static const struct made_symbol named[] = {{"found_far_away", CODE_ADDR + 0x100, STT_FUNC, STB_GLOBAL, 16}};
+
+/* A build id is found by a segment: behind the note lies a table of segments which has one more. */
+static void elf_make_with_id(struct made_elf *made, const struct made_symbol *symbols, size_t cnt)
+{
+	struct {
+		Elf64_Nhdr note;
+		char name[4];
+		uint8_t id[BUILD_ID_SZ];
+		Elf64_Phdr segments[2];
+	} extra = {.note = {4, BUILD_ID_SZ, NT_GNU_BUILD_ID}, .name = "GNU"};
+	uint64_t off;
+
+	for (uint8_t i = 0; i < BUILD_ID_SZ; i++)
+		extra.id[i] = i + 1;
+	elf_make(made, symbols, cnt, ".more");
+	elf_make_extra(made, &extra, sizeof(extra));
+	off = made_section(made, MADE_EXTRA)->sh_offset;
+	extra.segments[0] = *made_segment(made);
+	extra.segments[1] = (Elf64_Phdr){
+		.p_type = PT_NOTE, .p_offset = off, .p_filesz = offsetof(__typeof__(extra), segments), .p_align = 4};
+	memcpy(made->bytes + off, &extra, sizeof(extra));
+	made_header(made)->e_phoff = off + offsetof(__typeof__(extra), segments);
+	made_header(made)->e_phnum = 2;
+}
+
+static void answer(int client, const struct made_elf *debug)
+{
+	static const char wanted[] = "GET /buildid/" BUILD_ID_TEXT "/debuginfo ";
+	char request[4096] = "", head[128];
+	size_t len = 0;
+	ssize_t got;
+	bool known;
+
+	while (len < sizeof(request) - 1 && !strstr(request, "\r\n\r\n") &&
+	       (got = read(client, request + len, sizeof(request) - 1 - len)) > 0)
+		len += got;
+	known = debug && !strncmp(request, wanted, strlen(wanted));
+	snprintf(head, sizeof(head), "HTTP/1.1 %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+		 known ? "200 OK" : "404 Not Found", known ? debug->sz : 0);
+	if (write(client, head, strlen(head)) < 0 || (known && write(client, debug->bytes, debug->sz) < 0))
+		_exit(1);
+	close(client);
+}
+
+/* A server on a port of its own, in a process of its own, which knows this file or (NULL) none.  Its pid, or -1. */
+static pid_t server_start(const struct made_elf *debug, char *url, size_t url_sz)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t addr_sz = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), client;
+	pid_t pid;
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&addr, sizeof(addr)) || listen(listener, 8) ||
+	    getsockname(listener, (struct sockaddr *)&addr, &addr_sz))
+		return -1;
+	snprintf(url, url_sz, "http://127.0.0.1:%d/", ntohs(addr.sin_port));
+	pid = fork();
+	if (!pid) {
+		alarm(60);
+		while ((client = accept(listener, NULL, NULL)) >= 0)
+			answer(client, debug);
+		_exit(0);
+	}
+	close(listener);
+	return pid;
+}
+
+static int remove_one(const char *path, const struct stat *stat, int kind, struct FTW *ftw)
+{
+	(void)stat;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+/* Where the name of the function comes from when this server is asked for it; -1: it has none. */
+static int source_with(const struct made_elf *served, const struct program_opts *opts)
+{
+	static struct made_elf stripped;
+	char cache[] = "/tmp/whylate-test-XXXXXX", url[64], path[64];
+	struct program *program = NULL;
+	uint32_t function;
+	int fd, source;
+	pid_t server;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(cache));
+	server = server_start(served, url, sizeof(url));
+	CU_ASSERT_FATAL(server > 0);
+	setenv("DEBUGINFOD_URLS", url, 1);
+	setenv("DEBUGINFOD_CACHE_PATH", cache, 1);
+	setenv("no_proxy", "*", 1);
+	elf_make_with_id(&stripped, NULL, 0);
+	made_section(&stripped, MADE_SYMTAB)->sh_type = SHT_PROGBITS;
+	fd = elf_make_file(stripped.bytes, stripped.sz, path);
+	CU_ASSERT_EQUAL_FATAL(program__open_file(path, opts, &program), 0);
+	function = program__function_find(program, 0, named[0].name);
+	source = function == PROGRAM_NONE ? -1 : (int)program__function(program, function)->source;
+	program__free(program);
+	close(fd);
+	unsetenv("DEBUGINFOD_URLS");
+	unsetenv("DEBUGINFOD_CACHE_PATH");
+	unsetenv("no_proxy");
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	nftw(cache, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return source;
+}
+
+static void a_server_is_asked_by_build_id(void)
+{
+	const struct program_opts asking = {.want_debuginfod = true};
+	void *library = dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL);
+	static struct made_elf debug, foreign;
+
+	if (!library) {
+		printf("\n    skipped: libdebuginfod.so.1 is not installed ");
+		return;
+	}
+	elf_make_with_id(&debug, named, 1);
+	CU_ASSERT_EQUAL(source_with(&debug, &asking), FUNCTION_DEBUGFILE);
+	CU_ASSERT_EQUAL(source_with(&debug, NULL), -1);
+	CU_ASSERT_EQUAL(source_with(NULL, &asking), -1);
+	/* A server that sends what belongs to another build is not believed. */
+	elf_make(&foreign, named, 1, "");
+	CU_ASSERT_EQUAL(source_with(&foreign, &asking), -1);
+}
+
+int suite_debug_file(void)
+{
+	static const struct unit_test tests[] = {
+		{"a server is asked by build id", a_server_is_asked_by_build_id},
+	};
+
+	return unit_suite("debug_file", tests, sizeof(tests) / sizeof(tests[0]));
+}
