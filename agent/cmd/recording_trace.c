@@ -16,8 +16,8 @@ int recording_append(void *owner, enum shard_table_id table, const struct shard_
 	return shard_writer__append(recording->writer, table, row);
 }
 
-/* What every recording takes, and the programs and tables of this one, without the rings. */
-#define BASE_SZ (10ULL << 20)
+/* What every recording takes, rows that wait to be packed included, without the rings. */
+#define BASE_SZ (26ULL << 20)
 
 /* --memory is for the whole of trace mode; where the rings of many CPUs take most of it, half is the detail's. */
 static uint64_t memory_for_detail(const struct recording *recording)

@@ -22,6 +22,8 @@
 #define TRACE_CPUS     1024
 /* Requests that are written along with one that was waited for. */
 #define TRACE_RIVALS_MAX 256
+/* Threads of which it is known what was written last: as many requests of one thread overlap as it has connections. */
+#define TRACE_COVERED 64
 /* How long before its call returned a thread may have been woken for what it received. */
 #define TRACE_WOKEN_BEFORE_NS 1000000000ULL
 /* An interval ends in the call that sends its reply, which the record of that call may come after. */
@@ -37,6 +39,12 @@ struct pending_block {
 struct trace_arrival {
 	uint64_t sid, ts;
 	uint32_t tid;
+};
+
+/* What the thread did in that time is written. */
+struct trace_covered {
+	uint32_t tid;
+	uint64_t from_ts, to_ts;
 };
 
 /* One thread hands an interval over, another one begins to work on it. */
@@ -64,6 +72,7 @@ struct trace {
 	struct trace_arrival *arrivals;     /* by sid */
 	VEC(struct graph_interval) pending; /* kept, and their ends not settled yet */
 	struct pending_block blocks[TRACE_CPUS];
+	struct trace_covered covered[TRACE_COVERED]; /* by tid */
 	bool has_forgotten;
 	struct trace_counts counts;
 	struct shard_row row;

@@ -49,6 +49,27 @@ static int write_handoff(struct trace *trace, struct graph_handoff *handoff)
 	return append(trace, SHARD_TABLE_HANDOFF);
 }
 
+/* Takes what is written from the beginning of the stretch, and notes that all of it is now; false: all of it was. */
+static bool note_covered(struct trace *trace, uint32_t tid, uint64_t *from_ts, uint64_t to_ts)
+{
+	struct trace_covered *covered = &trace->covered[tid % TRACE_COVERED];
+
+	if (covered->tid != tid || to_ts < covered->from_ts || *from_ts > covered->to_ts) {
+		*covered = (struct trace_covered){.tid = tid, .from_ts = *from_ts, .to_ts = to_ts};
+		return true;
+	}
+	if (*from_ts < covered->from_ts) {
+		covered->from_ts = *from_ts;
+		covered->to_ts = to_ts > covered->to_ts ? to_ts : covered->to_ts;
+		return true;
+	}
+	*from_ts = covered->to_ts;
+	if (to_ts <= covered->to_ts)
+		return false;
+	covered->to_ts = to_ts;
+	return true;
+}
+
 /* What the thread did, and who ended its waits. */
 static int write_thread(struct trace *trace, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
 {
@@ -57,6 +78,8 @@ static int write_thread(struct trace *trace, uint32_t tid, uint64_t from_ts, uin
 	size_t cnt;
 	int err = 0;
 
+	if (!note_covered(trace, tid, &from_ts, to_ts))
+		return 0;
 	segments = graph__segments(trace->graph, tid, from_ts, to_ts, &cnt);
 	for (size_t i = 0; !err && i < cnt; i++) {
 		struct graph_wakeup *wakeup;
@@ -169,6 +192,10 @@ int trace__keep_interval(struct trace *trace, const struct graph_interval *inter
 	trace->counts.kept++;
 	trace->counts.cut_short += trace->has_forgotten && graph__oldest_ts(trace->graph) > interval->begin_ts;
 	trace->counts.lossy += (path->flags & PATH_LOSSY) != 0;
+	/* Its own threads first: most steps of its path are theirs. */
+	err = write_thread(trace, interval->tid, interval->begin_ts, interval->end_ts);
+	if (!err && interval->end_tid != interval->tid)
+		err = write_thread(trace, interval->end_tid, interval->begin_ts, interval->end_ts);
 	for (size_t i = 0; !err && i < path->edges.cnt; i++)
 		err = write_edge(trace, &path->edges.items[i]);
 	for (size_t i = 0; !err && i < path->steps.cnt; i++) {
@@ -181,9 +208,5 @@ int trace__keep_interval(struct trace *trace, const struct graph_interval *inter
 	}
 	if (!err)
 		err = write_far(trace, interval->end_tid, interval->end_ts, interval->end_ts + TRACE_REPLY_NS);
-	if (!err)
-		err = write_thread(trace, interval->tid, interval->begin_ts, interval->end_ts);
-	if (!err && interval->end_tid != interval->tid)
-		err = write_thread(trace, interval->end_tid, interval->begin_ts, interval->end_ts);
 	return err;
 }
