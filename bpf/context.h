@@ -113,6 +113,7 @@ struct thread {
 
 	u64 wait_since_ts; /* the wait under way, if it is looked at */
 	struct wl_wait wait;
+	struct snapshot fresh; /* room for a reading of its own counters */
 	u64 stack_ts; /* its stack was sampled then, 0: it was not */
 	u64 fault_addr;
 	struct runq_list runq;
@@ -157,9 +158,8 @@ struct open_interval {
 	u32 picker_tid; /* the thread that picked it up: tid, unless it went on to another one */
 	u64 lost_mark;
 	u64 queue_sid, queue_sid_ns;
-	struct snapshot base;  /* the thread's counters at accounted_ts */
-	struct snapshot fresh; /* room for the next reading */
-	struct snapshot sum;   /* what is accounted for so far */
+	struct snapshot base; /* the thread's counters at accounted_ts */
+	struct snapshot sum;  /* what is accounted for so far */
 };
 
 /* One request on a connection: whether it is recorded is decided when it arrives. */

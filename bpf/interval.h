@@ -153,31 +153,31 @@ static __noinline u64 open__account(struct open_interval *open, struct thread *t
 	if (!open || !thread)
 		return 0;
 	keep = open->paused ? PAUSED_KEEP : ~0U;
-	now = thread__snapshot(thread, &open->fresh, false);
+	now = thread__snapshot(thread, &thread->fresh, false);
 	if (!now) {
 		open->flags |= WL_INTERVAL_TORN;
 		return bpf_ktime_get_ns();
 	}
 	for (int i = 0; i < STATE_SLOTS; i++) {
-		u64 delta_ns = open->fresh.length_ns[i] - open->base.length_ns[i];
+		u64 delta_ns = thread->fresh.length_ns[i] - open->base.length_ns[i];
 
 		if (keep & bit(i)) {
 			open->sum.length_ns[i] += delta_ns;
-			open->sum.count[i] += open->fresh.count[i] - open->base.count[i];
+			open->sum.count[i] += thread->fresh.count[i] - open->base.count[i];
 		} else {
 			queue_ns += delta_ns;
 		}
-		open->base.length_ns[i] = open->fresh.length_ns[i];
-		open->base.count[i] = open->fresh.count[i];
+		open->base.length_ns[i] = thread->fresh.length_ns[i];
+		open->base.count[i] = thread->fresh.count[i];
 	}
 	for (int i = 0; i < WL_TALLY_CNT; i++) {
-		open->sum.tally[i] += open->fresh.tally[i] - open->base.tally[i];
-		open->base.tally[i] = open->fresh.tally[i];
+		open->sum.tally[i] += thread->fresh.tally[i] - open->base.tally[i];
+		open->base.tally[i] = thread->fresh.tally[i];
 	}
 	for (int i = 0; i < WL_HW_SLOTS; i++) {
 		if (!open->paused)
-			open->sum.hw[i] += open->fresh.hw[i] - open->base.hw[i];
-		open->base.hw[i] = open->fresh.hw[i];
+			open->sum.hw[i] += thread->fresh.hw[i] - open->base.hw[i];
+		open->base.hw[i] = thread->fresh.hw[i];
 	}
 	open->sum.length_ns[WL_STATE_QUEUE] += queue_ns;
 	open->sum.count[WL_STATE_QUEUE] += queue_ns > 0;
@@ -615,7 +615,7 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 		now = open__account(open, thread);
 		open->accounted_ts = now;
 		if (cfg_knobs.probes && thread->call_cnt)
-			calls__end(thread, sid, now, open->fresh.length_ns);
+			calls__end(thread, sid, now, thread->fresh.length_ns);
 		if (paused) {
 			/* The reply itself, after the thread's last business with another interval, is its own. */
 			u64 own_ns = thread__ran_since(thread, own_since_ts, now);
