@@ -73,12 +73,25 @@ class Tool:
             # A session of its own: what a shell sends to its foreground group is not for the tool.
             self.process = subprocess.Popen(self.command(server), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                             cwd=self.directory, start_new_session=True)
+        try:
+            self.wait_until_ready()
+        except BaseException:  # Ctrl-C too: nobody else would end it
+            self.kill()
+            raise
+
+    def wait_until_ready(self):
         deadline = time.monotonic() + 15
         while not self.ready() and time.monotonic() < deadline and self.process.poll() is None:
             time.sleep(0.05)
         time.sleep(self.settle_s)
         if self.process.poll() is not None:
             raise NotPossible(f"{self.name()} ended at once: {self.said()[-300:]}")
+
+    def kill(self):
+        if self.process.poll() is None:
+            for pid in descendants(self.process.pid):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
 
     def name(self):
         return self.label
@@ -91,14 +104,13 @@ class Tool:
         return True
 
     def stop(self):
-        tree = descendants(self.process.pid)
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            for pid in tree:
-                os.kill(pid, signal.SIGKILL)
-            self.process.wait()
+        except BaseException as reason:
+            self.kill()
+            if not isinstance(reason, subprocess.TimeoutExpired):
+                raise
             raise NotPossible(f"{self.name()} did not end within {STOP_TIMEOUT_S} s of Ctrl-C")
         return self.result()
 
