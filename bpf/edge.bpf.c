@@ -57,7 +57,8 @@ struct {
 } flow_ends SEC(".maps");
 
 /* Moves on when another connection becomes followed; 0 is the generation of nothing. */
-u32 flow_generation = 1;
+#define FLOW_GENERATION_FIRST 1
+u32 flow_generation = FLOW_GENERATION_FIRST;
 u64 unix_conns;
 
 struct tcp_sock___positions {
@@ -314,6 +315,9 @@ static __always_inline int passed(struct sock *sk, long len, bool sends)
 	if (family == AF_UNIX && !unix_position(sk, sends, len, &position))
 		return 0;
 	thread = current_thread(cpu);
+	/* The whole machine's connections come by here, and none that goes over TCP is followed yet. */
+	if (!thread && family != AF_UNIX && *(volatile u32 *)&flow_generation == FLOW_GENERATION_FIRST)
+		return 0;
 	end = thread ? flow_end_make(sk) : bpf_sk_storage_get(&flow_ends, sk, 0, 0);
 	flow = flow_of(sk, family, end, thread, sends);
 	if (flow == FLOW_NONE)

@@ -8,7 +8,6 @@
 
 #include "words.h"
 
-#define CHANCE_CERTAIN (1ULL << 32)
 /* Where half the ring is waiting for the reader, before it has told how many are too many: so much less likely. */
 #define CROWDED_SHIFT 4
 

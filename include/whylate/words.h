@@ -28,7 +28,6 @@ enum wl_word {
 
 /* What a field has room for. The kernel's tids have at most 22 bits, and a sid's upper part is a count. */
 #define WL_WORD_ID_BITS               22
-#define WL_WORD_BIG_BITS              60
 #define WL_WORD_LENGTH_BITS           48
 #define WL_WORD_FITS(value, bits)     (!((__wl_u64)(value) >> (bits)))
 #define WL_WORD_FIELD(word, at, bits) ((__wl_u64)(word) >> (at) & ((1ULL << (bits)) - 1))
