@@ -114,7 +114,7 @@ struct thread {
 	u64 wait_since_ts; /* the wait under way, if it is looked at */
 	struct wl_wait wait;
 	struct snapshot fresh; /* room for a reading of its own counters */
-	u64 stack_ts; /* its stack was sampled then, 0: it was not */
+	u64 stack_ts;          /* its stack was sampled then, 0: it was not */
 	u64 fault_addr;
 	struct runq_list runq;
 	struct wait_list lock, other, fault;
