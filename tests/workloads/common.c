@@ -117,23 +117,24 @@ static int span_overlaps(const struct span *span, uint64_t from_ts, uint64_t to_
 	return span_from_ts && to_ts > span_from_ts && (!span_to_ts || from_ts < span_to_ts);
 }
 
-uint64_t spin_watching_gaps(uint64_t work_ns, const struct span *within, uint64_t *gap_cnt)
+struct gaps spin_watching_gaps(uint64_t work_ns, const struct span *within)
 {
-	uint64_t start_ts = clock_now_ns(), last_ts = start_ts, gaps_ns = 0, within_ns = 0;
+	uint64_t start_ts = clock_now_ns(), last_ts = start_ts;
+	struct gaps gaps = {0};
 
-	while (last_ts - start_ts - gaps_ns < work_ns) {
+	while (last_ts - start_ts - gaps.within_ns - gaps.outside_ns < work_ns) {
 		uint64_t ts = clock_now_ns();
 
 		if (ts - last_ts > GAP_MIN_NS) {
-			gaps_ns += ts - last_ts;
 			if (!within || span_overlaps(within, last_ts, ts))
-				within_ns += ts - last_ts;
-			if (gap_cnt)
-				(*gap_cnt)++;
+				gaps.within_ns += ts - last_ts;
+			else
+				gaps.outside_ns += ts - last_ts;
+			gaps.cnt++;
 		}
 		last_ts = ts;
 	}
-	return within_ns;
+	return gaps;
 }
 
 /* --- threads ------------------------------------------------------------------------------------------------------ */
@@ -360,7 +361,7 @@ int run_stopped(const struct run *run)
 	return atomic_load(&run->board->stop) != 0;
 }
 
-void run_sample(struct run *run, uint64_t begin_ts, uint64_t end_ts, uint64_t planted_ns)
+static void sample_add(struct run *run, uint64_t begin_ts, uint64_t end_ts, uint64_t planted_ns, uint64_t unclear_ns)
 {
 	struct board *board = run->board;
 	uint64_t count_from_ts = atomic_load(&board->count_from_ts), idx;
@@ -370,6 +371,12 @@ void run_sample(struct run *run, uint64_t begin_ts, uint64_t end_ts, uint64_t pl
 	idx = atomic_fetch_add(&board->sample_cnt, 1) % board->sample_room;
 	board->samples[idx].latency_ns = end_ts - begin_ts;
 	board->samples[idx].planted_ns = planted_ns < end_ts - begin_ts ? planted_ns : end_ts - begin_ts;
+	board->samples[idx].unclear_ns = unclear_ns;
+}
+
+void run_sample(struct run *run, uint64_t begin_ts, uint64_t end_ts, uint64_t planted_ns)
+{
+	sample_add(run, begin_ts, end_ts, planted_ns, 0);
 }
 
 void run_set_culprit(struct run *run)
@@ -401,12 +408,13 @@ int worker_serve_one(struct worker *worker)
 	err = message_recv(worker->fd, &request, sizeof(request));
 	if (err)
 		return err;
+	worker->unclear_ns = 0;
 	planted_ns = workload->handle(worker, &request);
 	reply.sent_ts = request.sent_ts;
 	err = message_send(worker->fd, &reply, sizeof(reply));
 	if (err)
 		return err;
-	run_sample(worker->run, request.sent_ts, clock_now_ns(), planted_ns);
+	sample_add(worker->run, request.sent_ts, clock_now_ns(), planted_ns, worker->unclear_ns);
 	if (workload->after_reply)
 		workload->after_reply(worker);
 	return 0;
@@ -707,16 +715,24 @@ static int by_latency(const void *left, const void *right)
 	return a->latency_ns < b->latency_ns ? -1 : a->latency_ns > b->latency_ns;
 }
 
-/* Means of latency and planted time over samples[from..to). */
-static void samples_mean(const struct sample *samples, uint64_t from, uint64_t to, double *latency, double *planted)
+struct means {
+	double latency, planted, unclear;
+};
+
+/* Over samples[from..to). */
+static struct means samples_mean(const struct sample *samples, uint64_t from, uint64_t to)
 {
-	*latency = *planted = 0;
+	struct means means = {0};
+
 	for (uint64_t i = from; i < to; i++) {
-		*latency += (double)samples[i].latency_ns;
-		*planted += (double)samples[i].planted_ns;
+		means.latency += (double)samples[i].latency_ns;
+		means.planted += (double)samples[i].planted_ns;
+		means.unclear += (double)samples[i].unclear_ns;
 	}
-	*latency /= (double)(to - from);
-	*planted /= (double)(to - from);
+	means.latency /= (double)(to - from);
+	means.planted /= (double)(to - from);
+	means.unclear /= (double)(to - from);
+	return means;
 }
 
 static double samples_variance_share(const struct sample *samples, uint64_t cnt, double mean_latency,
@@ -763,24 +779,30 @@ static void result_print(const struct run *run)
 	struct board *board = run->board;
 	uint64_t all = atomic_load(&board->sample_cnt), cnt = all < board->sample_room ? all : board->sample_room;
 	struct sample *samples = board->samples;
-	double mean, mean_x, tail, tail_x, head, head_x;
+	double late, planted, unclear;
+	struct means mean, tail, head;
 	uint64_t p50_idx, p99_idx;
 
 	qsort(samples, cnt, sizeof(*samples), by_latency);
 	p50_idx = quantile_idx(cnt, 0.5);
 	p99_idx = quantile_idx(cnt, 0.99);
-	samples_mean(samples, 0, cnt, &mean, &mean_x);
-	samples_mean(samples, 0, p50_idx + 1, &head, &head_x);
-	samples_mean(samples, p99_idx, cnt, &tail, &tail_x);
+	mean = samples_mean(samples, 0, cnt);
+	head = samples_mean(samples, 0, p50_idx + 1);
+	tail = samples_mean(samples, p99_idx, cnt);
+	late = tail.latency - head.latency;
+	planted = tail.planted - head.planted;
+	unclear = tail.unclear - head.unclear;
 	printf("{\"workload\":\"%s\",\"category\":\"%s\",\"server_pid\":%d,\"server_comm\":\"wl-%s\",\"intervals\":%"
 	       "llu",
 	       workload->name, workload->category, (int)run->server_pid, workload->name, (unsigned long long)all);
-	printf(",\"planted_share\":%.4f,\"variance_share\":%.4f", tail > head ? (tail_x - head_x) / (tail - head) : 0,
-	       samples_variance_share(samples, cnt, mean, mean_x));
-	printf(",\"mean_ns\":%.0f,\"p50_ns\":%llu,\"p99_ns\":%llu,\"max_ns\":%llu", mean,
+	printf(",\"planted_share\":%.4f,\"planted_share_most\":%.4f,\"variance_share\":%.4f",
+	       late > 0 ? planted / late : 0, late > 0 ? (planted + unclear) / late : 0,
+	       samples_variance_share(samples, cnt, mean.latency, mean.planted));
+	printf(",\"mean_ns\":%.0f,\"p50_ns\":%llu,\"p99_ns\":%llu,\"max_ns\":%llu", mean.latency,
 	       (unsigned long long)samples[p50_idx].latency_ns, (unsigned long long)samples[p99_idx].latency_ns,
 	       (unsigned long long)samples[cnt - 1].latency_ns);
-	printf(",\"tail_latency_ns\":%.0f,\"tail_planted_ns\":%.0f,\"head_planted_ns\":%.0f", tail, tail_x, head_x);
+	printf(",\"tail_latency_ns\":%.0f,\"tail_planted_ns\":%.0f,\"head_planted_ns\":%.0f", tail.latency,
+	       tail.planted, head.planted);
 	if (workload->culprit_comm)
 		printf(",\"culprit_comm\":\"%s\",\"culprit_pid\":%d,\"culprit_tid\":%d", workload->culprit_comm,
 		       atomic_load(&board->culprit_pid), atomic_load(&board->culprit_tid));

@@ -53,6 +53,7 @@ struct reply {
 struct sample {
 	uint64_t latency_ns;
 	uint64_t planted_ns;
+	uint64_t unclear_ns; /* the machine's own pauses: the guest's kernel takes them for whatever it was at */
 };
 
 /* Shared by all processes of a workload. */
@@ -97,7 +98,8 @@ struct worker {
 	int idx;
 	int fd; /* its connection */
 	uint64_t random_state;
-	void *own; /* the workload's */
+	void *own;           /* the workload's */
+	uint64_t unclear_ns; /* of the request that it handles */
 	pthread_t thread;
 };
 
@@ -178,12 +180,15 @@ static inline __attribute__((always_inline)) void burn(uint64_t work_ns)
 	burn_steps((uint64_t)((double)work_ns * spin_steps_per_ns));
 }
 
+struct gaps {
+	uint64_t cnt, within_ns, outside_ns;
+};
+
 /*
- * Reads the clock until `work_ns` have passed, gaps of more than a microsecond not counted; returns the sum of the gaps
- * that overlap `within` (NULL: of all of them).  What else takes the CPU away, a virtual machine's own pauses above
- * all, is nothing that the guest's kernel could tell from computing.
+ * Reads the clock until `work_ns` have passed, gaps of more than a microsecond not counted.  Gaps that overlap `within`
+ * (NULL: all) are told apart from others.
  */
-uint64_t spin_watching_gaps(uint64_t work_ns, const struct span *within, uint64_t *gap_cnt);
+struct gaps spin_watching_gaps(uint64_t work_ns, const struct span *within);
 
 int cpu_usable_cnt(void);
 /* Pins the calling thread to the usable CPU of that role (modulo how many there are) and returns its number. */

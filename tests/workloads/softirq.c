@@ -61,13 +61,14 @@ static int flood_body(struct run *run)
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	atomic_ulong *extra = worker->run->board->extra;
-	uint64_t gaps_ns;
+	struct gaps gaps;
 
 	(void)request;
 	atomic_fetch_add(&extra[BEGUN], 1);
-	gaps_ns = spin_watching_gaps(WORK_NS, &worker->run->board->storm, NULL);
+	gaps = spin_watching_gaps(WORK_NS, &worker->run->board->storm);
 	atomic_fetch_add(&extra[ENDED], 1);
-	return gaps_ns;
+	worker->unclear_ns = gaps.outside_ns;
+	return gaps.within_ns;
 }
 
 static void report(const struct run *run, FILE *out)

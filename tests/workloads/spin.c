@@ -55,18 +55,19 @@ static long preempted_cnt(void)
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	struct board *board = worker->run->board;
-	uint64_t count_from_ts = atomic_load(&board->count_from_ts), start_ts, wall_ns, gaps_ns, gap_cnt = 0;
+	uint64_t count_from_ts = atomic_load(&board->count_from_ts), start_ts, wall_ns;
+	struct gaps gaps;
 	long preempted_before = preempted_cnt();
 
 	start_ts = clock_now_ns();
-	gaps_ns = spin_watching_gaps(WORK_NS, NULL, &gap_cnt);
+	gaps = spin_watching_gaps(WORK_NS, NULL);
 	wall_ns = clock_now_ns() - start_ts;
 	if (count_from_ts && request->sent_ts >= count_from_ts && preempted_cnt() == preempted_before) {
-		atomic_fetch_add(&board->extra[0], gaps_ns);
+		atomic_fetch_add(&board->extra[0], gaps.within_ns);
 		atomic_fetch_add(&board->extra[1], wall_ns);
-		atomic_fetch_add(&board->extra[2], gap_cnt);
+		atomic_fetch_add(&board->extra[2], gaps.cnt);
 	}
-	return gaps_ns;
+	return gaps.within_ns;
 }
 
 static void report(const struct run *run, FILE *out)

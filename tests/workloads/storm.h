@@ -111,7 +111,7 @@ static inline int timer_storm_open_for(struct timer_storm *storm, uint64_t storm
 	for (int round = 0; round < TIMER_STORM_ROUNDS; round++) {
 		timer_storm_arm(storm, clock_now_ns() + 20 * NS_PER_MS, 0);
 		storm->cost_ns +=
-			spin_watching_gaps(20 * NS_PER_MS, NULL, NULL) / TIMER_STORM_TRIAL / TIMER_STORM_ROUNDS;
+			spin_watching_gaps(20 * NS_PER_MS, NULL).within_ns / TIMER_STORM_TRIAL / TIMER_STORM_ROUNDS;
 	}
 	if (!storm->cost_ns)
 		return -ERANGE;

@@ -51,8 +51,11 @@ static int prepare(struct run *run)
 
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
+	struct gaps gaps = spin_watching_gaps(WORK_NS, &worker->run->board->storm);
+
 	(void)request;
-	return spin_watching_gaps(WORK_NS, &worker->run->board->storm, NULL);
+	worker->unclear_ns = gaps.outside_ns;
+	return gaps.within_ns;
 }
 
 static void report(const struct run *run, FILE *out)
