@@ -60,41 +60,19 @@ cleanup:
 	workload_end(&workload);
 }
 
-/* The first Go program in the usual places; "" if there is none. */
-static struct path go_binary_find(void)
-{
-	static const char script[] =
-		"for f in /usr/lib/go-*/bin/go /usr/local/go/bin/go /usr/local/bin/* /usr/bin/*; do "
-		"[ -f \"$f\" ] && [ -x \"$f\" ] && readelf -SW \"$f\" 2>/dev/null | grep -q gopclntab && "
-		"printf %s \"$f\" && exit; done";
-	const char *const argv[] = {"sh", "-c", script, NULL};
-	struct path path = {""};
-	struct process process;
-
-	if (!process_launch_argv(&process, NULL, argv) && process_wait(&process, 60) >= 0)
-		snprintf(path.s, sizeof(path.s), "%s", process_out(&process));
-	process_end(&process);
-	return path;
-}
-
-/* No return probe in a Go program: it would break its stacks.  Where its names are gone, that it is Go is said. */
+/* No return probe in a Go program: it would break its stacks. */
 static void test_go_binary(void)
 {
-	struct path binary = go_binary_find();
+	struct path binary = built_path("safety/goroutines");
 	struct process process;
-	int code;
 
-	if (!*binary.s) {
-		skip("go_binary", "there is no Go binary on this machine");
+	if (!is_there(binary.s)) {
+		skip("go_binary", "%s was not built: there is no Go", binary.s);
 		return;
 	}
-	code = whylate(&process, 60, "probes plan -e %s main.main", binary.s);
-	if (code)
-		said_one_line(&process, "Go", NULL);
-	else
-		CHECKF(strstr(process_out(&process), "entry +0x") &&
-			       !strstr(process_out(&process), "exit  return probe"),
-		       "%s", process_out(&process));
+	CHECKF(whylate(&process, 60, "probes plan -e %s main.main", binary.s) == 0, "%s", process_err(&process));
+	CHECKF(strstr(process_out(&process), "entry +0x") && !strstr(process_out(&process), "exit  return probe"), "%s",
+	       process_out(&process));
 	process_end(&process);
 }
 

@@ -122,7 +122,8 @@ static void test_redis(void)
 	CHECKF(seen.row_cnt > 30, "%lu", seen.row_cnt);
 	CHECKF(seen.complete_cnt >= 0.95 * seen.row_cnt && from_main >= 0.95 * seen.row_cnt,
 	       "%lu complete, %lu from main to the loop, of %lu", seen.complete_cnt, from_main, seen.row_cnt);
-	CHECKF(!seen.guessed_cnt, "%lu with guesses", seen.guessed_cnt);
+	/* Where a file describes no frames, in a few hand-written functions, the unwinder has to guess and says so. */
+	CHECKF(seen.guessed_cnt <= 0.02 * seen.row_cnt, "%lu with guesses, of %lu", seen.guessed_cnt, seen.row_cnt);
 	folded = temp_path("redis.folded");
 	CHECK(whylate(&export, 30, "export %s --format folded -o %s", recording.dir.s, folded.s) == 0);
 	text = file_read(folded.s, NULL);

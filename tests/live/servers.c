@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool workload_start(struct workload *workload, const char *name, unsigned int seconds)
 {
@@ -16,7 +17,8 @@ bool workload_start(struct workload *workload, const char *name, unsigned int se
 
 	memset(workload, 0, sizeof(*workload));
 	workload->name = name;
-	workload->go = temp_path("go-%u-%s", started_cnt++, name);
+	/* Suites of two processes may start the same one. */
+	workload->go = temp_path("go-%d-%u-%s", (int)getpid(), started_cnt++, name);
 	if (process_start(&workload->process, "%s/%s --seconds %u --warmup-file %s", workloads_path(), name, seconds,
 			  workload->go.s))
 		return false;

@@ -23,7 +23,7 @@ static void walk_one(struct path *path, const struct traces *traces, size_t idx,
 
 		sum_ns += ns;
 		seen->wait_ns[step->wait] += ns;
-		if (comm && step->depth && !strcmp(traces_string(traces, name), comm))
+		if (comm && step->depth && (!*comm || !strcmp(traces_string(traces, name), comm)))
 			seen->behind_ns[step->wait] += ns;
 	}
 	seen->cnt++;

@@ -14,7 +14,7 @@ struct paths_seen {
 	uint64_t uneven_cnt; /* steps do not sum to the latency */
 	uint64_t late_cnt, late_gap_cnt;
 	uint64_t wait_ns[WL_CATEGORY_CNT];   /* steps by the wait that they belong to … */
-	uint64_t behind_ns[WL_CATEGORY_CNT]; /* … those of them on another thread of that name */
+	uint64_t behind_ns[WL_CATEGORY_CNT]; /* … those of them on another thread of that name, "" any */
 };
 
 /* Every interval of the recording; late are those that take late_ns.  False: there is no detail in it. */
