@@ -235,6 +235,7 @@ static void test_datagrams(void)
 	struct process server = {0};
 	json_object *report;
 	int port = port_free();
+	bool answered = false;
 
 	if (program_missing("datagrams", "python3"))
 		return;
@@ -242,9 +243,9 @@ static void test_datagrams(void)
 	if (process_launch_argv(&server, NULL, argv))
 		return;
 	/* There is no connection to wait for: it is up when it answers. */
-	for (int tries = 0; tries < 5 && ask_by_datagram(port, 1) != 1; tries++)
-		sleep_ms(200);
-	if (!recording_start(&recording, "datagrams", server.pid, EVERYTHING))
+	for (int tries = 0; tries < 100 && !answered; tries++, sleep_ms(100))
+		answered = ask_by_datagram(port, 1) == 1;
+	if (!CHECK(answered) || !recording_start(&recording, "datagrams", server.pid, EVERYTHING))
 		goto cleanup;
 	CHECK(ask_by_datagram(port, 2000) == 2000);
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
