@@ -61,7 +61,8 @@ typedef struct cause_places cause_places_table[WL_CATEGORY_CNT][BLAME_NAMED_MAX 
 
 /*
  * Makes report->causes from the splits, whose lines have been computed, and from report->breakdown, report->events,
- * report->factors and report->path.  places NULL: no function was probed.  Strings and lists come from the arena.  0 or -ENOMEM.
+ * report->factors and report->path.  places NULL: no function was probed.  Strings and lists come from the arena.  0 or
+ * -ENOMEM.
  */
 int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
 		struct arena *arena);

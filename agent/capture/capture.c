@@ -381,8 +381,8 @@ void capture__free(struct capture *capture)
 }
 
 /*
- * While only some hooks are attached, an arrival whose reading nobody saw would pass for the next request's, and make it
- * late.  So nothing is selected meanwhile, and what was noted down is of a window that is over.
+ * While only some hooks are attached, an arrival whose reading nobody saw would pass for the next request's, and make
+ * it late.  So nothing is selected meanwhile, and what was noted down is of a window that is over.
  */
 int capture__start(struct capture *capture)
 {
