@@ -267,7 +267,7 @@ live: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate workloads presets 
 .PHONY: live-thread live-address
 live-thread live-address: live-%: $(BUILD)/live/run $(BUILD)/whylate
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san-$* SAN=-fsanitize=$* OPT='-O1 -g' $(BUILD)/san-$*/whylate
-	@WHYLATE=$(abspath $(BUILD)/san-$*/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) WHYLATE_SANITIZED=1 $(BUILD)/live/run collect
+	@WHYLATE=$(abspath $(BUILD)/san-$*/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) WHYLATE_SANITIZED=1 $(BUILD)/live/run collect crowd
 
 # clang-format only looks, cppcheck only at our own code; `make format` writes.
 c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')

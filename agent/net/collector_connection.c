@@ -30,21 +30,56 @@ static void describe_client(struct MHD_Connection *mhd, char client[CLIENT_SZ])
 		strcpy(client, "somebody");
 }
 
-/* The connection that nobody uses, and that nobody has used for longest. */
-static void shut_idlest(struct collector *collector, struct connection *but)
+/* Its thread notices and cleans up. */
+static void connection__shut(struct connection *connection)
 {
-	struct connection *idlest = NULL;
+	connection->shut = true;
+	connection->peer->connection_cnt--;
+	shutdown(connection->fd, SHUT_RDWR);
+}
 
-	for (struct connection *it = collector->connections; it; it = it->next)
-		if (it != but && !it->shut && it->idle_since_ts &&
-		    (!idlest || it->idle_since_ts < idlest->idle_since_ts))
-			idlest = it;
-	if (idlest) {
-		idlest->shut = true;
-		shutdown(idlest->fd, SHUT_RDWR);
-	} else {
-		but->excess = true;
+/* Nothing is lost with it: nobody asks for anything, or has had, or will have, a refusal. */
+static bool is_expendable(const struct connection *connection)
+{
+	return connection->idle_since_ts || connection->refused;
+}
+
+/*
+ * Whether `left` should go rather than `right`: those without work before those with some, then those of the address
+ * that has most connections, then the one whose time is up first, which is the one that came or was idle first.
+ */
+static bool goes_before(const struct connection *left, const struct connection *right)
+{
+	if (is_expendable(left) != is_expendable(right))
+		return is_expendable(left);
+	if (left->peer->connection_cnt != right->peer->connection_cnt)
+		return left->peer->connection_cnt > right->peer->connection_cnt;
+	return left->deadline_ts < right->deadline_ts;
+}
+
+/*
+ * There is one too many: whoever has most goes.  A connection at work goes only for somebody who has fewer, and not
+ * while the store has its blocks (no deadline).  True: one went that has had no answer, `client` is whose.
+ */
+static bool make_way(struct collector *collector, struct connection *newest, char client[CLIENT_SZ])
+{
+	struct connection *first = NULL;
+
+	for (struct connection *it = collector->connections; it; it = it->next) {
+		if (it == newest || it->shut || !it->deadline_ts)
+			continue;
+		if (!is_expendable(it) && it->peer->connection_cnt <= newest->peer->connection_cnt)
+			continue;
+		if (!first || goes_before(it, first))
+			first = it;
 	}
+	if (!first) {
+		newest->excess = true;
+		return false;
+	}
+	connection__shut(first);
+	strcpy(client, first->client);
+	return !first->served || !is_expendable(first);
 }
 
 static struct connection *collector__add_connection(struct collector *collector, struct MHD_Connection *mhd)
@@ -52,6 +87,8 @@ static struct connection *collector__add_connection(struct collector *collector,
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct connection *connection = calloc(1, sizeof(*connection));
 	uint64_t now_ts = monotonic_ns();
+	char client[CLIENT_SZ];
+	bool refused = false;
 
 	if (!connection)
 		return NULL;
@@ -60,13 +97,22 @@ static struct connection *collector__add_connection(struct collector *collector,
 	connection->deadline_ts = now_ts + collector->opts.timeout_ns;
 	describe_client(mhd, connection->client);
 	pthread_mutex_lock(&collector->connections_lock);
+	connection->peer = peers__hold(&collector->peers, connection->client);
+	if (!connection->peer) {
+		pthread_mutex_unlock(&collector->connections_lock);
+		free(connection);
+		return NULL;
+	}
+	connection->peer->connection_cnt++;
 	connection->next = collector->connections;
 	if (connection->next)
 		connection->next->before = connection;
 	collector->connections = connection;
 	if (++collector->connection_cnt > collector->opts.max_connections)
-		shut_idlest(collector, connection);
+		refused = make_way(collector, connection, client);
 	pthread_mutex_unlock(&collector->connections_lock);
+	if (refused)
+		metrics__refused(&collector->metrics, REFUSAL_BUSY, client, "", "too many connections, it had most");
 	return connection;
 }
 
@@ -81,6 +127,9 @@ static void collector__drop_connection(struct collector *collector, struct conne
 	else
 		collector->connections = connection->next;
 	collector->connection_cnt--;
+	if (!connection->shut)
+		connection->peer->connection_cnt--;
+	peers__drop(&collector->peers, connection->peer);
 	pthread_mutex_unlock(&collector->connections_lock);
 	free(connection->names);
 	free(connection);
@@ -109,6 +158,14 @@ void connection__set_idle(struct collector *collector, struct connection *connec
 	pthread_mutex_lock(&collector->connections_lock);
 	connection->idle_since_ts = monotonic_ns();
 	connection->deadline_ts = connection->idle_since_ts + collector->opts.timeout_ns;
+	connection->refused = false;
+	pthread_mutex_unlock(&collector->connections_lock);
+}
+
+void connection__set_refused(struct collector *collector, struct connection *connection)
+{
+	pthread_mutex_lock(&collector->connections_lock);
+	connection->refused = true;
 	pthread_mutex_unlock(&collector->connections_lock);
 }
 
@@ -170,8 +227,7 @@ void collector__close_slow(struct collector *collector)
 	for (struct connection *it = collector->connections; it; it = it->next) {
 		if (it->shut || !it->deadline_ts || it->deadline_ts > now_ts)
 			continue;
-		it->shut = true;
-		shutdown(it->fd, SHUT_RDWR);
+		connection__shut(it);
 		if (!it->idle_since_ts || !it->served) {
 			slow_cnt++;
 			strcpy(client, it->client);

@@ -9,6 +9,7 @@
 #include "net/identity.h"
 #include "net/limiter.h"
 #include "net/metrics.h"
+#include "net/peers.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -24,8 +25,10 @@ struct connection {
 	uint64_t deadline_ts;   /* 0: none, we are at work ourselves */
 	uint64_t idle_since_ts; /* 0: a request is under way */
 	bool served;            /* there was a request */
+	bool refused;           /* the one under way is: it is only read to its end */
 	bool excess;            /* beyond the limit: it is told so */
 	bool shut;
+	struct peer *peer; /* its address */
 	/* Of the thread that serves it */
 	char client[CLIENT_SZ];
 	bool judged;
@@ -45,6 +48,7 @@ struct request {
 	bool is_get;
 	uint64_t body_sz; /* announced */
 	struct shard_buf body;
+	struct peer *peer; /* whose memory the body is */
 	VEC(struct store_frame) frames;
 	struct metrics_times times;
 	/* What comes of it */
@@ -78,6 +82,7 @@ struct collector {
 	pthread_mutex_t connections_lock;
 	struct connection *connections;
 	uint32_t connection_cnt;
+	struct peers peers;
 
 	pthread_mutex_t checkers_lock;
 	struct block_checker *checkers[CHECKERS_MAX]; /* not in use */
@@ -101,6 +106,8 @@ void collector_on_connection(void *cls, struct MHD_Connection *mhd, void **conte
 struct connection *connection_of(struct MHD_Connection *mhd);
 void connection__set_deadline(struct collector *collector, struct connection *connection, uint64_t in_ns);
 void connection__set_idle(struct collector *collector, struct connection *connection);
+/* Its request is refused, whatever else arrives of it: others need not wait for that. */
+void connection__set_refused(struct collector *collector, struct connection *connection);
 /* Whether the connection's client may write under that name: IDENTITY_FITS, or what is wrong and *why. */
 enum identity_verdict connection__judge(struct collector *collector, struct connection *connection,
 					struct MHD_Connection *mhd, const char *host, const char **why);

@@ -11,6 +11,7 @@
 
 #define BODY_BYTES_PER_S (64u << 10) /* a client that is slower than this is cut off */
 #define BODY_STEP        (64u << 10)
+#define CLIENT_SHARE     4
 
 /* Where several may come out, MHD_NO ends the connection. */
 static enum MHD_Result respond(struct request *request, unsigned status, const char *type, char *text, size_t sz)
@@ -138,15 +139,22 @@ static void check_identity(struct request *request)
 	}
 }
 
-/* A client that has shown who it is has a budget of its own; the others share that of their address. */
+/* A client that has shown who it is has budgets of its own; the others share those of their address. */
+static void client_key(const struct request *request, char key[LIMITER_KEY_SZ])
+{
+	const struct collector *collector = request->collector;
+	bool named = !request->refusal && (collector->opts.client_ca_pem || collector->opts.tokens->cnt);
+
+	snprintf(key, LIMITER_KEY_SZ, named ? "%s" : "@%s", named ? request->host : request->connection->client);
+}
+
 static void check_rate(struct request *request)
 {
 	struct collector *collector = request->collector;
-	bool named = !request->refusal && (collector->opts.client_ca_pem || collector->opts.tokens->cnt);
 	char client[LIMITER_KEY_SZ];
 	unsigned wait_s;
 
-	snprintf(client, sizeof(client), named ? "%s" : "@%s", named ? request->host : request->connection->client);
+	client_key(request, client);
 	wait_s = limiter__take(&collector->limiter, client, request->body_sz, monotonic_ns());
 	if (!wait_s)
 		return;
@@ -213,21 +221,61 @@ static struct request *request__new(struct collector *collector, struct MHD_Conn
 	return request;
 }
 
-/* Room for so many bytes more, within what all requests together may use. */
-static int make_room(struct request *request, size_t more)
+/* A quarter of what there is, but a body that is as large as any may be must fit. */
+static uint64_t memory_of_client(const struct collector *collector)
+{
+	uint64_t all = collector->opts.max_memory, share = all / CLIENT_SHARE;
+
+	return share > PROTOCOL_BODY_MAX ? share : all < PROTOCOL_BODY_MAX ? all : PROTOCOL_BODY_MAX;
+}
+
+/* Whose memory the body takes from. */
+static bool hold_peer(struct request *request)
 {
 	struct collector *collector = request->collector;
+	char client[LIMITER_KEY_SZ];
+
+	if (request->peer)
+		return true;
+	client_key(request, client);
+	pthread_mutex_lock(&collector->connections_lock);
+	request->peer = peers__hold(&collector->peers, client);
+	pthread_mutex_unlock(&collector->connections_lock);
+	return request->peer;
+}
+
+/* Adds what a body takes, of its client's share and of all; or takes it back. */
+static bool take_memory(struct request *request, uint64_t sz)
+{
+	struct collector *collector = request->collector;
+	uint64_t of_client = atomic_fetch_add(&request->peer->body_bytes, sz) + sz;
+	uint64_t of_all = atomic_fetch_add(&collector->body_bytes, sz) + sz;
+
+	return of_client <= memory_of_client(collector) && of_all <= collector->opts.max_memory;
+}
+
+static void return_memory(struct request *request, uint64_t sz)
+{
+	if (!request->peer)
+		return;
+	atomic_fetch_sub(&request->peer->body_bytes, sz);
+	atomic_fetch_sub(&request->collector->body_bytes, sz);
+}
+
+/* Room for so many bytes more, within what the client and all requests together may use. */
+static int make_room(struct request *request, size_t more)
+{
 	size_t before = request->body.room, wanted = request->body.cnt + more;
-	uint64_t used;
 
 	if (wanted <= before)
 		return 0;
+	if (!hold_peer(request))
+		return -ENOMEM;
 	wanted = wanted < 2 * before ? 2 * before : wanted;
 	wanted = wanted < BODY_STEP ? BODY_STEP : wanted;
 	if (wanted > request->body_sz)
 		wanted = request->body_sz;
-	used = atomic_fetch_add(&collector->body_bytes, wanted - before) + (wanted - before);
-	if (used <= collector->opts.max_memory) {
+	if (take_memory(request, wanted - before)) {
 		uint8_t *grown = realloc(request->body.items, wanted);
 
 		if (grown) {
@@ -236,7 +284,7 @@ static int make_room(struct request *request, size_t more)
 			return 0;
 		}
 	}
-	atomic_fetch_sub(&collector->body_bytes, wanted - before);
+	return_memory(request, wanted - before);
 	return -ENOMEM;
 }
 
@@ -246,8 +294,10 @@ static void take_body(struct request *request, const char *bytes, size_t sz)
 		return;
 	if (sz > request->body_sz - request->body.cnt)
 		return request__refuse(request, REFUSAL_MALFORMED, "the body is longer than its Content-Length");
-	if (make_room(request, sz))
-		return request__refuse(request, REFUSAL_BUSY, "too much memory is in use");
+	if (make_room(request, sz)) {
+		connection__set_refused(request->collector, request->connection);
+		return request__refuse(request, REFUSAL_BUSY, "too much memory is in use, by all or by this client");
+	}
 	memcpy(request->body.items + request->body.cnt, bytes, sz);
 	request->body.cnt += sz;
 }
@@ -323,6 +373,8 @@ enum MHD_Result collector_on_request(void *cls, struct MHD_Connection *mhd, cons
 					 request->collector->opts.timeout_ns +
 						 (request->body_sz < PROTOCOL_BODY_MAX ? request->body_sz : 0) *
 							 1000000000 / BODY_BYTES_PER_S);
+		if (request->refusal)
+			connection__set_refused(request->collector, request->connection);
 		return answer_at_once(request) ? respond_refusal(request) : MHD_YES;
 	}
 	if (*data_sz) {
@@ -344,7 +396,10 @@ void collector_on_completed(void *cls, struct MHD_Connection *mhd, void **contex
 		return;
 	*context = NULL;
 	connection__set_idle(collector, request->connection);
-	atomic_fetch_sub(&collector->body_bytes, request->body.room);
+	return_memory(request, request->body.room);
+	pthread_mutex_lock(&collector->connections_lock);
+	peers__drop(&collector->peers, request->peer);
+	pthread_mutex_unlock(&collector->connections_lock);
 	vec_free(&request->body);
 	vec_free(&request->frames);
 	free(request);

@@ -116,9 +116,20 @@ int collector_post(struct collector *collector, char answer[ANSWER_SZ], const ch
 	return ask(collector, answer, path, more);
 }
 
+void collector_expect(struct collector *collector, int status, int expected, const char *answer, const char *why)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "%d, ", expected);
+	CHECKF(status == expected, "%d instead of %d for '%s': %s", status, expected, why, answer);
+	CHECKF(strstr(answer, why) != NULL, "'%s' instead of '%s'", answer, why);
+	CHECKF(expected == 200 || (strstr(process_err(&collector->process), why) &&
+				   strstr(process_err(&collector->process), line)),
+	       "'%s' is not in the log: %s", why, process_err(&collector->process));
+}
+
 double collector_metric(struct collector *collector, const char *name)
 {
-	struct path out = temp_path("metrics");
 	struct process curl;
 	const char *at;
 	double value = -1;
@@ -127,7 +138,6 @@ double collector_metric(struct collector *collector, const char *name)
 	process_start(&curl, "curl -s -k -m 20 %s://127.0.0.1:%d/metrics", collector->tls ? "https" : "http",
 		      collector->port);
 	process_wait(&curl, 30);
-	(void)out;
 	snprintf(line, sizeof(line), "\nwhylate_collect_%s ", name);
 	at = strstr(process_out(&curl), line);
 	if (at)

@@ -38,6 +38,8 @@ int collector_ask(struct collector *collector, char answer[ANSWER_SZ], const cha
 /* Posts a file to the session of that host. */
 int collector_post(struct collector *collector, char answer[ANSWER_SZ], const char *host, const char *body_path,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The answer has the status, says why, and so does a line in the log. */
+void collector_expect(struct collector *collector, int status, int expected, const char *answer, const char *why);
 /* A value of /metrics; -1 where it is not there. */
 double collector_metric(struct collector *collector, const char *name);
 

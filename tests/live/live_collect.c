@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The collector among good, bad, slow and hostile clients, and on disks that fill up and go away. */
+/* The collector among good, bad and hostile clients, and on disks that fill up and go away. */
 #include "collector.h"
 #include "session.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,19 +60,6 @@ static bool start_tls(struct collector *collector, const char *store, const char
 					       certs("server.pem").s, certs("server.key").s, certs("ca.pem").s, more);
 }
 
-/* The answer has the status, says why, and so does a line in the log. */
-static void expect(struct collector *collector, int status, int expected, const char *answer, const char *why)
-{
-	char line[64];
-
-	snprintf(line, sizeof(line), "%d, ", expected);
-	CHECKF(status == expected, "%d instead of %d for '%s': %s", status, expected, why, answer);
-	CHECKF(strstr(answer, why) != NULL, "'%s' instead of '%s'", answer, why);
-	CHECKF(expected == 200 || (strstr(process_err(&collector->process), why) &&
-				   strstr(process_err(&collector->process), line)),
-	       "'%s' is not in the log: %s", why, process_err(&collector->process));
-}
-
 static void test_identities(void)
 {
 	static const struct {
@@ -104,13 +88,15 @@ static void test_identities(void)
 
 		snprintf(key, sizeof(key), "%s.key", cases[i].cert);
 		snprintf(pem, sizeof(pem), "%s.pem", cases[i].cert);
-		expect(&collector,
-		       collector_post(&collector, answer, cases[i].host, body.s, "--cacert %s --cert %s --key %s",
-				      certs("ca.pem").s, certs(pem).s, certs(key).s),
-		       cases[i].status, answer, cases[i].why);
+		collector_expect(&collector,
+				 collector_post(&collector, answer, cases[i].host, body.s,
+						"--cacert %s --cert %s --key %s", certs("ca.pem").s, certs(pem).s,
+						certs(key).s),
+				 cases[i].status, answer, cases[i].why);
 	}
-	expect(&collector, collector_post(&collector, answer, "host-a", body.s, "--cacert %s", certs("ca.pem").s), 401,
-	       answer, "no certificate");
+	collector_expect(&collector,
+			 collector_post(&collector, answer, "host-a", body.s, "--cacert %s", certs("ca.pem").s), 401,
+			 answer, "no certificate");
 	/* Old protocols and plain text get nowhere. */
 	CHECK(collector_post(&collector, answer, "host-a", body.s, "-k --tls-max 1.1") == 0);
 	collector.tls = false;
@@ -151,18 +137,19 @@ static void test_tokens(void)
 
 		snprintf(text, sizeof(text), "Authorization: Bearer %s", cases[i].token);
 		CHECK(!file_write(header.s, text, strlen(text)));
-		expect(&collector,
-		       collector_post(&collector, answer, cases[i].host, body.s, "--cacert %s -H @%s",
-				      certs("ca.pem").s, header.s),
-		       cases[i].status, answer, cases[i].why);
+		collector_expect(&collector,
+				 collector_post(&collector, answer, cases[i].host, body.s, "--cacert %s -H @%s",
+						certs("ca.pem").s, header.s),
+				 cases[i].status, answer, cases[i].why);
 	}
-	expect(&collector, collector_post(&collector, answer, "host-c", body.s, "--cacert %s", certs("ca.pem").s), 401,
-	       answer, "neither a certificate nor a token");
+	collector_expect(&collector,
+			 collector_post(&collector, answer, "host-c", body.s, "--cacert %s", certs("ca.pem").s), 401,
+			 answer, "neither a certificate nor a token");
 	/* A token is as good as a certificate. */
-	expect(&collector,
-	       collector_post(&collector, answer, "host-a", body.s, "--cacert %s --cert %s --key %s", certs("ca.pem").s,
-			      certs("a.pem").s, certs("a.key").s),
-	       200, answer, "\"stored\": 2");
+	collector_expect(&collector,
+			 collector_post(&collector, answer, "host-a", body.s, "--cacert %s --cert %s --key %s",
+					certs("ca.pem").s, certs("a.pem").s, certs("a.key").s),
+			 200, answer, "\"stored\": 2");
 	collector_end(&collector);
 	stream_free(&stream);
 }
@@ -174,7 +161,7 @@ static void expect_refused(struct collector *collector, const struct shard_buf *
 	char answer[ANSWER_SZ];
 
 	CHECK(!file_write(path.s, body->items, body->cnt));
-	expect(collector, collector_post(collector, answer, "host-a", path.s, " "), expected, answer, why);
+	collector_expect(collector, collector_post(collector, answer, "host-a", path.s, " "), expected, answer, why);
 }
 
 static void test_malformed_bodies(void)
@@ -233,10 +220,10 @@ static void test_malformed_bodies(void)
 	expect_refused(&collector, &body, 413, "larger than 8 MiB");
 	/* Another session's block. */
 	path = stream_body(&stream, 0, 1, "body");
-	expect(&collector,
-	       collector_ask(&collector, answer, "/v1/hosts/host-a/sessions/0123456789abcdee/blocks",
-			     "--data-binary @%s", path.s),
-	       400, answer, "of another session");
+	collector_expect(&collector,
+			 collector_ask(&collector, answer, "/v1/hosts/host-a/sessions/0123456789abcdee/blocks",
+				       "--data-binary @%s", path.s),
+			 400, answer, "of another session");
 	CHECK(collector_metric(&collector, "blocks_total") == 0);
 	CHECK(collector_metric(&collector, "store_files") == 0);
 	CHECK(collector_ask(&collector, answer, "/healthz", " ") == 200 && !strcmp(answer, "ok\n"));
@@ -278,8 +265,8 @@ static void test_requests(void)
 	if (!collector_start(&collector, "requests", "--max-requests 1000"))
 		return;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		expect(&collector, collector_ask(&collector, answer, cases[i].path, "%s", cases[i].more),
-		       cases[i].status, answer, cases[i].why);
+		collector_expect(&collector, collector_ask(&collector, answer, cases[i].path, "%s", cases[i].more),
+				 cases[i].status, answer, cases[i].why);
 	CHECK(collector_metric(&collector, "store_files") == 0);
 	CHECK(collector_stop(&collector) == 0);
 	collector_end(&collector);
@@ -296,13 +283,13 @@ static void test_repeated_and_reordered(void)
 	if (!stream_make(&stream, BLOCK_CNT) || !collector_start(&collector, "repeated", " "))
 		return;
 	path = stream_body(&stream, 40, 60, "body");
-	expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer,
-	       "{\"stored\": 20, \"duplicates\": 0}");
+	collector_expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer,
+			 "{\"stored\": 20, \"duplicates\": 0}");
 	path = stream_body(&stream, 0, 50, "body");
-	expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer,
-	       "{\"stored\": 40, \"duplicates\": 10}");
-	expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer,
-	       "{\"stored\": 0, \"duplicates\": 50}");
+	collector_expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer,
+			 "{\"stored\": 40, \"duplicates\": 10}");
+	collector_expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer,
+			 "{\"stored\": 0, \"duplicates\": 50}");
 	/* The same numbers with other blocks. */
 	body_put(&body, PROTOCOL_BLOCK, 100, stream.blocks[0].items, stream.blocks[0].cnt);
 	body_put(&body, PROTOCOL_BLOCK, 7, stream.blocks[8].items, stream.blocks[8].cnt);
@@ -311,7 +298,8 @@ static void test_repeated_and_reordered(void)
 	body_put(&body, PROTOCOL_END, 60, NULL, 0);
 	path = temp_path("end");
 	CHECK(!file_write(path.s, body.items, body.cnt));
-	expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer, "\"stored\": 1");
+	collector_expect(&collector, collector_post(&collector, answer, "host-a", path.s, " "), 200, answer,
+			 "\"stored\": 1");
 	stream_is_stored(&stream, collector.store.s, NULL);
 	CHECK(collector_metric(&collector, "duplicates_total") == 60);
 	CHECK(collector_metric(&collector, "host_blocks_total{host=\"host-a\"}") == 61);
@@ -320,145 +308,6 @@ static void test_repeated_and_reordered(void)
 	stream_is_stored(&stream, collector.store.s, NULL);
 	collector_end(&collector);
 	vec_free(&body);
-	stream_free(&stream);
-}
-
-static int connect_to(int port)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-/* Sends it one byte after the other, five a second: how long until nobody listens any more; UINT64_MAX: they always do.
- */
-static uint64_t drip(int fd, const char *text, size_t sz)
-{
-	uint64_t begin_ns = now_ns();
-	char byte;
-
-	for (size_t i = 0; i < sz && now_ns() - begin_ns < 20 * NS_PER_SEC; i++) {
-		if (send(fd, text + i, 1, MSG_NOSIGNAL) < 0 || recv(fd, &byte, 1, MSG_DONTWAIT) == 0)
-			return now_ns() - begin_ns;
-		sleep_ms(200);
-	}
-	return UINT64_MAX;
-}
-
-static void test_slow_clients(void)
-{
-	static const char header[] = "POST /v1/hosts/h/sessions/" SESSION_TEXT
-				     "/blocks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n";
-	struct collector collector;
-	struct stream stream;
-	char answer[ANSWER_SZ];
-	struct path body;
-	uint64_t took_ns;
-	int fd;
-
-	if (!stream_make(&stream, 2) || !collector_start(&collector, "slow", "--timeout 1s"))
-		return;
-	body = stream_body(&stream, 0, 2, "body");
-	fd = connect_to(collector.port);
-	took_ns = drip(fd, header, sizeof(header) - 1);
-	CHECKF(took_ns < 5 * NS_PER_SEC, "a slow header was listened to for %llu ns", (unsigned long long)took_ns);
-	close(fd);
-	fd = connect_to(collector.port);
-	CHECK(send(fd, header, sizeof(header) - 1, MSG_NOSIGNAL) == sizeof(header) - 1);
-	took_ns = drip(fd, header, sizeof(header) - 1);
-	CHECKF(took_ns < 5 * NS_PER_SEC, "a slow body was listened to for %llu ns", (unsigned long long)took_ns);
-	close(fd);
-	CHECK(strstr(process_err(&collector.process), "408, it did not arrive in time") != NULL);
-	CHECK(collector_metric(&collector, "refusals_total{reason=\"slow\",status=\"408\"}") == 2);
-	CHECK(collector_post(&collector, answer, "host-a", body.s, " ") == 200);
-	collector_end(&collector);
-	stream_free(&stream);
-}
-
-static uint64_t resident_bytes(pid_t pid)
-{
-	struct path statm;
-	uint64_t pages = 0;
-	char *text;
-
-	snprintf(statm.s, sizeof(statm.s), "/proc/%d/statm", pid);
-	text = file_read(statm.s, NULL);
-	if (text)
-		sscanf(text, "%*u %lu", &pages);
-	free(text);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-#define IDLE_CNT 1000
-
-static void test_idle_connections(void)
-{
-	struct collector collector;
-	struct stream stream;
-	char answer[ANSWER_SZ], byte;
-	struct path body;
-	int fds[IDLE_CNT], open_cnt = 0, shut_cnt = 0;
-
-	if (!stream_make(&stream, 4) || !start_tls(&collector, "idle", "--max-connections 1100"))
-		return;
-	for (int i = 0; i < IDLE_CNT; i++)
-		open_cnt += (fds[i] = connect_to(collector.port)) >= 0;
-	CHECKF(open_cnt == IDLE_CNT, "%d connections", open_cnt);
-	body = stream_body(&stream, 0, 2, "body");
-	CHECK(collector_post(&collector, answer, "host-a", body.s, "--cacert %s --cert %s --key %s", certs("ca.pem").s,
-			     certs("a.pem").s, certs("a.key").s) == 200);
-	CHECK(collector_metric(&collector, "connections") >= IDLE_CNT);
-	/* A sanitizer's shadow is not the collector's. */
-	CHECKF(getenv("WHYLATE_SANITIZED") || resident_bytes(collector.process.pid) < 100u << 20, "%lu bytes",
-	       (unsigned long)resident_bytes(collector.process.pid));
-	for (int i = 0; i < IDLE_CNT; i++)
-		close(fds[i]);
-	collector_end(&collector);
-	/* More of them than it takes: they go, whoever has something to say is served. */
-	if (!collector_start(&collector, "idle-many", "--max-connections 50"))
-		return;
-	for (int i = 0; i < 200; i++)
-		fds[i] = connect_to(collector.port);
-	CHECKF(collector_post(&collector, answer, "host-a", body.s, " ") == 200, "%s", answer);
-	sleep_ms(200);
-	for (int i = 0; i < 200; i++) {
-		shut_cnt += recv(fds[i], &byte, 1, MSG_DONTWAIT) == 0;
-		close(fds[i]);
-	}
-	CHECKF(shut_cnt >= 150, "%d of 200 idle connections were closed", shut_cnt);
-	collector_end(&collector);
-	stream_free(&stream);
-}
-
-static void test_limits(void)
-{
-	struct collector collector;
-	struct stream stream;
-	char answer[ANSWER_SZ];
-	struct path body, headers = temp_path("headers");
-	char *text;
-	int status = 200;
-
-	if (!stream_make(&stream, 2) || !collector_start(&collector, "rate", "--max-requests 1"))
-		return;
-	body = stream_body(&stream, 0, 2, "body");
-	for (int i = 0; i < 20 && status == 200; i++)
-		status = collector_post(&collector, answer, "host-a", body.s, "-D %s", headers.s);
-	expect(&collector, status, 429, answer, "too many requests");
-	text = file_read(headers.s, NULL);
-	CHECKF(text && strcasestr(text, "Retry-After: 1\r\n"), "%s", text);
-	free(text);
-	collector_end(&collector);
-	if (!collector_start(&collector, "memory", "--max-memory 1000"))
-		return;
-	expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 503, answer, "too much memory");
-	collector_end(&collector);
 	stream_free(&stream);
 }
 
@@ -539,7 +388,8 @@ static void test_full_store(void)
 			acknowledged[i] = status == 200;
 	}
 	CHECK(was_full);
-	expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 507, answer, "the disk is full");
+	collector_expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 507, answer,
+			 "the disk is full");
 	CHECK(collector_ask(&collector, answer, "/healthz", " ") == 503);
 	stream_is_stored(&stream, collector.store.s, acknowledged);
 	/* Room again. */
@@ -569,11 +419,12 @@ static void test_vanished_store(void)
 	CHECK(collector_post(&collector, answer, "host-a", body.s, " ") == 200);
 	CHECK(!rename(collector.store.s, moved.s));
 	body = stream_body(&stream, 0, 10, "body");
-	expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 503, answer, "directory is gone");
+	collector_expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 503, answer,
+			 "directory is gone");
 	CHECK(collector_ask(&collector, answer, "/healthz", " ") == 503 && strstr(answer, "No such file"));
 	CHECK(!rename(moved.s, collector.store.s));
-	expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 200, answer,
-	       "{\"stored\": 5, \"duplicates\": 5}");
+	collector_expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 200, answer,
+			 "{\"stored\": 5, \"duplicates\": 5}");
 	CHECK(strstr(process_err(&collector.process), "is there again") != NULL);
 	CHECK(collector_stop(&collector) == 0);
 	stream_is_stored(&stream, collector.store.s, NULL);
@@ -624,9 +475,6 @@ static const struct live_test tests[] = {
 	{"requests", test_requests},
 	{"malformed_bodies", test_malformed_bodies},
 	{"repeated_and_reordered", test_repeated_and_reordered},
-	{"slow_clients", test_slow_clients},
-	{"idle_connections", test_idle_connections},
-	{"limits", test_limits},
 	{"killed_in_mid_stream", test_killed_in_mid_stream},
 	{"full_store", test_full_store},
 	{"vanished_store", test_vanished_store},

@@ -21,7 +21,7 @@ struct columns {
 
 bool recording_start(struct recording *recording, const char *dir_name, pid_t pid, const char *fmt, ...)
 {
-	char more[1024];
+	char more[4096];
 	va_list args;
 
 	memset(recording, 0, sizeof(*recording));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The collector's small parts: sets of numbers, budgets, tokens, addresses, metrics. */
+/* The collector's small parts: sets of numbers, budgets, peers, tokens, addresses, metrics. */
 #include "net/identity.h"
 #include "net/limiter.h"
 #include "net/listen.h"
 #include "net/metrics.h"
+#include "net/peers.h"
 #include "net/seqset.h"
 #include "test_shard_util.h"
 #include "unit.h"
@@ -94,6 +95,40 @@ static int load(struct identity_tokens *tokens, const char *text, unsigned *line
 	return err;
 }
 
+/* An entry is one as long as anybody holds it; names that are too long are cut, not overrun. */
+static void peers(void)
+{
+	struct peers peers = {0};
+	struct peer *all[3 * PEERS_BUCKETS], *again;
+	char name[2 * PEER_KEY_SZ];
+
+	for (int i = 0; i < 3 * PEERS_BUCKETS; i++) {
+		snprintf(name, sizeof(name), "host-%d", i);
+		all[i] = peers__hold(&peers, name);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(all[i]);
+		CU_ASSERT_STRING_EQUAL(all[i]->key, name);
+		CU_ASSERT_EQUAL(all[i]->connection_cnt++, 0);
+	}
+	again = peers__hold(&peers, "host-7");
+	CU_ASSERT_PTR_EQUAL(again, all[7]);
+	peers__drop(&peers, again);
+	CU_ASSERT_PTR_EQUAL(peers__hold(&peers, "host-7"), all[7]);
+	peers__drop(&peers, all[7]);
+	for (int i = 0; i < 3 * PEERS_BUCKETS; i++) {
+		CU_ASSERT_EQUAL(all[i]->connection_cnt, 1);
+		peers__drop(&peers, all[i]);
+	}
+	for (int i = 0; i < PEERS_BUCKETS; i++)
+		CU_ASSERT_PTR_NULL(peers.buckets[i]);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	again = peers__hold(&peers, name);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(again);
+	CU_ASSERT_EQUAL(strlen(again->key), PEER_KEY_SZ - 1);
+	peers__drop(&peers, again);
+	peers__drop(&peers, NULL);
+}
+
 static void tokens(void)
 {
 	static const char *const bad[] = {
@@ -182,7 +217,11 @@ static void what_is_counted(void)
 }
 
 static const struct unit_test tests[] = {
-	{"sets of numbers", sets_of_numbers}, {"budgets", budgets}, {"tokens", tokens}, {"addresses", addresses},
+	{"sets of numbers", sets_of_numbers},
+	{"budgets", budgets},
+	{"peers", peers},
+	{"tokens", tokens},
+	{"addresses", addresses},
 	{"what is counted", what_is_counted},
 };
 
