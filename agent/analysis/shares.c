@@ -14,12 +14,15 @@ enum column_sum { SUM_X, SUM_XL, SUM_LATE, SUM_TYPICAL, COLUMN_SUM_CNT };
 enum row_sum { ROW_W, ROW_L, ROW_LL, ROW_W_LATE, ROW_W_TYPICAL, ROW_SUM_CNT };
 
 #define REPLICATES_PER_TASK 16
+/* With late rows in fewer blocks than this, replicates differ too little to say anything of the tail. */
+#define LATE_BLOCKS_MIN 5
 
 struct shares {
 	struct share_part *parts;
 	size_t part_cnt;
 	const struct share_rows *rows;
 	struct bootstrap_blocks blocks;
+	size_t late_block_cnt; /* that have late rows: what the tail is a sample of; 0: too few */
 	size_t column_cnt;
 	size_t *first_column; /* of each part; part_cnt + 1 of them */
 	size_t stride;        /* doubles per block */
@@ -197,10 +200,11 @@ struct ci shares_widen(struct ci ci, double lost)
 static void finish_line(struct shares *shares, struct share_line *line, size_t at, double lost)
 {
 	uint32_t cnt = shares->replicate_cnt;
-	size_t block_cnt = shares->blocks.cnt;
 
-	line->variance_share_ci = bootstrap_interval(shares->variance + at * cnt, cnt, line->variance_share, block_cnt);
-	line->tail_share_ci = bootstrap_interval(shares->tail + at * cnt, cnt, line->tail_share, block_cnt);
+	line->variance_share_ci =
+		bootstrap_interval(shares->variance + at * cnt, cnt, line->variance_share, shares->blocks.cnt);
+	line->tail_share_ci =
+		bootstrap_interval(shares->tail + at * cnt, cnt, line->tail_share, shares->late_block_cnt);
 	line->variance_share_ci = shares_widen(line->variance_share_ci, lost);
 	line->tail_share_ci = shares_widen(line->tail_share_ci, lost);
 }
@@ -234,6 +238,15 @@ static void finish_part(struct shares *shares, size_t p, const struct sample *sa
 		}
 	}
 	finish_line(shares, &part->total, shares->column_cnt + p, lost);
+}
+
+static size_t late_blocks(const struct shares *shares)
+{
+	size_t cnt = 0;
+
+	for (size_t b = 0; b < shares->blocks.cnt; b++)
+		cnt += shares->sums[b * shares->stride + ROW_W_LATE] > 0;
+	return cnt < LATE_BLOCKS_MIN ? 0 : cnt;
 }
 
 static int shares_alloc(struct shares *shares)
@@ -324,6 +337,7 @@ int shares_compute(struct share_part *parts, size_t part_cnt, const struct share
 		for (size_t i = 0; i < shares.stride; i++)
 			total[i] += shares.sums[b * shares.stride + i];
 	sample = sample_of(&shares, total);
+	shares.late_block_cnt = late_blocks(&shares);
 	for (size_t p = 0; p < part_cnt; p++)
 		finish_part(&shares, p, &sample, opts->lost);
 cleanup:

@@ -13,8 +13,9 @@
  * give intervals that are far too narrow; whole blocks of consecutive rows keep a burst together.  Block length grows
  * as n^(1/3), which is the optimal order for a variance, and there are at most SHARES_BLOCKS_MAX blocks.  Each block is
  * reduced to its sums first, so a replicate costs O(blocks), not O(rows).  The thresholds stay those of the full
- * sample.  Where rows come from observation windows, the windows are the sample (one-stage cluster sampling), and
- * blocks hold whole windows.
+ * sample.  The tail is a sample of the blocks that have late rows: it has no interval where those are fewer than five,
+ * for then most replicates consist of the same few requests and agree on whatever they met.  Where rows come from
+ * observation windows, the windows are the sample (one-stage cluster sampling), and blocks hold whole windows.
  */
 #ifndef WHYLATE_ANALYSIS_SHARES_H
 #define WHYLATE_ANALYSIS_SHARES_H

@@ -360,6 +360,29 @@ static void windows_are_the_sample(void)
 }
 
 /* More windows than blocks, and rows of a recording without windows among them. */
+/* One burst made all that is late: whoever draws blocks meets it or not, and knows nothing of the next one. */
+static void a_single_burst_has_no_interval(void)
+{
+	struct analysis_fixture fixture;
+	struct report report;
+
+	for (size_t bursts = 1; bursts <= 5; bursts += 4) {
+		analysis_fixture_init(&fixture, 1000);
+		for (size_t i = 0; i < 1000; i++)
+			fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000 + i % 10);
+		for (size_t burst = 0; burst < bursts; burst++)
+			for (size_t i = 0; i < 15 / bursts; i++)
+				fixture_add(&fixture, 100 + 150 * burst + i, WL_CATEGORY_RUNQ, 50000);
+		make(&report, &fixture, 0.99);
+		ASSERT_NEAR(line_of(&report, WL_CATEGORY_LOCK)->tail_share, 0);
+		CU_ASSERT(line_of(&report, WL_CATEGORY_RUNQ)->tail_share > 0.9);
+		CU_ASSERT_EQUAL(isnan(line_of(&report, WL_CATEGORY_RUNQ)->tail_share_ci.lo), bursts == 1);
+		CU_ASSERT_FALSE(isnan(line_of(&report, WL_CATEGORY_RUNQ)->variance_share_ci.lo));
+		report_free(&report);
+		analysis_fixture_free(&fixture);
+	}
+}
+
 static void windows_may_be_many(void)
 {
 	enum { ROWS = 9000 };
@@ -426,6 +449,7 @@ int suite_breakdown(void)
 		{"intervals of confidence cover the truth", intervals_of_confidence_cover_the_truth},
 		{"bursts make intervals wider", bursts_make_intervals_wider},
 		{"windows are the sample", windows_are_the_sample},
+		{"a single burst has no interval", a_single_burst_has_no_interval},
 		{"windows may be many", windows_may_be_many},
 		{"equal seeds give equal reports", equal_seeds_give_equal_reports},
 		{"losses widen intervals", losses_widen_intervals},
