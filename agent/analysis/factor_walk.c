@@ -61,6 +61,8 @@ static bool is_in_round(const struct factor_walk *walk, uint32_t row)
 	uint64_t begin_ts = walk->dataset->begin_ts[row], end_ts = begin_ts + walk->dataset->latency_ns[row];
 	const struct invocation_round *round = invocations_last_round(invocations, session);
 
+	if (begin_ts < invocations_settled_ts(invocations, session))
+		return false;
 	if (!round)
 		return true;
 	for (size_t i = 0; walk->round != WALK_LAST_ROUND && i < invocations->rounds.cnt; i++)

@@ -164,6 +164,28 @@ static int fill_rounds(struct factor_report *to, const struct factor_analysis *a
 	return 0;
 }
 
+static int fill_unmeasured(struct factor_report *to, const struct factor_analysis *analysis, struct arena *arena)
+{
+	const struct invocations *invocations = analysis->walk.invocations;
+	size_t cnt = invocations->parts.cnt;
+
+	to->unmeasured = arena__alloc(arena, cnt, sizeof(*to->unmeasured));
+	if (!to->unmeasured)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct invocation_part *part = &invocations->parts.items[i];
+		const struct invocation_symbol *symbol = &invocations->symbols.items[part->func];
+		struct unmeasured_line *line = &to->unmeasured[to->unmeasured_cnt++];
+
+		line->function = arena__strdup(arena, invocations_name(invocations, part->func));
+		line->module = arena__strdup(arena, invocations_string(invocations, symbol->module));
+		line->after_s = part->end_ts > part->begin_ts ? (double)(part->end_ts - part->begin_ts) / 1e9 : 0;
+		if (!line->function || !line->module)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* The rows that took part, as shares.h wants them, with thresholds of their own. */
 static int part_rows(struct share_rows *part, const struct factor_analysis *analysis, double tail)
 {
@@ -228,6 +250,8 @@ int factors_report(struct report *report, const struct blame_split *splits, cons
 		.bad_rows = analysis->walk.invocations->bad_rows + analysis->impossible,
 	};
 	err = fill_rounds(to, analysis, report->arena);
+	if (!err)
+		err = fill_unmeasured(to, analysis, report->arena);
 	if (!err)
 		err = part_rows(&rows, analysis, opts->tail);
 	if (!err)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "analysis/invocations.h"
 
+#include "model/session.h"
+
 #include "analysis/dataset_build.h"
 
 #include <errno.h>
@@ -190,6 +192,60 @@ static int function_of(struct loading *loading, uint32_t session, uint32_t numbe
 	return vec_push(&loading->known, *func);
 }
 
+/* Those that are attached have no end yet. */
+static int load_probe(struct loading *loading, struct invocation_part part, bool attached)
+{
+	struct invocations *to = loading->to;
+
+	if (attached) {
+		part.end_ts = 0;
+		return vec_push(&to->parts, part);
+	}
+	for (size_t i = to->parts.cnt; i-- > 0;) {
+		struct invocation_part *known = &to->parts.items[i];
+
+		if (known->session != part.session || known->func != part.func || known->end_ts)
+			continue;
+		known->end_ts = part.end_ts;
+		return 0;
+	}
+	return vec_push(&to->parts, part);
+}
+
+static int load_probes(struct loading *loading, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
+					*func = block_column(block, "func", SHARD_U64),
+					*event = block_column(block, "event", SHARD_STR),
+					*why = block_column(block, "why", SHARD_STR);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		struct invocation_part part = {session, 0, column_u64(ts, row), column_u64(ts, row)};
+		bool attached = !strcmp(column_text(event, row), "attached");
+		uint32_t number = u32_of(func, row, NONE);
+
+		if (!attached && strcmp(column_text(why, row), PROBE_OVER_BUDGET))
+			continue;
+		if (number == NONE) {
+			loading->to->bad_rows++;
+			continue;
+		}
+		if (function_of(loading, session, number, &part.func) || load_probe(loading, part, attached))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void forget_whole_ones(struct invocations *to)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < to->parts.cnt; i++)
+		if (to->parts.items[i].end_ts)
+			to->parts.items[left++] = to->parts.items[i];
+	to->parts.cnt = left;
+}
+
 static int add_call(struct loading *loading, const struct call *call, size_t *room)
 {
 	struct invocations *to = loading->to;
@@ -329,7 +385,7 @@ static void loading__free(struct loading *loading)
 static int load_all(struct loading *loading, struct shard_reader *reader)
 {
 	static const char *const calls[] = {"invocation"};
-	static const char *const others[] = {"symbol", "session", "interval"};
+	static const char *const others[] = {"symbol", "session", "interval", "probe"};
 	const struct shard_block *block;
 	uint32_t session;
 	size_t room = 0;
@@ -346,6 +402,8 @@ static int load_all(struct loading *loading, struct shard_reader *reader)
 			err = load_symbols(loading, session, block);
 		else if (!strcmp(block->table, "session"))
 			err = load_rounds(loading, session, block);
+		else if (!strcmp(block->table, "probe"))
+			err = load_probes(loading, session, block);
 		else
 			err = load_intervals(loading, session, block);
 	}
@@ -378,6 +436,7 @@ int invocations_load(struct invocations *invocations, struct shard_reader *reade
 	err = loading__init(&loading);
 	if (!err)
 		err = load_all(&loading, reader);
+	forget_whole_ones(invocations);
 	if (!err)
 		err = group_calls(invocations);
 	if (!err && invocations->rounds.cnt)
@@ -393,6 +452,7 @@ void invocations_free(struct invocations *invocations)
 {
 	vec_free(&invocations->symbols);
 	vec_free(&invocations->rounds);
+	vec_free(&invocations->parts);
 	free(invocations->calls);
 	free(invocations->first);
 	free(invocations->rows);
@@ -412,6 +472,16 @@ const struct invocation_round *invocations_last_round(const struct invocations *
 			last = round;
 	}
 	return last;
+}
+
+uint64_t invocations_settled_ts(const struct invocations *invocations, uint32_t session)
+{
+	uint64_t ts = 0;
+
+	for (size_t i = 0; i < invocations->parts.cnt; i++)
+		if (invocations->parts.items[i].session == session && invocations->parts.items[i].end_ts > ts)
+			ts = invocations->parts.items[i].end_ts;
+	return ts;
 }
 
 const char *invocations_name(const struct invocations *invocations, uint32_t func)

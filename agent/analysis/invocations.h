@@ -35,6 +35,12 @@ struct invocation_round {
 	double probe_cnt;
 };
 
+/* A function whose calls were recorded for a part of the session only: it was let go for the budget. */
+struct invocation_part {
+	uint32_t session, func;
+	uint64_t begin_ts, end_ts;
+};
+
 struct invocations {
 	struct arena *arena;
 	struct intern strings;                 /* 0 is "" */
@@ -46,9 +52,10 @@ struct invocations {
 	struct invocation_row *rows;
 	size_t row_cnt;
 	VEC(struct invocation_round) rounds; /* by session, then by number */
-	size_t row_cnt_all;                  /* row_cnt + session_cnt */
-	size_t orphans;                      /* calls of intervals that are not in the dataset */
-	size_t bad_rows;                     /* impossible ones, of all tables */
+	VEC(struct invocation_part) parts;
+	size_t row_cnt_all; /* row_cnt + session_cnt */
+	size_t orphans;     /* calls of intervals that are not in the dataset */
+	size_t bad_rows;    /* impossible ones, of all tables */
 };
 
 /*
@@ -69,6 +76,8 @@ void invocations_free(struct invocations *invocations);
 
 /* The last round of a session with probed functions, NULL: it was recorded without rounds. */
 const struct invocation_round *invocations_last_round(const struct invocations *invocations, uint32_t session);
+/* When the last function of a session was let go for the budget, 0: none was.  What is probed is the same since. */
+uint64_t invocations_settled_ts(const struct invocations *invocations, uint32_t session);
 /* Never NULL. */
 static inline const char *invocations_string(const struct invocations *invocations, uint32_t id)
 {

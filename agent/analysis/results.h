@@ -157,6 +157,12 @@ struct round_line {
 	double duration_s, probes, intervals_per_s, cost_share; /* NAN: not known */
 };
 
+/* A function that was probed for a part of the recording only, and is in no factor therefore. */
+struct unmeasured_line {
+	const char *function, *module;
+	double after_s; /* from then on its calls were not recorded */
+};
+
 struct factor_report {
 	struct factor_line *lines; /* by score, largest first */
 	size_t line_cnt, selected_cnt;
@@ -168,6 +174,8 @@ struct factor_report {
 	uint32_t round; /* the factors are of; 0: recorded without rounds */
 	struct round_line *rounds;
 	size_t round_cnt;
+	struct unmeasured_line *unmeasured;
+	size_t unmeasured_cnt;
 };
 
 struct type_line {

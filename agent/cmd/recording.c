@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/privilege.h"
 #include "cmd/recording_internal.h"
+#include "cmd/recording_list.h"
 #include "cmd/recording_stream.h"
 
 #include <errno.h>
@@ -231,6 +232,8 @@ static int record_until_done(struct recording *recording)
 			err = recording_windows_step(recording);
 		if (!err)
 			err = rounds__step(recording);
+		if (!err)
+			err = recording_budget_keep(recording);
 		capture__measure_cost(recording->capture);
 		recording_stream_tick(recording);
 		if (!err)
@@ -486,6 +489,8 @@ static void release(struct recording *recording)
 	capture__free(recording->capture);
 	trace__free(recording->trace);
 	rounds__free(recording->rounds);
+	recording_budget_free(recording);
+	recording_list_free(recording);
 	recording_probes_free(recording);
 	stacks__free(recording->stacks);
 	retention__free(recording->retention);

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "cmd/recording_internal.h"
+#include "cmd/recording_list.h"
 #include "model/session.h"
 #include "target/elf_file.h"
 
@@ -293,6 +294,8 @@ int recording_write_final(struct recording *recording)
 			"tracing cost %.1f %% of the target's CPU time on the whole machine, over the budget of %g %%",
 			100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget);
 	}
+	if (!err)
+		err = recording_budget_write_notes(recording, &note);
 	if (!err && recording->target_exited) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key, "the target exited while it was recorded");

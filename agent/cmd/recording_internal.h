@@ -27,12 +27,14 @@ struct recording {
 	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
 	struct thread_names *threads;
-	struct trace *trace;            /* NULL: counters mode */
-	bool marked;                    /* its intervals are those of the program's own markers */
-	struct recorded_probes *probes; /* NULL: nothing is probed */
-	struct rounds *rounds;          /* NULL: functions are not probed in rounds */
-	struct hot_paths *hot;          /* what stacks say of the program, the rounds'; NULL: nobody asks */
-	struct stacks *stacks;          /* NULL: user stacks are not sampled */
+	struct trace *trace;             /* NULL: counters mode */
+	bool marked;                     /* its intervals are those of the program's own markers */
+	struct recorded_probes *probes;  /* NULL: nothing is probed */
+	struct recorded_list *list;      /* the symbol list's probes; NULL: there is none */
+	struct recording_budget *budget; /* of those; NULL: not looked at yet */
+	struct rounds *rounds;           /* NULL: functions are not probed in rounds */
+	struct hot_paths *hot;           /* what stacks say of the program, the rounds'; NULL: nobody asks */
+	struct stacks *stacks;           /* NULL: user stacks are not sampled */
 	uint64_t polled_ts, lost_mark;
 	target_processes processes;
 	target_listeners listeners;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "cmd/recording_internal.h"
+#include "cmd/recording_list.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,8 +26,7 @@ struct recorded_set {
 struct recorded_probes {
 	struct invocations *invocations;
 	VEC(struct recorded_set *) sets;
-	struct recorded_set *of_list; /* the symbol list's, NULL: not attached */
-	VEC(uint32_t) symbols;        /* functions that have their row */
+	VEC(uint32_t) symbols; /* functions that have their row */
 	uint64_t attach_ns;
 };
 
@@ -204,8 +204,6 @@ static void drop_set(struct recording *recording, struct recorded_set *set)
 		probes->sets.items[i] = probes->sets.items[--probes->sets.cnt];
 		break;
 	}
-	if (probes->of_list == set)
-		probes->of_list = NULL;
 	capture__detach_probes(recording->capture, set->set);
 	set__free(set);
 }
@@ -281,7 +279,8 @@ int recording_probes_detach_each(struct recording *recording, struct recorded_se
 	return err;
 }
 
-static void make_recorded(struct recording *recording, const struct probe_target *target, struct recorded_probe *probe)
+void recording_probes_of_target(const struct recording *recording, const struct probe_target *target,
+				struct recorded_probe *probe)
 {
 	const struct probe_line *line = &recording->lines.items[target->line_idx];
 	const struct program_function *function =
@@ -300,27 +299,9 @@ static void make_recorded(struct recording *recording, const struct probe_target
 
 int recording_probes_begin(struct recording *recording)
 {
-	size_t cnt = recording->targets.targets.cnt;
-	struct recorded_probe *probes;
-	int err;
-
 	if (recording->probes && recording->program)
 		capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
-	if (!recording->probes || !cnt)
-		return 0;
-	probes = calloc(cnt, sizeof(*probes));
-	if (!probes)
-		return -ENOMEM;
-	for (size_t i = 0; i < cnt; i++)
-		make_recorded(recording, &recording->targets.targets.items[i], &probes[i]);
-	err = recording_probes_attach(recording, probes, cnt, 0, &recording->probes->of_list);
-	free(probes);
-	return err;
-}
-
-const struct recorded_set *recording_probes_of_list(const struct recording *recording)
-{
-	return recording->probes ? recording->probes->of_list : NULL;
+	return recording_list_begin(recording);
 }
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
@@ -340,7 +321,7 @@ int recording_probes_interval(struct recording *recording, const struct wl_brief
 	if (!recording->probes)
 		return 0;
 	err = invocations__interval(recording->probes->invocations, record->sid, record->end_ts, keep, &complete);
-	if (!complete)
+	if (!complete || recording_list_has_gap(recording, record->begin_ts, record->end_ts))
 		*flags |= WL_INTERVAL_LOSSY;
 	return err;
 }

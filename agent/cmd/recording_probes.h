@@ -26,8 +26,10 @@ struct recorded_set;
 int recording_probes_open(struct recording *recording);
 /* Once it has started: the probes of the symbol list. */
 int recording_probes_begin(struct recording *recording);
-/* Those, one for each of recording->targets and in that order; NULL: not attached. */
-const struct recorded_set *recording_probes_of_list(const struct recording *recording);
+/* What is to be attached for a target of the symbol list. */
+struct probe_target;
+void recording_probes_of_target(const struct recording *recording, const struct probe_target *target,
+				struct recorded_probe *probe);
 /* A set more; it is detached at the end if not before. */
 int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
 			    uint32_t round, struct recorded_set **set);

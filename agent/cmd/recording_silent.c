@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Functions of the symbol list that exist and are not called: most often their code was inlined where it is needed. */
 #include "cmd/recording_internal.h"
+#include "cmd/recording_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,21 +38,20 @@ static size_t list_silent(const struct recording *recording, const struct probe_
 
 int recording_silent_say(struct recording *recording, bool at_end)
 {
-	const struct recorded_set *set = recording_probes_of_list(recording);
 	size_t target_cnt = recording->targets.targets.cnt, cnt;
 	double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;
 	struct probe_hits *hits;
 	char names[640] = "";
 	bool is_request = false;
 
-	if (!set || recording->silent_said || (!at_end && seconds * 1e9 < AFTER_NS))
+	if (!recording->list || recording->silent_said || (!at_end && seconds * 1e9 < AFTER_NS))
 		return 0;
 	recording->silent_said = true;
 	hits = calloc(target_cnt, sizeof(*hits));
 	if (!hits)
 		return -ENOMEM;
-	recording_probes_hits(recording, set, hits);
-	cnt = list_silent(recording, hits, names, sizeof(names), &is_request);
+	cnt = recording_list_hits(recording, hits) ? list_silent(recording, hits, names, sizeof(names), &is_request)
+						   : 0;
 	free(hits);
 	if (cnt)
 		log_warn("in %.1f s not one call of %s: inlined where it is needed, or not reached by this load%s: "

@@ -42,6 +42,9 @@
 #ifndef WHYLATE_MODEL_SESSION_H
 #define WHYLATE_MODEL_SESSION_H
 
+/* Table `probe`, column `why`: the function was let go because it was called too often for the budget. */
+#define PROBE_OVER_BUDGET "over the budget"
+
 #define SESSION_TEXT_MAX 4096
 
 #endif

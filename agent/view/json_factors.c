@@ -3,6 +3,7 @@
 #include "view/json_put.h"
 
 #include "base/names.h"
+#include "model/session.h"
 
 static const char *const doings[FACTOR_DOING_CNT] = {"running", "runnable", "blocked", "interrupted"};
 
@@ -64,6 +65,21 @@ static void append_factor(struct json_doc *doc, struct json_object *array, const
 	put_wait(doc, line, from);
 }
 
+/* Like a factor, all of whose figures are unknown. */
+static void append_unmeasured(struct json_doc *doc, struct json_object *array, const struct unmeasured_line *from)
+{
+	struct json_object *line = append_object(doc, array);
+
+	put_strings(doc, line, "functions", &from->function, 1);
+	put_strings(doc, line, "modules", &from->module, 1);
+	put_number(doc, line, "contribution", NAN);
+	put_number(doc, line, "height", NAN);
+	put_number(doc, line, "score", NAN);
+	put_number(doc, line, "call_sites", NAN);
+	put_string(doc, line, "unmeasured", PROBE_OVER_BUDGET);
+	put_number(doc, line, "unmeasured_after_s", from->after_s);
+}
+
 static void put_rounds(struct json_doc *doc, struct json_object *tree, const struct factor_report *from)
 {
 	struct json_object *array = put_array(doc, tree, "rounds");
@@ -87,6 +103,8 @@ void json_put_factors(struct json_doc *doc, struct json_object *root, const stru
 
 	for (size_t i = 0; from && i < from->line_cnt; i++)
 		append_factor(doc, array, &from->lines[i]);
+	for (size_t i = 0; from && i < from->unmeasured_cnt; i++)
+		append_unmeasured(doc, array, &from->unmeasured[i]);
 	if (!from) {
 		put(doc, root, "factor_tree", NULL, true);
 		return;

@@ -140,6 +140,21 @@ static void print_rounds(struct page *page, const struct factor_report *factors)
 	}
 }
 
+static void print_unmeasured(struct page *page, const struct factor_report *factors, uint32_t top)
+{
+	char text[FORMAT_SZ];
+
+	for (size_t i = 0; i < text_limit(factors->unmeasured_cnt, top); i++) {
+		page__right(page, "unmeasured", 10);
+		page__to(page, 11);
+		page__name(page, factors->unmeasured[i].function, NAME_COLUMNS);
+		page__printf(page, ": over the budget, not probed after %s s",
+			     format_number(text, factors->unmeasured[i].after_s));
+		page__end_line(page);
+	}
+	text_more(page, factors->unmeasured_cnt, top);
+}
+
 static void print_rest(struct page *page, const struct factor_report *factors)
 {
 	char body[FORMAT_SZ], queue[FORMAT_SZ], count[FORMAT_SZ];
@@ -173,6 +188,7 @@ void text_factors(struct page *page, const struct report *report, uint32_t top)
 		 format_count(count, factors->intervals), factors->round ? ", of the last round" : "");
 	text_heading(page, heading);
 	print_rounds(page, factors);
+	print_unmeasured(page, factors, top);
 	if (!factors->line_cnt) {
 		page__put(page, factors->intervals ? "  no probed function varies"
 						   : "  no request was seen while functions were probed");

@@ -355,6 +355,62 @@ cleanup:
 	process_end(&stranger);
 }
 
+/* The functions of "factors" that are there and have no figures. */
+static bool is_unmeasured(json_object *report, const char *function)
+{
+	json_object *factors = json_at(report, "factors");
+
+	for (size_t i = 0; i < json_object_array_length(factors); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "factors.%zu.functions.0", i);
+		if (strcmp(json_text(report, path), function))
+			continue;
+		snprintf(path, sizeof(path), "factors.%zu.contribution", i);
+		return !json_at(report, path);
+	}
+	return false;
+}
+
+/* What is called millions of times a second is let go at once; the requests go on, and it is null, not 0. */
+static void test_budget(void)
+{
+	static const char list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
+	struct path symbols = symbols_file("budget", list);
+	struct recording recording = {0};
+	struct workload workload = {0};
+	struct calls_read read = {0};
+	struct session session;
+	uint64_t step_ends_ts = 0, later = 0;
+	json_object *report;
+
+	if (!workload_start(&workload, "often", 4) ||
+	    !recording_start(&recording, "budget", workload.server_pid, "-s %s --tail none --budget 30%%", symbols.s))
+		goto cleanup;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30) || !CHECK(process_wait(&recording.process, 10) == 0))
+		goto cleanup;
+	CHECKF(strstr(process_err(&recording.process), "unmeasured from now on: often_step") != NULL, "%s",
+	       process_err(&recording.process));
+	if (session_read(&session, recording.dir.s, NULL, NULL))
+		session_check(&session);
+	if (!calls_read_dir(&read, recording.dir.s))
+		goto cleanup;
+	for (size_t i = 0; i < read.call_cnt; i++)
+		if ((int)read.calls[i].func == calls_func(&read, "often_step") && read.calls[i].end_ts > step_ends_ts)
+			step_ends_ts = read.calls[i].end_ts;
+	for (size_t i = 0; i < read.interval_cnt; i++)
+		later += read.intervals[i].begin_ts > step_ends_ts;
+	CHECKF(later > 100, "%lu of %zu intervals began after the last call of often_step", later, read.interval_cnt);
+	report = report_read(recording.dir.s, NULL);
+	CHECK(is_unmeasured(report, "often_step"));
+	json_object_put(report);
+cleanup:
+	calls_free(&read);
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
 static const struct live_test tests[] = {
 	{"attach_killed_before", test_killed_before},
 	{"attach_killed_while_attaching", test_killed_while_attaching},
@@ -365,6 +421,7 @@ static const struct live_test tests[] = {
 	{"attach_signals", test_signals_are_the_agents},
 	{"attach_two_recordings", test_two_recordings},
 	{"attach_stranger", test_stranger},
+	{"attach_budget", test_budget},
 };
 
 int suite_attach(void)

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cmd/recording_list.h"
+
+#include "cmd/recording_internal.h"
+#include "model/session.h"
+
+#include <errno.h>
+
+struct list_probe {
+	bool may_go, gone;
+	size_t place;             /* in its set */
+	struct probe_hits before; /* in sets that are no more */
+};
+
+struct gap {
+	uint64_t begin_ts, end_ts;
+};
+
+struct recorded_list {
+	size_t cnt;
+	struct recorded_probe *probes;
+	struct list_probe *states;
+	struct recorded_set *staying, *going; /* NULL: none of that kind is attached */
+	VEC(struct gap) gaps;
+};
+
+/* A function that is probed for something else as well is timed by the same probes. */
+static bool only_timed(const struct recorded_list *list, size_t idx)
+{
+	const struct probe *probe = &list->probes[idx].probe;
+
+	if (probe->role != PROBE_FUNCTION || !probe->plan)
+		return false;
+	for (size_t i = 0; i < list->cnt; i++)
+		if (list->probes[i].probe.func == probe->func && list->probes[i].probe.role != PROBE_FUNCTION)
+			return false;
+	return true;
+}
+
+/* Those that are there and of that kind. */
+static int attach(struct recording *recording, bool may_go, struct recorded_set **set)
+{
+	struct recorded_list *list = recording->list;
+	struct recorded_probe *some = calloc(list->cnt, sizeof(*some));
+	size_t cnt = 0;
+	int err = some ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < list->cnt; i++) {
+		if (list->states[i].may_go != may_go || list->states[i].gone)
+			continue;
+		list->states[i].place = cnt;
+		some[cnt++] = list->probes[i];
+	}
+	if (cnt)
+		err = recording_probes_attach(recording, some, cnt, 0, set);
+	free(some);
+	return err;
+}
+
+int recording_list_begin(struct recording *recording)
+{
+	size_t cnt = recording->targets.targets.cnt;
+	struct recorded_list *list;
+	int err;
+
+	if (!recording->probes || !cnt)
+		return 0;
+	list = recording->list = calloc(1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	list->cnt = cnt;
+	list->probes = calloc(cnt, sizeof(*list->probes));
+	list->states = calloc(cnt, sizeof(*list->states));
+	if (!list->probes || !list->states)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++)
+		recording_probes_of_target(recording, &recording->targets.targets.items[i], &list->probes[i]);
+	for (size_t i = 0; i < cnt; i++)
+		list->states[i].may_go = only_timed(list, i);
+	err = attach(recording, true, &list->going);
+	return err ? err : attach(recording, false, &list->staying);
+}
+
+void recording_list_free(struct recording *recording)
+{
+	struct recorded_list *list = recording->list;
+
+	if (!list)
+		return;
+	free(list->probes);
+	free(list->states);
+	vec_free(&list->gaps);
+	free(list);
+	recording->list = NULL;
+}
+
+static struct probe_hits sum(struct probe_hits a, struct probe_hits b)
+{
+	return (struct probe_hits){
+		.entries = a.entries + b.entries, .exits = a.exits + b.exits, .cost_ns = a.cost_ns + b.cost_ns};
+}
+
+bool recording_list_hits(struct recording *recording, struct probe_hits *hits)
+{
+	struct recorded_list *list = recording->list;
+	struct probe_hits *now = list ? calloc(2 * list->cnt, sizeof(*now)) : NULL;
+
+	if (!now)
+		return false;
+	if (list->staying)
+		recording_probes_hits(recording, list->staying, now);
+	if (list->going)
+		recording_probes_hits(recording, list->going, now + list->cnt);
+	for (size_t i = 0; i < list->cnt; i++) {
+		const struct list_probe *state = &list->states[i];
+		const struct probe_hits none = {0};
+
+		hits[i] = sum(state->before, state->gone ? none : now[(state->may_go ? list->cnt : 0) + state->place]);
+	}
+	free(now);
+	return true;
+}
+
+bool recording_list_may_go(const struct recording *recording, size_t idx)
+{
+	return recording->list->states[idx].may_go && !recording->list->states[idx].gone;
+}
+
+const char *recording_list_name(const struct recording *recording, size_t idx)
+{
+	return recording->list->probes[idx].name;
+}
+
+int recording_list_drop(struct recording *recording, const bool *drop)
+{
+	struct recorded_list *list = recording->list;
+	struct probe_hits *hits = calloc(list->cnt, sizeof(*hits));
+	const char **whys = calloc(list->cnt, sizeof(*whys));
+	struct gap gap = {.begin_ts = monotonic_ns()};
+	struct recorded_set *going = list->going;
+	int err = hits && whys ? 0 : -ENOMEM;
+
+	if (!err)
+		recording_probes_hits(recording, going, hits);
+	for (size_t i = 0; !err && i < list->cnt; i++) {
+		struct list_probe *state = &list->states[i];
+
+		if (!recording_list_may_go(recording, i))
+			continue;
+		state->before = sum(state->before, hits[state->place]);
+		state->gone = drop[i];
+		whys[state->place] = drop[i] ? PROBE_OVER_BUDGET : NULL;
+	}
+	if (!err) {
+		list->going = NULL;
+		err = recording_probes_detach_each(recording, going, whys);
+	}
+	if (!err)
+		err = attach(recording, true, &list->going);
+	gap.end_ts = monotonic_ns();
+	if (!err)
+		err = vec_push(&list->gaps, gap);
+	free(hits);
+	free(whys);
+	return err;
+}
+
+bool recording_list_has_gap(const struct recording *recording, uint64_t begin_ts, uint64_t end_ts)
+{
+	const struct recorded_list *list = recording->list;
+
+	for (size_t i = 0; list && i < list->gaps.cnt; i++)
+		if (begin_ts < list->gaps.items[i].end_ts && end_ts > list->gaps.items[i].begin_ts)
+			return true;
+	return false;
+}

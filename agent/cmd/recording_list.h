@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The probes of the symbol list while they are attached: those that say what a request is, or do more than to time a
+ * function, stay; functions that are only timed may be let go for the budget.
+ */
+#ifndef WHYLATE_CMD_RECORDING_LIST_H
+#define WHYLATE_CMD_RECORDING_LIST_H
+
+#include "cmd/recording_probes.h"
+
+struct recorded_list;
+
+/* Once the capture has started: attaches them. 0 or -errno after one line; no list, nothing. */
+int recording_list_begin(struct recording *recording);
+void recording_list_free(struct recording *recording);
+/* One for each of recording->targets and in that order. False: nothing of it is attached. */
+bool recording_list_hits(struct recording *recording, struct probe_hits *hits);
+bool recording_list_may_go(const struct recording *recording, size_t idx);
+const char *recording_list_name(const struct recording *recording, size_t idx);
+/*
+ * Lets these go.  The other functions are attached anew, as they all go by one link: between gap.begin_ts and
+ * gap.end_ts none of them is timed. 0 or -errno after one line.
+ */
+int recording_list_drop(struct recording *recording, const bool *drop);
+/* Is there a time in it when functions of the list were not timed for a moment? */
+bool recording_list_has_gap(const struct recording *recording, uint64_t begin_ts, uint64_t end_ts);
+
+/*
+ * recording_budget.c: every now and then, what the probes of the list cost is compared with the budget, and the dearest
+ * functions are let go until it is kept. 0 or -errno.
+ */
+int recording_budget_keep(struct recording *recording);
+void recording_budget_free(struct recording *recording);
+/* The session's notes on it, numbered from *note on. 0 or the writer's error. */
+int recording_budget_write_notes(struct recording *recording, uint32_t *note);
+
+#endif
