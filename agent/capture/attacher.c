@@ -21,7 +21,7 @@ struct attacher {
 	VEC(uint32_t) closing; /* tickets */
 };
 
-struct attacher *attacher__new(void)
+struct attacher *attacher__new(bool multi)
 {
 	struct attacher *attacher = calloc(1, sizeof(*attacher));
 	pid_t agent_pid = getpid();
@@ -36,7 +36,7 @@ struct attacher *attacher__new(void)
 	attacher->fd = fds[0];
 	attacher->pid = fork();
 	if (!attacher->pid)
-		attacher_process(fds[1], agent_pid);
+		attacher_process(fds[1], agent_pid, multi);
 	err = errno;
 	close(fds[1]);
 	if (attacher->pid > 0)

@@ -42,8 +42,11 @@ struct attach_sites {
 	size_t cnt;
 };
 
-/* Starts the process, with what privilege this one has, of which it keeps what attaching takes. NULL and errno. */
-struct attacher *attacher__new(void);
+/*
+ * Starts the process, with what privilege this one has, of which it keeps what attaching takes: uprobe_multi links take
+ * CAP_BPF and CAP_PERFMON, a link for each site CAP_SYS_ADMIN as well.  NULL and errno.
+ */
+struct attacher *attacher__new(bool multi);
 /* Closes everything, and waits at most so long until that is done; NULL-safe. */
 void attacher__free(struct attacher *attacher, uint64_t patience_ns);
 

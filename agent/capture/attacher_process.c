@@ -23,9 +23,6 @@
 #define SOCKET_FD 3
 #define AGENT_FD  4 /* the agent's pidfd */
 
-/* Of the kernel itself; beyond that is a patch of Debian's, for which CAP_PERFMON is not enough. */
-#define PARANOID_MAX 2
-
 struct held {
 	uint32_t group;
 	pid_t pid;
@@ -351,15 +348,14 @@ static void leave_agent(int fd, int agent_fd)
 		return;
 }
 
-static void keep_to_itself(void)
+static void keep_to_itself(bool multi)
 {
 	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP, SIGTTIN,
 				      SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGXFSZ};
 	static const cap_value_t needed[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
 	cap_t caps = cap_get_proc();
-	/* It stands for the first two where somebody has given only that; Debian's kernels want it for perf events. */
-	bool admin = !capability_had(caps, CAP_BPF) || !capability_had(caps, CAP_PERFMON) ||
-		     read_number("/proc/sys/kernel/perf_event_paranoid", "") > PARANOID_MAX;
+	/* It stands for the first two where somebody has given only that, and the kernel wants it for a perf uprobe. */
+	bool admin = !multi || !capability_had(caps, CAP_BPF) || !capability_had(caps, CAP_PERFMON);
 	struct rlimit limit;
 
 	if (caps)
@@ -378,13 +374,13 @@ static void keep_to_itself(void)
 	(void)capabilities_keep(needed, admin ? 3 : 2);
 }
 
-_Noreturn void attacher_process(int fd, pid_t agent_pid)
+_Noreturn void attacher_process(int fd, pid_t agent_pid, bool multi)
 {
 	int agent_fd = (int)syscall(SYS_pidfd_open, agent_pid, 0);
 	struct pollfd watched[2] = {{.fd = SOCKET_FD, .events = POLLIN}, {.fd = AGENT_FD, .events = POLLIN}};
 
 	leave_agent(fd, agent_fd);
-	keep_to_itself();
+	keep_to_itself(multi);
 	/* Somebody else may have the agent's end of the socket; so the agent's end is waited for as well. */
 	while (agent_fd >= 0) {
 		int ready = poll(watched, 2, -1);

@@ -32,6 +32,6 @@ struct attach_answer {
 /* Fills the whole buffer: 0, -EPIPE at the end of the stream, or -errno. */
 int attach_receive(int fd, void *data, size_t sz);
 /* Lives until the other end of the socket is closed and everything is taken back. */
-_Noreturn void attacher_process(int fd, pid_t agent_pid);
+_Noreturn void attacher_process(int fd, pid_t agent_pid, bool multi);
 
 #endif

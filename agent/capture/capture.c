@@ -318,14 +318,6 @@ struct capture *capture__new(const struct capture_opts *opts)
 	capture->cpu_cnt = libbpf_num_possible_cpus();
 	capture->opts.ring_sz = ring_size(opts->ring_sz, sysconf(_SC_PAGESIZE));
 	libbpf_set_print(libbpf_says);
-	if (opts->probes) {
-		capture->probes = probes__new(capture);
-		err = capture->probes ? 0 : -errno;
-		if (err) {
-			log_error("cannot start the process that attaches probes: %s", strerror(-err));
-			goto cleanup;
-		}
-	}
 	err = hook_survey_make(&capture->survey, opts->btf_path, why, sizeof(why));
 	if (err) {
 		log_error("%s", why);
@@ -334,6 +326,14 @@ struct capture *capture__new(const struct capture_opts *opts)
 	err = check_survey(capture);
 	if (err)
 		goto cleanup;
+	if (opts->probes) {
+		capture->probes = probes__new(capture);
+		err = capture->probes ? 0 : -errno;
+		if (err) {
+			log_error("cannot start the process that attaches probes: %s", strerror(-err));
+			goto cleanup;
+		}
+	}
 	if (opts->hw) {
 		capture->hw = hwcounters__new(opts->hw_software, capture->cpu_cnt);
 		if (!capture->hw)

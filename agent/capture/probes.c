@@ -31,6 +31,11 @@ struct probes {
 	bool over;
 };
 
+static bool multi_of(const struct capture *capture)
+{
+	return capture->survey.tier[HOOK_FEATURE_PROBE] == 1;
+}
+
 struct probes *probes__new(struct capture *capture)
 {
 	struct probes *probes = calloc(1, sizeof(*probes));
@@ -39,7 +44,7 @@ struct probes *probes__new(struct capture *capture)
 	if (!probes)
 		return NULL;
 	probes->capture = capture;
-	probes->attacher = attacher__new();
+	probes->attacher = attacher__new(multi_of(capture));
 	probes->specs.attacher = probes->attacher;
 	if (!probes->attacher) {
 		free(probes);
@@ -119,11 +124,6 @@ uint64_t capture__detach_ts(const struct probe_set *set)
 }
 
 /* --- attaching ---------------------------------------------------------------------------------------------------- */
-
-static bool multi_of(const struct capture *capture)
-{
-	return capture->survey.tier[HOOK_FEATURE_PROBE] == 1;
-}
 
 static int program_fd_of(const struct capture *capture, enum site_kind kind)
 {
