@@ -602,7 +602,7 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 		open__take_to_end(open, thread, sid);
 	if (open->picker_tid != thread->tid)
 		open->flags |= WL_INTERVAL_MOVED;
-	kept = is_kept(now - open->begin_ts, &chance);
+	kept = is_kept(now - open->begin_ts, &chance, &open->flags);
 	if (open->tid != thread->tid) {
 		open__gap(open, WL_STATE_UNKNOWN, now);
 	} else if (!kept && !(cfg_knobs.probes && thread->call_cnt)) {

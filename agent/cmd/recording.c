@@ -251,7 +251,8 @@ static int record_until_done(struct recording *recording)
 		}
 	}
 	log_progress_end();
-	return err;
+	/* Whatever was being attached when that happened. */
+	return err == -EOWNERDEAD && recording_probes_lost(recording) ? 0 : err;
 }
 
 /* probes: there are, or may be, functions or markers to probe. */

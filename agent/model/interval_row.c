@@ -182,8 +182,6 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 	memset(row->nulls, 0, sizeof(row->nulls));
 	if (!fill_lengths(row, record, record->end_ts - record->begin_ts))
 		flags |= WL_INTERVAL_TORN;
-	if (record->chance)
-		flags |= WL_INTERVAL_BASELINE;
 	set_u64(row, INTERVAL_SID, record->sid);
 	set_u64(row, INTERVAL_BEGIN_TS, record->begin_ts);
 	set_u64(row, INTERVAL_PICKUP_TS, record->pickup_ts);

@@ -179,6 +179,7 @@ static void a_record_becomes_a_row(void)
 		(struct wl_wait){.length_ns = 5, .object = 0x4060, .state = WL_STATE_BLOCKED_FUTEX, .owner_tid = 9};
 	record.blocked = (struct wl_wait){.length_ns = 6, .object = 4, .state = WL_STATE_BLOCKED_DISK, .sysno = 100000};
 	record.chance = (1ULL << 32) / 10;
+	record.flags = WL_INTERVAL_BASELINE;
 	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
 	CU_ASSERT_EQUAL(sum_of_states(&row), 2000);
 	CU_ASSERT_STRING_EQUAL(row.values[INTERVAL_TYPE].str, "tcp:6379");
