@@ -442,15 +442,10 @@ static __always_inline void copy_longest(struct wl_wait *longest, struct wait_li
 		*longest = past->wait;
 }
 
-static __noinline int open__send(struct open_interval *open, struct thread *thread, u64 sid, u32 chance)
+/* What every record of an interval begins with. */
+static __always_inline void open__fill_brief(struct wl_brief_record *record, const struct open_interval *open,
+					     const struct thread *thread, u64 sid)
 {
-	struct wl_interval_record *record;
-
-	if (!open || !thread)
-		return 0;
-	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_INTERVAL, sizeof(*record));
-	if (!record)
-		return 0;
 	record->sid = sid;
 	record->begin_ts = open->begin_ts;
 	record->pickup_ts = open->pickup_ts;
@@ -461,6 +456,18 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	record->type = open->type;
 	record->rate = open->rate;
 	record->flags = open->flags;
+}
+
+static __noinline int open__send(struct open_interval *open, struct thread *thread, u64 sid, u32 chance)
+{
+	struct wl_interval_record *record;
+
+	if (!open || !thread)
+		return 0;
+	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_INTERVAL, sizeof(*record));
+	if (!record)
+		return 0;
+	open__fill_brief((struct wl_brief_record *)record, open, thread, sid);
 	record->hw_epoch = open->hw_epoch;
 	record->chance = chance;
 	record->queue_sid = open->queue_sid;
@@ -528,16 +535,7 @@ static __noinline int open__send_brief(struct open_interval *open, struct thread
 	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_BRIEF, sizeof(*record));
 	if (!record)
 		return 0;
-	record->sid = sid;
-	record->begin_ts = open->begin_ts;
-	record->pickup_ts = open->pickup_ts;
-	record->end_ts = open->accounted_ts;
-	record->pid = open->pid;
-	record->tid = open->picker_tid;
-	record->end_tid = thread->tid;
-	record->type = open->type;
-	record->rate = open->rate;
-	record->flags = open->flags;
+	open__fill_brief(record, open, thread, sid);
 	ring__submit(record);
 	return 0;
 }

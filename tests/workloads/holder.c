@@ -49,7 +49,7 @@ static const struct workload workload = {
 	.helper = batch_body,
 	.server_start = server_start,
 	.thread_start = thread_start,
-	.handle = holder_handle,
+	.handle = table_handle,
 };
 
 int main(int argc, char **argv)

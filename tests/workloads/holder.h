@@ -7,13 +7,10 @@
 #ifndef WORKLOADS_HOLDER_H
 #define WORKLOADS_HOLDER_H
 
-#include "common.h"
+#include "table.h"
 
 #include <semaphore.h>
 #include <time.h>
-
-extern pthread_mutex_t table_lock;
-pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Between holder and hog, wherever they live. */
 static inline sem_t *holder_signal(struct run *run)
@@ -56,21 +53,6 @@ static inline void hog_loop(struct run *run)
 		while (clock_now_ns() < until_ts)
 			;
 	}
-}
-
-static inline uint64_t holder_handle(struct worker *worker, const struct request *request)
-{
-	uint64_t start_ts, waited_ns;
-
-	(void)worker;
-	(void)request;
-	spin_work(100 * NS_PER_US);
-	start_ts = clock_now_ns();
-	pthread_mutex_lock(&table_lock);
-	waited_ns = clock_now_ns() - start_ts;
-	spin_work(2 * NS_PER_US);
-	pthread_mutex_unlock(&table_lock);
-	return waited_ns;
 }
 
 #endif

@@ -45,7 +45,7 @@ static const struct workload workload = {
 	.default_duration_s = 6,
 	.prepare = holder_prepare,
 	.server_start = server_start,
-	.handle = holder_handle,
+	.handle = table_handle,
 };
 
 int main(int argc, char **argv)

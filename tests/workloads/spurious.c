@@ -4,15 +4,12 @@
  * meanwhile `poker` wakes whoever waits for the lock every 400 µs, without having had it.  Planted: the time inside
  * pthread_mutex_lock(), which is the compactor's doing.
  */
-#include "common.h"
+#include "table.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-extern pthread_mutex_t table_lock;
-pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *poker_body(void *arg)
 {
@@ -28,44 +25,12 @@ static void *poker_body(void *arg)
 	return NULL;
 }
 
-static void *compactor_body(void *arg)
-{
-	struct run *run = arg;
-	uint64_t random_state = clock_now_ns();
-
-	thread_name("compactor");
-	thread_pin(CPU_SERVER);
-	run_set_culprit(run);
-	for (;;) {
-		sleep_for_ns(random_between(&random_state, 150 * NS_PER_MS, 350 * NS_PER_MS));
-		pthread_mutex_lock(&table_lock);
-		sleep_for_ns(random_between(&random_state, 10 * NS_PER_MS, 18 * NS_PER_MS));
-		pthread_mutex_unlock(&table_lock);
-	}
-	return NULL;
-}
-
 static int server_start(struct run *run)
 {
 	pthread_t thread;
 	int err = thread_start_named(&thread, compactor_body, run);
 
 	return err ? err : thread_start_named(&thread, poker_body, run);
-}
-
-static uint64_t handle(struct worker *worker, const struct request *request)
-{
-	uint64_t start_ts, waited_ns;
-
-	(void)worker;
-	(void)request;
-	spin_work(100 * NS_PER_US);
-	start_ts = clock_now_ns();
-	pthread_mutex_lock(&table_lock);
-	waited_ns = clock_now_ns() - start_ts;
-	spin_work(2 * NS_PER_US);
-	pthread_mutex_unlock(&table_lock);
-	return waited_ns;
 }
 
 static const struct workload workload = {
@@ -77,7 +42,7 @@ static const struct workload workload = {
 	.default_duration_s = 6,
 	.cpu_cnt_needed = 2,
 	.server_start = server_start,
-	.handle = handle,
+	.handle = table_handle,
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A table that every request takes briefly: what is planted is the time inside pthread_mutex_lock(). */
+#ifndef WORKLOADS_TABLE_H
+#define WORKLOADS_TABLE_H
+
+#include "common.h"
+
+/* Not static: a report may name it. */
+extern pthread_mutex_t table_lock;
+pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static inline uint64_t table_handle(struct worker *worker, const struct request *request)
+{
+	uint64_t start_ts, waited_ns;
+
+	(void)worker;
+	(void)request;
+	spin_work(100 * NS_PER_US);
+	start_ts = clock_now_ns();
+	pthread_mutex_lock(&table_lock);
+	waited_ns = clock_now_ns() - start_ts;
+	spin_work(2 * NS_PER_US);
+	pthread_mutex_unlock(&table_lock);
+	return waited_ns;
+}
+
+/* The thread `compactor`: holds the table for some milliseconds, some four times a second, and needs no CPU meanwhile.
+ */
+static inline void *compactor_body(void *arg)
+{
+	struct run *run = arg;
+	uint64_t random_state = clock_now_ns();
+
+	thread_name("compactor");
+	thread_pin(CPU_SERVER);
+	run_set_culprit(run);
+	for (;;) {
+		sleep_for_ns(random_between(&random_state, 150 * NS_PER_MS, 350 * NS_PER_MS));
+		pthread_mutex_lock(&table_lock);
+		sleep_for_ns(random_between(&random_state, 10 * NS_PER_MS, 18 * NS_PER_MS));
+		pthread_mutex_unlock(&table_lock);
+	}
+	return NULL;
+}
+
+#endif
