@@ -27,6 +27,14 @@ static bool is_among(const char *shown, json_object *names)
 	return false;
 }
 
+/* Where the planted function spends its time; what has no name in this build of libc is its caller's. */
+static bool is_beneath(json_object *factor, const char *shown, json_object *result)
+{
+	if (strstr(shown, ".so.") && strstr(shown, "+0x"))
+		shown = json_text(factor, "caller");
+	return is_among(shown, json_at(result, "beneath"));
+}
+
 /* One function: the planted one, or where it spends its time.  Two: both, in either order. */
 static bool factor_is_planted(json_object *factor, json_object *result)
 {
@@ -38,7 +46,7 @@ static bool factor_is_planted(json_object *factor, json_object *result)
 	for (size_t i = 0; i < cnt; i++) {
 		const char *shown = json_object_get_string(json_object_array_get_idx(functions, i));
 
-		if (!is_among(shown, planted) && (cnt > 1 || !is_among(shown, json_at(result, "beneath"))))
+		if (!is_among(shown, planted) && (cnt > 1 || !is_beneath(factor, shown, result)))
 			return false;
 	}
 	return cnt == 1 || strcmp(json_text(factor, "functions.0"), json_text(factor, "functions.1"));

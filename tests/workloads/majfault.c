@@ -2,7 +2,9 @@
 /*
  * Major page faults: 4 % of the requests touch pages of a mapped file that has just been thrown out of the mapping and
  * of the page cache, far enough from each other that each is read by itself.  Planted: the clock around the touches,
- * less the time the thread waited for a CPU meanwhile.
+ * less the time the thread waited for a CPU meanwhile, as the kernel's run_delay has it.  Of what lies between the
+ * wake-up and the switch to the thread, run_delay leaves out most where the CPU was idle: on a 6.18 guest 9 of 12.5 µs,
+ * a hundred times a request.
  */
 #include "common.h"
 
@@ -63,6 +65,7 @@ static void after_reply(struct worker *worker)
 static const struct workload workload = {
 	.name = "majfault",
 	.category = "fault.major",
+	.beside = "runq",
 	.connection_cnt = 4,
 	.rate_hz = 100,
 	.default_duration_s = 6,
