@@ -18,15 +18,20 @@ class Switcher:
     """bench_switch as a server: what is traced is its process."""
 
     def __init__(self, program):
-        self.process = subprocess.Popen([program], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([program], stdout=subprocess.PIPE, bufsize=0)
         self.pid = self.process.pid
         self.port = 0
 
     def per_switch_ns(self, lines):
         """Median of so many lines from now on; what waits in the pipe is older."""
-        os.set_blocking(self.process.stdout.fileno(), False)
-        self.process.stdout.read()
-        os.set_blocking(self.process.stdout.fileno(), True)
+        pipe = self.process.stdout.fileno()
+        os.set_blocking(pipe, False)
+        try:
+            while os.read(pipe, 65536):
+                pass
+        except BlockingIOError:
+            pass
+        os.set_blocking(pipe, True)
         values = [float(self.process.stdout.readline()) for _ in range(SETTLE_LINES + lines)]
         return statistics.median(values[SETTLE_LINES:])
 
