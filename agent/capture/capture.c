@@ -382,18 +382,14 @@ void capture__free(struct capture *capture)
 
 /*
  * While only some hooks are attached, an arrival whose reading nobody saw would pass for the next request's, and make
- * it late.  So nothing is selected meanwhile, and what was noted down is of a window that is over.
+ * it late.  So what was noted down meanwhile is of a window that is over; nothing is selected before capture__select().
  */
 int capture__start(struct capture *capture)
 {
 	struct controls *controls = capture->controls;
-	uint64_t selection = controls->selection;
-	int err;
+	int err = capture__attach(capture);
 
-	__atomic_store_n(&controls->selection, SELECTION_NONE, __ATOMIC_SEQ_CST);
-	err = capture__attach(capture);
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&controls->selection, selection, __ATOMIC_SEQ_CST);
 	return err;
 }
 

@@ -29,9 +29,15 @@ uint64_t word_rings_mask(uint32_t wanted_sz)
 	return sz / sizeof(uint64_t) - 1;
 }
 
+/* Of one CPU, header included. */
+static size_t ring_bytes(uint64_t mask)
+{
+	return sizeof(struct wl_word_ring) + (mask + 1) * sizeof(uint64_t);
+}
+
 int word_rings_size(struct bpf_map *map, uint64_t mask, uint32_t cpu_cnt)
 {
-	int err = bpf_map__set_value_size(map, sizeof(struct wl_word_ring) + (mask + 1) * sizeof(uint64_t));
+	int err = bpf_map__set_value_size(map, ring_bytes(mask));
 
 	return err ? err : bpf_map__set_max_entries(map, cpu_cnt);
 }
@@ -46,7 +52,7 @@ struct word_rings *word_rings__new(int map_fd, uint64_t mask, uint32_t cpu_cnt)
 		return NULL;
 	rings->mask = mask;
 	rings->cpu_cnt = cpu_cnt;
-	rings->ring_sz = sizeof(struct wl_word_ring) + (mask + 1) * sizeof(uint64_t);
+	rings->ring_sz = ring_bytes(mask);
 	rings->memory_sz = (rings->ring_sz * cpu_cnt + page_sz - 1) & ~(page_sz - 1);
 	memory = mmap(NULL, rings->memory_sz, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
 	if (memory == MAP_FAILED) {
