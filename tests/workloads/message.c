@@ -4,7 +4,7 @@
  * POSIX one and hears its answer by a System V one.  For 1.5 % of the requests the filter computes for some
  * milliseconds, on the other CPU.  Planted: the clock around the question and its answer.
  */
-#include "common.h"
+#include "filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +30,9 @@ static void *filter_body(void *arg)
 	uint64_t work_ns;
 
 	(void)arg;
-	thread_name("filter");
-	thread_pin(CPU_LOAD);
+	filter_begin();
 	while (mq_receive(relay.questions, (char *)&work_ns, sizeof(work_ns), NULL) == sizeof(work_ns)) {
-		if (work_ns)
-			run_set_culprit(relay.run);
-		spin_work(work_ns);
+		filter_work(relay.run, work_ns);
 		if (msgsnd(relay.answers, &answer, sizeof(answer.done), 0))
 			break;
 	}
@@ -63,12 +60,11 @@ static int server_start(struct run *run)
 
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
-	uint64_t work_ns = 0, start_ts;
+	uint64_t work_ns, start_ts;
 	struct answer answer;
 
 	spin_work(100 * NS_PER_US);
-	if (request_chosen(request, 15))
-		work_ns = random_between(&worker->random_state, 8 * NS_PER_MS, 18 * NS_PER_MS);
+	work_ns = filter_work_ns(worker, request);
 	start_ts = clock_now_ns();
 	if (mq_send(relay.questions, (char *)&work_ns, sizeof(work_ns), 0) ||
 	    msgrcv(relay.answers, &answer, sizeof(answer.done), 0, 0) != sizeof(answer.done))

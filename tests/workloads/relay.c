@@ -4,7 +4,7 @@
  * from a pipe.  For 1.5 % of the requests the filter computes for some milliseconds, on the other CPU.  Planted: the
  * clock around the question and its answer.
  */
-#include "common.h"
+#include "filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,14 +25,11 @@ static void *filter_body(void *arg)
 	uint64_t rings;
 	char done = 0;
 
-	thread_name("filter");
-	thread_pin(CPU_LOAD);
+	filter_begin();
 	while (read(relay->event_fd, &rings, sizeof(rings)) == sizeof(rings)) {
 		uint64_t work_ns = atomic_load(&relay->work_ns);
 
-		if (work_ns)
-			run_set_culprit(relay->run);
-		spin_work(work_ns);
+		filter_work(relay->run, work_ns);
 		if (write(relay->pipe_fds[1], &done, 1) != 1)
 			break;
 	}
@@ -60,9 +57,7 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 	char done;
 
 	spin_work(100 * NS_PER_US);
-	atomic_store(&relay->work_ns, request_chosen(request, 15)
-					      ? random_between(&worker->random_state, 8 * NS_PER_MS, 18 * NS_PER_MS)
-					      : 0);
+	atomic_store(&relay->work_ns, filter_work_ns(worker, request));
 	start_ts = clock_now_ns();
 	if (write(relay->event_fd, &ring, sizeof(ring)) != sizeof(ring) || read(relay->pipe_fds[0], &done, 1) != 1)
 		return 0;

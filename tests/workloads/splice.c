@@ -4,7 +4,7 @@
  * that of its `filter` by splice(), and the filter copies its answer into the server's by tee().  For 1.5 % of the
  * requests the filter computes for some milliseconds, on the other CPU.  Planted: the clock around both.
  */
-#include "common.h"
+#include "filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +21,9 @@ static void *filter_body(void *arg)
 	char done = 0;
 
 	(void)arg;
-	thread_name("filter");
-	thread_pin(CPU_LOAD);
+	filter_begin();
 	while (read(relay.questions[0], &work_ns, sizeof(work_ns)) == sizeof(work_ns)) {
-		if (work_ns)
-			run_set_culprit(relay.run);
-		spin_work(work_ns);
+		filter_work(relay.run, work_ns);
 		/* What was copied stays where it was, to be taken out. */
 		if (write(relay.answers[1], &done, 1) != 1 || tee(relay.answers[0], relay.heard[1], 1, 0) != 1 ||
 		    read(relay.answers[0], &done, 1) != 1)
@@ -48,12 +45,11 @@ static int server_start(struct run *run)
 
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
-	uint64_t work_ns = 0, start_ts;
+	uint64_t work_ns, start_ts;
 	char done;
 
 	spin_work(100 * NS_PER_US);
-	if (request_chosen(request, 15))
-		work_ns = random_between(&worker->random_state, 8 * NS_PER_MS, 18 * NS_PER_MS);
+	work_ns = filter_work_ns(worker, request);
 	start_ts = clock_now_ns();
 	if (write(relay.drafts[1], &work_ns, sizeof(work_ns)) != sizeof(work_ns) ||
 	    splice(relay.drafts[0], NULL, relay.questions[1], NULL, sizeof(work_ns), 0) != sizeof(work_ns) ||
