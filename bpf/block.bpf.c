@@ -22,6 +22,7 @@ struct block_device___disk {
 struct bio___request {
 	struct block_device___disk *bi_bdev;
 	u32 bi_opf;
+	void *bi_private;
 } __attribute__((preserve_access_index));
 
 struct request___block {
@@ -55,6 +56,24 @@ int BPF_PROG(on_bio_queue, void *bio)
 	bpf_map_update_elem(&block_ios, &key, &io, BPF_ANY);
 	if (!thread_of(task))
 		task__name(io.pid, io.tid, task->comm);
+	return 0;
+}
+
+/*
+ * Of a bio that is more than the device takes at once the front goes off under an address of its own, time and again,
+ * chained to what is left, which keeps the address that was queued.
+ */
+SEC("tp_btf/block_split")
+int BPF_PROG(on_bio_split, void *bio)
+{
+	u64 key = (u64)bio, parent = (u64)BPF_CORE_READ((struct bio___request *)bio, bi_private);
+	struct block_io *queued = parent ? bpf_map_lookup_elem(&block_ios, &parent) : NULL, front;
+
+	if (!queued)
+		return 0;
+	/* A copy: making room for the front may take the other one's away. */
+	front = *queued;
+	bpf_map_update_elem(&block_ios, &key, &front, BPF_ANY);
 	return 0;
 }
 

@@ -344,16 +344,21 @@ struct graph_handoff *graph__block_rival(const struct graph *graph, uint32_t dev
 {
 	struct rival rivals[RIVALS_MAX] = {0}, *rival, *worst = rivals;
 	size_t at = series__up_to(&graph->blocks, from_ts);
+	bool only = device == GRAPH_ONLY_DEVICE;
 
 	/* By their ends, so that of each only what came after the one before it is new. */
 	for (size_t looks = 0; at < graph->blocks.cnt && looks < RIVAL_LOOKS_MAX; at++, looks++) {
 		struct graph_handoff *request = series__at(&graph->blocks, at);
 		uint64_t request_ns;
 
+		request_ns = served_ns(request, from_ts, to_ts);
+		if (device == GRAPH_ONLY_DEVICE && request_ns)
+			device = request->device;
+		else if (only && request_ns && request->device != device)
+			return NULL;
 		if (request->device != device || !request->from_tid || request->from_pid == pid)
 			continue;
 		rival = rival_of(rivals, request);
-		request_ns = served_ns(request, from_ts, to_ts);
 		if (!rival || !request_ns)
 			continue;
 		rival->total_ns += served_ns(request, rival->end_ts > from_ts ? rival->end_ts : from_ts, to_ts);

@@ -133,9 +133,11 @@ struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid
 /* Whether the thread ended in [from_ts, to_ts]. */
 bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
 bool graph__loss_in(const struct graph *graph, uint64_t from_ts, uint64_t to_ts);
+#define GRAPH_ONLY_DEVICE 0 /* no device has this number */
 /*
  * Of the other processes, the one whose block requests the device served for longest during [from_ts, to_ts]: its
  * longest request there, or NULL; *ns: how long all of them took, overlaps counted once.
+ * GRAPH_ONLY_DEVICE: the one device that had requests then; NULL if several had.
  * Looks at a bounded number of requests.  A request that somebody waited for is known by two addresses, here and among
  * the hand-offs to its waiter; `row` is the same.
  */

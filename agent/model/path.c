@@ -25,6 +25,19 @@ static int push_edge(struct walk *walk, const struct frame *frame, struct graph_
 	return vec_push(&walk->path->edges, edge);
 }
 
+/* The thread waits for the disk until now, and nothing says for which request. */
+static int push_disk_edge(struct walk *walk, const struct frame *frame, uint64_t begin_ts)
+{
+	const struct path_edge edge = {
+		.disk_from_ts = begin_ts,
+		.disk_to_ts = frame->at_ts,
+		.tid = frame->tid,
+		.depth = frame->depth,
+	};
+
+	return vec_push(&walk->path->edges, edge);
+}
+
 static void seek(const struct walk *walk, struct frame *frame)
 {
 	frame->segment = graph__segment_before(walk->graph, frame->tid, frame->at_ts, &frame->before);
@@ -156,37 +169,75 @@ static int push_timer(struct walk *walk, struct frame *frame, const struct graph
 	return walk__push_step(walk, frame, step, low_ts);
 }
 
-/* A wait for a device, which may have served somebody else for most of that time. */
-static int push_device(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
-		       struct graph_handoff *handoff)
+/* Of those that the disk served between the two, who had it for at least half of that time; NULL: nobody. */
+static struct graph_handoff *rival_in(const struct walk *walk, uint32_t pid, uint32_t device, uint64_t from_ts,
+				      uint64_t to_ts)
+{
+	uint64_t rival_ns = 0;
+	struct graph_handoff *rival = NULL;
+
+	if (from_ts < to_ts)
+		rival = graph__block_rival(walk->graph, device, pid, from_ts, to_ts, &rival_ns);
+	return rival && rival_ns * 2 >= to_ts - from_ts ? rival : NULL;
+}
+
+/*
+ * From begin_ts on the disk was kept busy.  That both were with the device at the same time is known, that one delayed
+ * the other follows from it.
+ */
+static int push_rival(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts,
+		      uint8_t certainty, const struct graph_handoff *rival)
 {
 	struct path_step step = frame__step(frame, segment);
-	uint64_t begin_ts = handoff->to_ts - handoff->queue_ns - handoff->service_ns, rival_ns = 0;
-	struct graph_handoff *rival = NULL;
-	int err = push_edge(walk, frame, NULL, handoff);
 
-	if (err)
-		return err;
-	if (handoff->kind == WL_HANDOFF_BLOCK && segment->state == WL_STATE_BLOCKED_DISK && begin_ts < handoff->to_ts)
-		rival = graph__block_rival(walk->graph, handoff->device, segment->pid, begin_ts, handoff->to_ts,
-					   &rival_ns);
-	if (handoff->kind == WL_HANDOFF_TIMER && handoff->from_tid && handoff->from_tid != frame->tid)
-		return push_timer(walk, frame, segment, low_ts, handoff);
-	if (!rival || rival_ns * 2 < handoff->to_ts - begin_ts)
-		return walk__push_doings(walk, frame, segment, low_ts);
-	begin_ts = begin_ts > low_ts ? begin_ts : low_ts;
-	/* That both were with the device at the same time is known, that one delayed the other follows from it. */
-	step.certainty = handoff->certainty > step.certainty ? handoff->certainty : step.certainty;
-	if (step.certainty < WL_CERTAINTY_INFERRED)
-		step.certainty = WL_CERTAINTY_INFERRED;
+	if (certainty < WL_CERTAINTY_INFERRED)
+		certainty = WL_CERTAINTY_INFERRED;
+	if (step.certainty < certainty)
+		step.certainty = certainty;
 	frame__set_category(frame, &step, path_wait_category(segment->state));
 	step.kind = WL_HANDOFF_BLOCK;
 	step.culprit_pid = rival->from_pid;
 	step.culprit_tid = rival->from_tid;
 	step.culprit_name = rival->from_name;
-	err = walk__push_step(walk, frame, step, begin_ts);
+	return walk__push_step(walk, frame, step, begin_ts);
+}
+
+/* A wait for a device, which may have served somebody else for most of that time. */
+static int push_device(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
+		       struct graph_handoff *handoff)
+{
+	uint64_t begin_ts = handoff->to_ts - handoff->queue_ns - handoff->service_ns;
+	struct graph_handoff *rival = NULL;
+	int err = push_edge(walk, frame, NULL, handoff);
+
+	if (err)
+		return err;
+	if (handoff->kind == WL_HANDOFF_TIMER && handoff->from_tid && handoff->from_tid != frame->tid)
+		return push_timer(walk, frame, segment, low_ts, handoff);
+	if (handoff->kind == WL_HANDOFF_BLOCK && segment->state == WL_STATE_BLOCKED_DISK)
+		rival = rival_in(walk, segment->pid, handoff->device, begin_ts, handoff->to_ts);
+	if (rival)
+		err = push_rival(walk, frame, segment, begin_ts > low_ts ? begin_ts : low_ts, handoff->certainty,
+				 rival);
 	if (err || frame->at_ts <= low_ts)
 		return err;
+	return walk__push_doings(walk, frame, segment, low_ts);
+}
+
+/*
+ * What a wait for a disk ended with was not seen: no request that was done woke the thread (it waited for room in the
+ * disk's queue, say, or the kernel did not tell).  Where the whole machine used one disk meanwhile, it was that one.
+ */
+static int push_disk(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts)
+{
+	struct graph_handoff *rival;
+	int err;
+
+	rival = rival_in(walk, segment->pid, GRAPH_ONLY_DEVICE, segment->begin_ts, frame->at_ts);
+	if (rival) {
+		err = push_disk_edge(walk, frame, segment->begin_ts);
+		return err ? err : push_rival(walk, frame, segment, low_ts, WL_CERTAINTY_INFERRED, rival);
+	}
 	return walk__push_doings(walk, frame, segment, low_ts);
 }
 
@@ -295,7 +346,11 @@ static int walk_blocked(struct walk *walk, struct frame *frame, const struct gra
 		walk->path->flags |= PATH_NO_EDGE;
 	else
 		err = push_edge(walk, frame, wakeup, NULL);
-	return err ? err : walk__push_doings(walk, frame, segment, low_ts);
+	if (err)
+		return err;
+	if (segment->state == WL_STATE_BLOCKED_DISK)
+		return push_disk(walk, frame, segment, low_ts);
+	return walk__push_doings(walk, frame, segment, low_ts);
 }
 
 /* The end of the last own segment of that thread before at_ts, if it is after low_ts; 0: none. */

@@ -73,10 +73,11 @@ struct path_step {
 /* An edge that the path went along, or that explains a wait without leading anywhere (a disk, a timer, an interrupt).
  */
 struct path_edge {
-	struct graph_wakeup *wakeup;   /* either this one … */
-	struct graph_handoff *handoff; /* … or this one */
-	uint32_t tid;                  /* woken */
-	uint8_t depth;                 /* of the thread that was woken or got the work */
+	struct graph_wakeup *wakeup;       /* either this one … */
+	struct graph_handoff *handoff;     /* … or this one … */
+	uint64_t disk_from_ts, disk_to_ts; /* … or whoever had the disk then */
+	uint32_t tid;                      /* woken */
+	uint8_t depth;                     /* of the thread that was woken or got the work */
 };
 
 struct path {

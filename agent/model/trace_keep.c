@@ -138,21 +138,26 @@ static int write_far(struct trace *trace, uint32_t tid, uint64_t from_ts, uint64
 	return err;
 }
 
-/* Whoever else had the disk while this request waited for it and was served. */
-static int write_rivals(struct trace *trace, const struct graph_handoff *request)
+/* Whoever had the disk between the two; of GRAPH_ONLY_DEVICE, whichever that was. */
+static int write_rivals(struct trace *trace, uint32_t device, uint64_t from_ts, uint64_t to_ts)
 {
-	uint64_t took_ns = request->queue_ns + request->service_ns;
-	uint64_t to_ts = request->to_ts, from_ts = took_ns < to_ts ? to_ts - took_ns : 0;
 	struct graph_handoff *blocks;
-	uint32_t device = request->device;
 	size_t cnt;
 	int err = 0;
 
 	blocks = graph__blocks(trace->graph, from_ts, to_ts, &cnt);
 	for (size_t i = 0; !err && i < cnt && i < TRACE_RIVALS_MAX; i++)
-		if (blocks[i].device == device)
+		if (device == GRAPH_ONLY_DEVICE || blocks[i].device == device)
 			err = write_handoff(trace, &blocks[i]);
 	return err;
+}
+
+/* Whoever else had the disk while this request waited for it and was served. */
+static int write_rivals_of(struct trace *trace, const struct graph_handoff *request)
+{
+	uint64_t took_ns = request->queue_ns + request->service_ns, to_ts = request->to_ts;
+
+	return write_rivals(trace, request->device, took_ns < to_ts ? to_ts - took_ns : 0, to_ts);
 }
 
 /*
@@ -164,12 +169,14 @@ static int write_edge(struct trace *trace, const struct path_edge *edge)
 	struct graph_wakeup *wakeup = edge->wakeup;
 	int err;
 
+	if (edge->disk_to_ts)
+		return write_rivals(trace, GRAPH_ONLY_DEVICE, edge->disk_from_ts, edge->disk_to_ts);
 	if (edge->handoff) {
 		uint64_t to_ts = edge->handoff->to_ts;
 
 		err = write_handoff(trace, edge->handoff);
 		if (!err && edge->handoff->kind == WL_HANDOFF_BLOCK)
-			err = write_rivals(trace, edge->handoff);
+			err = write_rivals_of(trace, edge->handoff);
 		wakeup = graph__wakeup_in(trace->graph, edge->tid,
 					  to_ts > TRACE_WOKEN_BEFORE_NS ? to_ts - TRACE_WOKEN_BEFORE_NS : 0, to_ts);
 	} else {

@@ -232,6 +232,40 @@ static void a_disk_is_blamed_on_the_neighbour(void)
 	graph__free(graph);
 }
 
+/* Which request the thread waited for was not seen, only who had the disk meanwhile. */
+static void a_disk_whose_request_nobody_saw(void)
+{
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+	struct graph *graph = graph__new();
+	const struct graph_handoff bulk = {
+		.to_ts = 70,
+		.service_ns = 50,
+		.device = 8,
+		.from_pid = 33,
+		.from_tid = 33,
+		.kind = WL_HANDOFF_BLOCK,
+	};
+	const struct graph_handoff elsewhere = {
+		.to_ts = 80,
+		.service_ns = 5,
+		.device = 9,
+		.from_pid = 44,
+		.from_tid = 44,
+		.kind = WL_HANDOFF_BLOCK,
+	};
+
+	fixture_segment(graph, 1, 0, 12, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 12, 92, WL_STATE_BLOCKED_DISK, SID);
+	fixture_segment(graph, 1, 92, 100, WL_STATE_RUNNING, SID);
+	fixture_expect(graph, &interval, PATH_NO_EDGE, "oncpu@1 0-12; io.disk@1 12-92; oncpu@1 92-100");
+	CU_ASSERT(!graph__add_handoff(graph, &bulk));
+	fixture_expect(graph, &interval, PATH_NO_EDGE, "oncpu@1 0-12; io.disk@1<33 12-92; oncpu@1 92-100");
+	/* With a second disk in use it may have been either. */
+	CU_ASSERT(!graph__add_handoff(graph, &elsewhere));
+	fixture_expect(graph, &interval, PATH_NO_EDGE, "oncpu@1 0-12; io.disk@1 12-92; oncpu@1 92-100");
+	graph__free(graph);
+}
+
 static void a_new_thread_is_followed_to_its_parent(void)
 {
 	struct graph *graph = graph__new();
@@ -515,6 +549,7 @@ int suite_path(void)
 		{"another interval in between is interference", another_interval_in_between_is_interference},
 		{"pipes wake from their writer", pipes_wake_from_their_writer},
 		{"a disk is blamed on the neighbour", a_disk_is_blamed_on_the_neighbour},
+		{"a disk whose request nobody saw", a_disk_whose_request_nobody_saw},
 		{"a new thread is followed to its parent", a_new_thread_is_followed_to_its_parent},
 		{"a moved interval without an edge is inferred", a_moved_interval_without_an_edge_is_inferred},
 		{"segments without a sid belong to the pick-up", segments_without_a_sid_belong_to_the_pickup},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A disk that somebody else uses: every request writes a page and syncs it, and the process `bulk` writes many
- * megabytes past the page cache, for a while, some twice a second.  Planted: the time of those syncs that met a burst.
+ * megabytes past the page cache, for a while, some twice a second.  Planted: the part of each sync for which it did so;
+ * what the disk alone takes afterwards is the disk's.
  */
 #include "common.h"
 
@@ -16,13 +17,51 @@
 #define CHUNK_SZ       (8 << 20)
 #define WRITER_CNT     4
 #define BURST_EVERY_NS (500 * NS_PER_MS)
-#define EXTRA_BURSTS   0 /* how many writers of the burst are at it */
+
+enum {
+	EXTRA_TURN,    /* odd while the others change */
+	EXTRA_WRITERS, /* how many are at it */
+	EXTRA_SINCE_TS,
+	EXTRA_BUSY_NS, /* for how long any was, before that */
+};
 
 struct bulk {
 	struct run *run;
 	int fd, idx;
 	void *data;
 };
+
+static void count_writer(struct run *run, int by)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	atomic_ulong *extra = run->board->extra;
+
+	pthread_mutex_lock(&lock);
+	atomic_fetch_add(&extra[EXTRA_TURN], 1);
+	if (!atomic_load(&extra[EXTRA_WRITERS]))
+		atomic_store(&extra[EXTRA_SINCE_TS], clock_now_ns());
+	atomic_fetch_add(&extra[EXTRA_WRITERS], by);
+	if (!atomic_load(&extra[EXTRA_WRITERS]))
+		atomic_fetch_add(&extra[EXTRA_BUSY_NS], clock_now_ns() - atomic_load(&extra[EXTRA_SINCE_TS]));
+	atomic_fetch_add(&extra[EXTRA_TURN], 1);
+	pthread_mutex_unlock(&lock);
+}
+
+/* For how long the disk has been somebody else's until now. */
+static uint64_t busy_ns(struct run *run)
+{
+	atomic_ulong *extra = run->board->extra;
+	unsigned long turn;
+	uint64_t ns;
+
+	do {
+		turn = atomic_load(&extra[EXTRA_TURN]);
+		ns = atomic_load(&extra[EXTRA_BUSY_NS]);
+		if (atomic_load(&extra[EXTRA_WRITERS]))
+			ns += clock_now_ns() - atomic_load(&extra[EXTRA_SINCE_TS]);
+	} while (turn % 2 || turn != atomic_load(&extra[EXTRA_TURN]));
+	return ns;
+}
 
 static void *bulk_thread(void *arg)
 {
@@ -39,12 +78,12 @@ static void *bulk_thread(void *arg)
 		/* All of them at once. */
 		sleep_until_ns((clock_now_ns() / BURST_EVERY_NS + 1) * BURST_EVERY_NS);
 		until_ts = clock_now_ns() + 60 * NS_PER_MS;
-		atomic_fetch_add(&run->board->extra[EXTRA_BURSTS], 1);
+		count_writer(run, 1);
 		do {
 			if (pwrite(bulk->fd, bulk->data, CHUNK_SZ, off) < 0)
 				break;
 		} while (clock_now_ns() < until_ts);
-		atomic_fetch_sub(&run->board->extra[EXTRA_BURSTS], 1);
+		count_writer(run, -1);
 	}
 	return NULL;
 }
@@ -87,17 +126,14 @@ static int thread_start(struct worker *worker)
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	static const char page[PAGE_SZ] = "page";
-	uint64_t start_ts, sync_ns;
-	int fd = *(int *)worker->own, met;
+	int fd = *(int *)worker->own;
+	uint64_t before_ns;
 
 	spin_work(100 * NS_PER_US);
-	met = atomic_load(&worker->run->board->extra[EXTRA_BURSTS]) != 0;
-	start_ts = clock_now_ns();
+	before_ns = busy_ns(worker->run);
 	if (pwrite(fd, page, sizeof(page), (off_t)(request->seq % (FILE_SZ / PAGE_SZ)) * PAGE_SZ) < 0 || fdatasync(fd))
 		return 0;
-	sync_ns = clock_now_ns() - start_ts;
-	met |= atomic_load(&worker->run->board->extra[EXTRA_BURSTS]) != 0;
-	return met ? sync_ns : 0;
+	return busy_ns(worker->run) - before_ns;
 }
 
 static const struct workload workload = {
