@@ -367,3 +367,13 @@ RECEIVE(unix_stream_recvmsg)
 TRANSMIT(inet_sendmsg)
 TRANSMIT(inet6_sendmsg)
 TRANSMIT(unix_stream_sendmsg)
+
+/* Before 6.5, what sendfile() and splice() send. */
+#define TRANSMIT_PAGE(function)                                                                                     \
+	SEC("fexit/" #function)                                                                                     \
+	int BPF_PROG(on_edge_##function, struct socket *sock, void *page, int offset, u64 size, int flags, s64 ret) \
+	{                                                                                                           \
+		return passed(sock->sk, ret, true);                                                                 \
+	}
+TRANSMIT_PAGE(inet_sendpage)
+TRANSMIT_PAGE(unix_stream_sendpage)

@@ -91,6 +91,8 @@ RECEIVE_CALL(unix_stream_recvmsg)
 TRANSMIT_CALL(inet_sendmsg)
 TRANSMIT_CALL(inet6_sendmsg)
 TRANSMIT_CALL(unix_stream_sendmsg)
+TRANSMIT_CALL(inet_sendpage)
+TRANSMIT_CALL(unix_stream_sendpage)
 
 /* The address may belong to another socket from here on. */
 SEC("kprobe/sk_destruct")

@@ -48,6 +48,16 @@ TRANSMIT(inet_sendmsg)
 TRANSMIT(inet6_sendmsg)
 TRANSMIT(unix_stream_sendmsg)
 
+/* Before 6.5, what sendfile() and splice() send. */
+#define TRANSMIT_PAGE(function)                                                                                \
+	SEC("fexit/" #function)                                                                                \
+	int BPF_PROG(on_##function, struct socket *sock, void *page, int offset, u64 size, int flags, s64 ret) \
+	{                                                                                                      \
+		return sent(sock->sk, ret);                                                                    \
+	}
+TRANSMIT_PAGE(inet_sendpage)
+TRANSMIT_PAGE(unix_stream_sendpage)
+
 /* A connection that ends, and the target's new listeners. */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_tcp_state, struct sock *sk, int old_state, int new_state)

@@ -142,9 +142,7 @@ static int attach_hooks(struct capture *capture, enum when_attached when)
 		int err;
 
 		if (hook->kind == HOOK_ITER || capture__attaches_apart(hook->feature) ||
-		    hook->tier != capture->survey.tier[hook->feature] ||
-		    !hook_feature_wanted(hook->feature, capture_purpose(capture)) ||
-		    when_attached(capture, hook) != when)
+		    !hook_taken(&capture->survey, i, capture_purpose(capture)) || when_attached(capture, hook) != when)
 			continue;
 		err = attach_hook(capture, hook);
 		if (err) {

@@ -38,11 +38,9 @@ static void choose_programs(struct capture *capture)
 
 	bpf_object__for_each_program(program, capture->object) bpf_program__set_autoload(program, false);
 	for (size_t i = 0; i < hook_cnt; i++) {
-		const struct hook *hook = &hooks[i];
-
-		if (hook->tier != capture->survey.tier[hook->feature] || !hook_feature_wanted(hook->feature, purpose))
+		if (!hook_taken(&capture->survey, i, purpose))
 			continue;
-		program = bpf_object__find_program_by_name(capture->object, hook->program);
+		program = bpf_object__find_program_by_name(capture->object, hooks[i].program);
 		if (program)
 			bpf_program__set_autoload(program, true);
 	}

@@ -15,10 +15,14 @@
 
 const struct hook hooks[] = {
 #define FEATURE(id, name, need, often, categories, what)
-#define HOOK(feature, tier, kind, program, hook) {HOOK_FEATURE_##feature, tier, HOOK_##kind, #program, hook},
+#define HOOK_LINE(feature, tier, kind, program, hook, if_there) \
+	{HOOK_FEATURE_##feature, tier, HOOK_##kind, #program, hook, if_there},
+#define HOOK(feature, tier, kind, program, hook)          HOOK_LINE(feature, tier, kind, program, hook, false)
+#define HOOK_IF_THERE(feature, tier, kind, program, hook) HOOK_LINE(feature, tier, kind, program, hook, true)
 #include "capture/hook.def"
 #undef FEATURE
 #undef HOOK
+#undef HOOK_IF_THERE
 };
 const size_t hook_cnt = sizeof(hooks) / sizeof(hooks[0]);
 _Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *)0)->works),
@@ -29,9 +33,11 @@ const struct feature features[HOOK_FEATURE_CNT] = {
 #define HOOK_IS_OFTEN                                    false
 #define FEATURE(id, name, need, often, categories, what) {name, HOOK_NEED_##need, HOOK_IS_##often, categories, what},
 #define HOOK(feature, tier, kind, program, hook)
+#define HOOK_IF_THERE(feature, tier, kind, program, hook)
 #include "capture/hook.def"
 #undef FEATURE
 #undef HOOK
+#undef HOOK_IF_THERE
 };
 
 const char *hook_kind_name(enum hook_kind kind)
@@ -54,7 +60,7 @@ void hook_tier_name(enum hook_feature feature, uint32_t tier, char *text, size_t
 		const char *name = hook_kind_name(hooks[i].kind);
 		size_t len = strlen(text);
 
-		if (hooks[i].feature == feature && hooks[i].tier == tier && !strstr(text, name))
+		if (hooks[i].feature == feature && hooks[i].tier == tier && !hooks[i].if_there && !strstr(text, name))
 			snprintf(text + len, sz - len, "%s%s", len ? "+" : "", name);
 	}
 }
@@ -74,6 +80,14 @@ bool hook_feature_wanted(enum hook_feature feature, struct hook_purpose purpose)
 	default:
 		return true;
 	}
+}
+
+bool hook_taken(const struct hook_survey *survey, size_t idx, struct hook_purpose purpose)
+{
+	const struct hook *hook = &hooks[idx];
+
+	return hook->tier == survey->tier[hook->feature] && hook_feature_wanted(hook->feature, purpose) &&
+	       (survey->works[idx] || !hook->if_there);
 }
 
 /* r0 = 0; exit */
@@ -276,6 +290,8 @@ int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why
 
 		survey->works[i] = !missing;
 		survey->why[i] = missing;
+		if (hook->if_there)
+			continue;
 		if (!tier_exists[hook->feature][hook->tier])
 			tier_works[hook->feature][hook->tier] = tier_exists[hook->feature][hook->tier] = true;
 		if (missing) {

@@ -40,9 +40,11 @@ enum hook_kind {
 enum hook_feature {
 #define FEATURE(id, name, need, often, categories, what) HOOK_FEATURE_##id,
 #define HOOK(feature, tier, kind, program, hook)
+#define HOOK_IF_THERE(feature, tier, kind, program, hook)
 #include "capture/hook.def"
 #undef FEATURE
 #undef HOOK
+#undef HOOK_IF_THERE
 	HOOK_FEATURE_CNT
 };
 
@@ -52,6 +54,7 @@ struct hook {
 	enum hook_kind kind;
 	const char *program;
 	const char *hook;
+	bool if_there; /* its tier works without it */
 };
 
 struct feature {
@@ -93,9 +96,12 @@ struct hook_purpose {
 /* Is this feature to be attached for it? */
 bool hook_feature_wanted(enum hook_feature feature, struct hook_purpose purpose);
 
+/* Is hooks[idx] to be attached for it: of a feature that is wanted, of its tier, and there? */
+bool hook_taken(const struct hook_survey *survey, size_t idx, struct hook_purpose purpose);
+
 /* Name of the feature and tier as in "fault:perf", for the session table. */
 const char *hook_kind_name(enum hook_kind kind);
-/* The kinds of hooks of a tier, as in "tp_btf+perf". */
+/* The kinds of hooks that a tier needs, as in "tp_btf+perf". */
 void hook_tier_name(enum hook_feature feature, uint32_t tier, char *text, size_t sz);
 
 #endif

@@ -44,23 +44,21 @@ bool recording_of_sockets(const struct recording *recording)
 	return !recording_probes_wanted(recording) || !probe_lines_have_intervals(&recording->lines);
 }
 
-static bool feature_wanted(const struct recording *recording, int feature)
+static struct hook_purpose purpose_of(const struct recording *recording)
 {
-	struct hook_purpose purpose = {
+	return (struct hook_purpose){
 		.sockets = recording_of_sockets(recording),
 		.trace = recording->options->trace,
 		.probes = recording_probes_wanted(recording),
 		.stacks = recording_stacks_hz(recording) > 0,
 	};
-
-	return hook_feature_wanted(feature, purpose);
 }
 
 static bool feature_missing(const struct recording *recording, int feature)
 {
 	const struct hook_survey *survey = capture__survey(recording->capture);
 
-	return feature_wanted(recording, feature) && !survey->tier[feature] &&
+	return hook_feature_wanted(feature, purpose_of(recording)) && !survey->tier[feature] &&
 	       features[feature].need != HOOK_NEED_EXTRA;
 }
 
@@ -77,8 +75,7 @@ static int write_hooks(struct recording *recording)
 			continue;
 		}
 		for (size_t i = 0; i < hook_cnt; i++) {
-			if ((int)hooks[i].feature != f || hooks[i].tier != survey->tier[f] ||
-			    !feature_wanted(recording, f))
+			if ((int)hooks[i].feature != f || !hook_taken(survey, i, purpose_of(recording)))
 				continue;
 			snprintf(item, sizeof(item), "%s:%s", hook_kind_name(hooks[i].kind), hooks[i].hook);
 			add_to_list(used, sizeof(used), item);

@@ -265,7 +265,7 @@ static int check_forced(const struct selftest_options *options)
 		return err;
 	}
 	for (size_t i = 0; i < hook_cnt; i++) {
-		if (hooks[i].tier != options->force_tier[hooks[i].feature] || survey.works[i])
+		if (hooks[i].tier != options->force_tier[hooks[i].feature] || survey.works[i] || hooks[i].if_there)
 			continue;
 		log_error("tier %u of %s cannot be forced here: %s", hooks[i].tier, features[hooks[i].feature].name,
 			  survey.why[i]);

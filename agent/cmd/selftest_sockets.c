@@ -245,6 +245,8 @@ void selftest_sockets(struct stage *stage)
 	check_requests(stage, "socket.unix", HOOK_FEATURE_SOCKET, WITNESS_SERVE, WITNESS_UNIX);
 	check_requests(stage, "socket.udp", HOOK_FEATURE_SOCKET, WITNESS_SERVE, WITNESS_UDP);
 	check_requests(stage, "socket.child", HOOK_FEATURE_SOCKET, WITNESS_SERVE_IN_CHILD, WITNESS_TCP);
+	check_requests(stage, "socket.tcp.file", HOOK_FEATURE_SOCKET, WITNESS_SERVE_FILE, WITNESS_TCP);
+	check_requests(stage, "socket.unix.file", HOOK_FEATURE_SOCKET, WITNESS_SERVE_FILE, WITNESS_UNIX);
 	check_late_listener(stage);
 	check_abandoned(stage);
 }

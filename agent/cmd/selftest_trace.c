@@ -197,6 +197,7 @@ static const struct {
 	{"trace.wakeup", HOOK_FEATURE_SCHED, "wake-ups", DEED_LOCK, judge_wakeup},
 	{"trace.pipe", HOOK_FEATURE_SCHED, "wake-ups", DEED_PIPE, judge_pipe},
 	{"trace.socket", HOOK_FEATURE_EDGE, "ends", DEED_NET, judge_socket},
+	{"trace.sendfile", HOOK_FEATURE_EDGE, "ends", DEED_SENDFILE, judge_socket},
 	{"trace.disk", HOOK_FEATURE_BLOCK, "requests", DEED_DISK, judge_disk},
 	{"trace.timer", HOOK_FEATURE_EXPIRY, "timers", DEED_SLEEP, judge_timer},
 };

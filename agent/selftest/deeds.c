@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -303,13 +304,52 @@ static void net_set_up(struct scene *scene, struct deed_report *report)
 	peer_give(scene, PEER_WRITE_SOCKET);
 }
 
-static void net_do(struct scene *scene)
+static void receive_byte(struct scene *scene, int fd)
 {
 	char c;
 
 	call_begins(scene);
-	if (recv(scene->socket_fds[0], &c, 1, 0) == 1)
+	if (recv(fd, &c, 1, 0) == 1)
 		scene->end_ts = monotonic_ns();
+}
+
+static void net_do(struct scene *scene)
+{
+	receive_byte(scene, scene->socket_fds[0]);
+}
+
+ssize_t scene_send_file(const struct scene *scene, int fd)
+{
+	off_t begin = 0;
+
+	return sendfile(fd, scene->byte_fd, &begin, 1);
+}
+
+/* Over TCP and over a Unix socket by turns: what is sent out of a file may go its own way in each. */
+static void sendfile_set_up(struct scene *scene, struct deed_report *report)
+{
+	int *fds = scene->file_socket_fds, err;
+
+	if (scene->sendfile_deeds++ % 2)
+		err = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) ? -errno : 0;
+	else
+		err = serve_pair(fds);
+	if (err)
+		say_why(report, "no connection: %s", strerror(-err));
+	else
+		peer_give(scene, PEER_SEND_FILE);
+}
+
+static void sendfile_do(struct scene *scene)
+{
+	receive_byte(scene, scene->file_socket_fds[0]);
+}
+
+static void sendfile_tidy(struct scene *scene)
+{
+	peer_await(scene);
+	close(scene->file_socket_fds[0]);
+	close(scene->file_socket_fds[1]);
 }
 
 static void fsync_do(struct scene *scene)
@@ -361,6 +401,7 @@ static const struct deed {
 	[DEED_PIPE] = {pipe_set_up, pipe_do, peer_tidy, NULL},
 	[DEED_POLL] = {pipe_set_up, poll_do, peer_tidy, NULL},
 	[DEED_NET] = {net_set_up, net_do, peer_tidy, NULL},
+	[DEED_SENDFILE] = {sendfile_set_up, sendfile_do, sendfile_tidy, NULL},
 	[DEED_DISK] = {disk_set_up, fsync_do, NULL, count_switches, .none = "the disk answers without any wait"},
 	[DEED_THROTTLED] = {throttle_set_up, throttle_do, throttle_tidy, count_throttled_ns,
 			    .none = "its cgroup's CPU limit throttled nothing"},
@@ -486,6 +527,9 @@ int scene_open(struct scene *scene)
 			scene->other_cpu = cpu;
 	}
 	if (pipe2(scene->pipe_fds, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, scene->socket_fds))
+		return -errno;
+	scene->byte_fd = memfd_create("selftest.byte", MFD_CLOEXEC);
+	if (scene->byte_fd < 0 || write(scene->byte_fd, "b", 1) != 1)
 		return -errno;
 	scene->disk_fd = disk_file_open();
 	scene->interrupts = fopen("/proc/interrupts", "re");

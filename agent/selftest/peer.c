@@ -63,13 +63,19 @@ static void interrupt(struct scene *scene)
 	}
 }
 
-static void wake_by_write(struct scene *scene, int fd)
+static ssize_t write_byte(const struct scene *scene, int fd)
+{
+	(void)scene;
+	return write(fd, "w", 1);
+}
+
+static void wake_by(struct scene *scene, ssize_t (*send_byte)(const struct scene *scene, int fd), int fd)
 {
 	atomic_store(&scene->peer_ready, true);
 	scene_wait_for(&scene->called);
 	nap_ns(DEED_WAIT_NS);
 	scene->wake_ts = monotonic_ns();
-	if (write(fd, "w", 1) != 1)
+	if (send_byte(scene, fd) != 1)
 		scene->wake_ts = 0;
 }
 
@@ -98,10 +104,13 @@ static void *peer_body(void *arg)
 			hold_lock(scene);
 			break;
 		case PEER_WRITE_PIPE:
-			wake_by_write(scene, scene->pipe_fds[1]);
+			wake_by(scene, write_byte, scene->pipe_fds[1]);
 			break;
 		case PEER_WRITE_SOCKET:
-			wake_by_write(scene, scene->socket_fds[1]);
+			wake_by(scene, write_byte, scene->socket_fds[1]);
+			break;
+		case PEER_SEND_FILE:
+			wake_by(scene, scene_send_file, scene->file_socket_fds[1]);
 			break;
 		case PEER_HOG_CPU:
 			hog(scene);

@@ -19,6 +19,7 @@ enum peer_job {
 	PEER_HOLD_LOCK,    /* until DEED_WAIT_NS after the call */
 	PEER_WRITE_PIPE,   /* DEED_WAIT_NS after the call */
 	PEER_WRITE_SOCKET, /* DEED_WAIT_NS after the call */
+	PEER_SEND_FILE,    /* the same, by sendfile() */
 	PEER_HOG_CPU,      /* for DEED_WAIT_NS, on the main thread's CPU */
 	PEER_INTERRUPT,    /* from another CPU */
 	PEER_END,
@@ -41,6 +42,8 @@ struct scene {
 	pthread_mutex_t lock;
 	int pipe_fds[2], socket_fds[2];
 	uint32_t net_deeds;                 /* so many times the sockets were waited for */
+	int file_socket_fds[2];             /* as long as what was sent out of a file is waited for */
+	uint32_t sendfile_deeds;            /* so many times it was */
 	int own_cpu, other_cpu, device_cpu; /* -1: none */
 	cpu_set_t allowed;
 
@@ -48,6 +51,7 @@ struct scene {
 	char *disk_map, *memory;
 	FILE *interrupts, *softirqs;
 	int udp_fd;
+	int byte_fd; /* a file of one byte */
 	uint64_t begin_ts, wake_ts, end_ts;
 
 	struct throttle throttle;
@@ -86,11 +90,16 @@ void peer_await(struct scene *scene);
 /* The peer has done its part before the call, or five seconds are over. */
 bool scene_wait_for(_Atomic bool *flag);
 
+/* Sends it by sendfile(): 1, or -1 and errno. */
+ssize_t scene_send_file(const struct scene *scene, int fd);
+
 /* serve.c */
 int serve_open(struct scene *scene, struct witness *witness);
 int serve_listen_late(struct scene *scene, uint16_t *port);
-/* 0 or -errno. */
-int serve(struct scene *scene, enum witness_socket which, struct witness_answer *answer);
+/* One connection, with replies out of a file or not. 0 or -errno. */
+int serve(struct scene *scene, enum witness_socket which, bool from_file, struct witness_answer *answer);
 int serve_desert(struct scene *scene);
+/* Both ends of a new TCP connection over the loopback device. 0 or -errno. */
+int serve_pair(int *fds);
 
 #endif

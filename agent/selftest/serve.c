@@ -105,7 +105,7 @@ int serve_listen_late(struct scene *scene, uint16_t *port)
 	return fd < 0 ? fd : 0;
 }
 
-static int serve_one(int fd, struct witness_request *request)
+static int serve_one(const struct scene *scene, int fd, bool from_file, struct witness_request *request)
 {
 	struct timespec busy = {.tv_nsec = BUSY_NS};
 	struct sockaddr_in peer;
@@ -121,12 +121,16 @@ static int serve_one(int fd, struct witness_request *request)
 		return sz ? -errno : -EPIPE;
 	request->send_call_ts = monotonic_ns();
 	/* A datagram goes back to where it came from; a connection has no address here. */
-	sz = peer_sz ? sendto(fd, buf, sz, 0, (struct sockaddr *)&peer, peer_sz) : send(fd, buf, sz, MSG_NOSIGNAL);
+	if (from_file)
+		sz = scene_send_file(scene, fd);
+	else
+		sz = peer_sz ? sendto(fd, buf, sz, 0, (struct sockaddr *)&peer, peer_sz)
+			     : send(fd, buf, sz, MSG_NOSIGNAL);
 	request->send_return_ts = monotonic_ns();
 	return sz <= 0 ? -errno : 0;
 }
 
-int serve(struct scene *scene, enum witness_socket which, struct witness_answer *answer)
+int serve(struct scene *scene, enum witness_socket which, bool from_file, struct witness_answer *answer)
 {
 	int listen_fd = scene->listen_fds[which], fd = listen_fd, err = 0;
 
@@ -139,7 +143,7 @@ int serve(struct scene *scene, enum witness_socket which, struct witness_answer 
 		limit_waits(fd);
 	}
 	for (int i = 0; i < WITNESS_REQUESTS && !err; i++)
-		err = serve_one(fd, &answer->requests[i]);
+		err = serve_one(scene, fd, from_file, &answer->requests[i]);
 	if (fd != listen_fd)
 		close(fd);
 	return err;
@@ -157,4 +161,27 @@ int serve_desert(struct scene *scene)
 	sz = recv(fd, buf, sizeof(buf), 0);
 	close(fd);
 	return sz > 0 ? 0 : -EPIPE;
+}
+
+int serve_pair(int *fds)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	uint16_t port;
+	int listen_fd = listen_inet(SOCK_STREAM, &port), err = 0;
+
+	if (listen_fd < 0)
+		return listen_fd;
+	addr.sin_port = htons(port);
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fds[1] = -1;
+	if (fds[0] < 0 || connect(fds[0], (struct sockaddr *)&addr, sizeof(addr)))
+		err = -errno;
+	if (!err)
+		fds[1] = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	if (!err && fds[1] < 0)
+		err = -errno;
+	if (err && fds[0] >= 0)
+		close(fds[0]);
+	close(listen_fd);
+	return err;
 }

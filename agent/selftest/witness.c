@@ -112,7 +112,7 @@ static int serve_in_child(struct scene *scene, enum witness_socket which, struct
 		int err;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		err = serve(scene, which, answer);
+		err = serve(scene, which, false, answer);
 		answer->report.tid = getpid();
 		if (err)
 			snprintf(answer->report.why, sizeof(answer->report.why), "%s", strerror(-err));
@@ -145,8 +145,11 @@ static int follow_order(struct scene *scene, const struct order *order, struct w
 		answer->report.object = port;
 		break;
 	case WITNESS_SERVE:
+	case WITNESS_SERVE_FILE:
 		answer->report.tid = scene->main_tid;
-		err = order->arg < WITNESS_SOCKET_CNT ? serve(scene, order->arg, answer) : -EINVAL;
+		err = order->arg >= WITNESS_SOCKET_CNT
+			      ? -EINVAL
+			      : serve(scene, order->arg, order->task == WITNESS_SERVE_FILE, answer);
 		break;
 	case WITNESS_SERVE_IN_CHILD:
 		err = serve_in_child(scene, order->arg, answer, answer_fd);

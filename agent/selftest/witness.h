@@ -24,7 +24,8 @@ enum witness_task {
 	WITNESS_LISTEN,   /* begin to listen on a new port: object */
 	WITNESS_SERVE,    /* arg: enum witness_socket: one connection, WITNESS_REQUESTS requests */
 	WITNESS_SERVE_IN_CHILD,
-	WITNESS_DESERT, /* accept, read one request, close the connection */
+	WITNESS_SERVE_FILE, /* the same; the replies come out of a file, by sendfile() */
+	WITNESS_DESERT,     /* accept, read one request, close the connection */
 };
 
 enum witness_socket {

@@ -12,11 +12,28 @@
 
 /* Each must be there; on a machine that can do anything at all, these cannot be skipped. */
 static const char *const expected[] = {
-	"probe.calls",   "fault.minor",     "switch.voluntary", "blocked.futex",
-	"blocked.sleep", "blocked.pipe",    "blocked.poll",     "blocked.net",
-	"probe.child",   "task.fork",       "task.exec",        "task.exit",
-	"loss",          "socket.tcp",      "socket.unix",      "socket.udp",
-	"socket.child",  "socket.tcp.late", "socket.abandoned",
+	"probe.calls",
+	"fault.minor",
+	"switch.voluntary",
+	"blocked.futex",
+	"blocked.sleep",
+	"blocked.pipe",
+	"blocked.poll",
+	"blocked.net",
+	"probe.child",
+	"task.fork",
+	"task.exec",
+	"task.exit",
+	"loss",
+	"socket.tcp",
+	"socket.unix",
+	"socket.udp",
+	"socket.child",
+	"socket.tcp.late",
+	"socket.abandoned",
+	"socket.tcp.file",
+	"socket.unix.file",
+	"trace.sendfile",
 };
 
 static bool has_check(json_object *checks, const char *name)
