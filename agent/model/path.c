@@ -38,10 +38,11 @@ static int push_disk_edge(struct walk *walk, const struct frame *frame, uint64_t
 	return vec_push(&walk->path->edges, edge);
 }
 
+/* A segment that ended before may be of another process's thread, whose tid was used again. */
 static void seek(const struct walk *walk, struct frame *frame)
 {
 	frame->segment = graph__segment_before(walk->graph, frame->tid, frame->at_ts, &frame->before);
-	if (frame->segment)
+	if (frame->segment && (!frame->pid || frame->segment->end_ts >= frame->at_ts))
 		frame->pid = frame->segment->pid;
 }
 
@@ -293,6 +294,7 @@ static bool woken_in_vain(const struct walk *walk, const struct frame *frame, co
 static int follow_wakeup(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
 			 struct graph_wakeup *wakeup)
 {
+	const struct graph_segment *doings;
 	size_t cnt;
 	int err = push_edge(walk, frame, wakeup, NULL);
 
@@ -301,10 +303,10 @@ static int follow_wakeup(struct walk *walk, struct frame *frame, const struct gr
 	if (woken_in_vain(walk, frame, segment, wakeup))
 		return follow(walk, segment, segment->pid, segment->owner_tid, low_ts, PATH_VIA_OWNER, 0,
 			      WL_CERTAINTY_INFERRED);
-	graph__segments(walk->graph, wakeup->waker_tid, low_ts, frame->at_ts, &cnt);
+	doings = graph__segments(walk->graph, wakeup->waker_tid, low_ts, frame->at_ts, &cnt);
 	if (wakeup->waker_tid == frame->tid)
 		return walk__push_doings(walk, frame, segment, low_ts);
-	if (!cnt)
+	if (!cnt || doings[cnt - 1].pid != wakeup->waker_pid)
 		return walk__push_wait(walk, frame, segment, low_ts, wakeup);
 	return follow(walk, segment, wakeup->waker_pid, wakeup->waker_tid, low_ts, PATH_VIA_WAKEUP, 0,
 		      wakeup->certainty);
@@ -547,7 +549,7 @@ int path_walk(struct path *path, const struct graph *graph, const struct graph_i
 		.queue_ts = UINT64_MAX,
 		.own_end_ts = interval->end_ts,
 		.tid = interval->end_tid,
-		.pid = interval->pid,
+		.pid = interval->end_tid == interval->tid ? interval->pid : 0,
 		.own = true,
 	};
 	seek(&walk, &walk.frames[0]);

@@ -88,3 +88,47 @@ void record_interval(struct trace *trace, uint64_t sid, uint32_t tid, uint32_t e
 			0);
 	free(record);
 }
+
+void record_futex_wait(struct trace *trace, uint32_t tid, uint64_t begin_ts, uint64_t end_ts, uint32_t owner_tid)
+{
+	struct wl_segment_record record = {.begin_ts = begin_ts,
+					   .end_ts = end_ts,
+					   .object = 0x5000,
+					   .pid = 1,
+					   .tid = tid,
+					   .state = WL_STATE_BLOCKED_FUTEX,
+					   .sysno = -1,
+					   .other_tid = owner_tid};
+
+	record.header.kind = WL_RECORD_SEGMENT;
+	record.header.sz = sizeof(record);
+	CU_ASSERT_EQUAL(trace__take(trace, &record.header), 0);
+}
+
+void record_task(struct trace *trace, uint32_t event, uint32_t pid, uint32_t tid, uint64_t ts, uint32_t creator_tid)
+{
+	struct wl_task_record record = {
+		.ts = ts, .event = event, .pid = pid, .tid = tid, .parent_pid = 1, .creator_tid = creator_tid};
+
+	record.header.kind = WL_RECORD_TASK;
+	record.header.sz = sizeof(record);
+	CU_ASSERT_EQUAL(trace__take(trace, &record.header), 0);
+}
+
+void record_request(struct trace *trace, uint64_t sid, uint32_t tid, uint64_t begin_ts, uint64_t pickup_ts,
+		    uint64_t end_ts)
+{
+	struct wl_interval_record *record = calloc(1, sizeof(*record));
+
+	record->header.kind = WL_RECORD_INTERVAL;
+	record->header.sz = sizeof(*record);
+	record->sid = sid;
+	record->begin_ts = begin_ts;
+	record->pickup_ts = pickup_ts;
+	record->end_ts = end_ts;
+	record->pid = 1;
+	record->tid = record->end_tid = tid;
+	record->type = WL_SOURCE_TCP << 16 | 80;
+	CU_ASSERT_EQUAL(trace__take_interval(trace, record), 0);
+	free(record);
+}

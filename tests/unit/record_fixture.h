@@ -31,8 +31,15 @@ void record_segment(struct trace *trace, uint32_t tid, uint64_t begin_ts, uint64
 		    uint64_t sid);
 void record_wakeup(struct trace *trace, uint32_t tid, uint64_t ts, uint32_t waker_tid, uint32_t context,
 		   uint64_t io_ts);
+/* Waits for a futex that owner_tid owns, 0: nobody. */
+void record_futex_wait(struct trace *trace, uint32_t tid, uint64_t begin_ts, uint64_t end_ts, uint32_t owner_tid);
+/* Of any process; creator_tid 0: it existed. */
+void record_task(struct trace *trace, uint32_t event, uint32_t pid, uint32_t tid, uint64_t ts, uint32_t creator_tid);
 /* Picked up when it began. */
 void record_interval(struct trace *trace, uint64_t sid, uint32_t tid, uint32_t end_tid, uint64_t begin_ts,
 		     uint64_t end_ts, bool keep);
+/* Of type tcp:80, kept. */
+void record_request(struct trace *trace, uint64_t sid, uint32_t tid, uint64_t begin_ts, uint64_t pickup_ts,
+		    uint64_t end_ts);
 
 #endif

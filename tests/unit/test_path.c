@@ -410,6 +410,24 @@ static void a_tid_that_is_used_again_is_another_thread(void)
 	graph__free(graph);
 }
 
+/* Of the waker nothing is known but that it woke; what is known of its tid was another process's. */
+static void what_a_former_tid_did_explains_nothing(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+	struct graph_segment other = {.begin_ts = 0, .end_ts = 60, .pid = 999, .state = WL_STATE_RUNNING};
+
+	fixture_lock_wait(graph, 1, 0, 80, SID, LOCK, 0);
+	fixture_wakeup(graph, 1, 80, 2);
+	fixture_segment(graph, 1, 80, 100, WL_STATE_RUNNING, SID);
+	CU_ASSERT_EQUAL(graph__add_segment(graph, 2, &other), 0);
+	fixture_expect(graph, &interval, 0, "lock@1<2#4096 0-80; oncpu@1 80-100");
+	/* And where its own begins: */
+	fixture_segment(graph, 2, 70, 90, WL_STATE_RUNNING, 0);
+	fixture_expect(graph, &interval, PATH_GAP, "lock@2<2#4096 0-70; lock@2<2#4096 70-80; oncpu@1 80-100");
+	graph__free(graph);
+}
+
 /* Two threads that woke each other at one and the same tick of the clock. */
 static void a_loop_ends_the_walk(void)
 {
@@ -559,6 +577,7 @@ int suite_path(void)
 		{"a hole in the middle is other", a_hole_in_the_middle_is_other},
 		{"a waker without a history is still the culprit", a_waker_without_a_history_is_still_the_culprit},
 		{"a tid that is used again is another thread", a_tid_that_is_used_again_is_another_thread},
+		{"what a former tid did explains nothing", what_a_former_tid_did_explains_nothing},
 		{"a loop ends the walk", a_loop_ends_the_walk},
 		{"a chain that is too deep ends the walk", a_chain_that_is_too_deep_ends_the_walk},
 		{"a path that is too long ends the walk", a_path_that_is_too_long_ends_the_walk},
