@@ -265,14 +265,22 @@ static int compare_factors(const void *left, const void *right)
 	return 0;
 }
 
-/* The best k of those that contribute enough: a small one in front of them takes nobody's place. */
+/*
+ * The best k of those that contribute enough: a small one in front of them takes nobody's place.  What has been opened
+ * comes last: its own code, its callees and their covariances, which together are all that it contributes, are factors
+ * themselves, and under a call graph of some height the specificity hardly tells it from them.
+ */
 static void select_best(struct factors *factors, const struct factor_rule *rule)
 {
 	if (factors->list.cnt)
 		qsort(factors->list.items, factors->list.cnt, sizeof(*factors->list.items), compare_factors);
-	for (size_t f = 0; f < factors->list.cnt && factors->selected_cnt < rule->k; f++)
-		if (factors->list.items[f].contribution > rule->d)
-			factors->list.items[f].rank = (uint32_t)++factors->selected_cnt;
+	for (int opened = 0; opened <= 1; opened++)
+		for (size_t f = 0; f < factors->list.cnt && factors->selected_cnt < rule->k; f++) {
+			struct factor *factor = &factors->list.items[f];
+
+			if (factor->opened == opened && factor->contribution > rule->d)
+				factor->rank = (uint32_t)++factors->selected_cnt;
+		}
 }
 
 static double share_of(const struct factors *factors, const struct variance_tree *tree, uint32_t node)

@@ -8,6 +8,8 @@
  *                 of its function's callees in it, so its height is 0
  *   score         specificity · contribution
  *
+ * Selected are the k largest scores; functions that have been opened only after all others, unlike in Algorithm 1.
+ *
  * An instance inside of another instance of the same function (recursion) is part of that one and not counted again.
  */
 #ifndef WHYLATE_ANALYSIS_FACTORS_H

@@ -55,24 +55,29 @@ void factor_analysis_free(struct factor_analysis *analysis)
 	vec_free(&analysis->rows);
 }
 
-/* The selected ones, then others that are worth a line, both by score. */
+/* The selected ones by rank, then others that are worth a line, by score. */
 static uint32_t *choose_lines(const struct factors *factors, size_t *cnt, size_t *left_out)
 {
 	uint32_t *order = malloc((factors->list.cnt + 1) * sizeof(*order));
 	size_t others = 0;
 
 	*cnt = *left_out = 0;
-	for (int selected = 1; order && selected >= 0; selected--)
-		for (uint32_t f = 0; f < factors->list.cnt; f++) {
-			const struct factor *factor = &factors->list.items[f];
+	if (!order)
+		return NULL;
+	for (uint32_t f = 0; f < factors->list.cnt; f++)
+		if (factors->list.items[f].rank)
+			order[factors->list.items[f].rank - 1] = f;
+	*cnt = factors->selected_cnt;
+	for (uint32_t f = 0; f < factors->list.cnt; f++) {
+		const struct factor *factor = &factors->list.items[f];
 
-			if ((factor->rank > 0) != (selected > 0))
-				continue;
-			if (!selected && (factor->contribution < FACTOR_LINE_MIN || others++ >= FACTOR_LINES_MAX))
-				(*left_out)++;
-			else
-				order[(*cnt)++] = f;
-		}
+		if (factor->rank)
+			continue;
+		if (factor->contribution < FACTOR_LINE_MIN || others++ >= FACTOR_LINES_MAX)
+			(*left_out)++;
+		else
+			order[(*cnt)++] = f;
+	}
 	return order;
 }
 

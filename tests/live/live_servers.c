@@ -203,7 +203,7 @@ static const char datagram_server[] = "import socket,sys,time\n"
 				      "while True:\n"
 				      "    d,a=s.recvfrom(100)\n"
 				      "    n+=1\n"
-				      "    if n%50==0: time.sleep(0.003)\n"
+				      "    if n%50==0: time.sleep(0.01)\n"
 				      "    s.sendto(d,a)\n";
 
 /* One question at a time; how many were answered. */

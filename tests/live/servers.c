@@ -37,6 +37,7 @@ bool workload_start(struct workload *workload, const char *name, unsigned int se
 
 void workload_go(struct workload *workload)
 {
+	workload->go_ts = now_ns();
 	CHECK(!file_write(workload->go.s, "", 0));
 }
 

@@ -17,6 +17,7 @@ struct workload {
 	const char *category, *culprit_comm; /* of the result; culprit_comm may be "" */
 	double planted_share;
 	uint64_t intervals;
+	uint64_t go_ts; /* what was sent before is warm-up */
 };
 
 /* Started and ready, in its warm-up.  False: it failed (a failed check), or it is skipped (said with its reason). */

@@ -109,6 +109,44 @@ static void call_sites_add_up(void)
 	variance_tree__free(tree);
 }
 
+/* Under a tall graph a leaf is hardly more specific than who calls it twice, which has been opened and so comes later.
+ */
+static void what_is_opened_comes_last(void)
+{
+	enum { HANDLE, HEADER, BODY, ALLOC, FAR };
+	static const struct tree_fixture_node nodes[] = {
+		{HANDLE, -1, 0, 0, -1},  {HEADER, 0, 0, 17, -1},  {BODY, 0, 0, 17, -1},
+		{ALLOC, 1, 0xa, 30, -1}, {ALLOC, 2, 0xb, 30, -1}, {FAR, -1, 0, 6, -1},
+	};
+	uint32_t heights[] = {3, 2, 2, 1, 13}, ids[TREE_FIXTURE_MAX];
+	struct variance_tree *tree = tree_fixture(nodes, 6, ids);
+	struct factor_rule rule = FACTOR_RULE_DEFAULT;
+	const struct factor *handle, *alloc;
+	struct factors factors;
+
+	CU_ASSERT_EQUAL_FATAL(factors_select(&factors, tree, &rule, 0, height_of, heights), 0);
+	handle = find(&factors, HANDLE, false, FACTOR_NONE);
+	alloc = find(&factors, ALLOC, false, FACTOR_NONE);
+	CU_ASSERT_FATAL(handle && alloc);
+	CU_ASSERT(handle->score > alloc->score && handle->opened && !alloc->opened);
+	CU_ASSERT_EQUAL(alloc->rank, 1);
+	CU_ASSERT(!handle->rank || handle->rank > alloc->rank);
+	for (size_t f = 0; f < factors.list.cnt; f++)
+		for (size_t g = 0; g < factors.list.cnt; g++) {
+			const struct factor *a = &factors.list.items[f], *b = &factors.list.items[g];
+
+			if (a->rank && b->rank && a->opened && !b->opened)
+				CU_ASSERT(a->rank > b->rank);
+		}
+	/* Where there is nothing else to select it is taken. */
+	factors_free(&factors);
+	rule.k = 100;
+	CU_ASSERT_EQUAL_FATAL(factors_select(&factors, tree, &rule, 0, height_of, heights), 0);
+	CU_ASSERT(find(&factors, HANDLE, false, FACTOR_NONE)->rank > 1);
+	factors_free(&factors);
+	variance_tree__free(tree);
+}
+
 /* With k = 3 a linear specificity passes over a factor of 18.2 % deep down (§4.4) that a square or a cube does not. */
 static void linear_specificity_misses_what_is_deep(void)
 {
@@ -216,6 +254,7 @@ int suite_factors(void)
 		{"CopyData before WriteLog", copy_data_before_write_log},
 		{"the m rule forgets the parent", m_rule_forgets_the_parent},
 		{"call sites add up", call_sites_add_up},
+		{"what is opened comes last", what_is_opened_comes_last},
 		{"linear specificity misses what is deep", linear_specificity_misses_what_is_deep},
 		{"covarying pairs are factors", covarying_pairs_are_factors},
 		{"recursion counts once", recursion_counts_once},
