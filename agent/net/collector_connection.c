@@ -30,11 +30,12 @@ static void describe_client(struct MHD_Connection *mhd, char client[CLIENT_SZ])
 		strcpy(client, "somebody");
 }
 
-/* Its thread notices and cleans up. */
-static void connection__shut(struct connection *connection)
+/* It counts no more; its thread notices and cleans up. */
+static void connection__shut(struct collector *collector, struct connection *connection)
 {
 	connection->shut = true;
 	connection->peer->connection_cnt--;
+	collector->connection_cnt--;
 	shutdown(connection->fd, SHUT_RDWR);
 }
 
@@ -58,10 +59,10 @@ static bool goes_before(const struct connection *left, const struct connection *
 }
 
 /*
- * There is one too many: whoever has most goes.  A connection at work goes only for somebody who has fewer, and not
- * while the store has its blocks (no deadline).  True: one went that has had no answer, `client` is whose.
+ * Who has most goes, or NULL.  A connection at work goes only for somebody who has fewer, and not while the store has
+ * its blocks (no deadline).
  */
-static bool make_way(struct collector *collector, struct connection *newest, char client[CLIENT_SZ])
+static struct connection *choose_to_go(const struct collector *collector, const struct connection *newest)
 {
 	struct connection *first = NULL;
 
@@ -73,13 +74,31 @@ static bool make_way(struct collector *collector, struct connection *newest, cha
 		if (!first || goes_before(it, first))
 			first = it;
 	}
-	if (!first) {
-		newest->excess = true;
-		return false;
+	return first;
+}
+
+/*
+ * Until there are no more than may be; where nobody is to go, the newest is one too many and stays until it has heard
+ * that, or others need the room.  How many went that have had no answer; `client` is whose the last of these was.
+ */
+static uint32_t make_way(struct collector *collector, struct connection *newest, char client[CLIENT_SZ])
+{
+	uint32_t refused_cnt = 0;
+
+	while (collector->connection_cnt > collector->opts.max_connections) {
+		struct connection *first = choose_to_go(collector, newest);
+
+		if (!first) {
+			newest->excess = true;
+			break;
+		}
+		connection__shut(collector, first);
+		if (first->served && is_expendable(first))
+			continue;
+		refused_cnt++;
+		strcpy(client, first->client);
 	}
-	connection__shut(first);
-	strcpy(client, first->client);
-	return !first->served || !is_expendable(first);
+	return refused_cnt;
 }
 
 static struct connection *collector__add_connection(struct collector *collector, struct MHD_Connection *mhd)
@@ -88,7 +107,7 @@ static struct connection *collector__add_connection(struct collector *collector,
 	struct connection *connection = calloc(1, sizeof(*connection));
 	uint64_t now_ts = monotonic_ns();
 	char client[CLIENT_SZ];
-	bool refused = false;
+	uint32_t refused_cnt;
 
 	if (!connection)
 		return NULL;
@@ -108,10 +127,10 @@ static struct connection *collector__add_connection(struct collector *collector,
 	if (connection->next)
 		connection->next->before = connection;
 	collector->connections = connection;
-	if (++collector->connection_cnt > collector->opts.max_connections)
-		refused = make_way(collector, connection, client);
+	collector->connection_cnt++;
+	refused_cnt = make_way(collector, connection, client);
 	pthread_mutex_unlock(&collector->connections_lock);
-	if (refused)
+	for (; refused_cnt; refused_cnt--)
 		metrics__refused(&collector->metrics, REFUSAL_BUSY, client, "", "too many connections, it had most");
 	return connection;
 }
@@ -126,9 +145,10 @@ static void collector__drop_connection(struct collector *collector, struct conne
 		connection->before->next = connection->next;
 	else
 		collector->connections = connection->next;
-	collector->connection_cnt--;
-	if (!connection->shut)
+	if (!connection->shut) {
 		connection->peer->connection_cnt--;
+		collector->connection_cnt--;
+	}
 	peers__drop(&collector->peers, connection->peer);
 	pthread_mutex_unlock(&collector->connections_lock);
 	free(connection->names);
@@ -227,7 +247,7 @@ void collector__close_slow(struct collector *collector)
 	for (struct connection *it = collector->connections; it; it = it->next) {
 		if (it->shut || !it->deadline_ts || it->deadline_ts > now_ts)
 			continue;
-		connection__shut(it);
+		connection__shut(collector, it);
 		if (!it->idle_since_ts || !it->served) {
 			slow_cnt++;
 			strcpy(client, it->client);
