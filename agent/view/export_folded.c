@@ -8,11 +8,13 @@
 #include <string.h>
 
 #define FOLDED_SZ 1024
+#define TASK_SZ   256
 
 /* One line of the result: the intervals of one type, one reason. */
 struct folded {
 	uint32_t type;
 	const char *role, *object, *who; /* NULL: none */
+	const char *host;                /* of `who`, where there are several; NULL: not known */
 	enum wl_category category, wait;
 	bool own;
 	double ns;
@@ -24,8 +26,17 @@ struct folded_lines {
 	struct idmap ids;
 };
 
+static void add_task(char line[FOLDED_SZ], const char *name, const char *host)
+{
+	char task[TASK_SZ];
+
+	snprintf(task, sizeof(task), "%s%s%s", name, host ? " on " : "", host ? host : "");
+	folded_add(line, FOLDED_SZ, task);
+}
+
 static void put_line(FILE *out, const struct dataset *dataset, const struct folded *folded)
 {
+	bool who_is_there = folded->who && folded->role && !strcmp(folded->who, folded->role);
 	char line[FOLDED_SZ] = "";
 
 	if (!(folded->ns >= 0.5))
@@ -33,13 +44,13 @@ static void put_line(FILE *out, const struct dataset *dataset, const struct fold
 	folded_add(line, sizeof(line), *dataset->strings[folded->type] ? dataset->strings[folded->type] : "?");
 	if (!folded->own) {
 		folded_add(line, sizeof(line), category_name(folded->wait));
-		folded_add(line, sizeof(line), folded->role ? folded->role : "?");
+		add_task(line, folded->role ? folded->role : "?", who_is_there ? folded->host : NULL);
 	}
 	folded_add(line, sizeof(line), category_name(folded->category));
 	if (folded->object)
 		folded_add(line, sizeof(line), folded->object);
-	if (folded->who && !(folded->role && !strcmp(folded->who, folded->role)))
-		folded_add(line, sizeof(line), folded->who);
+	if (folded->who && !who_is_there)
+		add_task(line, folded->who, folded->host);
 	fprintf(out, "%s %.0f\n", line, folded->ns);
 }
 
@@ -76,6 +87,7 @@ static int add_paths(struct folded_lines *lines, const struct dataset *dataset, 
 			.role = string_or_null(dataset, key->role),
 			.object = string_or_null(dataset, key->object),
 			.who = string_or_null(dataset, key->who),
+			.host = string_or_null(dataset, key->host),
 			.category = key->category,
 			.wait = key->wait,
 			.own = key->own,

@@ -452,6 +452,49 @@ static void exports_have_both_hosts_on_one_axis(void)
 	two_free(&two);
 }
 
+/* How often each of two texts is in the lines. */
+static void count_lines(FILE *out, const char *a, const char *b, size_t *a_cnt, size_t *b_cnt)
+{
+	char line[4096];
+
+	*a_cnt = *b_cnt = 0;
+	rewind(out);
+	while (fgets(line, sizeof(line), out)) {
+		*a_cnt += strstr(line, a) != NULL;
+		*b_cnt += strstr(line, b) != NULL;
+	}
+	fclose(out);
+}
+
+/* Sessions, hosts and threads have the same numbers on both, and names that are the same are told apart by the host. */
+static void exports_tell_the_hosts_apart(void)
+{
+	const struct story_of_two how = {.forth_ns = 60 * US, .back_ns = 60 * US};
+	size_t front_cnt, back_cnt;
+	FILE *out = tmpfile();
+	struct two two;
+
+	two_make(&two, &how);
+	CU_ASSERT_EQUAL(export_folded(out, &two.dataset, &two.paths), 0);
+	count_lines(out, "tcp:80;io.net;vacuum on back;lock;db+0x88 1500000000",
+		    "tcp:7000;lock;vacuum on back;lock;db+0x88 1500000000", &front_cnt, &back_cnt);
+	CU_ASSERT_EQUAL(front_cnt, 1);
+	CU_ASSERT_EQUAL(back_cnt, 1);
+	shard_reader__rewind(two.reader);
+	out = tmpfile();
+	CU_ASSERT_EQUAL(export_jsonl(out, two.reader, "interval"), 0);
+	count_lines(out, "\"session\":\"00000000000000a1\"", "\"session\":\"00000000000000b2\"", &front_cnt, &back_cnt);
+	CU_ASSERT_EQUAL(front_cnt, CNT);
+	CU_ASSERT_EQUAL(back_cnt, CNT);
+	shard_reader__rewind(two.reader);
+	out = tmpfile();
+	CU_ASSERT_EQUAL(export_csv(out, two.reader, "session"), 0);
+	count_lines(out, "a1,0,comm,web", "b2,0,comm,db", &front_cnt, &back_cnt);
+	CU_ASSERT_EQUAL(front_cnt, 1);
+	CU_ASSERT_EQUAL(back_cnt, 1);
+	two_free(&two);
+}
+
 static const struct unit_test tests[] = {
 	{"a request that crosses is one chain", a_request_that_crosses_is_one_chain},
 	{"asymmetric delays and drift are within what is said", asymmetric_delays_and_drift_are_within_what_is_said},
@@ -464,6 +507,7 @@ static const struct unit_test tests[] = {
 	{"retransmissions do not move the clocks", retransmissions_do_not_move_the_clocks},
 	{"two recordings of one host are joined as well", two_recordings_of_one_host_are_joined_as_well},
 	{"exports have both hosts on one axis", exports_have_both_hosts_on_one_axis},
+	{"exports tell the hosts apart", exports_tell_the_hosts_apart},
 };
 
 int suite_stitch(void)
