@@ -28,7 +28,6 @@
 #define SECOND_NS     1000000000ULL
 #define IDLE_MS       1000
 #define UPLOADER_NICE 10
-#define GATHER_NS     50000000L
 #define RESTART_NS    (3 * SECOND_NS)
 #define SAY_AGAIN_S   60
 #define WAKE_FD       3 /* the child's only descriptor besides the standard ones, when it begins */
@@ -42,6 +41,7 @@ struct stream {
 	pid_t child;
 	uint64_t forked_ts;
 	bool published;
+	bool put;              /* something, since the uploader was woken last */
 	bool put_fails;        /* said already */
 	uint64_t said_dropped; /* bytes, when dropping was spoken of last */
 	uint64_t said_ts;
@@ -292,7 +292,7 @@ void stream__put(void *owner, const struct shard_block_header *header, bool base
 	else if (!err && stream->put_fails)
 		log_info("the spool '%s' can be written to again", stream->opts.spool_dir);
 	stream->put_fails = err != 0;
-	wake_child(stream);
+	stream->put = true;
 }
 
 void stream__publish(struct stream *stream)
@@ -344,6 +344,10 @@ static void say_dropped(struct stream *stream)
 
 void stream__tick(struct stream *stream)
 {
+	/* Once for all that was put in one go: it leaves in one request. */
+	if (stream->put)
+		wake_child(stream);
+	stream->put = false;
 	look_after_child(stream);
 	spool__tick(stream->spool, monotonic_ns());
 	say_dropped(stream);

@@ -31,7 +31,7 @@ void stream__put(void *stream, const struct shard_block_header *header, bool bas
 void stream__publish(struct stream *stream);
 void stream__abandon(struct stream *stream);
 
-/* Several times a second: losses, limits, the uploader's health. */
+/* Several times a second: wakes the uploader for what was put, and looks after losses, limits and its health. */
 void stream__tick(struct stream *stream);
 void stream__set_limits(struct stream *stream, uint64_t max_bytes, uint64_t max_age_ns);
 
