@@ -128,6 +128,19 @@ void collector_expect(struct collector *collector, int status, int expected, con
 	       "'%s' is not in the log: %s", why, process_err(&collector->process));
 }
 
+bool collector_turns(struct collector *collector, int status, const char *text)
+{
+	uint64_t deadline_ts = now_ns() + 10 * NS_PER_SEC;
+	char answer[ANSWER_SZ];
+
+	do {
+		if (collector_ask(collector, answer, "/healthz", " ") == status && strstr(answer, text))
+			return true;
+		sleep_ms(20);
+	} while (now_ns() < deadline_ts);
+	return false;
+}
+
 double collector_metric(struct collector *collector, const char *name)
 {
 	struct process curl;

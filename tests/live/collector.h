@@ -40,6 +40,8 @@ int collector_post(struct collector *collector, char answer[ANSWER_SZ], const ch
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The answer has the status, says why, and so does a line in the log. */
 void collector_expect(struct collector *collector, int status, int expected, const char *answer, const char *why);
+/* Whether /healthz answers so within ten seconds: it tells what became of a batch after who sent it was told. */
+bool collector_turns(struct collector *collector, int status, const char *text);
 /* A value of /metrics; -1 where it is not there. */
 double collector_metric(struct collector *collector, const char *name);
 

@@ -2,6 +2,7 @@
 /* The collector among good, bad and hostile clients, and on disks that fill up and go away. */
 #include "collector.h"
 #include "session.h"
+#include "shard/pack.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -166,7 +167,6 @@ static void expect_refused(struct collector *collector, const struct shard_buf *
 
 static void test_malformed_bodies(void)
 {
-	static const struct shard_column columns[] = {{"pid", SHARD_STR, SHARD_UNIT_NONE, false}};
 	static const uint8_t text[] =
 		"this is no block, and it is longer than the header of one, so it is looked at whole: no.";
 	struct collector collector;
@@ -175,7 +175,6 @@ static void test_malformed_bodies(void)
 	char answer[ANSWER_SZ];
 	struct path path;
 
-	(void)columns;
 	if (!stream_make(&stream, 3) || !collector_start(&collector, "malformed", "--max-requests 1000"))
 		return;
 	body_put(&body, PROTOCOL_BLOCK, 0, stream.blocks[0].items, stream.blocks[0].cnt);
@@ -231,6 +230,45 @@ static void test_malformed_bodies(void)
 	vec_free(&body);
 	vec_free(&other);
 	stream_free(&stream);
+}
+
+/* Blocks that are whole, of tables that nobody may send. */
+static void test_wrong_tables(void)
+{
+	static const struct shard_column columns[] = {{"pid", SHARD_STR, SHARD_UNIT_NONE, false}};
+	static const struct {
+		struct shard_table table;
+		const char *why;
+	} cases[] = {
+		{{"interval", columns, 1}, "contradicts its table"},
+		{{"received", columns, 1}, "a name that no table may have"},
+		{{"../x", columns, 1}, "a name that no table may have"},
+	};
+	struct shard_packer packer = {0};
+	struct shard_row row = {.values[0].str = "x"};
+	struct collector collector;
+
+	if (!collector_start(&collector, "tables", " "))
+		return;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct shard_block_header header = {
+			.kind = SHARD_BLOCK_ROWS, .codec = SHARD_CODEC_ZSTD, .session_id = SESSION_ID};
+		struct shard_stage *stage = shard_stage__new(&cases[i].table, 1);
+		struct shard_buf block = {0}, body = {0};
+
+		if (CHECK(stage && !shard_stage__append(stage, &row) &&
+			  !shard_packer__pack(&packer, stage, &header, &block))) {
+			body_put(&body, PROTOCOL_BLOCK, 0, block.items, block.cnt);
+			expect_refused(&collector, &body, 400, cases[i].why);
+		}
+		vec_free(&body);
+		vec_free(&block);
+		shard_stage__free(stage);
+	}
+	CHECK(collector_metric(&collector, "store_files") == 0);
+	collector_end(&collector);
+	shard_packer__clear(&packer);
 }
 
 static void test_requests(void)
@@ -390,14 +428,13 @@ static void test_full_store(void)
 	CHECK(was_full);
 	collector_expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 507, answer,
 			 "the disk is full");
-	CHECK(collector_ask(&collector, answer, "/healthz", " ") == 503);
+	CHECK(collector_turns(&collector, 503, ""));
 	stream_is_stored(&stream, collector.store.s, acknowledged);
 	/* Room again. */
 	CHECK(!mount("whylate-test", mount_point.s, "tmpfs", MS_REMOUNT, "size=16m"));
 	body = stream_body(&stream, 0, BLOCK_CNT, "body");
 	CHECK(collector_post(&collector, answer, "host-a", body.s, " ") == 200);
-	sleep_ms(100);
-	CHECK(collector_ask(&collector, answer, "/healthz", " ") == 200);
+	CHECK(collector_turns(&collector, 200, "ok"));
 	CHECK(collector_stop(&collector) == 0);
 	stream_is_stored(&stream, collector.store.s, NULL);
 	collector_end(&collector);
@@ -421,7 +458,7 @@ static void test_vanished_store(void)
 	body = stream_body(&stream, 0, 10, "body");
 	collector_expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 503, answer,
 			 "directory is gone");
-	CHECK(collector_ask(&collector, answer, "/healthz", " ") == 503 && strstr(answer, "No such file"));
+	CHECK(collector_turns(&collector, 503, "No such file"));
 	CHECK(!rename(moved.s, collector.store.s));
 	collector_expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 200, answer,
 			 "{\"stored\": 5, \"duplicates\": 5}");
@@ -474,6 +511,7 @@ static const struct live_test tests[] = {
 	{"tokens", test_tokens},
 	{"requests", test_requests},
 	{"malformed_bodies", test_malformed_bodies},
+	{"wrong_tables", test_wrong_tables},
 	{"repeated_and_reordered", test_repeated_and_reordered},
 	{"killed_in_mid_stream", test_killed_in_mid_stream},
 	{"full_store", test_full_store},

@@ -64,26 +64,26 @@ static bool load(struct setting *setting, unsigned int requests)
 	return good;
 }
 
-static size_t store_cnt(const struct setting *setting)
+static size_t store_cnt(const struct stream_collector *collector)
 {
 	struct raw_blocks stored = {0};
 	size_t cnt;
 
-	raw_blocks_read(&stored, setting->collector.store.s);
+	raw_blocks_read(&stored, collector->store.s);
 	cnt = stored.cnt;
 	vec_free(&stored);
 	return cnt;
 }
 
 /* Until the store holds more than that many blocks. */
-static bool store_grows(const struct setting *setting, size_t cnt, unsigned int timeout_s)
+static bool store_grows(const struct stream_collector *collector, size_t cnt, unsigned int timeout_s)
 {
 	for (unsigned int i = 0; i < timeout_s * 10; i++) {
-		if (store_cnt(setting) > cnt)
+		if (store_cnt(collector) > cnt)
 			return true;
 		sleep_ms(100);
 	}
-	return CHECKF(false, "still %zu blocks", store_cnt(setting));
+	return CHECKF(false, "still %zu blocks", store_cnt(collector));
 }
 
 static const char *said(struct setting *setting)
@@ -117,7 +117,7 @@ static void test_streams(void)
 	struct setting setting;
 
 	if (!begin(&setting, "streams") || !record(&setting, "streams", "-d 60s") || !load(&setting, 20000) ||
-	    !store_grows(&setting, 5, 20))
+	    !store_grows(&setting.collector, 5, 20))
 		goto cleanup;
 	CHECK(process_runs(&setting.recording.process));
 	CHECKF(recording_stop(&setting.recording) == 0, "%s", said(&setting));
@@ -140,17 +140,17 @@ static void test_collector_killed(void)
 	if (!begin(&setting, "killed") || !record(&setting, "collector-killed", "-d 120s"))
 		goto cleanup;
 	for (int i = 0; i < 2; i++) {
-		if (!load(&setting, 20000) || !store_grows(&setting, i ? cnt : 5, 30))
+		if (!load(&setting, 20000) || !store_grows(&setting.collector, i ? cnt : 5, 30))
 			goto cleanup;
 		process_signal(&setting.collector.process, SIGKILL);
 		process_wait(&setting.collector.process, 5);
 		if (!load(&setting, 40000))
 			goto cleanup;
 		sleep_ms(2500);
-		cnt = store_cnt(&setting);
-		if (!stream_collector_again(&setting.collector) || !store_grows(&setting, cnt, 40))
+		cnt = store_cnt(&setting.collector);
+		if (!stream_collector_again(&setting.collector) || !store_grows(&setting.collector, cnt, 40))
 			goto cleanup;
-		cnt = store_cnt(&setting);
+		cnt = store_cnt(&setting.collector);
 	}
 	CHECKF(recording_stop(&setting.recording) == 0, "%s", said(&setting));
 	CHECKF(strstr(said(&setting), "takes blocks again") != NULL, "%s", said(&setting));
@@ -167,7 +167,7 @@ static void test_agent_killed(void)
 	struct setting setting;
 
 	if (!begin(&setting, "agent-killed") || !record(&setting, "first-written", "-d 120s") ||
-	    !load(&setting, 20000) || !store_grows(&setting, 5, 20))
+	    !load(&setting, 20000) || !store_grows(&setting.collector, 5, 20))
 		goto cleanup;
 	process_signal(&setting.collector.process, SIGKILL);
 	process_wait(&setting.collector.process, 5);
@@ -230,7 +230,7 @@ static void test_uploader_killed(void)
 	char *text;
 
 	if (!begin(&setting, "uploader") || !record(&setting, "uploader", "-d 60s") || !load(&setting, 20000) ||
-	    !store_grows(&setting, 5, 20))
+	    !store_grows(&setting.collector, 5, 20))
 		goto cleanup;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)setting.recording.process.pid,
 		 (int)setting.recording.process.pid);
@@ -249,7 +249,7 @@ static void test_uploader_killed(void)
 	kill(first, SIGKILL);
 	CHECKF(process_says(&setting.recording.process, true, "another one is started", NULL, 20), "%s",
 	       said(&setting));
-	if (!load(&setting, 20000) || !store_grows(&setting, store_cnt(&setting) + 3, 30))
+	if (!load(&setting, 20000) || !store_grows(&setting.collector, store_cnt(&setting.collector) + 3, 30))
 		goto cleanup;
 	text = file_read(path, NULL);
 	second = text ? atoi(text) : 0;
@@ -323,7 +323,6 @@ static void test_network_cut(void)
 	static const char config_text[] = "save \"\"\nappendonly no\ndaemonize no\n";
 	struct path spool = temp_path("spool-cut"), dir = temp_path("cut"), config = temp_path("cut.conf");
 	struct process server = {0}, agent = {0}, load_process = {0};
-	struct raw_blocks stored = {0};
 	struct certs certs;
 	int port = port_free();
 
@@ -334,7 +333,8 @@ static void test_network_cut(void)
 	CHECK(!file_write(config.s, config_text, strlen(config_text)));
 	process_start(&server, "ip netns exec " NS_AGENT " redis-server %s --port %d --dir %s", config.s, port,
 		      temp_path(".").s);
-	sleep_ms(500);
+	if (!CHECKF(process_says(&server, false, "Ready to accept connections", NULL, 20), "%s", process_err(&server)))
+		goto cleanup;
 	process_start(&agent,
 		      "ip netns exec " NS_AGENT " %s record -p %d -o %s -d 120s --stream https://%s --spool %s %s",
 		      whylate_path(), server.pid, dir.s, collector.address, spool.s, certs.client);
@@ -345,14 +345,13 @@ static void test_network_cut(void)
 			      "ip netns exec " NS_AGENT " redis-benchmark -p %d -t get -n 20000 -c 5 --csv", port);
 		CHECK(process_wait(&load_process, 60) == 0);
 		process_end(&load_process);
-		sleep_ms(2500);
 		if (round == 0) {
-			raw_blocks_read(&stored, collector.store.s);
-			CHECKF(stored.cnt > 5, "%zu blocks before the cut", stored.cnt);
+			if (!store_grows(&collector, 5, 20))
+				goto cleanup;
 			ip_does("-n " NS_COLLECTOR " link set wl1 down");
 			sleep_ms(6000);
 		} else if (round == 1) {
-			sleep_ms(20000);
+			sleep_ms(22500);
 			ip_does("-n " NS_COLLECTOR " link set wl1 up");
 			CHECKF(process_says(&agent, true, "takes blocks again", NULL, 60), "%s", process_err(&agent));
 		}
@@ -363,7 +362,6 @@ static void test_network_cut(void)
 	stored_once(dir.s, collector.store.s, 0);
 	check_balance(collector.store.s, false);
 cleanup:
-	vec_free(&stored);
 	process_end(&load_process);
 	process_end(&agent);
 	process_end(&server);
@@ -401,7 +399,7 @@ static void test_spool_full(void)
 	if (!record(&setting, "full", "-d 120s --spool-max 4M --baseline 100000 --budget 100% --ring-size 32M") ||
 	    !load(&setting, 600000) ||
 	    !CHECKF(process_says(&setting.recording.process, true, " is full: ", NULL, 20), "%s", said(&setting)) ||
-	    !stream_collector_again(&setting.collector) || !store_grows(&setting, 0, 40))
+	    !stream_collector_again(&setting.collector) || !store_grows(&setting.collector, 0, 40))
 		goto cleanup;
 	CHECKF(recording_stop(&setting.recording) == 3, "%s", said(&setting));
 	if (!session_read(&session, setting.recording.dir.s, count_tail, &written) ||
@@ -435,7 +433,7 @@ static void test_spool_disk_full(void)
 	if (!record(&setting, "disk", "-d 120s --baseline 100000 --budget 100%") || !load(&setting, 200000) ||
 	    !CHECKF(process_says(&setting.recording.process, true, " is full: ", "cannot write to the spool", 20), "%s",
 		    said(&setting)) ||
-	    !stream_collector_again(&setting.collector) || !store_grows(&setting, 0, 40))
+	    !stream_collector_again(&setting.collector) || !store_grows(&setting.collector, 0, 40))
 		goto cleanup;
 	CHECKF(recording_stop(&setting.recording) == 3, "%s", said(&setting));
 	check_balance(setting.collector.store.s, true);
