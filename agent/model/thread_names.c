@@ -8,6 +8,7 @@
 /* Open addressing, never more than half full; tid 0 is the mark of an empty place. */
 struct entry {
 	uint32_t tid;
+	uint32_t gone; /* gone_cnt when it ended, 0: it has not */
 	char comm[16];
 };
 
@@ -15,6 +16,8 @@ struct thread_names {
 	struct entry *entries;
 	uint32_t room; /* a power of two */
 	uint32_t cnt;
+	uint32_t gone_cnt;
+	uint32_t gone_tids[THREAD_NAMES_GONE]; /* those that ended last, by gone_cnt */
 };
 
 #define FIRST_ROOM 64
@@ -42,9 +45,14 @@ void thread_names__free(struct thread_names *names)
 	free(names);
 }
 
+static uint32_t home_of(const struct thread_names *names, uint32_t tid)
+{
+	return tid * 2654435761u & (names->room - 1);
+}
+
 static struct entry *place_of(const struct thread_names *names, uint32_t tid)
 {
-	uint32_t i = tid * 2654435761u & (names->room - 1);
+	uint32_t i = home_of(names, tid);
 
 	while (names->entries[i].tid && names->entries[i].tid != tid)
 		i = (i + 1) & (names->room - 1);
@@ -53,16 +61,17 @@ static struct entry *place_of(const struct thread_names *names, uint32_t tid)
 
 static int grow(struct thread_names *names)
 {
-	struct thread_names wider = {.room = names->room * 2, .cnt = names->cnt};
+	struct entry *old = names->entries, *wider = calloc(names->room * 2, sizeof(*wider));
+	uint32_t old_room = names->room;
 
-	wider.entries = calloc(wider.room, sizeof(*wider.entries));
-	if (!wider.entries)
+	if (!wider)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < names->room; i++)
-		if (names->entries[i].tid)
-			*place_of(&wider, names->entries[i].tid) = names->entries[i];
-	free(names->entries);
-	*names = wider;
+	names->entries = wider;
+	names->room *= 2;
+	for (uint32_t i = 0; i < old_room; i++)
+		if (old[i].tid)
+			*place_of(names, old[i].tid) = old[i];
+	free(old);
 	return 0;
 }
 
@@ -77,8 +86,41 @@ int thread_names__set(struct thread_names *names, uint32_t tid, const char *comm
 	entry = place_of(names, tid);
 	names->cnt += !entry->tid;
 	entry->tid = tid;
+	entry->gone = 0;
 	snprintf(entry->comm, sizeof(entry->comm), "%.15s", comm);
 	return 0;
+}
+
+/* What lies behind it, up to the next empty place, moves up where it would not be found any more. */
+static void remove_entry(struct thread_names *names, struct entry *entry)
+{
+	uint32_t mask = names->room - 1, hole = (uint32_t)(entry - names->entries);
+
+	for (uint32_t i = (hole + 1) & mask; names->entries[i].tid; i = (i + 1) & mask) {
+		uint32_t home = home_of(names, names->entries[i].tid);
+
+		if (((i - home) & mask) < ((i - hole) & mask))
+			continue;
+		names->entries[hole] = names->entries[i];
+		hole = i;
+	}
+	names->entries[hole].tid = 0;
+	names->cnt--;
+}
+
+void thread_names__gone(struct thread_names *names, uint32_t tid)
+{
+	uint32_t *place = &names->gone_tids[names->gone_cnt % THREAD_NAMES_GONE];
+	struct entry *entry = place_of(names, *place);
+
+	/* Unless it has ended once more since, or somebody else has its tid. */
+	if (*place && entry->tid && entry->gone == names->gone_cnt + 1 - THREAD_NAMES_GONE)
+		remove_entry(names, entry);
+	*place = tid;
+	names->gone_cnt++;
+	entry = place_of(names, tid);
+	if (entry->tid)
+		entry->gone = names->gone_cnt;
 }
 
 const char *thread_names__get(const struct thread_names *names, uint32_t tid)

@@ -122,6 +122,48 @@ static void thread_names_remember_the_newest(void)
 	thread_names__free(names);
 }
 
+static uint32_t known_cnt(const struct thread_names *names, uint32_t from, uint32_t to)
+{
+	uint32_t cnt = 0;
+
+	for (uint32_t tid = from; tid < to; tid++) {
+		char comm[32];
+
+		snprintf(comm, sizeof(comm), "child-%u", tid);
+		cnt += thread_names__get(names, tid) && !strcmp(thread_names__get(names, tid), comm);
+	}
+	return cnt;
+}
+
+/* A child for every request, for days: as many names as have ended last, and those that live. */
+static void thread_names_forget_those_long_gone(void)
+{
+	struct thread_names *names = thread_names__new();
+	uint32_t first = 1000, end = first + 5 * THREAD_NAMES_GONE;
+	char comm[32];
+
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, "lives on"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 8, "used again"), 0);
+	thread_names__gone(names, 8);
+	CU_ASSERT_EQUAL(thread_names__set(names, 8, "used again"), 0);
+	thread_names__gone(names, 9); /* never seen */
+	for (uint32_t tid = first; tid < end; tid++) {
+		snprintf(comm, sizeof(comm), "child-%u", tid);
+		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, comm), 0);
+		thread_names__gone(names, tid);
+		if (tid == first + 10) /* ends twice: as of the second time */
+			thread_names__gone(names, first);
+		if (tid == first + 5 + THREAD_NAMES_GONE)
+			CU_ASSERT_STRING_EQUAL(thread_names__get(names, first), "child-1000");
+	}
+	CU_ASSERT_EQUAL(known_cnt(names, end - THREAD_NAMES_GONE, end), THREAD_NAMES_GONE);
+	CU_ASSERT_EQUAL(known_cnt(names, first, end - THREAD_NAMES_GONE), 0);
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7), "lives on");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 8), "used again");
+	CU_ASSERT_PTR_NULL(thread_names__get(names, 9));
+	thread_names__free(names);
+}
+
 /* --- rows -----------------------------------------------------------------------------------------------------------
  */
 
@@ -287,6 +329,7 @@ int suite_model(void)
 		{"retention follows the load", retention_follows_the_load},
 		{"retention takes any latency and time", retention_takes_any_latency_and_time},
 		{"thread names remember the newest", thread_names_remember_the_newest},
+		{"thread names forget those long gone", thread_names_forget_those_long_gone},
 		{"a record becomes a row", a_record_becomes_a_row},
 		{"states always sum to the latency", states_always_sum_to_the_latency},
 		{"impossible times are refused", impossible_times_are_refused},
