@@ -185,6 +185,17 @@ void clock_link__free(struct clock_link *link)
 	vec_free(&link->points);
 }
 
+/* Beyond the first and the last point: to the end of its window, and no further, they drift as they did between. */
+static int64_t offset_beyond(const struct clock_link *link, const struct clock_point *point, uint64_t ts)
+{
+	uint64_t first_ts = point->ts - CLOCK_WINDOW_NS / 2, last_ts = point->ts + CLOCK_WINDOW_NS / 2;
+
+	if (isnan(link->drift_ppm))
+		return point->offset_ns;
+	ts = ts < first_ts ? first_ts : ts > last_ts ? last_ts : ts;
+	return point->offset_ns + drifted(link->drift_ppm * 1e-6, point->ts, ts);
+}
+
 static int64_t offset_at(const struct clock_link *link, uint64_t ts)
 {
 	const struct clock_point *points = link->points.items;
@@ -200,7 +211,7 @@ static int64_t offset_at(const struct clock_link *link, uint64_t ts)
 			high = at;
 	}
 	if (!low || low == link->points.cnt)
-		return points[low ? low - 1 : 0].offset_ns;
+		return offset_beyond(link, &points[low ? low - 1 : 0], ts);
 	share = (double)(ts - points[low - 1].ts) / (double)(points[low].ts - points[low - 1].ts);
 	return points[low - 1].offset_ns +
 	       (int64_t)floor(share * (double)(points[low].offset_ns - points[low - 1].offset_ns));
