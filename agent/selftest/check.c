@@ -210,21 +210,44 @@ static void describe(const struct check *check, const struct check_round *round,
 			 round->low, round->high);
 }
 
+static double share_seen(const struct check_round *round)
+{
+	return round->witness ? (double)round->seen / round->witness : 0;
+}
+
+/* Of the rounds that hold, the one in the middle by what was seen of it: it stands for the tier beside other tiers. */
+static const struct check_round *middle_round(const struct check_rounds *rounds)
+{
+	const struct check_round *held[CHECK_ROUNDS_MAX];
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < rounds->cnt; i++) {
+		const struct check_round *round = &rounds->rounds[i];
+		uint32_t at = cnt;
+
+		if (!round_holds(round))
+			continue;
+		for (; at && share_seen(held[at - 1]) > share_seen(round); at--)
+			held[at] = held[at - 1];
+		held[at] = round;
+		cnt++;
+	}
+	return cnt ? held[cnt / 2] : NULL;
+}
+
 void check_conclude(struct check *check, const struct check_rounds *rounds)
 {
-	const struct check_round *good = NULL, *bad = NULL;
+	const struct check_round *good = middle_round(rounds), *bad = NULL;
 	uint32_t missed = rounds->unseen, seen = rounds->cnt + rounds->unseen;
 	char text[CHECK_WHY_LEN / 2] = "no interval was seen";
 
 	for (uint32_t i = 0; i < rounds->cnt; i++) {
 		const struct check_round *round = &rounds->rounds[i];
 
-		if (round_holds(round)) {
-			good = round;
-		} else {
-			bad = bad ? bad : round;
-			missed++;
-		}
+		if (round_holds(round))
+			continue;
+		bad = bad ? bad : round;
+		missed++;
 	}
 	if (bad)
 		describe(check, bad, text, sizeof(text));
