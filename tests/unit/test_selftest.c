@@ -212,6 +212,27 @@ static void test_conclude(void)
 	CU_ASSERT_FALSE(concluded(0, 0, 0, 0).ok);
 }
 
+/* A round that the machine held up stands for nothing, wherever it comes. */
+static void test_middle_round(void)
+{
+	static const uint64_t seen[] = {95, 99, 52, 98, 97};
+	struct check check = {.name = "a check", .feature = "", .unit = "ns"};
+	struct check_rounds rounds = {};
+	uint32_t cnt = sizeof(seen) / sizeof(seen[0]);
+
+	for (uint32_t first = 0; first < cnt; first++) {
+		rounds.cnt = rounds.tried = 0;
+		for (uint32_t i = 0; i < cnt; i++) {
+			struct check_round round = {.witness = 100, .seen = seen[(first + i) % cnt], .high = 100};
+
+			check_rounds_add(&rounds, &round, false);
+		}
+		check_conclude(&check, &rounds);
+		CU_ASSERT_TRUE(check.ok);
+		CU_ASSERT_EQUAL(check.seen, 97);
+	}
+}
+
 static void test_enough(void)
 {
 	struct check_rounds rounds = {};
@@ -323,6 +344,7 @@ static const struct unit_test tests[] = {
 	{"preemption", test_preemption},
 	{"throttled", test_throttled},
 	{"conclude", test_conclude},
+	{"the middle round is shown", test_middle_round},
 	{"enough", test_enough},
 	{"passed", test_passed},
 	{"proc_table", test_proc_table},
