@@ -179,8 +179,6 @@ static int every_second(struct recording *recording)
 
 	if (!err)
 		err = recording_write_counts(recording);
-	if (!err && recording_flush_is_due(recording))
-		err = shard_writer__flush(recording->writer, false);
 	if (!err)
 		err = capture__rotate_hw(recording->capture);
 	if (!err)
@@ -204,6 +202,7 @@ static int record_until_done(struct recording *recording)
 	uint64_t begin = recording->begin_ts, next_second = begin + SECOND_NS, next_govern = begin + 2 * SECOND_NS;
 	int err = 0;
 
+	recording->flushed_ts = begin;
 	recording->until_ts = recording->options->duration_ns ? begin + recording->options->duration_ns : UINT64_MAX;
 	while (!stop_signals && !err) {
 		uint64_t now = monotonic_ns(), end = recording->until_ts;
@@ -249,6 +248,8 @@ static int record_until_done(struct recording *recording)
 			err = every_second(recording);
 			next_second = now + SECOND_NS;
 		}
+		if (!err && recording_flush_is_due(recording))
+			err = shard_writer__flush(recording->writer, false);
 	}
 	log_progress_end();
 	/* Whatever was being attached when that happened. */

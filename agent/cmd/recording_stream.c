@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define SECOND_NS 1000000000ULL
+/* Two polls: for what comes late to being asked. */
+#define SPARE_NS 200000000ULL
 
 int recording_stream_open(struct recording *recording)
 {
@@ -76,12 +78,13 @@ void recording_stream_tick(struct recording *recording)
 		stream__tick(recording->stream);
 }
 
-/* Asked every second; a row is at most `delay` old when it leaves. */
+/* Asked with every poll; a row is at most `delay` old when it leaves. */
 bool recording_flush_is_due(struct recording *recording)
 {
 	uint64_t now_ts = monotonic_ns();
+	uint64_t period_ns = recording->stream ? recording->options->stream.delay_ns - SPARE_NS : SECOND_NS;
 
-	if (recording->stream && now_ts - recording->flushed_ts + SECOND_NS < recording->options->stream.delay_ns)
+	if (now_ts - recording->flushed_ts < period_ns)
 		return false;
 	recording->flushed_ts = now_ts;
 	return true;

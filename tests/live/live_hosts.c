@@ -219,6 +219,19 @@ static void check_exports(const char *store)
 	process_end(&process);
 }
 
+/* Some of the hosts, and some of the time. */
+static void check_choice(const char *store)
+{
+	struct process process;
+
+	whylate(&process, 60, "report %s --host ba*-1 --since 1h", store);
+	CHECKF(strstr(process_out(&process), ") on " BACK ", Linux ") != NULL, "%s", process_out(&process));
+	process_end(&process);
+	CHECK(whylate(&process, 60, "report %s --until 2020-01-01T00:00", store) == 1);
+	said_one_line(&process, "no recording of any host from that time", BACK ", " FRONT);
+	process_end(&process);
+}
+
 static void check_store(const char *store, double planted)
 {
 	json_object *both = report(store, ""), *front = report(store, "--host " FRONT);
@@ -235,6 +248,7 @@ static void check_store(const char *store, double planted)
 	CHECKF(strstr(process_out(&process), "From host to host") != NULL, "%s", process_out(&process));
 	CHECKF(strstr(process_out(&process), "`vacuum`") != NULL, "%s", process_out(&process));
 	process_end(&process);
+	check_choice(store);
 	check_exports(store);
 }
 
