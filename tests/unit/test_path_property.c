@@ -43,6 +43,15 @@ static void make_schedule(struct graph *graph, struct test_rng *rng)
 	}
 }
 
+/* What a thread of another process did, which had the tid before or after. */
+static void make_stranger(struct graph *graph, struct test_rng *rng, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	const struct graph_segment segment = {
+		.begin_ts = from_ts, .end_ts = to_ts, .pid = FIXTURE_PID + 1, .state = random_state(rng)};
+
+	CU_ASSERT_EQUAL(graph__add_segment(graph, tid, &segment), 0);
+}
+
 /* Everything that damage, loss and hostility may add to it. */
 static void make_noise(struct graph *graph, struct test_rng *rng)
 {
@@ -51,7 +60,7 @@ static void make_noise(struct graph *graph, struct test_rng *rng)
 		uint64_t from_ts = test_rng__below(rng, SPAN), to_ts = from_ts + test_rng__below(rng, 300);
 		uint32_t from_tid = 1 + (uint32_t)test_rng__below(rng, THREAD_CNT + 2);
 
-		switch (test_rng__below(rng, 4)) {
+		switch (test_rng__below(rng, 5)) {
 		case 0:
 			fixture_segment(graph, tid, from_ts, to_ts, random_state(rng), test_rng__below(rng, 5));
 			break;
@@ -64,6 +73,9 @@ static void make_noise(struct graph *graph, struct test_rng *rng)
 			break;
 		case 3:
 			CU_ASSERT_EQUAL(graph__add_exit(graph, tid, from_ts), 0);
+			break;
+		case 4:
+			make_stranger(graph, rng, tid, from_ts, to_ts);
 			break;
 		}
 	}
