@@ -553,6 +553,9 @@ int path_walk(struct path *path, const struct graph *graph, const struct graph_i
 		.own = true,
 	};
 	seek(&walk, &walk.frames[0]);
+	/* Where nothing is known of the thread that ended it. */
+	if (!walk.frames[0].pid)
+		walk.frames[0].pid = interval->pid;
 	if (graph__loss_in(graph, interval->begin_ts, interval->end_ts) || interval->flags & WL_INTERVAL_LOSSY)
 		path->flags |= PATH_LOSSY;
 	err = walk_all(&walk);

@@ -342,9 +342,15 @@ static void a_recording_that_begins_or_ends_meanwhile_says_so(void)
 {
 	struct graph *graph = graph__new();
 	struct graph_interval interval = fixture_interval(SID, 0, 10, 100, 1);
+	struct path path = {0};
 
 	/* Nothing at all. */
 	fixture_expect(graph, &interval, PATH_GAP, "queue@1 0-10; other@1 10-100");
+	interval.end_tid = 2;
+	CU_ASSERT_EQUAL(path_walk(&path, graph, &interval), 0);
+	CU_ASSERT(path.steps.cnt == 2 && path.steps.items[1].tid == 2 && path.steps.items[1].pid == FIXTURE_PID);
+	path__clear(&path);
+	interval.end_tid = 1;
 	/* It begins at 40 and ends at 70. */
 	fixture_segment(graph, 1, 40, 60, WL_STATE_RUNNING, SID);
 	fixture_segment(graph, 1, 60, 70, WL_STATE_BLOCKED_NET, SID);
