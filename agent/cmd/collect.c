@@ -17,7 +17,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define PEM_MAX (1u << 20)
+#define PEM_MAX        (1u << 20)
+#define BODY_MAPPED_SZ (32 << 10)
 
 static const char help[] =
 	"Usage: whylate collect --listen ADDR --store DIR [--tls-cert FILE --tls-key FILE] [--client-ca FILE]\n"
@@ -283,6 +284,8 @@ static int collect(struct collect_options *options)
 	signal(SIGPIPE, SIG_IGN);
 	/* What one thread has freed serves the others: an arena for each would keep the peaks of all. */
 	mallopt(M_ARENA_MAX, 2);
+	/* Bodies are mappings of their own, which go back when they are freed, whatever lives on between them. */
+	mallopt(M_MMAP_THRESHOLD, BODY_MAPPED_SZ);
 	opts->store.dir = options->store;
 	opts->tokens = &tokens;
 	raise_file_limit(opts);
