@@ -499,7 +499,7 @@ static __noinline int open__send(struct open_interval *open, struct thread *thre
 	return 0;
 }
 
-/* False: it does not fit into words, or they are being written. */
+/* False: it does not fit into words. */
 static __always_inline bool open__pack_brief(struct open_interval *open, struct thread *thread, u64 sid)
 {
 	u64 before_ns = open->pickup_ts - open->begin_ts, work_ns = open->accounted_ts - open->pickup_ts, after_ns;
@@ -507,21 +507,18 @@ static __always_inline bool open__pack_brief(struct open_interval *open, struct 
 
 	if (!WL_WORD_FITS(before_ns, 32) || !WL_WORD_FITS(work_ns, 32) || !words__take(&writer))
 		return false;
-	if (words__begin(&writer, WL_LOSS_INTERVAL)) {
-		words__of(&writer, thread);
-		after_ns = open->accounted_ts - writer.ring->ts;
-		if (!WL_WORD_FITS(after_ns, WL_BRIEF_AFTER_BITS)) {
-			words__at(&writer, open->accounted_ts);
-			after_ns = 0;
-		}
-		words__put(&writer, WL_BRIEF_WORD(open->flags, after_ns));
-		words__put(&writer, sid);
-		words__put(&writer, (u64)open->type << 32 | open->rate);
-		words__put(&writer, before_ns << 32 | work_ns);
-		words__put(&writer, (u64)open->pid << 32 | open->picker_tid);
-		words__end(&writer);
+	words__of(&writer, thread);
+	after_ns = open->accounted_ts - writer.ring->ts;
+	if (!WL_WORD_FITS(after_ns, WL_BRIEF_AFTER_BITS)) {
+		words__at(&writer, open->accounted_ts);
+		after_ns = 0;
 	}
-	words__give(&writer);
+	words__put(&writer, WL_BRIEF_WORD(open->flags, after_ns));
+	words__put(&writer, sid);
+	words__put(&writer, (u64)open->type << 32 | open->rate);
+	words__put(&writer, before_ns << 32 | work_ns);
+	words__put(&writer, (u64)open->pid << 32 | open->picker_tid);
+	words__end(&writer, WL_LOSS_INTERVAL);
 	return true;
 }
 

@@ -8,12 +8,14 @@
 
 #include "context.h"
 
+#define RING_WHOLE (~0ULL)
+
 static __always_inline void *ring__of_cpu(u32 cpu)
 {
 	return bpf_map_lookup_elem(&rings, &cpu);
 }
 
-static __always_inline void *ring__reserve(u32 class, u16 kind, u64 sz)
+static __always_inline void *ring__reserve_below(u32 class, u16 kind, u64 sz, u64 backlog_max)
 {
 	struct wl_record_header *header;
 	struct cpu_context *cpu = this_cpu();
@@ -23,7 +25,9 @@ static __always_inline void *ring__reserve(u32 class, u16 kind, u64 sz)
 	if (!cpu)
 		return NULL;
 	__sync_fetch_and_add(&cpu->loss[class].emitted, 1);
-	header = ring ? bpf_ringbuf_reserve(ring, sz, 0) : NULL;
+	header = ring && (backlog_max == RING_WHOLE || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <= backlog_max)
+			 ? bpf_ringbuf_reserve(ring, sz, 0)
+			 : NULL;
 	if (!header) {
 		count_loss(cpu, class);
 		return NULL;
@@ -32,6 +36,17 @@ static __always_inline void *ring__reserve(u32 class, u16 kind, u64 sz)
 	header->sz = sz;
 	header->cpu = id;
 	return header;
+}
+
+static __always_inline void *ring__reserve(u32 class, u16 kind, u64 sz)
+{
+	return ring__reserve_below(class, kind, sz, RING_WHOLE);
+}
+
+/* For a record of which there are many: half of the ring is left to those that say more. */
+static __always_inline void *ring__reserve_many(u32 class, u16 kind, u64 sz)
+{
+	return ring__reserve_below(class, kind, sz, 2 * (u64)cfg_knobs.ring_wake_bytes);
 }
 
 /*

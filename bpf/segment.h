@@ -91,31 +91,28 @@ static __always_inline void segment__describe(struct segment_facts *facts, struc
 	}
 }
 
-/* False: it does not fit into words, or they are being written. */
+/* False: it does not fit into words. */
 static __always_inline bool segment__pack(struct segment_facts *facts, struct thread *thread, u64 begin_ts, u64 end_ts)
 {
 	struct word_writer writer;
 
 	if (!WL_WORD_FITS(end_ts - begin_ts, WL_WORD_LENGTH_BITS) || !words__take(&writer))
 		return false;
-	if (words__begin(&writer, WL_LOSS_SEGMENT)) {
-		words__of(&writer, thread);
-		words__for(&writer, thread->segment_sid, thread->segment_type);
-		words__at(&writer, begin_ts);
-		words__put(&writer, WL_SEGMENT_WORD(facts->state, facts->flags, facts->more, end_ts - begin_ts));
-		if (facts->more == 2 && bit(facts->state) & RUNQ_STATES) {
-			words__put(&writer, facts->other_ns);
-			words__put(&writer, (u64)facts->other_pid << 32 | facts->other_tid);
-		} else if (facts->more == 2) {
-			words__put(&writer, facts->object);
-			words__put(&writer, (u64)facts->sysno << 32 | facts->other_tid);
-		} else if (facts->more == 1) {
-			words__put(&writer, facts->object);
-		}
-		writer.ring->ts = end_ts;
-		words__end(&writer);
+	words__of(&writer, thread);
+	words__for(&writer, thread->segment_sid, thread->segment_type);
+	words__at(&writer, begin_ts);
+	words__put(&writer, WL_SEGMENT_WORD(facts->state, facts->flags, facts->more, end_ts - begin_ts));
+	if (facts->more == 2 && bit(facts->state) & RUNQ_STATES) {
+		words__put(&writer, facts->other_ns);
+		words__put(&writer, (u64)facts->other_pid << 32 | facts->other_tid);
+	} else if (facts->more == 2) {
+		words__put(&writer, facts->object);
+		words__put(&writer, (u64)facts->sysno << 32 | facts->other_tid);
+	} else if (facts->more == 1) {
+		words__put(&writer, facts->object);
 	}
-	words__give(&writer);
+	writer.ring->ts = end_ts;
+	words__end(&writer, WL_LOSS_SEGMENT);
 	return true;
 }
 
@@ -131,7 +128,7 @@ static __noinline int segment__send(struct thread *thread, u64 word, u64 now, bo
 	segment__describe(&facts, thread, begin_ts, blocked);
 	if (segment__pack(&facts, thread, begin_ts, now))
 		return 0;
-	record = ring__reserve(WL_LOSS_SEGMENT, WL_RECORD_SEGMENT, sizeof(*record));
+	record = ring__reserve_many(WL_LOSS_SEGMENT, WL_RECORD_SEGMENT, sizeof(*record));
 	if (!record)
 		return 0;
 	record->begin_ts = begin_ts;

@@ -168,26 +168,23 @@ static __noinline int timer__send(struct thread *thread, struct trace_cpu *trace
 	return 0;
 }
 
-/* False: they are being written. */
+/* False: it does not fit into words. */
 static __always_inline bool wakeup__pack(struct wakeup_facts *facts, struct thread *thread, struct task_struct *waker)
 {
 	struct word_writer writer;
 
 	if (!words__take(&writer))
 		return false;
-	if (words__begin(&writer, WL_LOSS_WAKEUP)) {
-		words__of(&writer, thread);
-		words__at(&writer, word_ts(thread->word));
-		words__put(&writer, WL_WAKEUP_WORD(facts->context, facts->waker_file, facts->state, facts->arrived_sid,
-						   facts->io_ts, facts->waker_sysno + 1));
-		words__put(&writer, (u64)waker->tgid << 32 | (u32)waker->pid);
-		if (facts->arrived_sid)
-			words__put(&writer, facts->arrived_sid);
-		if (facts->io_ts)
-			words__put(&writer, facts->io_ts);
-		words__end(&writer);
-	}
-	words__give(&writer);
+	words__of(&writer, thread);
+	words__at(&writer, word_ts(thread->word));
+	words__put(&writer, WL_WAKEUP_WORD(facts->context, facts->waker_file, facts->state, facts->arrived_sid,
+					   facts->io_ts, facts->waker_sysno + 1));
+	words__put(&writer, (u64)waker->tgid << 32 | (u32)waker->pid);
+	if (facts->arrived_sid)
+		words__put(&writer, facts->arrived_sid);
+	if (facts->io_ts)
+		words__put(&writer, facts->io_ts);
+	words__end(&writer, WL_LOSS_WAKEUP);
 	return true;
 }
 
@@ -209,7 +206,7 @@ static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trac
 		facts.waker_file = WL_FILE_DATAGRAM;
 	if (wakeup__pack(&facts, thread, waker))
 		return 0;
-	record = ring__reserve(WL_LOSS_WAKEUP, WL_RECORD_WAKEUP, sizeof(*record));
+	record = ring__reserve_many(WL_LOSS_WAKEUP, WL_RECORD_WAKEUP, sizeof(*record));
 	if (!record)
 		return 0;
 	record->ts = word_ts(thread->word);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Writes short records into the CPU's ring of words (whylate/words.h).  A record takes the ring first: an interrupt on
- * top of one that is being written, or on PREEMPT_RT another task, finds it busy and sends its own as a whole record.
- * Every attempt is counted with the ring, and so is every failure; what was found busy is counted with the other ring.
+ * top of one that is being written, or on PREEMPT_RT another task, finds it busy and sends its own as a whole record,
+ * to the other ring.  So does one that finds no room: the other ring is as large as it was asked to be, this one is
+ * not. What is written here is counted here, all else with the other ring.
  */
 #ifndef WHYLATE_BPF_WORDS_H
 #define WHYLATE_BPF_WORDS_H
@@ -27,6 +28,12 @@ struct word_writer {
 	u64 mask;
 };
 
+static __always_inline void words__give(struct word_writer *writer)
+{
+	*(volatile u64 *)&writer->ring->busy = 0;
+}
+
+/* False: the words are being written to, or there is no room for another record. */
 static __always_inline bool words__take(struct word_writer *writer)
 {
 	u32 id = bpf_get_smp_processor_id();
@@ -38,24 +45,9 @@ static __always_inline bool words__take(struct word_writer *writer)
 		return false;
 	writer->at = writer->ring->head;
 	writer->mask = cfg_knobs.words_mask;
-	return true;
-}
-
-static __always_inline void words__give(struct word_writer *writer)
-{
-	*(volatile u64 *)&writer->ring->busy = 0;
-}
-
-/* Counts a record of that class; false: there is no room, which is counted, too. */
-static __always_inline bool words__begin(struct word_writer *writer, u32 class)
-{
-	struct wl_word_ring *ring = writer->ring;
-
-	ring->loss[class].emitted++;
-	if (writer->at + WL_WORDS_MAX - *(volatile u64 *)&ring->tail <= writer->mask + 1)
+	if (writer->at + WL_WORDS_MAX - *(volatile u64 *)&writer->ring->tail <= writer->mask + 1)
 		return true;
-	ring->loss[class].lost++;
-	mark_loss();
+	words__give(writer);
 	return false;
 }
 
@@ -114,15 +106,17 @@ static __always_inline void words__wake(struct word_writer *writer)
 		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
 }
 
-/* The record is complete: the agent may read it. */
-static __always_inline void words__end(struct word_writer *writer)
+/* The record is complete, of that class: the agent may read it. */
+static __always_inline void words__end(struct word_writer *writer, u32 class)
 {
 	struct wl_word_ring *ring = writer->ring;
 
+	ring->emitted[class]++;
 	/* A whole barrier: the words come before the head. */
 	__sync_fetch_and_add(&ring->head, writer->at - ring->head);
 	if (writer->at - *(volatile u64 *)&ring->tail > writer->mask / 2)
 		words__wake(writer);
+	words__give(writer);
 }
 
 #endif

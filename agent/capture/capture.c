@@ -574,7 +574,7 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			counts->unreadable += cpus[cpu].unreadable;
 			keyed += cpus[cpu].keyed;
 			if (capture->word_rings)
-				word_rings__add_loss(capture->word_rings, cpu, cpus[cpu].loss);
+				word_rings__add_emitted(capture->word_rings, cpu, cpus[cpu].loss);
 			for (int class = 0; class < WL_LOSS_CNT; class ++) {
 				counts->loss[class].emitted += cpus[cpu].loss[class].emitted;
 				counts->loss[class].lost += cpus[cpu].loss[class].lost;

@@ -105,8 +105,8 @@ struct word_rings *word_rings__new(int map_fd, uint64_t mask, uint32_t cpu_cnt);
 void word_rings__free(struct word_rings *rings); /* NULL-safe */
 /* Hands over what there is and makes room. 0, -EBADMSG, or what `handle` returned; *handled counts on. */
 int word_rings__read(struct word_rings *rings, capture_handler handle, void *owner, uint64_t *handled);
-/* Adds that CPU's counts to loss[WL_LOSS_CNT]. */
-void word_rings__add_loss(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss);
+/* Adds how many records of each class that CPU has written into its words to loss[WL_LOSS_CNT]. */
+void word_rings__add_emitted(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss);
 
 /* cost.c */
 int capture__cost_init(struct capture *capture);

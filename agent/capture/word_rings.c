@@ -93,12 +93,10 @@ int word_rings__read(struct word_rings *rings, capture_handler handle, void *own
 	return err;
 }
 
-void word_rings__add_loss(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss)
+void word_rings__add_emitted(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss)
 {
 	const struct wl_word_ring *ring = ring_of(rings, cpu);
 
-	for (int class = 0; class < WL_LOSS_CNT; class ++) {
-		loss[class].emitted += __atomic_load_n(&ring->loss[class].emitted, __ATOMIC_RELAXED);
-		loss[class].lost += __atomic_load_n(&ring->loss[class].lost, __ATOMIC_RELAXED);
-	}
+	for (int class = 0; class < WL_LOSS_CNT; class ++)
+		loss[class].emitted += __atomic_load_n(&ring->emitted[class], __ATOMIC_RELAXED);
 }

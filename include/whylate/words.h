@@ -79,7 +79,7 @@ struct wl_word_ring {
 	__wl_u64 type;
 	__wl_u64 reader_woken_ts;
 	__wl_u64 zero;
-	struct wl_loss_count loss[WL_LOSS_CNT];
+	__wl_u64 emitted[WL_LOSS_CNT]; /* by class, into these words; without room they go to the other ring */
 	__wl_u64 tail __attribute__((aligned(64))); /* words read: the agent writes it */
 	__wl_u64 words[] __attribute__((aligned(64)));
 };
