@@ -5,24 +5,15 @@
  * requests the `filter` computes for some milliseconds, on the other CPU.  Planted: the clock around the wait.
  */
 #include "filter.h"
+#include "ring.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/io_uring.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define ENTRY_CNT 8
 
 static struct {
 	struct run *run;
-	int event_fd, pipe_fds[2], ring_fd;
-	struct io_uring_params params;
-	char *sq, *cq;
-	struct io_uring_sqe *entries;
+	int event_fd, pipe_fds[2];
+	struct ring ring;
 	atomic_ulong work_ns;
 } relay;
 
@@ -43,70 +34,11 @@ static void *filter_body(void *arg)
 	return NULL;
 }
 
-static char *ring_map(size_t sz, uint64_t off)
-{
-	char *map = mmap(NULL, sz, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, relay.ring_fd, off);
-
-	return map == MAP_FAILED ? NULL : map;
-}
-
-static int ring_open(void)
-{
-	const struct io_uring_params *params = &relay.params;
-
-	relay.ring_fd = syscall(SYS_io_uring_setup, ENTRY_CNT, &relay.params);
-	if (relay.ring_fd < 0)
-		return -errno;
-	relay.sq = ring_map(params->sq_off.array + params->sq_entries * sizeof(unsigned int), IORING_OFF_SQ_RING);
-	relay.cq = ring_map(params->cq_off.cqes + params->cq_entries * sizeof(struct io_uring_cqe), IORING_OFF_CQ_RING);
-	relay.entries = (void *)ring_map(params->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
-	return relay.sq && relay.cq && relay.entries ? 0 : -errno;
-}
-
-static void ring_add(uint8_t opcode, int fd, void *buf, unsigned int sz)
-{
-	atomic_uint *tail = (atomic_uint *)(void *)(relay.sq + relay.params.sq_off.tail);
-	unsigned int at = atomic_load(tail) % relay.params.sq_entries;
-
-	relay.entries[at] = (struct io_uring_sqe){
-		.opcode = opcode,
-		.fd = fd,
-		.addr = (uintptr_t)buf,
-		.len = sz,
-		.off = UINT64_MAX,
-	};
-	((unsigned int *)(void *)(relay.sq + relay.params.sq_off.array))[at] = at;
-	atomic_fetch_add(tail, 1);
-}
-
-/* Submits what was added and waits for all of it; 0: something failed. */
-static int ring_wait(unsigned int cnt)
-{
-	atomic_uint *head = (atomic_uint *)(void *)(relay.cq + relay.params.cq_off.head);
-	atomic_uint *tail = (atomic_uint *)(void *)(relay.cq + relay.params.cq_off.tail);
-	const struct io_uring_cqe *done = (const void *)(relay.cq + relay.params.cq_off.cqes);
-	unsigned int submit = cnt;
-	int good = 1;
-
-	while (cnt) {
-		if (syscall(SYS_io_uring_enter, relay.ring_fd, submit, cnt, IORING_ENTER_GETEVENTS, NULL, 0) < 0 &&
-		    errno != EINTR)
-			return 0;
-		submit = 0;
-		while (cnt && atomic_load(head) != atomic_load(tail)) {
-			good &= done[atomic_load(head) % relay.params.cq_entries].res > 0;
-			atomic_fetch_add(head, 1);
-			cnt--;
-		}
-	}
-	return good;
-}
-
 /* The thread that makes the ring is the one that uses it. */
 static int thread_start(struct worker *worker)
 {
 	pthread_t thread;
-	int err = ring_open();
+	int err = ring_open(&relay.ring);
 
 	if (err)
 		return err;
@@ -125,19 +57,9 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 	spin_work(100 * NS_PER_US);
 	atomic_store(&relay.work_ns, filter_work_ns(worker, request));
 	start_ts = clock_now_ns();
-	ring_add(IORING_OP_WRITE, relay.event_fd, &ring, sizeof(ring));
-	ring_add(IORING_OP_READ, relay.pipe_fds[0], &done, 1);
-	return ring_wait(2) ? clock_now_ns() - start_ts : 0;
-}
-
-static int prepare(struct run *run)
-{
-	struct io_uring_params params = {0};
-	int fd = syscall(SYS_io_uring_setup, ENTRY_CNT, &params);
-
-	if (fd < 0)
-		return run_skip(run, "no io_uring here: %s", strerror(errno));
-	return close(fd);
+	ring_add(&relay.ring, IORING_OP_WRITE, relay.event_fd, &ring, sizeof(ring), UINT64_MAX);
+	ring_add(&relay.ring, IORING_OP_READ, relay.pipe_fds[0], &done, 1, UINT64_MAX);
+	return ring_wait(&relay.ring, 2, 2) ? clock_now_ns() - start_ts : 0;
 }
 
 static const struct workload workload = {
@@ -148,7 +70,7 @@ static const struct workload workload = {
 	.rate_hz = 300,
 	.default_duration_s = 6,
 	.cpu_cnt_needed = 2,
-	.prepare = prepare,
+	.prepare = ring_prepare,
 	.thread_start = thread_start,
 	.handle = handle,
 };
