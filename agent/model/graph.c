@@ -349,9 +349,8 @@ struct graph_handoff *graph__block_rival(const struct graph *graph, uint32_t dev
 	/* By their ends, so that of each only what came after the one before it is new. */
 	for (size_t looks = 0; at < graph->blocks.cnt && looks < RIVAL_LOOKS_MAX; at++, looks++) {
 		struct graph_handoff *request = series__at(&graph->blocks, at);
-		uint64_t request_ns;
+		uint64_t request_ns = served_ns(request, from_ts, to_ts);
 
-		request_ns = served_ns(request, from_ts, to_ts);
 		if (device == GRAPH_ONLY_DEVICE && request_ns)
 			device = request->device;
 		else if (only && request_ns && request->device != device)

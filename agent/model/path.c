@@ -151,23 +151,30 @@ static struct graph_handoff *device_for(const struct walk *walk, uint32_t tid, c
 	return NULL;
 }
 
-/* A wait for a timer that another thread has armed. */
-static int push_timer(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
-		      const struct graph_handoff *handoff)
+/* Back to low_ts the thread waits because of whom the hand-off comes from. */
+static int push_culprit(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
+			uint8_t certainty, const struct graph_handoff *handoff)
 {
 	struct path_step step = frame__step(frame, segment);
 
-	/* What the holder of a lock waits for is its own affair. */
-	if (frame->depth && frame->behind == WL_CATEGORY_LOCK)
-		return walk__push_doings(walk, frame, segment, low_ts);
-	if (handoff->certainty > step.certainty)
-		step.certainty = handoff->certainty;
+	if (certainty > step.certainty)
+		step.certainty = certainty;
 	frame__set_category(frame, &step, path_wait_category(segment->state));
-	step.kind = WL_HANDOFF_TIMER;
+	step.kind = handoff->kind;
 	step.culprit_pid = handoff->from_pid;
 	step.culprit_tid = handoff->from_tid;
 	step.culprit_name = handoff->from_name;
 	return walk__push_step(walk, frame, step, low_ts);
+}
+
+/* A wait for a timer that another thread has armed. */
+static int push_timer(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
+		      const struct graph_handoff *handoff)
+{
+	/* What the holder of a lock waits for is its own affair. */
+	if (frame->depth && frame->behind == WL_CATEGORY_LOCK)
+		return walk__push_doings(walk, frame, segment, low_ts);
+	return push_culprit(walk, frame, segment, low_ts, handoff->certainty, handoff);
 }
 
 /* Of those that the disk served between the two, who had it for at least half of that time; NULL: nobody. */
@@ -182,32 +189,12 @@ static struct graph_handoff *rival_in(const struct walk *walk, uint32_t pid, uin
 	return rival && rival_ns * 2 >= to_ts - from_ts ? rival : NULL;
 }
 
-/*
- * From begin_ts on the disk was kept busy.  That both were with the device at the same time is known, that one delayed
- * the other follows from it.
- */
-static int push_rival(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts,
-		      uint8_t certainty, const struct graph_handoff *rival)
-{
-	struct path_step step = frame__step(frame, segment);
-
-	if (certainty < WL_CERTAINTY_INFERRED)
-		certainty = WL_CERTAINTY_INFERRED;
-	if (step.certainty < certainty)
-		step.certainty = certainty;
-	frame__set_category(frame, &step, path_wait_category(segment->state));
-	step.kind = WL_HANDOFF_BLOCK;
-	step.culprit_pid = rival->from_pid;
-	step.culprit_tid = rival->from_tid;
-	step.culprit_name = rival->from_name;
-	return walk__push_step(walk, frame, step, begin_ts);
-}
-
 /* A wait for a device, which may have served somebody else for most of that time. */
 static int push_device(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
 		       struct graph_handoff *handoff)
 {
 	uint64_t begin_ts = handoff->to_ts - handoff->queue_ns - handoff->service_ns;
+	uint8_t certainty = handoff->certainty;
 	struct graph_handoff *rival = NULL;
 	int err = push_edge(walk, frame, NULL, handoff);
 
@@ -217,9 +204,11 @@ static int push_device(struct walk *walk, struct frame *frame, const struct grap
 		return push_timer(walk, frame, segment, low_ts, handoff);
 	if (handoff->kind == WL_HANDOFF_BLOCK && segment->state == WL_STATE_BLOCKED_DISK)
 		rival = rival_in(walk, segment->pid, handoff->device, begin_ts, handoff->to_ts);
+	/* That both were with the device at the same time is known, that one delayed the other follows from it. */
+	if (certainty < WL_CERTAINTY_INFERRED)
+		certainty = WL_CERTAINTY_INFERRED;
 	if (rival)
-		err = push_rival(walk, frame, segment, begin_ts > low_ts ? begin_ts : low_ts, handoff->certainty,
-				 rival);
+		err = push_culprit(walk, frame, segment, begin_ts > low_ts ? begin_ts : low_ts, certainty, rival);
 	if (err || frame->at_ts <= low_ts)
 		return err;
 	return walk__push_doings(walk, frame, segment, low_ts);
@@ -237,7 +226,7 @@ static int push_disk(struct walk *walk, struct frame *frame, const struct graph_
 	rival = rival_in(walk, segment->pid, GRAPH_ONLY_DEVICE, segment->begin_ts, frame->at_ts);
 	if (rival) {
 		err = push_disk_edge(walk, frame, segment->begin_ts);
-		return err ? err : push_rival(walk, frame, segment, low_ts, WL_CERTAINTY_INFERRED, rival);
+		return err ? err : push_culprit(walk, frame, segment, low_ts, WL_CERTAINTY_INFERRED, rival);
 	}
 	return walk__push_doings(walk, frame, segment, low_ts);
 }

@@ -3,7 +3,7 @@
 #ifndef WORKLOADS_TABLE_H
 #define WORKLOADS_TABLE_H
 
-#include "common.h"
+#include "compactor.h"
 
 /* Not static: a report may name it. */
 extern pthread_mutex_t table_lock;
@@ -28,18 +28,8 @@ static inline uint64_t table_handle(struct worker *worker, const struct request 
  */
 static inline void *compactor_body(void *arg)
 {
-	struct run *run = arg;
-	uint64_t random_state = clock_now_ns();
-
-	thread_name("compactor");
-	thread_pin(CPU_SERVER);
-	run_set_culprit(run);
-	for (;;) {
-		sleep_for_ns(random_between(&random_state, 150 * NS_PER_MS, 350 * NS_PER_MS));
-		pthread_mutex_lock(&table_lock);
-		sleep_for_ns(random_between(&random_state, 10 * NS_PER_MS, 18 * NS_PER_MS));
-		pthread_mutex_unlock(&table_lock);
-	}
+	compact(arg, &table_lock, (struct range){150 * NS_PER_MS, 350 * NS_PER_MS},
+		(struct range){10 * NS_PER_MS, 18 * NS_PER_MS});
 	return NULL;
 }
 

@@ -4,7 +4,7 @@
  * store_entry() both take it by lock_table(), so that neither of them is to blame for all of it.  Planted: the time
  * inside lock_table().
  */
-#include "common.h"
+#include "compactor.h"
 
 struct job {
 	uint64_t dice;
@@ -72,18 +72,8 @@ KEPT static uint64_t handle(struct worker *worker, const struct request *request
 
 static void *compactor_body(void *arg)
 {
-	struct run *run = arg;
-	uint64_t random_state = clock_now_ns();
-
-	thread_name("compactor");
-	thread_pin(CPU_SERVER);
-	run_set_culprit(run);
-	for (;;) {
-		sleep_for_ns(random_between(&random_state, 80 * NS_PER_MS, 160 * NS_PER_MS));
-		pthread_mutex_lock(&table_mutex);
-		sleep_for_ns(random_between(&random_state, 8 * NS_PER_MS, 16 * NS_PER_MS));
-		pthread_mutex_unlock(&table_mutex);
-	}
+	compact(arg, &table_mutex, (struct range){80 * NS_PER_MS, 160 * NS_PER_MS},
+		(struct range){8 * NS_PER_MS, 16 * NS_PER_MS});
 	return NULL;
 }
 
