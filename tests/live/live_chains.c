@@ -170,13 +170,14 @@ struct passed_on {
 	uint64_t listener_pid, listener_tid; /* of the first one */
 };
 
-/* Queue hand-offs of the recording, and how many are from the thread that waits for events now. */
-static void count_passed_on(const char *dir, struct passed_on *passed)
+typedef void (*handoff_visitor)(void *owner, json_object *row);
+
+/* Every hand-off of the recording, as a row of JSON. */
+static void visit_handoffs(const char *dir, handoff_visitor visit, void *owner)
 {
 	struct process process;
 	const char *text;
 
-	memset(passed, 0, sizeof(*passed));
 	if (!CHECK(whylate(&process, 60, "export %s --format jsonl --table handoff", dir) == 0))
 		goto cleanup;
 	text = process_out(&process);
@@ -185,16 +186,8 @@ static void count_passed_on(const char *dir, struct passed_on *passed)
 		char *line = strndup(text, len);
 		json_object *row = json_tokener_parse(line);
 
-		if (row && !strcmp(json_text(row, "kind"), "queue")) {
-			uint64_t tid = (uint64_t)json_number(row, "from_tid");
-
-			passed->cnt++;
-			if (!passed->listener_tid && is_listener((pid_t)json_number(row, "from_pid"), (pid_t)tid)) {
-				passed->listener_tid = tid;
-				passed->listener_pid = (uint64_t)json_number(row, "from_pid");
-			}
-			passed->by_listener += tid == passed->listener_tid;
-		}
+		if (row)
+			visit(owner, row);
 		json_object_put(row);
 		free(line);
 		text += len + (text[len] == '\n');
@@ -203,12 +196,28 @@ cleanup:
 	process_end(&process);
 }
 
+/* Hand-offs through the queue, and how many are from the thread that waits for events now. */
+static void count_passed_on(void *owner, json_object *row)
+{
+	struct passed_on *passed = owner;
+	uint64_t tid = (uint64_t)json_number(row, "from_tid");
+
+	if (strcmp(json_text(row, "kind"), "queue"))
+		return;
+	passed->cnt++;
+	if (!passed->listener_tid && is_listener((pid_t)json_number(row, "from_pid"), (pid_t)tid)) {
+		passed->listener_tid = tid;
+		passed->listener_pid = (uint64_t)json_number(row, "from_pid");
+	}
+	passed->by_listener += tid == passed->listener_tid;
+}
+
 static void test_apache(void)
 {
 	struct process server = {0}, load = {0};
 	struct recording recording = {0};
 	struct paths_seen seen;
-	struct passed_on passed;
+	struct passed_on passed = {0};
 	struct session session;
 	int port = port_free();
 
@@ -222,7 +231,7 @@ static void test_apache(void)
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
 	if (!judge(&recording, 20000, 0.02, NULL, &session, &seen))
 		goto cleanup;
-	count_passed_on(recording.dir.s, &passed);
+	visit_handoffs(recording.dir.s, count_passed_on, &passed);
 	/* A worker that is still there may read the next request of its connection by itself. */
 	CHECKF(passed.cnt > session.row_cnt / 10, "%lu of %lu requests came through the queue", passed.cnt,
 	       session.row_cnt);
@@ -339,6 +348,118 @@ cleanup:
 	process_end(&load);
 	recording_end(&recording);
 	mariadb_end(&mariadb);
+}
+
+/* --- nginx, which answers with sendfile() ------------------------------------------------------------------------- */
+
+#define PAGE_SZ (200 << 10)
+
+/* Serves such a page from there. */
+static bool pages_start(struct process *server, const char *name, int port, const char *directives)
+{
+	struct path page = temp_path("%s/page", name);
+	char *text = calloc(1, PAGE_SZ);
+	bool good = CHECK(text != NULL) && nginx_start(server, name, port, directives) &&
+		    CHECK(!file_write(page.s, text, PAGE_SZ));
+
+	free(text);
+	return good;
+}
+
+static void test_nginx(void)
+{
+	struct process server = {0}, load = {0};
+	struct recording recording = {0};
+	struct paths_seen seen;
+	struct session session;
+	int port = port_free();
+
+	if (program_missing("chains_nginx", "nginx") || program_missing("chains_nginx", "ab"))
+		return;
+	if (!pages_start(&server, "pages", port, "sendfile on; tcp_nopush on;") ||
+	    !recording_start(&recording, "chains-nginx", server.pid, EVERYTHING) ||
+	    process_start(&load, "ab -q -k -n 10000 -c 6 http://127.0.0.1:%d/page", port) ||
+	    !CHECK(process_wait(&load, 60) == 0))
+		goto cleanup;
+	CHECK(strstr(process_out(&load), "Failed requests:        0") != NULL);
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	judge(&recording, 10000, 0.02, NULL, &session, &seen);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	nginx_end(&server);
+}
+
+/* For each line on a connection it fetches the page of that server, all of it. */
+static const char page_reader[] = "import socket,sys\n"
+				  "n=int(sys.argv[3])\n"
+				  "l=socket.socket(); l.bind(('127.0.0.1',int(sys.argv[1]))); l.listen(5)\n"
+				  "p=socket.create_connection(('127.0.0.1',int(sys.argv[2])))\n"
+				  "while True:\n"
+				  "    c,_=l.accept()\n"
+				  "    while c.recv(100):\n"
+				  "        p.send(b'GET /page HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n"
+				  "        t=p.recv(1<<20)\n"
+				  "        while len(t)<n or len(t)-t.find(b'\\r\\n\\r\\n')-4<n: t+=p.recv(1<<20)\n"
+				  "        c.send(b'!\\n')\n";
+
+struct fetched {
+	uint64_t cnt;
+	double bytes, known_bytes; /* whose sender is known */
+};
+
+static void count_fetched(void *owner, json_object *row)
+{
+	struct fetched *fetched = owner;
+
+	if (strcmp(json_text(row, "kind"), "socket"))
+		return;
+	fetched->cnt++;
+	fetched->bytes += json_number(row, "bytes");
+	if (!strcmp(json_text(row, "certainty"), "observed") && !strcmp(json_text(row, "from_comm"), "nginx"))
+		fetched->known_bytes += json_number(row, "bytes");
+}
+
+/* In two parts, of which the second one comes up to a second later. */
+#define PAGES 4
+
+/* What sendfile() sends has a sender, and a place among the bytes of its connection, like all else. */
+static void test_sendfile(void)
+{
+	struct client client = {
+		.question = "?", .answer_end = "!\n", .connection_cnt = 1, .requests_each = PAGES, .pause_us = 1000};
+	char port_text[16], back_text[16], sz_text[16];
+	const char *const argv[] = {"python3", "-c", page_reader, port_text, back_text, sz_text, NULL};
+	struct process back = {0}, front = {0};
+	struct recording recording = {0};
+	struct fetched fetched = {0};
+	int back_port = port_free(), port = port_free();
+	struct paths_seen seen;
+	struct session session;
+
+	if (program_missing("chains_sendfile", "nginx") || program_missing("chains_sendfile", "python3"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	snprintf(back_text, sizeof(back_text), "%d", back_port);
+	snprintf(sz_text, sizeof(sz_text), "%d", PAGE_SZ);
+	if (!pages_start(&back, "fetched", back_port, "sendfile on; limit_rate 128k;") ||
+	    process_launch_argv(&front, NULL, argv) || !port_wait(&front, port, 10) || !client_open(&client, port) ||
+	    !recording_start(&recording, "chains-sendfile", front.pid, EVERYTHING) || !client_run(&client))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!judge(&recording, PAGES, 0.02, "nginx", &session, &seen))
+		goto cleanup;
+	visit_handoffs(recording.dir.s, count_fetched, &fetched);
+	/* What it waited for is written: at least the second part of each page. */
+	CHECKF(fetched.cnt >= PAGES, "%lu hand-offs", fetched.cnt);
+	CHECKF(fetched.known_bytes == fetched.bytes, "%.0f of %.0f bytes have a sender", fetched.known_bytes,
+	       fetched.bytes);
+	CHECKF(seen.behind_ns[WL_CATEGORY_IO_NET] > 0, "nobody waits for nginx");
+cleanup:
+	client_close(&client);
+	recording_end(&recording);
+	process_end(&front);
+	nginx_end(&back);
 }
 
 /* --- a child for every request ------------------------------------------------------------------------------------ */
@@ -475,7 +596,8 @@ cleanup:
 
 static const struct live_test tests[] = {
 	{"chains_postgres", test_postgres}, {"chains_apache", test_apache},     {"chains_mariadb", test_mariadb},
-	{"chains_forks", test_forks},       {"chains_datagram", test_datagram},
+	{"chains_forks", test_forks},       {"chains_datagram", test_datagram}, {"chains_nginx", test_nginx},
+	{"chains_sendfile", test_sendfile},
 };
 
 int suite_chains(void)

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,26 +101,6 @@ cleanup:
 	process_end(&server);
 }
 
-static bool nginx_start(struct process *server, int port)
-{
-	struct path config = temp_path("nginx/nginx.conf"), page = temp_path("nginx/index.html"),
-		    dir = temp_path("nginx");
-	char text[8192];
-
-	snprintf(text, sizeof(text),
-		 "daemon off; master_process on; worker_processes 2; user root; error_log %s/error.log; pid %s/pid;\n"
-		 "events { worker_connections 256; }\n"
-		 "http { access_log off; keepalive_requests 1000000; root %s; client_body_temp_path %s/b;\n"
-		 "  proxy_temp_path %s/p; fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/s;\n"
-		 "  server { listen 127.0.0.1:%d; } }\n",
-		 dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, dir.s, port);
-	if (!CHECK(!mkdir(dir.s, 0755) && !file_write(config.s, text, strlen(text)) &&
-		   !file_write(page.s, "hello\n", 6)))
-		return false;
-	return !process_start(server, "nginx -e %s/start.log -p %s -c %s", dir.s, dir.s, config.s) &&
-	       port_wait(server, port, 10);
-}
-
 static double ab_mean_ns(struct process *load)
 {
 	const char *line = strstr(process_out(load), "Time per request:");
@@ -139,7 +118,8 @@ static void test_nginx(void)
 
 	if (program_missing("nginx", "nginx") || program_missing("nginx", "ab"))
 		return;
-	if (!nginx_start(&server, port) || !recording_start(&recording, "nginx-rec", server.pid, EVERYTHING))
+	if (!nginx_start(&server, "nginx", port, "") ||
+	    !recording_start(&recording, "nginx-rec", server.pid, EVERYTHING))
 		goto cleanup;
 	if (process_start(&load, "ab -q -k -n 30000 -c 10 http://127.0.0.1:%d/index.html", port) ||
 	    !CHECK(process_wait(&load, 60) == 0))
@@ -150,9 +130,7 @@ static void test_nginx(void)
 cleanup:
 	process_end(&load);
 	recording_end(&recording);
-	process_signal(&server, SIGTERM);
-	process_wait(&server, 10);
-	process_end(&server);
+	nginx_end(&server);
 }
 
 /* A connection and a thread for every request, all made after the recording began. */

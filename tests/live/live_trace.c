@@ -14,6 +14,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SHARE_TOLERANCE 0.15
@@ -290,6 +292,142 @@ cleanup:
 	workload_end(&workload);
 }
 
+/* "NAME\n" on a connection is answered as soon as there is a file of that name. */
+static const char gated_server[] =
+	"import os,socket,sys,threading,time\n"
+	"def serve(c):\n"
+	"    while True:\n"
+	"        name=c.recv(100).decode().strip()\n"
+	"        if not name: return\n"
+	"        print('at',name,'.',flush=True)\n"
+	"        while not os.path.exists(sys.argv[2]+'/'+name): time.sleep(0.002)\n"
+	"        c.send(b'done\\n')\n"
+	"l=socket.socket(); l.bind(('127.0.0.1',int(sys.argv[1]))); l.listen(9)\n"
+	"while True: threading.Thread(target=serve,args=(l.accept()[0],),daemon=True).start()\n";
+
+static bool gate_ask(int fd, const char *name)
+{
+	char question[32];
+	int sz = snprintf(question, sizeof(question), "%s\n", name);
+
+	return CHECK(send(fd, question, (size_t)sz, MSG_NOSIGNAL) == sz);
+}
+
+/* The server has read the question. */
+static bool gate_reached(struct process *server, const char *name)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "at %s .", name);
+	return CHECKF(process_says(server, false, text, NULL, 10), "%s: %s", name, process_err(server));
+}
+
+static bool gate_open(const char *name)
+{
+	return CHECK(!file_write(temp_path("gates/%s", name).s, "", 0));
+}
+
+static bool gate_answered(int fd)
+{
+	char answer[5];
+
+	return CHECK(recv(fd, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer));
+}
+
+struct midway {
+	uint64_t begin_ts, end_ts; /* of the recording, from outside */
+	uint64_t outside_cnt, longest_ns;
+};
+
+static void take_midway(void *owner, const struct interval *interval)
+{
+	struct midway *midway = owner;
+
+	midway->outside_cnt += interval->begin_ts < midway->begin_ts || interval->end_ts > midway->end_ts;
+	if (interval->latency_ns > midway->longest_ns)
+		midway->longest_ns = interval->latency_ns;
+}
+
+#define AT_ONCE 20
+
+/* What of four connections' requests lies within the recording, of which some began before it, or end after it. */
+static bool midway_requests(struct process *server, const int fds[4], uint64_t *late_ns)
+{
+	uint64_t asked_ts;
+
+	/* It was read before, and is answered now; the next one had arrived, too, and is read now. */
+	if (!gate_open("before") || !gate_answered(fds[0]) || !gate_reached(server, "waiting") ||
+	    !gate_open("waiting") || !gate_answered(fds[0]))
+		return false;
+	for (int i = 0; i < AT_ONCE; i++)
+		if (!gate_ask(fds[2], "open") || !gate_answered(fds[2]))
+			return false;
+	asked_ts = now_ns();
+	if (!gate_ask(fds[2], "late") || !gate_reached(server, "late"))
+		return false;
+	sleep_ms(300);
+	if (!gate_open("late") || !gate_answered(fds[2]))
+		return false;
+	*late_ns = now_ns() - asked_ts;
+	return gate_ask(fds[3], "after") && gate_reached(server, "after");
+}
+
+/* The server is at some requests when the recording begins, and at some when it ends: none of them has a number. */
+static void test_midway(void)
+{
+	char port_text[16];
+	struct path gates = temp_path("gates");
+	const char *const argv[] = {"python3", "-c", gated_server, port_text, gates.s, NULL};
+	struct recording recording = {0};
+	struct process server = {0};
+	struct midway midway = {0};
+	struct session session;
+	json_object *report;
+	uint64_t late_ns = 0;
+	int port = port_free(), fds[4] = {-1, -1, -1, -1};
+	bool connected = true;
+
+	if (program_missing("trace_midway", "python3"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (!CHECK(!mkdir(gates.s, 0755)) || !gate_open("open") || process_launch_argv(&server, NULL, argv) ||
+	    !port_wait(&server, port, 10))
+		goto cleanup;
+	for (int i = 0; i < 4; i++)
+		connected &= CHECK((fds[i] = port_connect(port)) >= 0);
+	if (!connected || !gate_ask(fds[0], "before") || !gate_reached(&server, "before") ||
+	    !gate_ask(fds[0], "waiting") || !gate_ask(fds[1], "across") || !gate_reached(&server, "across"))
+		goto cleanup;
+	midway.begin_ts = now_ns();
+	if (!recording_start(&recording, "trace-midway", server.pid, "--mode trace --tail none --budget 100%%") ||
+	    !midway_requests(&server, fds, &late_ns))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	midway.end_ts = now_ns();
+	if (!session_read(&session, recording.dir.s, take_midway, &midway))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	check_balance(&session);
+	check_paths("midway", recording.dir.s, session.row_cnt);
+	CHECKF(session.row_cnt == AT_ONCE + 1, "%lu rows", session.row_cnt);
+	CHECKF(session_number(&session, "intervals_seen") == AT_ONCE + 1, "%s seen",
+	       session_key(&session, "intervals_seen"));
+	CHECKF(!session.no_arrival_cnt, "%lu without an arrival", session.no_arrival_cnt);
+	CHECKF(!midway.outside_cnt, "%lu begin before or end after the recording", midway.outside_cnt);
+	CHECKF(midway.longest_ns >= 300 * NS_PER_MS && midway.longest_ns <= late_ns, "%.1f ms, and %.1f at the client",
+	       midway.longest_ns / 1e6, late_ns / 1e6);
+	report = report_read(recording.dir.s, NULL);
+	CHECK(json_number(report, "latency.max_ns") == (double)midway.longest_ns);
+	json_object_put(report);
+cleanup:
+	for (int i = 0; i < 4; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	recording_end(&recording);
+	process_end(&server);
+}
+
 /* Counters mode leaves the tables of trace mode alone. */
 static void test_counters(void)
 {
@@ -321,6 +459,7 @@ static const struct live_test tests[] = {
 	{"trace_tiny_rings", test_tiny_rings},
 	{"trace_tail", test_tail},
 	{"trace_scope_limit", test_scope_limit},
+	{"trace_midway", test_midway},
 	{"trace_counters", test_counters},
 };
 

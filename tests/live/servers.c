@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool workload_start(struct workload *workload, const char *name, unsigned int seconds)
@@ -103,6 +104,34 @@ bool redis_load_start(struct process *load, const struct redis *redis, int cpu, 
 
 	return !process_launch(load, &launch, "redis-benchmark -h 127.0.0.1 -p %d -t get -n %u -c %u --csv",
 			       redis->port, requests, connections);
+}
+
+bool nginx_start(struct process *server, const char *name, int port, const char *directives)
+{
+	struct path dir = temp_path("%s", name), config = temp_path("%s/nginx.conf", name),
+		    page = temp_path("%s/index.html", name);
+	const char *d = dir.s;
+	char text[8192];
+
+	snprintf(text, sizeof(text),
+		 "daemon off; master_process on; worker_processes 2; user root; error_log %s/error.log; pid %s/pid;\n"
+		 "events { worker_connections 256; }\n"
+		 "http { access_log off; keepalive_requests 1000000; root %s; client_body_temp_path %s/b;\n"
+		 "  proxy_temp_path %s/p; fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/s;\n"
+		 "  server { listen 127.0.0.1:%d; %s } }\n",
+		 d, d, d, d, d, d, d, d, port, directives);
+	if (!CHECK(!mkdir(d, 0755) && !file_write(config.s, text, strlen(text)) && !file_write(page.s, "hello\n", 6)))
+		return false;
+	return !process_start(server, "nginx -e %s/start.log -p %s -c %s", d, d, config.s) &&
+	       port_wait(server, port, 10);
+}
+
+void nginx_end(struct process *server)
+{
+	process_signal(server, SIGTERM);
+	if (server->pid)
+		process_wait(server, 10);
+	process_end(server);
 }
 
 bool program_missing(const char *test, const char *program)

@@ -40,6 +40,12 @@ void redis_end(struct redis *redis);
 /* redis-benchmark with this many GETs over so many connections: starts it. */
 bool redis_load_start(struct process *load, const struct redis *redis, int cpu, unsigned int requests,
 		      unsigned int connections);
+/*
+ * A master and two workers with their files below a directory of this name, index.html among them; the directives are
+ * those of its one server.
+ */
+bool nginx_start(struct process *server, const char *name, int port, const char *directives);
+void nginx_end(struct process *server);
 /* A program is missing: says so as a skip. */
 bool program_missing(const char *test, const char *program);
 
