@@ -104,6 +104,8 @@ static int list_events(struct dataset_build *build)
 	};
 	int err = 0;
 
+	if (build->filter && build->filter->without_events)
+		return 0;
 	build->dataset->events = arena__alloc(build->arena, BUILD_EVENT_CNT, sizeof(*build->dataset->events));
 	if (!build->dataset->events)
 		return -ENOMEM;

@@ -157,6 +157,8 @@ static bool is_in_time(const struct dataset_build *build, const struct build_ses
 	const struct dataset_filter *filter = build->filter;
 	uint64_t wall_ns = begin_ts + (uint64_t)session->clock_ns;
 
+	if (filter && begin_ts < filter->since_ts)
+		return false;
 	if (!asked_for_time(build))
 		return true;
 	if (!session->clock_known)
@@ -278,6 +280,8 @@ static int add_counters(struct interval_block *in)
 
 	for (int c = 0; c < WL_CATEGORY_CNT && !err; c++)
 		err = add_values(in, &in->build->category[c], in->parts + (size_t)c * in->block->row_cnt, NULL);
+	if (in->build->filter && in->build->filter->without_events)
+		return err;
 	for (int s = 0; s < WL_STATE_CNT && !err; s++) {
 		err = add_event_column(in, build_event_length(s), "ns.", state_name(s));
 		if (!err)

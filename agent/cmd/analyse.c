@@ -159,7 +159,12 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 int findings_make(struct findings *findings, struct shard_reader *reader, const struct analyse_options *options,
 		  uint32_t bootstrap_cnt)
 {
-	const struct dataset_filter filter = {.type = options->type, .host = options->host};
+	const struct dataset_filter filter = {
+		.type = options->type,
+		.host = options->host,
+		.since_ts = options->round_ts,
+		.without_events = options->round_ts != 0,
+	};
 	int err = dataset_load(&findings->dataset, reader, &filter);
 
 	if (err)

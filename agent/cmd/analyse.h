@@ -14,6 +14,7 @@ struct analyse_options {
 	const char *type;                      /* only intervals of this type; NULL: all */
 	const char *host;                      /* only hosts that this glob fits; NULL: all */
 	uint64_t since_wall_ns, until_wall_ns; /* 0: open */
+	uint64_t round_ts; /* findings_make(): what began then or later, by the recording's clock, without its events */
 	double tail;
 	uint32_t top;
 	bool json;

@@ -46,7 +46,12 @@ int rounds_analysis_start(struct recording *recording)
 	atomic_store(&analysis->done, false);
 	analysis->findings = (struct findings){0};
 	analysis->reader = NULL;
-	analysis->options = (struct analyse_options){.tail = rounds->options.tail, .rule = rounds->options.rule};
+	/* Nothing but the factors of this round is asked for, and the target comes first in memory, too. */
+	analysis->options = (struct analyse_options){
+		.tail = rounds->options.tail,
+		.rule = rounds->options.rule,
+		.round_ts = rounds->begin.ts,
+	};
 	err = pthread_create(&analysis->thread, NULL, analyse, analysis);
 	if (err) {
 		log_error("cannot analyse the round: %s", strerror(err));

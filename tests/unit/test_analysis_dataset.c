@@ -202,6 +202,27 @@ static void one_type_can_be_asked_for(void)
 	dataset_free(&dataset);
 }
 
+static void one_round_can_be_asked_for(void)
+{
+	const struct dataset_filter filter = {.since_ts = 3, .without_events = true};
+	struct dataset dataset;
+	struct hand_block hand;
+
+	hand_block_init(&hand, "interval", 3);
+	add_u64(&hand, "begin_ts", 0, U64S(2, 3, 4));
+	add_u64(&hand, "end_ts", 0, U64S(9, 8, 9));
+	add_u64(&hand, "ns.running", 0, U64S(7, 4, 5));
+	load(&dataset, &filter, (struct hand_block *[]){&hand, NULL});
+	CU_ASSERT_EQUAL_FATAL(dataset.row_cnt, 2);
+	CU_ASSERT_EQUAL(dataset.begin_ts[0], 3);
+	CU_ASSERT_EQUAL(dataset.begin_ts[1], 4);
+	CU_ASSERT_EQUAL(dataset.category_ns[WL_CATEGORY_ONCPU][0], 4);
+	CU_ASSERT_EQUAL(dataset.category_ns[WL_CATEGORY_OTHER][0], 1);
+	CU_ASSERT_EQUAL(dataset.event_cnt, 0);
+	CU_ASSERT_EQUAL(dataset.intervals_seen, 3);
+	dataset_free(&dataset);
+}
+
 static void add_times(struct hand_block *hand)
 {
 	add_u64(hand, "begin_ts", 0, U64S(0, 0, 0, 0));
@@ -468,6 +489,7 @@ int suite_dataset(void)
 		{"rows become columns", rows_become_columns},
 		{"damaged rows are left out and counted", damaged_rows_are_left_out_and_counted},
 		{"one type can be asked for", one_type_can_be_asked_for},
+		{"one round can be asked for", one_round_can_be_asked_for},
 		{"blame goes to whom the row names", blame_goes_to_whom_the_row_names},
 		{"the newest word of a session holds", the_newest_word_of_a_session_holds},
 		{"columns grow with the blocks", columns_grow_with_the_blocks},
