@@ -24,6 +24,9 @@
 
 #define vec_push(vec, item) (vec_reserve(vec, 1) ? -ENOMEM : ((vec)->items[(vec)->cnt++] = (item), 0))
 
+/* Gives back the room that is not used. */
+#define vec_shrink(vec) vec_shrink_((void **)&(vec)->items, &(vec)->room, (vec)->cnt, sizeof(*(vec)->items))
+
 #define vec_free(vec)                         \
 	do {                                  \
 		free((vec)->items);           \
@@ -52,6 +55,16 @@ static inline int vec_grow_(void **items, size_t *room, size_t cnt, size_t more,
 	*items = grown;
 	*room = want;
 	return 0;
+}
+
+static inline void vec_shrink_(void **items, size_t *room, size_t cnt, size_t item_sz)
+{
+	void *shrunk = cnt && cnt < *room ? realloc(*items, cnt * item_sz) : NULL;
+
+	if (!shrunk)
+		return;
+	*items = shrunk;
+	*room = cnt;
 }
 
 #endif

@@ -473,6 +473,9 @@ static int load(struct elf_file *file, int fd, const struct elf_file *of)
 	if (!err)
 		err = symbols_by_addr(&loader);
 	vec_free(&loader.symbols);
+	vec_shrink(&file->functions);
+	vec_shrink(&file->addressed);
+	vec_shrink(&file->others);
 	elf_end(loader.elf);
 	return err;
 }
@@ -531,6 +534,11 @@ size_t elf_file__by_addr(const struct elf_file *file, const struct elf_function 
 {
 	*functions = file->addressed.items;
 	return file->addressed.cnt;
+}
+
+void elf_file__drop_by_addr(struct elf_file *file)
+{
+	vec_free(&file->addressed);
 }
 
 static int function_name_cmp(const void *name, const void *function)

@@ -54,6 +54,8 @@ size_t elf_file__functions(const struct elf_file *file, const struct elf_functio
  * people use.  Unlike above, several may bear one name; `ambiguous` is not set.
  */
 size_t elf_file__by_addr(const struct elf_file *file, const struct elf_function **functions);
+/* Whoever has made a table of its own of them needs them no longer: from now on there are none. */
+void elf_file__drop_by_addr(struct elf_file *file);
 /* Exact name; NULL when there is none. */
 const struct elf_function *elf_file__find(const struct elf_file *file, const char *name);
 /* What `name` is in this file: to say why it is not a function. */

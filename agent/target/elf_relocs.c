@@ -224,6 +224,8 @@ struct elf_relocs *elf_relocs__read(const struct elf_image *image)
 		elf_relocs__free(relocs);
 		return NULL;
 	}
+	vec_shrink(&relocs->slots);
+	vec_shrink(&relocs->code_pointers);
 	if (relocs->slots.cnt)
 		qsort(relocs->slots.items, relocs->slots.cnt, sizeof(relocs->slots.items[0]), slot_cmp);
 	if (relocs->code_pointers.cnt)

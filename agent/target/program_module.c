@@ -317,6 +317,10 @@ int module_functions_load(struct program *program, struct module *module)
 	if (!err)
 		err = functions_merge(module, &candidates);
 	vec_free(&candidates);
+	vec_shrink(&module->functions);
+	for (size_t i = 0; i < SYMBOL_FILES_MAX; i++)
+		if (module->files[i])
+			elf_file__drop_by_addr(module->files[i]);
 	if (!err)
 		err = ambiguous_mark(module);
 	if (!err && module->functions.cnt) {
