@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -183,6 +184,8 @@ static int begin_round(struct recording *recording)
 
 	rounds->spent_ns = 0;
 	err = rounds_attach(recording, true);
+	/* Reading the program, and analysing the round before, leave many small holes. */
+	malloc_trim(0);
 	rounds->phase = ROUNDS_COUNTING;
 	rounds->begin = mark_now(recording);
 	rounds->slot_end_ts = rounds->begin.ts + (rounds->sets.cnt ? COUNT_NS : 0);
@@ -224,7 +227,7 @@ static int end_looking(struct recording *recording)
 	rounds->baseline_per_s = per_second(rounds->begin.seen, end.seen, &rounds->begin, &end);
 	rounds->cpu_ns_per_s = per_second(rounds->begin.cpu_ns, end.cpu_ns, &rounds->begin, &end);
 	if (!recording->options->stacks_hz)
-		capture__stop_stacks(recording->capture);
+		recording_stacks_stop(recording);
 	say_round(recording, &end, 0);
 	if (err)
 		return err;

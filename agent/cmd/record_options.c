@@ -90,7 +90,7 @@ const char record_options_help[] =
 	"      --budget SHARE     of the target's CPU time that tracing may cost (default 3%)\n"
 	"      --max-loss SHARE   exit with 3 beyond it (default 1%)\n"
 	"      --max-missing N    exit with 3 if more hooks are missing\n"
-	"      --ring-size BYTES  per CPU (default 4M; trace: 2M)\n"
+	"      --ring-size BYTES  per CPU (default 4M; trace and diagnose: 2M)\n"
 	"      --rotate-size BYTES, --rotate-age TIME   begin a new shard (default 256M, 1h)\n"
 	"      --no-children      do not follow the target's children\n"
 	"      --no-hw            no hardware counters\n"

@@ -29,6 +29,8 @@
 #define POLL_MS   100
 #define MAPPED_SZ (128 << 10)
 #define RING_SZ   (4 << 20)
+/* Each is mapped twice, and a program and what it calls take their room beside them. */
+#define RING_SZ_ROUNDS (2 << 20)
 /* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
 #define RING_SZ_TRACE     (2 << 20)
 #define RING_SZ_TRACE_ALL (8 << 20)
@@ -370,9 +372,10 @@ static int open_capture(struct recording *recording)
 		.rate = options->rate * CAPTURE_RATE_ALL,
 		.windows = recording->windows,
 		.stacks = recording_stacks_hz(recording) > 0,
-		.ring_sz = options->ring_sz ? options->ring_sz
-			   : options->trace ? ring_sz_trace
-					    : RING_SZ,
+		.ring_sz = options->ring_sz  ? options->ring_sz
+			   : options->trace  ? ring_sz_trace
+			   : options->rounds ? RING_SZ_ROUNDS
+					     : RING_SZ,
 		.hw = options->hw,
 		.hw_software = options->hw_software,
 		.btf_path = options->btf_path,

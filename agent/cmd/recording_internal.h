@@ -142,6 +142,8 @@ int recording_silent_say(struct recording *recording, bool at_end);
 
 /* recording_stacks.c: all of them do nothing without --stacks. */
 int recording_stacks_start(struct recording *recording);
+/* No more of them: diagnose has learnt what it wanted. */
+void recording_stacks_stop(struct recording *recording);
 int recording_stacks_take(struct recording *recording, const struct wl_record_header *record);
 void recording_stacks_changed(struct recording *recording, pid_t pid);
 int recording_stacks_write_counts(struct recording *recording);

@@ -45,6 +45,13 @@ int recording_stacks_start(struct recording *recording)
 	return err ? err : recording_say(recording, "stacks_hz", "%u", capture.hz);
 }
 
+void recording_stacks_stop(struct recording *recording)
+{
+	capture__stop_stacks(recording->capture);
+	if (recording->stacks)
+		stacks__end(recording->stacks);
+}
+
 int recording_stacks_take(struct recording *recording, const struct wl_record_header *record)
 {
 	return recording->stacks ? stacks__take(recording->stacks, record) : 0;

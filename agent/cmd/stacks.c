@@ -40,6 +40,7 @@ struct stacks {
 	struct image *images[IMAGES_MAX]; /* the target's first */
 	VEC(struct process) processes;
 	struct process *current; /* of the record under way */
+	bool ended;
 	struct shard_row row;
 	char line[UNWIND_FRAMES_MAX * NAME_SZ];
 };
@@ -313,12 +314,28 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *record)
 {
 	const struct wl_stack_wait_record *wait = (const struct wl_stack_wait_record *)record;
 	const struct wl_stack_record *stack = (const struct wl_stack_record *)record;
-	int err = process_of(stacks, record->kind == WL_RECORD_STACK ? stack->pid : wait->pid, &stacks->current);
+	int err;
 
+	if (stacks->ended)
+		return 0;
+	err = process_of(stacks, record->kind == WL_RECORD_STACK ? stack->pid : wait->pid, &stacks->current);
 	if (err || !stacks->current->image)
 		return err;
 	return record->kind == WL_RECORD_STACK ? take_stack(stacks, stack)
 					       : stack_samples__take_wait(stacks->samples, wait);
+}
+
+/* What is in nearly every stack is read before the first one comes: while it takes its time, a ring would fill. */
+static void read_ahead(const struct stacks *stacks)
+{
+	struct program *program = stacks->images[0]->program;
+	uint32_t libc = program ? program__module_find(program, "libc.so.6") : PROGRAM_NONE, first, cnt;
+
+	/* What cannot be read has no names then, and nobody needs to be told now. */
+	if (program)
+		program__module_functions(program, 0, &first, &cnt);
+	if (libc != PROGRAM_NONE)
+		program__module_functions(program, libc, &first, &cnt);
 }
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **made)
@@ -338,8 +355,19 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 		stacks__free(stacks);
 		return err;
 	}
+	read_ahead(stacks);
 	*made = stacks;
 	return 0;
+}
+
+void stacks__end(struct stacks *stacks)
+{
+	stacks->ended = true;
+	for (int i = 0; i < IMAGES_MAX; i++) {
+		image__free(stacks->images[i]);
+		stacks->images[i] = NULL;
+	}
+	vec_free(&stacks->processes);
 }
 
 void stacks__free(struct stacks *stacks)
@@ -347,9 +375,7 @@ void stacks__free(struct stacks *stacks)
 	if (!stacks)
 		return;
 	stack_samples__free(stacks->samples);
-	for (int i = 0; i < IMAGES_MAX; i++)
-		image__free(stacks->images[i]);
-	vec_free(&stacks->processes);
+	stacks__end(stacks);
 	free(stacks);
 }
 

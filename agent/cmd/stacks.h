@@ -32,6 +32,8 @@ void stacks__free(struct stacks *stacks); /* NULL-safe */
 int stacks__take(struct stacks *stacks, const struct wl_record_header *record);
 /* The process has another program than before, or is gone. */
 void stacks__changed(struct stacks *stacks, pid_t pid);
+/* No more is to be learnt: what was read of processes goes, later records are passed over, the counts stay. */
+void stacks__end(struct stacks *stacks);
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
 
 /* The calls that only sampling sees become edges of the program's call graph; returns how many, or -errno. */
