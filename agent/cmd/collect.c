@@ -33,7 +33,7 @@ static const char help[] =
 	"      --keep TIME        delete shards that got nothing for so long (30d; default: never)\n"
 	"      --max-bytes BYTES  delete the oldest shards beyond it (100G; default: no limit)\n"
 	"      --max-connections N      at once (default 2048)\n"
-	"      --max-memory BYTES       for what is being received (default 64M)\n"
+	"      --max-memory BYTES       for what is being received (default 40M)\n"
 	"      --max-rate BYTES         of each client in a second (default 64M)\n"
 	"      --max-requests N         of each client in a second (default 100)\n"
 	"      --timeout TIME     for a request to arrive, and for an idle connection (default 30s)\n"
@@ -102,7 +102,7 @@ static int take_limit(struct collector_opts *opts, int option, const char *arg)
 		opts->max_connections = number;
 		return 0;
 	case OPT_MAX_MEMORY:
-		return units_bytes(arg, &opts->max_memory) ? not_understood("--max-memory", arg, "64M") : 0;
+		return units_bytes(arg, &opts->max_memory) ? not_understood("--max-memory", arg, "40M") : 0;
 	case OPT_MAX_RATE:
 		if (units_bytes(arg, &number))
 			return not_understood("--max-rate", arg, "64M");
@@ -321,7 +321,7 @@ int cmd_collect(int argc, char **argv)
 		.collector =
 			{
 				.max_connections = 2048,
-				.max_memory = 64u << 20,
+				.max_memory = 40u << 20,
 				.max_rate = 64u << 20,
 				.max_requests = 100,
 				.timeout_ns = 30000000000ull,

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define PRIORITIES     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-#define POOL_BYTES     (32u << 10) /* of one connection, for its headers and what it reads */
+#define POOL_BYTES     (12u << 10) /* of one connection, for its headers and what it reads */
 #define EXCESS         64u         /* connections beyond the limit that are told so */
 #define THREADS_MAX    4
 #define STOP_NS        (5 * 1000000000ull)

@@ -14,8 +14,7 @@ void request__refuse(struct request *request, enum refusal refusal, const char *
 	if (!request->retry_s && refusal_may_come_again(refusal))
 		request->retry_s = refusal == REFUSAL_DISK_FULL ? 10 : 1;
 	/* Nobody is going to read it. */
-	atomic_fetch_sub(&request->collector->body_bytes, request->body.room);
-	vec_free(&request->body);
+	request__free_body(request);
 }
 
 /* One per thread that checks; they are large, so they are kept. */

@@ -94,6 +94,7 @@ enum MHD_Result collector_on_request(void *cls, struct MHD_Connection *mhd, cons
 				     const char *version, const char *data, size_t *data_sz, void **request);
 void collector_on_completed(void *cls, struct MHD_Connection *mhd, void **request,
 			    enum MHD_RequestTerminationCode code);
+void request__free_body(struct request *request);
 
 /* collector_check.c: the body as frames, each checked. */
 void request__check(struct request *request);

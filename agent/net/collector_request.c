@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BODY_BYTES_PER_S (64u << 10) /* a client that is slower than this is cut off */
-#define BODY_STEP        (64u << 10)
+#define BODY_BYTES_PER_S (64u << 10)  /* a client that is slower than this is cut off */
+#define BODY_STEP        (256u << 10) /* most bodies get all at once: one that was let in is not refused half way */
 #define CLIENT_SHARE     4
 
 /* Where several may come out, MHD_NO ends the connection. */
@@ -262,6 +262,12 @@ static void return_memory(struct request *request, uint64_t sz)
 	atomic_fetch_sub(&request->collector->body_bytes, sz);
 }
 
+void request__free_body(struct request *request)
+{
+	return_memory(request, request->body.room);
+	vec_free(&request->body);
+}
+
 /* Room for so many bytes more, within what the client and all requests together may use. */
 static int make_room(struct request *request, size_t more)
 {
@@ -396,11 +402,10 @@ void collector_on_completed(void *cls, struct MHD_Connection *mhd, void **contex
 		return;
 	*context = NULL;
 	connection__set_idle(collector, request->connection);
-	return_memory(request, request->body.room);
+	request__free_body(request);
 	pthread_mutex_lock(&collector->connections_lock);
 	peers__drop(&collector->peers, request->peer);
 	pthread_mutex_unlock(&collector->connections_lock);
-	vec_free(&request->body);
 	vec_free(&request->frames);
 	free(request);
 	atomic_fetch_sub(&collector->request_cnt, 1);

@@ -220,8 +220,10 @@ static void *agent_run(void *ctx)
 		} else {
 			agent->refused += status != 0;
 			agent->broken += !status;
-			agent__disconnect(agent);
-			pause_until(monotonic_ns() + 100000000);
+			/* As the uploader does: the connection stays, and it comes again when it was told to. */
+			if (!status)
+				agent__disconnect(agent);
+			pause_until(monotonic_ns() + (status ? 1000000000 : 100000000));
 		}
 		if (load.per_second > 0) {
 			next_ts += 1e9 / load.per_second;

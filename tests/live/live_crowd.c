@@ -5,6 +5,7 @@
 #include "stream_kit.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,18 +80,23 @@ static void test_slow_clients(void)
 	stream_free(&stream);
 }
 
-static uint64_t resident_bytes(pid_t pid)
+/* It never was larger than what 1,000 clients may make of it. */
+static void check_memory(const struct collector *collector)
 {
-	struct path statm;
-	uint64_t pages = 0;
-	char *text;
+	unsigned long peak_kib = ULONG_MAX;
+	struct path status;
+	char *text, *line;
 
-	snprintf(statm.s, sizeof(statm.s), "/proc/%d/statm", pid);
-	text = file_read(statm.s, NULL);
-	if (text)
-		sscanf(text, "%*u %lu", &pages);
+	/* A sanitizer's shadow is not the collector's. */
+	if (getenv("WHYLATE_SANITIZED"))
+		return;
+	snprintf(status.s, sizeof(status.s), "/proc/%d/status", collector->process.pid);
+	text = file_read(status.s, NULL);
+	line = text ? strstr(text, "VmHWM:") : NULL;
+	if (line)
+		sscanf(line, "VmHWM: %lu kB", &peak_kib);
+	CHECKF(peak_kib < 100 << 10, "%lu KiB resident at most", peak_kib);
 	free(text);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 #define IDLE_CNT 1000
@@ -114,9 +120,7 @@ static void test_idle_connections(void)
 	CHECK(collector_post(&collector, answer, STREAM_HOST, body.s, "-k --cert %s/client.crt --key %s/client.key",
 			     certs.dir.s, certs.dir.s) == 200);
 	CHECK(collector_metric(&collector, "connections") >= IDLE_CNT);
-	/* A sanitizer's shadow is not the collector's. */
-	CHECKF(getenv("WHYLATE_SANITIZED") || resident_bytes(collector.process.pid) < 100u << 20, "%lu bytes",
-	       (unsigned long)resident_bytes(collector.process.pid));
+	check_memory(&collector);
 	for (int i = 0; i < IDLE_CNT; i++)
 		close(fds[i]);
 	collector_end(&collector);
@@ -159,6 +163,37 @@ static void test_limits(void)
 		return;
 	collector_expect(&collector, collector_post(&collector, answer, "host-a", body.s, " "), 503, answer,
 			 "too much memory");
+	collector_end(&collector);
+	stream_free(&stream);
+}
+
+static int post_padded(struct collector *collector, const char *body_path, int pad_sz)
+{
+	struct path pad = temp_path("pad");
+	char answer[ANSWER_SZ], text[32000];
+	int sz = snprintf(text, sizeof(text), "X-Pad: %0*d\n", pad_sz, 0);
+
+	CHECK(!file_write(pad.s, text, (size_t)sz));
+	return collector_post(collector, answer, "host-a", body_path, "-H @%s", pad.s);
+}
+
+/* A header has room, but not any. */
+static void test_large_headers(void)
+{
+	struct collector collector;
+	struct stream stream;
+	char answer[ANSWER_SZ];
+	struct path body;
+	int status;
+
+	if (!stream_make(&stream, 2) || !collector_start(&collector, "headers", " "))
+		return;
+	body = stream_body(&stream, 0, 2, "body");
+	status = post_padded(&collector, body.s, 6000);
+	CHECKF(status == 200, "a header of 6 kB: %d", status);
+	status = post_padded(&collector, body.s, 30000);
+	CHECKF(status == 431, "a header of 30 kB: %d", status);
+	CHECK(collector_post(&collector, answer, "host-a", body.s, " ") == 200);
 	collector_end(&collector);
 	stream_free(&stream);
 }
@@ -244,11 +279,50 @@ static void test_greedy_client(void)
 	free(bytes);
 }
 
+/*
+ * A thousand bodies of three addresses, each a piece from its end: the collector holds what those three may have, reads
+ * the others' without keeping them, and has room for a fourth.
+ */
+static void test_many_bodies(void)
+{
+	static const char header[] = HEADER_OF("200000");
+	static const struct timeval patience = {.tv_sec = 10};
+	static const size_t part_sz = 150000;
+	char answer[ANSWER_SZ], *bytes = calloc(1, part_sz);
+	int fds[1000], cnt = sizeof(fds) / sizeof(fds[0]), sent_cnt = 0;
+	struct collector collector;
+	struct stream stream;
+	struct path body;
+	double held;
+
+	if (!CHECK(bytes) || !stream_make(&stream, 2) || !collector_start(&collector, "bodies", "--max-requests 10000"))
+		return;
+	body = stream_body(&stream, 0, 2, "body");
+	for (int i = 0; i < cnt; i++) {
+		fds[i] = connect_as(2 + i % 3, collector.port);
+		setsockopt(fds[i], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+		sent_cnt += send(fds[i], header, sizeof(header) - 1, MSG_NOSIGNAL) == sizeof(header) - 1 &&
+			    send(fds[i], bytes, part_sz, MSG_NOSIGNAL) == (ssize_t)part_sz;
+	}
+	CHECKF(sent_cnt == cnt, "%d of %d bodies were taken", sent_cnt, cnt);
+	CHECKF(collector_post(&collector, answer, "host-a", body.s, " ") == 200, "%s", answer);
+	held = collector_metric(&collector, "body_bytes");
+	CHECKF(held > 29 << 20 && held <= 30 << 20, "%.0f bytes of bodies", held);
+	check_memory(&collector);
+	for (int i = 0; i < cnt; i++)
+		close(fds[i]);
+	collector_end(&collector);
+	stream_free(&stream);
+	free(bytes);
+}
+
 static const struct live_test tests[] = {
 	{"slow_clients", test_slow_clients},
 	{"idle_connections", test_idle_connections},
 	{"slow_crowd", test_slow_crowd},
 	{"greedy_client", test_greedy_client},
+	{"many_bodies", test_many_bodies},
+	{"large_headers", test_large_headers},
 	{"limits", test_limits},
 };
 
