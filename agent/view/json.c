@@ -169,7 +169,11 @@ static void put_loss(struct json_doc *doc, struct json_object *root, const struc
 		struct json_object *line = put_object(doc, detail, loss_name(i));
 
 		put_count(doc, by_class, loss_name(i), dataset->loss[i].lost);
-		put_count(doc, line, "emitted", dataset->loss[i].emitted);
+		/* Of some classes only what is missing is counted. */
+		if (dataset->loss[i].lost && !dataset->loss[i].emitted)
+			put(doc, line, "emitted", NULL, true);
+		else
+			put_count(doc, line, "emitted", dataset->loss[i].emitted);
 		put_count(doc, line, "lost", dataset->loss[i].lost);
 	}
 	put_count(doc, loss, "intervals_flagged", dataset->intervals_flagged);

@@ -46,7 +46,9 @@ static void print_loss(struct page *page, const struct report *report)
 		page__to(page, 2);
 		page__put(page, loss_name(i));
 		page__right(page, format_count(text, dataset->loss[i].lost), 26);
-		page__printf(page, " of %s", format_count(text, dataset->loss[i].emitted));
+		/* Of some classes only what is missing is counted. */
+		if (dataset->loss[i].emitted)
+			page__printf(page, " of %s", format_count(text, dataset->loss[i].emitted));
 		page__to(page, 42);
 		page__words(page, loss_meaning(i), 42);
 		page__end_line(page);

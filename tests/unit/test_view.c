@@ -294,12 +294,14 @@ static void loss_is_told_by_class(void)
 	fixture_init(&fixture);
 	fixture.dataset.records_lost = fixture.dataset.loss[WL_LOSS_INTERVAL].lost = 162;
 	fixture.dataset.loss[WL_LOSS_MISSED_RUN] = (struct dataset_loss){5000, 3};
+	fixture.dataset.loss[WL_LOSS_SCOPE].lost = 13402;
 	fixture.dataset.event_cnt = 0;
 	fixture.report.records_lost_share = 162 / 12402.;
 	text = text_of(&fixture, "C.UTF-8", 10, false);
 	check_has(text, "Loss: 162 records, 1 % of the requests  (emitted 12,402 = written 12,240 + lost 162)\n");
 	check_has(text, "  interval             162 of 12,402");
 	check_has(text, "  missed_run             3 of 5,000");
+	check_has(text, "  scope             13,402                trace mode: threads outside that mattered");
 	check_has(text, "Hardware counters: absent");
 	check_tidy(text);
 	free(text);

@@ -245,6 +245,9 @@ static void json_survives_hostile_names(void)
 		     "evil\"\\\x7f");
 	CHECK_INT(root, "latency.max_ns", INT64_MAX);
 	CHECK_NULL(root, "latency.variance_ns2");
+	/* How many there were of these, nobody counted. */
+	CHECK_NULL(root, "loss.detail.task.emitted");
+	CHECK_INT(root, "loss.detail.scope.emitted", 0);
 	json_object_put(root);
 }
 
