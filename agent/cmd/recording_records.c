@@ -127,10 +127,11 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	else
 		row->values[THREAD_PARENT_PID].u64 = record->parent_pid;
 	row->values[THREAD_COMM].str = comm;
-	if (record->event == WL_TASK_EXIT)
-		thread_names__gone(recording->threads, record->tid);
-	else if (thread_names__set(recording->threads, record->tid, comm))
+	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, comm))
 		return -ENOMEM;
+	/* Of tasks that were only named nothing more is heard. */
+	if (record->event == WL_TASK_EXIT || record->event == WL_TASK_NAMED)
+		thread_names__gone(recording->threads, record->tid);
 	return shard_writer__append(recording->writer, SHARD_TABLE_THREAD, row);
 }
 

@@ -2,22 +2,24 @@
 #include "model/thread_names.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* Open addressing, never more than half full; tid 0 is the mark of an empty place. */
 struct entry {
 	uint32_t tid;
-	uint32_t gone; /* gone_cnt when it ended, 0: it has not */
+	uint32_t gone; /* its place in gone_tids, counted from 1; 0: it lives */
 	char comm[16];
+	bool used; /* since it came to that place, or was passed over there */
 };
 
 struct thread_names {
 	struct entry *entries;
 	uint32_t room; /* a power of two */
 	uint32_t cnt;
-	uint32_t gone_cnt;
-	uint32_t gone_tids[THREAD_NAMES_GONE]; /* those that ended last, by gone_cnt */
+	uint32_t next_gone;
+	uint32_t gone_tids[THREAD_NAMES_GONE]; /* a ring; an entry with another place has come back since */
 };
 
 #define FIRST_ROOM 64
@@ -108,24 +110,43 @@ static void remove_entry(struct thread_names *names, struct entry *entry)
 	names->cnt--;
 }
 
+/* The place of the oldest that is not used; what had it is removed. */
+static uint32_t free_place(struct thread_names *names)
+{
+	for (;;) {
+		uint32_t place = names->next_gone++ % THREAD_NAMES_GONE;
+		struct entry *entry = place_of(names, names->gone_tids[place]);
+
+		if (!names->gone_tids[place] || entry->gone != place + 1)
+			return place;
+		if (!entry->used) {
+			remove_entry(names, entry);
+			return place;
+		}
+		entry->used = false;
+	}
+}
+
 void thread_names__gone(struct thread_names *names, uint32_t tid)
 {
-	uint32_t *place = &names->gone_tids[names->gone_cnt % THREAD_NAMES_GONE];
-	struct entry *entry = place_of(names, *place);
+	uint32_t place;
+	struct entry *entry;
 
-	/* Unless it has ended once more since, or somebody else has its tid. */
-	if (*place && entry->tid && entry->gone == names->gone_cnt + 1 - THREAD_NAMES_GONE)
-		remove_entry(names, entry);
-	*place = tid;
-	names->gone_cnt++;
+	if (!thread_names__get(names, tid))
+		return;
+	place = free_place(names);
 	entry = place_of(names, tid);
-	if (entry->tid)
-		entry->gone = names->gone_cnt;
+	names->gone_tids[place] = tid;
+	entry->gone = place + 1;
+	entry->used = false;
 }
 
 const char *thread_names__get(const struct thread_names *names, uint32_t tid)
 {
-	const struct entry *entry = place_of(names, tid);
+	struct entry *entry = place_of(names, tid);
 
-	return tid && entry->tid ? entry->comm : NULL;
+	if (!tid || !entry->tid)
+		return NULL;
+	entry->used = true;
+	return entry->comm;
 }

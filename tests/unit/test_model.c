@@ -164,6 +164,34 @@ static void thread_names_forget_those_long_gone(void)
 	thread_names__free(names);
 }
 
+/* Somebody has the CPU every now and then, among very many who have it once. */
+static void thread_names_keep_those_in_use(void)
+{
+	struct thread_names *names = thread_names__new();
+	uint32_t first = 1000, end = first + 5 * THREAD_NAMES_GONE;
+	char comm[32];
+
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, "in use"), 0);
+	thread_names__gone(names, 7);
+	for (uint32_t tid = first; tid < end; tid++) {
+		snprintf(comm, sizeof(comm), "child-%u", tid);
+		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, comm), 0);
+		thread_names__gone(names, tid);
+		if (tid % 10000 == 0)
+			CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7), "in use");
+	}
+	CU_ASSERT_EQUAL(known_cnt(names, end - THREAD_NAMES_GONE + 10, end), THREAD_NAMES_GONE - 10);
+	CU_ASSERT_EQUAL(known_cnt(names, first, end - THREAD_NAMES_GONE), 0);
+	/* All of them are in use now, so that each is passed over once. */
+	for (uint32_t tid = end; tid < end + 2 * THREAD_NAMES_GONE; tid++) {
+		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, "later"), 0);
+		thread_names__gone(names, tid);
+	}
+	CU_ASSERT_EQUAL(known_cnt(names, first, end), 0);
+	CU_ASSERT_PTR_NULL(thread_names__get(names, 7));
+	thread_names__free(names);
+}
+
 /* --- rows -----------------------------------------------------------------------------------------------------------
  */
 
@@ -330,6 +358,7 @@ int suite_model(void)
 		{"retention takes any latency and time", retention_takes_any_latency_and_time},
 		{"thread names remember the newest", thread_names_remember_the_newest},
 		{"thread names forget those long gone", thread_names_forget_those_long_gone},
+		{"thread names keep those in use", thread_names_keep_those_in_use},
 		{"a record becomes a row", a_record_becomes_a_row},
 		{"states always sum to the latency", states_always_sum_to_the_latency},
 		{"impossible times are refused", impossible_times_are_refused},
