@@ -500,6 +500,7 @@ static void release(struct recording *recording)
 	stacks__free(recording->stacks);
 	retention__free(recording->retention);
 	thread_names__free(recording->threads);
+	data_names__free(recording->data_names);
 	target_mappings_free(&recording->mappings);
 	vec_free(&recording->processes);
 	vec_free(&recording->listeners);
@@ -563,8 +564,9 @@ int recording_run(const struct record_options *options, struct recording_result 
 		goto cleanup;
 	target_comm(options->pid, options->pid, recording->comm);
 	recording->threads = thread_names__new();
+	recording->data_names = data_names__new();
 	recording->retention = retention__new(options->tail, options->baseline_per_s);
-	if (!recording->threads || !recording->retention) {
+	if (!recording->threads || !recording->data_names || !recording->retention) {
 		err = -ENOMEM;
 		log_error("out of memory");
 		goto cleanup;

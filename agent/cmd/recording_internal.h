@@ -18,6 +18,7 @@
 #include "net/stream.h"
 #include "probe/resolve.h"
 #include "shard/writer.h"
+#include "target/data_names.h"
 
 struct recording {
 	const struct record_options *options;
@@ -39,6 +40,7 @@ struct recording {
 	target_processes processes;
 	target_listeners listeners;
 	target_mappings mappings;
+	struct data_names *data_names;
 	probe_lines lines;
 	struct program *program; /* NULL: no symbol list */
 	struct probe_targets targets;
@@ -111,6 +113,8 @@ int recording_write_counts(struct recording *recording);
 int recording_write_limits(struct recording *recording);
 int recording_write_final(struct recording *recording);
 
+/* recording_records.c: a data_namer, whose owner is the recording. */
+const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz);
 /* recording_records.c: takes one record; `owner` is the recording. */
 int recording_on_record(void *owner, const struct wl_record_header *header);
 /* Tells the kernel side what to keep from now on. */

@@ -5,6 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
+const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz)
+{
+	struct recording *recording = owner;
+
+	if (pid)
+		return data_names__get(recording->data_names, (pid_t)pid, NULL, addr, buf, sz);
+	return data_names__get(recording->data_names, recording->options->pid, &recording->mappings, addr, buf, sz);
+}
+
 /* What becomes of the interval was decided where it ended.  False: its times cannot be true. */
 static bool note_ended(struct recording *recording, const struct wl_brief_record *ended)
 {
@@ -44,6 +53,8 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		.mappings = &recording->mappings,
 		.listeners = &recording->listeners,
 		.lines = &recording->lines,
+		.data_name = recording_data_name,
+		.owner = recording,
 	};
 	struct interval_texts texts;
 	uint32_t flags;

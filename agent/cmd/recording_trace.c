@@ -33,6 +33,7 @@ int recording_trace_open(struct recording *recording)
 		.memory = memory_for_detail(recording),
 		.append = recording_append,
 		.owner = recording,
+		.data_name = recording_data_name,
 		.threads = recording->threads,
 		.listeners = &recording->listeners,
 		.lines = &recording->lines,

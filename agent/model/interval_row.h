@@ -13,21 +13,27 @@
 #include "shard/table.h"
 #include "target/target.h"
 
-/* What names are looked up in. Owned by the caller; mappings and lists may be empty. */
+/* What lies at an address of that process, pid 0: of the target; NULL when that is not known. */
+typedef const char *(*data_namer)(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz);
+
+/* What names are looked up in. Owned by the caller; mappings, lists and the namer may be NULL. */
 struct interval_names {
 	const struct thread_names *threads;
 	const target_mappings *mappings;
 	const target_listeners *listeners;
 	const probe_lines *lines;
+	data_namer data_name;
+	void *owner;                 /* its first argument */
 	int hw_counter[WL_HW_SLOTS]; /* enum shard_hwcounter of each slot in the record's epoch, -1: none */
 };
 
 #define INTERVAL_TYPE_LEN 160
+#define DATA_NAME_LEN     160
 
 /* Room for the strings of one row. */
 struct interval_texts {
 	char type[INTERVAL_TYPE_LEN];
-	char lock[96], fault[96], syscall[32];
+	char lock[DATA_NAME_LEN], fault[DATA_NAME_LEN], syscall[32];
 	char culprit[WL_COMM_LEN + 1];
 };
 

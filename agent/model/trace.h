@@ -14,6 +14,7 @@
 
 #include <whylate/record.h>
 
+#include "model/interval_row.h"
 #include "model/thread_names.h"
 #include "probe/symbol_list.h"
 #include "shard/table.h"
@@ -28,6 +29,7 @@ struct trace_opts {
 	uint64_t memory; /* bytes */
 	trace_append append;
 	void *owner;
+	data_namer data_name; /* names locks, with `owner`; NULL: they have addresses */
 	/* The caller's, who keeps them up to date; the last two are for the types of intervals and may be NULL. */
 	const struct thread_names *threads;
 	const target_listeners *listeners;

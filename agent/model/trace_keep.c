@@ -10,6 +10,8 @@ static struct trace_names names_of(const struct trace *trace)
 		.mappings = trace->mappings,
 		.listeners = trace->opts.listeners,
 		.lines = trace->opts.lines,
+		.data_name = trace->opts.data_name,
+		.owner = trace->opts.owner,
 	};
 }
 

@@ -69,12 +69,16 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 		       const struct graph_segment *segment, const struct trace_names *names)
 {
 	bool lock = segment->state == WL_STATE_BLOCKED_FUTEX, fault = is_fault(segment->state);
+	bool outside = segment->mark & TRACE_OUTSIDE;
 	bool runnable = segment->state == WL_STATE_RUNQ_WAKEUP || segment->state == WL_STATE_RUNQ_PREEMPT;
 	const char *name = NULL;
 
 	begin_row(row);
-	if ((lock || fault) && names->mappings && segment->object && !(segment->mark & TRACE_OUTSIDE))
-		name = target_mapping_name(names->mappings, segment->object, lock, texts->name, sizeof(texts->name));
+	if (lock && names->data_name && segment->object)
+		name = names->data_name(names->owner, outside ? segment->pid : 0, segment->object, texts->name,
+					sizeof(texts->name));
+	else if (fault && names->mappings && segment->object && !outside)
+		name = target_mapping_name(names->mappings, segment->object, false, texts->name, sizeof(texts->name));
 	set_known(row, SEGMENT_SID, segment->sid);
 	set_u64(row, SEGMENT_PID, segment->pid);
 	set_u64(row, SEGMENT_TID, tid);

@@ -37,11 +37,13 @@ struct trace_names {
 	const target_mappings *mappings; /* of the target; NULL: none */
 	const target_listeners *listeners;
 	const probe_lines *lines;
+	data_namer data_name; /* NULL: none */
+	void *owner;
 };
 
 /* Room for the strings of one row. */
 struct trace_texts {
-	char name[96], device[32], syscall[32], type[INTERVAL_TYPE_LEN];
+	char name[DATA_NAME_LEN], device[32], syscall[32], type[INTERVAL_TYPE_LEN];
 };
 
 void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_t tid,

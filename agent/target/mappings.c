@@ -102,8 +102,7 @@ const struct target_mapping *target_mapping_find(const target_mappings *mappings
 	return NULL;
 }
 
-/* Where the file that is mapped here was loaded: the start of the mapping of its first bytes, at or below this one. */
-static uint64_t mapping_base(const target_mappings *mappings, const struct target_mapping *mapping)
+uint64_t target_mapping_base(const target_mappings *mappings, const struct target_mapping *mapping)
 {
 	const struct target_mapping *candidate = mapping;
 
@@ -129,7 +128,7 @@ const char *target_mapping_name(const target_mappings *mappings, uint64_t addr, 
 	target_mapping_basename(mapping, buf, sz);
 	len = strlen(buf);
 	if (with_offset && mapping->path[0] == '/')
-		snprintf(buf + len, sz - len, "+0x%" PRIx64, addr - mapping_base(mappings, mapping));
+		snprintf(buf + len, sz - len, "+0x%" PRIx64, addr - target_mapping_base(mappings, mapping));
 	return buf;
 }
 

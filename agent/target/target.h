@@ -64,6 +64,8 @@ int target_mappings_read(pid_t pid, target_mappings *mappings);
 void target_mappings_free(target_mappings *mappings);
 /* The mapping that holds addr, of mappings in the order of maps; NULL. */
 const struct target_mapping *target_mapping_find(const target_mappings *mappings, uint64_t addr);
+/* Where the file that is mapped here was loaded: the start of the mapping of its first bytes, at or below this one. */
+uint64_t target_mapping_base(const target_mappings *mappings, const struct target_mapping *mapping);
 /* The last part of its path, without a "(deleted)" mark. */
 void target_mapping_basename(const struct target_mapping *mapping, char *buf, size_t sz);
 /*

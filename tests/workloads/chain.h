@@ -109,6 +109,12 @@ static uint64_t chain_handle(struct worker *worker, const struct request *reques
 	return clock_now_ns() - start_ts;
 }
 
+static void chain_report(const struct run *run, FILE *out)
+{
+	(void)run;
+	fprintf(out, ",\"lock\":\"%s:store_lock\"", program_invocation_short_name);
+}
+
 #define CHAIN_WORKLOAD(title)                                \
 	static const struct workload workload = {            \
 		.name = (title),                             \
@@ -120,6 +126,7 @@ static uint64_t chain_handle(struct worker *worker, const struct request *reques
 		.helper = store_body,                        \
 		.thread_start = chain_thread_start,          \
 		.handle = chain_handle,                      \
+		.report = chain_report,                      \
 	};                                                   \
 	int main(int argc, char **argv)                      \
 	{                                                    \

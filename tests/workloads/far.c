@@ -57,6 +57,7 @@ static const struct workload workload = {
 	.default_duration_s = 6,
 	.thread_start = chain_thread_start,
 	.handle = chain_handle,
+	.report = chain_report,
 };
 
 int main(int argc, char **argv)

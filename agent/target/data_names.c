@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "target/data_names.h"
+
+#include "base/clock.h"
+#include "target/demangle.h"
+#include "target/elf_image.h"
+#include "target/proc_file.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROCESSES_MAX   16
+#define STRETCHES_MAX   256
+#define NAME_SZ         80
+#define SYMBOLS_AT_ONCE 512
+/* A forged file shall not keep us for long; mariadbd has some 50,000. */
+#define SYMBOLS_MAX (4U << 20)
+#define REREAD_NS   1000000000ULL
+#define FORGET_NS   10000000000ULL
+
+struct known_process {
+	pid_t pid; /* 0: a free place */
+	uint64_t read_ts;
+	target_mappings mappings;
+};
+
+/* Addresses of a file, counted from where it is loaded, from lo to below hi: of the symbol of that name, or of none. */
+struct stretch {
+	dev_t dev;
+	ino_t ino; /* 0: a free place */
+	uint64_t lo, hi;
+	bool is_data; /* or beyond all that the file fills */
+	char name[NAME_SZ];
+};
+
+struct data_names {
+	struct known_process processes[PROCESSES_MAX];
+	uint32_t next_process;
+	struct stretch stretches[STRETCHES_MAX];
+	uint32_t next_stretch;
+};
+
+struct data_names *data_names__new(void)
+{
+	return calloc(1, sizeof(struct data_names));
+}
+
+void data_names__free(struct data_names *names)
+{
+	if (!names)
+		return;
+	for (int i = 0; i < PROCESSES_MAX; i++)
+		target_mappings_free(&names->processes[i].mappings);
+	free(names);
+}
+
+/* --- mappings ----------------------------------------------------------------------------------------------------- */
+
+static struct known_process *process_of(struct data_names *names, pid_t pid)
+{
+	struct known_process *process;
+
+	for (int i = 0; i < PROCESSES_MAX; i++)
+		if (names->processes[i].pid == pid)
+			return &names->processes[i];
+	process = &names->processes[names->next_process++ % PROCESSES_MAX];
+	process->pid = pid;
+	process->read_ts = 0;
+	target_mappings_free(&process->mappings);
+	return process;
+}
+
+/* A pid may be another process's by now, and a process may have mapped something else. */
+static const target_mappings *mappings_of(struct data_names *names, pid_t pid, uint64_t addr)
+{
+	struct known_process *process = process_of(names, pid);
+	uint64_t now = monotonic_ns(), age_ns = now - process->read_ts;
+
+	if (process->read_ts &&
+	    (age_ns < REREAD_NS || (age_ns < FORGET_NS && target_mapping_find(&process->mappings, addr))))
+		return &process->mappings;
+	target_mappings_free(&process->mappings);
+	target_mappings_read(pid, &process->mappings);
+	process->read_ts = now;
+	return &process->mappings;
+}
+
+/* The mapping of a file that this one, which is anonymous, may be the .bss of: the one that ends where it begins. */
+static const struct target_mapping *file_before(const target_mappings *mappings, const struct target_mapping *mapping)
+{
+	if (mapping == mappings->items || mapping[-1].end != mapping->start || mapping[-1].path[0] != '/')
+		return NULL;
+	return mapping - 1;
+}
+
+/* --- symbols ------------------------------------------------------------------------------------------------------ */
+
+static void try_symbol(const struct elf_image *image, const struct elf_section *names, const Elf64_Sym *symbol,
+		       uint64_t addr, struct stretch *stretch)
+{
+	uint64_t end = symbol->st_value + symbol->st_size;
+	char *plain;
+	ssize_t len;
+
+	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF ||
+	    symbol->st_shndx == SHN_ABS || !symbol->st_size || end < symbol->st_value)
+		return;
+	/* Nothing is known of what lies between two symbols. */
+	if (addr < symbol->st_value && symbol->st_value < stretch->hi)
+		stretch->hi = symbol->st_value;
+	if (addr >= end && end > stretch->lo)
+		stretch->lo = end;
+	if (addr < symbol->st_value || addr >= end || symbol->st_name >= names->size)
+		return;
+	len = elf_image__read(image, names->file_off + symbol->st_name, stretch->name, sizeof(stretch->name) - 1);
+	stretch->name[len > 0 ? len : 0] = '\0';
+	stretch->name[strcspn(stretch->name, "@")] = '\0';
+	plain = demangle(stretch->name);
+	if (plain)
+		snprintf(stretch->name, sizeof(stretch->name), "%s", plain);
+	free(plain);
+	proc_make_printable(stretch->name);
+	stretch->lo = symbol->st_value;
+	stretch->hi = end;
+}
+
+static void search_table(const struct elf_image *image, const struct elf_section *table, uint64_t addr,
+			 struct stretch *stretch)
+{
+	const struct elf_section *sections;
+	size_t section_cnt = elf_image__sections(image, &sections), cnt = table->size / sizeof(Elf64_Sym);
+	Elf64_Sym symbols[SYMBOLS_AT_ONCE];
+
+	if (table->link >= section_cnt || sections[table->link].type != SHT_STRTAB || cnt > SYMBOLS_MAX)
+		return;
+	for (size_t first = 0; first < cnt && !stretch->name[0]; first += SYMBOLS_AT_ONCE) {
+		size_t want = cnt - first < SYMBOLS_AT_ONCE ? cnt - first : SYMBOLS_AT_ONCE;
+		ssize_t got = elf_image__read(image, table->file_off + first * sizeof(Elf64_Sym), symbols,
+					      want * sizeof(Elf64_Sym));
+
+		if (got < (ssize_t)(want * sizeof(Elf64_Sym)))
+			return;
+		for (size_t i = 0; i < want && !stretch->name[0]; i++)
+			try_symbol(image, &sections[table->link], &symbols[i], addr, stretch);
+	}
+}
+
+/* The linked address of what is loaded first. */
+static uint64_t first_addr(const struct elf_image *image)
+{
+	const struct elf_segment *segments;
+	size_t cnt = elf_image__segments(image, &segments);
+
+	for (size_t i = 0; i < cnt; i++)
+		if (segments[i].type == PT_LOAD && !segments[i].file_off)
+			return segments[i].addr;
+	return 0;
+}
+
+/* Within the section that holds that offset: the symbol there, or the gap between two. */
+static void search_file(const char *path, uint64_t off, struct stretch *stretch)
+{
+	struct elf_image *image = elf_image__open(path);
+	const struct elf_section *sections;
+	uint64_t first, addr;
+	size_t cnt;
+
+	if (!image)
+		return;
+	first = first_addr(image);
+	addr = off + first;
+	cnt = elf_image__sections(image, &sections);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!(sections[i].flags & SHF_ALLOC) || sections[i].flags & SHF_TLS || addr < sections[i].addr ||
+		    addr - sections[i].addr >= sections[i].size)
+			continue;
+		stretch->is_data = true;
+		stretch->lo = sections[i].addr;
+		stretch->hi = sections[i].addr + sections[i].size;
+	}
+	for (size_t i = 0; i < cnt && stretch->is_data && !stretch->name[0]; i++)
+		if (sections[i].type == SHT_SYMTAB || sections[i].type == SHT_DYNSYM)
+			search_table(image, &sections[i], addr, stretch);
+	if (stretch->is_data) {
+		stretch->lo -= first;
+		stretch->hi -= first;
+	}
+	elf_image__free(image);
+}
+
+static const struct stretch *stretch_of(struct data_names *names, pid_t pid, const struct target_mapping *file,
+					uint64_t off)
+{
+	struct stretch *stretch;
+	char path[PATH_MAX];
+
+	for (int i = 0; i < STRETCHES_MAX; i++) {
+		stretch = &names->stretches[i];
+		if (stretch->ino == file->ino && stretch->dev == file->dev && off >= stretch->lo && off < stretch->hi)
+			return stretch;
+	}
+	stretch = &names->stretches[names->next_stretch++ % STRETCHES_MAX];
+	*stretch = (struct stretch){.dev = file->dev, .ino = file->ino, .lo = off, .hi = off + 1};
+	if (!target_mapping_file(pid, file, path, sizeof(path)))
+		search_file(path, off, stretch);
+	return stretch;
+}
+
+const char *data_names__get(struct data_names *names, pid_t pid, const target_mappings *mappings, uint64_t addr,
+			    char *buf, size_t sz)
+{
+	const struct target_mapping *mapping, *file;
+	const struct stretch *stretch;
+	uint64_t off;
+	size_t len;
+
+	if (!mappings)
+		mappings = mappings_of(names, pid, addr);
+	mapping = target_mapping_find(mappings, addr);
+	if (!mapping || !sz)
+		return NULL;
+	file = mapping->path[0] ? mapping : file_before(mappings, mapping);
+	if (!file || file->path[0] != '/' || !file->ino)
+		return target_mapping_name(mappings, addr, true, buf, sz);
+	off = addr - target_mapping_base(mappings, file);
+	stretch = stretch_of(names, pid, file, off);
+	if (file != mapping && !stretch->is_data)
+		return target_mapping_name(mappings, addr, true, buf, sz);
+	target_mapping_basename(file, buf, sz);
+	len = strlen(buf);
+	if (!stretch->name[0])
+		snprintf(buf + len, sz - len, "+0x%" PRIx64, off);
+	else if (off == stretch->lo)
+		snprintf(buf + len, sz - len, ":%s", stretch->name);
+	else
+		snprintf(buf + len, sz - len, ":%s+0x%" PRIx64, stretch->name, off - stretch->lo);
+	return buf;
+}

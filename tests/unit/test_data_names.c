@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "target/data_names.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* More than what the last page of the file's own data has room for. */
+#define LOCKS_SZ (256 << 10)
+
+/* Not static, or they might have no symbols of their own. */
+extern char locks_of_test[LOCKS_SZ];
+char locks_of_test[LOCKS_SZ];
+extern int filled_of_test;
+int filled_of_test = 7;
+
+/* By mappings that the caller has, and by those that are read. */
+static void check_name(struct data_names *names, const void *addr, const char *end)
+{
+	target_mappings mappings = {0};
+	char given[160] = "", read[160] = "";
+
+	CU_ASSERT_EQUAL_FATAL(target_mappings_read(getpid(), &mappings), 0);
+	CU_ASSERT_PTR_NOT_NULL(data_names__get(names, getpid(), &mappings, (uint64_t)addr, given, sizeof(given)));
+	CU_ASSERT_PTR_NOT_NULL(data_names__get(names, getpid(), NULL, (uint64_t)addr, read, sizeof(read)));
+	CU_ASSERT_STRING_EQUAL(given, read);
+	if (strlen(given) < strlen(end) || strcmp(given + strlen(given) - strlen(end), end))
+		fprintf(stderr, "\n%s, which does not end in %s\n", given, end);
+	CU_ASSERT_FATAL(strlen(given) >= strlen(end));
+	CU_ASSERT_STRING_EQUAL(given + strlen(given) - strlen(end), end);
+	target_mappings_free(&mappings);
+}
+
+static void symbols_name_what_is_theirs(void)
+{
+	struct data_names *names = data_names__new();
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(names);
+	/* Twice: what was found is remembered. */
+	for (int i = 0; i < 2; i++) {
+		check_name(names, &filled_of_test, ":filled_of_test");
+		check_name(names, locks_of_test, ":locks_of_test");
+		check_name(names, locks_of_test + 40, ":locks_of_test+0x28");
+		check_name(names, locks_of_test + LOCKS_SZ - 1, ":locks_of_test+0x3ffff");
+	}
+	/* More than is remembered. */
+	for (int i = 0; i < 1000; i++)
+		check_name(names, locks_of_test + i, i ? "" : ":locks_of_test");
+	data_names__free(names);
+}
+
+static void what_is_no_files_has_the_name_of_its_mapping(void)
+{
+	struct data_names *names = data_names__new();
+	char *anon = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), name[160];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(names);
+	check_name(names, __builtin_frame_address(0), "[stack]");
+	check_name(names, anon, "]");
+	CU_ASSERT_PTR_NULL(data_names__get(names, getpid(), NULL, 16, name, sizeof(name)));
+	/* A process that is gone. */
+	CU_ASSERT_PTR_NULL(data_names__get(names, 1 << 22, NULL, (uint64_t)anon, name, sizeof(name)));
+	munmap(anon, 4096);
+	data_names__free(names);
+	data_names__free(NULL);
+}
+
+/* Code is in a file, but no data of it. */
+static void functions_are_not_data(void)
+{
+	struct data_names *names = data_names__new();
+	char name[160];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(names);
+	CU_ASSERT_PTR_NOT_NULL(
+		data_names__get(names, getpid(), NULL, (uint64_t)functions_are_not_data, name, sizeof(name)));
+	CU_ASSERT_PTR_NOT_NULL(strstr(name, "+0x"));
+	CU_ASSERT_PTR_NULL(strchr(name, ':'));
+	data_names__free(names);
+}
+
+int suite_data_names(void)
+{
+	static const struct unit_test tests[] = {
+		{"symbols name what is theirs", symbols_name_what_is_theirs},
+		{"what is no file's has the name of its mapping", what_is_no_files_has_the_name_of_its_mapping},
+		{"functions are not data", functions_are_not_data},
+	};
+
+	return unit_suite("data_names", tests, sizeof(tests) / sizeof(tests[0]));
+}
