@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tools that are compared: how each is started on a server, known to be at work, ended, and what it says then."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -270,7 +271,11 @@ class TraceCmd(Tool):
 
     @staticmethod
     def threads(server):
-        return [tid for pid in descendants(server.pid) for tid in os.listdir(f"/proc/{pid}/task")]
+        tids = []
+        for pid in descendants(server.pid):
+            with contextlib.suppress(FileNotFoundError):  # it has ended
+                tids += os.listdir(f"/proc/{pid}/task")
+        return tids
 
     @staticmethod
     def function_tracer_works():
