@@ -13,9 +13,9 @@
 
 /*
  * The rows of every table, or of one (NULL: all), as they are in the shards.
- *   jsonl  an object a line: "table", "session", and every column; null where it is null
- *   csv    table after table, each with a line of names before it and an empty line after it; the first two columns are
- *          the same as above; null is an empty field, an empty text is ""
+ *   jsonl  an object a line: "table", "session", every column, and "host", by the shard's name; null where it is null
+ *   csv    table after table, each with a line of names before it and an empty line after it; the first two columns and
+ *          the last one are the same as above; null is an empty field, an empty text is ""
  * 0; -ENOENT: there is no such table; -ENOMEM, -EIO.
  */
 int export_jsonl(FILE *out, struct shard_reader *reader, const char *table);

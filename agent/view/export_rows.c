@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "view/export.h"
 
+#include "shard/inputs.h"
 #include "view/utf8.h"
 
 #include <math.h>
@@ -95,7 +96,14 @@ static void put_json_value(FILE *out, const struct shard_block_column *column, u
 		fprintf(out, "%llu", (unsigned long long)value->u64);
 }
 
-static void put_json_row(FILE *out, const struct shard_block *block, uint32_t row)
+/* "" where the shard's name does not tell. */
+static void host_of(const struct shard_block *block, char host[SHARD_HOST_MAX + 1])
+{
+	if (!shard_name_host(block->path, host))
+		*host = 0;
+}
+
+static void put_json_row(FILE *out, const struct shard_block *block, const char *host, uint32_t row)
 {
 	fputs("{\"table\":", out);
 	put_json_text(out, block->table);
@@ -106,11 +114,17 @@ static void put_json_row(FILE *out, const struct shard_block *block, uint32_t ro
 		putc(':', out);
 		put_json_value(out, &block->columns[c], row);
 	}
+	fputs(",\"host\":", out);
+	if (*host)
+		put_json_text(out, host);
+	else
+		fputs("null", out);
 	fputs("}\n", out);
 }
 
 int export_jsonl(FILE *out, struct shard_reader *reader, const char *table)
 {
+	char host[SHARD_HOST_MAX + 1];
 	const struct shard_block *block;
 	bool any = false;
 	int err = select_table(reader, table);
@@ -118,8 +132,9 @@ int export_jsonl(FILE *out, struct shard_reader *reader, const char *table)
 	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
 		err = ferror(out) ? -EIO : 0;
 		any = true;
+		host_of(block, host);
 		for (uint32_t row = 0; row < block->row_cnt; row++)
-			put_json_row(out, block, row);
+			put_json_row(out, block, host, row);
 	}
 	if (!err && !any)
 		err = -ENOENT;
@@ -166,9 +181,11 @@ static void put_csv_value(FILE *out, const struct shard_block_column *column, ui
 static int put_csv_rows(FILE *out, const struct shard_block *block, const struct names *columns)
 {
 	const struct shard_block_column **found = calloc(columns->cnt + 1, sizeof(*found));
+	char host[SHARD_HOST_MAX + 1];
 
 	if (!found)
 		return -ENOMEM;
+	host_of(block, host);
 	for (size_t c = 0; c < columns->cnt; c++)
 		found[c] = shard_block__column(block, columns->items[c]);
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
@@ -179,6 +196,9 @@ static int put_csv_rows(FILE *out, const struct shard_block *block, const struct
 			if (found[c])
 				put_csv_value(out, found[c], row);
 		}
+		putc(',', out);
+		if (*host)
+			put_csv_text(out, host);
 		fputs("\r\n", out);
 	}
 	free(found);
@@ -204,7 +224,7 @@ static int put_csv_table(FILE *out, struct shard_reader *reader, const char *tab
 		putc(',', out);
 		put_csv_text(out, columns.items[c]);
 	}
-	fputs("\r\n", out);
+	fputs(",host\r\n", out);
 	err = select_table(reader, table);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = ferror(out) ? -EIO : put_csv_rows(out, block, &columns);

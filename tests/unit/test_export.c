@@ -75,6 +75,47 @@ static void every_row_is_a_line_of_json(void)
 	test_dir__remove(&dir);
 }
 
+/* Of a store of several hosts every row says whose it is. */
+static void rows_name_their_host(void)
+{
+	static const char *const hosts[] = {"db-1", "web.2"};
+	struct shard_row row = {.values = {[SESSION_KEY].str = "k", [SESSION_VALUE].str = "v"}};
+	struct shard_reader *reader;
+	struct test_dir dir;
+	struct sink sink;
+	char path[128];
+
+	test_dir__make(&dir);
+	for (size_t i = 0; i < 2; i++) {
+		struct shard_buf bytes = {0};
+
+		test_shard__begin(&bytes);
+		test_shard__put_block(&bytes, &shard_tables[SHARD_TABLE_SESSION], &row, 1, SHARD_CODEC_NONE);
+		snprintf(path, sizeof(path), "%s/%s-0123456789abcdef-00000%zu.wls", dir.path, hosts[i], i);
+		test_file__write(path, bytes.items, bytes.cnt);
+		vec_free(&bytes);
+	}
+	reader = test_reader__open(dir.path);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_csv(sink.out, reader, NULL), 0);
+	sink__close(&sink);
+	CU_ASSERT_STRING_EQUAL(sink.bytes, "table,session,ts,key,value,host\r\n"
+					   "session,0123456789abcdef,0,k,v,db-1\r\n"
+					   "session,0123456789abcdef,0,k,v,web.2\r\n");
+	free(sink.bytes);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_jsonl(sink.out, reader, NULL), 0);
+	sink__close(&sink);
+	CU_ASSERT_STRING_EQUAL(sink.bytes,
+			       "{\"table\":\"session\",\"session\":\"0123456789abcdef\",\"ts\":0,\"key\":\"k\","
+			       "\"value\":\"v\",\"host\":\"db-1\"}\n"
+			       "{\"table\":\"session\",\"session\":\"0123456789abcdef\",\"ts\":0,\"key\":\"k\","
+			       "\"value\":\"v\",\"host\":\"web.2\"}\n");
+	free(sink.bytes);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
 /* A block whose texts hold everything that a format might stumble over. */
 static struct shard_reader *hostile(struct test_dir *dir)
 {
@@ -109,21 +150,21 @@ static void hostile_texts_stay_within_their_fields(void)
 	CU_ASSERT_EQUAL(export_csv(sink.out, reader, NULL), 0);
 	sink__close(&sink);
 	CU_ASSERT_STRING_EQUAL(sink.bytes,
-			       "table,session,ts,key,value\r\n"
-			       "session,0123456789abcdef,18446744073709551615,k,\"a,b\"\r\n"
-			       "session,0123456789abcdef,18446744073709551614,k,\"say \"\"hi\"\"\"\r\n"
-			       "session,0123456789abcdef,18446744073709551613,k,\"two\r\nlines\"\r\n"
-			       "session,0123456789abcdef,18446744073709551612,k,\xef\xbf\xbd\xef\xbf\xbd\r\n"
-			       "session,0123456789abcdef,18446744073709551611,k,\x1b[2J\xe2\x80\xae\r\n"
-			       "session,0123456789abcdef,18446744073709551610,k,\"\"\r\n");
+			       "table,session,ts,key,value,host\r\n"
+			       "session,0123456789abcdef,18446744073709551615,k,\"a,b\",\r\n"
+			       "session,0123456789abcdef,18446744073709551614,k,\"say \"\"hi\"\"\",\r\n"
+			       "session,0123456789abcdef,18446744073709551613,k,\"two\r\nlines\",\r\n"
+			       "session,0123456789abcdef,18446744073709551612,k,\xef\xbf\xbd\xef\xbf\xbd,\r\n"
+			       "session,0123456789abcdef,18446744073709551611,k,\x1b[2J\xe2\x80\xae,\r\n"
+			       "session,0123456789abcdef,18446744073709551610,k,\"\",\r\n");
 	free(sink.bytes);
 
 	sink__open(&sink);
 	CU_ASSERT_EQUAL(export_jsonl(sink.out, reader, "session"), 0);
 	sink__close(&sink);
-	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"say \\\"hi\\\"\"}\n"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"two\\u000d\\u000alines\"}\n"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"\\u001b[2J\\u202e\"}\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"say \\\"hi\\\"\",\"host\":null}\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"two\\u000d\\u000alines\",\"host\":null}\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"value\":\"\\u001b[2J\\u202e\",\"host\":null}\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(sink.bytes, "\"ts\":18446744073709551615,"));
 	free(sink.bytes);
 	shard_reader__free(reader);
@@ -403,6 +444,7 @@ static void a_full_disk_is_told(void)
 int suite_export(void)
 {
 	static const struct unit_test tests[] = {
+		{"rows name their host", rows_name_their_host},
 		{"every row is a line of JSON", every_row_is_a_line_of_json},
 		{"hostile texts stay within their fields", hostile_texts_stay_within_their_fields},
 		{"time off the CPU is folded", time_off_the_cpu_is_folded},
