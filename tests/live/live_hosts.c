@@ -6,6 +6,7 @@
  */
 #include "harness.h"
 #include "net.h"
+#include "netns.h"
 #include "servers.h"
 #include "session.h"
 #include "stream_kit.h"
@@ -17,8 +18,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NS_FRONT "wl-live-f"
-#define NS_BACK  "wl-live-b"
 #define IP_FRONT "10.213.78.1"
 #define IP_BACK  "10.213.78.2"
 /* The namespaces are the test's own, and a collector's port is one of those that the kernel gives out. */
@@ -26,45 +25,9 @@
 #define BACK      "back-1"
 #define FRONT     "front-1"
 
-static bool ip_does(bool quiet, const char *what)
-{
-	struct process process;
-	bool good = !process_start(&process, "ip %s", what) && process_wait(&process, 20) == 0;
-
-	if (!quiet)
-		CHECKF(good, "ip %s: %s", what, process_err(&process));
-	process_end(&process);
-	return good;
-}
-
-static void network_remove(void)
-{
-	ip_does(true, "netns del " NS_FRONT);
-	ip_does(true, "netns del " NS_BACK);
-}
-
-static bool network_make(void)
-{
-	struct process process;
-	bool good;
-
-	network_remove();
-	if (!ip_does(false, "netns add " NS_FRONT) || !ip_does(false, "netns add " NS_BACK))
-		return false;
-	process_start(&process, "ip netns exec " NS_FRONT " true");
-	good = process_wait(&process, 20) == 0;
-	if (!good)
-		skip("hosts", "no network namespace can be entered: %s", process_err(&process));
-	process_end(&process);
-	return good && ip_does(false, "-n " NS_FRONT " link add wl0 type veth peer name wl1 netns " NS_BACK) &&
-	       ip_does(false, "-n " NS_FRONT " addr add " IP_FRONT "/24 dev wl0") &&
-	       ip_does(false, "-n " NS_BACK " addr add " IP_BACK "/24 dev wl1") &&
-	       ip_does(false, "-n " NS_FRONT " link set wl0 up") && ip_does(false, "-n " NS_BACK " link set wl1 up") &&
-	       ip_does(false, "-n " NS_FRONT " link set lo up") && ip_does(false, "-n " NS_BACK " link set lo up");
-}
-
 /* Everything that runs. */
 struct hosts {
+	struct netns_pair net; /* front left, back right */
 	struct stream_collector collector;
 	struct process back, front, back_agent, front_agent;
 	struct path warm;
@@ -97,19 +60,20 @@ static bool hosts_start(struct hosts *hosts)
 	struct certs certs;
 
 	hosts->warm = temp_path("hosts-warm");
-	if (!network_make() || !certs_make(&certs, IP_BACK) ||
-	    !stream_collector_start(&hosts->collector, &certs, NS_BACK, IP_BACK, "store-hosts"))
+	if (!netns_pair_make(&hosts->net, "hosts", IP_FRONT, IP_BACK) || !certs_make(&certs, IP_BACK) ||
+	    !stream_collector_start(&hosts->collector, &certs, hosts->net.right, IP_BACK, "store-hosts"))
 		return false;
-	process_start(&hosts->back, "ip netns exec " NS_BACK " %s/far back " IP_BACK " " PORT_BACK, workloads_path());
+	process_start(&hosts->back, "ip netns exec %s %s/far back " IP_BACK " " PORT_BACK, hosts->net.right,
+		      workloads_path());
 	if (!CHECKF(process_says(&hosts->back, false, "ready", NULL, 20), "%s", process_err(&hosts->back)))
 		return false;
 	process_start(&hosts->front,
-		      "ip netns exec " NS_FRONT " %s/far front " IP_BACK " " PORT_BACK " --seconds 8 --warmup-file %s",
-		      workloads_path(), hosts->warm.s);
+		      "ip netns exec %s %s/far front " IP_BACK " " PORT_BACK " --seconds 8 --warmup-file %s",
+		      hosts->net.left, workloads_path(), hosts->warm.s);
 	if (!CHECKF(process_says(&hosts->front, false, "ready", NULL, 20), "%s", process_err(&hosts->front)))
 		return false;
-	return agent_start(&hosts->back_agent, hosts, &certs, NS_BACK, BACK, hosts->back.pid) &&
-	       agent_start(&hosts->front_agent, hosts, &certs, NS_FRONT, FRONT, server_pid(&hosts->front));
+	return agent_start(&hosts->back_agent, hosts, &certs, hosts->net.right, BACK, hosts->back.pid) &&
+	       agent_start(&hosts->front_agent, hosts, &certs, hosts->net.left, FRONT, server_pid(&hosts->front));
 }
 
 static void hosts_end(struct hosts *hosts)
@@ -119,7 +83,7 @@ static void hosts_end(struct hosts *hosts)
 	process_end(&hosts->front);
 	process_end(&hosts->back);
 	process_end(&hosts->collector.process);
-	network_remove();
+	netns_pair_remove(&hosts->net);
 }
 
 static json_object *report(const char *store, const char *more)

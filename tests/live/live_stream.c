@@ -5,6 +5,7 @@
  */
 #include "base/vec.h"
 #include "net.h"
+#include "netns.h"
 #include "servers.h"
 #include "stream_kit.h"
 
@@ -266,93 +267,45 @@ cleanup:
 
 /* --- a network of our own ----------------------------------------------------------------------------------------- */
 
-static bool ip_does(const char *what)
-{
-	struct process process;
-	bool good = !process_start(&process, "ip %s", what) && process_wait(&process, 20) == 0;
-
-	CHECKF(good, "ip %s: %s", what, process_err(&process));
-	process_end(&process);
-	return good;
-}
-
-#define NS_AGENT     "wl-live-a"
-#define NS_COLLECTOR "wl-live-c"
+#define IP_AGENT     "10.213.77.1"
 #define IP_COLLECTOR "10.213.77.2"
-
-/* In a chroot, say, a namespace can be made and not be entered: iproute2 mounts a sysfs for it. */
-static bool network_can_be_had(void)
-{
-	struct process process;
-	bool good = ip_does("netns add " NS_AGENT) && ip_does("netns add " NS_COLLECTOR) &&
-		    !process_start(&process, "ip netns exec " NS_AGENT " true");
-
-	if (!good)
-		return false;
-	good = process_wait(&process, 20) == 0;
-	if (!good)
-		skip("stream_network_cut", "no network namespace can be entered: %s", process_err(&process));
-	process_end(&process);
-	return good;
-}
-
-static bool network_make(void)
-{
-	return ip_does("-n " NS_AGENT " link add wl0 type veth peer name wl1 netns " NS_COLLECTOR) &&
-	       ip_does("-n " NS_AGENT " addr add 10.213.77.1/24 dev wl0") &&
-	       ip_does("-n " NS_COLLECTOR " addr add " IP_COLLECTOR "/24 dev wl1") &&
-	       ip_does("-n " NS_AGENT " link set wl0 up") && ip_does("-n " NS_COLLECTOR " link set wl1 up") &&
-	       ip_does("-n " NS_AGENT " link set lo up");
-}
-
-static void network_remove(void)
-{
-	struct process process;
-
-	for (int i = 0; i < 2; i++) {
-		process_start(&process, "ip netns del %s", i ? NS_AGENT : NS_COLLECTOR);
-		process_wait(&process, 10);
-		process_end(&process);
-	}
-}
 
 /* The cable is pulled in the middle of it: packets vanish, connections hang. */
 static void test_network_cut(void)
 {
 	struct stream_collector collector = {0};
+	struct netns_pair net = {0}; /* the agent left */
 	static const char config_text[] = "save \"\"\nappendonly no\ndaemonize no\n";
 	struct path spool = temp_path("spool-cut"), dir = temp_path("cut"), config = temp_path("cut.conf");
 	struct process server = {0}, agent = {0}, load_process = {0};
 	struct certs certs;
 	int port = port_free();
 
-	network_remove();
-	if (!network_can_be_had() || !network_make() || !certs_make(&certs, IP_COLLECTOR) ||
-	    !stream_collector_start(&collector, &certs, NS_COLLECTOR, IP_COLLECTOR, "store-cut"))
+	if (!netns_pair_make(&net, "stream_network_cut", IP_AGENT, IP_COLLECTOR) || !certs_make(&certs, IP_COLLECTOR) ||
+	    !stream_collector_start(&collector, &certs, net.right, IP_COLLECTOR, "store-cut"))
 		goto cleanup;
 	CHECK(!file_write(config.s, config_text, strlen(config_text)));
-	process_start(&server, "ip netns exec " NS_AGENT " redis-server %s --port %d --dir %s", config.s, port,
+	process_start(&server, "ip netns exec %s redis-server %s --port %d --dir %s", net.left, config.s, port,
 		      temp_path(".").s);
 	if (!CHECKF(process_says(&server, false, "Ready to accept connections", NULL, 20), "%s", process_err(&server)))
 		goto cleanup;
-	process_start(&agent,
-		      "ip netns exec " NS_AGENT " %s record -p %d -o %s -d 120s --stream https://%s --spool %s %s",
-		      whylate_path(), server.pid, dir.s, collector.address, spool.s, certs.client);
+	process_start(&agent, "ip netns exec %s %s record -p %d -o %s -d 120s --stream https://%s --spool %s %s",
+		      net.left, whylate_path(), server.pid, dir.s, collector.address, spool.s, certs.client);
 	if (!CHECKF(process_says(&agent, true, "whylate: recording ", NULL, 20), "%s", process_err(&agent)))
 		goto cleanup;
 	for (int round = 0; round < 3; round++) {
-		process_start(&load_process,
-			      "ip netns exec " NS_AGENT " redis-benchmark -p %d -t get -n 20000 -c 5 --csv", port);
+		process_start(&load_process, "ip netns exec %s redis-benchmark -p %d -t get -n 20000 -c 5 --csv",
+			      net.left, port);
 		CHECK(process_wait(&load_process, 60) == 0);
 		process_end(&load_process);
 		if (round == 0) {
 			if (!store_grows(&collector, 5, 20))
 				goto cleanup;
-			ip_does("-n " NS_COLLECTOR " link set wl1 down");
+			netns_pair_set_cable(&net, false);
 			sleep_ms(6000);
 		} else if (round == 1) {
 			sleep_ms(22500);
-			ip_does("-n " NS_COLLECTOR " link set wl1 up");
+			netns_pair_set_cable(&net, true);
 			CHECKF(process_says(&agent, true, "takes blocks again", NULL, 60), "%s", process_err(&agent));
 		}
 	}
@@ -366,7 +319,7 @@ cleanup:
 	process_end(&agent);
 	process_end(&server);
 	process_end(&collector.process);
-	network_remove();
+	netns_pair_remove(&net);
 }
 
 /* --- too little room ---------------------------------------------------------------------------------------------- */
