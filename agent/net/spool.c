@@ -44,6 +44,7 @@ static void slot_fill(struct spool_slot *slot, const struct spool_session *sessi
 	atomic_store(&slot->inflight_to, 0);
 	atomic_store(&slot->refused, false);
 	atomic_store(&slot->drained, false);
+	atomic_store(&slot->spares, 0);
 }
 
 static struct spool_session *free_session(struct spool *spool)
@@ -201,7 +202,18 @@ void spool__abandon(struct spool *spool)
 	remove_session(spool, spool->own);
 }
 
-/* Frees that much, in the order of spool.h. */
+static uint64_t drop_spares(struct spool *spool)
+{
+	bool any = atomic_load(&spool->shared->spare_bytes);
+	uint64_t freed = 0;
+
+	for (size_t i = 0; any && i < SPOOL_SLOTS; i++)
+		if (spool->sessions[i].dir_fd >= 0)
+			freed += spool_drop_spares(spool->sessions[i].dir_fd, spool->shared);
+	return freed;
+}
+
+/* Frees that much: spare files, and then in the order of spool.h. */
 static uint64_t make_room(struct spool *spool, uint64_t need)
 {
 	static const struct {
@@ -209,15 +221,21 @@ static uint64_t make_room(struct spool *spool, uint64_t need)
 		uint32_t keep;
 	} order[] = {{SPOOL_TOTALS, TOTALS_KEPT}, {SPOOL_BASELINE, 0}, {SPOOL_TAIL, 0}, {SPOOL_FACTS, 0},
 		     {SPOOL_TOTALS, 0},           {SPOOL_END, 0}};
-	uint64_t freed = 0;
+	uint64_t spare = drop_spares(spool), freed = 0;
 
+	need -= spare < need ? spare : need;
 	for (size_t o = 0; o < sizeof(order) / sizeof(order[0]); o++)
 		for (size_t i = 0; i < SPOOL_SLOTS && freed < need; i++)
 			if (spool->sessions[i].dir_fd >= 0)
 				freed += spool_session__drop(&spool->sessions[i], order[o].class, need - freed,
 							     order[o].keep);
 	spool->dropped_bytes += freed;
-	return freed;
+	return spare + freed;
+}
+
+static uint64_t bytes_on_disk(const struct spool *spool)
+{
+	return atomic_load(&spool->shared->used_bytes) + atomic_load(&spool->shared->spare_bytes);
 }
 
 static bool is_full_disk(int err)
@@ -234,11 +252,11 @@ int spool__put(struct spool *spool, char class, uint32_t row_cnt, const void *bl
 		return -EINVAL;
 	if (disk_sz > spool->max_bytes)
 		err = -EOVERFLOW;
-	used = atomic_load(&spool->shared->used_bytes);
+	used = bytes_on_disk(spool);
 	/* An eighth more than needed, so that a full spool is not walked for every block. */
 	if (!err && used + disk_sz > spool->max_bytes) {
 		make_room(spool, used + disk_sz - spool->max_bytes + spool->max_bytes / 8);
-		if (atomic_load(&spool->shared->used_bytes) + disk_sz > spool->max_bytes)
+		if (bytes_on_disk(spool) + disk_sz > spool->max_bytes)
 			err = -ENOSPC;
 	}
 	if (!err)

@@ -145,10 +145,62 @@ int spool_read(int dir_fd, const struct spool_entry *entry, size_t max, struct s
 	return err;
 }
 
-void spool_shared__free_bytes(struct spool_shared *shared, uint64_t sz)
+void spool_free_bytes(_Atomic uint64_t *counted, uint64_t sz)
 {
-	uint64_t used = atomic_load(&shared->used_bytes);
+	uint64_t before = atomic_load(counted);
 
-	while (!atomic_compare_exchange_weak(&shared->used_bytes, &used, used > sz ? used - sz : 0))
+	while (!atomic_compare_exchange_weak(counted, &before, before > sz ? before - sz : 0))
 		;
+}
+
+void spool_spare_name(char name[SPOOL_SPARE_NAME_SZ], unsigned int number)
+{
+	snprintf(name, SPOOL_SPARE_NAME_SZ, "spare-%u", number % SPOOL_SPARES);
+}
+
+/* Counted before it is there: whoever removes it takes it from the count. */
+static bool become_spare(int dir_fd, const char *name, uint64_t disk_sz, struct spool_slot *slot,
+			 struct spool_shared *shared)
+{
+	uint32_t missing = ~atomic_load(&slot->spares) & ((1u << SPOOL_SPARES) - 1);
+	unsigned int number = missing ? __builtin_ctz(missing) : 0;
+	char spare_name[SPOOL_SPARE_NAME_SZ];
+
+	if (!missing || disk_sz > SPOOL_SPARE_MAX)
+		return false;
+	spool_spare_name(spare_name, number);
+	atomic_fetch_add(&shared->spare_bytes, disk_sz);
+	if (renameat(dir_fd, name, dir_fd, spare_name)) {
+		spool_free_bytes(&shared->spare_bytes, disk_sz);
+		return false;
+	}
+	atomic_fetch_or(&slot->spares, 1u << number);
+	return true;
+}
+
+void spool_retire(int dir_fd, const struct spool_entry *entry, uint64_t sz, struct spool_slot *slot,
+		  struct spool_shared *shared)
+{
+	uint64_t disk_sz = spool_disk_sz(sz);
+	char name[SPOOL_ENTRY_NAME_SZ];
+
+	spool_entry_name(name, entry, true);
+	if (become_spare(dir_fd, name, disk_sz, slot, shared) || !unlinkat(dir_fd, name, 0))
+		spool_free_bytes(&shared->used_bytes, disk_sz);
+}
+
+uint64_t spool_drop_spares(int dir_fd, struct spool_shared *shared)
+{
+	char name[SPOOL_SPARE_NAME_SZ];
+	uint64_t freed = 0;
+	struct stat st;
+
+	for (unsigned int i = 0; i < SPOOL_SPARES; i++) {
+		spool_spare_name(name, i);
+		if (!fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) && !unlinkat(dir_fd, name, 0))
+			freed += spool_disk_sz(st.st_size);
+	}
+	if (shared)
+		spool_free_bytes(&shared->spare_bytes, freed);
+	return freed;
 }

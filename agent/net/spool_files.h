@@ -4,6 +4,7 @@
  *
  *   DIR/HOST-SESSION/account          counts of that session (spool_session.h); whoever holds its lock owns the session
  *   DIR/HOST-SESSION/SEQ-CLASS-ROWS   one frame each, the bytes of the wire (protocol.h)
+ *   DIR/HOST-SESSION/spare-N          was a frame that was sent: to be written again
  *
  * The directory is the queue: the recording adds files, the uploader, a process of its own without privilege, removes
  * them when the collector has them.  Either may be killed at any moment, and a file is there whole or not at all.
@@ -72,6 +73,24 @@ int spool_list(int dir_fd, struct spool_entries *entries);
  */
 int spool_read(int dir_fd, const struct spool_entry *entry, size_t max, struct shard_buf *out);
 
+/*
+ * Making a file costs more than writing it: a file system passes over all inodes that were freed in the last seconds.
+ * So a few files of frames that were sent stay, for the next ones.
+ */
+#define SPOOL_SPARES        16
+#define SPOOL_SPARE_MAX     (64u << 10) /* larger ones go */
+#define SPOOL_SPARE_NAME_SZ sizeof("spare-15")
+
+void spool_spare_name(char name[SPOOL_SPARE_NAME_SZ], unsigned int number);
+
+struct spool_slot;
+struct spool_shared;
+/* The file of a frame that was sent, of so many bytes: it becomes a spare one, or goes. */
+void spool_retire(int dir_fd, const struct spool_entry *entry, uint64_t sz, struct spool_slot *slot,
+		  struct spool_shared *shared);
+/* Removes the spare files: bytes on disk that were freed.  `shared` is NULL where they are in nobody's count. */
+uint64_t spool_drop_spares(int dir_fd, struct spool_shared *shared);
+
 /* What a file of that size takes on a disk. */
 static inline uint64_t spool_disk_sz(uint64_t sz)
 {
@@ -94,17 +113,20 @@ struct spool_slot {
 	_Atomic uint64_t inflight_from, inflight_to;
 	_Atomic bool refused; /* by the uploader: there are files of class SPOOL_REFUSED */
 	_Atomic bool drained; /* by the uploader: it found nothing to send */
+	/* A bit for each spare file, set by the uploader when it is there, cleared by whoever takes it. */
+	_Atomic uint32_t spares;
 };
 
 struct spool_shared {
-	_Atomic uint64_t used_bytes; /* of all files in the slots' sessions, as on disk */
-	_Atomic uint64_t stop_ts;    /* CLOCK_MONOTONIC: not beyond this, and not after everything is sent; 0: go on */
+	_Atomic uint64_t used_bytes;  /* of all frames in the slots' sessions, as on disk */
+	_Atomic uint64_t spare_bytes; /* of their spare files */
+	_Atomic uint64_t stop_ts;     /* CLOCK_MONOTONIC: not beyond this, and not after everything is sent; 0: go on */
 	_Atomic uint64_t sent_blocks, sent_bytes, duplicate_blocks, refused_blocks, request_cnt, failure_cnt;
 	_Atomic uint64_t cpu_ns; /* of the uploader */
 	struct spool_slot slots[SPOOL_SLOTS];
 };
 
 /* Never below zero: a file may have been counted by nobody. */
-void spool_shared__free_bytes(struct spool_shared *shared, uint64_t sz);
+void spool_free_bytes(_Atomic uint64_t *counted, uint64_t sz);
 
 #endif

@@ -197,6 +197,7 @@ int spool_session__adopt(struct spool_session *session, int root_fd, const char 
 		err = settle_all(session);
 	if (err)
 		return fail(session, err);
+	spool_drop_spares(session->dir_fd, NULL);
 	spool_session__count_refused(session);
 	return 0;
 }
@@ -227,6 +228,54 @@ static int write_frame(int fd, const struct protocol_frame *frame, const void *b
 	return 0;
 }
 
+/*
+ * A spare file under that name, *room what is in it already; -ENOENT: there is none.  The directory is the uploader's:
+ * what it may have put there instead is not written to.
+ */
+static int take_spare(struct spool_session *session, const char *name, uint64_t *room)
+{
+	char spare_name[SPOOL_SPARE_NAME_SZ];
+	struct stat st;
+	uint32_t spares;
+
+	while ((spares = atomic_load(&session->slot->spares))) {
+		unsigned int number = __builtin_ctz(spares);
+		int fd;
+
+		atomic_fetch_and(&session->slot->spares, ~(1u << number));
+		spool_spare_name(spare_name, number);
+		fd = openat(session->dir_fd, spare_name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			continue;
+		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == geteuid()) {
+			spool_free_bytes(&session->shared->spare_bytes, spool_disk_sz(st.st_size));
+			*room = st.st_size;
+			if (!renameat(session->dir_fd, spare_name, session->dir_fd, name))
+				return fd;
+		}
+		unlinkat(session->dir_fd, spare_name, 0);
+		close(fd);
+	}
+	return -ENOENT;
+}
+
+/* *room: bytes that are in it and are to be written over. */
+static int open_file(struct spool_session *session, const char *name, uint64_t *room)
+{
+	int fd = take_spare(session, name, room);
+
+	if (fd >= 0)
+		return fd;
+	*room = 0;
+	fd = openat(session->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	/* For the uploader, whatever our umask is; the directory keeps others out. */
+	if (fd < 0 || !fchmod(fd, 0644))
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	unlinkat(session->dir_fd, name, 0);
+	return -EPERM;
+}
+
 /* The frame comes to the disk first, then into the account, then into sight. */
 int spool_session__put(struct spool_session *session, char class, uint32_t row_cnt, const void *bytes, size_t sz)
 {
@@ -234,6 +283,7 @@ int spool_session__put(struct spool_session *session, char class, uint32_t row_c
 	struct protocol_frame frame = {.kind = class == SPOOL_END ? PROTOCOL_END : PROTOCOL_BLOCK, .seq = entry.seq};
 	char name[SPOOL_ENTRY_NAME_SZ], whole_name[SPOOL_ENTRY_NAME_SZ];
 	struct spool_account before = session->account;
+	uint64_t file_sz = PROTOCOL_FRAME_HEADER_SZ + sz, room;
 	int fd, err;
 
 	if (sz > PROTOCOL_PAYLOAD_MAX || entry.seq > PROTOCOL_SEQ_MAX)
@@ -242,11 +292,13 @@ int spool_session__put(struct spool_session *session, char class, uint32_t row_c
 	frame.crc = crc32c(0, bytes, sz);
 	spool_entry_name(name, &entry, false);
 	spool_entry_name(whole_name, &entry, true);
-	fd = openat(session->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = open_file(session, name, &room);
 	if (fd < 0)
-		return -errno;
-	/* For the uploader, whatever our umask is; the directory keeps others out. */
-	err = fchmod(fd, 0644) ? -errno : write_frame(fd, &frame, bytes);
+		return fd;
+	err = write_frame(fd, &frame, bytes);
+	/* Written over and then cut: ext4 writes a file to the disk at once that was cut to nothing before. */
+	if (!err && room > file_sz && ftruncate(fd, (off_t)file_sz))
+		err = -errno;
 	if (close(fd) && !err)
 		err = -errno;
 	if (!err) {
@@ -262,7 +314,7 @@ int spool_session__put(struct spool_session *session, char class, uint32_t row_c
 		unlinkat(session->dir_fd, name, 0);
 		return err;
 	}
-	atomic_fetch_add(&session->shared->used_bytes, spool_disk_sz(sz + PROTOCOL_FRAME_HEADER_SZ));
+	atomic_fetch_add(&session->shared->used_bytes, spool_disk_sz(file_sz));
 	atomic_store(&session->slot->drained, false);
 	return 0;
 }
@@ -291,7 +343,7 @@ static uint64_t remove_counted(struct spool_session *session, const struct spool
 	save_account(session);
 	unlinkat(session->dir_fd, name, 0);
 	if (session->shared)
-		spool_shared__free_bytes(session->shared, disk_sz);
+		spool_free_bytes(&session->shared->used_bytes, disk_sz);
 	return disk_sz;
 }
 
@@ -454,6 +506,7 @@ void spool_session__close(struct spool_session *session, int root_fd, bool remov
 
 	if (session->dir_fd < 0)
 		return;
+	spool_drop_spares(session->dir_fd, session->shared);
 	if (remove && spool_session__is_empty(session)) {
 		spool_dir_name(name, session->host, session->account.session_id);
 		unlinkat(session->dir_fd, SPOOL_ACCOUNT, 0);

@@ -98,15 +98,6 @@ static void clear_inflight(struct spool_slot *slot)
 	atomic_store(&slot->inflight_from, UINT64_MAX);
 }
 
-static void forget(struct uploader *uploader, int dir_fd, size_t i)
-{
-	char name[SPOOL_ENTRY_NAME_SZ];
-
-	spool_entry_name(name, &uploader->batch[i], true);
-	if (!unlinkat(dir_fd, name, 0))
-		spool_shared__free_bytes(uploader->shared, spool_disk_sz(uploader->batch_sz[i]));
-}
-
 /* Never to be sent: the other side counts what is lost with it. */
 static void give_up(struct uploader *uploader, struct spool_slot *slot, int dir_fd, const struct spool_entry *entry,
 		    const char *why)
@@ -163,13 +154,13 @@ static int fill_body(struct uploader *uploader, struct upload_session *session, 
 	return err == -ENOMEM && !uploader->batch_cnt ? err : 0;
 }
 
-static void on_stored(struct uploader *uploader, struct upload_session *session, int dir_fd,
+static void on_stored(struct uploader *uploader, struct upload_session *session, struct spool_slot *slot, int dir_fd,
 		      const struct upload_answer *answer)
 {
 	struct spool_shared *shared = uploader->shared;
 
 	for (size_t i = 0; i < uploader->batch_cnt; i++)
-		forget(uploader, dir_fd, i);
+		spool_retire(dir_fd, &uploader->batch[i], uploader->batch_sz[i], slot, shared);
 	atomic_fetch_add(&shared->sent_blocks, uploader->batch_cnt);
 	atomic_fetch_add(&shared->sent_bytes, uploader->body.cnt);
 	atomic_fetch_add(&shared->duplicate_blocks, answer->duplicate_cnt);
@@ -246,7 +237,7 @@ static bool send_batch(struct uploader *uploader, struct upload_session *session
 	atomic_fetch_add(&uploader->shared->request_cnt, 1);
 	upload_client__post(uploader->client, path, uploader->body.items, uploader->body.cnt, &answer);
 	if (answer.status == 200)
-		on_stored(uploader, session, dir_fd, &answer);
+		on_stored(uploader, session, slot, dir_fd, &answer);
 	else if (answer.status == 400 || answer.status == 409 || answer.status == 413)
 		on_refused(uploader, session, slot, dir_fd, &answer);
 	else
