@@ -291,7 +291,10 @@ static int read_symbols(struct recording *recording)
 		err = recording_open_program(recording);
 	if (err)
 		return err;
-	return symbol_list_resolve(&recording->lines, options->symbols, recording->program, &recording->targets);
+	err = symbol_list_resolve(&recording->lines, options->symbols, recording->program, &recording->targets);
+	if (!err)
+		recording_probes_learn(recording);
+	return err;
 }
 
 static int prepare_target(struct recording *recording)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +41,15 @@ static int append(void *owner, enum shard_table_id table, const struct shard_row
 bool recording_probes_wanted(const struct recording *recording)
 {
 	return recording->options->symbols || recording->options->rounds || recording->marked;
+}
+
+void recording_probes_learn(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->targets.targets.cnt; i++)
+		if (!recording->targets.targets.items[i].usdt)
+			program__height(recording->program, recording->targets.targets.items[i].func);
+	program__forget_callees(recording->program);
+	malloc_trim(0);
 }
 
 int recording_probes_open(struct recording *recording)
@@ -291,7 +301,7 @@ void recording_probes_of_target(const struct recording *recording, const struct 
 		.name = line->named && !target->by_glob ? line->name : target->name,
 		.addr = target->file_off,
 		.size = function ? function->size : 0,
-		.height = RECORDED_UNKNOWN,
+		.height = function ? program__height(recording->program, target->func) : RECORDED_UNKNOWN,
 		.parent_func = RECORDED_UNKNOWN,
 	};
 	probe_of_target(target, line, recording->program, &probe->probe);

@@ -24,6 +24,11 @@ struct recorded_set;
 
 /* Before the capture starts; all of these return 0 or -errno after one line, and do nothing where nothing is probed. */
 int recording_probes_open(struct recording *recording);
+/*
+ * How high the functions of the list stand in the call graph.  Before the capture is made: the graph beneath them takes
+ * much memory for a short time, which the rings can have then.
+ */
+void recording_probes_learn(struct recording *recording);
 /* Once it has started: the probes of the symbol list. */
 int recording_probes_begin(struct recording *recording);
 /* What is to be attached for a target of the symbol list. */

@@ -144,6 +144,8 @@ int program__file_off(struct program *program, uint32_t module, uint64_t addr, u
  * for. The array belongs to the program, until the next program__add_dynamic_edge() or program__free().  0 or -errno.
  */
 int program__callees(struct program *program, uint32_t id, const struct call_edge **edges, size_t *cnt);
+/* What disassembly has found of that goes until it is asked for again; heights stay. */
+void program__forget_callees(struct program *program);
 /* Has it calls that only sampling can resolve (through a register or memory that is no PLT slot)? */
 bool program__calls_indirectly(struct program *program, uint32_t id);
 /* What sampled stacks told; call_addr 0: not known.  Known ones are ignored.  0 or -errno. */

@@ -210,6 +210,25 @@ int program__callees(struct program *program, uint32_t id, const struct call_edg
 	return err;
 }
 
+void program__forget_callees(struct program *program)
+{
+	for (size_t i = 0; i < program->modules.cnt; i++) {
+		struct module *module = program->modules.items[i];
+
+		for (size_t j = 0; j < module->functions.cnt; j++) {
+			struct function *function = &module->functions.items[j];
+
+			/* What sampling told is told once. */
+			if (!function->is_disassembled || function->edge_cnt != function->static_cnt)
+				continue;
+			free(function->edges);
+			function->edges = NULL;
+			function->edge_cnt = function->static_cnt = 0;
+			function->is_disassembled = false;
+		}
+	}
+}
+
 bool program__calls_indirectly(struct program *program, uint32_t id)
 {
 	struct function *function = program_function_of(program, id);

@@ -37,9 +37,12 @@ static uint32_t place_of(const struct reading *reading, uint64_t id)
 static void take_symbol(struct reading *reading, const struct shard_block *block, uint32_t row)
 {
 	const struct shard_block_column *name = shard_block__column(block, "name");
+	bool no_height;
+	uint64_t height = value(block, "height", row, &no_height);
 
 	if (!CHECK(name && reading->id_cnt < CALL_FUNCS))
 		return;
+	reading->read->heights[reading->id_cnt] = no_height ? UINT64_MAX : height;
 	snprintf(reading->read->names[reading->id_cnt], sizeof(reading->read->names[0]), "%s", name->values[row].str);
 	reading->ids[reading->id_cnt++] = value(block, "id", row, NULL);
 }

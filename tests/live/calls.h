@@ -24,7 +24,8 @@ struct calls_read {
 	size_t call_cnt;
 	struct sid_row *intervals;
 	size_t interval_cnt;
-	char names[CALL_FUNCS][64]; /* of functions, by number */
+	char names[CALL_FUNCS][64];   /* of functions, by number */
+	uint64_t heights[CALL_FUNCS]; /* of them in the call graph, UINT64_MAX: not known */
 	uint64_t entries[CALL_FUNCS], exits[CALL_FUNCS];
 };
 

@@ -146,6 +146,12 @@ static void calls_are_edges(void)
 	CU_ASSERT_EQUAL(edge_cnt(program, leaf, strtol_id, CALL_DYNAMIC), 1);
 	CU_ASSERT(program__add_dynamic_edge(program, leaf, PROGRAM_NONE, 0) < 0);
 	CU_ASSERT(program__callees(program, PROGRAM_NONE, &edges, &cnt) < 0);
+	/* What was forgotten is found again, and what only sampling knows is not forgotten. */
+	before = program__height(program, top);
+	program__forget_callees(program);
+	CU_ASSERT_EQUAL(program__height(program, top), before);
+	CU_ASSERT_EQUAL(edge_cnt(program, top, middle, CALL_DIRECT), 1);
+	CU_ASSERT_EQUAL(edge_cnt(program, leaf, strtol_id, CALL_DYNAMIC), 1);
 	/* A cycle counts once. */
 	before = program__height(program, top);
 	CU_ASSERT_EQUAL(program__add_dynamic_edge(program, leaf, top, 0), 0);
