@@ -55,6 +55,32 @@ int selftest_force_tier(struct selftest_options *options, const char *arg)
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
+static bool leads_to_deed(const struct stage *stage, const struct wl_stack_record *record)
+{
+	uint64_t pc = record->regs[WL_STACK_REG_PC];
+
+	for (uint32_t off = 0; pc <= stage->deed_addr || pc > stage->deed_end; off += sizeof(pc)) {
+		if (off + sizeof(pc) > record->stack_sz)
+			return false;
+		memcpy(&pc, record->stack + off, sizeof(pc));
+	}
+	return true;
+}
+
+static int take_stack(struct stage *stage, const struct wl_stack_record *record)
+{
+	struct stage_stack stack = {
+		.ts = record->ts,
+		.sid = record->sid,
+		.tid = record->tid,
+		.state = record->state,
+		.flags = record->flags,
+		.leads_to_deed = leads_to_deed(stage, record),
+	};
+
+	return vec_push(&stage->stacks, stack);
+}
+
 static int on_record(void *owner, const struct wl_record_header *header)
 {
 	const struct wl_task_record *task = (const struct wl_task_record *)header;
@@ -75,6 +101,10 @@ static int on_record(void *owner, const struct wl_record_header *header)
 		return vec_push(&stage->blocks, *(const struct wl_block_record *)header);
 	case WL_RECORD_TIMER:
 		return vec_push(&stage->timers, *(const struct wl_timer_record *)header);
+	case WL_RECORD_STACK:
+		return take_stack(stage, (const struct wl_stack_record *)header);
+	case WL_RECORD_STACK_WAIT:
+		return vec_push(&stage->stack_waits, *(const struct wl_stack_wait_record *)header);
 	case WL_RECORD_TASK:
 		break;
 	default:
@@ -90,6 +120,7 @@ void stage_forget(struct stage *stage)
 	capture__poll(stage->capture, 0, on_record, stage);
 	stage->intervals.cnt = stage->tasks.cnt = stage->segments.cnt = stage->wakeups.cnt = 0;
 	stage->sockets.cnt = stage->blocks.cnt = stage->timers.cnt = 0;
+	stage->stacks.cnt = stage->stack_waits.cnt = 0;
 }
 
 bool stage_await(struct stage *stage, stage_condition enough, const void *want)
@@ -168,6 +199,18 @@ static int resolve_sites(struct stage *stage)
 	return err;
 }
 
+/* The first line of the list. */
+static void find_deed(struct stage *stage)
+{
+	const struct probe_target *target = &stage->targets.targets.items[0];
+	const struct program_function *deed = program__function(stage->program, target->func);
+
+	if (!deed)
+		return;
+	stage->deed_addr = deed->addr + program__module(stage->program, target->module)->bias;
+	stage->deed_end = stage->deed_addr + deed->size;
+}
+
 static int attach_sites(struct stage *stage)
 {
 	size_t cnt = stage->targets.targets.cnt;
@@ -197,6 +240,7 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 		.rate = CAPTURE_RATE_ALL,
 		.ring_sz = trace ? RING_SZ_TRACE : RING_SZ,
 		.trace = trace,
+		.stacks = trace,
 		.outside_max = trace ? 1000 : 0,
 		.btf_path = stage->options->btf_path,
 	};
@@ -224,6 +268,8 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 	}
 	if (!err && !sockets)
 		err = attach_sites(stage);
+	if (!err && !sockets)
+		find_deed(stage);
 	if (!err) {
 		capture__select(stage->capture);
 		return true;
@@ -251,6 +297,8 @@ void stage_close(struct stage *stage)
 	vec_free(&stage->sockets);
 	vec_free(&stage->blocks);
 	vec_free(&stage->timers);
+	vec_free(&stage->stacks);
+	vec_free(&stage->stack_waits);
 }
 
 /* A tier that this kernel does not have cannot be tested: that is no failed check. */

@@ -9,6 +9,13 @@
 #include "selftest/check.h"
 #include "selftest/witness.h"
 
+/* What is kept of a sampled stack. */
+struct stage_stack {
+	uint64_t ts, sid;
+	uint32_t tid, state, flags;
+	bool leads_to_deed; /* the function in which deeds are done is on it */
+};
+
 struct stage {
 	const struct selftest_options *options;
 	struct witness witness;
@@ -30,8 +37,11 @@ struct stage {
 	VEC(struct wl_socket_record) sockets;
 	VEC(struct wl_block_record) blocks;
 	VEC(struct wl_timer_record) timers;
-	uint64_t interval_cnt; /* since the capture began */
-	int adopt_err;         /* of a child whose functions could not be probed */
+	VEC(struct stage_stack) stacks;
+	VEC(struct wl_stack_wait_record) stack_waits;
+	uint64_t deed_addr, deed_end; /* where WITNESS_DEED is in the witness; 0: not known */
+	uint64_t interval_cnt;        /* since the capture began */
+	int adopt_err;                /* of a child whose functions could not be probed */
 };
 
 /* What a capture is after: calls of functions, socket requests, or calls with all detail. */

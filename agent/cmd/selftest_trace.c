@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The part of the self-test in trace mode: of what the witness does, the stretches, wake-ups and edges are looked at.
+/*
+ * The part of the self-test in trace mode: of what the witness does, the stretches, wake-ups and edges are looked at,
+ * and what is on its stack meanwhile.
  */
 #include "base/clock.h"
 #include "cmd/selftest_internal.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+#define TICK_NS 1000000ULL /* between two stacks */
+/* Of so many ticks one must have been seen: a kernel that finds them too dear drops all but one per jiffy. */
+#define STACKS_LEAST 16
 
 /* What the witness did, and whether it was seen: fills `round` and returns whether the kernel left out events. */
 typedef bool (*trace_judge)(const struct stage *stage, const struct deed_report *report, struct check_round *round);
@@ -52,17 +58,23 @@ static bool judge_segment(const struct stage *stage, const struct deed_report *r
 	return wait->flags & WL_SEGMENT_SUSPECT;
 }
 
-/* Each segment of the thread begins where the one before ended: they sum to the call's own interval. */
-static bool judge_partition(const struct stage *stage, const struct deed_report *report, struct check_round *round)
+/* That of the deed; NULL: it was not seen. */
+static const struct wl_interval_record *deed_interval(const struct stage *stage, const struct deed_report *report)
 {
-	const struct wl_interval_record *interval = NULL;
-	bool suspect = false;
-
-	for (size_t i = 0; i < stage->intervals.cnt && !interval; i++)
+	for (size_t i = 0; i < stage->intervals.cnt; i++)
 		if (stage->intervals.items[i].tid == report->tid &&
 		    stage->intervals.items[i].end_ts >= report->before_ts &&
 		    stage->intervals.items[i].begin_ts <= report->after_ts)
-			interval = &stage->intervals.items[i];
+			return &stage->intervals.items[i];
+	return NULL;
+}
+
+/* Each segment of the thread begins where the one before ended: they sum to the call's own interval. */
+static bool judge_partition(const struct stage *stage, const struct deed_report *report, struct check_round *round)
+{
+	const struct wl_interval_record *interval = deed_interval(stage, report);
+	bool suspect = false;
+
 	if (!interval)
 		return false;
 	for (size_t i = 0; i < stage->segments.cnt; i++) {
@@ -185,6 +197,56 @@ static bool judge_timer(const struct stage *stage, const struct deed_report *rep
 	return false;
 }
 
+/* The call ran, and for about each tick of that there is a stack; all of them lead to the function that was called. */
+static bool judge_stacks(const struct stage *stage, const struct deed_report *report, struct check_round *round)
+{
+	const struct wl_interval_record *interval = deed_interval(stage, report);
+	uint64_t running_ns;
+
+	if (!interval)
+		return false;
+	running_ns = interval->length_ns[WL_STATE_RUNNING];
+	for (size_t i = 0; i < stage->stacks.cnt; i++) {
+		const struct stage_stack *stack = &stage->stacks.items[i];
+
+		if (stack->sid != interval->sid || stack->flags & WL_STACK_WAITS)
+			continue;
+		round->witness++;
+		round->seen += stack->leads_to_deed;
+		if (stack->state != WL_STATE_RUNNING || stack->tid != report->tid)
+			round->wrong = "a stack is not of the thread that ran";
+	}
+	round->low = round->high = round->witness;
+	if (round->witness < running_ns / TICK_NS / STACKS_LEAST || !round->witness)
+		round->wrong = "there are too few stacks for the time that it ran";
+	else if (round->witness > (interval->end_ts - interval->begin_ts) / TICK_NS * 2 + 2)
+		round->wrong = "there are more stacks than ticks";
+	return record_flagged(interval);
+}
+
+/* The sleep began with a stack that leads to the function that was called, and its length is told when it is over. */
+static bool judge_stack_wait(const struct stage *stage, const struct deed_report *report, struct check_round *round)
+{
+	const struct wl_interval_record *interval = deed_interval(stage, report);
+
+	round->witness = report->wake_ts - report->begin_ts;
+	round->low = round->witness / 2;
+	round->high = report->after_ts - report->before_ts;
+	for (size_t i = 0; interval && i < stage->stacks.cnt; i++) {
+		const struct stage_stack *stack = &stage->stacks.items[i];
+
+		if (stack->sid != interval->sid || stack->state != WL_STATE_BLOCKED_SLEEP)
+			continue;
+		if (!stack->leads_to_deed)
+			round->wrong = "its stack does not lead to the function that was called";
+		for (size_t j = 0; j < stage->stack_waits.cnt; j++)
+			if (stage->stack_waits.items[j].ts == stack->ts &&
+			    stage->stack_waits.items[j].tid == stack->tid)
+				round->seen = stage->stack_waits.items[j].blocked_ns;
+	}
+	return interval && record_flagged(interval);
+}
+
 static const struct {
 	const char *name;
 	enum hook_feature feature;
@@ -200,7 +262,13 @@ static const struct {
 	{"trace.sendfile", HOOK_FEATURE_EDGE, "ends", DEED_SENDFILE, judge_socket},
 	{"trace.disk", HOOK_FEATURE_BLOCK, "requests", DEED_DISK, judge_disk},
 	{"trace.timer", HOOK_FEATURE_EXPIRY, "timers", DEED_SLEEP, judge_timer},
+	{"stack.running", HOOK_FEATURE_STACK, "stacks", DEED_TIMER, judge_stacks},
+	{"stack.wait", HOOK_FEATURE_STACK, "ns", DEED_SLEEP, judge_stack_wait},
 };
+
+/* Small stacks, so that all of them fit into a ring. */
+static const struct capture_stacks stack_sampling = {
+	.hz = (uint32_t)(1000000000 / TICK_NS), .max_sz = 4096, .waits = true};
 
 /* The interval of the deed comes last. */
 static bool deed_recorded(const struct stage *stage, const void *want)
@@ -226,7 +294,14 @@ static void check_trace(struct stage *stage, size_t idx)
 		stage_check(stage, trace_checks[idx].name, trace_checks[idx].feature, trace_checks[idx].unit);
 	struct check_rounds rounds = {};
 	struct witness_answer answer;
+	int err = check && trace_checks[idx].feature == HOOK_FEATURE_STACK
+			  ? capture__sample_stacks(stage->capture, &stack_sampling)
+			  : 0;
 
+	if (err) {
+		check_fail(check, "stacks cannot be sampled: %s", strerror(-err));
+		return;
+	}
 	while (check && !check_rounds_enough(&rounds)) {
 		struct check_round round = {};
 		uint64_t soon_ts;
@@ -254,6 +329,7 @@ static void check_trace(struct stage *stage, size_t idx)
 		check_conclude(check, &rounds);
 }
 
+/* Those of stacks are the last ones: sampling goes on until the capture ends. */
 void selftest_trace(struct stage *stage)
 {
 	for (size_t i = 0; i < sizeof(trace_checks) / sizeof(trace_checks[0]); i++)

@@ -34,6 +34,7 @@ static const char *const expected[] = {
 	"socket.tcp.file",
 	"socket.unix.file",
 	"trace.sendfile",
+	"stack.wait",
 };
 
 static bool has_check(json_object *checks, const char *name)
