@@ -202,6 +202,7 @@ void spool__abandon(struct spool *spool)
 	remove_session(spool, spool->own);
 }
 
+/* Bytes on disk that were freed. */
 static uint64_t drop_spares(struct spool *spool)
 {
 	bool any = atomic_load(&spool->shared->spare_bytes);
@@ -213,7 +214,7 @@ static uint64_t drop_spares(struct spool *spool)
 	return freed;
 }
 
-/* Frees that much: spare files, and then in the order of spool.h. */
+/* Frees that much, in the order of spool.h. */
 static uint64_t make_room(struct spool *spool, uint64_t need)
 {
 	static const struct {
@@ -221,16 +222,15 @@ static uint64_t make_room(struct spool *spool, uint64_t need)
 		uint32_t keep;
 	} order[] = {{SPOOL_TOTALS, TOTALS_KEPT}, {SPOOL_BASELINE, 0}, {SPOOL_TAIL, 0}, {SPOOL_FACTS, 0},
 		     {SPOOL_TOTALS, 0},           {SPOOL_END, 0}};
-	uint64_t spare = drop_spares(spool), freed = 0;
+	uint64_t freed = 0;
 
-	need -= spare < need ? spare : need;
 	for (size_t o = 0; o < sizeof(order) / sizeof(order[0]); o++)
 		for (size_t i = 0; i < SPOOL_SLOTS && freed < need; i++)
 			if (spool->sessions[i].dir_fd >= 0)
 				freed += spool_session__drop(&spool->sessions[i], order[o].class, need - freed,
 							     order[o].keep);
 	spool->dropped_bytes += freed;
-	return spare + freed;
+	return freed;
 }
 
 static uint64_t bytes_on_disk(const struct spool *spool)
@@ -253,6 +253,8 @@ int spool__put(struct spool *spool, char class, uint32_t row_cnt, const void *bl
 	if (disk_sz > spool->max_bytes)
 		err = -EOVERFLOW;
 	used = bytes_on_disk(spool);
+	if (!err && used + disk_sz > spool->max_bytes && drop_spares(spool))
+		used = bytes_on_disk(spool);
 	/* An eighth more than needed, so that a full spool is not walked for every block. */
 	if (!err && used + disk_sz > spool->max_bytes) {
 		make_room(spool, used + disk_sz - spool->max_bytes + spool->max_bytes / 8);
@@ -260,6 +262,8 @@ int spool__put(struct spool *spool, char class, uint32_t row_cnt, const void *bl
 			err = -ENOSPC;
 	}
 	if (!err)
+		err = spool_session__put(spool->own, class, row_cnt, block, sz);
+	if (is_full_disk(err) && drop_spares(spool))
 		err = spool_session__put(spool->own, class, row_cnt, block, sz);
 	if (is_full_disk(err) && make_room(spool, disk_sz + used / 8))
 		err = spool_session__put(spool->own, class, row_cnt, block, sz);

@@ -64,6 +64,31 @@ static void files_of_sent_frames_are_written_again(void)
 	spool_fixture__end(&fixture);
 }
 
+/* A spool that is full gives them up before any frame. */
+static void spare_files_go_first(void)
+{
+	struct spool_fixture fixture;
+	struct spool *spool = spool_fixture__begin(&fixture, 1 << 20);
+	struct spool_entries entries = {0};
+	struct shard_buf sent = {0};
+	struct spool_stats stats;
+
+	for (uint32_t i = 0; i < 12; i++)
+		CU_ASSERT_EQUAL(spool_fixture_put(spool, SPOOL_BASELINE, i, 60000), 0);
+	spool_fixture__send_all(&fixture, &sent);
+	CU_ASSERT(fixture.shared.spare_bytes > 12 * 60000);
+	for (uint32_t i = 12; i < 16; i++)
+		CU_ASSERT_EQUAL(spool_fixture_put(spool, SPOOL_BASELINE, i, 250000), 0);
+	CU_ASSERT_EQUAL(fixture.shared.spare_bytes, 0);
+	spool__stats(spool, &stats);
+	CU_ASSERT_EQUAL(stats.dropped_bytes, 0);
+	spool_fixture__list(&fixture, TEST_SESSION, &entries);
+	CU_ASSERT_EQUAL(entries.cnt, 4);
+	vec_free(&entries);
+	vec_free(&sent);
+	spool_fixture__end(&fixture);
+}
+
 /* The directory is the uploader's: what it puts in the place of a spare file is not written to. */
 static void only_what_was_a_frame_is_written_again(void)
 {
@@ -233,6 +258,7 @@ int suite_spool_files(void)
 {
 	static const struct unit_test tests[] = {
 		{"files of sent frames are written again", files_of_sent_frames_are_written_again},
+		{"spare files go first", spare_files_go_first},
 		{"only what was a frame is written again", only_what_was_a_frame_is_written_again},
 		{"a crash at any byte of a frame", a_crash_at_any_byte_of_a_frame},
 		{"a crash at any byte of an account", a_crash_at_any_byte_of_an_account},
