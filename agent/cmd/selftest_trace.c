@@ -273,13 +273,7 @@ static const struct capture_stacks stack_sampling = {
 /* The interval of the deed comes last. */
 static bool deed_recorded(const struct stage *stage, const void *want)
 {
-	const struct deed_report *report = want;
-
-	for (size_t i = 0; i < stage->intervals.cnt; i++)
-		if (stage->intervals.items[i].tid == report->tid &&
-		    stage->intervals.items[i].end_ts >= report->before_ts)
-			return true;
-	return false;
+	return deed_interval(stage, want) != NULL;
 }
 
 static bool later(const struct stage *stage, const void *want)
