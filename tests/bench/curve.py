@@ -12,7 +12,7 @@ import threading
 import time
 
 from compare import say
-from figures import Ratio, median, number, table
+from figures import Ratio, median, table
 from servers import NotPossible, Postgres, cpu_ns, find_program
 from tools import Tool, Whylate
 
