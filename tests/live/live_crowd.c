@@ -246,7 +246,7 @@ static void test_greedy_client(void)
 	struct stream stream;
 	char answer[ANSWER_SZ], *bytes = calloc(1, part_sz);
 	struct path body;
-	int fds[6];
+	int fds[6], refused_cnt = 0;
 	ssize_t got;
 
 	if (!CHECK(bytes) || !stream_make(&stream, 2) || !collector_start(&collector, "greedy", "--max-memory 32M"))
@@ -265,11 +265,16 @@ static void test_greedy_client(void)
 	}
 	CHECK(collector_post(&collector, answer, "host-a", body.s, " ") == 200);
 	CHECK(collector_metric(&collector, "body_bytes") <= 8 << 20);
-	/* Those that were refused hear it when they are through. */
-	CHECK(send(fds[5], bytes, rest_sz, MSG_NOSIGNAL) == (ssize_t)rest_sz);
-	got = recv(fds[5], answer, sizeof(answer) - 1, 0);
-	answer[got > 0 ? got : 0] = 0;
-	CHECKF(strstr(answer, " 503 ") && strcasestr(answer, "Retry-After"), "%s", answer);
+	/* Those that were refused hear it when they are through; one may have had room, whichever that is. */
+	for (int i = 0; i < 6; i++)
+		CHECK(send(fds[i], bytes, rest_sz, MSG_NOSIGNAL) == (ssize_t)rest_sz);
+	for (int i = 0; i < 6; i++) {
+		got = recv(fds[i], answer, sizeof(answer) - 1, 0);
+		answer[got > 0 ? got : 0] = 0;
+		refused_cnt += strstr(answer, " 503 ") && strcasestr(answer, "Retry-After");
+		CHECKF(strstr(answer, " 503 ") || strstr(answer, " 400 "), "%s", answer);
+	}
+	CHECKF(refused_cnt > 0, "%d of 6 were refused", refused_cnt);
 	CHECKF(strstr(process_err(&collector.process), "too much memory is in use") != NULL, "%s",
 	       process_err(&collector.process));
 	for (int i = 0; i < 6; i++)
@@ -293,7 +298,7 @@ static void test_many_bodies(void)
 	struct collector collector;
 	struct stream stream;
 	struct path body;
-	double held;
+	double held = 0;
 
 	if (!CHECK(bytes) || !stream_make(&stream, 2) || !collector_start(&collector, "bodies", "--max-requests 10000"))
 		return;
@@ -306,7 +311,9 @@ static void test_many_bodies(void)
 	}
 	CHECKF(sent_cnt == cnt, "%d of %d bodies were taken", sent_cnt, cnt);
 	CHECKF(collector_post(&collector, answer, "host-a", body.s, " ") == 200, "%s", answer);
-	held = collector_metric(&collector, "body_bytes");
+	/* It may be a while until it has read what was sent. */
+	for (int i = 0; i < 100 && (held = collector_metric(&collector, "body_bytes")) <= 29 << 20; i++)
+		sleep_ms(100);
 	CHECKF(held > 29 << 20 && held <= 30 << 20, "%.0f bytes of bodies", held);
 	check_memory(&collector);
 	for (int i = 0; i < cnt; i++)
