@@ -92,7 +92,7 @@ struct thread {
 	u32 count[COUNTERS_MAX];
 	u32 tally[WL_TALLY_CNT + 1];
 	u32 history_pos;
-	u64 history[HISTORY_LEN]; /* the last words, for what happened before an interval was picked up */
+	u64 history[HISTORY_LEN]; /* the last words, cuts left out: what was before an interval's pick-up */
 
 	u32 run_state;  /* what it is when it has a CPU: running, in a fault, in an interrupt */
 	u32 nest_level; /* the shadow stack, VarMRI Figure 4, see nest__push() */
@@ -270,8 +270,14 @@ struct {
 extern const volatile struct knobs cfg_knobs;
 extern struct controls controls;
 
+/*
+ * A function that the verifier looks at once for any arguments, and not again with each call in each state of its
+ * callers: that is most of what attaching takes.  Weak, because several objects that are linked into one have it.
+ */
+#define VERIFIED_ONCE __weak __noinline
+
 /* Between windows nobody watched: who runs on the CPU is not known, and interrupts have come and gone. */
-static __noinline int cpu__renew(struct cpu_context *cpu)
+VERIFIED_ONCE int cpu__renew(struct cpu_context *cpu)
 {
 	if (!cpu)
 		return 0;

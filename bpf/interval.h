@@ -71,44 +71,48 @@ static __always_inline void thread__end_stale_fault(struct thread *thread)
 	thread->length_ns[WL_STATE_RUNNING] += pending_ns;
 }
 
+/* What the thread was at until end_ts goes to the interval; what of it is queue is returned. */
+VERIFIED_ONCE u64 open__split_entry(struct open_interval *open, u64 word, u64 end_ts, u64 own_ts)
+{
+	u64 from_ts, length_ns, own_ns;
+	u32 state = word_state(word);
+
+	if (!open)
+		return 0;
+	from_ts = later(word_ts(word), open->begin_ts);
+	if (from_ts >= end_ts)
+		return 0;
+	length_ns = end_ts - from_ts;
+	if (EXTERNAL_STATES & bit(state)) {
+		open->sum.length_ns[state] += length_ns;
+		open->sum.count[state] += word_ts(word) >= open->begin_ts;
+		return 0;
+	}
+	if (!(RUNNING_STATES & bit(state)) || end_ts <= own_ts)
+		return length_ns;
+	own_ns = end_ts - later(from_ts, own_ts);
+	open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
+	return length_ns - own_ns;
+}
+
 /*
- * Splits the time from begin_ts to end_ts, before the interval was picked up, by what the thread was doing then.  Its
+ * Splits the time from begin_ts to pickup_ts, before the interval was picked up, by what the thread was doing then. Its
  * own running belongs to the interval from own_ts on; before, it was busy with something else.
  */
-static __noinline int open__split_before(struct open_interval *open, struct thread *thread, u64 own_ts)
+VERIFIED_ONCE int open__split_before(struct open_interval *open, struct thread *thread, u64 own_ts)
 {
 	u64 begin_ts, end_ts, queue_ns = 0;
-	u32 pos;
 
 	if (!open || !thread)
 		return 0;
 	begin_ts = open->begin_ts;
 	end_ts = open->pickup_ts;
-	pos = thread->history_pos;
-	for (u32 back = 1; back <= HISTORY_LEN; back++) {
-		u64 word = thread->history[(pos - back) & (HISTORY_LEN - 1)];
-		u64 since_ts = word_ts(word);
-		u32 state = word_state(word);
-		u64 from_ts = since_ts > begin_ts ? since_ts : begin_ts;
+	for (u32 back = 0; back < HISTORY_LEN && end_ts > begin_ts; back++) {
+		u64 word = *thread__past(thread, back);
 
-		if (from_ts < end_ts) {
-			u64 length_ns = end_ts - from_ts;
-
-			if (EXTERNAL_STATES & bit(state)) {
-				open->sum.length_ns[state] += length_ns;
-				open->sum.count[state] += since_ts >= begin_ts;
-			} else if ((RUNNING_STATES & bit(state)) && end_ts > own_ts) {
-				u64 own_ns = from_ts > own_ts ? length_ns : end_ts - own_ts;
-
-				open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
-				queue_ns += length_ns - own_ns;
-			} else {
-				queue_ns += length_ns;
-			}
-			end_ts = from_ts;
-		}
-		if (since_ts <= begin_ts)
-			break;
+		queue_ns += open__split_entry(open, word, end_ts, own_ts);
+		if (word_ts(word) < end_ts)
+			end_ts = word_ts(word);
 	}
 	if (end_ts > begin_ts) {
 		queue_ns += end_ts - begin_ts;
@@ -119,33 +123,38 @@ static __noinline int open__split_before(struct open_interval *open, struct thre
 	return 0;
 }
 
-/* How long the thread ran its own code since from_ts, as far as its history goes back. */
-static __noinline u64 thread__ran_since(struct thread *thread, u64 from_ts, u64 end_ts)
+struct ran_search {
+	struct thread *thread;
+	u64 from_ts, end_ts;
+	u64 ran_ns;
+};
+
+/* A callback of bpf_loop(), because the verifier would walk every path through an open loop. */
+static long ran_entry(u32 back, struct ran_search *search)
 {
-	u64 ran_ns = 0;
-	u32 pos;
+	u64 word = *thread__past(search->thread, back), from_ts = later(word_ts(word), search->from_ts);
+
+	if (from_ts < search->end_ts) {
+		if (word_state(word) == WL_STATE_RUNNING)
+			search->ran_ns += search->end_ts - from_ts;
+		search->end_ts = from_ts;
+	}
+	return word_ts(word) <= search->from_ts;
+}
+
+/* How long the thread ran its own code since from_ts, as far as its history goes back. */
+VERIFIED_ONCE u64 thread__ran_since(struct thread *thread, u64 from_ts, u64 end_ts)
+{
+	struct ran_search search = {.thread = thread, .from_ts = from_ts, .end_ts = end_ts};
 
 	if (!thread)
 		return 0;
-	pos = thread->history_pos;
-	for (u32 back = 1; back <= HISTORY_LEN; back++) {
-		u64 word = thread->history[(pos - back) & (HISTORY_LEN - 1)];
-		u64 since_ts = word_ts(word);
-		u64 start_ts = since_ts > from_ts ? since_ts : from_ts;
-
-		if (start_ts < end_ts) {
-			if (word_state(word) == WL_STATE_RUNNING)
-				ran_ns += end_ts - start_ts;
-			end_ts = start_ts;
-		}
-		if (since_ts <= from_ts)
-			break;
-	}
-	return ran_ns;
+	bpf_loop(HISTORY_LEN, ran_entry, &search, 0);
+	return search.ran_ns;
 }
 
 /* Adds what has happened on the thread since accounted_ts and returns until when. */
-static __noinline u64 open__account(struct open_interval *open, struct thread *thread)
+VERIFIED_ONCE u64 open__account(struct open_interval *open, struct thread *thread)
 {
 	u64 now, queue_ns = 0;
 	u32 keep;
@@ -221,7 +230,7 @@ static __always_inline void open__give(struct open_interval *open, struct thread
 }
 
 /* From whichever thread has it, whose tid is returned; OPEN_BUSY: it does not let go. */
-static __noinline u32 open__take(struct open_interval *open)
+VERIFIED_ONCE u32 open__take(struct open_interval *open)
 {
 	if (!open)
 		return OPEN_BUSY;
@@ -304,7 +313,7 @@ struct {
 } handed_bases SEC(".maps") __weak;
 
 /* Back to where the thread put it into a queue, if whoever took it out has added nothing yet. */
-static __noinline bool open__take_back(struct open_interval *open, struct thread *thread, u64 sid)
+VERIFIED_ONCE bool open__take_back(struct open_interval *open, struct thread *thread, u64 sid)
 {
 	struct snapshot *base;
 
@@ -458,7 +467,7 @@ static __always_inline void open__fill_brief(struct wl_brief_record *record, con
 	record->flags = open->flags;
 }
 
-static __noinline int open__send(struct open_interval *open, struct thread *thread, u64 sid, u32 chance)
+VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, u64 sid, u32 chance)
 {
 	struct wl_interval_record *record;
 
@@ -523,7 +532,7 @@ static __always_inline bool open__pack_brief(struct open_interval *open, struct 
 }
 
 /* Of one that is not kept: that it was, and how long it took. */
-static __noinline int open__send_brief(struct open_interval *open, struct thread *thread, u64 sid)
+VERIFIED_ONCE int open__send_brief(struct open_interval *open, struct thread *thread, u64 sid)
 {
 	struct wl_brief_record *record;
 
@@ -538,7 +547,7 @@ static __noinline int open__send_brief(struct open_interval *open, struct thread
 }
 
 /* The thread ends the interval, whoever has worked for it lately. */
-static __noinline int open__take_to_end(struct open_interval *open, struct thread *thread, u64 sid)
+VERIFIED_ONCE int open__take_to_end(struct open_interval *open, struct thread *thread, u64 sid)
 {
 	u32 owner_tid;
 

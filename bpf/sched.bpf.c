@@ -100,7 +100,7 @@ static __always_inline struct runner *ran_longest(struct cpu_context *cpu, struc
  * The thread has wanted a CPU since word_ts(word) and gets this one now.  The culprit is who ran longest meanwhile: on
  * this CPU, or on the one in whose queue the thread waited before it was moved over here.
  */
-static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, struct cpu_context *here)
+VERIFIED_ONCE int note_runq(struct thread *thread, u64 word, u64 now, struct cpu_context *here)
 {
 	u64 since_ts = word_ts(word), wait_ns = now - since_ts, ran_ns = 0, there_ns = 0;
 	struct runner *culprit, *runner;
@@ -108,8 +108,8 @@ static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, 
 	struct past_runq *slot;
 	u32 key = 0;
 
-	if (now < since_ts || wait_ns < WAIT_NAMED_NS)
-		return;
+	if (!thread || !here || now < since_ts || wait_ns < WAIT_NAMED_NS)
+		return 0;
 	culprit = ran_longest(here, thread, since_ts, now, &ran_ns);
 	if (thread->wait_cpu != bpf_get_smp_processor_id()) {
 		there = bpf_map_lookup_percpu_elem(&cpus, &key, thread->wait_cpu);
@@ -120,7 +120,7 @@ static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, 
 		}
 	}
 	if (!ran_ns || !culprit)
-		return;
+		return 0;
 	if (cfg_knobs.trace)
 		segment__blame(thread, culprit, ran_ns);
 	slot = wait_list__push(&thread->runq, wait_ns, wait_ns);
@@ -130,6 +130,7 @@ static __always_inline void note_runq(struct thread *thread, u64 word, u64 now, 
 	slot->culprit.pid = culprit->pid;
 	slot->culprit.tid = culprit->tid;
 	__builtin_memcpy(slot->culprit.comm, culprit->comm, WL_COMM_LEN);
+	return 0;
 }
 
 static __always_inline void switched_in(struct thread *thread, struct cpu_context *cpu)

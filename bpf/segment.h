@@ -117,7 +117,7 @@ static __always_inline bool segment__pack(struct segment_facts *facts, struct th
 }
 
 /* The stretch that began with `word` ends now. */
-static __noinline int segment__send(struct thread *thread, u64 word, u64 now, bool blocked)
+VERIFIED_ONCE int segment__send(struct thread *thread, u64 word, u64 now, bool blocked)
 {
 	struct segment_facts facts = {.state = STATE_OF(word)};
 	struct wl_segment_record *record;

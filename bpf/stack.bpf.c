@@ -245,7 +245,7 @@ static __always_inline u64 woken_ts(struct thread *thread, u64 now)
 	u64 word = thread->word;
 
 	if (!(bit(word_state(word)) & RUNQ_STATES))
-		word = thread->history[(thread->history_pos - 2) & (HISTORY_LEN - 1)];
+		word = *thread__past(thread, 1);
 	return (bit(word_state(word)) & RUNQ_STATES) && word_ts(word) < now ? word_ts(word) : now;
 }
 

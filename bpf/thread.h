@@ -29,6 +29,17 @@ static __always_inline u64 word_ts(u64 word)
 	return word >> STATE_BITS;
 }
 
+static __always_inline u64 later(u64 one_ts, u64 two_ts)
+{
+	return one_ts > two_ts ? one_ts : two_ts;
+}
+
+/* An entry of the history, by how many came after it. */
+static __always_inline u64 *thread__past(struct thread *thread, u32 after)
+{
+	return &thread->history[(thread->history_pos - 1 - after) & (HISTORY_LEN - 1)];
+}
+
 /*
  * Moves the thread to `state` and returns when.  An interrupt between the read of the word and the swap has moved it on
  * meanwhile: then the swap fails and is tried again.  Three interrupts in those few instructions do not happen; if they
@@ -52,7 +63,8 @@ static __always_inline u64 thread__enter(struct thread *thread, u32 state)
 		thread->length_ns[left] += now - word_ts(old);
 		if (cfg_knobs.hw)
 			hw__switch(thread, left == WL_STATE_RUNNING, state == WL_STATE_RUNNING);
-		thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = word;
+		if (left != state)
+			thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = word;
 		if (cfg_knobs.trace)
 			segment__send(thread, old, now, thread->blocked);
 		break;
@@ -89,7 +101,7 @@ static __always_inline bool state_has_cpu(u32 state)
  * here, at the first hook that meets it; the time since its last known state stays with that state, and its intervals
  * are flagged.
  */
-static __noinline int thread__missed_switch(struct thread *thread, struct cpu_context *cpu)
+VERIFIED_ONCE int thread__missed_switch(struct thread *thread, struct cpu_context *cpu)
 {
 	if (!thread || !cpu)
 		return 0;
@@ -122,11 +134,15 @@ static __always_inline struct thread *current_thread(struct cpu_context *cpu)
 	return thread;
 }
 
-/* The state under way turns out to have been another one. */
+/* The state under way turns out to have been another one, since the last cut if there was one. */
 static __always_inline void thread__relabel(struct thread *thread, u32 state)
 {
+	u64 *last = thread__past(thread, 0);
+
 	thread->word = (thread->word & ~(u64)STATE_MASK) | state;
-	thread->history[(thread->history_pos - 1) & (HISTORY_LEN - 1)] = thread->word;
+	if (word_ts(*last) != word_ts(thread->word))
+		last = &thread->history[thread->history_pos++ & (HISTORY_LEN - 1)];
+	*last = thread->word;
 }
 
 /* The mask tells older verifiers (6.1) what the comparison before it tells newer ones; the barrier keeps it there. */
@@ -174,7 +190,7 @@ static __always_inline void nest__pop(struct thread *thread)
  * The same kernels leave out the end of an interrupt: the thread would be in it for ever.  Where a thread is seen to be
  * at its own business, it has ended; the stretch under way was the thread's own.
  */
-static __noinline int thread__missed_exit(struct thread *thread)
+VERIFIED_ONCE int thread__missed_exit(struct thread *thread)
 {
 	struct cpu_context *cpu = this_cpu();
 	u32 state;
@@ -204,8 +220,10 @@ static __always_inline void thread__in_no_interrupt(struct thread *thread)
  * lengths of two snapshots differ by exactly the time between them.  0 if interrupts never left it alone.  `fresh`:
  * nothing was being recorded on the thread until now.
  */
-static __always_inline u64 thread__snapshot(struct thread *thread, struct snapshot *snapshot, bool fresh)
+VERIFIED_ONCE u64 thread__snapshot(struct thread *thread, struct snapshot *snapshot, bool fresh)
 {
+	if (!thread || !snapshot)
+		return 0;
 	for (int tries = 0; tries < 4; tries++) {
 		u64 word = *(volatile u64 *)&thread->word;
 		u64 now = bpf_ktime_get_ns();
