@@ -49,7 +49,7 @@ void check_fail(struct check *check, const char *fmt, ...)
 
 void check_exact(struct check *check, uint64_t witness, uint64_t seen)
 {
-	check->witness = witness;
+	check->witness = check->low = witness;
 	check->seen = seen;
 	check->ok = witness == seen;
 	if (!check->ok)
@@ -256,6 +256,7 @@ void check_conclude(struct check *check, const struct check_rounds *rounds)
 		const struct check_round *shown = check->ok || !bad ? good : bad;
 
 		check->witness = shown->witness;
+		check->low = shown->low < shown->witness ? shown->low : shown->witness;
 		check->seen = shown->seen;
 		check->length_ns = shown->length_ns;
 	}

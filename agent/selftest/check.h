@@ -27,6 +27,7 @@ struct check {
 	char hook[32]; /* kinds of hooks in use, "" for none */
 	uint32_t tier; /* in use; 0: none */
 	uint64_t witness, seen;
+	uint64_t low;       /* the least that it may have been, for all that the witness knows */
 	uint64_t length_ns; /* of all that was seen, where it was counted; 0: it has none */
 	bool ok, skipped;
 	char why[CHECK_WHY_LEN]; /* why it failed or was skipped, what was left out; "": nothing to say */

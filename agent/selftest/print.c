@@ -60,6 +60,7 @@ int checks_print_json(const checks *list, const char *kernel, const char *machin
 		json_object_object_add(line, "hook", check->tier ? json_object_new_string(check->hook) : NULL);
 		json_object_object_add(line, "tier", check->tier ? json_object_new_int(check->tier) : NULL);
 		json_object_object_add(line, "witness", check->skipped ? NULL : json_object_new_uint64(check->witness));
+		json_object_object_add(line, "low", check->skipped ? NULL : json_object_new_uint64(check->low));
 		json_object_object_add(line, "seen", check->skipped ? NULL : json_object_new_uint64(check->seen));
 		json_object_object_add(line, "length_ns",
 				       check->length_ns ? json_object_new_uint64(check->length_ns) : NULL);
