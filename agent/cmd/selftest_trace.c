@@ -132,9 +132,14 @@ static bool judge_pipe(const struct stage *stage, const struct deed_report *repo
 	return wait && wait->flags & WL_SEGMENT_SUSPECT;
 }
 
+static bool at_one_position(const struct wl_socket_record *one, const struct wl_socket_record *two)
+{
+	return one->conn == two->conn && one->pos == two->pos;
+}
+
 /*
  * The bytes were sent by one thread and received by the other, at one position.  The sender may be preempted when it
- * has woken the receiver, and its call return when all else is over.
+ * has woken the receiver, and its call return when all else is over.  Others that are followed send meanwhile, too.
  */
 static bool judge_socket(const struct stage *stage, const struct deed_report *report, struct check_round *round)
 {
@@ -143,17 +148,20 @@ static bool judge_socket(const struct stage *stage, const struct deed_report *re
 	for (size_t i = 0; i < stage->sockets.cnt; i++) {
 		const struct wl_socket_record *socket = &stage->sockets.items[i];
 
-		if (socket->ts < report->before_ts)
-			continue;
-		if (socket->direction == WL_SENT && socket->tid != report->tid)
-			sent = socket;
-		else if (socket->direction == WL_RECEIVED && socket->tid == report->tid &&
-			 socket->ts <= report->after_ts)
+		if (socket->direction == WL_RECEIVED && socket->tid == report->tid && socket->ts >= report->before_ts &&
+		    socket->ts <= report->after_ts)
 			received = socket;
+	}
+	for (size_t i = 0; received && i < stage->sockets.cnt; i++) {
+		const struct wl_socket_record *socket = &stage->sockets.items[i];
+
+		if (socket->direction == WL_SENT && socket->tid != report->tid && socket->ts >= report->before_ts &&
+		    (!sent || at_one_position(socket, received)))
+			sent = socket;
 	}
 	round->witness = round->low = round->high = 2;
 	round->seen = (sent != NULL) + (received != NULL);
-	if (sent && received && (sent->conn != received->conn || sent->pos != received->pos))
+	if (sent && received && !at_one_position(sent, received))
 		round->wrong = "its two ends do not belong together";
 	return false;
 }
