@@ -205,15 +205,16 @@ static bool judge_timer(const struct stage *stage, const struct deed_report *rep
 	return false;
 }
 
-/* The call ran, and for about each tick of that there is a stack; all of them lead to the function that was called. */
+/*
+ * The call ran, and stacks of that lead to the function that was called, but for a tick while it began or ended.  How
+ * many there are is the kernel's to say: it samples less where that takes long, and hardly ever on some emulated CPUs.
+ */
 static bool judge_stacks(const struct stage *stage, const struct deed_report *report, struct check_round *round)
 {
 	const struct wl_interval_record *interval = deed_interval(stage, report);
-	uint64_t running_ns;
 
 	if (!interval)
 		return false;
-	running_ns = interval->length_ns[WL_STATE_RUNNING];
 	for (size_t i = 0; i < stage->stacks.cnt; i++) {
 		const struct stage_stack *stack = &stage->stacks.items[i];
 
@@ -224,12 +225,12 @@ static bool judge_stacks(const struct stage *stage, const struct deed_report *re
 		if (stack->state != WL_STATE_RUNNING || stack->tid != report->tid)
 			round->wrong = "a stack is not of the thread that ran";
 	}
-	round->low = round->high = round->witness;
-	if (round->witness < running_ns / TICK_NS / STACKS_LEAST || !round->witness)
-		round->wrong = "there are too few stacks for the time that it ran";
-	else if (round->witness > (interval->end_ts - interval->begin_ts) / TICK_NS * 2 + 2)
+	round->high = round->witness;
+	round->low = round->witness - round->witness / 10 - (round->witness > 1);
+	if (round->witness > (interval->end_ts - interval->begin_ts) / TICK_NS * 2 + 2)
 		round->wrong = "there are more stacks than ticks";
-	return record_flagged(interval);
+	return record_flagged(interval) ||
+	       round->witness < interval->length_ns[WL_STATE_RUNNING] / TICK_NS / STACKS_LEAST || !round->witness;
 }
 
 /* The sleep began with a stack that leads to the function that was called, and its length is told when it is over. */
