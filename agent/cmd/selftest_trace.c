@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define TICK_NS 1000000ULL /* between two stacks */
-/* Of so many ticks one must have been seen: a kernel that finds them too dear drops all but one per jiffy. */
+/* With fewer than one stack in so many ticks nothing is judged: some kernels sample less than once a jiffy. */
 #define STACKS_LEAST 16
 
 /* What the witness did, and whether it was seen: fills `round` and returns whether the kernel left out events. */
