@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cmd/rounds_internal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -14,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECOND_NS     1000000000ULL
-#define LOOK_NS_MIN   500000000ULL
-#define LOOK_NS_MAX   (5 * SECOND_NS)
-#define CHECK_NS      100000000ULL /* between looks at what the probes cost */
-#define COUNT_NS      150000000ULL
-#define NO_SELECTION  1 /* of 2^32 */
-#define RELIEF_SHARE  0.6
-#define INTERVALS_MIN 100 /* fewer tell nothing of functions */
+#define SECOND_NS    1000000000ULL
+#define LOOK_NS_MIN  500000000ULL
+#define LOOK_NS_MAX  (5 * SECOND_NS)
+#define CHECK_NS     100000000ULL /* between looks at what the probes cost */
+#define COUNT_NS     150000000ULL
+#define NO_SELECTION 1 /* of 2^32 */
+#define RELIEF_SHARE 0.6
+#define ANSWER_BYTES 1024 /* of stdin, looked at in one go */
 
 int rounds__open(struct recording *recording)
 {
@@ -40,9 +41,6 @@ int rounds__open(struct recording *recording)
 	rounds->options = *options;
 	rounds->chosen = FACTOR_NONE;
 	rounds->phase = ROUNDS_OVER;
-	/* What has been typed ahead is not to wait where poll() does not see it. */
-	if (options->interactive)
-		setvbuf(stdin, NULL, _IONBF, 0);
 	return recording->program ? 0 : recording_open_program(recording);
 }
 
@@ -378,44 +376,89 @@ static int next_round(struct recording *recording)
 	return err;
 }
 
-static void ask(const struct rounds *rounds)
+/* A function that can be chosen: only variances can be broken down further, and of some nothing was measured. */
+static const struct factor_line *choice(const struct rounds *rounds, size_t number)
 {
 	const struct factor_report *report = rounds->analysis.findings.report.factors;
+	const struct factor_line *line;
 
+	if (!number || number > report->line_cnt)
+		return NULL;
+	line = &report->lines[number - 1];
+	return line->functions[1] || isnan(line->contribution) ? NULL : line;
+}
+
+static void ask(const struct rounds *rounds)
+{
 	log_progress_end();
 	fprintf(stderr, "Which function is to be opened next?\n");
-	for (size_t i = 0; report && i < report->line_cnt; i++)
-		if (!report->lines[i].functions[1])
-			fprintf(stderr, "%4zu  %3.0f %%  %s%s\n", i + 1, report->lines[i].contribution * 100,
-				report->lines[i].functions[0], report->lines[i].body[0] ? " itself" : "");
+	for (size_t number = 1; number <= rounds->analysis.findings.report.factors->line_cnt; number++) {
+		const struct factor_line *line = choice(rounds, number);
+
+		if (line)
+			fprintf(stderr, "%4zu  %3.0f %%  %s%s\n", number, line->contribution * 100, line->functions[0],
+				line->body[0] ? " itself" : "");
+	}
 	fprintf(stderr, "A number, or Enter to leave the choice to whylate: ");
 }
 
-/* A line of stdin, once there is one: false while there is not. */
+/* Takes what has come on stdin: true when a line is complete.  After the last one nobody is asked any more. */
+static bool read_answer(struct rounds *rounds)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	struct round_answer *answer = &rounds->answer;
+	char c;
+
+	/* Whatever comes, the rings are looked at again soon. */
+	for (int i = 0; i < ANSWER_BYTES && poll(&input, 1, 0) > 0; i++) {
+		ssize_t got = read(STDIN_FILENO, &c, 1);
+
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
+			return false;
+		if (got <= 0) {
+			rounds->options.interactive = false;
+			return true;
+		}
+		if (c == '\n')
+			return true;
+		if (answer->len < sizeof(answer->text) - 1)
+			answer->text[answer->len] = isprint((unsigned char)c) ? c : ' ';
+		answer->len++;
+	}
+	return false;
+}
+
+/* False: it has not been given yet, or makes no sense and is asked for again. */
 static bool take_answer(struct rounds *rounds)
 {
-	const struct factor_report *report = rounds->analysis.findings.report.factors;
-	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-	unsigned long number;
-	char line[64];
+	const struct factor_line *line = NULL;
+	struct round_answer answer;
+	bool is_cut, is_empty;
+	const char *text;
+	char *end;
 
-	if (poll(&input, 1, 0) <= 0)
+	if (!read_answer(rounds))
 		return false;
+	answer = rounds->answer;
+	rounds->answer = (struct round_answer){0};
 	rounds->chosen = FACTOR_NONE;
-	if (!fgets(line, sizeof(line), stdin)) {
-		rounds->options.interactive = false; /* nobody is there any more */
-		return true;
+	text = answer.text + strspn(answer.text, " ");
+	is_cut = answer.len >= sizeof(answer.text);
+	is_empty = !*text && !is_cut;
+	if (!is_empty) {
+		unsigned long number = strtoul(text, &end, 10);
+
+		line = end[strspn(end, " ")] || is_cut ? NULL : choice(rounds, number);
+		if (line)
+			rounds->chosen = line->symbols[0];
+		else
+			fprintf(stderr, "There is no function of number %s%s\n", text, is_cut ? "…" : "");
 	}
-	if (!*line || *line == '\n')
-		return true;
-	number = strtoul(line, NULL, 10);
-	if (!number || !report || number > report->line_cnt || report->lines[number - 1].functions[1]) {
-		fprintf(stderr, "There is no function of number %s", line);
+	if (!rounds->options.interactive)
+		log_info("nobody answers any more: the choice is whylate's");
+	else if (!line && !is_empty)
 		ask(rounds);
-		return false;
-	}
-	rounds->chosen = report->lines[number - 1].symbols[0];
-	return true;
+	return line || is_empty || !rounds->options.interactive;
 }
 
 static int end_analysis(struct recording *recording)

@@ -57,6 +57,12 @@ struct round_analysis {
 	struct findings findings;
 };
 
+/* What the user has typed of a line so far. */
+struct round_answer {
+	char text[32];
+	size_t len; /* of the line, which may be longer than the text */
+};
+
 struct rounds {
 	struct rounds_options options;
 	enum rounds_phase phase;
@@ -77,6 +83,7 @@ struct rounds {
 	VEC(struct round_set) sets;
 	VEC(struct refine_child) children; /* of the function that refine.h asks about */
 	struct round_analysis analysis;
+	struct round_answer answer;
 	uint32_t chosen; /* by the user; FACTOR_NONE: by the rule */
 };
 

@@ -68,6 +68,7 @@ struct launch {
 	const char *user; /* run as this user; NULL: as root */
 	int cpu;          /* pinned there, or ANY_CPU */
 	const char *cwd;
+	int in_fd; /* its standard input; 0: nothing to read */
 };
 
 struct process {

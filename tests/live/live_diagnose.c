@@ -7,9 +7,12 @@
 #include "servers.h"
 #include "session.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* `shown` is the name, or the name and what its arguments are. */
 static bool is_called(const char *shown, const char *name)
@@ -114,6 +117,129 @@ static void rounds_without_requests_end(void)
 	workload_end(&workload);
 }
 
+/* --- chosen by hand --------------------------------------------------------------------------------------------------
+ */
+
+#define QUESTION "Which function is to be opened next?"
+#define REFUSAL  "There is no function of number"
+
+static unsigned int count_of(const char *text, const char *what)
+{
+	unsigned int cnt = 0;
+
+	while ((text = strstr(text, what))) {
+		text += strlen(what);
+		cnt++;
+	}
+	return cnt;
+}
+
+static bool says_times(struct process *process, const char *what, unsigned int times, unsigned int timeout_s)
+{
+	uint64_t deadline_ts = now_ns() + timeout_s * NS_PER_SEC;
+
+	while (count_of(process_err(process), what) < times) {
+		if (!process_runs(process) || now_ns() > deadline_ts)
+			return CHECKF(false, "not %u times \"%s\": %s", times, what, process_err(process));
+		sleep_ms(10);
+	}
+	return true;
+}
+
+/* The first function of the last question that is not what another one leaves: its number, 0 and a failed check. */
+static int first_offered(struct process *process, char name[64])
+{
+	const char *line = process_err(process), *next;
+	int number = 0;
+
+	while ((next = strstr(line, QUESTION)))
+		line = next + 1;
+	while ((line = strchr(line, '\n')) && sscanf(++line, "%d %*d %% %63[^\n]", &number, name) == 2)
+		if (!strstr(name, " itself"))
+			return number;
+	CHECKF(false, "no function is offered: %s", process_err(process));
+	return 0;
+}
+
+static bool type(int terminal, const char *line)
+{
+	return CHECK(write(terminal, line, strlen(line)) == (ssize_t)strlen(line));
+}
+
+/* What makes no sense is asked for again; what is chosen is looked into, and nothing else is. */
+static bool answer_by_hand(struct process *process, int terminal)
+{
+	static const char *const nonsense[] = {"0\n",
+					       "-1\n",
+					       "frob\n",
+					       "1 2\n",
+					       "99999999999999999999999\n",
+					       "1                                                        \n"};
+	const size_t cnt = sizeof(nonsense) / sizeof(nonsense[0]);
+	char name[64], answer[16], judged[96];
+	const char *said;
+	int number;
+
+	if (!says_times(process, QUESTION, 1, 30))
+		return false;
+	for (unsigned int i = 0; i < cnt; i++)
+		if (!type(terminal, nonsense[i]) || !says_times(process, REFUSAL, i + 1, 10) ||
+		    !says_times(process, QUESTION, i + 2, 10))
+			return false;
+	number = first_offered(process, name);
+	snprintf(answer, sizeof(answer), "%d\n", number);
+	snprintf(judged, sizeof(judged), "  %s: ", name);
+	if (!number || !type(terminal, answer) || !says_times(process, " more set", 1, 20))
+		return false;
+	said = strstr(strrchr(process_err(process), '?'), "\n");
+	CHECKF(said && strstr(said, judged) && count_of(said, ": it") + count_of(said, ": probing") == 1,
+	       "%s was chosen: %s", name, said);
+	return true;
+}
+
+/* At the second question the terminal goes: the rest is as without anybody. */
+static void test_interactive(void)
+{
+	static const char list[] = "interval handle\n";
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	struct launch launch = {.cpu = ANY_CPU};
+	struct path symbols = temp_path("interactive.txt");
+	struct process process = {0};
+	struct workload workload = {0};
+	json_object *report = NULL;
+
+	if (!CHECK(terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal)) ||
+	    !CHECK(!file_write(symbols.s, list, strlen(list))) || !workload_start(&workload, "deep", 60))
+		goto cleanup;
+	launch.in_fd = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (!CHECK(launch.in_fd > 0) ||
+	    process_launch(&process, &launch,
+			   "%s diagnose -p %d -s %s -d 9s --rounds 3 --budget 30%% --interactive --json",
+			   whylate_path(), (int)workload.server_pid, symbols.s) ||
+	    !answer_by_hand(&process, terminal) ||
+	    !says_times(&process, QUESTION, count_of(process_err(&process), QUESTION) + 1, 30))
+		goto cleanup;
+	close(launch.in_fd);
+	close(terminal);
+	launch.in_fd = terminal = 0;
+	CHECKF(process_wait(&process, 60) == 0, "%s", process_err(&process));
+	CHECKF(count_of(process_err(&process), "nobody answers any more") == 1, "%s", process_err(&process));
+	CHECKF(strstr(process_err(&process), "\nwhylate: round 3: ") != NULL, "%s", process_err(&process));
+	report = json_tokener_parse(process_out(&process));
+	if (CHECKF(report != NULL, "%s", process_out(&process))) {
+		report_check_schema(report);
+		CHECK(json_number(report, "factors.0.contribution") > 0.25);
+	}
+cleanup:
+	json_object_put(report);
+	process_end(&process);
+	if (launch.in_fd > 0)
+		close(launch.in_fd);
+	if (terminal > 0)
+		close(terminal);
+	workload_end(&workload);
+}
+
 #define PLANTED             \
 	WORKLOAD(deep)      \
 	WORKLOAD(covary)    \
@@ -136,6 +262,7 @@ static const struct live_test tests[] = {
 	PLANTED
 #undef WORKLOAD
 	{"diagnose_rounds_without_requests", rounds_without_requests_end},
+	{"diagnose_interactive", test_interactive},
 };
 
 int suite_diagnose(void)

@@ -48,7 +48,7 @@ static void exec_child(const struct process *process, const struct launch *launc
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
-	dup2(null_fd, STDIN_FILENO);
+	dup2(launch->in_fd ? launch->in_fd : null_fd, STDIN_FILENO);
 	dup2(process->out_fd, STDOUT_FILENO);
 	dup2(process->err_fd, STDERR_FILENO);
 	become(launch, user);
