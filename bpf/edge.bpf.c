@@ -14,6 +14,7 @@
 #define AF_INET         2
 #define AF_INET6        10
 #define IPPROTO_TCP     6
+#define TCP_ESTABLISHED 1
 #define SOCK_DGRAM      2
 #define MSG_PEEK        2
 #define PORT_OF_NET(be) __builtin_bswap16(be)
@@ -40,6 +41,13 @@ struct flow_end {
 	u32 flow;       /* enum flow */
 	u64 conn;       /* Unix: number of what comes to this socket, 0: none yet; an address may be used again */
 	u64 sent, received;
+	/*
+	 * How many bytes only the receiver counts, because they were on their way when counting began: between these.
+	 * Which send a receive belongs to is certain where they are the same.
+	 */
+	s64 ahead_min, ahead_max;
+	u32 has_max;
+	u32 in_send; /* by a call that has not counted them yet, bytes were put into the queue */
 };
 
 struct {
@@ -217,23 +225,104 @@ static __always_inline enum flow flow_of(struct sock *sk, u16 family, struct flo
 struct position {
 	u64 conn; /* as in struct wl_socket_record */
 	u64 first;
+	bool unsure;
 };
+
+#define AHEAD_UNKNOWN ((s64)(1ULL << 63))
+
+/* Is this the first time that it is met? */
+static __always_inline bool unix_conn_begins(struct flow_end *end)
+{
+	return !*(volatile u64 *)&end->conn &&
+	       !__sync_val_compare_and_swap(&end->conn, 0, __sync_fetch_and_add(&unix_conns, 1) + 1);
+}
+
+/* What was taken for certain is not: sends and receives of before must not meet those from now on. */
+static __always_inline void unix_conn_renew(struct flow_end *end)
+{
+	*(volatile u64 *)&end->conn = __sync_fetch_and_add(&unix_conns, 1) + 1;
+}
+
+static __always_inline void ahead_at_least(struct flow_end *end, s64 ahead)
+{
+	if (ahead <= end->ahead_min)
+		return;
+	end->ahead_min = ahead;
+	if (end->has_max && ahead > end->ahead_max) {
+		end->has_max = 0;
+		unix_conn_renew(end);
+	}
+}
+
+static __always_inline void ahead_at_most(struct flow_end *end, s64 ahead)
+{
+	if (end->has_max && ahead >= end->ahead_max)
+		return;
+	end->ahead_max = ahead;
+	end->has_max = 1;
+	if (ahead < end->ahead_min) {
+		end->ahead_min = AHEAD_UNKNOWN;
+		unix_conn_renew(end);
+	}
+}
+
+static __always_inline u32 queued_cnt(struct sock *sk)
+{
+	return *(volatile u32 *)&sk->sk_receive_queue.qlen;
+}
+
+/*
+ * Bytes were put into this socket's queue, by a call that has not counted them yet.  As long as the first of them are
+ * there, all that was read came before them, and all that is counted as sent did.
+ */
+static __always_inline int unix_queued(struct sock *sk)
+{
+	struct flow_end *end;
+	u64 received;
+	u32 cnt;
+
+	if (sk->__sk_common.skc_family != AF_UNIX || sk->__sk_common.skc_state != TCP_ESTABLISHED ||
+	    sk->sk_type == SOCK_DGRAM)
+		return 0;
+	end = flow_end_make(sk);
+	if (!end)
+		return 0;
+	received = *(volatile u64 *)&end->received;
+	cnt = queued_cnt(sk);
+	if (unix_conn_begins(end)) {
+		/* It is new, or was empty. */
+		if (cnt <= 1)
+			ahead_at_most(end, 0);
+	} else if (cnt && !end->in_send) {
+		ahead_at_least(end, (s64)(received - *(volatile u64 *)&end->sent));
+	}
+	end->in_send = 1;
+	return 0;
+}
 
 /* Where the len bytes are that have just passed through a Unix socket; false: there is no room to count them. */
 static __always_inline bool unix_position(struct sock *sk, bool sends, u32 len, struct position *position)
 {
 	struct sock *receiver = sends ? peer_of(sk) : sk;
 	struct flow_end *end = receiver ? flow_end_make(receiver) : NULL;
-	u64 conn;
 
 	if (!end)
 		return false;
-	if (!*(volatile u64 *)&end->conn) {
-		conn = __sync_fetch_and_add(&unix_conns, 1) + 1;
-		__sync_val_compare_and_swap(&end->conn, 0, conn);
+	unix_conn_begins(end);
+	position->first = __sync_fetch_and_add(sends ? &end->sent : &end->received, len);
+	if (sends) {
+		end->in_send = 0;
+	} else {
+		/* Of what is in no queue any more, the sender has counted all, or is about to. */
+		s64 ahead = (s64)(position->first + len - *(volatile u64 *)&end->sent);
+
+		if (!queued_cnt(sk))
+			ahead_at_most(end, ahead);
+		position->unsure = !end->has_max || end->ahead_min != end->ahead_max;
+		if (end->ahead_min != AHEAD_UNKNOWN)
+			position->first -= end->ahead_min;
 	}
 	position->conn = *(volatile u64 *)&end->conn;
-	position->first = __sync_fetch_and_add(sends ? &end->sent : &end->received, len);
 	return true;
 }
 
@@ -327,7 +416,7 @@ static __always_inline int passed(struct sock *sk, long len, bool sends)
 	if (flow == FLOW_CLIENT)
 		direction = sends ? WL_REPLIED : WL_REQUESTED;
 	else
-		direction = sends ? WL_SENT : WL_RECEIVED;
+		direction = sends ? WL_SENT : position.unsure ? WL_RECEIVED_UNSURE : WL_RECEIVED;
 	if (family != AF_UNIX)
 		tcp_position(sk, sends, len, &position);
 	if (thread)
@@ -347,7 +436,19 @@ int BPF_PROG(on_edge_receive, struct sock *sk, int ret, int flags)
 	return flags & MSG_PEEK ? 0 : passed(sk, ret, false);
 }
 
-/* Tier 2: the same points by fexit. */
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(on_edge_ready, struct sock *sk)
+{
+	return unix_queued(sk);
+}
+
+/* Tier 2: the same points by fentry and fexit. */
+SEC("fentry/sock_def_readable")
+int BPF_PROG(on_edge_def_readable, struct sock *sk)
+{
+	return unix_queued(sk);
+}
+
 #define RECEIVE(function)                                                                              \
 	SEC("fexit/" #function)                                                                        \
 	int BPF_PROG(on_edge_##function, struct socket *sock, void *msg, u64 size, int flags, int ret) \

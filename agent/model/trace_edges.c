@@ -65,6 +65,9 @@ static int on_received(void *owner, const struct wl_socket_record *sent, const s
 	if (sent) {
 		struct graph_wakeup *wakeup;
 
+		if (received->direction == WL_RECEIVED_UNSURE)
+			handoff.certainty = WL_CERTAINTY_AMBIGUOUS;
+
 		trace_far__met(trace->far, sent);
 		handoff.from_pid = sent->pid;
 		handoff.from_tid = sent->tid;

@@ -157,7 +157,7 @@ int trace_sockets__take(struct trace_sockets *sockets, const struct wl_socket_re
 	const struct wl_socket_record *send;
 	struct direction *direction;
 
-	if (record->direction == WL_RECEIVED) {
+	if (record->direction == WL_RECEIVED || record->direction == WL_RECEIVED_UNSURE) {
 		direction = direction_find(sockets, &key);
 		send = find_send(direction, record->pos);
 		if (send) {

@@ -263,6 +263,8 @@ enum wl_direction {
 	 */
 	WL_REPLIED = 3,
 	WL_REQUESTED = 4,
+	/* A Unix socket's: bytes were on their way when counting began, so that the position may be a little off. */
+	WL_RECEIVED_UNSURE = 5,
 };
 
 /* Bytes that one thread put into a connection or took out of it, by position: TCP's sequence numbers, or a count. */

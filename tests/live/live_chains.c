@@ -170,32 +170,6 @@ struct passed_on {
 	uint64_t listener_pid, listener_tid; /* of the first one */
 };
 
-typedef void (*handoff_visitor)(void *owner, json_object *row);
-
-/* Every hand-off of the recording, as a row of JSON. */
-static void visit_handoffs(const char *dir, handoff_visitor visit, void *owner)
-{
-	struct process process;
-	const char *text;
-
-	if (!CHECK(whylate(&process, 60, "export %s --format jsonl --table handoff", dir) == 0))
-		goto cleanup;
-	text = process_out(&process);
-	while (*text) {
-		size_t len = strcspn(text, "\n");
-		char *line = strndup(text, len);
-		json_object *row = json_tokener_parse(line);
-
-		if (row)
-			visit(owner, row);
-		json_object_put(row);
-		free(line);
-		text += len + (text[len] == '\n');
-	}
-cleanup:
-	process_end(&process);
-}
-
 /* Hand-offs through the queue, and how many are from the thread that waits for events now. */
 static void count_passed_on(void *owner, json_object *row)
 {

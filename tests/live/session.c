@@ -288,3 +288,26 @@ bool session_check_no_loss(const struct session *session)
 	return good & CHECKF(!session->lossy_cnt || session->lost[WL_LOSS_MISSED_SWITCH],
 			     "%lu rows are flagged for no reason", session->lossy_cnt);
 }
+
+void visit_handoffs(const char *dir, handoff_visitor visit, void *owner)
+{
+	struct process process;
+	const char *text;
+
+	if (!CHECK(whylate(&process, 60, "export %s --format jsonl --table handoff", dir) == 0))
+		goto cleanup;
+	text = process_out(&process);
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *line = strndup(text, len);
+		json_object *row = json_tokener_parse(line);
+
+		if (row)
+			visit(owner, row);
+		json_object_put(row);
+		free(line);
+		text += len + (text[len] == '\n');
+	}
+cleanup:
+	process_end(&process);
+}

@@ -326,7 +326,8 @@ static void impossible_records_are_counted(void)
 	thread_names__free(names);
 }
 
-static void data_from_another_process_is_a_handoff(void)
+/* What thread 10 waits for thread 40 has sent: how sure that is. */
+static void data_from_40(enum wl_direction received_as, const char *certainty)
 {
 	struct thread_names *names = thread_names__new();
 	struct wl_socket_record sent = socket_record(106 * MS + 20 * US, 40, true, true, 0, 8);
@@ -334,6 +335,7 @@ static void data_from_another_process_is_a_handoff(void)
 	struct record_rows rows;
 	struct trace *trace = record_trace(&rows, names, 64 << 20);
 
+	received.direction = received_as;
 	record_segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
 	record_segment(trace, 10, 101 * MS, 106 * MS, WL_STATE_BLOCKED_NET, 1);
 	record_wakeup(trace, 10, 106 * MS, 40, WL_CONTEXT_SOFTIRQ, 0);
@@ -346,11 +348,22 @@ static void data_from_another_process_is_a_handoff(void)
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(rows.cnt[SHARD_TABLE_HANDOFF], 1);
 	CU_ASSERT_STRING_EQUAL(rows.handoff_kind, "socket");
+	CU_ASSERT_STRING_EQUAL(rows.handoff_certainty, certainty);
 	CU_ASSERT(rows.handoff_from == 40 && rows.handoff_to == 10 && rows.has_seq);
 	CU_ASSERT_STRING_EQUAL(rows.handoff_from_addr, "127.0.0.0:1000");
 	CU_ASSERT_EQUAL(rows.cnt[SHARD_TABLE_SEGMENT], 4);
 	trace__free(trace);
 	thread_names__free(names);
+}
+
+static void data_from_another_process_is_a_handoff(void)
+{
+	data_from_40(WL_RECEIVED, "observed");
+}
+
+static void data_at_a_position_that_is_not_sure_may_be_anothers(void)
+{
+	data_from_40(WL_RECEIVED_UNSURE, "ambiguous");
 }
 
 static void a_disk_is_a_handoff_to_who_waited(void)
@@ -447,6 +460,8 @@ int suite_trace(void)
 		{"a full memory forgets and says so", a_full_memory_forgets_and_says_so},
 		{"impossible records are counted", impossible_records_are_counted},
 		{"data from another process is a hand-off", data_from_another_process_is_a_handoff},
+		{"data at a position that is not sure may be another's",
+		 data_at_a_position_that_is_not_sure_may_be_anothers},
 		{"a disk is a hand-off to who waited", a_disk_is_a_handoff_to_who_waited},
 		{"an interval that moves was in a queue", an_interval_that_moves_was_in_a_queue},
 		{"what a thread did before a reply was for it", what_a_thread_did_before_a_reply_was_for_it},
