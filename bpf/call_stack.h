@@ -4,6 +4,7 @@
 #define WHYLATE_BPF_CALL_STACK_H
 
 #include "call.h"
+#include "uretprobe.h"
 
 struct vm_area_struct;
 
@@ -41,58 +42,18 @@ static __always_inline bool calls__on_stack(struct calls *calls, u64 frame)
 	return true;
 }
 
-/* Did a uretprobe take the place of the return address at this frame? */
-struct xol_area___vaddr {
-	unsigned long vaddr;
-} __attribute__((preserve_access_index));
-
-struct uprobes_state___xol {
-	struct xol_area___vaddr *xol_area;
-} __attribute__((preserve_access_index));
-
-struct mm_struct___xol {
-	struct uprobes_state___xol uprobes_state;
-} __attribute__((preserve_access_index));
-
-struct return_instance___address {
-	unsigned long stack, orig_ret_vaddr;
-	struct return_instance___address *next;
-} __attribute__((preserve_access_index));
-
-struct uprobe_task___returns {
-	struct return_instance___address *return_instances;
-} __attribute__((preserve_access_index));
-
-struct task_struct___utask {
-	struct uprobe_task___returns *utask;
-} __attribute__((preserve_access_index));
-
-static __always_inline bool is_trampoline(u64 addr)
-{
-	struct mm_struct___xol *mm = (void *)bpf_get_current_task_btf()->mm;
-	struct xol_area___vaddr *area;
-
-	if (!bpf_core_field_exists(mm->uprobes_state) || !mm)
-		return false;
-	area = BPF_CORE_READ(mm, uprobes_state.xol_area);
-	return area && BPF_CORE_READ(area, vaddr) == addr;
-}
-
 /* Where the call at this frame returns to: what lies there, or what a uretprobe has put away.  0: cannot be told. */
 static __noinline u64 return_address(u64 frame, u32 *hijacked)
 {
-	struct task_struct___utask *task = (void *)bpf_get_current_task_btf();
 	struct return_instance___address *instance;
 	u64 addr = 0;
 
 	if (!hijacked || bpf_probe_read_user(&addr, sizeof(addr), (void *)frame))
 		return 0;
-	if (!is_trampoline(addr))
+	if (!addr || addr != trampoline_addr())
 		return addr;
 	*hijacked = 1;
-	if (!bpf_core_field_exists(task->utask))
-		return 0;
-	instance = BPF_CORE_READ(task, utask, return_instances);
+	instance = return_instances();
 	for (int i = 0; i < 4 && instance; i++) {
 		if (BPF_CORE_READ(instance, stack) == frame)
 			return BPF_CORE_READ(instance, orig_ret_vaddr);

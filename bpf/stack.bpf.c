@@ -6,6 +6,7 @@
 #include "compat.h"
 #include "ring.h"
 #include "thread.h"
+#include "uretprobe.h"
 #include "wait.h"
 
 /* Read a piece at a time, none of which crosses a page: one that is not there ends the stack. */
@@ -132,6 +133,54 @@ static __noinline u32 copy_stack(struct stack_cpu *scratch, u64 sp, u64 sz)
 	return at;
 }
 
+/* As many as the agent takes frames. */
+#define RETURNS_MAX 128
+
+struct returns {
+	struct return_instance___address *next;
+	u64 trampoline, sp;
+	u32 sz; /* of the copy */
+};
+
+static long put_back(u32 idx, struct returns *returns)
+{
+	struct return_instance___address *instance = returns->next;
+	struct stack_cpu *scratch = this_stack_cpu();
+	struct wl_stack_record *record;
+	u64 at;
+
+	if (!instance || !scratch)
+		return 1;
+	record = (struct wl_stack_record *)scratch->record;
+	at = BPF_CORE_READ(instance, stack) - returns->sp;
+	returns->next = BPF_CORE_READ(instance, next);
+	barrier_var(at);
+	if (at >= WL_STACK_SZ_MAX || at + sizeof(u64) > returns->sz)
+		return 0;
+	if (*(u64 *)&record->stack[at] == returns->trampoline)
+		*(u64 *)&record->stack[at] = BPF_CORE_READ(instance, orig_ret_vaddr);
+	return 0;
+}
+
+/*
+ * What uretprobes have taken out of the stack goes back into its copy, and into the registers of a call that is just
+ * returning: nobody's callers are to be missing.
+ */
+static __always_inline void put_back_returns(struct wl_stack_record *record, u64 sp, u32 sz)
+{
+	struct return_instance___address *innermost = return_instances();
+	struct returns returns = {.next = innermost, .sp = sp, .sz = sz};
+
+	if (!innermost)
+		return;
+	returns.trampoline = trampoline_addr();
+	if (!returns.trampoline)
+		return;
+	if (record->regs[WL_STACK_REG_PC] == returns.trampoline)
+		record->regs[WL_STACK_REG_PC] = BPF_CORE_READ(innermost, orig_ret_vaddr);
+	bpf_loop(RETURNS_MAX, put_back, &returns, 0);
+}
+
 /* The selected interval that the thread works for: false if there is none. */
 static __always_inline bool works_for_selected(struct thread *thread, struct wl_stack_record *record)
 {
@@ -176,6 +225,7 @@ static __always_inline void stack__send(struct stack_cpu *scratch, struct task_s
 	sp = copy_registers(record->regs, regs);
 	sz = stack_limit(task, sp, sz);
 	got = copy_stack(scratch, sp, sz);
+	put_back_returns(record, sp, got);
 	if (got < sz)
 		record->flags |= WL_STACK_CUT;
 	record->stack_sz = got;
