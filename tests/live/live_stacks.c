@@ -34,7 +34,7 @@ struct chain {
 static void take_row(void *owner, const struct stack_row *row)
 {
 	bool answers = strstr(row->frames, "compare_slowly") != NULL;
-	bool waits = strstr(row->frames, "wait_for_it") != NULL;
+	bool waits = strstr(row->frames, "wait_for_it") != NULL, runs = !strcmp(row->state, "running");
 	const char *top = strstr(row->frames, CHAIN_TOP);
 	struct chain *chain = owner;
 	bool right = true;
@@ -44,9 +44,9 @@ static void take_row(void *owner, const struct stack_row *row)
 	if (answers)
 		right = top && strstr(top, "qsort") && strstr(top, ";compare_slowly") > strstr(top, "qsort");
 	if (waits)
-		right = strstr(row->frames, "answer_request;wait_for_it;sleep_for_ns;") &&
-			!strstr(row->frames, "compare_slowly");
-	chain->answering += answers && right && !strcmp(row->state, "running");
+		right = strstr(row->frames, "answer_request;wait_for_it") && !strstr(row->frames, "compare_slowly") &&
+			(runs || strstr(row->frames, ";wait_for_it;sleep_for_ns;"));
+	chain->answering += answers && right && runs;
 	chain->waiting += waits && right && !strcmp(row->state, "blocked.sleep");
 	if (!right && !chain->astray++)
 		chain->example = strdup(row->frames);
