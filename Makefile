@@ -110,7 +110,7 @@ workload_src := $(wildcard tests/workloads/*.c)
 workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c $(if $(CROSS_COMPILE),tests/workloads/cplusplus.c),$(workload_src)))
 
 .PHONY: workloads
-workloads: $(workload_bin)
+workloads: $(workload_bin) $(BUILD)/workloads/prelinked/library
 $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
@@ -129,6 +129,18 @@ $(BUILD)/workloads/library: $(BUILD)/workloads/lib/libwlcodec.so
 $(BUILD)/workloads/library: workload_with = -L$(BUILD)/workloads/lib -lwlcodec -Wl,-rpath,'$$ORIGIN/lib'
 $(BUILD)/workloads/cplusplus: $(BUILD)/workloads/lib/engine.o
 $(BUILD)/workloads/cplusplus: workload_with = $(BUILD)/workloads/lib/engine.o -lstdc++
+
+# Linked for fixed addresses, as `prelink` left programs and libraries; segments lie further apart than in the file.
+prelinked_cc = $(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads -Wl,-z,max-page-size=0x10000
+$(BUILD)/workloads/prelinked/libwlcodec.so: tests/workloads/lib/codec.c tests/workloads/lib/codec.h
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(prelinked_cc) -fPIC -shared -Wl,-Ttext-segment=0x41000000 $< -o $@
+$(BUILD)/workloads/prelinked/library: tests/workloads/library.c $(BUILD)/workloads/prelinked/libwlcodec.so \
+		$(wildcard tests/workloads/common.c tests/workloads/*.h)
+	$(say) CC $@
+	$(Q)$(prelinked_cc) -fno-pie -no-pie -Wl,-Ttext-segment=0x10000000 $< tests/workloads/common.c -o $@ \
+		-L$(@D) -lwlcodec -Wl,-rpath,'$$ORIGIN' -lpthread -lm
 
 # --- programs that do what probes may break, plain and under the sanitizers ---------------------------------------------
 safety_src := $(wildcard tests/safety/*.c tests/safety/*.cc)

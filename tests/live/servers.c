@@ -3,6 +3,7 @@
 
 #include "net.h"
 #include "session.h"
+#include "target/target.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -11,29 +12,85 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool workload_start(struct workload *workload, const char *name, unsigned int seconds)
+/* Suites of two processes may start the same one. */
+static void workload_init(struct workload *workload, const char *name)
 {
 	static unsigned int started_cnt;
-	const char *ready;
 
 	memset(workload, 0, sizeof(*workload));
 	workload->name = name;
-	/* Suites of two processes may start the same one. */
 	workload->go = temp_path("go-%d-%u-%s", (int)getpid(), started_cnt++, name);
-	if (process_start(&workload->process, "%s/%s --seconds %u --warmup-file %s", workloads_path(), name, seconds,
-			  workload->go.s))
-		return false;
-	if (!CHECKF(process_says(&workload->process, false, "ready {", "skip ", 30), "%s: %s", name,
+}
+
+static bool workload_await(struct workload *workload)
+{
+	const char *ready;
+
+	if (!CHECKF(process_says(&workload->process, false, "ready {", "skip ", 30), "%s: %s", workload->name,
 		    process_err(&workload->process)))
 		return false;
 	ready = process_out(&workload->process);
 	if (!strncmp(ready, "skip ", 5)) {
-		skip(name, "%.*s", (int)strcspn(ready + 5, "\n"), ready + 5);
+		skip(workload->name, "%.*s", (int)strcspn(ready + 5, "\n"), ready + 5);
 		return false;
 	}
 	return CHECKF(sscanf(ready, "ready {\"server_pid\":%d,\"port\":%d}", &workload->server_pid, &workload->port) ==
 			      2,
 		      "%s", ready);
+}
+
+bool workload_start(struct workload *workload, const char *name, unsigned int seconds)
+{
+	workload_init(workload, name);
+	return !process_start(&workload->process, "%s/%s --seconds %u --warmup-file %s", workloads_path(), name,
+			      seconds, workload->go.s) &&
+	       workload_await(workload);
+}
+
+/* What it calls itself in a pid namespace of its own, and what we call it. */
+static bool is_called(pid_t pid, pid_t own_pid)
+{
+	struct path path;
+	const char *ids;
+	bool is = false;
+	char *status;
+
+	snprintf(path.s, sizeof(path.s), "/proc/%d/status", (int)pid);
+	status = file_read(path.s, NULL);
+	ids = status ? strstr(status, "\nNSpid:") : NULL;
+	if (ids) {
+		size_t len = strcspn(++ids, "\n");
+
+		while (len && ids[len - 1] != '\t')
+			len--;
+		is = atoi(ids + len) == own_pid;
+	}
+	free(status);
+	return is;
+}
+
+bool workload_start_by(struct workload *workload, const char *name, unsigned int seconds, const char *script,
+		       const char *dir)
+{
+	target_processes processes = {0};
+	pid_t own_pid;
+	char text[16];
+
+	workload_init(workload, name);
+	snprintf(text, sizeof(text), "%u", seconds);
+	const char *const argv[] = {
+		"sh", "-ec",           script,         "sh", workloads_path(), dir, name, "--seconds",
+		text, "--warmup-file", workload->go.s, NULL};
+	if (process_launch_argv(&workload->process, NULL, argv) || !workload_await(workload))
+		return false;
+	own_pid = workload->server_pid;
+	workload->server_pid = 0;
+	CHECK(!target_tree(workload->process.pid, &processes));
+	for (size_t i = 0; i < processes.cnt && !workload->server_pid; i++)
+		if (is_called(processes.items[i].pid, own_pid))
+			workload->server_pid = processes.items[i].pid;
+	vec_free(&processes);
+	return CHECKF(workload->server_pid, "no process that calls itself %d", (int)own_pid);
 }
 
 void workload_go(struct workload *workload)

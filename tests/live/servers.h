@@ -22,6 +22,12 @@ struct workload {
 
 /* Started and ready, in its warm-up.  False: it failed (a failed check), or it is skipped (said with its reason). */
 bool workload_start(struct workload *workload, const char *name, unsigned int seconds);
+/*
+ * Likewise, by a script of sh -e that ends in its exec: it has shifted away $1, where the workloads are, $2, `dir`, and
+ * $3, its name; the rest are its arguments.
+ */
+bool workload_start_by(struct workload *workload, const char *name, unsigned int seconds, const char *script,
+		       const char *dir);
 /* From now on it counts. */
 void workload_go(struct workload *workload);
 /* Waits for its end and its result. */
