@@ -81,6 +81,7 @@ struct controls {
 	u32 expected;    /* selected intervals that have arrived and were not picked up */
 	u32 taken_cnt;   /* probes: changes when a thread takes another one's interval over */
 	u32 outside_cnt; /* trace mode: threads outside the target that are followed */
+	u32 strangers;   /* probes: somebody who is not of the target came by a link that names no process */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Of the samples of user stacks; may change while they are taken. */

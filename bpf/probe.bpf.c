@@ -19,6 +19,21 @@ struct {
 	__type(value, struct probe_hit_count);
 } probe_hits SEC(".maps");
 
+/* While a spec's links are exchanged there are two of them, of which one counts. */
+static __always_inline bool probe_counts(const struct probe_spec *spec, u64 cookie)
+{
+	return !(cookie & PROBE_COOKIE_WIDE) == !(spec->flags & SPEC_WIDE);
+}
+
+/* Who is not of the target has no business here, and says so. */
+static __always_inline bool probe_meets_stranger(const struct thread *thread, u64 cookie)
+{
+	if (!(cookie & PROBE_COOKIE_WIDE) || (thread && !thread->outside))
+		return false;
+	controls.strangers = 1;
+	return true;
+}
+
 /*
  * Few calls are looked at: those of the target's threads, and of these only what begins in a selected interval, unless
  * the role is more than to time the function.
@@ -33,14 +48,14 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	struct probe_spec *spec;
 	struct thread *thread;
 
-	if (!hits || !cpu)
+	spec = bpf_map_lookup_elem(&probe_specs, &idx);
+	if (!hits || !cpu || !spec || !probe_counts(spec, cookie))
+		return 0;
+	thread = current_thread(cpu);
+	if (probe_meets_stranger(thread, cookie))
 		return 0;
 	__sync_fetch_and_add(&hits->entries, 1);
-	thread = current_thread(cpu);
-	if (!thread)
-		return 0;
-	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!spec || spec->flags & SPEC_OFF || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
+	if (!thread || spec->flags & SPEC_OFF || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
 	if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT) && role__operands(ctx, spec, values, false))
@@ -61,14 +76,14 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 	struct thread *thread;
 	bool seen;
 
-	if (!hits || !cpu)
+	spec = bpf_map_lookup_elem(&probe_specs, &idx);
+	if (!hits || !cpu || !spec || !probe_counts(spec, cookie))
+		return 0;
+	thread = current_thread(cpu);
+	if (probe_meets_stranger(thread, cookie))
 		return 0;
 	__sync_fetch_and_add(&hits->exits, 1);
-	thread = current_thread(cpu);
-	if (!thread || (!thread->call_cnt && !thread->function_sp))
-		return 0;
-	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!spec || spec->flags & SPEC_OFF)
+	if (!thread || (!thread->call_cnt && !thread->function_sp) || spec->flags & SPEC_OFF)
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
 	seen = call__leave(thread, idx, frame, values);

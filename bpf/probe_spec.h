@@ -10,8 +10,11 @@
 
 #define PROBE_SPECS_MAX 8192
 
+/* The link names no process: whoever runs the file comes by. */
+#define PROBE_COOKIE_WIDE (1U << 31)
+
 #define PROBE_COOKIE(spec, bias)  ((u64)(u32)(bias) << 32 | (u32)(spec))
-#define PROBE_COOKIE_SPEC(cookie) ((u32)(cookie))
+#define PROBE_COOKIE_SPEC(cookie) ((u32)(cookie) & ~PROBE_COOKIE_WIDE)
 #define PROBE_COOKIE_BIAS(cookie) ((s64)(cookie) >> 32)
 
 enum spec_role {
@@ -33,6 +36,7 @@ enum spec_flag {
 	SPEC_URETPROBE = 8, /* the exit is a uretprobe */
 	SPEC_ON_STACK = 16, /* calls are kept track of even where no selected interval is worked for */
 	SPEC_OFF = 32,      /* it is detached: the probes that are still there do nothing */
+	SPEC_WIDE = 64, /* hits of links that name no process count, those of others do not; without it, vice versa */
 };
 
 enum operand_kind {

@@ -64,9 +64,9 @@ static int attach_software_event(struct capture *capture, struct bpf_program *pr
 	return capture__attach_event(capture, program, &attr, keep_event);
 }
 
-int capture__adopt_process(struct capture *capture, pid_t pid)
+int capture__adopt_process(struct capture *capture, pid_t pid, uint64_t born_ts)
 {
-	return capture->probes ? probes__add_process(capture, pid) : 0;
+	return capture->probes ? probes__add_process(capture, pid, born_ts) : 0;
 }
 
 void capture__drop_process(struct capture *capture, pid_t pid)

@@ -104,6 +104,7 @@ static int ask_to_attach(struct attacher *attacher, const struct attach_sites *s
 	struct attach_question question = {
 		.ask = ATTACH_ASK_ATTACH,
 		.group = sites->group,
+		.part = sites->part,
 		.pid = sites->pid,
 		.is_return = sites->is_return,
 		.multi = sites->multi,
@@ -154,9 +155,9 @@ int attacher__attach(struct attacher *attacher, const struct attach_sites *sites
 	return answer.err > 0 ? -EBADMSG : answer.err;
 }
 
-uint32_t attacher__close(struct attacher *attacher, uint32_t group, pid_t pid)
+uint32_t attacher__close(struct attacher *attacher, uint32_t group, enum attach_part part, pid_t pid)
 {
-	struct attach_question question = {.ask = ATTACH_ASK_CLOSE, .group = group, .pid = pid};
+	struct attach_question question = {.ask = ATTACH_ASK_CLOSE, .group = group, .part = part, .pid = pid};
 
 	/* Without room to remember the ticket, what is asked for is done, and taken for done. */
 	if (take_answers(attacher, 0) < 0)
@@ -172,7 +173,7 @@ bool attacher__is_closing(struct attacher *attacher, uint32_t ticket)
 {
 	take_answers(attacher, 0);
 	for (size_t i = 0; i < attacher->closing.cnt; i++)
-		if (attacher->closing.items[i] == ticket)
+		if (attacher->closing.items[i] <= ticket)
 			return true;
 	return false;
 }

@@ -30,10 +30,19 @@ struct attach_site {
 	uint64_t cookie;
 };
 
+/* By which some links of a group are closed. */
+enum attach_part {
+	ATTACH_ALL,
+	ATTACH_LIBRARY, /* of a file that anybody may map */
+	ATTACH_PROGRAM, /* of the target's own executable */
+	ATTACH_WIDE,    /* likewise, in links that name no process */
+};
+
 /* Sites of one kind, in one file. */
 struct attach_sites {
 	uint32_t group; /* by which they are closed */
-	pid_t pid;      /* the process: no other that maps the file has a probe */
+	enum attach_part part;
+	pid_t pid; /* the process: no other that maps the file has a probe; 0 with ATTACH_WIDE */
 	int program_fd;
 	int file_fd;
 	bool is_return;
@@ -57,10 +66,11 @@ void attacher__free(struct attacher *attacher, uint64_t patience_ns);
 int attacher__attach(struct attacher *attacher, const struct attach_sites *sites, size_t *refused);
 
 /*
- * Closes the links of a group, those of one process or of all (0), the latest first.  Does not wait: the ticket, never
- * 0, says when it is done; 0: the process is gone, and its links with it.
+ * Closes the links of a group, or of a part of it, those of one process or of all (0), the latest first.  Does not
+ * wait: the ticket, never 0, says when it is done; 0: the process is gone, and its links with it.
  */
-uint32_t attacher__close(struct attacher *attacher, uint32_t group, pid_t pid);
+uint32_t attacher__close(struct attacher *attacher, uint32_t group, enum attach_part part, pid_t pid);
+/* Is what was closed by then, that ticket included, still under way? */
 bool attacher__is_closing(struct attacher *attacher, uint32_t ticket);
 /* How many are under way, after waiting for all of them for at most patience_ns. */
 size_t attacher__closing(struct attacher *attacher, uint64_t patience_ns);

@@ -24,7 +24,7 @@
 #define AGENT_FD  4 /* the agent's pidfd */
 
 struct held {
-	uint32_t group;
+	uint32_t group, part;
 	pid_t pid;
 	int fd;
 };
@@ -139,7 +139,7 @@ static int link_single(const struct request *request, size_t idx)
 
 static int hold(const struct request *request, int fd)
 {
-	struct held link = {request->question.group, request->question.pid, fd};
+	struct held link = {request->question.group, request->question.part, request->question.pid, fd};
 
 	if (fd < 0)
 		return fd;
@@ -198,6 +198,9 @@ static int take_attach(const struct attach_question *question, int program_fd, i
 
 	if (program_fd < 0 || file_fd < 0 || !question->cnt || question->cnt > ATTACH_SITES_MAX)
 		return -EBADMSG;
+	/* Without uprobe_multi, no process would mean this one. */
+	if (question->pid <= 0 && !(question->part == ATTACH_WIDE && !question->pid && question->multi))
+		return -EBADMSG;
 	sites = calloc(question->cnt, sizeof(*sites));
 	if (!sites)
 		return -ENOMEM;
@@ -225,8 +228,14 @@ static void *close_links(void *ctx)
 	return NULL;
 }
 
-/* Takes those of a group and process (0: any) out of what is held, the latest first. */
-static struct closing *take_out(uint32_t group, pid_t pid)
+static bool is_asked_for(const struct held *link, const struct held *which)
+{
+	return link->group == which->group && (!which->part || link->part == which->part) &&
+	       (!which->pid || link->pid == which->pid);
+}
+
+/* Takes those of a group, part and process (0: any) out of what is held, the latest first. */
+static struct closing *take_out(const struct held *which)
 {
 	struct closing *closing = calloc(1, sizeof(*closing) + held.cnt * sizeof(closing->fds[0]));
 	size_t left = 0;
@@ -234,19 +243,19 @@ static struct closing *take_out(uint32_t group, pid_t pid)
 	if (!closing)
 		return NULL;
 	for (size_t i = held.cnt; i-- > 0;)
-		if (held.items[i].group == group && (!pid || held.items[i].pid == pid))
+		if (is_asked_for(&held.items[i], which))
 			closing->fds[closing->cnt++] = held.items[i].fd;
 	for (size_t i = 0; i < held.cnt; i++)
-		if (held.items[i].group != group || (pid && held.items[i].pid != pid))
+		if (!is_asked_for(&held.items[i], which))
 			held.items[left++] = held.items[i];
 	held.cnt = left;
 	return closing;
 }
 
 /* Without a thread for it this one waits; without memory the links are closed at the end. */
-static int close_group(uint32_t group, pid_t pid, uint32_t ticket)
+static int close_group(const struct held *which, uint32_t ticket)
 {
-	struct closing *closing = vec_reserve(&closings, 1) ? NULL : take_out(group, pid);
+	struct closing *closing = vec_reserve(&closings, 1) ? NULL : take_out(which);
 
 	if (!closing)
 		return -ENOMEM;
@@ -256,6 +265,13 @@ static int close_group(uint32_t group, pid_t pid, uint32_t ticket)
 		close_links(closing);
 	closings.items[closings.cnt++] = closing;
 	return 0;
+}
+
+static int take_close(const struct attach_question *question)
+{
+	const struct held which = {.group = question->group, .part = question->part, .pid = question->pid};
+
+	return close_group(&which, question->ticket);
 }
 
 static void forget_done(bool wait)
@@ -276,8 +292,12 @@ static void forget_done(bool wait)
 
 static void close_everything(void)
 {
-	while (held.cnt && !close_group(held.items[held.cnt - 1].group, 0, 0))
-		;
+	while (held.cnt) {
+		const struct held group = {.group = held.items[held.cnt - 1].group};
+
+		if (close_group(&group, 0))
+			break;
+	}
 	forget_done(true);
 }
 
@@ -322,7 +342,7 @@ static int take_question(void)
 	if (!err && question.ask == ATTACH_ASK_ATTACH)
 		err = take_attach(&question, fds[0], fds[1]);
 	else if (!err && question.ask == ATTACH_ASK_CLOSE)
-		err = close_group(question.group, question.pid, question.ticket);
+		err = take_close(&question);
 	else if (!err)
 		err = -EBADMSG;
 	for (int i = 0; i < 2; i++)

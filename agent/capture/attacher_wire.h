@@ -13,9 +13,11 @@ enum attach_ask {
 struct attach_question {
 	uint32_t ask;
 	uint32_t group;
+	uint32_t part; /* enum attach_part */
 	int32_t pid;
 	uint32_t ticket;
-	uint32_t is_return, multi;
+	uint8_t is_return, multi;
+	uint8_t zero[2];
 	uint64_t cnt;
 };
 

@@ -456,6 +456,7 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 	if (err < 0)
 		return err;
 	capture->polled_ts = polled_ts;
+	probes__watch(capture);
 	return capture->handled;
 }
 

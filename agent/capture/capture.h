@@ -76,8 +76,8 @@ uint64_t capture__lost_mark(const struct capture *capture);
 /* What the rings take of the agent's memory: each is mapped twice, one after the other. */
 size_t capture__ring_bytes(const struct capture *capture);
 
-/* A process of the target that appeared while recording: what is probed is probed there too. 0 or -errno. */
-int capture__adopt_process(struct capture *capture, pid_t pid);
+/* A process of the target that appeared at that time: what is probed is probed there too. 0 or -errno. */
+int capture__adopt_process(struct capture *capture, pid_t pid, uint64_t born_ts);
 /* Its first thread has ended: if it was the last one, the process's probes are let go. */
 void capture__drop_process(struct capture *capture, pid_t pid);
 

@@ -91,10 +91,13 @@ struct probes *probes__new(struct capture *capture);
 /* The maps probe_specs and probe_hits. */
 void probes__set_tables(struct probes *probes, int specs_fd, int hits_fd);
 void probes__free(struct probes *probes);
-/* A process that is followed from now on gets the probes of all sets. 0 or -errno. */
-int probes__add_process(struct capture *capture, pid_t pid);
+/* A process that is followed from now on, and has been there since born_ts, gets the probes of all sets. 0 or -errno.
+ */
+int probes__add_process(struct capture *capture, pid_t pid, uint64_t born_ts);
 void probes__drop_process(struct capture *capture, pid_t pid);
 void probes__detach_all(struct capture *capture);
+/* Now and then: does somebody who is not of the target come by its probes? */
+void probes__watch(struct capture *capture);
 
 /* word_rings.c: a ring is about that long; mask is that of its words. */
 uint64_t word_rings_mask(uint32_t wanted_sz);

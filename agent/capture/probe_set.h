@@ -21,6 +21,7 @@ struct site {
 struct site_run {
 	enum site_kind kind;
 	uint32_t file;
+	bool of_program; /* the file is what the target runs */
 	size_t first, cnt;
 };
 
@@ -46,6 +47,7 @@ struct probe_set {
 	uint64_t attach_ns, detach_ts;
 	uint32_t ticket; /* of its detaching */
 	bool attached;
+	bool wide; /* the links of the target's program name no process */
 };
 
 /*

@@ -76,6 +76,16 @@ void probe_specs__switch_off(const struct probe_specs *specs, uint32_t idx)
 		log_debug("cannot switch off place %u of the table of probes: %s", idx, strerror(-err));
 }
 
+int probe_specs__set_wide(const struct probe_specs *specs, uint32_t idx, bool wide)
+{
+	struct probe_spec spec;
+
+	if (bpf_map_lookup_elem(specs->specs_fd, &idx, &spec))
+		return -errno;
+	spec.flags = wide ? spec.flags | SPEC_WIDE : spec.flags & ~(uint32_t)SPEC_WIDE;
+	return probe_specs__set(specs, idx, &spec);
+}
+
 struct probe_hit_count probe_specs__hits(const struct probe_specs *specs, uint32_t idx)
 {
 	struct probe_hit_count *cpus = calloc(specs->cpu_cnt, sizeof(*cpus)), sum = {0};

@@ -29,6 +29,8 @@ void probe_specs__retire(struct probe_specs *specs, uint32_t idx, uint32_t ticke
 int probe_specs__set(const struct probe_specs *specs, uint32_t idx, const struct probe_spec *spec);
 /* From now on nothing is done for its probes any more. */
 void probe_specs__switch_off(const struct probe_specs *specs, uint32_t idx);
+/* Which of its links count from now on.  0 or -errno. */
+int probe_specs__set_wide(const struct probe_specs *specs, uint32_t idx, bool wide);
 /* Of all CPUs. */
 struct probe_hit_count probe_specs__hits(const struct probe_specs *specs, uint32_t idx);
 

@@ -26,6 +26,9 @@ struct probes {
 	struct probe_specs specs;
 	VEC(struct probe_set *) sets;
 	VEC(pid_t) pids;
+	bool refuses_wide;  /* others run the target's program as well, or nobody can tell */
+	uint64_t narrow_ts; /* when that turned out, 0: before anything was attached, or not */
+	struct capture_unprobed unprobed;
 	uint32_t last_group;
 	bool lost; /* the attaching process was killed */
 	bool over;
@@ -146,29 +149,144 @@ static void say_failure(const struct probe_set *set, const struct site_run *run,
 			  set->files.items[site->file], pid, strerror(-err));
 }
 
-static int attach_process(struct capture *capture, struct probe_set *set, pid_t pid, bool say)
+/* sites: the run's, with their cookies. */
+static int attach_run(struct capture *capture, struct probe_set *set, const struct site_run *run, pid_t pid,
+		      enum attach_part part, const struct attach_site *sites, size_t *refused)
+{
+	const struct attach_sites asked = {
+		.group = set->group,
+		.part = part,
+		.pid = pid,
+		.program_fd = program_fd_of(capture, run->kind),
+		.file_fd = set->file_fds.items[run->file],
+		.is_return = run->kind == SITE_RETURN,
+		.multi = multi_of(capture),
+		.sites = sites,
+		.cnt = run->cnt,
+	};
+
+	return attacher__attach(capture->probes->attacher, &asked, refused);
+}
+
+static enum attach_part part_of(const struct site_run *run)
+{
+	return run->of_program ? ATTACH_PROGRAM : ATTACH_LIBRARY;
+}
+
+/* The links of one process. */
+static int attach_process(struct capture *capture, struct probe_set *set, enum attach_part part, pid_t pid, bool say)
 {
 	for (size_t i = 0; i < set->runs.cnt; i++) {
 		const struct site_run *run = &set->runs.items[i];
-		struct attach_sites sites = {
-			.group = set->group,
-			.pid = pid,
-			.program_fd = program_fd_of(capture, run->kind),
-			.file_fd = set->file_fds.items[run->file],
-			.is_return = run->kind == SITE_RETURN,
-			.multi = multi_of(capture),
-			.sites = &set->places.items[run->first],
-			.cnt = run->cnt,
-		};
 		size_t refused;
-		int err = attacher__attach(capture->probes->attacher, &sites, &refused);
+		int err;
 
+		if (part && part != part_of(run))
+			continue;
+		err = attach_run(capture, set, run, pid, part_of(run), &set->places.items[run->first], &refused);
 		if (err && err != -ESRCH && say)
 			say_failure(set, run, refused, pid, err);
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+/* --- links that name no process ----------------------------------------------------------------------------------- */
+
+/*
+ * A child runs on with its parent's breakpoints, but a link that names a process does not know it: until the child is
+ * probed itself, its calls trap for nothing.  A link that names no process has them from the first instruction, and
+ * those of everybody else who maps the file.  So only the target's own program has such links, where it has children
+ * and nobody else runs that program; when somebody else turns up all the same, each process has its own links again.
+ */
+static int attach_wide(struct capture *capture, struct probe_set *set)
+{
+	struct attach_site *sites = calloc(set->sites.cnt + 1, sizeof(*sites));
+	int err = sites ? 0 : -ENOMEM;
+	size_t refused;
+
+	for (size_t i = 0; !err && i < set->runs.cnt; i++) {
+		const struct site_run *run = &set->runs.items[i];
+
+		if (!run->of_program)
+			continue;
+		for (size_t j = 0; j < run->cnt; j++) {
+			sites[j] = set->places.items[run->first + j];
+			sites[j].cookie |= PROBE_COOKIE_WIDE;
+		}
+		err = attach_run(capture, set, run, 0, ATTACH_WIDE, sites, &refused);
+	}
+	free(sites);
+	if (err)
+		attacher__close(capture->probes->attacher, set->group, ATTACH_WIDE, 0);
+	return err;
+}
+
+/* From now on those links count: no call goes without, and none is taken for two. */
+static void exchange(struct probes *probes, struct probe_set *set, bool wide)
+{
+	set->wide = wide;
+	for (size_t i = 0; i < set->runs.cnt; i++) {
+		const struct site_run *run = &set->runs.items[i];
+
+		for (size_t j = run->first; run->of_program && j < run->first + run->cnt; j++) {
+			const struct member *member = &set->members.items[set->sites.items[j].member];
+			int err = probe_specs__set_wide(&probes->specs, member->spec, wide);
+
+			if (err)
+				log_debug("cannot exchange the links of place %u of the table of probes: %s",
+					  member->spec, strerror(-err));
+		}
+	}
+	attacher__close(probes->attacher, set->group, wide ? ATTACH_PROGRAM : ATTACH_WIDE, 0);
+}
+
+static const struct site_run *run_of_program(const struct probe_set *set)
+{
+	for (size_t i = 0; i < set->runs.cnt; i++)
+		if (set->runs.items[i].of_program)
+			return &set->runs.items[i];
+	return NULL;
+}
+
+static bool may_go_wide(struct capture *capture, const struct probe_set *set)
+{
+	const struct site_run *run = run_of_program(set);
+	struct probes *probes = capture->probes;
+
+	if (!run || probes->refuses_wide || probes->pids.cnt < 2 || !capture->opts.children || !multi_of(capture))
+		return false;
+	probes->refuses_wide = !target_runs_alone(probes->pids.items, probes->pids.cnt, set->file_fds.items[run->file]);
+	return !probes->refuses_wide;
+}
+
+static void go_wide(struct capture *capture, struct probe_set *set)
+{
+	if (!set->wide && may_go_wide(capture, set) && !attach_wide(capture, set))
+		exchange(capture->probes, set, true);
+}
+
+void probes__watch(struct capture *capture)
+{
+	struct probes *probes = capture->probes;
+
+	if (!probes || probes->refuses_wide || !__atomic_load_n(&capture->controls->strangers, __ATOMIC_RELAXED))
+		return;
+	probes->refuses_wide = true;
+	for (size_t i = 0; i < probes->sets.cnt; i++) {
+		struct probe_set *set = probes->sets.items[i];
+
+		if (!set->attached || !set->wide)
+			continue;
+		/* Whoever cannot have them has gone meanwhile. */
+		for (size_t j = 0; j < probes->pids.cnt; j++)
+			attach_process(capture, set, ATTACH_PROGRAM, probes->pids.items[j], false);
+		exchange(probes, set, false);
+	}
+	probes->narrow_ts = monotonic_ns();
+	log_info("probes: somebody else runs the target's program now: from here on each of its processes is probed "
+		 "by itself, new ones a moment after they have begun");
 }
 
 static void read_hits(struct probes *probes, struct probe_set *set)
@@ -199,7 +317,7 @@ static void detach(struct probes *probes, struct probe_set *set)
 	switch_off(probes, set);
 	if (set->attached)
 		read_hits(probes, set);
-	set->ticket = attacher__close(probes->attacher, set->group, 0);
+	set->ticket = attacher__close(probes->attacher, set->group, ATTACH_ALL, 0);
 	set->attached = false;
 }
 
@@ -219,23 +337,44 @@ static int check_single(struct capture *capture, const struct probe_set *set)
 }
 
 /* A process that is gone by now is left out; of the target itself its children may be left. */
-static int attach_processes(struct capture *capture, struct probe_set *set)
+static int attach_processes(struct capture *capture, struct probe_set *set, enum attach_part part)
 {
 	struct probes *probes = capture->probes;
 	size_t attached = 0;
 
 	for (size_t i = 0; i < probes->pids.cnt; i++) {
 		pid_t pid = probes->pids.items[i];
-		int err = attach_process(capture, set, pid, true);
+		int err = attach_process(capture, set, part, pid, true);
 
 		if (err == -ESRCH)
-			attacher__close(probes->attacher, set->group, pid);
+			attacher__close(probes->attacher, set->group, ATTACH_ALL, pid);
 		if (err && (err != -ESRCH || probes->pids.cnt == 1))
 			return err;
 		attached += !err;
 	}
 	log_debug("%zu sites of %zu probes attached to %zu processes", set->sites.cnt, set->members.cnt, attached);
 	return 0;
+}
+
+static int attach_all(struct capture *capture, struct probe_set *set)
+{
+	const struct probes *probes = capture->probes;
+	int err;
+
+	for (size_t i = 0; probes->pids.cnt && i < set->runs.cnt; i++) {
+		struct site_run *run = &set->runs.items[i];
+
+		run->of_program = target_runs(probes->pids.items[0], set->file_fds.items[run->file]);
+	}
+	if (!may_go_wide(capture, set))
+		return attach_processes(capture, set, ATTACH_ALL);
+	err = attach_processes(capture, set, ATTACH_LIBRARY);
+	if (err || !attach_wide(capture, set)) {
+		if (!err)
+			exchange(capture->probes, set, true);
+		return err;
+	}
+	return attach_processes(capture, set, ATTACH_PROGRAM);
 }
 
 int capture__attach_probes(struct capture *capture, const struct probe *probes, size_t cnt, struct probe_set **set)
@@ -260,7 +399,7 @@ int capture__attach_probes(struct capture *capture, const struct probe *probes, 
 	if (!err)
 		err = check_single(capture, made);
 	if (!err)
-		err = attach_processes(capture, made);
+		err = attach_all(capture, made);
 	if (err) {
 		capture__detach_probes(capture, made);
 		return err;
@@ -316,9 +455,20 @@ bool capture__probes_lost(struct capture *capture)
 	return true;
 }
 
-int probes__add_process(struct capture *capture, pid_t pid)
+/* *late: it has run without some of them. */
+static int add_to_set(struct capture *capture, struct probe_set *set, pid_t pid, bool *late)
+{
+	if (!set->attached)
+		return 0;
+	for (size_t i = 0; i < set->runs.cnt; i++)
+		*late |= !set->wide || !set->runs.items[i].of_program;
+	return attach_process(capture, set, set->wide ? ATTACH_LIBRARY : ATTACH_ALL, pid, false);
+}
+
+int probes__add_process(struct capture *capture, pid_t pid, uint64_t born_ts)
 {
 	struct probes *probes = capture->probes;
+	bool late = false;
 	int err = 0;
 
 	for (size_t i = 0; i < probes->pids.cnt; i++)
@@ -327,14 +477,31 @@ int probes__add_process(struct capture *capture, pid_t pid)
 	if (capture->stopped)
 		return 0;
 	for (size_t i = 0; !err && i < probes->sets.cnt; i++)
-		if (probes->sets.items[i]->attached)
-			err = attach_process(capture, probes->sets.items[i], pid, false);
+		err = add_to_set(capture, probes->sets.items[i], pid, &late);
+	if (late) {
+		uint64_t now = monotonic_ns(), since_ts = born_ts > probes->narrow_ts ? born_ts : probes->narrow_ts;
+
+		probes->unprobed.cnt++;
+		probes->unprobed.gone_cnt += err == -ESRCH;
+		probes->unprobed.ns += now > since_ts ? now - since_ts : 0;
+	}
 	if (err) {
 		for (size_t i = 0; i < probes->sets.cnt; i++)
-			attacher__close(probes->attacher, probes->sets.items[i]->group, pid);
+			attacher__close(probes->attacher, probes->sets.items[i]->group, ATTACH_ALL, pid);
 		return err;
 	}
-	return vec_push(&probes->pids, pid);
+	if (vec_push(&probes->pids, pid))
+		return -ENOMEM;
+	/* The first child: there may be more to come. */
+	for (size_t i = 0; probes->pids.cnt == 2 && i < probes->sets.cnt; i++)
+		if (probes->sets.items[i]->attached)
+			go_wide(capture, probes->sets.items[i]);
+	return 0;
+}
+
+struct capture_unprobed capture__unprobed(const struct capture *capture)
+{
+	return capture->probes ? capture->probes->unprobed : (struct capture_unprobed){0};
 }
 
 /* A process lives on without its first thread as long as it has others. */
@@ -359,7 +526,7 @@ void probes__drop_process(struct capture *capture, pid_t pid)
 		if (capture->stopped || has_other_threads(pid))
 			return;
 		for (size_t j = 0; j < probes->sets.cnt; j++)
-			attacher__close(probes->attacher, probes->sets.items[j]->group, pid);
+			attacher__close(probes->attacher, probes->sets.items[j]->group, ATTACH_ALL, pid);
 		probes->pids.items[i] = probes->pids.items[--probes->pids.cnt];
 		return;
 	}

@@ -5,9 +5,11 @@
  * (probe/symbol_list.h); the kernel side does all roles with one pair of programs.
  *
  * With uprobe_multi there is one link per process, file and kind of site, which names the process: no other process
- * that maps the file has a probe.  Without it, single uprobes, at most CAPTURE_SINGLE_PROBES_MAX of them: every switch
- * of the target's threads pays for each (DESIGN §3).  A process of its own holds them (attacher.h): all of them go away
- * when the agent ends, however it ends.
+ * that maps the file has a probe.  Only where the target has children, and nobody else runs its program, the links of
+ * the program's own file name none, so that a child has its probes from its first instruction; they are exchanged for
+ * the others as soon as somebody else comes by.  Without uprobe_multi, single uprobes, at most
+ * CAPTURE_SINGLE_PROBES_MAX of them: every switch of the target's threads pays for each (DESIGN §3).  A process of its
+ * own holds them (attacher.h): all of them go away when the agent ends, however it ends.
  */
 #ifndef WHYLATE_CAPTURE_PROBES_H
 #define WHYLATE_CAPTURE_PROBES_H
@@ -35,6 +37,14 @@ int capture__attach_probes(struct capture *capture, const struct probe *probes, 
  * can still be had, and waits for breakpoints for up to a second.
  */
 void capture__detach_probes(struct capture *capture, struct probe_set *set);
+
+/* Processes that ran without some of the probes at first: children whose links had to be made when they were seen. */
+struct capture_unprobed {
+	uint64_t cnt;
+	uint64_t gone_cnt; /* of them, those that had ended by then */
+	uint64_t ns;       /* of all of them together, from their beginning until they were probed */
+};
+struct capture_unprobed capture__unprobed(const struct capture *capture);
 
 /* Has the process that holds the probes been killed?  All sets are detached then, and no other can be attached. */
 bool capture__probes_lost(struct capture *capture);

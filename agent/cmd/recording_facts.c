@@ -260,6 +260,7 @@ void recording_target_cpu(struct recording *recording)
 
 int recording_write_final(struct recording *recording)
 {
+	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
 	uint64_t bpf_ns;
 	uint32_t note = 0;
 	char key[32];
@@ -293,6 +294,14 @@ int recording_write_final(struct recording *recording)
 	}
 	if (!err)
 		err = recording_budget_write_notes(recording, &note);
+	if (!err && unprobed.cnt) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(
+			recording, key,
+			"%" PRIu64 " processes that began while they were recorded ran for %.3g ms in all before "
+			"they had their probes, %" PRIu64 " of them to their end: calls in that time were not seen",
+			unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
+	}
 	if (!err && recording->target_exited) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key, "the target exited while it was recorded");

@@ -121,7 +121,7 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	memcpy(comm, record->comm, WL_COMM_LEN);
 	comm[WL_COMM_LEN] = '\0';
 	if (record->event == WL_TASK_SEEN && record->pid == record->tid && !record->outside)
-		capture__adopt_process(recording->capture, record->pid);
+		capture__adopt_process(recording->capture, record->pid, record->ts);
 	if (record->event == WL_TASK_EXIT && record->pid == record->tid && !record->outside)
 		capture__drop_process(recording->capture, record->pid);
 	if (record->event == WL_TASK_EXEC || (record->event == WL_TASK_EXIT && record->pid == record->tid))

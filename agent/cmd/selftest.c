@@ -111,7 +111,7 @@ static int on_record(void *owner, const struct wl_record_header *header)
 		return 0;
 	}
 	if (task->event == WL_TASK_SEEN && task->pid == task->tid && !stage->adopt_err)
-		stage->adopt_err = capture__adopt_process(stage->capture, task->pid);
+		stage->adopt_err = capture__adopt_process(stage->capture, task->pid, task->ts);
 	return vec_push(&stage->tasks, *task);
 }
 

@@ -49,6 +49,15 @@ int target_check(pid_t pid);
 /* The process and all its living descendants, itself first. 0 or -ESRCH, -ENOMEM. */
 int target_tree(pid_t pid, target_processes *processes);
 
+/* Is the file its program? */
+bool target_runs(pid_t pid, int file_fd);
+/*
+ * Of all processes, is it only those of the target (itself first), and what they have forked by now, that have the file
+ * for their program?  A process that may not be looked at counts if it has the target's name; what /proc does not show
+ * (another namespace) does not count.
+ */
+bool target_runs_alone(const pid_t *target, size_t cnt, int file_fd);
+
 /*
  * 0 or -errno (-ESRCH: it has exited).  Control characters in what people read (comm, arguments, names of mappings and
  * listeners) become '?'; tid 0 is the main thread.

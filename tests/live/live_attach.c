@@ -356,6 +356,160 @@ cleanup:
 	process_end(&stranger);
 }
 
+/* --- children ----------------------------------------------------------------------------------------------------- */
+
+/* tests/safety/forking.c: calls in a round of its children, and its own. */
+#define FORKING_CHILDREN 50
+#define FORKING_CALLS    10
+#define FORKING_ROUND    (FORKING_CHILDREN * (FORKING_CALLS + 1) + FORKING_CALLS)
+
+static bool skip_without_multi(const char *test)
+{
+	struct process doctor = {0};
+	bool there = false;
+
+	if (CHECK(whylate(&doctor, 20, "doctor") == 0)) {
+		there = strstr(process_out(&doctor), "uprobe_multi (tier 1)") != NULL;
+		if (!there)
+			skip(test, "this kernel has no uprobe_multi: children are probed when they are seen");
+	}
+	process_end(&doctor);
+	return !there;
+}
+
+struct forking {
+	struct process process;
+	struct recording recording;
+	unsigned int round_cnt;
+};
+
+static bool forking_start(struct forking *forking, const char *name, const char *kind)
+{
+	struct path symbols = symbols_file(name, "interval compute\n");
+
+	memset(forking, 0, sizeof(*forking));
+	return !process_start(&forking->process, "%s %s", built_path("safety/forking").s, kind) &&
+	       CHECK(process_says(&forking->process, false, "ready", NULL, 10)) &&
+	       recording_start(&forking->recording, name, forking->process.pid,
+			       "-s %s --tail none --budget 100%% --ring-size 16M", symbols.s);
+}
+
+static bool forking_round(struct forking *forking)
+{
+	char rounds[256] = "ready\n";
+
+	forking->round_cnt++;
+	for (unsigned int i = 0; i < forking->round_cnt; i++)
+		strcat(rounds, "round\n");
+	process_signal(&forking->process, SIGUSR1);
+	return CHECKF(process_says(&forking->process, false, rounds, NULL, 30), "%s", process_out(&forking->process));
+}
+
+/* How many calls it saw; the program is as it was. */
+static uint64_t forking_stop(struct forking *forking, struct calls_read *read)
+{
+	if (!CHECKF(recording_stop(&forking->recording) == 0, "%s", process_err(&forking->recording.process)) ||
+	    !calls_read_dir(read, forking->recording.dir.s))
+		return 0;
+	text_is_intact_in_tree(forking->process.pid);
+	process_signal(&forking->process, SIGTERM);
+	CHECKF(process_wait(&forking->process, 20) == 0, "code %d: %s", forking->process.code,
+	       process_out(&forking->process));
+	return read->interval_cnt;
+}
+
+static void forking_end(struct forking *forking)
+{
+	recording_end(&forking->recording);
+	process_end(&forking->process);
+}
+
+static bool is_noted(const struct forking *forking, const char *text)
+{
+	json_object *report = report_read(forking->recording.dir.s, NULL);
+	bool noted = strstr(json_object_to_json_string(json_at(report, "notes")), text) != NULL;
+
+	json_object_put(report);
+	return noted;
+}
+
+#define UNPROBED_NOTE "before they had their probes"
+
+/* Each is probed from its first instruction to its last. */
+static void test_children(void)
+{
+	struct calls_read read = {0};
+	struct forking forking;
+	uint64_t seen;
+
+	if (skip_without_multi("attach_children"))
+		return;
+	if (!forking_start(&forking, "children", "") || !forking_round(&forking) || !forking_round(&forking))
+		goto cleanup;
+	seen = forking_stop(&forking, &read);
+	CHECKF(seen == 2 * FORKING_ROUND, "%lu of %d calls", seen, 2 * FORKING_ROUND);
+	CHECK(!is_noted(&forking, UNPROBED_NOTE));
+cleanup:
+	calls_free(&read);
+	forking_end(&forking);
+}
+
+/* Of one that had none when the recording began, the first are probed when they are seen: which is said. */
+static void test_first_children(void)
+{
+	struct calls_read read = {0};
+	struct forking forking;
+	uint64_t seen;
+
+	if (skip_without_multi("attach_first_children"))
+		return;
+	if (!forking_start(&forking, "first-children", "--lonely") || !forking_round(&forking))
+		goto cleanup;
+	/* The agent looks ten times a second. */
+	sleep_ms(2000);
+	if (!forking_round(&forking))
+		goto cleanup;
+	seen = forking_stop(&forking, &read);
+	CHECKF(seen >= FORKING_ROUND + FORKING_CALLS && seen <= 2 * FORKING_ROUND, "%lu of %d calls", seen,
+	       2 * FORKING_ROUND);
+	CHECK(seen == 2 * FORKING_ROUND || is_noted(&forking, UNPROBED_NOTE));
+cleanup:
+	calls_free(&read);
+	forking_end(&forking);
+}
+
+/* Somebody else begins to run the program: his calls are nobody's, and his code is soon what it was. */
+static void test_late_stranger(void)
+{
+	struct process stranger = {0};
+	struct calls_read read = {0};
+	struct forking forking;
+	uint64_t seen;
+
+	if (skip_without_multi("attach_late_stranger"))
+		return;
+	if (!forking_start(&forking, "late-stranger", "") || !forking_round(&forking) ||
+	    process_start(&stranger, "%s --stranger", built_path("safety/forking").s) ||
+	    !CHECK(process_says(&stranger, false, "ready", NULL, 10)) ||
+	    !CHECKF(process_says(&forking.recording.process, true, "somebody else runs the target's program", NULL, 10),
+		    "%s", process_err(&forking.recording.process)))
+		goto cleanup;
+	text_is_intact(stranger.pid);
+	CHECK(text_is_changed(forking.process.pid));
+	if (!forking_round(&forking))
+		goto cleanup;
+	seen = forking_stop(&forking, &read);
+	CHECKF(seen >= FORKING_ROUND + FORKING_CALLS && seen <= 2 * FORKING_ROUND, "%lu of %d calls", seen,
+	       2 * FORKING_ROUND);
+	CHECK(seen == 2 * FORKING_ROUND || is_noted(&forking, UNPROBED_NOTE));
+	process_signal(&stranger, SIGTERM);
+	CHECKF(process_wait(&stranger, 20) == 0, "code %d: %s", stranger.code, process_out(&stranger));
+cleanup:
+	calls_free(&read);
+	process_end(&stranger);
+	forking_end(&forking);
+}
+
 /* The functions of "factors" that are there and have no figures. */
 static bool is_unmeasured(json_object *report, const char *function)
 {
@@ -422,6 +576,9 @@ static const struct live_test tests[] = {
 	{"attach_signals", test_signals_are_the_agents},
 	{"attach_two_recordings", test_two_recordings},
 	{"attach_stranger", test_stranger},
+	{"attach_children", test_children},
+	{"attach_first_children", test_first_children},
+	{"attach_late_stranger", test_late_stranger},
 	{"attach_budget", test_budget},
 };
 
