@@ -140,7 +140,7 @@ static int add_member(struct probe_set *set, struct probe_specs *specs, const st
 	wants_exit = probe_wants_exit(probe) || spec.flags & SPEC_TIMED;
 	err = probe_specs__take(specs, &member.spec);
 	if (err == -ENOSPC)
-		log_error("more than %u probes at a time cannot be attached", PROBE_SPECS_MAX);
+		log_error("more than %u probes at a time cannot be attached: name fewer functions", PROBE_SPECS_MAX);
 	if (err)
 		return err;
 	err = vec_push(&set->members, member);

@@ -258,6 +258,16 @@ void recording_target_cpu(struct recording *recording)
 		cpu_ns > recording->target_cpu_begin_ns ? cpu_ns - recording->target_cpu_begin_ns : 0;
 }
 
+/* A few always do: connections are closed, threads end. */
+static bool many_never_ended(const struct recording *recording)
+{
+	return recording->counts.abandoned > (recording->counts.seen + recording->counts.abandoned) / 100;
+}
+
+#define NEVER_ENDED                                                                                                    \
+	"%" PRIu64 " intervals began and never ended: their connections were closed, their threads ended, or no line " \
+	"of role 'end' of a symbol list met their keys"
+
 int recording_write_final(struct recording *recording)
 {
 	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
@@ -301,6 +311,10 @@ int recording_write_final(struct recording *recording)
 			"%" PRIu64 " processes that began while they were recorded ran for %.3g ms in all before "
 			"they had their probes, %" PRIu64 " of them to their end: calls in that time were not seen",
 			unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
+	}
+	if (!err && many_never_ended(recording)) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key, NEVER_ENDED, recording->counts.abandoned);
 	}
 	if (!err && recording->target_exited) {
 		snprintf(key, sizeof(key), "note.%u", note++);
@@ -404,6 +418,8 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 		 recording->target_exited ? " (the target exited)" : "", recording_intervals_seen(recording),
 		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
+	if (many_never_ended(recording))
+		log_info(NEVER_ENDED, recording->counts.abandoned);
 	say_missed_switches(recording);
 	recording_probes_say(recording);
 	recording_trace_say(recording);

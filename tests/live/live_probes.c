@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* `whylate probes`, the presets on Debian's servers, and symbol lists of every role. */
+#include "calls.h"
 #include "harness.h"
 #include "net.h"
 #include "servers.h"
 #include "session.h"
+#include "text.h"
 
 #include <glob.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +224,87 @@ cleanup:
 	workload_end(&workload);
 }
 
+/* --- full tables -------------------------------------------------------------------------------------------------- */
+
+#define KEYS_MAX 16384 /* of intervals that go by a key (bpf/work.h) */
+
+static bool many_start(struct process *process)
+{
+	return !process_start(process, "%s", built_path("safety/many").s) &&
+	       CHECKF(process_says(process, false, "ready", NULL, 10), "%s", process_err(process));
+}
+
+/* It goes on, computes what it is to compute, and its code is as it was. */
+static void many_is_unharmed(struct process *process)
+{
+	CHECK(process_runs(process));
+	text_is_intact(process->pid);
+	process_signal(process, SIGTERM);
+	CHECKF(process_wait(process, 20) == 0 && strstr(process_out(process), "verdict ok"), "%s %s",
+	       process_out(process), process_err(process));
+}
+
+/* Seven roles of 1,300 functions: more than there are places for. One line says so, and nothing is attached. */
+static void test_too_many_probes(void)
+{
+	static const char list[] = "acquire * object=arg0\nrelease * object=arg0\nbegin * key=arg0\nend * key=arg0\n"
+				   "work * key=arg0\nenqueue * queue=arg0 task=arg0\ndequeue * queue=arg0 task=arg0\n";
+	struct path symbols = temp_path("too-many.txt"), dir = temp_path("too-many");
+	struct process target = {0}, process = {0};
+
+	CHECK(!file_write(symbols.s, list, strlen(list)));
+	if (!many_start(&target))
+		goto cleanup;
+	CHECK(whylate(&process, 60, "record -p %d -s %s -d 1s -o %s", (int)target.pid, symbols.s, dir.s) == 1);
+	CHECKF(strstr(process_err(&process),
+		      "\nwhylate: more than 8192 probes at a time cannot be attached: name fewer "
+		      "functions\n") != NULL,
+	       "%s", process_err(&process));
+	CHECK(!is_there(dir.s));
+	many_is_unharmed(&target);
+cleanup:
+	process_end(&process);
+	process_end(&target);
+}
+
+/* Intervals that nobody ends make room for others: each is one that ended, that was counted, or that is still open. */
+static void test_never_ended(void)
+{
+	static const char list[] = "begin leaf_[0-2]? key=arg0\nend tail_00 key=arg0\n";
+	struct path symbols = temp_path("never-ended.txt"), dir = temp_path("never-ended");
+	struct process target = {0}, process = {0};
+	struct calls_read read = {0};
+	struct session session;
+	uint64_t begun = 0, known;
+	int end;
+
+	CHECK(!file_write(symbols.s, list, strlen(list)));
+	if (!many_start(&target))
+		goto cleanup;
+	CHECKF(whylate(&process, 60, "record -p %d -s %s -d 4s --budget 100%% -o %s", (int)target.pid, symbols.s,
+		       dir.s) == 0,
+	       "%s", process_err(&process));
+	many_is_unharmed(&target);
+	if (!session_read(&session, dir.s, NULL, NULL) || !calls_read_dir(&read, dir.s))
+		goto cleanup;
+	session_check(&session);
+	end = calls_func(&read, "tail_00");
+	for (int i = 0; i < CALL_FUNCS; i++)
+		begun += i == end ? 0 : read.entries[i];
+	known = session_number(&session, "intervals_seen") + session_number(&session, "intervals_abandoned");
+	printf("(%lu began) ", begun);
+	/* What is hit while it is being detached is counted as a hit only. */
+	CHECKF(begun >= known && begun <= known + KEYS_MAX + begun / 50, "%lu began, %s ended, %s never did", begun,
+	       session_key(&session, "intervals_seen"), session_key(&session, "intervals_abandoned"));
+	if (begun > 2 * KEYS_MAX)
+		CHECKF(strstr(process_err(&process), " intervals began and never ended: ") != NULL, "%s",
+		       process_err(&process));
+cleanup:
+	calls_free(&read);
+	process_end(&process);
+	process_end(&target);
+}
+
 static const struct live_test tests[] = {
 	{"presets", test_presets},
 	{"preset_memcached", test_preset_memcached},
@@ -228,6 +312,8 @@ static const struct live_test tests[] = {
 	{"probes_bad_input", test_bad_input},
 	{"suggest", test_suggest},
 	{"silent", test_silent},
+	{"too_many_probes", test_too_many_probes},
+	{"never_ended", test_never_ended},
 };
 
 int suite_probes(void)
