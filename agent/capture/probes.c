@@ -93,6 +93,18 @@ uint32_t capture__hit_cost_ns(enum plan_cost cost, bool is_return)
 	return cost == PLAN_STEPPED ? 10000 : 500;
 }
 
+uint32_t capture__call_cost_ns(const struct plan *plan)
+{
+	uint32_t exit_ns = plan->exit == PLAN_EXIT_URETPROBE ? capture__hit_cost_ns(plan->entry.cost, true) : 0;
+
+	for (size_t i = 0; plan->exit == PLAN_EXIT_SITES && i < plan->exits.cnt; i++) {
+		uint32_t site_ns = capture__hit_cost_ns(plan->exits.items[i].cost, false);
+
+		exit_ns = site_ns > exit_ns ? site_ns : exit_ns;
+	}
+	return capture__hit_cost_ns(plan->entry.cost, false) + exit_ns;
+}
+
 void capture__probe_hits(struct capture *capture, const struct probe_set *set, struct probe_hits *hits)
 {
 	for (size_t i = 0; i < set->members.cnt; i++) {

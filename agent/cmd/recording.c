@@ -57,6 +57,11 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+bool recording_is_stopped(void)
+{
+	return stop_signals;
+}
+
 /* The recording must not be what makes requests late: whoever it wakes up beside keeps the CPU until its slice is over.
  */
 static void step_back(void)
@@ -439,7 +444,11 @@ static int run(struct recording *recording, const char *dir)
 	recording_retain(recording);
 	err = recording_write_session(recording);
 	if (!err) {
-		err = capture__start(recording->capture);
+		err = recording_list_open(recording);
+		if (!err)
+			err = recording_budget_try(recording);
+		if (!err)
+			err = capture__start(recording->capture);
 		if (!err)
 			err = recording_probes_begin(recording);
 		if (err) {

@@ -4,8 +4,12 @@
  * their class costs, and the time that the kernel side's programs take, which is measured.  Functions that are only
  * timed are let go, the dearest first; probes that say what a request is stay, whatever they cost.  Whatever else the
  * recording costs, half of the budget is the functions'.
+ *
+ * A breakpoint that is hit millions of times a second stops the target's work for as long as it is there, and it takes
+ * the kernel tenths of a second to take it out again.  So functions are counted first, without one.
  */
 #include "base/log.h"
+#include "capture/call_rates.h"
 #include "cmd/recording_internal.h"
 #include "cmd/recording_list.h"
 
@@ -20,14 +24,16 @@
 /* Of a target that uses less, the share says nothing yet. */
 #define CPU_MIN_NS 50000000ULL
 /* A run of a probe's program where it cannot be measured: about what it was on the machines where it could. */
-#define PROGRAM_NS 150
+#define PROGRAM_NS 300
 #define NAMED_MAX  5
+/* For the longest list of functions, more or less. */
+#define COUNT_S_MAX 4
 /* Who allows as much as the target itself takes wants the functions, whatever they cost. */
 #define NO_BUDGET 1.0
 
 struct budget_notes {
-	char dropped[640];
-	size_t dropped_cnt;
+	char dropped[640], forgone[640];
+	size_t dropped_cnt, forgone_cnt;
 	bool requests_said;
 	double requests_share;
 };
@@ -43,6 +49,7 @@ struct list_cost {
 	size_t idx;
 	double cost_ns;
 	double calls_per_s;
+	bool counted, at_least; /* by breakpoint registers, which cannot keep up with it */
 };
 
 struct program_costs {
@@ -86,12 +93,27 @@ static void name_dropped(const struct recording *recording, const struct list_co
 
 	*text = '\0';
 	for (size_t i = 0; i < cnt && i < NAMED_MAX && len < sz; i++)
-		len += (size_t)snprintf(text + len, sz - len,
-					"%s%.60s (%.0f calls a second, %.2g %% of the target's CPU time)",
-					i ? ", " : "", recording_list_name(recording, costs[i].idx),
-					costs[i].calls_per_s, 100 * costs[i].cost_ns / cpu_ns);
+		len += (size_t)snprintf(
+			text + len, sz - len, "%s%.60s (%s%.0f calls a second, %.*f %% of the target's CPU time)",
+			i ? ", " : "", recording_list_name(recording, costs[i].idx),
+			costs[i].at_least  ? "at least "
+			: costs[i].counted ? "about "
+					   : "",
+			costs[i].calls_per_s, costs[i].cost_ns < cpu_ns / 10 ? 2 : 0, 100 * costs[i].cost_ns / cpu_ns);
 	if (cnt > NAMED_MAX && len < sz)
 		snprintf(text + len, sz - len, " and %zu more", cnt - NAMED_MAX);
+}
+
+/* costs: the dearest first. How many of them go, and which; 0 to all. */
+static size_t choose_dropped(const struct list_cost *costs, size_t cnt, double sum_ns, double allowed_ns, bool *drop)
+{
+	size_t dropped = 0;
+
+	while (dropped < cnt && sum_ns > allowed_ns && costs[dropped].cost_ns > 0) {
+		sum_ns -= costs[dropped].cost_ns;
+		drop[costs[dropped++].idx] = true;
+	}
+	return dropped;
 }
 
 /* costs: of those that may go, the dearest first. */
@@ -101,15 +123,12 @@ static int let_go(struct recording *recording, const struct list_cost *costs, si
 	struct recording_budget *budget = recording->budget;
 	bool *drop = calloc(recording->targets.targets.cnt, sizeof(*drop));
 	char names[512];
-	size_t dropped = 0, noted = strlen(budget->notes.dropped);
+	size_t dropped, noted = strlen(budget->notes.dropped);
 	int err;
 
 	if (!drop)
 		return -ENOMEM;
-	while (dropped < cnt && sum_ns > allowed_ns && costs[dropped].cost_ns > 0) {
-		sum_ns -= costs[dropped].cost_ns;
-		drop[costs[dropped++].idx] = true;
-	}
+	dropped = choose_dropped(costs, cnt, sum_ns, allowed_ns, drop);
 	name_dropped(recording, costs, dropped, cpu_ns, names, sizeof(names));
 	log_warn("over the budget of %g %%, no longer probed and unmeasured from now on: %s",
 		 100 * recording->options->budget, names);
@@ -161,7 +180,8 @@ static int judge(struct recording *recording, const struct probe_hits *hits, dou
 			requests_ns += cost_ns;
 			continue;
 		}
-		costs[may_go++] = (struct list_cost){i, cost_ns, (double)entries / seconds};
+		costs[may_go++] =
+			(struct list_cost){.idx = i, .cost_ns = cost_ns, .calls_per_s = (double)entries / seconds};
 		functions_ns += cost_ns;
 	}
 	say_requests(recording, requests_ns / cpu_ns);
@@ -173,22 +193,144 @@ static int judge(struct recording *recording, const struct probe_hits *hits, dou
 	return err;
 }
 
+/* --- before ------------------------------------------------------------------------------------------------------- */
+
+/* Two digits are what so few calls tell. */
+static double rounded(double value)
+{
+	double unit = value > 0 ? pow(10, floor(log10(value)) - 1) : 1;
+
+	return round(value / unit) * unit;
+}
+
+/* costs: of a second of the target's CPU time, of which it uses cpu_s a second. */
+static size_t judge_rates(const struct recording *recording, const struct call_rate *rates, const size_t *idxs,
+			  size_t cnt, double cpu_s, struct list_cost *costs, double *sum_ns)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		double calls_per_cpu_s = (double)rates[i].calls / ((double)rates[i].seen_ns / 1e9);
+
+		if (!rates[i].calls || !rates[i].seen_ns)
+			continue;
+		costs[known++] = (struct list_cost){
+			.idx = idxs[i],
+			.cost_ns = calls_per_cpu_s *
+				   (capture__call_cost_ns(recording_list_plan(recording, idxs[i])) + 2 * PROGRAM_NS),
+			.calls_per_s = rounded(calls_per_cpu_s * cpu_s),
+			.counted = true,
+			.at_least = rates[i].at_least,
+		};
+		*sum_ns += costs[known - 1].cost_ns;
+	}
+	qsort(costs, known, sizeof(*costs), dearest_first);
+	return known;
+}
+
+static int forgo(struct recording *recording, const struct list_cost *costs, size_t cnt, double sum_ns, double took_s)
+{
+	struct budget_notes *notes = &recording->budget->notes;
+	bool *drop = calloc(recording->targets.targets.cnt, sizeof(*drop));
+	int err = drop ? 0 : -ENOMEM;
+
+	if (!err)
+		notes->forgone_cnt = choose_dropped(costs, cnt, sum_ns, 1e9 * recording->options->budget / 2, drop);
+	if (!err && notes->forgone_cnt) {
+		name_dropped(recording, costs, notes->forgone_cnt, 1e9, notes->forgone, sizeof(notes->forgone));
+		log_warn("over the budget of %g %% by what was counted for %.1f s, not probed and unmeasured: %s",
+			 100 * recording->options->budget, took_s, notes->forgone);
+		err = recording_list_forgo(recording, drop);
+	}
+	free(drop);
+	return err;
+}
+
+static int count_and_forgo(struct recording *recording, const size_t *idxs, const uint64_t *addrs, size_t cnt)
+{
+	const struct call_rates_opts opts = {
+		.processes = &recording->processes,
+		.mappings = &recording->mappings,
+		.seconds_max = COUNT_S_MAX,
+		.is_stopped = recording_is_stopped,
+	};
+	struct call_rate *rates = calloc(cnt, sizeof(*rates));
+	struct list_cost *costs = calloc(cnt, sizeof(*costs));
+	uint64_t begin_ts = monotonic_ns(), begin_ns = target_cpu_ns(&recording->processes);
+	int err = rates && costs ? 0 : -ENOMEM;
+
+	if (!err)
+		err = call_rates__count(&opts, addrs, cnt, rates);
+	if (!err) {
+		double took_s = (double)(monotonic_ns() - begin_ts) / 1e9, sum_ns = 0;
+		double cpu_s = (double)(target_cpu_ns(&recording->processes) - begin_ns) / 1e9 / took_s;
+		size_t known = judge_rates(recording, rates, idxs, cnt, cpu_s, costs, &sum_ns);
+
+		err = forgo(recording, costs, known, sum_ns, took_s);
+	} else if (err != -ENOMEM) {
+		log_info("how often functions are called cannot be counted before they are probed (%s): those that are "
+			 "over the budget are let go a moment later",
+			 strerror(-err));
+		err = 0;
+	}
+	free(rates);
+	free(costs);
+	return err;
+}
+
+static int open_budget(struct recording *recording)
+{
+	struct recording_budget *budget;
+
+	if (recording->budget)
+		return 0;
+	budget = recording->budget = calloc(1, sizeof(*budget));
+	if (budget)
+		budget->last = calloc(recording->targets.targets.cnt, sizeof(*budget->last));
+	return budget && budget->last ? 0 : -ENOMEM;
+}
+
+int recording_budget_try(struct recording *recording)
+{
+	size_t all = recording->targets.targets.cnt, cnt = 0, *idxs;
+	uint64_t *addrs;
+	int err;
+
+	if (!recording->list || recording->rounds || recording->options->budget >= NO_BUDGET)
+		return 0;
+	idxs = calloc(all, sizeof(*idxs));
+	addrs = calloc(all, sizeof(*addrs));
+	err = idxs && addrs ? open_budget(recording) : -ENOMEM;
+	for (size_t i = 0; !err && i < all; i++) {
+		if (!recording_list_may_go(recording, i))
+			continue;
+		idxs[cnt] = i;
+		addrs[cnt++] = plan_runtime_addr(recording->program, recording_list_plan(recording, i));
+	}
+	if (!err && cnt)
+		err = count_and_forgo(recording, idxs, addrs, cnt);
+	free(idxs);
+	free(addrs);
+	return err;
+}
+
+/* --- meanwhile ---------------------------------------------------------------------------------------------------- */
+
 int recording_budget_keep(struct recording *recording)
 {
-	struct recording_budget *budget = recording->budget;
 	uint64_t now = monotonic_ns(), cpu_ns;
+	struct recording_budget *budget;
 	struct probe_hits *hits;
-	int err = 0;
+	int err;
 
 	/* Rounds keep theirs. */
 	if (!recording->list || recording->rounds || recording->probes_lost)
 		return 0;
-	if (!budget) {
-		budget = recording->budget = calloc(1, sizeof(*budget));
-		if (budget)
-			budget->last = calloc(recording->targets.targets.cnt, sizeof(*budget->last));
-		if (!budget || !budget->last)
-			return -ENOMEM;
+	err = open_budget(recording);
+	if (err)
+		return err;
+	budget = recording->budget;
+	if (!budget->look_ts) {
 		budget->cpu_ns = recording->target_cpu_begin_ns;
 		budget->look_ts = recording->begin_ts;
 	}
@@ -223,7 +365,14 @@ int recording_budget_write_notes(struct recording *recording, uint32_t *note)
 	char key[32];
 	int err = 0;
 
-	if (notes && notes->dropped_cnt) {
+	if (notes && notes->forgone_cnt) {
+		snprintf(key, sizeof(key), "note.%u", (*note)++);
+		err = recording_say(recording, key,
+				    "%zu functions of the symbol list are unmeasured, over the budget of %g %% by what "
+				    "was counted before the recording: %s",
+				    notes->forgone_cnt, 100 * recording->options->budget, notes->forgone);
+	}
+	if (!err && notes && notes->dropped_cnt) {
 		snprintf(key, sizeof(key), "note.%u", (*note)++);
 		err = recording_say(recording, key,
 				    "%zu functions of the symbol list are unmeasured for a part of the recording, over "

@@ -98,6 +98,9 @@ uint32_t recording_stacks_hz(const struct recording *recording);
 /* The name that the recording goes by. */
 const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);
 
+/* Has it been asked to stop? */
+bool recording_is_stopped(void);
+
 /* CPU time of this process so far. */
 uint64_t own_cpu_ns(void);
 

@@ -57,11 +57,10 @@ static int attach(struct recording *recording, bool may_go, struct recorded_set 
 	return err;
 }
 
-int recording_list_begin(struct recording *recording)
+int recording_list_open(struct recording *recording)
 {
 	size_t cnt = recording->targets.targets.cnt;
 	struct recorded_list *list;
-	int err;
 
 	if (!recording->probes || !cnt)
 		return 0;
@@ -77,8 +76,17 @@ int recording_list_begin(struct recording *recording)
 		recording_probes_of_target(recording, &recording->targets.targets.items[i], &list->probes[i]);
 	for (size_t i = 0; i < cnt; i++)
 		list->states[i].may_go = only_timed(list, i);
-	err = attach(recording, true, &list->going);
-	return err ? err : attach(recording, false, &list->staying);
+	return 0;
+}
+
+int recording_list_begin(struct recording *recording)
+{
+	int err;
+
+	if (!recording->list)
+		return 0;
+	err = attach(recording, true, &recording->list->going);
+	return err ? err : attach(recording, false, &recording->list->staying);
 }
 
 void recording_list_free(struct recording *recording)
@@ -126,9 +134,33 @@ bool recording_list_may_go(const struct recording *recording, size_t idx)
 	return recording->list->states[idx].may_go && !recording->list->states[idx].gone;
 }
 
+bool recording_list_is_gone(const struct recording *recording, size_t idx)
+{
+	return recording->list->states[idx].gone;
+}
+
 const char *recording_list_name(const struct recording *recording, size_t idx)
 {
 	return recording->list->probes[idx].name;
+}
+
+const struct plan *recording_list_plan(const struct recording *recording, size_t idx)
+{
+	return recording->list->probes[idx].probe.plan;
+}
+
+int recording_list_forgo(struct recording *recording, const bool *drop)
+{
+	struct recorded_list *list = recording->list;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < list->cnt; i++) {
+		if (!drop[i])
+			continue;
+		list->states[i].gone = true;
+		err = recording_probes_forgo(recording, &list->probes[i], PROBE_OVER_BUDGET);
+	}
+	return err;
 }
 
 int recording_list_drop(struct recording *recording, const bool *drop)

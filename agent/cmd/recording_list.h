@@ -10,13 +10,22 @@
 
 struct recorded_list;
 
-/* Once the capture has started: attaches them. 0 or -errno after one line; no list, nothing. */
+/*
+ * All of these: no list, nothing.  Open comes before the capture starts, begin once it has started and attaches what
+ * has not been forgone.  0 or -errno after one line.
+ */
+int recording_list_open(struct recording *recording);
 int recording_list_begin(struct recording *recording);
 void recording_list_free(struct recording *recording);
 /* One for each of recording->targets and in that order. False: nothing of it is attached. */
 bool recording_list_hits(struct recording *recording, struct probe_hits *hits);
 bool recording_list_may_go(const struct recording *recording, size_t idx);
+bool recording_list_is_gone(const struct recording *recording, size_t idx);
 const char *recording_list_name(const struct recording *recording, size_t idx);
+/* Of those that may go. */
+const struct plan *recording_list_plan(const struct recording *recording, size_t idx);
+/* These are not attached at all, and their rows say so. Before recording_list_begin(); 0 or -errno. */
+int recording_list_forgo(struct recording *recording, const bool *drop);
 /*
  * Lets these go.  The other functions are attached anew, as they all go by one link: between gap.begin_ts and
  * gap.end_ts none of them is timed. 0 or -errno after one line.
@@ -26,7 +35,12 @@ int recording_list_drop(struct recording *recording, const bool *drop);
 bool recording_list_has_gap(const struct recording *recording, uint64_t begin_ts, uint64_t end_ts);
 
 /*
- * recording_budget.c: every now and then, what the probes of the list cost is compared with the budget, and the dearest
+ * recording_budget.c: before anything is attached, counts how often the functions that may go are called, with the
+ * processor's breakpoint registers, and forgoes those that would not fit into the budget. 0 or -errno.
+ */
+int recording_budget_try(struct recording *recording);
+/*
+ * Every now and then, what the probes of the list cost is compared with the budget, and the dearest
  * functions are let go until it is kept. 0 or -errno.
  */
 int recording_budget_keep(struct recording *recording);

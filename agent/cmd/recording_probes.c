@@ -289,6 +289,14 @@ int recording_probes_detach_each(struct recording *recording, struct recorded_se
 	return err;
 }
 
+int recording_probes_forgo(struct recording *recording, const struct recorded_probe *probe, const char *why)
+{
+	const struct recorded_func func = {probe->probe.func, probe->parent_func};
+	int err = write_symbol(recording, probe, 1, 0);
+
+	return err ? err : write_event(recording, &func, 0, "refused", why, NULL, monotonic_ns());
+}
+
 void recording_probes_of_target(const struct recording *recording, const struct probe_target *target,
 				struct recorded_probe *probe)
 {

@@ -41,6 +41,8 @@ int recording_probes_attach(struct recording *recording, const struct recorded_p
 int recording_probes_detach(struct recording *recording, struct recorded_set *set, const char *why);
 /* Likewise, with a reason for each probe; NULL: it will be attached again, which is not worth a row. */
 int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys);
+/* It is not attached at all, for that reason. */
+int recording_probes_forgo(struct recording *recording, const struct recorded_probe *probe, const char *why);
 /* Are functions or markers probed at all: of a symbol list, in rounds, or those that the program brings along? */
 bool recording_probes_wanted(const struct recording *recording);
 /* Hits of the set's probes so far, in their order. */

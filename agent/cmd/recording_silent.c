@@ -9,7 +9,7 @@
 #define AFTER_NS  (5 * 1000000000ULL)
 #define NAMED_MAX 5
 
-/* The names of lines none of whose probes was hit; how many there are. */
+/* The names of lines none of whose probes was hit or let go; how many there are. */
 static size_t list_silent(const struct recording *recording, const struct probe_hits *hits, char *names, size_t sz,
 			  bool *is_request)
 {
@@ -23,7 +23,7 @@ static size_t list_silent(const struct recording *recording, const struct probe_
 		bool hit = false;
 
 		for (end = i; end < targets->targets.cnt && targets->targets.items[end].line_idx == line_idx; end++)
-			hit |= hits[end].entries || hits[end].exits;
+			hit |= hits[end].entries || hits[end].exits || recording_list_is_gone(recording, end);
 		if (hit)
 			continue;
 		*is_request |= line->role == PROBE_INTERVAL || line->role == PROBE_BEGIN;

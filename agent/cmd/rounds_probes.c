@@ -26,26 +26,16 @@ static bool is_callable(const struct program_function *function)
 	return function && !function->is_part && !function->is_ifunc;
 }
 
-static double site_cost_ns(enum plan_cost cost, bool is_return)
-{
-	return capture__hit_cost_ns(cost, is_return);
-}
-
 /* NAN: there is no way to time its calls. */
 static double estimate_ns(struct program *program, const struct plan *plan)
 {
 	const struct program_function *function = program__function(program, plan->function);
 	const struct program_module *module = function ? program__module(program, function->module) : NULL;
-	double exit_ns = 0;
 
 	if (!is_callable(function) || !plan->possible || plan->exit == PLAN_EXIT_NONE || !module || !module->file ||
 	    module->gone)
 		return NAN;
-	if (plan->exit == PLAN_EXIT_URETPROBE)
-		exit_ns = site_cost_ns(plan->entry.cost, true);
-	for (size_t i = 0; plan->exit == PLAN_EXIT_SITES && i < plan->exits.cnt; i++)
-		exit_ns = fmax(exit_ns, site_cost_ns(plan->exits.items[i].cost, false));
-	return site_cost_ns(plan->entry.cost, false) + exit_ns + PROGRAM_NS;
+	return capture__call_cost_ns(plan) + PROGRAM_NS;
 }
 
 int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx)

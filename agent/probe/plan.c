@@ -265,6 +265,16 @@ void plan_free(struct plan *plan)
 	vec_free(&plan->exits);
 }
 
+uint64_t plan_runtime_addr(struct program *program, const struct plan *plan)
+{
+	const struct program_function *function = program__function(program, plan->function);
+	const struct program_module *module = function ? program__module(program, function->module) : NULL;
+
+	if (!module || module->gone || !plan->possible)
+		return 0;
+	return module->bias + function->addr + (plan->entry.file_off - function->file_off);
+}
+
 int plan_site_check(struct program *program, uint32_t module, uint64_t file_off, enum plan_cost *cost, const char **why)
 {
 	uint8_t bytes[CODE_INSN_MAX];

@@ -59,6 +59,8 @@ struct plan {
  */
 int plan_make(struct program *program, uint32_t function, const struct plan_needs *needs, struct plan *plan);
 void plan_free(struct plan *plan);
+/* Where its entry site lies in the live process, now: each call executes it once.  0: nowhere. */
+uint64_t plan_runtime_addr(struct program *program, const struct plan *plan);
 
 /*
  * A single site that somebody else chose (a USDT marker): its cost class, or why the kernel or good sense forbids it.

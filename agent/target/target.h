@@ -29,6 +29,15 @@ struct target_mapping {
 typedef VEC(struct target_process) target_processes;
 typedef VEC(struct target_mapping) target_mappings; /* paths owned by the list: target_mappings_free() */
 
+struct target_thread {
+	pid_t pid, tid;
+	uint64_t cpu_ns; /* that it has used so far */
+};
+
+#define TARGET_THREADS_MAX 4096
+
+typedef VEC(struct target_thread) target_threads;
+
 /* A listening socket (TCP, either family, or Unix) or a bound, unconnected UDP socket. */
 struct target_listener {
 	enum { TARGET_TCP, TARGET_UDP, TARGET_UNIX } family;
@@ -94,5 +103,7 @@ int target_listeners_read(const target_processes *processes, target_listeners *l
 uint32_t target_netns(pid_t pid);
 /* CPU time of all threads of the processes so far, in ns, and of children of theirs that ended and were waited for. */
 uint64_t target_cpu_ns(const target_processes *processes);
+/* In place of what the list held: their threads, the first TARGET_THREADS_MAX. 0 or -ENOMEM. */
+int target_threads_read(const target_processes *processes, target_threads *threads);
 
 #endif

@@ -527,7 +527,10 @@ static bool is_unmeasured(json_object *report, const char *function)
 	return false;
 }
 
-/* What is called millions of times a second is let go at once; the requests go on, and it is null, not 0. */
+/*
+ * What turns out to be called millions of times a second once the recording goes on is let go at once; the requests go
+ * on, and it is null, not 0.
+ */
 static void test_budget(void)
 {
 	static const char list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
@@ -539,8 +542,10 @@ static void test_budget(void)
 	uint64_t step_ends_ts = 0, later = 0;
 	json_object *report;
 
-	if (!workload_start(&workload, "often", 4) ||
-	    !recording_start(&recording, "budget", workload.server_pid, "-s %s --tail none --budget 30%%", symbols.s))
+	/* There is nothing to count beforehand. */
+	if (!workload_start(&workload, "often", 4) || !CHECK(!kill(workload.server_pid, SIGSTOP)) ||
+	    !recording_start(&recording, "budget", workload.server_pid, "-s %s --tail none --budget 30%%", symbols.s) ||
+	    !CHECK(!kill(workload.server_pid, SIGCONT)))
 		goto cleanup;
 	workload_go(&workload);
 	if (!workload_finish(&workload, 30) || !CHECK(process_wait(&recording.process, 10) == 0))
@@ -566,6 +571,92 @@ cleanup:
 	workload_end(&workload);
 }
 
+/* Calls per ns of CPU time in a line "name calls ns" of the prober's; 0: none. */
+static double counted_rate(const char *lines, const char *function)
+{
+	char name[64];
+	uint64_t calls, ns;
+
+	for (const char *line = lines; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+		if (sscanf(line, "%63s %lu %lu", name, &calls, &ns) == 3 && !strcmp(name, function) && ns)
+			return (double)calls / (double)ns;
+	return 0;
+}
+
+/* Without a probe: three times as often as each request, and more often than registers can keep up with. */
+static void test_counted(void)
+{
+	struct workload workload = {0};
+	struct process prober = {0};
+	double handle, rare;
+
+	if (!workload_start(&workload, "often", 4) ||
+	    process_start(&prober, "%s -p %d -g @(handle_often|often_*) -k -t 4", built_path("live/prober").s,
+			  workload.server_pid))
+		goto cleanup;
+	process_wait(&prober, 30);
+	if (prober.code && registers_missing(process_err(&prober))) {
+		skip("attach_counted", "no breakpoint registers: %s", process_err(&prober));
+		goto cleanup;
+	}
+	CHECKF(prober.code == 0, "%s", process_err(&prober));
+	CHECK(!text_is_changed(workload.server_pid));
+	handle = counted_rate(process_out(&prober), "handle_often");
+	rare = counted_rate(process_out(&prober), "often_rare");
+	/* A register counts sixteen calls at most, and what comes in bursts of three is counted to three. */
+	CHECKF(rare > 1.5 * handle && rare < 6 * handle && handle > 0, "%s", process_out(&prober));
+	CHECKF(counted_rate(process_out(&prober), "often_step") > rare, "%s", process_out(&prober));
+	workload_go(&workload);
+	workload_finish(&workload, 30);
+cleanup:
+	process_end(&prober);
+	workload_end(&workload);
+}
+
+/* What is too dear already before the recording is never probed; the others are in every request. */
+static void test_budget_counts(void)
+{
+	static const char list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
+	struct path symbols = symbols_file("counts", list);
+	struct recording recording = {0};
+	struct workload workload = {0};
+	struct calls_read read = {0};
+	struct session session;
+	uint64_t wrong = 0;
+	json_object *report;
+
+	/* Its warm-up is a load already. */
+	if (!workload_start(&workload, "often", 4) ||
+	    !recording_start(&recording, "counts", workload.server_pid, "-s %s --tail none --budget 30%%", symbols.s))
+		goto cleanup;
+	if (registers_missing(process_err(&recording.process))) {
+		skip("attach_budget_counts", "no breakpoint registers: %s", process_err(&recording.process));
+		goto cleanup;
+	}
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30) || !CHECK(process_wait(&recording.process, 10) == 0))
+		goto cleanup;
+	CHECKF(strstr(process_err(&recording.process), "not probed and unmeasured: often_step (") &&
+		       !strstr(process_err(&recording.process), "from now on") &&
+		       !strstr(process_err(&recording.process), "not one call"),
+	       "%s", process_err(&recording.process));
+	if (session_read(&session, recording.dir.s, NULL, NULL))
+		session_check(&session);
+	if (!calls_read_dir(&read, recording.dir.s))
+		goto cleanup;
+	for (size_t i = 0; i < read.interval_cnt; i++)
+		wrong += calls_in(&read, read.intervals[i].sid, calls_func(&read, "often_rare"), 0) != 3 ||
+			 calls_in(&read, read.intervals[i].sid, calls_func(&read, "often_step"), 0);
+	CHECKF(!wrong && read.interval_cnt > 100, "%lu of %zu intervals have other calls", wrong, read.interval_cnt);
+	report = report_read(recording.dir.s, NULL);
+	CHECK(is_unmeasured(report, "often_step"));
+	json_object_put(report);
+cleanup:
+	calls_free(&read);
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
 static const struct live_test tests[] = {
 	{"attach_killed_before", test_killed_before},
 	{"attach_killed_while_attaching", test_killed_while_attaching},
@@ -580,6 +671,8 @@ static const struct live_test tests[] = {
 	{"attach_first_children", test_first_children},
 	{"attach_late_stranger", test_late_stranger},
 	{"attach_budget", test_budget},
+	{"attach_counted", test_counted},
+	{"attach_budget_counts", test_budget_counts},
 };
 
 int suite_attach(void)

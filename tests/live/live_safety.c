@@ -16,9 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS    20
-#define KILLS     6
-#define MAX_PROBE 1000
+#define ROUNDS      20
+#define KILLS       6
+#define MAX_PROBE   1000
+#define MAX_COUNTED 100
 
 struct subject {
 	const char *name;
@@ -56,6 +57,23 @@ static bool attach_and_detach(pid_t pid, const char *what, const char *modules, 
 	}
 	process_end(&prober);
 	return good;
+}
+
+/* Breakpoint registers are no less of an intrusion than probes, though they leave the code alone. */
+static void count_calls(pid_t pid, const struct subject *subject)
+{
+	struct process prober;
+
+	if (!process_start(&prober, "%s -p %d %s -n %d -k -t 1", built_path("live/prober").s, (int)pid,
+			   subject->modules ? subject->modules : "", MAX_COUNTED)) {
+		process_wait(&prober, 60);
+		if (prober.code && registers_missing(process_err(&prober)))
+			skip(subject->name, "calls cannot be counted without probes: %s", process_err(&prober));
+		else
+			CHECKF(prober.code == 0 && strchr(process_out(&prober), '\n'), "%s: the prober: %s",
+			       subject->name, process_err(&prober));
+	}
+	process_end(&prober);
 }
 
 /* A recording of all functions of the executable: how long until it is under way, in ms; 0 after a failed check. */
@@ -124,6 +142,7 @@ static void safety_case(const struct subject *subject, const char *kind)
 		skip(subject->name, "%.*s", (int)strcspn(process_out(&process) + 5, "\n"), process_out(&process) + 5);
 		goto cleanup;
 	}
+	count_calls(process.pid, subject);
 	attach_and_detach(process.pid, program.s, subject->modules, 40);
 	if (CHECKF(process_runs(&process), "%s has ended: code %d, %s", program.s, process.code, process_err(&process)))
 		text_is_intact(process.pid);

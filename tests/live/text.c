@@ -116,3 +116,13 @@ bool text_is_intact_in_tree(pid_t pid)
 	free(processes.items);
 	return good;
 }
+
+bool registers_missing(const char *said)
+{
+	static const int errs[] = {ENOSPC, EOPNOTSUPP, ENODEV, EACCES, EPERM};
+
+	for (size_t i = 0; i < sizeof(errs) / sizeof(errs[0]); i++)
+		if (strstr(said, strerror(errs[i])))
+			return true;
+	return false;
+}

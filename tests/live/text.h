@@ -16,5 +16,7 @@ bool text_is_intact(pid_t pid);
 bool text_is_intact_in_tree(pid_t pid);
 /* Is there a difference by now?  (That there is one while probes are attached shows that one would be seen.) */
 bool text_is_changed(pid_t pid);
+/* Does the prober, or a recording, say that it cannot have breakpoint registers? */
+bool registers_missing(const char *said);
 
 #endif

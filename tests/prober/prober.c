@@ -3,7 +3,7 @@
  * Probes on many functions of a process, by the product's own planner and capture and nothing else of it: for the tests
  * that prove them harmless and exact, and for the benchmarks.  A line of JSON per round on stdout.
  *
- *   prober -p PID [-m MODULE]… [-r FUNCTION] [-g GLOB] [-n MAX] [-t ROUNDS] [-w MS] [-e] [-i FUNCTION] [-x | -l]
+ *   prober -p PID [-m MODULE]… [-r FUNCTION] [-g GLOB] [-n MAX] [-t ROUNDS] [-w MS] [-e] [-i FUNCTION] [-x | -l | -k]
  *
  * -m   the executable unless given (several: all of them)      -g   functions whose raw name matches
  * -r   of the executable, those beneath this function, the nearest first
@@ -12,7 +12,10 @@
  * -x   compare: first find what is called at all, then probe the planned site and the plain entry of each together; the
  *      target is stopped while probes come and go, so that both see the same calls
  * -l   list those that are called at all and how often, one a line: of one bearer only, and such as others can probe
+ * -k   nothing is probed: breakpoint registers count; one a line with the calls that were met, and in how many ns of
+ * CPU time; within so many seconds as -t says
  */
+#include "capture/call_rates.h"
 #include "capture/capture.h"
 #include "capture/probes.h"
 #include "probe/plan.h"
@@ -42,7 +45,7 @@ struct options {
 	const char *glob, *interval, *root;
 	size_t max;
 	uint32_t rounds, wait_ms;
-	bool entry_only, compare, list;
+	bool entry_only, compare, list, counted;
 };
 
 /* A function, and the probe that it gets. */
@@ -59,6 +62,7 @@ struct prober {
 	struct capture *capture;
 	target_processes processes;
 	target_listeners listeners;
+	target_mappings mappings; /* where calls are counted without probes */
 	VEC(struct target_function) functions;
 	VEC(struct probe) probes;
 	struct probe_hits *hits;
@@ -423,13 +427,43 @@ static int list(struct prober *prober)
 	return err;
 }
 
+static bool never(void)
+{
+	return false;
+}
+
+static int count(struct prober *prober)
+{
+	size_t cnt = prober->functions.cnt;
+	uint64_t *addrs = calloc(cnt + 1, sizeof(*addrs));
+	struct call_rate *rates = calloc(cnt + 1, sizeof(*rates));
+	struct call_rates_opts opts = {
+		.processes = &prober->processes,
+		.mappings = &prober->mappings,
+		.seconds_max = prober->options.rounds,
+		.is_stopped = never,
+	};
+	int err = addrs && rates ? target_mappings_read(prober->options.pid, &prober->mappings) : -ENOMEM;
+
+	for (size_t i = 0; !err && i < cnt; i++)
+		addrs[i] = plan_runtime_addr(prober->program, &prober->functions.items[i].plan);
+	if (!err)
+		err = call_rates__count(&opts, addrs, cnt, rates);
+	for (size_t i = 0; !err && i < cnt; i++)
+		printf("%s %lu %lu%s\n", prober->functions.items[i].function.name, rates[i].calls, rates[i].seen_ns,
+		       rates[i].at_least ? " at least" : "");
+	free(addrs);
+	free(rates);
+	return err;
+}
+
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
 static int options_parse(struct options *options, int argc, char **argv)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "p:m:r:g:n:t:w:i:exl")) != -1) {
+	while ((opt = getopt(argc, argv, "p:m:r:g:n:t:w:i:exlk")) != -1) {
 		if (opt == 'p')
 			options->pid = atoi(optarg);
 		else if (opt == 'm' && options->module_cnt < MODULES_MAX)
@@ -448,6 +482,8 @@ static int options_parse(struct options *options, int argc, char **argv)
 			options->root = optarg;
 		else if (opt == 'l')
 			options->list = true;
+		else if (opt == 'k')
+			options->counted = true;
 		else if (opt == 'e')
 			options->entry_only = true;
 		else if (opt == 'x')
@@ -491,6 +527,7 @@ static void prober_free(struct prober *prober)
 	vec_free(&prober->probes);
 	vec_free(&prober->processes);
 	vec_free(&prober->listeners);
+	target_mappings_free(&prober->mappings);
 	free(prober->hits);
 	program__free(prober->program);
 }
@@ -503,7 +540,7 @@ int main(int argc, char **argv)
 	if (err) {
 		fprintf(stderr,
 			"usage: %s -p PID [-m MODULE]… [-g GLOB] [-n MAX] [-t ROUNDS] [-w MS] [-e] [-i FUNCTION] "
-			"[-x]\n",
+			"[-x | -l | -k]\n",
 			argv[0]);
 		return 2;
 	}
@@ -516,12 +553,13 @@ int main(int argc, char **argv)
 		err = choose_functions(&prober);
 	if (!err && !prober.options.compare && !prober.options.list)
 		thin_out(&prober, prober.options.max);
-	if (!err && !prober.options.list)
+	if (!err && !prober.options.list && !prober.options.counted)
 		print_plans(&prober);
-	if (!err)
+	if (!err && !prober.options.counted)
 		err = open_capture(&prober);
 	if (!err)
 		err = prober.options.list      ? list(&prober)
+		      : prober.options.counted ? count(&prober)
 		      : prober.options.compare ? compare(&prober)
 					       : attach_and_detach(&prober);
 	prober_free(&prober);
