@@ -174,7 +174,7 @@ $(BUILD)/$(1)/libwlplugin.so: tests/safety/lib/plugin.c tests/safety/lib/plugin.
 	$$(say) LD $$@
 	@mkdir -p $$(@D)
 	$$(Q)$$(safety_cc) -fPIC -shared $$< -o $$@
-$(BUILD)/$(1)/reloading: $(BUILD)/$(1)/libwlplugin.so
+$(BUILD)/$(1)/reloading $(BUILD)/$(1)/loading: $(BUILD)/$(1)/libwlplugin.so
 endef
 $(eval $(call safety_rules,safety))
 $(eval $(call safety_rules,safety-san))

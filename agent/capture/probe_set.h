@@ -47,7 +47,8 @@ struct probe_set {
 	uint64_t attach_ns, detach_ts;
 	uint32_t ticket; /* of its detaching */
 	bool attached;
-	bool wide; /* the links of the target's program name no process */
+	bool wide;        /* the links of the target's program name no process */
+	uint64_t wide_ts; /* since when, 0: from the beginning */
 };
 
 /*

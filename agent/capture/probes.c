@@ -26,6 +26,7 @@ struct probes {
 	struct probe_specs specs;
 	VEC(struct probe_set *) sets;
 	VEC(pid_t) pids;
+	bool forks;         /* it has children, or had some */
 	bool refuses_wide;  /* others run the target's program as well, or nobody can tell */
 	uint64_t narrow_ts; /* when that turned out, 0: before anything was attached, or not */
 	struct capture_unprobed unprobed;
@@ -60,6 +61,7 @@ struct probes *probes__new(struct capture *capture)
 			return NULL;
 		}
 	}
+	probes->forks = probes->pids.cnt > 1;
 	return probes;
 }
 
@@ -267,16 +269,10 @@ static bool may_go_wide(struct capture *capture, const struct probe_set *set)
 	const struct site_run *run = run_of_program(set);
 	struct probes *probes = capture->probes;
 
-	if (!run || probes->refuses_wide || probes->pids.cnt < 2 || !capture->opts.children || !multi_of(capture))
+	if (!run || probes->refuses_wide || !probes->forks || !capture->opts.children || !multi_of(capture))
 		return false;
 	probes->refuses_wide = !target_runs_alone(probes->pids.items, probes->pids.cnt, set->file_fds.items[run->file]);
 	return !probes->refuses_wide;
-}
-
-static void go_wide(struct capture *capture, struct probe_set *set)
-{
-	if (!set->wide && may_go_wide(capture, set) && !attach_wide(capture, set))
-		exchange(capture->probes, set, true);
 }
 
 void probes__watch(struct capture *capture)
@@ -467,20 +463,40 @@ bool capture__probes_lost(struct capture *capture)
 	return true;
 }
 
-/* *late: it has run without some of them. */
-static int add_to_set(struct capture *capture, struct probe_set *set, pid_t pid, bool *late)
+/* *probed_ts: when the last of the set's probes came to the process, if that is later. */
+static int add_to_set(struct capture *capture, struct probe_set *set, pid_t pid, uint64_t *probed_ts)
 {
-	if (!set->attached)
-		return 0;
-	for (size_t i = 0; i < set->runs.cnt; i++)
-		*late |= !set->wide || !set->runs.items[i].of_program;
-	return attach_process(capture, set, set->wide ? ATTACH_LIBRARY : ATTACH_ALL, pid, false);
+	int err = attach_process(capture, set, set->wide ? ATTACH_LIBRARY : ATTACH_ALL, pid, false);
+	uint64_t now = monotonic_ns();
+
+	for (size_t i = 0; i < set->runs.cnt; i++) {
+		uint64_t ts = set->wide && set->runs.items[i].of_program ? set->wide_ts : now;
+
+		*probed_ts = ts > *probed_ts ? ts : *probed_ts;
+	}
+	return err;
+}
+
+/* The first child: there may be more to come. */
+static void begin_to_fork(struct capture *capture)
+{
+	struct probes *probes = capture->probes;
+
+	probes->forks = true;
+	for (size_t i = 0; i < probes->sets.cnt; i++) {
+		struct probe_set *set = probes->sets.items[i];
+
+		if (!set->attached || set->wide || !may_go_wide(capture, set) || attach_wide(capture, set))
+			continue;
+		exchange(probes, set, true);
+		set->wide_ts = monotonic_ns();
+	}
 }
 
 int probes__add_process(struct capture *capture, pid_t pid, uint64_t born_ts)
 {
 	struct probes *probes = capture->probes;
-	bool late = false;
+	uint64_t probed_ts = 0, since_ts;
 	int err = 0;
 
 	for (size_t i = 0; i < probes->pids.cnt; i++)
@@ -488,27 +504,23 @@ int probes__add_process(struct capture *capture, pid_t pid, uint64_t born_ts)
 			return 0;
 	if (capture->stopped)
 		return 0;
+	if (!probes->forks)
+		begin_to_fork(capture);
 	for (size_t i = 0; !err && i < probes->sets.cnt; i++)
-		err = add_to_set(capture, probes->sets.items[i], pid, &late);
-	if (late) {
-		uint64_t now = monotonic_ns(), since_ts = born_ts > probes->narrow_ts ? born_ts : probes->narrow_ts;
-
+		if (probes->sets.items[i]->attached)
+			err = add_to_set(capture, probes->sets.items[i], pid, &probed_ts);
+	since_ts = born_ts > probes->narrow_ts ? born_ts : probes->narrow_ts;
+	if (probed_ts > since_ts) {
 		probes->unprobed.cnt++;
 		probes->unprobed.gone_cnt += err == -ESRCH;
-		probes->unprobed.ns += now > since_ts ? now - since_ts : 0;
+		probes->unprobed.ns += probed_ts - since_ts;
 	}
 	if (err) {
 		for (size_t i = 0; i < probes->sets.cnt; i++)
 			attacher__close(probes->attacher, probes->sets.items[i]->group, ATTACH_ALL, pid);
 		return err;
 	}
-	if (vec_push(&probes->pids, pid))
-		return -ENOMEM;
-	/* The first child: there may be more to come. */
-	for (size_t i = 0; probes->pids.cnt == 2 && i < probes->sets.cnt; i++)
-		if (probes->sets.items[i]->attached)
-			go_wide(capture, probes->sets.items[i]);
-	return 0;
+	return vec_push(&probes->pids, pid);
 }
 
 struct capture_unprobed capture__unprobed(const struct capture *capture)

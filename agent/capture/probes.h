@@ -41,7 +41,7 @@ void capture__detach_probes(struct capture *capture, struct probe_set *set);
 /* Processes that ran without some of the probes at first: children whose links had to be made when they were seen. */
 struct capture_unprobed {
 	uint64_t cnt;
-	uint64_t gone_cnt; /* of them, those that had ended by then */
+	uint64_t gone_cnt; /* of them, at least so many had ended by then */
 	uint64_t ns;       /* of all of them together, from their beginning until they were probed */
 };
 struct capture_unprobed capture__unprobed(const struct capture *capture);

@@ -306,11 +306,12 @@ int recording_write_final(struct recording *recording)
 		err = recording_budget_write_notes(recording, &note);
 	if (!err && unprobed.cnt) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(
-			recording, key,
-			"%" PRIu64 " processes that began while they were recorded ran for %.3g ms in all before "
-			"they had their probes, %" PRIu64 " of them to their end: calls in that time were not seen",
-			unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
+		err = recording_say(recording, key,
+				    "%" PRIu64
+				    " processes that began while they were recorded ran for %.3g ms in all before "
+				    "they had their probes, %" PRIu64
+				    " of them or more to their end: calls in that time were not seen",
+				    unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
 	}
 	if (!err && many_never_ended(recording)) {
 		snprintf(key, sizeof(key), "note.%u", note++);

@@ -231,6 +231,14 @@ static void finding_free(struct finding *finding)
 
 /* --- one line ---------------------------------------------------------------------------------------------------- */
 
+/* What is yet to be loaded is meant only where it is named. */
+static bool is_searched(struct resolver *resolver, uint32_t module, bool named)
+{
+	const struct program_module *public = program__module(resolver->program, module);
+
+	return !public->gone && (named || !public->awaited);
+}
+
 /* The order of libraries in memory is not that in which the linker binds names: two that have it are one too many. */
 static int refuse_two_modules(struct resolver *resolver, const struct probe_line *line, uint32_t found, bool by_cxx)
 {
@@ -238,7 +246,7 @@ static int refuse_two_modules(struct resolver *resolver, const struct probe_line
 		struct finding other = {0};
 		int err;
 
-		if (program__module(resolver->program, i)->gone)
+		if (!is_searched(resolver, i, false))
 			continue;
 		err = match_in(resolver, line, i, by_cxx, &other);
 		if (!err && finding_cnt(&other))
@@ -382,7 +390,7 @@ static int find_module(struct resolver *resolver, const struct probe_line *line,
 
 	*found = PROGRAM_NONE;
 	for (uint32_t i = first; i < end && !err && *found == PROGRAM_NONE; i++) {
-		if (program__module(resolver->program, i)->gone)
+		if (!is_searched(resolver, i, only != PROGRAM_NONE))
 			continue;
 		err = match_in(resolver, line, i, by_cxx, finding);
 		if (!err && finding_cnt(finding))
@@ -402,7 +410,9 @@ static int resolve_line(struct resolver *resolver, uint32_t line_idx)
 
 	if (line->module) {
 		only = program__module_find(resolver->program, line->module);
-		if (only == PROGRAM_NONE)
+		if (only == PROGRAM_NONE && line->module[0] == '/')
+			only = program__module_await(resolver->program, line->module);
+		if (only == PROGRAM_NONE || only >= resolver->module_cnt)
 			return resolver_explain_module(resolver, line);
 	}
 	if (is_glob(line) && ++resolver->glob_cnt > GLOB_LINES_MAX)
@@ -414,6 +424,9 @@ static int resolve_line(struct resolver *resolver, uint32_t line_idx)
 		err = resolver_explain(resolver, line, only);
 	else if (!err)
 		err = targets_add(resolver, line_idx, module, &finding);
+	if (!err && !resolver->why[0] && program__module(resolver->program, module)->awaited)
+		resolver_refuse(resolver, 0, "%.500s is not loaded yet: '%.128s' is probed from the moment it is",
+				line->module, line->symbol);
 	finding_free(&finding);
 	return err;
 }
@@ -456,16 +469,29 @@ static int resolve_lines(struct resolver *resolver)
 	return err;
 }
 
+/* Modules that are named by a path may be yet to come. */
+static void await_modules(const probe_lines *lines, struct program *program)
+{
+	for (size_t i = 0; i < lines->cnt; i++) {
+		const char *module = lines->items[i].module;
+
+		/* Whoever looks for it says why it is not there. */
+		if (module && module[0] == '/' && program__module_find(program, module) == PROGRAM_NONE)
+			(void)program__module_await(program, module);
+	}
+}
+
 int probe_targets_find(const probe_lines *lines, struct program *program, struct probe_targets *targets)
 {
 	struct resolver resolver = {
 		.program = program,
 		.lines = lines,
 		.out = targets,
-		.module_cnt = program__module_cnt(program),
 	};
 	int err;
 
+	await_modules(lines, program);
+	resolver.module_cnt = program__module_cnt(program);
 	resolver.modules = calloc(resolver.module_cnt, sizeof(*resolver.modules));
 	err = resolver.modules ? resolve_lines(&resolver) : -ENOMEM;
 	if (!err)

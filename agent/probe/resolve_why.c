@@ -25,11 +25,16 @@ static bool is_process(const struct resolver *resolver)
 
 int resolver_explain_module(struct resolver *resolver, const struct probe_line *line)
 {
+	bool is_path = line->module[0] == '/';
 	char mapped[NOTE_SZ] = "";
 
 	if (!is_process(resolver))
 		return resolver_refuse(resolver, -ENOENT, "module '%.128s' is not looked at: the file is %.128s",
 				       line->module, module_name(resolver, 0));
+	if (is_path)
+		return resolver_refuse(resolver, -ENOENT,
+				       "module '%.500s' is not mapped by process %d, nor can it be one day: %s",
+				       line->module, program__pid(resolver->program), strerror(errno));
 	for (uint32_t i = 0; i < resolver->module_cnt; i++) {
 		if (strlen(mapped) > 300) {
 			resolver_append(mapped, sizeof(mapped), " and %u more", resolver->module_cnt - i);
@@ -37,8 +42,11 @@ int resolver_explain_module(struct resolver *resolver, const struct probe_line *
 		}
 		resolver_append(mapped, sizeof(mapped), "%s%.100s", i ? ", " : "", module_name(resolver, i));
 	}
-	return resolver_refuse(resolver, -ENOENT, "module '%.128s' is not mapped by process %d, which has %s",
-			       line->module, program__pid(resolver->program), mapped);
+	return resolver_refuse(
+		resolver, -ENOENT,
+		"module '%.128s' is not mapped by process %d, which has %s: of a library that it is yet to "
+		"load give the whole path",
+		line->module, program__pid(resolver->program), mapped);
 }
 
 static const struct elf_file *module_elf(struct resolver *resolver, uint32_t module)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- modules --------------------------------------------------------------------------------------------------------
@@ -24,7 +25,8 @@ static struct module *module_by_file(struct program *program, const struct targe
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
 
-		if (module->ino == mapping->ino && module->dev == mapping->dev && !strcmp(module->path, mapping->path))
+		if (module->ino == mapping->ino && module->dev == mapping->dev &&
+		    (module->public.awaited || !strcmp(module->path, mapping->path)))
 			return module;
 	}
 	return NULL;
@@ -67,6 +69,7 @@ static int mapping_add(struct program *program, const struct target_mapping *map
 		module->dev = mapping->dev;
 		module->ino = mapping->ino;
 	}
+	module->public.awaited = false;
 	return vec_push(&module->mapped, mapped);
 }
 
@@ -127,11 +130,11 @@ static int modules_read(struct program *program)
 	changes = known - before;
 	for (size_t i = 0; i < known; i++) {
 		struct program_module *public = &program->modules.items[i]->public;
-		bool gone = !program->modules.items[i]->mapped.cnt;
+		bool mapped = program->modules.items[i]->mapped.cnt > 0, gone = !mapped && !public->awaited;
 
 		changes += i < before && gone != public->gone;
 		public->gone = gone;
-		if (!gone)
+		if (mapped)
 			module_bias_set(program->modules.items[i]);
 	}
 	return changes;
@@ -292,6 +295,58 @@ uint32_t program__module_find(struct program *program, const char *name)
 		for (size_t i = 0; i < program->modules.cnt; i++)
 			if (module_matches(program->modules.items[i], name, exactly))
 				return i;
+	return PROGRAM_NONE;
+}
+
+static uint32_t module_of_file(struct program *program, const struct stat *wanted)
+{
+	struct stat file;
+
+	for (size_t i = 0; i < program->modules.cnt; i++) {
+		const struct module *module = program->modules.items[i];
+
+		if (module->file && !module->public.gone && !stat(module->file, &file) &&
+		    file.st_dev == wanted->st_dev && file.st_ino == wanted->st_ino)
+			return i;
+	}
+	return PROGRAM_NONE;
+}
+
+uint32_t program__module_await(struct program *program, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct module *module;
+	char file[PATH_MAX];
+	struct stat stat_buf;
+	uint32_t idx;
+	int err;
+
+	errno = ENOENT;
+	if (!program->pid || path[0] != '/' ||
+	    (size_t)snprintf(file, sizeof(file), "/proc/%d/root%s", program->pid, path) >= sizeof(file) ||
+	    stat(file, &stat_buf))
+		return PROGRAM_NONE;
+	idx = module_of_file(program, &stat_buf);
+	if (idx != PROGRAM_NONE)
+		return idx;
+	errno = ENOEXEC;
+	if (!S_ISREG(stat_buf.st_mode))
+		return PROGRAM_NONE;
+	errno = ENOMEM;
+	module = module_new(program, slash + 1, path, file);
+	if (!module)
+		return PROGRAM_NONE;
+	module->dev = stat_buf.st_dev;
+	module->ino = stat_buf.st_ino;
+	module->public.awaited = true;
+	err = module_open(program, module);
+	if (!err) {
+		program__throws_forget(program);
+		return module->public.idx;
+	}
+	program->modules.cnt--;
+	module_free(module);
+	errno = -err;
 	return PROGRAM_NONE;
 }
 

@@ -34,6 +34,7 @@ struct program_module {
 	uint64_t bias;        /* runtime address - address as linked; 0 for program__open_file() */
 	bool is_go, unwinds;  /* see elf_file.h */
 	bool gone;            /* unmapped since: its functions stay, nothing in it can be probed */
+	bool awaited;         /* not mapped so far, see program__module_await() */
 };
 
 enum function_source {
@@ -86,6 +87,11 @@ uint32_t program__module_cnt(const struct program *program);
 const struct program_module *program__module(struct program *program, uint32_t idx);
 /* As a person names it: "libc.so.6", "libc.so", "libc", or a path; PROGRAM_NONE. */
 uint32_t program__module_find(struct program *program, const char *name);
+/*
+ * The module of this path, as the process would open it, which it may be yet to load: appended where it is not among
+ * the modules under another name.  PROGRAM_NONE and errno (ENOENT, EACCES, ENOEXEC, …).
+ */
+uint32_t program__module_await(struct program *program, const char *path);
 /*
  * Is there code, mapped now, that would catch an exception?  (Where nobody does, it ends the process whatever stands in
  * its way.)  May become true with a dlopen: plans from before program__refresh() reported changes are to be made anew.

@@ -20,7 +20,7 @@ static uint32_t slot_in_memory(struct program *program, const struct module *mod
 	uint64_t pc;
 	uint32_t id;
 
-	if (program->mem_fd < 0 || module->public.gone)
+	if (program->mem_fd < 0 || module->public.gone || module->public.awaited)
 		return PROGRAM_NONE;
 	if (pread(program->mem_fd, &pc, sizeof(pc), slot + module->public.bias) != sizeof(pc))
 		return PROGRAM_NONE;

@@ -506,6 +506,9 @@ static void what_cannot_be_resolved_says_why(void)
 	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT,
 			  "module 'libnone.so' is not mapped by process ");
 	expect_unresolved("interval libnone.so:f\n", getpid(), -ENOENT, "which has run, ");
+	expect_unresolved("interval /libnone.so:f\n", getpid(), -ENOENT,
+			  "nor can it be one day: No such file or directory");
+	expect_unresolved("interval /etc/passwd:f\n", getpid(), -ENOENT, "nor can it be one day: Exec format error");
 	CU_ASSERT_EQUAL(resolve("interval f\n", 1 << 22, &resolved), -ESRCH);
 	resolved_free(&resolved);
 }

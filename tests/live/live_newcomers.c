@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What comes while a recording is under way: children, of which no call is missed where that can be had; somebody else
+ * who runs the same program, and is not to be recorded; libraries.  The programs of tests/safety that are asked for
+ * rounds of known numbers of calls by SIGUSR1.
+ */
+#include "calls.h"
+#include "harness.h"
+#include "session.h"
+#include "text.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- children ----------------------------------------------------------------------------------------------------- */
+
+/* tests/safety/forking.c: calls in a round of its children, and its own. */
+#define FORKING_CHILDREN 50
+#define FORKING_CALLS    10
+#define FORKING_LIST     "interval compute\n"
+#define FORKING_ROUND    (FORKING_CHILDREN * (FORKING_CALLS + 1) + FORKING_CALLS)
+
+static bool skip_without_multi(const char *test)
+{
+	struct process doctor = {0};
+	bool there = false;
+
+	if (CHECK(whylate(&doctor, 20, "doctor") == 0)) {
+		there = strstr(process_out(&doctor), "uprobe_multi (tier 1)") != NULL;
+		if (!there)
+			skip(test, "this kernel has no uprobe_multi: children are probed when they are seen");
+	}
+	process_end(&doctor);
+	return !there;
+}
+
+struct rounds {
+	struct process process;
+	struct recording recording;
+	unsigned int round_cnt;
+};
+
+static bool rounds_start(struct rounds *rounds, const char *name, const char *program, const char *list)
+{
+	struct path symbols = temp_path("%s.txt", name);
+
+	memset(rounds, 0, sizeof(*rounds));
+	return CHECK(!file_write(symbols.s, list, strlen(list))) &&
+	       !process_start(&rounds->process, "%s", built_path("safety/%s", program).s) &&
+	       CHECK(process_says(&rounds->process, false, "ready", NULL, 10)) &&
+	       recording_start(&rounds->recording, name, rounds->process.pid,
+			       "-s %s --tail none --budget 100%% --ring-size 16M", symbols.s);
+}
+
+static bool rounds_next(struct rounds *rounds)
+{
+	char said[256] = "ready\n";
+
+	rounds->round_cnt++;
+	for (unsigned int i = 0; i < rounds->round_cnt; i++)
+		strcat(said, "round\n");
+	process_signal(&rounds->process, SIGUSR1);
+	return CHECKF(process_says(&rounds->process, false, said, NULL, 30), "%s", process_out(&rounds->process));
+}
+
+/* How many calls it saw; the program is as it was. */
+static uint64_t rounds_stop(struct rounds *rounds, struct calls_read *read)
+{
+	if (!CHECKF(recording_stop(&rounds->recording) == 0, "%s", process_err(&rounds->recording.process)) ||
+	    !calls_read_dir(read, rounds->recording.dir.s))
+		return 0;
+	text_is_intact_in_tree(rounds->process.pid);
+	process_signal(&rounds->process, SIGTERM);
+	CHECKF(process_wait(&rounds->process, 20) == 0, "code %d: %s", rounds->process.code,
+	       process_out(&rounds->process));
+	return read->interval_cnt;
+}
+
+static void rounds_end(struct rounds *rounds)
+{
+	recording_end(&rounds->recording);
+	process_end(&rounds->process);
+}
+
+static bool is_noted(const struct rounds *rounds, const char *text)
+{
+	json_object *report = report_read(rounds->recording.dir.s, NULL);
+	bool noted = strstr(json_object_to_json_string(json_at(report, "notes")), text) != NULL;
+
+	json_object_put(report);
+	return noted;
+}
+
+#define UNPROBED_NOTE "before they had their probes"
+
+/* Each is probed from its first instruction to its last. */
+static void test_children(void)
+{
+	struct calls_read read = {0};
+	struct rounds rounds;
+	uint64_t seen;
+
+	if (skip_without_multi("newcomers_children"))
+		return;
+	if (!rounds_start(&rounds, "children", "forking", FORKING_LIST) || !rounds_next(&rounds) ||
+	    !rounds_next(&rounds))
+		goto cleanup;
+	seen = rounds_stop(&rounds, &read);
+	CHECKF(seen == 2 * FORKING_ROUND, "%lu of %d calls", seen, 2 * FORKING_ROUND);
+	CHECK(!is_noted(&rounds, UNPROBED_NOTE));
+cleanup:
+	calls_free(&read);
+	rounds_end(&rounds);
+}
+
+/* Of one that had none when the recording began, the first are probed when they are seen: which is said. */
+static void test_first_children(void)
+{
+	struct calls_read read = {0};
+	struct rounds rounds;
+	uint64_t seen;
+
+	if (skip_without_multi("newcomers_first_children"))
+		return;
+	if (!rounds_start(&rounds, "first-children", "forking --lonely", FORKING_LIST) || !rounds_next(&rounds))
+		goto cleanup;
+	/* The agent looks ten times a second. */
+	sleep_ms(2000);
+	if (!rounds_next(&rounds))
+		goto cleanup;
+	seen = rounds_stop(&rounds, &read);
+	CHECKF(seen >= FORKING_ROUND + FORKING_CALLS && seen <= 2 * FORKING_ROUND, "%lu of %d calls", seen,
+	       2 * FORKING_ROUND);
+	CHECK(seen == 2 * FORKING_ROUND || is_noted(&rounds, UNPROBED_NOTE));
+cleanup:
+	calls_free(&read);
+	rounds_end(&rounds);
+}
+
+/* Somebody else begins to run the program: his calls are nobody's, and his code is soon what it was. */
+static void test_late_stranger(void)
+{
+	struct process stranger = {0};
+	struct calls_read read = {0};
+	struct rounds rounds;
+	uint64_t seen;
+
+	if (skip_without_multi("newcomers_stranger"))
+		return;
+	if (!rounds_start(&rounds, "late-stranger", "forking", FORKING_LIST) || !rounds_next(&rounds) ||
+	    process_start(&stranger, "%s --stranger", built_path("safety/forking").s) ||
+	    !CHECK(process_says(&stranger, false, "ready", NULL, 10)) ||
+	    !CHECKF(process_says(&rounds.recording.process, true, "somebody else runs the target's program", NULL, 10),
+		    "%s", process_err(&rounds.recording.process)))
+		goto cleanup;
+	text_is_intact(stranger.pid);
+	CHECK(text_is_changed(rounds.process.pid));
+	if (!rounds_next(&rounds))
+		goto cleanup;
+	seen = rounds_stop(&rounds, &read);
+	CHECKF(seen >= FORKING_ROUND + FORKING_CALLS && seen <= 2 * FORKING_ROUND, "%lu of %d calls", seen,
+	       2 * FORKING_ROUND);
+	CHECK(seen == 2 * FORKING_ROUND || is_noted(&rounds, UNPROBED_NOTE));
+	process_signal(&stranger, SIGTERM);
+	CHECKF(process_wait(&stranger, 20) == 0, "code %d: %s", stranger.code, process_out(&stranger));
+cleanup:
+	calls_free(&read);
+	process_end(&stranger);
+	rounds_end(&rounds);
+}
+
+/* --- libraries that come and go ----------------------------------------------------------------------------------- */
+
+/* tests/safety/loading.c */
+#define LOADING_CALLS 20
+
+/* A line may name what is not there yet: each call is seen, from the first one on, whenever it is loaded. */
+static void test_awaited_library(void)
+{
+	struct path library = built_path("safety/libwlplugin.so");
+	struct calls_read read = {0};
+	struct rounds rounds;
+	uint64_t seen;
+	char list[700];
+
+	snprintf(list, sizeof(list), "interval %s:plugin_compute\n", library.s);
+	if (!rounds_start(&rounds, "awaited", "loading", list))
+		goto cleanup;
+	CHECKF(strstr(process_err(&rounds.recording.process), "is not loaded yet") != NULL, "%s",
+	       process_err(&rounds.recording.process));
+	if (!rounds_next(&rounds) || !rounds_next(&rounds) || !rounds_next(&rounds))
+		goto cleanup;
+	seen = rounds_stop(&rounds, &read);
+	CHECKF(seen == 3 * LOADING_CALLS, "%lu of %d calls", seen, 3 * LOADING_CALLS);
+	CHECK(calls_func(&read, "plugin_compute") >= 0);
+cleanup:
+	calls_free(&read);
+	rounds_end(&rounds);
+}
+
+static const struct live_test tests[] = {
+	{"newcomers_children", test_children},
+	{"newcomers_first_children", test_first_children},
+	{"newcomers_stranger", test_late_stranger},
+	{"newcomers_library", test_awaited_library},
+};
+
+int suite_newcomers(void)
+{
+	return live_suite("newcomers", tests, sizeof(tests) / sizeof(tests[0]));
+}
