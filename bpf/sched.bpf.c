@@ -96,6 +96,14 @@ static __always_inline struct runner *ran_longest(struct cpu_context *cpu, struc
 	return search.longest_tid ? &cpu->runners[search.longest_pos & (RUNNERS_MAX - 1)] : NULL;
 }
 
+/* It had no task to run since then, as far as was seen. */
+static __always_inline bool cpu__idles(struct cpu_context *cpu, u64 since_ts)
+{
+	struct runner *runner = cpu__runner(cpu);
+
+	return cpu->runner_pos && !runner->tid && runner->since_ts <= since_ts;
+}
+
 /*
  * The thread has wanted a CPU since word_ts(word) and gets this one now.  The culprit is who ran longest meanwhile: on
  * this CPU, or on the one in whose queue the thread waited before it was moved over here.
@@ -110,6 +118,15 @@ VERIFIED_ONCE int note_runq(struct thread *thread, u64 word, u64 now, struct cpu
 
 	if (!thread || !here || now < since_ts || wait_ns < WAIT_NAMED_NS)
 		return 0;
+	if (thread->wait_cpu == bpf_get_smp_processor_id() && cpu__idles(here, since_ts)) {
+		thread->other_ns = wait_ns;
+		slot = wait_list__push(&thread->runq, wait_ns, wait_ns);
+		slot->end_ts = now;
+		slot->wait_ns = wait_ns;
+		__builtin_memset(&slot->culprit, 0, sizeof(slot->culprit));
+		slot->culprit.length_ns = wait_ns;
+		return 0;
+	}
 	culprit = ran_longest(here, thread, since_ts, now, &ran_ns);
 	if (thread->wait_cpu != bpf_get_smp_processor_id()) {
 		there = bpf_map_lookup_percpu_elem(&cpus, &key, thread->wait_cpu);
@@ -144,6 +161,7 @@ static __always_inline void switched_in(struct thread *thread, struct cpu_contex
 	if (cfg_knobs.trace) {
 		/* The segment that ends here says who had the CPU. */
 		thread->other_tid = 0;
+		thread->other_ns = 0;
 		if (RUNQ_STATES & bit(state))
 			note_runq(thread, word, bpf_ktime_get_ns(), cpu);
 	}

@@ -83,6 +83,8 @@ static __always_inline void segment__describe(struct segment_facts *facts, struc
 		facts->other_pid = thread->other_pid;
 		facts->other_tid = thread->other_tid;
 		facts->more = 2;
+	} else if (bit(facts->state) & RUNQ_STATES) {
+		facts->flags |= thread->other_ns ? WL_SEGMENT_IDLE : 0;
 	} else if (bit(facts->state) &
 		   (bit(STATE_FAULT_PENDING) | bit(WL_STATE_FAULT_MINOR) | bit(WL_STATE_FAULT_MAJOR))) {
 		facts->object = thread->fault_addr;

@@ -50,7 +50,7 @@ static void culprit_text(char *buf, size_t sz, const struct cause *cause, const 
 			 own ? ", a thread of its own" : "");
 	else if (cause->culprit_tid >= 0)
 		snprintf(id, sizeof(id), "tid %lld", (long long)cause->culprit_tid);
-	if (!cause->culprit_comm)
+	if (!cause->culprit_comm || name_is_idle_cpu(cause->culprit_comm))
 		snprintf(buf, sz, "%s%s", id, host);
 	else if (*id)
 		snprintf(buf, sz, "`%s` (%s)%s", cause->culprit_comm, id, host);
@@ -71,6 +71,8 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 			return arena__printf(arena, "%s behind a lock (%s)%s%s%s", label, cause->object,
 					     *culprit ? "; " : "", culprit,
 					     *culprit ? " ran instead of its holder" : "");
+		if (name_is_idle_cpu(cause->culprit_comm))
+			return arena__printf(arena, "%s that was idle and had to wake up", label);
 		return arena__printf(arena, "%s; %s ran instead", label, culprit);
 	case WL_CATEGORY_LOCK:
 		return arena__printf(arena, "%s%s%s%s%s%s", label, cause->object ? " (" : "",

@@ -150,6 +150,11 @@ int handoff_by_name(const char *name)
 	return -1;
 }
 
+bool name_is_idle_cpu(const char *name)
+{
+	return name && !strcmp(name, NAME_IDLE_CPU);
+}
+
 const char *tally_name(enum wl_tally tally)
 {
 	return tally < WL_TALLY_CNT ? tallies[tally] : NULL;

@@ -26,6 +26,9 @@ const char *handoff_name(enum wl_handoff handoff);
 /* "data in a pipe": what its receiver waited for. */
 const char *handoff_what(enum wl_handoff handoff);
 int handoff_by_name(const char *name);
+/* Stands where a task is named that had the CPU, if there was none; longer than the name of a task can be. */
+#define NAME_IDLE_CPU "idle CPU (no task)"
+bool name_is_idle_cpu(const char *name);
 const char *tally_name(enum wl_tally tally);
 const char *loss_name(enum wl_loss loss);
 const char *loss_meaning(enum wl_loss loss);

@@ -65,6 +65,11 @@ static void fill_culprit(struct shard_row *row, const struct wl_culprit *culprit
 		set_nulls(row, INTERVAL_CULPRIT_PID, INTERVAL_CULPRIT_NS);
 		return;
 	}
+	if (!culprit->tid) {
+		set_nulls(row, INTERVAL_CULPRIT_PID, INTERVAL_CULPRIT_NS);
+		set_str(row, INTERVAL_CULPRIT_COMM, NAME_IDLE_CPU);
+		return;
+	}
 	memcpy(comm, culprit->comm, WL_COMM_LEN);
 	comm[WL_COMM_LEN] = '\0';
 	set_u64(row, INTERVAL_CULPRIT_PID, culprit->pid);

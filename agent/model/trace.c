@@ -152,7 +152,7 @@ static void resolve_fault(struct trace *trace, const struct wl_segment_record *r
 static int on_segment(struct trace *trace, const struct wl_segment_record *record, uint16_t cpu)
 {
 	bool runnable = record->state == WL_STATE_RUNQ_WAKEUP || record->state == WL_STATE_RUNQ_PREEMPT;
-	bool off_cpu = record->flags & WL_SEGMENT_OFF_CPU;
+	bool off_cpu = !runnable && record->flags & WL_SEGMENT_OFF_CPU;
 	struct graph_segment segment = {
 		.begin_ts = record->begin_ts,
 		.end_ts = record->end_ts,
@@ -181,6 +181,8 @@ static int on_segment(struct trace *trace, const struct wl_segment_record *recor
 		segment.cpu = GRAPH_NO_CPU;
 	if (record->flags & WL_SEGMENT_SUSPECT)
 		segment.mark |= TRACE_SUSPECT;
+	if (runnable && record->flags & WL_SEGMENT_IDLE)
+		segment.mark |= TRACE_IDLE;
 	if (record->flags & WL_SEGMENT_OUTSIDE)
 		segment.mark |= TRACE_OUTSIDE;
 	err = graph__add_segment(trace->graph, record->tid, &segment);

@@ -99,7 +99,10 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 	set_str(row, SEGMENT_SYSCALL, call_name(segment->syscall, texts->syscall, sizeof(texts->syscall)));
 	set_known(row, SEGMENT_BY_PID, segment->by_pid);
 	set_known(row, SEGMENT_BY_TID, runnable ? segment->by_tid : 0);
-	set_str(row, SEGMENT_BY_COMM, runnable ? thread_names__get(names->threads, segment->by_tid) : NULL);
+	set_str(row, SEGMENT_BY_COMM,
+		segment->mark & TRACE_IDLE ? NAME_IDLE_CPU
+		: runnable                 ? thread_names__get(names->threads, segment->by_tid)
+					   : NULL);
 	set_u64(row, SEGMENT_SUSPECT, (segment->mark & TRACE_SUSPECT) != 0);
 }
 

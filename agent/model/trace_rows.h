@@ -20,6 +20,7 @@ enum trace_mark {
 	TRACE_PENDING = 4, /* a fault that is not known to be major or minor yet */
 	TRACE_OUTSIDE = 8, /* of another process, whose addresses have other names */
 	TRACE_FAR = 16,    /* received from another host, perhaps */
+	TRACE_IDLE = 32,   /* WL_SEGMENT_IDLE */
 };
 
 /* What a hand-off has beyond the graph. */

@@ -26,7 +26,9 @@ static void line_words(char *words, size_t sz, const struct path_line *line)
 
 	if (line->object)
 		snprintf(object, sizeof(object), "%.120s", line->object);
-	if (line->culprit_comm)
+	if (name_is_idle_cpu(line->culprit_comm))
+		snprintf(culprit, sizeof(culprit), "%s", line->culprit_comm);
+	else if (line->culprit_comm)
 		snprintf(culprit, sizeof(culprit), "`%.40s`", line->culprit_comm);
 	if (line->culprit_comm && line->culprit_tid >= 0)
 		snprintf(culprit, sizeof(culprit), "`%.40s` (tid %lld)", line->culprit_comm,

@@ -149,7 +149,11 @@ static void step_words(char *words, size_t sz, const struct story *story, const 
 	else if (step->category == WL_CATEGORY_LOCK)
 		lock_words(words, sz, story, step);
 	else if (step->category == WL_CATEGORY_RUNQ)
-		snprintf(words, sz, "%swaits for a CPU%s%s", subject, *culprit ? ", which goes to " : "", culprit);
+		snprintf(words, sz, "%swaits for a CPU%s%s", subject,
+			 *culprit                               ? ", which goes to "
+			 : name_is_idle_cpu(step->culprit_comm) ? " that was idle"
+								: "",
+			 culprit);
 	else if (step->category == WL_CATEGORY_IO_DISK && *culprit && step->culprit_tid != step->tid)
 		snprintf(words, sz, "%s%s, which %s keeps busy", subject, state_words(does, step), culprit);
 	else if ((step->category == WL_CATEGORY_FAULT_MINOR || step->category == WL_CATEGORY_FAULT_MAJOR) &&

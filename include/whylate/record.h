@@ -133,7 +133,7 @@ struct wl_wait {
 /* Who had the CPU during the interval's longest wait for one. */
 struct wl_culprit {
 	__wl_u64 length_ns; /* the part of that wait during which it ran; 0: nobody known */
-	__wl_u32 pid;
+	__wl_u32 pid;       /* 0, and tid: no task, the CPU was idle */
 	__wl_u32 tid;
 	char comm[WL_COMM_LEN];
 };
@@ -207,7 +207,8 @@ struct wl_task_record {
 
 enum wl_segment_flag {
 	WL_SEGMENT_SUSPECT = 1, /* the kernel did not report every change: its bounds or its state may be wrong */
-	WL_SEGMENT_OFF_CPU = 2, /* part of a fault in which the thread had no CPU */
+	WL_SEGMENT_OFF_CPU = 2, /* of a fault: a part in which the thread had no CPU */
+	WL_SEGMENT_IDLE = 2,    /* of a runnable one: its CPU had no task all that time, and had to wake up */
 	WL_SEGMENT_OUTSIDE = 4, /* none of the target's threads */
 };
 

@@ -205,7 +205,7 @@ static void test_apache(void)
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
 	if (!judge(&recording, 20000, 0.02, NULL, &session, &seen))
 		goto cleanup;
-	visit_handoffs(recording.dir.s, count_passed_on, &passed);
+	visit_rows(recording.dir.s, "handoff", count_passed_on, &passed);
 	/* A worker that is still there may read the next request of its connection by itself. */
 	CHECKF(passed.cnt > session.row_cnt / 10, "%lu of %lu requests came through the queue", passed.cnt,
 	       session.row_cnt);
@@ -423,7 +423,7 @@ static void test_sendfile(void)
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
 	if (!judge(&recording, PAGES, 0.02, "nginx", &session, &seen))
 		goto cleanup;
-	visit_handoffs(recording.dir.s, count_fetched, &fetched);
+	visit_rows(recording.dir.s, "handoff", count_fetched, &fetched);
 	/* What it waited for is written: at least the second part of each page. */
 	CHECKF(fetched.cnt >= PAGES, "%lu hand-offs", fetched.cnt);
 	CHECKF(fetched.known_bytes == fetched.bytes, "%.0f of %.0f bytes have a sender", fetched.known_bytes,

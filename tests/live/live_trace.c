@@ -523,7 +523,7 @@ static void test_backlog(void)
 		goto cleanup;
 	session_check(&session);
 	session_check_no_loss(&session);
-	visit_handoffs(recording.dir.s, take_backlog, &backlog);
+	visit_rows(recording.dir.s, "handoff", take_backlog, &backlog);
 	CHECKF(!backlog.wrong_cnt, "%lu of %lu are laid at the door of the wrong sender", backlog.wrong_cnt,
 	       backlog.observed_cnt);
 	/* Nobody could know before the socket was empty, and everybody can since. */
@@ -534,6 +534,51 @@ cleanup:
 		close(fd);
 	recording_end(&recording);
 	process_end(&server);
+}
+
+struct idle_waits {
+	uint64_t cnt, idle_cnt, nobody_cnt;
+};
+
+/* Waits for a CPU that are long enough to ask who had it. */
+static void take_runnable(void *owner, json_object *row)
+{
+	struct idle_waits *waits = owner;
+
+	if (strncmp(json_text(row, "state"), "runq.", 5) ||
+	    json_number(row, "end_ts") - json_number(row, "begin_ts") < 2000)
+		return;
+	waits->cnt++;
+	if (!json_at(row, "by_comm")) {
+		waits->nobody_cnt++;
+	} else if (!strcmp(json_text(row, "by_comm"), "idle CPU (no task)")) {
+		waits->idle_cnt++;
+		CHECK(!json_at(row, "by_tid") && !json_at(row, "by_pid"));
+	}
+}
+
+/* Where no task had the CPU that a thread waits for, that is said, so that nobody looks for one. */
+static void test_idle_cpu(void)
+{
+	struct recording recording = {0};
+	struct idle_waits waits = {0};
+	struct workload workload;
+
+	if (!workload_start(&workload, "chain_tcp", 30) ||
+	    !recording_start(&recording, "trace-idle-cpu", workload.server_pid,
+			     "-d 2s --mode trace --tail none --budget 100%%"))
+		goto cleanup;
+	workload_go(&workload);
+	CHECK(process_wait(&recording.process, 20) == 0);
+	visit_rows(recording.dir.s, "segment", take_runnable, &waits);
+	CHECK(waits.cnt > 0);
+	CHECKF(waits.nobody_cnt * 4 <= waits.cnt, "for %lu of %lu waits for a CPU nobody knows who had it",
+	       waits.nobody_cnt, waits.cnt);
+	if (!waits.idle_cnt)
+		skip("trace_idle_cpu", "in none of %lu waits for a CPU it was idle", waits.cnt);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
 }
 
 /* Counters mode leaves the tables of trace mode alone. */
@@ -569,6 +614,7 @@ static const struct live_test tests[] = {
 	{"trace_scope_limit", test_scope_limit},
 	{"trace_midway", test_midway},
 	{"trace_backlog", test_backlog},
+	{"trace_idle_cpu", test_idle_cpu},
 	{"trace_counters", test_counters},
 };
 

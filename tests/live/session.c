@@ -289,12 +289,12 @@ bool session_check_no_loss(const struct session *session)
 			     "%lu rows are flagged for no reason", session->lossy_cnt);
 }
 
-void visit_handoffs(const char *dir, handoff_visitor visit, void *owner)
+void visit_rows(const char *dir, const char *table, row_visitor visit, void *owner)
 {
 	struct process process;
 	const char *text;
 
-	if (!CHECK(whylate(&process, 60, "export %s --format jsonl --table handoff", dir) == 0))
+	if (!CHECK(whylate(&process, 60, "export %s --format jsonl --table %s", dir, table) == 0))
 		goto cleanup;
 	text = process_out(&process);
 	while (*text) {

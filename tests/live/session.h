@@ -69,9 +69,9 @@ uint64_t session_number(const struct session *session, const char *key);
 bool session_check(const struct session *session);
 bool session_check_no_loss(const struct session *session);
 
-typedef void (*handoff_visitor)(void *owner, json_object *row);
-/* Every hand-off of the recording, as a row of JSON. */
-void visit_handoffs(const char *dir, handoff_visitor visit, void *owner);
+typedef void (*row_visitor)(void *owner, json_object *row);
+/* Every row of a table, as `export --format jsonl` gives it. */
+void visit_rows(const char *dir, const char *table, row_visitor visit, void *owner);
 
 /* The parsed report (json_object_put() it), or NULL after a failed check. */
 json_object *report_read(const char *dir, const char *more_args);

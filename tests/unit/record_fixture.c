@@ -19,6 +19,9 @@ static int note_row(void *owner, enum shard_table_id table, const struct shard_r
 		if (!shard_row__is_null(row, SEGMENT_TYPE))
 			snprintf(rows->types[i], sizeof(rows->types[i]), "%s", row->values[SEGMENT_TYPE].str);
 		rows->sids[i] = shard_row__is_null(row, SEGMENT_SID) ? 0 : row->values[SEGMENT_SID].u64;
+		if (!shard_row__is_null(row, SEGMENT_BY_COMM))
+			snprintf(rows->by_comms[i], sizeof(rows->by_comms[i]), "%s", row->values[SEGMENT_BY_COMM].str);
+		rows->has_by_tid[i] = !shard_row__is_null(row, SEGMENT_BY_TID);
 	}
 	if (table == SHARD_TABLE_HANDOFF) {
 		rows->handoff_from = row->values[HANDOFF_FROM_TID].u64;

@@ -16,7 +16,8 @@ struct record_rows {
 	uint32_t cnt[SHARD_TABLE_CNT];
 	uint32_t tids[64];
 	uint64_t begin_ts[64], sids[64];
-	char types[64][16];
+	char types[64][16], by_comms[64][24];
+	bool has_by_tid[64];
 	uint32_t handoff_from, handoff_to;
 	uint64_t handoff_from_ts, handoff_to_ts;
 	char handoff_certainty[16];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include "base/names.h"
 #include "test_analysis_fixture.h"
 #include "unit.h"
 
@@ -99,6 +100,9 @@ static void wait_for_things(struct analysis_fixture *fixture, size_t row)
 		      (struct dataset_blame){.object = fixture_string(fixture, "flock")});
 	fixture_add(fixture, row, WL_CATEGORY_QUEUE, 2000);
 	fixture_add(fixture, row, WL_CATEGORY_SLEEP, 1);
+	fixture_add(fixture, row, WL_CATEGORY_RUNQ, 1500);
+	fixture_blame(fixture, row, WL_CATEGORY_RUNQ,
+		      (struct dataset_blame){.who = fixture_string(fixture, NAME_IDLE_CPU)});
 }
 
 static void objects_are_named_and_trifles_left_out(void)
@@ -110,13 +114,15 @@ static void objects_are_named_and_trifles_left_out(void)
 	fixture.dataset.weight[9] = 2;
 	fixture.dataset.loss[WL_LOSS_INTERVAL] = (struct dataset_loss){1000, 10};
 	make(&report, &fixture);
-	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 4);
+	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 5);
 	CU_ASSERT_STRING_EQUAL(report.causes[0].what, "major page faults in data.bin");
 	CU_ASSERT_STRING_EQUAL(report.causes[1].what, "waiting for a disk in fsync");
 	CU_ASSERT_STRING_EQUAL(report.causes[2].what, "waiting in flock");
 	CU_ASSERT_STRING_EQUAL(report.causes[3].what, "queued while the server was busy with something else");
 	CU_ASSERT_PTR_NULL(report.causes[3].object);
 	CU_ASSERT_EQUAL(report.causes[3].culprit_pid, -1);
+	CU_ASSERT_STRING_EQUAL(report.causes[4].what, "waiting for a CPU that was idle and had to wake up");
+	CU_ASSERT(report.causes[4].culprit_pid == -1 && report.causes[4].culprit_tid == -1);
 	CU_ASSERT(has_evidence(&report.causes[0], "1 % of the records were lost"));
 	CU_ASSERT(report.causes[0].share_ci.lo < report.causes[0].share - 0.01);
 	ASSERT_NEAR(report.records_lost_share, 0.01);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include "base/names.h"
 #include "model/interval_row.h"
 #include "model/retention.h"
 #include "model/thread_names.h"
@@ -271,6 +272,10 @@ static void a_record_becomes_a_row(void)
 	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
 	CU_ASSERT_STRING_EQUAL(row.values[INTERVAL_LOCK_OWNER_COMM].str, "holder");
 	CU_ASSERT_EQUAL(row.values[INTERVAL_LOCK_OWNER_TID].u64, 9);
+	record.culprit = (struct wl_culprit){.length_ns = 390};
+	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
+	CU_ASSERT_STRING_EQUAL(row.values[INTERVAL_CULPRIT_COMM].str, NAME_IDLE_CPU);
+	CU_ASSERT(shard_row__is_null(&row, INTERVAL_CULPRIT_PID) && shard_row__is_null(&row, INTERVAL_CULPRIT_TID));
 	thread_names__free(threads);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Trace mode's model: records in, rows of kept intervals out. */
+#include "base/names.h"
 #include "model/trace.h"
 #include "model/trace_order.h"
 #include "model/trace_sockets.h"
@@ -356,6 +357,38 @@ static void data_from_40(enum wl_direction received_as, const char *certainty)
 	thread_names__free(names);
 }
 
+static void an_idle_cpu_has_a_name_and_no_tid(void)
+{
+	struct thread_names *names = thread_names__new();
+	struct wl_segment_record waits = {
+		.header = {.kind = WL_RECORD_SEGMENT, .sz = sizeof(waits)},
+		.begin_ts = 101 * MS,
+		.end_ts = 102 * MS,
+		.sid = 1,
+		.pid = 1,
+		.tid = 10,
+		.state = WL_STATE_RUNQ_WAKEUP,
+		.flags = WL_SEGMENT_IDLE,
+		.sysno = -1,
+	};
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
+
+	record_segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
+	CU_ASSERT_EQUAL(trace__take(trace, &waits.header), 0);
+	record_segment(trace, 10, 102 * MS, 103 * MS, WL_STATE_RUNQ_PREEMPT, 1);
+	record_interval(trace, 1, 10, 10, 100 * MS, 103 * MS, true);
+	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(rows.cnt[SHARD_TABLE_SEGMENT], 3);
+	CU_ASSERT_STRING_EQUAL(rows.by_comms[0], "");
+	CU_ASSERT(!strcmp(rows.by_comms[1], NAME_IDLE_CPU) && !rows.has_by_tid[1]);
+	CU_ASSERT_STRING_EQUAL(rows.by_comms[2], "");
+	/* No task can be called that. */
+	CU_ASSERT(strlen(NAME_IDLE_CPU) >= WL_COMM_LEN);
+	trace__free(trace);
+	thread_names__free(names);
+}
+
 static void data_from_another_process_is_a_handoff(void)
 {
 	data_from_40(WL_RECEIVED, "observed");
@@ -459,6 +492,7 @@ int suite_trace(void)
 		{"no row is written twice", no_row_is_written_twice},
 		{"a full memory forgets and says so", a_full_memory_forgets_and_says_so},
 		{"impossible records are counted", impossible_records_are_counted},
+		{"an idle CPU has a name and no tid", an_idle_cpu_has_a_name_and_no_tid},
 		{"data from another process is a hand-off", data_from_another_process_is_a_handoff},
 		{"data at a position that is not sure may be another's",
 		 data_at_a_position_that_is_not_sure_may_be_anothers},
