@@ -281,6 +281,16 @@ live-thread live-address: live-%: $(BUILD)/live/run $(BUILD)/whylate
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san-$* SAN=-fsanitize=$* OPT='-O1 -g' $(BUILD)/san-$*/whylate
 	@WHYLATE=$(abspath $(BUILD)/san-$*/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) WHYLATE_SANITIZED=1 $(BUILD)/live/run collect crowd
 
+# The agent under sanitizers, while it probes the programs that do what probes may break, which are run both ways anyhow.
+# (Leaks are the unit tests' affair: who looks for them wants privileges that the agent has given up by then.)
+SANITIZED_SUITES ?= safety attach places invocations functions probes markers
+.PHONY: live-agent
+live-agent: $(BUILD)/live/run
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san-agent SAN='$(SANITIZE)' OPT='-O1 -g' \
+		build safety $(BUILD)/san-agent/live/prober
+	@WHYLATE=$(abspath $(BUILD)/san-agent/whylate) WORKLOADS=$(abspath $(BUILD)/san-agent/workloads) \
+		WHYLATE_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(BUILD)/live/run $(SANITIZED_SUITES)
+
 # clang-format only looks, cppcheck only at our own code; `make format` writes.
 c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')
 lint: setup-lint
@@ -353,6 +363,6 @@ help:
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
-	@echo 'make live-thread, make live-address   the collector under a sanitizer'
+	@echo 'make live-thread, make live-address   the collector under a sanitizer   make live-agent   … the agent and its probes'
 	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

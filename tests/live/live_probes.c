@@ -224,6 +224,32 @@ cleanup:
 	workload_end(&workload);
 }
 
+/* Nobody waits for the end of a long recording to be told so. */
+static void test_silent_meanwhile(void)
+{
+	static const char list[] = "interval handle_request\nfunction main name=never\n";
+	struct path symbols = temp_path("silent-meanwhile.txt");
+	struct recording recording = {0};
+	struct workload workload = {0};
+	const char *said;
+
+	CHECK(!file_write(symbols.s, list, strlen(list)));
+	if (!workload_start(&workload, "uprobe_target", 60) ||
+	    !recording_start(&recording, "silent-meanwhile", workload.server_pid, "-s %s -d 60s", symbols.s))
+		goto cleanup;
+	workload_go(&workload);
+	if (!CHECKF(process_says(&recording.process, true, "not one call of main (line 2)", NULL, 20), "%s",
+		    process_err(&recording.process)))
+		goto cleanup;
+	CHECK(process_runs(&recording.process));
+	CHECK(recording_stop(&recording) == 0);
+	said = strstr(process_err(&recording.process), "not one call of");
+	CHECKF(!strstr(said + 1, "not one call of"), "said again: %s", said);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
 /* --- full tables -------------------------------------------------------------------------------------------------- */
 
 #define KEYS_MAX 16384 /* of intervals that go by a key (bpf/work.h) */
@@ -263,6 +289,45 @@ static void test_too_many_probes(void)
 	CHECK(!is_there(dir.s));
 	many_is_unharmed(&target);
 cleanup:
+	process_end(&process);
+	process_end(&target);
+}
+
+/* As many lines as there may be, nearly all of them wrong: within bounds of memory, and with a verdict on each. */
+static void test_long_list(void)
+{
+	/* The address sanitizer maps terabytes. */
+	const char *limit = getenv("WHYLATE_SANITIZED") ? "unlimited" : "400000";
+	enum { LINES = 100000, LINE_SZ = 32 };
+	struct path symbols = temp_path("long.txt"), dir = temp_path("long");
+	struct process target = {0}, process = {0};
+	char *list = malloc(LINES * LINE_SZ), command[1600];
+	const char *const argv[] = {"sh", "-c", command, NULL};
+	size_t len = list ? sprintf(list, "interval leaf_00\n") : 0;
+	json_object *root = NULL;
+
+	for (int i = 2; len && i <= LINES; i++)
+		len += snprintf(list + len, LINE_SZ, "function nosuch_%d\n", i);
+	if (!CHECK(len && !file_write(symbols.s, list, len)) || !many_start(&target))
+		goto cleanup;
+	snprintf(command, sizeof(command), "ulimit -v %s; exec %s probes check -p %d -s %s --json", limit,
+		 whylate_path(), (int)target.pid, symbols.s);
+	if (process_launch_argv(&process, NULL, argv))
+		goto cleanup;
+	CHECKF(process_wait(&process, 120) == 1, "%s", process_err(&process));
+	root = json_tokener_parse(process_out(&process));
+	if (CHECKF(root && json_at(root, "lines"), "%s", process_err(&process))) {
+		CHECK(json_object_array_length(json_at(root, "lines")) == LINES);
+		CHECK(json_number(root, "missing") == LINES - 1);
+	}
+	process_end(&process);
+	CHECK(whylate(&process, 120, "record -p %d -s %s -d 1s -o %s", (int)target.pid, symbols.s, dir.s) == 1);
+	said_one_line(&process, "long.txt:2:", "nosuch_2");
+	CHECK(!is_there(dir.s));
+	many_is_unharmed(&target);
+cleanup:
+	free(list);
+	json_object_put(root);
 	process_end(&process);
 	process_end(&target);
 }
@@ -312,6 +377,8 @@ static const struct live_test tests[] = {
 	{"probes_bad_input", test_bad_input},
 	{"suggest", test_suggest},
 	{"silent", test_silent},
+	{"silent_meanwhile", test_silent_meanwhile},
+	{"long_list", test_long_list},
 	{"too_many_probes", test_too_many_probes},
 	{"never_ended", test_never_ended},
 };
