@@ -15,6 +15,7 @@
 
 #define PROCESSES_MAX   16
 #define STRETCHES_MAX   256
+#define BLOCKS_MAX      256
 #define NAME_SZ         80
 #define SYMBOLS_AT_ONCE 512
 /* A forged file shall not keep us for long; mariadbd has some 50,000. */
@@ -27,6 +28,18 @@ struct known_process {
 	uint64_t read_ts;
 	target_mappings mappings;
 };
+
+/*
+ * An address in memory that belongs to no file.  It keeps its place for as long as it is asked for more often than
+ * others that would have it: programs may make a lock for each request, and those are one object all together.
+ */
+struct block {
+	uint64_t addr; /* 0: a free place */
+	uint32_t credit;
+};
+
+#define BLOCK_CREDIT     4
+#define BLOCK_CREDIT_MAX 64
 
 /* Addresses of a file, counted from where it is loaded, from lo to below hi: of the symbol of that name, or of none. */
 struct stretch {
@@ -42,6 +55,7 @@ struct data_names {
 	uint32_t next_process;
 	struct stretch stretches[STRETCHES_MAX];
 	uint32_t next_stretch;
+	struct block blocks[BLOCKS_MAX];
 };
 
 struct data_names *data_names__new(void)
@@ -210,6 +224,40 @@ static const struct stretch *stretch_of(struct data_names *names, pid_t pid, con
 	return stretch;
 }
 
+/* --- memory of no file -------------------------------------------------------------------------------------------- */
+
+/* Whether this address is told apart from the others. */
+static bool is_known_block(struct data_names *names, uint64_t addr)
+{
+	struct block *block = &names->blocks[(addr >> 3) * 0x9e3779b97f4a7c15ULL >> 56];
+
+	_Static_assert(BLOCKS_MAX == 256, "the hash has eight bits");
+	if (block->addr != addr && block->credit && --block->credit)
+		return false;
+	if (block->addr != addr)
+		*block = (struct block){.addr = addr, .credit = BLOCK_CREDIT};
+	else if (block->credit < BLOCK_CREDIT_MAX)
+		block->credit++;
+	return true;
+}
+
+/* "[heap]+0x12a0", which is the same in all children of a process, "[anon 0x7f1c5c000b60]", or without the number. */
+static const char *block_name(struct data_names *names, const target_mappings *mappings,
+			      const struct target_mapping *mapping, uint64_t addr, char *buf, size_t sz)
+{
+	bool is_heap = !strcmp(mapping->path, "[heap]");
+
+	if ((mapping->path[0] && !is_heap) || !is_known_block(names, addr))
+		return target_mapping_name(mappings, addr, true, buf, sz);
+	while (is_heap && mapping > mappings->items && !strcmp(mapping[-1].path, "[heap]"))
+		mapping--;
+	if (is_heap)
+		snprintf(buf, sz, "[heap]+0x%" PRIx64, addr - mapping->start);
+	else
+		snprintf(buf, sz, "[anon 0x%" PRIx64 "]", addr);
+	return buf;
+}
+
 const char *data_names__get(struct data_names *names, pid_t pid, const target_mappings *mappings, uint64_t addr,
 			    char *buf, size_t sz)
 {
@@ -225,11 +273,11 @@ const char *data_names__get(struct data_names *names, pid_t pid, const target_ma
 		return NULL;
 	file = mapping->path[0] ? mapping : file_before(mappings, mapping);
 	if (!file || file->path[0] != '/' || !file->ino)
-		return target_mapping_name(mappings, addr, true, buf, sz);
+		return block_name(names, mappings, mapping, addr, buf, sz);
 	off = addr - target_mapping_base(mappings, file);
 	stretch = stretch_of(names, pid, file, off);
 	if (file != mapping && !stretch->is_data)
-		return target_mapping_name(mappings, addr, true, buf, sz);
+		return block_name(names, mappings, mapping, addr, buf, sz);
 	target_mapping_basename(file, buf, sz);
 	len = strlen(buf);
 	if (!stretch->name[0])

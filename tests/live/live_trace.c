@@ -190,6 +190,7 @@ cleanup:
 
 #define CHAINS                      \
 	CHAIN(mutex, 6, false)      \
+	CHAIN(heaplocks, 6, false)  \
 	CHAIN(holder, 6, false)     \
 	CHAIN(inversion, 6, false)  \
 	CHAIN(chain_tcp, 6, false)  \

@@ -67,6 +67,46 @@ static void what_is_no_files_has_the_name_of_its_mapping(void)
 	data_names__free(NULL);
 }
 
+static void name_is(struct data_names *names, const target_mappings *mappings, uint64_t addr, const char *expected)
+{
+	char name[160] = "";
+
+	CU_ASSERT_PTR_NOT_NULL(data_names__get(names, getpid(), mappings, addr, name, sizeof(name)));
+	if (strcmp(name, expected))
+		fprintf(stderr, "\n%s, not %s\n", name, expected);
+	CU_ASSERT_STRING_EQUAL(name, expected);
+}
+
+static void two_locks_of_a_heap_are_two_objects(void)
+{
+	struct target_mapping items[] = {
+		{.start = 0x10000, .end = 0x20000, .path = "[heap]"},
+		{.start = 0x20000, .end = 0x30000, .path = "[heap]"},
+		{.start = 0x70000000, .end = 0x80000000, .path = ""},
+	};
+	const target_mappings mappings = {.items = items, .cnt = 3};
+	struct data_names *names = data_names__new();
+	char name[160];
+	uint32_t apart = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(names);
+	for (int i = 0; i < 100; i++) {
+		name_is(names, &mappings, 0x10040, "[heap]+0x40");
+		name_is(names, &mappings, 0x20100, "[heap]+0x10100");
+		name_is(names, &mappings, 0x70000010, "[anon 0x70000010]");
+	}
+	/* A lock for each request: most of them have no name of their own, and those that are used again keep theirs.
+	 */
+	for (uint64_t i = 0; i < 10000; i++) {
+		data_names__get(names, getpid(), &mappings, 0x70001000 + i * 48, name, sizeof(name));
+		apart += strcmp(name, "[anon]") != 0;
+		if (i % 50 == 0)
+			name_is(names, &mappings, 0x20100, "[heap]+0x10100");
+	}
+	CU_ASSERT(apart < 10000 / 3);
+	data_names__free(names);
+}
+
 /* Code is in a file, but no data of it. */
 static void functions_are_not_data(void)
 {
@@ -86,6 +126,7 @@ int suite_data_names(void)
 	static const struct unit_test tests[] = {
 		{"symbols name what is theirs", symbols_name_what_is_theirs},
 		{"what is no file's has the name of its mapping", what_is_no_files_has_the_name_of_its_mapping},
+		{"two locks of a heap are two objects", two_locks_of_a_heap_are_two_objects},
 		{"functions are not data", functions_are_not_data},
 	};
 
