@@ -104,7 +104,7 @@ static __attribute__((noinline, noclone)) void be_hit(void)
 int breakpoints__measure(double *hit_ns)
 {
 	int fd = open_breakpoint(0, (uintptr_t)be_hit, MEASURED_HITS), err;
-	struct reading reading;
+	struct reading reading = {0};
 
 	if (fd < 0)
 		return fd;
