@@ -18,8 +18,9 @@ from tools import Tool, Whylate
 
 BASE_S = 4
 MEASURE_S = 8
-LET_GO_S = 8  # by then what does not fit the budget is no longer probed
+LET_GO_S = 2  # by then what does not fit the budget is no longer probed
 PERF_TIMEOUT_S = 100
+FORGET_S = 15  # until the kernel has taken out thousands of breakpoints
 
 
 class PostgresTpcb(Postgres):
@@ -94,7 +95,8 @@ class WhylateList(Whylate):
         symbols = os.path.join(self.directory, "symbols")
         with open(symbols, "w") as file:
             file.writelines(f"function postgres:{name}\n" for name in self.names)
-        return [self.binary, "record", "-p", str(server.pid), "-s", symbols, *self.options, "-o", self.data, "-d", "120s"]
+        listed = ["-s", symbols] if self.names else []
+        return [self.binary, "record", "-p", str(server.pid), *listed, *self.options, "-o", self.data, "-d", "120s"]
 
     def wait_until_ready(self):
         deadline = time.monotonic() + 15
@@ -106,8 +108,9 @@ class WhylateList(Whylate):
 
     def on(self):
         """How many of the functions are still probed at the end."""
-        return len(self.names) - sum(len(re.findall(r"calls a second", one)) + sum(map(int, re.findall(r"and (\d+) more", one)))
-                                     for one in re.findall(r"no longer probed[^|]*", self.said()))
+        let_go = [line for line in self.said().splitlines() if "and unmeasured" in line and "over the budget" in line]
+        return len(self.names) - sum(line.count("calls a second") + sum(map(int, re.findall(r"and (\d+) more", line)))
+                                     for line in let_go)
 
 
 class BpftraceList(Tool):
@@ -255,6 +258,7 @@ def measure(options, directory, raw, called_functions):
             try:
                 load.wait(1)
                 raw["names"] = called_functions(server)
+                load.wait(FORGET_S)
             finally:
                 load.end()
         path = os.path.realpath(f"/proc/{server.pid}/exe")
