@@ -163,6 +163,21 @@ int recording_list_forgo(struct recording *recording, const bool *drop)
 	return err;
 }
 
+/* What was to stay is not there either: nothing has said so yet. */
+static int say_ended(struct recording *recording, int why, uint64_t ts)
+{
+	const struct recorded_list *list = recording->list;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < list->cnt; i++)
+		if (recording_list_may_go(recording, i))
+			err = recording_probes_ended(recording, &list->probes[i],
+						     why == -EOWNERDEAD ? RECORDED_ATTACHER_KILLED
+									: "it could not be attached again",
+						     &list->states[i].before, ts);
+	return err;
+}
+
 int recording_list_drop(struct recording *recording, const bool *drop)
 {
 	struct recorded_list *list = recording->list;
@@ -187,8 +202,12 @@ int recording_list_drop(struct recording *recording, const bool *drop)
 		list->going = NULL;
 		err = recording_probes_detach_each(recording, going, whys);
 	}
-	if (!err)
+	if (!err) {
 		err = attach(recording, true, &list->going);
+		/* The error is what counts: whether the rows could be written is not. */
+		if (err)
+			say_ended(recording, err, gap.begin_ts);
+	}
 	gap.end_ts = monotonic_ns();
 	if (!err)
 		err = vec_push(&list->gaps, gap);

@@ -297,6 +297,14 @@ int recording_probes_forgo(struct recording *recording, const struct recorded_pr
 	return err ? err : write_event(recording, &func, 0, "refused", why, NULL, monotonic_ns());
 }
 
+int recording_probes_ended(struct recording *recording, const struct recorded_probe *probe, const char *why,
+			   const struct probe_hits *hits, uint64_t ts)
+{
+	const struct recorded_func func = {probe->probe.func, probe->parent_func};
+
+	return write_event(recording, &func, 0, "detached", why, hits, ts);
+}
+
 void recording_probes_of_target(const struct recording *recording, const struct probe_target *target,
 				struct recorded_probe *probe)
 {
@@ -360,7 +368,7 @@ int recording_probes_advance(struct recording *recording)
 
 int recording_probes_finish(struct recording *recording)
 {
-	const char *why = recording->probes_lost ? "whylate-attach was killed" : "the recording ended";
+	const char *why = recording->probes_lost ? RECORDED_ATTACHER_KILLED : "the recording ended";
 	int err = 0;
 
 	if (!recording->probes)

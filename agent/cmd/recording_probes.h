@@ -9,6 +9,8 @@
 struct recording;
 
 #define RECORDED_UNKNOWN UINT32_MAX
+/* Why probes are detached. */
+#define RECORDED_ATTACHER_KILLED "whylate-attach was killed"
 
 /* A probe and what the tables `symbol` and `probe` say of it. Nothing of it is kept. */
 struct recorded_probe {
@@ -43,6 +45,9 @@ int recording_probes_detach(struct recording *recording, struct recorded_set *se
 int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys);
 /* It is not attached at all, for that reason. */
 int recording_probes_forgo(struct recording *recording, const struct recorded_probe *probe, const char *why);
+/* It was to stay when its set was detached, and could not be attached again: the row for that. */
+int recording_probes_ended(struct recording *recording, const struct recorded_probe *probe, const char *why,
+			   const struct probe_hits *hits, uint64_t ts);
 /* Are functions or markers probed at all: of a symbol list, in rounds, or those that the program brings along? */
 bool recording_probes_wanted(const struct recording *recording);
 /* Hits of the set's probes so far, in their order. */

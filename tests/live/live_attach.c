@@ -270,6 +270,45 @@ cleanup:
 	busy_redis_end(&busy);
 }
 
+/* Killed between the two: what the budget lets go is detached, what is to stay is not attached again. */
+static void test_attacher_killed_between(void)
+{
+	static const char list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
+	struct path symbols = symbols_file("between", list);
+	struct recording recording = {0};
+	struct workload workload = {0};
+	struct session session;
+	pid_t attacher_pid;
+
+	/* Nothing is counted beforehand, and nothing is closed or attached from then on. */
+	if (!workload_start(&workload, "often", 6) || !CHECK(!kill(workload.server_pid, SIGSTOP)) ||
+	    !recording_start(&recording, "between", workload.server_pid, "-s %s --tail none --budget 30%%", symbols.s))
+		goto cleanup;
+	attacher_pid = attacher_of(recording.process.pid);
+	if (!CHECK(attacher_pid > 0) || !CHECK(!kill(attacher_pid, SIGSTOP)) ||
+	    !CHECK(!kill(workload.server_pid, SIGCONT)))
+		goto cleanup;
+	workload_go(&workload);
+	CHECKF(process_says(&recording.process, true, "unmeasured from now on: often_step", NULL, 20), "%s",
+	       process_err(&recording.process));
+	CHECK(!kill(attacher_pid, SIGKILL));
+	CHECK(process_wait(&recording.process, 10) == 1);
+	CHECKF(strstr(process_err(&recording.process), "whylate-attach was killed") != NULL, "%s",
+	       process_err(&recording.process));
+	/* Attached and detached, each once. */
+	if (session_read(&session, recording.dir.s, NULL, NULL)) {
+		session_check(&session);
+		CHECKF(session.rows[SHARD_TABLE_PROBE] == 6 && session.rows[SHARD_TABLE_SYMBOL] == 3,
+		       "%lu events of %lu functions", session.rows[SHARD_TABLE_PROBE],
+		       session.rows[SHARD_TABLE_SYMBOL]);
+	}
+	text_is_intact(workload.server_pid);
+	workload_finish(&workload, 30);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
 /* Signals of the terminal are the agent's; the attaching process ends when that does. */
 static void test_signals_are_the_agents(void)
 {
@@ -510,6 +549,7 @@ static const struct live_test tests[] = {
 	{"attach_killed_detaching", test_killed_detaching},
 	{"attach_killed_in_rounds", test_killed_in_rounds},
 	{"attach_attacher_killed", test_attacher_killed},
+	{"attach_attacher_killed_between", test_attacher_killed_between},
 	{"attach_signals", test_signals_are_the_agents},
 	{"attach_two_recordings", test_two_recordings},
 	{"attach_stranger", test_stranger},
