@@ -270,6 +270,51 @@ static void many_is_unharmed(struct process *process)
 	       process_out(process), process_err(process));
 }
 
+static bool is_leaf(const struct calls_read *read, uint32_t func)
+{
+	return func < CALL_FUNCS && !strncmp(read->names[func], "leaf_", 5);
+}
+
+/* Several probes at one site: every caller calls its leaf twice, and that is what is seen. */
+static void test_overlapping_sites(void)
+{
+	static const char list[] = "interval caller_0?\nacquire caller_0? object=arg0\nfunction caller_0?\n"
+				   "acquire leaf_0? object=arg0\nrelease leaf_0? object=arg0\nfunction leaf_0?\n";
+	struct path symbols = temp_path("overlapping.txt"), dir = temp_path("overlapping");
+	struct process target = {0}, process = {0};
+	struct calls_read read = {0};
+	struct session session;
+	uint64_t looked_at = 0, wrong = 0;
+
+	CHECK(!file_write(symbols.s, list, strlen(list)));
+	if (!many_start(&target))
+		goto cleanup;
+	CHECKF(whylate(&process, 60, "record -p %d -s %s -d 1s --tail none --budget 100%% -o %s", (int)target.pid,
+		       symbols.s, dir.s) == 0,
+	       "%s", process_err(&process));
+	many_is_unharmed(&target);
+	if (!session_read(&session, dir.s, NULL, NULL) || !calls_read_dir(&read, dir.s))
+		goto cleanup;
+	session_check(&session);
+	/* Attached and detached. */
+	CHECKF(session.rows[SHARD_TABLE_PROBE] == 2 * 6 * 16, "%lu rows", session.rows[SHARD_TABLE_PROBE]);
+	for (size_t i = 0; i < read.interval_cnt; i++) {
+		uint64_t leaf_cnt = 0;
+
+		if (read.intervals[i].flags & (WL_INTERVAL_LOSSY | WL_INTERVAL_TORN))
+			continue;
+		for (size_t j = 0; j < read.call_cnt; j++)
+			leaf_cnt += read.calls[j].sid == read.intervals[i].sid && is_leaf(&read, read.calls[j].func);
+		looked_at++;
+		wrong += leaf_cnt != 2;
+	}
+	CHECKF(looked_at > 100 && !wrong, "%lu of %lu intervals have other calls in them", wrong, looked_at);
+cleanup:
+	calls_free(&read);
+	process_end(&process);
+	process_end(&target);
+}
+
 /* Seven roles of 1,300 functions: more than there are places for. One line says so, and nothing is attached. */
 static void test_too_many_probes(void)
 {
@@ -379,6 +424,7 @@ static const struct live_test tests[] = {
 	{"silent", test_silent},
 	{"silent_meanwhile", test_silent_meanwhile},
 	{"long_list", test_long_list},
+	{"overlapping_sites", test_overlapping_sites},
 	{"too_many_probes", test_too_many_probes},
 	{"never_ended", test_never_ended},
 };
