@@ -11,26 +11,32 @@
 
 #define STATE_OF(word) ((u32)((word) & STATE_MASK))
 
-/* Tasks that are not followed and were named to the agent. */
+/* What the agent was told of a task that is not followed: a tid may be another's by now, or its name another. */
+struct named_task {
+	u64 comm[WL_COMM_LEN / 8];
+	u64 pid;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, u32);
-	__type(value, u32);
+	__type(value, struct named_task);
 } named SEC(".maps") __weak;
 
 /* The agent is told whose pid and tid these are, unless it was told before. */
 static __noinline int task__name(u32 pid, u32 tid, const char *comm)
 {
+	struct named_task task = {.pid = pid}, *known;
 	struct wl_task_record *record;
-	u32 *known, one = 1;
 
 	if (!comm || !tid)
 		return 0;
+	bpf_probe_read_kernel(task.comm, sizeof(task.comm), comm);
 	known = bpf_map_lookup_elem(&named, &tid);
-	if (known)
+	if (known && known->pid == task.pid && known->comm[0] == task.comm[0] && known->comm[1] == task.comm[1])
 		return 0;
-	bpf_map_update_elem(&named, &tid, &one, BPF_ANY);
+	bpf_map_update_elem(&named, &tid, &task, BPF_ANY);
 	record = ring__reserve(WL_LOSS_TASK, WL_RECORD_TASK, sizeof(*record));
 	if (!record)
 		return 0;
@@ -41,7 +47,7 @@ static __noinline int task__name(u32 pid, u32 tid, const char *comm)
 	record->parent_pid = 0;
 	record->creator_tid = 0;
 	record->outside = 1;
-	bpf_probe_read_kernel(record->comm, sizeof(record->comm), comm);
+	__builtin_memcpy(record->comm, task.comm, sizeof(record->comm));
 	ring__submit(record);
 	return 0;
 }
