@@ -190,6 +190,8 @@ int spool_session__adopt(struct spool_session *session, int root_fd, const char 
 		return fail(session, -errno);
 	if (fstat(session->account_fd, &st) || !S_ISREG(st.st_mode) || !st.st_nlink)
 		return fail(session, -EAGAIN); /* its owner has just removed it */
+	if (st.st_nlink > 1)
+		return fail(session, -EPERM); /* somebody else's file, by another name */
 	err = load_account(session);
 	if (err)
 		err = rebuild_account(session);
@@ -267,7 +269,10 @@ static int open_file(struct spool_session *session, const char *name, uint64_t *
 	if (fd >= 0)
 		return fd;
 	*room = 0;
-	fd = openat(session->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	/* What bears the name by now is of an agent that was killed, or the uploader's, to whom the directory belongs.
+	 */
+	unlinkat(session->dir_fd, name, 0);
+	fd = openat(session->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	/* For the uploader, whatever our umask is; the directory keeps others out. */
 	if (fd < 0 || !fchmod(fd, 0644))
 		return fd < 0 ? -errno : fd;

@@ -333,6 +333,38 @@ static void rows_balance_whatever_happens(void)
 	spool_fixture__end(&fixture);
 }
 
+/* The directory is the uploader's, who may have laid a link to anything where the next frame goes. */
+static void a_link_in_the_way_is_not_written_through(void)
+{
+	struct spool_fixture fixture;
+	struct spool *spool = spool_fixture__begin(&fixture, 16 << 20);
+	int dir_fd = spool_fixture__session_dir(&fixture, TEST_SESSION);
+	struct spool_entry entry = {.row_cnt = ROW_CNT, .class = SPOOL_TAIL};
+	struct spool_entries entries = {0};
+	char name[SPOOL_ENTRY_NAME_SZ];
+	struct stat st;
+	int fd = openat(dir_fd, "victim", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(write(fd, "secret", 6), 6);
+	for (entry.seq = 0; entry.seq < 4; entry.seq++) {
+		spool_entry_name(name, &entry, false);
+		CU_ASSERT_EQUAL(linkat(dir_fd, "victim", dir_fd, name, 0), 0);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(spool_fixture_put(spool, SPOOL_TAIL, i, 100), 0);
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	CU_ASSERT(st.st_size == 6 && (st.st_mode & 0777) == 0600);
+	/* Two of its names have gone, so they were in the way. */
+	CU_ASSERT_EQUAL(st.st_nlink, 3);
+	CU_ASSERT_EQUAL(spool_list(dir_fd, &entries), 0);
+	CU_ASSERT_EQUAL(count_class(&entries, SPOOL_TAIL), 2);
+	vec_free(&entries);
+	close(fd);
+	close(dir_fd);
+	spool_fixture__end(&fixture);
+}
+
 static void a_directory_that_cannot_be_used_says_why(void)
 {
 	struct spool_shared *shared = calloc(1, sizeof(*shared));
@@ -356,6 +388,7 @@ int suite_spool(void)
 		{"old frames expire", old_frames_expire},
 		{"leftovers are taken over", leftovers_are_taken_over},
 		{"rows balance whatever happens", rows_balance_whatever_happens},
+		{"a link in the way is not written through", a_link_in_the_way_is_not_written_through},
 		{"a directory that cannot be used says why", a_directory_that_cannot_be_used_says_why},
 	};
 
