@@ -319,11 +319,12 @@ class TraceCmdSched(TraceCmd):
     """The scheduler's events of the target's threads, one by one: given the system's name alone, or without -P,
     trace-cmd 3.1 crashes where the function tracer is dead."""
 
-    label = "trace-cmd record -P, sched events"
+    label = "trace-cmd record -c -P, sched events"
 
     def command(self, server):
         targets = [arg for tid in self.threads(server) for arg in ("-P", tid)]
         events = [arg for event in ("sched_switch", "sched_waking", "sched_wakeup", "sched_migrate_task")
                   for arg in ("-e", f"sched:{event}")]
-        argv = [find_program("trace-cmd"), "record", "-o", self.data, *targets, *events]
+        # -c: a PostgreSQL backend is forked when its client comes, after all this.
+        argv = [find_program("trace-cmd"), "record", "-o", self.data, "-c", *targets, *events]
         return argv if self.function_tracer_works() else self.without_function_tracer(argv)
