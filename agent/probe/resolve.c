@@ -289,6 +289,30 @@ static int refuse_overloads(struct resolver *resolver, const struct probe_line *
 			       cnt, list);
 }
 
+/*
+ * Go's goroutines go on on any thread, while what whylate follows is threads: an entry and an exit on two of them
+ * belong together and do not look like it, and those on one may be of two goroutines.  Nor are Go's arguments where C
+ * has its own.
+ */
+static int check_go(struct resolver *resolver, const struct probe_line *line, const struct program_module *module)
+{
+	if (!module->is_go)
+		return 0;
+	if (line->role != PROBE_FUNCTION)
+		return resolver_refuse(
+			resolver, -ENOTSUP,
+			"'%.128s' of %.100s is Go, whose goroutines change threads in the midst of a call: "
+			"role '%s' would mistake one for another, only role 'function' is to be had",
+			line->symbol, module->name, probe_role_name(line->role));
+	if (!resolver->why[0])
+		resolver_refuse(
+			resolver, 0,
+			"'%.128s' of %.100s is Go: a call that goes on on another thread is not seen whole, and in "
+			"the time of others is what their threads did for other goroutines",
+			line->symbol, module->name);
+	return 0;
+}
+
 static int function_add(struct resolver *resolver, uint32_t line_idx, uint32_t func)
 {
 	const struct probe_line *line = &resolver->lines->items[line_idx];
@@ -301,12 +325,16 @@ static int function_add(struct resolver *resolver, uint32_t line_idx, uint32_t f
 		.name = function->shown,
 		.by_glob = is_glob(line),
 	};
+	int err;
 
 	if (function->is_ifunc)
 		return resolver_refuse(
 			resolver, -EINVAL,
 			"'%.128s' of %s only chooses an implementation when the program starts: name that one",
 			line->symbol, program__module(resolver->program, function->module)->name);
+	err = check_go(resolver, line, program__module(resolver->program, function->module));
+	if (err)
+		return err;
 	if (function->ambiguous && line->form == PROBE_SYMBOL_PLAIN)
 		resolver_refuse(
 			resolver, 0, "%s has several functions '%.128s': the one at 0x%" PRIx64 " is probed, no other",

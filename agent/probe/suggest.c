@@ -309,7 +309,8 @@ int suggestions_make(struct program *program, size_t max_per_role, suggestions *
 	for (uint32_t module = 0; module < program__module_cnt(program); module++) {
 		uint32_t first, cnt;
 
-		if (program__module_functions(program, module, &first, &cnt))
+		/* Of Go's functions nothing but their time is to be had. */
+		if (program__module(program, module)->is_go || program__module_functions(program, module, &first, &cnt))
 			continue;
 		for (uint32_t i = 0; i < cnt && !err; i++)
 			err = suggest_function(program__function(program, first + i), found);

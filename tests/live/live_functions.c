@@ -76,8 +76,33 @@ static void test_go_binary(void)
 	process_end(&process);
 }
 
+/* A goroutine's entry and another one's exit would be taken for a call: no interval of a Go function, but its time. */
+static void test_go_roles(void)
+{
+	struct path binary = built_path("safety/goroutines"), list = temp_path("go-roles.txt");
+	static const char *const refused[] = {"interval main.sinks\n",
+					      "begin main.down key=arg0\nend main.sinks key=tid\n"};
+	struct process process;
+
+	if (!is_there(binary.s)) {
+		skip("go_roles", "%s was not built: there is no Go", binary.s);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		CHECK(!file_write(list.s, refused[i], strlen(refused[i])));
+		CHECK(whylate(&process, 60, "probes check -e %s -s %s", binary.s, list.s) == 1);
+		CHECKF(strstr(process_out(&process), "goroutines") != NULL, "%s", process_out(&process));
+		process_end(&process);
+	}
+	CHECK(!file_write(list.s, "function main.down\n", strlen("function main.down\n")));
+	CHECKF(whylate(&process, 60, "probes check -e %s -s %s", binary.s, list.s) == 0, "%s", process_out(&process));
+	CHECKF(strstr(process_out(&process), "goroutines") != NULL, "%s", process_out(&process));
+	process_end(&process);
+}
+
 static const struct live_test tests[] = {
 	{"function", test_function},
+	{"go_roles", test_go_roles},
 	{"go_binary", test_go_binary},
 };
 
