@@ -279,7 +279,8 @@ void probes__watch(struct capture *capture)
 {
 	struct probes *probes = capture->probes;
 
-	if (!probes || probes->refuses_wide || !__atomic_load_n(&capture->controls->strangers, __ATOMIC_RELAXED))
+	if (!probes || probes->over || probes->refuses_wide ||
+	    !__atomic_load_n(&capture->controls->strangers, __ATOMIC_RELAXED))
 		return;
 	probes->refuses_wide = true;
 	for (size_t i = 0; i < probes->sets.cnt; i++) {
