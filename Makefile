@@ -283,7 +283,7 @@ live-thread live-address: live-%: $(BUILD)/live/run $(BUILD)/whylate
 
 # The agent under sanitizers, while it probes the programs that do what probes may break, which are run both ways anyhow.
 # (Leaks are the unit tests' affair: who looks for them wants privileges that the agent has given up by then.)
-SANITIZED_SUITES ?= safety attach places invocations functions probes markers
+SANITIZED_SUITES ?= safety attach newcomers places invocations functions probes markers
 .PHONY: live-agent
 live-agent: $(BUILD)/live/run
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san-agent SAN='$(SANITIZE)' OPT='-O1 -g' \
