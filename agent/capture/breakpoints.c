@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MEASURED_HITS 128
-
 /* As PERF_FORMAT_TOTAL_TIME_RUNNING lays it out. */
 struct reading {
 	uint64_t hits, running_ns;
@@ -101,22 +99,20 @@ static __attribute__((noinline, noclone)) void be_hit(void)
 	__asm__ volatile("");
 }
 
-int breakpoints__measure(double *hit_ns)
+int breakpoints__measure(double *hit_ns, uint64_t *hits)
 {
-	int fd = open_breakpoint(0, (uintptr_t)be_hit, MEASURED_HITS), err;
+	int fd = open_breakpoint(0, (uintptr_t)be_hit, BREAKPOINT_MEASURED), err;
 	struct reading reading = {0};
 
 	if (fd < 0)
 		return fd;
 	err = arm(fd);
-	for (int i = 0; !err && i < MEASURED_HITS; i++)
+	for (int i = 0; !err && i < BREAKPOINT_MEASURED; i++)
 		be_hit();
 	if (!err)
 		err = disarm(fd, &reading);
 	close(fd);
-	if (!err && !reading.hits)
-		err = -EOPNOTSUPP;
-	if (!err)
-		*hit_ns = (double)reading.running_ns / (double)reading.hits;
+	*hits = reading.hits;
+	*hit_ns = reading.hits ? (double)reading.running_ns / (double)reading.hits : 0;
 	return err;
 }

@@ -32,7 +32,11 @@ struct breakpoint_count {
 int breakpoints__watch(const struct breakpoint_thread *threads, size_t cnt, uint64_t window_ns,
 		       struct breakpoint_count counts[BREAKPOINT_CNT]);
 
-/* What a hit costs the thread that it happens to, measured on the calling one, in ns. 0 or -errno. */
-int breakpoints__measure(double *hit_ns);
+/*
+ * Has the calling thread hit BREAKPOINT_MEASURED times: what one costs it, in ns, and how many were counted.  0 or
+ * -errno.
+ */
+#define BREAKPOINT_MEASURED 128
+int breakpoints__measure(double *hit_ns, uint64_t *hits);
 
 #endif

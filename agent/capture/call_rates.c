@@ -211,12 +211,13 @@ static int count_all(struct counting *counting, struct call_rate *rates)
 int call_rates__count(const struct call_rates_opts *opts, const uint64_t *addrs, size_t cnt, struct call_rate *rates)
 {
 	struct counting counting = {.opts = opts, .addrs = addrs, .cnt = cnt, .random = monotonic_ns()};
-	int err = breakpoints__measure(&counting.hit_ns);
+	uint64_t hits;
+	int err = breakpoints__measure(&counting.hit_ns, &hits);
 
 	for (size_t i = 0; i < cnt; i++)
 		rates[i] = (struct call_rate){0};
 	if (!err)
-		err = count_all(&counting, rates);
+		err = hits ? count_all(&counting, rates) : -EOPNOTSUPP;
 	for (size_t i = 0; i < counting.mapped.cnt; i++)
 		free(counting.mapped.items[i].addrs);
 	vec_free(&counting.mapped);

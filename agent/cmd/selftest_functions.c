@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The part of the self-test whose intervals are calls of a function: everything that can happen to a thread. */
+#include "capture/breakpoints.h"
 #include "cmd/selftest_internal.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define EXACT_CALLS 40   /* fit into the ring */
@@ -123,6 +125,26 @@ static void check_calls(struct stage *stage)
 	}
 }
 
+/* Calls of this process's own, which nothing is attached to. */
+static void check_registers(struct stage *stage)
+{
+	struct check *check = stage_check(stage, "probe.registers", HOOK_FEATURE_PROBE, "calls");
+	uint64_t hits;
+	double hit_ns;
+	int err;
+
+	if (!check)
+		return;
+	snprintf(check->hook, sizeof(check->hook), "breakpoint");
+	err = breakpoints__measure(&hit_ns, &hits);
+	if (err)
+		check_skip(check,
+			   "functions cannot be counted before they are probed: no breakpoint register can be had: %s",
+			   strerror(-err));
+	else
+		check_exact(check, BREAKPOINT_MEASURED, hits);
+}
+
 static bool all_accounted(const struct stage *stage, const void *want)
 {
 	struct capture_counts counts;
@@ -235,6 +257,7 @@ static void check_child(struct stage *stage)
 void selftest_functions(struct stage *stage)
 {
 	check_calls(stage);
+	check_registers(stage);
 	for (int kind = 0; kind < DEED_CNT; kind++)
 		check_deed(stage, kind);
 	check_child(stage);

@@ -13,6 +13,7 @@
 /* Each must be there; on a machine that can do anything at all, these cannot be skipped. */
 static const char *const expected[] = {
 	"probe.calls",
+	"probe.registers",
 	"fault.minor",
 	"switch.voluntary",
 	"blocked.futex",
