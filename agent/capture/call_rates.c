@@ -15,6 +15,8 @@
 #define WINDOW_NS_MAX 25000000ULL
 #define LOOK_NS       250000000ULL /* between looks at which threads are at work */
 #define FIRST_LOOK_NS 30000000ULL
+#define LOOKS_MAX     5   /* for somebody who is at work */
+#define AGAIN_MAX     3   /* times for what nobody ran for, while there is time left */
 #define MAPPED_MAX    256 /* processes whose mappings are known */
 /*
  * What hits take varies, most of all in a virtual machine: it is taken away from the time in which they were met only
@@ -186,25 +188,57 @@ static int count_some(struct counting *counting, size_t first, size_t cnt, uint6
 	return err == -ESRCH ? 0 : err;
 }
 
-static int count_all(struct counting *counting, struct call_rate *rates)
+/* Who sleeps, or is kept from running, for a moment is not yet idle. */
+static int look_until_busy(struct counting *counting)
 {
-	uint64_t groups = (counting->cnt + BREAKPOINT_CNT - 1) / BREAKPOINT_CNT,
-		 window_ns = counting->opts->seconds_max * 1000000000ULL / (groups ? groups : 1);
-	const struct timespec first_look = {.tv_nsec = FIRST_LOOK_NS};
+	const struct timespec pause = {.tv_nsec = FIRST_LOOK_NS};
 	int err = look(counting);
 
-	window_ns = window_ns < WINDOW_NS_MIN ? WINDOW_NS_MIN : window_ns > WINDOW_NS_MAX ? WINDOW_NS_MAX : window_ns;
-	nanosleep(&first_look, NULL);
-	if (!err)
+	for (int i = 0; !err && i < LOOKS_MAX && !counting->used_sum_ns && !counting->opts->is_stopped(); i++) {
+		nanosleep(&pause, NULL);
 		err = look(counting);
-	for (size_t i = 0; !err && i < counting->cnt && !counting->opts->is_stopped(); i += BREAKPOINT_CNT) {
-		size_t left = counting->cnt - i;
+	}
+	return err;
+}
 
+/* Those of which nothing was seen so far; *left: of how many nothing has been seen now. */
+static int count_rest(struct counting *counting, uint64_t window_ns, uint64_t until_ts, struct call_rate *rates,
+		      size_t *left)
+{
+	int err = 0;
+
+	*left = 0;
+	for (size_t i = 0; !err && i < counting->cnt && !counting->opts->is_stopped(); i += BREAKPOINT_CNT) {
+		size_t cnt = counting->cnt - i < BREAKPOINT_CNT ? counting->cnt - i : BREAKPOINT_CNT;
+		bool seen = false;
+
+		for (size_t j = 0; j < cnt; j++)
+			seen |= rates[i + j].seen_ns > 0;
+		if (seen || monotonic_ns() > until_ts)
+			continue;
 		if (monotonic_ns() - counting->looked_ts > LOOK_NS)
 			err = look(counting);
 		if (!err)
-			err = count_some(counting, i, left < BREAKPOINT_CNT ? left : BREAKPOINT_CNT, window_ns, rates);
+			err = count_some(counting, i, cnt, window_ns, rates);
+		*left += !rates[i].seen_ns;
 	}
+	return err;
+}
+
+static int count_all(struct counting *counting, struct call_rate *rates)
+{
+	uint64_t groups = (counting->cnt + BREAKPOINT_CNT - 1) / BREAKPOINT_CNT,
+		 whole_ns = counting->opts->seconds_max * 1000000000ULL, window_ns = whole_ns / (groups ? groups : 1),
+		 again_until_ts = monotonic_ns() + whole_ns;
+	size_t left;
+	int err = look_until_busy(counting);
+
+	window_ns = window_ns < WINDOW_NS_MIN ? WINDOW_NS_MIN : window_ns > WINDOW_NS_MAX ? WINDOW_NS_MAX : window_ns;
+	/* All of them once, however long that takes. */
+	if (!err)
+		err = count_rest(counting, window_ns, UINT64_MAX, rates, &left);
+	for (int i = 0; !err && left && i < AGAIN_MAX; i++)
+		err = count_rest(counting, window_ns, again_until_ts, rates, &left);
 	return err;
 }
 

@@ -270,7 +270,7 @@ uint64_t plan_runtime_addr(struct program *program, const struct plan *plan)
 	const struct program_function *function = program__function(program, plan->function);
 	const struct program_module *module = function ? program__module(program, function->module) : NULL;
 
-	if (!module || module->gone || !plan->possible)
+	if (!module || module->gone || module->awaited || !plan->possible)
 		return 0;
 	return module->bias + function->addr + (plan->entry.file_off - function->file_off);
 }
