@@ -169,7 +169,7 @@ static size_t choose_threads(struct counting *counting, size_t first, size_t cnt
 static int count_some(struct counting *counting, size_t first, size_t cnt, uint64_t window_ns, struct call_rate *rates)
 {
 	struct breakpoint_count counts[BREAKPOINT_CNT] = {0};
-	struct breakpoint_thread chosen[WATCHED_MAX];
+	struct breakpoint_thread chosen[WATCHED_MAX] = {0};
 	size_t chosen_cnt = choose_threads(counting, first, cnt, chosen);
 	int err = chosen_cnt ? breakpoints__watch(chosen, chosen_cnt, window_ns, counts) : 0;
 
