@@ -3,10 +3,8 @@
 #include "target/target.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static int add_thread(pid_t pid, const char *name, target_threads *threads)
 {

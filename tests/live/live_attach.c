@@ -270,11 +270,13 @@ cleanup:
 	busy_redis_end(&busy);
 }
 
+/* One that is called far too often to be probed, and one that is not. */
+static const char often_list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
+
 /* Killed between the two: what the budget lets go is detached, what is to stay is not attached again. */
 static void test_attacher_killed_between(void)
 {
-	static const char list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
-	struct path symbols = symbols_file("between", list);
+	struct path symbols = symbols_file("between", often_list);
 	struct recording recording = {0};
 	struct workload workload = {0};
 	struct session session;
@@ -418,8 +420,7 @@ static bool is_unmeasured(json_object *report, const char *function)
  */
 static void test_budget(void)
 {
-	static const char list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
-	struct path symbols = symbols_file("budget", list);
+	struct path symbols = symbols_file("budget", often_list);
 	struct recording recording = {0};
 	struct workload workload = {0};
 	struct calls_read read = {0};
@@ -501,8 +502,7 @@ cleanup:
 /* What is too dear already before the recording is never probed; the others are in every request. */
 static void test_budget_counts(void)
 {
-	static const char list[] = "interval handle_often\nfunction often_step\nfunction often_rare\n";
-	struct path symbols = symbols_file("counts", list);
+	struct path symbols = symbols_file("counts", often_list);
 	struct recording recording = {0};
 	struct workload workload = {0};
 	struct calls_read read = {0};
