@@ -14,6 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define FAILURES_PRINTED 12
+#define FAILURE_LEN      600
+
 static const char *reason_to_skip_all(void)
 {
 	if (geteuid())
@@ -76,6 +79,19 @@ static int add_suites(CU_pSuite first[GROUP_CNT])
 	return 0;
 }
 
+/* Once more, and last: of a long log often only the end is kept. */
+static void print_failures(void)
+{
+	const CU_FailureRecord *failure = CU_get_failure_list();
+	unsigned int left = FAILURES_PRINTED;
+
+	for (; failure && left; failure = failure->pNext, left--)
+		printf("FAILED %s: %s:%u: %.*s\n", failure->pTest ? failure->pTest->pName : failure->pSuite->pName,
+		       failure->strFileName, failure->uiLineNumber, FAILURE_LEN, failure->strCondition);
+	if (failure)
+		printf("and more above\n");
+}
+
 static int run_suites(char **names)
 {
 	CU_pSuite first[GROUP_CNT] = {0};
@@ -92,6 +108,7 @@ static int run_suites(char **names)
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	printf("%u live tests skipped\n", skip_cnt());
+	print_failures();
 	failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
 	CU_cleanup_registry();
 	return failures ? 1 : 0;
