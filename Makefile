@@ -159,6 +159,7 @@ $(BUILD)/safety-san/cancelling: safety_san = -fsanitize=undefined -fno-sanitize-
 $(BUILD)/safety/cancelling $(BUILD)/safety-san/cancelling: safety_with = -fexceptions
 $(BUILD)/safety/shadow $(BUILD)/safety-san/shadow: safety_with = $(if $(filter x86_64,$(ARCH)),-fcf-protection=full -Wl$(,)-z$(,)shstk)
 safety_cc = $(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Itests/safety $(safety_with) $(safety_san)
+safety_cxx = $(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Werror -Itests/safety $(safety_san)
 , := ,
 
 define safety_rules
@@ -169,12 +170,17 @@ $(BUILD)/$(1)/%: tests/safety/%.c tests/safety/safety.h
 $(BUILD)/$(1)/%: tests/safety/%.cc tests/safety/safety.h
 	$$(say) CXX $$@
 	@mkdir -p $$(@D)
-	$$(Q)$$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Werror -Itests/safety $$(safety_san) $$< -o $$@ -lpthread
+	$$(Q)$$(safety_cxx) $$< -o $$@ -lpthread
 $(BUILD)/$(1)/libwlplugin.so: tests/safety/lib/plugin.c tests/safety/lib/plugin.h
 	$$(say) LD $$@
 	@mkdir -p $$(@D)
 	$$(Q)$$(safety_cc) -fPIC -shared $$< -o $$@
+$(BUILD)/$(1)/libwlthrower.so: tests/safety/lib/thrower.cc tests/safety/lib/plugin.h
+	$$(say) LD $$@
+	@mkdir -p $$(@D)
+	$$(Q)$$(safety_cxx) -fPIC -shared $$< -o $$@
 $(BUILD)/$(1)/reloading $(BUILD)/$(1)/loading: $(BUILD)/$(1)/libwlplugin.so
+$(BUILD)/$(1)/loading: $(BUILD)/$(1)/libwlthrower.so
 endef
 $(eval $(call safety_rules,safety))
 $(eval $(call safety_rules,safety-san))

@@ -194,6 +194,8 @@ static uint8_t marks_of(const char *name, bool is_import)
 		{"pthread_cancel", ELF_MARK_CANCELS, false},
 		{"pthread_exit", ELF_MARK_EXITS, false},
 		{"sigaltstack", ELF_MARK_SIGNALS, false},
+		{"dlopen", ELF_MARK_LOADS, false},
+		{"dlmopen", ELF_MARK_LOADS, false},
 		{"swapcontext", ELF_MARK_SWITCHES, false},
 		{"setcontext", ELF_MARK_SWITCHES, false},
 		{"makecontext", ELF_MARK_SWITCHES, false},

@@ -32,6 +32,7 @@ enum elf_mark {
 	ELF_MARK_CANCELS = 16,  /* cancels threads */
 	ELF_MARK_EXITS = 32,    /* ends threads in the midst of their calls */
 	ELF_MARK_SIGNALS = 64,  /* has signals handled on a stack of their own */
+	ELF_MARK_LOADS = 128,   /* loads libraries when it likes */
 };
 
 struct elf_file;

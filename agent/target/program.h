@@ -94,9 +94,16 @@ uint32_t program__module_find(struct program *program, const char *name);
 uint32_t program__module_await(struct program *program, const char *path);
 /*
  * Is there code, mapped now, that would catch an exception?  (Where nobody does, it ends the process whatever stands in
- * its way.)  May become true with a dlopen: plans from before program__refresh() reported changes are to be made anew.
+ * its way.)
  */
 bool program__catches(struct program *program);
+/* May there be more code later, which catches?  Whoever can load a library, a plug-in for one, imports what does. */
+bool program__loads(struct program *program);
+/*
+ * Is it a library that others name as what they need, as opposed to the executable and to what was only loaded?  What
+ * is loaded later may need it, too.  True also where that cannot be told.
+ */
+bool program__is_linked(struct program *program, uint32_t idx);
 /*
  * Do several stacks take turns on one thread (coroutines, fibers)?  The kernel's return probes take that for a longjmp,
  * and send the thread to the wrong place.

@@ -48,6 +48,7 @@ struct module {
 	VEC(uint64_t) stack_setters; /* where instructions may be that take a stack pointer from an argument */
 	bool has_jumped_into, sets_stack, sets_stack_known;
 	bool has_functions;
+	bool is_linked; /* when the program's are known */
 	uint32_t first_id;
 	VEC(struct function) functions; /* by address */
 	VEC(struct program_name) names; /* by name */
@@ -63,6 +64,7 @@ struct program {
 	pid_t pid;
 	int mem_fd; /* -1: the process's memory cannot be read */
 	bool shadow_stack;
+	bool linked_known;
 	char *debuginfo_dir;
 	bool want_debuginfod;
 	VEC(struct module *) modules;

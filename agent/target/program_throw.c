@@ -292,6 +292,7 @@ bool program__may_throw(struct program *program, uint32_t id)
 
 void program__throws_forget(struct program *program)
 {
+	program->linked_known = false;
 	for (size_t i = 0; i < program->modules.cnt; i++)
 		for (size_t j = 0; j < program->modules.items[i]->functions.cnt; j++)
 			program->modules.items[i]->functions.items[j].throws = THROW_UNKNOWN;

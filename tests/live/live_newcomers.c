@@ -200,11 +200,33 @@ cleanup:
 	rounds_end(&rounds);
 }
 
+/* Who is there when a recording begins catches nothing, and who comes later throws through what has probes by then. */
+static void test_throwing_library(void)
+{
+	struct calls_read read = {0};
+	struct rounds rounds;
+	uint64_t seen;
+	int func;
+
+	if (!rounds_start(&rounds, "throwing", "loading --throwing",
+			  "interval one_round\nfunction libc.so.6:qsort_r\n") ||
+	    !rounds_next(&rounds) || !rounds_next(&rounds) || !rounds_next(&rounds))
+		goto cleanup;
+	seen = rounds_stop(&rounds, &read);
+	CHECKF(seen == 3, "%lu rounds of 3", seen);
+	func = calls_func(&read, "qsort_r");
+	if (CHECK(func >= 0))
+		CHECKF(read.entries[func] == 3 * LOADING_CALLS, "%lu of %d calls", read.entries[func],
+		       3 * LOADING_CALLS);
+cleanup:
+	calls_free(&read);
+	rounds_end(&rounds);
+}
+
 static const struct live_test tests[] = {
-	{"newcomers_children", test_children},
-	{"newcomers_first_children", test_first_children},
-	{"newcomers_stranger", test_late_stranger},
-	{"newcomers_library", test_awaited_library},
+	{"newcomers_children", test_children},        {"newcomers_first_children", test_first_children},
+	{"newcomers_stranger", test_late_stranger},   {"newcomers_library", test_awaited_library},
+	{"newcomers_thrower", test_throwing_library},
 };
 
 int suite_newcomers(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A library that is loaded for a while at each SIGUSR1, and is not there before the first one: so many calls of
- * plugin_compute(), then it goes, and `round` is printed.
+ * plugin_compute(), then it goes, and `round` is printed.  With --throwing it is one that throws through the C library
+ * and catches, in a program that has nobody else who would.
  */
 #include "lib/plugin.h"
 #include "safety.h"
@@ -43,7 +44,8 @@ int main(int argc, char **argv)
 	if (len <= 0)
 		return 1;
 	self[len] = '\0';
-	snprintf(library, sizeof(library), "%s/libwlplugin.so", dirname(self));
+	snprintf(library, sizeof(library), "%s/libwl%s.so", dirname(self),
+		 argc > 1 && !strcmp(argv[1], "--throwing") ? "thrower" : "plugin");
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = on_ask;
 	sigaction(SIGUSR1, &action, NULL);

@@ -174,6 +174,12 @@ static void libraries_come_and_go(void)
 	CU_ASSERT_EQUAL(program__refresh(program), 1);
 	CU_ASSERT_EQUAL_FATAL(program__module_cnt(program), before + 1);
 	CU_ASSERT(!program__module(program, before)->gone);
+	/* The executable, and what was only loaded, are nobody's libraries. */
+	CU_ASSERT(!program__is_linked(program, 0));
+	CU_ASSERT(!program__is_linked(program, before));
+	CU_ASSERT(program__is_linked(program, program__module_find(program, "libc.so.6")));
+	CU_ASSERT(program__is_linked(program, program__module_find(program, "libelf")));
+	CU_ASSERT(program__loads(program));
 	late = program__function_at(program, before, 0);
 	CU_ASSERT_EQUAL(late, PROGRAM_NONE);
 	CU_ASSERT_EQUAL(program__function_find(program, 0, "program_top"), id);
@@ -343,12 +349,14 @@ static void ask_everything(const char *path)
 		}
 	program__catches(program);
 	program__switches_stacks(program);
+	program__is_linked(program, 0);
 	program__free(program);
 }
 
 static void a_damaged_library_does_no_harm(void)
 {
-	static const char *const sections[] = {".eh_frame", ".rela.dyn", ".rela.plt", ".text", ".dynsym", NULL};
+	static const char *const sections[] = {".eh_frame", ".rela.dyn", ".rela.plt", ".text",
+					       ".dynsym",   ".dynamic",  ".dynstr",   NULL};
 	void *handle = dlopen("libz.so.1", RTLD_LAZY);
 	struct link_map *map = NULL;
 	struct elf_image *image;
