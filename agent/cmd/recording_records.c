@@ -138,7 +138,7 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	else
 		row->values[THREAD_PARENT_PID].u64 = record->parent_pid;
 	row->values[THREAD_COMM].str = comm;
-	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, comm))
+	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, record->ts, comm))
 		return -ENOMEM;
 	/* Of tasks that were only named nothing more is heard. */
 	if (record->event == WL_TASK_EXIT || record->event == WL_TASK_NAMED)

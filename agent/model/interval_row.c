@@ -78,9 +78,10 @@ static void fill_culprit(struct shard_row *row, const struct wl_culprit *culprit
 	set_u64(row, INTERVAL_CULPRIT_NS, culprit->length_ns);
 }
 
-static void fill_lock(struct shard_row *row, const struct wl_wait *lock, const struct interval_names *names, char *buf,
-		      size_t sz)
+static void fill_lock(struct shard_row *row, const struct wl_interval_record *record,
+		      const struct interval_names *names, char *buf, size_t sz)
 {
+	const struct wl_wait *lock = &record->lock;
 	const char *owner;
 
 	if (!lock->length_ns) {
@@ -88,7 +89,7 @@ static void fill_lock(struct shard_row *row, const struct wl_wait *lock, const s
 		return;
 	}
 	/* What lies where a mutex keeps its owner is believed only if it is a thread that was seen. */
-	owner = thread_names__get(names->threads, lock->owner_tid);
+	owner = thread_names__get(names->threads, lock->owner_tid, record->end_ts);
 	set_u64(row, INTERVAL_LOCK_NS, lock->length_ns);
 	set_u64(row, INTERVAL_LOCK_ADDR, lock->object);
 	set_str(row, INTERVAL_LOCK_NAME,
@@ -205,7 +206,7 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 		set_nulls(row, INTERVAL_QUEUE_SID, INTERVAL_QUEUE_SID_NS);
 	}
 	fill_culprit(row, &record->culprit, texts->culprit);
-	fill_lock(row, &record->lock, names, texts->lock, sizeof(texts->lock));
+	fill_lock(row, record, names, texts->lock, sizeof(texts->lock));
 	fill_blocked(row, &record->blocked, texts->syscall, sizeof(texts->syscall));
 	fill_fault(row, &record->fault, names, texts->fault, sizeof(texts->fault));
 	for (uint32_t tally = 0; tally < WL_TALLY_CNT; tally++)

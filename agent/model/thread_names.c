@@ -5,13 +5,22 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Open addressing, never more than half full; tid 0 is the mark of an empty place. */
 struct entry {
+	uint64_t since_ts; /* of comm */
 	uint32_t tid;
 	uint32_t gone; /* its place in gone_tids, counted from 1; 0: it lives */
 	char comm[16];
 	bool used; /* since it came to that place, or was passed over there */
+};
+
+/* What somebody was called before. */
+struct earlier {
+	uint64_t since_ts;
+	uint32_t tid;
+	char comm[16];
 };
 
 struct thread_names {
@@ -20,6 +29,8 @@ struct thread_names {
 	uint32_t cnt;
 	uint32_t next_gone;
 	uint32_t gone_tids[THREAD_NAMES_GONE]; /* a ring; an entry with another place has come back since */
+	uint32_t earlier_cnt;                  /* so far: the next one's place */
+	struct earlier earlier[THREAD_NAMES_EARLIER];
 };
 
 #define FIRST_ROOM 64
@@ -77,7 +88,16 @@ static int grow(struct thread_names *names)
 	return 0;
 }
 
-int thread_names__set(struct thread_names *names, uint32_t tid, const char *comm)
+static void remember(struct thread_names *names, uint32_t tid, uint64_t since_ts, const char *comm)
+{
+	struct earlier *earlier = &names->earlier[names->earlier_cnt++ % THREAD_NAMES_EARLIER];
+
+	earlier->tid = tid;
+	earlier->since_ts = since_ts;
+	snprintf(earlier->comm, sizeof(earlier->comm), "%.15s", comm);
+}
+
+int thread_names__set(struct thread_names *names, uint32_t tid, uint64_t since_ts, const char *comm)
 {
 	struct entry *entry;
 
@@ -87,8 +107,18 @@ int thread_names__set(struct thread_names *names, uint32_t tid, const char *comm
 		return -ENOMEM;
 	entry = place_of(names, tid);
 	names->cnt += !entry->tid;
-	entry->tid = tid;
 	entry->gone = 0;
+	if (entry->tid && !strncmp(entry->comm, comm, sizeof(entry->comm) - 1))
+		return 0;
+	/* Records of different CPUs need not come in order. */
+	if (entry->tid && since_ts < entry->since_ts) {
+		remember(names, tid, since_ts, comm);
+		return 0;
+	}
+	if (entry->tid)
+		remember(names, tid, entry->since_ts, entry->comm);
+	entry->tid = tid;
+	entry->since_ts = since_ts;
 	snprintf(entry->comm, sizeof(entry->comm), "%.15s", comm);
 	return 0;
 }
@@ -132,7 +162,7 @@ void thread_names__gone(struct thread_names *names, uint32_t tid)
 	uint32_t place;
 	struct entry *entry;
 
-	if (!thread_names__get(names, tid))
+	if (!tid || !place_of(names, tid)->tid)
 		return;
 	place = free_place(names);
 	entry = place_of(names, tid);
@@ -141,12 +171,30 @@ void thread_names__gone(struct thread_names *names, uint32_t tid)
 	entry->used = false;
 }
 
-const char *thread_names__get(const struct thread_names *names, uint32_t tid)
+/* The name that began last before ts, or, where none did, the first one. */
+static const char *earlier_name(const struct thread_names *names, const struct entry *entry, uint64_t ts)
+{
+	uint32_t cnt = names->earlier_cnt < THREAD_NAMES_EARLIER ? names->earlier_cnt : THREAD_NAMES_EARLIER;
+	const struct earlier *last = NULL, *first = NULL;
+
+	for (const struct earlier *one = names->earlier; one < names->earlier + cnt; one++) {
+		if (one->tid != entry->tid)
+			continue;
+		if (one->since_ts <= ts && (!last || one->since_ts > last->since_ts))
+			last = one;
+		if (!first || one->since_ts < first->since_ts)
+			first = one;
+	}
+	return last ? last->comm : first ? first->comm : entry->comm;
+}
+
+const char *thread_names__get(const struct thread_names *names, uint32_t tid, uint64_t ts)
 {
 	struct entry *entry = place_of(names, tid);
 
 	if (!tid || !entry->tid)
 		return NULL;
 	entry->used = true;
-	return entry->comm;
+	return ts + THREAD_NAMES_LAG_NS >= entry->since_ts ? entry->comm
+							   : earlier_name(names, entry, ts + THREAD_NAMES_LAG_NS);
 }

@@ -101,7 +101,7 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 	set_known(row, SEGMENT_BY_TID, runnable ? segment->by_tid : 0);
 	set_str(row, SEGMENT_BY_COMM,
 		segment->mark & TRACE_IDLE ? NAME_IDLE_CPU
-		: runnable                 ? thread_names__get(names->threads, segment->by_tid)
+		: runnable                 ? thread_names__get(names->threads, segment->by_tid, segment->end_ts)
 					   : NULL);
 	set_u64(row, SEGMENT_SUSPECT, (segment->mark & TRACE_SUSPECT) != 0);
 }
@@ -115,7 +115,7 @@ void trace_row_wakeup(struct shard_row *row, uint32_t pid, uint32_t tid, const s
 	set_u64(row, WAKEUP_TID, tid);
 	set_known(row, WAKEUP_WAKER_PID, wakeup->waker_pid);
 	set_known(row, WAKEUP_WAKER_TID, wakeup->waker_tid);
-	set_str(row, WAKEUP_WAKER_COMM, thread_names__get(names->threads, wakeup->waker_tid));
+	set_str(row, WAKEUP_WAKER_COMM, thread_names__get(names->threads, wakeup->waker_tid, wakeup->ts));
 	set_cpu(row, WAKEUP_CPU, wakeup->cpu);
 	row->values[WAKEUP_CONTEXT].str = context_name(wakeup->context);
 	row->values[WAKEUP_CERTAINTY].str = certainty_name(wakeup->certainty);
@@ -132,7 +132,9 @@ void trace_row_handoff(struct shard_row *row, struct trace_texts *texts, const s
 	set_known(row, HANDOFF_SID, handoff->sid);
 	set_known(row, HANDOFF_FROM_PID, handoff->from_pid);
 	set_known(row, HANDOFF_FROM_TID, handoff->from_tid);
-	set_str(row, HANDOFF_FROM_COMM, thread_names__get(names->threads, handoff->from_tid));
+	set_str(row, HANDOFF_FROM_COMM,
+		thread_names__get(names->threads, handoff->from_tid,
+				  handoff->from_ts ? handoff->from_ts : handoff->to_ts));
 	set_known(row, HANDOFF_FROM_TS, handoff->from_ts);
 	set_known(row, HANDOFF_TO_PID, handoff->to_pid);
 	set_known(row, HANDOFF_TO_TID, handoff->to_tid);

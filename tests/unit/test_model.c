@@ -104,22 +104,52 @@ static void retention_takes_any_latency_and_time(void)
 /* --- thread names ---------------------------------------------------------------------------------------------------
  */
 
-static void thread_names_remember_the_newest(void)
+static void thread_names_remember_everybody(void)
 {
 	struct thread_names *names = thread_names__new();
 	char comm[32];
 
 	for (uint32_t tid = 1; tid <= 10000; tid++) {
 		snprintf(comm, sizeof(comm), "thread-%u", tid);
-		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, comm), 0);
+		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, 1, comm), 0);
 	}
-	CU_ASSERT_EQUAL(thread_names__set(names, 77, "a name that is too long"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 77, 1000000000, "a name that is too long"), 0);
 	for (uint32_t tid = 1; tid <= 10000; tid++) {
 		snprintf(comm, sizeof(comm), "thread-%u", tid);
-		CU_ASSERT_STRING_EQUAL(thread_names__get(names, tid), tid == 77 ? "a name that is " : comm);
+		CU_ASSERT_STRING_EQUAL(thread_names__get(names, tid, 1000000000), tid == 77 ? "a name that is " : comm);
 	}
-	CU_ASSERT_PTR_NULL(thread_names__get(names, 0));
-	CU_ASSERT_PTR_NULL(thread_names__get(names, 20000));
+	CU_ASSERT_PTR_NULL(thread_names__get(names, 0, 1));
+	CU_ASSERT_PTR_NULL(thread_names__get(names, 20000, 1));
+	thread_names__free(names);
+}
+
+/* Rows are made of what was, after the names have changed; and records of different CPUs come in no order. */
+static void thread_names_are_those_of_the_time(void)
+{
+	struct thread_names *names = thread_names__new();
+	const uint64_t ms = 1000000;
+
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, 10 * ms, "first"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, 30 * ms, "third"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 8, 5 * ms, "somebody else"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, 20 * ms, "second"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, 40 * ms, "third"), 0); /* told again */
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 1), "first");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 10 * ms), "first");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 19 * ms), "first");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 20 * ms - THREAD_NAMES_LAG_NS), "second");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 29 * ms), "second");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 30 * ms), "third");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 90 * ms), "third");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 8, 1), "somebody else");
+	/* Many others are renamed: what is left of the first one's names is told. */
+	for (uint32_t i = 0; i < THREAD_NAMES_EARLIER; i++)
+		CU_ASSERT_EQUAL(thread_names__set(names, 9, (50 + i) * ms, i % 2 ? "odd" : "even"), 0);
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 19 * ms), "second");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 9, 51 * ms), "odd");
+	CU_ASSERT_EQUAL(thread_names__set(names, 9, 5000 * ms, "even"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 9, 5001 * ms, "odd"), 0);
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 19 * ms), "third");
 	thread_names__free(names);
 }
 
@@ -131,7 +161,7 @@ static uint32_t known_cnt(const struct thread_names *names, uint32_t from, uint3
 		char comm[32];
 
 		snprintf(comm, sizeof(comm), "child-%u", tid);
-		cnt += thread_names__get(names, tid) && !strcmp(thread_names__get(names, tid), comm);
+		cnt += thread_names__get(names, tid, 1) && !strcmp(thread_names__get(names, tid, 1), comm);
 	}
 	return cnt;
 }
@@ -143,25 +173,25 @@ static void thread_names_forget_those_long_gone(void)
 	uint32_t first = 1000, end = first + 5 * THREAD_NAMES_GONE;
 	char comm[32];
 
-	CU_ASSERT_EQUAL(thread_names__set(names, 7, "lives on"), 0);
-	CU_ASSERT_EQUAL(thread_names__set(names, 8, "used again"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, 1, "lives on"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 8, 1, "used again"), 0);
 	thread_names__gone(names, 8);
-	CU_ASSERT_EQUAL(thread_names__set(names, 8, "used again"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 8, 1, "used again"), 0);
 	thread_names__gone(names, 9); /* never seen */
 	for (uint32_t tid = first; tid < end; tid++) {
 		snprintf(comm, sizeof(comm), "child-%u", tid);
-		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, comm), 0);
+		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, 1, comm), 0);
 		thread_names__gone(names, tid);
 		if (tid == first + 10) /* ends twice: as of the second time */
 			thread_names__gone(names, first);
 		if (tid == first + 5 + THREAD_NAMES_GONE)
-			CU_ASSERT_STRING_EQUAL(thread_names__get(names, first), "child-1000");
+			CU_ASSERT_STRING_EQUAL(thread_names__get(names, first, 1), "child-1000");
 	}
 	CU_ASSERT_EQUAL(known_cnt(names, end - THREAD_NAMES_GONE, end), THREAD_NAMES_GONE);
 	CU_ASSERT_EQUAL(known_cnt(names, first, end - THREAD_NAMES_GONE), 0);
-	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7), "lives on");
-	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 8), "used again");
-	CU_ASSERT_PTR_NULL(thread_names__get(names, 9));
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 1), "lives on");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(names, 8, 1), "used again");
+	CU_ASSERT_PTR_NULL(thread_names__get(names, 9, 1));
 	thread_names__free(names);
 }
 
@@ -172,24 +202,24 @@ static void thread_names_keep_those_in_use(void)
 	uint32_t first = 1000, end = first + 5 * THREAD_NAMES_GONE;
 	char comm[32];
 
-	CU_ASSERT_EQUAL(thread_names__set(names, 7, "in use"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(names, 7, 1, "in use"), 0);
 	thread_names__gone(names, 7);
 	for (uint32_t tid = first; tid < end; tid++) {
 		snprintf(comm, sizeof(comm), "child-%u", tid);
-		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, comm), 0);
+		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, 1, comm), 0);
 		thread_names__gone(names, tid);
 		if (tid % 10000 == 0)
-			CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7), "in use");
+			CU_ASSERT_STRING_EQUAL(thread_names__get(names, 7, 1), "in use");
 	}
 	CU_ASSERT_EQUAL(known_cnt(names, end - THREAD_NAMES_GONE + 10, end), THREAD_NAMES_GONE - 10);
 	CU_ASSERT_EQUAL(known_cnt(names, first, end - THREAD_NAMES_GONE), 0);
 	/* All of them are in use now, so that each is passed over once. */
 	for (uint32_t tid = end; tid < end + 2 * THREAD_NAMES_GONE; tid++) {
-		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, "later"), 0);
+		CU_ASSERT_EQUAL_FATAL(thread_names__set(names, tid, 1, "later"), 0);
 		thread_names__gone(names, tid);
 	}
 	CU_ASSERT_EQUAL(known_cnt(names, first, end), 0);
-	CU_ASSERT_PTR_NULL(thread_names__get(names, 7));
+	CU_ASSERT_PTR_NULL(thread_names__get(names, 7, 1));
 	thread_names__free(names);
 }
 
@@ -268,7 +298,7 @@ static void a_record_becomes_a_row(void)
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_FAULT_NS));
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_QUEUE_SID));
 	record.chance = 0;
-	CU_ASSERT_EQUAL(thread_names__set(threads, 9, "holder"), 0);
+	CU_ASSERT_EQUAL(thread_names__set(threads, 9, 1, "holder"), 0);
 	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
 	CU_ASSERT_STRING_EQUAL(row.values[INTERVAL_LOCK_OWNER_COMM].str, "holder");
 	CU_ASSERT_EQUAL(row.values[INTERVAL_LOCK_OWNER_TID].u64, 9);
@@ -361,7 +391,8 @@ int suite_model(void)
 		{"retention is unbiased", retention_is_unbiased},
 		{"retention follows the load", retention_follows_the_load},
 		{"retention takes any latency and time", retention_takes_any_latency_and_time},
-		{"thread names remember the newest", thread_names_remember_the_newest},
+		{"thread names remember everybody", thread_names_remember_everybody},
+		{"thread names are those of the time", thread_names_are_those_of_the_time},
 		{"thread names forget those long gone", thread_names_forget_those_long_gone},
 		{"thread names keep those in use", thread_names_keep_those_in_use},
 		{"a record becomes a row", a_record_becomes_a_row},
