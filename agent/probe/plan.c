@@ -135,7 +135,8 @@ static const char *uretprobe_harm(const struct planner *planner)
 	if (program__catches(planner->program) && (planner->module->idx || planner->module->unwinds))
 		return "an exception may leave it, and the unwinder does not get past a return probe";
 	if (program__loads(planner->program) &&
-	    (planner->module->unwinds || program__is_linked(planner->program, planner->module->idx)))
+	    (planner->module->unwinds || (program__is_linked(planner->program, planner->module->idx) &&
+					  program__has_guests(planner->program, planner->function->id))))
 		return "what the program loads later may throw an exception through it, and the unwinder does not get "
 		       "past a return probe";
 	if (program__cleans_up(planner->program))

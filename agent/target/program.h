@@ -166,6 +166,11 @@ int program__add_dynamic_edge(struct program *program, uint32_t caller, uint32_t
 /* Edges on the longest path beneath it in the condensed call graph (a cycle counts as one function), by known edges. */
 uint32_t program__height(struct program *program, uint32_t id);
 /*
+ * Can code that is not known yet run beneath this function?  Not beneath most of the C library, which says which of its
+ * functions call what they are handed.  True also where that cannot be told.
+ */
+bool program__has_guests(struct program *program, uint32_t id);
+/*
  * Can control leave this function other than by returning, or return to another stack: by an exception, by the
  * unwinding of a cancelled thread, by a switch of stacks?  False only when that is proven: it and all that it calls
  * have known callees that do no such thing.

@@ -27,6 +27,7 @@ struct function {
 	bool is_leaf;          /* known to call nothing, whatever its code looks like */
 	bool unresolved_calls; /* to an address or slot of which no function is known */
 	uint8_t throws;        /* enum throw_state */
+	bool has_guests;       /* what a caller of the C library hands over runs beneath it; when that is known */
 };
 
 struct mapped {
@@ -48,6 +49,7 @@ struct module {
 	VEC(uint64_t) stack_setters; /* where instructions may be that take a stack pointer from an argument */
 	bool has_jumped_into, sets_stack, sets_stack_known;
 	bool has_functions;
+	bool guests_known;
 	bool is_linked; /* when the program's are known */
 	uint32_t first_id;
 	VEC(struct function) functions; /* by address */
@@ -94,6 +96,8 @@ void program__throws_forget(struct program *program);
 bool module_sets_stack(struct program *program, struct module *module);
 /* The same of a range of it, where that can be told. */
 bool module_sets_stack_in(struct program *program, struct module *module, uint64_t addr, uint64_t size);
+/* Does this function of the C library call nothing but what is the library's own? */
+bool c_library_is_alone_in(const char *name);
 struct module *program_module_of(struct program *program, uint32_t idx);
 
 #endif

@@ -168,6 +168,11 @@ static bool is_cancellation_point(const char *name)
 	return is_listed(name, names, ARRAY_CNT(names));
 }
 
+bool c_library_is_alone_in(const char *name)
+{
+	return is_promised(name) || is_cancellation_point(name);
+}
+
 struct proof {
 	struct program *program;
 	VEC(uint32_t) visited; /* all that have been reached; also the queue */

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Beneath which functions of the C library there may be code of others: what they are handed to be called, or to write
+ * a stream with (fopencookie).  POSIX.1-2017 and the manual of glibc say which do that; what they call on the way is
+ * found in the code.
+ */
+#include "target/program_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAY_CNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static bool is_host(const char *name)
+{
+	static const char *const names[] = {
+		"bsearch",
+		"call_once",
+		"dl_catch_error",
+		"dl_catch_exception",
+		"dl_iterate_phdr",
+		"dlerror_run",
+		"exit",
+		"fts_children",
+		"fts_open",
+		"fts_read",
+		"ftw",
+		"glob",
+		"lfind",
+		"lsearch",
+		"nftw",
+		"pthread_once",
+		"qsort",
+		"qsort_r",
+		"quick_exit",
+		"scandir",
+		"scandirat",
+		"tdelete",
+		"tdestroy",
+		"tfind",
+		"tsearch",
+		"twalk",
+		"twalk_r",
+		"argp_parse",
+		/* streams */
+		"err",
+		"errx",
+		"error",
+		"error_at_line",
+		"fclose",
+		"fcloseall",
+		"fflush",
+		"fgetc",
+		"fgetgrent",
+		"fgetpos",
+		"fgetpwent",
+		"fgets",
+		"fgetwc",
+		"fgetws",
+		"fprintf",
+		"fputc",
+		"fputs",
+		"fputwc",
+		"fputws",
+		"fread",
+		"freopen",
+		"fscanf",
+		"fseek",
+		"fseeko",
+		"fsetpos",
+		"ftell",
+		"ftello",
+		"fwide",
+		"fwprintf",
+		"fwrite",
+		"fwscanf",
+		"getc",
+		"getchar",
+		"getdelim",
+		"getline",
+		"getmntent",
+		"gets",
+		"getw",
+		"getwc",
+		"getwchar",
+		"perror",
+		"printf",
+		"psiginfo",
+		"psignal",
+		"putc",
+		"putchar",
+		"putgrent",
+		"putpwent",
+		"puts",
+		"putw",
+		"putwc",
+		"putwchar",
+		"rewind",
+		"scanf",
+		"setbuf",
+		"setbuffer",
+		"setlinebuf",
+		"setvbuf",
+		"ungetc",
+		"ungetwc",
+		"verr",
+		"verrx",
+		"vfprintf",
+		"vfscanf",
+		"vfwprintf",
+		"vfwscanf",
+		"vprintf",
+		"vscanf",
+		"vwarn",
+		"vwarnx",
+		"vwprintf",
+		"vwscanf",
+		"warn",
+		"warnx",
+		"wprintf",
+		"wscanf",
+	};
+
+	for (size_t i = 0; i < ARRAY_CNT(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* They look far and wide for what they need, but in the library's own parts. */
+static bool is_alone_in(const char *name)
+{
+	static const char *const names[] = {
+		"dcgettext",        "dcigettext",        "fopen_internal", "getlogin_r",  "getpwnam_r",
+		"getpwuid_r",       "libc_message",      "nss_readline",   "posix_spawn", "pthread_enable_asynccancel",
+		"wcsmbs_load_conv", "wcsmbs_clone_conv",
+	};
+
+	for (size_t i = 0; i < ARRAY_CNT(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return !strncmp(name, "gconv", 5) || c_library_is_alone_in(name);
+}
+
+/* Without what tells variants of one function apart: __printf_chk, fputs_unlocked, glob64, msort_with_tmp.part.0 */
+static void plain_name(const char *name, char *plain, size_t sz)
+{
+	static const char *const ends[] = {"_unlocked", "_chk", "64"};
+	size_t len;
+
+	name += strspn(name, "_");
+	snprintf(plain, sz, "%.*s", (int)strcspn(name, "."), name);
+	len = strlen(plain);
+	for (size_t i = 0; i < ARRAY_CNT(ends); i++) {
+		size_t end_len = strlen(ends[i]);
+
+		if (len > end_len && !strcmp(plain + len - end_len, ends[i]))
+			plain[len -= end_len] = '\0';
+	}
+}
+
+typedef VEC(uint32_t) function_ids;
+
+/* What has that name, and all of the library that is called beneath: 0 or -errno. */
+static int find_beneath(struct program *program, struct module *module, function_ids *beneath, uint8_t *seen)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < module->functions.cnt; i++) {
+		char plain[64];
+
+		plain_name(module->functions.items[i].public.name, plain, sizeof(plain));
+		seen[i] = is_host(plain) || !strncmp(plain, "IO_", 3);
+		if (seen[i])
+			err = vec_push(beneath, module->first_id + i);
+	}
+	for (size_t i = 0; !err && i < beneath->cnt; i++) {
+		const struct call_edge *edges;
+		size_t cnt;
+
+		err = program__callees(program, beneath->items[i], &edges, &cnt);
+		for (size_t j = 0; !err && j < cnt; j++) {
+			uint32_t idx = edges[j].callee - module->first_id;
+			char plain[64];
+
+			if (idx >= module->functions.cnt || seen[idx])
+				continue;
+			seen[idx] = 1;
+			plain_name(module->functions.items[idx].public.name, plain, sizeof(plain));
+			if (!is_alone_in(plain))
+				err = vec_push(beneath, edges[j].callee);
+		}
+	}
+	return err;
+}
+
+/* Does it call through a pointer, or somebody who does? */
+static bool leads_to_pointer(struct program *program, struct module *module, uint32_t id)
+{
+	const struct function *function = program_function_of(program, id);
+
+	if (program__calls_indirectly(program, id) || function->unresolved_calls)
+		return true;
+	for (uint32_t i = 0; i < function->edge_cnt; i++) {
+		uint32_t idx = function->edges[i].callee - module->first_id;
+
+		if (idx < module->functions.cnt && module->functions.items[idx].has_guests)
+			return true;
+	}
+	return false;
+}
+
+static int find_guests(struct program *program, struct module *module)
+{
+	function_ids beneath = {0};
+	int err = module_functions_load(program, module);
+	uint8_t *seen = err ? NULL : calloc(module->functions.cnt + 1, 1);
+	bool more = seen;
+
+	err = err ? err : seen ? find_beneath(program, module, &beneath, seen) : -ENOMEM;
+	while (!err && more) {
+		more = false;
+		for (size_t i = beneath.cnt; i-- > 0;) {
+			struct function *function = program_function_of(program, beneath.items[i]);
+
+			if (!function->has_guests && leads_to_pointer(program, module, beneath.items[i]))
+				more = function->has_guests = true;
+		}
+	}
+	free(seen);
+	vec_free(&beneath);
+	module->guests_known = !err;
+	return err;
+}
+
+bool program__has_guests(struct program *program, uint32_t id)
+{
+	const struct function *function = program_function_of(program, id);
+	struct module *module = function ? program_module_of(program, function->public.module) : NULL;
+
+	if (!module || strncmp(module->name, "libc.so.6", 9))
+		return true;
+	if (!module->guests_known && find_guests(program, module))
+		return true;
+	return program_function_of(program, id)->has_guests;
+}
