@@ -163,16 +163,17 @@ static void plain_name(const char *name, char *plain, size_t sz)
 
 typedef VEC(uint32_t) function_ids;
 
-/* What has that name, and all of the library that is called beneath: 0 or -errno. */
+/* What has such a name, or none, and all of the library that is called beneath: 0 or -errno. */
 static int find_beneath(struct program *program, struct module *module, function_ids *beneath, uint8_t *seen)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < module->functions.cnt; i++) {
+		const struct program_function *function = &module->functions.items[i].public;
 		char plain[64];
 
-		plain_name(module->functions.items[i].public.name, plain, sizeof(plain));
-		seen[i] = is_host(plain) || !strncmp(plain, "IO_", 3);
+		plain_name(function->name, plain, sizeof(plain));
+		seen[i] = is_host(plain) || !strncmp(plain, "IO_", 3) || function->source == FUNCTION_EH_FRAME;
 		if (seen[i])
 			err = vec_push(beneath, module->first_id + i);
 	}
@@ -225,6 +226,7 @@ static int find_guests(struct program *program, struct module *module)
 		for (size_t i = beneath.cnt; i-- > 0;) {
 			struct function *function = program_function_of(program, beneath.items[i]);
 
+			/* From the last one on: callees come after their callers. */
 			if (!function->has_guests && leads_to_pointer(program, module, beneath.items[i]))
 				more = function->has_guests = true;
 		}

@@ -86,6 +86,8 @@ static void check_program(const char *path, size_t sz)
 	if (!program__module_functions(program, 0, &first, &cnt))
 		for (uint32_t i = 0; i < cnt && i < 32; i++)
 			check_plan(program, first + i, sz);
+	program__loads(program);
+	program__is_linked(program, 0);
 	program__free(program);
 }
 
