@@ -67,10 +67,20 @@ int probe_specs__set(const struct probe_specs *specs, uint32_t idx, const struct
 	return bpf_map_update_elem(specs->specs_fd, &idx, spec, BPF_ANY) ? -errno : 0;
 }
 
+/* Nothing else changes: a hit may be under way, past the question whether the flag is there. */
+static int change_flag(const struct probe_specs *specs, uint32_t idx, uint32_t flag, bool on)
+{
+	struct probe_spec spec;
+
+	if (bpf_map_lookup_elem(specs->specs_fd, &idx, &spec))
+		return -errno;
+	spec.flags = on ? spec.flags | flag : spec.flags & ~flag;
+	return probe_specs__set(specs, idx, &spec);
+}
+
 void probe_specs__switch_off(const struct probe_specs *specs, uint32_t idx)
 {
-	const struct probe_spec off = {.flags = SPEC_OFF};
-	int err = probe_specs__set(specs, idx, &off);
+	int err = change_flag(specs, idx, SPEC_OFF, true);
 
 	if (err)
 		log_debug("cannot switch off place %u of the table of probes: %s", idx, strerror(-err));
@@ -78,12 +88,7 @@ void probe_specs__switch_off(const struct probe_specs *specs, uint32_t idx)
 
 int probe_specs__set_wide(const struct probe_specs *specs, uint32_t idx, bool wide)
 {
-	struct probe_spec spec;
-
-	if (bpf_map_lookup_elem(specs->specs_fd, &idx, &spec))
-		return -errno;
-	spec.flags = wide ? spec.flags | SPEC_WIDE : spec.flags & ~(uint32_t)SPEC_WIDE;
-	return probe_specs__set(specs, idx, &spec);
+	return change_flag(specs, idx, SPEC_WIDE, wide);
 }
 
 struct probe_hit_count probe_specs__hits(const struct probe_specs *specs, uint32_t idx)
