@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What probes on functions cost PostgreSQL against their number.
 
+Two servers do the same, each on a CPU of its own and with a program file of its own, and take turns in being probed.
 The load runs all the time: before the tool comes, while it attaches, with all probes on, and after it has gone.  A
 session appends to the file of --raw, and the table is made of all sessions in it, so that a long series can be measured
 in parts."""
 
+import math
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
 
 from compare import say
 from figures import Ratio, median, table
-from servers import NotPossible, Postgres, cpu_ns, find_program
+from servers import NotPossible, Postgres, cpu_ns, find_program, on_cpus
 from tools import Tool, Whylate
 
 BASE_S = 4
@@ -25,10 +28,25 @@ FORGET_S = 15  # until the kernel has taken out thousands of breakpoints
 
 class PostgresTpcb(Postgres):
     name = "postgres"
-    what = "pgbench TPC-B, -M simple, 8 clients, scale 10, fsync off"
+    what = "pgbench TPC-B, -M simple, 8 clients, scale 10, fsync off; two servers, one of them probed, each on a CPU of its own"
+
+    def __init__(self, directory, cpu):
+        os.mkdir(directory)
+        super().__init__(directory)
+        self.cpus = cpu
+
+    def program(self, bin_dir):
+        """A copy of its own: what is probed in a file is probed for all who run it."""
+        original = os.path.realpath(super().program(bin_dir))
+        home = os.path.dirname(os.path.dirname(original))
+        # It looks for its other parts beside where it lies itself.
+        for part in (home, home.replace("/lib/", "/share/")):
+            shutil.copytree(part, self.directory + part)
+        return self.directory + original
 
     def stream(self, seconds):
-        return Stream(self, [self.client, *self.connect, "-n", "-c", "8", "-P", "1", "-T", str(int(seconds)), "postgres"])
+        return Stream(self, on_cpus(self.cpus, [self.client, *self.connect, "-n", "-c", "8", "-P", "1", "-T",
+                                                str(int(seconds)), "postgres"]))
 
 
 class Stream:
@@ -175,9 +193,10 @@ class PerfProbeList(Tool):
         return self.added
 
 
-def session(server, directory, tool, seconds):
-    """One tool on the server under load, which is there before and afterwards."""
-    load = server.stream(2 * BASE_S + seconds + 120)
+def session(server, twin, directory, tool, seconds):
+    """One tool on the server under load, which is there before and afterwards.  The twin, under the same load, shows what
+    the machine does by itself, and what the tool costs those whom it does not look at."""
+    load, other = (one.stream(2 * BASE_S + seconds + 120) for one in (server, twin))
     try:
         load.wait(1)
         before = load.wait(BASE_S)
@@ -195,15 +214,21 @@ def session(server, directory, tool, seconds):
         after = load.wait(BASE_S)
     finally:
         load.end()
-    base = [load.between(*span) for span in (before, after)]
-    measured = load.between(*during)
-    if not measured or not all(base):
-        raise NotPossible("too few transactions to count")
-    base_ns = (base[0]["ns"] + base[1]["ns"]) / 2
-    found = {"ratio": measured["ns"] / base_ns, "rate": measured["rate"],
-             "base_rate": (base[0]["rate"] + base[1]["rate"]) / 2}
+        other.end()
+
+    def ratio(stream):
+        """CPU time per transaction with the tool to that without; the means of before and after."""
+        spans = [stream.between(*span) for span in (before, during, after)]
+        if not all(spans):
+            raise NotPossible("too few transactions to count")
+        return spans[1]["ns"] / math.sqrt(spans[0]["ns"] * spans[2]["ns"]), spans
+
+    own, spans = ratio(load)
+    found = {"ratio": own, "twin": ratio(other)[0], "rate": spans[1]["rate"],
+             "base_rate": (spans[0]["rate"] + spans[2]["rate"]) / 2}
     if tool:
         start = load.between(*starting)
+        base_ns = math.sqrt(spans[0]["ns"] * spans[2]["ns"])
         found.update(start_s=starting[1] - starting[0], start_ratio=start["ns"] / base_ns if start else None, on=tool.on())
     return found
 
@@ -211,7 +236,7 @@ def session(server, directory, tool, seconds):
 def row(label, sessions):
     starts = [one["start_ratio"] for one in sessions if one.get("start_ratio")]
     return [label, str(median([one["on"] for one in sessions])) if "on" in sessions[0] else "",
-            str(Ratio([one["ratio"] for one in sessions])),
+            str(Ratio([one["ratio"] for one in sessions])), str(Ratio([one["twin"] for one in sessions])),
             f"{median([one['rate'] for one in sessions]):,.0f} of {median([one['base_rate'] for one in sessions]):,.0f}",
             f"{median([one['start_s'] for one in sessions]):.1f} s" if "on" in sessions[0] else "",
             str(Ratio(starts)) if starts else "", str(len(sessions))]
@@ -224,9 +249,9 @@ def order(label):
 
 def report(raw, impossible):
     rows = [row(label, raw[label]) for label in sorted(raw, key=order)]
-    rows += [[label, "", f"not possible here: {why}", "", "", "", ""] for label, why in impossible.items()]
+    rows += [[label, "", f"not possible here: {why}", "", "", "", "", ""] for label, why in impossible.items()]
     print(f"### {PostgresTpcb.what}\n\n" +
-          table(["functions", "of which on", "server CPU per transaction", "transactions/s", "start", "… CPU meanwhile",
+          table(["functions", "of which on", "server CPU per transaction", "the other server's", "transactions/s", "start", "… CPU meanwhile",
                  "sessions"], rows) + "\n")
 
 
@@ -249,10 +274,15 @@ def tools_of(options, path, names):
 def measure(options, directory, raw, called_functions):
     """called_functions(server): their names; those of the first part are taken again."""
     raw.setdefault("sessions", {})
-    server = PostgresTpcb(directory)
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    servers = [PostgresTpcb(os.path.join(directory, f"on-{cpu}"), cpu) for cpu in cpus]
+    server = servers[0]
     impossible = {}
     try:
-        server.start()
+        if len(servers) < 2:
+            raise NotPossible("there are no two CPUs")
+        for one in servers:
+            one.start()
         if "names" not in raw:
             load = server.stream(60)
             try:
@@ -261,12 +291,13 @@ def measure(options, directory, raw, called_functions):
                 load.wait(FORGET_S)
             finally:
                 load.end()
-        path = os.path.realpath(f"/proc/{server.pid}/exe")
-        for _ in range(options.rounds):
+        for number in range(2 * options.rounds):
+            server, twin = servers[number % 2], servers[1 - number % 2]
+            path = os.path.realpath(f"/proc/{server.pid}/exe")
             for tool in tools_of(options, path, raw["names"]):
                 label = tool.label if tool else "none (control)"
                 try:
-                    found = session(server, directory, tool, max(options.seconds, MEASURE_S))
+                    found = session(server, twin, directory, tool, max(options.seconds, MEASURE_S))
                 except (NotPossible, subprocess.TimeoutExpired, OSError) as reason:
                     impossible[label] = str(reason)
                     say(f"    {label}: not possible here: {reason}")
@@ -274,5 +305,6 @@ def measure(options, directory, raw, called_functions):
                 raw["sessions"].setdefault(label, []).append(found)
                 say(f"    {label:32} {found}")
     finally:
-        server.stop()
+        for one in servers:
+            one.stop()
     report(raw["sessions"], impossible)

@@ -66,10 +66,13 @@ def find_program(name, *more_dirs):
 
 
 def on_cpus(which, argv):
-    """The command, confined to the server's ("server") or the load generator's ("load") half of the CPUs."""
+    """The command, confined to the server's ("server") or the load generator's ("load") half of the CPUs, or to one."""
     cpus = sorted(os.sched_getaffinity(0))
     half = (len(cpus) + 1) // 2
-    mine = cpus[:half] if which == "server" or len(cpus) == 1 else cpus[half:]
+    if isinstance(which, int):
+        mine = [which]
+    else:
+        mine = cpus[:half] if which == "server" or len(cpus) == 1 else cpus[half:]
     return ["taskset", "-c", ",".join(map(str, mine)), *argv]
 
 
@@ -96,6 +99,7 @@ class Server:
 
     name = None
     what = None
+    cpus = "server"  # as on_cpus() takes it
 
     def __init__(self, directory):
         self.directory = os.path.join(directory, self.name)
@@ -105,7 +109,7 @@ class Server:
 
     def launch(self, argv):
         log = open(os.path.join(self.directory, "log"), "w")
-        self.process = subprocess.Popen(on_cpus("server", argv), stdin=subprocess.DEVNULL, stdout=log,
+        self.process = subprocess.Popen(on_cpus(self.cpus, argv), stdin=subprocess.DEVNULL, stdout=log,
                                         stderr=subprocess.STDOUT)
         log.close()
         for _ in range(100):
@@ -177,10 +181,13 @@ class Postgres(Server):
     what = "pgbench -S -M prepared -c 8, scale 10"
     stop_signal = signal.SIGINT  # fast shutdown: connections are cut off
 
+    def program(self, bin_dir):
+        return find_program("postgres", bin_dir)
+
     def start(self):
         versions = sorted(os.listdir("/usr/lib/postgresql")) if os.path.isdir("/usr/lib/postgresql") else []
         bin_dir = f"/usr/lib/postgresql/{versions[-1]}/bin" if versions else ""
-        postgres = find_program("postgres", bin_dir)
+        postgres = self.program(bin_dir)
         self.client = find_program("pgbench", bin_dir)
         data = os.path.join(self.directory, "data")
         # PostgreSQL refuses to run as root.
