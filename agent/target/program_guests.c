@@ -123,10 +123,7 @@ static bool is_host(const char *name)
 		"wscanf",
 	};
 
-	for (size_t i = 0; i < ARRAY_CNT(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
+	return name_is_listed(name, names, ARRAY_CNT(names));
 }
 
 /* They look far and wide for what they need, but in the library's own parts. */
@@ -138,10 +135,8 @@ static bool is_alone_in(const char *name)
 		"wcsmbs_load_conv", "wcsmbs_clone_conv",
 	};
 
-	for (size_t i = 0; i < ARRAY_CNT(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !strncmp(name, "gconv", 5) || c_library_is_alone_in(name);
+	return name_is_listed(name, names, ARRAY_CNT(names)) || !strncmp(name, "gconv", 5) ||
+	       c_library_is_alone_in(name);
 }
 
 /* Without what tells variants of one function apart: __printf_chk, fputs_unlocked, glob64, msort_with_tmp.part.0 */

@@ -99,14 +99,18 @@ bool program__is_linked(struct program *program, uint32_t idx)
 	return module && module->is_linked;
 }
 
-bool program__loads(struct program *program)
+bool program_has_mark(struct program *program, uint8_t mark)
 {
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
 
-		if (!module->public.gone && !module_open(program, module) &&
-		    elf_file__marks(module->files[0]) & ELF_MARK_LOADS)
+		if (!module->public.gone && !module_open(program, module) && elf_file__marks(module->files[0]) & mark)
 			return true;
 	}
 	return false;
+}
+
+bool program__loads(struct program *program)
+{
+	return program_has_mark(program, ELF_MARK_LOADS);
 }

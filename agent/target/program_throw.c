@@ -13,7 +13,7 @@
 #define VISITS_MAX      2000
 #define ARRAY_CNT(list) (sizeof(list) / sizeof((list)[0]))
 
-static bool is_listed(const char *name, const char *const *names, size_t cnt)
+bool name_is_listed(const char *name, const char *const *names, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++)
 		if (!strcmp(name, names[i]))
@@ -47,7 +47,7 @@ static bool ends_process(const char *name)
 		"__clang_call_terminate",
 	};
 
-	return is_listed(name, names, ARRAY_CNT(names));
+	return name_is_listed(name, names, ARRAY_CNT(names));
 }
 
 static bool continues_elsewhere(const char *name)
@@ -57,7 +57,7 @@ static bool continues_elsewhere(const char *name)
 		"__longjmp",   "__libc_siglongjmp", "____longjmp_chk", "__longjmp_chk",
 	};
 
-	return is_listed(name, names, ARRAY_CNT(names));
+	return name_is_listed(name, names, ARRAY_CNT(names));
 }
 
 /*
@@ -105,7 +105,7 @@ static bool is_promised(const char *name)
 		"tunable_get_val",
 	};
 
-	return is_listed(name, names, ARRAY_CNT(names));
+	return name_is_listed(name, names, ARRAY_CNT(names));
 }
 
 /* POSIX.1-2017, §2.9.5.2, those that servers wait in: left only by a thread that somebody cancels. */
@@ -165,7 +165,7 @@ static bool is_cancellation_point(const char *name)
 		"writev",
 	};
 
-	return is_listed(name, names, ARRAY_CNT(names));
+	return name_is_listed(name, names, ARRAY_CNT(names));
 }
 
 bool c_library_is_alone_in(const char *name)
@@ -257,18 +257,6 @@ static bool prove_never(struct proof *proof, uint32_t id)
 	return true;
 }
 
-static bool somebody_cancels(struct program *program)
-{
-	for (size_t i = 0; i < program->modules.cnt; i++) {
-		struct module *module = program->modules.items[i];
-
-		if (!module->public.gone && !module_open(program, module) &&
-		    elf_file__marks(module->files[0]) & ELF_MARK_CANCELS)
-			return true;
-	}
-	return false;
-}
-
 bool program__leaves_elsewhere(struct program *program, uint32_t id)
 {
 	const struct function *function = program_function_of(program, id);
@@ -286,7 +274,7 @@ bool program__may_throw(struct program *program, uint32_t id)
 	if (!function)
 		return true;
 	if (function->throws == THROW_UNKNOWN) {
-		proof.cancels = somebody_cancels(program);
+		proof.cancels = program_has_mark(program, ELF_MARK_CANCELS);
 		if (!prove_never(&proof, id))
 			function->throws = THROW_PERHAPS;
 		vec_free(&proof.visited);
