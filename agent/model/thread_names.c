@@ -108,15 +108,16 @@ int thread_names__set(struct thread_names *names, uint32_t tid, uint64_t since_t
 	entry = place_of(names, tid);
 	names->cnt += !entry->tid;
 	entry->gone = 0;
-	if (entry->tid && !strncmp(entry->comm, comm, sizeof(entry->comm) - 1))
-		return 0;
-	/* Records of different CPUs need not come in order. */
-	if (entry->tid && since_ts < entry->since_ts) {
-		remember(names, tid, since_ts, comm);
-		return 0;
-	}
-	if (entry->tid)
+	if (entry->tid) {
+		if (!strncmp(entry->comm, comm, sizeof(entry->comm) - 1))
+			return 0;
+		/* Records of different CPUs need not come in order. */
+		if (since_ts < entry->since_ts) {
+			remember(names, tid, since_ts, comm);
+			return 0;
+		}
 		remember(names, tid, entry->since_ts, entry->comm);
+	}
 	entry->tid = tid;
 	entry->since_ts = since_ts;
 	snprintf(entry->comm, sizeof(entry->comm), "%.15s", comm);
@@ -195,6 +196,6 @@ const char *thread_names__get(const struct thread_names *names, uint32_t tid, ui
 	if (!tid || !entry->tid)
 		return NULL;
 	entry->used = true;
-	return ts + THREAD_NAMES_LAG_NS >= entry->since_ts ? entry->comm
-							   : earlier_name(names, entry, ts + THREAD_NAMES_LAG_NS);
+	ts += THREAD_NAMES_LAG_NS;
+	return ts >= entry->since_ts ? entry->comm : earlier_name(names, entry, ts);
 }

@@ -216,19 +216,20 @@ def session(server, twin, directory, tool, seconds):
         load.end()
         other.end()
 
-    def ratio(stream):
-        """CPU time per transaction with the tool to that without; the means of before and after."""
+    def figures(stream):
+        """Without the tool, the means of before and after: CPU time per transaction, and rate; and what was with it."""
         spans = [stream.between(*span) for span in (before, during, after)]
         if not all(spans):
             raise NotPossible("too few transactions to count")
-        return spans[1]["ns"] / math.sqrt(spans[0]["ns"] * spans[2]["ns"]), spans
+        base = (math.sqrt(spans[0]["ns"] * spans[2]["ns"]), (spans[0]["rate"] + spans[2]["rate"]) / 2)
+        return *base, spans[1]
 
-    own, spans = ratio(load)
-    found = {"ratio": own, "twin": ratio(other)[0], "rate": spans[1]["rate"],
-             "base_rate": (spans[0]["rate"] + spans[2]["rate"]) / 2}
+    base_ns, base_rate, measured = figures(load)
+    twin_base_ns, _, twin_measured = figures(other)
+    found = {"ratio": measured["ns"] / base_ns, "twin": twin_measured["ns"] / twin_base_ns,
+             "rate": measured["rate"], "base_rate": base_rate}
     if tool:
         start = load.between(*starting)
-        base_ns = math.sqrt(spans[0]["ns"] * spans[2]["ns"])
         found.update(start_s=starting[1] - starting[0], start_ratio=start["ns"] / base_ns if start else None, on=tool.on())
     return found
 
@@ -251,8 +252,8 @@ def report(raw, impossible):
     rows = [row(label, raw[label]) for label in sorted(raw, key=order)]
     rows += [[label, "", f"not possible here: {why}", "", "", "", "", ""] for label, why in impossible.items()]
     print(f"### {PostgresTpcb.what}\n\n" +
-          table(["functions", "of which on", "server CPU per transaction", "the other server's", "transactions/s", "start", "… CPU meanwhile",
-                 "sessions"], rows) + "\n")
+          table(["functions", "of which on", "server CPU per transaction", "the other server's", "transactions/s", "start",
+                 "… CPU meanwhile", "sessions"], rows) + "\n")
 
 
 def tools_of(options, path, names):
@@ -276,7 +277,6 @@ def measure(options, directory, raw, called_functions):
     raw.setdefault("sessions", {})
     cpus = sorted(os.sched_getaffinity(0))[:2]
     servers = [PostgresTpcb(os.path.join(directory, f"on-{cpu}"), cpu) for cpu in cpus]
-    server = servers[0]
     impossible = {}
     try:
         if len(servers) < 2:
@@ -284,10 +284,10 @@ def measure(options, directory, raw, called_functions):
         for one in servers:
             one.start()
         if "names" not in raw:
-            load = server.stream(60)
+            load = servers[0].stream(60)
             try:
                 load.wait(1)
-                raw["names"] = called_functions(server)
+                raw["names"] = called_functions(servers[0])
                 load.wait(FORGET_S)
             finally:
                 load.end()
