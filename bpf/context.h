@@ -300,6 +300,15 @@ static __always_inline struct cpu_context *this_cpu(void)
 	return cpu;
 }
 
+/*
+ * Between windows most hooks are gone.  Those that stay know who is followed, and nothing of what anybody is at: who
+ * runs on the CPU is then whoever did when the last window closed.
+ */
+static __always_inline bool at_rest(void)
+{
+	return cfg_knobs.windows && !controls.watching;
+}
+
 /* The task that runs on the CPU, as far as its switches were reported. */
 static __always_inline struct runner *cpu__runner(struct cpu_context *cpu)
 {

@@ -14,7 +14,7 @@ static __always_inline int interrupt_begins(u32 state)
 
 	if (cfg_knobs.trace)
 		context_begins(state);
-	if (!cpu || !cpu->followed)
+	if (!cpu || !cpu->followed || at_rest())
 		return 0;
 	thread = current_thread(cpu);
 	if (!thread || !(thread__is_watched(thread) || cpu->nested))
@@ -31,7 +31,7 @@ static __always_inline int interrupt_ends(bool softirq)
 
 	if (cfg_knobs.trace)
 		context_ends(softirq);
-	if (!cpu || !cpu->nested)
+	if (!cpu || !cpu->nested || at_rest())
 		return 0;
 	thread = current_thread(cpu);
 	if (!thread)

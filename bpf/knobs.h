@@ -70,6 +70,7 @@ struct controls {
 	u64 late_ns;       /* an interval that took that long is kept, see retention.h; 0: every one is */
 	u64 keep_chance;   /* so is one that took less, with that chance of 2^32 */
 	u32 window;        /* changes with every window: what was noted down in an earlier one holds no longer */
+	u32 watching;      /* with windows: one is open, its hooks are attached */
 	u32 hw_epoch;      /* which rotation of hardware counters is on; changes with every rotation */
 	u32 hw_slots;      /* counters in that rotation */
 	u32 stack_reach;   /* probes: frames that lie farther apart are on two stacks; 0: one mapping is one stack */

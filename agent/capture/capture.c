@@ -400,6 +400,7 @@ void capture__select(struct capture *capture)
 static void end_window(struct capture *capture)
 {
 	capture__window_drain(capture);
+	__atomic_store_n(&capture->controls->watching, 0, __ATOMIC_SEQ_CST);
 	capture__detach_window(capture);
 	capture__cost_window_end(capture);
 	capture->windows_ns += monotonic_ns() - capture->window_open_ns;
@@ -503,12 +504,15 @@ int capture__set_listeners(struct capture *capture, const target_listeners *list
 int capture__window_open(struct capture *capture)
 {
 	struct controls *controls = capture->controls;
+	int err;
 
 	controls->expected = 0;
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
 	capture->window_open_ns = monotonic_ns();
 	capture__cost_window(capture, capture->window_cnt++ % 16 == 0);
-	return capture__attach_window(capture);
+	err = capture__attach_window(capture);
+	__atomic_store_n(&controls->watching, !err, __ATOMIC_SEQ_CST);
+	return err;
 }
 
 void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts)
