@@ -236,6 +236,9 @@ static __noinline struct call *call__enter(struct thread *thread, struct probe_s
 		return NULL;
 	search = &walk.calls->search;
 	search->hijacked = 0;
+	/* It has been forgotten what was open. */
+	if (!thread->call_cnt)
+		walk.calls->cnt = 0;
 	known = calls__on_stack(walk.calls, frame);
 	cnt = walk.calls->cnt;
 	if (cnt)

@@ -358,6 +358,7 @@ static __noinline int thread__renew(struct thread *thread, struct task_struct *t
 	thread->activity_ts = now;
 	thread->wait_since_ts = 0;
 	thread->datagram_sk = 0;
+	thread->call_cnt = 0;
 	thread->hw_generation++;
 	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = WL_STATE_UNKNOWN;
 	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = now << STATE_BITS | state;

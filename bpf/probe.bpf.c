@@ -25,6 +25,16 @@ static __always_inline bool probe_counts(const struct probe_spec *spec, u64 cook
 	return !(cookie & PROBE_COOKIE_WIDE) == !(spec->flags & SPEC_WIDE);
 }
 
+/* The thread that has come by, NULL: it is not followed.  At rest hits are counted, and only strangers looked for. */
+static __always_inline struct thread *probing_thread(struct cpu_context *cpu, u64 cookie, bool rest)
+{
+	if (!rest)
+		return current_thread(cpu);
+	if (!(cookie & PROBE_COOKIE_WIDE))
+		return NULL;
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+}
+
 /* Who is not of the target has no business here, and says so. */
 static __always_inline bool probe_meets_stranger(const struct thread *thread, u64 cookie)
 {
@@ -43,19 +53,20 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	u64 cookie = bpf_get_attach_cookie(ctx), frame;
 	u32 idx = PROBE_COOKIE_SPEC(cookie);
 	struct probe_hit_count *hits = bpf_map_lookup_elem(&probe_hits, &idx);
-	struct cpu_context *cpu = this_cpu();
+	bool rest = at_rest();
+	struct cpu_context *cpu = rest ? NULL : this_cpu();
 	u64 values[SPEC_OPERANDS] = {};
 	struct probe_spec *spec;
 	struct thread *thread;
 
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!hits || !cpu || !spec || !probe_counts(spec, cookie))
+	if (!hits || (!cpu && !rest) || !spec || !probe_counts(spec, cookie))
 		return 0;
-	thread = current_thread(cpu);
+	thread = probing_thread(cpu, cookie, rest);
 	if (probe_meets_stranger(thread, cookie))
 		return 0;
 	__sync_fetch_and_add(&hits->entries, 1);
-	if (!thread || spec->flags & SPEC_OFF || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
+	if (!thread || rest || spec->flags & SPEC_OFF || (spec->role == SPEC_FUNCTION && !thread->current_recorded))
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
 	if (spec->role != SPEC_FUNCTION && !(spec->flags & SPEC_AT_EXIT) && role__operands(ctx, spec, values, false))
@@ -70,20 +81,21 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 	u64 cookie = bpf_get_attach_cookie(ctx), frame;
 	u32 idx = PROBE_COOKIE_SPEC(cookie);
 	struct probe_hit_count *hits = bpf_map_lookup_elem(&probe_hits, &idx);
-	struct cpu_context *cpu = this_cpu();
+	bool rest = at_rest();
+	struct cpu_context *cpu = rest ? NULL : this_cpu();
 	u64 values[SPEC_OPERANDS] = {};
 	struct probe_spec *spec;
 	struct thread *thread;
 	bool seen;
 
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!hits || !cpu || !spec || !probe_counts(spec, cookie))
+	if (!hits || (!cpu && !rest) || !spec || !probe_counts(spec, cookie))
 		return 0;
-	thread = current_thread(cpu);
+	thread = probing_thread(cpu, cookie, rest);
 	if (probe_meets_stranger(thread, cookie))
 		return 0;
 	__sync_fetch_and_add(&hits->exits, 1);
-	if (!thread || (!thread->call_cnt && !thread->function_sp) || spec->flags & SPEC_OFF)
+	if (!thread || rest || (!thread->call_cnt && !thread->function_sp) || spec->flags & SPEC_OFF)
 		return 0;
 	frame = PT_REGS_SP(ctx) + PROBE_COOKIE_BIAS(cookie);
 	seen = call__leave(thread, idx, frame, values);

@@ -411,11 +411,11 @@ void capture__stop(struct capture *capture)
 {
 	if (capture->stopped)
 		return;
-	capture->elapsed_ns = monotonic_ns() - capture->started_ns;
-	capture->stopped = true;
 	/* What is open now is open at the end of the recording, not cut by a window. */
 	if (capture->window_open_ns)
 		end_window(capture);
+	capture__cost_stop(capture);
+	capture->stopped = true;
 	capture__detach(capture);
 }
 
@@ -508,8 +508,8 @@ int capture__window_open(struct capture *capture)
 
 	controls->expected = 0;
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
-	capture->window_open_ns = monotonic_ns();
 	capture__cost_window(capture, capture->window_cnt++ % 16 == 0);
+	capture->window_open_ns = monotonic_ns();
 	err = capture__attach_window(capture);
 	__atomic_store_n(&controls->watching, !err, __ATOMIC_SEQ_CST);
 	return err;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the programs cost, by the kernel's own BPF_STATS.  Measuring costs two clock reads per run of every BPF program
- * on the machine, so it is on for a tenth of the time, or in one window of sixteen, and the rest is extrapolated by
- * time.
+ * on the machine, so it is on for a tenth of the time, or in one window of sixteen and a moment after it, and the rest
+ * is extrapolated by time: that in windows and that between them each by its own.
  */
 #include "base/clock.h"
 #include "capture/internal.h"
@@ -67,35 +67,52 @@ static void measure_begin(struct capture *capture)
 	}
 }
 
-static void measure_end(struct capture *capture, uint64_t now)
+static enum cost_phase phase_now(const struct capture *capture)
 {
+	return capture->opts.windows && !capture->window_open_ns ? COST_CLOSED : COST_OPEN;
+}
+
+/* What has run since the measurement began, in this phase; it goes on. */
+static void measure_take(struct capture *capture)
+{
+	enum cost_phase phase = phase_now(capture);
+	uint64_t now = monotonic_ns();
+
+	if (capture->stats_fd < 0)
+		return;
 	for (size_t i = 0; i < capture->costs.cnt; i++) {
 		struct program_cost *cost = &capture->costs.items[i];
 		uint64_t run_ns, run_cnt, missed;
 
 		if (read_stats(cost->program, &run_ns, &run_cnt, &missed))
 			continue;
-		cost->run_ns += run_ns - cost->start_ns;
-		cost->run_cnt += run_cnt - cost->start_cnt;
+		cost->run_ns[phase] += run_ns - cost->start_ns;
+		cost->run_cnt[phase] += run_cnt - cost->start_cnt;
+		cost->start_ns = run_ns;
+		cost->start_cnt = run_cnt;
 	}
-	if (capture->stats_fd >= 0)
-		capture->measured_ns += now - capture->measure_begin_ns;
+	capture->measured_ns[phase] += now - capture->measure_begin_ns;
+	capture->measure_begin_ns = now;
+}
+
+static void measure_end(struct capture *capture)
+{
+	measure_take(capture);
 	close(capture->stats_fd);
 	capture->stats_fd = -1;
 }
 
 void capture__measure_cost(struct capture *capture)
 {
-	uint64_t now = monotonic_ns(), age_ns = now - capture->measure_begin_ns;
+	uint64_t age_ns = monotonic_ns() - capture->measure_begin_ns;
+	bool windows = capture->opts.windows;
 
-	if (capture->opts.windows)
+	if (windows && capture->window_open_ns)
 		return;
 	if (capture->stats_fd >= 0) {
-		if (age_ns < MEASURE_NS)
-			return;
-		measure_end(capture, now);
-		capture->measure_begin_ns = now;
-	} else if (!capture->measured_ns || age_ns >= PAUSE_NS) {
+		if (age_ns >= MEASURE_NS)
+			measure_end(capture);
+	} else if (!capture->measured_ns[phase_now(capture)] || (!windows && age_ns >= PAUSE_NS)) {
 		/* The first one begins at once, so that a short recording has a figure too. */
 		measure_begin(capture);
 	}
@@ -103,14 +120,23 @@ void capture__measure_cost(struct capture *capture)
 
 void capture__cost_window(struct capture *capture, bool measured)
 {
+	if (capture->stats_fd >= 0)
+		measure_end(capture);
 	if (measured)
 		measure_begin(capture);
 }
 
+/* After a window that was measured, so is the beginning of the time without one. */
 void capture__cost_window_end(struct capture *capture)
 {
+	measure_take(capture);
+}
+
+void capture__cost_stop(struct capture *capture)
+{
 	if (capture->stats_fd >= 0)
-		measure_end(capture, monotonic_ns());
+		measure_end(capture);
+	capture->elapsed_ns = monotonic_ns() - capture->started_ns;
 }
 
 uint64_t capture__missed_runs(struct capture *capture)
@@ -123,33 +149,39 @@ uint64_t capture__missed_runs(struct capture *capture)
 	return sum;
 }
 
+static void elapsed_by_phase(const struct capture *capture, uint64_t *elapsed_ns)
+{
+	uint64_t now = monotonic_ns(), all_ns = capture->stopped ? capture->elapsed_ns : now - capture->started_ns;
+
+	elapsed_ns[COST_OPEN] = all_ns;
+	if (capture->opts.windows)
+		elapsed_ns[COST_OPEN] =
+			capture->windows_ns + (capture->window_open_ns ? now - capture->window_open_ns : 0);
+	elapsed_ns[COST_CLOSED] = all_ns - elapsed_ns[COST_OPEN];
+}
+
 const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, uint64_t *total_ns)
 {
-	uint64_t now = monotonic_ns();
-	double scale;
+	uint64_t elapsed_ns[COST_PHASE_CNT];
+	double scale[COST_PHASE_CNT];
 
-	if (capture->stats_fd >= 0) {
-		measure_end(capture, now);
-		capture->measure_begin_ns = now;
-	}
-	if (!capture->stopped)
-		capture->elapsed_ns = now - capture->started_ns;
-	if (capture->opts.windows)
-		capture->elapsed_ns =
-			capture->windows_ns + (capture->window_open_ns ? now - capture->window_open_ns : 0);
-	scale = capture->measured_ns ? (double)capture->elapsed_ns / capture->measured_ns : 0;
+	measure_take(capture);
+	elapsed_by_phase(capture, elapsed_ns);
+	for (int phase = 0; phase < COST_PHASE_CNT; phase++)
+		scale[phase] =
+			capture->measured_ns[phase] ? (double)elapsed_ns[phase] / capture->measured_ns[phase] : 0;
 	capture->cost_report.cnt = 0;
 	*total_ns = 0;
 	for (size_t i = 0; i < capture->costs.cnt; i++) {
 		const struct program_cost *cost = &capture->costs.items[i];
-		struct capture_cost line = {
-			.program = bpf_program__name(cost->program),
-			.run_cnt = cost->run_cnt * scale,
-			.run_ns = cost->run_ns * scale,
-		};
+		struct capture_cost line = {.program = bpf_program__name(cost->program)};
 
+		for (int phase = 0; phase < COST_PHASE_CNT; phase++) {
+			line.run_cnt += cost->run_cnt[phase] * scale[phase];
+			line.run_ns += cost->run_ns[phase] * scale[phase];
+		}
 		*total_ns += line.run_ns;
-		if (cost->run_cnt && vec_push(&capture->cost_report, line))
+		if (line.run_cnt && vec_push(&capture->cost_report, line))
 			break;
 	}
 	*cnt = capture->cost_report.cnt;
@@ -158,5 +190,11 @@ const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, u
 
 bool capture__cost_known(const struct capture *capture)
 {
-	return capture->measured_ns > 0;
+	uint64_t elapsed_ns[COST_PHASE_CNT];
+
+	elapsed_by_phase(capture, elapsed_ns);
+	for (int phase = 0; phase < COST_PHASE_CNT; phase++)
+		if (elapsed_ns[phase] && !capture->measured_ns[phase])
+			return false;
+	return true;
 }

@@ -12,10 +12,13 @@
 struct whylate_bpf;
 struct controls;
 
+/* A run of a program costs more while a window is open than between two; without windows, one is always open. */
+enum cost_phase { COST_OPEN, COST_CLOSED, COST_PHASE_CNT };
+
 struct program_cost {
 	struct bpf_program *program;
-	uint64_t run_ns, run_cnt;     /* measured */
-	uint64_t start_ns, start_cnt; /* at the beginning of the window under way */
+	uint64_t run_ns[COST_PHASE_CNT], run_cnt[COST_PHASE_CNT]; /* measured */
+	uint64_t start_ns, start_cnt;                             /* at the beginning of the measurement under way */
 };
 
 struct capture {
@@ -52,10 +55,10 @@ struct capture {
 
 	VEC(struct program_cost) costs;
 	VEC(struct capture_cost) cost_report;
-	int stats_fd;                     /* BPF_STATS are on while it is open, -1: off */
-	uint64_t measure_begin_ns;        /* of the measurement under way, or of the pause */
-	uint64_t measured_ns, elapsed_ns; /* time under measurement and in all */
-	uint64_t started_ns;
+	int stats_fd;                         /* BPF_STATS are on while it is open, -1: off */
+	uint64_t measure_begin_ns;            /* of the measurement under way, or of the pause */
+	uint64_t measured_ns[COST_PHASE_CNT]; /* time under measurement */
+	uint64_t started_ns, elapsed_ns;      /* elapsed: in all, once it has stopped */
 };
 
 static inline struct hook_purpose capture_purpose(const struct capture *capture)
@@ -114,9 +117,11 @@ void word_rings__add_emitted(const struct word_rings *rings, uint32_t cpu, struc
 /* cost.c */
 int capture__cost_init(struct capture *capture);
 void capture__cost_free(struct capture *capture);
-/* In place of the calls of capture__measure_cost(): a window begins, which is measured or not; it ends. */
+/* A window begins, which is measured or not; it ends. */
 void capture__cost_window(struct capture *capture, bool measured);
 void capture__cost_window_end(struct capture *capture);
+/* Nothing is measured any more. */
+void capture__cost_stop(struct capture *capture);
 /* Runs that the kernel skipped because the program was running on that CPU already. */
 uint64_t capture__missed_runs(struct capture *capture);
 

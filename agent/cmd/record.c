@@ -60,8 +60,6 @@ static int check_complete(const struct record_options *options, const char *comm
 		return usage_error(command,
 				   "--duty %g%% of the time is too little to select --rate %g%% of the intervals",
 				   100 * options->duty, 100 * options->rate);
-	if (options->duty > 0 && options->duty < 1 && options->symbols)
-		return usage_error(command, "--duty is for socket requests: with -s hooks are attached all the time");
 	return record_options_check(options, command) ? EXIT_USAGE : EXIT_DONE;
 }
 

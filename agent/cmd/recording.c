@@ -592,7 +592,9 @@ int recording_run(const struct record_options *options, struct recording_result 
 		goto cleanup;
 	}
 	recording->dir = result->dir;
-	recording_windows_init(recording);
+	err = recording_windows_init(recording);
+	if (err)
+		goto cleanup;
 	err = rounds__open(recording);
 	if (err)
 		goto cleanup;

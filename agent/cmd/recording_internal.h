@@ -77,9 +77,9 @@ struct recording {
 
 /*
  * recording_windows.c: attaches and detaches as planned; no-ops where the hooks are attached all the time.  Init comes
- * before the capture is made, begin when it has started.
+ * before the capture is made, begin when it has started.  0 or -errno after one line.
  */
-void recording_windows_init(struct recording *recording);
+int recording_windows_init(struct recording *recording);
 void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */

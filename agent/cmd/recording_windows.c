@@ -3,20 +3,50 @@
 #include "base/log.h"
 #include "cmd/recording_internal.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
-void recording_windows_init(struct recording *recording)
+/*
+ * Why hooks cannot be attached in a part of the time, NULL: they can.  Probes are never attached in windows, which
+ * takes longer than a window; between windows they count, and that is all.  So what lasts from one to the next is not
+ * known: which interval began by a key, who holds a lock, what was put into a queue.
+ */
+static const char *why_all_the_time(const struct recording *recording)
+{
+	const struct probe_line *line = probe_lines_beyond_timing(&recording->lines);
+
+	if (recording->options->trace)
+		return "chains of who made whom wait reach back before a window";
+	if (recording->options->rounds)
+		return "functions are probed in rounds";
+	if (recording->marked)
+		return "the program's markers say what a request is";
+	if (line)
+		return "a line of the symbol list does more than to time a function";
+	return NULL;
+}
+
+int recording_windows_init(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
 	double share = options->duty > 0 ? options->duty : window_share(options->rate);
+	const char *why = share < 1 ? why_all_the_time(recording) : NULL;
 
-	/* Calls of functions cost where they happen only, and attaching to them takes longer than a window.  Chains
-	 * that reach back before a window would be cut. */
-	if (recording_probes_wanted(recording) || options->trace || share >= 1)
-		return;
+	if (why && options->duty > 0) {
+		log_error("--duty %g%% is not possible: %s", 100 * share, why);
+		return -EINVAL;
+	}
+	if (share >= 1)
+		return 0;
+	if (why) {
+		if (!options->quiet)
+			log_info("hooks stay attached all the time at this rate: %s", why);
+		return 0;
+	}
 	recording->windows = true;
 	recording->plan.share = share;
+	return 0;
 }
 
 void recording_windows_begin(struct recording *recording)

@@ -264,6 +264,8 @@ def tools_of(options, path, names):
                 yield WhylateList(options.whylate, some, "--budget", "100%", label=f"whylate, {count}, no budget")
             elif kind == "governed":
                 yield WhylateList(options.whylate, some, label=f"whylate, {count}", settle_s=LET_GO_S)
+            elif kind == "windows":
+                yield WhylateList(options.whylate, some, "--rate", "5%", label=f"whylate, {count}, 5 %", settle_s=LET_GO_S)
             elif kind == "bpftrace":
                 yield BpftraceList(path, some, f"bpftrace, {count}")
             elif kind == "perf":

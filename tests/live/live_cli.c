@@ -55,7 +55,6 @@ static void test_usage(void)
 	expect(2, "--rate", "101%", "record -p 1 --rate 101%");
 	expect(2, "--rate", "0", "record -p 1 --rate 0");
 	expect(2, "--duty", "too little", "record -p 1 --rate 10% --duty 5%");
-	expect(2, "--duty", "all the time", "record -p 1 --duty 5% --rate 5% -s list");
 	expect(2, "--tail", "p100", "record -p 1 --tail p100");
 	expect(2, "--ring-size", "tiny", "record -p 1 --ring-size tiny");
 	expect(2, "--hw-events", "imagined", "record -p 1 --hw-events imagined");
@@ -150,8 +149,9 @@ static void symbols_case(pid_t pid, const char *list, const char *text, const ch
 
 static void test_bad_symbols(void)
 {
+	struct path interval = temp_path("interval.txt");
 	struct workload workload;
-	char args[128];
+	char args[4200];
 
 	if (!workload_start(&workload, "uprobe_target", 20))
 		goto cleanup;
@@ -163,6 +163,14 @@ static void test_bad_symbols(void)
 		     "symbols.txt:2:", NULL);
 	symbols_case(workload.server_pid, "interval handle_request key=argX\n", "symbols.txt:1:", "argX");
 	symbols_case(workload.server_pid, "# nothing but comments\n", "symbols.txt", NULL);
+	/* What lasts from one window to the next cannot be seen in windows. */
+	CHECK(!file_write(interval.s, "interval handle_request\n", 24));
+	snprintf(args, sizeof(args), "record -d 1s -p %d --rate 5%% --duty 5%% -s %s", (int)workload.server_pid,
+		 interval.s);
+	expect(1, "--duty 5%", "more than to time a function", args);
+	snprintf(args, sizeof(args), "record -d 1s -p %d --rate 5%% --duty 5%% --mode trace -s %s",
+		 (int)workload.server_pid, interval.s);
+	expect(1, "--duty 5%", "chains", args);
 	CHECK(process_runs(&workload.process));
 cleanup:
 	workload_end(&workload);

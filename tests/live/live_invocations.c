@@ -179,6 +179,48 @@ cleanup:
 	workload_end(&workload);
 }
 
+/*
+ * Functions in windows: the probes stay while the other hooks come and go.  Of the requests that are looked at none
+ * lacks a call, and all calls are counted meanwhile, so that how many requests there were is known but for the one
+ * under way at either end.
+ */
+static void test_in_windows(void)
+{
+	static const struct expected expected[] = {
+		{"hash_row", NULL, 2, 0},   {"probe_bucket", NULL, 2, 0}, {"match_row", NULL, 4, 0},
+		{"unpack_row", NULL, 4, 0}, {"compare_keys", NULL, 4, 0}, {"sort_rows", NULL, 1, 0},
+	};
+	struct recording recording = {0};
+	struct calls_read read = {0};
+	struct workload workload;
+	struct session session;
+	double seen, truth;
+
+	if (!record_workload(&recording, &workload, "deep",
+			     "function hash_row\nfunction probe_bucket\nfunction match_row\nfunction unpack_row\n"
+			     "function compare_keys\nfunction sort_rows\n",
+			     "--rate 40% --duty 40%"))
+		goto cleanup;
+	if (!session_read(&session, recording.dir.s, NULL, NULL) || !calls_read_dir(&read, recording.dir.s))
+		goto cleanup;
+	session_check(&session);
+	check_balance(&session);
+	check_calls(&read);
+	check_counts(&read, 0, expected, sizeof(expected) / sizeof(expected[0]));
+	CHECKF(session_number(&session, "windows") >= 2, "%s windows", session_key(&session, "windows"));
+	/* The kernel leaves out some, here and there: nothing like one for each request. */
+	CHECKF(session.lost[WL_LOSS_MISSED_SWITCH] < session.row_cnt / 10, "%lu missed switches, %lu requests",
+	       session.lost[WL_LOSS_MISSED_SWITCH], session.row_cnt);
+	truth = (double)read.entries[calls_func(&read, "sort_rows")];
+	seen = (double)session_number(&session, "intervals_seen");
+	CHECKF(seen > truth / 2 && seen < truth * 2, "%.0f requests by the weights of windows, %.0f by calls", seen,
+	       truth);
+cleanup:
+	calls_free(&read);
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
 /* Calls on stacks of their own, mapped apart or within the thread's: flagged, and nobody's parents. */
 static void test_stack_switches(void)
 {
@@ -296,10 +338,8 @@ static void test_stages_trace(void)
 }
 
 static const struct live_test tests[] = {
-	{"known_calls", test_known_calls},
-	{"stack_switches", test_stack_switches},
-	{"stages", test_stages},
-	{"stages_trace", test_stages_trace},
+	{"known_calls", test_known_calls}, {"in_windows", test_in_windows},     {"stack_switches", test_stack_switches},
+	{"stages", test_stages},           {"stages_trace", test_stages_trace},
 };
 
 int suite_invocations(void)
