@@ -124,17 +124,14 @@ static void check_heights(const struct calls_read *read)
 	}
 }
 
-static bool record_workload(struct recording *recording, struct workload *workload, const char *name, const char *list,
-			    const char *more)
+static bool record_workload(struct recording *recording, const char *as, struct workload *workload, const char *name,
+			    const char *list, const char *more)
 {
 	struct path symbols = temp_path("invocations.txt");
 
 	if (!CHECK(!file_write(symbols.s, list, strlen(list))) || !workload_start(workload, name, 3) ||
-	    !recording_start(recording,
-			     strstr(more, "trace") ? "invocations-trace"
-			     : *more               ? "invocations-stacks"
-						   : name,
-			     workload->server_pid, "-s %s -d 60s --tail none --budget 100%% %s", symbols.s, more))
+	    !recording_start(recording, as, workload->server_pid, "-s %s -d 60s --tail none --budget 100%% %s",
+			     symbols.s, more))
 		return false;
 	workload_go(workload);
 	return workload_finish(workload, 30) && CHECK(process_wait(&recording->process, 10) == 0);
@@ -156,7 +153,7 @@ static void test_known_calls(void)
 	struct session session;
 
 	/* What runs on the coroutines' stacks has a test of its own. */
-	if (!record_workload(&recording, &workload, "calls",
+	if (!record_workload(&recording, "calls", &workload, "calls",
 			     "interval handle_call\nfunction call_leaf\nfunction call_mid\nfunction call_recursing\n"
 			     "function call_jumping\nfunction call_deep\n",
 			     ""))
@@ -196,7 +193,7 @@ static void test_in_windows(void)
 	struct session session;
 	double seen, truth;
 
-	if (!record_workload(&recording, &workload, "deep",
+	if (!record_workload(&recording, "calls-windows", &workload, "deep",
 			     "function hash_row\nfunction probe_bucket\nfunction match_row\nfunction unpack_row\n"
 			     "function compare_keys\nfunction sort_rows\n",
 			     "--rate 40% --duty 40%"))
@@ -234,7 +231,7 @@ static void test_stack_switches(void)
 	struct workload workload;
 	int coroutine;
 
-	if (!record_workload(&recording, &workload, "calls",
+	if (!record_workload(&recording, "calls-stacks", &workload, "calls",
 			     "interval handle_call\nfunction call_leaf\nfunction call_mid\nfunction call_coroutine\n",
 			     "--rate 100%"))
 		goto cleanup;
@@ -303,7 +300,7 @@ static void stages(const char *more)
 	bool trace = *more;
 	int lock;
 
-	if (!record_workload(&recording, &workload, "stages", EVERY_ROLE, more))
+	if (!record_workload(&recording, *more ? "stages-trace" : "stages", &workload, "stages", EVERY_ROLE, more))
 		goto cleanup;
 	queued.since_ts = workload.go_ts;
 	if (!session_read(&session, recording.dir.s, take_queued, &queued) || !calls_read_dir(&read, recording.dir.s))
