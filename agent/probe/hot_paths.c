@@ -56,9 +56,9 @@ struct slots {
 struct hot_paths {
 	VEC(struct node) nodes;
 	VEC(struct edge) edges;
-	VEC(struct function) functions; /* by number */
+	VEC(struct function) functions; /* those that a sample had */
 	VEC(struct thread *) threads;
-	struct slots node_slots, edge_slots, thread_slots;
+	struct slots node_slots, edge_slots, function_slots, thread_slots;
 	uint64_t sample_cnt;
 	double complete_ns;
 };
@@ -124,6 +124,7 @@ void hot_paths__free(struct hot_paths *paths)
 	vec_free(&paths->threads);
 	free(paths->node_slots.items);
 	free(paths->edge_slots.items);
+	free(paths->function_slots.items);
 	free(paths->thread_slots.items);
 	free(paths);
 }
@@ -137,15 +138,19 @@ uint64_t hot_paths__sample_cnt(const struct hot_paths *paths)
 
 static int add_function(struct hot_paths *paths, uint32_t function, const struct hot_sample *sample, bool self)
 {
+	struct slot *slot = slots__at(&paths->function_slots, function, 0, 0);
 	struct function *at;
 
-	while (function >= paths->functions.cnt) {
-		struct function unseen = {.weights.function = (uint32_t)paths->functions.cnt};
+	if (!slot)
+		return -ENOMEM;
+	if (!slot->idx_plus_1) {
+		struct function unseen = {.weights.function = function};
 
 		if (vec_push(&paths->functions, unseen))
 			return -ENOMEM;
+		slots__take(&paths->function_slots, slot, function, 0, 0, paths->functions.cnt - 1);
 	}
-	at = &paths->functions.items[function];
+	at = &paths->functions.items[slot->idx_plus_1 - 1];
 	if (self)
 		*(sample->running ? &at->weights.self_running_ns : &at->weights.self_blocked_ns) += sample->ns;
 	if (at->last_sample == paths->sample_cnt)
@@ -355,6 +360,7 @@ static int search_below(struct search *search, uint32_t node, int depth)
 /* Running, blocked and the heaviest call come from the edges, which know them. */
 static void complete_root(const struct hot_paths *paths, struct hot_root *root)
 {
+	struct hot_function weights;
 	double heaviest_ns = -1;
 
 	for (size_t i = 0; i < paths->edges.cnt; i++) {
@@ -370,9 +376,9 @@ static void complete_root(const struct hot_paths *paths, struct hot_root *root)
 			root->call_addr = edge->call_addr;
 		}
 	}
-	if (heaviest_ns < 0 && root->function < paths->functions.cnt) {
-		root->running_ns = paths->functions.items[root->function].weights.running_ns;
-		root->blocked_ns = paths->functions.items[root->function].weights.blocked_ns;
+	if (heaviest_ns < 0 && hot_paths__function(paths, root->function, &weights)) {
+		root->running_ns = weights.running_ns;
+		root->blocked_ns = weights.blocked_ns;
 	}
 }
 
@@ -465,9 +471,12 @@ int hot_paths__children(const struct hot_paths *paths, uint32_t caller, struct h
 
 bool hot_paths__function(const struct hot_paths *paths, uint32_t function, struct hot_function *weights)
 {
-	if (function >= paths->functions.cnt || !paths->functions.items[function].weights.sample_cnt)
+	const struct slots *slots = &paths->function_slots;
+	const struct slot *slot = slots->room ? slots__place(slots->items, slots->room, function, 0, 0) : NULL;
+
+	if (!slot || !slot->idx_plus_1)
 		return false;
-	*weights = paths->functions.items[function].weights;
+	*weights = paths->functions.items[slot->idx_plus_1 - 1].weights;
 	return true;
 }
 
@@ -485,14 +494,10 @@ int hot_paths__functions(const struct hot_paths *paths, struct hot_function **fu
 {
 	VEC(struct hot_function) found = {0};
 
-	for (size_t i = 0; i < paths->functions.cnt; i++) {
-		const struct hot_function *weights = &paths->functions.items[i].weights;
-
-		if (weights->sample_cnt && vec_push(&found, *weights)) {
-			vec_free(&found);
-			return -ENOMEM;
-		}
-	}
+	if (vec_reserve(&found, paths->functions.cnt))
+		return -ENOMEM;
+	for (size_t i = 0; i < paths->functions.cnt; i++)
+		found.items[found.cnt++] = paths->functions.items[i].weights;
 	if (found.cnt)
 		qsort(found.items, found.cnt, sizeof(*found.items), compare_functions);
 	*functions = found.items;
