@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RING_SZ_MIN (64 * 1024)
 #define RING_SZ_MAX (1024 * 1024 * 1024)
 
 /* The tier of the socket hooks that needs tables of its own. */
@@ -152,10 +151,10 @@ static int fill_maps(struct capture *capture)
 	return set_unix_listeners(capture, capture->opts.listeners);
 }
 
-static int on_record(void *ctx, void *data, size_t sz)
+static int on_record(void *owner, const void *record, size_t sz)
 {
-	struct capture *capture = ctx;
-	const struct wl_record_header *header = data;
+	struct capture *capture = owner;
+	const struct wl_record_header *header = record;
 	static const size_t sizes[WL_RECORD_KIND_CNT] = {
 		[WL_RECORD_INTERVAL] = sizeof(struct wl_interval_record),
 		[WL_RECORD_TASK] = sizeof(struct wl_task_record),
@@ -190,33 +189,6 @@ static uint32_t ring_size(uint32_t wanted, uint32_t page_sz)
 	while (sz < wanted)
 		sz *= 2;
 	return sz;
-}
-
-static int make_rings(struct capture *capture)
-{
-	int outer = bpf_map__fd(capture->skel->maps.rings);
-
-	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "wl_ring", 0, 0, capture->opts.ring_sz, NULL), err;
-
-		if (fd < 0)
-			return -errno;
-		if (vec_push(&capture->ring_fds, fd)) {
-			close(fd);
-			return -ENOMEM;
-		}
-		if (bpf_map_update_elem(outer, &cpu, &fd, BPF_ANY))
-			return -errno;
-		if (!capture->ring_buffer) {
-			capture->ring_buffer = ring_buffer__new(fd, on_record, capture, NULL);
-			err = capture->ring_buffer ? 0 : -errno;
-		} else {
-			err = ring_buffer__add(capture->ring_buffer, fd, on_record, capture);
-		}
-		if (err)
-			return err;
-	}
-	return 0;
 }
 
 /* Without probes their tables take no memory. */
@@ -285,9 +257,10 @@ static int load(struct capture *capture)
 	say_verified(capture);
 	capture->stack_controls = &capture->skel->bss->stack_controls;
 	capture->controls = &capture->skel->bss->controls;
-	err = make_rings(capture);
-	if (err)
-		return err;
+	capture->record_rings =
+		record_rings__new(bpf_map__fd(capture->skel->maps.rings), capture->opts.ring_sz, capture->cpu_cnt);
+	if (!capture->record_rings)
+		return -errno;
 	if (capture->opts.trace) {
 		capture->word_rings = word_rings__new(bpf_map__fd(capture->skel->maps.word_rings), words_mask(capture),
 						      capture->cpu_cnt);
@@ -362,11 +335,8 @@ void capture__free(struct capture *capture)
 		return;
 	capture__detach(capture);
 	capture__cost_free(capture);
-	ring_buffer__free(capture->ring_buffer);
+	record_rings__free(capture->record_rings);
 	word_rings__free(capture->word_rings);
-	for (size_t i = 0; i < capture->ring_fds.cnt; i++)
-		close(capture->ring_fds.items[i]);
-	vec_free(&capture->ring_fds);
 	vec_free(&capture->links);
 	vec_free(&capture->window_links);
 	vec_free(&capture->event_fds);
@@ -445,14 +415,14 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 	capture->handled = 0;
 	if (timeout_ms) {
 		rest(capture, &timeout_ms);
-		err = ring_buffer__poll(capture->ring_buffer, timeout_ms);
-		if (err < 0)
+		err = record_rings__wait(capture->record_rings, timeout_ms);
+		if (err)
 			return err;
 	}
 	/* The kernel side does not wake for every record: whatever is there is taken now. */
 	polled_ts = monotonic_ns();
-	err = ring_buffer__consume(capture->ring_buffer);
-	if (err >= 0 && capture->word_rings)
+	err = record_rings__read(capture->record_rings, on_record, capture);
+	if (!err && capture->word_rings)
 		err = word_rings__read(capture->word_rings, handle, owner, &capture->handled);
 	if (err < 0)
 		return err;
@@ -475,7 +445,7 @@ size_t capture__ring_bytes(const struct capture *capture)
 {
 	size_t words_sz = capture->opts.trace ? (words_mask(capture) + 1) * sizeof(uint64_t) : 0;
 
-	return capture->cpu_cnt * (2 * (size_t)capture->opts.ring_sz + words_sz);
+	return record_rings__bytes(capture->opts.ring_sz, capture->cpu_cnt) + capture->cpu_cnt * words_sz;
 }
 
 void capture__set_rate(struct capture *capture, uint64_t rate)

@@ -73,7 +73,7 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 uint64_t capture__polled_ts(const struct capture *capture);
 /* Changes whenever a record is lost. */
 uint64_t capture__lost_mark(const struct capture *capture);
-/* What the rings take of the agent's memory: each is mapped twice, one after the other. */
+/* What the rings take of the agent's memory. */
 size_t capture__ring_bytes(const struct capture *capture);
 
 /* A process of the target that appeared at that time: what is probed is probed there too. 0 or -errno. */

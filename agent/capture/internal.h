@@ -29,10 +29,9 @@ struct capture {
 	struct hook_survey survey;
 	uint32_t cpu_cnt;
 
+	struct record_rings *record_rings;
 	struct word_rings *word_rings; /* NULL: opts.trace is not set */
-	struct ring_buffer *ring_buffer;
-	VEC(int) ring_fds;
-	capture_handler handle; /* of the poll under way */
+	capture_handler handle;        /* of the poll under way */
 	void *owner;
 	uint64_t handled;
 	uint64_t polled_ts;
@@ -101,6 +100,17 @@ void probes__drop_process(struct capture *capture, pid_t pid);
 void probes__detach_all(struct capture *capture);
 /* Now and then: does somebody who is not of the target come by its probes? */
 void probes__watch(struct capture *capture);
+
+/* record_rings.c: makes a ring of sz bytes (a power of two) for each CPU and puts it into the map.  NULL and errno. */
+struct record_rings *record_rings__new(int outer_fd, uint32_t sz, uint32_t cpu_cnt);
+void record_rings__free(struct record_rings *rings); /* NULL-safe */
+/* Until the kernel side wakes us, or that many milliseconds.  0, or -errno (-EINTR). */
+int record_rings__wait(struct record_rings *rings, int timeout_ms);
+/* Hands over what there is and makes room.  0, -EBADMSG, or the negative value that `handle` returned. */
+int record_rings__read(struct record_rings *rings, int (*handle)(void *owner, const void *record, size_t sz),
+		       void *owner);
+/* What such rings take of this process's memory. */
+size_t record_rings__bytes(uint32_t sz, uint32_t cpu_cnt);
 
 /* word_rings.c: a ring is about that long; mask is that of its words. */
 uint64_t word_rings_mask(uint32_t wanted_sz);

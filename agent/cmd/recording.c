@@ -29,7 +29,7 @@
 #define POLL_MS   100
 #define MAPPED_SZ (128 << 10)
 #define RING_SZ   (4 << 20)
-/* Each is mapped twice, and a program and what it calls take their room beside them. */
+/* A program and what it calls take their room beside them. */
 #define RING_SZ_ROUNDS (2 << 20)
 /* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
 #define RING_SZ_TRACE     (2 << 20)
