@@ -297,10 +297,13 @@ int recording_write_final(struct recording *recording)
 	}
 	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
 		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(
-			recording, key,
-			"tracing cost %.1f %% of the target's CPU time on the whole machine, over the budget of %g %%",
-			100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget);
+		err = recording_say(recording, key,
+				    "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
+				    "budget of %g %%%s",
+				    100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget,
+				    recording_windows_would_help(recording)
+					    ? ": at a --rate up to 5 % hooks are attached in windows"
+					    : "");
 	}
 	if (!err)
 		err = recording_budget_write_notes(recording, &note);

@@ -80,6 +80,8 @@ struct recording {
  * before the capture is made, begin when it has started.  0 or -errno after one line.
  */
 int recording_windows_init(struct recording *recording);
+/* Are hooks attached all the time that could be attached in windows? */
+bool recording_windows_would_help(const struct recording *recording);
 void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */

@@ -49,6 +49,11 @@ int recording_windows_init(struct recording *recording)
 	return 0;
 }
 
+bool recording_windows_would_help(const struct recording *recording)
+{
+	return !recording->windows && !why_all_the_time(recording);
+}
+
 void recording_windows_begin(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
