@@ -182,6 +182,7 @@ static int begin_round(struct recording *recording)
 
 	rounds->spent_ns = 0;
 	err = rounds_attach(recording, true);
+	program__forget_tables(recording->program);
 	/* Reading the program, and analysing the round before, leave many small holes. */
 	malloc_trim(0);
 	rounds->phase = ROUNDS_COUNTING;

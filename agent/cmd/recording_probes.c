@@ -49,6 +49,7 @@ void recording_probes_learn(struct recording *recording)
 		if (!recording->targets.targets.items[i].usdt)
 			program__height(recording->program, recording->targets.targets.items[i].func);
 	program__forget_callees(recording->program);
+	program__forget_tables(recording->program);
 	malloc_trim(0);
 }
 

@@ -59,12 +59,12 @@ int program__depth(struct program *program, uint32_t idx, uint64_t addr, int64_t
 {
 	struct module *module = program_module_of(program, idx);
 	const struct eh_function *function;
+	const struct eh_frame *frame;
 	struct eh_cfa cfa;
 
-	if (!module || module_functions_load(program, module) || !module->frame)
-		return -ENOENT;
-	function = eh_frame__at(module->frame, addr);
-	if (!function || eh_frame__cfa(module->frame, function, addr, &cfa))
+	frame = module && !module_functions_load(program, module) ? module_frame(module) : NULL;
+	function = frame ? eh_frame__at(frame, addr) : NULL;
+	if (!function || eh_frame__cfa(frame, function, addr, &cfa))
 		return -ENOENT;
 	if (cfa.reg != EH_REG_SP)
 		return cfa.reg == EH_REG_FP ? -ERANGE : -ENOENT;
@@ -77,13 +77,15 @@ bool program__is_outermost(struct program *program, uint32_t id)
 	const struct function *function = program_function_of(program, id);
 	struct module *module = function ? program_module_of(program, function->public.module) : NULL;
 	const struct eh_function *unwound;
+	const struct eh_frame *frame;
 
 	if (!module || module_open(program, module))
 		return false;
 	if (elf_image__entry(module->image) == function->public.addr)
 		return true;
-	unwound = module->frame ? eh_frame__at(module->frame, function->public.addr) : NULL;
-	return unwound && eh_frame__is_outermost(module->frame, unwound);
+	frame = module_frame(module);
+	unwound = frame ? eh_frame__at(frame, function->public.addr) : NULL;
+	return unwound && eh_frame__is_outermost(frame, unwound);
 }
 
 bool program__is_signal_return(struct program *program, uint32_t id)

@@ -138,7 +138,7 @@ struct program_name {
 	uint32_t function;
 };
 
-/* All raw names of one module's functions, by name, for as long as the program lives.  0 or -errno, as above. */
+/* All raw names of one module's functions, by name, until program__forget_tables().  0 or -errno, as above. */
 int program__module_names(struct program *program, uint32_t module, const struct program_name **names, size_t *cnt);
 /* The function that covers the address; PROGRAM_NONE. */
 uint32_t program__function_at(struct program *program, uint32_t module, uint64_t addr);
@@ -159,6 +159,8 @@ int program__file_off(struct program *program, uint32_t module, uint64_t addr, u
 int program__callees(struct program *program, uint32_t id, const struct call_edge **edges, size_t *cnt);
 /* What disassembly has found of that goes until it is asked for again; heights stay. */
 void program__forget_callees(struct program *program);
+/* Unwinding tables, relocations and lists of names go until something is asked for that takes them. */
+void program__forget_tables(struct program *program);
 /* Has it calls that only sampling can resolve (through a register or memory that is no PLT slot)? */
 bool program__calls_indirectly(struct program *program, uint32_t id);
 /* What sampled stacks told; call_addr 0: not known.  Known ones are ignored.  0 or -errno. */

@@ -43,12 +43,12 @@ struct module {
 	int state;                 /* 0 not opened yet, 1 open, or why not */
 	struct elf_image *image;
 	struct elf_file *files[SYMBOL_FILES_MAX];
-	struct eh_frame *frame;
-	struct elf_relocs *relocs;
+	struct eh_frame *frame;      /* see module_frame() */
+	struct elf_relocs *relocs;   /* see module_relocs() */
 	VEC(uint64_t) jumped_into;   /* where jumps from another function lead into the middle of one; ascending */
 	VEC(uint64_t) stack_setters; /* where instructions may be that take a stack pointer from an argument */
 	bool has_jumped_into, sets_stack, sets_stack_known;
-	bool has_functions;
+	bool has_functions, has_frame;
 	bool guests_known;
 	bool is_linked; /* when the program's are known */
 	uint32_t first_id;
@@ -84,6 +84,8 @@ int module_functions_load(struct program *program, struct module *module);
 void module_free(struct module *module);
 /* Any function of that name, or PROGRAM_NONE; the module's functions are there. */
 uint32_t module_function_named(struct module *module, const char *name);
+/* NULL when it has none or out of memory; the module's functions are there. */
+const struct eh_frame *module_frame(struct module *module);
 /* NULL when out of memory or not open. */
 const struct elf_relocs *module_relocs(struct module *module);
 struct function *program_function_of(struct program *program, uint32_t id);

@@ -98,6 +98,27 @@ const struct elf_relocs *module_relocs(struct module *module)
 	return module->relocs;
 }
 
+const struct eh_frame *module_frame(struct module *module)
+{
+	if (!module->frame && module->has_frame)
+		module->frame = eh_frame__read(module->image);
+	return module->frame;
+}
+
+void program__forget_tables(struct program *program)
+{
+	for (size_t i = 0; i < program->modules.cnt; i++) {
+		struct module *module = program->modules.items[i];
+
+		eh_frame__free(module->frame);
+		elf_relocs__free(module->relocs);
+		vec_free(&module->names);
+		module->frame = NULL;
+		module->relocs = NULL;
+		module->has_names = false;
+	}
+}
+
 static void debug_files_open(struct program *program, struct module *module)
 {
 	char root[32] = "";
@@ -178,6 +199,7 @@ static int unwound_add(struct module *module, candidate_list *candidates)
 	module->frame = eh_frame__read(module->image);
 	if (!module->frame)
 		return errno == ENOMEM ? -ENOMEM : 0;
+	module->has_frame = true;
 	cnt = eh_frame__functions(module->frame, &functions);
 	for (size_t i = 0; i < cnt && !err; i++) {
 		const struct elf_segment *code = elf_image__code_at(module->image, functions[i].addr);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include "target/function_code.h"
 #include "target/program.h"
 
 #include "base/random.h"
@@ -125,8 +126,10 @@ static void calls_are_edges(void)
 	struct program *program = own_program();
 	uint32_t top = find(program, "program_top"), middle = find(program, "program_middle");
 	uint32_t leaf = find(program, "program_leaf"), strtol_id, libc = program__module_find(program, "libc");
+	const struct program_name *names;
 	const struct call_edge *edges;
-	size_t cnt, before;
+	size_t cnt, before, name_cnt;
+	int64_t depth = -1;
 
 	CU_ASSERT_EQUAL(edge_cnt(program, top, middle, CALL_DIRECT), 1);
 	/* Two call sites are two edges. */
@@ -149,9 +152,14 @@ static void calls_are_edges(void)
 	/* What was forgotten is found again, and what only sampling knows is not forgotten. */
 	before = program__height(program, top);
 	program__forget_callees(program);
+	program__forget_tables(program);
 	CU_ASSERT_EQUAL(program__height(program, top), before);
 	CU_ASSERT_EQUAL(edge_cnt(program, top, middle, CALL_DIRECT), 1);
 	CU_ASSERT_EQUAL(edge_cnt(program, leaf, strtol_id, CALL_DYNAMIC), 1);
+	CU_ASSERT_EQUAL(program__module_names(program, libc, &names, &name_cnt), 0);
+	CU_ASSERT(name_cnt > 1000);
+	CU_ASSERT_EQUAL(program__depth(program, 0, program__function(program, top)->addr, &depth), 0);
+	CU_ASSERT_EQUAL(depth, 0);
 	/* A cycle counts once. */
 	before = program__height(program, top);
 	CU_ASSERT_EQUAL(program__add_dynamic_edge(program, leaf, top, 0), 0);
