@@ -118,6 +118,8 @@ static const char *uretprobe_harm(const struct planner *planner)
 		return "Go moves its stacks, and does not know the return address that a return probe puts there";
 	if (program__has_shadow_stack(planner->program))
 		return "the program has a shadow stack, which a changed return address does not match";
+	if (program__distrusts_returns(planner->program))
+		return "what was loaded meanwhile makes return probes unsafe, while others are under way most of all";
 	if (planner->function->overlaps)
 		return "it shares code with another function";
 	if (remembers_its_caller(planner->function->name))

@@ -60,6 +60,12 @@ void probe_targets_free(struct probe_targets *targets);
 /* What is to be attached for a target; it points to what the target, the program and the line own. */
 void probe_of_target(const struct probe_target *target, const struct probe_line *line, struct program *program,
 		     struct probe *probe);
+/*
+ * Plans all functions anew that have a return probe, in place: what the program loads later may make that unsafe.  None
+ * of them is attached.  0 or -ENOMEM.
+ */
+int probe_targets_replan(struct program *program, const probe_lines *lines, struct probe_targets *targets);
+
 /* What the planner must see to for this line. */
 struct plan_needs probe_line_needs(const struct probe_line *line);
 

@@ -115,6 +115,37 @@ struct plan_needs probe_line_needs(const struct probe_line *line)
 	};
 }
 
+static void needs_add(struct plan_needs *needs, const struct probe_line *line)
+{
+	struct plan_needs more = probe_line_needs(line);
+
+	needs->exit |= more.exit;
+	needs->whole |= more.whole;
+	needs->args |= more.args;
+	needs->memory |= more.memory;
+	needs->retval |= more.retval;
+}
+
+int probe_targets_replan(struct program *program, const probe_lines *lines, struct probe_targets *targets)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < targets->plans.cnt && err != -ENOMEM; i++) {
+		struct plan *plan = targets->plans.items[i], made;
+		struct plan_needs needs = {0};
+
+		if (plan->exit != PLAN_EXIT_URETPROBE)
+			continue;
+		for (size_t j = 0; j < targets->targets.cnt; j++)
+			if (targets->targets.items[j].plan == plan)
+				needs_add(&needs, &lines->items[targets->targets.items[j].line_idx]);
+		err = plan_make(program, plan->function, &needs, &made);
+		plan_free(plan);
+		*plan = err ? (struct plan){.function = plan->function, .why = "it cannot be planned"} : made;
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
 static struct plan *plan_new(struct resolver *resolver, uint32_t func, const struct plan_needs *needs, int *err)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
@@ -135,15 +166,8 @@ static int plan_function(struct planner *planner, size_t first, size_t end)
 	struct plan *plan;
 	int err;
 
-	for (size_t i = first; i < end; i++) {
-		struct plan_needs more = probe_line_needs(line_of(planner, planner->order[i]));
-
-		needs.exit |= more.exit;
-		needs.whole |= more.whole;
-		needs.args |= more.args;
-		needs.memory |= more.memory;
-		needs.retval |= more.retval;
-	}
+	for (size_t i = first; i < end; i++)
+		needs_add(&needs, line_of(planner, planner->order[i]));
 	plan = plan_new(planner->resolver, planner->order[first]->func, &needs, &err);
 	if (err)
 		return err;

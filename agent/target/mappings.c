@@ -64,6 +64,17 @@ int target_mappings_read(pid_t pid, target_mappings *mappings)
 	return err;
 }
 
+int target_lib_kb(pid_t pid, uint64_t *kb)
+{
+	char text[4096], *line;
+	ssize_t len = proc_read(text, sizeof(text), "/proc/%d/status", pid);
+
+	if (len < 0)
+		return (int)len;
+	line = strstr(text, "\nVmLib:");
+	return line && sscanf(line, "\nVmLib: %" SCNu64, kb) == 1 ? 0 : -ESRCH;
+}
+
 void target_mappings_free(target_mappings *mappings)
 {
 	for (size_t i = 0; i < mappings->cnt; i++)

@@ -395,12 +395,15 @@ struct own_marks {
 	bool ends_its_calls; /* one that ends threads has something to clean up itself */
 };
 
-/* Of all that is mapped but the libraries that only have the means. */
+/*
+ * Of all that is mapped but the libraries that only have the means: LLVM's signal stacks are for compilers that ask for
+ * them, not for databases that compile queries.
+ */
 static struct own_marks own_marks(struct program *program)
 {
-	static const char *const means[] = {"libc.so.6",    "ld-linux",       "libpthread", "libgcc_s.so",
-					    "libstdc++.so", "libc++.so",      "libasan",    "libubsan",
-					    "libtsan",      "libjemalloc.so", "libtcmalloc"};
+	static const char *const means[] = {"libc.so.6",    "ld-linux",       "libpthread",  "libgcc_s.so",
+					    "libstdc++.so", "libc++.so",      "libasan",     "libubsan",
+					    "libtsan",      "libjemalloc.so", "libtcmalloc", "libLLVM"};
 	struct own_marks own = {0};
 
 	for (size_t i = 0; i < program->modules.cnt; i++) {
@@ -451,10 +454,12 @@ bool program__signals_on_stacks(struct program *program)
 
 bool program__switches_stacks(struct program *program)
 {
-	/* They have the means, which are for others to use; libffi makes room for arguments on the stack that it is on.
+	/*
+	 * They have the means, which are for others to use; libffi makes room for arguments on the stack that it is on,
+	 * and in LLVM's code there are tables that look like anything.
 	 */
 	static const char *const libraries[] = {"libc.so.6",    "ld-linux",  "libgcc_s.so", "libpthread",
-						"libcrypto.so", "libssl.so", "libffi.so"};
+						"libcrypto.so", "libssl.so", "libffi.so",   "libLLVM"};
 
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];

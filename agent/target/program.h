@@ -119,6 +119,28 @@ bool program__cleans_up(struct program *program);
  * drop those of the stack that was interrupted, if that lies lower, and its functions return to nowhere.
  */
 bool program__signals_on_stacks(struct program *program);
+/*
+ * What makes return probes unsafe, of the answers above that may change when more is loaded: bits, of what has been
+ * mapped as of the last look.
+ */
+enum program_hazard {
+	HAZARD_SWITCHES = 1,  /* program__switches_stacks() */
+	HAZARD_SIGNALS = 2,   /* program__signals_on_stacks() */
+	HAZARD_CLEANS_UP = 4, /* program__cleans_up() */
+};
+
+uint8_t program__hazards(struct program *program);
+/*
+ * What another process of the same program has mapped, a child of it, counts as if it could be mapped here, too. 0 or
+ * -errno.
+ */
+int program__learn_modules(struct program *program, pid_t pid);
+/*
+ * From now on no return probe is safe, whatever else holds: a hazard has turned up beside those that are under way, and
+ * one that is met while stacks are switched makes the kernel drop others.
+ */
+void program__distrust_returns(struct program *program);
+bool program__distrusts_returns(const struct program *program);
 /* Runs with a user shadow stack (x86): return addresses must not be changed behind its back. */
 bool program__has_shadow_stack(const struct program *program);
 

@@ -66,6 +66,7 @@ struct program {
 	pid_t pid;
 	int mem_fd; /* -1: the process's memory cannot be read */
 	bool shadow_stack;
+	bool distrusts_returns;
 	bool linked_known;
 	char *debuginfo_dir;
 	bool want_debuginfod;

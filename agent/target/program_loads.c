@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which libraries there may be later, and which of those that are there they would be linked to. */
+/*
+ * Which libraries there may be later, which of those that are there they would be linked to, and what it means that
+ * some have come.
+ */
 #include "target/program_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,4 +117,38 @@ bool program_has_mark(struct program *program, uint8_t mark)
 bool program__loads(struct program *program)
 {
 	return program_has_mark(program, ELF_MARK_LOADS);
+}
+
+uint8_t program__hazards(struct program *program)
+{
+	return (program__switches_stacks(program) ? HAZARD_SWITCHES : 0) |
+	       (program__signals_on_stacks(program) ? HAZARD_SIGNALS : 0) |
+	       (program__cleans_up(program) ? HAZARD_CLEANS_UP : 0);
+}
+
+int program__learn_modules(struct program *program, pid_t pid)
+{
+	target_mappings mappings = {0};
+	int err = target_mappings_read(pid, &mappings);
+
+	for (size_t i = 0; !err && i < mappings.cnt; i++) {
+		const struct target_mapping *mapping = &mappings.items[i];
+
+		/* What cannot be opened cannot be judged. */
+		if (mapping->exec && mapping->path[0] == '/' && mapping->ino &&
+		    program__module_await(program, mapping->path) == PROGRAM_NONE && errno == ENOMEM)
+			err = -ENOMEM;
+	}
+	target_mappings_free(&mappings);
+	return err;
+}
+
+void program__distrust_returns(struct program *program)
+{
+	program->distrusts_returns = true;
+}
+
+bool program__distrusts_returns(const struct program *program)
+{
+	return program->distrusts_returns;
 }

@@ -58,6 +58,12 @@ int target_check(pid_t pid);
 /* The process and all its living descendants, itself first. 0 or -ESRCH, -ENOMEM. */
 int target_tree(pid_t pid, target_processes *processes);
 
+/*
+ * KiB of code that are mapped beside the program's own: whenever that changes, so has what is mapped. Asks for no lock
+ * that the process could wait for. 0 or -errno.
+ */
+int target_lib_kb(pid_t pid, uint64_t *kb);
+
 /* Is the file its program? */
 bool target_runs(pid_t pid, int file_fd);
 /*

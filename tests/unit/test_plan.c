@@ -390,11 +390,39 @@ static void probes_on_all_ends_where_stacks_take_turns(void)
 	struct plan plan;
 
 	CU_ASSERT(program__switches_stacks(program));
+	CU_ASSERT_EQUAL(program__hazards(program), HAZARD_SWITCHES);
 	plan_of(program, "f", &needs, &plan);
 	CU_ASSERT_EQUAL(plan.exit, PLAN_EXIT_SITES);
 	CU_ASSERT_EQUAL(plan.exits.cnt, 1);
 	plan_free(&plan);
 	program__free(program);
+}
+
+/* Others are under way that it would make the kernel lose. */
+static void no_return_probe_once_none_is_trusted(void)
+{
+	/* push %rbx; call *%rax; pop %rbx; ret, and push %rbx; mov %rdi,%rbx; pop %rbx; ret */
+	static const uint8_t calling[] = {0x53, 0xff, 0xd0, 0x5b, 0xc3}, alone[] = {0x53, 0x48, 0x89, 0xfb, 0x5b, 0xc3};
+	const struct plan_needs needs = {.exit = true};
+	struct program *programs[] = {c_program_of(calling, sizeof(calling)), c_program_of(alone, sizeof(alone))};
+
+	for (size_t i = 0; i < ARRAY_CNT(programs); i++) {
+		struct plan plan;
+
+		CU_ASSERT_EQUAL(program__hazards(programs[i]), 0);
+		plan_of(programs[i], "f", &needs, &plan);
+		CU_ASSERT_EQUAL(plan.exit, PLAN_EXIT_URETPROBE);
+		plan_free(&plan);
+		program__distrust_returns(programs[i]);
+		CU_ASSERT(program__distrusts_returns(programs[i]));
+		plan_of(programs[i], "f", &needs, &plan);
+		CU_ASSERT(plan.possible);
+		CU_ASSERT_EQUAL(plan.exit, PLAN_EXIT_SITES);
+		CU_ASSERT_EQUAL(plan.exits.cnt, 1);
+		CU_ASSERT_PTR_NOT_NULL(plan.exit_why);
+		plan_free(&plan);
+		program__free(programs[i]);
+	}
 }
 
 static void ends_that_cannot_be_probed(void)
@@ -521,6 +549,7 @@ int suite_plan(void)
 		{"a return probe where nobody unwinds", a_return_probe_where_nobody_unwinds},
 		{"probes on all ends where exceptions may pass", probes_on_all_ends_where_exceptions_may_pass},
 		{"probes on all ends where stacks take turns", probes_on_all_ends_where_stacks_take_turns},
+		{"no return probe once none is trusted", no_return_probe_once_none_is_trusted},
 		{"ends that cannot be probed", ends_that_cannot_be_probed},
 		{"what does not return has no exit", what_does_not_return_has_no_exit},
 		{"a program's beginning has no exit", a_program_s_beginning_has_no_exit},

@@ -6,16 +6,20 @@
 #include "elf_fixture.h"
 #include "probe/plan.h"
 #include "target/elf_image.h"
+#include "target/target.h"
 #include "unit.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <lzma.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -168,16 +172,25 @@ static void calls_are_edges(void)
 	program__free(program);
 }
 
-static void libraries_come_and_go(void)
+/* That is not there yet; NULL. */
+static void *load_library(void)
 {
 	static const char *const candidates[] = {"libanl.so.1", "libutil.so.1", "libBrokenLocale.so.1"};
-	struct program *program = own_program();
-	uint32_t before = program__module_cnt(program), id = find(program, "program_top"), late = PROGRAM_NONE;
 	void *handle = NULL;
 
-	CU_ASSERT_EQUAL(program__refresh(program), 0);
 	for (size_t i = 0; i < ARRAY_CNT(candidates) && !handle; i++)
 		handle = dlopen(candidates[i], RTLD_NOLOAD | RTLD_LAZY) ? NULL : dlopen(candidates[i], RTLD_LAZY);
+	return handle;
+}
+
+static void libraries_come_and_go(void)
+{
+	struct program *program = own_program();
+	uint32_t before = program__module_cnt(program), id = find(program, "program_top"), late = PROGRAM_NONE;
+	void *handle;
+
+	CU_ASSERT_EQUAL(program__refresh(program), 0);
+	handle = load_library();
 	CU_ASSERT_PTR_NOT_NULL_FATAL(handle);
 	CU_ASSERT_EQUAL(program__refresh(program), 1);
 	CU_ASSERT_EQUAL_FATAL(program__module_cnt(program), before + 1);
@@ -195,6 +208,52 @@ static void libraries_come_and_go(void)
 	/* A library that the sanitizer keeps is still there. */
 	if (program__refresh(program) == 1)
 		CU_ASSERT(program__module(program, before)->gone);
+	program__free(program);
+}
+
+/* Ends with its parent, at the latest. */
+static pid_t start_loading_child(int pipe_ends[2])
+{
+	pid_t child = pipe(pipe_ends) ? -1 : fork();
+	char byte = 'l';
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (load_library() && write(pipe_ends[1], &byte, 1) == 1)
+		pause();
+	_exit(1);
+}
+
+static void what_a_child_loads_is_learnt(void)
+{
+	struct program *program = own_program();
+	uint32_t before = program__module_cnt(program);
+	uint64_t own_kb = 0, child_kb = 0, again_kb = 0;
+	int pipe_ends[2], status;
+	char byte = 0;
+	pid_t child;
+
+	CU_ASSERT_EQUAL(program__learn_modules(program, getpid()), 0);
+	CU_ASSERT_EQUAL(program__module_cnt(program), before);
+	CU_ASSERT(!target_lib_kb(getpid(), &own_kb) && own_kb > 0);
+	CU_ASSERT(!target_lib_kb(getpid(), &again_kb) && again_kb == own_kb);
+	child = start_loading_child(pipe_ends);
+	CU_ASSERT_FATAL(child > 0);
+	close(pipe_ends[1]);
+	CU_ASSERT_EQUAL_FATAL(read(pipe_ends[0], &byte, 1), 1);
+	CU_ASSERT(!target_lib_kb(child, &child_kb) && child_kb > own_kb);
+	CU_ASSERT_EQUAL(program__learn_modules(program, child), 0);
+	CU_ASSERT_EQUAL_FATAL(program__module_cnt(program), before + 1);
+	CU_ASSERT(program__module(program, before)->awaited);
+	CU_ASSERT(!program__module(program, before)->gone);
+	CU_ASSERT_EQUAL(program__learn_modules(program, child), 0);
+	CU_ASSERT_EQUAL(program__module_cnt(program), before + 1);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	CU_ASSERT(program__learn_modules(program, child) < 0);
+	CU_ASSERT(target_lib_kb(child, &child_kb) < 0);
+	close(pipe_ends[0]);
 	program__free(program);
 }
 
@@ -407,6 +466,7 @@ int suite_program(void)
 		{"modules are found as people name them", modules_are_found_as_people_name_them},
 		{"calls are edges", calls_are_edges},
 		{"libraries come and go", libraries_come_and_go},
+		{"what a child loads is learnt", what_a_child_loads_is_learnt},
 		{"compressed names are unpacked", compressed_names_are_unpacked},
 		{"debug files are found by their link", debug_files_are_found_by_their_link},
 		{"what is no program is refused", what_is_no_program_is_refused},
