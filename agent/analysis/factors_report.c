@@ -184,6 +184,7 @@ static int fill_unmeasured(struct factor_report *to, const struct factor_analysi
 
 		line->function = arena__strdup(arena, invocations_name(invocations, part->func));
 		line->module = arena__strdup(arena, invocations_string(invocations, symbol->module));
+		line->why = part->why;
 		line->after_s = part->end_ts > part->begin_ts ? (double)(part->end_ts - part->begin_ts) / 1e9 : 0;
 		if (!line->function || !line->module)
 			return -ENOMEM;

@@ -199,6 +199,7 @@ static int load_probe(struct loading *loading, struct invocation_part part, bool
 
 	if (attached) {
 		part.end_ts = 0;
+		part.why = NULL;
 		return vec_push(&to->parts, part);
 	}
 	for (size_t i = to->parts.cnt; i-- > 0;) {
@@ -207,9 +208,18 @@ static int load_probe(struct loading *loading, struct invocation_part part, bool
 		if (known->session != part.session || known->func != part.func || known->end_ts)
 			continue;
 		known->end_ts = part.end_ts;
+		known->why = part.why;
 		return 0;
 	}
 	return vec_push(&to->parts, part);
+}
+
+/* Of those that make a function unmeasured; NULL: it is none. */
+static const char *why_unmeasured(const char *why)
+{
+	if (!strcmp(why, PROBE_OVER_BUDGET))
+		return PROBE_OVER_BUDGET;
+	return strcmp(why, PROBE_UNSAFE) ? NULL : PROBE_UNSAFE;
 }
 
 static int load_probes(struct loading *loading, uint32_t session, const struct shard_block *block)
@@ -220,11 +230,12 @@ static int load_probes(struct loading *loading, uint32_t session, const struct s
 					*why = block_column(block, "why", SHARD_STR);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		struct invocation_part part = {session, 0, column_u64(ts, row), column_u64(ts, row)};
+		struct invocation_part part = {session, 0, column_u64(ts, row), column_u64(ts, row),
+					       why_unmeasured(column_text(why, row))};
 		bool attached = !strcmp(column_text(event, row), "attached");
 		uint32_t number = u32_of(func, row, NONE);
 
-		if (!attached && strcmp(column_text(why, row), PROBE_OVER_BUDGET))
+		if (!attached && !part.why)
 			continue;
 		if (number == NONE) {
 			loading->to->bad_rows++;

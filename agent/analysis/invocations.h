@@ -35,10 +35,11 @@ struct invocation_round {
 	double probe_cnt;
 };
 
-/* A function whose calls were recorded for a part of the session only: it was let go for the budget. */
+/* A function whose calls were recorded for a part of the session only, and why it was let go (session.h, static). */
 struct invocation_part {
 	uint32_t session, func;
 	uint64_t begin_ts, end_ts;
+	const char *why;
 };
 
 struct invocations {

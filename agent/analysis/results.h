@@ -160,7 +160,8 @@ struct round_line {
 /* A function that was probed for a part of the recording only, and is in no factor therefore. */
 struct unmeasured_line {
 	const char *function, *module;
-	double after_s; /* from then on its calls were not recorded */
+	const char *why; /* it was let go */
+	double after_s;  /* from then on its calls were not recorded */
 };
 
 struct factor_report {

@@ -45,6 +45,9 @@
 /* Table `probe`, column `why`: the function was let go because it was called too often for the budget. */
 #define PROBE_OVER_BUDGET "over the budget"
 
+/* Likewise: a library was loaded that makes return probes unsafe, and its end cannot be seen otherwise. */
+#define PROBE_UNSAFE "its return probe is no longer safe"
+
 #define SESSION_TEXT_MAX 4096
 
 #endif

@@ -3,7 +3,6 @@
 #include "view/json_put.h"
 
 #include "base/names.h"
-#include "model/session.h"
 
 static const char *const doings[FACTOR_DOING_CNT] = {"running", "runnable", "blocked", "interrupted"};
 
@@ -76,7 +75,7 @@ static void append_unmeasured(struct json_doc *doc, struct json_object *array, c
 	put_number(doc, line, "height", NAN);
 	put_number(doc, line, "score", NAN);
 	put_number(doc, line, "call_sites", NAN);
-	put_string(doc, line, "unmeasured", PROBE_OVER_BUDGET);
+	put_string(doc, line, "unmeasured", from->why);
 	put_number(doc, line, "unmeasured_after_s", from->after_s);
 }
 

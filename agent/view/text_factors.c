@@ -148,7 +148,7 @@ static void print_unmeasured(struct page *page, const struct factor_report *fact
 		page__right(page, "unmeasured", 10);
 		page__to(page, 11);
 		page__name(page, factors->unmeasured[i].function, NAME_COLUMNS);
-		page__printf(page, ": over the budget, not probed after %s s",
+		page__printf(page, ": %s, not probed after %s s", factors->unmeasured[i].why,
 			     format_number(text, factors->unmeasured[i].after_s));
 		page__end_line(page);
 	}
