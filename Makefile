@@ -179,7 +179,12 @@ $(BUILD)/$(1)/libwlthrower.so: tests/safety/lib/thrower.cc tests/safety/lib/plug
 	$$(say) LD $$@
 	@mkdir -p $$(@D)
 	$$(Q)$$(safety_cxx) -fPIC -shared $$< -o $$@
+$(BUILD)/$(1)/libwlswitcher.so: tests/safety/lib/switcher.c tests/safety/lib/switcher.h
+	$$(say) LD $$@
+	@mkdir -p $$(@D)
+	$$(Q)$$(safety_cc) -fPIC -shared $$< -o $$@
 $(BUILD)/$(1)/reloading $(BUILD)/$(1)/loading: $(BUILD)/$(1)/libwlplugin.so
+$(BUILD)/$(1)/hosting: $(BUILD)/$(1)/libwlswitcher.so
 $(BUILD)/$(1)/loading: $(BUILD)/$(1)/libwlthrower.so
 endef
 $(eval $(call safety_rules,safety))

@@ -435,6 +435,11 @@ void capture__detach_probes(struct capture *capture, struct probe_set *set)
 	probe_set__free(set, &all->specs);
 }
 
+size_t capture__detaching(struct capture *capture, uint64_t patience_ns)
+{
+	return capture->probes ? attacher__closing(capture->probes->attacher, patience_ns) : 0;
+}
+
 void probes__detach_all(struct capture *capture)
 {
 	struct probes *probes = capture->probes;
@@ -445,7 +450,7 @@ void probes__detach_all(struct capture *capture)
 	probes->over = true;
 	for (size_t i = 0; i < probes->sets.cnt; i++)
 		detach(probes, probes->sets.items[i]);
-	closing = attacher__closing(probes->attacher, PATIENCE_NS);
+	closing = capture__detaching(capture, PATIENCE_NS);
 	if (closing)
 		log_info("probes: the kernel has not taken back %zu of the sets that were attached yet: it waits for "
 			 "calls that are under way, and whylate-attach waits for it",

@@ -38,6 +38,9 @@ int capture__attach_probes(struct capture *capture, const struct probe *probes, 
  */
 void capture__detach_probes(struct capture *capture, struct probe_set *set);
 
+/* How many sets the kernel has not taken back yet, after waiting for them for at most patience_ns. */
+size_t capture__detaching(struct capture *capture, uint64_t patience_ns);
+
 /* Processes that ran without some of the probes at first: children whose links had to be made when they were seen. */
 struct capture_unprobed {
 	uint64_t cnt;

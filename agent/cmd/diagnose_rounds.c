@@ -263,8 +263,8 @@ static int start_analysis(struct recording *recording)
 	return rounds_analysis_start(recording);
 }
 
-/* `cnt` probes less, and the round begins again: its tree has to be of one set of them. */
-static int relieve(struct recording *recording, int cnt)
+/* With other probes: the tree of a round has to be of one set of them. */
+static int begin_again(struct recording *recording)
 {
 	struct rounds *rounds = recording->rounds;
 	int err;
@@ -273,12 +273,22 @@ static int relieve(struct recording *recording, int cnt)
 		recording->until_ts += monotonic_ns() - rounds->begin.ts;
 	pause_recording(recording);
 	err = rounds_detach(recording);
+	if (!err && program__distrusts_returns(recording->program))
+		err = rounds_replan(recording);
 	if (!err)
 		err = rounds_attach(recording, false);
 	resume_recording(recording);
 	rounds->begin = mark_now(recording);
 	if (rounds->slot_end_ts != UINT64_MAX)
 		rounds->slot_end_ts = rounds->begin.ts + rounds->slot_ns;
+	return err;
+}
+
+/* `cnt` probes less. */
+static int relieve(struct recording *recording, int cnt)
+{
+	int err = begin_again(recording);
+
 	if (!err && !recording->options->quiet) {
 		log_progress_end();
 		log_info("  %d probes taken away: they cost more than all of them together may", cnt);
@@ -515,6 +525,25 @@ int rounds__step(struct recording *recording)
 		break;
 	}
 	return 0;
+}
+
+int rounds__distrust_returns(struct recording *recording)
+{
+	struct rounds *rounds = recording->rounds;
+	int err = 0;
+
+	if (!rounds)
+		return 0;
+	if (rounds->phase == ROUNDS_PROBING) {
+		err = begin_again(recording);
+		if (!err && !rounds_probe_cnt(rounds))
+			give_up(recording, "what was probed can no longer be");
+		return err;
+	}
+	/* What is counted has no return probes. */
+	if (rounds->phase != ROUNDS_COUNTING && rounds->sets.cnt)
+		err = rounds_detach(recording);
+	return err ? err : rounds_replan(recording);
 }
 
 int rounds__end(struct recording *recording)

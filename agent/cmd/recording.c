@@ -240,6 +240,10 @@ static int record_until_done(struct recording *recording)
 			err = rounds__step(recording);
 		if (!err)
 			err = recording_budget_keep(recording);
+		if (!err)
+			err = recording_loads_watch(recording);
+		if (recording->unsafe)
+			break;
 		capture__measure_cost(recording->capture);
 		recording_stream_tick(recording);
 		if (!err)
@@ -507,6 +511,7 @@ static void release(struct recording *recording)
 	trace__free(recording->trace);
 	rounds__free(recording->rounds);
 	recording_budget_free(recording);
+	recording_loads_free(recording);
 	recording_list_free(recording);
 	recording_probes_free(recording);
 	stacks__free(recording->stacks);

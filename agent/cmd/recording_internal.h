@@ -33,6 +33,7 @@ struct recording {
 	struct recorded_probes *probes;  /* NULL: nothing is probed */
 	struct recorded_list *list;      /* the symbol list's probes; NULL: there is none */
 	struct recording_budget *budget; /* of those; NULL: not looked at yet */
+	struct recording_loads *loads;   /* what the target loads meanwhile; NULL: not looked at yet */
 	struct rounds *rounds;           /* NULL: functions are not probed in rounds */
 	struct hot_paths *hot;           /* what stacks say of the program, the rounds'; NULL: nobody asks */
 	struct stacks *stacks;           /* NULL: user stacks are not sampled */
@@ -52,6 +53,7 @@ struct recording {
 	bool made_dir;
 	bool target_exited;
 	bool probes_lost; /* the process that held them was killed */
+	bool unsafe;      /* what says what a request is can no longer be probed */
 
 	uint64_t begin_ts, end_ts;
 	uint64_t until_ts; /* the duration is over then */
@@ -148,6 +150,14 @@ void recording_trace_say(const struct recording *recording);
  * never called.  0 or -ENOMEM.
  */
 int recording_silent_say(struct recording *recording, bool at_end);
+
+/*
+ * recording_loads.c: when the target, or a child that runs its program, has loaded what makes return probes unsafe,
+ * they are let go, and functions are probed at their returns instead.  Every now and then; 0 or -errno.
+ */
+int recording_loads_watch(struct recording *recording);
+int recording_loads_write_note(struct recording *recording, uint32_t *note);
+void recording_loads_free(struct recording *recording);
 
 /* recording_stacks.c: all of them do nothing without --stacks. */
 int recording_stacks_start(struct recording *recording);

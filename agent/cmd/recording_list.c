@@ -164,13 +164,13 @@ int recording_list_forgo(struct recording *recording, const bool *drop)
 }
 
 /* What was to stay is not there either: nothing has said so yet. */
-static int say_ended(struct recording *recording, int why, uint64_t ts)
+static int say_ended(struct recording *recording, bool may_go, int why, uint64_t ts)
 {
 	const struct recorded_list *list = recording->list;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < list->cnt; i++)
-		if (recording_list_may_go(recording, i))
+		if (list->states[i].may_go == may_go && !list->states[i].gone)
 			err = recording_probes_ended(recording, &list->probes[i],
 						     why == -EOWNERDEAD ? RECORDED_ATTACHER_KILLED
 									: "it could not be attached again",
@@ -178,41 +178,114 @@ static int say_ended(struct recording *recording, int why, uint64_t ts)
 	return err;
 }
 
-int recording_list_drop(struct recording *recording, const bool *drop)
+/* Those of one kind; drop: which of them are over the budget for good, NULL: none. */
+static int detach(struct recording *recording, bool may_go, const bool *drop)
 {
 	struct recorded_list *list = recording->list;
+	struct recorded_set **place = may_go ? &list->going : &list->staying, *set = *place;
 	struct probe_hits *hits = calloc(list->cnt, sizeof(*hits));
 	const char **whys = calloc(list->cnt, sizeof(*whys));
-	struct gap gap = {.begin_ts = monotonic_ns()};
-	struct recorded_set *going = list->going;
 	int err = hits && whys ? 0 : -ENOMEM;
 
-	if (!err)
-		recording_probes_hits(recording, going, hits);
-	for (size_t i = 0; !err && i < list->cnt; i++) {
-		struct list_probe *state = &list->states[i];
+	if (!err && set) {
+		recording_probes_hits(recording, set, hits);
+		for (size_t i = 0; i < list->cnt; i++) {
+			struct list_probe *state = &list->states[i];
 
-		if (!recording_list_may_go(recording, i))
-			continue;
-		state->before = sum(state->before, hits[state->place]);
-		state->gone = drop[i];
-		whys[state->place] = drop[i] ? PROBE_OVER_BUDGET : NULL;
+			if (state->may_go != may_go || state->gone)
+				continue;
+			state->before = sum(state->before, hits[state->place]);
+			state->gone = drop && drop[i];
+			whys[state->place] = state->gone ? PROBE_OVER_BUDGET : NULL;
+		}
+		*place = NULL;
+		err = recording_probes_detach_each(recording, set, whys);
 	}
-	if (!err) {
-		list->going = NULL;
-		err = recording_probes_detach_each(recording, going, whys);
-	}
-	if (!err) {
-		err = attach(recording, true, &list->going);
-		/* The error is what counts: whether the rows could be written is not. */
-		if (err)
-			say_ended(recording, err, gap.begin_ts);
-	}
-	gap.end_ts = monotonic_ns();
-	if (!err)
-		err = vec_push(&list->gaps, gap);
 	free(hits);
 	free(whys);
+	return err;
+}
+
+/* begin_ts: of the gap, which ends now. */
+static int attach_again(struct recording *recording, bool may_go, uint64_t begin_ts)
+{
+	struct recorded_list *list = recording->list;
+	int err = attach(recording, may_go, may_go ? &list->going : &list->staying);
+
+	/* The error is what counts: whether the rows could be written is not. */
+	if (err)
+		say_ended(recording, may_go, err, begin_ts);
+	return err ? err : vec_push(&list->gaps, ((struct gap){begin_ts, monotonic_ns()}));
+}
+
+int recording_list_drop(struct recording *recording, const bool *drop)
+{
+	uint64_t begin_ts = monotonic_ns();
+	int err = detach(recording, true, drop);
+
+	return err ? err : attach_again(recording, true, begin_ts);
+}
+
+static bool has_return(const struct recorded_list *list, size_t idx)
+{
+	const struct plan *plan = list->probes[idx].probe.plan;
+
+	return plan && plan->exit == PLAN_EXIT_URETPROBE && !list->states[idx].gone;
+}
+
+bool recording_list_has_returns(const struct recording *recording)
+{
+	const struct recorded_list *list = recording->list;
+
+	for (size_t i = 0; list && i < list->cnt; i++)
+		if (has_return(list, i))
+			return true;
+	return false;
+}
+
+/* As it is planned now, after it had a return probe. */
+static int judge(struct recording *recording, size_t idx, struct list_replanned *replanned)
+{
+	const struct probe_line *line = &recording->lines.items[recording->targets.targets.items[idx].line_idx];
+	struct recorded_list *list = recording->list;
+	const struct plan *plan = list->probes[idx].probe.plan;
+
+	if (plan->possible && (plan->exit != PLAN_EXIT_NONE || !probe_line_needs_exit(line)))
+		return 0;
+	if (!replanned->gone_cnt++)
+		replanned->gone = list->probes[idx].name;
+	replanned->is_broken |= !list->states[idx].may_go;
+	list->states[idx].gone = true;
+	return recording_probes_ended(recording, &list->probes[idx],
+				      list->states[idx].may_go ? PROBE_UNSAFE : "the recording ended",
+				      &list->states[idx].before, monotonic_ns());
+}
+
+int recording_list_replan(struct recording *recording, struct list_replanned *replanned)
+{
+	struct recorded_list *list = recording->list;
+	uint64_t begin_ts = monotonic_ns();
+	bool *had_return;
+	int err;
+
+	if (!recording_list_has_returns(recording))
+		return 0;
+	had_return = calloc(list->cnt, sizeof(*had_return));
+	for (size_t i = 0; had_return && i < list->cnt; i++)
+		had_return[i] = has_return(list, i);
+	err = had_return ? detach(recording, true, NULL) : -ENOMEM;
+	if (!err)
+		err = detach(recording, false, NULL);
+	if (!err)
+		err = probe_targets_replan(recording->program, &recording->lines, &recording->targets);
+	for (size_t i = 0; !err && i < list->cnt; i++)
+		if (had_return[i])
+			err = judge(recording, i, replanned);
+	if (!err)
+		err = attach_again(recording, true, begin_ts);
+	if (!err)
+		err = attach_again(recording, false, begin_ts);
+	free(had_return);
 	return err;
 }
 

@@ -31,6 +31,20 @@ int recording_list_forgo(struct recording *recording, const bool *drop);
  * gap.end_ts none of them is timed. 0 or -errno after one line.
  */
 int recording_list_drop(struct recording *recording, const bool *drop);
+/* Has any function that is attached a return probe? */
+bool recording_list_has_returns(const struct recording *recording);
+/* What became of functions that had return probes, the others being probed at each of their returns now. */
+struct list_replanned {
+	size_t gone_cnt;  /* their end cannot be seen, and they are let go */
+	const char *gone; /* the first of those by name, NULL */
+	bool is_broken;   /* one of those says what a request is, or does more than to time a function */
+};
+
+/*
+ * No return probe is safe any more, as recording->program knows by now: all of the list is detached, planned anew, and
+ * attached.  As above, there is a gap. 0 or -errno after one line.
+ */
+int recording_list_replan(struct recording *recording, struct list_replanned *replanned);
 /* Is there a time in it when functions of the list were not timed for a moment? */
 bool recording_list_has_gap(const struct recording *recording, uint64_t begin_ts, uint64_t end_ts);
 

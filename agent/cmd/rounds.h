@@ -35,6 +35,11 @@ int rounds__open(struct recording *recording);
 int rounds__begin(struct recording *recording);
 /* A few times a second: whatever is due. */
 int rounds__step(struct recording *recording);
+/*
+ * No return probe is safe any more, as recording->program knows by now: they go at once, and a round that is under way
+ * begins again without.
+ */
+int rounds__distrust_returns(struct recording *recording);
 /* Is its own budget kept by the rounds at the moment? */
 bool rounds__probing(const struct recording *recording);
 /* The time is over and the target's probes are still attached. */

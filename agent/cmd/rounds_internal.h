@@ -91,6 +91,8 @@ struct rounds {
 
 /* The function's place, new if need be, with its plan: 0 or -errno. */
 int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx);
+/* All that have a return probe, which is not safe any more; none of those is attached. 0 or -ENOMEM. */
+int rounds_replan(struct recording *recording);
 /* For struct refine_input: ctx is the recording. */
 int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt);
 /* Where the work of requests begins: roots, and what they call. 0, -ENOENT: nothing is known, or -errno. */

@@ -62,6 +62,25 @@ int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx)
 	return -ENOMEM;
 }
 
+int rounds_replan(struct recording *recording)
+{
+	const struct plan_needs needs = {.exit = true};
+	struct rounds *rounds = recording->rounds;
+	int err = 0;
+
+	for (size_t i = 0; i < rounds->functions.cnt && err != -ENOMEM; i++) {
+		struct round_function *function = &rounds->functions.items[i];
+
+		if (function->plan.exit != PLAN_EXIT_URETPROBE)
+			continue;
+		plan_free(&function->plan);
+		err = plan_make(recording->program, function->func, &needs, &function->plan);
+		function->estimate_ns = err ? NAN : estimate_ns(recording->program, &function->plan);
+		function->attached &= !isnan(function->estimate_ns);
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
 /* What stacks speak of is counted before it is timed, and may be too dear then; of the rest the worst is feared. */
 static double hits_of(const struct round_function *function, double weight)
 {

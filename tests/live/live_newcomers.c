@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What comes while a recording is under way: children, of which no call is missed where that can be had; somebody else
- * who runs the same program, and is not to be recorded; libraries.  The programs of tests/safety that are asked for
+ * who runs the same program, and is not to be recorded; libraries, those with which return probes are not safe among
+ * them.  The programs of tests/safety that are asked for
  * rounds of known numbers of calls by SIGUSR1.
  */
 #include "calls.h"
@@ -223,10 +224,139 @@ cleanup:
 	rounds_end(&rounds);
 }
 
+/* tests/safety/hosting.c: calls in a round */
+#define HOSTING_CALLS    100
+#define HOSTING_FUNCTION "function own_round\nfunction one_more\nfunction work\nfunction inner\n"
+
+/* It is asked to load the library, and the recording says what that means. */
+static bool hosting_loads(struct rounds *rounds, const char *name, const char *program, const char *list)
+{
+	if (!rounds_start(rounds, name, program, list))
+		return false;
+	/* So that there are calls under way that have begun with return probes. */
+	sleep_ms(300);
+	process_signal(&rounds->process, SIGUSR1);
+	return CHECKF(process_says(&rounds->process, false, "ready\nloaded\n", NULL, 30), "%s",
+		      process_out(&rounds->process)) &&
+	       CHECKF(process_says(&rounds->recording.process, true, "with libwlswitcher.so", NULL, 10), "%s",
+		      process_err(&rounds->recording.process)) &&
+	       CHECKF(process_says(&rounds->recording.process, true, "stacks are switched", NULL, 10), "%s",
+		      process_err(&rounds->recording.process));
+}
+
+static bool hosting_round(struct rounds *rounds, const char *said)
+{
+	process_signal(&rounds->process, SIGUSR1);
+	return CHECKF(process_says(&rounds->process, false, said, NULL, 30), "%s", process_out(&rounds->process)) &&
+	       CHECK(process_runs(&rounds->process));
+}
+
+/* The end of a call of it can be seen by nothing else than a return probe. */
+static void check_unmeasured(const struct rounds *rounds)
+{
+	json_object *report = report_read(rounds->recording.dir.s, NULL);
+	const char *text = json_object_to_json_string(json_at(report, "factors"));
+
+	CHECKF(strstr(text, "\"one_more\"") != NULL, "%s", text);
+	CHECKF(strstr(text, "\"its return probe is no longer safe\"") != NULL, "%s", text);
+	json_object_put(report);
+}
+
+/*
+ * Who is there when a recording begins switches no stacks, and who comes later does, and calls back what has return
+ * probes: they are gone by then, and no call is missed for it.
+ */
+static void check_switcher(const char *name, const char *program)
+{
+	struct calls_read read = {0};
+	struct rounds rounds;
+	uint64_t seen;
+
+	if (!hosting_loads(&rounds, name, program, "interval one_round\n" HOSTING_FUNCTION) ||
+	    !hosting_round(&rounds, "ready\nloaded\nround\n") ||
+	    !hosting_round(&rounds, "ready\nloaded\nround\nround\n"))
+		goto cleanup;
+	seen = rounds_stop(&rounds, &read);
+	CHECKF(seen == 2 * HOSTING_CALLS, "%lu of %d calls", seen, 2 * HOSTING_CALLS);
+	CHECKF(strstr(process_err(&rounds.recording.process), "1 no longer probed (one_more)") != NULL, "%s",
+	       process_err(&rounds.recording.process));
+	CHECK(is_noted(&rounds, "return probes are not safe any more"));
+	check_unmeasured(&rounds);
+	CHECKF(strstr(process_out(&rounds.process), "verdict ok") != NULL, "%s", process_out(&rounds.process));
+cleanup:
+	calls_free(&read);
+	rounds_end(&rounds);
+}
+
+static void test_switching_library(void)
+{
+	check_switcher("switcher", "hosting");
+}
+
+static void test_switching_child(void)
+{
+	check_switcher("switching-child", "hosting --forked");
+}
+
+/* Where the end of a request cannot be seen in another way, there is nothing left to record. */
+static void test_switcher_ends_it(void)
+{
+	struct rounds rounds;
+
+	if (!hosting_loads(&rounds, "switched-off", "hosting", "interval own_call\n" HOSTING_FUNCTION) ||
+	    !CHECKF(process_wait(&rounds.recording.process, 20) == 0, "%s", process_err(&rounds.recording.process)) ||
+	    !hosting_round(&rounds, "ready\nloaded\nround\n"))
+		goto cleanup;
+	CHECK(is_noted(&rounds, "the recording ends"));
+	text_is_intact(rounds.process.pid);
+	process_signal(&rounds.process, SIGTERM);
+	CHECKF(process_wait(&rounds.process, 20) == 0, "code %d: %s", rounds.process.code,
+	       process_out(&rounds.process));
+cleanup:
+	rounds_end(&rounds);
+}
+
+/* What is probed in rounds goes as well, and later rounds are planned without. */
+static void test_switcher_in_rounds(void)
+{
+	struct path dir = temp_path("switched-rounds"), symbols = temp_path("switched-rounds.txt");
+	struct process process = {0}, diagnose = {0};
+
+	if (!CHECK(!file_write(symbols.s, "interval own_round\n", strlen("interval own_round\n"))) ||
+	    process_start(&process, "%s", built_path("safety/hosting").s) ||
+	    !CHECK(process_says(&process, false, "ready", NULL, 10)) ||
+	    process_start(&diagnose, "%s diagnose -p %d -s %s -o %s --rounds 3 -d 6s --budget 100%%", whylate_path(),
+			  (int)process.pid, symbols.s, dir.s) ||
+	    !CHECKF(process_says(&diagnose, true, "round 0:", NULL, 30), "%s", process_err(&diagnose)))
+		goto cleanup;
+	sleep_ms(500);
+	process_signal(&process, SIGUSR1);
+	if (!CHECKF(process_says(&diagnose, true, "stacks are switched", NULL, 20), "%s", process_err(&diagnose)))
+		goto cleanup;
+	for (int i = 0; i < 10 && process_runs(&process); i++) {
+		process_signal(&process, SIGUSR1);
+		sleep_ms(300);
+	}
+	CHECKF(process_wait(&diagnose, 60) == 0, "%s", process_err(&diagnose));
+	text_is_intact(process.pid);
+	process_signal(&process, SIGTERM);
+	CHECKF(process_wait(&process, 20) == 0, "code %d: %s", process.code, process_out(&process));
+	CHECKF(strstr(process_out(&process), "verdict ok") != NULL, "%s", process_out(&process));
+cleanup:
+	process_end(&diagnose);
+	process_end(&process);
+}
+
 static const struct live_test tests[] = {
-	{"newcomers_children", test_children},        {"newcomers_first_children", test_first_children},
-	{"newcomers_stranger", test_late_stranger},   {"newcomers_library", test_awaited_library},
+	{"newcomers_children", test_children},
+	{"newcomers_first_children", test_first_children},
+	{"newcomers_stranger", test_late_stranger},
+	{"newcomers_library", test_awaited_library},
 	{"newcomers_thrower", test_throwing_library},
+	{"newcomers_switcher", test_switching_library},
+	{"newcomers_switching_child", test_switching_child},
+	{"newcomers_switched_off", test_switcher_ends_it},
+	{"newcomers_switched_rounds", test_switcher_in_rounds},
 };
 
 int suite_newcomers(void)
