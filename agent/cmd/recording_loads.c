@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,8 @@ static int let_returns_go(struct recording *recording, uint8_t appeared, uint32_
 	if (err)
 		return err;
 	capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
+	program__forget_tables(recording->program);
+	malloc_trim(0);
 	closing = capture__detaching(recording->capture, PATIENCE_NS);
 	name_new(recording->program, first_new, names, sizeof(names));
 	if (replanned.gone_cnt)

@@ -312,14 +312,13 @@ static uint32_t module_of_file(struct program *program, const struct stat *wante
 	return PROGRAM_NONE;
 }
 
-uint32_t program__module_await(struct program *program, const char *path)
+uint32_t program_module_expect(struct program *program, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	struct module *module;
 	char file[PATH_MAX];
 	struct stat stat_buf;
 	uint32_t idx;
-	int err;
 
 	errno = ENOENT;
 	if (!program->pid || path[0] != '/' ||
@@ -339,11 +338,18 @@ uint32_t program__module_await(struct program *program, const char *path)
 	module->dev = stat_buf.st_dev;
 	module->ino = stat_buf.st_ino;
 	module->public.awaited = true;
-	err = module_open(program, module);
-	if (!err) {
-		program__throws_forget(program);
-		return module->public.idx;
-	}
+	program__throws_forget(program);
+	return module->public.idx;
+}
+
+uint32_t program__module_await(struct program *program, const char *path)
+{
+	uint32_t before = program->modules.cnt, idx = program_module_expect(program, path);
+	struct module *module = program_module_of(program, idx);
+	int err = idx == PROGRAM_NONE || idx < before ? 0 : module_open(program, module);
+
+	if (!err)
+		return idx;
 	program->modules.cnt--;
 	module_free(module);
 	errno = -err;

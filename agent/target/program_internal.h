@@ -83,6 +83,8 @@ void module_bias_set(struct module *module);
 /* Its functions, numbered: 0 or -errno. */
 int module_functions_load(struct program *program, struct module *module);
 void module_free(struct module *module);
+/* As program__module_await(), but whether it is a library at all is not looked at yet. */
+uint32_t program_module_expect(struct program *program, const char *path);
 /* Any function of that name, or PROGRAM_NONE; the module's functions are there. */
 uint32_t module_function_named(struct module *module, const char *name);
 /* NULL when it has none or out of memory; the module's functions are there. */

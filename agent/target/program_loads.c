@@ -134,9 +134,9 @@ int program__learn_modules(struct program *program, pid_t pid)
 	for (size_t i = 0; !err && i < mappings.cnt; i++) {
 		const struct target_mapping *mapping = &mappings.items[i];
 
-		/* What cannot be opened cannot be judged. */
+		/* What cannot be found cannot be judged. */
 		if (mapping->exec && mapping->path[0] == '/' && mapping->ino &&
-		    program__module_await(program, mapping->path) == PROGRAM_NONE && errno == ENOMEM)
+		    program_module_expect(program, mapping->path) == PROGRAM_NONE && errno == ENOMEM)
 			err = -ENOMEM;
 	}
 	target_mappings_free(&mappings);
