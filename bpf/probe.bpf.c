@@ -19,6 +19,19 @@ struct {
 	__type(value, struct probe_hit_count);
 } probe_hits SEC(".maps");
 
+/*
+ * From 6.13 on a program of this type has a stack per CPU, since no CPU is thought to run it anew before it is done.
+ * That holds for kprobes; a uprobe's may be preempted (on 7.x it is), and the hit of another task then writes into its
+ * stack.  Programs that call others stay on the stack of the task: a call that is never made is enough.
+ */
+static const volatile u32 never;
+
+static __always_inline void stay_on_task_stack(struct pt_regs *ctx)
+{
+	if (never)
+		bpf_tail_call(ctx, NULL, 0);
+}
+
 /* While a spec's links are exchanged there are two of them, of which one counts. */
 static __always_inline bool probe_counts(const struct probe_spec *spec, u64 cookie)
 {
@@ -59,6 +72,7 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	struct probe_spec *spec;
 	struct thread *thread;
 
+	stay_on_task_stack(ctx);
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
 	if (!hits || (!cpu && !rest) || !spec || !probe_counts(spec, cookie))
 		return 0;
@@ -88,6 +102,7 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 	struct thread *thread;
 	bool seen;
 
+	stay_on_task_stack(ctx);
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
 	if (!hits || (!cpu && !rest) || !spec || !probe_counts(spec, cookie))
 		return 0;
