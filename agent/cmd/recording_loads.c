@@ -44,7 +44,7 @@ struct recording_loads {
 	size_t turn;
 	uint8_t hazards; /* that functions were planned for */
 	bool idle;       /* there are no return probes any more */
-	char note[640];
+	char note[1024];
 };
 
 static int open_loads(struct recording *recording)
