@@ -242,8 +242,8 @@ static void test_attacher_killed(void)
 	json_object *report;
 
 	if (!busy_redis_start(&busy, "attach_attacher_killed") ||
-	    !recording_start(&recording, "holder", busy.redis.process.pid, "-s %s --budget 100%% --rate 1%%",
-			     symbols.s))
+	    !recording_start(&recording, "holder", busy.redis.process.pid,
+			     "-s %s --budget 100%% --rate 1%% --duty 100%%", symbols.s))
 		goto cleanup;
 	sleep_ms(300);
 	attacher_pid = attacher_of(recording.process.pid);
