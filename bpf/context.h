@@ -315,6 +315,17 @@ static __always_inline struct runner *cpu__runner(struct cpu_context *cpu)
 	return &cpu->runners[(cpu->runner_pos - 1) & (RUNNERS_MAX - 1)];
 }
 
+/* From now on. */
+static __always_inline void cpu__runs(struct cpu_context *cpu, struct task_struct *task, u64 now)
+{
+	struct runner *runner = &cpu->runners[cpu->runner_pos++ & (RUNNERS_MAX - 1)];
+
+	runner->since_ts = now;
+	runner->pid = task->tgid;
+	runner->tid = task->pid;
+	__builtin_memcpy(runner->comm, task->comm, WL_COMM_LEN);
+}
+
 /* Whatever is under way lacks something: what was picked up by its mark, what waits to be by its time. */
 static __always_inline void mark_loss(void)
 {

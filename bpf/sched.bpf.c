@@ -172,16 +172,6 @@ static __always_inline void switched_in(struct thread *thread, struct cpu_contex
 		thread->switched_in_ts = now;
 }
 
-static __always_inline void cpu__runs(struct cpu_context *cpu, struct task_struct *task, u64 now)
-{
-	struct runner *runner = &cpu->runners[cpu->runner_pos++ & (RUNNERS_MAX - 1)];
-
-	runner->since_ts = now;
-	runner->pid = task->tgid;
-	runner->tid = task->pid;
-	__builtin_memcpy(runner->comm, task->comm, WL_COMM_LEN);
-}
-
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
@@ -195,12 +185,13 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		context_switches();
 	thread = thread_of(prev);
 	if (cpu->runner_pos && cpu__runner(cpu)->tid != (u32)prev->pid) {
-		/* It got the CPU unseen; for how long it has had it nobody knows. */
-		cpu__runs(cpu, prev, bpf_ktime_get_ns());
-		if (thread)
+		/* It got the CPU unseen. */
+		if (thread) {
 			thread__missed_switch(thread, cpu);
-		else
+		} else {
+			cpu__runs(cpu, prev, bpf_ktime_get_ns());
 			__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
+		}
 	}
 	if (thread)
 		switched_out(prev, thread, preempt || !prev_state);

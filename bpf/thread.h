@@ -99,7 +99,7 @@ static __always_inline bool state_has_cpu(u32 state)
  * There are kernels on which sched_switch goes unreported now and then (seen on a 6.18 guest, for perf as well: around
  * the switches to one of the hypervisor's agents).  A thread that runs without having been switched in is put right
  * here, at the first hook that meets it; the time since its last known state stays with that state, and its intervals
- * are flagged.
+ * are flagged.  For how long it has had the CPU nobody knows.
  */
 VERIFIED_ONCE int thread__missed_switch(struct thread *thread, struct cpu_context *cpu)
 {
@@ -107,6 +107,7 @@ VERIFIED_ONCE int thread__missed_switch(struct thread *thread, struct cpu_contex
 		return 0;
 	if (cpu->runner_pos)
 		__sync_fetch_and_add(&cpu->loss[WL_LOSS_MISSED_SWITCH].lost, 1);
+	cpu__runs(cpu, bpf_get_current_task_btf(), bpf_ktime_get_ns());
 	cpu->followed = 1;
 	thread->blocked = 0;
 	if (!state_has_cpu(word_state(thread->word))) {
