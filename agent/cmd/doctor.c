@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/privilege.h"
 #include "cmd/selftest.h"
+#include "selftest/witness.h"
 #include "shard/table.h"
 
 #include <errno.h>
@@ -165,12 +166,14 @@ static int survey_machine(bool json, const char *btf_path)
 
 int cmd_doctor(int argc, char **argv)
 {
-	enum { OPT_JSON = 1000, OPT_SELF_TEST, OPT_FORCE_TIER, OPT_BTF };
+	enum { OPT_JSON = 1000, OPT_SELF_TEST, OPT_FORCE_TIER, OPT_BTF, OPT_WITNESS };
 	static const struct option long_options[] = {
 		{"json", no_argument, NULL, OPT_JSON},
 		{"self-test", no_argument, NULL, OPT_SELF_TEST},
 		{"force-tier", required_argument, NULL, OPT_FORCE_TIER},
 		{"btf", required_argument, NULL, OPT_BTF},
+		/* What the self-test starts: nothing that a user would ask for. */
+		{"witness", no_argument, NULL, OPT_WITNESS},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
@@ -189,6 +192,8 @@ int cmd_doctor(int argc, char **argv)
 		case OPT_BTF:
 			selftest.btf_path = optarg;
 			break;
+		case OPT_WITNESS:
+			witness_run();
 		case OPT_SELF_TEST:
 			test = true;
 			break;

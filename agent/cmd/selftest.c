@@ -18,7 +18,7 @@
 
 /* Small, so that the loss check fills it; what the other checks make at a time fits in. */
 #define RING_SZ       65536
-#define RING_SZ_TRACE (1 << 20)
+#define RING_SZ_LARGE (1 << 20)
 #define AWAIT_NS      5000000000ULL
 #define POLL_MS       5
 #define LIST_TEXT     "interval " WITNESS_DEED " name=deed\ninterval " WITNESS_QUICK " name=quick\n"
@@ -137,9 +137,18 @@ bool stage_await(struct stage *stage, stage_condition enough, const void *want)
 	}
 }
 
+bool stage_accounted(const struct stage *stage, const void *want)
+{
+	struct capture_counts counts;
+
+	(void)want;
+	capture__counts(stage->capture, &counts);
+	return stage->interval_cnt + counts.loss[WL_LOSS_INTERVAL].lost >= counts.loss[WL_LOSS_INTERVAL].emitted;
+}
+
 /* --- the stage ---------------------------------------------------------------------------------------------------- */
 
-static struct check *add_check(struct stage *stage, const char *name, const char *feature, const char *unit)
+struct check *stage_line(struct stage *stage, const char *name, const char *feature, const char *unit)
 {
 	struct check check = {.name = name, .feature = feature, .unit = unit};
 
@@ -153,7 +162,7 @@ static struct check *add_check(struct stage *stage, const char *name, const char
 struct check *stage_check(struct stage *stage, const char *name, enum hook_feature feature, const char *unit)
 {
 	const struct hook_survey *survey = capture__survey(stage->capture);
-	struct check *check = add_check(stage, name, features[feature].name, unit);
+	struct check *check = stage_line(stage, name, features[feature].name, unit);
 
 	if (!check)
 		return NULL;
@@ -214,20 +223,16 @@ static void find_deed(struct stage *stage)
 static int attach_sites(struct stage *stage)
 {
 	size_t cnt = stage->targets.targets.cnt;
-	struct probe *probes = calloc(cnt, sizeof(*probes));
-	struct probe_set *set;
-	int err;
+	struct probe probes[STAGE_PROBE_CNT];
 
-	if (!probes)
-		return -ENOMEM;
+	if (cnt != STAGE_PROBE_CNT)
+		return -ENOTUNIQ;
 	for (size_t i = 0; i < cnt; i++) {
 		const struct probe_target *target = &stage->targets.targets.items[i];
 
 		probe_of_target(target, &stage->lines.items[target->line_idx], stage->program, &probes[i]);
 	}
-	err = capture__attach_probes(stage->capture, probes, cnt, &set);
-	free(probes);
-	return err;
+	return capture__attach_probes(stage->capture, probes, cnt, &stage->probes);
 }
 
 bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
@@ -238,7 +243,7 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 		.netns = target_netns(stage->witness.pid),
 		.children = true,
 		.rate = CAPTURE_RATE_ALL,
-		.ring_sz = trace ? RING_SZ_TRACE : RING_SZ,
+		.ring_sz = trace || kind == STAGE_NEWCOMERS ? RING_SZ_LARGE : RING_SZ,
 		.trace = trace,
 		.stacks = trace,
 		.outside_max = trace ? 1000 : 0,
@@ -266,6 +271,8 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 		stage->capture = capture__new(&opts);
 		err = stage->capture ? capture__start(stage->capture) : -errno;
 	}
+	if (!err)
+		stage->probe_tier = capture__survey(stage->capture)->tier[HOOK_FEATURE_PROBE];
 	if (!err && !sockets)
 		err = attach_sites(stage);
 	if (!err && !sockets)
@@ -274,7 +281,7 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 		capture__select(stage->capture);
 		return true;
 	}
-	check = add_check(stage, name, "", "");
+	check = stage_line(stage, name, "", "");
 	if (check)
 		check_fail(check, "%s: %s", what, strerror(-err));
 	return false;
@@ -333,7 +340,7 @@ int selftest_run(const struct selftest_options *options)
 	if (privilege_check() || check_forced(options))
 		return EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN);
-	err = witness_start(&stage.witness);
+	err = witness_start(&stage.witness, -1);
 	if (err) {
 		log_error("the self-test's witness process could not be started: %s", strerror(-err));
 		return EXIT_FAILED;
@@ -341,6 +348,7 @@ int selftest_run(const struct selftest_options *options)
 	if (stage_open(&stage, "functions", STAGE_FUNCTIONS))
 		selftest_functions(&stage);
 	stage_close(&stage);
+	selftest_newcomers(options, &list, stage.probe_tier);
 	if (stage_open(&stage, "sockets", STAGE_SOCKETS))
 		selftest_sockets(&stage);
 	stage_close(&stage);

@@ -20,11 +20,6 @@ static const struct {
 #undef DEED
 };
 
-static uint32_t function_type(uint32_t line_idx)
-{
-	return (uint32_t)WL_SOURCE_FUNCTION << 16 | line_idx;
-}
-
 /* What the witness says it did, to be found among the records. */
 struct sighting {
 	uint32_t type, tid;
@@ -59,7 +54,7 @@ static bool seen_enough(const struct stage *stage, const void *want)
 static void judge_seen(struct stage *stage, enum deed_kind kind, const struct deed_report *report,
 		       struct check_rounds *rounds)
 {
-	struct sighting sighting = {function_type(0), report->tid, report->before_ts, report->after_ts, 1};
+	struct sighting sighting = {stage_type(0), report->tid, report->before_ts, report->after_ts, 1};
 	const struct wl_interval_record *record = NULL;
 	struct check_round round;
 
@@ -112,8 +107,8 @@ static void check_calls(struct stage *stage)
 	stage_forget(stage);
 	if (!stage_ask(stage, check, WITNESS_BURST, EXACT_CALLS, &answer))
 		return;
-	sighting = (struct sighting){function_type(1), answer.report.tid, answer.report.before_ts,
-				     answer.report.after_ts, EXACT_CALLS};
+	sighting = (struct sighting){stage_type(1), answer.report.tid, answer.report.before_ts, answer.report.after_ts,
+				     EXACT_CALLS};
 	stage_await(stage, seen_enough, &sighting);
 	check_exact(check, EXACT_CALLS, sightings(stage, &sighting, NULL));
 	for (size_t i = 0; i < stage->intervals.cnt && check->ok; i++) {
@@ -145,15 +140,6 @@ static void check_registers(struct stage *stage)
 		check_exact(check, BREAKPOINT_MEASURED, hits);
 }
 
-static bool all_accounted(const struct stage *stage, const void *want)
-{
-	struct capture_counts counts;
-
-	(void)want;
-	capture__counts(stage->capture, &counts);
-	return stage->interval_cnt + counts.loss[WL_LOSS_INTERVAL].lost >= counts.loss[WL_LOSS_INTERVAL].emitted;
-}
-
 /* More than the ring holds, and nobody reads meanwhile. */
 static void check_loss(struct stage *stage)
 {
@@ -169,7 +155,7 @@ static void check_loss(struct stage *stage)
 	capture__counts(stage->capture, &before);
 	if (!stage_ask(stage, check, WITNESS_BURST, LOSS_CALLS, &answer))
 		return;
-	stage_await(stage, all_accounted, NULL);
+	stage_await(stage, stage_accounted, NULL);
 	capture__counts(stage->capture, &after);
 	received = stage->interval_cnt - received;
 	emitted = after.loss[WL_LOSS_INTERVAL].emitted - before.loss[WL_LOSS_INTERVAL].emitted;

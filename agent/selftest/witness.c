@@ -11,12 +11,20 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define ANSWER_TIMEOUT_MS 30000
+#define PACE_NS           1000000
+
+#ifndef MFD_EXEC /* Linux 6.3 */
+#define MFD_EXEC 0x0010U
+#endif
 
 struct order {
 	uint32_t task; /* enum witness_task */
@@ -29,6 +37,14 @@ uint64_t whylate_selftest_quick(uint64_t number)
 	return number + 1;
 }
 
+uint64_t witness_text(void)
+{
+	uint64_t words[2];
+
+	memcpy(words, (const void *)(uintptr_t)whylate_selftest_quick, sizeof(words));
+	return words[0] * 31 + words[1];
+}
+
 static bool send_answer(int fd, const struct witness_answer *answer)
 {
 	return write(fd, answer, sizeof(*answer)) == sizeof(*answer);
@@ -36,14 +52,44 @@ static bool send_answer(int fd, const struct witness_answer *answer)
 
 /* --- the witness's side ------------------------------------------------------------------------------------------- */
 
-static void burst(struct scene *scene, uint32_t cnt, struct deed_report *report)
+static void burst(struct scene *scene, uint32_t cnt, long nap_ns, struct deed_report *report)
 {
+	struct timespec nap = {.tv_nsec = nap_ns};
+
 	report->tid = scene->main_tid;
 	report->before_ts = monotonic_ns();
-	for (uint32_t i = 0; i < cnt; i++)
+	for (uint32_t i = 0; i < cnt; i++) {
 		report->object = whylate_selftest_quick(report->object);
+		if (nap_ns)
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+	}
 	report->after_ts = monotonic_ns();
 	report->inner = report->outer = cnt;
+}
+
+/* All of them at a time; the calls are the first and the last thing that each does. */
+static int brood(struct deed_report *report)
+{
+	pid_t pids[WITNESS_BROOD_CNT];
+	int status, err = 0;
+	uint32_t cnt;
+
+	for (cnt = 0; cnt < WITNESS_BROOD_CNT && !err; cnt++) {
+		uint64_t number = 0;
+
+		pids[cnt] = fork();
+		err = pids[cnt] < 0 ? -errno : 0;
+		if (pids[cnt])
+			continue;
+		for (int i = 0; i < WITNESS_BROOD_CALLS; i++)
+			number = whylate_selftest_quick(number);
+		_exit(number == WITNESS_BROOD_CALLS ? 0 : 1);
+	}
+	for (cnt -= err != 0; cnt-- > 0;)
+		if (waitpid(pids[cnt], &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+			err = err ? err : -ECHILD;
+	report->inner = report->outer = WITNESS_BROOD_CNT * WITNESS_BROOD_CALLS;
+	return err;
 }
 
 /* Sleeps in one interval, then becomes another program. */
@@ -132,7 +178,16 @@ static int follow_order(struct scene *scene, const struct order *order, struct w
 			scene_do(scene, order->arg, &answer->report);
 		break;
 	case WITNESS_BURST:
-		burst(scene, order->arg, &answer->report);
+		burst(scene, order->arg, 0, &answer->report);
+		break;
+	case WITNESS_PACED:
+		burst(scene, order->arg, PACE_NS, &answer->report);
+		break;
+	case WITNESS_TEXT:
+		answer->report.object = witness_text();
+		break;
+	case WITNESS_BROOD:
+		err = brood(&answer->report);
 		break;
 	case WITNESS_FORK:
 		err = fork_child(scene, answer_fd, &answer->report);
@@ -161,7 +216,7 @@ static int follow_order(struct scene *scene, const struct order *order, struct w
 	return err;
 }
 
-static void witness_main(struct scene *scene, int order_fd, int answer_fd)
+static _Noreturn void witness_main(struct scene *scene, int order_fd, int answer_fd)
 {
 	struct order order;
 
@@ -181,7 +236,7 @@ static void witness_main(struct scene *scene, int order_fd, int answer_fd)
 	_exit(0);
 }
 
-static void witness_body(int order_fd, int answer_fd, struct witness *witness)
+static _Noreturn void witness_body(int order_fd, int answer_fd, struct witness *witness)
 {
 	static struct scene scene;
 	int err;
@@ -195,6 +250,13 @@ static void witness_body(int order_fd, int answer_fd, struct witness *witness)
 	if (err || write(answer_fd, witness, sizeof(*witness)) != sizeof(*witness))
 		_exit(1);
 	witness_main(&scene, order_fd, answer_fd);
+}
+
+void witness_run(void)
+{
+	struct witness witness = {};
+
+	witness_body(STDIN_FILENO, STDOUT_FILENO, &witness);
 }
 
 /* --- the caller's side -------------------------------------------------------------------------------------------- */
@@ -213,7 +275,43 @@ static int receive(struct witness *witness, void *message, size_t sz)
 	return read(witness->answer_fd, message, sz) == (ssize_t)sz ? 0 : -EPIPE;
 }
 
-int witness_start(struct witness *witness)
+int witness_program(void)
+{
+	int exe_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd, err = 0;
+	struct stat file;
+
+	if (exe_fd < 0)
+		return -errno;
+	fd = memfd_create("whylate-witness", MFD_CLOEXEC | MFD_EXEC);
+	/* Before 6.3 they can be run without asking for it. */
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("whylate-witness", MFD_CLOEXEC);
+	if (fd < 0 || fstat(exe_fd, &file))
+		err = -errno;
+	for (off_t off = 0; !err && off < file.st_size;) {
+		ssize_t sent = sendfile(fd, exe_fd, &off, (size_t)(file.st_size - off));
+
+		err = sent < 0 ? -errno : sent ? 0 : -EIO;
+	}
+	close(exe_fd);
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
+static _Noreturn void become(int program_fd, int order_fd, int answer_fd)
+{
+	char *argv[] = {"whylate", "doctor", "--witness", NULL};
+
+	/* Out of the way of the places that they are to have. */
+	order_fd = fcntl(order_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	answer_fd = fcntl(answer_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (dup2(order_fd, STDIN_FILENO) >= 0 && dup2(answer_fd, STDOUT_FILENO) >= 0)
+		fexecve(program_fd, argv, environ);
+	_exit(1);
+}
+
+int witness_start(struct witness *witness, int program_fd)
 {
 	int orders[2], answers[2], err;
 	struct witness heard = {};
@@ -231,6 +329,8 @@ int witness_start(struct witness *witness)
 	if (!witness->pid) {
 		close(orders[1]);
 		close(answers[0]);
+		if (program_fd >= 0)
+			become(program_fd, orders[0], answers[1]);
 		witness_body(orders[0], answers[1], witness);
 	}
 	err = witness->pid < 0 ? -errno : 0;

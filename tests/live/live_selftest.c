@@ -19,6 +19,7 @@ static const char *const expected[] = {
 	"blocked.net",     "probe.child",
 	"task.fork",       "task.exec",
 	"task.exit",       "loss",
+	"probe.newcomers", "probe.stranger",
 	"socket.tcp",      "socket.unix",
 	"socket.udp",      "socket.child",
 	"socket.tcp.late", "socket.abandoned",
