@@ -86,6 +86,8 @@ int process_launch(struct process *process, const struct launch *launch, const c
 int process_launch_argv(struct process *process, const struct launch *launch, const char *const argv[]);
 void process_signal(struct process *process, int signal_no);
 bool process_runs(struct process *process);
+/* What it has had of memory at most so far (VmHWM), KiB; 0: it is gone. */
+unsigned long process_peak_kib(const struct process *process);
 /* The exit code, or 128 + signal; -1 and a failed check when it has not ended in time (it is killed then). */
 int process_wait(struct process *process, unsigned int timeout_s);
 /* What it has written so far; valid until the next call or process_end(). */

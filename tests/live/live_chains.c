@@ -6,6 +6,7 @@
  * threads of the server, adds up, and agrees in number with the load generator, can be told.
  */
 #include "harness.h"
+#include "mariadb.h"
 #include "net.h"
 #include "perfetto.h"
 #include "postgres.h"
@@ -15,7 +16,6 @@
 
 #include <dirent.h>
 #include <math.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,63 +222,6 @@ cleanup:
 
 /* --- MariaDB ------------------------------------------------------------------------------------------------------ */
 
-struct mariadb {
-	struct process process;
-	struct path home, socket;
-	int port;
-};
-
-#define SYSBENCH                                                                                             \
-	"sysbench oltp_read_write --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=%d --mysql-user=sb " \
-	"--mysql-password=sb --mysql-db=sb --tables=1 --table-size=200 --threads=8 --percentile=99 "
-
-static bool mariadb_start(struct mariadb *mariadb)
-{
-	const struct passwd *user = getpwnam("nobody");
-	const char *const grant[] = {"mariadb",
-				     "-S",
-				     mariadb->socket.s,
-				     "-uroot",
-				     "-e",
-				     "create database sb; create user sb@'127.0.0.1' identified by 'sb'; grant all on "
-				     "sb.* to sb@'127.0.0.1'",
-				     NULL};
-	struct process process = {0};
-	bool good;
-
-	mariadb->home = temp_path("mariadb");
-	mariadb->socket = temp_path("mariadb/s.sock");
-	mariadb->port = port_free();
-	if (!CHECK(user && !mkdir(mariadb->home.s, 0755) && !chown(mariadb->home.s, user->pw_uid, user->pw_gid)))
-		return false;
-	good = !process_start(&process,
-			      "mariadb-install-db --no-defaults --user=nobody --datadir=%s/data "
-			      "--auth-root-authentication-method=normal --skip-test-db",
-			      mariadb->home.s) &&
-	       CHECKF(process_wait(&process, 60) == 0, "mariadb-install-db: %.300s", process_err(&process));
-	process_end(&process);
-	if (!good ||
-	    process_start(&mariadb->process,
-			  "mariadbd --no-defaults --user=nobody --datadir=%s/data --socket=%s --port=%d "
-			  "--bind-address=127.0.0.1 --pid-file=%s/pid --innodb-flush-log-at-trx-commit=1 "
-			  "--innodb-buffer-pool-size=32M",
-			  mariadb->home.s, mariadb->socket.s, mariadb->port, mariadb->home.s) ||
-	    !unix_wait(&mariadb->process, mariadb->socket.s, 30) || !port_wait(&mariadb->process, mariadb->port, 10))
-		return false;
-	good = !process_launch_argv(&process, NULL, grant) &&
-	       CHECKF(process_wait(&process, 20) == 0, "mariadb: %.300s", process_err(&process));
-	process_end(&process);
-	return good;
-}
-
-static void mariadb_end(struct mariadb *mariadb)
-{
-	process_signal(&mariadb->process, SIGTERM);
-	if (mariadb->process.pid)
-		process_wait(&mariadb->process, 30);
-	process_end(&mariadb->process);
-}
-
 /* A count of sysbench's: "        total:                           74396". */
 static double sysbench_count(struct process *load, const char *name)
 {
@@ -295,20 +238,19 @@ static double sysbench_queries(struct process *load)
 
 static void test_mariadb(void)
 {
-	struct process load = {0}, fill = {0};
 	struct recording recording = {0};
 	struct mariadb mariadb = {0};
+	struct process load = {0};
 	struct session session;
 	struct paths_seen seen;
 
-	if (program_missing("chains_mariadb", "mariadbd") || program_missing("chains_mariadb", "sysbench"))
+	if (!mariadb_find("chains_mariadb"))
 		return;
-	if (!mariadb_start(&mariadb) || process_start(&fill, SYSBENCH "prepare", mariadb.port) ||
-	    !CHECKF(process_wait(&fill, 30) == 0, "sysbench: %.300s", process_out(&fill)) ||
+	if (!mariadb_start(&mariadb, "chains") ||
 	    !recording_start(&recording, "chains-mariadb", mariadb.process.pid, EVERYTHING))
 		goto cleanup;
 	/* 200 rows for 8 threads: transactions wait for each other, and each commit for the log. */
-	if (process_start(&load, SYSBENCH "--time=0 --events=500 run", mariadb.port) ||
+	if (!mariadb_load(&mariadb, &load, "--time=0 --events=500") ||
 	    !CHECKF(process_wait(&load, 60) == 0, "sysbench: %.300s", process_out(&load)))
 		goto cleanup;
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
@@ -318,7 +260,6 @@ static void test_mariadb(void)
 	CHECKF(seen.behind_ns[WL_CATEGORY_LOCK] > 0, "nobody waits for a lock of another thread");
 	CHECKF(seen.wait_ns[WL_CATEGORY_IO_DISK] > 0, "nobody waits for a disk");
 cleanup:
-	process_end(&fill);
 	process_end(&load);
 	recording_end(&recording);
 	mariadb_end(&mariadb);

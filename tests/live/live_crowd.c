@@ -5,7 +5,6 @@
 #include "stream_kit.h"
 
 #include <arpa/inet.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,20 +82,12 @@ static void test_slow_clients(void)
 /* It never was larger than what 1,000 clients may make of it. */
 static void check_memory(const struct collector *collector)
 {
-	unsigned long peak_kib = ULONG_MAX;
-	struct path status;
-	char *text, *line;
+	unsigned long peak_kib = process_peak_kib(&collector->process);
 
 	/* A sanitizer's shadow is not the collector's. */
 	if (getenv("WHYLATE_SANITIZED"))
 		return;
-	snprintf(status.s, sizeof(status.s), "/proc/%d/status", collector->process.pid);
-	text = file_read(status.s, NULL);
-	line = text ? strstr(text, "VmHWM:") : NULL;
-	if (line)
-		sscanf(line, "VmHWM: %lu kB", &peak_kib);
-	CHECKF(peak_kib < 100 << 10, "%lu KiB resident at most", peak_kib);
-	free(text);
+	CHECKF(peak_kib > 0 && peak_kib < 100 << 10, "%lu KiB resident at most", peak_kib);
 }
 
 #define IDLE_CNT 1000

@@ -162,6 +162,20 @@ bool process_runs(struct process *process)
 	return process->pid && !reap(process, WNOHANG);
 }
 
+unsigned long process_peak_kib(const struct process *process)
+{
+	unsigned long peak_kib = 0;
+	char path[64], *text, *line;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)process->pid);
+	text = file_read(path, NULL);
+	line = text ? strstr(text, "VmHWM:") : NULL;
+	if (line)
+		sscanf(line, "VmHWM: %lu kB", &peak_kib);
+	free(text);
+	return peak_kib;
+}
+
 int process_wait(struct process *process, unsigned int timeout_s)
 {
 	uint64_t deadline_ts = now_ns() + timeout_s * NS_PER_SEC;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the agent takes of memory at its highest, on the server of which there is the most to read: MariaDB and its
+ * libraries have some 57,000 functions.
+ */
+#include "harness.h"
+#include "mariadb.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of two CPUs; a further one has its ring, of at most 4 MiB and a little. */
+#define PEAK_KIB (64UL << 10)
+#define RING_KIB ((4UL << 10) + 64)
+
+/* 0-3: rings are made for all CPUs that there may ever be. */
+static unsigned long possible_cpus(void)
+{
+	char *text = file_read("/sys/devices/system/cpu/possible", NULL);
+	const char *last = text ? strrchr(text, '-') : NULL;
+	unsigned long cnt = last ? strtoul(last + 1, NULL, 10) + 1 : 1;
+
+	free(text);
+	return cnt;
+}
+
+static void check_peak(const char *command, const struct mariadb *mariadb, const char *args)
+{
+	unsigned long cpu_cnt = possible_cpus(), peak_kib = 0, most_kib = PEAK_KIB;
+	uint64_t end_ts = now_ns() + 60 * NS_PER_SEC;
+	struct process process = {0};
+
+	if (cpu_cnt > 2)
+		most_kib += (cpu_cnt - 2) * RING_KIB;
+	if (process_start(&process, "%s %s -p %d %s", whylate_path(), command, (int)mariadb->process.pid, args))
+		return;
+	while (process_runs(&process) && now_ns() < end_ts) {
+		unsigned long kib = process_peak_kib(&process);
+
+		peak_kib = kib ? kib : peak_kib;
+		sleep_ms(20);
+	}
+	CHECKF(process_wait(&process, 1) == 0, "%s: %s", command, process_err(&process));
+	CHECKF(peak_kib > 0 && peak_kib <= most_kib, "%s: %lu KiB resident at most, of %lu", command, peak_kib,
+	       most_kib);
+	printf("(%s: %.1f MiB) ", command, peak_kib / 1024.0);
+	process_end(&process);
+}
+
+static void test_mariadb(void)
+{
+	struct mariadb mariadb = {0};
+	struct process load = {0};
+	struct path symbols = built_path("presets/mariadb.symbols"), dir = temp_path("memory");
+	char args[3 * sizeof(struct path)];
+
+	/* A sanitizer's shadow is not the agent's. */
+	if (getenv("WHYLATE_SANITIZED")) {
+		skip("memory_mariadb", "a sanitizer takes several times as much");
+		return;
+	}
+	if (!mariadb_find("memory_mariadb"))
+		return;
+	if (!mariadb_start(&mariadb, "memory") || !mariadb_load(&mariadb, &load, "--time=90"))
+		goto cleanup;
+	check_peak("diagnose", &mariadb, "-d 6s --json -q");
+	snprintf(args, sizeof(args), "-d 3s -q -s %s -o %s", symbols.s, dir.s);
+	check_peak("record", &mariadb, args);
+	CHECKF(process_runs(&load), "the load ended before: %s", process_out(&load));
+cleanup:
+	process_end(&load);
+	mariadb_end(&mariadb);
+}
+
+static const struct live_test tests[] = {{"memory_mariadb", test_mariadb}};
+
+int suite_memory(void)
+{
+	return live_suite("memory", tests, sizeof(tests) / sizeof(tests[0]));
+}
