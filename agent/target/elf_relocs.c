@@ -34,6 +34,14 @@ struct elf_relocs {
 	VEC(struct texts) texts;     /* what the slots' names point into */
 };
 
+/* A section is read a piece at a time: MariaDB's relocations are 6 MiB. */
+struct table {
+	const struct elf_image *image;
+	uint64_t off, end;
+	size_t at, cnt; /* of the entries in the piece */
+	uint64_t piece[3 * 1024];
+};
+
 /* The symbols that one table of relocations refers to. */
 struct symbols {
 	Elf64_Sym *items;
@@ -41,6 +49,31 @@ struct symbols {
 	const char *text;
 	uint64_t text_sz;
 };
+
+static struct table table_of(const struct elf_image *image, const struct elf_section *section)
+{
+	struct table table = {.image = image, .off = section->file_off, .end = section->file_off};
+
+	if (section->size <= TABLE_SZ_MAX)
+		table.end += section->size;
+	return table;
+}
+
+/* The next entry of sz bytes, which 24 KiB hold a whole number of; NULL: there is none, or it cannot be read. */
+static const void *table_next(struct table *table, size_t sz)
+{
+	uint64_t left = table->end - table->off;
+	ssize_t got;
+
+	if (table->at == table->cnt) {
+		got = elf_image__read(table->image, table->off, table->piece,
+				      left < sizeof(table->piece) ? left : sizeof(table->piece));
+		table->at = 0;
+		table->cnt = got > 0 ? (size_t)got / sz : 0;
+		table->off += table->cnt * sz;
+	}
+	return table->cnt ? (const char *)table->piece + table->at++ * sz : NULL;
+}
 
 /* With the NUL that elf_image__copy() puts behind it every offset leads to a terminated string. */
 static int text_read(const struct elf_image *image, uint32_t section_idx, const struct elf_section *section,
@@ -125,17 +158,14 @@ static int reloc_add(struct elf_relocs *relocs, const struct elf_image *image, c
 
 static int rela_read(struct elf_relocs *relocs, const struct elf_image *image, const struct elf_section *section)
 {
-	Elf64_Rela *items = elf_image__copy(image, section->file_off, section->size, TABLE_SZ_MAX);
+	struct table table = table_of(image, section);
 	struct symbols symbols = {0};
-	int err = 0;
+	const Elf64_Rela *reloc;
+	int err = symbols_read(image, section->link, relocs, &symbols);
 
-	if (!items)
-		return errno == ENOMEM ? -ENOMEM : 0;
-	err = symbols_read(image, section->link, relocs, &symbols);
-	for (size_t i = 0; i < section->size / sizeof(*items) && !err; i++)
-		err = reloc_add(relocs, image, &items[i], &symbols);
+	while (!err && (reloc = table_next(&table, sizeof(*reloc))))
+		err = reloc_add(relocs, image, reloc, &symbols);
 	free(symbols.items);
-	free(items);
 	return err;
 }
 
@@ -152,37 +182,34 @@ static int relr_add(struct elf_relocs *relocs, const struct elf_image *image, ui
  */
 static int relr_read(struct elf_relocs *relocs, const struct elf_image *image, const struct elf_section *section)
 {
-	uint64_t *items = elf_image__copy(image, section->file_off, section->size, TABLE_SZ_MAX), place = 0;
+	struct table table = table_of(image, section);
+	const uint64_t *item;
+	uint64_t place = 0;
 	int err = 0;
 
-	if (!items)
-		return errno == ENOMEM ? -ENOMEM : 0;
-	for (size_t i = 0; i < section->size / sizeof(*items) && !err; i++) {
-		if (!(items[i] & 1)) {
-			err = relr_add(relocs, image, items[i]);
-			place = items[i] + sizeof(*items);
+	while (!err && (item = table_next(&table, sizeof(*item)))) {
+		if (!(*item & 1)) {
+			err = relr_add(relocs, image, *item);
+			place = *item + sizeof(*item);
 			continue;
 		}
 		for (unsigned bit = 1; bit < 64 && !err; bit++)
-			if (items[i] >> bit & 1)
-				err = relr_add(relocs, image, place + (bit - 1) * sizeof(*items));
-		place += 63 * sizeof(*items);
+			if (*item >> bit & 1)
+				err = relr_add(relocs, image, place + (bit - 1) * sizeof(*item));
+		place += 63 * sizeof(*item);
 	}
-	free(items);
 	return err;
 }
 
 /* Nothing relocates a program of fixed address: what looks like an address of code in its data is one. */
 static int fixed_read(struct elf_relocs *relocs, const struct elf_image *image, const struct elf_section *section)
 {
-	uint64_t *items = elf_image__copy(image, section->file_off, section->size, TABLE_SZ_MAX);
+	struct table table = table_of(image, section);
+	const uint64_t *item;
 	int err = 0;
 
-	if (!items)
-		return errno == ENOMEM ? -ENOMEM : 0;
-	for (size_t i = 0; i < section->size / sizeof(*items) && !err; i++)
-		err = code_pointer_add(relocs, image, items[i]);
-	free(items);
+	while (!err && (item = table_next(&table, sizeof(*item))))
+		err = code_pointer_add(relocs, image, *item);
 	return err;
 }
 
