@@ -172,8 +172,8 @@ static void test_killed_attached(void)
 	struct busy_redis busy;
 
 	if (!busy_redis_start(&busy, "attach_killed_attached") ||
-	    !recording_start(&recording, "attached", busy.redis.process.pid, "-s %s --budget 100%% --rate 1%%",
-			     symbols.s))
+	    !recording_start(&recording, "attached", busy.redis.process.pid,
+			     "-s %s --budget 100%% --rate 1%% --duty 100%%", symbols.s))
 		goto cleanup;
 	CHECK(text_is_changed(busy.redis.process.pid));
 	sleep_ms(1500);
