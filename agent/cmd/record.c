@@ -145,7 +145,7 @@ static int check_rounds(struct record_options *options, const struct analyse_opt
 	if (!rounds->rounds)
 		return rounds->interactive ? usage_error("diagnose", "--interactive goes with rounds") : EXIT_DONE;
 	if (options->duty > 0 && options->duty < 1)
-		return usage_error("diagnose", "functions cannot be probed in a part of the time: --duty goes with "
+		return usage_error("diagnose", "rounds need hooks that are attached all the time: --duty goes with "
 					       "--rounds 0");
 	options->duty = 1;
 	rounds->rule = analyse->rule;
