@@ -237,7 +237,11 @@ static int attach_wide(struct capture *capture, struct probe_set *set)
 	return err;
 }
 
-/* From now on those links count: no call goes without, and none is taken for two. */
+/*
+ * From now on those links count.  The kernel asks both at each hit, one after the other: a thread that it preempts
+ * between the two at this very moment has a hit that neither counts, or both do; no other goes without or is taken for
+ * two.
+ */
 static void exchange(struct probes *probes, struct probe_set *set, bool wide)
 {
 	set->wide = wide;
@@ -295,7 +299,8 @@ void probes__watch(struct capture *capture)
 	}
 	probes->narrow_ts = monotonic_ns();
 	log_info("probes: somebody else runs the target's program now: from here on each of its processes is probed "
-		 "by itself, new ones a moment after they have begun");
+		 "by itself, new ones a moment after they have begun; a call that was at its first or last instruction "
+		 "just now may have been missed, or taken for two");
 }
 
 static void read_hits(struct probes *probes, struct probe_set *set)

@@ -49,9 +49,15 @@ void check_fail(struct check *check, const char *fmt, ...)
 
 void check_exact(struct check *check, uint64_t witness, uint64_t seen)
 {
-	check->witness = check->low = witness;
+	check_near(check, witness, seen, 0);
+}
+
+void check_near(struct check *check, uint64_t witness, uint64_t seen, uint64_t apart_max)
+{
+	check->witness = witness;
+	check->low = witness > apart_max ? witness - apart_max : 0;
 	check->seen = seen;
-	check->ok = witness == seen;
+	check->ok = seen >= check->low && seen <= witness + apart_max;
 	if (!check->ok)
 		check_fail(check, "%" PRIu64 " seen, there were %" PRIu64, seen, witness);
 }

@@ -52,6 +52,8 @@ void check_skip(struct check *check, const char *fmt, ...) __attribute__((format
 void check_fail(struct check *check, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* One number that must be exactly what the witness says. */
 void check_exact(struct check *check, uint64_t witness, uint64_t seen);
+/* One that may be apart from it by so much. */
+void check_near(struct check *check, uint64_t witness, uint64_t seen, uint64_t apart_max);
 
 /* Is anything uncertain about the record? */
 bool record_flagged(const struct wl_interval_record *record);
