@@ -97,6 +97,8 @@ static void measure_take(struct capture *capture)
 
 static void measure_end(struct capture *capture)
 {
+	if (capture->stats_fd < 0)
+		return;
 	measure_take(capture);
 	close(capture->stats_fd);
 	capture->stats_fd = -1;
@@ -120,8 +122,7 @@ void capture__measure_cost(struct capture *capture)
 
 void capture__cost_window(struct capture *capture, bool measured)
 {
-	if (capture->stats_fd >= 0)
-		measure_end(capture);
+	measure_end(capture);
 	if (measured)
 		measure_begin(capture);
 }
@@ -134,8 +135,7 @@ void capture__cost_window_end(struct capture *capture)
 
 void capture__cost_stop(struct capture *capture)
 {
-	if (capture->stats_fd >= 0)
-		measure_end(capture);
+	measure_end(capture);
 	capture->elapsed_ns = monotonic_ns() - capture->started_ns;
 }
 

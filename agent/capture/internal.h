@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "capture/capture.h"
 #include "capture/hwcounters.h"
+#include "model/ring.h"
 
 #include <bpf/libbpf.h>
 
@@ -107,8 +108,7 @@ void record_rings__free(struct record_rings *rings); /* NULL-safe */
 /* Until the kernel side wakes us, or that many milliseconds.  0, or -errno (-EINTR). */
 int record_rings__wait(struct record_rings *rings, int timeout_ms);
 /* Hands over what there is and makes room.  0, -EBADMSG, or the negative value that `handle` returned. */
-int record_rings__read(struct record_rings *rings, int (*handle)(void *owner, const void *record, size_t sz),
-		       void *owner);
+int record_rings__read(struct record_rings *rings, ring_handler handle, void *owner);
 /* What such rings take of this process's memory. */
 size_t record_rings__bytes(uint32_t sz, uint32_t cpu_cnt);
 

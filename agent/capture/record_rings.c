@@ -4,7 +4,6 @@
  * take of its beginning: libbpf's reader maps all of it twice, and both count as memory of this process.
  */
 #include "capture/internal.h"
-#include "model/ring.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -113,8 +112,7 @@ int record_rings__wait(struct record_rings *rings, int timeout_ms)
 	return epoll_wait(rings->epoll_fd, &event, 1, timeout_ms) < 0 ? -errno : 0;
 }
 
-int record_rings__read(struct record_rings *rings, int (*handle)(void *owner, const void *record, size_t sz),
-		       void *owner)
+int record_rings__read(struct record_rings *rings, ring_handler handle, void *owner)
 {
 	int err = 0;
 

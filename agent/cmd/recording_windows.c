@@ -31,14 +31,15 @@ int recording_windows_init(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
 	double share = options->duty > 0 ? options->duty : window_share(options->rate);
-	const char *why = share < 1 ? why_all_the_time(recording) : NULL;
+	const char *why;
 
+	if (share >= 1)
+		return 0;
+	why = why_all_the_time(recording);
 	if (why && options->duty > 0) {
 		log_error("--duty %g%% is not possible: %s", 100 * share, why);
 		return -EINVAL;
 	}
-	if (share >= 1)
-		return 0;
 	if (why) {
 		if (!options->quiet)
 			log_info("hooks stay attached all the time at this rate: %s", why);
