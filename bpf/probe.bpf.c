@@ -39,9 +39,11 @@ static __always_inline bool probe_counts(const struct probe_spec *spec, u64 cook
 }
 
 /* The thread that has come by, NULL: it is not followed.  At rest hits are counted, and only strangers looked for. */
-static __always_inline struct thread *probing_thread(struct cpu_context *cpu, u64 cookie, bool rest)
+static __always_inline struct thread *probing_thread(u64 cookie, bool rest)
 {
-	if (!rest)
+	struct cpu_context *cpu = rest ? NULL : this_cpu();
+
+	if (cpu)
 		return current_thread(cpu);
 	if (!(cookie & PROBE_COOKIE_WIDE))
 		return NULL;
@@ -67,16 +69,15 @@ static __always_inline int probe_entered(struct pt_regs *ctx)
 	u32 idx = PROBE_COOKIE_SPEC(cookie);
 	struct probe_hit_count *hits = bpf_map_lookup_elem(&probe_hits, &idx);
 	bool rest = at_rest();
-	struct cpu_context *cpu = rest ? NULL : this_cpu();
 	u64 values[SPEC_OPERANDS] = {};
 	struct probe_spec *spec;
 	struct thread *thread;
 
 	stay_on_task_stack(ctx);
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!hits || (!cpu && !rest) || !spec || !probe_counts(spec, cookie))
+	if (!hits || !spec || !probe_counts(spec, cookie))
 		return 0;
-	thread = probing_thread(cpu, cookie, rest);
+	thread = probing_thread(cookie, rest);
 	if (probe_meets_stranger(thread, cookie))
 		return 0;
 	__sync_fetch_and_add(&hits->entries, 1);
@@ -96,7 +97,6 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 	u32 idx = PROBE_COOKIE_SPEC(cookie);
 	struct probe_hit_count *hits = bpf_map_lookup_elem(&probe_hits, &idx);
 	bool rest = at_rest();
-	struct cpu_context *cpu = rest ? NULL : this_cpu();
 	u64 values[SPEC_OPERANDS] = {};
 	struct probe_spec *spec;
 	struct thread *thread;
@@ -104,9 +104,9 @@ static __always_inline int probe_left(struct pt_regs *ctx)
 
 	stay_on_task_stack(ctx);
 	spec = bpf_map_lookup_elem(&probe_specs, &idx);
-	if (!hits || (!cpu && !rest) || !spec || !probe_counts(spec, cookie))
+	if (!hits || !spec || !probe_counts(spec, cookie))
 		return 0;
-	thread = probing_thread(cpu, cookie, rest);
+	thread = probing_thread(cookie, rest);
 	if (probe_meets_stranger(thread, cookie))
 		return 0;
 	__sync_fetch_and_add(&hits->exits, 1);
