@@ -11,7 +11,10 @@
 #ifndef WHYLATE_BPF_COMPAT_H
 #define WHYLATE_BPF_COMPAT_H
 
-#include "context.h"
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
 
 /* 6.18 throttles tasks one by one, on their way to user space (task_struct.throttled); before, whole cfs_rq
  * hierarchies. */
@@ -49,6 +52,14 @@ struct task_struct___byte_flags {
 	u8 on_cpu, on_rq;
 } __attribute__((preserve_access_index));
 
+static __always_inline bool task_is_on_cpu(struct task_struct *task)
+{
+	struct task_struct___byte_flags *newer = (void *)task;
+
+	return bpf_core_field_size(task->on_cpu) == sizeof(newer->on_cpu) ? newer->on_cpu : task->on_cpu;
+}
+
+/* It wants a CPU, or has one. */
 static __always_inline bool task_is_queued(struct task_struct *task)
 {
 	struct task_struct___byte_flags *newer = (void *)task;

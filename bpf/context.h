@@ -20,6 +20,7 @@
 #include <bpf/bpf_tracing.h>
 #include <whylate/record.h>
 
+#include "compat.h"
 #include "knobs.h"
 
 /* A page fault that is still being handled: whether it was minor or major is known at its end. */
@@ -355,9 +356,9 @@ static __noinline int thread__renew(struct thread *thread, struct task_struct *t
 	window = thread->window;
 	if (__sync_val_compare_and_swap(&thread->window, window, controls.window) != window)
 		return 0;
-	if (task->on_cpu)
+	if (task_is_on_cpu(task))
 		state = WL_STATE_RUNNING;
-	else if (task->on_rq)
+	else if (task_is_queued(task))
 		state = WL_STATE_RUNQ_PREEMPT;
 	thread->in_fault = 0;
 	thread->run_state = WL_STATE_RUNNING;
