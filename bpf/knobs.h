@@ -45,7 +45,7 @@ struct knobs {
 	u32 ring_wake_bytes;          /* wake the reader beyond this backlog */
 	u32 hw;                       /* hardware counters are read */
 	u32 rt;                       /* PREEMPT_RT: a thread may be switched out in the middle of a softirq */
-	u32 windows;                  /* hooks are attached in windows, with blind time between */
+	u32 windows;                  /* hooks may be detached for a time, and attached again in windows */
 	u32 trace;                    /* segments, wake-ups and hand-offs leave as records too */
 	u32 sockets;                  /* intervals are socket requests: what the target accepted is known */
 	u32 probes;                   /* functions are probed */
@@ -66,11 +66,12 @@ struct knobs {
 
 struct controls {
 	u64 selection;     /* SELECTION() or SELECTION_NONE */
-	u64 select_end_ts; /* with windows: nothing is selected from then on, however late the agent is to say so */
+	u64 select_end_ts; /* nothing is selected from then on, however late the agent is to say so; 0: no such time */
 	u64 late_ns;       /* an interval that took that long is kept, see retention.h; 0: every one is */
 	u64 keep_chance;   /* so is one that took less, with that chance of 2^32 */
 	u32 window;        /* changes with every window: what was noted down in an earlier one holds no longer */
 	u32 watching;      /* with windows: one is open, its hooks are attached */
+	u32 rested;        /* with windows: there was time in none */
 	u32 hw_epoch;      /* which rotation of hardware counters is on; changes with every rotation */
 	u32 hw_slots;      /* counters in that rotation */
 	u32 stack_reach;   /* probes: frames that lie farther apart are on two stacks; 0: one mapping is one stack */

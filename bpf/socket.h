@@ -367,7 +367,7 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 		request_make(&conn->request, &conn->request.sid);
 		pickup.flags = WL_INTERVAL_NO_ARRIVAL;
 		/* Of what arrived before the window nobody knows when. */
-		if (cfg_knobs.windows && !seen)
+		if (controls.rested && !seen)
 			request_unselect(&conn->request);
 	}
 	conn->in_request = 1;

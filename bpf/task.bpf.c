@@ -4,9 +4,9 @@
 #include "interval.h"
 
 /*
- * Run once, after the scheduler hooks are attached: adopts the threads that exist.  A thread that is switched between
- * the look at its state and the hooks' first sight of it is in the wrong state until its next switch, and in no
- * interval yet.
+ * Run after the scheduler hooks are attached: adopts the threads that exist, or renews them in a window that is to
+ * last. A thread that is switched between the look at its state and the hooks' first sight of it is in the wrong state
+ * until its next switch, and in no interval yet.
  */
 SEC("iter/task")
 int adopt_threads(struct bpf_iter__task *ctx)
@@ -18,7 +18,7 @@ int adopt_threads(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	pid = task->tgid;
-	if (!bpf_map_lookup_elem(&targets, &pid))
+	if (!bpf_map_lookup_elem(&targets, &pid) || (cfg_knobs.windows && thread_of(task)))
 		return 0;
 	following.state = BPF_CORE_READ(task, __state) == 0 ? WL_STATE_RUNNING : WL_STATE_BLOCKED_OTHER;
 	follow(task, &following);

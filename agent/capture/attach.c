@@ -176,16 +176,20 @@ void capture__detach_window(struct capture *capture)
 	switch_events(capture, false);
 }
 
-/* After the hooks, the threads that exist. */
 int capture__attach(struct capture *capture)
 {
 	int err = attach_hooks(capture, ATTACHED_ALWAYS);
 
-	if (err)
-		return err;
-	if (capture->opts.windows)
+	if (!err && capture->opts.windows)
 		switch_events(capture, false);
+	return err;
+}
+
+int capture__adopt_threads(struct capture *capture)
+{
 	for (size_t i = 0; i < hook_cnt; i++) {
+		int err;
+
 		if (hooks[i].kind != HOOK_ITER)
 			continue;
 		err = run_iterator(capture, &hooks[i]);

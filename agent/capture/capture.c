@@ -348,6 +348,12 @@ void capture__free(struct capture *capture)
 	free(capture);
 }
 
+static void window_begins(struct capture *capture, bool endless)
+{
+	capture->window_open_ns = monotonic_ns();
+	capture->endless = endless;
+}
+
 /*
  * While only some hooks are attached, an arrival whose reading nobody saw would pass for the next request's, and make
  * it late.  So what was noted down meanwhile is of a window that is over; nothing is selected before capture__select().
@@ -355,10 +361,20 @@ void capture__free(struct capture *capture)
 int capture__start(struct capture *capture)
 {
 	struct controls *controls = capture->controls;
+	bool watching = capture->opts.watch_first;
 	int err = capture__attach(capture);
 
+	if (!err && watching) {
+		window_begins(capture, true);
+		capture->started_ns = capture->window_open_ns;
+		err = capture__attach_window(capture);
+	}
+	if (!err)
+		err = capture__adopt_threads(capture);
+	__atomic_store_n(&controls->rested, capture->opts.windows && !watching, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&controls->watching, !err && watching, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
-	return err;
+	return !err && watching ? capture__adopt_threads(capture) : err;
 }
 
 void capture__select(struct capture *capture)
@@ -370,6 +386,7 @@ void capture__select(struct capture *capture)
 static void end_window(struct capture *capture)
 {
 	capture__window_drain(capture);
+	__atomic_store_n(&capture->controls->rested, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&capture->controls->watching, 0, __ATOMIC_SEQ_CST);
 	capture__detach_window(capture);
 	capture__cost_window_end(capture);
@@ -381,10 +398,10 @@ void capture__stop(struct capture *capture)
 {
 	if (capture->stopped)
 		return;
+	capture__cost_stop(capture);
 	/* What is open now is open at the end of the recording, not cut by a window. */
 	if (capture->window_open_ns)
 		end_window(capture);
-	capture__cost_stop(capture);
 	capture->stopped = true;
 	capture__detach(capture);
 }
@@ -471,15 +488,22 @@ int capture__set_listeners(struct capture *capture, const target_listeners *list
 	return set_unix_listeners(capture, listeners);
 }
 
-int capture__window_open(struct capture *capture)
+/* What the first ones cost is measured, so that a short recording has a figure, and of the others one of so many. */
+#define WINDOWS_MEASURED            4
+#define WINDOW_MEASURED_OF          16
+#define WINDOW_MEASURED_OF_GOVERNED 4
+
+int capture__window_open(struct capture *capture, bool endless)
 {
+	uint64_t of = capture->opts.watch_first ? WINDOW_MEASURED_OF_GOVERNED : WINDOW_MEASURED_OF;
 	struct controls *controls = capture->controls;
 	int err;
 
 	controls->expected = 0;
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
-	capture__cost_window(capture, capture->window_cnt++ % 16 == 0);
-	capture->window_open_ns = monotonic_ns();
+	capture__cost_window(capture, capture->window_cnt < WINDOWS_MEASURED || capture->window_cnt % of == 0);
+	capture->window_cnt++;
+	window_begins(capture, endless);
 	err = capture__attach_window(capture);
 	__atomic_store_n(&controls->watching, !err, __ATOMIC_SEQ_CST);
 	return err;

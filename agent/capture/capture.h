@@ -25,6 +25,7 @@ struct capture_opts {
 	uint64_t rate;                         /* selection: of 2^32; not in windows */
 	bool stacks;                           /* capture__sample_stacks() may be called */
 	bool windows;                          /* attach only in windows: see capture__window_open() */
+	bool watch_first;                      /* … of which the first is open from the start, without end */
 	uint32_t ring_sz;                      /* bytes per CPU; rounded up to a power of two of whole pages */
 	bool hw;                               /* hardware counters, if there are any */
 	bool hw_software;                      /* software events in their place */
@@ -57,7 +58,8 @@ void capture__free(struct capture *capture);
 int capture__start(struct capture *capture);
 /*
  * Everything sits that was to be attached: intervals that arrive from now on are selected at the rate of the options.
- * What arrived before would lack what was attached after it.  In windows, nothing: capture__window_select() does it.
+ * What arrived before would lack what was attached after it.  With opts.windows, nothing: capture__window_select() does
+ * it.
  */
 void capture__select(struct capture *capture);
 /* Detaches; what is in the rings is still to be had by capture__poll(). */
@@ -93,10 +95,11 @@ void capture__retain(struct capture *capture, uint64_t late_ns, uint64_t chance)
  * With opts.windows only threads and processes are followed all the time.  Every other hook is attached by
  * capture__window_open(), selects nothing until capture__window_select(), nothing more after capture__window_drain(),
  * and is detached by capture__window_close(), at best once capture__window_is_drained(): selected intervals that are
- * still open then are counted as loss of class `cut`.  Attaching and detaching take some milliseconds.
+ * still open then are counted as loss of class `cut`.  Attaching and detaching take some milliseconds.  What an endless
+ * one costs is measured now and then, as without windows.
  */
-int capture__window_open(struct capture *capture);
-/* rate: of the intervals that arrive from now until end_ts; stated: what their records say, both of 2^32. */
+int capture__window_open(struct capture *capture, bool endless);
+/* rate: of the intervals that arrive from now until end_ts (0: …); stated: what their records say, both of 2^32. */
 void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts);
 void capture__window_drain(struct capture *capture);
 bool capture__window_is_drained(struct capture *capture);
@@ -134,6 +137,17 @@ int capture__rotate_hw(struct capture *capture);
 void capture__measure_cost(struct capture *capture);
 /* Per program, freed by the capture; total in *total_ns. */
 const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, uint64_t *total_ns);
+/*
+ * What all programs but those of probes took, in the time in which that was measured: with the hooks of a window
+ * attached (without opts.windows, always), and between windows.  Both only grow.
+ */
+struct capture_hooks_cost {
+	uint64_t open_ns, open_measured_ns;
+	uint64_t closed_ns, closed_measured_ns;
+};
+void capture__hooks_cost(struct capture *capture, struct capture_hooks_cost *cost);
+/* Is it the program of a probe? */
+bool capture__is_of_probe(const char *program);
 /* After capture__cost(): was anything measured? It takes CAP_SYS_ADMIN. */
 bool capture__cost_known(const struct capture *capture);
 

@@ -107,7 +107,7 @@ static void measure_end(struct capture *capture)
 void capture__measure_cost(struct capture *capture)
 {
 	uint64_t age_ns = monotonic_ns() - capture->measure_begin_ns;
-	bool windows = capture->opts.windows;
+	bool windows = capture->opts.windows && !(capture->window_open_ns && capture->endless);
 
 	if (windows && capture->window_open_ns)
 		return;
@@ -157,6 +157,9 @@ static void elapsed_by_phase(const struct capture *capture, uint64_t *elapsed_ns
 	if (capture->opts.windows)
 		elapsed_ns[COST_OPEN] =
 			capture->windows_ns + (capture->window_open_ns ? now - capture->window_open_ns : 0);
+	/* The last window may have ended a little after the rest. */
+	if (elapsed_ns[COST_OPEN] > all_ns)
+		elapsed_ns[COST_OPEN] = all_ns;
 	elapsed_ns[COST_CLOSED] = all_ns - elapsed_ns[COST_OPEN];
 }
 
@@ -186,6 +189,25 @@ const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, u
 	}
 	*cnt = capture->cost_report.cnt;
 	return capture->cost_report.items;
+}
+
+bool capture__is_of_probe(const char *program)
+{
+	return !strncmp(program, "on_probe_", strlen("on_probe_"));
+}
+
+void capture__hooks_cost(struct capture *capture, struct capture_hooks_cost *cost)
+{
+	measure_take(capture);
+	memset(cost, 0, sizeof(*cost));
+	for (size_t i = 0; i < capture->costs.cnt; i++) {
+		if (capture__is_of_probe(bpf_program__name(capture->costs.items[i].program)))
+			continue;
+		cost->open_ns += capture->costs.items[i].run_ns[COST_OPEN];
+		cost->closed_ns += capture->costs.items[i].run_ns[COST_CLOSED];
+	}
+	cost->open_measured_ns = capture->measured_ns[COST_OPEN];
+	cost->closed_measured_ns = capture->measured_ns[COST_CLOSED];
 }
 
 bool capture__cost_known(const struct capture *capture)

@@ -46,6 +46,7 @@ struct capture {
 	struct stack_controls *stack_controls; /* mapped */
 	uint64_t rate;
 	uint64_t window_open_ns; /* when the window under way was opened, 0: none is */
+	bool endless;            /* it has no end that is known yet */
 	uint64_t windows_ns;     /* time in windows that are closed */
 	uint64_t window_cnt;
 	uint64_t cut_cnt;
@@ -71,9 +72,13 @@ static inline struct hook_purpose capture_purpose(const struct capture *capture)
 	};
 }
 
-/* attach.c: every hook of the chosen tiers, or only those that stay attached between windows; 0 or -errno after one
- * line. */
+/*
+ * attach.c: every hook of the chosen tiers, or only those that stay attached between windows; 0 or -errno after one
+ * line.
+ */
 int capture__attach(struct capture *capture);
+/* Once they are: the target's threads are followed from now on, and known to be at what they are at. */
+int capture__adopt_threads(struct capture *capture);
 void capture__detach(struct capture *capture);
 /* Is it attached and detached by its own rules, not with the others? */
 bool capture__attaches_apart(enum hook_feature feature);

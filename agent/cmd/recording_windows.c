@@ -77,7 +77,7 @@ int recording_windows_step(struct recording *recording)
 		return 0;
 	switch (plan->state) {
 	case WINDOW_WARMING:
-		return capture__window_open(capture);
+		return capture__window_open(capture, false);
 	case WINDOW_SELECTING:
 		capture__window_select(capture, window_plan__inside(plan) * CAPTURE_RATE_ALL,
 				       window_plan__probability(plan) * CAPTURE_RATE_ALL, plan->select_end_ts);

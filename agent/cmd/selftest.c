@@ -237,12 +237,14 @@ static int attach_sites(struct stage *stage)
 
 bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 {
-	bool sockets = kind == STAGE_SOCKETS, trace = kind == STAGE_TRACE;
+	bool windows = kind == STAGE_WINDOWS, sockets = kind == STAGE_SOCKETS || windows, trace = kind == STAGE_TRACE;
 	struct capture_opts opts = {
 		.processes = &stage->processes,
 		.netns = target_netns(stage->witness.pid),
 		.children = true,
 		.rate = CAPTURE_RATE_ALL,
+		.windows = windows,
+		.watch_first = windows,
 		.ring_sz = trace || kind == STAGE_NEWCOMERS ? RING_SZ_LARGE : RING_SZ,
 		.trace = trace,
 		.stacks = trace,
@@ -264,7 +266,8 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 	if (sockets)
 		opts.listeners = &stage->listeners;
 	opts.sockets = sockets;
-	opts.probes = !sockets;
+	/* In windows, nothing is probed, but the programs of probes are to load as well. */
+	opts.probes = !sockets || windows;
 	if (!err) {
 		what = "the capture could not be made";
 		stage->interval_cnt = 0;
@@ -351,6 +354,9 @@ int selftest_run(const struct selftest_options *options)
 	selftest_newcomers(options, &list, stage.probe_tier);
 	if (stage_open(&stage, "sockets", STAGE_SOCKETS))
 		selftest_sockets(&stage);
+	stage_close(&stage);
+	if (stage_open(&stage, "windows", STAGE_WINDOWS))
+		selftest_windows(&stage);
 	stage_close(&stage);
 	if (stage_open(&stage, "trace", STAGE_TRACE))
 		selftest_trace(&stage);

@@ -49,8 +49,11 @@ struct stage {
 	int adopt_err;                /* of a child whose functions could not be probed */
 };
 
-/* What a capture is after: calls of functions, of children's too, socket requests, or calls with all detail. */
-enum stage_kind { STAGE_FUNCTIONS, STAGE_NEWCOMERS, STAGE_SOCKETS, STAGE_TRACE };
+/*
+ * What a capture is after: calls of functions, of children's too, socket requests, these with hooks that are not always
+ * attached, or calls with all detail.
+ */
+enum stage_kind { STAGE_FUNCTIONS, STAGE_NEWCOMERS, STAGE_SOCKETS, STAGE_WINDOWS, STAGE_TRACE };
 
 /* Of intervals that are calls of the function in that line of the list. */
 static inline uint32_t stage_type(uint32_t line_idx)
@@ -82,6 +85,7 @@ void selftest_functions(struct stage *stage);
 /* After selftest_functions(), with a capture and a witness of its own. */
 void selftest_newcomers(const struct selftest_options *options, checks *list, uint32_t probe_tier);
 void selftest_sockets(struct stage *stage);
+void selftest_windows(struct stage *stage);
 void selftest_trace(struct stage *stage);
 
 #endif

@@ -146,26 +146,33 @@ static bool judge_requests(struct stage *stage, struct check *check, uint32_t ty
 }
 
 /* One connection; false after a failed check. */
-static bool make_rounds(struct stage *stage, struct check *check, enum witness_task task, enum witness_socket which,
-			struct check_rounds *rounds)
+static bool serve_requests(struct stage *stage, struct check *check, enum witness_task task, enum witness_socket which,
+			   struct client_request *sent, struct witness_answer *answer)
 {
-	struct client_request sent[WITNESS_REQUESTS] = {};
-	struct witness_answer answer;
 	int err, client_err;
 
 	stage_forget(stage);
 	err = witness_order(&stage->witness, task, which);
 	client_err = err ? 0 : make_requests(stage, which, sent);
 	if (!err)
-		err = witness_answer(&stage->witness, &answer);
-	if (err || client_err || answer.report.why[0]) {
-		check_fail(check, "the requests could not be made: %s",
-			   client_err ? strerror(-client_err)
-			   : err      ? strerror(-err)
-				      : answer.report.why);
-		return false;
-	}
-	return judge_requests(stage, check, request_type(stage, which), sent, &answer, rounds);
+		err = witness_answer(&stage->witness, answer);
+	if (!err && !client_err && !answer->report.why[0])
+		return true;
+	check_fail(check, "the requests could not be made: %s",
+		   client_err ? strerror(-client_err)
+		   : err      ? strerror(-err)
+			      : answer->report.why);
+	return false;
+}
+
+static bool make_rounds(struct stage *stage, struct check *check, enum witness_task task, enum witness_socket which,
+			struct check_rounds *rounds)
+{
+	struct client_request sent[WITNESS_REQUESTS] = {};
+	struct witness_answer answer;
+
+	return serve_requests(stage, check, task, which, sent, &answer) &&
+	       judge_requests(stage, check, request_type(stage, which), sent, &answer, rounds);
 }
 
 static void check_requests(struct stage *stage, const char *name, enum hook_feature feature, enum witness_task task,
@@ -207,10 +214,21 @@ static bool abandoned_one(const struct stage *stage, const void *want)
 	return counts.abandoned > *(const uint64_t *)want;
 }
 
+/* NULL without a network, too: it is skipped then. */
+static struct check *net_check(struct stage *stage, const char *name, enum hook_feature feature, const char *unit)
+{
+	struct check *check = stage_check(stage, name, feature, unit);
+
+	if (!check || !stage->witness.why_no_net[0])
+		return check;
+	check_skip(check, "%s", stage->witness.why_no_net);
+	return NULL;
+}
+
 /* The server closes the connection instead of replying. */
 static void check_abandoned(struct stage *stage)
 {
-	struct check *check = stage_check(stage, "socket.abandoned", HOOK_FEATURE_TCP_STATE, "requests");
+	struct check *check = net_check(stage, "socket.abandoned", HOOK_FEATURE_TCP_STATE, "requests");
 	struct capture_counts before, after;
 	struct witness_answer answer;
 	int fd, err;
@@ -218,10 +236,6 @@ static void check_abandoned(struct stage *stage)
 
 	if (!check)
 		return;
-	if (stage->witness.why_no_net[0]) {
-		check_skip(check, "%s", stage->witness.why_no_net);
-		return;
-	}
 	capture__counts(stage->capture, &before);
 	err = witness_order(&stage->witness, WITNESS_DESERT, 0);
 	fd = err ? err : connect_to(stage, WITNESS_TCP);
@@ -249,4 +263,48 @@ void selftest_sockets(struct stage *stage)
 	check_requests(stage, "socket.unix.file", HOOK_FEATURE_SOCKET, WITNESS_SERVE_FILE, WITNESS_UNIX);
 	check_late_listener(stage);
 	check_abandoned(stage);
+}
+
+/* --- with hooks that are not always attached ---------------------------------------------------------------------- */
+
+#define WINDOW_NS 60000000000ULL
+
+/* Between windows nothing is seen, nothing is sent. */
+static void check_rest(struct stage *stage)
+{
+	struct check *check = net_check(stage, "window.none", HOOK_FEATURE_SOCKET, "requests");
+	struct client_request sent[WITNESS_REQUESTS] = {};
+	struct capture_counts before, after;
+	struct witness_answer answer;
+
+	if (!check)
+		return;
+	capture__counts(stage->capture, &before);
+	if (!serve_requests(stage, check, WITNESS_SERVE, WITNESS_TCP, sent, &answer))
+		return;
+	capture__counts(stage->capture, &after);
+	check_exact(check, 0,
+		    after.seen - before.seen + after.loss[WL_LOSS_INTERVAL].emitted -
+			    before.loss[WL_LOSS_INTERVAL].emitted);
+}
+
+void selftest_windows(struct stage *stage)
+{
+	struct check *check;
+	int err;
+
+	capture__window_select(stage->capture, CAPTURE_RATE_ALL, CAPTURE_RATE_ALL, 0);
+	check_requests(stage, "window.first", HOOK_FEATURE_SOCKET, WITNESS_SERVE, WITNESS_TCP);
+	capture__window_drain(stage->capture);
+	capture__window_close(stage->capture);
+	check_rest(stage);
+	err = capture__window_open(stage->capture, false);
+	if (err) {
+		check = stage_check(stage, "window.next", HOOK_FEATURE_SOCKET, "ns");
+		if (check)
+			check_fail(check, "the hooks could not be attached again: %s", strerror(-err));
+		return;
+	}
+	capture__window_select(stage->capture, CAPTURE_RATE_ALL, CAPTURE_RATE_ALL, monotonic_ns() + WINDOW_NS);
+	check_requests(stage, "window.next", HOOK_FEATURE_SOCKET, WITNESS_SERVE, WITNESS_TCP);
 }
