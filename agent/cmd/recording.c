@@ -34,7 +34,6 @@
 /* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
 #define RING_SZ_TRACE     (2 << 20)
 #define RING_SZ_TRACE_ALL (8 << 20)
-#define GOVERN_MIN_CPU_NS 50000000ULL
 
 static volatile sig_atomic_t stop_signals;
 
@@ -122,64 +121,6 @@ static bool target_gone(struct recording *recording)
 	return recording->pidfd >= 0 && poll(&pollfd, 1, 0) > 0;
 }
 
-/*
- * What recording intervals has cost so far, beyond what the hooks cost when nothing is selected: every run of a hook
- * that finds nothing to do takes about HOOK_FLOOR_NS, clock reads of the measurement included.
- */
-#define HOOK_FLOOR_NS 60
-
-static uint64_t selection_cost_ns(struct recording *recording)
-{
-	static const char *const programs[] = {
-		"on_recv_length", "on_send_length", "on_probe_entry_multi", "on_probe_exit_multi",
-		"on_probe_entry", "on_probe_exit",  "on_softirq_entry",     "on_softirq_exit",
-	};
-	const struct capture_cost *costs;
-	uint64_t total_ns, sum_ns = 0;
-	size_t cnt;
-
-	costs = capture__cost(recording->capture, &cnt, &total_ns);
-	for (size_t i = 0; i < cnt; i++) {
-		uint64_t floor_ns = costs[i].run_cnt * HOOK_FLOOR_NS;
-
-		for (size_t j = 0; j < sizeof(programs) / sizeof(programs[0]); j++)
-			if (!strcmp(costs[i].program, programs[j]) && costs[i].run_ns > floor_ns)
-				sum_ns += costs[i].run_ns - floor_ns;
-	}
-	return sum_ns;
-}
-
-/*
- * Keeps the cost under the budget: selection is the one knob that can be turned without losing sight of anything, and
- * the weights make up for it.  It is turned only for the cost that it can lower.
- */
-static void govern(struct recording *recording)
-{
-	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = target_cpu_ns(&recording->processes), used_ns,
-		 spent_ns, rate;
-	double share;
-
-	if (cpu_ns <= recording->governed_cpu_ns || cost_ns <= recording->governed_cost_ns)
-		return;
-	used_ns = cpu_ns - recording->governed_cpu_ns;
-	spent_ns = cost_ns - recording->governed_cost_ns;
-	/* A target that does next to nothing costs next to nothing, whatever the ratio. */
-	if (used_ns < GOVERN_MIN_CPU_NS)
-		return;
-	recording->governed_cpu_ns = cpu_ns;
-	recording->governed_cost_ns = cost_ns;
-	rate = capture__rate(recording->capture);
-	share = (double)spent_ns / used_ns;
-	/* Selecting half as many saved next to nothing: then selecting less still would only cost precision. */
-	if (recording->governed_share > 0 && share > 0.8 * recording->governed_share)
-		recording->ungovernable = true;
-	if (recording->ungovernable || share <= recording->options->budget || rate / 2 < CAPTURE_RATE_ALL / 1000)
-		return;
-	recording->governed_share = share;
-	capture__set_rate(recording->capture, rate / 2);
-	recording->rate_changes++;
-}
-
 static int every_second(struct recording *recording)
 {
 	int err = recording_write_loss(recording);
@@ -206,7 +147,7 @@ static int every_second(struct recording *recording)
 
 static int record_until_done(struct recording *recording)
 {
-	uint64_t begin = recording->begin_ts, next_second = begin + SECOND_NS, next_govern = begin + 2 * SECOND_NS;
+	uint64_t begin = recording->begin_ts, next_second = begin + SECOND_NS;
 	int err = 0;
 
 	recording->flushed_ts = begin;
@@ -248,13 +189,8 @@ static int record_until_done(struct recording *recording)
 		recording_stream_tick(recording);
 		if (!err)
 			err = recording_limits_poll(recording);
+		recording_govern(recording);
 		now = monotonic_ns();
-		if (now >= next_govern) {
-			/* Windows cost what their share of the time says. */
-			if (!recording->windows && !rounds__probing(recording))
-				govern(recording);
-			next_govern += SECOND_NS;
-		}
 		if (!err && now >= next_second) {
 			err = every_second(recording);
 			next_second = now + SECOND_NS;
@@ -383,6 +319,7 @@ static int open_capture(struct recording *recording)
 		.outside_max = options->scope_max,
 		.rate = options->rate * CAPTURE_RATE_ALL,
 		.windows = recording->windows,
+		.watch_first = recording->windows && recording->plan.share >= 1,
 		.stacks = recording_stacks_hz(recording) > 0,
 		.ring_sz = options->ring_sz  ? options->ring_sz
 			   : options->trace  ? ring_sz_trace
@@ -471,11 +408,12 @@ static int run(struct recording *recording, const char *dir)
 	capture__select(recording->capture);
 	recording->begin_ts = monotonic_ns();
 	recording->own_cpu_begin_ns = own_cpu_ns();
-	recording->target_cpu_begin_ns = recording->governed_cpu_ns = target_cpu_ns(&recording->processes);
+	recording->target_cpu_begin_ns = target_cpu_ns(&recording->processes);
 	if (!recording->options->quiet)
 		log_info("recording %s (pid %d) into %s%s", recording->comm, recording->options->pid, dir,
 			 recording->options->duration_ns ? "" : " until Ctrl-C");
 	recording_windows_begin(recording);
+	recording_govern_begin(recording);
 	if (!err)
 		err = rounds__begin(recording);
 	if (!err)

@@ -28,8 +28,6 @@
 #define NAMED_MAX  5
 /* For the longest list of functions, more or less. */
 #define COUNT_S_MAX 4
-/* Who allows as much as the target itself takes wants the functions, whatever they cost. */
-#define NO_BUDGET 1.0
 
 struct budget_notes {
 	char dropped[640], forgone[640];
@@ -41,6 +39,7 @@ struct budget_notes {
 struct recording_budget {
 	uint64_t look_ts, cpu_ns;
 	uint64_t hooks_ns;       /* of all programs but those of probes, as of the last look */
+	double probes_share;     /* of the target's CPU time, what probes took at the last look */
 	struct probe_hits *last; /* by place in the list */
 	struct budget_notes notes;
 };
@@ -66,7 +65,7 @@ static struct program_costs program_costs(struct recording *recording)
 
 	costs = capture__cost(recording->capture, &cnt, &total_ns);
 	for (size_t i = 0; i < cnt; i++) {
-		if (strncmp(costs[i].program, "on_probe_", strlen("on_probe_"))) {
+		if (!capture__is_of_probe(costs[i].program)) {
 			programs.hooks_ns += costs[i].run_ns;
 			continue;
 		}
@@ -185,9 +184,10 @@ static int judge(struct recording *recording, const struct probe_hits *hits, dou
 		functions_ns += cost_ns;
 	}
 	say_requests(recording, requests_ns / cpu_ns);
+	budget->probes_share = (requests_ns + functions_ns) / cpu_ns;
 	allowed_ns = fmax(budget_ns - requests_ns - hooks_ns, budget_ns / 2);
 	qsort(costs, may_go, sizeof(*costs), dearest_first);
-	if (functions_ns > allowed_ns && recording->options->budget < NO_BUDGET)
+	if (functions_ns > allowed_ns && recording_has_budget(recording))
 		err = let_go(recording, costs, may_go, functions_ns, allowed_ns, cpu_ns);
 	free(costs);
 	return err;
@@ -296,7 +296,7 @@ int recording_budget_try(struct recording *recording)
 	uint64_t *addrs;
 	int err;
 
-	if (!recording->list || recording->rounds || recording->options->budget >= NO_BUDGET)
+	if (!recording->list || recording->rounds || !recording_has_budget(recording))
 		return 0;
 	idxs = calloc(all, sizeof(*idxs));
 	addrs = calloc(all, sizeof(*addrs));
@@ -349,6 +349,11 @@ int recording_budget_keep(struct recording *recording)
 	budget->cpu_ns = cpu_ns;
 	budget->look_ts = now;
 	return err;
+}
+
+double recording_budget_probes_share(const struct recording *recording)
+{
+	return recording->budget ? recording->budget->probes_share : 0;
 }
 
 void recording_budget_free(struct recording *recording)

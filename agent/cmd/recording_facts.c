@@ -216,18 +216,18 @@ int recording_write_loss(struct recording *recording)
 int recording_write_counts(struct recording *recording)
 {
 	const struct capture_counts *counts = &recording->counts;
+	uint64_t now = recording->end_ts ? recording->end_ts : monotonic_ns();
 	int err = recording_say(recording, "begin_ts", "%" PRIu64, recording->begin_ts);
 
-	err = err ? err
-		  : recording_say(recording, "end_ts", "%" PRIu64,
-				  recording->end_ts ? recording->end_ts : monotonic_ns());
+	err = err ? err : recording_say(recording, "end_ts", "%" PRIu64, now);
 	err = err ? err : recording_say(recording, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
-	if (recording->windows) {
+	if (recording_windows_rested(recording)) {
+		uint64_t selecting_ns, attached_ns;
+
+		window_plan__times(&recording->plan, now, &selecting_ns, &attached_ns);
 		err = err ? err : recording_say(recording, "windows", "%" PRIu64, recording->plan.window_cnt);
-		err = err ? err
-			  : recording_say(recording, "windows_selecting_ns", "%" PRIu64, recording->plan.selecting_ns);
-		err = err ? err
-			  : recording_say(recording, "windows_attached_ns", "%" PRIu64, recording->plan.attached_ns);
+		err = err ? err : recording_say(recording, "windows_selecting_ns", "%" PRIu64, selecting_ns);
+		err = err ? err : recording_say(recording, "windows_attached_ns", "%" PRIu64, attached_ns);
 	}
 	err = err ? err : recording_say(recording, "intervals_selected", "%" PRIu64, counts->selected);
 	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
@@ -238,7 +238,8 @@ int recording_write_counts(struct recording *recording)
 	err = err ? err : recording_stacks_write_counts(recording);
 	return err ? err
 		   : recording_say(recording, "rate", "%g",
-				   (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+				   recording->windows ? recording->plan.rate
+						      : (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 }
 
 uint64_t own_cpu_ns(void)
@@ -287,22 +288,15 @@ int recording_write_final(struct recording *recording)
 	err = err ? err
 		  : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
 	err = err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
-	if (!err && recording->rate_changes) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(
-			recording, key,
-			"recording every selected interval cost more than %g %% of the target's CPU time: the rate "
-			"was lowered to %.3g %%",
-			100 * recording->options->budget, 100.0 * capture__rate(recording->capture) / CAPTURE_RATE_ALL);
-	}
+	err = err ? err : recording_govern_write_notes(recording, &note);
 	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key,
 				    "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
 				    "budget of %g %%%s",
 				    100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget,
-				    recording_windows_would_help(recording)
-					    ? ": at a --rate up to 5 % hooks are attached in windows"
+				    recording_windows_refused(recording)
+					    ? ": without --duty 100% hooks would be attached for a part of the time"
 					    : "");
 	}
 	if (!err)
@@ -412,12 +406,17 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 {
 	uint64_t rows = stats->rows_on_disk[SHARD_TABLE_INTERVAL];
 
-	if (recording->windows)
-		log_info("observed in %" PRIu64 " windows: selecting %.2f %%, attached %.2f %% of the time; the number "
-			 "of intervals seen is an estimate",
+	if (recording_windows_rested(recording)) {
+		uint64_t selecting_ns, attached_ns;
+
+		window_plan__times(&recording->plan, recording->end_ts, &selecting_ns, &attached_ns);
+		log_info("observed in %" PRIu64 " windows%s: selecting %.2f %%, attached %.2f %% of the time; the "
+			 "number of intervals seen is an estimate",
 			 recording->plan.window_cnt,
-			 100.0 * recording->plan.selecting_ns / (recording->end_ts - recording->begin_ts),
-			 100.0 * recording->plan.attached_ns / (recording->end_ts - recording->begin_ts));
+			 recording->governor.of_windows ? " and, while the budget allowed it, all the time" : "",
+			 100.0 * selecting_ns / (recording->end_ts - recording->begin_ts),
+			 100.0 * attached_ns / (recording->end_ts - recording->begin_ts));
+	}
 	log_info("%.1f s%s: %" PRIu64 " intervals seen, %" PRIu64 " selected, %" PRIu64 " kept; %" PRIu64
 		 " bytes in %s, %.0f per kept interval",
 		 (recording->end_ts - recording->begin_ts) / 1e9,

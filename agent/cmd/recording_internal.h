@@ -20,6 +20,23 @@
 #include "shard/writer.h"
 #include "target/data_names.h"
 
+/* What keeps the hooks' cost under the budget, see recording_governor.c. */
+struct governor {
+	bool of_windows; /* their share of the time; otherwise the rate */
+	uint64_t begin_ts;
+	uint64_t next_ts;                /* when to look again */
+	uint64_t look_ts, cpu_ns;        /* as of the last look */
+	uint64_t attached_ns;            /* likewise */
+	struct capture_hooks_cost hooks; /* likewise */
+	double over_share;               /* of the target's CPU time: what they cost when windows began; 0: none did */
+	double over_s;                   /* and when, after the beginning */
+
+	uint64_t rate_cpu_ns, rate_cost_ns;
+	double rate_share;
+	bool ungovernable;
+	uint32_t rate_changes;
+};
+
 struct recording {
 	const struct record_options *options;
 	struct record_options own_options; /* those, once limits may change */
@@ -66,15 +83,12 @@ struct recording {
 	double represented;   /* intervals that the received ones stand for */
 	struct capture_counts counts;
 
-	bool windows; /* hooks are attached in windows, by this plan */
+	bool windows; /* hooks are attached in windows, by this plan; or may be, if they cost too much all the time */
 	struct window_plan plan;
 
 	uint64_t target_cpu_begin_ns, target_cpu_ns;
 	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
-	uint64_t governed_cpu_ns, governed_cost_ns;
-	double governed_share;
-	bool ungovernable;
-	uint32_t rate_changes;
+	struct governor governor;
 };
 
 /*
@@ -82,14 +96,29 @@ struct recording {
  * before the capture is made, begin when it has started.  0 or -errno after one line.
  */
 int recording_windows_init(struct recording *recording);
-/* Are hooks attached all the time that could be attached in windows? */
-bool recording_windows_would_help(const struct recording *recording);
+/* Are hooks attached all the time because the options say so? */
+bool recording_windows_refused(const struct recording *recording);
+/* Has there been a time when no hooks were attached? */
+bool recording_windows_rested(const struct recording *recording);
 void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */
 int recording_windows_timeout(const struct recording *recording, int timeout_ms);
 /* Another rate from now on, or from the next window on. */
 void recording_set_rate(struct recording *recording, double rate);
+/*
+ * recording_governor.c: where the hooks cost more than what the budget leaves them, they are attached for a part of the
+ * time; where that is not possible, fewer intervals are selected, as far as it helps.  Every now and then.
+ */
+void recording_govern_begin(struct recording *recording);
+void recording_govern(struct recording *recording);
+/* What was learnt about the cost under some limits says little of others. */
+void recording_govern_anew(struct recording *recording);
+int recording_govern_write_notes(struct recording *recording, uint32_t *note);
+
+/* Who allows as much as the target itself takes wants everything, whatever it costs. */
+bool recording_has_budget(const struct recording *recording);
+
 /* How many intervals the target finished: counted, or estimated from those in the windows. */
 uint64_t recording_intervals_seen(const struct recording *recording);
 

@@ -78,7 +78,7 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		return 0;
 	}
 	recording->row.values[INTERVAL_FLAGS].u64 |= flags;
-	if (recording->windows)
+	if (recording->windows && !recording->plan.endless)
 		recording->row.values[INTERVAL_WINDOW].u64 = recording->plan.window_cnt;
 	else
 		shard_row__set_null(&recording->row, INTERVAL_WINDOW);

@@ -161,9 +161,7 @@ int recording_limits_poll(struct recording *recording)
 	}
 	recording_set_rate(recording, options->rate);
 	retention__set(recording->retention, options->tail, options->baseline_per_s);
-	/* What was learnt about lowering the rate was about another one. */
-	recording->governed_share = 0;
-	recording->ungovernable = false;
+	recording_govern_anew(recording);
 	if (recording->stream)
 		stream__set_limits(recording->stream, stream->spool_max_bytes, stream->spool_age_ns);
 	log_info("limits read again from '%s': rate %g %%, tail %g, baseline %g/s, budget %g %%", options->limits,

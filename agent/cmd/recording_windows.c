@@ -33,7 +33,8 @@ int recording_windows_init(struct recording *recording)
 	double share = options->duty > 0 ? options->duty : window_share(options->rate);
 	const char *why;
 
-	if (share >= 1)
+	/* Without windows, unless it turns out to cost too much. */
+	if (share >= 1 && (options->duty > 0 || !recording_has_budget(recording)))
 		return 0;
 	why = why_all_the_time(recording);
 	if (why && options->duty > 0) {
@@ -41,7 +42,7 @@ int recording_windows_init(struct recording *recording)
 		return -EINVAL;
 	}
 	if (why) {
-		if (!options->quiet)
+		if (share < 1 && !options->quiet)
 			log_info("hooks stay attached all the time at this rate: %s", why);
 		return 0;
 	}
@@ -50,18 +51,35 @@ int recording_windows_init(struct recording *recording)
 	return 0;
 }
 
-bool recording_windows_would_help(const struct recording *recording)
+bool recording_windows_refused(const struct recording *recording)
 {
-	return !recording->windows && !why_all_the_time(recording);
+	return !recording->windows && recording->options->duty >= 1 && !why_all_the_time(recording);
+}
+
+bool recording_windows_rested(const struct recording *recording)
+{
+	return recording->windows && (recording->plan.rested || !recording->plan.endless);
+}
+
+static void select_in_window(struct recording *recording)
+{
+	const struct window_plan *plan = &recording->plan;
+
+	capture__window_select(recording->capture, (uint64_t)(window_plan__inside(plan) * CAPTURE_RATE_ALL),
+			       (uint64_t)(window_plan__probability(plan) * CAPTURE_RATE_ALL),
+			       plan->endless ? 0 : plan->select_end_ts);
 }
 
 void recording_windows_begin(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
 
-	if (recording->windows)
-		window_plan__init(&recording->plan, options->rate, recording->plan.share, recording->begin_ts,
-				  options->duration_ns, recording->begin_ts);
+	if (!recording->windows)
+		return;
+	window_plan__init(&recording->plan, options->rate, recording->plan.share, recording->begin_ts,
+			  options->duration_ns, recording->begin_ts);
+	if (recording->plan.endless)
+		select_in_window(recording);
 }
 
 int recording_windows_step(struct recording *recording)
@@ -77,10 +95,9 @@ int recording_windows_step(struct recording *recording)
 		return 0;
 	switch (plan->state) {
 	case WINDOW_WARMING:
-		return capture__window_open(capture, false);
+		return capture__window_open(capture, plan->endless);
 	case WINDOW_SELECTING:
-		capture__window_select(capture, window_plan__inside(plan) * CAPTURE_RATE_ALL,
-				       window_plan__probability(plan) * CAPTURE_RATE_ALL, plan->select_end_ts);
+		select_in_window(recording);
 		return 0;
 	case WINDOW_DRAINING:
 		capture__window_drain(capture);
@@ -109,7 +126,13 @@ void recording_set_rate(struct recording *recording, double rate)
 	struct window_plan *plan = &recording->plan;
 
 	if (!recording->windows) {
-		capture__set_rate(recording->capture, rate * CAPTURE_RATE_ALL);
+		capture__set_rate(recording->capture, (uint64_t)(rate * CAPTURE_RATE_ALL));
+		return;
+	}
+	if (recording->governor.of_windows) {
+		plan->rate = rate;
+		if (plan->endless && plan->state == WINDOW_SELECTING)
+			select_in_window(recording);
 		return;
 	}
 	/* How the hooks are attached was decided when the recording began. */
@@ -123,5 +146,5 @@ void recording_set_rate(struct recording *recording, double rate)
 
 uint64_t recording_intervals_seen(const struct recording *recording)
 {
-	return recording->windows ? (uint64_t)rint(recording->represented) : recording->counts.seen;
+	return recording_windows_rested(recording) ? (uint64_t)rint(recording->represented) : recording->counts.seen;
 }

@@ -212,8 +212,8 @@ static void test_two_at_once(void)
 	struct redis redis;
 	double seen[2];
 
-	if (!redis_start(&redis, ANY_CPU) || !recording_start(&one, "one", redis.process.pid, "-d 60s") ||
-	    !recording_start(&two, "two", redis.process.pid, "-d 60s --rate 10%%") ||
+	if (!redis_start(&redis, ANY_CPU) || !recording_start(&one, "one", redis.process.pid, "-d 60s --duty 100%%") ||
+	    !recording_start(&two, "two", redis.process.pid, "-d 60s --rate 10%% --duty 100%%") ||
 	    !redis_load_start(&load, &redis, ANY_CPU, 50000, 10) || !CHECK(process_wait(&load, 60) == 0))
 		goto cleanup;
 	CHECK(recording_stop(&one) == 0);

@@ -51,7 +51,7 @@ static void test_redis(void)
 		return;
 	/* All its commands, not only GET. */
 	if (!redis_start(&redis, ANY_CPU) ||
-	    process_start(&load, "redis-benchmark -h 127.0.0.1 -p %d -n 3000 -c 10 -l -q", redis.port))
+	    process_start(&load, "redis-benchmark -h 127.0.0.1 -p %d -n 300 -c 10 -l -q", redis.port))
 		goto cleanup;
 	compare_case(redis.process.pid, "redis-server", "-m redis-server", 100, 50);
 	compare_case(redis.process.pid, "libc under Redis", "-m libc.so.6", 20, 10);

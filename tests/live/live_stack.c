@@ -67,7 +67,7 @@ static void test_against_witness(void)
 	double gap_ns, gap_cnt, stolen_ns = 0;
 
 	if (!workload_start(&workload, "spin", 6) ||
-	    !recording_start(&recording, "spin", workload.server_pid, "-d 60s"))
+	    !recording_start(&recording, "spin", workload.server_pid, "-d 60s --duty 100%%"))
 		goto cleanup;
 	workload_go(&workload);
 	if (!workload_finish(&workload, 30))

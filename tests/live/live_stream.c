@@ -117,8 +117,8 @@ static void test_streams(void)
 {
 	struct setting setting;
 
-	if (!begin(&setting, "streams") || !record(&setting, "streams", "-d 60s") || !load(&setting, 20000) ||
-	    !store_grows(&setting.collector, 5, 20))
+	if (!begin(&setting, "streams") || !record(&setting, "streams", "-d 60s --duty 100%") ||
+	    !load(&setting, 20000) || !store_grows(&setting.collector, 5, 20))
 		goto cleanup;
 	CHECK(process_runs(&setting.recording.process));
 	CHECKF(recording_stop(&setting.recording) == 0, "%s", said(&setting));

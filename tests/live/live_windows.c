@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Low rates: hooks attached in short windows only, and what is seen there stands for everything. */
+/* Hooks attached in windows only, at low rates or under a budget: what is seen there stands for everything. */
 #include "harness.h"
 #include "net.h"
 #include "servers.h"
 #include "session.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +15,8 @@
 
 struct rows {
 	uint64_t cnt[WINDOWS_MAX], first_ts[WINDOWS_MAX], last_ts[WINDOWS_MAX]; /* by window: of the begins */
-	uint64_t windowless_cnt, longest_ns;
+	uint64_t windowless_cnt, windowless_last_ts, longest_ns;
+	uint64_t uneven_cnt; /* windowless, and yet standing for others */
 	double weight_min, weight_max;
 };
 
@@ -25,6 +27,9 @@ static void take_row(void *owner, const struct interval *interval)
 
 	if (!interval_value(interval, "window", &window) || window >= WINDOWS_MAX) {
 		rows->windowless_cnt++;
+		rows->uneven_cnt += interval->weight != 1;
+		if (interval->begin_ts > rows->windowless_last_ts)
+			rows->windowless_last_ts = interval->begin_ts;
 		return;
 	}
 	if (!rows->cnt[window]++)
@@ -78,7 +83,7 @@ static void test_estimate(void)
 	session_check(&session);
 	session_check_no_loss(&session);
 	seen = (double)session_number(&session, "intervals_seen");
-	CHECKF(session_number(&session, "windows") >= 2 && session_number(&session, "windows") <= 5, "%lu windows",
+	CHECKF(session_number(&session, "windows") >= 2 && session_number(&session, "windows") <= 6, "%lu windows",
 	       session_number(&session, "windows"));
 	CHECKF(seen > truth / 2 && seen < truth * 2, "%.0f, where about %.0f were", seen, truth);
 	CHECKF(seen - session.weight_sum < 1 && session.weight_sum - seen < 1, "weights sum to %.0f, not %.0f",
@@ -86,7 +91,7 @@ static void test_estimate(void)
 	CHECKF(rows.weight_min > 49.9 && rows.weight_max < 500, "weights from %f to %f", rows.weight_min,
 	       rows.weight_max);
 	CHECK(!rows.windowless_cnt && !rows.cnt[0]);
-	check_lengths(&rows, 20 * NS_PER_MS);
+	check_lengths(&rows, 25 * NS_PER_MS);
 	CHECK(!session.lost[WL_LOSS_CUT]);
 cleanup:
 	process_end(&load);
@@ -125,7 +130,7 @@ static void test_drain(void)
 	CHECKF(session.row_cnt >= 10, "%lu rows in %s windows", session.row_cnt, session_key(&session, "windows"));
 	CHECKF(rows.longest_ns >= 100 * NS_PER_MS, "%lu ns at most", rows.longest_ns);
 	CHECKF(!session.lost[WL_LOSS_CUT], "%lu cut", session.lost[WL_LOSS_CUT]);
-	check_lengths(&rows, 50 * NS_PER_MS);
+	check_lengths(&rows, 63 * NS_PER_MS);
 cleanup:
 	for (int i = 0; i < DRAIN_LOADS; i++)
 		process_end(&loads[i]);
@@ -168,10 +173,160 @@ cleanup:
 	redis_end(&redis);
 }
 
+static const char *note_about(const struct session *session, const char *text)
+{
+	char key[32];
+
+	for (int i = 0; i < 32; i++) {
+		snprintf(key, sizeof(key), "note.%d", i);
+		if (strstr(session_key(session, key), text))
+			return session_key(session, key);
+	}
+	return NULL;
+}
+
+/*
+ * A server so busy that the hooks cost far more than the budget: every request until that is known, then windows, and
+ * what tracing costs from then on is the budget, about.  The rows of both together are as many requests as there were.
+ */
+static void test_budget(void)
+{
+	struct recording recording = {0};
+	struct process load = {0};
+	struct rows rows = {0};
+	struct session session;
+	struct redis redis;
+	double truth, seen, cost;
+	uint64_t begin_ts;
+
+	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 3000000, 20))
+		goto cleanup;
+	begin_ts = now_ns();
+	if (!recording_start(&recording, "windows-budget", redis.process.pid, "-d 8s --budget 4%% --tail none"))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 25) == 0);
+	CHECK(strstr(process_err(&recording.process), "in windows") != NULL);
+	CHECK(process_wait(&load, 120) == 0);
+	truth = 3e6 * 8e9 / (double)(now_ns() - begin_ts);
+	if (!session_read(&session, recording.dir.s, take_row, &rows))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	CHECK(note_about(&session, "attached in windows") != NULL);
+	CHECK(rows.windowless_cnt > 0 && !rows.uneven_cnt && !rows.cnt[0]);
+	CHECKF(session_number(&session, "windows") >= 4, "%lu windows", session_number(&session, "windows"));
+	CHECKF(rows.weight_min > 1.2, "weights from %f to %f", rows.weight_min, rows.weight_max);
+	seen = (double)session_number(&session, "intervals_seen");
+	CHECKF(seen - session.weight_sum < 1 && session.weight_sum - seen < 1, "weights sum to %.0f, not %.0f",
+	       session.weight_sum, seen);
+	CHECKF(seen > truth / 2 && seen < truth * 2, "%.0f, where about %.0f were", seen, truth);
+	/* The first of eight seconds cost ten times the budget, or less; what is left over is what is not in it. */
+	cost = (double)session_number(&session, "cost_bpf_ns") / (double)session_number(&session, "target_cpu_ns");
+	CHECKF(cost < 0.12, "tracing cost %.3f", cost);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+/* A server with little to do: nobody is spared anything, and nothing is left out. */
+static void test_not_needed(void)
+{
+	enum { CNT = 200 };
+	struct recording recording = {0};
+	struct session session;
+	struct redis redis;
+	uint64_t cost_ns;
+
+	if (!redis_start(&redis, ANY_CPU) ||
+	    !recording_start(&recording, "windows-unneeded", redis.process.pid, "--tail none"))
+		goto cleanup;
+	for (int i = 0; i < CNT; i++) {
+		CHECK(redis_answers(&redis));
+		sleep_ms(8);
+	}
+	CHECK(recording_stop(&recording) == 0);
+	if (!session_read(&session, recording.dir.s, NULL, NULL))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	CHECK(!*session_key(&session, "windows"));
+	CHECKF(session_number(&session, "intervals_seen") == CNT && session.row_cnt == CNT, "%s seen, %lu rows",
+	       session_key(&session, "intervals_seen"), session.row_cnt);
+	cost_ns = session_number(&session, "cost_bpf_ns");
+	CHECKF(cost_ns > 0 && cost_ns != UINT64_MAX, "cost: %s", session_key(&session, "cost_bpf_ns"));
+cleanup:
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+/* Nobody who says --duty 100% gets windows, whatever it costs: each request is counted. */
+static void test_no_windows(void)
+{
+	struct recording recording = {0};
+	struct process load = {0};
+	struct rows rows = {0};
+	struct session session;
+	struct redis redis;
+
+	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 100000, 20) ||
+	    !recording_start(&recording, "windows-none", redis.process.pid, "--budget 1%% --duty 100%% --tail none"))
+		goto cleanup;
+	CHECK(process_wait(&load, 120) == 0);
+	CHECK(recording_stop(&recording) == 0);
+	if (!session_read(&session, recording.dir.s, take_row, &rows))
+		goto cleanup;
+	session_check(&session);
+	CHECK(!*session_key(&session, "windows"));
+	CHECK(note_about(&session, "attached in windows") == NULL);
+	CHECK(rows.windowless_cnt == session.row_cnt && session.row_cnt > 0);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+/* A budget that everything fits in, from one moment on: the hooks stay attached again. */
+static void test_again(void)
+{
+	static const char narrow[] = "budget 1%\n", wide[] = "budget 99%\n";
+	struct path file = temp_path("windows-limits");
+	struct recording recording = {0};
+	struct process load = {0};
+	struct rows rows = {0};
+	struct session session;
+	struct redis redis;
+	uint64_t widened_ts = 0;
+
+	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 3000000, 20) ||
+	    !CHECK(!file_write(file.s, narrow, strlen(narrow))) ||
+	    !recording_start(&recording, "windows-again", redis.process.pid, "-d 12s --tail none --limits %s", file.s))
+		goto cleanup;
+	sleep_ms(4000);
+	CHECK(!file_write(file.s, wide, strlen(wide)) && !kill(recording.process.pid, SIGHUP));
+	widened_ts = now_ns();
+	CHECK(process_wait(&recording.process, 25) == 0);
+	if (!session_read(&session, recording.dir.s, take_row, &rows))
+		goto cleanup;
+	session_check(&session);
+	CHECKF(session_number(&session, "windows") >= 2, "%lu windows", session_number(&session, "windows"));
+	CHECK(rows.cnt[1] > 0 && rows.cnt[2] > 0);
+	CHECK(rows.windowless_cnt > 0 && !rows.uneven_cnt);
+	CHECKF(rows.windowless_last_ts > widened_ts, "no row without a window after the budget was widened");
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
 static const struct live_test tests[] = {
 	{"estimate", test_estimate},
 	{"drain", test_drain},
 	{"cut", test_cut},
+	{"windows_budget", test_budget},
+	{"windows_unneeded", test_not_needed},
+	{"windows_refused", test_no_windows},
+	{"windows_again", test_again},
 };
 
 int suite_windows(void)

@@ -96,7 +96,7 @@ static void workload_case(const char *name, unsigned int seconds)
 	json_object *report = NULL;
 
 	if (!workload_start(&workload, name, seconds) ||
-	    !recording_start(&recording, name, workload.server_pid, "-d 60s"))
+	    !recording_start(&recording, name, workload.server_pid, "-d 60s --duty 100%%"))
 		goto cleanup;
 	workload_go(&workload);
 	if (!workload_finish(&workload, seconds + 20))
