@@ -20,6 +20,8 @@ struct loading {
 	struct idmap symbol_ids;   /* (session, id of the table) → index into known */
 	VEC(uint32_t) known;       /* … → index into symbols */
 	struct idmap function_ids; /* (module, name) → index into symbols */
+	struct idmap probed_ids;   /* (session, index into symbols) → index into newest */
+	VEC(uint32_t) newest;      /* … → index into parts: the newest of that function */
 	struct idmap interval_ids; /* (session, sid) → index into intervals */
 	VEC(uint32_t) intervals;   /* … → row of the dataset */
 	uint64_t last_sid;
@@ -192,25 +194,34 @@ static int function_of(struct loading *loading, uint32_t session, uint32_t numbe
 	return vec_push(&loading->known, *func);
 }
 
-/* Those that are attached have no end yet. */
+/*
+ * Those that are attached have no end yet.  A function that is attached again, because others were let go or the next
+ * round begins, is still in the same part.
+ */
 static int load_probe(struct loading *loading, struct invocation_part part, bool attached)
 {
 	struct invocations *to = loading->to;
+	struct invocation_part *newest;
+	uint32_t at;
 
+	if (idmap__id(&loading->probed_ids, part.session, part.func, &at))
+		return -ENOMEM;
+	newest = at < loading->newest.cnt ? &to->parts.items[loading->newest.items[at]] : NULL;
+	if (newest && !newest->end_ts) {
+		if (attached)
+			return 0;
+		newest->end_ts = part.end_ts;
+		newest->why = part.why;
+		return 0;
+	}
 	if (attached) {
 		part.end_ts = 0;
 		part.why = NULL;
-		return vec_push(&to->parts, part);
 	}
-	for (size_t i = to->parts.cnt; i-- > 0;) {
-		struct invocation_part *known = &to->parts.items[i];
-
-		if (known->session != part.session || known->func != part.func || known->end_ts)
-			continue;
-		known->end_ts = part.end_ts;
-		known->why = part.why;
-		return 0;
-	}
+	if (newest)
+		loading->newest.items[at] = (uint32_t)to->parts.cnt;
+	else if (vec_push(&loading->newest, (uint32_t)to->parts.cnt))
+		return -ENOMEM;
 	return vec_push(&to->parts, part);
 }
 
@@ -389,6 +400,8 @@ static void loading__free(struct loading *loading)
 	idmap__free(&loading->symbol_ids);
 	vec_free(&loading->known);
 	idmap__free(&loading->function_ids);
+	idmap__free(&loading->probed_ids);
+	vec_free(&loading->newest);
 	idmap__free(&loading->interval_ids);
 	vec_free(&loading->intervals);
 }

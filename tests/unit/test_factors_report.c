@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include "analysis/factors_report.h"
+#include "model/session.h"
 #include "view/view.h"
 
 #include <errno.h>
@@ -216,6 +217,54 @@ static void only_the_last_round_counts(void)
 	whole_free(&whole);
 }
 
+/*
+ * Events of probes in the order in which they come: a function that is attached again meanwhile was probed since the
+ * first time, one that only rests between rounds is not let go, and of what was never attached nothing is known.
+ */
+static void what_is_let_go_is_told(void)
+{
+	static const struct {
+		uint64_t ts, func;
+		const char *event, *why;
+	} events[] = {
+		{1000000000, 7, "attached", NULL},
+		{1000000000, 8, "attached", NULL},
+		{2000000000, 7, "detached", "for the next round"},
+		{3000000000, 7, "attached", NULL},
+		{3000000000, 8, "detached", "for the next round"},
+		{4500000000, 7, "detached", PROBE_OVER_BUDGET},
+		{5000000000, 9, "detached", PROBE_UNSAFE},
+	};
+	struct shard_writer_opts opts = {.host = "host", .session_id = TRACE_SESSION};
+	const struct factor_report *factors;
+	struct shard_writer *writer;
+	struct whole whole = {0};
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write_calls(whole.dir.path, CNT);
+	opts.dir = whole.dir.path;
+	writer = shard_writer__new(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		struct shard_row row = {0};
+
+		row.values[PROBE_TS].u64 = events[i].ts;
+		row.values[PROBE_FUNC].u64 = events[i].func;
+		row.values[PROBE_EVENT].str = events[i].event;
+		row.values[PROBE_WHY].str = events[i].why ? events[i].why : "";
+		CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_PROBE, &row), 0);
+	}
+	CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	whole_analyse(&whole, false);
+	factors = whole.report.factors;
+	CU_ASSERT_EQUAL_FATAL(factors->unmeasured_cnt, 2);
+	CU_ASSERT_STRING_EQUAL(factors->unmeasured[0].why, PROBE_OVER_BUDGET);
+	ASSERT_NEAR(factors->unmeasured[0].after_s, 3.5);
+	CU_ASSERT_STRING_EQUAL(factors->unmeasured[1].why, PROBE_UNSAFE);
+	ASSERT_NEAR(factors->unmeasured[1].after_s, 0);
+	whole_free(&whole);
+}
+
 static char *printed(const struct whole *whole, bool json)
 {
 	const struct view_opts view = {.top = 0};
@@ -315,6 +364,7 @@ int suite_factors_report(void)
 		{"waits are found by counters", waits_are_found_by_counters},
 		{"paths lead into the other thread", paths_lead_into_the_other_thread},
 		{"only the last round counts", only_the_last_round_counts},
+		{"what is let go is told", what_is_let_go_is_told},
 		{"views tell of factors", views_tell_of_factors},
 		{"impossible calls do no harm", impossible_calls_do_no_harm},
 	};
