@@ -14,15 +14,13 @@
  */
 static const char *why_all_the_time(const struct recording *recording)
 {
-	const struct probe_line *line = probe_lines_beyond_timing(&recording->lines);
-
 	if (recording->options->trace)
 		return "chains of who made whom wait reach back before a window";
 	if (recording->options->rounds)
 		return "functions are probed in rounds";
 	if (recording->marked)
 		return "the program's markers say what a request is";
-	if (line)
+	if (!probe_lines_only_time(&recording->lines))
 		return "a line of the symbol list does more than to time a function";
 	return NULL;
 }

@@ -542,10 +542,10 @@ bool probe_lines_have_intervals(const probe_lines *lines)
 	return false;
 }
 
-const struct probe_line *probe_lines_beyond_timing(const probe_lines *lines)
+bool probe_lines_only_time(const probe_lines *lines)
 {
 	for (size_t i = 0; i < lines->cnt; i++)
 		if (lines->items[i].role != PROBE_FUNCTION)
-			return &lines->items[i];
-	return NULL;
+			return false;
+	return true;
 }

@@ -84,8 +84,8 @@ uint8_t probe_line_args(const struct probe_line *line);
 /* Do these lines say what an interval is?  If not, socket requests are the intervals and the lines only explain them.
  */
 bool probe_lines_have_intervals(const probe_lines *lines);
-/* The first line that does more than to time a function, NULL: there is none. */
-const struct probe_line *probe_lines_beyond_timing(const probe_lines *lines);
+/* Do they only time functions, if there are any? */
+bool probe_lines_only_time(const probe_lines *lines);
 
 /*
  * `list` is a path, or preset:NAME for a list that ships with the product (see preset.h).

@@ -231,12 +231,12 @@ static void every_role_has_what_it_needs(void)
 	symbol_list_free(&lines);
 	CU_ASSERT_EQUAL_FATAL(list_read("function g\nacquire f\n", 21, &lines), 0);
 	CU_ASSERT(!probe_lines_have_intervals(&lines));
-	CU_ASSERT_PTR_EQUAL(probe_lines_beyond_timing(&lines), &lines.items[1]);
+	CU_ASSERT(!probe_lines_only_time(&lines));
 	symbol_list_free(&lines);
 	CU_ASSERT_EQUAL_FATAL(list_read("function g\nfunction f\n", 22, &lines), 0);
-	CU_ASSERT_PTR_NULL(probe_lines_beyond_timing(&lines));
+	CU_ASSERT(probe_lines_only_time(&lines));
 	symbol_list_free(&lines);
-	CU_ASSERT_PTR_NULL(probe_lines_beyond_timing(&lines));
+	CU_ASSERT(probe_lines_only_time(&lines));
 }
 
 static void nonsense_is_refused_by_its_line(void)
