@@ -295,9 +295,7 @@ int recording_write_final(struct recording *recording)
 				    "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
 				    "budget of %g %%%s",
 				    100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget,
-				    recording_windows_refused(recording)
-					    ? ": without --duty 100% hooks would be attached for a part of the time"
-					    : "");
+				    recording_windows_hint(recording));
 	}
 	if (!err)
 		err = recording_budget_write_notes(recording, &note);

@@ -96,8 +96,8 @@ struct recording {
  * before the capture is made, begin when it has started.  0 or -errno after one line.
  */
 int recording_windows_init(struct recording *recording);
-/* Are hooks attached all the time because the options say so? */
-bool recording_windows_refused(const struct recording *recording);
+/* How the options keep hooks attached all the time, as an end of a sentence on what that costs; "": they do not. */
+const char *recording_windows_hint(const struct recording *recording);
 /* Has there been a time when no hooks were attached? */
 bool recording_windows_rested(const struct recording *recording);
 void recording_windows_begin(struct recording *recording);

@@ -12,17 +12,22 @@
  * takes longer than a window; between windows they count, and that is all.  So what lasts from one to the next is not
  * known: which interval began by a key, who holds a lock, what was put into a queue.
  */
-static const char *why_all_the_time(const struct recording *recording)
+static const char *why_always(const struct recording *recording)
 {
 	if (recording->options->trace)
 		return "chains of who made whom wait reach back before a window";
-	if (recording->options->rounds)
-		return "functions are probed in rounds";
 	if (recording->marked)
 		return "the program's markers say what a request is";
 	if (!probe_lines_only_time(&recording->lines))
 		return "a line of the symbol list does more than to time a function";
 	return NULL;
+}
+
+static const char *why_all_the_time(const struct recording *recording)
+{
+	const char *why = why_always(recording);
+
+	return why || !recording->options->rounds ? why : "functions are probed in rounds";
 }
 
 int recording_windows_init(struct recording *recording)
@@ -49,9 +54,14 @@ int recording_windows_init(struct recording *recording)
 	return 0;
 }
 
-bool recording_windows_refused(const struct recording *recording)
+const char *recording_windows_hint(const struct recording *recording)
 {
-	return !recording->windows && recording->options->duty >= 1 && !why_all_the_time(recording);
+	if (why_always(recording))
+		return "";
+	if (recording->options->rounds)
+		return ": with --rounds 0 hooks may be attached for a part of the time";
+	return recording->options->duty >= 1 ? ": without --duty 100% hooks may be attached for a part of the time"
+					     : "";
 }
 
 bool recording_windows_rested(const struct recording *recording)

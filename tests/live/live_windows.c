@@ -279,6 +279,7 @@ static void test_no_windows(void)
 	session_check(&session);
 	CHECK(!*session_key(&session, "windows"));
 	CHECK(note_about(&session, "attached in windows") == NULL);
+	CHECK(note_about(&session, "without --duty 100% hooks may be") != NULL);
 	CHECK(rows.windowless_cnt == session.row_cnt && session.row_cnt > 0);
 cleanup:
 	process_end(&load);
