@@ -55,6 +55,16 @@ static void check_lengths(const struct rows *rows, uint64_t length_ns)
 			       i, rows->last_ts[i] - rows->first_ts[i]);
 }
 
+/* The estimate is what the rows' weights sum to, and about as many as there were. */
+static void check_seen(const struct session *session, double truth)
+{
+	double seen = (double)session_number(session, "intervals_seen");
+
+	CHECKF(seen > truth / 2 && seen < truth * 2, "%.0f, where about %.0f were", seen, truth);
+	CHECKF(seen - session->weight_sum < 1 && session->weight_sum - seen < 1, "weights sum to %.0f, not %.0f",
+	       session->weight_sum, seen);
+}
+
 /*
  * Five seconds in strata of one, or longer ones after a window that had to wait: rows stand for fifty requests each or
  * more, and together for about as many as there were.  Five windows of a load that comes and goes with the machine are
@@ -67,7 +77,7 @@ static void test_estimate(void)
 	struct rows rows = {0};
 	struct session session;
 	struct redis redis;
-	double truth, seen;
+	double truth;
 	uint64_t begin_ts;
 
 	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 3000000, 20))
@@ -82,12 +92,9 @@ static void test_estimate(void)
 		goto cleanup;
 	session_check(&session);
 	session_check_no_loss(&session);
-	seen = (double)session_number(&session, "intervals_seen");
 	CHECKF(session_number(&session, "windows") >= 2 && session_number(&session, "windows") <= 6, "%lu windows",
 	       session_number(&session, "windows"));
-	CHECKF(seen > truth / 2 && seen < truth * 2, "%.0f, where about %.0f were", seen, truth);
-	CHECKF(seen - session.weight_sum < 1 && session.weight_sum - seen < 1, "weights sum to %.0f, not %.0f",
-	       session.weight_sum, seen);
+	check_seen(&session, truth);
 	CHECKF(rows.weight_min > 49.9 && rows.weight_max < 500, "weights from %f to %f", rows.weight_min,
 	       rows.weight_max);
 	CHECK(!rows.windowless_cnt && !rows.cnt[0]);
@@ -196,7 +203,7 @@ static void test_budget(void)
 	struct rows rows = {0};
 	struct session session;
 	struct redis redis;
-	double truth, seen, cost;
+	double truth, cost;
 	uint64_t begin_ts;
 
 	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 3000000, 20))
@@ -216,10 +223,7 @@ static void test_budget(void)
 	CHECK(rows.windowless_cnt > 0 && !rows.uneven_cnt && !rows.cnt[0]);
 	CHECKF(session_number(&session, "windows") >= 4, "%lu windows", session_number(&session, "windows"));
 	CHECKF(rows.weight_min > 1.2, "weights from %f to %f", rows.weight_min, rows.weight_max);
-	seen = (double)session_number(&session, "intervals_seen");
-	CHECKF(seen - session.weight_sum < 1 && session.weight_sum - seen < 1, "weights sum to %.0f, not %.0f",
-	       session.weight_sum, seen);
-	CHECKF(seen > truth / 2 && seen < truth * 2, "%.0f, where about %.0f were", seen, truth);
+	check_seen(&session, truth);
 	/* The first of eight seconds cost ten times the budget, or less; what is left over is what is not in it. */
 	cost = (double)session_number(&session, "cost_bpf_ns") / (double)session_number(&session, "target_cpu_ns");
 	CHECKF(cost < 0.12, "tracing cost %.3f", cost);

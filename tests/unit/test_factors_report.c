@@ -52,6 +52,20 @@ static void whole_analyse(struct whole *whole, bool by_path)
 	CU_ASSERT_EQUAL_FATAL(report_make(&whole->report, &whole->dataset, &opts), 0);
 }
 
+/* The fixture's recording, and a writer for what a test adds to its session. */
+static struct shard_writer *whole_begin(struct whole *whole)
+{
+	struct shard_writer_opts opts = {.host = "host", .session_id = TRACE_SESSION};
+	struct shard_writer *writer;
+
+	test_dir__make(&whole->dir);
+	trace_fixture_write_calls(whole->dir.path, CNT);
+	opts.dir = whole->dir.path;
+	writer = shard_writer__new(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	return writer;
+}
+
 static void whole_make(struct whole *whole, bool by_path)
 {
 	*whole = (struct whole){.by_path = by_path};
@@ -176,7 +190,6 @@ static void paths_lead_into_the_other_thread(void)
 /* Only what both rounds' last one saw counts. */
 static void only_the_last_round_counts(void)
 {
-	const struct shard_writer_opts opts = {.host = "host", .session_id = TRACE_SESSION};
 	static const char *const keys[][2] = {
 		{"round.0", "0 100000000"},
 		{"round.0.intervals_per_s", "1000"},
@@ -189,15 +202,10 @@ static void only_the_last_round_counts(void)
 		{"round.x", "1 2"},
 		{"round.2.probes", "nan"},
 	};
-	struct shard_writer_opts other = opts;
 	struct shard_writer *writer;
 	struct whole whole = {0};
 
-	test_dir__make(&whole.dir);
-	trace_fixture_write_calls(whole.dir.path, CNT);
-	other.dir = whole.dir.path;
-	writer = shard_writer__new(&other);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	writer = whole_begin(&whole);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		struct shard_row row = {0};
 
@@ -235,16 +243,11 @@ static void what_is_let_go_is_told(void)
 		{4500000000, 7, "detached", PROBE_OVER_BUDGET},
 		{5000000000, 9, "detached", PROBE_UNSAFE},
 	};
-	struct shard_writer_opts opts = {.host = "host", .session_id = TRACE_SESSION};
 	const struct factor_report *factors;
 	struct shard_writer *writer;
 	struct whole whole = {0};
 
-	test_dir__make(&whole.dir);
-	trace_fixture_write_calls(whole.dir.path, CNT);
-	opts.dir = whole.dir.path;
-	writer = shard_writer__new(&opts);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	writer = whole_begin(&whole);
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 		struct shard_row row = {0};
 
@@ -313,17 +316,12 @@ static void views_tell_of_factors(void)
 static void impossible_calls_do_no_harm(void)
 {
 	const struct shard_table *table = &shard_tables[SHARD_TABLE_INVOCATION];
-	struct shard_writer_opts opts = {.host = "host", .session_id = TRACE_SESSION};
 	struct test_rng rng = {.state = 9};
 	struct shard_writer *writer;
 	struct whole whole = {0};
 	struct shard_row row;
 
-	test_dir__make(&whole.dir);
-	trace_fixture_write_calls(whole.dir.path, CNT);
-	opts.dir = whole.dir.path;
-	writer = shard_writer__new(&opts);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(writer);
+	writer = whole_begin(&whole);
 	for (int i = 0; i < 3000; i++) {
 		test_row__fill(&row, table, &rng);
 		row.values[INVOCATION_SID].u64 = test_rng__below(&rng, CNT);
