@@ -114,7 +114,7 @@ static void say_windows(struct recording *recording, double cost_share, double s
 	if (governor->over_share > 0)
 		return;
 	governor->over_share = cost_share;
-	governor->over_s = (double)(monotonic_ns() - governor->begin_ts) / 1e9;
+	governor->over_s = (double)(monotonic_ns() - recording->begin_ts) / 1e9;
 	log_warn("hooks cost %.2g %% of the target's CPU time, over the budget of %g %%: from now on they are attached "
 		 "in windows, %.2g %% of the time (with --duty 100%% they would stay)",
 		 100 * cost_share, 100 * recording->options->budget, 100 * share);
@@ -191,13 +191,13 @@ static void govern_rate(struct recording *recording)
 		 spent_ns, rate;
 	double share;
 
-	if (cpu_ns <= governor->rate_cpu_ns || cost_ns <= governor->rate_cost_ns)
+	if (cpu_ns <= governor->cpu_ns || cost_ns <= governor->rate_cost_ns)
 		return;
-	used_ns = cpu_ns - governor->rate_cpu_ns;
+	used_ns = cpu_ns - governor->cpu_ns;
 	spent_ns = cost_ns - governor->rate_cost_ns;
 	if (used_ns < CPU_MIN_NS)
 		return;
-	governor->rate_cpu_ns = cpu_ns;
+	governor->cpu_ns = cpu_ns;
 	governor->rate_cost_ns = cost_ns;
 	rate = capture__rate(recording->capture);
 	share = (double)spent_ns / used_ns;
@@ -218,9 +218,9 @@ void recording_govern_begin(struct recording *recording)
 	struct governor *governor = &recording->governor;
 
 	governor->of_windows = recording->windows && recording->plan.endless;
-	governor->begin_ts = governor->look_ts = recording->begin_ts;
-	governor->cpu_ns = governor->rate_cpu_ns = recording->target_cpu_begin_ns;
-	governor->next_ts = governor->begin_ts + (governor->of_windows ? FIRST_LOOK_NS : RATE_FIRST_NS);
+	governor->look_ts = recording->begin_ts;
+	governor->cpu_ns = recording->target_cpu_begin_ns;
+	governor->next_ts = recording->begin_ts + (governor->of_windows ? FIRST_LOOK_NS : RATE_FIRST_NS);
 }
 
 void recording_govern(struct recording *recording)

@@ -22,8 +22,7 @@
 
 /* What keeps the hooks' cost under the budget, see recording_governor.c. */
 struct governor {
-	bool of_windows; /* their share of the time; otherwise the rate */
-	uint64_t begin_ts;
+	bool of_windows;                 /* their share of the time; otherwise the rate */
 	uint64_t next_ts;                /* when to look again */
 	uint64_t look_ts, cpu_ns;        /* as of the last look */
 	uint64_t attached_ns;            /* likewise */
@@ -31,7 +30,7 @@ struct governor {
 	double over_share;               /* of the target's CPU time: what they cost when windows began; 0: none did */
 	double over_s;                   /* and when, after the beginning */
 
-	uint64_t rate_cpu_ns, rate_cost_ns;
+	uint64_t rate_cost_ns;
 	double rate_share;
 	bool ungovernable;
 	uint32_t rate_changes;

@@ -66,7 +66,7 @@ const char *recording_windows_hint(const struct recording *recording)
 
 bool recording_windows_rested(const struct recording *recording)
 {
-	return recording->windows && (recording->plan.rested || !recording->plan.endless);
+	return recording->windows && recording->plan.rested;
 }
 
 static void select_in_window(struct recording *recording)

@@ -76,6 +76,7 @@ void window_plan__init(struct window_plan *plan, double rate, double share, uint
 		plan->open_ts = plan->select_ts = begin_ts;
 		return;
 	}
+	plan->rested = true;
 	plan->stratum_end_ts = begin_ts + draw_stratum(plan);
 	plan->length_ns = (uint64_t)(share * (double)(plan->stratum_end_ts - begin_ts));
 	place_window(plan, begin_ts);

@@ -49,7 +49,7 @@ struct window_plan {
 	uint64_t drain_end_ts;
 	uint64_t window_cnt;                /* but endless ones */
 	uint64_t selecting_ns, attached_ns; /* in all windows that are over, endless ones too */
-	bool rested;                        /* one of them is */
+	bool rested;                        /* there was, or is to be, time between windows */
 	uint64_t longest_ns;                /* the longest request seen */
 	uint32_t drains_in_vain;            /* in a row */
 };
