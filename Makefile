@@ -43,10 +43,10 @@ bpf_src := $(wildcard bpf/*.bpf.c)
 bpf_obj := $(bpf_src:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 skel := $(BUILD)/whylate.skel.h
 
-# Everything but capture and main is free of libbpf and needs no privilege: the unit tests link exactly that.
-rooms := base target probe model shard analysis view net selftest
+# Everything but main, in the order of knowing (DESIGN §2): the unit tests link exactly that.
+rooms := base target probe shard model capture net/wire net/send net/collect session analysis rounds view selftest cmd
 lib_src := $(foreach room,$(rooms),$(wildcard agent/$(room)/*.c))
-agent_src := $(wildcard agent/capture/*.c agent/cmd/*.c) agent/main.c
+agent_src := agent/main.c
 lib_obj := $(lib_src:%.c=$(BUILD)/%.o)
 agent_obj := $(agent_src:%.c=$(BUILD)/%.o)
 
@@ -85,7 +85,8 @@ $(BUILD)/agent/%.o: agent/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-$(filter $(BUILD)/agent/capture/%,$(agent_obj)): | $(skel)
+$(foreach room,capture session rounds selftest cmd,$(patsubst %.c,$(BUILD)/%.o,$(wildcard agent/$(room)/*.c))): | $(skel)
+$(foreach room,capture session rounds selftest cmd,$(patsubst %.c,$(BUILD)/unit/%.o,$(wildcard agent/$(room)/*.c))): | $(skel)
 $(BUILD)/agent/base/syscalls.o $(BUILD)/unit/agent/base/syscalls.o: $(BUILD)/syscall_number.def
 
 $(BUILD)/libwhylate.a: $(lib_obj)
@@ -214,7 +215,7 @@ $(BUILD)/unit/tests/unit/unwind_subject.o: SANITIZE := -O2 -fomit-frame-pointer
 
 $(BUILD)/unit/run: $(unit_obj) $(unit_lib_obj)
 	$(say) LD $@
-	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ -lcunit $(filter-out -lbpf,$(LIBS))
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ -lcunit $(LIBS)
 
 # --- live tests: root, real BPF, real servers -------------------------------------------------------------------------
 live_src := $(wildcard tests/live/*.c)
@@ -228,7 +229,7 @@ $(BUILD)/tests/live/%.o: tests/live/%.c
 $(BUILD)/live/run: $(live_obj) $(BUILD)/libwhylate.a
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcunit $(filter-out -lbpf,$(LIBS))
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS)
 
 # The product's planner and capture without the rest, for proofs and benchmarks of probes.
 $(BUILD)/tests/prober/prober.o: tests/prober/prober.c
@@ -236,7 +237,7 @@ $(BUILD)/tests/prober/prober.o: tests/prober/prober.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/live/prober: $(BUILD)/tests/prober/prober.o $(filter $(BUILD)/agent/capture/%,$(agent_obj)) $(BUILD)/libwhylate.a
+$(BUILD)/live/prober: $(BUILD)/tests/prober/prober.o $(BUILD)/libwhylate.a
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -305,6 +306,7 @@ live-agent: $(BUILD)/live/run
 # clang-format only looks, cppcheck only at our own code; `make format` writes.
 c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')
 lint: setup-lint
+	$(Q)scripts/lint-order
 	$(Q)clang-format-19 --dry-run --Werror $(c_files)
 	$(Q)cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
 		--suppress=missingIncludeSystem -Iinclude -Iagent -I. \
@@ -330,7 +332,7 @@ bench-probes: setup-bench
 $(BUILD)/bench/%: tests/bench/bench_%.c $(BUILD)/libwhylate.a
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(filter-out -lbpf,$(LIBS))
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # libFuzzer, a bounded time each: make fuzz FUZZ_SECONDS=600
 FUZZ_SECONDS ?= 60
@@ -340,11 +342,11 @@ fuzz: setup-lint $(fuzz_bin)
 		mkdir -p $$fuzzer.corpus && $$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$fuzzer.corpus || exit 1; \
 	done
 
-$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(BUILD)/syscall_number.def
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(skel) $(BUILD)/syscall_number.def
 	$(say) CLANG $@
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		-o $@ $< $(lib_src) $(filter-out -lbpf,$(LIBS))
+		-o $@ $< $(lib_src) $(LIBS)
 
 # SETCAP=1 gives the installed program what recording takes, so that those who may run it need not be root.
 CAPS ?= cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore

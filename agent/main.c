@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* whylate: why are some of my requests late?  Dispatch only. */
-#include "base/log.h"
 #include "cmd/cmd.h"
 
 #include <getopt.h>
 #include <locale.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,26 +30,6 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < COMMAND_CNT; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
 	fprintf(out, "\n`whylate COMMAND --help` says more. Capture needs root, the rest does not.\n");
-}
-
-int usage_error(const char *command, const char *fmt, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "whylate%s%s: ", command ? " " : "", command ? command : "");
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return EXIT_USAGE;
-}
-
-int option_error(const char *command, int option, char **argv)
-{
-	if (option == ':')
-		return usage_error(command, "'%s' wants an argument: see whylate %s --help", argv[optind - 1], command);
-	return usage_error(command, "there is no option '%s', or it is used wrongly: see whylate %s --help",
-			   argv[optind - 1], command);
 }
 
 int main(int argc, char **argv)

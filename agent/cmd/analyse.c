@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/shards.h"
+#include "shard/open.h"
 #include "view/view.h"
 
 #include <errno.h>
@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define SLOWEST_CNT 10 /* paths in full */
 
 static int print(const struct report *report, const struct analyse_options *options)
 {
@@ -93,105 +91,21 @@ static void say_no_such(struct shard_reader *reader, const struct analyse_option
 	dataset_free(&dataset);
 }
 
-/* The chains of who waited for whom, where they were recorded. */
-static int follow_paths(struct findings *findings, struct shard_reader *reader)
-{
-	int found = traces_load(&findings->traces, reader), err;
-
-	if (found <= 0)
-		return found;
-	err = paths_make(&findings->paths, &findings->traces, &findings->dataset);
-	if (err)
-		traces_free(&findings->traces);
-	return err;
-}
-
-/* The calls of probed functions, likewise. */
-static int find_factors(struct findings *findings, struct shard_reader *reader, const struct factor_rule *rule)
-{
-	const struct paths *paths = findings->paths.traces ? &findings->paths : NULL;
-	int found = invocations_load(&findings->invocations, reader, &findings->dataset, paths != NULL);
-
-	if (found <= 0)
-		return found;
-	findings->probed = true;
-	return factor_analysis_make(&findings->factors, &findings->invocations, &findings->dataset, paths,
-				    WALK_LAST_ROUND, rule);
-}
-
-static void findings_release(struct findings *findings)
-{
-	if (findings->probed) {
-		factor_analysis_free(&findings->factors);
-		invocations_free(&findings->invocations);
-	}
-	if (findings->paths.traces) {
-		paths_free(&findings->paths);
-		traces_free(&findings->traces);
-	}
-}
-
-int findings_complete(struct findings *findings, struct shard_reader *reader, const struct analyse_options *options,
-		      uint32_t bootstrap_cnt)
-{
-	struct report_opts opts = {
-		.tail = options->tail,
-		.bootstrap_cnt = bootstrap_cnt,
-		.seed = 1,
-		.slowest = SLOWEST_CNT,
-	};
-	int err;
-
-	findings->probed = false;
-	findings->paths = (struct paths){0};
-	err = follow_paths(findings, reader);
-	if (!err)
-		err = find_factors(findings, reader, &options->rule);
-	opts.paths = findings->paths.traces ? &findings->paths : NULL;
-	opts.factors = findings->probed ? &findings->factors : NULL;
-	if (!err)
-		err = report_make(&findings->report, &findings->dataset, &opts);
-	if (err)
-		findings_release(findings);
-	return err;
-}
-
-int findings_make(struct findings *findings, struct shard_reader *reader, const struct analyse_options *options,
-		  uint32_t bootstrap_cnt)
-{
-	const struct dataset_filter filter = {
-		.type = options->type,
-		.host = options->host,
-		.since_ts = options->round_ts,
-		.without_events = options->round_ts != 0,
-	};
-	int err = dataset_load(&findings->dataset, reader, &filter);
-
-	if (err)
-		return err;
-	err = findings_complete(findings, reader, options, bootstrap_cnt);
-	if (err)
-		dataset_free(&findings->dataset);
-	return err;
-}
-
-void findings_free(struct findings *findings)
-{
-	report_free(&findings->report);
-	findings_release(findings);
-	dataset_free(&findings->dataset);
-}
-
 static int report_on(struct shard_reader *reader, const struct analyse_options *options)
 {
-	struct dataset_filter filter = {
-		.type = options->type,
-		.host = options->host,
-		.since_wall_ns = options->since_wall_ns,
-		.until_wall_ns = options->until_wall_ns,
+	const struct findings_opts opts = {
+		.filter =
+			{
+				.type = options->type,
+				.host = options->host,
+				.since_wall_ns = options->since_wall_ns,
+				.until_wall_ns = options->until_wall_ns,
+			},
+		.tail = options->tail,
+		.rule = options->rule,
 	};
 	struct findings *findings = calloc(1, sizeof(*findings));
-	int err = findings ? dataset_load(&findings->dataset, reader, &filter) : -ENOMEM, code = EXIT_FAILED;
+	int err = findings ? dataset_load(&findings->dataset, reader, &opts.filter) : -ENOMEM, code = EXIT_FAILED;
 
 	if (err == -ESRCH)
 		say_no_such(reader, options);
@@ -203,7 +117,7 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 		dataset_free(&findings->dataset);
 		goto cleanup;
 	}
-	err = findings_complete(findings, reader, options, 0);
+	err = findings_complete(findings, reader, &opts);
 	if (err) {
 		log_error("the analysis failed: %s", strerror(-err));
 		dataset_free(&findings->dataset);

@@ -3,12 +3,7 @@
 #ifndef WHYLATE_CMD_CMD_H
 #define WHYLATE_CMD_CMD_H
 
-enum exit_code {
-	EXIT_DONE = 0,
-	EXIT_FAILED = 1,
-	EXIT_USAGE = 2,
-	EXIT_LIMITS = 3, /* done, but loss or missing hooks exceed the stated limit */
-};
+#include "base/exit_code.h"
 
 int cmd_record(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "net/collector.h"
-#include "net/identity.h"
-#include "net/listen.h"
+#include "net/collect/collector.h"
+#include "net/collect/identity.h"
+#include "net/collect/listen.h"
 
 #include <errno.h>
 #include <getopt.h>

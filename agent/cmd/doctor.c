@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What this machine can and cannot measure, and why. */
+#include "base/privilege.h"
 #include "capture/capture.h"
 #include "capture/hwcounters.h"
 #include "cmd/cmd.h"
-#include "cmd/privilege.h"
-#include "cmd/selftest.h"
+#include "selftest/selftest.h"
 #include "selftest/witness.h"
 #include "shard/table.h"
 
@@ -164,6 +164,37 @@ static int survey_machine(bool json, const char *btf_path)
 	return err ? EXIT_FAILED : fit ? EXIT_DONE : EXIT_LIMITS;
 }
 
+/* "FEATURE=N" of --force-tier: 0, or -EINVAL after a line that says what is wrong with it. */
+static int take_force_tier(struct selftest_options *options, const char *arg)
+{
+	const char *equals = strchr(arg, '=');
+	uint32_t tier = 0, best = 0;
+
+	for (int f = 0; equals && f < HOOK_FEATURE_CNT; f++) {
+		if (strlen(features[f].name) != (size_t)(equals - arg) || strncmp(features[f].name, arg, equals - arg))
+			continue;
+		for (size_t i = 0; i < hook_cnt; i++) {
+			if ((int)hooks[i].feature != f)
+				continue;
+			best = hooks[i].tier > best ? hooks[i].tier : best;
+			if (equals[1] && !equals[2] && hooks[i].tier == (uint32_t)(equals[1] - '0'))
+				tier = hooks[i].tier;
+		}
+		if (!tier) {
+			usage_error("doctor", "--force-tier '%s': the tiers of %s are 1 to %u", arg, features[f].name,
+				    best);
+			return -EINVAL;
+		}
+		options->force_tier[f] = tier;
+		return 0;
+	}
+	usage_error("doctor",
+		    "--force-tier '%s' is not understood: it wants something like fault=2 (whylate doctor "
+		    "names the features)",
+		    arg);
+	return -EINVAL;
+}
+
 int cmd_doctor(int argc, char **argv)
 {
 	enum { OPT_JSON = 1000, OPT_SELF_TEST, OPT_FORCE_TIER, OPT_BTF, OPT_WITNESS };
@@ -199,7 +230,7 @@ int cmd_doctor(int argc, char **argv)
 			break;
 		case OPT_FORCE_TIER:
 			forced = true;
-			if (selftest_force_tier(&selftest, optarg))
+			if (take_force_tier(&selftest, optarg))
 				return EXIT_USAGE;
 			break;
 		default:

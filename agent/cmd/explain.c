@@ -2,7 +2,7 @@
 #include "analysis/story.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/shards.h"
+#include "shard/open.h"
 #include "view/text_story.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "view/export.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/shards.h"
+#include "shard/open.h"
 
 #include <errno.h>
 #include <getopt.h>

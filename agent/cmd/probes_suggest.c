@@ -5,9 +5,9 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "capture/probes.h"
 #include "cmd/cmd.h"
-#include "cmd/privilege.h"
 #include "cmd/probes.h"
 #include "probe/suggest.h"
 #include "view/format.h"

@@ -3,9 +3,10 @@
 #include "base/units.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
-#include "cmd/recording.h"
+#include "cmd/record_options.h"
 #include "cmd/report_options.h"
-#include "cmd/rounds.h"
+#include "rounds/rounds.h"
+#include "session/session.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -150,7 +151,8 @@ static int check_rounds(struct record_options *options, const struct analyse_opt
 	options->duty = 1;
 	rounds->rule = analyse->rule;
 	rounds->tail = options->tail > 0.5 ? options->tail : analyse->tail;
-	options->rounds = rounds;
+	options->client = &rounds_client;
+	options->client_options = rounds;
 	return EXIT_DONE;
 }
 

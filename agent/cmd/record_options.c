@@ -4,7 +4,8 @@
 #include "base/units.h"
 #include "capture/capture.h"
 #include "cmd/cmd.h"
-#include "net/protocol.h"
+#include "cmd/limits.h"
+#include "net/wire/protocol.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -123,6 +124,7 @@ void record_options_init(struct record_options *options)
 		.scope_max = 1000,
 		.children = true,
 		.hw = true,
+		.read_limits = limits_read,
 	};
 	stream_options_init(&options->stream);
 }

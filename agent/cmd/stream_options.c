@@ -3,8 +3,8 @@
 
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "net/spool.h"
-#include "net/upload_client.h"
+#include "net/send/spool.h"
+#include "net/send/upload_client.h"
 
 #include <errno.h>
 

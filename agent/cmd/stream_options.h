@@ -3,19 +3,9 @@
 #ifndef WHYLATE_CMD_STREAM_OPTIONS_H
 #define WHYLATE_CMD_STREAM_OPTIONS_H
 
-#include <getopt.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "session/options.h"
 
-struct stream_options {
-	const char *url; /* NULL: not streamed */
-	const char *cert, *key, *ca, *token;
-	bool insecure; /* http is allowed to other machines, too */
-	const char *spool;
-	uint64_t spool_max_bytes, spool_age_ns;
-	uint64_t delay_ns;  /* a row is under way no later than this after it was recorded */
-	uint64_t linger_ns; /* how long the end of a recording may wait for the network */
-};
+#include <getopt.h>
 
 enum stream_option {
 	OPT_STREAM = 3000,

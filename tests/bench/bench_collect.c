@@ -9,7 +9,7 @@
  * as files, which any WebDAV server takes.  Prints what was acknowledged.
  */
 #include "base/clock.h"
-#include "net/protocol.h"
+#include "net/wire/protocol.h"
 #include "shard/crc32c.h"
 #include "shard/file.h"
 

@@ -5,9 +5,9 @@
  *
  * No corpus is needed: the mutator begins with real frames, and repairs the checksums of most of what it made.
  */
-#include "net/block_check.h"
-#include "net/protocol.h"
-#include "net/received.h"
+#include "net/wire/block_check.h"
+#include "net/wire/protocol.h"
+#include "net/wire/received.h"
 #include "shard/crc32c.h"
 #include "shard/pack.h"
 

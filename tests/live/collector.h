@@ -8,7 +8,7 @@
 
 #include "harness.h"
 
-#include "net/protocol.h"
+#include "net/wire/protocol.h"
 
 #define SESSION_ID     0x0123456789abcdefULL
 #define SESSION_TEXT   "0123456789abcdef"

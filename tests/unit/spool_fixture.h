@@ -3,8 +3,8 @@
 #ifndef WHYLATE_TESTS_SPOOL_FIXTURE_H
 #define WHYLATE_TESTS_SPOOL_FIXTURE_H
 
-#include "net/spool.h"
-#include "net/spool_session.h"
+#include "net/send/spool.h"
+#include "net/send/spool_session.h"
 #include "test_shard_util.h"
 
 #define DAY_NS  (86400ULL * 1000000000)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The collector's small parts: sets of numbers, budgets, peers, tokens, addresses, metrics. */
-#include "net/identity.h"
-#include "net/limiter.h"
-#include "net/listen.h"
-#include "net/metrics.h"
-#include "net/peers.h"
-#include "net/seqset.h"
+#include "net/collect/identity.h"
+#include "net/collect/limiter.h"
+#include "net/collect/listen.h"
+#include "net/collect/metrics.h"
+#include "net/collect/peers.h"
+#include "net/collect/seqset.h"
 #include "test_shard_util.h"
 #include "unit.h"
 

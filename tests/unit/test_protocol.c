@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "net/protocol.h"
+#include "net/wire/protocol.h"
 #include "shard/crc32c.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The collector's store: what was committed is there, whole and once, whatever happened meanwhile. */
-#include "net/block_check.h"
-#include "net/store.h"
+#include "net/collect/store.h"
+#include "net/wire/block_check.h"
 #include "shard/crc32c.h"
 #include "test_shard_util.h"
 #include "unit.h"

@@ -6,7 +6,7 @@
 #include "test_shard_util.h"
 #include "unit.h"
 
-#include "net/store.h"
+#include "net/collect/store.h"
 #include "shard/crc32c.h"
 
 #include <ftw.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "base/clock.h"
-#include "net/backoff.h"
-#include "net/spool.h"
-#include "net/uploader.h"
+#include "net/send/backoff.h"
+#include "net/send/spool.h"
+#include "net/send/uploader.h"
 #include "said.h"
 #include "test_shard_util.h"
 #include "unit.h"

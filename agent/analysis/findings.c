@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "analysis/findings.h"
+
+#define SLOWEST_CNT 10 /* paths in full */
+
+/* The chains of who waited for whom, where they were recorded. */
+static int follow_paths(struct findings *findings, struct shard_reader *reader)
+{
+	int found = traces_load(&findings->traces, reader), err;
+
+	if (found <= 0)
+		return found;
+	err = paths_make(&findings->paths, &findings->traces, &findings->dataset);
+	if (err)
+		traces_free(&findings->traces);
+	return err;
+}
+
+/* The calls of probed functions, likewise. */
+static int find_factors(struct findings *findings, struct shard_reader *reader, const struct factor_rule *rule)
+{
+	const struct paths *paths = findings->paths.traces ? &findings->paths : NULL;
+	int found = invocations_load(&findings->invocations, reader, &findings->dataset, paths != NULL);
+
+	if (found <= 0)
+		return found;
+	findings->probed = true;
+	return factor_analysis_make(&findings->factors, &findings->invocations, &findings->dataset, paths,
+				    WALK_LAST_ROUND, rule);
+}
+
+static void findings_release(struct findings *findings)
+{
+	if (findings->probed) {
+		factor_analysis_free(&findings->factors);
+		invocations_free(&findings->invocations);
+	}
+	if (findings->paths.traces) {
+		paths_free(&findings->paths);
+		traces_free(&findings->traces);
+	}
+}
+
+int findings_complete(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts)
+{
+	struct report_opts report = {
+		.tail = opts->tail,
+		.bootstrap_cnt = opts->bootstrap_cnt,
+		.seed = 1,
+		.slowest = SLOWEST_CNT,
+	};
+	int err;
+
+	findings->probed = false;
+	findings->paths = (struct paths){0};
+	err = follow_paths(findings, reader);
+	if (!err)
+		err = find_factors(findings, reader, &opts->rule);
+	report.paths = findings->paths.traces ? &findings->paths : NULL;
+	report.factors = findings->probed ? &findings->factors : NULL;
+	if (!err)
+		err = report_make(&findings->report, &findings->dataset, &report);
+	if (err)
+		findings_release(findings);
+	return err;
+}
+
+int findings_make(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts)
+{
+	int err = dataset_load(&findings->dataset, reader, &opts->filter);
+
+	if (err)
+		return err;
+	err = findings_complete(findings, reader, opts);
+	if (err)
+		dataset_free(&findings->dataset);
+	return err;
+}
+
+void findings_free(struct findings *findings)
+{
+	report_free(&findings->report);
+	findings_release(findings);
+	dataset_free(&findings->dataset);
+}

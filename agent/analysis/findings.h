@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* All that a report rests on, from one pass of options over a recording. */
+#ifndef WHYLATE_ANALYSIS_FINDINGS_H
+#define WHYLATE_ANALYSIS_FINDINGS_H
+
+#include "analysis/factors_report.h"
+#include "shard/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct findings_opts {
+	struct dataset_filter filter;
+	double tail;
+	struct factor_rule rule;
+	uint32_t bootstrap_cnt; /* 0: the default */
+};
+
+struct findings {
+	struct dataset dataset;
+	struct traces traces;
+	struct paths paths; /* paths.traces NULL: no detail was recorded */
+	struct invocations invocations;
+	struct factor_analysis factors;
+	bool probed; /* the last two: functions were probed */
+	struct report report;
+};
+
+/* The dataset is there: finds the rest.  0 or -errno, and then nothing but the dataset is left to free. */
+int findings_complete(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts);
+/* Both, without a line: 0, or -errno with nothing to free. */
+int findings_make(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts);
+void findings_free(struct findings *findings);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/privilege.h"
+
+#include "base/capabilities.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
+
+void privilege_survey(struct privilege privileges[PRIVILEGE_CNT])
+{
+	cap_t caps = cap_get_proc();
+	bool admin = capability_had(caps, CAP_SYS_ADMIN);
+
+	privileges[0] =
+		(struct privilege){"CAP_BPF", "loading BPF programs", admin || capability_had(caps, CAP_BPF), true};
+	privileges[1] = (struct privilege){"CAP_PERFMON", "tracing", admin || capability_had(caps, CAP_PERFMON), true};
+	privileges[2] = (struct privilege){"CAP_SYS_PTRACE", "reading /proc of the target",
+					   capability_had(caps, CAP_SYS_PTRACE), true};
+	privileges[3] = (struct privilege){"CAP_DAC_READ_SEARCH", "finding where other users' processes listen",
+					   capability_had(caps, CAP_DAC_READ_SEARCH), false};
+	privileges[4] =
+		(struct privilege){"CAP_CHECKPOINT_RESTORE", "functions of files that were deleted or replaced since",
+				   admin || capability_had(caps, CAP_CHECKPOINT_RESTORE), false};
+	privileges[5] = (struct privilege){"CAP_SYS_ADMIN", "knowing what tracing costs", admin, false};
+	if (caps)
+		cap_free(caps);
+}
+
+int privilege_check(void)
+{
+	struct privilege privileges[PRIVILEGE_CNT];
+	char missing[128] = "";
+
+	privilege_survey(privileges);
+	for (int i = 0; i < PRIVILEGE_CNT; i++) {
+		size_t len = strlen(missing);
+
+		if (privileges[i].required && !privileges[i].had)
+			snprintf(missing + len, sizeof(missing) - len, "%s%s", len ? ", " : "", privileges[i].name);
+	}
+	if (!missing[0])
+		return 0;
+	log_error("attaching needs %s: run it as root (report and doctor need no privilege)", missing);
+	return -EPERM;
+}
+
+static const cap_value_t running[] = {CAP_BPF,       CAP_PERFMON,      CAP_SYS_PTRACE,
+				      CAP_SYS_ADMIN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH};
+static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_SYS_NICE, CAP_FOWNER};
+static const cap_value_t looking_up[] = {CAP_CHECKPOINT_RESTORE};
+static const cap_value_t uploading[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL};
+
+struct cap_list {
+	cap_value_t items[16];
+	size_t cnt;
+};
+
+static void add(struct cap_list *list, const cap_value_t *caps, size_t cnt)
+{
+	for (size_t i = 0; i < cnt && list->cnt < ARRAY_CNT(list->items); i++)
+		list->items[list->cnt++] = caps[i];
+}
+
+/* CAP_DAC_OVERRIDE, which root has: the output may be in somebody else's directory. */
+void privilege_narrow(const struct privilege_uses *uses)
+{
+	struct cap_list wanted = {};
+	int err;
+
+	add(&wanted, running, ARRAY_CNT(running));
+	add(&wanted, attaching, ARRAY_CNT(attaching));
+	add(&wanted, looking_up, ARRAY_CNT(looking_up));
+	if (uses->uploader)
+		add(&wanted, uploading, ARRAY_CNT(uploading));
+	err = capabilities_keep(wanted.items, wanted.cnt);
+	if (err)
+		log_debug("cannot give up capabilities: %s", strerror(-err));
+}
+
+/* What a recording under way has no business to call. */
+static const int denied[] = {
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(delete_module),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(kexec_file_load),
+	SCMP_SYS(mount),
+	SCMP_SYS(umount2),
+	SCMP_SYS(move_mount),
+	SCMP_SYS(fsopen),
+	SCMP_SYS(open_tree),
+	SCMP_SYS(pivot_root),
+	SCMP_SYS(chroot),
+	SCMP_SYS(unshare),
+	SCMP_SYS(setns),
+	SCMP_SYS(settimeofday),
+	SCMP_SYS(clock_settime),
+	SCMP_SYS(adjtimex),
+	SCMP_SYS(clock_adjtime),
+	SCMP_SYS(reboot),
+	SCMP_SYS(swapon),
+	SCMP_SYS(swapoff),
+	SCMP_SYS(sethostname),
+	SCMP_SYS(setdomainname),
+	SCMP_SYS(add_key),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(request_key),
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(acct),
+	SCMP_SYS(mknodat),
+	SCMP_SYS(quotactl),
+};
+static const int denied_without_uploader[] = {
+	SCMP_SYS(setuid),   SCMP_SYS(setreuid),  SCMP_SYS(setresuid), SCMP_SYS(setgid),
+	SCMP_SYS(setregid), SCMP_SYS(setresgid), SCMP_SYS(setgroups),
+};
+
+/* One that this architecture does not have cannot be called either. */
+static int deny(scmp_filter_ctx filter, const int *calls, size_t cnt)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < cnt && !err; i++) {
+		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0);
+		if (err == -EDOM || err == -EINVAL)
+			err = 0;
+	}
+	return err;
+}
+
+/*
+ * They fail with EPERM instead of ending the process: what comes next in this program, after the recording, may well
+ * find a library that tries one of them.
+ */
+static int filter_calls(const struct privilege_uses *uses)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int err = filter ? deny(filter, denied, ARRAY_CNT(denied)) : -ENOMEM;
+
+	if (!err && !uses->uploader)
+		err = deny(filter, denied_without_uploader, ARRAY_CNT(denied_without_uploader));
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(bpf), 1,
+				       SCMP_A0_32(SCMP_CMP_EQ, BPF_PROG_LOAD));
+	if (!err)
+		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+void privilege_confine(const struct privilege_uses *uses)
+{
+	struct cap_list wanted = {};
+	int err;
+
+	add(&wanted, running, ARRAY_CNT(running));
+	if (uses->more_processes)
+		add(&wanted, looking_up, ARRAY_CNT(looking_up));
+	if (uses->uploader)
+		add(&wanted, uploading, ARRAY_CNT(uploading));
+	err = capabilities_keep(wanted.items, wanted.cnt);
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		err = -errno;
+	if (!err)
+		err = filter_calls(uses);
+	if (err)
+		log_debug("cannot give up what only attaching took: %s", strerror(-err));
+}

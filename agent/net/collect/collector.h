@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The collector: takes frames from agents over HTTP (docs/PROTOCOL.md) and keeps them in a store.  A few threads of
+ * libmicrohttpd receive and check, one thread owns the store and syncs whatever came in meanwhile at once, and the
+ * caller's thread runs collector__tick() every second.
+ */
+#ifndef WHYLATE_NET_COLLECT_COLLECTOR_H
+#define WHYLATE_NET_COLLECT_COLLECTOR_H
+
+#include "net/collect/store.h"
+
+struct collector_opts {
+	struct store_opts store;
+	int listen_fd;                  /* consumed */
+	const char *cert_pem, *key_pem; /* NULL: no TLS */
+	const char *client_ca_pem;      /* NULL: certificates of clients are not asked for */
+	const struct identity_tokens *tokens;
+	uint32_t max_connections;
+	uint64_t max_memory; /* for bodies */
+	double max_rate;     /* bytes per client and second */
+	double max_requests; /* per client and second */
+	uint64_t timeout_ns; /* for a request's header, and a body's first 64 KiB/s; for an idle connection */
+};
+
+struct collector;
+
+/* NULL and errno after a line that says why. */
+struct collector *collector__start(const struct collector_opts *opts);
+/* Closes what is too slow or idle too long; to be called about once a second. */
+void collector__tick(struct collector *collector);
+/* Lets what is under way end, then closes everything.  NULL-safe. */
+void collector__stop(struct collector *collector);
+
+#endif

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "net/send/upload_client.h"
+
+#include "net/wire/protocol.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECRET_MAX    (1 << 20)
+#define ANSWER_MAX    4096
+#define CONNECT_S     10L
+#define STALL_S       15L /* so long without a byte: the connection is dead */
+#define REQUEST_S     120L
+#define RETRY_AFTER_S 86400L
+
+struct upload_client {
+	struct upload_client_opts opts;
+	char *url;
+	struct shard_buf cert, key, ca;
+	int fds[3]; /* … as files in memory, -1: none */
+	bool has_files;
+	char token[PROTOCOL_TOKEN_MAX + 1];
+	CURL *curl;
+	struct curl_slist *headers;
+	char error[CURL_ERROR_SIZE];
+	char answer[ANSWER_MAX + 1];
+	size_t answer_sz;
+};
+
+static bool is_loopback(const char *host)
+{
+	return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "[::1]");
+}
+
+static bool has_part(CURLU *url, CURLUPart part)
+{
+	char *text = NULL;
+	bool has = !curl_url_get(url, part, &text, 0);
+
+	curl_free(text);
+	return has;
+}
+
+const char *upload_url_check(const char *text, bool insecure)
+{
+	char *scheme = NULL, *host = NULL;
+	CURLU *url = curl_url();
+	const char *wrong = NULL;
+
+	if (!url)
+		return "there is no memory to look at it";
+	if (!strstr(text, "://") || curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) ||
+	    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) || curl_url_get(url, CURLUPART_HOST, &host, 0) || !*host)
+		wrong = "it wants something like https://HOST:PORT";
+	else if (strcmp(scheme, "https") && strcmp(scheme, "http"))
+		wrong = "only https is spoken";
+	else if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
+		wrong = "a name and a password have no place in it (--stream-token)";
+	else if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT))
+		wrong = "it must end with the path";
+	else if (!strcmp(scheme, "http") && !insecure && !is_loopback(host))
+		wrong = "without TLS everybody on the way can read and change it (https, or --stream-insecure)";
+	curl_free(scheme);
+	curl_free(host);
+	curl_url_cleanup(url);
+	return wrong;
+}
+
+static int read_secret(const char *path, struct shard_buf *out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
+	struct stat st;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || S_ISDIR(st.st_mode))
+		err = -EISDIR;
+	while (!err && got > 0 && out->cnt < SECRET_MAX) {
+		err = vec_reserve(out, 4096);
+		got = err ? 0 : read(fd, out->items + out->cnt, 4096);
+		if (got < 0)
+			err = -errno;
+		else
+			out->cnt += got;
+	}
+	close(fd);
+	if (!err && out->cnt >= SECRET_MAX)
+		err = -EFBIG;
+	return !err && !out->cnt ? -ENODATA : err;
+}
+
+static int read_token(struct upload_client *client, const char *path)
+{
+	struct shard_buf bytes = {0};
+	int err = read_secret(path, &bytes);
+
+	if (!err) {
+		while (bytes.cnt && strchr(" \t\r\n", bytes.items[bytes.cnt - 1]))
+			bytes.cnt--;
+		if (bytes.cnt > PROTOCOL_TOKEN_MAX)
+			err = -EBADMSG;
+		else
+			memcpy(client->token, bytes.items, bytes.cnt);
+	}
+	if (!err && !protocol_token_is_valid(client->token))
+		err = -EBADMSG;
+	vec_free(&bytes);
+	return err;
+}
+
+static int read_secrets(struct upload_client *client, const char **what)
+{
+	const struct upload_client_opts *opts = &client->opts;
+	int err = 0;
+
+	if (opts->cert_path) {
+		*what = opts->cert_path;
+		err = read_secret(opts->cert_path, &client->cert);
+	}
+	if (!err && (opts->key_path || opts->cert_path)) {
+		*what = opts->key_path ? opts->key_path : opts->cert_path;
+		err = read_secret(*what, &client->key);
+	}
+	if (!err && opts->ca_path) {
+		*what = opts->ca_path;
+		err = read_secret(opts->ca_path, &client->ca);
+	}
+	if (!err && opts->token_path) {
+		*what = opts->token_path;
+		err = read_token(client, opts->token_path);
+	}
+	return err;
+}
+
+static size_t on_answer(char *bytes, size_t one, size_t sz, void *owner)
+{
+	struct upload_client *client = owner;
+	size_t room = ANSWER_MAX - client->answer_sz, take = sz < room ? sz : room;
+
+	(void)one;
+	memcpy(client->answer + client->answer_sz, bytes, take);
+	client->answer_sz += take;
+	return sz;
+}
+
+static int on_progress(void *owner, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+{
+	struct upload_client *client = owner;
+
+	(void)down_total, (void)down, (void)up_total, (void)up;
+	return client->opts.should_stop && client->opts.should_stop(client->opts.owner);
+}
+
+/*
+ * By name, since not every flavour of libcurl takes certificates from memory; it opens them again for each connection,
+ * which a process may always do with what it has open itself, whatever its user.
+ */
+static int set_file(CURL *curl, CURLoption option, const struct shard_buf *bytes, int *fd)
+{
+	char path[40];
+
+	if (!bytes->cnt)
+		return 0;
+	*fd = memfd_create("certificate", MFD_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	if (write(*fd, bytes->items, bytes->cnt) != (ssize_t)bytes->cnt)
+		return -EIO;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
+	return curl_easy_setopt(curl, option, path) ? -ENOTSUP : 0;
+}
+
+/* By who sends: descriptors do not survive the way there. */
+static int set_files(struct upload_client *client)
+{
+	int err = 0;
+
+	if (client->has_files)
+		return 0;
+	client->has_files = true;
+	err = set_file(client->curl, CURLOPT_SSLCERT, &client->cert, &client->fds[0]);
+	if (!err)
+		err = set_file(client->curl, CURLOPT_SSLKEY, &client->key, &client->fds[1]);
+	if (!err)
+		err = set_file(client->curl, CURLOPT_CAINFO, &client->ca, &client->fds[2]);
+	/* That authority and no other: those of the system would be trusted besides, and read for each connection. */
+	if (!err && client->ca.cnt && curl_easy_setopt(client->curl, CURLOPT_CAPATH, NULL))
+		err = -ENOTSUP;
+	return err;
+}
+
+/* What holds for every request.  Proxies are libcurl's affair: it reads https_proxy, no_proxy and their like. */
+static bool set_options(struct upload_client *client)
+{
+	CURL *curl = client->curl;
+	bool good = true;
+
+	good &= !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	good &= !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
+	good &= !curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	good &= !curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	good &= !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+	good &= !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	good &= !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, STALL_S);
+	good &= !curl_easy_setopt(curl, CURLOPT_TIMEOUT, REQUEST_S);
+	good &= !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error);
+	good &= !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
+	good &= !curl_easy_setopt(curl, CURLOPT_WRITEDATA, client);
+	good &= !curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
+	good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "whylate/" WHYLATE_VERSION);
+	return good;
+}
+
+static bool add_header(struct upload_client *client, const char *header)
+{
+	struct curl_slist *longer = curl_slist_append(client->headers, header);
+
+	if (longer)
+		client->headers = longer;
+	return longer;
+}
+
+static bool set_headers(struct upload_client *client)
+{
+	char bearer[PROTOCOL_TOKEN_MAX + 32];
+	bool good = add_header(client, "Content-Type: application/octet-stream");
+
+	/* Nobody asks whether he may send: it would cost a round trip each time. */
+	good &= add_header(client, "Expect:");
+	if (client->token[0]) {
+		snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", client->token);
+		good &= add_header(client, bearer);
+	}
+	return good && !curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, client->headers) &&
+	       !curl_easy_setopt(client->curl, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+}
+
+struct upload_client *upload_client__new(const struct upload_client_opts *opts, const char **what)
+{
+	struct upload_client *client = calloc(1, sizeof(*client));
+	size_t sz = strlen(opts->url);
+	int err = -ENOMEM;
+
+	*what = opts->url;
+	if (!client)
+		return NULL;
+	client->opts = *opts;
+	client->fds[0] = client->fds[1] = client->fds[2] = -1;
+	client->url = strdup(opts->url);
+	if (!client->url)
+		goto fail;
+	while (sz && client->url[sz - 1] == '/')
+		client->url[--sz] = '\0';
+	err = read_secrets(client, what);
+	if (err)
+		goto fail;
+	*what = "libcurl";
+	client->curl = curl_easy_init();
+	if (client->curl && set_options(client) && set_headers(client))
+		return client;
+	err = -ENOTSUP;
+fail:
+	upload_client__free(client);
+	errno = -err;
+	return NULL;
+}
+
+/* Only what can be shown on a terminal. */
+static void take_text(struct upload_answer *answer, const char *text)
+{
+	size_t sz = 0;
+
+	for (; text[sz] && text[sz] != '\n' && sz < sizeof(answer->text) - 1; sz++)
+		answer->text[sz] = text[sz] >= ' ' && text[sz] <= '~' ? text[sz] : '?';
+	answer->text[sz] = '\0';
+}
+
+static void parse_answer(const struct upload_client *client, struct upload_answer *answer)
+{
+	struct json_object *root = json_tokener_parse(client->answer), *value;
+
+	if (json_object_is_type(root, json_type_object)) {
+		if (json_object_object_get_ex(root, "error", &value) && json_object_is_type(value, json_type_string))
+			take_text(answer, json_object_get_string(value));
+		if (json_object_object_get_ex(root, "frame", &value) && json_object_is_type(value, json_type_int))
+			answer->frame = json_object_get_int64(value);
+		if (json_object_object_get_ex(root, "duplicates", &value) && json_object_is_type(value, json_type_int))
+			answer->duplicate_cnt = json_object_get_int64(value) > 0 ? json_object_get_int64(value) : 0;
+	}
+	json_object_put(root);
+}
+
+void upload_client__post(struct upload_client *client, const char *path, const void *body, size_t sz,
+			 struct upload_answer *answer)
+{
+	CURL *curl = client->curl;
+	curl_off_t retry_after = 0;
+	CURLcode code = CURLE_OUT_OF_MEMORY;
+	char *url;
+
+	*answer = (struct upload_answer){.frame = -1};
+	client->answer_sz = 0;
+	client->error[0] = '\0';
+	if (asprintf(&url, "%s%s", client->url, path) < 0)
+		url = NULL;
+	if (url && !set_files(client) && !curl_easy_setopt(curl, CURLOPT_URL, url) &&
+	    !curl_easy_setopt(curl, CURLOPT_POST, 1L) && !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
+	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))
+		code = curl_easy_perform(curl);
+	free(url);
+	client->answer[client->answer_sz] = '\0';
+	if (code) {
+		answer->error = code;
+		take_text(answer, client->error[0] ? client->error : curl_easy_strerror(code));
+		return;
+	}
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
+	if (!curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after) && retry_after > 0)
+		answer->retry_after_ns =
+			(uint64_t)(retry_after < RETRY_AFTER_S ? retry_after : RETRY_AFTER_S) * 1000000000ULL;
+	parse_answer(client, answer);
+}
+
+void upload_client__free(struct upload_client *client)
+{
+	if (!client)
+		return;
+	curl_easy_cleanup(client->curl);
+	curl_slist_free_all(client->headers);
+	for (size_t i = 0; i < 3; i++)
+		if (client->fds[i] >= 0)
+			close(client->fds[i]);
+	vec_free(&client->cert);
+	vec_free(&client->key);
+	vec_free(&client->ca);
+	free(client->url);
+	free(client);
+}

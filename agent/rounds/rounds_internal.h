@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rounds under way, for diagnose_rounds.c (when what happens), rounds_probes.c and rounds_analysis.c. */
+#ifndef WHYLATE_ROUNDS_ROUNDS_INTERNAL_H
+#define WHYLATE_ROUNDS_ROUNDS_INTERNAL_H
+
+#include "analysis/findings.h"
+#include "analysis/refine.h"
+#include "rounds/rounds.h"
+#include "session/session_internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum rounds_phase {
+	ROUNDS_LOOKING,  /* no function is probed: stacks are sampled, and the rate of requests is learnt */
+	ROUNDS_COUNTING, /* only how often functions are called, before it is decided which of them are timed */
+	ROUNDS_PROBING,
+	ROUNDS_RESTING,   /* what probing may cost in this round is used up */
+	ROUNDS_ANALYSING, /* nothing is selected */
+	ROUNDS_CHOOSING,  /* likewise, and the user is asked */
+	ROUNDS_OVER,      /* nothing more will change */
+};
+
+/* A function that is or was probed, or could have been. */
+struct round_function {
+	uint32_t func; /* of the program, and of the recording */
+	struct plan plan, count_plan;
+	uint32_t parent;    /* as whose callee it was found; RECORDED_UNKNOWN: a root */
+	double estimate_ns; /* cost of a call, entry and exit; NAN: it cannot be probed */
+	bool attached, opened, explained, root, dull;
+	bool of_list;    /* probed for the symbol list, not by a round */
+	const char *why; /* it is to be detached */
+	bool counted;
+	double hits_per_s; /* when it was attached last */
+};
+
+/* Probes that were attached together: one per function. */
+struct round_set {
+	struct recorded_set *set;
+	uint32_t *functions; /* index into rounds.functions */
+	size_t cnt;
+};
+
+/* What happened between two moments. */
+struct round_mark {
+	uint64_t ts, seen, cpu_ns;
+};
+
+struct round_analysis {
+	pthread_t thread;
+	bool running;
+	atomic_bool done;
+	int err;
+	char dir[4096];
+	struct findings_opts options;
+	struct shard_reader *reader;
+	struct findings findings;
+};
+
+/* What the user has typed of a line so far. */
+struct round_answer {
+	char text[32];
+	size_t len; /* of the line, which may be longer than the text */
+};
+
+struct rounds {
+	struct rounds_options options;
+	enum rounds_phase phase;
+	uint32_t round;
+	uint64_t slot_end_ts; /* of the round, or of the look */
+	uint64_t slot_ns;
+	uint64_t look_ts; /* the next look at the cost */
+	uint64_t paused_ts;
+	uint64_t rate; /* of the recording, while nothing is selected */
+	struct round_mark begin;
+	double baseline_per_s, cpu_ns_per_s;
+	double spent_ns; /* in this round, by probes that are attached no more */
+
+	struct hot_paths *hot;
+	double hot_ns; /* time of all samples */
+	VEC(struct round_function) functions;
+	struct idmap function_ids;
+	VEC(struct round_set) sets;
+	VEC(struct refine_child) children; /* of the function that refine.h asks about */
+	struct round_analysis analysis;
+	struct round_answer answer;
+	uint32_t chosen; /* by the user; FACTOR_NONE: by the rule */
+};
+
+/* --- rounds_probes.c ---------------------------------------------------------------------------------------------- */
+
+/* The function's place, new if need be, with its plan: 0 or -errno. */
+int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx);
+/* All that have a return probe, which is not safe any more; none of those is attached. 0 or -ENOMEM. */
+int rounds_replan(struct recording *recording);
+/* For struct refine_input: ctx is the recording. */
+int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt);
+/* Where the work of requests begins: roots, and what they call. 0, -ENOENT: nothing is known, or -errno. */
+int rounds_find_roots(struct recording *recording);
+/* What refine.h needs to know of every function; free(). NULL: out of memory. */
+struct refine_function *rounds_list(const struct rounds *rounds);
+struct refine_input rounds_input(struct recording *recording, const struct refine_function *functions);
+/* Marks what a plan says; nothing is attached or detached yet.  dull: what is taken away was found to be so. 0 or
+ * -errno.
+ */
+int rounds_apply(struct recording *recording, const struct refine_plan *plan, bool dull);
+/*
+ * Attaches everything that is marked; what cannot be attached is marked as impossible.  count: only entries, of what
+ * was never counted.  0 or -errno.
+ */
+int rounds_attach(struct recording *recording, bool count);
+/* Unmarks what costs most for what it may tell, until the rest fits into that share of the budget: how many, or -errno.
+ */
+int rounds_fit(struct recording *recording, double share);
+int rounds_detach(struct recording *recording);
+/* Counts hits and cost of what is attached; the sum of the cost. */
+double rounds_measure(struct recording *recording);
+uint32_t rounds_probe_cnt(const struct rounds *rounds);
+
+/* --- rounds_analysis.c -------------------------------------------------------------------------------------------- */
+
+/* Reads what has been written so far, in a thread of its own. 0 or -errno. */
+int rounds_analysis_start(struct recording *recording);
+bool rounds_analysis_done(const struct rounds *rounds);
+/* Waits for it; its error.  rounds_analysis_free() in either case. */
+int rounds_analysis_wait(struct rounds *rounds);
+void rounds_analysis_free(struct rounds *rounds);
+/* Its factors by numbers of functions, as refine.h wants them, and which of the functions are explained. */
+int rounds_factors(struct rounds *rounds, struct factors *factors);
+/* On stderr: the first of its factors, and what becomes of them. */
+void rounds_say_factors(const struct rounds *rounds, const struct refine_plan *plan);
+
+#endif

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/log.h"
+#include "base/names.h"
+#include "model/session.h"
+#include "session/list.h"
+#include "session/session_internal.h"
+#include "target/elf_file.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+int recording_say(struct recording *recording, const char *key, const char *fmt, ...)
+{
+	struct shard_row *row = &recording->row;
+	char value[SESSION_TEXT_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(value, sizeof(value), fmt, args);
+	va_end(args);
+	memset(row->nulls, 0, sizeof(row->nulls));
+	row->values[SESSION_TS].u64 = monotonic_ns();
+	row->values[SESSION_KEY].str = key;
+	row->values[SESSION_VALUE].str = value;
+	return shard_writer__append(recording->writer, SHARD_TABLE_SESSION, row);
+}
+
+static void add_to_list(char *list, size_t sz, const char *item)
+{
+	size_t len = strlen(list);
+
+	if (*item)
+		snprintf(list + len, sz - len, "%s%s", len ? "," : "", item);
+}
+
+bool recording_of_sockets(const struct recording *recording)
+{
+	return !recording_probes_wanted(recording) || !probe_lines_have_intervals(&recording->lines);
+}
+
+static struct hook_purpose purpose_of(const struct recording *recording)
+{
+	return (struct hook_purpose){
+		.sockets = recording_of_sockets(recording),
+		.trace = recording->options->trace,
+		.probes = recording_probes_wanted(recording),
+		.stacks = recording_stacks_hz(recording) > 0,
+	};
+}
+
+static bool feature_missing(const struct recording *recording, int feature)
+{
+	const struct hook_survey *survey = capture__survey(recording->capture);
+
+	return hook_feature_wanted(feature, purpose_of(recording)) && !survey->tier[feature] &&
+	       features[feature].need != HOOK_NEED_EXTRA;
+}
+
+static int write_hooks(struct recording *recording)
+{
+	const struct hook_survey *survey = capture__survey(recording->capture);
+	char used[SESSION_TEXT_MAX] = "", missing[1024] = "", unmeasured[512] = "", item[64];
+	int err;
+
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
+		if (feature_missing(recording, f)) {
+			add_to_list(missing, sizeof(missing), features[f].name);
+			add_to_list(unmeasured, sizeof(unmeasured), features[f].categories);
+			continue;
+		}
+		for (size_t i = 0; i < hook_cnt; i++) {
+			if ((int)hooks[i].feature != f || !hook_taken(survey, i, purpose_of(recording)))
+				continue;
+			snprintf(item, sizeof(item), "%s:%s", hook_kind_name(hooks[i].kind), hooks[i].hook);
+			add_to_list(used, sizeof(used), item);
+		}
+	}
+	if (recording->options->hw && !capture__has_hw(recording->capture))
+		add_to_list(missing, sizeof(missing), "hardware_counters");
+	err = recording_say(recording, "hooks", "%s", used);
+	if (!err)
+		err = recording_say(recording, "hooks_missing", "%s", missing);
+	return err ? err : recording_say(recording, "categories_unmeasured", "%s", unmeasured);
+}
+
+int recording_write_listeners(struct recording *recording)
+{
+	char list[SESSION_TEXT_MAX] = "";
+
+	for (size_t i = 0; i < recording->listeners.cnt; i++)
+		add_to_list(list, sizeof(list), recording->listeners.items[i].name);
+	return recording_say(recording, "listeners", "%s", list);
+}
+
+static int write_modules(struct recording *recording)
+{
+	struct shard_row *row = &recording->row;
+	pid_t pid = recording->options->pid;
+
+	for (size_t i = 0; i < recording->mappings.cnt; i++) {
+		const struct target_mapping *mapping = &recording->mappings.items[i];
+		struct elf_file *file;
+		char path[4200];
+		int err;
+
+		if (!mapping->exec || mapping->path[0] != '/')
+			continue;
+		file = target_mapping_file(pid, mapping, path, sizeof(path)) ? NULL : elf_file__open(path);
+		memset(row->nulls, 0, sizeof(row->nulls));
+		row->values[MODULE_PID].u64 = pid;
+		row->values[MODULE_START_ADDR].u64 = mapping->start;
+		row->values[MODULE_END_ADDR].u64 = mapping->end;
+		row->values[MODULE_FILE_OFF].u64 = mapping->file_off;
+		row->values[MODULE_PATH].str = mapping->path;
+		if (file && elf_file__build_id(file)[0])
+			row->values[MODULE_BUILD_ID].str = elf_file__build_id(file);
+		else
+			shard_row__set_null(row, MODULE_BUILD_ID);
+		err = shard_writer__append(recording->writer, SHARD_TABLE_MODULE, row);
+		elf_file__free(file);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1])
+{
+	struct utsname uts;
+
+	uname(&uts);
+	snprintf(buf, SHARD_HOST_MAX + 1, "%s", recording->options->host ? recording->options->host : uts.nodename);
+	return buf;
+}
+
+int recording_write_limits(struct recording *recording)
+{
+	int err = recording_say(recording, "tail", "%g", recording->options->tail);
+
+	return err ? err : recording_say(recording, "baseline", "%g", recording->options->baseline_per_s);
+}
+
+int recording_write_session(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	char cmdline[SESSION_TEXT_MAX] = "", host[SHARD_HOST_MAX + 1];
+	struct timespec mono, wall;
+	struct utsname uts;
+	int err = 0;
+
+	uname(&uts);
+	target_cmdline(options->pid, cmdline, sizeof(cmdline));
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	err = err ? err : recording_say(recording, "version", "%s", WHYLATE_VERSION);
+	err = err ? err : recording_say(recording, "host", "%s", recording_host(recording, host));
+	err = err ? err : recording_say(recording, "kernel", "%s", uts.release);
+	err = err ? err
+		  : recording_say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	err = err ? err : recording_say(recording, "pid", "%d", options->pid);
+	err = err ? err : recording_say(recording, "comm", "%s", recording->comm);
+	err = err ? err : recording_say(recording, "cmdline", "%s", cmdline);
+	err = err ? err : recording_say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
+	err = err ? err : recording_say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
+	err = err ? err : recording_say(recording, "mode", "%s", options->trace ? "trace" : "counters");
+	err = err ? err
+		  : recording_say(recording, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
+	err = err ? err : recording_write_limits(recording);
+	if (!err && recording->marked)
+		err = recording_say(recording, "markers", "whylate");
+	if (!err && options->symbols)
+		err = recording_say(recording, "symbols", "%s", options->symbols);
+	err = err ? err : recording_write_listeners(recording);
+	err = err ? err : write_hooks(recording);
+	err = err ? err : write_modules(recording);
+	return err ? err : shard_writer__flush(recording->writer, false);
+}
+
+int recording_write_loss(struct recording *recording)
+{
+	struct shard_row *row = &recording->row;
+	const struct wl_loss_count *loss;
+	uint64_t ts = monotonic_ns();
+	uint32_t cpu_cnt;
+	int err;
+
+	capture__counts(recording->capture, &recording->counts);
+	loss = capture__loss_per_cpu(recording->capture, &cpu_cnt);
+	for (uint32_t cpu = 0; cpu < cpu_cnt; cpu++) {
+		for (int class = 0; class < WL_LOSS_CNT; class ++) {
+			const struct wl_loss_count *count = &loss[cpu * WL_LOSS_CNT + class];
+
+			if (!count->emitted && !count->lost)
+				continue;
+			memset(row->nulls, 0, sizeof(row->nulls));
+			row->values[LOSS_TS].u64 = ts;
+			row->values[LOSS_CLASS].str = loss_name(class);
+			row->values[LOSS_CPU].u64 = cpu;
+			row->values[LOSS_EMITTED].u64 = count->emitted;
+			row->values[LOSS_LOST].u64 = count->lost;
+			err = shard_writer__append(recording->writer, SHARD_TABLE_LOSS, row);
+			if (err)
+				return err;
+		}
+	}
+	err = recording_probes_write_loss(recording, ts);
+	return err ? err : recording_trace_write_loss(recording, ts);
+}
+
+int recording_write_counts(struct recording *recording)
+{
+	const struct capture_counts *counts = &recording->counts;
+	uint64_t now = recording->end_ts ? recording->end_ts : monotonic_ns();
+	int err = recording_say(recording, "begin_ts", "%" PRIu64, recording->begin_ts);
+
+	err = err ? err : recording_say(recording, "end_ts", "%" PRIu64, now);
+	err = err ? err : recording_say(recording, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
+	if (recording_windows_rested(recording)) {
+		uint64_t selecting_ns, attached_ns;
+
+		window_plan__times(&recording->plan, now, &selecting_ns, &attached_ns);
+		err = err ? err : recording_say(recording, "windows", "%" PRIu64, recording->plan.window_cnt);
+		err = err ? err : recording_say(recording, "windows_selecting_ns", "%" PRIu64, selecting_ns);
+		err = err ? err : recording_say(recording, "windows_attached_ns", "%" PRIu64, attached_ns);
+	}
+	err = err ? err : recording_say(recording, "intervals_selected", "%" PRIu64, counts->selected);
+	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
+	err = err ? err : recording_say(recording, "records_received", "%" PRIu64, recording->received);
+	err = err ? err : recording_say(recording, "rows_kept", "%" PRIu64, recording->kept);
+	err = err ? err : recording_probes_write_counts(recording);
+	err = err ? err : recording_trace_write_counts(recording);
+	err = err ? err : recording_stacks_write_counts(recording);
+	return err ? err
+		   : recording_say(recording, "rate", "%g",
+				   recording->windows ? recording->plan.rate
+						      : (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+}
+
+uint64_t own_cpu_ns(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000ULL +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ULL;
+}
+
+void recording_target_cpu(struct recording *recording)
+{
+	uint64_t cpu_ns = target_cpu_ns(&recording->processes);
+
+	recording->target_cpu_ns =
+		cpu_ns > recording->target_cpu_begin_ns ? cpu_ns - recording->target_cpu_begin_ns : 0;
+}
+
+/* A few always do: connections are closed, threads end. */
+static bool many_never_ended(const struct recording *recording)
+{
+	return recording->counts.abandoned > (recording->counts.seen + recording->counts.abandoned) / 100;
+}
+
+#define NEVER_ENDED                                                                                                    \
+	"%" PRIu64 " intervals began and never ended: their connections were closed, their threads ended, or no line " \
+	"of role 'end' of a symbol list met their keys"
+
+int recording_write_final(struct recording *recording)
+{
+	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
+	uint64_t bpf_ns;
+	uint32_t note = 0;
+	char key[32];
+	size_t cnt;
+	int err;
+
+	capture__cost(recording->capture, &cnt, &bpf_ns);
+	if (capture__cost_known(recording->capture)) {
+		err = recording_say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
+	} else {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
+	}
+	err = err ? err
+		  : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
+	err = err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
+	err = err ? err : recording_govern_write_notes(recording, &note);
+	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key,
+				    "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
+				    "budget of %g %%%s",
+				    100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget,
+				    recording_windows_hint(recording));
+	}
+	if (!err)
+		err = recording_budget_write_notes(recording, &note);
+	if (!err)
+		err = recording_loads_write_note(recording, &note);
+	if (!err && unprobed.cnt) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key,
+				    "%" PRIu64
+				    " processes that began while they were recorded ran for %.3g ms in all before "
+				    "they had their probes, %" PRIu64
+				    " of them or more to their end: calls in that time were not seen",
+				    unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
+	}
+	if (!err && many_never_ended(recording)) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key, NEVER_ENDED, recording->counts.abandoned);
+	}
+	if (!err && recording->target_exited) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key, "the target exited while it was recorded");
+	}
+	if (!err && recording->probes_lost) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key,
+				    "the recording ended early: whylate-attach, which held its probes, was killed");
+	}
+	if (!err && recording->impossible) {
+		snprintf(key, sizeof(key), "note.%u", note++);
+		err = recording_say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true",
+				    recording->impossible);
+	}
+	return err;
+}
+
+bool recording_over_limits(const struct recording *recording)
+{
+	const struct wl_loss_count *loss = recording->counts.loss;
+	uint64_t unopened = loss[WL_LOSS_OPEN_FULL].lost + loss[WL_LOSS_CUT].lost;
+	uint64_t lost = loss[WL_LOSS_INTERVAL].lost + loss[WL_LOSS_TASK].lost + unopened;
+	uint64_t emitted = loss[WL_LOSS_INTERVAL].emitted + loss[WL_LOSS_TASK].emitted + unopened;
+	uint64_t missing = 0;
+
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++)
+		missing += feature_missing(recording, f);
+	return lost > recording->options->max_loss * emitted || missing > recording->options->max_missing;
+}
+
+static void say_loss(const struct recording *recording)
+{
+	const struct wl_loss_count *interval = &recording->counts.loss[WL_LOSS_INTERVAL];
+	char text[512] = "";
+
+	for (int class = 0; class < WL_LOSS_CNT; class ++) {
+		uint64_t lost = recording->counts.loss[class].lost;
+		size_t len = strlen(text);
+
+		if (lost && class != WL_LOSS_MISSED_SWITCH)
+			snprintf(text + len, sizeof(text) - len, "%s%" PRIu64 " %s", len ? ", " : "", lost,
+				 loss_name(class));
+	}
+	log_info("loss: %s (emitted %" PRIu64 " = received %" PRIu64 " + lost %" PRIu64 "; received = kept %" PRIu64
+		 " + passed over by retention %" PRIu64 ")",
+		 text[0] ? text : "none", interval->emitted, recording->received, interval->lost, recording->kept,
+		 recording->passed_over + recording->impossible);
+}
+
+static void say_missed_switches(const struct recording *recording)
+{
+	uint64_t missed = recording->counts.loss[WL_LOSS_MISSED_SWITCH].lost;
+
+	if (missed)
+		log_info("this kernel did not report %" PRIu64
+			 " context switches or ends of interrupts (missed_switch); intervals that they touched are "
+			 "flagged",
+			 missed);
+}
+
+static void say_cost(struct recording *recording)
+{
+	double seconds = (recording->end_ts - recording->begin_ts) / 1e9;
+	const struct capture_cost *costs;
+	uint64_t bpf_ns;
+	size_t cnt;
+
+	costs = capture__cost(recording->capture, &cnt, &bpf_ns);
+	for (size_t i = 0; i < cnt; i++)
+		if (costs[i].run_ns * 100 >= bpf_ns)
+			log_info("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program,
+				 costs[i].run_cnt, (double)costs[i].run_ns / costs[i].run_cnt,
+				 100.0 * costs[i].run_ns / bpf_ns);
+	if (!capture__cost_known(recording->capture))
+		log_info("cost: not known, because measuring it takes CAP_SYS_ADMIN; agent %.2f %% of a CPU",
+			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+	else if (recording->target_cpu_ns)
+		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a "
+			 "CPU",
+			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target_cpu_ns,
+			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+	else
+		log_info("cost: BPF %.1f ms; agent %.2f %% of a CPU", bpf_ns / 1e6,
+			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+}
+
+void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats)
+{
+	uint64_t rows = stats->rows_on_disk[SHARD_TABLE_INTERVAL];
+
+	if (recording_windows_rested(recording)) {
+		uint64_t selecting_ns, attached_ns;
+
+		window_plan__times(&recording->plan, recording->end_ts, &selecting_ns, &attached_ns);
+		log_info("observed in %" PRIu64 " windows%s: selecting %.2f %%, attached %.2f %% of the time; the "
+			 "number of intervals seen is an estimate",
+			 recording->plan.window_cnt,
+			 recording->governor.of_windows ? " and, while the budget allowed it, all the time" : "",
+			 100.0 * selecting_ns / (recording->end_ts - recording->begin_ts),
+			 100.0 * attached_ns / (recording->end_ts - recording->begin_ts));
+	}
+	log_info("%.1f s%s: %" PRIu64 " intervals seen, %" PRIu64 " selected, %" PRIu64 " kept; %" PRIu64
+		 " bytes in %s, %.0f per kept interval",
+		 (recording->end_ts - recording->begin_ts) / 1e9,
+		 recording->target_exited ? " (the target exited)" : "", recording_intervals_seen(recording),
+		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
+	say_loss(recording);
+	if (many_never_ended(recording))
+		log_info(NEVER_ENDED, recording->counts.abandoned);
+	say_missed_switches(recording);
+	recording_probes_say(recording);
+	recording_trace_say(recording);
+	recording_stacks_say(recording);
+	say_cost(recording);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What one recording is told: filled in from the command line, constant from then on. */
+#ifndef WHYLATE_SESSION_OPTIONS_H
+#define WHYLATE_SESSION_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct stream_options {
+	const char *url; /* NULL: not streamed */
+	const char *cert, *key, *ca, *token;
+	bool insecure; /* http is allowed to other machines, too */
+	const char *spool;
+	uint64_t spool_max_bytes, spool_age_ns;
+	uint64_t delay_ns;  /* a row is under way no later than this after it was recorded */
+	uint64_t linger_ns; /* how long the end of a recording may wait for the network */
+};
+
+struct record_options;
+struct session_client;
+
+struct record_options {
+	pid_t pid;
+	const char *symbols;  /* file of the symbol list, or NULL */
+	const char *dir;      /* NULL: one is made up */
+	const char *btf_path; /* NULL: the kernel's own */
+	uint64_t duration_ns; /* 0: until a signal or the target's exit */
+	double rate;
+	double duty; /* share of the time in which hooks are attached; 0: by the rate */
+	double tail; /* 0: keep everything */
+	double baseline_per_s;
+	double budget; /* share of the target's CPU time */
+	double max_loss;
+	uint64_t max_missing; /* hooks */
+	uint64_t ring_sz;     /* 0: as the mode needs */
+	uint64_t rotate_bytes, rotate_age_ns;
+	uint32_t stacks_hz; /* user stacks are sampled so often; 0: not at all */
+	bool stacks_all;    /* also of threads that work for no selected interval */
+	bool trace;         /* --mode trace */
+	uint64_t memory;    /* trace: bytes that wait for their intervals' end */
+	uint64_t scope_max; /* trace: threads outside the target that may be followed */
+	bool children;
+	bool hw, hw_software;
+	const char *host;          /* the name that it goes by; NULL: the node's */
+	const char *debuginfo_dir; /* or NULL */
+	const char *limits;        /* file that SIGHUP reads again, or NULL */
+	struct stream_options stream;
+	const struct session_client *client; /* acts on the recording while it runs; NULL: none */
+	const void *client_options;
+	/* Reads `limits` into the options: 0, or -EINVAL after one line. */
+	int (*read_limits)(const char *path, struct record_options *options);
+	bool quiet, verbose;
+	bool confine; /* nothing is loaded or attached after this recording */
+};
+
+#endif

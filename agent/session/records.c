@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What becomes of each record that comes out of the rings. */
+#include "session/session_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz)
+{
+	struct recording *recording = owner;
+
+	if (pid)
+		return data_names__get(recording->data_names, (pid_t)pid, NULL, addr, buf, sz);
+	return data_names__get(recording->data_names, recording->options->pid, &recording->mappings, addr, buf, sz);
+}
+
+/* What becomes of the interval was decided where it ended.  False: its times cannot be true. */
+static bool note_ended(struct recording *recording, const struct wl_brief_record *ended)
+{
+	uint64_t latency_ns = ended->end_ts - ended->begin_ts;
+	double weight = interval_weight(ended->rate);
+
+	recording->received++;
+	if (ended->end_ts < ended->begin_ts) {
+		recording->impossible++;
+		return false;
+	}
+	recording->represented += weight;
+	if (recording->windows)
+		window_plan__saw(&recording->plan, latency_ns);
+	retention__saw(recording->retention, latency_ns, weight, ended->end_ts);
+	return true;
+}
+
+static int on_brief(struct recording *recording, const struct wl_brief_record *record)
+{
+	uint32_t flags;
+	int err = 0;
+
+	if (!note_ended(recording, record))
+		return 0;
+	recording->passed_over++;
+	if (recording->trace)
+		err = trace__take_brief(recording->trace, record);
+	return err ? err : recording_probes_interval(recording, record, false, &flags);
+}
+
+static int on_interval(struct recording *recording, const struct wl_interval_record *record)
+{
+	const struct wl_brief_record *ended = (const struct wl_brief_record *)record;
+	struct interval_names names = {
+		.threads = recording->threads,
+		.mappings = &recording->mappings,
+		.listeners = &recording->listeners,
+		.lines = &recording->lines,
+		.data_name = recording_data_name,
+		.owner = recording,
+	};
+	struct interval_texts texts;
+	uint32_t flags;
+	int err;
+
+	if (!note_ended(recording, ended))
+		return 0;
+	if (recording->trace) {
+		err = trace__take_interval(recording->trace, record);
+		if (err)
+			return err;
+	}
+	err = recording_probes_interval(recording, ended, true, &flags);
+	if (err)
+		return err;
+	for (int slot = 0; slot < WL_HW_SLOTS; slot++)
+		names.hw_counter[slot] = capture__hw_counter(recording->capture, record->hw_epoch, slot);
+	err = interval_row_make(&recording->row, &texts, record, &names);
+	if (err) {
+		recording->impossible++;
+		return 0;
+	}
+	recording->row.values[INTERVAL_FLAGS].u64 |= flags;
+	if (recording->windows && !recording->plan.endless)
+		recording->row.values[INTERVAL_WINDOW].u64 = recording->plan.window_cnt;
+	else
+		shard_row__set_null(&recording->row, INTERVAL_WINDOW);
+	recording->kept++;
+	return shard_writer__append(recording->writer, SHARD_TABLE_INTERVAL, &recording->row);
+}
+
+void recording_retain(struct recording *recording)
+{
+	capture__retain(recording->capture, retention__late_ns(recording->retention),
+			retention__chance(recording->retention));
+}
+
+/* What a server's children use is its CPU time, too; a child that has ended counts with who waited for it. */
+static int note_process(struct recording *recording, const struct wl_task_record *record)
+{
+	struct target_process process = {.pid = (pid_t)record->pid, .ppid = (pid_t)record->parent_pid};
+	size_t i = 0;
+
+	if (record->pid != record->tid || record->outside)
+		return 0;
+	while (i < recording->processes.cnt && recording->processes.items[i].pid != process.pid)
+		i++;
+	if (record->event == WL_TASK_SEEN && i == recording->processes.cnt)
+		return vec_push(&recording->processes, process);
+	if (record->event == WL_TASK_EXIT && i && i < recording->processes.cnt)
+		recording->processes.items[i] = recording->processes.items[--recording->processes.cnt];
+	return 0;
+}
+
+static int on_task(struct recording *recording, const struct wl_task_record *record)
+{
+	static const char *const events[] = {
+		[WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit", [WL_TASK_NAMED] = "named"};
+	char comm[WL_COMM_LEN + 1];
+	struct shard_row *row = &recording->row;
+
+	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_NAMED)
+		return -EBADMSG;
+	memcpy(comm, record->comm, WL_COMM_LEN);
+	comm[WL_COMM_LEN] = '\0';
+	if (record->event == WL_TASK_SEEN && record->pid == record->tid && !record->outside)
+		capture__adopt_process(recording->capture, record->pid, record->ts);
+	if (record->event == WL_TASK_EXIT && record->pid == record->tid && !record->outside)
+		capture__drop_process(recording->capture, record->pid);
+	if (record->event == WL_TASK_EXEC || (record->event == WL_TASK_EXIT && record->pid == record->tid))
+		recording_stacks_changed(recording, record->pid);
+	if (note_process(recording, record))
+		return -ENOMEM;
+	memset(row->nulls, 0, sizeof(row->nulls));
+	row->values[THREAD_TS].u64 = record->ts;
+	row->values[THREAD_EVENT].str = events[record->event];
+	row->values[THREAD_PID].u64 = record->pid;
+	row->values[THREAD_TID].u64 = record->tid;
+	if (record->event == WL_TASK_NAMED)
+		shard_row__set_null(row, THREAD_PARENT_PID);
+	else
+		row->values[THREAD_PARENT_PID].u64 = record->parent_pid;
+	row->values[THREAD_COMM].str = comm;
+	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, record->ts, comm))
+		return -ENOMEM;
+	/* Of tasks that were only named nothing more is heard. */
+	if (record->event == WL_TASK_EXIT || record->event == WL_TASK_NAMED)
+		thread_names__gone(recording->threads, record->tid);
+	return shard_writer__append(recording->writer, SHARD_TABLE_THREAD, row);
+}
+
+int recording_on_record(void *owner, const struct wl_record_header *header)
+{
+	struct recording *recording = owner;
+	int err = 0;
+
+	if (header->kind == WL_RECORD_INTERVAL)
+		return on_interval(recording, (const struct wl_interval_record *)header);
+	if (header->kind == WL_RECORD_BRIEF)
+		return on_brief(recording, (const struct wl_brief_record *)header);
+	if (header->kind == WL_RECORD_INVOCATION)
+		return recording_probes_take(recording, (const struct wl_invocation_record *)header);
+	if (header->kind == WL_RECORD_STACK || header->kind == WL_RECORD_STACK_WAIT)
+		return recording_stacks_take(recording, header);
+	if (header->kind == WL_RECORD_TASK)
+		err = on_task(recording, (const struct wl_task_record *)header);
+	return err || !recording->trace ? err : trace__take(recording->trace, header);
+}

@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "session/session.h"
+
+#include "base/exit_code.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/privilege.h"
+#include "capture/capture.h"
+#include "session/list.h"
+#include "session/session_internal.h"
+#include "session/streaming.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000ULL
+#define POLL_MS   100
+#define MAPPED_SZ (128 << 10)
+#define RING_SZ   (4 << 20)
+/* A program and what it calls take their room beside them. */
+#define RING_SZ_CLIENT (2 << 20)
+/* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
+#define RING_SZ_TRACE     (2 << 20)
+#define RING_SZ_TRACE_ALL (8 << 20)
+
+static volatile sig_atomic_t stop_signals;
+
+static void on_stop_signal(int signal_no)
+{
+	/* The second one ends at once, whatever is under way. */
+	if (++stop_signals > 1)
+		_exit(128 + signal_no);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_stop_signal};
+
+	stop_signals = 0;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	/* A full file-size limit and a closed pipe are errors to report, not ways to die. */
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool recording_is_stopped(void)
+{
+	return stop_signals;
+}
+
+/* The recording must not be what makes requests late: whoever it wakes up beside keeps the CPU until its slice is over.
+ */
+static void step_back(void)
+{
+	struct sched_param param = {};
+
+	if (sched_setscheduler(0, SCHED_BATCH, &param))
+		log_debug("cannot become a batch task: %s", strerror(errno));
+}
+
+static void refresh_mappings(struct recording *recording, pid_t pid)
+{
+	target_mappings mappings = {};
+
+	if (target_mappings_read(pid, &mappings))
+		return;
+	target_mappings_free(&recording->mappings);
+	recording->mappings = mappings;
+	recording->mappings_ts = monotonic_ns();
+}
+
+static bool listens_already(const struct recording *recording, const struct target_listener *listener)
+{
+	for (size_t i = 0; i < recording->listeners.cnt; i++)
+		if (!strcmp(recording->listeners.items[i].name, listener->name))
+			return true;
+	return false;
+}
+
+/*
+ * Where the target listens by now: the kernel side itself sees only sockets of TCP that begin to listen, and nothing
+ * between windows.
+ */
+static int refresh_listeners(struct recording *recording)
+{
+	size_t cnt = recording->listeners.cnt;
+	target_listeners now = {};
+	int err = 0;
+
+	if (!recording_of_sockets(recording) || target_listeners_read(&recording->processes, &now))
+		return 0;
+	for (size_t i = 0; i < now.cnt && !err; i++)
+		if (!listens_already(recording, &now.items[i]))
+			err = vec_push(&recording->listeners, now.items[i]) ? -ENOMEM : 0;
+	vec_free(&now);
+	if (err || recording->listeners.cnt == cnt)
+		return err;
+	err = capture__set_listeners(recording->capture, &recording->listeners);
+	if (err)
+		log_warn("requests on sockets that the target has opened meanwhile are not seen: %s", strerror(-err));
+	return recording_write_listeners(recording);
+}
+
+static bool target_gone(struct recording *recording)
+{
+	struct pollfd pollfd = {.fd = recording->pidfd, .events = POLLIN};
+
+	return recording->pidfd >= 0 && poll(&pollfd, 1, 0) > 0;
+}
+
+static int every_second(struct recording *recording)
+{
+	int err = recording_write_loss(recording);
+
+	if (!err)
+		err = recording_write_counts(recording);
+	if (!err)
+		err = capture__rotate_hw(recording->capture);
+	if (!err)
+		err = recording_silent_say(recording, false);
+	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS) {
+		refresh_mappings(recording, recording->options->pid);
+		if (!err)
+			err = refresh_listeners(recording);
+	}
+	if (!recording->options->quiet) {
+		double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;
+
+		log_progress("%.0f s: %" PRIu64 " intervals seen, %" PRIu64 " kept", seconds,
+			     recording_intervals_seen(recording), recording->kept);
+	}
+	return err;
+}
+
+static int record_until_done(struct recording *recording)
+{
+	uint64_t begin = recording->begin_ts, next_second = begin + SECOND_NS;
+	int err = 0;
+
+	recording->flushed_ts = begin;
+	recording->until_ts = recording->options->duration_ns ? begin + recording->options->duration_ns : UINT64_MAX;
+	while (!stop_signals && !err) {
+		uint64_t now = monotonic_ns(), end = recording->until_ts;
+		int timeout_ms = POLL_MS;
+
+		if (now >= end)
+			break;
+		if (end - now < POLL_MS * 1000000ULL)
+			timeout_ms = (end - now) / 1000000 + 1;
+		timeout_ms = recording_windows_timeout(recording, timeout_ms);
+		err = capture__poll(recording->capture, timeout_ms, recording_on_record, recording);
+		if (err == -EINTR || err > 0)
+			err = 0;
+		recording_retain(recording);
+		if (!err)
+			err = recording_probes_advance(recording);
+		if (!err)
+			err = recording_trace_advance(recording, capture__polled_ts(recording->capture));
+		if (!err && target_gone(recording)) {
+			recording->target_exited = true;
+			break;
+		}
+		if (!err && recording_probes_lost(recording))
+			break;
+		if (!err)
+			err = recording_windows_step(recording);
+		if (!err && recording->client)
+			err = recording->options->client->step(recording);
+		if (!err)
+			err = recording_budget_keep(recording);
+		if (!err)
+			err = recording_loads_watch(recording);
+		if (recording->unsafe)
+			break;
+		capture__measure_cost(recording->capture);
+		recording_stream_tick(recording);
+		if (!err)
+			err = recording_limits_poll(recording);
+		recording_govern(recording);
+		now = monotonic_ns();
+		if (!err && now >= next_second) {
+			err = every_second(recording);
+			next_second = now + SECOND_NS;
+		}
+		if (!err && recording_flush_is_due(recording))
+			err = shard_writer__flush(recording->writer, false);
+	}
+	log_progress_end();
+	/* Whatever was being attached when that happened. */
+	return err == -EOWNERDEAD && recording_probes_lost(recording) ? 0 : err;
+}
+
+/* probes: there are, or may be, functions or markers to probe. */
+static struct privilege_uses privilege_uses(const struct record_options *options, bool probes)
+{
+	return (struct privilege_uses){
+		.more_processes = (options->children && probes) || options->stacks_hz || options->client,
+		.uploader = options->stream.url != NULL,
+	};
+}
+
+struct program_opts recording_program_opts(const struct recording *recording)
+{
+	return (struct program_opts){.debuginfo_dir = recording->options->debuginfo_dir, .want_debuginfod = true};
+}
+
+int recording_open_program(struct recording *recording)
+{
+	const struct program_opts opts = recording_program_opts(recording);
+	int err = program__open(recording->options->pid, &opts, &recording->program);
+
+	if (err)
+		log_error("cannot read the code of process %d: %s", recording->options->pid, strerror(-err));
+	return err;
+}
+
+static int read_symbols(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	int err = symbol_list_read(options->symbols, &recording->lines);
+
+	if (!err)
+		err = recording_open_program(recording);
+	if (err)
+		return err;
+	err = symbol_list_resolve(&recording->lines, options->symbols, recording->program, &recording->targets);
+	if (!err)
+		recording_probes_learn(recording);
+	return err;
+}
+
+static int prepare_target(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	int err = privilege_check();
+
+	if (!err) {
+		const struct privilege_uses uses = privilege_uses(options, true);
+
+		privilege_narrow(&uses);
+		err = target_check(options->pid);
+	}
+	if (err)
+		return err;
+	recording->pidfd = syscall(SYS_pidfd_open, options->pid, 0);
+	err = target_tree(options->pid, &recording->processes);
+	if (err) {
+		log_error("process %d cannot be looked at: %s", options->pid, strerror(-err));
+		return err;
+	}
+	if (!options->children)
+		recording->processes.cnt = 1;
+	refresh_mappings(recording, options->pid);
+	err = options->symbols ? read_symbols(recording) : recording_find_markers(recording);
+	if (err || !recording_of_sockets(recording))
+		return err;
+	err = target_listeners_read(&recording->processes, &recording->listeners);
+	if (err) {
+		log_error("cannot find out where process %d listens: %s", options->pid, strerror(-err));
+		return err;
+	}
+	if (!recording->listeners.cnt)
+		log_warn("process %d listens nowhere: requests are seen only if it starts to; -s FILE makes calls of a "
+			 "function the intervals",
+			 options->pid);
+	return 0;
+}
+
+static int make_dir_name(struct recording *recording, char *dir, size_t sz)
+{
+	const struct record_options *options = recording->options;
+	char comm[16] = "", stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (options->dir || !recording_keeps_files(recording)) {
+		const char *name = options->dir ? options->dir : options->stream.url;
+
+		if (strlen(name) >= sz)
+			return -ENAMETOOLONG;
+		strcpy(dir, name);
+		return 0;
+	}
+	target_comm(options->pid, options->pid, comm);
+	for (char *c = comm; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
+			*c = '_';
+	localtime_r(&now, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm);
+	snprintf(dir, sz, "whylate-%s-%d-%s", comm, options->pid, stamp);
+	return 0;
+}
+
+static int open_capture(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	uint32_t ring_sz_trace = options->tail > 0 ? RING_SZ_TRACE : RING_SZ_TRACE_ALL;
+	struct capture_opts opts = {
+		.processes = &recording->processes,
+		.listeners = &recording->listeners,
+		.netns = target_netns(options->pid),
+		.sockets = recording_of_sockets(recording),
+		.probes = recording_probes_wanted(recording),
+		.children = options->children,
+		.trace = options->trace,
+		.outside_max = options->scope_max,
+		.rate = options->rate * CAPTURE_RATE_ALL,
+		.windows = recording->windows,
+		.watch_first = recording->windows && recording->plan.share >= 1,
+		.stacks = recording_stacks_hz(recording) > 0,
+		.ring_sz = options->ring_sz  ? options->ring_sz
+			   : options->trace  ? ring_sz_trace
+			   : options->client ? RING_SZ_CLIENT
+					     : RING_SZ,
+		.hw = options->hw,
+		.hw_software = options->hw_software,
+		.btf_path = options->btf_path,
+	};
+
+	recording->capture = capture__new(&opts);
+	return recording->capture ? 0 : -errno;
+}
+
+static int open_output(struct recording *recording, const char *dir)
+{
+	const struct record_options *options = recording->options;
+	char host[SHARD_HOST_MAX + 1];
+	struct shard_writer_opts opts = {
+		.dir = recording_keeps_files(recording) ? dir : NULL,
+		.host = recording_host(recording, host),
+		.rotate_bytes = options->rotate_bytes,
+		.rotate_age_ns = options->rotate_age_ns,
+		.session_id = monotonic_ns() ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid() << 48,
+	};
+	int err = recording_stream_begin(recording, &opts);
+
+	if (err)
+		return err;
+	recording->made_dir = access(dir, F_OK) != 0;
+	recording->writer = shard_writer__new(&opts);
+	if (recording->writer)
+		return 0;
+	err = -errno;
+	log_error("cannot write to directory '%s': %s", dir, strerror(-err));
+	recording_stream_discard(recording);
+	return err;
+}
+
+/* Nothing was recorded: leave the directory as it was. */
+static void discard_output(struct recording *recording, const char *dir)
+{
+	char path[PATH_MAX];
+
+	if (!recording->writer)
+		return;
+	snprintf(path, sizeof(path), "%s", shard_writer__path(recording->writer));
+	shard_writer__free(recording->writer);
+	recording->writer = NULL;
+	recording_stream_discard(recording);
+	if (!recording_keeps_files(recording))
+		return;
+	unlink(path);
+	if (recording->made_dir)
+		rmdir(dir);
+}
+
+static int run(struct recording *recording, const char *dir)
+{
+	int err, late_err;
+
+	recording->begin_ts = monotonic_ns();
+	recording_retain(recording);
+	err = recording_write_session(recording);
+	if (!err) {
+		err = recording_list_open(recording);
+		if (!err)
+			err = recording_budget_try(recording);
+		if (!err)
+			err = capture__start(recording->capture);
+		if (!err)
+			err = recording_probes_begin(recording);
+		if (err) {
+			discard_output(recording, dir);
+			return err;
+		}
+		recording_stream_start(recording);
+		err = recording_stacks_start(recording);
+	}
+	if (recording->options->confine) {
+		const struct privilege_uses uses =
+			privilege_uses(recording->options, recording_probes_wanted(recording));
+
+		privilege_confine(&uses);
+	}
+	capture__select(recording->capture);
+	recording->begin_ts = monotonic_ns();
+	recording->own_cpu_begin_ns = own_cpu_ns();
+	recording->target_cpu_begin_ns = target_cpu_ns(&recording->processes);
+	if (!recording->options->quiet)
+		log_info("recording %s (pid %d) into %s%s", recording->comm, recording->options->pid, dir,
+			 recording->options->duration_ns ? "" : " until Ctrl-C");
+	recording_windows_begin(recording);
+	recording_govern_begin(recording);
+	if (!err && recording->client)
+		err = recording->options->client->begin(recording);
+	if (!err)
+		err = record_until_done(recording);
+	if (!err && recording->client)
+		err = recording->options->client->end(recording);
+	recording->end_ts = monotonic_ns();
+	recording_target_cpu(recording);
+	recording_silent_say(recording, true);
+	capture__stop(recording->capture);
+	late_err = capture__poll(recording->capture, 0, recording_on_record, recording);
+	if (!err && late_err < 0)
+		err = late_err;
+	if (!err)
+		err = recording_probes_finish(recording);
+	if (!err)
+		err = recording_trace_finish(recording);
+	/* The counts are final now; what can still be written is written, even after an error. */
+	late_err = recording_write_loss(recording);
+	if (!late_err)
+		late_err = recording_write_counts(recording);
+	if (!late_err)
+		late_err = recording_write_final(recording);
+	if (!err)
+		err = late_err;
+	return !err && recording->probes_lost ? -EOWNERDEAD : err;
+}
+
+static void release(struct recording *recording)
+{
+	stream__free(recording->stream);
+	capture__free(recording->capture);
+	trace__free(recording->trace);
+	if (recording->client)
+		recording->options->client->free(recording->client);
+	recording_budget_free(recording);
+	recording_loads_free(recording);
+	recording_list_free(recording);
+	recording_probes_free(recording);
+	stacks__free(recording->stacks);
+	retention__free(recording->retention);
+	thread_names__free(recording->threads);
+	data_names__free(recording->data_names);
+	target_mappings_free(&recording->mappings);
+	vec_free(&recording->processes);
+	vec_free(&recording->listeners);
+	symbol_list_free(&recording->lines);
+	probe_targets_free(&recording->targets);
+	program__free(recording->program);
+	if (recording->pidfd >= 0)
+		close(recording->pidfd);
+}
+
+static int say_end(struct recording *recording, const char *dir, int err)
+{
+	int close_err = recording->writer ? shard_writer__flush(recording->writer, true) : 0;
+	struct shard_writer_stats stats = {};
+
+	if (recording->writer)
+		shard_writer__stats(recording->writer, &stats);
+	if (recording->writer) {
+		int free_err = shard_writer__free(recording->writer);
+
+		recording->writer = NULL;
+		if (!close_err)
+			close_err = free_err;
+	}
+	if (!err)
+		err = close_err;
+	if (err)
+		log_error("the recording in '%s' ended early: %s; what was written until then can be read", dir,
+			  strerror(-err));
+	if (!recording->options->quiet)
+		recording_say_summary(recording, dir, &stats);
+	recording_stream_close(recording);
+	return err;
+}
+
+int recording_run(const struct record_options *options, struct recording_result *result)
+{
+	struct recording *recording = calloc(1, sizeof(*recording));
+	int err;
+
+	if (!recording)
+		return EXIT_FAILED;
+	memset(result, 0, sizeof(*result));
+	recording->options = options;
+	recording->pidfd = -1;
+	log_set_verbose(options->verbose);
+	catch_signals();
+	step_back();
+	/*
+	 * Reading a program and analysing what was recorded take much for a short time.  Each large piece is a mapping
+	 * of its own, which goes back when it is freed; glibc would after a while take them from the heap, and keep it.
+	 */
+	mallopt(M_MMAP_THRESHOLD, MAPPED_SZ);
+	mallopt(M_TRIM_THRESHOLD, MAPPED_SZ);
+	err = recording_limits_open(recording);
+	if (err)
+		goto cleanup;
+	options = recording->options;
+	err = prepare_target(recording);
+	if (err)
+		goto cleanup;
+	target_comm(options->pid, options->pid, recording->comm);
+	recording->threads = thread_names__new();
+	recording->data_names = data_names__new();
+	recording->retention = retention__new(options->tail, options->baseline_per_s);
+	if (!recording->threads || !recording->data_names || !recording->retention) {
+		err = -ENOMEM;
+		log_error("out of memory");
+		goto cleanup;
+	}
+	err = recording_stream_open(recording);
+	if (err)
+		goto cleanup;
+	err = make_dir_name(recording, result->dir, sizeof(result->dir));
+	if (err) {
+		log_error("directory name '%.64s…' is too long", options->dir);
+		goto cleanup;
+	}
+	recording->dir = result->dir;
+	err = recording_windows_init(recording);
+	if (err)
+		goto cleanup;
+	if (options->client)
+		err = options->client->open(recording);
+	if (err)
+		goto cleanup;
+	err = open_capture(recording);
+	if (err)
+		goto cleanup;
+	err = open_output(recording, result->dir);
+	if (err)
+		goto cleanup;
+	err = recording_trace_open(recording);
+	if (!err)
+		err = recording_probes_open(recording);
+	if (err)
+		goto cleanup;
+	err = run(recording, result->dir);
+	if (recording->writer)
+		err = say_end(recording, result->dir, err);
+	result->kept = recording->kept;
+	result->over_limits = recording_over_limits(recording) || recording_stream_over_limits(recording);
+cleanup:
+	release(recording);
+	free(recording);
+	if (err)
+		return EXIT_FAILED;
+	return result->over_limits ? EXIT_LIMITS : EXIT_DONE;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A recording under way, for recording.c (what happens) and recording_facts.c (what is said about it). */
+#ifndef WHYLATE_SESSION_SESSION_INTERNAL_H
+#define WHYLATE_SESSION_SESSION_INTERNAL_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "capture/capture.h"
+#include "model/interval_row.h"
+#include "model/retention.h"
+#include "model/thread_names.h"
+#include "model/trace.h"
+#include "model/window_plan.h"
+#include "net/send/stream.h"
+#include "probe/resolve.h"
+#include "session/options.h"
+#include "session/probes.h"
+#include "session/session.h"
+#include "session/stacks.h"
+#include "shard/writer.h"
+#include "target/data_names.h"
+
+/* What keeps the hooks' cost under the budget, see recording_governor.c. */
+struct governor {
+	bool of_windows;                 /* their share of the time; otherwise the rate */
+	uint64_t next_ts;                /* when to look again */
+	uint64_t look_ts, cpu_ns;        /* as of the last look */
+	uint64_t attached_ns;            /* likewise */
+	struct capture_hooks_cost hooks; /* likewise */
+	double over_share;               /* of the target's CPU time: what they cost when windows began; 0: none did */
+	double over_s;                   /* and when, after the beginning */
+
+	uint64_t rate_cost_ns;
+	double rate_share;
+	bool ungovernable;
+	uint32_t rate_changes;
+};
+
+struct recording {
+	const struct record_options *options;
+	struct record_options own_options; /* those, once limits may change */
+	struct capture *capture;
+	struct shard_writer *writer;
+	struct stream *stream; /* NULL: not streamed */
+	struct retention *retention;
+	struct thread_names *threads;
+	struct trace *trace;             /* NULL: counters mode */
+	bool marked;                     /* its intervals are those of the program's own markers */
+	struct recorded_probes *probes;  /* NULL: nothing is probed */
+	struct recorded_list *list;      /* the symbol list's probes; NULL: there is none */
+	struct recording_budget *budget; /* of those; NULL: not looked at yet */
+	struct recording_loads *loads;   /* what the target loads meanwhile; NULL: not looked at yet */
+	void *client;                    /* options->client's own; NULL: none */
+	struct hot_paths *hot;           /* what stacks say of the program, the rounds'; NULL: nobody asks */
+	struct stacks *stacks;           /* NULL: user stacks are not sampled */
+	uint64_t polled_ts, lost_mark;
+	target_processes processes;
+	target_listeners listeners;
+	target_mappings mappings;
+	struct data_names *data_names;
+	probe_lines lines;
+	struct program *program; /* NULL: no symbol list */
+	struct probe_targets targets;
+	bool silent_said;
+	struct shard_row row;
+	char comm[16];
+	const char *dir; /* where the shards go */
+	int pidfd;
+	bool made_dir;
+	bool target_exited;
+	bool probes_lost; /* the process that held them was killed */
+	bool unsafe;      /* what says what a request is can no longer be probed */
+
+	uint64_t begin_ts, end_ts;
+	uint64_t until_ts; /* the duration is over then */
+	uint64_t mappings_ts;
+	uint64_t flushed_ts;
+	uint64_t received; /* interval records that came out of the rings */
+	uint64_t kept;
+	uint64_t passed_over; /* by retention */
+	uint64_t impossible;  /* records that cannot be true */
+	double represented;   /* intervals that the received ones stand for */
+	struct capture_counts counts;
+
+	bool windows; /* hooks are attached in windows, by this plan; or may be, if they cost too much all the time */
+	struct window_plan plan;
+
+	uint64_t target_cpu_begin_ns, target_cpu_ns;
+	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
+	struct governor governor;
+};
+
+/*
+ * recording_windows.c: attaches and detaches as planned; no-ops where the hooks are attached all the time.  Init comes
+ * before the capture is made, begin when it has started.  0 or -errno after one line.
+ */
+int recording_windows_init(struct recording *recording);
+/* How the options keep hooks attached all the time, as an end of a sentence on what that costs; "": they do not. */
+const char *recording_windows_hint(const struct recording *recording);
+/* Has there been a time when no hooks were attached? */
+bool recording_windows_rested(const struct recording *recording);
+void recording_windows_begin(struct recording *recording);
+int recording_windows_step(struct recording *recording);
+/* Milliseconds until the next step, at most timeout_ms. */
+int recording_windows_timeout(const struct recording *recording, int timeout_ms);
+/* Another rate from now on, or from the next window on. */
+void recording_set_rate(struct recording *recording, double rate);
+/*
+ * recording_governor.c: where the hooks cost more than what the budget leaves them, they are attached for a part of the
+ * time; where that is not possible, fewer intervals are selected, as far as it helps.  Every now and then.
+ */
+void recording_govern_begin(struct recording *recording);
+void recording_govern(struct recording *recording);
+/* What was learnt about the cost under some limits says little of others. */
+void recording_govern_anew(struct recording *recording);
+int recording_govern_write_notes(struct recording *recording, uint32_t *note);
+
+/* Who allows as much as the target itself takes wants everything, whatever it costs. */
+bool recording_has_budget(const struct recording *recording);
+
+/* How many intervals the target finished: counted, or estimated from those in the windows. */
+uint64_t recording_intervals_seen(const struct recording *recording);
+
+/* Are requests on sockets its intervals? If not, the symbol list says what is. */
+bool recording_of_sockets(const struct recording *recording);
+
+/* How often stacks are sampled, for whoever wants it; 0: not at all. */
+uint32_t recording_stacks_hz(const struct recording *recording);
+
+/* The name that the recording goes by. */
+const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);
+
+/* Has it been asked to stop? */
+bool recording_is_stopped(void);
+
+/* CPU time of this process so far. */
+uint64_t own_cpu_ns(void);
+
+/* A row of any table, of the recording that is `owner`: 0 or the writer's error. */
+int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row);
+/* A row of the session table: 0 or the writer's error. */
+int recording_say(struct recording *recording, const char *key, const char *fmt, ...) WL_PRINTF(3, 4);
+/* What the session, loss and module tables say; each 0 or the writer's error. */
+int recording_write_session(struct recording *recording);
+int recording_write_listeners(struct recording *recording);
+int recording_write_loss(struct recording *recording);
+int recording_write_counts(struct recording *recording);
+int recording_write_limits(struct recording *recording);
+int recording_write_final(struct recording *recording);
+
+/* recording_records.c: a data_namer, whose owner is the recording. */
+const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz);
+/* recording_records.c: takes one record; `owner` is the recording. */
+int recording_on_record(void *owner, const struct wl_record_header *header);
+/* Tells the kernel side what to keep from now on. */
+void recording_retain(struct recording *recording);
+
+/* Which debug files the options name, for the target's code. */
+struct program_opts recording_program_opts(const struct recording *recording);
+/* Opens recording->program. 0 or -errno after a line that says why. */
+int recording_open_program(struct recording *recording);
+
+/* recording_markers.c: takes the markers of whylate/annotate.h for intervals, where the program has them. 0 or -errno.
+ */
+int recording_find_markers(struct recording *recording);
+
+/* recording_trace.c: all of them do nothing in counters mode. */
+int recording_trace_open(struct recording *recording);
+/* Everything that was in the rings at polled_ts has been handed over. */
+int recording_trace_advance(struct recording *recording, uint64_t polled_ts);
+int recording_trace_finish(struct recording *recording);
+int recording_trace_write_loss(struct recording *recording, uint64_t ts);
+int recording_trace_write_counts(struct recording *recording);
+void recording_trace_say(const struct recording *recording);
+
+/*
+ * recording_silent.c: once, some seconds after the beginning or at the end, which functions of the symbol list were
+ * never called.  0 or -ENOMEM.
+ */
+int recording_silent_say(struct recording *recording, bool at_end);
+
+/*
+ * recording_loads.c: when the target, or a child that runs its program, has loaded what makes return probes unsafe,
+ * they are let go, and functions are probed at their returns instead.  Every now and then; 0 or -errno.
+ */
+int recording_loads_watch(struct recording *recording);
+int recording_loads_write_note(struct recording *recording, uint32_t *note);
+void recording_loads_free(struct recording *recording);
+
+/* recording_stacks.c: all of them do nothing without --stacks. */
+int recording_stacks_start(struct recording *recording);
+/* No more of them: diagnose has learnt what it wanted. */
+void recording_stacks_stop(struct recording *recording);
+int recording_stacks_take(struct recording *recording, const struct wl_record_header *record);
+void recording_stacks_changed(struct recording *recording, pid_t pid);
+int recording_stacks_write_counts(struct recording *recording);
+void recording_stacks_say(const struct recording *recording);
+
+/* Before the target may be gone: how much CPU time it used. */
+void recording_target_cpu(struct recording *recording);
+bool recording_over_limits(const struct recording *recording);
+/* On stderr, at the end: counts, loss, cost. */
+void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats);
+
+static inline bool recording_client_probing(const struct recording *recording)
+{
+	return recording->client && recording->options->client->is_probing(recording);
+}
+
+#endif

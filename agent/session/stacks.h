@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From records of user stacks to what is learnt of them: rows of the table `stack`, and hot paths.  A process is
+ * unwound by its own mappings; processes with the same code (forks) share one unwinder and one numbering of functions.
+ */
+#ifndef WHYLATE_SESSION_STACKS_H
+#define WHYLATE_SESSION_STACKS_H
+
+#include "model/stack_samples.h"
+#include "probe/hot_paths.h"
+#include "shard/table.h"
+#include "target/program.h"
+
+struct stacks_opts {
+	pid_t pid; /* the target itself */
+	struct program
+		*program; /* its functions, whose numbers the hot paths speak of; NULL: one is opened for names */
+	const char *debuginfo_dir;
+	/* Where the rows go; NULL: none are made. 0 or -errno. */
+	int (*append)(void *owner, enum shard_table_id table, const struct shard_row *row);
+	void *owner;
+	struct hot_paths *hot; /* NULL: not wanted */
+};
+
+struct stacks;
+
+/* 0 or -errno. */
+int stacks__new(const struct stacks_opts *opts, struct stacks **stacks);
+void stacks__free(struct stacks *stacks); /* NULL-safe */
+
+/* A record of one of the two kinds.  0 or -errno; a process that is gone is no error. */
+int stacks__take(struct stacks *stacks, const struct wl_record_header *record);
+/* The process has another program than before, or is gone. */
+void stacks__changed(struct stacks *stacks, pid_t pid);
+/* No more is to be learnt: what was read of processes goes, later records are passed over, the counts stay. */
+void stacks__end(struct stacks *stacks);
+void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
+
+/* The calls that only sampling sees become edges of the program's call graph; returns how many, or -errno. */
+int stacks__teach(const struct hot_paths *hot, struct program *program);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What trace mode adds to a recording. */
+#include "base/log.h"
+#include "base/names.h"
+#include "session/session_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row)
+{
+	struct recording *recording = owner;
+
+	return shard_writer__append(recording->writer, table, row);
+}
+
+/* What every recording takes, rows that wait to be packed included, without the rings. */
+#define BASE_SZ (26ULL << 20)
+
+/* --memory is for the whole of trace mode; where the rings of many CPUs take most of it, half is the detail's. */
+static uint64_t memory_for_detail(const struct recording *recording)
+{
+	uint64_t memory = recording->options->memory, taken = BASE_SZ + capture__ring_bytes(recording->capture);
+
+	return taken < memory / 2 ? memory - taken : memory / 2;
+}
+
+int recording_trace_open(struct recording *recording)
+{
+	struct trace_opts opts = {
+		.memory = memory_for_detail(recording),
+		.append = recording_append,
+		.owner = recording,
+		.data_name = recording_data_name,
+		.threads = recording->threads,
+		.listeners = &recording->listeners,
+		.lines = &recording->lines,
+	};
+
+	if (!recording->options->trace)
+		return 0;
+	recording->trace = trace__new(&opts);
+	if (recording->trace)
+		return 0;
+	log_error("out of memory");
+	return -ENOMEM;
+}
+
+int recording_trace_advance(struct recording *recording, uint64_t polled_ts)
+{
+	uint64_t mark;
+	int err = 0;
+
+	if (!recording->trace)
+		return 0;
+	mark = capture__lost_mark(recording->capture);
+	if (mark != recording->lost_mark)
+		err = trace__lost(recording->trace, recording->polled_ts, monotonic_ns());
+	recording->lost_mark = mark;
+	recording->polled_ts = polled_ts;
+	return err ? err : trace__advance(recording->trace, polled_ts, &recording->mappings);
+}
+
+int recording_trace_finish(struct recording *recording)
+{
+	return recording->trace ? trace__finish(recording->trace, &recording->mappings) : 0;
+}
+
+int recording_trace_write_loss(struct recording *recording, uint64_t ts)
+{
+	struct shard_row *row = &recording->row;
+	struct trace_counts counts;
+
+	if (!recording->trace)
+		return 0;
+	trace__counts(recording->trace, &counts);
+	for (int i = 0; i < 2; i++) {
+		uint64_t lost = i ? counts.late : counts.cut_short;
+		int err;
+
+		if (!lost)
+			continue;
+		memset(row->nulls, 0, sizeof(row->nulls));
+		row->values[LOSS_TS].u64 = ts;
+		row->values[LOSS_CLASS].str = loss_name(i ? WL_LOSS_LATE : WL_LOSS_DETAIL);
+		row->values[LOSS_CPU].u64 = 0;
+		row->values[LOSS_EMITTED].u64 = i ? counts.taken[WL_RECORD_SEGMENT] : counts.kept;
+		row->values[LOSS_LOST].u64 = lost;
+		err = shard_writer__append(recording->writer, SHARD_TABLE_LOSS, row);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int recording_trace_write_counts(struct recording *recording)
+{
+	static const struct {
+		const char *key;
+		enum shard_table_id table;
+	} tables[] = {
+		{"segments", SHARD_TABLE_SEGMENT}, {"wakeups", SHARD_TABLE_WAKEUP}, {"handoffs", SHARD_TABLE_HANDOFF}};
+	struct trace_counts counts;
+	char key[64];
+	int err;
+
+	if (!recording->trace)
+		return 0;
+	trace__counts(recording->trace, &counts);
+	err = recording_say(recording, "segment_records", "%" PRIu64, counts.taken[WL_RECORD_SEGMENT]);
+	err = err ? err : recording_say(recording, "wakeup_records", "%" PRIu64, counts.taken[WL_RECORD_WAKEUP]);
+	err = err ? err
+		  : recording_say(recording, "edge_records", "%" PRIu64,
+				  counts.taken[WL_RECORD_SOCKET] + counts.taken[WL_RECORD_BLOCK] +
+					  counts.taken[WL_RECORD_TIMER] + counts.taken[WL_RECORD_QUEUE]);
+	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++) {
+		snprintf(key, sizeof(key), "%s_received", tables[i].key);
+		err = recording_say(recording, key, "%" PRIu64, counts.received[tables[i].table]);
+		snprintf(key, sizeof(key), "%s_written", tables[i].key);
+		err = err ? err : recording_say(recording, key, "%" PRIu64, counts.written[tables[i].table]);
+	}
+	err = err ? err : recording_say(recording, "detail_forgotten", "%" PRIu64, counts.forgotten);
+	return err ? err : recording_say(recording, "detail_impossible", "%" PRIu64, counts.impossible);
+}
+
+void recording_trace_say(const struct recording *recording)
+{
+	const struct wl_loss_count *loss = recording->counts.loss;
+	struct trace_counts counts;
+
+	if (!recording->trace)
+		return;
+	trace__counts(recording->trace, &counts);
+	log_info("trace: %" PRIu64 " segments, %" PRIu64 " wake-ups, %" PRIu64 " hand-offs received; %" PRIu64
+		 ", %" PRIu64 ", %" PRIu64 " written for %" PRIu64 " intervals, the rest forgotten; %zu MiB in memory",
+		 counts.received[SHARD_TABLE_SEGMENT], counts.received[SHARD_TABLE_WAKEUP],
+		 counts.received[SHARD_TABLE_HANDOFF], counts.written[SHARD_TABLE_SEGMENT],
+		 counts.written[SHARD_TABLE_WAKEUP], counts.written[SHARD_TABLE_HANDOFF], counts.kept,
+		 trace__bytes(recording->trace) >> 20);
+	if (counts.cut_short)
+		log_info("trace: %" PRIu64
+			 " kept intervals began before what still fitted into memory (--memory %" PRIu64 "M)",
+			 counts.cut_short, recording->options->memory >> 20);
+	if (counts.lossy)
+		log_info("trace: %" PRIu64
+			 " kept intervals are not ranked: records were lost meanwhile, or the kernel left out events",
+			 counts.lossy);
+	if (counts.late || counts.impossible)
+		log_info("trace: %" PRIu64 " records came late, %" PRIu64 " cannot be true", counts.late,
+			 counts.impossible);
+	if (loss[WL_LOSS_SCOPE].lost)
+		log_info("trace: threads outside the target mattered %" PRIu64
+			 " times and were not followed, the limit of %" PRIu64 " being reached (--scope)",
+			 loss[WL_LOSS_SCOPE].lost, recording->options->scope_max);
+}

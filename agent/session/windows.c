@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Recording in observation windows: carries out what the window plan says. */
+#include "base/log.h"
+#include "session/session_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/*
+ * Why hooks cannot be attached in a part of the time, NULL: they can.  Probes are never attached in windows, which
+ * takes longer than a window; between windows they count, and that is all.  So what lasts from one to the next is not
+ * known: which interval began by a key, who holds a lock, what was put into a queue.
+ */
+static const char *why_always(const struct recording *recording)
+{
+	if (recording->options->trace)
+		return "chains of who made whom wait reach back before a window";
+	if (recording->marked)
+		return "the program's markers say what a request is";
+	if (!probe_lines_only_time(&recording->lines))
+		return "a line of the symbol list does more than to time a function";
+	return NULL;
+}
+
+static const char *why_all_the_time(const struct recording *recording)
+{
+	const char *why = why_always(recording);
+
+	return why || !recording->options->client ? why : recording->options->client->why_always;
+}
+
+int recording_windows_init(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	double share = options->duty > 0 ? options->duty : window_share(options->rate);
+	const char *why;
+
+	/* Without windows, unless it turns out to cost too much. */
+	if (share >= 1 && (options->duty > 0 || !recording_has_budget(recording)))
+		return 0;
+	why = why_all_the_time(recording);
+	if (why && options->duty > 0) {
+		log_error("--duty %g%% is not possible: %s", 100 * share, why);
+		return -EINVAL;
+	}
+	if (why) {
+		if (share < 1 && !options->quiet)
+			log_info("hooks stay attached all the time at this rate: %s", why);
+		return 0;
+	}
+	recording->windows = true;
+	recording->plan.share = share;
+	return 0;
+}
+
+const char *recording_windows_hint(const struct recording *recording)
+{
+	if (why_always(recording))
+		return "";
+	if (recording->options->client)
+		return ": with --rounds 0 hooks may be attached for a part of the time";
+	return recording->options->duty >= 1 ? ": without --duty 100% hooks may be attached for a part of the time"
+					     : "";
+}
+
+bool recording_windows_rested(const struct recording *recording)
+{
+	return recording->windows && recording->plan.rested;
+}
+
+static void select_in_window(struct recording *recording)
+{
+	const struct window_plan *plan = &recording->plan;
+
+	capture__window_select(recording->capture, (uint64_t)(window_plan__inside(plan) * CAPTURE_RATE_ALL),
+			       (uint64_t)(window_plan__probability(plan) * CAPTURE_RATE_ALL),
+			       plan->endless ? 0 : plan->select_end_ts);
+}
+
+void recording_windows_begin(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+
+	if (!recording->windows)
+		return;
+	window_plan__init(&recording->plan, options->rate, recording->plan.share, recording->begin_ts,
+			  options->duration_ns, recording->begin_ts);
+	if (recording->plan.endless)
+		select_in_window(recording);
+}
+
+int recording_windows_step(struct recording *recording)
+{
+	struct window_plan *plan = &recording->plan;
+	struct capture *capture = recording->capture;
+	bool drained;
+
+	if (!recording->windows)
+		return 0;
+	drained = plan->state == WINDOW_DRAINING && capture__window_is_drained(capture);
+	if (!window_plan__step(plan, monotonic_ns(), drained))
+		return 0;
+	switch (plan->state) {
+	case WINDOW_WARMING:
+		return capture__window_open(capture, plan->endless);
+	case WINDOW_SELECTING:
+		select_in_window(recording);
+		return 0;
+	case WINDOW_DRAINING:
+		capture__window_drain(capture);
+		return 0;
+	case WINDOW_CLOSED:
+		capture__window_close(capture);
+		return 0;
+	}
+	return 0;
+}
+
+int recording_windows_timeout(const struct recording *recording, int timeout_ms)
+{
+	uint64_t now = monotonic_ns(), next;
+
+	if (!recording->windows)
+		return timeout_ms;
+	next = window_plan__next_ts(&recording->plan, now);
+	if (next <= now)
+		return 0;
+	return next - now < timeout_ms * 1000000ULL ? (next - now) / 1000000 + 1 : (unsigned)timeout_ms;
+}
+
+void recording_set_rate(struct recording *recording, double rate)
+{
+	struct window_plan *plan = &recording->plan;
+
+	if (!recording->windows) {
+		capture__set_rate(recording->capture, (uint64_t)(rate * CAPTURE_RATE_ALL));
+		return;
+	}
+	if (recording->governor.of_windows) {
+		plan->rate = rate;
+		if (plan->endless && plan->state == WINDOW_SELECTING)
+			select_in_window(recording);
+		return;
+	}
+	/* How the hooks are attached was decided when the recording began. */
+	if (rate > plan->share)
+		log_warn(
+			"a rate of %g %% needs a new recording: this one looks for %g %% of the time only, and selects "
+			"all it sees",
+			100 * rate, 100 * plan->share);
+	plan->rate = rate < plan->share ? rate : plan->share;
+}
+
+uint64_t recording_intervals_seen(const struct recording *recording)
+{
+	return recording_windows_rested(recording) ? (uint64_t)rint(recording->represented) : recording->counts.seen;
+}
