@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* whylate: why are some of my requests late?  Dispatch only. */
 #include "cmd/cmd.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Trace mode: block I/O of the whole machine, because a disk is shared: who handed it to the block layer, how long it
  * was queued there and how long the device had it.  The wake-ups in its completion name it by its complete_ts.

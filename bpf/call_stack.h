@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Calls of probed functions that begin and return: which are over, which encloses which, where they return to. */
 #ifndef WHYLATE_BPF_CALL_STACK_H
 #define WHYLATE_BPF_CALL_STACK_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Differences between kernels from 6.1 on, all in one place.  Each says which release made the difference.
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Trace mode: bytes between threads through connections that the target opened itself, over TCP or Unix sockets, and
  * that its dependencies open in turn.  Both ends say which bytes they sent or got by position, so that the agent finds

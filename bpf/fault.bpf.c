@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Page faults of followed threads, with their length.  The exception's tracepoint is the beginning; the end is where
  * the kernel accounts the fault as minor or major: a software perf event with a period of 1 (no fentry, no kprobe

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Who is followed, and what the agent is told of it. */
 #ifndef WHYLATE_BPF_FOLLOW_H
 #define WHYLATE_BPF_FOLLOW_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The variables that all programs share; the maps are in context.h. */
 #define WHYLATE_GLOBALS
 #include "context.h"

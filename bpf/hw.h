@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Hardware counters, VarMRI §4.3 and §4.4: read when a thread starts and stops to run its own code, so that interrupts
  * on top of it are left out.  Only while an interval is being recorded on the thread.

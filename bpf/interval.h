@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The life of an interval on a thread: picked up, perhaps paused while the thread serves others, finished or abandoned.
  *

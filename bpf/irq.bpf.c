@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Interrupts on top of followed threads: devices, softirqs, the local timer, other CPUs, the rest of the vectors. */
 #include "oncpu.h"
 #include "thread.h"

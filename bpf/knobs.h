@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the agent and the programs share in memory: read-only knobs set before loading, controls set at any time, the
  * counts of each CPU.

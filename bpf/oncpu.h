@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Trace mode: on whose behalf does this CPU run right now, a task's or an interrupt's?  The kernel's own preemption
  * count would say it, but not every kernel lets its per-CPU variables be read; the interrupts' tracepoints do as well.

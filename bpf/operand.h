@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The expressions of a symbol list, evaluated where a probe is hit. */
 #ifndef WHYLATE_BPF_OPERAND_H
 #define WHYLATE_BPF_OPERAND_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Probes on functions and markers of the target: one pair of programs for all of them.  The attach cookie names the
  * spec, which says what the probe is for (probe_spec.h), and how far the site's stack pointer is from the frame.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the agent tells the kernel side about each probe: an entry of the map probe_specs.  A site's attach cookie names
  * the spec and says how far the site's stack pointer is from the frame.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Retention (agent/model/retention.h) where an interval ends: whether it is kept is known by its latency, before its
  * numbers are put together.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One ring per CPU.  The reader looks at them by itself every now and then; it is woken only when a backlog builds up.
  * Every attempt is counted, and so is every failure: emitted = written + lost.

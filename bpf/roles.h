@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What probes are for, DESIGN §7: the roles of a symbol list. */
 #ifndef WHYLATE_BPF_ROLES_H
 #define WHYLATE_BPF_ROLES_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* When a followed thread runs, wants to run, and waits: sched_switch, sched_waking, sched_wakeup. */
 #include "compat.h"
 #include "lock.h"

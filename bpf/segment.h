@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Trace mode: the stretches of a followed thread leave as records.  Everything here folds away when cfg_knobs.trace is
  * not set.

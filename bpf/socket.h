@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Socket requests: an interval begins when its first byte arrives at a socket that the target accepted and ends when
  * the reply is sent on it (DESIGN §7).

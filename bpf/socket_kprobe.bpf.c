@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Socket requests by kprobes and kretprobes (tier 3): for kernels that have neither the tracepoints nor fentry. */
 #define SOCKET_BY_ADDRESS
 #include "socket.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Socket requests by tracepoints (tier 1) and by fentry and fexit (tier 2). */
 #include "socket.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * User stacks of followed threads while they work for selected intervals: at a clock's ticks, and when they give up the
  * CPU to wait.  What leaves are registers and bytes; the agent unwinds them.  Attached only while they are wanted.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Who is followed: the threads of the target and of its children, from the start and as they come and go. */
 #include "follow.h"
 #include "interval.h"

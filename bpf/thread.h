@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What happens to a followed thread: changes of state, the shadow stack, snapshots, waits worth naming. */
 #ifndef WHYLATE_BPF_THREAD_H
 #define WHYLATE_BPF_THREAD_H

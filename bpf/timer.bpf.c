@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Trace mode: timers, so that a wake-up by one says who armed it.  Where a call waits with a timeout, the timer is its
  * own, and nothing needs to be seen of its start; a timerfd, an itimer or a POSIX timer may be armed by one thread and

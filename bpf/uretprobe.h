@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What uretprobes (anybody's) have done to the current thread's stack: in the place of a return address lies that of a
  * trampoline, and the kernel keeps the address in a list of the thread's, the innermost call first.

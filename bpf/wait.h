@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a thread that gives up the CPU waits for: by its system call, and by the file that it names. */
 #ifndef WHYLATE_BPF_WAIT_H
 #define WHYLATE_BPF_WAIT_H

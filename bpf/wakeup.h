@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Trace mode: who makes a blocked followed thread runnable, from which context, and doing what. */
 #ifndef WHYLATE_BPF_WAKEUP_H
 #define WHYLATE_BPF_WAKEUP_H

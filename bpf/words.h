@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writes short records into the CPU's ring of words (whylate/words.h).  A record takes the ring first: an interrupt on
  * top of one that is being written, or on PREEMPT_RT another task, finds it busy and sends its own as a whole record,

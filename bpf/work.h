@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Intervals that pass from thread to thread (roles begin, end, work, enqueue, dequeue).
  *

@@ -13,7 +13,7 @@ set -euo pipefail
 # release's own are too old.
 declare -rA at_least=([libbpf-dev]=1.3 [bpftool]=7.3 [libdw-dev]=0.190 [qemu-system-x86]=10 [qemu-system-arm]=10)
 
-# libcurl by GnuTLS, as the collector: OpenSSL's licence does not go together with GPL-2.0-only.
+# libcurl by GnuTLS, as the collector: one TLS library in the program.
 libraries=(libc6-dev libbpf-dev libdw-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev libseccomp-dev
 	libmicrohttpd-dev libgnutls28-dev libcurl4-gnutls-dev libcapstone-dev liblzma-dev libiberty-dev)
 build=(gcc g++ make pkg-config clang-19 bpftool "${libraries[@]}")

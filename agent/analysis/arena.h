@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Memory that lives as long as one dataset or one report: many small allocations, one release.  Not thread-safe.
  */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The block bootstrap that shares.h speaks of, for whoever has sums per block of rows. */
 #ifndef WHYLATE_ANALYSIS_BOOTSTRAP_H
 #define WHYLATE_ANALYSIS_BOOTSTRAP_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From one interval's calls to its times in the variance tree (VProfiler §3.3.3, monitor_exec_time): each call's
  * overlap with the critical path, summed per call path.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Causes in words: one line that a person on call understands, and what it rests on. */
 #include "analysis/causes.h"
 #include "analysis/impact.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Where do the values of an event begin to be "high"?  VarMRI §5.1: fit its CDF with straight lines and take a joint.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How much one host's monotonic clock is ahead of another's, from messages in both directions (Cristian 1989; the
  * minimum over a window is NTP's clock filter, RFC 5905 §10).

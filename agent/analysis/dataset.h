@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The intervals of a recording as columns in memory, ready for analysis, and what the session says of itself.
  * Rows are in the order of their end, which is the order in which they were written.

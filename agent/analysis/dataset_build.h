@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Builds a dataset block by block: what dataset_load() does with every block that the reader delivers.  Blocks come
  * from files and are not trusted beyond what the reader vouches for (shapes and pointers).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The hosts that the recordings come from: tables module and received, and what the sessions of each add up to. */
 #include "analysis/dataset_build.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Rows of the interval table, a block at a time and, within it, a column at a time. */
 #include "analysis/dataset_build.h"
 #include "base/names.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What the recordings say of themselves: tables session and loss. */
 #include "analysis/dataset_build.h"
 #include "base/names.h"

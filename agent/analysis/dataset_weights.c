@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the spool dropped (net/spool.h).  A row of the baseline sample stands for as many intervals as its weight says;
  * where some of a recording's were dropped, those that are left stand for them, too, so that weights sum to what there

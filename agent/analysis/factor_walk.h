@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Interval by interval: its calls on its critical path, as times in a variance tree.  In trace mode the path is that of
  * model/path.h; otherwise it is the interval's own threads between pickup and end.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Factors: the variance of one function or the covariance of two (VProfiler §3.2.2, Algorithm 1).
  *

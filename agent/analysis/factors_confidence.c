@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Intervals of confidence of contributions: the block bootstrap of shares.c, over sums of squares and of products. */
 #include "analysis/bootstrap.h"
 #include "analysis/factors_report.h"

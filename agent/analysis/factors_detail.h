@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is told of the factors beyond their contributions: a second walk over the intervals that took part. */
 #ifndef WHYLATE_ANALYSIS_FACTORS_DETAIL_H
 #define WHYLATE_ANALYSIS_FACTORS_DETAIL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Factors of a recording with probed functions: the tree over its intervals, what is selected in it, and what is told
  * of it: intervals of confidence, what a function was doing, and in which functions the time of each cause was spent.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* All that a report rests on, from one pass of options over a recording. */
 #ifndef WHYLATE_ANALYSIS_FINDINGS_H
 #define WHYLATE_ANALYSIS_FINDINGS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Numbers pairs of 64-bit keys and strings in the order in which they first appear: 0, 1, 2, …
  * Open addressing, at most half full.  {0} is an empty map; the owner frees it.  Not thread-safe.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Impact analysis, VarMRI §5: how much would the tail fall if an event never had high values?
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The calls of probed functions of the intervals of a dataset in memory: tables `invocation` and `symbol`, the threads
  * of `interval`, and the rounds of refinement that the session tells of.  What the files say is checked; rows that

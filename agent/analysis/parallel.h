@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Independent tasks on a few threads.  What a task computes must not depend on its worker: reports are reproducible. */
 #ifndef WHYLATE_ANALYSIS_PARALLEL_H
 #define WHYLATE_ANALYSIS_PARALLEL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The critical paths of all intervals together: what they have in common, who keeps whom waiting, the slowest in full.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The decision between two rounds (VProfiler Algorithm 3): which functions to open, that is to probe their callees;
  * which probes to take away; or why to stop.  Pure: what is known comes in, what to do comes out.  agent/cmd acts.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the analysis found: plain data, which agent/view prints as text or as JSON (schema whylate.report/1).
  * Shares are fractions of 1, times integer nanoseconds.  NAN stands for "not measured" or "not defined" and is printed

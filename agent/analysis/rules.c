@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* VarMRI §5.2: which of two correlated hardware counters is the cause. */
 #include "analysis/impact.h"
 

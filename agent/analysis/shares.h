@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How much of the variance and of the tail each part of the latency has (DESIGN §4), with confidence intervals.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sorts (key, row) pairs by key: least-significant-digit radix sort, linear in the number of rows, stable. */
 #ifndef WHYLATE_ANALYSIS_SORT_H
 #define WHYLATE_ANALYSIS_SORT_H

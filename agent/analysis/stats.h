@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Weighted statistics.  A weight says how many intervals a row stands for (a frequency weight): every figure is the one
  * that would come out if a row of weight k were k equal rows.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Joins recordings of several hosts.  What one host sent over TCP and what another one received are rows with one side
  * each; they meet by the connection's addresses and by the sequence number of the first byte received, which are the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One interval's critical path with everything by its name: what `explain` tells, what a report shows of the slowest,
  * and what an export draws.  Strings belong to the traces or to the arena.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The tables of `--mode trace` in memory: one graph per recording, the intervals that can be walked in it, and all
  * names.  What the files say is checked; rows that cannot be are counted and left out.

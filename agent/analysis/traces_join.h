@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Loading recordings (traces.c) that are joined with others (traces_join.c); for these two only. */
 #ifndef WHYLATE_ANALYSIS_TRACES_JOIN_H
 #define WHYLATE_ANALYSIS_TRACES_JOIN_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The variance tree (VProfiler §3.2.1): one node per call path, and per parent the variances and covariances of its
  * children's times, so that

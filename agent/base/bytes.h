@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Little-endian integers of up to eight bytes, as files and the wire have them; the caller knows that they are there.
  */
 #ifndef WHYLATE_BASE_BYTES_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Linux capabilities of the calling thread. */
 #ifndef WHYLATE_BASE_CAPABILITIES_H
 #define WHYLATE_BASE_CAPABILITIES_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The clock that records, shards and the agent share with bpf_ktime_get_ns(). */
 #ifndef WHYLATE_BASE_CLOCK_H
 #define WHYLATE_BASE_CLOCK_H

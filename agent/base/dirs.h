@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef WHYLATE_BASE_DIRS_H
 #define WHYLATE_BASE_DIRS_H
 

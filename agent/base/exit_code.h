@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The program's exit codes, DESIGN §7. */
 #ifndef WHYLATE_BASE_EXIT_CODE_H
 #define WHYLATE_BASE_EXIT_CODE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Folded stacks, "root;…;leaf", as flame graphs want them. */
 #ifndef WHYLATE_BASE_FOLDED_H
 #define WHYLATE_BASE_FOLDED_H

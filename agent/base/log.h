@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the program says to its user, always on stderr, one line each: `whylate: …`.
  * Leaves are silent and return -errno; whoever knows the user's object (path, pid, symbol) says it once.

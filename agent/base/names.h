@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The names of everything that has a line in a .def file.  Indexes are those of <whylate/record.h>; all are in bounds
  * or NULL. */
 #ifndef WHYLATE_BASE_NAMES_H

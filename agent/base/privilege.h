@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What this process may do, and giving up what it does not need.  Capabilities belong to threads: all of this is for
  * the time before there is a second one.

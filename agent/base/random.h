@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): equal seeds give equal numbers on every machine. */
 #ifndef WHYLATE_BASE_RANDOM_H
 #define WHYLATE_BASE_RANDOM_H

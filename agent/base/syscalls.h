@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names and wait classes of the system calls of include/whylate/syscall.def, by number. */
 #ifndef WHYLATE_BASE_SYSCALLS_H
 #define WHYLATE_BASE_SYSCALLS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Numbers with units, as people type them. All return 0, or -EINVAL for anything that is not wholly understood. */
 #ifndef WHYLATE_BASE_UNITS_H
 #define WHYLATE_BASE_UNITS_H

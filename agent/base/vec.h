@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A growing array of any element type: VEC(int) numbers = {0}; the owner frees it with vec_free().
  * vec_push() returns 0 or -ENOMEM and leaves the array as it was on failure.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The attaching process: see attacher.h. */
 #include "base/capabilities.h"
 #include "base/vec.h"

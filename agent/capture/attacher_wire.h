@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the agent (attacher.c) and the attaching process (attacher_process.c) say to each other, on a stream socket. */
 #ifndef WHYLATE_CAPTURE_ATTACHER_WIRE_H
 #define WHYLATE_CAPTURE_ATTACHER_WIRE_H

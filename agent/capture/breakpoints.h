@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How often a thread executes some instructions, counted by the processor's breakpoint registers: nothing is written
  * into the program's text, and nothing is left of it but the time it took.  A register gives up after BREAKPOINT_HITS,

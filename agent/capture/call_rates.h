@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How often functions are called, before anything is written into the target's text: a few at a time are watched by
  * breakpoint registers (breakpoints.h), in a few threads at a time, which are drawn by the CPU time that they use.  So

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The only room that includes libbpf: loads the programs, attaches them to one target, delivers its records in order of
  * arrival per CPU, knows what was lost and what it all cost.  One thread only.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the programs cost, by the kernel's own BPF_STATS.  Measuring costs two clock reads per run of every BPF program
  * on the machine, so it is on for a tenth of the time, or in one window of sixteen and a moment after it, and the rest

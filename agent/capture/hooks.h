@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The hooks of hook.def: which of them this kernel bears (found by trying, never by version), and attaching them.
  */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Hardware counters: events on every CPU, opened in rotations that take turns, one epoch each (VarMRI §4.4).  An odd
  * epoch is one in which events are being swapped.

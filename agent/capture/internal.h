@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The inside of a capture, for the files of this room. */
 #ifndef WHYLATE_CAPTURE_INTERNAL_H
 #define WHYLATE_CAPTURE_INTERNAL_H

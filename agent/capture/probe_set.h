@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What probes that are attached together consist of: the sites, in the order in which they are attached. */
 #ifndef WHYLATE_CAPTURE_PROBE_SET_H
 #define WHYLATE_CAPTURE_PROBE_SET_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The places of the kernel side's tables of probes (bpf/probe_spec.h): who has which, and what was counted there. */
 #ifndef WHYLATE_CAPTURE_PROBE_SPECS_H
 #define WHYLATE_CAPTURE_PROBE_SPECS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Probes on functions and markers of the target: groups of them that are attached and detached while a recording runs.
  * Where each probe sits is the planner's business (probe/plan.h), what its role means the symbol list's

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The rings of records, one per CPU.  Each is mapped once, with no more behind its end than the longest record may
  * take of its beginning: libbpf's reader maps all of it twice, and both count as memory of this process.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Sampling of user stacks: attached and detached at run time. */
 #include "bpf/knobs.h"
 #include "capture/internal.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The rings of words, one per CPU, in memory that is shared with the programs. */
 #include "capture/internal.h"
 #include "model/words.h"

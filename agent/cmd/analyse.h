@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From shards to a printed report: what `report` and `diagnose` share. */
 #ifndef WHYLATE_CMD_ANALYSE_H
 #define WHYLATE_CMD_ANALYSE_H

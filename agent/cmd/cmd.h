@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The subcommands. Each takes its own argv (argv[0] is its name) and returns an exit code. */
 #ifndef WHYLATE_CMD_CMD_H
 #define WHYLATE_CMD_CMD_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* `whylate collect`: options and files to a collector, and its life until a signal ends it. */
 #include "base/log.h"
 #include "base/units.h"

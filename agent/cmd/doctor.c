@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What this machine can and cannot measure, and why. */
 #include "base/privilege.h"
 #include "capture/capture.h"

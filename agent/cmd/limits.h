@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The limits of a long recording in a file that is read again on SIGHUP: one `NAME VALUE` a line, names and values
  * those of the options of the same name, `#` comments.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What could be probed, where exactly, at what cost; what a symbol list means here. */
 #include "cmd/probes.h"
 

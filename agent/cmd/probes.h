@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `whylate probes`, for its own files: probes.c (what is asked), and one file per question. */
 #ifndef WHYLATE_CMD_PROBES_H
 #define WHYLATE_CMD_PROBES_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The functions and markers that there are. */
 #include "base/log.h"
 #include "cmd/cmd.h"

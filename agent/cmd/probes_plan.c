@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What a symbol list means in a program: the exact sites, and what of it is missing. */
 #include "base/log.h"
 #include "cmd/cmd.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A list for a process that nobody has one for: candidates by their names, all of them probed at their entries for some
  * seconds, and what came of it.  What is printed is a symbol list; what is uncertain in it is commented out.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What `record` and `diagnose` take from the command line. */
 #ifndef WHYLATE_CMD_RECORD_OPTIONS_H
 #define WHYLATE_CMD_RECORD_OPTIONS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What `report` takes from the command line and `diagnose` shares. */
 #ifndef WHYLATE_CMD_REPORT_OPTIONS_H
 #define WHYLATE_CMD_REPORT_OPTIONS_H

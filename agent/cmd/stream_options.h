@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What `record` takes from the command line about its way to a collector. */
 #ifndef WHYLATE_CMD_STREAM_OPTIONS_H
 #define WHYLATE_CMD_STREAM_OPTIONS_H

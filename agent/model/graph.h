@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What is known of a stretch of time: who was in which state, who woke whom, who handed work to whom (the tuples of
  * VProfiler §3.3.1).  Filled from records as they come or from the tables of a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From the kernel's record of an interval to a row of the table.  A record is checked before it is believed: times in
  * order, states that partition the latency; what does not add up goes to `unknown` and the row is flagged as torn.

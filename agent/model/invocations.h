@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Calls of probed functions wait here, in bounded memory, until the interval that they belong to has ended; then they
  * become rows of `invocation`, or are forgotten with it.  received = written + forgotten + waiting.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The critical path of one interval: VProfiler Algorithm 2 (§3.3.3), from the interval's end backwards.
  *

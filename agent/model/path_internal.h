@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The walk (path.c) and the steps that it leaves behind (path_steps.c); for these two only. */
 #ifndef WHYLATE_MODEL_PATH_INTERNAL_H
 #define WHYLATE_MODEL_PATH_INTERNAL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which of the recorded intervals are kept: every one at or above a running quantile of the latency, and of the rest a
  * random baseline of a bounded number of rows per second.  Each kept row gets the inverse of the chance with which it

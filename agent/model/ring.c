@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The layout: Documentation/bpf/ringbuf.rst of the kernel. */
 #include "model/ring.h"
 

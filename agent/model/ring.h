@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The kernel's ring of records (BPF_MAP_TYPE_RINGBUF), in memory that is shared with it, from the reader's side.  No
  * position and no length in it is trusted.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Items of one size in the order of a 64-bit key within them, mostly appended at the end and dropped from the front.
  * Items with equal keys stay in the order in which they came.  The owner frees it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Records of user stacks, unwound, become samples with a weight.  What was running stands for the clock's period; the
  * stack of a wait is held until the record of the wait's end says for how long it was, and stands for the waits that

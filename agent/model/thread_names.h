@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names of the threads seen so far, by tid and time: threads are renamed, and tids are used again.  Of threads that
  * have ended, and of those whose end nobody will tell, THREAD_NAMES_GONE are remembered, since rows may still name

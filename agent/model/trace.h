@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Trace mode: records → the graph of who waited for whom → rows, in one pass and in bounded memory.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What went to other hosts over TCP: the newest sends whose receiver nobody here knows.  They are rows with one side
  * only, which meet their other side where both hosts' recordings are read together.  Bounded memory; sends come in

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The inside of a trace: trace.c takes records, trace_edges.c makes hand-offs of them, trace_queues.c finds those
  * through queues of the program, trace_keep.c writes rows.

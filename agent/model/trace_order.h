@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Records of trace mode in order of time.  Each CPU has a ring of its own, and a ring is emptied as a whole, so records
  * wait here until everything that is older than a moment must have come out of the rings; what comes later still is

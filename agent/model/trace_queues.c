@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Queues of the program, which no hook sees: that a request passed from one thread to another shows in who was told of
  * its arrival, who woke whom, and who answered it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Rows of the tables of trace mode, from what the graph holds and from what came with a hand-off. */
 #ifndef WHYLATE_MODEL_TRACE_ROWS_H
 #define WHYLATE_MODEL_TRACE_ROWS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which send does a receive belong to?  Both say which bytes they were about; a connection's direction is told by its
  * addresses, those of a Unix socket by the socket that receives.  The sender's call returns late, often after the

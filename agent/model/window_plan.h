@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * When to look: at low rates the hooks are attached for a small share of the time only, because on a server with
  * requests of a few microseconds the hooks alone cost several per cent, whatever is selected.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Words (whylate/words.h) → records.  One reader per CPU's ring, because what a word says holds for the words after it.
  * No word is trusted: what cannot be one ends the call with -EBADMSG.

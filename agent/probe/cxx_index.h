@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The functions of one module by their C++ names (see cxx_name.h), with and without arguments. */
 #ifndef WHYLATE_PROBE_CXX_INDEX_H
 #define WHYLATE_PROBE_CXX_INDEX_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * C++ names as people write them and as the demangler does: brought to one form in which they can be compared.  Blanks,
  * ABI tags and the return type of templates go; "(anonymous namespace)" and the arguments of enclosing functions stay.

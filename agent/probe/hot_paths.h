@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What sampled stacks say of a program: where its requests' own work begins, who calls whom, and how much time is spent
  * beneath which function.  Functions are numbers (struct program's); frames that belong to none are HOT_PATHS_NONE.

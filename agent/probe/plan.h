@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The planner (DESIGN §5, 1-3): where exactly to probe a function so that a hit costs little, counts each call once and
  * leaves the target unharmed.  A pure function of the code; nothing is attached here.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The entry's site.  What lies between the function's first instruction and the site is executed once in every call, in
  * a straight line, before the probe is hit: it must leave alone what the probe reads, and nothing may jump into it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Probes on everything that ends a call: for frames that a return probe would make impassable for an unwinder. */
 #include "probe/plan_internal.h"
 

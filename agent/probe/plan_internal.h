@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of plan*.c share. */
 #ifndef WHYLATE_PROBE_PLAN_INTERNAL_H
 #define WHYLATE_PROBE_PLAN_INTERNAL_H

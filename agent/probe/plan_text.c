@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* A plan in words. */
 #include "base/log.h"
 #include "probe/plan.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Symbol lists that ship with the product: `preset:NAME` stands for the file NAME.symbols. */
 #ifndef WHYLATE_PROBE_PRESET_H
 #define WHYLATE_PROBE_PRESET_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One probe as it is to be attached: where (plan.h, usdt.h) and what for (symbol_list.h); and what the kernel side is
  * told of it (bpf/probe_spec.h).

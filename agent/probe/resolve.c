@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* From the lines of a symbol list to the functions and markers that they name. */
 #include "probe/resolve_internal.h"
 

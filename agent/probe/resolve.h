@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From the lines of a symbol list to functions and markers of a program, each with its plan.  Every line gets a
  * verdict; nothing is left out without one.  Nothing is attached here, no privilege is needed beyond reading the files.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The inside of a resolution: resolve.c finds, resolve_why.c says why not, resolve_plan.c plans what was found. */
 #ifndef WHYLATE_PROBE_RESOLVE_INTERNAL_H
 #define WHYLATE_PROBE_RESOLVE_INTERNAL_H

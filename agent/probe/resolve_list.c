@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What is said of a list that is to be recorded with, and whether what was found of it will do. */
 #include "base/log.h"
 #include "probe/preset.h"

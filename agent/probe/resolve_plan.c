@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Plans what the lines named: one plan for a function, whatever its roles; no role twice. */
 #include "probe/resolve_internal.h"
 

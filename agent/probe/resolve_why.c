@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Why a symbol was not found: what it is instead, what somebody may have meant. */
 #include "probe/resolve_internal.h"
 #include "target/nearest.h"

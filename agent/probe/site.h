@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the kernel does with a uprobe on one instruction: arch/x86/kernel/uprobes.c from 6.1 to 7.2 retold, and where it
  * is mistaken (it takes some vector instructions for jumps, a repeated one for many), refused here.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which functions of a program may be the boundaries of its requests, its locks and its queues: guessed from the words
  * that their names are made of, to be confirmed by how often they fire.  Pure: no privilege, nothing attached.

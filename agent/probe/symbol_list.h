@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The symbol list (DESIGN §7): one probe a line, `#` comments,
  *   ROLE [MODULE:]SYMBOL [name=TEXT] [key=EXPR] [object=EXPR] [task=EXPR] [queue=EXPR]

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * USDT markers: what `.note.stapsdt` of an ELF file says of the places where a program was prepared to be probed
  * (https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).  Everything in it is untrusted.

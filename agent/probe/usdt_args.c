@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The argument part of a USDT note: assembler operands of this machine, each as SIZE@OPERAND.  Whatever is not wholly
  * understood becomes an unreadable argument; the others keep their places.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What a round has found: from the shards that have been written so far, beside the recording. */
 #include "base/log.h"
 #include "rounds/rounds_internal.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Which functions a round probes, and what that costs. */
 #include "base/log.h"
 #include "rounds/rounds_internal.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* When what happens in rounds of refinement. */
 #include "base/clock.h"
 #include "base/log.h"

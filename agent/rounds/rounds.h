@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Rounds of refinement within one recording (VProfiler §3.3.4, Algorithm 3, on the live process): where a request's
  * work begins is learnt from sampled stacks, or told by the symbol list; then each round probes functions for a while,

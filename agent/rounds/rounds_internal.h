@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Rounds under way, for diagnose_rounds.c (when what happens), rounds_probes.c and rounds_analysis.c. */
 #ifndef WHYLATE_ROUNDS_ROUNDS_INTERNAL_H
 #define WHYLATE_ROUNDS_ROUNDS_INTERNAL_H

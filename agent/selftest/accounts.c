@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The kernel's own accounts of what happens to a thread or on its CPU. */
 #include "selftest/proc_table.h"
 #include "selftest/scene.h"

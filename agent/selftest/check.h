@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Judgement of a self-test: what was seen against what the witness knows.  Pure: no process, no kernel.
  *

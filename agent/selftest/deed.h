@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the witness process of a self-test does, and what it knows of it by itself: its own clock (CLOCK_MONOTONIC, ns)
  * and the kernel's accounts (getrusage, /proc/interrupts, /proc/softirqs).

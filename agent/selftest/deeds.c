@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What the main thread of the witness does. */
 #include "base/clock.h"
 #include "selftest/probed.h"

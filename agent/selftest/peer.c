@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The second thread of the witness: holds locks, wakes, takes the CPU away, interrupts. */
 #include "base/clock.h"
 #include "selftest/scene.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The functions that the self-test probes in its own program: their names must survive, and so must each call. */
 #ifndef WHYLATE_SELFTEST_PROBED_H
 #define WHYLATE_SELFTEST_PROBED_H

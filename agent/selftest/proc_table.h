@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The kernel's own counts per CPU: /proc/interrupts and /proc/softirqs. */
 #ifndef WHYLATE_SELFTEST_PROC_TABLE_H
 #define WHYLATE_SELFTEST_PROC_TABLE_H

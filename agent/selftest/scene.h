@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The inside of the witness process: its main thread does the deeds, its peer thread does what they need done to them.
  */
 #ifndef WHYLATE_SELFTEST_SCENE_H

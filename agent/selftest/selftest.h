@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `doctor --self-test`: every kind of event once, with a witness, through the capture that a recording uses. */
 #ifndef WHYLATE_SELFTEST_SELFTEST_H
 #define WHYLATE_SELFTEST_SELFTEST_H

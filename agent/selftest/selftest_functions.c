@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The part of the self-test whose intervals are calls of a function: everything that can happen to a thread. */
 #include "capture/breakpoints.h"
 #include "selftest/selftest_internal.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A self-test under way: one witness, and one capture of it at a time. */
 #ifndef WHYLATE_SELFTEST_SELFTEST_INTERNAL_H
 #define WHYLATE_SELFTEST_SELFTEST_INTERNAL_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The part of the self-test whose processes come while it records: children of the witness, which are probed from
  * their first instruction to their last, and somebody else who runs its program, of whom nothing is to be recorded.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The part of the self-test whose intervals are socket requests: this process is the client, the witness serves. */
 #include "base/clock.h"
 #include "selftest/selftest_internal.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The part of the self-test in trace mode: of what the witness does, the stretches, wake-ups and edges are looked at,
  * and what is on its stack meanwhile.

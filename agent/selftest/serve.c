@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The witness as a server: it is busy for a while before it looks at each request. */
 #include "base/clock.h"
 #include "selftest/scene.h"

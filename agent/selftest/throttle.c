@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* A cgroup with too little CPU time: made for one deed, left and removed after it. */
 #include "base/clock.h"
 #include "selftest/scene.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Both ends of the witness process: fork and orders here, the loop that follows them there. */
 #include "selftest/witness.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The witness process of a self-test: forked, recorded, and told what to do.  It answers what it knows of it by itself.
  * The caller's side; everything has a time limit, so that a witness that hangs is an error.

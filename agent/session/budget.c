@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the probes of the symbol list cost the target is kept under the budget (DESIGN §5.5): hits by what a hit of
  * their class costs, and the time that the kernel side's programs take, which is measured.  Functions that are only

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What hooks cost is kept under the budget (DESIGN §5.5); what probes cost is, by recording_budget.c.  Most of what the
  * hooks cost they cost because they are there, so there is one knob that turns all of it: the share of the time in

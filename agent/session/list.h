@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The probes of the symbol list while they are attached: those that say what a request is, or do more than to time a
  * function, stay; functions that are only timed may be let go for the budget.

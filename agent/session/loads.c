@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Return probes were planned for the code that was there.  A library that comes later may switch stacks, have signals
  * handled on others, or cancel threads that have something to clean up: then the kernel, or the unwinder, loses the way

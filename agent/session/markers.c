@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Intervals by the markers of whylate/annotate.h, when no symbol list says otherwise: they become the lines that
  * somebody would write for them.

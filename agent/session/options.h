@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What one recording is told: filled in from the command line, constant from then on. */
 #ifndef WHYLATE_SESSION_OPTIONS_H
 #define WHYLATE_SESSION_OPTIONS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is probed in a recording: sets of probes that come and go, and the rows that say so. */
 #ifndef WHYLATE_SESSION_PROBES_H
 #define WHYLATE_SESSION_PROBES_H

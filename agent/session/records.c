@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What becomes of each record that comes out of the rings. */
 #include "session/session_internal.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What --stacks adds to a recording. */
 #include "base/log.h"
 #include "session/session_internal.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One recording from beginning to end: target, capture, retention, shards. What `record` and `diagnose` share. */
 #ifndef WHYLATE_SESSION_SESSION_H
 #define WHYLATE_SESSION_SESSION_H

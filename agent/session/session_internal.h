@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A recording under way, for recording.c (what happens) and recording_facts.c (what is said about it). */
 #ifndef WHYLATE_SESSION_SESSION_INTERNAL_H
 #define WHYLATE_SESSION_SESSION_INTERNAL_H

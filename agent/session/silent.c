@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Functions of the symbol list that exist and are not called: most often their code was inlined where it is needed. */
 #include "session/list.h"
 #include "session/session_internal.h"

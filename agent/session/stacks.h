@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From records of user stacks to what is learnt of them: rows of the table `stack`, and hot paths.  A process is
  * unwound by its own mappings; processes with the same code (forks) share one unwinder and one numbering of functions.

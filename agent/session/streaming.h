@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a long recording does besides recording: streaming to a collector, and limits that change on SIGHUP. */
 #ifndef WHYLATE_SESSION_STREAMING_H
 #define WHYLATE_SESSION_STREAMING_H

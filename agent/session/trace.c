@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What trace mode adds to a recording. */
 #include "base/log.h"
 #include "base/names.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Recording in observation windows: carries out what the window plan says. */
 #include "base/log.h"
 #include "session/session_internal.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How the values of one column of one block become bytes: the cheapest of a few encodings, chosen by measuring them.
  * Everything is a stream of 64-bit integers in the end: strings are indexes into the block's dictionary, doubles are

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Compression of a block's payload as a whole.  The contexts are kept from block to block; one thread per object. */
 #ifndef WHYLATE_SHARD_COMPRESS_H
 #define WHYLATE_SHARD_COMPRESS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* CRC-32C (Castagnoli, RFC 3720 appendix B.4): the checksum of everything in a shard.  No state, any thread. */
 #ifndef WHYLATE_SHARD_CRC32C_H
 #define WHYLATE_SHARD_CRC32C_H

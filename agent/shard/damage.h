@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a reader found damaged, in order of file and offset; the same place twice is one entry. */
 #ifndef WHYLATE_SHARD_DAMAGE_H
 #define WHYLATE_SHARD_DAMAGE_H

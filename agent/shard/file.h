@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Walks the blocks of one file from front to back, by the lengths in their headers; where a header is damaged, by
  * searching for the next one that is not.  What had to be passed over goes to `damages`.  The size is that when it was

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The frame of a shard file, docs/SHARD-FORMAT.md: file header, block headers, trailer, and the caps a reader holds
  * every file to.  All integers are little-endian.  What the blocks contain is in codec.h, pack.h and unpack.h.

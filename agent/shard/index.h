@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The end of a shard that was closed in order: an index of its blocks as a table, and the trailer. */
 #ifndef WHYLATE_SHARD_INDEX_H
 #define WHYLATE_SHARD_INDEX_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The files that the user's paths stand for: each once, a directory's, with those below it, in order of session and
  * sequence.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Recordings that the user names on the command line. */
 #ifndef WHYLATE_SHARD_OPEN_H
 #define WHYLATE_SHARD_OPEN_H

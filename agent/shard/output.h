@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The files of a session on disk: names, creation, appending whole pieces.  A piece is in the file entirely or not at
  * all, unless we are killed in the middle of it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A stage's rows as one block: header and payload, checksums and all.  One thread per packer. */
 #ifndef WHYLATE_SHARD_PACK_H
 #define WHYLATE_SHARD_PACK_H

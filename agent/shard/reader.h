@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads shards: one file, several, or every *.wls of a directory (in order of session and sequence).
  * Nothing in a file is trusted: every length and checksum is verified before use, and damage costs the damaged block

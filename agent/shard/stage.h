@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The rows of one table that wait to become a block, column by column.  Most columns of most rows are zero: a zero is
  * not stored at all (the arrays begin as zeros, and one that never meets another value does not exist), so that

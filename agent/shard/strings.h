@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The distinct strings of one column of one block, in the order in which they came. */
 #ifndef WHYLATE_SHARD_STRINGS_H
 #define WHYLATE_SHARD_STRINGS_H

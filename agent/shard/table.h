@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The schema of the tables, generated from <whylate/table.def>.  A row is an array of union shard_value in column order
  * plus a bitmap of its nulls.

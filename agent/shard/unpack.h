@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A block's payload, whose checksum holds, as columns of values.  A checksum does not make it trustworthy: every length
  * in it is checked.  What a block may cost is bounded by the caps of format.h; columns that are zero or null throughout

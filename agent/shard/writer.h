@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writes the shards of one session: HOST-SESSION-SEQ.wls, append-only, a block at a time (docs/SHARD-FORMAT.md).
  * Rows collect in memory per table until a block is full or shard_writer__flush() is called; only whole blocks reach

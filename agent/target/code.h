@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Machine code of this architecture, a function at a time.  Where instructions begin and what they do is Capstone's
  * word; where they lead is read from the bytes, which is cheaper than its operands.

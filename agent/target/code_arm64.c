@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Arm ARM (DDI 0487), C4.1: branches, exception generating and system instructions. */
 #if defined(__aarch64__)
 #include "base/bytes.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The disassembler, for this architecture's own file beside code.c only. */
 #ifndef WHYLATE_TARGET_CODE_INTERNAL_H
 #define WHYLATE_TARGET_CODE_INTERNAL_H

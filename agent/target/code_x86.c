@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 #if defined(__x86_64__)
 #include "base/bytes.h"
 #include "target/code.h"

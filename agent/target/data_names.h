@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What lies at an address of a process's data, by its mappings and the symbols of the files that are mapped:
  * "server:table_lock", "libc.so.6+0x1d3c80", "[heap]+0x12a0".  The .bss of a file, of which the kernel makes anonymous

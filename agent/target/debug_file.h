@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The names that were stripped off a file and kept elsewhere: compressed within it, in a separate file on this machine
  * or in the target's file system, or with a debuginfod server.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* C++ (and Rust and D) names as their programmers wrote them. */
 #ifndef WHYLATE_TARGET_DEMANGLE_H
 #define WHYLATE_TARGET_DEMANGLE_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The format: Linux Standard Base 5.0, core, §10.6, and DWARF 5, §6.4. */
 #include "target/eh_frame.h"
 

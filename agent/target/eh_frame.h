@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What .eh_frame knows of a file's code: where functions begin and end, also those without a name, and how far the
  * stack pointer is from the frame at every instruction.  The table is hostile until proven otherwise.

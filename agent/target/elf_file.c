@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Everything is read at opening time and copied out, by pread rather than mmap: a library that somebody truncates while
  * we read it must not become a SIGBUS.  The header is checked here before libelf sees the file.

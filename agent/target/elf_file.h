@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The symbols of one ELF file, by libelf. The file is hostile until proven otherwise. */
 #ifndef WHYLATE_TARGET_ELF_FILE_H
 #define WHYLATE_TARGET_ELF_FILE_H

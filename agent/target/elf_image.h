@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The bytes of one ELF file: where its segments and sections lie, and reading them.  By pread, not mmap: a library that
  * somebody truncates while it is read must not become a SIGBUS.  Every range is checked against the file.

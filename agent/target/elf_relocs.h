@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the dynamic linker fills in: whose address a slot will hold, and which addresses of code the data holds. */
 #ifndef WHYLATE_TARGET_ELF_RELOCS_H
 #define WHYLATE_TARGET_ELF_RELOCS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The instructions of one function with the pieces of it that the compiler put elsewhere, and where execution may go in
  * them.  For program*.c and for the planner.

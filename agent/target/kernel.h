@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Is the running kernel one that can be recorded on?  What it can measure is found out by trying (capture/hooks.h). */
 #ifndef WHYLATE_TARGET_KERNEL_H
 #define WHYLATE_TARGET_KERNEL_H

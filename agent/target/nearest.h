@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The names that somebody may have meant by a misspelt one: those within a few edits (case counts half), then those
  * that begin with it, then those that contain it (a C++ name within its mangled form).  Offer candidates in any number;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reading /proc, for this room only.  A process may vanish between any two reads: whatever says so (ENOENT on opening,
  * ESRCH on reading) becomes -ESRCH.  Text that a process chose itself (comm, arguments, paths) is hostile.

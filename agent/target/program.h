@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The code of a process as one numbered set of functions, and who calls whom.  Modules are the files of which code is
  * mapped, the executable first, then in the order of their addresses.  Everything is read when first asked for: a

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Who calls whom: by direct calls, by jumps that leave a function, by slots that the dynamic linker fills in. */
 #include "target/function_code.h"
 #include "target/program_internal.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* How high each function stands in the call graph: Tarjan's algorithm (SIAM J. Comput. 1972) without recursion. */
 #include "target/program_internal.h"
 

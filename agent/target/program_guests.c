@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Beneath which functions of the C library there may be code of others: what they are handed to be called, or to write
  * a stream with (fopencookie).  POSIX.1-2017 and the manual of glibc say which do that; what they call on the way is

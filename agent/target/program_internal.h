@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of program*.c share. */
 #ifndef WHYLATE_TARGET_PROGRAM_INTERNAL_H
 #define WHYLATE_TARGET_PROGRAM_INTERNAL_H

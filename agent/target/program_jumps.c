@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Jumps into the middle of somebody else's function, and code that switches stacks.  To disassemble a whole module for
  * them would take seconds: instead every byte is asked whether such an instruction could begin there, which finds all

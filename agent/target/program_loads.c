@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Which libraries there may be later, which of those that are there they would be linked to, and what it means that
  * some have come.

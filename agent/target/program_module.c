@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* One module's functions, put together from all that names them or tells where they are. */
 #include "target/debug_file.h"
 #include "target/program_internal.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What people call the program: Debian's redis-server, say, is a link to redis-check-rdb. */
 #include "target/proc_file.h"
 #include "target/target.h"

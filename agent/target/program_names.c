@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The functions of a module by all of their names, aliases included. */
 #include "target/program_internal.h"
 

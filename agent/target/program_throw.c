@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Whether control can leave a function other than by returning to its caller: an exception, the unwinding of a
  * cancelled thread, a longjmp, a switch of stacks.  The answer "never" is a proof over everything that is called

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A live process as a target: may it be recorded, which threads and children has it, where does it listen, what is
  * mapped.  Everything is read from /proc and from ELF files under /proc/PID/root or map_files; nothing in them is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The call chain of a thread from its registers and the innermost bytes of its stack, without looking at the process
  * itself: by the .eh_frame of its modules, which every distribution's binaries have, where frame pointers are rare.

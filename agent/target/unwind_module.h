@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A mapped file as the unwinder needs it: its .eh_frame and, for guesses, its code.  Opened once, read as needed. */
 #ifndef WHYLATE_TARGET_UNWIND_MODULE_H
 #define WHYLATE_TARGET_UNWIND_MODULE_H

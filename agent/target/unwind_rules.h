@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What .eh_frame says of one address: how to get from the registers there to those of the caller.  Made by libdw from
  * CIE and FDE, and put into a form that is applied in some ten nanoseconds.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Recordings for other tools.  Everything is written to `out` as it is made; errors of `out` are told at the end
  * (-EIO).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Numbers for a person.  Each writes at most FORMAT_SZ bytes into buf and returns it; NAN becomes a dash. */
 #ifndef WHYLATE_VIEW_FORMAT_H
 #define WHYLATE_VIEW_FORMAT_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The schema whylate.report/1 (DESIGN §7): its keys never change, others may be added.  null is "not measured". */
 #include "view/json_put.h"
 #include "view/view.h"

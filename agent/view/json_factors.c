@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The keys "factors" and "factor_tree" of whylate.report/1: an empty list and null where no function was probed. */
 #include "view/json_put.h"
 

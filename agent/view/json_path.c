@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The keys "path" and "crosstalk" of whylate.report/1: null where no detail was recorded. */
 #include "view/json_put.h"
 

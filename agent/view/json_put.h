@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How the JSON views build their objects: an error is remembered in the document, null is said by NULL or NAN. */
 #ifndef WHYLATE_VIEW_JSON_PUT_H
 #define WHYLATE_VIEW_JSON_PUT_H

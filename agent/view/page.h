@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A page of text for a terminal: columns by display width, no blanks at the end of a line, words wrapped.  Blanks are
  * owed until something follows them.  Errors are remembered and told by page__close(); nothing here owns `out`.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writes protocol buffers (the wire format only): a message is built in memory, a message within it is built in another
  * one and put in whole.  Without memory, `err` says so from then on (-ENOMEM).

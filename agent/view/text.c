@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What an engineer on call reads: first the answer, then what it rests on, then how far it can be trusted. */
 #include "view/text.h"
 

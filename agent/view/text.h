@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The parts of the text that view_text() puts together, one file per subject; for agent/view only. */
 #ifndef WHYLATE_VIEW_TEXT_H
 #define WHYLATE_VIEW_TEXT_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Which functions vary: the factors, what they were doing, and the rounds in which they were found. */
 #include "view/text.h"
 

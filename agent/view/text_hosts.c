@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Several hosts: how each did, who stands out and by what, and where they are not the same. */
 #include "view/text.h"
 

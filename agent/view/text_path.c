@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The critical paths of all requests together, the slowest one by one, and who keeps whom waiting. */
 #include "view/text.h"
 #include "view/text_story.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* One interval's critical path as a story: when, for how long, who did what. */
 #include "view/text_story.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One interval's critical path for a person; see text_story.c. */
 #ifndef WHYLATE_VIEW_TEXT_STORY_H
 #define WHYLATE_VIEW_TEXT_STORY_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Loss, damage and what was not measured: printed every time, so that silence never has to be interpreted. */
 #include "view/text.h"
 

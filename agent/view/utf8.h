@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names from a target (comm, file names, symbols) are arbitrary bytes: here they become text that a terminal or a JSON
  * parser can be given.  No state; everything returned by pointer is the caller's to free().

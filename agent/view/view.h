@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Results as text for a person and as JSON for a program.  Names from the target are arbitrary bytes: as text they come
  * out harmless to a terminal, as JSON in valid UTF-8.  Text is UTF-8 where LC_CTYPE, which main() sets, says so, else

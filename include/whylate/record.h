@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the kernel side sends to the agent: the contract of bpf/ with agent/capture and agent/model.
  *

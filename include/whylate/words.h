@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Short records as words: in trace mode most records are stretches of a thread in one state, each beginning where the
  * one before ended, and most of their fields are those of the one before.  So each CPU has a ring of 64-bit words in

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Machines that are not there: an initramfs with the program under test, booted by QEMU under software emulation."""
 import os
 import re

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Which kernels the matrix runs on, what each must be able to do, and the cache of their images."""
 import lzma
 import os

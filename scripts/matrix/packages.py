@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Debian packages without installing them: apt with sources, lists and a cache of its own.
 
 The mirror is the one that apt on this machine is configured with, and so is how to reach it (proxy, timeouts); only the

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What the self-tests of one kernel amount to: does each tier see what happened, and do the tiers agree?"""
 import json
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What a call costs, by what the first instructions of the function are: calls each in turn and prints `NAME
  * NANOSECONDS` per call, over and over, until its stdin ends.  measure_round() is there to be the interval in which the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Simulated agents: each sends the blocks of a shard over TLS, again and again under new numbers, on one connection, as
  * fast as it is answered (or so many requests a second).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * How long factors take: the tree over made-up calls, selection, the second walk, intervals of confidence (10 million
  * calls in under a minute on two cores), and how that grows with the calls and with the children of one parent.

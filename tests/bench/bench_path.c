@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * How long critical paths take: paths_make() and report_make() over made-up intervals in which everything happens that
  * a path can meet (1 million intervals in under a minute on two cores).

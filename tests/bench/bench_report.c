@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * How long the ranking of causes takes: report_make() over synthetic intervals with counters that are nonzero in nearly
  * every one (DESIGN §8: five million intervals × 30 counters in 10 s on two cores).

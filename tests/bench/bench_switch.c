@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What a context switch costs: two threads of one CPU hand a byte to and fro through pipes, for ever.
  *

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Tools on one server, each session between two loads without one: what the others of this directory measure with."""
 
 import subprocess

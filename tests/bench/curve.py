@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What probes on functions cost PostgreSQL against their number.
 
 Two servers do the same, each on a CPU of its own and with a program file of its own, and take turns in being probed.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """From pairs of measurements to ratios with confidence intervals, and to tables in Markdown."""
 
 import math

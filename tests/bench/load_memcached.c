@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A closed loop of memcached requests: nine gets to one set, one request at a time on each connection.
  *

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The servers that are measured, and what loads them.  Each listens on a loopback port of its own and lives in a
 temporary directory; stop() ends exactly the processes that start() began."""
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Nanoseconds per context switch with a tool at work: two threads that hand a byte to and fro on one CPU."""
 
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The tools that are compared: how each is started on a server, known to be at work, ended, and what it says then."""
 
 import contextlib

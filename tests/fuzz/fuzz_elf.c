@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * libFuzzer: any bytes as an ELF file: its symbols, also compressed ones, its unwind table, its relocations, its code,
  * and plans for probes on it.  Build and run: make fuzz

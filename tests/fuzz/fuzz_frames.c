@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What anybody may post to a collector, and ask it for: a body's frames and the blocks in them, the path, and the shard
  * that a collector finds at its start.  Built and run by `make fuzz`.

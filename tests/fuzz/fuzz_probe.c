@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * libFuzzer: any bytes as what the probe room reads: a symbol list, the arguments of a marker, a C++ name, and as the
  * notes of an ELF file that is otherwise in order.  `make fuzz` builds and runs it.

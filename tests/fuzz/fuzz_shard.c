@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Whatever is in a file: the reader must not crash, hang, or take memory beyond its caps.
  *

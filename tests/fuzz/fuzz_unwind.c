@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * libFuzzer: any registers and any stack, over any .eh_frame in a file that is otherwise in order, or over any file.
  * Without seeds it makes FDEs by itself soon enough, as libFuzzer's comparisons tell it what is wanted.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* libFuzzer: any words as a CPU's ring of them, read in two parts.  Build and run: make fuzz */
 #include "model/words.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Suites that run in a process of their own, beside others.  What their tests print and check is kept in files, and
  * told to CUnit when their turn comes, so that one run, one order and one summary hold all of them.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The rows of `invocation`, `symbol`, `probe` and `interval` of a recording, as the tests want them. */
 #ifndef WHYLATE_TESTS_CALLS_H
 #define WHYLATE_TESTS_CALLS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A `whylate collect` under test, run by nobody, and what agents send it: bodies of frames with known blocks, posted by
  * curl.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A killed agent leaves nothing behind, whatever it was at: thousands of probes are being attached to a busy server,
  * sit there, are being taken out.  Neither does whylate-attach, which holds them.  Two recordings do not disturb each

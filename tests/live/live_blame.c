@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Trace mode: who is named, where it would be easy to name the wrong one.  Bytes whose sender was not seen, a CPU that
  * had no task, and a task whose name is another by now.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Trace mode on servers as Debian ships them, under loads that make their threads wait for each other: PostgreSQL's
  * backends for locks and for the flush of the log, Apache's workers for what its listener hands them, MariaDB's threads

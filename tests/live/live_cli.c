@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Bad input: one line on stderr that names it, the right exit code, and nothing half-written. */
 #include "harness.h"
 #include "net.h"

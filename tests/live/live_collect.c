@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The collector among good, bad and hostile clients, and on disks that fill up and go away. */
 #include "collector.h"
 #include "session.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The collector among slow, idle, greedy and all too many clients: none of them keeps the others from being served. */
 #include "collector.h"
 #include "session.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* `report` on what is there and on what is not: by nobody, from whole, torn, corrupt, foreign and missing shards. */
 #include "harness.h"
 #include "net.h"

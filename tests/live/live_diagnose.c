@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Diagnosis that refines itself: each workload has its variance planted in a function, or in two that covary; without
  * any list of symbols, `diagnose --rounds 3` has to put exactly that first.

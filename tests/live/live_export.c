@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* `export` and `explain`, by nobody, on recordings of a real server: every row, every nanosecond, and no half-file. */
 #include "harness.h"
 #include "perfetto.h"

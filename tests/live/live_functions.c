@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Intervals from a symbol list. */
 #include "harness.h"
 #include "servers.h"

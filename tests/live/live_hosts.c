@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Two hosts, each a network namespace with an agent of its own, and one collector: a request that crosses them is one
  * chain, whose cause is on the far one.  Both agents are told not to follow threads that are none of their target's:

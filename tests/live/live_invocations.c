@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Calls of probed functions, and every role: against what the workloads do and measure by themselves. */
 #include "calls.h"
 #include "harness.h"

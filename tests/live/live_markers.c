@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Intervals by the markers of whylate/annotate.h: found by themselves, from one thread to another. */
 #include "harness.h"
 #include "servers.h"

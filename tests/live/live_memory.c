@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the agent takes of memory at its highest, on the server of which there is the most to read: MariaDB and its
  * libraries have some 57,000 functions.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What comes while a recording is under way: children, of which no call is missed where that can be had; somebody else
  * who runs the same program, and is not to be recorded; libraries, those with which return probes are not safe among

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Where a target's files are, and where they lie in it: linked for fixed addresses, in a mount namespace or below a
  * root of its own, deleted or replaced since it was started.  Functions are found by name, each call is seen, and

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * PostgreSQL: a process per connection, forked while the recording is under way, over TCP and over a unix socket.
  * Every statement of the simple protocol is one request; so is what a client sends before its first statement (one

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* `whylate probes`, the presets on Debian's servers, and symbol lists of every role. */
 #include "calls.h"
 #include "harness.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Streaming through a proxy, or past it, with certificates made by the commands of the README. */
 #include "net.h"
 #include "servers.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What can go wrong while recording: exits, kills, full disks, tiny rings, two recordings at once. */
 #include "harness.h"
 #include "net.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Probes never hurt: programs that do what probes may break (tests/safety) have them attached to most of their
  * functions and detached, over and over, and lose the agent to kill -9 at whatever moment; afterwards they go on with

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Weights: what selection in the kernel and retention in the agent leave out, the rows that are kept stand for. */
 #include "harness.h"
 #include "net.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The program's test of itself, what it says where it cannot run, and how little privilege recording takes. */
 #include "harness.h"
 #include "servers.h"

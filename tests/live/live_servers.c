@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Redis, memcached and nginx as Debian ships them, under loads of a known number of requests. */
 #include "harness.h"
 #include "net.h"

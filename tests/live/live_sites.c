@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The planner's sites, live: on real calls of hundreds of functions of real binaries, the site that it moved a probe to
  * is hit exactly as often as the function's entry.  Servers are stopped while the probes come and go; a thread that

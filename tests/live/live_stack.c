@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The per-CPU shadow stack (VarMRI §4.3) against an independent witness: `spin` only reads the clock, and what it
  * misses between two readings is what was taken from it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Sampled user stacks: a known chain of calls is found as it is, and real servers' stacks to the last frame. */
 #include "harness.h"
 #include "servers.h"

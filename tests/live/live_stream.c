@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Streaming: a real agent and a real collector with real certificates, and everything between them that can break.
  * Whatever happens, each block that the agent wrote is in the store exactly once, byte for byte.

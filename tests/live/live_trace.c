@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Trace mode: workloads whose requests are late because of somebody else, through up to three hops.  The report has to
  * name the planted culprit by pid, tid and name, with a share that agrees with what the workload measured by itself;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Hooks attached in windows only, at low rates or under a budget: what is seen there stands for everything. */
 #include "harness.h"
 #include "net.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Each workload has one planted cause and measures its share by itself; the report has to name it first, with a share
  * that agrees.

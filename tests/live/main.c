@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The live suite: root, real BPF, real servers.  With arguments only the suites or tests of these names are run, one
  * after the other; without, those that bear it run beside each other.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A MariaDB server of our own in a temporary directory, on a port of its own, and sysbench's table of 200 rows in it.
  */
 #ifndef WHYLATE_TESTS_MARIADB_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Loopback: ports, and a bounded client whose number of requests is known exactly. */
 #ifndef WHYLATE_TESTS_NET_H
 #define WHYLATE_TESTS_NET_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Two hosts for a test: network namespaces of this process, joined by a cable. */
 #ifndef WHYLATE_TESTS_NETNS_H
 #define WHYLATE_TESTS_NETNS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `export --format perfetto` of a recording, as protoc reads it with the description that we publish. */
 #ifndef WHYLATE_TESTS_PERFETTO_H
 #define WHYLATE_TESTS_PERFETTO_H

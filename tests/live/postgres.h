@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A PostgreSQL cluster of our own in a temporary directory, which trusts everybody on its port and its socket. */
 #ifndef WHYLATE_TESTS_POSTGRES_H
 #define WHYLATE_TESTS_POSTGRES_H

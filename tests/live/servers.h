@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The programs that are recorded: tests/workloads by their protocol (workloads/common.h), and Redis. */
 #ifndef WHYLATE_TESTS_SERVERS_H
 #define WHYLATE_TESTS_SERVERS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Recordings as the tests make and read them: a `whylate record` under way, what its shards hold (read with the
  * product's reader, judged with arithmetic of our own), and its report.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Rows of the table `stack`, as the tests look at them. */
 #ifndef WHYLATE_TESTS_STACKS_H
 #define WHYLATE_TESTS_STACKS_H

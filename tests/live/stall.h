@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Notices when the whole machine stands still: a hypervisor that pauses a guest for tens of milliseconds (measured
  * here: 85 and 93 ms on both CPUs at once, every twenty seconds or so, and not accounted as steal).  Such a pause falls

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the tests of streaming stand on: certificates, a collector to be killed, and the raw blocks of directories of
  * shards, to be compared byte for byte.

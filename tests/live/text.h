@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The machine code of a process: is it still that of its files? */
 #ifndef WHYLATE_TESTS_TEXT_H
 #define WHYLATE_TESTS_TEXT_H

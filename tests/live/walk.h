@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The critical paths of a recording, walked over its rows. (Apart from the harness, which has paths of its own.) */
 #ifndef WHYLATE_TESTS_WALK_H
 #define WHYLATE_TESTS_WALK_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Probes on many functions of a process, by the product's own planner and capture and nothing else of it: for the tests
  * that prove them harmless and exact, and for the benchmarks.  A line of JSON per round on stdout.

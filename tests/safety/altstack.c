@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Signals on alternate stacks, a thousand a second, in the midst of chains of functions: the handler calls the same
  * functions on its own stack, and every so often does not return but jumps back to where the round began.

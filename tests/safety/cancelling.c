@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Threads that are cancelled, or end themselves, deep in chains of functions that have something to clean up.  Built
  * with -fexceptions, so that cleaning up is the unwinder's business, as it is in C++.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Coroutines that switch stacks in the midst of chains of functions, so that calls of one stack end between the calls
  * of another, and in no order; in the second half of each round another thread goes on with them.

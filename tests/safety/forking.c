@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A server that forks: at each SIGUSR1 so many children, one after the other, who call compute() a few times and end at
  * once, and as many calls of its own; then it prints `round`.  With --stranger, a program that calls compute() all the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 // Goroutines whose stacks grow, and so move, in the midst of chains of functions; panics that are recovered from; the
 // garbage collector walking all stacks.  Checks itself as safety.h describes.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Nobody in it switches stacks, until at the first SIGUSR1 it loads a library that does, and calls the program back
  * meanwhile: `loaded` is printed.  From then on each SIGUSR1 is a `round`, of ROUND_CALLS calls of one_round().  With

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* longjmp out of chains of functions, from the bottom and half way up, in two threads. */
 #include "safety.h"
 

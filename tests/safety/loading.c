@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A library that is loaded for a while at each SIGUSR1, and is not there before the first one: so many calls of
  * plugin_compute(), then it goes, and `round` is printed.  With --throwing it is one that throws through the C library

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Over a thousand functions of different shapes, called in an order of chance by two threads: leaves, callers of two
  * others, ones that keep their arguments on the stack, ones that end in a tail call.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Recursion, thousands of calls deep, of one function and of two that call each other; deeper than any limit of probes.
  */
 #include "safety.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A library that is loaded, called and unloaded, over and over, while another thread holds on to its own copy of it for
  * a while; now and then something else takes the place where it was.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Programs that do what probes may break, and check themselves all the while.  Each prints `ready` once it is at work,
  * and works until SIGTERM, or --seconds N are over, or its parent has died; then it prints `verdict ok N checks`, or

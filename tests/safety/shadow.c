@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A program with a shadow stack, where CPU, kernel and C library have it (it is to be started with
  * GLIBC_TUNABLES=glibc.cpu.x86_shstk=on): a return address that was changed ends it.  Prints `skip …` where it has

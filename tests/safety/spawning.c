@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Children by fork, vfork with exec, posix_spawn, and a child that execs itself; each computes a number through
  * functions that the parent has, too, and hands it back as its exit code.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * C++ exceptions, a thousand a second, through chains of functions with objects to destroy: caught at the top, caught
  * and thrown again half way, kept and thrown elsewhere, thrown while another one unwinds.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A whole ELF file in memory: header, code, one PT_LOAD, .symtab, .strtab (which serves the section names too). */
 #ifndef WHYLATE_TESTS_ELF_FIXTURE_H
 #define WHYLATE_TESTS_ELF_FIXTURE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Schedules by hand, in short words, and paths over them. */
 #ifndef WHYLATE_TESTS_GRAPH_FIXTURE_H
 #define WHYLATE_TESTS_GRAPH_FIXTURE_H

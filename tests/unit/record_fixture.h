@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Records of trace mode, made up, and the rows that the model makes of them. */
 #ifndef WHYLATE_TESTS_RECORD_FIXTURE_H
 #define WHYLATE_TESTS_RECORD_FIXTURE_H

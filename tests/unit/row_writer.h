@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writes rows of trace mode by hand.  Times are true ones; the writer's clock makes them those of its host. */
 #ifndef WHYLATE_TESTS_ROW_WRITER_H
 #define WHYLATE_TESTS_ROW_WRITER_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the code under test says on stderr: said_begin(); call(); CU_ASSERT(said_one_line(said_end(), "…")).  Not
  * nested. */
 #ifndef WHYLATE_TESTS_SAID_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A spool in a directory of its own, and the other side of it. */
 #ifndef WHYLATE_TESTS_SPOOL_FIXTURE_H
 #define WHYLATE_TESTS_SPOOL_FIXTURE_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/cdf_fit.h"
 #include "test_analysis_fixture.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Datasets by hand: rows are given by their categories, latencies are their sums. */
 #ifndef WHYLATE_TESTS_ANALYSIS_FIXTURE_H
 #define WHYLATE_TESTS_ANALYSIS_FIXTURE_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Several hosts: loaded from a store's layout by name and time, compared with each other. */
 #include "analysis/results.h"
 #include "shard/writer.h"

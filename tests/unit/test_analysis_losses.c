@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What was lost on the way, and what of it belongs to the time that was asked for. */
 #include "row_writer.h"
 #include "test_analysis_fixture.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The markers of whylate/annotate.h, as compilers and linkers leave them in programs and libraries. */
 #include "unit.h"
 

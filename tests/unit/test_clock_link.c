@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Two hosts' clocks, told from what went to and fro between them; what it must be found to be is known. */
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The collector's small parts: sets of numbers, budgets, peers, tokens, addresses, metrics. */
 #include "net/collect/identity.h"
 #include "net/collect/limiter.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Debug files that a debuginfod server has: a small one of our own, which serves by build id. */
 #include "elf_fixture.h"
 #include "target/program.h"

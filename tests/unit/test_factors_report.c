@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* From shards with calls of probed functions to what a report says of them. */
 #include "test_analysis_fixture.h"
 #include "test_shard_util.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Hand-made schedules.  Thread 1 works for the interval unless told otherwise; times are small whole numbers. */
 #include "graph_fixture.h"
 #include "unit.h"

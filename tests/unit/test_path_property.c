@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Whatever the schedule: the path partitions the interval to the nanosecond, and the walk ends. */
 #include "graph_fixture.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The planner on hand-made machine code, instruction by instruction. */
 #include "elf_fixture.h"
 #include "probe/plan.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The planner on every function of real binaries, judged by others than those that it asks: the operands that Capstone
  * names, the unwinder's table, and all jumps of the whole module.

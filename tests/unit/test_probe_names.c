@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* C++ names, what names suggest, and the lists that ship with the product. */
 #include "probe/cxx_name.h"
 #include "probe/preset.h"

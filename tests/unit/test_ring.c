@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Records come out of a ring as they were written into it, whatever its end cuts, and no lie of it is followed. */
 #include "unit.h"
 

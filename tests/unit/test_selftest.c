@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The judgement of the self-test: what it lets pass and what it does not; and the kernel's tables it judges by. */
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 #include "shard/codec.h"
 #include "shard/compress.h"
 #include "shard/crc32c.h"

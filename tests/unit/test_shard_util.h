@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the shard suites share: a scratch directory, random rows that can be told again, whole files in memory. */
 #ifndef WHYLATE_TESTS_SHARD_UTIL_H
 #define WHYLATE_TESTS_SHARD_UTIL_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The files of the spool: which are written again, and what a crash leaves of them. */
 #include "spool_fixture.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Two recordings of two hosts, made up, with a request that crosses them and a cause on the far one. */
 #include "row_writer.h"
 #include "test_shard_util.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The collector's store: what was committed is there, whole and once, whatever happened meanwhile. */
 #include "net/collect/store.h"
 #include "net/wire/block_check.h"

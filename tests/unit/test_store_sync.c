@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the store says is on the disk was synced before it said so: the calls that do it are ours here, and note what
  * the files were at that moment.

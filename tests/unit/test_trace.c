@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Trace mode's model: records in, rows of kept intervals out. */
 #include "base/names.h"
 #include "model/trace.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What goes to other hosts and comes from them: rows with one side, of kept intervals only. */
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Trace mode's model: input that nobody wishes for. */
 #include "model/trace_internal.h"
 #include "record_fixture.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Trace mode's model: requests that pass through threads, and timers. */
 #include "model/trace_internal.h"
 #include "record_fixture.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Words of trace mode become the records that they stand for, and nothing that is not one becomes any. */
 #include "unit.h"
 

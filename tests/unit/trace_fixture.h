@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A recording of trace mode, made up: what it must be found to say is known. */
 #ifndef WHYLATE_TESTS_TRACE_FIXTURE_H
 #define WHYLATE_TESTS_TRACE_FIXTURE_H

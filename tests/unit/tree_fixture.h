@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Variance trees by hand: functions whose times vary as told, each independent of the others or together with one. */
 #ifndef WHYLATE_TESTS_TREE_FIXTURE_H
 #define WHYLATE_TESTS_TREE_FIXTURE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One suite per module: tests/unit/test_MODULE.c defines suite_MODULE() and has its line in suites.def: SUITE(module).
  */
 #ifndef WHYLATE_TESTS_UNIT_H

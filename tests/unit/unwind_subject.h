@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Frames of all shapes, compiled without frame pointers and without sanitizers, for the unwinder to find its way in. */
 #ifndef WHYLATE_TESTS_UNWIND_SUBJECT_H
 #define WHYLATE_TESTS_UNWIND_SUBJECT_H

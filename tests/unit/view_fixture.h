@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reports for the tests of agent/view. */
 #ifndef WHYLATE_TESTS_VIEW_FIXTURE_H
 #define WHYLATE_TESTS_VIEW_FIXTURE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * An allocator that two children share, as in Apache (VProfiler §4.7: ap_pass_brigade, basic_http_header and
  * apr_bucket_alloc): when its slab is used up, every allocation of a request has to prepare memory.  The children

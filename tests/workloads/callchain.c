@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Every request goes down the same calls: answer_request() → answer_by_pointer(), by a function pointer → qsort() of
  * the C library, by the linker's stub → compare_slowly().  One in twenty also waits, below answer_request() →

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * No server: two threads call handle_call() some hundred times a second, for intervals and calls from a symbol list.
  * Every request does the same, so that each interval has known calls in it:

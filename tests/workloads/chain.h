@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Behind another process: every request asks `store` over a connection that the server opened, and there `vacuum` holds
  * a lock for some milliseconds, some four times a second.  Planted: the clock around the question and its answer.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A lock in another process, asked over Unix sockets with abstract names. */
 #include "chain.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The driver, the load generator, the thread-per-connection server and the statistics of all workloads. */
 #include "common.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What all workloads share.  A workload is a server with ONE planted cause of lateness, and its own load:
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A background thread that holds a lock now and then. */
 #ifndef WORKLOADS_COMPACTOR_H
 #define WORKLOADS_COMPACTOR_H

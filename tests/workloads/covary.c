@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two functions that are slow together: decode_rows() and index_rows() both work on every row of a page, and some pages
  * have many.  Neither varies by itself as much as both do together.  Planted: their covariance, and so the nominal

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Variance in a C++ method behind a virtual call, five calls beneath the handler, in a program that throws through the
  * functions above it: store::Index<unsigned long>::rebalance().  Planted: the nominal length of its slow work.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A slow code path: 3 % of the requests compute for some milliseconds instead of 200 µs.  A server thread per CPU, so
  * that they do not wait for each other.  Planted: the thread's CPU time over the request.

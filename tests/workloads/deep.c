@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Variance in one function five calls beneath the handler: compare_keys() needs milliseconds in 4 % of the requests;
  * its parents and their other children take their time, too, and always nearly the same.  Planted: the work of the slow

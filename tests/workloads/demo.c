@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The server behind `make diagnose`: every request counts itself under `stats_lock`, and the background thread
  * `flusher` holds that lock while it writes the statistics to disk, record by record, a sync each.  Runs until it is

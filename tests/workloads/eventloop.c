@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Head-of-line blocking: one thread serves all connections with epoll, and about one request in a thousand computes for
  * 20 ms while the others queue behind it.  Planted: from the arrival (or, where the loop was idle then, from its

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The thread `filter`, on the other CPU, that server threads hand their work to in one way or another, and wait for. */
 #ifndef WORKLOADS_FILTER_H
 #define WORKLOADS_FILTER_H

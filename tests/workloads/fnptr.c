@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Variance behind a function pointer: dispatch() calls one of four commands through a table, which no call graph of the
  * machine code shows; run_report() needs milliseconds now and then.  Planted: the nominal length of its slow work.

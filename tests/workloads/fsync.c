@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Waiting for a disk: 4 % of the requests write records to a file and sync each, until some milliseconds have passed.
  * Planted: the time in that while the thread was blocked (clock minus its CPU time and its wait for one).

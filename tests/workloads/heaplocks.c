@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two locks in memory from malloc(): the background thread `compactor` holds `ledger` for some milliseconds, some three
  * times a second, and `index` for a shorter time in between.  Every request takes both briefly.  Planted: the time

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The holder of a lock is preempted by another process: `indexer` holds the lock, `batch` has its CPU.  The workers are
  * elsewhere, so that nothing but the lock connects them with `batch`.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A lock whose holder has lost its CPU: a background thread takes `table_lock` for a moment, some four times a second,
  * and in that moment wakes a hog that wins against it and keeps the CPU for some milliseconds.  Every request takes the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Priority inversion: the threads that serve requests come first, but the lock that they need is held by `low`, which
  * comes last and cannot run because of `medium`.  All of them have the same CPU.

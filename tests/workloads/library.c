@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Variance in a shared library, behind the PLT: codec_quantize() of libwlcodec.so needs milliseconds for some blocks.
  * Planted: the nominal length of that work.

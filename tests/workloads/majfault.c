@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Major page faults: 4 % of the requests touch pages of a mapped file that has just been thrown out of the mapping and
  * of the page cache, far enough from each other that each is read by itself.  Planted: the clock around the touches,

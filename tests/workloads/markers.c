@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Intervals by the markers of whylate/annotate.h, in a program without any socket: `producer` makes a task every two
  * milliseconds or so and puts it into a queue, one of three threads takes it out and works on it; 3 % of the tasks wait

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Work that goes to another thread and back by the kernel's message queues: the server thread asks its `filter` by a
  * POSIX one and hears its answer by a System V one.  For 1.5 % of the requests the filter computes for some

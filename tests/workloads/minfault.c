@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Minor page faults: 4 % of the requests touch every page of anonymous memory that has no pages yet.  Huge pages where
  * they are to be had: a fault that clears 2 MiB takes long enough for the exception's own cost, which no tracer sees,

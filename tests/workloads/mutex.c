@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A contended lock: the background thread `compactor` holds `table_lock` for some milliseconds, some four times a
  * second, and needs no CPU meanwhile.  Every request takes it briefly.  Planted: the time inside pthread_mutex_lock().

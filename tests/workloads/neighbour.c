@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A disk that somebody else uses: every request writes a page and syncs it, and the process `bulk` writes many
  * megabytes past the page cache, for a while, some twice a second.  Planted: the part of each sync for which it did so;

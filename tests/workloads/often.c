@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * No server: one thread calls handle_often() some hundred times a second, for intervals and calls from a symbol list.
  * Each calls often_step() thirty thousand times, which is millions of times a second and dearer to probe than it is to

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A queue of the program: `listener` reads all requests and puts them into a queue, `pool-0` takes them out, answers
  * them, and needs 20 ms for one in a thousand.  Planted: from the end of the listener's work to the moment that the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Waiting for a CPU: the process `backup` has the server's CPU to itself for some milliseconds, some four times a
  * second. Planted: the server thread's own run_delay (/proc/PID/task/TID/schedstat) since its previous request, which

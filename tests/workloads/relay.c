@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Work that goes to another thread and back: each server thread rings its `filter` by an eventfd and reads the answer
  * from a pipe.  For 1.5 % of the requests the filter computes for some milliseconds, on the other CPU.  Planted: the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A condition whose waiters are moved to a lock: some four times a second, `keeper` shuts a gate for some milliseconds,
  * opens it with FUTEX_CMP_REQUEUE, which puts all who wait for it into the queue of `gate_lock`, and keeps that lock

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two locks, one after the other at the same address: the table is thrown away and made anew in the same memory some
  * twenty times a second.  `reader` holds the lock of the one for a moment, `rebuilder` that of every other one for some

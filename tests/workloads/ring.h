@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* An io_uring of one thread's own, by system calls alone. */
 #ifndef WORKLOADS_RING_H
 #define WORKLOADS_RING_H

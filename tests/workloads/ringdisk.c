@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A disk behind an io_uring: 4 % of the requests read past the page cache, through a ring, a megabyte at a time and for
  * some milliseconds, and wait in io_uring_enter() only.  Planted: those waits; what submitting takes is the CPU's.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sleeping on purpose: 4 % of the requests call nanosleep() for some milliseconds.  Planted: by the clock around it. */
 #include "common.h"
 

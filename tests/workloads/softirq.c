@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Network softirqs: four times a second, while the server computes for a request,
  * `flood` sends multicast packets on the loopback device of a network namespace of the workload's own, whose receive

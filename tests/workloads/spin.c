@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * An independent witness for the accounting of interrupt time: a server thread per CPU whose requests only read the
  * clock for 2 ms, and add up the gaps: `gap_ns` of `wall_ns` is what interrupts have taken from the requests, without

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Work that goes to another thread and back without a write: the server thread moves its question from one pipe into
  * that of its `filter` by splice(), and the filter copies its answer into the server's by tee().  For 1.5 % of the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Wake-ups that mean nothing: `compactor` holds `table_lock` for some milliseconds, some four times a second, and
  * meanwhile `poker` wakes whoever waits for the lock every 400 µs, without having had it.  Planted: the time inside

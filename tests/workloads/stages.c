@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * No server: a request goes through a queue from the thread that makes it to one of two workers, for intervals from a
  * symbol list with every role:

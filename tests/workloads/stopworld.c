@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Stop the world: every 100 ms `collector` waits until no request is being served, and lets none begin for some
  * milliseconds.  Planted: the time inside pthread_rwlock_rdlock().

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Interrupts to order, for the workloads that plant them.  Both storms need privilege and belong to the process that
  * opened them.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A table that every request takes briefly: what is planted is the time inside pthread_mutex_lock(). */
 #ifndef WORKLOADS_TABLE_H
 #define WORKLOADS_TABLE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cgroup throttling: the server has a cgroup with 8 ms of CPU time in 40 ms, of which its requests need a small part;
  * three times a second its background thread `batch` uses up the rest.  Planted: what the cgroup's cpu.stat says it was

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Local timer interrupts: four times a second thousands of timers expire together on the server's CPU, while it
  * computes for a request.  `ticker` has armed them there long before, at a priority at which the server never waits for

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A lock in a function with two callers: `compactor` holds the table for some milliseconds; find_entry() and
  * store_entry() both take it by lock_table(), so that neither of them is to blame for all of it.  Planted: the time

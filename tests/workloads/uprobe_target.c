@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * No server: four threads call handle_request() a thousand times a second together, for intervals from a symbol list.
  * A tenth of the calls recurse three deep and still are one interval each; 3 % sleep for some milliseconds inside, at

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Waiting for another process: 4 % of the requests ask `backend`, a process of its own, over a TCP connection that the
  * server opened; the answer takes some milliseconds.  Planted: the clock around the question and its answer.

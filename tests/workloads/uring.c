@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Work that goes to another thread and back through io_uring: the server thread writes its question to an eventfd and
  * reads the answer from a pipe, both submitted to a ring, and waits in io_uring_enter() only.  For 1.5 % of the

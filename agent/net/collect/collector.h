@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The collector: takes frames from agents over HTTP (docs/PROTOCOL.md) and keeps them in a store.  A few threads of
  * libmicrohttpd receive and check, one thread owns the store and syncs whatever came in meanwhile at once, and the

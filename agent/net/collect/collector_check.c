@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* A body as frames, each of them checked before anything is stored. */
 #include "net/collect/collector_internal.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The thread that owns the store: whatever came in while it synced makes the next batch, so a sync serves many. */
 #include "net/collect/collector_internal.h"
 

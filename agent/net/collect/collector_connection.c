@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Connections: who is at the other end, and how long each may take. */
 #include "net/collect/collector_internal.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Requests, from header to answer, in the threads of libmicrohttpd. */
 #include "net/collect/collector_internal.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Who a client of the collector is: by its certificate, by its token, or by neither.  Read-only once loaded. */
 #ifndef WHYLATE_NET_COLLECT_IDENTITY_H
 #define WHYLATE_NET_COLLECT_IDENTITY_H

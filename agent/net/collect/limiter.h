@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How much each client may send: a bucket of requests and one of bytes, refilled by the second, two seconds' worth of
  * room.  What is taken may exceed what is there, and is owed then.  A fixed table: where it is full, whoever has been

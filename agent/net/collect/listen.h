@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A listening TCP socket from what a person writes: 127.0.0.1:7700, [::1]:7700, localhost:7700, :7700, 7700. */
 #ifndef WHYLATE_NET_COLLECT_LISTEN_H
 #define WHYLATE_NET_COLLECT_LISTEN_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the collector counts, told in the text format of Prometheus, and its log of refusals.  Any thread. */
 #ifndef WHYLATE_NET_COLLECT_METRICS_H
 #define WHYLATE_NET_COLLECT_METRICS_H

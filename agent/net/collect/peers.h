@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What each client has of the collector at this moment, so that none has what the others need.  A client is known by
  * its address, or by its name once it has shown one.  An entry is there as long as somebody holds it.  The caller

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A set of frame numbers as ranges: what arrived in order, however much, is one.  Bounded; one thread. */
 #ifndef WHYLATE_NET_COLLECT_SEQSET_H
 #define WHYLATE_NET_COLLECT_SEQSET_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Where a collector keeps what it receives: STORE/HOST/YYYY-MM-DD/HOST-SESSION-NO.wls, shards that any reader can read
  * at any time.  The blocks of a batch of requests are appended, then an account of them (received.h), then the file is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files store*.c share; for them only. */
 #ifndef WHYLATE_NET_COLLECT_STORE_INTERNAL_H
 #define WHYLATE_NET_COLLECT_STORE_INTERNAL_H

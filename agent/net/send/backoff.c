@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/send/backoff.h"
 
 void backoff__init(struct backoff *backoff, uint64_t seed)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * When to try again: exponential, capped, with jitter, so that agents that lost their collector together do not come
  * back together.  Times are CLOCK_MONOTONIC ns.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The spool on the side of the recording: what was recorded rests on disk until the collector has it.  Bounded in size
  * and age: when it is full, superseded totals go first, then the oldest blocks of the baseline, then the oldest of the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One session's directory in the spool, on the side that fills it (spool.c): its account, adding, dropping, counting.
  */
 #ifndef WHYLATE_NET_SEND_SPOOL_SESSION_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A recording's way to a collector: the spool on our side, and the uploader, a child process that becomes the owner of
  * the spool's directory and gives up every privilege, because it parses what comes from the network and only capture

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One HTTPS client for one collector (docs/PROTOCOL.md): posts bodies, says what became of them.  libcurl stays in
  * here. */
 #ifndef WHYLATE_NET_SEND_UPLOAD_CLIENT_H

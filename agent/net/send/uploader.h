@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Sends what is in the spool's sessions (spool_files.h) and removes what the collector has.  Runs in a process of its
  * own without privilege: what comes from the network is parsed where nothing can be done with it.  Holds one request's

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Whether what somebody sent is a block that any reader will read: the reader's own parser decides on frame, checksum,
  * payload and schema, and the tables that this build knows on the columns.  One thread per checker.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What an agent and a collector agree on, docs/PROTOCOL.md: names, the request path, and the frames that a request's
  * body (and the agent's spool) consists of.  No I/O and no state; any thread.  Nothing of it is trusted by whoever

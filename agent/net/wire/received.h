@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The accounts in a collector's shards: table `received`, a row per frame, in a block after the blocks that it speaks
  * of.  A block without an account was never acknowledged, and whoever finds one cuts it off.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A library that is loaded and unloaded all the time. */
 #ifndef SAFETY_LIB_PLUGIN_H
 #define SAFETY_LIB_PLUGIN_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A library that runs what it is handed on stacks of its own, which take turns. */
 #ifndef SAFETY_LIB_SWITCHER_H
 #define SAFETY_LIB_SWITCHER_H

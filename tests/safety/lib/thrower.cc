@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* What the plugin computes, thrown through a function of the C library's that was there before anybody caught. */
 #include <cstdint>
 #include <cstdlib>

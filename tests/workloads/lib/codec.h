@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A shared library for the workload `library`: it encodes blocks, some of which take milliseconds. */
 #ifndef WORKLOADS_LIB_CODEC_H
 #define WORKLOADS_LIB_CODEC_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The C++ part of the workload `cplusplus`: its request, for C. */
 #ifndef WORKLOADS_LIB_ENGINE_H
 #define WORKLOADS_LIB_ENGINE_H
