@@ -243,7 +243,8 @@ $(BUILD)/live/prober: $(BUILD)/tests/prober/prober.o $(BUILD)/libwhylate.a
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # --- the kernel matrix: this binary on Debian's kernels, emulated -----------------------------------------------------
-# It runs after the live tests, never beside them: they want a quiet machine.  77: it cannot be run here, and says why.
+# It runs after the live tests (.ci/run), never beside them: they want a quiet machine.  Exit code 77: it cannot be run
+# here, and prints why.
 sysroot_arm64 := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/whylate/sysroot-arm64
 run_matrix := scripts/kernel-matrix --binary $(if $(filter arm64,$(ARCH)),arm64,amd64)=$(BUILD)/whylate
 
@@ -279,7 +280,6 @@ diagnose: setup-build
 test: setup-test
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory unit live
-	@$(MAKE) --no-print-directory matrix-or-skip
 
 unit: $(BUILD)/unit/run
 	@$(BUILD)/unit/run
@@ -372,7 +372,7 @@ clean:
 
 help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
-	@echo 'make test      unit, live, matrix         make unit, make live  one of them'
+	@echo 'make test      unit and live tests        make unit, make live  one of them'
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
