@@ -75,11 +75,14 @@ static int give_wait(struct stack_samples *samples, const struct stack_sample *s
 	int err;
 
 	sample.weight_ns = stack->weight_ns * (double)blocked_ns;
+	sample.end_ts = sample.ts + blocked_ns;
 	err = samples->sink(samples->owner, &sample);
 	if (err || !runq_ns)
 		return err;
 	sample.state = WL_STATE_RUNQ_WAKEUP;
 	sample.object = 0;
+	sample.ts = sample.end_ts;
+	sample.end_ts = sample.ts + runq_ns;
 	sample.weight_ns = stack->weight_ns * (double)runq_ns;
 	return samples->sink(samples->owner, &sample);
 }
@@ -107,6 +110,7 @@ int stack_samples__take(struct stack_samples *samples, const struct wl_stack_rec
 		.object = record->object,
 		.pid = record->pid,
 		.tid = record->tid,
+		.cpu = record->header.cpu,
 		.state = (enum wl_state)record->state,
 		.frames = frames,
 		.frame_cnt = frame_cnt,
@@ -126,7 +130,8 @@ int stack_samples__take(struct stack_samples *samples, const struct wl_stack_rec
 	samples->counts.complete += sample.complete;
 	samples->counts.guessed += guessed;
 	if (!(record->flags & WL_STACK_WAITS)) {
-		sample.weight_ns = factor * (double)record->running_ns;
+		sample.period_ns = (double)record->running_ns;
+		sample.weight_ns = factor * sample.period_ns;
 		return samples->sink(samples->owner, &sample);
 	}
 	sample.weight_ns = factor * record->stands_for;

@@ -16,9 +16,12 @@
 
 struct stack_sample {
 	uint64_t ts;
-	uint64_t sid; /* 0: none */
+	uint64_t end_ts;  /* of a wait; 0: a tick */
+	double period_ns; /* of a tick: weight_ns without the selection's weight */
+	uint64_t sid;     /* 0: none */
 	uint64_t object;
 	uint32_t pid, tid;
+	uint32_t cpu;
 	enum wl_state state;
 	double weight_ns;
 	const struct unwind_frame *frames; /* innermost first */

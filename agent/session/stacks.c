@@ -42,7 +42,7 @@ struct stacks {
 	struct process *current; /* of the record under way */
 	bool ended;
 	struct shard_row row;
-	char line[UNWIND_FRAMES_MAX * NAME_SZ];
+	char line[UNWIND_FRAMES_MAX * (NAME_SZ + 1)];
 };
 
 /* --- whose stack it is -------------------------------------------------------------------------------------------- */
@@ -205,16 +205,27 @@ static int write_row(struct stacks *stacks, const struct image *image, const str
 {
 	struct shard_row *row = &stacks->row;
 	uint64_t guessed = 0;
-	char name[NAME_SZ];
+	char name[NAME_SZ + 1];
 
 	stacks->line[0] = '\0';
 	for (size_t i = sample->frame_cnt; i-- > 0;) {
-		frame_name(image, unwind_frame_addr(&sample->frames[i]), name);
+		bool is_guess = sample->frames[i].how == UNWIND_BY_SCAN;
+
+		name[0] = '?';
+		frame_name(image, unwind_frame_addr(&sample->frames[i]), name + is_guess);
 		folded_add(stacks->line, sizeof(stacks->line), name);
-		guessed += sample->frames[i].how == UNWIND_BY_SCAN;
+		guessed += is_guess;
 	}
 	memset(row->nulls, 0, sizeof(row->nulls));
 	row->values[STACK_TS].u64 = sample->ts;
+	row->values[STACK_END_TS].u64 = sample->end_ts;
+	row->values[STACK_PERIOD_NS].f64 = sample->period_ns;
+	row->values[STACK_DELAYS].u64 = 0;
+	shard_row__set_null(row, sample->end_ts ? STACK_PERIOD_NS : STACK_END_TS);
+	if (sample->end_ts || !sample->sid)
+		shard_row__set_null(row, STACK_DELAYS);
+	row->values[STACK_CPU].u64 = sample->cpu;
+	shard_row__set_null(row, STACK_KERNEL_FRAMES);
 	row->values[STACK_PID].u64 = sample->pid;
 	row->values[STACK_TID].u64 = sample->tid;
 	row->values[STACK_SID].u64 = sample->sid;

@@ -233,6 +233,7 @@ static void user_stacks_are_folded(void)
 		rows[i].values[STACK_STATE].str = stacks[i].state;
 		rows[i].values[STACK_FRAMES].str = stacks[i].frames;
 		rows[i].values[STACK_WEIGHT].f64 = stacks[i].ns;
+		shard_row__set_null(&rows[i], STACK_KERNEL_FRAMES);
 	}
 	test_dir__make(&dir);
 	test_shard__begin(&bytes);

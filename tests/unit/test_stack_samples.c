@@ -69,6 +69,8 @@ static void running_stands_for_the_period_and_the_rate(void)
 	CU_ASSERT_EQUAL_FATAL(seen.cnt, 2);
 	CU_ASSERT_DOUBLE_EQUAL(seen.samples[0].weight_ns, 5000, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(seen.samples[1].weight_ns, 20000, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(seen.samples[1].period_ns, 5000, 1e-9);
+	CU_ASSERT_EQUAL(seen.samples[1].end_ts, 0);
 	CU_ASSERT(seen.samples[0].complete && !seen.samples[1].complete);
 	CU_ASSERT_EQUAL(seen.samples[0].sid, 7);
 	CU_ASSERT_EQUAL(seen.samples[0].state, WL_STATE_RUNNING);
@@ -104,7 +106,9 @@ static void a_wait_is_told_when_it_has_ended(void)
 	CU_ASSERT_EQUAL(seen.samples[0].object, 99);
 	CU_ASSERT_DOUBLE_EQUAL(seen.samples[0].weight_ns, 300, 1e-9);
 	CU_ASSERT_EQUAL(seen.innermost[0], 0x10);
+	CU_ASSERT(seen.samples[0].ts == 10 && seen.samples[0].end_ts == 110);
 	CU_ASSERT_EQUAL(seen.samples[1].state, WL_STATE_RUNQ_WAKEUP);
+	CU_ASSERT(seen.samples[1].ts == 110 && seen.samples[1].end_ts == 121);
 	CU_ASSERT_DOUBLE_EQUAL(seen.samples[1].weight_ns, 33, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(seen.samples[2].weight_ns, 600, 1e-9);
 	stack_samples__counts(samples, &counts);
