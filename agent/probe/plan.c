@@ -2,6 +2,7 @@
 #include "probe/plan.h"
 
 #include "probe/plan_internal.h"
+#include "target/hazard.h"
 
 #include <errno.h>
 #include <string.h>
@@ -77,40 +78,6 @@ static const struct code_insn *stack_check_find(const struct planner *planner)
 	return check;
 }
 
-/*
- * They keep, or look at, the address that they were called from: to return there again, to find the frames above, or
- * the library that asked.
- */
-static bool remembers_its_caller(const char *name)
-{
-	static const char *const names[] = {
-		"setjmp",
-		"_setjmp",
-		"sigsetjmp",
-		"__sigsetjmp",
-		"getcontext",
-		"swapcontext",
-		"vfork",
-		"__vfork",
-		"dlopen",
-		"dlmopen",
-		"dlsym",
-		"dlvsym",
-		"backtrace",
-		"__backtrace",
-		"_Unwind_RaiseException",
-		"_Unwind_Resume",
-		"_Unwind_Resume_or_Rethrow",
-		"_Unwind_ForcedUnwind",
-		"_Unwind_Backtrace",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
 /* Why a return probe would harm the target; NULL: it does not. */
 static const char *uretprobe_harm(const struct planner *planner)
 {
@@ -122,7 +89,7 @@ static const char *uretprobe_harm(const struct planner *planner)
 		return "what was loaded meanwhile makes return probes unsafe, while others are under way most of all";
 	if (planner->function->overlaps)
 		return "it shares code with another function";
-	if (remembers_its_caller(planner->function->name))
+	if (hazard_is(HAZARD_REMEMBERS_CALLER, planner->function->name))
 		return "it remembers where it was called from, which a return probe changes";
 	if (program__signals_on_stacks(planner->program))
 		return "signals are handled on other stacks, where the kernel loses the return probes of this one";

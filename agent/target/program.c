@@ -3,6 +3,7 @@
 
 #include "target/demangle.h"
 #include "target/function_code.h"
+#include "target/hazard.h"
 #include "target/proc_file.h"
 #include "target/program_internal.h"
 
@@ -356,14 +357,6 @@ uint32_t program__module_await(struct program *program, const char *path)
 	return PROGRAM_NONE;
 }
 
-static bool is_one_of(const char *name, const char *const *prefixes, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
 /* Has exception tables and nothing that says whose: a language whose run-time library is linked in, and stripped. */
 static bool has_unknown_tables(const struct module *module)
 {
@@ -376,11 +369,6 @@ static bool has_unknown_tables(const struct module *module)
 
 bool program__catches(struct program *program)
 {
-	/* They catch for others, who have to say so themselves, or what a new-handler throws. */
-	static const char *const runtimes[] = {"libstdc++.so", "libgcc_s.so",    "libc++.so",
-					       "libc++abi.so", "libunwind",      "libc.so.6",
-					       "ld-linux",     "libjemalloc.so", "libtcmalloc"};
-
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
 
@@ -389,7 +377,7 @@ bool program__catches(struct program *program)
 		/* Nobody knows who uses a file that is looked at by itself. */
 		if (!program->pid && module->public.unwinds)
 			return true;
-		if (!is_one_of(module->name, runtimes, sizeof(runtimes) / sizeof(runtimes[0])) &&
+		if (!hazard_begins(HAZARD_RUNTIME, module->name) &&
 		    (elf_file__marks(module->files[0]) & ELF_MARK_CATCHES || has_unknown_tables(module)))
 			return true;
 	}
@@ -407,16 +395,13 @@ struct own_marks {
  */
 static struct own_marks own_marks(struct program *program)
 {
-	static const char *const means[] = {"libc.so.6",    "ld-linux",       "libpthread",  "libgcc_s.so",
-					    "libstdc++.so", "libc++.so",      "libasan",     "libubsan",
-					    "libtsan",      "libjemalloc.so", "libtcmalloc", "libLLVM"};
 	struct own_marks own = {0};
 
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
 		uint8_t marks;
 
-		if (module->public.gone || is_one_of(module->name, means, sizeof(means) / sizeof(means[0])) ||
+		if (module->public.gone || hazard_begins(HAZARD_OFFERS_MEANS, module->name) ||
 		    module_open(program, module))
 			continue;
 		marks = elf_file__marks(module->files[0]);
@@ -460,18 +445,10 @@ bool program__signals_on_stacks(struct program *program)
 
 bool program__switches_stacks(struct program *program)
 {
-	/*
-	 * They have the means, which are for others to use; libffi makes room for arguments on the stack that it is on,
-	 * and in LLVM's code there are tables that look like anything.
-	 */
-	static const char *const libraries[] = {"libc.so.6",    "ld-linux",  "libgcc_s.so", "libpthread",
-						"libcrypto.so", "libssl.so", "libffi.so",   "libLLVM"};
-
 	for (size_t i = 0; i < program->modules.cnt; i++) {
 		struct module *module = program->modules.items[i];
 
-		if (module->public.gone ||
-		    is_one_of(module->name, libraries, sizeof(libraries) / sizeof(libraries[0])) ||
+		if (module->public.gone || hazard_begins(HAZARD_OFFERS_SWITCHES, module->name) ||
 		    module_open(program, module))
 			continue;
 		if (elf_file__marks(module->files[0]) & ELF_MARK_SWITCHES || module_sets_stack(program, module))

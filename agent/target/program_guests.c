@@ -4,6 +4,7 @@
  * a stream with (fopencookie).  POSIX.1-2017 and the manual of glibc say which do that; what they call on the way is
  * found in the code.
  */
+#include "target/hazard.h"
 #include "target/program_internal.h"
 
 #include <errno.h>
@@ -13,130 +14,10 @@
 
 #define ARRAY_CNT(list) (sizeof(list) / sizeof((list)[0]))
 
-static bool is_host(const char *name)
-{
-	static const char *const names[] = {
-		"bsearch",
-		"call_once",
-		"dl_catch_error",
-		"dl_catch_exception",
-		"dl_iterate_phdr",
-		"dlerror_run",
-		"exit",
-		"fts_children",
-		"fts_open",
-		"fts_read",
-		"ftw",
-		"glob",
-		"lfind",
-		"lsearch",
-		"nftw",
-		"pthread_once",
-		"qsort",
-		"qsort_r",
-		"quick_exit",
-		"scandir",
-		"scandirat",
-		"tdelete",
-		"tdestroy",
-		"tfind",
-		"tsearch",
-		"twalk",
-		"twalk_r",
-		"argp_parse",
-		/* streams */
-		"err",
-		"errx",
-		"error",
-		"error_at_line",
-		"fclose",
-		"fcloseall",
-		"fflush",
-		"fgetc",
-		"fgetgrent",
-		"fgetpos",
-		"fgetpwent",
-		"fgets",
-		"fgetwc",
-		"fgetws",
-		"fprintf",
-		"fputc",
-		"fputs",
-		"fputwc",
-		"fputws",
-		"fread",
-		"freopen",
-		"fscanf",
-		"fseek",
-		"fseeko",
-		"fsetpos",
-		"ftell",
-		"ftello",
-		"fwide",
-		"fwprintf",
-		"fwrite",
-		"fwscanf",
-		"getc",
-		"getchar",
-		"getdelim",
-		"getline",
-		"getmntent",
-		"gets",
-		"getw",
-		"getwc",
-		"getwchar",
-		"perror",
-		"printf",
-		"psiginfo",
-		"psignal",
-		"putc",
-		"putchar",
-		"putgrent",
-		"putpwent",
-		"puts",
-		"putw",
-		"putwc",
-		"putwchar",
-		"rewind",
-		"scanf",
-		"setbuf",
-		"setbuffer",
-		"setlinebuf",
-		"setvbuf",
-		"ungetc",
-		"ungetwc",
-		"verr",
-		"verrx",
-		"vfprintf",
-		"vfscanf",
-		"vfwprintf",
-		"vfwscanf",
-		"vprintf",
-		"vscanf",
-		"vwarn",
-		"vwarnx",
-		"vwprintf",
-		"vwscanf",
-		"warn",
-		"warnx",
-		"wprintf",
-		"wscanf",
-	};
-
-	return name_is_listed(name, names, ARRAY_CNT(names));
-}
-
 /* They look far and wide for what they need, but in the library's own parts. */
 static bool is_alone_in(const char *name)
 {
-	static const char *const names[] = {
-		"dcgettext",        "dcigettext",        "fopen_internal", "getlogin_r",  "getpwnam_r",
-		"getpwuid_r",       "libc_message",      "nss_readline",   "posix_spawn", "pthread_enable_asynccancel",
-		"wcsmbs_load_conv", "wcsmbs_clone_conv",
-	};
-
-	return name_is_listed(name, names, ARRAY_CNT(names)) || !strncmp(name, "gconv", 5) ||
-	       c_library_is_alone_in(name);
+	return hazard_is(HAZARD_ALONE, name) || !strncmp(name, "gconv", 5) || c_library_is_alone_in(name);
 }
 
 /* Without what tells variants of one function apart: __printf_chk, fputs_unlocked, glob64, msort_with_tmp.part.0 */
@@ -168,7 +49,8 @@ static int find_beneath(struct program *program, struct module *module, function
 		char plain[64];
 
 		plain_name(function->name, plain, sizeof(plain));
-		seen[i] = is_host(plain) || !strncmp(plain, "IO_", 3) || function->source == FUNCTION_EH_FRAME;
+		seen[i] = hazard_is(HAZARD_HOST, plain) || !strncmp(plain, "IO_", 3) ||
+			  function->source == FUNCTION_EH_FRAME;
 		if (seen[i])
 			err = vec_push(beneath, module->first_id + i);
 	}

@@ -101,7 +101,6 @@ void program__throws_forget(struct program *program);
 bool module_sets_stack(struct program *program, struct module *module);
 /* The same of a range of it, where that can be told. */
 bool module_sets_stack_in(struct program *program, struct module *module, uint64_t addr, uint64_t size);
-bool name_is_listed(const char *name, const char *const *names, size_t cnt);
 /* Has any module that is mapped now this mark (enum elf_mark)? */
 bool program_has_mark(struct program *program, uint8_t mark);
 /* Does this function of the C library call nothing but what is the library's own? */

@@ -5,172 +5,17 @@
  * beneath.
  */
 #include "target/function_code.h"
+#include "target/hazard.h"
 #include "target/program_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define VISITS_MAX      2000
-#define ARRAY_CNT(list) (sizeof(list) / sizeof((list)[0]))
-
-bool name_is_listed(const char *name, const char *const *names, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-/* They end the process, one way or another: what is thrown in them goes nowhere. */
-static bool ends_process(const char *name)
-{
-	static const char *const names[] = {
-		"abort",
-		"exit",
-		"_exit",
-		"_Exit",
-		"quick_exit",
-		"__assert_fail",
-		"__assert_perror_fail",
-		"__stack_chk_fail",
-		"__fortify_fail",
-		"__chk_fail",
-		"__libc_fatal",
-		"__libc_message",
-		"__libc_assert_fail",
-		"__malloc_assert",
-		"malloc_printerr",
-		"futex_fatal_error",
-		"_ZSt9terminatev",
-		"__cxa_pure_virtual",
-		"__cxa_call_terminate",
-		"__clang_call_terminate",
-	};
-
-	return name_is_listed(name, names, ARRAY_CNT(names));
-}
-
-static bool continues_elsewhere(const char *name)
-{
-	static const char *const names[] = {
-		"swapcontext", "setcontext",        "longjmp",         "_longjmp",      "siglongjmp",
-		"__longjmp",   "__libc_siglongjmp", "____longjmp_chk", "__longjmp_chk",
-	};
-
-	return name_is_listed(name, names, ARRAY_CNT(names));
-}
-
-/*
- * What the C library promises, which its code does not show: deep down nearly all of it can reach a cancellation point,
- * or a pointer into the vDSO.  None of these calls anything of the program's.
- */
-static bool is_promised(const char *name)
-{
-	static const char *const names[] = {
-		"malloc",
-		"free",
-		"calloc",
-		"realloc",
-		"memalign",
-		"posix_memalign",
-		"aligned_alloc",
-		"pthread_mutex_lock",
-		"pthread_mutex_trylock",
-		"pthread_mutex_timedlock",
-		"pthread_mutex_clocklock",
-		"pthread_mutex_unlock",
-		"pthread_mutex_unlock_usercnt",
-		"pthread_rwlock_rdlock",
-		"pthread_rwlock_tryrdlock",
-		"pthread_rwlock_timedrdlock",
-		"pthread_rwlock_clockrdlock",
-		"pthread_rwlock_wrlock",
-		"pthread_rwlock_trywrlock",
-		"pthread_rwlock_timedwrlock",
-		"pthread_rwlock_clockwrlock",
-		"pthread_rwlock_unlock",
-		"pthread_spin_lock",
-		"pthread_spin_trylock",
-		"pthread_spin_unlock",
-		"pthread_cond_signal",
-		"pthread_cond_broadcast",
-		"pthread_barrier_wait",
-		"sem_post",
-		"sem_trywait",
-		"clock_gettime",
-		"clock_getres",
-		"gettimeofday",
-		"time",
-		"sched_getcpu",
-		"tunable_get_val",
-	};
-
-	return name_is_listed(name, names, ARRAY_CNT(names));
-}
-
-/* POSIX.1-2017, §2.9.5.2, those that servers wait in: left only by a thread that somebody cancels. */
-static bool is_cancellation_point(const char *name)
-{
-	static const char *const names[] = {
-		"accept",
-		"accept4",
-		"clock_nanosleep",
-		"close",
-		"connect",
-		"epoll_wait",
-		"epoll_pwait",
-		"fcntl",
-		"fcntl64",
-		"fdatasync",
-		"fsync",
-		"getrandom",
-		"msync",
-		"nanosleep",
-		"open",
-		"open64",
-		"openat",
-		"openat64",
-		"poll",
-		"ppoll",
-		"pread",
-		"pread64",
-		"preadv",
-		"pselect",
-		"pthread_cond_clockwait",
-		"pthread_cond_timedwait",
-		"pthread_cond_wait",
-		"pwrite",
-		"pwrite64",
-		"pwritev",
-		"read",
-		"readv",
-		"recv",
-		"recvfrom",
-		"recvmmsg",
-		"recvmsg",
-		"select",
-		"sem_clockwait",
-		"sem_timedwait",
-		"sem_wait",
-		"send",
-		"sendmmsg",
-		"sendmsg",
-		"sendto",
-		"sleep",
-		"usleep",
-		"wait",
-		"wait4",
-		"waitpid",
-		"write",
-		"writev",
-	};
-
-	return name_is_listed(name, names, ARRAY_CNT(names));
-}
+#define VISITS_MAX 2000
 
 bool c_library_is_alone_in(const char *name)
 {
-	return is_promised(name) || is_cancellation_point(name);
+	return hazard_is(HAZARD_PROMISED, name) || hazard_is(HAZARD_CANCELLATION_POINT, name);
 }
 
 struct proof {
@@ -214,18 +59,19 @@ static bool is_harmless(const struct proof *proof, const struct function *functi
 {
 	const char *name = function->public.name;
 
-	if (function->throws == THROW_NEVER || function->is_leaf || function->public.is_ifunc || ends_process(name))
+	if (function->throws == THROW_NEVER || function->is_leaf || function->public.is_ifunc ||
+	    hazard_is(HAZARD_ENDS_PROCESS, name))
 		return true;
 	if (!is_c_library(proof, function))
 		return false;
 	name += strspn(name, "_");
-	return is_promised(name) || (!proof->cancels && is_cancellation_point(name));
+	return hazard_is(HAZARD_PROMISED, name) || (!proof->cancels && hazard_is(HAZARD_CANCELLATION_POINT, name));
 }
 
 /* Can this one, for itself, be the reason? */
 static bool is_reason(struct proof *proof, struct function *function)
 {
-	return function->throws == THROW_PERHAPS || continues_elsewhere(function->public.name) ||
+	return function->throws == THROW_PERHAPS || hazard_is(HAZARD_CONTINUES_ELSEWHERE, function->public.name) ||
 	       program__calls_indirectly(proof->program, function->public.id) || function->unresolved_calls;
 }
 
@@ -262,7 +108,7 @@ bool program__leaves_elsewhere(struct program *program, uint32_t id)
 	const struct function *function = program_function_of(program, id);
 	struct module *module = function ? program_module_of(program, function->public.module) : NULL;
 
-	return module && (continues_elsewhere(function->public.name) ||
+	return module && (hazard_is(HAZARD_CONTINUES_ELSEWHERE, function->public.name) ||
 			  module_sets_stack_in(program, module, function->public.addr, function->public.size));
 }
 
