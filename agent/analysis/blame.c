@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/causes.h"
-#include "analysis/idmap.h"
+#include "base/idmap.h"
 #include "base/vec.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 #ifndef WHYLATE_ANALYSIS_CAUSES_H
 #define WHYLATE_ANALYSIS_CAUSES_H
 
-#include "analysis/arena.h"
 #include "analysis/shares.h"
+#include "base/arena.h"
 
 #define BLAME_NAMED_MAX 8 /* lines with a name per category; the others share one without */
 #define BLAME_IDS_MAX   6 /* are listed by number */

@@ -6,9 +6,9 @@
 #ifndef WHYLATE_ANALYSIS_DATASET_BUILD_H
 #define WHYLATE_ANALYSIS_DATASET_BUILD_H
 
-#include "analysis/arena.h"
 #include "analysis/dataset.h"
-#include "analysis/idmap.h"
+#include "base/arena.h"
+#include "base/idmap.h"
 #include "base/vec.h"
 
 #define BUILD_EVENT_CNT (2 * WL_STATE_CNT + WL_TALLY_CNT + SHARD_HW_CNT)

@@ -10,8 +10,8 @@
 #ifndef WHYLATE_ANALYSIS_HOSTS_H
 #define WHYLATE_ANALYSIS_HOSTS_H
 
-#include "analysis/arena.h"
 #include "analysis/results.h"
+#include "base/arena.h"
 
 /* Fills report->hosts and report->differences where the dataset has several hosts.  0 or -ENOMEM. */
 int hosts_compare(struct report *report, struct arena *arena);

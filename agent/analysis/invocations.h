@@ -9,7 +9,7 @@
 
 #include "analysis/call_times.h"
 #include "analysis/dataset.h"
-#include "analysis/idmap.h"
+#include "base/idmap.h"
 #include "shard/reader.h"
 
 /* The same function in all recordings: module and name tell. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/refine.h"
 
-#include "analysis/idmap.h"
+#include "base/idmap.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/results.h"
 
-#include "analysis/arena.h"
 #include "analysis/factors_report.h"
 #include "analysis/hosts.h"
 #include "analysis/impact.h"
@@ -9,6 +8,7 @@
 #include "analysis/paths.h"
 #include "analysis/shares.h"
 #include "analysis/stats.h"
+#include "base/arena.h"
 
 #include <errno.h>
 #include <math.h>

@@ -14,7 +14,7 @@
 #include <whylate/record.h>
 
 #include "analysis/clock_link.h"
-#include "analysis/idmap.h"
+#include "base/idmap.h"
 
 #include <stdbool.h>
 

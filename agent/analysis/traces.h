@@ -10,8 +10,8 @@
 #ifndef WHYLATE_ANALYSIS_TRACES_H
 #define WHYLATE_ANALYSIS_TRACES_H
 
-#include "analysis/idmap.h"
 #include "analysis/stitch.h"
+#include "base/idmap.h"
 #include "base/vec.h"
 #include "model/path.h"
 #include "shard/reader.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/variance_tree.h"
 
-#include "analysis/idmap.h"
+#include "base/idmap.h"
 #include "base/vec.h"
 
 #include <errno.h>

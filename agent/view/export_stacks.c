@@ -3,8 +3,8 @@
 #include "view/export.h"
 
 #include "analysis/dataset_build.h"
-#include "analysis/idmap.h"
 #include "base/folded.h"
+#include "base/idmap.h"
 #include "base/names.h"
 
 #include <math.h>

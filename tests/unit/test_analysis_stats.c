@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "analysis/idmap.h"
 #include "analysis/parallel.h"
 #include "analysis/sort.h"
 #include "analysis/stats.h"
+#include "base/idmap.h"
 #include "test_analysis_fixture.h"
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "analysis/idmap.h"
+#include "base/idmap.h"
 
 #include "base/random.h"
 #include "base/vec.h"

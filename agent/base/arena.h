@@ -2,8 +2,8 @@
 /*
  * Memory that lives as long as one dataset or one report: many small allocations, one release.  Not thread-safe.
  */
-#ifndef WHYLATE_ANALYSIS_ARENA_H
-#define WHYLATE_ANALYSIS_ARENA_H
+#ifndef WHYLATE_BASE_ARENA_H
+#define WHYLATE_BASE_ARENA_H
 
 #include <stdarg.h>
 #include <stddef.h>

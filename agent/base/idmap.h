@@ -3,10 +3,10 @@
  * Numbers pairs of 64-bit keys and strings in the order in which they first appear: 0, 1, 2, …
  * Open addressing, at most half full.  {0} is an empty map; the owner frees it.  Not thread-safe.
  */
-#ifndef WHYLATE_ANALYSIS_IDMAP_H
-#define WHYLATE_ANALYSIS_IDMAP_H
+#ifndef WHYLATE_BASE_IDMAP_H
+#define WHYLATE_BASE_IDMAP_H
 
-#include "analysis/arena.h"
+#include "base/arena.h"
 
 #include <stdbool.h>
 #include <stddef.h>
