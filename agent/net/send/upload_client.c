@@ -3,6 +3,7 @@
 
 #include "net/wire/protocol.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,9 +35,23 @@ struct upload_client {
 	size_t answer_sz;
 };
 
+/* An address of this machine only; libcurl never asks a name server for "localhost". */
 static bool is_loopback(const char *host)
 {
-	return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "[::1]");
+	struct in_addr in;
+	struct in6_addr in6;
+	char bare[INET6_ADDRSTRLEN];
+	size_t sz = strlen(host);
+
+	if (!strcmp(host, "localhost"))
+		return true;
+	if (inet_pton(AF_INET, host, &in) == 1)
+		return ntohl(in.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+	if (sz < 3 || sz - 2 >= sizeof(bare) || host[0] != '[' || host[sz - 1] != ']')
+		return false;
+	memcpy(bare, host + 1, sz - 2);
+	bare[sz - 2] = 0;
+	return inet_pton(AF_INET6, bare, &in6) == 1 && IN6_IS_ADDR_LOOPBACK(&in6);
 }
 
 static bool has_part(CURLU *url, CURLUPart part)
