@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The collector among good, bad and hostile clients, and on disks that fill up and go away. */
 #include "collector.h"
+#include "net.h"
 #include "session.h"
 #include "shard/pack.h"
 
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -505,11 +507,73 @@ static void test_command_line(void)
 	}
 }
 
+/* Sends the bytes and reads the first answer: its status, 0: there was none. */
+static int ask_raw(const struct collector *collector, const char *bytes, size_t sz)
+{
+	const struct timeval patience = {.tv_sec = 5};
+	int fd = port_connect(collector->port), status = 0;
+	char answer[ANSWER_SZ] = "";
+
+	if (!CHECK(fd >= 0))
+		return 0;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (send(fd, bytes, sz, MSG_NOSIGNAL) == (ssize_t)sz && recv(fd, answer, sizeof(answer) - 1, 0) > 0)
+		sscanf(answer, "HTTP/1.%*d %d", &status);
+	close(fd);
+	return status;
+}
+
+/* What a proxy in front may read in another way than we do is refused, and only that. */
+static void test_strict_headers(void)
+{
+#define POST "POST /v1/hosts/h/sessions/" SESSION_TEXT "/blocks HTTP/1.1\r\nHost: x\r\n"
+	static const struct {
+		const char *name;
+		int status;
+		const char *text;
+		size_t sz;
+	} cases[] = {
+#define CASE(name, status, text) {name, status, text, sizeof(text) - 1}
+		CASE("plain", 200, "GET /healthz HTTP/1.1\r\nHost: x\r\nAccept:*/*\r\nX:   a b\r\n\r\n"),
+		CASE("HTTP/1.0", 200, "GET /healthz HTTP/1.0\r\n\r\n"),
+		CASE("no Host", 400, "GET /healthz HTTP/1.1\r\n\r\n"),
+		CASE("two Hosts", 400, "GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"),
+		CASE("NUL in the path", 400, "GET /healthz\0/x HTTP/1.1\r\nHost: x\r\n\r\n"),
+		CASE("NUL in a header", 400, "GET /healthz HTTP/1.1\r\nHost: x\0y\r\n\r\n"),
+		CASE("a query", 400, "GET /healthz?x HTTP/1.1\r\nHost: x\r\n\r\n"),
+		CASE("bare LF", 400, "GET /healthz HTTP/1.1\nHost: x\n\n"),
+		CASE("bare LF in a header", 400, "GET /healthz HTTP/1.1\r\nHost: x\nX: y\r\n\r\n"),
+		CASE("bare LF made up for", 400, "GET /healthz HTTP/1.1\r\nHost: x \nX: y\r\n\r\n"),
+		CASE("bare LF at the end", 400, "GET /healthz HTTP/1.1\r\nHost: x\r\n\n"),
+		CASE("bare CR", 400, "GET /healthz HTTP/1.1\r\nHost: x\rX: y\r\n\r\n"),
+		CASE("a folded line", 400, "GET /healthz HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n"),
+		CASE("a blank before a colon", 400, "GET /healthz HTTP/1.1\r\nHost : x\r\nHost: x\r\n\r\n"),
+		CASE("two blanks", 400, "GET  /healthz HTTP/1.1\r\nHost: x\r\n\r\n"),
+		CASE("two lengths", 400, POST "Content-Length: 3\r\nContent-Length: 5\r\n\r\nabcde"),
+		CASE("a length and chunks", 411,
+		     POST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n"),
+#undef CASE
+	};
+#undef POST
+	struct collector collector;
+
+	if (!collector_start(&collector, "strict", " "))
+		return;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int status = ask_raw(&collector, cases[i].text, cases[i].sz);
+
+		CHECKF(status == cases[i].status, "%s: %d", cases[i].name, status);
+	}
+	CHECK(collector_stop(&collector) == 0);
+	collector_end(&collector);
+}
+
 static const struct live_test tests[] = {
 	{"collect_command_line", test_command_line},
 	{"identities", test_identities},
 	{"tokens", test_tokens},
 	{"requests", test_requests},
+	{"strict_headers", test_strict_headers},
 	{"malformed_bodies", test_malformed_bodies},
 	{"wrong_tables", test_wrong_tables},
 	{"repeated_and_reordered", test_repeated_and_reordered},

@@ -46,6 +46,7 @@ struct request {
 	char host[SHARD_HOST_MAX + 1];
 	uint64_t session_id;
 	bool is_get;
+	bool closes;      /* its answer is the last one of the connection */
 	uint64_t body_sz; /* announced */
 	struct shard_buf body;
 	struct peer *peer; /* whose memory the body is */
@@ -95,6 +96,10 @@ enum MHD_Result collector_on_request(void *cls, struct MHD_Connection *mhd, cons
 void collector_on_completed(void *cls, struct MHD_Connection *mhd, void **request,
 			    enum MHD_RequestTerminationCode code);
 void request__free_body(struct request *request);
+
+/* collector_strict.c: why a request's header is refused for its form, a static string; NULL: it is not. */
+const char *collector_why_not_strict(struct MHD_Connection *mhd, const char *method, const char *path,
+				     const char *version);
 
 /* collector_check.c: the body as frames, each checked. */
 void request__check(struct request *request);

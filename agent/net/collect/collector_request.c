@@ -33,7 +33,7 @@ static enum MHD_Result respond(struct request *request, unsigned status, const c
 		snprintf(retry, sizeof(retry), "%u", request->retry_s);
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, retry);
 	}
-	if (request->connection->excess)
+	if (request->connection->excess || request->closes)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	connection__set_deadline(request->collector, request->connection, request->collector->opts.timeout_ns);
 	ret = MHD_queue_response(request->mhd, status, response);
@@ -191,11 +191,18 @@ static void begin_post(struct request *request, const char *path)
 		request__refuse(request, REFUSAL_BUSY, "too many connections");
 }
 
-static void begin(struct request *request, const char *path, const char *method)
+static void begin(struct request *request, const char *path, const char *method, const char *version)
 {
 	bool own_path = !strcmp(path, "/healthz") || !strcmp(path, "/metrics");
+	const char *why = collector_why_not_strict(request->mhd, method, path, version);
 
 	request->is_get = !strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
+	if (why) {
+		/* Where the body ends is not certain: nothing behind this is read. */
+		request->closes = true;
+		request__refuse(request, REFUSAL_MALFORMED, why);
+		return check_rate(request);
+	}
 	if (!strcmp(method, MHD_HTTP_METHOD_POST) && !own_path)
 		begin_post(request, path);
 	else if (request->is_get ? !own_path && protocol_path__get(path, request->host, &request->session_id) : false)
@@ -311,7 +318,7 @@ static void take_body(struct request *request, const char *bytes, size_t sz)
 /* A body that comes anyway is read to its end, so that the answer arrives and the connection can be used again. */
 static bool answer_at_once(const struct request *request)
 {
-	return request->refusal && (!request->body_sz || request->body_sz > PROTOCOL_BODY_MAX ||
+	return request->refusal && (!request->body_sz || request->closes || request->body_sz > PROTOCOL_BODY_MAX ||
 				    MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT));
 }
 
@@ -369,12 +376,11 @@ enum MHD_Result collector_on_request(void *cls, struct MHD_Connection *mhd, cons
 {
 	struct request *request = *context;
 
-	(void)version;
 	if (!request) {
 		request = *context = request__new(cls, mhd);
 		if (!request)
 			return MHD_NO;
-		begin(request, url, method);
+		begin(request, url, method, version);
 		connection__set_deadline(request->collector, request->connection,
 					 request->collector->opts.timeout_ns +
 						 (request->body_sz < PROTOCOL_BODY_MAX ? request->body_sz : 0) *
