@@ -31,7 +31,12 @@ static const char help[] =
 	"      --tokens FILE      lines HOST TOKEN: another way for a client to show who it is\n"
 	"      --insecure         without TLS, or without knowing who clients are, on any address\n"
 	"      --keep TIME        delete shards that got nothing for so long (30d; default: never)\n"
-	"      --max-bytes BYTES  delete the oldest shards beyond it (100G; default: no limit)\n"
+	"      --max-bytes BYTES  on disk; beyond it the oldest shards of the host that has most go (100G; default: no "
+	"limit)\n"
+	"      --max-host-bytes BYTES, --max-host-files N   of one host; beyond it its own oldest go (default: no "
+	"limit, "
+	"65536)\n"
+	"      --max-host-sessions N    of one host with an open file at once (default 64)\n"
 	"      --max-connections N      at once (default 2048)\n"
 	"      --max-memory BYTES       for what is being received (default 40M)\n"
 	"      --max-rate BYTES         of each client in a second (default 64M)\n"
@@ -55,6 +60,9 @@ enum {
 	OPT_INSECURE,
 	OPT_KEEP,
 	OPT_MAX_BYTES,
+	OPT_MAX_HOST_BYTES,
+	OPT_MAX_HOST_FILES,
+	OPT_MAX_HOST_SESSIONS,
 	OPT_MAX_CONNECTIONS,
 	OPT_MAX_MEMORY,
 	OPT_MAX_RATE,
@@ -72,6 +80,9 @@ static const struct option long_options[] = {
 	{"insecure", no_argument, NULL, OPT_INSECURE},
 	{"keep", required_argument, NULL, OPT_KEEP},
 	{"max-bytes", required_argument, NULL, OPT_MAX_BYTES},
+	{"max-host-bytes", required_argument, NULL, OPT_MAX_HOST_BYTES},
+	{"max-host-files", required_argument, NULL, OPT_MAX_HOST_FILES},
+	{"max-host-sessions", required_argument, NULL, OPT_MAX_HOST_SESSIONS},
 	{"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
 	{"max-memory", required_argument, NULL, OPT_MAX_MEMORY},
 	{"max-rate", required_argument, NULL, OPT_MAX_RATE},
@@ -87,11 +98,35 @@ static int not_understood(const char *option, const char *arg, const char *wante
 	return usage_error("collect", "%s '%s' is not understood: it wants something like %s", option, arg, wanted);
 }
 
+static int take_host_limit(struct store_opts *opts, int option, const char *arg)
+{
+	uint64_t number;
+
+	switch (option) {
+	case OPT_MAX_HOST_BYTES:
+		return units_bytes(arg, &opts->host_max_bytes) ? not_understood("--max-host-bytes", arg, "10G") : 0;
+	case OPT_MAX_HOST_FILES:
+		if (units_number(arg, 10000000, &number))
+			return not_understood("--max-host-files", arg, "65536");
+		opts->host_max_files = number;
+		return 0;
+	default:
+		if (units_number(arg, 4096, &number))
+			return not_understood("--max-host-sessions", arg, "64");
+		opts->host_session_max = number;
+		return 0;
+	}
+}
+
 static int take_limit(struct collector_opts *opts, int option, const char *arg)
 {
 	uint64_t number;
 
 	switch (option) {
+	case OPT_MAX_HOST_BYTES:
+	case OPT_MAX_HOST_FILES:
+	case OPT_MAX_HOST_SESSIONS:
+		return take_host_limit(&opts->store, option, arg);
 	case OPT_KEEP:
 		return units_duration_ns(arg, &opts->store.keep_ns) ? not_understood("--keep", arg, "30d") : 0;
 	case OPT_MAX_BYTES:

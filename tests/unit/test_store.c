@@ -454,6 +454,114 @@ static void retention_deletes_the_oldest(void)
 	test_dir__remove(&dir);
 }
 
+/* What the directory's files take on the disk. */
+static uint64_t bytes_on_disk(const char *dir, const char *host)
+{
+	char pattern[200];
+	uint64_t bytes = 0;
+	struct stat st;
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/%s/*/*.wls", dir, host);
+	if (glob(pattern, 0, NULL, &found))
+		return 0;
+	for (size_t f = 0; f < found.gl_pathc; f++)
+		bytes += stat(found.gl_pathv[f], &st) ? 0 : (uint64_t)st.st_blocks * 512;
+	globfree(&found);
+	return bytes;
+}
+
+/* A session with one small frame, ended: a file of its own. */
+static void put_small_session(struct store *store, const char *host, uint64_t session_id, struct store_frame frame)
+{
+	struct store_result result;
+
+	frame.frame.seq = 0;
+	CU_ASSERT_EQUAL(store__put(store, host, session_id, &frame, 1, &result), 0);
+	store__commit(store);
+	CU_ASSERT_EQUAL(store__committed(&result), 0);
+	store__tick(store);
+}
+
+#define LIMIT (256u << 10)
+
+/* One host sends sessions of nothing without end: the others keep everything, and the store keeps its limit. */
+static void one_host_pushes_out_no_other(void)
+{
+	struct store_opts opts = {.monotonic = fake_monotonic, .wall = fake_wall, .max_bytes = LIMIT};
+	struct store_result result;
+	struct store_stats stats;
+	int cnts[FRAME_CNT];
+	size_t damage_cnt;
+	struct frames all;
+	struct test_dir dir;
+	struct store *store;
+
+	reset_clocks();
+	test_dir__make(&dir);
+	make_frames(&all);
+	opts.dir = dir.path;
+	store = store__open(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(store);
+	CU_ASSERT_EQUAL(put(store, all.frames, FRAME_CNT, &result), 0);
+	for (uint64_t id = 1; id <= 200; id++) {
+		fake_monotonic_ns += 1000000000;
+		put_small_session(store, "greedy", id, all.frames[0]);
+		CU_ASSERT(bytes_on_disk(dir.path, "*") <= LIMIT);
+	}
+	store__stats(store, &stats);
+	CU_ASSERT(stats.bytes <= LIMIT && stats.bytes > LIMIT / 2 && stats.deleted_files > 100);
+	/* What was acknowledged last is there, also of the greedy one. */
+	CU_ASSERT_EQUAL(count_files("greedy/*/greedy-00000000000000c8-*.wls", dir.path), 1);
+	store__close(store);
+	/* Not the damage: the greedy one's blocks are of a session that they do not name. */
+	count_blocks(dir.path, &all, cnts, &damage_cnt);
+	for (int i = 0; i < FRAME_CNT; i++)
+		CU_ASSERT_EQUAL(cnts[i], 1);
+	vec_free(&all.bytes);
+	test_dir__remove(&dir);
+}
+
+static void a_host_has_limits_of_its_own(void)
+{
+	struct store_opts opts = {
+		.monotonic = fake_monotonic, .wall = fake_wall, .host_max_files = 10, .host_session_max = 3};
+	struct store_result result;
+	struct store_stats stats;
+	struct frames all;
+	struct test_dir dir;
+	struct store *store;
+
+	reset_clocks();
+	test_dir__make(&dir);
+	make_frames(&all);
+	opts.dir = dir.path;
+	store = store__open(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(store);
+	CU_ASSERT_EQUAL(put(store, all.frames, 1, &result), 0);
+	for (uint64_t id = 1; id <= 30; id++) {
+		fake_monotonic_ns += 1000000000;
+		put_small_session(store, "greedy", id, all.frames[0]);
+		store__stats(store, &stats);
+		CU_ASSERT(stats.sessions <= 4 && stats.files <= 11);
+	}
+	CU_ASSERT_EQUAL(count_files("greedy/*/*.wls", dir.path), 10);
+	CU_ASSERT_EQUAL(count_files("greedy/*/greedy-000000000000001e-*.wls", dir.path), 1);
+	store__close(store);
+	opts.host_max_bytes = 20 << 10;
+	opts.host_max_files = 0;
+	store = store__open(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(store);
+	store__tick(store);
+	CU_ASSERT(bytes_on_disk(dir.path, "greedy") <= 20 << 10);
+	CU_ASSERT_EQUAL(count_files("greedy/*/*.wls", dir.path), 5);
+	store__close(store);
+	/* Another host's limits are not touched by it. */
+	CU_ASSERT(bytes_on_disk(dir.path, HOST) > 0);
+	vec_free(&all.bytes);
+	test_dir__remove(&dir);
+}
+
 static void a_full_disk_costs_no_block(void)
 {
 	struct rlimit old, limit;
@@ -695,6 +803,8 @@ static const struct unit_test tests[] = {
 	{"an account without its blocks is not believed", an_account_without_its_blocks_is_not_believed},
 	{"days, ends and sizes begin another shard", days_ends_and_sizes_begin_another_shard},
 	{"retention deletes the oldest", retention_deletes_the_oldest},
+	{"one host pushes out no other", one_host_pushes_out_no_other},
+	{"a host has limits of its own", a_host_has_limits_of_its_own},
 	{"a full disk costs no block", a_full_disk_costs_no_block},
 	{"a store that vanishes", a_store_that_vanishes},
 	{"a shard that is deleted", a_shard_that_is_deleted},

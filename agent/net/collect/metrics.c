@@ -154,7 +154,7 @@ static void print_totals(FILE *out, const struct metrics *metrics)
 		{"connections", "gauge", "open connections", metrics->connections},
 		{"body_bytes", "gauge", "memory in use for bodies", (double)metrics->body_bytes},
 		{"sessions", "gauge", "sessions in memory", (double)metrics->store.sessions},
-		{"store_bytes", "gauge", "size of the store", (double)metrics->store.bytes},
+		{"store_bytes", "gauge", "bytes on disk of the shards", (double)metrics->store.bytes},
 		{"store_files", "gauge", "shards in the store", (double)metrics->store.files},
 		{"store_up", "gauge", "1 where the store takes blocks", metrics->store_err ? 0 : 1},
 		{"deleted_files_total", "counter", "shards deleted by age or size",

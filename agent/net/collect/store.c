@@ -13,6 +13,10 @@
 #define ROTATE_BYTES  (64ull << 20)
 #define ROTATE_BLOCKS 32768 /* an index has room for twice as many */
 #define SESSION_MAX   1024
+#define HOST_FILES    65536
+#define HOST_SESSIONS 64
+#define ROTATE_MIN    (64ull << 10)
+#define ROTATE_SHARE  32    /* a shard that is being written is a small part of what may be there */
 #define PENDING_MAX   32768 /* rows of one account */
 #define SYNC_TRY_EACH 64
 #define IDLE_NS       (900 * 1000000000ull)
@@ -61,8 +65,13 @@ static int store__enter(struct store *store)
 
 static void store__leave(struct store *store)
 {
-	while (store->parts.cnt)
-		store__drop_part(store, store->parts.items[store->parts.cnt - 1]);
+	while (store->hosts.cnt) {
+		struct store_host *host = store->hosts.items[store->hosts.cnt - 1];
+
+		while (host->parts.cnt)
+			store__drop_part(store, host->parts.items[host->parts.cnt - 1]);
+		store__drop_host(store, host);
+	}
 	if (store->lock_fd >= 0)
 		close(store->lock_fd);
 	if (store->fd >= 0)
@@ -75,7 +84,7 @@ static void store__free(struct store *store)
 {
 	store__forget_sessions(store, false);
 	store__leave(store);
-	vec_free(&store->parts);
+	vec_free(&store->hosts);
 	vec_free(&store->sessions);
 	vec_free(&store->touched);
 	received_scan__clear(&store->scan);
@@ -84,6 +93,23 @@ static void store__free(struct store *store)
 	vec_free(&store->block);
 	free(store->dir);
 	free(store);
+}
+
+static void set_defaults(struct store_opts *opts)
+{
+	uint64_t max_bytes = opts->max_bytes;
+
+	if (opts->host_max_bytes && (!max_bytes || opts->host_max_bytes < max_bytes))
+		max_bytes = opts->host_max_bytes;
+	if (!opts->rotate_bytes) {
+		opts->rotate_bytes = ROTATE_BYTES;
+		if (max_bytes && max_bytes / ROTATE_SHARE < ROTATE_BYTES)
+			opts->rotate_bytes =
+				max_bytes / ROTATE_SHARE > ROTATE_MIN ? max_bytes / ROTATE_SHARE : ROTATE_MIN;
+	}
+	opts->session_max = opts->session_max ?: SESSION_MAX;
+	opts->host_max_files = opts->host_max_files ?: HOST_FILES;
+	opts->host_session_max = opts->host_session_max ?: HOST_SESSIONS;
 }
 
 struct store *store__open(const struct store_opts *opts)
@@ -95,10 +121,7 @@ struct store *store__open(const struct store_opts *opts)
 		return NULL;
 	store->fd = store->lock_fd = -1;
 	store->opts = *opts;
-	if (!store->opts.rotate_bytes)
-		store->opts.rotate_bytes = ROTATE_BYTES;
-	if (!store->opts.session_max)
-		store->opts.session_max = SESSION_MAX;
+	set_defaults(&store->opts);
 	store->monotonic_base_ns = store__now(store);
 	store->wall_base_ns = opts->wall ? opts->wall() : wall_ns();
 	store->dir = strdup(opts->dir);
@@ -356,7 +379,7 @@ static int session__sync_dirs(const struct store *store, const struct store_sess
 	*strrchr(path, '/') = 0;
 	err = sync_dir(store->fd, path);
 	if (!err)
-		err = sync_dir(store->fd, session->host);
+		err = sync_dir(store->fd, session->host->name);
 	return err ?: sync_dir(store->fd, ".");
 }
 
@@ -389,7 +412,7 @@ static int store__sync_files(struct store *store, uint32_t file_cnt)
 	return 0;
 }
 
-static int session__check_synced(const struct store *store, const struct store_session *session)
+static int session__check_synced(struct store *store, const struct store_session *session)
 {
 	struct stat st;
 
@@ -398,6 +421,7 @@ static int session__check_synced(const struct store *store, const struct store_s
 	/* Somebody deleted it: what is in it is gone with us. */
 	if (!st.st_nlink)
 		return -ESTALE;
+	store__measure_part(store, session->part, session->safe_sz, st.st_blocks);
 	return session->is_new ? session__sync_dirs(store, session) : 0;
 }
 
@@ -435,7 +459,7 @@ void store__commit(struct store *store)
 		session->is_new = false;
 		session->has_account = true;
 		session->part->last_s = store__wall_ns(store) / 1000000000;
-		store__grow_part(store, session->part, session->sz);
+		session->part->sz = session->sz;
 	}
 	store->committed = true;
 }
@@ -453,7 +477,7 @@ void store__tick(struct store *store)
 	for (size_t i = store->sessions.cnt; i--;)
 		if (now_ts - store->sessions.items[i]->used_ts > IDLE_NS)
 			store__forget_session(store, store->sessions.items[i], true);
-	if (now_ts - store->retention_ts < RETENTION_NS && store->retention_ts)
+	if (now_ts - store->retention_ts < RETENTION_NS && store->retention_ts && !store__is_over(store))
 		return;
 	store->retention_ts = now_ts;
 	store__retain(store);

@@ -16,9 +16,13 @@
 struct store_opts {
 	const char *dir;       /* made if it does not exist (0750) */
 	uint64_t keep_ns;      /* delete shards that got nothing for so long; 0: never */
-	uint64_t max_bytes;    /* delete the oldest shards beyond it; 0: no limit */
-	uint64_t rotate_bytes; /* 0: 64 MiB */
-	uint32_t session_max;  /* in memory at once, with a file open each; 0: 4096 */
+	uint64_t max_bytes;    /* on disk; beyond it the oldest shards of the host that has most go; 0: no limit */
+	uint64_t rotate_bytes; /* 0: 64 MiB, or a part of max_bytes */
+	uint32_t session_max;  /* in memory at once, with a file open each; 0: 1024 */
+	/* Of each host; beyond them its own oldest shards go, and its own idle sessions. */
+	uint64_t host_max_bytes;   /* 0: no limit but max_bytes */
+	uint32_t host_max_files;   /* 0: 65536 */
+	uint32_t host_session_max; /* in memory at once; 0: 64 */
 	/* For tests; NULL: the real ones. */
 	uint64_t (*monotonic)(void);
 	uint64_t (*wall)(void);
@@ -37,7 +41,7 @@ struct store_result {
 };
 
 struct store_stats {
-	uint64_t bytes, files, sessions;
+	uint64_t bytes, files, sessions;       /* bytes: on disk */
 	uint64_t deleted_files, deleted_bytes; /* by retention */
 	uint64_t repaired_files, repaired_bytes;
 };

@@ -47,8 +47,8 @@ void store_part__path(const struct store_part *part, char path[STORE_PATH_SZ])
 	char day[STORE_DAY_SZ];
 
 	day_name(part->day, day);
-	snprintf(path, STORE_PATH_SZ, "%s/%s/%s-%016" PRIx64 "-%06u.wls", part->host, day, part->host, part->session_id,
-		 part->no);
+	snprintf(path, STORE_PATH_SZ, "%s/%s/%s-%016" PRIx64 "-%06u.wls", part->host->name, day, part->host->name,
+		 part->session_id, part->no);
 }
 
 /* HOST-SESSION-NO.wls of that host. */
@@ -144,23 +144,6 @@ static int repair(struct store *store, int fd, struct store_part *part)
 	return close_file(fd, scan->good_sz, part->session_id, &part->sz);
 }
 
-static int add_part(struct store *store, const struct store_part *part)
-{
-	struct store_part *copy = malloc(sizeof(*copy));
-
-	if (!copy)
-		return -ENOMEM;
-	*copy = *part;
-	if (vec_push(&store->parts, copy)) {
-		free(copy);
-		return -ENOMEM;
-	}
-	store->stats.bytes += copy->sz;
-	store->stats.files++;
-	/* cppcheck-suppress memleak */
-	return 0;
-}
-
 static bool ends_with_trailer(int fd, uint64_t sz)
 {
 	uint8_t bytes[SHARD_TRAILER_SZ];
@@ -168,6 +151,19 @@ static bool ends_with_trailer(int fd, uint64_t sz)
 
 	return sz > sizeof(bytes) && pread(fd, bytes, sizeof(bytes), sz - sizeof(bytes)) == (ssize_t)sizeof(bytes) &&
 	       !shard_trailer__get(&index_off, bytes, sizeof(bytes));
+}
+
+static int keep_part(struct store *store, const struct store_part *found, int fd)
+{
+	struct store_part *part = store__add_part(store, found);
+	struct stat st;
+
+	if (!part)
+		return -ENOMEM;
+	if (fstat(fd, &st))
+		return -errno;
+	store__measure_part(store, part, found->sz, st.st_blocks);
+	return 0;
 }
 
 /* One entry of a day's directory. */
@@ -180,7 +176,7 @@ static int find_part(struct store *store, int day_fd, const char *name, struct s
 		unlinkat(day_fd, name, 0);
 		return 0;
 	}
-	if (!part_of(name, part->host, part))
+	if (!part_of(name, part->host->name, part))
 		return 0;
 	fd = openat(day_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
@@ -196,7 +192,7 @@ static int find_part(struct store *store, int day_fd, const char *name, struct s
 	if (err > 0)
 		err = unlinkat(day_fd, name, 0) ? -errno : 0;
 	else if (!err || err == -ENOSPC || err == -EDQUOT)
-		err = add_part(store, part);
+		err = keep_part(store, part, fd);
 cleanup:
 	close(fd);
 	return err;
@@ -242,10 +238,16 @@ static int find_day(struct store *store, int host_fd, const char *name, struct s
 
 static int find_host(struct store *store, int store_fd, const char *name, struct store_part *part)
 {
+	int err;
+
 	if (!protocol_host_is_valid(name))
 		return 0;
-	strcpy(part->host, name);
-	return enter(store, store_fd, name, find_day, part);
+	part->host = store__host(store, name);
+	if (!part->host)
+		return -ENOMEM;
+	err = enter(store, store_fd, name, find_day, part);
+	store__drop_host(store, part->host);
+	return err;
 }
 
 int store__find_parts(struct store *store)
@@ -258,25 +260,6 @@ int store__find_parts(struct store *store)
 	/* The copy shares its position with the original. */
 	lseek(fd, 0, SEEK_SET);
 	return each_entry(store, fd, find_host, &part);
-}
-
-void store__drop_part(struct store *store, struct store_part *part)
-{
-	for (size_t i = 0; i < store->parts.cnt; i++) {
-		if (store->parts.items[i] != part)
-			continue;
-		store->parts.items[i] = store->parts.items[--store->parts.cnt];
-		store->stats.bytes -= part->sz;
-		store->stats.files--;
-		free(part);
-		return;
-	}
-}
-
-void store__grow_part(struct store *store, struct store_part *part, uint64_t sz)
-{
-	store->stats.bytes += sz - part->sz;
-	part->sz = sz;
 }
 
 static int write_header(int fd, const struct store *store, const struct store_part *part, uint64_t *sz)
@@ -294,7 +277,7 @@ static int write_header(int fd, const struct store *store, const struct store_pa
 
 	snprintf(text, sizeof(text),
 		 "whylate shard, layout: docs/SHARD-FORMAT.md; writer: whylate %s, collector; host: %s\n",
-		 WHYLATE_VERSION, part->host);
+		 WHYLATE_VERSION, part->host->name);
 	err = shard_file_header__put(&bytes, &header, text);
 	if (!err)
 		err = store_write_at(fd, 0, bytes.items, bytes.cnt);
@@ -328,16 +311,16 @@ static int create_file(const struct store *store, int day_fd, struct store_part 
 
 int store__create_part(struct store *store, struct store_session *session)
 {
-	struct store_part part = {.session_id = session->id, .no = session->next_no, .day = store__today(store)};
+	struct store_part part = {
+		.host = session->host, .session_id = session->id, .no = session->next_no, .day = store__today(store)};
 	int host_fd, day_fd, fd;
 	char day[STORE_DAY_SZ];
 	bool is_new = false;
 
-	strcpy(part.host, session->host);
 	part.last_s = store__wall_ns(store) / 1000000000;
 	part.open = true;
 	day_name(part.day, day);
-	host_fd = make_open_dir(store->fd, part.host, &is_new);
+	host_fd = make_open_dir(store->fd, part.host->name, &is_new);
 	if (host_fd < 0)
 		return host_fd;
 	day_fd = make_open_dir(host_fd, day, &is_new);
@@ -345,14 +328,13 @@ int store__create_part(struct store *store, struct store_session *session)
 	if (day_fd < 0)
 		return day_fd;
 	fd = create_file(store, day_fd, &part);
-	if (fd >= 0 && add_part(store, &part)) {
+	if (fd >= 0 && !(session->part = store__add_part(store, &part))) {
 		close(fd);
 		fd = -ENOMEM;
 	}
 	close(day_fd);
 	if (fd < 0)
 		return fd;
-	session->part = store->parts.items[store->parts.cnt - 1];
 	session->next_no = part.no + 1;
 	session->fd = fd;
 	session->sz = session->safe_sz = part.sz;
@@ -366,6 +348,7 @@ void store__leave_part(struct store *store, struct store_session *session, bool 
 {
 	struct store_part *part = session->part;
 	char path[STORE_PATH_SZ];
+	struct stat st;
 
 	if (session->fd < 0)
 		return;
@@ -375,7 +358,7 @@ void store__leave_part(struct store *store, struct store_session *session, bool 
 		unlinkat(store->fd, path, 0);
 	else if (finish)
 		close_file(session->fd, session->safe_sz, session->id, &session->safe_sz);
-	store__grow_part(store, part, session->safe_sz);
+	store__measure_part(store, part, session->safe_sz, fstat(session->fd, &st) ? 0 : st.st_blocks);
 	if (!session->has_account)
 		store__drop_part(store, part);
 	close(session->fd);
@@ -383,27 +366,7 @@ void store__leave_part(struct store *store, struct store_session *session, bool 
 	session->part = NULL;
 }
 
-static bool part_goes_first(const struct store_part *a, const struct store_part *b)
-{
-	if (a->last_s != b->last_s)
-		return a->last_s < b->last_s;
-	return a->no < b->no;
-}
-
-static struct store_part *oldest_part(const struct store *store)
-{
-	struct store_part *oldest = NULL;
-
-	for (size_t i = 0; i < store->parts.cnt; i++) {
-		struct store_part *part = store->parts.items[i];
-
-		if (!part->open && (!oldest || part_goes_first(part, oldest)))
-			oldest = part;
-	}
-	return oldest;
-}
-
-static int delete_part(struct store *store, struct store_part *part)
+int store__delete_part(struct store *store, struct store_part *part)
 {
 	char path[STORE_PATH_SZ];
 
@@ -411,7 +374,7 @@ static int delete_part(struct store *store, struct store_part *part)
 	if (unlinkat(store->fd, path, 0) && errno != ENOENT)
 		return -errno;
 	store->stats.deleted_files++;
-	store->stats.deleted_bytes += part->sz;
+	store->stats.deleted_bytes += part->disk_sz;
 	store__drop_part(store, part);
 	/* The day's directory, then the host's: they stay where there is something else in them. */
 	for (int level = 0; level < 2; level++) {
@@ -420,19 +383,4 @@ static int delete_part(struct store *store, struct store_part *part)
 			break;
 	}
 	return 0;
-}
-
-void store__retain(struct store *store)
-{
-	int64_t now_s = store__wall_ns(store) / 1000000000;
-	struct store_part *part;
-
-	while ((part = oldest_part(store))) {
-		bool too_old =
-			store->opts.keep_ns && now_s - part->last_s > (int64_t)(store->opts.keep_ns / 1000000000);
-		bool too_much = store->opts.max_bytes && store->stats.bytes > store->opts.max_bytes;
-
-		if ((!too_old && !too_much) || delete_part(store, part))
-			return;
-	}
 }

@@ -9,20 +9,29 @@
 #include "net/wire/received.h"
 #include "shard/pack.h"
 
+/* One host's share of the store: its files, and how many of its sessions are in memory. */
+struct store_host {
+	char name[SHARD_HOST_MAX + 1];
+	uint64_t disk_sz;
+	uint32_t session_cnt;
+	VEC(struct store_part *) parts;
+};
+
 /* One file of the store. */
 struct store_part {
-	char host[SHARD_HOST_MAX + 1];
+	struct store_host *host;
 	uint64_t session_id;
 	uint32_t no;
 	int32_t day; /* since 1970 */
 	uint64_t sz;
-	int64_t last_s; /* when it last grew, CLOCK_REALTIME */
-	bool open;      /* a session writes it */
+	uint64_t disk_sz; /* what it takes on the disk */
+	int64_t last_s;   /* when it last grew, CLOCK_REALTIME */
+	bool open;        /* a session writes it */
 };
 
 /* One session of one host, while it is of interest. */
 struct store_session {
-	char host[SHARD_HOST_MAX + 1];
+	struct store_host *host;
 	uint64_t id;
 	struct seqset seqs; /* stored, and in this batch */
 	uint32_t next_no;
@@ -53,7 +62,7 @@ struct store {
 	dev_t dev;
 	ino_t ino;
 	uint64_t wall_base_ns, monotonic_base_ns;
-	VEC(struct store_part *) parts;
+	VEC(struct store_host *) hosts; /* by name */
 	VEC(struct store_session *) sessions;
 	VEC(struct store_session *) touched;
 	struct received_scan scan;
@@ -75,22 +84,37 @@ struct store {
 /* store_files.c: names, and what is found on disk. */
 void store_part__path(const struct store_part *part, char path[STORE_PATH_SZ]);
 int32_t store__today(const struct store *store);
-/* Fills store->parts; repairs and closes what was left open. */
+/* Fills store->hosts; repairs and closes what was left open. */
 int store__find_parts(struct store *store);
-/* Forgets the part; its file is the caller's business. */
-void store__drop_part(struct store *store, struct store_part *part);
 /* Creates the session's next file of the day: 0 or -errno. */
 int store__create_part(struct store *store, struct store_session *session);
 /* Closes the session's file, if it has one: in order, with index and trailer, or as it is. */
 void store__leave_part(struct store *store, struct store_session *session, bool finish);
-void store__grow_part(struct store *store, struct store_part *part, uint64_t sz);
 int store_write_at(int fd, uint64_t off, const uint8_t *bytes, size_t sz);
-/* Deletes by age and size. */
+/* Unlinks the part, then its directories where nothing else is in them, and forgets it: 0 or -errno. */
+int store__delete_part(struct store *store, struct store_part *part);
+
+/* store_hosts.c: hosts, and what each may have. */
+/* The host of that name, made if need be; NULL: no memory. */
+struct store_host *store__host(struct store *store, const char *name);
+/* Forgets it unless it has files or sessions. */
+void store__drop_host(struct store *store, struct store_host *host);
+/* A copy of the part becomes the host's: NULL: no memory. */
+struct store_part *store__add_part(struct store *store, const struct store_part *part);
+/* Forgets the part; its file is the caller's business. */
+void store__drop_part(struct store *store, struct store_part *part);
+/* Its file has so many bytes now, `blocks` of 512 on the disk. */
+void store__measure_part(struct store *store, struct store_part *part, uint64_t sz, uint64_t blocks);
+/* Whether a host, or all of them, have more than they may. */
+bool store__is_over(const struct store *store);
+/* Deletes by age, then what hosts have beyond their limits, then what all have beyond theirs. */
 void store__retain(struct store *store);
 
 /* store_session.c */
 /* 0 with *found, read from disk if need be; -errno. */
 int store__session(struct store *store, const char *host, uint64_t session_id, struct store_session **found);
+/* The host's that was used least recently and is not of this batch, or NULL. */
+struct store_session *store__idlest_session(const struct store *store, const struct store_host *host);
 /* Closes its file as it is, or in order, and forgets it. */
 void store__forget_session(struct store *store, struct store_session *session, bool finish);
 void store__forget_sessions(struct store *store, bool finish);

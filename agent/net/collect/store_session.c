@@ -5,22 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool session__owns(const struct store_session *session, const struct store_part *part)
-{
-	return part->session_id == session->id && !strcmp(part->host, session->host);
-}
-
 /* Hands every committed account of the session to fn. */
 static int each_account(struct store *store, const struct store_session *session, received_fn fn, void *ctx)
 {
 	char path[STORE_PATH_SZ];
 	int err = 0;
 
-	for (size_t i = 0; !err && i < store->parts.cnt; i++) {
-		const struct store_part *part = store->parts.items[i];
+	for (size_t i = 0; !err && i < session->host->parts.cnt; i++) {
+		const struct store_part *part = session->host->parts.items[i];
 		int fd;
 
-		if (!session__owns(session, part))
+		if (part->session_id != session->id)
 			continue;
 		store_part__path(part, path);
 		fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -78,10 +73,10 @@ int store__stored_crcs(struct store *store, const struct store_session *session,
 
 static int session__load(struct store *store, struct store_session *session)
 {
-	for (size_t i = 0; i < store->parts.cnt; i++) {
-		const struct store_part *part = store->parts.items[i];
+	for (size_t i = 0; i < session->host->parts.cnt; i++) {
+		const struct store_part *part = session->host->parts.items[i];
 
-		if (session__owns(session, part) && part->no >= session->next_no)
+		if (part->session_id == session->id && part->no >= session->next_no)
 			session->next_no = part->no + 1;
 	}
 	return session->next_no ? each_account(store, session, remember_seq, &session->seqs) : 0;
@@ -98,6 +93,8 @@ static void session__free(struct store_session *session)
 
 void store__forget_session(struct store *store, struct store_session *session, bool finish)
 {
+	struct store_host *host = session->host;
+
 	store__leave_part(store, session, finish);
 	for (size_t i = 0; i < store->sessions.cnt; i++) {
 		if (store->sessions.items[i] != session)
@@ -106,6 +103,8 @@ void store__forget_session(struct store *store, struct store_session *session, b
 		break;
 	}
 	session__free(session);
+	host->session_cnt--;
+	store__drop_host(store, host);
 }
 
 void store__forget_sessions(struct store *store, bool finish)
@@ -116,42 +115,71 @@ void store__forget_sessions(struct store *store, bool finish)
 		store__forget_session(store, store->sessions.items[store->sessions.cnt - 1], finish);
 }
 
-/* Makes room for another one, at the cost of that which was used least recently. */
-static int make_room(struct store *store)
+struct store_session *store__idlest_session(const struct store *store, const struct store_host *host)
 {
-	struct store_session *oldest = NULL;
+	struct store_session *idlest = NULL;
 
-	if (store->sessions.cnt < store->opts.session_max)
-		return 0;
 	for (size_t i = 0; i < store->sessions.cnt; i++) {
 		struct store_session *session = store->sessions.items[i];
 
-		if (!session->touched && (!oldest || session->used_ts < oldest->used_ts))
-			oldest = session;
+		if (!session->touched && session->host == host && (!idlest || session->used_ts < idlest->used_ts))
+			idlest = session;
 	}
-	if (!oldest)
+	return idlest;
+}
+
+/* The host that has most of them in memory, apart from those of this batch. */
+static struct store_host *busiest_host(const struct store *store)
+{
+	struct store_host *busiest = NULL;
+
+	for (size_t i = 0; i < store->sessions.cnt; i++) {
+		const struct store_session *session = store->sessions.items[i];
+
+		if (!session->touched && (!busiest || session->host->session_cnt > busiest->session_cnt))
+			busiest = session->host;
+	}
+	return busiest;
+}
+
+/* Makes room for one more session of the host: at the cost of its own, or of the host that has most. */
+static int make_room(struct store *store, const struct store_host *host)
+{
+	bool own = host->session_cnt > store->opts.host_session_max;
+	struct store_session *idlest;
+
+	if (!own && store->sessions.cnt < store->opts.session_max)
+		return 0;
+	idlest = store__idlest_session(store, own ? host : busiest_host(store));
+	if (!idlest)
 		return -EAGAIN;
-	store__forget_session(store, oldest, true);
+	store__forget_session(store, idlest, true);
 	return 0;
 }
 
-int store__session(struct store *store, const char *host, uint64_t session_id, struct store_session **found)
+int store__session(struct store *store, const char *name, uint64_t session_id, struct store_session **found)
 {
+	struct store_host *host = store__host(store, name);
 	struct store_session *session;
 	int err;
 
+	if (!host)
+		return -ENOMEM;
 	for (size_t i = 0; i < store->sessions.cnt; i++) {
 		*found = store->sessions.items[i];
-		if ((*found)->id == session_id && !strcmp((*found)->host, host))
+		if ((*found)->id == session_id && (*found)->host == host)
 			return 0;
 	}
-	err = make_room(store);
-	if (err)
-		return err;
-	session = calloc(1, sizeof(*session));
-	if (!session)
-		return -ENOMEM;
-	strcpy(session->host, host);
+	/* Making room must not make the host go. */
+	host->session_cnt++;
+	err = make_room(store, host);
+	session = err ? NULL : calloc(1, sizeof(*session));
+	if (!session) {
+		host->session_cnt--;
+		store__drop_host(store, host);
+		return err ?: -ENOMEM;
+	}
+	session->host = host;
 	session->id = session_id;
 	session->fd = -1;
 	err = session__load(store, session);
@@ -159,6 +187,8 @@ int store__session(struct store *store, const char *host, uint64_t session_id, s
 		err = -ENOMEM;
 	if (err) {
 		session__free(session);
+		host->session_cnt--;
+		store__drop_host(store, host);
 		return err;
 	}
 	*found = session;
