@@ -34,17 +34,22 @@ struct rule_event {
 	const uint64_t *missing; /* NULL: none */
 	const uint64_t *high;    /* NULL: none */
 	double impact;
-	double adjusted; /* the rules' answer, as in struct event_line */
+	double adjusted; /* the rules' answer, as in struct event_line; NAN: it rests on a pair never recorded together
+			  */
 	const char *explained_by;
 	double overlap;
 	const char *dropped_for;
 };
 
-/* The weighted Jaccard index of two sets of high rows, over the rows that recorded both; 0 when neither is ever high.
+/*
+ * The weighted Jaccard index of two sets of high rows, over the rows that recorded both: 0 when neither is ever high,
+ * NAN when no row recorded both.
  */
 double rule_overlap(const struct rule_event *a, const struct rule_event *b, const double *weights, size_t row_cnt);
 
-/* R² of the regression of child over parent over the rows that recorded both, 0 for a falling line; NAN: not defined.
+/*
+ * How much of the child's variation direct proportion to the parent explains, over the rows that recorded both: R²
+ * about the mean of y = b·x, 0 where it explains none; NAN: the child does not vary.
  */
 double rule_proportion(const struct rule_event *child, const struct rule_event *parent, const double *weights,
 		       size_t row_cnt);

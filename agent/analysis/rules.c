@@ -53,50 +53,60 @@ static double word_weight(uint64_t bits, const double *weights)
 
 double rule_overlap(const struct rule_event *a, const struct rule_event *b, const double *weights, size_t row_cnt)
 {
+	size_t words = bitmap_words(row_cnt);
 	double both = 0, either = 0;
+	bool together = false;
 
-	if (!a->high || !b->high)
-		return 0;
-	for (size_t w = 0; w < bitmap_words(row_cnt); w++) {
-		uint64_t recorded = ~(bitmap_word(a->missing, w) | bitmap_word(b->missing, w));
-		uint64_t any = (a->high[w] | b->high[w]) & recorded;
+	for (size_t w = 0; w < words; w++) {
+		uint64_t rows = w + 1 < words || !(row_cnt % 64) ? UINT64_MAX : (1ULL << row_cnt % 64) - 1;
+		uint64_t recorded = ~(bitmap_word(a->missing, w) | bitmap_word(b->missing, w)) & rows;
+		uint64_t any = (bitmap_word(a->high, w) | bitmap_word(b->high, w)) & recorded;
 
+		together |= recorded != 0;
 		if (!any)
 			continue;
 		either += word_weight(any, weights + w * 64);
-		both += word_weight(a->high[w] & b->high[w] & recorded, weights + w * 64);
+		both += word_weight(bitmap_word(a->high, w) & bitmap_word(b->high, w) & recorded, weights + w * 64);
 	}
+	if (!together)
+		return NAN;
 	return either > 0 ? both / either : 0;
 }
 
+static bool is_missing(const struct rule_event *event, size_t row)
+{
+	return event->missing && bitmap_test(event->missing, row);
+}
+
+/* y = b·x by least squares; two passes, so that no large sums are subtracted from each other. */
 double rule_proportion(const struct rule_event *child, const struct rule_event *parent, const double *weights,
 		       size_t row_cnt)
 {
-	double n = 0, mx = 0, my = 0, sxx = 0, syy = 0, sxy = 0;
+	double n = 0, mean = 0, xx = 0, xy = 0, left = 0, all = 0;
 
 	if (!child->values || !parent->values)
 		return NAN;
-	/* Welford's update, weighted: sums of squares about the running means, nothing to cancel. */
 	for (size_t i = 0; i < row_cnt; i++) {
-		double x, y, dx, dy;
+		double x = (double)parent->values[i], y = (double)child->values[i];
 
-		if ((child->missing && bitmap_test(child->missing, i)) ||
-		    (parent->missing && bitmap_test(parent->missing, i)))
+		if (!(weights[i] > 0) || is_missing(child, i) || is_missing(parent, i))
 			continue;
-		x = (double)parent->values[i];
-		y = (double)child->values[i];
 		n += weights[i];
-		dx = x - mx;
-		dy = y - my;
-		mx += dx * weights[i] / n;
-		my += dy * weights[i] / n;
-		sxx += weights[i] * dx * (x - mx);
-		syy += weights[i] * dy * (y - my);
-		sxy += weights[i] * dx * (y - my);
+		mean += (y - mean) * weights[i] / n;
+		xx += weights[i] * x * x;
+		xy += weights[i] * x * y;
 	}
-	if (!(sxx > 0) || !(syy > 0))
+	for (size_t i = 0; i < row_cnt && xx > 0; i++) {
+		double x = (double)parent->values[i], y = (double)child->values[i], off = y - xy / xx * x;
+
+		if (!(weights[i] > 0) || is_missing(child, i) || is_missing(parent, i))
+			continue;
+		left += weights[i] * off * off;
+		all += weights[i] * (y - mean) * (y - mean);
+	}
+	if (!(all > 0))
 		return NAN;
-	return sxy > 0 ? sxy / sxx * (sxy / syy) : 0;
+	return left < all ? 1 - left / all : 0;
 }
 
 static struct rule_event *event_named(struct rule_event *events, size_t event_cnt, const char *name)
@@ -122,12 +132,14 @@ static void drop_children(struct rule_event *events, size_t event_cnt, const dou
 /*
  * adjusted(e) = impact(e) - max over c of overlap(c, e)·impact(c), c in a higher group.  Only the largest is deducted,
  * because the causes may be correlated with each other.  A dropped child is no cause: its parent is in its place.
+ * The overlap with a c that was never recorded together with e may be anything up to 1: where that could make it the
+ * largest, adjusted(e) is not known.
  */
 static void deduct_causes(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt)
 {
 	for (size_t e = 0; e < event_cnt; e++) {
 		enum rule_group group = rule_group(events[e].name);
-		double most = 0;
+		double most = 0, unknown = 0;
 
 		if (group == GROUP_NONE || isnan(events[e].impact))
 			continue;
@@ -137,13 +149,15 @@ static void deduct_causes(struct rule_event *events, size_t event_cnt, const dou
 			if (rule_group(events[c].name) <= group || events[c].dropped_for || !(events[c].impact > 0))
 				continue;
 			overlap = rule_overlap(&events[c], &events[e], weights, row_cnt);
-			if (overlap * events[c].impact <= most)
+			if (isnan(overlap))
+				unknown = fmax(unknown, events[c].impact);
+			if (!(overlap * events[c].impact > most))
 				continue;
 			most = overlap * events[c].impact;
 			events[e].explained_by = events[c].name;
 			events[e].overlap = overlap;
 		}
-		events[e].adjusted = events[e].impact - most;
+		events[e].adjusted = unknown > most ? NAN : events[e].impact - most;
 	}
 }
 

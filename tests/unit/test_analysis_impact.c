@@ -125,8 +125,11 @@ static void a_joint_that_most_intervals_exceed_is_passed_over(void)
 static void overlap_by_hand(void)
 {
 	static const uint64_t a_high[] = {0x07}, b_high[] = {0x0e}, a_missing[] = {0x04}, none[] = {0};
+	static const uint64_t first[] = {0x07}, last[] = {0x38};
 	const struct rule_event a = {.high = a_high}, b = {.high = b_high};
 	const struct rule_event a_partly = {.high = a_high, .missing = a_missing}, never = {.high = none};
+	const struct rule_event a_first = {.high = a_high, .missing = last},
+				b_last = {.high = b_high, .missing = first};
 	static const double ones[] = {1, 1, 1, 1, 1, 1}, weights[] = {1, 2, 5, 1, 1, 1};
 
 	ASSERT_NEAR(rule_overlap(&a, &b, ones, 6), 2.0 / 4);        /* {0 1 2} and {1 2 3} */
@@ -136,6 +139,31 @@ static void overlap_by_hand(void)
 	ASSERT_NEAR(rule_overlap(&a, &a, weights, 6), 1);
 	CU_ASSERT_EQUAL(rule_overlap(&a, &never, ones, 6), 0);
 	CU_ASSERT_EQUAL(rule_overlap(&never, &never, ones, 6), 0);
+	/* No row has both, though bits beyond the last row are not marked as missing. */
+	CU_ASSERT(isnan(rule_overlap(&a_first, &b_last, ones, 6)));
+	CU_ASSERT_EQUAL(rule_overlap(&(struct rule_event){0}, &never, ones, 6), 0);
+}
+
+/* What was never recorded together may be related or not. */
+static void never_together_is_not_unrelated(void)
+{
+	static const uint64_t inst_missing[] = {0x38}, cycle_missing[] = {0x07}, high[] = {0x09};
+	static const double ones[] = {1, 1, 1, 1, 1, 1};
+	struct rule_event events[] = {
+		{.name = "hw.cycles", .high = high, .missing = cycle_missing, .impact = 0.3},
+		{.name = "hw.instructions", .high = high, .missing = inst_missing, .impact = 0.4},
+		{.name = "hw.cache_misses", .high = high, .impact = 0.5},
+	};
+
+	rules_apply(events, 3, ones, 6);
+	/* CACHE is recorded with both: all of its 0.5 comes off CYCLE, more than INST's 0.4 could. */
+	ASSERT_NEAR(events[0].adjusted, 0.3 - 0.5);
+	CU_ASSERT_STRING_EQUAL(events[0].explained_by, "hw.cache_misses");
+	events[2].impact = 0.2;
+	rules_apply(events, 3, ones, 6);
+	CU_ASSERT(isnan(events[0].adjusted));
+	ASSERT_NEAR(events[1].adjusted, 0.4);
+	ASSERT_NEAR(events[2].adjusted, 0.2 - 0.4);
 }
 
 static void rule_one_deducts_the_largest_cause_of_a_higher_group(void)
@@ -168,14 +196,19 @@ static void proportion_by_hand(void)
 {
 	static const uint64_t x[] = {1, 2, 3, 4}, twice[] = {2, 4, 6, 8}, bent[] = {1, 2, 3, 10};
 	static const uint64_t falling[] = {4, 3, 2, 1}, last_missing[] = {0x08}, flat[] = {5, 5, 5, 5};
+	static const uint64_t eleven[] = {11, 22, 33, 44}, raised[] = {21, 32, 43, 54};
 	static const double ones[] = {1, 1, 1, 1};
 	const struct rule_event parent = {.values = x}, child = {.values = bent}, even = {.values = flat};
 	const struct rule_event exact = {.values = twice}, down = {.values = falling};
 	const struct rule_event partly = {.values = bent, .missing = last_missing};
 
 	ASSERT_NEAR(rule_proportion(&exact, &parent, ones, 4), 1);
-	/* Sxx = 5, Sxy = 14, Syy = 50: 196/250 */
-	ASSERT_NEAR(rule_proportion(&child, &parent, ones, 4), 196.0 / 250);
+	/* b = Σxy/Σx² = 54/30; Σ(y - bx)² = 114 - 54²/30 = 16.8 of Σ(y - 4)² = 50 */
+	ASSERT_NEAR(rule_proportion(&child, &parent, ones, 4), 1 - 16.8 / 50);
+	/* A straight line, but not through 0: b = 330/30, Σ(y - bx)² = 3630 - 330²/30 = 0, and with 10 more each not.
+	 */
+	ASSERT_NEAR(rule_proportion(&(struct rule_event){.values = eleven}, &parent, ones, 4), 1);
+	CU_ASSERT(rule_proportion(&(struct rule_event){.values = raised}, &parent, ones, 4) < 0.99);
 	ASSERT_NEAR(rule_proportion(&partly, &parent, ones, 4), 1);
 	CU_ASSERT_EQUAL(rule_proportion(&down, &parent, ones, 4), 0);
 	CU_ASSERT(isnan(rule_proportion(&even, &parent, ones, 4)));
@@ -216,6 +249,7 @@ static void event_names_lead_to_categories(void)
 int suite_impact(void)
 {
 	static const struct unit_test tests[] = {
+		{"never together is not unrelated", never_together_is_not_unrelated},
 		{"impact by hand", impact_by_hand},
 		{"weights count in the impact", weights_count_in_the_impact},
 		{"what was not recorded is NAN, what was zero is 0",
