@@ -88,7 +88,22 @@ static __always_inline enum wl_split split_of(u32 state)
 		return WL_SPLIT_RUNNING;
 	if (bit(state) & SPLIT_RUNNABLE)
 		return WL_SPLIT_RUNNABLE;
-	return bit(state) & SPLIT_INTERRUPTED ? WL_SPLIT_INTERRUPTED : WL_SPLIT_BLOCKED;
+	if (bit(state) & SPLIT_INTERRUPTED)
+		return WL_SPLIT_INTERRUPTED;
+	switch (state) {
+	case WL_STATE_BLOCKED_FUTEX:
+		return WL_SPLIT_LOCK;
+	case WL_STATE_BLOCKED_DISK:
+		return WL_SPLIT_DISK;
+	case WL_STATE_BLOCKED_NET:
+	case WL_STATE_BLOCKED_POLL:
+		return WL_SPLIT_NET;
+	case WL_STATE_BLOCKED_SLEEP:
+		return WL_SPLIT_SLEEP;
+	case WL_STATE_FAULT_MAJOR:
+		return WL_SPLIT_FAULT;
+	}
+	return WL_SPLIT_OTHER;
 }
 
 static __always_inline void split__sum(struct split *split, const u64 *length_ns)

@@ -119,11 +119,6 @@ static uint64_t part_of(uint64_t ns, uint64_t part_ns, uint64_t whole_ns)
 static int add_time(struct call_times *times, uint32_t node, const struct call *call, uint64_t ns, bool counts)
 {
 	uint64_t whole_ns = call->end_ts > call->begin_ts ? call->end_ts - call->begin_ts : 0, rest_ns = ns;
-	const uint64_t parts_ns[] = {
-		[TREE_RUNNABLE] = call->runnable_ns,
-		[TREE_BLOCKED] = call->blocked_ns,
-		[TREE_INTERRUPTED] = call->interrupted_ns,
-	};
 	struct tree_time *time;
 	size_t place;
 
@@ -133,7 +128,7 @@ static int add_time(struct call_times *times, uint32_t node, const struct call *
 	time->calls += counts;
 	time->ns += ns;
 	for (int d = TREE_RUNNABLE; d < TREE_DOING_CNT; d++) {
-		uint64_t part_ns = whole_ns ? part_of(parts_ns[d], ns, whole_ns) : 0;
+		uint64_t part_ns = whole_ns ? part_of(call->doing_ns[d], ns, whole_ns) : 0;
 
 		part_ns = part_ns < rest_ns ? part_ns : rest_ns;
 		time->doing_ns[d] += part_ns;

@@ -19,11 +19,12 @@
 /* One finished call of a probed function. */
 struct call {
 	uint64_t begin_ts, end_ts;
-	uint64_t call_addr;                               /* 0: not known */
-	uint64_t runnable_ns, blocked_ns, interrupted_ns; /* the rest: running */
-	uint32_t row;                                     /* of the dataset: the interval that it was made for */
+	uint64_t call_addr;                /* 0: not known */
+	uint64_t doing_ns[TREE_DOING_CNT]; /* TREE_RUNNING is the rest, whatever it says */
+	uint32_t row;                      /* of the dataset: the interval that it was made for */
 	uint32_t tid, func;
 	uint32_t seq; /* order of the entries on that thread */
+	bool unsplit; /* an older recording: TREE_OTHER is all that it was blocked */
 };
 
 struct call_stretch {

@@ -23,8 +23,18 @@ enum tree_doing category_doing(enum wl_category category)
 		return TREE_INTERRUPTED;
 	case WL_CATEGORY_QUEUE:
 		return TREE_DOING_CNT;
+	case WL_CATEGORY_LOCK:
+		return TREE_LOCK;
+	case WL_CATEGORY_IO_DISK:
+		return TREE_DISK;
+	case WL_CATEGORY_IO_NET:
+		return TREE_NET;
+	case WL_CATEGORY_SLEEP:
+		return TREE_SLEEP;
+	case WL_CATEGORY_FAULT_MAJOR:
+		return TREE_FAULT;
 	default:
-		return TREE_BLOCKED;
+		return TREE_OTHER;
 	}
 }
 
@@ -254,6 +264,23 @@ static void fill_interval(struct factor_walk *walk, uint32_t row)
 	}
 }
 
+void doing_spread(uint64_t doing_ns[TREE_DOING_CNT], const uint64_t like_ns[TREE_DOING_CNT])
+{
+	uint64_t blocked_ns = 0, all_ns = 0, left_ns;
+
+	for (int d = TREE_BLOCKED; d < TREE_DOING_CNT; d++) {
+		blocked_ns += doing_ns[d];
+		all_ns += like_ns[d];
+		doing_ns[d] = 0;
+	}
+	left_ns = blocked_ns;
+	for (int d = TREE_BLOCKED; d < TREE_OTHER && all_ns; d++) {
+		doing_ns[d] = (uint64_t)((unsigned __int128)blocked_ns * like_ns[d] / all_ns);
+		left_ns -= doing_ns[d];
+	}
+	doing_ns[TREE_OTHER] = left_ns;
+}
+
 int factor_walk__row(struct factor_walk *walk, uint32_t row)
 {
 	const struct invocations *invocations = walk->invocations;
@@ -278,6 +305,9 @@ int factor_walk__row(struct factor_walk *walk, uint32_t row)
 	err = by_path ? stretches_of_path(walk, row) : own_stretches(walk, row);
 	if (err)
 		return err == -EINVAL ? 0 : err;
+	for (size_t i = 0; i < walk->calls.cnt; i++)
+		if (walk->calls.items[i].unsplit)
+			doing_spread(walk->calls.items[i].doing_ns, walk->interval.doing_ns);
 	if (walk->calls.cnt > cnt)
 		calls_sort(walk->calls.items, walk->calls.cnt);
 	err = call_times__make(&walk->times, walk->tree, walk->calls.items, walk->calls.cnt, walk->stretches.items,

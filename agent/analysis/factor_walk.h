@@ -42,7 +42,10 @@ void factor_walk__free(struct factor_walk *walk);
 /* Fills walk->interval and walk->times: 1; 0: the row does not take part; -ENOMEM. */
 int factor_walk__row(struct factor_walk *walk, uint32_t row);
 
-/* Which of the four an interval's time in a category is; TREE_DOING_CNT: in the queue, where it was on no thread. */
+/* Divides what was blocked anew, in the proportions of `like_ns`: where it is not known what it was blocked for. */
+void doing_spread(uint64_t doing_ns[TREE_DOING_CNT], const uint64_t like_ns[TREE_DOING_CNT]);
+
+/* Which of the parts an interval's time in a category is; TREE_DOING_CNT: in the queue, where it was on no thread. */
 enum tree_doing category_doing(enum wl_category category);
 
 #endif

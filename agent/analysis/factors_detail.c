@@ -14,6 +14,7 @@ struct node_facts {
 	uint32_t line;    /* whose variance it is an instance of; NONE: of none that is told */
 	uint32_t func;    /* on the interval's own thread: of what waits, where it is behind a wait; NONE: of nothing */
 	uint32_t culprit; /* behind a wait: what was called on the other thread; otherwise NONE */
+	uint32_t waits;   /* behind a wait: node of what waits; otherwise NONE */
 };
 
 /* Sums of late minus typical intervals by a key of two words. */
@@ -66,7 +67,8 @@ static void find_nodes(struct detail *detail, const uint32_t *order)
 		const struct node_facts *parent;
 
 		variance_tree__node_at(tree, id, &node);
-		*facts = (struct node_facts){.body = node.body, .line = NONE, .func = NONE, .culprit = NONE};
+		*facts = (struct node_facts){
+			.body = node.body, .line = NONE, .func = NONE, .culprit = NONE, .waits = NONE};
 		if (id == TREE_ROOT || node.part == TREE_QUEUE)
 			continue;
 		/* Parents come before their children. */
@@ -74,6 +76,8 @@ static void find_nodes(struct detail *detail, const uint32_t *order)
 		facts->func = node.call.behind || parent->culprit != NONE ? parent->func : node.call.func;
 		if (node.call.behind || parent->culprit != NONE)
 			facts->culprit = node.call.func;
+		if (facts->culprit != NONE)
+			facts->waits = parent->culprit != NONE ? parent->waits : node.parent;
 	}
 	for (uint32_t line = 0; line < detail->report->line_cnt; line++) {
 		const struct factor *factor = &factors->list.items[order[line]];
@@ -120,12 +124,14 @@ static void add_to_line(struct detail *detail, uint32_t node, size_t row)
 		detail->doing[line][d] += time.doing_ns[d];
 }
 
-/* ns of all that the row spent so, as far as they are in a category. */
+/* A wait is of one category; of the rest, ns of all that the row spent so, as far as they are in the category. */
 static double part_in(const struct detail *detail, uint32_t row, enum wl_category category, uint64_t ns)
 {
 	const uint64_t *values = detail->dataset->category_ns[category];
 	uint64_t all_ns = detail->analysis->walk.interval.doing_ns[category_doing(category)];
 
+	if (category_doing(category) >= TREE_BLOCKED)
+		return (double)ns;
 	if (!values || !values[row] || !all_ns)
 		return 0;
 	/* A call's own account may differ a little from its interval's. */
@@ -152,23 +158,32 @@ static int add_waits(struct detail *detail, uint32_t line, uint32_t row, double 
 	return 0;
 }
 
-/* What was done behind a wait is a wait for the one that waits; its CPU's troubles are told apart all the same. */
-static enum tree_doing doing_behind(enum tree_doing doing, bool behind)
+/*
+ * What was done behind a wait is a wait for the one that waits, of the kinds of its waits; its CPU's troubles are told
+ * apart all the same.
+ */
+static void doing_behind(const struct detail *detail, uint32_t waits, uint64_t doing_ns[TREE_DOING_CNT])
 {
-	return behind && doing == TREE_RUNNING ? TREE_BLOCKED : doing;
+	struct tree_time time;
+
+	doing_ns[TREE_OTHER] += doing_ns[TREE_RUNNING];
+	doing_ns[TREE_RUNNING] = 0;
+	if (waits != TREE_ROOT && variance_tree__visited(detail->analysis->walk.tree, waits, &time))
+		doing_spread(doing_ns, time.doing_ns);
+	else
+		doing_spread(doing_ns, detail->analysis->walk.interval.doing_ns);
 }
 
 static int add_place(struct detail *detail, uint32_t node, uint32_t row, double by)
 {
 	const struct node_facts *facts = &detail->nodes[node];
 	bool behind = facts->culprit != NONE;
-	uint64_t doing_ns[TREE_DOING_CNT] = {0};
 	struct tree_time own;
 
 	if (!variance_tree__visited(detail->analysis->walk.tree, facts->body == NONE ? node : facts->body, &own))
 		return 0;
-	for (int d = 0; d < TREE_DOING_CNT; d++)
-		doing_ns[doing_behind(d, behind)] += own.doing_ns[d];
+	if (behind)
+		doing_behind(detail, facts->waits, own.doing_ns);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		const uint8_t *slots = detail->splits[c].row_slots;
 		uint64_t key = (uint64_t)c << 16 | (uint64_t)(slots ? slots[row] : 0) << 8;
@@ -176,7 +191,7 @@ static int add_place(struct detail *detail, uint32_t node, uint32_t row, double 
 
 		if (category_doing(c) == TREE_DOING_CNT)
 			continue;
-		ns = by * part_in(detail, row, c, doing_ns[category_doing(c)]);
+		ns = by * part_in(detail, row, c, own.doing_ns[category_doing(c)]);
 		if (ns == 0)
 			continue;
 		if ((facts->func != NONE && tally__add(&detail->places, key, facts->func, ns)) ||

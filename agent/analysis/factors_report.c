@@ -136,8 +136,13 @@ static int fill_line(struct factor_line *line, const struct factor_analysis *ana
 			return -ENOMEM;
 	}
 	for (int d = 0; d < TREE_DOING_CNT; d++) {
-		line->doing_share[d] = pair ? NAN : factor->doing_share[d];
-		line->doing_contribution[d] = pair ? NAN : factor->doing_contribution[d];
+		enum factor_doing as = d == TREE_RUNNING       ? FACTOR_RUNNING
+				       : d == TREE_RUNNABLE    ? FACTOR_RUNNABLE
+				       : d == TREE_INTERRUPTED ? FACTOR_INTERRUPTED
+							       : FACTOR_BLOCKED;
+
+		line->doing_share[as] += pair ? NAN : factor->doing_share[d];
+		line->doing_contribution[as] += pair ? NAN : factor->doing_contribution[d];
 	}
 	if (caller && !(line->caller = arena__strdup(arena, caller)))
 		return -ENOMEM;

@@ -285,6 +285,29 @@ static int add_call(struct loading *loading, const struct call *call, size_t *ro
 	return 0;
 }
 
+static const char *const doing_columns[TREE_OTHER] = {
+	[TREE_RUNNABLE] = "runnable_ns", [TREE_INTERRUPTED] = "interrupted_ns",
+	[TREE_LOCK] = "lock_ns",         [TREE_DISK] = "disk_ns",
+	[TREE_NET] = "net_ns",           [TREE_SLEEP] = "sleep_ns",
+	[TREE_FAULT] = "fault_ns",
+};
+
+/* What the parts leave of the time blocked is `other`; parts of more than there is are cut. */
+static void take_doings(struct call *call, const struct shard_block_column *const *doings, uint64_t blocked_ns,
+			uint32_t row)
+{
+	for (int d = TREE_RUNNABLE; d < TREE_OTHER; d++) {
+		uint64_t ns = column_is_null(doings[d], row) ? 0 : column_u64(doings[d], row);
+
+		if (d >= TREE_BLOCKED) {
+			ns = ns < blocked_ns ? ns : blocked_ns;
+			blocked_ns -= ns;
+		}
+		call->doing_ns[d] = ns;
+	}
+	call->doing_ns[TREE_OTHER] = blocked_ns;
+}
+
 static int load_calls(struct loading *loading, uint32_t session, const struct shard_block *block, size_t *room)
 {
 	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
@@ -294,25 +317,26 @@ static int load_calls(struct loading *loading, uint32_t session, const struct sh
 					*call_addr = block_column(block, "call_addr", SHARD_U64),
 					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
 					*end_ts = block_column(block, "end_ts", SHARD_U64),
-					*runnable_ns = block_column(block, "runnable_ns", SHARD_U64),
-					*blocked_ns = block_column(block, "blocked_ns", SHARD_U64),
-					*interrupted_ns = block_column(block, "interrupted_ns", SHARD_U64);
+					*blocked_ns = block_column(block, "blocked_ns", SHARD_U64);
+	const struct shard_block_column *doings[TREE_DOING_CNT];
+
+	for (int d = TREE_RUNNABLE; d < TREE_OTHER; d++)
+		doings[d] = block_column(block, doing_columns[d], SHARD_U64);
 
 	for (uint32_t i = 0; i < block->row_cnt; i++) {
 		struct call call = {
 			.begin_ts = column_u64(begin_ts, i),
 			.end_ts = column_u64(end_ts, i),
 			.call_addr = column_u64(call_addr, i),
-			.runnable_ns = column_u64(runnable_ns, i),
-			.blocked_ns = column_u64(blocked_ns, i),
-			.interrupted_ns = column_u64(interrupted_ns, i),
 			.row = row_of(loading, session, column_u64(sid, i)),
 			.tid = u32_of(tid, i, 0),
 			.seq = (uint32_t)column_u64(seq, i),
+			.unsplit = column_is_null(doings[TREE_BLOCKED], i),
 		};
 		uint32_t number = u32_of(func, i, NONE);
 
-		/* Elsewhere the program was elsewhere in memory: within a page all call sites are where they were. */
+		take_doings(&call, doings, column_u64(blocked_ns, i), i);
+		/* ASLR differs between sessions; only the page offset is comparable. */
 		if (loading->dataset->session_cnt > 1 && call.call_addr)
 			call.call_addr = 1 + call.call_addr % 4096;
 		if (call.begin_ts > call.end_ts || !call.tid || number == NONE) {

@@ -2,7 +2,7 @@
 /*
  * The calls of probed functions of the intervals of a dataset in memory: tables `invocation` and `symbol`, the threads
  * of `interval`, and the rounds of refinement that the session tells of.  What the files say is checked; rows that
- * cannot be are counted and left out.  64 bytes a call.
+ * cannot be are counted and left out.  120 bytes a call.
  */
 #ifndef WHYLATE_ANALYSIS_INVOCATIONS_H
 #define WHYLATE_ANALYSIS_INVOCATIONS_H

@@ -121,8 +121,8 @@ struct path_report {
 	struct join_report join;
 };
 
-/* What threads did during calls, as enum tree_doing counts it. */
-#define FACTOR_DOING_CNT 4
+/* What threads did during calls: enum tree_doing, blocked in one. */
+enum factor_doing { FACTOR_RUNNING, FACTOR_RUNNABLE, FACTOR_BLOCKED, FACTOR_INTERRUPTED, FACTOR_DOING_CNT };
 
 /* The variance of one function, or the covariance of two (VProfiler §3.2.2, analysis/factors.h). */
 struct factor_line {

@@ -27,8 +27,20 @@
 #define TREE_NONE      UINT32_MAX
 #define TREE_DEPTH_MAX 128
 
-/* What a thread did during a call, as invocation records tell it: they sum to the time. */
-enum tree_doing { TREE_RUNNING, TREE_RUNNABLE, TREE_BLOCKED, TREE_INTERRUPTED, TREE_DOING_CNT };
+/* What a thread did during a call, as enum wl_split: they sum to the time. */
+enum tree_doing {
+	TREE_RUNNING,
+	TREE_RUNNABLE,
+	TREE_INTERRUPTED,
+	TREE_LOCK, /* blocked from here on */
+	TREE_DISK,
+	TREE_NET,
+	TREE_SLEEP,
+	TREE_FAULT,
+	TREE_OTHER,
+	TREE_DOING_CNT
+};
+#define TREE_BLOCKED TREE_LOCK /* the first of those */
 
 enum tree_part {
 	TREE_FUNCTION,

@@ -189,9 +189,14 @@ static bool make_row(struct shard_row *row, const struct wl_invocation_record *c
 	static const uint32_t columns[WL_SPLIT_CNT] = {
 		[WL_SPLIT_RUNNING] = INVOCATION_RUNNING_NS,
 		[WL_SPLIT_RUNNABLE] = INVOCATION_RUNNABLE_NS,
-		[WL_SPLIT_BLOCKED] = INVOCATION_BLOCKED_NS,
 		[WL_SPLIT_INTERRUPTED] = INVOCATION_INTERRUPTED_NS,
+		[WL_SPLIT_LOCK] = INVOCATION_LOCK_NS,
+		[WL_SPLIT_DISK] = INVOCATION_DISK_NS,
+		[WL_SPLIT_NET] = INVOCATION_NET_NS,
+		[WL_SPLIT_SLEEP] = INVOCATION_SLEEP_NS,
+		[WL_SPLIT_FAULT] = INVOCATION_FAULT_NS,
 	};
+	uint64_t blocked_ns = 0;
 	uint32_t flags = call->flags;
 	uint64_t left_ns;
 
@@ -210,8 +215,11 @@ static bool make_row(struct shard_row *row, const struct wl_invocation_record *c
 			flags |= WL_INVOCATION_TORN;
 		}
 		left_ns -= length_ns;
-		set(row, columns[i], length_ns, false);
+		blocked_ns += i >= WL_SPLIT_BLOCKED ? length_ns : 0;
+		if (i != WL_SPLIT_OTHER)
+			set(row, columns[i], length_ns, false);
 	}
+	set(row, INVOCATION_BLOCKED_NS, blocked_ns, false);
 	if (left_ns) {
 		row->values[INVOCATION_RUNNING_NS].u64 += left_ns;
 		flags |= WL_INVOCATION_TORN;

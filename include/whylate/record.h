@@ -318,14 +318,21 @@ struct wl_timer_record {
 	__wl_u32 zero;
 };
 
-/* What a thread was at, in four words: into these an invocation's time is split. */
+/* What a thread was at: into these an invocation's time is split. */
 enum wl_split {
 	WL_SPLIT_RUNNING, /* its own code and the kernel's for it, minor faults */
 	WL_SPLIT_RUNNABLE,
-	WL_SPLIT_BLOCKED, /* major faults too */
 	WL_SPLIT_INTERRUPTED,
+	/* blocked, by the category of the wait */
+	WL_SPLIT_LOCK,
+	WL_SPLIT_DISK,
+	WL_SPLIT_NET,
+	WL_SPLIT_SLEEP,
+	WL_SPLIT_FAULT, /* major ones */
+	WL_SPLIT_OTHER,
 	WL_SPLIT_CNT
 };
+#define WL_SPLIT_BLOCKED WL_SPLIT_LOCK /* the first of those */
 
 #define WL_FUNC_NONE  (~0U)
 #define WL_SEQ_NONE   (~0ULL)
@@ -429,7 +436,7 @@ _Static_assert(sizeof(struct wl_wakeup_record) == 64, "wakeup record");
 _Static_assert(sizeof(struct wl_socket_record) == 96, "socket record");
 _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
-_Static_assert(sizeof(struct wl_invocation_record) == 120, "invocation record");
+_Static_assert(sizeof(struct wl_invocation_record) == 88 + 8 * WL_SPLIT_CNT, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
 _Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * WL_STACK_REGS, "stack record");
 _Static_assert(sizeof(struct wl_stack_wait_record) == 40, "stack wait record");

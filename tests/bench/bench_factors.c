@@ -44,7 +44,7 @@ static struct call *put(struct invocations *to, uint32_t row, uint32_t func, uin
 		.begin_ts = begin_ts,
 		.end_ts = end_ts,
 		.call_addr = 0x1000 + func,
-		.blocked_ns = (end_ts - begin_ts) / 3,
+		.doing_ns[TREE_LOCK] = (end_ts - begin_ts) / 3,
 		.row = row,
 		.tid = 1,
 		.func = func,

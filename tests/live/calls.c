@@ -73,6 +73,10 @@ static void take_call(struct reading *reading, const struct shard_block *block, 
 		.object = value(block, "object", row, NULL),
 		.sum_ns = value(block, "running_ns", row, NULL) + value(block, "runnable_ns", row, NULL) +
 			  value(block, "blocked_ns", row, NULL) + value(block, "interrupted_ns", row, NULL),
+		.waits_ns = value(block, "lock_ns", row, NULL) + value(block, "disk_ns", row, NULL) +
+			    value(block, "net_ns", row, NULL) + value(block, "sleep_ns", row, NULL) +
+			    value(block, "fault_ns", row, NULL),
+		.sleep_ns = value(block, "sleep_ns", row, NULL),
 		.func = place_of(reading, value(block, "func", row, NULL)),
 	};
 

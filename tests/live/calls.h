@@ -9,7 +9,8 @@
 
 struct call_row {
 	uint64_t sid, pid, tid, seq, parent_seq, depth, begin_ts, end_ts, flags, sum_ns, blocked_ns, object;
-	uint32_t func, parent_func; /* UINT32_MAX: none */
+	uint64_t waits_ns, sleep_ns; /* parts of blocked_ns: of every kind that is named, and one of them */
+	uint32_t func, parent_func;  /* UINT32_MAX: none */
 	bool has_call_addr;
 };
 

@@ -137,6 +137,24 @@ static bool record_workload(struct recording *recording, const char *as, struct 
 	return workload_finish(workload, 30) && CHECK(process_wait(&recording->process, 10) == 0);
 }
 
+/* A call that sleeps and does nothing else for long is blocked for nothing else. */
+static void check_waits(const struct calls_read *read, const char *sleeper)
+{
+	uint64_t blocked_ns = 0, sleep_ns = 0, too_long = 0;
+	int func = calls_func(read, sleeper);
+
+	for (size_t i = 0; i < read->call_cnt; i++) {
+		const struct call_row *call = &read->calls[i];
+
+		too_long += call->waits_ns > call->blocked_ns;
+		blocked_ns += (int)call->func == func ? call->blocked_ns : 0;
+		sleep_ns += (int)call->func == func ? call->sleep_ns : 0;
+	}
+	CHECKF(!too_long, "%lu calls waited for longer than they were blocked", too_long);
+	CHECKF(sleep_ns && 20 * sleep_ns >= 19 * blocked_ns, "%s slept for %lu of %lu ns", sleeper, sleep_ns,
+	       blocked_ns);
+}
+
 static void test_known_calls(void)
 {
 	static const struct expected expected[] = {
@@ -166,6 +184,7 @@ static void test_known_calls(void)
 	check_calls(&read);
 	check_counts(&read, 0, expected, sizeof(expected) / sizeof(expected[0]));
 	check_heights(&read);
+	check_waits(&read, "call_mid");
 	CHECK(session.lost[WL_LOSS_DEPTH] >= (session.row_cnt - 1) * 16);
 	for (size_t i = 0; i < read.call_cnt; i++)
 		if (!CHECK(read.calls[i].has_call_addr))

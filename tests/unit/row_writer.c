@@ -106,8 +106,8 @@ void row_put_wakeup(struct row_writer *to, uint32_t tid, uint64_t ts, uint32_t w
 	row_end(to, SHARD_TABLE_WAKEUP);
 }
 
-void row_put_interval(struct row_writer *to, uint64_t sid, uint32_t tid, const char *type, uint64_t begin_ts,
-		      uint64_t end_ts, uint64_t lock_ns, uint64_t flags)
+void row_begin_interval(struct row_writer *to, uint64_t sid, uint32_t tid, const char *type, uint64_t begin_ts,
+			uint64_t end_ts, uint64_t lock_ns, uint64_t flags)
 {
 	/* By its own clock, whose seconds are longer or shorter. */
 	uint64_t latency_ns = row_writer_clock(to, end_ts) - row_writer_clock(to, begin_ts);
@@ -125,6 +125,12 @@ void row_put_interval(struct row_writer *to, uint64_t sid, uint32_t tid, const c
 	row_set_u64(to, INTERVAL_FLAGS, flags);
 	row_set_u64(to, interval_column_length(WL_STATE_RUNNING), latency_ns - lock_ns);
 	row_set_u64(to, interval_column_length(WL_STATE_BLOCKED_FUTEX), lock_ns);
+}
+
+void row_put_interval(struct row_writer *to, uint64_t sid, uint32_t tid, const char *type, uint64_t begin_ts,
+		      uint64_t end_ts, uint64_t lock_ns, uint64_t flags)
+{
+	row_begin_interval(to, sid, tid, type, begin_ts, end_ts, lock_ns, flags);
 	row_end(to, SHARD_TABLE_INTERVAL);
 }
 

@@ -34,6 +34,8 @@ void row_put_segment(struct row_writer *to, uint32_t tid, uint64_t begin_ts, uin
 		     uint64_t sid);
 /* waker_tid 0: a softirq. */
 void row_put_wakeup(struct row_writer *to, uint32_t tid, uint64_t ts, uint32_t waker_tid, const char *waker);
+void row_begin_interval(struct row_writer *to, uint64_t sid, uint32_t tid, const char *type, uint64_t begin_ts,
+			uint64_t end_ts, uint64_t lock_ns, uint64_t flags);
 void row_put_interval(struct row_writer *to, uint64_t sid, uint32_t tid, const char *type, uint64_t begin_ts,
 		      uint64_t end_ts, uint64_t lock_ns, uint64_t flags);
 void row_put_thread(struct row_writer *to, uint32_t pid, uint32_t tid, const char *comm);

@@ -90,7 +90,7 @@ static void calls_nest_by_their_times(void)
 	scene_init(&scene);
 	/* As they come: the end of a call after those beneath it. */
 	blocked = call(&scene, 7, 3, 20, 40);
-	blocked->blocked_ns = 15;
+	blocked->doing_ns[TREE_DISK] = 15;
 	call(&scene, 7, 3, 50, 60);
 	call(&scene, 7, 2, 10, 70);
 	call(&scene, 7, 4, 70, 70); /* nothing */
@@ -101,7 +101,7 @@ static void calls_nest_by_their_times(void)
 	make(&scene);
 	expect(&scene, "/1:110 /1/2:60 /1/2/3:30");
 	CU_ASSERT_EQUAL(scene.times.times.items[0].calls, 2);
-	CU_ASSERT_EQUAL(scene.times.times.items[2].doing_ns[TREE_BLOCKED], 15);
+	CU_ASSERT_EQUAL(scene.times.times.items[2].doing_ns[TREE_DISK], 15);
 	CU_ASSERT_EQUAL(scene.times.times.items[2].doing_ns[TREE_RUNNING], 15);
 	scene_free(&scene);
 }
@@ -112,7 +112,7 @@ static void only_what_is_on_the_path_counts(void)
 	struct scene scene;
 
 	scene_init(&scene);
-	call(&scene, 7, 1, 0, 100)->runnable_ns = 40;
+	call(&scene, 7, 1, 0, 100)->doing_ns[TREE_RUNNABLE] = 40;
 	call(&scene, 7, 2, 10, 20);
 	call(&scene, 7, 2, 90, 130);
 	stretch(&scene, 15, 40, 7, 0);
@@ -194,7 +194,7 @@ static void any_calls_make_a_partition(void)
 						 (uint32_t)(random_next(&state) % 4), begin_ts,
 						 begin_ts + random_next(&state) % 500);
 
-			made->blocked_ns = random_next(&state) % 600;
+			made->doing_ns[TREE_NET] = random_next(&state) % 600;
 			made->call_addr = random_next(&state) % 2;
 		}
 		interval.queue_ns = first = random_next(&state) % 300;

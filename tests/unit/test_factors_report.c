@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* From shards with calls of probed functions to what a report says of them. */
+#include "row_writer.h"
 #include "test_analysis_fixture.h"
 #include "test_shard_util.h"
 #include "trace_fixture.h"
@@ -133,7 +134,7 @@ static void waits_are_found_by_counters(void)
 	ASSERT_NEAR(lock->tail_share, 1);
 	ASSERT_NEAR(lock->score, 16 * lock->contribution);
 	ASSERT_NEAR(lock->calls, p);
-	ASSERT_NEAR(lock->doing_contribution[TREE_BLOCKED], 1);
+	ASSERT_NEAR(lock->doing_contribution[FACTOR_BLOCKED], 1);
 	CU_ASSERT_EQUAL(lock->late_ns, 500000);
 	CU_ASSERT_EQUAL(lock->typical_ns, 0);
 	CU_ASSERT(lock->contribution_ci.lo <= lock->contribution && lock->contribution_ci.hi >= lock->contribution);
@@ -152,6 +153,103 @@ static void waits_are_found_by_counters(void)
 	CU_ASSERT_PTR_NULL(cause->culprit_function);
 	CU_ASSERT(says(cause, "spent in: 100 % `get_lock`"));
 	CU_ASSERT(says(cause, "`get_lock`: 100 % of the variance, 100 % of that blocked"));
+	whole_free(&whole);
+}
+
+/* One call of a function, split as the recording tells; `split`: by what it waited for, too. */
+static void put_waiting(struct row_writer *to, uint64_t sid, uint32_t func, uint64_t begin_ts, uint64_t end_ts,
+			uint64_t lock_ns, uint64_t disk_ns, bool split)
+{
+	row_begin(to, SHARD_TABLE_INVOCATION);
+	row_set_u64(to, INVOCATION_SID, sid);
+	row_set_u64(to, INVOCATION_PID, TRACE_PID);
+	row_set_u64(to, INVOCATION_TID, 101);
+	row_set_u64(to, INVOCATION_FUNC, func);
+	row_set_u64(to, INVOCATION_SEQ, func);
+	row_set_u64(to, INVOCATION_BEGIN_TS, begin_ts);
+	row_set_u64(to, INVOCATION_END_TS, end_ts);
+	row_set_u64(to, INVOCATION_RUNNING_NS, end_ts - begin_ts - lock_ns - disk_ns);
+	row_set_u64(to, INVOCATION_BLOCKED_NS, lock_ns + disk_ns);
+	if (split) {
+		row_set_u64(to, INVOCATION_LOCK_NS, lock_ns);
+		row_set_u64(to, INVOCATION_DISK_NS, disk_ns);
+		row_set_u64(to, INVOCATION_NET_NS, 0);
+		row_set_u64(to, INVOCATION_SLEEP_NS, 0);
+		row_set_u64(to, INVOCATION_FAULT_NS, 0);
+	}
+	row_end(to, SHARD_TABLE_INVOCATION);
+}
+
+/* Every tenth interval waits 3 ms for a lock in take(), and then 1 ms for a disk in sync(), both called by handle(). */
+static void whole_of_two_waits(struct whole *whole, bool split)
+{
+	static const char *const names[] = {"handle", "take", "sync"};
+	struct row_writer to;
+
+	*whole = (struct whole){0};
+	test_dir__make(&whole->dir);
+	row_writer_open(&to, whole->dir.path, "host", TRACE_SESSION, TRACE_PID);
+	row_put_session(&to, "comm", "web");
+	for (uint32_t func = 0; func < 3; func++) {
+		row_begin(&to, SHARD_TABLE_SYMBOL);
+		row_set_u64(&to, SYMBOL_ID, func);
+		row_set_str(&to, SYMBOL_MODULE, "web");
+		row_set_str(&to, SYMBOL_NAME, names[func]);
+		row_set_str(&to, SYMBOL_KIND, "function");
+		row_end(&to, SHARD_TABLE_SYMBOL);
+	}
+	for (uint64_t k = 1; k <= CNT; k++) {
+		uint64_t begin_ts = k * 10000000, lock_ns = k % 10 ? 0 : 3000000, disk_ns = lock_ns / 3;
+		uint64_t lock_ts = begin_ts + 50000, disk_ts = lock_ts + lock_ns, end_ts = disk_ts + disk_ns + 50000;
+
+		if (lock_ns) {
+			put_waiting(&to, k, 1, lock_ts, disk_ts, lock_ns, 0, split);
+			put_waiting(&to, k, 2, disk_ts, disk_ts + disk_ns, 0, disk_ns, split);
+		}
+		put_waiting(&to, k, 0, begin_ts, end_ts, lock_ns, disk_ns, split);
+		row_begin_interval(&to, k, 101, "tcp:80", begin_ts, end_ts, lock_ns, 0);
+		row_set_u64(&to, interval_column_length(WL_STATE_RUNNING), 100000);
+		row_set_u64(&to, interval_column_length(WL_STATE_BLOCKED_DISK), disk_ns);
+		row_end(&to, SHARD_TABLE_INTERVAL);
+	}
+	row_writer_close(&to);
+	whole_analyse(whole, false);
+}
+
+static void expect_late_by(const struct whole *whole, const char *function, enum wl_category wait, double share)
+{
+	const struct factor_line *line = line_of(whole, function, false);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+	CU_ASSERT_EQUAL(line->wait, wait);
+	ASSERT_NEAR(line->wait_share, share);
+}
+
+static const struct cause *cause_of(const struct whole *whole, enum wl_category category)
+{
+	for (size_t i = 0; i < whole->report.cause_cnt; i++)
+		if (whole->report.causes[i].category == category)
+			return &whole->report.causes[i];
+	return NULL;
+}
+
+static void each_call_waits_for_its_own(void)
+{
+	struct whole whole;
+
+	whole_of_two_waits(&whole, true);
+	expect_late_by(&whole, "take", WL_CATEGORY_LOCK, 1);
+	expect_late_by(&whole, "sync", WL_CATEGORY_IO_DISK, 1);
+	expect_late_by(&whole, "handle", WL_CATEGORY_LOCK, 0.75);
+	CU_ASSERT_FATAL(cause_of(&whole, WL_CATEGORY_LOCK) && cause_of(&whole, WL_CATEGORY_IO_DISK));
+	CU_ASSERT(says(cause_of(&whole, WL_CATEGORY_LOCK), "spent in: 100 % `take`"));
+	CU_ASSERT(says(cause_of(&whole, WL_CATEGORY_IO_DISK), "spent in: 100 % `sync`"));
+	whole_free(&whole);
+	/* An older recording tells of the whole interval only what it waited for. */
+	whole_of_two_waits(&whole, false);
+	expect_late_by(&whole, "take", WL_CATEGORY_LOCK, 0.75);
+	expect_late_by(&whole, "sync", WL_CATEGORY_LOCK, 0.75);
+	CU_ASSERT(says(cause_of(&whole, WL_CATEGORY_IO_DISK), "spent in: 75 % `take`"));
 	whole_free(&whole);
 }
 
@@ -360,6 +458,7 @@ int suite_factors_report(void)
 {
 	static const struct unit_test tests[] = {
 		{"waits are found by counters", waits_are_found_by_counters},
+		{"each call waits for its own", each_call_waits_for_its_own},
 		{"paths lead into the other thread", paths_lead_into_the_other_thread},
 		{"only the last round counts", only_the_last_round_counts},
 		{"what is let go is told", what_is_let_go_is_told},

@@ -15,6 +15,7 @@ struct written {
 		uint64_t sid, seq, parent_seq, tid, begin_ts, end_ts, flags, sum_ns, running_ns, blocked_ns;
 		bool no_parent, no_object, no_call_addr;
 	} rows[ROWS_MAX];
+	struct shard_row last;
 };
 
 static int take_row(void *owner, enum shard_table_id table, const struct shard_row *row)
@@ -41,6 +42,7 @@ static int take_row(void *owner, enum shard_table_id table, const struct shard_r
 	written->rows[written->cnt].no_object = shard_row__is_null(row, INVOCATION_OBJECT);
 	written->rows[written->cnt].no_call_addr = shard_row__is_null(row, INVOCATION_CALL_ADDR);
 	written->cnt++;
+	written->last = *row;
 	return 0;
 }
 
@@ -196,6 +198,35 @@ static void test_torn(void)
 	invocations__free(invocations);
 }
 
+/* What it was blocked for is told, and all of it together. */
+static void test_split(void)
+{
+	struct invocations *invocations = start(1 << 20);
+	struct wl_invocation_record call = call_of(1, 1, 100, 200);
+	const struct shard_row *row = &written.last;
+
+	call.length_ns[WL_SPLIT_LOCK] = 10;
+	call.length_ns[WL_SPLIT_DISK] = 11;
+	call.length_ns[WL_SPLIT_NET] = 12;
+	call.length_ns[WL_SPLIT_SLEEP] = 13;
+	call.length_ns[WL_SPLIT_FAULT] = 14;
+	call.length_ns[WL_SPLIT_OTHER] = 15;
+	call.length_ns[WL_SPLIT_INTERRUPTED] = 5;
+	call.length_ns[WL_SPLIT_RUNNABLE] = 6;
+	call.length_ns[WL_SPLIT_RUNNING] = 14;
+	take(invocations, call);
+	ends(invocations, 1, 1000, true);
+	CU_ASSERT_EQUAL(invocations__finish(invocations), 0);
+	CU_ASSERT_EQUAL_FATAL(written.cnt, 1);
+	CU_ASSERT_EQUAL(written.rows[0].flags, 0);
+	CU_ASSERT_EQUAL(written.rows[0].sum_ns, 100);
+	CU_ASSERT_EQUAL(written.rows[0].blocked_ns, 10 + 11 + 12 + 13 + 14 + 15);
+	CU_ASSERT(row->values[INVOCATION_LOCK_NS].u64 == 10 && row->values[INVOCATION_DISK_NS].u64 == 11);
+	CU_ASSERT(row->values[INVOCATION_NET_NS].u64 == 12 && row->values[INVOCATION_SLEEP_NS].u64 == 13);
+	CU_ASSERT(row->values[INVOCATION_FAULT_NS].u64 == 14 && !shard_row__is_null(row, INVOCATION_FAULT_NS));
+	invocations__free(invocations);
+}
+
 /* Whole intervals go, the oldest first, and theirs say so. */
 static void test_memory(void)
 {
@@ -260,6 +291,7 @@ int suite_invocations(void)
 		{"by thread, children before parents", test_order},
 		{"those that come late", test_late},
 		{"those that do not add up", test_torn},
+		{"what a call was blocked for", test_split},
 		{"bounded memory", test_memory},
 		{"received = written + forgotten", test_property},
 	};

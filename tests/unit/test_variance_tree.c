@@ -47,8 +47,8 @@ static void add_calls(struct sample *sample, struct variance_tree *tree, uint32_
 		time->calls = 1;
 		time->ns = ns;
 		memset(time->doing_ns, 0, sizeof(time->doing_ns));
-		time->doing_ns[TREE_BLOCKED] = below(sample, ns + 1);
-		time->doing_ns[TREE_RUNNING] = ns - time->doing_ns[TREE_BLOCKED];
+		time->doing_ns[TREE_LOCK] = below(sample, ns + 1);
+		time->doing_ns[TREE_RUNNING] = ns - time->doing_ns[TREE_LOCK];
 		room_ns -= ns;
 		add_calls(sample, tree, time->node, ns, depth + 1, times, cnt);
 	}
