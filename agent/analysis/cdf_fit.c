@@ -30,8 +30,9 @@ void cdf_fit__begin(struct cdf_fit *fit, uint32_t range_cnt, double total_weight
 	fit->total_weight = total_weight;
 	fit->target = target;
 	fit->target_value = NAN;
-	fit->below_value = fit->below_percentile = 0;
-	fit->weight = fit->pos = 0;
+	fit->target_below = fit->below = NAN;
+	fit->open_cnt = 0;
+	fit->weight = fit->pos = fit->last_from = 0;
 	fit->first = fit->last = fit->sy = fit->syy = fit->sxy = 0;
 }
 
@@ -51,9 +52,18 @@ static void close_range(struct cdf_fit *fit, double last)
 		.syy = syy > 0 ? syy : 0,
 		.sxy = fit->sxy,
 		.last = last,
+		.from = fit->last_from,
+		.below = fit->below,
 	};
 	fit->line_cnt++;
 	fit->sy = fit->syy = fit->sxy = 0;
+}
+
+/* Lines that ended in `last` learn where it ends. */
+static void end_value(struct cdf_fit *fit)
+{
+	for (; fit->open_cnt < fit->line_cnt; fit->open_cnt++)
+		fit->lines[fit->open_cnt].to = fit->pos;
 }
 
 void cdf_fit__add(struct cdf_fit *fit, uint64_t value, double weight)
@@ -65,13 +75,15 @@ void cdf_fit__add(struct cdf_fit *fit, uint64_t value, double weight)
 	/* A boundary missed by rounding would leave a sliver of the next value in a range that is flat. */
 	if (fabs(end - rint(end)) < 1e-7)
 		end = rint(end);
-	if (isnan(fit->target_value)) {
-		if (y > fit->last) {
-			fit->below_value = fit->last;
-			fit->below_percentile = fit->pos / fit->range_cnt;
-		}
-		if (end >= fit->target * fit->range_cnt - 1e-7)
-			fit->target_value = y;
+	if (y > fit->last && fit->pos > 0) {
+		end_value(fit);
+		fit->below = fit->last;
+		fit->last_from = fit->pos;
+	}
+	fit->last = y;
+	if (isnan(fit->target_value) && end >= fit->target * fit->range_cnt - 1e-7) {
+		fit->target_value = y;
+		fit->target_below = fit->below;
 	}
 	while (fit->pos < end && fit->line_cnt < fit->range_cnt) {
 		from = fit->pos - fit->line_cnt;
@@ -87,7 +99,6 @@ void cdf_fit__add(struct cdf_fit *fit, uint64_t value, double weight)
 		if (to >= 1)
 			close_range(fit, y);
 	}
-	fit->last = y;
 }
 
 /* Both pieces as one, by the pairwise update of Chan, Golub and LeVeque (1979): only differences of means enter. */
@@ -103,6 +114,9 @@ static struct cdf_line join(const struct cdf_line *a, const struct cdf_line *b)
 		.syy = a->syy + b->syy + dy * dy * (na * nb / n),
 		.sxy = a->sxy + b->sxy + dx * dy * (na * nb / n),
 		.last = b->last,
+		.from = b->from,
+		.to = b->to,
+		.below = b->below,
 	};
 }
 
@@ -154,20 +168,39 @@ void cdf_fit__end(struct cdf_fit *fit)
 	/* Rounding of the sum of weights may leave the last range open by a hair. */
 	if (fit->line_cnt < fit->range_cnt && fit->pos > fit->line_cnt)
 		close_range(fit, fit->last);
+	end_value(fit);
 	while (merge_round(fit))
 		;
+}
+
+/*
+ * The upper end of the line, moved to the nearer end of the value that it falls into: as far as the target, which a
+ * joint has to lie below.  At 0 nothing is below the joint.
+ */
+static double joint_of(const struct cdf_fit *fit, const struct cdf_line *line, double *value)
+{
+	double target = (fit->target - 1e-9) * fit->range_cnt;
+
+	if (line->to < target && line->to - line->end <= line->end - line->from) {
+		*value = line->last;
+		return line->to;
+	}
+	*value = line->below;
+	return line->from;
 }
 
 bool cdf_fit__joint(const struct cdf_fit *fit, double *percentile, double *value)
 {
 	for (uint32_t i = fit->line_cnt; i-- > 1;) {
-		double p = (double)fit->lines[i].begin / fit->range_cnt;
+		double joint;
 
-		if (p < fit->target - 1e-9) {
-			*percentile = p;
-			*value = fit->lines[i - 1].last;
-			return true;
-		}
+		if ((double)fit->lines[i].begin / fit->range_cnt >= fit->target - 1e-9)
+			continue;
+		joint = joint_of(fit, &fit->lines[i - 1], value);
+		if (joint <= 0)
+			continue;
+		*percentile = joint / fit->range_cnt;
+		return true;
 	}
 	return false;
 }

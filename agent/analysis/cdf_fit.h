@@ -9,7 +9,11 @@
  * straddles two ranges is split: the sums are integrals over the step function, so a row of weight k gives exactly what
  * k rows give.  O(values) to collect, a constant time per merge.
  *
- * One thread per struct; no memory but the struct itself, which is large (about 64 KiB): not for the stack.
+ * A step rarely falls on the boundary of two ranges.  The range around it has values of both sides and merges with
+ * neither, so that the joint is one of its ends and the step is in it.  The joint is moved to the step: equal values
+ * are never parted, and a value at a joint belongs to the side that has more of it.
+ *
+ * One thread per struct; no memory but the struct itself, which is large (about 90 KiB): not for the stack.
  */
 #ifndef WHYLATE_ANALYSIS_CDF_FIT_H
 #define WHYLATE_ANALYSIS_CDF_FIT_H
@@ -28,6 +32,8 @@ struct cdf_line {
 	double syy;  /* ∫(y - mean)² over the piece; x counts in ranges */
 	double sxy;  /* ∫(x - its middle)(y - mean) */
 	double last; /* the value at its upper end: the quantile end / range_cnt */
+	double from, to; /* where in x that value begins and ends */
+	double below;    /* the next smaller value; unless from is 0 */
 };
 
 struct cdf_fit {
@@ -37,11 +43,12 @@ struct cdf_fit {
 	double total_weight;
 	double target;
 	double target_value; /* the quantile at the target percentile */
-	double below_value,
-		below_percentile; /* the next smaller value and how many are not above that; 0 and 0: none */
-	double last;              /* the largest value */
+	double target_below; /* the next smaller value, NAN: none */
+	double last;         /* the largest value */
 	/* While values are coming in. */
+	uint32_t open_cnt; /* of the lines, the first that ends in the value `last` */
 	double weight, pos, first, sy, syy, sxy;
+	double last_from, below; /* where the value `last` begins, and the one before it; NAN: none */
 };
 
 /* How many ranges suit so many rows: CDF_RANGES_MAX, fewer where a range would have too few rows to show a slope. */
@@ -54,7 +61,10 @@ void cdf_fit__add(struct cdf_fit *fit, uint64_t value, double weight);
 /* Merges.  Afterwards lines[line_cnt] holds the final lines in order. */
 void cdf_fit__end(struct cdf_fit *fit);
 
-/* The joint below the target percentile and nearest to it: its percentile (0…1) and value; false when there is none. */
+/*
+ * The joint below the target percentile and nearest to it: its percentile (0…1) and the largest value that is not above
+ * it; false when there is none.
+ */
 bool cdf_fit__joint(const struct cdf_fit *fit, double *percentile, double *value);
 
 #endif

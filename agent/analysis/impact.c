@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * A joint below the median does not begin anything "high": with 30 % zeros and an even spread above them, VarMRI's
- * joint is at 0.3, leaving out 70 % of the intervals, and any event at all gets an impact near 1.  Such joints are
- * passed over.
- */
-#define JOINT_PERCENTILE_MIN 0.5
-
 struct impact {
 	const struct dataset *dataset;
 	const struct stats_order *order;
@@ -103,21 +96,20 @@ static void fit_pairs(struct cdf_fit *fit, const struct impact *impact, const st
 }
 
 /*
- * Above which value the event is high.  Without a usable joint its CDF shows no step that would set some values apart;
- * the target percentile itself is then the threshold, so that the question stays the same (what if the highest values
- * of e were not there?) and an event that is nonzero in fewer intervals than the tail, a straight line of zeros up to
- * the target, is high exactly where it is not zero.  Where the value at the target is the largest there is (few values,
- * few rows), that value is the high one, unless most intervals have it: then nothing is high, and the impact is 0.
+ * The event is high above this value.  A CDF without a joint has no step that sets some values apart; the threshold is
+ * then the target percentile, so that an event that is nonzero in fewer intervals than the tail, a straight line of
+ * zeros up to the target, is high where it is not zero.  If the largest value is at the target (few values, few rows),
+ * that value is high.  Nothing is high of an event that has one value only.
  */
 static double threshold_of(const struct cdf_fit *fit)
 {
 	double percentile, value;
 
-	if (cdf_fit__joint(fit, &percentile, &value) && percentile >= JOINT_PERCENTILE_MIN)
+	if (cdf_fit__joint(fit, &percentile, &value))
 		return value;
 	if (fit->target_value < fit->last)
 		return fit->target_value;
-	return fit->below_percentile >= JOINT_PERCENTILE_MIN ? fit->below_value : fit->last;
+	return isnan(fit->target_below) ? fit->last : fit->target_below;
 }
 
 /* Marks the rows above the threshold, returns their weight. */

@@ -46,8 +46,7 @@ static void zeros_then_values_have_their_joint_where_the_zeros_end(void)
 	ASSERT_NEAR(percentile, 0.98);
 	CU_ASSERT_EQUAL(value, 0);
 	CU_ASSERT_EQUAL(fit->target_value, 500);
-	CU_ASSERT_EQUAL(fit->below_value, 0);
-	ASSERT_NEAR(fit->below_percentile, 0.98);
+	CU_ASSERT_EQUAL(fit->target_below, 0);
 
 	/* Fewer values than the tail: below the target there is one line, and the target's own quantile is 0. */
 	cdf_fit__begin(fit, 1000, 1000, 0.99);
@@ -198,6 +197,76 @@ static void a_weight_is_as_many_rows(void)
 	free(repeated);
 }
 
+struct atom {
+	uint64_t value;
+	double weight;
+};
+
+/*
+ * Brute force: of the steps between the atoms, each where the weights of those before it sum to, the one nearest to the
+ * target from below, or false.
+ */
+static bool nearest_step(const struct atom *atoms, size_t cnt, double target, double *percentile, double *value)
+{
+	double total = 0, sum = 0;
+	bool found = false;
+
+	for (size_t i = 0; i < cnt; i++)
+		total += atoms[i].weight;
+	for (size_t i = 0; i + 1 < cnt; i++) {
+		sum += atoms[i].weight;
+		if (sum / total >= target - 1e-9)
+			break;
+		*percentile = sum / total;
+		*value = (double)atoms[i].value;
+		found = true;
+	}
+	return found;
+}
+
+/* The atoms as rows: each as one row of its weight, as rows of weight 1, or as rows of random weights. */
+static void add_atoms(struct cdf_fit *fit, const struct atom *atoms, size_t cnt, int weights, uint64_t *state)
+{
+	for (size_t i = 0; i < cnt; i++)
+		for (double left = atoms[i].weight, w; left > 0; left -= w) {
+			w = weights == 0 ? left : weights == 1 ? 1 : 1 + floor(fixture_uniform(state) * 20);
+			w = w < left ? w : left;
+			cdf_fit__add(fit, atoms[i].value, w);
+		}
+}
+
+static void random_steps_are_found_where_they_are(void)
+{
+	static const double targets[] = {0.25, 0.5, 0.9, 0.99};
+	struct cdf_fit *fit = fit_new();
+	uint64_t state = 77;
+
+	for (int round = 0; round < 2000; round++) {
+		double target = targets[round % 4], expected_at = 0, expected = 0, at = 0, value = 0, total = 0;
+		size_t cnt = 2 + (size_t)(fixture_uniform(&state) * 4);
+		uint32_t range_cnt = round % 3 ? 500 : 50;
+		struct atom atoms[8];
+		bool found;
+
+		/* Each fills two ranges at least, so that no range has more than one step. */
+		for (size_t i = 0; i < cnt; i++) {
+			atoms[i].value = (i ? atoms[i - 1].value + 1 : 0) + (uint64_t)(fixture_uniform(&state) * 1000);
+			atoms[i].weight = floor(10000 * fixture_uniform(&state)) + 2.0 * 60000 / range_cnt;
+			total += atoms[i].weight;
+		}
+		cdf_fit__begin(fit, range_cnt, total, target);
+		add_atoms(fit, atoms, cnt, round / 4 % 3, &state);
+		cdf_fit__end(fit);
+		found = nearest_step(atoms, cnt, target, &expected_at, &expected);
+		CU_ASSERT_EQUAL_FATAL(cdf_fit__joint(fit, &at, &value), found);
+		if (!found)
+			continue;
+		CU_ASSERT_DOUBLE_EQUAL_FATAL(at, expected_at, 1e-6);
+		CU_ASSERT_EQUAL_FATAL(value, expected);
+	}
+	free(fit);
+}
+
 int suite_cdf_fit(void)
 {
 	static const struct unit_test tests[] = {
@@ -211,6 +280,7 @@ int suite_cdf_fit(void)
 		{"an exponential bends more and more", an_exponential_bends_more_and_more},
 		{"noise makes few joints", noise_makes_few_joints},
 		{"a weight is as many rows", a_weight_is_as_many_rows},
+		{"random steps are found where they are", random_steps_are_found_where_they_are},
 	};
 
 	return unit_suite("analysis: cdf_fit", tests, sizeof(tests) / sizeof(tests[0]));

@@ -104,22 +104,84 @@ static void what_was_not_recorded_has_no_impact_and_what_was_zero_has_none(void)
 	analysis_fixture_free(&fixture);
 }
 
-static void a_joint_that_most_intervals_exceed_is_passed_over(void)
+static uint64_t poisson(uint64_t *state, double mean)
+{
+	double left = exp(-mean), product = fixture_uniform(state);
+	uint64_t cnt = 0;
+
+	for (; product > left; product *= fixture_uniform(state))
+		cnt++;
+	return cnt;
+}
+
+/* Latency 1 ms and 1 % of noise; the intervals from `from` on met the event for `value` ns. */
+static struct event_line impact_of_step(size_t row_cnt, size_t from, uint64_t value, double tail, bool weights)
 {
 	struct event_line lines[FIXTURE_EVENTS_MAX];
 	struct analysis_fixture fixture;
-	uint64_t *values;
+	uint64_t *values, state = 5;
 
-	/* 30 % zeros, then a straight line: the joint at 0.3 would call 70 % of the intervals high. */
-	analysis_fixture_init(&fixture, 10000);
+	analysis_fixture_init(&fixture, row_cnt);
+	values = fixture_event(&fixture, "sleep.ns", NULL);
+	for (size_t i = 0; i < row_cnt; i++) {
+		values[i] = i >= from ? value : 0;
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000000 + (uint64_t)(fixture_uniform(&state) * 10000));
+		fixture_add(&fixture, i, WL_CATEGORY_SLEEP, values[i]);
+		fixture.dataset.weight[i] = weights ? 1 + i % 3 : 1;
+	}
+	impacts(lines, &fixture, tail);
+	analysis_fixture_free(&fixture);
+	return lines[0];
+}
+
+static void a_step_is_high_wherever_it_is(void)
+{
+	uint64_t state = 9;
+
+	for (int weights = 0; weights < 2; weights++)
+		for (int i = 0; i < 60; i++) {
+			double share = 0.4 + 0.58 * fixture_uniform(&state);
+			size_t from = i ? (size_t)(100000 * share) : 90001;
+			struct event_line line = impact_of_step(100000, from, 5000000, 0.99, weights);
+
+			CU_ASSERT_EQUAL_FATAL(line.threshold, 0);
+			CU_ASSERT_DOUBLE_EQUAL_FATAL(line.threshold_percentile, (double)from / 100000, 1e-4);
+			CU_ASSERT_DOUBLE_EQUAL_FATAL(line.impact, 5.0 / 6, 0.01);
+		}
+}
+
+static void poisson_counts_are_high_where_they_are_not_zero(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	uint64_t *values, state = 21, met = 0;
+	struct analysis_fixture fixture;
+
+	analysis_fixture_init(&fixture, 100000);
 	values = fixture_event(&fixture, "migration.count", NULL);
-	for (size_t i = 0; i < 10000; i++) {
-		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000 + i % 7);
-		values[i] = i < 3000 ? 0 : i - 3000;
+	for (size_t i = 0; i < 100000; i++) {
+		values[i] = poisson(&state, 0.08);
+		met += values[i] > 0;
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000000 + 1000 * (i % 11) + 500000 * values[i]);
 	}
 	impacts(lines, &fixture, 0.99);
-	CU_ASSERT_DOUBLE_EQUAL(lines[0].threshold_percentile, 0.99, 1e-6);
+	CU_ASSERT_EQUAL(lines[0].threshold, 0);
+	CU_ASSERT_DOUBLE_EQUAL(lines[0].threshold_percentile, 1 - (double)met / 100000, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(lines[0].impact, 0.5 / 1.5, 0.01);
 	analysis_fixture_free(&fixture);
+}
+
+/* VarMRI's MemBench: 75 % of the intervals meet the event, and the target is p25 and above. */
+static void an_event_in_most_intervals_has_a_threshold(void)
+{
+	struct event_line line = impact_of_step(10000, 4000, 5000000, 0.99, false);
+
+	CU_ASSERT_EQUAL(line.threshold, 0);
+	ASSERT_NEAR(line.threshold_percentile, 0.4);
+	CU_ASSERT_DOUBLE_EQUAL(line.impact, 5.0 / 6, 0.01);
+	line = impact_of_step(10000, 2405, 250000, 0.25, false);
+	CU_ASSERT_EQUAL(line.threshold, 0);
+	ASSERT_NEAR(line.threshold_percentile, 0.2405);
+	CU_ASSERT_DOUBLE_EQUAL(line.impact, 0.2, 0.02);
 }
 
 static void overlap_by_hand(void)
@@ -254,8 +316,9 @@ int suite_impact(void)
 		{"weights count in the impact", weights_count_in_the_impact},
 		{"what was not recorded is NAN, what was zero is 0",
 		 what_was_not_recorded_has_no_impact_and_what_was_zero_has_none},
-		{"a joint that most intervals exceed is passed over",
-		 a_joint_that_most_intervals_exceed_is_passed_over},
+		{"a step is high wherever it is", a_step_is_high_wherever_it_is},
+		{"Poisson counts are high where they are not zero", poisson_counts_are_high_where_they_are_not_zero},
+		{"an event in most intervals has a threshold", an_event_in_most_intervals_has_a_threshold},
 		{"overlap by hand", overlap_by_hand},
 		{"rule 1 deducts the largest cause of a higher group",
 		 rule_one_deducts_the_largest_cause_of_a_higher_group},
