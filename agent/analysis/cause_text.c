@@ -3,6 +3,7 @@
 #include "analysis/causes.h"
 #include "analysis/impact.h"
 #include "base/names.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,21 +18,7 @@
 
 static const char *duration(char buf[NUMBER_SZ], double ns)
 {
-	static const struct {
-		double ns;
-		const char *unit;
-	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}};
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (ns >= units[i].ns) {
-			snprintf(buf, NUMBER_SZ, "%.3g %s", ns / units[i].ns, units[i].unit);
-			/* %.3g turns 1000 and more into an exponent. */
-			if (ns >= 999.5 * units[i].ns)
-				snprintf(buf, NUMBER_SZ, "%.0f %s", ns / units[i].ns, units[i].unit);
-			return buf;
-		}
-	snprintf(buf, NUMBER_SZ, "%.0f ns", ns);
-	return buf;
+	return units_duration_text(buf, NUMBER_SZ, ns);
 }
 
 /* "`backup` (pid 812)", as much of it as is known. */

@@ -28,10 +28,10 @@
 /* A straight piece, from range `begin` up to and without range `end`. */
 struct cdf_line {
 	uint32_t begin, end;
-	double mean; /* of the values */
-	double syy;  /* ∫(y - mean)² over the piece; x counts in ranges */
-	double sxy;  /* ∫(x - its middle)(y - mean) */
-	double last; /* the value at its upper end: the quantile end / range_cnt */
+	double mean;     /* of the values */
+	double syy;      /* ∫(y - mean)² over the piece; x counts in ranges */
+	double sxy;      /* ∫(x - its middle)(y - mean) */
+	double last;     /* the value at its upper end: the quantile end / range_cnt */
 	double from, to; /* where in x that value begins and ends */
 	double below;    /* the next smaller value; unless from is 0 */
 };

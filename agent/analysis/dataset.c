@@ -4,6 +4,7 @@
 #include "base/names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,10 +169,13 @@ void dataset_build__free(struct dataset_build *build, bool failed)
 {
 	struct dataset *dataset = build->dataset;
 
-	for (size_t i = 0; i < build->sessions.cnt; i++)
+	for (size_t i = 0; i < build->sessions.cnt; i++) {
 		vec_free(&build->sessions.items[i].keys);
+		vec_free(&build->sessions.items[i].periods);
+	}
 	vec_free(&build->sessions);
 	vec_free(&build->losses);
+	vec_free(&build->loss_rows);
 	vec_free(&build->modules);
 	idmap__free(&build->loss_ids);
 	idmap__free(&build->session_ids);
@@ -241,7 +245,7 @@ static bool any_session_is_wanted(const struct dataset_build *build)
 
 int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter)
 {
-	static const char *const facts[] = {"session"}, *const rest[] = {"interval", "loss", "module", "received"};
+	static const char *const facts[] = {"session", "loss"}, *const rest[] = {"interval", "module", "received"};
 	struct dataset_build build;
 	int err;
 
@@ -252,6 +256,9 @@ int dataset_load(struct dataset *dataset, struct shard_reader *reader, const str
 	if (err)
 		goto cleanup;
 	dataset_build__choose_sessions(&build);
+	err = dataset_build__loss_begin(&build);
+	if (err)
+		goto cleanup;
 	shard_reader__rewind(reader);
 	err = read_tables(&build, reader, rest, sizeof(rest) / sizeof(rest[0]));
 	if (!err && !build.is_recording)
@@ -271,4 +278,32 @@ void dataset_free(struct dataset *dataset)
 {
 	arena__free(dataset->arena);
 	*dataset = (struct dataset){.pid = -1};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void dataset_list_types(const struct dataset *dataset, char *list, size_t sz)
+{
+	const char **names = calloc(dataset->string_cnt + 1, sizeof(*names));
+	size_t cnt = 0, len = 0;
+
+	*list = '\0';
+	for (size_t row = 0; names && row < dataset->row_cnt; row++)
+		names[dataset->type[row]] = dataset->strings[dataset->type[row]];
+	for (size_t i = 0; names && i < dataset->string_cnt; i++)
+		if (names[i] && *names[i])
+			names[cnt++] = names[i];
+	if (cnt)
+		qsort(names, cnt, sizeof(*names), compare_names);
+	for (size_t i = 0; i < cnt; i++) {
+		bool fits = len + strlen(names[i]) + sizeof(", , …") < sz;
+
+		len += (size_t)snprintf(list + len, sz - len, "%s%s", i ? ", " : "", fits ? names[i] : "…");
+		if (!fits)
+			break;
+	}
+	free(names);
 }

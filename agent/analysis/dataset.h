@@ -88,8 +88,9 @@ struct dataset {
 	const char **notes;                        /* anything else the reader ought to know, a line each */
 	size_t note_cnt;
 	struct dataset_loss loss[WL_LOSS_CNT];
-	double spool_lost_weight;   /* how many intervals the rows stood for that the spool dropped */
-	struct dataset_host *hosts; /* by name */
+	double received_weight, lost_weight; /* of interval records, as far as the recordings tell of loss */
+	double spool_lost_weight;            /* how many intervals the rows stood for that the spool dropped */
+	struct dataset_host *hosts;          /* by name */
 	size_t host_cnt;
 	struct dataset_module *modules; /* each once */
 	size_t module_cnt;
@@ -114,5 +115,8 @@ struct dataset_filter {
  */
 int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter);
 void dataset_free(struct dataset *dataset);
+
+/* The types of the rows, each once and whole, by name: "tcp:80, tcp:8080"; "…" for those that have no room. */
+void dataset_list_types(const struct dataset *dataset, char *list, size_t sz);
 
 #endif

@@ -24,6 +24,13 @@ struct build_key {
 	uint64_t ts;
 };
 
+/* Between two moments at which totals of loss were written. */
+struct build_period {
+	uint64_t end_ts;
+	double received, lost; /* interval records */
+	double weight;         /* of the rows that end in it */
+};
+
 /* One recording of those that the shards hold. */
 struct build_session {
 	uint64_t id;
@@ -38,6 +45,8 @@ struct build_session {
 	double weight, baseline_weight;
 	double asked_weight, asked_baseline_weight; /* of those that began in the time asked for */
 	double baseline_factor;                     /* dataset_build__reweight() */
+	VEC(struct build_period) periods;           /* by time */
+	size_t period_at;                           /* that was found last */
 };
 
 struct build_module {
@@ -52,6 +61,11 @@ struct build_loss {
 	uint64_t base_ts, base_emitted, base_lost; /* before it */
 };
 
+struct build_loss_row {
+	uint32_t loss; /* index into losses */
+	uint64_t ts, emitted, lost;
+};
+
 struct dataset_build {
 	struct dataset *dataset;
 	const struct dataset_filter *filter;
@@ -64,6 +78,7 @@ struct dataset_build {
 	VEC(struct build_session) sessions;
 	struct idmap loss_ids; /* (session, class << 56 ^ cpu) → index into losses */
 	VEC(struct build_loss) losses;
+	VEC(struct build_loss_row) loss_rows;
 	VEC(struct build_module) modules;
 	uint64_t clockless; /* rows whose time of day is not known, and was asked for */
 	bool is_recording;  /* there was a block of intervals or of a session */
@@ -111,14 +126,19 @@ int dataset_build__session_of(struct dataset_build *build, const struct shard_bl
 /* What of a session's keys decides whether it is wanted, once they are all known. */
 void dataset_build__choose_sessions(struct dataset_build *build);
 int dataset_build__session_block(struct dataset_build *build, const struct shard_block *block);
-int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block);
-void dataset_build__loss_end(struct dataset_build *build);
 int dataset_build__session_end(struct dataset_build *build);
 /* What finished in the target in the time asked for. */
 uint64_t build_session__seen(const struct dataset_build *build, const struct build_session *session);
 /* The number of that key: false where it is absent or none. */
 bool build_session__number(const struct build_session *session, const char *key, uint64_t *number);
 void build_session__text(const struct build_session *session, const char *key, const char **text);
+
+/* Losses, in dataset_losses.c.  _begin: all blocks of them were read, and the sessions are chosen. */
+int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block);
+int dataset_build__loss_begin(struct dataset_build *build);
+void dataset_build__loss_end(struct dataset_build *build);
+/* The period that ts lies in, the last one if it lies beyond; NULL without any. */
+struct build_period *build_session__period(struct build_session *session, uint64_t ts);
 
 /* Hosts, in dataset_hosts.c. */
 int dataset_build__module_block(struct dataset_build *build, const struct shard_block *block);

@@ -138,12 +138,17 @@ static bool balance_parts(struct interval_block *in, uint32_t row)
 static void note_session_row(struct build_session *session, uint64_t begin_ts, uint64_t end_ts, double weight,
 			     bool baseline, bool asked_for)
 {
+	struct build_period *period;
+
 	session->first_ts = begin_ts < session->first_ts ? begin_ts : session->first_ts;
 	session->last_ts = end_ts > session->last_ts ? end_ts : session->last_ts;
 	session->weight += weight;
 	session->baseline_weight += baseline ? weight : 0;
 	session->asked_weight += asked_for ? weight : 0;
 	session->asked_baseline_weight += asked_for && baseline ? weight : 0;
+	period = build_session__period(session, end_ts);
+	if (period)
+		period->weight += weight;
 }
 
 static bool asked_for_time(const struct dataset_build *build)

@@ -220,7 +220,7 @@ static int part_rows(struct share_rows *part, const struct factor_analysis *anal
 	}
 	err = stats_order__init(&order, latency_ns, weights, cnt);
 	if (!err) {
-		part->median_ns = stats_quantile(&order, 0.5, NULL, NULL, order.total_weight);
+		part->median_ns = stats_quantile(&order, fmin(0.5, tail), NULL, NULL, order.total_weight);
 		part->late_ns = stats_quantile(&order, tail, NULL, NULL, order.total_weight);
 	}
 	stats_order__free(&order);

@@ -44,7 +44,7 @@ static int ranked__init(struct ranked *ranked, const struct report *report, cons
 		ranked->weights[cnt++] = dataset->weight[row];
 		if (latency_ns >= report->tail_threshold_ns)
 			ranked->late_weight += dataset->weight[row];
-		if (latency_ns <= report->latency.p50_ns)
+		if (latency_ns <= report->typical_ns)
 			ranked->typical_weight += dataset->weight[row];
 	}
 	ranked->rows = (struct share_rows){
@@ -52,7 +52,7 @@ static int ranked__init(struct ranked *ranked, const struct report *report, cons
 		.latency_ns = ranked->latency_ns,
 		.weights = ranked->weights,
 		.windows = dataset->window_cnt ? ranked->windows : NULL,
-		.median_ns = report->latency.p50_ns,
+		.median_ns = report->typical_ns,
 		.late_ns = report->tail_threshold_ns,
 	};
 	return 0;

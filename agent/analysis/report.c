@@ -109,16 +109,17 @@ static int types_make(struct report *report, const struct stats_order *order)
 	return 0;
 }
 
-/* Of all interval records, by whatever lost them; NAN: nothing is known of it. */
+/* Of all interval records, by whatever lost them, by the weight that they had or would have had; NAN: not known. */
 static double lost_share(const struct dataset *dataset)
 {
 	const struct dataset_loss *ring = &dataset->loss[WL_LOSS_INTERVAL];
-	/* A request that was left open by its window would have had a record, too. */
 	double cut = (double)dataset->loss[WL_LOSS_CUT].lost, emitted = (double)ring->emitted + cut;
 	double share = emitted > 0 ? ((double)ring->lost + cut) / emitted : NAN;
-
 	double weight = 0, dropped;
 
+	/* Without a row the counts are all there is. */
+	if (dataset->received_weight > 0)
+		share = dataset->lost_weight / (dataset->lost_weight + dataset->received_weight);
 	if (!(dataset->spool_lost_weight > 0))
 		return share;
 	/* By weight: a row of the baseline that the spool dropped stood for many. */
@@ -134,6 +135,7 @@ static void report_init(struct report *report, const struct dataset *dataset, co
 		.dataset = dataset,
 		.tail = opts->tail,
 		.tail_threshold_ns = NAN,
+		.typical_ns = NAN,
 		.latency = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
 		.records_lost_share = lost_share(dataset),
 	};
@@ -159,11 +161,12 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	share_opts.lost = shares_lost_bound(report->records_lost_share, opts->tail);
 	stats_summarize(&report->latency, order);
 	report->tail_threshold_ns = stats_quantile(order, opts->tail, NULL, NULL, order->total_weight);
+	report->typical_ns = fmin(report->latency.p50_ns, report->tail_threshold_ns);
 	work->rows.row_cnt = dataset->row_cnt;
 	work->rows.latency_ns = dataset->latency_ns;
 	work->rows.weights = dataset->weight;
 	work->rows.windows = dataset->window_cnt ? dataset->window : NULL;
-	work->rows.median_ns = report->latency.p50_ns;
+	work->rows.median_ns = report->typical_ns;
 	work->rows.late_ns = report->tail_threshold_ns;
 	err = parallel_run(WL_CATEGORY_CNT, split_category, work);
 	if (err)
@@ -196,7 +199,7 @@ int report_make(struct report *report, const struct dataset *dataset, const stru
 	struct stats_order order = {0};
 	int err;
 
-	if (!(opts->tail > 0.5 && opts->tail < 1) || dataset->row_cnt > UINT32_MAX)
+	if (!(opts->tail > 0 && opts->tail < 1) || dataset->row_cnt > UINT32_MAX)
 		return -EINVAL;
 	report_init(report, dataset, opts);
 	if (!dataset->row_cnt) {

@@ -25,7 +25,7 @@ struct breakdown_line {
 	double mean_ns;
 	double variance_share; /* Cov(X, L) / Var(L) */
 	struct ci variance_share_ci;
-	double tail_share; /* (E[X | L >= tail] - E[X | L <= p50]) over the sum of the same */
+	double tail_share; /* (E[X | late] - E[X | typical]) over the sum of the same */
 	struct ci tail_share_ci;
 	double typical_ns, late_ns; /* those two expectations */
 };
@@ -213,6 +213,7 @@ struct report {
 	const struct dataset *dataset;
 	double tail; /* the percentile asked for, 0.99 */
 	double tail_threshold_ns;
+	double typical_ns; /* requests up to it are typical: p50, or the tail's threshold if that is lower */
 	struct latency_summary latency;
 	struct breakdown_line breakdown[WL_CATEGORY_CNT]; /* sorted by tail_share, largest first; unmeasured last */
 	struct event_line *events;                        /* by impact_adjusted, largest first */
@@ -235,7 +236,7 @@ struct paths;
 struct factor_analysis;
 
 struct report_opts {
-	double tail;                     /* 0.5 < tail < 1 */
+	double tail;                     /* 0 < tail < 1 */
 	uint32_t bootstrap_cnt;          /* 0: 1000 */
 	uint64_t seed;                   /* of the bootstrap: equal input and seed give equal output */
 	const struct paths *paths;       /* NULL: no detail was recorded */

@@ -3,7 +3,7 @@
  * How much of the variance and of the tail each part of the latency has (DESIGN §4), with confidence intervals.
  *
  *   variance share of X:  Cov(X, L) / Var(L)
- *   tail share of X:      E[X | L >= late] - E[X | L <= median], over the sum of that over all parts
+ *   tail share of X:      E[X | L >= late] - E[X | L <= typical], over the sum of that over all parts
  *
  * Both are linear in X, so the shares of parts that sum to L sum to 1, and those of a part's slots (a part split by who
  * is to blame) sum to the part's.

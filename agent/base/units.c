@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -80,7 +81,7 @@ int units_percentile(const char *text, double *quantile)
 		value /= 100;
 	else if (*rest)
 		return -EINVAL;
-	if (value < 0.5 || value >= 1)
+	if (value <= 0 || value >= 1)
 		return -EINVAL;
 	*quantile = value;
 	return 0;
@@ -146,4 +147,32 @@ int units_number(const char *text, uint64_t max, uint64_t *number)
 		return -EINVAL;
 	*number = value;
 	return 0;
+}
+
+/* Three digits, so that 999.7 ns is "1.00 µs" and never "1000 ns". */
+static int digits_after_point(double number)
+{
+	return number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
+}
+
+const char *units_duration_text(char *buf, size_t sz, double ns)
+{
+	static const struct {
+		double unit_ns, below; /* in that unit */
+		const char *name;
+	} units[] = {
+		{1, 999.5, "ns"},     {1e3, 999.5, "µs"},      {1e6, 999.5, "ms"},       {1e9, 3599.5, "s"},
+		{3600e9, 999.5, "h"}, {86400e9, 99999.5, "d"}, {86400e9, INFINITY, "d"},
+	};
+	double number = fabs(ns);
+	const char *sign;
+	size_t i = 0;
+
+	while (number / units[i].unit_ns >= units[i].below)
+		i++;
+	sign = ns < 0 && (i || number >= 0.5) ? "-" : "";
+	number /= units[i].unit_ns;
+	snprintf(buf, sz, units[i].below == INFINITY ? "%s%.*e %s" : "%s%.*f %s", sign,
+		 i ? digits_after_point(number) : 0, number, units[i].name);
+	return buf;
 }

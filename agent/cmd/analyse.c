@@ -36,19 +36,9 @@ static bool type_is_known(const struct analyse_options *options, struct shard_re
 		return true;
 	rows = dataset.row_cnt;
 	if (rows) {
-		/* The types there are, each once: what the user may have meant. */
-		char list[512] = "";
+		char list[512];
 
-		for (size_t i = 0; i < rows; i++) {
-			const char *type = dataset.strings[dataset.type[i]];
-			size_t len = strlen(list);
-			bool listed = false;
-
-			for (size_t j = 0; j < i && j < 1000 && !listed; j++)
-				listed = dataset.type[j] == dataset.type[i];
-			if (!listed && len < 400 && !strstr(list, type))
-				strncat(list, len ? ", " : "", 3), strncat(list, type, 80);
-		}
+		dataset_list_types(&dataset, list, sizeof(list));
 		log_error("no interval of type '%s': there are %s", options->type, list);
 	}
 	dataset_free(&dataset);

@@ -150,7 +150,7 @@ static int check_rounds(struct record_options *options, const struct analyse_opt
 					       "--rounds 0");
 	options->duty = 1;
 	rounds->rule = analyse->rule;
-	rounds->tail = options->tail > 0.5 ? options->tail : analyse->tail;
+	rounds->tail = options->tail > 0 ? options->tail : analyse->tail;
 	options->client = &rounds_client;
 	options->client_options = rounds;
 	return EXIT_DONE;

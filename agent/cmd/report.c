@@ -115,7 +115,7 @@ int cmd_report(int argc, char **argv)
 			options.json = true;
 			break;
 		case 't':
-			if (units_percentile(optarg, &options.tail) || options.tail <= 0.5)
+			if (units_percentile(optarg, &options.tail))
 				return usage_error(
 					"report", "--tail '%s' is not understood: it wants something like p99", optarg);
 			break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/format.h"
 
+#include "base/units.h"
 #include "view/utf8.h"
 #include "view/view.h"
 
@@ -19,36 +20,18 @@ static const char *dash_into(char *buf, size_t sz)
 	return buf;
 }
 
-/* Three digits, so that 999.7 ns is "1.00 µs" and never "1000 ns". */
-static int digits_after_point(double number)
-{
-	return number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
-}
-
 const char *view_duration(char *buf, size_t sz, double ns)
 {
-	static const struct {
-		double unit_ns, below; /* in that unit */
-		const char *name, *ascii;
-	} units[] = {
-		{1, 999.5, "ns", "ns"},        {1e3, 999.5, "µs", "us"},  {1e6, 999.5, "ms", "ms"},
-		{1e9, 3599.5, "s", "s"},       {3600e9, 999.5, "h", "h"}, {86400e9, 99999.5, "d", "d"},
-		{86400e9, INFINITY, "d", "d"},
-	};
-	double number = fabs(ns);
-	const char *sign;
-	char text[32];
-	size_t i = 0;
+	char *micro;
 
 	if (!isfinite(ns))
 		return dash_into(buf, sz);
-	while (number / units[i].unit_ns >= units[i].below)
-		i++;
-	sign = ns < 0 && (i || number >= 0.5) ? "-" : "";
-	number /= units[i].unit_ns;
-	snprintf(text, sizeof(text), units[i].below == INFINITY ? "%s%.*e %s" : "%s%.*f %s", sign,
-		 i ? digits_after_point(number) : 0, number, utf8_locale() ? units[i].name : units[i].ascii);
-	snprintf(buf, sz, "%s", text);
+	units_duration_text(buf, sz, ns);
+	micro = utf8_locale() ? NULL : strstr(buf, "µ");
+	if (micro) {
+		*micro = 'u';
+		memmove(micro + 1, micro + strlen("µ"), strlen(micro + strlen("µ")) + 1);
+	}
 	return buf;
 }
 

@@ -147,13 +147,15 @@ static void print_cause(struct page *page, const struct cause *cause, size_t ci_
 static void print_causes(struct page *page, const struct report *report, uint32_t top)
 {
 	size_t shown = text_limit(report->cause_cnt, top);
-	char text[FORMAT_SZ], heading[4 * FORMAT_SZ];
+	char text[FORMAT_SZ], heading[4 * FORMAT_SZ], typical[FORMAT_SZ] = "typical half";
 	size_t ci_columns = 0;
 
 	view_duration(text, sizeof(text), report->tail_threshold_ns);
+	if (report->tail < 0.5)
+		snprintf(typical, sizeof(typical), "fastest %.3g %%", report->tail * 100);
 	snprintf(heading, sizeof(heading),
-		 "Why the slowest %.3g %% (%s %s) are late, compared with the typical half:", (1 - report->tail) * 100,
-		 page->utf8 ? "≥" : ">=", text);
+		 "Why the slowest %.3g %% (%s %s) are late, compared with the %s:", (1 - report->tail) * 100,
+		 page->utf8 ? "≥" : ">=", text, typical);
 	page__end_line(page);
 	text_heading(page, heading);
 	if (!report->cause_cnt) {

@@ -126,8 +126,9 @@ static void print_rounds(struct page *page, const struct factor_report *factors)
 		double change = round->intervals_per_s / before - 1;
 
 		page__to(page, 2);
-		page__printf(page, "round %u: %.3g s, %s functions probed, ", round->number, round->duration_s,
-			     format_number(text, round->probes));
+		page__printf(page, "round %u: %s, ", round->number,
+			     view_duration(text, sizeof(text), round->duration_s * 1e9));
+		page__printf(page, "%s functions probed, ", format_number(text, round->probes));
 		page__printf(page, "%s requests/s", format_number(text, round->intervals_per_s));
 		if (isfinite(change))
 			page__printf(page, " (%+.1f %%)", change * 100);

@@ -82,6 +82,7 @@ static void load(struct dataset *dataset, const struct dataset_filter *filter, s
 	CU_ASSERT_EQUAL_FATAL(dataset_build__init(&build, dataset, filter), 0);
 	for (; *blocks; blocks++)
 		CU_ASSERT_EQUAL_FATAL(dataset_build__block(&build, &(*blocks)->block), 0);
+	CU_ASSERT_EQUAL_FATAL(dataset_build__loss_begin(&build), 0);
 	CU_ASSERT_EQUAL_FATAL(dataset_build__end(&build), 0);
 	dataset_build__free(&build, false);
 }
@@ -335,6 +336,24 @@ static void the_newest_word_of_a_session_holds(void)
 	dataset_free(&dataset);
 }
 
+static void types_are_listed_whole(void)
+{
+	struct hand_block interval;
+	struct dataset dataset;
+	char list[64], small[16];
+
+	hand_block_init(&interval, "interval", 4);
+	add_u64(&interval, "begin_ts", 0, U64S(0, 0, 0, 0));
+	add_u64(&interval, "end_ts", 0, U64S(1, 1, 1, 1));
+	add_text(&interval, "type", TEXTS("tcp:8080", "tcp:80", "tcp:8080", NULL));
+	load(&dataset, NULL, (struct hand_block *[]){&interval, NULL});
+	dataset_list_types(&dataset, list, sizeof(list));
+	CU_ASSERT_STRING_EQUAL(list, "tcp:80, tcp:8080");
+	dataset_list_types(&dataset, small, sizeof(small));
+	CU_ASSERT_STRING_EQUAL(small, "tcp:80, …");
+	dataset_free(&dataset);
+}
+
 static void columns_grow_with_the_blocks(void)
 {
 	struct dataset dataset;
@@ -492,6 +511,7 @@ int suite_dataset(void)
 		{"one round can be asked for", one_round_can_be_asked_for},
 		{"blame goes to whom the row names", blame_goes_to_whom_the_row_names},
 		{"the newest word of a session holds", the_newest_word_of_a_session_holds},
+		{"types are listed whole", types_are_listed_whole},
 		{"columns grow with the blocks", columns_grow_with_the_blocks},
 		{"what was written is loaded and reported", what_was_written_is_loaded_and_reported},
 		{"a recording without intervals is empty", a_recording_without_intervals_is_empty},

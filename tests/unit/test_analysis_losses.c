@@ -219,11 +219,54 @@ static void a_part_of_a_recording_has_its_own_counts(void)
 	unload(&loaded);
 }
 
+/* 50,000 records of weight 1, then 10,000 of weight 100; 500 requests are cut in the second half. */
+static void what_is_lost_weighs_as_much_as_what_is_kept_then(void)
+{
+	const struct report_opts opts = {.tail = 0.99, .seed = 1};
+	struct loaded loaded;
+	struct shard_reader *reader;
+	struct row_writer to;
+
+	for (int type = 0; type < 2; type++) {
+		const struct dataset_filter filter = {.type = type ? "tcp:80" : NULL};
+
+		test_dir__make(&loaded.dir);
+		row_writer_open(&to, loaded.dir.path, "web-1", 78, 1);
+		for (uint64_t i = 0; i < 60000; i++) {
+			uint64_t begin_ts =
+				i < 50000 ? BOOT_NS + i * 100 * US : BOOT_NS + 5 * S + (i - 50000) * 500 * US;
+
+			row_begin(&to, SHARD_TABLE_INTERVAL);
+			row_set_u64(&to, INTERVAL_SID, i);
+			row_set_u64(&to, INTERVAL_BEGIN_TS, begin_ts);
+			row_set_u64(&to, INTERVAL_PICKUP_TS, begin_ts);
+			row_set_u64(&to, INTERVAL_END_TS, begin_ts + 50 * US);
+			row_set_str(&to, INTERVAL_TYPE, i % 2 ? "tcp:80" : "tcp:8080");
+			to.row.values[INTERVAL_WEIGHT].f64 = i < 50000 ? 1 : 100;
+			row_set_u64(&to, interval_column_length(WL_STATE_RUNNING), 50 * US);
+			row_end(&to, SHARD_TABLE_INTERVAL);
+			if (i == 49999)
+				put_loss(&to, BOOT_NS + 5 * S, "interval", 50000, 0);
+		}
+		put_loss(&to, BOOT_NS + 11 * S, "interval", 60000, 0);
+		put_loss(&to, BOOT_NS + 11 * S, "cut", 0, 500);
+		row_writer_close(&to);
+		reader = test_reader__open(loaded.dir.path);
+		CU_ASSERT_EQUAL_FATAL(dataset_load(&loaded.dataset, reader, &filter), 0);
+		CU_ASSERT_EQUAL_FATAL(loaded.dataset.row_cnt, type ? 30000 : 60000);
+		CU_ASSERT_EQUAL_FATAL(report_make(&loaded.report, &loaded.dataset, &opts), 0);
+		shard_reader__free(reader);
+		CU_ASSERT_DOUBLE_EQUAL(loaded.report.records_lost_share, 50000.0 / 1100000, 1e-9);
+		unload(&loaded);
+	}
+}
+
 static const struct unit_test tests[] = {
 	{"the baseline that is left stands for what was dropped",
 	 the_baseline_that_is_left_stands_for_what_was_dropped},
 	{"the report counts the class spool", the_report_counts_the_class_spool},
 	{"without any baseline left nothing stands for it", without_any_baseline_left_nothing_stands_for_it},
+	{"what is lost weighs as much as what is kept then", what_is_lost_weighs_as_much_as_what_is_kept_then},
 	{"a part of a recording has its own counts", a_part_of_a_recording_has_its_own_counts},
 };
 

@@ -159,7 +159,7 @@ static void a_weight_is_as_many_rows(void)
 
 static void what_is_not_defined_is_nan(void)
 {
-	const struct report_opts opts = {.tail = 0.99}, wrong = {.tail = 0.5}, nan = {.tail = NAN};
+	const struct report_opts opts = {.tail = 0.99}, wrong = {.tail = 0}, nan = {.tail = NAN};
 	struct analysis_fixture fixture;
 	struct report report;
 

@@ -62,7 +62,9 @@ static void shares_and_percentiles(void)
 	CU_ASSERT(!units_percentile("95", &value) && value == 0.95);
 	CU_ASSERT(!units_percentile("0.9", &value) && value == 0.9);
 	CU_ASSERT_EQUAL(units_percentile("p100", &value), -EINVAL);
-	CU_ASSERT_EQUAL(units_percentile("p10", &value), -EINVAL);
+	CU_ASSERT(!units_percentile("p25", &value) && value == 0.25);
+	CU_ASSERT_EQUAL(units_percentile("p0", &value), -EINVAL);
+	CU_ASSERT_EQUAL(units_percentile("p-5", &value), -EINVAL);
 	CU_ASSERT_EQUAL(units_percentile("pp99", &value), -EINVAL);
 }
 
