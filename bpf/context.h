@@ -149,19 +149,23 @@ struct thread {
 
 /* A selected interval that has been picked up and not finished. */
 struct open_interval {
-	u64 begin_ts, pickup_ts;
+	u64 begin_ts; /* struct open_head begins here */
+	u32 rate, flags;
+	u64 pickup_ts;
 	u64 accounted_ts; /* sum covers begin_ts to here */
 	u64 owned_ts;     /* since when its thread works for it: pickup_ts, unless it came from another one */
 	u64 handed_ns;    /* what passed between the two, if that can be taken back */
 	u32 paused;       /* its thread works for another one */
 	u32 handed_tid;   /* probes: this thread has put it into a queue, and may work for it nevertheless; 0: none */
-	u32 pid, tid, type, rate, flags, hw_epoch, hw_generation;
+	u32 pid, tid, type, hw_epoch, hw_generation;
 	u32 picker_tid; /* the thread that picked it up: tid, unless it went on to another one */
 	u64 lost_mark;
 	u64 queue_sid, queue_sid_ns;
 	struct snapshot base; /* the thread's counters at accounted_ts */
 	struct snapshot sum;  /* what is accounted for so far */
 };
+
+_Static_assert(offsetof(struct open_interval, rate) == offsetof(struct open_head, rate), "as the agent reads it");
 
 /* One request on a connection: whether it is recorded is decided when it arrives. */
 struct request {

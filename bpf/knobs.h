@@ -54,6 +54,17 @@ struct knobs {
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
 
+/* What an interval that was selected at that rate, of 2^32, stands for; 0: every one is selected. */
+#define WEIGHT_ONE      (1ULL << 16)
+#define WEIGHT_OF(rate) ((rate) ? (1ULL << 48) / (rate) : WEIGHT_ONE)
+
+/* What the agent reads of an entry of `opens`. */
+struct open_head {
+	u64 begin_ts;
+	u32 rate; /* as in the record */
+	u32 flags;
+};
+
 #define CACHE_LINE 64
 
 /*
@@ -80,10 +91,11 @@ struct controls {
 	/* What the programs write lies apart from what all of them read. */
 	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
 	u64 lost_ts;                                        /* of the last one */
-	u32 expected;    /* selected intervals that have arrived and were not picked up */
-	u32 taken_cnt;   /* probes: changes when a thread takes another one's interval over */
-	u32 outside_cnt; /* trace mode: threads outside the target that are followed */
-	u32 strangers;   /* probes: somebody who is not of the target came by a link that names no process */
+	u64 expected_weight; /* what the expected ones stand for, in units of 2^-16; see WEIGHT_OF() */
+	u32 expected;        /* selected intervals that have arrived and were not picked up */
+	u32 taken_cnt;       /* probes: changes when a thread takes another one's interval over */
+	u32 outside_cnt;     /* trace mode: threads outside the target that are followed */
+	u32 strangers;       /* probes: somebody who is not of the target came by a link that names no process */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Of the samples of user stacks; may change while they are taken. */

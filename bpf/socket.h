@@ -240,13 +240,16 @@ static __always_inline void request_make(struct request *request, u64 *sid)
 		return;
 	request->begin_ts = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&controls.expected, 1);
+	__sync_fetch_and_add(&controls.expected_weight, WEIGHT_OF((u64)request->rate));
 }
 
 /* It is picked up, or will never be. */
 static __always_inline void request_expected_no_more(struct request *request)
 {
-	if (request->selected)
-		__sync_fetch_and_add(&controls.expected, -1);
+	if (!request->selected)
+		return;
+	__sync_fetch_and_add(&controls.expected, -1);
+	__sync_fetch_and_add(&controls.expected_weight, -WEIGHT_OF((u64)request->rate));
 }
 
 static __always_inline void request_unselect(struct request *request)

@@ -62,7 +62,7 @@ struct dataset {
 	uint32_t *type;                               /* index into strings */
 	uint64_t *flags;                              /* enum wl_interval_flag */
 	uint32_t *host_idx;                           /* index into hosts; NULL: there is but one, or none */
-	uint32_t *window;                             /* observation window, 0: of a recording without */
+	uint32_t *window;                             /* observation window, or a later one that was open at its end */
 	uint32_t *session;                            /* index into session_ids; a sid is unique in its session */
 	uint64_t *category_ns[WL_CATEGORY_CNT];       /* NULL: all 0; row by row they sum to latency_ns */
 	struct dataset_blame *blame[WL_CATEGORY_CNT]; /* NULL where no row names anybody */
@@ -81,6 +81,10 @@ struct dataset {
 	uint64_t intervals_seen; /* finished in the target, selected or not; with windows an estimate */
 	uint64_t window_cnt;     /* observation windows, 0: hooks were attached all the time */
 	double window_selecting_s, window_attached_s; /* in all windows */
+	/* Selected, and still open when observation ended: how many, what they stand for, the age of the oldest. */
+	uint64_t censored_cnt, censored_longest_ns;
+	double censored_weight;
+	bool censored_known;
 	uint64_t records_lost;
 	const char **hooks_missing;
 	size_t hooks_missing_cnt;

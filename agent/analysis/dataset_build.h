@@ -41,6 +41,8 @@ struct build_session {
 	int64_t clock_ns;              /* from its monotonic clock to its wall clock */
 	uint64_t frame_cnt, frame_end; /* stored by a collector; the number after the largest */
 	size_t row_cnt;
+	uint64_t window_max;        /* of the windows that rows have come from so far, the newest one */
+	uint32_t window;            /* the newest row is of it, or of an older one; 0: of no window */
 	uint64_t first_ts, last_ts; /* of its intervals, whatever their type */
 	double weight, baseline_weight;
 	double asked_weight, asked_baseline_weight; /* of those that began in the time asked for */

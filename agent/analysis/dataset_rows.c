@@ -212,6 +212,19 @@ static void choose_rows(struct interval_block *in, struct build_session *session
 	}
 }
 
+/*
+ * Rows come in the order of their ends, and windows overlap: a row of an earlier window than the newest one is counted
+ * to that.  So windows are runs of neighbours, and what ended together stays together.
+ */
+static uint32_t cluster_of(struct build_session *session, uint64_t window)
+{
+	if (!window || window > session->window_max)
+		session->window = (uint32_t)window;
+	if (window > session->window_max)
+		session->window_max = window;
+	return session->window;
+}
+
 static int add_fixed(struct interval_block *in)
 {
 	const struct shard_block *block = in->block;
@@ -221,6 +234,7 @@ static int add_fixed(struct interval_block *in)
 	const struct shard_block_column *type = block_column(block, "type", SHARD_STR);
 	const struct shard_block_column *flags = block_column(block, "flags", SHARD_U64);
 	const struct shard_block_column *window = block_column(block, "window", SHARD_U64);
+	struct build_session *session = &in->build->sessions.items[in->session];
 	struct dataset *dataset = in->build->dataset;
 
 	for (uint32_t i = 0; i < in->row_cnt; i++) {
@@ -232,7 +246,7 @@ static int add_fixed(struct interval_block *in)
 		dataset->latency_ns[to] = in->latency_ns[row];
 		dataset->weight[to] = column_is_null(weight, row) ? 1 : weight->values[row].f64;
 		dataset->flags[to] = column_u64(flags, row);
-		dataset->window[to] = (uint32_t)column_u64(window, row);
+		dataset->window[to] = cluster_of(session, column_u64(window, row));
 		dataset->session[to] = (uint32_t)in->session;
 		if (dataset->flags[to] & (WL_INTERVAL_TORN | WL_INTERVAL_LOSSY | WL_INTERVAL_HISTORY))
 			dataset->intervals_flagged++;

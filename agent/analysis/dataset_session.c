@@ -245,6 +245,21 @@ uint64_t build_session__seen(const struct dataset_build *build, const struct bui
 	return whole(session->weight + session->baseline_weight * more);
 }
 
+static void session_censored(struct dataset *dataset, const struct build_session *session)
+{
+	uint64_t number;
+
+	if (!build_session__number(session, "intervals_censored", &number))
+		return;
+	dataset->censored_known = true;
+	if (__builtin_add_overflow(dataset->censored_cnt, number, &dataset->censored_cnt))
+		dataset->censored_cnt = UINT64_MAX;
+	if (build_session__number(session, "censored_weight", &number))
+		dataset->censored_weight += (double)number;
+	if (build_session__number(session, "censored_longest_ns", &number) && number > dataset->censored_longest_ns)
+		dataset->censored_longest_ns = number;
+}
+
 static int session_end(struct dataset_build *build, const struct build_session *session)
 {
 	struct dataset *dataset = build->dataset;
@@ -266,6 +281,7 @@ static int session_end(struct dataset_build *build, const struct build_session *
 		dataset->window_selecting_s += (double)number / 1e9;
 	if (build_session__number(session, "windows_attached_ns", &number))
 		dataset->window_attached_s += (double)number / 1e9;
+	session_censored(dataset, session);
 	return session_lists(build, session);
 }
 

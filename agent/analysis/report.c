@@ -4,6 +4,7 @@
 #include "analysis/factors_report.h"
 #include "analysis/hosts.h"
 #include "analysis/impact.h"
+#include "analysis/levels.h"
 #include "analysis/parallel.h"
 #include "analysis/paths.h"
 #include "analysis/shares.h"
@@ -168,7 +169,8 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	work->rows.windows = dataset->window_cnt ? dataset->window : NULL;
 	work->rows.median_ns = report->typical_ns;
 	work->rows.late_ns = report->tail_threshold_ns;
-	err = parallel_run(WL_CATEGORY_CNT, split_category, work);
+	err = levels_make(report, &work->rows, opts);
+	err = err ? err : parallel_run(WL_CATEGORY_CNT, split_category, work);
 	if (err)
 		return err;
 	err = shares_compute(work->parts, WL_CATEGORY_CNT, &work->rows, &share_opts);

@@ -19,6 +19,19 @@ struct latency_summary {
 	double p50_ns, p90_ns, p99_ns, p999_ns, max_ns;
 };
 
+/* Of how many requests the recording speaks, and how long they took, with intervals: see levels.h. */
+#define LEVELS_OVER          7
+#define LEVELS_OVER_FIRST_NS 10000
+
+struct levels {
+	struct ci seen_ci, mean_ci;
+	struct level_over {
+		uint64_t ns;
+		double share; /* of the requests that took longer */
+		struct ci ci;
+	} over[LEVELS_OVER]; /* each ten times the one before */
+};
+
 struct breakdown_line {
 	enum wl_category category;
 	bool measured;
@@ -215,6 +228,7 @@ struct report {
 	double tail_threshold_ns;
 	double typical_ns; /* requests up to it are typical: p50, or the tail's threshold if that is lower */
 	struct latency_summary latency;
+	struct levels levels;
 	struct breakdown_line breakdown[WL_CATEGORY_CNT]; /* sorted by tail_share, largest first; unmeasured last */
 	struct event_line *events;                        /* by impact_adjusted, largest first */
 	size_t event_cnt;

@@ -383,6 +383,39 @@ void capture__select(struct capture *capture)
 		capture__set_rate(capture, capture->opts.rate);
 }
 
+/* Before the hooks are detached: what is open now never ends. */
+static uint64_t censor(struct capture *capture)
+{
+	struct controls *controls = capture->controls;
+	int opens = bpf_map__fd(capture->skel->maps.opens);
+	void *value = malloc(bpf_map__value_size(capture->skel->maps.opens));
+	uint64_t sid, now = monotonic_ns(), cnt = controls->expected;
+	struct open_head *open = value;
+
+	capture->censored.weight += (double)controls->expected_weight / (double)WEIGHT_ONE;
+	while (value && !bpf_map_get_next_key(opens, NULL, &sid)) {
+		uint64_t age_ns = 0;
+
+		if (!bpf_map_lookup_elem(opens, &sid, value)) {
+			age_ns = now > open->begin_ts ? now - open->begin_ts : 0;
+			capture->censored.weight += (double)WEIGHT_OF((uint64_t)open->rate) / (double)WEIGHT_ONE;
+			cnt++;
+		}
+		if (age_ns > capture->censored.longest_ns)
+			capture->censored.longest_ns = age_ns;
+		if (bpf_map_delete_elem(opens, &sid))
+			break;
+	}
+	free(value);
+	capture->censored.cnt += cnt;
+	return cnt;
+}
+
+void capture__censored(const struct capture *capture, struct capture_censored *censored)
+{
+	*censored = capture->censored;
+}
+
 static void end_window(struct capture *capture)
 {
 	capture__window_drain(capture);
@@ -399,7 +432,8 @@ void capture__stop(struct capture *capture)
 	if (capture->stopped)
 		return;
 	capture__cost_stop(capture);
-	/* What is open now is open at the end of the recording, not cut by a window. */
+	capture__window_drain(capture);
+	censor(capture);
 	if (capture->window_open_ns)
 		end_window(capture);
 	capture->stopped = true;
@@ -500,6 +534,7 @@ int capture__window_open(struct capture *capture, bool endless)
 	int err;
 
 	controls->expected = 0;
+	controls->expected_weight = 0;
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
 	capture__cost_window(capture, capture->window_cnt < WINDOWS_MEASURED || capture->window_cnt % of == 0);
 	capture->window_cnt++;
@@ -511,6 +546,7 @@ int capture__window_open(struct capture *capture, bool endless)
 
 void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts)
 {
+	capture->endless = !end_ts;
 	__atomic_store_n(&capture->controls->select_end_ts, end_ts, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&capture->controls->selection, selection(rate, stated), __ATOMIC_RELAXED);
 }
@@ -531,15 +567,11 @@ bool capture__window_is_drained(struct capture *capture)
 
 void capture__window_close(struct capture *capture)
 {
-	int opens = bpf_map__fd(capture->skel->maps.opens);
-	uint64_t sid;
-
 	if (!capture->window_open_ns)
 		return;
+	capture__window_drain(capture);
+	capture->cut_cnt += censor(capture);
 	end_window(capture);
-	capture->cut_cnt += capture->controls->expected;
-	while (!bpf_map_get_next_key(opens, NULL, &sid) && !bpf_map_delete_elem(opens, &sid))
-		capture->cut_cnt++;
 }
 
 /* Of the intervals that began by a key and have not ended by it, those that made room for others. */

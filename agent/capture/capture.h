@@ -106,6 +106,17 @@ bool capture__window_is_drained(struct capture *capture);
 void capture__window_close(struct capture *capture);
 
 /*
+ * Selected intervals that were still open when their hooks were detached, between windows or at the end of the
+ * recording: how many, what they stand for, and the age of the oldest one that had been picked up.
+ */
+struct capture_censored {
+	uint64_t cnt;
+	double weight;
+	uint64_t longest_ns;
+};
+void capture__censored(const struct capture *capture, struct capture_censored *censored);
+
+/*
  * Samples of user stacks, WL_RECORD_STACK and WL_RECORD_STACK_WAIT, while this is on: at a clock's ticks on every CPU,
  * and when a thread gives up the CPU to wait.  Takes opts.stacks; what is on goes on with the new options. 0 or -errno.
  */

@@ -50,6 +50,7 @@ struct capture {
 	uint64_t windows_ns;     /* time in windows that are closed */
 	uint64_t window_cnt;
 	uint64_t cut_cnt;
+	struct capture_censored censored;
 	struct probes *probes; /* NULL: opts.probes is not set */
 
 	struct hwcounters *hw;

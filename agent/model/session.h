@@ -19,6 +19,8 @@
  *   windows, windows_selecting_ns, windows_attached_ns  of a recording in observation windows: how many, and for how
  *                      long in all, the time before the first one included if hooks were attached; intervals_seen is
  *                      then an estimate
+ *   intervals_censored, censored_weight, censored_longest_ns  selected ones that were open when their hooks were
+ *                      detached, at the end or before; what they stand for; the age of the oldest one picked up
  *   intervals_seen, intervals_selected, intervals_abandoned  counted in the kernel
  *   records_received, rows_kept  counted by the agent: received = kept + passed over by retention
  *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile;

@@ -7,16 +7,20 @@
 
 #define MS_NS      1000000ULL
 #define STRATUM_NS (1000 * MS_NS)
+/* At higher shares a stratum is as long as makes its window that long, within these bounds. */
+#define WINDOW_NS      (30 * MS_NS)
+#define STRATUM_MIN_NS (100 * MS_NS)
 /* Attaching takes some milliseconds, about; then each thread must be met once before its state is known. */
 #define LEAD_NS      (6 * MS_NS)
 #define WARM_NS      (1 * MS_NS)
 #define DRAIN_ASK_NS (1 * MS_NS)
-/* How long to wait for what is open: at least, at most, and after many times in vain. */
-#define DRAIN_NS      (1000 * MS_NS)
-#define DRAIN_MAX_NS  (10000 * MS_NS)
-#define DRAIN_VAIN_NS (50 * MS_NS)
-#define VAIN_MAX      5
-/* Above this rate, whoever asks for it wants to see what is rare, too. */
+/* Detaching for less than this saves nothing. */
+#define APART_NS (12 * MS_NS)
+/* What is open holds the hooks at most so long, and at least so long if the budget forbids it. */
+#define HOLD_MAX_NS (60000 * MS_NS)
+#define HOLD_MIN_NS (50 * MS_NS)
+#define VAIN_MAX    6
+/* A higher rate is asked for to see what is rare, too. */
 #define SHARE_MAX 0.05
 
 double window_share(double rate)
@@ -30,33 +34,58 @@ static double random_unit(struct window_plan *plan)
 	return (double)(random_next(&plan->random) >> 11) / 9007199254740992.0;
 }
 
+static uint64_t stratum_ns(const struct window_plan *plan)
+{
+	double length_ns = (double)WINDOW_NS / plan->share;
+
+	if (length_ns < (double)STRATUM_MIN_NS)
+		length_ns = (double)STRATUM_MIN_NS;
+	return length_ns < (double)plan->stratum_max_ns ? (uint64_t)length_ns : plan->stratum_max_ns;
+}
+
 /* The last one ends with the recording, unless hardly anything is left of that. */
 static uint64_t draw_stratum(struct window_plan *plan)
 {
-	uint64_t length_ns = (uint64_t)((0.75 + random_unit(plan) / 2) * (double)plan->stratum_ns);
+	uint64_t mean_ns = stratum_ns(plan), length_ns = (uint64_t)((0.75 + random_unit(plan) / 2) * (double)mean_ns);
 	uint64_t left_ns = plan->end_ts > plan->stratum_begin_ts ? plan->end_ts - plan->stratum_begin_ts : 0;
 
-	if (left_ns >= length_ns + plan->stratum_ns / 2 || left_ns < plan->stratum_ns / 4)
+	if (left_ns >= length_ns + mean_ns / 2 || left_ns < mean_ns / 4)
 		return length_ns;
-	return left_ns > plan->stratum_ns * 5 / 4 ? left_ns / 2 : left_ns;
+	return left_ns > mean_ns * 5 / 4 ? left_ns / 2 : left_ns;
 }
 
-/* The stratum's window lies anywhere in it, but for the time that opening it takes; not before `now`. */
+/*
+ * The next stratum begins where the last one ended, so that no time goes unrepresented, and is long enough for its
+ * window to lie ahead.  The window lies anywhere in it, but for the time that attaching takes; not before `now`.  A
+ * window without end begins with the stratum.
+ */
 static void place_window(struct window_plan *plan, uint64_t now)
 {
-	uint64_t from = plan->stratum_begin_ts > now ? plan->stratum_begin_ts : now;
-	uint64_t need_ns = plan->length_ns + LEAD_NS, span = plan->stratum_end_ts - from;
-	uint64_t room = span > need_ns ? span - need_ns : 0;
+	uint64_t from, need_ns, room;
 
-	plan->open_ts = from + (uint64_t)(random_unit(plan) * (double)room);
+	if (plan->share >= 1) {
+		plan->length_ns = 0;
+		plan->stratum_end_ts = UINT64_MAX;
+		plan->due_ts = plan->stratum_begin_ts;
+		return;
+	}
+	plan->stratum_end_ts = plan->stratum_begin_ts + draw_stratum(plan);
+	plan->length_ns = (uint64_t)(plan->share * (double)(plan->stratum_end_ts - plan->stratum_begin_ts));
+	from = plan->stratum_begin_ts > now ? plan->stratum_begin_ts : now;
+	need_ns = plan->length_ns + LEAD_NS;
+	if (plan->stratum_end_ts < from + need_ns)
+		plan->stratum_end_ts = from + need_ns;
+	room = plan->stratum_end_ts - from - need_ns;
+	plan->due_ts = from + LEAD_NS + (uint64_t)(random_unit(plan) * (double)room);
 }
 
-/* It opens ahead of the stratum, to select from its beginning on. */
-static void place_endless(struct window_plan *plan, uint64_t now)
+static void remember(struct window_plan *plan)
 {
-	plan->length_ns = 0;
-	plan->stratum_end_ts = UINT64_MAX;
-	plan->open_ts = plan->stratum_begin_ts > now + LEAD_NS ? plan->stratum_begin_ts - LEAD_NS : now;
+	uint64_t at = plan->past_cnt++ % WINDOWS_REMEMBERED;
+
+	plan->window_cnt += !plan->endless;
+	plan->past[at].select_ts = plan->select_ts;
+	plan->past[at].id = plan->endless ? 0 : plan->window_cnt;
 }
 
 void window_plan__init(struct window_plan *plan, double rate, double share, uint64_t begin_ts, uint64_t duration_ns,
@@ -66,20 +95,19 @@ void window_plan__init(struct window_plan *plan, double rate, double share, uint
 	plan->rate = rate;
 	plan->share = plan->next_share = share;
 	plan->random = seed;
-	plan->stratum_ns = duration_ns && duration_ns < STRATUM_NS ? duration_ns : STRATUM_NS;
+	plan->stratum_max_ns = duration_ns && duration_ns < STRATUM_NS ? duration_ns : STRATUM_NS;
 	plan->end_ts = duration_ns ? begin_ts + duration_ns : UINT64_MAX;
 	plan->stratum_begin_ts = begin_ts;
+	place_window(plan, begin_ts);
 	if (share >= 1) {
 		plan->state = WINDOW_SELECTING;
 		plan->endless = true;
-		plan->stratum_end_ts = plan->select_end_ts = UINT64_MAX;
+		plan->select_end_ts = UINT64_MAX;
 		plan->open_ts = plan->select_ts = begin_ts;
+		remember(plan);
 		return;
 	}
 	plan->rested = true;
-	plan->stratum_end_ts = begin_ts + draw_stratum(plan);
-	plan->length_ns = (uint64_t)(share * (double)(plan->stratum_end_ts - begin_ts));
-	place_window(plan, begin_ts);
 }
 
 void window_plan__set_share(struct window_plan *plan, double share)
@@ -89,104 +117,92 @@ void window_plan__set_share(struct window_plan *plan, double share)
 
 void window_plan__times(const struct window_plan *plan, uint64_t now, uint64_t *selecting_ns, uint64_t *attached_ns)
 {
-	uint64_t until_ts = now < plan->select_end_ts ? now : plan->select_end_ts;
-
 	*selecting_ns = plan->selecting_ns;
 	*attached_ns = plan->attached_ns;
-	if (plan->state == WINDOW_CLOSED)
-		return;
-	*attached_ns += now - plan->open_ts;
-	if (plan->state != WINDOW_WARMING)
-		*selecting_ns += until_ts - plan->select_ts;
+	if (plan->state != WINDOW_CLOSED)
+		*attached_ns += now - plan->open_ts;
+	if (plan->state == WINDOW_SELECTING)
+		*selecting_ns += (now < plan->select_end_ts ? now : plan->select_end_ts) - plan->select_ts;
 }
 
-static uint64_t drain_limit(const struct window_plan *plan)
+static void begin_selecting(struct window_plan *plan, uint64_t now)
 {
-	uint64_t limit = 4 * plan->longest_ns;
-	uint32_t vain = plan->drains_in_vain < VAIN_MAX ? plan->drains_in_vain : VAIN_MAX;
-
-	if (limit < DRAIN_NS)
-		limit = DRAIN_NS;
-	if (limit > DRAIN_MAX_NS)
-		limit = DRAIN_MAX_NS;
-	limit >>= vain;
-	return limit > DRAIN_VAIN_NS ? limit : DRAIN_VAIN_NS;
+	plan->endless = plan->share >= 1;
+	plan->select_ts = now;
+	plan->select_end_ts = plan->endless ? UINT64_MAX : now + plan->length_ns;
+	plan->state = WINDOW_SELECTING;
+	remember(plan);
 }
 
-/*
- * The next stratum begins where this one ended, so that no time goes unrepresented.  It is as much longer as the window
- * that ends was attached for too long, within twice its share, and long enough for its own window to lie ahead.  After
- * an endless one, what was too long is how long it waited for what was open.
- */
-static void next_stratum(struct window_plan *plan, uint64_t now)
+static void end_selecting(struct window_plan *plan, uint64_t now)
 {
-	uint64_t held_ns = now - (plan->endless ? plan->select_end_ts : plan->open_ts), need_ns, length_ns;
-
-	plan->attached_ns += now - plan->open_ts;
+	if (plan->endless || now < plan->select_end_ts)
+		plan->select_end_ts = now;
 	plan->selecting_ns += plan->select_end_ts - plan->select_ts;
-	plan->rested = true;
-	plan->share = plan->next_share;
+	if (plan->endless)
+		plan->stratum_end_ts = now;
 	plan->stratum_begin_ts = plan->stratum_end_ts;
-	if (plan->share >= 1) {
-		place_endless(plan, now);
-		return;
-	}
-	length_ns = draw_stratum(plan);
-	plan->length_ns = (uint64_t)(plan->share * (double)length_ns);
-	need_ns = plan->length_ns + LEAD_NS;
-	if (length_ns < (uint64_t)((double)held_ns / (2 * plan->share)))
-		length_ns = (uint64_t)((double)held_ns / (2 * plan->share));
-	plan->stratum_end_ts = plan->stratum_begin_ts + length_ns;
-	if (plan->stratum_end_ts < now + need_ns)
-		plan->stratum_end_ts = now + need_ns;
+	plan->share = plan->next_share;
+	plan->rested = true;
+	plan->state = WINDOW_DRAINING;
+	if (!plan->held_ts)
+		plan->held_ts = now;
 	place_window(plan, now);
 }
 
-static uint64_t warm_until(const struct window_plan *plan, uint64_t now)
+/* For what never ends: each time in vain for half as long. */
+static bool is_held(const struct window_plan *plan, uint64_t now, bool may_hold)
 {
-	uint64_t warm_ts = now + WARM_NS;
+	uint32_t vain = plan->holds_in_vain < VAIN_MAX ? plan->holds_in_vain : VAIN_MAX;
 
-	return plan->share >= 1 && plan->stratum_begin_ts > warm_ts ? plan->stratum_begin_ts : warm_ts;
+	return now - (may_hold ? plan->held_ts : plan->select_end_ts) < (may_hold ? HOLD_MAX_NS >> vain : HOLD_MIN_NS);
 }
 
-bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained)
+/* True: the hooks are detached. */
+static bool end_draining(struct window_plan *plan, uint64_t now, bool drained, bool may_hold)
+{
+	if (drained) {
+		plan->held_ts = 0;
+		plan->holds_in_vain = 0;
+	}
+	if (now + APART_NS >= plan->due_ts || (!drained && is_held(plan, now, may_hold)))
+		return false;
+	plan->holds_in_vain += !drained;
+	plan->held_ts = 0;
+	plan->attached_ns += now - plan->open_ts;
+	plan->state = WINDOW_CLOSED;
+	return true;
+}
+
+bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained, bool may_hold)
 {
 	switch (plan->state) {
 	case WINDOW_CLOSED:
-		if (now < plan->open_ts)
+		if (now + LEAD_NS < plan->due_ts)
 			return false;
 		plan->open_ts = now;
-		plan->select_ts = 0;
+		plan->warm_ts = 0;
 		plan->state = WINDOW_WARMING;
-		plan->endless = plan->share >= 1;
-		plan->window_cnt += !plan->endless;
 		return true;
 	case WINDOW_WARMING:
 		/* The first time that it is asked in this state, the hooks have just been attached. */
-		if (!plan->select_ts)
-			plan->select_ts = warm_until(plan, now);
-		if (now < plan->select_ts)
+		if (!plan->warm_ts)
+			plan->warm_ts = now + WARM_NS > plan->due_ts ? now + WARM_NS : plan->due_ts;
+		if (now < plan->warm_ts)
 			return false;
-		plan->select_ts = now;
-		plan->select_end_ts = plan->endless ? UINT64_MAX : now + plan->length_ns;
-		plan->state = WINDOW_SELECTING;
+		begin_selecting(plan, now);
 		return true;
 	case WINDOW_SELECTING:
 		if (plan->endless ? plan->next_share >= 1 : now < plan->select_end_ts)
 			return false;
-		plan->select_end_ts = now;
-		if (plan->endless)
-			plan->stratum_end_ts = now;
-		plan->drain_end_ts = now + drain_limit(plan);
-		plan->state = WINDOW_DRAINING;
+		end_selecting(plan, now);
 		return true;
 	case WINDOW_DRAINING:
-		if (!drained && now < plan->drain_end_ts)
-			return false;
-		plan->drains_in_vain = drained ? 0 : plan->drains_in_vain + 1;
-		plan->state = WINDOW_CLOSED;
-		next_stratum(plan, now);
-		return true;
+		if (now >= plan->due_ts) {
+			begin_selecting(plan, now);
+			return true;
+		}
+		return end_draining(plan, now, drained, may_hold);
 	}
 	return false;
 }
@@ -195,20 +211,42 @@ uint64_t window_plan__next_ts(const struct window_plan *plan, uint64_t now)
 {
 	switch (plan->state) {
 	case WINDOW_CLOSED:
-		return plan->open_ts;
+		return plan->due_ts > LEAD_NS ? plan->due_ts - LEAD_NS : 0;
 	case WINDOW_WARMING:
-		return plan->select_ts ? plan->select_ts : now;
+		return plan->warm_ts ? plan->warm_ts : now;
 	case WINDOW_SELECTING:
 		return plan->select_end_ts;
 	default:
-		return now + DRAIN_ASK_NS < plan->drain_end_ts ? now + DRAIN_ASK_NS : plan->drain_end_ts;
+		return now + DRAIN_ASK_NS < plan->due_ts ? now + DRAIN_ASK_NS : plan->due_ts;
 	}
 }
 
-void window_plan__saw(struct window_plan *plan, uint64_t latency_ns)
+void window_plan__resume(struct window_plan *plan, uint64_t now)
 {
-	if (latency_ns > plan->longest_ns)
-		plan->longest_ns = latency_ns;
+	if (plan->state == WINDOW_SELECTING && plan->endless)
+		return;
+	if (plan->state == WINDOW_SELECTING)
+		end_selecting(plan, now < plan->select_end_ts ? now : plan->select_end_ts);
+	plan->stratum_begin_ts = now;
+	place_window(plan, now);
+}
+
+uint64_t window_plan__window_of(const struct window_plan *plan, uint64_t begin_ts)
+{
+	uint64_t low = plan->past_cnt > WINDOWS_REMEMBERED ? plan->past_cnt - WINDOWS_REMEMBERED : 0;
+	uint64_t high = plan->past_cnt;
+
+	if (low == high)
+		return 0;
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (plan->past[middle % WINDOWS_REMEMBERED].select_ts <= begin_ts)
+			low = middle;
+		else
+			high = middle;
+	}
+	return plan->past[low % WINDOWS_REMEMBERED].id;
 }
 
 double window_plan__inside(const struct window_plan *plan)

@@ -269,6 +269,17 @@ static bool many_never_ended(const struct recording *recording)
 	"%" PRIu64 " intervals began and never ended: their connections were closed, their threads ended, or no line " \
 	"of role 'end' of a symbol list met their keys"
 
+static int write_censored(struct recording *recording)
+{
+	struct capture_censored censored;
+	int err;
+
+	capture__censored(recording->capture, &censored);
+	err = recording_say(recording, "intervals_censored", "%" PRIu64, censored.cnt);
+	err = err ? err : recording_say(recording, "censored_weight", "%.0f", censored.weight);
+	return err ? err : recording_say(recording, "censored_longest_ns", "%" PRIu64, censored.longest_ns);
+}
+
 int recording_write_final(struct recording *recording)
 {
 	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
@@ -288,6 +299,7 @@ int recording_write_final(struct recording *recording)
 	err = err ? err
 		  : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
 	err = err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
+	err = err ? err : write_censored(recording);
 	err = err ? err : recording_govern_write_notes(recording, &note);
 	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
 		snprintf(key, sizeof(key), "note.%u", note++);

@@ -26,8 +26,6 @@ static bool note_ended(struct recording *recording, const struct wl_brief_record
 		return false;
 	}
 	recording->represented += weight;
-	if (recording->windows)
-		window_plan__saw(&recording->plan, latency_ns);
 	retention__saw(recording->retention, latency_ns, weight, ended->end_ts);
 	return true;
 }
@@ -57,6 +55,7 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		.owner = recording,
 	};
 	struct interval_texts texts;
+	uint64_t window;
 	uint32_t flags;
 	int err;
 
@@ -78,8 +77,9 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		return 0;
 	}
 	recording->row.values[INTERVAL_FLAGS].u64 |= flags;
-	if (recording->windows && !recording->plan.endless)
-		recording->row.values[INTERVAL_WINDOW].u64 = recording->plan.window_cnt;
+	window = recording->windows ? window_plan__window_of(&recording->plan, record->begin_ts) : 0;
+	if (window)
+		recording->row.values[INTERVAL_WINDOW].u64 = window;
 	else
 		shard_row__set_null(&recording->row, INTERVAL_WINDOW);
 	recording->kept++;

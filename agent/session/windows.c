@@ -99,11 +99,11 @@ int recording_windows_step(struct recording *recording)
 	if (!recording->windows)
 		return 0;
 	drained = plan->state == WINDOW_DRAINING && capture__window_is_drained(capture);
-	if (!window_plan__step(plan, monotonic_ns(), drained))
+	if (!window_plan__step(plan, monotonic_ns(), drained, true))
 		return 0;
 	switch (plan->state) {
 	case WINDOW_WARMING:
-		return capture__window_open(capture, plan->endless);
+		return capture__window_open(capture, plan->share >= 1);
 	case WINDOW_SELECTING:
 		select_in_window(recording);
 		return 0;

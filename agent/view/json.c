@@ -23,8 +23,10 @@ static void put_windows(struct json_doc *doc, struct json_object *session, const
 	put_number(doc, windows, "attached_share", timed ? dataset->window_attached_s / dataset->duration_s : NAN);
 }
 
-static void put_session(struct json_doc *doc, struct json_object *root, const struct dataset *dataset)
+static void put_session(struct json_doc *doc, struct json_object *root, const struct report *report)
 {
+	const struct dataset *dataset = report->dataset;
+	const struct ci none = {NAN, NAN};
 	struct json_object *session = put_object(doc, root, "session");
 
 	put_known_string(doc, session, "host", dataset->host);
@@ -33,6 +35,8 @@ static void put_session(struct json_doc *doc, struct json_object *root, const st
 	put_known_string(doc, session, "comm", dataset->comm);
 	put_number(doc, session, "duration_s", dataset->duration_s > 0 ? dataset->duration_s : NAN);
 	put_count(doc, session, "intervals_seen", dataset->intervals_seen);
+	put_ci(doc, session, "intervals_seen_ci", dataset->row_cnt ? report->levels.seen_ci : none);
+	put_number(doc, session, "intervals_censored", dataset->censored_known ? (double)dataset->censored_cnt : NAN);
 	put_count(doc, session, "intervals_kept", dataset->row_cnt);
 	put_count(doc, session, "records_lost", dataset->records_lost);
 	put_windows(doc, session, dataset);
@@ -42,7 +46,8 @@ static void put_session(struct json_doc *doc, struct json_object *root, const st
 static void put_latency(struct json_doc *doc, struct json_object *root, const struct report *report)
 {
 	const struct latency_summary *from = &report->latency;
-	struct json_object *latency = put_object(doc, root, "latency");
+	struct json_object *latency = put_object(doc, root, "latency"), *over;
+	const struct ci none = {NAN, NAN};
 
 	put_rounded(doc, latency, "count", report->dataset->row_cnt ? from->count : 0);
 	put_rounded(doc, latency, "mean_ns", from->mean_ns);
@@ -53,6 +58,15 @@ static void put_latency(struct json_doc *doc, struct json_object *root, const st
 	put_rounded(doc, latency, "p99_ns", from->p99_ns);
 	put_rounded(doc, latency, "p999_ns", from->p999_ns);
 	put_rounded(doc, latency, "max_ns", from->max_ns);
+	put_ci(doc, latency, "mean_ci", report->dataset->row_cnt ? report->levels.mean_ci : none);
+	over = put_array(doc, latency, "over");
+	for (size_t i = 0; i < LEVELS_OVER && report->dataset->row_cnt; i++) {
+		struct json_object *line = append_object(doc, over);
+
+		put_count(doc, line, "ns", report->levels.over[i].ns);
+		put_number(doc, line, "share", report->levels.over[i].share);
+		put_ci(doc, line, "share_ci", report->levels.over[i].ci);
+	}
 }
 
 static void append_breakdown(struct json_doc *doc, struct json_object *array, const struct breakdown_line *from)
@@ -312,7 +326,7 @@ int view_json(FILE *out, const struct report *report)
 	int err;
 
 	put_string(&doc, root, "schema", "whylate.report/1");
-	put_session(&doc, root, report->dataset);
+	put_session(&doc, root, report);
 	put_number(&doc, root, "tail", report->tail);
 	put_rounded(&doc, root, "tail_threshold_ns", report->tail_threshold_ns);
 	put_latency(&doc, root, report);

@@ -94,8 +94,21 @@ static void print_header(struct page *page, const struct report *report)
 	page__end_line(page);
 }
 
-static void print_latency(struct page *page, const struct latency_summary *latency)
+/* Of a duration, estimated from windows. */
+static void print_interval(struct page *page, struct ci ci)
 {
+	char lo[FORMAT_SZ], hi[FORMAT_SZ], chunk[2 * FORMAT_SZ + 8];
+
+	if (isnan(ci.lo))
+		return;
+	snprintf(chunk, sizeof(chunk), " (%s to %s)", view_duration(lo, sizeof(lo), ci.lo),
+		 view_duration(hi, sizeof(hi), ci.hi));
+	page__chunk(page, chunk, 9);
+}
+
+static void print_latency(struct page *page, const struct report *report)
+{
+	const struct latency_summary *latency = &report->latency;
 	const struct {
 		const char *name;
 		double ns;
@@ -111,6 +124,8 @@ static void print_latency(struct page *page, const struct latency_summary *laten
 		view_duration(text, sizeof(text), parts[i].ns);
 		snprintf(chunk, sizeof(chunk), "%s %s", parts[i].name, text);
 		page__chunk(page, chunk, 9);
+		if (!i && report->dataset->window_cnt)
+			print_interval(page, report->levels.mean_ci);
 	}
 	page__put(page, "  ");
 	snprintf(chunk, sizeof(chunk), "cov %s", format_number(text, latency->cov));
@@ -218,7 +233,7 @@ int view_text(FILE *out, const struct report *report, const struct view_opts *op
 	page__open(&page, out, opts->colour);
 	print_header(&page, report);
 	if (report->dataset->row_cnt) {
-		print_latency(&page, &report->latency);
+		print_latency(&page, report);
 		print_causes(&page, report, opts->top);
 		text_factors(&page, report, opts->top);
 		text_path(&page, report, opts->top);

@@ -67,6 +67,21 @@ static void print_windows(struct page *page, const struct dataset *dataset)
 	page__end_line(page);
 }
 
+static void print_censored(struct page *page, const struct dataset *dataset)
+{
+	char count[FORMAT_SZ], age[FORMAT_SZ];
+
+	if (!dataset->censored_cnt)
+		return;
+	page__put(page, "Open at the end: ");
+	page__printf(page, "%s request%s", format_count(count, dataset->censored_cnt),
+		     dataset->censored_cnt == 1 ? "" : "s");
+	if (dataset->censored_longest_ns)
+		page__printf(page, ", the oldest for %s",
+			     view_duration(age, sizeof(age), (double)dataset->censored_longest_ns));
+	page__end_line(page);
+}
+
 static void print_flagged(struct page *page, const struct dataset *dataset)
 {
 	char flagged[FORMAT_SZ], rows[FORMAT_SZ];
@@ -165,6 +180,7 @@ void text_trust(struct page *page, const struct report *report, uint32_t top)
 	print_loss(page, report);
 	print_flagged(page, dataset);
 	print_windows(page, dataset);
+	print_censored(page, dataset);
 	print_unmeasured(page, dataset);
 	print_hardware(page, dataset);
 	for (size_t i = 0; i < dataset->note_cnt; i++) {

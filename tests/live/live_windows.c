@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WINDOWS_MAX 64
+#define WINDOWS_MAX 1024
 
 struct rows {
 	uint64_t cnt[WINDOWS_MAX], first_ts[WINDOWS_MAX], last_ts[WINDOWS_MAX]; /* by window: of the begins */
@@ -145,18 +145,19 @@ cleanup:
 	redis_end(&redis);
 }
 
-/* Requests that are never answered: their window is closed all the same, and their number is said. */
-static void test_cut(void)
+/* Requests that are never answered: their number and their age are reported. */
+static void test_open(void)
 {
 	static const char question[] = "BLPOP nothing 0\r\n";
 	struct recording recording = {0};
 	struct session session;
 	json_object *report = NULL;
 	struct redis redis;
+	double weight;
 	int fds[600], cnt = 0;
 
 	if (!redis_start(&redis, ANY_CPU) ||
-	    !recording_start(&recording, "windows-cut", redis.process.pid, "-d 4s --rate 5%% --tail none"))
+	    !recording_start(&recording, "windows-open", redis.process.pid, "-d 4s --rate 5%% --tail none"))
 		goto cleanup;
 	for (; cnt < 600 && process_runs(&recording.process); cnt++) {
 		fds[cnt] = port_connect(redis.port);
@@ -165,19 +166,107 @@ static void test_cut(void)
 			break;
 		sleep_ms(5);
 	}
-	CHECK(process_wait(&recording.process, 20) == 3);
+	CHECK(process_wait(&recording.process, 20) == 0);
 	if (!session_read(&session, recording.dir.s, NULL, NULL))
 		goto cleanup;
 	CHECK(session.row_cnt == 0);
-	CHECKF(session.lost[WL_LOSS_CUT] > 0, "windows: %s", session_key(&session, "windows"));
+	CHECK(!session.lost[WL_LOSS_CUT]);
+	CHECKF(session_number(&session, "intervals_censored") > 0, "windows: %s", session_key(&session, "windows"));
+	weight = (double)session_number(&session, "censored_weight");
+	CHECKF(weight > cnt / 3.0 && weight < cnt * 3.0, "%s stand for %.0f of %d",
+	       session_key(&session, "intervals_censored"), weight, cnt);
+	CHECK(session_number(&session, "censored_longest_ns") > NS_PER_SEC);
 	report = report_read(recording.dir.s, "");
-	CHECK(json_number(report, "loss.by_class.cut") == (double)session.lost[WL_LOSS_CUT]);
+	CHECK(json_number(report, "session.intervals_censored") ==
+	      (double)session_number(&session, "intervals_censored"));
 	json_object_put(report);
 cleanup:
 	while (cnt > 0)
 		close(fds[--cnt]);
 	recording_end(&recording);
 	redis_end(&redis);
+}
+
+struct truth {
+	double cnt, mean_ns, slow;
+};
+
+#define SLOW_NS (100 * NS_PER_MS)
+
+/* Of the requests in the workload's log that began and ended in that time. */
+static bool truth_read(struct truth *truth, const char *path, uint64_t from_ts, uint64_t to_ts)
+{
+	unsigned long begin_ts, end_ts;
+	FILE *log = fopen(path, "r");
+
+	*truth = (struct truth){0};
+	while (log && fscanf(log, "%lu %lu", &begin_ts, &end_ts) == 2) {
+		if (begin_ts < from_ts || end_ts > to_ts)
+			continue;
+		truth->cnt++;
+		truth->mean_ns += (double)(end_ts - begin_ts);
+		truth->slow += end_ts - begin_ts > SLOW_NS;
+	}
+	if (log)
+		fclose(log);
+	truth->mean_ns /= truth->cnt;
+	truth->slow /= truth->cnt;
+	return CHECK(truth->cnt > 100 && truth->slow > 0);
+}
+
+/* An estimate is near the truth, and its interval is no wider than that is near. */
+static void check_estimate(json_object *report, const char *value, const char *interval, double truth, double near)
+{
+	double estimate = json_number(report, value), lo, hi;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s.0", interval);
+	lo = json_number(report, path);
+	snprintf(path, sizeof(path), "%s.1", interval);
+	hi = json_number(report, path);
+	CHECKF(estimate > truth * (1 - near) && estimate < truth * (1 + near), "%s: %g for %g", value, estimate, truth);
+	CHECKF(lo <= estimate && estimate <= hi, "%s: %g in [%g, %g]", value, estimate, lo, hi);
+	CHECKF(lo > 0 && hi < truth * 3, "%s: [%g, %g] for %g", value, lo, hi, truth);
+}
+
+/*
+ * A server that stalls all of its connections for 0.2 s about every second: what windows of 30 % of the time estimate
+ * is what the clients measured.  Eight stalls are few: tests/bench/episodes holds the intervals against many more.
+ */
+static void test_episodes(void)
+{
+	struct path log = temp_path("episodes-log");
+	struct recording recording = {0};
+	struct workload workload = {0};
+	json_object *report = NULL;
+	struct session session;
+	struct truth truth;
+
+	setenv("EPISODES_LOG", log.s, 1);
+	setenv("EPISODES_EVERY_MS", "1000", 1);
+	setenv("EPISODES_STALL_MS", "200", 1);
+	if (!workload_start(&workload, "episodes", 9) ||
+	    !recording_start(&recording, "windows-episodes", workload.server_pid,
+			     "-d 8s --rate 30%% --duty 30%% --tail none"))
+		goto cleanup;
+	workload_go(&workload);
+	CHECK(process_wait(&recording.process, 20) == 0);
+	if (!workload_finish(&workload, 20) || !session_read(&session, recording.dir.s, NULL, NULL) ||
+	    !truth_read(&truth, log.s, session_number(&session, "begin_ts"), session_number(&session, "end_ts")))
+		goto cleanup;
+	session_check(&session);
+	CHECK(!session.lost[WL_LOSS_CUT]);
+	report = report_read(recording.dir.s, "");
+	check_estimate(report, "session.intervals_seen", "session.intervals_seen_ci", truth.cnt, 0.25);
+	check_estimate(report, "latency.mean_ns", "latency.mean_ci", truth.mean_ns, 0.5);
+	check_estimate(report, "latency.over.4.share", "latency.over.4.share_ci", truth.slow, 0.5);
+	json_object_put(report);
+cleanup:
+	unsetenv("EPISODES_LOG");
+	unsetenv("EPISODES_EVERY_MS");
+	unsetenv("EPISODES_STALL_MS");
+	workload_end(&workload);
+	recording_end(&recording);
 }
 
 static const char *note_about(const struct session *session, const char *text)
@@ -325,13 +414,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"estimate", test_estimate},
-	{"drain", test_drain},
-	{"cut", test_cut},
-	{"windows_budget", test_budget},
-	{"windows_unneeded", test_not_needed},
-	{"windows_refused", test_no_windows},
-	{"windows_again", test_again},
+	{"estimate", test_estimate},          {"drain", test_drain},           {"windows_open", test_open},
+	{"windows_episodes", test_episodes},  {"windows_budget", test_budget}, {"windows_unneeded", test_not_needed},
+	{"windows_refused", test_no_windows}, {"windows_again", test_again},
 };
 
 int suite_windows(void)

@@ -27,7 +27,7 @@
 
 #define GAP_MIN_NS      1000
 #define MAX_SAMPLES     (1UL << 20)
-#define MAX_CONNECTIONS 64
+#define MAX_CONNECTIONS 128
 #define MAX_WARMUP_NS   (120 * NS_PER_SEC)
 
 /* --- time, randomness, work -------------------------------------------------------------------------------------- */
