@@ -44,7 +44,7 @@ bpf_obj := $(bpf_src:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 skel := $(BUILD)/whylate.skel.h
 
 # Everything but main, in the order of knowing (DESIGN §2): the unit tests link exactly that.
-rooms := base target probe shard model capture net/wire net/send net/collect session analysis rounds view selftest cmd
+rooms := base target values probe shard model capture net/wire net/send net/collect session analysis rounds view selftest cmd
 lib_src := $(foreach room,$(rooms),$(wildcard agent/$(room)/*.c))
 agent_src := agent/main.c
 lib_obj := $(lib_src:%.c=$(BUILD)/%.o)
@@ -212,6 +212,8 @@ $(BUILD)/unit/%.o: %.c
 
 # Looked at by the unwinder: without frame pointers, as distributions compile, and without the sanitizers' own frames.
 $(BUILD)/unit/tests/unit/unwind_subject.o: SANITIZE := -O2 -fomit-frame-pointer
+# Their variables are read where DWARF says they are.
+$(foreach level,0 2 3,$(eval $(BUILD)/unit/tests/unit/value_subject_o$(level).o: SANITIZE := -O$(level)))
 
 $(BUILD)/unit/run: $(unit_obj) $(unit_lib_obj)
 	$(say) LD $@

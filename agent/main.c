@@ -18,6 +18,7 @@ static const struct {
 	{"explain", cmd_explain, "tell one request step by step, from shards recorded with --mode trace"},
 	{"export", cmd_export, "turn shards into what other tools read: perfetto, folded stacks, csv, jsonl"},
 	{"probes", cmd_probes, "what can be probed and what a symbol list means: list, plan, check, suggest"},
+	{"values", cmd_values, "which variables of a binary can be sampled: schema"},
 	{"collect", cmd_collect, "keep what agents on other hosts stream"},
 	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why"},
 };

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "values/schema_internal.h"
+
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const value_skip_names[VALUE_SKIP_CNT] = {
+#define VALUE_SKIP(id, name) [VALUE_SKIP_##id] = name,
+#include "values/skip.def"
+#undef VALUE_SKIP
+};
+
+const char *const value_type_names[] = {
+	[VALUE_SIGNED] = "signed", [VALUE_UNSIGNED] = "unsigned", [VALUE_BOOL] = "bool",
+	[VALUE_FLOAT] = "float",   [VALUE_ENUM] = "enum",         [VALUE_POINTER] = "pointer",
+};
+
+const char *builder_text(struct builder *builder, const char *text)
+{
+	uint32_t id;
+
+	if (intern__id(&builder->schema->strings, text ? text : "", &id)) {
+		builder->err = -ENOMEM;
+		return "";
+	}
+	return builder->schema->strings.strings[id];
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct value_variable *a = left, *b = right;
+	int order = strcmp(a->file, b->file);
+
+	if (!order)
+		order = a->line < b->line ? -1 : a->line > b->line;
+	if (!order)
+		order = strcmp(a->function, b->function);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static int build(struct value_schema *schema, const struct value_schema_opts *opts, Dwfl_Module *module)
+{
+	struct builder builder = {.schema = schema, .opts = opts};
+	const unsigned char *build_id;
+	GElf_Addr bias, note;
+	char hex[2 * 64 + 1] = "";
+	int len;
+
+	builder.elf = dwfl_module_getelf(module, &bias);
+	builder.dwarf = dwfl_module_getdwarf(module, &bias);
+	if (!builder.elf)
+		return -ENOEXEC;
+	if (!builder.dwarf)
+		return -ENODATA;
+	len = dwfl_module_build_id(module, &build_id, &note);
+	for (int i = 0; i < len && i < 64; i++)
+		sprintf(hex + 2 * i, "%02x", build_id[i]);
+	schema->build_id = builder_text(&builder, hex);
+	/* Rows of .eh_frame come from the file with the code. The module owns the table. */
+	builder.cfi = dwarf_getcfi_elf(builder.elf);
+	builder.tagger = tagger__new();
+	schema->no_code_tags = !builder.tagger;
+	schema_walk(&builder);
+	for (size_t i = 0; i < builder.function.items.cnt; i++)
+		vec_free(&builder.function.items.items[i].locations);
+	vec_free(&builder.function.items);
+	tagger__free(builder.tagger);
+	if (builder.cfi)
+		dwarf_cfi_end(builder.cfi);
+	if (!builder.err && schema->variables.cnt)
+		qsort(schema->variables.items, schema->variables.cnt, sizeof(*schema->variables.items), compare);
+	return builder.err;
+}
+
+int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts)
+{
+	static char *system_path = ":.debug:/usr/lib/debug";
+	char *path = system_path;
+	Dwfl_Callbacks callbacks = {
+		.find_elf = dwfl_build_id_find_elf,
+		.find_debuginfo = dwfl_standard_find_debuginfo,
+		.section_address = dwfl_offline_section_address,
+		.debuginfo_path = &path,
+	};
+	Dwfl_Module *module;
+	char *own = NULL;
+	Dwfl *dwfl;
+	int err;
+
+	memset(schema, 0, sizeof(*schema));
+	schema->build_id = "";
+	schema->arena = arena__new();
+	schema->strings.arena = schema->arena;
+	if (!schema->arena)
+		return -ENOMEM;
+	if (access(opts->path, R_OK))
+		return -errno;
+	if (opts->debuginfo_dir) {
+		if (asprintf(&own, "%s%s", opts->debuginfo_dir, system_path) < 0)
+			return -ENOMEM;
+		path = own;
+	}
+	dwfl = dwfl_begin(&callbacks);
+	module = dwfl ? dwfl_report_offline(dwfl, "", opts->path, -1) : NULL;
+	if (dwfl)
+		dwfl_report_end(dwfl, NULL, NULL);
+	err = module ? build(schema, opts, module) : -ENOEXEC;
+	if (dwfl)
+		dwfl_end(dwfl);
+	free(own);
+	return err;
+}
+
+void value_schema_free(struct value_schema *schema)
+{
+	vec_free(&schema->variables);
+	vec_free(&schema->locations);
+	intern__free(&schema->strings);
+	arena__free(schema->arena);
+	memset(schema, 0, sizeof(*schema));
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The variables of a binary that a value sampler can read (vProf §3): from DWARF 4 and 5 and from the machine code, no
+ * source.  Globals of basic type; locals and parameters with tags that say how the code uses them.  Everything that is
+ * read is untrusted; what cannot be described exactly is left out and counted.  Single-threaded.
+ */
+#ifndef WHYLATE_VALUES_SCHEMA_H
+#define WHYLATE_VALUES_SCHEMA_H
+
+#include "base/arena.h"
+#include "base/idmap.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum value_tag {
+	VALUE_TAG_GLOBAL = 1,
+	VALUE_TAG_LOOP = 2, /* changed in a natural loop and tested by an exit of it */
+	VALUE_TAG_COND = 4, /* source of the flags of a conditional jump */
+	VALUE_TAG_ARGS = 8, /* in, or moved into, an argument register before a call */
+};
+
+enum value_type {
+	VALUE_SIGNED,
+	VALUE_UNSIGNED,
+	VALUE_BOOL,
+	VALUE_FLOAT,
+	VALUE_ENUM,
+	VALUE_POINTER, /* compared by identity only */
+};
+
+enum value_place {
+	VALUE_IN_REGISTER, /* reg */
+	VALUE_IS_SUM,      /* nowhere stored: the value is reg + off */
+	VALUE_AT_REGISTER, /* memory at reg + off */
+	VALUE_AT_CFA,      /* memory at the canonical frame address + off */
+	VALUE_AT_ADDRESS,  /* memory at the linked address `off` */
+};
+
+/* Why a place of a variable is left out. */
+enum value_skip {
+#define VALUE_SKIP(id, name) VALUE_SKIP_##id,
+#include "values/skip.def"
+#undef VALUE_SKIP
+	VALUE_SKIP_CNT
+};
+
+/* Where a variable is while the program counter is in [pc_begin, pc_end), linked addresses; a global: [0, UINT64_MAX).
+ */
+struct value_location {
+	uint64_t pc_begin, pc_end;
+	int64_t off;
+	uint8_t place; /* enum value_place */
+	uint8_t reg;   /* DWARF number */
+};
+
+struct value_variable {
+	const char *file, *function, *name, *type; /* function "" for a global */
+	const char *inlined;                       /* the function whose inlined body declares it; NULL: `function` */
+	uint32_t line;
+	uint32_t first_location, location_cnt; /* in schema.locations */
+	int32_t member_off; /* >= 0: the value lies in memory at (what is at the location) + member_off */
+	uint8_t size;       /* bytes: 1, 2, 4, 8 */
+	uint8_t kind;       /* enum value_type */
+	uint8_t tags;
+};
+
+struct value_schema {
+	struct arena *arena;
+	struct intern strings;
+	VEC(struct value_variable) variables; /* by file, line, function, name */
+	VEC(struct value_location) locations;
+	size_t functions, units;
+	size_t skipped[VALUE_SKIP_CNT];
+	const char *build_id; /* hex, "" where the file has none */
+	bool no_code_tags;    /* machine code of this architecture is not analysed: locals have no tags */
+};
+
+struct value_schema_opts {
+	const char *path;
+	const char *debuginfo_dir;   /* searched before the system's; NULL */
+	const char *file, *function; /* globs; NULL: all */
+	bool all_locals;             /* locals without a tag, too */
+};
+
+extern const char *const value_skip_names[VALUE_SKIP_CNT];
+extern const char *const value_type_names[];
+
+/*
+ * 0; -ENOEXEC: no ELF file of this machine; -ENODATA: no DWARF in it nor in a separate debug file; -ENOENT, -EACCES;
+ * -ENOMEM.  value_schema_free() in any case.
+ */
+int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts);
+void value_schema_free(struct value_schema *schema);
+
+#endif

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The witness of a location is the processor: a child runs the subject in single steps, and at each instruction the
+ * variables are read where the schema says they are.  Parameters that nothing writes to have their value throughout.
+ */
+#include "unit.h"
+#include "values/schema.h"
+
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct subject_list {
+	long capacity;
+	int len;
+	unsigned char kind;
+	const int *items;
+};
+
+#define LEVEL(level)                                                          \
+	int subject_##level##_scan(const struct subject_list *list, int key); \
+	double subject_##level##_mix(long rounds, double factor, const char *text);
+LEVEL(o0)
+LEVEL(o2)
+LEVEL(o3)
+#undef LEVEL
+
+static const struct {
+	const char *name;
+	int (*scan)(const struct subject_list *list, int key);
+	double (*mix)(long rounds, double factor, const char *text);
+} levels[] = {
+	{"o0", subject_o0_scan, subject_o0_mix},
+	{"o2", subject_o2_scan, subject_o2_mix},
+	{"o3", subject_o3_scan, subject_o3_mix},
+};
+
+static void make(struct value_schema *schema, bool all)
+{
+	struct value_schema_opts opts = {.path = "/proc/self/exe", .file = "*value_subject.h", .all_locals = all};
+
+	CU_ASSERT(value_schema_make(schema, &opts) == 0);
+}
+
+static const struct value_variable *find(const struct value_schema *schema, const char *level, const char *function,
+					 const char *name)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "subject_%s_%s", level, function);
+	for (size_t i = 0; i < schema->variables.cnt; i++) {
+		const struct value_variable *variable = &schema->variables.items[i];
+
+		if (!strcmp(variable->name, name) && !strcmp(variable->function, full))
+			return variable;
+	}
+	return NULL;
+}
+
+static bool has_tags(const struct value_schema *schema, const char *level, const char *function, const char *name,
+		     uint8_t tags)
+{
+	const struct value_variable *variable = find(schema, level, function, name);
+
+	return variable && (variable->tags & tags) == tags;
+}
+
+static void test_tags(void)
+{
+	struct value_schema schema;
+
+	make(&schema, false);
+	CU_ASSERT(!schema.no_code_tags);
+	for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
+		const char *level = levels[l].name;
+
+		CU_ASSERT(has_tags(&schema, level, "scan", "key", VALUE_TAG_COND));
+		CU_ASSERT(has_tags(&schema, level, "scan", "i", VALUE_TAG_ARGS));
+		CU_ASSERT(has_tags(&schema, level, "scan", "list->len", VALUE_TAG_COND) || l == 0);
+		CU_ASSERT(has_tags(&schema, level, "mix", "left", VALUE_TAG_LOOP | VALUE_TAG_COND | VALUE_TAG_ARGS));
+		/* Neither tested nor handed on. */
+		CU_ASSERT(!find(&schema, level, "mix", "sum"));
+		CU_ASSERT(!find(&schema, level, "scan", "found"));
+	}
+	/* With optimization its test becomes a flag byte that is combined with another one. */
+	CU_ASSERT(has_tags(&schema, "o0", "mix", "text", VALUE_TAG_COND));
+	CU_ASSERT(has_tags(&schema, "o0", "scan", "i", VALUE_TAG_LOOP | VALUE_TAG_COND));
+	value_schema_free(&schema);
+}
+
+static void test_types(void)
+{
+	struct value_schema schema;
+	const struct value_variable *variable = NULL;
+
+	make(&schema, true);
+	for (size_t i = 0; i < schema.variables.cnt; i++)
+		if (!strcmp(schema.variables.items[i].name, "subject_o2_global"))
+			variable = &schema.variables.items[i];
+	CU_ASSERT_PTR_NOT_NULL_FATAL(variable);
+	CU_ASSERT(variable->kind == VALUE_UNSIGNED && variable->size == 8 && variable->tags == VALUE_TAG_GLOBAL);
+	CU_ASSERT(!*variable->function && variable->location_cnt == 1);
+	variable = find(&schema, "o0", "mix", "factor");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(variable);
+	CU_ASSERT(variable->kind == VALUE_FLOAT && variable->size == 8);
+	variable = find(&schema, "o0", "mix", "text");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(variable);
+	CU_ASSERT(variable->kind == VALUE_POINTER);
+	variable = find(&schema, "o0", "scan", "found");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(variable);
+	CU_ASSERT(variable->kind == VALUE_SIGNED && variable->size == 4);
+	CU_ASSERT_STRING_EQUAL(variable->type, "int");
+	value_schema_free(&schema);
+}
+
+/* --- single steps ------------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+
+static int take_bias(struct dl_phdr_info *info, size_t sz, void *owner)
+{
+	(void)sz;
+	*(uint64_t *)owner = info->dlpi_addr;
+	return 1; /* the program itself comes first */
+}
+
+static uint64_t load_bias(void)
+{
+	uint64_t bias = 0;
+
+	dl_iterate_phdr(take_bias, &bias);
+	return bias;
+}
+
+static uint64_t register_of(const struct user_regs_struct *regs, uint8_t reg)
+{
+	const uint64_t by_number[] = {regs->rax, regs->rdx, regs->rcx, regs->rbx, regs->rsi, regs->rdi,
+				      regs->rbp, regs->rsp, regs->r8,  regs->r9,  regs->r10, regs->r11,
+				      regs->r12, regs->r13, regs->r14, regs->r15, regs->rip};
+
+	return reg < sizeof(by_number) / sizeof(by_number[0]) ? by_number[reg] : 0;
+}
+
+struct watch {
+	const struct value_variable *variable;
+	int64_t expected;
+	size_t seen, wrong;
+};
+
+/* CFA-relative places need the unwinder: they are told by the frame pointer that -O0 code keeps (CFA = rbp + 16). */
+static bool read_variable(pid_t pid, const struct value_schema *schema, const struct value_variable *variable,
+			  const struct user_regs_struct *regs, uint64_t pc, bool has_frame_pointer, int64_t *value)
+{
+	for (uint32_t l = 0; l < variable->location_cnt; l++) {
+		const struct value_location *location = &schema->locations.items[variable->first_location + l];
+		uint64_t raw, addr;
+
+		if (pc < location->pc_begin || pc >= location->pc_end)
+			continue;
+		raw = register_of(regs, location->reg);
+		if (location->place == VALUE_IS_SUM)
+			raw += (uint64_t)location->off;
+		if (location->place == VALUE_AT_REGISTER || location->place == VALUE_AT_CFA) {
+			if (location->place == VALUE_AT_CFA && !has_frame_pointer)
+				return false;
+			addr = location->place == VALUE_AT_CFA ? regs->rbp + 16 : raw;
+			raw = (uint64_t)ptrace(PTRACE_PEEKDATA, pid, addr + (uint64_t)location->off, NULL);
+		}
+		if (variable->member_off >= 0)
+			raw = (uint64_t)ptrace(PTRACE_PEEKDATA, pid, raw + (uint64_t)variable->member_off, NULL);
+		*value = variable->size == 4 ? (int32_t)raw : variable->size == 1 ? (uint8_t)raw : (int64_t)raw;
+		return true;
+	}
+	return false;
+}
+
+/* Steps the child to its end and compares, wherever a variable is said to be. */
+static void step(pid_t pid, const struct value_schema *schema, struct watch *watches, size_t cnt, const char *level)
+{
+	uint64_t bias = load_bias();
+	bool keeps_frame = !strcmp(level, "o0");
+	int status;
+
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		struct user_regs_struct regs;
+
+		if (ptrace(PTRACE_GETREGS, pid, NULL, &regs))
+			break;
+		for (size_t w = 0; w < cnt; w++) {
+			int64_t value;
+
+			/* In the prologue of -O0 code, DWARF names a place that has not been written yet. */
+			if (!read_variable(pid, schema, watches[w].variable, &regs, regs.rip - bias, keeps_frame,
+					   &value))
+				continue;
+			watches[w].seen++;
+			watches[w].wrong += value != watches[w].expected;
+		}
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL))
+			break;
+	}
+}
+
+static void test_places(void)
+{
+	static const int items[] = {4, 9, 4, 4, 7};
+	static const struct subject_list list = {.capacity = 80, .len = 5, .kind = 3, .items = items};
+	struct value_schema schema;
+
+	make(&schema, true);
+	for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
+		struct watch watches[] = {
+			{find(&schema, levels[l].name, "scan", "key"), 4, 0, 0},
+			{find(&schema, levels[l].name, "scan", "list"), (int64_t)(uintptr_t)&list, 0, 0},
+			{find(&schema, levels[l].name, "mix", "rounds"), 6, 0, 0},
+			{find(&schema, levels[l].name, "scan", l ? "list->len" : "key"), l ? 5 : 4, 0, 0},
+		};
+		pid_t pid;
+
+		for (size_t w = 0; w < 4; w++)
+			CU_ASSERT_FATAL(watches[w].variable != NULL);
+		pid = fork();
+		if (!pid) {
+			ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+			raise(SIGSTOP);
+			levels[l].scan(&list, 4);
+			levels[l].mix(6, 1.5, "text");
+			_exit(0);
+		}
+		step(pid, &schema, watches, 4, levels[l].name);
+		for (size_t w = 0; w < 4; w++) {
+			CU_ASSERT(watches[w].seen > 0);
+			/* -O0: in the prologue, until it has stored the parameter and set the frame pointer. */
+			CU_ASSERT(watches[w].wrong <= (l ? 0 : 8));
+		}
+	}
+	value_schema_free(&schema);
+}
+
+#else
+
+static void test_places(void)
+{
+	printf("skipped: machine code of this architecture is not analysed ");
+}
+
+#endif
+
+static void test_bad_input(void)
+{
+	struct value_schema schema;
+	struct value_schema_opts opts = {.path = "/nonexistent"};
+
+	CU_ASSERT(value_schema_make(&schema, &opts) == -ENOENT);
+	value_schema_free(&schema);
+	opts.path = "/proc/self/status";
+	CU_ASSERT(value_schema_make(&schema, &opts) == -ENOEXEC);
+	value_schema_free(&schema);
+}
+
+int suite_value_schema(void)
+{
+	static const struct unit_test tests[] = {
+		{"tags tell loops, conditions and arguments", test_tags},
+		{"types, sizes and members", test_types},
+		{"variables are where the schema says, at each instruction", test_places},
+		{"what is no binary is refused", test_bad_input},
+	};
+
+	return unit_suite("value_schema", tests, sizeof(tests) / sizeof(tests[0]));
+}
