@@ -11,6 +11,7 @@
 /* Everybody who is blamed in a category, with what decides who gets a line. */
 struct blamed {
 	uint32_t who, object, host;
+	bool is_own;
 	double late, typical; /* Σ w·X over late and over typical rows */
 	double tail;          /* the difference of their means */
 	uint32_t slot;
@@ -32,23 +33,28 @@ static int count_rows(struct blame_count *count, const struct dataset *dataset, 
 
 	for (size_t i = 0; i < rows->row_cnt; i++) {
 		double latency = (double)rows->latency_ns[i], wx = rows->weights[i] * (double)values[i];
-		struct blamed *blamed;
+		struct blamed named = {.who = blame[i].who, .object = blame[i].object, .host = blame[i].host}, *blamed;
 
 		count->row_ids[i] = NOBODY;
-		if (!values[i] || (!blame[i].who && !blame[i].object))
+		if (!values[i] || (!blame[i].who && !blame[i].object && !blame[i].is_own))
 			continue;
-		if (idmap__id(&count->ids, (uint64_t)blame[i].host << 32 | blame[i].who, blame[i].object,
-			      &count->row_ids[i]))
+		if (blame[i].is_own)
+			named = (struct blamed){.host = UINT32_MAX, .is_own = true};
+		if (idmap__id(&count->ids, (uint64_t)named.host << 32 | named.who, named.object, &count->row_ids[i]))
 			return -ENOMEM;
-		if (count->row_ids[i] == count->blamed.cnt &&
-		    vec_push(&count->blamed,
-			     ((struct blamed){.who = blame[i].who, .object = blame[i].object, .host = blame[i].host})))
+		if (count->row_ids[i] == count->blamed.cnt && vec_push(&count->blamed, named))
 			return -ENOMEM;
 		blamed = &count->blamed.items[count->row_ids[i]];
 		blamed->late += latency >= rows->late_ns ? wx : 0;
 		blamed->typical += latency <= rows->median_ns ? wx : 0;
 	}
 	return 0;
+}
+
+/* The recorder has a slot however small, so that no line without a name hides it. */
+static bool precedes(const struct blamed *left, const struct blamed *right)
+{
+	return left->is_own != right->is_own ? left->is_own : left->tail > right->tail;
 }
 
 /* Gives the largest a slot each, the rest the last one.  Ties go to the one seen first. */
@@ -70,14 +76,15 @@ static void choose_slots(struct blame_split *split, struct blame_count *count, c
 		struct blamed *most = NULL;
 
 		for (size_t b = 0; b < count->blamed.cnt; b++)
-			if (count->blamed.items[b].slot == NOBODY &&
-			    (!most || count->blamed.items[b].tail > most->tail))
+			if (count->blamed.items[b].slot == NOBODY && (!most || precedes(&count->blamed.items[b], most)))
 				most = &count->blamed.items[b];
 		if (!most)
 			break;
 		most->slot = split->slot_cnt;
 		split->slots[split->slot_cnt] =
 			(struct blame_slot){.who = most->who, .object = most->object, .host = most->host};
+		if (most->is_own)
+			split->slots[split->slot_cnt] = (struct blame_slot){.is_own = true};
 	}
 	split->slots[split->slot_cnt] = (struct blame_slot){0};
 	split->slot_cnt++;

@@ -31,7 +31,7 @@ static size_t choose(struct candidate *candidates, const struct report *report, 
 
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		for (uint32_t s = 0; !report->dataset->category_unmeasured[c] && s < splits[c].slot_cnt; s++)
-			if (splits[c].lines[s].tail_share > 0)
+			if (splits[c].lines[s].tail_share > 0 && !splits[c].slots[s].is_own)
 				candidates[cnt++] = (struct candidate){c, s, splits[c].lines[s].tail_share};
 	qsort(candidates, cnt, sizeof(*candidates), compare_candidates);
 	while (worth < cnt && candidates[worth].share >= SHARE_MIN)
@@ -49,12 +49,34 @@ static int64_t the_only_id(const struct blame_ids *ids)
 	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
 }
 
+/* Its run-queue time, apart from the ranking; the account of the tail holds it like any other line. */
+static void note_own(struct report *report, const struct blame_split *split)
+{
+	report->our_own = (struct own_line){.known = report->dataset->own_cnt > 0};
+	for (uint32_t s = 0; s < split->slot_cnt; s++) {
+		const struct share_line *line = &split->lines[s];
+
+		if (!split->slots[s].is_own)
+			continue;
+		report->our_own = (struct own_line){
+			.known = true,
+			.share = line->tail_share,
+			.share_ci = line->tail_share_ci,
+			.variance_share = line->variance_share,
+			.mean_ns = line->mean_ns,
+			.typical_ns = line->typical_ns,
+			.late_ns = line->late_ns,
+		};
+	}
+}
+
 int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
 		struct arena *arena)
 {
 	struct candidate candidates[WL_CATEGORY_CNT * (BLAME_NAMED_MAX + 1)];
 	size_t cnt = choose(candidates, report, splits);
 
+	note_own(report, &splits[WL_CATEGORY_RUNQ]);
 	report->causes = arena__alloc(arena, cnt, sizeof(*report->causes));
 	if (!report->causes)
 		return -ENOMEM;

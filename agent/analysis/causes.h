@@ -27,6 +27,7 @@ void blame_ids__note(struct blame_ids *ids, uint32_t id);
 struct blame_slot {
 	uint32_t who, object; /* indexes into dataset.strings; both 0 in the slot of all others */
 	uint32_t host;        /* of `who`, where there are several */
+	bool is_own;          /* the recorder: all of its threads together, whatever their names */
 	struct blame_ids pids, tids;
 };
 
@@ -60,9 +61,9 @@ struct cause_places {
 typedef struct cause_places cause_places_table[WL_CATEGORY_CNT][BLAME_NAMED_MAX + 1];
 
 /*
- * Makes report->causes from the splits, whose lines have been computed, and from report->breakdown, report->events,
- * report->factors and report->path.  places NULL: no function was probed.  Strings and lists come from the arena.  0 or
- * -ENOMEM.
+ * Makes report->causes and report->our_own from the splits, whose lines have been computed, and from report->breakdown,
+ * report->events, report->factors and report->path.  places NULL: no function was probed.  Strings and lists come from
+ * the arena.  0 or -ENOMEM.
  */
 int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
 		struct arena *arena);

@@ -257,6 +257,8 @@ int dataset_load(struct dataset *dataset, struct shard_reader *reader, const str
 		goto cleanup;
 	dataset_build__choose_sessions(&build);
 	err = dataset_build__loss_begin(&build);
+	if (!err)
+		err = dataset_build__own(&build);
 	if (err)
 		goto cleanup;
 	shard_reader__rewind(reader);
@@ -272,6 +274,14 @@ int dataset_load(struct dataset *dataset, struct shard_reader *reader, const str
 cleanup:
 	dataset_build__free(&build, err != 0);
 	return err;
+}
+
+bool dataset_is_own(const struct dataset *dataset, uint32_t session, uint32_t pid)
+{
+	for (size_t i = 0; pid && i < dataset->own_cnt; i++)
+		if (dataset->own[i].session == session && dataset->own[i].pid == pid)
+			return true;
+	return false;
 }
 
 void dataset_free(struct dataset *dataset)

@@ -29,6 +29,13 @@ struct dataset_blame {
 	uint32_t pid;
 	uint32_t tid;
 	uint32_t host; /* of the culprit, where there are several */
+	bool is_own;   /* the culprit is a process of the recorder */
+};
+
+/* A process of the recorder in one session. */
+struct dataset_own {
+	uint32_t session; /* index into session_ids */
+	uint32_t pid;
 };
 
 /* What the recordings of one host say of it. */
@@ -73,6 +80,8 @@ struct dataset {
 
 	uint64_t *session_ids; /* of the recordings that are taken together */
 	size_t session_cnt;
+	struct dataset_own *own; /* NULL: no session names the recorder's processes */
+	size_t own_cnt;
 
 	/* The session. Unknown: NULL, and -1 for pid; the counts then come from the rows. */
 	const char *host, *kernel, *comm;
@@ -122,5 +131,7 @@ void dataset_free(struct dataset *dataset);
 
 /* The types of the rows, each once and whole, by name: "tcp:80, tcp:8080"; "…" for those that have no room. */
 void dataset_list_types(const struct dataset *dataset, char *list, size_t sz);
+/* Is it a process of the recorder of that session (index into session_ids)? */
+bool dataset_is_own(const struct dataset *dataset, uint32_t session, uint32_t pid);
 
 #endif

@@ -127,6 +127,8 @@ int dataset_build__reweight(struct dataset_build *build);
 int dataset_build__session_of(struct dataset_build *build, const struct shard_block *block, size_t *session);
 /* What of a session's keys decides whether it is wanted, once they are all known. */
 void dataset_build__choose_sessions(struct dataset_build *build);
+/* Fills dataset->own from those keys: 0 or -ENOMEM. */
+int dataset_build__own(struct dataset_build *build);
 int dataset_build__session_block(struct dataset_build *build, const struct shard_block *block);
 int dataset_build__session_end(struct dataset_build *build);
 /* What finished in the target in the time asked for. */

@@ -370,6 +370,7 @@ static int blame_of(struct interval_block *in, const struct blame_columns *colum
 	case WL_CATEGORY_RUNQ:
 		blame->pid = (uint32_t)column_u64(columns->culprit_pid, row);
 		blame->tid = (uint32_t)column_u64(columns->culprit_tid, row);
+		blame->is_own = dataset_is_own(in->build->dataset, (uint32_t)in->session, blame->pid);
 		return text_id(in, column_text(columns->culprit_comm, row), &blame->who);
 	case WL_CATEGORY_LOCK:
 		blame->tid = (uint32_t)column_u64(columns->lock_owner_tid, row);

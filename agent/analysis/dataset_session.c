@@ -202,6 +202,33 @@ void dataset_build__choose_sessions(struct dataset_build *build)
 	}
 }
 
+#define OWN_PIDS_MAX 8 /* of one session */
+
+int dataset_build__own(struct dataset_build *build)
+{
+	struct dataset *dataset = build->dataset;
+
+	for (size_t i = 0; i < build->sessions.cnt; i++) {
+		const char *pids = NULL;
+		char *end;
+
+		build_session__text(&build->sessions.items[i], "agent_pids", &pids);
+		if (pids && !dataset->own)
+			dataset->own =
+				arena__alloc(build->arena, build->sessions.cnt * OWN_PIDS_MAX, sizeof(*dataset->own));
+		if (pids && !dataset->own)
+			return -ENOMEM;
+		for (int k = 0; pids && k < OWN_PIDS_MAX; k++, pids = *end == ' ' ? end + 1 : NULL) {
+			unsigned long pid = strtoul(pids, &end, 10);
+
+			if (end == pids || pid > INT32_MAX)
+				break;
+			dataset->own[dataset->own_cnt++] = (struct dataset_own){(uint32_t)i, (uint32_t)pid};
+		}
+	}
+	return 0;
+}
+
 /* The part of it that was asked for. */
 static double session_duration_s(const struct dataset_build *build, const struct build_session *session)
 {

@@ -91,7 +91,8 @@ static int describe_step(struct paths_walk *walk, const struct trace_session *se
 
 static int key_of(struct paths_walk *walk, const struct path_key *key, uint32_t *id)
 {
-	uint64_t kind = (uint64_t)key->category << 16 | (uint64_t)key->wait << 8 | key->own;
+	uint64_t kind =
+		(uint64_t)key->by_recorder << 24 | (uint64_t)key->category << 16 | (uint64_t)key->wait << 8 | key->own;
 
 	uint32_t who;
 
@@ -114,10 +115,8 @@ static int add_step(struct paths_walk *walk, const struct trace_session *session
 	struct path_key described, *key;
 	uint32_t id;
 
-	if (describe_step(walk, session, step, &described) || key_of(walk, &described, &id))
+	if (describe_step(walk, session, step, &described))
 		return -ENOMEM;
-	key = &walk->paths->keys.items[id];
-	key->doing_ns[state_category(step->state)] += weighted_ns;
 	if (step->certainty == WL_CERTAINTY_AMBIGUOUS) {
 		walk->paths->ambiguous_ns += weighted_ns;
 	} else if (step->culprit_tid) {
@@ -126,9 +125,15 @@ static int add_step(struct paths_walk *walk, const struct trace_session *session
 
 		entry.tid = traces_real_id(step->culprit_tid);
 		entry.pid = traces_real_id(pid);
-		blame_ids__note(&key->pids, entry.pid);
-		blame_ids__note(&key->tids, entry.tid);
+		described.by_recorder = step->category == WL_CATEGORY_RUNQ &&
+					dataset_is_own(walk->dataset, walk->dataset->session[row], entry.pid);
 	}
+	if (key_of(walk, &described, &id))
+		return -ENOMEM;
+	key = &walk->paths->keys.items[id];
+	key->doing_ns[state_category(step->state)] += weighted_ns;
+	blame_ids__note(&key->pids, entry.pid);
+	blame_ids__note(&key->tids, entry.tid);
 	entry.key = id;
 	if (walk->last_rows.items[id] != row) {
 		walk->last_rows.items[id] = row;
@@ -158,13 +163,14 @@ static int blame_row(struct paths_walk *walk, uint32_t row, const struct path_en
 		const struct path_key *key = worst[c] ? &walk->paths->keys.items[worst[c]->key] : NULL;
 		struct dataset_blame blame = {0};
 
-		if (key && (key->who || key->object)) {
+		if (key && (key->who || key->object || key->by_recorder)) {
 			blame = (struct dataset_blame){
 				.who = key->who,
 				.object = key->object,
 				.host = key->host,
 				.pid = worst[c]->pid,
 				.tid = worst[c]->tid,
+				.is_own = key->by_recorder,
 			};
 			dataset->blame[c] = made(dataset, dataset->blame[c], sizeof(*dataset->blame[c]));
 			if (!dataset->blame[c])

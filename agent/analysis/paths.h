@@ -21,6 +21,7 @@ struct path_key {
 	uint32_t host;          /* of `who`, where there are several */
 	uint8_t category, wait; /* enum wl_category */
 	bool own;
+	bool by_recorder;                 /* the culprit is a process of the recorder */
 	struct blame_ids pids, tids;      /* of the culprit */
 	double doing_ns[WL_CATEGORY_CNT]; /* weighted: what the thread itself did meanwhile */
 };

@@ -69,6 +69,7 @@ static void ranked__free(struct ranked *ranked)
 
 struct weighed_key {
 	uint32_t key;
+	bool by_recorder; /* after all others: it is never ranked */
 	double tail_ns;
 };
 
@@ -76,6 +77,8 @@ static int compare_keys(const void *left, const void *right)
 {
 	const struct weighed_key *a = left, *b = right;
 
+	if (a->by_recorder != b->by_recorder)
+		return a->by_recorder ? 1 : -1;
 	if (a->tail_ns != b->tail_ns)
 		return a->tail_ns < b->tail_ns ? 1 : -1;
 	return (a->key > b->key) - (a->key < b->key);
@@ -89,7 +92,7 @@ static struct weighed_key *weigh_keys(const struct paths *paths, const struct ra
 	if (!weighed)
 		return NULL;
 	for (size_t k = 0; k < paths->keys.cnt; k++)
-		weighed[k].key = (uint32_t)k;
+		weighed[k] = (struct weighed_key){(uint32_t)k, paths->keys.items[k].by_recorder, 0};
 	for (size_t i = 0; i < paths->entries.cnt; i++) {
 		const struct path_entry *entry = &paths->entries.items[i];
 		uint32_t at = ranked->at[entry->row];
@@ -173,10 +176,12 @@ static int make_lines(struct report *report, const struct paths *paths, struct r
 	struct path_report *path = report->path;
 	struct share_part parts[LINES_MAX + 1] = {{0}};
 	struct weighed_key *weighed = weigh_keys(paths, ranked);
-	size_t cnt = paths->keys.cnt < LINES_MAX ? paths->keys.cnt : LINES_MAX, rows = ranked->rows.row_cnt;
+	size_t cnt = 0, rows = ranked->rows.row_cnt;
 	uint32_t *line_of = malloc((paths->keys.cnt + 1) * sizeof(*line_of));
 	int err = -ENOMEM;
 
+	while (weighed && cnt < paths->keys.cnt && cnt < LINES_MAX && !weighed[cnt].by_recorder)
+		cnt++;
 	ranked->columns = calloc((cnt + 1) * rows + 1, sizeof(*ranked->columns));
 	path->lines = arena__alloc(report->arena, cnt, sizeof(*path->lines));
 	if (!weighed || !line_of || !ranked->columns || !path->lines)

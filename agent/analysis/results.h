@@ -72,6 +72,14 @@ struct cause {
 	const char *culprit_host;     /* where there are several; NULL: not known */
 };
 
+/* What the recorder itself cost requests: they waited for a CPU while one of its processes ran. */
+struct own_line {
+	bool known; /* the recording names the recorder's processes */
+	double share;
+	struct ci share_ci;
+	double variance_share, mean_ns, typical_ns, late_ns;
+};
+
 /* Steps of critical paths that have the same role, category, object and culprit. */
 struct path_line {
 	const char *role; /* name of the thread that the path is on; NULL: the interval's own */
@@ -234,6 +242,7 @@ struct report {
 	size_t event_cnt;
 	struct cause *causes; /* by share, largest first */
 	size_t cause_cnt;
+	struct own_line our_own; /* in no cause, but in the breakdown */
 	struct host_line *hosts; /* the longest tail first; none where all is of one host */
 	size_t host_cnt;
 	struct host_difference *differences;

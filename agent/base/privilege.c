@@ -51,9 +51,10 @@ int privilege_check(void)
 	return -EPERM;
 }
 
-static const cap_value_t running[] = {CAP_BPF,       CAP_PERFMON,      CAP_SYS_PTRACE,
-				      CAP_SYS_ADMIN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH};
-static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_SYS_NICE, CAP_FOWNER};
+/* CAP_SYS_NICE: to come back from SCHED_IDLE (base/priority.h). */
+static const cap_value_t running[] = {CAP_BPF,          CAP_PERFMON,         CAP_SYS_PTRACE, CAP_SYS_ADMIN,
+				      CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_NICE};
+static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_FOWNER};
 static const cap_value_t looking_up[] = {CAP_CHECKPOINT_RESTORE};
 static const cap_value_t uploading[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL};
 

@@ -192,6 +192,11 @@ size_t attacher__closing(struct attacher *attacher, uint64_t patience_ns)
 	return attacher->closing.cnt;
 }
 
+pid_t attacher__pid(const struct attacher *attacher)
+{
+	return attacher->pid;
+}
+
 bool attacher__is_gone(struct attacher *attacher)
 {
 	return take_answers(attacher, 0) < 0;

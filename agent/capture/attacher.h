@@ -75,6 +75,8 @@ bool attacher__is_closing(struct attacher *attacher, uint32_t ticket);
 /* How many are under way, after waiting for all of them for at most patience_ns. */
 size_t attacher__closing(struct attacher *attacher, uint64_t patience_ns);
 
+pid_t attacher__pid(const struct attacher *attacher);
+
 /* Has the process ended by itself, which means that it was killed?  What it held is detached then. */
 bool attacher__is_gone(struct attacher *attacher);
 

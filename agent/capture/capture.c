@@ -440,10 +440,7 @@ void capture__stop(struct capture *capture)
 	capture__detach(capture);
 }
 
-/*
- * A ring that has woken its reader once wakes it again at once as long as there is anything in it at all.  In trace
- * mode there always is: without a rest, the agent would come back for a handful of records over and over.
- */
+/* In trace mode several CPUs may wake the reader one after the other: without a rest, each for a part of a ring. */
 #define REST_MS 5
 
 static void rest(const struct capture *capture, int *timeout_ms)
@@ -485,6 +482,14 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 uint64_t capture__polled_ts(const struct capture *capture)
 {
 	return capture->polled_ts;
+}
+
+double capture__backlog(const struct capture *capture)
+{
+	double records = record_rings__backlog(capture->record_rings);
+	double words = capture->word_rings ? word_rings__backlog(capture->word_rings) : 0;
+
+	return records > words ? records : words;
 }
 
 uint64_t capture__lost_mark(const struct capture *capture)

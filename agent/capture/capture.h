@@ -73,6 +73,8 @@ typedef int (*capture_handler)(void *owner, const struct wl_record_header *recor
 int capture__poll(struct capture *capture, int timeout_ms, capture_handler handle, void *owner);
 /* Everything that was sent until this moment has been handed over by the last poll. */
 uint64_t capture__polled_ts(const struct capture *capture);
+/* The fullest ring, 0…1; any thread. */
+double capture__backlog(const struct capture *capture);
 /* Changes whenever a record is lost. */
 uint64_t capture__lost_mark(const struct capture *capture);
 /* What the rings take of the agent's memory. */
@@ -135,6 +137,9 @@ int capture__set_listeners(struct capture *capture, const target_listeners *list
 void capture__counts(struct capture *capture, struct capture_counts *counts);
 /* Loss per CPU: cpu_cnt * WL_LOSS_CNT of them; freed by the capture. */
 const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt);
+
+/* The process that attaches probes, 0: there is none. */
+pid_t capture__attacher_pid(const struct capture *capture);
 
 const struct hook_survey *capture__survey(const struct capture *capture);
 /* Are hardware counters being read? */

@@ -115,6 +115,8 @@ void record_rings__free(struct record_rings *rings); /* NULL-safe */
 int record_rings__wait(struct record_rings *rings, int timeout_ms);
 /* Hands over what there is and makes room.  0, -EBADMSG, or the negative value that `handle` returned. */
 int record_rings__read(struct record_rings *rings, ring_handler handle, void *owner);
+/* The share of the fullest one that holds records; any thread. */
+double record_rings__backlog(const struct record_rings *rings);
 /* What such rings take of this process's memory. */
 size_t record_rings__bytes(uint32_t sz, uint32_t cpu_cnt);
 
@@ -127,6 +129,8 @@ struct word_rings *word_rings__new(int map_fd, uint64_t mask, uint32_t cpu_cnt);
 void word_rings__free(struct word_rings *rings); /* NULL-safe */
 /* Hands over what there is and makes room. 0, -EBADMSG, or what `handle` returned; *handled counts on. */
 int word_rings__read(struct word_rings *rings, capture_handler handle, void *owner, uint64_t *handled);
+/* The share of the fullest one that holds words; any thread. */
+double word_rings__backlog(const struct word_rings *rings);
 /* Adds how many records of each class that CPU has written into its words to loss[WL_LOSS_CNT]. */
 void word_rings__add_emitted(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss);
 

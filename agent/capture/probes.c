@@ -440,6 +440,11 @@ void capture__detach_probes(struct capture *capture, struct probe_set *set)
 	probe_set__free(set, &all->specs);
 }
 
+pid_t capture__attacher_pid(const struct capture *capture)
+{
+	return capture->probes ? attacher__pid(capture->probes->attacher) : 0;
+}
+
 size_t capture__detaching(struct capture *capture, uint64_t patience_ns)
 {
 	return capture->probes ? attacher__closing(capture->probes->attacher, patience_ns) : 0;

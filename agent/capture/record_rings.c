@@ -37,7 +37,8 @@ static size_t beyond_sz(uint32_t sz)
 
 static int map_ring(struct record_rings *rings, struct mapped_ring *mapped, uint32_t sz)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	/* Only wake-ups count: what lies in the ring below the limit of the kernel side can wait. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	struct ring *ring = &mapped->ring;
 	char *rest;
 
@@ -119,6 +120,20 @@ int record_rings__read(struct record_rings *rings, ring_handler handle, void *ow
 	for (uint32_t i = 0; i < rings->cnt && !err; i++)
 		err = ring__read(&rings->rings[i].ring, handle, owner);
 	return err;
+}
+
+double record_rings__backlog(const struct record_rings *rings)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < rings->cnt; i++) {
+		const struct ring *ring = &rings->rings[i].ring;
+		unsigned long consumer = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
+		double share = (double)(__atomic_load_n(ring->producer, __ATOMIC_RELAXED) - consumer) / ring->sz;
+
+		most = share > most ? share : most;
+	}
+	return most;
 }
 
 size_t record_rings__bytes(uint32_t sz, uint32_t cpu_cnt)

@@ -93,6 +93,21 @@ int word_rings__read(struct word_rings *rings, capture_handler handle, void *own
 	return err;
 }
 
+double word_rings__backlog(const struct word_rings *rings)
+{
+	double most = 0;
+
+	for (uint32_t cpu = 0; cpu < rings->cpu_cnt; cpu++) {
+		const struct wl_word_ring *ring = ring_of(rings, cpu);
+		uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED);
+		double share =
+			(double)(__atomic_load_n(&ring->head, __ATOMIC_RELAXED) - tail) / (double)(rings->mask + 1);
+
+		most = share > most ? share : most;
+	}
+	return most;
+}
+
 void word_rings__add_emitted(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss)
 {
 	const struct wl_word_ring *ring = ring_of(rings, cpu);

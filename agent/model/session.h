@@ -23,6 +23,7 @@
  *                      detached, at the end or before; what they stand for; the age of the oldest one picked up
  *   intervals_seen, intervals_selected, intervals_abandoned  counted in the kernel
  *   records_received, rows_kept  counted by the agent: received = kept + passed over by retention
+ *   agent_pids         the recorder's own processes, separated by spaces;
  *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile;
  *                      no cost_bpf_ns where it could not be measured
  *   mode               "counters" or "trace"

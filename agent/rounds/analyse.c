@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a round has found: from the shards that have been written so far, beside the recording. */
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/priority.h"
 #include "rounds/rounds_internal.h"
 #include "shard/open.h"
 
@@ -25,11 +27,27 @@ static void *analyse(void *ctx)
 
 	/* The target comes first. */
 	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
+	if (analysis->idle)
+		priority_lower(0);
+	/* It may have been hurried in between. */
+	if (!analysis->idle)
+		priority_raise(0);
 	analysis->reader = shards_open(&path, 1);
 	analysis->err =
 		analysis->reader ? findings_make(&analysis->findings, analysis->reader, &analysis->options) : -EIO;
 	atomic_store(&analysis->done, true);
 	return NULL;
+}
+
+/* An idle task may wait for a CPU for ever. */
+#define IDLE_NS 1000000000ULL
+
+void rounds_analysis_hurry(struct rounds *rounds, uint64_t now)
+{
+	if (!rounds->analysis.idle || now - rounds->analysis.started_ts < IDLE_NS)
+		return;
+	rounds->analysis.idle = false;
+	priority_raise_others();
 }
 
 int rounds_analysis_start(struct recording *recording)
@@ -45,6 +63,8 @@ int rounds_analysis_start(struct recording *recording)
 	atomic_store(&analysis->done, false);
 	analysis->findings = (struct findings){0};
 	analysis->reader = NULL;
+	analysis->started_ts = monotonic_ns();
+	analysis->idle = priority_can_return();
 	/* Nothing but the factors of this round is asked for, and the target comes first in memory, too. */
 	analysis->options = (struct findings_opts){
 		.tail = rounds->options.tail,
@@ -70,6 +90,7 @@ int rounds_analysis_wait(struct rounds *rounds)
 {
 	if (!rounds->analysis.running)
 		return -ECHILD;
+	rounds_analysis_hurry(rounds, UINT64_MAX);
 	pthread_join(rounds->analysis.thread, NULL);
 	rounds->analysis.running = false;
 	return rounds->analysis.err;

@@ -21,6 +21,8 @@
 #define CHECK_NS     100000000ULL /* between looks at what the probes cost */
 #define COUNT_NS     150000000ULL
 #define NO_SELECTION 1 /* of 2^32 */
+/* Reading the program, and deciding what to probe next, may wait that long for a CPU that nobody wants. */
+#define WORK_NS      SECOND_NS
 #define RELIEF_SHARE 0.6
 #define ANSWER_BYTES 1024 /* of stdin, looked at in one go */
 
@@ -231,6 +233,7 @@ static int end_looking(struct recording *recording)
 	if (err)
 		return err;
 	pause_recording(recording);
+	recording_take_time(recording, WORK_NS);
 	err = rounds_find_roots(recording);
 	if (err == -ENOENT) {
 		give_up(recording, hot_paths__sample_cnt(rounds->hot)
@@ -372,7 +375,10 @@ static int go_on(struct recording *recording)
 static int next_round(struct recording *recording)
 {
 	struct rounds *rounds = recording->client;
-	int err = decide(recording);
+	int err;
+
+	recording_take_time(recording, WORK_NS);
+	err = decide(recording);
 
 	if (err || rounds_probe_cnt(rounds))
 		return err ? err : go_on(recording);
@@ -518,7 +524,10 @@ static int rounds_step(struct recording *recording)
 	case ROUNDS_RESTING:
 		return now >= rounds->slot_end_ts ? start_analysis(recording) : 0;
 	case ROUNDS_ANALYSING:
-		return rounds_analysis_done(rounds) ? end_analysis(recording) : 0;
+		if (rounds_analysis_done(rounds))
+			return end_analysis(recording);
+		rounds_analysis_hurry(rounds, now);
+		return 0;
 	case ROUNDS_CHOOSING:
 		return take_answer(rounds) ? next_round(recording) : 0;
 	case ROUNDS_OVER:

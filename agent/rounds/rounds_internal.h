@@ -50,6 +50,8 @@ struct round_analysis {
 	pthread_t thread;
 	bool running;
 	atomic_bool done;
+	atomic_bool idle; /* it is an idle task, which may not go on for ever */
+	uint64_t started_ts;
 	int err;
 	char dir[4096];
 	struct findings_opts options;
@@ -121,6 +123,8 @@ uint32_t rounds_probe_cnt(const struct rounds *rounds);
 
 /* Reads what has been written so far, in a thread of its own. 0 or -errno. */
 int rounds_analysis_start(struct recording *recording);
+/* Called while it is under way: it gets a share of the CPUs once it has waited long for an idle one. */
+void rounds_analysis_hurry(struct rounds *rounds, uint64_t now);
 bool rounds_analysis_done(const struct rounds *rounds);
 /* Waits for it; its error.  rounds_analysis_free() in either case. */
 int rounds_analysis_wait(struct rounds *rounds);

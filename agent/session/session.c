@@ -15,7 +15,6 @@
 #include <limits.h>
 #include <malloc.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,16 +58,6 @@ static void catch_signals(void)
 bool recording_is_stopped(void)
 {
 	return stop_signals;
-}
-
-/* The recording must not be what makes requests late: whoever it wakes up beside keeps the CPU until its slice is over.
- */
-static void step_back(void)
-{
-	struct sched_param param = {};
-
-	if (sched_setscheduler(0, SCHED_BATCH, &param))
-		log_debug("cannot become a batch task: %s", strerror(errno));
 }
 
 static void refresh_mappings(struct recording *recording, pid_t pid)
@@ -161,6 +150,7 @@ static int record_until_done(struct recording *recording)
 		if (end - now < POLL_MS * 1000000ULL)
 			timeout_ms = (end - now) / 1000000 + 1;
 		timeout_ms = recording_windows_timeout(recording, timeout_ms);
+		pace__rest(recording->pace, now + (uint64_t)timeout_ms * 1000000);
 		err = capture__poll(recording->capture, timeout_ms, recording_on_record, recording);
 		if (err == -EINTR || err > 0)
 			err = 0;
@@ -263,6 +253,7 @@ static int prepare_target(struct recording *recording)
 	}
 	if (!options->children)
 		recording->processes.cnt = 1;
+	recording_stay_off(recording);
 	refresh_mappings(recording, options->pid);
 	err = options->symbols ? read_symbols(recording) : recording_find_markers(recording);
 	if (err || !recording_of_sockets(recording))
@@ -397,7 +388,9 @@ static int run(struct recording *recording, const char *dir)
 			return err;
 		}
 		recording_stream_start(recording);
-		err = recording_stacks_start(recording);
+		err = recording_write_own_pids(recording);
+		if (!err)
+			err = recording_stacks_start(recording);
 	}
 	if (recording->options->confine) {
 		const struct privilege_uses uses =
@@ -405,6 +398,7 @@ static int run(struct recording *recording, const char *dir)
 
 		privilege_confine(&uses);
 	}
+	recording_pace_begin(recording);
 	capture__select(recording->capture);
 	recording->begin_ts = monotonic_ns();
 	recording->own_cpu_begin_ns = own_cpu_ns();
@@ -420,6 +414,7 @@ static int run(struct recording *recording, const char *dir)
 		err = record_until_done(recording);
 	if (!err && recording->client)
 		err = recording->options->client->end(recording);
+	recording_pace_end(recording);
 	recording->end_ts = monotonic_ns();
 	recording_target_cpu(recording);
 	recording_silent_say(recording, true);
@@ -504,7 +499,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 	recording->pidfd = -1;
 	log_set_verbose(options->verbose);
 	catch_signals();
-	step_back();
+	recording_step_back();
 	/*
 	 * Reading a program and analysing what was recorded take much for a short time.  Each large piece is a mapping
 	 * of its own, which goes back when it is freed; glibc would after a while take them from the heap, and keep it.

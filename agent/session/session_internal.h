@@ -14,6 +14,7 @@
 #include "net/send/stream.h"
 #include "probe/resolve.h"
 #include "session/options.h"
+#include "session/pace.h"
 #include "session/probes.h"
 #include "session/session.h"
 #include "session/stacks.h"
@@ -40,6 +41,7 @@ struct recording {
 	const struct record_options *options;
 	struct record_options own_options; /* those, once limits may change */
 	struct capture *capture;
+	struct pace *pace; /* NULL: the agent is no idle task */
 	struct shard_writer *writer;
 	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
@@ -129,6 +131,16 @@ uint32_t recording_stacks_hz(const struct recording *recording);
 
 /* The name that the recording goes by. */
 const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);
+
+/* own.c: the agent is a batch task, off the CPUs that the target is bound to, and an idle one while it records. */
+void recording_step_back(void);
+void recording_stay_off(const struct recording *recording);
+void recording_pace_begin(struct recording *recording);
+void recording_pace_end(struct recording *recording);
+/* What this pass of the main loop does next may wait for an idle CPU for that time, as long as the rings have room. */
+void recording_take_time(struct recording *recording, uint64_t ns);
+/* By which the report knows what requests waited for because of the agent; 0 or the writer's error. */
+int recording_write_own_pids(struct recording *recording);
 
 /* Has it been asked to stop? */
 bool recording_is_stopped(void);

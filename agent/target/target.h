@@ -9,6 +9,7 @@
 
 #include "base/vec.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -109,6 +110,8 @@ int target_listeners_read(const target_processes *processes, target_listeners *l
 uint32_t target_netns(pid_t pid);
 /* CPU time of all threads of the processes so far, in ns, and of children of theirs that ended and were waited for. */
 uint64_t target_cpu_ns(const target_processes *processes);
+/* Adds the CPUs that the threads of the process may use. */
+void target_cpus(pid_t pid, cpu_set_t *cpus);
 /* In place of what the list held: their threads, the first TARGET_THREADS_MAX. 0 or -ENOMEM. */
 int target_threads_read(const target_processes *processes, target_threads *threads);
 

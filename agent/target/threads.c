@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int add_thread(pid_t pid, const char *name, target_threads *threads)
 {
@@ -17,6 +18,25 @@ static int add_thread(pid_t pid, const char *name, target_threads *threads)
 	    sscanf(buf, "%" SCNu64, &thread.cpu_ns) != 1)
 		return 0;
 	return vec_push(threads, thread);
+}
+
+void target_cpus(pid_t pid, cpu_set_t *cpus)
+{
+	const struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		pid_t tid = atoi(entry->d_name);
+		cpu_set_t of_thread;
+
+		if (tid > 0 && !sched_getaffinity(tid, sizeof(of_thread), &of_thread))
+			CPU_OR(cpus, cpus, &of_thread);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 static int add_process(pid_t pid, target_threads *threads)

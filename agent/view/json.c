@@ -106,6 +106,24 @@ static void put_breakdown(struct json_doc *doc, struct json_object *root, const 
 			append_breakdown(doc, array, &(struct breakdown_line){.category = (enum wl_category)i});
 }
 
+/* null: the recording does not name the recorder's processes. */
+static void put_own(struct json_doc *doc, struct json_object *root, const struct own_line *from)
+{
+	struct json_object *own;
+
+	if (!from->known) {
+		put(doc, root, "our_own", NULL, true);
+		return;
+	}
+	own = put_object(doc, root, "our_own");
+	put_number(doc, own, "share", from->share);
+	put_ci(doc, own, "share_ci", from->share_ci);
+	put_number(doc, own, "variance_share", from->variance_share);
+	put_rounded(doc, own, "mean_ns", from->mean_ns);
+	put_rounded(doc, own, "typical_ns", from->typical_ns);
+	put_rounded(doc, own, "late_ns", from->late_ns);
+}
+
 static bool is_length(const char *event)
 {
 	size_t len = strlen(event);
@@ -334,6 +352,7 @@ int view_json(FILE *out, const struct report *report)
 	put_events(&doc, root, report);
 	json_put_factors(&doc, root, report);
 	put_causes(&doc, root, report);
+	put_own(&doc, root, &report->our_own);
 	json_put_path(&doc, root, report);
 	put_types(&doc, root, report);
 	put_hosts(&doc, root, report);

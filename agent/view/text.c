@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-#define NAME_COLUMNS 24 /* three of them and a pid fit into a line */
+#define OWN_SHOWN    0.001 /* of the tail; less is below the resolution of the other lines */
+#define NAME_COLUMNS 24    /* three of them and a pid fit into a line */
 
 size_t text_limit(size_t cnt, uint32_t top)
 {
@@ -159,6 +160,26 @@ static void print_cause(struct page *page, const struct cause *cause, size_t ci_
 	}
 }
 
+/* Apart from the ranking. */
+static void print_own(struct page *page, const struct own_line *own)
+{
+	char share[FORMAT_SZ], typical[FORMAT_SZ], late[FORMAT_SZ];
+
+	if (!own->known)
+		return;
+	page__style(page, PAGE_FAINT);
+	page__to(page, 2);
+	if (own->share >= OWN_SHOWN)
+		page__printf(page, "our own: %s; late requests waited %s for a CPU that whylate had, typical ones %s",
+			     format_share(share, own->share), view_duration(late, sizeof(late), own->late_ns),
+			     view_duration(typical, sizeof(typical), own->typical_ns));
+	else
+		page__printf(page, "our own: below %s (waiting for a CPU that whylate had)",
+			     format_share(share, OWN_SHOWN));
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+}
+
 static void print_causes(struct page *page, const struct report *report, uint32_t top)
 {
 	size_t shown = text_limit(report->cause_cnt, top);
@@ -185,6 +206,7 @@ static void print_causes(struct page *page, const struct report *report, uint32_
 	for (size_t i = 0; i < shown; i++)
 		print_cause(page, &report->causes[i], ci_columns);
 	text_more(page, report->cause_cnt, top);
+	print_own(page, &report->our_own);
 }
 
 static void print_paragraph(struct page *page, const char *text)

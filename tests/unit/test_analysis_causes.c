@@ -36,10 +36,10 @@ static void late_rows(struct analysis_fixture *fixture, void (*wait)(struct anal
 /* Rows 9 … 79 wait 8000 for backup, 89 and 99 wait 6000 for cron and 2000 for a lock: 64 + 12 + 4 of 80. */
 static void wait_for_two(struct analysis_fixture *fixture, size_t row)
 {
-	struct dataset_blame backup = {fixture_string(fixture, "backup"), 0, 812, 813, 0};
-	struct dataset_blame cron = {fixture_string(fixture, "cron"), 0, 900 + (uint32_t)row, 0, 0};
-	struct dataset_blame lock = {fixture_string(fixture, "compactor"), fixture_string(fixture, "server+0x4060"), 0,
-				     815, 0};
+	struct dataset_blame backup = {fixture_string(fixture, "backup"), 0, 812, 813, 0, false};
+	struct dataset_blame cron = {fixture_string(fixture, "cron"), 0, 900 + (uint32_t)row, 0, 0, false};
+	struct dataset_blame lock = {
+		fixture_string(fixture, "compactor"), fixture_string(fixture, "server+0x4060"), 0, 815, 0, false};
 
 	fixture_add(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? 8000 : 6000);
 	fixture_blame(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? backup : cron);
@@ -130,6 +130,80 @@ static void objects_are_named_and_trifles_left_out(void)
 	analysis_fixture_free(&fixture);
 }
 
+/* Two processes of the recorder: 8000 ns in rows 9 … 79 and 6000 in the others. */
+static void wait_for_the_recorder(struct analysis_fixture *fixture, size_t row)
+{
+	struct dataset_blame main_thread = {fixture_string(fixture, "whylate"), 0, 700, 700, 0, true};
+	struct dataset_blame attacher = {fixture_string(fixture, "whylate-attach"), 0, 701, 701, 0, true};
+
+	fixture_add(fixture, row, WL_CATEGORY_RUNQ, row < 80 ? 8000 : 6000);
+	fixture_blame(fixture, row, WL_CATEGORY_RUNQ, row < 50 ? main_thread : attacher);
+	fixture_add(fixture, row, WL_CATEGORY_LOCK, 1000);
+}
+
+static void the_recorder_is_never_ranked(void)
+{
+	struct dataset_own own = {0, 700};
+	struct analysis_fixture fixture;
+	struct report report;
+	double sum;
+
+	late_rows(&fixture, wait_for_the_recorder);
+	fixture.dataset.weight[9] = 2;
+	make(&report, &fixture);
+	CU_ASSERT_FALSE(dataset_is_own(&fixture.dataset, 0, 700));
+	fixture.dataset.own = &own;
+	fixture.dataset.own_cnt = 1;
+	CU_ASSERT(dataset_is_own(&fixture.dataset, 0, 700));
+	CU_ASSERT_FALSE(dataset_is_own(&fixture.dataset, 1, 700) || dataset_is_own(&fixture.dataset, 0, 0));
+	report_free(&report);
+	make(&report, &fixture);
+	CU_ASSERT(report.our_own.known);
+	CU_ASSERT_EQUAL_FATAL(report.cause_cnt, 1);
+	CU_ASSERT_EQUAL(report.causes[0].category, WL_CATEGORY_LOCK);
+	CU_ASSERT_EQUAL(report.causes[0].rank, 1);
+	ASSERT_NEAR(report.our_own.share, report.breakdown[0].tail_share);
+	CU_ASSERT_EQUAL(report.breakdown[0].category, WL_CATEGORY_RUNQ);
+	ASSERT_NEAR(report.our_own.late_ns, report.breakdown[0].late_ns);
+	sum = report.our_own.share + report.causes[0].share;
+	ASSERT_NEAR(sum, 1);
+	report_free(&report);
+	analysis_fixture_free(&fixture);
+}
+
+static void the_recorder_is_told_however_little_it_is(void)
+{
+	struct dataset_own own = {0, 700};
+	struct analysis_fixture fixture;
+	struct report report;
+	char names[12][8];
+
+	analysis_fixture_init(&fixture, 260);
+	for (size_t i = 0; i < 260; i++) {
+		size_t k = i / 2 % 13;
+		struct dataset_blame blame = {0, 0, 700, 700, 0, true};
+
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000);
+		/* Every other time: twelve others have more. */
+		if (i % 2 || (k == 12 && i % 52 < 26))
+			continue;
+		if (k < 12) {
+			snprintf(names[k], sizeof(names[k]), "n%zu", k);
+			blame = (struct dataset_blame){fixture_string(&fixture, names[k]), 0, 1, 1, 0, false};
+		}
+		fixture_add(&fixture, i, WL_CATEGORY_RUNQ, 20000);
+		fixture_blame(&fixture, i, WL_CATEGORY_RUNQ, blame);
+	}
+	fixture.dataset.own = &own;
+	fixture.dataset.own_cnt = 1;
+	make(&report, &fixture);
+	CU_ASSERT(report.our_own.share > 0.02 && report.our_own.share < 0.06);
+	for (size_t i = 0; i < report.cause_cnt; i++)
+		CU_ASSERT(!report.causes[i].culprit_comm || report.causes[i].culprit_pid == 1);
+	report_free(&report);
+	analysis_fixture_free(&fixture);
+}
+
 static void wait_unseen(struct analysis_fixture *fixture, size_t row)
 {
 	fixture_add(fixture, row, WL_CATEGORY_OTHER, 1000);
@@ -174,7 +248,7 @@ static void many_culprits_share_a_line(void)
 		snprintf(names[k], sizeof(names[k]), "n%zu", k);
 		fixture_add(&fixture, i, WL_CATEGORY_RUNQ, 10000 + (k + 1) * 1000);
 		fixture_blame(&fixture, i, WL_CATEGORY_RUNQ,
-			      (struct dataset_blame){fixture_string(&fixture, names[k]), 0, 1, 1, 0});
+			      (struct dataset_blame){fixture_string(&fixture, names[k]), 0, 1, 1, 0, false});
 	}
 	/* Everything that waits is late: 120 of 240 rows, at the 60th percentile the lowest of them. */
 	CU_ASSERT_EQUAL_FATAL(report_make(&report, &fixture.dataset, &(struct report_opts){.tail = 0.501, .seed = 1}),
@@ -213,6 +287,8 @@ int suite_causes(void)
 	static const struct unit_test tests[] = {
 		{"causes are split by who is to blame", causes_are_split_by_who_is_to_blame},
 		{"objects are named and trifles left out", objects_are_named_and_trifles_left_out},
+		{"the recorder is never ranked", the_recorder_is_never_ranked},
+		{"the recorder is told however little it is", the_recorder_is_told_however_little_it_is},
 		{"requests between threads are told", requests_between_threads_are_told},
 		{"many culprits share a line", many_culprits_share_a_line},
 		{"the only cause is told", the_only_cause_is_told},

@@ -289,6 +289,55 @@ static void blame_goes_to_whom_the_row_names(void)
 	dataset_free(&dataset);
 }
 
+/* Of each session its own processes, and no other's of the same number. */
+static void the_recorder_is_known_by_its_pids(void)
+{
+	static const char *const garbage[] = {"", "x", "12x", "99999999999", " 812", "1 2 3 4 5 6 7 8 9 10"};
+	struct hand_block first, second, rows;
+	struct dataset_build build;
+	struct dataset dataset;
+
+	hand_block_init(&first, "session", 1);
+	add_u64(&first, "ts", 0, U64S(1));
+	add_text(&first, "key", TEXTS("agent_pids"));
+	add_text(&first, "value", TEXTS("812 813"));
+	hand_block_init(&second, "session", 1);
+	second.block.session_id = 2;
+	add_u64(&second, "ts", 0, U64S(1));
+	add_text(&second, "key", TEXTS("agent_pids"));
+	add_text(&second, "value", TEXTS("900"));
+	hand_block_init(&rows, "interval", 4);
+	add_times(&rows);
+	add_u64(&rows, "ns.runq.preempt", 0, U64S(1, 300, 1, 1));
+	add_text(&rows, "culprit_comm", TEXTS("whylate", "backup", "whylate-attach", "whylate"));
+	add_u64(&rows, "culprit_pid", 0, U64S(812, 811, 813, 900));
+	CU_ASSERT_EQUAL_FATAL(dataset_build__init(&build, &dataset, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(dataset_build__block(&build, &first.block), 0);
+	CU_ASSERT_EQUAL_FATAL(dataset_build__block(&build, &second.block), 0);
+	CU_ASSERT_EQUAL_FATAL(dataset_build__own(&build), 0);
+	CU_ASSERT_EQUAL_FATAL(dataset_build__block(&build, &rows.block), 0);
+	CU_ASSERT_EQUAL_FATAL(dataset_build__end(&build), 0);
+	dataset_build__free(&build, false);
+	CU_ASSERT_EQUAL(dataset.own_cnt, 3);
+	CU_ASSERT(dataset.blame[WL_CATEGORY_RUNQ][0].is_own && dataset.blame[WL_CATEGORY_RUNQ][2].is_own);
+	CU_ASSERT_FALSE(dataset.blame[WL_CATEGORY_RUNQ][1].is_own || dataset.blame[WL_CATEGORY_RUNQ][3].is_own);
+	CU_ASSERT(dataset_is_own(&dataset, 1, 900));
+	dataset_free(&dataset);
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++) {
+		hand_block_init(&first, "session", 1);
+		add_u64(&first, "ts", 0, U64S(1));
+		add_text(&first, "key", TEXTS("agent_pids"));
+		add_text(&first, "value", &garbage[i]);
+		CU_ASSERT_EQUAL_FATAL(dataset_build__init(&build, &dataset, NULL), 0);
+		CU_ASSERT_EQUAL_FATAL(dataset_build__block(&build, &first.block), 0);
+		CU_ASSERT_EQUAL(dataset_build__own(&build), 0);
+		CU_ASSERT(dataset.own_cnt <= 8);
+		CU_ASSERT_EQUAL_FATAL(dataset_build__end(&build), 0);
+		dataset_build__free(&build, false);
+		dataset_free(&dataset);
+	}
+}
+
 static void the_newest_word_of_a_session_holds(void)
 {
 	struct hand_block interval, session, other, loss;
@@ -510,6 +559,7 @@ int suite_dataset(void)
 		{"one type can be asked for", one_type_can_be_asked_for},
 		{"one round can be asked for", one_round_can_be_asked_for},
 		{"blame goes to whom the row names", blame_goes_to_whom_the_row_names},
+		{"the recorder is known by its pids", the_recorder_is_known_by_its_pids},
 		{"the newest word of a session holds", the_newest_word_of_a_session_holds},
 		{"types are listed whole", types_are_listed_whole},
 		{"columns grow with the blocks", columns_grow_with_the_blocks},

@@ -96,6 +96,34 @@ static void the_planted_chain_is_found(void)
 	whole_free(&whole);
 }
 
+/* The same recording, where the process that had the CPU was the recorder. */
+static void the_recorder_is_apart_from_the_path(void)
+{
+	struct report_opts opts = {.tail = 0.95, .seed = 1};
+	struct dataset_own own = {0, TRACE_HOG};
+	double shares = 0;
+	struct whole whole;
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write(whole.dir.path, CNT);
+	whole.reader = test_reader__open(whole.dir.path);
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&whole.dataset, whole.reader, NULL), 0);
+	whole.dataset.own = &own;
+	whole.dataset.own_cnt = 1;
+	CU_ASSERT_EQUAL_FATAL(traces_load(&whole.traces, whole.reader), 1);
+	CU_ASSERT_EQUAL_FATAL(paths_make(&whole.paths, &whole.traces, &whole.dataset), 0);
+	opts.paths = &whole.paths;
+	CU_ASSERT_EQUAL_FATAL(report_make(&whole.report, &whole.dataset, &opts), 0);
+	CU_ASSERT_DOUBLE_EQUAL(whole.report.our_own.share, 0.4, 5e-3);
+	CU_ASSERT_PTR_NULL(line_of(&whole.report, WL_CATEGORY_RUNQ));
+	for (size_t i = 0; i < whole.report.cause_cnt; i++)
+		CU_ASSERT_NOT_EQUAL(whole.report.causes[i].category, WL_CATEGORY_RUNQ);
+	for (size_t i = 0; i < whole.report.path->line_cnt; i++)
+		shares += whole.report.path->lines[i].tail_share;
+	ASSERT_NEAR(shares + whole.report.path->rest.tail_share, 1);
+	whole_free(&whole);
+}
+
 static void the_parts_sum_to_the_whole(void)
 {
 	struct whole whole;
@@ -325,6 +353,7 @@ int suite_paths(void)
 {
 	static const struct unit_test tests[] = {
 		{"the planted chain is found", the_planted_chain_is_found},
+		{"the recorder is apart from the path", the_recorder_is_apart_from_the_path},
 		{"the parts sum to the whole", the_parts_sum_to_the_whole},
 		{"a lossy interval is counted and not ranked", a_lossy_interval_is_counted_and_not_ranked},
 		{"crosstalk is told by type", crosstalk_is_told_by_type},

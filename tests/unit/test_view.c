@@ -200,6 +200,25 @@ static void text_columns_line_up(void)
 	free(text);
 }
 
+static void text_tells_our_own_apart(void)
+{
+	struct fixture fixture;
+	char *text;
+
+	fixture_init(&fixture);
+	text = text_of(&fixture, "C", 10, false);
+	CU_ASSERT_PTR_NULL(strstr(text, "our own"));
+	free(text);
+	fixture.report.our_own = (struct own_line){.known = true, .share = 0.012, .late_ns = 20000, .typical_ns = 300};
+	text = text_of(&fixture, "C", 10, false);
+	check_has(text, "our own: 1 %; late requests waited 20.0 us for a CPU that whylate had, typical ones 300 ns");
+	free(text);
+	fixture.report.our_own.share = 0.0001;
+	text = text_of(&fixture, "C", 10, false);
+	check_has(text, "our own: below 0.1 %");
+	free(text);
+}
+
 static void text_is_ascii_where_the_locale_is(void)
 {
 	struct fixture fixture;
@@ -344,6 +363,7 @@ int suite_view(void)
 		{"a full disk is an error", a_full_disk_is_an_error},
 		{"text gives the answer first", text_gives_the_answer_first},
 		{"text columns line up", text_columns_line_up},
+		{"our own is told apart", text_tells_our_own_apart},
 		{"text is ASCII where the locale is", text_is_ascii_where_the_locale_is},
 		{"text disarms hostile names", text_disarms_hostile_names},
 		{"colour adds nothing but colour", colour_adds_nothing_but_colour},

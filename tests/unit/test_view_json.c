@@ -148,6 +148,25 @@ static void json_breakdown_has_each_category_once(void)
 	json_object_put(root);
 }
 
+static void json_our_own(void)
+{
+	struct fixture fixture;
+	struct json_object *root;
+
+	fixture_init(&fixture);
+	root = json_of(&fixture);
+	CHECK_NULL(root, "our_own");
+	json_object_put(root);
+	fixture.report.our_own = (struct own_line){true, 0.004, {0.001, 0.006}, NAN, 300, 0, 20000};
+	root = json_of(&fixture);
+	CHECK_NUMBER(root, "our_own.share", 0.004);
+	CHECK_NUMBER(root, "our_own.share_ci.1", 0.006);
+	CHECK_NULL(root, "our_own.variance_share");
+	CHECK_INT(root, "our_own.typical_ns", 0);
+	CHECK_INT(root, "our_own.late_ns", 20000);
+	json_object_put(root);
+}
+
 static void json_events_and_causes(void)
 {
 	struct fixture fixture;
@@ -267,6 +286,7 @@ int suite_view_json(void)
 	static const struct unit_test tests[] = {
 		{"has every key of the schema", json_has_every_key_of_the_schema},
 		{"breakdown has each category once", json_breakdown_has_each_category_once},
+		{"our own", json_our_own},
 		{"events and causes", json_events_and_causes},
 		{"of nothing is nulls and empty lists", json_of_nothing_is_nulls_and_empty_lists},
 		{"survives hostile names", json_survives_hostile_names},

@@ -114,6 +114,11 @@ static int upload(const struct stream *stream, int root_fd)
 	return 0;
 }
 
+pid_t stream__pid(const struct stream *stream)
+{
+	return stream->child;
+}
+
 static void run_child(const struct stream *stream, pid_t parent)
 {
 	int root_fd = spool__root_fd(stream->spool), err;

@@ -32,6 +32,8 @@ void stream__publish(struct stream *stream);
 void stream__abandon(struct stream *stream);
 
 /* Several times a second: wakes the uploader for what was put, and looks after losses, limits and its health. */
+/* The uploading process, 0: there is none. */
+pid_t stream__pid(const struct stream *stream);
 void stream__tick(struct stream *stream);
 void stream__set_limits(struct stream *stream, uint64_t max_bytes, uint64_t max_age_ns);
 

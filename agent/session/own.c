@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the agent does so that requests do not wait for it, and what a recording says of its own processes. */
+#include "base/log.h"
+#include "base/priority.h"
+#include "session/session_internal.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Windows end in time, in steps of milliseconds; otherwise only the rings are urgent, and their backlog is watched. */
+#define PATIENCE_WINDOWS_NS 10000000ULL
+#define PATIENCE_NS         100000000ULL
+
+/* Starting up and ending, the agent shares the CPU: an idle task would take minutes for it on a busy machine. */
+void recording_step_back(void)
+{
+	int err = priority_raise(0);
+
+	if (err)
+		log_debug("cannot become a batch task: %s", strerror(-err));
+}
+
+void recording_stay_off(const struct recording *recording)
+{
+	cpu_set_t ours, theirs, apart;
+
+	CPU_ZERO(&theirs);
+	for (size_t i = 0; i < recording->processes.cnt; i++)
+		target_cpus(recording->processes.items[i].pid, &theirs);
+	if (sched_getaffinity(0, sizeof(ours), &ours) || !priority_cpus(&ours, &theirs, &apart))
+		return;
+	if (!sched_setaffinity(0, sizeof(apart), &apart))
+		log_debug("the agent keeps to the %d CPUs that the target is not bound to", CPU_COUNT(&apart));
+}
+
+static double backlog(void *ctx)
+{
+	const struct recording *recording = ctx;
+
+	return capture__backlog(recording->capture);
+}
+
+void recording_pace_begin(struct recording *recording)
+{
+	const struct pace_opts opts = {
+		.patience_ns = recording->windows ? PATIENCE_WINDOWS_NS : PATIENCE_NS,
+		.backlog = backlog,
+		.ctx = recording,
+	};
+
+	recording->pace = pace__new(&opts);
+}
+
+void recording_pace_end(struct recording *recording)
+{
+	if (recording->pace)
+		log_debug("the agent was raised %" PRIu64 " times from an idle to a batch task",
+			  pace__raised(recording->pace));
+	pace__free(recording->pace);
+	recording->pace = NULL;
+}
+
+void recording_take_time(struct recording *recording, uint64_t ns)
+{
+	pace__allow(recording->pace, monotonic_ns() + ns);
+}
+
+int recording_write_own_pids(struct recording *recording)
+{
+	const pid_t others[] = {
+		capture__attacher_pid(recording->capture),
+		recording->stream ? stream__pid(recording->stream) : 0,
+	};
+	char pids[64];
+	int len = snprintf(pids, sizeof(pids), "%d", getpid());
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i] > 0)
+			len += snprintf(pids + len, sizeof(pids) - (size_t)len, " %d", others[i]);
+	return recording_say(recording, "agent_pids", "%s", pids);
+}
