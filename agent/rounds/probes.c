@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which functions a round probes, and what that costs. */
 #include "base/log.h"
+#include "capture/call_rates.h"
 #include "rounds/rounds_internal.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@
 #define LEAST           0.02 /* of the time beneath a function: less is not worth a probe */
 #define LEVELS          3    /* of callees that are opened at once, where stacks tell which of them matter */
 #define PROBES          500
-#define PROBES_NO_MULTI 20  /* each has an exit, or several */
+#define PROBES_NO_MULTI 20 /* each has an exit, or several */
+#define COUNT_S_MAX     1
 #define PROGRAM_NS      500 /* a hit's own program, entry and exit together */
 /* A round's cost may be spent in a part of it; but beyond this share of the target's time nothing is as it was. */
 #define COST_SHARE_MAX 0.2
@@ -356,6 +358,56 @@ int rounds_find_roots(struct recording *recording)
 	if (!err && !rounds->functions.cnt)
 		return -ENOENT;
 	return err ? err : open_roots(recording);
+}
+
+/* --- counting --------------------------------------------------------------------------------------------------- */
+
+/* calls of a function per second of the target's time, of which its threads use cpu_s a second. */
+static void note_rate(struct round_function *function, const struct call_rate *rate, double cpu_s)
+{
+	if (!rate->seen_ns)
+		return;
+	function->counted = true;
+	function->hits_per_s = (double)rate->calls / ((double)rate->seen_ns / 1e9) * cpu_s;
+}
+
+/*
+ * By the processor's breakpoint registers: a probe on a function that is called millions of times a second stops the
+ * target's work for as long as it is there.  What cannot be counted like that stays uncounted.
+ */
+int rounds_count(struct recording *recording)
+{
+	const struct call_rates_opts opts = {
+		.processes = &recording->processes,
+		.mappings = &recording->mappings,
+		.seconds_max = COUNT_S_MAX,
+		.is_stopped = recording_is_stopped,
+	};
+	struct rounds *rounds = recording->client;
+	size_t all = rounds->functions.cnt, cnt = 0;
+	struct call_rate *rates = calloc(all + 1, sizeof(*rates));
+	uint64_t *addrs = calloc(all + 1, sizeof(*addrs));
+	size_t *idxs = calloc(all + 1, sizeof(*idxs));
+	int err = rates && addrs && idxs ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < all; i++) {
+		const struct round_function *function = &rounds->functions.items[i];
+
+		if (!function->attached || function->counted)
+			continue;
+		idxs[cnt] = i;
+		addrs[cnt++] = plan_runtime_addr(recording->program, &function->count_plan);
+	}
+	if (!err && cnt)
+		err = call_rates__count(&opts, addrs, cnt, rates);
+	for (size_t i = 0; !err && i < cnt; i++)
+		note_rate(&rounds->functions.items[idxs[i]], &rates[i], rounds->cpu_ns_per_s / 1e9);
+	if (err && err != -ENOMEM)
+		log_debug("calls cannot be counted before functions are probed: %s", strerror(-err));
+	free(rates);
+	free(addrs);
+	free(idxs);
+	return err == -ENOMEM ? err : 0;
 }
 
 /* --- attaching ---------------------------------------------------------------------------------------------------- */

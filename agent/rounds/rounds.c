@@ -156,7 +156,15 @@ static void pause_recording(struct recording *recording)
 
 	rounds->rate = capture__rate(recording->capture);
 	capture__set_rate(recording->capture, NO_SELECTION);
-	rounds->paused_ts = monotonic_ns();
+	rounds->paused_ts = rounds->pause_begin_ts = monotonic_ns();
+	rounds->pause_cnt++;
+}
+
+static void end_pause(struct rounds *rounds)
+{
+	if (rounds->pause_begin_ts)
+		rounds->pauses_ns += monotonic_ns() - rounds->pause_begin_ts;
+	rounds->pause_begin_ts = 0;
 }
 
 static void resume_recording(struct recording *recording)
@@ -164,6 +172,7 @@ static void resume_recording(struct recording *recording)
 	struct rounds *rounds = recording->client;
 
 	capture__set_rate(recording->capture, rounds->rate);
+	end_pause(rounds);
 	if (recording->until_ts != UINT64_MAX)
 		recording->until_ts += monotonic_ns() - rounds->paused_ts;
 }
@@ -183,7 +192,11 @@ static int begin_round(struct recording *recording)
 	int err;
 
 	rounds->spent_ns = 0;
-	err = rounds_attach(recording, true);
+	recording_take_time(recording, WORK_NS);
+	err = rounds_count(recording);
+	/* The rest is counted by probes. */
+	if (!err)
+		err = rounds_attach(recording, true);
 	program__forget_tables(recording->program);
 	/* Reading the program, and analysing the round before, leave many small holes. */
 	malloc_trim(0);
@@ -568,6 +581,12 @@ static int rounds_end(struct recording *recording)
 		give_up(recording, "the recording ended before a function was probed");
 	rounds->phase = ROUNDS_OVER;
 	rounds_analysis_free(rounds);
+	end_pause(rounds);
+	if (!err && rounds->pause_cnt)
+		err = recording_say(recording, "note.pauses",
+				    "no request was selected for %.2f s in %u pauses, while calls were counted, probes "
+				    "moved and rounds analysed: no figure tells how long requests took then",
+				    (double)rounds->pauses_ns / 1e9, rounds->pause_cnt);
 	return err;
 }
 

@@ -83,7 +83,9 @@ struct rounds {
 	VEC(struct round_function) functions;
 	struct idmap function_ids;
 	VEC(struct round_set) sets;
-	VEC(struct refine_child) children; /* of the function that refine.h asks about */
+	VEC(struct refine_child) children;  /* of the function that refine.h asks about */
+	uint64_t pause_begin_ts, pauses_ns; /* of the pause under way, 0: none is; of all that are over */
+	uint32_t pause_cnt;
 	struct round_analysis analysis;
 	struct round_answer answer;
 	uint32_t chosen; /* by the user; FACTOR_NONE: by the rule */
@@ -99,6 +101,8 @@ int rounds_replan(struct recording *recording);
 int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt);
 /* Where the work of requests begins: roots, and what they call. 0, -ENOENT: nothing is known, or -errno. */
 int rounds_find_roots(struct recording *recording);
+/* How often the functions are called that are to be probed and of which that is not known: 0 or -ENOMEM. */
+int rounds_count(struct recording *recording);
 /* What refine.h needs to know of every function; free(). NULL: out of memory. */
 struct refine_function *rounds_list(const struct rounds *rounds);
 struct refine_input rounds_input(struct recording *recording, const struct refine_function *functions);
