@@ -325,6 +325,7 @@ static __always_inline void cpu__runs(struct cpu_context *cpu, struct task_struc
 {
 	struct runner *runner = &cpu->runners[cpu->runner_pos++ & (RUNNERS_MAX - 1)];
 
+	cpu->switch_cnt++;
 	runner->since_ts = now;
 	runner->pid = task->tgid;
 	runner->tid = task->pid;
@@ -373,6 +374,11 @@ static __noinline int thread__renew(struct thread *thread, struct task_struct *t
 	thread->current_sid = 0;
 	thread->activity_ts = now;
 	thread->wait_since_ts = 0;
+	thread->wait.object = 0;
+	thread->wait.owner_tid = 0;
+	thread->wait.sysno = -1;
+	thread->other_tid = 0;
+	thread->segment_sid = 0;
 	thread->datagram_sk = 0;
 	thread->call_cnt = 0;
 	thread->hw_generation++;

@@ -119,6 +119,7 @@ struct runner {
 struct cpu_context {
 	u64 sid_seq;
 	u64 seen;       /* intervals finished */
+	u64 switch_cnt; /* context switches, while that hook is attached */
 	u64 selected;   /* of them, those whose record was to be sent */
 	u64 keyed;      /* probes: begun by a key and not ended by it, a difference: of all CPUs together */
 	u64 unreadable; /* probes: hits whose expression could not be read */

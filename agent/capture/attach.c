@@ -133,6 +133,25 @@ static enum when_attached when_attached(const struct capture *capture, const str
 	return ATTACHED_IN_WINDOWS;
 }
 
+int capture__attach_scheduler(struct capture *capture)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < hook_cnt; i++) {
+		struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hooks[i].program);
+		struct bpf_link *link;
+
+		if (hooks[i].feature != HOOK_FEATURE_SCHED || !program ||
+		    !hook_taken(&capture->survey, i, capture_purpose(capture)))
+			continue;
+		link = bpf_program__attach(program);
+		err = link ? vec_push(&capture->window_links, link) : -errno;
+		if (err && link)
+			bpf_link__destroy(link);
+	}
+	return err;
+}
+
 /* Scheduler first, then whoever begins intervals. */
 static int attach_hooks(struct capture *capture, enum when_attached when)
 {

@@ -362,8 +362,11 @@ int capture__start(struct capture *capture)
 {
 	struct controls *controls = capture->controls;
 	bool watching = capture->opts.watch_first;
-	int err = capture__attach(capture);
+	int err;
 
+	if (capture->opts.windows)
+		capture__measure_way(capture);
+	err = capture__attach(capture);
 	if (!err && watching) {
 		window_begins(capture, true);
 		capture->started_ns = capture->window_open_ns;
@@ -546,7 +549,8 @@ int capture__window_open(struct capture *capture, bool endless)
 	window_begins(capture, endless);
 	err = capture__attach_window(capture);
 	__atomic_store_n(&controls->watching, !err, __ATOMIC_SEQ_CST);
-	return err;
+	/* A segment needs a beginning, and a thread that waits meets no hook until it is woken. */
+	return !err && capture->opts.trace ? capture__adopt_threads(capture) : err;
 }
 
 void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts)
@@ -591,6 +595,24 @@ static uint64_t evicted_intervals(struct capture *capture, uint64_t keyed)
 		open_cnt++;
 	}
 	return keyed > open_cnt ? keyed - open_cnt : 0;
+}
+
+uint64_t capture__load(struct capture *capture)
+{
+	struct cpu_context *cpus = calloc(capture->cpu_cnt, sizeof(*cpus));
+	uint64_t load = 0;
+	uint32_t key = 0;
+
+	if (cpus && !bpf_map_lookup_elem(bpf_map__fd(capture->skel->maps.cpus), &key, cpus))
+		for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++)
+			load += cpus[cpu].seen + cpus[cpu].switch_cnt;
+	free(cpus);
+	return load;
+}
+
+double capture__way_ns(const struct capture *capture)
+{
+	return capture->way_ns;
 }
 
 void capture__counts(struct capture *capture, struct capture_counts *counts)

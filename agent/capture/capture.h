@@ -160,8 +160,17 @@ const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, u
 struct capture_hooks_cost {
 	uint64_t open_ns, open_measured_ns;
 	uint64_t closed_ns, closed_measured_ns;
+	uint64_t open_runs; /* of programs, in that time */
+	uint64_t open_load; /* capture__load() in that time */
 };
 void capture__hooks_cost(struct capture *capture, struct capture_hooks_cost *cost);
+/*
+ * How much the hooks have had to do so far: requests and context switches, counted while they are attached.  It costs
+ * nothing to count, so it tells at any moment what BPF_STATS tell for a part of the time.
+ */
+uint64_t capture__load(struct capture *capture);
+/* What a run of a program costs beyond its account: the way from the tracepoint to it; measured at start, ns. */
+double capture__way_ns(const struct capture *capture);
 /* Is it the program of a probe? */
 bool capture__is_of_probe(const char *program);
 /* After capture__cost(): was anything measured? It takes CAP_SYS_ADMIN. */

@@ -30,6 +30,19 @@ static int read_stats(struct bpf_program *program, uint64_t *run_ns, uint64_t *r
 	return 0;
 }
 
+void capture__runs(struct capture *capture, uint64_t *run_ns, uint64_t *run_cnt)
+{
+	*run_ns = *run_cnt = 0;
+	for (size_t i = 0; i < capture->costs.cnt; i++) {
+		uint64_t ns, cnt, missed;
+
+		if (read_stats(capture->costs.items[i].program, &ns, &cnt, &missed))
+			continue;
+		*run_ns += ns;
+		*run_cnt += cnt;
+	}
+}
+
 int capture__cost_init(struct capture *capture)
 {
 	struct bpf_program *program;
@@ -57,6 +70,7 @@ void capture__cost_free(struct capture *capture)
 
 static void measure_begin(struct capture *capture)
 {
+	capture->measure_load = capture__load(capture);
 	capture->measure_begin_ns = monotonic_ns();
 	capture->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	for (size_t i = 0; i < capture->costs.cnt; i++) {
@@ -76,10 +90,14 @@ static enum cost_phase phase_now(const struct capture *capture)
 static void measure_take(struct capture *capture)
 {
 	enum cost_phase phase = phase_now(capture);
-	uint64_t now = monotonic_ns();
+	uint64_t now = monotonic_ns(), load;
 
 	if (capture->stats_fd < 0)
 		return;
+	load = capture__load(capture);
+	if (phase == COST_OPEN)
+		capture->measured_load += load - capture->measure_load;
+	capture->measure_load = load;
 	for (size_t i = 0; i < capture->costs.cnt; i++) {
 		struct program_cost *cost = &capture->costs.items[i];
 		uint64_t run_ns, run_cnt, missed;
@@ -204,9 +222,11 @@ void capture__hooks_cost(struct capture *capture, struct capture_hooks_cost *cos
 		if (capture__is_of_probe(bpf_program__name(capture->costs.items[i].program)))
 			continue;
 		cost->open_ns += capture->costs.items[i].run_ns[COST_OPEN];
+		cost->open_runs += capture->costs.items[i].run_cnt[COST_OPEN];
 		cost->closed_ns += capture->costs.items[i].run_ns[COST_CLOSED];
 	}
 	cost->open_measured_ns = capture->measured_ns[COST_OPEN];
+	cost->open_load = capture->measured_load;
 	cost->closed_measured_ns = capture->measured_ns[COST_CLOSED];
 }
 

@@ -61,6 +61,8 @@ struct capture {
 	uint64_t measure_begin_ns;            /* of the measurement under way, or of the pause */
 	uint64_t measured_ns[COST_PHASE_CNT]; /* time under measurement */
 	uint64_t started_ns, elapsed_ns;      /* elapsed: in all, once it has stopped */
+	uint64_t measured_load, measure_load; /* capture__load() in COST_OPEN under measurement; when that began */
+	double way_ns;
 };
 
 static inline struct hook_purpose capture_purpose(const struct capture *capture)
@@ -93,6 +95,8 @@ int capture__attach_event(struct capture *capture, struct bpf_program *program, 
 /* The hooks of a window. */
 int capture__attach_window(struct capture *capture);
 void capture__detach_window(struct capture *capture);
+/* Only those of the scheduler, as those of a window. */
+int capture__attach_scheduler(struct capture *capture);
 
 /* probes.c */
 /* Starts the attaching process: before the programs are loaded, so that it has nothing of them. NULL and errno. */
@@ -134,12 +138,17 @@ double word_rings__backlog(const struct word_rings *rings);
 /* Adds how many records of each class that CPU has written into its words to loss[WL_LOSS_CNT]. */
 void word_rings__add_emitted(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss);
 
+/* way.c: measures capture->way_ns; nothing is attached yet. */
+void capture__measure_way(struct capture *capture);
+
 /* cost.c */
 int capture__cost_init(struct capture *capture);
 void capture__cost_free(struct capture *capture);
 /* A window begins, which is measured or not; it ends. */
 void capture__cost_window(struct capture *capture, bool measured);
 void capture__cost_window_end(struct capture *capture);
+/* Of all programs together, while BPF_STATS were on. */
+void capture__runs(struct capture *capture, uint64_t *run_ns, uint64_t *run_cnt);
 /* Nothing is measured any more. */
 void capture__cost_stop(struct capture *capture);
 /* Runs that the kernel skipped because the program was running on that CPU already. */

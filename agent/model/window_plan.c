@@ -182,6 +182,7 @@ bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained, boo
 			return false;
 		plan->open_ts = now;
 		plan->warm_ts = 0;
+		plan->open_cnt++;
 		plan->state = WINDOW_WARMING;
 		return true;
 	case WINDOW_WARMING:

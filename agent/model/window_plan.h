@@ -56,6 +56,7 @@ struct window_plan {
 	uint64_t open_ts;                   /* the hooks were attached last */
 	uint64_t warm_ts;                   /* selection may begin, 0: they are being attached */
 	uint64_t select_ts, select_end_ts;  /* of the last window that selected */
+	uint64_t open_cnt;                  /* hooks were attached so often */
 	uint64_t window_cnt;                /* but endless ones */
 	uint64_t selecting_ns, attached_ns; /* in all that is over, endless ones too */
 	uint64_t held_ts;                   /* since then something selected is open, 0: nothing is */

@@ -15,18 +15,12 @@
 #include <string.h>
 
 #define SECOND_NS     1000000000ULL
-#define FIRST_LOOK_NS (SECOND_NS / 2)
 #define LOOK_NS       SECOND_NS
-#define RETRY_NS      (SECOND_NS / 20)
 #define RATE_FIRST_NS (2 * SECOND_NS)
 /* A target that does next to nothing costs next to nothing, whatever the ratio. */
 #define CPU_MIN_NS 50000000ULL
-#define NOTHING    0.01 /* of a CPU */
-/* Of the time with hooks, what has to be measured before it is judged. */
-#define MEASURED_MIN_NS 50000000ULL
-/* Detaching for less than the rest of the time saves no more than it is known to. */
-#define SHARE_HIGHEST 0.8
-#define SHARE_LOWEST  0.01
+/* What BPF_STATS tell of less says nothing. */
+#define LOADS_MIN 200
 
 bool recording_has_budget(const struct recording *recording)
 {
@@ -35,58 +29,22 @@ bool recording_has_budget(const struct recording *recording)
 
 /* --- the share of the time ---------------------------------------------------------------------------------------- */
 
-/*
- * What has been since the last look, per second: of the hooks, while they are attached and while not, and of the
- * target; and how much longer windows were attached than they were to select, until what they had selected was done.
- */
-struct look {
-	double open_ns, closed_ns, cpu_ns;
-	double attached_factor;
-};
+/* What attaching and detaching takes of other CPUs: a hundred interrupts, about. */
+#define OPEN_NS 200000
+/* Per unit of load, before BPF_STATS have told: counters mode, and trace mode. */
+#define LOAD_NS       800
+#define LOAD_TRACE_NS 2500
 
-static double per_second(uint64_t ns, uint64_t of_ns)
+/* What a unit of load costs while hooks are attached, the way to the programs included. */
+static double load_ns(struct recording *recording)
 {
-	return of_ns ? (double)ns * 1e9 / (double)of_ns : 0;
-}
+	struct capture_hooks_cost cost;
 
-/* Has enough been measured since the last look? A window is judged as a whole. */
-static bool was_measured(struct recording *recording, struct capture_hooks_cost *cost)
-{
-	const struct window_plan *plan = &recording->plan;
-
-	if (!plan->endless && plan->state != WINDOW_CLOSED)
-		return false;
-	capture__hooks_cost(recording->capture, cost);
-	return cost->open_measured_ns - recording->governor.hooks.open_measured_ns >=
-	       (plan->endless ? MEASURED_MIN_NS : 1);
-}
-
-/* False: the target has hardly done anything yet. */
-static bool look(struct recording *recording, uint64_t now, const struct capture_hooks_cost *cost, struct look *look)
-{
-	struct governor *governor = &recording->governor;
-	struct capture_hooks_cost *last = &governor->hooks;
-	const struct window_plan *plan = &recording->plan;
-	uint64_t cpu_ns = target_cpu_ns(&recording->processes), selecting_ns, attached_ns;
-
-	if (cpu_ns < governor->cpu_ns + CPU_MIN_NS)
-		return false;
-	window_plan__times(plan, now, &selecting_ns, &attached_ns);
-	*look = (struct look){
-		.open_ns = per_second(cost->open_ns - last->open_ns, cost->open_measured_ns - last->open_measured_ns),
-		.closed_ns = per_second(cost->closed_ns, cost->closed_measured_ns),
-		.cpu_ns = per_second(cpu_ns - governor->cpu_ns, now - governor->look_ts),
-		.attached_factor = 1,
-	};
-	if (!plan->endless)
-		look->attached_factor = fmax((double)(attached_ns - governor->attached_ns) /
-						     (plan->share * (double)(now - governor->look_ts)),
-					     1);
-	governor->attached_ns = attached_ns;
-	*last = *cost;
-	governor->look_ts = now;
-	governor->cpu_ns = cpu_ns;
-	return true;
+	capture__hooks_cost(recording->capture, &cost);
+	if (cost.open_load < LOADS_MIN)
+		return recording->options->trace ? LOAD_TRACE_NS : LOAD_NS;
+	return ((double)cost.open_ns + (double)cost.open_runs * capture__way_ns(recording->capture)) /
+	       (double)cost.open_load;
 }
 
 /* Of the target's CPU time, what probes leave of the budget, but at least half of it. */
@@ -97,14 +55,22 @@ static double hooks_may_take(const struct recording *recording)
 	return fmax(budget - recording_budget_probes_share(recording), budget / 2);
 }
 
-static double affordable_share(const struct recording *recording, const struct look *look)
+static struct govern_seen see(struct recording *recording, uint64_t now)
 {
-	double allowed_ns = fmax(hooks_may_take(recording) * look->cpu_ns, NOTHING * 1e9);
+	uint64_t load = capture__load(recording->capture), selecting_ns, attached_ns;
+	struct governor *governor = &recording->governor;
 
-	/* Where they cost as much without windows, nothing is known of windows. */
-	if (look->open_ns <= allowed_ns || look->open_ns <= look->closed_ns)
-		return 1;
-	return fmax((allowed_ns - look->closed_ns) / (look->open_ns - look->closed_ns), 0) / look->attached_factor;
+	window_plan__times(&recording->plan, now, &selecting_ns, &attached_ns);
+	governor->spent_ns += (double)(load - governor->load) * load_ns(recording);
+	governor->load = load;
+	return (struct govern_seen){
+		.ts = now,
+		.spent_ns = governor->spent_ns,
+		.open_ns = (double)recording->plan.open_cnt * OPEN_NS,
+		.cpu_ns = (double)(target_cpu_ns(&recording->processes) - recording->target_cpu_begin_ns),
+		.attached_ns = (double)attached_ns,
+		.selecting_ns = (double)selecting_ns,
+	};
 }
 
 static void say_windows(struct recording *recording, double cost_share, double share)
@@ -124,31 +90,25 @@ static void govern_share(struct recording *recording, uint64_t now)
 {
 	struct governor *governor = &recording->governor;
 	struct window_plan *plan = &recording->plan;
-	struct capture_hooks_cost cost;
-	struct look seen;
+	struct govern_seen seen, last = governor->govern.last;
 	double share;
 
 	if (now < governor->next_ts)
 		return;
-	if (!was_measured(recording, &cost)) {
-		governor->next_ts = now + RETRY_NS;
-		return;
-	}
-	governor->next_ts = now + LOOK_NS;
-	if (!look(recording, now, &cost, &seen))
-		return;
-	share = fmax(affordable_share(recording, &seen), SHARE_LOWEST);
-	if (plan->endless) {
-		share = share < SHARE_HIGHEST ? share : 1;
-		if (share < 1)
-			say_windows(recording, seen.open_ns / seen.cpu_ns, share);
-	} else if (share < 1) {
-		/* One window tells little of the next ones. */
-		share = fmin(sqrt(share * plan->next_share), SHARE_HIGHEST);
-	} else {
-		share = fmin(2 * plan->next_share, 1);
-	}
-	window_plan__set_share(plan, share);
+	seen = see(recording, now);
+	governor->govern.budget = hooks_may_take(recording);
+	share = govern__look(&governor->govern, &seen);
+	governor->next_ts = now + govern__look_ns(&governor->govern);
+	if (share < 1 && plan->next_share >= 1)
+		say_windows(recording, (seen.spent_ns - last.spent_ns) / fmax(seen.cpu_ns - last.cpu_ns, 1), share);
+	/* Windows that the options ask for stay as they are; what may be held follows from the debt. */
+	if (governor->of_windows)
+		window_plan__set_share(plan, share);
+}
+
+bool recording_may_hold(const struct recording *recording)
+{
+	return !recording_has_budget(recording) || govern__may_hold(&recording->governor.govern);
 }
 
 /* --- the rate ----------------------------------------------------------------------------------------------------- */
@@ -218,9 +178,16 @@ void recording_govern_begin(struct recording *recording)
 	struct governor *governor = &recording->governor;
 
 	governor->of_windows = recording->windows && recording->plan.endless;
-	governor->look_ts = recording->begin_ts;
 	governor->cpu_ns = recording->target_cpu_begin_ns;
-	governor->next_ts = recording->begin_ts + (governor->of_windows ? FIRST_LOOK_NS : RATE_FIRST_NS);
+	governor->next_ts = recording->begin_ts + (recording->windows ? 0 : RATE_FIRST_NS);
+	if (recording->windows) {
+		struct govern_seen seen;
+
+		governor->load = capture__load(recording->capture);
+		seen = see(recording, recording->begin_ts);
+		govern__init(&governor->govern, hooks_may_take(recording), &seen);
+		governor->next_ts += govern__look_ns(&governor->govern);
+	}
 }
 
 void recording_govern(struct recording *recording)
@@ -228,12 +195,12 @@ void recording_govern(struct recording *recording)
 	struct governor *governor = &recording->governor;
 	uint64_t now = monotonic_ns();
 
-	if (governor->of_windows) {
+	if (recording->windows) {
 		govern_share(recording, now);
 		return;
 	}
-	/* Windows from the start cost what their share of the time says; a client that probes governs itself. */
-	if (recording->windows || now < governor->next_ts)
+	/* A client that probes governs itself. */
+	if (now < governor->next_ts)
 		return;
 	governor->next_ts = now + LOOK_NS;
 	if (!recording_client_probing(recording))
@@ -244,8 +211,7 @@ void recording_govern_anew(struct recording *recording)
 {
 	recording->governor.rate_share = 0;
 	recording->governor.ungovernable = false;
-	if (recording->governor.of_windows)
-		window_plan__set_share(&recording->plan, 1);
+	recording->governor.govern.debt_ns = 0;
 }
 
 int recording_govern_write_notes(struct recording *recording, uint32_t *note)

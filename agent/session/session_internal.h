@@ -13,6 +13,7 @@
 #include "model/window_plan.h"
 #include "net/send/stream.h"
 #include "probe/resolve.h"
+#include "session/govern.h"
 #include "session/options.h"
 #include "session/pace.h"
 #include "session/probes.h"
@@ -23,13 +24,14 @@
 
 /* What keeps the hooks' cost under the budget, see recording_governor.c. */
 struct governor {
-	bool of_windows;                 /* their share of the time; otherwise the rate */
-	uint64_t next_ts;                /* when to look again */
-	uint64_t look_ts, cpu_ns;        /* as of the last look */
-	uint64_t attached_ns;            /* likewise */
-	struct capture_hooks_cost hooks; /* likewise */
-	double over_share;               /* of the target's CPU time: what they cost when windows began; 0: none did */
-	double over_s;                   /* and when, after the beginning */
+	bool of_windows;  /* their share of the time; otherwise the rate */
+	uint64_t next_ts; /* when to look again */
+	uint64_t cpu_ns;  /* as of the last look */
+	struct govern govern;
+	uint64_t load; /* of which spent_ns accounts for */
+	double spent_ns;
+	double over_share; /* of the target's CPU time: what they cost when windows began; 0: none did */
+	double over_s;     /* and when, after the beginning */
 
 	uint64_t rate_cost_ns;
 	double rate_share;
@@ -86,6 +88,7 @@ struct recording {
 
 	bool windows; /* hooks are attached in windows, by this plan; or may be, if they cost too much all the time */
 	struct window_plan plan;
+	uint64_t closed_ts; /* hooks were detached last, or the recording began */
 
 	uint64_t target_cpu_begin_ns, target_cpu_ns;
 	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
@@ -115,6 +118,8 @@ void recording_govern_begin(struct recording *recording);
 void recording_govern(struct recording *recording);
 /* What was learnt about the cost under some limits says little of others. */
 void recording_govern_anew(struct recording *recording);
+/* May hooks stay attached for what is still open? */
+bool recording_may_hold(const struct recording *recording);
 int recording_govern_write_notes(struct recording *recording, uint32_t *note);
 
 /* Who allows as much as the target itself takes wants everything, whatever it costs. */

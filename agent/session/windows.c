@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Recording in observation windows: carries out what the window plan says. */
+/*
+ * Recording in observation windows: carries out what the window plan says.
+ *
+ * In trace mode, too, all hooks but those of tasks are detached between windows.  When a window opens, each followed
+ * thread is met once (capture__window_open()), so that its segments begin there: what it was at is running, runnable or
+ * blocked, for what reason is known from its next switch on.  A selected interval lies within the time that hooks are
+ * attached, so its own segments, wake-ups and hand-offs are complete; the time between windows is handed to the trace
+ * as a loss (trace__lost()), so that whatever reaches across it is flagged and not ranked.
+ */
 #include "base/log.h"
 #include "session/session_internal.h"
 
@@ -14,8 +22,6 @@
  */
 static const char *why_always(const struct recording *recording)
 {
-	if (recording->options->trace)
-		return "chains of who made whom wait reach back before a window";
 	if (recording->marked)
 		return "the program's markers say what a request is";
 	if (!probe_lines_only_time(&recording->lines))
@@ -86,8 +92,19 @@ void recording_windows_begin(struct recording *recording)
 		return;
 	window_plan__init(&recording->plan, options->rate, recording->plan.share, recording->begin_ts,
 			  options->duration_ns, recording->begin_ts);
+	recording->closed_ts = recording->begin_ts;
 	if (recording->plan.endless)
 		select_in_window(recording);
+}
+
+/* A chain of waits that reaches back before the window is not known, as where records were lost. */
+static int open_window(struct recording *recording)
+{
+	int err = capture__window_open(recording->capture, recording->plan.share >= 1);
+
+	if (err || !recording->trace)
+		return err;
+	return trace__lost(recording->trace, recording->closed_ts, monotonic_ns());
 }
 
 int recording_windows_step(struct recording *recording)
@@ -99,11 +116,11 @@ int recording_windows_step(struct recording *recording)
 	if (!recording->windows)
 		return 0;
 	drained = plan->state == WINDOW_DRAINING && capture__window_is_drained(capture);
-	if (!window_plan__step(plan, monotonic_ns(), drained, true))
+	if (!window_plan__step(plan, monotonic_ns(), drained, recording_may_hold(recording)))
 		return 0;
 	switch (plan->state) {
 	case WINDOW_WARMING:
-		return capture__window_open(capture, plan->share >= 1);
+		return open_window(recording);
 	case WINDOW_SELECTING:
 		select_in_window(recording);
 		return 0;
@@ -112,6 +129,7 @@ int recording_windows_step(struct recording *recording)
 		return 0;
 	case WINDOW_CLOSED:
 		capture__window_close(capture);
+		recording->closed_ts = monotonic_ns();
 		return 0;
 	}
 	return 0;

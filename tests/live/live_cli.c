@@ -170,7 +170,7 @@ static void test_bad_symbols(void)
 	expect(1, "--duty 5%", "more than to time a function", args);
 	snprintf(args, sizeof(args), "record -d 1s -p %d --rate 5%% --duty 5%% --mode trace -s %s",
 		 (int)workload.server_pid, interval.s);
-	expect(1, "--duty 5%", "chains", args);
+	expect(1, "--duty 5%", "more than to time a function", args);
 	CHECK(process_runs(&workload.process));
 cleanup:
 	workload_end(&workload);
