@@ -11,6 +11,8 @@
 #define ATTACHED_MIN_NS 3e6
 /* Per second; a target that is charged less than this is not charged. */
 #define NOTHING_NS 10e6
+/* A target that uses less of a CPU: hooks that run on the whole machine are not measured against it. */
+#define IDLE 0.05
 /* A debt is paid back within about so long, a credit reaches as far. */
 #define DEBT_S   2.5
 #define CREDIT_S 1
@@ -57,7 +59,7 @@ static void learn(struct govern *govern, const struct govern_seen *seen, double 
 
 static void charge(struct govern *govern, double spent_ns, double own_ns, double seconds)
 {
-	bool free = spent_ns <= NOTHING_NS * seconds;
+	bool free = govern->idle || spent_ns <= NOTHING_NS * seconds;
 
 	govern->debt_ns += (free ? 0 : spent_ns) - own_ns;
 	govern->debt_ns = fmax(govern->debt_ns, -CREDIT_S * govern->own_ns);
@@ -67,7 +69,7 @@ static double affordable(const struct govern *govern)
 {
 	double may_ns = fmax(govern->own_ns - govern->debt_ns / DEBT_S, 0);
 
-	if (isnan(govern->on_ns) || govern->on_ns <= fmax(may_ns, NOTHING_NS))
+	if (govern->idle || isnan(govern->on_ns) || govern->on_ns <= fmax(may_ns, NOTHING_NS))
 		return 1;
 	return may_ns / govern->on_ns / govern->attached_factor;
 }
@@ -81,13 +83,15 @@ double govern__look(struct govern *govern, const struct govern_seen *seen)
 
 	if (seconds <= 0)
 		return govern->share;
+	govern->idle = seen->cpu_ns - govern->last.cpu_ns < IDLE * (double)(seen->ts - govern->last.ts);
 	govern->own_ns = mix(govern->share < 1 && govern->own_ns > 0 ? govern->own_ns : NAN, own_ns / seconds);
 	charge(govern, spent_ns + opening_ns, own_ns, seconds);
 	learn(govern, seen, spent_ns);
 	share = affordable(govern);
 	govern->last = *seen;
 	if (govern->share < 1)
-		share = fmin(share, (govern->on_ns <= NOTHING_NS ? GROWTH_IDLE : GROWTH) * govern->share);
+		share = fmin(share,
+			     (govern->idle || govern->on_ns <= NOTHING_NS ? GROWTH_IDLE : GROWTH) * govern->share);
 	share = share < SHARE_HIGHEST ? share : 1;
 	govern->share = fmax(share, SHARE_LOWEST);
 	return govern->share;

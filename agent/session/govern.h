@@ -26,6 +26,7 @@ struct govern_seen {
 struct govern {
 	double budget; /* of the target's CPU time, for hooks */
 	struct govern_seen last;
+	bool idle;              /* the target does next to nothing */
 	double debt_ns;         /* below 0: a credit */
 	double on_ns;           /* what hooks cost per second attached; NAN: not known yet */
 	double own_ns;          /* of the budget, per second */
