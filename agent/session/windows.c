@@ -2,11 +2,11 @@
 /*
  * Recording in observation windows: carries out what the window plan says.
  *
- * In trace mode, too, all hooks but those of tasks are detached between windows.  When a window opens, each followed
- * thread is met once (capture__window_open()), so that its segments begin there: what it was at is running, runnable or
- * blocked, for what reason is known from its next switch on.  A selected interval lies within the time that hooks are
- * attached, so its own segments, wake-ups and hand-offs are complete; the time between windows is handed to the trace
- * as a loss (trace__lost()), so that whatever reaches across it is flagged and not ranked.
+ * In trace mode (with --duty only), too, all hooks but those of tasks are detached between windows.  When a window
+ * opens, each followed thread is met once (capture__window_open()), so that its segments begin there: what it was at is
+ * running, runnable or blocked, for what reason is known from its next switch on.  A selected interval lies within the
+ * time that hooks are attached, so its own segments, wake-ups and hand-offs are complete; the time between windows is
+ * handed to the trace as a loss (trace__lost()), so that whatever reaches across it is flagged and not ranked.
  */
 #include "base/log.h"
 #include "session/session_internal.h"
@@ -22,6 +22,8 @@
  */
 static const char *why_always(const struct recording *recording)
 {
+	if (recording->options->trace && !(recording->options->duty > 0))
+		return "trace mode has windows only with --duty";
 	if (recording->marked)
 		return "the program's markers say what a request is";
 	if (!probe_lines_only_time(&recording->lines))
