@@ -17,7 +17,7 @@
 #define DEBT_S   2.5
 #define CREDIT_S 1
 /* A debt of so much of the budget forbids to hold hooks. */
-#define HOLD_S 2
+#define HOLD_S 5
 /* Detaching for less than the rest of the time saves no more than attaching costs. */
 #define SHARE_HIGHEST 0.7
 #define SHARE_LOWEST  0.002

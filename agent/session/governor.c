@@ -101,14 +101,15 @@ static void govern_share(struct recording *recording, uint64_t now)
 	governor->next_ts = now + govern__look_ns(&governor->govern);
 	if (share < 1 && plan->next_share >= 1)
 		say_windows(recording, (seen.spent_ns - last.spent_ns) / fmax(seen.cpu_ns - last.cpu_ns, 1), share);
-	/* Windows that the options ask for stay as they are; what may be held follows from the debt. */
 	if (governor->of_windows)
 		window_plan__set_share(plan, share);
 }
 
 bool recording_may_hold(const struct recording *recording)
 {
-	return !recording_has_budget(recording) || govern__may_hold(&recording->governor.govern);
+	/* Windows that the options ask for see what they select to its end, whatever it costs. */
+	return !recording->governor.of_windows || !recording_has_budget(recording) ||
+	       govern__may_hold(&recording->governor.govern);
 }
 
 /* --- the rate ----------------------------------------------------------------------------------------------------- */
