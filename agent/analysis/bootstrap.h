@@ -7,6 +7,9 @@
 
 #define BOOTSTRAP_REPLICATES 1000 /* where nobody says otherwise */
 
+/* With late rows in fewer blocks than this, replicates differ too little to say anything of the tail. */
+#define BOOTSTRAP_LATE_BLOCKS_MIN 5
+
 struct bootstrap_blocks {
 	size_t cnt;
 	size_t *first; /* of each block its first row; cnt + 1 of them */

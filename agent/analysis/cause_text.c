@@ -97,24 +97,22 @@ static char *variance_text(struct arena *arena, const struct share_line *line)
 			     line->variance_share_ci.lo * 100, line->variance_share_ci.hi * 100);
 }
 
-/* The event of that category whose absence would lower the tail the most. */
+/* The event of that category with the largest gain. */
 static char *event_text(struct arena *arena, const struct report *report, enum wl_category category)
 {
-	char threshold[NUMBER_SZ];
-
 	for (size_t i = 0; i < report->event_cnt; i++) {
 		const struct event_line *line = &report->events[i];
+		size_t len = strlen(line->event);
 
-		if (event_category(line->event) != (int)category || !(line->impact_adjusted > 0))
+		if (event_category(line->event) != (int)category || !(line->gain > 0))
 			continue;
-		if (strlen(line->event) > 3 && !strcmp(line->event + strlen(line->event) - 3, ".ns"))
-			duration(threshold, line->threshold);
-		else
-			snprintf(threshold, sizeof(threshold), "%.0f", line->threshold);
+		if (len > 3 && !strcmp(line->event + len - 3, ".ns"))
+			return arena__printf(arena, "%s: without this time, p%.10g would be %.0f %% lower", line->event,
+					     report->tail * 100, line->gain * 100);
 		return arena__printf(arena,
-				     "%s: without the %.2g %% of intervals above %s, p%.10g would be %.0f %% lower",
-				     line->event, (1 - line->threshold_percentile) * 100, threshold, report->tail * 100,
-				     line->impact_adjusted * 100);
+				     "%s: without the %.2g %% of intervals above %.0f, p%.10g would be %.0f %% lower",
+				     line->event, (1 - line->threshold_percentile) * 100, line->threshold,
+				     report->tail * 100, line->gain * 100);
 	}
 	return NULL;
 }

@@ -189,7 +189,7 @@ static double joint_of(const struct cdf_fit *fit, const struct cdf_line *line, d
 	return line->from;
 }
 
-bool cdf_fit__joint(const struct cdf_fit *fit, double *percentile, double *value)
+bool cdf_fit__joint(const struct cdf_fit *fit, double *percentile, double *value, bool *flat)
 {
 	for (uint32_t i = fit->line_cnt; i-- > 1;) {
 		double joint;
@@ -200,6 +200,10 @@ bool cdf_fit__joint(const struct cdf_fit *fit, double *percentile, double *value
 		if (joint <= 0)
 			continue;
 		*percentile = joint / fit->range_cnt;
+		/* The range with values of both sides may be the one above. */
+		if (i + 1 < fit->line_cnt && fit->lines[i].end - fit->lines[i].begin == 1 && fit->lines[i].syy > 0)
+			i++;
+		*flat = fit->lines[i].syy <= 0;
 		return true;
 	}
 	return false;

@@ -63,8 +63,8 @@ void cdf_fit__end(struct cdf_fit *fit);
 
 /*
  * The joint below the target percentile and nearest to it: its percentile (0…1) and the largest value that is not above
- * it; false when there is none.
+ * it; *flat: all values of the line above it are equal.  false when there is none.
  */
-bool cdf_fit__joint(const struct cdf_fit *fit, double *percentile, double *value);
+bool cdf_fit__joint(const struct cdf_fit *fit, double *percentile, double *value, bool *flat);
 
 #endif

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/hosts.h"
 
-#include "analysis/stats.h"
+#include "analysis/tail_sample.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define Z_95            1.96
 #define STANDS_OUT_FROM 1.2
 
 /* The rows of one host, copied together. */
@@ -16,7 +15,8 @@ struct host_rows {
 	size_t cnt;
 	uint64_t *latency_ns;
 	double *weight;
-	uint32_t *rows; /* in the dataset */
+	uint32_t *window; /* NULL: without windows */
+	uint32_t *rows;   /* in the dataset */
 };
 
 static int host_rows__init(struct host_rows *rows, const struct dataset *dataset, uint32_t host)
@@ -27,13 +27,16 @@ static int host_rows__init(struct host_rows *rows, const struct dataset *dataset
 	rows->latency_ns = calloc(cnt + 1, sizeof(*rows->latency_ns));
 	rows->weight = calloc(cnt + 1, sizeof(*rows->weight));
 	rows->rows = calloc(cnt + 1, sizeof(*rows->rows));
-	if (!rows->latency_ns || !rows->weight || !rows->rows)
+	rows->window = dataset->window_cnt ? calloc(cnt + 1, sizeof(*rows->window)) : NULL;
+	if (!rows->latency_ns || !rows->weight || !rows->rows || (dataset->window_cnt && !rows->window))
 		return -ENOMEM;
 	for (size_t row = 0; row < dataset->row_cnt && rows->cnt < cnt; row++) {
 		if (dataset->host_idx[row] != host)
 			continue;
 		rows->latency_ns[rows->cnt] = dataset->latency_ns[row];
 		rows->weight[rows->cnt] = dataset->weight[row];
+		if (rows->window)
+			rows->window[rows->cnt] = dataset->window[row];
 		rows->rows[rows->cnt++] = row;
 	}
 	return 0;
@@ -43,22 +46,67 @@ static void host_rows__free(struct host_rows *rows)
 {
 	free(rows->latency_ns);
 	free(rows->weight);
+	free(rows->window);
 	free(rows->rows);
 }
 
-static struct ci quantile_ci(const struct stats_order *order, double p)
-{
-	double squares = 0, effective, margin;
-	struct ci ci;
+/* All rows, from the largest down. */
+struct host_order {
+	const struct stats_order *order;
+	struct sort_pair *pairs;
+};
 
-	for (size_t i = 0; i < order->cnt; i++)
-		squares += order->weights[i] * order->weights[i];
-	effective = squares > 0 ? order->total_weight * order->total_weight / squares : 0;
-	margin = effective > 0 ? Z_95 * sqrt(p * (1 - p) / effective) : 1;
-	ci.lo = stats_quantile(order, fmax(p - margin, 0), NULL, NULL, order->total_weight);
-	ci.hi = p + margin >= 1 ? (double)order->values[order->rows[order->cnt - 1]]
-				: stats_quantile(order, p + margin, NULL, NULL, order->total_weight);
-	return ci;
+static long whole_order(void *ctx, double weight, const struct sort_pair **rows)
+{
+	const struct host_order *host = ctx;
+	size_t cnt = host->order->cnt;
+
+	(void)weight;
+	for (size_t i = 0; i < cnt; i++) {
+		uint32_t row = host->order->rows[cnt - 1 - i];
+
+		host->pairs[i] = (struct sort_pair){.key = host->order->values[row], .row = row};
+	}
+	*rows = host->pairs;
+	return (long)cnt;
+}
+
+/* By the block bootstrap: rows kept for being late, and rows of one window, are not independent. */
+static int quantile_ci(struct ci *ci, const struct stats_order *order, const struct host_rows *host, double p,
+		       const struct report_opts *opts)
+{
+	const struct share_rows rows = {
+		.row_cnt = host->cnt,
+		.latency_ns = host->latency_ns,
+		.weights = host->weight,
+		.windows = host->window,
+		.late_ns = stats_quantile(order, p, NULL, NULL, order->total_weight),
+	};
+	uint32_t replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES;
+	struct host_order top = {order, calloc(host->cnt + 1, sizeof(*top.pairs))};
+	double *values = calloc(replicate_cnt, sizeof(*values)), estimate;
+	struct tail_set set = {.top = whole_order, .ctx = &top, .total_weight = order->total_weight, .p = p};
+	struct tail_scratch scratch = {0};
+	struct tail_blocks blocks = {0};
+	struct tail_error error;
+	int err = top.pairs && values ? tail_blocks__init(&blocks, &rows, replicate_cnt, opts->seed) : -ENOMEM;
+
+	if (!err)
+		err = tail_scratch__init(&scratch, &blocks);
+	if (err)
+		goto cleanup;
+	error = tail_blocks__error(&blocks, &rows);
+	set.block_weight = blocks.weight;
+	set.margin = tail_error__margin(&error, host->cnt);
+	err = tail_sample(&estimate, values, &set, &blocks, &scratch);
+	if (!err)
+		*ci = bootstrap_interval(values, replicate_cnt, estimate, blocks.blocks.cnt);
+cleanup:
+	tail_scratch__free(&scratch);
+	tail_blocks__free(&blocks);
+	free(top.pairs);
+	free(values);
+	return err;
 }
 
 static void add_means(struct host_line *line, const struct dataset *dataset, const struct host_rows *rows)
@@ -83,7 +131,8 @@ static void add_means(struct host_line *line, const struct dataset *dataset, con
 	}
 }
 
-static int describe_host(struct host_line *line, const struct dataset *dataset, uint32_t host, double tail)
+static int describe_host(struct host_line *line, const struct dataset *dataset, uint32_t host,
+			 const struct report_opts *opts)
 {
 	struct stats_order order = {0};
 	struct host_rows rows = {0};
@@ -97,8 +146,8 @@ static int describe_host(struct host_line *line, const struct dataset *dataset, 
 		goto cleanup;
 	stats_summarize(&line->latency, &order);
 	if (rows.cnt) {
-		line->tail_ns = stats_quantile(&order, tail, NULL, NULL, order.total_weight);
-		line->tail_ci = quantile_ci(&order, tail);
+		line->tail_ns = stats_quantile(&order, opts->tail, NULL, NULL, order.total_weight);
+		err = quantile_ci(&line->tail_ci, &order, &rows, opts->tail, opts);
 		add_means(line, dataset, &rows);
 	}
 cleanup:
@@ -248,7 +297,7 @@ static int find_differences(struct report *report, struct arena *arena)
 	return err;
 }
 
-int hosts_compare(struct report *report, struct arena *arena)
+int hosts_compare(struct report *report, const struct report_opts *opts, struct arena *arena)
 {
 	const struct dataset *dataset = report->dataset;
 	double *scratch;
@@ -261,7 +310,7 @@ int hosts_compare(struct report *report, struct arena *arena)
 		return -ENOMEM;
 	report->host_cnt = dataset->host_cnt;
 	for (size_t i = 0; i < report->host_cnt; i++)
-		if (describe_host(&report->hosts[i], dataset, i, report->tail))
+		if (describe_host(&report->hosts[i], dataset, i, opts))
 			return -ENOMEM;
 	for (size_t i = 0; i < report->host_cnt; i++)
 		compare_with_peers(report, &report->hosts[i], scratch);

@@ -14,6 +14,6 @@
 #include "base/arena.h"
 
 /* Fills report->hosts and report->differences where the dataset has several hosts.  0 or -ENOMEM. */
-int hosts_compare(struct report *report, struct arena *arena);
+int hosts_compare(struct report *report, const struct report_opts *opts, struct arena *arena);
 
 #endif

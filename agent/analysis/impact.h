@@ -9,23 +9,41 @@
  * ("comparing the latency variance with and without high values", variance measured by the tail value) and normalised
  * by the whole tail latency, so that it is the share by which the tail would fall.
  *
- * Then the two rules of §5.2 for hardware counters (hwcounter.def, hwrule.def).  Everything is O(n log n) or better.
+ * The impact favours events that few intervals meet: an event that all of them meet has no high values to leave out.
+ * Beside it is the gain, which is exact for events that have a length,
+ *
+ *   gain(e) = (T(L) - T(L - e)) / T(L)
+ *
+ * L - e: each latency less what the interval spent on e.  The gain of a count is its impact.
+ *
+ * Then the two rules of §5.2 for hardware counters (hwcounter.def, hwrule.def); of two kernel events, the one of the
+ * larger impact counts as the cause.  Everything is O(n log n) or better.
  */
 #ifndef WHYLATE_ANALYSIS_IMPACT_H
 #define WHYLATE_ANALYSIS_IMPACT_H
 
-#include "analysis/stats.h"
+#include "analysis/tail_sample.h"
+
+struct impact_opts {
+	double tail;
+	double lost;                      /* shares_lost_bound() */
+	const struct tail_blocks *blocks; /* of the dataset's rows */
+	const struct tail_error *error;   /* with the blocks */
+};
 
 /*
- * One line per event of the dataset, by impact_adjusted, largest first, NAN last: lines[dataset->event_cnt].
+ * One line per event of the dataset, by gain, largest first, NAN last: lines[dataset->event_cnt].
  * An event that no interval recorded, or whose category has no hook on that kernel, has NAN; one that was 0 throughout
- * has impact 0.  `order` is over dataset->latency_ns.  0 or -ENOMEM.
+ * has gain and impact 0.  `order` is over dataset->latency_ns.  0 or -ENOMEM.
  */
 int impact_compute(struct event_line *lines, const struct dataset *dataset, const struct stats_order *order,
-		   double tail);
+		   const struct impact_opts *opts);
 
 /* The category that an event's time belongs to ("runq.preempt.ns": RUNQ), -1 for tallies and hardware counters. */
 int event_category(const char *event);
+
+/* Is it named in hwcounter.def? */
+bool event_is_hardware(const char *event);
 
 /* What the rules need of an event; high and missing are bitmaps over rows. */
 struct rule_event {
@@ -33,12 +51,15 @@ struct rule_event {
 	const uint64_t *values;  /* NULL: all 0 */
 	const uint64_t *missing; /* NULL: none */
 	const uint64_t *high;    /* NULL: none */
+	double high_weight;
 	double impact;
 	double adjusted; /* the rules' answer, as in struct event_line; NAN: it rests on a pair never recorded together
 			  */
 	const char *explained_by;
 	double overlap;
 	const char *dropped_for;
+	const char *correlated_with;
+	double correlation;
 };
 
 /*
@@ -54,7 +75,10 @@ double rule_overlap(const struct rule_event *a, const struct rule_event *b, cons
 double rule_proportion(const struct rule_event *child, const struct rule_event *parent, const double *weights,
 		       size_t row_cnt);
 
-/* Rule 2, then rule 1, on all events; those not named in hwcounter.def keep adjusted = impact. */
+/*
+ * Rule 2, then rule 1, on all events, and the correlations of those to which no rule applies.  high_weight is the
+ * weight of the high rows.
+ */
 void rules_apply(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt);
 
 #endif

@@ -8,13 +8,16 @@
 #include "analysis/parallel.h"
 #include "analysis/paths.h"
 #include "analysis/shares.h"
-#include "analysis/stats.h"
+#include "analysis/tail_sample.h"
 #include "base/arena.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define Z_95         1.96
+#define STATED_ERROR 0.2 /* what a hundred independent events are off by: 1.96 / sqrt(100) */
 
 struct report_work {
 	const struct dataset *dataset;
@@ -138,6 +141,7 @@ static void report_init(struct report *report, const struct dataset *dataset, co
 		.tail_threshold_ns = NAN,
 		.typical_ns = NAN,
 		.latency = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
+		.length = {0, NAN, STATED_ERROR, NAN, NAN, NAN},
 		.records_lost_share = lost_share(dataset),
 	};
 }
@@ -150,6 +154,68 @@ static void report_empty(struct report *report)
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		parts[c].total = (struct share_line){NAN, NAN, NAN, NAN, NAN, {NAN, NAN}, {NAN, NAN}, NAN};
 	breakdown_fill(report, parts);
+}
+
+/* The least share of the intervals that recorded a hardware counter; NAN: none was recorded. */
+static double hardware_share(const struct dataset *dataset, double total_weight)
+{
+	double least = NAN;
+
+	for (size_t e = 0; e < dataset->event_cnt; e++) {
+		const struct dataset_event *event = &dataset->events[e];
+		double weight = 0;
+
+		if (!event_is_hardware(event->name) || !event->values)
+			continue;
+		for (size_t row = 0; row < dataset->row_cnt; row++)
+			if (!event->missing || !bitmap_test(event->missing, row))
+				weight += dataset->weight[row];
+		if (weight > 0)
+			least = fmin(least, weight / total_weight);
+	}
+	return least;
+}
+
+static void length_fill(struct report *report, const struct tail_error *error, double total_weight)
+{
+	const struct dataset *dataset = report->dataset;
+	struct length_line *length = &report->length;
+
+	length->late_rows = error->row_cnt;
+	if (!error->block_cnt || !(error->share > 0))
+		return;
+	length->error = Z_95 * error->standard / error->share;
+	length->recorded_share = hardware_share(dataset, total_weight);
+	if (!(dataset->duration_s > 0))
+		return;
+	length->needed_s = dataset->duration_s * pow(length->error / STATED_ERROR, 2);
+	length->recorded_needed_s = length->needed_s / length->recorded_share;
+}
+
+static int rank_events(struct report *report, const struct report_work *work, const struct stats_order *order,
+		       const struct share_opts *opts)
+{
+	const struct dataset *dataset = report->dataset;
+	uint32_t replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES;
+	struct impact_opts impact = {.tail = report->tail, .lost = opts->lost};
+	struct tail_blocks blocks;
+	struct tail_error error;
+	int err;
+
+	report->events = arena__alloc(report->arena, dataset->event_cnt, sizeof(*report->events));
+	if (!report->events)
+		return -ENOMEM;
+	err = tail_blocks__init(&blocks, &work->rows, replicate_cnt, opts->seed);
+	if (err)
+		return err;
+	error = tail_blocks__error(&blocks, &work->rows);
+	length_fill(report, &error, order->total_weight);
+	impact.blocks = &blocks;
+	impact.error = &error;
+	err = impact_compute(report->events, dataset, order, &impact);
+	report->event_cnt = err ? 0 : dataset->event_cnt;
+	tail_blocks__free(&blocks);
+	return err;
 }
 
 static int report_fill(struct report *report, struct report_work *work, const struct stats_order *order,
@@ -177,13 +243,9 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	if (err)
 		return err;
 	breakdown_fill(report, work->parts);
-	report->events = arena__alloc(report->arena, dataset->event_cnt, sizeof(*report->events));
-	if (!report->events)
-		return -ENOMEM;
-	err = impact_compute(report->events, dataset, order, opts->tail);
+	err = rank_events(report, work, order, &share_opts);
 	if (err)
 		return err;
-	report->event_cnt = dataset->event_cnt;
 	if (opts->factors)
 		err = factors_report(report, work->splits, opts, &work->places);
 	if (!err && opts->paths)
@@ -191,7 +253,7 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	if (!err)
 		err = causes_make(report, work->splits, opts->factors ? &work->places : NULL, report->arena);
 	if (!err)
-		err = hosts_compare(report, report->arena);
+		err = hosts_compare(report, opts, report->arena);
 	return err ? err : types_make(report, order);
 }
 

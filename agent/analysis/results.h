@@ -45,12 +45,17 @@ struct breakdown_line {
 
 struct event_line {
 	const char *event;
-	double impact;               /* VarMRI §5.1, a share of the tail latency */
+	double gain; /* by how much of itself the tail falls if each interval is shorter by its time on the event */
+	struct ci gain_ci;
+	double impact; /* VarMRI §5.1, a share of the tail latency; of a count it is the gain, too */
+	struct ci impact_ci;
 	double impact_adjusted;      /* after rule 1 */
 	double threshold;            /* a value above this is "high" */
 	double threshold_percentile; /* 0…1: how many of the intervals that recorded it are not above the threshold */
-	const char *explained_by;    /* rule 1: the event whose impact was deducted; or NULL */
+	const char *explained_by;    /* the event whose impact was deducted; or NULL */
 	double explained_overlap;    /* Jaccard */
+	const char *correlated_with; /* the event with the largest overlap of those to which no rule applies; or NULL */
+	double correlation;          /* that overlap */
 	const char *dropped_for;     /* rule 2: in proportion to this parent; such lines are not printed by default */
 	double mean;
 };
@@ -230,6 +235,17 @@ struct host_difference {
 	size_t value_cnt;
 };
 
+/*
+ * VarMRI §5.3: how long a recording has to be.  In `needed_s`, at this rate, chance moves the share of late intervals
+ * by no more than `stated_error` of itself (95 %), which is VarMRI's hundred late intervals where they are independent.
+ */
+struct length_line {
+	size_t late_rows;
+	double error; /* of this recording, likewise; NAN: not known */
+	double stated_error, needed_s;
+	double recorded_share, recorded_needed_s; /* of intervals, with the hardware counter that has the fewest; NAN */
+};
+
 struct report {
 	const struct dataset *dataset;
 	double tail; /* the percentile asked for, 0.99 */
@@ -238,7 +254,7 @@ struct report {
 	struct latency_summary latency;
 	struct levels levels;
 	struct breakdown_line breakdown[WL_CATEGORY_CNT]; /* sorted by tail_share, largest first; unmeasured last */
-	struct event_line *events;                        /* by impact_adjusted, largest first */
+	struct event_line *events;                        /* by gain, largest first */
 	size_t event_cnt;
 	struct cause *causes; /* by share, largest first */
 	size_t cause_cnt;
@@ -249,6 +265,7 @@ struct report {
 	size_t difference_cnt;
 	struct type_line *types;
 	size_t type_cnt;
+	struct length_line length;
 	double records_lost_share;     /* of all interval records emitted */
 	struct path_report *path;      /* NULL: no detail was recorded */
 	struct factor_report *factors; /* NULL: no function was probed */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PROPORTION_R2_MIN 0.99
+#define CORRELATION_MIN   0.1 /* below, two sets of high rows have nothing to do with each other */
 
 /* Rule 1, INST > CACHE > CYCLE: more instructions make more cache misses and more cycles, and not the other way round.
  */
@@ -130,34 +131,74 @@ static void drop_children(struct rule_event *events, size_t event_cnt, const dou
 }
 
 /*
- * adjusted(e) = impact(e) - max over c of overlap(c, e)·impact(c), c in a higher group.  Only the largest is deducted,
+ * Is c a possible cause of e?  Of hardware counters rule 1 tells; of kernel events, which come together (a preemption
+ * is a context switch), the one of the larger impact; between the two kinds there is no rule.
+ */
+static bool may_cause(const struct rule_event *c, const struct rule_event *e)
+{
+	enum rule_group group = rule_group(e->name), of_cause = rule_group(c->name);
+
+	if (group != GROUP_NONE || of_cause != GROUP_NONE)
+		return group != GROUP_NONE && of_cause > group;
+	return c->impact > e->impact || (c->impact == e->impact && c < e);
+}
+
+/* No two sets overlap by more than the smaller weighs of the larger. */
+static double overlap_at_most(const struct rule_event *a, const struct rule_event *b)
+{
+	/* Weights are of the rows that recorded the one, which need not be those that recorded the other. */
+	if (a->missing || b->missing || !(a->high_weight > 0) || !(b->high_weight > 0))
+		return 1;
+	return fmin(a->high_weight, b->high_weight) / fmax(a->high_weight, b->high_weight);
+}
+
+/*
+ * adjusted(e) = impact(e) - max over c of overlap(c, e)·impact(c), c a possible cause.  Only the largest is deducted,
  * because the causes may be correlated with each other.  A dropped child is no cause: its parent is in its place.
  * The overlap with a c that was never recorded together with e may be anything up to 1: where that could make it the
  * largest, adjusted(e) is not known.
  */
-static void deduct_causes(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt)
+static void deduct_causes(struct rule_event *events, struct rule_event *e, size_t event_cnt, const double *weights,
+			  size_t row_cnt)
 {
-	for (size_t e = 0; e < event_cnt; e++) {
-		enum rule_group group = rule_group(events[e].name);
-		double most = 0, unknown = 0;
+	double most = 0, unknown = 0;
 
-		if (group == GROUP_NONE || isnan(events[e].impact))
+	for (const struct rule_event *c = events; c < events + event_cnt; c++) {
+		double overlap;
+
+		if (c == e || c->dropped_for || !(c->impact > 0) || !may_cause(c, e) ||
+		    overlap_at_most(c, e) * c->impact <= most)
 			continue;
-		for (size_t c = 0; c < event_cnt; c++) {
-			double overlap;
+		overlap = rule_overlap(c, e, weights, row_cnt);
+		if (isnan(overlap))
+			unknown = fmax(unknown, c->impact);
+		if (!(overlap * c->impact > most))
+			continue;
+		most = overlap * c->impact;
+		e->explained_by = c->name;
+		e->overlap = overlap;
+	}
+	e->adjusted = unknown > most ? NAN : e->impact - most;
+}
 
-			if (rule_group(events[c].name) <= group || events[c].dropped_for || !(events[c].impact > 0))
-				continue;
-			overlap = rule_overlap(&events[c], &events[e], weights, row_cnt);
-			if (isnan(overlap))
-				unknown = fmax(unknown, events[c].impact);
-			if (!(overlap * events[c].impact > most))
-				continue;
-			most = overlap * events[c].impact;
-			events[e].explained_by = events[c].name;
-			events[e].overlap = overlap;
-		}
-		events[e].adjusted = unknown > most ? NAN : events[e].impact - most;
+/* The event whose high rows overlap most with those of e, of those to which no rule applies. */
+static void find_correlation(const struct rule_event *events, struct rule_event *e, size_t event_cnt,
+			     const double *weights, size_t row_cnt)
+{
+	double most = CORRELATION_MIN;
+
+	for (const struct rule_event *c = events; c < events + event_cnt; c++) {
+		double overlap;
+
+		if (c == e || c->dropped_for || !(c->impact > 0) || may_cause(c, e) || may_cause(e, c) ||
+		    overlap_at_most(c, e) <= most)
+			continue;
+		overlap = rule_overlap(c, e, weights, row_cnt);
+		if (!(overlap > most))
+			continue;
+		most = overlap;
+		e->correlated_with = c->name;
+		e->correlation = overlap;
 	}
 }
 
@@ -167,7 +208,16 @@ void rules_apply(struct rule_event *events, size_t event_cnt, const double *weig
 		events[i].adjusted = events[i].impact;
 		events[i].explained_by = events[i].dropped_for = NULL;
 		events[i].overlap = NAN;
+		events[i].correlated_with = NULL;
+		events[i].correlation = NAN;
 	}
 	drop_children(events, event_cnt, weights, row_cnt);
-	deduct_causes(events, event_cnt, weights, row_cnt);
+	for (size_t i = 0; i < event_cnt; i++) {
+		/* Of a kernel event without impact nothing is to be deducted. */
+		if (isnan(events[i].impact) || (!(events[i].impact > 0) && rule_group(events[i].name) == GROUP_NONE))
+			continue;
+		deduct_causes(events, &events[i], event_cnt, weights, row_cnt);
+		if (events[i].impact > 0)
+			find_correlation(events, &events[i], event_cnt, weights, row_cnt);
+	}
 }

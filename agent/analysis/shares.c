@@ -14,8 +14,6 @@ enum column_sum { SUM_X, SUM_XL, SUM_LATE, SUM_TYPICAL, COLUMN_SUM_CNT };
 enum row_sum { ROW_W, ROW_L, ROW_LL, ROW_W_LATE, ROW_W_TYPICAL, ROW_SUM_CNT };
 
 #define REPLICATES_PER_TASK 16
-/* With late rows in fewer blocks than this, replicates differ too little to say anything of the tail. */
-#define LATE_BLOCKS_MIN 5
 
 struct shares {
 	struct share_part *parts;
@@ -246,7 +244,7 @@ static size_t late_blocks(const struct shares *shares)
 
 	for (size_t b = 0; b < shares->blocks.cnt; b++)
 		cnt += shares->sums[b * shares->stride + ROW_W_LATE] > 0;
-	return cnt < LATE_BLOCKS_MIN ? 0 : cnt;
+	return cnt < BOOTSTRAP_LATE_BLOCKS_MIN ? 0 : cnt;
 }
 
 static int shares_alloc(struct shares *shares)

@@ -136,7 +136,10 @@ static void append_event(struct json_doc *doc, struct json_object *array, const 
 	struct json_object *line = append_object(doc, array);
 
 	put_string(doc, line, "event", from->event);
+	put_number(doc, line, "gain", from->gain);
+	put_ci(doc, line, "gain_ci", from->gain_ci);
 	put_number(doc, line, "impact", from->impact);
+	put_ci(doc, line, "impact_ci", from->impact_ci);
 	put_number(doc, line, "impact_adjusted", from->impact_adjusted);
 	if (is_length(from->event)) {
 		put_rounded(doc, line, "threshold", from->threshold);
@@ -148,6 +151,8 @@ static void append_event(struct json_doc *doc, struct json_object *array, const 
 	put_number(doc, line, "threshold_percentile", from->threshold_percentile);
 	put_string(doc, line, "explained_by", from->explained_by);
 	put_number(doc, line, "explained_overlap", from->explained_by ? from->explained_overlap : NAN);
+	put_string(doc, line, "correlated_with", from->correlated_with);
+	put_number(doc, line, "correlation", from->correlated_with ? from->correlation : NAN);
 	if (from->dropped_for)
 		put_string(doc, line, "dropped_for", from->dropped_for);
 }
@@ -159,6 +164,18 @@ static void put_events(struct json_doc *doc, struct json_object *root, const str
 
 	for (size_t i = 0; i < report->event_cnt; i++)
 		append_event(doc, report->events[i].dropped_for ? dropped : events, &report->events[i]);
+}
+
+static void put_length(struct json_doc *doc, struct json_object *root, const struct length_line *from)
+{
+	struct json_object *length = put_object(doc, root, "recording_length");
+
+	put_count(doc, length, "late_kept", from->late_rows);
+	put_number(doc, length, "error", from->error);
+	put_number(doc, length, "stated_error", from->stated_error);
+	put_number(doc, length, "needed_s", from->needed_s);
+	put_number(doc, length, "hardware_share", from->recorded_share);
+	put_number(doc, length, "hardware_needed_s", from->recorded_needed_s);
 }
 
 static void append_cause(struct json_doc *doc, struct json_object *array, const struct cause *from)
@@ -350,6 +367,7 @@ int view_json(FILE *out, const struct report *report)
 	put_latency(&doc, root, report);
 	put_breakdown(&doc, root, report);
 	put_events(&doc, root, report);
+	put_length(&doc, root, &report->length);
 	json_put_factors(&doc, root, report);
 	put_causes(&doc, root, report);
 	put_own(&doc, root, &report->our_own);

@@ -100,7 +100,7 @@ void text_breakdown(struct page *page, const struct report *report)
 /* Below a tenth of a percent nobody gains anything by avoiding it. */
 static bool has_impact(const struct event_line *event)
 {
-	return !event->dropped_for && (known(event->impact) >= 0.001 || known(event->impact_adjusted) >= 0.001);
+	return !event->dropped_for && (known(event->gain) >= 0.001 || known(event->impact_adjusted) >= 0.001);
 }
 
 static void print_event(struct page *page, const struct event_line *event)
@@ -110,20 +110,22 @@ static void print_event(struct page *page, const struct event_line *event)
 	char text[FORMAT_SZ], threshold[FORMAT_SZ + 4] = "";
 
 	page__to(page, 2);
-	page__name(page, event->event, 28);
-	put_share(page, event->impact, NULL, 38);
-	put_share(page, event->impact_adjusted, NULL, 51);
+	page__name(page, event->event, 24);
+	put_share(page, event->gain, &event->gain_ci, 33);
+	put_share(page, event->impact, NULL, 48);
+	put_share(page, event->impact_adjusted, NULL, 59);
 	if (is_length)
 		view_duration(text, sizeof(text), event->threshold);
 	else
 		format_number(text, event->threshold);
 	snprintf(threshold, sizeof(threshold), "> %s", text);
-	page__right(page, threshold, 64);
-	page__right(page, format_percentile(text, event->threshold_percentile), 72);
-	if (event->explained_by) {
-		page__to(page, 74);
-		page__name(page, event->explained_by, 19);
-		page__printf(page, " %s", format_share(text, event->explained_overlap));
+	page__right(page, threshold, 69);
+	page__right(page, format_percentile(text, event->threshold_percentile), 75);
+	if (event->explained_by || event->correlated_with) {
+		page__to(page, 77);
+		page__name(page, event->explained_by ? event->explained_by : event->correlated_with, 16);
+		page__printf(page, " %s",
+			     format_share(text, event->explained_by ? event->explained_overlap : event->correlation));
 	}
 	page__end_line(page);
 }
@@ -139,7 +141,7 @@ void text_events(struct page *page, const struct report *report, uint32_t top)
 		return;
 	page__end_line(page);
 	snprintf(heading, sizeof(heading),
-		 "Events that make requests late (impact: how much %s falls without the requests that met much of it)",
+		 "Events that make requests late (gain: how much %s falls if no request spends time on it)",
 		 format_percentile(percentile, report->tail));
 	text_heading(page, heading);
 	if (!cnt) {
@@ -149,11 +151,12 @@ void text_events(struct page *page, const struct report *report, uint32_t top)
 	}
 	page__style(page, PAGE_FAINT);
 	page__put(page, "  event");
-	page__right(page, "impact", 38);
-	page__right(page, "of its own", 51);
-	page__right(page, "much is", 64);
-	page__right(page, "above", 72);
-	page__to(page, 74);
+	page__right(page, "gain", 33);
+	page__right(page, "impact", 48);
+	page__right(page, "of its own", 59);
+	page__right(page, "much is", 69);
+	page__right(page, "above", 75);
+	page__to(page, 77);
 	page__put(page, "comes with (overlap)");
 	page__style(page, PAGE_PLAIN);
 	page__end_line(page);

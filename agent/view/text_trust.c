@@ -4,8 +4,10 @@
 
 #include "base/names.h"
 #include "view/format.h"
+#include "view/view.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void print_loss(struct page *page, const struct report *report)
@@ -79,6 +81,30 @@ static void print_censored(struct page *page, const struct dataset *dataset)
 	if (dataset->censored_longest_ns)
 		page__printf(page, ", the oldest for %s",
 			     view_duration(age, sizeof(age), (double)dataset->censored_longest_ns));
+	page__end_line(page);
+}
+
+/* VarMRI §5.3 */
+static void print_length(struct page *page, const struct length_line *length)
+{
+	char late[FORMAT_SZ], error[FORMAT_SZ], stated[FORMAT_SZ], needed[FORMAT_SZ], text[6 * FORMAT_SZ];
+	const char *about = page->utf8 ? "±" : "+-";
+
+	if (!isfinite(length->error) || !isfinite(length->needed_s))
+		return;
+	page__put(page, "Length: ");
+	snprintf(text, sizeof(text),
+		 "%s late requests kept, their share of all is known to %s%s (95 %%); %s%s takes %s",
+		 format_count(late, length->late_rows), about, format_share(error, length->error), about,
+		 format_share(stated, length->stated_error),
+		 view_duration(needed, sizeof(needed), length->needed_s * 1e9));
+	page__words(page, text, 2);
+	if (isfinite(length->recorded_needed_s)) {
+		snprintf(text, sizeof(text), "(hardware counters: %s)",
+			 view_duration(needed, sizeof(needed), length->recorded_needed_s * 1e9));
+		page__put(page, " ");
+		page__words(page, text, 2);
+	}
 	page__end_line(page);
 }
 
@@ -181,6 +207,7 @@ void text_trust(struct page *page, const struct report *report, uint32_t top)
 	print_flagged(page, dataset);
 	print_windows(page, dataset);
 	print_censored(page, dataset);
+	print_length(page, &report->length);
 	print_unmeasured(page, dataset);
 	print_hardware(page, dataset);
 	for (size_t i = 0; i < dataset->note_cnt; i++) {

@@ -60,6 +60,7 @@ static void make_rows(struct dataset *dataset, size_t cnt)
 	dataset->latency_ns = room(cnt, sizeof(uint64_t));
 	dataset->weight = room(cnt, sizeof(double));
 	dataset->type = room(cnt, sizeof(uint32_t));
+	dataset->flags = room(cnt, sizeof(uint64_t));
 	for (size_t i = 0; i < cnt; i++)
 		dataset->weight[i] = random_u64() % 4 ? 1 : 100;
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
@@ -103,6 +104,7 @@ static void make_events(struct dataset *dataset, size_t event_cnt)
 		}
 		snprintf(name, sizeof(name), "%s.%s", state_name(state), e % 2 ? "count" : "ns");
 		dataset->events[e].name = strdup(hw ? hwcounters[e - (event_cnt - hw_cnt)] : name);
+		dataset->events[e].is_length = e % 2 == 0 && !hw;
 		dataset->events[e].values = values;
 		dataset->events[e].missing = missing;
 	}

@@ -36,13 +36,14 @@ static void zeros_then_values_have_their_joint_where_the_zeros_end(void)
 {
 	struct cdf_fit *fit = fit_new();
 	double percentile, value;
+	bool flat;
 
 	cdf_fit__begin(fit, 1000, 1000, 0.99);
 	cdf_fit__add(fit, 0, 980);
 	cdf_fit__add(fit, 500, 20);
 	cdf_fit__end(fit);
 	CU_ASSERT_EQUAL(fit->line_cnt, 2);
-	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value));
+	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value, &flat));
 	ASSERT_NEAR(percentile, 0.98);
 	CU_ASSERT_EQUAL(value, 0);
 	CU_ASSERT_EQUAL(fit->target_value, 500);
@@ -53,7 +54,7 @@ static void zeros_then_values_have_their_joint_where_the_zeros_end(void)
 	cdf_fit__add(fit, 0, 995);
 	cdf_fit__add(fit, 500, 5);
 	cdf_fit__end(fit);
-	CU_ASSERT_FALSE(cdf_fit__joint(fit, &percentile, &value));
+	CU_ASSERT_FALSE(cdf_fit__joint(fit, &percentile, &value, &flat));
 	CU_ASSERT_EQUAL(fit->target_value, 0);
 	free(fit);
 }
@@ -62,6 +63,7 @@ static void of_several_steps_the_nearest_below_the_target_is_taken(void)
 {
 	struct cdf_fit *fit = fit_new();
 	double percentile, value;
+	bool flat;
 
 	for (int large = 0; large < 2; large++) {
 		uint64_t base = large ? 1000000000000000ULL : 0;
@@ -74,12 +76,12 @@ static void of_several_steps_the_nearest_below_the_target_is_taken(void)
 		cdf_fit__add(fit, base + 90, 500);
 		cdf_fit__end(fit);
 		CU_ASSERT_EQUAL(fit->line_cnt, 5);
-		CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value));
+		CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value, &flat));
 		ASSERT_NEAR(percentile, 0.97);
 		CU_ASSERT_EQUAL(value, (double)(base + 30));
 	}
 	fit->target = 0.9; /* a joint at the target itself is not below it */
-	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value));
+	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value, &flat));
 	ASSERT_NEAR(percentile, 0.5);
 	free(fit);
 }
@@ -88,12 +90,13 @@ static void one_straight_line_has_no_joint(void)
 {
 	struct cdf_fit *fit = fit_new();
 	double percentile, value;
+	bool flat;
 
 	cdf_fit__begin(fit, 1000, 100, 0.99);
 	cdf_fit__add(fit, 77, 100);
 	cdf_fit__end(fit);
 	CU_ASSERT_EQUAL(fit->line_cnt, 1);
-	CU_ASSERT_FALSE(cdf_fit__joint(fit, &percentile, &value));
+	CU_ASSERT_FALSE(cdf_fit__joint(fit, &percentile, &value, &flat));
 
 	cdf_fit__begin(fit, 1000, 100000, 0.99);
 	for (uint64_t v = 0; v < 100000; v++)
@@ -108,13 +111,14 @@ static void two_slopes_meet_in_one_joint(void)
 {
 	struct cdf_fit *fit = fit_new();
 	double percentile, value;
+	bool flat;
 
 	cdf_fit__begin(fit, 1000, 100000, 0.99);
 	for (uint64_t v = 0; v < 100000; v++)
 		cdf_fit__add(fit, v < 90000 ? v : 90000 + 50 * (v - 90000), 1);
 	cdf_fit__end(fit);
 	CU_ASSERT_EQUAL(fit->line_cnt, 2);
-	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value));
+	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value, &flat));
 	CU_ASSERT_DOUBLE_EQUAL(percentile, 0.9, 0.01);
 	free(fit);
 }
@@ -123,13 +127,14 @@ static void an_exponential_bends_more_and_more(void)
 {
 	struct cdf_fit *fit = fit_new();
 	double percentile, value;
+	bool flat;
 
 	cdf_fit__begin(fit, 1000, 200000, 0.99);
 	for (int i = 0; i < 200000; i++)
 		cdf_fit__add(fit, (uint64_t)(-1e6 * log(1 - (i + 0.5) / 200000)), 1);
 	cdf_fit__end(fit);
 	CU_ASSERT(fit->line_cnt >= 3 && fit->line_cnt <= 40);
-	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value));
+	CU_ASSERT_TRUE(cdf_fit__joint(fit, &percentile, &value, &flat));
 	CU_ASSERT(percentile >= 0.8 && percentile < 0.99);
 	CU_ASSERT_DOUBLE_EQUAL(value, -1e6 * log(1 - percentile), 1e3);
 	for (uint32_t i = 1; i < fit->line_cnt; i++)
@@ -246,7 +251,7 @@ static void random_steps_are_found_where_they_are(void)
 		size_t cnt = 2 + (size_t)(fixture_uniform(&state) * 4);
 		uint32_t range_cnt = round % 3 ? 500 : 50;
 		struct atom atoms[8];
-		bool found;
+		bool found, flat = false;
 
 		/* Each fills two ranges at least, so that no range has more than one step. */
 		for (size_t i = 0; i < cnt; i++) {
@@ -258,11 +263,12 @@ static void random_steps_are_found_where_they_are(void)
 		add_atoms(fit, atoms, cnt, round / 4 % 3, &state);
 		cdf_fit__end(fit);
 		found = nearest_step(atoms, cnt, target, &expected_at, &expected);
-		CU_ASSERT_EQUAL_FATAL(cdf_fit__joint(fit, &at, &value), found);
+		CU_ASSERT_EQUAL_FATAL(cdf_fit__joint(fit, &at, &value, &flat), found);
 		if (!found)
 			continue;
 		CU_ASSERT_DOUBLE_EQUAL_FATAL(at, expected_at, 1e-6);
 		CU_ASSERT_EQUAL_FATAL(value, expected);
+		CU_ASSERT_TRUE(flat);
 	}
 	free(fit);
 }

@@ -87,7 +87,10 @@ uint64_t *fixture_event(struct analysis_fixture *fixture, const char *name, uint
 	if (missing)
 		*missing = room(fixture->dataset.row_cnt / 64 + 1, sizeof(uint64_t));
 	fixture->events[fixture->dataset.event_cnt++] =
-		(struct dataset_event){.name = name, .values = values, .missing = missing ? *missing : NULL};
+		(struct dataset_event){.name = name,
+				       .is_length = strlen(name) > 3 && !strcmp(name + strlen(name) - 3, ".ns"),
+				       .values = values,
+				       .missing = missing ? *missing : NULL};
 	return values;
 }
 

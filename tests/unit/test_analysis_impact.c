@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct event_line *line_of(const struct event_line *lines, size_t cnt, const char *name)
@@ -18,10 +19,18 @@ static const struct event_line *line_of(const struct event_line *lines, size_t c
 static void impacts(struct event_line *lines, const struct analysis_fixture *fixture, double tail)
 {
 	const struct dataset *dataset = &fixture->dataset;
+	struct share_rows rows = {dataset->row_cnt, dataset->latency_ns, dataset->weight, NULL, 0, 0};
+	struct tail_blocks blocks;
+	struct tail_error error;
+	struct impact_opts opts = {.tail = tail, .blocks = &blocks, .error = &error};
 	struct stats_order order;
 
 	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, dataset->latency_ns, dataset->weight, dataset->row_cnt), 0);
-	CU_ASSERT_EQUAL_FATAL(impact_compute(lines, dataset, &order, tail), 0);
+	CU_ASSERT_EQUAL_FATAL(tail_blocks__init(&blocks, &rows, 200, 1), 0);
+	rows.late_ns = stats_quantile(&order, tail, NULL, NULL, order.total_weight);
+	error = tail_blocks__error(&blocks, &rows);
+	CU_ASSERT_EQUAL_FATAL(impact_compute(lines, dataset, &order, &opts), 0);
+	tail_blocks__free(&blocks);
 	stats_order__free(&order);
 }
 
@@ -104,6 +113,24 @@ static void what_was_not_recorded_has_no_impact_and_what_was_zero_has_none(void)
 	analysis_fixture_free(&fixture);
 }
 
+static void a_joint_that_most_intervals_exceed_is_passed_over(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	struct analysis_fixture fixture;
+	uint64_t *values;
+
+	/* 30 % zeros, then a straight line: the joint at 0.3 would call 70 % of the intervals high. */
+	analysis_fixture_init(&fixture, 10000);
+	values = fixture_event(&fixture, "migration.count", NULL);
+	for (size_t i = 0; i < 10000; i++) {
+		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000 + i % 7);
+		values[i] = i < 3000 ? 0 : i - 3000;
+	}
+	impacts(lines, &fixture, 0.99);
+	CU_ASSERT_DOUBLE_EQUAL(lines[0].threshold_percentile, 0.99, 1e-6);
+	analysis_fixture_free(&fixture);
+}
+
 static uint64_t poisson(uint64_t *state, double mean)
 {
 	double left = exp(-mean), product = fixture_uniform(state);
@@ -182,6 +209,126 @@ static void an_event_in_most_intervals_has_a_threshold(void)
 	CU_ASSERT_EQUAL(line.threshold, 0);
 	ASSERT_NEAR(line.threshold_percentile, 0.2405);
 	CU_ASSERT_DOUBLE_EQUAL(line.impact, 0.2, 0.02);
+}
+
+/* By brute force: rows sorted by latency less the event. */
+static double quantile_of(const struct analysis_fixture *fixture, const uint64_t *event, const uint32_t *times,
+			  double p)
+{
+	const struct dataset *dataset = &fixture->dataset;
+	double *weights = calloc(dataset->row_cnt, sizeof(*weights)), total = 0, answer;
+	uint64_t *values = calloc(dataset->row_cnt, sizeof(*values));
+	struct stats_order order;
+
+	CU_ASSERT_FATAL(weights && values);
+	for (size_t i = 0; i < dataset->row_cnt; i++) {
+		values[i] = dataset->latency_ns[i] - (event ? event[i] : 0);
+		weights[i] = dataset->weight[i] * (times ? times[i] : 1);
+		total += weights[i];
+	}
+	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, values, weights, dataset->row_cnt), 0);
+	answer = stats_quantile(&order, p, NULL, NULL, total);
+	stats_order__free(&order);
+	free(weights);
+	free(values);
+	return answer;
+}
+
+static void gain_is_exact_and_its_interval_is_that_of_whole_rows(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	struct analysis_fixture fixture;
+	uint64_t *values, state = 4;
+	size_t row_cnt = 3000;
+
+	for (int round = 0; round < 6; round++) {
+		struct share_rows rows;
+		struct bootstrap_blocks blocks;
+		uint32_t *times = calloc(row_cnt, sizeof(*times)), multiplicity[SHARES_BLOCKS_MAX];
+		double tail = round % 2 ? 0.9 : 0.4, gains[200], whole, expected;
+		struct ci ci;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(times);
+		analysis_fixture_init(&fixture, row_cnt);
+		values = fixture_event(&fixture, "blocked.disk.ns", NULL);
+		fixture.events[0].is_length = true;
+		for (size_t i = 0; i < row_cnt; i++) {
+			values[i] = fixture_uniform(&state) < 0.3 ? (uint64_t)(1e6 * fixture_exponential(&state)) : 0;
+			fixture_add(&fixture, i, WL_CATEGORY_ONCPU, (uint64_t)(1e5 * fixture_exponential(&state)));
+			fixture_add(&fixture, i, WL_CATEGORY_IO_DISK, values[i]);
+			fixture.dataset.weight[i] = round > 2 ? 1 + (uint64_t)(fixture_uniform(&state) * 9) : 1;
+		}
+		impacts(lines, &fixture, tail);
+		whole = quantile_of(&fixture, NULL, NULL, tail);
+		expected = (whole - quantile_of(&fixture, values, NULL, tail)) / whole;
+		ASSERT_NEAR(lines[0].gain, expected);
+		rows = (struct share_rows){row_cnt, fixture.dataset.latency_ns, fixture.dataset.weight, NULL, 0, 0};
+		CU_ASSERT_EQUAL_FATAL(bootstrap_blocks__init(&blocks, &rows), 0);
+		for (uint32_t r = 0; r < 200; r++) {
+			bootstrap_draw(multiplicity, blocks.cnt, 1, r);
+			for (size_t b = 0; b < blocks.cnt; b++)
+				for (size_t i = blocks.first[b]; i < blocks.first[b + 1]; i++)
+					times[i] = multiplicity[b];
+			whole = quantile_of(&fixture, NULL, times, tail);
+			gains[r] = (whole - quantile_of(&fixture, values, times, tail)) / whole;
+		}
+		ci = bootstrap_interval(gains, 200, expected, blocks.cnt);
+		CU_ASSERT_DOUBLE_EQUAL(lines[0].gain_ci.lo, ci.lo, 0.01 * expected);
+		CU_ASSERT_DOUBLE_EQUAL(lines[0].gain_ci.hi, ci.hi, 0.01 * expected);
+		bootstrap_blocks__free(&blocks);
+		analysis_fixture_free(&fixture);
+		free(times);
+	}
+}
+
+static void events_are_ranked_by_gain(void)
+{
+	struct event_line lines[FIXTURE_EVENTS_MAX];
+	struct analysis_fixture fixture;
+	uint64_t *sleep, *disk, *count, state = 8;
+
+	/* Every interval sleeps, and the tail is nothing else; one in fifty meets a disk. */
+	analysis_fixture_init(&fixture, 20000);
+	sleep = fixture_event(&fixture, "sleep.ns", NULL);
+	disk = fixture_event(&fixture, "blocked.disk.ns", NULL);
+	count = fixture_event(&fixture, "migration.count", NULL);
+	fixture.events[0].is_length = fixture.events[1].is_length = true;
+	for (size_t i = 0; i < 20000; i++) {
+		sleep[i] = (uint64_t)(1e6 + 1e6 * fixture_uniform(&state));
+		disk[i] = fixture_uniform(&state) < 0.02 ? 100000 : 0;
+		count[i] = disk[i] ? 1 : 0;
+		fixture_add(&fixture, i, WL_CATEGORY_SLEEP, sleep[i]);
+		fixture_add(&fixture, i, WL_CATEGORY_IO_DISK, disk[i]);
+	}
+	impacts(lines, &fixture, 0.99);
+	CU_ASSERT_STRING_EQUAL(lines[0].event, "sleep.ns");
+	CU_ASSERT(lines[0].gain > 0.94 && lines[0].gain_ci.lo <= lines[0].gain && lines[0].gain_ci.hi >= lines[0].gain);
+	ASSERT_NEAR(line_of(lines, 3, "migration.count")->gain, line_of(lines, 3, "migration.count")->impact);
+	analysis_fixture_free(&fixture);
+}
+
+static void the_weaker_of_two_kernel_events_is_deducted(void)
+{
+	static const uint64_t high[] = {0x0f}, half[] = {0x3c};
+	static const double ones[] = {1, 1, 1, 1, 1, 1};
+	struct rule_event events[] = {
+		{.name = "switch.involuntary.count", .high = high, .high_weight = 4, .impact = 0.3},
+		{.name = "runq.preempt.ns", .high = high, .high_weight = 4, .impact = 0.4},
+		{.name = "hw.cycles", .high = half, .high_weight = 4, .impact = 0.2},
+		{.name = "sleep.ns", .high = half, .high_weight = 4, .impact = 0.1},
+	};
+
+	rules_apply(events, 4, ones, 6);
+	ASSERT_NEAR(events[0].adjusted, 0.3 - 0.4);
+	CU_ASSERT_STRING_EQUAL(events[0].explained_by, "runq.preempt.ns");
+	ASSERT_NEAR(events[1].adjusted, 0.4);
+	CU_ASSERT_PTR_NULL(events[1].explained_by);
+	/* {2 3} of six rows; with a hardware counter there is no rule, but a correlation. */
+	ASSERT_NEAR(events[3].adjusted, 0.1 - 0.4 / 3);
+	CU_ASSERT_STRING_EQUAL(events[3].correlated_with, "hw.cycles");
+	ASSERT_NEAR(events[3].correlation, 1);
+	CU_ASSERT_STRING_EQUAL(events[2].correlated_with, "sleep.ns");
+	ASSERT_NEAR(events[2].adjusted, 0.2);
 }
 
 static void overlap_by_hand(void)
@@ -316,9 +463,15 @@ int suite_impact(void)
 		{"weights count in the impact", weights_count_in_the_impact},
 		{"what was not recorded is NAN, what was zero is 0",
 		 what_was_not_recorded_has_no_impact_and_what_was_zero_has_none},
+		{"a joint that most intervals exceed is passed over",
+		 a_joint_that_most_intervals_exceed_is_passed_over},
 		{"a step is high wherever it is", a_step_is_high_wherever_it_is},
 		{"Poisson counts are high where they are not zero", poisson_counts_are_high_where_they_are_not_zero},
 		{"an event in most intervals has a threshold", an_event_in_most_intervals_has_a_threshold},
+		{"gain is exact, and its interval is that of whole rows",
+		 gain_is_exact_and_its_interval_is_that_of_whole_rows},
+		{"events are ranked by gain", events_are_ranked_by_gain},
+		{"the weaker of two kernel events is deducted", the_weaker_of_two_kernel_events_is_deducted},
 		{"overlap by hand", overlap_by_hand},
 		{"rule 1 deducts the largest cause of a higher group",
 		 rule_one_deducts_the_largest_cause_of_a_higher_group},

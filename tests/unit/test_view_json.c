@@ -176,7 +176,14 @@ static void json_events_and_causes(void)
 	root = json_of(&fixture);
 	CU_ASSERT_EQUAL(json_object_array_length(at(root, "events")), 3);
 	CHECK_STRING(root, "events.0.event", "runq.preempt.ns");
+	CHECK_NUMBER(root, "events.0.gain", 0.41);
+	CHECK_NUMBER(root, "events.0.gain_ci.1", 0.44);
 	CHECK_NUMBER(root, "events.0.impact", 0.38);
+	CHECK_NUMBER(root, "events.0.impact_ci.0", 0.31);
+	CHECK_NULL(root, "events.1.gain_ci.0");
+	CHECK_STRING(root, "events.0.correlated_with", "hw.cycles");
+	CHECK_NULL(root, "events.1.correlation");
+	CHECK_NUMBER(root, "recording_length.needed_s", 2.7);
 	CHECK_INT(root, "events.0.threshold", 1200000);
 	CHECK_NUMBER(root, "events.0.threshold_percentile", 0.973);
 	CHECK_NULL(root, "events.0.explained_by");

@@ -94,18 +94,53 @@ void fixture_init(struct fixture *fixture)
 		NULL,
 	};
 	fixture->events[0] = (struct event_line){
-		"runq.preempt.ns", 0.38, 0.38, 1.2e6, 0.973, NULL, NAN, NULL, 41000,
+		.event = "runq.preempt.ns",
+		.gain = 0.41,
+		.gain_ci = {0.35, 0.44},
+		.impact = 0.38,
+		.impact_ci = {0.31, 0.4},
+		.impact_adjusted = 0.38,
+		.threshold = 1.2e6,
+		.threshold_percentile = 0.973,
+		.explained_overlap = NAN,
+		.correlated_with = "hw.cycles",
+		.correlation = 0.7,
+		.mean = 41000,
 	};
 	fixture->events[1] = (struct event_line){
-		"switch.involuntary.count", 0.36, 0.021, 4, 0.97, "runq.preempt.ns", 0.92, NULL, 0.25,
+		.event = "switch.involuntary.count",
+		.gain = 0.36,
+		.gain_ci = {NAN, NAN},
+		.impact = 0.36,
+		.impact_ci = {NAN, NAN},
+		.impact_adjusted = 0.021,
+		.threshold = 4,
+		.threshold_percentile = 0.97,
+		.explained_by = "runq.preempt.ns",
+		.explained_overlap = 0.92,
+		.mean = 0.25,
 	};
-	fixture->events[2] = (struct event_line){"hw.branches", 0.3, NAN, 1e6, 0.9, NULL, NAN, "hw.branch_misses", 9};
-	fixture->events[3] = (struct event_line){"fault.minor.count", 0, 0, NAN, NAN, NULL, NAN, NULL, 0};
+	fixture->events[2] = (struct event_line){
+		.event = "hw.branches",
+		.gain = 0.3,
+		.impact = 0.3,
+		.impact_adjusted = NAN,
+		.threshold = 1e6,
+		.threshold_percentile = 0.9,
+		.dropped_for = "hw.branch_misses",
+		.mean = 9,
+	};
+	fixture->events[3] = (struct event_line){
+		.event = "fault.minor.count",
+		.threshold = NAN,
+		.threshold_percentile = NAN,
+	};
 	fixture->types[0] = (struct type_line){"tcp:6379", 104000.4, 212e3, 4.31e6};
 	fixture->types[1] = (struct type_line){"unix:/run/redis.sock", 233, 1e6, NAN};
 	fixture->report.dataset = &fixture->dataset;
 	fixture->report.tail = 0.99;
 	fixture->report.tail_threshold_ns = 4.31e6;
+	fixture->report.length = (struct length_line){1040, 0.06, 0.2, 2.7, 0.33, 8.1};
 	fixture->report.latency = (struct latency_summary){
 		104233.2, 212000.6, 2.25e12, 2.12, 180e3, 250e3, 4.31e6, 7.2e6, 9.8e6,
 	};
@@ -125,6 +160,7 @@ void fixture_init_empty(struct fixture *fixture)
 	fixture->report.dataset = &fixture->dataset;
 	fixture->report.tail = 0.99;
 	fixture->report.tail_threshold_ns = NAN;
+	fixture->report.length = (struct length_line){0, NAN, 0.2, NAN, NAN, NAN};
 	fixture->report.latency = (struct latency_summary){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 	fixture->report.records_lost_share = NAN;
 }
