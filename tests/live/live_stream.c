@@ -419,6 +419,7 @@ static void test_bad_input(void)
 	};
 	struct process process;
 	struct redis redis;
+	struct stat st;
 
 	if (!redis_start(&redis, ANY_CPU))
 		goto cleanup;
@@ -429,6 +430,17 @@ static void test_bad_input(void)
 		said_one_line(&process, bad[i].says, NULL);
 		process_end(&process);
 	}
+	/* A directory that root has filled is refused, an empty one gets an owner. */
+	CHECK(!mkdir(temp_path("roots-spool").s, 0700) && !file_write(temp_path("roots-spool/x").s, "x", 1));
+	CHECK(whylate(&process, 20, "record -p %d -d 1s --stream https://localhost:1 --spool %s", redis.process.pid,
+		      temp_path("roots-spool").s) == 1);
+	said_one_line(&process, "must not run as root", NULL);
+	process_end(&process);
+	CHECK(!unlink(temp_path("roots-spool/x").s));
+	CHECK(whylate(&process, 20, "record -p %d -d 1s --stream https://localhost:1 --stream-linger 1s --spool %s",
+		      redis.process.pid, temp_path("roots-spool").s) == 0);
+	process_end(&process);
+	CHECK(!stat(temp_path("roots-spool").s, &st) && st.st_uid);
 	/* With a directory as well, a spool that cannot be is no reason not to record. */
 	CHECK(whylate(&process, 20, "record -p %d -d 1s --stream https://localhost:1 --spool /dev/null/spool -o %s",
 		      redis.process.pid, temp_path("no-spool").s) == 0);

@@ -111,11 +111,42 @@ static void adopt_all(struct spool *spool)
 	closedir(dir);
 }
 
+static bool is_empty(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool empty = dir;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (empty && (entry = readdir(dir)))
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	closedir(dir);
+	return empty;
+}
+
+/*
+ * The uploader becomes the directory's owner, so that must not be root: an empty directory gets the owner, one that root
+ * has filled is refused.
+ */
+static int give_owner(const struct spool *spool, const char *name, struct stat *st)
+{
+	const struct passwd *owner = getpwnam(name);
+
+	if (!owner || !owner->pw_uid || !is_empty(spool->root_fd))
+		return -EKEYREJECTED;
+	if (fchown(spool->root_fd, owner->pw_uid, owner->pw_gid) || fstat(spool->root_fd, st))
+		return -errno;
+	return 0;
+}
+
 /* Opened, and made if need be, with the owner that it is to have. */
 static int open_root(struct spool *spool, const struct spool_opts *opts)
 {
-	bool made = access(opts->dir, F_OK) != 0;
-	const struct passwd *owner;
 	struct stat st;
 	int err = make_dirs(opts->dir, 0700);
 
@@ -124,11 +155,12 @@ static int open_root(struct spool *spool, const struct spool_opts *opts)
 	spool->root_fd = open(opts->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (spool->root_fd < 0)
 		return -errno;
-	owner = made && opts->owner && !geteuid() ? getpwnam(opts->owner) : NULL;
-	if (owner && fchown(spool->root_fd, owner->pw_uid, owner->pw_gid))
-		return -errno;
 	if (fstat(spool->root_fd, &st))
 		return -errno;
+	if (opts->owner && !geteuid() && !st.st_uid)
+		err = give_owner(spool, opts->owner, &st);
+	if (err)
+		return err;
 	spool->uid = st.st_uid;
 	spool->gid = st.st_gid;
 	return faccessat(spool->root_fd, ".", W_OK | X_OK, AT_EACCESS) ? -errno : 0;

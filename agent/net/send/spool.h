@@ -19,13 +19,13 @@ struct spool_opts {
 	const char *dir;     /* made if it does not exist (0700) */
 	uint64_t max_bytes;  /* on disk, of this recording and of what it took over */
 	uint64_t max_age_ns; /* of a frame */
-	const char *owner;   /* whose it becomes if it is made by root: a user's name; NULL: stays root's */
+	const char *owner;   /* a user's name: whose it becomes where it is root's and empty; NULL: stays root's */
 	struct spool_shared *shared;
 };
 
 struct spool;
 
-/* Opens it and takes over what is left from earlier recordings.  NULL and errno. */
+/* Opens it and takes over what is left from earlier recordings.  NULL and errno; EKEYREJECTED: it is root's. */
 struct spool *spool__new(const struct spool_opts *opts);
 
 /* Our session: nothing of it is sent before spool__publish().  0 or -errno. */

@@ -69,7 +69,9 @@ static int give_up_privilege(int root_fd)
 
 	if (fstat(root_fd, &st))
 		err = -errno;
-	else if (!geteuid() && st.st_uid &&
+	else if (!geteuid() && !st.st_uid)
+		err = -EKEYREJECTED;
+	else if (!geteuid() &&
 		 (setgroups(0, NULL) || setresgid(st.st_gid, st.st_gid, st.st_gid) ||
 		  setresuid(st.st_uid, st.st_uid, st.st_uid)))
 		err = -errno;
@@ -220,9 +222,16 @@ static int open_spool(struct stream *stream)
 
 	stream->spool = spool__new(&opts);
 	if (!stream->spool) {
-		log_error("cannot use the spool directory '%s': %s (--spool names another one)", opts.dir,
-			  strerror(errno));
-		return -errno;
+		int err = -errno;
+
+		if (err == -EKEYREJECTED)
+			log_error("the spool directory '%s' is root's, and the uploader must not run as root: chown -R "
+				  "%s '%s'",
+				  opts.dir, opts.owner, opts.dir);
+		else
+			log_error("cannot use the spool directory '%s': %s (--spool names another one)", opts.dir,
+				  strerror(-err));
+		return err;
 	}
 	spool__stats(stream->spool, &stats);
 	if (stats.adopted_cnt)
