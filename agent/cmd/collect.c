@@ -2,6 +2,7 @@
 /* `whylate collect`: options and files to a collector, and its life until a signal ends it. */
 #include "base/log.h"
 #include "base/units.h"
+#include "base/user_file.h"
 #include "cmd/cmd.h"
 #include "net/collect/collector.h"
 #include "net/collect/identity.h"
@@ -28,6 +29,7 @@ static const char help[] =
 	"      --tls-cert FILE, --tls-key FILE   PEM; without them only on loopback\n"
 	"      --client-ca FILE   PEM; a client's certificate must be of this authority and name the host it writes "
 	"for\n"
+	"      --crl FILE         PEM: certificates of that authority that were revoked\n"
 	"      --tokens FILE      lines HOST TOKEN: another way for a client to show who it is\n"
 	"      --insecure         without TLS, or without knowing who clients are, on any address\n"
 	"      --keep TIME        delete shards that got nothing for so long (30d; default: never)\n"
@@ -42,10 +44,11 @@ static const char help[] =
 	"      --max-rate BYTES         of each client in a second (default 64M)\n"
 	"      --max-requests N         of each client in a second (default 100)\n"
 	"      --timeout TIME     for a request to arrive, and for an idle connection (default 30s)\n"
-	"  -v, --verbose          what libmicrohttpd says\n";
+	"  -v, --verbose          what libmicrohttpd says\n"
+	"SIGHUP reads certificates, key, revocations and tokens again.\n";
 
 struct collect_options {
-	const char *listen, *store, *cert, *key, *ca, *tokens;
+	const char *listen, *store, *cert, *key, *ca, *crl, *tokens;
 	bool insecure;
 	struct collector_opts collector;
 };
@@ -56,6 +59,7 @@ enum {
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
 	OPT_CLIENT_CA,
+	OPT_CRL,
 	OPT_TOKENS,
 	OPT_INSECURE,
 	OPT_KEEP,
@@ -76,6 +80,7 @@ static const struct option long_options[] = {
 	{"tls-cert", required_argument, NULL, OPT_TLS_CERT},
 	{"tls-key", required_argument, NULL, OPT_TLS_KEY},
 	{"client-ca", required_argument, NULL, OPT_CLIENT_CA},
+	{"crl", required_argument, NULL, OPT_CRL},
 	{"tokens", required_argument, NULL, OPT_TOKENS},
 	{"insecure", no_argument, NULL, OPT_INSECURE},
 	{"keep", required_argument, NULL, OPT_KEEP},
@@ -173,6 +178,9 @@ static int take(struct collect_options *options, int option, const char *arg)
 	case OPT_CLIENT_CA:
 		options->ca = arg;
 		return 0;
+	case OPT_CRL:
+		options->crl = arg;
+		return 0;
 	case OPT_TOKENS:
 		options->tokens = arg;
 		return 0;
@@ -200,19 +208,22 @@ static int check_complete(const struct collect_options *options, int argc, char 
 				   options->cert ? "--tls-key" : "--tls-cert");
 	if (options->ca && !options->cert)
 		return usage_error("collect", "--client-ca wants TLS: say --tls-cert and --tls-key");
+	if (options->crl && !options->ca)
+		return usage_error("collect", "--crl goes with --client-ca, whose certificates it revokes");
 	return 0;
 }
 
 /* The file as text, to be freed; NULL after a line that says why. */
-static char *read_pem(const char *path)
+static char *read_pem(const char *path, bool is_secret)
 {
-	FILE *in = fopen(path, "re");
+	int fd = is_secret ? user_file_open_secret(path) : user_file_open(path);
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "re");
 	char *text = in ? calloc(1, PEM_MAX + 1) : NULL;
 	size_t sz = text ? fread(text, 1, PEM_MAX + 1, in) : 0;
 	bool bad = !text || ferror(in);
 
 	if (bad)
-		log_error("cannot read '%s': %s", path, strerror(errno));
+		log_error("cannot read '%s': %s", path, user_file_why(fd < 0 ? fd : -errno));
 	else if (sz > PEM_MAX)
 		log_error("'%s' is too large for a certificate or key", path);
 	if (in)
@@ -223,34 +234,67 @@ static char *read_pem(const char *path)
 	return NULL;
 }
 
-static void free_pem(const char *text)
+/* What the files hold, as it was read at the start or at the last SIGHUP. */
+struct material {
+	char *cert, *key, *ca, *crl;
+	struct identity_tokens tokens;
+};
+
+static void free_pem(char *text)
 {
 	if (text)
-		explicit_bzero((char *)text, strlen(text));
-	free((char *)text);
+		explicit_bzero(text, strlen(text));
+	free(text);
 }
 
-static int read_files(const struct collect_options *options, struct collector_opts *opts,
-		      struct identity_tokens *tokens)
+static void material__clear(struct material *material)
+{
+	free_pem(material->cert);
+	free_pem(material->key);
+	free_pem(material->ca);
+	free_pem(material->crl);
+	identity_tokens__clear(&material->tokens);
+	*material = (struct material){0};
+}
+
+static struct collector_material material__of(const struct material *material)
+{
+	return (struct collector_material){
+		.cert_pem = material->cert,
+		.key_pem = material->key,
+		.client_ca_pem = material->ca,
+		.crl_pem = material->crl,
+		.tokens = &material->tokens,
+	};
+}
+
+/* 0, or -EINVAL after a line that says why; the material is empty then. */
+static int material__read(struct material *material, const struct collect_options *options)
 {
 	unsigned line;
-	int err;
+	int err = 0;
 
-	if (options->cert && (!(opts->cert_pem = read_pem(options->cert)) || !(opts->key_pem = read_pem(options->key))))
-		return -EINVAL;
-	if (options->ca && !(opts->client_ca_pem = read_pem(options->ca)))
-		return -EINVAL;
-	if (!options->tokens)
-		return 0;
-	err = identity_tokens__load(tokens, options->tokens, &line);
-	if (err == -EINVAL)
-		log_error("'%s', line %u: it wants HOST TOKEN, a token of %d to %d printable characters",
-			  options->tokens, line, PROTOCOL_TOKEN_MIN, PROTOCOL_TOKEN_MAX);
-	else if (err)
-		log_error("cannot read '%s': %s", options->tokens, strerror(-err));
-	else if (!tokens->cnt)
-		log_error("there is no token in '%s'", options->tokens);
-	return err ?: tokens->cnt ? 0 : -EINVAL;
+	*material = (struct material){0};
+	if ((options->cert && !(material->cert = read_pem(options->cert, false))) ||
+	    (options->key && !(material->key = read_pem(options->key, true))) ||
+	    (options->ca && !(material->ca = read_pem(options->ca, false))) ||
+	    (options->crl && !(material->crl = read_pem(options->crl, false))))
+		err = -EINVAL;
+	if (!err && options->tokens) {
+		err = identity_tokens__load(&material->tokens, options->tokens, &line);
+		if (err == -EINVAL)
+			log_error("'%s', line %u: it wants HOST TOKEN, a token of %d to %d printable characters",
+				  options->tokens, line, PROTOCOL_TOKEN_MIN, PROTOCOL_TOKEN_MAX);
+		else if (err)
+			log_error("cannot read '%s': %s", options->tokens, user_file_why(err));
+		else if (!material->tokens.cnt)
+			log_error("there is no token in '%s'", options->tokens);
+		if (!err && !material->tokens.cnt)
+			err = -EINVAL;
+	}
+	if (err)
+		material__clear(material);
+	return err ? -EINVAL : 0;
 }
 
 /* Everybody on the network could read what is sent, or write under any name. */
@@ -284,37 +328,85 @@ static void raise_file_limit(const struct collector_opts *opts)
 			 (unsigned long long)limit.rlim_cur, opts->max_connections);
 }
 
+/* Two of them: the collector keeps what it points at until it has the other. */
+struct materials {
+	struct material items[2];
+	unsigned current;
+};
+
+/* SIGHUP: false where it does not listen any more. */
+static bool reload(struct collector *collector, const struct collect_options *options, struct materials *materials)
+{
+	struct material *next = &materials->items[!materials->current];
+	int err = material__read(next, options);
+	struct collector_material shown;
+
+	if (!err) {
+		shown = material__of(next);
+		err = collector__reload(collector, &shown);
+		if (err != -EINVAL)
+			materials->current = !materials->current;
+		material__clear(&materials->items[!materials->current]);
+	}
+	if (!err)
+		log_info("certificates, tokens and revocations are read again");
+	else
+		log_error("%s", err == -EINVAL ? "the certificates and tokens stay as they were"
+					       : "the collector cannot listen again");
+	return !err || err == -EINVAL;
+}
+
 static int run(struct collector *collector, const struct collect_options *options, const struct listener *listener,
-	       const sigset_t *signals)
+	       struct materials *materials, const sigset_t *signals)
 {
 	const struct timespec second = {.tv_sec = 1};
 	int signal_no;
 
 	log_info("listening on %s://%s, store '%s'", options->cert ? "https" : "http", listener->address,
 		 options->store);
-	do {
+	for (;;) {
 		signal_no = sigtimedwait(signals, NULL, &second);
 		if (signal_no < 0)
 			collector__tick(collector);
-	} while (signal_no <= 0);
+		else if (signal_no != SIGHUP)
+			break;
+		else if (!reload(collector, options, materials))
+			return EXIT_FAILED;
+	}
 	log_info("stopping: %s", strsignal(signal_no));
-	collector__stop(collector);
 	return EXIT_DONE;
+}
+
+static int open_listener(const struct collect_options *options, struct listener *listener)
+{
+	int err = listener__open(listener, options->listen);
+
+	if (err)
+		log_error("cannot listen on '%s': %s", options->listen,
+			  err == -EINVAL   ? "it wants ADDRESS:PORT"
+			  : err == -ENOENT ? "there is no such host"
+					   : strerror(-err));
+	if (!err && !is_safe(options, listener)) {
+		close(listener->fd);
+		err = -EPERM;
+	}
+	return err;
 }
 
 static int collect(struct collect_options *options)
 {
 	struct collector_opts *opts = &options->collector;
-	struct identity_tokens tokens = {0};
 	struct listener listener = {.fd = -1};
 	struct collector *collector = NULL;
-	int code = EXIT_FAILED, err;
+	struct materials materials = {0};
+	int code = EXIT_FAILED;
 	sigset_t signals;
 
 	/* Before there are threads: they leave these to us. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	/* What one thread has freed serves the others: an arena for each would keep the peaks of all. */
@@ -322,31 +414,19 @@ static int collect(struct collect_options *options)
 	/* Bodies are mappings of their own, which go back when they are freed, whatever lives on between them. */
 	mallopt(M_MMAP_THRESHOLD, BODY_MAPPED_SZ);
 	opts->store.dir = options->store;
-	opts->tokens = &tokens;
 	raise_file_limit(opts);
-	if (read_files(options, opts, &tokens))
-		goto cleanup;
-	err = listener__open(&listener, options->listen);
-	if (err) {
-		log_error("cannot listen on '%s': %s", options->listen,
-			  err == -EINVAL   ? "it wants ADDRESS:PORT"
-			  : err == -ENOENT ? "there is no such host"
-					   : strerror(-err));
-		goto cleanup;
+	if (material__read(&materials.items[0], options))
+		return EXIT_FAILED;
+	if (!open_listener(options, &listener)) {
+		opts->listen_fd = listener.fd;
+		opts->material = material__of(&materials.items[0]);
+		collector = collector__start(opts);
 	}
-	if (!is_safe(options, &listener)) {
-		close(listener.fd);
-		goto cleanup;
-	}
-	opts->listen_fd = listener.fd;
-	collector = collector__start(opts);
 	if (collector)
-		code = run(collector, options, &listener, &signals);
-cleanup:
-	free_pem(opts->cert_pem);
-	free_pem(opts->key_pem);
-	free_pem(opts->client_ca_pem);
-	identity_tokens__clear(&tokens);
+		code = run(collector, options, &listener, &materials, &signals);
+	collector__stop(collector);
+	material__clear(&materials.items[0]);
+	material__clear(&materials.items[1]);
 	return code;
 }
 

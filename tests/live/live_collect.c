@@ -41,7 +41,12 @@ static const char make_certs[] =
 	"cert foreign host-a '' other-ca '-days 2'\n"
 	"cert serving host-a 'extendedKeyUsage=serverAuth\\n' ca '-days 2'\n"
 	"printf '# who may write\\nhost-c token-of-host-c-0123456789\\nhost-d token-of-host-d-0123456789\\n' >tokens\n"
-	"chmod 644 *.key\n";
+	"printf '[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\ncrlnumber=crlnumber\ndefault_md=sha256\n"
+	"default_crl_days=2\ncertificate=ca.pem\nprivate_key=ca.key\n' >ca.conf; : >index.txt; echo 01 >crlnumber\n"
+	"openssl ca -config ca.conf -gencrl -out none.crl\n"
+	"openssl ca -config ca.conf -revoke b.pem; openssl ca -config ca.conf -gencrl -out b.crl\n"
+	"cp none.crl live.crl; cp tokens live.tokens\n"
+	"chmod 600 *.key *tokens; chown nobody *.key *tokens\n";
 
 static bool have_certs(void)
 {
@@ -106,6 +111,66 @@ static void test_identities(void)
 	CHECK(collector_post(&collector, answer, "host-a", body.s, " ") == 0);
 	collector.tls = true;
 	CHECK(collector_metric(&collector, "blocks_total") == 4);
+	CHECK(collector_stop(&collector) == 0);
+	collector_end(&collector);
+	stream_free(&stream);
+}
+
+/* Puts the file in the place of another, and tells the collector. */
+static bool replace(struct collector *collector, const char *from, const char *to, const char *says)
+{
+	struct process cp;
+
+	process_start(&cp, "cp %s %s", certs(from).s, certs(to).s);
+	CHECK(process_wait(&cp, 5) == 0);
+	process_end(&cp);
+	kill(collector->process.pid, SIGHUP);
+	return CHECKF(process_says(&collector->process, true, says, NULL, 10), "%s", process_err(&collector->process));
+}
+
+static int post_as(struct collector *collector, const char *who, const char *host, const struct path *body,
+		   char answer[ANSWER_SZ])
+{
+	char key[32], pem[32];
+
+	snprintf(key, sizeof(key), "%s.key", who);
+	snprintf(pem, sizeof(pem), "%s.pem", who);
+	return collector_post(collector, answer, host, body->s, "--cacert %s --cert %s --key %s", certs("ca.pem").s,
+			      certs(pem).s, certs(key).s);
+}
+
+/* SIGHUP: what is in the files then holds from then on; what cannot be used changes nothing. */
+static void test_reload(void)
+{
+	static const char header[] = "Authorization: Bearer token-of-host-c-0123456789";
+	struct path header_path = temp_path("reload-header"), body;
+	struct collector collector;
+	struct stream stream;
+	char answer[ANSWER_SZ], more[1100];
+
+	if (!have_certs() || !stream_make(&stream, 2))
+		return;
+	snprintf(more, sizeof(more), "--crl %s --tokens %s", certs("live.crl").s, certs("live.tokens").s);
+	if (!start_tls(&collector, "reload", more))
+		return;
+	body = stream_body(&stream, 0, 2, "body");
+	CHECK(!file_write(header_path.s, header, strlen(header)));
+	CHECKF(post_as(&collector, "b", "host-b", &body, answer) == 200, "%s", answer);
+	CHECK(replace(&collector, "b.crl", "live.crl", "are read again"));
+	collector_expect(&collector, post_as(&collector, "b", "host-b", &body, answer), 401, answer,
+			 "the certificate was revoked");
+	CHECKF(post_as(&collector, "a", "host-a", &body, answer) == 200, "%s", answer);
+	CHECKF(collector_post(&collector, answer, "host-c", body.s, "--cacert %s -H @%s", certs("ca.pem").s,
+			      header_path.s) == 200,
+	       "%s", answer);
+	/* Not a list of tokens, and one that everybody may read. */
+	CHECK(replace(&collector, "ca.pem", "live.tokens", "stay as they were"));
+	CHECK(!chmod(certs("live.tokens").s, 0644));
+	kill(collector.process.pid, SIGHUP);
+	CHECKF(process_says(&collector.process, true, "everybody may read it", NULL, 10), "%s",
+	       process_err(&collector.process));
+	CHECKF(post_as(&collector, "a", "host-a", &body, answer) == 200, "%s", answer);
+	CHECK(!chmod(certs("live.tokens").s, 0600));
 	CHECK(collector_stop(&collector) == 0);
 	collector_end(&collector);
 	stream_free(&stream);
@@ -493,8 +558,9 @@ static void test_command_line(void)
 		{"--listen 192.0.2.1:7700 --store /tmp/x", 1, "192.0.2.1:7700"},
 		{"--listen 0.0.0.0:0 --store /tmp/x", 1, "without TLS"},
 		{"--listen 127.0.0.1:0 --store /tmp/x --tokens /nonexistent/t", 1, "/nonexistent/t"},
-		{"--listen 127.0.0.1:0 --store /tmp/x --tokens /etc/passwd", 1, "line 1"},
-		{"--listen 127.0.0.1:0 --store /tmp/x --tls-cert /etc/passwd --tls-key /etc/passwd", 1, "--tls-cert"},
+		{"--listen 127.0.0.1:0 --store /tmp/x --tokens /etc/passwd", 1, "everybody may read it"},
+		{"--listen 127.0.0.1:0 --store /tmp/x --tls-cert /etc/passwd --tls-key /etc/passwd", 1,
+		 "everybody may read it"},
 	};
 	struct process process;
 
@@ -572,6 +638,7 @@ static const struct live_test tests[] = {
 	{"collect_command_line", test_command_line},
 	{"identities", test_identities},
 	{"tokens", test_tokens},
+	{"reload", test_reload},
 	{"requests", test_requests},
 	{"strict_headers", test_strict_headers},
 	{"malformed_bodies", test_malformed_bodies},

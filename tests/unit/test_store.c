@@ -685,7 +685,9 @@ static void one_process_per_store(void)
 /* What is not ours stays as it is, and what only looks like a shard is no reason to fail. */
 static void foreign_files(void)
 {
+	struct shard_buf bytes = {0}, torn = {0};
 	struct store_result result;
+	struct store_stats stats;
 	struct frames all;
 	struct test_dir dir;
 	struct store *store;
@@ -708,6 +710,23 @@ static void foreign_files(void)
 	CU_ASSERT(result.stored == FRAME_CNT - 10 && result.duplicates == 10);
 	store__close(store);
 	CU_ASSERT_EQUAL(count_files(HOST "/2026-11-21/*", dir.path), 5);
+	/* A torn shard that another program wrote has no account: it is moved aside. */
+	test_shard__begin(&bytes);
+	vec_reserve(&bytes, all.frames[0].frame.sz);
+	memcpy(bytes.items + bytes.cnt, all.frames[0].payload, all.frames[0].frame.sz);
+	bytes.cnt += all.frames[0].frame.sz;
+	snprintf(path, sizeof(path), "%s/" HOST "/2026-11-21/" HOST "-0123456789abcdef-000009.wls", dir.path);
+	test_file__write(path, bytes.items, bytes.cnt);
+	store = open_store(dir.path);
+	store__stats(store, &stats);
+	store__close(store);
+	CU_ASSERT_EQUAL(stats.aside_files, 1);
+	CU_ASSERT(access(path, F_OK) && errno == ENOENT);
+	strcat(path, ".torn");
+	test_file__read(path, &torn);
+	CU_ASSERT(torn.cnt == bytes.cnt && !memcmp(torn.items, bytes.items, bytes.cnt));
+	vec_free(&torn);
+	vec_free(&bytes);
 	vec_free(&all.bytes);
 	test_dir__remove(&dir);
 }

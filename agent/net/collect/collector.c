@@ -33,28 +33,28 @@ static void log_mhd(void *cls, const char *fmt, va_list args)
 }
 
 /* libmicrohttpd refuses bad material without saying which and why. */
-static int check_material(const struct collector_opts *opts)
+static int check_material(const struct collector_material *material, gnutls_x509_trust_list_t *trust)
 {
-	gnutls_datum_t cert = {(unsigned char *)opts->cert_pem, strlen(opts->cert_pem)};
-	gnutls_datum_t key = {(unsigned char *)opts->key_pem, strlen(opts->key_pem)};
+	gnutls_datum_t cert = {(unsigned char *)material->cert_pem, strlen(material->cert_pem)};
+	gnutls_datum_t key = {(unsigned char *)material->key_pem, strlen(material->key_pem)};
 	gnutls_certificate_credentials_t credentials;
-	int err = gnutls_certificate_allocate_credentials(&credentials), cnt = 1;
+	int err = gnutls_certificate_allocate_credentials(&credentials);
+	const char *why;
 
 	if (err)
 		return -ENOMEM;
 	err = gnutls_certificate_set_x509_key_mem(credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
-	if (err < 0)
-		log_error("the certificate (--tls-cert) and key (--tls-key) cannot be used: %s", gnutls_strerror(err));
-	if (err >= 0 && opts->client_ca_pem) {
-		gnutls_datum_t ca = {(unsigned char *)opts->client_ca_pem, strlen(opts->client_ca_pem)};
-
-		cnt = gnutls_certificate_set_x509_trust_mem(credentials, &ca, GNUTLS_X509_FMT_PEM);
-		if (cnt <= 0)
-			log_error("there is no certificate of an authority in --client-ca: %s",
-				  cnt ? gnutls_strerror(cnt) : "empty");
-	}
 	gnutls_certificate_free_credentials(credentials);
-	return err < 0 || cnt <= 0 ? -EINVAL : 0;
+	if (err < 0) {
+		log_error("the certificate (--tls-cert) and key (--tls-key) cannot be used: %s", gnutls_strerror(err));
+		return -EINVAL;
+	}
+	if (!material->client_ca_pem)
+		return 0;
+	*trust = identity_trust_new(material->client_ca_pem, material->crl_pem, &why);
+	if (!*trust)
+		log_error("--client-ca%s cannot be used: %s", material->crl_pem ? " or --crl" : "", why);
+	return *trust ? 0 : -EINVAL;
 }
 
 static unsigned thread_cnt(void)
@@ -64,9 +64,11 @@ static unsigned thread_cnt(void)
 	return cpu_cnt < 2 ? 2 : cpu_cnt > THREADS_MAX ? THREADS_MAX : (unsigned)cpu_cnt;
 }
 
-static int start_mhd(struct collector *collector)
+/* Starts it on the socket, which is its own from then on: 0 or -errno after a line that says why. */
+static int start_mhd(struct collector *collector, int listen_fd)
 {
 	const struct collector_opts *opts = &collector->opts;
+	const struct collector_material *material = &opts->material;
 	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	unsigned threads = thread_cnt(), cnt = 0;
 	struct MHD_OptionItem options[OPTION_CNT_MAX];
@@ -76,7 +78,7 @@ static int start_mhd(struct collector *collector)
 	{                                            \
 		option, (intptr_t)(value), (pointer) \
 	}
-	OPTION(MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, NULL);
+	OPTION(MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL);
 	OPTION(MHD_OPTION_THREAD_POOL_SIZE, threads, NULL);
 	/* A thread must be able to take them all: nobody spreads them evenly. */
 	OPTION(MHD_OPTION_CONNECTION_LIMIT, (opts->max_connections + EXCESS) * threads, NULL);
@@ -90,13 +92,13 @@ static int start_mhd(struct collector *collector)
 	OPTION(MHD_OPTION_NOTIFY_COMPLETED, collector_on_completed, collector);
 	OPTION(MHD_OPTION_NOTIFY_CONNECTION, collector_on_connection, collector);
 	OPTION(MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL);
-	if (opts->cert_pem) {
+	if (material->cert_pem) {
 		flags |= MHD_USE_TLS;
-		OPTION(MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)opts->cert_pem);
-		OPTION(MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)opts->key_pem);
+		OPTION(MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)material->cert_pem);
+		OPTION(MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)material->key_pem);
 		OPTION(MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)PRIORITIES);
-		if (opts->client_ca_pem)
-			OPTION(MHD_OPTION_HTTPS_MEM_TRUST, 0, (void *)opts->client_ca_pem);
+		if (material->client_ca_pem)
+			OPTION(MHD_OPTION_HTTPS_MEM_TRUST, 0, (void *)material->client_ca_pem);
 	}
 	OPTION(MHD_OPTION_END, 0, NULL);
 #undef OPTION
@@ -138,6 +140,9 @@ static int open_store(struct collector *collector)
 		log_info(
 			"%llu shards were open when the store was left: they are closed, %llu unacknowledged bytes cut",
 			(unsigned long long)stats.repaired_files, (unsigned long long)stats.repaired_bytes);
+	if (stats.aside_files)
+		log_warn("%llu torn shards that no collector wrote are moved aside, to NAME.torn",
+			 (unsigned long long)stats.aside_files);
 	return 0;
 }
 
@@ -145,6 +150,7 @@ static void collector__free(struct collector *collector)
 {
 	store__close(collector->store);
 	collector__free_checkers(collector);
+	identity_trust_free(collector->trust);
 	limiter__clear(&collector->limiter);
 	metrics__clear(&collector->metrics);
 	pthread_cond_destroy(&collector->queue_cond);
@@ -182,8 +188,8 @@ struct collector *collector__start(const struct collector_opts *opts)
 	metrics__init(&collector->metrics);
 	init_locks(collector);
 	err = limiter__init(&collector->limiter, opts->max_requests, opts->max_rate);
-	if (!err && opts->cert_pem)
-		err = check_material(opts);
+	if (!err && opts->material.cert_pem)
+		err = check_material(&opts->material, &collector->trust);
 	if (!err)
 		err = open_store(collector);
 	if (err) {
@@ -195,7 +201,7 @@ struct collector *collector__start(const struct collector_opts *opts)
 	block_signals(&signals);
 	err = collector__start_committer(collector);
 	if (!err)
-		err = start_mhd(collector);
+		err = start_mhd(collector, opts->listen_fd);
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	if (!err)
 		return collector;
@@ -211,22 +217,58 @@ void collector__tick(struct collector *collector)
 	collector__close_slow(collector);
 }
 
-void collector__stop(struct collector *collector)
+/* No new connections, no new bodies; what has a body has a while to get its answer.  The listening socket or -1. */
+static int collector__quiesce(struct collector *collector)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
 	uint64_t end_ts = monotonic_ns() + STOP_NS;
-	int listen_fd;
+	int listen_fd = MHD_quiesce_daemon(collector->mhd);
 
-	if (!collector)
-		return;
-	/* No new connections, no new bodies; what has a body has a while to get its answer. */
-	listen_fd = MHD_quiesce_daemon(collector->mhd);
 	atomic_store(&collector->stopping, true);
 	while (atomic_load(&collector->request_cnt) && monotonic_ns() < end_ts)
 		nanosleep(&pause, NULL);
 	/* After this none waits for the store, and none will: libmicrohttpd insists on it. */
 	collector__stop_committer(collector);
 	MHD_stop_daemon(collector->mhd);
+	collector->mhd = NULL;
+	return listen_fd;
+}
+
+int collector__reload(struct collector *collector, const struct collector_material *material)
+{
+	gnutls_x509_trust_list_t trust = NULL;
+	sigset_t signals;
+	int err = material->cert_pem ? check_material(material, &trust) : 0, listen_fd;
+
+	if (err)
+		return err;
+	listen_fd = collector__quiesce(collector);
+	identity_trust_free(collector->trust);
+	collector->trust = trust;
+	collector->opts.material = *material;
+	if (listen_fd < 0)
+		return -EBADF;
+	block_signals(&signals);
+	err = collector__start_committer(collector);
+	atomic_store(&collector->stopping, false);
+	if (!err)
+		err = start_mhd(collector, listen_fd);
+	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+	if (err)
+		close(listen_fd);
+	return err;
+}
+
+void collector__stop(struct collector *collector)
+{
+	int listen_fd = -1;
+
+	if (!collector)
+		return;
+	if (collector->mhd)
+		listen_fd = collector__quiesce(collector);
+	else
+		collector__stop_committer(collector);
 	if (listen_fd >= 0)
 		close(listen_fd);
 	collector__free(collector);

@@ -9,12 +9,18 @@
 
 #include "net/collect/store.h"
 
-struct collector_opts {
-	struct store_opts store;
-	int listen_fd;                  /* consumed */
+/* Who we are and whom we believe: the caller's, and to be kept until others take their place. */
+struct collector_material {
 	const char *cert_pem, *key_pem; /* NULL: no TLS */
 	const char *client_ca_pem;      /* NULL: certificates of clients are not asked for */
+	const char *crl_pem;            /* NULL: none of them was revoked */
 	const struct identity_tokens *tokens;
+};
+
+struct collector_opts {
+	struct store_opts store;
+	int listen_fd; /* consumed */
+	struct collector_material material;
 	uint32_t max_connections;
 	uint64_t max_memory; /* for bodies */
 	double max_rate;     /* bytes per client and second */
@@ -28,6 +34,12 @@ struct collector;
 struct collector *collector__start(const struct collector_opts *opts);
 /* Closes what is too slow or idle too long; to be called about once a second. */
 void collector__tick(struct collector *collector);
+/*
+ * Goes on with other certificates and tokens.  What is under way is answered, connections are closed, the store stays.
+ * 0; -EINVAL after a line that says what is wrong with them: nothing has changed then; -errno: it does not listen any
+ * more.
+ */
+int collector__reload(struct collector *collector, const struct collector_material *material);
 /* Lets what is under way end, then closes everything.  NULL-safe. */
 void collector__stop(struct collector *collector);
 

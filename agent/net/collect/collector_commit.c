@@ -130,8 +130,10 @@ static void *committer_run(void *ctx)
 
 int collector__start_committer(struct collector *collector)
 {
-	int err = pthread_create(&collector->committer, NULL, committer_run, collector);
+	int err;
 
+	collector->queue_closed = false;
+	err = pthread_create(&collector->committer, NULL, committer_run, collector);
 	collector->committer_runs = !err;
 	return -err;
 }

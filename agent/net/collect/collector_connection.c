@@ -196,9 +196,9 @@ static void judge_certificate(struct collector *collector, struct connection *co
 
 	connection->judged = true;
 	connection->verdict = IDENTITY_NONE;
-	if (!collector->opts.client_ca_pem || !info || !info->tls_session)
+	if (!collector->trust || !info || !info->tls_session)
 		return;
-	connection->verdict = identity_certificate(info->tls_session, names, &connection->why);
+	connection->verdict = identity_certificate(info->tls_session, collector->trust, names, &connection->why);
 	if (connection->verdict != IDENTITY_FITS)
 		return;
 	connection->names = strdup(names);
@@ -210,10 +210,10 @@ enum identity_verdict connection__judge(struct collector *collector, struct conn
 					struct MHD_Connection *mhd, const char *host, const char **why)
 {
 	const char *authorization = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-	const struct identity_tokens *tokens = collector->opts.tokens;
+	const struct identity_tokens *tokens = collector->opts.material.tokens;
 	enum identity_verdict verdict;
 
-	if (!collector->opts.client_ca_pem && !tokens->cnt)
+	if (!collector->opts.material.client_ca_pem && !tokens->cnt)
 		return IDENTITY_FITS;
 	if (!connection->judged)
 		judge_certificate(collector, connection, mhd);

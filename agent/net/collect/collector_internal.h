@@ -64,6 +64,7 @@ struct request {
 
 struct collector {
 	struct collector_opts opts;
+	gnutls_x509_trust_list_t trust; /* NULL: no certificates of clients */
 	struct MHD_Daemon *mhd;
 	struct store *store;
 	struct limiter limiter;

@@ -143,7 +143,7 @@ static void check_identity(struct request *request)
 static void client_key(const struct request *request, char key[LIMITER_KEY_SZ])
 {
 	const struct collector *collector = request->collector;
-	bool named = !request->refusal && (collector->opts.client_ca_pem || collector->opts.tokens->cnt);
+	bool named = !request->refusal && (collector->trust || collector->opts.material.tokens->cnt);
 
 	snprintf(key, LIMITER_KEY_SZ, named ? "%s" : "@%s", named ? request->host : request->connection->client);
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/collect/identity.h"
 
+#include "base/user_file.h"
 #include "base/vec.h"
 
+#include <errno.h>
 #include <gnutls/crypto.h>
-#include <gnutls/x509.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define BLANKS " \t\r\n"
 #define BEARER "Bearer "
@@ -34,14 +36,18 @@ static int tokens__take(struct identity_tokens *tokens, char *line)
 
 int identity_tokens__load(struct identity_tokens *tokens, const char *path, unsigned *line)
 {
-	FILE *in = fopen(path, "re");
+	int fd = user_file_open_secret(path), err = 0;
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "re");
 	char *text = NULL;
 	size_t room = 0;
-	int err = 0;
 
 	*line = 0;
-	if (!in)
-		return -errno;
+	if (!in) {
+		err = fd < 0 ? fd : -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
 	while (!err && (errno = 0, getline(&text, &room, in) >= 0)) {
 		(*line)++;
 		err = tokens__take(tokens, text);
@@ -128,6 +134,8 @@ static const char *why_not(unsigned status)
 		return "the certificate is not valid yet";
 	if (status & GNUTLS_CERT_REVOKED)
 		return "the certificate was revoked";
+	if (status & (GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED | GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE))
+		return "the list of revoked certificates is not of today";
 	if (status & GNUTLS_CERT_PURPOSE_MISMATCH)
 		return "the certificate is not meant for clients";
 	if (status & GNUTLS_CERT_SIGNER_NOT_FOUND)
@@ -135,30 +143,77 @@ static const char *why_not(unsigned status)
 	return "the certificate is not good";
 }
 
-enum identity_verdict identity_certificate(gnutls_session_t session, char names[IDENTITY_NAMES_SZ], const char **why)
+gnutls_x509_trust_list_t identity_trust_new(const char *ca_pem, const char *crl_pem, const char **why)
+{
+	gnutls_datum_t ca = {(unsigned char *)ca_pem, (unsigned)strlen(ca_pem)}, crl = {0};
+	gnutls_x509_trust_list_t trust;
+
+	*why = "no memory";
+	if (gnutls_x509_trust_list_init(&trust, 0))
+		return NULL;
+	*why = "there is no certificate of an authority in it";
+	if (gnutls_x509_trust_list_add_trust_mem(trust, &ca, NULL, GNUTLS_X509_FMT_PEM, 0, 0) <= 0)
+		goto fail;
+	if (crl_pem) {
+		*why = "there is no list of revoked certificates in it";
+		crl = (gnutls_datum_t){(unsigned char *)crl_pem, (unsigned)strlen(crl_pem)};
+		if (gnutls_x509_trust_list_add_trust_mem(trust, NULL, &crl, GNUTLS_X509_FMT_PEM, 0, 0) <= 0)
+			goto fail;
+	}
+	return trust;
+fail:
+	gnutls_x509_trust_list_deinit(trust, 1);
+	return NULL;
+}
+
+void identity_trust_free(gnutls_x509_trust_list_t trust)
+{
+	if (trust)
+		gnutls_x509_trust_list_deinit(trust, 1);
+}
+
+#define CHAIN_MAX 8
+
+/* GNUTLS_CERT_… of the chain, and its first certificate's names. */
+static int verify(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, unsigned cnt, unsigned *status,
+		  char names[IDENTITY_NAMES_SZ])
 {
 	gnutls_typed_vdata_st purpose = {GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT, 0};
-	const gnutls_datum_t *chain;
-	gnutls_x509_crt_t crt;
-	unsigned cnt, status;
+	gnutls_x509_crt_t crts[CHAIN_MAX];
+	unsigned have = 0;
+	int err = 0;
+
+	for (; !err && have < cnt; have++) {
+		err = gnutls_x509_crt_init(&crts[have]);
+		if (err)
+			break;
+		err = gnutls_x509_crt_import(crts[have], &chain[have], GNUTLS_X509_FMT_DER);
+	}
+	if (!err)
+		err = gnutls_x509_trust_list_verify_crt2(trust, crts, have, &purpose, 1, 0, status, NULL);
+	if (!err && !*status)
+		add_names(crts[0], names);
+	while (have)
+		gnutls_x509_crt_deinit(crts[--have]);
+	return err;
+}
+
+enum identity_verdict identity_certificate(gnutls_session_t session, gnutls_x509_trust_list_t trust,
+					   char names[IDENTITY_NAMES_SZ], const char **why)
+{
+	unsigned cnt = 0, status = 0;
+	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &cnt);
 
 	names[0] = 0;
-	chain = gnutls_certificate_get_peers(session, &cnt);
 	if (!chain || !cnt)
 		return IDENTITY_NONE;
 	*why = "the certificate is not good";
-	if (gnutls_certificate_verify_peers(session, &purpose, 1, &status))
+	if (cnt > CHAIN_MAX || verify(trust, chain, cnt, &status, names))
 		return IDENTITY_UNKNOWN;
-	if (status) {
-		*why = why_not(status);
-		return IDENTITY_UNKNOWN;
-	}
-	if (gnutls_x509_crt_init(&crt))
-		return IDENTITY_UNKNOWN;
-	if (!gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER))
-		add_names(crt, names);
-	gnutls_x509_crt_deinit(crt);
-	return IDENTITY_FITS;
+	if (!status)
+		return IDENTITY_FITS;
+	*why = why_not(status);
+	return IDENTITY_UNKNOWN;
 }
 
 bool identity_names_have(const char *names, const char *host)

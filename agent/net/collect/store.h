@@ -44,6 +44,7 @@ struct store_stats {
 	uint64_t bytes, files, sessions;       /* bytes: on disk */
 	uint64_t deleted_files, deleted_bytes; /* by retention */
 	uint64_t repaired_files, repaired_bytes;
+	uint64_t aside_files; /* torn ones that no collector wrote: renamed to NAME.torn */
 };
 
 struct store;

@@ -13,6 +13,8 @@
 #define DAY_S    86400
 #define NO_END   1000000u
 #define NEW_NAME ".new" /* a shard without its header yet */
+#define TORN     ".torn"
+#define WRITER   ", collector; host: " /* in the headers of a store's own shards */
 
 int32_t store__today(const struct store *store)
 {
@@ -166,6 +168,31 @@ static int keep_part(struct store *store, const struct store_part *found, int fd
 	return 0;
 }
 
+static bool is_our_own(int fd)
+{
+	char text[512];
+	ssize_t sz = pread(fd, text, sizeof(text), 0);
+
+	return sz > 0 && memmem(text, sz, WRITER, strlen(WRITER));
+}
+
+/*
+ * There is no account in it.  Ours has nothing then that was acknowledged, and goes; one that somebody put there stays,
+ * under a name that is no shard's.
+ */
+static int drop_torn(struct store *store, int day_fd, const char *name, int fd)
+{
+	char aside[STORE_NAME_SZ + sizeof(TORN)];
+
+	if (is_our_own(fd) || store->scan.is_begun)
+		return unlinkat(day_fd, name, 0) ? -errno : 0;
+	snprintf(aside, sizeof(aside), "%s" TORN, name);
+	if (renameat2(day_fd, name, day_fd, aside, RENAME_NOREPLACE))
+		return errno == EEXIST ? 0 : -errno;
+	store->stats.aside_files++;
+	return 0;
+}
+
 /* One entry of a day's directory. */
 static int find_part(struct store *store, int day_fd, const char *name, struct store_part *part)
 {
@@ -190,7 +217,7 @@ static int find_part(struct store *store, int day_fd, const char *name, struct s
 	if (!ends_with_trailer(fd, part->sz))
 		err = repair(store, fd, part);
 	if (err > 0)
-		err = unlinkat(day_fd, name, 0) ? -errno : 0;
+		err = drop_torn(store, day_fd, name, fd);
 	else if (!err || err == -ENOSPC || err == -EDQUOT)
 		err = keep_part(store, part, fd);
 cleanup:
@@ -275,8 +302,7 @@ static int write_header(int fd, const struct store *store, const struct store_pa
 	char text[256];
 	int err;
 
-	snprintf(text, sizeof(text),
-		 "whylate shard, layout: docs/SHARD-FORMAT.md; writer: whylate %s, collector; host: %s\n",
+	snprintf(text, sizeof(text), "whylate shard, layout: docs/SHARD-FORMAT.md; writer: whylate %s" WRITER "%s\n",
 		 WHYLATE_VERSION, part->host->name);
 	err = shard_file_header__put(&bytes, &header, text);
 	if (!err)

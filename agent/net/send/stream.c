@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/user_file.h"
 #include "net/send/uploader.h"
 
 #include <errno.h>
@@ -71,9 +72,8 @@ static int give_up_privilege(int root_fd)
 		err = -errno;
 	else if (!geteuid() && !st.st_uid)
 		err = -EKEYREJECTED;
-	else if (!geteuid() &&
-		 (setgroups(0, NULL) || setresgid(st.st_gid, st.st_gid, st.st_gid) ||
-		  setresuid(st.st_uid, st.st_uid, st.st_uid)))
+	else if (!geteuid() && (setgroups(0, NULL) || setresgid(st.st_gid, st.st_gid, st.st_gid) ||
+				setresuid(st.st_uid, st.st_uid, st.st_uid)))
 		err = -errno;
 	if (!err && (!none || cap_set_proc(none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
 		err = -errno;
@@ -205,7 +205,7 @@ static int open_client(struct stream *stream)
 	if (opts->token_path && what == opts->token_path && err == -EBADMSG)
 		log_error("'%s' holds no token: 16 to 256 printable characters without blanks", what);
 	else
-		log_error("cannot read '%s': %s", what, strerror(-err));
+		log_error("cannot read '%s': %s", what, user_file_why(err));
 	return err;
 }
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/send/upload_client.h"
 
+#include "base/user_file.h"
 #include "net/wire/protocol.h"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SECRET_MAX    (1 << 20)
@@ -88,16 +87,13 @@ const char *upload_url_check(const char *text, bool insecure)
 	return wrong;
 }
 
-static int read_secret(const char *path, struct shard_buf *out)
+static int read_file(const char *path, bool is_secret, struct shard_buf *out)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
-	struct stat st;
+	int fd = is_secret ? user_file_open_secret(path) : user_file_open(path), err = 0;
 	ssize_t got = 1;
 
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || S_ISDIR(st.st_mode))
-		err = -EISDIR;
+		return fd;
 	while (!err && got > 0 && out->cnt < SECRET_MAX) {
 		err = vec_reserve(out, 4096);
 		got = err ? 0 : read(fd, out->items + out->cnt, 4096);
@@ -115,7 +111,7 @@ static int read_secret(const char *path, struct shard_buf *out)
 static int read_token(struct upload_client *client, const char *path)
 {
 	struct shard_buf bytes = {0};
-	int err = read_secret(path, &bytes);
+	int err = read_file(path, true, &bytes);
 
 	if (!err) {
 		while (bytes.cnt && strchr(" \t\r\n", bytes.items[bytes.cnt - 1]))
@@ -138,15 +134,15 @@ static int read_secrets(struct upload_client *client, const char **what)
 
 	if (opts->cert_path) {
 		*what = opts->cert_path;
-		err = read_secret(opts->cert_path, &client->cert);
+		err = read_file(opts->cert_path, !opts->key_path, &client->cert);
 	}
 	if (!err && (opts->key_path || opts->cert_path)) {
 		*what = opts->key_path ? opts->key_path : opts->cert_path;
-		err = read_secret(*what, &client->key);
+		err = read_file(*what, true, &client->key);
 	}
 	if (!err && opts->ca_path) {
 		*what = opts->ca_path;
-		err = read_secret(opts->ca_path, &client->ca);
+		err = read_file(opts->ca_path, false, &client->ca);
 	}
 	if (!err && opts->token_path) {
 		*what = opts->token_path;
