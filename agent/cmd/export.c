@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/export.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "cmd/cmd.h"
 #include "shard/open.h"
 
@@ -10,12 +11,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/*
+ * Tables of strings make a few bytes of a shard stand for thousands of an export.  What a recording has measured grows
+ * less than that.
+ */
+#define OUTPUT_MIN    (64ull << 20)
+#define OUTPUT_GAIN   200
+#define OUTPUT_BUFFER (64u << 10)
+
+/* Passes on what is written to it, up to a limit. */
+struct limited {
+	FILE *to;
+	uint64_t left;
+	bool exceeded;
+};
+
 struct export_options {
 	const struct export_format *format;
 	const char *out_path; /* NULL: stdout */
 	const char *table;    /* NULL: all */
 	const char *const *paths;
 	size_t path_cnt;
+	uint64_t max_bytes;            /* 0: by the size of the shards */
+	const struct limited *limited; /* what it is written through */
 };
 
 static const char help[] =
@@ -26,7 +44,8 @@ static const char help[] =
 	"                      they were recorded (--stacks)\n"
 	"                      csv, jsonl: every row of every table\n"
 	"  -o, --output FILE   where to (default -, stdout)\n"
-	"      --table NAME    with csv and jsonl: only that table\n";
+	"      --table NAME    with csv and jsonl: only that table\n"
+	"      --max-output BYTES   end with an error beyond it (default 64M and 200 times the shards' size)\n";
 
 /* Each says what went wrong: an exit code. */
 static int said(int err, const struct export_options *options)
@@ -35,6 +54,9 @@ static int said(int err, const struct export_options *options)
 		log_error("there is no table '%s' in '%s'", options->table, options->paths[0]);
 	else if (err == -ENOENT)
 		log_error("'%s' holds no row that can be read", options->paths[0]);
+	else if (err && options->limited && options->limited->exceeded)
+		log_error("the export would be larger than these shards can have measured: it ends here "
+			  "(--max-output)");
 	else if (err)
 		log_error("the export to '%s' failed: %s", options->out_path ? options->out_path : "-", strerror(-err));
 	return err ? EXIT_FAILED : EXIT_DONE;
@@ -122,6 +144,38 @@ static void discard(const char *path)
 		unlink(path);
 }
 
+static ssize_t limited_write(void *ctx, const char *bytes, size_t sz)
+{
+	struct limited *limited = ctx;
+
+	if (sz > limited->left) {
+		limited->exceeded = true;
+		errno = EFBIG;
+		return 0;
+	}
+	limited->left -= sz;
+	return fwrite(bytes, 1, sz, limited->to) == sz ? (ssize_t)sz : 0;
+}
+
+/* Through the limit: an exit code. */
+static int export_limited(FILE *to, struct shard_reader *reader, const struct export_options *options)
+{
+	struct limited limited = {.to = to, .left = options->max_bytes};
+	FILE *out = fopencookie(&limited, "w", (cookie_io_functions_t){.write = limited_write});
+	struct export_options own = *options;
+	int code, err;
+
+	if (!out)
+		return said(-ENOMEM, options);
+	setvbuf(out, NULL, _IOFBF, OUTPUT_BUFFER);
+	own.limited = &limited;
+	if (!limited.left)
+		limited.left = OUTPUT_MIN + OUTPUT_GAIN * shard_reader__bytes(reader);
+	code = options->format->run(out, reader, &own);
+	err = fclose(out) || fflush(to) ? -EIO : 0;
+	return code == EXIT_DONE ? said(err, &own) : code;
+}
+
 static int export_to(struct shard_reader *reader, const struct export_options *options)
 {
 	FILE *out = options->out_path ? fopen(options->out_path, "we") : stdout;
@@ -131,7 +185,7 @@ static int export_to(struct shard_reader *reader, const struct export_options *o
 		log_error("cannot write '%s': %s", options->out_path, strerror(errno));
 		return EXIT_FAILED;
 	}
-	code = options->format->run(out, reader, options);
+	code = export_limited(out, reader, options);
 	if (options->out_path && fclose(out) && code == EXIT_DONE)
 		code = said(-errno, options);
 	if (options->out_path && code == EXIT_FAILED)
@@ -173,11 +227,9 @@ static bool is_shard_name(const char *path)
 int cmd_export(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"format", required_argument, NULL, 'f'},
-		{"output", required_argument, NULL, 'o'},
-		{"table", required_argument, NULL, 't'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
+		{"table", required_argument, NULL, 't'},  {"max-output", required_argument, NULL, 'm'},
+		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 	};
 	struct export_options options = {};
 	int option;
@@ -193,6 +245,13 @@ int cmd_export(int argc, char **argv)
 			break;
 		case 'o':
 			options.out_path = strcmp(optarg, "-") ? optarg : NULL;
+			break;
+		case 'm':
+			if (units_bytes(optarg, &options.max_bytes) || !options.max_bytes)
+				return usage_error("export",
+						   "--max-output '%s' is not understood: it wants something "
+						   "like 1G",
+						   optarg);
 			break;
 		case 't':
 			options.table = optarg;

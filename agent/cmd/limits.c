@@ -2,6 +2,7 @@
 #include "cmd/limits.h"
 
 #include "base/log.h"
+#include "base/user_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -65,7 +66,7 @@ static int take_line(struct record_options *options, const char *path, unsigned 
 int limits_read(const char *path, struct record_options *options)
 {
 	struct record_options changed = *options;
-	FILE *file = fopen(path, "re");
+	FILE *file = user_file_stream(path);
 	char line[LINE_MAX_SZ];
 	unsigned int line_no = 0;
 	int err = 0;

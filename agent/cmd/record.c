@@ -5,15 +5,14 @@
 #include "cmd/cmd.h"
 #include "cmd/record_options.h"
 #include "cmd/report_options.h"
+#include "cmd/scratch.h"
 #include "rounds/rounds.h"
 #include "session/session.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char record_help[] =
 	"Usage: whylate record -p PID [-s SYMBOLS] [-o DIR] [-d 30s] [--rate 100%] [--tail p99] [--budget 3%]\n"
@@ -91,26 +90,6 @@ int cmd_record(int argc, char **argv)
 	return recording_run(&options, &result);
 }
 
-/* The shards of a recording that nobody wants to keep. */
-static void remove_dir(const char *dir)
-{
-	DIR *stream = opendir(dir);
-	struct dirent *entry;
-	char path[5000];
-
-	while (stream && (entry = readdir(stream))) {
-		size_t len = strlen(entry->d_name);
-
-		if (len < 4 || strcmp(entry->d_name + len - 4, ".wls"))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-		unlink(path);
-	}
-	if (stream)
-		closedir(stream);
-	rmdir(dir);
-}
-
 static int take_own(struct analyse_options *analyse, struct rounds_options *rounds, int option, const char *arg)
 {
 	uint64_t number = 0;
@@ -158,19 +137,21 @@ static int check_rounds(struct record_options *options, const struct analyse_opt
 
 static int diagnose(struct record_options *options, struct analyse_options *analyse)
 {
-	char dir[] = "/tmp/whylate-XXXXXX";
+	struct scratch scratch = {.fd = -1};
 	bool keep = options->dir != NULL;
 	struct recording_result result;
 	const char *path;
-	int code, report_code;
+	int code, report_code, err;
 
 	if (!keep) {
-		if (!mkdtemp(dir)) {
-			log_error("cannot make a temporary directory in /tmp: %s (-o DIR names another place)",
-				  strerror(errno));
+		err = scratch__make(&scratch);
+		if (err) {
+			log_error("cannot make a temporary directory in " SCRATCH_PLACE
+				  ": %s (-o DIR names another place)",
+				  strerror(-err));
 			return EXIT_FAILED;
 		}
-		options->dir = dir;
+		options->dir = scratch.path;
 	}
 	if (options->tail > 0)
 		analyse->tail = options->tail;
@@ -183,7 +164,7 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 			code = report_code;
 	}
 	if (!keep)
-		remove_dir(dir);
+		scratch__remove(&scratch);
 	return code;
 }
 

@@ -29,6 +29,7 @@ enum {
 	OPT_ROTATE_SIZE,
 	OPT_ROTATE_AGE,
 	OPT_NO_CHILDREN,
+	OPT_NO_CMDLINE,
 	OPT_NO_HW,
 	OPT_HW_EVENTS,
 	OPT_BTF,
@@ -60,6 +61,7 @@ const struct option record_long_options[] = {
 	{"rotate-size", required_argument, NULL, OPT_ROTATE_SIZE},
 	{"rotate-age", required_argument, NULL, OPT_ROTATE_AGE},
 	{"no-children", no_argument, NULL, OPT_NO_CHILDREN},
+	{"no-cmdline", no_argument, NULL, OPT_NO_CMDLINE},
 	{"no-hw", no_argument, NULL, OPT_NO_HW},
 	{"hw-events", required_argument, NULL, OPT_HW_EVENTS},
 	{"btf", required_argument, NULL, OPT_BTF},
@@ -94,6 +96,7 @@ const char record_options_help[] =
 	"      --ring-size BYTES  per CPU (default 4M; trace and diagnose: 2M)\n"
 	"      --rotate-size BYTES, --rotate-age TIME   begin a new shard (default 256M, 1h)\n"
 	"      --no-children      do not follow the target's children\n"
+	"      --no-cmdline       do not store the target's arguments\n"
 	"      --no-hw            no hardware counters\n"
 	"      --hw-events SET    hardware or software\n"
 	"      --btf FILE         types of the kernel, in place of its own BTF\n"
@@ -245,6 +248,9 @@ int record_options_take(struct record_options *options, const char *command, int
 		return units_percentile(arg, &options->tail) ? bad(command, "--tail", arg, "p99, or none") : 0;
 	case OPT_NO_CHILDREN:
 		options->children = false;
+		return 0;
+	case OPT_NO_CMDLINE:
+		options->no_cmdline = true;
 		return 0;
 	case OPT_NO_HW:
 		options->hw = false;

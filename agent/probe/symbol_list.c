@@ -3,6 +3,7 @@
 #include "probe/symbol_list.h"
 
 #include "base/log.h"
+#include "base/user_file.h"
 #include "probe/preset.h"
 #include "target/nearest.h"
 
@@ -472,7 +473,7 @@ int symbol_list_read(const char *list, probe_lines *lines)
 
 	if (err)
 		return err;
-	file = fopen(path, "re");
+	file = user_file_stream(path);
 	if (!file) {
 		err = -errno;
 		log_error("cannot open symbol list %s: %s", list, strerror(-err));

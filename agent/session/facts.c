@@ -165,7 +165,8 @@ int recording_write_session(struct recording *recording)
 		  : recording_say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
 	err = err ? err : recording_say(recording, "pid", "%d", options->pid);
 	err = err ? err : recording_say(recording, "comm", "%s", recording->comm);
-	err = err ? err : recording_say(recording, "cmdline", "%s", cmdline);
+	if (!err && !options->no_cmdline)
+		err = recording_say(recording, "cmdline", "%s", cmdline);
 	err = err ? err : recording_say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
 	err = err ? err : recording_say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
 	err = err ? err : recording_say(recording, "mode", "%s", options->trace ? "trace" : "counters");

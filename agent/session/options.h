@@ -41,6 +41,7 @@ struct record_options {
 	uint64_t memory;    /* trace: bytes that wait for their intervals' end */
 	uint64_t scope_max; /* trace: threads outside the target that may be followed */
 	bool children;
+	bool no_cmdline; /* the target's arguments are not stored */
 	bool hw, hw_software;
 	const char *host;          /* the name that it goes by; NULL: the node's */
 	const char *debuginfo_dir; /* or NULL */

@@ -80,7 +80,7 @@ static int output__open_next(struct shard_output *output)
 		if (asprintf(&path, "%s/%s-%016" PRIx64 "-%06u.wls", output->dir, output->host, output->session_id,
 			     output->seq) < 0)
 			return -ENOMEM;
-		output->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		output->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 		if (output->fd >= 0) {
 			free(output->path);
 			output->path = path;

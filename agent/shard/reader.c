@@ -6,6 +6,7 @@
 #include "shard/unpack.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 struct shard_reader {
 	struct shard_inputs inputs;
@@ -177,6 +178,16 @@ const struct shard_block_column *shard_block__column(const struct shard_block *b
 		if (!strcmp(block->columns[c].name, name))
 			return &block->columns[c];
 	return NULL;
+}
+
+uint64_t shard_reader__bytes(const struct shard_reader *reader)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < reader->inputs.cnt; i++)
+		bytes += stat(reader->inputs.items[i].path, &st) ? 0 : (uint64_t)st.st_size;
+	return bytes;
 }
 
 void shard_reader__free(struct shard_reader *reader)

@@ -59,6 +59,9 @@ void shard_reader__rewind(struct shard_reader *reader);
 /* Everything found damaged so far, each place once; valid until the next call of shard_reader__next(). */
 size_t shard_reader__damage(const struct shard_reader *reader, const struct shard_damage **damage);
 
+/* Bytes of all its files. */
+uint64_t shard_reader__bytes(const struct shard_reader *reader);
+
 /* The column of that name, or NULL (an older or newer writer may lack it). */
 const struct shard_block_column *shard_block__column(const struct shard_block *block, const char *name);
 

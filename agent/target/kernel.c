@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/kernel.h"
 
+#include "base/user_file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,11 +39,11 @@ static int btf_unfit(const char *path, char *why, size_t sz)
 	/* The first bytes of raw BTF, in this machine's byte order; an ELF file with a .BTF section is as good. */
 	static const uint16_t btf_magic = 0xeb9f;
 	unsigned char head[4];
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	int fd = user_file_open(path), err;
 	ssize_t got;
 
 	if (fd < 0) {
-		err = -errno;
+		err = fd;
 		snprintf(why, sz, "BTF file '%.128s' cannot be opened: %s", path, strerror(-err));
 		return err;
 	}

@@ -227,24 +227,6 @@ int target_comm(pid_t pid, pid_t tid, char comm[16])
 	return 0;
 }
 
-int target_cmdline(pid_t pid, char *buf, size_t sz)
-{
-	ssize_t len;
-
-	if (!sz)
-		return -EINVAL;
-	len = proc_read(buf, sz, "/proc/%d/cmdline", pid);
-	if (len < 0)
-		return len;
-	for (ssize_t i = 0; i < len; i++)
-		if (!buf[i])
-			buf[i] = ' ';
-	while (len && buf[len - 1] == ' ')
-		buf[--len] = '\0';
-	proc_make_printable(buf);
-	return 0;
-}
-
 uint32_t target_netns(pid_t pid)
 {
 	char path[64];

@@ -79,7 +79,7 @@ bool target_runs_alone(const pid_t *target, size_t cnt, int file_fd);
  * listeners) become '?'; tid 0 is the main thread.
  */
 int target_comm(pid_t pid, pid_t tid, char comm[16]);
-int target_cmdline(pid_t pid, char *buf, size_t sz); /* arguments joined by blanks, cut to sz */
+int target_cmdline(pid_t pid, char *buf, size_t sz); /* arguments, secrets masked: target/cmdline.h */
 /*
  * The base name that the program was started by, where that is a link to its executable (redis-server, not
  * redis-check-rdb), and otherwise the executable's own. 0 or -errno.

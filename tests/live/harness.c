@@ -132,6 +132,15 @@ int file_write(const char *path, const void *data, size_t sz)
 	return err;
 }
 
+int file_write_secret(const char *path, const void *data, size_t sz)
+{
+	int err = file_write(path, data, sz);
+
+	if (!err && (chmod(path, 0600) || chown(path, 65534, 65534)))
+		err = -errno;
+	return err;
+}
+
 char *file_read(const char *path, size_t *sz)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -4,8 +4,10 @@
 #include "net.h"
 #include "servers.h"
 #include "session.h"
+#include "shard/pack.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,7 +271,127 @@ static void test_readme(void)
 	free(text);
 }
 
+/* A shard of some kilobytes whose rows all say the same long text. */
+static bool write_bomb(const char *path)
+{
+	static const struct shard_column columns[] = {{"text", SHARD_STR, SHARD_UNIT_NONE, false}};
+	static const struct shard_table table = {"bomb", columns, 1};
+	static char text[20001];
+	struct shard_file_header file = {.major = SHARD_VERSION_MAJOR, .session_id = 7};
+	struct shard_block_header header = {.kind = SHARD_BLOCK_ROWS, .codec = SHARD_CODEC_ZSTD, .session_id = 7};
+	struct shard_row row = {.values = {{.str = text}}};
+	struct shard_stage *stage = shard_stage__new(&table, 30000);
+	struct shard_packer packer = {0};
+	struct shard_buf bytes = {0};
+	bool good = stage && !shard_file_header__put(&bytes, &file, "a test");
+
+	memset(text, 'x', sizeof(text) - 1);
+	for (int i = 0; good && i < 30000; i++)
+		good = !shard_stage__append(stage, &row);
+	good = good && !shard_packer__pack(&packer, stage, &header, &bytes) && bytes.cnt < 100000 &&
+	       !file_write(path, bytes.items, bytes.cnt);
+	shard_packer__clear(&packer);
+	shard_stage__free(stage);
+	vec_free(&bytes);
+	return CHECK(good);
+}
+
+/* 600 MB of csv are not in a few kilobytes that were measured. */
+static void test_export_limit(void)
+{
+	struct path shard = temp_path("bomb-0000000000000007-000000.wls"), out = temp_path("bomb.csv");
+	struct process process;
+	char args[1200];
+
+	if (!write_bomb(shard.s))
+		return;
+	snprintf(args, sizeof(args), "export %s --format csv -o %s", shard.s, out.s);
+	expect(1, "larger than these shards", "--max-output", args);
+	CHECK(!is_there(out.s));
+	snprintf(args, sizeof(args), "export %s --format jsonl -o %s", shard.s, out.s);
+	expect(1, "larger than these shards", "--max-output", args);
+	CHECK(!is_there(out.s));
+	CHECK(whylate(&process, 60, "export %s --format csv --max-output 1G -o %s", shard.s, out.s) == 0);
+	process_end(&process);
+	CHECK(!unlink(out.s));
+}
+
+/* How many directories of diagnoses there are; the name of one of them. */
+static unsigned int scratch_cnt(char path[64])
+{
+	unsigned int cnt;
+	glob_t found;
+
+	if (glob("/tmp/whylate-diagnose-??????", 0, NULL, &found))
+		return 0;
+	cnt = (unsigned int)found.gl_pathc;
+	snprintf(path, 64, "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return cnt;
+}
+
+/* A diagnose that was killed leaves its directory to the next one. */
+static void test_scratch(void)
+{
+	struct process process = {0};
+	struct redis redis = {0};
+	char path[64] = "", shards[80];
+	struct stat st;
+	glob_t found;
+
+	if (!redis_start(&redis, ANY_CPU))
+		goto cleanup;
+	process_start(&process, "%s diagnose -p %d -d 30s --rounds 0", whylate_path(), redis.process.pid);
+	for (int i = 0; i < 100 && !scratch_cnt(path); i++)
+		sleep_ms(50);
+	snprintf(shards, sizeof(shards), "%s/*.wls", path);
+	for (int i = 0; i < 100 && glob(shards, 0, NULL, &found); i++)
+		sleep_ms(50);
+	CHECKF(*path && !glob(shards, 0, NULL, &found) && !stat(found.gl_pathv[0], &st) && (st.st_mode & 07777) == 0640,
+	       "'%s'", path);
+	kill(process.pid, SIGKILL);
+	process_wait(&process, 5);
+	process_end(&process);
+	CHECK(is_there(path));
+	whylate(&process, 30, "diagnose -p %d -d 1s --rounds 0", redis.process.pid);
+	CHECKF(!is_there(path), "%s: %s", path, process_err(&process));
+cleanup:
+	process_end(&process);
+	redis_end(&redis);
+}
+
+/* A secret in the target's arguments is not stored, and with --no-cmdline no argument is. */
+static void test_arguments(void)
+{
+	static struct session session;
+	struct process server, process;
+	const char *line;
+
+	if (process_start(&server, "redis-server --port 0 --unixsocket %s --requirepass geheim-123",
+			  temp_path("secret.sock").s) ||
+	    !unix_wait(&server, temp_path("secret.sock").s, 10))
+		return;
+	for (int with = 0; with < 2; with++) {
+		struct path dir = temp_path("arguments-%d", with);
+
+		CHECK(whylate(&process, 30, "record -p %d -d 1s -o %s %s", server.pid, dir.s,
+			      with ? "" : "--no-cmdline") == 0);
+		process_end(&process);
+		if (!session_read(&session, dir.s, NULL, NULL))
+			break;
+		line = session_key(&session, "cmdline");
+		if (with)
+			CHECKF(line && strstr(line, "redis-server") && !strstr(line, "geheim"), "%s", line);
+		else
+			CHECKF(!line || !*line, "%s", line);
+	}
+	process_end(&server);
+}
+
 static const struct live_test tests[] = {
+	{"export_limit", test_export_limit},
+	{"scratch", test_scratch},
+	{"arguments", test_arguments},
 	{"usage", test_usage},
 	{"readme", test_readme},
 	{"wrong_process", test_wrong_process},

@@ -284,8 +284,8 @@ static void test_http2(void)
 	int port = port_free(), to_port;
 	char *log = NULL;
 
-	if (!certs_make(&certs, "127.0.0.1") || !CHECK(!file_write(token_path.s, token, strlen(token))) ||
-	    !CHECK(!file_write(tokens_path.s, tokens, strlen(tokens))) || !redis_start(&redis, ANY_CPU))
+	if (!certs_make(&certs, "127.0.0.1") || !CHECK(!file_write_secret(token_path.s, token, strlen(token))) ||
+	    !CHECK(!file_write_secret(tokens_path.s, tokens, strlen(tokens))) || !redis_start(&redis, ANY_CPU))
 		goto cleanup;
 	to_port = port_free();
 	process_start(&collector, "%s collect --listen 127.0.0.1:%d --store %s --tokens %s", whylate_path(), to_port,

@@ -25,7 +25,7 @@ static const char cert_script[] =
 	"-extfile $who.ext -out $who.crt; done\n"
 	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout other.key -subj /CN=other -days "
 	"2 -out other.crt\n"
-	"chmod 644 *.key\n";
+	"chmod 600 *.key; chown nobody *.key\n";
 
 bool certs_make(struct certs *certs, const char *ip)
 {
@@ -53,7 +53,7 @@ static const char client_script[] =
 	"openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key -subj /CN=$1 -out $1.csr\n"
 	"printf 'subjectAltName=DNS:%s\\n' \"$1\" >$1.ext\n"
 	"openssl x509 -req -in $1.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $1.ext -out $1.crt\n"
-	"chmod 644 $1.key\n";
+	"chmod 600 $1.key; chown nobody $1.key\n";
 
 bool certs_client(const struct certs *certs, const char *host, char options[2200])
 {

@@ -179,7 +179,7 @@ void test_file__read(const char *path, struct shard_buf *bytes)
 
 void test_file__write(const char *path, const uint8_t *bytes, size_t sz)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0640);
 
 	CU_ASSERT_FATAL(fd >= 0);
 	CU_ASSERT_FATAL(write(fd, bytes, sz) == (ssize_t)sz);

@@ -363,7 +363,7 @@ static void limits_hold(void)
 	CU_ASSERT(said_one_line(said_end(), "cannot open symbol list /nonexistent/list: No such file"));
 	said_begin();
 	CU_ASSERT_EQUAL(symbol_list_read("/", &lines), -EISDIR);
-	CU_ASSERT(said_one_line(said_end(), "cannot read symbol list /: Is a directory"));
+	CU_ASSERT(said_one_line(said_end(), "cannot open symbol list /: Is a directory"));
 	fd = list_make("interval f\n", 11, path);
 	CU_ASSERT_EQUAL(symbol_list_read(path, &lines), 0);
 	symbol_list_free(&lines);

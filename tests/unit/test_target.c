@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "said.h"
+#include "target/cmdline.h"
 #include "target/target.h"
 #include "unit.h"
 
@@ -279,6 +280,45 @@ static void names_of_processes_do_not_steer_the_terminal(void)
 	CU_ASSERT(strlen(line) > 0 && line[strlen(line) - 1] != ' ');
 	CU_ASSERT_EQUAL(target_cmdline(getpid(), cut, sizeof(cut)), 0);
 	CU_ASSERT(!strncmp(cut, line, 4) && strlen(cut) == 4);
+}
+
+static void secrets_in_arguments_are_masked(void)
+{
+	static const struct {
+		const char *args, *line; /* args: | for NUL */
+	} cases[] = {
+		{"redis-server|*:6379|", "redis-server *:6379"},
+		{"a|--password=geheim|-x|", "a --password=*** -x"},
+		{"a|--password|geheim|-x|", "a --password *** -x"},
+		{"a|--db-pass|geheim|", "a --db-pass ***"},
+		{"a|--compass|north|", "a --compass north"},
+		{"a|--password|--verbose|", "a --password --verbose"},
+		{"java|-Dspring.datasource.password=geheim|-jar|x.jar|",
+		 "java -Dspring.datasource.password=*** -jar x.jar"},
+		{"psql|postgres://me:geheim@db/x|", "psql postgres://me:***"},
+		{"psql|postgres://me@db:5432/x|", "psql postgres://me@db:5432/x"},
+		{"curl|-H|Authorization: Bearer geheim|", "curl -H Authorization: ***"},
+		{"a|Server=db;Password=geheim;x=y|", "a Server=db;Password=***"},
+		{"/usr/bin/mysql|-uroot|-pgeheim|", "/usr/bin/mysql -uroot -p***"},
+		{"tool|-pgeheim|", "tool -pgeheim"},
+		{"sh|-c|mysqldump --password geheim db|", "sh -c mysqldump --password ***"},
+		{"env|API_KEY=geheim|AWS_SECRET_ACCESS_KEY=geheim|", "env API_KEY=*** AWS_SECRET_ACCESS_KEY=***"},
+		{"a|--token=|b|", "a --token= b"},
+		{"", ""},
+		{"|||", ""},
+	};
+	char args[200], line[200], cut[8];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t sz = strlen(cases[i].args);
+
+		for (size_t j = 0; j <= sz; j++)
+			args[j] = cases[i].args[j] == '|' ? '\0' : cases[i].args[j];
+		cmdline_join(args, sz, line, sizeof(line));
+		CU_ASSERT_STRING_EQUAL(line, cases[i].line);
+		cmdline_join(args, sz, cut, sizeof(cut));
+		CU_ASSERT(!strncmp(cut, line, sizeof(cut) - 1) && strlen(cut) < sizeof(cut));
+	}
 }
 
 static void an_address_gets_the_name_of_what_lies_there(void)
@@ -575,6 +615,7 @@ int suite_target(void)
 		{"a 32-bit program is refused", a_32_bit_program_is_refused},
 		{"a tree is the process and its living descendants", a_tree_is_the_process_and_its_living_descendants},
 		{"names of processes do not steer the terminal", names_of_processes_do_not_steer_the_terminal},
+		{"secrets in arguments are masked", secrets_in_arguments_are_masked},
 		{"an address gets the name of what lies there", an_address_gets_the_name_of_what_lies_there},
 		{"a mapped file is found whatever it is called", a_mapped_file_is_found_whatever_it_is_called},
 		{"listening sockets are found once each", listening_sockets_are_found_once_each},
