@@ -2,34 +2,81 @@
 #include "target/debug_file.h"
 
 #include "base/log.h"
+#include "base/user_file.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <lzma.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #define PACKED_MAX      (256ULL << 20)
-#define UNPACKED_MAX    (1ULL << 30)
-#define LZMA_MEMORY_MAX (256ULL << 20)
+#define LZMA_MEMORY_MAX (64ULL << 20)
 #define LINK_SZ_MAX     4096
 #define SYSTEM_DIR      "/usr/lib/debug"
 
 /* --- .gnu_debugdata -------------------------------------------------------------------------------------------------
  */
 
-/* A memory file of what the section unpacks to, or -errno. */
-static int unpack(const uint8_t *packed, size_t packed_sz)
+static _Atomic uint64_t agent_used;
+
+void debug_budget__return(struct debug_budget *budget)
+{
+	atomic_fetch_sub(&agent_used, budget->used);
+	budget->used = 0;
+}
+
+static uint64_t debug_budget__left(const struct debug_budget *budget)
+{
+	uint64_t all = atomic_load(&agent_used);
+	uint64_t of_target = budget->used < DEBUG_BUDGET_TARGET ? DEBUG_BUDGET_TARGET - budget->used : 0;
+	uint64_t of_agent = all < DEBUG_BUDGET_AGENT ? DEBUG_BUDGET_AGENT - all : 0;
+
+	return of_target < of_agent ? of_target : of_agent;
+}
+
+static void debug_budget__take(struct debug_budget *budget, uint64_t sz)
+{
+	atomic_fetch_add(&agent_used, sz);
+	budget->used += sz;
+}
+
+static void say_beyond(const struct debug_search *search)
+{
+	if (!search->budget->said)
+		log_warn("the debug data of '%s' is beyond %llu MiB of symbols: this file, and what comes after it, "
+			 "goes "
+			 "without",
+			 search->path, DEBUG_BUDGET_TARGET >> 20);
+	search->budget->said = true;
+}
+
+static struct elf_file *open_debug(const char *path, const struct elf_file *of, const struct debug_search *search)
+{
+	uint64_t before = debug_budget__left(search->budget), left = before;
+	struct elf_file *file = elf_file__open_debug(path, of, &left);
+
+	if (!file && errno == EFBIG)
+		say_beyond(search);
+	debug_budget__take(search->budget, before - left);
+	return file;
+}
+
+/* A memory file of what the section unpacks to, or -errno; -EFBIG: it is beyond the budget. */
+static int unpack(const uint8_t *packed, size_t packed_sz, const struct debug_search *search)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
 	uint8_t chunk[65536];
-	uint64_t total = 0;
 	lzma_ret ret;
 	int fd, err = 0;
 
@@ -46,19 +93,25 @@ static int unpack(const uint8_t *packed, size_t packed_sz)
 		ret = lzma_code(&stream, LZMA_FINISH);
 		size_t sz = sizeof(chunk) - stream.avail_out;
 
-		total += sz;
-		if ((ret != LZMA_OK && ret != LZMA_STREAM_END) || total > UNPACKED_MAX || (ret == LZMA_OK && !sz))
+		if ((ret != LZMA_OK && ret != LZMA_STREAM_END) || (ret == LZMA_OK && !sz))
 			err = -ENOEXEC;
+		else if (sz > debug_budget__left(search->budget))
+			err = -EFBIG;
 		else if (write(fd, chunk, sz) != (ssize_t)sz)
 			err = -EIO;
+		/* Also what is of no use in the end: unpacking it has taken its time. */
+		debug_budget__take(search->budget, sz);
 	}
 	lzma_end(&stream);
+	if (err == -EFBIG)
+		say_beyond(search);
 	if (err && fd >= 0)
 		close(fd);
 	return err ? err : fd;
 }
 
-struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of)
+struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of,
+				  const struct debug_search *search)
 {
 	const struct elf_section *section = elf_image__section(image, ".gnu_debugdata");
 	struct elf_file *file = NULL;
@@ -71,11 +124,11 @@ struct elf_file *debug_data__open(const struct elf_image *image, const struct el
 	packed = elf_image__copy(image, section->file_off, section->size, PACKED_MAX);
 	if (!packed)
 		return NULL;
-	fd = unpack(packed, section->size);
+	fd = unpack(packed, section->size, search);
 	free(packed);
 	if (fd >= 0) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		file = elf_file__open_debug(path, of);
+		file = open_debug(path, of, search);
 		close(fd);
 	}
 	return file;
@@ -124,7 +177,7 @@ static bool crc_matches(const char *path, uint32_t wanted)
 /* Of this very build, or NULL: the build id decides where both have one, and otherwise the link's checksum. */
 static struct elf_file *try_path(const struct finder *finder, const char *path)
 {
-	struct elf_file *file = elf_file__open_debug(path, finder->of);
+	struct elf_file *file = open_debug(path, finder->of, finder->search);
 	const char *build_id = file ? elf_file__build_id(file) : "";
 
 	if (!file)
@@ -136,42 +189,111 @@ static struct elf_file *try_path(const struct finder *finder, const char *path)
 	return NULL;
 }
 
+static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = {.flags = flags | O_PATH | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+
+	return syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+}
+
+/* The directory, by its links as the target has them where it is the target's. */
+static int open_dir(const char *root, const char *dir)
+{
+	int root_fd, fd;
+
+	if (!root[0])
+		return open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return -1;
+	fd = open_at(root_fd, dir, O_DIRECTORY, RESOLVE_IN_ROOT);
+	close(root_fd);
+	return fd;
+}
+
+/*
+ * The file of that name below the directory, whatever links there are in it.  What is no regular file is not opened: to
+ * open a device can do anything.
+ */
+static struct elf_file *try_beneath(const struct finder *finder, const char *root, const char *dir, const char *name)
+{
+	int dir_fd = open_dir(root, dir), fd = dir_fd < 0 ? -1 : open_at(dir_fd, name, 0, RESOLVE_BENEATH);
+	struct elf_file *file = NULL;
+	struct stat st, own;
+	char path[64];
+
+	/* Not what leads to the stripped file itself. */
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    (stat(finder->search->file, &own) || st.st_dev != own.st_dev || st.st_ino != own.st_ino)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		file = try_path(finder, path);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (dir_fd >= 0)
+		close(dir_fd);
+	return file;
+}
+
 static struct elf_file *try_build_id(const struct finder *finder, const char *root, const char *dir)
 {
-	char path[PATH_MAX];
+	char name[PATH_MAX];
 
 	if (strlen(finder->build_id) < 4)
 		return NULL;
-	if (snprintf(path, sizeof(path), "%s%s/.build-id/%.2s/%s.debug", root, dir, finder->build_id,
-		     finder->build_id + 2) >= (int)sizeof(path))
-		return NULL;
-	return try_path(finder, path);
+	snprintf(name, sizeof(name), ".build-id/%.2s/%s.debug", finder->build_id, finder->build_id + 2);
+	return try_beneath(finder, root, dir, name);
 }
 
-static struct elf_file *try_link(const struct finder *finder, const char *fmt_dir, const char *target_dir,
-				 const char *sub)
+/* `sub` is relative to the directory, "" or ends with a slash. */
+static struct elf_file *try_link(const struct finder *finder, const char *root, const char *dir, const char *sub)
 {
-	char path[PATH_MAX];
+	char name[PATH_MAX];
 
-	if (!finder->link[0] ||
-	    snprintf(path, sizeof(path), "%s%s%s/%s", fmt_dir, target_dir, sub, finder->link) >= (int)sizeof(path))
+	if (!finder->link[0] || snprintf(name, sizeof(name), "%s%s", sub, finder->link) >= (int)sizeof(name))
 		return NULL;
-	/* A link that leads to the stripped file itself. */
-	if (!strcmp(path, finder->search->file))
-		return NULL;
-	return try_path(finder, path);
+	return try_beneath(finder, root, dir, name);
+}
+
+/* The target's directory as a part of another one: without the slash before it, with one behind it. */
+static void as_sub(const char *dir, char sub[PATH_MAX])
+{
+	while (*dir == '/')
+		dir++;
+	if (snprintf(sub, PATH_MAX, "%s%s", dir, *dir ? "/" : "") >= PATH_MAX)
+		sub[0] = 0;
 }
 
 static struct elf_file *search_root(const struct finder *finder, const char *root, const char *target_dir)
 {
-	static const char *const subs[] = {"", "/.debug"};
-	char system_dir[PATH_MAX];
 	struct elf_file *file = try_build_id(finder, root, SYSTEM_DIR);
+	char sub[PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]) && !file; i++)
-		file = try_link(finder, root, target_dir, subs[i]);
-	if (!file && snprintf(system_dir, sizeof(system_dir), "%s%s", root, SYSTEM_DIR) < (int)sizeof(system_dir))
-		file = try_link(finder, system_dir, target_dir, "");
+	if (!file)
+		file = try_link(finder, root, target_dir, "");
+	if (!file)
+		file = try_link(finder, root, target_dir, ".debug/");
+	as_sub(target_dir, sub);
+	return file ? file : try_link(finder, root, SYSTEM_DIR, sub);
+}
+
+/* Where the user says, by the user's rights. */
+static struct elf_file *search_user_dir(const struct finder *finder, const char *target_dir)
+{
+	const char *dir = finder->search->debuginfo_dir;
+	struct user_rights rights;
+	struct elf_file *file;
+	char sub[PATH_MAX];
+
+	if (user_rights__begin(&rights))
+		return NULL;
+	file = try_build_id(finder, "", dir);
+	as_sub(target_dir, sub);
+	if (!file && target_dir[0] == '/')
+		file = try_link(finder, "", dir, sub);
+	if (!file)
+		file = try_link(finder, "", dir, "");
+	user_rights__end(&rights);
 	return file;
 }
 
@@ -225,16 +347,11 @@ struct elf_file *debug_file__open(const struct elf_image *image, const struct el
 	snprintf(target_dir, sizeof(target_dir), "%s", search->path);
 	slash = strrchr(target_dir, '/');
 	if (slash)
-		*slash = '\0';
+		slash[slash == target_dir] = '\0';
 	else
 		snprintf(target_dir, sizeof(target_dir), ".");
-	if (search->debuginfo_dir) {
-		file = try_build_id(&finder, "", search->debuginfo_dir);
-		if (!file)
-			file = try_link(&finder, search->debuginfo_dir, slash ? target_dir : "", "");
-		if (!file)
-			file = try_link(&finder, search->debuginfo_dir, "", "");
-	}
+	if (search->debuginfo_dir)
+		file = search_user_dir(&finder, target_dir);
 	if (!file && search->root[0])
 		file = search_root(&finder, search->root, target_dir);
 	if (!file)

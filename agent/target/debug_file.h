@@ -9,17 +9,32 @@
 #include "target/elf_file.h"
 #include "target/elf_image.h"
 
+/* Bytes of symbols, unpacked, that one target's files may bring along, and all targets of this process together. */
+#define DEBUG_BUDGET_TARGET (64ULL << 20)
+#define DEBUG_BUDGET_AGENT  (128ULL << 20)
+
+struct debug_budget {
+	uint64_t used;
+	bool said;
+};
+
+/* The target's symbols are gone. */
+void debug_budget__return(struct debug_budget *budget);
+
 struct debug_search {
 	const char *file;          /* by which the stripped file is opened */
 	const char *path;          /* as the target has it; its directory names where a debug link leads */
 	const char *root;          /* of the target's file system, "" for ours */
 	const char *debuginfo_dir; /* or NULL */
 	bool want_debuginfod;
+	struct debug_budget *budget;
 };
 
-/* .gnu_debugdata, unpacked; NULL: none or damaged. */
-struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of);
-/* A file of the same build id, or with the checksum that the debug link gives; NULL: none. */
+/* .gnu_debugdata, unpacked; NULL: none, damaged, or beyond the budget, which one line says. */
+struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of,
+				  const struct debug_search *search);
+/* A file of the same build id, or with the checksum that the debug link gives; NULL: none.  Only regular files are
+ * opened, and none that a link leads to out of the directory that is searched. */
 struct elf_file *debug_file__open(const struct elf_image *image, const struct elf_file *of,
 				  const struct debug_search *search);
 

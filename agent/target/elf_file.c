@@ -66,7 +66,8 @@ struct loader {
 	Elf *elf;
 	uint64_t file_sz;
 	struct elf_file *file;
-	bool is_debug_file; /* of another file, whose segments count */
+	bool is_debug_file;     /* of another file, whose segments count */
+	uint64_t *symbols_left; /* bytes of symbols that may still be read; NULL: no limit */
 	symbols symbols;
 	Elf_Scn *versions;
 };
@@ -272,6 +273,11 @@ static int symbols_read(struct loader *loader, Elf_Scn *scn, const GElf_Shdr *sh
 	err = strings_read(loader, shdr->sh_link, &strings);
 	if (err)
 		return err;
+	if (loader->symbols_left) {
+		if (shdr->sh_size + strings.sz > *loader->symbols_left)
+			return -EFBIG;
+		*loader->symbols_left -= shdr->sh_size + strings.sz;
+	}
 	data = elf_getdata(scn, NULL);
 	if (!data || data->d_type != ELF_T_SYM || (data->d_size && !data->d_buf))
 		return -ENOEXEC;
@@ -444,9 +450,9 @@ static int symbols_by_addr(struct loader *loader)
 	return err;
 }
 
-static int load(struct elf_file *file, int fd, const struct elf_file *of)
+static int load(struct elf_file *file, int fd, const struct elf_file *of, uint64_t *symbols_left)
 {
-	struct loader loader = {.file = file, .is_debug_file = of};
+	struct loader loader = {.file = file, .is_debug_file = of, .symbols_left = symbols_left};
 	struct stat stat;
 	int err;
 
@@ -482,7 +488,7 @@ static int load(struct elf_file *file, int fd, const struct elf_file *of)
 	return err;
 }
 
-static struct elf_file *open_path(const char *path, const struct elf_file *of)
+static struct elf_file *open_path(const char *path, const struct elf_file *of, uint64_t *symbols_left)
 {
 	struct elf_file *file = calloc(1, sizeof(*file));
 	int fd, err;
@@ -493,7 +499,7 @@ static struct elf_file *open_path(const char *path, const struct elf_file *of)
 	}
 	/* Not blocking: what calls itself a library may be a pipe. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	err = fd < 0 ? -errno : load(file, fd, of);
+	err = fd < 0 ? -errno : load(file, fd, of, symbols_left);
 	if (fd >= 0)
 		close(fd);
 	if (err) {
@@ -506,12 +512,12 @@ static struct elf_file *open_path(const char *path, const struct elf_file *of)
 
 struct elf_file *elf_file__open(const char *path)
 {
-	return open_path(path, NULL);
+	return open_path(path, NULL, NULL);
 }
 
-struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of)
+struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of, uint64_t *symbols_left)
 {
-	return open_path(path, of);
+	return open_path(path, of, symbols_left);
 }
 
 void elf_file__free(struct elf_file *file)

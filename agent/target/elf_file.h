@@ -40,8 +40,11 @@ struct elf_file;
 /* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
  * kind). */
 struct elf_file *elf_file__open(const char *path);
-/* The symbols of a separate debug file of the other one, whose segments it need not repeat; as elf_file__open(). */
-struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of);
+/*
+ * The symbols of a separate debug file of the other one, whose segments it need not repeat; as elf_file__open(). EFBIG:
+ * there are more than *symbols_left bytes of them, from which those that are read are taken.
+ */
+struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of, uint64_t *symbols_left);
 void elf_file__free(struct elf_file *file);
 
 /*

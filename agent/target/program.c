@@ -233,6 +233,7 @@ void program__free(struct program *program)
 	if (program->mem_fd >= 0)
 		close(program->mem_fd);
 	code__free(program->code);
+	debug_budget__return(&program->debug_budget);
 	free(program->debuginfo_dir);
 	free(program);
 }

@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "target/code.h"
+#include "target/debug_file.h"
 #include "target/eh_frame.h"
 #include "target/elf_file.h"
 #include "target/elf_image.h"
@@ -70,6 +71,7 @@ struct program {
 	bool linked_known;
 	char *debuginfo_dir;
 	bool want_debuginfod;
+	struct debug_budget debug_budget;
 	VEC(struct module *) modules;
 	VEC(struct id_block) blocks;
 	uint32_t function_cnt;

@@ -126,7 +126,8 @@ static void debug_files_open(struct program *program, struct module *module)
 				      .path = module->path,
 				      .root = root,
 				      .debuginfo_dir = program->debuginfo_dir,
-				      .want_debuginfod = program->want_debuginfod};
+				      .want_debuginfod = program->want_debuginfod,
+				      .budget = &program->debug_budget};
 
 	if (elf_image__section(module->image, ".symtab"))
 		return;
@@ -135,7 +136,7 @@ static void debug_files_open(struct program *program, struct module *module)
 	module->files[2] = debug_file__open(module->image, module->files[0], &search);
 	/* What is within the file is a part of what a debug file has. */
 	if (!module->files[2])
-		module->files[1] = debug_data__open(module->image, module->files[0]);
+		module->files[1] = debug_data__open(module->image, module->files[0], &search);
 }
 
 static int named_add(struct module *module, candidate_list *candidates)

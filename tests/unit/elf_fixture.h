@@ -19,7 +19,7 @@ struct made_symbol {
 };
 
 struct made_elf {
-	unsigned char bytes[16384];
+	unsigned char bytes[65536];
 	size_t sz;
 };
 

@@ -5,6 +5,8 @@
 #include "base/random.h"
 #include "elf_fixture.h"
 #include "probe/plan.h"
+#include "said.h"
+#include "target/debug_file.h"
 #include "target/elf_image.h"
 #include "target/target.h"
 #include "unit.h"
@@ -372,6 +374,106 @@ static void debug_files_are_found_by_their_link(void)
 	rmdir(dir);
 }
 
+/* A link out of the directory, a device and a fifo: none of them is opened, which for a fifo would take for ever. */
+static void debug_links_lead_nowhere_else(void)
+{
+	static struct made_elf stripped, debug;
+	char dir[] = "/tmp/whylate-test-XXXXXX", other[] = "/tmp/whylate-test-XXXXXX", path[64], link_path[64], to[64];
+	uint8_t link[16] = "x.debug\0";
+	uint32_t crc;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(other));
+	elf_make(&debug, hidden, ARRAY_CNT(hidden), "");
+	crc = crc32(0, debug.bytes, debug.sz);
+	memcpy(link + 8, &crc, sizeof(crc));
+	elf_make(&stripped, NULL, 0, ".gnu_debuglink");
+	strip(&stripped);
+	elf_make_extra(&stripped, link, 12);
+	snprintf(path, sizeof(path), "%s/x", dir);
+	snprintf(link_path, sizeof(link_path), "%s/x.debug", dir);
+	snprintf(to, sizeof(to), "%s/y", other);
+	write_file(path, &stripped);
+	write_file(to, &debug);
+	CU_ASSERT_EQUAL(symlink(to, link_path), 0);
+	check_nothing_hidden(path, NULL);
+	unlink(link_path);
+	/* Within the directory it may lead where it likes. */
+	unlink(to);
+	snprintf(to, sizeof(to), "%s/y", dir);
+	write_file(to, &debug);
+	CU_ASSERT_EQUAL(symlink("y", link_path), 0);
+	check_hidden(path, NULL, FUNCTION_DEBUGFILE);
+	unlink(link_path);
+	unlink(to);
+	CU_ASSERT_EQUAL(mkfifo(link_path, 0600), 0);
+	check_nothing_hidden(path, NULL);
+	unlink(link_path);
+	unlink(path);
+	rmdir(dir);
+	rmdir(other);
+}
+
+/* As much as xz makes of so many zeros. */
+static uint8_t *pack_zeros(uint64_t sz, size_t *packed_sz)
+{
+	static const uint8_t zeros[1 << 16];
+	lzma_stream stream = LZMA_STREAM_INIT;
+	uint8_t *packed = malloc(1 << 20);
+	lzma_ret ret = LZMA_OK;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(packed);
+	CU_ASSERT_EQUAL_FATAL(lzma_easy_encoder(&stream, 0, LZMA_CHECK_CRC32), LZMA_OK);
+	stream.next_out = packed;
+	stream.avail_out = 1 << 20;
+	while (ret == LZMA_OK) {
+		if (!stream.avail_in && sz) {
+			stream.next_in = zeros;
+			stream.avail_in = sz < sizeof(zeros) ? sz : sizeof(zeros);
+			sz -= stream.avail_in;
+		}
+		ret = lzma_code(&stream, sz || stream.avail_in ? LZMA_RUN : LZMA_FINISH);
+	}
+	CU_ASSERT_EQUAL_FATAL(ret, LZMA_STREAM_END);
+	*packed_sz = stream.total_out;
+	lzma_end(&stream);
+	return packed;
+}
+
+/* A small file that unpacks to 256 MiB: it is without symbols, one line says so, and the budget is the next one's. */
+static void debug_data_has_a_budget(void)
+{
+	struct debug_budget budget = {0};
+	struct debug_search search = {.path = "/usr/bin/bomb", .file = "", .root = "", .budget = &budget};
+	static struct made_elf made;
+	struct elf_image *image;
+	struct elf_file *of;
+	size_t packed_sz;
+	uint8_t *packed = pack_zeros(256 << 20, &packed_sz);
+	char path[64];
+	int fd;
+
+	elf_make(&made, NULL, 0, ".gnu_debugdata");
+	CU_ASSERT_FATAL(packed_sz < 100000);
+	elf_make_extra(&made, packed, packed_sz);
+	fd = elf_make_file(made.bytes, made.sz, path);
+	image = elf_image__open(path);
+	of = elf_file__open(path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(image);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(of);
+	said_begin();
+	CU_ASSERT_PTR_NULL(debug_data__open(image, of, &search));
+	CU_ASSERT_PTR_NULL(debug_data__open(image, of, &search));
+	CU_ASSERT(said_one_line(said_end(), "/usr/bin/bomb"));
+	CU_ASSERT(budget.used <= DEBUG_BUDGET_TARGET + (1 << 20));
+	debug_budget__return(&budget);
+	CU_ASSERT_EQUAL(budget.used, 0);
+	elf_file__free(of);
+	elf_image__free(image);
+	close(fd);
+	free(packed);
+}
+
 static void what_is_no_program_is_refused(void)
 {
 	struct program *program = NULL;
@@ -469,6 +571,8 @@ int suite_program(void)
 		{"what a child loads is learnt", what_a_child_loads_is_learnt},
 		{"compressed names are unpacked", compressed_names_are_unpacked},
 		{"debug files are found by their link", debug_files_are_found_by_their_link},
+		{"debug links lead nowhere else", debug_links_lead_nowhere_else},
+		{"debug data has a budget", debug_data_has_a_budget},
 		{"what is no program is refused", what_is_no_program_is_refused},
 		{"a damaged library does no harm", a_damaged_library_does_no_harm},
 	};
