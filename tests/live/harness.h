@@ -56,6 +56,8 @@ struct path {
 int temp_open(void);
 void temp_remove(void);
 struct path temp_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* All shards below the temporary directory become that user's. */
+void temp_give_shards(const char *user);
 /* As file_write(), for nobody alone: a token. */
 int file_write_secret(const char *path, const void *data, size_t sz);
 int file_write(const char *path, const void *data, size_t sz);

@@ -281,6 +281,8 @@ int whylate_as(struct process *process, const char *user, unsigned int timeout_s
 	va_list args;
 	int code;
 
+	/* Shards are their owner's and group's alone. */
+	temp_give_shards(user);
 	va_start(args, fmt);
 	code = whylate_line(process, user, timeout_s, fmt, args);
 	va_end(args);
