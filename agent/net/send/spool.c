@@ -130,8 +130,8 @@ static bool is_empty(int dir_fd)
 }
 
 /*
- * The uploader becomes the directory's owner, so that must not be root: an empty directory gets the owner, one that root
- * has filled is refused.
+ * The uploader becomes the directory's owner, so that must not be root: an empty directory gets the owner, one that
+ * root has filled is refused.
  */
 static int give_owner(const struct spool *spool, const char *name, struct stat *st)
 {
