@@ -33,13 +33,15 @@ int units_duration_ns(const char *text, uint64_t *ns)
 		const char *name;
 		double ns;
 	} units[] = {
-		{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9},
+		{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9},
 	};
 	const char *unit;
 	double value;
 
 	if (number_of(text, &value, &unit))
 		return -EINVAL;
+	if (!*unit)
+		return -EDOM;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		double wanted = value * units[i].ns;
 
@@ -60,11 +62,10 @@ int units_share(const char *text, double *share)
 
 	if (number_of(text, &value, &unit))
 		return -EINVAL;
-	if (!strcmp(unit, "%"))
-		value /= 100;
-	else if (*unit)
-		return -EINVAL;
-	if (!(value > 0) || value > 1)
+	if (!*unit)
+		return -EDOM;
+	value /= 100;
+	if (strcmp(unit, "%") || !(value > 0) || value > 1)
 		return -EINVAL;
 	*share = value;
 	return 0;

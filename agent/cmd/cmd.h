@@ -5,6 +5,8 @@
 
 #include "base/exit_code.h"
 
+#include <stdint.h>
+
 int cmd_record(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_report(int argc, char **argv);
@@ -20,5 +22,11 @@ int usage_error(const char *command, const char *fmt, ...) __attribute__((format
 
 /* The same for an option that getopt_long() refused: `option` is what it returned, ':' for a missing argument. */
 int option_error(const char *command, int option, char **argv);
+
+/* An option's value that is not understood: a line that gives an example, -EINVAL. */
+int usage_value(const char *command, const char *option, const char *arg, const char *example);
+/* A share or a duration, which must have its unit: 0, or -EINVAL after a line that says what to write. */
+int usage_share(const char *command, const char *option, const char *arg, const char *example, double *share);
+int usage_duration(const char *command, const char *option, const char *arg, const char *example, uint64_t *ns);
 
 #endif

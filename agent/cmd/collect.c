@@ -133,7 +133,7 @@ static int take_limit(struct collector_opts *opts, int option, const char *arg)
 	case OPT_MAX_HOST_SESSIONS:
 		return take_host_limit(&opts->store, option, arg);
 	case OPT_KEEP:
-		return units_duration_ns(arg, &opts->store.keep_ns) ? not_understood("--keep", arg, "30d") : 0;
+		return usage_duration("collect", "--keep", arg, "30d", &opts->store.keep_ns) ? EXIT_USAGE : 0;
 	case OPT_MAX_BYTES:
 		return units_bytes(arg, &opts->store.max_bytes) ? not_understood("--max-bytes", arg, "100G") : 0;
 	case OPT_MAX_CONNECTIONS:
@@ -154,9 +154,9 @@ static int take_limit(struct collector_opts *opts, int option, const char *arg)
 		opts->max_requests = (double)number;
 		return 0;
 	default:
-		if (units_duration_ns(arg, &opts->timeout_ns) || opts->timeout_ns < 100000000)
-			return not_understood("--timeout", arg, "30s");
-		return 0;
+		if (usage_duration("collect", "--timeout", arg, "30s", &opts->timeout_ns))
+			return EXIT_USAGE;
+		return opts->timeout_ns < 100000000 ? not_understood("--timeout", arg, "30s") : 0;
 	}
 }
 

@@ -71,10 +71,12 @@ static int take_option(struct probes_options *options, int option, char **argv)
 		options->symbols = optarg;
 		return 0;
 	case 'd':
-		if (units_duration_ns(optarg, &options->duration_ns) || options->duration_ns > 3600000000000ULL)
-			return usage_error("probes", "-d '%s' is not understood: it wants something like 2s, up to 1h",
-					   optarg);
-		return 0;
+		if (usage_duration("probes", "-d", optarg, "2s, up to 1h", &options->duration_ns))
+			return EXIT_USAGE;
+		if (options->duration_ns <= 3600000000000ULL)
+			return 0;
+		usage_value("probes", "-d", optarg, "2s, up to 1h");
+		return EXIT_USAGE;
 	case OPT_JSON:
 		options->json = true;
 		return 0;

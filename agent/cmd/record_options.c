@@ -142,42 +142,36 @@ static int take_mode(struct record_options *options, const char *command, const 
 	return 0;
 }
 
-static int bad(const char *command, const char *option, const char *arg, const char *example)
-{
-	usage_error(command, "%s '%s' is not understood: it wants something like %s", option, arg, example);
-	return -EINVAL;
-}
-
 static int take_limits(struct record_options *options, const char *command, int option, const char *arg)
 {
 	uint64_t number;
 
 	switch (option) {
 	case OPT_BUDGET:
-		return units_share(arg, &options->budget) ? bad(command, "--budget", arg, "3%") : 0;
+		return usage_share(command, "--budget", arg, "3%", &options->budget);
 	case OPT_MAX_LOSS:
 		if (!strcmp(arg, "0") || !strcmp(arg, "0%")) {
 			options->max_loss = 0;
 			return 0;
 		}
-		return units_share(arg, &options->max_loss) ? bad(command, "--max-loss", arg, "1%") : 0;
+		return usage_share(command, "--max-loss", arg, "1%", &options->max_loss);
 	case OPT_MAX_MISSING:
 		if (!strcmp(arg, "0")) {
 			options->max_missing = 0;
 			return 0;
 		}
-		return units_number(arg, 1000, &options->max_missing) ? bad(command, "--max-missing", arg, "2") : 0;
+		return units_number(arg, 1000, &options->max_missing) ? usage_value(command, "--max-missing", arg, "2") : 0;
 	case OPT_RING_SIZE:
 		if (units_bytes(arg, &options->ring_sz) || options->ring_sz > 1 << 30)
-			return bad(command, "--ring-size", arg, "4M");
+			return usage_value(command, "--ring-size", arg, "4M");
 		return 0;
 	case OPT_MEMORY:
 		if (units_bytes(arg, &options->memory) || options->memory < 1 << 20)
-			return bad(command, "--memory", arg, "64M, at least 1M");
+			return usage_value(command, "--memory", arg, "64M, at least 1M");
 		return 0;
 	case OPT_STACKS:
 		if (arg && units_number(arg, CAPTURE_STACKS_HZ_MAX, &number))
-			return bad(command, "--stacks", arg, "199, at most 10000");
+			return usage_value(command, "--stacks", arg, "199, at most 10000");
 		options->stacks_hz = arg ? number : STACKS_HZ;
 		return 0;
 	case OPT_SCOPE:
@@ -185,14 +179,14 @@ static int take_limits(struct record_options *options, const char *command, int 
 			options->scope_max = 0;
 			return 0;
 		}
-		return units_number(arg, 1000000, &options->scope_max) ? bad(command, "--scope", arg, "1000") : 0;
+		return units_number(arg, 1000000, &options->scope_max) ? usage_value(command, "--scope", arg, "1000") : 0;
 	case OPT_ROTATE_SIZE:
-		return units_bytes(arg, &options->rotate_bytes) ? bad(command, "--rotate-size", arg, "256M") : 0;
+		return units_bytes(arg, &options->rotate_bytes) ? usage_value(command, "--rotate-size", arg, "256M") : 0;
 	case OPT_ROTATE_AGE:
-		return units_duration_ns(arg, &options->rotate_age_ns) ? bad(command, "--rotate-age", arg, "1h") : 0;
+		return usage_duration(command, "--rotate-age", arg, "1h", &options->rotate_age_ns);
 	case OPT_BASELINE:
 		if (units_number(arg, 100000000, &number))
-			return bad(command, "--baseline", arg, "2000");
+			return usage_value(command, "--baseline", arg, "2000");
 		options->baseline_per_s = number;
 		return 0;
 	}
@@ -202,7 +196,7 @@ static int take_limits(struct record_options *options, const char *command, int 
 static int take_hw(struct record_options *options, const char *command, const char *arg)
 {
 	if (strcmp(arg, "hardware") && strcmp(arg, "software"))
-		return bad(command, "--hw-events", arg, "hardware or software");
+		return usage_value(command, "--hw-events", arg, "hardware or software");
 	options->hw_software = !strcmp(arg, "software");
 	return 0;
 }
@@ -214,7 +208,7 @@ int record_options_take(struct record_options *options, const char *command, int
 	switch (option) {
 	case 'p':
 		if (units_number(arg, INT_MAX, &number))
-			return bad(command, "-p", arg, "1234, a process id");
+			return usage_value(command, "-p", arg, "1234, a process id");
 		options->pid = number;
 		return 0;
 	case 's':
@@ -224,7 +218,7 @@ int record_options_take(struct record_options *options, const char *command, int
 		options->dir = arg;
 		return 0;
 	case 'd':
-		return units_duration_ns(arg, &options->duration_ns) ? bad(command, "-d", arg, "30s, more than 0") : 0;
+		return usage_duration(command, "-d", arg, "30s, more than 0", &options->duration_ns);
 	case 'q':
 		options->quiet = true;
 		return 0;
@@ -234,18 +228,18 @@ int record_options_take(struct record_options *options, const char *command, int
 	case OPT_MODE:
 		return take_mode(options, command, arg);
 	case OPT_RATE:
-		return units_share(arg, &options->rate) ? bad(command, "--rate", arg, "1%") : 0;
+		return usage_share(command, "--rate", arg, "1%", &options->rate);
 	case OPT_DUTY:
 		options->duty = 0;
 		if (!strcmp(arg, "auto"))
 			return 0;
-		return units_share(arg, &options->duty) ? bad(command, "--duty", arg, "10%, or auto") : 0;
+		return usage_share(command, "--duty", arg, "10%, or auto", &options->duty);
 	case OPT_TAIL:
 		if (!strcmp(arg, "none")) {
 			options->tail = 0;
 			return 0;
 		}
-		return units_percentile(arg, &options->tail) ? bad(command, "--tail", arg, "p99, or none") : 0;
+		return units_percentile(arg, &options->tail) ? usage_value(command, "--tail", arg, "p99, or none") : 0;
 	case OPT_NO_CHILDREN:
 		options->children = false;
 		return 0;
@@ -265,7 +259,7 @@ int record_options_take(struct record_options *options, const char *command, int
 		return 0;
 	case OPT_HOST:
 		if (!protocol_host_is_valid(arg))
-			return bad(command, "--host", arg, "web-1.example.org, of letters, digits, '.', '_' and '-'");
+			return usage_value(command, "--host", arg, "web-1.example.org, of letters, digits, '.', '_' and '-'");
 		options->host = arg;
 		return 0;
 	case OPT_LIMITS:

@@ -142,10 +142,8 @@ int cmd_report(int argc, char **argv)
 				return EXIT_USAGE;
 			break;
 		case 'l':
-			if (strcmp(optarg, "0") && units_share(optarg, &options.max_loss))
-				return usage_error("report",
-						   "--max-loss '%s' is not understood: it wants something like 1%%",
-						   optarg);
+			if (strcmp(optarg, "0") && usage_share("report", "--max-loss", optarg, "1%", &options.max_loss))
+				return EXIT_USAGE;
 			if (!strcmp(optarg, "0"))
 				options.max_loss = 0;
 			break;

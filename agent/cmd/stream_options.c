@@ -19,29 +19,23 @@ void stream_options_init(struct stream_options *options)
 	};
 }
 
-static int bad(const char *command, const char *option, const char *arg, const char *example)
-{
-	usage_error(command, "%s '%s' is not understood: it wants something like %s", option, arg, example);
-	return -EINVAL;
-}
-
 static int take_sizes(struct stream_options *options, const char *command, int option, const char *arg)
 {
 	switch (option) {
 	case OPT_STREAM_DELAY:
-		if (units_duration_ns(arg, &options->delay_ns) || options->delay_ns < 1000000000ULL)
-			return bad(command, "--stream-delay", arg, "2s, at least 1s");
-		return 0;
+		if (usage_duration(command, "--stream-delay", arg, "2s, at least 1s", &options->delay_ns))
+			return -EINVAL;
+		return options->delay_ns < 1000000000ULL ? usage_value(command, "--stream-delay", arg, "2s, at least 1s") : 0;
 	case OPT_STREAM_LINGER:
-		return units_duration_ns(arg, &options->linger_ns) ? bad(command, "--stream-linger", arg, "10s") : 0;
+		return usage_duration(command, "--stream-linger", arg, "10s", &options->linger_ns);
 	case OPT_SPOOL_MAX:
 		if (units_bytes(arg, &options->spool_max_bytes) || options->spool_max_bytes < SPOOL_BYTES_MIN)
-			return bad(command, "--spool-max", arg, "256M, at least 1M");
+			return usage_value(command, "--spool-max", arg, "256M, at least 1M");
 		return 0;
 	case OPT_SPOOL_AGE:
-		if (units_duration_ns(arg, &options->spool_age_ns) || options->spool_age_ns < 1000000000ULL)
-			return bad(command, "--spool-age", arg, "7d, at least 1s");
-		return 0;
+		if (usage_duration(command, "--spool-age", arg, "7d, at least 1s", &options->spool_age_ns))
+			return -EINVAL;
+		return options->spool_age_ns < 1000000000ULL ? usage_value(command, "--spool-age", arg, "7d, at least 1s") : 0;
 	}
 	return -ENOENT;
 }

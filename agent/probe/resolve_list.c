@@ -53,6 +53,34 @@ static int say_verdicts(const struct listing *listing)
 	return err;
 }
 
+/* A program of this name may be the preset's server: "postgres" is "postgresql-query". */
+#define SERVER_NAME_LEN 4
+
+/*
+ * A preset of another server: no line that begins an interval has a function here, and few others do (those of
+ * libraries).  One message says so in place of one a line.
+ */
+static int check_server(const struct listing *listing, struct program *program)
+{
+	const char *server = strchr(listing->list, ':') + 1, *name = program__module(program, 0)->name;
+	size_t missing = 0;
+
+	for (size_t i = 0; i < listing->lines->cnt; i++) {
+		enum probe_role role = listing->lines->items[i].role;
+
+		if (listing->targets->verdicts.items[i].err)
+			missing++;
+		else if (role == PROBE_INTERVAL || role == PROBE_BEGIN)
+			return 0;
+	}
+	if (4 * missing < 3 * listing->lines->cnt || !strncmp(server, name, SERVER_NAME_LEN))
+		return 0;
+	log_error("this is not %.64s: %s has no function that begins a request of %s; without -s, requests on sockets "
+		  "are recorded",
+		  server, name, listing->list);
+	return -ENOENT;
+}
+
 static void drop_line(struct probe_targets *targets, uint32_t line_idx)
 {
 	size_t kept = 0;
@@ -106,7 +134,10 @@ int symbol_list_resolve(const probe_lines *lines, const char *list, struct progr
 		log_error("%s: the symbols cannot be looked up: %s", list, strerror(-err));
 		return err;
 	}
-	err = say_verdicts(&listing);
+	if (listing.is_preset)
+		err = check_server(&listing, program);
+	if (!err)
+		err = say_verdicts(&listing);
 	if (!err && listing.is_preset)
 		err = check_rest(&listing);
 	if (err)

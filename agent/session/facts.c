@@ -260,6 +260,14 @@ void recording_target_cpu(struct recording *recording)
 		cpu_ns > recording->target_cpu_begin_ns ? cpu_ns - recording->target_cpu_begin_ns : 0;
 }
 
+/* Below this share of a CPU the target is idle, and a share of its CPU time says nothing. */
+#define IDLE_CPUS 0.01
+
+static bool target_idles(const struct recording *recording)
+{
+	return recording->target_cpu_ns < IDLE_CPUS * (recording->end_ts - recording->begin_ts);
+}
+
 /* A few always do: connections are closed, threads end. */
 static bool many_never_ended(const struct recording *recording)
 {
@@ -302,7 +310,7 @@ int recording_write_final(struct recording *recording)
 	err = err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
 	err = err ? err : write_censored(recording);
 	err = err ? err : recording_govern_write_notes(recording, &note);
-	if (!err && recording->target_cpu_ns && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
+	if (!err && !target_idles(recording) && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key,
 				    "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
@@ -397,19 +405,19 @@ static void say_cost(struct recording *recording)
 	costs = capture__cost(recording->capture, &cnt, &bpf_ns);
 	for (size_t i = 0; i < cnt; i++)
 		if (costs[i].run_ns * 100 >= bpf_ns)
-			log_info("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program,
+			log_debug("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program,
 				 costs[i].run_cnt, (double)costs[i].run_ns / costs[i].run_cnt,
 				 100.0 * costs[i].run_ns / bpf_ns);
 	if (!capture__cost_known(recording->capture))
 		log_info("cost: not known, because measuring it takes CAP_SYS_ADMIN; agent %.2f %% of a CPU",
 			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
-	else if (recording->target_cpu_ns)
+	else if (!target_idles(recording))
 		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a "
 			 "CPU",
 			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target_cpu_ns,
 			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 	else
-		log_info("cost: BPF %.1f ms; agent %.2f %% of a CPU", bpf_ns / 1e6,
+		log_info("cost: BPF %.1f ms, the target was idle; agent %.2f %% of a CPU", bpf_ns / 1e6,
 			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 }
 

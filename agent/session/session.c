@@ -10,6 +10,7 @@
 #include "session/session_internal.h"
 #include "session/streaming.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -325,6 +326,26 @@ static int open_capture(struct recording *recording)
 	return recording->capture ? 0 : -errno;
 }
 
+/* Shards of two recordings in one directory would be read as one: a directory that holds any is refused. */
+static int check_unused(const char *dir)
+{
+	DIR *stream = opendir(dir);
+	struct dirent *entry;
+	int err = 0;
+
+	while (stream && !err && (entry = readdir(stream))) {
+		size_t len = strlen(entry->d_name);
+
+		if (len > 4 && !strcmp(entry->d_name + len - 4, ".wls"))
+			err = -EEXIST;
+	}
+	if (stream)
+		closedir(stream);
+	if (err)
+		log_error("directory '%s' already holds a recording: name another one with -o, or remove it", dir);
+	return err;
+}
+
 static int open_output(struct recording *recording, const char *dir)
 {
 	const struct record_options *options = recording->options;
@@ -530,6 +551,10 @@ int recording_run(const struct record_options *options, struct recording_result 
 		log_error("directory name '%.64s…' is too long", options->dir);
 		goto cleanup;
 	}
+	if (recording_keeps_files(recording))
+		err = check_unused(result->dir);
+	if (err)
+		goto cleanup;
 	recording->dir = result->dir;
 	err = recording_windows_init(recording);
 	if (err)

@@ -31,7 +31,10 @@ static int check_unreadable(pid_t pid, int err)
 {
 	/* With hidepid= a process of somebody else has no directory at all. */
 	if (err == -EACCES || err == -EPERM || (err == -ESRCH && (!kill(pid, 0) || errno == EPERM))) {
-		log_error("process %d may not be inspected: permission denied: run whylate as root", pid);
+		log_error("process %d may not be inspected: permission denied: %s", pid,
+			  geteuid() ? "run whylate as root"
+				    : "root of this container has no CAP_SYS_PTRACE over it, or a security module "
+				      "forbids it; run whylate on the host");
 		return -EACCES;
 	}
 	if (err == -ESRCH)

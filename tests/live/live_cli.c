@@ -49,6 +49,9 @@ static void test_usage(void)
 	expect(2, "-p", "-5", "record -p -5");
 	expect(2, "99999999999", NULL, "record -p 99999999999");
 	expect(2, "-d", "0", "record -p 1 -d 0");
+	expect(2, "5s", "5ms", "record -p 1 -d 5");
+	expect(2, "0.5%", "50%", "record -p 1 --rate 0.5");
+	expect(2, "0.05%", "5%", "record -p 1 --budget 0.05");
 	expect(2, "-d", "0s", "record -p 1 -d 0s");
 	expect(2, "-d", "soon", "record -p 1 -d soon");
 	expect(2, "-d", "-3s", "record -p 1 -d -3s");

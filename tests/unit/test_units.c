@@ -15,14 +15,12 @@ static void durations(void)
 		uint64_t ns; /* 0: refused */
 	} cases[] = {
 		{"30s", 30000000000ULL},
-		{"30", 30000000000ULL},
 		{"1.5h", 5400000000000ULL},
 		{"250ms", 250000000},
 		{"3us", 3000},
 		{"1ns", 1},
 		{"2 m", 120000000000ULL},
 		{"1d", 86400000000000ULL},
-		{"0", 0},
 		{"0s", 0},
 		{"-1s", 0},
 		{"", 0},
@@ -44,6 +42,9 @@ static void durations(void)
 		CU_ASSERT_EQUAL(units_duration_ns(cases[i].text, &ns), cases[i].ns ? 0 : -EINVAL);
 		CU_ASSERT_EQUAL(ns, cases[i].ns);
 	}
+	/* A bare number has no unit, and none is assumed. */
+	CU_ASSERT_EQUAL(units_duration_ns("30", &(uint64_t){0}), -EDOM);
+	CU_ASSERT_EQUAL(units_duration_ns("0", &(uint64_t){0}), -EDOM);
 }
 
 static void shares_and_percentiles(void)
@@ -52,10 +53,12 @@ static void shares_and_percentiles(void)
 
 	CU_ASSERT(!units_share("1%", &value) && value == 0.01);
 	CU_ASSERT(!units_share("100 %", &value) && value == 1);
-	CU_ASSERT(!units_share("0.25", &value) && value == 0.25);
+	CU_ASSERT(!units_share("0.25%", &value) && value == 0.0025);
+	CU_ASSERT_EQUAL(units_share("0.25", &value), -EDOM);
+	CU_ASSERT_EQUAL(units_share("1", &value), -EDOM);
 	CU_ASSERT_EQUAL(units_share("0%", &value), -EINVAL);
 	CU_ASSERT_EQUAL(units_share("101%", &value), -EINVAL);
-	CU_ASSERT_EQUAL(units_share("5", &value), -EINVAL);
+	CU_ASSERT_EQUAL(units_share("5", &value), -EDOM);
 	CU_ASSERT_EQUAL(units_share("1%%", &value), -EINVAL);
 	CU_ASSERT(!units_percentile("p99", &value) && value == 0.99);
 	CU_ASSERT(!units_percentile("p99.9", &value) && value > 0.9989 && value < 0.9991);
