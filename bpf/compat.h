@@ -69,6 +69,79 @@ static __always_inline bool task_is_queued(struct task_struct *task)
 	return task->on_rq || task->on_cpu;
 }
 
+/* Only what tells where a task is in a hierarchy; ancestors[] is of 6.1, and lies in an anonymous union since 6.17. */
+struct kernfs_node___id {
+	u64 id;
+} __attribute__((preserve_access_index));
+
+struct cgroup_root___id {
+	int hierarchy_id;
+} __attribute__((preserve_access_index));
+
+struct cgroup___place {
+	struct kernfs_node___id *kn;
+	int level;
+	struct cgroup_root___id *root;
+	struct cgroup___place *ancestors[1];
+} __attribute__((preserve_access_index));
+
+struct cgroup_subsys_state___place {
+	struct cgroup___place *cgroup;
+} __attribute__((preserve_access_index));
+
+#define CGROUP_DEPTH_MAX 32
+
+/*
+ * Is the cgroup that one, or below it?  Only ids of one hierarchy can be compared.  In a cgroup namespace the agent does
+ * not know how deep the cgroup lies, so all ancestors are asked, the cgroup itself included.
+ */
+static __always_inline bool cgroup_is_below(struct cgroup___place *cgroup, u64 id)
+{
+	int level = cgroup ? BPF_CORE_READ(cgroup, level) : -1;
+
+	for (int i = 0; i < CGROUP_DEPTH_MAX && i <= level; i++) {
+		struct cgroup___place *ancestor = NULL;
+
+		if (bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
+					  (void *)cgroup + bpf_core_field_offset(struct cgroup___place, ancestors) +
+						  i * sizeof(ancestor)) ||
+		    !ancestor)
+			return false;
+		if (BPF_CORE_READ(ancestor, kn, id) == id)
+			return true;
+	}
+	return false;
+}
+
+#define CGROUP_SUBSYS_MAX 16
+
+/* The task's cgroup in a hierarchy of version 1, which has at least one controller; NULL. */
+static __always_inline struct cgroup___place *task_cgroup_v1(struct task_struct *task, u32 hierarchy)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+
+	for (u32 i = 0; i < CGROUP_SUBSYS_MAX; i++) {
+		struct cgroup_subsys_state___place *css = NULL;
+		struct cgroup___place *cgroup;
+
+		if (i >= bpf_core_field_size(set->subsys) / sizeof(css))
+			break;
+		if (bpf_probe_read_kernel(&css, sizeof(css),
+					  (void *)set + bpf_core_field_offset(set->subsys) + i * sizeof(css)) ||
+		    !css)
+			continue;
+		cgroup = BPF_CORE_READ(css, cgroup);
+		if (cgroup && (u32)BPF_CORE_READ(cgroup, root, hierarchy_id) == hierarchy)
+			return cgroup;
+	}
+	return NULL;
+}
+
+static __always_inline struct cgroup___place *task_cgroup_v2(struct task_struct *task)
+{
+	return (struct cgroup___place *)BPF_CORE_READ(task, cgroups, dfl_cgrp);
+}
+
 static __always_inline long syscall_nr(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)

@@ -85,6 +85,12 @@ struct runq_list {
 	struct past_runq waits[WAITS_MAX];
 };
 
+enum outside {
+	OUTSIDE_NOT,
+	OUTSIDE_FOLLOWED, /* it woke or fed a followed thread */
+	OUTSIDE_LEFT,     /* it was one of the target's until it left the target's cgroup */
+};
+
 struct thread {
 	u64 word; /* since << STATE_BITS | state */
 	u32 window;
@@ -138,8 +144,9 @@ struct thread {
 	u64 acquire_frame;  /* of the outermost call under way that acquires a lock */
 	u64 acquire_object; /* that lock, 0: none */
 
+	u32 outside; /* enum outside: none of the target's */
+
 	/* trace mode only */
-	u32 outside;   /* none of the target's: followed because it woke or fed a followed thread */
 	u32 other_pid; /* of the segment under way, see struct wl_segment_record */
 	u32 other_tid;
 	u32 segment_type; /* of segment_sid, as in the interval's record */

@@ -9,8 +9,26 @@
 struct following {
 	u32 state;       /* what it is at, as far as that can be seen */
 	u32 creator_tid; /* the thread that has created it just now, 0: it existed */
-	u32 outside;
+	u32 outside; /* enum outside */
 };
+
+/* Is it one of the target's, as the target is now? */
+static __noinline int task_is_target(struct task_struct *task)
+{
+	u32 pid;
+
+	if (!task)
+		return 0;
+	if (cfg_knobs.cgroup_id) {
+		struct cgroup___place *cgroup = cfg_knobs.cgroup_hierarchy
+							? task_cgroup_v1(task, cfg_knobs.cgroup_hierarchy)
+							: task_cgroup_v2(task);
+
+		return cgroup_is_below(cgroup, cfg_knobs.cgroup_id);
+	}
+	pid = task->tgid;
+	return bpf_map_lookup_elem(&targets, &pid) != NULL;
+}
 
 static __noinline int task__send(u64 ts, u32 event, struct task_struct *task, u32 creator_tid, u32 outside)
 {
@@ -28,7 +46,7 @@ static __noinline int task__send(u64 ts, u32 event, struct task_struct *task, u3
 	record->tid = task->pid;
 	record->parent_pid = BPF_CORE_READ(task, real_parent, tgid);
 	record->creator_tid = creator_tid;
-	record->outside = outside;
+	record->outside = outside != OUTSIDE_NOT;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	/* A new process does what is to be probed in a moment. */
 	if (cfg_knobs.probes && event == WL_TASK_SEEN && creator_tid && task->tgid == task->pid)
@@ -66,13 +84,36 @@ static __always_inline struct thread *follow(struct task_struct *task, const str
 }
 
 /*
+ * The task is in the target's cgroup, or is not: it is followed from now on, or no longer one of the target's.  Returns
+ * its context, if it has any.
+ */
+static __always_inline struct thread *follow_membership(struct task_struct *task, struct thread *thread,
+							const struct following *following)
+{
+	bool inside = task_is_target(task);
+
+	if (!thread)
+		return inside ? follow(task, following) : NULL;
+	if (!inside) {
+		if (thread->outside == OUTSIDE_NOT && cfg_knobs.cgroup_id)
+			thread->outside = OUTSIDE_LEFT;
+	} else if (thread->outside != OUTSIDE_NOT) {
+		if (thread->outside == OUTSIDE_FOLLOWED)
+			__sync_fetch_and_add(&controls.outside_cnt, -1);
+		thread->outside = OUTSIDE_NOT;
+		task__send(bpf_ktime_get_ns(), WL_TASK_SEEN, task, 0, OUTSIDE_NOT);
+	}
+	return thread;
+}
+
+/*
  * Scope grows by need (trace mode): the running task woke or fed a followed thread, so what it did before matters from
  * now on.  NULL beyond the limit, which is counted.
  */
 static __always_inline struct thread *follow_current(struct cpu_context *cpu)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct following following = {.state = WL_STATE_RUNNING, .outside = 1};
+	struct following following = {.state = WL_STATE_RUNNING, .outside = OUTSIDE_FOLLOWED};
 	struct thread *thread;
 
 	if (!task->pid)

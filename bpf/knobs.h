@@ -20,6 +20,7 @@ typedef int64_t s64;
 #include <whylate/record.h>
 
 #define KNOB_SYSCALLS   512
+#define KNOB_NETNS_MAX  8
 #define KNOB_PORT_WORDS (65536 / 64)
 
 /* What a thread that blocks in a system call waits for. */
@@ -40,7 +41,6 @@ enum wait_class {
 };
 
 struct knobs {
-	u32 netns;                    /* inode of the target's network namespace, 0: any */
 	u32 children;                 /* children of followed processes are followed */
 	u32 ring_wake_bytes;          /* wake the reader beyond this backlog */
 	u32 hw;                       /* hardware counters are read */
@@ -49,7 +49,9 @@ struct knobs {
 	u32 trace;                    /* segments, wake-ups and hand-offs leave as records too */
 	u32 sockets;                  /* intervals are socket requests: what the target accepted is known */
 	u32 probes;                   /* functions are probed */
+	u32 cgroup_hierarchy;         /* with cgroup_id: of which hierarchy of version 1; 0: version 2 */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
+	u64 cgroup_id;                /* who is in this cgroup or below is the target; 0: the map `targets` says who */
 	u64 words_mask;               /* words in each CPU's ring of words, less one; 0: there are none */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
 };
@@ -85,7 +87,8 @@ struct controls {
 	u32 rested;        /* with windows: there was time in none */
 	u32 hw_epoch;      /* which rotation of hardware counters is on; changes with every rotation */
 	u32 hw_slots;      /* counters in that rotation */
-	u32 stack_reach;   /* probes: frames that lie farther apart are on two stacks; 0: one mapping is one stack */
+	u32 netns[KNOB_NETNS_MAX]; /* inodes of the target's network namespaces; first 0: any */
+	u32 stack_reach; /* probes: frames that lie farther apart are on two stacks; 0: one mapping is one stack */
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
@@ -95,6 +98,7 @@ struct controls {
 	u32 expected;        /* selected intervals that have arrived and were not picked up */
 	u32 taken_cnt;       /* probes: changes when a thread takes another one's interval over */
 	u32 outside_cnt;     /* trace mode: threads outside the target that are followed */
+	u32 cgroup_moves;    /* tasks that moved to another cgroup: some may have joined the target, or left it */
 	u32 strangers;       /* probes: somebody who is not of the target came by a link that names no process */
 } __attribute__((aligned(CACHE_LINE)));
 

@@ -114,7 +114,15 @@ static __always_inline bool port_listens(const u64 *ports, u16 port)
 
 static __always_inline bool in_target_netns(struct sock *sk)
 {
-	return !cfg_knobs.netns || BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) == cfg_knobs.netns;
+	u32 netns;
+
+	if (!controls.netns[0])
+		return true;
+	netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	for (int i = 0; i < KNOB_NETNS_MAX && controls.netns[i]; i++)
+		if (controls.netns[i] == netns)
+			return true;
+	return false;
 }
 
 /*
@@ -392,7 +400,8 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 	if (!cpu || flags & MSG_PEEK)
 		return 0;
 	thread = current_thread(cpu);
-	if (!thread)
+	/* What leaves the target ends the requests that it has, and picks up no more of them. */
+	if (!thread || thread->outside == OUTSIDE_LEFT)
 		return 0;
 	if (sock_get(sk, sk_type) == SOCK_DGRAM) {
 		if (ret > 0)

@@ -13,15 +13,28 @@ int adopt_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct following following = {};
-	u32 pid;
 
 	if (!task)
 		return 0;
-	pid = task->tgid;
-	if (!bpf_map_lookup_elem(&targets, &pid) || (cfg_knobs.windows && thread_of(task)))
+	following.state = BPF_CORE_READ(task, __state) == 0 ? WL_STATE_RUNNING : WL_STATE_BLOCKED_OTHER;
+	follow_membership(task, thread_of(task), &following);
+	return 0;
+}
+
+/*
+ * A process was moved to another cgroup, or one of its threads: the task itself is looked at now, its other threads when
+ * the agent runs adopt_threads() again.
+ */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_cgroup_attach, void *cgroup, const char *path, struct task_struct *task)
+{
+	struct following following = {};
+
+	if (!cfg_knobs.cgroup_id)
 		return 0;
 	following.state = BPF_CORE_READ(task, __state) == 0 ? WL_STATE_RUNNING : WL_STATE_BLOCKED_OTHER;
-	follow(task, &following);
+	follow_membership(task, thread_of(task), &following);
+	__sync_fetch_and_add(&controls.cgroup_moves, 1);
 	return 0;
 }
 
@@ -31,12 +44,16 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct following following = {.state = WL_STATE_RUNQ_WAKEUP, .creator_tid = parent->pid};
 	struct thread *thread = thread_of(parent);
 
-	/* What an outsider creates is followed when it matters itself. */
-	if (!thread || thread->outside)
+	if (cfg_knobs.cgroup_id) {
+		/* It begins in its parent's cgroup, or in another one (CLONE_INTO_CGROUP). */
+		if (!task_is_target(child))
+			return 0;
+	} else if (!thread || thread->outside || (child->tgid != parent->tgid && !cfg_knobs.children)) {
+		/* What an outsider creates is followed when it matters itself. */
 		return 0;
-	if (child->tgid != parent->tgid && !cfg_knobs.children)
-		return 0;
-	thread__cut(thread);
+	}
+	if (thread)
+		thread__cut(thread);
 	follow(child, &following);
 	return 0;
 }
@@ -70,7 +87,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (thread->function_sp && thread->function_sid != thread->current_sid)
 		interval__abandon(thread, thread->function_sid);
 	thread__cut(thread);
-	if (cfg_knobs.trace && thread->outside)
+	if (thread->outside == OUTSIDE_FOLLOWED)
 		__sync_fetch_and_add(&controls.outside_cnt, -1);
 	task__send(bpf_ktime_get_ns(), WL_TASK_EXIT, task, 0, thread->outside);
 	return 0;

@@ -69,10 +69,10 @@ int capture__adopt_process(struct capture *capture, pid_t pid, uint64_t born_ts)
 	return capture->probes ? probes__add_process(capture, pid, born_ts) : 0;
 }
 
-void capture__drop_process(struct capture *capture, pid_t pid)
+void capture__drop_process(struct capture *capture, pid_t pid, bool exited)
 {
 	if (capture->probes)
-		probes__drop_process(capture, pid);
+		probes__drop_process(capture, pid, exited);
 }
 
 static int attach_hook(struct capture *capture, const struct hook *hook)

@@ -22,6 +22,9 @@
 /* The tier of the socket hooks that needs tables of its own. */
 #define SOCKET_TIER_BY_ADDRESS 3
 
+/* How often to look who has joined the target's cgroup, where the kernel does not tell. */
+#define MOVES_NS 1000000000ULL
+
 static int libbpf_says(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	(void)level;
@@ -94,12 +97,39 @@ static uint64_t words_mask(const struct capture *capture)
 	return capture->opts.trace ? word_rings_mask(capture->opts.ring_sz) : 0;
 }
 
+/* Those of the processes; more than there is room for: any. */
+static void set_netns(struct controls *controls, const target_processes *processes)
+{
+	uint32_t all[KNOB_NETNS_MAX] = {0};
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < processes->cnt; i++) {
+		uint32_t netns = target_netns(processes->items[i].pid);
+		bool known = !netns;
+
+		for (size_t j = 0; j < cnt; j++)
+			known = known || all[j] == netns;
+		if (!known && cnt == KNOB_NETNS_MAX) {
+			cnt = 0;
+			break;
+		}
+		if (!known)
+			all[cnt++] = netns;
+	}
+	for (size_t i = 0; i < KNOB_NETNS_MAX; i++)
+		__atomic_store_n(&controls->netns[i], i < cnt ? all[i] : 0, __ATOMIC_RELAXED);
+}
+
 static void configure(struct capture *capture)
 {
 	struct knobs *knobs = (struct knobs *)&capture->skel->rodata->cfg_knobs;
 	struct controls *controls = &capture->skel->bss->controls;
 
-	knobs->netns = capture->opts.netns;
+	set_netns(controls, capture->opts.processes);
+	if (capture->opts.cgroup) {
+		knobs->cgroup_id = capture->opts.cgroup->id;
+		knobs->cgroup_hierarchy = capture->opts.cgroup->hierarchy;
+	}
 	knobs->children = capture->opts.children;
 	knobs->ring_wake_bytes = capture->opts.ring_sz / 4;
 	knobs->hw = capture->hw != NULL;
@@ -143,8 +173,6 @@ static int fill_maps(struct capture *capture)
 	for (size_t i = 0; i < processes->cnt; i++) {
 		uint32_t pid = processes->items[i].pid, yes = 1;
 
-		if (i && !capture->opts.children)
-			break;
 		if (bpf_map_update_elem(targets, &pid, &yes, BPF_ANY))
 			return -errno;
 	}
@@ -380,6 +408,21 @@ int capture__start(struct capture *capture)
 	return !err && watching ? capture__adopt_threads(capture) : err;
 }
 
+int capture__follow_moved(struct capture *capture)
+{
+	bool is_told = capture->survey.tier[HOOK_FEATURE_CGROUP];
+	uint32_t moves = __atomic_load_n(&capture->controls->cgroup_moves, __ATOMIC_RELAXED);
+	uint64_t now = monotonic_ns();
+	int err;
+
+	if (!capture->opts.cgroup || (is_told ? moves == capture->moves_seen : now < capture->moves_ts))
+		return 0;
+	capture->moves_seen = moves;
+	capture->moves_ts = now + MOVES_NS;
+	err = capture__adopt_threads(capture);
+	return err ? err : 1;
+}
+
 void capture__select(struct capture *capture)
 {
 	if (!capture->opts.windows)
@@ -524,8 +567,10 @@ uint64_t capture__rate(const struct capture *capture)
 	return capture->rate;
 }
 
-int capture__set_listeners(struct capture *capture, const target_listeners *listeners)
+int capture__set_listeners(struct capture *capture, const target_processes *processes,
+			   const target_listeners *listeners)
 {
+	set_netns(capture->controls, processes);
 	set_ports(capture->controls, listeners);
 	return set_unix_listeners(capture, listeners);
 }

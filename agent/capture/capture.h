@@ -9,14 +9,15 @@
 #include <whylate/record.h>
 
 #include "capture/hooks.h"
+#include "target/cgroup.h"
 #include "target/target.h"
 
 #define CAPTURE_RATE_ALL (1ULL << 32)
 
 struct capture_opts {
-	const target_processes *processes;     /* the target, itself first */
+	const target_processes *processes;     /* the target, itself first; of all are the network namespaces */
+	const struct target_cgroup *cgroup;    /* whoever is in it is the target; NULL: the processes and their children */
 	const target_listeners *listeners;     /* for socket requests */
-	uint32_t netns;                        /* of the target */
 	bool sockets;                          /* requests on sockets are intervals */
 	bool probes;                           /* functions are probed, see probes.h */
 	bool children;                         /* follow them */
@@ -56,6 +57,8 @@ void capture__free(struct capture *capture);
 
 /* Attaches, follows the target's threads, selects nothing yet. 0 or -errno after one line. */
 int capture__start(struct capture *capture);
+/* With a cgroup: follows threads that have joined it, and notes those that have left.  1: there were any; 0; -errno. */
+int capture__follow_moved(struct capture *capture);
 /*
  * Everything sits that was to be attached: intervals that arrive from now on are selected at the rate of the options.
  * What arrived before would lack what was attached after it.  With opts.windows, nothing: capture__window_select() does
@@ -83,7 +86,7 @@ size_t capture__ring_bytes(const struct capture *capture);
 /* A process of the target that appeared at that time: what is probed is probed there too. 0 or -errno. */
 int capture__adopt_process(struct capture *capture, pid_t pid, uint64_t born_ts);
 /* Its first thread has ended: if it was the last one, the process's probes are let go. */
-void capture__drop_process(struct capture *capture, pid_t pid);
+void capture__drop_process(struct capture *capture, pid_t pid, bool exited);
 
 void capture__set_rate(struct capture *capture, uint64_t rate);
 uint64_t capture__rate(const struct capture *capture);
@@ -133,7 +136,8 @@ int capture__sample_stacks(struct capture *capture, const struct capture_stacks 
 void capture__stop_stacks(struct capture *capture);
 
 /* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */
-int capture__set_listeners(struct capture *capture, const target_listeners *listeners);
+int capture__set_listeners(struct capture *capture, const target_processes *processes,
+			   const target_listeners *listeners);
 void capture__counts(struct capture *capture, struct capture_counts *counts);
 /* Loss per CPU: cpu_cnt * WL_LOSS_CNT of them; freed by the capture. */
 const struct wl_loss_count *capture__loss_per_cpu(struct capture *capture, uint32_t *cpu_cnt);

@@ -44,6 +44,8 @@ struct capture {
 	VEC(int) event_fds;                    /* software events, owned by their links */
 	VEC(struct bpf_link *) stack_links;    /* while user stacks are sampled */
 	struct stack_controls *stack_controls; /* mapped */
+	uint64_t moves_ts;   /* with a cgroup: when to look who has joined it, where the kernel does not tell */
+	uint32_t moves_seen; /* and as of the last look, where it does */
 	uint64_t rate;
 	uint64_t window_open_ns; /* when the window under way was opened, 0: none is */
 	bool endless;            /* it has no end that is known yet */
@@ -107,7 +109,7 @@ void probes__free(struct probes *probes);
 /* A process that is followed from now on, and has been there since born_ts, gets the probes of all sets. 0 or -errno.
  */
 int probes__add_process(struct capture *capture, pid_t pid, uint64_t born_ts);
-void probes__drop_process(struct capture *capture, pid_t pid);
+void probes__drop_process(struct capture *capture, pid_t pid, bool exited);
 void probes__detach_all(struct capture *capture);
 /* Now and then: does somebody who is not of the target come by its probes? */
 void probes__watch(struct capture *capture);

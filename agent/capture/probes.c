@@ -54,7 +54,7 @@ struct probes *probes__new(struct capture *capture)
 		free(probes);
 		return NULL;
 	}
-	for (size_t i = 0; i < processes->cnt && (!i || capture->opts.children); i++) {
+	for (size_t i = 0; i < processes->cnt; i++) {
 		if (vec_push(&probes->pids, processes->items[i].pid)) {
 			probes__free(probes);
 			errno = ENOMEM;
@@ -556,14 +556,14 @@ static bool has_other_threads(pid_t pid)
 	return !stat(path, &stat_buf) && stat_buf.st_nlink > LINKS_ALONE;
 }
 
-void probes__drop_process(struct capture *capture, pid_t pid)
+void probes__drop_process(struct capture *capture, pid_t pid, bool exited)
 {
 	struct probes *probes = capture->probes;
 
 	for (size_t i = 0; i < probes->pids.cnt; i++) {
 		if (probes->pids.items[i] != pid)
 			continue;
-		if (capture->stopped || has_other_threads(pid))
+		if (capture->stopped || (exited && has_other_threads(pid)))
 			return;
 		for (size_t j = 0; j < probes->sets.cnt; j++)
 			attacher__close(probes->attacher, probes->sets.items[j]->group, ATTACH_ALL, pid);

@@ -3,13 +3,12 @@
 #include "cmd/probes.h"
 
 #include "base/log.h"
-#include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/target_options.h"
 #include "target/target.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +34,16 @@ static const struct {
 #define QUESTION_CNT (sizeof(questions) / sizeof(questions[0]))
 
 static const char help[] =
-	"Usage: whylate probes list    -p PID | -e FILE [[MODULE:]SYMBOL…] [--all] [--json]\n"
-	"       whylate probes plan    -p PID | -e FILE -s LIST | [MODULE:]SYMBOL… [--json]\n"
-	"       whylate probes check   -p PID | -e FILE -s LIST [--json]\n"
-	"       whylate probes suggest -p PID [-d 2s] [--json]\n"
+	"Usage: whylate probes list    TARGET | -e FILE [[MODULE:]SYMBOL…] [--all] [--json]\n"
+	"       whylate probes plan    TARGET | -e FILE -s LIST | [MODULE:]SYMBOL… [--json]\n"
+	"       whylate probes check   TARGET | -e FILE -s LIST [--json]\n"
+	"       whylate probes suggest TARGET [-d 2s] [--json]\n"
 	"What could be probed, where exactly, at what cost; what a symbol list means here.\n"
 	"  list                   functions and markers: module, address, size, where the name is from\n"
 	"  plan                   the exact sites of each probe, and what a hit costs there\n"
 	"  check                  does every line of the list mean something here?  1 if not\n"
 	"  suggest                a list for this process, by names and by how often functions fire (needs root)\n"
-	"  -p, --pid PID          a running process and its libraries\n"
+	"  TARGET                 a running process and its libraries\n"
 	"  -e, --executable FILE  one file that need not run\n"
 	"  -s, --symbols LIST     a file, or preset:NAME\n"
 	"  -d, --duration TIME    suggest: count for so long (default 2s)\n"
@@ -56,14 +55,11 @@ static const char help[] =
 
 static int take_option(struct probes_options *options, int option, char **argv)
 {
-	uint64_t number;
+	int err = target_options_take(&options->query, "probes", option, optarg);
 
+	if (err != -ENOENT)
+		return err ? EXIT_USAGE : EXIT_DONE;
 	switch (option) {
-	case 'p':
-		if (units_number(optarg, INT_MAX, &number))
-			return usage_error("probes", "-p '%s' is not understood: it wants a process id", optarg);
-		options->pid = number;
-		return 0;
 	case 'e':
 		options->file = optarg;
 		return 0;
@@ -102,10 +98,14 @@ static int check_question(const struct probes_options *options, size_t question)
 {
 	const char *name = questions[question].name;
 
-	if (!options->pid == !options->file)
+	bool is_live = options->query.kind != TARGET_NOT_NAMED;
+
+	if (is_live == !!options->file)
 		return usage_error("probes", "%s wants %s: see whylate probes --help", name,
-				   options->pid ? "one of -p and -e" : "-p PID or -e FILE");
-	if (questions[question].wants_pid && !options->pid)
+				   is_live ? "one of -p and -e" : "-p PID or -e FILE");
+	if (options->query.pidns_of && options->query.kind != TARGET_BY_PID)
+		return usage_error("probes", "--pidns-of goes with -p");
+	if (questions[question].wants_pid && !is_live)
 		return usage_error("probes", "%s counts in a running process: it wants -p PID", name);
 	if (options->arg_cnt && !questions[question].takes_symbols)
 		return usage_error("probes", "'%s' is one argument too many", options->args[0]);
@@ -117,7 +117,7 @@ static int check_question(const struct probes_options *options, size_t question)
 	return 0;
 }
 
-static int open_program(const struct probes_options *options, struct program **program)
+static int open_program(struct probes_options *options, struct program **program)
 {
 	const struct program_opts opts = {.debuginfo_dir = options->debuginfo_dir, .want_debuginfod = true};
 	int err;
@@ -134,9 +134,11 @@ static int open_program(const struct probes_options *options, struct program **p
 			log_error("cannot read '%s': %s", options->file, strerror(-err));
 		return err;
 	}
-	err = target_check(options->pid);
+	err = target_resolve(&options->query, &options->target);
 	if (err)
 		return err;
+	target_set_say(&options->target);
+	options->pid = options->target.pids.items[0];
 	err = program__open(options->pid, &opts, program);
 	if (err)
 		log_error("cannot read the code of process %d: %s%s", options->pid, strerror(-err),
@@ -147,7 +149,7 @@ static int open_program(const struct probes_options *options, struct program **p
 int cmd_probes(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"pid", required_argument, NULL, 'p'},
+		TARGET_LONG_OPTIONS,
 		{"executable", required_argument, NULL, 'e'},
 		{"symbols", required_argument, NULL, 's'},
 		{"duration", required_argument, NULL, 'd'},
@@ -166,7 +168,7 @@ int cmd_probes(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, ":hp:e:s:d:", long_options, NULL)) != -1) {
 		if (option == 'h') {
-			printf("%s", help);
+			printf("%s%s", help, target_options_help);
 			return EXIT_DONE;
 		}
 		code = take_option(&options, option, argv);
@@ -188,6 +190,8 @@ int cmd_probes(int argc, char **argv)
 		return code;
 	code = open_program(&options, &program) ? EXIT_FAILED : questions[question].run(&options, program);
 	program__free(program);
+	target_set_free(&options.target);
+	target_options_free(&options.query);
 	return code;
 }
 

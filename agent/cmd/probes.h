@@ -5,12 +5,15 @@
 
 #include "probe/resolve.h"
 #include "target/program.h"
+#include "target/resolve.h"
 #include "view/page.h"
 
 #include <json-c/json.h>
 
 struct probes_options {
-	pid_t pid;        /* 0: a file */
+	pid_t pid;        /* the main process of the target, 0: a file */
+	struct target_query query;
+	struct target_set target;
 	const char *file; /* NULL: a process */
 	const char *symbols;
 	const char *debuginfo_dir;

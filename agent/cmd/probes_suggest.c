@@ -61,7 +61,6 @@ static int open_capture(struct study *study)
 	struct capture_opts opts = {
 		.processes = &study->processes,
 		.listeners = &study->listeners,
-		.netns = target_netns(study->options->pid),
 		.sockets = true,
 		.probes = true,
 		.children = study->options->children,
@@ -75,9 +74,7 @@ static int open_capture(struct study *study)
 	if (err)
 		return err;
 	privilege_narrow(&uses);
-	err = target_tree(study->options->pid, &study->processes);
-	if (!err && !study->options->children)
-		study->processes.cnt = 1;
+	err = target_set_processes(&study->options->target, study->options->children, &study->processes);
 	if (!err)
 		err = target_listeners_read(&study->processes, &study->listeners);
 	if (err) {

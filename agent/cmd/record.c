@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/log.h"
+#include "base/privilege.h"
 #include "base/units.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
 #include "cmd/record_options.h"
 #include "cmd/report_options.h"
 #include "cmd/scratch.h"
+#include "cmd/target_options.h"
 #include "rounds/rounds.h"
 #include "session/session.h"
 
@@ -13,14 +15,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char record_help[] =
-	"Usage: whylate record -p PID [-s SYMBOLS] [-o DIR] [-d 30s] [--rate 100%] [--tail p99] [--budget 3%]\n"
+	"Usage: whylate record TARGET [-s SYMBOLS] [-o DIR] [-d 30s] [--rate 100%] [--tail p99] [--budget 3%]\n"
 	"                      [--stream URL]\n"
 	"Records the requests of a running process into shards, for `whylate report`.\n";
 
 static const char diagnose_help[] =
-	"Usage: whylate diagnose -p PID [-s SYMBOLS] [-d 30s] [--rounds 3] [--interactive] [--json] [--top 10]\n"
+	"Usage: whylate diagnose TARGET [-s SYMBOLS] [-d 30s] [--rounds 3] [--interactive] [--json] [--top 10]\n"
 	"                        [--type NAME]\n"
 	"Records a running process for a while and says what makes its requests late, and in which functions.\n";
 
@@ -54,13 +57,31 @@ static int check_complete(const struct record_options *options, const char *comm
 {
 	if (optind < argc)
 		return usage_error(command, "'%s' is one argument too many", argv[optind]);
-	if (!options->pid)
-		return usage_error(command, "which process? Name it with -p PID");
 	if (options->duty > 0 && options->duty < options->rate)
 		return usage_error(command,
 				   "--duty %g%% of the time is too little to select --rate %g%% of the intervals",
 				   100 * options->duty, 100 * options->rate);
 	return record_options_check(options, command) ? EXIT_USAGE : EXIT_DONE;
+}
+
+/* One option of the target, or of those that record and diagnose share: 0, or a negative error after a line. */
+static int take_shared(struct record_options *options, struct target_query *query, const char *command, int option)
+{
+	int err = target_options_take(query, command, option, optarg);
+
+	return err == -ENOENT ? record_options_take(options, command, option, optarg) : err;
+}
+
+/* Finds the processes. An exit code. */
+static int find_target(struct record_options *options, const struct target_query *query, struct target_set *set)
+{
+	if (privilege_check() || target_resolve(query, set))
+		return EXIT_FAILED;
+	if (!options->quiet)
+		target_set_say(set);
+	options->target = set;
+	options->pid = set->pids.items[0];
+	return EXIT_DONE;
 }
 
 int cmd_record(int argc, char **argv)
@@ -69,25 +90,34 @@ int cmd_record(int argc, char **argv)
 	struct option all[OPTIONS_MAX];
 	struct record_options options;
 	struct recording_result result;
+	struct target_query query = {0};
+	struct target_set set = {0};
 	int option, code;
 
 	record_options_init(&options);
 	join_options(all, own, 1);
 	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
 		if (option == 'h') {
-			printf("%s%s", record_help, record_options_help);
+			printf("%s%s%s", record_help, target_options_help, record_options_help);
 			return EXIT_DONE;
 		}
 		if (option == '?' || option == ':')
 			return option_error("record", option, argv);
-		if (record_options_take(&options, "record", option, optarg))
+		if (take_shared(&options, &query, "record", option))
 			return EXIT_USAGE;
 	}
 	code = check_complete(&options, "record", argc, argv);
-	if (code)
-		return code;
-	options.confine = true;
-	return recording_run(&options, &result);
+	if (!code)
+		code = target_options_check(&query, "record");
+	if (!code)
+		code = find_target(&options, &query, &set);
+	if (!code) {
+		options.confine = true;
+		code = recording_run(&options, &result);
+	}
+	target_set_free(&set);
+	target_options_free(&query);
+	return code;
 }
 
 static int take_own(struct analyse_options *analyse, struct rounds_options *rounds, int option, const char *arg)
@@ -183,6 +213,8 @@ int cmd_diagnose(int argc, char **argv)
 	struct option all[OPTIONS_MAX];
 	struct record_options options;
 	struct analyse_options analyse;
+	struct target_query query = {0};
+	struct target_set set = {0};
 	int option, code;
 
 	record_options_init(&options);
@@ -191,19 +223,30 @@ int cmd_diagnose(int argc, char **argv)
 	join_options(all, own, sizeof(own) / sizeof(own[0]));
 	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
 		if (option == 'h') {
-			printf("%s%s%s", diagnose_help, record_options_help, diagnose_options_help);
+			printf("%s%s%s%s", diagnose_help, target_options_help, record_options_help, diagnose_options_help);
 			return EXIT_DONE;
 		}
 		if (option == '?' || option == ':')
 			return option_error("diagnose", option, argv);
 		code = take_own(&analyse, &rounds, option, optarg);
 		if (code == -ENOENT)
-			code = record_options_take(&options, "diagnose", option, optarg);
+			code = take_shared(&options, &query, "diagnose", option);
 		if (code)
 			return EXIT_USAGE;
 	}
 	code = check_complete(&options, "diagnose", argc, argv);
 	if (!code)
 		code = check_rounds(&options, &analyse, &rounds);
-	return code ? code : diagnose(&options, &analyse);
+	/* A script is not asked. */
+	if (!code && !query.kind && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+		code = target_options_ask(&query) ? EXIT_FAILED : EXIT_DONE;
+	if (!code)
+		code = target_options_check(&query, "diagnose");
+	if (!code)
+		code = find_target(&options, &query, &set);
+	if (!code)
+		code = diagnose(&options, &analyse);
+	target_set_free(&set);
+	target_options_free(&query);
+	return code;
 }

@@ -5,10 +5,10 @@
 #include "capture/capture.h"
 #include "cmd/cmd.h"
 #include "cmd/limits.h"
+#include "cmd/target_options.h"
 #include "net/wire/protocol.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 /* A prime, so that it keeps step with nothing. */
@@ -41,7 +41,6 @@ enum {
 };
 
 const struct option record_long_options[] = {
-	{"pid", required_argument, NULL, 'p'},
 	{"symbols", required_argument, NULL, 's'},
 	{"output", required_argument, NULL, 'o'},
 	{"duration", required_argument, NULL, 'd'},
@@ -70,12 +69,12 @@ const struct option record_long_options[] = {
 	{"stacks", optional_argument, NULL, OPT_STACKS},
 	{"stacks-all", no_argument, NULL, OPT_STACKS_ALL},
 	{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
+	TARGET_LONG_OPTIONS,
 	STREAM_LONG_OPTIONS,
 };
 const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(record_long_options[0]);
 
 const char record_options_help[] =
-	"  -p, --pid PID          the process to attach to\n"
 	"  -s, --symbols FILE|preset:NAME   what a request is, and what to time in it (man page: THE SYMBOL LIST)\n"
 	"      --debuginfo DIR    debug files that name its functions are looked for there first\n"
 	"  -o, --output DIR       where the shards go\n"
@@ -203,14 +202,7 @@ static int take_hw(struct record_options *options, const char *command, const ch
 
 int record_options_take(struct record_options *options, const char *command, int option, const char *arg)
 {
-	uint64_t number;
-
 	switch (option) {
-	case 'p':
-		if (units_number(arg, INT_MAX, &number))
-			return usage_value(command, "-p", arg, "1234, a process id");
-		options->pid = number;
-		return 0;
 	case 's':
 		options->symbols = arg;
 		return 0;

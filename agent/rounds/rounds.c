@@ -79,7 +79,7 @@ static struct round_mark mark_now(struct recording *recording)
 	return (struct round_mark){
 		.ts = monotonic_ns(),
 		.seen = recording->counts.seen,
-		.cpu_ns = target_cpu_ns(&recording->processes),
+		.cpu_ns = recording_cpu_ns(recording),
 	};
 }
 

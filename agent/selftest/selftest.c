@@ -210,7 +210,6 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 	bool windows = kind == STAGE_WINDOWS, sockets = kind == STAGE_SOCKETS || windows, trace = kind == STAGE_TRACE;
 	struct capture_opts opts = {
 		.processes = &stage->processes,
-		.netns = target_netns(stage->witness.pid),
 		.children = true,
 		.rate = CAPTURE_RATE_ALL,
 		.windows = windows,

@@ -256,14 +256,14 @@ static int count_and_forgo(struct recording *recording, const size_t *idxs, cons
 	};
 	struct call_rate *rates = calloc(cnt, sizeof(*rates));
 	struct list_cost *costs = calloc(cnt, sizeof(*costs));
-	uint64_t begin_ts = monotonic_ns(), begin_ns = target_cpu_ns(&recording->processes);
+	uint64_t begin_ts = monotonic_ns(), begin_ns = recording_cpu_ns(recording);
 	int err = rates && costs ? 0 : -ENOMEM;
 
 	if (!err)
 		err = call_rates__count(&opts, addrs, cnt, rates);
 	if (!err) {
 		double took_s = (double)(monotonic_ns() - begin_ts) / 1e9, sum_ns = 0;
-		double cpu_s = (double)(target_cpu_ns(&recording->processes) - begin_ns) / 1e9 / took_s;
+		double cpu_s = (double)(recording_cpu_ns(recording) - begin_ns) / 1e9 / took_s;
 		size_t known = judge_rates(recording, rates, idxs, cnt, cpu_s, costs, &sum_ns);
 
 		err = forgo(recording, costs, known, sum_ns, took_s);
@@ -336,7 +336,7 @@ int recording_budget_keep(struct recording *recording)
 	}
 	if (now - budget->look_ts < (budget->look_ts == recording->begin_ts ? FIRST_LOOK_NS : LOOK_NS))
 		return 0;
-	cpu_ns = target_cpu_ns(&recording->processes);
+	cpu_ns = recording_cpu_ns(recording);
 	if (cpu_ns < budget->cpu_ns + CPU_MIN_NS)
 		return 0;
 	hits = calloc(recording->targets.targets.cnt, sizeof(*hits));

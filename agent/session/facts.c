@@ -254,7 +254,7 @@ uint64_t own_cpu_ns(void)
 
 void recording_target_cpu(struct recording *recording)
 {
-	uint64_t cpu_ns = target_cpu_ns(&recording->processes);
+	uint64_t cpu_ns = recording_cpu_ns(recording);
 
 	recording->target_cpu_ns =
 		cpu_ns > recording->target_cpu_begin_ns ? cpu_ns - recording->target_cpu_begin_ns : 0;
@@ -417,7 +417,8 @@ static void say_cost(struct recording *recording)
 			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target_cpu_ns,
 			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 	else
-		log_info("cost: BPF %.1f ms, the target was idle; agent %.2f %% of a CPU", bpf_ns / 1e6,
+		log_info("cost: BPF %.1f ms%s; agent %.2f %% of a CPU", bpf_ns / 1e6,
+			 recording->target_exited ? "" : ", the target was idle",
 			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
 }
 

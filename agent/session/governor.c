@@ -67,7 +67,7 @@ static struct govern_seen see(struct recording *recording, uint64_t now)
 		.ts = now,
 		.spent_ns = governor->spent_ns,
 		.open_ns = (double)recording->plan.open_cnt * OPEN_NS,
-		.cpu_ns = (double)(target_cpu_ns(&recording->processes) - recording->target_cpu_begin_ns),
+		.cpu_ns = (double)(recording_cpu_ns(recording) - recording->target_cpu_begin_ns),
 		.attached_ns = (double)attached_ns,
 		.selecting_ns = (double)selecting_ns,
 	};
@@ -148,7 +148,7 @@ static uint64_t selection_cost_ns(struct recording *recording)
 static void govern_rate(struct recording *recording)
 {
 	struct governor *governor = &recording->governor;
-	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = target_cpu_ns(&recording->processes), used_ns,
+	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = recording_cpu_ns(recording), used_ns,
 		 spent_ns, rate;
 	double share;
 

@@ -96,16 +96,13 @@ void recording_retain(struct recording *recording)
 static int note_process(struct recording *recording, const struct wl_task_record *record)
 {
 	struct target_process process = {.pid = (pid_t)record->pid, .ppid = (pid_t)record->parent_pid};
-	size_t i = 0;
 
 	if (record->pid != record->tid || record->outside)
 		return 0;
-	while (i < recording->processes.cnt && recording->processes.items[i].pid != process.pid)
-		i++;
-	if (record->event == WL_TASK_SEEN && i == recording->processes.cnt)
-		return vec_push(&recording->processes, process);
-	if (record->event == WL_TASK_EXIT && i && i < recording->processes.cnt)
-		recording->processes.items[i] = recording->processes.items[--recording->processes.cnt];
+	if (record->event == WL_TASK_SEEN)
+		return recording_process_joined(recording, &process, record->creator_tid != 0);
+	if (record->event == WL_TASK_EXIT)
+		recording_process_left(recording, process.pid);
 	return 0;
 }
 
@@ -123,7 +120,7 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	if (record->event == WL_TASK_SEEN && record->pid == record->tid && !record->outside)
 		capture__adopt_process(recording->capture, record->pid, record->ts);
 	if (record->event == WL_TASK_EXIT && record->pid == record->tid && !record->outside)
-		capture__drop_process(recording->capture, record->pid);
+		capture__drop_process(recording->capture, record->pid, true);
 	if (record->event == WL_TASK_EXEC || (record->event == WL_TASK_EXIT && record->pid == record->tid))
 		recording_stacks_changed(recording, record->pid);
 	if (note_process(recording, record))

@@ -15,12 +15,10 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,7 +82,7 @@ static bool listens_already(const struct recording *recording, const struct targ
  * Where the target listens by now: the kernel side itself sees only sockets of TCP that begin to listen, and nothing
  * between windows.
  */
-static int refresh_listeners(struct recording *recording)
+int recording_refresh_listeners(struct recording *recording)
 {
 	size_t cnt = recording->listeners.cnt;
 	target_listeners now = {};
@@ -98,17 +96,10 @@ static int refresh_listeners(struct recording *recording)
 	vec_free(&now);
 	if (err || recording->listeners.cnt == cnt)
 		return err;
-	err = capture__set_listeners(recording->capture, &recording->listeners);
+	err = capture__set_listeners(recording->capture, &recording->processes, &recording->listeners);
 	if (err)
 		log_warn("requests on sockets that the target has opened meanwhile are not seen: %s", strerror(-err));
 	return recording_write_listeners(recording);
-}
-
-static bool target_gone(struct recording *recording)
-{
-	struct pollfd pollfd = {.fd = recording->pidfd, .events = POLLIN};
-
-	return recording->pidfd >= 0 && poll(&pollfd, 1, 0) > 0;
 }
 
 static int every_second(struct recording *recording)
@@ -124,7 +115,7 @@ static int every_second(struct recording *recording)
 	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS) {
 		refresh_mappings(recording, recording->options->pid);
 		if (!err)
-			err = refresh_listeners(recording);
+			err = recording_refresh_listeners(recording);
 	}
 	if (!recording->options->quiet) {
 		double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;
@@ -160,12 +151,14 @@ static int record_until_done(struct recording *recording)
 			err = recording_probes_advance(recording);
 		if (!err)
 			err = recording_trace_advance(recording, capture__polled_ts(recording->capture));
-		if (!err && target_gone(recording)) {
+		if (!err && recording_target_gone(recording)) {
 			recording->target_exited = true;
 			break;
 		}
 		if (!err && recording_probes_lost(recording))
 			break;
+		if (!err)
+			err = recording_follow_moved(recording);
 		if (!err)
 			err = recording_windows_step(recording);
 		if (!err && recording->client)
@@ -198,7 +191,7 @@ static int record_until_done(struct recording *recording)
 static struct privilege_uses privilege_uses(const struct record_options *options, bool probes)
 {
 	return (struct privilege_uses){
-		.more_processes = (options->children && probes) || options->stacks_hz || options->client,
+		.more_processes = (options->children && probes) || options->target->cgroup.id || options->stacks_hz || options->client,
 		.uploader = options->stream.url != NULL,
 	};
 }
@@ -236,24 +229,13 @@ static int read_symbols(struct recording *recording)
 static int prepare_target(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	int err = privilege_check();
+	const struct privilege_uses uses = privilege_uses(options, true);
+	int err;
 
-	if (!err) {
-		const struct privilege_uses uses = privilege_uses(options, true);
-
-		privilege_narrow(&uses);
-		err = target_check(options->pid);
-	}
+	privilege_narrow(&uses);
+	err = recording_members_open(recording);
 	if (err)
 		return err;
-	recording->pidfd = syscall(SYS_pidfd_open, options->pid, 0);
-	err = target_tree(options->pid, &recording->processes);
-	if (err) {
-		log_error("process %d cannot be looked at: %s", options->pid, strerror(-err));
-		return err;
-	}
-	if (!options->children)
-		recording->processes.cnt = 1;
 	recording_stay_off(recording);
 	refresh_mappings(recording, options->pid);
 	err = options->symbols ? read_symbols(recording) : recording_find_markers(recording);
@@ -303,10 +285,10 @@ static int open_capture(struct recording *recording)
 	struct capture_opts opts = {
 		.processes = &recording->processes,
 		.listeners = &recording->listeners,
-		.netns = target_netns(options->pid),
+		.cgroup = recording_cgroup(recording),
 		.sockets = recording_of_sockets(recording),
 		.probes = recording_probes_wanted(recording),
-		.children = options->children,
+		.children = options->children || options->target->cgroup.id,
 		.trace = options->trace,
 		.outside_max = options->scope_max,
 		.rate = options->rate * CAPTURE_RATE_ALL,
@@ -423,7 +405,7 @@ static int run(struct recording *recording, const char *dir)
 	capture__select(recording->capture);
 	recording->begin_ts = monotonic_ns();
 	recording->own_cpu_begin_ns = own_cpu_ns();
-	recording->target_cpu_begin_ns = target_cpu_ns(&recording->processes);
+	recording->target_cpu_begin_ns = recording_cpu_ns(recording);
 	if (!recording->options->quiet)
 		log_info("recording %s (pid %d) into %s%s", recording->comm, recording->options->pid, dir,
 			 recording->options->duration_ns ? "" : " until Ctrl-C");
@@ -474,13 +456,11 @@ static void release(struct recording *recording)
 	thread_names__free(recording->threads);
 	data_names__free(recording->data_names);
 	target_mappings_free(&recording->mappings);
-	vec_free(&recording->processes);
+	recording_members_free(recording);
 	vec_free(&recording->listeners);
 	symbol_list_free(&recording->lines);
 	probe_targets_free(&recording->targets);
 	program__free(recording->program);
-	if (recording->pidfd >= 0)
-		close(recording->pidfd);
 }
 
 static int say_end(struct recording *recording, const char *dir, int err)
@@ -517,7 +497,6 @@ int recording_run(const struct record_options *options, struct recording_result 
 		return EXIT_FAILED;
 	memset(result, 0, sizeof(*result));
 	recording->options = options;
-	recording->pidfd = -1;
 	log_set_verbose(options->verbose);
 	catch_signals();
 	recording_step_back();

@@ -21,6 +21,7 @@
 #include "session/stacks.h"
 #include "shard/writer.h"
 #include "target/data_names.h"
+#include "target/resolve.h"
 
 /* What keeps the hooks' cost under the budget, see recording_governor.c. */
 struct governor {
@@ -58,7 +59,10 @@ struct recording {
 	struct hot_paths *hot;           /* what stacks say of the program, the rounds'; NULL: nobody asks */
 	struct stacks *stacks;           /* NULL: user stacks are not sampled */
 	uint64_t polled_ts, lost_mark;
-	target_processes processes;
+	target_processes processes; /* the main process first, while it lives */
+	VEC(int) pidfds;            /* of the processes that were named: the recording ends when all have exited */
+	int64_t cpu_offset_ns;      /* CPU time of processes that are not of the target any more, or were not before */
+	uint64_t cpu_seen_ns;
 	target_listeners listeners;
 	target_mappings mappings;
 	struct data_names *data_names;
@@ -69,7 +73,6 @@ struct recording {
 	struct shard_row row;
 	char comm[16];
 	const char *dir; /* where the shards go */
-	int pidfd;
 	bool made_dir;
 	bool target_exited;
 	bool probes_lost; /* the process that held them was killed */
@@ -212,6 +215,23 @@ int recording_stacks_take(struct recording *recording, const struct wl_record_he
 void recording_stacks_changed(struct recording *recording, pid_t pid);
 int recording_stacks_write_counts(struct recording *recording);
 void recording_stacks_say(const struct recording *recording);
+
+/* CPU time of the target's processes while they were of the target: never less than before. */
+uint64_t recording_cpu_ns(struct recording *recording);
+/* A process belongs to the target from now on, or no longer. 0 or -ENOMEM. */
+int recording_process_joined(struct recording *recording, const struct target_process *process, bool is_new);
+void recording_process_left(struct recording *recording, pid_t pid);
+/* Where the target listens by now.  0 or -errno. */
+int recording_refresh_listeners(struct recording *recording);
+/* With a cgroup: who has joined and who has left since.  0 or -errno. */
+int recording_follow_moved(struct recording *recording);
+/* The cgroup that the target is, NULL: it is none. */
+const struct target_cgroup *recording_cgroup(const struct recording *recording);
+/* Have all exited that were named, or is their cgroup gone? */
+bool recording_target_gone(struct recording *recording);
+/* Finds the target's processes. 0 or -errno after one line. */
+int recording_members_open(struct recording *recording);
+void recording_members_free(struct recording *recording);
 
 /* Before the target may be gone: how much CPU time it used. */
 void recording_target_cpu(struct recording *recording);

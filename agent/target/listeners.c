@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,18 +29,18 @@ static bool inode_set_has(const inode_set *inodes, uint64_t ino)
 
 static int inode_set_add_process(inode_set *inodes, pid_t pid)
 {
-	char path[300];
+	char path[PATH_MAX];
 	struct dirent *entry;
 	uint64_t ino;
 	int err = 0;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	proc_path(path, sizeof(path), "%d/fd", pid);
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while (!err && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%s", pid, entry->d_name);
+		proc_path(path, sizeof(path), "%d/fd/%s", pid, entry->d_name);
 		ino = proc_link_number(path, "socket");
 		if (ino)
 			err = vec_push(inodes, ino);
@@ -60,18 +61,29 @@ static int listener_add(target_listeners *listeners, const struct target_listene
 	return vec_push(listeners, *listener);
 }
 
-/* One line of net/tcp, tcp6, udp or udp6: 1 when it is a listener of one of these inodes. */
-static int inet_parse(const char *line, bool udp, const inode_set *inodes, struct target_listener *listener)
+/* One line of net/tcp, tcp6, udp or udp6: is it a listener? */
+static bool inet_listens(const char *line, bool udp, uint16_t *listen_port, uint64_t *listen_ino)
 {
 	unsigned port, peer_port, state;
 	uint64_t ino;
 
 	if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %x %*x:%*x %*x:%*x %*x %*u %*d %" SCNu64, &port,
 		   &peer_port, &state, &ino) != 4)
-		return 0;
+		return false;
 	if (state != (udp ? UDP_STATE_CLOSE : TCP_STATE_LISTEN) || peer_port || !port || port > UINT16_MAX)
-		return 0;
-	if (!inode_set_has(inodes, ino))
+		return false;
+	*listen_port = port;
+	*listen_ino = ino;
+	return true;
+}
+
+/* 1 when it is a listener of one of these inodes. */
+static int inet_parse(const char *line, bool udp, const inode_set *inodes, struct target_listener *listener)
+{
+	uint16_t port;
+	uint64_t ino;
+
+	if (!inet_listens(line, udp, &port, &ino) || !inode_set_has(inodes, ino))
 		return 0;
 	memset(listener, 0, sizeof(*listener));
 	listener->family = udp ? TARGET_UDP : TARGET_TCP;
@@ -136,27 +148,105 @@ static int table_read(pid_t pid, const char *table, const inode_set *inodes, tar
 	return err;
 }
 
+static const char *const tables[] = {"net/tcp", "net/tcp6", "net/udp", "net/udp6", "net/unix"};
+#define TABLE_CNT      (sizeof(tables) / sizeof(tables[0]))
+#define INET_TABLE_CNT (TABLE_CNT - 1)
+
+/* Is the process the first of its network namespace? */
+static bool brings_netns(const target_processes *processes, size_t at, inode_set *seen)
+{
+	uint64_t netns = target_netns(processes->items[at].pid);
+
+	for (size_t i = 0; i < seen->cnt; i++)
+		if (seen->items[i] == netns)
+			return false;
+	return !vec_push(seen, netns);
+}
+
 int target_listeners_read(const target_processes *processes, target_listeners *listeners)
 {
-	static const char *const tables[] = {"net/tcp", "net/tcp6", "net/udp", "net/udp6", "net/unix"};
-	inode_set inodes = {0};
+	inode_set inodes = {0}, seen = {0};
 	int err = 0;
 
 	if (!processes->cnt)
 		return -ESRCH;
 	for (size_t i = 0; i < processes->cnt; i++) {
 		err = inode_set_add_process(&inodes, processes->items[i].pid);
-		/* A child may have gone meanwhile; the first is the target itself. */
-		if (err == -ENOMEM || (err && !i))
+		/* One of several may have gone meanwhile. */
+		if (err == -ENOMEM || (err && processes->cnt == 1))
 			goto cleanup;
 	}
 	err = 0;
 	if (!inodes.cnt)
 		goto cleanup;
 	qsort(inodes.items, inodes.cnt, sizeof(inodes.items[0]), inode_cmp);
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !err; i++)
-		err = table_read(processes->items[0].pid, tables[i], &inodes, listeners);
+	for (size_t p = 0; p < processes->cnt && !err; p++) {
+		if (!brings_netns(processes, p, &seen))
+			continue;
+		for (size_t i = 0; i < TABLE_CNT && !err; i++)
+			err = table_read(processes->items[p].pid, tables[i], &inodes, listeners);
+	}
 cleanup:
 	vec_free(&inodes);
+	vec_free(&seen);
+	return err;
+}
+
+/* --- who listens there? ------------------------------------------------------------------------------------------- */
+
+/* Adds the listening sockets of one table, as owners without a process. */
+static int sockets_add(pid_t pid, const char *table, uint16_t port, target_port_owners *sockets)
+{
+	FILE *file = proc_open(pid, table);
+	char *line = NULL;
+	size_t room = 0;
+	int err = 0;
+
+	while (file && !err && getline(&line, &room, file) > 0) {
+		struct target_port_owner socket = {.udp = !strncmp(table, "net/udp", 7)};
+
+		if (inet_listens(line, socket.udp, &socket.port, &socket.ino) && (!port || socket.port == port))
+			err = vec_push(sockets, socket);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return err;
+}
+
+static int owners_add(pid_t pid, const target_port_owners *sockets, target_port_owners *owners)
+{
+	inode_set inodes = {0};
+	int err = inode_set_add_process(&inodes, pid);
+
+	if (inodes.cnt)
+		qsort(inodes.items, inodes.cnt, sizeof(inodes.items[0]), inode_cmp);
+	for (size_t i = 0; i < sockets->cnt && err != -ENOMEM; i++) {
+		struct target_port_owner owner = sockets->items[i];
+
+		owner.pid = pid;
+		if (inode_set_has(&inodes, owner.ino))
+			err = vec_push(owners, owner);
+	}
+	vec_free(&inodes);
+	return err == -ENOMEM ? err : 0;
+}
+
+int target_port_owners_read(const target_processes *processes, uint16_t port, target_port_owners *owners)
+{
+	target_port_owners sockets = {0};
+	inode_set seen = {0};
+	int err = 0;
+
+	for (size_t p = 0; p < processes->cnt && !err; p++) {
+		if (!brings_netns(processes, p, &seen))
+			continue;
+		for (size_t i = 0; i < INET_TABLE_CNT && !err; i++)
+			err = sockets_add(processes->items[p].pid, tables[i], port, &sockets);
+	}
+	for (size_t p = 0; p < processes->cnt && sockets.cnt && !err; p++)
+		err = owners_add(processes->items[p].pid, &sockets, owners);
+	vec_free(&sockets);
+	vec_free(&seen);
 	return err;
 }

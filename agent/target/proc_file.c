@@ -9,12 +9,32 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PROC_PATH_SZ (64 + 2 * NAME_MAX)
+
+static const char *proc_root = "/proc";
+
+void proc_set_root(const char *root)
+{
+	proc_root = root ?: "/proc";
+}
+
+void proc_path(char *path, size_t sz, const char *fmt, ...)
+{
+	int len = snprintf(path, sz, "%s/", proc_root);
+	va_list args;
+
+	va_start(args, fmt);
+	if (len > 0 && (size_t)len < sz)
+		vsnprintf(path + len, sz - len, fmt, args);
+	va_end(args);
+}
+
 FILE *proc_open(pid_t pid, const char *name)
 {
-	char path[64 + NAME_MAX];
+	char path[PROC_PATH_SZ];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	proc_path(path, sizeof(path), "%d/%s", pid, name);
 	file = fopen(path, "re");
 	if (!file && errno == ENOENT)
 		errno = ESRCH;
@@ -23,15 +43,17 @@ FILE *proc_open(pid_t pid, const char *name)
 
 ssize_t proc_read(char *buf, size_t sz, const char *path_fmt, ...)
 {
-	char path[64 + NAME_MAX];
+	char path[PROC_PATH_SZ], below[NAME_MAX];
 	size_t used = 0;
 	va_list args;
 	ssize_t got;
 	int fd;
 
 	va_start(args, path_fmt);
-	vsnprintf(path, sizeof(path), path_fmt, args);
+	vsnprintf(below, sizeof(below), path_fmt, args);
 	va_end(args);
+	/* Of /proc in its own words. */
+	proc_path(path, sizeof(path), "%s", strncmp(below, "/proc/", 6) ? below : below + 6);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;

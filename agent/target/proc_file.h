@@ -21,6 +21,11 @@ struct proc_stat {
 	uint64_t waited_ticks; /* CPU time of children that have ended and were waited for */
 };
 
+/* For tests: another tree in place of /proc from now on, NULL: /proc itself. */
+void proc_set_root(const char *root);
+/* A path below /proc, or below what stands for it. */
+void proc_path(char *path, size_t sz, const char *fmt, ...) WL_PRINTF(3, 4);
+
 /* A file of the process, `name` relative to /proc/PID.  NULL and errno. */
 FILE *proc_open(pid_t pid, const char *name);
 /* Up to sz - 1 bytes and a NUL.  The number of bytes, or -errno. */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -215,6 +216,32 @@ int target_tree(pid_t pid, target_processes *processes)
 	return err;
 }
 
+int target_processes_read(target_processes *processes)
+{
+	struct dirent *entry;
+	char path[PATH_MAX];
+	int err = 0;
+	DIR *dir;
+
+	proc_path(path, sizeof(path), ".");
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (!err && (entry = readdir(dir))) {
+		struct target_process process = {.pid = atoi(entry->d_name)};
+		struct proc_stat stat;
+
+		if (process.pid <= 0 || process.pid == getpid() || proc_stat_read(process.pid, &stat) ||
+		    stat.flags & FLAG_KTHREAD || stat.state == 'Z' || stat.state == 'X')
+			continue;
+		process.ppid = stat.ppid;
+		memcpy(process.comm, stat.comm, sizeof(process.comm));
+		err = vec_push(processes, process);
+	}
+	closedir(dir);
+	return err;
+}
+
 int target_comm(pid_t pid, pid_t tid, char comm[16])
 {
 	char buf[64];
@@ -232,9 +259,9 @@ int target_comm(pid_t pid, pid_t tid, char comm[16])
 
 uint32_t target_netns(pid_t pid)
 {
-	char path[64];
+	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	proc_path(path, sizeof(path), "%d/ns/net", pid);
 	return proc_link_number(path, "net");
 }
 

@@ -104,8 +104,26 @@ int target_mapping_file(pid_t pid, const struct target_mapping *mapping, char *p
  */
 const char *target_mapping_name(const target_mappings *mappings, uint64_t addr, bool with_offset, char *buf, size_t sz);
 
-/* Where these processes listen, in the network namespace of the first. */
+/* Where these processes listen, each in its own network namespace. */
 int target_listeners_read(const target_processes *processes, target_listeners *listeners);
+
+/* A process that holds a listening socket of TCP, or a bound, unconnected one of UDP. */
+struct target_port_owner {
+	pid_t pid;
+	uint16_t port;
+	bool udp;
+	uint64_t ino; /* of the socket */
+};
+
+typedef VEC(struct target_port_owner) target_port_owners;
+
+/*
+ * Which of these processes listen on the port (0: on any), in whichever network namespace one of them is.  A socket has
+ * as many owners as processes hold it. 0 or -ENOMEM.
+ */
+int target_port_owners_read(const target_processes *processes, uint16_t port, target_port_owners *owners);
+/* All processes that there are, kernel threads and ourselves left out. 0 or -errno. */
+int target_processes_read(target_processes *processes);
 /* Inode number of the network namespace of a process, 0 when unknown. */
 uint32_t target_netns(pid_t pid);
 /* CPU time of all threads of the processes so far, in ns, and of children of theirs that ended and were waited for. */

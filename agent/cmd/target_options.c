@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cmd/target_options.h"
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char target_options_help[] =
+	"TARGET (man page whylate(1), TARGET):\n"
+	"  -p, --pid PID[,PID…]   these processes and their children; may be repeated\n"
+	"      --port PORT        the processes that listen there, in any network namespace\n"
+	"      --comm NAME        the process of that name\n"
+	"      --exe PATH         the process that runs this program\n"
+	"      --unit UNIT        what systemd runs as this unit\n"
+	"      --container ID     a container, by its id or the beginning of it\n"
+	"      --pod UID          a Kubernetes pod\n"
+	"      --cgroup PATH      the processes of a control group and those below it\n"
+	"      --pidns-of PID     -p gives PIDs as seen inside this process's PID namespace\n";
+
+static const struct {
+	int option;
+	enum target_kind kind;
+	const char *name;
+	bool once;
+} kinds[] = {
+	{'p', TARGET_BY_PID, "-p", false},
+	{OPT_COMM, TARGET_BY_COMM, "--comm", false},
+	{OPT_EXE, TARGET_BY_EXE, "--exe", false},
+	{OPT_PORT, TARGET_BY_PORT, "--port", false},
+	{OPT_UNIT, TARGET_BY_UNIT, "--unit", true},
+	{OPT_CONTAINER, TARGET_BY_CONTAINER, "--container", true},
+	{OPT_POD, TARGET_BY_POD, "--pod", true},
+	{OPT_CGROUP, TARGET_BY_CGROUP, "--cgroup", true},
+};
+
+#define KIND_CNT (sizeof(kinds) / sizeof(kinds[0]))
+
+static const char *kind_name(enum target_kind kind)
+{
+	for (size_t i = 0; i < KIND_CNT; i++)
+		if (kinds[i].kind == kind)
+			return kinds[i].name;
+	return "";
+}
+
+/* "12", "12,13", "12 13": what `pidof` prints is taken, too. */
+static int check_pids(const char *command, const char *arg)
+{
+	char *text = strdup(arg), *rest = text, *word;
+	size_t cnt = 0;
+	uint64_t pid;
+	int err = text ? 0 : -ENOMEM;
+
+	while (!err && (word = strsep(&rest, ", \t\n"))) {
+		if (!*word)
+			continue;
+		cnt++;
+		err = units_number(word, INT_MAX, &pid);
+		if (!err)
+			continue;
+		if (isdigit((unsigned char)*word) || *word == '-')
+			usage_value(command, "-p", arg, "1234, a process id, or 1234,1235");
+		else
+			usage_error(command, "-p '%s' is not a process id: --comm %s finds a process by its name", arg,
+				    word);
+	}
+	free(text);
+	if (!err && !cnt) {
+		usage_error(command, "-p is given no process id: does the process run?");
+		err = -EINVAL;
+	}
+	return err;
+}
+
+int target_options_take(struct target_query *query, const char *command, int option, const char *arg)
+{
+	uint64_t number;
+	size_t i = 0;
+	int err = 0;
+
+	if (option == OPT_PIDNS_OF) {
+		if (units_number(arg, INT_MAX, &number))
+			return usage_value(command, "--pidns-of", arg, "1234, a process id");
+		query->pidns_of = (pid_t)number;
+		return 0;
+	}
+	while (i < KIND_CNT && kinds[i].option != option)
+		i++;
+	if (i == KIND_CNT)
+		return -ENOENT;
+	if (query->kind && query->kind != kinds[i].kind) {
+		usage_error(command, "a target is named in one way: %s or %s, not both", kind_name(query->kind),
+			    kinds[i].name);
+		return -EINVAL;
+	}
+	if (query->kind && kinds[i].once) {
+		usage_error(command, "%s is given twice: one recording has one", kinds[i].name);
+		return -EINVAL;
+	}
+	if (option == 'p')
+		err = check_pids(command, arg);
+	else if (option == OPT_PORT && units_number(arg, UINT16_MAX, &number))
+		err = usage_value(command, "--port", arg, "8080");
+	else if (!*arg)
+		err = usage_value(command, kinds[i].name, arg, "a name");
+	query->kind = kinds[i].kind;
+	return err ? err : vec_push(&query->names, arg);
+}
+
+int target_options_check(const struct target_query *query, const char *command)
+{
+	if (!query->kind)
+		return usage_error(command, "which process? Name it with -p PID, --port PORT, --comm NAME …: see "
+					    "whylate %s --help",
+				   command);
+	if (query->pidns_of && query->kind != TARGET_BY_PID)
+		return usage_error(command, "--pidns-of goes with -p");
+	return EXIT_DONE;
+}
+
+void target_options_free(struct target_query *query)
+{
+	vec_free(&query->names);
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+#define ASKED_MAX  20
+#define LOOK_MS    400
+
+/* One that listens, with the first of its ports. */
+struct listening {
+	struct target_process process;
+	uint16_t port;
+	bool more_ports;
+	uint64_t cpu_ns; /* of it and its children; then what was used in between */
+};
+
+typedef VEC(struct listening) listening_list;
+
+static uint64_t cpu_of(pid_t pid)
+{
+	target_processes tree = {0};
+	uint64_t cpu_ns = target_tree(pid, &tree) ? 0 : target_cpu_ns(&tree);
+
+	vec_free(&tree);
+	return cpu_ns;
+}
+
+static int busier(const void *left, const void *right)
+{
+	uint64_t a = ((const struct listening *)left)->cpu_ns, b = ((const struct listening *)right)->cpu_ns;
+
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* The outermost processes of those that listen. */
+static int find_listening(listening_list *list)
+{
+	target_processes all = {0}, owning = {0}, roots = {0};
+	target_port_owners owners = {0};
+	int err = target_processes_read(&all);
+
+	if (!err)
+		err = target_port_owners_read(&all, 0, &owners);
+	for (size_t i = 0; i < all.cnt && !err; i++)
+		for (size_t j = 0; j < owners.cnt; j++)
+			if (owners.items[j].pid == all.items[i].pid && !owners.items[j].udp) {
+				err = vec_push(&owning, all.items[i]);
+				break;
+			}
+	if (!err)
+		err = target_roots(&owning, &roots);
+	for (size_t i = 0; i < roots.cnt && !err; i++) {
+		struct listening one = {.process = roots.items[i]};
+
+		for (size_t j = 0; j < owners.cnt; j++) {
+			if (owners.items[j].pid != one.process.pid || owners.items[j].udp)
+				continue;
+			one.more_ports = one.port && one.port != owners.items[j].port;
+			one.port = one.port ?: owners.items[j].port;
+		}
+		one.cpu_ns = cpu_of(one.process.pid);
+		err = vec_push(list, one);
+	}
+	vec_free(&all);
+	vec_free(&owning);
+	vec_free(&roots);
+	vec_free(&owners);
+	return err;
+}
+
+static void print_listening(const struct listening *one, size_t number)
+{
+	char cmdline[60] = "";
+
+	target_cmdline(one->process.pid, cmdline, sizeof(cmdline));
+	fprintf(stderr, "%3zu. port %-5u%s %-15s pid %-8d %5.1f %% CPU  %s\n", number, one->port,
+		one->more_ports ? " …" : "  ", one->process.comm, one->process.pid,
+		100.0 * one->cpu_ns / (LOOK_MS * 1e6), cmdline);
+}
+
+int target_options_ask(struct target_query *query)
+{
+	static char pid[16]; /* the query refers to it */
+	const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+	listening_list list = {0};
+	char answer[16] = "";
+	int err = find_listening(&list);
+	uint64_t number = 0;
+	size_t shown;
+
+	if (!err && !list.cnt) {
+		log_error("no process listens on a port: name one with -p PID");
+		err = -ESRCH;
+	} else if (err) {
+		log_error("cannot find out who listens: %s", strerror(-err));
+	}
+	if (err)
+		goto cleanup;
+	nanosleep(&look, NULL);
+	for (size_t i = 0; i < list.cnt; i++) {
+		uint64_t now_ns = cpu_of(list.items[i].process.pid), then_ns = list.items[i].cpu_ns;
+
+		list.items[i].cpu_ns = now_ns > then_ns ? now_ns - then_ns : 0;
+	}
+	qsort(list.items, list.cnt, sizeof(list.items[0]), busier);
+	shown = list.cnt < ASKED_MAX ? list.cnt : ASKED_MAX;
+	for (size_t i = 0; i < shown; i++)
+		print_listening(&list.items[i], i + 1);
+	fprintf(stderr, "Which one? [1] ");
+	if (!fgets(answer, sizeof(answer), stdin)) {
+		fputc('\n', stderr);
+		err = -EINVAL;
+		goto cleanup;
+	}
+	answer[strcspn(answer, "\n")] = '\0';
+	if (!*answer)
+		number = 1;
+	else if (units_number(answer, shown, &number))
+		err = usage_value("diagnose", "the answer", answer, "1, a line of the list");
+	if (err)
+		goto cleanup;
+	snprintf(pid, sizeof(pid), "%d", list.items[number - 1].process.pid);
+	query->kind = TARGET_BY_PID;
+	err = vec_push(&query->names, pid);
+cleanup:
+	vec_free(&list);
+	return err;
+}
