@@ -92,8 +92,8 @@ struct cgroup_subsys_state___place {
 #define CGROUP_DEPTH_MAX 32
 
 /*
- * Is the cgroup that one, or below it?  Only ids of one hierarchy can be compared.  In a cgroup namespace the agent does
- * not know how deep the cgroup lies, so all ancestors are asked, the cgroup itself included.
+ * Is the cgroup that one, or below it?  Only ids of one hierarchy can be compared.  In a cgroup namespace the agent
+ * does not know how deep the cgroup lies, so all ancestors are asked, the cgroup itself included.
  */
 static __always_inline bool cgroup_is_below(struct cgroup___place *cgroup, u64 id)
 {

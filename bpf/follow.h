@@ -9,7 +9,7 @@
 struct following {
 	u32 state;       /* what it is at, as far as that can be seen */
 	u32 creator_tid; /* the thread that has created it just now, 0: it existed */
-	u32 outside; /* enum outside */
+	u32 outside;     /* enum outside */
 };
 
 /* Is it one of the target's, as the target is now? */

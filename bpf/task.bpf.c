@@ -22,8 +22,8 @@ int adopt_threads(struct bpf_iter__task *ctx)
 }
 
 /*
- * A process was moved to another cgroup, or one of its threads: the task itself is looked at now, its other threads when
- * the agent runs adopt_threads() again.
+ * A process was moved to another cgroup, or one of its threads: the task itself is looked at now, its other threads
+ * when the agent runs adopt_threads() again.
  */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_attach, void *cgroup, const char *path, struct task_struct *task)

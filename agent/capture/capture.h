@@ -15,22 +15,22 @@
 #define CAPTURE_RATE_ALL (1ULL << 32)
 
 struct capture_opts {
-	const target_processes *processes;     /* the target, itself first; of all are the network namespaces */
-	const struct target_cgroup *cgroup;    /* whoever is in it is the target; NULL: the processes and their children */
-	const target_listeners *listeners;     /* for socket requests */
-	bool sockets;                          /* requests on sockets are intervals */
-	bool probes;                           /* functions are probed, see probes.h */
-	bool children;                         /* follow them */
-	bool trace;                            /* segments, wake-ups, hand-offs too */
-	uint32_t outside_max;                  /* trace: so many threads outside the target may be followed */
-	uint64_t rate;                         /* selection: of 2^32; not in windows */
-	bool stacks;                           /* capture__sample_stacks() may be called */
-	bool windows;                          /* attach only in windows: see capture__window_open() */
-	bool watch_first;                      /* … of which the first is open from the start, without end */
-	uint32_t ring_sz;                      /* bytes per CPU; rounded up to a power of two of whole pages */
-	bool hw;                               /* hardware counters, if there are any */
-	bool hw_software;                      /* software events in their place */
-	const char *btf_path;                  /* types of the kernel, in place of its own BTF; NULL: its own */
+	const target_processes *processes;  /* the target, itself first; of all are the network namespaces */
+	const struct target_cgroup *cgroup; /* whoever is in it is the target; NULL: the processes and their children */
+	const target_listeners *listeners;  /* for socket requests */
+	bool sockets;                       /* requests on sockets are intervals */
+	bool probes;                        /* functions are probed, see probes.h */
+	bool children;                      /* follow them */
+	bool trace;                         /* segments, wake-ups, hand-offs too */
+	uint32_t outside_max;               /* trace: so many threads outside the target may be followed */
+	uint64_t rate;                      /* selection: of 2^32; not in windows */
+	bool stacks;                        /* capture__sample_stacks() may be called */
+	bool windows;                       /* attach only in windows: see capture__window_open() */
+	bool watch_first;                   /* … of which the first is open from the start, without end */
+	uint32_t ring_sz;                   /* bytes per CPU; rounded up to a power of two of whole pages */
+	bool hw;                            /* hardware counters, if there are any */
+	bool hw_software;                   /* software events in their place */
+	const char *btf_path;               /* types of the kernel, in place of its own BTF; NULL: its own */
 	uint32_t force_tier[HOOK_FEATURE_CNT]; /* for tests: 0: the best */
 };
 

@@ -11,7 +11,7 @@
 #include <json-c/json.h>
 
 struct probes_options {
-	pid_t pid;        /* the main process of the target, 0: a file */
+	pid_t pid; /* the main process of the target, 0: a file */
 	struct target_query query;
 	struct target_set target;
 	const char *file; /* NULL: a process */

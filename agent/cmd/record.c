@@ -223,7 +223,8 @@ int cmd_diagnose(int argc, char **argv)
 	join_options(all, own, sizeof(own) / sizeof(own[0]));
 	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
 		if (option == 'h') {
-			printf("%s%s%s%s", diagnose_help, target_options_help, record_options_help, diagnose_options_help);
+			printf("%s%s%s%s", diagnose_help, target_options_help, record_options_help,
+			       diagnose_options_help);
 			return EXIT_DONE;
 		}
 		if (option == '?' || option == ':')

@@ -159,7 +159,8 @@ static int take_limits(struct record_options *options, const char *command, int 
 			options->max_missing = 0;
 			return 0;
 		}
-		return units_number(arg, 1000, &options->max_missing) ? usage_value(command, "--max-missing", arg, "2") : 0;
+		return units_number(arg, 1000, &options->max_missing) ? usage_value(command, "--max-missing", arg, "2")
+								      : 0;
 	case OPT_RING_SIZE:
 		if (units_bytes(arg, &options->ring_sz) || options->ring_sz > 1 << 30)
 			return usage_value(command, "--ring-size", arg, "4M");
@@ -178,9 +179,11 @@ static int take_limits(struct record_options *options, const char *command, int 
 			options->scope_max = 0;
 			return 0;
 		}
-		return units_number(arg, 1000000, &options->scope_max) ? usage_value(command, "--scope", arg, "1000") : 0;
+		return units_number(arg, 1000000, &options->scope_max) ? usage_value(command, "--scope", arg, "1000")
+								       : 0;
 	case OPT_ROTATE_SIZE:
-		return units_bytes(arg, &options->rotate_bytes) ? usage_value(command, "--rotate-size", arg, "256M") : 0;
+		return units_bytes(arg, &options->rotate_bytes) ? usage_value(command, "--rotate-size", arg, "256M")
+								: 0;
 	case OPT_ROTATE_AGE:
 		return usage_duration(command, "--rotate-age", arg, "1h", &options->rotate_age_ns);
 	case OPT_BASELINE:
@@ -251,7 +254,8 @@ int record_options_take(struct record_options *options, const char *command, int
 		return 0;
 	case OPT_HOST:
 		if (!protocol_host_is_valid(arg))
-			return usage_value(command, "--host", arg, "web-1.example.org, of letters, digits, '.', '_' and '-'");
+			return usage_value(command, "--host", arg,
+					   "web-1.example.org, of letters, digits, '.', '_' and '-'");
 		options->host = arg;
 		return 0;
 	case OPT_LIMITS:

@@ -25,7 +25,9 @@ static int take_sizes(struct stream_options *options, const char *command, int o
 	case OPT_STREAM_DELAY:
 		if (usage_duration(command, "--stream-delay", arg, "2s, at least 1s", &options->delay_ns))
 			return -EINVAL;
-		return options->delay_ns < 1000000000ULL ? usage_value(command, "--stream-delay", arg, "2s, at least 1s") : 0;
+		return options->delay_ns < 1000000000ULL
+			       ? usage_value(command, "--stream-delay", arg, "2s, at least 1s")
+			       : 0;
 	case OPT_STREAM_LINGER:
 		return usage_duration(command, "--stream-linger", arg, "10s", &options->linger_ns);
 	case OPT_SPOOL_MAX:
@@ -35,7 +37,9 @@ static int take_sizes(struct stream_options *options, const char *command, int o
 	case OPT_SPOOL_AGE:
 		if (usage_duration(command, "--spool-age", arg, "7d, at least 1s", &options->spool_age_ns))
 			return -EINVAL;
-		return options->spool_age_ns < 1000000000ULL ? usage_value(command, "--spool-age", arg, "7d, at least 1s") : 0;
+		return options->spool_age_ns < 1000000000ULL
+			       ? usage_value(command, "--spool-age", arg, "7d, at least 1s")
+			       : 0;
 	}
 	return -ENOENT;
 }

@@ -31,14 +31,10 @@ static const struct {
 	const char *name;
 	bool once;
 } kinds[] = {
-	{'p', TARGET_BY_PID, "-p", false},
-	{OPT_COMM, TARGET_BY_COMM, "--comm", false},
-	{OPT_EXE, TARGET_BY_EXE, "--exe", false},
-	{OPT_PORT, TARGET_BY_PORT, "--port", false},
-	{OPT_UNIT, TARGET_BY_UNIT, "--unit", true},
-	{OPT_CONTAINER, TARGET_BY_CONTAINER, "--container", true},
-	{OPT_POD, TARGET_BY_POD, "--pod", true},
-	{OPT_CGROUP, TARGET_BY_CGROUP, "--cgroup", true},
+	{'p', TARGET_BY_PID, "-p", false},          {OPT_COMM, TARGET_BY_COMM, "--comm", false},
+	{OPT_EXE, TARGET_BY_EXE, "--exe", false},   {OPT_PORT, TARGET_BY_PORT, "--port", false},
+	{OPT_UNIT, TARGET_BY_UNIT, "--unit", true}, {OPT_CONTAINER, TARGET_BY_CONTAINER, "--container", true},
+	{OPT_POD, TARGET_BY_POD, "--pod", true},    {OPT_CGROUP, TARGET_BY_CGROUP, "--cgroup", true},
 };
 
 #define KIND_CNT (sizeof(kinds) / sizeof(kinds[0]))
@@ -118,8 +114,9 @@ int target_options_take(struct target_query *query, const char *command, int opt
 int target_options_check(const struct target_query *query, const char *command)
 {
 	if (!query->kind)
-		return usage_error(command, "which process? Name it with -p PID, --port PORT, --comm NAME …: see "
-					    "whylate %s --help",
+		return usage_error(command,
+				   "which process? Name it with -p PID, --port PORT, --comm NAME …: see "
+				   "whylate %s --help",
 				   command);
 	if (query->pidns_of && query->kind != TARGET_BY_PID)
 		return usage_error(command, "--pidns-of goes with -p");
@@ -133,8 +130,8 @@ void target_options_free(struct target_query *query)
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
-#define ASKED_MAX  20
-#define LOOK_MS    400
+#define ASKED_MAX 20
+#define LOOK_MS   400
 
 /* One that listens, with the first of its ports. */
 struct listening {

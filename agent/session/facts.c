@@ -406,8 +406,8 @@ static void say_cost(struct recording *recording)
 	for (size_t i = 0; i < cnt; i++)
 		if (costs[i].run_ns * 100 >= bpf_ns)
 			log_debug("  %-28s %12" PRIu64 " runs  %6.0f ns each  %5.1f %%", costs[i].program,
-				 costs[i].run_cnt, (double)costs[i].run_ns / costs[i].run_cnt,
-				 100.0 * costs[i].run_ns / bpf_ns);
+				  costs[i].run_cnt, (double)costs[i].run_ns / costs[i].run_cnt,
+				  100.0 * costs[i].run_ns / bpf_ns);
 	if (!capture__cost_known(recording->capture))
 		log_info("cost: not known, because measuring it takes CAP_SYS_ADMIN; agent %.2f %% of a CPU",
 			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);

@@ -148,8 +148,7 @@ static uint64_t selection_cost_ns(struct recording *recording)
 static void govern_rate(struct recording *recording)
 {
 	struct governor *governor = &recording->governor;
-	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = recording_cpu_ns(recording), used_ns,
-		 spent_ns, rate;
+	uint64_t cost_ns = selection_cost_ns(recording), cpu_ns = recording_cpu_ns(recording), used_ns, spent_ns, rate;
 	double share;
 
 	if (cpu_ns <= governor->cpu_ns || cost_ns <= governor->rate_cost_ns)

@@ -23,7 +23,7 @@ struct target_set;
 
 struct record_options {
 	const struct target_set *target;
-	pid_t pid; /* its main process, whose program and memory are looked at */
+	pid_t pid;            /* its main process, whose program and memory are looked at */
 	const char *symbols;  /* file of the symbol list, or NULL */
 	const char *dir;      /* NULL: one is made up */
 	const char *btf_path; /* NULL: the kernel's own */

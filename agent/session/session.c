@@ -191,7 +191,8 @@ static int record_until_done(struct recording *recording)
 static struct privilege_uses privilege_uses(const struct record_options *options, bool probes)
 {
 	return (struct privilege_uses){
-		.more_processes = (options->children && probes) || options->target->cgroup.id || options->stacks_hz || options->client,
+		.more_processes = (options->children && probes) || options->target->cgroup.id || options->stacks_hz ||
+				  options->client,
 		.uploader = options->stream.url != NULL,
 	};
 }

@@ -13,7 +13,7 @@
 
 /* A mounted hierarchy. */
 struct hierarchy {
-	uint32_t id; /* 0: version 2 */
+	uint32_t id;   /* 0: version 2 */
 	bool unusable; /* version 1, without any controller */
 	char dir[PATH_MAX];
 };

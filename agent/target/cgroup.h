@@ -11,8 +11,8 @@
 #include <limits.h>
 
 struct target_cgroup {
-	uint64_t id;        /* as the kernel has it in its kernfs node; 0: none */
-	uint32_t hierarchy; /* of version 1, as in /proc/self/cgroup; 0: version 2 */
+	uint64_t id;         /* as the kernel has it in its kernfs node; 0: none */
+	uint32_t hierarchy;  /* of version 1, as in /proc/self/cgroup; 0: version 2 */
 	char path[PATH_MAX]; /* its directory */
 };
 

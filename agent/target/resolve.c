@@ -18,10 +18,9 @@
 #define ANCESTORS_MAX 64
 
 static const char *const kind_names[] = {
-	[TARGET_BY_PID] = "-p",          [TARGET_BY_COMM] = "--comm",
-	[TARGET_BY_EXE] = "--exe",       [TARGET_BY_PORT] = "--port",
-	[TARGET_BY_UNIT] = "--unit",     [TARGET_BY_CONTAINER] = "--container",
-	[TARGET_BY_POD] = "--pod",       [TARGET_BY_CGROUP] = "--cgroup",
+	[TARGET_BY_PID] = "-p",      [TARGET_BY_COMM] = "--comm",     [TARGET_BY_EXE] = "--exe",
+	[TARGET_BY_PORT] = "--port", [TARGET_BY_UNIT] = "--unit",     [TARGET_BY_CONTAINER] = "--container",
+	[TARGET_BY_POD] = "--pod",   [TARGET_BY_CGROUP] = "--cgroup",
 };
 
 /* --- processes ---------------------------------------------------------------------------------------------------- */
@@ -384,8 +383,7 @@ static bool serve_together(const target_port_owners *owners)
 
 		exe_of(owners->items[0].pid, one, sizeof(one));
 		exe_of(owners->items[i].pid, other, sizeof(other));
-		same_netns = !strcmp(one, other) &&
-			     parent_of(owners->items[0].pid) == parent_of(owners->items[i].pid);
+		same_netns = !strcmp(one, other) && parent_of(owners->items[0].pid) == parent_of(owners->items[i].pid);
 	}
 	return same_netns;
 }
@@ -467,9 +465,8 @@ static int resolve_processes(const struct target_query *query, struct target_set
 	if (err)
 		log_error("the processes cannot be listed: %s: is /proc mounted?", strerror(-err));
 	for (size_t i = 0; i < query->names.cnt && !err; i++)
-		err = query->kind == TARGET_BY_PORT
-			      ? resolve_port(query->names.items[i], &all, set)
-			      : resolve_name(query->kind, query->names.items[i], &all, set);
+		err = query->kind == TARGET_BY_PORT ? resolve_port(query->names.items[i], &all, set)
+						    : resolve_name(query->kind, query->names.items[i], &all, set);
 	vec_free(&all);
 	return err;
 }
@@ -565,8 +562,9 @@ static int resolve_cgroup_path(const char *path, struct target_set *set)
 
 static int resolve_cgroup_name(enum target_kind kind, const char *name, struct target_set *set)
 {
-	static const char *const words[] = {[CGROUP_UNIT] = "unit", [CGROUP_CONTAINER] = "container", [CGROUP_POD] = "pod"};
-	enum cgroup_kind cgroup_kind = kind == TARGET_BY_UNIT	 ? CGROUP_UNIT
+	static const char *const words[] = {
+		[CGROUP_UNIT] = "unit", [CGROUP_CONTAINER] = "container", [CGROUP_POD] = "pod"};
+	enum cgroup_kind cgroup_kind = kind == TARGET_BY_UNIT  ? CGROUP_UNIT
 				       : kind == TARGET_BY_POD ? CGROUP_POD
 							       : CGROUP_CONTAINER;
 	target_cgroups found = {0};

@@ -29,8 +29,8 @@ struct target_query {
 
 struct target_set {
 	/*
-	 * The main process first, whose program symbols are looked up in; then the others, none a descendant of another.
-	 * Their descendants belong to the target as well, unless there is a cgroup, which says who does.
+	 * The main process first, whose program symbols are looked up in; then the others, none a descendant of
+	 * another. Their descendants belong to the target as well, unless there is a cgroup, which says who does.
 	 */
 	VEC(pid_t) pids;
 	struct target_cgroup cgroup; /* id 0: none */

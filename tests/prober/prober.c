@@ -507,7 +507,6 @@ static int open_capture(struct prober *prober)
 	struct capture_opts opts = {
 		.processes = &prober->processes,
 		.listeners = &prober->listeners,
-		.netns = target_netns(prober->options.pid),
 		.sockets = !prober->options.interval,
 		.probes = true,
 		.children = true,
