@@ -21,16 +21,19 @@ enum {
 };
 
 /* Rows of a getopt_long() table; -p is "p:". */
-#define TARGET_LONG_OPTIONS                                                                                         \
-	{"pid", required_argument, NULL, 'p'}, {"comm", required_argument, NULL, OPT_COMM},                         \
-		{"exe", required_argument, NULL, OPT_EXE}, {"port", required_argument, NULL, OPT_PORT},             \
-		{"unit", required_argument, NULL, OPT_UNIT}, {"container", required_argument, NULL, OPT_CONTAINER}, \
-		{"pod", required_argument, NULL, OPT_POD}, {"cgroup", required_argument, NULL, OPT_CGROUP},         \
-	{                                                                                                           \
-		"pidns-of", required_argument, NULL, OPT_PIDNS_OF                                                   \
-	}
+/* clang-format off */
+#define TARGET_LONG_OPTIONS                                    \
+	{"pid", required_argument, NULL, 'p'},                  \
+	{"comm", required_argument, NULL, OPT_COMM},            \
+	{"exe", required_argument, NULL, OPT_EXE},              \
+	{"port", required_argument, NULL, OPT_PORT},            \
+	{"unit", required_argument, NULL, OPT_UNIT},            \
+	{"container", required_argument, NULL, OPT_CONTAINER},  \
+	{"pod", required_argument, NULL, OPT_POD},              \
+	{"cgroup", required_argument, NULL, OPT_CGROUP},        \
+	{"pidns-of", required_argument, NULL, OPT_PIDNS_OF}
+/* clang-format on */
 
-	"--cgroup PATH"
 extern const char target_options_help[];
 
 /* One option as getopt_long() returned it: 0, -ENOENT if it is none of these, or -EINVAL after a line that says why. */
