@@ -579,9 +579,12 @@ static int resolve_cgroup_name(enum target_kind kind, const char *name, struct t
 		err = -ENOTUNIQ;
 	} else if (!found.cnt) {
 		struct offered offered = {0};
-		char what[256];
+		char what[256], wanted[256];
 
-		nearest_init(&offered.nearest, name, NEAREST_SHOWN);
+		/* A unit without its kind is a service. */
+		snprintf(wanted, sizeof(wanted), "%.200s%s", name,
+			 cgroup_kind == CGROUP_UNIT && !strchr(name, '.') ? ".service" : "");
+		nearest_init(&offered.nearest, wanted, NEAREST_SHOWN);
 		target_cgroups_names(cgroup_kind, offer, &offered);
 		snprintf(what, sizeof(what), "no %s '%.100s' has a cgroup here", words[cgroup_kind], name);
 		proc_make_printable(what);
