@@ -111,7 +111,7 @@ static bool is_below(const char *path, const char *dir)
 	return !strncmp(path, dir, len) && (!path[len] || path[len] == '/');
 }
 
-static int cgroup_make(const struct hierarchy *hierarchy, const char *path, struct target_cgroup *cgroup)
+static int cgroup_make(uint32_t hierarchy, const char *path, struct target_cgroup *cgroup)
 {
 	struct stat stat_buf;
 
@@ -123,7 +123,7 @@ static int cgroup_make(const struct hierarchy *hierarchy, const char *path, stru
 	if ((size_t)snprintf(cgroup->path, sizeof(cgroup->path), "%s", path) >= sizeof(cgroup->path))
 		return -ENAMETOOLONG;
 	cgroup->id = stat_buf.st_ino;
-	cgroup->hierarchy = hierarchy->id;
+	cgroup->hierarchy = hierarchy;
 	return 0;
 }
 
@@ -138,11 +138,11 @@ int target_cgroup_open(const char *path, struct target_cgroup *cgroup)
 	err = -ENOENT;
 	for (size_t i = 0; err == -ENOENT && realpath(path, real) && i < all.cnt; i++)
 		if (is_below(real, all.items[i].dir))
-			err = all.items[i].unusable ? -ENOTSUP : cgroup_make(&all.items[i], real, cgroup);
+			err = all.items[i].unusable ? -ENOTSUP : cgroup_make(all.items[i].id, real, cgroup);
 	for (size_t i = 0; err == -ENOENT && i < all.cnt; i++) {
 		snprintf(joined, sizeof(joined), "%s/%s", all.items[i].dir, path + strspn(path, "/"));
 		if (!all.items[i].unusable && realpath(joined, real) && is_below(real, all.items[i].dir))
-			err = cgroup_make(&all.items[i], real, cgroup);
+			err = cgroup_make(all.items[i].id, real, cgroup);
 	}
 	vec_free(&all);
 	return err;
@@ -219,7 +219,7 @@ bool target_cgroup_matches(enum cgroup_kind kind, const char *dir_name, const ch
 /* --- search ------------------------------------------------------------------------------------------------------- */
 
 struct search {
-	const struct hierarchy *hierarchy;
+	uint32_t hierarchy; /* as in struct target_cgroup */
 	/* 0: look below, too; 1: do not; -errno */
 	int (*take)(struct search *search, const char *path, const char *dir_name);
 	enum cgroup_kind kind;
@@ -260,7 +260,7 @@ static int search_all(struct search *search)
 	int err = hierarchies_read(&all);
 
 	for (size_t i = 0; !err && i < all.cnt && !(search->found && search->found->cnt); i++) {
-		search->hierarchy = &all.items[i];
+		search->hierarchy = all.items[i].id;
 		snprintf(path, sizeof(path), "%s", all.items[i].dir);
 		if (!all.items[i].unusable)
 			err = walk(search, path, strlen(path), 0);
