@@ -21,16 +21,21 @@ struct columns {
 
 bool recording_start(struct recording *recording, const char *dir_name, pid_t pid, const char *fmt, ...)
 {
-	char more[4096];
+	char more[4096], target[32];
 	va_list args;
 
-	memset(recording, 0, sizeof(*recording));
-	recording->dir = temp_path("%s", dir_name);
 	va_start(args, fmt);
 	vsnprintf(more, sizeof(more), fmt, args);
 	va_end(args);
-	if (process_start(&recording->process, "%s record -p %d -o %s %s", whylate_path(), (int)pid, recording->dir.s,
-			  more))
+	snprintf(target, sizeof(target), "-p %d", (int)pid);
+	return recording_start_by(recording, dir_name, target, more);
+}
+
+bool recording_start_by(struct recording *recording, const char *dir_name, const char *target, const char *more)
+{
+	memset(recording, 0, sizeof(*recording));
+	recording->dir = temp_path("%s", dir_name);
+	if (process_start(&recording->process, "%s record %s -o %s %s", whylate_path(), target, recording->dir.s, more))
 		return false;
 	return CHECKF(process_says(&recording->process, true, "whylate: recording ", NULL, 20), "it said: %s",
 		      process_err(&recording->process));

@@ -21,6 +21,8 @@ struct recording {
 /* Starts one with these further arguments and waits until it is attached. */
 bool recording_start(struct recording *recording, const char *dir_name, pid_t pid, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Likewise of a target that is named in another way: "--port 80". */
+bool recording_start_by(struct recording *recording, const char *dir_name, const char *target, const char *more);
 /* Ctrl-C, and its exit code. */
 int recording_stop(struct recording *recording);
 void recording_end(struct recording *recording);

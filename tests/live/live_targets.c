@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Targets by name: every request of theirs is recorded, and none of others. */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REQUESTS 2000
+/* redis-benchmark asks for some settings first. */
+#define MORE_MAX 20
+
+#define EVERY_ONE "--rate 100% --duty 100% --budget 100% --tail none"
+
+struct tally {
+	char type[2][32];
+	unsigned int cnt[2], other_cnt;
+};
+
+static void take(void *owner, const struct interval *interval)
+{
+	struct tally *tally = owner;
+
+	for (int i = 0; i < 2; i++) {
+		if (interval->type && !strcmp(interval->type, tally->type[i])) {
+			tally->cnt[i]++;
+			return;
+		}
+	}
+	tally->other_cnt++;
+}
+
+static bool is_about(unsigned int cnt, unsigned int loads)
+{
+	return cnt >= loads * REQUESTS && cnt <= loads * (REQUESTS + MORE_MAX);
+}
+
+/* Ends the recording: so many loads of each were recorded, and nothing else. */
+static void expect_loads(struct recording *recording, int port, unsigned int loads, int other_port,
+			 unsigned int other_loads)
+{
+	struct tally tally = {0};
+	struct session session;
+
+	CHECK(recording_stop(recording) == 0);
+	snprintf(tally.type[0], sizeof(tally.type[0]), "tcp:%d", port);
+	snprintf(tally.type[1], sizeof(tally.type[1]), "tcp:%d", other_port);
+	if (!session_read(&session, recording->dir.s, take, &tally))
+		return;
+	session_check(&session);
+	CHECKF(is_about(tally.cnt[0], loads), "%u requests of the first, of %u", tally.cnt[0], loads * REQUESTS);
+	CHECKF(is_about(tally.cnt[1], other_loads), "%u requests of the second, of %u", tally.cnt[1],
+	       other_loads * REQUESTS);
+	CHECKF(!tally.other_cnt, "%u others", tally.other_cnt);
+}
+
+static bool load_both(const struct redis *one, const struct redis *two)
+{
+	const struct redis *servers[] = {one, two};
+	bool good = true;
+
+	for (int i = 0; good && i < 2; i++) {
+		struct process load = {0};
+
+		good = redis_load_start(&load, servers[i], ANY_CPU, REQUESTS, 5) && CHECK(!process_wait(&load, 20));
+		process_end(&load);
+	}
+	return good;
+}
+
+static void test_several_pids(void)
+{
+	struct recording recording = {0};
+	struct redis one = {0}, two = {0};
+	char target[64];
+
+	if (!redis_start(&one, ANY_CPU) || !redis_start(&two, ANY_CPU))
+		goto cleanup;
+	snprintf(target, sizeof(target), "-p %d,%d", one.process.pid, two.process.pid);
+	if (recording_start_by(&recording, "several", target, EVERY_ONE) && load_both(&one, &two))
+		expect_loads(&recording, one.port, 1, two.port, 1);
+cleanup:
+	recording_end(&recording);
+	redis_end(&one);
+	redis_end(&two);
+}
+
+static void test_port_elsewhere(void)
+{
+	struct recording recording = {0};
+	struct process server, load = {0};
+	int port = port_free();
+	char script[256], target[64];
+	const char *const argv[] = {"unshare", "-n", "sh", "-c", script, NULL};
+
+	snprintf(script, sizeof(script), "ip link set lo up && exec redis-server --port %d --save ''", port);
+	snprintf(target, sizeof(target), "--port %d", port);
+	if (program_missing("port_elsewhere", "redis-server") || program_missing("port_elsewhere", "unshare") ||
+	    process_launch_argv(&server, NULL, argv))
+		return;
+	if (process_says(&server, false, "Ready to accept", NULL, 10) &&
+	    recording_start_by(&recording, "elsewhere", target, EVERY_ONE) &&
+	    !process_start(&load, "nsenter -t %d -n redis-benchmark -p %d -t get -n %u -c 5 --csv", server.pid, port,
+			   REQUESTS)) {
+		CHECK(!process_wait(&load, 20));
+		expect_loads(&recording, port, 1, 0, 0);
+	}
+	process_end(&load);
+	recording_end(&recording);
+	process_end(&server);
+}
+
+/* Where control groups of version 2 can be made; false: nowhere. */
+static bool cgroup_make(char *dir, size_t sz)
+{
+	static const char *const roots[] = {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"};
+	char procs[512];
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		snprintf(procs, sizeof(procs), "%s/cgroup.procs", roots[i]);
+		snprintf(dir, sz, "%s/whylate-test-%d", roots[i], getpid());
+		if (is_there(procs) && !mkdir(dir, 0755))
+			return true;
+	}
+	return false;
+}
+
+static void cgroup_join(const char *dir, const char *below, pid_t pid)
+{
+	char path[512], text[16];
+
+	snprintf(path, sizeof(path), "%s%s/cgroup.procs", dir, below);
+	snprintf(text, sizeof(text), "%d", pid);
+	CHECKF(!file_write(path, text, strlen(text)), "%s: %s", path, strerror(errno));
+	/* The agent looks every tenth of a second where those that have joined listen. */
+	sleep_ms(500);
+}
+
+static void test_cgroup(void)
+{
+	struct recording recording = {0};
+	struct redis one = {0}, two = {0};
+	char dir[256] = "", target[300];
+
+	if (!cgroup_make(dir, sizeof(dir))) {
+		skip("cgroup", "no control groups of version 2 can be made here: %s", strerror(errno));
+		return;
+	}
+	if (!redis_start(&one, ANY_CPU) || !redis_start(&two, ANY_CPU))
+		goto cleanup;
+	cgroup_join(dir, "", one.process.pid);
+	snprintf(target, sizeof(target), "--cgroup %s", dir);
+	if (!recording_start_by(&recording, "cgroup", target, EVERY_ONE) || !load_both(&one, &two))
+		goto cleanup;
+	cgroup_join(dir, "", two.process.pid);
+	if (!load_both(&one, &two))
+		goto cleanup;
+	cgroup_join(dir, "/..", one.process.pid);
+	if (load_both(&one, &two))
+		expect_loads(&recording, one.port, 2, two.port, 2);
+cleanup:
+	recording_end(&recording);
+	redis_end(&one);
+	redis_end(&two);
+	for (int i = 0; i < 20 && rmdir(dir) && errno == EBUSY; i++)
+		sleep_ms(100);
+}
+
+static const struct live_test tests[] = {
+	{"several_pids", test_several_pids},
+	{"port_elsewhere", test_port_elsewhere},
+	{"target_cgroup", test_cgroup},
+};
+
+int suite_targets(void)
+{
+	return live_suite("targets", tests, sizeof(tests) / sizeof(tests[0]));
+}
