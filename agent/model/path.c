@@ -125,7 +125,7 @@ static struct graph_handoff *data_for(const struct walk *walk, uint32_t tid, uin
 	struct graph_handoff *handoff;
 	size_t cnt;
 
-	handoff = graph__handoffs_to(walk->graph, tid, wake_ts, walk->interval->end_ts, &cnt);
+	handoff = graph__handoffs_to(walk->graph, tid, wake_ts, walk->look_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX; i++) {
 		if (handoff[i].kind == WL_HANDOFF_BLOCK || handoff[i].kind == WL_HANDOFF_TIMER)
 			continue;
@@ -265,7 +265,7 @@ static bool woken_in_vain(const struct walk *walk, const struct frame *frame, co
 
 	if (wait->state != WL_STATE_BLOCKED_FUTEX || !wait->owner_tid || wait->owner_tid == wakeup->waker_tid)
 		return false;
-	next = graph__segments(walk->graph, frame->tid, wakeup->ts, walk->interval->end_ts, &cnt);
+	next = graph__segments(walk->graph, frame->tid, wakeup->ts, walk->look_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < AGAIN_LOOKS_MAX; i++) {
 		if (next[i].begin_ts < wakeup->ts || !is_blocked(next[i].state))
 			continue;
@@ -380,6 +380,63 @@ static struct graph_handoff *generator_of(const struct walk *walk, const struct 
 	return NULL;
 }
 
+static bool is_message(const struct graph_handoff *handoff)
+{
+	return handoff->kind == WL_HANDOFF_SOCKET || handoff->kind == WL_HANDOFF_UNIX ||
+	       handoff->kind == WL_HANDOFF_PIPE;
+}
+
+/* What the interval's thread sent to the other one, for the interval, before that one sent its reply; NULL: nothing. */
+static struct graph_handoff *request_to(const struct walk *walk, const struct frame *frame,
+					const struct graph_handoff *reply)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	handoff = graph__handoffs_to(walk->graph, reply->from_tid, walk->interval->begin_ts, reply->from_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < GENERATOR_LOOKS_MAX; i++) {
+		struct graph_handoff *last = &handoff[cnt - 1 - i];
+
+		if (last->from_tid == frame->tid && last->sid == walk->interval->sid && is_message(last))
+			return last;
+	}
+	return NULL;
+}
+
+/*
+ * The thread left the interval at since_ts, after it had asked another thread for something, and went on with it when
+ * the reply was there: a proxy and its upstream.
+ */
+static bool find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	frame->reply = NULL;
+	handoff = graph__handoffs_to(walk->graph, frame->tid, since_ts, frame->own_end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < GENERATOR_LOOKS_MAX; i++) {
+		struct graph_handoff *last = &handoff[cnt - 1 - i];
+
+		if (!is_message(last) || !last->from_tid || last->from_tid == frame->tid ||
+		    last->from_ts <= since_ts || last->from_ts > frame->at_ts || !request_to(walk, frame, last))
+			continue;
+		frame->reply = last;
+		return true;
+	}
+	return false;
+}
+
+/* Both messages are needed to find them again. */
+static int push_reply(struct walk *walk, struct frame *frame)
+{
+	struct graph_handoff *request = request_to(walk, frame, frame->reply);
+	int err = push_edge(walk, frame, NULL, frame->reply);
+
+	frame->queue_ts = frame->reply->from_ts > frame->low_ts ? frame->reply->from_ts : frame->low_ts;
+	frame->asked_ts = request->from_ts;
+	return err ? err : push_edge(walk, frame, NULL, request);
+}
+
 /*
  * Nobody works on the interval right before at_ts.  Algorithm 2, lines 9 to 24: it waits since this thread last worked
  * on it, or since its generator handed it over, or, where neither is known, since another thread it was on let go of
@@ -392,6 +449,8 @@ static int find_queue(struct walk *walk, struct frame *frame)
 
 	frame->generator = NULL;
 	frame->next_tid = 0;
+	if (since_ts > frame->low_ts && find_reply(walk, frame, since_ts))
+		return push_reply(walk, frame);
 	if (!since_ts && (frame->generator = generator_of(walk, frame))) {
 		since_ts = frame->generator->from_ts;
 		frame->next_tid = frame->generator->from_tid;
@@ -419,12 +478,43 @@ static void change_thread(const struct walk *walk, struct frame *frame)
 	frame->kind = frame->generator ? frame->generator->kind : WL_HANDOFF_QUEUE;
 	frame->pid = frame->generator ? frame->generator->from_pid : walk->interval->pid;
 	frame->tid = frame->next_tid;
-	frame->generator = NULL;
+	frame->generator = frame->reply = NULL;
 	frame->next_tid = 0;
 	frame->queue_ts = UINT64_MAX;
 	frame->own = true;
 	frame->own_end_ts = frame->at_ts;
 	seek(walk, frame);
+}
+
+/*
+ * The interval's own wait, back to begin_ts, for something that is not known; a message from another host that the
+ * thread got before it went on with the interval is kept for its address.
+ */
+static int walk_idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
+{
+	struct path_step step = frame__step(frame, segment);
+	struct graph_handoff *handoff;
+	size_t cnt;
+	int err = 0;
+
+	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->at_ts, frame->own_end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX && !err; i++)
+		if (!handoff[cnt - 1 - i].from_tid && is_message(&handoff[cnt - 1 - i]))
+			err = push_edge(walk, frame, NULL, &handoff[cnt - 1 - i]);
+	frame__set_category(frame, &step, WL_CATEGORY_IO_NET);
+	return err ? err : walk__push_step(walk, frame, step, begin_ts);
+}
+
+/* From when it asked until the reply came: what the thread did that replied. */
+static int follow_reply(struct walk *walk, struct frame *frame)
+{
+	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
+	const struct graph_handoff *reply = frame->reply;
+	uint64_t asked_ts = frame->asked_ts > frame->low_ts ? frame->asked_ts : frame->low_ts;
+
+	frame->reply = NULL;
+	return follow(walk, &wait, reply->from_pid, reply->from_tid, asked_ts, PATH_VIA_HANDOFF, reply->kind,
+		      WL_CERTAINTY_INFERRED);
 }
 
 static int walk_queue(struct walk *walk, struct frame *frame)
@@ -444,6 +534,9 @@ static int walk_queue(struct walk *walk, struct frame *frame)
 	if (segment->end_ts < frame->at_ts)
 		return walk__push_queue(walk, frame, NULL, segment->end_ts);
 	begin_ts = segment->begin_ts > frame->queue_ts ? segment->begin_ts : frame->queue_ts;
+	/* A thread that waits in its event loop is busy with nobody: the interval waits for what it asked for. */
+	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply && begin_ts >= walk->interval->pickup_ts)
+		return walk_idle(walk, frame, segment, begin_ts);
 	return walk__push_queue(walk, frame, segment, begin_ts);
 }
 
@@ -454,6 +547,8 @@ static int walk_on(struct walk *walk, struct frame *frame)
 	uint64_t begin_ts;
 	bool own;
 
+	if (frame->at_ts == frame->queue_ts && frame->reply)
+		return follow_reply(walk, frame);
 	if (frame->at_ts == frame->queue_ts && frame->next_tid) {
 		frame->change_cnt = frame->at_ts < frame->change_ts ? 0 : frame->change_cnt + 1;
 		frame->change_ts = frame->at_ts;
@@ -517,39 +612,67 @@ static int walk_all(struct walk *walk)
 	return err;
 }
 
-int path_walk(struct path *path, const struct graph *graph, const struct graph_interval *interval)
+/* What a thread received once it was awake may come a little after the time that is walked. */
+#define RECEIVED_AFTER_NS 10000000ULL
+
+static int walk_from(struct walk *walk, struct frame frame)
 {
-	struct walk walk;
+	struct path *path = walk->path;
 	int err;
 
-	path->sid = interval->sid;
+	path->sid = walk->interval->sid;
 	path->flags = 0;
 	path->steps.cnt = path->edges.cnt = 0;
-	if (interval->begin_ts > interval->pickup_ts || interval->pickup_ts > interval->end_ts)
-		return -EINVAL;
-	walk.path = path;
-	walk.graph = graph;
-	walk.interval = interval;
-	walk.full = false;
-	walk.frame_cnt = 1;
-	walk.frames[0] = (struct frame){
-		.low_ts = interval->begin_ts,
-		.at_ts = interval->end_ts,
-		.queue_ts = UINT64_MAX,
-		.own_end_ts = interval->end_ts,
-		.tid = interval->end_tid,
-		.pid = interval->end_tid == interval->tid ? interval->pid : 0,
-		.own = true,
-	};
-	seek(&walk, &walk.frames[0]);
+	walk->full = false;
+	walk->frame_cnt = 1;
+	walk->frames[0] = frame;
+	seek(walk, &walk->frames[0]);
 	/* Where nothing is known of the thread that ended it. */
-	if (!walk.frames[0].pid)
-		walk.frames[0].pid = interval->pid;
-	if (graph__loss_in(graph, interval->begin_ts, interval->end_ts) || interval->flags & WL_INTERVAL_LOSSY)
-		path->flags |= PATH_LOSSY;
-	err = walk_all(&walk);
+	if (!walk->frames[0].pid)
+		walk->frames[0].pid = walk->interval->pid;
+	err = walk_all(walk);
 	turn_round(path);
 	return err;
+}
+
+int path_walk(struct path *path, const struct graph *graph, const struct graph_interval *interval)
+{
+	struct walk walk = {.path = path, .graph = graph, .interval = interval, .look_ts = interval->end_ts};
+	int err;
+
+	if (interval->begin_ts > interval->pickup_ts || interval->pickup_ts > interval->end_ts)
+		return -EINVAL;
+	err = walk_from(&walk, (struct frame){
+				       .low_ts = interval->begin_ts,
+				       .at_ts = interval->end_ts,
+				       .queue_ts = UINT64_MAX,
+				       .own_end_ts = interval->end_ts,
+				       .tid = interval->end_tid,
+				       .pid = interval->end_tid == interval->tid ? interval->pid : 0,
+				       .own = true,
+			       });
+	if (graph__loss_in(graph, interval->begin_ts, interval->end_ts) || interval->flags & WL_INTERVAL_LOSSY)
+		path->flags |= PATH_LOSSY;
+	return err;
+}
+
+int path_walk_thread(struct path *path, const struct graph *graph, uint32_t pid, uint32_t tid, uint64_t begin_ts,
+		     uint64_t end_ts)
+{
+	/* Of no interval: no segment is its own. */
+	const struct graph_interval none = {.sid = UINT64_MAX, .begin_ts = begin_ts, .pickup_ts = end_ts, .end_ts = end_ts};
+	struct walk walk = {.path = path, .graph = graph, .interval = &none, .look_ts = end_ts + RECEIVED_AFTER_NS};
+
+	if (begin_ts > end_ts)
+		return -EINVAL;
+	return walk_from(&walk, (struct frame){
+					.low_ts = begin_ts,
+					.at_ts = end_ts,
+					.queue_ts = UINT64_MAX,
+					.own_end_ts = end_ts,
+					.tid = tid,
+					.pid = pid,
+				});
 }
 
 void path__clear(struct path *path)

@@ -18,6 +18,7 @@
  * the thread that the path is on, whatever it did (`state` says what).  Behind another wait, what that thread waited
  * for itself has its own category, and its running is the category of the wait; a pipe or an eventfd counts as
  *     `io.net`, "the network or another process".
+ *   - Queued while the thread was idle in its event loop (`blocked.poll`): the wait is the interval's own.
  *   - `queue`: the culprit is the thread that worked on something else, `sid` is the interval that it worked for.
  *
  * An ambiguous edge makes everything behind it ambiguous; `sure` is the category that such a step has without that
@@ -31,6 +32,7 @@
 
 #define PATH_DEPTH_MAX 32
 #define PATH_STEPS_MAX 65536
+#define PATH_HOPS_MAX  3
 
 enum path_flag {
 	PATH_GAP = 1,        /* part of it is `other` because a thread's history has a hole there */
@@ -59,6 +61,7 @@ struct path_step {
 	uint32_t culprit_name;             /* 0: not in the edge, look the tid up */
 	uint32_t object_name, syscall;     /* names, likewise */
 	uint32_t type;                     /* of `sid`, a name; 0: not known */
+	uint32_t hop_tids[PATH_HOPS_MAX];  /* threads between the own one and this one, nearest first; 0: no more */
 	uint8_t state;                     /* enum wl_state: what the thread did */
 	uint8_t category;                  /* enum wl_category */
 	uint8_t wait;                      /* enum wl_category of the wait by which the path left the own thread */
@@ -98,6 +101,12 @@ struct path {
  * 0; -EINVAL: the interval's times are out of order; -ENOMEM.
  */
 int path_walk(struct path *path, const struct graph *graph, const struct graph_interval *interval);
+/*
+ * Walks what one thread did from begin_ts to end_ts, whatever it worked for: waits are followed as they are in an
+ * interval, categories are those of the thread's own states, nothing is `queue`.  As path_walk() otherwise.
+ */
+int path_walk_thread(struct path *path, const struct graph *graph, uint32_t pid, uint32_t tid, uint64_t begin_ts,
+		     uint64_t end_ts);
 void path__clear(struct path *path); /* frees */
 
 #endif

@@ -15,6 +15,8 @@ struct frame {
 	uint64_t own_end_ts;           /* of the own segment walked last: where its hand-off lies, at the latest */
 	uint32_t next_tid;             /* that had the interval before queue_ts, 0: this thread, or nobody known */
 	struct graph_handoff *generator;
+	struct graph_handoff *reply; /* what it had asked another thread for came at queue_ts; asked at asked_ts */
+	uint64_t asked_ts;
 	uint64_t change_ts; /* when it last changed its thread, and how often at that very time */
 	uint32_t change_cnt;
 	uint64_t object; /* of the lock behind which this thread is */
@@ -29,6 +31,7 @@ struct walk {
 	struct path *path;
 	const struct graph *graph;
 	const struct graph_interval *interval;
+	uint64_t look_ts; /* what a thread received is looked for up to here */
 	struct frame frames[PATH_DEPTH_MAX];
 	size_t frame_cnt;
 	bool full; /* PATH_STEPS_MAX is reached */

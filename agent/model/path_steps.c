@@ -4,6 +4,8 @@
 #include "base/names.h"
 #include "base/vec.h"
 
+#include <string.h>
+
 /* What is done to a thread from outside delays everybody who waits for it. */
 static bool is_inflicted(enum wl_category category)
 {
@@ -33,7 +35,7 @@ static bool same_step(const struct path_step *a, const struct path_step *b)
 	       a->culprit_name == b->culprit_name && a->object_name == b->object_name && a->syscall == b->syscall &&
 	       a->state == b->state && a->category == b->category && a->wait == b->wait && a->sure == b->sure &&
 	       a->certainty == b->certainty && a->via == b->via && a->kind == b->kind && a->transit == b->transit &&
-	       a->depth == b->depth;
+	       a->depth == b->depth && !memcmp(a->hop_tids, b->hop_tids, sizeof(a->hop_tids));
 }
 
 /* The steps come latest first.  One that goes on as the one after it becomes part of it. */
@@ -42,6 +44,8 @@ int walk__push_step(struct walk *walk, struct frame *frame, struct path_step ste
 	struct path *path = walk->path;
 	struct path_step *last = path->steps.cnt ? &path->steps.items[path->steps.cnt - 1] : NULL;
 
+	for (size_t i = 1; i < frame->depth && i <= PATH_HOPS_MAX; i++)
+		step.hop_tids[i - 1] = walk->frames[i].tid;
 	step.begin_ts = begin_ts;
 	step.end_ts = frame->at_ts;
 	frame->at_ts = begin_ts;

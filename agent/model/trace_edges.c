@@ -52,7 +52,8 @@ static int on_received(void *owner, const struct wl_socket_record *sent, const s
 	struct trace_detail detail;
 	struct graph_handoff handoff = {
 		.to_ts = received->ts,
-		.sid = received->sid,
+		/* What a thread sends for an interval is received by one that need not know of it. */
+		.sid = received->sid || !sent ? received->sid : sent->sid,
 		.object = received->conn,
 		.to_pid = received->pid,
 		.to_tid = received->tid,
