@@ -10,9 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_SZ      320
-#define NUMBER_SZ    32
-#define EVIDENCE_MAX 10
+#define TEXT_SZ   320
+#define NUMBER_SZ 32
 /* A function is named as the place where more than this of a cause's time is spent. */
 #define PLACE_MIN 0.25
 
@@ -81,7 +80,7 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 	}
 }
 
-static char *numbers_text(struct arena *arena, const struct share_line *line)
+char *cause_numbers_text(struct arena *arena, const struct share_line *line)
 {
 	char late[NUMBER_SZ], typical[NUMBER_SZ];
 
@@ -89,7 +88,7 @@ static char *numbers_text(struct arena *arena, const struct share_line *line)
 			     duration(late, line->late_ns), duration(typical, line->typical_ns), line->late_met * 100);
 }
 
-static char *variance_text(struct arena *arena, const struct share_line *line)
+char *cause_variance_text(struct arena *arena, const struct share_line *line)
 {
 	if (isnan(line->variance_share_ci.lo))
 		return arena__printf(arena, "%.0f %% of the variance", line->variance_share * 100);
@@ -117,7 +116,7 @@ static char *event_text(struct arena *arena, const struct report *report, enum w
 	return NULL;
 }
 
-static char *several_text(struct arena *arena, const char *what, const struct blame_ids *ids)
+char *cause_several_text(struct arena *arena, const char *what, const struct blame_ids *ids)
 {
 	char list[TEXT_SZ];
 	size_t len = 0;
@@ -128,7 +127,7 @@ static char *several_text(struct arena *arena, const char *what, const struct bl
 			     ids->cnt > BLAME_IDS_MAX ? " and more" : "");
 }
 
-static int add_line(struct cause *cause, const char *line)
+int cause__add_line(struct cause *cause, const char *line)
 {
 	if (!line)
 		return -ENOMEM;
@@ -187,13 +186,13 @@ static int describe_places(struct cause *cause, const struct report *report, con
 	if (places->functions[0].function && places->functions[0].share >= PLACE_MIN) {
 		cause->function = places->functions[0].function;
 		factor = factor_named(report, cause->function);
-		err = add_line(cause, places_text(arena, "spent in", places->functions));
+		err = cause__add_line(cause, places_text(arena, "spent in", places->functions));
 		if (!err && factor && !isnan(factor->doing_contribution[0]))
-			err = add_line(cause, factor_text(arena, factor));
+			err = cause__add_line(cause, factor_text(arena, factor));
 	}
 	if (!err && places->culprits[0].function && places->culprits[0].share >= PLACE_MIN) {
 		cause->culprit_function = places->culprits[0].function;
-		err = add_line(cause, places_text(arena, "meanwhile the other thread was in", places->culprits));
+		err = cause__add_line(cause, places_text(arena, "meanwhile the other thread was in", places->culprits));
 	}
 	return err;
 }
@@ -221,23 +220,25 @@ static int describe_moves(struct cause *cause, const struct report *report, stru
 	}
 	if (!(moved > all / 2))
 		return 0;
-	return add_line(cause, arena__printf(arena,
+	return cause__add_line(cause,
+			       arena__printf(arena,
 					     "%.0f %% of it in requests that one thread read and another answered: "
 					     "--mode trace follows them from thread to thread",
 					     100 * moved / all));
 }
 
-static int describe_doubts(struct cause *cause, const struct report *report, struct arena *arena)
+int cause_describe_doubts(struct cause *cause, const struct report *report, struct arena *arena)
 {
 	int err = 0;
 
 	if (isnan(cause->share_ci.lo))
-		err = add_line(cause, "too few intervals to say how sure this is");
+		err = cause__add_line(cause, "too few intervals to say how sure this is");
 	else if (cause->share_ci.lo <= 0)
-		err = add_line(cause, "its confidence interval reaches down to 0: a longer recording would settle it");
+		err = cause__add_line(cause,
+				      "its confidence interval reaches down to 0: a longer recording would settle it");
 	if (!err && report->records_lost_share > 0 && !isnan(cause->share_ci.lo))
-		err = add_line(cause,
-			       arena__printf(arena, "the interval is widened because %.2g %% of the records were lost",
+		err = cause__add_line(
+			cause, arena__printf(arena, "the interval is widened because %.2g %% of the records were lost",
 					     report->records_lost_share * 100));
 	return err;
 }
@@ -249,7 +250,7 @@ int cause_describe(struct cause *cause, const struct report *report, const struc
 	const char *event;
 	int err;
 
-	cause->evidence = arena__alloc(arena, EVIDENCE_MAX, sizeof(*cause->evidence));
+	cause->evidence = arena__alloc(arena, CAUSE_EVIDENCE_MAX, sizeof(*cause->evidence));
 	if (!cause->evidence)
 		return -ENOMEM;
 	if (cause->object || cause->culprit_comm)
@@ -259,19 +260,19 @@ int cause_describe(struct cause *cause, const struct report *report, const struc
 					    split->slot_cnt > 1 ? " (the rest: other culprits, or nobody known)" : "");
 	if (!cause->what)
 		return -ENOMEM;
-	err = add_line(cause, numbers_text(arena, &split->lines[slot]));
+	err = cause__add_line(cause, cause_numbers_text(arena, &split->lines[slot]));
 	if (!err && !isnan(cause->variance_share))
-		err = add_line(cause, variance_text(arena, &split->lines[slot]));
+		err = cause__add_line(cause, cause_variance_text(arena, &split->lines[slot]));
 	if (!err && blame->pids.cnt > 1)
-		err = add_line(cause, several_text(arena, "pids", &blame->pids));
+		err = cause__add_line(cause, cause_several_text(arena, "pids", &blame->pids));
 	else if (!err && !blame->pids.cnt && blame->tids.cnt > 1)
-		err = add_line(cause, several_text(arena, "tids", &blame->tids));
+		err = cause__add_line(cause, cause_several_text(arena, "tids", &blame->tids));
 	if (!err)
 		err = describe_moves(cause, report, arena);
 	if (!err)
 		err = describe_places(cause, report, places, arena);
 	event = err ? NULL : event_text(arena, report, cause->category);
 	if (event)
-		err = add_line(cause, event);
-	return err ? err : describe_doubts(cause, report, arena);
+		err = cause__add_line(cause, event);
+	return err ? err : cause_describe_doubts(cause, report, arena);
 }

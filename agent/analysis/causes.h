@@ -72,4 +72,13 @@ int causes_make(struct report *report, const struct blame_split *splits, const c
 int cause_describe(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot,
 		   const struct cause_places *places, struct arena *arena);
 
+/* Lines of evidence; NULL without memory. */
+#define CAUSE_EVIDENCE_MAX 10
+char *cause_numbers_text(struct arena *arena, const struct share_line *line);
+char *cause_variance_text(struct arena *arena, const struct share_line *line);
+char *cause_several_text(struct arena *arena, const char *what, const struct blame_ids *ids);
+/* 0 or -ENOMEM. */
+int cause_describe_doubts(struct cause *cause, const struct report *report, struct arena *arena);
+int cause__add_line(struct cause *cause, const char *line);
+
 #endif

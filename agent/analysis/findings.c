@@ -10,9 +10,19 @@ static int follow_paths(struct findings *findings, struct shard_reader *reader)
 
 	if (found <= 0)
 		return found;
-	err = paths_make(&findings->paths, &findings->traces, &findings->dataset);
-	if (err)
+	err = samples_load(&findings->samples, &findings->traces, reader);
+	if (err) {
 		traces_free(&findings->traces);
+		return err;
+	}
+	err = roots_init(&findings->roots, &findings->traces, &findings->samples, &findings->dataset);
+	if (!err)
+		err = paths_make(&findings->paths, &findings->traces, &findings->dataset, &findings->roots);
+	if (err) {
+		roots_free(&findings->roots);
+		samples_free(&findings->samples);
+		traces_free(&findings->traces);
+	}
 	return err;
 }
 
@@ -36,7 +46,9 @@ static void findings_release(struct findings *findings)
 		invocations_free(&findings->invocations);
 	}
 	if (findings->paths.traces) {
+		roots_free(&findings->roots);
 		paths_free(&findings->paths);
+		samples_free(&findings->samples);
 		traces_free(&findings->traces);
 	}
 }
@@ -57,6 +69,7 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 	if (!err)
 		err = find_factors(findings, reader, &opts->rule);
 	report.paths = findings->paths.traces ? &findings->paths : NULL;
+	report.roots = report.paths ? &findings->roots : NULL;
 	report.factors = findings->probed ? &findings->factors : NULL;
 	if (!err)
 		err = report_make(&findings->report, &findings->dataset, &report);

@@ -4,6 +4,7 @@
 #define WHYLATE_ANALYSIS_FINDINGS_H
 
 #include "analysis/factors_report.h"
+#include "analysis/roots.h"
 #include "shard/reader.h"
 
 #include <stdbool.h>
@@ -21,6 +22,8 @@ struct findings {
 	struct dataset dataset;
 	struct traces traces;
 	struct paths paths; /* paths.traces NULL: no detail was recorded */
+	struct samples samples;
+	struct roots roots; /* these two are there if paths are */
 	struct invocations invocations;
 	struct factor_analysis factors;
 	bool probed; /* the last two: functions were probed */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/paths.h"
 
+#include "analysis/roots.h"
 #include "analysis/story.h"
 #include "base/names.h"
 
@@ -15,6 +16,7 @@ struct paths_walk {
 	struct paths *paths;
 	const struct traces *traces;
 	struct dataset *dataset;
+	struct roots *roots;
 	bool many_hosts;
 	struct intern strings;  /* those of the dataset, and what is added to them */
 	uint32_t *string_ids;   /* by index into the traces' strings, NONE: not needed so far */
@@ -301,6 +303,8 @@ static int walk_row(struct paths_walk *walk, uint32_t row)
 		err = add_step(walk, session, row, &walk->path.steps.items[i]);
 	if (!err)
 		err = add_crossings(walk, session, row);
+	if (!err && walk->roots)
+		err = roots__take(walk->roots, row, interval, &walk->path);
 	return err ? err : replace_row(walk, row, first_entry);
 }
 
@@ -338,12 +342,13 @@ static int give_strings(struct paths_walk *walk)
 	return 0;
 }
 
-int paths_make(struct paths *paths, const struct traces *traces, struct dataset *dataset)
+int paths_make(struct paths *paths, const struct traces *traces, struct dataset *dataset, struct roots *roots)
 {
 	struct paths_walk walk = {
 		.paths = paths,
 		.traces = traces,
 		.dataset = dataset,
+		.roots = roots,
 		.many_hosts = traces_many_hosts(traces),
 	};
 	int err;
@@ -354,6 +359,8 @@ int paths_make(struct paths *paths, const struct traces *traces, struct dataset 
 		err = walk_row(&walk, (uint32_t)row);
 	if (!err)
 		err = give_strings(&walk);
+	if (!err && roots)
+		roots__settle(roots);
 	path__clear(&walk.path);
 	intern__free(&walk.strings);
 	idmap__free(&walk.addresses);

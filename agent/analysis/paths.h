@@ -54,9 +54,10 @@ struct paths {
 
 /*
  * Walks every interval of the dataset that the traces know.  Where the path is good enough to rank, its categories and
- * culprits replace those of the counters in the dataset.  0 or -ENOMEM.
+ * culprits replace those of the counters in the dataset, and its roots are added to *roots (NULL: not asked for).
+ * 0 or -ENOMEM.
  */
-int paths_make(struct paths *paths, const struct traces *traces, struct dataset *dataset);
+int paths_make(struct paths *paths, const struct traces *traces, struct dataset *dataset, struct roots *roots);
 void paths_free(struct paths *paths);
 
 /* Fills report->path; its latencies, thresholds and dataset are known.  0 or -ENOMEM. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "analysis/paths.h"
-
+#include "analysis/path_rows.h"
 #include "analysis/story.h"
 
 #include <math.h>
@@ -10,62 +9,6 @@
 /* Every line costs a column of all intervals: the rest share one. */
 #define LINES_MAX     24
 #define CROSSTALK_MAX 32
-
-/* The intervals that are ranked, without the others in between. */
-struct ranked {
-	struct share_rows rows;
-	uint64_t *latency_ns;
-	double *weights;
-	uint32_t *windows;
-	uint32_t *at; /* by row of the dataset */
-	double late_weight, typical_weight;
-	uint64_t *columns; /* LINES_MAX + 1 of row_cnt each */
-};
-
-static int ranked__init(struct ranked *ranked, const struct report *report, const struct paths *paths)
-{
-	const struct dataset *dataset = report->dataset;
-	size_t cnt = 0;
-
-	ranked->latency_ns = malloc((paths->row_cnt + 1) * sizeof(*ranked->latency_ns));
-	ranked->weights = malloc((paths->row_cnt + 1) * sizeof(*ranked->weights));
-	ranked->at = malloc((paths->row_cnt + 1) * sizeof(*ranked->at));
-	ranked->windows = malloc((paths->row_cnt + 1) * sizeof(*ranked->windows));
-	if (!ranked->latency_ns || !ranked->weights || !ranked->windows || !ranked->at)
-		return -ENOMEM;
-	for (size_t row = 0; row < paths->row_cnt; row++) {
-		double latency_ns = (double)dataset->latency_ns[row];
-
-		if (!paths->ranked[row])
-			continue;
-		ranked->at[row] = (uint32_t)cnt;
-		ranked->latency_ns[cnt] = dataset->latency_ns[row];
-		ranked->windows[cnt] = dataset->window_cnt ? dataset->window[row] : 0;
-		ranked->weights[cnt++] = dataset->weight[row];
-		if (latency_ns >= report->tail_threshold_ns)
-			ranked->late_weight += dataset->weight[row];
-		if (latency_ns <= report->typical_ns)
-			ranked->typical_weight += dataset->weight[row];
-	}
-	ranked->rows = (struct share_rows){
-		.row_cnt = cnt,
-		.latency_ns = ranked->latency_ns,
-		.weights = ranked->weights,
-		.windows = dataset->window_cnt ? ranked->windows : NULL,
-		.median_ns = report->typical_ns,
-		.late_ns = report->tail_threshold_ns,
-	};
-	return 0;
-}
-
-static void ranked__free(struct ranked *ranked)
-{
-	free(ranked->columns);
-	free(ranked->at);
-	free(ranked->windows);
-	free(ranked->weights);
-	free(ranked->latency_ns);
-}
 
 struct weighed_key {
 	uint32_t key;
@@ -85,7 +28,7 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* The keys in which late and typical intervals differ most, largest difference first, of either sign. */
-static struct weighed_key *weigh_keys(const struct paths *paths, const struct ranked *ranked)
+static struct weighed_key *weigh_keys(const struct paths *paths, const struct path_rows *ranked)
 {
 	struct weighed_key *weighed = calloc(paths->keys.cnt + 1, sizeof(*weighed));
 
@@ -169,7 +112,7 @@ static int compare_lines(const void *left, const void *right)
 	return (a->category > b->category) - (a->category < b->category);
 }
 
-static int make_lines(struct report *report, const struct paths *paths, struct ranked *ranked,
+static int make_lines(struct report *report, const struct paths *paths, struct path_rows *ranked,
 		      const struct report_opts *opts)
 {
 	struct share_opts share_opts = {opts->bootstrap_cnt, opts->seed, 0};
@@ -178,23 +121,24 @@ static int make_lines(struct report *report, const struct paths *paths, struct r
 	struct weighed_key *weighed = weigh_keys(paths, ranked);
 	size_t cnt = 0, rows = ranked->rows.row_cnt;
 	uint32_t *line_of = malloc((paths->keys.cnt + 1) * sizeof(*line_of));
+	uint64_t *columns;
 	int err = -ENOMEM;
 
 	while (weighed && cnt < paths->keys.cnt && cnt < LINES_MAX && !weighed[cnt].by_recorder)
 		cnt++;
-	ranked->columns = calloc((cnt + 1) * rows + 1, sizeof(*ranked->columns));
+	columns = calloc((cnt + 1) * rows + 1, sizeof(*columns));
 	path->lines = arena__alloc(report->arena, cnt, sizeof(*path->lines));
-	if (!weighed || !line_of || !ranked->columns || !path->lines)
+	if (!weighed || !line_of || !columns || !path->lines)
 		goto cleanup;
 	for (size_t k = 0; k < paths->keys.cnt; k++)
 		line_of[weighed[k].key] = (uint32_t)(k < cnt ? k : cnt);
 	for (size_t i = 0; i < paths->entries.cnt; i++) {
 		const struct path_entry *entry = &paths->entries.items[i];
 
-		ranked->columns[line_of[entry->key] * rows + ranked->at[entry->row]] += entry->ns;
+		columns[line_of[entry->key] * rows + ranked->at[entry->row]] += entry->ns;
 	}
 	for (size_t l = 0; l <= cnt; l++)
-		parts[l] = (struct share_part){.values = ranked->columns + l * rows, .slot_cnt = 1};
+		parts[l] = (struct share_part){.values = columns + l * rows, .slot_cnt = 1};
 	share_opts.lost = shares_lost_bound(report->records_lost_share, opts->tail);
 	err = shares_compute(parts, cnt + 1, &ranked->rows, &share_opts);
 	if (err)
@@ -208,6 +152,7 @@ static int make_lines(struct report *report, const struct paths *paths, struct r
 	path->line_cnt = cnt;
 	qsort(path->lines, cnt, sizeof(*path->lines), compare_lines);
 cleanup:
+	free(columns);
 	free(line_of);
 	free(weighed);
 	return err;
@@ -348,7 +293,7 @@ static int make_joins(struct report *report, const struct traces *traces)
 
 int paths_report(struct report *report, const struct paths *paths, const struct report_opts *opts)
 {
-	struct ranked ranked = {0};
+	struct path_rows ranked = {0};
 	struct path_report *path;
 	double all_ns = 0;
 	int err;
@@ -365,7 +310,7 @@ int paths_report(struct report *report, const struct paths *paths, const struct 
 		.too_long = paths->too_long,
 		.ambiguous = paths->ambiguous,
 	};
-	err = ranked__init(&ranked, report, paths);
+	err = path_rows__init(&ranked, report, paths);
 	for (size_t i = 0; i < ranked.rows.row_cnt && !err; i++)
 		all_ns += ranked.weights[i] * (double)ranked.latency_ns[i];
 	path->ambiguous_share = all_ns > 0 ? paths->ambiguous_ns / all_ns : NAN;
@@ -377,6 +322,6 @@ int paths_report(struct report *report, const struct paths *paths, const struct 
 		err = make_joins(report, paths->traces);
 	if (!err)
 		err = tell_slowest(report, paths, opts->slowest);
-	ranked__free(&ranked);
+	path_rows__free(&ranked);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include "analysis/levels.h"
 #include "analysis/parallel.h"
 #include "analysis/paths.h"
+#include "analysis/roots.h"
 #include "analysis/shares.h"
 #include "analysis/tail_sample.h"
 #include "base/arena.h"
@@ -251,7 +252,9 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	if (!err && opts->paths)
 		err = paths_report(report, opts->paths, opts);
 	if (!err)
-		err = causes_make(report, work->splits, opts->factors ? &work->places : NULL, report->arena);
+		err = opts->roots
+			      ? roots_report(report, opts->roots, opts)
+			      : causes_make(report, work->splits, opts->factors ? &work->places : NULL, report->arena);
 	if (!err)
 		err = hosts_compare(report, opts, report->arena);
 	return err ? err : types_make(report, order);

@@ -60,6 +60,46 @@ struct event_line {
 	double mean;
 };
 
+/* Where a chain of blockers ends (DESIGN §10). */
+enum root_kind {
+	ROOT_CODE,
+	ROOT_DISK,
+	ROOT_PEER,
+	ROOT_TIMER,
+	ROOT_QUOTA,
+	ROOT_FULL_MACHINE,
+	ROOT_UNKNOWN, /* a wait, and nothing recorded says for whom */
+	ROOT_KIND_CNT,
+	ROOT_OUR_OWN = ROOT_KIND_CNT, /* the recorder: never ranked */
+};
+
+struct cause_root {
+	enum root_kind kind;
+	const char **call_path; /* outermost first */
+	size_t call_path_cnt;
+	const char *role;   /* thread name, or what several have in common: "worker-*"; NULL: not known */
+	const char *type;   /* of the request that it worked for; NULL: none */
+	const char *object; /* a device, a peer's address; NULL: none known */
+};
+
+#define CAUSE_HOPS_MAX 3
+
+/* How a root reached the interval. */
+struct cause_way {
+	enum wl_category category;
+	enum wl_category wait; /* by which the interval's own thread was held up */
+	bool own;              /* as the interval's own work */
+	double share;          /* of the tail */
+	const char *hops[CAUSE_HOPS_MAX];
+	size_t hop_cnt;
+};
+
+/* The latency if the root's time were gone, over all its ways. */
+struct cause_gain {
+	double mean_ns, p99_ns, p999_ns;
+	struct ci p99_ci;
+};
+
 struct cause {
 	uint32_t rank;
 	enum wl_category category;
@@ -75,6 +115,25 @@ struct cause {
 	size_t evidence_cnt;
 	const char *culprit_function; /* what the culprit was in meanwhile; NULL: not known */
 	const char *culprit_host;     /* where there are several; NULL: not known */
+
+	/* Where the chains of who waited for whom were recorded. */
+	bool has_root;
+	struct cause_root root;
+	struct cause_way *ways; /* the largest first */
+	size_t way_cnt;
+	struct cause_gain gain;
+	double late_ns, typical_ns;
+};
+
+/* All roots together: the parts sum to the tail. */
+struct root_account {
+	double tail_ns; /* the mean late interval minus the mean typical one */
+	double roots_ns, not_attributed_ns;
+	double our_own_ns;  /* what the recording took itself; NAN: not measured */
+	double left_out_ns; /* of roots_ns: in roots too small for a line */
+	double p99_ns;      /* of the intervals that are ranked by root */
+	size_t rows;        /* of them */
+	size_t samples;     /* that call paths rest on */
 };
 
 /* What the recorder itself cost requests: they waited for a CPU while one of its processes ran. */
@@ -268,11 +327,13 @@ struct report {
 	struct length_line length;
 	double records_lost_share;     /* of all interval records emitted */
 	struct path_report *path;      /* NULL: no detail was recorded */
+	struct root_account *roots;    /* likewise; then causes are ranked by root */
 	struct factor_report *factors; /* NULL: no function was probed */
 	void *arena;
 };
 
 struct paths;
+struct roots;
 struct factor_analysis;
 
 struct report_opts {
@@ -280,6 +341,7 @@ struct report_opts {
 	uint32_t bootstrap_cnt;          /* 0: 1000 */
 	uint64_t seed;                   /* of the bootstrap: equal input and seed give equal output */
 	const struct paths *paths;       /* NULL: no detail was recorded */
+	const struct roots *roots;       /* likewise */
 	size_t slowest;                  /* how many paths in full */
 	struct factor_analysis *factors; /* NULL: no function was probed */
 };

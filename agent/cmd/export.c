@@ -85,7 +85,7 @@ static int run_folded(FILE *out, struct shard_reader *reader, const struct expor
 	found = traces_load(&traces, reader);
 	err = found < 0 ? found : 0;
 	if (found > 0) {
-		err = paths_make(&paths, &traces, &dataset);
+		err = paths_make(&paths, &traces, &dataset, NULL);
 		if (!err) {
 			err = export_folded(out, &dataset, &paths);
 			paths_free(&paths);

@@ -417,8 +417,8 @@ static bool find_reply(const struct walk *walk, struct frame *frame, uint64_t si
 	for (size_t i = 0; i < cnt && i < GENERATOR_LOOKS_MAX; i++) {
 		struct graph_handoff *last = &handoff[cnt - 1 - i];
 
-		if (!is_message(last) || !last->from_tid || last->from_tid == frame->tid ||
-		    last->from_ts <= since_ts || last->from_ts > frame->at_ts || !request_to(walk, frame, last))
+		if (!is_message(last) || !last->from_tid || last->from_tid == frame->tid || last->from_ts <= since_ts ||
+		    last->from_ts > frame->at_ts || !request_to(walk, frame, last))
 			continue;
 		frame->reply = last;
 		return true;
@@ -535,7 +535,8 @@ static int walk_queue(struct walk *walk, struct frame *frame)
 		return walk__push_queue(walk, frame, NULL, segment->end_ts);
 	begin_ts = segment->begin_ts > frame->queue_ts ? segment->begin_ts : frame->queue_ts;
 	/* A thread that waits in its event loop is busy with nobody: the interval waits for what it asked for. */
-	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply && begin_ts >= walk->interval->pickup_ts)
+	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply &&
+	    begin_ts >= walk->interval->pickup_ts)
 		return walk_idle(walk, frame, segment, begin_ts);
 	return walk__push_queue(walk, frame, segment, begin_ts);
 }
@@ -660,7 +661,8 @@ int path_walk_thread(struct path *path, const struct graph *graph, uint32_t pid,
 		     uint64_t end_ts)
 {
 	/* Of no interval: no segment is its own. */
-	const struct graph_interval none = {.sid = UINT64_MAX, .begin_ts = begin_ts, .pickup_ts = end_ts, .end_ts = end_ts};
+	const struct graph_interval none = {
+		.sid = UINT64_MAX, .begin_ts = begin_ts, .pickup_ts = end_ts, .end_ts = end_ts};
 	struct walk walk = {.path = path, .graph = graph, .interval = &none, .look_ts = end_ts + RECEIVED_AFTER_NS};
 
 	if (begin_ts > end_ts)

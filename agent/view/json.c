@@ -198,6 +198,7 @@ static void append_cause(struct json_doc *doc, struct json_object *array, const 
 	put_string(doc, culprit, "host", from->culprit_host);
 	put_string(doc, culprit, "function", from->culprit_function);
 	put_strings(doc, line, "evidence", from->evidence, from->evidence_cnt);
+	json_put_root(doc, line, from);
 }
 
 static void put_causes(struct json_doc *doc, struct json_object *root, const struct report *report)
@@ -371,6 +372,7 @@ int view_json(FILE *out, const struct report *report)
 	json_put_factors(&doc, root, report);
 	put_causes(&doc, root, report);
 	put_own(&doc, root, &report->our_own);
+	json_put_account(&doc, root, report);
 	json_put_path(&doc, root, report);
 	put_types(&doc, root, report);
 	put_hosts(&doc, root, report);

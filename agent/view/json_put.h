@@ -143,5 +143,8 @@ static inline void put_strings(struct json_doc *doc, struct json_object *object,
 /* The parts of a report that are in files of their own: "path" and "crosstalk", in json_path.c. */
 void json_put_factors(struct json_doc *doc, struct json_object *root, const struct report *report);
 void json_put_path(struct json_doc *doc, struct json_object *root, const struct report *report);
+/* Of one cause; of all roots. */
+void json_put_root(struct json_doc *doc, struct json_object *line, const struct cause *from);
+void json_put_account(struct json_doc *doc, struct json_object *root, const struct report *report);
 
 #endif

@@ -134,7 +134,7 @@ static void print_latency(struct page *page, const struct report *report)
 	page__end_line(page);
 }
 
-static void print_cause(struct page *page, const struct cause *cause, size_t ci_columns)
+static void print_cause(struct page *page, const struct report *report, const struct cause *cause, size_t ci_columns)
 {
 	char text[FORMAT_SZ];
 	size_t indent;
@@ -151,7 +151,10 @@ static void print_cause(struct page *page, const struct cause *cause, size_t ci_
 	page__to(page, indent);
 	page__words(page, cause->what ? cause->what : category_label(cause->category), indent);
 	page__end_line(page);
-	for (size_t i = 0; i < cause->evidence_cnt; i++) {
+	if (cause->has_root)
+		text_root(page, report, cause, 8);
+	/* The answer first: what the smaller ones rest on is in --json. */
+	for (size_t i = 0; i < cause->evidence_cnt && (!cause->has_root || cause->rank == 1); i++) {
 		if (!cause->evidence[i])
 			continue;
 		page__to(page, 8);
@@ -204,9 +207,10 @@ static void print_causes(struct page *page, const struct report *report, uint32_
 		ci_columns = columns > ci_columns ? columns : ci_columns;
 	}
 	for (size_t i = 0; i < shown; i++)
-		print_cause(page, &report->causes[i], ci_columns);
+		print_cause(page, report, &report->causes[i], ci_columns);
 	text_more(page, report->cause_cnt, top);
 	print_own(page, &report->our_own);
+	text_account(page, report);
 }
 
 static void print_paragraph(struct page *page, const char *text)

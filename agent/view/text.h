@@ -19,6 +19,10 @@ void text_path(struct page *page, const struct report *report, uint32_t top);
 /* Where functions were probed, which of them vary: text_factors.c */
 void text_factors(struct page *page, const struct report *report, uint32_t top);
 
+/* Under a cause's first line, and under all causes: text_roots.c */
+void text_root(struct page *page, const struct report *report, const struct cause *cause, size_t indent);
+void text_account(struct page *page, const struct report *report);
+
 /* How far they can be trusted: text_trust.c */
 void text_trust(struct page *page, const struct report *report, uint32_t top);
 

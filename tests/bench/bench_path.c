@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 	must_work(intern__id(&traces.strings, "", &empty));
 	make_traces(&traces, &dataset, cnt, thread_cnt);
 	begin_ts = monotonic_ns();
-	must_work(paths_make(&paths, &traces, &dataset));
+	must_work(paths_make(&paths, &traces, &dataset, NULL));
 	walked_ts = monotonic_ns();
 	opts.paths = &paths;
 	must_work(report_make(&report, &dataset, &opts));

@@ -16,8 +16,7 @@ int unit_suite(const char *name, const struct unit_test *tests, unsigned test_cn
 	return 0;
 }
 
-/* All suites, or those that are named. */
-int main(int argc, char **argv)
+int main(void)
 {
 	unsigned failures;
 
@@ -31,16 +30,7 @@ int main(int argc, char **argv)
 #include "suites.def"
 #undef SUITE
 	CU_basic_set_mode(CU_BRM_NORMAL);
-	if (argc < 2)
-		CU_basic_run_tests();
-	for (int i = 1; i < argc; i++) {
-		CU_pSuite suite = CU_get_suite(argv[i]);
-
-		if (!suite || CU_basic_run_suite(suite)) {
-			fprintf(stderr, "cannot run suite '%s'\n", argv[i]);
-			return 1;
-		}
-	}
+	CU_basic_run_tests();
 	failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
 	CU_cleanup_registry();
 	return failures ? 1 : 0;

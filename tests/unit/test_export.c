@@ -190,7 +190,7 @@ static void time_off_the_cpu_is_folded(void)
 	CU_ASSERT_STRING_EQUAL(sink.bytes, "tcp:80;lock 10000000\n");
 	free(sink.bytes);
 	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
-	CU_ASSERT_EQUAL_FATAL(paths_make(&paths, &traces, &dataset), 0);
+	CU_ASSERT_EQUAL_FATAL(paths_make(&paths, &traces, &dataset, NULL), 0);
 	sink__open(&sink);
 	CU_ASSERT_EQUAL(export_folded(sink.out, &dataset, &paths), 0);
 	sink__close(&sink);

@@ -43,7 +43,7 @@ static void whole_analyse(struct whole *whole, bool by_path)
 	CU_ASSERT_EQUAL_FATAL(dataset_load(&whole->dataset, whole->reader, &filter), 0);
 	if (by_path) {
 		CU_ASSERT_EQUAL_FATAL(traces_load(&whole->traces, whole->reader), 1);
-		CU_ASSERT_EQUAL_FATAL(paths_make(&whole->paths, &whole->traces, &whole->dataset), 0);
+		CU_ASSERT_EQUAL_FATAL(paths_make(&whole->paths, &whole->traces, &whole->dataset, NULL), 0);
 		opts.paths = &whole->paths;
 	}
 	CU_ASSERT_EQUAL_FATAL(invocations_load(&whole->invocations, whole->reader, &whole->dataset, by_path), 1);

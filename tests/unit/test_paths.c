@@ -38,7 +38,7 @@ static void whole_make_of(struct whole *whole, const char *type, void (*write)(c
 	whole->reader = test_reader__open(whole->dir.path);
 	CU_ASSERT_EQUAL_FATAL(dataset_load(&whole->dataset, whole->reader, &filter), 0);
 	CU_ASSERT_EQUAL_FATAL(traces_load(&whole->traces, whole->reader), 1);
-	CU_ASSERT_EQUAL_FATAL(paths_make(&whole->paths, &whole->traces, &whole->dataset), 0);
+	CU_ASSERT_EQUAL_FATAL(paths_make(&whole->paths, &whole->traces, &whole->dataset, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(report_make(&whole->report, &whole->dataset, &opts), 0);
 }
 
@@ -111,7 +111,7 @@ static void the_recorder_is_apart_from_the_path(void)
 	whole.dataset.own = &own;
 	whole.dataset.own_cnt = 1;
 	CU_ASSERT_EQUAL_FATAL(traces_load(&whole.traces, whole.reader), 1);
-	CU_ASSERT_EQUAL_FATAL(paths_make(&whole.paths, &whole.traces, &whole.dataset), 0);
+	CU_ASSERT_EQUAL_FATAL(paths_make(&whole.paths, &whole.traces, &whole.dataset, NULL), 0);
 	opts.paths = &whole.paths;
 	CU_ASSERT_EQUAL_FATAL(report_make(&whole.report, &whole.dataset, &opts), 0);
 	CU_ASSERT_DOUBLE_EQUAL(whole.report.our_own.share, 0.4, 5e-3);
@@ -313,7 +313,7 @@ static void rows_at_random_are_survived(void)
 		reader = test_reader__open(dir.path);
 		CU_ASSERT_EQUAL_FATAL(dataset_load(&dataset, reader, &none), 0);
 		CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
-		CU_ASSERT_EQUAL_FATAL(paths_make(&paths, &traces, &dataset), 0);
+		CU_ASSERT_EQUAL_FATAL(paths_make(&paths, &traces, &dataset, NULL), 0);
 		report_opts.paths = &paths;
 		CU_ASSERT_EQUAL_FATAL(report_make(&report, &dataset, &report_opts), 0);
 		free(printed(&report, true));

@@ -150,7 +150,7 @@ static void two_make(struct two *two, const struct story_of_two *how)
 	two->reader = test_reader__open(two->dir.path);
 	CU_ASSERT_EQUAL_FATAL(dataset_load(&two->dataset, two->reader, &filter), 0);
 	CU_ASSERT_EQUAL_FATAL(traces_load(&two->traces, two->reader), 1);
-	CU_ASSERT_EQUAL_FATAL(paths_make(&two->paths, &two->traces, &two->dataset), 0);
+	CU_ASSERT_EQUAL_FATAL(paths_make(&two->paths, &two->traces, &two->dataset, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(report_make(&two->report, &two->dataset, &opts), 0);
 }
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/root_split.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define MOST_SHARE     0.9  /* of the parent's difference: the walk goes on there */
+#define SPLIT_SHARE    0.1  /* of it at least has a child that is a cause of its own */
+#define PURE_SHARE     0.85 /* of the pairs of samples in one unit that lie in one child */
+#define PURE_PAIRS_MIN 6
+#define TYPICAL_SHARE  0.1 /* of the typical time a branch may take in on its way up */
+#define DEPTH_MAX      512
+
+struct tree {
+	const struct samples *samples;
+	const struct split_tick *ticks;
+	size_t tick_cnt;
+	double *late_ns, *typical_ns;         /* by node, with all below it */
+	uint32_t *first_child, *next_sibling; /* 0: none */
+	uint32_t *child_at;                   /* by node: the child of the node under examination that it is below */
+	double *pairs, *pure, *in_unit;       /* by child of that node */
+	double min_ns;
+};
+
+static double difference(const struct tree *tree, uint32_t node)
+{
+	return tree->late_ns[node] - tree->typical_ns[node];
+}
+
+static int tree__init(struct tree *tree)
+{
+	size_t cnt = tree->samples->nodes.cnt;
+
+	tree->late_ns = calloc(cnt, sizeof(*tree->late_ns));
+	tree->typical_ns = calloc(cnt, sizeof(*tree->typical_ns));
+	tree->first_child = calloc(cnt, sizeof(*tree->first_child));
+	tree->next_sibling = calloc(cnt, sizeof(*tree->next_sibling));
+	tree->child_at = calloc(cnt, sizeof(*tree->child_at));
+	tree->pairs = calloc(cnt, sizeof(*tree->pairs));
+	tree->pure = calloc(cnt, sizeof(*tree->pure));
+	tree->in_unit = calloc(cnt, sizeof(*tree->in_unit));
+	if (!tree->late_ns || !tree->typical_ns || !tree->first_child || !tree->next_sibling || !tree->child_at ||
+	    !tree->pairs || !tree->pure || !tree->in_unit)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->tick_cnt; i++) {
+		tree->late_ns[tree->ticks[i].node] += tree->ticks[i].late_ns;
+		tree->typical_ns[tree->ticks[i].node] += tree->ticks[i].typical_ns;
+	}
+	/* A parent's number is the smaller one. */
+	for (uint32_t node = (uint32_t)cnt; --node > SAMPLE_ROOT;) {
+		uint32_t parent = tree->samples->nodes.items[node].parent;
+
+		if (tree->late_ns[node] <= 0 && tree->typical_ns[node] <= 0)
+			continue;
+		tree->late_ns[parent] += tree->late_ns[node];
+		tree->typical_ns[parent] += tree->typical_ns[node];
+		tree->next_sibling[node] = tree->first_child[parent];
+		tree->first_child[parent] = node;
+	}
+	return 0;
+}
+
+static void tree__free(struct tree *tree)
+{
+	free(tree->late_ns);
+	free(tree->typical_ns);
+	free(tree->first_child);
+	free(tree->next_sibling);
+	free(tree->child_at);
+	free(tree->pairs);
+	free(tree->pure);
+	free(tree->in_unit);
+}
+
+/* The child that holds nearly all of the difference; 0: none. */
+static uint32_t best_child(const struct tree *tree, uint32_t node)
+{
+	uint32_t best = 0;
+
+	for (uint32_t child = tree->first_child[node]; child; child = tree->next_sibling[child])
+		if (!best || difference(tree, child) > difference(tree, best))
+			best = child;
+	return best && difference(tree, best) >= MOST_SHARE * difference(tree, node) ? best : 0;
+}
+
+/* Of the samples of each unit below the node: how many pairs have a part in a child, and how many lie in it. */
+static void count_pairs(struct tree *tree, uint32_t node)
+{
+	size_t end;
+
+	for (uint32_t n = 0; n < tree->samples->nodes.cnt; n++) {
+		uint32_t parent = tree->samples->nodes.items[n].parent;
+
+		tree->child_at[n] = n && parent == node ? n : n > node ? tree->child_at[parent] : 0;
+		tree->pairs[n] = tree->pure[n] = 0;
+	}
+	for (size_t first = 0; first < tree->tick_cnt; first = end) {
+		double all = 0;
+
+		for (end = first; end < tree->tick_cnt && tree->ticks[end].unit == tree->ticks[first].unit; end++) {
+			uint32_t child = tree->ticks[end].late_ns > 0 ? tree->child_at[tree->ticks[end].node] : 0;
+
+			tree->in_unit[child]++;
+			all += child > 0;
+		}
+		for (size_t i = first; i < end; i++) {
+			uint32_t child = tree->ticks[i].late_ns > 0 ? tree->child_at[tree->ticks[i].node] : 0;
+
+			if (child) {
+				tree->pairs[child] += tree->in_unit[child] * (all - 1);
+				tree->pure[child] += tree->in_unit[child] * (tree->in_unit[child] - 1);
+			}
+			tree->in_unit[child] = 0;
+		}
+	}
+}
+
+static bool is_apart(const struct tree *tree, uint32_t node, uint32_t child)
+{
+	return difference(tree, child) >= SPLIT_SHARE * difference(tree, node) &&
+	       difference(tree, child) >= tree->min_ns && tree->pairs[child] >= PURE_PAIRS_MIN &&
+	       tree->pure[child] >= PURE_SHARE * tree->pairs[child];
+}
+
+/* Up from the cut, but not to `floor`, as long as typical intervals are not met there more than further down. */
+static uint32_t top_of(const struct tree *tree, uint32_t cut, uint32_t floor)
+{
+	double limit_ns = tree->typical_ns[cut] + TYPICAL_SHARE * tree->typical_ns[SAMPLE_ROOT];
+	uint32_t top = cut;
+
+	while (tree->samples->nodes.items[top].parent != floor &&
+	       tree->typical_ns[tree->samples->nodes.items[top].parent] <= limit_ns)
+		top = tree->samples->nodes.items[top].parent;
+	return top;
+}
+
+static void walk(struct root_split *split, struct tree *tree, uint32_t node, uint32_t floor, unsigned depth)
+{
+	uint32_t apart[ROOT_BRANCHES_MAX], child;
+	size_t cnt = 0;
+
+	for (; depth < DEPTH_MAX && (child = best_child(tree, node)); depth++)
+		node = child;
+	if (depth < DEPTH_MAX && tree->first_child[node]) {
+		count_pairs(tree, node);
+		for (child = tree->first_child[node]; child && cnt < ROOT_BRANCHES_MAX;
+		     child = tree->next_sibling[child])
+			if (is_apart(tree, node, child))
+				apart[cnt++] = child;
+	}
+	for (size_t i = 0; i < cnt; i++)
+		walk(split, tree, apart[i], node, depth + 1);
+	if (!cnt && node != SAMPLE_ROOT && split->cnt < ROOT_BRANCHES_MAX)
+		split->branches[split->cnt++] = (struct root_branch){.top = top_of(tree, node, floor), .cut = node};
+}
+
+int root_split__make(struct root_split *split, const struct samples *samples, const struct split_tick *ticks,
+		     size_t tick_cnt, double min_ns)
+{
+	struct tree tree = {.samples = samples, .ticks = ticks, .tick_cnt = tick_cnt, .min_ns = min_ns};
+	int err = tree__init(&tree);
+
+	*split = (struct root_split){.branch_of = calloc(samples->nodes.cnt, sizeof(*split->branch_of))};
+	if (!split->branch_of)
+		err = -ENOMEM;
+	if (!err && tree.late_ns[SAMPLE_ROOT] > 0)
+		walk(split, &tree, SAMPLE_ROOT, SAMPLE_ROOT, 0);
+	for (uint32_t node = 1; !err && node < samples->nodes.cnt; node++) {
+		split->branch_of[node] = split->branch_of[samples->nodes.items[node].parent];
+		for (size_t b = 0; b < split->cnt; b++)
+			if (split->branches[b].top == node)
+				split->branch_of[node] = (uint8_t)(b + 1);
+	}
+	tree__free(&tree);
+	return err;
+}
+
+void root_split__free(struct root_split *split)
+{
+	free(split->branch_of);
+	*split = (struct root_split){0};
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The call paths of one thread role for one type of request that separate late intervals from typical ones.
+ *
+ * In the calling-context tree of late − typical time, the walk goes from the root to the child that holds 90 % of its
+ * parent's difference, as long as there is one.  Where there is none, children that were met in different units (a
+ * unit: one thread's work for one request) are causes of their own, and the walk goes on in each of them; children that
+ * share their units are parts of one cause, and the walk ends.  Upwards, a branch extends as far as it stays clear of
+ * what typical intervals do.
+ */
+#ifndef WHYLATE_ANALYSIS_ROOT_SPLIT_H
+#define WHYLATE_ANALYSIS_ROOT_SPLIT_H
+
+#include "analysis/samples.h"
+
+#define ROOT_BRANCHES_MAX 6
+
+/* What one sample stands for. */
+struct split_tick {
+	uint32_t node, unit;
+	double late_ns, typical_ns; /* of the mean late and of the mean typical interval */
+};
+
+struct root_branch {
+	uint32_t top, cut; /* nodes: its time is that below `top`, its call path ends at `cut` */
+};
+
+struct root_split {
+	struct root_branch branches[ROOT_BRANCHES_MAX];
+	size_t cnt;
+	uint8_t *branch_of; /* by node: index into branches plus 1, 0: none */
+};
+
+/*
+ * The ticks are in the order of their units.  A branch holds at least min_ns of difference.  0 or -ENOMEM;
+ * root_split__free() in either case.
+ */
+int root_split__make(struct root_split *split, const struct samples *samples, const struct split_tick *ticks,
+		     size_t tick_cnt, double min_ns);
+void root_split__free(struct root_split *split);
+
+#endif

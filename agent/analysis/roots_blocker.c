@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* From a step of a path to the root behind it. */
+#include "analysis/roots_internal.h"
+#include "base/names.h"
+
+#include <string.h>
+
+/* What a thread received once it was awake may come a little after its wait. */
+#define RECEIVED_AFTER_NS 10000000ULL
+#define HANDOFF_LOOKS_MAX 8
+
+static const char *const interrupts = "interrupts";
+
+static bool is_blocked(uint8_t state)
+{
+	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
+}
+
+static bool is_runnable(uint8_t state)
+{
+	return state == WL_STATE_RUNQ_WAKEUP || state == WL_STATE_RUNQ_PREEMPT;
+}
+
+static bool is_other(const struct path_step *step)
+{
+	return step->culprit_tid && step->culprit_tid != step->tid;
+}
+
+/* --- who it is -----------------------------------------------------------------------------------------------------
+ */
+
+/* The type of the request that a thread of the graph works for. */
+static int type_text(const struct root_trail *trail, uint32_t tid, uint64_t sid, uint32_t type, uint32_t *id)
+{
+	const struct traces *traces = trail->roots->traces;
+	const struct path_step at = {.tid = tid, .sid = sid};
+	const struct trace_interval *other = traces_step_interval(traces, trail->session, &at);
+	const char *text = traces_string(traces, other ? other->base.type : type);
+
+	*id = 0;
+	return sid && *text ? roots__text(trail->roots, text, id) : 0;
+}
+
+static int set_thread(const struct root_trail *trail, struct root_leaf *leaf, uint32_t pid, uint32_t tid, uint32_t name)
+{
+	const struct traces *traces = trail->roots->traces;
+	const struct trace_session *owner = traces_owner(traces, trail->session, tid);
+
+	leaf->tid = tid;
+	leaf->pid = pid ? pid : traces_thread_pid(traces, trail->session, tid);
+	if (!name)
+		name = traces_thread_name(traces, trail->session, pid, tid);
+	if (trail->roots->many_hosts && tid && owner->host &&
+	    roots__text(trail->roots, traces_string(traces, owner->host), &leaf->key.host))
+		return -ENOMEM;
+	return name ? roots__role(trail->roots, name, &leaf->key.role) : 0;
+}
+
+/* The thread ran, for the request of that sid and type. */
+static int add_code(const struct root_trail *trail, struct root_leaf leaf, uint32_t pid, uint32_t tid, uint32_t name,
+		    uint64_t sid, uint32_t type, uint64_t ns)
+{
+	leaf.key.kind = ROOT_CODE;
+	leaf.on_cpu = true;
+	if (set_thread(trail, &leaf, pid, tid, name) || type_text(trail, tid, sid, type, &leaf.key.type))
+		return -ENOMEM;
+	leaf.sid = sid;
+	return roots__add(trail->roots, trail, &leaf, ns);
+}
+
+static int add_unknown(const struct root_trail *trail, struct root_leaf leaf, const char *object, uint64_t ns)
+{
+	leaf.key.kind = ROOT_UNKNOWN;
+	if (object && roots__text(trail->roots, object, &leaf.key.object))
+		return -ENOMEM;
+	return roots__add(trail->roots, trail, &leaf, ns);
+}
+
+/* --- what kept it busy ---------------------------------------------------------------------------------------------
+ */
+
+/* How long a followed thread ran in that time, and for which interval longest; false: the thread is not followed. */
+static bool ran(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts, uint64_t *ns,
+		const struct graph_segment **most)
+{
+	size_t cnt;
+	const struct graph_segment *segments = graph__segments(trail->session->graph, tid, from_ts, to_ts, &cnt);
+	uint64_t most_ns = 0;
+
+	*ns = 0;
+	*most = NULL;
+	for (size_t i = 0; i < cnt; i++) {
+		uint64_t begin_ts = segments[i].begin_ts > from_ts ? segments[i].begin_ts : from_ts;
+		uint64_t end_ts = segments[i].end_ts < to_ts ? segments[i].end_ts : to_ts;
+
+		if (!state_is_on_cpu(segments[i].state))
+			continue;
+		*ns += end_ts - begin_ts;
+		if (end_ts - begin_ts > most_ns) {
+			most_ns = end_ts - begin_ts;
+			*most = &segments[i];
+		}
+	}
+	return cnt;
+}
+
+/* The CPU that it waited for was another task's. */
+static int follow_runnable(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf,
+			   uint64_t ns)
+{
+	const char *name = traces_string(trail->roots->traces, step->culprit_name);
+	const struct graph_segment *most;
+	uint64_t ran_ns;
+
+	if (!step->culprit_tid)
+		return add_unknown(trail, leaf, *name ? name : NULL, ns);
+	if (!ran(trail, step->culprit_tid, leaf.from_ts, leaf.to_ts, &ran_ns, &most))
+		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
+	/* The one that had the CPU for longest had it for less than half of the wait: there are many. */
+	if (!most || ran_ns * 2 < leaf.to_ts - leaf.from_ts) {
+		leaf.key.kind = ROOT_FULL_MACHINE;
+		return roots__add(trail->roots, trail, &leaf, ns);
+	}
+	return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, most->sid, most->type,
+			ns);
+}
+
+/* It came to the port that the interval's own connection is of. */
+static bool is_from_client(const struct root_trail *trail, const struct graph_handoff *handoff)
+{
+	const struct traces *traces = trail->roots->traces;
+	const char *type = traces_string(traces, trail->interval->base.type), *port = strrchr(type, ':'), *to;
+
+	if (strncmp(type, "tcp:", 4) || !port || handoff->row >= traces->sockets.cnt)
+		return false;
+	to = strrchr(traces_string(traces, traces->sockets.items[handoff->row].to_addr), ':');
+	return to && !strcmp(to, port);
+}
+
+/* The hand-off with which the thread's wait ended. */
+static const struct graph_handoff *handoff_for(const struct root_trail *trail, uint32_t tid, uint64_t from_ts,
+					       uint64_t to_ts, bool block)
+{
+	size_t cnt;
+	const struct graph_handoff *handoffs = graph__handoffs_to(trail->session->graph, tid, block ? from_ts : to_ts,
+								  block ? to_ts : to_ts + RECEIVED_AFTER_NS, &cnt);
+
+	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX; i++)
+		if (block == (handoffs[i].kind == WL_HANDOFF_BLOCK) && handoffs[i].kind != WL_HANDOFF_TIMER &&
+		    (block || !is_from_client(trail, &handoffs[i])))
+			return &handoffs[i];
+	return NULL;
+}
+
+static int add_disk(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
+{
+	const struct traces *traces = trail->roots->traces;
+	const struct graph_handoff *handoff = handoff_for(trail, step->tid, leaf.from_ts, leaf.to_ts, true);
+	bool rival = is_other(step);
+
+	leaf.key.kind = ROOT_DISK;
+	if (set_thread(trail, &leaf, rival ? step->culprit_pid : step->pid, rival ? step->culprit_tid : step->tid,
+		       rival ? step->culprit_name : 0))
+		return -ENOMEM;
+	if (handoff && handoff->device &&
+	    roots__text(trail->roots, traces_string(traces, handoff->device), &leaf.key.object))
+		return -ENOMEM;
+	return roots__add(trail->roots, trail, &leaf, ns);
+}
+
+/* The other end of the connection, by its address. */
+static int add_peer(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
+{
+	const struct traces *traces = trail->roots->traces;
+	const struct graph_handoff *handoff = handoff_for(trail, step->tid, leaf.from_ts, leaf.to_ts, false);
+	const char *address = handoff && handoff->row < traces->sockets.cnt
+				      ? traces_string(traces, traces->sockets.items[handoff->row].from_addr)
+				      : "";
+	const char *syscall = traces_string(traces, step->syscall);
+
+	if (!*address && !(handoff && handoff->from_tid))
+		return add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
+	leaf.key.kind = ROOT_PEER;
+	if (handoff->from_tid && set_thread(trail, &leaf, handoff->from_pid, handoff->from_tid, handoff->from_name))
+		return -ENOMEM;
+	if (*address && roots__text(trail->roots, address, &leaf.key.object))
+		return -ENOMEM;
+	/* Where it waits is told by the waiting thread's stack. */
+	leaf.tid = step->tid;
+	return roots__add(trail->roots, trail, &leaf, ns);
+}
+
+/* Nothing in the graph is behind that wait. */
+static int end_of_wait(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
+{
+	const struct traces *traces = trail->roots->traces;
+	const char *syscall = traces_string(traces, step->syscall);
+
+	switch (step->state) {
+	case WL_STATE_BLOCKED_DISK:
+		return add_disk(trail, step, leaf, ns);
+	case WL_STATE_BLOCKED_SLEEP:
+		leaf.key.kind = ROOT_TIMER;
+		if (set_thread(trail, &leaf, step->pid, step->tid, 0))
+			return -ENOMEM;
+		return roots__add(trail->roots, trail, &leaf, ns);
+	}
+	/* A task that is not followed: what it did until it ended the wait is told by its samples alone. */
+	if (is_other(step))
+		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
+	if (step->state == WL_STATE_BLOCKED_NET || step->state == WL_STATE_BLOCKED_POLL ||
+	    step->state == WL_STATE_BLOCKED_PIPE)
+		return add_peer(trail, step, leaf, ns);
+	leaf.tid = step->tid;
+	return add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
+}
+
+/* --- on and on -----------------------------------------------------------------------------------------------------
+ */
+
+static bool is_followed(const struct root_trail *trail, uint32_t tid)
+{
+	for (uint32_t i = 0; i < trail->nest; i++)
+		if (trail->tids[i] == tid)
+			return true;
+	return false;
+}
+
+/* What the thread did from from_ts to to_ts, step by step; the ns are divided as its time is. */
+static int follow_thread(const struct root_trail *trail, uint32_t pid, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
+			 uint64_t ns)
+{
+	struct path *path = &trail->roots->nested[trail->nest];
+	uint64_t told_ns = 0;
+	int err = path_walk_thread(path, trail->session->graph, pid, tid, from_ts, to_ts);
+
+	for (size_t i = 0; i < path->steps.cnt && !err; i++) {
+		const struct path_step *step = &path->steps.items[i];
+		uint64_t until_ns = (uint64_t)((unsigned __int128)ns * (step->end_ts - from_ts) / (to_ts - from_ts));
+		struct root_trail next = *trail;
+
+		next.way.own = false;
+		next.tids[next.nest++] = tid;
+		if (step->depth)
+			err = root_trail__hop(&next, pid, tid);
+		for (size_t h = 0; h < PATH_HOPS_MAX && step->hop_tids[h] && !err; h++)
+			err = root_trail__hop(&next, 0, step->hop_tids[h]);
+		if (!err)
+			err = root_trail__follow(&next, step, step->begin_ts, step->end_ts, until_ns - told_ns);
+		told_ns = until_ns;
+	}
+	return err;
+}
+
+static bool can_follow(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	size_t cnt;
+
+	if (!tid || trail->nest == ROOT_NEST_MAX || from_ts >= to_ts || is_followed(trail, tid))
+		return false;
+	graph__segments(trail->session->graph, tid, from_ts, to_ts, &cnt);
+	return cnt;
+}
+
+int root_trail__follow(struct root_trail *trail, const struct path_step *step, uint64_t from_ts, uint64_t to_ts,
+		       uint64_t ns)
+{
+	struct root_leaf leaf = {.from_ts = from_ts, .to_ts = to_ts};
+	bool behind = step->depth || trail->nest;
+	uint32_t text;
+
+	trail->way.other = behind || is_other(step) || step->category == WL_CATEGORY_QUEUE;
+	/* What may have been another's doing is nobody's. */
+	if (step->certainty == WL_CERTAINTY_AMBIGUOUS || step->state == WL_STATE_UNKNOWN)
+		return add_unknown(trail, leaf, NULL, ns);
+	if (state_is_interrupt(step->state)) {
+		if (roots__text(trail->roots, interrupts, &text))
+			return -ENOMEM;
+		leaf.key = (struct root_key){.kind = ROOT_CODE, .role = text};
+		return roots__add(trail->roots, trail, &leaf, ns);
+	}
+	if (state_is_on_cpu(step->state)) {
+		trail->way.own = !behind && step->category != WL_CATEGORY_QUEUE;
+		return add_code(trail, leaf, step->pid, step->tid, 0,
+				trail->way.own && !step->sid ? trail->interval->base.sid : step->sid,
+				trail->way.own ? trail->interval->base.type : step->type, ns);
+	}
+	if (behind && (is_runnable(step->state) || (step->state == WL_STATE_BLOCKED_DISK && is_other(step))) &&
+	    root_trail__hop(trail, step->pid, step->tid))
+		return -ENOMEM;
+	if (is_runnable(step->state))
+		return follow_runnable(trail, step, leaf, ns);
+	if (step->state == WL_STATE_THROTTLED) {
+		leaf.key.kind = ROOT_QUOTA;
+		if (set_thread(trail, &leaf, step->pid, step->tid, 0))
+			return -ENOMEM;
+		leaf.tid = 0;
+		return roots__add(trail->roots, trail, &leaf, ns);
+	}
+	if (step->transit)
+		return add_peer(trail, step, leaf, ns);
+	/* The thread in front waits itself; or the lock's owner is known, and not how the wait ended. */
+	if (step->category == WL_CATEGORY_QUEUE && is_blocked(step->state) && !trail->nest &&
+	    can_follow(trail, step->tid, from_ts, to_ts))
+		return follow_thread(trail, step->pid, step->tid, from_ts, to_ts, ns);
+	if (step->state != WL_STATE_BLOCKED_DISK && is_other(step) &&
+	    can_follow(trail, step->culprit_tid, from_ts, to_ts))
+		return follow_thread(trail, step->culprit_pid, step->culprit_tid, from_ts, to_ts, ns);
+	return end_of_wait(trail, step, leaf, ns);
+}

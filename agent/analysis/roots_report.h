@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which roots get a line of their own, and how much of each interval they took; for roots_*.c. */
+#ifndef WHYLATE_ANALYSIS_ROOTS_REPORT_H
+#define WHYLATE_ANALYSIS_ROOTS_REPORT_H
+
+#include "analysis/path_rows.h"
+#include "analysis/root_split.h"
+#include "analysis/roots.h"
+
+#define ROOT_KEYS_MAX  24 /* that are split by call paths */
+#define ROOT_LINES_MAX 40 /* the rest share one */
+
+/* A root and the call path that tells it from others with the same key. */
+struct root_line {
+	uint32_t key;
+	struct root_branch branch;  /* cut SAMPLE_ROOT: what no call path separates, or no sample was taken of */
+	uint64_t *ns;               /* by ranked row */
+	double late_ns, typical_ns; /* of the mean interval */
+	struct share_line share;
+};
+
+/* One way of a line. */
+struct root_line_way {
+	uint32_t line, way;
+	double tail_ns; /* of the difference between the mean late and the mean typical interval */
+};
+
+struct root_lines {
+	const struct roots *roots;
+	const struct path_rows *ranked;
+	struct root_line lines[ROOT_LINES_MAX + 1]; /* the last one is what is left */
+	size_t cnt;                                 /* without the last one */
+	VEC(struct root_line_way) ways;
+	uint64_t *columns;
+	double unknown_ns; /* late − typical of roots that are not known */
+	double own_ns;     /* of the recorder */
+	double tail_ns;    /* of all */
+};
+
+/* 0 or -ENOMEM; root_lines__free() in either case. */
+int root_lines__make(struct root_lines *lines, const struct roots *roots, const struct path_rows *ranked);
+void root_lines__free(struct root_lines *lines);
+
+/*
+ * The latency if the root's time were gone, and how sure p99 is (block bootstrap).  Exact, from weighted rows.
+ * 0 or -ENOMEM.
+ */
+int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct path_rows *ranked,
+		      const struct share_opts *opts);
+
+/* The words for a root: cause->what and evidence; the rest of the cause is set.  0 or -ENOMEM. */
+int root_describe(struct cause *cause, const struct report *report, const struct share_line *share,
+		  const struct blame_ids *pids, struct arena *arena);
+
+#endif

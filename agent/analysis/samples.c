@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/samples.h"
+
+#include "analysis/dataset_build.h"
+#include "base/names.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Longer call paths keep their outermost frames. */
+#define FRAMES_MAX 256
+/* A recording without ends of waits took the stack of a wait at most this long before the wait's segment begins. */
+#define EARLY_NS 100000ULL
+
+_Static_assert(WL_STATE_RUNNING == 0, "states on the CPU come first");
+
+bool state_is_on_cpu(uint8_t state)
+{
+	return state == WL_STATE_FAULT_MINOR || state == WL_STATE_FAULT_MAJOR || state <= WL_STATE_SOFTIRQ_RCU;
+}
+
+bool state_is_interrupt(uint8_t state)
+{
+	return state_is_on_cpu(state) && state != WL_STATE_RUNNING && state != WL_STATE_FAULT_MINOR &&
+	       state != WL_STATE_FAULT_MAJOR;
+}
+
+static uint32_t group_of(const struct traces *traces, const struct trace_session *session)
+{
+	uint32_t number = (uint32_t)(session - traces->sessions.items);
+
+	return session->joined ? traces->stitch.places[number].group : number;
+}
+
+/* The node under `node` for each of the frames "root;…;leaf"; a frame that is a guess is left out. */
+static int add_frames(struct samples *samples, const char *frames, uint32_t *node)
+{
+	char name[1024];
+	uint32_t string, id;
+
+	for (size_t i = 0; i < FRAMES_MAX && *frames; i++) {
+		size_t len = strcspn(frames, ";"), kept = len < sizeof(name) ? len : sizeof(name) - 1;
+
+		memcpy(name, frames, kept);
+		name[kept] = '\0';
+		frames += len + (frames[len] == ';');
+		if (*name == '?')
+			continue;
+		if (intern__id(&samples->names, name, &string) || idmap__id(&samples->node_ids, *node, string, &id))
+			return -ENOMEM;
+		/* The root has no name and no place in the map. */
+		if (id + 1 == samples->nodes.cnt &&
+		    vec_push(&samples->nodes, ((struct sample_node){.parent = *node, .name = string})))
+			return -ENOMEM;
+		*node = id + 1;
+	}
+	return 0;
+}
+
+/*
+ * A tick is an interrupt itself: its thread's segment at that time is the interrupt's.  What it interrupted is what it
+ * tells of, so its time becomes the last one of the segment before.
+ */
+static void to_interrupted(struct sample *sample, const struct graph *graph)
+{
+	size_t before;
+	const struct graph_segment *segment = graph__segment_before(graph, sample->tid, sample->ts + 1, &before);
+
+	if (sample->end_ts || !segment || segment->end_ts < sample->ts)
+		return;
+	while (before && state_is_interrupt(segment->state) && segment[-1].end_ts == segment->begin_ts) {
+		segment--;
+		before--;
+	}
+	if (state_is_on_cpu(segment->state) && segment->end_ts <= sample->ts)
+		sample->ts = segment->end_ts - 1;
+}
+
+static int take_block(struct samples *samples, const struct trace_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
+					*end_ts = block_column(block, "end_ts", SHARD_U64),
+					*period_ns = block_column(block, "period_ns", SHARD_F64),
+					*pid = block_column(block, "pid", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*state = block_column(block, "state", SHARD_STR),
+					*frames = block_column(block, "frames", SHARD_STR),
+					*kernel_frames = block_column(block, "kernel_frames", SHARD_STR);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		uint64_t pid_value = column_u64(pid, row), tid_value = column_u64(tid, row);
+		int state_value = state_by_name(column_text(state, row));
+		struct sample sample = {
+			.group = group_of(samples->traces, session),
+			.ts = traces_graph_ts(samples->traces, session, column_u64(ts, row)),
+			.amount = 1,
+			.node = SAMPLE_ROOT,
+		};
+
+		if (!tid_value || tid_value > TRACE_ID_MASK || pid_value > TRACE_ID_MASK || state_value < 0) {
+			samples->bad_rows++;
+			continue;
+		}
+		sample.tid = traces_graph_id(session, (uint32_t)tid_value);
+		sample.pid = traces_graph_id(session, (uint32_t)pid_value);
+		sample.state = (uint8_t)state_value;
+		if (!column_is_null(end_ts, row) && column_u64(end_ts, row))
+			sample.end_ts = traces_graph_ts(samples->traces, session, column_u64(end_ts, row));
+		if (!column_is_null(period_ns, row) && isfinite(period_ns->values[row].f64) &&
+		    period_ns->values[row].f64 > 0)
+			sample.amount = period_ns->values[row].f64;
+		if (session->graph)
+			to_interrupted(&sample, session->graph);
+		if (add_frames(samples, column_text(frames, row), &sample.node) ||
+		    (!column_is_null(kernel_frames, row) &&
+		     add_frames(samples, column_text(kernel_frames, row), &sample.node)) ||
+		    vec_push(&samples->rows, sample))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct sample *a = left, *b = right;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return (a->ts > b->ts) - (a->ts < b->ts);
+}
+
+int samples_load(struct samples *samples, const struct traces *traces, struct shard_reader *reader)
+{
+	static const char *const tables[] = {"stack"};
+	const struct trace_session *session;
+	const struct shard_block *block;
+	int err;
+
+	*samples = (struct samples){.traces = traces, .arena = arena__new()};
+	samples->names.arena = samples->arena;
+	err = samples->arena ? vec_push(&samples->nodes, ((struct sample_node){0})) : -ENOMEM;
+	shard_reader__rewind(reader);
+	if (!err)
+		err = shard_reader__select(reader, tables, 1);
+	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
+		session = traces_session(traces, block->session_id);
+		err = session ? take_block(samples, session, block) : 0;
+	}
+	if (err) {
+		samples_free(samples);
+		return err;
+	}
+	if (samples->rows.cnt)
+		qsort(samples->rows.items, samples->rows.cnt, sizeof(*samples->rows.items), compare_samples);
+	return 0;
+}
+
+void samples_free(struct samples *samples)
+{
+	vec_free(&samples->rows);
+	vec_free(&samples->nodes);
+	idmap__free(&samples->node_ids);
+	intern__free(&samples->names);
+	arena__free(samples->arena);
+	*samples = (struct samples){0};
+}
+
+static size_t first_from(const struct samples *samples, const struct sample *least)
+{
+	size_t lo = 0, hi = samples->rows.cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (compare_samples(&samples->rows.items[mid], least) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct sample *samples_of(const struct samples *samples, const struct trace_session *session, uint32_t tid,
+				uint64_t from_ts, uint64_t to_ts, size_t *cnt)
+{
+	struct sample least = {.tid = tid, .ts = from_ts};
+	size_t first, end;
+
+	*cnt = 0;
+	if (!samples || !samples->rows.cnt)
+		return NULL;
+	least.group = group_of(samples->traces, session);
+	first = first_from(samples, &least);
+	/* A wait that has begun before. */
+	while (first && samples->rows.items[first - 1].tid == tid &&
+	       samples->rows.items[first - 1].group == least.group &&
+	       (samples->rows.items[first - 1].end_ts > from_ts ||
+		samples->rows.items[first - 1].ts + EARLY_NS > from_ts))
+		first--;
+	least.ts = to_ts;
+	end = first_from(samples, &least);
+	*cnt = end > first ? end - first : 0;
+	return &samples->rows.items[first];
+}
+
+double sample_amount(const struct sample *sample, bool on_cpu, uint64_t from_ts, uint64_t to_ts)
+{
+	uint64_t begin_ts = sample->ts > from_ts ? sample->ts : from_ts, end_ts;
+
+	if (state_is_on_cpu(sample->state) != on_cpu || sample->state == WL_STATE_RUNQ_WAKEUP ||
+	    sample->state == WL_STATE_RUNQ_PREEMPT)
+		return 0;
+	if (on_cpu)
+		return sample->ts >= from_ts && sample->ts < to_ts ? sample->amount : 0;
+	if (!sample->end_ts)
+		return sample->ts < to_ts ? 1 : 0;
+	end_ts = sample->end_ts < to_ts ? sample->end_ts : to_ts;
+	return end_ts > begin_ts ? (double)(end_ts - begin_ts) : 0;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Under a cause's first line: its ways, its call path, what would be won, where to look next. */
+#include "base/names.h"
+#include "view/format.h"
+#include "view/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_SZ     1000
+#define WAYS_SHOWN  4
+#define PATH_SHOWN  5 /* innermost frames */
+#define SHARE_SHOWN 0.01
+
+static const char *way_words(const struct cause_way *way)
+{
+	if (way->own)
+		return way->category == WL_CATEGORY_FAULT_MINOR || way->category == WL_CATEGORY_FAULT_MAJOR
+			       ? "as page faults of the request's own work"
+			       : "as the request's own work";
+	switch (way->category) {
+	case WL_CATEGORY_RUNQ:
+		return way->wait == WL_CATEGORY_RUNQ ? "while requests waited for its CPU"
+						     : "while what requests waited for waited for its CPU";
+	case WL_CATEGORY_LOCK:
+		return "while requests waited for a lock that it held";
+	case WL_CATEGORY_QUEUE:
+		return "while requests were queued behind it";
+	case WL_CATEGORY_IO_DISK:
+		return "while requests waited for a disk";
+	case WL_CATEGORY_IO_NET:
+		return "while requests waited for its reply";
+	case WL_CATEGORY_SLEEP:
+		return "asleep";
+	case WL_CATEGORY_THROTTLED:
+		return "throttled";
+	case WL_CATEGORY_ONCPU:
+		return "running on a thread that requests were handed to";
+	case WL_CATEGORY_IRQ_HARD:
+	case WL_CATEGORY_IRQ_SOFT:
+	case WL_CATEGORY_IRQ_TIMER:
+	case WL_CATEGORY_IRQ_IPI:
+		return "interrupting requests";
+	default:
+		return "in waits of another kind";
+	}
+}
+
+static void add(char line[LINE_SZ], const char *text)
+{
+	size_t len = strlen(line);
+
+	snprintf(line + len, LINE_SZ - len, "%s", text);
+}
+
+static void print_line(struct page *page, const char *line, size_t indent)
+{
+	page__to(page, indent);
+	page__words(page, line, indent + 2);
+	page__end_line(page);
+}
+
+static void print_ways(struct page *page, const struct cause *cause, size_t indent)
+{
+	char line[LINE_SZ] = "", share[FORMAT_SZ];
+
+	for (size_t w = 0; w < cause->way_cnt && w < WAYS_SHOWN; w++) {
+		const struct cause_way *way = &cause->ways[w];
+
+		if (w && fabs(way->share) < SHARE_SHOWN)
+			break;
+		add(line, w ? "; " : "");
+		add(line, format_share(share, way->share));
+		add(line, " ");
+		add(line, way_words(way));
+		for (size_t h = 0; h < way->hop_cnt; h++) {
+			add(line, h ? ", `" : " (through `");
+			add(line, way->hops[h]);
+			add(line, "`");
+		}
+		add(line, way->hop_cnt ? ")" : "");
+	}
+	print_line(page, line, indent);
+}
+
+static void print_call_path(struct page *page, const struct cause *cause, size_t indent)
+{
+	const struct cause_root *root = &cause->root;
+	size_t first = root->call_path_cnt > PATH_SHOWN ? root->call_path_cnt - PATH_SHOWN : 0;
+	char line[LINE_SZ] = "call path: ";
+
+	if (root->call_path_cnt < 2)
+		return;
+	add(line, first ? "… > " : "");
+	for (size_t i = first; i < root->call_path_cnt; i++) {
+		add(line, i > first ? " > " : "");
+		add(line, root->call_path[i]);
+	}
+	print_line(page, line, indent);
+}
+
+static void print_gain(struct page *page, const struct report *report, const struct cause *cause, size_t indent)
+{
+	char line[LINE_SZ], gone[FORMAT_SZ], lo[FORMAT_SZ], hi[FORMAT_SZ], now[FORMAT_SZ], mean[FORMAT_SZ],
+		mean_now[FORMAT_SZ], ci[3 * FORMAT_SZ] = "";
+
+	if (isnan(cause->gain.p99_ns))
+		return;
+	if (!isnan(cause->gain.p99_ci.lo))
+		snprintf(ci, sizeof(ci), " [%s to %s]", view_duration(lo, sizeof(lo), cause->gain.p99_ci.lo),
+			 view_duration(hi, sizeof(hi), cause->gain.p99_ci.hi));
+	snprintf(line, sizeof(line), "without it: p99 %s%s instead of %s, mean %s instead of %s",
+		 view_duration(gone, sizeof(gone), cause->gain.p99_ns), ci,
+		 view_duration(now, sizeof(now), report->roots->p99_ns),
+		 view_duration(mean, sizeof(mean), cause->gain.mean_ns),
+		 view_duration(mean_now, sizeof(mean_now), report->latency.mean_ns));
+	print_line(page, line, indent);
+}
+
+static const char *code_advice(const struct report *report, const struct cause *cause)
+{
+	bool stranger = cause->culprit_pid >= 0 && cause->culprit_pid != report->dataset->pid;
+
+	if (!cause->root.call_path_cnt)
+		return "its call path was not sampled: record longer, or with --stacks";
+	if (cause->category == WL_CATEGORY_RUNQ && stranger && !cause->root.type)
+		return "keep it off the target's CPUs (taskset, cpu.weight, nice)";
+	if (cause->category == WL_CATEGORY_LOCK)
+		return "hold the lock for less of this call path";
+	if (cause->category == WL_CATEGORY_QUEUE)
+		return "cut this call path into pieces, or run it on a thread of its own";
+	return "how often this call path runs, and on how much data";
+}
+
+static const char *advice(const struct report *report, const struct cause *cause)
+{
+	switch (cause->root.kind) {
+	case ROOT_CODE:
+		return code_advice(report, cause);
+	case ROOT_DISK:
+		return "write or sync less here, do it on another thread, or use a faster disk";
+	case ROOT_PEER:
+		return "record the other end as well, and report on both recordings together";
+	case ROOT_TIMER:
+		return "whether this sleep, retry or timeout is needed";
+	case ROOT_QUOTA:
+		return "cpu.max of its cgroup";
+	case ROOT_FULL_MACHINE:
+		return "more CPUs, or less work on this machine";
+	default:
+		return "`whylate doctor` lists what this kernel cannot measure";
+	}
+}
+
+void text_root(struct page *page, const struct report *report, const struct cause *cause, size_t indent)
+{
+	char line[LINE_SZ];
+
+	print_ways(page, cause, indent);
+	print_call_path(page, cause, indent);
+	print_gain(page, report, cause, indent);
+	if (cause->rank > 1)
+		return;
+	snprintf(line, sizeof(line), "look at: %s", advice(report, cause));
+	print_line(page, line, indent);
+}
+
+void text_account(struct page *page, const struct report *report)
+{
+	const struct root_account *account = report->roots;
+	char line[LINE_SZ], text[FORMAT_SZ], rest[FORMAT_SZ];
+
+	if (!account || !(account->tail_ns > 0))
+		return;
+	snprintf(line, sizeof(line), "late requests take %s more than typical ones; %s of that has no known root",
+		 view_duration(text, sizeof(text), account->tail_ns),
+		 format_share(rest, account->not_attributed_ns / account->tail_ns));
+	page__style(page, PAGE_FAINT);
+	print_line(page, line, 2);
+	page__style(page, PAGE_PLAIN);
+}

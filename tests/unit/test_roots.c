@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Recordings with planted roots, and what is found of them. */
+#include "row_writer.h"
+#include "test_analysis_fixture.h"
+#include "test_shard_util.h"
+#include "trace_fixture.h"
+#include "unit.h"
+
+#include "analysis/findings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1000000ULL
+#define US 1000ULL
+
+/* --- a server with an event loop: two kinds of requests hold up themselves and those behind them -------------------
+ */
+
+#define SERVER   200 /* pid and tid */
+#define PERIODS  1500
+#define QUEUED   4 /* requests behind a slow one */
+#define SERVE_NS (100 * US)
+
+enum { REBUILD, REPORT, SERVE, PLANT_CNT };
+
+/* What was planted in one request. */
+struct planted {
+	uint64_t ns[PLANT_CNT], latency_ns;
+};
+
+struct loop {
+	struct row_writer to;
+	struct planted requests[PERIODS * (QUEUED + 1)];
+	size_t cnt;
+	uint64_t state, next_tick_ts, tick_ns;
+};
+
+static void put_tick(struct loop *loop, uint64_t ts, const char *frames)
+{
+	row_begin(&loop->to, SHARD_TABLE_STACK);
+	row_set_ts(&loop->to, STACK_TS, ts);
+	row_set_u64(&loop->to, STACK_PID, SERVER);
+	row_set_u64(&loop->to, STACK_TID, SERVER);
+	row_set_str(&loop->to, STACK_STATE, "running");
+	row_set_str(&loop->to, STACK_FRAMES, frames);
+	row_end(&loop->to, SHARD_TABLE_STACK);
+}
+
+/* The thread runs; jittered ticks meet two functions beneath `function`. */
+static void run(struct loop *loop, uint64_t begin_ts, uint64_t end_ts, uint64_t sid, const char *function)
+{
+	char frames[128];
+
+	row_put_segment(&loop->to, SERVER, begin_ts, end_ts, "running", sid);
+	while (loop->tick_ns && loop->next_tick_ts < end_ts) {
+		snprintf(frames, sizeof(frames), "_start;main;loop;%s;%s", function,
+			 fixture_uniform(&loop->state) < 0.6 ? "copy" : "compare");
+		if (loop->next_tick_ts >= begin_ts)
+			put_tick(loop, loop->next_tick_ts, frames);
+		loop->next_tick_ts += (uint64_t)((double)loop->tick_ns * (0.5 + fixture_uniform(&loop->state)));
+	}
+}
+
+static void put_request(struct loop *loop, uint64_t begin_ts, uint64_t end_ts, const struct planted *planted)
+{
+	struct planted *to = &loop->requests[loop->cnt++];
+
+	*to = *planted;
+	to->latency_ns = end_ts - begin_ts;
+	row_put_interval(&loop->to, loop->cnt, SERVER, "tcp:80", begin_ts, end_ts, 0, 0);
+}
+
+/* A slow request, and some that arrive meanwhile. */
+static void put_slow(struct loop *loop, uint64_t begin_ts, uint64_t ns, int plant, const char *function)
+{
+	uint64_t sid = loop->cnt + 1, end_ts = begin_ts + ns;
+	struct planted planted = {.latency_ns = 0};
+
+	planted.ns[plant] = ns;
+	run(loop, begin_ts, end_ts, sid, function);
+	put_request(loop, begin_ts, end_ts, &planted);
+	for (uint64_t q = 1; q <= QUEUED; q++) {
+		uint64_t arrival_ts = begin_ts + q * (ns / (QUEUED + 1));
+
+		planted = (struct planted){.ns = {[SERVE] = q * SERVE_NS}};
+		planted.ns[plant] = begin_ts + ns - arrival_ts;
+		run(loop, end_ts, end_ts + SERVE_NS, loop->cnt + 1, "serve");
+		end_ts += SERVE_NS;
+		put_request(loop, arrival_ts, end_ts, &planted);
+	}
+}
+
+static void loop_write(struct loop *loop, const char *dir, uint64_t tick_ns)
+{
+	*loop = (struct loop){.state = 7, .tick_ns = tick_ns};
+	row_writer_open(&loop->to, dir, "host", 0x99, SERVER);
+	row_put_session(&loop->to, "pid", "200");
+	row_put_thread(&loop->to, SERVER, SERVER, "server");
+	for (uint64_t k = 0; k < PERIODS; k++) {
+		uint64_t begin_ts = (k + 1) * 20 * MS;
+		const struct planted typical = {.ns = {[SERVE] = SERVE_NS}};
+
+		if (k % 50 == 10) {
+			put_slow(loop, begin_ts, 10 * MS, REBUILD, "rebuild");
+		} else if (k % 50 == 35) {
+			put_slow(loop, begin_ts, 6 * MS, REPORT, "report");
+		} else {
+			run(loop, begin_ts, begin_ts + SERVE_NS, loop->cnt + 1, "serve");
+			put_request(loop, begin_ts, begin_ts + SERVE_NS, &typical);
+		}
+	}
+	row_writer_close(&loop->to);
+}
+
+struct found {
+	struct test_dir dir;
+	struct shard_reader *reader;
+	struct findings findings;
+};
+
+static void found_make(struct found *found, double tail)
+{
+	const struct findings_opts opts = {.tail = tail, .bootstrap_cnt = 100};
+
+	found->reader = test_reader__open(found->dir.path);
+	CU_ASSERT_EQUAL_FATAL(findings_make(&found->findings, found->reader, &opts), 0);
+}
+
+static void found_free(struct found *found)
+{
+	findings_free(&found->findings);
+	shard_reader__free(found->reader);
+	test_dir__remove(&found->dir);
+}
+
+/* Late minus typical of what was planted, as a share of all of it. */
+static double planted_share(const struct loop *loop, const struct report *report, int plant)
+{
+	double late[PLANT_CNT] = {0}, typical[PLANT_CNT] = {0}, late_cnt = 0, typical_cnt = 0, all = 0;
+
+	for (size_t i = 0; i < loop->cnt; i++) {
+		double latency_ns = (double)loop->requests[i].latency_ns;
+
+		late_cnt += latency_ns >= report->tail_threshold_ns;
+		typical_cnt += latency_ns <= report->latency.p50_ns;
+		for (int p = 0; p < PLANT_CNT; p++) {
+			late[p] += latency_ns >= report->tail_threshold_ns ? (double)loop->requests[i].ns[p] : 0;
+			typical[p] += latency_ns <= report->latency.p50_ns ? (double)loop->requests[i].ns[p] : 0;
+		}
+	}
+	for (int p = 0; p < PLANT_CNT; p++)
+		all += late[p] / late_cnt - typical[p] / typical_cnt;
+	return (late[plant] / late_cnt - typical[plant] / typical_cnt) / all;
+}
+
+static int compare_ns(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* The p99 that the same requests have without that plant. */
+static double p99_without(const struct loop *loop, int plant)
+{
+	static uint64_t left_ns[PERIODS * (QUEUED + 1)];
+
+	for (size_t i = 0; i < loop->cnt; i++)
+		left_ns[i] = loop->requests[i].latency_ns - loop->requests[i].ns[plant];
+	qsort(left_ns, loop->cnt, sizeof(*left_ns), compare_ns);
+	return (double)left_ns[(size_t)ceil(0.99 * (double)loop->cnt) - 1];
+}
+
+static const struct cause *cause_in(const struct report *report, const char *function)
+{
+	for (size_t i = 0; i < report->cause_cnt; i++)
+		for (size_t f = 0; f < report->causes[i].root.call_path_cnt; f++)
+			if (!strcmp(report->causes[i].root.call_path[f], function))
+				return &report->causes[i];
+	return NULL;
+}
+
+/* Roots, with what has none and what is too small for a line, are the tail. */
+static void check_account(const struct report *report)
+{
+	const struct root_account *account = report->roots;
+	double sum_ns = account->not_attributed_ns + account->left_out_ns;
+
+	CU_ASSERT_DOUBLE_EQUAL(account->roots_ns + account->not_attributed_ns, account->tail_ns, 0.5);
+	for (size_t i = 0; i < report->cause_cnt; i++) {
+		const struct cause *cause = &report->causes[i];
+		double ways = 0;
+
+		sum_ns += cause->root.kind == ROOT_UNKNOWN ? 0 : cause->late_ns - cause->typical_ns;
+		for (size_t w = 0; w < cause->way_cnt; w++)
+			ways += cause->ways[w].share;
+		CU_ASSERT_DOUBLE_EQUAL(ways, cause->share, 0.02);
+	}
+	CU_ASSERT_DOUBLE_EQUAL(sum_ns, account->tail_ns, 0.5);
+}
+
+static void two_causes_at_once_are_two_roots(void)
+{
+	static const char *const names[] = {"rebuild", "report"};
+	static struct loop loop;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	loop_write(&loop, found.dir.path, MS);
+	found_make(&found, 0.9);
+	check_account(&found.findings.report);
+	for (int p = REBUILD; p <= REPORT; p++) {
+		const struct cause *cause = cause_in(&found.findings.report, names[p]);
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(cause);
+		CU_ASSERT_DOUBLE_EQUAL(cause->share, planted_share(&loop, &found.findings.report, p), 0.05);
+		CU_ASSERT_EQUAL(cause->root.kind, ROOT_CODE);
+		/* The function that is at it, not the leaves that it calls. */
+		CU_ASSERT_STRING_EQUAL(cause->function, names[p]);
+		CU_ASSERT_STRING_EQUAL(cause->root.role, "server");
+		CU_ASSERT(cause->way_cnt == 2 && cause->ways[0].own != cause->ways[1].own);
+		CU_ASSERT_EQUAL(cause->category, cause->ways[0].own ? WL_CATEGORY_ONCPU : WL_CATEGORY_QUEUE);
+		CU_ASSERT_DOUBLE_EQUAL(cause->gain.p99_ns / p99_without(&loop, p), 1, 0.1);
+		CU_ASSERT(cause->gain.p99_ci.lo <= cause->gain.p99_ns && cause->gain.p99_ns <= cause->gain.p99_ci.hi);
+	}
+	CU_ASSERT(found.findings.report.causes[0].root.call_path_cnt == 1);
+	found_free(&found);
+}
+
+/* What no sample was taken of stays with the thread. */
+static void without_samples_the_thread_is_the_root(void)
+{
+	static struct loop loop;
+	struct found found;
+	const struct cause *first;
+
+	test_dir__make(&found.dir);
+	loop_write(&loop, found.dir.path, 0);
+	found_make(&found, 0.95);
+	first = &found.findings.report.causes[0];
+	check_account(&found.findings.report);
+	CU_ASSERT_EQUAL(found.findings.report.cause_cnt, 1);
+	CU_ASSERT_DOUBLE_EQUAL(first->share, 1, 1e-9);
+	CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);
+	CU_ASSERT_EQUAL(first->root.call_path_cnt, 0);
+	CU_ASSERT_STRING_EQUAL(first->root.type, "tcp:80");
+	found_free(&found);
+}
+
+/* A tick is an interrupt: its thread's segment then is not `running`. */
+static void a_tick_belongs_to_what_it_interrupted(void)
+{
+	struct row_writer to;
+	struct found found;
+	char frames[] = "main;work";
+
+	test_dir__make(&found.dir);
+	row_writer_open(&to, found.dir.path, "host", 0x99, SERVER);
+	row_put_thread(&to, SERVER, SERVER, "server");
+	for (uint64_t k = 1; k <= 100; k++) {
+		uint64_t begin_ts = k * MS, ns = k % 10 ? 10 * US : 500 * US;
+
+		row_put_segment(&to, SERVER, begin_ts, begin_ts + ns / 2, "running", k);
+		row_put_segment(&to, SERVER, begin_ts + ns / 2, begin_ts + ns / 2 + US, "irq.timer", k);
+		row_put_segment(&to, SERVER, begin_ts + ns / 2 + US, begin_ts + ns, "running", k);
+		row_begin(&to, SHARD_TABLE_STACK);
+		row_set_ts(&to, STACK_TS, begin_ts + ns / 2 + 300);
+		row_set_u64(&to, STACK_PID, SERVER);
+		row_set_u64(&to, STACK_TID, SERVER);
+		row_set_str(&to, STACK_STATE, "running");
+		row_set_str(&to, STACK_FRAMES, frames);
+		row_end(&to, SHARD_TABLE_STACK);
+		row_put_interval(&to, k, SERVER, "tcp:80", begin_ts, begin_ts + ns, 0, 0);
+	}
+	row_writer_close(&to);
+	found_make(&found, 0.95);
+	CU_ASSERT_EQUAL(found.findings.report.roots->samples, 100);
+	check_account(&found.findings.report);
+	found_free(&found);
+}
+
+/* --- chains --------------------------------------------------------------------------------------------------------
+ */
+
+/* A lock's holder waits for a disk, and before that for a CPU that a third one has: those are the roots. */
+static void what_the_holder_waits_for_is_the_root(void)
+{
+	const struct cause *disk, *hog;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	trace_fixture_write(found.dir.path, 2000);
+	found_make(&found, 0.95);
+	check_account(&found.findings.report);
+	CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 2);
+	disk = &found.findings.report.causes[0];
+	hog = &found.findings.report.causes[1];
+	CU_ASSERT_EQUAL(disk->root.kind, ROOT_DISK);
+	CU_ASSERT_DOUBLE_EQUAL(disk->share, 0.598, 0.01);
+	CU_ASSERT_STRING_EQUAL(disk->root.role, "flusher");
+	CU_ASSERT_EQUAL(disk->category, WL_CATEGORY_LOCK);
+	CU_ASSERT_STRING_EQUAL(disk->object, "web+0x40");
+	CU_ASSERT_EQUAL(disk->culprit_tid, TRACE_FLUSHER);
+	CU_ASSERT_EQUAL(hog->root.kind, ROOT_CODE);
+	CU_ASSERT_STRING_EQUAL(hog->root.role, "hog");
+	CU_ASSERT_PTR_NULL(hog->root.type);
+	CU_ASSERT_EQUAL(hog->category, WL_CATEGORY_RUNQ);
+	CU_ASSERT_EQUAL(hog->culprit_pid, TRACE_HOG);
+	CU_ASSERT_DOUBLE_EQUAL(hog->share, 0.4, 0.01);
+	CU_ASSERT_FATAL(hog->way_cnt >= 1 && hog->ways[0].hop_cnt == 1);
+	CU_ASSERT_STRING_EQUAL(hog->ways[0].hops[0], "flusher");
+	CU_ASSERT_EQUAL(hog->ways[0].wait, WL_CATEGORY_LOCK);
+	found_free(&found);
+}
+
+int suite_roots(void)
+{
+	static const struct unit_test tests[] = {
+		{"two causes at once are two roots", two_causes_at_once_are_two_roots},
+		{"without samples the thread is the root", without_samples_the_thread_is_the_root},
+		{"a tick belongs to what it interrupted", a_tick_belongs_to_what_it_interrupted},
+		{"what the holder waits for is the root", what_the_holder_waits_for_is_the_root},
+	};
+
+	return unit_suite("roots", tests, sizeof(tests) / sizeof(tests[0]));
+}
