@@ -121,7 +121,13 @@ struct thread {
 	u64 wait_since_ts; /* the wait under way, if it is looked at */
 	struct wl_wait wait;
 	struct snapshot fresh; /* room for a reading of its own counters */
-	u64 stack_ts;          /* its stack was sampled then, 0: it was not */
+	/* stacks only */
+	u64 stack_ts; /* when the wait under way began, 0: it is not recorded */
+	u64 stack_key, stack_sid, stack_object;
+	u64 stack_next_ts; /* a wait that is for no selected interval is not looked at before */
+	u32 stack_rate, stack_state, stack_sysno, stack_flags, stack_cpu;
+	u32 queued_cpu, queued_cnt; /* see delay.h: CPU + 1, 0: in no run queue */
+	u32 blocked_cnt, owed_tid;
 	u64 fault_addr;
 	struct runq_list runq;
 	struct wait_list lock, other, fault;
@@ -388,6 +394,9 @@ static __noinline int thread__renew(struct thread *thread, struct task_struct *t
 	thread->segment_sid = 0;
 	thread->datagram_sk = 0;
 	thread->call_cnt = 0;
+	thread->stack_ts = 0;
+	thread->queued_cpu = 0;
+	thread->blocked_cnt = 0;
 	thread->hw_generation++;
 	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = WL_STATE_UNKNOWN;
 	thread->history[thread->history_pos++ & (HISTORY_LEN - 1)] = now << STATE_BITS | state;

@@ -50,6 +50,7 @@ struct knobs {
 	u32 sockets;                  /* intervals are socket requests: what the target accepted is known */
 	u32 probes;                   /* functions are probed */
 	u32 cgroup_hierarchy;         /* with cgroup_id: of which hierarchy of version 1; 0: version 2 */
+	u32 stacks;                   /* stacks may be sampled: whom a task delays is known */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
 	u64 cgroup_id;                /* who is in this cgroup or below is the target; 0: the map `targets` says who */
 	u64 words_mask;               /* words in each CPU's ring of words, less one; 0: there are none */
@@ -95,20 +96,33 @@ struct controls {
 	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
 	u64 lost_ts;                                        /* of the last one */
 	u64 expected_weight; /* what the expected ones stand for, in units of 2^-16; see WEIGHT_OF() */
+	u64 waited_ts;       /* stacks: when one of the waiting was woken last */
 	u32 expected;        /* selected intervals that have arrived and were not picked up */
 	u32 taken_cnt;       /* probes: changes when a thread takes another one's interval over */
 	u32 outside_cnt;     /* trace mode: threads outside the target that are followed */
 	u32 cgroup_moves;    /* tasks that moved to another cgroup: some may have joined the target, or left it */
+	u32 waiting;         /* stacks: selected intervals whose threads are blocked */
+	u32 owed_cnt;        /* stacks: of them, those that wait for a thread that is known */
 	u32 strangers;       /* probes: somebody who is not of the target came by a link that names no process */
 } __attribute__((aligned(CACHE_LINE)));
 
-/* Of the samples of user stacks; may change while they are taken. */
+/* Of the samples of stacks; may change while they are taken. */
 struct stack_controls {
-	u64 tick_ns;    /* a tick stands for so much running */
-	u64 gap_ns;     /* between two waits that are sampled on a CPU, on average; 0: none is */
+	u64 own_ns;     /* period of our own clock */
+	u64 kernel_ns;  /* period of the kernel's own tick; 0: it is not sampled */
+	u64 gap_ns;     /* between two stacks of waits that are copied on a CPU, on average; 0: no wait is recorded */
+	u64 floor_ns;   /* of shorter waits so many are recorded that each stands for this length */
 	u32 max_sz;     /* bytes of a stack */
-	u32 always;     /* whatever the thread is at, not only for selected intervals */
+	u32 always;     /* whatever the target's threads are at, not only for selected intervals */
 	u64 backlog_sz; /* no stack is added to a ring that holds more: intervals go first */
+};
+
+/* A wait's stack that the agent knows, by its key. */
+struct known_stack {
+	u32 hits;
+	u32 check_at;  /* the stack of this hit is copied and compared */
+	u32 ambiguous; /* a check has found another stack: each is copied */
+	u32 zero;
 };
 
 #define RUNNERS_MAX 64

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* When a followed thread runs, wants to run, and waits: sched_switch, sched_waking, sched_wakeup. */
 #include "compat.h"
+#include "delay.h"
 #include "lock.h"
 #include "thread.h"
 #include "wait.h"
@@ -29,6 +30,8 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 	if (runnable) {
 		state = task_is_throttled(task) ? WL_STATE_THROTTLED : WL_STATE_RUNQ_PREEMPT;
 		thread->count[state]++;
+		if (state != WL_STATE_THROTTLED)
+			delay__queue(thread, thread->last_cpu);
 		thread__enter(thread, state);
 		return;
 	}
@@ -44,6 +47,7 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 		thread->wait_since_ts = thread__enter(thread, state);
 	else
 		thread__enter(thread, state);
+	delay__block(thread, state == WL_STATE_BLOCKED_FUTEX ? thread->wait.owner_tid : 0);
 	/* Last: a waker that sees it set may move the state on at once. */
 	*(volatile u32 *)&thread->blocked = 1;
 }
@@ -158,6 +162,8 @@ static __always_inline void switched_in(struct thread *thread, struct cpu_contex
 	if (thread->last_cpu != bpf_get_smp_processor_id())
 		thread->tally[WL_TALLY_MIGRATION]++;
 	thread->blocked = 0;
+	delay__unqueue(thread);
+	delay__unblock(thread);
 	if (cfg_knobs.trace) {
 		/* The segment that ends here says who had the CPU. */
 		thread->other_tid = 0;
@@ -199,6 +205,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	cpu->followed = !!thread;
 	if (thread)
 		switched_in(thread, cpu);
+	else if (!next->pid)
+		run_queue__idles(bpf_get_smp_processor_id());
 	cpu__runs(cpu, next, bpf_ktime_get_ns());
 	return 0;
 }
@@ -212,6 +220,7 @@ static __always_inline void woken(struct task_struct *task, struct thread *threa
 	if (!thread->blocked)
 		return;
 	thread->blocked = 0;
+	delay__unblock(thread);
 	state = task_is_throttled(task) ? WL_STATE_THROTTLED : WL_STATE_RUNQ_WAKEUP;
 	thread->count[state]++;
 	now = thread__enter(thread, state);
@@ -308,5 +317,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 		return 0;
 	thread->wait_cpu = task_cpu(task);
 	woken(task, thread);
+	if (cfg_knobs.stacks && !task_is_on_cpu(task) && !task_is_throttled(task))
+		delay__queue(thread, thread->wait_cpu);
 	return 0;
 }

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * User stacks of followed threads while they work for selected intervals: at a clock's ticks, and when they give up the
- * CPU to wait.  What leaves are registers and bytes; the agent unwinds them.  Attached only while they are wanted.
+ * Stacks of followed threads while they work for selected intervals, and of any task while it delays one: at the ticks
+ * of two clocks, the kernel's own and ours, and when a followed thread gives up the CPU to wait.  What leaves are
+ * registers, bytes and the kernel's return addresses; the agent unwinds and names them.  Attached only while they are
+ * wanted.
+ *
+ * A wait's length is exact, so only its stack is sampled: its identity is the inferred call path (instruction pointer,
+ * depth from the thread's base, return address at the stack pointer; Mytkowicz, Coughlin and Diwan, OOPSLA 2009).  That
+ * key goes with each wait; the stack itself is copied where the key is new, or due for a check.
  */
 #include "compat.h"
+#include "delay.h"
+#include "follow.h"
 #include "ring.h"
 #include "thread.h"
 #include "uretprobe.h"
@@ -14,10 +22,22 @@
 
 struct stack_controls stack_controls;
 
+/* Stacks of waits that a CPU may copy at once, after a time without any. */
+#define COPIES_MAX 64
+/* Waits for no selected interval are looked at so often per thread: they matter where others wait for them. */
+#define DELAYING_GAP_NS 1000000
+/* A known stack is checked at its 4th hit, its 8th, and so on, and then every so many. */
+#define CHECK_FIRST     4
+#define CHECK_EVERY_MAX 1024
+/* Stacks end within this of their thread's base. */
+#define BASE_REACH (8 << 20)
+/* The kernel's tick comes at multiples of its period; what comes later than this part of it is another timer. */
+#define TICK_LATE_OF 8
+
 struct stack_cpu {
-	u64 next_wait_ts; /* no wait is sampled before */
-	u32 waits;        /* passed over since the last one */
-	u32 zero;
+	u64 refilled_ts; /* when `copies` was added to last */
+	u64 copies;      /* stacks of waits that may be copied now */
+	u64 tick_slot;   /* which of the kernel's ticks was sampled last */
 	/* A wl_stack_record, its stack, and room for what the verifier thinks possible. */
 	u64 record[(sizeof(struct wl_stack_record) + WL_STACK_SZ_MAX + PIECE_SZ) / sizeof(u64)];
 };
@@ -29,6 +49,21 @@ struct {
 	__type(value, struct stack_cpu);
 } stack_cpus SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, struct known_stack);
+} known_stacks SEC(".maps");
+
+/* Processes of which the agent has got a stack: the first one wakes it up, so that it reads their maps in time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u32);
+} stack_pids SEC(".maps");
+
 static __always_inline struct stack_cpu *this_stack_cpu(void)
 {
 	u32 key = 0;
@@ -36,8 +71,8 @@ static __always_inline struct stack_cpu *this_stack_cpu(void)
 	return bpf_map_lookup_elem(&stack_cpus, &key);
 }
 
-/* A sample lost is a sample fewer, not an interval that lacks something: lost_mark stays. */
-static __always_inline void stack__output(struct wl_record_header *header, u16 kind, u64 sz)
+/* A sample lost is a sample fewer, not an interval that lacks something: lost_mark stays.  Was it sent? */
+static __always_inline bool stack__output(struct wl_record_header *header, u16 kind, u64 sz, bool wake)
 {
 	struct cpu_context *cpu = this_cpu();
 	u32 id = bpf_get_smp_processor_id();
@@ -45,7 +80,7 @@ static __always_inline void stack__output(struct wl_record_header *header, u16 k
 	u64 backlog;
 
 	if (!cpu)
-		return;
+		return false;
 	__sync_fetch_and_add(&cpu->loss[WL_LOSS_STACK].emitted, 1);
 	header->kind = kind;
 	header->sz = sz;
@@ -53,10 +88,11 @@ static __always_inline void stack__output(struct wl_record_header *header, u16 k
 	if (ring) {
 		backlog = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
 		if (backlog <= stack_controls.backlog_sz &&
-		    !bpf_ringbuf_output(ring, header, sz, ring__wake_flag(cpu, backlog)))
-			return;
+		    !bpf_ringbuf_output(ring, header, sz, wake ? BPF_RB_FORCE_WAKEUP : ring__wake_flag(cpu, backlog)))
+			return true;
 	}
 	__sync_fetch_and_add(&cpu->loss[WL_LOSS_STACK].lost, 1);
+	return false;
 }
 
 static __always_inline u64 copy_registers(u64 *to, struct pt_regs *regs)
@@ -182,7 +218,7 @@ static __always_inline void put_back_returns(struct wl_stack_record *record, u64
 }
 
 /* The selected interval that the thread works for: false if there is none. */
-static __always_inline bool works_for_selected(struct thread *thread, struct wl_stack_record *record)
+static __always_inline bool works_for_selected(struct thread *thread, u64 *its_sid, u32 *rate)
 {
 	u64 sid = thread->current_sid;
 	struct open_interval *open;
@@ -193,44 +229,98 @@ static __always_inline bool works_for_selected(struct thread *thread, struct wl_
 	open = bpf_map_lookup_elem(&opens, &sid);
 	if (!open || open->paused)
 		return false;
-	record->sid = sid;
-	record->rate = open->rate;
+	*its_sid = sid;
+	*rate = open->rate;
 	return true;
 }
 
-static __always_inline bool is_wanted(struct thread *thread, struct wl_stack_record *record)
+/* All of the target's threads are wanted, whatever they are at. */
+static __always_inline bool is_wanted_always(struct thread *thread)
 {
-	record->sid = 0;
-	record->rate = 0;
-	if (works_for_selected(thread, record))
-		return true;
-	return stack_controls.always && !thread->outside;
+	return stack_controls.always && thread && !thread->outside;
 }
 
-/* Registers and stack; everything else is the caller's. */
-static __always_inline void stack__send(struct stack_cpu *scratch, struct task_struct *task, struct thread *thread)
+static __always_inline bool has_user_stack(struct task_struct *task)
+{
+	return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER));
+}
+
+static __always_inline bool is_new_process(u32 pid)
+{
+	u32 one = 1;
+
+	if (bpf_map_lookup_elem(&stack_pids, &pid))
+		return false;
+	bpf_map_update_elem(&stack_pids, &pid, &one, BPF_ANY);
+	return true;
+}
+
+/* Registers and stack; everything else is the caller's.  Was it sent? */
+static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct wl_stack_record *record = (struct wl_stack_record *)scratch->record;
 	u64 sp, sz = stack_controls.max_sz;
-	u32 got;
+	long kernel_sz;
+	u32 got = 0;
 
-	if (!regs)
-		return;
-	if (sz > WL_STACK_SZ_MAX)
-		sz = WL_STACK_SZ_MAX;
-	record->ts = bpf_ktime_get_ns();
-	record->pid = thread->pid;
-	record->tid = thread->tid;
-	sp = copy_registers(record->regs, regs);
-	sz = stack_limit(task, sp, sz);
-	got = copy_stack(scratch, sp, sz);
-	put_back_returns(record, sp, got);
-	if (got < sz)
-		record->flags |= WL_STACK_CUT;
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	kernel_sz = bpf_get_stack(ctx, record->kernel, sizeof(record->kernel), 0);
+	record->kernel_cnt = kernel_sz > 0 ? kernel_sz / sizeof(u64) : 0;
+	if (!regs || !has_user_stack(task)) {
+		record->flags |= WL_STACK_NO_USER;
+	} else {
+		if (sz > WL_STACK_SZ_MAX)
+			sz = WL_STACK_SZ_MAX;
+		sp = copy_registers(record->regs, regs);
+		sz = stack_limit(task, sp, sz);
+		got = copy_stack(scratch, sp, sz);
+		put_back_returns(record, sp, got);
+		if (got < sz)
+			record->flags |= WL_STACK_CUT;
+	}
 	record->stack_sz = got;
-	if (got <= WL_STACK_SZ_MAX)
-		stack__output(&record->header, WL_RECORD_STACK, sizeof(*record) + got);
+	return got <= WL_STACK_SZ_MAX &&
+	       stack__output(&record->header, WL_RECORD_STACK, sizeof(*record) + got, is_new_process(record->pid));
+}
+
+/* --- ticks -------------------------------------------------------------------------------------------------------- */
+
+/* Thread time between two ticks on a CPU, of both clocks together: rates add. */
+static __always_inline u64 tick_period_ns(void)
+{
+	u64 own_ns = stack_controls.own_ns, kernel_ns = stack_controls.kernel_ns;
+
+	return own_ns && kernel_ns ? own_ns * kernel_ns / (own_ns + kernel_ns) : own_ns + kernel_ns;
+}
+
+static __always_inline int tick(void *ctx, struct stack_cpu *scratch, struct task_struct *task, u32 flags)
+{
+	struct wl_stack_record *record = (struct wl_stack_record *)scratch->record;
+	struct thread *thread = thread_of(task);
+
+	record->sid = 0;
+	record->delays = delays_of(task, thread);
+	if (thread && works_for_selected(thread, &record->sid, &record->rate)) {
+		/* Its own is one of those that are open on the thread. */
+		if (record->delays)
+			record->delays--;
+	} else {
+		record->rate = controls.selection;
+		if (!record->delays && !is_wanted_always(thread))
+			return 0;
+	}
+	/* The threads that are followed have been named. */
+	if (!thread)
+		task__name(task->tgid, task->pid, task->comm);
+	record->ts = bpf_ktime_get_ns();
+	record->period_ns = tick_period_ns();
+	record->key = 0;
+	record->state = WL_STATE_RUNNING;
+	record->flags = flags;
+	stack__send(ctx, scratch, task);
+	return 0;
 }
 
 SEC("perf_event")
@@ -238,55 +328,199 @@ int on_stack_tick(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct stack_cpu *scratch = this_stack_cpu();
-	struct wl_stack_record *record;
-	struct thread *thread;
 
-	if (!task->mm || !scratch)
+	if (!task->pid || !scratch || at_rest())
 		return 0;
-	thread = thread_of(task);
-	record = (struct wl_stack_record *)scratch->record;
-	if (!thread || !is_wanted(thread, record))
+	return tick(ctx, scratch, task, (s64)PT_REGS_IP(&ctx->regs) < 0 ? WL_STACK_IN_KERNEL : 0);
+}
+
+#if defined(__TARGET_ARCH_x86)
+/* Other timers come by this vector, too; the first one of a period that comes in time is the tick. */
+SEC("tp_btf/local_timer_entry")
+int BPF_PROG(on_stack_kernel_tick)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct stack_cpu *scratch = this_stack_cpu();
+	u64 period_ns = stack_controls.kernel_ns, now, slot;
+
+	if (!period_ns || !task->pid || !scratch || at_rest())
 		return 0;
-	record->running_ns = stack_controls.tick_ns;
-	record->object = 0;
-	record->stands_for = 1;
-	record->state = WL_STATE_RUNNING;
-	record->sysno = -1;
-	record->flags = (s64)PT_REGS_IP(&ctx->regs) < 0 ? WL_STACK_IN_KERNEL : 0;
-	stack__send(scratch, task, thread);
+	now = bpf_ktime_get_ns();
+	slot = now / period_ns;
+	if (slot == scratch->tick_slot || now - slot * period_ns > period_ns / TICK_LATE_OF)
+		return 0;
+	scratch->tick_slot = slot;
+	return tick(ctx, scratch, task, WL_STACK_IN_KERNEL | WL_STACK_KERNEL_TICK);
+}
+#endif
+
+/* --- waits -------------------------------------------------------------------------------------------------------- */
+
+static __always_inline u64 mix(u64 x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdULL;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ULL;
+	x ^= x >> 33;
+	return x;
+}
+
+/* Where the same code lies at the same addresses: in a process, and in those that it forked. */
+static __always_inline u64 image_of(struct task_struct *task)
+{
+	struct mm_struct *mm = task->mm;
+
+	if (!mm)
+		return 0;
+	return BPF_CORE_READ(mm, start_code) ^ BPF_CORE_READ(mm, mmap_base) << 17 ^
+	       BPF_CORE_READ(mm, exe_file, f_inode, i_ino) << 40;
+}
+
+/* Above that address the thread has no frames.  A stack of the program's own making has no base that is known. */
+static __always_inline u64 stack_base(struct task_struct *task, u64 sp)
+{
+	u64 top = BPF_CORE_READ(task, mm, start_stack);
+
+	if (top > sp && top - sp < BASE_REACH)
+		return top;
+#if defined(__TARGET_ARCH_x86)
+	top = BPF_CORE_READ(task, thread.fsbase);
+	if (top > sp && top - sp < BASE_REACH)
+		return top;
+#endif
 	return 0;
 }
 
-static __always_inline void wait_begins(struct task_struct *task, struct thread *thread)
+/* What lies at the stack pointer is a return address in most waits; data there would make a key of each value. */
+static __always_inline u64 return_address(struct task_struct *task, u64 ip, u64 sp)
+{
+	u64 word = 0;
+
+	if (bpf_probe_read_user(&word, sizeof(word), (void *)sp))
+		return 0;
+	if (word - sp + BASE_REACH < 2 * BASE_REACH)
+		return 0;
+	if (word - ip + (1ULL << 31) < 1ULL << 32)
+		return word;
+	return word >= BPF_CORE_READ(task, mm, start_code) && word < BPF_CORE_READ(task, mm, end_code) ? word : 0;
+}
+
+/* States in which the system call does not tell where in the kernel it waits: long ones, which pay for a look. */
+#define KERNEL_KEYED (bit(WL_STATE_BLOCKED_DISK) | bit(WL_STATE_BLOCKED_OTHER) | bit(WL_STATE_FAULT_MAJOR))
+/* Innermost return addresses, the sampler's own included, that tell one such place from another. */
+#define KERNEL_KEY_DEPTH 16
+
+static __always_inline u64 kernel_key(void *ctx, struct wl_stack_record *record)
+{
+	u64 key = 0;
+	long sz;
+
+	sz = bpf_get_stack(ctx, record->kernel, KERNEL_KEY_DEPTH * sizeof(u64), 0);
+	for (int i = 0; i < KERNEL_KEY_DEPTH; i++)
+		if (sz > (long)(i * sizeof(u64)))
+			key = (key ^ record->kernel[i]) * 0xff51afd7ed558ccdULL;
+	return mix(key);
+}
+
+/* Of the inferred call path and of what it waits for, on which the kernel's part of the stack depends. */
+static __always_inline u64 key_of(struct task_struct *task, u32 state)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 ip, sp, key;
+
+	if (!regs || !has_user_stack(task))
+		return mix(task->pid) ^ state;
+	ip = PT_REGS_IP_CORE(regs);
+	sp = PT_REGS_SP_CORE(regs);
+	key = mix(image_of(task) + ip);
+	key = mix(key + stack_base(task, sp) - sp);
+	key = mix(key + return_address(task, ip, sp));
+	return key ^ state;
+}
+
+/* One of those that this CPU may copy, of which there is a new one every gap_ns. */
+static __always_inline bool take_copy(struct stack_cpu *scratch, u64 now)
+{
+	u64 gap_ns = stack_controls.gap_ns, more = gap_ns ? (now - scratch->refilled_ts) / gap_ns : 0;
+
+	if (more) {
+		scratch->refilled_ts = now;
+		scratch->copies = scratch->copies + more < COPIES_MAX ? scratch->copies + more : COPIES_MAX;
+	}
+	if (!scratch->copies)
+		return false;
+	scratch->copies--;
+	return true;
+}
+
+static __always_inline bool is_copied(struct known_stack *known)
+{
+	u32 hits = ++known->hits;
+
+	if (known->ambiguous)
+		return true;
+	if (hits < known->check_at)
+		return false;
+	known->check_at = hits + (hits < CHECK_EVERY_MAX ? hits : CHECK_EVERY_MAX);
+	return true;
+}
+
+/* In its loop, between requests: a thread that waits for the next one is in nobody's way. */
+static __always_inline bool is_idle(struct thread *thread, u32 state)
+{
+	return !thread->outside && !thread->recording &&
+	       (state == WL_STATE_BLOCKED_NET || state == WL_STATE_BLOCKED_POLL);
+}
+
+static __always_inline void wait_begins(void *ctx, struct task_struct *task, struct thread *thread)
 {
 	struct stack_cpu *scratch = this_stack_cpu();
+	struct known_stack fresh = {.hits = 1, .check_at = CHECK_FIRST}, *known;
 	struct wl_stack_record *record;
 	struct wl_wait wait = {};
-	u64 now;
+	u64 now, key;
 
-	if (!scratch || !stack_controls.gap_ns || !task->mm)
+	thread->stack_ts = 0;
+	if (!scratch || !stack_controls.gap_ns || at_rest())
 		return;
-	record = (struct wl_stack_record *)scratch->record;
-	if (!is_wanted(thread, record))
-		return;
-	scratch->waits++;
 	now = bpf_ktime_get_ns();
-	if (now < scratch->next_wait_ts)
-		return;
-	/* Not in step with anything that the target does. */
-	scratch->next_wait_ts =
-		now + stack_controls.gap_ns / 2 + ((u64)bpf_get_prandom_u32() * stack_controls.gap_ns >> 32);
-	record->running_ns = 0;
-	record->stands_for = scratch->waits;
-	record->state = blocked_state(task, &wait);
-	record->object = wait.object;
-	record->sysno = wait.sysno;
+	thread->stack_sid = 0;
+	if (!works_for_selected(thread, &thread->stack_sid, &thread->stack_rate)) {
+		thread->stack_rate = controls.selection;
+		if (!is_wanted_always(thread)) {
+			if (now < thread->stack_next_ts)
+				return;
+			thread->stack_next_ts = now + DELAYING_GAP_NS;
+		}
+	}
+	thread->stack_state = blocked_state(task, &wait);
 	if (thread->in_fault)
-		record->state = WL_STATE_FAULT_MAJOR;
+		thread->stack_state = WL_STATE_FAULT_MAJOR;
+	else if (!thread->stack_sid && is_idle(thread, thread->stack_state) && !is_wanted_always(thread))
+		return;
+	thread->stack_object = wait.object;
+	thread->stack_sysno = wait.sysno;
+	thread->stack_cpu = bpf_get_smp_processor_id();
+	record = (struct wl_stack_record *)scratch->record;
+	key = key_of(task, thread->stack_state);
+	if (KERNEL_KEYED & bit(thread->stack_state & STATE_MASK))
+		key += kernel_key(ctx, record);
+	thread->stack_key = key;
+	thread->stack_ts = now;
+	known = bpf_map_lookup_elem(&known_stacks, &key);
+	if ((known && !is_copied(known)) || !take_copy(scratch, now))
+		return;
+	record->ts = now;
+	record->sid = thread->stack_sid;
+	record->period_ns = 0;
+	record->key = key;
+	record->rate = thread->stack_rate;
+	record->delays = 0;
+	record->state = thread->stack_state;
 	record->flags = WL_STACK_IN_KERNEL | WL_STACK_WAITS;
-	scratch->waits = 0;
-	stack__send(scratch, task, thread);
-	thread->stack_ts = record->ts;
+	if (stack__send(ctx, scratch, task) && !known)
+		bpf_map_update_elem(&known_stacks, &key, &fresh, BPF_ANY);
 }
 
 /* Whether this runs before or after the program that moves the thread's state on is not said. */
@@ -299,17 +533,52 @@ static __always_inline u64 woken_ts(struct thread *thread, u64 now)
 	return (bit(word_state(word)) & RUNQ_STATES) && word_ts(word) < now ? word_ts(word) : now;
 }
 
+/* A wait that is for no selected interval matters if one went on nowhere meanwhile, which it may have delayed. */
+static __always_inline u32 delayed_meanwhile(struct thread *thread, u64 since_ts)
+{
+	u32 cnt = owed__cnt(thread->tid);
+
+	cnt = cnt ? cnt : hidden_cnt();
+	return cnt ? cnt : *(volatile u64 *)&controls.waited_ts > since_ts;
+}
+
 static __always_inline void wait_ends(struct thread *thread)
 {
-	struct wl_stack_wait_record record = {.ts = thread->stack_ts, .pid = thread->pid, .tid = thread->tid};
-	u64 now = bpf_ktime_get_ns(), woken = woken_ts(thread, now);
+	u64 now = bpf_ktime_get_ns(), woken = woken_ts(thread, now), floor_ns = stack_controls.floor_ns;
+	struct wl_stack_wait_record record = {
+		.ts = thread->stack_ts,
+		.sid = thread->stack_sid,
+		.key = thread->stack_key,
+		.object = thread->stack_object,
+		.pid = thread->pid,
+		.tid = thread->tid,
+		.rate = thread->stack_rate,
+		.state = thread->stack_state,
+		.sysno = thread->stack_sysno,
+		.begin_cpu = thread->stack_cpu,
+	};
 
 	thread->stack_ts = 0;
+	if (now <= record.ts)
+		return;
+	/* Own waits come often; one that matters to others is known by them, or is long. */
+	if (!record.sid || now - record.ts >= DELAYING_GAP_NS)
+		record.delays = delayed_meanwhile(thread, record.ts);
+	else
+		record.delays = owed__cnt(thread->tid);
+	if (!record.sid && !record.delays && !is_wanted_always(thread))
+		return;
+	/* Short ones in proportion to their length (Duffield, Lund and Thorup 2005): sums stay unbiased. */
+	if (now - record.ts < floor_ns) {
+		record.chance = ((now - record.ts) << 32) / floor_ns;
+		if (!record.chance || bpf_get_prandom_u32() >= record.chance)
+			return;
+	}
 	if (woken < record.ts)
 		woken = record.ts;
 	record.blocked_ns = woken - record.ts;
 	record.runq_ns = now - woken;
-	stack__output(&record.header, WL_RECORD_STACK_WAIT, sizeof(record));
+	stack__output(&record.header, WL_RECORD_STACK_WAIT, sizeof(record), false);
 }
 
 SEC("tp_btf/sched_switch")
@@ -318,9 +587,20 @@ int BPF_PROG(on_stack_switch, bool preempt, struct task_struct *prev, struct tas
 	struct thread *thread = thread_of(prev);
 
 	if (thread && !preempt && prev_state)
-		wait_begins(prev, thread);
+		wait_begins(ctx, prev, thread);
 	thread = thread_of(next);
 	if (thread && thread->stack_ts)
 		wait_ends(thread);
+	return 0;
+}
+
+/* From one run queue to another; where a task that is woken is put, this comes first and it is in none yet. */
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_stack_migrate, struct task_struct *task, int dest_cpu)
+{
+	struct thread *thread = thread_of(task);
+
+	if (thread)
+		delay__migrate(thread, dest_cpu);
 	return 0;
 }

@@ -28,7 +28,9 @@ void privilege_survey(struct privilege privileges[PRIVILEGE_CNT])
 	privileges[4] =
 		(struct privilege){"CAP_CHECKPOINT_RESTORE", "functions of files that were deleted or replaced since",
 				   admin || capability_had(caps, CAP_CHECKPOINT_RESTORE), false};
-	privileges[5] = (struct privilege){"CAP_SYS_ADMIN", "knowing what tracing costs", admin, false};
+	privileges[5] = (struct privilege){"CAP_SYSLOG", "names of the kernel's functions",
+					   capability_had(caps, CAP_SYSLOG), false};
+	privileges[6] = (struct privilege){"CAP_SYS_ADMIN", "knowing what tracing costs", admin, false};
 	if (caps)
 		cap_free(caps);
 }
@@ -54,7 +56,7 @@ int privilege_check(void)
 /* CAP_SYS_NICE: to come back from SCHED_IDLE (base/priority.h). */
 static const cap_value_t running[] = {CAP_BPF,          CAP_PERFMON,         CAP_SYS_PTRACE, CAP_SYS_ADMIN,
 				      CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_NICE};
-static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_FOWNER};
+static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_FOWNER, CAP_SYSLOG};
 static const cap_value_t looking_up[] = {CAP_CHECKPOINT_RESTORE};
 static const cap_value_t uploading[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL};
 

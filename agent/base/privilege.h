@@ -16,7 +16,7 @@ struct privilege {
 	bool required; /* nothing can be recorded without it */
 };
 
-#define PRIVILEGE_CNT 6
+#define PRIVILEGE_CNT 7
 
 /* What a recording can use; CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON as in the kernel. */
 void privilege_survey(struct privilege privileges[PRIVILEGE_CNT]);

@@ -185,11 +185,12 @@ int capture__attach_window(struct capture *capture)
 
 	if (!err)
 		switch_events(capture, true);
-	return err;
+	return err ? err : capture__stacks_window(capture, true);
 }
 
 void capture__detach_window(struct capture *capture)
 {
+	capture__stacks_window(capture, false);
 	while (capture->window_links.cnt)
 		bpf_link__destroy(capture->window_links.items[--capture->window_links.cnt]);
 	switch_events(capture, false);

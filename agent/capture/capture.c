@@ -135,6 +135,7 @@ static void configure(struct capture *capture)
 	knobs->hw = capture->hw != NULL;
 	knobs->trace = capture->opts.trace;
 	knobs->probes = capture->opts.probes;
+	knobs->stacks = capture->opts.stacks;
 	knobs->outside_max = capture->opts.outside_max;
 	knobs->words_mask = words_mask(capture);
 	knobs->sockets = capture->opts.sockets;
@@ -254,6 +255,19 @@ static void say_verified(const struct capture *capture)
 	}
 }
 
+/* Without stacks their tables take no memory. */
+static int size_stack_maps(struct capture *capture)
+{
+	bool stacks = capture->opts.stacks;
+
+	bpf_map__set_autocreate(capture->skel->maps.stack_cpus, stacks);
+	bpf_map__set_autocreate(capture->skel->maps.known_stacks, stacks);
+	bpf_map__set_autocreate(capture->skel->maps.stack_pids, stacks);
+	if (!stacks && bpf_map__set_max_entries(capture->skel->maps.owed, 1))
+		return -errno;
+	return bpf_map__set_max_entries(capture->skel->maps.run_queues, stacks ? capture->cpu_cnt : 1);
+}
+
 static int load(struct capture *capture)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_opts, .btf_custom_path = capture->opts.btf_path);
@@ -276,7 +290,9 @@ static int load(struct capture *capture)
 	err = shrink_probe_maps(capture);
 	if (err)
 		return err;
-	bpf_map__set_autocreate(capture->skel->maps.stack_cpus, capture->opts.stacks);
+	err = size_stack_maps(capture);
+	if (err)
+		return err;
 	if (capture->opts.trace)
 		err = word_rings_size(capture->skel->maps.word_rings, words_mask(capture), capture->cpu_cnt);
 	err = err ? err : whylate_bpf__load(capture->skel);
@@ -284,6 +300,7 @@ static int load(struct capture *capture)
 		return err;
 	say_verified(capture);
 	capture->stack_controls = &capture->skel->bss->stack_controls;
+	capture->known_stacks_fd = bpf_map__fd(capture->skel->maps.known_stacks);
 	capture->controls = &capture->skel->bss->controls;
 	capture->record_rings =
 		record_rings__new(bpf_map__fd(capture->skel->maps.rings), capture->opts.ring_sz, capture->cpu_cnt);
@@ -370,6 +387,7 @@ void capture__free(struct capture *capture)
 	vec_free(&capture->event_fds);
 	probes__free(capture->probes);
 	vec_free(&capture->stack_links);
+	vec_free(&capture->stack_fds);
 	hwcounters__free(capture->hw);
 	whylate_bpf__destroy(capture->skel);
 	free(capture->loss_per_cpu);
@@ -580,14 +598,28 @@ int capture__set_listeners(struct capture *capture, const target_processes *proc
 #define WINDOW_MEASURED_OF          16
 #define WINDOW_MEASURED_OF_GOVERNED 4
 
+/* Who waited for whom when the last window closed. */
+static void forget_owed(struct capture *capture)
+{
+	int owed = bpf_map__fd(capture->skel->maps.owed);
+	uint32_t tid;
+
+	if (!capture->controls->owed_cnt)
+		return;
+	while (!bpf_map_get_next_key(owed, NULL, &tid) && !bpf_map_delete_elem(owed, &tid))
+		;
+	capture->controls->owed_cnt = 0;
+}
+
 int capture__window_open(struct capture *capture, bool endless)
 {
 	uint64_t of = capture->opts.watch_first ? WINDOW_MEASURED_OF_GOVERNED : WINDOW_MEASURED_OF;
 	struct controls *controls = capture->controls;
 	int err;
 
-	controls->expected = 0;
+	controls->expected = controls->waiting = 0;
 	controls->expected_weight = 0;
+	forget_owed(capture);
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
 	capture__cost_window(capture, capture->window_cnt < WINDOWS_MEASURED || capture->window_cnt % of == 0);
 	capture->window_cnt++;

@@ -122,18 +122,27 @@ struct capture_censored {
 void capture__censored(const struct capture *capture, struct capture_censored *censored);
 
 /*
- * Samples of user stacks, WL_RECORD_STACK and WL_RECORD_STACK_WAIT, while this is on: at a clock's ticks on every CPU,
- * and when a thread gives up the CPU to wait.  Takes opts.stacks; what is on goes on with the new options. 0 or -errno.
+ * Samples of stacks, WL_RECORD_STACK and WL_RECORD_STACK_WAIT, while this is on: at the ticks of two clocks on every
+ * CPU, and when a followed thread gives up the CPU to wait.  Takes opts.stacks; what is on goes on with the new
+ * options. 0 or -errno.
  */
 #define CAPTURE_STACKS_HZ_MAX 10000
 struct capture_stacks {
-	uint32_t hz;     /* ticks per second and CPU; at most as many waits */
-	uint32_t max_sz; /* bytes of a stack, 0: WL_STACK_SZ_MAX */
-	bool waits;      /* when it gives up the CPU, too */
-	bool always;     /* whatever the target's threads are at; otherwise, while they work for a selected interval */
+	uint32_t hz;      /* of our clock, per CPU; on average at most as many stacks of waits are copied */
+	uint32_t max_sz;  /* bytes of a stack, 0: WL_STACK_SZ_MAX */
+	bool kernel_tick; /* the kernel's own tick is sampled, too, where it can be told from other timers */
+	bool waits;       /* when it gives up the CPU, too */
+	bool always;      /* of the target's threads whatever they are at, not only what selected intervals need */
 };
 int capture__sample_stacks(struct capture *capture, const struct capture_stacks *stacks);
 void capture__stop_stacks(struct capture *capture);
+/* The period of the kernel's tick, if it is sampled; 0: it is not.  It beats with the work: no more of it. */
+uint64_t capture__stacks_kernel_tick_ns(const struct capture *capture);
+void capture__stacks_drop_kernel_tick(struct capture *capture);
+/* Now and then: another period of our clock, around the same mean. */
+void capture__stacks_jitter(struct capture *capture);
+/* Waits with that key have more than one stack: from now on each is copied.  Or it is not known: it is copied again. */
+void capture__stack_doubt(struct capture *capture, uint64_t key, bool is_ambiguous);
 
 /* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */
 int capture__set_listeners(struct capture *capture, const target_processes *processes,

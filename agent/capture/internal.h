@@ -42,10 +42,14 @@ struct capture {
 	VEC(struct bpf_link *) links;
 	VEC(struct bpf_link *) window_links;   /* while a window is open */
 	VEC(int) event_fds;                    /* software events, owned by their links */
-	VEC(struct bpf_link *) stack_links;    /* while user stacks are sampled */
+	VEC(struct bpf_link *) stack_links;    /* while stacks are sampled */
+	VEC(int) stack_fds;                    /* our clock's events, owned by their links */
+	struct capture_stacks stacks;          /* hz 0: they are not */
 	struct stack_controls *stack_controls; /* mapped */
 	uint64_t moves_ts;   /* with a cgroup: when to look who has joined it, where the kernel does not tell */
 	uint32_t moves_seen; /* and as of the last look, where it does */
+	int known_stacks_fd;
+	uint64_t jitter_seed;
 	uint64_t rate;
 	uint64_t window_open_ns; /* when the window under way was opened, 0: none is */
 	bool endless;            /* it has no end that is known yet */
@@ -99,6 +103,9 @@ int capture__attach_window(struct capture *capture);
 void capture__detach_window(struct capture *capture);
 /* Only those of the scheduler, as those of a window. */
 int capture__attach_scheduler(struct capture *capture);
+
+/* stacks.c: a window opens or closes. 0 or -errno. */
+int capture__stacks_window(struct capture *capture, bool open);
 
 /* probes.c */
 /* Starts the attaching process: before the programs are loaded, so that it has nothing of them. NULL and errno. */

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sampling of user stacks: attached and detached at run time. */
+/* Sampling of stacks: attached and detached at run time, and with the windows. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
 #include "bpf/knobs.h"
 #include "capture/internal.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#define SECOND_NS 1000000000ULL
+/* The period of our clock is drawn from so much around its mean: no work keeps in step with it. */
+#define JITTER 0.2
+/* Of shorter waits a part is recorded, in proportion to their length. */
+#define WAIT_FLOOR_NS 10000
 
 static int keep_link(struct capture *capture, struct bpf_link *link)
 {
@@ -18,41 +31,72 @@ static int keep_link(struct capture *capture, struct bpf_link *link)
 
 static int keep_event(struct capture *capture, struct bpf_link *link, int fd)
 {
-	(void)fd;
-	return keep_link(capture, link);
+	int err = keep_link(capture, link);
+
+	return !err && vec_push(&capture->stack_fds, fd) ? -ENOMEM : err;
 }
 
 /* A clock's ticks on every CPU. */
-static int attach_clock(struct capture *capture, struct bpf_program *program, uint32_t hz)
+static int attach_clock(struct capture *capture, struct bpf_program *program, uint64_t period_ns)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.freq = 1,
-		.sample_freq = hz,
+		.sample_period = period_ns,
 		.exclude_idle = 1,
 	};
 
 	return capture__attach_event(capture, program, &attr, keep_event);
 }
 
-static int attach(struct capture *capture, const struct capture_stacks *stacks)
+/* What the options want of the feature's hooks. */
+static bool is_wanted(const struct capture *capture, size_t idx)
+{
+	const struct hook *hook = &hooks[idx];
+
+	if (hook->feature != HOOK_FEATURE_STACK || !hook_taken(&capture->survey, idx, capture_purpose(capture)))
+		return false;
+	return capture->stacks.waits || hook->kind == HOOK_PERF_CLOCK || !strstr(hook->program, "switch");
+}
+
+static int attach(struct capture *capture)
 {
 	for (size_t i = 0; i < hook_cnt; i++) {
 		struct bpf_program *program;
 		int err;
 
-		if (hooks[i].feature != HOOK_FEATURE_STACK || (hooks[i].kind != HOOK_PERF_CLOCK && !stacks->waits))
+		if (!is_wanted(capture, i))
 			continue;
 		program = bpf_object__find_program_by_name(capture->object, hooks[i].program);
 		if (!program)
 			return -ENOENT;
-		err = hooks[i].kind == HOOK_PERF_CLOCK ? attach_clock(capture, program, stacks->hz)
+		err = hooks[i].kind == HOOK_PERF_CLOCK ? attach_clock(capture, program, capture->stack_controls->own_ns)
 						       : keep_link(capture, bpf_program__attach(program));
 		if (err)
 			return err;
 	}
+	return 0;
+}
+
+static void detach(struct capture *capture)
+{
+	capture->stack_fds.cnt = 0;
+	while (capture->stack_links.cnt)
+		bpf_link__destroy(capture->stack_links.items[--capture->stack_links.cnt]);
+}
+
+/* The period of the kernel's tick; 0: there is none that can be told from other timers. */
+static uint64_t kernel_tick_ns(const struct capture *capture)
+{
+	struct timespec resolution;
+
+	for (size_t i = 0; i < hook_cnt; i++)
+		if (hooks[i].feature == HOOK_FEATURE_STACK && strstr(hooks[i].program, "kernel_tick") &&
+		    capture->survey.works[i])
+			return clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) || resolution.tv_sec
+				       ? 0
+				       : (uint64_t)resolution.tv_nsec;
 	return 0;
 }
 
@@ -66,12 +110,16 @@ int capture__sample_stacks(struct capture *capture, const struct capture_stacks 
 		return -ENOTSUP;
 	if (!stacks->hz || stacks->hz > CAPTURE_STACKS_HZ_MAX)
 		return -EINVAL;
-	controls->tick_ns = 1000000000ULL / stacks->hz;
-	controls->gap_ns = stacks->waits ? controls->tick_ns : 0;
+	capture->stacks = *stacks;
+	controls->own_ns = SECOND_NS / stacks->hz;
+	controls->kernel_ns = stacks->kernel_tick ? kernel_tick_ns(capture) : 0;
+	controls->gap_ns = stacks->waits ? SECOND_NS / stacks->hz : 0;
+	controls->floor_ns = WAIT_FLOOR_NS;
 	controls->max_sz = stacks->max_sz && stacks->max_sz < WL_STACK_SZ_MAX ? stacks->max_sz : WL_STACK_SZ_MAX;
 	controls->always = stacks->always;
 	controls->backlog_sz = capture->opts.ring_sz / 2;
-	err = attach(capture, stacks);
+	capture->jitter_seed = monotonic_ns();
+	err = attach(capture);
 	if (err)
 		capture__stop_stacks(capture);
 	return err;
@@ -79,6 +127,55 @@ int capture__sample_stacks(struct capture *capture, const struct capture_stacks 
 
 void capture__stop_stacks(struct capture *capture)
 {
-	while (capture->stack_links.cnt)
-		bpf_link__destroy(capture->stack_links.items[--capture->stack_links.cnt]);
+	detach(capture);
+	capture->stacks.hz = 0;
+}
+
+uint64_t capture__stacks_kernel_tick_ns(const struct capture *capture)
+{
+	return capture->stacks.hz ? capture->stack_controls->kernel_ns : 0;
+}
+
+void capture__stacks_drop_kernel_tick(struct capture *capture)
+{
+	__atomic_store_n(&capture->stack_controls->kernel_ns, 0, __ATOMIC_RELAXED);
+}
+
+void capture__stacks_jitter(struct capture *capture)
+{
+	double mean_ns, spread;
+	uint64_t period_ns;
+
+	if (!capture->stacks.hz)
+		return;
+	mean_ns = (double)SECOND_NS / capture->stacks.hz;
+	spread = (double)(random_next(&capture->jitter_seed) >> 11) * 0x1p-53 * 2 - 1;
+	period_ns = (uint64_t)(mean_ns * (1 + JITTER * spread));
+	__atomic_store_n(&capture->stack_controls->own_ns, period_ns, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < capture->stack_fds.cnt; i++)
+		if (ioctl(capture->stack_fds.items[i], PERF_EVENT_IOC_PERIOD, &period_ns))
+			log_debug("the period of the sampling clock stays: %s", strerror(errno));
+}
+
+/* Between windows nothing is selected: no clock ticks for it, and no switch is looked at. */
+int capture__stacks_window(struct capture *capture, bool open)
+{
+	if (!capture->stacks.hz || !capture->opts.windows)
+		return 0;
+	detach(capture);
+	return open ? attach(capture) : 0;
+}
+
+void capture__stack_doubt(struct capture *capture, uint64_t key, bool is_ambiguous)
+{
+	struct known_stack known;
+	int fd = capture->known_stacks_fd;
+
+	/* What the table has forgotten meanwhile is copied anyway. */
+	if (!is_ambiguous) {
+		bpf_map_delete_elem(fd, &key);
+	} else if (!bpf_map_lookup_elem(fd, &key, &known)) {
+		known.ambiguous = 1;
+		bpf_map_update_elem(fd, &key, &known, BPF_EXIST);
+	}
 }

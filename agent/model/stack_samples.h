@@ -1,54 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Records of user stacks, unwound, become samples with a weight.  What was running stands for the clock's period; the
- * stack of a wait is held until the record of the wait's end says for how long it was, and stands for the waits that
- * were passed over, too.  Both stand for the intervals that were not selected.
+ * Records of stacks become samples, which are kept and forgotten with their intervals.
  *
- * The two records of a wait may come in either order, as they may come out of two rings.  Memory is bounded: what
- * loses its place to another one is counted.  One thread only, no I/O.
+ * A tick has its stack; a wait has that of its key, or the copy that was sent when it began.  A sample of a thread that
+ * works for a selected interval waits here until the interval has ended: if it is kept, so is the sample, with the
+ * interval's weight.  A sample of a thread that delays intervals is kept if a kept interval was under way meanwhile;
+ * its own interval, if it has one that is not kept, is not told then.
+ *
+ * Records come out of several rings: nothing is decided before everything that was sent until then has come.  Memory is
+ * bounded: the oldest samples go first, and are counted.  taken = given + forgotten + open.  One thread only, no I/O.
  */
 #ifndef WHYLATE_MODEL_STACK_SAMPLES_H
 #define WHYLATE_MODEL_STACK_SAMPLES_H
 
 #include <whylate/record.h>
 
-#include "target/unwind.h"
+#include "model/stack_texts.h"
 
 struct stack_sample {
 	uint64_t ts;
 	uint64_t end_ts;  /* of a wait; 0: a tick */
-	double period_ns; /* of a tick: weight_ns without the selection's weight */
+	double period_ns; /* of a tick, without any weight */
+	double weight_ns; /* of its state, in all intervals, that it stands for */
 	uint64_t sid;     /* 0: none */
 	uint64_t object;
-	uint32_t pid, tid;
-	uint32_t cpu;
+	uint32_t pid, tid, cpu;
+	uint32_t delays; /* of a tick or a wait without an interval: selected intervals that it delays, at most */
+	uint32_t rate;   /* of its interval, or as it was */
 	enum wl_state state;
-	double weight_ns;
-	const struct unwind_frame *frames; /* innermost first */
-	size_t frame_cnt;
-	bool complete; /* up to the beginning of the thread */
+	bool kernel_tick;          /* a tick of the kernel's clock, not of ours */
+	struct stack_text *user;   /* never NULL */
+	struct stack_text *kernel; /* NULL: in user space, or not known */
 };
 
-/* 0 or -errno, which ends the call under way. */
-typedef int (*stack_sink)(void *owner, const struct stack_sample *sample);
+struct stack_sinks {
+	/* A sample that is kept. 0 or -errno, which ends the call under way. */
+	int (*give)(void *owner, const struct stack_sample *sample);
+	/* Every sample, kept or not, before it is decided, of weight_ns by its interval's selection; may be NULL. */
+	int (*see)(void *owner, const struct stack_sample *sample);
+	/* The key's waits have another stack than the one that is known, or it is known no longer. */
+	void (*doubt)(void *owner, uint64_t key, bool is_ambiguous);
+	void *owner;
+};
 
 struct stack_sample_counts {
 	uint64_t stacks, waits;     /* records taken */
 	uint64_t complete, guessed; /* stacks up to the beginning; with frames that are guesses */
-	uint64_t open;              /* waits whose end has not come */
-	uint64_t displaced;         /* waits, or ends of waits, that lost their place */
-	uint64_t impossible;        /* records that cannot be true */
+	uint64_t taken, given;      /* samples */
+	uint64_t forgotten;         /* with an interval that was not kept, or that made no difference to one */
+	uint64_t crowded;           /* of them, those that found no room until their interval ended */
+	uint64_t open;
+	uint64_t keys;          /* of waits, that were seen at all */
+	uint64_t checks, wrong; /* stacks that were copied again; of them, those that had changed */
+	uint64_t wrong_keys;    /* keys of which that was ever so */
+	uint64_t unknown;       /* waits whose stack is not known */
+	uint64_t impossible;    /* records that cannot be true */
 };
 
 struct stack_samples;
 
-struct stack_samples *stack_samples__new(stack_sink sink, void *owner); /* NULL: out of memory */
-void stack_samples__free(struct stack_samples *samples);                /* NULL-safe */
+/* The texts are the caller's, and live longer.  NULL: out of memory. */
+struct stack_samples *stack_samples__new(struct stack_texts *texts, const struct stack_sinks *sinks);
+void stack_samples__free(struct stack_samples *samples); /* NULL-safe */
 
-/* A stack and what unwinding made of it. 0, -ENOMEM or the sink's. */
-int stack_samples__take(struct stack_samples *samples, const struct wl_stack_record *record,
-			const struct unwind_frame *frames, size_t frame_cnt, enum unwind_end end);
+/* A stack and what unwinding made of it: the texts' references become the samples', also on failure. 0 or -ENOMEM. */
+int stack_samples__take(struct stack_samples *samples, const struct wl_stack_record *record, struct stack_text *user,
+			struct stack_text *kernel);
 int stack_samples__take_wait(struct stack_samples *samples, const struct wl_stack_wait_record *record);
+/* An interval has ended, and stands for `weight` of its like; 0: it is not kept. 0 or -ENOMEM. */
+int stack_samples__interval(struct stack_samples *samples, uint64_t sid, uint64_t begin_ts, uint64_t end_ts,
+			    double weight);
+/* Everything that was sent until then has been taken. 0, -ENOMEM or the sink's. */
+int stack_samples__advance(struct stack_samples *samples, uint64_t polled_ts);
+/* Nothing more will come. */
+int stack_samples__finish(struct stack_samples *samples);
 void stack_samples__counts(const struct stack_samples *samples, struct stack_sample_counts *counts);
 
 #endif

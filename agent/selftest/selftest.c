@@ -48,6 +48,9 @@ static int take_stack(struct stage *stage, const struct wl_stack_record *record)
 		.leads_to_deed = leads_to_deed(stage, record),
 	};
 
+	/* Later waits with that key have that stack, which is not sent again with each. */
+	if (stack.leads_to_deed && record->flags & WL_STACK_WAITS && vec_push(&stage->deed_keys, record->key))
+		return -ENOMEM;
 	return vec_push(&stage->stacks, stack);
 }
 
@@ -278,6 +281,7 @@ void stage_close(struct stage *stage)
 	vec_free(&stage->timers);
 	vec_free(&stage->stacks);
 	vec_free(&stage->stack_waits);
+	vec_free(&stage->deed_keys);
 }
 
 /* A tier that this kernel does not have cannot be tested: that is no failed check. */

@@ -43,6 +43,7 @@ struct stage {
 	VEC(struct wl_timer_record) timers;
 	VEC(struct stage_stack) stacks;
 	VEC(struct wl_stack_wait_record) stack_waits;
+	VEC(uint64_t) deed_keys;      /* of waits beneath the function that is called */
 	uint64_t deed_addr, deed_end; /* where WITNESS_DEED is in the witness; 0: not known */
 	uint64_t interval_cnt;        /* since the capture began */
 	uint32_t probe_tier;          /* 0: not known */

@@ -233,6 +233,14 @@ static bool judge_stacks(const struct stage *stage, const struct deed_report *re
 	       round->witness < interval->length_ns[WL_STATE_RUNNING] / TICK_NS / STACKS_LEAST || !round->witness;
 }
 
+static bool leads_to_deed(const struct stage *stage, uint64_t key)
+{
+	for (size_t i = 0; i < stage->deed_keys.cnt; i++)
+		if (stage->deed_keys.items[i] == key)
+			return true;
+	return false;
+}
+
 /* The sleep began with a stack that leads to the function that was called, and its length is told when it is over. */
 static bool judge_stack_wait(const struct stage *stage, const struct deed_report *report, struct check_round *round)
 {
@@ -241,17 +249,14 @@ static bool judge_stack_wait(const struct stage *stage, const struct deed_report
 	round->witness = report->wake_ts - report->begin_ts;
 	round->low = round->witness / 2;
 	round->high = report->after_ts - report->before_ts;
-	for (size_t i = 0; interval && i < stage->stacks.cnt; i++) {
-		const struct stage_stack *stack = &stage->stacks.items[i];
+	for (size_t i = 0; interval && i < stage->stack_waits.cnt; i++) {
+		const struct wl_stack_wait_record *wait = &stage->stack_waits.items[i];
 
-		if (stack->sid != interval->sid || stack->state != WL_STATE_BLOCKED_SLEEP)
+		if (wait->sid != interval->sid || wait->state != WL_STATE_BLOCKED_SLEEP)
 			continue;
-		if (!stack->leads_to_deed)
+		round->seen = wait->blocked_ns;
+		if (!leads_to_deed(stage, wait->key))
 			round->wrong = "its stack does not lead to the function that was called";
-		for (size_t j = 0; j < stage->stack_waits.cnt; j++)
-			if (stage->stack_waits.items[j].ts == stack->ts &&
-			    stage->stack_waits.items[j].tid == stack->tid)
-				round->seen = stage->stack_waits.items[j].blocked_ns;
 	}
 	return interval && record_flagged(interval);
 }

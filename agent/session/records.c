@@ -40,6 +40,8 @@ static int on_brief(struct recording *recording, const struct wl_brief_record *r
 	recording->passed_over++;
 	if (recording->trace)
 		err = trace__take_brief(recording->trace, record);
+	if (!err)
+		err = recording_stacks_interval(recording, record, 0);
 	return err ? err : recording_probes_interval(recording, record, false, &flags);
 }
 
@@ -76,6 +78,9 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		recording->impossible++;
 		return 0;
 	}
+	err = recording_stacks_interval(recording, ended, recording->row.values[INTERVAL_WEIGHT].f64);
+	if (err)
+		return err;
 	recording->row.values[INTERVAL_FLAGS].u64 |= flags;
 	window = recording->windows ? window_plan__window_of(&recording->plan, record->begin_ts) : 0;
 	if (window)

@@ -14,10 +14,18 @@ uint32_t recording_stacks_hz(const struct recording *recording)
 	return recording->options->client ? recording->options->client->stacks_hz : 0;
 }
 
+static void doubt(void *owner, uint64_t key, bool is_ambiguous)
+{
+	struct recording *recording = owner;
+
+	capture__stack_doubt(recording->capture, key, is_ambiguous);
+}
+
 int recording_stacks_start(struct recording *recording)
 {
 	struct capture_stacks capture = {
 		.hz = recording_stacks_hz(recording),
+		.kernel_tick = true,
 		.waits = true,
 		.always = recording->options->stacks_all,
 	};
@@ -25,6 +33,7 @@ int recording_stacks_start(struct recording *recording)
 		.pid = recording->options->pid,
 		.program = recording->program,
 		.append = recording_append,
+		.doubt = doubt,
 		.owner = recording,
 		.hot = recording->hot,
 	};
@@ -63,18 +72,49 @@ void recording_stacks_changed(struct recording *recording, pid_t pid)
 		stacks__changed(recording->stacks, pid);
 }
 
+int recording_stacks_interval(struct recording *recording, const struct wl_brief_record *ended, double weight)
+{
+	if (!recording->stacks)
+		return 0;
+	return stacks__interval(recording->stacks, ended->sid, ended->begin_ts, ended->end_ts, weight);
+}
+
+int recording_stacks_advance(struct recording *recording, uint64_t polled_ts)
+{
+	if (!recording->stacks)
+		return 0;
+	capture__stacks_jitter(recording->capture);
+	return stacks__advance(recording->stacks, polled_ts);
+}
+
+int recording_stacks_finish(struct recording *recording)
+{
+	return recording->stacks ? stacks__finish(recording->stacks) : 0;
+}
+
 int recording_stacks_write_counts(struct recording *recording)
 {
 	struct stack_sample_counts counts;
-	int err;
+	int err = 0;
 
 	if (!recording->stacks)
 		return 0;
 	stacks__counts(recording->stacks, &counts);
-	err = recording_say(recording, "stack_records", "%" PRIu64, counts.stacks);
-	err = err ? err : recording_say(recording, "stack_waits", "%" PRIu64, counts.waits);
-	err = err ? err : recording_say(recording, "stacks_complete", "%" PRIu64, counts.complete);
-	return err ? err : recording_say(recording, "stacks_guessed", "%" PRIu64, counts.guessed);
+	const struct {
+		const char *key;
+		uint64_t cnt;
+	} facts[] = {
+		{"stack_records", counts.stacks},          {"stack_waits", counts.waits},
+		{"stacks_complete", counts.complete},      {"stacks_guessed", counts.guessed},
+		{"stack_samples", counts.taken},           {"stack_samples_kept", counts.given},
+		{"stack_samples_crowded", counts.crowded}, {"stack_keys", counts.keys},
+		{"stack_checks", counts.checks},           {"stack_checks_wrong", counts.wrong},
+		{"stack_keys_wrong", counts.wrong_keys},   {"stack_waits_unknown", counts.unknown},
+	};
+
+	for (size_t i = 0; !err && i < sizeof(facts) / sizeof(facts[0]); i++)
+		err = recording_say(recording, facts[i].key, "%" PRIu64, facts[i].cnt);
+	return err;
 }
 
 void recording_stacks_say(const struct recording *recording)
@@ -84,11 +124,16 @@ void recording_stacks_say(const struct recording *recording)
 	if (!recording->stacks)
 		return;
 	stacks__counts(recording->stacks, &counts);
-	log_info("stacks: %" PRIu64 " sampled, %" PRIu64 " of them of waits; %.1f %% up to the beginning of their "
-		 "thread, %.1f %% with guessed frames",
+	log_info("stacks: %" PRIu64 " copied, %" PRIu64 " waits; %.1f %% up to the beginning of their thread, %.1f %% "
+		 "with guessed frames",
 		 counts.stacks, counts.waits, counts.stacks ? 100.0 * counts.complete / counts.stacks : 0,
 		 counts.stacks ? 100.0 * counts.guessed / counts.stacks : 0);
-	if (counts.displaced || counts.impossible)
-		log_info("stacks: %" PRIu64 " waits were not followed to their end, %" PRIu64 " records cannot be true",
-			 counts.displaced, counts.impossible);
+	if (counts.keys)
+		log_info("stacks: %" PRIu64 " keys of waits; of %" PRIu64 " checks %" PRIu64
+			 " found another stack, at %" PRIu64 " keys",
+			 counts.keys, counts.checks, counts.wrong, counts.wrong_keys);
+	if (counts.unknown || counts.crowded || counts.impossible)
+		log_info("stacks: the stacks of %" PRIu64 " waits are not known; no room for %" PRIu64
+			 " samples until their request ended; %" PRIu64 " records cannot be true",
+			 counts.unknown, counts.crowded, counts.impossible);
 }

@@ -151,6 +151,8 @@ static int record_until_done(struct recording *recording)
 			err = recording_probes_advance(recording);
 		if (!err)
 			err = recording_trace_advance(recording, capture__polled_ts(recording->capture));
+		if (!err)
+			err = recording_stacks_advance(recording, capture__polled_ts(recording->capture));
 		if (!err && recording_target_gone(recording)) {
 			recording->target_exited = true;
 			break;
@@ -430,6 +432,8 @@ static int run(struct recording *recording, const char *dir)
 		err = recording_probes_finish(recording);
 	if (!err)
 		err = recording_trace_finish(recording);
+	if (!err)
+		err = recording_stacks_finish(recording);
 	/* The counts are final now; what can still be written is written, even after an error. */
 	late_err = recording_write_loss(recording);
 	if (!late_err)

@@ -213,6 +213,11 @@ int recording_stacks_start(struct recording *recording);
 void recording_stacks_stop(struct recording *recording);
 int recording_stacks_take(struct recording *recording, const struct wl_record_header *record);
 void recording_stacks_changed(struct recording *recording, pid_t pid);
+/* An interval has ended, and stands for `weight` of its like; 0: it is not kept. */
+int recording_stacks_interval(struct recording *recording, const struct wl_brief_record *ended, double weight);
+/* Everything that was in the rings at polled_ts has been handed over. */
+int recording_stacks_advance(struct recording *recording, uint64_t polled_ts);
+int recording_stacks_finish(struct recording *recording);
 int recording_stacks_write_counts(struct recording *recording);
 void recording_stacks_say(const struct recording *recording);
 

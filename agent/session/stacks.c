@@ -5,14 +5,18 @@
 #include "base/folded.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "base/vec.h"
+#include "target/kernel_symbols.h"
+#include "target/unwind.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Different code at a time; beyond, the one that was not used for longest goes. */
-#define IMAGES_MAX 8
+#define IMAGES_MAX 12
 /* A process is looked at again, when its stacks lead nowhere, not more often than this. */
 #define LOOK_EVERY_NS 1000000000ULL
 /* Processes that cannot be looked at are forgotten when there are so many. */
@@ -36,10 +40,11 @@ struct process {
 
 struct stacks {
 	struct stacks_opts opts;
+	struct stack_texts *texts;
 	struct stack_samples *samples;
+	struct kernel_symbols *kernel;
 	struct image *images[IMAGES_MAX]; /* the target's first */
 	VEC(struct process) processes;
-	struct process *current; /* of the record under way */
 	bool ended;
 	struct shard_row row;
 	char line[UNWIND_FRAMES_MAX * (NAME_SZ + 1)];
@@ -139,6 +144,14 @@ static int find_image(struct stacks *stacks, pid_t pid, struct image **found)
 	return err;
 }
 
+static bool is_there(const struct stacks *stacks, const struct image *image)
+{
+	for (int i = 0; i < IMAGES_MAX; i++)
+		if (stacks->images[i] == image)
+			return true;
+	return false;
+}
+
 static int look_at(struct stacks *stacks, struct process *process)
 {
 	int err = find_image(stacks, process->pid, &process->image);
@@ -187,7 +200,7 @@ void stacks__changed(struct stacks *stacks, pid_t pid)
 			stacks->processes.items[i--] = stacks->processes.items[--stacks->processes.cnt];
 }
 
-/* --- what it says ------------------------------------------------------------------------------------------------- */
+/* --- what is on it ------------------------------------------------------------------------------------------------ */
 
 static void frame_name(const struct image *image, uint64_t addr, char *name)
 {
@@ -199,44 +212,8 @@ static void frame_name(const struct image *image, uint64_t addr, char *name)
 		snprintf(name, NAME_SZ, "%s", program__function(image->program, id)->shown);
 	else if (!unwinder__place(image->unwinder, addr, name, NAME_SZ))
 		snprintf(name, NAME_SZ, "[unknown]");
-}
-
-static int write_row(struct stacks *stacks, const struct image *image, const struct stack_sample *sample)
-{
-	struct shard_row *row = &stacks->row;
-	uint64_t guessed = 0;
-	char name[NAME_SZ + 1];
-
-	stacks->line[0] = '\0';
-	for (size_t i = sample->frame_cnt; i-- > 0;) {
-		bool is_guess = sample->frames[i].how == UNWIND_BY_SCAN;
-
-		name[0] = '?';
-		frame_name(image, unwind_frame_addr(&sample->frames[i]), name + is_guess);
-		folded_add(stacks->line, sizeof(stacks->line), name);
-		guessed += is_guess;
-	}
-	memset(row->nulls, 0, sizeof(row->nulls));
-	row->values[STACK_TS].u64 = sample->ts;
-	row->values[STACK_END_TS].u64 = sample->end_ts;
-	row->values[STACK_PERIOD_NS].f64 = sample->period_ns;
-	row->values[STACK_DELAYS].u64 = 0;
-	shard_row__set_null(row, sample->end_ts ? STACK_PERIOD_NS : STACK_END_TS);
-	if (sample->end_ts || !sample->sid)
-		shard_row__set_null(row, STACK_DELAYS);
-	row->values[STACK_CPU].u64 = sample->cpu;
-	shard_row__set_null(row, STACK_KERNEL_FRAMES);
-	row->values[STACK_PID].u64 = sample->pid;
-	row->values[STACK_TID].u64 = sample->tid;
-	row->values[STACK_SID].u64 = sample->sid;
-	if (!sample->sid)
-		shard_row__set_null(row, STACK_SID);
-	row->values[STACK_STATE].str = state_name(sample->state);
-	row->values[STACK_WEIGHT].f64 = sample->weight_ns;
-	row->values[STACK_FRAMES].str = stacks->line;
-	row->values[STACK_COMPLETE].u64 = sample->complete;
-	row->values[STACK_GUESSED].u64 = guessed;
-	return stacks->opts.append(stacks->opts.owner, SHARD_TABLE_STACK, row);
+	else if (!strcmp(name, "[anon]"))
+		snprintf(name, NAME_SZ, "[jit]+0x%" PRIx64, addr);
 }
 
 /* The function's number in the target's program, also where another process runs the same file at another place. */
@@ -255,56 +232,52 @@ static uint32_t number_of(const struct stacks *stacks, const struct image *image
 	return idx == PROGRAM_NONE ? PROGRAM_NONE : program__function_at(program, idx, function->addr);
 }
 
-static int learn(struct stacks *stacks, const struct image *image, const struct stack_sample *sample)
+/* What hot paths want to know of the frames: how many, 0: nothing. */
+static size_t hot_frames(const struct stacks *stacks, const struct image *image, const struct unwind_frame *frames,
+			 size_t cnt, struct hot_frame *hot)
 {
-	struct hot_frame frames[UNWIND_FRAMES_MAX];
-	struct hot_sample hot = {
-		.thread = sample->tid,
-		.frames = frames,
-		.frame_cnt = sample->frame_cnt,
-		.complete = sample->complete,
-		.running = sample->state == WL_STATE_RUNNING,
-		.ns = sample->weight_ns,
-	};
-
-	for (size_t i = 0; i < sample->frame_cnt; i++) {
-		const struct unwind_frame *frame = &sample->frames[i];
-
-		frames[i] = (struct hot_frame){
-			.function = number_of(stacks, image, unwind_frame_addr(frame)),
-			.call_addr = frame->exact ? 0 : frame->pc,
-			.guessed = frame->how == UNWIND_BY_SCAN,
-		};
-	}
-	return hot_paths__add(stacks->opts.hot, &hot);
-}
-
-/*
- * The sample is of the process of the record under way, be it the end of a wait: it has not changed its program in
- * between.
- */
-static int on_sample(void *owner, const struct stack_sample *sample)
-{
-	struct stacks *stacks = owner;
-	const struct image *image = stacks->current->image;
-	int err = 0;
-
-	if (!image)
+	if (!stacks->opts.hot || !image->program || !stacks->images[0]->program)
 		return 0;
-	if (stacks->opts.append)
-		err = write_row(stacks, image, sample);
-	/* Waiting for a CPU is no doing of a function. */
-	if (!err && stacks->opts.hot && image->program && stacks->images[0]->program &&
-	    sample->state != WL_STATE_RUNQ_WAKEUP)
-		err = learn(stacks, image, sample);
-	return err;
+	for (size_t i = 0; i < cnt; i++)
+		hot[i] = (struct hot_frame){
+			.function = number_of(stacks, image, unwind_frame_addr(&frames[i])),
+			.call_addr = frames[i].exact ? 0 : frames[i].pc,
+			.guessed = frames[i].how == UNWIND_BY_SCAN,
+		};
+	return cnt;
 }
 
-static int take_stack(struct stacks *stacks, const struct wl_stack_record *record)
+static struct stack_text *text_of(struct stacks *stacks, const struct image *image, const struct unwind_frame *frames,
+				  size_t cnt, enum unwind_end end)
+{
+	struct hot_frame hot[UNWIND_FRAMES_MAX];
+	char name[NAME_SZ + 1];
+	uint32_t guessed = 0;
+
+	stacks->line[0] = '\0';
+	for (size_t i = cnt; i-- > 0;) {
+		bool is_guess = frames[i].how == UNWIND_BY_SCAN;
+
+		name[0] = '?';
+		frame_name(image, unwind_frame_addr(&frames[i]), name + is_guess);
+		folded_add(stacks->line, sizeof(stacks->line), name);
+		guessed += is_guess;
+	}
+	return stack_texts__get(stacks->texts, stacks->line, end == UNWIND_START, guessed, hot,
+				hot_frames(stacks, image, frames, cnt, hot));
+}
+
+/* A stack without frames that anything is known of. */
+static struct stack_text *text_without(struct stacks *stacks, const char *name, bool complete)
+{
+	return stack_texts__get(stacks->texts, name, complete, 0, NULL, 0);
+}
+
+static int unwind(struct stacks *stacks, struct process *process, const struct wl_stack_record *record,
+		  struct stack_text **text)
 {
 	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
 	struct unwind_frame frames[UNWIND_FRAMES_MAX];
-	struct process *process = stacks->current;
 	enum unwind_end end;
 	size_t cnt;
 	int err;
@@ -312,28 +285,183 @@ static int take_stack(struct stacks *stacks, const struct wl_stack_record *recor
 	cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
 	/* Perhaps it has loaded something meanwhile. */
 	if (end == UNWIND_NOT_KNOWN && monotonic_ns() - process->looked_ts > LOOK_EVERY_NS) {
+		struct image *image = process->image;
+
 		err = look_at(stacks, process);
-		if (err || !process->image)
+		if (err)
 			return err;
+		/* Gone since: what was known of it holds. */
+		if (!process->image && is_there(stacks, image))
+			process->image = image;
+		if (!process->image)
+			return 0;
 		cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
 	}
 	process->image->used_ts = record->ts;
-	return stack_samples__take(stacks->samples, record, frames, cnt, end);
+	*text = text_of(stacks, process->image, frames, cnt, end);
+	return *text ? 0 : -ENOMEM;
 }
 
-int stacks__take(struct stacks *stacks, const struct wl_record_header *record)
+static int user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
 {
-	const struct wl_stack_wait_record *wait = (const struct wl_stack_wait_record *)record;
-	const struct wl_stack_record *stack = (const struct wl_stack_record *)record;
+	struct process *process;
+	int err;
+
+	*text = NULL;
+	if (record->flags & WL_STACK_NO_USER) {
+		*text = text_without(stacks, "[kernel]", true);
+		return *text ? 0 : -ENOMEM;
+	}
+	err = process_of(stacks, record->pid, &process);
+	if (!err && process->image)
+		err = unwind(stacks, process, record, text);
+	if (err || *text)
+		return err;
+	/* It has ended before its mappings could be read. */
+	*text = text_without(stacks, "[unknown]", false);
+	return *text ? 0 : -ENOMEM;
+}
+
+/* How many of the innermost frames are the sampler's own: the interrupt of a tick, the switch of a wait. */
+static size_t own_frames(struct stacks *stacks, const struct wl_stack_record *record, size_t cnt)
+{
+	const char *name;
+	size_t own = 0;
+
+	if (record->flags & WL_STACK_KERNEL_TICK) {
+		for (size_t i = 0; i < cnt; i++) {
+			name = kernel_symbols__name(stacks->kernel, record->kernel[i]);
+			if (name && !strncmp(name, "asm_sysvec_", 11))
+				return i + 1;
+		}
+		return cnt;
+	}
+	if (!(record->flags & WL_STACK_WAITS))
+		return 0;
+	for (size_t i = 0; i < cnt; i++) {
+		name = kernel_symbols__name(stacks->kernel, record->kernel[i]);
+		if (name && !strncmp(name, "__schedule", 10))
+			own = i + 1;
+		else if (own && name && !strcmp(name, "schedule"))
+			return i + 1;
+		else if (own)
+			return own;
+	}
+	return own;
+}
+
+static int kernel_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
+{
+	size_t cnt = record->kernel_cnt < WL_STACK_KERNEL_MAX ? record->kernel_cnt : WL_STACK_KERNEL_MAX, own;
+	bool named = false;
+
+	*text = NULL;
+	own = own_frames(stacks, record, cnt);
+	stacks->line[0] = '\0';
+	for (size_t i = cnt; i-- > own;) {
+		const char *name = kernel_symbols__name(stacks->kernel, record->kernel[i]);
+
+		folded_add(stacks->line, sizeof(stacks->line), name ? name : "[kernel]");
+		named |= name != NULL;
+	}
+	if (!named)
+		return 0;
+	*text = stack_texts__get(stacks->texts, stacks->line, true, 0, NULL, 0);
+	return *text ? 0 : -ENOMEM;
+}
+
+int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
+{
+	const struct wl_stack_record *record = (const struct wl_stack_record *)header;
+	struct stack_text *user, *kernel;
 	int err;
 
 	if (stacks->ended)
 		return 0;
-	err = process_of(stacks, record->kind == WL_RECORD_STACK ? stack->pid : wait->pid, &stacks->current);
-	if (err || !stacks->current->image)
+	if (header->kind == WL_RECORD_STACK_WAIT)
+		return stack_samples__take_wait(stacks->samples, (const struct wl_stack_wait_record *)header);
+	err = user_text(stacks, record, &user);
+	if (err)
 		return err;
-	return record->kind == WL_RECORD_STACK ? take_stack(stacks, stack)
-					       : stack_samples__take_wait(stacks->samples, wait);
+	err = kernel_text(stacks, record, &kernel);
+	if (!err)
+		return stack_samples__take(stacks->samples, record, user, kernel);
+	stack_texts__drop(stacks->texts, user);
+	return err;
+}
+
+/* --- what becomes of it ------------------------------------------------------------------------------------------- */
+
+static int write_row(void *owner, const struct stack_sample *sample)
+{
+	struct stacks *stacks = owner;
+	struct shard_row *row = &stacks->row;
+
+	if (!stacks->opts.append)
+		return 0;
+	memset(row->nulls, 0, sizeof(row->nulls));
+	row->values[STACK_TS].u64 = sample->ts;
+	row->values[STACK_END_TS].u64 = sample->end_ts;
+	row->values[STACK_PERIOD_NS].f64 = sample->period_ns;
+	shard_row__set_null(row, sample->end_ts ? STACK_PERIOD_NS : STACK_END_TS);
+	row->values[STACK_CPU].u64 = sample->cpu;
+	row->values[STACK_PID].u64 = sample->pid;
+	row->values[STACK_TID].u64 = sample->tid;
+	row->values[STACK_SID].u64 = sample->sid;
+	if (!sample->sid)
+		shard_row__set_null(row, STACK_SID);
+	row->values[STACK_DELAYS].u64 = sample->delays;
+	row->values[STACK_STATE].str = state_name(sample->state);
+	row->values[STACK_WEIGHT].f64 = sample->weight_ns;
+	row->values[STACK_FRAMES].str = sample->user->frames;
+	if (sample->kernel)
+		row->values[STACK_KERNEL_FRAMES].str = sample->kernel->frames;
+	else
+		shard_row__set_null(row, STACK_KERNEL_FRAMES);
+	row->values[STACK_COMPLETE].u64 = sample->user->complete;
+	row->values[STACK_GUESSED].u64 = sample->user->guessed;
+	return stacks->opts.append(stacks->opts.owner, SHARD_TABLE_STACK, row);
+}
+
+/* Of the target's own work: waiting for a CPU is no doing of a function, and what delays it is another's. */
+static int learn(void *owner, const struct stack_sample *sample)
+{
+	struct stacks *stacks = owner;
+	struct hot_sample hot = {
+		.thread = sample->tid,
+		.frames = sample->user->hot,
+		.frame_cnt = sample->user->hot_cnt,
+		.complete = sample->user->complete,
+		.running = sample->state == WL_STATE_RUNNING,
+		.ns = sample->weight_ns,
+	};
+
+	if (!hot.frame_cnt || sample->state == WL_STATE_RUNQ_WAKEUP || (!sample->sid && sample->delays))
+		return 0;
+	return hot_paths__add(stacks->opts.hot, &hot);
+}
+
+static void doubt(void *owner, uint64_t key, bool is_ambiguous)
+{
+	struct stacks *stacks = owner;
+
+	if (stacks->opts.doubt)
+		stacks->opts.doubt(stacks->opts.owner, key, is_ambiguous);
+}
+
+int stacks__interval(struct stacks *stacks, uint64_t sid, uint64_t begin_ts, uint64_t end_ts, double weight)
+{
+	return stacks->ended ? 0 : stack_samples__interval(stacks->samples, sid, begin_ts, end_ts, weight);
+}
+
+int stacks__advance(struct stacks *stacks, uint64_t polled_ts)
+{
+	return stacks->ended ? 0 : stack_samples__advance(stacks->samples, polled_ts);
+}
+
+int stacks__finish(struct stacks *stacks)
+{
+	return stacks->ended ? 0 : stack_samples__finish(stacks->samples);
 }
 
 /* What is in nearly every stack is read before the first one comes: while it takes its time, a ring would fill. */
@@ -351,6 +479,7 @@ static void read_ahead(const struct stacks *stacks)
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 {
+	struct stack_sinks sinks = {.give = write_row, .doubt = doubt};
 	struct stacks *stacks = calloc(1, sizeof(*stacks));
 	struct process *process;
 	int err;
@@ -358,8 +487,13 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 	if (!stacks)
 		return -ENOMEM;
 	stacks->opts = *opts;
-	stacks->samples = stack_samples__new(on_sample, stacks);
-	err = stacks->samples ? process_of(stacks, opts->pid, &process) : -ENOMEM;
+	sinks.owner = stacks;
+	sinks.see = opts->hot ? learn : NULL;
+	stacks->kernel = kernel_symbols__open();
+	stacks->texts = stack_texts__new();
+	if (stacks->texts)
+		stacks->samples = stack_samples__new(stacks->texts, &sinks);
+	err = stacks->samples && stacks->kernel ? process_of(stacks, opts->pid, &process) : -ENOMEM;
 	if (!err && !process->image)
 		err = -ESRCH;
 	if (err) {
@@ -386,6 +520,8 @@ void stacks__free(struct stacks *stacks)
 	if (!stacks)
 		return;
 	stack_samples__free(stacks->samples);
+	stack_texts__free(stacks->texts);
+	kernel_symbols__free(stacks->kernel);
 	stacks__end(stacks);
 	free(stacks);
 }

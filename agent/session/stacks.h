@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From records of user stacks to what is learnt of them: rows of the table `stack`, and hot paths.  A process is
- * unwound by its own mappings; processes with the same code (forks) share one unwinder and one numbering of functions.
+ * From records of stacks to what is learnt of them: rows of the table `stack`, and hot paths.  Any process of the host
+ * may be met; each is unwound by its own mappings, which are read when it is met first, so that it may end before its
+ * stack is named.  Processes with the same code (forks) share one unwinder and one numbering of functions.
  */
 #ifndef WHYLATE_SESSION_STACKS_H
 #define WHYLATE_SESSION_STACKS_H
@@ -18,6 +19,8 @@ struct stacks_opts {
 	const char *debuginfo_dir;
 	/* Where the rows go; NULL: none are made. 0 or -errno. */
 	int (*append)(void *owner, enum shard_table_id table, const struct shard_row *row);
+	/* A wait's key is known no longer, or has several stacks: as capture__stack_doubt(); may be NULL. */
+	void (*doubt)(void *owner, uint64_t key, bool is_ambiguous);
 	void *owner;
 	struct hot_paths *hot; /* NULL: not wanted */
 };
@@ -30,6 +33,10 @@ void stacks__free(struct stacks *stacks); /* NULL-safe */
 
 /* A record of one of the two kinds.  0 or -errno; a process that is gone is no error. */
 int stacks__take(struct stacks *stacks, const struct wl_record_header *record);
+/* As stack_samples__interval(), stack_samples__advance() and stack_samples__finish(). */
+int stacks__interval(struct stacks *stacks, uint64_t sid, uint64_t begin_ts, uint64_t end_ts, double weight);
+int stacks__advance(struct stacks *stacks, uint64_t polled_ts);
+int stacks__finish(struct stacks *stacks);
 /* The process has another program than before, or is gone. */
 void stacks__changed(struct stacks *stacks, pid_t pid);
 /* No more is to be learnt: what was read of processes goes, later records are passed over, the counts stay. */

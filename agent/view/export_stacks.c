@@ -8,6 +8,7 @@
 #include "base/names.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct stack {
@@ -15,10 +16,15 @@ struct stack {
 	double ns;
 };
 
+/* Of one frame of the kernel's, and of a whole stack. */
+#define NAME_SZ 128
+#define LINE_SZ (64 * 1024)
+
 struct stacks {
 	VEC(struct stack) items;
 	struct idmap ids;
 	struct intern strings;
+	char line[LINE_SZ];
 };
 
 static int add(struct stacks *stacks, const char *state, const char *frames, double ns)
@@ -35,18 +41,40 @@ static int add(struct stacks *stacks, const char *state, const char *frames, dou
 	return 0;
 }
 
+/* The kernel's part is marked as flame graphs mark it. */
+static void whole_stack(struct stacks *stacks, const char *user, const char *kernel)
+{
+	char frame[NAME_SZ];
+
+	snprintf(stacks->line, sizeof(stacks->line), "%s", user);
+	while (*kernel) {
+		size_t len = strcspn(kernel, ";");
+
+		snprintf(frame, sizeof(frame), "%.*s_[k]", (int)(len < NAME_SZ - 8 ? len : NAME_SZ - 8), kernel);
+		folded_add(stacks->line, sizeof(stacks->line), frame);
+		kernel += len + (kernel[len] == ';');
+	}
+}
+
 static int add_block(struct stacks *stacks, const struct shard_block *block)
 {
 	const struct shard_block_column *state = block_column(block, "state", SHARD_STR);
 	const struct shard_block_column *weight = block_column(block, "weight", SHARD_F64);
 	const struct shard_block_column *frames = block_column(block, "frames", SHARD_STR);
+	const struct shard_block_column *kernel = block_column(block, "kernel_frames", SHARD_STR);
+	const struct shard_block_column *delays = block_column(block, "delays", SHARD_U64);
+	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64);
 	int err = 0;
 
 	for (uint32_t row = 0; row < block->row_cnt && weight && !err; row++) {
 		double ns = column_is_null(weight, row) ? 0 : weight->values[row].f64;
+		bool is_delaying = sid && column_is_null(sid, row) && delays && !column_is_null(delays, row) &&
+				   delays->values[row].u64;
 
-		if (isfinite(ns) && ns > 0)
-			err = add(stacks, column_text(state, row), column_text(frames, row), ns);
+		if (!isfinite(ns) || !(ns > 0))
+			continue;
+		whole_stack(stacks, column_text(frames, row), column_text(kernel, row));
+		err = add(stacks, is_delaying ? "delaying" : column_text(state, row), stacks->line, ns);
 	}
 	return err;
 }
@@ -60,7 +88,8 @@ static int compare(const void *left, const void *right)
 	return (a->frames > b->frames) - (a->frames < b->frames);
 }
 
-/* "stack;CATEGORY;STATE;root;…;leaf"; on the CPU the state says nothing more. */
+/* "stack;CATEGORY;STATE;root;…;leaf"; on the CPU the state says nothing more.  Of others while they delayed intervals,
+ * "stack;delaying;root;…;leaf". */
 static void put(FILE *out, const struct stacks *stacks, const struct stack *stack)
 {
 	const char *name = stacks->strings.strings[stack->state];
@@ -69,7 +98,8 @@ static void put(FILE *out, const struct stacks *stacks, const struct stack *stac
 
 	if (!(stack->ns >= 0.5))
 		return;
-	folded_add(frame, sizeof(frame), state < 0 ? "?" : category_name(state_category((enum wl_state)state)));
+	if (strcmp(name, "delaying"))
+		folded_add(frame, sizeof(frame), state < 0 ? "?" : category_name(state_category((enum wl_state)state)));
 	if (state != WL_STATE_RUNNING)
 		folded_add(frame, sizeof(frame), name);
 	fprintf(out, "stack;%s;", frame);
@@ -82,24 +112,29 @@ static void put(FILE *out, const struct stacks *stacks, const struct stack *stac
 int export_folded_stacks(FILE *out, struct shard_reader *reader)
 {
 	static const char *const tables[] = {"stack"};
-	struct stacks stacks = {.strings = {.arena = arena__new()}};
+	struct stacks *stacks = calloc(1, sizeof(*stacks));
 	const struct shard_block *block;
-	int err = stacks.strings.arena ? 0 : -ENOMEM;
+	int err;
 
+	if (!stacks)
+		return -ENOMEM;
+	stacks->strings.arena = arena__new();
+	err = stacks->strings.arena ? 0 : -ENOMEM;
 	if (!err) {
 		shard_reader__rewind(reader);
 		err = shard_reader__select(reader, tables, 1);
 	}
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
-		err = add_block(&stacks, block);
-	if (!err && stacks.items.cnt)
-		qsort(stacks.items.items, stacks.items.cnt, sizeof(*stacks.items.items), compare);
-	for (size_t i = 0; i < stacks.items.cnt && !err; i++)
-		put(out, &stacks, &stacks.items.items[i]);
-	idmap__free(&stacks.ids);
-	vec_free(&stacks.items);
-	intern__free(&stacks.strings);
-	arena__free(stacks.strings.arena);
+		err = add_block(stacks, block);
+	if (!err && stacks->items.cnt)
+		qsort(stacks->items.items, stacks->items.cnt, sizeof(*stacks->items.items), compare);
+	for (size_t i = 0; i < stacks->items.cnt && !err; i++)
+		put(out, stacks, &stacks->items.items[i]);
+	idmap__free(&stacks->ids);
+	vec_free(&stacks->items);
+	intern__free(&stacks->strings);
+	arena__free(stacks->strings.arena);
+	free(stacks);
 	if (err)
 		return err;
 	return fflush(out) || ferror(out) ? -EIO : 0;

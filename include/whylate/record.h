@@ -387,38 +387,56 @@ struct wl_queue_record {
 #endif
 
 enum wl_stack_flag {
-	WL_STACK_IN_KERNEL = 1, /* the thread was in a system call or in a fault */
-	WL_STACK_CUT = 2,       /* the bytes end because a page was not there */
-	WL_STACK_WAITS = 4,     /* it gave up the CPU: a WL_RECORD_STACK_WAIT of the same tid and ts may follow */
+	WL_STACK_IN_KERNEL = 1,   /* the user's registers are those of its entry into the kernel */
+	WL_STACK_CUT = 2,         /* the bytes end because a page was not there */
+	WL_STACK_WAITS = 4,       /* it gave up the CPU: the stack of waits with that key */
+	WL_STACK_NO_USER = 8,     /* a thread of the kernel: only kernel[] is there */
+	WL_STACK_KERNEL_TICK = 16 /* a tick of the kernel's own clock, not of ours */
 };
 
-/* The user registers and the innermost bytes of the user stack of a followed thread. */
+/* Return addresses in the kernel that are sent with a stack, the innermost ones. */
+#define WL_STACK_KERNEL_MAX 32
+
+/*
+ * The user registers and the innermost bytes of a user stack, and the part of the stack in the kernel: of a followed
+ * thread that works for a selected interval, or of any task that delays one.
+ */
 struct wl_stack_record {
 	struct wl_record_header header;
 	__wl_u64 ts;
-	__wl_u64 sid;        /* the selected interval that it works for, 0: none */
-	__wl_u64 running_ns; /* of running that it stands for; WAITS: 0 */
-	__wl_u64 object;     /* WAITS: as in struct wl_wait, likewise sysno */
+	__wl_u64 sid;       /* the selected interval that it works for, 0: none */
+	__wl_u64 period_ns; /* thread time between two ticks, of both clocks together; WAITS: 0 */
+	__wl_u64 key;       /* WAITS: of its inferred call path */
 	__wl_u32 pid;
 	__wl_u32 tid;
-	__wl_u32 rate;                /* of its interval, as in wl_interval_record */
-	__wl_u32 stands_for;          /* WAITS: so many, those that were passed over on this CPU before it included */
-	__wl_u32 state;               /* enum wl_state */
-	__wl_u32 sysno;               /* ~0 outside of a system call */
-	__wl_u32 flags;               /* enum wl_stack_flag */
-	__wl_u32 stack_sz;            /* bytes that follow, from the stack pointer upwards */
-	__wl_u64 regs[WL_STACK_REGS]; /* by DWARF's numbers */
+	__wl_u32 rate;       /* of its interval, as in wl_interval_record; without one: as it is now */
+	__wl_u32 delays;     /* other selected intervals that it delays, at most; 0, without a sid: none */
+	__wl_u32 state;      /* enum wl_state */
+	__wl_u32 flags;      /* enum wl_stack_flag */
+	__wl_u32 kernel_cnt; /* of kernel[] */
+	__wl_u32 stack_sz;   /* bytes that follow, from the stack pointer upwards */
+	__wl_u64 kernel[WL_STACK_KERNEL_MAX]; /* innermost first, the sampler's own frames included */
+	__wl_u64 regs[WL_STACK_REGS];         /* by DWARF's numbers */
 	__wl_u8 stack[];
 };
 
-/* The thread runs again after the wait that it began with that stack. */
+/* The thread runs again after a wait whose stack is that of `key`, or has just been sent with the same tid and ts. */
 struct wl_stack_wait_record {
 	struct wl_record_header header;
-	__wl_u64 ts;         /* of the wl_stack_record */
+	__wl_u64 ts;  /* when it gave up the CPU */
+	__wl_u64 sid; /* the selected interval that it worked for, 0: none */
+	__wl_u64 key;
+	__wl_u64 object;     /* as in struct wl_wait, likewise state and sysno */
 	__wl_u64 blocked_ns; /* until it was woken */
 	__wl_u64 runq_ns;    /* from then on, until it got a CPU */
 	__wl_u32 pid;
 	__wl_u32 tid;
+	__wl_u32 rate;   /* as in wl_stack_record, likewise delays */
+	__wl_u32 chance; /* it was recorded with that chance of 2^32; 0: for certain */
+	__wl_u32 delays;
+	__wl_u32 state;
+	__wl_u32 sysno;
+	__wl_u32 begin_cpu;
 };
 
 /* One per CPU and class, summed by the agent. */
@@ -438,8 +456,8 @@ _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
 _Static_assert(sizeof(struct wl_invocation_record) == 88 + 8 * WL_SPLIT_CNT, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
-_Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * WL_STACK_REGS, "stack record");
-_Static_assert(sizeof(struct wl_stack_wait_record) == 40, "stack wait record");
+_Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
+_Static_assert(sizeof(struct wl_stack_wait_record) == 88, "stack wait record");
 _Static_assert(sizeof(struct wl_brief_record) == 64, "brief record");
 _Static_assert(__builtin_offsetof(struct wl_interval_record, flags) ==
 			       __builtin_offsetof(struct wl_brief_record, flags) &&

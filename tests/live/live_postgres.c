@@ -62,7 +62,8 @@ static void take_stack(void *owner, const struct stack_row *row)
 {
 	uint64_t *of_backends = owner;
 
-	*of_backends += row->complete && !strncmp(row->frames, "_start;", 7) && strstr(row->frames, ";PostgresMain;");
+	*of_backends += row->sid && row->complete && !strncmp(row->frames, "_start;", 7) &&
+			strstr(row->frames, ";PostgresMain;");
 }
 
 /* User stacks of processes that begin while they are sampled, running and waiting. */
@@ -84,9 +85,10 @@ static void stacks_case(const struct postgres *postgres)
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
 	if (!stacks_read(&seen, recording.dir.s, take_stack, &of_backends))
 		goto cleanup;
-	CHECKF(seen.row_cnt > 100 && seen.pid_cnt >= 4, "%lu stacks of %lu processes", seen.row_cnt, seen.pid_cnt);
-	CHECKF(of_backends >= 0.95 * seen.row_cnt, "%lu of %lu, %lu complete, %lu with guesses", of_backends,
-	       seen.row_cnt, seen.complete_cnt, seen.guessed_cnt);
+	CHECKF(seen.in_interval_cnt > 100 && seen.pid_cnt >= 4, "%lu stacks of %lu processes", seen.in_interval_cnt,
+	       seen.pid_cnt);
+	CHECKF(of_backends >= 0.95 * seen.in_interval_cnt, "%lu of %lu, %lu complete, %lu with guesses", of_backends,
+	       seen.in_interval_cnt, seen.complete_cnt, seen.guessed_cnt);
 	CHECKF(seen.running_ns > 0 && seen.blocked_ns > 0, "%.0f ns running, %.0f ns not", seen.running_ns,
 	       seen.blocked_ns);
 cleanup:

@@ -38,8 +38,10 @@ static void count(struct stacks_seen *seen, const struct stack_row *row)
 	seen->complete_cnt += row->complete;
 	seen->guessed_cnt += row->guessed > 0;
 	seen->in_interval_cnt += row->sid != 0;
+	seen->delaying_cnt += row->delays != 0;
 	seen->running_cnt += is_running;
-	*(is_running ? &seen->running_ns : &seen->blocked_ns) += row->weight_ns;
+	if (row->sid || !row->delays)
+		*(is_running ? &seen->running_ns : &seen->blocked_ns) += row->weight_ns;
 	for (i = 0; i < seen->pid_cnt && seen->pids[i] != row->pid; i++)
 		;
 	if (i == seen->pid_cnt && i < sizeof(seen->pids) / sizeof(seen->pids[0]))
@@ -50,6 +52,7 @@ static void take_block(struct stacks_seen *seen, const struct shard_block *block
 {
 	for (uint32_t i = 0; i < block->row_cnt; i++) {
 		const union shard_value *weight = value_of(block, "weight", i);
+		const union shard_value *period = value_of(block, "period_ns", i);
 		struct stack_row row = {
 			.ts = number_of(block, "ts", i),
 			.pid = number_of(block, "pid", i),
@@ -57,12 +60,18 @@ static void take_block(struct stacks_seen *seen, const struct shard_block *block
 			.sid = number_of(block, "sid", i),
 			.state = text_of(block, "state", i),
 			.frames = text_of(block, "frames", i),
+			.kernel_frames = text_of(block, "kernel_frames", i),
+			.end_ts = number_of(block, "end_ts", i),
+			.delays = number_of(block, "delays", i),
 			.weight_ns = weight ? weight->f64 : NAN,
+			.period_ns = period ? period->f64 : NAN,
 			.complete = number_of(block, "complete", i) == 1,
 			.guessed = number_of(block, "guessed", i),
 		};
 
 		CHECKF(row.ts && row.pid && row.tid && row.frames[0] && row.weight_ns >= 0, "%s", row.frames);
+		CHECKF(row.end_ts ? row.end_ts > row.ts && isnan(row.period_ns) : row.period_ns > 0, "%lu to %lu, %f",
+		       row.ts, row.end_ts, row.period_ns);
 		count(seen, &row);
 		if (visit)
 			visit(owner, &row);

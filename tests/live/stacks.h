@@ -6,16 +6,16 @@
 #include "harness.h"
 
 struct stack_row {
-	uint64_t ts, pid, tid, sid; /* sid 0: null */
-	const char *state, *frames;
-	double weight_ns;
+	uint64_t ts, end_ts, pid, tid, sid, delays; /* end_ts, sid 0: null */
+	const char *state, *frames, *kernel_frames; /* "": null */
+	double weight_ns, period_ns;                /* period_ns NAN: null */
 	bool complete;
 	uint64_t guessed;
 };
 
 struct stacks_seen {
-	uint64_t row_cnt, complete_cnt, guessed_cnt, in_interval_cnt, running_cnt, pid_cnt;
-	double running_ns, blocked_ns;
+	uint64_t row_cnt, complete_cnt, guessed_cnt, in_interval_cnt, delaying_cnt, running_cnt, pid_cnt;
+	double running_ns, blocked_ns; /* of those that work for an interval */
 	uint64_t pids[256];
 };
 

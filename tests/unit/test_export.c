@@ -212,14 +212,17 @@ static void user_stacks_are_folded(void)
 	static const struct {
 		const char *state, *frames;
 		double ns;
+		const char *kernel_frames;
+		uint64_t delays;
 	} stacks[] = {
-		{"running", "_start;main;work", 100.4},
-		{"blocked.futex", "_start;main;lock", 7000},
-		{"running", "_start;main;work", 200},
-		{"blocked.futex", "_start;main;lock", 1000},
-		{"nonsense", "a\nb", 5},
-		{"running", "nothing", 0},
-		{"running", "not a number", NAN},
+		{"running", "_start;main;work", 100.4, NULL, 0},
+		{"blocked.futex", "_start;main;lock", 7000, NULL, 0},
+		{"running", "_start;main;work", 200, NULL, 0},
+		{"blocked.futex", "_start;main;lock", 1000, NULL, 0},
+		{"nonsense", "a\nb", 5, NULL, 0},
+		{"running", "nothing", 0, NULL, 0},
+		{"running", "not a number", NAN, NULL, 0},
+		{"running", "_start;hog", 70, "entry;sys_hog", 2},
 	};
 	enum { STACKS = sizeof(stacks) / sizeof(stacks[0]) };
 	struct shard_row rows[STACKS] = {0};
@@ -233,7 +236,11 @@ static void user_stacks_are_folded(void)
 		rows[i].values[STACK_STATE].str = stacks[i].state;
 		rows[i].values[STACK_FRAMES].str = stacks[i].frames;
 		rows[i].values[STACK_WEIGHT].f64 = stacks[i].ns;
-		shard_row__set_null(&rows[i], STACK_KERNEL_FRAMES);
+		rows[i].values[STACK_KERNEL_FRAMES].str = stacks[i].kernel_frames;
+		if (!stacks[i].kernel_frames)
+			shard_row__set_null(&rows[i], STACK_KERNEL_FRAMES);
+		rows[i].values[STACK_DELAYS].u64 = stacks[i].delays;
+		shard_row__set_null(&rows[i], STACK_SID);
 	}
 	test_dir__make(&dir);
 	test_shard__begin(&bytes);
@@ -247,6 +254,7 @@ static void user_stacks_are_folded(void)
 	sink__close(&sink);
 	CU_ASSERT_STRING_EQUAL(sink.bytes, "stack;lock;blocked.futex;_start;main;lock 8000\n"
 					   "stack;oncpu;_start;main;work 300\n"
+					   "stack;delaying;_start;hog;entry_[k];sys_hog_[k] 70\n"
 					   "stack;?;nonsense;a b 5\n");
 	free(sink.bytes);
 	shard_reader__free(reader);
