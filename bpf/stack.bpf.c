@@ -5,9 +5,10 @@
  * registers, bytes and the kernel's return addresses; the agent unwinds and names them.  Attached only while they are
  * wanted.
  *
- * A wait's length is exact, so only its stack is sampled: its identity is the inferred call path (instruction pointer,
- * depth from the thread's base, return address at the stack pointer; Mytkowicz, Coughlin and Diwan, OOPSLA 2009).  That
- * key goes with each wait; the stack itself is copied where the key is new, or due for a check.
+ * A wait's length is exact, so only its stack is sampled: its identity is the inferred call path (instruction pointer
+ * and depth from the thread's base; Mytkowicz, Coughlin and Diwan, OOPSLA 2009), with the return addresses nearest to
+ * the stack pointer.  That key goes with each wait; the stack itself is copied where the key is new, or due for a
+ * check.
  */
 #include "compat.h"
 #include "delay.h"
@@ -392,18 +393,28 @@ static __always_inline u64 stack_base(struct task_struct *task, u64 sp)
 	return 0;
 }
 
-/* What lies at the stack pointer is a return address in most waits; data there would make a key of each value. */
-static __always_inline u64 return_address(struct task_struct *task, u64 ip, u64 sp)
-{
-	u64 word = 0;
+/*
+ * Return addresses among the innermost words.  The C library's calls keep data at the stack pointer itself, and frames
+ * of equal size are common, so that one word tells too little.  Other pointers would make a key of each value: a word
+ * counts if it leads into the program's code, or to where the code lies that the thread is at.
+ */
+#define KEY_WORDS  32
+#define CODE_REACH (16 << 20)
 
-	if (bpf_probe_read_user(&word, sizeof(word), (void *)sp))
+static __always_inline u64 return_addresses(struct task_struct *task, u64 *words, u64 ip, u64 sp)
+{
+	u64 start = BPF_CORE_READ(task, mm, start_code), end = BPF_CORE_READ(task, mm, end_code), key = 0;
+
+	if (bpf_probe_read_user(words, KEY_WORDS * sizeof(u64), (void *)sp))
 		return 0;
-	if (word - sp + BASE_REACH < 2 * BASE_REACH)
-		return 0;
-	if (word - ip + (1ULL << 31) < 1ULL << 32)
-		return word;
-	return word >= BPF_CORE_READ(task, mm, start_code) && word < BPF_CORE_READ(task, mm, end_code) ? word : 0;
+	for (int i = 0; i < KEY_WORDS; i++) {
+		u64 word = words[i];
+
+		if (word - start < end - start ||
+		    (word - ip + CODE_REACH < 2 * CODE_REACH && word - sp + BASE_REACH >= 2 * BASE_REACH))
+			key = (key ^ word) * 0xff51afd7ed558ccdULL;
+	}
+	return key;
 }
 
 /* States in which the system call does not tell where in the kernel it waits: long ones, which pay for a look. */
@@ -424,7 +435,7 @@ static __always_inline u64 kernel_key(void *ctx, struct wl_stack_record *record)
 }
 
 /* Of the inferred call path and of what it waits for, on which the kernel's part of the stack depends. */
-static __always_inline u64 key_of(struct task_struct *task, u32 state)
+static __always_inline u64 key_of(struct task_struct *task, struct wl_stack_record *record, u32 state)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 ip, sp, key;
@@ -435,7 +446,7 @@ static __always_inline u64 key_of(struct task_struct *task, u32 state)
 	sp = PT_REGS_SP_CORE(regs);
 	key = mix(image_of(task) + ip);
 	key = mix(key + stack_base(task, sp) - sp);
-	key = mix(key + return_address(task, ip, sp));
+	key = mix(key + return_addresses(task, (u64 *)record->stack, ip, sp));
 	return key ^ state;
 }
 
@@ -503,7 +514,7 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 	thread->stack_sysno = wait.sysno;
 	thread->stack_cpu = bpf_get_smp_processor_id();
 	record = (struct wl_stack_record *)scratch->record;
-	key = key_of(task, thread->stack_state);
+	key = key_of(task, record, thread->stack_state);
 	if (KERNEL_KEYED & bit(thread->stack_state & STATE_MASK))
 		key += kernel_key(ctx, record);
 	thread->stack_key = key;

@@ -136,6 +136,8 @@ struct capture_stacks {
 };
 int capture__sample_stacks(struct capture *capture, const struct capture_stacks *stacks);
 void capture__stop_stacks(struct capture *capture);
+/* What a tick of our clock takes of the CPU that it comes on, before any stack is copied; 0: it cannot be measured. */
+uint64_t capture__stack_tick_cost_ns(struct capture *capture);
 /* The period of the kernel's tick, if it is sampled; 0: it is not.  It beats with the work: no more of it. */
 uint64_t capture__stacks_kernel_tick_ns(const struct capture *capture);
 void capture__stacks_drop_kernel_tick(struct capture *capture);

@@ -9,9 +9,12 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SECOND_NS 1000000000ULL
 /* The period of our clock is drawn from so much around its mean: no work keeps in step with it. */
@@ -98,6 +101,65 @@ static uint64_t kernel_tick_ns(const struct capture *capture)
 				       ? 0
 				       : (uint64_t)resolution.tv_nsec;
 	return 0;
+}
+
+/* Each tick of a clock on this thread alone leaves a gap between two readings of the time. */
+#define COST_PERIOD_NS 50000
+#define COST_TICKS     64
+#define COST_LEAST_NS  300    /* a reading takes less */
+#define COST_MOST_NS   100000 /* another task has had the CPU */
+
+static int compare_ns(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static uint64_t median_gap_ns(void)
+{
+	uint64_t gaps[COST_TICKS], last_ts = monotonic_ns(), end_ts = last_ts + 4 * COST_TICKS * COST_PERIOD_NS;
+	size_t cnt = 0;
+
+	while (cnt < COST_TICKS && last_ts < end_ts) {
+		uint64_t now = monotonic_ns();
+
+		if (now - last_ts >= COST_LEAST_NS && now - last_ts <= COST_MOST_NS)
+			gaps[cnt++] = now - last_ts;
+		last_ts = now;
+	}
+	if (cnt < COST_TICKS / 2)
+		return 0;
+	qsort(gaps, cnt, sizeof(gaps[0]), compare_ns);
+	return gaps[cnt / 2];
+}
+
+uint64_t capture__stack_tick_cost_ns(struct capture *capture)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(capture->object, "on_stack_tick");
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = COST_PERIOD_NS,
+	};
+	struct bpf_link *link;
+	uint64_t cost_ns;
+	int fd;
+
+	if (!program || bpf_program__fd(program) < 0)
+		return 0;
+	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	link = bpf_program__attach_perf_event(program, fd);
+	if (!link) {
+		close(fd);
+		return 0;
+	}
+	cost_ns = median_gap_ns();
+	bpf_link__destroy(link);
+	return cost_ns;
 }
 
 int capture__sample_stacks(struct capture *capture, const struct capture_stacks *stacks)

@@ -12,7 +12,6 @@
 #include <string.h>
 
 /* A prime, so that it keeps step with nothing. */
-#define STACKS_HZ 199
 
 enum {
 	OPT_MODE = 1000,
@@ -82,7 +81,9 @@ const char record_options_help[] =
 	"      --mode counters|trace   sums per interval, or who made it wait, through how many hops, too\n"
 	"      --memory BYTES     trace: mostly for what waits for the end of its interval (default 64M)\n"
 	"      --scope N          trace: follow at most so many threads outside the target (default 1000)\n"
-	"      --stacks[=HZ]      sample user stacks of threads at work for selected intervals (default 199 a second)\n"
+	"      --stacks[=HZ]      sample stacks of threads at work for selected intervals, and of whatever delays "
+	"them\n"
+	"                         (default: as often as the budget allows, up to 997 a second)\n"
 	"      --stacks-all       … and of the target's other threads\n"
 	"      --rate SHARE       intervals selected in the kernel (default 100%)\n"
 	"      --duty SHARE|auto  of the time in which hooks are attached (default auto: that of a --rate up to 5%, or "
@@ -172,7 +173,7 @@ static int take_limits(struct record_options *options, const char *command, int 
 	case OPT_STACKS:
 		if (arg && units_number(arg, CAPTURE_STACKS_HZ_MAX, &number))
 			return usage_value(command, "--stacks", arg, "199, at most 10000");
-		options->stacks_hz = arg ? number : STACKS_HZ;
+		options->stacks_hz = arg ? number : STACKS_HZ_BY_BUDGET;
 		return 0;
 	case OPT_SCOPE:
 		if (!strcmp(arg, "0")) {

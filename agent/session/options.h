@@ -21,6 +21,9 @@ struct record_options;
 struct session_client;
 struct target_set;
 
+/* As often as the budget allows, at most CAPTURE_STACKS_HZ_BUDGETED. */
+#define STACKS_HZ_BY_BUDGET UINT32_MAX
+
 struct record_options {
 	const struct target_set *target;
 	pid_t pid;            /* its main process, whose program and memory are looked at */
@@ -37,7 +40,7 @@ struct record_options {
 	uint64_t max_missing; /* hooks */
 	uint64_t ring_sz;     /* 0: as the mode needs */
 	uint64_t rotate_bytes, rotate_age_ns;
-	uint32_t stacks_hz; /* user stacks are sampled so often; 0: not at all */
+	uint32_t stacks_hz; /* stacks are sampled so often; 0: not at all */
 	bool stacks_all;    /* also of threads that work for no selected interval */
 	bool trace;         /* --mode trace */
 	uint64_t memory;    /* trace: bytes that wait for their intervals' end */

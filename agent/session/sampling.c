@@ -14,6 +14,24 @@ uint32_t recording_stacks_hz(const struct recording *recording)
 	return recording->options->client ? recording->options->client->stacks_hz : 0;
 }
 
+/* Our clock's part of the budget, and at most so many ticks a second and CPU. */
+#define BUDGET_PART 0.25
+#define HZ_MOST     997
+#define HZ_LEAST    49
+/* What a tick that copies a stack takes beyond one that does not; docs/OVERHEAD.md has the figures. */
+#define COPY_NS 3000
+
+/* As often as the budget allows, every tick being feared to copy a stack. */
+static uint32_t hz_by_budget(const struct recording *recording, uint64_t tick_ns)
+{
+	double share = recording->options->budget * BUDGET_PART, hz;
+
+	if (!recording_has_budget(recording))
+		return HZ_MOST;
+	hz = share * 1e9 / (double)(tick_ns + COPY_NS);
+	return hz > HZ_MOST ? HZ_MOST : hz < HZ_LEAST ? HZ_LEAST : (uint32_t)hz;
+}
+
 static void doubt(void *owner, uint64_t key, bool is_ambiguous)
 {
 	struct recording *recording = owner;
@@ -29,6 +47,7 @@ int recording_stacks_start(struct recording *recording)
 		.waits = true,
 		.always = recording->options->stacks_all,
 	};
+	uint64_t tick_ns;
 	struct stacks_opts opts = {
 		.pid = recording->options->pid,
 		.program = recording->program,
@@ -42,16 +61,27 @@ int recording_stacks_start(struct recording *recording)
 	if (!capture.hz)
 		return 0;
 	if (!capture__survey(recording->capture)->tier[HOOK_FEATURE_STACK]) {
-		log_warn("user stacks cannot be sampled on this kernel: %s",
+		log_warn("stacks cannot be sampled on this kernel: %s",
 			 capture__survey(recording->capture)->missing[HOOK_FEATURE_STACK]);
 		return 0;
 	}
-	err = stacks__new(&opts, &recording->stacks);
+	tick_ns = capture__stack_tick_cost_ns(recording->capture);
+	if (capture.hz == STACKS_HZ_BY_BUDGET)
+		capture.hz = hz_by_budget(recording, tick_ns);
+	err = capture__sample_stacks(recording->capture, &capture);
+	opts.kernel_tick_ns = err ? 0 : capture__stacks_kernel_tick_ns(recording->capture);
 	if (!err)
-		err = capture__sample_stacks(recording->capture, &capture);
-	if (err)
-		log_error("cannot sample user stacks of process %d: %s", opts.pid, strerror(-err));
-	return err ? err : recording_say(recording, "stacks_hz", "%u", capture.hz);
+		err = stacks__new(&opts, &recording->stacks);
+	if (err) {
+		log_error("cannot sample stacks of process %d: %s", opts.pid, strerror(-err));
+		capture__stop_stacks(recording->capture);
+		return err;
+	}
+	log_debug("stacks: our clock %u times a second and CPU, a tick takes %" PRIu64 " ns", capture.hz, tick_ns);
+	err = recording_say(recording, "stacks_hz", "%u", capture.hz);
+	if (!err && opts.kernel_tick_ns)
+		err = recording_say(recording, "stacks_kernel_hz", "%g", 1e9 / (double)opts.kernel_tick_ns);
+	return err || !tick_ns ? err : recording_say(recording, "stack_tick_ns", "%" PRIu64, tick_ns);
 }
 
 void recording_stacks_stop(struct recording *recording)
@@ -79,12 +109,29 @@ int recording_stacks_interval(struct recording *recording, const struct wl_brief
 	return stacks__interval(recording->stacks, ended->sid, ended->begin_ts, ended->end_ts, weight);
 }
 
+/* A clock that beats with the work is no clock: what it has sampled until now is a small part. */
+static int drop_beating(struct recording *recording)
+{
+	static const char *const what[] = {[STACK_BEAT_RATE] = "rate", [STACK_BEAT_PROFILE] = "profile"};
+	enum stack_beat_kind beat = stacks__beat(recording->stacks);
+
+	if (beat == STACK_BEAT_NONE || !capture__stacks_kernel_tick_ns(recording->capture))
+		return 0;
+	capture__stacks_drop_kernel_tick(recording->capture);
+	log_info("stacks: the kernel's tick beats with the work (%s): from now on only the jittered clock is sampled",
+		 what[beat]);
+	return recording_say(recording, "stack_beat", "%s", what[beat]);
+}
+
 int recording_stacks_advance(struct recording *recording, uint64_t polled_ts)
 {
+	int err;
+
 	if (!recording->stacks)
 		return 0;
 	capture__stacks_jitter(recording->capture);
-	return stacks__advance(recording->stacks, polled_ts);
+	err = stacks__advance(recording->stacks, polled_ts);
+	return err ? err : drop_beating(recording);
 }
 
 int recording_stacks_finish(struct recording *recording)

@@ -43,6 +43,7 @@ struct stacks {
 	struct stack_texts *texts;
 	struct stack_samples *samples;
 	struct kernel_symbols *kernel;
+	struct stack_beat beat;
 	struct image *images[IMAGES_MAX]; /* the target's first */
 	VEC(struct process) processes;
 	bool ended;
@@ -423,6 +424,18 @@ static int write_row(void *owner, const struct stack_sample *sample)
 	return stacks->opts.append(stacks->opts.owner, SHARD_TABLE_STACK, row);
 }
 
+static void compare_clocks(struct stacks *stacks, const struct stack_sample *sample)
+{
+	if (stacks->opts.kernel_tick_ns && !sample->end_ts)
+		stack_beat__add(&stacks->beat, sample->kernel_tick,
+				sample->period_ns / (double)stacks->opts.kernel_tick_ns, sample->user->frames);
+}
+
+enum stack_beat_kind stacks__beat(const struct stacks *stacks)
+{
+	return stack_beat__found(&stacks->beat);
+}
+
 /* Of the target's own work: waiting for a CPU is no doing of a function, and what delays it is another's. */
 static int learn(void *owner, const struct stack_sample *sample)
 {
@@ -436,7 +449,9 @@ static int learn(void *owner, const struct stack_sample *sample)
 		.ns = sample->weight_ns,
 	};
 
-	if (!hot.frame_cnt || sample->state == WL_STATE_RUNQ_WAKEUP || (!sample->sid && sample->delays))
+	compare_clocks(stacks, sample);
+	if (!stacks->opts.hot || !hot.frame_cnt || sample->state == WL_STATE_RUNQ_WAKEUP ||
+	    (!sample->sid && sample->delays))
 		return 0;
 	return hot_paths__add(stacks->opts.hot, &hot);
 }
@@ -479,7 +494,7 @@ static void read_ahead(const struct stacks *stacks)
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 {
-	struct stack_sinks sinks = {.give = write_row, .doubt = doubt};
+	struct stack_sinks sinks = {.give = write_row, .see = learn, .doubt = doubt};
 	struct stacks *stacks = calloc(1, sizeof(*stacks));
 	struct process *process;
 	int err;
@@ -488,7 +503,6 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 		return -ENOMEM;
 	stacks->opts = *opts;
 	sinks.owner = stacks;
-	sinks.see = opts->hot ? learn : NULL;
 	stacks->kernel = kernel_symbols__open();
 	stacks->texts = stack_texts__new();
 	if (stacks->texts)

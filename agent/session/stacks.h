@@ -7,6 +7,7 @@
 #ifndef WHYLATE_SESSION_STACKS_H
 #define WHYLATE_SESSION_STACKS_H
 
+#include "model/stack_beat.h"
 #include "model/stack_samples.h"
 #include "probe/hot_paths.h"
 #include "shard/table.h"
@@ -22,7 +23,8 @@ struct stacks_opts {
 	/* A wait's key is known no longer, or has several stacks: as capture__stack_doubt(); may be NULL. */
 	void (*doubt)(void *owner, uint64_t key, bool is_ambiguous);
 	void *owner;
-	struct hot_paths *hot; /* NULL: not wanted */
+	struct hot_paths *hot;   /* NULL: not wanted */
+	uint64_t kernel_tick_ns; /* between ticks of the kernel's clock; 0: it is not sampled */
 };
 
 struct stacks;
@@ -41,6 +43,8 @@ int stacks__finish(struct stacks *stacks);
 void stacks__changed(struct stacks *stacks, pid_t pid);
 /* No more is to be learnt: what was read of processes goes, later records are passed over, the counts stay. */
 void stacks__end(struct stacks *stacks);
+/* Does the kernel's tick beat with the work, as far as is known by now? */
+enum stack_beat_kind stacks__beat(const struct stacks *stacks);
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
 
 /* The calls that only sampling sees become edges of the program's call graph; returns how many, or -errno. */

@@ -152,6 +152,149 @@ cleanup:
 	recording_end(&recording);
 }
 
+/* --- a workload, recorded while it lasts -------------------------------------------------------------------------- */
+
+struct rows {
+	pid_t pid; /* of the server */
+	uint64_t right, wrong, unknown, strangers, pointless;
+	char *example; /* of what is wrong */
+};
+
+static void record_workload(const char *name, unsigned int seconds, const char *options, stack_visitor visit,
+			    struct rows *rows, struct session *session)
+{
+	struct recording recording = {0};
+	struct workload workload;
+	struct stacks_seen seen;
+
+	memset(session, 0, sizeof(*session));
+	if (!workload_start(&workload, name, seconds) ||
+	    !recording_start(&recording, name, workload.server_pid, "--stacks=499 --budget 100%% -d 60s %s", options))
+		goto cleanup;
+	rows->pid = workload.server_pid;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (!session_read(session, recording.dir.s, NULL, NULL) || !stacks_read(&seen, recording.dir.s, visit, rows))
+		goto cleanup;
+	check_account(session);
+	CHECK(!rows->pointless);
+	printf("\n    %lu right, %lu wrong, %lu unknown, %lu of strangers; %lu keys, %lu checks, %lu wrong ...",
+	       rows->right, rows->wrong, rows->unknown, rows->strangers, session_number(session, "stack_keys"),
+	       session_number(session, "stack_checks"), session_number(session, "stack_checks_wrong"));
+cleanup:
+	workload_end(&workload);
+	recording_end(&recording);
+}
+
+/* A row is there for an interval that it works for, or for those that it delays. */
+static void note_row(struct rows *rows, const struct stack_row *row)
+{
+	rows->pointless += !row->sid && !row->delays;
+	rows->strangers += row->pid != (uint64_t)rows->pid;
+}
+
+/* --- who has the CPU instead -------------------------------------------------------------------------------------- */
+
+static void take_hog_row(void *owner, const struct stack_row *row)
+{
+	struct rows *rows = owner;
+
+	note_row(rows, row);
+	if (row->pid == (uint64_t)rows->pid || !strstr(row->frames, "backup_body"))
+		return;
+	rows->right += row->delays && !row->sid && row->complete && !strncmp(row->frames, "_start;", 7);
+	rows->wrong += !row->delays || row->sid;
+}
+
+static void test_hog(void)
+{
+	struct rows rows = {0};
+	struct session session;
+
+	record_workload("preempt", 4, "", take_hog_row, &rows, &session);
+	CHECKF(rows.right >= 20 && !rows.wrong, "%lu right, %lu wrong", rows.right, rows.wrong);
+}
+
+/* --- where in the kernel ------------------------------------------------------------------------------------------ */
+
+static void take_disk_row(void *owner, const struct stack_row *row)
+{
+	struct rows *rows = owner;
+
+	note_row(rows, row);
+	if (row->pid != (uint64_t)rows->pid || strcmp(row->state, "blocked.disk") || !strstr(row->frames, ";fdatasync"))
+		return;
+	if (strstr(row->kernel_frames, "fdatasync;") && !strstr(row->kernel_frames, "bpf_"))
+		rows->right++;
+	else
+		rows->wrong++;
+}
+
+static void test_kernel_frames(void)
+{
+	struct rows rows = {0};
+	struct session session;
+
+	record_workload("fsync", 4, "", take_disk_row, &rows, &session);
+	CHECKF(rows.right >= 20 && rows.wrong <= rows.right / 50, "%lu right, %lu wrong", rows.right, rows.wrong);
+}
+
+/* --- keys of waits ------------------------------------------------------------------------------------------------ */
+
+#define PATH_NS 2000000ULL /* see tests/workloads/callpaths.c */
+
+static uint64_t count_calls(const char *frames, const char *name)
+{
+	uint64_t cnt = 0;
+
+	for (const char *at = frames; (at = strstr(at, name)); at += strlen(name))
+		cnt++;
+	return cnt;
+}
+
+static bool path_is(uint64_t path, const char *frames)
+{
+	static const char *const names[] = {";twin_one;", ";twin_two;", ";with_room;", "in_coroutine;"};
+
+	if (path < 4)
+		return count_calls(frames, ";recurse") == path + 1;
+	return strstr(frames, names[path - 4]) != NULL;
+}
+
+/* The length of the sleep tells below which path it was. */
+static void take_path_row(void *owner, const struct stack_row *row)
+{
+	struct rows *rows = owner;
+	uint64_t path = (row->end_ts - row->ts) / PATH_NS;
+
+	note_row(rows, row);
+	if (row->pid != (uint64_t)rows->pid || strcmp(row->state, "blocked.sleep") || path < 1 || path > 8)
+		return;
+	if (!strcmp(row->frames, "[unknown]")) {
+		rows->unknown++;
+	} else if (path_is(path - 1, row->frames)) {
+		rows->right++;
+	} else if (!rows->wrong++) {
+		rows->example = strdup(row->frames);
+	}
+}
+
+static void test_keys(void)
+{
+	struct rows rows = {0};
+	struct session session;
+	uint64_t all;
+
+	record_workload("callpaths", 5, "", take_path_row, &rows, &session);
+	all = rows.right + rows.wrong + rows.unknown;
+	CHECKF(all > 200 && rows.right >= 0.97 * all, "%lu of %lu right, %lu unknown; as in %s", rows.right, all,
+	       rows.unknown, rows.example);
+	CHECK(session_number(&session, "stack_keys") >= 8 && session_number(&session, "stack_checks") > 0);
+	free(rows.example);
+}
+
 /* --- without, and what makes no sense ----------------------------------------------------------------------------- */
 
 static void test_without(void)
@@ -186,9 +329,9 @@ cleanup:
 int suite_stacks(void)
 {
 	static const struct live_test tests[] = {
-		{"chain_of_calls", test_chain},
-		{"redis_stacks", test_redis},
-		{"no_stacks", test_without},
+		{"chain_of_calls", test_chain},       {"redis_stacks", test_redis},
+		{"hog_of_another_process", test_hog}, {"kernel_frames", test_kernel_frames},
+		{"keys_of_waits", test_keys},         {"no_stacks", test_without},
 	};
 
 	return live_suite("stacks", tests, sizeof(tests) / sizeof(tests[0]));
