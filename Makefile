@@ -351,7 +351,7 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(skel) $(BUILD)/syscall_numbe
 		-o $@ $< $(lib_src) $(LIBS)
 
 # SETCAP=1 gives the installed program what recording takes, so that those who may run it need not be root.
-CAPS ?= cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_sys_nice
+CAPS ?= cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_sys_nice,cap_syslog
 SETCAP ?=
 install: build
 	install -Dm755 $(BUILD)/whylate $(DESTDIR)$(PREFIX)/bin/whylate
