@@ -14,6 +14,8 @@
 void log_error(const char *fmt, ...) WL_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) WL_PRINTF(1, 2);
 void log_info(const char *fmt, ...) WL_PRINTF(1, 2);
+/* One of them with the whole of its prefix, and what acts on a terminal escaped as in all of them. */
+void log_text(const char *prefix, const char *fmt, va_list args) WL_PRINTF(2, 0);
 /* Only with log_set_verbose(1). */
 void log_debug(const char *fmt, ...) WL_PRINTF(1, 2);
 /* The same for a text of any length that ends its own lines. */

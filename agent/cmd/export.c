@@ -2,11 +2,14 @@
 #include "view/export.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/utf8.h"
+#include "base/vec.h"
 #include "cmd/cmd.h"
 #include "shard/open.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,11 +22,13 @@
 #define OUTPUT_GAIN   200
 #define OUTPUT_BUFFER (64u << 10)
 
-/* Passes on what is written to it, up to a limit. */
+/* Passes on what is written to it, up to a limit; to a terminal, line by line and without what acts on one. */
 struct limited {
 	FILE *to;
 	uint64_t left;
 	bool exceeded;
+	bool terminal;
+	VEC(char) line;
 };
 
 struct export_options {
@@ -144,6 +149,30 @@ static void discard(const char *path)
 		unlink(path);
 }
 
+static int put_line(struct limited *limited)
+{
+	char *printable;
+	int err;
+
+	if (limited->line.cnt && limited->line.items[limited->line.cnt - 1] == '\r')
+		limited->line.cnt--;
+	if (vec_push(&limited->line, 0))
+		return -ENOMEM;
+	printable = utf8_printable(limited->line.items, utf8_locale());
+	limited->line.cnt = 0;
+	err = printable && fprintf(limited->to, "%s\n", printable) >= 0 ? 0 : -EIO;
+	free(printable);
+	return err;
+}
+
+static ssize_t put_lines(struct limited *limited, const char *bytes, size_t sz)
+{
+	for (size_t i = 0; i < sz; i++)
+		if (bytes[i] == '\n' ? put_line(limited) : vec_push(&limited->line, bytes[i]))
+			return 0;
+	return (ssize_t)sz;
+}
+
 static ssize_t limited_write(void *ctx, const char *bytes, size_t sz)
 {
 	struct limited *limited = ctx;
@@ -154,13 +183,16 @@ static ssize_t limited_write(void *ctx, const char *bytes, size_t sz)
 		return 0;
 	}
 	limited->left -= sz;
+	if (limited->terminal)
+		return put_lines(limited, bytes, sz);
 	return fwrite(bytes, 1, sz, limited->to) == sz ? (ssize_t)sz : 0;
 }
 
 /* Through the limit: an exit code. */
 static int export_limited(FILE *to, struct shard_reader *reader, const struct export_options *options)
 {
-	struct limited limited = {.to = to, .left = options->max_bytes};
+	struct limited limited = {
+		.to = to, .left = options->max_bytes, .terminal = to == stdout && isatty(STDOUT_FILENO)};
 	FILE *out = fopencookie(&limited, "w", (cookie_io_functions_t){.write = limited_write});
 	struct export_options own = *options;
 	int code, err;
@@ -173,6 +205,7 @@ static int export_limited(FILE *to, struct shard_reader *reader, const struct ex
 		limited.left = OUTPUT_MIN + OUTPUT_GAIN * shard_reader__bytes(reader);
 	code = options->format->run(out, reader, &own);
 	err = fclose(out) || fflush(to) ? -EIO : 0;
+	vec_free(&limited.line);
 	return code == EXIT_DONE ? said(err, &own) : code;
 }
 

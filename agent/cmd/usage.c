@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 
@@ -10,13 +11,13 @@
 
 int usage_error(const char *command, const char *fmt, ...)
 {
+	char prefix[64];
 	va_list args;
 
-	fprintf(stderr, "whylate%s%s: ", command ? " " : "", command ? command : "");
+	snprintf(prefix, sizeof(prefix), "whylate%s%s: ", command ? " " : "", command ? command : "");
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	log_text(prefix, fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
 	return EXIT_USAGE;
 }
 

@@ -2,6 +2,7 @@
 /* When what happens in rounds of refinement. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "rounds/rounds_internal.h"
 
 #include <ctype.h>
@@ -425,9 +426,12 @@ static void ask(const struct rounds *rounds)
 	for (size_t number = 1; number <= rounds->analysis.findings.report.factors->line_cnt; number++) {
 		const struct factor_line *line = choice(rounds, number);
 
+		char *name = line ? utf8_printable(line->functions[0], utf8_locale()) : NULL;
+
 		if (line)
-			fprintf(stderr, "%4zu  %3.0f %%  %s%s\n", number, line->contribution * 100, line->functions[0],
+			fprintf(stderr, "%4zu  %3.0f %%  %s%s\n", number, line->contribution * 100, name ? name : "?",
 				line->body[0] ? " itself" : "");
+		free(name);
 	}
 	fprintf(stderr, "A number, or Enter to leave the choice to whylate: ");
 }

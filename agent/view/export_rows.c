@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/export.h"
 
+#include "base/utf8.h"
 #include "shard/inputs.h"
-#include "view/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "view/format.h"
 
 #include "base/units.h"
-#include "view/utf8.h"
+#include "base/utf8.h"
 #include "view/view.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #define WHYLATE_VIEW_JSON_PUT_H
 
 #include "analysis/results.h"
-#include "view/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <json-c/json.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/page.h"
 
-#include "view/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/proto.h"
 
+#include "base/utf8.h"
 #include "base/vec.h"
-#include "view/utf8.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include "view/text.h"
 
 #include "base/names.h"
+#include "base/utf8.h"
 #include "view/format.h"
-#include "view/utf8.h"
 
 #include <math.h>
 #include <string.h>

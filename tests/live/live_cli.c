@@ -274,29 +274,36 @@ static void test_readme(void)
 	free(text);
 }
 
-/* A shard of some kilobytes whose rows all say the same long text. */
-static bool write_bomb(const char *path)
+/* A shard of so many rows that all say the same. */
+static bool write_rows(const char *path, const struct shard_table *table, const struct shard_row *row, uint32_t cnt)
 {
-	static const struct shard_column columns[] = {{"text", SHARD_STR, SHARD_UNIT_NONE, false}};
-	static const struct shard_table table = {"bomb", columns, 1};
-	static char text[20001];
 	struct shard_file_header file = {.major = SHARD_VERSION_MAJOR, .session_id = 7};
 	struct shard_block_header header = {.kind = SHARD_BLOCK_ROWS, .codec = SHARD_CODEC_ZSTD, .session_id = 7};
-	struct shard_row row = {.values = {{.str = text}}};
-	struct shard_stage *stage = shard_stage__new(&table, 30000);
+	struct shard_stage *stage = shard_stage__new(table, cnt);
 	struct shard_packer packer = {0};
 	struct shard_buf bytes = {0};
 	bool good = stage && !shard_file_header__put(&bytes, &file, "a test");
 
-	memset(text, 'x', sizeof(text) - 1);
-	for (int i = 0; good && i < 30000; i++)
-		good = !shard_stage__append(stage, &row);
+	for (uint32_t i = 0; good && i < cnt; i++)
+		good = !shard_stage__append(stage, row);
 	good = good && !shard_packer__pack(&packer, stage, &header, &bytes) && bytes.cnt < 100000 &&
 	       !file_write(path, bytes.items, bytes.cnt);
 	shard_packer__clear(&packer);
 	shard_stage__free(stage);
 	vec_free(&bytes);
 	return CHECK(good);
+}
+
+/* Some kilobytes that stand for 600 MB. */
+static bool write_bomb(const char *path)
+{
+	static const struct shard_column columns[] = {{"text", SHARD_STR, SHARD_UNIT_NONE, false}};
+	static const struct shard_table table = {"bomb", columns, 1};
+	static char text[20001];
+	struct shard_row row = {.values = {{.str = text}}};
+
+	memset(text, 'x', sizeof(text) - 1);
+	return write_rows(path, &table, &row, 30000);
 }
 
 /* 600 MB of csv are not in a few kilobytes that were measured. */
@@ -317,6 +324,45 @@ static void test_export_limit(void)
 	CHECK(whylate(&process, 60, "export %s --format csv --max-output 1G -o %s", shard.s, out.s) == 0);
 	process_end(&process);
 	CHECK(!unlink(out.s));
+}
+
+/* What would act on a terminal is shown, not sent, where standard output is one; a file gets the bytes. */
+static void test_terminal(void)
+{
+	static const struct shard_column columns[] = {{"text", SHARD_STR, SHARD_UNIT_NONE, false}};
+	static const struct shard_table table = {"names", columns, 1};
+	static const char name[] = "a\033[2Jb\xc2\x9b"
+				   "c\xff";
+	struct path shard = temp_path("names-0000000000000007-000000.wls"), out = temp_path("names.csv");
+	struct shard_row row = {.values = {{.str = name}}};
+	char command[1300], *text;
+	struct process process;
+
+	if (program_missing("terminal", "script") || !write_rows(shard.s, &table, &row, 1))
+		return;
+	for (int i = 0; i < 2; i++) {
+		const char *format = i ? "jsonl" : "csv";
+
+		snprintf(command, sizeof(command), "%s export %s --format %s", whylate_path(), shard.s, format);
+		const char *const argv[] = {"script", "-qec", command, "/dev/null", NULL};
+
+		if (process_launch_argv(&process, NULL, argv))
+			continue;
+		CHECK(process_wait(&process, 20) == 0);
+		CHECKF(strstr(process_out(&process), "a\\") && !strchr(process_out(&process), '\033') &&
+			       !strstr(process_out(&process), "\xc2\x9b") && !strchr(process_out(&process), '\xff'),
+		       "%s", process_out(&process));
+		process_end(&process);
+	}
+	CHECK(whylate(&process, 20, "export %s --format csv -o %s", shard.s, out.s) == 0);
+	process_end(&process);
+	text = file_read(out.s, NULL);
+	CHECKF(text && strstr(text, "a\033[2Jb\xc2\x9b"), "%s", text);
+	free(text);
+	/* And on stderr, whatever it is. */
+	CHECK(whylate(&process, 20, "report /no\033[2J\xc2\x9b\xff") == 1);
+	said_one_line(&process, "/no\\x1b[2J\\", "\\xff");
+	process_end(&process);
 }
 
 /* How many directories of diagnoses there are; the name of one of them. */
@@ -392,17 +438,10 @@ static void test_arguments(void)
 }
 
 static const struct live_test tests[] = {
-	{"export_limit", test_export_limit},
-	{"scratch", test_scratch},
-	{"arguments", test_arguments},
-	{"usage", test_usage},
-	{"readme", test_readme},
-	{"wrong_process", test_wrong_process},
-	{"thread_id", test_thread_id},
-	{"no_privilege", test_no_privilege},
-	{"bad_symbols", test_bad_symbols},
-	{"bad_output", test_bad_output},
-	{"doctor", test_doctor},
+	{"export_limit", test_export_limit},   {"terminal", test_terminal},     {"scratch", test_scratch},
+	{"arguments", test_arguments},         {"usage", test_usage},           {"readme", test_readme},
+	{"wrong_process", test_wrong_process}, {"thread_id", test_thread_id},   {"no_privilege", test_no_privilege},
+	{"bad_symbols", test_bad_symbols},     {"bad_output", test_bad_output}, {"doctor", test_doctor},
 };
 
 int suite_cli(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/utf8.h"
 #include "unit.h"
 #include "view/page.h"
-#include "view/utf8.h"
 #include "view/view.h"
 #include "view_fixture.h"
 

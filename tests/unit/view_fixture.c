@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view_fixture.h"
 
-#include "view/utf8.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <string.h>

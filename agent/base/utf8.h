@@ -3,8 +3,8 @@
  * Names from a target (comm, file names, symbols) are arbitrary bytes: here they become text that a terminal or a JSON
  * parser can be given.  No state; everything returned by pointer is the caller's to free().
  */
-#ifndef WHYLATE_VIEW_UTF8_H
-#define WHYLATE_VIEW_UTF8_H
+#ifndef WHYLATE_BASE_UTF8_H
+#define WHYLATE_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "view/utf8.h"
+#include "base/utf8.h"
 
 #include <langinfo.h>
 #include <stdio.h>
