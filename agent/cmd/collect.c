@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* `whylate collect`: options and files to a collector, and its life until a signal ends it. */
+#include "base/capabilities.h"
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "base/units.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
@@ -9,13 +11,18 @@
 #include "net/collect/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <grp.h>
+#include <libgen.h>
 #include <malloc.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PEM_MAX        (1u << 20)
@@ -31,6 +38,7 @@ static const char help[] =
 	"for\n"
 	"      --crl FILE         PEM: certificates of that authority that were revoked\n"
 	"      --tokens FILE      lines HOST TOKEN: another way for a client to show who it is\n"
+	"      --user NAME        become that user; without it the collector does not run as root\n"
 	"      --insecure         without TLS, or without knowing who clients are, on any address\n"
 	"      --keep TIME        delete shards that got nothing for so long (30d; default: never)\n"
 	"      --max-bytes BYTES  on disk; beyond it the oldest shards of the host that has most go (100G; default: no "
@@ -48,7 +56,7 @@ static const char help[] =
 	"SIGHUP reads certificates, key, revocations and tokens again.\n";
 
 struct collect_options {
-	const char *listen, *store, *cert, *key, *ca, *crl, *tokens;
+	const char *listen, *store, *cert, *key, *ca, *crl, *tokens, *user;
 	bool insecure;
 	struct collector_opts collector;
 };
@@ -61,6 +69,7 @@ enum {
 	OPT_CLIENT_CA,
 	OPT_CRL,
 	OPT_TOKENS,
+	OPT_USER,
 	OPT_INSECURE,
 	OPT_KEEP,
 	OPT_MAX_BYTES,
@@ -82,6 +91,7 @@ static const struct option long_options[] = {
 	{"client-ca", required_argument, NULL, OPT_CLIENT_CA},
 	{"crl", required_argument, NULL, OPT_CRL},
 	{"tokens", required_argument, NULL, OPT_TOKENS},
+	{"user", required_argument, NULL, OPT_USER},
 	{"insecure", no_argument, NULL, OPT_INSECURE},
 	{"keep", required_argument, NULL, OPT_KEEP},
 	{"max-bytes", required_argument, NULL, OPT_MAX_BYTES},
@@ -184,6 +194,9 @@ static int take(struct collect_options *options, int option, const char *arg)
 	case OPT_TOKENS:
 		options->tokens = arg;
 		return 0;
+	case OPT_USER:
+		options->user = arg;
+		return 0;
 	case OPT_INSECURE:
 		options->insecure = true;
 		return 0;
@@ -208,6 +221,8 @@ static int check_complete(const struct collect_options *options, int argc, char 
 				   options->cert ? "--tls-key" : "--tls-cert");
 	if (options->ca && !options->cert)
 		return usage_error("collect", "--client-ca wants TLS: say --tls-cert and --tls-key");
+	if (!options->user && !geteuid())
+		return usage_error("collect", "the collector does not run as root: say --user NAME");
 	if (options->crl && !options->ca)
 		return usage_error("collect", "--crl goes with --client-ca, whose certificates it revokes");
 	return 0;
@@ -393,6 +408,64 @@ static int open_listener(const struct collect_options *options, struct listener 
 	return err;
 }
 
+/* The store's directory is made before root becomes that user, who could not: 0 or -errno. */
+static int make_store(const char *dir, const struct passwd *user)
+{
+	if (mkdir(dir, 0750))
+		return errno == EEXIST ? 0 : -errno;
+	return chown(dir, user->pw_uid, user->pw_gid) ? -errno : 0;
+}
+
+/* For good: 0, or -errno after a line that says why. */
+static int become(const struct collect_options *options)
+{
+	const struct passwd *user = options->user ? getpwnam(options->user) : NULL;
+	int err;
+
+	if (options->user && (!user || !user->pw_uid)) {
+		log_error(user ? "--user '%s' is root" : "there is no user '%s' (--user)", options->user);
+		return -EINVAL;
+	}
+	if (user && !geteuid()) {
+		err = make_store(options->store, user);
+		if (err)
+			log_error("the store '%s' cannot be made: %s", options->store, strerror(-err));
+		if (!err && (setgroups(0, NULL) || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) ||
+			     setresuid(user->pw_uid, user->pw_uid, user->pw_uid))) {
+			err = -errno;
+			log_error("cannot become '%s': %s", options->user, strerror(-err));
+		}
+		if (err)
+			return err;
+	}
+	err = capabilities_keep(NULL, 0);
+	if (err)
+		log_error("cannot give up capabilities: %s", strerror(-err));
+	return err;
+}
+
+/*
+ * The directory that the store is in: the store itself may be unmounted and mounted again.  What a process that parses
+ * what the network sends may still do: threads, sockets, and files below that.
+ */
+static int confine(const struct collect_options *options)
+{
+	struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1}};
+	char *dir = strdup(options->store);
+	int err = dir ? 0 : -ENOMEM;
+
+	if (!err)
+		sandbox.writable_fds[0] = open(dirname(dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!err)
+		err = sandbox_enter(&sandbox);
+	if (err)
+		log_error("the collector cannot be confined: %s", strerror(-err));
+	if (sandbox.writable_fds[0] >= 0)
+		close(sandbox.writable_fds[0]);
+	free(dir);
+	return err;
+}
+
 static int collect(struct collect_options *options)
 {
 	struct collector_opts *opts = &options->collector;
@@ -420,7 +493,10 @@ static int collect(struct collect_options *options)
 	if (!open_listener(options, &listener)) {
 		opts->listen_fd = listener.fd;
 		opts->material = material__of(&materials.items[0]);
-		collector = collector__start(opts);
+		if (!become(options) && !confine(options))
+			collector = collector__start(opts);
+		else
+			close(listener.fd);
 	}
 	if (collector)
 		code = run(collector, options, &listener, &materials, &signals);

@@ -115,6 +115,11 @@ struct path temp_path(const char *fmt, ...)
 	return path;
 }
 
+bool is_sanitized(void)
+{
+	return getenv("WHYLATE_SANITIZED");
+}
+
 static const struct passwd *shard_owner;
 
 static int give_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -56,6 +56,8 @@ struct path {
 int temp_open(void);
 void temp_remove(void);
 struct path temp_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A build whose own runtime makes system calls that the program does not. */
+bool is_sanitized(void);
 /* All shards below the temporary directory become that user's. */
 void temp_give_shards(const char *user);
 /* As file_write(), for nobody alone: a token. */

@@ -2,6 +2,7 @@
 /* The collector among good, bad and hostile clients, and on disks that fill up and go away. */
 #include "collector.h"
 #include "net.h"
+#include "servers.h"
 #include "session.h"
 #include "shard/pack.h"
 
@@ -634,7 +635,72 @@ static void test_strict_headers(void)
 	collector_end(&collector);
 }
 
+/* Root's collector becomes another user before it reads what comes from the network, and is confined. */
+static void test_confined(void)
+{
+	struct process process;
+	struct path store = temp_path("store-of-root");
+	char path[64], *text;
+	struct stat st;
+
+	CHECK(whylate(&process, 10, "collect --listen 127.0.0.1:0 --store %s", store.s) == 2);
+	said_one_line(&process, "does not run as root", "--user");
+	process_end(&process);
+	CHECK(whylate(&process, 10, "collect --user root --listen 127.0.0.1:0 --store %s", store.s) == 1);
+	said_one_line(&process, "'root' is root", NULL);
+	process_end(&process);
+	process_start(&process, "%s collect --user nobody --listen 127.0.0.1:0 --store %s", whylate_path(), store.s);
+	if (!CHECKF(process_says(&process, true, "listening on", NULL, 10), "%s", process_err(&process)))
+		goto cleanup;
+	CHECK(!stat(store.s, &st) && st.st_uid == 65534);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)process.pid);
+	text = file_read(path, NULL);
+	CHECKF(text && strstr(text, "\nUid:\t65534\t65534\t65534\t65534\n") &&
+		       strstr(text, "\nCapPrm:\t0000000000000000\n") && strstr(text, "\nNoNewPrivs:\t1\n") &&
+		       (is_sanitized() || strstr(text, "\nSeccomp:\t2\n")),
+	       "%s", text);
+	free(text);
+cleanup:
+	process_end(&process);
+}
+
+/* Both units as they are installed, by systemd's own count of what they leave open. */
+static void test_units(void)
+{
+	static const struct {
+		const char *name;
+		double most;
+	} units[] = {{"whylate-collect.service", 2.0}, {"whylate@.service", 4.2}};
+	struct path unit, from;
+	struct process process;
+	double exposure;
+
+	if (program_missing("units", "systemd-analyze"))
+		return;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		const char *said;
+
+		unit = temp_path("%s", units[i].name);
+		snprintf(from.s, sizeof(from.s), "packaging/%s.in", units[i].name);
+		if (process_start(&process, "sed -n -e s|@bindir@|/usr/bin|;w%s %s", unit.s, from.s) ||
+		    process_wait(&process, 5)) {
+			skip("units", "not run from the source tree");
+			process_end(&process);
+			return;
+		}
+		process_end(&process);
+		process_start(&process, "systemd-analyze security --offline=true --no-pager %s", unit.s);
+		process_wait(&process, 20);
+		said = strstr(process_out(&process), "Overall exposure level");
+		exposure = said && strchr(said, ':') ? strtod(strchr(said, ':') + 1, NULL) : 10;
+		CHECKF(exposure <= units[i].most, "%s: %g %s", units[i].name, exposure, process_err(&process));
+		process_end(&process);
+	}
+}
+
 static const struct live_test tests[] = {
+	{"collector_confined", test_confined},
+	{"units", test_units},
 	{"collect_command_line", test_command_line},
 	{"identities", test_identities},
 	{"tokens", test_tokens},

@@ -288,8 +288,8 @@ static void test_http2(void)
 	    !CHECK(!file_write_secret(tokens_path.s, tokens, strlen(tokens))) || !redis_start(&redis, ANY_CPU))
 		goto cleanup;
 	to_port = port_free();
-	process_start(&collector, "%s collect --listen 127.0.0.1:%d --store %s --tokens %s", whylate_path(), to_port,
-		      store.s, tokens_path.s);
+	process_start(&collector, "%s collect --user nobody --listen 127.0.0.1:%d --store %s --tokens %s",
+		      whylate_path(), to_port, store.s, tokens_path.s);
 	if (!CHECKF(process_says(&collector, true, "listening on", NULL, 15), "%s", process_err(&collector)) ||
 	    !proxy_start(&nginx, &certs, port, to_port) ||
 	    !recording_start(&recording, "h2", redis.process.pid,

@@ -83,9 +83,10 @@ bool stream_collector_start(struct stream_collector *collector, const struct cer
 	memset(collector, 0, sizeof(*collector));
 	collector->store = temp_path("%s", store_name);
 	snprintf(collector->address, sizeof(collector->address), "%s:%d", ip, port_free());
-	snprintf(collector->command, sizeof(collector->command), "%s%s%s%s collect --listen %s --store %s %s",
-		 netns ? "ip netns exec " : "", netns ? netns : "", netns ? " " : "", whylate_path(),
-		 collector->address, collector->store.s, certs->server);
+	snprintf(collector->command, sizeof(collector->command),
+		 "%s%s%s%s collect --user nobody --listen %s --store %s %s", netns ? "ip netns exec " : "",
+		 netns ? netns : "", netns ? " " : "", whylate_path(), collector->address, collector->store.s,
+		 certs->server);
 	return stream_collector_again(collector);
 }
 

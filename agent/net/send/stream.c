@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/send/stream.h"
 
+#include "base/capabilities.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "base/user_file.h"
 #include "net/send/uploader.h"
 
@@ -16,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -64,7 +65,6 @@ static bool child_should_stop(void *owner)
 /* Becomes the owner of the spool's directory, with no privilege and no way back to one. */
 static int give_up_privilege(int root_fd)
 {
-	cap_t none = cap_init();
 	struct stat st;
 	int err = 0;
 
@@ -75,10 +75,7 @@ static int give_up_privilege(int root_fd)
 	else if (!geteuid() && (setgroups(0, NULL) || setresgid(st.st_gid, st.st_gid, st.st_gid) ||
 				setresuid(st.st_uid, st.st_uid, st.st_uid)))
 		err = -errno;
-	if (!err && (!none || cap_set_proc(none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
-		err = -errno;
-	cap_free(none);
-	return err;
+	return err ?: capabilities_keep(NULL, 0);
 }
 
 static void note_cpu(void)
@@ -123,6 +120,7 @@ pid_t stream__pid(const struct stream *stream)
 
 static void run_child(const struct stream *stream, pid_t parent)
 {
+	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {WAKE_FD + 1, -1}};
 	int root_fd = spool__root_fd(stream->spool), err;
 
 	/* What ends the recording ends us by its word, not by the terminal's. */
@@ -149,6 +147,11 @@ static void run_child(const struct stream *stream, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
+	err = sandbox_enter(&sandbox);
+	if (err) {
+		log_error("the uploader cannot be confined: %s", strerror(-err));
+		_exit(1);
+	}
 	_exit(upload(stream, root_fd));
 }
 
