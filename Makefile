@@ -350,11 +350,15 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(skel) $(BUILD)/syscall_numbe
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		-o $@ $< $(lib_src) $(LIBS)
 
-# SETCAP=1 gives the installed program what recording takes, so that those who may run it need not be root.
+# SETCAP=1 gives the installed program what recording takes, so that the members of a group need not be root.
+CAPS_GROUP ?= whylate
 CAPS ?= cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_sys_nice,cap_syslog
 SETCAP ?=
 install: build
 	install -Dm755 $(BUILD)/whylate $(DESTDIR)$(PREFIX)/bin/whylate
+	$(Q)$(if $(filter 1,$(SETCAP)),getent group $(CAPS_GROUP) >/dev/null || groupadd --system $(CAPS_GROUP))
+	$(Q)$(if $(filter 1,$(SETCAP)),chown root:$(CAPS_GROUP) $(DESTDIR)$(PREFIX)/bin/whylate)
+	$(Q)$(if $(filter 1,$(SETCAP)),chmod 0750 $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)$(if $(filter 1,$(SETCAP)),setcap $(CAPS)=ep $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
 	$(Q)for list in presets/*.symbols; do install -Dm644 $$list $(DESTDIR)$(PREFIX)/share/whylate/$$list; done

@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* whylate: why are some of my requests late?  Dispatch only. */
+#include "base/capabilities.h"
+#include "base/log.h"
 #include "cmd/cmd.h"
 
 #include <getopt.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *what;
+	bool looks; /* at processes: it keeps the capabilities that the program's file gives (SETCAP=1) */
 } commands[] = {
-	{"diagnose", cmd_diagnose, "attach, record for a while, say what makes requests late"},
-	{"record", cmd_record, "attach and record into shards"},
-	{"report", cmd_report, "say what made requests late, from shards"},
-	{"explain", cmd_explain, "tell one request step by step, from shards recorded with --mode trace"},
-	{"export", cmd_export, "turn shards into what other tools read: perfetto, folded stacks, csv, jsonl"},
-	{"probes", cmd_probes, "what can be probed and what a symbol list means: list, plan, check, suggest"},
-	{"values", cmd_values, "which variables of a binary can be sampled: schema"},
-	{"collect", cmd_collect, "keep what agents on other hosts stream"},
-	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why"},
+	{"diagnose", cmd_diagnose, "attach, record for a while, say what makes requests late", true},
+	{"record", cmd_record, "attach and record into shards", true},
+	{"report", cmd_report, "say what made requests late, from shards", false},
+	{"explain", cmd_explain, "tell one request step by step, from shards recorded with --mode trace", false},
+	{"export", cmd_export, "turn shards into what other tools read: perfetto, folded stacks, csv, jsonl", false},
+	{"probes", cmd_probes, "what can be probed and what a symbol list means: list, plan, check, suggest", true},
+	{"values", cmd_values, "which variables of a binary can be sampled: schema", false},
+	{"collect", cmd_collect, "keep what agents on other hosts stream", false},
+	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why", true},
 };
 
 #define COMMAND_CNT (sizeof(commands) / sizeof(commands[0]))
@@ -51,7 +55,12 @@ int main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	for (size_t i = 0; i < COMMAND_CNT; i++)
-		if (!strcmp(argv[1], commands[i].name))
+		if (!strcmp(argv[1], commands[i].name)) {
+			if (!commands[i].looks && getuid() && capabilities_keep(NULL, 0)) {
+				log_error("cannot give up the capabilities of this program's file");
+				return EXIT_FAILED;
+			}
 			return commands[i].run(argc - 1, argv + 1);
+		}
 	return usage_error(NULL, "there is no command '%s': see whylate --help", argv[1]);
 }

@@ -18,12 +18,14 @@ void privilege_survey(struct privilege privileges[PRIVILEGE_CNT])
 	cap_t caps = cap_get_proc();
 	bool admin = capability_had(caps, CAP_SYS_ADMIN);
 
-	privileges[0] =
-		(struct privilege){"CAP_BPF", "loading BPF programs", admin || capability_had(caps, CAP_BPF), true};
+	privileges[0] = (struct privilege){"CAP_BPF", "loading BPF programs (they can read the kernel's memory)",
+					   admin || capability_had(caps, CAP_BPF), true};
 	privileges[1] = (struct privilege){"CAP_PERFMON", "tracing", admin || capability_had(caps, CAP_PERFMON), true};
-	privileges[2] = (struct privilege){"CAP_SYS_PTRACE", "reading /proc of the target",
+	privileges[2] = (struct privilege){"CAP_SYS_PTRACE",
+					   "reading /proc of the target (it opens the memory of every process)",
 					   capability_had(caps, CAP_SYS_PTRACE), true};
-	privileges[3] = (struct privilege){"CAP_DAC_READ_SEARCH", "finding where other users' processes listen",
+	privileges[3] = (struct privilege){"CAP_DAC_READ_SEARCH",
+					   "finding where other users' processes listen (it opens every file)",
 					   capability_had(caps, CAP_DAC_READ_SEARCH), false};
 	privileges[4] =
 		(struct privilege){"CAP_CHECKPOINT_RESTORE", "functions of files that were deleted or replaced since",

@@ -6,7 +6,6 @@
 #ifndef WHYLATE_BASE_USER_FILE_H
 #define WHYLATE_BASE_USER_FILE_H
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -30,7 +29,13 @@ int user_file_open_secret(const char *path);
 /* What to say of -errno of these. */
 const char *user_file_why(int err);
 
-/* Whether the user may look into that process without this program's capabilities (PTRACE_MODE_READ). */
-bool user_may_trace(pid_t pid);
+/* A file of this name that root owns and only root can write: the administrator lets users record any process. */
+#define USER_ANY_TARGET "/etc/whylate/any-target"
+
+/*
+ * 0, or -EPERM where the user could not look into that process without this program's capabilities (PTRACE_MODE_READ)
+ * and the administrator does not allow it either.
+ */
+int user_may_trace(pid_t pid);
 
 #endif

@@ -2,6 +2,7 @@
 /* What could be probed, where exactly, at what cost; what a symbol list means here. */
 #include "cmd/probes.h"
 
+#include "base/capabilities.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/target_options.h"
@@ -123,6 +124,9 @@ static int open_program(struct probes_options *options, struct program **program
 	int err;
 
 	if (options->file) {
+		/* The user's file needs no more than the user's rights. */
+		if (getuid() && capabilities_keep(NULL, 0))
+			return -EPERM;
 		err = program__open_file(options->file, &opts, program);
 		if (err == -ENOEXEC)
 			log_error("'%s' is no ELF program or library, or a damaged one", options->file);

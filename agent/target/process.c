@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/log.h"
+#include "base/user_file.h"
 #include "target/proc_file.h"
 #include "target/target.h"
 
@@ -100,6 +102,13 @@ int target_check(pid_t pid)
 		log_error("process %d (%s) has exited and waits for its parent %d to reap it: nothing to record", pid,
 			  stat.comm, stat.ppid);
 		return -ESRCH;
+	}
+	err = user_may_trace(pid);
+	if (err) {
+		log_error("process %d (%s) is another user's: record it as root, or as that user (" USER_ANY_TARGET
+			  " lets the users of this program record every process)",
+			  pid, stat.comm);
+		return err;
 	}
 	return check_program(pid, stat.comm);
 }

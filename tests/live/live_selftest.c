@@ -188,7 +188,8 @@ cleanup:
 /* What `make install SETCAP=1` gives is enough for a user to record a server of root's. */
 static void test_file_capabilities(void)
 {
-	struct path copy = temp_path("whylate-setcap"), dir = temp_path("by-nobody");
+	struct path copy = temp_path("whylate-setcap"), dir = temp_path("by-nobody"), secret = temp_path("secret.wls");
+	bool allowed = false;
 	struct launch launch = {.user = "nobody", .cpu = ANY_CPU};
 	struct workload workload = {};
 	struct process process;
@@ -196,6 +197,7 @@ static void test_file_capabilities(void)
 	if (program_missing("file_capabilities", "setcap") || !workload_start(&workload, "sleep", 20))
 		goto cleanup;
 	CHECK(!mkdir(dir.s, 0777) && !chmod(dir.s, 0777));
+	CHECK(!file_write(secret.s, "secret", 6) && !chmod(secret.s, 0600));
 	if (process_start(&process, "cp %s %s", whylate_path(), copy.s) || process_wait(&process, 10))
 		goto cleanup;
 	process_end(&process);
@@ -208,6 +210,34 @@ static void test_file_capabilities(void)
 		goto cleanup;
 	}
 	process_end(&process);
+	/* Not more than the user may do himself: another's process, a file of root's. */
+	if (!process_launch(&process, &launch, "%s record -p %d -d 1s -o %s/r", copy.s, (int)workload.server_pid,
+			    dir.s)) {
+		CHECKF(process_wait(&process, 30) == 1, "%s", process_err(&process));
+		said_one_line(&process, "is another user's", NULL);
+	}
+	process_end(&process);
+	if (!process_launch(&process, &launch, "%s record -p %d -d 1s --limits /etc/shadow", copy.s,
+			    (int)workload.server_pid)) {
+		CHECKF(process_wait(&process, 30) == 1, "%s", process_err(&process));
+		said_one_line(&process, "/etc/shadow", "Permission denied");
+	}
+	process_end(&process);
+	if (!process_launch(&process, &launch, "%s probes list -e %s", copy.s, secret.s)) {
+		CHECKF(process_wait(&process, 30) == 1, "%s", process_err(&process));
+		said_one_line(&process, "secret", NULL);
+	}
+	process_end(&process);
+	if (!process_launch(&process, &launch, "%s report %s", copy.s, secret.s)) {
+		CHECKF(process_wait(&process, 30) == 1, "%s", process_err(&process));
+		said_one_line(&process, "secret", "Permission denied");
+	}
+	process_end(&process);
+	if (is_there("/etc/whylate") || mkdir("/etc/whylate", 0755) || file_write("/etc/whylate/any-target", "", 0)) {
+		skip("file_capabilities", "/etc/whylate is there or cannot be made");
+		goto cleanup;
+	}
+	allowed = true;
 	if (!process_launch(&process, &launch, "%s record -p %d -d 1s -o %s/r", copy.s, (int)workload.server_pid,
 			    dir.s)) {
 		CHECKF(process_wait(&process, 30) == 0, "%s", process_err(&process));
@@ -216,6 +246,10 @@ static void test_file_capabilities(void)
 	}
 	process_end(&process);
 cleanup:
+	if (allowed) {
+		unlink("/etc/whylate/any-target");
+		rmdir("/etc/whylate");
+	}
 	workload_end(&workload);
 }
 
