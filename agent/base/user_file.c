@@ -19,7 +19,15 @@ int user_rights__begin(struct user_rights *rights)
 		return 0;
 	before = cap_get_proc();
 	now = before ? cap_dup(before) : NULL;
-	if (!now || cap_clear_flag(now, CAP_EFFECTIVE) || cap_set_proc(now))
+	if (!now || cap_clear_flag(now, CAP_EFFECTIVE))
+		err = -errno;
+	/* There is nothing to take where nothing is effective, and a confined process may not even try. */
+	if (!err && !cap_compare(before, now)) {
+		cap_free(now);
+		cap_free(before);
+		return 0;
+	}
+	if (!err && cap_set_proc(now))
 		err = -errno;
 	cap_free(now);
 	if (err)
