@@ -12,8 +12,8 @@ static bool is_blocked(uint8_t state)
 	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
 }
 
-static int push_edge(struct walk *walk, const struct frame *frame, struct graph_wakeup *wakeup,
-		     struct graph_handoff *handoff)
+int walk__push_edge(struct walk *walk, const struct frame *frame, struct graph_wakeup *wakeup,
+		    struct graph_handoff *handoff)
 {
 	const struct path_edge edge = {
 		.wakeup = wakeup,
@@ -76,8 +76,8 @@ static bool on_stack(const struct walk *walk, uint32_t tid)
  * Down to low_ts, the time before at_ts is explained by another thread, for which the one of the last frame waits as
  * the segment says.
  */
-static int follow(struct walk *walk, const struct graph_segment *segment, uint32_t pid, uint32_t tid, uint64_t low_ts,
-		  enum path_via via, uint8_t kind, uint8_t certainty)
+int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_t pid, uint32_t tid, uint64_t low_ts,
+		 enum path_via via, uint8_t kind, uint8_t certainty)
 {
 	struct frame *from = &walk->frames[walk->frame_cnt - 1], *to;
 	enum wl_category category = path_wait_category(segment->state);
@@ -196,7 +196,7 @@ static int push_device(struct walk *walk, struct frame *frame, const struct grap
 	uint64_t begin_ts = handoff->to_ts - handoff->queue_ns - handoff->service_ns;
 	uint8_t certainty = handoff->certainty;
 	struct graph_handoff *rival = NULL;
-	int err = push_edge(walk, frame, NULL, handoff);
+	int err = walk__push_edge(walk, frame, NULL, handoff);
 
 	if (err)
 		return err;
@@ -237,7 +237,7 @@ static int follow_data(struct walk *walk, struct frame *frame, const struct grap
 {
 	struct path_step step = frame__step(frame, segment);
 	uint64_t sent_ts = handoff->from_ts > low_ts ? handoff->from_ts : low_ts;
-	int err = push_edge(walk, frame, NULL, handoff);
+	int err = walk__push_edge(walk, frame, NULL, handoff);
 
 	if (err)
 		return err;
@@ -249,8 +249,8 @@ static int follow_data(struct walk *walk, struct frame *frame, const struct grap
 	err = walk__push_step(walk, frame, step, sent_ts);
 	if (err || frame->at_ts <= low_ts)
 		return err;
-	return follow(walk, segment, handoff->from_pid, handoff->from_tid, low_ts, PATH_VIA_HANDOFF, handoff->kind,
-		      handoff->certainty);
+	return walk__follow(walk, segment, handoff->from_pid, handoff->from_tid, low_ts, PATH_VIA_HANDOFF,
+			    handoff->kind, handoff->certainty);
 }
 
 /*
@@ -285,20 +285,20 @@ static int follow_wakeup(struct walk *walk, struct frame *frame, const struct gr
 {
 	const struct graph_segment *doings;
 	size_t cnt;
-	int err = push_edge(walk, frame, wakeup, NULL);
+	int err = walk__push_edge(walk, frame, wakeup, NULL);
 
 	if (err)
 		return err;
 	if (woken_in_vain(walk, frame, segment, wakeup))
-		return follow(walk, segment, segment->pid, segment->owner_tid, low_ts, PATH_VIA_OWNER, 0,
-			      WL_CERTAINTY_INFERRED);
+		return walk__follow(walk, segment, segment->pid, segment->owner_tid, low_ts, PATH_VIA_OWNER, 0,
+				    WL_CERTAINTY_INFERRED);
 	doings = graph__segments(walk->graph, wakeup->waker_tid, low_ts, frame->at_ts, &cnt);
 	if (wakeup->waker_tid == frame->tid)
 		return walk__push_doings(walk, frame, segment, low_ts);
 	if (!cnt || doings[cnt - 1].pid != wakeup->waker_pid)
 		return walk__push_wait(walk, frame, segment, low_ts, wakeup);
-	return follow(walk, segment, wakeup->waker_pid, wakeup->waker_tid, low_ts, PATH_VIA_WAKEUP, 0,
-		      wakeup->certainty);
+	return walk__follow(walk, segment, wakeup->waker_pid, wakeup->waker_tid, low_ts, PATH_VIA_WAKEUP, 0,
+			    wakeup->certainty);
 }
 
 static int walk_blocked(struct walk *walk, struct frame *frame, const struct graph_segment *segment)
@@ -311,7 +311,7 @@ static int walk_blocked(struct walk *walk, struct frame *frame, const struct gra
 	/* Nobody is behind a sleep; what the holder of a lock waits for at the disk is its own affair. */
 	if (segment->state == WL_STATE_BLOCKED_SLEEP) {
 		device = device_for(walk, frame->tid, segment, wake_ts);
-		err = device ? push_edge(walk, frame, NULL, device) : 0;
+		err = device ? walk__push_edge(walk, frame, NULL, device) : 0;
 		return err ? err : walk__push_doings(walk, frame, segment, low_ts);
 	}
 	if (segment->state == WL_STATE_BLOCKED_DISK && frame->behind == WL_CATEGORY_LOCK && frame->depth)
@@ -336,7 +336,7 @@ static int walk_blocked(struct walk *walk, struct frame *frame, const struct gra
 	if (!wakeup)
 		walk->path->flags |= PATH_NO_EDGE;
 	else
-		err = push_edge(walk, frame, wakeup, NULL);
+		err = walk__push_edge(walk, frame, wakeup, NULL);
 	if (err)
 		return err;
 	if (segment->state == WL_STATE_BLOCKED_DISK)
@@ -380,63 +380,6 @@ static struct graph_handoff *generator_of(const struct walk *walk, const struct 
 	return NULL;
 }
 
-static bool is_message(const struct graph_handoff *handoff)
-{
-	return handoff->kind == WL_HANDOFF_SOCKET || handoff->kind == WL_HANDOFF_UNIX ||
-	       handoff->kind == WL_HANDOFF_PIPE;
-}
-
-/* What the interval's thread sent to the other one, for the interval, before that one sent its reply; NULL: nothing. */
-static struct graph_handoff *request_to(const struct walk *walk, const struct frame *frame,
-					const struct graph_handoff *reply)
-{
-	struct graph_handoff *handoff;
-	size_t cnt;
-
-	handoff = graph__handoffs_to(walk->graph, reply->from_tid, walk->interval->begin_ts, reply->from_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < GENERATOR_LOOKS_MAX; i++) {
-		struct graph_handoff *last = &handoff[cnt - 1 - i];
-
-		if (last->from_tid == frame->tid && last->sid == walk->interval->sid && is_message(last))
-			return last;
-	}
-	return NULL;
-}
-
-/*
- * The thread left the interval at since_ts, after it had asked another thread for something, and went on with it when
- * the reply was there: a proxy and its upstream.
- */
-static bool find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts)
-{
-	struct graph_handoff *handoff;
-	size_t cnt;
-
-	frame->reply = NULL;
-	handoff = graph__handoffs_to(walk->graph, frame->tid, since_ts, frame->own_end_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < GENERATOR_LOOKS_MAX; i++) {
-		struct graph_handoff *last = &handoff[cnt - 1 - i];
-
-		if (!is_message(last) || !last->from_tid || last->from_tid == frame->tid || last->from_ts <= since_ts ||
-		    last->from_ts > frame->at_ts || !request_to(walk, frame, last))
-			continue;
-		frame->reply = last;
-		return true;
-	}
-	return false;
-}
-
-/* Both messages are needed to find them again. */
-static int push_reply(struct walk *walk, struct frame *frame)
-{
-	struct graph_handoff *request = request_to(walk, frame, frame->reply);
-	int err = push_edge(walk, frame, NULL, frame->reply);
-
-	frame->queue_ts = frame->reply->from_ts > frame->low_ts ? frame->reply->from_ts : frame->low_ts;
-	frame->asked_ts = request->from_ts;
-	return err ? err : push_edge(walk, frame, NULL, request);
-}
-
 /*
  * Nobody works on the interval right before at_ts.  Algorithm 2, lines 9 to 24: it waits since this thread last worked
  * on it, or since its generator handed it over, or, where neither is known, since another thread it was on let go of
@@ -449,13 +392,13 @@ static int find_queue(struct walk *walk, struct frame *frame)
 
 	frame->generator = NULL;
 	frame->next_tid = 0;
-	if (since_ts > frame->low_ts && find_reply(walk, frame, since_ts))
-		return push_reply(walk, frame);
+	if (since_ts > frame->low_ts && walk__find_reply(walk, frame, since_ts))
+		return walk__push_reply(walk, frame);
 	if (!since_ts && (frame->generator = generator_of(walk, frame))) {
 		since_ts = frame->generator->from_ts;
 		frame->next_tid = frame->generator->from_tid;
 		frame->queue_ts = since_ts > frame->low_ts ? since_ts : frame->low_ts;
-		return push_edge(walk, frame, NULL, frame->generator);
+		return walk__push_edge(walk, frame, NULL, frame->generator);
 	}
 	if (!since_ts && !frame->depth && frame->tid != walk->interval->tid) {
 		seek(walk, &pickup);
@@ -486,37 +429,6 @@ static void change_thread(const struct walk *walk, struct frame *frame)
 	seek(walk, frame);
 }
 
-/*
- * The interval's own wait, back to begin_ts, for something that is not known; a message from another host that the
- * thread got before it went on with the interval is kept for its address.
- */
-static int walk_idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
-{
-	struct path_step step = frame__step(frame, segment);
-	struct graph_handoff *handoff;
-	size_t cnt;
-	int err = 0;
-
-	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->at_ts, frame->own_end_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX && !err; i++)
-		if (!handoff[cnt - 1 - i].from_tid && is_message(&handoff[cnt - 1 - i]))
-			err = push_edge(walk, frame, NULL, &handoff[cnt - 1 - i]);
-	frame__set_category(frame, &step, WL_CATEGORY_IO_NET);
-	return err ? err : walk__push_step(walk, frame, step, begin_ts);
-}
-
-/* From when it asked until the reply came: what the thread did that replied. */
-static int follow_reply(struct walk *walk, struct frame *frame)
-{
-	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
-	const struct graph_handoff *reply = frame->reply;
-	uint64_t asked_ts = frame->asked_ts > frame->low_ts ? frame->asked_ts : frame->low_ts;
-
-	frame->reply = NULL;
-	return follow(walk, &wait, reply->from_pid, reply->from_tid, asked_ts, PATH_VIA_HANDOFF, reply->kind,
-		      WL_CERTAINTY_INFERRED);
-}
-
 static int walk_queue(struct walk *walk, struct frame *frame)
 {
 	const struct graph_segment *segment = frame->segment;
@@ -537,7 +449,7 @@ static int walk_queue(struct walk *walk, struct frame *frame)
 	/* A thread that waits in its event loop is busy with nobody: the interval waits for what it asked for. */
 	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply &&
 	    begin_ts >= walk->interval->pickup_ts)
-		return walk_idle(walk, frame, segment, begin_ts);
+		return walk__idle(walk, frame, segment, begin_ts);
 	return walk__push_queue(walk, frame, segment, begin_ts);
 }
 
@@ -549,7 +461,7 @@ static int walk_on(struct walk *walk, struct frame *frame)
 	bool own;
 
 	if (frame->at_ts == frame->queue_ts && frame->reply)
-		return follow_reply(walk, frame);
+		return walk__follow_reply(walk, frame);
 	if (frame->at_ts == frame->queue_ts && frame->next_tid) {
 		frame->change_cnt = frame->at_ts < frame->change_ts ? 0 : frame->change_cnt + 1;
 		frame->change_ts = frame->at_ts;
@@ -574,6 +486,8 @@ static int walk_on(struct walk *walk, struct frame *frame)
 		frame->own = true;
 		frame->own_end_ts = frame->at_ts;
 	}
+	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__find_reply(walk, frame, segment->begin_ts))
+		return walk__to_reply(walk, frame, segment);
 	if (is_blocked(segment->state))
 		return walk_blocked(walk, frame, segment);
 	begin_ts = segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts;
@@ -612,9 +526,6 @@ static int walk_all(struct walk *walk)
 	}
 	return err;
 }
-
-/* What a thread received once it was awake may come a little after the time that is walked. */
-#define RECEIVED_AFTER_NS 10000000ULL
 
 static int walk_from(struct walk *walk, struct frame frame)
 {

@@ -5,6 +5,9 @@
 
 #include "model/path.h"
 
+/* What a thread received once it was awake may come a little after the time that is walked. */
+#define RECEIVED_AFTER_NS 10000000ULL
+
 /* One thread on the way, whose time down to low_ts is to be explained.  The last frame's at_ts is how far all of it is.
  */
 struct frame {
@@ -60,5 +63,26 @@ int walk__push_queue(struct walk *walk, struct frame *frame, const struct graph_
 int walk__push_wait(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts,
 		    const struct graph_wakeup *wakeup);
 int walk__push_other(struct walk *walk, struct frame *frame, uint64_t begin_ts, enum path_flag why);
+
+/* An edge that the path of the last frame goes along. */
+int walk__push_edge(struct walk *walk, const struct frame *frame, struct graph_wakeup *wakeup,
+		    struct graph_handoff *handoff);
+/*
+ * Down to low_ts, the time before at_ts is explained by another thread, for which the one of the last frame waits as
+ * the segment says.
+ */
+int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_t pid, uint32_t tid, uint64_t low_ts,
+		 enum path_via via, uint8_t kind, uint8_t certainty);
+
+/* path_reply.c: whether a reply came after since_ts to what the thread had asked for the interval; frame->reply. */
+bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts);
+/* The reply and its request are edges; the interval is queued back to the reply. */
+int walk__push_reply(struct walk *walk, struct frame *frame);
+/* From the reply back to the request. */
+int walk__follow_reply(struct walk *walk, struct frame *frame);
+/* In its event loop when the reply came: until it was awake the reply was under way. */
+int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_segment *segment);
+/* In its event loop, and no reply is known: the interval's own wait, back to begin_ts. */
+int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
 
 #endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Event loops: a thread that asked another one for the interval does other things until the reply comes. */
+#include "model/path_internal.h"
+
+#define REQUEST_LOOKS_MAX 16
+#define REPLY_LOOKS_MAX   64
+#define IDLE_LOOKS_MAX    8
+
+static bool is_message(const struct graph_handoff *handoff)
+{
+	return handoff->kind == WL_HANDOFF_SOCKET || handoff->kind == WL_HANDOFF_UNIX ||
+	       handoff->kind == WL_HANDOFF_PIPE;
+}
+
+/* What the interval's thread sent to the other one, for the interval, before that one sent its reply; NULL: nothing. */
+static struct graph_handoff *request_to(const struct walk *walk, const struct frame *frame,
+					const struct graph_handoff *reply)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	handoff = graph__handoffs_to(walk->graph, reply->from_tid, walk->interval->begin_ts, reply->from_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < REQUEST_LOOKS_MAX; i++) {
+		struct graph_handoff *last = &handoff[cnt - 1 - i];
+
+		if (last->from_tid == frame->tid && last->sid == walk->interval->sid && is_message(last))
+			return last;
+	}
+	return NULL;
+}
+
+/*
+ * The thread left the interval at since_ts, after it had asked another thread for something, and went on with it when
+ * the reply was there: a proxy and its upstream.
+ */
+bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts)
+{
+	uint64_t until_ts = frame->at_ts + RECEIVED_AFTER_NS;
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	until_ts = until_ts > frame->own_end_ts ? until_ts : frame->own_end_ts;
+	frame->reply = NULL;
+	handoff = graph__handoffs_to(walk->graph, frame->tid, since_ts,
+				     until_ts < walk->look_ts ? until_ts : walk->look_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < REPLY_LOOKS_MAX; i++) {
+		struct graph_handoff *last = &handoff[cnt - 1 - i];
+
+		if (!is_message(last) || !last->from_tid || last->from_tid == frame->tid || last->from_ts <= since_ts ||
+		    last->from_ts > frame->at_ts || !request_to(walk, frame, last))
+			continue;
+		frame->reply = last;
+		return true;
+	}
+	return false;
+}
+
+/* Both messages are needed to find them again. */
+int walk__push_reply(struct walk *walk, struct frame *frame)
+{
+	struct graph_handoff *request = request_to(walk, frame, frame->reply);
+	int err = walk__push_edge(walk, frame, NULL, frame->reply);
+
+	frame->queue_ts = frame->reply->from_ts > frame->low_ts ? frame->reply->from_ts : frame->low_ts;
+	frame->asked_ts = request->from_ts;
+	return err ? err : walk__push_edge(walk, frame, NULL, request);
+}
+
+/*
+ * The interval's own wait, back to begin_ts, for something that is not known; a message from another host that the
+ * thread got before it went on with the interval is kept for its address.
+ */
+int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
+{
+	struct path_step step = frame__step(frame, segment);
+	struct graph_handoff *handoff;
+	size_t cnt;
+	int err = 0;
+
+	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->at_ts, frame->own_end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < IDLE_LOOKS_MAX && !err; i++)
+		if (!handoff[cnt - 1 - i].from_tid && is_message(&handoff[cnt - 1 - i]))
+			err = walk__push_edge(walk, frame, NULL, &handoff[cnt - 1 - i]);
+	frame__set_category(frame, &step, WL_CATEGORY_IO_NET);
+	return err ? err : walk__push_step(walk, frame, step, begin_ts);
+}
+
+/* From when it asked until the reply came: what the thread did that replied. */
+int walk__follow_reply(struct walk *walk, struct frame *frame)
+{
+	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
+	const struct graph_handoff *reply = frame->reply;
+	uint64_t asked_ts = frame->asked_ts > frame->low_ts ? frame->asked_ts : frame->low_ts;
+
+	frame->reply = NULL;
+	return walk__follow(walk, &wait, reply->from_pid, reply->from_tid, asked_ts, PATH_VIA_HANDOFF, reply->kind,
+			    WL_CERTAINTY_INFERRED);
+}
+
+/* In its event loop when the reply came: until it was awake the reply was under way. */
+int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_segment *segment)
+{
+	struct path_step step = frame__step(frame, segment);
+	int err = walk__push_reply(walk, frame);
+
+	frame__set_category(frame, &step, WL_CATEGORY_IO_NET);
+	step.kind = frame->reply->kind;
+	step.transit = 1;
+	return err ? err : walk__push_step(walk, frame, step, frame->queue_ts);
+}
