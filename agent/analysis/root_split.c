@@ -2,6 +2,7 @@
 #include "analysis/root_split.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define MOST_SHARE     0.9  /* of the parent's difference: the walk goes on there */
@@ -20,6 +21,7 @@ struct tree {
 	uint32_t *child_at;                   /* by node: the child of the node under examination that it is below */
 	double *pairs, *pure, *in_unit;       /* by child of that node */
 	double min_ns;
+	double late_cnt; /* samples that late intervals met, each once */
 };
 
 static double difference(const struct tree *tree, uint32_t node)
@@ -72,6 +74,38 @@ static void tree__free(struct tree *tree)
 	free(tree->in_unit);
 }
 
+/* One-sided, 95 %: a child that holds MOST_SHARE is met in no less than that share of so many samples. */
+static double most_share(const struct tree *tree, uint32_t node)
+{
+	double cnt = tree->late_cnt * tree->late_ns[node] / tree->late_ns[SAMPLE_ROOT];
+
+	return cnt > 0 ? MOST_SHARE - 1.645 * sqrt(MOST_SHARE * (1 - MOST_SHARE) / cnt) : 1;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+static int count_late(struct tree *tree)
+{
+	uint32_t *samples = malloc((tree->tick_cnt + 1) * sizeof(*samples));
+	size_t cnt = 0;
+
+	if (!samples)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->tick_cnt; i++)
+		if (tree->ticks[i].late_ns > 0)
+			samples[cnt++] = tree->ticks[i].sample;
+	qsort(samples, cnt, sizeof(*samples), compare_numbers);
+	for (size_t i = 0; i < cnt; i++)
+		tree->late_cnt += !i || samples[i] != samples[i - 1];
+	free(samples);
+	return 0;
+}
+
 /* The child that holds nearly all of the difference; 0: none. */
 static uint32_t best_child(const struct tree *tree, uint32_t node)
 {
@@ -80,7 +114,7 @@ static uint32_t best_child(const struct tree *tree, uint32_t node)
 	for (uint32_t child = tree->first_child[node]; child; child = tree->next_sibling[child])
 		if (!best || difference(tree, child) > difference(tree, best))
 			best = child;
-	return best && difference(tree, best) >= MOST_SHARE * difference(tree, node) ? best : 0;
+	return best && difference(tree, best) >= most_share(tree, node) * difference(tree, node) ? best : 0;
 }
 
 /* Of the samples of each unit below the node: how many pairs have a part in a child, and how many lie in it. */
@@ -160,6 +194,8 @@ int root_split__make(struct root_split *split, const struct samples *samples, co
 	struct tree tree = {.samples = samples, .ticks = ticks, .tick_cnt = tick_cnt, .min_ns = min_ns};
 	int err = tree__init(&tree);
 
+	if (!err)
+		err = count_late(&tree);
 	*split = (struct root_split){.branch_of = calloc(samples->nodes.cnt, sizeof(*split->branch_of))};
 	if (!split->branch_of)
 		err = -ENOMEM;

@@ -3,10 +3,10 @@
  * The call paths of one thread role for one type of request that separate late intervals from typical ones.
  *
  * In the calling-context tree of late − typical time, the walk goes from the root to the child that holds 90 % of its
- * parent's difference, as long as there is one.  Where there is none, children that were met in different units (a
- * unit: one thread's work for one request) are causes of their own, and the walk goes on in each of them; children that
- * share their units are parts of one cause, and the walk ends.  Upwards, a branch extends as far as it stays clear of
- * what typical intervals do.
+ * parent's difference, or as much as so few samples can tell from it, as long as there is one.  Where there is none,
+ * children that were met in different units (a unit: one thread's work for one request) are causes of their own, and
+ * the walk goes on in each of them; children that share their units are parts of one cause, and the walk ends. Upwards,
+ * a branch extends as far as it stays clear of what typical intervals do.
  */
 #ifndef WHYLATE_ANALYSIS_ROOT_SPLIT_H
 #define WHYLATE_ANALYSIS_ROOT_SPLIT_H
@@ -18,6 +18,7 @@
 /* What one sample stands for. */
 struct split_tick {
 	uint32_t node, unit;
+	uint32_t sample;            /* several may stand for one sample, which several intervals met */
 	double late_ns, typical_ns; /* of the mean late and of the mean typical interval */
 };
 

@@ -159,6 +159,7 @@ static int add_ticks(struct roots *roots, const struct trace_session *session, c
 		double amount = sample_amount(&samples[i], leaf->on_cpu, leaf->from_ts, leaf->to_ts);
 		struct root_tick tick = {.entry = entry, .node = samples[i].node, .amount = amount};
 
+		tick.sample = (uint32_t)(&samples[i] - roots->samples->rows.items);
 		if (!(amount > 0) || samples[i].node == SAMPLE_ROOT)
 			continue;
 		if (idmap__id(&roots->unit_ids, entry, leaf->sid, &tick.unit) || vec_push(&roots->ticks, tick))

@@ -47,8 +47,9 @@ struct root_entry {
 /* A sample that fell into that time. */
 struct root_tick {
 	uint32_t entry;
-	uint32_t unit; /* the same for one thread's work for one request, as one interval met it */
-	uint32_t node; /* in the samples' tree */
+	uint32_t unit;   /* the same for one thread's work for one request, as one interval met it */
+	uint32_t node;   /* in the samples' tree */
+	uint32_t sample; /* the same where several intervals met it */
 	double amount;
 };
 

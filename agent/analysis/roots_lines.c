@@ -134,7 +134,7 @@ static int split_key(const struct work *work, uint32_t key, struct root_split *s
 
 		for (uint32_t t = 0; t < entry->tick_cnt && group != BETWEEN && !err; t++) {
 			const struct root_tick *from = &roots->ticks.items[entry->tick + t];
-			struct split_tick tick = {.node = from->node, .unit = from->unit};
+			struct split_tick tick = {.node = from->node, .unit = from->unit, .sample = from->sample};
 
 			if (group == LATE)
 				tick.late_ns = scale * from->amount / work->ranked->late_weight;
