@@ -57,6 +57,9 @@ void factor_walk__free(struct factor_walk *walk)
 	call_times__free(&walk->times);
 	vec_free(&walk->stretches);
 	vec_free(&walk->calls);
+	vec_free(&walk->understood);
+	vec_free(&walk->out);
+	vec_free(&walk->own);
 	path__clear(&walk->path);
 	free(walk->others.order);
 	free(walk->others.around);
@@ -281,6 +284,135 @@ void doing_spread(uint64_t doing_ns[TREE_DOING_CNT], const uint64_t like_ns[TREE
 	doing_ns[TREE_OTHER] = left_ns;
 }
 
+bool factor_is_named(const char *name, const char *function, bool *body)
+{
+	size_t len = strlen(function);
+
+	*body = !strncmp(name, function, len) && !strcmp(name + len, FACTOR_ITSELF);
+	return *body || !strcmp(name, function);
+}
+
+int factor_walk__take_out(struct factor_walk *walk, const char *name)
+{
+	const struct invocations *invocations = walk->invocations;
+	uint8_t nothing = 0;
+	int found = 0;
+	bool body;
+
+	while (walk->understood.cnt < invocations->symbols.cnt)
+		if (vec_push(&walk->understood, nothing))
+			return -ENOMEM;
+	for (uint32_t func = 0; func < invocations->symbols.cnt; func++) {
+		if (!factor_is_named(name, invocations_name(invocations, func), &body))
+			continue;
+		walk->understood.items[func] |= body ? WALK_OUT_BODY : WALK_OUT_ALL;
+		found = 1;
+	}
+	return found;
+}
+
+static uint8_t out_of(const struct factor_walk *walk, const struct tree_node *node)
+{
+	return node->call.func < walk->understood.cnt ? walk->understood.items[node->call.func] : 0;
+}
+
+/* Which nodes are taken out as a whole; parents come before their children. */
+static int note_nodes(struct factor_walk *walk)
+{
+	size_t cnt = variance_tree__node_cnt(walk->tree);
+	struct tree_node node;
+
+	for (uint32_t id = (uint32_t)walk->out.cnt; id < cnt; id++) {
+		bool out;
+
+		variance_tree__node_at(walk->tree, id, &node);
+		out = node.parent != TREE_NONE && node.part == TREE_FUNCTION &&
+		      (walk->out.items[node.parent] || (out_of(walk, &node) & WALK_OUT_ALL));
+		if (vec_push(&walk->out, out))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Its place in walk->times, NONE: it does not occur. */
+static uint32_t place_of(const struct factor_walk *walk, uint32_t node)
+{
+	uint64_t place = node < walk->times.places.cnt ? walk->times.places.items[node] : 0;
+
+	return place >> 32 == walk->times.round ? (uint32_t)place : NONE;
+}
+
+static void subtract(uint64_t *ns, uint64_t doing_ns[TREE_DOING_CNT], const struct tree_time *less)
+{
+	uint64_t rest_ns;
+
+	*ns -= less->ns < *ns ? less->ns : *ns;
+	rest_ns = *ns;
+	for (int d = TREE_DOING_CNT - 1; d >= 0; d--) {
+		doing_ns[d] -= less->doing_ns[d] < doing_ns[d] ? less->doing_ns[d] : doing_ns[d];
+		doing_ns[d] = doing_ns[d] < rest_ns ? doing_ns[d] : rest_ns;
+		rest_ns -= doing_ns[d];
+	}
+	doing_ns[TREE_RUNNING] += rest_ns;
+}
+
+/* Takes the time out of a node, all around it, and the interval. */
+static void take_time_out(struct factor_walk *walk, uint32_t node, const struct tree_time *less)
+{
+	struct tree_interval *interval = &walk->interval;
+	uint64_t worked_ns = interval->latency_ns - interval->queue_ns;
+	struct tree_node at;
+
+	for (; node != TREE_ROOT; node = at.parent) {
+		uint32_t place = place_of(walk, node);
+
+		variance_tree__node_at(walk->tree, node, &at);
+		if (place != NONE)
+			subtract(&walk->times.times.items[place].ns, walk->times.times.items[place].doing_ns, less);
+	}
+	subtract(&worked_ns, interval->doing_ns, less);
+	interval->latency_ns = interval->queue_ns + worked_ns;
+}
+
+/* The interval as if it had spent no time in what is understood. */
+static int take_understood_out(struct factor_walk *walk)
+{
+	size_t cnt = walk->times.times.cnt, left = 0;
+	struct tree_node node;
+
+	if (note_nodes(walk))
+		return -ENOMEM;
+	walk->own.cnt = 0;
+	if (vec_reserve(&walk->own, cnt))
+		return -ENOMEM;
+	if (cnt)
+		memcpy(walk->own.items, walk->times.times.items, cnt * sizeof(*walk->own.items));
+	walk->own.cnt = cnt;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct tree_time *time = &walk->times.times.items[i];
+		uint32_t above;
+
+		variance_tree__node_at(walk->tree, time->node, &node);
+		above = node.parent == TREE_ROOT ? NONE : place_of(walk, node.parent);
+		if (above != NONE)
+			subtract(&walk->own.items[above].ns, walk->own.items[above].doing_ns, time);
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		struct tree_time whole = walk->times.times.items[i];
+
+		variance_tree__node_at(walk->tree, whole.node, &node);
+		if (walk->out.items[whole.node] && !walk->out.items[node.parent])
+			take_time_out(walk, whole.node, &whole);
+		else if (!walk->out.items[whole.node] && (out_of(walk, &node) & WALK_OUT_BODY))
+			take_time_out(walk, whole.node, &walk->own.items[i]);
+	}
+	for (size_t i = 0; i < cnt; i++)
+		if (!walk->out.items[walk->times.times.items[i].node])
+			walk->times.times.items[left++] = walk->times.times.items[i];
+	walk->times.times.cnt = left;
+	return 0;
+}
+
 int factor_walk__row(struct factor_walk *walk, uint32_t row)
 {
 	const struct invocations *invocations = walk->invocations;
@@ -312,5 +444,7 @@ int factor_walk__row(struct factor_walk *walk, uint32_t row)
 		calls_sort(walk->calls.items, walk->calls.cnt);
 	err = call_times__make(&walk->times, walk->tree, walk->calls.items, walk->calls.cnt, walk->stretches.items,
 			       walk->stretches.cnt);
+	if (!err && walk->understood.cnt)
+		err = take_understood_out(walk);
 	return err ? err : 1;
 }

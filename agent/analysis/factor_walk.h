@@ -8,6 +8,7 @@
 #ifndef WHYLATE_ANALYSIS_FACTOR_WALK_H
 #define WHYLATE_ANALYSIS_FACTOR_WALK_H
 
+#include "analysis/factors.h"
 #include "analysis/invocations.h"
 #include "analysis/paths.h"
 
@@ -17,6 +18,10 @@ struct factor_walk {
 	const struct paths *paths; /* NULL: counters mode */
 	struct variance_tree *tree;
 	uint32_t round; /* only intervals of it; WALK_LAST_ROUND: of the newest one */
+
+	VEC(uint8_t) understood; /* by function: enum walk_out; empty: nothing is taken out */
+	VEC(bool) out;           /* by node of the tree: all of it is */
+	VEC(struct tree_time) own;
 
 	struct tree_interval interval; /* of the last row */
 	struct call_times times;
@@ -34,10 +39,19 @@ struct factor_walk {
 
 #define WALK_LAST_ROUND UINT32_MAX
 
+/* What of a function is taken out of every interval. */
+enum walk_out { WALK_OUT_ALL = 1, WALK_OUT_BODY = 2 };
+
 /* 0 or -ENOMEM; factor_walk__free() in either case. */
 int factor_walk__init(struct factor_walk *walk, const struct invocations *invocations, const struct dataset *dataset,
 		      const struct paths *paths, uint32_t round);
 void factor_walk__free(struct factor_walk *walk);
+
+/* Does a name of factor_names mean the function, or what it does itself (*body)? */
+bool factor_is_named(const char *name, const char *function, bool *body);
+
+/* Takes a function out of all intervals from now on: false, there is none of that name; or -ENOMEM. */
+int factor_walk__take_out(struct factor_walk *walk, const char *name);
 
 /* Fills walk->interval and walk->times: 1; 0: the row does not take part; -ENOMEM. */
 int factor_walk__row(struct factor_walk *walk, uint32_t row);

@@ -57,11 +57,11 @@ static int add_instance(struct selection *selection, uint32_t id, uint32_t node,
 		factor->biggest = node;
 	}
 	factor->instance_cnt += other == TREE_NONE ? 1 : 2;
-	if (vec_push(&factors->instances, node) || vec_push(&selection->owners, id))
-		return -ENOMEM;
-	if (other == TREE_NONE)
-		return 0;
-	return vec_push(&factors->instances, other) ? -ENOMEM : vec_push(&selection->owners, id);
+	for (int i = 0; i < (other == TREE_NONE ? 1 : 2); i++)
+		if (vec_push(&factors->instances, i ? other : node) || vec_push(&selection->owners, id) ||
+		    vec_push(&factors->terms, variance_ns2 / factors->variance_ns2))
+			return -ENOMEM;
+	return 0;
 }
 
 /* Is it part of a call of the same function? */
@@ -182,10 +182,14 @@ static int group_instances(struct selection *selection)
 {
 	struct factors *factors = selection->factors;
 	uint32_t *grouped = malloc((factors->instances.cnt + 1) * sizeof(*grouped));
+	double *terms = malloc((factors->terms.cnt + 1) * sizeof(*terms));
 	size_t at = 0;
 
-	if (!grouped)
+	if (!grouped || !terms) {
+		free(grouped);
+		free(terms);
 		return -ENOMEM;
+	}
 	for (size_t f = 0; f < factors->list.cnt; f++) {
 		struct factor *factor = &factors->list.items[f];
 
@@ -196,11 +200,15 @@ static int group_instances(struct selection *selection)
 	for (size_t i = 0; i < factors->instances.cnt; i++) {
 		struct factor *factor = &factors->list.items[selection->owners.items[i]];
 
+		terms[factor->first_instance + factor->instance_cnt] = factors->terms.items[i];
 		grouped[factor->first_instance + factor->instance_cnt++] = factors->instances.items[i];
 	}
-	if (at)
+	if (at) {
 		memcpy(factors->instances.items, grouped, factors->instances.cnt * sizeof(*grouped));
+		memcpy(factors->terms.items, terms, factors->terms.cnt * sizeof(*terms));
+	}
 	free(grouped);
+	free(terms);
 	return 0;
 }
 
@@ -322,9 +330,28 @@ int factors_select(struct factors *factors, const struct variance_tree *tree, co
 	return err;
 }
 
+int factor_names_add(factor_names *names, const char *name)
+{
+	if (vec_reserve(names, 1))
+		return -ENOMEM;
+	names->items[names->cnt] = strdup(name);
+	if (!names->items[names->cnt])
+		return -ENOMEM;
+	names->cnt++;
+	return 0;
+}
+
+void factor_names_free(factor_names *names)
+{
+	for (size_t i = 0; i < names->cnt; i++)
+		free(names->items[i]);
+	vec_free(names);
+}
+
 void factors_free(struct factors *factors)
 {
 	vec_free(&factors->list);
 	vec_free(&factors->instances);
+	vec_free(&factors->terms);
 	*factors = (struct factors){0};
 }

@@ -20,6 +20,15 @@
 
 #define FACTOR_NONE UINT32_MAX /* no second function */
 
+/* Functions, as reports call them; "f itself" is what f does without the probed functions that it calls. */
+typedef VEC(char *) factor_names;
+
+#define FACTOR_ITSELF " itself"
+
+/* 0 or -ENOMEM. */
+int factor_names_add(factor_names *names, const char *name);
+void factor_names_free(factor_names *names);
+
 struct factor_rule {
 	uint32_t k; /* how many to select */
 	double d;   /* only with a contribution larger than this */
@@ -29,6 +38,11 @@ struct factor_rule {
 	 * this share contributes nothing itself.  0: not applied.
 	 */
 	double m;
+	/*
+	 * The user understands why these vary (Algorithm 2 of the earlier paper, line 29): their time is taken out of
+	 * every interval, and the factors are those of what is left.  NULL: none.
+	 */
+	const factor_names *understood;
 };
 
 #define FACTOR_RULE_DEFAULT {.k = 3, .d = 0.05, .e = 2, .m = 0}
@@ -55,6 +69,7 @@ struct factor {
 struct factors {
 	VEC(struct factor) list; /* by score, largest first */
 	VEC(uint32_t) instances; /* nodes; of a pair two each */
+	VEC(double) terms;       /* by instance: what it contributes; of a pair's two both have what the pair does */
 	size_t selected_cnt;
 	uint32_t graph_height;
 	double variance_ns2;            /* Var(L) */
@@ -65,8 +80,8 @@ struct factors {
 typedef uint32_t (*factor_height)(void *ctx, uint32_t func);
 
 /*
- * Algorithm 1.  graph_height: of the root of the call graph; at least one more than that of any function in the tree is
- * taken.  0 or -ENOMEM; factors_free() in either case.  Without variance there are no factors.
+ * Algorithm 1.  graph_height: of the root of the call graph, the interval; at least one more than that of any function
+ * in the tree is taken.  0 or -ENOMEM; factors_free() in either case.  Without variance there are no factors.
  */
 int factors_select(struct factors *factors, const struct variance_tree *tree, const struct factor_rule *rule,
 		   uint32_t graph_height, factor_height height, void *ctx);

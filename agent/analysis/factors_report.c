@@ -16,6 +16,20 @@ static uint32_t symbol_height(void *ctx, uint32_t func)
 	return invocations->symbols.items[func].height;
 }
 
+/*
+ * Of the interval, the root of the call graph: one above the highest function that is known of, whichever of them a
+ * round has probed.
+ */
+static uint32_t graph_height(const struct invocations *invocations)
+{
+	uint32_t height = invocations->graph_height;
+
+	for (size_t i = 0; i < invocations->symbols.cnt; i++)
+		if (invocations->symbols.items[i].height > height)
+			height = invocations->symbols.items[i].height;
+	return height + 1;
+}
+
 static int take_row(struct factor_analysis *analysis, uint32_t row)
 {
 	struct factor_walk *walk = &analysis->walk;
@@ -28,24 +42,37 @@ static int take_row(struct factor_analysis *analysis, uint32_t row)
 		analysis->impossible++;
 		return 0;
 	}
+	err = err ? err : vec_push(&analysis->left_ns, walk->interval.latency_ns);
 	return err ? err : vec_push(&analysis->rows, row);
+}
+
+static int take_out(struct factor_walk *walk, const factor_names *names)
+{
+	int found = 0;
+
+	for (size_t i = 0; names && i < names->cnt && found >= 0; i++)
+		found = factor_walk__take_out(walk, names->items[i]);
+	return found < 0 ? found : 0;
 }
 
 int factor_analysis_make(struct factor_analysis *analysis, const struct invocations *invocations,
 			 const struct dataset *dataset, const struct paths *paths, uint32_t round,
-			 const struct factor_rule *rule)
+			 const struct factor_rule *rule, const struct factor_analysis *whole)
 {
 	int err;
 
-	*analysis = (struct factor_analysis){.rule = *rule};
+	*analysis = (struct factor_analysis){.rule = *rule, .whole = whole};
 	if (dataset->row_cnt >= UINT32_MAX)
 		return -E2BIG;
 	err = factor_walk__init(&analysis->walk, invocations, dataset, paths, round);
+	if (!err && whole)
+		err = take_out(&analysis->walk, rule->understood);
 	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
 		err = take_row(analysis, (uint32_t)row);
 	if (err)
 		return err;
-	return factors_select(&analysis->factors, analysis->walk.tree, rule, 0, symbol_height, (void *)invocations);
+	return factors_select(&analysis->factors, analysis->walk.tree, rule, graph_height(invocations), symbol_height,
+			      (void *)invocations);
 }
 
 void factor_analysis_free(struct factor_analysis *analysis)
@@ -53,6 +80,7 @@ void factor_analysis_free(struct factor_analysis *analysis)
 	factor_walk__free(&analysis->walk);
 	factors_free(&analysis->factors);
 	vec_free(&analysis->rows);
+	vec_free(&analysis->left_ns);
 }
 
 /* The selected ones by rank, then others that are worth a line, by score. */
@@ -92,6 +120,50 @@ static const char *caller_of(const struct invocations *invocations, const struct
 		return NULL;
 	variance_tree__node_at(tree, node.parent, &parent);
 	return invocations_name(invocations, parent.call.func);
+}
+
+static int compare_sites(const void *left, const void *right)
+{
+	const struct factor_site *a = left, *b = right;
+
+	if (fabs(a->contribution) != fabs(b->contribution))
+		return fabs(a->contribution) < fabs(b->contribution) ? 1 : -1;
+	return (a->call_addr > b->call_addr) - (a->call_addr < b->call_addr);
+}
+
+/* The instances of a factor apart. */
+static int fill_sites(struct factor_line *line, const struct factor_analysis *analysis, const struct factor *factor,
+		      struct arena *arena)
+{
+	const struct variance_tree *tree = analysis->walk.tree;
+	const struct factors *factors = &analysis->factors;
+	size_t step = factor->funcs[1] == FACTOR_NONE ? 1 : 2, cnt = factor->instance_cnt / step;
+	struct factor_site *sites = calloc(cnt + 1, sizeof(*sites));
+	int err = sites ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < cnt && !err; i++) {
+		size_t at = factor->first_instance + i * step;
+		uint32_t id = factors->instances.items[at];
+		struct tree_node node;
+
+		variance_tree__node_at(tree, id, &node);
+		sites[i] = (struct factor_site){
+			.caller = caller_of(analysis->walk.invocations, tree, id),
+			.call_addr = analysis->walk.dataset->session_cnt > 1 ? 0 : node.call.call_addr,
+			.contribution = factors->terms.items[at],
+		};
+	}
+	if (!err && cnt)
+		qsort(sites, cnt, sizeof(*sites), compare_sites);
+	line->site_cnt = cnt < FACTOR_SITES_MAX ? cnt : FACTOR_SITES_MAX;
+	line->sites = err ? NULL : arena__alloc(arena, line->site_cnt, sizeof(*line->sites));
+	for (size_t i = 0; line->sites && i < line->site_cnt; i++) {
+		line->sites[i] = sites[i];
+		if (sites[i].caller && !(line->sites[i].caller = arena__strdup(arena, sites[i].caller)))
+			err = -ENOMEM;
+	}
+	free(sites);
+	return line->sites ? err : -ENOMEM;
 }
 
 /* The strings go with the invocations: the report gets its own. */
@@ -146,7 +218,7 @@ static int fill_line(struct factor_line *line, const struct factor_analysis *ana
 	}
 	if (caller && !(line->caller = arena__strdup(arena, caller)))
 		return -ENOMEM;
-	return 0;
+	return fill_sites(line, analysis, factor, arena);
 }
 
 static int fill_rounds(struct factor_report *to, const struct factor_analysis *analysis, struct arena *arena)
@@ -213,7 +285,7 @@ static int part_rows(struct share_rows *part, const struct factor_analysis *anal
 		return -ENOMEM;
 	part->row_cnt = cnt;
 	for (size_t i = 0; i < cnt; i++) {
-		latency_ns[i] = dataset->latency_ns[analysis->rows.items[i]];
+		latency_ns[i] = analysis->left_ns.items[i];
 		weights[i] = dataset->weight[analysis->rows.items[i]];
 		if (windows)
 			windows[i] = dataset->window[analysis->rows.items[i]];
@@ -234,10 +306,41 @@ static void part_rows_free(struct share_rows *part)
 	free((void *)part->windows);
 }
 
-int factors_report(struct report *report, const struct blame_split *splits, const struct report_opts *opts,
-		   cause_places_table *places)
+static int fill_understood(struct factor_report *to, const struct factor_analysis *analysis, struct arena *arena)
 {
-	struct factor_analysis *analysis = opts->factors;
+	const factor_names *names = analysis->rule.understood;
+	const struct factor_analysis *whole = analysis->whole;
+
+	to->left_share =
+		whole->factors.variance_ns2 > 0 ? analysis->factors.variance_ns2 / whole->factors.variance_ns2 : NAN;
+	to->understood = arena__alloc(arena, names->cnt, sizeof(*to->understood));
+	if (!to->understood)
+		return -ENOMEM;
+	for (size_t i = 0; i < names->cnt; i++) {
+		struct understood_line *line = &to->understood[to->understood_cnt++];
+
+		*line = (struct understood_line){.function = arena__strdup(arena, names->items[i]),
+						 .contribution = NAN};
+		if (!line->function)
+			return -ENOMEM;
+		for (size_t f = 0; f < whole->factors.list.cnt; f++) {
+			const struct factor *factor = &whole->factors.list.items[f];
+			const char *name = invocations_name(whole->walk.invocations, factor->funcs[0]);
+			bool body;
+
+			if (factor->funcs[1] != FACTOR_NONE || !factor_is_named(line->function, name, &body) ||
+			    body != factor->body[0])
+				continue;
+			line->contribution = factor->contribution;
+			line->call_sites = factor->call_sites;
+		}
+	}
+	return 0;
+}
+
+static int fill_report(struct report *report, struct factor_analysis *analysis, const struct blame_split *splits,
+		       const struct report_opts *opts, cause_places_table *places)
+{
 	struct factor_report *to = arena__alloc(report->arena, 1, sizeof(*to));
 	const struct share_opts share_opts = {opts->bootstrap_cnt, opts->seed,
 					      shares_lost_bound(report->records_lost_share, opts->tail)};
@@ -261,6 +364,8 @@ int factors_report(struct report *report, const struct blame_split *splits, cons
 		.bad_rows = analysis->walk.invocations->bad_rows + analysis->impossible,
 	};
 	err = fill_rounds(to, analysis, report->arena);
+	if (!err && analysis->whole)
+		err = fill_understood(to, analysis, report->arena);
 	if (!err)
 		err = fill_unmeasured(to, analysis, report->arena);
 	if (!err)
@@ -276,5 +381,23 @@ int factors_report(struct report *report, const struct blame_split *splits, cons
 		err = factors_detail(report, analysis, order, &rows, splits, &share_opts, places);
 	part_rows_free(&rows);
 	free(order);
+	return err;
+}
+
+int factors_report(struct report *report, const struct blame_split *splits, const struct report_opts *opts,
+		   cause_places_table *places)
+{
+	const struct factor_analysis *whole = opts->factors->whole;
+	cause_places_table *unused;
+	int err;
+
+	if (!whole)
+		return fill_report(report, opts->factors, splits, opts, places);
+	/* Causes are those of whole requests, and were spent in functions that are understood, too. */
+	unused = calloc(1, sizeof(*unused));
+	err = unused ? fill_report(report, (struct factor_analysis *)whole, splits, opts, places) : -ENOMEM;
+	if (!err)
+		err = fill_report(report, opts->factors, splits, opts, unused);
+	free(unused);
 	return err;
 }

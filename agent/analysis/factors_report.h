@@ -15,19 +15,22 @@
 
 struct factor_analysis {
 	struct factor_walk walk;
-	struct factors factors; /* funcs are indexes into the invocations' symbols */
-	VEC(uint32_t) rows;     /* of the dataset, that took part */
-	size_t impossible;      /* rows whose calls do not fit into them */
+	struct factors factors;              /* funcs are indexes into the invocations' symbols */
+	VEC(uint32_t) rows;                  /* of the dataset, that took part */
+	VEC(uint64_t) left_ns;               /* of their latencies, without what is understood */
+	const struct factor_analysis *whole; /* with it; NULL: nothing is understood */
+	size_t impossible;                   /* rows whose calls do not fit into them */
 	struct factor_rule rule;
 };
 
 /*
- * Builds the tree over the intervals of a round (WALK_LAST_ROUND: the newest) and selects.  0 or -ENOMEM;
- * factor_analysis_free() in either case.
+ * Builds the tree over the intervals of a round (WALK_LAST_ROUND: the newest) and selects.  whole: the same without
+ * rule->understood, NULL if there is none; it has to outlive this one.  0 or -ENOMEM; factor_analysis_free() in either
+ * case.
  */
 int factor_analysis_make(struct factor_analysis *analysis, const struct invocations *invocations,
 			 const struct dataset *dataset, const struct paths *paths, uint32_t round,
-			 const struct factor_rule *rule);
+			 const struct factor_rule *rule, const struct factor_analysis *whole);
 void factor_analysis_free(struct factor_analysis *analysis);
 
 /*

@@ -35,14 +35,21 @@ static int find_factors(struct findings *findings, struct shard_reader *reader, 
 	if (found <= 0)
 		return found;
 	findings->probed = true;
-	return factor_analysis_make(&findings->factors, &findings->invocations, &findings->dataset, paths,
-				    WALK_LAST_ROUND, rule);
+	if (!rule->understood || !rule->understood->cnt)
+		return factor_analysis_make(&findings->factors, &findings->invocations, &findings->dataset, paths,
+					    WALK_LAST_ROUND, rule, NULL);
+	found = factor_analysis_make(&findings->whole, &findings->invocations, &findings->dataset, paths,
+				     WALK_LAST_ROUND, rule, NULL);
+	return found ? found
+		     : factor_analysis_make(&findings->factors, &findings->invocations, &findings->dataset, paths,
+					    WALK_LAST_ROUND, rule, &findings->whole);
 }
 
 static void findings_release(struct findings *findings)
 {
 	if (findings->probed) {
 		factor_analysis_free(&findings->factors);
+		factor_analysis_free(&findings->whole);
 		invocations_free(&findings->invocations);
 	}
 	if (findings->paths.traces) {
@@ -64,6 +71,7 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 	int err;
 
 	findings->probed = false;
+	findings->factors = findings->whole = (struct factor_analysis){0};
 	findings->paths = (struct paths){0};
 	err = follow_paths(findings, reader);
 	if (!err)

@@ -26,7 +26,8 @@ struct findings {
 	struct roots roots; /* these two are there if paths are */
 	struct invocations invocations;
 	struct factor_analysis factors;
-	bool probed; /* the last two: functions were probed */
+	struct factor_analysis whole; /* with what is understood, where anything is */
+	bool probed;                  /* the last two: functions were probed */
 	struct report report;
 };
 

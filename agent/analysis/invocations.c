@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NONE       UINT32_MAX
+#define HEIGHT_MAX 100000
 
 struct loading {
 	struct invocations *to;
@@ -79,7 +80,7 @@ static int load_symbols(struct loading *loading, uint32_t session, const struct 
 		loading->known.items[at] = func;
 		symbol = &loading->to->symbols.items[func];
 		symbol->is_wait |= strstr(column_text(role, row), "acquire") != NULL;
-		if (column_is_null(height, row) || column_u64(height, row) > 100000)
+		if (column_is_null(height, row) || column_u64(height, row) > HEIGHT_MAX)
 			continue;
 		symbol->height = (uint32_t)column_u64(height, row);
 		symbol->height_known = true;
@@ -106,6 +107,14 @@ static void take_round_key(struct invocation_round *round, const char *rest, con
 	}
 }
 
+static void take_graph_height(struct invocations *to, const char *value)
+{
+	unsigned height;
+
+	if (sscanf(value, "%6u", &height) == 1 && height <= HEIGHT_MAX && height > to->graph_height)
+		to->graph_height = height;
+}
+
 static int load_rounds(struct loading *loading, uint32_t session, const struct shard_block *block)
 {
 	const struct shard_block_column *keys = block_column(block, "key", SHARD_STR),
@@ -117,6 +126,8 @@ static int load_rounds(struct loading *loading, uint32_t session, const struct s
 		int len = 0;
 		size_t i = 0;
 
+		if (!strcmp(column_text(keys, row), SESSION_GRAPH_HEIGHT))
+			take_graph_height(to, column_text(values, row));
 		if (sscanf(column_text(keys, row), "round.%6u%n", &number, &len) != 1 || !len)
 			continue;
 		while (i < to->rounds.cnt &&

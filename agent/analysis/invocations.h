@@ -46,6 +46,7 @@ struct invocations {
 	struct arena *arena;
 	struct intern strings;                 /* 0 is "" */
 	VEC(struct invocation_symbol) symbols; /* call.func is an index */
+	uint32_t graph_height; /* of the highest function that a recording has met, probed or not; 0: not told */
 	struct call *calls;
 	size_t call_cnt;
 	size_t *first; /* by row of the dataset its first call; row_cnt + 1 of them; each row's in order of calls_sort()

@@ -72,6 +72,7 @@ static int refinement__init(struct refinement *refinement)
 		if (idmap__id(&refinement->known, input->functions[i].func, 0, &at))
 			return -ENOMEM;
 		refinement->attached_cnt += input->functions[i].attached;
+		refinement->contribution[at] = input->functions[i].understood;
 		refinement->plan->cost_ns_per_s += function_cost(&input->functions[i]);
 	}
 	for (size_t f = 0; input->factors && f < input->factors->list.cnt; f++) {
@@ -107,7 +108,8 @@ static int detach_uninformative(struct refinement *refinement)
 	for (size_t i = 0; i < input->function_cnt && !err; i++) {
 		const struct refine_function *function = &input->functions[i];
 
-		if (!function->attached || function->root || refinement->contribution[i] > input->rule.d)
+		if (!function->attached || function->root || function->understood ||
+		    refinement->contribution[i] > input->rule.d)
 			continue;
 		err = detach(refinement, function,
 			     function->hits_per_s > 0 ? refine_verdict_text(REFINE_UNINFORMATIVE)

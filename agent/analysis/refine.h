@@ -31,6 +31,7 @@ struct refine_function {
 	bool explained;    /* its waits' object and culprit are known */
 	bool dull;         /* it was probed and contributed too little: not again */
 	bool root;         /* probed as the top of an interval's work */
+	bool understood;   /* its time is taken out of every interval, for which it has to be known */
 	double hits_per_s; /* measured while attached */
 	double cost_ns;    /* of a hit, entry and exit */
 	double weight;     /* as of a callee, without that of its callees that are attached */

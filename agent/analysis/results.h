@@ -206,6 +206,15 @@ struct path_report {
 	struct join_report join;
 };
 
+/* One call path of a factor. */
+struct factor_site {
+	const char *caller;  /* NULL: the interval itself */
+	uint64_t call_addr;  /* where it returns to; 0: not known, or not comparable */
+	double contribution; /* the sites' sum to the factor's */
+};
+
+#define FACTOR_SITES_MAX 16
+
 /* What threads did during calls: enum tree_doing, blocked in one. */
 enum factor_doing { FACTOR_RUNNING, FACTOR_RUNNABLE, FACTOR_BLOCKED, FACTOR_INTERRUPTED, FACTOR_DOING_CNT };
 
@@ -220,6 +229,8 @@ struct factor_line {
 	uint32_t height;
 	double score;
 	uint32_t call_sites;
+	struct factor_site *sites; /* the largest contributions, largest first */
+	size_t site_cnt;
 	bool opened;        /* functions that it calls were probed and called */
 	const char *caller; /* at the call site that contributes most; NULL: the interval itself */
 
@@ -249,6 +260,13 @@ struct unmeasured_line {
 	double after_s;  /* from then on its calls were not recorded */
 };
 
+/* A function that the user understands: it is in no line. */
+struct understood_line {
+	const char *function; /* as the user called it */
+	double contribution;  /* while it was in; NAN: no such function was met */
+	uint32_t call_sites;
+};
+
 struct factor_report {
 	struct factor_line *lines; /* by score, largest first */
 	size_t line_cnt, selected_cnt;
@@ -262,6 +280,9 @@ struct factor_report {
 	size_t round_cnt;
 	struct unmeasured_line *unmeasured;
 	size_t unmeasured_cnt;
+	struct understood_line *understood;
+	size_t understood_cnt;
+	double left_share; /* the variance without them, as a share of the whole; lines are shares of what is left */
 };
 
 struct type_line {

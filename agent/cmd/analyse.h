@@ -18,6 +18,7 @@ struct analyse_options {
 	bool json;
 	double max_loss;
 	struct factor_rule rule;
+	factor_names understood; /* rule.understood */
 };
 
 /* Prints to stdout; an exit code, EXIT_FAILED after a line that says why. */

@@ -31,19 +31,21 @@ static const char diagnose_options_help[] =
 	"      --rounds N         probe functions, in so many rounds (default 3); 0: none, causes by category only\n"
 	"      --interactive      ask which function to open next, after each round\n"
 	"      --factors RULE     how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
+	"      --understood FUNCTION   take its time out of every request, and rank what is left; repeatable\n"
 	"      --json             one JSON object, schema whylate.report/1\n"
 	"      --top N            lines per list (default 10; all)\n"
 	"      --type NAME        only intervals of this type\n";
 
-#define OPTIONS_MAX 64
-#define OPT_ROUNDS  2000
-#define OPT_JSON    2001
-#define OPT_TOP     2002
-#define OPT_TYPE    2003
-#define OPT_ASK     2004
-#define OPT_FACTORS 2005
-#define ROUNDS      3
-#define ROUNDS_MAX  100
+#define OPTIONS_MAX    64
+#define OPT_ROUNDS     2000
+#define OPT_JSON       2001
+#define OPT_TOP        2002
+#define OPT_TYPE       2003
+#define OPT_ASK        2004
+#define OPT_FACTORS    2005
+#define OPT_UNDERSTOOD 2006
+#define ROUNDS         3
+#define ROUNDS_MAX     100
 
 /* record's options, then the command's own, then the end mark. */
 static void join_options(struct option *all, const struct option *own, size_t own_cnt)
@@ -136,6 +138,8 @@ static int take_own(struct analyse_options *analyse, struct rounds_options *roun
 		return 0;
 	case OPT_FACTORS:
 		return report_options_factors(analyse, "diagnose", arg);
+	case OPT_UNDERSTOOD:
+		return report_options_understood(analyse, "diagnose", arg);
 	case OPT_JSON:
 		analyse->json = true;
 		return 0;
@@ -149,8 +153,7 @@ static int take_own(struct analyse_options *analyse, struct rounds_options *roun
 }
 
 /* Functions are probed while hooks are attached, which is then all the time. */
-static int check_rounds(struct record_options *options, const struct analyse_options *analyse,
-			struct rounds_options *rounds)
+static int check_rounds(struct record_options *options, struct analyse_options *analyse, struct rounds_options *rounds)
 {
 	if (!rounds->rounds)
 		return rounds->interactive ? usage_error("diagnose", "--interactive goes with rounds") : EXIT_DONE;
@@ -159,6 +162,7 @@ static int check_rounds(struct record_options *options, const struct analyse_opt
 					       "--rounds 0");
 	options->duty = 1;
 	rounds->rule = analyse->rule;
+	rounds->understood = &analyse->understood;
 	rounds->tail = options->tail > 0 ? options->tail : analyse->tail;
 	options->client = &rounds_client;
 	options->client_options = rounds;
@@ -208,6 +212,7 @@ int cmd_diagnose(int argc, char **argv)
 		{"type", required_argument, NULL, OPT_TYPE},
 		{"interactive", no_argument, NULL, OPT_ASK},
 		{"factors", required_argument, NULL, OPT_FACTORS},
+		{"understood", required_argument, NULL, OPT_UNDERSTOOD},
 	};
 	struct rounds_options rounds = {.rounds = ROUNDS};
 	struct option all[OPTIONS_MAX];
@@ -249,5 +254,6 @@ int cmd_diagnose(int argc, char **argv)
 		code = diagnose(&options, &analyse);
 	target_set_free(&set);
 	target_options_free(&query);
+	factor_names_free(&analyse.understood);
 	return code;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/log.h"
 #include "base/units.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
@@ -13,6 +14,7 @@
 void report_options_init(struct analyse_options *options)
 {
 	*options = (struct analyse_options){.tail = 0.99, .top = 10, .max_loss = 0.01, .rule = FACTOR_RULE_DEFAULT};
+	options->rule.understood = &options->understood;
 }
 
 static int take_rule(struct factor_rule *rule, const char *word)
@@ -52,6 +54,16 @@ int report_options_factors(struct analyse_options *options, const char *command,
 	return 0;
 }
 
+int report_options_understood(struct analyse_options *options, const char *command, const char *arg)
+{
+	if (!*arg)
+		return usage_error(command, "--understood '' names no function");
+	if (!factor_names_add(&options->understood, arg))
+		return 0;
+	log_error("out of memory");
+	return EXIT_FAILED;
+}
+
 int report_options_top(struct analyse_options *options, const char *command, const char *arg)
 {
 	uint64_t number;
@@ -76,6 +88,7 @@ static const char help[] =
 	"      --host GLOB   only hosts that the pattern fits, of a collector's store\n"
 	"      --since TIME, --until TIME   only requests that began then: so long ago (1h), or in UTC\n"
 	"      --factors RULE   how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
+	"      --understood FUNCTION   take its time out of every request, and rank what is left; repeatable\n"
 	"      --top N       lines per list (default 10; all)\n"
 	"      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
 
@@ -93,20 +106,15 @@ static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
 int cmd_report(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"tail", required_argument, NULL, 't'},
-		{"type", required_argument, NULL, 'T'},
-		{"host", required_argument, NULL, 'H'},
-		{"since", required_argument, NULL, 's'},
-		{"until", required_argument, NULL, 'u'},
-		{"top", required_argument, NULL, 'n'},
-		{"max-loss", required_argument, NULL, 'l'},
-		{"factors", required_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"json", no_argument, NULL, 'j'},          {"tail", required_argument, NULL, 't'},
+		{"type", required_argument, NULL, 'T'},    {"host", required_argument, NULL, 'H'},
+		{"since", required_argument, NULL, 's'},   {"until", required_argument, NULL, 'u'},
+		{"top", required_argument, NULL, 'n'},     {"max-loss", required_argument, NULL, 'l'},
+		{"factors", required_argument, NULL, 'f'}, {"understood", required_argument, NULL, 'U'},
+		{"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
 	};
 	struct analyse_options options;
-	int option;
+	int option, code;
 
 	report_options_init(&options);
 	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
@@ -141,6 +149,10 @@ int cmd_report(int argc, char **argv)
 			if (report_options_factors(&options, "report", optarg))
 				return EXIT_USAGE;
 			break;
+		case 'U':
+			if (report_options_understood(&options, "report", optarg))
+				return EXIT_USAGE;
+			break;
 		case 'l':
 			if (strcmp(optarg, "0") && usage_share("report", "--max-loss", optarg, "1%", &options.max_loss))
 				return EXIT_USAGE;
@@ -158,5 +170,7 @@ int cmd_report(int argc, char **argv)
 		return usage_error("report", "--until lies before --since");
 	if (optind >= argc)
 		return usage_error("report", "which recording? Name a directory or shards");
-	return analyse_run(&options, (const char *const *)argv + optind, argc - optind);
+	code = analyse_run(&options, (const char *const *)argv + optind, argc - optind);
+	factor_names_free(&options.understood);
+	return code;
 }

@@ -11,4 +11,7 @@ int report_options_top(struct analyse_options *options, const char *command, con
 /* "k=3,d=5%,e=2,m=95%", any of them: struct factor_rule.  Likewise. */
 int report_options_factors(struct analyse_options *options, const char *command, const char *arg);
 
+/* A function that the user understands.  Likewise. */
+int report_options_understood(struct analyse_options *options, const char *command, const char *arg);
+
 #endif

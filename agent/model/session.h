@@ -37,6 +37,7 @@
  *                      records that came out of the rings: emitted = these + lost; records = written + forgotten,
  *                      of which the impossible ones cannot be true
  *   probe_unreadable   hits at which an expression of the symbol list could not be read
+ *   graph_height       of the highest function of the target that was met while probes were chosen, probed or not
  *   round.N            of `diagnose --rounds`: its begin and end, CLOCK_MONOTONIC ns, with a blank between; round 0 is
  *                      before functions were probed
  *   round.N.intervals_per_s, round.N.probes, round.N.cost_share  rate of requests in it, functions probed, share of
@@ -51,6 +52,8 @@
 
 /* Likewise: a library was loaded that makes return probes unsafe, and its end cannot be seen otherwise. */
 #define PROBE_UNSAFE "its return probe is no longer safe"
+
+#define SESSION_GRAPH_HEIGHT "graph_height"
 
 #define SESSION_TEXT_MAX 4096
 

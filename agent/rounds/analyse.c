@@ -147,6 +147,10 @@ int rounds_factors(struct rounds *rounds, struct factors *factors)
 		if (vec_push(&factors->list, factor))
 			return -ENOMEM;
 	}
+	for (size_t func = 0; func < findings->factors.walk.understood.cnt; func++)
+		if (findings->factors.walk.understood.items[func] &&
+		    idmap__find(&rounds->function_ids, findings->invocations.symbols.items[func].id, 0, &idx))
+			rounds->functions.items[idx].understood = true;
 	for (size_t i = 0; report_of(rounds) && i < report_of(rounds)->line_cnt; i++) {
 		const struct factor_line *line = &report_of(rounds)->lines[i];
 

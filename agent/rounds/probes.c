@@ -177,6 +177,7 @@ struct refine_function *rounds_list(const struct rounds *rounds)
 			.opened = from->opened,
 			.explained = from->explained,
 			.dull = from->dull,
+			.understood = from->understood,
 			.weight = weight_of(rounds, from->func),
 			.root = from->root || from->of_list,
 			.hits_per_s = from->hits_per_s,

@@ -433,7 +433,8 @@ static void ask(const struct rounds *rounds)
 				line->body[0] ? " itself" : "");
 		free(name);
 	}
-	fprintf(stderr, "A number, or Enter to leave the choice to whylate: ");
+	fprintf(stderr, "A number, u and a number to take out one that you understand, or Enter to leave the choice "
+			"to whylate: ");
 }
 
 /* Takes what has come on stdin: true when a line is complete.  After the last one nobody is asked any more. */
@@ -462,6 +463,18 @@ static bool read_answer(struct rounds *rounds)
 	return false;
 }
 
+/* The line of that number is understood. */
+static void take_out(struct rounds *rounds, const struct factor_line *line)
+{
+	char name[1024];
+
+	snprintf(name, sizeof(name), "%s%s", line->functions[0], line->body[0] ? FACTOR_ITSELF : "");
+	if (factor_names_add(rounds->options.understood, name))
+		log_warn("out of memory: %s stays in", name);
+	else
+		rounds->again = true;
+}
+
 /* False: it has not been given yet, or makes no sense and is asked for again. */
 static bool take_answer(struct rounds *rounds)
 {
@@ -480,9 +493,14 @@ static bool take_answer(struct rounds *rounds)
 	is_cut = answer.len >= sizeof(answer.text);
 	is_empty = !*text && !is_cut;
 	if (!is_empty) {
-		unsigned long number = strtoul(text, &end, 10);
+		bool understood = *text == 'u';
+		unsigned long number = strtoul(text + understood, &end, 10);
 
 		line = end[strspn(end, " ")] || is_cut ? NULL : choice(rounds, number);
+		if (line && understood) {
+			take_out(rounds, line);
+			return false;
+		}
 		if (line)
 			rounds->chosen = line->symbols[0];
 		else
@@ -512,6 +530,17 @@ static int end_analysis(struct recording *recording)
 	rounds->phase = ROUNDS_CHOOSING;
 	ask(rounds);
 	return 0;
+}
+
+/* The same round without what the user understands by now. */
+static int analyse_again(struct recording *recording)
+{
+	struct rounds *rounds = recording->client;
+
+	rounds->again = false;
+	rounds_analysis_free(rounds);
+	rounds->phase = ROUNDS_ANALYSING;
+	return rounds_analysis_start(recording);
 }
 
 static int rounds_step(struct recording *recording)
@@ -546,7 +575,9 @@ static int rounds_step(struct recording *recording)
 		rounds_analysis_hurry(rounds, now);
 		return 0;
 	case ROUNDS_CHOOSING:
-		return take_answer(rounds) ? next_round(recording) : 0;
+		if (take_answer(rounds))
+			return next_round(recording);
+		return rounds->again ? analyse_again(recording) : 0;
 	case ROUNDS_OVER:
 		break;
 	}

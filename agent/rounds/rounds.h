@@ -23,6 +23,7 @@ struct rounds_options {
 	uint32_t rounds; /* at least 1 */
 	bool interactive;
 	struct factor_rule rule;
+	factor_names *understood; /* what rule.understood points to: the user's answers are added */
 	double tail;
 };
 

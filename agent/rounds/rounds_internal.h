@@ -27,7 +27,7 @@ struct round_function {
 	struct plan plan, count_plan;
 	uint32_t parent;    /* as whose callee it was found; RECORDED_UNKNOWN: a root */
 	double estimate_ns; /* cost of a call, entry and exit; NAN: it cannot be probed */
-	bool attached, opened, explained, root, dull;
+	bool attached, opened, explained, root, dull, understood;
 	bool of_list;    /* probed for the symbol list, not by a round */
 	const char *why; /* it is to be detached */
 	bool counted;
@@ -89,6 +89,7 @@ struct rounds {
 	struct round_analysis analysis;
 	struct round_answer answer;
 	uint32_t chosen; /* by the user; FACTOR_NONE: by the rule */
+	bool again;      /* the user understands one more function: the round is to be analysed without it */
 };
 
 /* --- rounds_probes.c ---------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/names.h"
+#include "model/session.h"
 #include "session/list.h"
 #include "session/session_internal.h"
 
@@ -28,6 +29,7 @@ struct recorded_probes {
 	struct invocations *invocations;
 	VEC(struct recorded_set *) sets;
 	VEC(uint32_t) symbols; /* functions that have their row */
+	uint32_t highest;      /* of the call graph, as far as it was met */
 	uint64_t attach_ns;
 };
 
@@ -219,6 +221,17 @@ static void drop_set(struct recording *recording, struct recorded_set *set)
 	set__free(set);
 }
 
+/* Heights grow with what is learnt of the program, and are forgotten meanwhile. */
+static int write_graph_height(struct recording *recording)
+{
+	uint32_t highest = recording->program ? program__highest(recording->program) : 0;
+
+	if (highest <= recording->probes->highest)
+		return 0;
+	recording->probes->highest = highest;
+	return recording_say(recording, SESSION_GRAPH_HEIGHT, "%u", highest);
+}
+
 int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
 			    uint32_t round, struct recorded_set **set)
 {
@@ -231,6 +244,8 @@ int recording_probes_attach(struct recording *recording, const struct recorded_p
 		bare[i] = probes[i].probe;
 		err = write_symbol(recording, probes, cnt, i);
 	}
+	if (!err)
+		err = write_graph_height(recording);
 	if (!err)
 		err = capture__attach_probes(recording->capture, bare, cnt, &made->set);
 	free(bare);

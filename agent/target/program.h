@@ -189,6 +189,8 @@ bool program__calls_indirectly(struct program *program, uint32_t id);
 int program__add_dynamic_edge(struct program *program, uint32_t caller, uint32_t callee, uint64_t call_addr);
 /* Edges on the longest path beneath it in the condensed call graph (a cycle counts as one function), by known edges. */
 uint32_t program__height(struct program *program, uint32_t id);
+/* The largest of all heights that have been asked for so far, which is that of what stands above them; 0: none was. */
+uint32_t program__highest(const struct program *program);
 /*
  * Can code that is not known yet run beneath this function?  Not beneath most of the C library, which says which of its
  * functions call what they are handed.  True also where that cannot be told.

@@ -141,6 +141,20 @@ uint32_t program__height(struct program *program, uint32_t id)
 	return err ? 0 : function->height;
 }
 
+uint32_t program__highest(const struct program *program)
+{
+	uint32_t highest = 0;
+
+	for (size_t i = 0; i < program->modules.cnt; i++)
+		for (size_t j = 0; j < program->modules.items[i]->functions.cnt; j++) {
+			const struct function *function = &program->modules.items[i]->functions.items[j];
+
+			if (function->has_height && function->height > highest)
+				highest = function->height;
+		}
+	return highest;
+}
+
 void program__heights_forget(struct program *program)
 {
 	for (size_t i = 0; i < program->modules.cnt; i++)

@@ -34,7 +34,7 @@ static void put_wait(struct json_doc *doc, struct json_object *object, const str
 
 static void append_factor(struct json_doc *doc, struct json_object *array, const struct factor_line *from)
 {
-	struct json_object *line = append_object(doc, array), *bodies;
+	struct json_object *line = append_object(doc, array), *bodies, *sites;
 	size_t cnt = from->functions[1] ? 2 : 1;
 
 	put_strings(doc, line, "functions", from->functions, cnt);
@@ -42,6 +42,14 @@ static void append_factor(struct json_doc *doc, struct json_object *array, const
 	put_count(doc, line, "height", from->height);
 	put_number(doc, line, "score", from->score);
 	put_count(doc, line, "call_sites", from->call_sites);
+	sites = put_array(doc, line, "sites");
+	for (size_t i = 0; i < from->site_cnt; i++) {
+		struct json_object *site = append_object(doc, sites);
+
+		put_string(doc, site, "caller", from->sites[i].caller);
+		put_id(doc, site, "call_addr", from->sites[i].call_addr ? (int64_t)from->sites[i].call_addr : -1);
+		put_number(doc, site, "contribution", from->sites[i].contribution);
+	}
 	put_ci(doc, line, "contribution_ci", from->contribution_ci);
 	put_id(doc, line, "rank", from->rank ? (int64_t)from->rank : -1);
 	put_strings(doc, line, "modules", from->modules, cnt);
@@ -121,4 +129,13 @@ void json_put_factors(struct json_doc *doc, struct json_object *root, const stru
 	put_number(doc, tree, "unprobed_share", from->body_share);
 	put_number(doc, tree, "queue_share", from->queue_share);
 	put_rounds(doc, tree, from);
+	put_number(doc, tree, "left_share", from->understood_cnt ? from->left_share : NAN);
+	array = put_array(doc, tree, "understood");
+	for (size_t i = 0; i < from->understood_cnt; i++) {
+		struct json_object *line = append_object(doc, array);
+
+		put_string(doc, line, "function", from->understood[i].function);
+		put_number(doc, line, "contribution", from->understood[i].contribution);
+		put_count(doc, line, "call_sites", from->understood[i].call_sites);
+	}
 }

@@ -5,11 +5,13 @@
 #include "base/names.h"
 #include "view/format.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define NAME_COLUMNS 44
+#define SITES_TOLD   4
 #define SHARE_TOLD   0.02 /* smaller parts of a factor are not told */
 
 static const char *const doings[FACTOR_DOING_CNT] = {"running", "waiting for a CPU", "blocked", "interrupted"};
@@ -41,6 +43,26 @@ static void words_of_doing(char *words, size_t sz, const struct factor_line *lin
 		told[most] = true;
 		len += (size_t)snprintf(words + len, sz - len, "%s%s %s", len ? ", " : "",
 					format_share(share, line->doing_contribution[most]), doings[most]);
+	}
+}
+
+/* "called: 37 % by `a`, 22 % by `b`": of the variance, where there are several call sites. */
+static void words_of_sites(char *words, size_t sz, const struct factor_line *line)
+{
+	char share[FORMAT_SZ];
+	size_t len = 0;
+
+	*words = '\0';
+	for (size_t i = 0; line->site_cnt > 1 && i < line->site_cnt && i < SITES_TOLD && len < sz; i++) {
+		const struct factor_site *site = &line->sites[i];
+
+		if (fabs(site->contribution) < SHARE_TOLD * fabs(line->contribution))
+			break;
+		len += (size_t)snprintf(words + len, sz - len, "%s%s by `%.60s`",
+					len ? ", " : "called: ", format_share(share, site->contribution),
+					site->caller ? site->caller : "the request itself");
+		if (len < sz && site->call_addr)
+			len += (size_t)snprintf(words + len, sz - len, " at 0x%" PRIx64, site->call_addr);
 	}
 }
 
@@ -82,6 +104,8 @@ static void print_detail(struct page *page, const struct factor_line *line)
 		 *doing ? "; " : "", format_number(calls, line->calls), line->caller ? ", mostly by `" : "",
 		 line->caller ? line->caller : "", line->caller ? "`" : "",
 		 view_duration(mean, sizeof(mean), line->mean_ns), view_duration(late, sizeof(late), line->late_ns));
+	print_words(page, words);
+	words_of_sites(words, sizeof(words), line);
 	print_words(page, words);
 	words_of_wait(words, sizeof(words), line);
 	print_words(page, words);
@@ -156,6 +180,27 @@ static void print_unmeasured(struct page *page, const struct factor_report *fact
 	text_more(page, factors->unmeasured_cnt, top);
 }
 
+static void print_understood(struct page *page, const struct factor_report *factors)
+{
+	char text[FORMAT_SZ];
+
+	for (size_t i = 0; i < factors->understood_cnt; i++) {
+		const struct understood_line *line = &factors->understood[i];
+
+		page__right(page, isnan(line->contribution) ? "" : format_share(text, line->contribution), 10);
+		page__to(page, 11);
+		page__name(page, line->function, NAME_COLUMNS);
+		page__put(page,
+			  isnan(line->contribution) ? ": no such function was called" : ": understood, taken out");
+		page__end_line(page);
+	}
+	if (!factors->understood_cnt)
+		return;
+	page__printf(page, "  without them %s of the variance is left; what follows is of that",
+		     format_share(text, factors->left_share));
+	page__end_line(page);
+}
+
 static void print_rest(struct page *page, const struct factor_report *factors)
 {
 	char body[FORMAT_SZ], queue[FORMAT_SZ], count[FORMAT_SZ];
@@ -190,6 +235,7 @@ void text_factors(struct page *page, const struct report *report, uint32_t top)
 	text_heading(page, heading);
 	print_rounds(page, factors);
 	print_unmeasured(page, factors, top);
+	print_understood(page, factors);
 	if (!factors->line_cnt) {
 		page__put(page, factors->intervals ? "  no probed function varies"
 						   : "  no request was seen while functions were probed");

@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 
 	make(&invocations, &dataset, calls, children);
 	begin_ns = monotonic_ns();
-	must_work(factor_analysis_make(&analysis, &invocations, &dataset, NULL, WALK_LAST_ROUND, &rule));
+	must_work(factor_analysis_make(&analysis, &invocations, &dataset, NULL, WALK_LAST_ROUND, &rule, NULL));
 	tree_ns = monotonic_ns() - begin_ns;
 	must_work(report_make(&report, &dataset, &opts));
 	report_ns = monotonic_ns() - begin_ns - tree_ns;

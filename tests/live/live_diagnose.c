@@ -187,6 +187,14 @@ static bool answer_by_hand(struct process *process, int terminal)
 		    !says_times(process, QUESTION, i + 2, 10))
 			return false;
 	number = first_offered(process, name);
+	/* What is understood is taken out, and the others are offered again. */
+	snprintf(answer, sizeof(answer), "u %d\n", number);
+	snprintf(judged, sizeof(judged), "  %s\n", name);
+	if (!number || !type(terminal, answer) || !says_times(process, QUESTION, cnt + 2, 20))
+		return false;
+	said = strrchr(process_err(process), '?');
+	CHECKF(said && !strstr(said, judged), "%s is understood, and offered: %s", name, said);
+	number = first_offered(process, name);
 	snprintf(answer, sizeof(answer), "%d\n", number);
 	snprintf(judged, sizeof(judged), "  %s: ", name);
 	if (!number || !type(terminal, answer) || !says_times(process, " more set", 1, 20))

@@ -27,16 +27,20 @@ struct whole {
 	struct traces traces;
 	struct paths paths;
 	struct invocations invocations;
-	struct factor_analysis analysis;
+	struct factor_analysis analysis, unreduced;
 	struct report report;
 	bool by_path;
 };
 
+static factor_names understood;
+
 static void whole_analyse(struct whole *whole, bool by_path)
 {
 	const struct dataset_filter filter = {.type = "tcp:80"};
-	const struct factor_rule rule = FACTOR_RULE_DEFAULT;
+	struct factor_rule rule = FACTOR_RULE_DEFAULT;
 	struct report_opts opts = {.tail = 0.95, .seed = 1, .bootstrap_cnt = 200, .factors = &whole->analysis};
+
+	rule.understood = &understood;
 
 	whole->by_path = by_path;
 	whole->reader = test_reader__open(whole->dir.path);
@@ -48,8 +52,14 @@ static void whole_analyse(struct whole *whole, bool by_path)
 	}
 	CU_ASSERT_EQUAL_FATAL(invocations_load(&whole->invocations, whole->reader, &whole->dataset, by_path), 1);
 	CU_ASSERT_EQUAL_FATAL(factor_analysis_make(&whole->analysis, &whole->invocations, &whole->dataset, opts.paths,
-						   WALK_LAST_ROUND, &rule),
+						   WALK_LAST_ROUND, &rule, NULL),
 			      0);
+	if (understood.cnt) {
+		whole->unreduced = whole->analysis;
+		CU_ASSERT_EQUAL_FATAL(factor_analysis_make(&whole->analysis, &whole->invocations, &whole->dataset,
+							   opts.paths, WALK_LAST_ROUND, &rule, &whole->unreduced),
+				      0);
+	}
 	CU_ASSERT_EQUAL_FATAL(report_make(&whole->report, &whole->dataset, &opts), 0);
 }
 
@@ -79,6 +89,7 @@ static void whole_free(struct whole *whole)
 {
 	report_free(&whole->report);
 	factor_analysis_free(&whole->analysis);
+	factor_analysis_free(&whole->unreduced);
 	invocations_free(&whole->invocations);
 	if (whole->by_path) {
 		paths_free(&whole->paths);
@@ -108,6 +119,19 @@ static bool says(const struct cause *cause, const char *part)
 	return false;
 }
 
+static char *printed(const struct whole *whole, bool json)
+{
+	const struct view_opts view = {.top = 0};
+	char *text = NULL;
+	size_t sz = 0;
+	FILE *out = open_memstream(&text, &sz);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+	CU_ASSERT_EQUAL(json ? view_json(out, &whole->report) : view_text(out, &whole->report, &view), 0);
+	fclose(out);
+	return text;
+}
+
 /* Interval 5 is lossy and does not take part: 199 of 1999 are late, half of them from either call site. */
 static void waits_are_found_by_counters(void)
 {
@@ -129,6 +153,11 @@ static void waits_are_found_by_counters(void)
 	CU_ASSERT_EQUAL(lock, &whole.report.factors->lines[0]);
 	CU_ASSERT_EQUAL(lock->rank, 1);
 	CU_ASSERT_EQUAL(lock->call_sites, 2);
+	CU_ASSERT_EQUAL_FATAL(lock->site_cnt, 2);
+	ASSERT_NEAR(lock->sites[0].contribution, half * (1 - half) / of_l);
+	ASSERT_NEAR(lock->sites[1].contribution, other * (1 - other) / of_l);
+	CU_ASSERT_EQUAL(lock->sites[0].call_addr + lock->sites[1].call_addr, 0x3000);
+	CU_ASSERT_STRING_EQUAL(lock->sites[0].caller, "handle");
 	ASSERT_NEAR(lock->contribution, (half * (1 - half) + other * (1 - other)) / of_l);
 	ASSERT_NEAR(lock->variance_share, 1);
 	ASSERT_NEAR(lock->tail_share, 1);
@@ -253,6 +282,95 @@ static void each_call_waits_for_its_own(void)
 	whole_free(&whole);
 }
 
+/* The root of the call graph is as high as the highest function that is known of, whatever was called. */
+static void height_does_not_depend_on_what_is_probed(void)
+{
+	struct shard_writer *writer;
+	struct shard_row row = {0};
+	struct whole whole = {0};
+
+	writer = whole_begin(&whole);
+	row.values[SYMBOL_ID].u64 = 99;
+	row.values[SYMBOL_MODULE].str = "web";
+	row.values[SYMBOL_NAME].str = "main_loop";
+	row.values[SYMBOL_KIND].str = "function";
+	row.values[SYMBOL_HEIGHT].u64 = 9;
+	row.values[SYMBOL_ROLE].str = row.values[SYMBOL_COST].str = "";
+	CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_SYMBOL, &row), 0);
+	CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	whole_analyse(&whole, false);
+	CU_ASSERT_EQUAL(whole.report.factors->graph_height, 10);
+	ASSERT_NEAR(line_of(&whole, "get_lock", false)->score, 100 * line_of(&whole, "get_lock", false)->contribution);
+	whole_free(&whole);
+	whole = (struct whole){0};
+	writer = whole_begin(&whole);
+	memset(&row, 0, sizeof(row));
+	row.values[SESSION_KEY].str = SESSION_GRAPH_HEIGHT;
+	row.values[SESSION_VALUE].str = "12";
+	CU_ASSERT_EQUAL(shard_writer__append(writer, SHARD_TABLE_SESSION, &row), 0);
+	CU_ASSERT_EQUAL(shard_writer__free(writer), 0);
+	whole_analyse(&whole, false);
+	CU_ASSERT_EQUAL(whole.report.factors->graph_height, 13);
+	whole_free(&whole);
+}
+
+/* Of the 4 ms that late intervals take longer, take() has 3: without them 1/16 of the variance is left, all in sync().
+ */
+static void what_is_understood_goes(void)
+{
+	const struct factor_report *factors;
+	struct whole whole;
+	char *text;
+
+	CU_ASSERT_EQUAL(factor_names_add(&understood, "take"), 0);
+	CU_ASSERT_EQUAL(factor_names_add(&understood, "no_such"), 0);
+	whole_of_two_waits(&whole, true);
+	factors = whole.report.factors;
+	ASSERT_NEAR(factors->left_share, 1. / 16);
+	CU_ASSERT_EQUAL_FATAL(factors->understood_cnt, 2);
+	ASSERT_NEAR(factors->understood[0].contribution, 9. / 16);
+	CU_ASSERT_EQUAL(factors->understood[0].call_sites, 1);
+	CU_ASSERT(isnan(factors->understood[1].contribution));
+	CU_ASSERT_PTR_NULL(line_of(&whole, "take", false));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(line_of(&whole, "sync", false));
+	ASSERT_NEAR(line_of(&whole, "sync", false)->contribution, 1);
+	ASSERT_NEAR(line_of(&whole, "handle", false)->contribution, 1);
+	CU_ASSERT_EQUAL(line_of(&whole, "handle", false)->late_ns, 1100000);
+	expect_late_by(&whole, "handle", WL_CATEGORY_IO_DISK, 1);
+	/* Causes are those of whole requests. */
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cause_of(&whole, WL_CATEGORY_LOCK));
+	CU_ASSERT(says(cause_of(&whole, WL_CATEGORY_LOCK), "spent in: 100 % `take`"));
+	text = printed(&whole, false);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "take: understood, taken out"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "no_such: no such function was called"));
+	free(text);
+	free(printed(&whole, true));
+	whole_free(&whole);
+	factor_names_free(&understood);
+	/* What it does itself is nothing but the same 0.1 ms. */
+	CU_ASSERT_EQUAL(factor_names_add(&understood, "handle itself"), 0);
+	whole_of_two_waits(&whole, true);
+	ASSERT_NEAR(whole.report.factors->left_share, 1);
+	CU_ASSERT_EQUAL(line_of(&whole, "handle", false)->typical_ns, 0);
+	CU_ASSERT_EQUAL(line_of(&whole, "handle", false)->late_ns, 4000000);
+	whole_free(&whole);
+	factor_names_free(&understood);
+	CU_ASSERT_EQUAL(factor_names_add(&understood, "handle"), 0);
+	whole_of_two_waits(&whole, true);
+	ASSERT_NEAR(whole.report.factors->left_share, 0);
+	CU_ASSERT_EQUAL(whole.report.factors->line_cnt, 0);
+	whole_free(&whole);
+	factor_names_free(&understood);
+	/* Across threads, too: with sync() gone flush() waits for the CPU only. */
+	CU_ASSERT_EQUAL(factor_names_add(&understood, "sync"), 0);
+	whole_make(&whole, true);
+	CU_ASSERT_PTR_NULL(line_of(&whole, "sync", false));
+	CU_ASSERT_EQUAL(line_of(&whole, "get_lock", false)->late_ns, 201000);
+	CU_ASSERT_EQUAL(line_of(&whole, "flush", false)->late_ns, 201000);
+	whole_free(&whole);
+	factor_names_free(&understood);
+}
+
 /* On the critical path the wait is what `flusher` did meanwhile: 200 µs without a CPU, then sync(). */
 static void paths_lead_into_the_other_thread(void)
 {
@@ -366,19 +484,6 @@ static void what_is_let_go_is_told(void)
 	whole_free(&whole);
 }
 
-static char *printed(const struct whole *whole, bool json)
-{
-	const struct view_opts view = {.top = 0};
-	char *text = NULL;
-	size_t sz = 0;
-	FILE *out = open_memstream(&text, &sz);
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(out);
-	CU_ASSERT_EQUAL(json ? view_json(out, &whole->report) : view_text(out, &whole->report, &view), 0);
-	fclose(out);
-	return text;
-}
-
 static void views_tell_of_factors(void)
 {
 	struct json_object *root, *factors, *factor, *value;
@@ -459,6 +564,8 @@ int suite_factors_report(void)
 	static const struct unit_test tests[] = {
 		{"waits are found by counters", waits_are_found_by_counters},
 		{"each call waits for its own", each_call_waits_for_its_own},
+		{"height does not depend on what is probed", height_does_not_depend_on_what_is_probed},
+		{"what is understood goes", what_is_understood_goes},
 		{"paths lead into the other thread", paths_lead_into_the_other_thread},
 		{"only the last round counts", only_the_last_round_counts},
 		{"what is let go is told", what_is_let_go_is_told},

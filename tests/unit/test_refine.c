@@ -112,6 +112,28 @@ static int verdict(const struct scene *scene, uint32_t func)
 	return -1;
 }
 
+/* Its time can be taken out of every interval only as long as its calls are recorded. */
+static void what_is_understood_stays_probed(void)
+{
+	struct scene scene;
+
+	scene_init(&scene);
+	probed(&scene, 1, 1000)->understood = true;
+	probed(&scene, 2, 1000);
+	probed(&scene, 3, 1000);
+	factor(&scene, 2, 0.2);
+	decide(&scene);
+	CU_ASSERT_PTR_NULL(detaches(&scene, 1));
+	CU_ASSERT_PTR_NOT_NULL(detaches(&scene, 3));
+	refine_plan_free(&scene.plan);
+	scene.plan = (struct refine_plan){0};
+	scene.input.budget_ns_per_s = 1e6;
+	CU_ASSERT_EQUAL_FATAL(refine_relieve(&scene.plan, &scene.input), 0);
+	CU_ASSERT_EQUAL(scene.plan.detach.cnt, 2);
+	CU_ASSERT_PTR_NULL(detaches(&scene, 1));
+	refine_plan_free(&scene.plan);
+}
+
 /* 0 is the root; it calls 1 and 2; 1 calls 3 and 4, and 2 calls nothing. */
 static void informative_functions_are_opened(void)
 {
@@ -345,6 +367,7 @@ static void beneath_the_dear_the_cheap_are_probed(void)
 int suite_refine(void)
 {
 	static const struct unit_test tests[] = {
+		{"what is understood stays probed", what_is_understood_stays_probed},
 		{"informative functions are opened", informative_functions_are_opened},
 		{"uninformative probes go", uninformative_probes_go},
 		{"leaves take no place", leaves_take_no_place},
