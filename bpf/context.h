@@ -142,6 +142,7 @@ struct thread {
 	u32 hw_epoch; /* of hw[] and hw_start[] */
 	u32 hw_generation;
 	u64 hw_start[WL_HW_SLOTS];
+	u64 hw_waited_ns[WL_HW_SLOTS]; /* of the events, at the start */
 	u64 hw[WL_HW_SLOTS];
 
 	/* probes only */

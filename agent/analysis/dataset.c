@@ -61,6 +61,7 @@ static int settle_columns(struct dataset_build *build)
 	SETTLE(build, dataset->begin_ts, rows, &err);
 	SETTLE(build, dataset->latency_ns, rows, &err);
 	SETTLE(build, dataset->weight, rows, &err);
+	SETTLE(build, dataset->hw_factor, rows, &err);
 	SETTLE(build, dataset->type, rows, &err);
 	SETTLE(build, dataset->flags, rows, &err);
 	SETTLE(build, dataset->window, rows, &err);
@@ -144,6 +145,8 @@ int dataset_build__end(struct dataset_build *build)
 	if (!err)
 		err = dataset_build__reweight(build);
 	if (!err)
+		err = dataset_build__hw_end(build);
+	if (!err)
 		err = dataset_build__session_end(build);
 	if (!err)
 		err = dataset_build__hosts_end(build);
@@ -187,6 +190,7 @@ void dataset_build__free(struct dataset_build *build, bool failed)
 		free(dataset->begin_ts);
 		free(dataset->latency_ns);
 		free(dataset->weight);
+		free(dataset->hw_factor);
 		free(dataset->type);
 		free(dataset->flags);
 		free(dataset->window);

@@ -65,7 +65,12 @@ struct dataset {
 	uint64_t *sid;
 	uint64_t *begin_ts;
 	uint64_t *latency_ns;
-	double *weight;                               /* every row stands for this many intervals */
+	double *weight; /* every row stands for this many intervals */
+	/*
+	 * An interval during which hardware counters were swapped has no values of them: how many rows as long as this
+	 * one there were for each that has.  NULL: 1 throughout.
+	 */
+	double *hw_factor;
 	uint32_t *type;                               /* index into strings */
 	uint64_t *flags;                              /* enum wl_interval_flag */
 	uint32_t *host_idx;                           /* index into hosts; NULL: there is but one, or none */

@@ -49,6 +49,9 @@ struct build_session {
 	double baseline_factor;                     /* dataset_build__reweight() */
 	VEC(struct build_period) periods;           /* by time */
 	size_t period_at;                           /* that was found last */
+	uint64_t hw_epoch_ns;                       /* how long the same hardware counters are on, on average */
+	bool has_hw, hw_epoch_known;
+	double above_epoch_weight; /* of rows that took longer than that, and so have no value of any */
 };
 
 struct build_module {
@@ -119,6 +122,11 @@ void dataset_build__free(struct dataset_build *build, bool failed);
 
 /* Rows, in dataset_rows.c. */
 int dataset_build__interval_block(struct dataset_build *build, const struct shard_block *block);
+
+/* How many rows one with hardware counters stands for that was worked on for so long; in dataset_weights.c. */
+double build_session__hw_factor(struct build_session *session, uint64_t worked_ns, double weight, bool has_hw);
+/* Says which share of the requests took longer than an epoch: 0 or -ENOMEM. */
+int dataset_build__hw_end(struct dataset_build *build);
 
 /* What the spool dropped, in dataset_weights.c. */
 int dataset_build__reweight(struct dataset_build *build);

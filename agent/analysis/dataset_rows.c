@@ -82,6 +82,7 @@ static int build_reserve(struct dataset_build *build, size_t more)
 	    grow_array((void **)&dataset->begin_ts, room, sizeof(*dataset->begin_ts)) ||
 	    grow_array((void **)&dataset->latency_ns, room, sizeof(*dataset->latency_ns)) ||
 	    grow_array((void **)&dataset->weight, room, sizeof(*dataset->weight)) ||
+	    grow_array((void **)&dataset->hw_factor, room, sizeof(*dataset->hw_factor)) ||
 	    grow_array((void **)&dataset->type, room, sizeof(*dataset->type)) ||
 	    grow_array((void **)&dataset->window, room, sizeof(*dataset->window)) ||
 	    grow_array((void **)&dataset->flags, room, sizeof(*dataset->flags)) ||
@@ -171,6 +172,14 @@ static bool is_in_time(const struct dataset_build *build, const struct build_ses
 	return wall_ns >= filter->since_wall_ns && (!filter->until_wall_ns || wall_ns < filter->until_wall_ns);
 }
 
+/* From when a thread took it up, as far as that can be true. */
+static uint64_t worked_ns(uint64_t begin_ts, uint64_t latency_ns, uint64_t pickup_ts)
+{
+	uint64_t waited_ns = pickup_ts > begin_ts ? pickup_ts - begin_ts : 0;
+
+	return waited_ns < latency_ns ? latency_ns - waited_ns : 0;
+}
+
 static void choose_rows(struct interval_block *in, struct build_session *session)
 {
 	const struct shard_block *block = in->block;
@@ -235,6 +244,7 @@ static int add_fixed(struct interval_block *in)
 	const struct shard_block_column *flags = block_column(block, "flags", SHARD_U64);
 	const struct shard_block_column *window = block_column(block, "window", SHARD_U64);
 	struct build_session *session = &in->build->sessions.items[in->session];
+	const struct shard_block_column *pickup_ts = block_column(block, "pickup_ts", SHARD_U64);
 	struct dataset *dataset = in->build->dataset;
 
 	for (uint32_t i = 0; i < in->row_cnt; i++) {
@@ -247,6 +257,9 @@ static int add_fixed(struct interval_block *in)
 		dataset->weight[to] = column_is_null(weight, row) ? 1 : weight->values[row].f64;
 		dataset->flags[to] = column_u64(flags, row);
 		dataset->window[to] = cluster_of(session, column_u64(window, row));
+		dataset->hw_factor[to] = build_session__hw_factor(
+			session, worked_ns(dataset->begin_ts[to], dataset->latency_ns[to], column_u64(pickup_ts, row)),
+			dataset->weight[to], dataset->flags[to] & WL_INTERVAL_HW);
 		dataset->session[to] = (uint32_t)in->session;
 		if (dataset->flags[to] & (WL_INTERVAL_TORN | WL_INTERVAL_LOSSY | WL_INTERVAL_HISTORY))
 			dataset->intervals_flagged++;
@@ -288,6 +301,26 @@ static int add_event_column(struct interval_block *in, size_t event, const char 
 	return add_values(in, &in->build->events[event], NULL, block_column(in->block, full, SHARD_U64));
 }
 
+/* Where that column has a value, it is the event's. */
+static int add_again(struct interval_block *in, uint32_t hwcounter, const char *name)
+{
+	const struct shard_block_column *column = block_column(in->block, name, SHARD_U64);
+	struct build_column *to = &in->build->events[build_event_hw(hwcounter)];
+
+	for (uint32_t i = 0; i < in->row_cnt; i++) {
+		size_t at = in->first + i;
+
+		if (column_is_null(column, in->rows[i]))
+			continue;
+		if (!to->values && !(to->values = calloc(in->build->room, sizeof(uint64_t))))
+			return -ENOMEM;
+		to->values[at] = column_u64(column, in->rows[i]);
+		if (to->missing)
+			to->missing[at / 64] &= ~(1ULL << (at % 64));
+	}
+	return 0;
+}
+
 static int add_counters(struct interval_block *in)
 {
 	static const char *const hwcounters[] = {
@@ -310,6 +343,13 @@ static int add_counters(struct interval_block *in)
 		err = add_event_column(in, build_event_tally(t), "n.", tally_name(t));
 	for (int h = 0; h < SHARD_HW_CNT && !err; h++)
 		err = add_event_column(in, build_event_hw(h), "", hwcounters[h]);
+	/* Columns of older recordings, in which a counter of several rotations had one for each. */
+	if (!err)
+		err = add_again(in, SHARD_HW_CYCLES, "hw.cycles.1");
+	if (!err)
+		err = add_again(in, SHARD_HW_INSTRUCTIONS, "hw.instructions.2");
+	if (!err)
+		err = add_again(in, SHARD_HW_SW_CPU_CLOCK, "sw.cpu_clock.1");
 	return err;
 }
 

@@ -6,6 +6,8 @@
  */
 #include "analysis/dataset_build.h"
 
+#include "model/session.h"
+
 #include <math.h>
 
 /* What the spool of one recording says of its rows. */
@@ -83,4 +85,63 @@ int dataset_build__reweight(struct dataset_build *build)
 			dataset->weight[row] *= build->sessions.items[dataset->session[row]].baseline_factor;
 	free(accounts);
 	return err;
+}
+
+#define HW_EPOCH_NS   1000000000ULL /* of recordings that do not tell */
+#define HW_FACTOR_MAX 100.0         /* epochs are not all equally long */
+
+/* 0: counters were never swapped. */
+static uint64_t hw_epoch_ns(const struct build_session *session)
+{
+	uint64_t rotations, epoch_ns;
+
+	if (build_session__number(session, SESSION_HW_EPOCH_NS, &epoch_ns) && epoch_ns)
+		return epoch_ns;
+	return build_session__number(session, SESSION_HW_ROTATIONS, &rotations) ? 0 : HW_EPOCH_NS;
+}
+
+/*
+ * Epochs of length E follow each other without regard to the intervals: one that takes L falls on a border with
+ * probability L/E, and then has no values.  So each that has them stands for 1/(1 - L/E) of its length.
+ */
+double build_session__hw_factor(struct build_session *session, uint64_t worked_ns, double weight, bool has_hw)
+{
+	if (!session->hw_epoch_known) {
+		session->hw_epoch_ns = hw_epoch_ns(session);
+		session->hw_epoch_known = true;
+	}
+	session->has_hw |= has_hw;
+	if (!session->hw_epoch_ns)
+		return 1;
+	if (worked_ns >= session->hw_epoch_ns) {
+		session->above_epoch_weight += weight;
+		return HW_FACTOR_MAX;
+	}
+	return fmin(HW_FACTOR_MAX, 1 / (1 - (double)worked_ns / (double)session->hw_epoch_ns));
+}
+
+int dataset_build__hw_end(struct dataset_build *build)
+{
+	double above = 0, all = 0;
+	uint64_t epoch_ns = 0;
+	char *note;
+
+	for (size_t i = 0; i < build->sessions.cnt; i++) {
+		const struct build_session *session = &build->sessions.items[i];
+
+		if (!session->has_hw || session->unwanted)
+			continue;
+		above += session->above_epoch_weight;
+		epoch_ns = session->hw_epoch_ns > epoch_ns ? session->hw_epoch_ns : epoch_ns;
+	}
+	for (size_t row = 0; row < build->dataset->row_cnt; row++)
+		all += build->dataset->weight[row];
+	if (!(above > 0) || !(all > 0))
+		return 0;
+	note = arena__printf(
+		build->arena,
+		"%.2g %% of the requests took longer than the %.2g s for which the same hardware counters are "
+		"on: they have no values, and events of counters say nothing of them",
+		100 * fmin(1, above / all), (double)epoch_ns / 1e9);
+	return note ? dataset_build__note(build, note) : -ENOMEM;
 }

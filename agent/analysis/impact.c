@@ -18,9 +18,21 @@
  */
 #define JOINT_TARGET_MIN 0.5
 
+/* Rows and their weights. */
+struct weighing {
+	const double *weights;
+	const struct stats_order *order;
+	const struct tail_blocks *blocks;
+};
+
 struct impact {
 	const struct dataset *dataset;
-	const struct stats_order *order;
+	struct weighing all;
+	/* Of hardware counters: rows weigh what those without values would add (dataset.hw_factor). */
+	struct weighing hardware;
+	double *hw_weights; /* NULL: as all */
+	struct stats_order hw_order;
+	struct tail_blocks hw_blocks;
 	const struct impact_opts *opts;
 	double tail;
 	double tail_ns;       /* of all rows */
@@ -57,6 +69,11 @@ int event_category(const char *event)
 	return -1;
 }
 
+static const struct weighing *weighing_of(const struct impact *impact, const struct dataset_event *event)
+{
+	return event_is_hardware(event->name) ? &impact->hardware : &impact->all;
+}
+
 /* What is known of an event once its rows have been read. */
 struct event_sums {
 	double weight; /* of the rows that recorded it */
@@ -69,7 +86,7 @@ struct event_sums {
 static struct event_sums collect(const struct impact *impact, const struct dataset_event *event,
 				 struct sort_pair *pairs)
 {
-	const double *weights = impact->dataset->weight;
+	const double *weights = weighing_of(impact, event)->weights;
 	struct event_sums sums = {0};
 
 	for (size_t i = 0; i < impact->dataset->row_cnt; i++) {
@@ -87,12 +104,10 @@ static struct event_sums collect(const struct impact *impact, const struct datas
 	return sums;
 }
 
-static void fit_pairs(struct cdf_fit *fit, const struct impact *impact, const struct event_sums *sums,
+static void fit_pairs(struct cdf_fit *fit, double tail, const double *weights, const struct event_sums *sums,
 		      const struct sort_pair *sorted)
 {
-	const double *weights = impact->dataset->weight;
-
-	cdf_fit__begin(fit, cdf_fit_range_cnt(sums->row_cnt), sums->weight, impact->tail);
+	cdf_fit__begin(fit, cdf_fit_range_cnt(sums->row_cnt), sums->weight, tail);
 	if (sums->zero_weight > 0)
 		cdf_fit__add(fit, 0, sums->zero_weight);
 	for (size_t i = 0, end; i < sums->pair_cnt; i = end) {
@@ -138,7 +153,7 @@ static double mark_high(uint64_t *high, const struct sort_pair *sorted, size_t c
 
 /* Rows of the latency order, from the largest down. */
 struct top_rows {
-	const struct impact *impact;
+	const struct stats_order *order;
 	const struct dataset_event *event;
 	const uint64_t *skip, *skip_too;
 	struct sort_scratch *sort;
@@ -147,7 +162,7 @@ struct top_rows {
 static long top_by_latency(void *ctx, double weight, const struct sort_pair **rows)
 {
 	const struct top_rows *top = ctx;
-	const struct stats_order *order = top->impact->order;
+	const struct stats_order *order = top->order;
 	struct sort_pair *pairs = top->sort->pairs[0];
 	double above = 0;
 	long cnt = 0;
@@ -180,7 +195,7 @@ static unsigned bucket_of(uint64_t value)
 
 static uint64_t shortened(const struct top_rows *top, size_t row)
 {
-	uint64_t latency_ns = top->impact->order->values[row], spent_ns = top->event->values[row];
+	uint64_t latency_ns = top->order->values[row], spent_ns = top->event->values[row];
 
 	return latency_ns > spent_ns ? latency_ns - spent_ns : 0;
 }
@@ -189,8 +204,8 @@ static uint64_t shortened(const struct top_rows *top, size_t row)
 static long top_by_shortened(void *ctx, double weight, const struct sort_pair **rows)
 {
 	const struct top_rows *top = ctx;
-	const double *weights = top->impact->order->weights;
-	size_t row_cnt = top->impact->order->cnt, cnt = 0;
+	const double *weights = top->order->weights;
+	size_t row_cnt = top->order->cnt, cnt = 0;
 	double *buckets = calloc(BUCKET_CNT, sizeof(*buckets)), above = 0;
 	unsigned least = BUCKET_CNT;
 	struct sort_pair *sorted;
@@ -232,13 +247,13 @@ static double fall(const struct impact *impact, double whole_ns, const double *w
 }
 
 /* The weights of the blocks without the rows of the bitmap. */
-static double weigh_blocks(double *block_weight, const double *all, const uint64_t *skip, const struct impact *impact)
+static double weigh_blocks(double *block_weight, const double *all, const uint64_t *skip, size_t row_cnt,
+			   const struct tail_blocks *blocks)
 {
-	const struct tail_blocks *blocks = impact->opts->blocks;
 	double total = 0;
 
 	memcpy(block_weight, all, blocks->blocks.cnt * sizeof(*block_weight));
-	for (size_t w = 0; skip && w < bitmap_words(impact->dataset->row_cnt); w++)
+	for (size_t w = 0; skip && w < bitmap_words(row_cnt); w++)
 		for (uint64_t bits = skip[w]; bits; bits &= bits - 1) {
 			size_t row = w * 64 + (size_t)__builtin_ctzll(bits);
 
@@ -253,8 +268,10 @@ static double weigh_blocks(double *block_weight, const double *all, const uint64
 static int sample_event(struct impact *impact, const struct dataset_event *event, struct event_line *line,
 			const uint64_t *high, double high_weight, unsigned worker)
 {
-	const struct tail_blocks *blocks = impact->opts->blocks;
-	struct top_rows top = {.impact = impact, .event = event, .sort = &impact->scratch[worker].sort};
+	const struct weighing *weighing = weighing_of(impact, event);
+	const struct tail_blocks *blocks = weighing->blocks;
+	struct top_rows top = {.order = weighing->order, .event = event, .sort = &impact->scratch[worker].sort};
+	size_t row_cnt = impact->dataset->row_cnt;
 	double *block_weight = impact->scratch[worker].block_weight, *own = impact->scratch[worker].whole;
 	double *rest = impact->scratch[worker].rest, *whole = impact->tail_samples;
 	struct tail_scratch *scratch = &impact->scratch[worker].tail;
@@ -262,10 +279,10 @@ static int sample_event(struct impact *impact, const struct dataset_event *event
 	struct tail_set set = {.ctx = &top, .p = impact->tail, .block_weight = block_weight};
 	int err;
 
-	set.margin = tail_error__margin(impact->opts->error, impact->dataset->row_cnt);
-	set.total_weight = weigh_blocks(block_weight, blocks->weight, event->missing, impact);
+	set.margin = tail_error__margin(impact->opts->error, row_cnt);
+	set.total_weight = weigh_blocks(block_weight, blocks->weight, event->missing, row_cnt, blocks);
 	top.skip = event->missing;
-	if (event->missing) {
+	if (event->missing || weighing != &impact->all) {
 		set.top = top_by_latency;
 		err = tail_sample(&whole_ns, own, &set, blocks, scratch);
 		if (err)
@@ -283,7 +300,7 @@ static int sample_event(struct impact *impact, const struct dataset_event *event
 	line->impact_ci = (struct ci){0, 0};
 	if (high_weight > 0) {
 		/* The weights of the blocks that are left already lack the missing rows. */
-		set.total_weight = weigh_blocks(block_weight, block_weight, high, impact);
+		set.total_weight = weigh_blocks(block_weight, block_weight, high, row_cnt, blocks);
 		set.top = top_by_latency;
 		top.skip_too = high;
 		err = tail_sample(&rest_ns, rest, &set, blocks, scratch);
@@ -302,7 +319,7 @@ static int event_impact(void *ctx, size_t task, unsigned worker)
 {
 	struct impact *impact = ctx;
 	const struct dataset_event *event = &impact->dataset->events[task];
-	const double *weights = impact->dataset->weight;
+	const double *weights = weighing_of(impact, event)->weights;
 	struct event_line *line = &impact->lines[task];
 	struct event_sums sums;
 	struct sort_pair *sorted;
@@ -316,7 +333,7 @@ static int event_impact(void *ctx, size_t task, unsigned worker)
 		return 0;
 	line->mean = sums.sum / sums.weight;
 	sorted = sort_pairs(&impact->scratch[worker].sort, sums.pair_cnt);
-	fit_pairs(impact->scratch[worker].fit, impact, &sums, sorted);
+	fit_pairs(impact->scratch[worker].fit, impact->tail, weights, &sums, sorted);
 	line->threshold = threshold_of(impact->scratch[worker].fit);
 	high = impact->kept_high[task] = calloc(bitmap_words(impact->dataset->row_cnt), sizeof(*high));
 	if (!high)
@@ -416,12 +433,12 @@ static int impact_alloc(struct impact *impact)
 static int sample_all(struct impact *impact)
 {
 	const struct tail_blocks *blocks = impact->opts->blocks;
-	struct top_rows top = {.impact = impact, .sort = &impact->scratch[0].sort};
+	struct top_rows top = {.order = impact->all.order, .sort = &impact->scratch[0].sort};
 	const struct tail_set set = {
 		.top = top_by_latency,
 		.ctx = &top,
 		.block_weight = blocks->weight,
-		.total_weight = impact->order->total_weight,
+		.total_weight = impact->all.order->total_weight,
 		.p = impact->tail,
 		.margin = tail_error__margin(impact->opts->error, impact->dataset->row_cnt),
 	};
@@ -429,12 +446,47 @@ static int sample_all(struct impact *impact)
 	return tail_sample(&impact->tail_ns, impact->tail_samples, &set, blocks, &impact->scratch[0].tail);
 }
 
+/* Rows with values of hardware counters also weigh what rows without would. 0 or -ENOMEM. */
+static int weigh_hardware(struct impact *impact)
+{
+	const struct dataset *dataset = impact->dataset;
+	const struct tail_blocks *blocks = impact->opts->blocks;
+	double *by_block;
+	int err;
+
+	impact->hardware = impact->all;
+	if (!dataset->hw_factor)
+		return 0;
+	impact->hw_weights = malloc((dataset->row_cnt + 1) * sizeof(*impact->hw_weights));
+	by_block = calloc(blocks->blocks.cnt + 1, sizeof(*by_block));
+	impact->hw_blocks = *blocks;
+	impact->hw_blocks.weights = impact->hw_weights;
+	impact->hw_blocks.weight = by_block;
+	if (!impact->hw_weights || !by_block)
+		return -ENOMEM;
+	for (size_t i = 0; i < dataset->row_cnt; i++) {
+		impact->hw_weights[i] = dataset->weight[i] * dataset->hw_factor[i];
+		by_block[blocks->of_row[i]] += impact->hw_weights[i];
+	}
+	err = stats_order__init(&impact->hw_order, dataset->latency_ns, impact->hw_weights, dataset->row_cnt);
+	impact->hardware = (struct weighing){impact->hw_weights, &impact->hw_order, &impact->hw_blocks};
+	return err;
+}
+
 int impact_compute(struct event_line *lines, const struct dataset *dataset, const struct stats_order *order,
 		   const struct impact_opts *opts)
 {
-	struct impact impact = {.dataset = dataset, .order = order, .opts = opts, .tail = opts->tail, .lines = lines};
+	struct impact impact = {
+		.dataset = dataset,
+		.all = {dataset->weight, order, opts->blocks},
+		.opts = opts,
+		.tail = opts->tail,
+		.lines = lines,
+	};
 	int err = impact_alloc(&impact);
 
+	if (!err)
+		err = weigh_hardware(&impact);
 	if (!err)
 		err = sample_all(&impact);
 	if (err)
@@ -461,5 +513,10 @@ cleanup:
 	free(impact.kept_high);
 	free(impact.rule_events);
 	free(impact.tail_samples);
+	if (impact.hw_weights) {
+		stats_order__free(&impact.hw_order);
+		free(impact.hw_blocks.weight);
+		free(impact.hw_weights);
+	}
 	return err;
 }

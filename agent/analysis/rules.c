@@ -2,6 +2,8 @@
 /* VarMRI §5.2: which of two correlated hardware counters is the cause. */
 #include "analysis/impact.h"
 
+#include "shard/table.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -23,9 +25,9 @@ static const struct {
 
 /* Rule 2: the child's value is part of the parent's. */
 static const struct {
-	const char *child, *parent;
+	uint32_t child, parent;
 } children[] = {
-#define HW_CHILD(child, parent) {child, parent},
+#define HW_CHILD(child, parent) {SHARD_HW_##child, SHARD_HW_##parent},
 #include <whylate/hwrule.def>
 #undef HW_CHILD
 };
@@ -122,8 +124,8 @@ static struct rule_event *event_named(struct rule_event *events, size_t event_cn
 static void drop_children(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt)
 {
 	for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++) {
-		struct rule_event *child = event_named(events, event_cnt, children[i].child);
-		struct rule_event *parent = event_named(events, event_cnt, children[i].parent);
+		struct rule_event *child = event_named(events, event_cnt, groups[children[i].child].name);
+		struct rule_event *parent = event_named(events, event_cnt, groups[children[i].parent].name);
 
 		if (child && parent && rule_proportion(child, parent, weights, row_cnt) > PROPORTION_R2_MIN)
 			child->dropped_for = parent->name;

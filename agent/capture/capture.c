@@ -749,6 +749,12 @@ int capture__hw_counter(const struct capture *capture, uint32_t epoch, uint32_t 
 	return capture->hw ? hwcounters__slot(capture->hw, epoch, slot) : -1;
 }
 
+uint32_t capture__hw_rotations(const struct capture *capture, uint32_t *epoch_cnt)
+{
+	*epoch_cnt = capture->controls->hw_epoch / 2 + 1;
+	return capture->hw ? hwcounters__rotation_cnt(capture->hw) : 0;
+}
+
 int capture__rotate_hw(struct capture *capture)
 {
 	uint32_t epoch;

@@ -160,6 +160,8 @@ const struct hook_survey *capture__survey(const struct capture *capture);
 /* Are hardware counters being read? */
 bool capture__has_hw(const struct capture *capture);
 /* enum shard_hwcounter index for a slot of the epoch, -1 for none. */
+/* Sets of hardware counters that take turns, 0: none; *epoch_cnt: turns so far, the one under way too. */
+uint32_t capture__hw_rotations(const struct capture *capture, uint32_t *epoch_cnt);
 int capture__hw_counter(const struct capture *capture, uint32_t epoch, uint32_t slot);
 /* Moves on to the next rotation of hardware counters; a no-op when there is but one. */
 int capture__rotate_hw(struct capture *capture);

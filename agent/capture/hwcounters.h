@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hardware counters: events on every CPU, opened in rotations that take turns, one epoch each (VarMRI §4.4).  An odd
- * epoch is one in which events are being swapped.
+ * Hardware counters: events on every CPU, opened in rotations that take turns, one epoch each (VarMRI §4.4,
+ * model/hw_rotation.h).  An odd epoch is one in which events are being swapped.
  */
 #ifndef WHYLATE_CAPTURE_HWCOUNTERS_H
 #define WHYLATE_CAPTURE_HWCOUNTERS_H

@@ -38,6 +38,8 @@
  *                      of which the impossible ones cannot be true
  *   probe_unreadable   hits at which an expression of the symbol list could not be read
  *   graph_height       of the highest function of the target that was met while probes were chosen, probed or not
+ *   hw_rotations       sets of hardware counters that take turns
+ *   hw_epoch_ns        how long one of them is on, on average so far; absent where there is only one
  *   round.N            of `diagnose --rounds`: its begin and end, CLOCK_MONOTONIC ns, with a blank between; round 0 is
  *                      before functions were probed
  *   round.N.intervals_per_s, round.N.probes, round.N.cost_share  rate of requests in it, functions probed, share of
@@ -54,6 +56,9 @@
 #define PROBE_UNSAFE "its return probe is no longer safe"
 
 #define SESSION_GRAPH_HEIGHT "graph_height"
+
+#define SESSION_HW_ROTATIONS "hw_rotations"
+#define SESSION_HW_EPOCH_NS  "hw_epoch_ns"
 
 #define SESSION_TEXT_MAX 4096
 

@@ -214,6 +214,20 @@ int recording_write_loss(struct recording *recording)
 	return err ? err : recording_trace_write_loss(recording, ts);
 }
 
+static int write_hw(struct recording *recording, uint64_t now)
+{
+	uint32_t epoch_cnt, rotations = capture__hw_rotations(recording->capture, &epoch_cnt);
+	int err;
+
+	if (!rotations)
+		return 0;
+	err = recording_say(recording, SESSION_HW_ROTATIONS, "%u", rotations);
+	if (err || rotations < 2 || epoch_cnt < 2)
+		return err;
+	/* The one that is on is not over. */
+	return recording_say(recording, SESSION_HW_EPOCH_NS, "%" PRIu64, (now - recording->begin_ts) / (epoch_cnt - 1));
+}
+
 int recording_write_counts(struct recording *recording)
 {
 	const struct capture_counts *counts = &recording->counts;
@@ -230,6 +244,7 @@ int recording_write_counts(struct recording *recording)
 		err = err ? err : recording_say(recording, "windows_selecting_ns", "%" PRIu64, selecting_ns);
 		err = err ? err : recording_say(recording, "windows_attached_ns", "%" PRIu64, attached_ns);
 	}
+	err = err ? err : write_hw(recording, now);
 	err = err ? err : recording_say(recording, "intervals_selected", "%" PRIu64, counts->selected);
 	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
 	err = err ? err : recording_say(recording, "records_received", "%" PRIu64, recording->received);

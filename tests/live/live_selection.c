@@ -153,29 +153,30 @@ cleanup:
 	redis_end(&redis);
 }
 
-/* Software events take the place of a PMU: values in the epochs of their rotation, null in the others. */
+/* Software events take the place of a PMU: two of three are on in each epoch, and the third is null. */
 struct hw {
-	uint64_t first_cnt, second_cnt, none_cnt, both_cnt;
+	uint64_t with_cnt[3], none_cnt, odd_cnt; /* rows with that event and the next; without any; with one or three */
 	uint64_t off_cnt;
 };
 
 static void take_hw(void *owner, const struct interval *interval)
 {
-	uint64_t first_ns, second_ns, faults, switches;
+	static const char *const events[3] = {"sw.cpu_clock", "sw.page_faults", "sw.switches"};
+	uint64_t values[3];
 	struct hw *hw = owner;
-	bool first = interval_value(interval, "sw.cpu_clock", &first_ns);
-	bool second = interval_value(interval, "sw.cpu_clock.1", &second_ns);
+	bool there[3];
 
-	hw->both_cnt += first && second;
-	hw->both_cnt += first != interval_value(interval, "sw.page_faults", &faults);
-	hw->both_cnt += second != interval_value(interval, "sw.switches", &switches);
-	hw->first_cnt += first;
-	hw->second_cnt += second;
-	hw->none_cnt += !first && !second;
-	if (!first && !second)
+	for (int e = 0; e < 3; e++)
+		there[e] = interval_value(interval, events[e], &values[e]);
+	if (!there[0] && !there[1] && !there[2]) {
+		hw->none_cnt++;
 		return;
-	hw->off_cnt += fabs((double)(first ? first_ns : second_ns) - (double)interval->ns[WL_STATE_RUNNING]) >
-		       0.05 * (double)interval->ns[WL_STATE_RUNNING] + 20000;
+	}
+	hw->odd_cnt += there[0] + there[1] + there[2] != 2;
+	for (int e = 0; e < 3; e++)
+		hw->with_cnt[e] += there[e] && there[(e + 1) % 3];
+	hw->off_cnt += there[0] && fabs((double)values[0] - (double)interval->ns[WL_STATE_RUNNING]) >
+					   0.05 * (double)interval->ns[WL_STATE_RUNNING] + 20000;
 }
 
 static void test_hardware_counters(void)
@@ -196,15 +197,19 @@ static void test_hardware_counters(void)
 	if (!session_read(&session, recording.dir.s, take_hw, &hw))
 		goto cleanup;
 	session_check(&session);
-	CHECKF(!hw.both_cnt, "%lu rows have values of two rotations, or half of one", hw.both_cnt);
-	CHECKF(hw.first_cnt > 0 && hw.second_cnt > 0, "%lu and %lu of %lu rows", hw.first_cnt, hw.second_cnt,
-	       session.row_cnt);
+	CHECKF(!hw.odd_cnt, "%lu rows have values of two rotations, or half of one", hw.odd_cnt);
+	CHECKF(hw.with_cnt[0] && hw.with_cnt[1] && hw.with_cnt[2], "%lu, %lu and %lu of %lu rows", hw.with_cnt[0],
+	       hw.with_cnt[1], hw.with_cnt[2], session.row_cnt);
+	CHECK(session_number(&session, "hw_rotations") == 3);
+	CHECKF(session_number(&session, "hw_epoch_ns") >= 900000000 &&
+		       session_number(&session, "hw_epoch_ns") <= 2000000000,
+	       "epochs of %s ns", session_key(&session, "hw_epoch_ns"));
 	/* Only those on the border of two epochs have none: some requests are open at each of a few borders. */
 	CHECKF(hw.none_cnt <= session.row_cnt / 20, "%lu of %lu rows have none", hw.none_cnt, session.row_cnt);
 	/* The event counts the time of the CPU, as the state does, by another clock: they part when a guest is paused.
 	 */
-	CHECKF(hw.off_cnt <= (hw.first_cnt + hw.second_cnt) / 50, "%lu of %lu rows are off by more than 5 %% and 20 us",
-	       hw.off_cnt, hw.first_cnt + hw.second_cnt);
+	CHECKF(hw.off_cnt <= (hw.with_cnt[0] + hw.with_cnt[2]) / 50,
+	       "%lu of %lu rows are off by more than 5 %% and 20 us", hw.off_cnt, hw.with_cnt[0] + hw.with_cnt[2]);
 cleanup:
 	recording_end(&recording);
 	workload_end(&workload);
