@@ -42,9 +42,10 @@ static const struct {
 	{"o3", subject_o3_scan, subject_o3_mix},
 };
 
-static void make(struct value_schema *schema, bool all)
+static void make(struct value_schema *schema, const char *function, bool all)
 {
-	struct value_schema_opts opts = {.path = "/proc/self/exe", .file = "*value_subject.h", .all_locals = all};
+	struct value_schema_opts opts = {
+		.path = "/proc/self/exe", .file = "*value_subject.h", .function = function, .all_locals = all};
 
 	CU_ASSERT(value_schema_make(schema, &opts) == 0);
 }
@@ -76,7 +77,7 @@ static void test_tags(void)
 {
 	struct value_schema schema;
 
-	make(&schema, false);
+	make(&schema, "subject_*", false);
 	CU_ASSERT(!schema.no_code_tags);
 	for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
 		const char *level = levels[l].name;
@@ -100,7 +101,7 @@ static void test_types(void)
 	struct value_schema schema;
 	const struct value_variable *variable = NULL;
 
-	make(&schema, true);
+	make(&schema, NULL, true);
 	for (size_t i = 0; i < schema.variables.cnt; i++)
 		if (!strcmp(schema.variables.items[i].name, "subject_o2_global"))
 			variable = &schema.variables.items[i];
@@ -214,7 +215,7 @@ static void test_places(void)
 	static const struct subject_list list = {.capacity = 80, .len = 5, .kind = 3, .items = items};
 	struct value_schema schema;
 
-	make(&schema, true);
+	make(&schema, "subject_*", true);
 	for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
 		struct watch watches[] = {
 			{find(&schema, levels[l].name, "scan", "key"), 4, 0, 0},
