@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "test_analysis_fixture.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -105,4 +106,22 @@ double fixture_uniform(uint64_t *state)
 double fixture_exponential(uint64_t *state)
 {
 	return -log(fixture_uniform(state));
+}
+
+void fixture_impacts(struct event_line *lines, const struct analysis_fixture *fixture, double tail)
+{
+	const struct dataset *dataset = &fixture->dataset;
+	struct share_rows rows = {dataset->row_cnt, dataset->latency_ns, dataset->weight, NULL, 0, 0};
+	struct tail_blocks blocks;
+	struct tail_error error;
+	struct impact_opts opts = {.tail = tail, .blocks = &blocks, .error = &error};
+	struct stats_order order;
+
+	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, dataset->latency_ns, dataset->weight, dataset->row_cnt), 0);
+	CU_ASSERT_EQUAL_FATAL(tail_blocks__init(&blocks, &rows, 200, 1), 0);
+	rows.late_ns = stats_quantile(&order, tail, NULL, NULL, order.total_weight);
+	error = tail_blocks__error(&blocks, &rows);
+	CU_ASSERT_EQUAL_FATAL(impact_compute(lines, dataset, &order, &opts), 0);
+	tail_blocks__free(&blocks);
+	stats_order__free(&order);
 }

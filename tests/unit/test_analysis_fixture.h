@@ -3,6 +3,7 @@
 #ifndef WHYLATE_TESTS_ANALYSIS_FIXTURE_H
 #define WHYLATE_TESTS_ANALYSIS_FIXTURE_H
 
+#include "analysis/impact.h"
 #include "analysis/results.h"
 
 #define FIXTURE_EVENTS_MAX 16
@@ -30,5 +31,8 @@ double fixture_uniform(uint64_t *state);
 double fixture_exponential(uint64_t *state);
 
 #define ASSERT_NEAR(actual, expected) CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9)
+
+/* impact_compute() with 200 replicates of the fixture's rows. */
+void fixture_impacts(struct event_line *lines, const struct analysis_fixture *fixture, double tail);
 
 #endif

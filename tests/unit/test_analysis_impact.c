@@ -16,24 +16,6 @@ static const struct event_line *line_of(const struct event_line *lines, size_t c
 	return NULL;
 }
 
-static void impacts(struct event_line *lines, const struct analysis_fixture *fixture, double tail)
-{
-	const struct dataset *dataset = &fixture->dataset;
-	struct share_rows rows = {dataset->row_cnt, dataset->latency_ns, dataset->weight, NULL, 0, 0};
-	struct tail_blocks blocks;
-	struct tail_error error;
-	struct impact_opts opts = {.tail = tail, .blocks = &blocks, .error = &error};
-	struct stats_order order;
-
-	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, dataset->latency_ns, dataset->weight, dataset->row_cnt), 0);
-	CU_ASSERT_EQUAL_FATAL(tail_blocks__init(&blocks, &rows, 200, 1), 0);
-	rows.late_ns = stats_quantile(&order, tail, NULL, NULL, order.total_weight);
-	error = tail_blocks__error(&blocks, &rows);
-	CU_ASSERT_EQUAL_FATAL(impact_compute(lines, dataset, &order, &opts), 0);
-	tail_blocks__free(&blocks);
-	stats_order__free(&order);
-}
-
 /* Latencies 1 … 100; the event has value 5 in the ten latest. */
 static void impact_by_hand(void)
 {
@@ -52,7 +34,7 @@ static void impact_by_hand(void)
 		if (i % 2)
 			bitmap_set(missing, i);
 	}
-	impacts(lines, &fixture, 0.9);
+	fixture_impacts(lines, &fixture, 0.9);
 	/* T(all) = 90; without the ten, p90 of 1 … 90 is 81. */
 	ASSERT_NEAR(line_of(lines, 3, "runq.preempt.count")->impact, 9.0 / 90);
 	CU_ASSERT_EQUAL(line_of(lines, 3, "runq.preempt.count")->threshold, 0);
@@ -81,10 +63,10 @@ static void weights_count_in_the_impact(void)
 		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 10 * (i + 1));
 	memcpy(fixture.dataset.weight, (double[]){90, 5, 3, 2}, 4 * sizeof(double));
 	values[2] = values[3] = 1;
-	impacts(lines, &fixture, 0.95);
+	fixture_impacts(lines, &fixture, 0.95);
 	ASSERT_NEAR(lines[0].impact, 0);
 	ASSERT_NEAR(lines[0].threshold_percentile, 0.95);
-	impacts(lines, &fixture, 0.96);
+	fixture_impacts(lines, &fixture, 0.96);
 	/* p96 is 30; without them 0.96·95 = 91.2: 20. */
 	ASSERT_NEAR(lines[0].impact, 10.0 / 30);
 	analysis_fixture_free(&fixture);
@@ -105,7 +87,7 @@ static void what_was_not_recorded_has_no_impact_and_what_was_zero_has_none(void)
 	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){.name = "throttled.ns"};
 	fixture.events[fixture.dataset.event_cnt++] = (struct dataset_event){.name = "blocked.disk.ns"};
 	fixture.dataset.category_unmeasured[WL_CATEGORY_THROTTLED] = true;
-	impacts(lines, &fixture, 0.9);
+	fixture_impacts(lines, &fixture, 0.9);
 	CU_ASSERT(isnan(line_of(lines, 3, "hw.cycles")->impact));
 	CU_ASSERT(isnan(line_of(lines, 3, "throttled.ns")->impact_adjusted));
 	CU_ASSERT_EQUAL(line_of(lines, 3, "blocked.disk.ns")->impact_adjusted, 0);
@@ -126,7 +108,7 @@ static void a_joint_that_most_intervals_exceed_is_passed_over(void)
 		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000 + i % 7);
 		values[i] = i < 3000 ? 0 : i - 3000;
 	}
-	impacts(lines, &fixture, 0.99);
+	fixture_impacts(lines, &fixture, 0.99);
 	CU_ASSERT_DOUBLE_EQUAL(lines[0].threshold_percentile, 0.99, 1e-6);
 	analysis_fixture_free(&fixture);
 }
@@ -156,7 +138,7 @@ static struct event_line impact_of_step(size_t row_cnt, size_t from, uint64_t va
 		fixture_add(&fixture, i, WL_CATEGORY_SLEEP, values[i]);
 		fixture.dataset.weight[i] = weights ? 1 + i % 3 : 1;
 	}
-	impacts(lines, &fixture, tail);
+	fixture_impacts(lines, &fixture, tail);
 	analysis_fixture_free(&fixture);
 	return lines[0];
 }
@@ -190,7 +172,7 @@ static void poisson_counts_are_high_where_they_are_not_zero(void)
 		met += values[i] > 0;
 		fixture_add(&fixture, i, WL_CATEGORY_ONCPU, 1000000 + 1000 * (i % 11) + 500000 * values[i]);
 	}
-	impacts(lines, &fixture, 0.99);
+	fixture_impacts(lines, &fixture, 0.99);
 	CU_ASSERT_EQUAL(lines[0].threshold, 0);
 	CU_ASSERT_DOUBLE_EQUAL(lines[0].threshold_percentile, 1 - (double)met / 100000, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(lines[0].impact, 0.5 / 1.5, 0.01);
@@ -258,7 +240,7 @@ static void gain_is_exact_and_its_interval_is_that_of_whole_rows(void)
 			fixture_add(&fixture, i, WL_CATEGORY_IO_DISK, values[i]);
 			fixture.dataset.weight[i] = round > 2 ? 1 + (uint64_t)(fixture_uniform(&state) * 9) : 1;
 		}
-		impacts(lines, &fixture, tail);
+		fixture_impacts(lines, &fixture, tail);
 		whole = quantile_of(&fixture, NULL, NULL, tail);
 		expected = (whole - quantile_of(&fixture, values, NULL, tail)) / whole;
 		ASSERT_NEAR(lines[0].gain, expected);
@@ -300,7 +282,7 @@ static void events_are_ranked_by_gain(void)
 		fixture_add(&fixture, i, WL_CATEGORY_SLEEP, sleep[i]);
 		fixture_add(&fixture, i, WL_CATEGORY_IO_DISK, disk[i]);
 	}
-	impacts(lines, &fixture, 0.99);
+	fixture_impacts(lines, &fixture, 0.99);
 	CU_ASSERT_STRING_EQUAL(lines[0].event, "sleep.ns");
 	CU_ASSERT(lines[0].gain > 0.94 && lines[0].gain_ci.lo <= lines[0].gain && lines[0].gain_ci.hi >= lines[0].gain);
 	ASSERT_NEAR(line_of(lines, 3, "migration.count")->gain, line_of(lines, 3, "migration.count")->impact);

@@ -106,8 +106,6 @@ static void what_swaps_take_away_is_made_up_for(void)
 	double factor[ROWS];
 
 	for (int pass = 0; pass < 3; pass++) {
-		struct stats_order order;
-
 		state = 3;
 		analysis_fixture_init(&fixture, ROWS);
 		values = fixture_event(&fixture, "hw.cache_misses", &missing);
@@ -124,11 +122,8 @@ static void what_swaps_take_away_is_made_up_for(void)
 			factor[i] = 1 / (1 - (double)ns / 1000);
 		}
 		fixture.dataset.hw_factor = pass == 2 ? factor : NULL;
-		CU_ASSERT_EQUAL_FATAL(
-			stats_order__init(&order, fixture.dataset.latency_ns, fixture.dataset.weight, ROWS), 0);
-		CU_ASSERT_EQUAL_FATAL(impact_compute(lines, &fixture.dataset, &order, 0.95), 0);
+		fixture_impacts(lines, &fixture, 0.95);
 		*(pass == 0 ? &all : pass == 1 ? &raw : &mended) = lines[0];
-		stats_order__free(&order);
 		fixture.dataset.hw_factor = NULL;
 		analysis_fixture_free(&fixture);
 	}
