@@ -217,12 +217,6 @@ static void test_file_capabilities(void)
 		said_one_line(&process, "is another user's", NULL);
 	}
 	process_end(&process);
-	if (!process_launch(&process, &launch, "%s record -p %d -d 1s --limits /etc/shadow", copy.s,
-			    (int)workload.server_pid)) {
-		CHECKF(process_wait(&process, 30) == 1, "%s", process_err(&process));
-		said_one_line(&process, "/etc/shadow", "Permission denied");
-	}
-	process_end(&process);
 	if (!process_launch(&process, &launch, "%s probes list -e %s", copy.s, secret.s)) {
 		CHECKF(process_wait(&process, 30) == 1, "%s", process_err(&process));
 		said_one_line(&process, "secret", NULL);
@@ -238,6 +232,12 @@ static void test_file_capabilities(void)
 		goto cleanup;
 	}
 	allowed = true;
+	if (!process_launch(&process, &launch, "%s record -p %d -d 1s --limits /etc/shadow", copy.s,
+			    (int)workload.server_pid)) {
+		CHECKF(process_wait(&process, 30) == 1, "%s", process_err(&process));
+		said_one_line(&process, "/etc/shadow", "Permission denied");
+	}
+	process_end(&process);
 	if (!process_launch(&process, &launch, "%s record -p %d -d 1s -o %s/r", copy.s, (int)workload.server_pid,
 			    dir.s)) {
 		CHECKF(process_wait(&process, 30) == 0, "%s", process_err(&process));
