@@ -48,6 +48,8 @@ struct flow_end {
 	s64 ahead_min, ahead_max;
 	u32 has_max;
 	u32 in_send; /* by a call that has not counted them yet, bytes were put into the queue */
+	u32 window;  /* in which bytes were counted */
+	u32 zero;
 };
 
 struct {
@@ -83,9 +85,29 @@ static __always_inline struct sock *peer_of(struct sock *sk)
 	return unix_sk ? unix_sk->peer : NULL;
 }
 
+/* Between windows bytes pass uncounted: counts begin anew, under a new number. */
+static __always_inline void flow_end_renew(struct flow_end *end)
+{
+	u32 window = end->window;
+
+	if (window == controls.window || __sync_val_compare_and_swap(&end->window, window, controls.window) != window)
+		return;
+	end->conn = 0;
+	end->sent = 0;
+	end->received = 0;
+	end->ahead_min = 0;
+	end->ahead_max = 0;
+	end->has_max = 0;
+	end->in_send = 0;
+}
+
 static __always_inline struct flow_end *flow_end_make(struct sock *sk)
 {
-	return sk_storage_make(&flow_ends, sk);
+	struct flow_end *end = sk_storage_make(&flow_ends, sk);
+
+	if (end && cfg_knobs.windows)
+		flow_end_renew(end);
+	return end;
 }
 
 static __always_inline void read_addresses(struct sock *sk, u16 family, u64 *local, u64 *remote)

@@ -29,6 +29,8 @@ struct trace_cpu {
 	struct expiring_timer timer;
 	u64 arrived_sid; /* the request whose first bytes have just got to their socket, 0: none */
 	u64 arrived_ts;
+	u32 window; /* in which all that was noted down */
+	u32 zero;
 };
 
 struct {
@@ -41,8 +43,18 @@ struct {
 static __always_inline struct trace_cpu *this_trace_cpu(void)
 {
 	u32 key = 0;
+	struct trace_cpu *cpu = bpf_map_lookup_elem(&trace_cpus, &key);
 
-	return bpf_map_lookup_elem(&trace_cpus, &key);
+	/* An interrupt that was under way when the hooks were detached has ended unseen. */
+	if (cpu && cfg_knobs.windows && cpu->window != controls.window) {
+		cpu->window = controls.window;
+		cpu->hardirq = 0;
+		cpu->softirq = 0;
+		cpu->io.complete_ts = 0;
+		cpu->timer.expire_ts = 0;
+		cpu->arrived_sid = 0;
+	}
+	return cpu;
 }
 
 static __always_inline u32 hardirq_context(u32 state)

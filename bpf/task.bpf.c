@@ -2,22 +2,52 @@
 /* Who is followed: the threads of the target and of its children, from the start and as they come and go. */
 #include "follow.h"
 #include "interval.h"
+#include "wait.h"
 
 /*
- * Run after the scheduler hooks are attached: adopts the threads that exist, or renews them in a window that is to
- * last. A thread that is switched between the look at its state and the hooks' first sight of it is in the wrong state
- * until its next switch, and in no interval yet.
+ * Trace mode: what a thread that is blocked already waits for.  A lock that it holds or waits for since before the
+ * hooks were attached is on the path of intervals that begin later.  A thread that is woken meanwhile is left as it is.
  */
-SEC("iter/task")
+static __always_inline void thread__describe_wait(struct thread *thread, struct task_struct *task)
+{
+	u64 word = *(volatile u64 *)&thread->word, owner_at, *last;
+	struct wl_wait wait = {};
+	u32 state;
+
+	if (word_state(word) != WL_STATE_BLOCKED_OTHER || task_is_queued(task))
+		return;
+	state = wait_of_task(task, &wait, &owner_at);
+	if (owner_at)
+		bpf_copy_from_user_task(&wait.owner_tid, sizeof(wait.owner_tid), (void *)owner_at, task, 0);
+	if (*(volatile u64 *)&thread->word != word)
+		return;
+	thread->wait = wait;
+	if (__sync_val_compare_and_swap(&thread->word, word, (word & ~(u64)STATE_MASK) | state) != word)
+		return;
+	last = thread__past(thread, 0);
+	if (*last == word)
+		*last = (word & ~(u64)STATE_MASK) | state;
+}
+
+/*
+ * Run after the hooks are attached: adopts the threads of the target that exist; in a window, meets all that are
+ * followed.  A thread that is switched between the look at its state and the hooks' first sight of it is in the wrong
+ * state until its next switch, and in no interval yet.
+ */
+SEC("iter.s/task")
 int adopt_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct following following = {};
+	struct thread *thread;
 
 	if (!task)
 		return 0;
 	following.state = BPF_CORE_READ(task, __state) == 0 ? WL_STATE_RUNNING : WL_STATE_BLOCKED_OTHER;
 	follow_membership(task, thread_of(task), &following);
+	thread = cfg_knobs.trace ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
+	if (thread)
+		thread__describe_wait(thread, task);
 	return 0;
 }
 

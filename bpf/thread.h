@@ -75,7 +75,7 @@ static __always_inline u64 thread__enter(struct thread *thread, u32 state)
 /* The segment under way ends here, and the thread goes on in the same state: an edge begins here. */
 static __always_inline void thread__cut(struct thread *thread)
 {
-	if (cfg_knobs.trace)
+	if (cfg_knobs.trace && !at_rest())
 		thread__enter(thread, word_state(thread->word));
 }
 

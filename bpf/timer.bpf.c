@@ -27,6 +27,7 @@ int BPF_PROG(on_hrtimer_start, void *timer)
 	armed.armed_ts = bpf_ktime_get_ns();
 	armed.pid = task->tgid;
 	armed.tid = task->pid;
+	armed.window = controls.window;
 	bpf_map_update_elem(&armed_timers, &key, &armed, BPF_ANY);
 	return 0;
 }

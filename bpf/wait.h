@@ -44,14 +44,10 @@ static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
 	return WL_STATE_BLOCKED_OTHER;
 }
 
-/* glibc's mutex: FUTEX_WAIT for the value 2 on its first word; the third word is the owner's tid. */
-static __always_inline u32 mutex_owner(u64 futex, u64 op, u64 value)
+/* glibc's mutex: FUTEX_WAIT for the value 2 on its first word; the third word is the owner's tid.  0: it is none. */
+static __always_inline u64 mutex_owner_at(u64 futex, u64 op, u64 value)
 {
-	u32 owner_tid = 0;
-
-	if ((op & FUTEX_COMMAND_MASK) == FUTEX_WAIT && (u32)value == 2)
-		bpf_probe_read_user(&owner_tid, sizeof(owner_tid), (void *)(futex + 8));
-	return owner_tid;
+	return (op & FUTEX_COMMAND_MASK) == FUTEX_WAIT && (u32)value == 2 ? futex + 8 : 0;
 }
 
 /*
@@ -74,8 +70,11 @@ static __always_inline u64 woken_futex(struct task_struct *task, u32 pid)
 	return op == FUTEX_WAKE || op == FUTEX_WAKE_BITSET || op == FUTEX_UNLOCK_PI ? syscall_arg(regs, 0) : 0;
 }
 
-/* Why the task, which is `current` and gives up the CPU, blocks; fills the wait. */
-static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wait *wait)
+/*
+ * Why the task, which is blocked or about to be, blocks; fills the wait, without its owner.  *owner_at: where the
+ * task's memory has the owner's tid, 0: nowhere.
+ */
+static __always_inline u32 wait_of_task(struct task_struct *task, struct wl_wait *wait, u64 *owner_at)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u32 class = WAIT_OTHER, state;
@@ -84,6 +83,7 @@ static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wai
 	wait->object = 0;
 	wait->owner_tid = 0;
 	wait->sysno = nr;
+	*owner_at = 0;
 	if (nr >= 0) {
 		class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
 		wait->object = syscall_arg(regs, 0);
@@ -91,7 +91,7 @@ static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wai
 	switch (class) {
 	case WAIT_FUTEX:
 		state = WL_STATE_BLOCKED_FUTEX;
-		wait->owner_tid = mutex_owner(wait->object, syscall_arg(regs, 1), syscall_arg(regs, 2));
+		*owner_at = mutex_owner_at(wait->object, syscall_arg(regs, 1), syscall_arg(regs, 2));
 		break;
 	case WAIT_LOCK:
 		state = WL_STATE_BLOCKED_FUTEX;
@@ -132,6 +132,17 @@ static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wai
 	if (class != WAIT_RING && BPF_CORE_READ_BITFIELD(task, in_iowait))
 		state = WL_STATE_BLOCKED_DISK;
 	wait->state = state;
+	return state;
+}
+
+/* The same of the task that is `current` and gives up the CPU, with the owner. */
+static __always_inline u32 blocked_state(struct task_struct *task, struct wl_wait *wait)
+{
+	u64 owner_at;
+	u32 state = wait_of_task(task, wait, &owner_at);
+
+	if (owner_at)
+		bpf_probe_read_user(&wait->owner_tid, sizeof(wait->owner_tid), (void *)owner_at);
 	return state;
 }
 

@@ -131,6 +131,8 @@ static __always_inline u64 take_arrival(struct trace_cpu *trace_cpu, u64 now)
 struct armed_timer {
 	u64 armed_ts;
 	u32 pid, tid;
+	u32 window; /* between windows it may have been armed anew, unseen */
+	u32 zero;
 };
 
 struct {
@@ -154,6 +156,8 @@ static __noinline int timer__send(struct thread *thread, struct trace_cpu *trace
 		return 0;
 	key = trace_cpu->timer.timer;
 	armed = bpf_map_lookup_elem(&armed_timers, &key);
+	if (armed && cfg_knobs.windows && armed->window != controls.window)
+		armed = NULL;
 	record->ts = word_ts(thread->word);
 	record->expire_ts = trace_cpu->timer.expire_ts;
 	record->timer = key;

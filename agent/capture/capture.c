@@ -625,6 +625,8 @@ int capture__window_open(struct capture *capture, bool endless)
 	capture->window_cnt++;
 	window_begins(capture, endless);
 	err = capture__attach_window(capture);
+	/* What the first hooks saw while others were missing is of a window that is over. */
+	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&controls->watching, !err, __ATOMIC_SEQ_CST);
 	/* A segment needs a beginning, and a thread that waits meets no hook until it is woken. */
 	return !err && capture->opts.trace ? capture__adopt_threads(capture) : err;

@@ -2,11 +2,11 @@
 /*
  * Recording in observation windows: carries out what the window plan says.
  *
- * In trace mode (with --duty only), too, all hooks but those of tasks are detached between windows.  When a window
- * opens, each followed thread is met once (capture__window_open()), so that its segments begin there: what it was at is
- * running, runnable or blocked, for what reason is known from its next switch on.  A selected interval lies within the
- * time that hooks are attached, so its own segments, wake-ups and hand-offs are complete; the time between windows is
- * handed to the trace as a loss (trace__lost()), so that whatever reaches across it is flagged and not ranked.
+ * In trace mode (with --duty only), too, all hooks but those of tasks are detached between windows.  When all hooks of
+ * a window are attached, each followed thread is met once (capture__window_open()): its segments begin there, and what
+ * it is blocked in is read from its system call, a mutex's owner from its memory.  A selected interval begins later and
+ * ends while hooks are attached, so that its path never reaches back before the window.  The time between windows is
+ * handed to the trace as a loss (trace__lost()): whatever reaches across it is flagged and not ranked.
  */
 #include "base/log.h"
 #include "session/session_internal.h"
@@ -130,8 +130,8 @@ int recording_windows_step(struct recording *recording)
 		capture__window_drain(capture);
 		return 0;
 	case WINDOW_CLOSED:
-		capture__window_close(capture);
 		recording->closed_ts = monotonic_ns();
+		capture__window_close(capture);
 		return 0;
 	}
 	return 0;

@@ -144,7 +144,11 @@ static void take_stalled(void *owner, const struct interval *interval)
 	stalled->uncertain_cnt += (interval->flags & WL_INTERVAL_LOSSY) != 0;
 }
 
-static void chain_case(const char *name, unsigned int seconds, bool by_comm)
+/* How hooks are attached: all the time, or in windows that begin while threads wait for each other. */
+#define ALL_THE_TIME "-d 60s --mode trace --duty 100%"
+#define IN_WINDOWS   "-d 60s --mode trace --rate 30% --duty 30% --tail none"
+
+static void chain_case(const char *dir, const char *name, const char *args, unsigned int seconds, bool by_comm)
 {
 	struct stall_watch *watch = stall_watch__new();
 	struct stalled stalled = {.watch = watch};
@@ -152,14 +156,11 @@ static void chain_case(const char *name, unsigned int seconds, bool by_comm)
 	struct workload workload;
 	struct session session;
 	json_object *report;
-	char dir[64];
 
 	/* What earlier tests have written is not to meet the disk of this one. */
 	sync();
-	/* The suite of counters has workloads of these names, too. */
-	snprintf(dir, sizeof(dir), "trace-%s", name);
 	if (!workload_start(&workload, name, seconds) ||
-	    !recording_start(&recording, dir, workload.server_pid, "-d 60s --mode trace"))
+	    !recording_start(&recording, dir, workload.server_pid, "%s", args))
 		goto cleanup;
 	workload_go(&workload);
 	if (!workload_finish(&workload, seconds + 20))
@@ -207,13 +208,56 @@ cleanup:
 	CHAIN(ringdisk, 6, true)    \
 	CHAIN(neighbour, 8, true)
 
-#define CHAIN(name, seconds, by_comm)                \
-	static void test_##name(void)                \
-	{                                            \
-		chain_case(#name, seconds, by_comm); \
+#define CHAIN(name, seconds, by_comm)                                              \
+	static void test_##name(void)                                              \
+	{                                                                          \
+		chain_case("trace-" #name, #name, ALL_THE_TIME, seconds, by_comm); \
 	}
 CHAINS
 #undef CHAIN
+
+struct waits {
+	uint64_t cnt, unknown_cnt;
+};
+
+static void take_wait(void *owner, json_object *row)
+{
+	struct waits *waits = owner;
+
+	if (strncmp(json_text(row, "state"), "blocked.", 8))
+		return;
+	waits->cnt++;
+	waits->unknown_cnt += !json_at(row, "syscall");
+}
+
+/* What threads waited for before a window opened is known in it: for which call, and so behind whom. */
+static void windows_case(const char *name, unsigned int seconds)
+{
+	struct waits waits = {0};
+	char dir[64];
+
+	snprintf(dir, sizeof(dir), "trace-windows-%s", name);
+	chain_case(dir, name, IN_WINDOWS, seconds, false);
+	visit_rows(temp_path("%s", dir).s, "segment", take_wait, &waits);
+	CHECK(waits.cnt > 0);
+	CHECKF(waits.unknown_cnt * 100 <= waits.cnt, "%lu of %lu waits are for nothing known", waits.unknown_cnt,
+	       waits.cnt);
+}
+
+static void test_mutex_in_windows(void)
+{
+	windows_case("mutex", 8);
+}
+
+static void test_stopworld_in_windows(void)
+{
+	windows_case("stopworld", 8);
+}
+
+static void test_holder_in_windows(void)
+{
+	windows_case("holder", 8);
+}
 
 /*
  * Everything is in order although rings are far too small for it: a page has room for some fifty requests, which Redis
@@ -457,6 +501,9 @@ static const struct live_test tests[] = {
 #define CHAIN(name, seconds, by_comm) {"trace_" #name, test_##name},
 	CHAINS
 #undef CHAIN
+	{"trace_windows_mutex", test_mutex_in_windows},
+	{"trace_windows_stopworld", test_stopworld_in_windows},
+	{"trace_windows_holder", test_holder_in_windows},
 	{"trace_tiny_rings", test_tiny_rings},
 	{"trace_tail", test_tail},
 	{"trace_scope_limit", test_scope_limit},
