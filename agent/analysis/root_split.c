@@ -5,12 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MOST_SHARE     0.9  /* of the parent's difference: the walk goes on there */
-#define SPLIT_SHARE    0.1  /* of it at least has a child that is a cause of its own */
-#define PURE_SHARE     0.85 /* of the pairs of samples in one unit that lie in one child */
-#define PURE_PAIRS_MIN 6
-#define TYPICAL_SHARE  0.1 /* of the typical time a branch may take in on its way up */
-#define DEPTH_MAX      512
+#define MOST_SHARE      0.9  /* of the parent's difference: the walk goes on there */
+#define SPLIT_SHARE     0.1  /* of it at least has a child that is a cause of its own */
+#define MIXED_SHARE     0.25 /* of the pairs of samples in one unit that a mixture would have in several children */
+#define MIXED_PAIRS_MIN 6
+#define TYPICAL_SHARE   0.1 /* of the typical time a branch may take in on its way up */
+#define DEPTH_MAX       512
 
 struct tree {
 	const struct samples *samples;
@@ -151,20 +151,30 @@ static void count_pairs(struct tree *tree, uint32_t node)
 
 static bool is_apart(const struct tree *tree, uint32_t node, uint32_t child)
 {
+	/* How many pairs would have a part elsewhere if all units had the same mixture. */
+	double mixed = tree->pairs[child] * (1 - tree->late_ns[child] / tree->late_ns[node]);
+
 	return difference(tree, child) >= SPLIT_SHARE * difference(tree, node) &&
-	       difference(tree, child) >= tree->min_ns && tree->pairs[child] >= PURE_PAIRS_MIN &&
-	       tree->pure[child] >= PURE_SHARE * tree->pairs[child];
+	       difference(tree, child) >= tree->min_ns && mixed >= MIXED_PAIRS_MIN &&
+	       tree->pairs[child] - tree->pure[child] <= MIXED_SHARE * mixed;
 }
 
-/* Up from the cut, but not to `floor`, as long as typical intervals are not met there more than further down. */
+/*
+ * Up from the cut, but not to `floor`, as long as what a step up adds is not met in typical intervals: of their time at
+ * most a small part, or far less than it adds to late ones.
+ */
 static uint32_t top_of(const struct tree *tree, uint32_t cut, uint32_t floor)
 {
 	double limit_ns = tree->typical_ns[cut] + TYPICAL_SHARE * tree->typical_ns[SAMPLE_ROOT];
-	uint32_t top = cut;
+	uint32_t top = cut, parent;
 
-	while (tree->samples->nodes.items[top].parent != floor &&
-	       tree->typical_ns[tree->samples->nodes.items[top].parent] <= limit_ns)
-		top = tree->samples->nodes.items[top].parent;
+	for (; (parent = tree->samples->nodes.items[top].parent) != floor; top = parent) {
+		double late_ns = tree->late_ns[parent] - tree->late_ns[top];
+		double typical_ns = tree->typical_ns[parent] - tree->typical_ns[top];
+
+		if (tree->typical_ns[parent] > limit_ns && typical_ns > TYPICAL_SHARE * late_ns)
+			break;
+	}
 	return top;
 }
 
