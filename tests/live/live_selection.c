@@ -206,9 +206,11 @@ static void test_hardware_counters(void)
 	       "epochs of %s ns", session_key(&session, "hw_epoch_ns"));
 	/* Only those on the border of two epochs have none: some requests are open at each of a few borders. */
 	CHECKF(hw.none_cnt <= session.row_cnt / 20, "%lu of %lu rows have none", hw.none_cnt, session.row_cnt);
-	/* The event counts the time of the CPU, as the state does, by another clock: they part when a guest is paused.
+	/*
+	 * The event counts the time of the CPU, as the state does, by another clock: they part when a guest is paused.
+	 * Seen on two busy CPUs: 2 % of the rows alone, 6 to 7 % beside builds.
 	 */
-	CHECKF(hw.off_cnt <= (hw.with_cnt[0] + hw.with_cnt[2]) / 50,
+	CHECKF(hw.off_cnt <= (hw.with_cnt[0] + hw.with_cnt[2]) / 10,
 	       "%lu of %lu rows are off by more than 5 %% and 20 us", hw.off_cnt, hw.with_cnt[0] + hw.with_cnt[2]);
 cleanup:
 	recording_end(&recording);
