@@ -8,6 +8,7 @@
 #include "cmd/report_options.h"
 #include "cmd/scratch.h"
 #include "cmd/target_options.h"
+#include "rounds/answer.h"
 #include "rounds/rounds.h"
 #include "session/session.h"
 
@@ -23,12 +24,15 @@ static const char record_help[] =
 	"Records the requests of a running process into shards, for `whylate report`.\n";
 
 static const char diagnose_help[] =
-	"Usage: whylate diagnose TARGET [-s SYMBOLS] [-d 30s] [--rounds 3] [--interactive] [--json] [--top 10]\n"
-	"                        [--type NAME]\n"
-	"Records a running process for a while and says what makes its requests late, and in which functions.\n";
+	"Usage: whylate diagnose TARGET [-s SYMBOLS] [-d 30s] [--rounds N | --mode trace] [--interactive] [--json]\n"
+	"                        [--top 10] [--type NAME]\n"
+	"Records a running process and ranks what makes its requests late.\n"
+	"With --mode trace, in one pass: roots, until their order is certain, at most 30 s.\n";
 
 static const char diagnose_options_help[] =
-	"      --rounds N         probe functions, in so many rounds (default 3); 0: none, causes by category only\n"
+	"      --rounds N         probe functions in so many rounds (default 3; 0 with --mode trace): counts and "
+	"exact\n"
+	"                         times; 0: none\n"
 	"      --interactive      ask which function to open next, after each round\n"
 	"      --factors RULE     how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
 	"      --understood FUNCTION   take its time out of every request, and rank what is left; repeatable\n"
@@ -44,7 +48,10 @@ static const char diagnose_options_help[] =
 #define OPT_ASK        2004
 #define OPT_FACTORS    2005
 #define OPT_UNDERSTOOD 2006
-#define ROUNDS         3
+#define ROUNDS         3 /* unless chains are recorded */
+#define NOT_GIVEN      UINT32_MAX
+#define DURATION_NS    30000000000ULL /* without -d: at most */
+#define STACKS_HZ      499
 #define ROUNDS_MAX     100
 
 /* record's options, then the command's own, then the end mark. */
@@ -169,6 +176,29 @@ static int check_rounds(struct record_options *options, struct analyse_options *
 	return EXIT_DONE;
 }
 
+/* One pass where chains are recorded and no functions are probed: samples, and without -d until the answer is certain.
+ */
+static void set_defaults(struct record_options *options, const struct analyse_options *analyse,
+			 const struct rounds_options *rounds, struct answer_options *answer)
+{
+	bool by_answer = !options->duration_ns && !rounds->rounds;
+
+	if (!options->duration_ns)
+		options->duration_ns = DURATION_NS;
+	if (rounds->rounds || !options->trace)
+		return;
+	if (!options->stacks_hz)
+		options->stacks_hz = STACKS_HZ;
+	if (!by_answer)
+		return;
+	*answer = (struct answer_options){
+		.tail = options->tail > 0.5 ? options->tail : analyse->tail,
+		.type = analyse->type,
+	};
+	options->client = &answer_client;
+	options->client_options = answer;
+}
+
 static int diagnose(struct record_options *options, struct analyse_options *analyse)
 {
 	struct scratch scratch = {.fd = -1};
@@ -214,7 +244,8 @@ int cmd_diagnose(int argc, char **argv)
 		{"factors", required_argument, NULL, OPT_FACTORS},
 		{"understood", required_argument, NULL, OPT_UNDERSTOOD},
 	};
-	struct rounds_options rounds = {.rounds = ROUNDS};
+	struct rounds_options rounds = {.rounds = NOT_GIVEN};
+	struct answer_options answer;
 	struct option all[OPTIONS_MAX];
 	struct record_options options;
 	struct analyse_options analyse;
@@ -224,7 +255,6 @@ int cmd_diagnose(int argc, char **argv)
 
 	record_options_init(&options);
 	report_options_init(&analyse);
-	options.duration_ns = 30000000000ULL;
 	join_options(all, own, sizeof(own) / sizeof(own[0]));
 	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
 		if (option == 'h') {
@@ -241,8 +271,12 @@ int cmd_diagnose(int argc, char **argv)
 			return EXIT_USAGE;
 	}
 	code = check_complete(&options, "diagnose", argc, argv);
+	if (rounds.rounds == NOT_GIVEN)
+		rounds.rounds = rounds.interactive || !options.trace ? ROUNDS : 0;
 	if (!code)
 		code = check_rounds(&options, &analyse, &rounds);
+	if (!code)
+		set_defaults(&options, &analyse, &rounds, &answer);
 	/* A script is not asked. */
 	if (!code && !query.kind && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
 		code = target_options_ask(&query) ? EXIT_FAILED : EXIT_DONE;

@@ -626,6 +626,7 @@ static int rounds_end(struct recording *recording)
 }
 
 const struct session_client rounds_client = {
+	.probes = true,
 	.why_always = "functions are probed in rounds",
 	.stacks_hz = ROUNDS_STACKS_HZ,
 	.open = rounds_open,

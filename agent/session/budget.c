@@ -296,7 +296,7 @@ int recording_budget_try(struct recording *recording)
 	uint64_t *addrs;
 	int err;
 
-	if (!recording->list || recording->client || !recording_has_budget(recording))
+	if (!recording->list || recording_client_probes(recording) || !recording_has_budget(recording))
 		return 0;
 	idxs = calloc(all, sizeof(*idxs));
 	addrs = calloc(all, sizeof(*addrs));
@@ -324,7 +324,7 @@ int recording_budget_keep(struct recording *recording)
 	int err;
 
 	/* Rounds keep theirs. */
-	if (!recording->list || recording->client || recording->probes_lost)
+	if (!recording->list || recording_client_probes(recording) || recording->probes_lost)
 		return 0;
 	err = open_budget(recording);
 	if (err)

@@ -170,7 +170,7 @@ static int let_returns_go(struct recording *recording, uint8_t appeared, uint32_
 	program__distrust_returns(recording->program);
 	err = recording_list_replan(recording, &replanned);
 	if (!err)
-		err = recording->client ? recording->options->client->distrust_returns(recording) : 0;
+		err = recording_client_probes(recording) ? recording->options->client->distrust_returns(recording) : 0;
 	if (err)
 		return err;
 	capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
@@ -206,7 +206,7 @@ int recording_loads_watch(struct recording *recording)
 	loads = recording->loads;
 	if (err || loads->idle || begin_ts < loads->look_ts)
 		return err;
-	loads->idle = !recording->client && !recording_list_has_returns(recording);
+	loads->idle = !recording_client_probes(recording) && !recording_list_has_returns(recording);
 	if (loads->idle)
 		return 0;
 	first_new = program__module_cnt(recording->program);

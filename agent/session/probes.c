@@ -42,7 +42,8 @@ static int append(void *owner, enum shard_table_id table, const struct shard_row
 
 bool recording_probes_wanted(const struct recording *recording)
 {
-	return recording->options->symbols || recording->options->client || recording->marked;
+	return recording->options->symbols || (recording->options->client && recording->options->client->probes) ||
+	       recording->marked;
 }
 
 void recording_probes_learn(struct recording *recording)

@@ -14,13 +14,14 @@ struct recording;
  * All that return int: 0, or -errno after one line.
  */
 struct session_client {
-	const char *why_always; /* why hooks have to stay attached all the time */
+	const char *why_always; /* why hooks have to stay attached all the time; NULL: they need not */
+	bool probes;            /* it attaches probes, and keeps their budget itself */
 	uint32_t stacks_hz;     /* rate at which it wants user stacks sampled unless the options say more */
 	/* Before the capture is made, after the symbol list was read: sets recording->client. */
 	int (*open)(struct recording *recording);
 	int (*begin)(struct recording *recording); /* everything is attached */
 	int (*step)(struct recording *recording);  /* a few times a second */
-	/* Return probes are no longer safe, as recording->program knows by now. */
+	/* With probes: return probes are no longer safe, as recording->program knows by now. */
 	int (*distrust_returns)(struct recording *recording);
 	bool (*is_probing)(const struct recording *recording); /* it keeps the budget itself at the moment */
 	int (*end)(struct recording *recording); /* the time is over, the target's probes are still attached */

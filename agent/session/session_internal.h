@@ -246,7 +246,13 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 
 static inline bool recording_client_probing(const struct recording *recording)
 {
-	return recording->client && recording->options->client->is_probing(recording);
+	return recording->client && recording->options->client->probes &&
+	       recording->options->client->is_probing(recording);
+}
+
+static inline bool recording_client_probes(const struct recording *recording)
+{
+	return recording->client && recording->options->client->probes;
 }
 
 #endif

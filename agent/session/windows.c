@@ -66,7 +66,7 @@ const char *recording_windows_hint(const struct recording *recording)
 {
 	if (why_always(recording))
 		return "";
-	if (recording->options->client)
+	if (recording_client_probes(recording))
 		return ": with --rounds 0 hooks may be attached for a part of the time";
 	return recording->options->duty >= 1 ? ": without --duty 100% hooks may be attached for a part of the time"
 					     : "";

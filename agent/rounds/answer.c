@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rounds/answer.h"
+
+#include "analysis/findings.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "session/session_internal.h"
+#include "shard/open.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SECOND_NS     1000000000ULL
+#define FIRST_LOOK_NS (6 * SECOND_NS)
+#define LOOK_NS       (3 * SECOND_NS)
+#define BOOTSTRAP_CNT 200
+#define NAME_SZ       160
+
+/* What a look has found. */
+struct verdict {
+	bool certain;
+	char why_not[3 * NAME_SZ]; /* otherwise */
+};
+
+struct answer {
+	struct answer_options options;
+	char dir[4096];
+	uint64_t begin_ts, next_look_ts;
+	pthread_t thread;
+	bool running;
+	atomic_bool done;
+	struct verdict verdict;
+};
+
+static void first_two(struct verdict *verdict, const struct report *report)
+{
+	const struct cause *first = &report->causes[0], *second = first + 1;
+
+	if (!report->cause_cnt)
+		snprintf(verdict->why_not, sizeof(verdict->why_not), "too few late requests were seen");
+	else if (isnan(first->share_ci.lo))
+		snprintf(verdict->why_not, sizeof(verdict->why_not),
+			 "too few late requests were seen to say how certain the first cause is");
+	else if (first->root.kind == ROOT_CODE && report->roots && !first->root.call_path_cnt)
+		snprintf(verdict->why_not, sizeof(verdict->why_not), "the call path of the first cause is not known");
+	else if (report->cause_cnt > 1 && !(first->share_ci.lo > second->share_ci.hi))
+		snprintf(verdict->why_not, sizeof(verdict->why_not),
+			 "which of the first two causes is larger: %.0f %% [%.0f-%.0f] or %.0f %% [%.0f-%.0f]",
+			 first->share * 100, first->share_ci.lo * 100, first->share_ci.hi * 100, second->share * 100,
+			 second->share_ci.lo * 100, second->share_ci.hi * 100);
+	else
+		verdict->certain = true;
+}
+
+static void *look(void *ctx)
+{
+	struct answer *answer = ctx;
+	const struct findings_opts opts = {
+		.tail = answer->options.tail,
+		.filter = {.type = answer->options.type, .without_events = true},
+		.bootstrap_cnt = BOOTSTRAP_CNT,
+	};
+	const char *path = answer->dir;
+	struct findings *findings = calloc(1, sizeof(*findings));
+	struct shard_reader *reader;
+
+	/* The target comes first. */
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
+	answer->verdict = (struct verdict){.why_not = "no request was seen"};
+	reader = findings ? shards_open(&path, 1) : NULL;
+	if (reader && !findings_make(findings, reader, &opts)) {
+		first_two(&answer->verdict, &findings->report);
+		findings_free(findings);
+	}
+	shard_reader__free(reader);
+	free(findings);
+	atomic_store(&answer->done, true);
+	return NULL;
+}
+
+static int answer_open(struct recording *recording)
+{
+	struct answer *answer = recording->client = calloc(1, sizeof(*answer));
+
+	if (!answer) {
+		log_error("out of memory");
+		return -ENOMEM;
+	}
+	answer->options = *(const struct answer_options *)recording->options->client_options;
+	return 0;
+}
+
+static int answer_begin(struct recording *recording)
+{
+	struct answer *answer = recording->client;
+
+	snprintf(answer->dir, sizeof(answer->dir), "%s", recording->dir);
+	answer->begin_ts = monotonic_ns();
+	answer->next_look_ts = answer->begin_ts + FIRST_LOOK_NS;
+	return 0;
+}
+
+static int begin_look(struct recording *recording)
+{
+	struct answer *answer = recording->client;
+	int err = shard_writer__flush(recording->writer, false);
+
+	if (err) {
+		log_error("cannot write to '%s': %s", answer->dir, strerror(-err));
+		return err;
+	}
+	atomic_store(&answer->done, false);
+	err = pthread_create(&answer->thread, NULL, look, answer);
+	if (err) {
+		log_error("cannot analyse what was recorded: %s", strerror(err));
+		return -err;
+	}
+	answer->running = true;
+	return 0;
+}
+
+static void end_look(struct answer *answer)
+{
+	if (answer->running)
+		pthread_join(answer->thread, NULL);
+	answer->running = false;
+}
+
+static int answer_step(struct recording *recording)
+{
+	struct answer *answer = recording->client;
+	uint64_t now = monotonic_ns();
+
+	if (!answer->running)
+		return now < answer->next_look_ts || answer->verdict.certain ? 0 : begin_look(recording);
+	if (!atomic_load(&answer->done))
+		return 0;
+	end_look(answer);
+	answer->next_look_ts = now + LOOK_NS;
+	if (answer->verdict.certain)
+		recording->until_ts = now;
+	return 0;
+}
+
+static int answer_end(struct recording *recording)
+{
+	struct answer *answer = recording->client;
+
+	end_look(answer);
+	if (!answer->verdict.certain && *answer->verdict.why_not && !recording->options->quiet) {
+		log_progress_end();
+		log_info("not certain after %.0f s: %s; -d records for longer",
+			 (double)(monotonic_ns() - answer->begin_ts) / 1e9, answer->verdict.why_not);
+	}
+	return 0;
+}
+
+static void answer_free(void *client)
+{
+	struct answer *answer = client;
+
+	if (!answer)
+		return;
+	end_look(answer);
+	free(answer);
+}
+
+const struct session_client answer_client = {
+	.open = answer_open,
+	.begin = answer_begin,
+	.step = answer_step,
+	.end = answer_end,
+	.free = answer_free,
+};
