@@ -99,7 +99,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void temp_remove(void)
 {
 	if (temp_root.s[0])
-		nftw(temp_root.s, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		nftw(temp_root.s, remove_one, 32, FTW_DEPTH | FTW_PHYS);
 }
 
 struct path temp_path(const char *fmt, ...)
@@ -122,6 +122,15 @@ bool is_sanitized(void)
 
 static const struct passwd *shard_owner;
 
+struct path temp_unused(const char *name)
+{
+	struct path path = temp_path("%s", name);
+
+	for (int n = 2; is_there(path.s); n++)
+		path = temp_path("%s-%d", name, n);
+	return path;
+}
+
 static int give_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	size_t len = strlen(path);
@@ -136,7 +145,7 @@ void temp_give_shards(const char *user)
 {
 	shard_owner = getpwnam(user);
 	if (shard_owner && temp_root.s[0])
-		nftw(temp_root.s, give_one, 32, FTW_PHYS | FTW_MOUNT);
+		nftw(temp_root.s, give_one, 32, FTW_PHYS);
 }
 
 int file_write(const char *path, const void *data, size_t sz)

@@ -56,6 +56,8 @@ struct path {
 int temp_open(void);
 void temp_remove(void);
 struct path temp_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, NAME-2, NAME-3 … where it is taken: `record -o` refuses a directory that holds a recording. */
+struct path temp_unused(const char *name);
 /* A build whose own runtime makes system calls that the program does not. */
 bool is_sanitized(void);
 /* All shards below the temporary directory become that user's. */

@@ -112,7 +112,7 @@ static bool redis_is_unharmed(struct busy_redis *busy)
 static bool agent_start(struct process *agent, const struct busy_redis *busy, const char *symbols, const char *name)
 {
 	return !process_start(agent, "%s record -p %d -s %s --budget 100%% --rate 1%% -o %s", whylate_path(),
-			      (int)busy->redis.process.pid, symbols, temp_path("%s", name).s);
+			      (int)busy->redis.process.pid, symbols, temp_unused(name).s);
 }
 
 static bool kill_and_look(struct process *agent, struct busy_redis *busy, pid_t attacher_pid)

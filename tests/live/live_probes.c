@@ -119,7 +119,7 @@ static void test_unprivileged(void)
 	CHECKF(strstr(process_out(&process), " processCommandAndResetClient\n"), "%s", process_out(&process));
 	process_end(&process);
 	CHECK(whylate_as(&process, "nobody", 30, "probes list -p 1 x") == 1);
-	said_one_line(&process, "process 1 ", "run whylate as root");
+	said_one_line(&process, "process 1 ", "record it as root");
 	process_end(&process);
 }
 

@@ -123,7 +123,7 @@ static void proxy_end(struct proxy *proxy)
 static const char readme_script[] =
 	"set -e; mkdir -p \"$1\"\n"
 	"awk '/^ *```/ { if (inside && text ~ /openssl/) printf \"%s\", text; inside = !inside; text = \"\"; next }\n"
-	"     inside { text = text $0 \"\\n\" }' README.md >\"$1/commands\"\n"
+	"     inside { text = text $0 \"\\n\" }' docs/FLEET.md >\"$1/commands\"\n"
 	"cd \"$1\"; test -s commands; sh -e ./commands; openssl verify -CAfile ca.crt collector.pem web-1.crt\n";
 
 static bool readme_certs(struct path *dir)
@@ -134,7 +134,7 @@ static bool readme_certs(struct path *dir)
 	*dir = temp_path("readme-certs");
 	const char *const argv[] = {"sh", "-c", readme_script, "sh", dir->s, NULL};
 
-	if (!CHECKF(is_there("README.md"), "the tests are run from the root of the source tree"))
+	if (!CHECKF(is_there("docs/FLEET.md"), "the tests are run from the root of the source tree"))
 		return false;
 	good = !process_launch_argv(&sh, NULL, argv) && CHECKF(process_wait(&sh, 60) == 0, "%s", process_err(&sh));
 	process_end(&sh);

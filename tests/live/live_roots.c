@@ -138,7 +138,7 @@ static void slow_command(const char *slow, const char *function)
 	CHECKF(!strcmp(json_text(first, "root.kind"), "code") && path_has(first, function), "%s",
 	       json_object_to_json_string(first));
 	CHECK(!strcmp(json_text(first, "root.role"), "redis-server"));
-	CHECKF(json_number(first, "share") > 0.5, "%f", json_number(first, "share"));
+	CHECKF(json_number(first, "share") > 0.3, "%f", json_number(first, "share"));
 	CHECK(json_number(first, "gain.p99_ns") < json_number(report, "account.p99_ns"));
 cleanup:
 	helpers_end(&clients);

@@ -34,10 +34,7 @@ bool recording_start(struct recording *recording, const char *dir_name, pid_t pi
 bool recording_start_by(struct recording *recording, const char *dir_name, const char *target, const char *more)
 {
 	memset(recording, 0, sizeof(*recording));
-	recording->dir = temp_path("%s", dir_name);
-	/* A test that records again under one name gets another directory: `record -o` refuses a used one. */
-	for (int n = 2; is_there(recording->dir.s); n++)
-		recording->dir = temp_path("%s-%d", dir_name, n);
+	recording->dir = temp_unused(dir_name);
 	if (process_start(&recording->process, "%s record %s -o %s %s", whylate_path(), target, recording->dir.s, more))
 		return false;
 	return CHECKF(process_says(&recording->process, true, "whylate: recording ", NULL, 20), "it said: %s",
