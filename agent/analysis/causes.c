@@ -49,6 +49,19 @@ static int64_t the_only_id(const struct blame_ids *ids)
 	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
 }
 
+struct own_line own_line_of(const struct share_line *line)
+{
+	return (struct own_line){
+		.known = true,
+		.share = line->tail_share,
+		.share_ci = line->tail_share_ci,
+		.variance_share = line->variance_share,
+		.mean_ns = line->mean_ns,
+		.typical_ns = line->typical_ns,
+		.late_ns = line->late_ns,
+	};
+}
+
 /* Its run-queue time, apart from the ranking; the account of the tail holds it like any other line. */
 static void note_own(struct report *report, const struct blame_split *split)
 {
@@ -58,15 +71,7 @@ static void note_own(struct report *report, const struct blame_split *split)
 
 		if (!split->slots[s].is_own)
 			continue;
-		report->our_own = (struct own_line){
-			.known = true,
-			.share = line->tail_share,
-			.share_ci = line->tail_share_ci,
-			.variance_share = line->variance_share,
-			.mean_ns = line->mean_ns,
-			.typical_ns = line->typical_ns,
-			.late_ns = line->late_ns,
-		};
+		report->our_own = own_line_of(line);
 	}
 }
 

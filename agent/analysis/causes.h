@@ -81,4 +81,7 @@ char *cause_several_text(struct arena *arena, const char *what, const struct bla
 int cause_describe_doubts(struct cause *cause, const struct report *report, struct arena *arena);
 int cause__add_line(struct cause *cause, const char *line);
 
+/* The measured line of what the agent itself held up. */
+struct own_line own_line_of(const struct share_line *line);
+
 #endif

@@ -2,6 +2,7 @@
 /* Causes by root: the lines of roots_lines.c with their shares, ways and gains. */
 #include "analysis/roots_report.h"
 
+#include "analysis/causes.h"
 #include "analysis/stats.h"
 
 #include <errno.h>
@@ -242,15 +243,7 @@ static void note_own(struct report *report, const struct root_lines *lines)
 
 		if (kind_of(lines, l) != ROOT_OUR_OWN)
 			continue;
-		report->our_own = (struct own_line){
-			.known = true,
-			.share = line->tail_share,
-			.share_ci = line->tail_share_ci,
-			.variance_share = line->variance_share,
-			.mean_ns = line->mean_ns,
-			.typical_ns = line->typical_ns,
-			.late_ns = line->late_ns,
-		};
+		report->our_own = own_line_of(line);
 	}
 }
 

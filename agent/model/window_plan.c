@@ -222,16 +222,6 @@ uint64_t window_plan__next_ts(const struct window_plan *plan, uint64_t now)
 	}
 }
 
-void window_plan__resume(struct window_plan *plan, uint64_t now)
-{
-	if (plan->state == WINDOW_SELECTING && plan->endless)
-		return;
-	if (plan->state == WINDOW_SELECTING)
-		end_selecting(plan, now < plan->select_end_ts ? now : plan->select_end_ts);
-	plan->stratum_begin_ts = now;
-	place_window(plan, now);
-}
-
 uint64_t window_plan__window_of(const struct window_plan *plan, uint64_t begin_ts)
 {
 	uint64_t low = plan->past_cnt > WINDOWS_REMEMBERED ? plan->past_cnt - WINDOWS_REMEMBERED : 0;

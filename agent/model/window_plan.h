@@ -95,9 +95,6 @@ bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained, boo
 /* When to ask again at the latest. */
 uint64_t window_plan__next_ts(const struct window_plan *plan, uint64_t now);
 
-/* After a time that does not count: a new stratum begins now. */
-void window_plan__resume(struct window_plan *plan, uint64_t now);
-
 /* The window that selected a request which arrived then; 0: an endless one. */
 uint64_t window_plan__window_of(const struct window_plan *plan, uint64_t begin_ts);
 
