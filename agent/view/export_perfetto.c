@@ -3,7 +3,7 @@
 
 #include "analysis/story.h"
 #include "base/names.h"
-#include "view/proto.h"
+#include "base/protobuf.h"
 
 #include <string.h>
 

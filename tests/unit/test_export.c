@@ -4,7 +4,6 @@
 #include "unit.h"
 
 #include "view/export.h"
-#include "view/proto.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -271,28 +270,6 @@ static void user_stacks_are_folded(void)
 	test_dir__remove(&dir);
 }
 
-static void the_wire_format_is_that_of_protocol_buffers(void)
-{
-	/* From the documentation of the encoding: field 1 = 150, field 2 = "testing", field 3 = a message with the
-	 * first. */
-	static const uint8_t expected[] = {0x08, 0x96, 0x01, 0x12, 0x07, 't',  'e',  's',  't',  'i',  'n',  'g', 0x1a,
-					   0x03, 0x08, 0x96, 0x01, 0xf9, 0x02, 1,    0,    0,    0,    0,    0,   0,
-					   0x80, 0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
-	struct proto message = {0}, within = {0};
-
-	proto__uint(&within, 1, 150);
-	proto__uint(&message, 1, 150);
-	proto__string(&message, 2, "testing");
-	proto__message(&message, 3, &within);
-	proto__fixed64(&message, 47, 0x8000000000000001ULL);
-	proto__uint(&message, 4, UINT64_MAX);
-	CU_ASSERT_EQUAL(message.err, 0);
-	CU_ASSERT_EQUAL_FATAL(message.cnt, sizeof(expected));
-	CU_ASSERT(!memcmp(message.items, expected, sizeof(expected)));
-	proto__free(&message);
-	proto__free(&within);
-}
-
 /* A reader of the wire format, as little of it as the test needs. */
 struct field {
 	uint32_t number;
@@ -458,7 +435,6 @@ int suite_export(void)
 		{"hostile texts stay within their fields", hostile_texts_stay_within_their_fields},
 		{"time off the CPU is folded", time_off_the_cpu_is_folded},
 		{"user stacks are folded", user_stacks_are_folded},
-		{"the wire format is that of protocol buffers", the_wire_format_is_that_of_protocol_buffers},
 		{"a trace is written for Perfetto", a_trace_is_written_for_perfetto},
 		{"a full disk is told", a_full_disk_is_told},
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "view/proto.h"
+#include "base/protobuf.h"
 
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -51,6 +51,43 @@ void proto__fixed64(struct proto *message, uint32_t field, uint64_t value)
 		bytes[i] = (uint8_t)(value >> 8 * i);
 	put_tag(message, field, WIRE_FIXED64);
 	put_raw(message, bytes, sizeof(bytes));
+}
+
+void proto__double(struct proto *message, uint32_t field, double value)
+{
+	uint64_t bits;
+
+	_Static_assert(sizeof(bits) == sizeof(value), "IEEE 754");
+	memcpy(&bits, &value, sizeof(bits));
+	proto__fixed64(message, field, bits);
+}
+
+void proto__sint(struct proto *message, uint32_t field, int64_t value)
+{
+	proto__uint(message, field, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+}
+
+static size_t varint_sz(uint64_t value)
+{
+	size_t sz = 1;
+
+	for (; value >= 0x80; value >>= 7)
+		sz++;
+	return sz;
+}
+
+void proto__packed(struct proto *message, uint32_t field, const uint64_t *values, size_t cnt)
+{
+	size_t sz = 0;
+
+	if (!cnt)
+		return;
+	for (size_t i = 0; i < cnt; i++)
+		sz += varint_sz(values[i]);
+	put_tag(message, field, WIRE_BYTES);
+	put_varint(message, sz);
+	for (size_t i = 0; i < cnt; i++)
+		put_varint(message, values[i]);
 }
 
 void proto__bytes(struct proto *message, uint32_t field, const void *bytes, size_t sz)
