@@ -337,6 +337,8 @@ int recording_write_final(struct recording *recording)
 		err = recording_budget_write_notes(recording, &note);
 	if (!err)
 		err = recording_loads_write_note(recording, &note);
+	if (!err)
+		err = recording_stacks_write_note(recording, &note);
 	if (!err && unprobed.cnt) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key,

@@ -164,6 +164,30 @@ int recording_stacks_write_counts(struct recording *recording)
 	return err;
 }
 
+/* Frames without names that are worth a line: fewer, and no call path lacks much. */
+#define UNNAMED_MANY 20
+
+int recording_stacks_write_note(struct recording *recording, uint32_t *note)
+{
+	struct stacks_made made;
+	char key[32];
+
+	if (!recording->stacks)
+		return 0;
+	stacks__made(recording->stacks, &made);
+	if (made.unnamed < UNNAMED_MANY || made.unnamed < made.named / 10)
+		return 0;
+	snprintf(key, sizeof(key), "note.%u", (*note)++);
+	if (made.runtime == RUNTIME_NONE)
+		return recording_say(recording, key,
+				     "process %d runs code that it has made itself, which has names only where a "
+				     "/tmp/perf-%d.map says them",
+				     made.pid, made.pid);
+	return recording_say(recording, key,
+			     "code that the JIT compiler of process %d (%s) has made has no names in call paths: %s",
+			     made.pid, runtime_name(made.runtime), runtime_advice(made.runtime));
+}
+
 void recording_stacks_say(const struct recording *recording)
 {
 	struct stack_sample_counts counts;

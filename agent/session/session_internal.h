@@ -219,6 +219,8 @@ int recording_stacks_interval(struct recording *recording, const struct wl_brief
 int recording_stacks_advance(struct recording *recording, uint64_t polled_ts);
 int recording_stacks_finish(struct recording *recording);
 int recording_stacks_write_counts(struct recording *recording);
+/* How code gets names that has none. */
+int recording_stacks_write_note(struct recording *recording, uint32_t *note);
 void recording_stacks_say(const struct recording *recording);
 
 /* CPU time of the target's processes while they were of the target: never less than before. */

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "session/stacks.h"
 
-#include "base/clock.h"
 #include "base/folded.h"
-#include "base/log.h"
 #include "base/names.h"
-#include "base/vec.h"
+#include "session/images.h"
 #include "target/kernel_symbols.h"
-#include "target/unwind.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,28 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Different code at a time; beyond, the one that was not used for longest goes. */
-#define IMAGES_MAX 12
-/* A process is looked at again, when its stacks lead nowhere, not more often than this. */
-#define LOOK_EVERY_NS 1000000000ULL
-/* Processes that cannot be looked at are forgotten when there are so many. */
-#define PROCESSES_MANY 1024
 /* Of one frame's name. */
 #define NAME_SZ 256
-
-/* The code of one or more processes. */
-struct image {
-	struct unwinder *unwinder;
-	struct program *program; /* NULL: its symbols cannot be read */
-	bool own_program;
-	uint64_t used_ts;
-};
-
-struct process {
-	pid_t pid;
-	struct image *image; /* NULL: it cannot be looked at */
-	uint64_t looked_ts;
-};
 
 struct stacks {
 	struct stacks_opts opts;
@@ -44,183 +21,56 @@ struct stacks {
 	struct stack_samples *samples;
 	struct kernel_symbols *kernel;
 	struct stack_beat beat;
-	struct image *images[IMAGES_MAX]; /* the target's first */
-	VEC(struct process) processes;
+	struct images *images;
+	struct stacks_made made;
 	bool ended;
 	struct shard_row row;
 	char line[UNWIND_FRAMES_MAX * (NAME_SZ + 1)];
 };
 
-/* --- whose stack it is -------------------------------------------------------------------------------------------- */
-
-static void image__free(struct image *image)
-{
-	if (!image)
-		return;
-	unwinder__free(image->unwinder);
-	if (image->own_program)
-		program__free(image->program);
-	free(image);
-}
-
-/* Takes the mappings.  0 or -errno. */
-static int image__new(struct stacks *stacks, pid_t pid, target_mappings *mappings, struct image **made)
-{
-	struct program_opts program_opts = {.debuginfo_dir = stacks->opts.debuginfo_dir};
-	struct image *image = calloc(1, sizeof(*image));
-	int err;
-
-	if (!image) {
-		target_mappings_free(mappings);
-		return -ENOMEM;
-	}
-	err = unwinder__new(pid, mappings, &image->unwinder);
-	if (err) {
-		free(image);
-		return err;
-	}
-	if (pid == stacks->opts.pid && stacks->opts.program) {
-		image->program = stacks->opts.program;
-	} else {
-		err = program__open(pid, &program_opts, &image->program);
-		image->own_program = !err;
-		if (err) {
-			log_debug("no symbols of process %d: %s", pid, strerror(-err));
-			image->program = NULL;
-		}
-	}
-	*made = image;
-	return 0;
-}
-
-/* The place for another image. */
-static struct image **room_for_image(struct stacks *stacks)
-{
-	struct image **oldest = NULL;
-
-	for (int i = 0; i < IMAGES_MAX; i++) {
-		struct image **place = &stacks->images[i];
-
-		if (!*place)
-			return place;
-		/* The target's own stays. */
-		if (i && (!oldest || (*place)->used_ts < (*oldest)->used_ts))
-			oldest = place;
-	}
-	for (size_t i = 0; i < stacks->processes.cnt; i++)
-		if (stacks->processes.items[i].image == *oldest)
-			stacks->processes.items[i].image = NULL;
-	image__free(*oldest);
-	*oldest = NULL;
-	return oldest;
-}
-
-/* The image that the process is of, as it is mapped now: 0 or -errno. */
-static int find_image(struct stacks *stacks, pid_t pid, struct image **found)
-{
-	target_mappings mappings = {0};
-	struct image **place;
-	int err = target_mappings_read(pid, &mappings);
-
-	if (err)
-		return err;
-	for (int i = 0; i < IMAGES_MAX; i++) {
-		if (!stacks->images[i] || !unwinder__fits(stacks->images[i]->unwinder, &mappings))
-			continue;
-		target_mappings_free(&mappings);
-		*found = stacks->images[i];
-		return 0;
-	}
-	/* The target's own numbers stay good, whatever it loads. */
-	if (pid == stacks->opts.pid && stacks->images[0]) {
-		target_mappings_free(&mappings);
-		*found = stacks->images[0];
-		if (stacks->images[0]->program)
-			program__refresh(stacks->images[0]->program);
-		return unwinder__refresh(stacks->images[0]->unwinder);
-	}
-	place = room_for_image(stacks);
-	err = image__new(stacks, pid, &mappings, place);
-	*found = *place;
-	return err;
-}
-
-static bool is_there(const struct stacks *stacks, const struct image *image)
-{
-	for (int i = 0; i < IMAGES_MAX; i++)
-		if (stacks->images[i] == image)
-			return true;
-	return false;
-}
-
-static int look_at(struct stacks *stacks, struct process *process)
-{
-	int err = find_image(stacks, process->pid, &process->image);
-
-	process->looked_ts = monotonic_ns();
-	if (err)
-		process->image = NULL;
-	return err == -ENOMEM ? err : 0;
-}
-
-/* Those that were gone before they were looked at. */
-static void forget_lost(struct stacks *stacks)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < stacks->processes.cnt; i++)
-		if (stacks->processes.items[i].image)
-			stacks->processes.items[kept++] = stacks->processes.items[i];
-	stacks->processes.cnt = kept;
-}
-
-static int process_of(struct stacks *stacks, pid_t pid, struct process **found)
-{
-	struct process process = {.pid = pid};
-	size_t i;
-
-	for (i = 0; i < stacks->processes.cnt && stacks->processes.items[i].pid != pid; i++)
-		;
-	if (i == stacks->processes.cnt) {
-		if (i >= PROCESSES_MANY)
-			forget_lost(stacks);
-		i = stacks->processes.cnt;
-		if (vec_push(&stacks->processes, process))
-			return -ENOMEM;
-	}
-	*found = &stacks->processes.items[i];
-	if ((*found)->image || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
-		return 0;
-	return look_at(stacks, *found);
-}
-
 void stacks__changed(struct stacks *stacks, pid_t pid)
 {
-	for (size_t i = 0; i < stacks->processes.cnt; i++)
-		if (stacks->processes.items[i].pid == pid)
-			stacks->processes.items[i--] = stacks->processes.items[--stacks->processes.cnt];
+	if (stacks->images)
+		images__changed(stacks->images, pid);
 }
 
 /* --- what is on it ------------------------------------------------------------------------------------------------ */
 
-static void frame_name(const struct image *image, uint64_t addr, char *name)
+/* Code that the process made itself: by what its compiler told of it. */
+static void made_name(struct stacks *stacks, struct image_process *process, uint64_t addr, uint64_t ts, char *name)
 {
+	const char *told = images__made_name(stacks->images, process, addr, ts);
+
+	if (told) {
+		stacks->made.named++;
+		snprintf(name, NAME_SZ, "%s", told);
+		return;
+	}
+	stacks->made.unnamed++;
+	stacks->made.pid = process->pid;
+	stacks->made.runtime = process->image->runtime;
+	snprintf(name, NAME_SZ, "[jit]+0x%" PRIx64, addr);
+}
+
+static void frame_name(struct stacks *stacks, struct image_process *process, uint64_t addr, uint64_t ts, char *name)
+{
+	const struct image *image = process->image;
 	uint32_t id = PROGRAM_NONE;
 
 	if (image->program)
 		id = program__function_at_runtime(image->program, addr, NULL);
 	if (id != PROGRAM_NONE)
 		snprintf(name, NAME_SZ, "%s", program__function(image->program, id)->shown);
+	else if (unwinder__is_made(image->unwinder, addr))
+		made_name(stacks, process, addr, ts, name);
 	else if (!unwinder__place(image->unwinder, addr, name, NAME_SZ))
 		snprintf(name, NAME_SZ, "[unknown]");
-	else if (!strcmp(name, "[anon]"))
-		snprintf(name, NAME_SZ, "[jit]+0x%" PRIx64, addr);
 }
 
 /* The function's number in the target's program, also where another process runs the same file at another place. */
 static uint32_t number_of(const struct stacks *stacks, const struct image *image, uint64_t addr)
 {
-	struct program *program = stacks->images[0]->program;
+	struct program *program = images__target(stacks->images)->program;
 	const struct program_function *function;
 	const struct program_module *module;
 	uint32_t id = program__function_at_runtime(image->program, addr, NULL), idx;
@@ -237,7 +87,7 @@ static uint32_t number_of(const struct stacks *stacks, const struct image *image
 static size_t hot_frames(const struct stacks *stacks, const struct image *image, const struct unwind_frame *frames,
 			 size_t cnt, struct hot_frame *hot)
 {
-	if (!stacks->opts.hot || !image->program || !stacks->images[0]->program)
+	if (!stacks->opts.hot || !image->program || !images__target(stacks->images)->program)
 		return 0;
 	for (size_t i = 0; i < cnt; i++)
 		hot[i] = (struct hot_frame){
@@ -248,8 +98,8 @@ static size_t hot_frames(const struct stacks *stacks, const struct image *image,
 	return cnt;
 }
 
-static struct stack_text *text_of(struct stacks *stacks, const struct image *image, const struct unwind_frame *frames,
-				  size_t cnt, enum unwind_end end)
+static struct stack_text *text_of(struct stacks *stacks, struct image_process *process, uint64_t ts,
+				  const struct unwind_frame *frames, size_t cnt, enum unwind_end end)
 {
 	struct hot_frame hot[UNWIND_FRAMES_MAX];
 	char name[NAME_SZ + 1];
@@ -260,12 +110,12 @@ static struct stack_text *text_of(struct stacks *stacks, const struct image *ima
 		bool is_guess = frames[i].how == UNWIND_BY_SCAN;
 
 		name[0] = '?';
-		frame_name(image, unwind_frame_addr(&frames[i]), name + is_guess);
+		frame_name(stacks, process, unwind_frame_addr(&frames[i]), ts, name + is_guess);
 		folded_add(stacks->line, sizeof(stacks->line), name);
 		guessed += is_guess;
 	}
 	return stack_texts__get(stacks->texts, stacks->line, end == UNWIND_START, guessed, hot,
-				hot_frames(stacks, image, frames, cnt, hot));
+				hot_frames(stacks, process->image, frames, cnt, hot));
 }
 
 /* A stack without frames that anything is known of. */
@@ -274,38 +124,33 @@ static struct stack_text *text_without(struct stacks *stacks, const char *name, 
 	return stack_texts__get(stacks->texts, name, complete, 0, NULL, 0);
 }
 
-static int unwind(struct stacks *stacks, struct process *process, const struct wl_stack_record *record,
+static int unwind(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record,
 		  struct stack_text **text)
 {
 	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
 	struct unwind_frame frames[UNWIND_FRAMES_MAX];
 	enum unwind_end end;
 	size_t cnt;
-	int err;
 
 	cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
-	/* Perhaps it has loaded something meanwhile. */
-	if (end == UNWIND_NOT_KNOWN && monotonic_ns() - process->looked_ts > LOOK_EVERY_NS) {
-		struct image *image = process->image;
+	if (end == UNWIND_NOT_KNOWN) {
+		int again = images__look_again(stacks->images, process);
 
-		err = look_at(stacks, process);
-		if (err)
-			return err;
-		/* Gone since: what was known of it holds. */
-		if (!process->image && is_there(stacks, image))
-			process->image = image;
+		if (again < 0)
+			return again;
+		if (again)
+			cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
 		if (!process->image)
 			return 0;
-		cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
 	}
 	process->image->used_ts = record->ts;
-	*text = text_of(stacks, process->image, frames, cnt, end);
+	*text = text_of(stacks, process, record->ts, frames, cnt, end);
 	return *text ? 0 : -ENOMEM;
 }
 
 static int user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
 {
-	struct process *process;
+	struct image_process *process;
 	int err;
 
 	*text = NULL;
@@ -313,7 +158,7 @@ static int user_text(struct stacks *stacks, const struct wl_stack_record *record
 		*text = text_without(stacks, "[kernel]", true);
 		return *text ? 0 : -ENOMEM;
 	}
-	err = process_of(stacks, record->pid, &process);
+	err = images__process(stacks->images, (pid_t)record->pid, &process);
 	if (!err && process->image)
 		err = unwind(stacks, process, record, text);
 	if (err || *text)
@@ -482,7 +327,7 @@ int stacks__finish(struct stacks *stacks)
 /* What is in nearly every stack is read before the first one comes: while it takes its time, a ring would fill. */
 static void read_ahead(const struct stacks *stacks)
 {
-	struct program *program = stacks->images[0]->program;
+	struct program *program = images__target(stacks->images)->program;
 	uint32_t libc = program ? program__module_find(program, "libc.so.6") : PROGRAM_NONE, first, cnt;
 
 	/* What cannot be read has no names then, and nobody needs to be told now. */
@@ -496,18 +341,20 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 {
 	struct stack_sinks sinks = {.give = write_row, .see = learn, .doubt = doubt};
 	struct stacks *stacks = calloc(1, sizeof(*stacks));
-	struct process *process;
+	struct image_process *process;
 	int err;
 
 	if (!stacks)
 		return -ENOMEM;
 	stacks->opts = *opts;
 	sinks.owner = stacks;
+	stacks->images = images__new(opts->pid, opts->program, opts->debuginfo_dir);
 	stacks->kernel = kernel_symbols__open();
 	stacks->texts = stack_texts__new();
 	if (stacks->texts)
 		stacks->samples = stack_samples__new(stacks->texts, &sinks);
-	err = stacks->samples && stacks->kernel ? process_of(stacks, opts->pid, &process) : -ENOMEM;
+	err = stacks->samples && stacks->kernel && stacks->images ? images__process(stacks->images, opts->pid, &process)
+								  : -ENOMEM;
 	if (!err && !process->image)
 		err = -ESRCH;
 	if (err) {
@@ -522,11 +369,8 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 void stacks__end(struct stacks *stacks)
 {
 	stacks->ended = true;
-	for (int i = 0; i < IMAGES_MAX; i++) {
-		image__free(stacks->images[i]);
-		stacks->images[i] = NULL;
-	}
-	vec_free(&stacks->processes);
+	images__free(stacks->images);
+	stacks->images = NULL;
 }
 
 void stacks__free(struct stacks *stacks)
@@ -543,6 +387,11 @@ void stacks__free(struct stacks *stacks)
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts)
 {
 	stack_samples__counts(stacks->samples, counts);
+}
+
+void stacks__made(const struct stacks *stacks, struct stacks_made *made)
+{
+	*made = stacks->made;
 }
 
 /* --- calls that only sampling sees -------------------------------------------------------------------------------- */

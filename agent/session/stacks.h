@@ -12,6 +12,7 @@
 #include "probe/hot_paths.h"
 #include "shard/table.h"
 #include "target/program.h"
+#include "target/runtime.h"
 
 struct stacks_opts {
 	pid_t pid; /* the target itself */
@@ -25,6 +26,13 @@ struct stacks_opts {
 	void *owner;
 	struct hot_paths *hot;   /* NULL: not wanted */
 	uint64_t kernel_tick_ns; /* between ticks of the kernel's clock; 0: it is not sampled */
+};
+
+/* Frames in code that processes made themselves. */
+struct stacks_made {
+	uint64_t named, unnamed;
+	pid_t pid; /* of the last one without a name, likewise runtime */
+	enum runtime runtime;
 };
 
 struct stacks;
@@ -45,6 +53,7 @@ void stacks__changed(struct stacks *stacks, pid_t pid);
 void stacks__end(struct stacks *stacks);
 /* Does the kernel's tick beat with the work, as far as is known by now? */
 enum stack_beat_kind stacks__beat(const struct stacks *stacks);
+void stacks__made(const struct stacks *stacks, struct stacks_made *made);
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
 
 /* The calls that only sampling sees become edges of the program's call graph; returns how many, or -errno. */

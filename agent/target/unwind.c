@@ -5,16 +5,25 @@
 #include "target/unwind_module.h"
 #include "target/unwind_rules.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Rules that are kept: direct-mapped, a power of two. */
 #define RULES_CNT 4096
 /* Words that are looked at for a return address. */
 #define SCAN_WORDS 256
 
+/* Addresses in code of no file that were looked at: direct-mapped, a power of two. */
+#define MADE_CNT 1024
+
 struct unwinder {
 	pid_t pid;
+	int mem_fd; /* the process's memory; -1: not opened, or not to be had */
+	bool mem_tried;
+	uint64_t made_calls[MADE_CNT]; /* address << 1 | a call ends there */
 	target_mappings mappings;
 	VEC(struct unwind_module *) modules;
 	struct unwind_module **of_mapping; /* NULL: not opened yet */
@@ -67,6 +76,7 @@ static int set_mappings(struct unwinder *unwinder, target_mappings *mappings)
 	unwinder->of_mapping = of_mapping;
 	unwinder->mappings = *mappings;
 	memset(unwinder->rules, 0, RULES_CNT * sizeof(*unwinder->rules));
+	memset(unwinder->made_calls, 0, sizeof(unwinder->made_calls));
 	return 0;
 }
 
@@ -83,6 +93,7 @@ int unwinder__new(pid_t pid, target_mappings *mappings, struct unwinder **made)
 		return -ENOMEM;
 	}
 	unwinder->pid = pid;
+	unwinder->mem_fd = -1;
 	err = set_mappings(unwinder, mappings);
 	if (err) {
 		unwinder__free(unwinder);
@@ -108,6 +119,8 @@ void unwinder__free(struct unwinder *unwinder)
 		unwind_module__free(unwinder->modules.items[i]);
 	vec_free(&unwinder->modules);
 	target_mappings_free(&unwinder->mappings);
+	if (unwinder->mem_fd >= 0)
+		close(unwinder->mem_fd);
 	free(unwinder->of_mapping);
 	free(unwinder->rules);
 	free(unwinder);
@@ -229,6 +242,46 @@ static const struct unwind_rule *rule_at(struct unwinder *unwinder, uint64_t add
 	return rule->known ? rule : NULL;
 }
 
+static bool is_after_call_in_memory(struct unwinder *unwinder, uint64_t addr)
+{
+	uint64_t *known = &unwinder->made_calls[random_mix(addr) & (MADE_CNT - 1)];
+	uint8_t code[UNWIND_CALL_SZ_MAX];
+
+	if (*known >> 1 == addr)
+		return *known & 1;
+	if (!unwinder->mem_tried) {
+		char path[32];
+
+		unwinder->mem_tried = true;
+		snprintf(path, sizeof(path), "/proc/%d/mem", unwinder->pid);
+		unwinder->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (unwinder->mem_fd < 0 || addr > INT64_MAX || addr < sizeof(code))
+		return false;
+	*known = addr << 1;
+	if (pread(unwinder->mem_fd, code, sizeof(code), (off_t)(addr - sizeof(code))) == sizeof(code))
+		*known |= unwind_call_sz(code + sizeof(code), sizeof(code)) > 0;
+	return *known & 1;
+}
+
+bool unwinder__is_made(struct unwinder *unwinder, uint64_t addr)
+{
+	ssize_t idx = code_at(unwinder, addr);
+	const struct unwind_module *module;
+
+	if (idx < 0)
+		return false;
+	if (!unwinder->mappings.items[idx].path[0])
+		return true;
+	module = module_of(unwinder, (size_t)idx);
+	return module && !module->elf && unwinder->mappings.items[idx].path[0] != '[';
+}
+
+pid_t unwinder__pid(const struct unwinder *unwinder)
+{
+	return unwinder->pid;
+}
+
 static bool is_return_address(struct unwinder *unwinder, uint64_t addr)
 {
 	/* The byte before it is the call's, and the call may be the last instruction of a mapping. */
@@ -241,6 +294,8 @@ static bool is_return_address(struct unwinder *unwinder, uint64_t addr)
 	module = module_of(unwinder, idx);
 	if (!module)
 		return false;
+	if (!module->elf)
+		return is_after_call_in_memory(unwinder, addr);
 	mapping = &unwinder->mappings.items[idx];
 	return unwind_module__is_after_call(module, addr - mapping->start + mapping->file_off);
 }

@@ -71,6 +71,9 @@ int unwinder__refresh(struct unwinder *unwinder);
 bool unwinder__fits(const struct unwinder *unwinder, const target_mappings *mappings);
 /* What lies at an address, as target_mapping_name() says; NULL: nothing. */
 const char *unwinder__place(const struct unwinder *unwinder, uint64_t addr, char *buf, size_t sz);
+/* Is the code at that address of no file that can be read: made by the process itself, most often? */
+bool unwinder__is_made(struct unwinder *unwinder, uint64_t addr);
+pid_t unwinder__pid(const struct unwinder *unwinder);
 /* Is there executable code at that address? */
 bool unwinder__is_code(const struct unwinder *unwinder, uint64_t addr);
 

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "session/images.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Different code at a time; beyond, the one that was not used for longest goes. */
+#define IMAGES_MAX 12
+/* A process is looked at again, when its stacks lead nowhere, not more often than this. */
+#define LOOK_EVERY_NS 1000000000ULL
+/* Processes that cannot be looked at are forgotten when there are so many. */
+#define PROCESSES_MANY 1024
+/* Processes of which the names of JIT code are known at a time: each takes half a megabyte and more. */
+#define MADE_MAX 16
+
+struct images {
+	pid_t pid;
+	struct program *program;
+	const char *debuginfo_dir;
+	struct image *images[IMAGES_MAX]; /* the target's first */
+	VEC(struct image_process) processes;
+	uint32_t made_cnt;
+};
+
+static void image__free(struct image *image)
+{
+	if (!image)
+		return;
+	unwinder__free(image->unwinder);
+	if (image->own_program)
+		program__free(image->program);
+	free(image);
+}
+
+/* Takes the mappings.  0 or -errno. */
+static int image__new(struct images *images, pid_t pid, target_mappings *mappings, struct image **made)
+{
+	struct program_opts program_opts = {.debuginfo_dir = images->debuginfo_dir};
+	struct image *image = calloc(1, sizeof(*image));
+	int err;
+
+	if (!image) {
+		target_mappings_free(mappings);
+		return -ENOMEM;
+	}
+	image->runtime = runtime_of(mappings, NULL);
+	err = unwinder__new(pid, mappings, &image->unwinder);
+	if (err) {
+		free(image);
+		return err;
+	}
+	if (pid == images->pid && images->program) {
+		image->program = images->program;
+	} else {
+		err = program__open(pid, &program_opts, &image->program);
+		image->own_program = !err;
+		if (err) {
+			log_debug("no symbols of process %d: %s", pid, strerror(-err));
+			image->program = NULL;
+		}
+	}
+	*made = image;
+	return 0;
+}
+
+/* The place for another image. */
+static struct image **room_for_image(struct images *images)
+{
+	struct image **oldest = NULL;
+
+	for (int i = 0; i < IMAGES_MAX; i++) {
+		struct image **place = &images->images[i];
+
+		if (!*place)
+			return place;
+		/* The target's own stays. */
+		if (i && (!oldest || (*place)->used_ts < (*oldest)->used_ts))
+			oldest = place;
+	}
+	for (size_t i = 0; i < images->processes.cnt; i++)
+		if (images->processes.items[i].image == *oldest)
+			images->processes.items[i].image = NULL;
+	image__free(*oldest);
+	*oldest = NULL;
+	return oldest;
+}
+
+static bool is_its_own(const struct images *images, const struct image_process *process)
+{
+	if (!process->image)
+		return false;
+	for (size_t i = 0; i < images->processes.cnt; i++)
+		if (images->processes.items[i].image == process->image && &images->processes.items[i] != process)
+			return false;
+	return true;
+}
+
+static int image__refresh(struct image *image)
+{
+	if (image->program)
+		program__refresh(image->program);
+	return unwinder__refresh(image->unwinder);
+}
+
+/* The image that the process is of, as it is mapped now: 0 or -errno. */
+static int find_image(struct images *images, const struct image_process *process, struct image **found)
+{
+	target_mappings mappings = {0};
+	struct image **place, *own = NULL;
+	pid_t pid = process->pid;
+	int err = target_mappings_read(pid, &mappings);
+
+	if (err)
+		return err;
+	for (int i = 0; i < IMAGES_MAX; i++) {
+		if (!images->images[i] || !unwinder__fits(images->images[i]->unwinder, &mappings))
+			continue;
+		target_mappings_free(&mappings);
+		*found = images->images[i];
+		return 0;
+	}
+	/* The target's own numbers stay good, whatever it loads; so do those of a process that shares them with none.
+	 */
+	if (pid == images->pid && images->images[0])
+		own = images->images[0];
+	else if (is_its_own(images, process) && unwinder__pid(process->image->unwinder) == pid)
+		own = process->image;
+	if (own) {
+		target_mappings_free(&mappings);
+		*found = own;
+		return image__refresh(own);
+	}
+	place = room_for_image(images);
+	err = image__new(images, pid, &mappings, place);
+	*found = *place;
+	return err;
+}
+
+static bool is_there(const struct images *images, const struct image *image)
+{
+	for (int i = 0; i < IMAGES_MAX; i++)
+		if (images->images[i] == image)
+			return true;
+	return false;
+}
+
+static int look_at(struct images *images, struct image_process *process)
+{
+	struct image *image = NULL;
+	int err = find_image(images, process, &image);
+
+	process->image = err ? NULL : image;
+	process->looked_ts = monotonic_ns();
+	return err == -ENOMEM ? err : 0;
+}
+
+static void drop_made(struct images *images, struct image_process *process)
+{
+	images->made_cnt -= process->made != NULL;
+	perf_map__free(process->made);
+	process->made = NULL;
+}
+
+/* Those that were gone before they were looked at. */
+static void forget_lost(struct images *images)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < images->processes.cnt; i++) {
+		if (images->processes.items[i].image)
+			images->processes.items[kept++] = images->processes.items[i];
+		else
+			drop_made(images, &images->processes.items[i]);
+	}
+	images->processes.cnt = kept;
+}
+
+int images__process(struct images *images, pid_t pid, struct image_process **found)
+{
+	struct image_process process = {.pid = pid};
+	size_t i;
+
+	for (i = 0; i < images->processes.cnt && images->processes.items[i].pid != pid; i++)
+		;
+	if (i == images->processes.cnt) {
+		if (i >= PROCESSES_MANY)
+			forget_lost(images);
+		i = images->processes.cnt;
+		if (vec_push(&images->processes, process))
+			return -ENOMEM;
+	}
+	*found = &images->processes.items[i];
+	if ((*found)->image || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
+		return 0;
+	return look_at(images, *found);
+}
+
+int images__look_again(struct images *images, struct image_process *process)
+{
+	struct image *image = process->image;
+	int err;
+
+	if (monotonic_ns() - process->looked_ts <= LOOK_EVERY_NS)
+		return 0;
+	err = look_at(images, process);
+	if (err)
+		return err;
+	/* Gone since: what was known of it holds. */
+	if (!process->image && is_there(images, image))
+		process->image = image;
+	return process->image != NULL;
+}
+
+void images__changed(struct images *images, pid_t pid)
+{
+	for (size_t i = 0; i < images->processes.cnt; i++) {
+		if (images->processes.items[i].pid != pid)
+			continue;
+		drop_made(images, &images->processes.items[i]);
+		images->processes.items[i--] = images->processes.items[--images->processes.cnt];
+	}
+}
+
+struct image *images__target(const struct images *images)
+{
+	return images->images[0];
+}
+
+const char *images__made_name(struct images *images, struct image_process *process, uint64_t addr, uint64_t ts)
+{
+	if (!process->made) {
+		process->made = images->made_cnt < MADE_MAX ? perf_map__new(process->pid) : NULL;
+		if (!process->made)
+			return NULL;
+		images->made_cnt++;
+	}
+	/* Out of memory: the names that are known remain. */
+	(void)perf_map__refresh(process->made, monotonic_ns());
+	return perf_map__find(process->made, addr, ts);
+}
+
+struct images *images__new(pid_t pid, struct program *program, const char *debuginfo_dir)
+{
+	struct images *images = calloc(1, sizeof(*images));
+
+	if (!images)
+		return NULL;
+	images->pid = pid;
+	images->program = program;
+	images->debuginfo_dir = debuginfo_dir;
+	return images;
+}
+
+void images__free(struct images *images)
+{
+	if (!images)
+		return;
+	for (int i = 0; i < IMAGES_MAX; i++)
+		image__free(images->images[i]);
+	for (size_t i = 0; i < images->processes.cnt; i++)
+		perf_map__free(images->processes.items[i].made);
+	vec_free(&images->processes);
+	free(images);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The code of the processes whose stacks are sampled, the target's and any other of the host's.  A process is looked at
+ * when it is met first, so that it may end before its stack is named.  Processes with the same code (forks) share one
+ * image: one unwinder, one numbering of functions.  Names of code that a JIT compiler made are each process's own.
+ */
+#ifndef WHYLATE_SESSION_IMAGES_H
+#define WHYLATE_SESSION_IMAGES_H
+
+#include "target/perf_map.h"
+#include "target/program.h"
+#include "target/runtime.h"
+#include "target/unwind.h"
+
+/* The code of one or more processes. */
+struct image {
+	struct unwinder *unwinder;
+	struct program *program; /* NULL: its symbols cannot be read */
+	bool own_program;
+	enum runtime runtime;
+	uint64_t used_ts;
+};
+
+struct image_process {
+	pid_t pid;
+	struct image *image; /* NULL: it cannot be looked at */
+	uint64_t looked_ts;
+	struct perf_map *made; /* names of the code that it made itself; NULL: not asked for yet */
+};
+
+struct images;
+
+/* The target itself, and the program of it that is the caller's (NULL: one is opened). NULL: out of memory. */
+struct images *images__new(pid_t pid, struct program *program, const char *debuginfo_dir);
+void images__free(struct images *images); /* NULL-safe */
+/*
+ * The process, valid until the next call.  One that is gone has no image.  0 or -ENOMEM.
+ */
+int images__process(struct images *images, pid_t pid, struct image_process **process);
+/* Its stack led nowhere: perhaps it has loaded something since it was looked at.  1: it may have; 0; -ENOMEM. */
+int images__look_again(struct images *images, struct image_process *process);
+/* The process has another program than before, or is gone. */
+void images__changed(struct images *images, pid_t pid);
+/* The target's own; NULL: it could not be looked at. */
+struct image *images__target(const struct images *images);
+/* The name of code that the process made itself, at that time; NULL: none is known.  Valid until the next call. */
+const char *images__made_name(struct images *images, struct image_process *process, uint64_t addr, uint64_t ts);
+
+#endif
