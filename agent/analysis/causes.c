@@ -75,9 +75,25 @@ static void note_own(struct report *report, const struct blame_split *split)
 	}
 }
 
-int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
-		struct arena *arena)
+static int keep_part(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot)
 {
+	const struct dataset *dataset = report->dataset;
+	const uint64_t *values = dataset->category_ns[cause->category];
+	uint64_t *part = arena__alloc(report->arena, dataset->row_cnt, sizeof(*part));
+
+	if (!part)
+		return -ENOMEM;
+	for (size_t row = 0; values && row < dataset->row_cnt; row++)
+		if (!split->row_slots || split->row_slots[row] == slot)
+			part[row] = values[row];
+	cause->row_ns = part;
+	return 0;
+}
+
+int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
+		bool keep_rows)
+{
+	struct arena *arena = report->arena;
 	struct candidate candidates[WL_CATEGORY_CNT * (BLAME_NAMED_MAX + 1)];
 	size_t cnt = choose(candidates, report, splits);
 
@@ -105,7 +121,8 @@ int causes_make(struct report *report, const struct blame_split *splits, const c
 			.culprit_pid = the_only_id(&slot->pids),
 			.culprit_tid = the_only_id(&slot->tids),
 		};
-		if (cause_describe(cause, report, split, candidates[i].slot, place, arena))
+		if (cause_describe(cause, report, split, candidates[i].slot, place, arena) ||
+		    (keep_rows && keep_part(cause, report, split, candidates[i].slot)))
 			return -ENOMEM;
 	}
 	report->cause_cnt = cnt;

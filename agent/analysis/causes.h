@@ -63,10 +63,10 @@ typedef struct cause_places cause_places_table[WL_CATEGORY_CNT][BLAME_NAMED_MAX 
 /*
  * Makes report->causes and report->our_own from the splits, whose lines have been computed, and from report->breakdown,
  * report->events, report->factors and report->path.  places NULL: no function was probed.  Strings and lists come from
- * the arena.  0 or -ENOMEM.
+ * the arena.  keep_rows: fills cause->row_ns.  0 or -ENOMEM.
  */
 int causes_make(struct report *report, const struct blame_split *splits, const cause_places_table *places,
-		struct arena *arena);
+		bool keep_rows);
 
 /* The one line for a person and the lines of evidence under it; cause->category, share and culprit are set. */
 int cause_describe(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot,

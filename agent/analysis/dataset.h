@@ -85,7 +85,8 @@ struct dataset {
 
 	uint64_t *session_ids; /* of the recordings that are taken together */
 	size_t session_cnt;
-	struct dataset_own *own; /* NULL: no session names the recorder's processes */
+	int64_t *session_clock_ns; /* by session: from its monotonic clock to CLOCK_REALTIME; 0: not known */
+	struct dataset_own *own;   /* NULL: no session names the recorder's processes */
 	size_t own_cnt;
 
 	/* The session. Unknown: NULL, and -1 for pid; the counts then come from the rows. */

@@ -325,11 +325,13 @@ int dataset_build__session_end(struct dataset_build *build)
 
 	dataset->pid = -1;
 	dataset->session_ids = arena__alloc(build->arena, build->sessions.cnt, sizeof(*dataset->session_ids));
-	if (!dataset->session_ids)
+	dataset->session_clock_ns = arena__alloc(build->arena, build->sessions.cnt, sizeof(*dataset->session_clock_ns));
+	if (!dataset->session_ids || !dataset->session_clock_ns)
 		return -ENOMEM;
 	dataset->session_cnt = build->sessions.cnt;
 	for (size_t i = 0; i < build->sessions.cnt; i++) {
 		dataset->session_ids[i] = build->sessions.items[i].id;
+		dataset->session_clock_ns[i] = build->sessions.items[i].clock_ns;
 		if (build->sessions.items[i].unwanted)
 			continue;
 		session_cnt++;

@@ -67,6 +67,7 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 		.bootstrap_cnt = opts->bootstrap_cnt,
 		.seed = 1,
 		.slowest = SLOWEST_CNT,
+		.keep_rows = opts->keep_rows,
 	};
 	int err;
 

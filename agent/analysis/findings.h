@@ -16,6 +16,7 @@ struct findings_opts {
 	double tail;
 	struct factor_rule rule;
 	uint32_t bootstrap_cnt; /* 0: the default */
+	bool keep_rows;         /* as of struct report_opts */
 };
 
 struct findings {

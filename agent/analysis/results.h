@@ -123,6 +123,9 @@ struct cause {
 	size_t way_cnt;
 	struct cause_gain gain;
 	double late_ns, typical_ns;
+
+	/* With report_opts.keep_rows: its part of each interval, by row of the dataset. */
+	const uint64_t *row_ns;
 };
 
 /* All roots together: the parts sum to the tail. */
@@ -350,6 +353,7 @@ struct report {
 	struct path_report *path;      /* NULL: no detail was recorded */
 	struct root_account *roots;    /* likewise; then causes are ranked by root */
 	struct factor_report *factors; /* NULL: no function was probed */
+	const bool *ranked;            /* with report_opts.keep_rows: by row, whether causes are of it; NULL: of all */
 	void *arena;
 };
 
@@ -364,6 +368,7 @@ struct report_opts {
 	const struct paths *paths;       /* NULL: no detail was recorded */
 	const struct roots *roots;       /* likewise */
 	size_t slowest;                  /* how many paths in full */
+	bool keep_rows;                  /* fill cause.row_ns and report.ranked */
 	struct factor_analysis *factors; /* NULL: no function was probed */
 };
 

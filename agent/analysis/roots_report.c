@@ -255,6 +255,20 @@ static int compare_causes(const void *left, const void *right)
 	return of_a != of_b ? of_a < of_b ? 1 : -1 : (*a > *b) - (*a < *b);
 }
 
+static int keep_part(struct cause *cause, const struct report *report, const struct path_rows *ranked,
+		     const struct root_line *line)
+{
+	uint64_t *part = arena__alloc(report->arena, report->dataset->row_cnt, sizeof(*part));
+
+	if (!part)
+		return -ENOMEM;
+	for (size_t row = 0; row < report->dataset->row_cnt; row++)
+		if (report->ranked[row])
+			part[row] = line->ns[ranked->at[row]];
+	cause->row_ns = part;
+	return 0;
+}
+
 static int make_causes(struct report *report, struct root_lines *lines, const struct share_opts *opts)
 {
 	const struct root_line *order[ROOT_LINES_MAX] = {NULL};
@@ -275,6 +289,8 @@ static int make_causes(struct report *report, struct root_lines *lines, const st
 	for (size_t i = 0; i < worth && !err; i++) {
 		err = fill_cause(&report->causes[i], report, lines, (uint32_t)(order[i] - lines->lines), opts);
 		report->causes[i].rank = (uint32_t)i + 1;
+		if (!err && report->ranked)
+			err = keep_part(&report->causes[i], report, lines->ranked, order[i]);
 		if (report->causes[i].root.kind != ROOT_UNKNOWN)
 			report->roots->left_out_ns -= order[i]->share.late_ns - order[i]->share.typical_ns;
 	}
@@ -311,6 +327,7 @@ int roots_report(struct report *report, const struct roots *roots, const struct 
 	struct path_rows ranked = {0};
 	int err = lines ? path_rows__init(&ranked, report, opts->paths) : -ENOMEM;
 
+	report->ranked = opts->keep_rows ? opts->paths->ranked : NULL;
 	report->roots = arena__alloc(report->arena, 1, sizeof(*report->roots));
 	if (!report->roots)
 		err = -ENOMEM;
