@@ -79,6 +79,18 @@ $(BUILD)/syscall_number.def: include/whylate/syscall.def scripts/syscall-numbers
 	@mkdir -p $(@D)
 	$(Q)scripts/syscall-numbers $< $(CC) > $@
 
+# --- what the HTML page embeds: its style, its script and uPlot -------------------------------------------------------
+page_src := $(wildcard agent/view/html/*.js agent/view/html/*.css agent/view/html/*.html)
+uplot := agent/view/html/node_modules/.package-lock.json
+
+$(uplot): agent/view/html/package-lock.json
+	$(Q)scripts/setup.sh charts
+
+$(BUILD)/html_assets.h: $(page_src) $(uplot) scripts/html-assets
+	$(say) GEN $@
+	@mkdir -p $(@D)
+	$(Q)scripts/html-assets agent/view/html > $@
+
 # --- the agent --------------------------------------------------------------------------------------------------------
 $(BUILD)/agent/%.o: agent/%.c
 	$(say) CC $@
@@ -88,6 +100,7 @@ $(BUILD)/agent/%.o: agent/%.c
 $(foreach room,capture session rounds selftest cmd,$(patsubst %.c,$(BUILD)/%.o,$(wildcard agent/$(room)/*.c))): | $(skel)
 $(foreach room,capture session rounds selftest cmd,$(patsubst %.c,$(BUILD)/unit/%.o,$(wildcard agent/$(room)/*.c))): | $(skel)
 $(BUILD)/agent/base/syscalls.o $(BUILD)/unit/agent/base/syscalls.o: $(BUILD)/syscall_number.def
+$(BUILD)/agent/view/html.o $(BUILD)/unit/agent/view/html.o: $(BUILD)/html_assets.h
 
 $(BUILD)/libwhylate.a: $(lib_obj)
 	$(say) AR $@
@@ -244,6 +257,16 @@ $(BUILD)/live/prober: $(BUILD)/tests/prober/prober.o $(BUILD)/libwhylate.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# --- the HTML page in a browser: no root ------------------------------------------------------------------------------
+$(BUILD)/browser/recording: tests/browser/recording.c tests/unit/row_writer.c $(BUILD)/libwhylate.a
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+.PHONY: browser
+browser: $(BUILD)/whylate $(BUILD)/browser/recording
+	@tests/browser/run $^
+
 # --- the kernel matrix: this binary on Debian's kernels, emulated -----------------------------------------------------
 # It runs after the live tests (.ci/run), never beside them: they want a quiet machine.  Exit code 77: it cannot be run
 # here, and prints why.
@@ -281,7 +304,8 @@ diagnose: setup-build
 
 test: setup-test
 	@$(MAKE) --no-print-directory build
-	@$(MAKE) --no-print-directory unit live
+	@$(MAKE) --no-print-directory unit browser
+	@$(MAKE) --no-print-directory live
 
 unit: $(BUILD)/unit/run
 	@$(BUILD)/unit/run
@@ -344,7 +368,7 @@ fuzz: setup-lint $(fuzz_bin)
 		mkdir -p $$fuzzer.corpus && $$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$fuzzer.corpus || exit 1; \
 	done
 
-$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(skel) $(BUILD)/syscall_number.def
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(skel) $(BUILD)/syscall_number.def $(BUILD)/html_assets.h
 	$(say) CLANG $@
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
@@ -378,7 +402,7 @@ clean:
 
 help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
-	@echo 'make test      unit and live tests        make unit, make live  one of them'
+	@echo 'make test      unit, browser, live tests  make unit, make browser, make live  one of them'
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'

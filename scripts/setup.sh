@@ -2,6 +2,7 @@
 # Installs what building, testing, linting or benchmarking whylate needs from Debian's packages.
 #
 #   scripts/setup.sh build|test|lint|bench|matrix|matrix-all …
+#   scripts/setup.sh charts                                     only what the HTML page embeds, from the npm registry
 #   scripts/setup.sh list PART                                  only prints the names; `libraries` is a part as well
 #
 # Idempotent, and quiet when there is nothing to do.  The mirror is the one apt is configured with; backports are added
@@ -17,9 +18,11 @@ declare -rA at_least=([libbpf-dev]=1.3 [bpftool]=7.3 [libdw-dev]=0.190 [qemu-sys
 libraries=(libc6-dev libbpf-dev libdw-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev libseccomp-dev
 	libmicrohttpd-dev libgnutls28-dev libcurl4-gnutls-dev libcapstone-dev liblzma-dev libiberty-dev)
 build=(gcc g++ make pkg-config clang-19 bpftool "${libraries[@]}")
+# Another distribution's Node.js brings its own npm, which Debian's package conflicts with.
+command -v npm >/dev/null || build+=(npm)
 run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
-	apache2 mariadb-server mariadb-client sysbench golang-go)
+	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
@@ -40,8 +43,25 @@ packages_of() {
 	esac
 }
 
+# uPlot, at the version and with the checksum of package-lock.json.
+install_charts() {
+	local page
+	page=$(dirname "$0")/../agent/view/html
+	[ "$page/node_modules/.package-lock.json" -nt "$page/package-lock.json" ] && return
+	say "installing what the HTML page embeds"
+	if ! npm ci --prefix "$page" --ignore-scripts --no-audit --no-fund --loglevel=error >&2; then
+		say "npm ci failed (its output is above)"
+		exit 1
+	fi
+	touch "$page/node_modules/.package-lock.json"
+}
+
 if [ "${1:-}" = list ]; then
 	packages_of "${2:-}"
+	exit
+fi
+if [ "${1:-}" = charts ]; then
+	install_charts
 	exit
 fi
 wanted=()

@@ -96,6 +96,21 @@ FILE *user_file_stream(const char *path)
 	return file;
 }
 
+FILE *user_file_create(const char *path)
+{
+	struct user_rights rights;
+	int err = user_rights__begin(&rights);
+	FILE *file;
+
+	if (err) {
+		errno = -err;
+		return NULL;
+	}
+	file = fopen(path, "we");
+	user_rights__end(&rights);
+	return file;
+}
+
 int user_file_open_secret(const char *path)
 {
 	struct stat st;

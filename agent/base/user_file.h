@@ -24,6 +24,8 @@ void user_rights__end(struct user_rights *rights);
 int user_file_open(const char *path);
 /* The same as a stream: NULL and errno. */
 FILE *user_file_stream(const char *path);
+/* Creates or empties it, for writing: NULL and errno. */
+FILE *user_file_create(const char *path);
 /* As user_file_open(), for a key or token: -EKEYREJECTED where everybody may read or write it. */
 int user_file_open_secret(const char *path);
 /* What to say of -errno of these. */

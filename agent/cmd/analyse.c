@@ -2,8 +2,10 @@
 #include "cmd/analyse.h"
 
 #include "base/log.h"
+#include "base/user_file.h"
 #include "cmd/cmd.h"
 #include "shard/open.h"
+#include "view/html.h"
 #include "view/view.h"
 
 #include <errno.h>
@@ -12,14 +14,33 @@
 #include <string.h>
 #include <unistd.h>
 
-static int print(const struct report *report, const struct analyse_options *options)
+/* With the rights of the user; a file that was there is replaced. */
+static int write_page(const struct findings *findings, const struct analyse_options *options)
 {
+	const struct view_opts view = {.top = options->top};
+	bool is_stdout = !strcmp(options->html, "-");
+	FILE *out = is_stdout ? stdout : user_file_create(options->html);
+	int err = out ? view_html(out, findings, &view) : -errno;
+
+	if (out && !is_stdout && fclose(out) && !err)
+		err = -EIO;
+	if (err)
+		log_error("cannot write the page '%s': %s", options->html, strerror(-err));
+	return err;
+}
+
+static int print(const struct findings *findings, const struct analyse_options *options)
+{
+	const struct report *report = &findings->report;
 	struct view_opts view = {
 		.top = options->top,
 		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
 	};
-	int err = options->json ? view_json(stdout, report) : view_text(stdout, report, &view);
+	int err = options->html ? write_page(findings, options) : 0;
 
+	if (err || (options->html && !strcmp(options->html, "-")))
+		return err;
+	err = options->json ? view_json(stdout, report) : view_text(stdout, report, &view);
 	if (err)
 		log_error("cannot write the report: %s", strerror(-err));
 	return err;
@@ -93,6 +114,7 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 			},
 		.tail = options->tail,
 		.rule = options->rule,
+		.keep_rows = options->html != NULL,
 	};
 	struct findings *findings = calloc(1, sizeof(*findings));
 	int err = findings ? dataset_load(&findings->dataset, reader, &opts.filter) : -ENOMEM, code = EXIT_FAILED;
@@ -113,7 +135,7 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 		dataset_free(&findings->dataset);
 		goto cleanup;
 	}
-	if (!print(&findings->report, options))
+	if (!print(findings, options))
 		code = findings->report.records_lost_share > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
 	findings_free(findings);
 cleanup:

@@ -16,6 +16,7 @@ struct analyse_options {
 	double tail;
 	uint32_t top;
 	bool json;
+	const char *html; /* a page is written there as well, "-": to stdout instead of the text; NULL: none */
 	double max_loss;
 	struct factor_rule rule;
 	factor_names understood; /* rule.understood */

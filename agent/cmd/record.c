@@ -25,7 +25,7 @@ static const char record_help[] =
 
 static const char diagnose_help[] =
 	"Usage: whylate diagnose TARGET [-s SYMBOLS] [-d 30s] [--rounds N | --mode trace] [--interactive] [--json]\n"
-	"                        [--top 10] [--type NAME]\n"
+	"                        [--html FILE] [--top 10] [--type NAME]\n"
 	"Records a running process and ranks what makes its requests late.\n"
 	"With --mode trace, in one pass: roots, until their order is certain, at most 30 s.\n";
 
@@ -37,6 +37,7 @@ static const char diagnose_options_help[] =
 	"      --factors RULE     how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
 	"      --understood FUNCTION   take its time out of every request, and rank what is left; repeatable\n"
 	"      --json             one JSON object, schema whylate.report/1\n"
+	"      --html FILE        write a page for a browser there as well (-: to stdout, instead of the text)\n"
 	"      --top N            lines per list (default 10; all)\n"
 	"      --type NAME        only intervals of this type\n";
 
@@ -48,6 +49,7 @@ static const char diagnose_options_help[] =
 #define OPT_ASK        2004
 #define OPT_FACTORS    2005
 #define OPT_UNDERSTOOD 2006
+#define OPT_HTML       2007
 #define ROUNDS         3 /* unless chains are recorded */
 #define NOT_GIVEN      UINT32_MAX
 #define DURATION_NS    30000000000ULL /* without -d: at most */
@@ -150,6 +152,9 @@ static int take_own(struct analyse_options *analyse, struct rounds_options *roun
 	case OPT_JSON:
 		analyse->json = true;
 		return 0;
+	case OPT_HTML:
+		analyse->html = arg;
+		return 0;
 	case OPT_TOP:
 		return report_options_top(analyse, "diagnose", arg);
 	case OPT_TYPE:
@@ -238,6 +243,7 @@ int cmd_diagnose(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{"rounds", required_argument, NULL, OPT_ROUNDS},
 		{"json", no_argument, NULL, OPT_JSON},
+		{"html", required_argument, NULL, OPT_HTML},
 		{"top", required_argument, NULL, OPT_TOP},
 		{"type", required_argument, NULL, OPT_TYPE},
 		{"interactive", no_argument, NULL, OPT_ASK},
@@ -271,6 +277,8 @@ int cmd_diagnose(int argc, char **argv)
 			return EXIT_USAGE;
 	}
 	code = check_complete(&options, "diagnose", argc, argv);
+	if (!code && analyse.json && analyse.html && !strcmp(analyse.html, "-"))
+		code = usage_error("diagnose", "--json and --html - both write to stdout");
 	if (rounds.rounds == NOT_GIVEN)
 		rounds.rounds = rounds.interactive || !options.trace ? ROUNDS : 0;
 	if (!code)

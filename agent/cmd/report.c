@@ -79,10 +79,11 @@ int report_options_top(struct analyse_options *options, const char *command, con
 }
 
 static const char help[] =
-	"Usage: whylate report DIR|SHARD… [--json] [--tail p99] [--type NAME] [--top 10]\n"
+	"Usage: whylate report DIR|SHARD… [--json] [--html FILE] [--tail p99] [--type NAME] [--top 10]\n"
 	"                      [--host GLOB] [--since 1h] [--until 2026-11-21T12:00]\n"
 	"Ranks what made requests late, from recorded shards.  Needs no privilege.\n"
 	"      --json        one JSON object, schema whylate.report/1\n"
+	"      --html FILE   write a page for a browser there as well (-: to stdout, instead of the text)\n"
 	"      --tail PCT    which requests count as late (default p99)\n"
 	"      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
 	"      --host GLOB   only hosts that the pattern fits, of a collector's store\n"
@@ -106,12 +107,19 @@ static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
 int cmd_report(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},          {"tail", required_argument, NULL, 't'},
-		{"type", required_argument, NULL, 'T'},    {"host", required_argument, NULL, 'H'},
-		{"since", required_argument, NULL, 's'},   {"until", required_argument, NULL, 'u'},
-		{"top", required_argument, NULL, 'n'},     {"max-loss", required_argument, NULL, 'l'},
-		{"factors", required_argument, NULL, 'f'}, {"understood", required_argument, NULL, 'U'},
-		{"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+		{"json", no_argument, NULL, 'j'},
+		{"tail", required_argument, NULL, 't'},
+		{"type", required_argument, NULL, 'T'},
+		{"host", required_argument, NULL, 'H'},
+		{"since", required_argument, NULL, 's'},
+		{"until", required_argument, NULL, 'u'},
+		{"top", required_argument, NULL, 'n'},
+		{"max-loss", required_argument, NULL, 'l'},
+		{"factors", required_argument, NULL, 'f'},
+		{"understood", required_argument, NULL, 'U'},
+		{"html", required_argument, NULL, 'M'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	struct analyse_options options;
 	int option, code;
@@ -121,6 +129,9 @@ int cmd_report(int argc, char **argv)
 		switch (option) {
 		case 'j':
 			options.json = true;
+			break;
+		case 'M':
+			options.html = optarg;
 			break;
 		case 't':
 			if (units_percentile(optarg, &options.tail))
@@ -168,6 +179,8 @@ int cmd_report(int argc, char **argv)
 	}
 	if (options.until_wall_ns && options.since_wall_ns >= options.until_wall_ns)
 		return usage_error("report", "--until lies before --since");
+	if (options.json && options.html && !strcmp(options.html, "-"))
+		return usage_error("report", "--json and --html - both write to stdout");
 	if (optind >= argc)
 		return usage_error("report", "which recording? Name a directory or shards");
 	code = analyse_run(&options, (const char *const *)argv + optind, argc - optind);

@@ -3,6 +3,7 @@
 #include "base/names.h"
 #include "view/format.h"
 #include "view/text.h"
+#include "view/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,40 +13,6 @@
 #define WAYS_SHOWN  4
 #define PATH_SHOWN  5 /* innermost frames */
 #define SHARE_SHOWN 0.01
-
-static const char *way_words(const struct cause_way *way)
-{
-	if (way->own)
-		return way->category == WL_CATEGORY_FAULT_MINOR || way->category == WL_CATEGORY_FAULT_MAJOR
-			       ? "as page faults of the request's own work"
-			       : "as the request's own work";
-	switch (way->category) {
-	case WL_CATEGORY_RUNQ:
-		return way->wait == WL_CATEGORY_RUNQ ? "while requests waited for its CPU"
-						     : "while what requests waited for waited for its CPU";
-	case WL_CATEGORY_LOCK:
-		return "while requests waited for a lock that it held";
-	case WL_CATEGORY_QUEUE:
-		return "while requests were queued behind it";
-	case WL_CATEGORY_IO_DISK:
-		return "while requests waited for a disk";
-	case WL_CATEGORY_IO_NET:
-		return "while requests waited for its reply";
-	case WL_CATEGORY_SLEEP:
-		return "asleep";
-	case WL_CATEGORY_THROTTLED:
-		return "throttled";
-	case WL_CATEGORY_ONCPU:
-		return "running on a thread that requests were handed to";
-	case WL_CATEGORY_IRQ_HARD:
-	case WL_CATEGORY_IRQ_SOFT:
-	case WL_CATEGORY_IRQ_TIMER:
-	case WL_CATEGORY_IRQ_IPI:
-		return "interrupting requests";
-	default:
-		return "in waits of another kind";
-	}
-}
 
 static void add(char line[LINE_SZ], const char *text)
 {
@@ -73,7 +40,7 @@ static void print_ways(struct page *page, const struct cause *cause, size_t inde
 		add(line, w ? "; " : "");
 		add(line, format_share(share, way->share));
 		add(line, " ");
-		add(line, way_words(way));
+		add(line, words_way(way));
 		for (size_t h = 0; h < way->hop_cnt; h++) {
 			add(line, h ? ", `" : " (through `");
 			add(line, way->hops[h]);
@@ -118,41 +85,6 @@ static void print_gain(struct page *page, const struct report *report, const str
 	print_line(page, line, indent);
 }
 
-static const char *code_advice(const struct report *report, const struct cause *cause)
-{
-	bool stranger = cause->culprit_pid >= 0 && cause->culprit_pid != report->dataset->pid;
-
-	if (!cause->root.call_path_cnt)
-		return "its call path was not sampled: record longer, or with --stacks";
-	if (cause->category == WL_CATEGORY_RUNQ && stranger && !cause->root.type)
-		return "keep it off the target's CPUs (taskset, cpu.weight, nice)";
-	if (cause->category == WL_CATEGORY_LOCK)
-		return "hold the lock for less of this call path";
-	if (cause->category == WL_CATEGORY_QUEUE)
-		return "cut this call path into pieces, or run it on a thread of its own";
-	return "how often this call path runs, and on how much data";
-}
-
-static const char *advice(const struct report *report, const struct cause *cause)
-{
-	switch (cause->root.kind) {
-	case ROOT_CODE:
-		return code_advice(report, cause);
-	case ROOT_DISK:
-		return "write or sync less here, do it on another thread, or use a faster disk";
-	case ROOT_PEER:
-		return "record the other end as well, and report on both recordings together";
-	case ROOT_TIMER:
-		return "whether this sleep, retry or timeout is needed";
-	case ROOT_QUOTA:
-		return "cpu.max of its cgroup";
-	case ROOT_FULL_MACHINE:
-		return "more CPUs, or less work on this machine";
-	default:
-		return "`whylate doctor` lists what this kernel cannot measure";
-	}
-}
-
 void text_root(struct page *page, const struct report *report, const struct cause *cause, size_t indent)
 {
 	char line[LINE_SZ];
@@ -162,7 +94,7 @@ void text_root(struct page *page, const struct report *report, const struct caus
 	print_gain(page, report, cause, indent);
 	if (cause->rank > 1)
 		return;
-	snprintf(line, sizeof(line), "look at: %s", advice(report, cause));
+	snprintf(line, sizeof(line), "look at: %s", words_advice(report, cause));
 	print_line(page, line, indent);
 }
 

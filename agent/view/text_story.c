@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORDS_SZ     600
 #define NAME_SZ      128
 #define SHORT_SHARE  0.001 /* of the latency: steps shorter than that are told together */
 #define TELLINGS_MAX 24    /* different ones in one go; further ones count as short */
@@ -135,7 +134,7 @@ static void subject_words(char *words, size_t sz, const struct story *story, con
 		snprintf(words, sz, "%s, for which it waits, ", own_words(thread, story, step));
 }
 
-static void step_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
+void text_story_step_words(char *words, size_t sz, const struct story *story, const struct story_step *step)
 {
 	char culprit[NAME_SZ] = "", does[NAME_SZ], subject[NAME_SZ + 32];
 
@@ -177,10 +176,10 @@ struct telling {
 static void print_telling(struct page *page, const struct story *story, const struct telling *telling)
 {
 	const struct story_step *step = telling->step;
-	char words[WORDS_SZ], text[FORMAT_SZ], at[FORMAT_SZ + 1];
+	char words[STORY_WORDS_SZ], text[FORMAT_SZ], at[FORMAT_SZ + 1];
 	size_t len;
 
-	step_words(words, sizeof(words), story, step);
+	text_story_step_words(words, sizeof(words), story, step);
 	len = strlen(words);
 	if (step->certainty != WL_CERTAINTY_OBSERVED)
 		snprintf(words + len, sizeof(words) - len, " (%s)", certainty_name(step->certainty));

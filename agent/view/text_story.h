@@ -14,4 +14,8 @@ int view_story(FILE *out, const struct story *story, const struct view_opts *opt
 void text_story_title(struct page *page, const struct story *story);
 void text_story_steps(struct page *page, const struct story *story, bool all);
 
+/* "waits for web+0x40, held by `flusher` (tid 7)": what the request does in a step. */
+#define STORY_WORDS_SZ 600
+void text_story_step_words(char *words, size_t sz, const struct story *story, const struct story_step *step);
+
 #endif

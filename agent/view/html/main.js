@@ -1,0 +1,186 @@
+/* Reads the data block, then lets a selection drive every part of the page. */
+(() => {
+	const REST = {label: 'other, and no known cause', plain: true};
+	let data, parts, ready;
+
+	function mark(lines, cause) {
+		document.querySelectorAll('.cause').forEach((item) => item.classList.toggle('lit', +item.dataset.cause === cause));
+		lines?.forEach((row) => row.classList.toggle('lit', +row.dataset.part === cause));
+	}
+
+	function lights(target, p) {
+		const part = parts[p];
+		if (!part)
+			return;
+		target.addEventListener('pointerenter', () => {
+			heatmap.light(part.ns);
+			mark($('ranking').querySelectorAll('tbody tr'), p);
+		});
+		target.addEventListener('pointerleave', () => {
+			heatmap.light(null);
+			mark($('ranking').querySelectorAll('tbody tr'), -1);
+		});
+	}
+
+	function ranking(lines, intervals) {
+		const rows = lines.filter(({difference, selected}) => Math.abs(difference) > 0.5 || selected > 0.5).map((line) => {
+			const row = element('tr');
+			const interval = intervals && intervals[line.p];
+			row.dataset.part = line.p;
+			row.append(element('td', percent(line.share), 'number'),
+				element('td', interval ? `[${percent(interval[0])} to ${percent(interval[1])}]` : '–', 'number'),
+				element('td', duration(line.selected), 'number'), element('td', duration(line.rest), 'number'),
+				element('td', line.part.label, 'about'));
+			lights(row, line.p);
+			return row;
+		});
+		$('ranking').tBodies[0].replaceChildren(...rows);
+	}
+
+	/* What a pick or a rectangle selects, of the requests that have causes. */
+	function split(area) {
+		const {rows} = data, mask = new Uint8Array(rows.cnt), selected = [], rest = [];
+		for (let i = 0; i < rows.cnt; i++) {
+			mask[i] = area && rows.time[i] >= area.t0 && rows.time[i] <= area.t1 && rows.latency[i] >= area.l0 &&
+				rows.latency[i] <= area.l1 && (!area.late || rows.group[i] === 2) ? 1 : 0;
+			if (rows.ranked[i])
+				(mask[i] ? selected : rest).push(i);
+		}
+		return {mask, selected, rest};
+	}
+
+	function select(area) {
+		const {mask, selected, rest} = split(area);
+		const weight = selected.reduce((sum, row) => sum + data.rows.weight[row], 0);
+		const latency = selected.reduce((sum, row) => sum + data.rows.weight[row] * data.rows.latency[row], 0) / weight;
+		document.body.dataset.ranked = '';
+		ready.forEach(({pick, button}) => button.setAttribute('aria-pressed', pick === area));
+		heatmap.frame(area && {...area, l0: area.late ? data.header.tail_ns : area.l0});
+		$('ranking-title').textContent = `Why ${area?.text || 'the selected requests'} differ${area?.id ? 's' : ''} from the rest`;
+		if (!selected.length || !rest.length) {
+			$('ranking-tell').textContent = selected.length ? 'Every request is selected: there is no rest.' : 'No request is selected.';
+			$('ranking').tBodies[0].replaceChildren();
+			document.body.dataset.ranked = 'nothing';
+		} else {
+			const {whole, lines} = rank.compare(data.rows, selected, rest, parts, (intervals) => {
+				/* A worker answers later, compare() itself before it returns. */
+				queueMicrotask(() => {
+					ranking(lines, intervals);
+					document.body.dataset.ranked = 'intervals';
+				});
+			});
+			ranking(lines, null);
+			$('ranking-tell').textContent = `${count(weight)} requests, ${duration(latency)} on average: ` +
+				`${duration(Math.abs(whole))} ${whole < 0 ? 'less' : 'more'} than the rest.`;
+		}
+		if (data.details.length)
+			flame.use(mask);
+	}
+
+	function openPicks() {
+		ready = picks(data).map((pick) => {
+			const button = element('button', pick.text);
+			button.dataset.pick = pick.id;
+			button.addEventListener('click', () => select(pick));
+			return {pick, button};
+		});
+		$('picks').replaceChildren('Select: ', ...ready.map(({button}) => button));
+	}
+
+	function openStories() {
+		const {stories} = data.header, choose = $('story-pick');
+		if (!stories.length)
+			return;
+		$('story-section').hidden = false;
+		choose.replaceChildren(...stories.map((story, n) => new Option(story.title, n)));
+		choose.addEventListener('change', () => waterfall.use(stories[+choose.value]));
+		waterfall.open($('waterfall'), data);
+		waterfall.use(stories[0]);
+		document.querySelectorAll('.cause').forEach((item) => {
+			const at = stories.findIndex((story) => story.cause === +item.dataset.cause);
+			if (at < 0)
+				return;
+			const button = element('button', 'its slowest request', 'link');
+			button.addEventListener('click', () => {
+				choose.value = at;
+				waterfall.use(stories[at]);
+				$('story-section').scrollIntoView({behavior: 'smooth'});
+			});
+			item.append(button);
+		});
+	}
+
+	function openCrosstalk() {
+		const lines = data.header.crosstalk;
+		if (!lines.length)
+			return;
+		const holders = [...new Set(lines.map((line) => line.by))], waiters = [...new Set(lines.map((line) => line.type))];
+		const head = element('tr'), most = Math.max(...lines.map((line) => line.share));
+		head.append(element('th', 'waits ╲ held by'), ...holders.map((name) => element('th', name)));
+		$('crosstalk').replaceChildren(head, ...waiters.map((waiter) => {
+			const row = element('tr');
+			row.append(element('th', waiter), ...holders.map((holder) => {
+				const met = lines.find((line) => line.type === waiter && line.by === holder);
+				const cell = element('td', met ? `${percent(met.share)} of its time, ${duration(met.mean_ns)} each` : '', 'number');
+				if (met)
+					cell.style.background = mix(theme('panel'), theme('heat-1'), 0.35 * met.share / most);
+				return cell;
+			}));
+			return row;
+		}));
+		$('crosstalk-section').hidden = false;
+	}
+
+	function openShares(order) {
+		const by = $('shares-by');
+		const sets = {causes: parts, categories: data.categories.map((c) => ({label: `${c.name}: ${c.label}`, ns: c.ns}))};
+		by.replaceChildren(...Object.keys(sets).map((name) => new Option(name)));
+		by.addEventListener('change', () => shares.use(sets[by.value]));
+		shares.open($('shares'), data, order);
+		shares.use(sets.causes);
+	}
+
+	function redraw() {
+		heatmap.draw();
+		shares.draw();
+		cdf.draw();
+		if (data.details.length)
+			flame.draw();
+		waterfall.draw();
+	}
+
+	async function open() {
+		data = await readData($('data').textContent);
+		parts = [...data.causes, {...REST, ns: data.rest}];
+		$('explore').hidden = false;
+		if (data.details.length) {
+			$('flame-section').hidden = false;
+			flame.open($('flame'), data);
+		}
+		heatmap.open($('heatmap'), data, select);
+		document.querySelectorAll('.cause').forEach((item) => lights(item, +item.dataset.cause));
+		openPicks();
+		const order = orderOf(data.rows);
+		openShares(order);
+		cdf.open($('cdf'), data, order);
+		openStories();
+		openCrosstalk();
+		select(ready[0].pick);
+		if (data.header.thinned)
+			$('picks').append(element('span', `${count(data.rows.cnt)} of ${count(data.header.rows_kept)} kept requests are in this page; weights make up for the others.`, 'faint'));
+		matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+		let frame;
+		new ResizeObserver(() => {
+			cancelAnimationFrame(frame);
+			frame = requestAnimationFrame(redraw);
+		}).observe(document.body);
+		document.body.dataset.ready = 'yes';
+	}
+
+	if ($('data'))
+		open().catch((error) => {
+			document.body.dataset.ready = 'failed';
+			document.querySelector('main').prepend(element('p', `The charts cannot be shown: ${error.message}`, 'bad'));
+			throw error;
+		});
+})();

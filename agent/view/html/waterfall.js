@@ -1,0 +1,100 @@
+/* One request's critical path: a line for each thread, arrows to who woke it, owned the lock or handed work on. */
+const waterfall = (() => {
+	const LEFT = 150, LINE = 26, TOP = 4, BOTTOM = 22;
+	let canvas, data, story = null, threads = [], drawn = [];
+
+	const left = () => Math.min(LEFT, canvas.clientWidth / 4);
+	const categoryColour = (category) => colour(data.header.categories.findIndex(({name}) => name === category));
+
+	function use(chosen) {
+		story = chosen;
+		threads = [];
+		for (const step of story.steps) {
+			const key = step.thread + ' ' + step.depth;
+			step.line = threads.findIndex((thread) => thread.key === key);
+			if (step.line < 0)
+				step.line = threads.push({key, name: step.thread, depth: step.depth}) - 1;
+		}
+		draw();
+		const met = [...new Set(story.steps.map((step) => step.category))];
+		legend($('waterfall-legend'), met.map((category) => [categoryColour(category), category]));
+		$('waterfall-tell').textContent = `${story.title}. Arrows lead to the thread that was waited for.`;
+		$('steps').tBodies[0].replaceChildren(...story.steps.map((step) => {
+			const row = element('tr');
+			row.append(element('td', '+' + duration(step.at_ns), 'number'), element('td', duration(step.ns), 'number'),
+				element('td', step.category), element('td', step.thread), element('td', step.about, 'about'), element('td', path(step), 'about'));
+			return row;
+		}));
+	}
+
+	function path(step) {
+		const names = [];
+		for (let at = step.node; at; at = data.header.nodes[at][0])
+			names.unshift(data.header.names[data.header.nodes[at][1]]);
+		return names.slice(-6).join(' › ');
+	}
+
+	function arrow(pen, x, from, to) {
+		const tip = to > from ? -4 : 4;
+		pen.strokeStyle = pen.fillStyle = theme('text');
+		pen.lineWidth = 1;
+		pen.beginPath();
+		pen.moveTo(x, from);
+		pen.lineTo(x, to + tip);
+		pen.stroke();
+		pen.beginPath();
+		pen.moveTo(x, to);
+		pen.lineTo(x - 3, to + tip);
+		pen.lineTo(x + 3, to + tip);
+		pen.fill();
+	}
+
+	function draw() {
+		if (!story)
+			return;
+		const height = TOP + threads.length * LINE + BOTTOM, {pen, width} = surface(canvas, height);
+		const x = (ns) => left() + ns / story.latency_ns * (width - left() - 10);
+		const middle = (line) => TOP + line * LINE + LINE / 2;
+		pen.textAlign = 'left';
+		threads.forEach((thread, line) => {
+			pen.fillStyle = theme(thread.depth ? 'faint' : 'text');
+			pen.fillText(fit(pen, thread.name, left() - 12), 4, middle(line));
+			pen.fillStyle = theme('line');
+			pen.fillRect(left(), middle(line), width - left() - 10, 1);
+		});
+		drawn = story.steps.map((step) => ({step, x: x(step.at_ns), w: Math.max(1, x(step.at_ns + step.ns) - x(step.at_ns)),
+			y: middle(step.line) - 8}));
+		for (const {step, x: at, w, y} of drawn) {
+			pen.fillStyle = categoryColour(step.category);
+			pen.fillRect(at, y, w, 16);
+		}
+		story.steps.forEach((step, n) => {
+			const before = story.steps[n - 1];
+			if (!before || before.line === step.line)
+				return;
+			/* The deeper thread is the one that was waited for. */
+			const [from, to] = before.depth <= step.depth ? [before, step] : [step, before];
+			arrow(pen, x(step.at_ns), middle(from.line) + (to.line > from.line ? 9 : -9), middle(to.line) + (to.line > from.line ? -9 : 9));
+		});
+		pen.fillStyle = theme('faint');
+		for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+			pen.textAlign = share === 1 ? 'right' : 'center';
+			pen.fillText(duration(share * story.latency_ns), x(share * story.latency_ns), height - 10);
+		}
+	}
+
+	function open(into, from) {
+		canvas = into;
+		data = from;
+		canvas.addEventListener('pointermove', (event) => {
+			const [px, py] = pointer(canvas, event);
+			const met = drawn.filter(({x, y, w}) => px >= x - 1 && px <= x + w + 1 && py >= y && py <= y + 16).pop();
+			if (!met)
+				return;
+			const {step} = met, frames = path(step);
+			$('waterfall-tell').textContent = `+${duration(step.at_ns)}, ${duration(step.ns)} ${step.category}, ${step.thread}` +
+				(step.about ? `: ${step.about}` : '') + (frames ? ` — ${frames}` : '');
+		});
+	}
+	return {open, use, draw};
+})();

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Single requests for the waterfall: the slowest, and those in which each cause took most. */
+#include "view/html_data.h"
+
+#include "analysis/story.h"
+#include "base/names.h"
+#include "view/format.h"
+#include "view/text_story.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOWEST_CNT  10
+#define OF_CAUSE_CNT 2
+#define STORIES_MAX  (SLOWEST_CNT + 40 * OF_CAUSE_CNT)
+#define STEPS_MAX    400
+#define SHORT_SHARE  0.0005 /* of the latency: a shorter step joins the one before it on its thread */
+#define NO_CAUSE     UINT32_MAX
+#define THREAD_SZ    128
+
+struct chosen {
+	uint32_t row, cause; /* cause: for which it was chosen, NO_CAUSE: it is one of the slowest */
+	uint64_t ns;
+};
+
+struct choice {
+	struct chosen items[STORIES_MAX];
+	size_t cnt;
+};
+
+/* Keeps the `most` rows with the largest ns among those from items[first]. */
+static void consider(struct choice *choice, size_t first, size_t most, struct chosen row)
+{
+	size_t at = choice->cnt;
+
+	while (at > first && choice->items[at - 1].ns < row.ns)
+		at--;
+	if (at - first >= most)
+		return;
+	if (choice->cnt - first < most)
+		choice->cnt++;
+	memmove(&choice->items[at + 1], &choice->items[at], (choice->cnt - at - 1) * sizeof(*choice->items));
+	choice->items[at] = row;
+}
+
+static void choose(struct choice *choice, const struct findings *findings)
+{
+	const struct dataset *dataset = &findings->dataset;
+	const struct report *report = &findings->report;
+
+	for (uint32_t row = 0; row < dataset->row_cnt; row++)
+		if (findings->paths.ranked[row])
+			consider(choice, 0, SLOWEST_CNT, (struct chosen){row, NO_CAUSE, dataset->latency_ns[row]});
+	for (uint32_t c = 0; c < report->cause_cnt && choice->cnt + OF_CAUSE_CNT <= STORIES_MAX; c++) {
+		const uint64_t *ns = report->causes[c].row_ns;
+		size_t first = choice->cnt;
+
+		for (uint32_t row = 0; ns && row < dataset->row_cnt; row++)
+			if (ns[row] && findings->paths.ranked[row])
+				consider(choice, first, OF_CAUSE_CNT, (struct chosen){row, c, ns[row]});
+	}
+}
+
+/* --- steps ---------------------------------------------------------------------------------------------------------
+ */
+
+struct teller {
+	struct html_pack *pack;
+	const struct findings *findings;
+	struct html_nodes *nodes;
+	struct path path; /* memory */
+	struct arena *arena;
+};
+
+/* The call path that most of the step was spent in, a number of the page; 0: none is known. */
+static uint32_t node_of(struct teller *teller, const struct trace_session *session, const struct path_step *step)
+{
+	const struct traces *traces = &teller->findings->traces;
+	uint64_t from_ts = traces_graph_ts(traces, session, step->begin_ts);
+	uint64_t to_ts = traces_graph_ts(traces, session, step->end_ts);
+	uint32_t node = SAMPLE_ROOT, id = 0;
+	double most = 0;
+	size_t cnt;
+	const struct sample *samples = samples_of(&teller->findings->samples, session, step->tid, from_ts, to_ts, &cnt);
+
+	for (size_t i = 0; i < cnt; i++) {
+		double amount = sample_amount(&samples[i], state_is_on_cpu(step->state), from_ts, to_ts);
+
+		if (amount > most) {
+			most = amount;
+			node = samples[i].node;
+		}
+	}
+	if (node != SAMPLE_ROOT && html_nodes__id(teller->nodes, node, &id))
+		teller->pack->doc.err = -ENOMEM;
+	return id;
+}
+
+/* How many of the steps from `first` are told as one, on one thread. */
+static size_t together(const struct story *story, size_t first)
+{
+	uint64_t short_ns = (uint64_t)(SHORT_SHARE * (double)(story->end_ts - story->begin_ts));
+	const struct story_step *from = &story->steps[first];
+	size_t cnt = 1;
+
+	while (first + cnt < story->step_cnt) {
+		const struct story_step *next = &story->steps[first + cnt];
+		bool same = next->category == from->category && next->state == from->state &&
+			    next->culprit_tid == from->culprit_tid;
+
+		if (next->tid != from->tid || next->depth != from->depth || next->host != from->host ||
+		    (!same && next->end_ts - next->begin_ts >= short_ns))
+			break;
+		cnt++;
+	}
+	return cnt;
+}
+
+static void put_step(struct teller *teller, struct json_object *steps, const struct story *story, size_t first,
+		     size_t cnt, uint64_t end_ts, const struct trace_session *session)
+{
+	const struct story_step *step = &story->steps[first];
+	struct json_object *object = append_object(&teller->pack->doc, steps);
+	char thread[THREAD_SZ], words[STORY_WORDS_SZ];
+	uint32_t node = 0;
+
+	snprintf(thread, sizeof(thread), "%.60s (tid %u)%s%.40s", step->comm ? step->comm : "thread", step->tid,
+		 step->host ? " on " : "", step->host ? step->host : "");
+	text_story_step_words(words, sizeof(words), story, step);
+	for (size_t i = first; i < first + cnt && !node; i++)
+		node = node_of(teller, session, &teller->path.steps.items[i]);
+	put_count(&teller->pack->doc, object, "at_ns", step->begin_ts - story->begin_ts);
+	put_count(&teller->pack->doc, object, "ns", end_ts - step->begin_ts);
+	put_string(&teller->pack->doc, object, "category", category_name(step->category));
+	put_count(&teller->pack->doc, object, "depth", step->depth);
+	html_pack__put_string(teller->pack, object, "thread", thread);
+	html_pack__put_string(teller->pack, object, "about", words);
+	put_count(&teller->pack->doc, object, "node", node);
+}
+
+static void put_steps(struct teller *teller, struct json_object *steps, const struct story *story,
+		      const struct trace_session *session)
+{
+	size_t at = 0;
+
+	for (size_t told = 0; at < story->step_cnt; told++) {
+		size_t cnt = told + 1 == STEPS_MAX ? story->step_cnt - at : together(story, at);
+
+		put_step(teller, steps, story, at, cnt, story->steps[at + cnt - 1].end_ts, session);
+		at += cnt;
+	}
+}
+
+static int put_story(struct teller *teller, struct json_object *stories, const struct chosen *chosen)
+{
+	const struct findings *findings = teller->findings;
+	const struct trace_interval *interval =
+		&findings->traces.intervals.items[findings->paths.interval_of[chosen->row]];
+	struct json_object *object;
+	char title[256], text[FORMAT_SZ], why[64] = "";
+	struct story story;
+	int err = story_make(&story, &findings->traces, interval, &teller->path, teller->arena);
+
+	if (err)
+		return err;
+	object = append_object(&teller->pack->doc, stories);
+	if (chosen->cause != NO_CAUSE)
+		snprintf(why, sizeof(why), ", much of cause %u", findings->report.causes[chosen->cause].rank);
+	snprintf(title, sizeof(title), "%s %.80s, sid %llu%s",
+		 view_duration(text, sizeof(text), (double)(story.end_ts - story.begin_ts)), story.type,
+		 (unsigned long long)story.sid, why);
+	html_pack__put_string(teller->pack, object, "title", title);
+	put_count(&teller->pack->doc, object, "latency_ns", story.end_ts - story.begin_ts);
+	put_id(&teller->pack->doc, object, "cause", chosen->cause == NO_CAUSE ? -1 : (int64_t)chosen->cause);
+	put_steps(teller, put_array(&teller->pack->doc, object, "steps"), &story,
+		  &findings->traces.sessions.items[interval->session]);
+	return 0;
+}
+
+void html_stories(struct html_pack *pack, const struct findings *findings, struct html_nodes *nodes)
+{
+	struct teller teller = {.pack = pack, .findings = findings, .nodes = nodes, .arena = arena__new()};
+	struct json_object *stories = put_array(&pack->doc, pack->header, "stories");
+	struct choice *choice = calloc(1, sizeof(*choice));
+	int err = choice && teller.arena ? 0 : -ENOMEM;
+
+	if (!err && findings->paths.traces)
+		choose(choice, findings);
+	for (size_t i = 0; !err && i < choice->cnt; i++)
+		err = put_story(&teller, stories, &choice->items[i]);
+	if (err)
+		pack->doc.err = err;
+	path__clear(&teller.path);
+	arena__free(teller.arena);
+	free(choice);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Writes a recording with a planted episode: recording DIR REQUESTS
+ *
+ * A request each 10 ms runs for about 100 µs.  Throughout, one in 130 runs rebuild_index() for 5 to 8 ms.  From 60 % to
+ * 68 % of the time, one in 12 waits 4 to 7 ms for a lock that `flusher` holds in fsync.  Names are what an enemy would
+ * choose: markup in a type, a thread's name and a function.
+ */
+#include "row_writer.h"
+
+#include "base/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define US      1000ULL
+#define MS      1000000ULL
+#define PERIOD  (10 * MS)
+#define SERVER  200
+#define FLUSHER 201
+#define TYPE    "tcp:80</script><script>throw new Error('type')</script>"
+#define FLUSHES "flusher<img src=x>"
+#define REBUILD "rebuild_index<svg onload=throw(1)>"
+
+struct server {
+	struct row_writer to;
+	uint64_t state, next_tick_ts;
+};
+
+static double uniform(struct server *server)
+{
+	return (double)(random_next(&server->state) >> 11) * 0x1p-53;
+}
+
+static void put_stack(struct server *server, uint32_t tid, uint64_t ts, uint64_t end_ts, const char *state,
+		      const char *frames)
+{
+	row_begin(&server->to, SHARD_TABLE_STACK);
+	row_set_ts(&server->to, STACK_TS, ts);
+	if (end_ts)
+		row_set_ts(&server->to, STACK_END_TS, end_ts);
+	row_set_u64(&server->to, STACK_PID, SERVER);
+	row_set_u64(&server->to, STACK_TID, tid);
+	row_set_str(&server->to, STACK_STATE, state);
+	row_set_str(&server->to, STACK_FRAMES, frames);
+	row_end(&server->to, SHARD_TABLE_STACK);
+}
+
+/* Ticks at 1 kHz, jittered. */
+static void run(struct server *server, uint64_t begin_ts, uint64_t end_ts, uint64_t sid, const char *frames)
+{
+	row_put_segment(&server->to, SERVER, begin_ts, end_ts, "running", sid);
+	while (server->next_tick_ts < end_ts) {
+		if (server->next_tick_ts >= begin_ts)
+			put_stack(server, SERVER, server->next_tick_ts, 0, "running", frames);
+		server->next_tick_ts += 500 * US + (uint64_t)(1000 * US * uniform(server));
+	}
+}
+
+/* The server waits for the lock, `flusher` holds it and waits for the disk. */
+static void wait_for_lock(struct server *server, uint64_t begin_ts, uint64_t end_ts, uint64_t sid)
+{
+	row_begin_segment(&server->to, SERVER, begin_ts, end_ts, "blocked.futex", sid);
+	row_set_u64(&server->to, SEGMENT_OBJECT, 0x5555);
+	row_set_str(&server->to, SEGMENT_OBJECT_NAME, "web+0x40");
+	row_set_u64(&server->to, SEGMENT_OWNER_TID, FLUSHER);
+	row_set_str(&server->to, SEGMENT_SYSCALL, "futex");
+	row_end(&server->to, SHARD_TABLE_SEGMENT);
+	row_put_wakeup(&server->to, SERVER, end_ts, FLUSHER, FLUSHES);
+	put_stack(server, SERVER, begin_ts, end_ts, "blocked.futex", "_start;main;serve;lock_table;pthread_mutex_lock");
+
+	row_begin_segment(&server->to, FLUSHER, begin_ts - 10 * US, end_ts - US, "blocked.disk", 0);
+	row_set_str(&server->to, SEGMENT_SYSCALL, "fsync");
+	row_end(&server->to, SHARD_TABLE_SEGMENT);
+	row_put_segment(&server->to, FLUSHER, end_ts - US, end_ts + 20 * US, "running", 0);
+	put_stack(server, FLUSHER, begin_ts - 10 * US, end_ts - US, "blocked.disk", "start_thread;flush_log;fsync");
+}
+
+static void put_request(struct server *server, uint64_t number, uint64_t cnt)
+{
+	uint64_t begin_ts = (number + 1) * PERIOD, at = begin_ts, end_ts, sid = number + 1, lock_ns = 0;
+	double done = (double)number / (double)cnt;
+
+	if (done >= 0.60 && done < 0.68 && uniform(server) < 1 / 12.0) {
+		lock_ns = (uint64_t)((4 + 3 * uniform(server)) * MS);
+		run(server, at, at + 40 * US, sid, "_start;main;serve;parse");
+		wait_for_lock(server, at + 40 * US, at + 40 * US + lock_ns, sid);
+		at += 40 * US + lock_ns;
+	} else if (uniform(server) < 1 / 130.0) {
+		uint64_t ns = (uint64_t)((5 + 3 * uniform(server)) * MS);
+
+		run(server, at, at + ns, sid, "_start;main;serve;" REBUILD ";compare");
+		at += ns;
+	}
+	end_ts = at + (uint64_t)((60 + 80 * uniform(server)) * US);
+	run(server, at, end_ts, sid, "_start;main;serve;reply");
+	row_put_interval(&server->to, sid, SERVER, TYPE, begin_ts, end_ts, lock_ns, 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct server server = {.state = 7};
+	uint64_t cnt;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: recording DIR REQUESTS\n");
+		return 2;
+	}
+	cnt = strtoull(argv[2], NULL, 10);
+	row_writer_open(&server.to, argv[1], "planted", 0x99, SERVER);
+	row_put_session(&server.to, "comm", "web</title>");
+	row_put_session(&server.to, "host", "planted");
+	row_put_thread(&server.to, SERVER, SERVER, "web");
+	row_put_thread(&server.to, SERVER, FLUSHER, FLUSHES);
+	for (uint64_t i = 0; i < cnt; i++)
+		put_request(&server, i, cnt);
+	row_writer_close(&server.to);
+	return 0;
+}
