@@ -252,9 +252,9 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	if (!err && opts->paths)
 		err = paths_report(report, opts->paths, opts);
 	if (!err)
-		err = opts->roots
-			      ? roots_report(report, opts->roots, opts)
-			      : causes_make(report, work->splits, opts->factors ? &work->places : NULL, opts->keep_rows);
+		err = opts->roots ? roots_report(report, opts->roots, opts)
+				  : causes_make(report, work->splits, opts->factors ? &work->places : NULL,
+						opts->keep_rows);
 	if (!err)
 		err = hosts_compare(report, opts, report->arena);
 	return err ? err : types_make(report, order);
