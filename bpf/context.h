@@ -175,8 +175,11 @@ struct open_interval {
 	u32 picker_tid; /* the thread that picked it up: tid, unless it went on to another one */
 	u64 lost_mark;
 	u64 queue_sid, queue_sid_ns;
-	struct snapshot base; /* the thread's counters at accounted_ts */
-	struct snapshot sum;  /* what is accounted for so far */
+	u64 conn; /* as in the record, likewise the next two */
+	u32 first_len, first_total;
+	u8 first[WL_FIRST_ENOUGH + 1 + WL_FIRST_MAX]; /* of which WL_FIRST_MAX count: the verifier knows the bounds */
+	struct snapshot base;                         /* the thread's counters at accounted_ts */
+	struct snapshot sum;                          /* what is accounted for so far */
 };
 
 _Static_assert(offsetof(struct open_interval, rate) == offsetof(struct open_head, rate), "as the agent reads it");
@@ -198,7 +201,10 @@ struct conn {
 	u32 type;
 	u32 foreign; /* looked at once and found to be none of the target's */
 	u32 in_request;
-	u32 recorded; /* the request is selected, and there was room for it */
+	u32 recorded;    /* the request is selected, and there was room for it */
+	u64 id;          /* the sid of its first request, 0: none was read yet */
+	u32 wants_first; /* more bytes of the request would tell more of its type */
+	u32 zero;
 };
 
 /* Arrival times of datagrams that wait in one socket. */

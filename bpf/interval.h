@@ -11,6 +11,7 @@
 #define WHYLATE_BPF_INTERVAL_H
 
 #include "call.h"
+#include "first.h"
 #include "retain.h"
 #include "ring.h"
 #include "thread.h"
@@ -28,6 +29,8 @@ struct pickup {
 	u32 flags;
 	u32 selected;
 	u32 rate; /* as in the record */
+	u64 conn;
+	u64 read_len; /* bytes that the call under way has read of it; 0: of no socket */
 };
 
 static __always_inline u64 sid__next(struct cpu_context *cpu)
@@ -393,6 +396,10 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 		open->queue_sid = thread->served_sid;
 		open->queue_sid_ns = thread->served_ns;
 	}
+	if (cfg_knobs.first_bytes && pickup->read_len) {
+		open->conn = pickup->conn;
+		open__add_first(open, pickup->read_len);
+	}
 	thread->recording++;
 	thread->current_recorded = 1;
 	return true;
@@ -466,6 +473,9 @@ static __always_inline void open__fill_brief(struct wl_brief_record *record, con
 	record->type = open->type;
 	record->rate = open->rate;
 	record->flags = open->flags;
+	record->conn = open->conn;
+	record->first_len = 0;
+	record->first_total = open->first_total;
 }
 
 VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, u64 sid, u32 chance)
@@ -474,10 +484,13 @@ VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, 
 
 	if (!open || !thread)
 		return 0;
-	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_INTERVAL, sizeof(*record));
+	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_INTERVAL,
+			       cfg_knobs.first_bytes ? sizeof(*record) + WL_FIRST_MAX : sizeof(*record));
 	if (!record)
 		return 0;
 	open__fill_brief((struct wl_brief_record *)record, open, thread, sid);
+	if (cfg_knobs.first_bytes)
+		record->first_len = open__copy_first(open, record->first);
 	record->hw_epoch = open->hw_epoch;
 	record->chance = chance;
 	record->queue_sid = open->queue_sid;
@@ -517,6 +530,8 @@ static __always_inline bool open__pack_brief(struct open_interval *open, struct 
 
 	if (!WL_WORD_FITS(before_ns, 32) || !WL_WORD_FITS(work_ns, 32) || !words__take(&writer))
 		return false;
+	if (cfg_knobs.first_bytes)
+		words__put_first(&writer, open);
 	words__of(&writer, thread);
 	after_ns = open->accounted_ts - writer.ring->ts;
 	if (!WL_WORD_FITS(after_ns, WL_BRIEF_AFTER_BITS)) {
@@ -539,10 +554,14 @@ VERIFIED_ONCE int open__send_brief(struct open_interval *open, struct thread *th
 
 	if (!open || !thread || open__pack_brief(open, thread, sid))
 		return 0;
-	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_BRIEF, sizeof(*record));
+	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_BRIEF,
+			       cfg_knobs.trace && cfg_knobs.first_bytes ? sizeof(*record) + WL_FIRST_MAX
+									: sizeof(*record));
 	if (!record)
 		return 0;
 	open__fill_brief(record, open, thread, sid);
+	if (cfg_knobs.trace && cfg_knobs.first_bytes)
+		record->first_len = open__copy_first(open, record->first);
 	ring__submit(record);
 	return 0;
 }

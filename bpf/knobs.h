@@ -40,6 +40,14 @@ enum wait_class {
 	WAIT_ARM,     /* it does not wait, it arms a timer for whoever does */
 };
 
+/* Where a call that reads from a socket puts the bytes. */
+enum read_class {
+	READ_NOWHERE,
+	READ_BUFFER,  /* second argument, as many as the third says */
+	READ_VECTOR,  /* second argument: struct iovec[] */
+	READ_MESSAGE, /* second argument: struct msghdr */
+};
+
 struct knobs {
 	u32 children;                 /* children of followed processes are followed */
 	u32 ring_wake_bytes;          /* wake the reader beyond this backlog */
@@ -52,9 +60,11 @@ struct knobs {
 	u32 cgroup_hierarchy;         /* with cgroup_id: of which hierarchy of version 1; 0: version 2 */
 	u32 stacks;                   /* stacks may be sampled: whom a task delays is known */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
+	u32 first_bytes;              /* the first bytes of requests are sent, which tell their types */
 	u64 cgroup_id;                /* who is in this cgroup or below is the target; 0: the map `targets` says who */
 	u64 words_mask;               /* words in each CPU's ring of words, less one; 0: there are none */
 	u8 wait_class[KNOB_SYSCALLS]; /* enum wait_class by number of the system call */
+	u8 read_class[KNOB_SYSCALLS]; /* enum read_class, likewise */
 };
 
 /* What an interval that was selected at that rate, of 2^32, stands for; 0: every one is selected. */

@@ -334,7 +334,7 @@ static __always_inline void conn_drop(struct conn *conn, struct thread *thread)
 	conn->in_request = 0;
 }
 
-static __always_inline void datagram_received(struct sock *sk, struct thread *thread)
+static __always_inline void datagram_received(struct sock *sk, struct thread *thread, u64 len)
 {
 	struct datagrams *queue = datagrams_find(sk);
 	struct cpu_context *cpu = this_cpu();
@@ -354,12 +354,22 @@ static __always_inline void datagram_received(struct sock *sk, struct thread *th
 		pickup.begin_ts = queue->arrival_ts[queue->head++ & (DATAGRAMS_MAX - 1)];
 	else
 		pickup.flags = WL_INTERVAL_NO_ARRIVAL;
+	pickup.read_len = len;
 	thread->datagram_sk = (u64)sk;
 	thread->datagram_sid = pickup.sid;
 	thread->datagram_recorded = interval__pick_up(thread, &pickup);
 }
 
-static __always_inline void stream_received(struct conn *conn, struct thread *thread)
+/* More of a request was read. */
+static __always_inline void conn_read_more(struct conn *conn, u64 len)
+{
+	u64 sid = conn->request.sid;
+	struct open_interval *open = bpf_map_lookup_elem(&opens, &sid);
+
+	conn->wants_first = open && open__add_first(open, len);
+}
+
+static __always_inline void stream_received(struct conn *conn, struct thread *thread, u64 len)
 {
 	struct pickup pickup = {};
 	bool seen;
@@ -368,6 +378,8 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 		/* What arrived meanwhile is read before the reply: it is part of this request. */
 		conn_drop_next(conn);
 		interval__resume(thread, conn->request.sid, conn->type, conn->recorded);
+		if (cfg_knobs.first_bytes && conn->recorded && conn->wants_first)
+			conn_read_more(conn, len);
 		return;
 	}
 	seen = conn->next.window == controls.window || conn->request.window == controls.window;
@@ -387,7 +399,12 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 	pickup.type = conn->type;
 	pickup.selected = conn->request.selected;
 	pickup.rate = conn->request.rate;
+	if (!conn->id)
+		conn->id = pickup.sid;
+	pickup.conn = conn->id;
+	pickup.read_len = len;
 	conn->recorded = interval__pick_up(thread, &pickup);
+	conn->wants_first = len <= WL_FIRST_ENOUGH;
 	request_expected_no_more(&conn->request);
 }
 
@@ -405,14 +422,14 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 		return 0;
 	if (sock_get(sk, sk_type) == SOCK_DGRAM) {
 		if (ret > 0)
-			datagram_received(sk, thread);
+			datagram_received(sk, thread, ret);
 		return 0;
 	}
 	conn = conn_find(sk);
 	if (!conn || conn->foreign)
 		return 0;
 	if (ret > 0)
-		stream_received(conn, thread);
+		stream_received(conn, thread, ret);
 	else if (ret != -EAGAIN && ret != -EINTR)
 		conn_drop(conn, thread);
 	return 0;

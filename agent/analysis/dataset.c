@@ -4,6 +4,7 @@
 #include "base/names.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,6 +298,18 @@ void dataset_free(struct dataset *dataset)
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+bool dataset_type_fits(const char *type, const char *asked)
+{
+	const char *request = strchr(type, ' ');
+	size_t source_len = request ? (size_t)(request - type) : strlen(type);
+
+	if (!strcmp(type, asked) || (strlen(asked) == source_len && !strncmp(type, asked, source_len)))
+		return true;
+	if (request && (!strcmp(request + 1, asked) || !fnmatch(asked, request + 1, 0)))
+		return true;
+	return !fnmatch(asked, type, 0);
 }
 
 void dataset_list_types(const struct dataset *dataset, char *list, size_t sz)

@@ -120,7 +120,7 @@ struct dataset {
 };
 
 struct dataset_filter {
-	const char *type;                      /* only intervals of this type; NULL: all */
+	const char *type;                      /* only intervals of types that this fits; NULL: all */
 	const char *host;                      /* only hosts that this glob fits; NULL: all */
 	uint64_t since_wall_ns, until_wall_ns; /* only intervals that begin in it, CLOCK_REALTIME; 0: open */
 	uint64_t since_ts;                     /* only intervals that begin then or later by their session's clock */
@@ -134,6 +134,12 @@ struct dataset_filter {
  */
 int dataset_load(struct dataset *dataset, struct shard_reader *reader, const struct dataset_filter *filter);
 void dataset_free(struct dataset *dataset);
+
+/*
+ * Is a type what a filter asks for: by its whole name, by where its requests come in ("tcp:80"), by what they are
+ * ("GET /"), or by a glob for any of them?
+ */
+bool dataset_type_fits(const char *type, const char *asked);
 
 /* The types of the rows, each once and whole, by name: "tcp:80, tcp:8080"; "…" for those that have no room. */
 void dataset_list_types(const struct dataset *dataset, char *list, size_t sz);

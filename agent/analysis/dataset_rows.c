@@ -203,7 +203,7 @@ static void choose_rows(struct interval_block *in, struct build_session *session
 		if (times && isfinite(w) && w > 0)
 			note_session_row(session, begin_ts->values[i].u64, end_ts->values[i].u64, w,
 					 column_u64(flags, i) & WL_INTERVAL_BASELINE, asked_for);
-		if ((only && strcmp(column_text(type, i), only)) || !asked_for)
+		if ((only && !dataset_type_fits(column_text(type, i), only)) || !asked_for)
 			continue;
 		if (times && !session->clock_known && asked_for_time(in->build))
 			in->build->clockless++;

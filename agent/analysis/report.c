@@ -89,6 +89,22 @@ static int compare_types(const void *a, const void *b)
 	return strcmp(x->type, y->type);
 }
 
+/* Of the intervals beyond the tail's threshold. */
+static void types_late(const struct report *report, struct type_line *lines)
+{
+	const struct dataset *dataset = report->dataset;
+	double late = 0;
+
+	for (size_t row = 0; row < dataset->row_cnt; row++) {
+		if ((double)dataset->latency_ns[row] < report->tail_threshold_ns)
+			continue;
+		late += dataset->weight[row];
+		lines[dataset->type[row]].late_share += dataset->weight[row];
+	}
+	for (size_t i = 0; i < dataset->string_cnt; i++)
+		lines[i].late_share = late > 0 ? lines[i].late_share / late : NAN;
+}
+
 /* The most frequent first; types that no row has are left out. */
 static int types_make(struct report *report, const struct stats_order *order)
 {
@@ -103,6 +119,7 @@ static int types_make(struct report *report, const struct stats_order *order)
 		return -ENOMEM;
 	if (stats_by_type(lines, dataset->type, string_cnt, order))
 		return -ENOMEM;
+	types_late(report, lines);
 	for (size_t i = 0; i < string_cnt; i++) {
 		if (!(lines[i].count > 0))
 			continue;

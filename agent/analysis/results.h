@@ -291,6 +291,7 @@ struct factor_report {
 struct type_line {
 	const char *type;
 	double count, mean_ns, p99_ns;
+	double late_share; /* of the late intervals, how many are of this type */
 };
 
 /* One host of several, compared with the others: its peers. */

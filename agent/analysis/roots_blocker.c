@@ -129,12 +129,13 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 static bool is_from_client(const struct root_trail *trail, const struct graph_handoff *handoff)
 {
 	const struct traces *traces = trail->roots->traces;
-	const char *type = traces_string(traces, trail->interval->base.type), *port = strrchr(type, ':'), *to;
+	const char *type = traces_string(traces, trail->interval->base.type), *port = strchr(type, ':'), *to;
+	size_t len = port ? strcspn(port, " ") : 0;
 
 	if (strncmp(type, "tcp:", 4) || !port || handoff->row >= traces->sockets.cnt)
 		return false;
 	to = strrchr(traces_string(traces, traces->sockets.items[handoff->row].to_addr), ':');
-	return to && !strcmp(to, port);
+	return to && strlen(to) == len && !strncmp(to, port, len);
 }
 
 /* The hand-off with which the thread's wait ended. */

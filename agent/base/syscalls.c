@@ -30,3 +30,22 @@ void syscall_wait_classes(uint8_t *classes, size_t cnt)
 		if (calls[i].nr < cnt)
 			classes[calls[i].nr] = calls[i].class;
 }
+
+void syscall_read_classes(uint8_t *classes, size_t cnt)
+{
+	static const struct {
+		const char *name;
+		uint8_t class;
+	} reads[] = {
+		{"read", READ_BUFFER},
+		{"recvfrom", READ_BUFFER},
+		{"readv", READ_VECTOR},
+		{"recvmsg", READ_MESSAGE},
+	};
+
+	memset(classes, READ_NOWHERE, cnt);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		for (size_t j = 0; j < sizeof(reads) / sizeof(reads[0]); j++)
+			if (calls[i].nr < cnt && !strcmp(calls[i].name, reads[j].name))
+				classes[calls[i].nr] = reads[j].class;
+}

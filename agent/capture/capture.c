@@ -141,6 +141,8 @@ static void configure(struct capture *capture)
 	knobs->sockets = capture->opts.sockets;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
+	knobs->first_bytes = capture->opts.sockets && capture->opts.first_bytes;
+	syscall_read_classes(knobs->read_class, KNOB_SYSCALLS);
 	knobs->windows = capture->opts.windows;
 	controls->selection = SELECTION_NONE;
 	capture->rate = capture->opts.rate;
@@ -180,6 +182,14 @@ static int fill_maps(struct capture *capture)
 	return set_unix_listeners(capture, capture->opts.listeners);
 }
 
+/* Does room for the first bytes follow?  Their number, which the record says, fits into it. */
+static bool has_first(const struct wl_record_header *header, size_t sz, size_t want)
+{
+	return want && (header->kind == WL_RECORD_INTERVAL || header->kind == WL_RECORD_BRIEF) &&
+	       sz >= want + WL_FIRST_MAX && header->sz == want + WL_FIRST_MAX &&
+	       ((const struct wl_brief_record *)header)->first_len <= WL_FIRST_MAX;
+}
+
 static int on_record(void *owner, const void *record, size_t sz)
 {
 	struct capture *capture = owner;
@@ -202,6 +212,8 @@ static int on_record(void *owner, const void *record, size_t sz)
 
 	if (want && header->kind == WL_RECORD_STACK && sz >= want)
 		want += ((const struct wl_stack_record *)header)->stack_sz;
+	if (has_first(header, sz, want))
+		want += WL_FIRST_MAX;
 
 	capture->handled++;
 	if (!want || sz < want || header->sz != want)

@@ -19,6 +19,7 @@ struct capture_opts {
 	const struct target_cgroup *cgroup; /* whoever is in it is the target; NULL: the processes and their children */
 	const target_listeners *listeners;  /* for socket requests */
 	bool sockets;                       /* requests on sockets are intervals */
+	bool first_bytes;                   /* … and records of them have the bytes that tell their types */
 	bool probes;                        /* functions are probed, see probes.h */
 	bool children;                      /* follow them */
 	bool trace;                         /* segments, wake-ups, hand-offs too */

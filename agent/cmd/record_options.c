@@ -37,6 +37,7 @@ enum {
 	OPT_STACKS,
 	OPT_STACKS_ALL,
 	OPT_DEBUGINFO,
+	OPT_TYPE_BY,
 };
 
 const struct option record_long_options[] = {
@@ -68,6 +69,7 @@ const struct option record_long_options[] = {
 	{"stacks", optional_argument, NULL, OPT_STACKS},
 	{"stacks-all", no_argument, NULL, OPT_STACKS_ALL},
 	{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
+	{"type-by", required_argument, NULL, OPT_TYPE_BY},
 	TARGET_LONG_OPTIONS,
 	STREAM_LONG_OPTIONS,
 };
@@ -76,6 +78,8 @@ const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(recor
 const char record_options_help[] =
 	"  -s, --symbols FILE|preset:NAME   what a request is, and what to time in it (man page: THE SYMBOL LIST)\n"
 	"      --debuginfo DIR    debug files that name its functions are looked for there first\n"
+	"      --type-by auto|none|http|redis|memcached|postgres|mysql|fastcgi|uwsgi\n"
+	"                         types of requests by their first bytes (default auto: whichever protocol it is)\n"
 	"  -o, --output DIR       where the shards go\n"
 	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
 	"      --mode counters|trace   sums per interval, or who made it wait, through how many hops, too\n"
@@ -127,6 +131,7 @@ void record_options_init(struct record_options *options)
 		.scope_max = 1000,
 		.children = true,
 		.hw = true,
+		.types = true,
 		.read_limits = limits_read,
 	};
 	stream_options_init(&options->stream);
@@ -204,6 +209,16 @@ static int take_hw(struct record_options *options, const char *command, const ch
 	return 0;
 }
 
+static int take_type_by(struct record_options *options, const char *command, const char *arg)
+{
+	options->types = strcmp(arg, "none") != 0;
+	options->type_by = request_protocol_by_name(arg);
+	if (!options->types || options->type_by || !strcmp(arg, "auto"))
+		return 0;
+	return usage_value(command, "--type-by", arg,
+			   "auto, none, http, redis, memcached, postgres, mysql, fastcgi or uwsgi");
+}
+
 int record_options_take(struct record_options *options, const char *command, int option, const char *arg)
 {
 	switch (option) {
@@ -262,6 +277,8 @@ int record_options_take(struct record_options *options, const char *command, int
 	case OPT_LIMITS:
 		options->limits = arg;
 		return 0;
+	case OPT_TYPE_BY:
+		return take_type_by(options, command, arg);
 	case OPT_DEBUGINFO:
 		options->debuginfo_dir = arg;
 		return 0;

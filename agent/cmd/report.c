@@ -85,7 +85,7 @@ static const char help[] =
 	"      --json        one JSON object, schema whylate.report/1\n"
 	"      --html FILE   write a page for a browser there as well (-: to stdout, instead of the text)\n"
 	"      --tail PCT    which requests count as late (default p99)\n"
-	"      --type NAME   only intervals of this type (tcp:6379, a function, …)\n"
+	"      --type NAME   only intervals of this type (tcp:6379, 'GET /', a function, …; a glob)\n"
 	"      --host GLOB   only hosts that the pattern fits, of a collector's store\n"
 	"      --since TIME, --until TIME   only requests that began then: so long ago (1h), or in UTC\n"
 	"      --factors RULE   how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"

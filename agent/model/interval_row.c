@@ -19,12 +19,12 @@ double interval_weight(uint32_t rate)
 	return stands_for(rate);
 }
 
-const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines, char *buf,
+static const char *source_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines, char *buf,
 			       size_t sz)
 {
 	uint32_t number = type & 0xffff;
 
-	switch (type >> 16) {
+	switch (WL_TYPE_SOURCE(type)) {
 	case WL_SOURCE_TCP:
 		snprintf(buf, sz, "tcp:%u", number);
 		return buf;
@@ -37,6 +37,19 @@ const char *interval_type_name(uint32_t type, const target_listeners *listeners,
 		return lines && number < lines->cnt ? lines->items[number].name : "function";
 	}
 	return "unknown";
+}
+
+const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines,
+			       const struct request_types *types, char *buf, size_t sz)
+{
+	const char *text = request_types__text(types, type), *source;
+	char source_buf[INTERVAL_TYPE_LEN];
+
+	if (!text)
+		return source_name(type, listeners, lines, buf, sz);
+	source = source_name(type, listeners, lines, source_buf, sizeof(source_buf));
+	snprintf(buf, sz, "%.*s %s", INTERVAL_TYPE_LEN - REQUEST_TEXT_MAX - 1, source, text);
+	return buf;
 }
 
 static void set_u64(struct shard_row *row, uint32_t column, uint64_t value)
@@ -196,7 +209,8 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 	set_u64(row, INTERVAL_TID, record->tid);
 	set_u64(row, INTERVAL_END_TID, record->end_tid);
 	set_str(row, INTERVAL_TYPE,
-		interval_type_name(record->type, names->listeners, names->lines, texts->type, sizeof(texts->type)));
+		interval_type_name(record->type, names->listeners, names->lines, names->types, texts->type,
+				   sizeof(texts->type)));
 	row->values[INTERVAL_WEIGHT].f64 = stands_for(record->rate) * stands_for(record->chance);
 	set_u64(row, INTERVAL_FLAGS, flags);
 	if (record->queue_sid) {

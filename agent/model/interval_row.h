@@ -8,6 +8,7 @@
 
 #include <whylate/record.h>
 
+#include "model/request_types.h"
 #include "model/thread_names.h"
 #include "probe/symbol_list.h"
 #include "shard/table.h"
@@ -16,18 +17,19 @@
 /* What lies at an address of that process, pid 0: of the target; NULL when that is not known. */
 typedef const char *(*data_namer)(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz);
 
-/* What names are looked up in. Owned by the caller; mappings, lists and the namer may be NULL. */
+/* What names are looked up in. Owned by the caller; mappings, lists, types and the namer may be NULL. */
 struct interval_names {
 	const struct thread_names *threads;
 	const target_mappings *mappings;
 	const target_listeners *listeners;
 	const probe_lines *lines;
+	const struct request_types *types;
 	data_namer data_name;
 	void *owner;                 /* its first argument */
 	int hw_counter[WL_HW_SLOTS]; /* enum shard_hwcounter of each slot in the record's epoch, -1: none */
 };
 
-#define INTERVAL_TYPE_LEN 160
+#define INTERVAL_TYPE_LEN 320
 #define DATA_NAME_LEN     160
 
 /* Room for the strings of one row. */
@@ -37,9 +39,12 @@ struct interval_texts {
 	char culprit[WL_COMM_LEN + 1];
 };
 
-/* What a record's `type` is called, in buf or in the lists, which may be NULL. */
-const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines, char *buf,
-			       size_t sz);
+/*
+ * What a record's `type` is called, in buf or in the lists, which may be NULL: "tcp:80", or with the type of the
+ * request behind a blank, "tcp:80 GET /".
+ */
+const char *interval_type_name(uint32_t type, const target_listeners *listeners, const probe_lines *lines,
+			       const struct request_types *types, char *buf, size_t sz);
 
 /* How many intervals a record of that rate stands for by its selection alone. */
 double interval_weight(uint32_t rate);

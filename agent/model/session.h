@@ -11,8 +11,8 @@
  *   source             "sockets" or "functions"
  *   listeners          where the target listens, comma separated
  *   symbols            file of the symbol list
- *   hooks              feature:kind, comma separated
- *   hooks_missing      feature names, comma separated
+ *   protocols          by which requests have types, per listener: "tcp:80 http, tcp:81 unknown"; absent: none was
+ * asked for hooks              feature:kind, comma separated hooks_missing      feature names, comma separated
  *   categories_unmeasured  category names, comma separated
  *   rate               selection, a fraction of 1, as it is now
  *   tail, baseline     retention

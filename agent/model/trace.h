@@ -30,10 +30,11 @@ struct trace_opts {
 	trace_append append;
 	void *owner;
 	data_namer data_name; /* names locks, with `owner`; NULL: they have addresses */
-	/* The caller's, who keeps them up to date; the last two are for the types of intervals and may be NULL. */
+	/* The caller's, who keeps them up to date; the last three are for the types of intervals and may be NULL. */
 	const struct thread_names *threads;
 	const target_listeners *listeners;
 	const probe_lines *lines;
+	const struct request_types *types;
 };
 
 struct trace_counts {

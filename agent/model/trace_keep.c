@@ -10,6 +10,7 @@ static struct trace_names names_of(const struct trace *trace)
 		.mappings = trace->mappings,
 		.listeners = trace->opts.listeners,
 		.lines = trace->opts.lines,
+		.types = trace->opts.types,
 		.data_name = trace->opts.data_name,
 		.owner = trace->opts.owner,
 	};

@@ -71,6 +71,7 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 	bool lock = segment->state == WL_STATE_BLOCKED_FUTEX, fault = is_fault(segment->state);
 	bool outside = segment->mark & TRACE_OUTSIDE;
 	bool runnable = segment->state == WL_STATE_RUNQ_WAKEUP || segment->state == WL_STATE_RUNQ_PREEMPT;
+	uint32_t type = request_types__of(names->types, segment->sid, segment->type);
 	const char *name = NULL;
 
 	begin_row(row);
@@ -86,9 +87,9 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 	set_u64(row, SEGMENT_END_TS, segment->end_ts);
 	row->values[SEGMENT_STATE].str = state_name(segment->state);
 	set_str(row, SEGMENT_TYPE,
-		segment->sid && segment->type ? interval_type_name(segment->type, names->listeners, names->lines,
-								   texts->type, sizeof(texts->type))
-					      : NULL);
+		segment->sid && type ? interval_type_name(type, names->listeners, names->lines, names->types,
+							  texts->type, sizeof(texts->type))
+				     : NULL);
 	set_cpu(row, SEGMENT_CPU, segment->cpu);
 	if (is_blocked(segment->state) && segment->syscall) /* descriptor 0 is one, too */
 		set_u64(row, SEGMENT_OBJECT, segment->object);

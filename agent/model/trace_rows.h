@@ -38,6 +38,7 @@ struct trace_names {
 	const target_mappings *mappings; /* of the target; NULL: none */
 	const target_listeners *listeners;
 	const probe_lines *lines;
+	const struct request_types *types;
 	data_namer data_name; /* NULL: none */
 	void *owner;
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* Where the reading is. */
 struct cursor {
@@ -83,7 +84,40 @@ static int read_wakeup(const struct words_reader *reader, uint64_t word, struct 
 	return handle(owner, &record.header);
 }
 
-static int read_brief(const struct words_reader *reader, uint64_t word, struct cursor *cursor, words_handler handle,
+/* The bytes wait for the brief record that they belong to. */
+static int read_first(struct words_reader *reader, uint64_t word, struct cursor *cursor)
+{
+	uint32_t len = (uint32_t)WL_WORD_FIELD(word, 4, WL_FIRST_LEN_BITS);
+
+	if (len > WL_FIRST_MAX || !next(cursor, &reader->conn))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < WL_FIRST_WORDS(len); i++)
+		if (!next(cursor, &reader->first[i]))
+			return -EBADMSG;
+	reader->first_len = len;
+	reader->first_total = (uint32_t)WL_WORD_FIELD(word, 16, WL_FIRST_TOTAL_BITS);
+	return 0;
+}
+
+static int hand_brief(struct words_reader *reader, const struct wl_brief_record *brief, words_handler handle,
+		      void *owner)
+{
+	uint64_t room[sizeof(*brief) / sizeof(uint64_t) + WL_FIRST_WORDS(WL_FIRST_MAX)];
+	struct wl_brief_record *record = (struct wl_brief_record *)room;
+
+	*record = *brief;
+	record->header.sz = (uint16_t)(sizeof(*brief) + reader->first_len);
+	record->conn = reader->conn;
+	record->first_len = reader->first_len;
+	record->first_total = reader->first_total;
+	memcpy(record->first, reader->first, reader->first_len);
+	reader->conn = 0;
+	reader->first_len = 0;
+	reader->first_total = 0;
+	return handle(owner, &record->header);
+}
+
+static int read_brief(struct words_reader *reader, uint64_t word, struct cursor *cursor, words_handler handle,
 		      void *owner)
 {
 	uint64_t sid, type, times, picker;
@@ -103,7 +137,7 @@ static int read_brief(const struct words_reader *reader, uint64_t word, struct c
 	record.begin_ts = record.pickup_ts - (times >> 32);
 	record.pid = (uint32_t)(picker >> 32);
 	record.tid = (uint32_t)picker;
-	return handle(owner, &record.header);
+	return hand_brief(reader, &record, handle, owner);
 }
 
 int words_reader__read(struct words_reader *reader, const uint64_t *words, uint64_t mask, uint64_t from, uint64_t to,
@@ -133,6 +167,11 @@ int words_reader__read(struct words_reader *reader, const uint64_t *words, uint6
 			continue;
 		case WL_WORD_TYPE:
 			reader->type = (uint32_t)value;
+			continue;
+		case WL_WORD_FIRST:
+			err = read_first(reader, word, &cursor);
+			if (err)
+				return err;
 			continue;
 		case WL_WORD_SEGMENT:
 			err = read_segment(reader, word, &cursor, handle, owner);

@@ -16,9 +16,13 @@ struct words_reader {
 	uint64_t ts, sid;
 	uint32_t type, pid, tid;
 	uint32_t outside;
+	/* Of the next brief record. */
+	uint64_t conn;
+	uint32_t first_len, first_total;
+	uint64_t first[WL_FIRST_WORDS(WL_FIRST_MAX)];
 };
 
-/* A whole record; what it returns other than 0 ends the call. */
+/* A whole record, a brief one with its first bytes behind it; what it returns other than 0 ends the call. */
 typedef int (*words_handler)(void *owner, const struct wl_record_header *record);
 
 /*

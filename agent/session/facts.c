@@ -304,6 +304,41 @@ static int write_censored(struct recording *recording)
 	return err ? err : recording_say(recording, "censored_longest_ns", "%" PRIu64, censored.longest_ns);
 }
 
+/* What cannot be told by first bytes: the requests of one listener are inside TLS. */
+static int write_type_notes(struct recording *recording, uint32_t *note)
+{
+	char name[INTERVAL_TYPE_LEN], key[32];
+	uint32_t type;
+	int err = 0;
+
+	for (size_t i = 0; recording->types && !err && (type = request_types__listener(recording->types, i)); i++) {
+		if (request_types__protocol(recording->types, type) != REQUEST_TLS)
+			continue;
+		snprintf(key, sizeof(key), "note.%u", (*note)++);
+		err = recording_say(
+			recording, key, "requests on %s are TLS inside the process: their types are not visible",
+			interval_type_name(type, &recording->listeners, &recording->lines, NULL, name, sizeof(name)));
+	}
+	return err;
+}
+
+/* Which protocol each listener spoke, "tcp:80 http, …". */
+static int write_protocols(struct recording *recording)
+{
+	char list[SESSION_TEXT_MAX] = "", name[INTERVAL_TYPE_LEN], line[INTERVAL_TYPE_LEN + 16];
+	uint32_t type;
+
+	for (size_t i = 0; (type = request_types__listener(recording->types, i)); i++) {
+		const char *protocol = request_protocol_name(request_types__protocol(recording->types, type));
+
+		snprintf(line, sizeof(line), "%s %s",
+			 interval_type_name(type, &recording->listeners, &recording->lines, NULL, name, sizeof(name)),
+			 protocol ? protocol : "unknown");
+		add_to_list(list, sizeof(list), line);
+	}
+	return recording_say(recording, "protocols", "%s", list);
+}
+
 int recording_write_final(struct recording *recording)
 {
 	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
@@ -361,6 +396,10 @@ int recording_write_final(struct recording *recording)
 		err = recording_say(recording, key,
 				    "the recording ended early: whylate-attach, which held its probes, was killed");
 	}
+	if (!err && recording->types)
+		err = write_protocols(recording);
+	if (!err)
+		err = write_type_notes(recording, &note);
 	if (!err && recording->impossible) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true",

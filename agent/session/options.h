@@ -3,6 +3,8 @@
 #ifndef WHYLATE_SESSION_OPTIONS_H
 #define WHYLATE_SESSION_OPTIONS_H
 
+#include "model/request_parse.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -48,9 +50,11 @@ struct record_options {
 	bool children;
 	bool no_cmdline; /* the target's arguments are not stored */
 	bool hw, hw_software;
-	const char *host;          /* the name that it goes by; NULL: the node's */
-	const char *debuginfo_dir; /* or NULL */
-	const char *limits;        /* file that SIGHUP reads again, or NULL */
+	bool types;                    /* of requests, by their first bytes … */
+	enum request_protocol type_by; /* … which are of that protocol; REQUEST_NONE: of whichever they look like */
+	const char *host;              /* the name that it goes by; NULL: the node's */
+	const char *debuginfo_dir;     /* or NULL */
+	const char *limits;            /* file that SIGHUP reads again, or NULL */
 	struct stream_options stream;
 	const struct session_client *client; /* acts on the recording while it runs; NULL: none */
 	const void *client_options;

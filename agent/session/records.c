@@ -30,13 +30,17 @@ static bool note_ended(struct recording *recording, const struct wl_brief_record
 	return true;
 }
 
-static int on_brief(struct recording *recording, const struct wl_brief_record *record)
+static int on_brief(struct recording *recording, const struct wl_brief_record *received)
 {
+	struct wl_brief_record named = *received;
+	const struct wl_brief_record *record = &named;
 	uint32_t flags;
 	int err = 0;
 
-	if (!note_ended(recording, record))
+	if (!note_ended(recording, received))
 		return 0;
+	if (recording->types)
+		named.type = request_types__take(recording->types, received, received->first);
 	recording->passed_over++;
 	if (recording->trace)
 		err = trace__take_brief(recording->trace, record);
@@ -45,14 +49,17 @@ static int on_brief(struct recording *recording, const struct wl_brief_record *r
 	return err ? err : recording_probes_interval(recording, record, false, &flags);
 }
 
-static int on_interval(struct recording *recording, const struct wl_interval_record *record)
+static int on_interval(struct recording *recording, const struct wl_interval_record *received)
 {
+	struct wl_interval_record named = *received;
+	const struct wl_interval_record *record = &named;
 	const struct wl_brief_record *ended = (const struct wl_brief_record *)record;
 	struct interval_names names = {
 		.threads = recording->threads,
 		.mappings = &recording->mappings,
 		.listeners = &recording->listeners,
 		.lines = &recording->lines,
+		.types = recording->types,
 		.data_name = recording_data_name,
 		.owner = recording,
 	};
@@ -63,6 +70,9 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 
 	if (!note_ended(recording, ended))
 		return 0;
+	if (recording->types)
+		named.type = request_types__take(recording->types, (const struct wl_brief_record *)received,
+						 received->first);
 	if (recording->trace) {
 		err = trace__take_interval(recording->trace, record);
 		if (err)

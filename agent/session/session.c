@@ -290,6 +290,7 @@ static int open_capture(struct recording *recording)
 		.listeners = &recording->listeners,
 		.cgroup = recording_cgroup(recording),
 		.sockets = recording_of_sockets(recording),
+		.first_bytes = recording->types != NULL,
 		.probes = recording_probes_wanted(recording),
 		.children = options->children || options->target->cgroup.id,
 		.trace = options->trace,
@@ -459,6 +460,7 @@ static void release(struct recording *recording)
 	stacks__free(recording->stacks);
 	retention__free(recording->retention);
 	thread_names__free(recording->threads);
+	request_types__free(recording->types);
 	data_names__free(recording->data_names);
 	target_mappings_free(&recording->mappings);
 	recording_members_free(recording);
@@ -520,9 +522,12 @@ int recording_run(const struct record_options *options, struct recording_result 
 		goto cleanup;
 	target_comm(options->pid, options->pid, recording->comm);
 	recording->threads = thread_names__new();
+	if (options->types)
+		recording->types = request_types__new(options->type_by);
 	recording->data_names = data_names__new();
 	recording->retention = retention__new(options->tail, options->baseline_per_s);
-	if (!recording->threads || !recording->data_names || !recording->retention) {
+	if (!recording->threads || !recording->data_names || !recording->retention ||
+	    (options->types && !recording->types)) {
 		err = -ENOMEM;
 		log_error("out of memory");
 		goto cleanup;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "capture/capture.h"
 #include "model/interval_row.h"
+#include "model/request_types.h"
 #include "model/retention.h"
 #include "model/thread_names.h"
 #include "model/trace.h"
@@ -49,6 +50,7 @@ struct recording {
 	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
 	struct thread_names *threads;
+	struct request_types *types;     /* NULL: the first bytes of requests are not looked at */
 	struct trace *trace;             /* NULL: counters mode */
 	bool marked;                     /* its intervals are those of the program's own markers */
 	struct recorded_probes *probes;  /* NULL: nothing is probed */

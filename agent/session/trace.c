@@ -37,6 +37,7 @@ int recording_trace_open(struct recording *recording)
 		.threads = recording->threads,
 		.listeners = &recording->listeners,
 		.lines = &recording->lines,
+		.types = recording->types,
 	};
 
 	if (!recording->options->trace)

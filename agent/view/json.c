@@ -241,6 +241,7 @@ static void put_types(struct json_doc *doc, struct json_object *root, const stru
 		put_rounded(doc, line, "count", report->types[i].count);
 		put_rounded(doc, line, "mean_ns", report->types[i].mean_ns);
 		put_rounded(doc, line, "p99_ns", report->types[i].p99_ns);
+		put_number(doc, line, "late_share", report->types[i].late_share);
 	}
 }
 

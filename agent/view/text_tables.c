@@ -169,6 +169,8 @@ void text_events(struct page *page, const struct report *report, uint32_t top)
 	text_more(page, cnt, top);
 }
 
+#define TYPE_COLUMN 51
+
 void text_types(struct page *page, const struct report *report, uint32_t top)
 {
 	char text[FORMAT_SZ];
@@ -178,19 +180,21 @@ void text_types(struct page *page, const struct report *report, uint32_t top)
 	page__end_line(page);
 	page__style(page, PAGE_BOLD);
 	page__put(page, "Types");
-	page__right(page, "requests", 52);
-	page__right(page, "mean", 64);
-	page__right(page, "p99", 76);
+	page__right(page, "requests", 14);
+	page__right(page, "mean", 25);
+	page__right(page, "p99", 36);
+	page__right(page, "of the late", 49);
 	page__style(page, PAGE_PLAIN);
 	page__end_line(page);
 	for (size_t i = 0; i < text_limit(report->type_cnt, top); i++) {
 		const struct type_line *line = &report->types[i];
 
-		page__to(page, 2);
-		page__name(page, *line->type ? line->type : "(no name)", 38);
-		page__right(page, format_weighted(text, line->count), 52);
-		put_duration(page, line->mean_ns, 64);
-		put_duration(page, line->p99_ns, 76);
+		page__right(page, format_weighted(text, line->count), 14);
+		put_duration(page, line->mean_ns, 25);
+		put_duration(page, line->p99_ns, 36);
+		page__right(page, format_share(text, line->late_share), 49);
+		page__to(page, TYPE_COLUMN);
+		page__words(page, *line->type ? line->type : "(no name)", TYPE_COLUMN);
 		page__end_line(page);
 	}
 	text_more(page, report->type_cnt, top);

@@ -94,6 +94,14 @@ enum wl_interval_source {
 	WL_SOURCE_FUNCTION = 4, /* lower half: index of the probe in the symbol list */
 };
 
+/* The agent adds the number of the request's name (model/request_types.h) to a record's type; the kernel side sends 0.
+ */
+#define WL_TYPE_NAME_SHIFT        20
+#define WL_TYPE_NAMES_MAX         4096
+#define WL_TYPE_SOURCE(type)      ((type) >> 16 & 0xf)
+#define WL_TYPE_NAME(type)        ((type) >> WL_TYPE_NAME_SHIFT)
+#define WL_TYPE_NAMED(type, name) (((type) & ((1U << WL_TYPE_NAME_SHIFT) - 1)) | (__wl_u32)(name) << WL_TYPE_NAME_SHIFT)
+
 enum wl_record_kind {
 	WL_RECORD_INTERVAL = 1,
 	WL_RECORD_TASK = 2,
@@ -138,6 +146,11 @@ struct wl_culprit {
 	char comm[WL_COMM_LEN];
 };
 
+/* Bytes of a request that leave the kernel side, at most: from them the agent tells its type. */
+#define WL_FIRST_MAX 256
+/* More bytes that are read of a request are appended while there are at most that many. */
+#define WL_FIRST_ENOUGH 63
+
 /* A finished interval that is not kept: neither late nor part of the baseline. */
 struct wl_brief_record {
 	struct wl_record_header header;
@@ -148,9 +161,13 @@ struct wl_brief_record {
 	__wl_u32 pid;
 	__wl_u32 tid; /* the thread that picked it up */
 	__wl_u32 end_tid;
-	__wl_u32 type;  /* enum wl_interval_source << 16 | number */
-	__wl_u32 rate;  /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
-	__wl_u32 flags; /* enum wl_interval_flag, as far as they are known without its numbers */
+	__wl_u32 type;      /* enum wl_interval_source << 16 | number */
+	__wl_u32 rate;      /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
+	__wl_u32 flags;     /* enum wl_interval_flag, as far as they are known without its numbers */
+	__wl_u64 conn;      /* of first[]: number of the connection, 0: datagrams */
+	__wl_u32 first_len; /* of first[]; 0: no byte of it is sent */
+	__wl_u32 first_total; /* bytes that were read while first[] was filled */
+	__wl_u8 first[];
 };
 
 /*
@@ -168,7 +185,10 @@ struct wl_interval_record {
 	__wl_u32 end_tid;
 	__wl_u32 type;
 	__wl_u32 rate;
-	__wl_u32 flags;     /* enum wl_interval_flag */
+	__wl_u32 flags; /* enum wl_interval_flag */
+	__wl_u64 conn;
+	__wl_u32 first_len;
+	__wl_u32 first_total;
 	__wl_u32 hw_epoch;  /* which rotation hw[] belongs to; meaningful with WL_INTERVAL_HW */
 	__wl_u32 chance;    /* retention: it was kept with that chance of 2^32, for the baseline; 0: for certain */
 	__wl_u64 queue_sid; /* the longest interval that its thread served while this one waited, 0: none known */
@@ -181,6 +201,7 @@ struct wl_interval_record {
 	__wl_u64 length_ns[WL_STATE_CNT];
 	__wl_u32 count[WL_STATE_CNT];
 	__wl_u32 tally[WL_TALLY_CNT];
+	__wl_u8 first[]; /* as in a brief record */
 };
 
 enum wl_task_event {
@@ -458,13 +479,13 @@ _Static_assert(sizeof(struct wl_invocation_record) == 88 + 8 * WL_SPLIT_CNT, "in
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
 _Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
 _Static_assert(sizeof(struct wl_stack_wait_record) == 88, "stack wait record");
-_Static_assert(sizeof(struct wl_brief_record) == 64, "brief record");
-_Static_assert(__builtin_offsetof(struct wl_interval_record, flags) ==
-			       __builtin_offsetof(struct wl_brief_record, flags) &&
+_Static_assert(sizeof(struct wl_brief_record) == 80, "brief record");
+_Static_assert(__builtin_offsetof(struct wl_interval_record, first_total) ==
+			       __builtin_offsetof(struct wl_brief_record, first_total) &&
 		       __builtin_offsetof(struct wl_interval_record, end_ts) ==
 			       __builtin_offsetof(struct wl_brief_record, end_ts),
 	       "an interval record begins as a brief one");
-_Static_assert(sizeof(struct wl_interval_record) == 88 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
+_Static_assert(sizeof(struct wl_interval_record) == 104 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");
 

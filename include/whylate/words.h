@@ -5,8 +5,8 @@
  * memory that the agent maps, and only what changed is written.
  *
  * The low four bits of a word are its tag.  TIME, THREAD, SID and TYPE change what holds for the words after them;
- * SEGMENT, WAKEUP and BRIEF are records, some of them followed by words without a tag.  Writer and reader begin with
- * nothing: time, thread, sid and type are 0.
+ * SEGMENT, WAKEUP and BRIEF are records, some of them followed by words without a tag; FIRST belongs to the BRIEF after
+ * it.  Writer and reader begin with nothing: time, thread, sid and type are 0.
  */
 #ifndef WHYLATE_WORDS_H
 #define WHYLATE_WORDS_H
@@ -24,6 +24,7 @@ enum wl_word {
 	WL_WORD_SEGMENT = 5, /* see WL_SEGMENT_WORD() */
 	WL_WORD_WAKEUP = 6,  /* see WL_WAKEUP_WORD() */
 	WL_WORD_BRIEF = 7,   /* see WL_BRIEF_WORD() */
+	WL_WORD_FIRST = 8,   /* see WL_FIRST_WORD() */
 };
 
 /* What a field has room for. The kernel's tids have at most 22 bits, and a sid's upper part is a count. */
@@ -65,8 +66,17 @@ enum wl_word {
 #define WL_BRIEF_FLAG_BITS             16
 #define WL_BRIEF_AFTER_BITS            40
 
+/*
+ * The first bytes of the interval that the next BRIEF is of, of `total` that were read.  Followed by the number of its
+ * connection and `len` bytes in as many words as they take, the lowest byte first.
+ */
+#define WL_FIRST_WORD(len, total) ((__wl_u64)(len) << 4 | (__wl_u64)(total) << 16 | WL_WORD_FIRST)
+#define WL_FIRST_LEN_BITS         12
+#define WL_FIRST_TOTAL_BITS       32
+#define WL_FIRST_WORDS(len)       (((len) + 7) / 8)
+
 /* The longest record and all that may have to be said before it. */
-#define WL_WORDS_MAX 9
+#define WL_WORDS_MAX (9 + 2 + WL_FIRST_WORDS(WL_FIRST_MAX))
 
 /* The words of one CPU; `words` are a power of two of them. */
 struct wl_word_ring {

@@ -25,7 +25,9 @@ static int check(void *owner, const struct wl_record_header *header)
 			abort();
 		return 0;
 	case WL_RECORD_BRIEF:
-		if (header->sz != sizeof(struct wl_brief_record))
+		if (header->sz !=
+			    sizeof(struct wl_brief_record) + ((const struct wl_brief_record *)header)->first_len ||
+		    ((const struct wl_brief_record *)header)->first_len > WL_FIRST_MAX)
 			abort();
 		return 0;
 	}

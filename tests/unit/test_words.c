@@ -16,6 +16,7 @@ union any_record {
 	struct wl_segment_record segment;
 	struct wl_wakeup_record wakeup;
 	struct wl_brief_record brief;
+	uint64_t room[(sizeof(struct wl_brief_record) + WL_FIRST_MAX) / sizeof(uint64_t)];
 };
 
 struct seen {
@@ -153,6 +154,45 @@ static void words_become_the_records_they_stand_for(void)
 	CU_ASSERT(!wakeup->waker_pid && !wakeup->arrived_sid && !wakeup->io_ts);
 }
 
+/* In front of it, whatever is said of time and thread in between; the next one has none. */
+static void a_brief_interval_has_first_bytes(void)
+{
+	struct words_reader reader = {0};
+	struct written written = {0};
+	struct seen seen = {0};
+	const struct wl_brief_record *brief;
+	uint64_t bytes;
+
+	memcpy(&bytes, "GET /abc", sizeof(bytes));
+	put(&written, WL_FIRST_WORD(11, 4000));
+	put(&written, 77);
+	put(&written, bytes);
+	put(&written, 0x636261); /* "abc", the lowest byte first */
+	put(&written, WL_THREAD_WORD(7, 8, false));
+	for (int i = 0; i < 2; i++) {
+		put(&written, WL_BRIEF_WORD(0, 500));
+		for (int j = 0; j < 4; j++)
+			put(&written, 1);
+	}
+	CU_ASSERT_EQUAL(read_words(&written, &reader, 0, &seen), 0);
+	CU_ASSERT_EQUAL_FATAL(seen.cnt, 2);
+	brief = &seen.records[0].brief;
+	CU_ASSERT_EQUAL(brief->header.sz, sizeof(*brief) + 11);
+	CU_ASSERT_EQUAL(brief->conn, 77);
+	CU_ASSERT_EQUAL(brief->first_len, 11);
+	CU_ASSERT_EQUAL(brief->first_total, 4000);
+	CU_ASSERT(!memcmp(brief->first, "GET /abcabc", 11));
+	brief = &seen.records[1].brief;
+	CU_ASSERT(!brief->first_len && !brief->first_total && !brief->conn);
+	for (written.head = 1; written.head < 4; written.head++) {
+		memset(&reader, 0, sizeof(reader));
+		CU_ASSERT_EQUAL(read_words(&written, &reader, 0, &seen), -EBADMSG);
+	}
+	written.words[0] = WL_FIRST_WORD(WL_FIRST_MAX + 1, 4000);
+	written.head = WORDS;
+	CU_ASSERT_EQUAL(read_words(&written, &reader, 0, &seen), -EBADMSG);
+}
+
 static void an_interval_may_be_brief(void)
 {
 	struct words_reader reader = {0};
@@ -236,7 +276,7 @@ static void what_is_no_word_is_refused(void)
 {
 	static const uint64_t bad[] = {
 		0,
-		8,
+		9,
 		15,
 		WL_SEGMENT_WORD(WL_STATE_FAULT_PENDING + 1, 0, 0, 1),
 		WL_SEGMENT_WORD(WL_STATE_RUNNING, 0, 3, 1),
@@ -280,6 +320,7 @@ static void the_handlers_answer_ends_the_reading(void)
 static const struct unit_test tests[] = {
 	{"words become the records they stand for", words_become_the_records_they_stand_for},
 	{"an interval may be brief", an_interval_may_be_brief},
+	{"a brief interval has first bytes", a_brief_interval_has_first_bytes},
 	{"reading goes on where it stopped", reading_goes_on_where_it_stopped},
 	{"a record cut short is refused", a_record_cut_short_is_refused},
 	{"what is no word is refused", what_is_no_word_is_refused},

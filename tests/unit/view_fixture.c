@@ -143,8 +143,8 @@ void fixture_init(struct fixture *fixture)
 		.threshold = NAN,
 		.threshold_percentile = NAN,
 	};
-	fixture->types[0] = (struct type_line){"tcp:6379", 104000.4, 212e3, 4.31e6};
-	fixture->types[1] = (struct type_line){"unix:/run/redis.sock", 233, 1e6, NAN};
+	fixture->types[0] = (struct type_line){"tcp:6379", 104000.4, 212e3, 4.31e6, 0.9};
+	fixture->types[1] = (struct type_line){"unix:/run/redis.sock", 233, 1e6, NAN, 0.1};
 	fixture->report.dataset = &fixture->dataset;
 	fixture->report.tail = 0.99;
 	fixture->report.tail_threshold_ns = 4.31e6;

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/request_types.h"
+
+#include "base/idmap.h"
+#include "base/vec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LISTENERS_MAX  256
+#define STATEMENTS_MAX 32768
+#define SIDS_BITS      15
+/* No text: of a prepared statement, several connections give that name to different ones. */
+#define SEVERAL UINT32_MAX
+
+struct listener {
+	uint32_t type;
+	uint32_t text_cnt;
+	uint64_t seen;
+	uint64_t votes[REQUEST_PROTOCOL_CNT];
+	enum request_protocol leads;
+};
+
+struct known_sid {
+	uint64_t sid;
+	uint32_t text;
+	uint32_t zero;
+};
+
+struct request_types {
+	enum request_protocol only;
+	struct arena *arena;
+	struct intern texts;         /* 0 is "" */
+	struct idmap listener_texts; /* (listener's type, hash of a text): those that have a number of their own */
+	VEC(struct listener) listeners;
+	/* Prepared statements: (connection, or listener with the highest bit set; hash of the name) → text. */
+	struct idmap statement_ids;
+	VEC(uint32_t) statements;
+	struct known_sid sids[1 << SIDS_BITS];
+};
+
+struct request_types *request_types__new(enum request_protocol only)
+{
+	struct request_types *types = calloc(1, sizeof(*types));
+	uint32_t none;
+
+	if (!types)
+		return NULL;
+	types->only = only;
+	types->arena = types->texts.arena = arena__new();
+	if (types->arena && !intern__id(&types->texts, "", &none))
+		return types;
+	request_types__free(types);
+	return NULL;
+}
+
+void request_types__free(struct request_types *types)
+{
+	if (!types)
+		return;
+	intern__free(&types->texts);
+	idmap__free(&types->listener_texts);
+	idmap__free(&types->statement_ids);
+	vec_free(&types->listeners);
+	vec_free(&types->statements);
+	arena__free(types->arena);
+	free(types);
+}
+
+/* --- which protocol ----------------------------------------------------------------------------------------------- */
+
+static struct listener *listener_of(struct request_types *types, uint32_t type)
+{
+	struct listener listener = {.type = type};
+
+	for (size_t i = 0; i < types->listeners.cnt; i++)
+		if (types->listeners.items[i].type == type)
+			return &types->listeners.items[i];
+	if (types->listeners.cnt == LISTENERS_MAX || vec_push(&types->listeners, listener))
+		return NULL;
+	return &types->listeners.items[types->listeners.cnt - 1];
+}
+
+static void vote(struct listener *listener, enum request_protocol protocol)
+{
+	if (++listener->votes[protocol] > listener->votes[listener->leads] || !listener->leads)
+		listener->leads = protocol;
+}
+
+/* As the listener's protocol has it; another protocol's form counts for that one. */
+static bool parse(struct request_types *types, struct listener *listener, const struct request_bytes *request,
+		  struct request_parsed *parsed)
+{
+	if (types->only)
+		return request_parse(types->only, request, parsed);
+	listener->seen++;
+	if (request_parse(listener->leads, request, parsed)) {
+		if (!parsed->weak)
+			vote(listener, listener->leads);
+		return listener->votes[listener->leads] * 2 >= listener->seen;
+	}
+	for (int i = REQUEST_NONE + 1; i < REQUEST_PROTOCOL_CNT; i++) {
+		enum request_protocol protocol = (enum request_protocol)i;
+
+		if (protocol == listener->leads || !request_parse(protocol, request, parsed) || parsed->weak)
+			continue;
+		vote(listener, protocol);
+		return listener->leads == protocol && listener->votes[protocol] * 2 >= listener->seen;
+	}
+	return false;
+}
+
+/* --- prepared statements ------------------------------------------------------------------------------------------ */
+
+/* FNV-1a */
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	while (*text)
+		hash = (hash ^ (uint8_t)*text++) * 0x100000001b3ULL;
+	return hash;
+}
+
+static uint32_t *statement(struct request_types *types, uint64_t owner, uint64_t name, bool make)
+{
+	uint32_t id;
+
+	if (idmap__find(&types->statement_ids, owner, name, &id))
+		return &types->statements.items[id];
+	if (!make || types->statements.cnt == STATEMENTS_MAX || vec_push(&types->statements, 0))
+		return NULL;
+	if (!idmap__id(&types->statement_ids, owner, name, &id))
+		return &types->statements.items[id];
+	types->statements.cnt--;
+	return NULL;
+}
+
+/* Of the connection; and of the listener, for connections whose statements were prepared unseen. */
+static void note_statement(struct request_types *types, const struct wl_brief_record *record, const char *name,
+			   uint32_t text)
+{
+	uint64_t hash = hash_of(name);
+	uint32_t *own = statement(types, record->conn, hash, true), *common;
+
+	if (own)
+		*own = text;
+	if (!*name)
+		return;
+	common = statement(types, 1ULL << 63 | record->type, hash, true);
+	if (common)
+		*common = *common && *common != text ? SEVERAL : text;
+}
+
+static uint32_t find_statement(struct request_types *types, const struct wl_brief_record *record, const char *name)
+{
+	uint64_t hash = hash_of(name);
+	const uint32_t *own = statement(types, record->conn, hash, false), *common;
+
+	if (own)
+		return *own;
+	common = *name ? statement(types, 1ULL << 63 | record->type, hash, false) : NULL;
+	return common && *common != SEVERAL ? *common : 0;
+}
+
+/* --- texts -------------------------------------------------------------------------------------------------------- */
+
+/* The text's number for the listener, or that of "other"; 0: there is no room. */
+static uint32_t number_of(struct request_types *types, struct listener *listener, const char *text)
+{
+	uint64_t hash = hash_of(text);
+	uint32_t number, id;
+
+	if (!idmap__find(&types->listener_texts, listener->type, hash, &id)) {
+		if (listener->text_cnt == REQUEST_ROUTES_MAX || types->texts.cnt >= WL_TYPE_NAMES_MAX - 1)
+			text = REQUEST_OTHER;
+		else if (idmap__id(&types->listener_texts, listener->type, hash, &id))
+			return 0;
+		else
+			listener->text_cnt++;
+	}
+	return intern__id(&types->texts, text, &number) ? 0 : number;
+}
+
+static uint32_t text_of(struct request_types *types, struct listener *listener, const struct wl_brief_record *record,
+			const struct request_parsed *parsed)
+{
+	char text[REQUEST_TEXT_MAX];
+	uint32_t number;
+
+	if (parsed->prepared != REQUEST_EXECUTES) {
+		number = number_of(types, listener, parsed->text);
+		if (parsed->prepared == REQUEST_PREPARES)
+			note_statement(types, record, parsed->statement, number);
+		return number;
+	}
+	number = find_statement(types, record, parsed->statement);
+	if (number)
+		return number;
+	snprintf(text, sizeof(text), "EXECUTE %s", parsed->statement);
+	for (char *at = text; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+	return number_of(types, listener, text);
+}
+
+static struct known_sid *place_of(const struct request_types *types, uint64_t sid)
+{
+	return (struct known_sid *)&types->sids[sid * 0x9e3779b97f4a7c15ULL >> (64 - SIDS_BITS)];
+}
+
+uint32_t request_types__take(struct request_types *types, const struct wl_brief_record *record, const uint8_t *first)
+{
+	const struct request_bytes request = {
+		.bytes = first,
+		.len = record->first_len,
+		.total = record->first_total > record->first_len ? record->first_total : record->first_len,
+		.cut = record->first_len == WL_FIRST_MAX || record->first_total > record->first_len,
+	};
+	struct request_parsed parsed;
+	struct listener *listener;
+	uint32_t text = 0;
+
+	if (!record->first_len || record->first_len > WL_FIRST_MAX)
+		return record->type;
+	listener = listener_of(types, record->type);
+	if (listener && parse(types, listener, &request, &parsed))
+		text = text_of(types, listener, record, &parsed);
+	*place_of(types, record->sid) = (struct known_sid){.sid = record->sid, .text = text};
+	return WL_TYPE_NAMED(record->type, text);
+}
+
+uint32_t request_types__of(const struct request_types *types, uint64_t sid, uint32_t type)
+{
+	const struct known_sid *known;
+
+	if (!types || !sid || WL_TYPE_NAME(type))
+		return type;
+	known = place_of(types, sid);
+	return known->sid == sid ? WL_TYPE_NAMED(type, known->text) : type;
+}
+
+const char *request_types__text(const struct request_types *types, uint32_t type)
+{
+	uint32_t number = WL_TYPE_NAME(type);
+
+	return types && number && number < types->texts.cnt ? types->texts.strings[number] : NULL;
+}
+
+enum request_protocol request_types__protocol(const struct request_types *types, uint32_t type)
+{
+	for (size_t i = 0; i < types->listeners.cnt; i++) {
+		const struct listener *listener = &types->listeners.items[i];
+
+		if (listener->type == type && types->only)
+			return types->only;
+		if (listener->type == type && listener->votes[listener->leads] * 2 >= listener->seen)
+			return listener->leads;
+	}
+	return REQUEST_NONE;
+}
+
+uint32_t request_types__listener(const struct request_types *types, size_t idx)
+{
+	return idx < types->listeners.cnt ? types->listeners.items[idx].type : 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The first bytes of a request, from which the agent tells its type.  They are read from the target's own buffer when
+ * the call that read them has copied them there: its arguments are still in the task's registers.  Only what is read by
+ * read(), recv(), recvfrom(), readv() and recvmsg() is found this way, not what io_uring or splice() read.
+ */
+#ifndef WHYLATE_BPF_FIRST_H
+#define WHYLATE_BPF_FIRST_H
+
+#include "wait.h"
+#include "words.h"
+
+struct user_vector {
+	u64 base;
+	u64 len;
+};
+
+/* Where struct msghdr, as user space has it, points to its vectors: on every 64-bit architecture. */
+#define MSGHDR_VECTORS_AT 16
+
+/* Where the call that the current task is in has put what it read; len 0: not known. */
+static __always_inline void read_buffer(struct user_vector *buffer)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	long nr = call_of(task, regs);
+	u64 vectors;
+
+	buffer->base = 0;
+	buffer->len = 0;
+	if (nr < 0)
+		return;
+	vectors = syscall_arg(regs, 1);
+	switch (cfg_knobs.read_class[nr & (KNOB_SYSCALLS - 1)]) {
+	case READ_BUFFER:
+		buffer->base = vectors;
+		buffer->len = syscall_arg(regs, 2);
+		return;
+	case READ_MESSAGE:
+		if (bpf_probe_read_user(&vectors, sizeof(vectors), (void *)vectors + MSGHDR_VECTORS_AT))
+			return;
+		break;
+	case READ_VECTOR:
+		break;
+	default:
+		return;
+	}
+	if (bpf_probe_read_user(buffer, sizeof(*buffer), (void *)vectors))
+		buffer->len = 0;
+}
+
+/* The call under way has read so many bytes of it.  True: more would be of use. */
+VERIFIED_ONCE bool open__add_first(struct open_interval *open, u64 read_len)
+{
+	struct user_vector buffer;
+	u32 at, len;
+
+	if (!open || open->first_len > WL_FIRST_ENOUGH)
+		return false;
+	read_buffer(&buffer);
+	open->first_total += read_len;
+	if (read_len > buffer.len)
+		read_len = buffer.len;
+	at = open->first_len & WL_FIRST_ENOUGH;
+	len = read_len > WL_FIRST_MAX ? WL_FIRST_MAX : read_len;
+	if (!len || bpf_probe_read_user(open->first + at, len, (void *)buffer.base))
+		return false;
+	at += len;
+	open->first_len = at > WL_FIRST_MAX ? WL_FIRST_MAX : at;
+	return at <= WL_FIRST_ENOUGH;
+}
+
+/* Their number. */
+static __always_inline u32 open__copy_first(const struct open_interval *open, u8 *first)
+{
+	__builtin_memcpy(first, open->first, WL_FIRST_MAX);
+	return open->first_len;
+}
+
+/* In front of a brief record. */
+static __always_inline void words__put_first(struct word_writer *writer, const struct open_interval *open)
+{
+	const u64 *bytes = (const u64 *)open->first;
+	u32 len = open->first_len;
+
+	if (!len)
+		return;
+	words__put(writer, WL_FIRST_WORD(len, open->first_total));
+	words__put(writer, open->conn);
+	for (u32 i = 0; i < WL_FIRST_MAX / 8 && i * 8 < len; i++)
+		words__put(writer, bytes[i]);
+}
+
+#endif
