@@ -24,6 +24,7 @@ static const struct {
 	{"probes", cmd_probes, "what can be probed and what a symbol list means: list, plan, check, suggest", true},
 	{"values", cmd_values, "which variables of a binary can be sampled: schema", false},
 	{"collect", cmd_collect, "keep what agents on other hosts stream", false},
+	{"project", cmd_project, "bring a collector's store into a database, for questions over many hosts", false},
 	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why", true},
 };
 

@@ -6,6 +6,8 @@
 #include "base/units.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
+#include "cmd/collect_project.h"
+#include "cmd/project_causes.h"
 #include "net/collect/collector.h"
 #include "net/collect/identity.h"
 #include "net/collect/listen.h"
@@ -52,6 +54,9 @@ static const char help[] =
 	"      --max-rate BYTES         of each client in a second (default 64M)\n"
 	"      --max-requests N         of each client in a second (default 100)\n"
 	"      --timeout TIME     for a request to arrive, and for an idle connection (default 30s)\n"
+	"      --project URL      brings the store into a database as well: clickhouse://HOST:PORT/DATABASE "
+	"(whylate-project(1))\n"
+	"      --credentials FILE, --db-ca FILE, --redact   of that projection\n"
 	"  -v, --verbose          what libmicrohttpd says\n"
 	"SIGHUP reads certificates, key, revocations and tokens again.\n";
 
@@ -59,6 +64,7 @@ struct collect_options {
 	const char *listen, *store, *cert, *key, *ca, *crl, *tokens, *user;
 	bool insecure;
 	struct collector_opts collector;
+	struct project_options projection; /* database.url NULL: none */
 };
 
 enum {
@@ -81,6 +87,10 @@ enum {
 	OPT_MAX_RATE,
 	OPT_MAX_REQUESTS,
 	OPT_TIMEOUT,
+	OPT_PROJECT,
+	OPT_CREDENTIALS,
+	OPT_DB_CA,
+	OPT_REDACT,
 };
 
 static const struct option long_options[] = {
@@ -103,6 +113,10 @@ static const struct option long_options[] = {
 	{"max-rate", required_argument, NULL, OPT_MAX_RATE},
 	{"max-requests", required_argument, NULL, OPT_MAX_REQUESTS},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"project", required_argument, NULL, OPT_PROJECT},
+	{"credentials", required_argument, NULL, OPT_CREDENTIALS},
+	{"db-ca", required_argument, NULL, OPT_DB_CA},
+	{"redact", no_argument, NULL, OPT_REDACT},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -170,9 +184,26 @@ static int take_limit(struct collector_opts *opts, int option, const char *arg)
 	}
 }
 
+static int take_projection(struct project_options *options, int option, const char *arg)
+{
+	const char **texts[] = {&options->database.url, &options->database.credentials_path,
+				&options->database.ca_path};
+
+	if (option == OPT_REDACT)
+		options->project.redact = true;
+	else
+		*texts[option - OPT_PROJECT] = arg;
+	return 0;
+}
+
 static int take(struct collect_options *options, int option, const char *arg)
 {
 	switch (option) {
+	case OPT_PROJECT:
+	case OPT_CREDENTIALS:
+	case OPT_DB_CA:
+	case OPT_REDACT:
+		return take_projection(&options->projection, option, arg);
 	case OPT_LISTEN:
 		options->listen = arg;
 		return 0;
@@ -223,6 +254,15 @@ static int check_complete(const struct collect_options *options, int argc, char 
 		return usage_error("collect", "--client-ca wants TLS: say --tls-cert and --tls-key");
 	if (!options->user && !geteuid())
 		return usage_error("collect", "the collector does not run as root: say --user NAME");
+	if (options->projection.database.url) {
+		const char *wrong = clickhouse_url_check(options->projection.database.url, options->insecure);
+
+		if (wrong)
+			return usage_error("collect", "--project '%s': %s", options->projection.database.url, wrong);
+	} else if (options->projection.database.credentials_path || options->projection.database.ca_path ||
+		   options->projection.project.redact) {
+		return usage_error("collect", "--credentials, --db-ca and --redact go with --project");
+	}
 	if (options->crl && !options->ca)
 		return usage_error("collect", "--crl goes with --client-ca, whose certificates it revokes");
 	return 0;
@@ -466,12 +506,45 @@ static int confine(const struct collect_options *options)
 	return err;
 }
 
+/* Reads what it needs before the user changes: 0, or -errno after a line that says why. */
+static int open_projection(struct collect_options *options, struct clickhouse **database)
+{
+	struct project_options *projection = &options->projection;
+
+	*database = NULL;
+	if (!projection->database.url)
+		return 0;
+	projection->database.insecure = options->insecure;
+	projection->follow = true;
+	projection->project.paths = &options->store;
+	projection->project.path_cnt = 1;
+	projection->project.patience_ns = PROJECT_PATIENCE_NS;
+	projection->project.causes = project_causes;
+	*database = project_open(projection);
+	return *database ? 0 : -EINVAL;
+}
+
+static int start_projection(const struct collect_options *options, struct clickhouse *database)
+{
+	int err = 0;
+
+	/* The projection looks for it at once. */
+	if (database && mkdir(options->store, 0750) && errno != EEXIST)
+		err = -errno;
+	if (!err && database)
+		err = collect_project_start(&options->projection, database);
+	if (err)
+		log_error("the projection cannot be started: %s", strerror(-err));
+	return err;
+}
+
 static int collect(struct collect_options *options)
 {
 	struct collector_opts *opts = &options->collector;
 	struct listener listener = {.fd = -1};
 	struct collector *collector = NULL;
 	struct materials materials = {0};
+	struct clickhouse *database;
 	int code = EXIT_FAILED;
 	sigset_t signals;
 
@@ -488,12 +561,14 @@ static int collect(struct collect_options *options)
 	mallopt(M_MMAP_THRESHOLD, BODY_MAPPED_SZ);
 	opts->store.dir = options->store;
 	raise_file_limit(opts);
-	if (material__read(&materials.items[0], options))
+	if (open_projection(options, &database) || material__read(&materials.items[0], options)) {
+		clickhouse__free(database);
 		return EXIT_FAILED;
+	}
 	if (!open_listener(options, &listener)) {
 		opts->listen_fd = listener.fd;
 		opts->material = material__of(&materials.items[0]);
-		if (!become(options) && !confine(options))
+		if (!become(options) && !start_projection(options, database) && !confine(options))
 			collector = collector__start(opts);
 		else
 			close(listener.fd);
@@ -503,6 +578,7 @@ static int collect(struct collect_options *options)
 	collector__stop(collector);
 	material__clear(&materials.items[0]);
 	material__clear(&materials.items[1]);
+	clickhouse__free(database);
 	return code;
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cmd/collect_project.h"
+
+#include "base/exit_code.h"
+#include "base/log.h"
+#include "base/sandbox.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define AGAIN_S 5
+
+/* What reads shards and a server's answers is allowed nothing but that. */
+static int work(const struct project_options *options, struct clickhouse *server)
+{
+	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1}};
+	int err = sandbox_enter(&sandbox);
+
+	if (err) {
+		log_error("the projection cannot be confined: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	return project_run(options, server);
+}
+
+/* A child ends with its parent, also if that is killed. */
+static pid_t fork_tied(void)
+{
+	pid_t parent = getpid(), pid = fork();
+	sigset_t none;
+
+	if (pid)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGHUP, SIG_IGN);
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
+		_exit(EXIT_FAILED);
+	return 0;
+}
+
+static void supervise(const struct project_options *options, struct clickhouse *server)
+{
+	for (;;) {
+		pid_t pid = fork_tied();
+		int status = 0;
+
+		if (!pid)
+			_exit(work(options, server));
+		if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status))
+			_exit(EXIT_DONE);
+		log_error("the projection into '%s' failed; it begins again in %d s", options->database.url, AGAIN_S);
+		sleep(AGAIN_S);
+	}
+}
+
+int collect_project_start(const struct project_options *options, struct clickhouse *server)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork_tied();
+	if (!pid)
+		supervise(options, server);
+	return pid < 0 ? -errno : 0;
+}

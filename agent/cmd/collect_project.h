@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `collect --project`: the projection of the store in a process of its own, beside the collector. */
+#ifndef WHYLATE_CMD_COLLECT_PROJECT_H
+#define WHYLATE_CMD_COLLECT_PROJECT_H
+
+#include "cmd/project_options.h"
+
+/*
+ * Starts it: 0 or -errno.  To be called by the user who is to run it, and before there are threads.  It ends with its
+ * parent; if the projection fails it begins again after some seconds.
+ */
+int collect_project_start(const struct project_options *options, struct clickhouse *server);
+
+#endif

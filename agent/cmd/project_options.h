@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What `project`, and `collect --project`, were told. */
+#ifndef WHYLATE_CMD_PROJECT_OPTIONS_H
+#define WHYLATE_CMD_PROJECT_OPTIONS_H
+
+#include "net/project/project.h"
+
+struct project_options {
+	struct project_opts project;
+	struct clickhouse_opts database;
+	bool verify, follow;
+};
+
+#define PROJECT_PATIENCE_NS 60000000000ULL
+
+/* Reads the credentials; NULL after a line that says what is wrong. */
+struct clickhouse *project_open(const struct project_options *options);
+/* An exit code.  Takes the signals that end a program. */
+int project_run(const struct project_options *options, struct clickhouse *server);
+
+#endif

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "net/project/clickhouse.h"
+
+#include "base/user_file.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <curl/curl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define CONNECT_S     10L
+#define REQUEST_S     600L
+#define CREDENTIAL_SZ 1024
+#define COLUMNS_MAX   64u
+/* Cheap to make; the point is that a body which is cut short cannot be mistaken for a whole one. */
+#define GZIP_LEVEL 1
+
+struct clickhouse {
+	struct clickhouse_opts opts;
+	char *endpoint; /* http://HOST:PORT/?database=NAME */
+	char *database;
+	CURL *curl;
+	struct curl_slist *plain_headers, *gzip_headers;
+	char error[CURL_ERROR_SIZE];
+	struct shard_buf answer, packed;
+	bool too_large;
+	bool exception; /* the answer's header names one */
+	int code;
+	char text[CLICKHOUSE_TEXT_SZ];
+};
+
+static bool is_loopback(const char *host)
+{
+	struct in_addr in;
+
+	return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
+	       (inet_pton(AF_INET, host, &in) == 1 && ntohl(in.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET);
+}
+
+struct url_parts {
+	char *scheme, *host, *port, *path;
+};
+
+static void url_parts__free(struct url_parts *parts)
+{
+	curl_free(parts->scheme);
+	curl_free(parts->host);
+	curl_free(parts->port);
+	curl_free(parts->path);
+}
+
+static bool has_part(CURLU *url, CURLUPart part)
+{
+	char *text = NULL;
+	bool has = !curl_url_get(url, part, &text, 0);
+
+	curl_free(text);
+	return has;
+}
+
+/* A name that needs no quotes anywhere. */
+static bool is_database(const char *name)
+{
+	size_t sz = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+	return sz && sz <= 64 && !name[sz] && !isdigit((unsigned char)*name);
+}
+
+static const char *take_apart(const char *text, bool insecure, struct url_parts *parts)
+{
+	const char *wanted = "it wants something like clickhouse://HOST:8123/DATABASE";
+	CURLU *url = curl_url();
+	const char *wrong = NULL;
+
+	if (!url)
+		return "there is no memory to look at it";
+	if (curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) ||
+	    curl_url_get(url, CURLUPART_SCHEME, &parts->scheme, 0) ||
+	    curl_url_get(url, CURLUPART_HOST, &parts->host, 0) || !*parts->host ||
+	    curl_url_get(url, CURLUPART_PATH, &parts->path, 0))
+		wrong = wanted;
+	else if (strcmp(parts->scheme, "clickhouse") && strcmp(parts->scheme, "clickhouses"))
+		wrong = wanted;
+	else if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
+		wrong = "a name and a password have no place in it (--credentials)";
+	else if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT) || !is_database(parts->path + 1))
+		wrong = "it must end with the name of a database: letters, digits and _";
+	else if (!strcmp(parts->scheme, "clickhouse") && !insecure && !is_loopback(parts->host))
+		wrong = "without TLS everybody on the way can read and change it (clickhouses://, or --insecure)";
+	if (!wrong)
+		curl_url_get(url, CURLUPART_PORT, &parts->port, 0);
+	curl_url_cleanup(url);
+	return wrong;
+}
+
+const char *clickhouse_url_check(const char *text, bool insecure)
+{
+	struct url_parts parts = {0};
+	const char *wrong = take_apart(text, insecure, &parts);
+
+	url_parts__free(&parts);
+	return wrong;
+}
+
+static size_t on_answer(char *bytes, size_t one, size_t sz, void *owner)
+{
+	struct clickhouse *server = owner;
+
+	(void)one;
+	if (server->answer.cnt + sz > CLICKHOUSE_ANSWER_MAX) {
+		server->too_large = true;
+		return 0;
+	}
+	if (vec_reserve(&server->answer, sz + 1))
+		return 0;
+	memcpy(server->answer.items + server->answer.cnt, bytes, sz);
+	server->answer.cnt += sz;
+	return sz;
+}
+
+static size_t on_header(char *bytes, size_t one, size_t sz, void *owner)
+{
+	static const char name[] = "X-ClickHouse-Exception-Code:";
+	struct clickhouse *server = owner;
+
+	(void)one;
+	if (sz > sizeof(name) && !strncasecmp(bytes, name, sizeof(name) - 1))
+		server->exception = true;
+	return sz;
+}
+
+static int on_progress(void *owner, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+{
+	struct clickhouse *server = owner;
+
+	(void)down_total, (void)down, (void)up_total, (void)up;
+	return server->opts.should_stop && server->opts.should_stop(server->opts.owner);
+}
+
+static bool add_header(struct curl_slist **headers, const char *header)
+{
+	struct curl_slist *longer = curl_slist_append(*headers, header);
+
+	if (longer)
+		*headers = longer;
+	return longer;
+}
+
+/* "USER:PASSWORD", one line, of a file that others may not read. */
+static int read_credentials(struct clickhouse *server, const char *path)
+{
+	char line[CREDENTIAL_SZ] = "", header[CREDENTIAL_SZ + 32], *colon;
+	int fd = user_file_open_secret(path), err = 0;
+	ssize_t sz = fd < 0 ? 0 : read(fd, line, sizeof(line) - 1);
+
+	if (fd < 0)
+		return fd;
+	if (sz < 0)
+		err = -errno;
+	close(fd);
+	line[strcspn(line, "\r\n")] = '\0';
+	colon = strchr(line, ':');
+	for (const char *c = line; !err && *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			err = -EBADMSG;
+	if (!err && (!colon || colon == line))
+		err = -EBADMSG;
+	if (!err) {
+		*colon = '\0';
+		for (int gzip = 0; gzip < 2 && !err; gzip++) {
+			struct curl_slist **headers = gzip ? &server->gzip_headers : &server->plain_headers;
+
+			snprintf(header, sizeof(header), "X-ClickHouse-User: %s", line);
+			err = add_header(headers, header) ? 0 : -ENOMEM;
+			snprintf(header, sizeof(header), "X-ClickHouse-Key: %s", colon + 1);
+			err = err || !add_header(headers, header) ? -ENOMEM : 0;
+		}
+	}
+	explicit_bzero(line, sizeof(line));
+	explicit_bzero(header, sizeof(header));
+	return err;
+}
+
+/* The system's own way of handing secrets to a service (systemd.exec(5), LoadCredential=). */
+static char *systemd_credential(void)
+{
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+	char *path = NULL;
+
+	if (!dir || asprintf(&path, "%s/clickhouse", dir) < 0)
+		return NULL;
+	if (access(path, R_OK)) {
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+static int take_credentials(struct clickhouse *server, const char **what)
+{
+	char *own = server->opts.credentials_path ? NULL : systemd_credential();
+	const char *path = server->opts.credentials_path ?: own;
+	int err = path ? read_credentials(server, path) : 0;
+
+	if (err)
+		*what = own ? "$CREDENTIALS_DIRECTORY/clickhouse" : server->opts.credentials_path;
+	free(own);
+	return err;
+}
+
+static bool set_options(struct clickhouse *server)
+{
+	CURL *curl = server->curl;
+	bool good = true;
+
+	good &= !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	good &= !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
+	good &= !curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	good &= !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+	good &= !curl_easy_setopt(curl, CURLOPT_TIMEOUT, REQUEST_S);
+	good &= !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, server->error);
+	good &= !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
+	good &= !curl_easy_setopt(curl, CURLOPT_WRITEDATA, server);
+	good &= !curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+	good &= !curl_easy_setopt(curl, CURLOPT_HEADERDATA, server);
+	good &= !curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, server);
+	good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "whylate/" WHYLATE_VERSION);
+	/* The server closes idle connections after 3 s. */
+	good &= !curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, 2L);
+	if (server->opts.ca_path)
+		good &= !curl_easy_setopt(curl, CURLOPT_CAINFO, server->opts.ca_path) &&
+			!curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+	good &= add_header(&server->plain_headers, "Content-Type: text/plain");
+	good &= add_header(&server->gzip_headers, "Content-Type: application/octet-stream");
+	good &= add_header(&server->gzip_headers, "Content-Encoding: gzip");
+	return good && add_header(&server->plain_headers, "Expect:") && add_header(&server->gzip_headers, "Expect:");
+}
+
+struct clickhouse *clickhouse__new(const struct clickhouse_opts *opts, const char **what)
+{
+	struct clickhouse *server = calloc(1, sizeof(*server));
+	struct url_parts parts = {0};
+	int err = -EINVAL;
+
+	*what = opts->url;
+	if (!server)
+		return NULL;
+	server->opts = *opts;
+	if (take_apart(opts->url, opts->insecure, &parts))
+		goto fail;
+	err = -ENOMEM;
+	server->database = strdup(parts.path + 1);
+	if (!server->database || asprintf(&server->endpoint, "%s://%s:%s/", parts.scheme[10] ? "https" : "http",
+					  parts.host, parts.port ?: (parts.scheme[10] ? "8443" : "8123")) < 0) {
+		server->endpoint = NULL;
+		goto fail;
+	}
+	err = take_credentials(server, what);
+	if (err)
+		goto fail;
+	*what = "libcurl";
+	server->curl = curl_easy_init();
+	err = server->curl && set_options(server) ? 0 : -ENOTSUP;
+fail:
+	url_parts__free(&parts);
+	if (!err)
+		return server;
+	clickhouse__free(server);
+	errno = -err;
+	return NULL;
+}
+
+const char *clickhouse__database(const struct clickhouse *server)
+{
+	return server->database;
+}
+
+static void take_text(struct clickhouse *server, const char *text)
+{
+	size_t sz = 0;
+
+	for (; text[sz] && text[sz] != '\n' && sz < sizeof(server->text) - 1; sz++)
+		server->text[sz] = text[sz] >= ' ' && text[sz] <= '~' ? text[sz] : '?';
+	server->text[sz] = '\0';
+}
+
+/* "Code: 60, e.displayText() = …", "Code: 60. DB::Exception: …" */
+static int code_of(const char *text)
+{
+	long code = strncmp(text, "Code: ", 6) ? 0 : strtol(text + 6, NULL, 10);
+
+	return code > 0 && code < 100000 ? (int)code : 0;
+}
+
+static int judge(struct clickhouse *server, CURLcode code)
+{
+	long status = 0;
+
+	if (vec_reserve(&server->answer, 1))
+		return -ENOMEM;
+	server->answer.items[server->answer.cnt] = '\0';
+	if (server->too_large) {
+		take_text(server, "the answer is larger than 64 MiB");
+		return -EFBIG;
+	}
+	if (code == CURLE_ABORTED_BY_CALLBACK)
+		return -ECANCELED;
+	if (code) {
+		take_text(server, server->error[0] ? server->error : curl_easy_strerror(code));
+		return -EHOSTDOWN;
+	}
+	curl_easy_getinfo(server->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status == 200 && !server->exception)
+		return 0;
+	server->code = code_of((const char *)server->answer.items);
+	take_text(server, server->answer.cnt ? (const char *)server->answer.items : "an error without a word");
+	/* Something before the server that has no server behind it at the moment. */
+	return !server->code && (status == 502 || status == 503 || status == 504) ? -EHOSTDOWN : -EPROTO;
+}
+
+static int post(struct clickhouse *server, const char *query, const void *body, size_t sz, struct curl_slist *headers)
+{
+	CURL *curl = server->curl;
+	int err = -ENOMEM;
+	char *url = NULL;
+
+	server->answer.cnt = 0;
+	server->too_large = server->exception = false;
+	server->error[0] = server->text[0] = '\0';
+	server->code = 0;
+	if (asprintf(&url, "%s?%s", server->endpoint, query) < 0)
+		return -ENOMEM;
+	if (!curl_easy_setopt(curl, CURLOPT_URL, url) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
+	    !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) && !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
+	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))
+		err = judge(server, curl_easy_perform(curl));
+	free(url);
+	return err;
+}
+
+int clickhouse__ask(struct clickhouse *server, const char *sql, uint32_t column_cnt, struct clickhouse_rows *rows)
+{
+	char *bytes;
+	int err;
+
+	*rows = (struct clickhouse_rows){0};
+	err = post(server, "wait_end_of_query=1&default_format=TabSeparated", sql, strlen(sql), server->plain_headers);
+	if (err)
+		return err;
+	bytes = malloc(server->answer.cnt + 1);
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, server->answer.items, server->answer.cnt + 1);
+	err = clickhouse_rows__parse(rows, bytes, server->answer.cnt, column_cnt);
+	if (err == -EBADMSG)
+		take_text(server, "its answer is not of the form that was asked for");
+	return err;
+}
+
+int clickhouse__do(struct clickhouse *server, const char *sql)
+{
+	return post(server, "wait_end_of_query=1", sql, strlen(sql), server->plain_headers);
+}
+
+static int pack(struct clickhouse *server, const struct shard_buf *body)
+{
+	struct shard_buf *out = &server->packed;
+	z_stream stream = {0};
+	int ret;
+
+	/* 16: with the header and trailer of gzip. */
+	if (deflateInit2(&stream, GZIP_LEVEL, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	out->cnt = 0;
+	if (vec_reserve(out, deflateBound(&stream, body->cnt))) {
+		deflateEnd(&stream);
+		return -ENOMEM;
+	}
+	stream.next_in = body->items;
+	stream.avail_in = (uInt)body->cnt;
+	stream.next_out = out->items;
+	stream.avail_out = (uInt)out->room;
+	ret = deflate(&stream, Z_FINISH);
+	out->cnt = stream.total_out;
+	deflateEnd(&stream);
+	return ret == Z_STREAM_END ? 0 : -EIO;
+}
+
+int clickhouse__insert(struct clickhouse *server, const char *sql, const struct shard_buf *body, const char *token)
+{
+	char *query = NULL, *escaped = curl_easy_escape(server->curl, sql, 0);
+	int err = escaped ? pack(server, body) : -ENOMEM;
+
+	if (!err &&
+	    asprintf(&query, "query=%s%s%s", escaped, token ? "&insert_deduplication_token=" : "", token ?: "") < 0) {
+		query = NULL;
+		err = -ENOMEM;
+	}
+	/* On a connection that was used before, libcurl would send a request again that got no answer. */
+	if (!err && curl_easy_setopt(server->curl, CURLOPT_FRESH_CONNECT, 1L))
+		err = -ENOTSUP;
+	if (!err)
+		err = post(server, query, server->packed.items, server->packed.cnt, server->gzip_headers);
+	curl_easy_setopt(server->curl, CURLOPT_FRESH_CONNECT, 0L);
+	free(query);
+	curl_free(escaped);
+	return err;
+}
+
+int clickhouse__code(const struct clickhouse *server)
+{
+	return server->code;
+}
+
+const char *clickhouse__text(const struct clickhouse *server)
+{
+	return server->text;
+}
+
+/* A cell's text in place: TabSeparated escapes by a backslash.  NULL: an escape that is none. */
+static char *unescape(char *from, char *end)
+{
+	static const char named[] = "b\bf\fr\rn\nt\t0\0'\'\\\\";
+	char *to = from, *cell = from;
+
+	for (; from < end; from++) {
+		if (*from == '\\') {
+			const char *hit = from + 1 < end ? memchr(named, from[1], sizeof(named) - 1) : NULL;
+
+			/* The names are at even places. */
+			if (!hit || (hit - named) % 2)
+				return NULL;
+			/* A NUL would end the text for us, and not for the server. */
+			*to++ = hit[1] ?: '?';
+			from++;
+		} else {
+			*to++ = *from ?: '?';
+		}
+	}
+	*to = '\0';
+	return cell;
+}
+
+int clickhouse_rows__parse(struct clickhouse_rows *rows, char *bytes, size_t sz, uint32_t column_cnt)
+{
+	VEC(const char *) cells = {0};
+	char *at = bytes, *end = bytes + sz;
+	int err = column_cnt && column_cnt <= COLUMNS_MAX ? 0 : -EINVAL;
+
+	*rows = (struct clickhouse_rows){.bytes = bytes, .column_cnt = column_cnt};
+	while (!err && at < end) {
+		char *line_end = memchr(at, '\n', (size_t)(end - at));
+
+		if (!line_end)
+			err = -EBADMSG;
+		for (uint32_t c = 0; !err && c < column_cnt; c++) {
+			char *tab = memchr(at, '\t', (size_t)(line_end - at)), *cell_end = tab ?: line_end, *cell;
+
+			if (!tab != (c + 1 == column_cnt))
+				err = -EBADMSG;
+			cell = err ? NULL : unescape(at, cell_end);
+			if (!err && !cell)
+				err = -EBADMSG;
+			if (!err && vec_push(&cells, cell))
+				err = -ENOMEM;
+			at = cell_end + 1;
+		}
+		rows->row_cnt += !err;
+	}
+	rows->cells = cells.items;
+	if (err)
+		clickhouse_rows__free(rows);
+	return err;
+}
+
+void clickhouse_rows__free(struct clickhouse_rows *rows)
+{
+	free(rows->bytes);
+	free(rows->cells);
+	*rows = (struct clickhouse_rows){0};
+}
+
+bool clickhouse_u64(const char *cell, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(cell, &end, 10);
+	return isdigit((unsigned char)*cell) && !*end && !errno;
+}
+
+bool clickhouse_f64(const char *cell, double *value)
+{
+	char *end;
+
+	if (!strcmp(cell, "nan") || !strcmp(cell, "\\N") || !strcmp(cell, "NULL")) {
+		*value = NAN;
+		return true;
+	}
+	*value = strtod(cell, &end);
+	return *cell && !*end && isfinite(*value);
+}
+
+void clickhouse__free(struct clickhouse *server)
+{
+	if (!server)
+		return;
+	curl_easy_cleanup(server->curl);
+	curl_slist_free_all(server->plain_headers);
+	curl_slist_free_all(server->gzip_headers);
+	vec_free(&server->answer);
+	vec_free(&server->packed);
+	free(server->endpoint);
+	free(server->database);
+	free(server);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/loghist.h"
+#include "base/names.h"
+#include "base/random.h"
+#include "net/project/project_internal.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Hashed beyond the first word: "GET /users/7" becomes "GET #4f0c…", and so does "tcp:80 GET /users/7". */
+const char *projector__redacted(const struct projector *projector, const char *text, char buf[PROJECT_REDACTED_SZ])
+{
+	bool has_port = !strncmp(text, "tcp:", 4) || !strncmp(text, "udp:", 4);
+	size_t port_sz = has_port ? strcspn(text, " ") + 1 : 0, sz = has_port ? port_sz - 1 : 0;
+	uint64_t hash = 0x77686c61746521ULL;
+
+	if (projector->opts.redact && text[sz])
+		sz = port_sz + strcspn(text + port_sz, " /?=");
+	if (!projector->opts.redact || !text[sz])
+		return text;
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		hash = random_mix(hash ^ *c);
+	snprintf(buf, PROJECT_REDACTED_SZ, "%.*s%s#%016" PRIx64, (int)(sz < 64 ? sz : 64), text, sz ? " " : "", hash);
+	return buf;
+}
+
+int projector__read_block(struct projector *projector, const struct project_block *block, struct shard_block *out)
+{
+	struct shard_file *file = &projector->file;
+	struct shard_block_header header;
+	int err, found;
+
+	if (file->fd < 0 || projector->file_no != block->file) {
+		shard_file__close(file);
+		projector->file_no = block->file;
+		file->path = projector->files.items[block->file].path;
+		file->idx = block->file;
+		file->damages = &projector->damages;
+		err = shard_file__open(file);
+		if (err)
+			return err;
+	}
+	file->off = file->sure_off = block->off;
+	file->ended = false;
+	found = shard_file__next(file, &header);
+	if (found < 0)
+		return found;
+	if (!found || file->block_off != block->off || project_block_id(&header) != block->id)
+		return -EBADMSG;
+	err = shard_file__body(file, &header, &projector->body);
+	if (err)
+		return err < 0 ? err : -EBADMSG;
+	err = shard_unpacker__unpack(&projector->unpacker, &header, projector->body.items, out);
+	return err == -ENOTSUP ? -EBADMSG : err;
+}
+
+static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
+						  enum shard_type type)
+{
+	const struct shard_block_column *column = shard_block__column(block, name);
+
+	return column && column->type == type ? column : NULL;
+}
+
+static bool has(const struct shard_block_column *column, uint32_t row)
+{
+	return column && !(column->nulls && column->nulls[row / 64] >> (row % 64) & 1);
+}
+
+static uint64_t u64_of(const struct shard_block_column *column, uint32_t row)
+{
+	return has(column, row) ? column->values[row].u64 : 0;
+}
+
+static const char *text_of(const struct shard_block_column *column, uint32_t row)
+{
+	return has(column, row) ? column->values[row].str : "";
+}
+
+/* The states of a category add up; what is left of the latency is `other`, as in a report. */
+static int sum_parts(struct projector *projector, const struct shard_block *block)
+{
+	uint32_t cnt = block->row_cnt;
+	char name[64];
+
+	projector->parts.cnt = 0;
+	if (vec_reserve(&projector->parts, (size_t)WL_CATEGORY_CNT * cnt))
+		return -ENOMEM;
+	memset(projector->parts.items, 0, sizeof(uint64_t) * WL_CATEGORY_CNT * cnt);
+	for (int s = 0; s < WL_STATE_CNT; s++) {
+		uint64_t *part = projector->parts.items + (size_t)state_category(s) * cnt;
+		const struct shard_block_column *column;
+
+		snprintf(name, sizeof(name), "ns.%s", state_name(s));
+		column = column_of(block, name, SHARD_U64);
+		for (uint32_t i = 0; column && i < cnt; i++)
+			if (__builtin_add_overflow(part[i], u64_of(column, i), &part[i]))
+				part[i] = UINT64_MAX;
+	}
+	return 0;
+}
+
+/* Parts that exceed the whole cannot be true: none of them is told then. */
+static void put_parts(struct projector *projector, uint32_t row, uint32_t row_cnt, uint64_t latency_ns)
+{
+	uint64_t *parts = projector->parts.items, sum = 0;
+	bool good = true;
+
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		good &= !__builtin_add_overflow(sum, parts[(size_t)c * row_cnt + row], &sum);
+	good &= sum <= latency_ns;
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		uint64_t part = good ? parts[(size_t)c * row_cnt + row] : 0;
+
+		if (c == WL_CATEGORY_OTHER)
+			part += latency_ns - (good ? sum : 0);
+		rowbinary__u64(&projector->rows, part);
+	}
+}
+
+/* The columns that are copied, by their place in a row. */
+struct interval_columns {
+	const struct shard_block_column *begin_ts, *end_ts, *type, *sid, *pid, *weight, *flags, *culprit, *culprit_ns;
+	const struct shard_block_column *lock_name, *lock_owner, *lock_ns, *blocked_in, *blocked_ns;
+};
+
+static struct interval_columns find_columns(const struct shard_block *block)
+{
+	return (struct interval_columns){
+		.begin_ts = column_of(block, "begin_ts", SHARD_U64),
+		.end_ts = column_of(block, "end_ts", SHARD_U64),
+		.type = column_of(block, "type", SHARD_STR),
+		.sid = column_of(block, "sid", SHARD_U64),
+		.pid = column_of(block, "pid", SHARD_U64),
+		.weight = column_of(block, "weight", SHARD_F64),
+		.flags = column_of(block, "flags", SHARD_U64),
+		.culprit = column_of(block, "culprit_comm", SHARD_STR),
+		.culprit_ns = column_of(block, "culprit_ns", SHARD_U64),
+		.lock_name = column_of(block, "lock_name", SHARD_STR),
+		.lock_owner = column_of(block, "lock_owner_comm", SHARD_STR),
+		.lock_ns = column_of(block, "lock_ns", SHARD_U64),
+		.blocked_in = column_of(block, "blocked_syscall", SHARD_STR),
+		.blocked_ns = column_of(block, "blocked_ns", SHARD_U64),
+	};
+}
+
+/* schema.c has the order of the columns. */
+static void put_row(struct projector *projector, const struct project_session *session,
+		    const struct interval_columns *columns, uint32_t i, struct project_sums *sums)
+{
+	uint64_t begin_ts = u64_of(columns->begin_ts, i), end_ts = u64_of(columns->end_ts, i);
+	uint64_t latency_ns = end_ts > begin_ts ? end_ts - begin_ts : 0;
+	double weight = has(columns->weight, i) ? columns->weight->values[i].f64 : 1;
+	struct rowbinary *rows = &projector->rows;
+	char buf[PROJECT_REDACTED_SZ];
+
+	/* Impossible ones stand for nothing, and are rows all the same. */
+	if (!isfinite(weight) || weight < 0 || end_ts < begin_ts)
+		weight = 0;
+	rowbinary__str(rows, projector__redacted(projector, text_of(columns->type, i), buf));
+	rowbinary__u64(rows, u64_of(columns->sid, i));
+	rowbinary__u32(rows, (uint32_t)u64_of(columns->pid, i));
+	rowbinary__u64(rows, begin_ts + (uint64_t)session->clock_ns);
+	rowbinary__u64(rows, latency_ns);
+	rowbinary__f64(rows, weight);
+	rowbinary__u16(rows, (uint16_t)loghist_class(latency_ns));
+	rowbinary__u32(rows, (uint32_t)u64_of(columns->flags, i));
+	rowbinary__str(rows, text_of(columns->culprit, i));
+	rowbinary__u64(rows, u64_of(columns->culprit_ns, i));
+	rowbinary__str(rows, text_of(columns->lock_name, i));
+	rowbinary__str(rows, text_of(columns->lock_owner, i));
+	rowbinary__u64(rows, u64_of(columns->lock_ns, i));
+	rowbinary__str(rows, text_of(columns->blocked_in, i));
+	rowbinary__u64(rows, u64_of(columns->blocked_ns, i));
+	sums->latency_ns += latency_ns;
+	sums->weight += weight;
+}
+
+int projector__put_rows(struct projector *projector, const struct project_block *block, struct project_sums *sums)
+{
+	const struct project_session *session = &projector->sessions.items[block->session];
+	const char *host = session->host[0] ? session->host : project_session__fact(session, "host");
+	struct interval_columns columns;
+	struct shard_block content;
+	uint16_t day = 0;
+	int err = projector__read_block(projector, block, &content);
+
+	*sums = (struct project_sums){0};
+	if (!err)
+		err = sum_parts(projector, &content);
+	if (err)
+		return err;
+	projector__day(projector, block, &day);
+	columns = find_columns(&content);
+	for (uint32_t i = 0; i < content.row_cnt; i++) {
+		uint64_t begin_ts = u64_of(columns.begin_ts, i), end_ts = u64_of(columns.end_ts, i);
+
+		rowbinary__u16(&projector->rows, day);
+		rowbinary__u64(&projector->rows, session->id);
+		rowbinary__u64(&projector->rows, block->id);
+		rowbinary__str(&projector->rows, host ?: "");
+		put_row(projector, session, &columns, i, sums);
+		put_parts(projector, i, content.row_cnt, end_ts > begin_ts ? end_ts - begin_ts : 0);
+		rowbinary__end_row(&projector->rows);
+	}
+	sums->rows = content.row_cnt;
+	return projector->rows.err;
+}

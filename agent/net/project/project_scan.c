@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/log.h"
+#include "base/random.h"
+#include "net/project/project_internal.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DAY_NS  86400000000000ULL
+#define DAY_MAX 60000 /* in the year 2134; a Date has 16 bits */
+
+uint64_t project_block_id(const struct shard_block_header *header)
+{
+	const uint64_t fields[] = {header->session_id, header->row_cnt, header->column_cnt, header->raw_sz,
+				   header->stored_sz,  header->min_ts,  header->max_ts,     header->body_crc};
+	uint64_t id = 0x77686c61746521ULL;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		id = random_mix(id ^ fields[i]) + 0x9e3779b97f4a7c15ULL;
+	for (const char *c = header->table; *c; c++)
+		id = random_mix(id ^ (unsigned char)*c);
+	return id;
+}
+
+bool projector__day(const struct projector *projector, const struct project_block *block, uint16_t *day)
+{
+	const struct project_session *session = &projector->sessions.items[block->session];
+	int64_t wall_ns;
+
+	if (!session->clock_known || block->min_ts > INT64_MAX ||
+	    __builtin_add_overflow((int64_t)block->min_ts, session->clock_ns, &wall_ns) || wall_ns < 0 ||
+	    (uint64_t)wall_ns / DAY_NS > DAY_MAX)
+		return false;
+	*day = (uint16_t)((uint64_t)wall_ns / DAY_NS);
+	return true;
+}
+
+const char *project_session__fact(const struct project_session *session, const char *key)
+{
+	for (size_t i = 0; i < session->facts.cnt; i++)
+		if (!strcmp(session->facts.items[i].key, key))
+			return session->facts.items[i].value;
+	return NULL;
+}
+
+void project_session__clear(struct project_session *session)
+{
+	for (size_t i = 0; i < session->facts.cnt; i++) {
+		free(session->facts.items[i].key);
+		free(session->facts.items[i].value);
+	}
+	vec_free(&session->facts);
+	vec_free(&session->losses);
+	vec_free(&session->files);
+	free(session->recording);
+}
+
+/* The newest value of a key holds. */
+static int session__set_fact(struct project_session *session, const char *key, const char *value)
+{
+	struct project_fact *fact = NULL;
+	char *copy = strndup(value, PROJECT_VALUE_MAX);
+
+	if (!copy)
+		return -ENOMEM;
+	for (size_t i = 0; !fact && i < session->facts.cnt; i++)
+		if (!strcmp(session->facts.items[i].key, key))
+			fact = &session->facts.items[i];
+	if (!fact && session->facts.cnt < PROJECT_FACTS_MAX) {
+		struct project_fact added = {.key = strndup(key, PROJECT_VALUE_MAX)};
+
+		if (!added.key || vec_push(&session->facts, added)) {
+			free(added.key);
+			free(copy);
+			return -ENOMEM;
+		}
+		fact = &session->facts.items[session->facts.cnt - 1];
+	}
+	if (!fact) {
+		free(copy);
+		return 0;
+	}
+	free(fact->value);
+	fact->value = copy;
+	return 0;
+}
+
+static int64_t anchor_of(const char *text)
+{
+	char *end;
+	long long value = strtoll(text, &end, 10);
+
+	return *end || value <= 0 ? 0 : value;
+}
+
+/* The first anchors hold, so that a block's day does not depend on when it is projected. */
+static void session__take_anchor(struct project_session *session, const char *key, const char *value)
+{
+	if (!session->mono_anchor_ns && !strcmp(key, "mono_anchor_ns"))
+		session->mono_anchor_ns = anchor_of(value);
+	else if (!session->wall_anchor_ns && !strcmp(key, "wall_anchor_ns"))
+		session->wall_anchor_ns = anchor_of(value);
+	if (session->mono_anchor_ns && session->wall_anchor_ns && !session->clock_known) {
+		session->clock_ns = session->wall_anchor_ns - session->mono_anchor_ns;
+		session->clock_known = true;
+	}
+}
+
+static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
+						  enum shard_type type)
+{
+	const struct shard_block_column *column = shard_block__column(block, name);
+
+	return column && column->type == type ? column : NULL;
+}
+
+static bool is_null(const struct shard_block_column *column, uint32_t row)
+{
+	return column->nulls && column->nulls[row / 64] >> (row % 64) & 1;
+}
+
+static int take_facts(struct project_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *key = column_of(block, "key", SHARD_STR);
+	const struct shard_block_column *value = column_of(block, "value", SHARD_STR);
+	int err = 0;
+
+	for (uint32_t i = 0; key && value && !err && i < block->row_cnt; i++) {
+		if (is_null(key, i) || is_null(value, i))
+			continue;
+		session__take_anchor(session, key->values[i].str, value->values[i].str);
+		err = session__set_fact(session, key->values[i].str, value->values[i].str);
+	}
+	return err;
+}
+
+static int take_modules(struct project_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *path = column_of(block, "path", SHARD_STR);
+	const struct shard_block_column *build_id = column_of(block, "build_id", SHARD_STR);
+	char key[PROJECT_VALUE_MAX];
+	int err = 0;
+
+	for (uint32_t i = 0; path && build_id && !err && i < block->row_cnt; i++) {
+		if (is_null(path, i) || is_null(build_id, i))
+			continue;
+		snprintf(key, sizeof(key), PROJECT_PATH_PREFIX "%s", path->values[i].str);
+		err = session__set_fact(session, key, build_id->values[i].str);
+	}
+	return err;
+}
+
+static int take_losses(struct project_session *session, const struct shard_block *block)
+{
+	const struct shard_block_column *class = column_of(block, "class", SHARD_STR);
+	const struct shard_block_column *cpu = column_of(block, "cpu", SHARD_U64);
+	const struct shard_block_column *emitted = column_of(block, "emitted", SHARD_U64);
+	const struct shard_block_column *lost = column_of(block, "lost", SHARD_U64);
+
+	for (uint32_t i = 0; class && cpu && emitted && lost && i < block->row_cnt; i++) {
+		struct project_loss row = {
+			.cpu = cpu->values[i].u64, .emitted = emitted->values[i].u64, .lost = lost->values[i].u64};
+		size_t at = 0;
+
+		snprintf(row.class, sizeof(row.class), "%s", class->values[i].str);
+		while (at < session->losses.cnt &&
+		       (session->losses.items[at].cpu != row.cpu || strcmp(session->losses.items[at].class, row.class)))
+			at++;
+		if (at < session->losses.cnt)
+			session->losses.items[at] = row;
+		else if (at < PROJECT_LOSSES_MAX && vec_push(&session->losses, row))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int projector__session(struct projector *projector, uint64_t id, const char *path, uint32_t *found)
+{
+	struct project_session session = {.id = id, .min_ts = UINT64_MAX};
+	const char *slash = strrchr(path, '/');
+	uint32_t cnt = projector->session_ids.cnt;
+
+	if (idmap__id(&projector->session_ids, id, 0, found))
+		return -ENOMEM;
+	if (*found < cnt)
+		return 0;
+	shard_name_host(path, session.host);
+	session.recording = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+	if (!session.recording || vec_push(&projector->sessions, session)) {
+		free(session.recording);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int session__add_file(struct project_session *session, uint32_t file)
+{
+	if (session->files.cnt && session->files.items[session->files.cnt - 1] == file)
+		return 0;
+	return vec_push(&session->files, file);
+}
+
+static int take_interval_block(struct projector *projector, uint32_t session_no, uint32_t file_no,
+			       const struct shard_block_header *header)
+{
+	struct project_session *session = &projector->sessions.items[session_no];
+	struct project_block block = {.id = project_block_id(header),
+				      .session = session_no,
+				      .file = file_no,
+				      .off = projector->file.block_off,
+				      .row_cnt = header->row_cnt,
+				      .min_ts = header->min_ts};
+	uint32_t cnt = projector->block_ids.cnt, no;
+
+	if (idmap__id(&projector->block_ids, session->id, block.id, &no))
+		return -ENOMEM;
+	if (no < cnt)
+		return 0;
+	session->interval_rows += header->row_cnt;
+	session->asked = false;
+	if (header->min_ts <= header->max_ts) {
+		session->min_ts = header->min_ts < session->min_ts ? header->min_ts : session->min_ts;
+		session->max_ts = header->max_ts > session->max_ts ? header->max_ts : session->max_ts;
+	}
+	return vec_push(&projector->blocks, block);
+}
+
+/* The tables that say something of the session itself. */
+static int take_block(struct projector *projector, uint32_t file_no, const struct shard_block_header *header)
+{
+	static const struct {
+		const char *table;
+		int (*take)(struct project_session *session, const struct shard_block *block);
+	} tables[] = {{"session", take_facts}, {"module", take_modules}, {"loss", take_losses}};
+	struct shard_block block;
+	uint32_t no;
+	int err = projector__session(projector, header->session_id, projector->file.path, &no);
+
+	if (!err)
+		err = session__add_file(&projector->sessions.items[no], file_no);
+	if (err)
+		return err;
+	projector->sessions.items[no].version++;
+	if (!strcmp(header->table, "interval"))
+		return take_interval_block(projector, no, file_no, header);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		if (strcmp(header->table, tables[i].table))
+			continue;
+		err = shard_file__body(&projector->file, header, &projector->body);
+		if (err)
+			return err < 0 ? err : 0;
+		err = shard_unpacker__unpack(&projector->unpacker, header, projector->body.items, &block);
+		if (err)
+			return err == -EBADMSG || err == -ENOTSUP ? 0 : err;
+		return tables[i].take(&projector->sessions.items[no], &block);
+	}
+	return 0;
+}
+
+/* From where it was left to its present end. */
+static int scan_file(struct projector *projector, uint32_t file_no)
+{
+	struct project_file *file = &projector->files.items[file_no];
+	struct shard_block_header header;
+	int err;
+
+	projector->file.path = file->path;
+	projector->file.idx = file_no;
+	projector->file.damages = &projector->damages;
+	err = shard_file__open(&projector->file);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (file->next_off > projector->file.off)
+		projector->file.off = projector->file.sure_off = file->next_off;
+	while (!err) {
+		int found = shard_file__next(&projector->file, &header);
+
+		if (found <= 0) {
+			err = found;
+			break;
+		}
+		if (header.kind == SHARD_BLOCK_ROWS)
+			err = take_block(projector, file_no, &header);
+		projector->files.items[file_no].next_off = projector->file.off;
+	}
+	if (!err)
+		projector->files.items[file_no].sz = projector->file.sz;
+	shard_file__close(&projector->file);
+	return err;
+}
+
+int projector__scan(struct projector *projector)
+{
+	struct shard_inputs inputs = {0};
+	struct stat st;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < projector->opts.path_cnt; i++) {
+		err = shard_inputs__add(&inputs, projector->opts.paths[i]);
+		if (err)
+			log_error("cannot read '%s': %s", projector->opts.paths[i], strerror(-err));
+	}
+	for (size_t i = 0; !err && i < inputs.cnt; i++) {
+		uint32_t no, cnt = projector->paths.cnt;
+
+		if (projector->opts.should_stop && projector->opts.should_stop(projector->opts.owner)) {
+			err = -ECANCELED;
+			break;
+		}
+		err = intern__id(&projector->paths, inputs.items[i].path, &no);
+		if (!err && no == cnt)
+			err = vec_push(&projector->files, (struct project_file){.path = projector->paths.strings[no]});
+		if (!err && !stat(inputs.items[i].path, &st) && (uint64_t)st.st_size != projector->files.items[no].sz)
+			err = scan_file(projector, no);
+		if (err)
+			log_error("cannot read '%s': %s", inputs.items[i].path, strerror(-err));
+	}
+	shard_inputs__clear(&inputs);
+	return err;
+}

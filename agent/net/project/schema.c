@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "net/project/schema.h"
+
+#include "base/names.h"
+#include "net/project/sql.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name, *type;
+} fixed_columns[] = {
+	{"day", "Date"},          {"session", "UInt64"},    {"block", "UInt64"},
+	{"host", "String"},       {"type", "String"},       {"sid", "UInt64"},
+	{"pid", "UInt32"},        {"begin_ns", "UInt64"},                         /* CLOCK_REALTIME of the host */
+	{"latency_ns", "UInt64"}, {"weight", "Float64"},    {"bucket", "UInt16"}, /* of latency_ns, base/loghist.h */
+	{"flags", "UInt32"},                                                      /* interval_flag.def */
+	{"culprit", "String"},                                                    /* had the CPU for culprit_ns */
+	{"culprit_ns", "UInt64"}, {"lock_name", "String"},  {"lock_owner", "String"},
+	{"lock_ns", "UInt64"},    {"blocked_in", "String"}, /* system call of the longest other wait */
+	{"blocked_ns", "UInt64"},
+};
+
+void schema_category_column(char column[SCHEMA_CATEGORY_SZ], int category)
+{
+	snprintf(column, SCHEMA_CATEGORY_SZ, "ns_%s", category_name(category));
+	for (char *c = column; *c; c++)
+		if (*c == '.')
+			*c = '_';
+}
+
+static char *columns(bool with_types)
+{
+	char category[SCHEMA_CATEGORY_SZ];
+	struct sql sql;
+
+	if (sql__begin(&sql))
+		return NULL;
+	for (size_t i = 0; i < sizeof(fixed_columns) / sizeof(fixed_columns[0]); i++)
+		sql__put(&sql, "%s%s%s%s", i ? "," : "", fixed_columns[i].name, with_types ? " " : "",
+			 with_types ? fixed_columns[i].type : "");
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		schema_category_column(category, c);
+		sql__put(&sql, ",%s%s", category, with_types ? " UInt64" : "");
+	}
+	return sql__end(&sql);
+}
+
+char *schema_interval_columns(void)
+{
+	return columns(false);
+}
+
+char *schema_interval_definition(void)
+{
+	return columns(true);
+}
+
+bool schema_server__parse(struct schema_server *server, const char *text)
+{
+	int end = 0;
+
+	*server = (struct schema_server){0};
+	if (strlen(text) > 64 || sscanf(text, "%4u.%4u%n", &server->major, &server->minor, &end) != 2)
+		return false;
+	if (text[end] && text[end] != '.')
+		return false;
+	server->tokens = server->major > SCHEMA_TOKENS_MAJOR ||
+			 (server->major == SCHEMA_TOKENS_MAJOR && server->minor >= SCHEMA_TOKENS_MINOR);
+	return true;
+}
+
+/*
+ * Migrations: the statements that lead from version - 1 to version.  Each can be carried out again: a projector that is
+ * killed in the middle leaves no version row.  %d: the database; %c: the columns of `intervals`; %t: what only servers
+ * with tokens take.  A statement is never changed once it was released.
+ */
+static const struct {
+	unsigned version;
+	const char *statement;
+} migrations[] = {
+	{1, "CREATE TABLE IF NOT EXISTS %d.intervals (%c) ENGINE = MergeTree PARTITION BY day "
+	    "ORDER BY (type, host, session, begin_ns) "
+	    "SETTINGS index_granularity = 8192, parts_to_delay_insert = 1000, parts_to_throw_insert = 3000%t"},
+	{1,
+	 "CREATE TABLE IF NOT EXISTS %d.blocks (session UInt64, block UInt64, day Date, host String, row_cnt UInt64, "
+	 "at DateTime) ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY (session, block)"},
+	{1, "CREATE TABLE IF NOT EXISTS %d.sessions (session UInt64, host String, kernel String, comm String, "
+	    "recording String, begin_ns UInt64, end_ns UInt64, seen UInt64, kept UInt64, version UInt64) "
+	    "ENGINE = ReplacingMergeTree(version) ORDER BY session"},
+	{1,
+	 "CREATE TABLE IF NOT EXISTS %d.facts (session UInt64, key String, host String, value String, version UInt64) "
+	 "ENGINE = ReplacingMergeTree(version) ORDER BY (session, key)"},
+	{1,
+	 "CREATE TABLE IF NOT EXISTS %d.loss (session UInt64, class String, host String, emitted UInt64, lost UInt64, "
+	 "version UInt64) ENGINE = ReplacingMergeTree(version) ORDER BY (session, class)"},
+	{1,
+	 "CREATE TABLE IF NOT EXISTS %d.causes (session UInt64, rank UInt32, host String, day Date, category String, "
+	 "share Float64, share_lo Float64, share_hi Float64, what String, kind String, role String, type String, "
+	 "function String, call_path String, object String, culprit String, culprit_host String, late_ns Float64, "
+	 "typical_ns Float64, tail_weight Float64, slowest_sid UInt64, version UInt64) "
+	 "ENGINE = ReplacingMergeTree(version) ORDER BY (session, rank)"},
+};
+
+static char *statement_of(const char *pattern, const char *database, const struct schema_server *about)
+{
+	char *definition = schema_interval_definition();
+	struct sql sql;
+
+	if (!definition || sql__begin(&sql)) {
+		free(definition);
+		return NULL;
+	}
+	for (const char *c = pattern; *c; c++) {
+		if (*c != '%') {
+			sql__put(&sql, "%c", *c);
+			continue;
+		}
+		c++;
+		if (*c == 'd')
+			sql__put(&sql, "%s", database);
+		else if (*c == 'c')
+			sql__put(&sql, "%s", definition);
+		else if (about->tokens)
+			sql__put(&sql, ", non_replicated_deduplication_window = 10000");
+	}
+	free(definition);
+	return sql__end(&sql);
+}
+
+static int do_formatted(struct clickhouse *server, const char *pattern, const struct schema_server *about)
+{
+	char *statement = statement_of(pattern, clickhouse__database(server), about);
+	int err = statement ? clickhouse__do(server, statement) : -ENOMEM;
+
+	free(statement);
+	return err;
+}
+
+/* One number that a statement about the database answers with. */
+static int ask_number(struct clickhouse *server, const char *pattern, const struct schema_server *about,
+		      uint64_t *number)
+{
+	char *statement = statement_of(pattern, clickhouse__database(server), about);
+	struct clickhouse_rows rows = {0};
+	int err = statement ? clickhouse__ask(server, statement, 1, &rows) : -ENOMEM;
+
+	if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], number)))
+		err = -EBADMSG;
+	clickhouse_rows__free(&rows);
+	free(statement);
+	return err;
+}
+
+static int ask_version(struct clickhouse *server, struct schema_server *about)
+{
+	struct clickhouse_rows rows;
+	int err = clickhouse__ask(server, "SELECT version()", 1, &rows);
+
+	if (!err && (rows.row_cnt != 1 || !schema_server__parse(about, rows.cells[0])))
+		err = -EBADMSG;
+	clickhouse_rows__free(&rows);
+	return err;
+}
+
+int schema_apply(struct clickhouse *server, struct schema_server *about)
+{
+	uint64_t version = 0;
+	char row[64];
+	int err = ask_version(server, about);
+
+	if (!err)
+		err = do_formatted(server, "CREATE DATABASE IF NOT EXISTS %d", about);
+	if (!err)
+		err = do_formatted(server,
+				   "CREATE TABLE IF NOT EXISTS %d.version (version UInt32, at DateTime) "
+				   "ENGINE = MergeTree ORDER BY version",
+				   about);
+	if (!err)
+		err = ask_number(server, "SELECT toUInt64(max(version)) FROM %d.version", about, &version);
+	if (!err && version > SCHEMA_VERSION)
+		return -EPROTONOSUPPORT;
+	for (unsigned next = (unsigned)version + 1; !err && next <= SCHEMA_VERSION; next++) {
+		for (size_t i = 0; !err && i < sizeof(migrations) / sizeof(migrations[0]); i++)
+			if (migrations[i].version == next)
+				err = do_formatted(server, migrations[i].statement, about);
+		snprintf(row, sizeof(row), "INSERT INTO %%d.version SELECT %u, now()", next);
+		if (!err)
+			err = do_formatted(server, row, about);
+	}
+	return err;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A clickhouse-server for the suites that need one: started at the first call, with files under /tmp and ports on
+ * loopback, killed at the end.  No privilege. */
+#ifndef WHYLATE_TESTS_CLICKHOUSE_FIXTURE_H
+#define WHYLATE_TESTS_CLICKHOUSE_FIXTURE_H
+
+#include <stdbool.h>
+
+/* "clickhouse://127.0.0.1:PORT/", NULL after a line that says why the test is skipped. */
+const char *clickhouse_fixture(void);
+/* SIGKILL; the next clickhouse_fixture() starts it again with the same files and ports. */
+void clickhouse_fixture_kill(void);
+
+#endif

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The projection into a real server: every row once, whatever happened meanwhile. */
+#include "clickhouse_fixture.h"
+#include "net/project/project_internal.h"
+#include "row_writer.h"
+#include "said.h"
+#include "test_shard_util.h"
+#include "unit.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DAY_NS   86400000000000ULL
+#define NOW_NS   (20770 * DAY_NS) /* 2026-11-13 */
+#define ROW_CNT  300
+#define HOSTILE  "it's\\ a\ttab \"q\" '; DROP TABLE intervals; -- \xc3\xa4\xff"
+#define SETTLE_S 20
+
+static char url[96];
+
+/* A database of its own for a test: NULL where it is skipped. */
+static struct clickhouse *open_database(const char *name)
+{
+	const char *server_url = clickhouse_fixture(), *what;
+	struct clickhouse_opts opts = {.url = url};
+	struct clickhouse *server;
+
+	if (!server_url)
+		return NULL;
+	snprintf(url, sizeof(url), "%s%s", server_url, name);
+	server = clickhouse__new(&opts, &what);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(server);
+	return server;
+}
+
+/* A session of a host, whose intervals begin at wall_ns and go on over midnight; without anchors: nobody knows when. */
+static void write_session(const char *dir, const char *host, uint64_t id, uint64_t wall_ns, bool anchors,
+			  const char *type)
+{
+	struct row_writer to;
+	char text[32];
+
+	row_writer_open(&to, dir, host, id, 100);
+	row_put_session(&to, "kernel", "6.12.0");
+	row_put_session(&to, "comm", "server");
+	if (anchors) {
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)wall_ns);
+		row_put_session(&to, "mono_anchor_ns", "1000000");
+		row_put_session(&to, "wall_anchor_ns", text);
+	}
+	for (uint64_t i = 0; i < ROW_CNT; i++) {
+		row_put_interval(&to, i + 1, 7, type, 1000000 + i * 1000000, 1000000 + i * 1000000 + 1000 * (i + 1), 0,
+				 0);
+		if (i % 50 == 49)
+			CU_ASSERT_FATAL(!shard_writer__flush(to.writer, false));
+	}
+	row_writer_close(&to);
+}
+
+static struct projector *open_projector(struct clickhouse *server, const char *dir, const char *name)
+{
+	static const char *paths[1];
+	const struct project_opts opts = {
+		.paths = paths, .path_cnt = 1, .name = name, .patience_ns = SETTLE_S * 1000000000ULL};
+	struct projector *projector;
+
+	paths[0] = dir;
+	projector = projector__new(&opts, server);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(projector);
+	return projector;
+}
+
+static void on_difference(void *owner, const struct project_difference *difference)
+{
+	(void)difference;
+	++*(unsigned *)owner;
+}
+
+/* Whether the database has the rows of the shards, each once, and no other. */
+static bool is_equal(struct clickhouse *server, const char *dir, uint64_t row_cnt)
+{
+	struct projector *projector = open_projector(server, dir, "verify");
+	struct project_verdict verdict;
+	unsigned differences = 0;
+	int err = projector__verify(projector, &verdict, on_difference, &differences);
+
+	projector__free(projector);
+	return !err && !differences && !verdict.missing_blocks && !verdict.wrong_blocks && !verdict.extra_rows &&
+	       verdict.rows == row_cnt;
+}
+
+static struct project_stats project(struct clickhouse *server, const char *dir, const char *name)
+{
+	struct projector *projector = open_projector(server, dir, name);
+	struct project_stats stats;
+
+	CU_ASSERT_EQUAL(projector__run(projector), 0);
+	projector__stats(projector, &stats);
+	projector__free(projector);
+	return stats;
+}
+
+static uint64_t ask_number(struct clickhouse *server, const char *sql)
+{
+	struct clickhouse_rows rows;
+	uint64_t number = UINT64_MAX;
+
+	CU_ASSERT_EQUAL_FATAL(clickhouse__ask(server, sql, 1, &rows), 0);
+	CU_ASSERT_FATAL(rows.row_cnt == 1 && clickhouse_u64(rows.cells[0], &number));
+	clickhouse_rows__free(&rows);
+	return number;
+}
+
+static void what_is_there_is_not_inserted_again(void)
+{
+	struct clickhouse *server = open_database("again");
+	struct project_stats stats;
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	/* The first one's rows are of two days. */
+	write_session(dir.path, "a", 1, NOW_NS - 150000000, true, "tcp:80");
+	write_session(dir.path, "b", 2, NOW_NS + DAY_NS, true, "tcp:80");
+	stats = project(server, dir.path, "one");
+	CU_ASSERT(stats.rows == 2 * ROW_CNT && !stats.known_rows && stats.sessions == 2);
+	CU_ASSERT(is_equal(server, dir.path, 2 * ROW_CNT));
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT uniqExact(day) FROM again.intervals"), 3);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT toUInt64(sum(ns_other) + sum(ns_oncpu)) FROM again.intervals"),
+			ask_number(server, "SELECT toUInt64(sum(latency_ns)) FROM again.intervals"));
+	stats = project(server, dir.path, "one");
+	CU_ASSERT(!stats.rows && stats.known_rows == 2 * ROW_CNT && !stats.inserts);
+	/* Without the list of blocks, the rows themselves tell. */
+	CU_ASSERT_EQUAL(clickhouse__do(server, "DROP TABLE again.blocks"), 0);
+	CU_ASSERT_EQUAL(clickhouse__do(server, "DROP TABLE again.version"), 0);
+	write_session(dir.path, "c", 3, NOW_NS, true, "tcp:80");
+	stats = project(server, dir.path, "two");
+	CU_ASSERT(stats.rows == ROW_CNT && stats.known_rows == 2 * ROW_CNT);
+	CU_ASSERT(is_equal(server, dir.path, 3 * ROW_CNT));
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM again.version"), 1);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
+static void a_recording_goes_on(void)
+{
+	struct clickhouse *server = open_database("growing");
+	struct projector *projector;
+	struct project_stats stats;
+	struct row_writer to;
+	struct test_dir dir;
+	char text[32];
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	row_writer_open(&to, dir.path, "a", 5, 100);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)NOW_NS);
+	projector = open_projector(server, dir.path, "follower");
+	for (uint64_t i = 0; i < 5; i++) {
+		row_put_interval(&to, i + 1, 7, "t", 2000000 + i, 3000000 + i, 0, 0);
+		if (i == 2) {
+			row_put_session(&to, "mono_anchor_ns", "1000000");
+			row_put_session(&to, "wall_anchor_ns", text);
+		}
+		CU_ASSERT_FATAL(!shard_writer__flush(to.writer, false));
+		CU_ASSERT_EQUAL(projector__run(projector), 0);
+		projector__stats(projector, &stats);
+		/* Until something says what time it was, rows wait. */
+		CU_ASSERT(stats.rows == (i < 2 ? 0 : i + 1) && stats.waiting_rows == (i < 2 ? i + 1 : 0));
+	}
+	row_writer_close(&to);
+	projector__free(projector);
+	CU_ASSERT(is_equal(server, dir.path, 5));
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
+static void hostile_names_are_names(void)
+{
+	struct clickhouse *server = open_database("hostile");
+	struct clickhouse_rows rows;
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_session(dir.path, "a", 9, NOW_NS, true, HOSTILE);
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
+	CU_ASSERT_EQUAL_FATAL(clickhouse__ask(server, "SELECT DISTINCT type FROM hostile.intervals", 1, &rows), 0);
+	CU_ASSERT_EQUAL_FATAL(rows.row_cnt, 1);
+	CU_ASSERT_STRING_EQUAL(rows.cells[0], HOSTILE);
+	clickhouse_rows__free(&rows);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
+/* What one that was killed has left: rows without a line in the list, a gate, and an INSERT that comes too late. */
+static void a_dead_projector_is_fenced(void)
+{
+	struct clickhouse *server = open_database("fenced");
+	struct projector *dead;
+	struct test_dir dir;
+	size_t half;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_session(dir.path, "a", 11, NOW_NS, true, "t");
+	dead = open_projector(server, dir.path, "mortal");
+	CU_ASSERT_EQUAL_FATAL(schema_apply(server, &dead->about), 0);
+	CU_ASSERT_EQUAL_FATAL(projector__scan(dead), 0);
+	CU_ASSERT_EQUAL_FATAL(projector__take_turn(dead), 0);
+	half = dead->blocks.cnt / 2;
+	for (size_t b = 0; b < dead->blocks.cnt; b++) {
+		struct project_sums sums;
+
+		rowbinary__reset(&dead->rows);
+		CU_ASSERT_EQUAL_FATAL(projector__put_rows(dead, &dead->blocks.items[b], &sums), 0);
+		if (b < half)
+			CU_ASSERT_EQUAL_FATAL(projector__insert(dead, b, b + 1), 0);
+	}
+	/* Its successor; then the last of its statements arrives. */
+	CU_ASSERT_EQUAL(project(server, dir.path, "mortal").rows, ROW_CNT - half * 50);
+	if (!dead->about.tokens) {
+		CU_ASSERT_EQUAL(projector__insert(dead, dead->blocks.cnt - 1, dead->blocks.cnt), -EPROTO);
+		CU_ASSERT_EQUAL(clickhouse__code(server), CLICKHOUSE_NO_SUCH_TABLE);
+	}
+	CU_ASSERT(is_equal(server, dir.path, ROW_CNT));
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM system.tables WHERE database = 'fenced' AND "
+					   "(name LIKE 'gate%' OR name LIKE 'pour%')"),
+			0);
+	dead->gate = 0;
+	projector__free(dead);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
+/* Each block is in both stores. */
+static void two_collectors_share_a_database(void)
+{
+	struct clickhouse *server = open_database("shared");
+	struct test_dir dirs[2];
+	pid_t pids[2];
+	int status;
+
+	if (!server)
+		return;
+	for (int i = 0; i < 2; i++) {
+		test_dir__make(&dirs[i]);
+		for (uint64_t s = 0; s < 4; s++)
+			write_session(dirs[i].path, "a", 20 + s, NOW_NS + s * DAY_NS, true, "t");
+	}
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			const char *what;
+			struct clickhouse_opts opts = {.url = url};
+			struct clickhouse *own = clickhouse__new(&opts, &what);
+			struct projector *projector = open_projector(own, dirs[i].path, i ? "left" : "right");
+
+			_exit(projector__run(projector) ? 1 : 0);
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT(waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status) && !WEXITSTATUS(status));
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT(is_equal(server, dirs[i].path, 4 * ROW_CNT));
+		test_dir__remove(&dirs[i]);
+	}
+	clickhouse__free(server);
+}
+
+static void a_killed_server_comes_back(void)
+{
+	struct clickhouse *server = open_database("killed");
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_session(dir.path, "a", 31, NOW_NS, true, "t");
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
+	write_session(dir.path, "b", 32, NOW_NS, true, "t");
+	clickhouse_fixture_kill();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(clickhouse_fixture());
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
+	CU_ASSERT(is_equal(server, dir.path, 2 * ROW_CNT));
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
+static void a_later_version_is_left_alone(void)
+{
+	struct clickhouse *server = open_database("later");
+	struct schema_server about;
+	struct projector *projector;
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_session(dir.path, "a", 41, NOW_NS, true, "t");
+	CU_ASSERT_EQUAL_FATAL(schema_apply(server, &about), 0);
+	CU_ASSERT_EQUAL_FATAL(clickhouse__do(server, "INSERT INTO later.version SELECT 1000, now()"), 0);
+	projector = open_projector(server, dir.path, "one");
+	said_begin();
+	CU_ASSERT_EQUAL(projector__run(projector), -EPROTONOSUPPORT);
+	CU_ASSERT(said_one_line(said_end(), "of a later version of whylate"));
+	projector__free(projector);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM later.intervals"), 0);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
+int suite_project_server(void)
+{
+	static const struct unit_test tests[] = {
+		{"what is there is not inserted again", what_is_there_is_not_inserted_again},
+		{"a recording goes on", a_recording_goes_on},
+		{"hostile names are names", hostile_names_are_names},
+		{"a dead projector is fenced", a_dead_projector_is_fenced},
+		{"two collectors share a database", two_collectors_share_a_database},
+		{"a killed server comes back", a_killed_server_comes_back},
+		{"a later version is left alone", a_later_version_is_left_alone},
+	};
+
+	return unit_suite("project_server", tests, sizeof(tests) / sizeof(tests[0]));
+}
