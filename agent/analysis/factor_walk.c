@@ -51,8 +51,19 @@ int factor_walk__init(struct factor_walk *walk, const struct invocations *invoca
 	return walk->tree ? 0 : -ENOMEM;
 }
 
+int factor_walk__sample(struct factor_walk *walk, const struct samples *samples)
+{
+	walk->samples = calloc(1, sizeof(*walk->samples));
+	if (!walk->samples)
+		return -ENOMEM;
+	return sample_walk__init(walk->samples, walk->tree, samples, walk->dataset, walk->paths);
+}
+
 void factor_walk__free(struct factor_walk *walk)
 {
+	if (walk->samples)
+		sample_walk__free(walk->samples);
+	free(walk->samples);
 	variance_tree__free(walk->tree);
 	call_times__free(&walk->times);
 	vec_free(&walk->stretches);
@@ -342,10 +353,16 @@ static uint32_t place_of(const struct factor_walk *walk, uint32_t node)
 	return place >> 32 == walk->times.round ? (uint32_t)place : NONE;
 }
 
-static void subtract(uint64_t *ns, uint64_t doing_ns[TREE_DOING_CNT], const struct tree_time *less)
+static void subtract(uint64_t *ns, uint64_t doing_ns[TREE_DOING_CNT], const struct tree_time *less, bool estimated)
 {
 	uint64_t rest_ns;
 
+	if (estimated) {
+		*ns -= less->ns;
+		for (int d = 0; d < TREE_DOING_CNT; d++)
+			doing_ns[d] -= less->doing_ns[d];
+		return;
+	}
 	*ns -= less->ns < *ns ? less->ns : *ns;
 	rest_ns = *ns;
 	for (int d = TREE_DOING_CNT - 1; d >= 0; d--) {
@@ -368,10 +385,12 @@ static void take_time_out(struct factor_walk *walk, uint32_t node, const struct 
 
 		variance_tree__node_at(walk->tree, node, &at);
 		if (place != NONE)
-			subtract(&walk->times.times.items[place].ns, walk->times.times.items[place].doing_ns, less);
+			subtract(&walk->times.times.items[place].ns, walk->times.times.items[place].doing_ns, less,
+				 walk->samples);
 	}
-	subtract(&worked_ns, interval->doing_ns, less);
-	interval->latency_ns = interval->queue_ns + worked_ns;
+	subtract(&worked_ns, interval->doing_ns, less, walk->samples);
+	/* Estimates may be more than there is. */
+	interval->latency_ns = interval->queue_ns + ((int64_t)worked_ns > 0 ? worked_ns : 0);
 }
 
 /* The interval as if it had spent no time in what is understood. */
@@ -395,7 +414,7 @@ static int take_understood_out(struct factor_walk *walk)
 		variance_tree__node_at(walk->tree, time->node, &node);
 		above = node.parent == TREE_ROOT ? NONE : place_of(walk, node.parent);
 		if (above != NONE)
-			subtract(&walk->own.items[above].ns, walk->own.items[above].doing_ns, time);
+			subtract(&walk->own.items[above].ns, walk->own.items[above].doing_ns, time, walk->samples);
 	}
 	for (size_t i = 0; i < cnt; i++) {
 		struct tree_time whole = walk->times.times.items[i];
@@ -413,13 +432,33 @@ static int take_understood_out(struct factor_walk *walk)
 	return 0;
 }
 
+static int row_of_samples(struct factor_walk *walk, uint32_t row)
+{
+	int err;
+
+	if (walk->dataset->flags[row] & WL_INTERVAL_LOSSY) {
+		walk->lossy++;
+		return 0;
+	}
+	fill_interval(walk, row);
+	err = sample_walk__row(walk->samples, walk->tree, row, &walk->times, &walk->interval.queue_ns);
+	if (err <= 0)
+		return err;
+	walk->interval.noise = walk->samples->times.noise.items;
+	walk->interval.noise_cnt = walk->samples->times.noise.cnt;
+	return walk->understood.cnt && take_understood_out(walk) ? -ENOMEM : 1;
+}
+
 int factor_walk__row(struct factor_walk *walk, uint32_t row)
 {
 	const struct invocations *invocations = walk->invocations;
-	size_t cnt = invocations->first[row + 1] - invocations->first[row];
 	bool by_path = walk->paths && walk->paths->ranked[row];
+	size_t cnt;
 	int err;
 
+	if (walk->samples)
+		return row_of_samples(walk, row);
+	cnt = invocations->first[row + 1] - invocations->first[row];
 	if (!is_in_round(walk, row))
 		return 0;
 	if ((walk->dataset->flags[row] & WL_INTERVAL_LOSSY) || !invocations->rows[row].tid) {

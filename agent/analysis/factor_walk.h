@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Interval by interval: its calls on its critical path, as times in a variance tree.  In trace mode the path is that of
+ * Interval by interval: its calls on its critical path, or its samples, as times in a variance tree.  In trace mode the path is that of
  * model/path.h; otherwise it is the interval's own threads between pickup and end.
  *
  * Only intervals of the newest round of their recording take part, whose records are complete.
@@ -11,12 +11,14 @@
 #include "analysis/factors.h"
 #include "analysis/invocations.h"
 #include "analysis/paths.h"
+#include "analysis/sample_walk.h"
 
 struct factor_walk {
 	const struct invocations *invocations;
 	const struct dataset *dataset;
 	const struct paths *paths; /* NULL: counters mode */
 	struct variance_tree *tree;
+	struct sample_walk *samples; /* NULL: times are those of calls */
 	uint32_t round; /* only intervals of it; WALK_LAST_ROUND: of the newest one */
 
 	VEC(uint8_t) understood; /* by function: enum walk_out; empty: nothing is taken out */
@@ -46,6 +48,8 @@ enum walk_out { WALK_OUT_ALL = 1, WALK_OUT_BODY = 2 };
 int factor_walk__init(struct factor_walk *walk, const struct invocations *invocations, const struct dataset *dataset,
 		      const struct paths *paths, uint32_t round);
 void factor_walk__free(struct factor_walk *walk);
+/* Times are those of samples, whose functions are walk->invocations (sample_functions()).  0 or -ENOMEM. */
+int factor_walk__sample(struct factor_walk *walk, const struct samples *samples);
 
 /* Does a name of factor_names mean the function, or what it does itself (*body)? */
 bool factor_is_named(const char *name, const char *function, bool *body);

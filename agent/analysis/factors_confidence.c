@@ -3,6 +3,7 @@
 #include "analysis/bootstrap.h"
 #include "analysis/factors_report.h"
 #include "analysis/parallel.h"
+#include "base/idmap.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,7 +14,7 @@
 #define REPLICATES_PER_TASK 16
 
 enum row_sum { ROW_W, ROW_L, ROW_LL, ROW_SUM_CNT };
-enum slot_sum { SLOT_X, SLOT_Y, SLOT_XY, SLOT_SUM_CNT };
+enum slot_sum { SLOT_X, SLOT_Y, SLOT_XY, SLOT_SUM_CNT }; /* SLOT_XY: without the noise */
 
 /* An instance of a factor. */
 struct slot {
@@ -24,6 +25,8 @@ struct slot {
 struct factor_confidence {
 	struct slot slots[SLOTS_MAX];
 	size_t slot_cnt, line_cnt;
+	struct idmap pair_slots; /* (smaller node, larger node) → index into slots_of_pairs */
+	uint32_t slots_of_pairs[SLOTS_MAX];
 	struct bootstrap_blocks blocks;
 	size_t stride; /* doubles per block */
 	double *sums;
@@ -47,8 +50,14 @@ static bool add_slots(struct factor_confidence *confidence, uint32_t line, const
 		return false;
 	for (size_t i = 0; i < factor->instance_cnt; i += step) {
 		const uint32_t *nodes = factors->instances.items + factor->first_instance + i;
+		uint32_t a = nodes[0], b = nodes[step - 1], id;
 
-		confidence->slots[confidence->slot_cnt++] = (struct slot){line, nodes[0], nodes[step - 1]};
+		if (a != b) {
+			if (idmap__id(&confidence->pair_slots, a < b ? a : b, a < b ? b : a, &id))
+				return false;
+			confidence->slots_of_pairs[id] = (uint32_t)confidence->slot_cnt;
+		}
+		confidence->slots[confidence->slot_cnt++] = (struct slot){line, a, b};
 	}
 	return true;
 }
@@ -57,7 +66,7 @@ static double time_at(const struct variance_tree *tree, uint32_t node)
 {
 	struct tree_time time;
 
-	return variance_tree__visited(tree, node, &time) ? (double)time.ns : 0;
+	return variance_tree__visited(tree, node, &time) ? tree_ns(time.ns) : 0;
 }
 
 static void replicate(struct factor_confidence *confidence, uint32_t r, double *sums, uint32_t *multiplicity)
@@ -125,6 +134,7 @@ void factor_confidence__free(struct factor_confidence *confidence)
 	free(confidence->values);
 	free(confidence->sums);
 	bootstrap_blocks__free(&confidence->blocks);
+	idmap__free(&confidence->pair_slots);
 	free(confidence);
 }
 
@@ -149,6 +159,22 @@ struct factor_confidence *factor_confidence__new(const uint32_t *order, size_t c
 	return NULL;
 }
 
+static void take_pair_noise(const struct factor_confidence *confidence, const struct variance_tree *tree, double weight,
+			    double *sums)
+{
+	size_t cnt;
+	const struct tree_noise *pairs = variance_tree__visited_pairs(tree, &cnt);
+	uint32_t id;
+
+	for (size_t i = 0; i < cnt; i++) {
+		uint32_t a = pairs[i].a, b = pairs[i].b;
+
+		if (idmap__find(&confidence->pair_slots, a < b ? a : b, a < b ? b : a, &id))
+			sums[ROW_SUM_CNT + confidence->slots_of_pairs[id] * SLOT_SUM_CNT + SLOT_XY] -=
+				weight * pairs[i].ns2;
+	}
+}
+
 void factor_confidence__add(struct factor_confidence *confidence, size_t row, const struct variance_tree *tree)
 {
 	double weight = confidence->rows->weights[row], *sums;
@@ -167,8 +193,9 @@ void factor_confidence__add(struct factor_confidence *confidence, size_t row, co
 
 		at[SLOT_X] += weight * x;
 		at[SLOT_Y] += weight * y;
-		at[SLOT_XY] += weight * x * y;
+		at[SLOT_XY] += weight * (x * y - (slot->other == slot->node ? variance_tree__visited_noise(tree, slot->node) : 0));
 	}
+	take_pair_noise(confidence, tree, weight, sums);
 }
 
 int factor_confidence__finish(struct factor_confidence *confidence, struct factor_line *lines, size_t cnt)

@@ -131,11 +131,11 @@ static double part_in(const struct detail *detail, uint32_t row, enum wl_categor
 	uint64_t all_ns = detail->analysis->walk.interval.doing_ns[category_doing(category)];
 
 	if (category_doing(category) >= TREE_BLOCKED)
-		return (double)ns;
+		return tree_ns(ns);
 	if (!values || !values[row] || !all_ns)
 		return 0;
 	/* A call's own account may differ a little from its interval's. */
-	return (double)values[row] * fmin(1, (double)ns / (double)all_ns);
+	return (double)values[row] * fmin(1, tree_ns(ns) / (double)all_ns);
 }
 
 static int add_waits(struct detail *detail, uint32_t line, uint32_t row, double by)
@@ -311,7 +311,7 @@ static int finish_shares(struct detail *detail, const struct share_opts *opts)
 		line->tail_share_ci = from->tail_share_ci;
 		line->typical_ns = from->typical_ns;
 		line->late_ns = from->late_ns;
-		line->late_met = from->late_met;
+		line->late_met = line->sampled ? NAN : from->late_met;
 	}
 	free(rest);
 	return err;

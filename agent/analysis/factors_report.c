@@ -55,24 +55,42 @@ static int take_out(struct factor_walk *walk, const factor_names *names)
 	return found < 0 ? found : 0;
 }
 
-int factor_analysis_make(struct factor_analysis *analysis, const struct invocations *invocations,
-			 const struct dataset *dataset, const struct paths *paths, uint32_t round,
-			 const struct factor_rule *rule, const struct factor_analysis *whole)
+/* samples NULL: calls. */
+static int make_analysis(struct factor_analysis *analysis, const struct invocations *invocations,
+			 const struct samples *samples, const struct dataset *dataset, const struct paths *paths,
+			 uint32_t round)
 {
 	int err;
 
-	*analysis = (struct factor_analysis){.rule = *rule, .whole = whole};
 	if (dataset->row_cnt >= UINT32_MAX)
 		return -E2BIG;
 	err = factor_walk__init(&analysis->walk, invocations, dataset, paths, round);
-	if (!err && whole)
-		err = take_out(&analysis->walk, rule->understood);
+	if (!err && samples)
+		err = factor_walk__sample(&analysis->walk, samples);
+	if (!err && analysis->whole)
+		err = take_out(&analysis->walk, analysis->rule.understood);
 	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
 		err = take_row(analysis, (uint32_t)row);
 	if (err)
 		return err;
-	return factors_select(&analysis->factors, analysis->walk.tree, rule, graph_height(invocations), symbol_height,
-			      (void *)invocations);
+	return factors_select(&analysis->factors, analysis->walk.tree, &analysis->rule, graph_height(invocations),
+			      symbol_height, (void *)invocations);
+}
+
+int factor_analysis_make(struct factor_analysis *analysis, const struct invocations *invocations,
+			 const struct dataset *dataset, const struct paths *paths, uint32_t round,
+			 const struct factor_rule *rule, const struct factor_analysis *whole)
+{
+	*analysis = (struct factor_analysis){.rule = *rule, .whole = whole};
+	return make_analysis(analysis, invocations, NULL, dataset, paths, round);
+}
+
+int factor_analysis_sample(struct factor_analysis *analysis, const struct invocations *functions,
+			   const struct samples *samples, const struct dataset *dataset, const struct paths *paths,
+			   const struct factor_rule *rule, const struct factor_analysis *whole)
+{
+	*analysis = (struct factor_analysis){.rule = *rule, .whole = whole};
+	return make_analysis(analysis, functions, samples, dataset, paths, WALK_LAST_ROUND);
 }
 
 void factor_analysis_free(struct factor_analysis *analysis)
@@ -191,7 +209,8 @@ static int fill_line(struct factor_line *line, const struct factor_analysis *ana
 		.mean_ns = pair ? NAN : factor->mean_ns,
 		.typical_ns = NAN,
 		.late_ns = NAN,
-		.calls = pair ? NAN : factor->calls,
+		.calls = pair || analysis->walk.samples ? NAN : factor->calls,
+		.sampled = analysis->walk.samples != NULL,
 		.late_met = NAN,
 		.wait = WL_CATEGORY_OTHER,
 		.wait_share = NAN,
@@ -359,6 +378,9 @@ static int fill_report(struct report *report, struct factor_analysis *analysis, 
 		.queue_share = analysis->factors.queue_share,
 		.intervals = analysis->rows.cnt,
 		.lossy = analysis->walk.lossy,
+		.sampled = analysis->walk.samples != NULL,
+		.ticks = analysis->walk.samples ? analysis->walk.samples->ticks : 0,
+		.waits = analysis->walk.samples ? analysis->walk.samples->waits : 0,
 		.calls = analysis->walk.invocations->call_cnt,
 		.orphans = analysis->walk.invocations->orphans,
 		.bad_rows = analysis->walk.invocations->bad_rows + analysis->impossible,
@@ -384,20 +406,69 @@ static int fill_report(struct report *report, struct factor_analysis *analysis, 
 	return err;
 }
 
-int factors_report(struct report *report, const struct blame_split *splits, const struct report_opts *opts,
-		   cause_places_table *places)
+/* The lines of `from` for functions that were not probed: what samples tell of the others is less exact. */
+static int append_sampled(struct factor_report *to, const struct factor_report *from,
+			  const struct invocations *probed, struct arena *arena)
 {
-	const struct factor_analysis *whole = opts->factors->whole;
+	struct factor_line *lines = arena__alloc(arena, to->line_cnt + from->line_cnt, sizeof(*lines));
+
+	if (!lines)
+		return -ENOMEM;
+	for (size_t i = 0; i < to->line_cnt; i++)
+		lines[i] = to->lines[i];
+	for (size_t i = 0; i < from->line_cnt; i++) {
+		bool known = false;
+
+		for (uint32_t func = 0; func < probed->symbols.cnt && !known; func++)
+			for (int part = 0; part < 2 && from->lines[i].functions[part] && !known; part++)
+				known = !strcmp(from->lines[i].functions[part], invocations_name(probed, func));
+		if (known)
+			continue;
+		lines[to->line_cnt] = from->lines[i];
+		/* Ranks are those of one tree. */
+		lines[to->line_cnt++].rank = 0;
+	}
+	to->lines = lines;
+	to->ticks = from->ticks;
+	to->waits = from->waits;
+	return 0;
+}
+
+/* Of one tree, with what is understood taken out or not. */
+static int report_of(struct report *report, struct factor_analysis *analysis, const struct blame_split *splits,
+		     const struct report_opts *opts, cause_places_table *places)
+{
 	cause_places_table *unused;
 	int err;
 
-	if (!whole)
-		return fill_report(report, opts->factors, splits, opts, places);
+	if (!analysis->whole)
+		return fill_report(report, analysis, splits, opts, places);
 	/* Causes are those of whole requests, and were spent in functions that are understood, too. */
 	unused = calloc(1, sizeof(*unused));
-	err = unused ? fill_report(report, (struct factor_analysis *)whole, splits, opts, places) : -ENOMEM;
+	err = unused ? fill_report(report, (struct factor_analysis *)analysis->whole, splits, opts, places) : -ENOMEM;
 	if (!err)
-		err = fill_report(report, opts->factors, splits, opts, unused);
+		err = fill_report(report, analysis, splits, opts, unused);
 	free(unused);
 	return err;
+}
+
+int factors_report(struct report *report, const struct blame_split *splits, const struct report_opts *opts,
+		   cause_places_table *places)
+{
+	const struct factor_report *sampled;
+	cause_places_table *unused;
+	int err;
+
+	if (!opts->factors)
+		return report_of(report, opts->sampled, splits, opts, places);
+	if (!opts->sampled)
+		return report_of(report, opts->factors, splits, opts, places);
+	unused = calloc(1, sizeof(*unused));
+	err = unused ? report_of(report, opts->sampled, splits, opts, unused) : -ENOMEM;
+	free(unused);
+	sampled = report->factors;
+	if (!err)
+		err = report_of(report, opts->factors, splits, opts, places);
+	return err ? err
+		   : append_sampled(report->factors, sampled, opts->factors->walk.invocations, report->arena);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Factors of a recording with probed functions: the tree over its intervals, what is selected in it, and what is told
+ * Factors of a recording with probed functions, or with samples: the tree over its intervals, what is selected in it, and what is told
  * of it: intervals of confidence, what a function was doing, and in which functions the time of each cause was spent.
  */
 #ifndef WHYLATE_ANALYSIS_FACTORS_REPORT_H
@@ -31,6 +31,10 @@ struct factor_analysis {
 int factor_analysis_make(struct factor_analysis *analysis, const struct invocations *invocations,
 			 const struct dataset *dataset, const struct paths *paths, uint32_t round,
 			 const struct factor_rule *rule, const struct factor_analysis *whole);
+/* Likewise, from samples; *functions are theirs (sample_functions()). */
+int factor_analysis_sample(struct factor_analysis *analysis, const struct invocations *functions,
+			   const struct samples *samples, const struct dataset *dataset, const struct paths *paths,
+			   const struct factor_rule *rule, const struct factor_analysis *whole);
 void factor_analysis_free(struct factor_analysis *analysis);
 
 /*

@@ -8,9 +8,11 @@ static int follow_paths(struct findings *findings, struct shard_reader *reader)
 {
 	int found = traces_load(&findings->traces, reader), err;
 
-	if (found <= 0)
+	if (found < 0)
 		return found;
-	err = samples_load(&findings->samples, &findings->traces, reader);
+	err = samples_load(&findings->samples, found ? &findings->traces : NULL, reader);
+	if (!found)
+		return err;
 	if (err) {
 		traces_free(&findings->traces);
 		return err;
@@ -45,8 +47,30 @@ static int find_factors(struct findings *findings, struct shard_reader *reader, 
 					    WALK_LAST_ROUND, rule, &findings->whole);
 }
 
+/* The functions that samples met. */
+static int sample_factors(struct findings *findings, const struct factor_rule *rule)
+{
+	const struct paths *paths = findings->paths.traces ? &findings->paths : NULL;
+	bool whole = rule->understood && rule->understood->cnt;
+	int err = sample_functions(&findings->functions, &findings->samples);
+
+	findings->has_samples = true;
+	if (!err && whole)
+		err = factor_analysis_sample(&findings->sampled_whole, &findings->functions, &findings->samples,
+					     &findings->dataset, paths, rule, NULL);
+	if (!err)
+		err = factor_analysis_sample(&findings->sampled, &findings->functions, &findings->samples,
+					     &findings->dataset, paths, rule, whole ? &findings->sampled_whole : NULL);
+	return err;
+}
+
 static void findings_release(struct findings *findings)
 {
+	if (findings->has_samples) {
+		factor_analysis_free(&findings->sampled);
+		factor_analysis_free(&findings->sampled_whole);
+		invocations_free(&findings->functions);
+	}
 	if (findings->probed) {
 		factor_analysis_free(&findings->factors);
 		factor_analysis_free(&findings->whole);
@@ -55,9 +79,9 @@ static void findings_release(struct findings *findings)
 	if (findings->paths.traces) {
 		roots_free(&findings->roots);
 		paths_free(&findings->paths);
-		samples_free(&findings->samples);
 		traces_free(&findings->traces);
 	}
+	samples_free(&findings->samples);
 }
 
 int findings_complete(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts)
@@ -71,15 +95,20 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 	};
 	int err;
 
-	findings->probed = false;
+	findings->probed = findings->has_samples = false;
 	findings->factors = findings->whole = (struct factor_analysis){0};
+	findings->sampled = findings->sampled_whole = (struct factor_analysis){0};
 	findings->paths = (struct paths){0};
+	findings->samples = (struct samples){0};
 	err = follow_paths(findings, reader);
 	if (!err)
 		err = find_factors(findings, reader, &opts->rule);
+	if (!err && findings->samples.rows.cnt && !opts->without_samples)
+		err = sample_factors(findings, &opts->rule);
 	report.paths = findings->paths.traces ? &findings->paths : NULL;
 	report.roots = report.paths ? &findings->roots : NULL;
 	report.factors = findings->probed ? &findings->factors : NULL;
+	report.sampled = findings->has_samples ? &findings->sampled : NULL;
 	if (!err)
 		err = report_make(&findings->report, &findings->dataset, &report);
 	if (err)

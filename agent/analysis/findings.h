@@ -17,6 +17,7 @@ struct findings_opts {
 	struct factor_rule rule;
 	uint32_t bootstrap_cnt; /* 0: the default */
 	bool keep_rows;         /* as of struct report_opts */
+	bool without_samples;   /* functions that were not probed have no factors */
 };
 
 struct findings {
@@ -24,11 +25,14 @@ struct findings {
 	struct traces traces;
 	struct paths paths; /* paths.traces NULL: no detail was recorded */
 	struct samples samples;
-	struct roots roots; /* these two are there if paths are */
+	struct roots roots; /* there if paths are */
 	struct invocations invocations;
 	struct factor_analysis factors;
 	struct factor_analysis whole; /* with what is understood, where anything is */
-	bool probed;                  /* the last two: functions were probed */
+	bool probed;                  /* the last three: functions were probed */
+	struct invocations functions; /* of samples */
+	struct factor_analysis sampled, sampled_whole; /* likewise */
+	bool has_samples;             /* the last three */
 	struct report report;
 };
 

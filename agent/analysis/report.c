@@ -264,13 +264,13 @@ static int report_fill(struct report *report, struct report_work *work, const st
 	err = rank_events(report, work, order, &share_opts);
 	if (err)
 		return err;
-	if (opts->factors)
+	if (opts->factors || opts->sampled)
 		err = factors_report(report, work->splits, opts, &work->places);
 	if (!err && opts->paths)
 		err = paths_report(report, opts->paths, opts);
 	if (!err)
 		err = opts->roots ? roots_report(report, opts->roots, opts)
-				  : causes_make(report, work->splits, opts->factors ? &work->places : NULL,
+				  : causes_make(report, work->splits, report->factors ? &work->places : NULL,
 						opts->keep_rows);
 	if (!err)
 		err = hosts_compare(report, opts, report->arena);

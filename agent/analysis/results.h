@@ -241,6 +241,7 @@ struct factor_line {
 	double variance_share, tail_share; /* as of a category: shares of what is called side by side add up */
 	struct ci variance_share_ci, tail_share_ci;
 	double mean_ns, typical_ns, late_ns;
+	bool sampled;                                /* estimated from samples; calls and late_met are NAN then */
 	double calls, late_met;                      /* per interval; share of the late intervals that have any of it */
 	double doing_share[FACTOR_DOING_CNT];        /* of its time */
 	double doing_contribution[FACTOR_DOING_CNT]; /* of its variance */
@@ -278,6 +279,8 @@ struct factor_report {
 	double body_share, queue_share; /* of the variance: time in no probed function, and before pickup */
 	size_t intervals, lossy;        /* that the factors are of; that were left out because records were lost */
 	size_t calls, orphans, bad_rows;
+	bool sampled;        /* the lines are of samples: no function was probed */
+	size_t ticks, waits; /* … of so many */
 	uint32_t round; /* the factors are of; 0: recorded without rounds */
 	struct round_line *rounds;
 	size_t round_cnt;
@@ -353,7 +356,7 @@ struct report {
 	double records_lost_share;     /* of all interval records emitted */
 	struct path_report *path;      /* NULL: no detail was recorded */
 	struct root_account *roots;    /* likewise; then causes are ranked by root */
-	struct factor_report *factors; /* NULL: no function was probed */
+	struct factor_report *factors; /* NULL: no function was probed, and none was sampled */
 	const bool *ranked;            /* with report_opts.keep_rows: by row, whether causes are of it; NULL: of all */
 	void *arena;
 };
@@ -371,6 +374,7 @@ struct report_opts {
 	size_t slowest;                  /* how many paths in full */
 	bool keep_rows;                  /* fill cause.row_ns and report.ranked */
 	struct factor_analysis *factors; /* NULL: no function was probed */
+	struct factor_analysis *sampled; /* NULL: there are no samples */
 };
 
 /* 0 or -ENOMEM, -EINVAL.  A dataset without rows gives a report whose numbers are NAN and whose lists are empty. */

@@ -35,20 +35,6 @@ static int compute_shares(struct root_lines *lines, const struct share_opts *opt
 /* --- what it is ----------------------------------------------------------------------------------------------------
  */
 
-/* The outermost frames of every program tell nothing. */
-static bool is_start(const char *name)
-{
-	static const char *const starts[] = {
-		"_start", "__libc_start_main", "__libc_start_call_main", "main", "clone", "__clone", "__clone3",
-		"clone3", "start_thread"};
-
-	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
-		if (!strncmp(name, starts[i], strlen(starts[i])) &&
-		    (!name[strlen(starts[i])] || name[strlen(starts[i])] == '@'))
-			return true;
-	return false;
-}
-
 static int fill_call_path(struct cause_root *root, const struct roots *roots, const struct root_branch *branch,
 			  struct arena *arena)
 {
@@ -61,7 +47,7 @@ static int fill_call_path(struct cause_root *root, const struct roots *roots, co
 			break;
 		node = roots->samples->nodes.items[node].parent;
 	}
-	while (first + 1 < cnt && is_start(samples_name(roots->samples, nodes[cnt - 1 - first])))
+	while (first + 1 < cnt && samples_is_start(samples_name(roots->samples, nodes[cnt - 1 - first])))
 		first++;
 	root->call_path = arena__alloc(arena, cnt, sizeof(*root->call_path));
 	if (!root->call_path)

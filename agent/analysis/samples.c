@@ -33,7 +33,7 @@ static uint32_t group_of(const struct traces *traces, const struct trace_session
 }
 
 /* The node under `node` for each of the frames "root;…;leaf"; a frame that is a guess is left out. */
-static int add_frames(struct samples *samples, const char *frames, uint32_t *node)
+static int add_frames(struct samples *samples, const char *frames, bool kernel, uint32_t *node)
 {
 	char name[1024];
 	uint32_t string, id;
@@ -50,7 +50,8 @@ static int add_frames(struct samples *samples, const char *frames, uint32_t *nod
 			return -ENOMEM;
 		/* The root has no name and no place in the map. */
 		if (id + 1 == samples->nodes.cnt &&
-		    vec_push(&samples->nodes, ((struct sample_node){.parent = *node, .name = string})))
+		    vec_push(&samples->nodes,
+			     ((struct sample_node){.parent = *node, .name = string, .kernel = kernel})))
 			return -ENOMEM;
 		*node = id + 1;
 	}
@@ -76,13 +77,27 @@ static void to_interrupted(struct sample *sample, const struct graph *graph)
 		sample->ts = segment->end_ts - 1;
 }
 
-static int take_block(struct samples *samples, const struct trace_session *session, const struct shard_block *block)
+static uint64_t ts_of(const struct samples *samples, const struct trace_session *session, uint64_t ts)
+{
+	return session ? traces_graph_ts(samples->traces, session, ts) : ts;
+}
+
+static uint32_t id_of(const struct trace_session *session, uint64_t id)
+{
+	return session ? traces_graph_id(session, (uint32_t)id) : (uint32_t)id;
+}
+
+/* session NULL: without traces. */
+static int take_block(struct samples *samples, const struct trace_session *session, uint32_t group,
+		      const struct shard_block *block)
 {
 	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
 					*end_ts = block_column(block, "end_ts", SHARD_U64),
 					*period_ns = block_column(block, "period_ns", SHARD_F64),
 					*pid = block_column(block, "pid", SHARD_U64),
 					*tid = block_column(block, "tid", SHARD_U64),
+					*sid = block_column(block, "sid", SHARD_U64),
+					*weight = block_column(block, "weight", SHARD_F64),
 					*state = block_column(block, "state", SHARD_STR),
 					*frames = block_column(block, "frames", SHARD_STR),
 					*kernel_frames = block_column(block, "kernel_frames", SHARD_STR);
@@ -91,8 +106,9 @@ static int take_block(struct samples *samples, const struct trace_session *sessi
 		uint64_t pid_value = column_u64(pid, row), tid_value = column_u64(tid, row);
 		int state_value = state_by_name(column_text(state, row));
 		struct sample sample = {
-			.group = group_of(samples->traces, session),
-			.ts = traces_graph_ts(samples->traces, session, column_u64(ts, row)),
+			.group = group,
+			.ts = ts_of(samples, session, column_u64(ts, row)),
+			.sid = column_is_null(sid, row) ? 0 : column_u64(sid, row),
 			.amount = 1,
 			.node = SAMPLE_ROOT,
 		};
@@ -101,19 +117,21 @@ static int take_block(struct samples *samples, const struct trace_session *sessi
 			samples->bad_rows++;
 			continue;
 		}
-		sample.tid = traces_graph_id(session, (uint32_t)tid_value);
-		sample.pid = traces_graph_id(session, (uint32_t)pid_value);
+		sample.tid = id_of(session, tid_value);
+		sample.pid = id_of(session, pid_value);
 		sample.state = (uint8_t)state_value;
 		if (!column_is_null(end_ts, row) && column_u64(end_ts, row))
-			sample.end_ts = traces_graph_ts(samples->traces, session, column_u64(end_ts, row));
+			sample.end_ts = ts_of(samples, session, column_u64(end_ts, row));
 		if (!column_is_null(period_ns, row) && isfinite(period_ns->values[row].f64) &&
 		    period_ns->values[row].f64 > 0)
 			sample.amount = period_ns->values[row].f64;
-		if (session->graph)
+		if (!column_is_null(weight, row) && isfinite(weight->values[row].f64) && weight->values[row].f64 > 0)
+			sample.weight = weight->values[row].f64;
+		if (session && session->graph)
 			to_interrupted(&sample, session->graph);
-		if (add_frames(samples, column_text(frames, row), &sample.node) ||
+		if (add_frames(samples, column_text(frames, row), false, &sample.node) ||
 		    (!column_is_null(kernel_frames, row) &&
-		     add_frames(samples, column_text(kernel_frames, row), &sample.node)) ||
+		     add_frames(samples, column_text(kernel_frames, row), true, &sample.node)) ||
 		    vec_push(&samples->rows, sample))
 			return -ENOMEM;
 	}
@@ -131,10 +149,34 @@ static int compare_samples(const void *left, const void *right)
 	return (a->ts > b->ts) - (a->ts < b->ts);
 }
 
+static int compare_by_sid(const void *left, const void *right)
+{
+	const struct sample *a = left, *b = right;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->sid != b->sid)
+		return a->sid < b->sid ? -1 : 1;
+	return (a->ts > b->ts) - (a->ts < b->ts);
+}
+
+static int take_any_block(struct samples *samples, const struct shard_block *block)
+{
+	const struct trace_session *session;
+	uint32_t group;
+
+	if (samples->traces) {
+		session = traces_session(samples->traces, block->session_id);
+		return session ? take_block(samples, session, group_of(samples->traces, session), block) : 0;
+	}
+	if (idmap__id(&samples->session_ids, block->session_id, 0, &group))
+		return -ENOMEM;
+	return take_block(samples, NULL, group, block);
+}
+
 int samples_load(struct samples *samples, const struct traces *traces, struct shard_reader *reader)
 {
 	static const char *const tables[] = {"stack"};
-	const struct trace_session *session;
 	const struct shard_block *block;
 	int err;
 
@@ -144,16 +186,15 @@ int samples_load(struct samples *samples, const struct traces *traces, struct sh
 	shard_reader__rewind(reader);
 	if (!err)
 		err = shard_reader__select(reader, tables, 1);
-	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
-		session = traces_session(traces, block->session_id);
-		err = session ? take_block(samples, session, block) : 0;
-	}
+	while (!err && (err = shard_reader__next(reader, &block)) > 0)
+		err = take_any_block(samples, block);
 	if (err) {
 		samples_free(samples);
 		return err;
 	}
 	if (samples->rows.cnt)
-		qsort(samples->rows.items, samples->rows.cnt, sizeof(*samples->rows.items), compare_samples);
+		qsort(samples->rows.items, samples->rows.cnt, sizeof(*samples->rows.items),
+		      traces ? compare_samples : compare_by_sid);
 	return 0;
 }
 
@@ -162,6 +203,7 @@ void samples_free(struct samples *samples)
 	vec_free(&samples->rows);
 	vec_free(&samples->nodes);
 	idmap__free(&samples->node_ids);
+	idmap__free(&samples->session_ids);
 	intern__free(&samples->names);
 	arena__free(samples->arena);
 	*samples = (struct samples){0};
@@ -203,6 +245,43 @@ const struct sample *samples_of(const struct samples *samples, const struct trac
 	end = first_from(samples, &least);
 	*cnt = end > first ? end - first : 0;
 	return &samples->rows.items[first];
+}
+
+const struct sample *samples_of_sid(const struct samples *samples, uint64_t session_id, uint64_t sid, size_t *cnt)
+{
+	struct sample least = {.sid = sid};
+	size_t lo = 0, hi = samples->rows.cnt, end;
+
+	*cnt = 0;
+	if (!sid || !idmap__find(&samples->session_ids, session_id, 0, &least.group))
+		return NULL;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (compare_by_sid(&samples->rows.items[mid], &least) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (end = lo; end < samples->rows.cnt && samples->rows.items[end].group == least.group &&
+		       samples->rows.items[end].sid == sid;
+	     end++)
+		;
+	*cnt = end - lo;
+	return &samples->rows.items[lo];
+}
+
+bool samples_is_start(const char *name)
+{
+	static const char *const starts[] = {
+		"_start", "__libc_start_main", "__libc_start_call_main", "main", "clone", "__clone", "__clone3",
+		"clone3", "start_thread"};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (!strncmp(name, starts[i], strlen(starts[i])) &&
+		    (!name[strlen(starts[i])] || name[strlen(starts[i])] == '@'))
+			return true;
+	return false;
 }
 
 double sample_amount(const struct sample *sample, bool on_cpu, uint64_t from_ts, uint64_t to_ts)

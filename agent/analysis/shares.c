@@ -75,7 +75,7 @@ static int sum_part(void *ctx, size_t task, unsigned worker)
 		for (size_t i = shares->blocks.first[b]; i < shares->blocks.first[b + 1]; i++) {
 			uint32_t slot = part->slots ? part->slots[i] : 0;
 			double latency = (double)rows->latency_ns[i], w = rows->weights[i];
-			double wx = w * (double)part->values[i], *sums = block + slot * COLUMN_SUM_CNT;
+			double wx = w * (double)(int64_t)part->values[i], *sums = block + slot * COLUMN_SUM_CNT;
 
 			if (!part->values[i])
 				continue;

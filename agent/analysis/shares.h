@@ -32,7 +32,7 @@ struct share_line {
 };
 
 struct share_part {
-	const uint64_t *values; /* per row; NULL: all 0 */
+	const uint64_t *values; /* per row; NULL: all 0; estimates may be negative, in two's complement */
 	const uint8_t *slots;   /* per row, below slot_cnt; NULL: slot 0 */
 	uint32_t slot_cnt;      /* at least 1 */
 	struct share_line total;

@@ -17,11 +17,13 @@ struct moments {
 	double latency_mean, latency_c;
 	double doing_mean[TREE_DOING_CNT], doing_c[TREE_DOING_CNT];
 	double calls;
+	double noise; /* a sum over all intervals */
 };
 
 /* Over those in which two children of one parent occur both; `a` is the one that came later. */
 struct pair {
 	double weight, a_mean, b_mean, c;
+	double noise; /* likewise */
 };
 
 struct node {
@@ -37,6 +39,7 @@ struct visit {
 	uint64_t mark; /* equal to the tree's: it occurs */
 	uint64_t ns, doing_ns[TREE_DOING_CNT];
 	uint64_t left_ns, left_doing_ns[TREE_DOING_CNT]; /* without its children's */
+	double noise;
 	uint32_t calls;
 	uint32_t first_child, next; /* of those that occur; TREE_NONE: the end */
 };
@@ -47,6 +50,8 @@ struct variance_tree {
 	VEC(uint32_t) numbers;
 	VEC(struct visit) visits; /* by node */
 	VEC(uint32_t) met;        /* children of one parent in this interval */
+	VEC(struct tree_noise) pair_noise; /* likewise */
+	bool estimated;
 	uint64_t mark;
 	double weight;
 	uint32_t queue;
@@ -108,7 +113,13 @@ void variance_tree__free(struct variance_tree *tree)
 	vec_free(&tree->numbers);
 	vec_free(&tree->visits);
 	vec_free(&tree->met);
+	vec_free(&tree->pair_noise);
 	free(tree);
+}
+
+void variance_tree__estimate(struct variance_tree *tree)
+{
+	tree->estimated = true;
 }
 
 /* From now on `parent` has callees: until now all of it was its body. */
@@ -147,7 +158,7 @@ int variance_tree__node(struct variance_tree *tree, uint32_t parent, const struc
 /* West 1979, for a weight; `latency_ns` and what the thread did along with it. */
 static void moments__add(struct moments *moments, double weight, const struct visit *visit, double latency_ns)
 {
-	double x = (double)visit->ns, x_before = x - moments->mean, part;
+	double x = tree_ns(visit->ns), x_before = x - moments->mean, part;
 
 	moments->weight += weight;
 	part = weight / moments->weight;
@@ -156,12 +167,13 @@ static void moments__add(struct moments *moments, double weight, const struct vi
 	moments->latency_mean += (latency_ns - moments->latency_mean) * part;
 	moments->latency_c += weight * x_before * (latency_ns - moments->latency_mean);
 	for (int d = 0; d < TREE_DOING_CNT; d++) {
-		double doing = (double)visit->doing_ns[d];
+		double doing = tree_ns(visit->doing_ns[d]);
 
 		moments->doing_mean[d] += (doing - moments->doing_mean[d]) * part;
 		moments->doing_c[d] += weight * x_before * (doing - moments->doing_mean[d]);
 	}
 	moments->calls += weight * visit->calls;
+	moments->noise += weight * visit->noise;
 }
 
 static void pair__add(struct pair *pair, double weight, double a, double b)
@@ -195,6 +207,7 @@ static void moments__merge(struct moments *into, const struct moments *from)
 	into->mean += x * part;
 	into->latency_mean += latency * part;
 	into->calls += from->calls;
+	into->noise += from->noise;
 	into->weight = weight;
 }
 
@@ -242,7 +255,7 @@ static bool take(struct variance_tree *tree, uint32_t id)
 {
 	struct visit *child = &tree->visits.items[id], *parent = &tree->visits.items[tree->nodes.items[id].base.parent];
 
-	if (parent->mark != tree->mark || child->ns > parent->left_ns)
+	if (parent->mark != tree->mark || (child->ns > parent->left_ns && !tree->estimated))
 		return false;
 	child->next = parent->first_child;
 	parent->first_child = id;
@@ -250,7 +263,7 @@ static bool take(struct variance_tree *tree, uint32_t id)
 	for (int d = 0; d < TREE_DOING_CNT; d++) {
 		uint64_t most = parent->left_doing_ns[d];
 
-		parent->left_doing_ns[d] -= child->doing_ns[d] < most ? child->doing_ns[d] : most;
+		parent->left_doing_ns[d] -= child->doing_ns[d] < most || tree->estimated ? child->doing_ns[d] : most;
 	}
 	return true;
 }
@@ -277,7 +290,112 @@ static void visit_body(struct variance_tree *tree, uint32_t parent)
 	if (body == TREE_NONE)
 		return;
 	visit__init(&tree->visits.items[body], tree->mark, above->left_ns, above->left_doing_ns, above->calls);
-	fit_doing(&tree->visits.items[body]);
+	if (!tree->estimated)
+		fit_doing(&tree->visits.items[body]);
+}
+
+/* --- noise ---------------------------------------------------------------------------------------------------------
+ */
+
+static void add_noise(struct variance_tree *tree, uint32_t node, double ns2)
+{
+	if (node != TREE_NONE && visited(tree, node))
+		tree->visits.items[node].noise += ns2;
+}
+
+static int add_pair_noise(struct variance_tree *tree, uint32_t a, uint32_t b, double ns2)
+{
+	if (a == TREE_NONE || b == TREE_NONE || !visited(tree, a) || !visited(tree, b))
+		return 0;
+	return vec_push(&tree->pair_noise, ((struct tree_noise){a, b, ns2}));
+}
+
+/* The parent's time is exact, whatever is estimated below this child. */
+static bool is_below_exact(const struct variance_tree *tree, uint32_t id)
+{
+	const struct tree_node *node = &tree->nodes.items[id].base;
+
+	return node->parent == TREE_ROOT || node->call.behind;
+}
+
+/* The node's square, and that of all above it up to one whose time is exact: what that one's body is lacks the error. */
+static int climb_noise(struct variance_tree *tree, uint32_t id, double ns2)
+{
+	for (; id != TREE_ROOT; id = tree->nodes.items[id].base.parent) {
+		uint32_t body = tree->nodes.items[tree->nodes.items[id].base.parent].base.body;
+
+		add_noise(tree, id, ns2);
+		if (!is_below_exact(tree, id))
+			continue;
+		add_noise(tree, body, ns2);
+		return add_pair_noise(tree, body, id, -ns2);
+	}
+	return 0;
+}
+
+/* One up; false: the error ends there. */
+static bool climb(const struct variance_tree *tree, uint32_t *at, uint32_t *below)
+{
+	*below = *at;
+	*at = tree->nodes.items[*at].base.parent;
+	return *at == TREE_ROOT || !tree->nodes.items[*below].base.call.behind;
+}
+
+static int add_noise_of_two(struct variance_tree *tree, const struct tree_noise *noise)
+{
+	uint32_t a = noise->a, b = noise->b, a_below = TREE_NONE, b_below = TREE_NONE, body;
+	bool together = true;
+
+	while (a != b && together) {
+		uint32_t a_depth = tree->nodes.items[a].base.depth, b_depth = tree->nodes.items[b].base.depth;
+
+		if (a_depth >= b_depth)
+			together = climb(tree, &a, &a_below);
+		if (b_depth >= a_depth)
+			together &= climb(tree, &b, &b_below);
+	}
+	/* Behind the same wait they are together after all. */
+	if (a != b)
+		return 0;
+	body = tree->nodes.items[a].base.body;
+	if (add_pair_noise(tree, a_below == TREE_NONE ? body : a_below, b_below == TREE_NONE ? body : b_below,
+			   noise->ns2))
+		return -ENOMEM;
+	if (a != TREE_ROOT && together)
+		return climb_noise(tree, a, 2 * noise->ns2);
+	add_noise(tree, body, 2 * noise->ns2);
+	return add_pair_noise(tree, body, a_below, -noise->ns2) || add_pair_noise(tree, body, b_below, -noise->ns2)
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int visit_noise(struct variance_tree *tree, const struct tree_interval *interval)
+{
+	int err = 0;
+
+	tree->pair_noise.cnt = 0;
+	for (size_t i = 0; i < interval->noise_cnt && !err; i++) {
+		const struct tree_noise *noise = &interval->noise[i];
+
+		if (noise->a != noise->b) {
+			err = add_noise_of_two(tree, noise);
+			continue;
+		}
+		add_noise(tree, tree->nodes.items[noise->a].base.body, noise->ns2);
+		err = climb_noise(tree, noise->a, noise->ns2);
+	}
+	return err;
+}
+
+double variance_tree__visited_noise(const struct variance_tree *tree, uint32_t node)
+{
+	return visited(tree, node) ? tree->visits.items[node].noise : 0;
+}
+
+const struct tree_noise *variance_tree__visited_pairs(const struct variance_tree *tree, size_t *cnt)
+{
+	*cnt = tree->pair_noise.cnt;
+	return tree->pair_noise.items;
 }
 
 /* Marks what occurs and works out what is left of every parent; false: it cannot be true. */
@@ -334,8 +452,8 @@ static int add_children(struct variance_tree *tree, const struct tree_interval *
 			uint32_t a_place = tree->nodes.items[a].place, b_place = tree->nodes.items[b].place;
 			bool later = a_place > b_place;
 
-			pair__add(pair_at(above, a_place, b_place), interval->weight, (double)visits[later ? a : b].ns,
-				  (double)visits[later ? b : a].ns);
+			pair__add(pair_at(above, a_place, b_place), interval->weight, tree_ns(visits[later ? a : b].ns),
+				  tree_ns(visits[later ? b : a].ns));
 		}
 	return 0;
 }
@@ -343,7 +461,7 @@ static int add_children(struct variance_tree *tree, const struct tree_interval *
 int variance_tree__visit(struct variance_tree *tree, const struct tree_interval *interval,
 			 const struct tree_time *times, size_t cnt)
 {
-	return visit_all(tree, interval, times, cnt) ? 0 : -EINVAL;
+	return visit_all(tree, interval, times, cnt) ? visit_noise(tree, interval) : -EINVAL;
 }
 
 bool variance_tree__visited(const struct variance_tree *tree, uint32_t node, struct tree_time *time)
@@ -366,6 +484,8 @@ int variance_tree__add(struct variance_tree *tree, const struct tree_interval *i
 
 	if (!(interval->weight > 0) || !visit_all(tree, interval, times, cnt))
 		return -EINVAL;
+	if (visit_noise(tree, interval))
+		return -ENOMEM;
 	tree->weight += interval->weight;
 	moments__add(&tree->nodes.items[TREE_ROOT].moments, interval->weight, &visits[TREE_ROOT], latency_ns);
 	if (interval->queue_ns)
@@ -377,6 +497,14 @@ int variance_tree__add(struct variance_tree *tree, const struct tree_interval *i
 	err = add_children(tree, interval, TREE_ROOT);
 	for (size_t i = 0; i < cnt && !err; i++)
 		err = add_children(tree, interval, times[i].node);
+	for (size_t i = 0; i < tree->pair_noise.cnt && !err; i++) {
+		const struct tree_noise *noise = &tree->pair_noise.items[i];
+		const struct node *a = &tree->nodes.items[noise->a], *b = &tree->nodes.items[noise->b];
+
+		if (a->place != b->place)
+			pair_at(&tree->nodes.items[a->base.parent], a->place, b->place)->noise +=
+				interval->weight * noise->ns2;
+	}
 	return err;
 }
 
@@ -405,6 +533,7 @@ static void merge_pairs(struct variance_tree *into, const struct node *parent, u
 
 			pair__merge(pair_at(&into->nodes.items[same], a_place, b_place), pair->weight,
 				    later ? pair->a_mean : pair->b_mean, later ? pair->b_mean : pair->a_mean, pair->c);
+			pair_at(&into->nodes.items[same], a_place, b_place)->noise += pair->noise;
 		}
 }
 
@@ -471,12 +600,14 @@ void variance_tree__stats(const struct variance_tree *tree, uint32_t id, struct 
 	stats->met = w / total;
 	stats->calls = own->calls / total;
 	stats->mean_ns = own->mean * stats->met;
-	stats->variance_ns2 = (own->m2 + own->mean * own->mean * both) / total;
+	stats->variance_ns2 = (own->m2 + own->mean * own->mean * both - own->noise) / total;
 	stats->cov_latency_ns2 = (own->latency_c + own->mean * w * (own->latency_mean - all->latency_mean)) / total;
 	for (int d = 0; d < TREE_DOING_CNT; d++) {
 		stats->doing_mean_ns[d] = own->doing_mean[d] * stats->met;
 		stats->doing_cov_ns2[d] = (own->doing_c[d] + own->doing_mean[d] * own->mean * both) / total;
 	}
+	/* Waits are exact. */
+	stats->doing_cov_ns2[TREE_RUNNING] -= own->noise / total;
 }
 
 /* Likewise: outside of the intervals in which both occur, one of the two is 0, and so is their product. */
@@ -497,5 +628,5 @@ double variance_tree__cov(const struct variance_tree *tree, uint32_t child, uint
 			     pair->weight * rest / total -
 		     rest * x * y;
 	}
-	return c / total;
+	return (c - pair->noise) / total;
 }

@@ -13,6 +13,10 @@
  * those over all intervals follow from them by Chan's formula for merging, the absent ones being zeros.  No difference
  * of large sums is ever formed.  Cost per interval: linear in the nodes that occur, quadratic in those of one parent.
  *
+ * Times may be estimates from samples (variance_tree__estimate()): then a node's children may exceed it, what they leave
+ * is negative there, and every interval comes with the products of its estimates' errors, which are taken out of the
+ * variances and covariances.  Times are two's complement then.
+ *
  * Merging two trees gives the tree of both together.  Numbers of functions are the caller's and the same in both.  Not
  * thread-safe; no I/O.
  */
@@ -85,15 +89,31 @@ struct tree_time {
 	uint64_t doing_ns[TREE_DOING_CNT]; /* sum to ns */
 };
 
+/*
+ * Of two samples of one interval, in nodes a and b: what they add to the product of the two nodes' times beyond what the
+ * product of the true times has of it, on average.  a == b: to the square.
+ */
+struct tree_noise {
+	uint32_t a, b;
+	double ns2;
+};
+
 struct tree_interval {
 	double weight;
 	uint64_t latency_ns, queue_ns;
 	uint64_t doing_ns[TREE_DOING_CNT]; /* of the rest, as far as it is known */
+	const struct tree_noise *noise;    /* of estimates */
+	size_t noise_cnt;
 };
 
 /* NULL and errno. */
 struct variance_tree *variance_tree__new(void);
 void variance_tree__free(struct variance_tree *tree);
+/*
+ * From now on times are estimates.  Exact are the interval's, and those of a node with children `behind` it: the errors
+ * of these are its body's, too.
+ */
+void variance_tree__estimate(struct variance_tree *tree);
 
 /* The node of that call path, made when it is new: 0; -ENOMEM; -E2BIG: too deep or too many nodes, *node is `parent`.
  */
@@ -115,6 +135,14 @@ int variance_tree__visit(struct variance_tree *tree, const struct tree_interval 
 			 const struct tree_time *times, size_t cnt);
 /* false: it does not occur in it. */
 bool variance_tree__visited(const struct variance_tree *tree, uint32_t node, struct tree_time *time);
+/* Of the interval visited last: the noise in a node's square, and in products of two children of one parent. */
+double variance_tree__visited_noise(const struct variance_tree *tree, uint32_t node);
+const struct tree_noise *variance_tree__visited_pairs(const struct variance_tree *tree, size_t *cnt);
+/* A time, which is negative where estimates leave less than nothing. */
+static inline double tree_ns(uint64_t ns)
+{
+	return (double)(int64_t)ns;
+}
 
 /* Adds all that is in `from`, which stays as it was: 0; -ENOMEM, -E2BIG: `into` is then of no use any more. */
 int variance_tree__merge(struct variance_tree *into, const struct variance_tree *from);

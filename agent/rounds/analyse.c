@@ -71,6 +71,7 @@ int rounds_analysis_start(struct recording *recording)
 		.rule = rounds->options.rule,
 		.filter = {.since_ts = rounds->begin.ts, .without_events = true},
 		.bootstrap_cnt = BOOTSTRAP_CNT,
+		.without_samples = true,
 	};
 	err = pthread_create(&analysis->thread, NULL, analyse, analysis);
 	if (err) {

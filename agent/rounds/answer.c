@@ -67,6 +67,7 @@ static void *look(void *ctx)
 		.tail = answer->options.tail,
 		.filter = {.type = answer->options.type, .without_events = true},
 		.bootstrap_cnt = BOOTSTRAP_CNT,
+		.without_samples = true,
 	};
 	const char *path = answer->dir;
 	struct findings *findings = calloc(1, sizeof(*findings));

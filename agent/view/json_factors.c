@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The keys "factors" and "factor_tree" of whylate.report/1: an empty list and null where no function was probed. */
+/*
+ * The keys "factors" and "factor_tree" of whylate.report/1: an empty list and null where no function was probed or
+ * sampled.
+ */
 #include "view/json_put.h"
 
 #include "base/names.h"
@@ -70,6 +73,7 @@ static void append_factor(struct json_doc *doc, struct json_object *array, const
 	put_doings(doc, line, "time", from->doing_share);
 	put_doings(doc, line, "variance", from->doing_contribution);
 	put_wait(doc, line, from);
+	put_string(doc, line, "source", from->sampled ? "samples" : "probes");
 }
 
 /* Like a factor, all of whose figures are unknown. */
@@ -119,8 +123,11 @@ void json_put_factors(struct json_doc *doc, struct json_object *root, const stru
 	tree = put_object(doc, root, "factor_tree");
 	put_count(doc, tree, "intervals", from->intervals);
 	put_count(doc, tree, "intervals_lossy", from->lossy);
-	put_count(doc, tree, "calls", from->calls);
-	put_count(doc, tree, "calls_without_interval", from->orphans);
+	/* Samples do not count calls. */
+	put_number(doc, tree, "calls", from->sampled ? NAN : (double)from->calls);
+	put_number(doc, tree, "calls_without_interval", from->sampled ? NAN : (double)from->orphans);
+	put_count(doc, tree, "ticks", from->ticks);
+	put_count(doc, tree, "waits", from->waits);
 	put_count(doc, tree, "bad_rows", from->bad_rows);
 	put_count(doc, tree, "selected", from->selected_cnt);
 	put_count(doc, tree, "left_out", from->left_out);

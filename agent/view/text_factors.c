@@ -93,17 +93,21 @@ static void print_words(struct page *page, const char *words)
 
 static void print_detail(struct page *page, const struct factor_line *line)
 {
-	char words[512], calls[FORMAT_SZ], mean[FORMAT_SZ], late[FORMAT_SZ], doing[256];
+	char words[512], calls[FORMAT_SZ], mean[FORMAT_SZ], late[FORMAT_SZ], doing[256], called[64] = "called";
 
 	if (line->functions[1]) {
 		print_words(page, "the two vary together: what makes one long makes the other long");
 		return;
 	}
 	words_of_doing(doing, sizeof(doing), line);
-	snprintf(words, sizeof(words), "%s%scalled %s times a request%s%.100s%s, mean %s, late ones %s", doing,
-		 *doing ? "; " : "", format_number(calls, line->calls), line->caller ? ", mostly by `" : "",
+	if (!line->sampled)
+		snprintf(called, sizeof(called), "called %s times a request%s", format_number(calls, line->calls),
+			 line->caller ? "," : "");
+	snprintf(words, sizeof(words), "%s%s%s%s%.100s%s%smean %s, late ones %s", doing, *doing ? "; " : "",
+		 line->caller || !line->sampled ? called : "", line->caller ? " mostly by `" : "",
 		 line->caller ? line->caller : "", line->caller ? "`" : "",
-		 view_duration(mean, sizeof(mean), line->mean_ns), view_duration(late, sizeof(late), line->late_ns));
+		 line->caller || !line->sampled ? ", " : "", view_duration(mean, sizeof(mean), line->mean_ns),
+		 view_duration(late, sizeof(late), line->late_ns));
 	print_words(page, words);
 	words_of_sites(words, sizeof(words), line);
 	print_words(page, words);
@@ -206,9 +210,17 @@ static void print_rest(struct page *page, const struct factor_report *factors)
 	char body[FORMAT_SZ], queue[FORMAT_SZ], count[FORMAT_SZ];
 
 	page__style(page, PAGE_FAINT);
-	page__printf(page, "  of the variance, %s is in no probed function, %s before a thread began to work on it",
-		     format_share(body, factors->body_share), format_share(queue, factors->queue_share));
+	page__printf(page, "  of the variance, %s is in no %s, %s before a thread began to work on it",
+		     format_share(body, factors->body_share),
+		     factors->sampled ? "sampled function (waiting for a CPU, interrupts)" : "probed function",
+		     format_share(queue, factors->queue_share));
 	page__end_line(page);
+	if (factors->sampled) {
+		page__printf(page, "  estimated from %s ticks and ", format_count(count, factors->ticks));
+		page__printf(page, "%s waits; calls are counted by probes (-s, --rounds)",
+			     format_count(count, factors->waits));
+		page__end_line(page);
+	}
 	if (factors->lossy) {
 		page__printf(page, "  %s requests are left out because records were lost meanwhile",
 			     format_count(count, factors->lossy));
@@ -237,8 +249,9 @@ void text_factors(struct page *page, const struct report *report, uint32_t top)
 	print_unmeasured(page, factors, top);
 	print_understood(page, factors);
 	if (!factors->line_cnt) {
-		page__put(page, factors->intervals ? "  no probed function varies"
-						   : "  no request was seen while functions were probed");
+		page__put(page, factors->sampled     ? "  no sampled function varies"
+				: factors->intervals ? "  no probed function varies"
+						     : "  no request was seen while functions were probed");
 		page__end_line(page);
 		return;
 	}

@@ -46,6 +46,8 @@ static void put_tick(struct loop *loop, uint64_t ts, const char *frames)
 	row_set_u64(&loop->to, STACK_TID, SERVER);
 	row_set_str(&loop->to, STACK_STATE, "running");
 	row_set_str(&loop->to, STACK_FRAMES, frames);
+	loop->to.row.nulls[STACK_PERIOD_NS / 64] &= ~(1ULL << STACK_PERIOD_NS % 64);
+	loop->to.row.values[STACK_PERIOD_NS].f64 = (double)loop->tick_ns;
 	row_end(&loop->to, SHARD_TABLE_STACK);
 }
 
@@ -230,6 +232,60 @@ static void two_causes_at_once_are_two_roots(void)
 	found_free(&found);
 }
 
+static const struct factor_line *factor_line(const struct report *report, const char *function, bool body)
+{
+	for (size_t i = 0; i < report->factors->line_cnt; i++)
+		if (!report->factors->lines[i].functions[1] && report->factors->lines[i].body[0] == body &&
+		    !strcmp(report->factors->lines[i].functions[0], function))
+			return &report->factors->lines[i];
+	return NULL;
+}
+
+/* The variance of the exact time that a plant's own requests have, as a share of the latency's. */
+static double planted_variance(const struct loop *loop, int plant)
+{
+	double n = (double)loop->cnt, x = 0, xx = 0, l = 0, ll = 0;
+
+	for (size_t i = 0; i < loop->cnt; i++) {
+		const struct planted *request = &loop->requests[i];
+		double latency_ns = (double)request->latency_ns;
+		double own_ns = request->ns[plant] == request->latency_ns ? latency_ns : 0;
+
+		x += own_ns / n;
+		xx += own_ns * own_ns / n;
+		l += latency_ns / n;
+		ll += latency_ns * latency_ns / n;
+	}
+	return (xx - x * x) / (ll - l * l);
+}
+
+/* What waits in the queue is no function's time: functions are those of the requests that execute them. */
+static void functions_vary_as_their_samples_tell(void)
+{
+	static const char *const names[] = {"rebuild", "report"};
+	static struct loop loop;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	loop_write(&loop, found.dir.path, MS);
+	found_make(&found, 0.9);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(found.findings.report.factors);
+	CU_ASSERT(found.findings.report.factors->sampled);
+	CU_ASSERT_EQUAL(found.findings.report.factors->intervals, loop.cnt);
+	for (int p = REBUILD; p <= REPORT; p++) {
+		const struct factor_line *line = factor_line(&found.findings.report, names[p], false);
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+		CU_ASSERT(isnan(line->calls) && isnan(line->late_met) && line->opened);
+		CU_ASSERT_DOUBLE_EQUAL(line->contribution, planted_variance(&loop, p), 0.02);
+		CU_ASSERT(line->contribution_ci.lo <= line->contribution && line->contribution <= line->contribution_ci.hi);
+		CU_ASSERT(line->doing_contribution[FACTOR_RUNNING] > 0.99);
+		CU_ASSERT(factor_line(&found.findings.report, "copy", false) != NULL);
+	}
+	CU_ASSERT_DOUBLE_EQUAL(found.findings.report.factors->queue_share, 0.4, 0.3);
+	found_free(&found);
+}
+
 /* What no sample was taken of stays with the thread. */
 static void without_samples_the_thread_is_the_root(void)
 {
@@ -320,6 +376,7 @@ int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
 		{"two causes at once are two roots", two_causes_at_once_are_two_roots},
+		{"functions vary as their samples tell", functions_vary_as_their_samples_tell},
 		{"without samples the thread is the root", without_samples_the_thread_is_the_root},
 		{"a tick belongs to what it interrupted", a_tick_belongs_to_what_it_interrupted},
 		{"what the holder waits for is the root", what_the_holder_waits_for_is_the_root},
