@@ -170,8 +170,8 @@ static char *factor_text(struct arena *arena, const struct factor_line *line)
 		if (line->doing_contribution[d] > line->doing_contribution[most])
 			most = d;
 	if (isnan(line->calls))
-		return arena__printf(arena, "`%.100s`%s: %.0f %% of the variance, %.0f %% of that %s", line->functions[0],
-				     line->body[0] ? " itself" : "", line->variance_share * 100,
+		return arena__printf(arena, "`%.100s`%s: %.0f %% of the variance, %.0f %% of that %s",
+				     line->functions[0], line->body[0] ? " itself" : "", line->variance_share * 100,
 				     line->doing_contribution[most] * 100, doings[most]);
 	return arena__printf(arena, "`%.100s`%s: %.0f %% of the variance, %.0f %% of that %s; called %.3g times",
 			     line->functions[0], line->body[0] ? " itself" : "", line->variance_share * 100,

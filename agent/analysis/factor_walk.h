@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Interval by interval: its calls on its critical path, or its samples, as times in a variance tree.  In trace mode the path is that of
- * model/path.h; otherwise it is the interval's own threads between pickup and end.
+ * Interval by interval: its calls on its critical path, or its samples, as times in a variance tree.  In trace mode the
+ * path is that of model/path.h; otherwise it is the interval's own threads between pickup and end.
  *
  * Only intervals of the newest round of their recording take part, whose records are complete.
  */
@@ -19,7 +19,7 @@ struct factor_walk {
 	const struct paths *paths; /* NULL: counters mode */
 	struct variance_tree *tree;
 	struct sample_walk *samples; /* NULL: times are those of calls */
-	uint32_t round; /* only intervals of it; WALK_LAST_ROUND: of the newest one */
+	uint32_t round;              /* only intervals of it; WALK_LAST_ROUND: of the newest one */
 
 	VEC(uint8_t) understood; /* by function: enum walk_out; empty: nothing is taken out */
 	VEC(bool) out;           /* by node of the tree: all of it is */

@@ -193,7 +193,9 @@ void factor_confidence__add(struct factor_confidence *confidence, size_t row, co
 
 		at[SLOT_X] += weight * x;
 		at[SLOT_Y] += weight * y;
-		at[SLOT_XY] += weight * (x * y - (slot->other == slot->node ? variance_tree__visited_noise(tree, slot->node) : 0));
+		at[SLOT_XY] +=
+			weight *
+			(x * y - (slot->other == slot->node ? variance_tree__visited_noise(tree, slot->node) : 0));
 	}
 	take_pair_noise(confidence, tree, weight, sums);
 }

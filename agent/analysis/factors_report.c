@@ -407,8 +407,8 @@ static int fill_report(struct report *report, struct factor_analysis *analysis, 
 }
 
 /* The lines of `from` for functions that were not probed: what samples tell of the others is less exact. */
-static int append_sampled(struct factor_report *to, const struct factor_report *from,
-			  const struct invocations *probed, struct arena *arena)
+static int append_sampled(struct factor_report *to, const struct factor_report *from, const struct invocations *probed,
+			  struct arena *arena)
 {
 	struct factor_line *lines = arena__alloc(arena, to->line_cnt + from->line_cnt, sizeof(*lines));
 
@@ -469,6 +469,5 @@ int factors_report(struct report *report, const struct blame_split *splits, cons
 	sampled = report->factors;
 	if (!err)
 		err = report_of(report, opts->factors, splits, opts, places);
-	return err ? err
-		   : append_sampled(report->factors, sampled, opts->factors->walk.invocations, report->arena);
+	return err ? err : append_sampled(report->factors, sampled, opts->factors->walk.invocations, report->arena);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Factors of a recording with probed functions, or with samples: the tree over its intervals, what is selected in it, and what is told
- * of it: intervals of confidence, what a function was doing, and in which functions the time of each cause was spent.
+ * Factors of a recording with probed functions, or with samples: the tree over its intervals, what is selected in it,
+ * and what is told of it: intervals of confidence, what a function was doing, and in which functions the time of each
+ * cause was spent.
  */
 #ifndef WHYLATE_ANALYSIS_FACTORS_REPORT_H
 #define WHYLATE_ANALYSIS_FACTORS_REPORT_H

@@ -28,11 +28,11 @@ struct findings {
 	struct roots roots; /* there if paths are */
 	struct invocations invocations;
 	struct factor_analysis factors;
-	struct factor_analysis whole; /* with what is understood, where anything is */
-	bool probed;                  /* the last three: functions were probed */
-	struct invocations functions; /* of samples */
+	struct factor_analysis whole;                  /* with what is understood, where anything is */
+	bool probed;                                   /* the last three: functions were probed */
+	struct invocations functions;                  /* of samples */
 	struct factor_analysis sampled, sampled_whole; /* likewise */
-	bool has_samples;             /* the last three */
+	bool has_samples;                              /* the last three */
 	struct report report;
 };
 

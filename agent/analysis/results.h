@@ -281,7 +281,7 @@ struct factor_report {
 	size_t calls, orphans, bad_rows;
 	bool sampled;        /* the lines are of samples: no function was probed */
 	size_t ticks, waits; /* … of so many */
-	uint32_t round; /* the factors are of; 0: recorded without rounds */
+	uint32_t round;      /* the factors are of; 0: recorded without rounds */
 	struct round_line *rounds;
 	size_t round_cnt;
 	struct unmeasured_line *unmeasured;

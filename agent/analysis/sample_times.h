@@ -8,10 +8,10 @@
  *
  *   E[X_f·X_g] = E[Σ T_i·T_j / seen(t_j - t_i)]   over pairs of different ticks i in f, j in g
  *
- * where seen(lag) is how many pairs at that distance the clocks take, as a share of what independent ticks would.  Ticks
+ * where seen(lag) is how many pairs at that distance the clocks take, as a share of what independent ticks would. Ticks
  * of a clock that is nearly regular are not independent: next to a tick there is no other one for most of a period.  So
- * seen(lag) is measured: pairs of ticks, over the area that pairs of points of the CPU time have at that lag.  Where the
- * clocks take no pairs, a tick speaks for what lies so near to it.  What the sum of all products has beyond that is
+ * seen(lag) is measured: pairs of ticks, over the area that pairs of points of the CPU time have at that lag.  Where
+ * the clocks take no pairs, a tick speaks for what lies so near to it.  What the sum of all products has beyond that is
  * noise (variance_tree.h).  For independent ticks seen is 1 and the noise is T·E[X_f∩g].
  *
  * Pairs are those of one thread; clocks of different CPUs are independent.

@@ -22,9 +22,9 @@
 /* The C library's way into a wait. */
 static bool is_wait_call(const char *name)
 {
-	static const char *const prefixes[] = {
-		"pthread_", "__pthread_", "___pthread_", "__GI_",   "futex_", "__futex_", "lll_", "__lll_",
-		"syscall",  "__syscall",  "__internal_", "__libc_", "clock_", "__clock_", "__nanosleep"};
+	static const char *const prefixes[] = {"pthread_",    "__pthread_", "___pthread_", "__GI_",    "futex_",
+					       "__futex_",    "lll_",       "__lll_",      "syscall",  "__syscall",
+					       "__internal_", "__libc_",    "clock_",      "__clock_", "__nanosleep"};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))

@@ -20,9 +20,10 @@ struct sample_walk {
 	const struct paths *paths; /* NULL: no detail was recorded */
 	const struct dataset *dataset;
 	struct sample_times times;
-	uint32_t *row_of;     /* by row of the dataset: index into times.rows, UINT32_MAX: it does not take part */
-	bool *kept;           /* by node of the samples' tree: it has a node of its own */
-	struct idmap node_ids; /* (node of the variance tree that it is behind, node of the samples') → index into nodes */
+	uint32_t *row_of; /* by row of the dataset: index into times.rows, UINT32_MAX: it does not take part */
+	bool *kept;       /* by node of the samples' tree: it has a node of its own */
+	struct idmap
+		node_ids; /* (node of the variance tree that it is behind, node of the samples') → index into nodes */
 	VEC(uint32_t) nodes;
 	struct path path;
 	size_t ticks, waits; /* on paths */

@@ -39,7 +39,8 @@ struct samples {
 	size_t bad_rows;
 };
 
-/* 0, also where there are none; -ENOMEM, -EIO.  traces may be NULL.  Reads from the beginning, selects tables as it likes. */
+/* 0, also where there are none; -ENOMEM, -EIO.  traces may be NULL.  Reads from the beginning, selects tables as it
+ * likes. */
 int samples_load(struct samples *samples, const struct traces *traces, struct shard_reader *reader);
 void samples_free(struct samples *samples);
 

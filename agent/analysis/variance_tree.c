@@ -48,8 +48,8 @@ struct variance_tree {
 	VEC(struct node) nodes;
 	struct idmap ids; /* (parent, func), (call_addr, behind) → index into numbers */
 	VEC(uint32_t) numbers;
-	VEC(struct visit) visits; /* by node */
-	VEC(uint32_t) met;        /* children of one parent in this interval */
+	VEC(struct visit) visits;          /* by node */
+	VEC(uint32_t) met;                 /* children of one parent in this interval */
 	VEC(struct tree_noise) pair_noise; /* likewise */
 	bool estimated;
 	uint64_t mark;
@@ -318,7 +318,8 @@ static bool is_below_exact(const struct variance_tree *tree, uint32_t id)
 	return node->parent == TREE_ROOT || node->call.behind;
 }
 
-/* The node's square, and that of all above it up to one whose time is exact: what that one's body is lacks the error. */
+/* The node's square, and that of all above it up to one whose time is exact: what that one's body is lacks the error.
+ */
 static int climb_noise(struct variance_tree *tree, uint32_t id, double ns2)
 {
 	for (; id != TREE_ROOT; id = tree->nodes.items[id].base.parent) {

@@ -13,9 +13,9 @@
  * those over all intervals follow from them by Chan's formula for merging, the absent ones being zeros.  No difference
  * of large sums is ever formed.  Cost per interval: linear in the nodes that occur, quadratic in those of one parent.
  *
- * Times may be estimates from samples (variance_tree__estimate()): then a node's children may exceed it, what they leave
- * is negative there, and every interval comes with the products of its estimates' errors, which are taken out of the
- * variances and covariances.  Times are two's complement then.
+ * Times may be estimates from samples (variance_tree__estimate()): then a node's children may exceed it, what they
+ * leave is negative there, and every interval comes with the products of its estimates' errors, which are taken out of
+ * the variances and covariances.  Times are two's complement then.
  *
  * Merging two trees gives the tree of both together.  Numbers of functions are the caller's and the same in both.  Not
  * thread-safe; no I/O.
@@ -90,8 +90,8 @@ struct tree_time {
 };
 
 /*
- * Of two samples of one interval, in nodes a and b: what they add to the product of the two nodes' times beyond what the
- * product of the true times has of it, on average.  a == b: to the square.
+ * Of two samples of one interval, in nodes a and b: what they add to the product of the two nodes' times beyond what
+ * the product of the true times has of it, on average.  a == b: to the square.
  */
 struct tree_noise {
 	uint32_t a, b;

@@ -105,9 +105,8 @@ static void print_detail(struct page *page, const struct factor_line *line)
 			 line->caller ? "," : "");
 	snprintf(words, sizeof(words), "%s%s%s%s%.100s%s%smean %s, late ones %s", doing, *doing ? "; " : "",
 		 line->caller || !line->sampled ? called : "", line->caller ? " mostly by `" : "",
-		 line->caller ? line->caller : "", line->caller ? "`" : "",
-		 line->caller || !line->sampled ? ", " : "", view_duration(mean, sizeof(mean), line->mean_ns),
-		 view_duration(late, sizeof(late), line->late_ns));
+		 line->caller ? line->caller : "", line->caller ? "`" : "", line->caller || !line->sampled ? ", " : "",
+		 view_duration(mean, sizeof(mean), line->mean_ns), view_duration(late, sizeof(late), line->late_ns));
 	print_words(page, words);
 	words_of_sites(words, sizeof(words), line);
 	print_words(page, words);

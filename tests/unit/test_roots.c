@@ -278,7 +278,8 @@ static void functions_vary_as_their_samples_tell(void)
 		CU_ASSERT_PTR_NOT_NULL_FATAL(line);
 		CU_ASSERT(isnan(line->calls) && isnan(line->late_met) && line->opened);
 		CU_ASSERT_DOUBLE_EQUAL(line->contribution, planted_variance(&loop, p), 0.02);
-		CU_ASSERT(line->contribution_ci.lo <= line->contribution && line->contribution <= line->contribution_ci.hi);
+		CU_ASSERT(line->contribution_ci.lo <= line->contribution &&
+			  line->contribution <= line->contribution_ci.hi);
 		CU_ASSERT(line->doing_contribution[FACTOR_RUNNING] > 0.99);
 		CU_ASSERT(factor_line(&found.findings.report, "copy", false) != NULL);
 	}

@@ -44,7 +44,7 @@ struct simulation {
 	uint32_t nodes[FUNC_CNT];
 	struct sample_times times;
 	struct call_times row; /* of one request */
-	double ns[FUNC_CNT]; /* self times of the request under way */
+	double ns[FUNC_CNT];   /* self times of the request under way */
 	uint64_t latency_ns[CNT];
 	double weights[CNT];
 	size_t cnt;
@@ -258,7 +258,8 @@ static struct kept_factor *kept(struct study *study, const struct factor *factor
 			return at;
 	CU_ASSERT_FATAL(study->cnt < FACTORS_MAX);
 	study->cnt++;
-	*at = (struct kept_factor){.funcs = {factor->funcs[0], factor->funcs[1]}, .body = {factor->body[0], factor->body[1]}};
+	*at = (struct kept_factor){.funcs = {factor->funcs[0], factor->funcs[1]},
+				   .body = {factor->body[0], factor->body[1]}};
 	return at;
 }
 
@@ -275,9 +276,8 @@ static void look_at(struct study *study, struct simulation *sim)
 	for (size_t row = 0; row < sim->cnt; row++) {
 		struct tree_interval interval = interval_of(sim, row);
 
-		CU_ASSERT_EQUAL_FATAL(variance_tree__add(sim->estimated, &interval, sim->row.times.items,
-							 sim->row.times.cnt),
-				      0);
+		CU_ASSERT_EQUAL_FATAL(
+			variance_tree__add(sim->estimated, &interval, sim->row.times.items, sim->row.times.cnt), 0);
 	}
 	CU_ASSERT_EQUAL_FATAL(factors_select(&factors, sim->estimated, &rule, 3, height_of, NULL), 0);
 	CU_ASSERT_FATAL(factors.list.cnt <= FACTORS_MAX);
@@ -290,9 +290,8 @@ static void look_at(struct study *study, struct simulation *sim)
 	for (size_t row = 0; row < sim->cnt; row++) {
 		struct tree_interval interval = interval_of(sim, row);
 
-		CU_ASSERT_EQUAL_FATAL(variance_tree__visit(sim->estimated, &interval, sim->row.times.items,
-							   sim->row.times.cnt),
-				      0);
+		CU_ASSERT_EQUAL_FATAL(
+			variance_tree__visit(sim->estimated, &interval, sim->row.times.items, sim->row.times.cnt), 0);
 		factor_confidence__add(confidence, row, sim->estimated);
 	}
 	CU_ASSERT_EQUAL_FATAL(factor_confidence__finish(confidence, lines, factors.list.cnt), 0);
@@ -380,21 +379,61 @@ static void check_load(const struct load *load)
 static void squares_have_no_bias(void)
 {
 	static const struct load loads[] = {
-		{.name = "long", BARS, .parse_ns = 2 * MS, .rebuild_ns = 10 * MS, .lock_ns = 5 * MS, .rebuild_chance = 0.3,
+		{.name = "long",
+		 BARS,
+		 .parse_ns = 2 * MS,
+		 .rebuild_ns = 10 * MS,
+		 .lock_ns = 5 * MS,
+		 .rebuild_chance = 0.3,
 		 .sigma = 0.5},
-		{.name = "mixed", BARS, .parse_ns = 2 * MS, .rebuild_ns = 10 * MS, .lock_ns = 5 * MS, .rebuild_chance = 0.3,
-		 .sigma = 0.5, .mix_ns = 0.1 * MS},
-		{.name = "short", BARS, .parse_ns = 0.2 * MS, .rebuild_ns = 1 * MS, .lock_ns = 0.5 * MS,
-		 .rebuild_chance = 0.3, .sigma = 0.5},
+		{.name = "mixed",
+		 BARS,
+		 .parse_ns = 2 * MS,
+		 .rebuild_ns = 10 * MS,
+		 .lock_ns = 5 * MS,
+		 .rebuild_chance = 0.3,
+		 .sigma = 0.5,
+		 .mix_ns = 0.1 * MS},
+		{.name = "short",
+		 BARS,
+		 .parse_ns = 0.2 * MS,
+		 .rebuild_ns = 1 * MS,
+		 .lock_ns = 0.5 * MS,
+		 .rebuild_chance = 0.3,
+		 .sigma = 0.5},
 		{.name = "heavy", BARS, .parse_ns = 1 * MS, .rebuild_ns = 5 * MS, .rebuild_chance = 0.3, .sigma = 0.8},
-		{.name = "rare", BARS, .parse_ns = 0.3 * MS, .rebuild_ns = 20 * MS, .rebuild_chance = 0.02, .sigma = 0.2},
-		{.name = "episodes", BARS, .parse_ns = 1 * MS, .rebuild_ns = 8 * MS, .lock_ns = 3 * MS, .rebuild_chance = 0.1,
-		 .sigma = 0.3, .episodes = true},
-		{.name = "weighted", BARS, .parse_ns = 1 * MS, .rebuild_ns = 8 * MS, .lock_ns = 3 * MS, .rebuild_chance = 0.03,
-		 .sigma = 0.3, .weighted = true},
+		{.name = "rare",
+		 BARS,
+		 .parse_ns = 0.3 * MS,
+		 .rebuild_ns = 20 * MS,
+		 .rebuild_chance = 0.02,
+		 .sigma = 0.2},
+		{.name = "episodes",
+		 BARS,
+		 .parse_ns = 1 * MS,
+		 .rebuild_ns = 8 * MS,
+		 .lock_ns = 3 * MS,
+		 .rebuild_chance = 0.1,
+		 .sigma = 0.3,
+		 .episodes = true},
+		{.name = "weighted",
+		 BARS,
+		 .parse_ns = 1 * MS,
+		 .rebuild_ns = 8 * MS,
+		 .lock_ns = 3 * MS,
+		 .rebuild_chance = 0.03,
+		 .sigma = 0.3,
+		 .weighted = true},
 		/* One clock never ticks twice within most of its period: what varies in less is not seen. */
-		{.name = "own clock", .bias_max = 0.02, .covered_min = 0.85, .parse_ns = 1 * MS, .rebuild_ns = 8 * MS, .lock_ns = 3 * MS, .rebuild_chance = 0.1,
-		 .sigma = 0.3, .own_clock = true},
+		{.name = "own clock",
+		 .bias_max = 0.02,
+		 .covered_min = 0.85,
+		 .parse_ns = 1 * MS,
+		 .rebuild_ns = 8 * MS,
+		 .lock_ns = 3 * MS,
+		 .rebuild_chance = 0.1,
+		 .sigma = 0.3,
+		 .own_clock = true},
 	};
 
 	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++)
