@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "again.h"
+#include "disturbed.h"
 #include "harness.h"
 
 #include <CUnit/CUnit.h>
@@ -39,6 +40,7 @@ void again_note(struct again *again)
 			again->too_many = true;
 			return;
 		}
+		again->disturbed_by[again->cnt] = disturbed_by(failure->pTest->pName);
 		strcpy(again->names[again->cnt++], failure->pTest->pName);
 	}
 }
@@ -75,20 +77,24 @@ static bool passes_alone(const char *name, int run)
 
 bool again_passes(const struct again *again)
 {
-	size_t unstable = 0;
+	size_t unstable = 0, well = 0;
 
 	if (again->too_many || again->suites_failed || !again->cnt)
 		return false;
 	for (size_t i = 0; i < again->cnt; i++) {
+		const char *name = again->names[i], *why = again->disturbed_by[i];
 		int passed = 0;
 
-		while (passed < RUNS && passes_alone(again->names[i], passed + 1))
+		while (passed < RUNS && passes_alone(name, passed + 1))
 			passed++;
 		if (passed < RUNS)
-			printf("FAILED %s again, alone\n", again->names[i]);
+			printf("FAILED %s again, alone\n", name);
+		else if (why)
+			printf("DISTURBED %s: failed while %s, passed %d times alone\n", name, why, RUNS);
 		else
-			printf("UNSTABLE %s: failed in the whole run, passed %d times alone\n", again->names[i], RUNS);
-		unstable += passed == RUNS;
+			printf("UNSTABLE %s: failed in the whole run, passed %d times alone\n", name, RUNS);
+		well += passed == RUNS;
+		unstable += passed == RUNS && !why;
 	}
-	return unstable == again->cnt && unstable <= UNSTABLE_MAX;
+	return well == again->cnt && unstable <= UNSTABLE_MAX;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "harness.h"
+#include "disturbed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +69,7 @@ void skips_add(unsigned int cnt)
 
 int live_suite(const char *name, const struct live_test *tests, unsigned int test_cnt)
 {
-	CU_pSuite suite = CU_add_suite(name, NULL, NULL);
+	CU_pSuite suite = CU_add_suite_with_setup_and_teardown(name, NULL, NULL, disturbed_begin, disturbed_end);
 
 	if (!suite)
 		return CU_get_error();

@@ -5,6 +5,7 @@
  */
 #include "again.h"
 #include "beside.h"
+#include "disturbed.h"
 #include "harness.h"
 
 #include <CUnit/Basic.h>
@@ -109,7 +110,9 @@ static int run_suites(char **names)
 	else
 		beside_prepare(first[WORKING], first[WAITING]);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
+	disturbed_open();
 	CU_basic_run_tests();
+	disturbed_close();
 	printf("%u live tests skipped\n", skip_cnt());
 	print_failures();
 	failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
