@@ -55,13 +55,24 @@ static void put_json_escape(FILE *out, uint32_t codepoint)
 		fprintf(out, "\\u%04x", codepoint);
 }
 
+/* Writes what begins *text and needs neither a look nor an escape in any format, and steps over it. */
+static void put_plain(FILE *out, const char **text)
+{
+	const char *end = *text;
+
+	while (*end >= 0x20 && *end < 0x7f && *end != '"' && *end != '\\')
+		end++;
+	fwrite(*text, 1, (size_t)(end - *text), out);
+	*text = end;
+}
+
 /* Between quotes, as JSON wants it; what is not UTF-8 or would act on a terminal is escaped or replaced. */
 static void put_json_text(FILE *out, const char *text)
 {
 	uint32_t codepoint;
 
 	putc('"', out);
-	while (*text) {
+	for (put_plain(out, &text); *text; put_plain(out, &text)) {
 		const char *from = text;
 
 		if (!utf8_next(&text, &codepoint))
@@ -149,7 +160,7 @@ static void put_csv_text(FILE *out, const char *text)
 
 	if (quoted)
 		putc('"', out);
-	while (*text) {
+	for (put_plain(out, &text); *text; put_plain(out, &text)) {
 		const char *from = text;
 
 		if (!utf8_next(&text, &codepoint)) {
