@@ -13,6 +13,7 @@
 #include "session/session.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +25,14 @@ static const char record_help[] =
 	"Records the requests of a running process into shards, for `whylate report`.\n";
 
 static const char diagnose_help[] =
-	"Usage: whylate diagnose TARGET [-s SYMBOLS] [-d 30s] [--rounds N | --mode trace] [--interactive] [--json]\n"
+	"Usage: whylate diagnose TARGET [-s SYMBOLS] [-d 30s] [--rounds N] [--interactive] [--json]\n"
 	"                        [--html FILE] [--top 10] [--type NAME]\n"
-	"Records a running process and ranks what makes its requests late.\n"
-	"With --mode trace, in one pass: roots, until their order is certain, at most 30 s.\n";
+	"Records a running process and ranks the roots of its late requests, in one pass that ends when the order of\n"
+	"the first two is certain, after at most 30 s.\n";
 
 static const char diagnose_options_help[] =
-	"      --rounds N         probe functions in so many rounds (default 3; 0 with --mode trace): counts and "
-	"exact\n"
-	"                         times; 0: none\n"
+	"      --rounds N         probe functions in so many rounds, without the chain of blockers: counts and exact\n"
+	"                         times (default 0: none)\n"
 	"      --interactive      ask which function to open next, after each round\n"
 	"      --factors RULE     how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
 	"      --understood FUNCTION   take its time out of every request, and rank what is left; repeatable\n"
@@ -50,10 +50,13 @@ static const char diagnose_options_help[] =
 #define OPT_FACTORS    2005
 #define OPT_UNDERSTOOD 2006
 #define OPT_HTML       2007
-#define ROUNDS         3 /* unless chains are recorded */
+#define ROUNDS         3 /* of --interactive */
 #define NOT_GIVEN      UINT32_MAX
 #define DURATION_NS    30000000000ULL /* without -d: at most */
 #define STACKS_HZ      499
+/* Recording and analysis are in one process. */
+#define MEMORY         (32 << 20)
+#define BASELINE_PER_S 1000
 #define ROUNDS_MAX     100
 
 /* record's options, then the command's own, then the end mark. */
@@ -170,8 +173,8 @@ static int check_rounds(struct record_options *options, struct analyse_options *
 	if (!rounds->rounds)
 		return rounds->interactive ? usage_error("diagnose", "--interactive goes with rounds") : EXIT_DONE;
 	if (options->duty > 0 && options->duty < 1)
-		return usage_error("diagnose", "rounds need hooks that are attached all the time: --duty goes with "
-					       "--rounds 0");
+		return usage_error("diagnose", "--rounds needs hooks that are attached all the time: --duty goes "
+					       "without it");
 	options->duty = 1;
 	rounds->rule = analyse->rule;
 	rounds->understood = &analyse->understood;
@@ -179,6 +182,15 @@ static int check_rounds(struct record_options *options, struct analyse_options *
 	options->client = &rounds_client;
 	options->client_options = rounds;
 	return EXIT_DONE;
+}
+
+/* One pass that follows the chain of blockers, unless rounds or the mode ask for something else. */
+static void choose_mode(struct record_options *options, struct rounds_options *rounds)
+{
+	if (rounds->rounds == NOT_GIVEN)
+		rounds->rounds = rounds->interactive ? ROUNDS : 0;
+	if (!options->mode_given)
+		options->trace = !rounds->rounds;
 }
 
 /* One pass where chains are recorded and no functions are probed: samples, and without -d until the answer is certain.
@@ -227,6 +239,7 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 	analyse->max_loss = 1;
 	code = recording_run(options, &result);
 	if (code == EXIT_DONE || code == EXIT_LIMITS) {
+		malloc_trim(0); /* the recording's memory, before the report's is taken */
 		path = result.dir;
 		report_code = analyse_run(analyse, &path, 1);
 		if (report_code)
@@ -260,6 +273,8 @@ int cmd_diagnose(int argc, char **argv)
 	int option, code;
 
 	record_options_init(&options);
+	options.memory = MEMORY;
+	options.baseline_per_s = BASELINE_PER_S;
 	report_options_init(&analyse);
 	join_options(all, own, sizeof(own) / sizeof(own[0]));
 	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
@@ -279,8 +294,7 @@ int cmd_diagnose(int argc, char **argv)
 	code = check_complete(&options, "diagnose", argc, argv);
 	if (!code && analyse.json && analyse.html && !strcmp(analyse.html, "-"))
 		code = usage_error("diagnose", "--json and --html - both write to stdout");
-	if (rounds.rounds == NOT_GIVEN)
-		rounds.rounds = rounds.interactive || !options.trace ? ROUNDS : 0;
+	choose_mode(&options, &rounds);
 	if (!code)
 		code = check_rounds(&options, &analyse, &rounds);
 	if (!code)

@@ -83,7 +83,8 @@ const char record_options_help[] =
 	"  -o, --output DIR       where the shards go\n"
 	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
 	"      --mode counters|trace   sums per interval, or who made it wait, through how many hops, too\n"
-	"      --memory BYTES     trace: mostly for what waits for the end of its interval (default 64M)\n"
+	"      --memory BYTES     trace: mostly for what waits for the end of its interval (default 64M, diagnose: "
+	"32M)\n"
 	"      --scope N          trace: follow at most so many threads outside the target (default 1000)\n"
 	"      --stacks[=HZ]      sample stacks of threads at work for selected intervals, and of whatever delays "
 	"them\n"
@@ -93,7 +94,7 @@ const char record_options_help[] =
 	"      --duty SHARE|auto  of the time in which hooks are attached (default auto: that of a --rate up to 5%, or "
 	"100%)\n"
 	"      --tail PCT|none    keep all intervals above this running percentile (default p99)\n"
-	"      --baseline N       … and at most N others per second, weighted (default 2000)\n"
+	"      --baseline N       … and at most N others per second, weighted (default 2000, diagnose: 1000)\n"
 	"      --budget SHARE     of the target's CPU time that tracing may cost (default 3%)\n"
 	"      --max-loss SHARE   exit with 3 beyond it (default 1%)\n"
 	"      --max-missing N    exit with 3 if more hooks are missing\n"
@@ -144,6 +145,7 @@ static int take_mode(struct record_options *options, const char *command, const 
 		return -EINVAL;
 	}
 	options->trace = !strcmp(arg, "trace");
+	options->mode_given = true;
 	return 0;
 }
 

@@ -4,23 +4,22 @@
 #include "analysis/findings.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/priority.h"
 #include "session/session_internal.h"
 #include "shard/open.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define SECOND_NS     1000000000ULL
 #define FIRST_LOOK_NS (6 * SECOND_NS)
-#define LOOK_NS       (3 * SECOND_NS)
+#define LOOK_GROWTH   1.4 /* what a look costs grows with the recording */
 #define BOOTSTRAP_CNT 200
 #define NAME_SZ       160
 
@@ -74,7 +73,7 @@ static void *look(void *ctx)
 	struct shard_reader *reader;
 
 	/* The target comes first. */
-	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
+	(void)priority_lower(0);
 	answer->verdict = (struct verdict){.why_not = "no request was seen"};
 	reader = findings ? shards_open(&path, 1) : NULL;
 	if (reader && !findings_make(findings, reader, &opts)) {
@@ -83,6 +82,7 @@ static void *look(void *ctx)
 	}
 	shard_reader__free(reader);
 	free(findings);
+	malloc_trim(0);
 	atomic_store(&answer->done, true);
 	return NULL;
 }
@@ -130,8 +130,12 @@ static int begin_look(struct recording *recording)
 
 static void end_look(struct answer *answer)
 {
-	if (answer->running)
-		pthread_join(answer->thread, NULL);
+	if (!answer->running)
+		return;
+	/* On a machine without an idle CPU it would take minutes. */
+	if (!atomic_load(&answer->done))
+		priority_raise_others();
+	pthread_join(answer->thread, NULL);
 	answer->running = false;
 }
 
@@ -145,7 +149,7 @@ static int answer_step(struct recording *recording)
 	if (!atomic_load(&answer->done))
 		return 0;
 	end_look(answer);
-	answer->next_look_ts = now + LOOK_NS;
+	answer->next_look_ts = answer->begin_ts + (uint64_t)(LOOK_GROWTH * (double)(now - answer->begin_ts));
 	if (answer->verdict.certain)
 		recording->until_ts = now;
 	return 0;

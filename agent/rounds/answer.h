@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording that ends when its answer is certain: every few seconds a thread of low priority ranks the causes of what
- * has been recorded so far.  The recording is over when the order of the first two is certain, or with its duration.
+ * A recording that ends when its answer is certain: after 6 s, and then at growing intervals, an idle thread ranks the
+ * causes of what has been recorded so far.  The recording is over when the order of the first two is certain, or with
+ * its duration.
  */
 #ifndef WHYLATE_ROUNDS_ANSWER_H
 #define WHYLATE_ROUNDS_ANSWER_H

@@ -45,6 +45,7 @@ struct record_options {
 	uint32_t stacks_hz; /* stacks are sampled so often; 0: not at all */
 	bool stacks_all;    /* also of threads that work for no selected interval */
 	bool trace;         /* --mode trace */
+	bool mode_given;    /* --mode */
 	uint64_t memory;    /* trace: bytes that wait for their intervals' end */
 	uint64_t scope_max; /* trace: threads outside the target that may be followed */
 	bool children;

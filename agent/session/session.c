@@ -143,6 +143,13 @@ static int record_until_done(struct recording *recording)
 			timeout_ms = (end - now) / 1000000 + 1;
 		timeout_ms = recording_windows_timeout(recording, timeout_ms);
 		pace__rest(recording->pace, now + (uint64_t)timeout_ms * 1000000);
+		if (recording_windows_observes(recording)) {
+			const struct timespec pause = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+
+			nanosleep(&pause, NULL);
+			err = recording_windows_step(recording);
+			continue;
+		}
 		err = capture__poll(recording->capture, timeout_ms, recording_on_record, recording);
 		if (err == -EINTR || err > 0)
 			err = 0;

@@ -111,6 +111,8 @@ const char *recording_windows_hint(const struct recording *recording);
 bool recording_windows_rested(const struct recording *recording);
 void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
+/* A window is under way: reading its records now would take a CPU from the requests that it observes. */
+bool recording_windows_observes(const struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */
 int recording_windows_timeout(const struct recording *recording, int timeout_ms);
 /* Another rate from now on, or from the next window on. */

@@ -2,7 +2,7 @@
 /*
  * Recording in observation windows: carries out what the window plan says.
  *
- * In trace mode (with --duty only), too, all hooks but those of tasks are detached between windows.  When all hooks of
+ * In trace mode, too, all hooks but those of tasks are detached between windows.  When all hooks of
  * a window are attached, each followed thread is met once (capture__window_open()): its segments begin there, and what
  * it is blocked in is read from its system call, a mutex's owner from its memory.  A selected interval begins later and
  * ends while hooks are attached, so that its path never reaches back before the window.  The time between windows is
@@ -15,6 +15,10 @@
 #include <math.h>
 #include <string.h>
 
+/* What a window recorded stays in the rings until it is closed, but not for longer and not more of a ring than this. */
+#define UNREAD_MAX_NS 50000000ULL
+#define UNREAD_MAX    0.25
+
 /*
  * Why hooks cannot be attached in a part of the time, NULL: they can.  Probes are never attached in windows, which
  * takes longer than a window; between windows they count, and that is all.  So what lasts from one to the next is not
@@ -22,8 +26,6 @@
  */
 static const char *why_always(const struct recording *recording)
 {
-	if (recording->options->trace && !(recording->options->duty > 0))
-		return "trace mode has windows only with --duty";
 	if (recording->marked)
 		return "the program's markers say what a request is";
 	if (!probe_lines_only_time(&recording->lines))
@@ -67,7 +69,7 @@ const char *recording_windows_hint(const struct recording *recording)
 	if (why_always(recording))
 		return "";
 	if (recording_client_probes(recording))
-		return ": with --rounds 0 hooks may be attached for a part of the time";
+		return ": without --rounds hooks may be attached for a part of the time";
 	return recording->options->duty >= 1 ? ": without --duty 100% hooks may be attached for a part of the time"
 					     : "";
 }
@@ -135,6 +137,15 @@ int recording_windows_step(struct recording *recording)
 		return 0;
 	}
 	return 0;
+}
+
+bool recording_windows_observes(const struct recording *recording)
+{
+	const struct window_plan *plan = &recording->plan;
+
+	return recording->windows && !plan->endless && plan->state != WINDOW_CLOSED &&
+	       monotonic_ns() - capture__polled_ts(recording->capture) < UNREAD_MAX_NS &&
+	       capture__backlog(recording->capture) < UNREAD_MAX;
 }
 
 int recording_windows_timeout(const struct recording *recording, int timeout_ms)

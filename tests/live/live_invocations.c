@@ -353,7 +353,7 @@ static void test_stages(void)
 
 static void test_stages_trace(void)
 {
-	stages("--mode trace");
+	stages("--mode trace --budget 100%");
 }
 
 static const struct live_test tests[] = {

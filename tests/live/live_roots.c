@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What `diagnose --mode trace` puts first, on servers whose cause of lateness is known. */
+/* What `diagnose` puts first, on servers whose cause of lateness is known. */
 #include "harness.h"
 #include "net.h"
 #include "servers.h"
@@ -98,8 +98,7 @@ static json_object *diagnose(pid_t pid)
 	struct process process = {0};
 	json_object *report;
 
-	CHECKF(whylate(&process, 40, "diagnose -p %d --mode trace -d 5s --json -q", (int)pid) == 0, "%s",
-	       process_err(&process));
+	CHECKF(whylate(&process, 40, "diagnose -p %d -d 5s --json -q", (int)pid) == 0, "%s", process_err(&process));
 	report = json_tokener_parse(process_out(&process));
 	if (CHECKF(report != NULL, "%s", process_out(&process)))
 		check_account(report);

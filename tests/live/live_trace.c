@@ -273,7 +273,7 @@ static void test_tiny_rings(void)
 
 	if (!redis_start(&redis, ANY_CPU) ||
 	    !recording_start(&recording, "trace-tiny", redis.process.pid,
-			     "--mode trace --ring-size 4K --max-loss 100%%") ||
+			     "--mode trace --budget 100%% --ring-size 4K --max-loss 100%%") ||
 	    !redis_load_start(&load, &redis, ANY_CPU, 50000, 20) || !CHECK(process_wait(&load, 60) == 0))
 		goto cleanup;
 	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
@@ -297,8 +297,9 @@ static void test_tail(void)
 	struct workload workload;
 	struct session session;
 
-	if (!workload_start(&workload, "mutex", 30) || !recording_start(&recording, "trace-tail", workload.server_pid,
-									"-d 6s --mode trace --tail p95 --baseline 5"))
+	if (!workload_start(&workload, "mutex", 30) ||
+	    !recording_start(&recording, "trace-tail", workload.server_pid,
+			     "-d 6s --mode trace --budget 100%% --tail p95 --baseline 5"))
 		goto cleanup;
 	workload_go(&workload);
 	CHECKF(process_wait(&recording.process, 20) == 0, "%s", process_err(&recording.process));
@@ -323,7 +324,8 @@ static void test_scope_limit(void)
 	struct session session;
 
 	if (!workload_start(&workload, "chain_tcp", 30) ||
-	    !recording_start(&recording, "trace-scope", workload.server_pid, "-d 2s --mode trace --scope 0"))
+	    !recording_start(&recording, "trace-scope", workload.server_pid,
+			     "-d 2s --mode trace --budget 100%% --scope 0"))
 		goto cleanup;
 	workload_go(&workload);
 	CHECKF(process_wait(&recording.process, 20) == 0, "%s", process_err(&recording.process));
