@@ -55,7 +55,7 @@ static const char diagnose_options_help[] =
 #define DURATION_NS    30000000000ULL /* without -d: at most */
 #define STACKS_HZ      499
 /* Recording and analysis are in one process. */
-#define MEMORY         (32 << 20)
+#define MEMORY         (24 << 20)
 #define BASELINE_PER_S 1000
 #define ROUNDS_MAX     100
 

@@ -6,11 +6,16 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Different code at a time; beyond, the one that was not used for longest goes. */
 #define IMAGES_MAX 12
+/* Bytes that the code of other processes than the target may take. */
+#define OTHERS_SZ_MAX (24 << 20)
+/* Programs that take more than that alone are remembered, the last so many. */
+#define TOO_LARGE_MAX 32
 /* A process is looked at again, when its stacks lead nowhere, not more often than this. */
 #define LOOK_EVERY_NS 1000000000ULL
 /* Processes that cannot be looked at are forgotten when there are so many. */
@@ -25,7 +30,38 @@ struct images {
 	struct image *images[IMAGES_MAX]; /* the target's first */
 	VEC(struct image_process) processes;
 	uint32_t made_cnt;
+	size_t heap_sz; /* before the stack that is unwound was */
+	struct {
+		uint64_t dev, ino;
+	} too_large[TOO_LARGE_MAX];
+	uint32_t too_large_cnt;
 };
+
+static size_t heap_sz(void)
+{
+	struct mallinfo2 heap = mallinfo2();
+
+	return heap.uordblks + heap.hblkhd;
+}
+
+/* The file that the process was started from, or nearly: that of its first code. NULL: it has none. */
+static const struct target_mapping *first_code(const target_mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->cnt; i++)
+		if (mappings->items[i].exec && mappings->items[i].ino)
+			return &mappings->items[i];
+	return NULL;
+}
+
+static bool is_too_large(const struct images *images, const target_mappings *mappings)
+{
+	const struct target_mapping *code = first_code(mappings);
+
+	for (uint32_t i = 0; code && i < images->too_large_cnt && i < TOO_LARGE_MAX; i++)
+		if (images->too_large[i].dev == code->dev && images->too_large[i].ino == code->ino)
+			return true;
+	return false;
+}
 
 static void image__free(struct image *image)
 {
@@ -42,6 +78,7 @@ static int image__new(struct images *images, pid_t pid, target_mappings *mapping
 {
 	struct program_opts program_opts = {.debuginfo_dir = images->debuginfo_dir};
 	struct image *image = calloc(1, sizeof(*image));
+	const struct target_mapping *code;
 	int err;
 
 	if (!image) {
@@ -49,6 +86,11 @@ static int image__new(struct images *images, pid_t pid, target_mappings *mapping
 		return -ENOMEM;
 	}
 	image->runtime = runtime_of(mappings, NULL);
+	code = first_code(mappings);
+	if (code) {
+		image->dev = code->dev;
+		image->ino = code->ino;
+	}
 	err = unwinder__new(pid, mappings, &image->unwinder);
 	if (err) {
 		free(image);
@@ -68,26 +110,70 @@ static int image__new(struct images *images, pid_t pid, target_mappings *mapping
 	return 0;
 }
 
-/* The place for another image. */
-static struct image **room_for_image(struct images *images)
+/* The one that was not used for longest; the target's own stays.  NULL: there is no other. */
+static struct image **oldest_other(struct images *images)
 {
 	struct image **oldest = NULL;
 
-	for (int i = 0; i < IMAGES_MAX; i++) {
+	for (int i = 1; i < IMAGES_MAX; i++) {
 		struct image **place = &images->images[i];
 
-		if (!*place)
-			return place;
-		/* The target's own stays. */
-		if (i && (!oldest || (*place)->used_ts < (*oldest)->used_ts))
+		if (*place && (!oldest || (*place)->used_ts < (*oldest)->used_ts))
 			oldest = place;
 	}
-	for (size_t i = 0; i < images->processes.cnt; i++)
-		if (images->processes.items[i].image == *oldest)
-			images->processes.items[i].image = NULL;
-	image__free(*oldest);
-	*oldest = NULL;
 	return oldest;
+}
+
+static void drop_image(struct images *images, struct image **place)
+{
+	for (size_t i = 0; i < images->processes.cnt; i++)
+		if (images->processes.items[i].image == *place)
+			images->processes.items[i].image = NULL;
+	image__free(*place);
+	*place = NULL;
+}
+
+/* The place for another image. */
+static struct image **room_for_image(struct images *images)
+{
+	struct image **place;
+
+	for (int i = 0; i < IMAGES_MAX; i++)
+		if (!images->images[i])
+			return &images->images[i];
+	place = oldest_other(images);
+	drop_image(images, place);
+	return place;
+}
+
+static size_t others_sz(const struct images *images)
+{
+	size_t sz = 0;
+
+	for (int i = 1; i < IMAGES_MAX; i++)
+		if (images->images[i])
+			sz += images->images[i]->sz;
+	return sz;
+}
+
+void images__used(struct images *images, struct image_process *process, uint64_t ts)
+{
+	struct image *image = process->image;
+	size_t now_sz;
+
+	image->used_ts = ts;
+	if (image == images->images[0])
+		return;
+	now_sz = heap_sz();
+	image->sz += now_sz > images->heap_sz ? now_sz - images->heap_sz : 0;
+	if (image->sz > OTHERS_SZ_MAX) {
+		images->too_large[images->too_large_cnt % TOO_LARGE_MAX].dev = image->dev;
+		images->too_large[images->too_large_cnt++ % TOO_LARGE_MAX].ino = image->ino;
+		log_debug("the symbols of process %d take %zu MiB: its stacks are not unwound", process->pid,
+			  image->sz >> 20);
+	}
+	while (others_sz(images) > OTHERS_SZ_MAX)
+		drop_image(images, oldest_other(images));
 }
 
 static bool is_its_own(const struct images *images, const struct image_process *process)
@@ -134,6 +220,10 @@ static int find_image(struct images *images, const struct image_process *process
 		target_mappings_free(&mappings);
 		*found = own;
 		return image__refresh(own);
+	}
+	if (is_too_large(images, &mappings)) {
+		target_mappings_free(&mappings);
+		return -EFBIG;
 	}
 	place = room_for_image(images);
 	err = image__new(images, pid, &mappings, place);
@@ -195,6 +285,8 @@ int images__process(struct images *images, pid_t pid, struct image_process **fou
 			return -ENOMEM;
 	}
 	*found = &images->processes.items[i];
+	if (!(*found)->image || (*found)->image != images->images[0])
+		images->heap_sz = heap_sz();
 	if ((*found)->image || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
 		return 0;
 	return look_at(images, *found);

@@ -19,6 +19,8 @@ struct image {
 	bool own_program;
 	enum runtime runtime;
 	uint64_t used_ts;
+	uint64_t dev, ino; /* of its first code */
+	size_t sz;         /* what naming its stacks has taken of the heap, about; not counted for the target's */
 };
 
 struct image_process {
@@ -37,6 +39,11 @@ void images__free(struct images *images); /* NULL-safe */
  * The process, valid until the next call.  One that is gone has no image.  0 or -ENOMEM.
  */
 int images__process(struct images *images, pid_t pid, struct image_process **process);
+/*
+ * A stack of it was unwound and named, at that time.  Others than the target's are dropped beyond 24 MiB, those first
+ * that were not used for longest: its image may be gone afterwards.
+ */
+void images__used(struct images *images, struct image_process *process, uint64_t ts);
 /* Its stack led nowhere: perhaps it has loaded something since it was looked at.  1: it may have; 0; -ENOMEM. */
 int images__look_again(struct images *images, struct image_process *process);
 /* The process has another program than before, or is gone. */

@@ -143,8 +143,8 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 		if (!process->image)
 			return 0;
 	}
-	process->image->used_ts = record->ts;
 	*text = text_of(stacks, process, record->ts, frames, cnt, end);
+	images__used(stacks->images, process, record->ts);
 	return *text ? 0 : -ENOMEM;
 }
 
