@@ -25,6 +25,8 @@ static const struct {
 	{"values", cmd_values, "which variables of a binary can be sampled: schema", false},
 	{"collect", cmd_collect, "keep what agents on other hosts stream", false},
 	{"project", cmd_project, "bring a collector's store into a database, for questions over many hosts", false},
+	{"fleet", cmd_fleet, "ask that database: which hosts, which root, since when, what late hosts have in common",
+	 false},
 	{"doctor", cmd_doctor, "what this machine can and cannot measure, and why", true},
 };
 

@@ -14,6 +14,7 @@ int cmd_explain(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_probes(int argc, char **argv);
 int cmd_collect(int argc, char **argv);
+int cmd_fleet(int argc, char **argv);
 int cmd_project(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_values(int argc, char **argv);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The projection into a real server: every row once, whatever happened meanwhile. */
 #include "clickhouse_fixture.h"
+#include "cmd/fleet_ask.h"
 #include "net/project/project_internal.h"
 #include "row_writer.h"
 #include "said.h"
@@ -318,6 +319,80 @@ static void a_later_version_is_left_alone(void)
 	test_dir__remove(&dir);
 }
 
+/* Six hosts, one of them with another setting and late. */
+static void write_fleet(const char *dir)
+{
+	for (uint64_t h = 0; h < 6; h++) {
+		struct row_writer to;
+		char host[16], text[32];
+
+		snprintf(host, sizeof(host), "host-%d", (int)h);
+		row_writer_open(&to, dir, host, 50 + h, 100);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)NOW_NS);
+		row_put_session(&to, "mono_anchor_ns", "1000000");
+		row_put_session(&to, "wall_anchor_ns", text);
+		row_put_session(&to, "kernel", "6.12.0");
+		row_put_session(&to, "setting.it's", h == 3 ? "bad '\\" : "good");
+		for (uint64_t i = 0; i < ROW_CNT; i++)
+			row_put_interval(&to, i + 1, 7, "t'", 1000000 + i * 1000000,
+					 1000000 + i * 1000000 + (h == 3 && i % 10 == 0 ? 9000000 : 100000 + i * 100),
+					 0, 0);
+		row_writer_close(&to);
+	}
+}
+
+static struct fleet_answer ask(struct clickhouse *server, struct arena *arena, enum fleet_question question,
+			       const char *fact, const char *type)
+{
+	struct fleet_ask about = {.server = server, .arena = arena, .filter = {.type = type}};
+	struct fleet_answer answer = {.question = question, .fact = fact, .tail = 0.95};
+	int err = fleet_ask(&about, &answer);
+
+	if (err)
+		fprintf(stderr, "question %d: %s: %s\n", question, strerror(-err), clickhouse__text(server));
+	CU_ASSERT_EQUAL_FATAL(err, 0);
+	return answer;
+}
+
+static void questions_are_answered(void)
+{
+	struct clickhouse *server = open_database("questions");
+	struct fleet_answer answer;
+	struct arena *arena;
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	arena = arena__new();
+	test_dir__make(&dir);
+	write_fleet(dir.path);
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, 6 * ROW_CNT);
+	answer = ask(server, arena, FLEET_HOSTS, NULL, "t'");
+	CU_ASSERT(answer.requests == 6 * ROW_CNT && answer.group_cnt == 6 && answer.late_host_cnt == 1);
+	CU_ASSERT_STRING_EQUAL(answer.groups[0].name, "host-3");
+	CU_ASSERT(answer.groups[0].stands_out && answer.groups[0].late_requests >= ROW_CNT / 10);
+	CU_ASSERT_STRING_EQUAL(answer.facts[0].key, "setting.it's");
+	CU_ASSERT_STRING_EQUAL(answer.facts[0].value, "bad '\\");
+	CU_ASSERT(answer.facts[0].late == 1 && !answer.facts[0].other);
+	CU_ASSERT_DOUBLE_EQUAL(answer.facts[0].p, 1.0 / 6, 1e-9);
+	fleet_answer_free(&answer);
+	answer = ask(server, arena, FLEET_BY, "setting.it's", NULL);
+	CU_ASSERT(answer.group_cnt == 2 && answer.groups[0].host_cnt == 1 && answer.groups[1].host_cnt == 5);
+	fleet_answer_free(&answer);
+	answer = ask(server, arena, FLEET_SINCE, NULL, NULL);
+	CU_ASSERT_FALSE(answer.change.found);
+	fleet_answer_free(&answer);
+	answer = ask(server, arena, FLEET_ROOTS, NULL, NULL);
+	CU_ASSERT_EQUAL(answer.root_cnt, 0);
+	fleet_answer_free(&answer);
+	answer = ask(server, arena, FLEET_HOSTS, NULL, "no such'; DROP TABLE intervals");
+	CU_ASSERT(!answer.requests && !answer.group_cnt);
+	fleet_answer_free(&answer);
+	arena__free(arena);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
 int suite_project_server(void)
 {
 	static const struct unit_test tests[] = {
@@ -327,6 +402,7 @@ int suite_project_server(void)
 		{"a dead projector is fenced", a_dead_projector_is_fenced},
 		{"two collectors share a database", two_collectors_share_a_database},
 		{"a killed server comes back", a_killed_server_comes_back},
+		{"questions are answered", questions_are_answered},
 		{"a later version is left alone", a_later_version_is_left_alone},
 	};
 

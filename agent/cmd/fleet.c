@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "view/fleet.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "base/user_file.h"
+#include "cmd/cmd.h"
+#include "cmd/fleet_ask.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char help[] =
+	"Usage: whylate fleet QUESTION clickhouse://HOST:PORT/DATABASE [--type NAME] [--quantile p99] [--json]\n"
+	"Asks a database that `whylate project` filled.  Needs no privilege.\n"
+	"  hosts        which hosts are worst, what their requests wait for, what those hosts have in common\n"
+	"  common       only what the late hosts have in common that others have not, chance accounted for\n"
+	"  kernels, builds, by KEY   hosts with the same kernel, program, or any other fact, against the others\n"
+	"  roots        what made requests late, over all hosts\n"
+	"  since        when the share of late requests changed\n"
+	"      --type NAME       only requests of this type\n"
+	"      --host GLOB       only hosts that the pattern fits\n"
+	"      --since TIME, --until TIME   only requests that began then: so long ago (1h), or in UTC\n"
+	"      --quantile PCT    by which hosts are compared, and beyond which requests are late (default p99)\n"
+	"      --top N           lines per list (default 10; all)\n"
+	"      --json            one JSON object, schema whylate.fleet/1\n"
+	"      --credentials FILE, --db-ca FILE, --insecure   as of whylate project\n";
+
+struct fleet_options {
+	struct fleet_answer answer;
+	struct question_filter filter;
+	struct clickhouse_opts database;
+	const char *word;
+	bool json;
+	uint32_t top;
+};
+
+static int failed(const struct clickhouse *server, const struct fleet_options *options, int err)
+{
+	const char *text = clickhouse__text(server);
+	int code = clickhouse__code(server);
+
+	if (err == -ENOENT)
+		log_error("no recording says '%s'", options->answer.fact);
+	else if (code == CLICKHOUSE_NO_SUCH_TABLE || code == CLICKHOUSE_NO_SUCH_DATABASE)
+		log_error("'%s' has no tables of whylate: whylate project STORE %s makes them", options->database.url,
+			  options->database.url);
+	else if (err == -EPROTO)
+		log_error("the database refuses: %s", text);
+	else
+		log_error("'%s': %s%s%s", options->database.url, strerror(-err), *text ? ": " : "", text);
+	return EXIT_FAILED;
+}
+
+/* `builds`: the program's own file, by its build id. */
+static int find_build(struct fleet_ask *ask, struct fleet_answer *answer)
+{
+	struct clickhouse_rows rows;
+	int err = question_builds(ask->server, &ask->filter, &rows);
+
+	if (!err && !rows.row_cnt)
+		err = -ENOENT;
+	if (!err && !(answer->fact = arena__strdup(ask->arena, rows.cells[0])))
+		err = -ENOMEM;
+	clickhouse_rows__free(&rows);
+	return err;
+}
+
+static int answer_it(struct fleet_options *options, struct clickhouse *server)
+{
+	struct fleet_ask ask = {.server = server, .filter = options->filter, .arena = arena__new()};
+	struct fleet_answer *answer = &options->answer;
+	struct view_opts view = {.top = options->top, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+	int err = ask.arena ? 0 : -ENOMEM, code = EXIT_DONE;
+
+	answer->database = clickhouse__database(server);
+	answer->type = options->filter.type;
+	answer->host = options->filter.host;
+	if (!err && !strcmp(options->word, "builds"))
+		err = find_build(&ask, answer);
+	if (!err)
+		err = fleet_ask(&ask, answer);
+	if (err) {
+		code = failed(server, options, err);
+	} else {
+		err = options->json ? view_fleet_json(stdout, answer) : view_fleet_text(stdout, answer, &view);
+		if (err)
+			log_error("cannot write the answer: %s", strerror(-err));
+		code = err ? EXIT_FAILED : EXIT_DONE;
+	}
+	fleet_answer_free(answer);
+	arena__free(ask.arena);
+	return code;
+}
+
+/* How many of the words the question takes; 0 after a line that says what is wrong. */
+static int take_question(struct fleet_options *options, int cnt, char **words)
+{
+	static const struct {
+		const char *word;
+		enum fleet_question question;
+		const char *fact;
+	} questions[] = {
+		{"hosts", FLEET_HOSTS, NULL}, {"common", FLEET_COMMON, NULL},  {"roots", FLEET_ROOTS, NULL},
+		{"since", FLEET_SINCE, NULL}, {"kernels", FLEET_BY, "kernel"}, {"builds", FLEET_BY, "build"},
+		{"by", FLEET_BY, NULL},
+	};
+
+	for (size_t i = 0; cnt && i < sizeof(questions) / sizeof(questions[0]); i++) {
+		if (strcmp(words[0], questions[i].word))
+			continue;
+		options->word = words[0];
+		options->answer.question = questions[i].question;
+		options->answer.fact = questions[i].fact;
+		if (strcmp(words[0], "by"))
+			return 1;
+		options->answer.fact = cnt > 1 ? words[1] : NULL;
+		if (cnt > 2)
+			return 2;
+		usage_error("fleet", "by which fact? Say by KEY, such as by kernel");
+		return 0;
+	}
+	usage_error("fleet", "%s%s%s: hosts, common, kernels, builds, by KEY, roots or since",
+		    cnt ? "unknown question '" : "no question", cnt ? words[0] : "", cnt ? "'" : "");
+	return 0;
+}
+
+static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (!units_time_ns(arg, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, wall_ns))
+		return 0;
+	return usage_error("fleet", "%s '%s' is not understood: it wants something like 1h, or 2026-11-21T12:00 (UTC)",
+			   option, arg);
+}
+
+static int take_top(struct fleet_options *options, const char *arg)
+{
+	uint64_t number = 0;
+
+	if (strcmp(arg, "all") && strcmp(arg, "0") && units_number(arg, 1000000, &number))
+		return usage_error("fleet", "--top '%s' is not understood: it wants a number, or all", arg);
+	options->top = (uint32_t)number;
+	return 0;
+}
+
+static int take(struct fleet_options *options, int option, const char *arg)
+{
+	switch (option) {
+	case 'T':
+		options->filter.type = arg;
+		return 0;
+	case 'H':
+		options->filter.host = arg;
+		return 0;
+	case 's':
+		return take_time("--since", arg, &options->filter.since_ns);
+	case 'u':
+		return take_time("--until", arg, &options->filter.until_ns);
+	case 'q':
+		return units_percentile(arg, &options->answer.tail)
+			       ? usage_error("fleet", "--quantile '%s' is not understood: it wants something like p99",
+					     arg)
+			       : 0;
+	case 'n':
+		return take_top(options, arg);
+	case 'j':
+		options->json = true;
+		return 0;
+	case 'c':
+		options->database.credentials_path = arg;
+		return 0;
+	case 'C':
+		options->database.ca_path = arg;
+		return 0;
+	default:
+		options->database.insecure = true;
+		return 0;
+	}
+}
+
+int cmd_fleet(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"type", required_argument, NULL, 'T'},     {"host", required_argument, NULL, 'H'},
+		{"since", required_argument, NULL, 's'},    {"until", required_argument, NULL, 'u'},
+		{"quantile", required_argument, NULL, 'q'}, {"top", required_argument, NULL, 'n'},
+		{"json", no_argument, NULL, 'j'},           {"credentials", required_argument, NULL, 'c'},
+		{"db-ca", required_argument, NULL, 'C'},    {"insecure", no_argument, NULL, 'i'},
+		{"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+	};
+	struct fleet_options options = {.answer = {.tail = 0.99}, .top = 10};
+	struct clickhouse *server;
+	const char *wrong, *what;
+	int option, used, code;
+
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			return EXIT_DONE;
+		}
+		if (option == '?' || option == ':')
+			return option_error("fleet", option, argv);
+		if (take(&options, option, optarg))
+			return EXIT_USAGE;
+	}
+	used = take_question(&options, argc - optind, argv + optind);
+	if (!used)
+		return EXIT_USAGE;
+	if (argc - optind - used != 1)
+		return usage_error("fleet", "which database? Name one: clickhouse://HOST:PORT/DATABASE");
+	options.database.url = argv[optind + used];
+	wrong = clickhouse_url_check(options.database.url, options.database.insecure);
+	if (wrong)
+		return usage_error("fleet", "'%s': %s", options.database.url, wrong);
+	server = clickhouse__new(&options.database, &what);
+	if (!server) {
+		log_error("cannot use '%s': %s", what,
+			  errno == EBADMSG ? "it wants one line, USER:PASSWORD" : user_file_why(-errno));
+		return EXIT_FAILED;
+	}
+	code = answer_it(&options, server);
+	clickhouse__free(server);
+	return code;
+}

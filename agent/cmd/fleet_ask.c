@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cmd/fleet_ask.h"
+
+#include "base/loghist.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROOTS_MAX  100
+#define STEP_CNT   200
+#define SECOND_NS  1000000000ULL
+#define DAY_S      86400.0
+#define GROUPS_MAX 100000
+
+/* A copy that lives as long as the answer; NULL: no memory. */
+static const char *keep(struct fleet_ask *ask, const char *text)
+{
+	return arena__strdup(ask->arena, text);
+}
+
+static bool read_bin(const char *const *cells, struct fleet_bin *bin)
+{
+	uint64_t class_no;
+
+	bin->class_no = 0;
+	if (!clickhouse_u64(cells[0], &class_no) || class_no >= LOGHIST_CLASS_CNT ||
+	    !clickhouse_f64(cells[1], &bin->weight) || !clickhouse_f64(cells[2], &bin->weight2))
+		return false;
+	bin->class_no = (uint32_t)class_no;
+	return bin->weight >= 0 && bin->weight2 >= 0;
+}
+
+/* The requests of all together: their figures, and the classes of their median and tail. */
+static int ask_whole(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t *median_class, uint32_t *tail_class)
+{
+	VEC(struct fleet_bin) bins = {0};
+	struct clickhouse_rows rows;
+	int err = question_span(ask->server, &ask->filter, &rows);
+
+	if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &answer->begin_ns) ||
+		     !clickhouse_u64(rows.cells[1], &answer->end_ns)))
+		err = -EBADMSG;
+	clickhouse_rows__free(&rows);
+	if (!err)
+		err = question_histogram(ask->server, &ask->filter, &rows);
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		struct fleet_bin bin;
+
+		err = read_bin(rows.cells + 3 * i, &bin) ? vec_push(&bins, bin) : -EBADMSG;
+		answer->requests += err ? 0 : bin.weight;
+	}
+	clickhouse_rows__free(&rows);
+	answer->tail_ns = fleet_quantile(bins.items, bins.cnt, answer->tail);
+	if (!err && bins.cnt && !isnan(answer->tail_ns)) {
+		*tail_class = loghist_class((uint64_t)answer->tail_ns);
+		*median_class = loghist_class((uint64_t)fleet_quantile(bins.items, bins.cnt, 0.5));
+	}
+	vec_free(&bins);
+	return err;
+}
+
+static void free_groups(struct fleet_answer *answer)
+{
+	for (size_t i = 0; i < answer->group_cnt; i++)
+		vec_free(&answer->groups[i].bins);
+	free(answer->groups);
+	answer->groups = NULL;
+	answer->group_cnt = 0;
+}
+
+static int take_groups(struct fleet_ask *ask, struct fleet_answer *answer, const struct clickhouse_rows *rows)
+{
+	VEC(struct fleet_group) groups = {0};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < rows->row_cnt; i++) {
+		const char *const *cells = rows->cells + 4 * i;
+		struct fleet_group *group = groups.cnt ? &groups.items[groups.cnt - 1] : NULL;
+		struct fleet_bin bin;
+
+		if (!group || strcmp(group->name, cells[0])) {
+			struct fleet_group added = {.name = keep(ask, cells[0]), .late_requests = NAN, .rank_p = NAN};
+
+			for (int c = 0; c < WL_CATEGORY_CNT; c++)
+				added.late_ns[c] = NAN;
+			if (!added.name || groups.cnt >= GROUPS_MAX || vec_push(&groups, added))
+				err = -ENOMEM;
+			group = err ? NULL : &groups.items[groups.cnt - 1];
+		}
+		if (!err)
+			err = read_bin(cells + 1, &bin) ? vec_push(&group->bins, bin) : -EBADMSG;
+	}
+	answer->groups = groups.items;
+	answer->group_cnt = groups.cnt;
+	return err;
+}
+
+static int ask_groups(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t median_class)
+{
+	struct clickhouse_rows rows;
+	int err = question_groups(ask->server, &ask->filter, answer->fact, 0, &rows);
+	bool folded = err == -EFBIG;
+
+	/* Too many hosts for an answer: without what is below the median of all. */
+	if (folded)
+		err = question_groups(ask->server, &ask->filter, answer->fact, median_class, &rows);
+	if (!err)
+		err = take_groups(ask, answer, &rows);
+	clickhouse_rows__free(&rows);
+	if (!err)
+		err = fleet_compare(answer->groups, answer->group_cnt, answer->tail);
+	for (size_t i = 0; !err && folded && i < answer->group_cnt; i++)
+		if (answer->groups[i].median_ns < loghist_middle(median_class))
+			answer->groups[i].median_ns = NAN;
+	for (size_t i = 0; !err && i < answer->group_cnt; i++) {
+		answer->late_host_cnt += answer->groups[i].stands_out;
+		answer->other_host_cnt += !answer->groups[i].stands_out;
+	}
+	return err;
+}
+
+static const struct fleet_group *find_group(const struct fleet_group *groups, size_t cnt, const char *name)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(groups[i].name, name))
+			return &groups[i];
+	return NULL;
+}
+
+/* Groups of hosts stand out by their hosts: the groups are there, `hosts` has each host's tail. */
+static int ask_members(struct fleet_ask *ask, struct fleet_answer *answer, const struct fleet_answer *hosts)
+{
+	VEC(struct fleet_host_tail) tails = {0};
+	struct clickhouse_rows rows;
+	int err = question_fact_hosts(ask->server, &ask->filter, answer->fact, &rows);
+
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		const struct fleet_group *host = find_group(hosts->groups, hosts->group_cnt, rows.cells[2 * i]);
+		const struct fleet_group *group = find_group(answer->groups, answer->group_cnt, rows.cells[2 * i + 1]);
+
+		if (host && !isnan(host->tail_ns))
+			err = vec_push(&tails, ((struct fleet_host_tail){
+						       .tail_ns = host->tail_ns,
+						       .group = group ? (uint32_t)(group - answer->groups) : UINT32_MAX,
+					       }));
+	}
+	clickhouse_rows__free(&rows);
+	if (!err)
+		err = fleet_compare_hosts(answer->groups, answer->group_cnt, tails.items, tails.cnt);
+	vec_free(&tails);
+	return err;
+}
+
+static int ask_fact(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t median_class)
+{
+	struct fleet_answer hosts = {.question = FLEET_HOSTS, .tail = answer->tail};
+	int err = ask_groups(ask, &hosts, median_class) ?: ask_groups(ask, answer, median_class);
+
+	if (!err)
+		err = ask_members(ask, answer, &hosts);
+	answer->late_host_cnt = hosts.late_host_cnt;
+	answer->other_host_cnt = hosts.other_host_cnt;
+	free_groups(&hosts);
+	return err;
+}
+
+static struct fleet_group *group_of(const struct fleet_answer *answer, const char *name)
+{
+	for (size_t i = 0; i < answer->group_cnt; i++)
+		if (answer->groups[i].stands_out && !strcmp(answer->groups[i].name, name))
+			return &answer->groups[i];
+	return NULL;
+}
+
+/* What those that stand out spend their late requests with. */
+static int ask_late(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t tail_class)
+{
+	struct clickhouse_rows rows;
+	int err = question_late(ask->server, &ask->filter, answer->fact, tail_class, &rows);
+
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		const char *const *cells = rows.cells + (2 + WL_CATEGORY_CNT) * i;
+		struct fleet_group *group = group_of(answer, cells[0]);
+
+		if (!group)
+			continue;
+		if (!clickhouse_f64(cells[1], &group->late_requests))
+			err = -EBADMSG;
+		for (int c = 0; c < WL_CATEGORY_CNT; c++)
+			if (!clickhouse_f64(cells[2 + c], &group->late_ns[c]))
+				err = -EBADMSG;
+	}
+	clickhouse_rows__free(&rows);
+	return err;
+}
+
+static int take_recording(struct fleet_ask *ask, struct fleet_recording *recording, const char *session,
+			  const char *sid, const char *host, const char *path)
+{
+	if (!clickhouse_u64(session, &recording->session_id) || !clickhouse_u64(sid, &recording->sid))
+		return -EBADMSG;
+	recording->host = keep(ask, host);
+	recording->path = keep(ask, path);
+	return recording->host && recording->path ? 0 : -ENOMEM;
+}
+
+/* The recordings behind the hosts that stand out, and what they are late by. */
+static int ask_first_causes(struct fleet_ask *ask, struct fleet_answer *answer)
+{
+	struct clickhouse_rows rows;
+	int err = question_first_causes(ask->server, &ask->filter, &rows);
+
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		const char *const *cells = rows.cells + QUESTION_FIRST_COLUMNS * i;
+		struct fleet_group *group = group_of(answer, cells[0]);
+
+		if (!group || group->recording_cnt >= FLEET_RECORDINGS_MAX)
+			continue;
+		if (!group->cause) {
+			group->cause = keep(ask, cells[1]);
+			if (!clickhouse_f64(cells[2], &group->cause_share))
+				err = -EBADMSG;
+			if (!group->cause)
+				err = -ENOMEM;
+		}
+		if (!err)
+			err = take_recording(ask, &group->recordings[group->recording_cnt++], cells[3], cells[4],
+					     cells[0], cells[5]);
+	}
+	clickhouse_rows__free(&rows);
+	return err;
+}
+
+static int ask_facts(struct fleet_ask *ask, struct fleet_answer *answer)
+{
+	VEC(const char *) late = {0};
+	VEC(struct fleet_fact) facts = {0};
+	struct clickhouse_rows rows = {0};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < answer->group_cnt; i++)
+		if (answer->groups[i].stands_out)
+			err = vec_push(&late, answer->groups[i].name);
+	if (!err && late.cnt)
+		err = question_facts(ask->server, &ask->filter, late.items, late.cnt, &rows);
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		const char *const *cells = rows.cells + 4 * i;
+		struct fleet_fact fact = {.key = keep(ask, cells[0]), .value = keep(ask, cells[1])};
+		uint64_t late_cnt, other_cnt;
+
+		if (!clickhouse_u64(cells[2], &late_cnt) || !clickhouse_u64(cells[3], &other_cnt))
+			err = -EBADMSG;
+		/* A host without requests in the time has facts all the same. */
+		fact.late = err || late_cnt > late.cnt ? (uint32_t)late.cnt : (uint32_t)late_cnt;
+		fact.other = err || other_cnt > answer->other_host_cnt ? (uint32_t)answer->other_host_cnt
+								       : (uint32_t)other_cnt;
+		if (!err)
+			err = fact.key && fact.value ? vec_push(&facts, fact) : -ENOMEM;
+	}
+	clickhouse_rows__free(&rows);
+	fleet_rank_facts(facts.items, facts.cnt, (uint32_t)answer->late_host_cnt, (uint32_t)answer->other_host_cnt);
+	answer->facts = facts.items;
+	answer->fact_cnt = facts.cnt;
+	vec_free(&late);
+	return err;
+}
+
+static int take_root(struct fleet_ask *ask, struct fleet_root *root, const char *const *cells)
+{
+	const char **texts[] = {&root->category, &root->kind,   &root->role,
+				&root->function, &root->object, &root->culprit};
+	double recorded_s;
+
+	for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++)
+		if (!(*texts[t] = keep(ask, cells[t])))
+			return -ENOMEM;
+	if (!clickhouse_u64(cells[6], &root->host_cnt) || !clickhouse_f64(cells[7], &root->late_requests) ||
+	    !clickhouse_f64(cells[8], &recorded_s))
+		return -EBADMSG;
+	root->late_per_day = recorded_s > 0 ? root->late_requests / recorded_s * DAY_S : NAN;
+	root->what = keep(ask, cells[9]);
+	return root->what ? take_recording(ask, &root->recording, cells[10], cells[11], cells[12], cells[13]) : -ENOMEM;
+}
+
+static int ask_roots(struct fleet_ask *ask, struct fleet_answer *answer)
+{
+	VEC(struct fleet_root) roots = {0};
+	struct clickhouse_rows rows;
+	int err = question_roots(ask->server, &ask->filter, ROOTS_MAX, &rows);
+
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		struct fleet_root root = {0};
+
+		err = take_root(ask, &root, rows.cells + QUESTION_ROOTS_COLUMNS * i);
+		if (!err)
+			err = vec_push(&roots, root);
+	}
+	clickhouse_rows__free(&rows);
+	answer->roots = roots.items;
+	answer->root_cnt = roots.cnt;
+	return err;
+}
+
+static int ask_change(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t tail_class)
+{
+	uint64_t span_ns = answer->end_ns - answer->begin_ns;
+	VEC(struct fleet_step) steps = {0};
+	struct clickhouse_rows rows;
+	int err;
+
+	answer->step_ns = (span_ns / STEP_CNT / SECOND_NS + 1) * SECOND_NS;
+	err = question_steps(ask->server, &ask->filter, answer->step_ns, tail_class, &rows);
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		const char *const *cells = rows.cells + 4 * i;
+		struct fleet_step step;
+
+		if (!clickhouse_u64(cells[0], &step.begin_ns) || !clickhouse_f64(cells[1], &step.weight) ||
+		    !clickhouse_f64(cells[2], &step.weight2) || !clickhouse_f64(cells[3], &step.late))
+			err = -EBADMSG;
+		else
+			err = vec_push(&steps, step);
+	}
+	clickhouse_rows__free(&rows);
+	if (!err)
+		answer->change = fleet_find_change(steps.items, steps.cnt);
+	vec_free(&steps);
+	return err;
+}
+
+int fleet_ask(struct fleet_ask *ask, struct fleet_answer *answer)
+{
+	bool by_host = answer->question == FLEET_HOSTS || answer->question == FLEET_COMMON;
+	uint32_t median_class = 0, tail_class = 0;
+	int err = ask_whole(ask, answer, &median_class, &tail_class);
+
+	if (err || !(answer->requests > 0))
+		return err;
+	if (answer->question == FLEET_ROOTS)
+		return ask_roots(ask, answer);
+	if (answer->question == FLEET_SINCE)
+		return ask_change(ask, answer, tail_class);
+	err = by_host ? ask_groups(ask, answer, median_class) : ask_fact(ask, answer, median_class);
+	if (!err && !answer->group_cnt)
+		err = -ENOENT;
+	if (!err)
+		err = ask_late(ask, answer, tail_class);
+	if (!err && answer->late_host_cnt && by_host)
+		err = ask_first_causes(ask, answer) ?: ask_facts(ask, answer);
+	return err;
+}
+
+void fleet_answer_free(struct fleet_answer *answer)
+{
+	free_groups(answer);
+	free(answer->roots);
+	free(answer->facts);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Questions to the database that a projection fills, as statements that ClickHouse 18.16 and today's read alike.  Each
+ * answers with rows of cells; what they mean is the caller's.  0 or as clickhouse__ask().
+ */
+#ifndef WHYLATE_NET_PROJECT_QUESTIONS_H
+#define WHYLATE_NET_PROJECT_QUESTIONS_H
+
+#include "net/project/clickhouse.h"
+
+/* Which requests; NULL or 0: all. */
+struct question_filter {
+	const char *type, *host; /* host: with * and ? */
+	uint64_t since_ns, until_ns;
+};
+
+/*
+ * How many requests were how late, folded below the fleet's median: group, bucket, sum of weights, of their squares.
+ * fact NULL: groups are hosts; else the values of that fact.
+ */
+int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact,
+		    uint32_t fold_below, struct clickhouse_rows *rows);
+/* bucket, sum of weights, of their squares: of all together. */
+int question_histogram(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
+/* Means of the categories of requests of that bucket and above, by group: group, sum of weights, then each category. */
+int question_late(struct clickhouse *server, const struct question_filter *filter, const char *fact,
+		  uint32_t from_bucket, struct clickhouse_rows *rows);
+/*
+ * What late requests were late by, by root: category, kind, role, function, object, culprit, hosts, late requests,
+ * seconds recorded on those hosts, one of the texts, of the session with most: session, sid, host, recording.
+ */
+#define QUESTION_ROOTS_COLUMNS 14
+int question_roots(struct clickhouse *server, const struct question_filter *filter, uint32_t limit,
+		   struct clickhouse_rows *rows);
+/* The first cause of each recording: host, what, share, session, sid, recording; the latest recording first. */
+#define QUESTION_FIRST_COLUMNS 6
+int question_first_causes(struct clickhouse *server, const struct question_filter *filter,
+			  struct clickhouse_rows *rows);
+/* Facts: key, value, how many of the late hosts have it, how many of the others. */
+int question_facts(struct clickhouse *server, const struct question_filter *filter, const char *const *late,
+		   size_t late_cnt, struct clickhouse_rows *rows);
+/* Which host has which value of that fact: host, value. */
+int question_fact_hosts(struct clickhouse *server, const struct question_filter *filter, const char *fact,
+			struct clickhouse_rows *rows);
+/* Time in steps: begin, sum of weights, of their squares, of the weights of requests of that bucket and above. */
+int question_steps(struct clickhouse *server, const struct question_filter *filter, uint64_t step_ns,
+		   uint32_t from_bucket, struct clickhouse_rows *rows);
+/* From when to when there are requests: two cells, 0 where there are none. */
+int question_span(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
+/* Which keys "build:…" the recordings have, the file that they were of first: key. */
+int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
+
+#endif
