@@ -13,7 +13,8 @@
 #define SLOWEST_CNT  10
 #define OF_CAUSE_CNT 2
 #define STORIES_MAX  (SLOWEST_CNT + 40 * OF_CAUSE_CNT)
-#define STEPS_MAX    400
+#define STEPS_MAX    400    /* of one request */
+#define STEPS_ALL    9000   /* of all requests */
 #define SHORT_SHARE  0.0005 /* of the latency: a shorter step joins the one before it on its thread */
 #define NO_CAUSE     UINT32_MAX
 #define THREAD_SZ    128
@@ -68,6 +69,7 @@ struct teller {
 	struct html_pack *pack;
 	const struct findings *findings;
 	struct html_nodes *nodes;
+	size_t steps_max; /* of one request */
 	struct path path; /* memory */
 	struct arena *arena;
 };
@@ -144,7 +146,7 @@ static void put_steps(struct teller *teller, struct json_object *steps, const st
 	size_t at = 0;
 
 	for (size_t told = 0; at < story->step_cnt; told++) {
-		size_t cnt = told + 1 == STEPS_MAX ? story->step_cnt - at : together(story, at);
+		size_t cnt = told + 1 == teller->steps_max ? story->step_cnt - at : together(story, at);
 
 		put_step(teller, steps, story, at, cnt, story->steps[at + cnt - 1].end_ts, session);
 		at += cnt;
@@ -186,6 +188,8 @@ void html_stories(struct html_pack *pack, const struct findings *findings, struc
 
 	if (!err && findings->paths.traces)
 		choose(choice, findings);
+	if (!err && choice->cnt)
+		teller.steps_max = STEPS_ALL / choice->cnt < STEPS_MAX ? STEPS_ALL / choice->cnt : STEPS_MAX;
 	for (size_t i = 0; !err && i < choice->cnt; i++)
 		err = put_story(&teller, stories, &choice->items[i]);
 	if (err)

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#define UNFOLDED  3     /* causes whose ways and call path are open */
 #define OWN_SHOWN 0.001 /* of the tail; less is below the resolution of the other lines */
 
 static void put_target(struct html *html, const struct dataset *dataset)
@@ -119,6 +120,21 @@ static void put_gain(struct html *html, const struct report *report, const struc
 	html__put(html, "</p>\n");
 }
 
+/* How it reached requests, where it is, what would be won. */
+static void put_root(struct html *html, const struct report *report, const struct cause *cause)
+{
+	bool folded = cause->rank > UNFOLDED;
+
+	if (folded)
+		html__put(html, "<details><summary>Ways, call path, gain</summary>\n");
+	put_ways(html, cause);
+	put_call_path(html, &cause->root);
+	put_gain(html, report, cause);
+	html__put(html, "<p>Look at: ");
+	html__text(html, words_advice(report, cause));
+	html__put(html, folded ? ".</p></details>\n" : ".</p>\n");
+}
+
 static void put_cause(struct html *html, const struct report *report, const struct cause *cause)
 {
 	char text[FORMAT_SZ];
@@ -132,14 +148,8 @@ static void put_cause(struct html *html, const struct report *report, const stru
 	html__text(html, cause->what ? cause->what : category_label(cause->category));
 	html__put(html, "</p>\n");
 	html__bar(html, cause->share, cause->share_ci);
-	if (cause->has_root) {
-		put_ways(html, cause);
-		put_call_path(html, &cause->root);
-		put_gain(html, report, cause);
-		html__put(html, "<p>Look at: ");
-		html__text(html, words_advice(report, cause));
-		html__put(html, ".</p>\n");
-	}
+	if (cause->has_root)
+		put_root(html, report, cause);
 	if (cause->evidence_cnt) {
 		html__put(html, "<details><summary>Evidence</summary><ul>");
 		for (size_t i = 0; i < cause->evidence_cnt; i++)

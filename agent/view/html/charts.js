@@ -63,7 +63,7 @@ const shares = (() => {
 		pen.textAlign = 'center';
 		for (const tick of nines.ticks)
 			if (nines.of(tick) <= bins.most)
-				pen.fillText(nines.label(tick), Math.min(LEFT + nines.of(tick) / bins.most * wide, width - 24), bottom + 12);
+				pen.fillText(nines.label(tick), Math.min(Math.max(LEFT + nines.of(tick) / bins.most * wide, LEFT + 8), width - 24), bottom + 12);
 		pen.textAlign = 'right';
 		for (const share of [0, 0.5, 1])
 			pen.fillText(percent(share), LEFT - 6, bottom - share * (bottom - 6));
@@ -121,7 +121,7 @@ const cdf = (() => {
 			scales: {x: {time: false, distr: 3}, y: {range: [0, made.most]}},
 			axes: [
 				{...style, values: (_, values) => values.map((v) => (v === null ? '' : duration(v)))},
-				{...style, splits: () => nines.ticks.map(nines.of).filter((v) => v <= made.most),
+				{...style, size: 64, splits: () => nines.ticks.map(nines.of).filter((v) => v <= made.most),
 					values: (_, values) => values.map((v) => nines.label(nines.back(v)))},
 			],
 			series: [

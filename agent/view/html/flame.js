@@ -98,7 +98,7 @@ const flame = (() => {
 
 	function place(at, x, y, scale) {
 		const w = at.wide * scale;
-		if (w < 0.7)
+		if (w < 1.2)
 			return;
 		drawn.push({at, x, y, w});
 		let left = x;

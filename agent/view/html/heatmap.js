@@ -59,7 +59,7 @@ const heatmap = (() => {
 		const unit = 10 ** Math.floor(Math.log10(span / wanted));
 		const step = [1, 2, 5, 10].map((m) => m * unit).find((s) => span / s <= wanted) || span;
 		for (let at = Math.ceil(grid.from / step) * step; at <= grid.to; at += step)
-			pen.fillText(duration(at * 1e9), Math.min(x(at), LEFT + grid.width - 20), TOP + grid.height + 12);
+			pen.fillText(moment(at), Math.min(x(at), LEFT + grid.width - 20), TOP + grid.height + 12);
 	}
 
 	function draw() {
@@ -106,7 +106,7 @@ const heatmap = (() => {
 		if (column < 0 || column >= grid.columns || line < 0 || line >= grid.lines)
 			return;
 		const requests = grid.cells[line * grid.columns + column];
-		$('heatmap-tell').textContent = `at ${duration(timeAt(at[0]) * 1e9)}, about ${duration(latencyAt(at[1]))}: ` +
+		$('heatmap-tell').textContent = `at ${moment(timeAt(at[0]))}, about ${duration(latencyAt(at[1]))}: ` +
 			`${count(requests)} request${Math.round(requests) === 1 ? '' : 's'}`;
 	}
 

@@ -56,7 +56,7 @@
 		document.body.dataset.ranked = '';
 		ready.forEach(({pick, button}) => button.setAttribute('aria-pressed', pick === area));
 		heatmap.frame(area && {...area, l0: area.late ? data.header.tail_ns : area.l0});
-		$('ranking-title').textContent = `Why ${area?.text || 'the selected requests'} differ${area?.id ? 's' : ''} from the rest`;
+		$('ranking-title').textContent = `Why ${area?.what || 'the selected requests'} differ from the rest`;
 		if (!selected.length || !rest.length) {
 			$('ranking-tell').textContent = selected.length ? 'Every request is selected: there is no rest.' : 'No request is selected.';
 			$('ranking').tBodies[0].replaceChildren();
@@ -168,7 +168,8 @@
 		select(ready[0].pick);
 		if (data.header.thinned)
 			$('picks').append(element('span', `${count(data.rows.cnt)} of ${count(data.header.rows_kept)} kept requests are in this page; weights make up for the others.`, 'faint'));
-		matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+		for (const query of ['(prefers-color-scheme: dark)', 'print'])
+			matchMedia(query).addEventListener('change', redraw);
 		let frame;
 		new ResizeObserver(() => {
 			cancelAnimationFrame(frame);

@@ -67,12 +67,12 @@ const picks = (() => {
 		const {from, to, late, all, seen, at} = bins(data), {header} = data;
 		const whole = {t0: from, t1: to, l0: 0, l1: Infinity};
 		const episode = scan(late, all, seen, BINS / 2), changed = at(change(late, all));
-		const made = [{id: 'tail', text: `the tail (≥ ${duration(header.tail_ns)})`, late: true, ...whole}];
-		made.push({id: 'span', text: `after ${duration(changed * 1e9)}`, ...whole, t0: changed});
+		const made = [{id: 'tail', text: `the tail (≥ ${duration(header.tail_ns)})`, what: 'late requests', late: true, ...whole}];
+		made.push({id: 'span', text: `after ${moment(changed)}`, what: `requests after ${moment(changed)}`, ...whole, t0: changed});
 		if (episode) {
 			const t0 = at(episode.from), t1 = at(episode.to);
-			made.push({id: 'episode', text: `episode at ${duration(t0 * 1e9)}, for ${duration((t1 - t0) * 1e9)}`,
-				late: true, ...whole, t0, t1});
+			const when = `${moment(t0)}, for ${duration((t1 - t0) * 1e9)}`;
+			made.push({id: 'episode', text: `episode at ${when}`, what: `late requests of the episode at ${when},`, late: true, ...whole, t0, t1});
 		}
 		return made;
 	};

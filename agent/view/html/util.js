@@ -25,6 +25,9 @@ function duration(ns) {
 	return sign + value.toFixed(digits) + ' ' + units[at][0];
 }
 
+/* Since the first request. */
+const moment = (seconds) => '+' + (seconds < 1e-9 ? '0 s' : duration(seconds * 1e9));
+
 function percent(share) {
 	if (!isFinite(share))
 		return '–';
