@@ -85,7 +85,8 @@ const rank = (() => {
 			}
 			worker.postMessage({id, groups, parts: parts.length, replicates: 400});
 		}
-		return {whole, lines: lines.sort((a, b) => b.difference - a.difference)};
+		/* What has no known cause is no answer: it comes last. */
+		return {whole, lines: lines.sort((a, b) => !!a.part.plain - !!b.part.plain || b.difference - a.difference)};
 	}
 	return {compare};
 })();
