@@ -124,6 +124,20 @@ static void put_types(struct html_pack *pack, const struct dataset *dataset, con
 	idmap__free(&ids);
 }
 
+/* A column where there are several. */
+static void put_hosts(struct html_pack *pack, const struct dataset *dataset, const struct html_rows *rows)
+{
+	struct json_object *hosts = put_array(&pack->doc, pack->header, "hosts");
+
+	if (dataset->host_cnt < 2 || !dataset->host_idx)
+		return;
+	for (size_t h = 0; h < dataset->host_cnt; h++)
+		append(&pack->doc, hosts, html_pack__string(pack, dataset->hosts[h].name), false);
+	html_pack__column(pack, "host");
+	for (size_t i = 0; i < rows->cnt; i++)
+		html_pack__number(pack, dataset->host_idx[rows->rows[i]]);
+}
+
 static void put_weights(struct html_pack *pack, const struct html_rows *rows)
 {
 	struct json_object *weights = put_array(&pack->doc, pack->header, "weights");
@@ -253,6 +267,7 @@ static int build(const struct findings *findings, double share, uint8_t **bytes,
 		put_begin(&pack, &findings->dataset, &rows);
 		put_groups(&pack, findings, &rows);
 		put_types(&pack, &findings->dataset, &rows);
+		put_hosts(&pack, &findings->dataset, &rows);
 		put_weights(&pack, &rows);
 		put_categories(&pack, &findings->dataset, &rows);
 		put_causes(&pack, report, &rows);

@@ -8,12 +8,14 @@ const nines = {
 	label: (p) => 'p' + +(p * 100).toFixed(3),
 };
 
-/* Rows by latency. */
+/* Those that are shown, by latency. */
 function orderOf(rows) {
 	const order = new Uint32Array(rows.cnt);
+	let cnt = 0;
 	for (let i = 0; i < rows.cnt; i++)
-		order[i] = i;
-	return order.sort((a, b) => rows.latency[a] - rows.latency[b]);
+		if (rows.shown[i])
+			order[cnt++] = i;
+	return order.subarray(0, cnt).sort((a, b) => rows.latency[a] - rows.latency[b]);
 }
 
 const shares = (() => {
@@ -25,9 +27,9 @@ const shares = (() => {
 	function fill() {
 		const {rows} = data;
 		let total = 0, before = 0;
-		for (let i = 0; i < rows.cnt; i++)
-			total += rows.weight[i];
-		const most = nines.of(1 - Math.min(0.5, 10 / rows.cnt));
+		for (const row of order)
+			total += rows.weight[row];
+		const most = nines.of(1 - Math.min(0.5, 10 / order.length));
 		bins = Array.from({length: BINS}, () => ({ns: new Float64Array(parts.length), weight: 0}));
 		for (const row of order) {
 			const bin = bins[Math.min(BINS - 1, Math.floor(nines.of((before + rows.weight[row] / 2) / total) / most * BINS))];
@@ -69,17 +71,17 @@ const shares = (() => {
 			pen.fillText(percent(share), LEFT - 6, bottom - share * (bottom - 6));
 	}
 
-	function use(chosen) {
+	function use(chosen, sorted) {
 		parts = chosen;
+		order = sorted;
 		fill();
 		draw();
 		legend($('shares-legend'), parts.map((part, p) => [shade(p), part.label]));
 	}
 
-	function open(into, from, sorted) {
+	function open(into, from) {
 		canvas = into;
 		data = from;
-		order = sorted;
 		canvas.addEventListener('pointermove', (event) => {
 			const bin = bins[Math.floor((pointer(canvas, event)[0] - LEFT) / (canvas.clientWidth - LEFT - 8) * BINS)];
 			if (!bin || !bin.weight)
@@ -98,11 +100,11 @@ const cdf = (() => {
 	let chart, into, made;
 
 	/* The share of requests, by weight, that take at most so long. */
-	function curve(rows, grid, latencyOf) {
+	function curve(rows, order, grid, latencyOf) {
 		const sums = new Float64Array(grid.length + 1);
 		const low = Math.log(grid[0]), step = (Math.log(grid[grid.length - 1]) - low) / (grid.length - 1);
 		let total = 0, sum = 0;
-		for (let i = 0; i < rows.cnt; i++) {
+		for (const i of order) {
 			const at = Math.ceil((Math.log(Math.max(1, latencyOf(i))) - low) / step - 1e-9);
 			sums[Math.min(Math.max(at, 0), grid.length)] += rows.weight[i];
 			total += rows.weight[i];
@@ -134,19 +136,21 @@ const cdf = (() => {
 		}, made.series, into);
 	}
 
-	function open(element, {rows, causes}, order) {
-		const high = Math.max(2, rows.latency[order[rows.cnt - 1]] * 1.02), low = Math.max(1, rows.latency[order[0]] / 4);
+	function use(element, {rows, causes}, order) {
+		if (!order.length)
+			return;
+		const high = Math.max(2, rows.latency[order[order.length - 1]] * 1.02), low = Math.max(1, rows.latency[order[0]] / 4);
 		const grid = Array.from({length: POINTS}, (_, i) => low * (high / low) ** (i / (POINTS - 1)));
 		const without = causes.slice(0, CURVES);
 		into = element;
 		made = {
 			names: ['as recorded', ...without.map((_, n) => `without cause ${n + 1}`)],
 			colours: without.map((_, n) => n),
-			series: [grid, curve(rows, grid, (i) => rows.latency[i]),
-				...without.map((cause) => curve(rows, grid, (i) => rows.latency[i] - cause.ns[i]))],
-			most: Math.max(1, nines.of(1 - 1 / rows.cnt)),
+			series: [grid, curve(rows, order, grid, (i) => rows.latency[i]),
+				...without.map((cause) => curve(rows, order, grid, (i) => rows.latency[i] - cause.ns[i]))],
+			most: Math.max(1, nines.of(1 - 1 / order.length)),
 		};
 		draw();
 	}
-	return {open, draw: () => chart && draw()};
+	return {use, draw: () => chart && draw()};
 })();

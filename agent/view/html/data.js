@@ -37,10 +37,11 @@ function readRows(header, column, ns) {
 		cnt,
 		time: new Float64Array(cnt), /* s since the first */
 		latency: new Float64Array(cnt), weight: new Float64Array(cnt),
-		type: new Uint16Array(cnt), group: new Uint8Array(cnt), ranked: new Uint8Array(cnt),
+		shown: new Uint8Array(cnt).fill(1), /* of the chosen type and host */
+		type: new Uint16Array(cnt), host: new Uint16Array(cnt), group: new Uint8Array(cnt), ranked: new Uint8Array(cnt),
 	};
 	const begin = column('begin'), group = column('group'), type = column('type'), weight = column('weight');
-	const mask = column('mask');
+	const mask = column('mask'), host = header.hosts.length > 1 ? column('host') : () => 0;
 	const categories = header.categories.map((category) => ({
 		...category, ns: new Float32Array(cnt), next: column('ns.' + category.name), met: false,
 	}));
@@ -52,6 +53,7 @@ function readRows(header, column, ns) {
 		rows.group[i] = flags & 3;
 		rows.ranked[i] = flags >> 2;
 		rows.type[i] = type();
+		rows.host[i] = host();
 		rows.weight[i] = header.weights[weight()];
 		for (let bits = mask(), c = 0; bits; bits >>= 1, c++) {
 			if (!(bits & 1))

@@ -34,11 +34,11 @@ const flame = (() => {
 	}
 
 	/* Time by way is exact; samples divide it among call paths, those of the other group where one has none. */
-	function grow(type) {
+	function grow() {
 		const ways = new Map(), weight = {own: 0, rest: 0};
 		tree = node('all', null);
 		for (const {row, factor, entries} of data.details) {
-			if (type >= 0 && data.rows.type[row] !== type)
+			if (!data.rows.shown[row])
 				continue;
 			const group = selected[row] ? 'own' : 'rest', scale = factor * data.rows.weight[row];
 			weight[group] += scale;
@@ -145,7 +145,7 @@ const flame = (() => {
 	}
 
 	function regrow() {
-		grow(+$('flame-type').value);
+		grow();
 		draw();
 		if (tree.own || tree.rest)
 			tell(tree);
@@ -154,8 +154,6 @@ const flame = (() => {
 	function open(into, from) {
 		canvas = into;
 		data = from;
-		$('flame-type').replaceChildren(new Option('all', -1), ...data.header.types.map((name, n) => new Option(name || '(no name)', n)));
-		$('flame-type').addEventListener('change', regrow);
 		$('flame-search').addEventListener('input', (event) => {
 			found = event.target.value.trim().toLowerCase();
 			draw();

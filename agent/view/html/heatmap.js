@@ -26,6 +26,8 @@ const heatmap = (() => {
 		grid.cells = new Float64Array(grid.columns * grid.lines);
 		grid.cellOf = new Uint32Array(rows.cnt);
 		for (let i = 0; i < rows.cnt; i++) {
+			if (!rows.shown[i])
+				continue;
 			const column = Math.min(grid.columns - 1,
 				Math.floor((rows.time[i] - grid.from) / (grid.to - grid.from) * grid.columns));
 			const line = Math.min(grid.lines - 1, Math.floor(
@@ -40,6 +42,8 @@ const heatmap = (() => {
 	function glow() {
 		const shares = new Float64Array(grid.cells.length), total = new Float64Array(grid.cells.length);
 		for (let i = 0; i < data.rows.cnt; i++) {
+			if (!data.rows.shown[i])
+				continue;
 			shares[grid.cellOf[i]] += data.rows.weight[i] * lit[i];
 			total[grid.cellOf[i]] += data.rows.weight[i] * data.rows.latency[i];
 		}
@@ -152,6 +156,11 @@ const heatmap = (() => {
 		},
 		light(partOrNull) {
 			lit = partOrNull;
+			draw();
+		},
+		/* Other requests are shown. */
+		refill() {
+			grid = undefined;
 			draw();
 		},
 		/* Where a point lies on the page, for tests. */

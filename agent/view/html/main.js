@@ -41,6 +41,8 @@
 	function split(area) {
 		const {rows} = data, mask = new Uint8Array(rows.cnt), selected = [], rest = [];
 		for (let i = 0; i < rows.cnt; i++) {
+			if (!rows.shown[i])
+				continue;
 			mask[i] = area && rows.time[i] >= area.t0 && rows.time[i] <= area.t1 && rows.latency[i] >= area.l0 &&
 				rows.latency[i] <= area.l1 && (!area.late || rows.group[i] === 2) ? 1 : 0;
 			if (rows.ranked[i])
@@ -77,6 +79,27 @@
 			flame.use(mask);
 	}
 
+	/* Of which type and host the requests are that everything is about; only where there are several. */
+	function openFilters() {
+		const {types, hosts} = data.header;
+		const filters = [['type', types, data.rows.type], ['host', hosts, data.rows.host]].filter(([, names]) => names.length > 1);
+		const chosen = filters.map(([name, names]) => {
+			const label = element('label', name + ' '), choose = element('select');
+			choose.append(new Option('all', -1), ...names.map((text, n) => new Option(text || '(no name)', n)));
+			choose.dataset.filter = name;
+			choose.addEventListener('change', () => {
+				data.rows.shown.forEach((_, i) => {
+					data.rows.shown[i] = filters.every(([, , of], f) => +chosen[f].value < 0 || of[i] === +chosen[f].value) ? 1 : 0;
+				});
+				heatmap.refill();
+				show();
+			});
+			label.append(choose);
+			$('filters').append(label);
+			return choose;
+		});
+	}
+
 	function openPicks() {
 		ready = picks(data).map((pick) => {
 			const button = element('button', pick.text);
@@ -85,6 +108,8 @@
 			return {pick, button};
 		});
 		$('picks').replaceChildren('Select: ', ...ready.map(({button}) => button));
+		if (data.header.thinned)
+			$('picks').append(element('span', `${count(data.rows.cnt)} of ${count(data.header.rows_kept)} kept requests are in this page; weights make up for the others.`, 'faint'));
 	}
 
 	function openStories() {
@@ -131,13 +156,22 @@
 		$('crosstalk-section').hidden = false;
 	}
 
-	function openShares(order) {
+	const setOf = (name) => (name === 'causes' ? parts : data.categories.map((c) => ({label: `${c.name}: ${c.label}`, ns: c.ns})));
+
+	function openShares() {
 		const by = $('shares-by');
-		const sets = {causes: parts, categories: data.categories.map((c) => ({label: `${c.name}: ${c.label}`, ns: c.ns}))};
-		by.replaceChildren(...Object.keys(sets).map((name) => new Option(name)));
-		by.addEventListener('change', () => shares.use(sets[by.value]));
-		shares.open($('shares'), data, order);
-		shares.use(sets.causes);
+		by.replaceChildren(...['causes', 'categories'].map((name) => new Option(name)));
+		by.addEventListener('change', () => shares.use(setOf(by.value), orderOf(data.rows)));
+		shares.open($('shares'), data);
+	}
+
+	/* What depends on which requests are shown. */
+	function show() {
+		const order = orderOf(data.rows);
+		openPicks();
+		shares.use(setOf($('shares-by').value), order);
+		cdf.use($('cdf'), data, order);
+		select(ready[0].pick);
 	}
 
 	function redraw() {
@@ -159,15 +193,11 @@
 		}
 		heatmap.open($('heatmap'), data, select);
 		document.querySelectorAll('.cause').forEach((item) => lights(item, +item.dataset.cause));
-		openPicks();
-		const order = orderOf(data.rows);
-		openShares(order);
-		cdf.open($('cdf'), data, order);
+		openFilters();
+		openShares();
 		openStories();
 		openCrosstalk();
-		select(ready[0].pick);
-		if (data.header.thinned)
-			$('picks').append(element('span', `${count(data.rows.cnt)} of ${count(data.header.rows_kept)} kept requests are in this page; weights make up for the others.`, 'faint'));
+		show();
 		for (const query of ['(prefers-color-scheme: dark)', 'print'])
 			matchMedia(query).addEventListener('change', redraw);
 		let frame;

@@ -11,6 +11,8 @@ const picks = (() => {
 		to = Math.max(to, from + 1e-6);
 		const late = new Float64Array(BINS), all = new Float64Array(BINS), seen = new Float64Array(BINS);
 		for (let i = 0; i < rows.cnt; i++) {
+			if (!rows.shown[i])
+				continue;
 			const bin = Math.min(BINS - 1, Math.floor((rows.time[i] - from) / (to - from) * BINS));
 			all[bin] += rows.weight[i];
 			if (rows.group[i] === 2) {
