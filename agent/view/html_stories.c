@@ -13,9 +13,9 @@
 #define SLOWEST_CNT  10
 #define OF_CAUSE_CNT 2
 #define STORIES_MAX  (SLOWEST_CNT + 40 * OF_CAUSE_CNT)
-#define STEPS_MAX    400    /* of one request */
-#define STEPS_ALL    9000   /* of all requests */
-#define SHORT_SHARE  0.0005 /* of the latency: a shorter step joins the one before it on its thread */
+#define STEPS_MAX    400   /* of one request */
+#define STEPS_ALL    9000  /* of all requests */
+#define SHORT_SHARE  0.004 /* of the latency: a shorter step joins the one before it on its thread */
 #define NO_CAUSE     UINT32_MAX
 #define THREAD_SZ    128
 
@@ -98,7 +98,7 @@ static uint32_t node_of(struct teller *teller, const struct trace_session *sessi
 	return id;
 }
 
-/* How many of the steps from `first` are told as one, on one thread. */
+/* How many of the steps from `first` are told as one, on one thread: of one kind, or short. */
 static size_t together(const struct story *story, size_t first)
 {
 	uint64_t short_ns = (uint64_t)(SHORT_SHARE * (double)(story->end_ts - story->begin_ts));
@@ -118,21 +118,36 @@ static size_t together(const struct story *story, size_t first)
 	return cnt;
 }
 
+static const struct story_step *longest(const struct story *story, size_t first, size_t cnt)
+{
+	const struct story_step *most = &story->steps[first];
+
+	for (size_t i = first + 1; i < first + cnt; i++)
+		if (story->steps[i].end_ts - story->steps[i].begin_ts > most->end_ts - most->begin_ts)
+			most = &story->steps[i];
+	return most;
+}
+
 static void put_step(struct teller *teller, struct json_object *steps, const struct story *story, size_t first,
 		     size_t cnt, uint64_t end_ts, const struct trace_session *session)
 {
-	const struct story_step *step = &story->steps[first];
+	uint64_t begin_ts = story->steps[first].begin_ts;
+	const struct story_step *step = longest(story, first, cnt);
 	struct json_object *object = append_object(&teller->pack->doc, steps);
 	char thread[THREAD_SZ], words[STORY_WORDS_SZ];
 	uint32_t node = 0;
+	size_t len;
 
 	snprintf(thread, sizeof(thread), "%.60s (tid %u)%s%.40s", step->comm ? step->comm : "thread", step->tid,
 		 step->host ? " on " : "", step->host ? step->host : "");
 	text_story_step_words(words, sizeof(words), story, step);
+	len = strlen(words);
+	if (cnt > 1)
+		snprintf(words + len, sizeof(words) - len, " (%zu steps together)", cnt);
 	for (size_t i = first; i < first + cnt && !node; i++)
 		node = node_of(teller, session, &teller->path.steps.items[i]);
-	put_count(&teller->pack->doc, object, "at_ns", step->begin_ts - story->begin_ts);
-	put_count(&teller->pack->doc, object, "ns", end_ts - step->begin_ts);
+	put_count(&teller->pack->doc, object, "at_ns", begin_ts - story->begin_ts);
+	put_count(&teller->pack->doc, object, "ns", end_ts - begin_ts);
 	put_string(&teller->pack->doc, object, "category", category_name(step->category));
 	put_count(&teller->pack->doc, object, "depth", step->depth);
 	html_pack__put_string(teller->pack, object, "thread", thread);
