@@ -29,7 +29,7 @@
 			row.dataset.part = line.p;
 			row.append(element('td', percent(line.share), 'number'),
 				element('td', interval ? `[${percent(interval[0])} to ${percent(interval[1])}]` : '–', 'number'),
-				element('td', duration(line.selected), 'number'), element('td', duration(line.rest), 'number'),
+				element('td', duration(line.selected), 'number extra'), element('td', duration(line.rest), 'number extra'),
 				element('td', line.part.label, 'about'));
 			lights(row, line.p);
 			return row;
