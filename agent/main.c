@@ -20,6 +20,7 @@ static const struct {
 	{"record", cmd_record, "attach and record into shards", true},
 	{"report", cmd_report, "say what made requests late, from shards", false},
 	{"explain", cmd_explain, "tell one request step by step, from shards recorded with --mode trace", false},
+	{"contexts", cmd_contexts, "requests by type: their time, their stages, which delay which, from shards", false},
 	{"export", cmd_export, "turn shards into what other tools read: perfetto, folded stacks, csv, jsonl", false},
 	{"probes", cmd_probes, "what can be probed and what a symbol list means: list, plan, check, suggest", true},
 	{"values", cmd_values, "which variables of a binary can be sampled: schema", false},

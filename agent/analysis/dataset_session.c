@@ -298,6 +298,9 @@ static int session_end(struct dataset_build *build, const struct build_session *
 	if (build_session__number(session, "pid", &number) && number <= INT32_MAX)
 		dataset->pid = (int64_t)number;
 	dataset->duration_s += session_duration_s(build, session);
+	if (!(build->filter && (build->filter->since_wall_ns || build->filter->until_wall_ns)) &&
+	    build_session__number(session, "target_cpu_ns", &number))
+		dataset->target_cpu_ns += (double)number;
 	number = build_session__seen(build, session);
 	if (__builtin_add_overflow(dataset->intervals_seen, number, &dataset->intervals_seen))
 		dataset->intervals_seen = UINT64_MAX;

@@ -11,6 +11,7 @@ int cmd_record(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_contexts(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_probes(int argc, char **argv);
 int cmd_collect(int argc, char **argv);

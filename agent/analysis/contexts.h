@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Requests by type and by context (DESIGN §12, Whodunit §6): what each type takes, through which stages its requests
+ * were handed on, in which call paths, and which types delay which.
+ *
+ * A context is a type and the chain of hand-offs behind it on critical paths: "socket redis-server", "queue worker".
+ * A hand-off that repeats, and a loop, are folded (Whodunit §4.1).  Chains and crosstalk need --mode trace, call trees
+ * need --stacks; the rest is there in every recording.
+ */
+#ifndef WHYLATE_ANALYSIS_CONTEXTS_H
+#define WHYLATE_ANALYSIS_CONTEXTS_H
+
+#include "analysis/paths.h"
+
+#define CONTEXT_CHAIN_MAX 8
+#define CONTEXTS_MAX      4096 /* further ones are counted with their parents */
+#define CONTEXT_NODES_MAX 200000
+
+/* A call path of a type: its parent's and one more function; nodes[0] of each type is the type itself. */
+struct context_node {
+	uint32_t parent;              /* a smaller index */
+	uint32_t name;                /* index into contexts.strings */
+	uint32_t type;                /* index into types */
+	double on_ns, off_ns;         /* weighted: on a CPU and off it, in this very call path */
+	double all_on_ns, all_off_ns; /* … and in what it called */
+};
+
+/* A stage is "KIND ROLE", with the type of the request there where it is known. */
+struct context_line {
+	uint32_t parent;        /* a smaller index; its own: a type by itself */
+	uint32_t stage;         /* index into contexts.strings; 0: none */
+	uint32_t type;          /* index into types */
+	double count;           /* intervals whose path was there */
+	double cpu_ns, wait_ns; /* weighted sums */
+	double late_ns, typical_ns;
+	double tail_share; /* (E[X | late] - E[X | typical]) over the sum of the same */
+	uint32_t last_row; /* that was counted */
+};
+
+struct context_type {
+	uint32_t name; /* index into the dataset's strings */
+	double count, mean_ns, p99_ns;
+	double cpu_ns, wait_ns; /* weighted sums */
+	double cpu_share;       /* of the target's CPU time; NAN: not known */
+	double late_share;      /* of what late requests took longer than typical ones */
+	uint32_t node;          /* its root among the nodes; UINT32_MAX: no sample */
+};
+
+/* Intervals of a type that waited for one of another type (or of none that is known). */
+struct context_crossing {
+	uint32_t type;    /* index into types */
+	uint32_t by_type; /* index into the dataset's strings; 0: of none that is known */
+	uint8_t category; /* LOCK, RUNQ, QUEUE */
+	double count, wait_ns;
+	double late_ns, typical_ns;
+	double tail_share;
+	uint32_t last_row;
+};
+
+struct contexts {
+	const struct dataset *dataset;
+	struct arena *arena;
+	struct intern strings;          /* 0 is "" */
+	VEC(struct context_type) types; /* the largest share of lateness first */
+	VEC(struct context_line) lines; /* parents before children */
+	VEC(struct context_node) nodes;
+	VEC(struct context_crossing) crossings; /* the longest wait in all first */
+	struct idmap line_ids, node_ids, crossing_ids;
+	VEC(uint32_t) node_of; /* by id of node_ids */
+	double tail, tail_threshold_ns, typical_ns;
+	size_t walked;       /* intervals with a path */
+	size_t folded_lines; /* hand-offs that found no room */
+	size_t sample_cnt;   /* samples that are in a call tree */
+	uint32_t no_request; /* root of what threads did that delayed requests and worked for none; UINT32_MAX: nothing
+			      */
+};
+
+/* paths: NULL without --mode trace.  Reads the stacks from the beginning.  0 or -ENOMEM, -EIO. */
+int contexts_make(struct contexts *contexts, const struct dataset *dataset, const struct paths *paths,
+		  struct shard_reader *reader, double tail);
+void contexts_free(struct contexts *contexts);
+
+/* contexts_tree.c: adds the samples.  0 or -errno. */
+int contexts__add_stacks(struct contexts *contexts, struct shard_reader *reader);
+
+static inline const char *contexts_string(const struct contexts *contexts, uint32_t id)
+{
+	return contexts->strings.strings[id];
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Requests by type and context (analysis/contexts.h), as text, JSON and folded stacks. */
+#ifndef WHYLATE_VIEW_CONTEXTS_H
+#define WHYLATE_VIEW_CONTEXTS_H
+
+#include "analysis/contexts.h"
+#include "view/view.h"
+
+/* 0 or -EIO, -ENOMEM. */
+int view_contexts_text(FILE *out, const struct contexts *contexts, const struct view_opts *opts);
+/* One JSON object of schema whylate.contexts/1 and a newline; `top` does not apply. */
+int view_contexts_json(FILE *out, const struct contexts *contexts);
+/* The call trees, "TYPE;on|off;root;…;leaf NANOSECONDS". */
+int view_contexts_folded(FILE *out, const struct contexts *contexts);
+
+/* "tcp:80 GET / > socket app > unix mariadbd", in buf. */
+const char *view_context_chain(char *buf, size_t sz, const struct contexts *contexts, uint32_t line);
+
+#endif

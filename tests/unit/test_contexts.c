@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Requests by type and context: planted chains, locks and stacks are what is told. */
+#include "row_writer.h"
+#include "test_shard_util.h"
+#include "trace_fixture.h"
+#include "unit.h"
+
+#include "analysis/contexts.h"
+#include "view/contexts.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CNT 2000
+
+struct whole {
+	struct test_dir dir;
+	struct shard_reader *reader;
+	struct dataset dataset;
+	struct traces traces;
+	struct paths paths;
+	struct contexts contexts;
+	bool traced;
+};
+
+static void whole_load(struct whole *whole, double tail)
+{
+	whole->reader = test_reader__open(whole->dir.path);
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&whole->dataset, whole->reader, NULL), 0);
+	whole->traced = traces_load(&whole->traces, whole->reader) == 1;
+	whole->paths = (struct paths){0};
+	if (whole->traced)
+		CU_ASSERT_EQUAL_FATAL(paths_make(&whole->paths, &whole->traces, &whole->dataset, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(contexts_make(&whole->contexts, &whole->dataset, whole->traced ? &whole->paths : NULL,
+					    whole->reader, tail),
+			      0);
+}
+
+static void whole_free(struct whole *whole)
+{
+	contexts_free(&whole->contexts);
+	paths_free(&whole->paths);
+	if (whole->traced)
+		traces_free(&whole->traces);
+	dataset_free(&whole->dataset);
+	shard_reader__free(whole->reader);
+	test_dir__remove(&whole->dir);
+}
+
+static const struct context_type *type_of(const struct whole *whole, const char *name)
+{
+	for (size_t i = 0; i < whole->contexts.types.cnt; i++)
+		if (!strcmp(whole->dataset.strings[whole->contexts.types.items[i].name], name))
+			return &whole->contexts.types.items[i];
+	CU_FAIL_FATAL("there is no such type");
+	return NULL;
+}
+
+static char *printed(const struct contexts *contexts, int (*view)(FILE *out, const struct contexts *contexts))
+{
+	char *text = NULL;
+	size_t sz;
+	FILE *out = open_memstream(&text, &sz);
+
+	CU_ASSERT_EQUAL(view(out, contexts), 0);
+	fclose(out);
+	return text;
+}
+
+static int as_text(FILE *out, const struct contexts *contexts)
+{
+	return view_contexts_text(out, contexts, &(struct view_opts){.top = 10});
+}
+
+/* The late ones of tcp:80 wait for a lock that is held for one of tcp:81, and nobody else waits. */
+static void the_planted_lock_is_crosstalk(void)
+{
+	const struct context_crossing *crossing;
+	struct whole whole;
+	char *text;
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write(whole.dir.path, CNT);
+	whole_load(&whole, 0.95);
+	CU_ASSERT_EQUAL(whole.contexts.types.cnt, 2);
+	CU_ASSERT_EQUAL_FATAL(whole.contexts.crossings.cnt, 1);
+	crossing = whole.contexts.crossings.items;
+	CU_ASSERT_EQUAL(&whole.contexts.types.items[crossing->type], type_of(&whole, "tcp:80"));
+	CU_ASSERT_STRING_EQUAL(contexts_string(&whole.contexts, crossing->by_type), "tcp:81");
+	CU_ASSERT_EQUAL(crossing->category, WL_CATEGORY_LOCK);
+	CU_ASSERT_EQUAL(crossing->count, 199);
+	CU_ASSERT_EQUAL(crossing->wait_ns, 199 * 500000.);
+	CU_ASSERT_DOUBLE_EQUAL(crossing->tail_share, 1, 1e-9);
+	/* Who is in the way is no stage of the request. */
+	for (size_t i = 0; i < whole.contexts.lines.cnt; i++)
+		CU_ASSERT_EQUAL(whole.contexts.lines.items[i].stage, 0);
+	text = printed(&whole.contexts, as_text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "Crosstalk"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "tcp:81"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "record with --stacks"));
+	free(text);
+	whole_free(&whole);
+}
+
+/* The time of a line and of those behind it is that of the paths; lateness is divided among the types. */
+static void parts_sum_to_the_whole(void)
+{
+	double lines_ns = 0, types_ns = 0, late = 0, rows_ns = 0, ranked_ns = 0;
+	struct whole whole;
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write(whole.dir.path, CNT);
+	whole_load(&whole, 0.95);
+	for (size_t i = 0; i < whole.contexts.lines.cnt; i++)
+		lines_ns += whole.contexts.lines.items[i].cpu_ns + whole.contexts.lines.items[i].wait_ns;
+	for (size_t i = 0; i < whole.contexts.types.cnt; i++) {
+		types_ns += whole.contexts.types.items[i].cpu_ns + whole.contexts.types.items[i].wait_ns;
+		late += whole.contexts.types.items[i].late_share;
+	}
+	for (size_t row = 0; row < whole.dataset.row_cnt; row++) {
+		double ns = whole.dataset.weight[row] * (double)whole.dataset.latency_ns[row];
+
+		rows_ns += ns;
+		ranked_ns += whole.paths.ranked[row] ? ns : 0;
+	}
+	CU_ASSERT_DOUBLE_EQUAL(lines_ns, ranked_ns, 1);
+	CU_ASSERT_DOUBLE_EQUAL(types_ns, rows_ns, 1);
+	CU_ASSERT_DOUBLE_EQUAL(late, 1, 1e-9);
+	whole_free(&whole);
+}
+
+static void put_stack(struct row_writer *to, uint64_t sid, uint64_t delays, const char *state, const char *frames,
+		      const char *kernel, double ns)
+{
+	row_begin(to, SHARD_TABLE_STACK);
+	row_set_u64(to, STACK_PID, 100);
+	row_set_u64(to, STACK_TID, 101);
+	row_set_u64(to, STACK_TS, 1000);
+	if (sid)
+		row_set_u64(to, STACK_SID, sid);
+	if (delays)
+		row_set_u64(to, STACK_DELAYS, delays);
+	row_set_str(to, STACK_STATE, state);
+	row_set_str(to, STACK_FRAMES, frames);
+	if (kernel)
+		row_set_str(to, STACK_KERNEL_FRAMES, kernel);
+	to->row.values[STACK_WEIGHT].f64 = ns;
+	row_end(to, SHARD_TABLE_STACK);
+}
+
+/* A tree per type, its nodes the sums of what is below them; without --mode trace there is nothing else. */
+static void each_type_has_its_call_tree(void)
+{
+	struct row_writer to = {0};
+	struct json_object *root, *value;
+	const struct context_node *node;
+	struct whole whole;
+	char *text;
+
+	test_dir__make(&whole.dir);
+	row_writer_open(&to, whole.dir.path, "host", 7, 100);
+	row_put_interval(&to, 1, 101, "tcp:80 GET /a;b", 1000, 2000, 0, 0);
+	row_put_interval(&to, 2, 101, "tcp:80 GET /b", 3000, 9000, 0, 0);
+	put_stack(&to, 1, 0, "running", "main;serve;a", NULL, 10);
+	put_stack(&to, 1, 0, "running", "main;serve", "entry;tick", 20);
+	put_stack(&to, 1, 0, "blocked.futex", "main;serve;lock", NULL, 30);
+	put_stack(&to, 2, 0, "running", "main;serve;?0x1;a", NULL, 40);
+	put_stack(&to, 3, 0, "running", "not kept", NULL, 50);
+	put_stack(&to, 0, 2, "running", "other", NULL, 60);
+	row_writer_close(&to);
+	whole_load(&whole, 0.9);
+	CU_ASSERT_FALSE(whole.traced);
+	CU_ASSERT_EQUAL(whole.contexts.sample_cnt, 5);
+	node = &whole.contexts.nodes.items[type_of(&whole, "tcp:80 GET /a;b")->node];
+	CU_ASSERT(node->all_on_ns == 30 && node->all_off_ns == 30 && !node->on_ns);
+	node = &whole.contexts.nodes.items[type_of(&whole, "tcp:80 GET /b")->node];
+	CU_ASSERT(node->all_on_ns == 40 && !node->all_off_ns);
+	CU_ASSERT_NOT_EQUAL_FATAL(whole.contexts.no_request, UINT32_MAX);
+	CU_ASSERT_EQUAL(whole.contexts.nodes.items[whole.contexts.no_request].all_on_ns, 60);
+	text = printed(&whole.contexts, view_contexts_folded);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "tcp:80 GET /a:b;on;main;serve;a 10\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "tcp:80 GET /a:b;on;main;serve;entry_[k];tick_[k] 20\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "tcp:80 GET /a:b;off;main;serve;lock 30\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "tcp:80 GET /b;on;main;serve;a 40\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "no request;on;other 60\n"));
+	CU_ASSERT_PTR_NULL(strstr(text, "not kept"));
+	free(text);
+	text = printed(&whole.contexts, view_contexts_json);
+	root = json_tokener_parse(text);
+	CU_ASSERT_FATAL(json_object_object_get_ex(root, "crosstalk", &value) && !value);
+	CU_ASSERT_FATAL(json_object_object_get_ex(root, "types", &value));
+	CU_ASSERT_EQUAL(json_object_array_length(value), 2);
+	json_object_put(root);
+	free(text);
+	text = printed(&whole.contexts, as_text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "record with --mode trace"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "main > serve"));
+	free(text);
+	whole_free(&whole);
+}
+
+static void types_are_asked_for_by_their_parts(void)
+{
+	CU_ASSERT(dataset_type_fits("tcp:80 GET /a", "tcp:80"));
+	CU_ASSERT(dataset_type_fits("tcp:80 GET /a", "GET /a"));
+	CU_ASSERT(dataset_type_fits("tcp:80 GET /a", "tcp:80 GET /a"));
+	CU_ASSERT(dataset_type_fits("tcp:80 GET /a", "GET *"));
+	CU_ASSERT(dataset_type_fits("tcp:80 GET /a", "*/a"));
+	CU_ASSERT(dataset_type_fits("tcp:80 GET /u/*", "GET /u/*"));
+	CU_ASSERT(dataset_type_fits("tcp:80", "tcp:80"));
+	CU_ASSERT_FALSE(dataset_type_fits("tcp:8080 GET /a", "tcp:80"));
+	CU_ASSERT_FALSE(dataset_type_fits("tcp:80 GET /a", "GET /"));
+	CU_ASSERT_FALSE(dataset_type_fits("tcp:80 GET /a", ""));
+	CU_ASSERT_FALSE(dataset_type_fits("tcp:80", "tcp:8"));
+}
+
+int suite_contexts(void)
+{
+	static const struct unit_test tests[] = {
+		{"the planted lock is crosstalk", the_planted_lock_is_crosstalk},
+		{"parts sum to the whole", parts_sum_to_the_whole},
+		{"each type has its call tree", each_type_has_its_call_tree},
+		{"types are asked for by their parts", types_are_asked_for_by_their_parts},
+	};
+
+	return unit_suite("contexts", tests, sizeof(tests) / sizeof(tests[0]));
+}
