@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/path_rows.h"
+#include "analysis/roots.h"
 #include "analysis/story.h"
 
 #include <math.h>
@@ -218,7 +219,7 @@ static size_t choose_slowest(const struct report *report, const struct paths *pa
 	return cnt;
 }
 
-static int tell_slowest(struct report *report, const struct paths *paths, size_t max)
+static int tell_slowest(struct report *report, const struct paths *paths, const struct samples *samples, size_t max)
 {
 	uint32_t *rows = malloc((max + 1) * sizeof(*rows));
 	size_t cnt = rows ? choose_slowest(report, paths, rows, max) : 0;
@@ -229,7 +230,7 @@ static int tell_slowest(struct report *report, const struct paths *paths, size_t
 	if (!rows || !report->path->slowest)
 		err = -ENOMEM;
 	for (size_t i = 0; i < cnt && !err; i++)
-		err = story_make(&report->path->slowest[i], paths->traces,
+		err = story_make(&report->path->slowest[i], paths->traces, samples,
 				 &paths->traces->intervals.items[paths->interval_of[rows[i]]], &path, report->arena);
 	report->path->slowest_cnt = err ? 0 : cnt;
 	path__clear(&path);
@@ -321,7 +322,7 @@ int paths_report(struct report *report, const struct paths *paths, const struct 
 	if (!err)
 		err = make_joins(report, paths->traces);
 	if (!err)
-		err = tell_slowest(report, paths, opts->slowest);
+		err = tell_slowest(report, paths, opts->roots ? opts->roots->samples : NULL, opts->slowest);
 	path_rows__free(&ranked);
 	return err;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/story.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const char *known(const struct traces *traces, uint32_t string)
 {
 	return string ? traces_string(traces, string) : NULL;
@@ -77,8 +80,90 @@ static int name_step(struct story_step *out, const struct traces *traces, const 
 	return 0;
 }
 
-int story_make(struct story *story, const struct traces *traces, const struct trace_interval *interval,
-	       struct path *path, struct arena *arena)
+/* --- what it was at ------------------------------------------------------------------------------------------------
+ */
+
+#define PATHS_MAX  32 /* different ones in a step */
+#define FRAMES_MAX 4  /* innermost ones that are told */
+
+/* The functions of a call path; those in the kernel only where there are no others. */
+static const char *path_text(const struct samples *samples, uint32_t node, struct arena *arena)
+{
+	const struct sample_node *nodes = samples->nodes.items;
+	uint32_t frames[FRAMES_MAX], user = node;
+	size_t cnt = 0, len = 0;
+	char text[512];
+
+	while (user != SAMPLE_ROOT && nodes[user].kernel)
+		user = nodes[user].parent;
+	if (user != SAMPLE_ROOT && strcmp(samples_name(samples, user), "[kernel]"))
+		node = user;
+	for (; node != SAMPLE_ROOT && cnt < FRAMES_MAX && !samples_is_start(samples_name(samples, node));
+	     node = nodes[node].parent)
+		frames[cnt++] = node;
+	if (!cnt)
+		return NULL;
+	if (node != SAMPLE_ROOT && !samples_is_start(samples_name(samples, node)))
+		len = (size_t)snprintf(text, sizeof(text), "… > ");
+	for (size_t i = cnt; i-- > 0 && len < sizeof(text);)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%.100s%s", samples_name(samples, frames[i]),
+					i ? " > " : "");
+	return arena__strdup(arena, text);
+}
+
+/* What most of the samples of the thread say, between times of the graph. */
+static uint32_t most_sampled(const struct samples *samples, const struct trace_session *session, uint32_t tid,
+			     bool on_cpu, uint64_t from_ts, uint64_t to_ts)
+{
+	size_t cnt, path_cnt = 0, most = 0;
+	const struct sample *of = samples_of(samples, session, tid, from_ts, to_ts, &cnt);
+	uint32_t nodes[PATHS_MAX];
+	double amounts[PATHS_MAX];
+
+	for (size_t i = 0; i < cnt; i++) {
+		double amount = sample_amount(&of[i], on_cpu, from_ts, to_ts);
+		size_t at = 0;
+
+		while (at < path_cnt && nodes[at] != of[i].node)
+			at++;
+		if (!(amount > 0) || at == PATHS_MAX)
+			continue;
+		if (at == path_cnt) {
+			nodes[path_cnt] = of[i].node;
+			amounts[path_cnt++] = 0;
+		}
+		amounts[at] += amount;
+	}
+	for (size_t i = 1; i < path_cnt; i++)
+		most = amounts[i] > amounts[most] ? i : most;
+	return path_cnt ? nodes[most] : SAMPLE_ROOT;
+}
+
+/* Of the thread that the step is on, or that had its CPU; times of the step are the session's own. */
+static int tell_call_path(struct story_step *out, const struct samples *samples, const struct trace_session *session,
+			  const struct path_step *step, struct arena *arena)
+{
+	uint64_t from_ts = traces_graph_ts(samples->traces, session, step->begin_ts);
+	uint64_t to_ts = traces_graph_ts(samples->traces, session, step->end_ts);
+	bool runnable = step->state == WL_STATE_RUNQ_WAKEUP || step->state == WL_STATE_RUNQ_PREEMPT;
+	bool by_other = step->culprit_tid && step->culprit_tid != step->tid &&
+			(runnable || (!step->depth && step->state == WL_STATE_BLOCKED_FUTEX));
+	uint32_t node = SAMPLE_ROOT;
+
+	if (runnable && !by_other)
+		return 0;
+	if (by_other)
+		node = most_sampled(samples, session, step->culprit_tid, true, from_ts, to_ts);
+	if (node == SAMPLE_ROOT && !runnable)
+		node = most_sampled(samples, session, step->tid, state_is_on_cpu(step->state), from_ts, to_ts);
+	if (node == SAMPLE_ROOT || state_is_interrupt(step->state))
+		return 0;
+	out->call_path = path_text(samples, node, arena);
+	return 0;
+}
+
+int story_make(struct story *story, const struct traces *traces, const struct samples *samples,
+	       const struct trace_interval *interval, struct path *path, struct arena *arena)
 {
 	const struct trace_session *session = &traces->sessions.items[interval->session];
 	int err = traces_walk(path, traces, interval);
@@ -110,6 +195,8 @@ int story_make(struct story *story, const struct traces *traces, const struct tr
 		uint64_t sid = traces_real_sid(traces, session, step->tid, step->sid);
 
 		err = name_step(&story->steps[i], traces, session, step, arena);
+		if (!err && samples && samples->rows.cnt)
+			err = tell_call_path(&story->steps[i], samples, session, step, arena);
 		if (sid != interval->base.sid || traces_owner(traces, session, step->tid) != session)
 			story->steps[i].other_sid = sid;
 	}

@@ -6,7 +6,7 @@
 #ifndef WHYLATE_ANALYSIS_STORY_H
 #define WHYLATE_ANALYSIS_STORY_H
 
-#include "analysis/traces.h"
+#include "analysis/samples.h"
 
 struct story_step {
 	uint64_t begin_ts, end_ts;
@@ -23,6 +23,7 @@ struct story_step {
 	uint32_t culprit_pid, culprit_tid; /* 0: not known */
 	uint64_t other_sid;                /* of another interval that the thread worked for, 0: none */
 	const char *other_type;            /* its type; NULL: it was not kept */
+	const char *call_path;             /* "a > b": what the one that it is about was at; NULL: no sample tells */
 	enum path_via via;
 	enum wl_handoff kind; /* by a hand-off, or with `transit` */
 	bool transit;         /* data were under way */
@@ -44,9 +45,12 @@ struct story {
 	size_t step_cnt;
 };
 
-/* Walks the interval, names what it meets.  0 or -ENOMEM.  *path is memory to be used again by the next call. */
-int story_make(struct story *story, const struct traces *traces, const struct trace_interval *interval,
-	       struct path *path, struct arena *arena);
+/*
+ * Walks the interval, names what it meets.  samples: NULL, there are none.  0 or -ENOMEM.  *path is memory to be used
+ * again by the next call.
+ */
+int story_make(struct story *story, const struct traces *traces, const struct samples *samples,
+	       const struct trace_interval *interval, struct path *path, struct arena *arena);
 
 /*
  * What a step of that category is about; an index into the strings of the traces, 0: nothing, or (*by_address) nothing

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 static const char help[] = "Usage: whylate explain DIR|SHARD… SID [--all]\n"
-			   "Tells one request's critical path step by step, from a recording with --mode trace.\n"
+			   "Tells one request's critical path step by step, from a recording with --mode trace: who\n"
+			   "it waited for, and in which call path that was (where stacks were sampled).\n"
 			   "      --all   every step, also the short ones\n"
 			   "`whylate report` shows the slowest requests with their SID.\n";
 
@@ -27,12 +28,13 @@ static bool parse_sid(const char *text, uint64_t *sid)
 	return !*end && !errno;
 }
 
-static int tell(const struct traces *traces, const struct trace_interval *interval, const struct view_opts *view)
+static int tell(const struct traces *traces, const struct samples *samples, const struct trace_interval *interval,
+		const struct view_opts *view)
 {
 	struct arena *arena = arena__new();
 	struct path path = {0};
 	struct story story;
-	int err = arena ? story_make(&story, traces, interval, &path, arena) : -ENOMEM;
+	int err = arena ? story_make(&story, traces, samples, interval, &path, arena) : -ENOMEM;
 
 	if (!err)
 		err = view_story(stdout, &story, view);
@@ -42,7 +44,8 @@ static int tell(const struct traces *traces, const struct trace_interval *interv
 }
 
 /* The sid of every recording that has it: an exit code. */
-static int explain(const struct traces *traces, uint64_t sid, const char *where, const struct view_opts *view)
+static int explain(const struct traces *traces, const struct samples *samples, uint64_t sid, const char *where,
+		   const struct view_opts *view)
 {
 	size_t found = 0;
 	int err = 0;
@@ -54,7 +57,7 @@ static int explain(const struct traces *traces, uint64_t sid, const char *where,
 			continue;
 		if (found++)
 			putchar('\n');
-		err = tell(traces, interval, view);
+		err = tell(traces, samples, interval, view);
 	}
 	if (err) {
 		log_error("cannot explain sid %llu: %s", (unsigned long long)sid, strerror(-err));
@@ -72,20 +75,27 @@ static int explain(const struct traces *traces, uint64_t sid, const char *where,
 static int explain_run(const char *const *paths, size_t path_cnt, uint64_t sid, const struct view_opts *view)
 {
 	struct shard_reader *reader = shards_open(paths, path_cnt);
+	struct samples samples;
 	struct traces traces;
 	int code = EXIT_FAILED, found;
 
 	if (!reader)
 		return EXIT_FAILED;
 	found = traces_load(&traces, reader);
-	if (found < 0) {
-		log_error("cannot read '%s': %s", paths[0], strerror(-found));
-	} else if (!found) {
+	if (!found)
 		log_error("'%s' has no chains to explain: record with --mode trace", paths[0]);
-	} else {
-		code = explain(&traces, sid, paths[0], view);
+	if (found > 0) {
+		int err = samples_load(&samples, &traces, reader);
+
+		if (!err) {
+			code = explain(&traces, &samples, sid, paths[0], view);
+			samples_free(&samples);
+		}
 		traces_free(&traces);
+		found = err;
 	}
+	if (found < 0)
+		log_error("cannot read '%s': %s", paths[0], strerror(-found));
 	shard_reader__free(reader);
 	return code;
 }

@@ -107,6 +107,7 @@ static int run_folded(FILE *out, struct shard_reader *reader, const struct expor
 
 static int run_perfetto(FILE *out, struct shard_reader *reader, const struct export_options *options)
 {
+	struct samples samples;
 	struct traces traces;
 	int err = traces_load(&traces, reader);
 
@@ -116,7 +117,11 @@ static int run_perfetto(FILE *out, struct shard_reader *reader, const struct exp
 	}
 	if (err < 0)
 		return said(err, options);
-	err = export_perfetto(out, &traces);
+	err = samples_load(&samples, &traces, reader);
+	if (!err) {
+		err = export_perfetto(out, &traces, &samples);
+		samples_free(&samples);
+	}
 	traces_free(&traces);
 	return said(err, options);
 }

@@ -7,6 +7,7 @@
 #define WHYLATE_VIEW_EXPORT_H
 
 #include "analysis/paths.h"
+#include "analysis/samples.h"
 #include "shard/reader.h"
 
 #include <stdio.h>
@@ -36,6 +37,6 @@ int export_folded_stacks(FILE *out, struct shard_reader *reader);
  * A Perfetto trace (docs/perfetto.proto has what is used of the format): a track per thread with its states, flows
  * along wake-ups and hand-offs, a track per interval with its critical path.
  */
-int export_perfetto(FILE *out, const struct traces *traces);
+int export_perfetto(FILE *out, const struct traces *traces, const struct samples *samples);
 
 #endif

@@ -14,8 +14,30 @@ enum {
 	FIELD_PACKET_TIMESTAMP = 8,
 	FIELD_PACKET_SEQUENCE_ID = 10,
 	FIELD_PACKET_TRACK_EVENT = 11,
+	FIELD_PACKET_INTERNED = 12,
 	FIELD_PACKET_SEQUENCE_FLAGS = 13,
 	FIELD_PACKET_TRACK_DESCRIPTOR = 60,
+	FIELD_PACKET_PERF_SAMPLE = 66,
+
+	FIELD_INTERNED_FUNCTION_NAMES = 5,
+	FIELD_INTERNED_FRAMES = 6,
+	FIELD_INTERNED_CALLSTACKS = 7,
+	FIELD_INTERNED_BUILD_IDS = 16,
+	FIELD_INTERNED_MAPPING_PATHS = 17,
+	FIELD_INTERNED_MAPPINGS = 19,
+	FIELD_IID = 1,
+	FIELD_STRING = 2,
+	FIELD_FRAME_FUNCTION = 2,
+	FIELD_FRAME_MAPPING = 3,
+	FIELD_FRAME_REL_PC = 4,
+	FIELD_CALLSTACK_FRAMES = 2,
+	FIELD_MAPPING_BUILD_ID = 2,
+	FIELD_MAPPING_PATH = 7,
+
+	FIELD_SAMPLE_PID = 2,
+	FIELD_SAMPLE_TID = 3,
+	FIELD_SAMPLE_CALLSTACK = 4,
+	FIELD_SAMPLE_CPU_MODE = 5,
 
 	FIELD_TRACK_UUID = 1,
 	FIELD_TRACK_NAME = 2,
@@ -47,12 +69,16 @@ enum event_type { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 /* The one writer of the trace, and that nothing before its first packet is needed. */
 #define SEQUENCE_ID   1
 #define STATE_CLEARED 1
-#define NAME_SZ       160
-#define INTERVAL_UUID (1ULL << 40) /* far above the uuids of threads and processes */
+#define STATE_NEEDED  2
+/* Samples refer to the functions of their own sequence. */
+#define SAMPLES_SEQUENCE_ID 2
+#define NAME_SZ             160
+#define INTERVAL_UUID       (1ULL << 40) /* far above the uuids of threads and processes */
 
 struct perfetto {
 	FILE *out;
 	const struct traces *traces;
+	const struct samples *samples;
 	struct proto packet, body, part;
 	struct idmap track_ids; /* (session, kind | id) → uuid - 2; by the graph's numbers, under the graph's session */
 	uint64_t flow_id;
@@ -64,15 +90,10 @@ struct perfetto {
 
 enum track_kind { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD = 2 };
 
-static void put_packet(struct perfetto *perfetto, uint32_t field)
+static void write_packet(struct perfetto *perfetto)
 {
 	struct proto whole = perfetto->part;
 
-	proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_ID, SEQUENCE_ID);
-	if (!perfetto->begun)
-		proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
-	perfetto->begun = true;
-	proto__message(&perfetto->packet, field, &perfetto->body);
 	proto__reset(&whole);
 	proto__message(&whole, FIELD_TRACE_PACKET, &perfetto->packet);
 	if (whole.err)
@@ -82,6 +103,16 @@ static void put_packet(struct perfetto *perfetto, uint32_t field)
 	perfetto->part = whole;
 	proto__reset(&perfetto->packet);
 	proto__reset(&perfetto->body);
+}
+
+static void put_packet(struct perfetto *perfetto, uint32_t field)
+{
+	proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_ID, SEQUENCE_ID);
+	if (!perfetto->begun)
+		proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
+	perfetto->begun = true;
+	proto__message(&perfetto->packet, field, &perfetto->body);
+	write_packet(perfetto);
 }
 
 /* Sessions that share a graph share its tracks. */
@@ -333,6 +364,7 @@ static void put_step(struct perfetto *perfetto, const struct trace_session *sess
 	annotate(perfetto, "culprit_tid", NULL, step->culprit_tid);
 	annotate(perfetto, "other_sid", NULL, step->other_sid);
 	annotate(perfetto, "certainty", certainty_name(step->certainty), 0);
+	annotate(perfetto, "call_path", step->call_path, 0);
 	put_event(perfetto, SLICE_BEGIN, uuid, traces_graph_ts(perfetto->traces, session, step->begin_ts), "path",
 		  name);
 	put_event(perfetto, SLICE_END, uuid, traces_graph_ts(perfetto->traces, session, step->end_ts), NULL, NULL);
@@ -345,7 +377,7 @@ static int put_interval(struct perfetto *perfetto, const struct trace_interval *
 	struct arena *arena = arena__new();
 	struct story story;
 	char name[NAME_SZ];
-	int err = arena ? story_make(&story, perfetto->traces, interval, path, arena) : -ENOMEM;
+	int err = arena ? story_make(&story, perfetto->traces, perfetto->samples, interval, path, arena) : -ENOMEM;
 
 	if (err)
 		goto cleanup;
@@ -366,9 +398,114 @@ cleanup:
 	return err ? err : perfetto->err;
 }
 
-int export_perfetto(FILE *out, const struct traces *traces)
+/* --- samples -------------------------------------------------------------------------------------------------------
+ */
+
+static void put_string_of(struct perfetto *perfetto, uint32_t field, uint64_t iid, const char *text)
 {
-	struct perfetto perfetto = {.out = out, .traces = traces, .many_hosts = traces_many_hosts(traces)};
+	struct proto string = {0};
+
+	proto__uint(&string, FIELD_IID, iid);
+	proto__string(&string, FIELD_STRING, text);
+	proto__message(&perfetto->body, field, &string);
+	proto__free(&string);
+}
+
+/* One of everything: functions are told by their names, not by where they lie. */
+static void put_mapping(struct perfetto *perfetto)
+{
+	struct proto mapping = {0};
+
+	put_string_of(perfetto, FIELD_INTERNED_BUILD_IDS, 1, "");
+	put_string_of(perfetto, FIELD_INTERNED_MAPPING_PATHS, 1, "whylate");
+	proto__uint(&mapping, FIELD_IID, 1);
+	proto__uint(&mapping, FIELD_MAPPING_BUILD_ID, 1);
+	proto__uint(&mapping, FIELD_MAPPING_PATH, 1);
+	proto__message(&perfetto->body, FIELD_INTERNED_MAPPINGS, &mapping);
+	proto__free(&mapping);
+}
+
+/* Call path i is node i of the samples' tree, function and frame i its name i - 1. */
+static void put_functions(struct perfetto *perfetto)
+{
+	const struct samples *samples = perfetto->samples;
+	struct proto frame = {0}, stack = {0};
+	uint32_t path[512];
+
+	put_mapping(perfetto);
+	for (uint32_t name = 0; name < samples->names.cnt; name++) {
+		put_string_of(perfetto, FIELD_INTERNED_FUNCTION_NAMES, name + 1, samples->names.strings[name]);
+		proto__reset(&frame);
+		proto__uint(&frame, FIELD_IID, name + 1);
+		proto__uint(&frame, FIELD_FRAME_FUNCTION, name + 1);
+		proto__uint(&frame, FIELD_FRAME_MAPPING, 1);
+		proto__uint(&frame, FIELD_FRAME_REL_PC, name + 1);
+		proto__message(&perfetto->body, FIELD_INTERNED_FRAMES, &frame);
+	}
+	for (uint32_t node = 1; node < samples->nodes.cnt; node++) {
+		size_t depth = 0;
+
+		for (uint32_t at = node; at != SAMPLE_ROOT && depth < sizeof(path) / sizeof(path[0]);
+		     at = samples->nodes.items[at].parent)
+			path[depth++] = samples->nodes.items[at].name + 1;
+		proto__reset(&stack);
+		proto__uint(&stack, FIELD_IID, node);
+		while (depth)
+			proto__uint(&stack, FIELD_CALLSTACK_FRAMES, path[--depth]);
+		proto__message(&perfetto->body, FIELD_INTERNED_CALLSTACKS, &stack);
+	}
+	proto__free(&frame);
+	proto__free(&stack);
+	proto__message(&perfetto->packet, FIELD_PACKET_INTERNED, &perfetto->body);
+	proto__reset(&perfetto->body);
+}
+
+static void put_sample(struct perfetto *perfetto, const struct sample *sample)
+{
+	enum { MODE_KERNEL = 1, MODE_USER = 2 };
+	bool kernel = perfetto->samples->nodes.items[sample->node].kernel;
+
+	proto__uint(&perfetto->packet, FIELD_PACKET_TIMESTAMP, sample->ts);
+	proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_ID, SAMPLES_SEQUENCE_ID);
+	proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_FLAGS, STATE_NEEDED);
+	proto__uint(&perfetto->body, FIELD_SAMPLE_PID, traces_real_id(sample->pid));
+	proto__uint(&perfetto->body, FIELD_SAMPLE_TID, traces_real_id(sample->tid));
+	proto__uint(&perfetto->body, FIELD_SAMPLE_CALLSTACK, sample->node);
+	proto__uint(&perfetto->body, FIELD_SAMPLE_CPU_MODE, kernel ? MODE_KERNEL : MODE_USER);
+	proto__message(&perfetto->packet, FIELD_PACKET_PERF_SAMPLE, &perfetto->body);
+	write_packet(perfetto);
+}
+
+/* Ticks, on the tracks of their threads.  Tracks of several hosts go by name, which samples have none of. */
+static void put_samples(struct perfetto *perfetto)
+{
+	const struct samples *samples = perfetto->samples;
+	bool begun = false;
+
+	for (size_t i = 0; i < samples->rows.cnt && !perfetto->many_hosts && !perfetto->err; i++) {
+		const struct sample *sample = &samples->rows.items[i];
+
+		if (sample->end_ts || sample->node == SAMPLE_ROOT)
+			continue;
+		if (!begun) {
+			proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_ID, SAMPLES_SEQUENCE_ID);
+			proto__uint(&perfetto->packet, FIELD_PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
+			write_packet(perfetto);
+			put_functions(perfetto);
+		}
+		begun = true;
+		put_sample(perfetto, sample);
+	}
+}
+
+int export_perfetto(FILE *out, const struct traces *traces, const struct samples *samples)
+{
+	struct perfetto perfetto = {
+		.out = out,
+		.traces = traces,
+		.samples = samples,
+		.many_hosts = traces_many_hosts(traces),
+	};
 	struct path path = {0};
 	int err = 0;
 
@@ -382,6 +519,8 @@ int export_perfetto(FILE *out, const struct traces *traces)
 			put_handoffs(&perfetto, s, session->tids.items[t]);
 		}
 	}
+	if (samples)
+		put_samples(&perfetto);
 	err = perfetto.err;
 	for (size_t i = 0; i < traces->intervals.cnt && !err; i++) {
 		const struct trace_interval *interval = &traces->intervals.items[i];

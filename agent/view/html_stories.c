@@ -176,7 +176,7 @@ static int put_story(struct teller *teller, struct json_object *stories, const s
 	struct json_object *object;
 	char title[256], text[FORMAT_SZ], why[64] = "";
 	struct story story;
-	int err = story_make(&story, &findings->traces, interval, &teller->path, teller->arena);
+	int err = story_make(&story, &findings->traces, &findings->samples, interval, &teller->path, teller->arena);
 
 	if (err)
 		return err;

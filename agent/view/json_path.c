@@ -90,6 +90,7 @@ static void append_step(struct json_doc *doc, struct json_object *steps, const s
 		   from->culprit_comm, from->culprit_host);
 	put_sid(doc, step, "other_sid", from->other_sid);
 	put_string(doc, step, "other_type", from->other_type);
+	put_string(doc, step, "call_path", from->call_path);
 }
 
 static void append_story(struct json_doc *doc, struct json_object *array, const struct story *from)

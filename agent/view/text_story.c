@@ -169,6 +169,8 @@ void text_story_step_words(char *words, size_t sz, const struct story *story, co
 /* Steps that are told in one line. */
 struct telling {
 	const struct story_step *step; /* the first of them */
+	const char *call_path;         /* of the longest one that has one */
+	uint64_t path_ns;
 	uint64_t ns;
 	size_t cnt;
 };
@@ -194,6 +196,12 @@ static void print_telling(struct page *page, const struct story *story, const st
 	page__put(page, category_name(step->category));
 	page__to(page, 35);
 	page__words(page, words, 37);
+	page__end_line(page);
+	if (!telling->call_path)
+		return;
+	page__to(page, 35);
+	page__put(page, "in ");
+	page__words(page, telling->call_path, 37);
 	page__end_line(page);
 }
 
@@ -227,6 +235,10 @@ static void tell(struct tellings *tellings, const struct story_step *step)
 	}
 	if (i == tellings->cnt)
 		tellings->items[tellings->cnt++] = (struct telling){.step = step};
+	if (step->call_path && ns > tellings->items[i].path_ns) {
+		tellings->items[i].call_path = step->call_path;
+		tellings->items[i].path_ns = ns;
+	}
 	tellings->items[i].ns += ns;
 	tellings->items[i].cnt++;
 }
@@ -266,7 +278,8 @@ void text_story_steps(struct page *page, const struct story *story, bool all)
 		const struct story_step *step = &story->steps[i], *next = step + 1;
 
 		if (all) {
-			print_telling(page, story, &(struct telling){step, step->end_ts - step->begin_ts, 1});
+			print_telling(page, story,
+				      &(struct telling){step, step->call_path, 0, step->end_ts - step->begin_ts, 1});
 			continue;
 		}
 		if (i + 1 < story->step_cnt && next->tid == step->tid && next->host == step->host &&

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "row_writer.h"
 #include "test_shard_util.h"
 #include "trace_fixture.h"
 #include "unit.h"
 
+#include "analysis/story.h"
 #include "view/export.h"
 
 #include <errno.h>
@@ -313,6 +315,7 @@ static bool next_field(const uint8_t **at, const uint8_t *end, struct field *fie
 }
 
 struct seen {
+	size_t samples, stacks_of_samples;
 	size_t packets, tracks, begins, ends, instants, flows, flow_ends;
 	size_t bad_nesting;
 	uint64_t last_track, last_flow, flow_ts;
@@ -363,6 +366,8 @@ static void see_packet(struct seen *seen, const struct field *packet)
 			ts = field.value;
 		if (field.number == 60)
 			seen->tracks++;
+		seen->samples += field.number == 66;
+		seen->stacks_of_samples += field.number == 12;
 		if (field.number == 11)
 			see_event(seen, &field, ts);
 	}
@@ -382,7 +387,7 @@ static void a_trace_is_written_for_perfetto(void)
 	reader = recording(&dir);
 	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
 	sink__open(&sink);
-	CU_ASSERT_EQUAL(export_perfetto(sink.out, &traces), 0);
+	CU_ASSERT_EQUAL(export_perfetto(sink.out, &traces, NULL), 0);
 	sink__close(&sink);
 	at = (const uint8_t *)sink.bytes;
 	end = at + sink.sz;
@@ -416,12 +421,71 @@ static void a_full_disk_is_told(void)
 	reader = recording(&dir);
 	CU_ASSERT_FATAL(full != NULL);
 	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
-	CU_ASSERT_EQUAL(export_perfetto(full, &traces), -EIO);
+	CU_ASSERT_EQUAL(export_perfetto(full, &traces, NULL), -EIO);
 	clearerr(full);
 	CU_ASSERT_EQUAL(export_jsonl(full, reader, NULL), -EIO);
 	clearerr(full);
 	CU_ASSERT_EQUAL(export_csv(full, reader, NULL), -EIO);
 	fclose(full);
+	traces_free(&traces);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+/* Ticks are on their threads, and a step tells what the task that had the CPU was at. */
+static void samples_are_drawn_and_told(void)
+{
+	const struct trace_interval *interval;
+	struct arena *arena = arena__new();
+	struct seen seen = {0};
+	struct samples samples;
+	struct shard_reader *reader;
+	struct row_writer to;
+	struct path path = {0};
+	struct traces traces;
+	struct story story;
+	struct test_dir dir;
+	struct field field;
+	struct sink sink;
+	const uint8_t *at, *end;
+
+	test_dir__make(&dir);
+	trace_fixture_write(dir.path, CNT);
+	row_writer_open(&to, dir.path, "host", TRACE_SESSION, TRACE_PID);
+	for (uint64_t ts = 15 * TRACE_PERIOD; ts < 15 * TRACE_PERIOD + TRACE_LATE_NS; ts += 50000) {
+		row_begin(&to, SHARD_TABLE_STACK);
+		row_set_ts(&to, STACK_TS, ts);
+		row_set_u64(&to, STACK_PID, TRACE_HOG);
+		row_set_u64(&to, STACK_TID, TRACE_HOG);
+		row_set_str(&to, STACK_STATE, "running");
+		row_set_str(&to, STACK_FRAMES, "_start;main;crunch;multiply");
+		row_set_str(&to, STACK_KERNEL_FRAMES, "asm_exc_page_fault");
+		row_end(&to, SHARD_TABLE_STACK);
+	}
+	row_writer_close(&to);
+	reader = test_reader__open(dir.path);
+	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
+	CU_ASSERT_EQUAL_FATAL(samples_load(&samples, &traces, reader), 0);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_perfetto(sink.out, &traces, &samples), 0);
+	sink__close(&sink);
+	at = (const uint8_t *)sink.bytes;
+	end = at + sink.sz;
+	while (next_field(&at, end, &field))
+		see_packet(&seen, &field);
+	CU_ASSERT_EQUAL(seen.samples, samples.rows.cnt);
+	CU_ASSERT(seen.samples >= TRACE_LATE_NS / 50000);
+	CU_ASSERT_EQUAL(seen.stacks_of_samples, 1);
+	free(sink.bytes);
+	interval = traces_interval(&traces, traces_session(&traces, TRACE_SESSION), 16);
+	CU_ASSERT_FATAL(interval && !story_make(&story, &traces, &samples, interval, &path, arena));
+	CU_ASSERT_STRING_EQUAL(story.steps[1].culprit_comm, "hog");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(story.steps[1].call_path);
+	CU_ASSERT_STRING_EQUAL(story.steps[1].call_path, "crunch > multiply");
+	CU_ASSERT_PTR_NULL(story.steps[0].call_path);
+	path__clear(&path);
+	arena__free(arena);
+	samples_free(&samples);
 	traces_free(&traces);
 	shard_reader__free(reader);
 	test_dir__remove(&dir);
@@ -436,6 +500,7 @@ int suite_export(void)
 		{"time off the CPU is folded", time_off_the_cpu_is_folded},
 		{"user stacks are folded", user_stacks_are_folded},
 		{"a trace is written for Perfetto", a_trace_is_written_for_perfetto},
+		{"samples are drawn and told", samples_are_drawn_and_told},
 		{"a full disk is told", a_full_disk_is_told},
 	};
 

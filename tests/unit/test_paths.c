@@ -264,7 +264,7 @@ static void a_story_is_told(void)
 	whole_make(&whole, NULL);
 	interval = traces_interval(&whole.traces, traces_session(&whole.traces, TRACE_SESSION), 16);
 	CU_ASSERT_FATAL(interval != NULL);
-	CU_ASSERT_EQUAL(story_make(&story, &whole.traces, interval, &path, arena), 0);
+	CU_ASSERT_EQUAL(story_make(&story, &whole.traces, NULL, interval, &path, arena), 0);
 	CU_ASSERT(story.step_cnt == 5 && story.steps[2].category == WL_CATEGORY_LOCK);
 	CU_ASSERT_STRING_EQUAL(story.steps[2].other_type, "tcp:81");
 	CU_ASSERT_STRING_EQUAL(story.steps[1].culprit_comm, "hog");

@@ -186,7 +186,7 @@ static void story_of(struct story *story, struct two *two, uint64_t session_id, 
 	struct path path = {0};
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(interval);
-	CU_ASSERT_EQUAL_FATAL(story_make(story, &two->traces, interval, &path, arena), 0);
+	CU_ASSERT_EQUAL_FATAL(story_make(story, &two->traces, NULL, interval, &path, arena), 0);
 	path__clear(&path);
 }
 
@@ -425,7 +425,7 @@ static void exports_have_both_hosts_on_one_axis(void)
 
 	two_make(&two, &how);
 	CU_ASSERT_FATAL(out != NULL);
-	CU_ASSERT_EQUAL(export_perfetto(out, &two.traces), 0);
+	CU_ASSERT_EQUAL(export_perfetto(out, &two.traces, NULL), 0);
 	len = ftell(out);
 	CU_ASSERT_FATAL(len > 0);
 	bytes = malloc((size_t)len);
