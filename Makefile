@@ -396,6 +396,7 @@ install: build
 	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
 	install -Dm644 packaging/whylate.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/whylate.conf
 	install -Dm644 docs/perfetto.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/perfetto.proto
+	install -Dm644 docs/otlp.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/otlp.proto
 
 clean:
 	rm -rf $(BUILD)

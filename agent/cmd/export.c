@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/export_otlp.h"
 #include "shard/open.h"
 
 #include <errno.h>
@@ -21,6 +22,8 @@
 #define OUTPUT_MIN    (64ull << 20)
 #define OUTPUT_GAIN   200
 #define OUTPUT_BUFFER (64u << 10)
+
+#define OTLP_PATIENCE_NS 60000000000ULL
 
 /* Passes on what is written to it, up to a limit; to a terminal, line by line and without what acts on one. */
 struct limited {
@@ -39,16 +42,21 @@ struct export_options {
 	size_t path_cnt;
 	uint64_t max_bytes;            /* 0: by the size of the shards */
 	const struct limited *limited; /* what it is written through */
+	struct otlp_send_opts send;    /* url NULL: to a file */
 };
 
 static const char help[] =
-	"Usage: whylate export DIR|SHARD… --format perfetto|folded|csv|jsonl [-o FILE]\n"
+	"Usage: whylate export DIR|SHARD… --format perfetto|otlp|folded|csv|jsonl [-o FILE|URL]\n"
 	"Turns recorded shards into what other tools read.  Needs no privilege.\n"
 	"      --format NAME   perfetto: a trace for ui.perfetto.dev, of recordings with --mode trace\n"
 	"                      folded: time off the CPU by reason and culprit, for flame graphs; with user stacks, if\n"
 	"                      they were recorded (--stacks)\n"
 	"                      csv, jsonl: every row of every table\n"
-	"  -o, --output FILE   where to (default -, stdout)\n"
+	"                      otlp: requests as OpenTelemetry's spans, into a file or to a collector's URL\n"
+	"  -o, --output FILE   where to (default -, stdout); otlp also http://localhost:4318/v1/traces\n"
+	"      --headers FILE  otlp to a URL: lines NAME: VALUE, such as a token; others may not read it\n"
+	"      --insecure, --ca FILE   otlp to a URL: without TLS to another machine; the authority of its "
+	"certificate\n"
 	"      --table NAME    with csv and jsonl: only that table\n"
 	"      --max-output BYTES   end with an error beyond it (default 64M and 200 times the shards' size)\n";
 
@@ -126,14 +134,18 @@ static int run_perfetto(FILE *out, struct shard_reader *reader, const struct exp
 	return said(err, options);
 }
 
+static int run_otlp(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	return said(export_otlp_file(out, reader), options);
+}
+
 static const struct export_format {
 	const char *name;
 	int (*run)(FILE *out, struct shard_reader *reader, const struct export_options *options);
 	bool by_table, binary;
 } formats[] = {
-	{"perfetto", run_perfetto, false, true},
-	{"folded", run_folded, false, false},
-	{"csv", run_csv, true, false},
+	{"perfetto", run_perfetto, false, true}, {"otlp", run_otlp, false, true},
+	{"folded", run_folded, false, false},    {"csv", run_csv, true, false},
 	{"jsonl", run_jsonl, true, false},
 };
 
@@ -249,7 +261,7 @@ static int export_run(const struct export_options *options)
 
 	if (!reader)
 		return EXIT_FAILED;
-	code = export_to(reader, options);
+	code = options->send.url ? export_otlp_url(reader, &options->send) : export_to(reader, options);
 	say_damage(reader);
 	shard_reader__free(reader);
 	return code;
@@ -265,11 +277,18 @@ static bool is_shard_name(const char *path)
 int cmd_export(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
-		{"table", required_argument, NULL, 't'},  {"max-output", required_argument, NULL, 'm'},
-		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+		{"format", required_argument, NULL, 'f'},
+		{"output", required_argument, NULL, 'o'},
+		{"table", required_argument, NULL, 't'},
+		{"max-output", required_argument, NULL, 'm'},
+		{"headers", required_argument, NULL, 'H'},
+		{"ca", required_argument, NULL, 'C'},
+		{"insecure", no_argument, NULL, 'I'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
-	struct export_options options = {};
+	struct export_options options = {.send = {.patience_ns = OTLP_PATIENCE_NS}};
+	const char *wrong;
 	int option;
 
 	while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
@@ -277,9 +296,10 @@ int cmd_export(int argc, char **argv)
 		case 'f':
 			options.format = format_of(optarg);
 			if (!options.format)
-				return usage_error("export",
-						   "there is no format '%s': perfetto, folded, csv and jsonl there are",
-						   optarg);
+				return usage_error(
+					"export",
+					"there is no format '%s': perfetto, otlp, folded, csv and jsonl there are",
+					optarg);
 			break;
 		case 'o':
 			options.out_path = strcmp(optarg, "-") ? optarg : NULL;
@@ -294,6 +314,15 @@ int cmd_export(int argc, char **argv)
 		case 't':
 			options.table = optarg;
 			break;
+		case 'H':
+			options.send.headers_path = optarg;
+			break;
+		case 'C':
+			options.send.ca_path = optarg;
+			break;
+		case 'I':
+			options.send.insecure = true;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return EXIT_DONE;
@@ -305,9 +334,17 @@ int cmd_export(int argc, char **argv)
 		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
 				   options.out_path);
 	if (!options.format)
-		return usage_error("export", "which format? --format wants perfetto, folded, csv or jsonl");
+		return usage_error("export", "which format? --format wants perfetto, otlp, folded, csv or jsonl");
 	if (options.table && !options.format->by_table)
 		return usage_error("export", "--table goes with csv and jsonl, not with %s", options.format->name);
+	if (options.format->run == run_otlp && options.out_path && strstr(options.out_path, "://")) {
+		options.send.url = options.out_path;
+		wrong = otlp_url_check(options.send.url, options.send.insecure);
+		if (wrong)
+			return usage_error("export", "'%s': %s", options.send.url, wrong);
+	} else if (options.send.headers_path || options.send.ca_path || options.send.insecure) {
+		return usage_error("export", "--headers, --ca and --insecure go with --format otlp -o URL");
+	}
 	if (options.format->binary && !options.out_path && isatty(STDOUT_FILENO))
 		return usage_error("export", "%s is binary: -o FILE, or a pipe", options.format->name);
 	if (optind >= argc)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/project/clickhouse.h"
 
+#include "base/loopback.h"
 #include "base/user_file.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <curl/curl.h>
 #include <math.h>
@@ -32,14 +32,6 @@ struct clickhouse {
 	int code;
 	char text[CLICKHOUSE_TEXT_SZ];
 };
-
-static bool is_loopback(const char *host)
-{
-	struct in_addr in;
-
-	return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
-	       (inet_pton(AF_INET, host, &in) == 1 && ntohl(in.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET);
-}
 
 struct url_parts {
 	char *scheme, *host, *port, *path;
@@ -89,7 +81,7 @@ static const char *take_apart(const char *text, bool insecure, struct url_parts 
 		wrong = "a name and a password have no place in it (--credentials)";
 	else if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT) || !is_database(parts->path + 1))
 		wrong = "it must end with the name of a database: letters, digits and _";
-	else if (!strcmp(parts->scheme, "clickhouse") && !insecure && !is_loopback(parts->host))
+	else if (!strcmp(parts->scheme, "clickhouse") && !insecure && !host_is_loopback(parts->host))
 		wrong = "without TLS everybody on the way can read and change it (clickhouses://, or --insecure)";
 	if (!wrong)
 		curl_url_get(url, CURLUPART_PORT, &parts->port, 0);

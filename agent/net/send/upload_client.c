@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/send/upload_client.h"
 
+#include "base/loopback.h"
 #include "base/user_file.h"
 #include "net/wire/protocol.h"
 
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <json-c/json.h>
@@ -34,25 +34,6 @@ struct upload_client {
 	size_t answer_sz;
 };
 
-/* An address of this machine only; libcurl never asks a name server for "localhost". */
-static bool is_loopback(const char *host)
-{
-	struct in_addr in;
-	struct in6_addr in6;
-	char bare[INET6_ADDRSTRLEN];
-	size_t sz = strlen(host);
-
-	if (!strcmp(host, "localhost"))
-		return true;
-	if (inet_pton(AF_INET, host, &in) == 1)
-		return ntohl(in.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
-	if (sz < 3 || sz - 2 >= sizeof(bare) || host[0] != '[' || host[sz - 1] != ']')
-		return false;
-	memcpy(bare, host + 1, sz - 2);
-	bare[sz - 2] = 0;
-	return inet_pton(AF_INET6, bare, &in6) == 1 && IN6_IS_ADDR_LOOPBACK(&in6);
-}
-
 static bool has_part(CURLU *url, CURLUPart part)
 {
 	char *text = NULL;
@@ -79,7 +60,7 @@ const char *upload_url_check(const char *text, bool insecure)
 		wrong = "a name and a password have no place in it (--stream-token)";
 	else if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT))
 		wrong = "it must end with the path";
-	else if (!strcmp(scheme, "http") && !insecure && !is_loopback(host))
+	else if (!strcmp(scheme, "http") && !insecure && !host_is_loopback(host))
 		wrong = "without TLS everybody on the way can read and change it (https, or --stream-insecure)";
 	curl_free(scheme);
 	curl_free(host);

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "view/export_otlp.h"
+
+#include "analysis/story.h"
+#include "base/bytes.h"
+#include "base/idmap.h"
+#include "base/names.h"
+#include "base/protobuf.h"
+#include "base/random.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Field numbers: docs/otlp.proto. */
+enum {
+	FIELD_REQUEST_RESOURCE_SPANS = 1,
+	FIELD_RESOURCE_SPANS_RESOURCE = 1,
+	FIELD_RESOURCE_SPANS_SCOPE_SPANS = 2,
+	FIELD_RESOURCE_ATTRIBUTES = 1,
+	FIELD_SCOPE_SPANS_SCOPE = 1,
+	FIELD_SCOPE_SPANS_SPANS = 2,
+	FIELD_SCOPE_NAME = 1,
+	FIELD_SCOPE_VERSION = 2,
+
+	FIELD_SPAN_TRACE_ID = 1,
+	FIELD_SPAN_SPAN_ID = 2,
+	FIELD_SPAN_PARENT_SPAN_ID = 4,
+	FIELD_SPAN_NAME = 5,
+	FIELD_SPAN_KIND = 6,
+	FIELD_SPAN_START = 7,
+	FIELD_SPAN_END = 8,
+	FIELD_SPAN_ATTRIBUTES = 9,
+	FIELD_SPAN_LINKS = 13,
+
+	FIELD_LINK_TRACE_ID = 1,
+	FIELD_LINK_SPAN_ID = 2,
+
+	FIELD_KEY = 1,
+	FIELD_VALUE = 2,
+	FIELD_VALUE_STRING = 1,
+	FIELD_VALUE_INT = 3,
+	FIELD_VALUE_DOUBLE = 4,
+};
+
+enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2 };
+
+#define TRACE_ID_SZ 16
+#define SPAN_ID_SZ  8
+#define BATCH_SPANS 2000
+#define BATCH_BYTES (512u << 10)
+#define NAME_SZ     160
+
+/* What a session says of itself. */
+struct otlp_session {
+	uint64_t id;
+	char host[80], comm[32], kernel[80];
+	uint64_t pid;
+	int64_t mono_ns, wall_ns; /* its anchors, 0: not seen */
+};
+
+struct otlp {
+	struct idmap session_ids;
+	VEC(struct otlp_session) sessions;
+	const struct otlp_session *session; /* of the batch */
+	struct proto spans, span, part, value;
+	size_t batch_cnt;
+	int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt);
+	void *owner;
+	struct otlp_stats *stats;
+};
+
+static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
+						  enum shard_type type)
+{
+	const struct shard_block_column *column = shard_block__column(block, name);
+
+	return column && column->type == type ? column : NULL;
+}
+
+static bool has(const struct shard_block_column *column, uint32_t row)
+{
+	return column && !(column->nulls && column->nulls[row / 64] >> (row % 64) & 1);
+}
+
+static uint64_t u64_of(const struct shard_block_column *column, uint32_t row)
+{
+	return has(column, row) ? column->values[row].u64 : 0;
+}
+
+static int find_session(struct otlp *otlp, uint64_t id, uint32_t *no)
+{
+	uint32_t cnt = otlp->session_ids.cnt;
+
+	if (idmap__id(&otlp->session_ids, id, 0, no))
+		return -ENOMEM;
+	return *no == cnt ? vec_push(&otlp->sessions, (struct otlp_session){.id = id}) : 0;
+}
+
+static void take_fact(struct otlp_session *session, const char *key, const char *value)
+{
+	if (!strcmp(key, "host"))
+		snprintf(session->host, sizeof(session->host), "%s", value);
+	else if (!strcmp(key, "comm"))
+		snprintf(session->comm, sizeof(session->comm), "%s", value);
+	else if (!strcmp(key, "kernel"))
+		snprintf(session->kernel, sizeof(session->kernel), "%s", value);
+	else if (!strcmp(key, "pid"))
+		session->pid = strtoull(value, NULL, 10);
+	else if (!strcmp(key, "mono_anchor_ns") && !session->mono_ns)
+		session->mono_ns = strtoll(value, NULL, 10);
+	else if (!strcmp(key, "wall_anchor_ns") && !session->wall_ns)
+		session->wall_ns = strtoll(value, NULL, 10);
+}
+
+static int read_sessions(struct otlp *otlp, struct shard_reader *reader)
+{
+	static const char *const tables[] = {"session"};
+	const struct shard_block *block;
+	int ret = shard_reader__select(reader, tables, 1);
+
+	if (ret)
+		return ret;
+	shard_reader__rewind(reader);
+	while ((ret = shard_reader__next(reader, &block)) > 0) {
+		const struct shard_block_column *key = column_of(block, "key", SHARD_STR);
+		const struct shard_block_column *value = column_of(block, "value", SHARD_STR);
+		uint32_t no;
+
+		if (find_session(otlp, block->session_id, &no))
+			return -ENOMEM;
+		for (uint32_t i = 0; key && value && i < block->row_cnt; i++)
+			if (has(key, i) && has(value, i))
+				take_fact(&otlp->sessions.items[no], key->values[i].str, value->values[i].str);
+	}
+	return ret;
+}
+
+/* Never 0, which is no number of a span. */
+static uint64_t span_number(uint64_t session_id, uint64_t sid, uint64_t step)
+{
+	uint64_t number = random_mix(random_mix(session_id + 0x9e3779b97f4a7c15ULL) ^ sid) + step;
+
+	return random_mix(number) ?: 1;
+}
+
+static void put_id(struct proto *to, uint32_t field, uint64_t number)
+{
+	uint8_t bytes[SPAN_ID_SZ];
+
+	put_le(bytes, number, SPAN_ID_SZ);
+	proto__bytes(to, field, bytes, sizeof(bytes));
+}
+
+static void put_trace_id(struct proto *to, uint32_t field, uint64_t session_id, uint64_t sid)
+{
+	uint8_t bytes[TRACE_ID_SZ];
+
+	put_le(bytes, random_mix(session_id) ?: 1, 8);
+	put_le(bytes + 8, span_number(session_id, sid, 0), 8);
+	proto__bytes(to, field, bytes, sizeof(bytes));
+}
+
+/* proto->value holds the AnyValue. */
+static void put_key_value(struct otlp *otlp, struct proto *to, uint32_t field, const char *key)
+{
+	proto__reset(&otlp->part);
+	proto__string(&otlp->part, FIELD_KEY, key);
+	proto__message(&otlp->part, FIELD_VALUE, &otlp->value);
+	proto__message(to, field, &otlp->part);
+}
+
+static void put_text(struct otlp *otlp, struct proto *to, uint32_t field, const char *key, const char *text)
+{
+	if (!text || !*text)
+		return;
+	proto__reset(&otlp->value);
+	proto__string(&otlp->value, FIELD_VALUE_STRING, text);
+	put_key_value(otlp, to, field, key);
+}
+
+static void put_number(struct otlp *otlp, struct proto *to, uint32_t field, const char *key, uint64_t number)
+{
+	proto__reset(&otlp->value);
+	proto__uint(&otlp->value, FIELD_VALUE_INT, number);
+	put_key_value(otlp, to, field, key);
+}
+
+static void put_resource(struct otlp *otlp, struct proto *to)
+{
+	const struct otlp_session *session = otlp->session;
+	struct proto resource = {0};
+	char id[20];
+
+	snprintf(id, sizeof(id), "%016" PRIx64, session->id);
+	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "service.name",
+		 *session->comm ? session->comm : "unknown");
+	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "host.name", session->host);
+	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "os.version", session->kernel);
+	put_number(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "process.pid", session->pid);
+	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "whylate.session", id);
+	proto__message(to, FIELD_RESOURCE_SPANS_RESOURCE, &resource);
+	proto__free(&resource);
+}
+
+/* What has collected, as a request of its own: 0 or -errno. */
+static int flush(struct otlp *otlp)
+{
+	struct proto scope = {0}, scope_spans = {0}, resource_spans = {0}, request = {0};
+	int err = 0;
+
+	if (otlp->batch_cnt) {
+		proto__string(&scope, FIELD_SCOPE_NAME, "whylate");
+		proto__string(&scope, FIELD_SCOPE_VERSION, WHYLATE_VERSION);
+		proto__message(&scope_spans, FIELD_SCOPE_SPANS_SCOPE, &scope);
+		/* Spans are fields of it already. */
+		if (!otlp->spans.err && !vec_reserve(&scope_spans, otlp->spans.cnt)) {
+			memcpy(scope_spans.items + scope_spans.cnt, otlp->spans.items, otlp->spans.cnt);
+			scope_spans.cnt += otlp->spans.cnt;
+		} else {
+			scope_spans.err = -ENOMEM;
+		}
+		put_resource(otlp, &resource_spans);
+		proto__message(&resource_spans, FIELD_RESOURCE_SPANS_SCOPE_SPANS, &scope_spans);
+		proto__message(&request, FIELD_REQUEST_RESOURCE_SPANS, &resource_spans);
+		err = request.err ?: otlp->put(otlp->owner, request.items, request.cnt, otlp->batch_cnt);
+	}
+	otlp->batch_cnt = 0;
+	proto__reset(&otlp->spans);
+	proto__free(&scope);
+	proto__free(&scope_spans);
+	proto__free(&resource_spans);
+	proto__free(&request);
+	return err;
+}
+
+/* The session of what follows; 1: it has no clock. */
+static int enter_session(struct otlp *otlp, uint64_t id)
+{
+	uint32_t no;
+	int err;
+
+	if (!otlp->session || otlp->session->id != id) {
+		err = flush(otlp);
+		if (err)
+			return err;
+		if (!idmap__find(&otlp->session_ids, id, 0, &no))
+			return 1;
+		otlp->session = &otlp->sessions.items[no];
+	}
+	return otlp->session->mono_ns > 0 && otlp->session->wall_ns > 0 ? 0 : 1;
+}
+
+static uint64_t wall_of(const struct otlp *otlp, uint64_t ts)
+{
+	return ts + (uint64_t)otlp->session->wall_ns - (uint64_t)otlp->session->mono_ns;
+}
+
+static void begin_span(struct otlp *otlp, uint64_t sid, uint64_t step, const char *name, uint64_t begin_ts,
+		       uint64_t end_ts)
+{
+	uint64_t session_id = otlp->session->id;
+
+	proto__reset(&otlp->span);
+	put_trace_id(&otlp->span, FIELD_SPAN_TRACE_ID, session_id, sid);
+	put_id(&otlp->span, FIELD_SPAN_SPAN_ID, span_number(session_id, sid, step));
+	if (step)
+		put_id(&otlp->span, FIELD_SPAN_PARENT_SPAN_ID, span_number(session_id, sid, 0));
+	proto__string(&otlp->span, FIELD_SPAN_NAME, name);
+	proto__uint(&otlp->span, FIELD_SPAN_KIND, step ? SPAN_INTERNAL : SPAN_SERVER);
+	proto__fixed64(&otlp->span, FIELD_SPAN_START, wall_of(otlp, begin_ts));
+	proto__fixed64(&otlp->span, FIELD_SPAN_END, wall_of(otlp, end_ts));
+}
+
+static int end_span(struct otlp *otlp)
+{
+	proto__message(&otlp->spans, FIELD_SCOPE_SPANS_SPANS, &otlp->span);
+	otlp->batch_cnt++;
+	otlp->stats->spans++;
+	return otlp->spans.err;
+}
+
+/* A batch ends between requests. */
+static int end_request(struct otlp *otlp)
+{
+	otlp->stats->requests++;
+	return otlp->batch_cnt >= BATCH_SPANS || otlp->spans.cnt >= BATCH_BYTES ? flush(otlp) : 0;
+}
+
+static void put_weight(struct otlp *otlp, double weight)
+{
+	if (!isfinite(weight))
+		return;
+	proto__reset(&otlp->value);
+	proto__double(&otlp->value, FIELD_VALUE_DOUBLE, weight);
+	put_key_value(otlp, &otlp->span, FIELD_SPAN_ATTRIBUTES, "whylate.weight");
+}
+
+static void put_attribute(struct otlp *otlp, const char *key, const char *text)
+{
+	put_text(otlp, &otlp->span, FIELD_SPAN_ATTRIBUTES, key, text);
+}
+
+static void put_count(struct otlp *otlp, const char *key, uint64_t number)
+{
+	if (number)
+		put_number(otlp, &otlp->span, FIELD_SPAN_ATTRIBUTES, key, number);
+}
+
+static void put_link(struct otlp *otlp, uint64_t sid)
+{
+	struct proto link = {0};
+
+	put_trace_id(&link, FIELD_LINK_TRACE_ID, otlp->session->id, sid);
+	put_id(&link, FIELD_LINK_SPAN_ID, span_number(otlp->session->id, sid, 0));
+	proto__message(&otlp->span, FIELD_SPAN_LINKS, &link);
+	proto__free(&link);
+}
+
+static int put_step(struct otlp *otlp, const struct story *story, size_t no)
+{
+	const struct story_step *step = &story->steps[no];
+	const char *who = step->culprit_comm ?: step->depth ? step->comm : NULL;
+	char name[NAME_SZ];
+
+	snprintf(name, sizeof(name), "%s%s%.60s", category_name(step->category), who ? ": " : "", who ?: "");
+	begin_span(otlp, story->sid, no + 1, name, step->begin_ts, step->end_ts);
+	put_attribute(otlp, "whylate.category", category_name(step->category));
+	put_attribute(otlp, "whylate.state", state_name(step->state));
+	put_attribute(otlp, "whylate.object", step->object);
+	put_attribute(otlp, "whylate.syscall", step->syscall);
+	put_attribute(otlp, "whylate.culprit", step->culprit_comm);
+	put_attribute(otlp, "whylate.culprit_host", step->culprit_host);
+	put_attribute(otlp, "whylate.certainty", certainty_name(step->certainty));
+	put_attribute(otlp, "thread.name", step->comm);
+	put_count(otlp, "thread.id", step->tid);
+	put_attribute(otlp, "whylate.host", step->host);
+	/* The other request is of this recording where its thread is of this host. */
+	if (step->other_sid && step->other_sid != story->sid && !step->host && !step->culprit_host)
+		put_link(otlp, step->other_sid);
+	return end_span(otlp);
+}
+
+static int put_traced(struct otlp *otlp, const struct traces *traces, const struct trace_interval *interval,
+		      struct path *path)
+{
+	uint64_t session_id = traces->sessions.items[interval->session].id;
+	struct arena *arena;
+	struct story story;
+	int err = enter_session(otlp, session_id);
+
+	if (err > 0) {
+		otlp->stats->without_clock++;
+		return 0;
+	}
+	arena = err ? NULL : arena__new();
+	if (!err)
+		err = arena ? story_make(&story, traces, NULL, interval, path, arena) : -ENOMEM;
+	if (!err) {
+		begin_span(otlp, story.sid, 0, *story.type ? story.type : "request", story.begin_ts, story.end_ts);
+		put_count(otlp, "whylate.sid", story.sid);
+		put_weight(otlp, story.weight);
+		put_count(otlp, "thread.id", story.tid);
+		put_count(otlp, "whylate.path_flags", story.path_flags);
+		err = end_span(otlp);
+	}
+	for (size_t i = 0; !err && i < story.step_cnt; i++)
+		err = put_step(otlp, &story, i);
+	arena__free(arena);
+	return err ?: end_request(otlp);
+}
+
+/* Of a block, found once. */
+struct row_columns {
+	const struct shard_block_column *type, *weight, *begin_ts, *end_ts, *sid, *tid, *culprit, *lock_name,
+		*queue_sid;
+	const struct shard_block_column *states[WL_STATE_CNT];
+};
+
+static struct row_columns find_columns(const struct shard_block *block)
+{
+	struct row_columns columns = {
+		.type = column_of(block, "type", SHARD_STR),
+		.weight = column_of(block, "weight", SHARD_F64),
+		.begin_ts = column_of(block, "begin_ts", SHARD_U64),
+		.end_ts = column_of(block, "end_ts", SHARD_U64),
+		.sid = column_of(block, "sid", SHARD_U64),
+		.tid = column_of(block, "tid", SHARD_U64),
+		.culprit = column_of(block, "culprit_comm", SHARD_STR),
+		.lock_name = column_of(block, "lock_name", SHARD_STR),
+		.queue_sid = column_of(block, "queue_sid", SHARD_U64),
+	};
+	char name[64];
+
+	for (int s = 0; s < WL_STATE_CNT; s++) {
+		snprintf(name, sizeof(name), "ns.%s", state_name(s));
+		columns.states[s] = column_of(block, name, SHARD_U64);
+	}
+	return columns;
+}
+
+static int put_row(struct otlp *otlp, const struct row_columns *columns, uint32_t row)
+{
+	uint64_t begin_ts = u64_of(columns->begin_ts, row), end_ts = u64_of(columns->end_ts, row);
+	uint64_t category_ns[WL_CATEGORY_CNT] = {0}, sid = u64_of(columns->sid, row);
+	const char *type = has(columns->type, row) ? columns->type->values[row].str : "";
+	char key[64];
+	int err;
+
+	if (end_ts < begin_ts)
+		return 0;
+	for (int s = 0; s < WL_STATE_CNT; s++)
+		category_ns[state_category(s)] += u64_of(columns->states[s], row);
+	begin_span(otlp, sid, 0, *type ? type : "request", begin_ts, end_ts);
+	put_count(otlp, "whylate.sid", sid);
+	put_weight(otlp, has(columns->weight, row) ? columns->weight->values[row].f64 : 1);
+	put_count(otlp, "thread.id", u64_of(columns->tid, row));
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		snprintf(key, sizeof(key), "whylate.ns.%s", category_name(c));
+		put_count(otlp, key, category_ns[c]);
+	}
+	put_attribute(otlp, "whylate.culprit", has(columns->culprit, row) ? columns->culprit->values[row].str : NULL);
+	put_attribute(otlp, "whylate.object",
+		      has(columns->lock_name, row) ? columns->lock_name->values[row].str : NULL);
+	if (u64_of(columns->queue_sid, row))
+		put_link(otlp, u64_of(columns->queue_sid, row));
+	err = end_span(otlp);
+	return err ?: end_request(otlp);
+}
+
+/* Recordings without --mode trace: each request from its counters. */
+static int put_rows(struct otlp *otlp, struct shard_reader *reader)
+{
+	static const char *const tables[] = {"interval"};
+	const struct shard_block *block;
+	int ret = shard_reader__select(reader, tables, 1);
+
+	if (ret)
+		return ret;
+	shard_reader__rewind(reader);
+	while ((ret = shard_reader__next(reader, &block)) > 0) {
+		const struct row_columns columns = find_columns(block);
+		int err = enter_session(otlp, block->session_id);
+
+		if (err > 0)
+			otlp->stats->without_clock += block->row_cnt;
+		for (uint32_t i = 0; !err && i < block->row_cnt; i++)
+			err = put_row(otlp, &columns, i);
+		if (err < 0)
+			return err;
+	}
+	return ret;
+}
+
+int export_otlp(struct shard_reader *reader, const struct traces *traces,
+		int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt), void *owner,
+		struct otlp_stats *stats)
+{
+	struct otlp otlp = {.put = put, .owner = owner, .stats = stats};
+	struct path path = {0};
+	int err;
+
+	*stats = (struct otlp_stats){0};
+	err = read_sessions(&otlp, reader);
+	for (size_t i = 0; !err && traces && i < traces->intervals.cnt; i++)
+		err = put_traced(&otlp, traces, &traces->intervals.items[i], &path);
+	if (!err && !traces)
+		err = put_rows(&otlp, reader);
+	if (!err && otlp.session)
+		err = flush(&otlp);
+	if (!err && !stats->requests && !stats->without_clock)
+		err = -ENOENT;
+	path__clear(&path);
+	idmap__free(&otlp.session_ids);
+	vec_free(&otlp.sessions);
+	proto__free(&otlp.spans);
+	proto__free(&otlp.span);
+	proto__free(&otlp.part);
+	proto__free(&otlp.value);
+	return err;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Kept requests as spans of OpenTelemetry (docs/otlp.proto has what is used of the format): a span for each request,
+ * in recordings of --mode trace with children along its critical path, and links to the requests that were in the way.
+ * A request's trace and span have numbers that follow from its session and sid: a second export has the same.
+ */
+#ifndef WHYLATE_VIEW_EXPORT_OTLP_H
+#define WHYLATE_VIEW_EXPORT_OTLP_H
+
+#include "analysis/traces.h"
+#include "shard/reader.h"
+
+#include <stddef.h>
+
+struct otlp_stats {
+	uint64_t requests, spans;
+	uint64_t without_clock; /* requests of sessions that do not say what time it was: not exported */
+};
+
+/*
+ * put: takes one ExportTraceServiceRequest, of at most a few hundred requests; those one after the other are one as
+ * well.  0, or -errno, which ends the export.  traces NULL: requests only, without children.  0; -ENOENT: nothing to
+ * export; -ENOMEM, -EIO.
+ */
+int export_otlp(struct shard_reader *reader, const struct traces *traces,
+		int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt), void *owner,
+		struct otlp_stats *stats);
+
+#endif
