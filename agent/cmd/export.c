@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/export_metrics.h"
 #include "cmd/export_otlp.h"
 #include "shard/open.h"
 
@@ -53,6 +54,8 @@ static const char help[] =
 	"                      they were recorded (--stacks)\n"
 	"                      csv, jsonl: every row of every table\n"
 	"                      otlp: requests as OpenTelemetry's spans, into a file or to a collector's URL\n"
+	"                      prometheus, openmetrics: latencies, late time by category and root, loss and cost as "
+	"metrics\n"
 	"  -o, --output FILE   where to (default -, stdout); otlp also http://localhost:4318/v1/traces\n"
 	"      --headers FILE  otlp to a URL: lines NAME: VALUE, such as a token; others may not read it\n"
 	"      --insecure, --ca FILE   otlp to a URL: without TLS to another machine; the authority of its "
@@ -139,13 +142,27 @@ static int run_otlp(FILE *out, struct shard_reader *reader, const struct export_
 	return said(export_otlp_file(out, reader), options);
 }
 
+static int run_prometheus(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	return said(export_metrics_of(out, reader, false), options);
+}
+
+static int run_openmetrics(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	return said(export_metrics_of(out, reader, true), options);
+}
+
 static const struct export_format {
 	const char *name;
 	int (*run)(FILE *out, struct shard_reader *reader, const struct export_options *options);
 	bool by_table, binary;
 } formats[] = {
-	{"perfetto", run_perfetto, false, true}, {"otlp", run_otlp, false, true},
-	{"folded", run_folded, false, false},    {"csv", run_csv, true, false},
+	{"perfetto", run_perfetto, false, true},
+	{"otlp", run_otlp, false, true},
+	{"prometheus", run_prometheus, false, false},
+	{"openmetrics", run_openmetrics, false, false},
+	{"folded", run_folded, false, false},
+	{"csv", run_csv, true, false},
 	{"jsonl", run_jsonl, true, false},
 };
 
@@ -296,10 +313,10 @@ int cmd_export(int argc, char **argv)
 		case 'f':
 			options.format = format_of(optarg);
 			if (!options.format)
-				return usage_error(
-					"export",
-					"there is no format '%s': perfetto, otlp, folded, csv and jsonl there are",
-					optarg);
+				return usage_error("export",
+						   "there is no format '%s': perfetto, otlp, prometheus, openmetrics, "
+						   "folded, csv and jsonl there are",
+						   optarg);
 			break;
 		case 'o':
 			options.out_path = strcmp(optarg, "-") ? optarg : NULL;
@@ -334,7 +351,9 @@ int cmd_export(int argc, char **argv)
 		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
 				   options.out_path);
 	if (!options.format)
-		return usage_error("export", "which format? --format wants perfetto, otlp, folded, csv or jsonl");
+		return usage_error(
+			"export",
+			"which format? --format wants perfetto, otlp, prometheus, openmetrics, folded, csv or jsonl");
 	if (options.table && !options.format->by_table)
 		return usage_error("export", "--table goes with csv and jsonl, not with %s", options.format->name);
 	if (options.format->run == run_otlp && options.out_path && strstr(options.out_path, "://")) {

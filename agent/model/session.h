@@ -44,6 +44,7 @@
  *                      before functions were probed
  *   round.N.intervals_per_s, round.N.probes, round.N.cost_share  rate of requests in it, functions probed, share of
  *                      the target's CPU time that their probes cost meanwhile
+ *   setting.NAME, cgroup.NAME, cpu_model  settings of the host, limits of the target's cgroup (session/settings.c)
  *   note.N             a line for the reader
  */
 #ifndef WHYLATE_MODEL_SESSION_H

@@ -179,6 +179,7 @@ int recording_write_session(struct recording *recording)
 		err = recording_say(recording, "symbols", "%s", options->symbols);
 	err = err ? err : recording_write_listeners(recording);
 	err = err ? err : write_hooks(recording);
+	err = err ? err : recording_write_settings(recording);
 	err = err ? err : write_modules(recording);
 	return err ? err : shard_writer__flush(recording->writer, false);
 }

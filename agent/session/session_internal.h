@@ -170,6 +170,8 @@ int recording_write_listeners(struct recording *recording);
 int recording_write_loss(struct recording *recording);
 int recording_write_counts(struct recording *recording);
 int recording_write_limits(struct recording *recording);
+/* settings.c */
+int recording_write_settings(struct recording *recording);
 int recording_write_final(struct recording *recording);
 
 /* recording_records.c: a data_namer, whose owner is the recording. */

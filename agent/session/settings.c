@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Settings of the host and limits of the target's cgroup, as facts: what hosts whose requests are late may have in
+ * common (whylate-fleet(1)).  What cannot be read is not said.
+ */
+#include "session/session_internal.h"
+#include "target/cgroup.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VALUE_SZ 256
+
+static const struct {
+	const char *key, *path;
+} settings[] = {
+	{"setting.transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"},
+	{"setting.transparent_hugepage.defrag", "/sys/kernel/mm/transparent_hugepage/defrag"},
+	{"setting.numa_balancing", "/proc/sys/kernel/numa_balancing"},
+	{"setting.sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"},
+	{"setting.sched_autogroup", "/proc/sys/kernel/sched_autogroup_enabled"},
+	{"setting.swappiness", "/proc/sys/vm/swappiness"},
+	{"setting.dirty_ratio", "/proc/sys/vm/dirty_ratio"},
+	{"setting.dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"},
+	{"setting.zone_reclaim_mode", "/proc/sys/vm/zone_reclaim_mode"},
+	{"setting.overcommit_memory", "/proc/sys/vm/overcommit_memory"},
+	{"setting.somaxconn", "/proc/sys/net/core/somaxconn"},
+	{"setting.tcp_congestion_control", "/proc/sys/net/ipv4/tcp_congestion_control"},
+	{"setting.tcp_slow_start_after_idle", "/proc/sys/net/ipv4/tcp_slow_start_after_idle"},
+	{"setting.clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"},
+	{"setting.cpu_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"},
+	{"setting.smt", "/sys/devices/system/cpu/smt/control"},
+};
+
+/* A file's first line without blanks at its ends; of "always [madvise] never" what is in brackets. */
+static bool read_setting(const char *path, char value[VALUE_SZ])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t sz = fd < 0 ? -1 : read(fd, value, VALUE_SZ - 1);
+	char *chosen, *end;
+
+	if (fd >= 0)
+		close(fd);
+	if (sz <= 0)
+		return false;
+	value[sz] = '\0';
+	value[strcspn(value, "\n")] = '\0';
+	chosen = strchr(value, '[');
+	end = chosen ? strchr(chosen, ']') : NULL;
+	if (end) {
+		*end = '\0';
+		memmove(value, chosen + 1, (size_t)(end - chosen));
+	}
+	for (end = value + strlen(value); end > value && isspace((unsigned char)end[-1]);)
+		*--end = '\0';
+	return *value;
+}
+
+/* "model name	: …" of the first CPU; not every architecture has it. */
+static bool read_cpu_model(char value[VALUE_SZ])
+{
+	FILE *in = fopen("/proc/cpuinfo", "re");
+	bool found = false;
+	char line[512];
+
+	while (in && !found && fgets(line, sizeof(line), in)) {
+		const char *colon = strncmp(line, "model name", 10) ? NULL : strchr(line, ':');
+
+		if (!colon)
+			continue;
+		snprintf(value, VALUE_SZ, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+		found = true;
+	}
+	if (in)
+		fclose(in);
+	return found;
+}
+
+/* The target's own limits; those above it hold as well, and are not told. */
+static int write_cgroup(struct recording *recording)
+{
+	static const struct {
+		const char *key, *file;
+	} limits[] = {{"cgroup.cpu.max", "cpu.max"},
+		      {"cgroup.cpu.weight", "cpu.weight"},
+		      {"cgroup.memory.max", "memory.max"},
+		      {"cgroup.memory.high", "memory.high"}};
+	char where[PATH_MAX], path[PATH_MAX + 64], value[VALUE_SZ];
+	struct target_cgroup cgroup;
+	int err = 0;
+
+	target_cgroup_of(recording->options->pid, where, sizeof(where));
+	if (!*where || target_cgroup_open(where, &cgroup))
+		return 0;
+	for (size_t i = 0; !err && i < sizeof(limits) / sizeof(limits[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", cgroup.path, limits[i].file);
+		if (read_setting(path, value))
+			err = recording_say(recording, limits[i].key, "%s", value);
+	}
+	return err;
+}
+
+int recording_write_settings(struct recording *recording)
+{
+	char value[VALUE_SZ];
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (read_setting(settings[i].path, value))
+			err = recording_say(recording, settings[i].key, "%s", value);
+	if (!err && read_cpu_model(value))
+		err = recording_say(recording, "cpu_model", "%s", value);
+	return err ? err : write_cgroup(recording);
+}
