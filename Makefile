@@ -360,6 +360,12 @@ $(BUILD)/bench/%: tests/bench/bench_%.c $(BUILD)/libwhylate.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# Agents, collectors, database and Prometheus on loopback; needs root.
+.PHONY: fleet-demo
+fleet-demo: setup-test
+	@$(MAKE) --no-print-directory build
+	@WHYLATE=$(abspath $(BUILD)/whylate) scripts/fleet-demo
+
 # libFuzzer, a bounded time each: make fuzz FUZZ_SECONDS=600
 FUZZ_SECONDS ?= 60
 fuzz_bin := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -409,4 +415,5 @@ help:
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
 	@echo 'make live-thread, make live-address   the collector under a sanitizer   make live-agent   … the agent and its probes'
 	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
+	@echo 'make fleet-demo   20 agents, 2 collectors, a database and Prometheus on loopback: who is late, and why'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

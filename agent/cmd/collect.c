@@ -57,11 +57,12 @@ static const char help[] =
 	"      --project URL      brings the store into a database as well: clickhouse://HOST:PORT/DATABASE "
 	"(whylate-project(1))\n"
 	"      --credentials FILE, --db-ca FILE, --redact   of that projection\n"
+	"      --forget HOST      deletes what the store, and the database of --project, have of a host, and ends\n"
 	"  -v, --verbose          what libmicrohttpd says\n"
 	"SIGHUP reads certificates, key, revocations and tokens again.\n";
 
 struct collect_options {
-	const char *listen, *store, *cert, *key, *ca, *crl, *tokens, *user;
+	const char *listen, *store, *cert, *key, *ca, *crl, *tokens, *user, *forget;
 	bool insecure;
 	struct collector_opts collector;
 	struct project_options projection; /* database.url NULL: none */
@@ -91,6 +92,7 @@ enum {
 	OPT_CREDENTIALS,
 	OPT_DB_CA,
 	OPT_REDACT,
+	OPT_FORGET,
 };
 
 static const struct option long_options[] = {
@@ -117,6 +119,7 @@ static const struct option long_options[] = {
 	{"credentials", required_argument, NULL, OPT_CREDENTIALS},
 	{"db-ca", required_argument, NULL, OPT_DB_CA},
 	{"redact", no_argument, NULL, OPT_REDACT},
+	{"forget", required_argument, NULL, OPT_FORGET},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -222,6 +225,9 @@ static int take(struct collect_options *options, int option, const char *arg)
 	case OPT_CRL:
 		options->crl = arg;
 		return 0;
+	case OPT_FORGET:
+		options->forget = arg;
+		return 0;
 	case OPT_TOKENS:
 		options->tokens = arg;
 		return 0;
@@ -243,7 +249,12 @@ static int check_complete(const struct collect_options *options, int argc, char 
 {
 	if (optind < argc)
 		return usage_error("collect", "'%s' is one argument too many", argv[optind]);
-	if (!options->listen)
+	if (options->forget && !protocol_host_is_valid(options->forget))
+		return usage_error("collect", "--forget '%s' is no host's name: the store's directories have them",
+				   options->forget);
+	if (options->forget && options->listen)
+		return usage_error("collect", "--forget goes without --listen: it deletes and ends");
+	if (!options->listen && !options->forget)
 		return usage_error("collect", "where do agents connect? Say --listen ADDR:PORT");
 	if (!options->store || !*options->store)
 		return usage_error("collect", "where do the shards go? Say --store DIR");
@@ -582,6 +593,23 @@ static int collect(struct collect_options *options)
 	return code;
 }
 
+static int forget(struct collect_options *options)
+{
+	struct clickhouse *database;
+	int code = EXIT_FAILED;
+
+	if (open_projection(options, &database))
+		return EXIT_FAILED;
+	options->collector.store.dir = options->store;
+	/* A store that does not exist is not to be made here. */
+	if (access(options->store, F_OK))
+		log_error("there is no store '%s'", options->store);
+	else if (!become(options))
+		code = collect_forget(&options->collector.store, options->forget, database);
+	clickhouse__free(database);
+	return code;
+}
+
 int cmd_collect(int argc, char **argv)
 {
 	struct collect_options options = {
@@ -607,5 +635,5 @@ int cmd_collect(int argc, char **argv)
 			return EXIT_USAGE;
 	}
 	code = check_complete(&options, argc, argv);
-	return code ?: collect(&options);
+	return code ?: options.forget ? forget(&options) : collect(&options);
 }

@@ -72,3 +72,34 @@ int collect_project_start(const struct project_options *options, struct clickhou
 		supervise(options, server);
 	return pid < 0 ? -errno : 0;
 }
+
+int collect_forget(const struct store_opts *opts, const char *host, struct clickhouse *server)
+{
+	struct store *store = store__open(opts);
+	struct store_stats stats = {0};
+	int err = store ? store__forget(store, host) : -errno, code = EXIT_DONE;
+
+	if (store)
+		store__stats(store, &stats);
+	store__close(store);
+	if (err == -EBUSY)
+		log_error("a collector has the store '%s': stop it first", opts->dir);
+	else if (err == -ENOENT && store)
+		log_warn("the store '%s' has nothing of host '%s'", opts->dir, host);
+	else if (err)
+		log_error("host '%s' cannot be deleted from '%s': %s", host, opts->dir, strerror(-err));
+	else
+		log_info("host '%s': %llu shards deleted from '%s'", host, (unsigned long long)stats.deleted_files,
+			 opts->dir);
+	if (err && !(err == -ENOENT && store))
+		return EXIT_FAILED;
+	err = server ? project_forget(server, host, PROJECT_PATIENCE_NS) : 0;
+	if (err) {
+		log_error("host '%s' is not deleted from the database: %s%s%s", host, strerror(-err),
+			  *clickhouse__text(server) ? ": " : "", clickhouse__text(server));
+		code = EXIT_FAILED;
+	} else if (server) {
+		log_info("host '%s' is deleted from the database '%s'", host, clickhouse__database(server));
+	}
+	return code;
+}

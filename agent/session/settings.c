@@ -4,10 +4,10 @@
  * common (whylate-fleet(1)).  What cannot be read is not said.
  */
 #include "session/session_internal.h"
-#include "target/cgroup.h"
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,27 +79,71 @@ static bool read_cpu_model(char value[VALUE_SZ])
 	return found;
 }
 
+/* The first of the files DIR/PATH/FILE that can be read. */
+static bool read_limit(const char *const *dirs, const char *path, const char *file, char value[VALUE_SZ])
+{
+	char name[PATH_MAX + 256];
+
+	for (; *dirs; dirs++) {
+		snprintf(name, sizeof(name), "%s%s/%s", *dirs, path, file);
+		if (read_setting(name, value))
+			return true;
+	}
+	return false;
+}
+
+static int write_v2_limits(struct recording *recording, const char *path)
+{
+	static const char *const dirs[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", NULL};
+	static const char *const files[] = {"cpu.max", "cpu.weight", "memory.max", "memory.high"};
+	char value[VALUE_SZ], key[64];
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(key, sizeof(key), "cgroup.%s", files[i]);
+		if (read_limit(dirs, path, files[i], value))
+			err = recording_say(recording, key, "%s", value);
+	}
+	return err;
+}
+
+/* In the words of version 2: "10000 100000", "max 100000". */
+static int write_v1_limits(struct recording *recording, const char *controllers, const char *path)
+{
+	static const char *const cpu_dirs[] = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", NULL};
+	static const char *const memory_dirs[] = {"/sys/fs/cgroup/memory", NULL};
+	char quota[VALUE_SZ], period[VALUE_SZ];
+
+	if ((!strcmp(controllers, "cpu") || !strncmp(controllers, "cpu,", 4)) &&
+	    read_limit(cpu_dirs, path, "cpu.cfs_quota_us", quota) &&
+	    read_limit(cpu_dirs, path, "cpu.cfs_period_us", period))
+		return recording_say(recording, "cgroup.cpu.max", "%s %s", quota[0] == '-' ? "max" : quota, period);
+	if (!strcmp(controllers, "memory") && read_limit(memory_dirs, path, "memory.limit_in_bytes", quota))
+		return recording_say(recording, "cgroup.memory.max", "%s", quota);
+	return 0;
+}
+
 /* The target's own limits; those above it hold as well, and are not told. */
 static int write_cgroup(struct recording *recording)
 {
-	static const struct {
-		const char *key, *file;
-	} limits[] = {{"cgroup.cpu.max", "cpu.max"},
-		      {"cgroup.cpu.weight", "cpu.weight"},
-		      {"cgroup.memory.max", "memory.max"},
-		      {"cgroup.memory.high", "memory.high"}};
-	char where[PATH_MAX], path[PATH_MAX + 64], value[VALUE_SZ];
-	struct target_cgroup cgroup;
+	char name[64], line[PATH_MAX + 256];
+	FILE *in;
 	int err = 0;
 
-	target_cgroup_of(recording->options->pid, where, sizeof(where));
-	if (!*where || target_cgroup_open(where, &cgroup))
-		return 0;
-	for (size_t i = 0; !err && i < sizeof(limits) / sizeof(limits[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", cgroup.path, limits[i].file);
-		if (read_setting(path, value))
-			err = recording_say(recording, limits[i].key, "%s", value);
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", recording->options->pid);
+	in = fopen(name, "re");
+	while (in && !err && fgets(line, sizeof(line), in)) {
+		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		path[strcspn(path, "\n")] = '\0';
+		*path++ = '\0';
+		err = controllers[1] ? write_v1_limits(recording, controllers + 1, path)
+				     : write_v2_limits(recording, path);
 	}
+	if (in)
+		fclose(in);
 	return err;
 }
 

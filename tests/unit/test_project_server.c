@@ -393,6 +393,27 @@ static void questions_are_answered(void)
 	test_dir__remove(&dir);
 }
 
+static void a_host_is_forgotten(void)
+{
+	struct clickhouse *server = open_database("forgotten");
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_session(dir.path, "keep-me", 61, NOW_NS, true, "t");
+	write_session(dir.path, "lose-me", 62, NOW_NS, true, "t");
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, 2 * ROW_CNT);
+	CU_ASSERT_EQUAL(project_forget(server, "lose-me' OR '1' = '1", SETTLE_S * 1000000000ULL), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.intervals"), 2 * ROW_CNT);
+	CU_ASSERT_EQUAL(project_forget(server, "lose-me", SETTLE_S * 1000000000ULL), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.intervals"), ROW_CNT);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.facts WHERE host = 'lose-me'"), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.sessions WHERE host = 'keep-me'"), 1);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
 int suite_project_server(void)
 {
 	static const struct unit_test tests[] = {
@@ -403,6 +424,7 @@ int suite_project_server(void)
 		{"two collectors share a database", two_collectors_share_a_database},
 		{"a killed server comes back", a_killed_server_comes_back},
 		{"questions are answered", questions_are_answered},
+		{"a host is forgotten", a_host_is_forgotten},
 		{"a later version is left alone", a_later_version_is_left_alone},
 	};
 

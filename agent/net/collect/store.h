@@ -77,6 +77,9 @@ void store__stats(const struct store *store, struct store_stats *stats);
 /* CLOCK_REALTIME as the store takes it: that of its opening and the monotonic time since, so that no jump moves it. */
 uint64_t store__wall_ns(const struct store *store);
 
+/* Deletes all that a host has, damaged shards that were set aside too: 0; -ENOENT: it has nothing; -errno. */
+int store__forget(struct store *store, const char *host);
+
 /* Closes the sessions' shards in order.  NULL-safe. */
 void store__close(struct store *store);
 

@@ -6,8 +6,11 @@
  */
 #include "net/collect/store_internal.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DISK_BLOCK    512  /* st_blocks */
 #define DISK_FILE_MIN 4096 /* a file costs an inode and a name, whatever is in it */
@@ -214,4 +217,72 @@ void store__retain(struct store *store)
 	}
 	while (all_are_over(store) && shrink_largest(store))
 		;
+}
+
+/* Files of one day that no part stands for: torn ones that were set aside. */
+static int delete_aside(int host_fd, const char *day)
+{
+	int fd = openat(host_fd, day, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		err = fd < 0 && errno == ENOTDIR ? 0 : -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (!err && (entry = readdir(dir))) {
+		size_t sz = strlen(entry->d_name);
+
+		if (sz > 5 && !strcmp(entry->d_name + sz - 5, ".torn") && unlinkat(fd, entry->d_name, 0))
+			err = -errno;
+	}
+	closedir(dir);
+	if (!err)
+		unlinkat(host_fd, day, AT_REMOVEDIR);
+	return err;
+}
+
+static int delete_all_aside(struct store *store, const char *host)
+{
+	int fd = openat(store->fd, host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		err = errno == ENOENT ? 0 : -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (!err && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			err = delete_aside(fd, entry->d_name);
+	closedir(dir);
+	if (!err)
+		unlinkat(store->fd, host, AT_REMOVEDIR);
+	return err;
+}
+
+int store__forget(struct store *store, const char *name)
+{
+	struct store_host *host = NULL;
+	bool stuck = false;
+	int err;
+
+	for (size_t i = 0; i < store->hosts.cnt && !host; i++)
+		if (!strcmp(store->hosts.items[i]->name, name))
+			host = store->hosts.items[i];
+	if (host) {
+		hold(host);
+		while (host->parts.cnt && delete_oldest(store, host))
+			;
+		stuck = host->parts.cnt;
+		release(store, host);
+	} else if (faccessat(store->fd, name, F_OK, AT_SYMLINK_NOFOLLOW)) {
+		return -errno;
+	}
+	err = delete_all_aside(store, name);
+	return err ?: stuck ? -EIO : 0;
 }

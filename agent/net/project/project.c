@@ -239,14 +239,20 @@ static int attempt(struct projector *projector)
 /* Whether another try may succeed. */
 static bool may_pass(struct projector *projector, int err)
 {
-	int code = projector->code;
-
-	/* Dropped by another one, or a server that was set up anew: look again. */
-	if (err == -EPROTO && (code == CLICKHOUSE_NO_SUCH_TABLE || code == CLICKHOUSE_NO_SUCH_DATABASE))
+	if (err != -EPROTO)
+		return err == -EAGAIN || err == -EHOSTDOWN;
+	switch (projector->code) {
+	case CLICKHOUSE_NO_SUCH_TABLE:
+	case CLICKHOUSE_NO_SUCH_DATABASE:
+		/* Dropped by another one, or a server that was set up anew: look again. */
 		projector->applied = false;
-	return err == -EAGAIN || err == -EHOSTDOWN ||
-	       (err == -EPROTO && (code == CLICKHOUSE_NO_SUCH_TABLE || code == CLICKHOUSE_NO_SUCH_DATABASE ||
-				   code == CLICKHOUSE_TOO_MANY_PARTS));
+		return true;
+	case CLICKHOUSE_TABLE_EXISTS: /* a gate of ours: libcurl asked again where a connection broke */
+	case CLICKHOUSE_TOO_MANY_PARTS:
+		return true;
+	default:
+		return false;
+	}
 }
 
 static void say(struct projector *projector, int err)

@@ -91,4 +91,10 @@ struct project_verdict {
 int projector__verify(struct projector *projector, struct project_verdict *verdict,
 		      void (*on_difference)(void *owner, const struct project_difference *difference), void *owner);
 
+/*
+ * Deletes a host's rows from all tables, and waits until they are gone: 0; -ETIMEDOUT: the server is still at it; as
+ * clickhouse__ask().  Blocks of it that are still in a store come back with the next projection.
+ */
+int project_forget(struct clickhouse *server, const char *host, uint64_t patience_ns);
+
 #endif

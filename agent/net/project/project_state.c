@@ -66,21 +66,28 @@ static void put_session(struct rowbinary *rows, const struct project_session *se
 	rowbinary__end_row(rows);
 }
 
-/* What hosts may have in common: not what counts or names one recording. */
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), sz = strlen(end);
+
+	return len >= sz && !strcmp(text + len - sz, end);
+}
+
+/* What hosts may have in common: not what counts, times or names one recording. */
 static bool is_common(const char *key)
 {
-	static const char *const own[] = {"_ns",       "_ts",        "_pids",    "pid",       "received", "written",
-					  "records",   "seen",       "selected", "abandoned", "kept",     "host",
-					  "forgotten", "impossible", "cost",     "weight"};
-	size_t len = strlen(key);
+	static const char *const ends[] = {"_ns", "_ts", "_pids", "pid", "host", "_received", "_written", "rows_kept"};
+	static const char *const begins[] = {"note.",  "round.", "windows",    "intervals_",   "stack",      "segment",
+					     "wakeup", "edge",   "handoff",    "detail_",      "invocation", "probe_",
+					     "hw_",    "cost_",  "target_cpu", "graph_height", "censored_",  "agent_"};
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		size_t sz = strlen(own[i]);
-
-		if (len >= sz && !strcmp(key + len - sz, own[i]))
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (ends_with(key, ends[i]))
 			return false;
-	}
-	return strncmp(key, "note.", 5) && strncmp(key, "round.", 6);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!strncmp(key, begins[i], strlen(begins[i])))
+			return false;
+	return true;
 }
 
 static void put_facts(const struct projector *projector, struct rowbinary *rows, const struct project_session *session)

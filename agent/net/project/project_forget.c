@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/clock.h"
+#include "net/project/project_internal.h"
+#include "net/project/sql.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define POLL_US 100000
+
+static int forget_in(struct clickhouse *server, const char *table, const char *host)
+{
+	struct sql sql;
+	char *statement;
+	int err;
+
+	if (sql__begin(&sql))
+		return -ENOMEM;
+	sql__put(&sql, "ALTER TABLE %s.%s DELETE WHERE host = ", clickhouse__database(server), table);
+	sql__put_text(&sql, host);
+	statement = sql__end(&sql);
+	err = statement ? clickhouse__do(server, statement) : -ENOMEM;
+	free(statement);
+	return err;
+}
+
+/* Mutations are carried out in the background. */
+static int wait_for_mutations(struct clickhouse *server, uint64_t patience_ns)
+{
+	uint64_t give_up_ts = monotonic_ns() + patience_ns, left = 1;
+	char *statement;
+	int err = 0;
+
+	if (asprintf(&statement, "SELECT count() FROM system.mutations WHERE database = '%s' AND is_done = 0",
+		     clickhouse__database(server)) < 0)
+		return -ENOMEM;
+	while (!err && left) {
+		struct clickhouse_rows rows;
+
+		err = clickhouse__ask(server, statement, 1, &rows);
+		if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &left)))
+			err = -EBADMSG;
+		clickhouse_rows__free(&rows);
+		if (!err && left && monotonic_ns() > give_up_ts)
+			err = -ETIMEDOUT;
+		if (!err && left)
+			usleep(POLL_US);
+	}
+	free(statement);
+	return err;
+}
+
+int project_forget(struct clickhouse *server, const char *host, uint64_t patience_ns)
+{
+	static const char *const tables[] = {"intervals", "blocks", "sessions", "facts", "loss", "causes"};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++)
+		err = forget_in(server, tables[i], host);
+	return err ?: wait_for_mutations(server, patience_ns);
+}
