@@ -124,6 +124,7 @@ struct thread {
 	/* stacks only */
 	u64 stack_ts; /* when the wait under way began, 0: it is not recorded */
 	u64 stack_key, stack_sid, stack_object;
+	u64 python_thread; /* where CPython keeps it; 0: not known */
 	u64 stack_next_ts; /* a wait that is for no selected interval is not looked at before */
 	u32 stack_rate, stack_state, stack_sysno, stack_flags, stack_cpu;
 	u32 queued_cpu, queued_cnt; /* see delay.h: CPU + 1, 0: in no run queue */

@@ -13,6 +13,7 @@
 #include "compat.h"
 #include "delay.h"
 #include "follow.h"
+#include "python.h"
 #include "ring.h"
 #include "thread.h"
 #include "uretprobe.h"
@@ -39,6 +40,7 @@ struct stack_cpu {
 	u64 refilled_ts; /* when `copies` was added to last */
 	u64 copies;      /* stacks of waits that may be copied now */
 	u64 tick_slot;   /* which of the kernel's ticks was sampled last */
+	struct wl_python_record python;
 	/* A wl_stack_record, its stack, and room for what the verifier thinks possible. */
 	u64 record[(sizeof(struct wl_stack_record) + WL_STACK_SZ_MAX + PIECE_SZ) / sizeof(u64)];
 };
@@ -70,6 +72,13 @@ static __always_inline struct stack_cpu *this_stack_cpu(void)
 	u32 key = 0;
 
 	return bpf_map_lookup_elem(&stack_cpus, &key);
+}
+
+static __always_inline struct wl_python_record *python__record(void)
+{
+	struct stack_cpu *scratch = this_stack_cpu();
+
+	return scratch ? &scratch->python : NULL;
 }
 
 /* A sample lost is a sample fewer, not an interval that lacks something: lost_mark stays.  Was it sent? */
@@ -256,6 +265,16 @@ static __always_inline bool is_new_process(u32 pid)
 	return true;
 }
 
+/* The frames of Python code that python__walk() has found go before the stack. */
+static __always_inline void python__send(struct stack_cpu *scratch, struct wl_stack_record *record)
+{
+	if (!scratch->python.cnt)
+		return;
+	scratch->python.ts = record->ts;
+	if (stack__output(&scratch->python.header, WL_RECORD_PYTHON, sizeof(scratch->python), false))
+		record->flags |= WL_STACK_PYTHON;
+}
+
 /* Registers and stack; everything else is the caller's.  Was it sent? */
 static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, struct task_struct *task)
 {
@@ -282,6 +301,7 @@ static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, st
 			record->flags |= WL_STACK_CUT;
 	}
 	record->stack_sz = got;
+	python__send(scratch, record);
 	return got <= WL_STACK_SZ_MAX &&
 	       stack__output(&record->header, WL_RECORD_STACK, sizeof(*record) + got, is_new_process(record->pid));
 }
@@ -300,6 +320,7 @@ static __always_inline int tick(void *ctx, struct stack_cpu *scratch, struct tas
 {
 	struct wl_stack_record *record = (struct wl_stack_record *)scratch->record;
 	struct thread *thread = thread_of(task);
+	u64 no_python = 0;
 
 	record->sid = 0;
 	record->delays = delays_of(task, thread);
@@ -320,6 +341,7 @@ static __always_inline int tick(void *ctx, struct stack_cpu *scratch, struct tas
 	record->key = 0;
 	record->state = WL_STATE_RUNNING;
 	record->flags = flags;
+	python__walk(task, thread ? &thread->python_thread : &no_python);
 	stack__send(ctx, scratch, task);
 	return 0;
 }
@@ -517,6 +539,7 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 	key = key_of(task, record, thread->stack_state);
 	if (KERNEL_KEYED & bit(thread->stack_state & STATE_MASK))
 		key += kernel_key(ctx, record);
+	key += python__walk(task, &thread->python_thread);
 	thread->stack_key = key;
 	thread->stack_ts = now;
 	known = bpf_map_lookup_elem(&known_stacks, &key);

@@ -207,6 +207,7 @@ static int on_record(void *owner, const void *record, size_t sz)
 		[WL_RECORD_BRIEF] = sizeof(struct wl_brief_record),
 		[WL_RECORD_STACK] = sizeof(struct wl_stack_record),
 		[WL_RECORD_STACK_WAIT] = sizeof(struct wl_stack_wait_record),
+		[WL_RECORD_PYTHON] = sizeof(struct wl_python_record),
 	};
 	size_t want = sz >= sizeof(*header) && header->kind < WL_RECORD_KIND_CNT ? sizes[header->kind] : 0;
 
@@ -274,6 +275,7 @@ static int size_stack_maps(struct capture *capture)
 
 	bpf_map__set_autocreate(capture->skel->maps.stack_cpus, stacks);
 	bpf_map__set_autocreate(capture->skel->maps.known_stacks, stacks);
+	bpf_map__set_autocreate(capture->skel->maps.pythons, stacks);
 	bpf_map__set_autocreate(capture->skel->maps.stack_pids, stacks);
 	if (!stacks && bpf_map__set_max_entries(capture->skel->maps.owed, 1))
 		return -errno;
@@ -313,6 +315,7 @@ static int load(struct capture *capture)
 	say_verified(capture);
 	capture->stack_controls = &capture->skel->bss->stack_controls;
 	capture->known_stacks_fd = bpf_map__fd(capture->skel->maps.known_stacks);
+	capture->pythons_fd = bpf_map__fd(capture->skel->maps.pythons);
 	capture->controls = &capture->skel->bss->controls;
 	capture->record_rings =
 		record_rings__new(bpf_map__fd(capture->skel->maps.rings), capture->opts.ring_sz, capture->cpu_cnt);

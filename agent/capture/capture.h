@@ -8,6 +8,7 @@
 
 #include <whylate/record.h>
 
+#include "bpf/python_layout.h"
 #include "capture/hooks.h"
 #include "target/cgroup.h"
 #include "target/target.h"
@@ -146,6 +147,11 @@ void capture__stacks_drop_kernel_tick(struct capture *capture);
 void capture__stacks_jitter(struct capture *capture);
 /* Waits with that key have more than one stack: from now on each is copied.  Or it is not known: it is copied again. */
 void capture__stack_doubt(struct capture *capture, uint64_t key, bool is_ambiguous);
+/*
+ * Stacks of the process have the frames of its Python code from now on, WL_RECORD_PYTHON; NULL: no longer.  When a
+ * process runs another program or ends, it must be said.
+ */
+void capture__set_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
 
 /* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */
 int capture__set_listeners(struct capture *capture, const target_processes *processes,

@@ -241,3 +241,15 @@ void capture__stack_doubt(struct capture *capture, uint64_t key, bool is_ambiguo
 		bpf_map_update_elem(fd, &key, &known, BPF_EXIST);
 	}
 }
+
+void capture__set_python(struct capture *capture, pid_t pid, const struct python_layout *layout)
+{
+	uint32_t key = (uint32_t)pid;
+
+	if (!capture->opts.stacks || capture->pythons_fd < 0)
+		return;
+	if (!layout)
+		bpf_map_delete_elem(capture->pythons_fd, &key);
+	else if (bpf_map_update_elem(capture->pythons_fd, &key, layout, BPF_ANY))
+		log_debug("no Python frames of process %d: %s", pid, strerror(errno));
+}

@@ -24,9 +24,7 @@
 #define MADE_MAX 16
 
 struct images {
-	pid_t pid;
-	struct program *program;
-	const char *debuginfo_dir;
+	struct images_opts opts;
 	struct image *images[IMAGES_MAX]; /* the target's first */
 	VEC(struct image_process) processes;
 	uint32_t made_cnt;
@@ -76,7 +74,7 @@ static void image__free(struct image *image)
 /* Takes the mappings.  0 or -errno. */
 static int image__new(struct images *images, pid_t pid, target_mappings *mappings, struct image **made)
 {
-	struct program_opts program_opts = {.debuginfo_dir = images->debuginfo_dir};
+	struct program_opts program_opts = {.debuginfo_dir = images->opts.debuginfo_dir};
 	struct image *image = calloc(1, sizeof(*image));
 	const struct target_mapping *code;
 	int err;
@@ -96,8 +94,8 @@ static int image__new(struct images *images, pid_t pid, target_mappings *mapping
 		free(image);
 		return err;
 	}
-	if (pid == images->pid && images->program) {
-		image->program = images->program;
+	if (pid == images->opts.pid && images->opts.program) {
+		image->program = images->opts.program;
 	} else {
 		err = program__open(pid, &program_opts, &image->program);
 		image->own_program = !err;
@@ -212,7 +210,7 @@ static int find_image(struct images *images, const struct image_process *process
 	}
 	/* The target's own numbers stay good, whatever it loads; so do those of a process that shares them with none.
 	 */
-	if (pid == images->pid && images->images[0])
+	if (pid == images->opts.pid && images->images[0])
 		own = images->images[0];
 	else if (is_its_own(images, process) && unwinder__pid(process->image->unwinder) == pid)
 		own = process->image;
@@ -239,6 +237,25 @@ static bool is_there(const struct images *images, const struct image *image)
 	return false;
 }
 
+/* If it is an interpreter of Python, its frames are read from now on. */
+static void find_python(struct images *images, struct image_process *process)
+{
+	target_mappings mappings = {0};
+	int err;
+
+	if (!process->image || process->python || !runtime_is_python(process->image->runtime))
+		return;
+	err = target_mappings_read(process->pid, &mappings);
+	if (!err)
+		err = python__open(process->pid, &mappings, &process->python);
+	target_mappings_free(&mappings);
+	if (!err && images->opts.python)
+		images->opts.python(images->opts.owner, process->pid, python__layout(process->python));
+	if (err && !process->python_said)
+		log_debug("no Python frames of process %d: %s", process->pid, strerror(-err));
+	process->python_said = true;
+}
+
 static int look_at(struct images *images, struct image_process *process)
 {
 	struct image *image = NULL;
@@ -246,14 +263,19 @@ static int look_at(struct images *images, struct image_process *process)
 
 	process->image = err ? NULL : image;
 	process->looked_ts = monotonic_ns();
+	find_python(images, process);
 	return err == -ENOMEM ? err : 0;
 }
 
-static void drop_made(struct images *images, struct image_process *process)
+static void drop_names(struct images *images, struct image_process *process)
 {
 	images->made_cnt -= process->made != NULL;
 	perf_map__free(process->made);
 	process->made = NULL;
+	if (process->python && images->opts.python)
+		images->opts.python(images->opts.owner, process->pid, NULL);
+	python__free(process->python);
+	process->python = NULL;
 }
 
 /* Those that were gone before they were looked at. */
@@ -265,7 +287,7 @@ static void forget_lost(struct images *images)
 		if (images->processes.items[i].image)
 			images->processes.items[kept++] = images->processes.items[i];
 		else
-			drop_made(images, &images->processes.items[i]);
+			drop_names(images, &images->processes.items[i]);
 	}
 	images->processes.cnt = kept;
 }
@@ -313,7 +335,7 @@ void images__changed(struct images *images, pid_t pid)
 	for (size_t i = 0; i < images->processes.cnt; i++) {
 		if (images->processes.items[i].pid != pid)
 			continue;
-		drop_made(images, &images->processes.items[i]);
+		drop_names(images, &images->processes.items[i]);
 		images->processes.items[i--] = images->processes.items[--images->processes.cnt];
 	}
 }
@@ -336,15 +358,12 @@ const char *images__made_name(struct images *images, struct image_process *proce
 	return perf_map__find(process->made, addr, ts);
 }
 
-struct images *images__new(pid_t pid, struct program *program, const char *debuginfo_dir)
+struct images *images__new(const struct images_opts *opts)
 {
 	struct images *images = calloc(1, sizeof(*images));
 
-	if (!images)
-		return NULL;
-	images->pid = pid;
-	images->program = program;
-	images->debuginfo_dir = debuginfo_dir;
+	if (images)
+		images->opts = *opts;
 	return images;
 }
 
@@ -355,7 +374,7 @@ void images__free(struct images *images)
 	for (int i = 0; i < IMAGES_MAX; i++)
 		image__free(images->images[i]);
 	for (size_t i = 0; i < images->processes.cnt; i++)
-		perf_map__free(images->processes.items[i].made);
+		drop_names(images, &images->processes.items[i]);
 	vec_free(&images->processes);
 	free(images);
 }

@@ -9,6 +9,7 @@
 
 #include "target/perf_map.h"
 #include "target/program.h"
+#include "target/python.h"
 #include "target/runtime.h"
 #include "target/unwind.h"
 
@@ -28,13 +29,23 @@ struct image_process {
 	struct image *image; /* NULL: it cannot be looked at */
 	uint64_t looked_ts;
 	struct perf_map *made; /* names of the code that it made itself; NULL: not asked for yet */
+	struct python *python; /* NULL: it is no interpreter, or cannot be read */
+	bool python_said;      /* why that is */
+};
+
+struct images_opts {
+	pid_t pid;               /* the target itself */
+	struct program *program; /* of it, the caller's; NULL: one is opened */
+	const char *debuginfo_dir;
+	/* Where the process keeps the frames of its Python code; NULL: nowhere any more.  May be NULL. */
+	void (*python)(void *owner, pid_t pid, const struct python_layout *layout);
+	void *owner;
 };
 
 struct images;
 
-/* The target itself, and the program of it that is the caller's (NULL: one is opened). NULL: out of memory. */
-struct images *images__new(pid_t pid, struct program *program, const char *debuginfo_dir);
-void images__free(struct images *images); /* NULL-safe */
+struct images *images__new(const struct images_opts *opts); /* NULL: out of memory */
+void images__free(struct images *images);                   /* NULL-safe */
 /*
  * The process, valid until the next call.  One that is gone has no image.  0 or -ENOMEM.
  */

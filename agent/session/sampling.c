@@ -39,6 +39,13 @@ static void doubt(void *owner, uint64_t key, bool is_ambiguous)
 	capture__stack_doubt(recording->capture, key, is_ambiguous);
 }
 
+static void set_python(void *owner, pid_t pid, const struct python_layout *layout)
+{
+	struct recording *recording = owner;
+
+	capture__set_python(recording->capture, pid, layout);
+}
+
 int recording_stacks_start(struct recording *recording)
 {
 	struct capture_stacks capture = {
@@ -53,6 +60,7 @@ int recording_stacks_start(struct recording *recording)
 		.program = recording->program,
 		.append = recording_append,
 		.doubt = doubt,
+		.python = set_python,
 		.owner = recording,
 		.hot = recording->hot,
 	};

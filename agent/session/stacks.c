@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Records of Python frames that wait for their stack, by CPU: a power of two. */
+#define PYTHON_CPUS 64
+/* Frames of a call path, of both kinds. */
+#define PATH_MAX_CNT (UNWIND_FRAMES_MAX + WL_PYTHON_FRAMES_MAX)
 /* Of one frame's name. */
 #define NAME_SZ 256
 
@@ -25,7 +29,8 @@ struct stacks {
 	struct stacks_made made;
 	bool ended;
 	struct shard_row row;
-	char line[UNWIND_FRAMES_MAX * (NAME_SZ + 1)];
+	struct wl_python_record pythons[PYTHON_CPUS];
+	char line[PATH_MAX_CNT * (NAME_SZ + 1)];
 };
 
 void stacks__changed(struct stacks *stacks, pid_t pid)
@@ -98,19 +103,81 @@ static size_t hot_frames(const struct stacks *stacks, const struct image *image,
 	return cnt;
 }
 
-static struct stack_text *text_of(struct stacks *stacks, struct image_process *process, uint64_t ts,
-				  const struct unwind_frame *frames, size_t cnt, enum unwind_end end)
+/* The frames of Python code that were sent with the stack; NULL: none. */
+static const struct wl_python_record *python_of(const struct stacks *stacks, const struct image_process *process,
+						const struct wl_stack_record *record)
 {
+	const struct wl_python_record *python = &stacks->pythons[record->header.cpu & (PYTHON_CPUS - 1)];
+
+	if (!(record->flags & WL_STACK_PYTHON) || !process->python || python->ts != record->ts ||
+	    python->tid != record->tid || python->pid != record->pid)
+		return NULL;
+	return python;
+}
+
+/* What of the C stack is the interpreter's own. */
+static void tell_interpreter(const struct image *image, const struct unwind_frame *frames, size_t cnt,
+			     enum python_frame *kinds)
+{
+	const struct program_function *function;
+	uint32_t modules[UNWIND_FRAMES_MAX], interpreter = PROGRAM_NONE, id;
+
+	for (size_t i = 0; i < cnt; i++) {
+		uint64_t addr = unwind_frame_addr(&frames[i]);
+
+		kinds[i] = PYTHON_FRAME_OTHER;
+		modules[i] = PROGRAM_NONE;
+		/* `python -X perf` has a trampoline for each function. */
+		if (unwinder__is_made(image->unwinder, addr))
+			kinds[i] = PYTHON_FRAME_INTERPRETER;
+		id = image->program ? program__function_at_runtime(image->program, addr, &modules[i]) : PROGRAM_NONE;
+		function = id != PROGRAM_NONE ? program__function(image->program, id) : NULL;
+		if (!function || !python_is_loop(function->name))
+			continue;
+		kinds[i] = PYTHON_FRAME_EVAL;
+		interpreter = function->module;
+	}
+	for (size_t i = 0; i < cnt; i++)
+		if (kinds[i] == PYTHON_FRAME_OTHER && interpreter != PROGRAM_NONE && modules[i] == interpreter)
+			kinds[i] = PYTHON_FRAME_INTERPRETER;
+}
+
+/* Innermost first: how many. */
+static size_t make_path(struct stacks *stacks, const struct image_process *process,
+			const struct wl_stack_record *record, const struct unwind_frame *frames, size_t cnt,
+			struct python_merged *path)
+{
+	const struct wl_python_record *python = python_of(stacks, process, record);
+	enum python_frame kinds[UNWIND_FRAMES_MAX];
+
+	if (python) {
+		tell_interpreter(process->image, frames, cnt, kinds);
+		return python_merge(kinds, cnt, python->code, python->cnt, path, PATH_MAX_CNT);
+	}
+	for (size_t i = 0; i < cnt; i++)
+		path[i] = (struct python_merged){.idx = i};
+	return cnt;
+}
+
+static struct stack_text *text_of(struct stacks *stacks, struct image_process *process,
+				  const struct wl_stack_record *record, const struct unwind_frame *frames, size_t cnt,
+				  enum unwind_end end)
+{
+	struct python_merged path[PATH_MAX_CNT];
 	struct hot_frame hot[UNWIND_FRAMES_MAX];
 	char name[NAME_SZ + 1];
 	uint32_t guessed = 0;
 
 	stacks->line[0] = '\0';
-	for (size_t i = cnt; i-- > 0;) {
-		bool is_guess = frames[i].how == UNWIND_BY_SCAN;
+	for (size_t i = make_path(stacks, process, record, frames, cnt, path); i-- > 0;) {
+		const struct unwind_frame *frame = &frames[path[i].idx];
+		bool is_guess = !path[i].code && frame->how == UNWIND_BY_SCAN;
 
 		name[0] = '?';
-		frame_name(stacks, process, unwind_frame_addr(&frames[i]), ts, name + is_guess);
+		if (path[i].code)
+			snprintf(name, NAME_SZ, "%s", python__name(process->python, path[i].code) ?: "[python]");
+		else
+			frame_name(stacks, process, unwind_frame_addr(frame), record->ts, name + is_guess);
 		folded_add(stacks->line, sizeof(stacks->line), name);
 		guessed += is_guess;
 	}
@@ -143,7 +210,7 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 		if (!process->image)
 			return 0;
 	}
-	*text = text_of(stacks, process, record->ts, frames, cnt, end);
+	*text = text_of(stacks, process, record, frames, cnt, end);
 	images__used(stacks->images, process, record->ts);
 	return *text ? 0 : -ENOMEM;
 }
@@ -216,6 +283,12 @@ static int kernel_text(struct stacks *stacks, const struct wl_stack_record *reco
 	return *text ? 0 : -ENOMEM;
 }
 
+static void take_python(struct stacks *stacks, const struct wl_python_record *record)
+{
+	if (record->cnt <= WL_PYTHON_FRAMES_MAX)
+		stacks->pythons[record->header.cpu & (PYTHON_CPUS - 1)] = *record;
+}
+
 int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 {
 	const struct wl_stack_record *record = (const struct wl_stack_record *)header;
@@ -224,6 +297,10 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 
 	if (stacks->ended)
 		return 0;
+	if (header->kind == WL_RECORD_PYTHON) {
+		take_python(stacks, (const struct wl_python_record *)header);
+		return 0;
+	}
 	if (header->kind == WL_RECORD_STACK_WAIT)
 		return stack_samples__take_wait(stacks->samples, (const struct wl_stack_wait_record *)header);
 	err = user_text(stacks, record, &user);
@@ -348,7 +425,8 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 		return -ENOMEM;
 	stacks->opts = *opts;
 	sinks.owner = stacks;
-	stacks->images = images__new(opts->pid, opts->program, opts->debuginfo_dir);
+	stacks->images = images__new(
+		&(struct images_opts){opts->pid, opts->program, opts->debuginfo_dir, opts->python, opts->owner});
 	stacks->kernel = kernel_symbols__open();
 	stacks->texts = stack_texts__new();
 	if (stacks->texts)

@@ -12,6 +12,7 @@
 #include "probe/hot_paths.h"
 #include "shard/table.h"
 #include "target/program.h"
+#include "target/python.h"
 #include "target/runtime.h"
 
 struct stacks_opts {
@@ -23,6 +24,8 @@ struct stacks_opts {
 	int (*append)(void *owner, enum shard_table_id table, const struct shard_row *row);
 	/* A wait's key is known no longer, or has several stacks: as capture__stack_doubt(); may be NULL. */
 	void (*doubt)(void *owner, uint64_t key, bool is_ambiguous);
+	/* As images_opts.python; may be NULL. */
+	void (*python)(void *owner, pid_t pid, const struct python_layout *layout);
 	void *owner;
 	struct hot_paths *hot;   /* NULL: not wanted */
 	uint64_t kernel_tick_ns; /* between ticks of the kernel's clock; 0: it is not sampled */
@@ -41,7 +44,7 @@ struct stacks;
 int stacks__new(const struct stacks_opts *opts, struct stacks **stacks);
 void stacks__free(struct stacks *stacks); /* NULL-safe */
 
-/* A record of one of the two kinds.  0 or -errno; a process that is gone is no error. */
+/* A record of one of the three kinds.  0 or -errno; a process that is gone is no error. */
 int stacks__take(struct stacks *stacks, const struct wl_record_header *record);
 /* As stack_samples__interval(), stack_samples__advance() and stack_samples__finish(). */
 int stacks__interval(struct stacks *stacks, uint64_t sid, uint64_t begin_ts, uint64_t end_ts, double weight);

@@ -5,6 +5,7 @@
 #include "target/demangle.h"
 #include "target/elf_image.h"
 #include "target/proc_file.h"
+#include "target/python.h"
 
 #include <elf.h>
 #include <inttypes.h>
@@ -50,7 +51,17 @@ struct stretch {
 	char name[NAME_SZ];
 };
 
+#define PYTHONS_MAX 8
+
+/* An interpreter of Python whose locks were asked for. */
+struct known_python {
+	pid_t pid;             /* 0: a free place */
+	struct python *python; /* NULL: none that is understood */
+};
+
 struct data_names {
+	struct known_python pythons[PYTHONS_MAX];
+	uint32_t next_python;
 	struct known_process processes[PROCESSES_MAX];
 	uint32_t next_process;
 	struct stretch stretches[STRETCHES_MAX];
@@ -69,6 +80,8 @@ void data_names__free(struct data_names *names)
 		return;
 	for (int i = 0; i < PROCESSES_MAX; i++)
 		target_mappings_free(&names->processes[i].mappings);
+	for (int i = 0; i < PYTHONS_MAX; i++)
+		python__free(names->pythons[i].python);
 	free(names);
 }
 
@@ -258,6 +271,25 @@ static const char *block_name(struct data_names *names, const target_mappings *m
 	return buf;
 }
 
+/* --- locks that a language makes ---------------------------------------------------------------------------------- */
+
+static bool is_gil(struct data_names *names, pid_t pid, const target_mappings *mappings, uint64_t addr)
+{
+	struct known_python *known = NULL;
+
+	for (int i = 0; i < PYTHONS_MAX && !known; i++)
+		if (names->pythons[i].pid == pid)
+			known = &names->pythons[i];
+	if (!known) {
+		known = &names->pythons[names->next_python++ % PYTHONS_MAX];
+		python__free(known->python);
+		*known = (struct known_python){.pid = pid};
+		if (python__open(pid, mappings, &known->python))
+			known->python = NULL;
+	}
+	return known->python && python__is_gil(known->python, addr);
+}
+
 const char *data_names__get(struct data_names *names, pid_t pid, const target_mappings *mappings, uint64_t addr,
 			    char *buf, size_t sz)
 {
@@ -278,6 +310,10 @@ const char *data_names__get(struct data_names *names, pid_t pid, const target_ma
 	stretch = stretch_of(names, pid, file, off);
 	if (file != mapping && !stretch->is_data)
 		return block_name(names, mappings, mapping, addr, buf, sz);
+	if (!strcmp(stretch->name, "_PyRuntime") && is_gil(names, pid, mappings, addr)) {
+		snprintf(buf, sz, "the GIL");
+		return buf;
+	}
 	target_mapping_basename(file, buf, sz);
 	len = strlen(buf);
 	if (!stretch->name[0])

@@ -44,6 +44,11 @@ enum runtime runtime_of(const target_mappings *mappings, size_t *idx)
 	return RUNTIME_NONE;
 }
 
+bool runtime_is_python(enum runtime runtime)
+{
+	return runtime == RUNTIME_PYTHON || runtime == RUNTIME_PYTHON_LIBRARY;
+}
+
 const char *runtime_name(enum runtime runtime)
 {
 	return runtimes[runtime].name;

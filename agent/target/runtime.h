@@ -15,6 +15,7 @@ enum runtime {
 
 /* By what is mapped; the mapping's number goes to *idx (may be NULL). */
 enum runtime runtime_of(const target_mappings *mappings, size_t *idx);
+bool runtime_is_python(enum runtime runtime);
 /* "" for RUNTIME_NONE. */
 const char *runtime_name(enum runtime runtime);
 /* How its code gets names, as the end of a sentence. */

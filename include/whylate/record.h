@@ -119,6 +119,7 @@ enum wl_record_kind {
 	/* while user stacks are sampled */
 	WL_RECORD_STACK = 16,
 	WL_RECORD_STACK_WAIT = 17,
+	WL_RECORD_PYTHON = 18,
 	WL_RECORD_KIND_CNT
 };
 
@@ -408,11 +409,12 @@ struct wl_queue_record {
 #endif
 
 enum wl_stack_flag {
-	WL_STACK_IN_KERNEL = 1,   /* the user's registers are those of its entry into the kernel */
-	WL_STACK_CUT = 2,         /* the bytes end because a page was not there */
-	WL_STACK_WAITS = 4,       /* it gave up the CPU: the stack of waits with that key */
-	WL_STACK_NO_USER = 8,     /* a thread of the kernel: only kernel[] is there */
-	WL_STACK_KERNEL_TICK = 16 /* a tick of the kernel's own clock, not of ours */
+	WL_STACK_IN_KERNEL = 1,    /* the user's registers are those of its entry into the kernel */
+	WL_STACK_CUT = 2,          /* the bytes end because a page was not there */
+	WL_STACK_WAITS = 4,        /* it gave up the CPU: the stack of waits with that key */
+	WL_STACK_NO_USER = 8,      /* a thread of the kernel: only kernel[] is there */
+	WL_STACK_KERNEL_TICK = 16, /* a tick of the kernel's own clock, not of ours */
+	WL_STACK_PYTHON = 32       /* the record before it, of the same CPU, has the frames of its Python code */
 };
 
 /* Return addresses in the kernel that are sent with a stack, the innermost ones. */
@@ -439,6 +441,22 @@ struct wl_stack_record {
 	__wl_u64 kernel[WL_STACK_KERNEL_MAX]; /* innermost first, the sampler's own frames included */
 	__wl_u64 regs[WL_STACK_REGS];         /* by DWARF's numbers */
 	__wl_u8 stack[];
+};
+
+/* Frames of Python code that are sent with a stack, the innermost ones. */
+#define WL_PYTHON_FRAMES_MAX 64
+
+/* In place of a frame's code object, or added to its address: beyond it lies another call of the interpreter's. */
+#define WL_PYTHON_CALL_ENDS 1
+
+struct wl_python_record {
+	struct wl_record_header header;
+	__wl_u64 ts; /* as of the stack, likewise pid and tid */
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 cnt;
+	__wl_u32 cut;                        /* there are more frames */
+	__wl_u64 code[WL_PYTHON_FRAMES_MAX]; /* addresses of code objects, innermost first */
 };
 
 /* The thread runs again after a wait whose stack is that of `key`, or has just been sent with the same tid and ts. */
@@ -478,6 +496,7 @@ _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
 _Static_assert(sizeof(struct wl_invocation_record) == 88 + 8 * WL_SPLIT_CNT, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
 _Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
+_Static_assert(sizeof(struct wl_python_record) == 32 + 8 * WL_PYTHON_FRAMES_MAX, "python record");
 _Static_assert(sizeof(struct wl_stack_wait_record) == 88, "stack wait record");
 _Static_assert(sizeof(struct wl_brief_record) == 80, "brief record");
 _Static_assert(__builtin_offsetof(struct wl_interval_record, first_total) ==
