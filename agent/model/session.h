@@ -31,7 +31,8 @@
  *   segments_received, segments_written, wakeups_…, handoffs_…  trace: made of them and true; rows
  *   detail_forgotten, detail_impossible  trace: received = written + forgotten, for the three together
  *   stacks_hz          user stacks were sampled so often a second on each CPU
- *   stack_records, stack_waits  records of stacks, and of ends of waits, that came out of the rings
+ *   stack_records, stack_waits, stack_python  records of stacks, of ends of waits, and of Python frames of a stack,
+ *                      that came out of the rings
  *   stacks_complete, stacks_guessed  of the stacks: those up to the beginning of the thread, those with guessed frames
  *   invocation_records, invocations_written, invocations_forgotten, invocations_impossible  where functions are probed:
  *                      records that came out of the rings: emitted = these + lost; records = written + forgotten,

@@ -159,12 +159,19 @@ int recording_stacks_write_counts(struct recording *recording)
 		const char *key;
 		uint64_t cnt;
 	} facts[] = {
-		{"stack_records", counts.stacks},          {"stack_waits", counts.waits},
-		{"stacks_complete", counts.complete},      {"stacks_guessed", counts.guessed},
-		{"stack_samples", counts.taken},           {"stack_samples_kept", counts.given},
-		{"stack_samples_crowded", counts.crowded}, {"stack_keys", counts.keys},
-		{"stack_checks", counts.checks},           {"stack_checks_wrong", counts.wrong},
-		{"stack_keys_wrong", counts.wrong_keys},   {"stack_waits_unknown", counts.unknown},
+		{"stack_records", counts.stacks},
+		{"stack_waits", counts.waits},
+		{"stacks_complete", counts.complete},
+		{"stacks_guessed", counts.guessed},
+		{"stack_samples", counts.taken},
+		{"stack_samples_kept", counts.given},
+		{"stack_samples_crowded", counts.crowded},
+		{"stack_keys", counts.keys},
+		{"stack_checks", counts.checks},
+		{"stack_checks_wrong", counts.wrong},
+		{"stack_keys_wrong", counts.wrong_keys},
+		{"stack_waits_unknown", counts.unknown},
+		{"stack_python", stacks__python_cnt(recording->stacks)},
 	};
 
 	for (size_t i = 0; !err && i < sizeof(facts) / sizeof(facts[0]); i++)

@@ -4,6 +4,7 @@
 #include "base/folded.h"
 #include "base/names.h"
 #include "session/images.h"
+#include "target/inlines.h"
 #include "target/kernel_symbols.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ struct stacks {
 	struct stacks_made made;
 	bool ended;
 	struct shard_row row;
+	uint64_t python_cnt;
 	struct wl_python_record pythons[PYTHON_CPUS];
 	char line[PATH_MAX_CNT * (NAME_SZ + 1)];
 };
@@ -70,6 +72,24 @@ static void frame_name(struct stacks *stacks, struct image_process *process, uin
 		made_name(stacks, process, addr, ts, name);
 	else if (!unwinder__place(image->unwinder, addr, name, NAME_SZ))
 		snprintf(name, NAME_SZ, "[unknown]");
+}
+
+/* What the compiler has inlined there stands below it, as "f (inlined by g)". */
+static void add_inlined(struct stacks *stacks, const struct image *image, uint64_t addr, bool is_guess)
+{
+	const char *names[INLINES_DEPTH_MAX], *by;
+	uint32_t id = image->program ? program__function_at_runtime(image->program, addr, NULL) : PROGRAM_NONE;
+	char text[NAME_SZ];
+	size_t cnt;
+
+	if (id == PROGRAM_NONE || is_guess)
+		return;
+	by = program__function(image->program, id)->shown;
+	cnt = program__inlined_at(image->program, addr, names);
+	for (size_t i = 0; i < cnt; i++) {
+		snprintf(text, sizeof(text), "%.120s (inlined by %.110s)", names[i], i ? names[i - 1] : by);
+		folded_add(stacks->line, sizeof(stacks->line), text);
+	}
 }
 
 /* The function's number in the target's program, also where another process runs the same file at another place. */
@@ -179,6 +199,8 @@ static struct stack_text *text_of(struct stacks *stacks, struct image_process *p
 		else
 			frame_name(stacks, process, unwind_frame_addr(frame), record->ts, name + is_guess);
 		folded_add(stacks->line, sizeof(stacks->line), name);
+		if (!path[i].code)
+			add_inlined(stacks, process->image, unwind_frame_addr(frame), is_guess);
 		guessed += is_guess;
 	}
 	return stack_texts__get(stacks->texts, stacks->line, end == UNWIND_START, guessed, hot,
@@ -285,6 +307,7 @@ static int kernel_text(struct stacks *stacks, const struct wl_stack_record *reco
 
 static void take_python(struct stacks *stacks, const struct wl_python_record *record)
 {
+	stacks->python_cnt++;
 	if (record->cnt <= WL_PYTHON_FRAMES_MAX)
 		stacks->pythons[record->header.cpu & (PYTHON_CPUS - 1)] = *record;
 }
@@ -465,6 +488,11 @@ void stacks__free(struct stacks *stacks)
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts)
 {
 	stack_samples__counts(stacks->samples, counts);
+}
+
+uint64_t stacks__python_cnt(const struct stacks *stacks)
+{
+	return stacks->python_cnt;
 }
 
 void stacks__made(const struct stacks *stacks, struct stacks_made *made)

@@ -56,6 +56,8 @@ void stacks__changed(struct stacks *stacks, pid_t pid);
 void stacks__end(struct stacks *stacks);
 /* Does the kernel's tick beat with the work, as far as is known by now? */
 enum stack_beat_kind stacks__beat(const struct stacks *stacks);
+/* Records of Python frames that were taken. */
+uint64_t stacks__python_cnt(const struct stacks *stacks);
 void stacks__made(const struct stacks *stacks, struct stacks_made *made);
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
 

@@ -183,8 +183,11 @@ static struct elf_file *try_path(const struct finder *finder, const char *path)
 	if (!file)
 		return NULL;
 	if (finder->build_id[0] && build_id[0] ? !strcmp(finder->build_id, build_id)
-					       : finder->link[0] && crc_matches(path, finder->link_crc))
+					       : finder->link[0] && crc_matches(path, finder->link_crc)) {
+		if (finder->search->fd)
+			*finder->search->fd = open(path, O_RDONLY | O_CLOEXEC);
 		return file;
+	}
 	elf_file__free(file);
 	return NULL;
 }

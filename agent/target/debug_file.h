@@ -28,6 +28,7 @@ struct debug_search {
 	const char *debuginfo_dir; /* or NULL */
 	bool want_debuginfod;
 	struct debug_budget *budget;
+	int *fd; /* to where the separate file that was found is left open; NULL: not wanted */
 };
 
 /* .gnu_debugdata, unpacked; NULL: none, damaged, or beyond the budget, which one line says. */

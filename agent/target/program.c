@@ -39,6 +39,7 @@ static struct module *module_new(struct program *program, const char *name, cons
 
 	if (!module)
 		return NULL;
+	module->debug_fd = -1;
 	module->name = strdup(name);
 	module->path = strdup(path);
 	module->file = file ? strdup(file) : NULL;

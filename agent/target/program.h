@@ -166,6 +166,11 @@ int program__module_names(struct program *program, uint32_t module, const struct
 uint32_t program__function_at(struct program *program, uint32_t module, uint64_t addr);
 /* The same by absolute address in the process; module (may be NULL) is set even where no function is known. */
 uint32_t program__function_at_runtime(struct program *program, uint64_t pc, uint32_t *module);
+/*
+ * The functions that the compiler has inlined at an absolute address, outermost first, as DWARF says, where the
+ * module's functions have been read: how many, at most INLINES_DEPTH_MAX.  The names are valid until the next call.
+ */
+size_t program__inlined_at(struct program *program, uint64_t pc, const char *names[]);
 /* By raw name, versions cut off, in one module; PROGRAM_NONE.  (Of several that bear it, the linker's choice.) */
 uint32_t program__function_find(struct program *program, uint32_t module, const char *name);
 

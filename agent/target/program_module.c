@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* One module's functions, put together from all that names them or tells where they are. */
 #include "target/debug_file.h"
+#include "target/inlines.h"
 #include "target/program_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FUNCTIONS_MAX (16U << 20)
 
@@ -85,6 +87,9 @@ void module_free(struct module *module)
 	elf_image__free(module->image);
 	eh_frame__free(module->frame);
 	elf_relocs__free(module->relocs);
+	inlines__free(module->inlines);
+	if (module->debug_fd >= 0)
+		close(module->debug_fd);
 	free(module->name);
 	free(module->path);
 	free(module->file);
@@ -127,7 +132,8 @@ static void debug_files_open(struct program *program, struct module *module)
 				      .root = root,
 				      .debuginfo_dir = program->debuginfo_dir,
 				      .want_debuginfod = program->want_debuginfod,
-				      .budget = &program->debug_budget};
+				      .budget = &program->debug_budget,
+				      .fd = &module->debug_fd};
 
 	if (elf_image__section(module->image, ".symtab"))
 		return;

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sampled user stacks: a known chain of calls is found as it is, and real servers' stacks to the last frame. */
 #include "harness.h"
+#include "net.h"
 #include "servers.h"
 #include "session.h"
 #include "stacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Every stack that was sampled is a row, or was counted: of waits, those whose end came. */
 static void check_account(const struct session *session)
 {
-	uint64_t stacks = session_number(session, "stack_records"), waits = session_number(session, "stack_waits");
+	uint64_t stacks = session_number(session, "stack_records"), waits = session_number(session, "stack_waits"),
+		 python = session_number(session, "stack_python");
 
-	CHECKF(stacks + waits + session->lost[WL_LOSS_STACK] == session->emitted[WL_LOSS_STACK],
-	       "%lu stacks, %lu waits, %lu lost of %lu", stacks, waits, session->lost[WL_LOSS_STACK],
-	       session->emitted[WL_LOSS_STACK]);
+	CHECKF(stacks + waits + python + session->lost[WL_LOSS_STACK] == session->emitted[WL_LOSS_STACK],
+	       "%lu stacks, %lu waits, %lu of Python, %lu lost of %lu", stacks, waits, python,
+	       session->lost[WL_LOSS_STACK], session->emitted[WL_LOSS_STACK]);
 }
 
 /* --- a known chain ------------------------------------------------------------------------------------------------ */
@@ -297,6 +302,94 @@ static void test_keys(void)
 
 /* --- without, and what makes no sense ----------------------------------------------------------------------------- */
 
+/* --- frames of Python code --------------------------------------------------------------------------------------- */
+
+/* Two functions sleep by the same calls of C. */
+static const char python_server[] = "import socket,sys,time\n"
+				    "def burn():\n"
+				    "    end=time.perf_counter()+.004\n"
+				    "    while time.perf_counter()<end: pass\n"
+				    "def nap(): time.sleep(.001)\n"
+				    "def doze(): time.sleep(.001)\n"
+				    "def answer(kind): {b'b':burn,b'n':nap,b'd':doze}[kind]()\n"
+				    "print('known' if (3,9)<=sys.version_info<(3,14) else 'other',flush=True)\n"
+				    "l=socket.socket(); l.bind(('127.0.0.1',int(sys.argv[1]))); l.listen(9)\n"
+				    "while True:\n"
+				    "    c=l.accept()[0]\n"
+				    "    for kind in iter(lambda: c.recv(1),b''):\n"
+				    "        answer(kind)\n"
+				    "        c.send(b'.')\n";
+
+#define PYTHON_REQUESTS 240
+
+struct python_rows {
+	uint64_t pid, burning, napping, dozing, astray;
+	char *example;
+};
+
+#define PYTHON_TOP "<module> (<string>:1);answer (<string>:7);"
+
+static void take_python_row(void *owner, const struct stack_row *row)
+{
+	const char *top = strstr(row->frames, PYTHON_TOP), *below = top ? top + strlen(PYTHON_TOP) : "";
+	struct python_rows *rows = owner;
+	bool sleeps = !strcmp(row->state, "blocked.sleep");
+
+	if (row->pid != rows->pid || !row->sid || !strstr(row->frames, "answer ("))
+		return;
+	rows->burning += !strcmp(row->state, "running") && !strncmp(below, "burn (<string>:2)", 17);
+	rows->napping += sleeps && !strncmp(below, "nap (<string>:5);", 17);
+	rows->dozing += sleeps && !strncmp(below, "doze (<string>:6);", 18);
+	if ((!top || strstr(row->frames, "_PyEval_EvalFrameDefault")) && !rows->astray++)
+		rows->example = strdup(row->frames);
+}
+
+static void test_python(void)
+{
+	char port_text[16], answer;
+	const char *const argv[] = {"python3", "-c", python_server, port_text, NULL};
+	struct recording recording = {0};
+	struct python_rows rows = {0};
+	struct process server = {0};
+	struct stacks_seen seen;
+	struct session session;
+	int port = port_free(), fd = -1;
+
+	if (program_missing("python_frames", "python3"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (process_launch_argv(&server, NULL, argv) || !port_wait(&server, port, 10))
+		goto cleanup;
+	if (!strstr(process_out(&server), "known")) {
+		skip("python_frames", "this version of python3 is not known");
+		goto cleanup;
+	}
+	if (!recording_start(&recording, "python", server.pid, "--stacks=499 --tail none --budget 100%%"))
+		goto cleanup;
+	fd = port_connect(port);
+	CHECK(fd >= 0);
+	for (int i = 0; fd >= 0 && i < PYTHON_REQUESTS; i++)
+		if (!CHECK(send(fd, &"bnd"[i % 3], 1, MSG_NOSIGNAL) == 1 && recv(fd, &answer, 1, 0) == 1))
+			break;
+	rows.pid = server.pid;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!session_read(&session, recording.dir.s, NULL, NULL) ||
+	    !stacks_read(&seen, recording.dir.s, take_python_row, &rows))
+		goto cleanup;
+	check_account(&session);
+	CHECKF(rows.burning > 20 && rows.napping > 5 && rows.dozing > 5, "%lu burning, %lu napping, %lu dozing",
+	       rows.burning, rows.napping, rows.dozing);
+	/* A stack may be taken in the midst of a call. */
+	CHECKF(rows.astray * 20 <= rows.burning + rows.napping + rows.dozing, "%lu, as in %s", rows.astray,
+	       rows.example);
+cleanup:
+	if (fd >= 0)
+		close(fd);
+	free(rows.example);
+	recording_end(&recording);
+	process_end(&server);
+}
+
 static void test_without(void)
 {
 	struct recording recording = {0};
@@ -332,6 +425,7 @@ int suite_stacks(void)
 		{"chain_of_calls", test_chain},       {"redis_stacks", test_redis},
 		{"hog_of_another_process", test_hog}, {"kernel_frames", test_kernel_frames},
 		{"keys_of_waits", test_keys},         {"no_stacks", test_without},
+		{"python_frames", test_python},
 	};
 
 	return live_suite("stacks", tests, sizeof(tests) / sizeof(tests[0]));

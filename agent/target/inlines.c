@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "target/inlines.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/vec.h"
+#include "target/demangle.h"
+#include "target/elf_image.h"
+#include "target/proc_file.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <gelf.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Addresses that are remembered: direct-mapped, a power of two. */
+#define KNOWN_CNT 2048
+/* Of a name. */
+#define NAME_SZ 160
+/* DIEs that enclose functions: namespaces, classes. */
+#define NESTING_MAX 16
+/* Reading may take this share of the time, and this much at once. */
+#define TIME_SHARE    50
+#define TIME_BEGIN_NS 200000000ULL
+/* A forged file shall not keep us. */
+#define RANGES_MAX 4096
+#define DIES_MAX   (1U << 20)
+
+struct range {
+	uint64_t lo, hi;
+	Dwarf_Off die;
+	uint32_t unit; /* of a compilation unit: its number */
+};
+
+typedef VEC(struct range) ranges;
+
+struct unit {
+	Dwarf_Off die;
+	bool read;
+	ranges functions; /* by address */
+};
+
+struct known {
+	uint64_t addr; /* 0: a free place */
+	uint8_t cnt;
+	char *names; /* one behind the other, each with its NUL */
+};
+
+struct inlines {
+	int fd;
+	Elf *elf;
+	Dwarf *dwarf;
+	VEC(struct unit) units;
+	ranges unit_ranges; /* by address */
+	uint64_t opened_ts, spent_ns, held_sz;
+	struct known known[KNOWN_CNT];
+};
+
+/* --- the file ----------------------------------------------------------------------------------------------------- */
+
+/* Of all files that are open, unpacked. */
+static _Atomic uint64_t held_sz;
+
+/* Takes its part of what all files may have; false: there is none, or too much. */
+static bool take_room(Elf *elf, uint64_t *taken)
+{
+	Elf_Scn *section = NULL;
+	uint64_t sz = 0;
+	bool any = false;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return false;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		GElf_Chdr packed;
+		const char *name;
+
+		if (!gelf_getshdr(section, &header))
+			return false;
+		name = elf_strptr(elf, names, header.sh_name);
+		if (!name || strncmp(name, ".debug_", 7) || header.sh_type == SHT_NOBITS)
+			continue;
+		any |= !strcmp(name, ".debug_info");
+		if (header.sh_flags & SHF_COMPRESSED && gelf_getchdr(section, &packed))
+			header.sh_size = packed.ch_size;
+		if (__builtin_add_overflow(sz, header.sh_size, &sz))
+			return false;
+	}
+	if (!any || sz > INLINES_SZ_MAX)
+		return false;
+	*taken = sz;
+	if (atomic_fetch_add(&held_sz, sz) + sz <= INLINES_SZ_MAX)
+		return true;
+	atomic_fetch_sub(&held_sz, sz);
+	*taken = 0;
+	return false;
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+	const struct range *a = left, *b = right;
+
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	return (a->die > b->die) - (a->die < b->die);
+}
+
+static void sort_ranges(ranges *of)
+{
+	if (of->cnt)
+		qsort(of->items, of->cnt, sizeof(*of->items), compare_ranges);
+}
+
+static int add_ranges(ranges *to, Dwarf_Die *die, uint32_t unit)
+{
+	Dwarf_Addr base, lo, hi;
+	ptrdiff_t at = 0;
+
+	for (int i = 0; i < RANGES_MAX && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0; i++) {
+		struct range range = {lo, hi, dwarf_dieoffset(die), unit};
+
+		if (lo && lo < hi && vec_push(to, range))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_units(struct inlines *inlines)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die, split;
+	uint8_t type;
+
+	while (!dwarf_get_units(inlines->dwarf, cu, &cu, NULL, &type, &die, &split)) {
+		struct unit unit = {.die = dwarf_dieoffset(&die)};
+
+		if (type != DW_UT_compile)
+			continue;
+		if (add_ranges(&inlines->unit_ranges, &die, (uint32_t)inlines->units.cnt) ||
+		    vec_push(&inlines->units, unit))
+			return -ENOMEM;
+	}
+	sort_ranges(&inlines->unit_ranges);
+	return 0;
+}
+
+struct inlines *inlines__open(int fd)
+{
+	struct inlines *inlines = calloc(1, sizeof(*inlines));
+	struct stat st;
+
+	if (!inlines) {
+		close(fd);
+		return NULL;
+	}
+	inlines->fd = fd;
+	inlines->opened_ts = monotonic_ns();
+	elf_version(EV_CURRENT);
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !elf_header_check(fd, (uint64_t)st.st_size, true))
+		inlines->elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (inlines->elf && take_room(inlines->elf, &inlines->held_sz))
+		inlines->dwarf = dwarf_begin_elf(inlines->elf, DWARF_C_READ, NULL);
+	if (!inlines->dwarf || read_units(inlines)) {
+		inlines__free(inlines);
+		return NULL;
+	}
+	inlines->spent_ns = monotonic_ns() - inlines->opened_ts;
+	return inlines;
+}
+
+void inlines__free(struct inlines *inlines)
+{
+	if (!inlines)
+		return;
+	for (int i = 0; i < KNOWN_CNT; i++)
+		free(inlines->known[i].names);
+	for (size_t i = 0; i < inlines->units.cnt; i++)
+		vec_free(&inlines->units.items[i].functions);
+	vec_free(&inlines->units);
+	vec_free(&inlines->unit_ranges);
+	if (inlines->dwarf)
+		dwarf_end(inlines->dwarf);
+	if (inlines->elf)
+		elf_end(inlines->elf);
+	atomic_fetch_sub(&held_sz, inlines->held_sz);
+	close(inlines->fd);
+	free(inlines);
+}
+
+/* --- a function --------------------------------------------------------------------------------------------------- */
+
+/* The functions of a unit, also those within namespaces and classes. */
+static int read_functions(struct unit *unit, Dwarf_Die *parent, int depth, uint32_t *left)
+{
+	Dwarf_Die die;
+	int err = 0;
+
+	if (depth > NESTING_MAX || dwarf_child(parent, &die))
+		return 0;
+	do {
+		if (!*left)
+			return 0;
+		--*left;
+		switch (dwarf_tag(&die)) {
+		case DW_TAG_subprogram:
+			err = add_ranges(&unit->functions, &die, 0);
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_structure_type:
+		case DW_TAG_class_type:
+		case DW_TAG_union_type:
+		case DW_TAG_enumeration_type:
+			err = read_functions(unit, &die, depth + 1, left);
+			break;
+		}
+	} while (!err && !dwarf_siblingof(&die, &die));
+	return err;
+}
+
+static const struct range *range_at(const ranges *of, uint64_t addr)
+{
+	size_t low = 0, high = of->cnt;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (of->items[mid].lo <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && addr < of->items[low - 1].hi ? &of->items[low - 1] : NULL;
+}
+
+static bool function_at(struct inlines *inlines, uint64_t addr, Dwarf_Die *die)
+{
+	const struct range *range = range_at(&inlines->unit_ranges, addr);
+	uint32_t left = DIES_MAX;
+	struct unit *unit;
+
+	if (!range)
+		return false;
+	unit = &inlines->units.items[range->unit];
+	if (!unit->read) {
+		Dwarf_Die unit_die;
+
+		unit->read = true;
+		if (dwarf_offdie(inlines->dwarf, unit->die, &unit_die))
+			(void)read_functions(unit, &unit_die, 0, &left);
+		sort_ranges(&unit->functions);
+	}
+	range = range_at(&unit->functions, addr);
+	return range && dwarf_offdie(inlines->dwarf, range->die, die);
+}
+
+/* --- what is inlined in it ---------------------------------------------------------------------------------------- */
+
+static void name_of(Dwarf_Die *die, char *name)
+{
+	Dwarf_Attribute attr;
+	const char *linkage = NULL, *plain = dwarf_diename(die);
+	char *shown;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+		linkage = dwarf_formstring(&attr);
+	shown = linkage ? demangle(linkage) : NULL;
+	snprintf(name, NAME_SZ, "%s", shown ? shown : plain ? plain : linkage ? linkage : "[inlined]");
+	free(shown);
+	proc_make_printable(name);
+}
+
+/* The child that has the address, of those that code can be in. */
+static bool child_at(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *found)
+{
+	uint32_t left = DIES_MAX;
+
+	if (dwarf_child(parent, found))
+		return false;
+	do {
+		switch (dwarf_tag(found)) {
+		case DW_TAG_inlined_subroutine:
+		case DW_TAG_lexical_block:
+		case DW_TAG_try_block:
+		case DW_TAG_catch_block:
+			if (dwarf_haspc(found, addr) > 0)
+				return true;
+		}
+	} while (--left && !dwarf_siblingof(found, found));
+	return false;
+}
+
+/* What is inlined there goes to the place. */
+static void look_up(struct inlines *inlines, uint64_t addr, struct known *place)
+{
+	char names[INLINES_DEPTH_MAX * NAME_SZ];
+	Dwarf_Die die, child;
+	size_t sz = 0;
+
+	free(place->names);
+	*place = (struct known){.addr = addr};
+	if (!function_at(inlines, addr, &die))
+		return;
+	for (int depth = 0; depth < 64 && place->cnt < INLINES_DEPTH_MAX && child_at(&die, addr, &child); depth++) {
+		die = child;
+		if (dwarf_tag(&die) != DW_TAG_inlined_subroutine)
+			continue;
+		name_of(&die, names + sz);
+		sz += strlen(names + sz) + 1;
+		place->cnt++;
+	}
+	place->names = sz ? malloc(sz) : NULL;
+	if (place->names)
+		memcpy(place->names, names, sz);
+	else
+		place->cnt = 0;
+}
+
+size_t inlines__at(struct inlines *inlines, uint64_t addr, const char *names[INLINES_DEPTH_MAX])
+{
+	struct known *known = &inlines->known[random_mix(addr) & (KNOWN_CNT - 1)];
+	const char *name;
+
+	if (known->addr != addr) {
+		uint64_t begin_ts = monotonic_ns();
+
+		if (inlines->spent_ns > TIME_BEGIN_NS + (begin_ts - inlines->opened_ts) / TIME_SHARE)
+			return 0;
+		look_up(inlines, addr, known);
+		inlines->spent_ns += monotonic_ns() - begin_ts;
+	}
+	name = known->names;
+	for (size_t i = 0; i < known->cnt; i++, name += strlen(name) + 1)
+		names[i] = name;
+	return known->cnt;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which functions a compiler has inlined at an address, by a file's DWARF.  A compilation unit is read when something
+ * in it is asked for first; what takes longer than its share of the time is left for later, and what is asked for again
+ * is remembered.  The file is not trusted.  One thread only.
+ */
+#ifndef WHYLATE_TARGET_INLINES_H
+#define WHYLATE_TARGET_INLINES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Inlined into each other at one address. */
+#define INLINES_DEPTH_MAX 12
+/* Bytes of DWARF that all files may have, unpacked: libdw keeps all of it in memory. */
+#define INLINES_SZ_MAX (24ULL << 20)
+
+struct inlines;
+
+/* The descriptor becomes its own, also on failure.  NULL: the file has no DWARF, too much of it, or no memory. */
+struct inlines *inlines__open(int fd);
+void inlines__free(struct inlines *inlines); /* NULL-safe */
+/*
+ * The functions inlined at a linked address, outermost first, as their programmers wrote them: how many.  The names are
+ * valid until the next call.
+ */
+size_t inlines__at(struct inlines *inlines, uint64_t addr, const char *names[INLINES_DEPTH_MAX]);
+
+#endif

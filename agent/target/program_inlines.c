@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "target/inlines.h"
+#include "target/program.h"
+#include "target/program_internal.h"
+
+#include <fcntl.h>
+
+/* The DWARF of the module: its own, or that of its separate debug file. */
+static void inlines_open(struct module *module)
+{
+	int fd = module->debug_fd;
+
+	module->inlines_tried = true;
+	module->debug_fd = -1;
+	if (fd < 0 && module->file && elf_image__section(module->image, ".debug_info"))
+		fd = open(module->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		module->inlines = inlines__open(fd);
+}
+
+size_t program__inlined_at(struct program *program, uint64_t pc, const char *names[])
+{
+	struct module *module;
+	uint32_t idx;
+
+	if (program__function_at_runtime(program, pc, &idx) == PROGRAM_NONE)
+		return 0;
+	module = program->modules.items[idx];
+	if (!module->inlines_tried)
+		inlines_open(module);
+	return module->inlines ? inlines__at(module->inlines, pc - module->public.bias, names) : 0;
+}
