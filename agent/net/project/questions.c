@@ -82,10 +82,10 @@ static void put_source(struct sql *sql, const char *database, const char *fact)
 	sql__put(sql, " FROM %s.intervals", database);
 	if (!fact)
 		return;
-	sql__put(sql, " ANY INNER JOIN (SELECT session, argMax(value, version) AS fact FROM %s.facts WHERE key = ",
+	sql__put(sql, " ALL INNER JOIN (SELECT session, argMax(value, version) AS fact FROM %s.facts WHERE key = ",
 		 database);
 	sql__put_text(sql, fact);
-	sql__put(sql, " GROUP BY session) USING session");
+	sql__put(sql, " GROUP BY session) AS said USING session");
 }
 
 int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact,
@@ -145,9 +145,9 @@ static void put_causes(struct sql *sql, const char *database, const struct quest
 		 "(SELECT session, max(version) FROM %s.causes GROUP BY session)",
 		 database, database);
 	/* A root's type is that of the request it worked for, which need not be the late one's. */
-	sql__put(sql, ") ANY INNER JOIN ");
+	sql__put(sql, ") AS found ALL INNER JOIN ");
 	put_sessions(sql, database, filter);
-	sql__put(sql, " USING session");
+	sql__put(sql, " AS recorded USING session");
 }
 
 int question_roots(struct clickhouse *server, const struct question_filter *filter, uint32_t limit,
@@ -198,10 +198,10 @@ int question_facts(struct clickhouse *server, const struct question_filter *filt
 	}
 	sql__put(&sql,
 		 ") AS is_late FROM (SELECT session, key, argMax(value, version) AS fact FROM %s.facts GROUP BY "
-		 "session, key) ANY INNER JOIN ",
+		 "session, key) AS said ALL INNER JOIN ",
 		 database);
 	put_sessions(&sql, database, filter);
-	sql__put(&sql, " USING session) GROUP BY key, fact");
+	sql__put(&sql, " AS recorded USING session) GROUP BY key, fact");
 	return ask(server, &sql, 4, rows);
 }
 
@@ -218,9 +218,9 @@ int question_fact_hosts(struct clickhouse *server, const struct question_filter 
 		 "key = ",
 		 database);
 	sql__put_text(&sql, fact);
-	sql__put(&sql, " GROUP BY session) ANY INNER JOIN ");
+	sql__put(&sql, " GROUP BY session) AS said ALL INNER JOIN ");
 	put_sessions(&sql, database, filter);
-	sql__put(&sql, " USING session GROUP BY on_host");
+	sql__put(&sql, " AS recorded USING session GROUP BY on_host");
 	return ask(server, &sql, 2, rows);
 }
 
@@ -263,7 +263,8 @@ int question_builds(struct clickhouse *server, const struct question_filter *fil
 	/* A file of the process's name is more likely its program than a library. */
 	sql__put(&sql,
 		 "SELECT key FROM (SELECT session, key FROM %s.facts WHERE key LIKE '" PROJECT_PATH_PREFIX
-		 "%%') ANY INNER JOIN (SELECT session, any(comm) AS name FROM %s.sessions GROUP BY session) USING "
+		 "%%') AS said ALL INNER JOIN (SELECT session, any(comm) AS name FROM %s.sessions GROUP BY session) AS "
+		 "recorded USING "
 		 "session ",
 		 database, database);
 	(void)filter;

@@ -2,6 +2,9 @@
 /*
  * Questions to the database that a projection fills, as statements that ClickHouse 18.16 and today's read alike.  Each
  * answers with rows of cells; what they mean is the caller's.  0 or as clickhouse__ask().
+ *
+ * What the two understand differently is avoided: ANY INNER JOIN (today's takes one row of each side; here it is ALL,
+ * and the right side has one row a session), subqueries in a join without an alias, an alias that is a column's name.
  */
 #ifndef WHYLATE_NET_PROJECT_QUESTIONS_H
 #define WHYLATE_NET_PROJECT_QUESTIONS_H
