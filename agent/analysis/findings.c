@@ -66,6 +66,7 @@ static int sample_factors(struct findings *findings, const struct factor_rule *r
 
 static void findings_release(struct findings *findings)
 {
+	values_free(&findings->values);
 	if (findings->has_samples) {
 		factor_analysis_free(&findings->sampled);
 		factor_analysis_free(&findings->sampled_whole);
@@ -100,11 +101,15 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 	findings->sampled = findings->sampled_whole = (struct factor_analysis){0};
 	findings->paths = (struct paths){0};
 	findings->samples = (struct samples){0};
+	findings->values = (struct values){0};
 	err = follow_paths(findings, reader);
 	if (!err)
 		err = find_factors(findings, reader, &opts->rule);
 	if (!err && findings->samples.rows.cnt && !opts->without_samples)
 		err = sample_factors(findings, &opts->rule);
+	if (!err)
+		err = values_load(&findings->values, reader);
+	report.values = findings->values.rows.cnt ? &findings->values : NULL;
 	report.paths = findings->paths.traces ? &findings->paths : NULL;
 	report.roots = report.paths ? &findings->roots : NULL;
 	report.factors = findings->probed ? &findings->factors : NULL;

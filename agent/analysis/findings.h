@@ -5,6 +5,7 @@
 
 #include "analysis/factors_report.h"
 #include "analysis/roots.h"
+#include "analysis/values.h"
 #include "shard/reader.h"
 
 #include <stdbool.h>
@@ -33,6 +34,7 @@ struct findings {
 	struct invocations functions;                  /* of samples */
 	struct factor_analysis sampled, sampled_whole; /* likewise */
 	bool has_samples;                              /* the last three */
+	struct values values;                          /* without rows: none were recorded */
 	struct report report;
 };
 

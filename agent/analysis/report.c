@@ -10,6 +10,7 @@
 #include "analysis/roots.h"
 #include "analysis/shares.h"
 #include "analysis/tail_sample.h"
+#include "analysis/values.h"
 #include "base/arena.h"
 
 #include <errno.h>
@@ -272,6 +273,8 @@ static int report_fill(struct report *report, struct report_work *work, const st
 		err = opts->roots ? roots_report(report, opts->roots, opts)
 				  : causes_make(report, work->splits, report->factors ? &work->places : NULL,
 						opts->keep_rows);
+	if (!err && opts->values)
+		err = values_report(report, opts->values, opts->roots);
 	if (!err)
 		err = hosts_compare(report, opts, report->arena);
 	return err ? err : types_make(report, order);

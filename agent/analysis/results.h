@@ -126,6 +126,7 @@ struct cause {
 
 	/* With report_opts.keep_rows: its part of each interval, by row of the dataset. */
 	const uint64_t *row_ns;
+	const struct value_line *value; /* that differs in its code; NULL: none */
 };
 
 /* All roots together: the parts sum to the tail. */
@@ -291,6 +292,42 @@ struct factor_report {
 	double left_share; /* the variance without them, as a share of the whole; lines are shares of what is left */
 };
 
+/* A variable whose values differ between late and typical requests, or slow and normal recordings. */
+struct value_line {
+	const char *variable, *function, *inlined, *module, *file,
+		*type; /* function NULL: a global; inlined may be NULL */
+	uint32_t line;
+	uint8_t kind, tags;            /* enum value_type, enum value_tag */
+	double ratio;                  /* discount; NAN: not defined */
+	uint8_t dimension;             /* enum value_dimension */
+	double typical_lo, typical_hi; /* 5th and 95th percentile; NAN: typical requests have no sample of it */
+	double late_median;            /* NAN: a pointer */
+	double beyond_share;           /* of the late samples, outside of what typical ones are */
+	size_t typical_cnt, late_cnt;  /* samples */
+	const char *where_function, *where_file; /* most of those were taken there; NULL: not known */
+	uint32_t where_line;
+	double exponent, explained; /* latency grows as value^exponent; NAN: it does not explain the latency */
+	struct ci exponent_ci;
+};
+
+/* A function by calibrated cost (vProf §5.1). */
+struct value_function_line {
+	const char *function;
+	double cost, pc_cost, variable_cost; /* weighted samples */
+	double ratio, calibrated;
+	uint8_t by, pattern;      /* enum value_discount_by, enum value_pattern */
+	struct value_line *value; /* its most anomalous variable; NULL: none was sampled in it */
+};
+
+struct value_report {
+	struct value_function_line *functions; /* the highest calibrated cost first */
+	size_t function_cnt;
+	struct value_line *variables; /* that late requests have samples of, the most anomalous first */
+	size_t variable_cnt;
+	size_t late_cnt, typical_cnt; /* samples */
+	bool by_recording;            /* slow against normal recordings */
+};
+
 struct type_line {
 	const char *type;
 	double count, mean_ns, p99_ns;
@@ -358,11 +395,13 @@ struct report {
 	struct root_account *roots;    /* likewise; then causes are ranked by root */
 	struct factor_report *factors; /* NULL: no function was probed, and none was sampled */
 	const bool *ranked;            /* with report_opts.keep_rows: by row, whether causes are of it; NULL: of all */
+	struct value_report *values;   /* NULL: no values were recorded */
 	void *arena;
 };
 
 struct paths;
 struct roots;
+struct values;
 struct factor_analysis;
 
 struct report_opts {
@@ -375,6 +414,7 @@ struct report_opts {
 	bool keep_rows;                  /* fill cause.row_ns and report.ranked */
 	struct factor_analysis *factors; /* NULL: no function was probed */
 	struct factor_analysis *sampled; /* NULL: there are no samples */
+	const struct values *values;     /* NULL: none were recorded */
 };
 
 /* 0 or -ENOMEM, -EINVAL.  A dataset without rows gives a report whose numbers are NAN and whose lists are empty. */

@@ -109,6 +109,8 @@ static int take_block(struct samples *samples, const struct trace_session *sessi
 			.group = group,
 			.ts = ts_of(samples, session, column_u64(ts, row)),
 			.sid = column_is_null(sid, row) ? 0 : column_u64(sid, row),
+			.taken_ts = column_u64(ts, row),
+			.session_id = block->session_id,
 			.amount = 1,
 			.node = SAMPLE_ROOT,
 		};

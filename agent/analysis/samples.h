@@ -19,11 +19,13 @@ struct sample_node {
 
 struct sample {
 	uint64_t ts;
-	uint64_t end_ts; /* of a wait; 0: a tick, or a wait whose end the recording does not have */
-	uint64_t sid;    /* 0: it is of no interval, or of one that was not kept */
-	double amount;   /* of a tick: its period in ns, 1 where the recording does not have it */
-	double weight;   /* of a tick or wait: the ns that it stands for in all intervals, 0: not known */
-	uint32_t group;  /* recordings that share a graph; without traces each recording */
+	uint64_t end_ts;   /* of a wait; 0: a tick, or a wait whose end the recording does not have */
+	uint64_t sid;      /* 0: it is of no interval, or of one that was not kept */
+	double amount;     /* of a tick: its period in ns, 1 where the recording does not have it */
+	double weight;     /* of a tick or wait: the ns that it stands for in all intervals, 0: not known */
+	uint32_t group;    /* recordings that share a graph; without traces each recording */
+	uint64_t taken_ts; /* `ts` by the clock of its recording */
+	uint64_t session_id;
 	uint32_t tid, pid;
 	uint32_t node;
 	uint8_t state; /* enum wl_state */

@@ -42,6 +42,7 @@ static const char help[] =
 	"      --tokens FILE      lines HOST TOKEN: another way for a client to show who it is\n"
 	"      --user NAME        become that user; without it the collector does not run as root\n"
 	"      --insecure         without TLS, or without knowing who clients are, on any address\n"
+	"      --allow-values     take values of variables, too (record --values)\n"
 	"      --keep TIME        delete shards that got nothing for so long (30d; default: never)\n"
 	"      --max-bytes BYTES  on disk; beyond it the oldest shards of the host that has most go (100G; default: no "
 	"limit)\n"
@@ -78,6 +79,7 @@ enum {
 	OPT_TOKENS,
 	OPT_USER,
 	OPT_INSECURE,
+	OPT_ALLOW_VALUES,
 	OPT_KEEP,
 	OPT_MAX_BYTES,
 	OPT_MAX_HOST_BYTES,
@@ -105,6 +107,7 @@ static const struct option long_options[] = {
 	{"tokens", required_argument, NULL, OPT_TOKENS},
 	{"user", required_argument, NULL, OPT_USER},
 	{"insecure", no_argument, NULL, OPT_INSECURE},
+	{"allow-values", no_argument, NULL, OPT_ALLOW_VALUES},
 	{"keep", required_argument, NULL, OPT_KEEP},
 	{"max-bytes", required_argument, NULL, OPT_MAX_BYTES},
 	{"max-host-bytes", required_argument, NULL, OPT_MAX_HOST_BYTES},
@@ -236,6 +239,9 @@ static int take(struct collect_options *options, int option, const char *arg)
 		return 0;
 	case OPT_INSECURE:
 		options->insecure = true;
+		return 0;
+	case OPT_ALLOW_VALUES:
+		options->collector.allow_values = true;
 		return 0;
 	case 'v':
 		log_set_verbose(1);

@@ -7,6 +7,7 @@
 #include "cmd/limits.h"
 #include "cmd/target_options.h"
 #include "net/wire/protocol.h"
+#include "session/values.h"
 
 #include <errno.h>
 #include <string.h>
@@ -36,6 +37,8 @@ enum {
 	OPT_LIMITS,
 	OPT_STACKS,
 	OPT_STACKS_ALL,
+	OPT_VALUES,
+	OPT_VALUES_DEPTH,
 	OPT_DEBUGINFO,
 	OPT_TYPE_BY,
 };
@@ -68,6 +71,8 @@ const struct option record_long_options[] = {
 	{"limits", required_argument, NULL, OPT_LIMITS},
 	{"stacks", optional_argument, NULL, OPT_STACKS},
 	{"stacks-all", no_argument, NULL, OPT_STACKS_ALL},
+	{"values", optional_argument, NULL, OPT_VALUES},
+	{"values-depth", required_argument, NULL, OPT_VALUES_DEPTH},
 	{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
 	{"type-by", required_argument, NULL, OPT_TYPE_BY},
 	TARGET_LONG_OPTIONS,
@@ -90,6 +95,9 @@ const char record_options_help[] =
 	"them\n"
 	"                         (default: as often as the budget allows, up to 997 a second)\n"
 	"      --stacks-all       … and of the target's other threads\n"
+	"      --values[=GLOB]    read variables at the stacks' frames: of source files or functions that the glob "
+	"fits\n"
+	"      --values-depth N   … and in so many callers (default 3)\n"
 	"      --rate SHARE       intervals selected in the kernel (default 100%)\n"
 	"      --duty SHARE|auto  of the time in which hooks are attached (default auto: that of a --rate up to 5%, or "
 	"100%)\n"
@@ -130,6 +138,7 @@ void record_options_init(struct record_options *options)
 		.max_missing = UINT64_MAX,
 		.memory = 64 << 20,
 		.scope_max = 1000,
+		.values_depth = VALUES_DEPTH_DEFAULT,
 		.children = true,
 		.hw = true,
 		.types = true,
@@ -181,6 +190,11 @@ static int take_limits(struct record_options *options, const char *command, int 
 		if (arg && units_number(arg, CAPTURE_STACKS_HZ_MAX, &number))
 			return usage_value(command, "--stacks", arg, "199, at most 10000");
 		options->stacks_hz = arg ? number : STACKS_HZ_BY_BUDGET;
+		return 0;
+	case OPT_VALUES_DEPTH:
+		if (strcmp(arg, "0") && units_number(arg, VALUES_DEPTH_MAX, &number))
+			return usage_value(command, "--values-depth", arg, "3, at most 16");
+		options->values_depth = strcmp(arg, "0") ? number : 0;
 		return 0;
 	case OPT_SCOPE:
 		if (!strcmp(arg, "0")) {
@@ -264,6 +278,12 @@ int record_options_take(struct record_options *options, const char *command, int
 		return 0;
 	case OPT_STACKS_ALL:
 		options->stacks_all = true;
+		return 0;
+	case OPT_VALUES:
+		options->values = true;
+		options->values_glob = arg;
+		if (!options->stacks_hz)
+			options->stacks_hz = STACKS_HZ_BY_BUDGET;
 		return 0;
 	case OPT_HW_EVENTS:
 		return take_hw(options, command, arg);

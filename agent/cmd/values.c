@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* `whylate values schema -e FILE`: the variables that a value sampler can read (vProf section 3). */
+#include "cmd/values.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "values/schema.h"
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 static const char help[] =
-	"Usage: whylate values schema -e FILE [--file GLOB] [--function GLOB] [--locations] [--all] [--json]\n"
+	"Usage: whylate values report DIR | --normal DIR… --slow DIR…   (see `whylate values report --help`)\n"
+	"       whylate values schema -e FILE [--file GLOB] [--function GLOB] [--locations] [--all] [--json]\n"
 	"Lists the variables of a binary with DWARF whose values can be sampled: globals, and locals that the machine "
 	"code\n"
 	"uses in a loop's exit, a conditional jump or a call.\n"
@@ -199,6 +201,8 @@ int cmd_values(int argc, char **argv)
 	struct values_options options = {0};
 	int option;
 
+	if (argc > 1 && !strcmp(argv[1], "report"))
+		return values_report_run(argc - 1, argv + 1);
 	while ((option = getopt_long(argc, argv, ":e:h", all, NULL)) != -1) {
 		switch (option) {
 		case 'e':
@@ -230,8 +234,9 @@ int cmd_values(int argc, char **argv)
 		}
 	}
 	if (optind == argc || strcmp(argv[optind], "schema"))
-		return usage_error("values", "%s%s%s: the question is 'schema'", optind == argc ? "no question" : "'",
-				   optind == argc ? "" : argv[optind], optind == argc ? "" : "'");
+		return usage_error("values", "%s%s%s: the questions are 'schema' and 'report'",
+				   optind == argc ? "no question" : "'", optind == argc ? "" : argv[optind],
+				   optind == argc ? "" : "'");
 	if (optind + 1 < argc)
 		return usage_error("values", "'%s' is one argument too many", argv[optind + 1]);
 	if (!options.schema.path)

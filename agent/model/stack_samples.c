@@ -15,6 +15,9 @@
 
 #define NONE UINT32_MAX
 
+/* Values that may wait for the end of their intervals, in all samples together. */
+#define VALUES_MAX (1 << 20)
+
 /* What came out of the rings since the last call of advance(). */
 struct fresh {
 	uint64_t sent_ts;
@@ -56,6 +59,7 @@ struct stack_samples {
 	struct stack_sinks sinks;
 	struct stack_text *unknown;
 	struct stack_sample_counts counts;
+	size_t value_cnt; /* in all samples that are held or fresh */
 	VEC(struct fresh) fresh;
 	VEC(struct ended) ended;
 	VEC(struct ended) covers;
@@ -91,14 +95,23 @@ static void drop_texts(struct stack_samples *samples, struct stack_text **user, 
 	*user = *kernel = NULL;
 }
 
+static void drop_sample(struct stack_samples *samples, struct stack_sample *sample)
+{
+	drop_texts(samples, &sample->user, &sample->kernel);
+	if (sample->values)
+		samples->value_cnt -= sample->values->cnt;
+	free(sample->values);
+	sample->values = NULL;
+}
+
 void stack_samples__free(struct stack_samples *samples)
 {
 	if (!samples)
 		return;
 	for (size_t i = 0; i < samples->fresh.cnt; i++)
-		drop_texts(samples, &samples->fresh.items[i].sample.user, &samples->fresh.items[i].sample.kernel);
+		drop_sample(samples, &samples->fresh.items[i].sample);
 	for (size_t i = 0; i < HELD_MAX; i++)
-		drop_texts(samples, &samples->held[i].sample.user, &samples->held[i].sample.kernel);
+		drop_sample(samples, &samples->held[i].sample);
 	for (size_t i = 0; i < KEYS_MAX; i++)
 		drop_texts(samples, &samples->keys[i].user, &samples->keys[i].kernel);
 	for (size_t i = 0; i < COPIES_MAX; i++)
@@ -118,7 +131,7 @@ static double stands_for(uint32_t chance)
 }
 
 int stack_samples__take(struct stack_samples *samples, const struct wl_stack_record *record, struct stack_text *user,
-			struct stack_text *kernel)
+			struct stack_text *kernel, struct stack_values *values)
 {
 	struct fresh fresh = {
 		.sent_ts = record->ts,
@@ -136,20 +149,28 @@ int stack_samples__take(struct stack_samples *samples, const struct wl_stack_rec
 			   .weight_ns = (double)record->period_ns,
 			   .kernel_tick = record->flags & WL_STACK_KERNEL_TICK,
 			   .user = user,
-			   .kernel = kernel},
+			   .kernel = kernel,
+			   .values = values},
 	};
 
+	samples->value_cnt += values ? values->cnt : 0;
 	samples->counts.stacks++;
 	if (record->state >= WL_STATE_CNT || !record->tid) {
 		samples->counts.impossible++;
-		drop_texts(samples, &user, &kernel);
+		drop_sample(samples, &fresh.sample);
 		return 0;
+	}
+	if (samples->value_cnt > VALUES_MAX) {
+		samples->counts.values_crowded++;
+		samples->value_cnt -= values ? values->cnt : 0;
+		free(values);
+		fresh.sample.values = NULL;
 	}
 	samples->counts.complete += user->complete;
 	samples->counts.guessed += user->guessed > 0;
 	if (!vec_push(&samples->fresh, fresh))
 		return 0;
-	drop_texts(samples, &user, &kernel);
+	drop_sample(samples, &fresh.sample);
 	return -ENOMEM;
 }
 
@@ -309,7 +330,7 @@ static void unlink_held(struct stack_samples *samples, uint32_t place)
 
 static void release(struct stack_samples *samples, struct held *held)
 {
-	drop_texts(samples, &held->sample.user, &held->sample.kernel);
+	drop_sample(samples, &held->sample);
 	samples->counts.open--;
 }
 

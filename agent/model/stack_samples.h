@@ -17,6 +17,19 @@
 
 #include "model/stack_texts.h"
 
+/* What variables held at one tick; one allocation, the sample's. */
+struct stack_values {
+	size_t cnt;
+	struct stack_value {
+		uint64_t value;
+		uint32_t variable; /* STACK_NO_VARIABLE: only the place counts */
+		uint32_t place;
+		uint32_t depth; /* 0: the innermost frame */
+	} items[];
+};
+
+#define STACK_NO_VARIABLE UINT32_MAX
+
 struct stack_sample {
 	uint64_t ts;
 	uint64_t end_ts;  /* of a wait; 0: a tick */
@@ -28,9 +41,10 @@ struct stack_sample {
 	uint32_t delays; /* of a tick or a wait without an interval: selected intervals that it delays, at most */
 	uint32_t rate;   /* of its interval, or as it was */
 	enum wl_state state;
-	bool kernel_tick;          /* a tick of the kernel's clock, not of ours */
-	struct stack_text *user;   /* never NULL */
-	struct stack_text *kernel; /* NULL: in user space, or not known */
+	bool kernel_tick;            /* a tick of the kernel's clock, not of ours */
+	struct stack_text *user;     /* never NULL */
+	struct stack_text *kernel;   /* NULL: in user space, or not known */
+	struct stack_values *values; /* of a tick; NULL: none were taken */
 };
 
 struct stack_sinks {
@@ -50,11 +64,12 @@ struct stack_sample_counts {
 	uint64_t forgotten;         /* with an interval that was not kept, or that made no difference to one */
 	uint64_t crowded;           /* of them, those that found no room until their interval ended */
 	uint64_t open;
-	uint64_t keys;          /* of waits, that were seen at all */
-	uint64_t checks, wrong; /* stacks that were copied again; of them, those that had changed */
-	uint64_t wrong_keys;    /* keys of which that was ever so */
-	uint64_t unknown;       /* waits whose stack is not known */
-	uint64_t impossible;    /* records that cannot be true */
+	uint64_t keys;           /* of waits, that were seen at all */
+	uint64_t checks, wrong;  /* stacks that were copied again; of them, those that had changed */
+	uint64_t wrong_keys;     /* keys of which that was ever so */
+	uint64_t unknown;        /* waits whose stack is not known */
+	uint64_t impossible;     /* records that cannot be true */
+	uint64_t values_crowded; /* samples that lost their values, for want of room until their interval ended */
 };
 
 struct stack_samples;
@@ -63,9 +78,12 @@ struct stack_samples;
 struct stack_samples *stack_samples__new(struct stack_texts *texts, const struct stack_sinks *sinks);
 void stack_samples__free(struct stack_samples *samples); /* NULL-safe */
 
-/* A stack and what unwinding made of it: the texts' references become the samples', also on failure. 0 or -ENOMEM. */
+/*
+ * A stack and what unwinding made of it: the texts' references and the values (NULL: none) become the samples', also on
+ * failure. 0 or -ENOMEM.
+ */
 int stack_samples__take(struct stack_samples *samples, const struct wl_stack_record *record, struct stack_text *user,
-			struct stack_text *kernel);
+			struct stack_text *kernel, struct stack_values *values);
 int stack_samples__take_wait(struct stack_samples *samples, const struct wl_stack_wait_record *record);
 /* An interval has ended, and stands for `weight` of its like; 0: it is not kept. 0 or -ENOMEM. */
 int stack_samples__interval(struct stack_samples *samples, uint64_t sid, uint64_t begin_ts, uint64_t end_ts,

@@ -46,6 +46,49 @@ static void set_python(void *owner, pid_t pid, const struct python_layout *layou
 	capture__set_python(recording->capture, pid, layout);
 }
 
+/* Reads the schemas before anything is attached to the target. */
+int recording_values_open(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	struct sampled_values_opts opts = {
+		.glob = options->values_glob,
+		.debuginfo_dir = options->debuginfo_dir,
+		.depth = options->values_depth,
+		.append = recording_append,
+		.owner = recording,
+	};
+	struct sampled_values_counts counts;
+	int err = 0;
+
+	if (!options->values)
+		return 0;
+	if (!recording->program)
+		err = recording_open_program(recording);
+	if (err)
+		return err;
+	opts.program = recording->program;
+	err = sampled_values__new(&opts, &recording->values);
+	if (err == -ENODATA) {
+		log_warn(
+			"values cannot be read: nothing that the target has loaded has debugging information%s%s%s. "
+			"Compile it with -g, or install its -dbgsym package. Stacks, and arguments of probed functions "
+			"in the symbol list, do not need it",
+			options->values_glob ? " on '" : "", options->values_glob ? options->values_glob : "",
+			options->values_glob ? "'" : "");
+		return 0;
+	}
+	if (err) {
+		log_error("cannot read the variables of process %d: %s", options->pid, strerror(-err));
+		return err;
+	}
+	sampled_values__counts(recording->values, &counts);
+	if (!options->quiet)
+		log_info("values: %" PRIu64 " variables of %" PRIu64 " functions, and of %u callers", counts.variables,
+			 counts.functions, opts.depth);
+	err = recording_say(recording, "values", "%s", options->values_glob ? options->values_glob : "*");
+	return err ? err : recording_say(recording, "values_depth", "%u", opts.depth);
+}
+
 int recording_stacks_start(struct recording *recording)
 {
 	struct capture_stacks capture = {
@@ -73,6 +116,8 @@ int recording_stacks_start(struct recording *recording)
 			 capture__survey(recording->capture)->missing[HOOK_FEATURE_STACK]);
 		return 0;
 	}
+	opts.values = recording->values;
+	opts.program = recording->program;
 	tick_ns = capture__stack_tick_cost_ns(recording->capture);
 	if (capture.hz == STACKS_HZ_BY_BUDGET)
 		capture.hz = hz_by_budget(recording, tick_ns);
@@ -147,6 +192,29 @@ int recording_stacks_finish(struct recording *recording)
 	return recording->stacks ? stacks__finish(recording->stacks) : 0;
 }
 
+static int write_value_counts(struct recording *recording, uint64_t crowded)
+{
+	struct sampled_values_counts counts;
+	int err = 0;
+
+	sampled_values__counts(recording->values, &counts);
+	const struct {
+		const char *key;
+		uint64_t cnt;
+	} facts[] = {
+		{"values_read", counts.reads.read},
+		{"values_kept", counts.written},
+		{"values_no_register", counts.reads.no_register},
+		{"values_no_memory", counts.reads.no_memory},
+		{"values_frames_without_schema", counts.no_schema},
+		{"values_samples_crowded", crowded},
+	};
+
+	for (size_t i = 0; !err && i < sizeof(facts) / sizeof(facts[0]); i++)
+		err = recording_say(recording, facts[i].key, "%" PRIu64, facts[i].cnt);
+	return err;
+}
+
 int recording_stacks_write_counts(struct recording *recording)
 {
 	struct stack_sample_counts counts;
@@ -176,7 +244,17 @@ int recording_stacks_write_counts(struct recording *recording)
 
 	for (size_t i = 0; !err && i < sizeof(facts) / sizeof(facts[0]); i++)
 		err = recording_say(recording, facts[i].key, "%" PRIu64, facts[i].cnt);
-	return err;
+	return err || !recording->values ? err : write_value_counts(recording, counts.values_crowded);
+}
+
+static void say_values(const struct recording *recording)
+{
+	struct sampled_values_counts counts;
+
+	sampled_values__counts(recording->values, &counts);
+	log_info("values: %" PRIu64 " read, %" PRIu64 " kept; %" PRIu64 " in registers that are not known, %" PRIu64
+		 " in memory that was not read",
+		 counts.reads.read, counts.written, counts.reads.no_register, counts.reads.no_memory);
 }
 
 /* Frames without names that are worth a line: fewer, and no call path lacks much. */
@@ -214,6 +292,8 @@ void recording_stacks_say(const struct recording *recording)
 		 "with guessed frames",
 		 counts.stacks, counts.waits, counts.stacks ? 100.0 * counts.complete / counts.stacks : 0,
 		 counts.stacks ? 100.0 * counts.guessed / counts.stacks : 0);
+	if (recording->values)
+		say_values(recording);
 	if (counts.keys)
 		log_info("stacks: %" PRIu64 " keys of waits; of %" PRIu64 " checks %" PRIu64
 			 " found another stack, at %" PRIu64 " keys",

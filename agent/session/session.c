@@ -392,6 +392,8 @@ static int run(struct recording *recording, const char *dir)
 	if (!err) {
 		err = recording_list_open(recording);
 		if (!err)
+			err = recording_values_open(recording);
+		if (!err)
 			err = recording_budget_try(recording);
 		if (!err)
 			err = capture__start(recording->capture);
@@ -474,6 +476,7 @@ static void release(struct recording *recording)
 	vec_free(&recording->listeners);
 	symbol_list_free(&recording->lines);
 	probe_targets_free(&recording->targets);
+	sampled_values__free(recording->values);
 	program__free(recording->program);
 }
 

@@ -60,6 +60,7 @@ struct recording {
 	void *client;                    /* options->client's own; NULL: none */
 	struct hot_paths *hot;           /* what stacks say of the program, the rounds'; NULL: nobody asks */
 	struct stacks *stacks;           /* NULL: user stacks are not sampled */
+	struct sampled_values *values;   /* NULL: variables are not read */
 	uint64_t polled_ts, lost_mark;
 	target_processes processes; /* the main process first, while it lives */
 	VEC(int) pidfds;            /* of the processes that were named: the recording ends when all have exited */
@@ -213,7 +214,9 @@ int recording_loads_watch(struct recording *recording);
 int recording_loads_write_note(struct recording *recording, uint32_t *note);
 void recording_loads_free(struct recording *recording);
 
-/* recording_stacks.c: all of them do nothing without --stacks. */
+/* sampling.c: reads which variables the target has, with --values. 0 or -errno after one line. */
+int recording_values_open(struct recording *recording);
+/* sampling.c: all of them do nothing without --stacks. */
 int recording_stacks_start(struct recording *recording);
 /* No more of them: diagnose has learnt what it wanted. */
 void recording_stacks_stop(struct recording *recording);

@@ -6,6 +6,7 @@
 #include "session/images.h"
 #include "target/inlines.h"
 #include "target/kernel_symbols.h"
+#include "target/unwind_rules.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,6 +33,8 @@ struct stacks {
 	struct shard_row row;
 	uint64_t python_cnt;
 	struct wl_python_record pythons[PYTHON_CPUS];
+	char name[NAME_SZ]; /* of a place */
+	struct unwind_regs frame_regs[VALUES_DEPTH_MAX + 1];
 	char line[PATH_MAX_CNT * (NAME_SZ + 1)];
 };
 
@@ -213,10 +216,51 @@ static struct stack_text *text_without(struct stacks *stacks, const char *name, 
 	return stack_texts__get(stacks->texts, name, complete, 0, NULL, 0);
 }
 
-static int unwind(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record,
-		  struct stack_text **text)
+struct naming {
+	struct stacks *stacks;
+	struct image_process *process;
+	uint64_t ts;
+};
+
+static const char *place_name(void *owner, uint64_t addr)
 {
-	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
+	const struct naming *naming = owner;
+
+	frame_name(naming->stacks, naming->process, addr, naming->ts, naming->stacks->name);
+	return naming->stacks->name;
+}
+
+/* What variables hold at its innermost frames; NULL: out of memory. */
+static struct stack_values *values_of(struct stacks *stacks, struct image_process *process,
+				      const struct wl_stack_record *record, const struct unwind_frame *frames,
+				      size_t cnt)
+{
+	struct naming naming = {stacks, process, record->ts};
+	struct value_stack stack = {
+		.program = process->image->program,
+		.frames = frames,
+		.regs = stacks->frame_regs,
+		.frame_cnt = cnt,
+		.memory = {.stack = {.bytes = record->stack,
+				     .addr = record->regs[WL_STACK_REG_SP],
+				     .sz = record->stack_sz}},
+		.name = place_name,
+		.owner = &naming,
+	};
+
+	return sampled_values__take(stacks->opts.values, &stack);
+}
+
+static int unwind(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record,
+		  struct stack_text **text, struct stack_values **values)
+{
+	bool wants_values = stacks->opts.values && !(record->flags & WL_STACK_WAITS);
+	struct unwind_input input = {.regs = record->regs,
+				     .stack = record->stack,
+				     .stack_sz = record->stack_sz,
+				     .frame_regs = stacks->frame_regs,
+				     .frame_regs_max =
+					     wants_values ? sampled_values__depth(stacks->opts.values) + 1 : 0};
 	struct unwind_frame frames[UNWIND_FRAMES_MAX];
 	enum unwind_end end;
 	size_t cnt;
@@ -234,22 +278,28 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 	}
 	*text = text_of(stacks, process, record, frames, cnt, end);
 	images__used(stacks->images, process, record->ts);
-	return *text ? 0 : -ENOMEM;
+	if (!*text)
+		return -ENOMEM;
+	if (wants_values)
+		*values = values_of(stacks, process, record, frames, cnt);
+	return 0;
 }
 
-static int user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
+static int user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text,
+		     struct stack_values **values)
 {
 	struct image_process *process;
 	int err;
 
 	*text = NULL;
+	*values = NULL;
 	if (record->flags & WL_STACK_NO_USER) {
 		*text = text_without(stacks, "[kernel]", true);
 		return *text ? 0 : -ENOMEM;
 	}
 	err = images__process(stacks->images, (pid_t)record->pid, &process);
 	if (!err && process->image)
-		err = unwind(stacks, process, record, text);
+		err = unwind(stacks, process, record, text, values);
 	if (err || *text)
 		return err;
 	/* It has ended before its mappings could be read. */
@@ -316,6 +366,7 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 {
 	const struct wl_stack_record *record = (const struct wl_stack_record *)header;
 	struct stack_text *user, *kernel;
+	struct stack_values *values;
 	int err;
 
 	if (stacks->ended)
@@ -326,12 +377,13 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 	}
 	if (header->kind == WL_RECORD_STACK_WAIT)
 		return stack_samples__take_wait(stacks->samples, (const struct wl_stack_wait_record *)header);
-	err = user_text(stacks, record, &user);
+	err = user_text(stacks, record, &user, &values);
 	if (err)
 		return err;
 	err = kernel_text(stacks, record, &kernel);
 	if (!err)
-		return stack_samples__take(stacks->samples, record, user, kernel);
+		return stack_samples__take(stacks->samples, record, user, kernel, values);
+	free(values);
 	stack_texts__drop(stacks->texts, user);
 	return err;
 }
@@ -342,6 +394,7 @@ static int write_row(void *owner, const struct stack_sample *sample)
 {
 	struct stacks *stacks = owner;
 	struct shard_row *row = &stacks->row;
+	int err;
 
 	if (!stacks->opts.append)
 		return 0;
@@ -366,7 +419,8 @@ static int write_row(void *owner, const struct stack_sample *sample)
 		shard_row__set_null(row, STACK_KERNEL_FRAMES);
 	row->values[STACK_COMPLETE].u64 = sample->user->complete;
 	row->values[STACK_GUESSED].u64 = sample->user->guessed;
-	return stacks->opts.append(stacks->opts.owner, SHARD_TABLE_STACK, row);
+	err = stacks->opts.append(stacks->opts.owner, SHARD_TABLE_STACK, row);
+	return err || !stacks->opts.values ? err : sampled_values__write(stacks->opts.values, sample);
 }
 
 static void compare_clocks(struct stacks *stacks, const struct stack_sample *sample)

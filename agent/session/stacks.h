@@ -10,6 +10,7 @@
 #include "model/stack_beat.h"
 #include "model/stack_samples.h"
 #include "probe/hot_paths.h"
+#include "session/values.h"
 #include "shard/table.h"
 #include "target/program.h"
 #include "target/python.h"
@@ -27,8 +28,9 @@ struct stacks_opts {
 	/* As images_opts.python; may be NULL. */
 	void (*python)(void *owner, pid_t pid, const struct python_layout *layout);
 	void *owner;
-	struct hot_paths *hot;   /* NULL: not wanted */
-	uint64_t kernel_tick_ns; /* between ticks of the kernel's clock; 0: it is not sampled */
+	struct hot_paths *hot;         /* NULL: not wanted */
+	uint64_t kernel_tick_ns;       /* between ticks of the kernel's clock; 0: it is not sampled */
+	struct sampled_values *values; /* NULL: none are read */
 };
 
 /* Frames in code that processes made themselves. */

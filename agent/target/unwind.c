@@ -431,6 +431,8 @@ size_t unwinder__frames(struct unwinder *unwinder, const struct unwind_input *in
 
 	memcpy(walk.regs.values, input->regs, sizeof(walk.regs.values));
 	while (!err && cnt < UNWIND_FRAMES_MAX) {
+		if (cnt < input->frame_regs_max)
+			input->frame_regs[cnt] = walk.regs;
 		frames[cnt++] = frame;
 		err = step(&walk, &frame);
 	}

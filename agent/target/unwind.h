@@ -45,10 +45,14 @@ enum unwind_end {
 	UNWIND_NOT_KNOWN, /* nothing leads on */
 };
 
+struct unwind_regs; /* unwind_rules.h */
+
 struct unwind_input {
 	const uint64_t *regs; /* WL_STACK_REGS of them */
 	const uint8_t *stack; /* from the stack pointer upwards */
 	size_t stack_sz;
+	struct unwind_regs *frame_regs; /* filled with those of the innermost frames; NULL: not wanted */
+	size_t frame_regs_max;
 };
 
 /* The size of the call instruction that ends right before `end`, of which `cnt` bytes are given; 0: there is none. */

@@ -14,10 +14,7 @@ const char *const value_skip_names[VALUE_SKIP_CNT] = {
 #undef VALUE_SKIP
 };
 
-const char *const value_type_names[] = {
-	[VALUE_SIGNED] = "signed", [VALUE_UNSIGNED] = "unsigned", [VALUE_BOOL] = "bool",
-	[VALUE_FLOAT] = "float",   [VALUE_ENUM] = "enum",         [VALUE_POINTER] = "pointer",
-};
+const char *const value_type_names[VALUE_TYPE_CNT] = VALUE_TYPE_NAMES;
 
 const char *builder_text(struct builder *builder, const char *text)
 {
@@ -76,19 +73,19 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 	return builder.err;
 }
 
+/* Where libdw looks for debug files; it is read until dwfl_end(). */
+static char *debuginfo_path;
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+	.debuginfo_path = &debuginfo_path,
+};
+
 int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts)
 {
 	static char *system_path = ":.debug:/usr/lib/debug";
-	char *path = system_path;
-	Dwfl_Callbacks callbacks = {
-		.find_elf = dwfl_build_id_find_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
-		.section_address = dwfl_offline_section_address,
-		.debuginfo_path = &path,
-	};
-	Dwfl_Module *module;
 	char *own = NULL;
-	Dwfl *dwfl;
 	int err;
 
 	memset(schema, 0, sizeof(*schema));
@@ -99,24 +96,39 @@ int value_schema_make(struct value_schema *schema, const struct value_schema_opt
 		return -ENOMEM;
 	if (access(opts->path, R_OK))
 		return -errno;
-	if (opts->debuginfo_dir) {
-		if (asprintf(&own, "%s%s", opts->debuginfo_dir, system_path) < 0)
-			return -ENOMEM;
-		path = own;
-	}
-	dwfl = dwfl_begin(&callbacks);
-	module = dwfl ? dwfl_report_offline(dwfl, "", opts->path, -1) : NULL;
-	if (dwfl)
-		dwfl_report_end(dwfl, NULL, NULL);
-	err = module ? build(schema, opts, module) : -ENOEXEC;
-	if (dwfl)
-		dwfl_end(dwfl);
+	if (opts->debuginfo_dir && asprintf(&own, "%s%s", opts->debuginfo_dir, system_path) < 0)
+		return -ENOMEM;
+	debuginfo_path = own ? own : system_path;
+	schema->dwfl = dwfl_begin(&callbacks);
+	schema->module = schema->dwfl ? dwfl_report_offline(schema->dwfl, "", opts->path, -1) : NULL;
+	if (schema->dwfl)
+		dwfl_report_end(schema->dwfl, NULL, NULL);
+	err = schema->module ? build(schema, opts, schema->module) : -ENOEXEC;
+	debuginfo_path = system_path;
 	free(own);
 	return err;
 }
 
+bool value_schema_line(const struct value_schema *schema, uint64_t addr, const char **file, uint32_t *line)
+{
+	GElf_Addr bias;
+	Dwfl_Line *found;
+	int number;
+
+	if (!schema->module || !dwfl_module_getdwarf(schema->module, &bias))
+		return false;
+	found = dwfl_module_getsrc(schema->module, addr + bias);
+	*file = found ? dwfl_lineinfo(found, NULL, &number, NULL, NULL, NULL) : NULL;
+	if (!*file || number <= 0)
+		return false;
+	*line = (uint32_t)number;
+	return true;
+}
+
 void value_schema_free(struct value_schema *schema)
 {
+	if (schema->dwfl)
+		dwfl_end(schema->dwfl);
 	vec_free(&schema->variables);
 	vec_free(&schema->locations);
 	intern__free(&schema->strings);

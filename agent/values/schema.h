@@ -7,6 +7,8 @@
 #ifndef WHYLATE_VALUES_SCHEMA_H
 #define WHYLATE_VALUES_SCHEMA_H
 
+#include <whylate/value.h>
+
 #include "base/arena.h"
 #include "base/idmap.h"
 #include "base/vec.h"
@@ -14,22 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum value_tag {
-	VALUE_TAG_GLOBAL = 1,
-	VALUE_TAG_LOOP = 2, /* changed in a natural loop and tested by an exit of it */
-	VALUE_TAG_COND = 4, /* source of the flags of a conditional jump */
-	VALUE_TAG_ARGS = 8, /* in, or moved into, an argument register before a call */
-};
-
-enum value_type {
-	VALUE_SIGNED,
-	VALUE_UNSIGNED,
-	VALUE_BOOL,
-	VALUE_FLOAT,
-	VALUE_ENUM,
-	VALUE_POINTER, /* compared by identity only */
-};
 
 enum value_place {
 	VALUE_IN_REGISTER, /* reg */
@@ -75,6 +61,7 @@ struct value_schema {
 	size_t functions, units;
 	size_t skipped[VALUE_SKIP_CNT];
 	const char *build_id; /* hex, "" where the file has none */
+	void *dwfl, *module;  /* libdw's, for value_schema_line() */
 	bool no_code_tags;    /* machine code of this architecture is not analysed: locals have no tags */
 };
 
@@ -82,17 +69,20 @@ struct value_schema_opts {
 	const char *path;
 	const char *debuginfo_dir;   /* searched before the system's; NULL */
 	const char *file, *function; /* globs; NULL: all */
+	const char *either;          /* a glob that one of both fits; NULL: all */
 	bool all_locals;             /* locals without a tag, too */
 };
 
 extern const char *const value_skip_names[VALUE_SKIP_CNT];
-extern const char *const value_type_names[];
+extern const char *const value_type_names[VALUE_TYPE_CNT];
 
 /*
  * 0; -ENOEXEC: no ELF file of this machine; -ENODATA: no DWARF in it nor in a separate debug file; -ENOENT, -EACCES;
  * -ENOMEM.  value_schema_free() in any case.
  */
 int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts);
+/* The source line of an instruction; false: DWARF does not tell. */
+bool value_schema_line(const struct value_schema *schema, uint64_t addr, const char **file, uint32_t *line);
 void value_schema_free(struct value_schema *schema);
 
 #endif

@@ -357,11 +357,16 @@ static const char *declared_in(struct builder *builder, Dwarf_Die *die)
 	return file ? builder_text(builder, file) : builder->file;
 }
 
-static bool file_is_wanted(const struct builder *builder, const char *file)
+static bool file_fits(const char *glob, const char *file)
 {
 	const char *base = strrchr(file, '/');
 
-	return is_wanted(builder->opts->file, file) || (base && is_wanted(builder->opts->file, base + 1));
+	return is_wanted(glob, file) || (base && is_wanted(glob, base + 1));
+}
+
+static bool file_is_wanted(const struct builder *builder, const char *file)
+{
+	return file_fits(builder->opts->file, file) && file_fits(builder->opts->either, file);
 }
 
 static void keep(struct builder *builder, struct candidate *candidate)
@@ -505,7 +510,7 @@ static void keep_tagged(struct builder *builder)
 		struct candidate *candidate = &function->items.items[i];
 
 		if (!builder->err && (candidate->variable.tags || builder->opts->all_locals) &&
-		    file_is_wanted(builder, candidate->variable.file))
+		    (function->is_named || file_is_wanted(builder, candidate->variable.file)))
 			keep(builder, candidate);
 		vec_free(&candidate->locations);
 	}
@@ -526,6 +531,10 @@ static void take_function(struct builder *builder, Dwarf_Die *die)
 		return;
 	function->name = function_name(builder, die);
 	if (!*function->name || !is_wanted(builder->opts->function, function->name))
+		return;
+	function->is_named = builder->opts->either && is_wanted(builder->opts->either, function->name);
+	if (builder->opts->either && !function->is_named &&
+	    !file_fits(builder->opts->either, declared_in(builder, die)))
 		return;
 	builder->schema->functions++;
 	builder->has_frame_base = dwarf_attr_integrate(die, DW_AT_frame_base, &builder->frame_base) != NULL;

@@ -29,6 +29,7 @@ struct candidate {
 
 struct function_vars {
 	const char *name;
+	bool is_named; /* opts.either fits its name: all of its variables are wanted */
 	struct pc_range ranges[RANGES_MAX];
 	size_t range_cnt;
 	VEC(struct candidate) items; /* members found by the tags are appended */

@@ -199,6 +199,10 @@ static void append_cause(struct json_doc *doc, struct json_object *array, const 
 	put_string(doc, culprit, "function", from->culprit_function);
 	put_strings(doc, line, "evidence", from->evidence, from->evidence_cnt);
 	json_put_root(doc, line, from);
+	if (from->value)
+		json_put_value(doc, put_object(doc, line, "value"), from->value);
+	else
+		put(doc, line, "value", NULL, true);
 }
 
 static void put_causes(struct json_doc *doc, struct json_object *root, const struct report *report)
@@ -375,6 +379,7 @@ int view_json(FILE *out, const struct report *report)
 	put_own(&doc, root, &report->our_own);
 	json_put_account(&doc, root, report);
 	json_put_path(&doc, root, report);
+	json_put_values(&doc, root, report);
 	put_types(&doc, root, report);
 	put_hosts(&doc, root, report);
 	put_differences(&doc, root, report);

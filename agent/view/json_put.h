@@ -146,5 +146,9 @@ void json_put_path(struct json_doc *doc, struct json_object *root, const struct 
 /* Of one cause; of all roots. */
 void json_put_root(struct json_doc *doc, struct json_object *line, const struct cause *from);
 void json_put_account(struct json_doc *doc, struct json_object *root, const struct report *report);
+/* "values"; the same of recordings that are compared. */
+void json_put_values(struct json_doc *doc, struct json_object *root, const struct report *report);
+void json_put_value_report(struct json_doc *doc, struct json_object *object, const struct value_report *from);
+void json_put_value(struct json_doc *doc, struct json_object *line, const struct value_line *from);
 
 #endif

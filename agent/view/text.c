@@ -261,6 +261,7 @@ int view_text(FILE *out, const struct report *report, const struct view_opts *op
 	if (report->dataset->row_cnt) {
 		print_latency(&page, report);
 		print_causes(&page, report, opts->top);
+		text_values(&page, report, opts->top);
 		text_factors(&page, report, opts->top);
 		text_path(&page, report, opts->top);
 		text_hosts(&page, report, opts->top);

@@ -19,6 +19,9 @@ void text_path(struct page *page, const struct report *report, uint32_t top);
 /* Where functions were probed, which of them vary: text_factors.c */
 void text_factors(struct page *page, const struct report *report, uint32_t top);
 
+/* Where values were recorded, which of them differ: text_values.c */
+void text_values(struct page *page, const struct report *report, uint32_t top);
+
 /* Under a cause's first line, and under all causes: text_roots.c */
 void text_root(struct page *page, const struct report *report, const struct cause *cause, size_t indent);
 void text_account(struct page *page, const struct report *report);

@@ -94,7 +94,7 @@ static void tick(struct bench *bench, uint64_t ts, uint64_t sid, uint32_t delays
 					 .delays = delays,
 					 .state = WL_STATE_RUNNING};
 
-	CU_ASSERT_EQUAL(stack_samples__take(bench->samples, &record, text(bench, frames), NULL), 0);
+	CU_ASSERT_EQUAL(stack_samples__take(bench->samples, &record, text(bench, frames), NULL, NULL), 0);
 }
 
 static void copy(struct bench *bench, uint64_t ts, uint32_t tid, uint64_t key, const char *frames)
@@ -102,7 +102,8 @@ static void copy(struct bench *bench, uint64_t ts, uint32_t tid, uint64_t key, c
 	struct wl_stack_record record = {
 		.ts = ts, .key = key, .pid = 1, .tid = tid, .state = WL_STATE_BLOCKED_FUTEX, .flags = WL_STACK_WAITS};
 
-	CU_ASSERT_EQUAL(stack_samples__take(bench->samples, &record, text(bench, frames), text(bench, "schedule")), 0);
+	CU_ASSERT_EQUAL(
+		stack_samples__take(bench->samples, &record, text(bench, frames), text(bench, "schedule"), NULL), 0);
 }
 
 static void wait(struct bench *bench, uint64_t ts, uint32_t tid, uint64_t sid, uint64_t key, uint64_t blocked_ns,
@@ -349,10 +350,10 @@ static void what_cannot_be_true_is_counted(void)
 	struct bench bench;
 
 	begin(&bench);
-	CU_ASSERT_EQUAL(stack_samples__take(bench.samples, &record, text(&bench, "x"), NULL), 0);
+	CU_ASSERT_EQUAL(stack_samples__take(bench.samples, &record, text(&bench, "x"), NULL, NULL), 0);
 	record.state = WL_STATE_RUNNING;
 	record.tid = 0;
-	CU_ASSERT_EQUAL(stack_samples__take(bench.samples, &record, text(&bench, "x"), NULL), 0);
+	CU_ASSERT_EQUAL(stack_samples__take(bench.samples, &record, text(&bench, "x"), NULL, NULL), 0);
 	CU_ASSERT_EQUAL(stack_samples__take_wait(bench.samples, &bad), 0);
 	bad.tid = 1;
 	bad.blocked_ns = UINT64_MAX;

@@ -21,6 +21,7 @@ struct collector_opts {
 	struct store_opts store;
 	int listen_fd; /* consumed */
 	struct collector_material material;
+	bool allow_values; /* blocks with values of the target's variables are taken */
 	uint32_t max_connections;
 	uint64_t max_memory; /* for bodies */
 	double max_rate;     /* bytes per client and second */

@@ -98,6 +98,10 @@ static int check_frame(struct request *request, struct block_checker *checker, c
 				err == -ENOMEM ? "no memory" : what);
 		return err;
 	}
+	if (!strcmp(checked.header.table, "value") && !request->collector->opts.allow_values) {
+		request__refuse(request, REFUSAL_VALUES, "values of variables are not taken here (--allow-values)");
+		return -EPERM;
+	}
 	note_times(request, &checked);
 	return 0;
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Value-assisted cost profiling (vProf §5): which function is costly because a variable of it differs between normal
+ * and slow profiles.  A profile is a recording, or a part of the requests of one.  Pure functions over arrays.
+ */
+#ifndef WHYLATE_ANALYSIS_VALUE_RANK_H
+#define WHYLATE_ANALYSIS_VALUE_RANK_H
+
+#include <whylate/value.h>
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VALUE_NONE UINT32_MAX
+
+enum value_dimension {
+	VALUE_DIM_VALUE, /* the values */
+	VALUE_DIM_DELTA, /* differences of adjacent samples */
+	VALUE_DIM_COST,  /* for how many samples on end a value stays */
+	VALUE_DIM_CNT
+};
+
+enum value_pattern {
+	VALUE_PATTERN_NONE,
+	VALUE_PATTERN_MISSING_CONSTRAINT,
+	VALUE_PATTERN_SCALABILITY,
+	VALUE_PATTERN_WRONG_CONSTRAINT,
+	VALUE_PATTERN_SCALABILITY_BY_DEFAULT, /* no value of a basic type tells more */
+	VALUE_PATTERN_CNT
+};
+
+struct value_variable_facts {
+	uint8_t kind, tags, size; /* enum value_type, enum value_tag; bytes */
+};
+
+/* One value of a variable at one frame of a sampled stack. */
+struct value_row {
+	uint64_t ts;
+	uint64_t value;    /* the bytes, zero-extended */
+	double weight;     /* so many requests its own stands for */
+	uint32_t variable; /* VALUE_NONE: the frame has none, its place counts for costs */
+	uint32_t place;
+	uint32_t unit; /* samples are adjacent within one: a thread, or its work for one request */
+	uint32_t tick; /* the same for all rows of a sampled stack */
+	uint16_t profile;
+	uint8_t depth; /* 0: the innermost frame */
+};
+
+struct value_input {
+	const struct value_variable_facts *variables;
+	size_t variable_cnt;
+	const uint32_t *functions; /* of each place */
+	size_t place_cnt, function_cnt;
+	struct value_row *rows; /* any order; sorted on the way */
+	size_t row_cnt;
+	const bool *is_slow; /* of each profile */
+	size_t profile_cnt;
+	bool by_unit; /* a set is worth no more samples than it has units */
+};
+
+struct value_verdict {
+	double ratios[VALUE_DIM_CNT]; /* NAN: not defined */
+	double ratio;                 /* the lowest; NAN: the slow profiles have no sample */
+	double distance;              /* Hellinger's, of that dimension; NAN where it does not count */
+	enum value_dimension dimension;
+	bool is_anomalous; /* the distributions differ */
+	size_t normal_cnt, slow_cnt;
+	double normal_lo, normal_hi; /* 5th and 95th percentile of the normal values; NAN: none */
+	double slow_median;
+	double beyond_share; /* of the slow samples, outside of the range of all normal ones */
+	uint32_t places[4];  /* where most of those were taken, the most first; VALUE_NONE: no more */
+};
+
+enum value_discount_by {
+	VALUE_BY_NOTHING, /* neither a variable nor a profile to compare with */
+	VALUE_BY_VARIABLE,
+	VALUE_BY_RANKS, /* the hist-discounter */
+};
+
+struct value_function {
+	uint32_t function;
+	double pc_cost, variable_cost; /* weighted ticks of the slow profiles */
+	double cost;                   /* the larger one */
+	double ratio, calibrated;
+	uint8_t by;        /* enum value_discount_by */
+	uint32_t variable; /* the most anomalous one; VALUE_NONE */
+	enum value_pattern pattern;
+	bool has_basic; /* a variable of a basic type was sampled in it */
+};
+
+struct value_ranking {
+	struct value_verdict *verdicts;   /* by variable */
+	struct value_function *functions; /* by calibrated cost, the highest first */
+	size_t function_cnt;
+};
+
+/* The number that the bytes stand for; of a pointer, its address. */
+double value_number(const struct value_variable_facts *facts, uint64_t bytes);
+
+/* 0 or -ENOMEM; the ranking belongs to the arena. */
+int value_rank(struct value_ranking *ranking, struct value_input *input, struct arena *arena);
+
+#endif

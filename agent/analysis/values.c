@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/values.h"
+
+#include "analysis/dataset_build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int session_of(struct values *values, uint64_t id, uint32_t *session)
+{
+	if (idmap__id(&values->session_of, id, 0, session))
+		return -ENOMEM;
+	return *session == values->session_ids.cnt && vec_push(&values->session_ids, id) ? -ENOMEM : 0;
+}
+
+/* A copy that lives as long as the values; NULL for nothing. */
+static int copy_text(struct values *values, const struct shard_block_column *column, uint32_t row, const char **text)
+{
+	uint32_t id;
+
+	*text = NULL;
+	if (!*column_text(column, row))
+		return 0;
+	if (intern__id(&values->strings, column_text(column, row), &id))
+		return -ENOMEM;
+	*text = values->strings.strings[id];
+	return 0;
+}
+
+static uint8_t kind_of(const char *name)
+{
+	static const char *const names[VALUE_TYPE_CNT] = VALUE_TYPE_NAMES;
+
+	for (uint8_t kind = 0; kind < VALUE_TYPE_CNT; kind++)
+		if (!strcmp(name, names[kind]))
+			return kind;
+	return VALUE_TYPE_CNT;
+}
+
+static uint8_t tags_of(const char *text)
+{
+	static const char *const names[VALUE_TAG_CNT] = VALUE_TAG_NAMES;
+	uint8_t tags = 0;
+
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		for (int t = 0; t < VALUE_TAG_CNT; t++)
+			if (strlen(names[t]) == len && !strncmp(text, names[t], len))
+				tags |= (uint8_t)(1 << t);
+		text += len + (text[len] == ',');
+	}
+	return tags;
+}
+
+/*
+ * (session, id of its file) → index, where equal things of several recordings have one: `ids` numbers the pairs,
+ * `indexes` has what each stands for.
+ */
+static int add_id(struct idmap *ids, uint32_t session, uint64_t id, uint32_t index, value_indexes *indexes)
+{
+	uint32_t number;
+
+	if (idmap__id(ids, session, id, &number))
+		return -ENOMEM;
+	if (number < indexes->cnt)
+		return 0;
+	return vec_push(indexes, index) ? -ENOMEM : 0;
+}
+
+static bool find_id(const struct idmap *ids, uint32_t session, uint64_t id, const value_indexes *indexes,
+		    uint32_t *index)
+{
+	uint32_t number;
+
+	if (!idmap__find(ids, session, id, &number) || number >= indexes->cnt)
+		return false;
+	*index = indexes->items[number];
+	return true;
+}
+
+static int take_variable(struct values *values, const struct sampled_variable *variable, uint32_t session, uint64_t id)
+{
+	char *key = arena__printf(values->arena, "%s\n%s\n%s\n%s\n%s", variable->module ? variable->module : "",
+				  variable->file ? variable->file : "", variable->function ? variable->function : "",
+				  variable->inlined ? variable->inlined : "", variable->name ? variable->name : "");
+	uint32_t string, index;
+
+	if (!key || intern__id(&values->strings, key, &string) || idmap__id(&values->variable_keys, string, 0, &index))
+		return -ENOMEM;
+	if (index == values->variables.cnt && vec_push(&values->variables, *variable))
+		return -ENOMEM;
+	return add_id(&values->variable_of, session, id, index, &values->variable_indexes);
+}
+
+static int take_variables(struct values *values, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *id = block_column(block, "id", SHARD_U64),
+					*line = block_column(block, "line", SHARD_U64),
+					*size = block_column(block, "size", SHARD_U64),
+					*module = block_column(block, "module", SHARD_STR),
+					*file = block_column(block, "file", SHARD_STR),
+					*function = block_column(block, "function", SHARD_STR),
+					*inlined = block_column(block, "inlined", SHARD_STR),
+					*name = block_column(block, "name", SHARD_STR),
+					*type = block_column(block, "type", SHARD_STR),
+					*kind = block_column(block, "kind", SHARD_STR),
+					*tags = block_column(block, "tags", SHARD_STR);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		struct sampled_variable variable = {
+			.facts = {.kind = kind_of(column_text(kind, row)),
+				  .tags = tags_of(column_text(tags, row)),
+				  .size = (uint8_t)(column_u64(size, row) & 0xff)},
+			.line = (uint32_t)column_u64(line, row),
+		};
+
+		if (variable.facts.kind == VALUE_TYPE_CNT || !*column_text(name, row) || variable.facts.size < 1 ||
+		    variable.facts.size > 8) {
+			values->bad_rows++;
+			continue;
+		}
+		if (copy_text(values, module, row, &variable.module) || copy_text(values, file, row, &variable.file) ||
+		    copy_text(values, function, row, &variable.function) ||
+		    copy_text(values, inlined, row, &variable.inlined) ||
+		    copy_text(values, name, row, &variable.name) || copy_text(values, type, row, &variable.type) ||
+		    take_variable(values, &variable, session, column_u64(id, row)))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_places(struct values *values, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *id = block_column(block, "id", SHARD_U64),
+					*line = block_column(block, "line", SHARD_U64),
+					*function = block_column(block, "function", SHARD_STR),
+					*file = block_column(block, "file", SHARD_STR);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		struct sampled_place place = {.line = (uint32_t)column_u64(line, row)};
+		const char *name;
+		uint32_t string;
+
+		if (copy_text(values, file, row, &place.file) || copy_text(values, function, row, &name))
+			return -ENOMEM;
+		if (!name) {
+			values->bad_rows++;
+			continue;
+		}
+		if (intern__id(&values->strings, name, &string) ||
+		    idmap__id(&values->function_ids, string, 0, &place.function))
+			return -ENOMEM;
+		if ((place.function == values->functions.cnt && vec_push(&values->functions, name)) ||
+		    add_id(&values->place_of, session, column_u64(id, row), (uint32_t)values->places.cnt,
+			   &values->place_indexes) ||
+		    vec_push(&values->places, place))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_values(struct values *values, uint32_t session, const struct shard_block *block)
+{
+	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
+					*tid = block_column(block, "tid", SHARD_U64),
+					*sid = block_column(block, "sid", SHARD_U64),
+					*depth = block_column(block, "depth", SHARD_U64),
+					*place = block_column(block, "place", SHARD_U64),
+					*variable = block_column(block, "variable", SHARD_U64),
+					*value = block_column(block, "value", SHARD_U64);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		struct sampled_value taken = {
+			.ts = column_u64(ts, row),
+			.sid = column_u64(sid, row),
+			.value = column_u64(value, row),
+			.session = session,
+			.tid = (uint32_t)column_u64(tid, row),
+			.variable = VALUE_NONE,
+			.depth = (uint8_t)(column_u64(depth, row) & 0xff),
+		};
+
+		if (!find_id(&values->place_of, session, column_u64(place, row), &values->place_indexes,
+			     &taken.place) ||
+		    (!column_is_null(variable, row) &&
+		     !find_id(&values->variable_of, session, column_u64(variable, row), &values->variable_indexes,
+			      &taken.variable))) {
+			values->bad_rows++;
+			continue;
+		}
+		if (vec_push(&values->rows, taken))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_tables(struct values *values, struct shard_reader *reader, const char *const *tables, size_t cnt)
+{
+	const struct shard_block *block;
+	uint32_t session;
+	int err;
+
+	shard_reader__rewind(reader);
+	err = shard_reader__select(reader, tables, cnt);
+	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
+		err = session_of(values, block->session_id, &session);
+		if (err)
+			break;
+		err = !strcmp(block->table, "variable") ? take_variables(values, session, block)
+		      : !strcmp(block->table, "place")  ? take_places(values, session, block)
+							: take_values(values, session, block);
+	}
+	return err;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct sampled_value *a = left, *b = right;
+
+	if (a->session != b->session)
+		return a->session < b->session ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (a->ts != b->ts)
+		return a->ts < b->ts ? -1 : 1;
+	return (a->depth > b->depth) - (a->depth < b->depth);
+}
+
+int values_load(struct values *values, struct shard_reader *reader)
+{
+	static const char *const names[] = {"variable", "place"}, *const rows[] = {"value"};
+	int err;
+
+	*values = (struct values){.arena = arena__new()};
+	values->strings.arena = values->arena;
+	if (!values->arena)
+		return -ENOMEM;
+	err = read_tables(values, reader, names, 2);
+	if (!err && values->places.cnt)
+		err = read_tables(values, reader, rows, 1);
+	if (!err && values->rows.cnt)
+		qsort(values->rows.items, values->rows.cnt, sizeof(*values->rows.items), compare_rows);
+	return err;
+}
+
+void values_free(struct values *values)
+{
+	idmap__free(&values->session_of);
+	idmap__free(&values->variable_of);
+	idmap__free(&values->place_of);
+	idmap__free(&values->variable_keys);
+	idmap__free(&values->function_ids);
+	vec_free(&values->variable_indexes);
+	vec_free(&values->place_indexes);
+	vec_free(&values->session_ids);
+	vec_free(&values->variables);
+	vec_free(&values->places);
+	vec_free(&values->functions);
+	vec_free(&values->rows);
+	intern__free(&values->strings);
+	arena__free(values->arena);
+	*values = (struct values){0};
+}
+
+const struct sampled_value *values_at(const struct values *values, uint64_t session_id, uint32_t tid, uint64_t ts,
+				      size_t *cnt)
+{
+	struct sampled_value least = {.tid = tid, .ts = ts};
+	size_t low = 0, high = values->rows.cnt, end;
+
+	*cnt = 0;
+	if (!idmap__find(&values->session_of, session_id, 0, &least.session))
+		return NULL;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (compare_rows(&values->rows.items[mid], &least) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (end = low; end < values->rows.cnt && values->rows.items[end].session == least.session &&
+			values->rows.items[end].tid == tid && values->rows.items[end].ts == ts;)
+		end++;
+	*cnt = end - low;
+	return *cnt ? &values->rows.items[low] : NULL;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Values of variables in recordings (`--values`): the tables `value`, `variable` and `place` in memory, and what they
+ * say of late requests against typical ones, or of slow recordings against normal ones (vProf §5).
+ */
+#ifndef WHYLATE_ANALYSIS_VALUES_H
+#define WHYLATE_ANALYSIS_VALUES_H
+
+#include "analysis/roots.h"
+#include "analysis/value_rank.h"
+#include "base/vec.h"
+
+struct sampled_variable {
+	struct value_variable_facts facts;
+	const char *module, *file, *function, *inlined, *name,
+		*type; /* function and inlined: NULL where there is none */
+	uint32_t line;
+};
+
+struct sampled_place {
+	uint32_t function; /* index into functions */
+	uint32_t line;     /* 0: not known */
+	const char *file;  /* NULL: not known */
+};
+
+struct sampled_value {
+	uint64_t ts, sid, value; /* sid 0: the thread worked for no interval */
+	uint32_t session;        /* index into session_ids */
+	uint32_t tid, variable, place;
+	uint8_t depth;
+};
+
+typedef VEC(uint32_t) value_indexes;
+
+/* Variables and functions that have the same names in several recordings are the same. */
+struct values {
+	struct arena *arena;
+	struct intern strings;
+	struct idmap session_of;            /* (its id, 0) → index into session_ids */
+	struct idmap variable_of, place_of; /* (session, id of its file) → index into the two below */
+	value_indexes variable_indexes, place_indexes;
+	struct idmap variable_keys; /* (string, 0) → index into variables */
+	VEC(uint64_t) session_ids;
+	VEC(struct sampled_variable) variables;
+	VEC(struct sampled_place) places;
+	struct idmap function_ids; /* (string, 0) → index into functions */
+	VEC(const char *) functions;
+	VEC(struct sampled_value) rows; /* by session, tid, ts, depth */
+	size_t bad_rows;
+};
+
+/* 0, also where there are none; -ENOMEM, -EIO.  values_free() in any case.  Reads from the beginning. */
+int values_load(struct values *values, struct shard_reader *reader);
+void values_free(struct values *values);
+
+/* What was sampled on a thread at a tick, innermost frame first; NULL: nothing. */
+const struct sampled_value *values_at(const struct values *values, uint64_t session_id, uint32_t tid, uint64_t ts,
+				      size_t *cnt);
+
+/* Fills report->values from late and typical requests. `roots` NULL: only by the requests' own threads. 0 or -ENOMEM.
+ */
+int values_report(struct report *report, const struct values *values, const struct roots *roots);
+
+/* "`items` in `normalize_basket` is 1,400 (typical 8–14)"; NULL: out of memory. */
+char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena);
+
+/*
+ * Two groups of recordings: `is_slow` of each session of values.session_ids.  The report is as above; `arena` owns it.
+ * 0 or -ENOMEM.
+ */
+int values_compare(struct value_report **report, const struct values *values, const bool *is_slow, struct arena *arena);
+
+#endif

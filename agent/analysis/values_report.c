@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/value_fit.h"
+#include "analysis/value_stats.h"
+#include "analysis/values.h"
+#include "base/random.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Late and typical requests are divided into so many profiles each, for comparisons of ranks. */
+#define FOLDS 5
+/* So many of the most anomalous variables are looked at for an exponent. */
+#define FITTED_VARIABLES 40
+#define NOT_USED         UINT16_MAX
+
+struct maker {
+	const struct values *values;
+	struct arena *arena;
+	VEC(struct value_row) rows;
+	uint32_t tick_cnt;
+	/* In one recording */
+	const struct report *report;
+	struct idmap row_ids; /* (session, sid) → the dataset's row, by `row_indexes` */
+	value_indexes row_indexes;
+	uint16_t *profiles; /* of each row of the dataset; NOT_USED: neither late nor typical */
+	VEC(struct unit_mean) means;
+};
+
+/* The mean of a variable in one request. */
+struct unit_mean {
+	uint32_t variable, unit;
+	double sum;
+	uint32_t cnt;
+};
+
+/* --- the rows of one recording ------------------------------------------------------------------------------------ */
+
+static int find_profiles(struct maker *maker)
+{
+	const struct dataset *dataset = maker->report->dataset;
+	uint32_t number;
+
+	maker->profiles = malloc(dataset->row_cnt * sizeof(*maker->profiles) + 1);
+	if (!maker->profiles)
+		return -ENOMEM;
+	for (size_t row = 0; row < dataset->row_cnt; row++) {
+		bool late = (double)dataset->latency_ns[row] >= maker->report->tail_threshold_ns;
+		bool typical = (double)dataset->latency_ns[row] <= maker->report->typical_ns;
+		uint32_t fold = (uint32_t)(random_mix(row) % FOLDS);
+
+		/* Where all take equally long, none is late. */
+		maker->profiles[row] = late && !typical ? (uint16_t)(FOLDS + fold)
+				       : typical        ? (uint16_t)fold
+							: NOT_USED;
+		if (idmap__id(&maker->row_ids, dataset->session_ids[dataset->session[row]], dataset->sid[row], &number))
+			return -ENOMEM;
+		if (number == maker->row_indexes.cnt && vec_push(&maker->row_indexes, (uint32_t)row))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What was sampled at one tick, as it counts for one request. */
+static int add_tick(struct maker *maker, const struct sampled_value *values, size_t cnt, uint32_t row)
+{
+	const struct dataset *dataset = maker->report->dataset;
+	uint32_t tick = maker->tick_cnt++;
+
+	for (size_t i = 0; i < cnt; i++) {
+		struct value_row made = {
+			.ts = values[i].ts,
+			.value = values[i].value,
+			.weight = dataset->weight[row],
+			.variable = values[i].variable,
+			.place = values[i].place,
+			.unit = row,
+			.tick = tick,
+			.profile = maker->profiles[row],
+			.depth = values[i].depth,
+		};
+
+		if (vec_push(&maker->rows, made))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static size_t tick_of(const struct values *values, size_t first)
+{
+	const struct sampled_value *rows = values->rows.items;
+	size_t end = first + 1;
+
+	while (end < values->rows.cnt && rows[end].session == rows[first].session && rows[end].tid == rows[first].tid &&
+	       rows[end].ts == rows[first].ts)
+		end++;
+	return end;
+}
+
+/* Without chains: what each request's own threads held. */
+static int add_own(struct maker *maker)
+{
+	const struct values *values = maker->values;
+	int err = 0;
+
+	for (size_t first = 0, end; first < values->rows.cnt && !err; first = end) {
+		const struct sampled_value *at = &values->rows.items[first];
+		uint32_t number;
+
+		end = tick_of(values, first);
+		if (at->sid && idmap__find(&maker->row_ids, values->session_ids.items[at->session], at->sid, &number))
+			err = add_tick(maker, at, end - first, maker->row_indexes.items[number]);
+	}
+	return err;
+}
+
+/* With chains: what the request's thread, or whoever kept it from going on, held on its critical path. */
+static int add_of_roots(struct maker *maker, const struct roots *roots)
+{
+	int err = 0;
+
+	for (size_t t = 0; t < roots->ticks.cnt && !err; t++) {
+		const struct sample *sample = &roots->samples->rows.items[roots->ticks.items[t].sample];
+		const struct sampled_value *values;
+		size_t cnt;
+
+		values = values_at(maker->values, sample->session_id, traces_real_id(sample->tid), sample->taken_ts,
+				   &cnt);
+		if (values)
+			err = add_tick(maker, values, cnt, roots->entries.items[roots->ticks.items[t].entry].row);
+	}
+	return err;
+}
+
+/* --- means of requests, for the exponent -----------------------------------------------------------------------------
+ */
+
+static int compare_means(const void *left, const void *right)
+{
+	const struct unit_mean *a = left, *b = right;
+
+	if (a->variable != b->variable)
+		return a->variable < b->variable ? -1 : 1;
+	return (a->unit > b->unit) - (a->unit < b->unit);
+}
+
+static int find_means(struct maker *maker)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < maker->rows.cnt; i++) {
+		const struct value_row *row = &maker->rows.items[i];
+		const struct value_variable_facts *facts;
+		double number;
+
+		if (row->variable == VALUE_NONE)
+			continue;
+		facts = &maker->values->variables.items[row->variable].facts;
+		number = value_number(facts, row->value);
+		if (facts->kind == VALUE_POINTER || facts->kind == VALUE_BOOL || isnan(number))
+			continue;
+		if (vec_push(&maker->means, ((struct unit_mean){row->variable, row->unit, number, 1})))
+			return -ENOMEM;
+	}
+	if (maker->means.cnt)
+		qsort(maker->means.items, maker->means.cnt, sizeof(*maker->means.items), compare_means);
+	for (size_t i = 0; i < maker->means.cnt; i++) {
+		struct unit_mean *last = kept ? &maker->means.items[kept - 1] : NULL;
+
+		if (last && !compare_means(last, &maker->means.items[i])) {
+			last->sum += maker->means.items[i].sum;
+			last->cnt++;
+		} else {
+			maker->means.items[kept++] = maker->means.items[i];
+		}
+	}
+	maker->means.cnt = kept;
+	return 0;
+}
+
+static int fit_variable(struct maker *maker, struct value_line *line, uint32_t variable, uint64_t seed)
+{
+	const struct dataset *dataset = maker->report->dataset;
+	VEC(struct value_fit_point) points = {0};
+	struct unit_mean key = {.variable = variable};
+	struct value_fit fit;
+	size_t low = 0, high = maker->means.cnt;
+	int err = 0;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (compare_means(&maker->means.items[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < maker->means.cnt && maker->means.items[low].variable == variable && !err; low++) {
+		const struct unit_mean *mean = &maker->means.items[low];
+		struct value_fit_point point = {mean->sum / mean->cnt, (double)dataset->latency_ns[mean->unit],
+						dataset->weight[mean->unit]};
+
+		err = vec_push(&points, point);
+	}
+	if (!err)
+		err = value_fit(&fit, points.items, points.cnt, seed);
+	if (!err) {
+		line->exponent = fit.exponent;
+		line->exponent_ci = fit.exponent_ci;
+		line->explained = fit.explained;
+	}
+	vec_free(&points);
+	return err;
+}
+
+/* --- what is said of them ----------------------------------------------------------------------------------------- */
+
+static const char *copy(struct arena *arena, const char *text, int *err)
+{
+	const char *made = text ? arena__strdup(arena, text) : NULL;
+
+	if (text && !made)
+		*err = -ENOMEM;
+	return made;
+}
+
+static int fill_line(struct maker *maker, const struct value_ranking *ranking, uint32_t variable,
+		     struct value_line *line)
+{
+	const struct sampled_variable *of = &maker->values->variables.items[variable];
+	const struct value_verdict *verdict = &ranking->verdicts[variable];
+	const struct sampled_place *place =
+		verdict->places[0] == VALUE_NONE ? NULL : &maker->values->places.items[verdict->places[0]];
+	int err = 0;
+
+	*line = (struct value_line){
+		.variable = copy(maker->arena, of->name, &err),
+		.function = copy(maker->arena, of->function, &err),
+		.inlined = copy(maker->arena, of->inlined, &err),
+		.module = copy(maker->arena, of->module, &err),
+		.file = copy(maker->arena, of->file, &err),
+		.type = copy(maker->arena, of->type, &err),
+		.line = of->line,
+		.kind = of->facts.kind,
+		.tags = of->facts.tags,
+		.ratio = verdict->ratio,
+		.dimension = (uint8_t)verdict->dimension,
+		.typical_lo = verdict->normal_lo,
+		.typical_hi = verdict->normal_hi,
+		.late_median = verdict->slow_median,
+		.beyond_share = verdict->beyond_share,
+		.typical_cnt = verdict->normal_cnt,
+		.late_cnt = verdict->slow_cnt,
+		.where_function =
+			place ? copy(maker->arena, maker->values->functions.items[place->function], &err) : NULL,
+		.where_file = place ? copy(maker->arena, place->file, &err) : NULL,
+		.where_line = place ? place->line : 0,
+		.exponent = NAN,
+		.explained = NAN,
+		.exponent_ci = {NAN, NAN},
+	};
+	return err;
+}
+
+struct order {
+	const struct value_verdict *verdicts;
+	const struct values *values;
+};
+
+/* Anomalies first, values before addresses. */
+static int compare_variables(const void *left, const void *right, void *owner)
+{
+	const struct order *order = owner;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	const struct value_verdict *x = &order->verdicts[a], *y = &order->verdicts[b];
+	bool of_x = order->values->variables.items[a].facts.kind == VALUE_POINTER,
+	     of_y = order->values->variables.items[b].facts.kind == VALUE_POINTER;
+
+	if (x->ratio != y->ratio)
+		return x->ratio < y->ratio ? -1 : 1;
+	if (of_x != of_y)
+		return of_y ? -1 : 1;
+	if (x->distance != y->distance)
+		return x->distance > y->distance ? -1 : 1;
+	if (x->slow_cnt != y->slow_cnt)
+		return x->slow_cnt > y->slow_cnt ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+/* `line_of`: of each variable its line in the report, VALUE_NONE: it has none. */
+static int fill_variables(struct maker *maker, struct value_report *report, const struct value_ranking *ranking,
+			  uint32_t *line_of)
+{
+	size_t variable_cnt = maker->values->variables.cnt, cnt = 0;
+	struct order order = {ranking->verdicts, maker->values};
+	uint32_t *sorted = malloc(variable_cnt * sizeof(*sorted) + 1);
+	int err = sorted ? 0 : -ENOMEM;
+
+	for (uint32_t v = 0; v < variable_cnt && !err; v++) {
+		line_of[v] = VALUE_NONE;
+		if (!isnan(ranking->verdicts[v].ratio))
+			sorted[cnt++] = v;
+	}
+	if (!err)
+		qsort_r(sorted, cnt, sizeof(*sorted), compare_variables, &order);
+	report->variables = err ? NULL : arena__alloc(maker->arena, cnt, sizeof(*report->variables));
+	if (!err && !report->variables)
+		err = -ENOMEM;
+	for (size_t i = 0; i < cnt && !err; i++) {
+		line_of[sorted[i]] = (uint32_t)i;
+		err = fill_line(maker, ranking, sorted[i], &report->variables[i]);
+		if (!err && maker->report && i < FITTED_VARIABLES && ranking->verdicts[sorted[i]].is_anomalous)
+			err = fit_variable(maker, &report->variables[i], sorted[i], i + 1);
+		report->variable_cnt = i + 1;
+	}
+	free(sorted);
+	return err;
+}
+
+static int fill_functions(struct maker *maker, struct value_report *report, const struct value_ranking *ranking,
+			  const uint32_t *line_of)
+{
+	int err = 0;
+
+	report->functions = arena__alloc(maker->arena, ranking->function_cnt, sizeof(*report->functions));
+	if (!report->functions)
+		return -ENOMEM;
+	for (size_t f = 0; f < ranking->function_cnt && !err; f++) {
+		const struct value_function *from = &ranking->functions[f];
+		uint32_t line = from->variable == VALUE_NONE ? VALUE_NONE : line_of[from->variable];
+
+		report->functions[report->function_cnt++] = (struct value_function_line){
+			.function = copy(maker->arena, maker->values->functions.items[from->function], &err),
+			.cost = from->cost,
+			.pc_cost = from->pc_cost,
+			.variable_cost = from->variable_cost,
+			.ratio = from->ratio,
+			.calibrated = from->calibrated,
+			.by = from->by,
+			.pattern = (uint8_t)from->pattern,
+			.value = line == VALUE_NONE ? NULL : &report->variables[line],
+		};
+	}
+	return err;
+}
+
+static int make(struct maker *maker, struct value_report **made, const bool *is_slow, size_t profile_cnt)
+{
+	const struct values *values = maker->values;
+	struct value_variable_facts *facts = calloc(values->variables.cnt + 1, sizeof(*facts));
+	uint32_t *functions = calloc(values->places.cnt + 1, sizeof(*functions));
+	uint32_t *line_of = malloc(values->variables.cnt * sizeof(*line_of) + 1);
+	struct value_report *report = arena__alloc(maker->arena, 1, sizeof(*report));
+	struct value_input input = {
+		.variables = facts,
+		.variable_cnt = values->variables.cnt,
+		.functions = functions,
+		.place_cnt = values->places.cnt,
+		.function_cnt = values->functions.cnt,
+		.rows = maker->rows.items,
+		.row_cnt = maker->rows.cnt,
+		.is_slow = is_slow,
+		.profile_cnt = profile_cnt,
+		.by_unit = maker->report != NULL,
+	};
+	struct value_ranking ranking;
+	int err = facts && functions && line_of && report ? 0 : -ENOMEM;
+
+	for (size_t v = 0; v < values->variables.cnt && !err; v++)
+		facts[v] = values->variables.items[v].facts;
+	for (size_t p = 0; p < values->places.cnt && !err; p++)
+		functions[p] = values->places.items[p].function;
+	if (!err)
+		err = value_rank(&ranking, &input, maker->arena);
+	for (size_t i = 0; i < maker->rows.cnt && !err; i++)
+		if (maker->rows.items[i].variable != VALUE_NONE)
+			*(is_slow[maker->rows.items[i].profile] ? &report->late_cnt : &report->typical_cnt) += 1;
+	if (!err)
+		err = fill_variables(maker, report, &ranking, line_of);
+	if (!err)
+		err = fill_functions(maker, report, &ranking, line_of);
+	free(line_of);
+	free(facts);
+	free(functions);
+	*made = report;
+	return err;
+}
+
+static void maker__free(struct maker *maker)
+{
+	vec_free(&maker->rows);
+	vec_free(&maker->means);
+	vec_free(&maker->row_indexes);
+	idmap__free(&maker->row_ids);
+	free(maker->profiles);
+}
+
+/* Rows of requests that are neither late nor typical tell how values and latencies go together, and no more. */
+static void keep_used(struct maker *maker)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < maker->rows.cnt; i++)
+		if (maker->rows.items[i].profile != NOT_USED)
+			maker->rows.items[kept++] = maker->rows.items[i];
+	maker->rows.cnt = kept;
+}
+
+/* --- a cause's value ---------------------------------------------------------------------------------------------- */
+
+static bool is_on_path(const struct cause *cause, const char *function)
+{
+	if (cause->function && !strcmp(cause->function, function))
+		return true;
+	for (size_t i = 0; i < cause->root.call_path_cnt; i++)
+		if (!strcmp(cause->root.call_path[i], function))
+			return true;
+	return false;
+}
+
+/* That typical requests have it says what it should be; that it explains the latency, that it is the reason. */
+static int worth(const struct value_line *line)
+{
+	if (!line || line->kind == VALUE_POINTER || !(line->ratio < VALUE_DEFAULT_DISCOUNT) ||
+	    line->dimension != VALUE_DIM_VALUE)
+		return 0;
+	return 1 + 2 * (line->typical_cnt > 0) + 4 * !isnan(line->exponent);
+}
+
+static void number_text(char *buf, size_t sz, double number)
+{
+	char digits[32];
+	size_t len, at = 0;
+
+	if (fabs(number) >= 1e15 || number != floor(number)) {
+		snprintf(buf, sz, "%.4g", number);
+		return;
+	}
+	snprintf(digits, sizeof(digits), "%.0f", fabs(number));
+	len = strlen(digits);
+	if (number < 0)
+		buf[at++] = '-';
+	for (size_t i = 0; i < len && at + 2 < sz; i++) {
+		buf[at++] = digits[i];
+		if ((len - i - 1) % 3 == 0 && i + 1 < len)
+			buf[at++] = ',';
+	}
+	buf[at] = '\0';
+}
+
+char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena)
+{
+	char median[48], lo[48], hi[48] = "", typical[128], grows[96] = "";
+
+	number_text(median, sizeof(median), line->late_median);
+	number_text(lo, sizeof(lo), line->typical_lo);
+	if (line->typical_hi > line->typical_lo)
+		number_text(hi, sizeof(hi), line->typical_hi);
+	if (isnan(line->typical_lo))
+		snprintf(typical, sizeof(typical), "%s never sampled", by_recording ? "normal:" : "typical:");
+	else
+		snprintf(typical, sizeof(typical), "%s %s%s%s", by_recording ? "normal" : "typical", lo,
+			 *hi ? line->typical_lo < 0 ? " to " : "–" : "", hi);
+	if (!isnan(line->exponent))
+		snprintf(grows, sizeof(grows), "; latency grows as its power %.2f [%.2f–%.2f]", line->exponent,
+			 line->exponent_ci.lo, line->exponent_ci.hi);
+	return arena__printf(arena, "`%s`%s%s%s is %s (%s)%s", line->variable, line->where_function ? " in `" : "",
+			     line->where_function ? line->where_function : "", line->where_function ? "`" : "", median,
+			     typical, grows);
+}
+
+/* The first cause, where it is code, ends with the value that differs in it. 0 or -ENOMEM. */
+static int name_value(struct report *report)
+{
+	struct cause *cause = report->cause_cnt ? &report->causes[0] : NULL;
+	const struct value_line *best[2] = {NULL, NULL};
+	const char *text, *whole;
+
+	if (!cause || (cause->has_root ? cause->root.kind != ROOT_CODE : cause->category != WL_CATEGORY_ONCPU))
+		return 0;
+	for (size_t v = 0; v < report->values->variable_cnt; v++) {
+		const struct value_line *line = &report->values->variables[v];
+		int on_path = line->where_function && is_on_path(cause, line->where_function);
+
+		if (worth(line) > worth(best[on_path]))
+			best[on_path] = line;
+	}
+	cause->value = best[1] ? best[1] : cause->root.call_path_cnt ? NULL : best[0];
+	/* What a caller hands on under the same name is known of more requests. */
+	if (best[1] && best[0] && isnan(best[1]->exponent) && !isnan(best[0]->exponent) &&
+	    !strcmp(best[0]->variable, best[1]->variable))
+		cause->value = best[0];
+	if (!cause->value || !cause->what)
+		return 0;
+	text = value_line_text(cause->value, false, report->arena);
+	whole = text ? arena__printf(report->arena, "%s; %s", cause->what, text) : NULL;
+	cause->what = whole ? whole : cause->what;
+	return whole ? 0 : -ENOMEM;
+}
+
+int values_report(struct report *report, const struct values *values, const struct roots *roots)
+{
+	static const bool is_slow[2 * FOLDS] = {[FOLDS] = true, true, true, true, true};
+	struct maker maker = {.values = values, .arena = report->arena, .report = report};
+	int err;
+
+	if (!values->rows.cnt || !report->dataset->row_cnt || !report->dataset->sid || !report->dataset->session)
+		return 0;
+	err = find_profiles(&maker);
+	if (!err)
+		err = roots && roots->samples ? add_of_roots(&maker, roots) : add_own(&maker);
+	if (!err)
+		err = find_means(&maker);
+	keep_used(&maker);
+	if (!err)
+		err = make(&maker, &report->values, is_slow, 2 * FOLDS);
+	maker__free(&maker);
+	return err ? err : name_value(report);
+}
+
+int values_compare(struct value_report **report, const struct values *values, const bool *is_slow, struct arena *arena)
+{
+	struct maker maker = {.values = values, .arena = arena};
+	int err = values->session_ids.cnt < NOT_USED ? 0 : -E2BIG;
+
+	for (size_t first = 0, end; first < values->rows.cnt && !err; first = end) {
+		uint32_t tick = maker.tick_cnt++;
+
+		end = tick_of(values, first);
+		for (size_t i = first; i < end && !err; i++) {
+			const struct sampled_value *at = &values->rows.items[i];
+
+			err = vec_push(&maker.rows, ((struct value_row){.ts = at->ts,
+									.value = at->value,
+									.weight = 1,
+									.variable = at->variable,
+									.place = at->place,
+									.unit = at->tid,
+									.tick = tick,
+									.profile = (uint16_t)at->session,
+									.depth = at->depth}));
+		}
+	}
+	if (!err)
+		err = make(&maker, report, is_slow, values->session_ids.cnt);
+	if (!err)
+		(*report)->by_recording = true;
+	maker__free(&maker);
+	return err;
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* `whylate values report`: which function is costly because a variable of it differs (vProf section 5). */
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/analyse.h"
+#include "cmd/cmd.h"
+#include "cmd/report_options.h"
+#include "cmd/values.h"
+#include "shard/open.h"
+#include "view/values.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+	"Usage: whylate values report DIR [--tail p99] [--type NAME] [--top 10] [--json]\n"
+	"       whylate values report --normal DIR… --slow DIR… [--top 10] [--json]\n"
+	"Ranks functions by how much they cost and how much their variables differ, in recordings with --values: late\n"
+	"requests against typical ones, or slow recordings against normal ones.\n"
+	"      --normal DIR…   recordings in which all is well\n"
+	"      --slow DIR…     recordings to be explained\n"
+	"      --tail PCT      which requests count as late (default p99)\n"
+	"      --type NAME     only intervals of this type\n"
+	"      --top N         lines (default 10; all)\n"
+	"      --json          schema whylate.values/1\n";
+
+struct recording_paths {
+	const char **items; /* the normal ones first */
+	size_t cnt, slow_from;
+};
+
+static int print(const struct value_report *report, const struct analyse_options *options)
+{
+	const struct view_opts view = {.top = options->top, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+	int err = options->json ? view_values_json(stdout, report) : view_values_text(stdout, report, &view);
+
+	if (err)
+		log_error("cannot write the report: %s", strerror(-err));
+	return err ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int say_none(void)
+{
+	log_error("there are no values in these recordings: record with --values a program that has debugging "
+		  "information");
+	return EXIT_FAILED;
+}
+
+/* --- one recording ------------------------------------------------------------------------------------------------ */
+
+static int report_one(struct shard_reader *reader, const struct analyse_options *options)
+{
+	const struct findings_opts opts = {
+		.filter = {.type = options->type}, .tail = options->tail, .rule = options->rule};
+	struct findings *findings = calloc(1, sizeof(*findings));
+	int err = findings ? findings_make(findings, reader, &opts) : -ENOMEM, code;
+
+	if (err) {
+		log_error("these shards cannot be analysed: %s",
+			  err == -ENOENT ? "there is no table of intervals in them" : strerror(-err));
+		free(findings);
+		return EXIT_FAILED;
+	}
+	code = findings->report.values ? print(findings->report.values, options) : say_none();
+	findings_free(findings);
+	free(findings);
+	return code;
+}
+
+/* --- two groups --------------------------------------------------------------------------------------------------- */
+
+/* Marks the sessions of the recordings at these paths. 0 or -errno. */
+static int mark_slow(const struct values *values, bool *is_slow, const struct recording_paths *paths)
+{
+	static const char *const tables[] = {"session"};
+	struct shard_reader *reader = shards_open(paths->items + paths->slow_from, paths->cnt - paths->slow_from);
+	const struct shard_block *block;
+	uint32_t session;
+	int err;
+
+	if (!reader)
+		return -ENOENT;
+	err = shard_reader__select(reader, tables, 1);
+	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
+		if (idmap__find(&values->session_of, block->session_id, 0, &session))
+			is_slow[session] = true;
+		err = 0;
+	}
+	shard_reader__free(reader);
+	return err;
+}
+
+static int report_groups(struct shard_reader *reader, const struct recording_paths *paths,
+			 const struct analyse_options *options)
+{
+	struct arena *arena = arena__new();
+	struct value_report *report;
+	struct values values = {0};
+	bool *is_slow = NULL;
+	size_t slow = 0;
+	int err = arena ? values_load(&values, reader) : -ENOMEM, code = EXIT_FAILED;
+
+	if (!err)
+		is_slow = calloc(values.session_ids.cnt + 1, sizeof(*is_slow));
+	if (!err && !is_slow)
+		err = -ENOMEM;
+	if (!err)
+		err = mark_slow(&values, is_slow, paths);
+	for (size_t s = 0; s < values.session_ids.cnt && !err; s++)
+		slow += is_slow[s];
+	if (!err && !values.rows.cnt)
+		code = say_none();
+	else if (!err && (!slow || slow == values.session_ids.cnt))
+		log_error("%s recordings have values", slow ? "only the slow" : "only the normal");
+	else if (!err && !(err = values_compare(&report, &values, is_slow, arena)))
+		code = print(report, options);
+	if (err)
+		log_error("the values cannot be compared: %s", strerror(-err));
+	free(is_slow);
+	values_free(&values);
+	arena__free(arena);
+	return code;
+}
+
+/* --- the command line --------------------------------------------------------------------------------------------- */
+
+/* Words after --normal and --slow, up to the next option, are recordings of that group. */
+static void take_group(struct recording_paths *paths, int argc, char **argv)
+{
+	paths->items[paths->cnt++] = optarg;
+	while (optind < argc && *argv[optind] != '-')
+		paths->items[paths->cnt++] = argv[optind++];
+}
+
+static int take_option(struct analyse_options *options, int option)
+{
+	switch (option) {
+	case 't':
+		return units_percentile(optarg, &options->tail)
+			       ? usage_error("values", "--tail '%s' is not understood: it wants something like p99",
+					     optarg)
+			       : 0;
+	case 'T':
+		options->type = optarg;
+		return 0;
+	case 'j':
+		options->json = true;
+		return 0;
+	default:
+		return report_options_top(options, "values", optarg);
+	}
+}
+
+static int run(struct recording_paths *paths, struct recording_paths *slow, bool groups,
+	       const struct analyse_options *options)
+{
+	struct shard_reader *reader;
+	int code;
+
+	if (groups && (!paths->cnt || !slow->cnt))
+		return usage_error("values", "--normal and --slow go together, each with a recording or more");
+	if (!paths->cnt)
+		return usage_error("values", "which recording? Name a directory");
+	paths->slow_from = paths->cnt;
+	for (size_t i = 0; i < slow->cnt; i++)
+		paths->items[paths->cnt++] = slow->items[i];
+	reader = shards_open(paths->items, paths->cnt);
+	if (!reader)
+		return EXIT_FAILED;
+	code = groups ? report_groups(reader, paths, options) : report_one(reader, options);
+	shard_reader__free(reader);
+	return code;
+}
+
+int values_report_run(int argc, char **argv)
+{
+	static const struct option all[] = {
+		{"normal", required_argument, NULL, 'N'}, {"slow", required_argument, NULL, 'S'},
+		{"tail", required_argument, NULL, 't'},   {"type", required_argument, NULL, 'T'},
+		{"top", required_argument, NULL, 'n'},    {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},         {0},
+	};
+	struct recording_paths paths = {.items = calloc((size_t)argc + 1, sizeof(char *))},
+			       slow = {.items = calloc((size_t)argc + 1, sizeof(char *))};
+	struct analyse_options options;
+	bool groups = false;
+	int option, code = paths.items && slow.items ? EXIT_DONE : EXIT_FAILED;
+
+	report_options_init(&options);
+	while (!code && (option = getopt_long(argc, argv, "-:h", all, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			goto done;
+		}
+		if (option == '?' || option == ':') {
+			code = option_error("values", option, argv);
+		} else if (option == 'N' || option == 'S') {
+			groups = true;
+			take_group(option == 'N' ? &paths : &slow, argc, argv);
+		} else if (option == 1) { /* a word between options */
+			paths.items[paths.cnt++] = optarg;
+		} else {
+			code = take_option(&options, option);
+		}
+	}
+	while (!code && optind < argc)
+		paths.items[paths.cnt++] = argv[optind++];
+	if (!code)
+		code = run(&paths, &slow, groups, &options);
+done:
+	free(paths.items);
+	free(slow.items);
+	return code;
+}

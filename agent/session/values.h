@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From sampled stacks to values of variables: rows of the tables `value`, `variable` and `place`.  The schemas of the
+ * target's modules are made at the start; frames of other code have no values.
+ */
+#ifndef WHYLATE_SESSION_VALUES_H
+#define WHYLATE_SESSION_VALUES_H
+
+#include "model/stack_samples.h"
+#include "shard/table.h"
+#include "target/program.h"
+#include "target/unwind.h"
+#include "values/reader.h"
+
+#define VALUES_DEPTH_DEFAULT 3 /* callers whose variables are read, too (vProf §4) */
+#define VALUES_DEPTH_MAX     16
+
+struct sampled_values_opts {
+	struct program *program; /* the target's */
+	const char *glob;        /* files or functions; NULL: all */
+	const char *debuginfo_dir;
+	uint32_t depth;
+	int (*append)(void *owner, enum shard_table_id table, const struct shard_row *row);
+	void *owner;
+};
+
+struct sampled_values_counts {
+	uint64_t variables; /* of all schemas */
+	uint64_t functions;
+	struct value_read_counts reads;
+	uint64_t no_schema; /* frames of code without one */
+	uint64_t written;   /* values */
+};
+
+struct sampled_values;
+
+/* 0; -ENODATA: no module of the target has debugging information; -ENOMEM. */
+int sampled_values__new(const struct sampled_values_opts *opts, struct sampled_values **values);
+void sampled_values__free(struct sampled_values *values); /* NULL-safe */
+uint32_t sampled_values__depth(const struct sampled_values *values);
+
+struct value_stack {
+	struct program *program;           /* of the process */
+	const struct unwind_frame *frames; /* innermost first */
+	const struct unwind_regs *regs;    /* of the first depth + 1 of them */
+	size_t frame_cnt;
+	struct value_memory memory;
+	const char *(*name)(void *owner, uint64_t addr); /* of a function, as in the table `stack` */
+	void *owner;
+};
+
+/* The values at the innermost frames; NULL: out of memory. */
+struct stack_values *sampled_values__take(struct sampled_values *values, const struct value_stack *stack);
+/* The rows of a sample that is kept. 0 or the writer's error. */
+int sampled_values__write(struct sampled_values *values, const struct stack_sample *sample);
+void sampled_values__counts(const struct sampled_values *values, struct sampled_values_counts *counts);
+
+#endif

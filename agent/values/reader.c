@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "values/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One location of a local, by its beginning; `furthest` is the largest end so far. */
+struct span {
+	uint64_t begin, end, furthest;
+	uint32_t variable, location;
+};
+
+struct global {
+	uint64_t addr; /* as linked */
+	uint32_t variable;
+};
+
+struct value_reader {
+	const struct value_schema *schema;
+	VEC(struct span) spans;
+	VEC(struct global) globals; /* by addr */
+};
+
+static int compare_globals(const void *left, const void *right)
+{
+	const struct global *a = left, *b = right;
+
+	return (a->addr > b->addr) - (a->addr < b->addr);
+}
+
+static int compare_spans(const void *left, const void *right)
+{
+	const struct span *a = left, *b = right;
+
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return (a->variable > b->variable) - (a->variable < b->variable);
+}
+
+int value_reader__new(const struct value_schema *schema, struct value_reader **made)
+{
+	struct value_reader *reader = calloc(1, sizeof(*reader));
+	uint64_t furthest = 0;
+
+	if (!reader)
+		return -ENOMEM;
+	reader->schema = schema;
+	for (uint32_t v = 0; v < schema->variables.cnt; v++) {
+		const struct value_variable *variable = &schema->variables.items[v];
+
+		if (variable->tags & VALUE_TAG_GLOBAL) {
+			const struct value_location *location = &schema->locations.items[variable->first_location];
+
+			if (variable->location_cnt && location->place == VALUE_AT_ADDRESS &&
+			    vec_push(&reader->globals, ((struct global){(uint64_t)location->off, v})))
+				goto no_memory;
+			continue;
+		}
+		for (uint32_t l = 0; l < variable->location_cnt; l++) {
+			const struct value_location *location = &schema->locations.items[variable->first_location + l];
+
+			if (vec_push(&reader->spans, ((struct span){.begin = location->pc_begin,
+								    .end = location->pc_end,
+								    .variable = v,
+								    .location = variable->first_location + l})))
+				goto no_memory;
+		}
+	}
+	if (reader->spans.cnt)
+		qsort(reader->spans.items, reader->spans.cnt, sizeof(*reader->spans.items), compare_spans);
+	if (reader->globals.cnt)
+		qsort(reader->globals.items, reader->globals.cnt, sizeof(*reader->globals.items), compare_globals);
+	for (size_t i = 0; i < reader->spans.cnt; i++) {
+		furthest = reader->spans.items[i].end > furthest ? reader->spans.items[i].end : furthest;
+		reader->spans.items[i].furthest = furthest;
+	}
+	*made = reader;
+	return 0;
+no_memory:
+	value_reader__free(reader);
+	return -ENOMEM;
+}
+
+void value_reader__free(struct value_reader *reader)
+{
+	if (!reader)
+		return;
+	vec_free(&reader->spans);
+	vec_free(&reader->globals);
+	free(reader);
+}
+
+/* --- one value ---------------------------------------------------------------------------------------------------- */
+
+static bool is_preserved(uint8_t reg)
+{
+#if defined(__aarch64__)
+	return (reg >= 19 && reg <= 29) || reg == WL_STACK_REG_SP;
+#else
+	return reg == 3 || reg == 6 || reg == WL_STACK_REG_SP || (reg >= 12 && reg <= 15);
+#endif
+}
+
+static bool register_value(const struct value_frame *frame, uint8_t reg, uint64_t *value)
+{
+	if (reg >= UNWIND_REGS || reg == WL_STACK_REG_PC || !(frame->regs->known >> reg & 1) ||
+	    (frame->is_caller && !is_preserved(reg)))
+		return false;
+	*value = frame->regs->values[reg];
+	return true;
+}
+
+static uint64_t low_bytes(uint64_t word, uint8_t size)
+{
+	return size < sizeof(word) ? word & ((1ULL << (8 * size)) - 1) : word;
+}
+
+static bool read_memory(const struct value_memory *memory, uint64_t addr, uint8_t size, uint64_t *value)
+{
+	const struct unwind_memory *stack = &memory->stack;
+
+	if (addr >= stack->addr && addr - stack->addr <= stack->sz && stack->sz - (addr - stack->addr) >= size) {
+		*value = 0;
+		memcpy(value, stack->bytes + (addr - stack->addr), size);
+		return true;
+	}
+	for (size_t i = 0; i < memory->word_cnt; i++) {
+		if (memory->words[i].addr == addr && memory->words[i].size >= size) {
+			*value = low_bytes(memory->words[i].bytes, size);
+			return true;
+		}
+	}
+	return false;
+}
+
+enum outcome { READ, NO_REGISTER, NO_MEMORY };
+
+/* What lies at the location: the variable, or the pointer that leads to it. */
+static enum outcome at_location(const struct value_location *location, uint8_t size, const struct value_frame *frame,
+				const struct value_memory *memory, uint64_t *value)
+{
+	uint64_t base = 0;
+
+	switch (location->place) {
+	case VALUE_IN_REGISTER:
+		return register_value(frame, location->reg, value) ? READ : NO_REGISTER;
+	case VALUE_IS_SUM:
+		if (!register_value(frame, location->reg, &base))
+			return NO_REGISTER;
+		*value = base + (uint64_t)location->off;
+		return READ;
+	case VALUE_AT_REGISTER:
+		if (!register_value(frame, location->reg, &base))
+			return NO_REGISTER;
+		break;
+	case VALUE_AT_CFA:
+		if (!frame->cfa)
+			return NO_REGISTER;
+		base = frame->cfa;
+		break;
+	default:
+		base = frame->bias;
+		break;
+	}
+	return read_memory(memory, base + (uint64_t)location->off, size, value) ? READ : NO_MEMORY;
+}
+
+static int read_one(const struct value_schema *schema, uint32_t number, const struct value_location *location,
+		    const struct value_frame *frame, const struct value_memory *memory,
+		    struct value_read_counts *counts, value_taker take, void *owner)
+{
+	const struct value_variable *variable = &schema->variables.items[number];
+	bool is_member = variable->member_off >= 0;
+	uint64_t value = 0;
+	enum outcome outcome =
+		at_location(location, is_member ? sizeof(uint64_t) : variable->size, frame, memory, &value);
+
+	if (outcome == READ && is_member &&
+	    !read_memory(memory, value + (uint64_t)variable->member_off, variable->size, &value))
+		outcome = NO_MEMORY;
+	counts->read += outcome == READ;
+	counts->no_register += outcome == NO_REGISTER;
+	counts->no_memory += outcome == NO_MEMORY;
+	return outcome == READ ? take(owner, number, low_bytes(value, variable->size)) : 0;
+}
+
+int value_reader__locals(const struct value_reader *reader, const struct value_frame *frame,
+			 const struct value_memory *memory, struct value_read_counts *counts, value_taker take,
+			 void *owner)
+{
+	const struct span *spans = reader->spans.items;
+	size_t low = 0, high = reader->spans.cnt;
+	int err = 0;
+
+	/* The first one that begins beyond the address. */
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (spans[mid].begin <= frame->addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low && spans[low - 1].furthest > frame->addr && !err; low--) {
+		const struct span *span = &spans[low - 1];
+
+		if (span->end > frame->addr)
+			err = read_one(reader->schema, span->variable, &reader->schema->locations.items[span->location],
+				       frame, memory, counts, take, owner);
+	}
+	return err;
+}
+
+int value_reader__globals(const struct value_reader *reader, uint64_t bias, const struct value_memory *memory,
+			  struct value_read_counts *counts, value_taker take, void *owner)
+{
+	int err = 0;
+
+	for (size_t w = 0; w < memory->word_cnt && reader->globals.cnt && !err; w++) {
+		struct global key = {.addr = memory->words[w].addr - bias};
+		const struct global *found = bsearch(&key, reader->globals.items, reader->globals.cnt,
+						     sizeof(*reader->globals.items), compare_globals);
+		uint8_t size = found ? reader->schema->variables.items[found->variable].size : 0;
+
+		if (!found || memory->words[w].size < size)
+			continue;
+		counts->read++;
+		err = take(owner, found->variable, low_bytes(memory->words[w].bytes, size));
+	}
+	return err;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The values of the variables that a schema has at a frame: from the frame's registers, a copy of the stack, and words
+ * of memory that were read at the moment of the sample.  What cannot be read is counted, never guessed.
+ */
+#ifndef WHYLATE_VALUES_READER_H
+#define WHYLATE_VALUES_READER_H
+
+#include "target/unwind_rules.h"
+#include "values/schema.h"
+
+/* `size` bytes of the process's memory, zero-extended. */
+struct value_word {
+	uint64_t addr, bytes;
+	uint8_t size;
+};
+
+struct value_memory {
+	struct unwind_memory stack;
+	const struct value_word *words;
+	size_t word_cnt;
+};
+
+struct value_frame {
+	uint64_t addr; /* by which its code is looked up, as linked; of a caller, within its call */
+	uint64_t bias; /* of the module: runtime address - address as linked */
+	uint64_t cfa;  /* 0: not known */
+	const struct unwind_regs *regs;
+	bool is_caller; /* only registers that calls preserve hold what they held before it */
+};
+
+struct value_read_counts {
+	uint64_t read;
+	uint64_t no_register; /* its register is not recorded, or not known in that caller */
+	uint64_t no_memory;   /* it lies in memory that was not read */
+};
+
+struct value_reader;
+
+/* The schema lives longer.  0 or -ENOMEM. */
+int value_reader__new(const struct value_schema *schema, struct value_reader **reader);
+void value_reader__free(struct value_reader *reader); /* NULL-safe */
+
+/* Each local that has a place at the frame; 0, or what `take` returned. */
+typedef int (*value_taker)(void *owner, uint32_t variable, uint64_t bytes);
+int value_reader__locals(const struct value_reader *reader, const struct value_frame *frame,
+			 const struct value_memory *memory, struct value_read_counts *counts, value_taker take,
+			 void *owner);
+/* Each global that is among the words. */
+int value_reader__globals(const struct value_reader *reader, uint64_t bias, const struct value_memory *memory,
+			  struct value_read_counts *counts, value_taker take, void *owner);
+
+/* How a read in memory is to be made for a local at some code: at `reg` + off, or at what lies there + off2. */
+struct value_plan_read {
+	int32_t off, off2;
+	uint8_t reg;
+	uint8_t size;
+	bool deref; /* a pointer at reg + off leads to it */
+};
+
+struct value_plan_range {
+	uint64_t begin, end; /* as linked */
+	uint32_t first, cnt; /* in reads */
+};
+
+/* What is to be read in the kernel at the innermost frame. */
+struct value_plan {
+	VEC(struct value_plan_range) ranges; /* ascending, disjoint */
+	VEC(struct value_plan_read) reads;
+	VEC(struct value_word) globals; /* addr as linked */
+	size_t left_out;                /* reads beyond the limits */
+};
+
+#define VALUE_PLAN_READS_MAX 16 /* of one range */
+
+/* 0 or -ENOMEM; value_plan_free() in either case. */
+int value_plan_make(struct value_plan *plan, const struct value_schema *schema);
+void value_plan_free(struct value_plan *plan);
+
+#endif

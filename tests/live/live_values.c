@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Values of variables: what the recording has is what the program had, and the report names the one that differs. */
+#include "harness.h"
+#include "servers.h"
+#include "session.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUESTS_MAX 20000
+#define IDS_MAX      8
+/* See tests/workloads/basket.c. */
+#define FEW_MOST   14
+#define MANY_LEAST 400
+
+/* What the program itself wrote down. */
+struct request_log {
+	struct {
+		uint64_t from_ts, to_ts, items;
+	} lines[REQUESTS_MAX];
+	size_t cnt;
+};
+
+struct seen {
+	struct request_log log;
+	int64_t ids[IDS_MAX]; /* of `items` in several functions */
+	size_t id_cnt;
+	uint64_t right, wrong, other; /* values of `items`; of other variables */
+};
+
+static bool log_read(struct request_log *log, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long from_ts, to_ts, items;
+
+	if (!CHECK(file != NULL))
+		return false;
+	while (log->cnt < REQUESTS_MAX && fscanf(file, "%lu %lu %lu", &from_ts, &to_ts, &items) == 3) {
+		log->lines[log->cnt].from_ts = from_ts;
+		log->lines[log->cnt].to_ts = to_ts;
+		log->lines[log->cnt++].items = items;
+	}
+	fclose(file);
+	return CHECKF(log->cnt > 100, "%zu requests", log->cnt);
+}
+
+static void take_variable(void *owner, json_object *row)
+{
+	const char *function = json_text(row, "function");
+	struct seen *seen = owner;
+
+	if (strcmp(json_text(row, "name"), "items") || !function ||
+	    (strcmp(function, "handle") && strcmp(function, "normalize_basket")) || seen->id_cnt == IDS_MAX)
+		return;
+	seen->ids[seen->id_cnt++] = (int64_t)json_number(row, "id");
+}
+
+static void take_value(void *owner, json_object *row)
+{
+	json_object *variable = json_at(row, "variable"), *ts = json_at(row, "ts");
+	struct seen *seen = owner;
+	bool under_way = false, found = false, is_items = false;
+	uint64_t value, at;
+
+	if (!variable || !ts)
+		return;
+	for (size_t i = 0; i < seen->id_cnt; i++)
+		is_items |= json_object_get_int64(variable) == seen->ids[i];
+	seen->other += !is_items;
+	if (!is_items)
+		return;
+	value = (uint64_t)json_number(row, "value");
+	at = json_object_get_uint64(ts);
+	for (size_t i = 0; i < seen->log.cnt; i++) {
+		if (at < seen->log.lines[i].from_ts || at > seen->log.lines[i].to_ts)
+			continue;
+		under_way = true;
+		found |= seen->log.lines[i].items == value;
+	}
+	seen->right += found;
+	seen->wrong += under_way && !found;
+}
+
+static void check_report(const char *dir)
+{
+	json_object *report = report_read(dir, ""), *variables = report ? json_at(report, "values.variables") : NULL;
+	bool found = false;
+
+	if (!CHECK(variables != NULL))
+		goto cleanup;
+	for (size_t i = 0; i < json_object_array_length(variables); i++) {
+		json_object *line = json_object_array_get_idx(variables, i);
+
+		if (!strcmp(json_text(line, "variable"), "items") && json_number(line, "discount") == 0 &&
+		    json_number(line, "typical_hi") <= FEW_MOST && json_number(line, "late_median") >= MANY_LEAST)
+			found = true;
+	}
+	CHECK(found);
+cleanup:
+	json_object_put(report);
+}
+
+static void test_items(void)
+{
+	struct path log = temp_path("basket.log");
+	struct seen *seen = calloc(1, sizeof(*seen));
+	struct recording recording = {0};
+	struct workload workload = {0};
+	struct session session;
+
+	setenv("BASKET_LOG", log.s, 1);
+	if (!CHECK(seen != NULL) || !workload_start(&workload, "basket", 4) ||
+	    !recording_start(&recording, "values", workload.server_pid,
+			     "--values=basket.c --stacks=997 --mode trace --budget 100%% -d 60s"))
+		goto cleanup;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (!session_read(&session, recording.dir.s, NULL, NULL) || !log_read(&seen->log, log.s))
+		goto cleanup;
+	CHECK(!strcmp(session_key(&session, "values"), "basket.c"));
+	visit_rows(recording.dir.s, "variable", take_variable, seen);
+	visit_rows(recording.dir.s, "value", take_value, seen);
+	printf("\n    %lu values of `items`, %lu of other variables ...", seen->right, seen->other);
+	CHECKF(seen->right >= 50 && !seen->wrong, "%lu right, %lu wrong", seen->right, seen->wrong);
+	check_report(recording.dir.s);
+cleanup:
+	unsetenv("BASKET_LOG");
+	workload_end(&workload);
+	recording_end(&recording);
+	free(seen);
+}
+
+int suite_values(void)
+{
+	static const struct live_test tests[] = {{"items_of_baskets", test_items}};
+
+	return live_suite("values", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/value_rank.h"
+#include "analysis/value_stats.h"
+#include "base/random.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SETS      5
+#define POINTS    400
+#define TOLERANCE 1e-9
+
+struct sets {
+	struct value_point points[SETS][POINTS];
+	struct value_set sets[SETS];
+	size_t cnt;
+};
+
+static void fill(struct sets *sets, size_t set, const double *values, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		sets->points[set][i] = (struct value_point){values[i], 1};
+	sets->sets[set] = (struct value_set){.points = sets->points[set], .cnt = cnt};
+}
+
+static bool is_close(double ours, double theirs)
+{
+	return fabs(ours - theirs) <= TOLERANCE * fmax(1, fabs(theirs));
+}
+
+struct vector {
+	size_t set_cnt;
+	double values[SETS * 60];
+	size_t sizes[SETS];
+	bool midrank;
+	double statistic;
+	bool differs;
+};
+
+static const struct vector vectors[] = {
+#include "anderson_vectors.h"
+};
+
+static void statistics_are_those_of_scipy(void)
+{
+	static struct sets sets;
+
+	for (size_t v = 0; v < sizeof(vectors) / sizeof(vectors[0]); v++) {
+		const double *values = vectors[v].values;
+		double ours;
+
+		for (size_t s = 0; s < vectors[v].set_cnt; s++) {
+			fill(&sets, s, values, vectors[v].sizes[s]);
+			values += vectors[v].sizes[s];
+		}
+		ours = value_anderson_darling(sets.sets, vectors[v].set_cnt, vectors[v].midrank);
+		CU_ASSERT(is_close(ours, vectors[v].statistic));
+		CU_ASSERT_EQUAL(ours > value_anderson_darling_critical(vectors[v].set_cnt), vectors[v].differs);
+	}
+}
+
+#define CASES 200
+
+/* Random sets with ties, against SciPy itself where it is installed. */
+static void random_statistics_are_those_of_scipy(void)
+{
+	static double ours[CASES];
+	static struct sets sets;
+	static const int spreads[] = {1, 3, 30, 100000};
+	uint64_t seed = (uint64_t)getpid();
+	char path[] = "/tmp/whylate-anderson-XXXXXX", command[200];
+	int fd = mkstemp(path), differs;
+	FILE *cases = fd < 0 ? NULL : fdopen(fd, "w"), *answers;
+	double theirs;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cases);
+	for (int c = 0; c < CASES; c++) {
+		uint64_t spread = (uint64_t)spreads[random_next(&seed) % 4] + 1;
+		size_t set_cnt = 2 + random_next(&seed) % (SETS - 1);
+		bool midrank = random_next(&seed) & 1;
+
+		fprintf(cases, "%d %zu", midrank, set_cnt);
+		for (size_t s = 0; s < set_cnt; s++) {
+			double values[POINTS];
+			size_t cnt = 2 + random_next(&seed) % 60;
+
+			fprintf(cases, " %zu", cnt);
+			for (size_t i = 0; i < cnt; i++) {
+				/* At least two distinct ones. */
+				values[i] = s + i ? (double)(random_next(&seed) % spread) : -1;
+				fprintf(cases, " %d", (int)values[i]);
+			}
+			fill(&sets, s, values, cnt);
+		}
+		fprintf(cases, "\n");
+		ours[c] = value_anderson_darling(sets.sets, set_cnt, midrank);
+	}
+	fclose(cases);
+	snprintf(command, sizeof(command),
+		 "for p in python3 /usr/bin/python3; do $p -c 'import scipy' 2>/dev/null && exec $p "
+		 "tests/unit/anderson_vectors.py answer <%s; done",
+		 path);
+	answers = popen(command, "r");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answers);
+	for (int c = 0; c < CASES; c++) {
+		if (fscanf(answers, "%lf %d", &theirs, &differs) != 2) {
+			CU_ASSERT_EQUAL(c, 0);
+			printf("(skipped: no SciPy for python3) ");
+			break;
+		}
+		CU_ASSERT(is_close(ours[c], theirs));
+	}
+	pclose(answers);
+	unlink(path);
+}
+
+static void weights_are_numbers_of_samples(void)
+{
+	static struct sets sets;
+	static const double few[] = {1, 2, 3, 3, 8}, many[] = {4, 5, 9, 9, 9, 10};
+	double once, weighted;
+
+	fill(&sets, 0, few, 5);
+	fill(&sets, 1, many, 6);
+	once = value_anderson_darling(sets.sets, 2, true);
+	/* Equal weights change nothing, whatever they are. */
+	for (int i = 0; i < 6; i++)
+		sets.points[0][i].weight = sets.points[1][i].weight = 7.5;
+	CU_ASSERT(is_close(value_anderson_darling(sets.sets, 2, true), once));
+	/* Fewer independent samples say less. */
+	sets.sets[0].effective = sets.sets[1].effective = 3;
+	weighted = value_anderson_darling(sets.sets, 2, true);
+	CU_ASSERT(weighted < once);
+	CU_ASSERT(isnan(value_anderson_darling(sets.sets, 1, true)));
+	fill(&sets, 1, few, 0);
+	CU_ASSERT(isnan(value_anderson_darling(sets.sets, 2, true)));
+}
+
+static void hellinger_is_the_distance_of_distributions(void)
+{
+	static struct sets sets;
+	static const double a[] = {1, 1, 2, 2}, b[] = {2, 1}, c[] = {5, 6, 7}, d[] = {1, 1, 1, 2};
+	double values[POINTS], shifted[POINTS];
+
+	fill(&sets, 0, a, 4);
+	fill(&sets, 1, b, 2);
+	CU_ASSERT_DOUBLE_EQUAL(value_hellinger(&sets.sets[0], &sets.sets[1]), 0, 1e-7);
+	fill(&sets, 1, c, 3);
+	CU_ASSERT_DOUBLE_EQUAL(value_hellinger(&sets.sets[0], &sets.sets[1]), 1, 1e-12);
+	fill(&sets, 1, d, 4);
+	CU_ASSERT_DOUBLE_EQUAL(value_hellinger(&sets.sets[0], &sets.sets[1]),
+			       sqrt(1 - sqrt(0.5 * 0.75) - sqrt(0.5 * 0.25)), 1e-12);
+	/* All values differ, the distribution does not. */
+	for (int i = 0; i < POINTS; i++) {
+		values[i] = i;
+		shifted[i] = i + 0.5;
+	}
+	fill(&sets, 0, values, POINTS);
+	fill(&sets, 1, shifted, POINTS);
+	CU_ASSERT(value_hellinger(&sets.sets[0], &sets.sets[1]) < 0.2);
+}
+
+static void discounts_are_those_of_the_paper(void)
+{
+	static struct sets sets;
+	static const double low[] = {1, 2, 3, 4, 5, 6, 7, 8}, high[] = {50, 51, 52, 53, 54, 55, 56, 57};
+
+	fill(&sets, 0, low, 8);
+	fill(&sets, 1, low, 8);
+	CU_ASSERT_EQUAL(value_discount(&sets.sets[0], &sets.sets[1]), VALUE_DEFAULT_DISCOUNT);
+	fill(&sets, 1, high, 8);
+	CU_ASSERT_EQUAL(value_discount(&sets.sets[0], &sets.sets[1]), 0);
+	/* What normal requests have no value of is an anomaly where there is enough of it. */
+	fill(&sets, 0, low, 0);
+	CU_ASSERT_EQUAL(value_discount(&sets.sets[0], &sets.sets[1]), 0);
+	fill(&sets, 1, high, 2);
+	CU_ASSERT_EQUAL(value_discount(&sets.sets[0], &sets.sets[1]), VALUE_DEFAULT_DISCOUNT);
+	fill(&sets, 1, high, 0);
+	CU_ASSERT(isnan(value_discount(&sets.sets[0], &sets.sets[1])));
+}
+
+/* --- the ranking -------------------------------------------------------------------------------------------------- */
+
+enum { SCAN, WORK, LOG, FUNCTIONS };
+enum { ITEMS, FLAG, NODE, CALLS, VARIABLES };
+
+#define TICKS 120
+
+struct ranked {
+	struct value_row rows[8 * TICKS];
+	size_t cnt;
+	struct value_ranking ranking;
+	struct arena *arena;
+};
+
+static const bool two_profiles[] = {false, true};
+
+static void rank(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt)
+{
+	static const uint32_t functions[] = {SCAN, WORK, LOG};
+	struct value_input input = {.variables = variables,
+				    .variable_cnt = variable_cnt,
+				    .functions = functions,
+				    .place_cnt = FUNCTIONS,
+				    .function_cnt = FUNCTIONS,
+				    .rows = ranked->rows,
+				    .row_cnt = ranked->cnt,
+				    .is_slow = two_profiles,
+				    .profile_cnt = 2};
+
+	ranked->arena = arena__new();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ranked->arena);
+	CU_ASSERT_EQUAL_FATAL(value_rank(&ranked->ranking, &input, ranked->arena), 0);
+}
+
+static void add(struct ranked *ranked, uint32_t tick, uint16_t profile, uint8_t depth, uint32_t place,
+		uint32_t variable, uint64_t value)
+{
+	ranked->rows[ranked->cnt++] = (struct value_row){.ts = 1000 + tick,
+							 .tick = tick,
+							 .value = value,
+							 .weight = 1,
+							 .variable = variable,
+							 .place = place,
+							 .unit = tick / 4,
+							 .profile = profile,
+							 .depth = depth};
+}
+
+/* `scan` calls `work`, which costs ten times more and is as ever; slow scans have more items. */
+static void a_caller_with_other_values_ranks_before_what_costs_more(void)
+{
+	static const struct value_variable_facts variables[] = {[ITEMS] = {VALUE_SIGNED, VALUE_TAG_LOOP, 4},
+								[FLAG] = {VALUE_BOOL, VALUE_TAG_COND, 1},
+								[NODE] = {VALUE_POINTER, VALUE_TAG_ARGS, 8},
+								[CALLS] = {VALUE_UNSIGNED, VALUE_TAG_GLOBAL, 8}};
+	static struct ranked ranked;
+	const struct value_function *first;
+	uint32_t tick = 0;
+
+	ranked.cnt = 0;
+	for (uint16_t profile = 0; profile < 2; profile++) {
+		for (uint32_t i = 0; i < TICKS; i++, tick++) {
+			bool in_work = i % 10;
+
+			add(&ranked, tick, profile, 0, in_work ? WORK : SCAN, in_work ? FLAG : ITEMS,
+			    in_work ? i & 1 : 8 + i % 4 + 90 * profile);
+			if (in_work)
+				add(&ranked, tick, profile, 1, SCAN, ITEMS, 8 + i % 4 + 90 * profile);
+		}
+	}
+	rank(&ranked, variables, VARIABLES);
+	first = &ranked.ranking.functions[0];
+	CU_ASSERT_EQUAL_FATAL(ranked.ranking.function_cnt, 2);
+	CU_ASSERT_EQUAL(first->function, SCAN);
+	CU_ASSERT_EQUAL(first->variable, ITEMS);
+	CU_ASSERT_EQUAL(first->ratio, 0);
+	CU_ASSERT_EQUAL(first->pc_cost, TICKS / 10);
+	CU_ASSERT_EQUAL(first->variable_cost, TICKS);
+	CU_ASSERT_EQUAL(first->calibrated, TICKS);
+	CU_ASSERT_EQUAL(first->pattern, VALUE_PATTERN_SCALABILITY);
+	CU_ASSERT_EQUAL(ranked.ranking.verdicts[ITEMS].dimension, VALUE_DIM_VALUE);
+	CU_ASSERT_EQUAL(ranked.ranking.verdicts[ITEMS].normal_lo, 8);
+	CU_ASSERT_EQUAL(ranked.ranking.verdicts[ITEMS].normal_hi, 11);
+	CU_ASSERT(ranked.ranking.verdicts[ITEMS].slow_median >= 98);
+	CU_ASSERT_EQUAL(ranked.ranking.verdicts[ITEMS].beyond_share, 1);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[1].function, WORK);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[1].ratio, VALUE_DEFAULT_DISCOUNT);
+	CU_ASSERT(isnan(ranked.ranking.verdicts[NODE].ratio));
+	arena__free(ranked.arena);
+}
+
+/* Values of one variable in `scan`: normal and slow by the tick. */
+static enum value_pattern pattern_of(uint8_t kind, uint8_t tags, uint64_t (*value)(uint32_t tick, bool slow))
+{
+	struct value_variable_facts variable = {kind, tags, 8};
+	static struct ranked ranked;
+	enum value_pattern pattern;
+
+	ranked.cnt = 0;
+	for (uint32_t tick = 0; tick < 2 * TICKS; tick++)
+		add(&ranked, tick, tick >= TICKS, 0, SCAN, 0, value(tick, tick >= TICKS));
+	for (size_t i = 0; i < ranked.cnt; i++)
+		ranked.rows[i].unit = 0;
+	rank(&ranked, &variable, 1);
+	pattern = ranked.ranking.functions[0].pattern;
+	arena__free(ranked.arena);
+	return pattern;
+}
+
+static uint64_t more(uint32_t tick, bool slow)
+{
+	return tick * 7919 % 100 + (slow ? 1000 : 0);
+}
+
+/* The same values, of which each stays for ten samples. */
+static uint64_t stays(uint32_t tick, bool slow)
+{
+	return (slow ? tick / 10 * 10 : tick) * 7 % 12;
+}
+
+static uint64_t same(uint32_t tick, bool slow)
+{
+	(void)slow;
+	return tick * 7919 % 100;
+}
+
+static void patterns_follow_the_rules_in_their_order(void)
+{
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_LOOP, more), VALUE_PATTERN_SCALABILITY);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_LOOP | VALUE_TAG_COND, more), VALUE_PATTERN_SCALABILITY);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_COND, more), VALUE_PATTERN_WRONG_CONSTRAINT);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_ARGS, more), VALUE_PATTERN_NONE);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_COND, stays), VALUE_PATTERN_MISSING_CONSTRAINT);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_LOOP, stays), VALUE_PATTERN_MISSING_CONSTRAINT);
+	/* Normal, and of no basic type. */
+	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_COND, same), VALUE_PATTERN_SCALABILITY_BY_DEFAULT);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_COND, same), VALUE_PATTERN_NONE);
+}
+
+/* Without variables a function is discounted by how it ranks in normal profiles. */
+static void ranks_discount_where_no_variable_does(void)
+{
+	static struct ranked ranked;
+	uint32_t tick = 0;
+
+	ranked.cnt = 0;
+	/* Normal: work, log; slow: log, work. */
+	for (uint32_t i = 0; i < 100; i++)
+		add(&ranked, tick++, 0, 0, i < 70 ? WORK : LOG, VALUE_NONE, 0);
+	for (uint32_t i = 0; i < 100; i++)
+		add(&ranked, tick++, 1, 0, i < 30 ? WORK : LOG, VALUE_NONE, 0);
+	rank(&ranked, NULL, 0);
+	CU_ASSERT_EQUAL_FATAL(ranked.ranking.function_cnt, 2);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[0].function, LOG);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[0].ratio, 0);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[0].calibrated, 70);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[1].by, VALUE_BY_RANKS);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[1].ratio, 1);
+	arena__free(ranked.arena);
+}
+
+/* A global is an anomaly of the functions in whose frames it was sampled. */
+static void globals_count_for_all_frames_of_a_tick(void)
+{
+	static const struct value_variable_facts variable = {VALUE_UNSIGNED, VALUE_TAG_GLOBAL, 8};
+	static struct ranked ranked;
+
+	ranked.cnt = 0;
+	for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+		bool slow = tick >= TICKS;
+
+		add(&ranked, tick, slow, 0, WORK, 0, more(tick, slow));
+		add(&ranked, tick, slow, 1, SCAN, VALUE_NONE, 0);
+	}
+	rank(&ranked, &variable, 1);
+	CU_ASSERT_EQUAL_FATAL(ranked.ranking.function_cnt, 2);
+	for (int f = 0; f < 2; f++) {
+		CU_ASSERT_EQUAL(ranked.ranking.functions[f].variable, 0);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[f].variable_cost, TICKS);
+	}
+	arena__free(ranked.arena);
+}
+
+static void bytes_become_numbers_by_their_type(void)
+{
+	const struct value_variable_facts byte = {VALUE_SIGNED, 0, 1}, whole = {VALUE_SIGNED, 0, 8},
+					  narrow = {VALUE_FLOAT, 0, 4}, wide = {VALUE_FLOAT, 0, 8},
+					  bare = {VALUE_UNSIGNED, 0, 1};
+	double pi = 3.25;
+	float half = 0.5f;
+	uint64_t bytes = 0;
+
+	CU_ASSERT_EQUAL(value_number(&byte, 0xff), -1);
+	CU_ASSERT_EQUAL(value_number(&bare, 0xff), 255);
+	CU_ASSERT_EQUAL(value_number(&whole, (uint64_t)-5), -5);
+	memcpy(&bytes, &half, sizeof(half));
+	CU_ASSERT_EQUAL(value_number(&narrow, bytes), 0.5);
+	memcpy(&bytes, &pi, sizeof(pi));
+	CU_ASSERT_EQUAL(value_number(&wide, bytes), 3.25);
+}
+
+int suite_value_stats(void)
+{
+	static const struct unit_test tests[] = {
+		{"statistics are those of SciPy", statistics_are_those_of_scipy},
+		{"random statistics are those of SciPy", random_statistics_are_those_of_scipy},
+		{"weights are numbers of samples", weights_are_numbers_of_samples},
+		{"Hellinger is the distance of distributions", hellinger_is_the_distance_of_distributions},
+		{"discounts are those of the paper", discounts_are_those_of_the_paper},
+		{"a caller with other values ranks first", a_caller_with_other_values_ranks_before_what_costs_more},
+		{"patterns follow the rules in their order", patterns_follow_the_rules_in_their_order},
+		{"ranks discount where no variable does", ranks_discount_where_no_variable_does},
+		{"globals count for all frames of a tick", globals_count_for_all_frames_of_a_tick},
+		{"bytes become numbers by their type", bytes_become_numbers_by_their_type},
+	};
+
+	return unit_suite("value_stats", tests, sizeof(tests) / sizeof(tests[0]));
+}
