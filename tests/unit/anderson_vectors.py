@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SciPy's k-sample Anderson-Darling statistics, as the oracle of test_value_stats.c.
 
-    anderson_vectors.py > anderson_vectors.h     a fixed set (needs python3-scipy)
+    anderson_vectors.py > anderson_vectors.def     a fixed set (needs python3-scipy)
     anderson_vectors.py answer                   of sets on stdin
 """
 import random

@@ -42,7 +42,7 @@ struct vector {
 };
 
 static const struct vector vectors[] = {
-#include "anderson_vectors.h"
+#include "anderson_vectors.def"
 };
 
 static void statistics_are_those_of_scipy(void)
