@@ -185,7 +185,7 @@ static int fit_variable(struct maker *maker, struct value_line *line, uint32_t v
 	const struct dataset *dataset = maker->report->dataset;
 	VEC(struct value_fit_point) points = {0};
 	struct unit_mean key = {.variable = variable};
-	struct value_fit fit;
+	struct value_fit fit = {NAN, {NAN, NAN}, NAN};
 	size_t low = 0, high = maker->means.cnt;
 	int err = 0;
 

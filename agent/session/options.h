@@ -42,15 +42,15 @@ struct record_options {
 	uint64_t max_missing; /* hooks */
 	uint64_t ring_sz;     /* 0: as the mode needs */
 	uint64_t rotate_bytes, rotate_age_ns;
-	uint32_t stacks_hz; /* stacks are sampled so often; 0: not at all */
-	bool stacks_all;    /* also of threads that work for no selected interval */
-	bool values;        /* variables are read at the stacks' frames */
+	uint32_t stacks_hz;      /* stacks are sampled so often; 0: not at all */
+	bool stacks_all;         /* also of threads that work for no selected interval */
+	bool values;             /* variables are read at the stacks' frames */
 	const char *values_glob; /* of files or functions; NULL: all */
 	uint32_t values_depth;   /* callers whose variables are read */
-	bool trace;         /* --mode trace */
-	bool mode_given;    /* --mode */
-	uint64_t memory;    /* trace: bytes that wait for their intervals' end */
-	uint64_t scope_max; /* trace: threads outside the target that may be followed */
+	bool trace;              /* --mode trace */
+	bool mode_given;         /* --mode */
+	uint64_t memory;         /* trace: bytes that wait for their intervals' end */
+	uint64_t scope_max;      /* trace: threads outside the target that may be followed */
 	bool children;
 	bool no_cmdline; /* the target's arguments are not stored */
 	bool hw, hw_software;

@@ -181,19 +181,18 @@ static int take_value(void *owner, uint32_t variable, uint64_t bytes)
 static int place_of(struct sampled_values *values, const struct value_stack *stack, const struct module *module,
 		    uint64_t addr, uint64_t runtime_addr, uint32_t *id)
 {
-	const char *name;
-	char *copy;
+	struct place place = {.module = module, .addr = addr};
 
 	if (idmap__id(&values->place_ids, module ? (uintptr_t)module : (uintptr_t)stack->program, addr, id))
 		return -ENOMEM;
 	if (*id < values->places.cnt)
 		return 0;
-	name = stack->name(stack->owner, runtime_addr);
-	copy = strdup(name);
-	if (!copy || vec_push(&values->places, ((struct place){.module = module, .addr = addr, .function = copy}))) {
-		free(copy);
+	if (vec_reserve(&values->places, 1))
 		return -ENOMEM;
-	}
+	place.function = strdup(stack->name(stack->owner, runtime_addr));
+	if (!place.function)
+		return -ENOMEM;
+	values->places.items[values->places.cnt++] = place;
 	return 0;
 }
 
