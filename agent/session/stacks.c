@@ -277,12 +277,11 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 			return 0;
 	}
 	*text = text_of(stacks, process, record, frames, cnt, end);
-	images__used(stacks->images, process, record->ts);
-	if (!*text)
-		return -ENOMEM;
-	if (wants_values)
+	if (*text && wants_values)
 		*values = values_of(stacks, process, record, frames, cnt);
-	return 0;
+	/* It may forget the image. */
+	images__used(stacks->images, process, record->ts);
+	return *text ? 0 : -ENOMEM;
 }
 
 static int user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text,
