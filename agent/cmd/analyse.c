@@ -36,14 +36,15 @@ static int print(const struct findings *findings, const struct analyse_options *
 		.top = options->top,
 		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
 	};
-	int err = options->html ? write_page(findings, options) : 0;
+	int page_err = options->html ? write_page(findings, options) : 0, err;
 
-	if (err || (options->html && !strcmp(options->html, "-")))
-		return err;
+	if (options->html && !strcmp(options->html, "-"))
+		return page_err;
+	/* Also after a page that could not be written: what was recorded may be gone. */
 	err = options->json ? view_json(stdout, report) : view_text(stdout, report, &view);
 	if (err)
 		log_error("cannot write the report: %s", strerror(-err));
-	return err;
+	return err ? err : page_err;
 }
 
 static bool type_is_known(const struct analyse_options *options, struct shard_reader *reader)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define DEFLATED_MAX  (2000u << 10) /* 2.67 MB in base64: the page has 3 MB */
+#define TRIES_MAX     24            /* what is not requests may not fit at all */
 #define TYPES_MAX     1000
 #define TIME_UNIT_NS  1000
 #define TIME_BITS     30   /* of the whole recording in units */
@@ -290,7 +291,7 @@ int html__data(struct html *html, const struct findings *findings)
 	size_t sz = 0;
 	int err = build(findings, share, &bytes, &sz);
 
-	while (!err && sz > DEFLATED_MAX && share > 1e-6) {
+	for (int tries = 0; !err && sz > DEFLATED_MAX && tries < TRIES_MAX; tries++) {
 		share *= fmin(0.9, 0.9 * DEFLATED_MAX / (double)sz);
 		free(bytes);
 		bytes = NULL;

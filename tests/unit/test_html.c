@@ -339,7 +339,8 @@ static void base64_is_base64(void)
 /* Row by row, the categories and the first cause are those of the dataset. */
 static void the_block_holds_the_requests(void)
 {
-	const uint8_t *mask, *runq, *oncpu, *net, *cause, *weight;
+	const uint8_t *mask, *runq, *oncpu, *net, *cause, *weight, *host;
+	struct dataset_host hosts[] = {{.name = "a"}, {.name = MARKUP}};
 	struct recording recording;
 	struct block block;
 	uint64_t row = 0, met;
@@ -347,8 +348,15 @@ static void the_block_holds_the_requests(void)
 	char *page;
 
 	recording_init(&recording, 3000, MARKUP);
+	recording.findings.dataset.hosts = hosts;
+	recording.findings.dataset.host_cnt = 2;
+	recording.findings.dataset.host_idx = calloc(3000, sizeof(uint32_t));
+	for (size_t i = 0; i < 3000; i++)
+		recording.findings.dataset.host_idx[i] = i % 3 == 0;
 	page = page_of(&recording, &sz);
 	block_read(&block, page);
+	CU_ASSERT_EQUAL(json_object_array_length(header_at(&block, "hosts")), 2);
+	host = column_of(&block, "host");
 	CU_ASSERT_EQUAL(json_object_get_int(header_at(&block, "rows")), 3000);
 	CU_ASSERT_FALSE(json_object_get_boolean(header_at(&block, "thinned")));
 	mask = column_of(&block, "mask");
@@ -366,6 +374,7 @@ static void the_block_holds_the_requests(void)
 		latency += bits >> WL_CATEGORY_IO_NET & 1 ? ns_of(next(&net)) : 0;
 		CU_ASSERT(fabs(latency - (double)dataset->latency_ns[i]) <= (double)dataset->latency_ns[i] / 512);
 		CU_ASSERT_EQUAL(json_object_get_double(of), dataset->weight[i]);
+		CU_ASSERT_EQUAL(next(&host), i % 3 == 0);
 	}
 	cause = column_of(&block, "cause.0");
 	met = next(&cause);
@@ -377,6 +386,7 @@ static void the_block_holds_the_requests(void)
 	}
 	block_free(&block);
 	free(page);
+	free(recording.findings.dataset.host_idx);
 	recording_free(&recording);
 }
 
