@@ -64,6 +64,17 @@ static int64_t begin_of(const struct dataset *dataset, uint32_t row)
 	return (int64_t)dataset->begin_ts[row] + (several ? dataset->session_clock_ns[dataset->session[row]] : 0);
 }
 
+/* The time of day of the first request; null: not known. */
+static void put_wall(struct html_pack *pack, const struct dataset *dataset, const struct html_rows *rows, int64_t first)
+{
+	int64_t clock_ns =
+		rows->cnt && dataset->session_clock_ns ? dataset->session_clock_ns[dataset->session[rows->rows[0]]] : 0;
+	bool several = dataset->session_cnt > 1;
+
+	put(&pack->doc, pack->header, "begin_wall_ms",
+	    clock_ns ? json_object_new_int64((several ? first : first + clock_ns) / 1000000) : NULL, !clock_ns);
+}
+
 static void put_begin(struct html_pack *pack, const struct dataset *dataset, const struct html_rows *rows)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN, unit = TIME_UNIT_NS, before = 0;
@@ -77,6 +88,7 @@ static void put_begin(struct html_pack *pack, const struct dataset *dataset, con
 	while (rows->cnt && ((uint64_t)last - (uint64_t)first) / (uint64_t)unit >> TIME_BITS)
 		unit *= 10;
 	put_count(&pack->doc, pack->header, "time_unit_ns", (uint64_t)unit);
+	put_wall(pack, dataset, rows, first);
 	html_pack__column(pack, "begin");
 	for (size_t i = 0; i < rows->cnt; i++) {
 		int64_t at = (int64_t)(((uint64_t)begin_of(dataset, rows->rows[i]) - (uint64_t)first) / (uint64_t)unit);

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 #define UNFOLDED  3     /* causes whose ways and call path are open */
 #define OWN_SHOWN 0.001 /* of the tail; less is below the resolution of the other lines */
@@ -49,6 +50,21 @@ static void put_latency(struct html *html, const struct latency_summary *latency
 	html__put(html, "</dl>\n");
 }
 
+static void put_when(struct html *html, const struct dataset *dataset)
+{
+	uint64_t begin_wall_ns = 0;
+	char text[64];
+	struct tm tm;
+	time_t s;
+
+	for (size_t h = 0; h < dataset->host_cnt; h++)
+		if (!begin_wall_ns || dataset->hosts[h].begin_wall_ns < begin_wall_ns)
+			begin_wall_ns = dataset->hosts[h].begin_wall_ns;
+	s = (time_t)(begin_wall_ns / 1000000000);
+	if (begin_wall_ns && gmtime_r(&s, &tm) && strftime(text, sizeof(text), " Begun %F %T UTC.", &tm))
+		html__put(html, text);
+}
+
 void html__header(struct html *html, const struct report *report)
 {
 	const struct dataset *dataset = report->dataset;
@@ -64,6 +80,7 @@ void html__header(struct html *html, const struct report *report)
 	if (dataset->duration_s > 0)
 		html__printf(html, " in %s", view_duration(duration, sizeof(duration), dataset->duration_s * 1e9));
 	html__printf(html, ", %s kept.", format_count(kept, dataset->row_cnt));
+	put_when(html, dataset);
 	if (dataset->row_cnt && dataset->row_cnt != dataset->intervals_seen)
 		html__put(html, " Weights are applied.");
 	html__put(html, "</p>\n");

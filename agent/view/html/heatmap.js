@@ -104,13 +104,19 @@ const heatmap = (() => {
 			l0: latencyAt(Math.max(a[1], b[1])), l1: latencyAt(Math.min(a[1], b[1]))};
 	}
 
+	/* Of day, where the recording knows it. */
+	function clock(seconds) {
+		const begin = data.header.begin_wall_ms;
+		return begin ? ` (${new Date(begin + seconds * 1000).toISOString().slice(11, 23)} UTC)` : '';
+	}
+
 	function tell(at) {
 		const column = Math.floor((at[0] - LEFT) / grid.width * grid.columns);
 		const line = Math.floor((1 - (at[1] - TOP) / grid.height) * grid.lines);
 		if (column < 0 || column >= grid.columns || line < 0 || line >= grid.lines)
 			return;
 		const requests = grid.cells[line * grid.columns + column];
-		$('heatmap-tell').textContent = `at ${moment(timeAt(at[0]))}, about ${duration(latencyAt(at[1]))}: ` +
+		$('heatmap-tell').textContent = `at ${moment(timeAt(at[0]))}${clock(timeAt(at[0]))}, about ${duration(latencyAt(at[1]))}: ` +
 			`${count(requests)} request${Math.round(requests) === 1 ? '' : 's'}`;
 	}
 
