@@ -2,8 +2,8 @@
 #include "cmd/analyse.h"
 
 #include "base/log.h"
-#include "base/user_file.h"
 #include "cmd/cmd.h"
+#include "cmd/page_file.h"
 #include "shard/open.h"
 #include "view/html.h"
 #include "view/view.h"
@@ -14,19 +14,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* With the rights of the user; a file that was there is replaced. */
-static int write_page(const struct findings *findings, const struct analyse_options *options)
-{
-	const struct view_opts view = {.top = options->top};
-	bool is_stdout = !strcmp(options->html, "-");
-	FILE *out = is_stdout ? stdout : user_file_create(options->html);
-	int err = out ? view_html(out, findings, &view) : -errno;
+struct page_of {
+	const struct findings *findings;
+	const struct analyse_options *options;
+};
 
-	if (out && !is_stdout && fclose(out) && !err)
-		err = -EIO;
-	if (err)
-		log_error("cannot write the page '%s': %s", options->html, strerror(-err));
-	return err;
+static int write_page(FILE *out, const void *ctx)
+{
+	const struct page_of *page = ctx;
+	const struct view_opts view = {.top = page->options->top};
+
+	return view_html(out, page->findings, &view);
 }
 
 static int print(const struct findings *findings, const struct analyse_options *options)
@@ -36,9 +34,10 @@ static int print(const struct findings *findings, const struct analyse_options *
 		.top = options->top,
 		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
 	};
-	int page_err = options->html ? write_page(findings, options) : 0, err;
+	const struct page_of page = {findings, options};
+	int page_err = options->html ? page_file_write(options->html, write_page, &page) : 0, err;
 
-	if (options->html && !strcmp(options->html, "-"))
+	if (options->html && page_file_is_stdout(options->html))
 		return page_err;
 	/* Also after a page that could not be written: what was recorded may be gone. */
 	err = options->json ? view_json(stdout, report) : view_text(stdout, report, &view);

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
+#include "cmd/page_file.h"
 #include "cmd/record_options.h"
 #include "cmd/report_options.h"
 #include "cmd/scratch.h"
@@ -292,7 +293,7 @@ int cmd_diagnose(int argc, char **argv)
 			return EXIT_USAGE;
 	}
 	code = check_complete(&options, "diagnose", argc, argv);
-	if (!code && analyse.json && analyse.html && !strcmp(analyse.html, "-"))
+	if (!code && analyse.json && analyse.html && page_file_is_stdout(analyse.html))
 		code = usage_error("diagnose", "--json and --html - both write to stdout");
 	choose_mode(&options, &rounds);
 	if (!code)

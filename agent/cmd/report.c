@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
+#include "cmd/page_file.h"
 #include "cmd/report_options.h"
 
 #include <errno.h>
@@ -179,7 +180,7 @@ int cmd_report(int argc, char **argv)
 	}
 	if (options.until_wall_ns && options.since_wall_ns >= options.until_wall_ns)
 		return usage_error("report", "--until lies before --since");
-	if (options.json && options.html && !strcmp(options.html, "-"))
+	if (options.json && options.html && page_file_is_stdout(options.html))
 		return usage_error("report", "--json and --html - both write to stdout");
 	if (optind >= argc)
 		return usage_error("report", "which recording? Name a directory or shards");

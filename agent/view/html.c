@@ -182,9 +182,13 @@ int html__close(struct html *html)
 {
 	html__put(html, "</main>\n<footer><p>");
 	html__printf(html, "Made by whylate %s. This file loads nothing from the network.", WHYLATE_VERSION);
-	html__put(html, "</p></footer>\n<script>");
-	html__put(html, html_script);
-	html__put(html, "</script>\n</body>\n</html>\n");
+	html__put(html, "</p></footer>\n");
+	if (html->explores) {
+		html__put(html, "<script>");
+		html__put(html, html_script);
+		html__put(html, "</script>\n");
+	}
+	html__put(html, "</body>\n</html>\n");
 	if (html->utf8) {
 		uselocale(html->before);
 		freelocale(html->utf8);

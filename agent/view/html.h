@@ -17,6 +17,7 @@
 struct html {
 	FILE *out;
 	locale_t utf8, before; /* numbers and signs are written in UTF-8 whatever the user's locale */
+	bool explores; /* there is a data block, and so a script */
 	int err;
 };
 

@@ -312,6 +312,7 @@ int html__data(struct html *html, const struct findings *findings)
 	if (!err) {
 		html__put(html, "<script type=\"application/octet-stream\" id=\"data\">");
 		html_put_base64(html->out, bytes, sz);
+		html->explores = true;
 		html__put(html, "</script>\n");
 	}
 	free(bytes);

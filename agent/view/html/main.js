@@ -208,10 +208,9 @@
 		document.body.dataset.ready = 'yes';
 	}
 
-	if ($('data'))
-		open().catch((error) => {
-			document.body.dataset.ready = 'failed';
-			document.querySelector('main').prepend(element('p', `The charts cannot be shown: ${error.message}`, 'bad'));
-			throw error;
-		});
+	open().catch((error) => {
+		document.body.dataset.ready = 'failed';
+		document.querySelector('main').prepend(element('p', `The charts cannot be shown: ${error.message}`, 'bad'));
+		throw error;
+	});
 })();
