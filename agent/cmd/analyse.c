@@ -16,25 +16,34 @@
 
 struct page_of {
 	const struct findings *findings;
+	struct shard_reader *reader;
 	const struct analyse_options *options;
 };
 
 static int write_page(FILE *out, const void *ctx)
 {
 	const struct page_of *page = ctx;
+	const struct findings *findings = page->findings;
 	const struct view_opts view = {.top = page->options->top};
+	struct contexts contexts;
+	int err = contexts_make(&contexts, &findings->dataset, findings->paths.traces ? &findings->paths : NULL,
+				page->reader, page->options->tail);
 
-	return view_html(out, page->findings, &view);
+	if (err)
+		return err;
+	err = view_html(out, findings, &contexts, &view);
+	contexts_free(&contexts);
+	return err;
 }
 
-static int print(const struct findings *findings, const struct analyse_options *options)
+static int print(const struct findings *findings, struct shard_reader *reader, const struct analyse_options *options)
 {
 	const struct report *report = &findings->report;
 	struct view_opts view = {
 		.top = options->top,
 		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
 	};
-	const struct page_of page = {findings, options};
+	const struct page_of page = {findings, reader, options};
 	int page_err = options->html ? page_file_write(options->html, write_page, &page) : 0, err;
 
 	if (options->html && page_file_is_stdout(options->html))
@@ -135,7 +144,7 @@ static int report_on(struct shard_reader *reader, const struct analyse_options *
 		dataset_free(&findings->dataset);
 		goto cleanup;
 	}
-	if (!print(findings, options))
+	if (!print(findings, reader, options))
 		code = findings->report.records_lost_share > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
 	findings_free(findings);
 cleanup:

@@ -2,6 +2,7 @@
 #include "view/html.h"
 
 #include "base/utf8.h"
+#include "view/contexts.h"
 #include "view/format.h"
 #include "view/text.h"
 
@@ -203,6 +204,7 @@ int html__close(struct html *html)
 
 struct part {
 	const struct report *report;
+	const struct contexts *contexts;
 	uint32_t top;
 };
 
@@ -248,6 +250,14 @@ static void fill_types(struct page *page, const void *ctx)
 	text_types(page, part->report, part->top);
 }
 
+static void fill_contexts(struct page *page, const void *ctx)
+{
+	const struct part *part = ctx;
+	const struct view_opts opts = {.top = part->top};
+
+	view_contexts_text(page->out, part->contexts, &opts);
+}
+
 static void put_title(char *title, size_t sz, const struct dataset *dataset)
 {
 	bool named = dataset->comm && *dataset->comm;
@@ -256,9 +266,9 @@ static void put_title(char *title, size_t sz, const struct dataset *dataset)
 		 dataset->host && *dataset->host ? " on " : "", dataset->host ? dataset->host : "");
 }
 
-int view_html(FILE *out, const struct findings *findings, const struct view_opts *opts)
+int view_html(FILE *out, const struct findings *findings, const struct contexts *contexts, const struct view_opts *opts)
 {
-	const struct part part = {.report = &findings->report, .top = opts->top};
+	const struct part part = {.report = &findings->report, .contexts = contexts, .top = opts->top};
 	struct html html;
 	char title[256];
 
@@ -275,12 +285,14 @@ int view_html(FILE *out, const struct findings *findings, const struct view_opts
 		html__details(&html, "Hosts", fill_hosts, &part);
 		html__details(&html, "Events", fill_events, &part);
 		html__details(&html, "Types of requests", fill_types, &part);
+		if (contexts)
+			html__details(&html, "Contexts: stages and call paths by type", fill_contexts, &part);
 		html__put(&html, "</section>\n");
 	}
 	html__put(&html, "<section><h2>How far this can be trusted</h2>\n");
 	html__preformatted(&html, fill_trust, &part);
 	html__put(&html, "</section>\n");
 	if (findings->dataset.row_cnt)
-		html__data(&html, findings);
+		html__data(&html, findings, contexts);
 	return html__close(&html);
 }

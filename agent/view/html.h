@@ -7,6 +7,7 @@
 #ifndef WHYLATE_VIEW_HTML_H
 #define WHYLATE_VIEW_HTML_H
 
+#include "analysis/contexts.h"
 #include "analysis/findings.h"
 #include "view/page.h"
 #include "view/view.h"
@@ -17,7 +18,7 @@
 struct html {
 	FILE *out;
 	locale_t utf8, before; /* numbers and signs are written in UTF-8 whatever the user's locale */
-	bool explores; /* there is a data block, and so a script */
+	bool explores;         /* there is a data block, and so a script */
 	int err;
 };
 
@@ -47,10 +48,14 @@ void html__header(struct html *html, const struct report *report);
 void html__causes(struct html *html, const struct report *report, uint32_t top);
 void html__breakdown(struct html *html, const struct report *report);
 
-/* The requests themselves, compressed, for the page's script: html_data.c.  0 or -errno, also in html->err. */
-int html__data(struct html *html, const struct findings *findings);
+/*
+ * The requests themselves, compressed, for the page's script: html_data.c.  contexts NULL: not made.  0 or -errno, also
+ * in html->err.
+ */
+int html__data(struct html *html, const struct findings *findings, const struct contexts *contexts);
 
-/* The whole page of a report.  0, -ENOMEM or -EIO. */
-int view_html(FILE *out, const struct findings *findings, const struct view_opts *opts);
+/* The whole page of a report; likewise.  0, -ENOMEM or -EIO. */
+int view_html(FILE *out, const struct findings *findings, const struct contexts *contexts,
+	      const struct view_opts *opts);
 
 #endif

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define DEFLATED_MAX  (2000u << 10) /* 2.67 MB in base64: the page has 3 MB */
-#define TRIES_MAX     24            /* what is not requests may not fit at all */
+#define CROSSINGS_MAX 60
+#define TRIES_MAX     24 /* what is not requests may not fit at all */
 #define TYPES_MAX     1000
 #define TIME_UNIT_NS  1000
 #define TIME_BITS     30   /* of the whole recording in units */
@@ -244,25 +245,31 @@ static void put_causes(struct html_pack *pack, const struct report *report, cons
 	}
 }
 
-static void put_crosstalk(struct html_pack *pack, const struct report *report)
+/* Who waits for whom; the longest waits in all come first. */
+static void put_crosstalk(struct html_pack *pack, const struct contexts *contexts)
 {
 	struct json_object *array = put_array(&pack->doc, pack->header, "crosstalk");
 
-	for (size_t i = 0; report->path && i < report->path->crosstalk_cnt; i++) {
-		const struct crosstalk_line *from = &report->path->crosstalk[i];
+	for (size_t i = 0; contexts && i < contexts->crossings.cnt && i < CROSSINGS_MAX; i++) {
+		const struct context_crossing *from = &contexts->crossings.items[i];
+		const char *type = contexts->dataset->strings[contexts->types.items[from->type].name];
+		const char *by = contexts_string(contexts, from->by_type);
 		struct json_object *line = append_object(&pack->doc, array);
 
-		html_pack__put_string(pack, line, "type", *from->type ? from->type : "(no name)");
-		html_pack__put_string(pack, line, "by", from->by_type ? from->by_type : "no request that was kept");
-		put_number(&pack->doc, line, "share", from->share);
-		put_rounded(&pack->doc, line, "mean_ns", from->mean_ns);
+		html_pack__put_string(pack, line, "type", *type ? type : "(no name)");
+		html_pack__put_string(pack, line, "by", *by ? by : "no request that is known");
+		put_string(&pack->doc, line, "category", category_name(from->category));
+		put_number(&pack->doc, line, "tail_share", from->tail_share);
+		put_rounded(&pack->doc, line, "mean_ns", from->count > 0 ? from->wait_ns / from->count : NAN);
+		put_rounded(&pack->doc, line, "count", from->count);
 	}
 }
 
 /* --- the block -----------------------------------------------------------------------------------------------------
  */
 
-static int build(const struct findings *findings, double share, uint8_t **bytes, size_t *sz)
+static int build(const struct findings *findings, const struct contexts *contexts, double share, uint8_t **bytes,
+		 size_t *sz)
 {
 	const struct report *report = &findings->report;
 	struct html_nodes nodes = {.samples = findings->paths.traces ? &findings->samples : NULL};
@@ -284,7 +291,7 @@ static int build(const struct findings *findings, double share, uint8_t **bytes,
 		put_weights(&pack, &rows);
 		put_categories(&pack, &findings->dataset, &rows);
 		put_causes(&pack, report, &rows);
-		put_crosstalk(&pack, report);
+		put_crosstalk(&pack, contexts);
 		html_detail(&pack, findings, &rows, &nodes);
 		html_stories(&pack, findings, &nodes);
 		html_nodes__put(&pack, &nodes);
@@ -296,18 +303,18 @@ static int build(const struct findings *findings, double share, uint8_t **bytes,
 	return err;
 }
 
-int html__data(struct html *html, const struct findings *findings)
+int html__data(struct html *html, const struct findings *findings, const struct contexts *contexts)
 {
 	uint8_t *bytes = NULL;
 	double share = 1;
 	size_t sz = 0;
-	int err = build(findings, share, &bytes, &sz);
+	int err = build(findings, contexts, share, &bytes, &sz);
 
 	for (int tries = 0; !err && sz > DEFLATED_MAX && tries < TRIES_MAX; tries++) {
 		share *= fmin(0.9, 0.9 * DEFLATED_MAX / (double)sz);
 		free(bytes);
 		bytes = NULL;
-		err = build(findings, share, &bytes, &sz);
+		err = build(findings, contexts, share, &bytes, &sz);
 	}
 	if (!err) {
 		html__put(html, "<script type=\"application/octet-stream\" id=\"data\">");

@@ -100,7 +100,7 @@ static char *page_of(const struct recording *recording, size_t *sz)
 	char *text = NULL;
 	FILE *out = open_memstream(&text, sz);
 
-	CU_ASSERT_EQUAL(view_html(out, &recording->findings, &opts), 0);
+	CU_ASSERT_EQUAL(view_html(out, &recording->findings, NULL, &opts), 0);
 	fclose(out);
 	CU_ASSERT_EQUAL(strlen(text), *sz);
 	return text;
@@ -437,7 +437,7 @@ static void a_full_disk_is_an_error(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(full);
 	recording_init(&recording, 200, HARMLESS);
-	CU_ASSERT_EQUAL(view_html(full, &recording.findings, &opts), -EIO);
+	CU_ASSERT_EQUAL(view_html(full, &recording.findings, NULL, &opts), -EIO);
 	recording_free(&recording);
 	fclose(full);
 }
@@ -455,7 +455,7 @@ static void nothing_recorded_has_a_page(void)
 	findings.dataset = fixture.dataset;
 	findings.report = fixture.report;
 	findings.report.dataset = &findings.dataset;
-	CU_ASSERT_EQUAL(view_html(out, &findings, &opts), 0);
+	CU_ASSERT_EQUAL(view_html(out, &findings, NULL, &opts), 0);
 	fclose(out);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "nothing to rank"));
 	CU_ASSERT_PTR_NULL(strstr(text, DATA_OPEN));

@@ -135,20 +135,24 @@
 		});
 	}
 
+	/* Types that wait, by types that are in the way; of each the kinds of wait. */
 	function openCrosstalk() {
-		const lines = data.header.crosstalk;
+		const lines = data.header.crosstalk.filter((line) => line.mean_ns > 0);
 		if (!lines.length)
 			return;
-		const holders = [...new Set(lines.map((line) => line.by))], waiters = [...new Set(lines.map((line) => line.type))];
-		const head = element('tr'), most = Math.max(...lines.map((line) => line.share));
-		head.append(element('th', 'waits ╲ held by'), ...holders.map((name) => element('th', name)));
+		const unique = (names) => [...new Set(names)].slice(0, 12);
+		const holders = unique(lines.map((line) => line.by)), waiters = unique(lines.map((line) => line.type));
+		const head = element('tr'), most = Math.max(0.01, ...lines.map((line) => line.tail_share));
+		head.append(element('th', 'waits ╲ in the way'), ...holders.map((name) => element('th', name)));
 		$('crosstalk').replaceChildren(head, ...waiters.map((waiter) => {
 			const row = element('tr');
 			row.append(element('th', waiter), ...holders.map((holder) => {
-				const met = lines.find((line) => line.type === waiter && line.by === holder);
-				const cell = element('td', met ? `${percent(met.share)} of its time, ${duration(met.mean_ns)} each` : '', 'number');
-				if (met)
-					cell.style.background = mix(theme('panel'), theme('heat-1'), 0.35 * met.share / most);
+				const met = lines.filter((line) => line.type === waiter && line.by === holder), cell = element('td');
+				cell.append(...met.map((line) => element('div', `${line.category}: ${percent(line.tail_share)} of the tail, ` +
+					`${count(line.count)} × ${duration(line.mean_ns)}`, 'whole')));
+				if (met.length)
+					cell.style.background =
+						mix(theme('panel'), theme('glow'), 0.5 * Math.min(1, Math.max(0, ...met.map((line) => line.tail_share)) / most));
 				return cell;
 			}));
 			return row;
