@@ -272,7 +272,6 @@ static int build(const struct findings *findings, const struct contexts *context
 		 size_t *sz)
 {
 	const struct report *report = &findings->report;
-	struct html_nodes nodes = {.samples = findings->paths.traces ? &findings->samples : NULL};
 	struct html_rows rows = {0};
 	struct html_pack pack;
 	int err = choose(&rows, findings, share);
@@ -292,12 +291,10 @@ static int build(const struct findings *findings, const struct contexts *context
 		put_categories(&pack, &findings->dataset, &rows);
 		put_causes(&pack, report, &rows);
 		put_crosstalk(&pack, contexts);
-		html_detail(&pack, findings, &rows, &nodes);
-		html_stories(&pack, findings, &nodes);
-		html_nodes__put(&pack, &nodes);
+		html_detail(&pack, findings, &rows);
+		html_stories(&pack, findings);
 		err = html_pack__deflate(&pack, bytes, sz);
 	}
-	html_nodes__free(&nodes);
 	html_pack__free(&pack);
 	html_rows__free(&rows);
 	return err;

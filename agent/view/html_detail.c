@@ -15,7 +15,15 @@
 /* --- call paths ----------------------------------------------------------------------------------------------------
  */
 
-static int add_node(struct html_nodes *nodes, uint32_t node, uint32_t *id)
+/* Those that the page names: the header's "nodes" and "names".  Node 0 is that of no frame. */
+struct path_nodes {
+	const struct samples *samples;
+	struct idmap ids, name_ids;
+	VEC(struct sample_node) nodes; /* parents and names by the page's numbers */
+	VEC(uint32_t) names;           /* of the samples */
+};
+
+static int add_node(struct path_nodes *nodes, uint32_t node, uint32_t *id)
 {
 	const struct sample_node *from = &nodes->samples->nodes.items[node];
 	struct sample_node made = {.parent = 0};
@@ -29,7 +37,8 @@ static int add_node(struct html_nodes *nodes, uint32_t node, uint32_t *id)
 	return idmap__id(&nodes->ids, node, 0, id) ? -ENOMEM : vec_push(&nodes->nodes, made);
 }
 
-int html_nodes__id(struct html_nodes *nodes, uint32_t node, uint32_t *id)
+/* The page's number of a node: 0 or -ENOMEM. */
+static int path_nodes__id(struct path_nodes *nodes, uint32_t node, uint32_t *id)
 {
 	VEC(uint32_t) missing = {0};
 	uint32_t at = node;
@@ -48,7 +57,7 @@ int html_nodes__id(struct html_nodes *nodes, uint32_t node, uint32_t *id)
 	return err;
 }
 
-void html_nodes__put(struct html_pack *pack, const struct html_nodes *nodes)
+static void path_nodes__put(struct html_pack *pack, const struct path_nodes *nodes)
 {
 	struct json_object *array = put_array(&pack->doc, pack->header, "nodes"), *pair;
 
@@ -64,7 +73,7 @@ void html_nodes__put(struct html_pack *pack, const struct html_nodes *nodes)
 		       false);
 }
 
-void html_nodes__free(struct html_nodes *nodes)
+static void path_nodes__free(struct path_nodes *nodes)
 {
 	idmap__free(&nodes->ids);
 	idmap__free(&nodes->name_ids);
@@ -124,7 +133,7 @@ static void put_way(struct html_pack *pack, struct json_object *ways, const stru
 struct detail {
 	struct html_pack *pack;
 	const struct findings *findings;
-	struct html_nodes *nodes;
+	struct path_nodes nodes;
 	struct json_object *ways;
 	struct idmap way_ids;
 	uint32_t *first; /* by row of the dataset: its entries are entries[first[row]…first[row + 1]) */
@@ -188,7 +197,7 @@ static int put_entry(struct detail *detail, const struct root_entry *entry)
 	for (uint32_t t = 0; t < entry->tick_cnt; t++) {
 		const struct root_tick *tick = &roots->ticks.items[entry->tick + t];
 
-		if (html_nodes__id(detail->nodes, tick->node, &node))
+		if (path_nodes__id(&detail->nodes, tick->node, &node))
 			return -ENOMEM;
 		html_pack__number(detail->pack, node);
 		html_pack__ns(detail->pack, (uint64_t)fmin(fmax(tick->amount, 1), 1e15));
@@ -220,10 +229,9 @@ static int put_requests(struct detail *detail, const struct html_rows *rows)
 	return err;
 }
 
-void html_detail(struct html_pack *pack, const struct findings *findings, const struct html_rows *rows,
-		 struct html_nodes *nodes)
+void html_detail(struct html_pack *pack, const struct findings *findings, const struct html_rows *rows)
 {
-	struct detail detail = {.pack = pack, .findings = findings, .nodes = nodes};
+	struct detail detail = {.pack = pack, .findings = findings, .nodes.samples = &findings->samples};
 	struct json_object *factors = put_array(&pack->doc, pack->header, "detail_factors");
 	int err = 0;
 
@@ -236,9 +244,11 @@ void html_detail(struct html_pack *pack, const struct findings *findings, const 
 		for (int late = 0; late < 2; late++)
 			append(&pack->doc, factors, new_number(1 / fmax(detail.share[late], 1e-9)), false);
 		err = put_requests(&detail, rows);
+		path_nodes__put(pack, &detail.nodes);
 	}
 	if (err)
 		pack->doc.err = err;
+	path_nodes__free(&detail.nodes);
 	idmap__free(&detail.way_ids);
 	free(detail.first);
 }

@@ -68,35 +68,10 @@ static void choose(struct choice *choice, const struct findings *findings)
 struct teller {
 	struct html_pack *pack;
 	const struct findings *findings;
-	struct html_nodes *nodes;
 	size_t steps_max; /* of one request */
 	struct path path; /* memory */
 	struct arena *arena;
 };
-
-/* The call path that most of the step was spent in, a number of the page; 0: none is known. */
-static uint32_t node_of(struct teller *teller, const struct trace_session *session, const struct path_step *step)
-{
-	const struct traces *traces = &teller->findings->traces;
-	uint64_t from_ts = traces_graph_ts(traces, session, step->begin_ts);
-	uint64_t to_ts = traces_graph_ts(traces, session, step->end_ts);
-	uint32_t node = SAMPLE_ROOT, id = 0;
-	double most = 0;
-	size_t cnt;
-	const struct sample *samples = samples_of(&teller->findings->samples, session, step->tid, from_ts, to_ts, &cnt);
-
-	for (size_t i = 0; i < cnt; i++) {
-		double amount = sample_amount(&samples[i], state_is_on_cpu(step->state), from_ts, to_ts);
-
-		if (amount > most) {
-			most = amount;
-			node = samples[i].node;
-		}
-	}
-	if (node != SAMPLE_ROOT && html_nodes__id(teller->nodes, node, &id))
-		teller->pack->doc.err = -ENOMEM;
-	return id;
-}
 
 /* How many of the steps from `first` are told as one, on one thread: of one kind, or short. */
 static size_t together(const struct story *story, size_t first)
@@ -129,13 +104,13 @@ static const struct story_step *longest(const struct story *story, size_t first,
 }
 
 static void put_step(struct teller *teller, struct json_object *steps, const struct story *story, size_t first,
-		     size_t cnt, uint64_t end_ts, const struct trace_session *session)
+		     size_t cnt, uint64_t end_ts)
 {
 	uint64_t begin_ts = story->steps[first].begin_ts;
 	const struct story_step *step = longest(story, first, cnt);
 	struct json_object *object = append_object(&teller->pack->doc, steps);
 	char thread[THREAD_SZ], words[STORY_WORDS_SZ];
-	uint32_t node = 0;
+	const char *call_path = NULL;
 	size_t len;
 
 	snprintf(thread, sizeof(thread), "%.60s (tid %u)%s%.40s", step->comm ? step->comm : "thread", step->tid,
@@ -144,26 +119,25 @@ static void put_step(struct teller *teller, struct json_object *steps, const str
 	len = strlen(words);
 	if (cnt > 1)
 		snprintf(words + len, sizeof(words) - len, " (%zu steps together)", cnt);
-	for (size_t i = first; i < first + cnt && !node; i++)
-		node = node_of(teller, session, &teller->path.steps.items[i]);
+	for (size_t i = first; i < first + cnt && !call_path; i++)
+		call_path = story->steps[i].call_path;
 	put_count(&teller->pack->doc, object, "at_ns", begin_ts - story->begin_ts);
 	put_count(&teller->pack->doc, object, "ns", end_ts - begin_ts);
 	put_string(&teller->pack->doc, object, "category", category_name(step->category));
 	put_count(&teller->pack->doc, object, "depth", step->depth);
 	html_pack__put_string(teller->pack, object, "thread", thread);
 	html_pack__put_string(teller->pack, object, "about", words);
-	put_count(&teller->pack->doc, object, "node", node);
+	html_pack__put_string(teller->pack, object, "call_path", call_path);
 }
 
-static void put_steps(struct teller *teller, struct json_object *steps, const struct story *story,
-		      const struct trace_session *session)
+static void put_steps(struct teller *teller, struct json_object *steps, const struct story *story)
 {
 	size_t at = 0;
 
 	for (size_t told = 0; at < story->step_cnt; told++) {
 		size_t cnt = told + 1 == teller->steps_max ? story->step_cnt - at : together(story, at);
 
-		put_step(teller, steps, story, at, cnt, story->steps[at + cnt - 1].end_ts, session);
+		put_step(teller, steps, story, at, cnt, story->steps[at + cnt - 1].end_ts);
 		at += cnt;
 	}
 }
@@ -189,14 +163,13 @@ static int put_story(struct teller *teller, struct json_object *stories, const s
 	html_pack__put_string(teller->pack, object, "title", title);
 	put_count(&teller->pack->doc, object, "latency_ns", story.end_ts - story.begin_ts);
 	put_id(&teller->pack->doc, object, "cause", chosen->cause == NO_CAUSE ? -1 : (int64_t)chosen->cause);
-	put_steps(teller, put_array(&teller->pack->doc, object, "steps"), &story,
-		  &findings->traces.sessions.items[interval->session]);
+	put_steps(teller, put_array(&teller->pack->doc, object, "steps"), &story);
 	return 0;
 }
 
-void html_stories(struct html_pack *pack, const struct findings *findings, struct html_nodes *nodes)
+void html_stories(struct html_pack *pack, const struct findings *findings)
 {
-	struct teller teller = {.pack = pack, .findings = findings, .nodes = nodes, .arena = arena__new()};
+	struct teller teller = {.pack = pack, .findings = findings, .arena = arena__new()};
 	struct json_object *stories = put_array(&pack->doc, pack->header, "stories");
 	struct choice *choice = calloc(1, sizeof(*choice));
 	int err = choice && teller.arena ? 0 : -ENOMEM;

@@ -22,16 +22,9 @@ const waterfall = (() => {
 		$('steps').tBodies[0].replaceChildren(...story.steps.map((step) => {
 			const row = element('tr');
 			row.append(element('td', '+' + duration(step.at_ns), 'number'), element('td', duration(step.ns), 'number'),
-				element('td', step.category), element('td', step.thread), element('td', step.about, 'about'), element('td', path(step), 'about'));
+				element('td', step.category), element('td', step.thread), element('td', step.about, 'about'), element('td', step.call_path || '', 'about'));
 			return row;
 		}));
-	}
-
-	function path(step) {
-		const names = [];
-		for (let at = step.node; at; at = data.header.nodes[at][0])
-			names.unshift(data.header.names[data.header.nodes[at][1]]);
-		return names.slice(-6).join(' › ');
 	}
 
 	function arrow(pen, x, from, to) {
@@ -91,9 +84,9 @@ const waterfall = (() => {
 			const met = drawn.filter(({x, y, w}) => px >= x - 1 && px <= x + w + 1 && py >= y && py <= y + 16).pop();
 			if (!met)
 				return;
-			const {step} = met, frames = path(step);
+			const {step} = met;
 			$('waterfall-tell').textContent = `+${duration(step.at_ns)}, ${duration(step.ns)} ${step.category}, ${step.thread}` +
-				(step.about ? `: ${step.about}` : '') + (frames ? ` — ${frames}` : '');
+				(step.about ? `: ${step.about}` : '') + (step.call_path ? ` — ${step.call_path}` : '');
 		});
 	}
 	return {open, use, draw};
