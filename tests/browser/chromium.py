@@ -13,7 +13,7 @@ import time
 class Chromium:
     """One browser with one page.  `trouble` collects console errors, exceptions and refused loads."""
 
-    def __init__(self, deadline_s=60):
+    def __init__(self, deadline_s=120):
         self.deadline = time.monotonic() + deadline_s
         self.home = tempfile.mkdtemp(prefix="whylate-browser-")
         to_read, self.out = os.pipe()
@@ -94,7 +94,7 @@ class Chromium:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def until(self, expression, seconds=10):
+    def until(self, expression, seconds=30):
         end = time.monotonic() + seconds
         while not self.value(expression):
             if time.monotonic() > end:
