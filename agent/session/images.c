@@ -14,6 +14,8 @@
 #define IMAGES_MAX 12
 /* Bytes that the code of other processes than the target may take. */
 #define OTHERS_SZ_MAX (24 << 20)
+/* A program with more code than this would take more than that while it is read. */
+#define CODE_SZ_MAX (32 << 20)
 /* Programs that take more than that alone are remembered, the last so many. */
 #define TOO_LARGE_MAX 32
 /* A process is looked at again, when its stacks lead nowhere, not more often than this. */
@@ -54,7 +56,13 @@ static const struct target_mapping *first_code(const target_mappings *mappings)
 static bool is_too_large(const struct images *images, const target_mappings *mappings)
 {
 	const struct target_mapping *code = first_code(mappings);
+	uint64_t code_sz = 0;
 
+	for (size_t i = 0; i < mappings->cnt; i++)
+		if (mappings->items[i].exec && mappings->items[i].ino)
+			code_sz += mappings->items[i].end - mappings->items[i].start;
+	if (code_sz > CODE_SZ_MAX)
+		return true;
 	for (uint32_t i = 0; code && i < images->too_large_cnt && i < TOO_LARGE_MAX; i++)
 		if (images->too_large[i].dev == code->dev && images->too_large[i].ino == code->ino)
 			return true;
