@@ -27,7 +27,9 @@ typedef int64_t s64;
 enum wait_class {
 	WAIT_OTHER,
 	WAIT_FUTEX,
-	WAIT_LOCK, /* a lock that is no futex: flock, semop */
+	WAIT_LOCK,  /* a lock that is no futex: semop */
+	WAIT_FLOCK, /* one on a file, by flock() */
+	WAIT_FCNTL, /* … by fcntl() */
 	WAIT_DISK,
 	WAIT_NET,
 	WAIT_POLL,

@@ -4,6 +4,7 @@
 #define WHYLATE_BPF_WAIT_H
 
 #include "compat.h"
+#include "file_lock.h"
 
 #define FUTEX_WAIT         0
 #define FUTEX_WAKE         1
@@ -44,6 +45,18 @@ static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
 	return WL_STATE_BLOCKED_OTHER;
 }
 
+/* What a call waits for that locks the file of that descriptor: fills the object and its owner. */
+static __always_inline u32 wait_of_file_lock(struct task_struct *task, struct wl_wait *wait, bool by_flock)
+{
+	struct file *file = file_of(task, wait->object);
+
+	if (file) {
+		wait->object = file_lock__id(file);
+		wait->owner_tid = file_lock__holder(file, by_flock);
+	}
+	return WL_STATE_BLOCKED_FUTEX;
+}
+
 /* glibc's mutex: FUTEX_WAIT for the value 2 on its first word; the third word is the owner's tid.  0: it is none. */
 static __always_inline u64 mutex_owner_at(u64 futex, u64 op, u64 value)
 {
@@ -71,8 +84,8 @@ static __always_inline u64 woken_futex(struct task_struct *task, u32 pid)
 }
 
 /*
- * Why the task, which is blocked or about to be, blocks; fills the wait, without its owner.  *owner_at: where the
- * task's memory has the owner's tid, 0: nowhere.
+ * Why the task, which is blocked or about to be, blocks; fills the wait, without the owner of a mutex.  *owner_at:
+ * where the task's memory has that owner's tid, 0: nowhere.
  */
 static __always_inline u32 wait_of_task(struct task_struct *task, struct wl_wait *wait, u64 *owner_at)
 {
@@ -95,6 +108,10 @@ static __always_inline u32 wait_of_task(struct task_struct *task, struct wl_wait
 		break;
 	case WAIT_LOCK:
 		state = WL_STATE_BLOCKED_FUTEX;
+		break;
+	case WAIT_FLOCK:
+	case WAIT_FCNTL:
+		state = wait_of_file_lock(task, wait, class == WAIT_FLOCK);
 		break;
 	case WAIT_DISK:
 		state = WL_STATE_BLOCKED_DISK;

@@ -106,7 +106,9 @@ static void fill_lock(struct shard_row *row, const struct wl_interval_record *re
 	set_u64(row, INTERVAL_LOCK_NS, lock->length_ns);
 	set_u64(row, INTERVAL_LOCK_ADDR, lock->object);
 	set_str(row, INTERVAL_LOCK_NAME,
-		names->data_name ? names->data_name(names->owner, 0, lock->object, buf, sz) : NULL);
+		names->data_name ? names->data_name(names->owner, lock->object & WL_FILE_LOCK ? record->pid : 0,
+						    lock->object, buf, sz)
+				 : NULL);
 	if (!owner) {
 		set_nulls(row, INTERVAL_LOCK_OWNER_TID, INTERVAL_LOCK_OWNER_COMM);
 		return;

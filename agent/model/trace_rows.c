@@ -76,8 +76,8 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 
 	begin_row(row);
 	if (lock && names->data_name && segment->object)
-		name = names->data_name(names->owner, outside ? segment->pid : 0, segment->object, texts->name,
-					sizeof(texts->name));
+		name = names->data_name(names->owner, outside || segment->object & WL_FILE_LOCK ? segment->pid : 0,
+					segment->object, texts->name, sizeof(texts->name));
 	else if (fault && names->mappings && segment->object && !outside)
 		name = target_mapping_name(names->mappings, segment->object, false, texts->name, sizeof(texts->name));
 	set_known(row, SEGMENT_SID, segment->sid);

@@ -4,8 +4,11 @@
 #include "base/clock.h"
 #include "target/demangle.h"
 #include "target/elf_image.h"
+#include "target/locked_files.h"
 #include "target/proc_file.h"
 #include "target/python.h"
+
+#include <whylate/record.h>
 
 #include <elf.h>
 #include <inttypes.h>
@@ -67,11 +70,20 @@ struct data_names {
 	struct stretch stretches[STRETCHES_MAX];
 	uint32_t next_stretch;
 	struct block blocks[BLOCKS_MAX];
+	struct locked_files *locked_files;
 };
 
 struct data_names *data_names__new(void)
 {
-	return calloc(1, sizeof(struct data_names));
+	struct data_names *names = calloc(1, sizeof(*names));
+
+	if (names)
+		names->locked_files = locked_files__new();
+	if (names && !names->locked_files) {
+		free(names);
+		return NULL;
+	}
+	return names;
 }
 
 void data_names__free(struct data_names *names)
@@ -82,6 +94,7 @@ void data_names__free(struct data_names *names)
 		target_mappings_free(&names->processes[i].mappings);
 	for (int i = 0; i < PYTHONS_MAX; i++)
 		python__free(names->pythons[i].python);
+	locked_files__free(names->locked_files);
 	free(names);
 }
 
@@ -298,6 +311,8 @@ const char *data_names__get(struct data_names *names, pid_t pid, const target_ma
 	uint64_t off;
 	size_t len;
 
+	if (addr & WL_FILE_LOCK)
+		return locked_files__name(names->locked_files, pid, addr, buf, sz);
 	if (!mappings)
 		mappings = mappings_of(names, pid, addr);
 	mapping = target_mapping_find(mappings, addr);

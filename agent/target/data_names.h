@@ -2,7 +2,7 @@
 /*
  * What lies at an address of a process's data, by its mappings and the symbols of the files that are mapped:
  * "server:table_lock", "libc.so.6+0x1d3c80", "[heap]+0x12a0".  The .bss of a file, of which the kernel makes anonymous
- * memory, belongs to it.
+ * memory, belongs to it.  A lock on a file has the name of the file.
  *
  * Memory is bounded, and a file is read once for each symbol that is asked for, or stretch without one.  Neither files
  * nor processes are trusted.  One thread only.

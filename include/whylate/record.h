@@ -129,12 +129,24 @@ struct wl_record_header {
 	__wl_u32 cpu;
 };
 
+/*
+ * A lock on a file: 8 bits each of the device's major and minor number, and 47 of the inode's.  No address in user
+ * space has the highest bit.
+ */
+#define WL_FILE_LOCK     (1ULL << 63)
+#define WL_FILE_LOCK_DEV 47 /* the shift of the device */
+#define WL_FILE_LOCK_INO ((1ULL << WL_FILE_LOCK_DEV) - 1)
+#define wl_file_lock(major, minor, ino)                                                            \
+	(WL_FILE_LOCK | (__wl_u64)(((major) & 0xff) << 8 | ((minor) & 0xff)) << WL_FILE_LOCK_DEV | \
+	 ((__wl_u64)(ino) & WL_FILE_LOCK_INO))
+
 /* The longest wait of one kind that an interval met. */
 struct wl_wait {
 	__wl_u64 length_ns; /* 0: none */
-	__wl_u64 object; /* futex: its address; fault: the faulting address; otherwise the first argument of the call */
-	__wl_u32 state;  /* enum wl_state */
-	__wl_u32 sysno;  /* the system call it waited in, ~0 outside of one */
+	/* futex: its address; fault: the faulting address; WL_FILE_LOCK; otherwise the first argument of the call */
+	__wl_u64 object;
+	__wl_u32 state;     /* enum wl_state */
+	__wl_u32 sysno;     /* the system call it waited in, ~0 outside of one */
 	__wl_u32 owner_tid; /* a glibc mutex's owner when the wait began, 0 when not known */
 	__wl_u32 zero;
 };

@@ -5,12 +5,14 @@
 #include "servers.h"
 #include "session.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -237,10 +239,87 @@ cleanup:
 	nginx_end(&server);
 }
 
+/* --- a lock on a file ----------------------------------------------------------------------------------------------
+ */
+
+static void file_locked(int fd, unsigned int ms)
+{
+	if (flock(fd, LOCK_EX))
+		_exit(1);
+	if (ms)
+		sleep_ms(ms);
+	flock(fd, LOCK_UN);
+}
+
+/* A process for each connection; each request takes the lock. */
+static void lock_server(int listen_fd, const char *path)
+{
+	char request[4096];
+	int client, fd;
+
+	prctl(PR_SET_NAME, "lock-server");
+	while ((client = accept(listen_fd, NULL, NULL)) >= 0 && fork())
+		close(client);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	while (client >= 0 && fd >= 0 && read(client, request, sizeof(request)) > 0) {
+		file_locked(fd, 0);
+		if (write(client, "ok", 2) != 2)
+			break;
+	}
+	_exit(0);
+}
+
+/* Some eight times a second for 25 ms. */
+static void lock_holder(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_NAME, "backup");
+	for (;;) {
+		file_locked(fd, 25);
+		sleep_ms(100);
+	}
+}
+
+/* A stranger holds a lock on a file: the file has a name, and the stranger is the root. */
+static void test_file_lock(void)
+{
+	struct path path = temp_path("data.lock");
+	struct helpers helpers = {.cnt = 0};
+	int port = 0, fd = listen_any(&port);
+	json_object *report = NULL, *first;
+	pid_t server, holder;
+
+	if (!CHECK(fd >= 0) || !CHECK(!file_write(path.s, "", 0)))
+		return;
+	if (is_child(&helpers))
+		lock_server(fd, path.s);
+	server = helpers.pids[0];
+	close(fd);
+	if (is_child(&helpers))
+		lock_holder(path.s);
+	holder = helpers.pids[1];
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		if (is_child(&helpers))
+			http_client(port);
+	report = diagnose(server);
+	first = json_at(report, "causes.0");
+	if (CHECK(first != NULL)) {
+		CHECKF(!strcmp(json_text(first, "root.role"), "backup"), "%s", json_object_to_json_string(first));
+		CHECKF(json_number(first, "culprit.pid") == holder, "%s", json_object_to_json_string(first));
+		CHECKF(!strcmp(json_text(first, "category"), "lock"), "%s", json_object_to_json_string(first));
+	}
+	CHECKF(report && strstr(json_object_to_json_string(report), "data.lock"), "no lock has the file's name");
+	helpers_end(&helpers);
+	json_object_put(report);
+}
+
 static const struct live_test tests[] = {
 	{"roots_redis_keys", test_redis_keys},
 	{"roots_redis_eval", test_redis_eval},
 	{"roots_proxy", test_proxy},
+	{"roots_file_lock", test_file_lock},
 };
 
 int suite_roots(void)

@@ -2,9 +2,15 @@
 #include "target/data_names.h"
 #include "unit.h"
 
+#include <whylate/record.h>
+
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* More than what the last page of the file's own data has room for. */
@@ -77,6 +83,63 @@ static void name_is(struct data_names *names, const target_mappings *mappings, u
 	CU_ASSERT_STRING_EQUAL(name, expected);
 }
 
+static uint64_t lock_of(int fd)
+{
+	struct stat st;
+
+	CU_ASSERT_EQUAL_FATAL(fstat(fd, &st), 0);
+	return wl_file_lock(major(st.st_dev), minor(st.st_dev), st.st_ino);
+}
+
+/* An open file that ends in `name`, below a directory whose name is long. */
+static int open_below(char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	CU_ASSERT_FATAL(fd >= 0);
+	return fd;
+}
+
+static void a_lock_on_a_file_has_its_name(void)
+{
+	char dir[] = "/tmp/whylate-locked-XXXXXX", path[PATH_MAX], name[400], long_name[201];
+	struct data_names *names = data_names__new();
+	int fd, other, hostile;
+	uint64_t object;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	memset(long_name, 'l', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	fd = open_below(dir, "a.lock");
+	other = open_below(dir, long_name);
+	hostile = open_below(dir, "\033[2J");
+	snprintf(path, sizeof(path), "%s/a.lock", dir);
+	name_is(names, NULL, lock_of(fd), path);
+	/* The end of a long path tells more than its beginning. */
+	CU_ASSERT_PTR_NOT_NULL(data_names__get(names, getpid(), NULL, lock_of(other), name, sizeof(name)));
+	CU_ASSERT(!strncmp(name, "...lll", 6) && strlen(name) < 200);
+	CU_ASSERT_PTR_NOT_NULL(data_names__get(names, getpid(), NULL, lock_of(hostile), name, sizeof(name)));
+	CU_ASSERT_PTR_NULL(strchr(name, '\033'));
+	/* No descriptor of that process has it. */
+	name_is(names, NULL, wl_file_lock(3, 4, 5), "inode 3:4:5");
+	/* What was found is known when no descriptor has it any more. */
+	object = lock_of(fd);
+	close(fd);
+	name_is(names, NULL, object, path);
+	unlink(path);
+	close(other);
+	close(hostile);
+	snprintf(path, sizeof(path), "%s/%s", dir, long_name);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/\033[2J", dir);
+	unlink(path);
+	rmdir(dir);
+	data_names__free(names);
+}
+
 static void two_locks_of_a_heap_are_two_objects(void)
 {
 	struct target_mapping items[] = {
@@ -128,6 +191,7 @@ int suite_data_names(void)
 		{"what is no file's has the name of its mapping", what_is_no_files_has_the_name_of_its_mapping},
 		{"two locks of a heap are two objects", two_locks_of_a_heap_are_two_objects},
 		{"functions are not data", functions_are_not_data},
+		{"a lock on a file has its name", a_lock_on_a_file_has_its_name},
 	};
 
 	return unit_suite("data_names", tests, sizeof(tests) / sizeof(tests[0]));
