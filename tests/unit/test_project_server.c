@@ -8,6 +8,7 @@
 #include "test_shard_util.h"
 #include "unit.h"
 
+#include <json-c/json.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -393,6 +394,71 @@ static void questions_are_answered(void)
 	test_dir__remove(&dir);
 }
 
+/* Every `from` becomes `to`, to be freed. */
+static char *with_replaced(const char *text, const char *from, const char *to)
+{
+	char *out = NULL;
+	size_t sz = 0;
+	FILE *stream = open_memstream(&out, &sz);
+
+	for (const char *hit; (hit = strstr(text, from)); text = hit + strlen(from))
+		fprintf(stream, "%.*s%s", (int)(hit - text), text, to);
+	fputs(text, stream);
+	fclose(stream);
+	return out;
+}
+
+/* As Grafana's plugin does it with what the dashboard's variables and the time on screen say. */
+static char *as_asked(const char *sql)
+{
+	static const char *const macros[][2] = {{"${database}", "dashboard"},
+						{"${late_ms}", "5"},
+						{"$__fromTime", "toDateTime(100000000)"},
+						{"$__toTime", "toDateTime(2000000000)"}};
+	char *text = strdup(sql);
+
+	for (size_t i = 0; i < sizeof(macros) / sizeof(macros[0]); i++) {
+		char *next = with_replaced(text, macros[i][0], macros[i][1]);
+
+		free(text);
+		text = next;
+	}
+	return text;
+}
+
+static void the_dashboard_asks_what_there_is(void)
+{
+	struct json_object *root, *panels, *targets, *sql;
+	struct clickhouse *server = open_database("dashboard");
+	size_t with_rows = 0;
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_fleet(dir.path);
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, 6 * ROW_CNT);
+	root = json_object_from_file("packaging/grafana-fleet.json");
+	CU_ASSERT_FATAL(root && json_object_object_get_ex(root, "panels", &panels));
+	for (size_t i = 0; i < json_object_array_length(panels); i++) {
+		char *text, *counted = NULL;
+
+		CU_ASSERT_FATAL(json_object_object_get_ex(json_object_array_get_idx(panels, i), "targets", &targets));
+		CU_ASSERT_FATAL(json_object_object_get_ex(json_object_array_get_idx(targets, 0), "rawSql", &sql));
+		text = as_asked(json_object_get_string(sql));
+		CU_ASSERT_PTR_NULL(strchr(text, '$'));
+		CU_ASSERT_FATAL(asprintf(&counted, "SELECT count() FROM (%s)", text) > 0);
+		with_rows += ask_number(server, counted) > 0;
+		free(counted);
+		free(text);
+	}
+	/* Without causes and loss two of the panels are empty. */
+	CU_ASSERT(with_rows == 4 && json_object_array_length(panels) == 6);
+	json_object_put(root);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
 static void a_host_is_forgotten(void)
 {
 	struct clickhouse *server = open_database("forgotten");
@@ -424,6 +490,7 @@ int suite_project_server(void)
 		{"two collectors share a database", two_collectors_share_a_database},
 		{"a killed server comes back", a_killed_server_comes_back},
 		{"questions are answered", questions_are_answered},
+		{"the dashboard asks what there is", the_dashboard_asks_what_there_is},
 		{"a host is forgotten", a_host_is_forgotten},
 		{"a later version is left alone", a_later_version_is_left_alone},
 	};
