@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define FOLLOW_PERIOD_NS 2000000000ULL
+#define SETTLE_NS        30000000000ULL
 #define DIFFERENCES_SAID 20
 
 static const char help[] =
@@ -146,6 +147,7 @@ int project_run(const struct project_options *options, struct clickhouse *server
 	int code = EXIT_FAILED;
 
 	opts.should_stop = should_stop;
+	opts.settle_ns = options->follow ? SETTLE_NS : 0;
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
 	signal(SIGPIPE, SIG_IGN);

@@ -39,6 +39,7 @@ struct project_opts {
 	const char *name;     /* of this projector, the same when it is started again; NULL: by host and first path */
 	bool redact;          /* types and command lines may be personal data: only their hashes */
 	uint64_t patience_ns; /* how long to try again without an answer of the server */
+	uint64_t settle_ns;   /* a session that grows is analysed when nothing came for so long; 0: at once */
 	/*
 	 * Calls put(sink, …) for each cause of the session that these files are of: 0 or -errno.  NULL: none are
 	 * wanted.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "net/project/project_internal.h"
@@ -244,6 +245,7 @@ static int take_block(struct projector *projector, uint32_t file_no, const struc
 	if (err)
 		return err;
 	projector->sessions.items[no].version++;
+	projector->sessions.items[no].grown_ts = monotonic_ns();
 	if (!strcmp(header->table, "interval"))
 		return take_interval_block(projector, no, file_no, header);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {

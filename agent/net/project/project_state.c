@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What sessions say of themselves.  Rows with the same key replace each other, so that a second INSERT does no harm. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/project/project_internal.h"
 
@@ -273,6 +274,13 @@ static int ask_versions(struct projector *projector, const char *table, bool cau
 	return err;
 }
 
+/* An analysis reads the whole session: not each time that it has grown by a block. */
+static bool is_due(const struct projector *projector, const struct project_session *session)
+{
+	return session->causes_version != session->version && session->interval_rows &&
+	       monotonic_ns() - session->grown_ts >= projector->opts.settle_ns;
+}
+
 int projector__put_state(struct projector *projector)
 {
 	bool stale = false, unexplained = false;
@@ -280,7 +288,7 @@ int projector__put_state(struct projector *projector)
 
 	for (size_t s = 0; s < projector->sessions.cnt; s++) {
 		stale |= projector->sessions.items[s].sent_version != projector->sessions.items[s].version;
-		unexplained |= projector->sessions.items[s].causes_version != projector->sessions.items[s].version;
+		unexplained |= is_due(projector, &projector->sessions.items[s]);
 	}
 	if (stale)
 		err = ask_versions(projector, "sessions", false) ?: put_sessions(projector);
@@ -289,7 +297,7 @@ int projector__put_state(struct projector *projector)
 	for (size_t s = 0; !err && projector->opts.causes && s < projector->sessions.cnt; s++) {
 		struct project_session *session = &projector->sessions.items[s];
 
-		if (session->causes_version != session->version && session->interval_rows)
+		if (is_due(projector, session))
 			err = projector->opts.should_stop && projector->opts.should_stop(projector->opts.owner)
 				      ? -ECANCELED
 				      : put_session_causes(projector, session);
