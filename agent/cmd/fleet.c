@@ -59,7 +59,7 @@ static int failed(const struct clickhouse *server, const struct fleet_options *o
 /* `builds`: the program's own file, by its build id. */
 static int find_build(struct fleet_ask *ask, struct fleet_answer *answer)
 {
-	struct clickhouse_rows rows;
+	struct clickhouse_rows rows = {0};
 	int err = question_builds(ask->server, &ask->filter, &rows);
 
 	if (!err && !rows.row_cnt)

@@ -34,20 +34,24 @@ static bool read_bin(const char *const *cells, struct fleet_bin *bin)
 static int ask_whole(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t *median_class, uint32_t *tail_class)
 {
 	VEC(struct fleet_bin) bins = {0};
-	struct clickhouse_rows rows;
-	int err = question_span(ask->server, &ask->filter, &rows);
+	struct clickhouse_rows rows = {0};
+	int err = question_histogram(ask->server, &ask->filter, &rows);
 
-	if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &answer->begin_ns) ||
-		     !clickhouse_u64(rows.cells[1], &answer->end_ns)))
-		err = -EBADMSG;
-	clickhouse_rows__free(&rows);
-	if (!err)
-		err = question_histogram(ask->server, &ask->filter, &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		const char *const *cells = rows.cells + QUESTION_HISTOGRAM_COLUMNS * i;
+		uint64_t begin_ns, end_ns;
 		struct fleet_bin bin;
 
-		err = read_bin(rows.cells + 3 * i, &bin) ? vec_push(&bins, bin) : -EBADMSG;
-		answer->requests += err ? 0 : bin.weight;
+		if (!read_bin(cells, &bin) || !clickhouse_u64(cells[3], &begin_ns) ||
+		    !clickhouse_u64(cells[4], &end_ns))
+			err = -EBADMSG;
+		else
+			err = vec_push(&bins, bin);
+		if (err)
+			break;
+		answer->requests += bin.weight;
+		answer->begin_ns = !i || begin_ns < answer->begin_ns ? begin_ns : answer->begin_ns;
+		answer->end_ns = end_ns > answer->end_ns ? end_ns : answer->end_ns;
 	}
 	clickhouse_rows__free(&rows);
 	answer->tail_ns = fleet_quantile(bins.items, bins.cnt, answer->tail);
@@ -97,7 +101,7 @@ static int take_groups(struct fleet_ask *ask, struct fleet_answer *answer, const
 
 static int ask_groups(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t median_class)
 {
-	struct clickhouse_rows rows;
+	struct clickhouse_rows rows = {0};
 	int err = question_groups(ask->server, &ask->filter, answer->fact, 0, &rows);
 	bool folded = err == -EFBIG;
 
@@ -131,7 +135,7 @@ static const struct fleet_group *find_group(const struct fleet_group *groups, si
 static int ask_members(struct fleet_ask *ask, struct fleet_answer *answer, const struct fleet_answer *hosts)
 {
 	VEC(struct fleet_host_tail) tails = {0};
-	struct clickhouse_rows rows;
+	struct clickhouse_rows rows = {0};
 	int err = question_fact_hosts(ask->server, &ask->filter, answer->fact, &rows);
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
@@ -175,7 +179,7 @@ static struct fleet_group *group_of(const struct fleet_answer *answer, const cha
 /* What those that stand out spend their late requests with. */
 static int ask_late(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t tail_class)
 {
-	struct clickhouse_rows rows;
+	struct clickhouse_rows rows = {0};
 	int err = question_late(ask->server, &ask->filter, answer->fact, tail_class, &rows);
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
@@ -207,7 +211,7 @@ static int take_recording(struct fleet_ask *ask, struct fleet_recording *recordi
 /* The recordings behind the hosts that stand out, and what they are late by. */
 static int ask_first_causes(struct fleet_ask *ask, struct fleet_answer *answer)
 {
-	struct clickhouse_rows rows;
+	struct clickhouse_rows rows = {0};
 	int err = question_first_causes(ask->server, &ask->filter, &rows);
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
@@ -285,7 +289,7 @@ static int take_root(struct fleet_ask *ask, struct fleet_root *root, const char 
 static int ask_roots(struct fleet_ask *ask, struct fleet_answer *answer)
 {
 	VEC(struct fleet_root) roots = {0};
-	struct clickhouse_rows rows;
+	struct clickhouse_rows rows = {0};
 	int err = question_roots(ask->server, &ask->filter, ROOTS_MAX, &rows);
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
@@ -305,7 +309,7 @@ static int ask_change(struct fleet_ask *ask, struct fleet_answer *answer, uint32
 {
 	uint64_t span_ns = answer->end_ns - answer->begin_ns;
 	VEC(struct fleet_step) steps = {0};
-	struct clickhouse_rows rows;
+	struct clickhouse_rows rows = {0};
 	int err;
 
 	answer->step_ns = (span_ns / STEP_CNT / SECOND_NS + 1) * SECOND_NS;

@@ -110,11 +110,11 @@ int question_histogram(struct clickhouse *server, const struct question_filter *
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql, "SELECT bucket, sum(weight), sum(weight * weight)");
+	sql__put(&sql, "SELECT bucket, sum(weight), sum(weight * weight), min(begin_ns), max(begin_ns)");
 	put_source(&sql, clickhouse__database(server), NULL);
 	put_filter(&sql, filter);
 	sql__put(&sql, " GROUP BY bucket ORDER BY bucket");
-	return ask(server, &sql, 3, rows);
+	return ask(server, &sql, QUESTION_HISTOGRAM_COLUMNS, rows);
 }
 
 int question_late(struct clickhouse *server, const struct question_filter *filter, const char *fact,
@@ -239,18 +239,6 @@ int question_steps(struct clickhouse *server, const struct question_filter *filt
 	put_filter(&sql, filter);
 	sql__put(&sql, " GROUP BY step ORDER BY step");
 	return ask(server, &sql, 4, rows);
-}
-
-int question_span(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
-{
-	struct sql sql;
-
-	if (sql__begin(&sql))
-		return -ENOMEM;
-	sql__put(&sql, "SELECT min(begin_ns), max(begin_ns)");
-	put_source(&sql, clickhouse__database(server), NULL);
-	put_filter(&sql, filter);
-	return ask(server, &sql, 2, rows);
 }
 
 int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)

@@ -23,7 +23,8 @@ struct question_filter {
  */
 int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact,
 		    uint32_t fold_below, struct clickhouse_rows *rows);
-/* bucket, sum of weights, of their squares: of all together. */
+/* bucket, sum of weights, of their squares, when the first and the last of them began: of all together. */
+#define QUESTION_HISTOGRAM_COLUMNS 5
 int question_histogram(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
 /* Means of the categories of requests of that bucket and above, by group: group, sum of weights, then each category. */
 int question_late(struct clickhouse *server, const struct question_filter *filter, const char *fact,
@@ -48,8 +49,6 @@ int question_fact_hosts(struct clickhouse *server, const struct question_filter 
 /* Time in steps: begin, sum of weights, of their squares, of the weights of requests of that bucket and above. */
 int question_steps(struct clickhouse *server, const struct question_filter *filter, uint64_t step_ns,
 		   uint32_t from_bucket, struct clickhouse_rows *rows);
-/* From when to when there are requests: two cells, 0 where there are none. */
-int question_span(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
 /* Which keys "build:…" the recordings have, the file that they were of first: key. */
 int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
 
