@@ -70,6 +70,25 @@ VERIFIED_ONCE bool open__add_first(struct open_interval *open, u64 read_len)
 	return at <= WL_FIRST_ENOUGH;
 }
 
+/* What a symbol list's type= says of it. */
+VERIFIED_ONCE int open__set_type(struct open_interval *open, u64 value, u32 is_string)
+{
+	long len = sizeof(value);
+
+	if (!open)
+		return 0;
+	open->conn = is_string ? WL_FIRST_STRING : WL_FIRST_NUMBER;
+	if (is_string)
+		len = bpf_probe_read_user_str(open->first, WL_FIRST_MAX, (void *)value) - 1;
+	else
+		*(u64 *)open->first = value;
+	if (len <= 0 || len >= WL_FIRST_MAX)
+		return 0;
+	open->first_len = len;
+	open->first_total = len;
+	return 0;
+}
+
 /* Their number. */
 static __always_inline u32 open__copy_first(const struct open_interval *open, u8 *first)
 {

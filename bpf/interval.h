@@ -31,6 +31,9 @@ struct pickup {
 	u32 rate; /* as in the record */
 	u64 conn;
 	u64 read_len; /* bytes that the call under way has read of it; 0: of no socket */
+	u64 type_value;
+	u32 type_kind; /* enum wl_first: what type_value is */
+	u32 zero;
 };
 
 static __always_inline u64 sid__next(struct cpu_context *cpu)
@@ -400,6 +403,8 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 		open->conn = pickup->conn;
 		open__add_first(open, pickup->read_len);
 	}
+	if (cfg_knobs.first_bytes && pickup->type_kind)
+		open__set_type(open, pickup->type_value, pickup->type_kind == WL_FIRST_STRING);
 	thread->recording++;
 	thread->current_recorded = 1;
 	return true;

@@ -56,10 +56,10 @@ struct operand {
 	u8 is_signed; /* then extended by its sign */
 	u8 shift;     /* of a register, to the right */
 	u8 idx_shift;
-	u8 deref_sz; /* 4 or 8: in place of the value, so many bytes at value + deref_off; 0: the value itself */
-	u8 at_exit;  /* a register that has its value at the exit */
-	u8 zero;
-	s16 reg_off; /* in struct pt_regs */
+	u8 deref_sz;  /* 4 or 8: in place of the value, so many bytes at value + deref_off; 0: the value itself */
+	u8 at_exit;   /* a register that has its value at the exit */
+	u8 is_string; /* it points to a text, for which it stands */
+	s16 reg_off;  /* in struct pt_regs */
 	s16 idx_off;
 	s32 deref_off;
 	s64 value;
@@ -72,7 +72,7 @@ struct probe_spec {
 	u32 func;
 	u32 flags;                              /* enum spec_flag */
 	u32 line;                               /* lower half of an interval's type */
-	struct operand operands[SPEC_OPERANDS]; /* key, object or task; queue */
+	struct operand operands[SPEC_OPERANDS]; /* key, object or task; queue or type */
 };
 
 struct probe_hit_count {

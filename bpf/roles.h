@@ -24,8 +24,11 @@ static __always_inline bool outermost_begins(struct thread *thread, u64 frame)
 	return true;
 }
 
+/* An interval has no type where its expression cannot be read. */
+#define TYPE_UNREADABLE (1ULL << 63)
+
 /* An interval begins: the outermost call of a function (frame), or what a key stands for. */
-static __noinline int interval_begins(struct thread *thread, struct probe_spec *spec, u64 key, u64 frame)
+static __noinline int interval_begins(struct thread *thread, struct probe_spec *spec, u64 key, u64 type, u64 frame)
 {
 	struct cpu_context *cpu = this_cpu();
 	struct pickup pickup = {};
@@ -38,6 +41,10 @@ static __noinline int interval_begins(struct thread *thread, struct probe_spec *
 	pickup.sid = sid__next(cpu);
 	pickup.selected = sid__selected(pickup.sid, &pickup.rate);
 	pickup.type = WL_SOURCE_FUNCTION << 16 | (spec->line & 0xffff);
+	if (spec->operands[1].kind && type != TYPE_UNREADABLE) {
+		pickup.type_value = type;
+		pickup.type_kind = spec->operands[1].is_string ? WL_FIRST_STRING : WL_FIRST_NUMBER;
+	}
 	recorded = interval__pick_up(thread, &pickup);
 	if (spec->role == SPEC_INTERVAL) {
 		thread->function_sid = pickup.sid;
@@ -106,7 +113,9 @@ static __noinline bool role__operands(struct pt_regs *ctx, struct probe_spec *sp
 				continue;
 		}
 		__sync_fetch_and_add(&cpu->unreadable, 1);
-		return false;
+		if (!i || (spec->role != SPEC_INTERVAL && spec->role != SPEC_BEGIN))
+			return false;
+		values[i] = TYPE_UNREADABLE;
 	}
 	return true;
 }
@@ -131,7 +140,7 @@ static __always_inline void role__happens(struct thread *thread, struct probe_sp
 	switch (spec->role) {
 	case SPEC_INTERVAL:
 	case SPEC_BEGIN:
-		interval_begins(thread, spec, values[0], frame);
+		interval_begins(thread, spec, values[0], values[1], frame);
 		break;
 	case SPEC_END:
 		interval_ends(thread, spec, values[0], frame);

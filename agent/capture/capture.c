@@ -141,7 +141,7 @@ static void configure(struct capture *capture)
 	knobs->sockets = capture->opts.sockets;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
-	knobs->first_bytes = capture->opts.sockets && capture->opts.first_bytes;
+	knobs->first_bytes = capture->opts.first_bytes;
 	syscall_read_classes(knobs->read_class, KNOB_SYSCALLS);
 	knobs->windows = capture->opts.windows;
 	controls->selection = SELECTION_NONE;

@@ -3,6 +3,8 @@
 
 #include "model/request_text.h"
 
+#include <whylate/record.h>
+
 /* What is inside cannot be read: that is its type. */
 static bool parse_tls(const struct request_bytes *request, struct request_parsed *parsed)
 {
@@ -30,6 +32,13 @@ static const struct {
 	[REQUEST_MYSQL] = {"mysql", request_parse_mysql},
 	[REQUEST_UWSGI] = {"uwsgi", request_parse_uwsgi},
 };
+
+void request_parse_text(const uint8_t *bytes, size_t len, struct request_parsed *parsed)
+{
+	struct request_text text = request_text_begin(parsed);
+
+	request_statement(&text, bytes, len, len + 1 >= WL_FIRST_MAX, false);
+}
 
 const char *request_protocol_name(enum request_protocol protocol)
 {

@@ -59,4 +59,7 @@ enum request_protocol request_protocol_by_name(const char *name);
 /* False: it is no request of that protocol. */
 bool request_parse(enum request_protocol protocol, const struct request_bytes *request, struct request_parsed *parsed);
 
+/* Any text, as a statement would be: literals are question marks. */
+void request_parse_text(const uint8_t *bytes, size_t len, struct request_parsed *parsed);
+
 #endif

@@ -210,6 +210,22 @@ static struct known_sid *place_of(const struct request_types *types, uint64_t si
 	return (struct known_sid *)&types->sids[sid * 0x9e3779b97f4a7c15ULL >> (64 - SIDS_BITS)];
 }
 
+/* By what a symbol list says: a number, or a text without what is a literal in it. */
+static uint32_t text_of_value(struct request_types *types, struct listener *listener,
+			      const struct wl_brief_record *record, const uint8_t *first)
+{
+	struct request_parsed parsed = {0};
+	int64_t number;
+
+	if (record->conn == WL_FIRST_STRING) {
+		request_parse_text(first, record->first_len, &parsed);
+	} else if (record->conn == WL_FIRST_NUMBER && record->first_len == sizeof(number)) {
+		memcpy(&number, first, sizeof(number));
+		snprintf(parsed.text, sizeof(parsed.text), "%lld", (long long)number);
+	}
+	return *parsed.text ? number_of(types, listener, parsed.text) : 0;
+}
+
 uint32_t request_types__take(struct request_types *types, const struct wl_brief_record *record, const uint8_t *first)
 {
 	const struct request_bytes request = {
@@ -225,7 +241,9 @@ uint32_t request_types__take(struct request_types *types, const struct wl_brief_
 	if (!record->first_len || record->first_len > WL_FIRST_MAX)
 		return record->type;
 	listener = listener_of(types, record->type);
-	if (listener && parse(types, listener, &request, &parsed))
+	if (listener && WL_TYPE_SOURCE(record->type) == WL_SOURCE_FUNCTION)
+		text = text_of_value(types, listener, record, first);
+	else if (listener && parse(types, listener, &request, &parsed))
 		text = text_of(types, listener, record, &parsed);
 	*place_of(types, record->sid) = (struct known_sid){.sid = record->sid, .text = text};
 	return WL_TYPE_NAMED(record->type, text);
@@ -250,6 +268,8 @@ const char *request_types__text(const struct request_types *types, uint32_t type
 
 enum request_protocol request_types__protocol(const struct request_types *types, uint32_t type)
 {
+	if (WL_TYPE_SOURCE(type) == WL_SOURCE_FUNCTION)
+		return REQUEST_NONE;
 	for (size_t i = 0; i < types->listeners.cnt; i++) {
 		const struct listener *listener = &types->listeners.items[i];
 

@@ -102,6 +102,7 @@ static int operand_make(const struct probe *probe, const struct probe_expr *expr
 			const char **why)
 {
 	operand->sz = 8;
+	operand->is_string = expr->is_string;
 	operand->reg_off = operand->idx_off = OPERAND_NO_REG;
 	switch (expr->kind) {
 	case PROBE_EXPR_NONE:
@@ -143,6 +144,8 @@ int probe_spec_make(const struct probe *probe, struct probe_spec *spec, const ch
 	} else if (probe->role == PROBE_ENQUEUE || probe->role == PROBE_DEQUEUE) {
 		first = &probe->task;
 		second = &probe->queue;
+	} else if (probe->role == PROBE_INTERVAL || probe->role == PROBE_BEGIN) {
+		second = &probe->type;
 	}
 	if (!probe->plan && !probe->usdt) {
 		*why = "it has neither a plan nor a marker";

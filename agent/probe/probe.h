@@ -25,7 +25,7 @@ struct probe {
 	const struct plan *plan; /* NULL: a marker */
 	const struct usdt_site *usdt; /* NULL: a function */
 	enum plan_cost usdt_cost;     /* of the marker's site */
-	struct probe_expr key, object, task, queue;
+	struct probe_expr key, object, task, queue, type;
 };
 
 /* Is its exit to be attached, too? */

@@ -23,6 +23,7 @@ void probe_of_target(const struct probe_target *target, const struct probe_line 
 		.object = line->object,
 		.task = line->task,
 		.queue = line->queue,
+		.type = line->type,
 	};
 }
 

@@ -110,7 +110,8 @@ struct plan_needs probe_line_needs(const struct probe_line *line)
 		.whole = probe_line_needs_exit(line) && line->role != PROBE_FUNCTION,
 		.args = probe_line_args(line),
 		.memory = line->key.kind == PROBE_EXPR_MEMORY || line->object.kind == PROBE_EXPR_MEMORY ||
-			  line->task.kind == PROBE_EXPR_MEMORY || line->queue.kind == PROBE_EXPR_MEMORY,
+			  line->task.kind == PROBE_EXPR_MEMORY || line->queue.kind == PROBE_EXPR_MEMORY ||
+			  line->type.kind == PROBE_EXPR_MEMORY || line->type.is_string,
 		.retval = line->key.kind == PROBE_EXPR_RETVAL || line->task.kind == PROBE_EXPR_RETVAL,
 	};
 }

@@ -19,11 +19,11 @@
 #define TYPE_IDX_MAX UINT16_MAX /* records name the line that makes the interval in 16 bits */
 #define BLANKS       " \t"
 
-enum option { OPTION_NAME, OPTION_KEY, OPTION_OBJECT, OPTION_TASK, OPTION_QUEUE, OPTION_CNT };
+enum option { OPTION_NAME, OPTION_KEY, OPTION_OBJECT, OPTION_TASK, OPTION_QUEUE, OPTION_TYPE, OPTION_CNT };
 
 #define OPTION_BIT(option) (1u << (option))
 
-static const char *const option_names[OPTION_CNT] = {"name", "key", "object", "task", "queue"};
+static const char *const option_names[OPTION_CNT] = {"name", "key", "object", "task", "queue", "type"};
 
 /* What a role takes beyond name=, and the role without which it tells nothing. */
 struct role_rule {
@@ -31,18 +31,19 @@ struct role_rule {
 	uint8_t required, defaulted; /* options, by OPTION_BIT(); arg0 is the default */
 	bool is_call;                /* lasts from an entry to an exit, which a marker does not have */
 	enum probe_role counterpart; /* PROBE_ROLE_CNT: none */
+	uint8_t optional;            /* options without a default */
 };
 
 static const struct role_rule rules[PROBE_ROLE_CNT] = {
-	[PROBE_INTERVAL] = {"interval", 0, 0, true, PROBE_ROLE_CNT},
-	[PROBE_BEGIN] = {"begin", OPTION_BIT(OPTION_KEY), 0, false, PROBE_END},
-	[PROBE_END] = {"end", OPTION_BIT(OPTION_KEY), 0, false, PROBE_BEGIN},
-	[PROBE_WORK] = {"work", OPTION_BIT(OPTION_KEY), 0, false, PROBE_BEGIN},
-	[PROBE_ACQUIRE] = {"acquire", 0, OPTION_BIT(OPTION_OBJECT), false, PROBE_ROLE_CNT},
-	[PROBE_RELEASE] = {"release", 0, OPTION_BIT(OPTION_OBJECT), false, PROBE_ACQUIRE},
-	[PROBE_ENQUEUE] = {"enqueue", OPTION_BIT(OPTION_TASK), OPTION_BIT(OPTION_QUEUE), false, PROBE_DEQUEUE},
-	[PROBE_DEQUEUE] = {"dequeue", OPTION_BIT(OPTION_TASK), OPTION_BIT(OPTION_QUEUE), false, PROBE_ENQUEUE},
-	[PROBE_FUNCTION] = {"function", 0, 0, true, PROBE_ROLE_CNT},
+	[PROBE_INTERVAL] = {"interval", 0, 0, true, PROBE_ROLE_CNT, OPTION_BIT(OPTION_TYPE)},
+	[PROBE_BEGIN] = {"begin", OPTION_BIT(OPTION_KEY), 0, false, PROBE_END, OPTION_BIT(OPTION_TYPE)},
+	[PROBE_END] = {"end", OPTION_BIT(OPTION_KEY), 0, false, PROBE_BEGIN, 0},
+	[PROBE_WORK] = {"work", OPTION_BIT(OPTION_KEY), 0, false, PROBE_BEGIN, 0},
+	[PROBE_ACQUIRE] = {"acquire", 0, OPTION_BIT(OPTION_OBJECT), false, PROBE_ROLE_CNT, 0},
+	[PROBE_RELEASE] = {"release", 0, OPTION_BIT(OPTION_OBJECT), false, PROBE_ACQUIRE, 0},
+	[PROBE_ENQUEUE] = {"enqueue", OPTION_BIT(OPTION_TASK), OPTION_BIT(OPTION_QUEUE), false, PROBE_DEQUEUE, 0},
+	[PROBE_DEQUEUE] = {"dequeue", OPTION_BIT(OPTION_TASK), OPTION_BIT(OPTION_QUEUE), false, PROBE_ENQUEUE, 0},
+	[PROBE_FUNCTION] = {"function", 0, 0, true, PROBE_ROLE_CNT, 0},
 };
 
 #define SYMBOL_MALFORMED (-1)
@@ -225,6 +226,21 @@ static bool parse_expression(const char *text, struct probe_expr *expr)
 	return !errno && off <= INT32_MAX && (expr->width == 4 || !strcmp(end, ")"));
 }
 
+/* str(EXPR): of type= only. */
+static bool parse_type(char *text, struct probe_expr *expr)
+{
+	size_t len = strlen(text);
+	bool is_string = len > 5 && !strncmp(text, "str(", 4) && text[len - 1] == ')', parsed;
+
+	if (is_string)
+		text[len - 1] = '\0';
+	parsed = parse_expression(is_string ? text + 4 : text, expr);
+	if (is_string)
+		text[len - 1] = ')';
+	expr->is_string = is_string;
+	return parsed && !(is_string && expr->kind == PROBE_EXPR_MEMORY && expr->width != 8);
+}
+
 static int parse_role(const struct parser *parser, const char *word, enum probe_role *role)
 {
 	struct nearest nearest;
@@ -258,12 +274,18 @@ static int parse_option(const struct parser *parser, char *word, struct words *w
 	for (option = 0; option < OPTION_CNT && strcmp(word, option_names[option]);)
 		option++;
 	if (option == OPTION_CNT)
-		return refuse(parser, "unknown option '%.64s=': it is one of name, key, object, task, queue", word);
+		return refuse(parser, "unknown option '%.64s=': it is one of name, key, object, task, queue, type",
+			      word);
 	if (words->options[option])
 		return refuse(parser, "option '%s=' is given twice", word);
 	if (!*value)
 		return refuse(parser, "option '%s=' has no value", word);
-	if (option != OPTION_NAME && !parse_expression(value, &words->expr[option]))
+	if (option == OPTION_TYPE && !parse_type(value, &words->expr[option]))
+		return refuse(parser,
+			      "malformed expression '%.64s' in type=: it is one of arg0…arg5, *(argN+OFF), "
+			      "*(argN+OFF):4, or str() of one that points to a text",
+			      value);
+	if (option != OPTION_NAME && option != OPTION_TYPE && !parse_expression(value, &words->expr[option]))
 		return refuse(parser,
 			      "malformed expression '%.64s' in %s=: it is one of arg0…arg5, retval, tid, *(argN+OFF), "
 			      "*(argN+OFF):4",
@@ -295,7 +317,7 @@ static int check_expression(const struct parser *parser, const struct words *wor
 
 	if (kind == PROBE_EXPR_TID && option != OPTION_KEY)
 		return refuse(parser, "%s=tid says nothing: a thread is no %s; tid is for key=", name, name);
-	if (kind == PROBE_EXPR_RETVAL && (option == OPTION_OBJECT || option == OPTION_QUEUE))
+	if (kind == PROBE_EXPR_RETVAL && (option == OPTION_OBJECT || option == OPTION_QUEUE || option == OPTION_TYPE))
 		return refuse(parser, "%s=retval comes too late for role '%s': it is wanted at the entry", name,
 			      rule->name);
 	if (kind == PROBE_EXPR_RETVAL && symbol_form(words->symbol) == PROBE_SYMBOL_USDT)
@@ -317,7 +339,7 @@ static int check_role(const struct parser *parser, struct words *words, enum pro
 	for (enum option option = OPTION_KEY; option < OPTION_CNT && !err; option++) {
 		bool given = words->options[option];
 
-		if (given && !((rule->required | rule->defaulted) & OPTION_BIT(option)))
+		if (given && !((rule->required | rule->defaulted | rule->optional) & OPTION_BIT(option)))
 			return refuse(parser, "role '%s' has no use for %s=", rule->name, option_names[option]);
 		if (!given && rule->required & OPTION_BIT(option))
 			return refuse(parser, "role '%s' needs %s=EXPR, as in %s=arg0", rule->name,
@@ -349,6 +371,7 @@ static int append(const struct parser *parser, const struct words *words, enum p
 		.object = words->expr[OPTION_OBJECT],
 		.task = words->expr[OPTION_TASK],
 		.queue = words->expr[OPTION_QUEUE],
+		.type = words->expr[OPTION_TYPE],
 	};
 
 	line.symbol = strdup(words->symbol);
@@ -526,7 +549,7 @@ bool probe_line_needs_exit(const struct probe_line *line)
 
 uint8_t probe_line_args(const struct probe_line *line)
 {
-	const struct probe_expr *exprs[] = {&line->key, &line->object, &line->task, &line->queue};
+	const struct probe_expr *exprs[] = {&line->key, &line->object, &line->task, &line->queue, &line->type};
 	uint8_t args = 0;
 
 	for (size_t i = 0; i < sizeof(exprs) / sizeof(exprs[0]); i++)
@@ -539,6 +562,14 @@ bool probe_lines_have_intervals(const probe_lines *lines)
 {
 	for (size_t i = 0; i < lines->cnt; i++)
 		if (lines->items[i].role == PROBE_INTERVAL || lines->items[i].role == PROBE_BEGIN)
+			return true;
+	return false;
+}
+
+bool probe_lines_have_types(const probe_lines *lines)
+{
+	for (size_t i = 0; i < lines->cnt; i++)
+		if (lines->items[i].type.kind != PROBE_EXPR_NONE)
 			return true;
 	return false;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The symbol list (DESIGN §7): one probe a line, `#` comments,
- *   ROLE [MODULE:]SYMBOL [name=TEXT] [key=EXPR] [object=EXPR] [task=EXPR] [queue=EXPR]
+ *   ROLE [MODULE:]SYMBOL [name=TEXT] [key=EXPR] [object=EXPR] [task=EXPR] [queue=EXPR] [type=EXPR|str(EXPR)]
  * SYMBOL is a function's name, a glob, a C++ name with or without its arguments, or usdt:PROVIDER:NAME (NAME may be a
  * glob).  A name in both functions and libraries means the executable's.
  *
  * What each role is, what it takes and when it happens:
- *   interval  the call is the interval: begins at its entry, ends at its exit; no option but name=; no marker
- *   begin     an interval begins: key= required
+ *   interval  the call is the interval: begins at its entry, ends at its exit; type=; no marker
+ *   begin     an interval begins: key= required, type=
  *   end       the interval of that key ends: key= required; the list must have a begin
  *   work      this thread now works for the interval of that key: key= required; the list must have a begin
  *   acquire   takes a lock, waiting from entry to exit, held from then on: object= (default arg0)
@@ -16,6 +16,7 @@
  *   dequeue   takes it out, at the function's exit: task= required, queue= (default arg0); and an enqueue
  *   function  only to be timed; no option but name=; no marker
  * begin, end, work, release and enqueue happen at the entry, or at the exit if one of their expressions is `retval`.
+ * type= tells intervals of a line apart, by a number or by the text that a pointer points to; it may not be `retval`.
  * Arguments are those of the entry; `*(argN+OFF)` is read when the role happens, so at the exit for a task= of dequeue.
  */
 #ifndef WHYLATE_PROBE_SYMBOL_LIST_H
@@ -51,6 +52,7 @@ struct probe_expr {
 	uint8_t arg;  /* 0…5 */
 	uint8_t width;
 	int32_t off;
+	bool is_string; /* of type=: it points to a text */
 };
 
 enum probe_symbol_form {
@@ -70,6 +72,7 @@ struct probe_line {
 	char *name;                                 /* what reports call it; the symbol unless name= says otherwise */
 	bool named;                                 /* name= was given */
 	struct probe_expr key, object, task, queue; /* defaults filled in */
+	struct probe_expr type;
 };
 
 typedef VEC(struct probe_line) probe_lines;
@@ -84,6 +87,8 @@ uint8_t probe_line_args(const struct probe_line *line);
 /* Do these lines say what an interval is?  If not, socket requests are the intervals and the lines only explain them.
  */
 bool probe_lines_have_intervals(const probe_lines *lines);
+/* Does any of them tell types of intervals? */
+bool probe_lines_have_types(const probe_lines *lines);
 /* Do they only time functions, if there are any? */
 bool probe_lines_only_time(const probe_lines *lines);
 

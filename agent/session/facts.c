@@ -332,6 +332,8 @@ static int write_protocols(struct recording *recording)
 	for (size_t i = 0; (type = request_types__listener(recording->types, i)); i++) {
 		const char *protocol = request_protocol_name(request_types__protocol(recording->types, type));
 
+		if (WL_TYPE_SOURCE(type) == WL_SOURCE_FUNCTION)
+			continue;
 		snprintf(line, sizeof(line), "%s %s",
 			 interval_type_name(type, &recording->listeners, &recording->lines, NULL, name, sizeof(name)),
 			 protocol ? protocol : "unknown");

@@ -297,7 +297,8 @@ static int open_capture(struct recording *recording)
 		.listeners = &recording->listeners,
 		.cgroup = recording_cgroup(recording),
 		.sockets = recording_of_sockets(recording),
-		.first_bytes = recording->types != NULL,
+		.first_bytes = recording->types &&
+			       (recording_of_sockets(recording) || probe_lines_have_types(&recording->lines)),
 		.probes = recording_probes_wanted(recording),
 		.children = options->children || options->target->cgroup.id,
 		.trace = options->trace,
@@ -532,7 +533,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 		goto cleanup;
 	target_comm(options->pid, options->pid, recording->comm);
 	recording->threads = thread_names__new();
-	if (options->types)
+	if (options->types || probe_lines_have_types(&recording->lines))
 		recording->types = request_types__new(options->type_by);
 	recording->data_names = data_names__new();
 	recording->retention = retention__new(options->tail, options->baseline_per_s);

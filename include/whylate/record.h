@@ -164,6 +164,13 @@ struct wl_culprit {
 /* More bytes that are read of a request are appended while there are at most that many. */
 #define WL_FIRST_ENOUGH 63
 
+/* What first[] is of an interval that a symbol list tells. */
+enum wl_first {
+	WL_FIRST_NOTHING,
+	WL_FIRST_NUMBER, /* eight bytes */
+	WL_FIRST_STRING,
+};
+
 /* A finished interval that is not kept: neither late nor part of the baseline. */
 struct wl_brief_record {
 	struct wl_record_header header;
@@ -177,7 +184,7 @@ struct wl_brief_record {
 	__wl_u32 type;      /* enum wl_interval_source << 16 | number */
 	__wl_u32 rate;      /* selection: the interval stood for 2^32 / rate of its like; 0 means every one was taken */
 	__wl_u32 flags;     /* enum wl_interval_flag, as far as they are known without its numbers */
-	__wl_u64 conn;      /* of first[]: number of the connection, 0: datagrams */
+	__wl_u64 conn;      /* of first[]: number of the connection, 0: datagrams; of functions: enum wl_first */
 	__wl_u32 first_len; /* of first[]; 0: no byte of it is sent */
 	__wl_u32 first_total; /* bytes that were read while first[] was filled */
 	__wl_u8 first[];

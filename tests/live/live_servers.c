@@ -303,10 +303,67 @@ cleanup:
 	redis_end(&redis);
 }
 
+static double count_of_type(const struct recording *recording, const char *asked, int port, const char *command)
+{
+	char want[64], type[160], key[64];
+	double count = 0;
+	json_object *report = report_read(recording->dir.s, asked);
+
+	snprintf(want, sizeof(want), "tcp:%d %s", port, command);
+	for (int i = 0; i < 8; i++) {
+		snprintf(key, sizeof(key), "types.%d.type", i);
+		if (!json_at(report, key))
+			break;
+		snprintf(type, sizeof(type), "%s", json_text(report, key));
+		snprintf(key, sizeof(key), "types.%d.count", i);
+		if (!strcmp(type, want))
+			count = json_number(report, key);
+	}
+	json_object_put(report);
+	return count;
+}
+
+/* Two kinds of requests of one port, told apart by their first bytes; nothing else of them is stored. */
+static void test_types(void)
+{
+	struct client get = {.question = "*2\r\n$3\r\nGET\r\n$9\r\nhushhush1\r\n",
+			     .answer_end = "$-1\r\n",
+			     .connection_cnt = 4,
+			     .requests_each = 250};
+	struct client set = {.question = "*3\r\n$3\r\nset\r\n$1\r\nx\r\n$8\r\nhushhush\r\n",
+			     .answer_end = "+OK\r\n",
+			     .connection_cnt = 2,
+			     .requests_each = 150};
+	struct recording recording = {0};
+	struct process grep = {0};
+	struct redis redis;
+
+	if (program_missing("types", "redis-server"))
+		return;
+	if (!redis_start(&redis, ANY_CPU) || !client_open(&get, redis.port) ||
+	    !recording_start(&recording, "types", redis.process.pid, EVERYTHING) || !client_open(&set, redis.port))
+		goto cleanup;
+	if (!client_run(&get) || !client_run(&set))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	CHECK(count_of_type(&recording, NULL, redis.port, "GET") == 1000);
+	CHECK(count_of_type(&recording, NULL, redis.port, "SET") == 300);
+	CHECK(count_of_type(&recording, "--type SET", redis.port, "SET") == 300);
+	CHECK(count_of_type(&recording, "--type SET", redis.port, "GET") == 0);
+	CHECK(process_start(&grep, "grep -rl hush %s", recording.dir.s) == 0 && process_wait(&grep, 10) == 1);
+cleanup:
+	process_end(&grep);
+	client_close(&get);
+	client_close(&set);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
 static const struct live_test tests[] = {
 	{"redis", test_redis},         {"memcached", test_memcached},
 	{"nginx", test_nginx},         {"short_connections", test_short_connections},
 	{"datagrams", test_datagrams}, {"redis_neighbour", test_redis_neighbour},
+	{"types", test_types},
 };
 
 int suite_servers(void)

@@ -75,6 +75,21 @@ static void test_moments(void)
 	CU_ASSERT_EQUAL(made(&probe).flags, SPEC_AT_EXIT | SPEC_ON_STACK | SPEC_TIMED);
 }
 
+static void test_types(void)
+{
+	struct probe probe = probe_of(PROBE_INTERVAL, &with_sites);
+	struct probe_spec spec = made(&probe);
+
+	CU_ASSERT(spec.operands[1].kind == OPERAND_NONE);
+	probe.type = (struct probe_expr){.kind = PROBE_EXPR_MEMORY, .arg = 0, .width = 8, .off = 8, .is_string = true};
+	spec = made(&probe);
+	CU_ASSERT_EQUAL(spec.operands[0].kind, OPERAND_NONE);
+	CU_ASSERT(spec.operands[1].kind == OPERAND_REG && spec.operands[1].is_string);
+	CU_ASSERT(spec.operands[1].deref_sz == 8 && spec.operands[1].deref_off == 8);
+	probe.role = PROBE_FUNCTION;
+	CU_ASSERT_EQUAL(made(&probe).operands[1].kind, OPERAND_NONE);
+}
+
 static void test_operands(void)
 {
 	struct probe probe = probe_of(PROBE_ENQUEUE, &with_sites);
@@ -151,6 +166,7 @@ int suite_probe_spec(void)
 		{"functions that are timed", test_functions},
 		{"roles at the entry and at the exit", test_moments},
 		{"expressions", test_operands},
+		{"types of intervals", test_types},
 		{"markers", test_markers},
 		{"cookies", test_cookies},
 	};

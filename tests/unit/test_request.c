@@ -342,6 +342,23 @@ static void prepared_statements_have_texts(void)
 	request_types__free(types);
 }
 
+/* What a symbol list's type= says. */
+static void values_are_types(void)
+{
+	struct request_types *types = request_types__new(REQUEST_NONE);
+	uint32_t type = WL_SOURCE_FUNCTION << 16 | 3;
+	int64_t number = -5;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(types);
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_NUMBER, (uint8_t *)&number, sizeof(number)), "-5");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_NUMBER, (uint8_t *)&number, 4), "");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_STRING, TEXT("SELECT 5 FROM t1")), "SELECT ? FROM t1");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_STRING, TEXT("\x1b[31m")), "?[?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_NOTHING, TEXT("GET / HTTP/1.1\r\n")), "");
+	CU_ASSERT_EQUAL(request_types__protocol(types, type), REQUEST_NONE);
+	request_types__free(types);
+}
+
 int suite_request(void)
 {
 	static const struct unit_test tests[] = {
@@ -355,6 +372,7 @@ int suite_request(void)
 		{"what looks like HTTP is not", what_looks_like_http_is_not},
 		{"routes are bounded", routes_are_bounded},
 		{"prepared statements have texts", prepared_statements_have_texts},
+		{"values are types", values_are_types},
 	};
 
 	return unit_suite("types of requests", tests, sizeof(tests) / sizeof(tests[0]));

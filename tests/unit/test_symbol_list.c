@@ -167,13 +167,13 @@ static void expressions_become_numbers(void)
 		const char *text;
 		struct probe_expr expr;
 	} cases[] = {
-		{"arg0", {PROBE_EXPR_ARG, 0, 8, 0}},
-		{"arg5", {PROBE_EXPR_ARG, 5, 8, 0}},
-		{"retval", {PROBE_EXPR_RETVAL, 0, 8, 0}},
-		{"tid", {PROBE_EXPR_TID, 0, 8, 0}},
-		{"*(arg1+8)", {PROBE_EXPR_MEMORY, 1, 8, 8}},
-		{"*(arg4+0x7fffffff)", {PROBE_EXPR_MEMORY, 4, 8, INT32_MAX}},
-		{"*(arg2+0x10):4", {PROBE_EXPR_MEMORY, 2, 4, 16}},
+		{"arg0", {PROBE_EXPR_ARG, 0, 8, 0, false}},
+		{"arg5", {PROBE_EXPR_ARG, 5, 8, 0, false}},
+		{"retval", {PROBE_EXPR_RETVAL, 0, 8, 0, false}},
+		{"tid", {PROBE_EXPR_TID, 0, 8, 0, false}},
+		{"*(arg1+8)", {PROBE_EXPR_MEMORY, 1, 8, 8, false}},
+		{"*(arg4+0x7fffffff)", {PROBE_EXPR_MEMORY, 4, 8, INT32_MAX, false}},
+		{"*(arg2+0x10):4", {PROBE_EXPR_MEMORY, 2, 4, 16, false}},
 	};
 
 	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
@@ -250,6 +250,14 @@ static void nonsense_is_refused_by_its_line(void)
 		{"dequeue f queue=arg0", "role 'dequeue' needs task=EXPR"},
 		{"interval f key=tid", "role 'interval' has no use for key="},
 		{"function f object=arg0", "role 'function' has no use for object="},
+		{"function f type=arg0", "role 'function' has no use for type="},
+		{"interval f type=retval", "type=retval comes too late"},
+		{"interval f type=tid", "type=tid says nothing"},
+		{"interval f type=str(retval)", "type=retval comes too late"},
+		{"interval f type=str(arg0", "malformed expression"},
+		{"interval f type=str()", "malformed expression"},
+		{"interval f type=str(*(arg0+8):4)", "malformed expression"},
+		{"begin f key=str(arg0)", "malformed expression"},
 		{"acquire f key=arg0", "role 'acquire' has no use for key="},
 		{"begin f key=arg0 object=arg1", "role 'begin' has no use for object="},
 		{"acquire f object=retval", "object=retval comes too late for role 'acquire'"},
