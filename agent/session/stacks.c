@@ -77,7 +77,10 @@ static void frame_name(struct stacks *stacks, struct image_process *process, uin
 		snprintf(name, NAME_SZ, "[unknown]");
 }
 
-/* What the compiler has inlined there stands below it, as "f (inlined by g)". */
+/*
+ * What the compiler has inlined there stands below it, as "f (inlined by g)".  Of the target's own code only: DWARF
+ * takes much memory and time.
+ */
 static void add_inlined(struct stacks *stacks, const struct image *image, uint64_t addr, bool is_guess)
 {
 	const char *names[INLINES_DEPTH_MAX], *by;
@@ -85,7 +88,7 @@ static void add_inlined(struct stacks *stacks, const struct image *image, uint64
 	char text[NAME_SZ];
 	size_t cnt;
 
-	if (id == PROGRAM_NONE || is_guess)
+	if (id == PROGRAM_NONE || is_guess || image != images__target(stacks->images))
 		return;
 	by = program__function(image->program, id)->shown;
 	cnt = program__inlined_at(image->program, addr, names);
@@ -484,10 +487,10 @@ static void read_ahead(const struct stacks *stacks)
 	uint32_t libc = program ? program__module_find(program, "libc.so.6") : PROGRAM_NONE, first, cnt;
 
 	/* What cannot be read has no names then, and nobody needs to be told now. */
-	if (program)
-		program__module_functions(program, 0, &first, &cnt);
-	if (libc != PROGRAM_NONE)
-		program__module_functions(program, libc, &first, &cnt);
+	if (program && !program__module_functions(program, 0, &first, &cnt))
+		program__read_inlines(program, 0);
+	if (libc != PROGRAM_NONE && !program__module_functions(program, libc, &first, &cnt))
+		program__read_inlines(program, libc);
 }
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **made)

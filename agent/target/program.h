@@ -171,6 +171,8 @@ uint32_t program__function_at_runtime(struct program *program, uint64_t pc, uint
  * module's functions have been read: how many, at most INLINES_DEPTH_MAX.  The names are valid until the next call.
  */
 size_t program__inlined_at(struct program *program, uint64_t pc, const char *names[]);
+/* Reads what the module's DWARF takes at first, some ten milliseconds, where its functions have been read. */
+void program__read_inlines(struct program *program, uint32_t module);
 /* By raw name, versions cut off, in one module; PROGRAM_NONE.  (Of several that bear it, the linker's choice.) */
 uint32_t program__function_find(struct program *program, uint32_t module, const char *name);
 

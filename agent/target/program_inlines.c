@@ -18,6 +18,14 @@ static void inlines_open(struct module *module)
 		module->inlines = inlines__open(fd);
 }
 
+void program__read_inlines(struct program *program, uint32_t idx)
+{
+	struct module *module = program->modules.items[idx];
+
+	if (module->has_functions && !module->inlines_tried)
+		inlines_open(module);
+}
+
 size_t program__inlined_at(struct program *program, uint64_t pc, const char *names[])
 {
 	struct module *module;
@@ -25,8 +33,7 @@ size_t program__inlined_at(struct program *program, uint64_t pc, const char *nam
 
 	if (program__function_at_runtime(program, pc, &idx) == PROGRAM_NONE)
 		return 0;
+	program__read_inlines(program, idx);
 	module = program->modules.items[idx];
-	if (!module->inlines_tried)
-		inlines_open(module);
 	return module->inlines ? inlines__at(module->inlines, pc - module->public.bias, names) : 0;
 }
