@@ -3,11 +3,11 @@
 
 #define SLOWEST_CNT 10 /* paths in full */
 
-/* The chains of who waited for whom, where they were recorded. */
-static int follow_paths(struct findings *findings, struct shard_reader *reader)
+int findings_follow(struct findings *findings, struct shard_reader *reader)
 {
 	int found = traces_load(&findings->traces, reader), err;
 
+	findings->paths = (struct paths){0};
 	if (found < 0)
 		return found;
 	err = samples_load(&findings->samples, found ? &findings->traces : NULL, reader);
@@ -25,7 +25,17 @@ static int follow_paths(struct findings *findings, struct shard_reader *reader)
 		samples_free(&findings->samples);
 		traces_free(&findings->traces);
 	}
-	return err;
+	return err ? err : 1;
+}
+
+void findings_unfollow(struct findings *findings)
+{
+	if (findings->paths.traces) {
+		roots_free(&findings->roots);
+		paths_free(&findings->paths);
+		traces_free(&findings->traces);
+	}
+	samples_free(&findings->samples);
 }
 
 /* The calls of probed functions, likewise. */
@@ -77,12 +87,7 @@ static void findings_release(struct findings *findings)
 		factor_analysis_free(&findings->whole);
 		invocations_free(&findings->invocations);
 	}
-	if (findings->paths.traces) {
-		roots_free(&findings->roots);
-		paths_free(&findings->paths);
-		traces_free(&findings->traces);
-	}
-	samples_free(&findings->samples);
+	findings_unfollow(findings);
 }
 
 int findings_complete(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts)
@@ -102,8 +107,8 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 	findings->paths = (struct paths){0};
 	findings->samples = (struct samples){0};
 	findings->values = (struct values){0};
-	err = follow_paths(findings, reader);
-	if (!err)
+	err = findings_follow(findings, reader);
+	if (err >= 0)
 		err = find_factors(findings, reader, &opts->rule);
 	if (!err && findings->samples.rows.cnt && !opts->without_samples)
 		err = sample_factors(findings, &opts->rule);

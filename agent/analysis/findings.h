@@ -40,6 +40,12 @@ struct findings {
 
 /* The dataset is there: finds the rest.  0 or -errno, and then nothing but the dataset is left to free. */
 int findings_complete(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts);
+/*
+ * Of findings_complete(), only the chains of who waited for whom: 1: there are; 0: they were not recorded; -errno.
+ * findings_unfollow() after 1 and 0.
+ */
+int findings_follow(struct findings *findings, struct shard_reader *reader);
+void findings_unfollow(struct findings *findings);
 /* Both, without a line: 0, or -errno with nothing to free. */
 int findings_make(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts);
 void findings_free(struct findings *findings);

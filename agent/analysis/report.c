@@ -132,8 +132,7 @@ static int types_make(struct report *report, const struct stats_order *order)
 	return 0;
 }
 
-/* Of all interval records, by whatever lost them, by the weight that they had or would have had; NAN: not known. */
-static double lost_share(const struct dataset *dataset)
+double report_lost_share(const struct dataset *dataset)
 {
 	const struct dataset_loss *ring = &dataset->loss[WL_LOSS_INTERVAL];
 	double cut = (double)dataset->loss[WL_LOSS_CUT].lost, emitted = (double)ring->emitted + cut;
@@ -161,7 +160,7 @@ static void report_init(struct report *report, const struct dataset *dataset, co
 		.typical_ns = NAN,
 		.latency = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
 		.length = {0, NAN, STATED_ERROR, NAN, NAN, NAN},
-		.records_lost_share = lost_share(dataset),
+		.records_lost_share = report_lost_share(dataset),
 	};
 }
 

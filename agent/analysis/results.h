@@ -421,4 +421,7 @@ struct report_opts {
 int report_make(struct report *report, const struct dataset *dataset, const struct report_opts *opts);
 void report_free(struct report *report);
 
+/* Of all interval records, by whatever lost them, by the weight that they had or would have had; NAN: not known. */
+double report_lost_share(const struct dataset *dataset);
+
 #endif

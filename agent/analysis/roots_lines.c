@@ -11,7 +11,8 @@
 #define PARTS            (ROOT_BRANCHES_MAX + 1) /* [0]: in no branch */
 #define LEFT             ROOT_LINES_MAX
 
-enum group { TYPICAL, BETWEEN, LATE, GROUP_CNT };
+/* Short names of enum path_group. */
+enum group { TYPICAL = PATH_TYPICAL, BETWEEN, LATE, GROUP_CNT };
 
 /* The roots that get lines, one after the other. */
 struct work {
@@ -30,6 +31,8 @@ static enum group group_of(const struct work *work, uint32_t at)
 {
 	double latency_ns = (double)work->ranked->latency_ns[at];
 
+	if (work->ranked->groups)
+		return (enum group)work->ranked->groups[at];
 	if (latency_ns >= work->ranked->rows.late_ns)
 		return LATE;
 	return latency_ns <= work->ranked->rows.median_ns ? TYPICAL : BETWEEN;

@@ -188,8 +188,7 @@ static int fill_ways(struct cause *cause, const struct root_lines *lines, uint32
 /* --- the list ------------------------------------------------------------------------------------------------------
  */
 
-static int fill_cause(struct cause *cause, struct report *report, const struct root_lines *lines, uint32_t line,
-		      const struct share_opts *opts)
+int root_lines__cause(struct cause *cause, struct report *report, const struct root_lines *lines, uint32_t line)
 {
 	const struct root_line *from = &lines->lines[line];
 	const struct root_key *key = &lines->roots->keys.items[from->key];
@@ -211,8 +210,6 @@ static int fill_cause(struct cause *cause, struct report *report, const struct r
 		err = fill_category(cause, lines, line, arena);
 	if (!err)
 		err = fill_ways(cause, lines, line, arena);
-	if (!err)
-		err = root_gain_compute(&cause->gain, from->ns, lines->ranked, opts);
 	return err ? err : root_describe(cause, report, &from->share, &key->pids, arena);
 }
 
@@ -273,7 +270,9 @@ static int make_causes(struct report *report, struct root_lines *lines, const st
 		return -ENOMEM;
 	report->roots->left_out_ns = report->roots->roots_ns;
 	for (size_t i = 0; i < worth && !err; i++) {
-		err = fill_cause(&report->causes[i], report, lines, (uint32_t)(order[i] - lines->lines), opts);
+		err = root_lines__cause(&report->causes[i], report, lines, (uint32_t)(order[i] - lines->lines));
+		if (!err)
+			err = root_gain_compute(&report->causes[i].gain, order[i]->ns, lines->ranked, opts);
 		report->causes[i].rank = (uint32_t)i + 1;
 		if (!err && report->ranked)
 			err = keep_part(&report->causes[i], report, lines->ranked, order[i]);

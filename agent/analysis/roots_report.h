@@ -41,6 +41,9 @@ struct root_lines {
 int root_lines__make(struct root_lines *lines, const struct roots *roots, const struct path_rows *ranked);
 void root_lines__free(struct root_lines *lines);
 
+/* A line as a cause without rank and gain; its share was computed, if there is one.  0 or -ENOMEM. */
+int root_lines__cause(struct cause *cause, struct report *report, const struct root_lines *lines, uint32_t line);
+
 /*
  * The latency if the root's time were gone, and how sure p99 is (block bootstrap).  Exact, from weighted rows.
  * 0 or -ENOMEM.

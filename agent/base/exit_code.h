@@ -8,6 +8,7 @@ enum exit_code {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_LIMITS = 3, /* done, but loss or missing hooks exceed the stated limit */
+	EXIT_WORSE = 4,  /* compare: B is worse than A beyond the limit */
 };
 
 #endif

@@ -340,7 +340,7 @@ static void put_differences(struct json_doc *doc, struct json_object *root, cons
  * json-c leaves DEL, C1 controls and direction overrides as they are, which JSON allows and a terminal obeys.  In the
  * finished text they can only stand inside of strings, so that an escape is right wherever they are met.
  */
-static void write_harmless(FILE *out, const char *json)
+void json_write_harmless(FILE *out, const char *json)
 {
 	const char *written = json;
 	uint32_t codepoint;
@@ -392,7 +392,7 @@ int view_json(FILE *out, const struct report *report)
 		err = -ENOMEM;
 		goto cleanup;
 	}
-	write_harmless(out, text);
+	json_write_harmless(out, text);
 	err = fflush(out) || ferror(out) ? -EIO : 0;
 cleanup:
 	json_object_put(root);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* json-c takes NULL for a JSON null, so that a failed allocation has to be remembered apart. */
@@ -140,6 +141,8 @@ static inline void put_strings(struct json_doc *doc, struct json_object *object,
 		append(doc, array, strings[i] ? new_string(strings[i]) : NULL, !strings[i]);
 }
 
+/* Writes the finished text and a newline, with nothing in it that a terminal obeys. */
+void json_write_harmless(FILE *out, const char *json);
 /* The parts of a report that are in files of their own: "path" and "crosstalk", in json_path.c. */
 void json_put_factors(struct json_doc *doc, struct json_object *root, const struct report *report);
 void json_put_path(struct json_doc *doc, struct json_object *root, const struct report *report);

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/compare.h"
+
+#include "analysis/findings.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/compare_side.h"
+#include "cmd/report_options.h"
+#include "shard/open.h"
+#include "view/view.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+	"Usage: whylate compare A B [--limit 5%] [--json] [--type NAME] [--tail p99] [--top 10]\n"
+	"Says whether B is slower than A, by how much, and by what.  Needs no privilege.\n"
+	"A and B are recordings, or parts of them: PATH[@host=GLOB][@FROM-TO], with times of day in UTC "
+	"(14:00-14:10),\n"
+	"dates (2026-11-21T14:00-2026-11-21T14:10) or times since the recording began (0s-30s); either may be left "
+	"out.\n"
+	"      --limit SHARE    how much longer mean and p99 may be in B (default 0); or of single figures:\n"
+	"                       p99=10%,mean=2% (mean, p50, p90, p99, p99.9)\n"
+	"      --json           one JSON object, schema whylate.compare/1\n"
+	"      --type NAME      only requests of this type\n"
+	"      --tail PCT       which requests of each side count as late (default p99)\n"
+	"      --top N          lines per list (default 10; all)\n"
+	"      --max-loss SHARE exit with 3 if more records were lost on either side (default 1%)\n"
+	"Exit codes: 0 B is no worse; 4 it is worse beyond the limit, with 95 % confidence; 3 too much was lost; 1, 2 "
+	"errors\n";
+
+struct compare_options {
+	struct compare_opts opts;
+	struct analyse_options common; /* type, top, json, max_loss */
+	struct side sides[COMPARE_SIDE_CNT];
+};
+
+/* One side alone: which sessions and what time it is of, and what is told of it. */
+struct loaded_side {
+	struct compare_facts facts;
+	uint64_t since_wall_ns, until_wall_ns;
+	struct dataset dataset; /* owns the strings of the facts */
+	bool is_loaded;
+};
+
+static int say_unreadable(const struct side *side, int err)
+{
+	if (err == -ENOENT)
+		log_error("'%s' cannot be compared: there is no table of intervals in it", side->path);
+	else if (err == -ESRCH && side->host)
+		log_error("'%s': there is no recording of a host '%s'%s", side->label, side->host,
+			  side->has_span ? " of that time" : "");
+	else if (err == -ESRCH)
+		log_error("'%s': there is no recording of that time", side->label);
+	else
+		log_error("'%s' cannot be compared: %s", side->label, strerror(-err));
+	return EXIT_FAILED;
+}
+
+/* From when to when the recordings last. */
+static int span_of(const struct dataset *dataset, uint64_t *begin_wall_ns, uint64_t *end_wall_ns)
+{
+	*begin_wall_ns = *end_wall_ns = 0;
+	for (size_t h = 0; h < dataset->host_cnt; h++) {
+		const struct dataset_host *host = &dataset->hosts[h];
+
+		if (!host->begin_wall_ns)
+			continue;
+		if (!*begin_wall_ns || host->begin_wall_ns < *begin_wall_ns)
+			*begin_wall_ns = host->begin_wall_ns;
+		if (host->end_wall_ns > *end_wall_ns)
+			*end_wall_ns = host->end_wall_ns;
+	}
+	return *begin_wall_ns ? 0 : -ENODATA;
+}
+
+static void fill_facts(struct compare_facts *facts, const struct side *side, const struct dataset *dataset)
+{
+	*facts = (struct compare_facts){
+		.label = side->label,
+		.host = dataset->host,
+		.kernel = dataset->kernel,
+		.comm = dataset->comm,
+		.pid = dataset->pid,
+		.host_cnt = dataset->host_cnt,
+		.duration_s = dataset->duration_s,
+		.intervals_seen = dataset->intervals_seen,
+		.intervals_flagged = dataset->intervals_flagged,
+		.records_lost = dataset->records_lost,
+		.intervals_kept = dataset->row_cnt,
+		.windowed = dataset->window_cnt > 0,
+		.lost_share = report_lost_share(dataset),
+	};
+	for (size_t h = 0; h < dataset->host_cnt; h++)
+		facts->session_cnt += dataset->hosts[h].session_cnt;
+	memcpy(facts->loss, dataset->loss, sizeof(facts->loss));
+	span_of(dataset, &facts->begin_wall_ns, &facts->end_wall_ns);
+}
+
+/* Without the counters, which the comparison reads from both sides together. */
+static int load_alone(struct loaded_side *loaded, const struct side *side, const char *type,
+		      struct shard_reader *reader)
+{
+	struct dataset_filter filter = {.type = type, .host = side->host, .without_events = true};
+	uint64_t begin_wall_ns, end_wall_ns;
+	int err = dataset_load(&loaded->dataset, reader, &filter);
+
+	if (err || !side->has_span)
+		return err;
+	err = span_of(&loaded->dataset, &begin_wall_ns, &end_wall_ns);
+	dataset_free(&loaded->dataset);
+	if (err)
+		return err;
+	filter.since_wall_ns = loaded->since_wall_ns = side_time__wall_ns(&side->from, begin_wall_ns, end_wall_ns);
+	filter.until_wall_ns = loaded->until_wall_ns = side_time__wall_ns(&side->to, begin_wall_ns, end_wall_ns);
+	shard_reader__rewind(reader);
+	return dataset_load(&loaded->dataset, reader, &filter);
+}
+
+static int load_side(struct loaded_side *loaded, const struct side *side, const char *type)
+{
+	const char *path = side->path;
+	struct shard_reader *reader = shards_open(&path, 1);
+	int err;
+
+	if (!reader)
+		return EXIT_FAILED;
+	err = load_alone(loaded, side, type, reader);
+	loaded->is_loaded = !err;
+	if (err == -ENODATA)
+		log_error("'%s': the recording does not tell its time of day", side->label);
+	else if (err)
+		say_unreadable(side, err);
+	if (!err && !loaded->dataset.row_cnt) {
+		log_error("'%s' has no request%s%s%s", side->label, type ? " of type '" : "", type ? type : "",
+			  type ? "'" : "");
+		err = -ENODATA;
+	}
+	if (!err)
+		fill_facts(&loaded->facts, side, &loaded->dataset);
+	shard_reader__free(reader);
+	return err ? EXIT_FAILED : EXIT_DONE;
+}
+
+static bool has_session(const struct loaded_side *loaded, uint64_t id)
+{
+	for (size_t s = 0; s < loaded->dataset.session_cnt; s++)
+		if (loaded->dataset.session_ids[s] == id)
+			return true;
+	return false;
+}
+
+static bool is_on_side(const struct loaded_side *loaded, const struct side *side, const struct dataset *dataset,
+		       size_t row)
+{
+	uint32_t session = dataset->session[row];
+	uint64_t wall_ns = dataset->begin_ts[row] + (uint64_t)dataset->session_clock_ns[session];
+	uint32_t host = dataset->host_idx ? dataset->host_idx[row] : 0;
+
+	if (!has_session(loaded, dataset->session_ids[session]))
+		return false;
+	if (side->host && dataset->host_cnt && fnmatch(side->host, dataset->hosts[host].name, 0))
+		return false;
+	return wall_ns >= loaded->since_wall_ns && (!loaded->until_wall_ns || wall_ns < loaded->until_wall_ns);
+}
+
+static uint8_t *assign_sides(const struct dataset *dataset, const struct compare_options *options,
+			     const struct loaded_side *loaded)
+{
+	uint8_t *sides = calloc(dataset->row_cnt + 1, sizeof(*sides));
+
+	for (size_t row = 0; sides && row < dataset->row_cnt; row++) {
+		if (is_on_side(&loaded[COMPARE_A], &options->sides[COMPARE_A], dataset, row))
+			sides[row] |= COMPARE_IN_A;
+		if (is_on_side(&loaded[COMPARE_B], &options->sides[COMPARE_B], dataset, row))
+			sides[row] |= COMPARE_IN_B;
+	}
+	return sides;
+}
+
+static int print(const struct comparison *comparison, const struct loaded_side *loaded,
+		 const struct compare_options *options)
+{
+	const struct compare_facts facts[] = {loaded[COMPARE_A].facts, loaded[COMPARE_B].facts};
+	const struct view_opts view = {
+		.top = options->common.top,
+		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
+	};
+	int err = options->common.json ? view_compare_json(stdout, comparison, facts)
+				       : view_compare_text(stdout, comparison, facts, &view);
+
+	if (err)
+		log_error("cannot write the comparison: %s", strerror(-err));
+	return err;
+}
+
+static int compare_findings(struct findings *findings, struct shard_reader *reader, struct compare_options *options,
+			    const struct loaded_side *loaded)
+{
+	struct comparison comparison;
+	uint8_t *sides = NULL;
+	int followed = findings_follow(findings, reader), err, code = EXIT_FAILED;
+
+	err = followed < 0 ? followed : 0;
+	if (!err)
+		sides = assign_sides(&findings->dataset, options, loaded);
+	if (!sides)
+		err = err ? err : -ENOMEM;
+	options->opts.paths = followed > 0 ? &findings->paths : NULL;
+	options->opts.roots = followed > 0 ? &findings->roots : NULL;
+	if (!err)
+		err = comparison_make(&comparison, &findings->dataset, sides, &options->opts);
+	if (err)
+		log_error("the comparison failed: %s", strerror(-err));
+	if (!err) {
+		code = print(&comparison, loaded, options) ? EXIT_FAILED : comparison.exceeds ? EXIT_WORSE : EXIT_DONE;
+		for (int s = 0; s < COMPARE_SIDE_CNT && code == EXIT_DONE; s++)
+			if (loaded[s].facts.lost_share > options->common.max_loss)
+				code = EXIT_LIMITS;
+		comparison_free(&comparison);
+	}
+	if (followed >= 0)
+		findings_unfollow(findings);
+	free(sides);
+	return code;
+}
+
+/* Both together, so that a root is the same on both. */
+static int compare_loaded(struct compare_options *options, const struct loaded_side *loaded)
+{
+	const char *paths[] = {options->sides[COMPARE_A].path, options->sides[COMPARE_B].path};
+	struct dataset_filter filter = {.type = options->common.type};
+	struct findings *findings = calloc(1, sizeof(*findings));
+	struct shard_reader *reader = findings ? shards_open(paths, COMPARE_SIDE_CNT) : NULL;
+	int code = EXIT_FAILED, err;
+
+	if (!reader) {
+		free(findings);
+		return EXIT_FAILED;
+	}
+	if (options->sides[COMPARE_A].has_span && options->sides[COMPARE_B].has_span) {
+		uint64_t a = loaded[COMPARE_A].until_wall_ns, b = loaded[COMPARE_B].until_wall_ns;
+
+		filter.since_wall_ns = loaded[COMPARE_A].since_wall_ns < loaded[COMPARE_B].since_wall_ns
+					       ? loaded[COMPARE_A].since_wall_ns
+					       : loaded[COMPARE_B].since_wall_ns;
+		filter.until_wall_ns = !a || !b ? 0 : a > b ? a : b;
+	}
+	err = dataset_load(&findings->dataset, reader, &filter);
+	if (err) {
+		log_error("the comparison failed: %s", strerror(-err));
+	} else {
+		code = compare_findings(findings, reader, options, loaded);
+		dataset_free(&findings->dataset);
+	}
+	shard_reader__free(reader);
+	free(findings);
+	return code;
+}
+
+static int compare_run(struct compare_options *options)
+{
+	struct loaded_side loaded[COMPARE_SIDE_CNT] = {0};
+	int code = EXIT_DONE;
+
+	for (int s = 0; s < COMPARE_SIDE_CNT && code == EXIT_DONE; s++)
+		code = load_side(&loaded[s], &options->sides[s], options->common.type);
+	if (code == EXIT_DONE)
+		code = compare_loaded(options, loaded);
+	for (int s = 0; s < COMPARE_SIDE_CNT; s++)
+		if (loaded[s].is_loaded)
+			dataset_free(&loaded[s].dataset);
+	return code;
+}
+
+/* --- the command line ----------------------------------------------------------------------------------------------
+ */
+
+static const char *const metrics[COMPARE_METRIC_CNT] = {"mean", "p50", "p90", "p99", "p99.9"};
+
+static int take_share(const char *text, double *share)
+{
+	*share = 0;
+	return !strcmp(text, "0") || !strcmp(text, "0%") ? 0 : units_share(text, share);
+}
+
+/* "5%", of mean and p99; or "p99=10%,mean=2%", of those alone. */
+static int take_limit(struct compare_opts *opts, const char *arg)
+{
+	char words[128], *rest = words, *word;
+	double share;
+
+	for (size_t m = 0; m < COMPARE_METRIC_CNT; m++)
+		opts->limits[m] = NAN;
+	if (!strchr(arg, '=')) {
+		if (take_share(arg, &share))
+			return -EINVAL;
+		opts->limits[0] = opts->limits[3] = share;
+		return 0;
+	}
+	if (strlen(arg) >= sizeof(words))
+		return -EINVAL;
+	strcpy(words, arg);
+	while ((word = strsep(&rest, ","))) {
+		char *value = strchr(word, '=');
+		size_t m = 0;
+
+		if (!value)
+			return -EINVAL;
+		*value++ = '\0';
+		while (m < COMPARE_METRIC_CNT && strcmp(metrics[m], word))
+			m++;
+		if (m == COMPARE_METRIC_CNT || take_share(value, &opts->limits[m]))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int take_option(struct compare_options *options, int option, char **argv)
+{
+	switch (option) {
+	case 'L':
+		if (take_limit(&options->opts, optarg))
+			return usage_error("compare",
+					   "--limit '%s' is not understood: it wants something like 5%%, or "
+					   "p99=10%%,mean=2%%",
+					   optarg);
+		return 0;
+	case 'j':
+		options->common.json = true;
+		return 0;
+	case 'T':
+		options->common.type = optarg;
+		return 0;
+	case 't':
+		if (units_percentile(optarg, &options->opts.tail))
+			return usage_error("compare", "--tail '%s' is not understood: it wants something like p99",
+					   optarg);
+		return 0;
+	case 'n':
+		return report_options_top(&options->common, "compare", optarg);
+	case 'l':
+		if (!strcmp(optarg, "0"))
+			options->common.max_loss = 0;
+		else if (usage_share("compare", "--max-loss", optarg, "1%", &options->common.max_loss))
+			return EXIT_USAGE;
+		return 0;
+	default:
+		return option_error("compare", option, argv);
+	}
+}
+
+static int take_sides(struct compare_options *options, char **args)
+{
+	for (int s = 0; s < COMPARE_SIDE_CNT; s++) {
+		const char *bad = "";
+		int err = side__parse(&options->sides[s], args[s], &bad);
+
+		if (err == -ENOMEM) {
+			log_error("out of memory");
+			return EXIT_FAILED;
+		}
+		if (err)
+			return usage_error("compare",
+					   "'%s': '@%s' is not understood: it wants something like @14:00-14:10, "
+					   "@0s-30s or @host=web1",
+					   args[s], bad);
+	}
+	return 0;
+}
+
+int cmd_compare(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"limit", required_argument, NULL, 'L'}, {"json", no_argument, NULL, 'j'},
+		{"type", required_argument, NULL, 'T'},  {"tail", required_argument, NULL, 't'},
+		{"top", required_argument, NULL, 'n'},   {"max-loss", required_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+	};
+	struct compare_options options = {.opts = {.tail = 0.99, .seed = 1}};
+	int option, code;
+
+	report_options_init(&options.common);
+	take_limit(&options.opts, "0");
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			return EXIT_DONE;
+		}
+		code = take_option(&options, option, argv);
+		if (code)
+			return code;
+	}
+	if (argc - optind != COMPARE_SIDE_CNT)
+		return usage_error("compare", "which two recordings? Name A and B, and no more");
+	code = take_sides(&options, argv + optind);
+	if (!code)
+		code = compare_run(&options);
+	for (int s = 0; s < COMPARE_SIDE_CNT; s++)
+		side__free(&options.sides[s]);
+	return code;
+}
