@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/export.h"
+
+#include "analysis/findings.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "base/utf8.h"
@@ -23,6 +25,7 @@
 #define OUTPUT_MIN    (64ull << 20)
 #define OUTPUT_GAIN   200
 #define OUTPUT_BUFFER (64u << 10)
+#define PPROF_TAIL    0.99
 
 #define OTLP_PATIENCE_NS 60000000000ULL
 
@@ -47,9 +50,11 @@ struct export_options {
 };
 
 static const char help[] =
-	"Usage: whylate export DIR|SHARD… --format perfetto|otlp|folded|csv|jsonl [-o FILE|URL]\n"
+	"Usage: whylate export DIR|SHARD… --format perfetto|pprof|otlp|folded|csv|jsonl [-o FILE|URL]\n"
 	"Turns recorded shards into what other tools read.  Needs no privilege.\n"
 	"      --format NAME   perfetto: a trace for ui.perfetto.dev, of recordings with --mode trace\n"
+	"                      pprof: late and typical requests by call path, of recordings with --mode trace "
+	"--stacks\n"
 	"                      folded: time off the CPU by reason and culprit, for flame graphs; with user stacks, if\n"
 	"                      they were recorded (--stacks)\n"
 	"                      csv, jsonl: every row of every table\n"
@@ -152,12 +157,37 @@ static int run_openmetrics(FILE *out, struct shard_reader *reader, const struct 
 	return said(export_metrics_of(out, reader, true), options);
 }
 
+static int run_pprof(FILE *out, struct shard_reader *reader, const struct export_options *options)
+{
+	const struct dataset_filter filter = {.without_events = true};
+	struct findings *findings = calloc(1, sizeof(*findings));
+	int err = findings ? dataset_load(&findings->dataset, reader, &filter) : -ENOMEM, found = 0;
+
+	if (!err) {
+		found = findings_follow(findings, reader);
+		err = found < 0 ? found : 0;
+		if (found > 0)
+			err = export_pprof(out, &findings->dataset, &findings->paths, &findings->roots, PPROF_TAIL);
+		if (found >= 0)
+			findings_unfollow(findings);
+		dataset_free(&findings->dataset);
+	}
+	free(findings);
+	if (!err && !found) {
+		log_error("'%s' has no chains of who waited for whom: record with --mode trace --stacks",
+			  options->paths[0]);
+		return EXIT_FAILED;
+	}
+	return said(err, options);
+}
+
 static const struct export_format {
 	const char *name;
 	int (*run)(FILE *out, struct shard_reader *reader, const struct export_options *options);
 	bool by_table, binary;
 } formats[] = {
 	{"perfetto", run_perfetto, false, true},
+	{"pprof", run_pprof, false, true},
 	{"otlp", run_otlp, false, true},
 	{"prometheus", run_prometheus, false, false},
 	{"openmetrics", run_openmetrics, false, false},
@@ -313,10 +343,11 @@ int cmd_export(int argc, char **argv)
 		case 'f':
 			options.format = format_of(optarg);
 			if (!options.format)
-				return usage_error("export",
-						   "there is no format '%s': perfetto, otlp, prometheus, openmetrics, "
-						   "folded, csv and jsonl there are",
-						   optarg);
+				return usage_error(
+					"export",
+					"unknown format '%s' (perfetto, pprof, otlp, prometheus, openmetrics, "
+					"folded, csv, jsonl)",
+					optarg);
 			break;
 		case 'o':
 			options.out_path = strcmp(optarg, "-") ? optarg : NULL;
@@ -351,9 +382,8 @@ int cmd_export(int argc, char **argv)
 		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
 				   options.out_path);
 	if (!options.format)
-		return usage_error(
-			"export",
-			"which format? --format wants perfetto, otlp, prometheus, openmetrics, folded, csv or jsonl");
+		return usage_error("export", "which format? --format wants perfetto, pprof, otlp, prometheus, "
+					     "openmetrics, folded, csv or jsonl");
 	if (options.table && !options.format->by_table)
 		return usage_error("export", "--table goes with csv and jsonl, not with %s", options.format->name);
 	if (options.format->run == run_otlp && options.out_path && strstr(options.out_path, "://")) {

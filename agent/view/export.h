@@ -7,7 +7,7 @@
 #define WHYLATE_VIEW_EXPORT_H
 
 #include "analysis/paths.h"
-#include "analysis/samples.h"
+#include "analysis/roots.h"
 #include "shard/reader.h"
 
 #include <stdio.h>
@@ -38,5 +38,13 @@ int export_folded_stacks(FILE *out, struct shard_reader *reader);
  * along wake-ups and hand-offs, a track per interval with its critical path.
  */
 int export_perfetto(FILE *out, const struct traces *traces, const struct samples *samples);
+
+/*
+ * Time per request by call path, for pprof: gzip'd profile.proto with the sample types late_ns, typical_ns and
+ * difference_ns, and the labels request (late, typical), type, category and thread.  tail: from which quantile on
+ * requests are late; typical ones are those up to the median.
+ */
+int export_pprof(FILE *out, const struct dataset *dataset, const struct paths *paths, const struct roots *roots,
+		 double tail);
 
 #endif

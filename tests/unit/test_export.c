@@ -3,6 +3,7 @@
 #include "test_shard_util.h"
 #include "trace_fixture.h"
 #include "unit.h"
+#include "wire_fields.h"
 
 #include "analysis/story.h"
 #include "view/export.h"
@@ -270,48 +271,6 @@ static void user_stacks_are_folded(void)
 	free(sink.bytes);
 	shard_reader__free(reader);
 	test_dir__remove(&dir);
-}
-
-/* A reader of the wire format, as little of it as the test needs. */
-struct field {
-	uint32_t number;
-	uint64_t value; /* or how many bytes */
-	const uint8_t *bytes;
-};
-
-static bool next_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
-{
-	*value = 0;
-	for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
-		uint8_t byte = *(*at)++;
-
-		*value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return true;
-	}
-	return false;
-}
-
-static bool next_field(const uint8_t **at, const uint8_t *end, struct field *field)
-{
-	uint64_t tag;
-
-	if (*at == end || !next_varint(at, end, &tag))
-		return false;
-	field->number = (uint32_t)(tag >> 3);
-	field->bytes = NULL;
-	if ((tag & 7) == 0)
-		return next_varint(at, end, &field->value);
-	if ((tag & 7) == 1) {
-		memcpy(&field->value, *at, 8);
-		*at += 8;
-		return *at <= end;
-	}
-	if ((tag & 7) != 2 || !next_varint(at, end, &field->value) || field->value > (uint64_t)(end - *at))
-		return false;
-	field->bytes = *at;
-	*at += field->value;
-	return true;
 }
 
 struct seen {

@@ -5,13 +5,17 @@
 #include "test_shard_util.h"
 #include "trace_fixture.h"
 #include "unit.h"
+#include "wire_fields.h"
 
+#include "analysis/compare.h"
 #include "analysis/findings.h"
+#include "view/export.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #define MS 1000000ULL
 #define US 1000ULL
@@ -36,6 +40,7 @@ struct loop {
 	struct planted requests[PERIODS * (QUEUED + 1)];
 	size_t cnt;
 	uint64_t state, next_tick_ts, tick_ns;
+	bool without_report;
 };
 
 static void put_tick(struct loop *loop, uint64_t ts, const char *frames)
@@ -95,10 +100,9 @@ static void put_slow(struct loop *loop, uint64_t begin_ts, uint64_t ns, int plan
 	}
 }
 
-static void loop_write(struct loop *loop, const char *dir, uint64_t tick_ns)
+static void loop_write_session(struct loop *loop, const char *dir, uint64_t session_id)
 {
-	*loop = (struct loop){.state = 7, .tick_ns = tick_ns};
-	row_writer_open(&loop->to, dir, "host", 0x99, SERVER);
+	row_writer_open(&loop->to, dir, "host", session_id, SERVER);
 	row_put_session(&loop->to, "pid", "200");
 	row_put_thread(&loop->to, SERVER, SERVER, "server");
 	for (uint64_t k = 0; k < PERIODS; k++) {
@@ -107,7 +111,7 @@ static void loop_write(struct loop *loop, const char *dir, uint64_t tick_ns)
 
 		if (k % 50 == 10) {
 			put_slow(loop, begin_ts, 10 * MS, REBUILD, "rebuild");
-		} else if (k % 50 == 35) {
+		} else if (k % 50 == 35 && !loop->without_report) {
 			put_slow(loop, begin_ts, 6 * MS, REPORT, "report");
 		} else {
 			run(loop, begin_ts, begin_ts + SERVE_NS, loop->cnt + 1, "serve");
@@ -115,6 +119,12 @@ static void loop_write(struct loop *loop, const char *dir, uint64_t tick_ns)
 		}
 	}
 	row_writer_close(&loop->to);
+}
+
+static void loop_write(struct loop *loop, const char *dir, uint64_t tick_ns)
+{
+	*loop = (struct loop){.state = 7, .tick_ns = tick_ns};
+	loop_write_session(loop, dir, 0x99);
 }
 
 struct found {
@@ -136,6 +146,168 @@ static void found_free(struct found *found)
 	findings_free(&found->findings);
 	shard_reader__free(found->reader);
 	test_dir__remove(&found->dir);
+}
+
+/* --- two recordings, of which one has a cause that the other has not ------------------------------------------------
+ */
+
+#define SESSION_A 0x99
+#define SESSION_B 0x9a
+
+static bool on_path(const struct compare_line *line, const char *function)
+{
+	for (size_t f = 0; line->root && f < line->root->root.call_path_cnt; f++)
+		if (!strcmp(line->root->root.call_path[f], function))
+			return true;
+	return false;
+}
+
+static void check_lines(const struct comparison *comparison)
+{
+	double mean = 0, late = 0, reports = 0;
+	size_t others = 0;
+
+	for (size_t l = 0; l < comparison->roots.cnt; l++) {
+		const struct compare_line *line = &comparison->roots.lines[l];
+
+		mean += line->mean_diff.value;
+		late += line->late_diff.value;
+		if (on_path(line, "report") && line->mean_diff.differs)
+			reports += line->mean_diff.value;
+		else if (line->mean_diff.differs || line->late_diff.differs)
+			others += !on_path(line, "serve");
+	}
+	CU_ASSERT_DOUBLE_EQUAL(
+		mean, comparison->metrics[0].like_ns[COMPARE_B] - comparison->metrics[0].like_ns[COMPARE_A], 5);
+	CU_ASSERT(reports > 0.8 * mean && reports < 1.2 * mean);
+	CU_ASSERT_EQUAL(others, 0);
+	CU_ASSERT(isfinite(late));
+}
+
+static void what_is_new_is_the_root_that_differs(void)
+{
+	static struct loop loop;
+	const struct compare_opts none = {.tail = 0.9, .bootstrap_cnt = 200, .limits = {0, NAN, NAN, 0, NAN}};
+	const struct dataset_filter filter = {.without_events = true};
+	struct compare_opts opts = none;
+	struct comparison comparison;
+	struct findings *findings;
+	struct found found;
+	uint8_t *sides;
+
+	test_dir__make(&found.dir);
+	loop = (struct loop){.state = 7, .tick_ns = MS, .without_report = true};
+	loop_write_session(&loop, found.dir.path, SESSION_A);
+	loop.without_report = false;
+	loop.cnt = 0;
+	loop.next_tick_ts = 0;
+	loop_write_session(&loop, found.dir.path, SESSION_B);
+	found.reader = test_reader__open(found.dir.path);
+	findings = &found.findings;
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&findings->dataset, found.reader, &filter), 0);
+	CU_ASSERT_EQUAL_FATAL(findings_follow(findings, found.reader), 1);
+	sides = calloc(findings->dataset.row_cnt, 1);
+	CU_ASSERT_FATAL(sides != NULL);
+	for (size_t row = 0; row < findings->dataset.row_cnt; row++)
+		sides[row] = findings->dataset.session_ids[findings->dataset.session[row]] == SESSION_A ? COMPARE_IN_A
+													: COMPARE_IN_B;
+	opts.paths = &findings->paths;
+	opts.roots = &findings->roots;
+	CU_ASSERT_EQUAL_FATAL(comparison_make(&comparison, &findings->dataset, sides, &opts), 0);
+	CU_ASSERT_EQUAL(comparison.verdict, COMPARE_WORSE);
+	CU_ASSERT_TRUE(comparison.exceeds);
+	check_lines(&comparison);
+	comparison_free(&comparison);
+	free(sides);
+	findings_unfollow(findings);
+	dataset_free(&findings->dataset);
+	shard_reader__free(found.reader);
+	test_dir__remove(&found.dir);
+}
+
+/* --- for pprof ------------------------------------------------------------------------------------------------------
+ */
+
+/* What the samples of a profile sum to. */
+struct pprof_sums {
+	int64_t values[3];
+	size_t samples, labels, strings, functions, bad;
+};
+
+static void see_sample(struct pprof_sums *sums, const struct field *sample)
+{
+	const uint8_t *at = sample->bytes, *end = at + sample->value;
+	struct field field;
+
+	sums->samples++;
+	while (next_field(&at, end, &field)) {
+		const uint8_t *value = field.bytes, *value_end = value ? value + field.value : NULL;
+		uint64_t number;
+		size_t i = 0;
+
+		sums->labels += field.number == 3;
+		while (field.number == 2 && value && next_varint(&value, value_end, &number))
+			sums->values[i++ % 3] += (int64_t)number;
+		sums->bad += field.number == 2 && i != 3;
+	}
+	sums->bad += at != end;
+}
+
+static void read_profile(struct pprof_sums *sums, uint8_t *gzip, size_t sz)
+{
+	static uint8_t profile[1 << 20];
+	z_stream stream = {.next_in = gzip, .avail_in = (uInt)sz, .next_out = profile, .avail_out = sizeof(profile)};
+	const uint8_t *at = profile, *end;
+	struct field field;
+
+	*sums = (struct pprof_sums){0};
+	CU_ASSERT_EQUAL_FATAL(inflateInit2(&stream, 15 + 16), Z_OK);
+	CU_ASSERT_EQUAL_FATAL(inflate(&stream, Z_FINISH), Z_STREAM_END);
+	end = profile + stream.total_out;
+	inflateEnd(&stream);
+	while (next_field(&at, end, &field)) {
+		sums->strings += field.number == 6;
+		sums->functions += field.number == 5;
+		if (field.number == 2)
+			see_sample(sums, &field);
+	}
+	CU_ASSERT_PTR_EQUAL(at, end);
+}
+
+static void a_profile_for_pprof_sums_to_the_latency(void)
+{
+	static struct loop loop;
+	struct pprof_sums sums;
+	struct found found;
+	char *bytes = NULL;
+	double late_ns = 0, typical_ns = 0, late_cnt = 0, typical_cnt = 0;
+	size_t sz;
+	FILE *out;
+
+	test_dir__make(&found.dir);
+	loop_write(&loop, found.dir.path, MS);
+	found_make(&found, 0.9);
+	out = open_memstream(&bytes, &sz);
+	CU_ASSERT_EQUAL(export_pprof(out, &found.findings.dataset, &found.findings.paths, &found.findings.roots, 0.9),
+			0);
+	fclose(out);
+	read_profile(&sums, (uint8_t *)bytes, sz);
+	for (size_t i = 0; i < loop.cnt; i++) {
+		double ns = (double)loop.requests[i].latency_ns;
+
+		late_ns += ns >= found.findings.report.tail_threshold_ns ? ns : 0;
+		late_cnt += ns >= found.findings.report.tail_threshold_ns;
+		typical_ns += ns <= found.findings.report.typical_ns ? ns : 0;
+		typical_cnt += ns <= found.findings.report.typical_ns;
+	}
+	CU_ASSERT_EQUAL(sums.bad, 0);
+	CU_ASSERT(sums.samples > 5 && sums.labels >= 3 * sums.samples && sums.functions > 4);
+	/* Each sample is rounded. */
+	CU_ASSERT_DOUBLE_EQUAL((double)sums.values[0], late_ns / late_cnt, (double)sums.samples);
+	CU_ASSERT_DOUBLE_EQUAL((double)sums.values[1], typical_ns / typical_cnt, (double)sums.samples);
+	CU_ASSERT_EQUAL(sums.values[2], sums.values[0] - sums.values[1]);
+	free(bytes);
+	found_free(&found);
 }
 
 /* Late minus typical of what was planted, as a share of all of it. */
@@ -376,6 +548,8 @@ static void what_the_holder_waits_for_is_the_root(void)
 int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
+		{"what is new is the root that differs", what_is_new_is_the_root_that_differs},
+		{"a profile for pprof sums to the latency", a_profile_for_pprof_sums_to_the_latency},
 		{"two causes at once are two roots", two_causes_at_once_are_two_roots},
 		{"functions vary as their samples tell", functions_vary_as_their_samples_tell},
 		{"without samples the thread is the root", without_samples_the_thread_is_the_root},
