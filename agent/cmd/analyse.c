@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cmd/analyse.h"
 
+#include "analysis/segments.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/page_file.h"
@@ -152,6 +153,40 @@ cleanup:
 	return code;
 }
 
+static int segments_on(struct shard_reader *reader, const struct analyse_options *options)
+{
+	const struct dataset_filter filter = {
+		.type = options->type,
+		.host = options->host,
+		.since_wall_ns = options->since_wall_ns,
+		.until_wall_ns = options->until_wall_ns,
+	};
+	const struct view_opts view = {
+		.top = options->top,
+		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
+	};
+	struct segments segments;
+	double lost;
+	int err = segments_make(&segments, reader, &filter, options->segments_ns, options->tail);
+
+	if (err == -E2BIG)
+		log_error("more than %d segments: choose longer ones", SEGMENTS_MAX);
+	else if (err == -ENODATA)
+		log_error("the recording does not tell its time of day, which segments begin by");
+	else if (err == -ENOENT || err == -ESRCH)
+		log_error("there is no request of that type, host and time");
+	else if (err)
+		log_error("the analysis failed: %s", strerror(-err));
+	if (err)
+		return EXIT_FAILED;
+	err = options->json ? view_segments_json(stdout, &segments) : view_segments_text(stdout, &segments, &view);
+	if (err)
+		log_error("cannot write the report: %s", strerror(-err));
+	lost = segments.records_emitted ? (double)segments.records_lost / (double)segments.records_emitted : 0;
+	segments_free(&segments);
+	return err ? EXIT_FAILED : lost > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
+}
+
 int analyse_run(const struct analyse_options *options, const char *const *paths, size_t path_cnt)
 {
 	struct shard_reader *reader = shards_open(paths, path_cnt);
@@ -159,7 +194,7 @@ int analyse_run(const struct analyse_options *options, const char *const *paths,
 
 	if (!reader)
 		return EXIT_FAILED;
-	code = report_on(reader, options);
+	code = options->segments_ns ? segments_on(reader, options) : report_on(reader, options);
 	shard_reader__free(reader);
 	return code;
 }

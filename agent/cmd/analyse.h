@@ -20,6 +20,7 @@ struct analyse_options {
 	double max_loss;
 	struct factor_rule rule;
 	factor_names understood; /* rule.understood */
+	uint64_t segments_ns;    /* the recording in segments of that length; 0: as a whole */
 };
 
 /* Prints to stdout; an exit code, EXIT_FAILED after a line that says why. */

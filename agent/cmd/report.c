@@ -91,6 +91,7 @@ static const char help[] =
 	"      --since TIME, --until TIME   only requests that began then: so long ago (1h), or in UTC\n"
 	"      --factors RULE   how functions are chosen: k=3,d=5%,e=2,m=95% (man page: FACTORS)\n"
 	"      --understood FUNCTION   take its time out of every request, and rank what is left; repeatable\n"
+	"      --segments LENGTH   the tail of each segment of that length (10m), which stand out, when it changed\n"
 	"      --top N       lines per list (default 10; all)\n"
 	"      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
 
@@ -108,19 +109,13 @@ static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
 int cmd_report(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"tail", required_argument, NULL, 't'},
-		{"type", required_argument, NULL, 'T'},
-		{"host", required_argument, NULL, 'H'},
-		{"since", required_argument, NULL, 's'},
-		{"until", required_argument, NULL, 'u'},
-		{"top", required_argument, NULL, 'n'},
-		{"max-loss", required_argument, NULL, 'l'},
-		{"factors", required_argument, NULL, 'f'},
-		{"understood", required_argument, NULL, 'U'},
-		{"html", required_argument, NULL, 'M'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"json", no_argument, NULL, 'j'},          {"tail", required_argument, NULL, 't'},
+		{"type", required_argument, NULL, 'T'},    {"host", required_argument, NULL, 'H'},
+		{"since", required_argument, NULL, 's'},   {"until", required_argument, NULL, 'u'},
+		{"top", required_argument, NULL, 'n'},     {"max-loss", required_argument, NULL, 'l'},
+		{"factors", required_argument, NULL, 'f'}, {"understood", required_argument, NULL, 'U'},
+		{"html", required_argument, NULL, 'M'},    {"segments", required_argument, NULL, 'g'},
+		{"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
 	};
 	struct analyse_options options;
 	int option, code;
@@ -133,6 +128,10 @@ int cmd_report(int argc, char **argv)
 			break;
 		case 'M':
 			options.html = optarg;
+			break;
+		case 'g':
+			if (usage_duration("report", "--segments", optarg, "10m", &options.segments_ns))
+				return EXIT_USAGE;
 			break;
 		case 't':
 			if (units_percentile(optarg, &options.tail))
@@ -182,6 +181,8 @@ int cmd_report(int argc, char **argv)
 		return usage_error("report", "--until lies before --since");
 	if (options.json && options.html && page_file_is_stdout(options.html))
 		return usage_error("report", "--json and --html - both write to stdout");
+	if (options.segments_ns && options.html)
+		return usage_error("report", "--segments goes without --html");
 	if (optind >= argc)
 		return usage_error("report", "which recording? Name a directory or shards");
 	code = analyse_run(&options, (const char *const *)argv + optind, argc - optind);

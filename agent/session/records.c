@@ -42,7 +42,8 @@ static int on_brief(struct recording *recording, const struct wl_brief_record *r
 	if (recording->types)
 		named.type = request_types__take(recording->types, received, received->first);
 	recording->passed_over++;
-	if (recording->trace)
+	err = recording_summaries_saw(recording, record, record->type);
+	if (!err && recording->trace)
 		err = trace__take_brief(recording->trace, record);
 	if (!err)
 		err = recording_stacks_interval(recording, record, 0);
@@ -73,6 +74,9 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 	if (recording->types)
 		named.type = request_types__take(recording->types, (const struct wl_brief_record *)received,
 						 received->first);
+	err = recording_summaries_saw(recording, ended, record->type);
+	if (err)
+		return err;
 	if (recording->trace) {
 		err = trace__take_interval(recording->trace, record);
 		if (err)
@@ -98,6 +102,9 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 	else
 		shard_row__set_null(&recording->row, INTERVAL_WINDOW);
 	recording->kept++;
+	err = recording_summaries_kept(recording, record->type, &recording->row);
+	if (err)
+		return err;
 	return shard_writer__append(recording->writer, SHARD_TABLE_INTERVAL, &recording->row);
 }
 

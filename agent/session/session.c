@@ -109,6 +109,8 @@ static int every_second(struct recording *recording)
 	if (!err)
 		err = recording_write_counts(recording);
 	if (!err)
+		err = recording_summaries_write(recording, false);
+	if (!err)
 		err = capture__rotate_hw(recording->capture);
 	if (!err)
 		err = recording_silent_say(recording, false);
@@ -448,6 +450,8 @@ static int run(struct recording *recording, const char *dir)
 	/* The counts are final now; what can still be written is written, even after an error. */
 	late_err = recording_write_loss(recording);
 	if (!late_err)
+		late_err = recording_summaries_write(recording, true);
+	if (!late_err)
 		late_err = recording_write_counts(recording);
 	if (!late_err)
 		late_err = recording_write_final(recording);
@@ -469,6 +473,7 @@ static void release(struct recording *recording)
 	recording_probes_free(recording);
 	stacks__free(recording->stacks);
 	retention__free(recording->retention);
+	summaries__free(recording->summaries);
 	thread_names__free(recording->threads);
 	request_types__free(recording->types);
 	data_names__free(recording->data_names);
@@ -538,7 +543,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 	recording->data_names = data_names__new();
 	recording->retention = retention__new(options->tail, options->baseline_per_s);
 	if (!recording->threads || !recording->data_names || !recording->retention ||
-	    (options->types && !recording->types)) {
+	    recording_summaries_begin(recording) || (options->types && !recording->types)) {
 		err = -ENOMEM;
 		log_error("out of memory");
 		goto cleanup;

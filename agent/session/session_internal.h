@@ -9,6 +9,7 @@
 #include "model/interval_row.h"
 #include "model/request_types.h"
 #include "model/retention.h"
+#include "model/summaries.h"
 #include "model/thread_names.h"
 #include "model/trace.h"
 #include "model/window_plan.h"
@@ -49,6 +50,7 @@ struct recording {
 	struct shard_writer *writer;
 	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
+	struct summaries *summaries;
 	struct thread_names *threads;
 	struct request_types *types;     /* NULL: the first bytes of requests are not looked at */
 	struct trace *trace;             /* NULL: counters mode */
@@ -141,6 +143,13 @@ bool recording_of_sockets(const struct recording *recording);
 
 /* How often stacks are sampled, for whoever wants it; 0: not at all. */
 uint32_t recording_stacks_hz(const struct recording *recording);
+
+/* summaries.c: each minute by type, of all intervals that ended.  0, -ENOMEM or the writer's error. */
+int recording_summaries_begin(struct recording *recording);
+int recording_summaries_saw(struct recording *recording, const struct wl_brief_record *record, uint32_t type);
+/* Of one that is kept; row: of the table interval. */
+int recording_summaries_kept(struct recording *recording, uint32_t type, const struct shard_row *row);
+int recording_summaries_write(struct recording *recording, bool all);
 
 /* The name that the recording goes by. */
 const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);

@@ -21,6 +21,7 @@ int view_text(FILE *out, const struct report *report, const struct view_opts *op
 /* The whole report as one JSON object of schema whylate.report/1 and a newline; `top` does not apply. */
 int view_json(FILE *out, const struct report *report);
 
+struct segments;
 struct comparison;
 struct compare_facts;
 
@@ -28,6 +29,10 @@ struct compare_facts;
 int view_compare_text(FILE *out, const struct comparison *comparison, const struct compare_facts *facts,
 		      const struct view_opts *opts);
 int view_compare_json(FILE *out, const struct comparison *comparison, const struct compare_facts *facts);
+
+/* A long recording in segments.  As above; JSON is schema whylate.segments/1. */
+int view_segments_text(FILE *out, const struct segments *segments, const struct view_opts *opts);
+int view_segments_json(FILE *out, const struct segments *segments);
 
 /* "817 ns", "12.3 µs", "1.23 ms", "3.42 s"; "–" for NAN: at most 15 bytes into buf, which is returned. */
 const char *view_duration(char *buf, size_t sz, double ns);

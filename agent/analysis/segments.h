@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A long recording, or a store, in segments of equal time (VarMRI §6): the p99 of each, which ones stand out, when it
+ * changed.  Segments of a minute or more are made of the table `summary` alone, where the recording has it, and so need
+ * not read a single request; shorter ones, and older recordings, of the requests that were kept.
+ *
+ * Each segment is cut into SEGMENT_BLOCKS blocks of equal time with a sketch of latencies each (summaries.h: a quantile
+ * is off by 1/64 of itself at most).  Confidence of a segment's p99: bootstrap of those blocks, with Student's t.
+ * Changes: the largest CUSUM of the logarithms of the p99, which counts if no more than 1 in 100 random orders of the
+ * segments has as large a one; then on both sides of it, as far as there are changes (binary segmentation).
+ */
+#ifndef WHYLATE_ANALYSIS_SEGMENTS_H
+#define WHYLATE_ANALYSIS_SEGMENTS_H
+
+#include "analysis/results.h"
+#include "base/arena.h"
+#include "base/vec.h"
+
+#include <whylate/record.h>
+
+#define SEGMENT_BLOCKS 10
+#define SEGMENTS_MAX   20000
+#define SEGMENT_NONE   SIZE_MAX
+
+/* Weights of a range of loghist classes. */
+struct segment_sketch {
+	uint32_t first, cnt;
+	double *weights;
+};
+
+struct segment {
+	uint64_t begin_wall_ns;
+	double count, mean_ns, p50_ns, tail_ns;
+	uint64_t max_ns;
+	struct ci tail_ci;
+	double category_ns[WL_CATEGORY_CNT], category_count; /* per request, once it is made; of how many */
+	bool is_empty;
+	struct segment_sketch blocks[SEGMENT_BLOCKS];
+	double block_count[SEGMENT_BLOCKS], sum_ns;
+};
+
+/* The tail has another level from segment `at` on. */
+struct segment_change {
+	size_t at;
+	double before_ns, after_ns; /* medians of the segments' tails, up to the neighbouring changes */
+	double p;                   /* of random orders with as large a difference */
+};
+
+struct segments {
+	uint64_t length_ns, begin_wall_ns;
+	double tail;
+	struct segment *items;
+	size_t cnt;
+	bool from_summaries;
+	size_t rows;                            /* of summaries, or requests, that they rest on */
+	uint64_t records_emitted, records_lost; /* of intervals, in all of the recordings that were read */
+	size_t bad_rows;                        /* impossible ones */
+	size_t median, worst;                   /* by tail; SEGMENT_NONE: there are none */
+	VEC(struct segment_change) changes;
+};
+
+/*
+ * filter: type, host, times.  0; -ENOENT: there is no such request; -E2BIG: there would be more than SEGMENTS_MAX
+ * segments; -ENODATA: the recordings do not tell their time of day; -ENOMEM, -EIO.
+ */
+int segments_make(struct segments *segments, struct shard_reader *reader, const struct dataset_filter *filter,
+		  uint64_t length_ns, double tail);
+void segments_free(struct segments *segments);
+
+/* The quantile of a sketch's weights: within a class by interpolation.  NAN without any. */
+double segment_quantile(const double *weights, uint32_t class_cnt, uint32_t first_class, double p);
+
+#endif

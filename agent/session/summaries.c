@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The table `summary`: each minute of a recording, by type. */
+#include "session/session_internal.h"
+
+#include "base/names.h"
+#include "model/summaries.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SKETCH_SZ (LOGHIST_CLASS_CNT * 20)
+
+int recording_summaries_begin(struct recording *recording)
+{
+	struct timespec mono, wall;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	recording->summaries = summaries__new((wall.tv_sec - mono.tv_sec) * 1000000000LL + wall.tv_nsec - mono.tv_nsec);
+	return recording->summaries ? 0 : -ENOMEM;
+}
+
+int recording_summaries_saw(struct recording *recording, const struct wl_brief_record *record, uint32_t type)
+{
+	return summaries__saw(recording->summaries, type, record->end_ts - record->begin_ts,
+			      interval_weight(record->rate), record->end_ts);
+}
+
+int recording_summaries_kept(struct recording *recording, uint32_t type, const struct shard_row *row)
+{
+	uint64_t category_ns[WL_CATEGORY_CNT] = {0};
+
+	for (int s = 0; s < WL_STATE_CNT; s++)
+		category_ns[state_category(s)] += row->values[interval_column_length(s)].u64;
+	return summaries__kept(recording->summaries, type, category_ns, row->values[INTERVAL_WEIGHT].f64,
+			       row->values[INTERVAL_END_TS].u64);
+}
+
+static int write_row(struct recording *recording, const struct summary *summary, char *sketch)
+{
+	uint64_t begin_ts = summaries__begin_ts(recording->summaries, summary);
+	char type[INTERVAL_TYPE_LEN], categories[WL_CATEGORY_CNT * 40] = "";
+	struct shard_row *row = &recording->row;
+	size_t len = 0;
+
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		if (summary->category_ns[c] > 0)
+			len += (size_t)snprintf(categories + len, sizeof(categories) - len, "%s%s:%.0f", len ? " " : "",
+						category_name(c), summary->category_ns[c]);
+	if (summary_sketch_text(sketch, SKETCH_SZ, summary->weights) < 0)
+		return -E2BIG;
+	memset(row->nulls, 0, sizeof(row->nulls));
+	row->values[SUMMARY_BEGIN_TS].u64 = begin_ts > recording->begin_ts ? begin_ts : recording->begin_ts;
+	row->values[SUMMARY_END_TS].u64 = begin_ts + SUMMARY_PERIOD_NS;
+	row->values[SUMMARY_TYPE].str =
+		summary->type == UINT32_MAX
+			? ""
+			: interval_type_name(summary->type, &recording->listeners, &recording->lines, recording->types,
+					     type, sizeof(type));
+	row->values[SUMMARY_COUNT].f64 = summary->count;
+	row->values[SUMMARY_SUM_NS].f64 = summary->sum_ns;
+	row->values[SUMMARY_MAX_NS].u64 = summary->max_ns;
+	row->values[SUMMARY_SKETCH].str = sketch;
+	row->values[SUMMARY_CATEGORY_COUNT].f64 = summary->category_count;
+	row->values[SUMMARY_CATEGORIES].str = categories;
+	return shard_writer__append(recording->writer, SHARD_TABLE_SUMMARY, row);
+}
+
+int recording_summaries_write(struct recording *recording, bool all)
+{
+	const struct summary *summary;
+	char *sketch = NULL;
+	int err = 0;
+
+	while (!err && (summary = summaries__next(recording->summaries, monotonic_ns(), all))) {
+		sketch = sketch ? sketch : malloc(SKETCH_SZ);
+		err = sketch ? write_row(recording, summary, sketch) : -ENOMEM;
+	}
+	free(sketch);
+	return err;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A long recording in segments: the ones that stand out, when it changed, then all of them. */
+#include "analysis/segments.h"
+#include "base/names.h"
+#include "view/format.h"
+#include "view/json_put.h"
+#include "view/text.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#define BAR_COLUMNS 30
+
+/* "2026-11-23 14:00:00" */
+static const char *when_text(char buf[FORMAT_SZ], uint64_t wall_ns)
+{
+	time_t seconds = (time_t)(wall_ns / 1000000000);
+	struct tm tm;
+
+	if (!gmtime_r(&seconds, &tm) || !strftime(buf, FORMAT_SZ, "%F %T", &tm))
+		return format_dash();
+	return buf;
+}
+
+static void print_one(struct page *page, const char *what, const struct segments *segments, size_t number)
+{
+	const struct segment *segment = &segments->items[number];
+	char when[FORMAT_SZ], tail[FORMAT_SZ], lo[FORMAT_SZ], hi[FORMAT_SZ], count[FORMAT_SZ];
+
+	page__printf(page, "  %-7s %s  %s", what, when_text(when, segment->begin_wall_ns),
+		     view_duration(tail, sizeof(tail), segment->tail_ns));
+	if (!isnan(segment->tail_ci.lo))
+		page__printf(page, " [%s to %s]", view_duration(lo, sizeof(lo), segment->tail_ci.lo),
+			     view_duration(hi, sizeof(hi), segment->tail_ci.hi));
+	page__printf(page, ", mean %s, %s requests", view_duration(tail, sizeof(tail), segment->mean_ns),
+		     format_weighted(count, segment->count));
+	page__end_line(page);
+}
+
+/* Categories of the mean request, the largest differences first. */
+static void print_difference(struct page *page, const struct segments *segments)
+{
+	const struct segment *worst = &segments->items[segments->worst], *median = &segments->items[segments->median];
+	bool told[WL_CATEGORY_CNT] = {false};
+	char text[FORMAT_SZ];
+
+	if (segments->worst == segments->median || isnan(worst->category_ns[0]) || isnan(median->category_ns[0]))
+		return;
+	page__put(page, "  per request, the worst segment spends more than the median one on");
+	for (int n = 0; n < 3; n++) {
+		int most = -1;
+
+		for (int c = 0; c < WL_CATEGORY_CNT; c++)
+			if (!told[c] && (most < 0 || worst->category_ns[c] - median->category_ns[c] >
+							     worst->category_ns[most] - median->category_ns[most]))
+				most = c;
+		if (!(worst->category_ns[most] - median->category_ns[most] > 0))
+			break;
+		told[most] = true;
+		page__printf(page, "%s %s (+%s)", n ? "," : "", category_name((enum wl_category)most),
+			     view_duration(text, sizeof(text), worst->category_ns[most] - median->category_ns[most]));
+	}
+	page__end_line(page);
+}
+
+static void print_changes(struct page *page, const struct segments *segments)
+{
+	char when[FORMAT_SZ], before[FORMAT_SZ], after[FORMAT_SZ], name[FORMAT_SZ];
+
+	format_percentile(name, segments->tail);
+	page__end_line(page);
+	text_heading(page, "Changes of level");
+	if (!segments->changes.cnt)
+		page__put(page,
+			  segments->cnt < 6 ? "  too few segments to tell" : "  none: the segments vary by chance");
+	for (size_t c = 0; c < segments->changes.cnt; c++) {
+		const struct segment_change *change = &segments->changes.items[c];
+
+		if (c)
+			page__end_line(page);
+		page__printf(page, "  %s  %s from %s to %s (p %.3f)",
+			     when_text(when, segments->items[change->at].begin_wall_ns), name,
+			     view_duration(before, sizeof(before), change->before_ns),
+			     view_duration(after, sizeof(after), change->after_ns), change->p);
+	}
+	page__end_line(page);
+}
+
+static void print_all(struct page *page, const struct segments *segments, uint32_t top)
+{
+	size_t shown = text_limit(segments->cnt, top == 10 ? 60 : top);
+	double most = segments->items[segments->worst].tail_ns;
+	char text[FORMAT_SZ];
+
+	page__end_line(page);
+	page__style(page, PAGE_BOLD);
+	page__put(page, "Begin (UTC)");
+	page__right(page, "requests", 34);
+	page__right(page, "p50", 45);
+	page__right(page, format_percentile(text, segments->tail), 56);
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
+	for (size_t s = 0; s < shown; s++) {
+		const struct segment *segment = &segments->items[s];
+		size_t columns = segment->is_empty ? 0 : (size_t)lrint(BAR_COLUMNS * segment->tail_ns / most);
+
+		page__put(page, when_text(text, segment->begin_wall_ns));
+		page__right(page, format_weighted(text, segment->count), 34);
+		page__right(page, view_duration(text, sizeof(text), segment->p50_ns), 45);
+		page__right(page, view_duration(text, sizeof(text), segment->tail_ns), 56);
+		page__to(page, 58);
+		for (size_t c = 0; c < columns; c++)
+			page__put(page, "#");
+		page__end_line(page);
+	}
+	text_more(page, segments->cnt, shown);
+}
+
+int view_segments_text(FILE *out, const struct segments *segments, const struct view_opts *opts)
+{
+	char length[FORMAT_SZ], count[FORMAT_SZ], heading[128], name[FORMAT_SZ];
+	struct page page;
+
+	page__open(&page, out, opts->colour);
+	page__printf(&page, "%zu segments of %s, from %s %s; ", segments->cnt,
+		     view_duration(length, sizeof(length), (double)segments->length_ns),
+		     format_count(count, segments->rows),
+		     segments->from_summaries ? "summaries of a minute and type" : "kept requests (weights applied)");
+	page__printf(&page, "%s records lost", format_count(count, segments->records_lost));
+	page__end_line(&page);
+	page__end_line(&page);
+	snprintf(heading, sizeof(heading), "%s of the segments", format_percentile(name, segments->tail));
+	text_heading(&page, heading);
+	print_one(&page, "median", segments, segments->median);
+	print_one(&page, "worst", segments, segments->worst);
+	print_difference(&page, segments);
+	print_changes(&page, segments);
+	print_all(&page, segments, opts->top);
+	if (segments->bad_rows)
+		page__printf(&page, "%zu rows could not be used", segments->bad_rows);
+	return page__close(&page);
+}
+
+static void put_segment(struct json_doc *doc, struct json_object *array, const struct segment *from)
+{
+	struct json_object *line = append_object(doc, array), *categories;
+
+	put_count(doc, line, "begin_ns", from->begin_wall_ns);
+	put_number(doc, line, "count", from->count);
+	put_rounded(doc, line, "mean_ns", from->mean_ns);
+	put_rounded(doc, line, "p50_ns", from->p50_ns);
+	put_rounded(doc, line, "tail_ns", from->tail_ns);
+	put_ci(doc, line, "tail_ci", from->tail_ci);
+	put_rounded(doc, line, "max_ns", from->is_empty ? NAN : (double)from->max_ns);
+	categories = put_object(doc, line, "categories");
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		put_number(doc, categories, category_name((enum wl_category)c), from->category_ns[c]);
+}
+
+int view_segments_json(FILE *out, const struct segments *segments)
+{
+	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+	struct json_object *root = json_object_new_object(), *array;
+	struct json_doc doc = {.err = root ? 0 : -ENOMEM};
+	const char *text;
+	int err = -ENOMEM;
+
+	put_string(&doc, root, "schema", "whylate.segments/1");
+	put_number(&doc, root, "length_s", (double)segments->length_ns / 1e9);
+	put_number(&doc, root, "tail", segments->tail);
+	put_bool(&doc, root, "from_summaries", segments->from_summaries);
+	put_count(&doc, root, "rows", segments->rows);
+	put_count(&doc, root, "bad_rows", segments->bad_rows);
+	put_count(&doc, root, "records_lost", segments->records_lost);
+	put_count(&doc, root, "median", segments->median);
+	put_count(&doc, root, "worst", segments->worst);
+	array = put_array(&doc, root, "changes");
+	for (size_t c = 0; c < segments->changes.cnt; c++) {
+		const struct segment_change *change = &segments->changes.items[c];
+		struct json_object *line = append_object(&doc, array);
+
+		put_count(&doc, line, "at", change->at);
+		put_count(&doc, line, "begin_ns", segments->items[change->at].begin_wall_ns);
+		put_rounded(&doc, line, "before_ns", change->before_ns);
+		put_rounded(&doc, line, "after_ns", change->after_ns);
+		put_number(&doc, line, "p", change->p);
+	}
+	array = put_array(&doc, root, "segments");
+	for (size_t s = 0; s < segments->cnt; s++)
+		put_segment(&doc, array, &segments->items[s]);
+	text = doc.err ? NULL : json_object_to_json_string_ext(root, flags);
+	if (text) {
+		json_write_harmless(out, text);
+		err = fflush(out) || ferror(out) ? -EIO : 0;
+	}
+	json_object_put(root);
+	return err;
+}
