@@ -392,6 +392,9 @@ install: build
 	$(Q)$(if $(filter 1,$(SETCAP)),setcap $(CAPS)=ep $(DESTDIR)$(PREFIX)/bin/whylate)
 	$(Q)for page in docs/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}; done
 	$(Q)for list in presets/*.symbols; do install -Dm644 $$list $(DESTDIR)$(PREFIX)/share/whylate/$$list; done
+	install -Dm644 packaging/completion/whylate.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/whylate
+	install -Dm644 packaging/completion/_whylate $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whylate
+	install -Dm644 packaging/completion/whylate.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whylate.fish
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	$(Q)for unit in packaging/*.service.in; do \
 		name=$${unit##*/}; \
