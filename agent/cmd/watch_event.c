@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cmd/watch_event.h"
+
+#include "base/exit_code.h"
+#include "base/log.h"
+#include "base/units.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECONDS_MAX 300 /* of a report, or of the user's program */
+#define PROCESSES   8
+#define ENV_SZ      (PATH_MAX + 32)
+#define ENV_CNT     10
+#define BEFORE_S    60
+
+static pid_t processes[PROCESSES];
+
+int watch_user_find(struct watch_user *user, const char *name)
+{
+	const char *sudo = getenv("SUDO_USER");
+	const struct passwd *found;
+
+	*user = (struct watch_user){.uid = getuid(), .gid = getgid()};
+	if (getuid())
+		return name ? -ENOENT : 0;
+	found = getpwnam(name ? name : sudo && strcmp(sudo, "root") ? sudo : "nobody");
+	if (!found)
+		return -ENOENT;
+	user->changes = found->pw_uid != 0;
+	user->uid = found->pw_uid;
+	user->gid = found->pw_gid;
+	snprintf(user->name, sizeof(user->name), "%s", found->pw_name);
+	return 0;
+}
+
+const char *watch_event_value(const struct watch_event *event)
+{
+	static char text[48];
+
+	if (event->is_time)
+		return units_duration_text(text, sizeof(text), event->value);
+	snprintf(text, sizeof(text), "%.6g", event->value);
+	return text;
+}
+
+/* --- in the process of an event ------------------------------------------------------------------------------------
+ */
+
+/* Becomes the user, for good; what follows has no privilege to lose. */
+static int become(const struct watch_user *user)
+{
+	if (user->changes && (setgroups(0, NULL) || setgid(user->gid) || setuid(user->uid)))
+		return -errno;
+	if (user->changes && !setuid(0))
+		return -EPERM;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+/* Runs a report whose output goes to the open file: is it whole? */
+static bool run_report(int fd, const char *dir, const char *since, const char *form, const char *form_arg)
+{
+	char *const argv[] = {"whylate",     "report",     (char *)dir,      "--since",
+			      (char *)since, (char *)form, (char *)form_arg, NULL};
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		const struct rlimit cpu = {SECONDS_MAX, SECONDS_MAX};
+
+		setrlimit(RLIMIT_CPU, &cpu);
+		dup2(fd, STDOUT_FILENO);
+		execv("/proc/self/exe", argv);
+		_exit(127);
+	}
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	/* One of a recording that lost more than usual is whole, and says so. */
+	return WIFEXITED(status) && (WEXITSTATUS(status) == EXIT_DONE || WEXITSTATUS(status) == EXIT_LIMITS);
+}
+
+static void put_fact(char env[ENV_CNT][ENV_SZ], char **envp, size_t *cnt, const char *name, const char *value)
+{
+	snprintf(env[*cnt], ENV_SZ, "%s=%s", name, value);
+	envp[*cnt] = env[*cnt];
+	(*cnt)++;
+}
+
+static void become_program(const struct watch_event *event, const char *exec)
+{
+	char env[ENV_CNT][ENV_SZ], *envp[ENV_CNT + 1] = {NULL}, number[32], begin[32];
+	char *const argv[] = {(char *)exec, (char *)event->dir, NULL};
+	size_t cnt = 0;
+	time_t seconds = (time_t)event->wall_s;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(begin, sizeof(begin), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	put_fact(env, envp, &cnt, "PATH", "/usr/local/bin:/usr/bin:/bin");
+	put_fact(env, envp, &cnt, "WHYLATE_DIR", event->dir);
+	put_fact(env, envp, &cnt, "WHYLATE_WHEN", event->when);
+	put_fact(env, envp, &cnt, "WHYLATE_TIME", begin);
+	snprintf(number, sizeof(number), "%.9g", event->value);
+	put_fact(env, envp, &cnt, event->is_time ? "WHYLATE_VALUE_NS" : "WHYLATE_VALUE", number);
+	snprintf(number, sizeof(number), "%d", (int)event->pid);
+	put_fact(env, envp, &cnt, "WHYLATE_PID", number);
+	alarm(SECONDS_MAX);
+	execve(exec, argv, envp);
+	log_error("cannot run '%s': %s", exec, strerror(errno));
+}
+
+static int open_report(const char *dir, const char *name)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+}
+
+static int in_process(const struct watch_event *event, const struct watch_user *user, const char *exec)
+{
+	static const struct {
+		const char *name, *form, *arg;
+	} reports[] = {
+		{"report.txt", NULL, NULL},
+		{"report.json", "--json", NULL},
+		{"report.html", "--html", "-"},
+	};
+	enum { REPORT_CNT = sizeof(reports) / sizeof(reports[0]) };
+	int fds[REPORT_CNT], in = open("/dev/null", O_RDONLY | O_CLOEXEC), err;
+	time_t seconds = (time_t)event->wall_s - BEFORE_S;
+	char since[32];
+	struct tm tm;
+
+	/* The files are made while it is still allowed to. */
+	for (size_t r = 0; r < REPORT_CNT; r++)
+		fds[r] = open_report(event->dir, reports[r].name);
+	gmtime_r(&seconds, &tm);
+	strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%S", &tm);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	setsid();
+	if (in < 0 || dup2(in, STDIN_FILENO) < 0)
+		return 1;
+	err = become(user);
+	if (err) {
+		log_error("cannot become user '%s' for the report: %s", user->name, strerror(-err));
+		return 1;
+	}
+	for (size_t r = 0; r < REPORT_CNT; r++)
+		if (fds[r] < 0 || !run_report(fds[r], event->dir, since, reports[r].form, reports[r].arg))
+			log_warn("no whole %s/%s", event->dir, reports[r].name);
+	if (exec && !chdir("/"))
+		become_program(event, exec);
+	return exec != NULL;
+}
+
+/* --- in the watching process ---------------------------------------------------------------------------------------
+ */
+
+void watch_event_reap(void)
+{
+	for (size_t i = 0; i < PROCESSES; i++)
+		if (processes[i] && waitpid(processes[i], NULL, WNOHANG))
+			processes[i] = 0;
+}
+
+void watch_event_wait(void)
+{
+	for (size_t i = 0; i < PROCESSES; i++)
+		if (processes[i]) {
+			waitpid(processes[i], NULL, 0);
+			processes[i] = 0;
+		}
+}
+
+/* Shards are for root and their group: that becomes the user's, who may read them. */
+static void let_read(const char *path, const struct watch_user *user)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && user->changes && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' &&
+		    fchownat(dirfd(dir), entry->d_name, (uid_t)-1, user->gid, AT_SYMLINK_NOFOLLOW))
+			log_warn("cannot give '%s/%s' to the group of '%s': %s", path, entry->d_name, user->name,
+				 strerror(errno));
+	if (dir)
+		closedir(dir);
+}
+
+void watch_event__finish(const struct watch_event *event, const struct watch_user *user, const char *exec)
+{
+	size_t slot = 0;
+	pid_t pid;
+
+	while (slot < PROCESSES && processes[slot])
+		slot++;
+	if (slot == PROCESSES) {
+		log_warn("'%s' gets no report: those of %d events before it have not ended", event->dir, PROCESSES);
+		return;
+	}
+	let_read(event->dir, user);
+	pid = fork();
+	if (!pid)
+		_exit(in_process(event, user, exec));
+	if (pid < 0)
+		log_warn("'%s' gets no report: %s", event->dir, strerror(errno));
+	else
+		processes[slot] = pid;
+}

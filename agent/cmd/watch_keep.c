@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cmd/watch_keep.h"
+
+#include "base/vec.h"
+#include "shard/reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct kept_file {
+	char name[NAME_MAX + 1];
+	off_t sz;      /* when it was read last */
+	size_t blocks; /* of requests, that were taken */
+	bool linked;   /* into the event's directory */
+	bool there;
+};
+
+struct watch_keep {
+	char *dir, *type, *event_dir; /* NULL: no event */
+	char first[NAME_MAX + 1];
+	VEC(struct kept_file) files;
+};
+
+struct watch_keep *watch_keep__new(const char *dir, const char *type)
+{
+	struct watch_keep *keep = calloc(1, sizeof(*keep));
+
+	if (!keep)
+		return NULL;
+	keep->dir = strdup(dir);
+	keep->type = strdup(type);
+	if (keep->dir && keep->type)
+		return keep;
+	watch_keep__free(keep);
+	return NULL;
+}
+
+void watch_keep__free(struct watch_keep *keep)
+{
+	if (!keep)
+		return;
+	free(keep->dir);
+	free(keep->type);
+	free(keep->event_dir);
+	vec_free(&keep->files);
+	free(keep);
+}
+
+static bool is_shard(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 && !strcmp(name + len - 4, ".wls");
+}
+
+static struct kept_file *file_of(struct watch_keep *keep, const char *name)
+{
+	struct kept_file added = {.sz = -1};
+
+	for (size_t i = 0; i < keep->files.cnt; i++)
+		if (!strcmp(keep->files.items[i].name, name))
+			return &keep->files.items[i];
+	snprintf(added.name, sizeof(added.name), "%s", name);
+	return vec_push(&keep->files, added) ? NULL : &keep->files.items[keep->files.cnt - 1];
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------------
+ */
+
+static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
+						  enum shard_type type)
+{
+	const struct shard_block_column *column = shard_block__column(block, name);
+
+	return column && column->type == type ? column : NULL;
+}
+
+static int take_block(const struct watch_keep *keep, const struct shard_block *block, struct watch_state *state)
+{
+	const struct shard_block_column *begin = column_of(block, "begin_ts", SHARD_U64),
+					*end = column_of(block, "end_ts", SHARD_U64),
+					*weight = column_of(block, "weight", SHARD_F64),
+					*type = column_of(block, "type", SHARD_STR);
+
+	for (uint32_t row = 0; begin && end && weight && type && row < block->row_cnt; row++) {
+		uint64_t begin_ts = begin->values[row].u64, end_ts = end->values[row].u64;
+		double of = weight->values[row].f64;
+		const char *name = type->values[row].str;
+
+		if (end_ts < begin_ts || !isfinite(of) || !(of > 0) ||
+		    (*keep->type && (!name || strcmp(name, keep->type))))
+			continue;
+		if (watch_state__add(state, end_ts, end_ts - begin_ts, of))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The blocks that were appended since. */
+static int take_file(const struct watch_keep *keep, struct kept_file *file, struct watch_state *state)
+{
+	static const char *const tables[] = {"interval"};
+	const struct shard_block *block;
+	struct shard_reader *reader;
+	const char *paths[1], *bad;
+	char path[PATH_MAX];
+	size_t number = 0;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/%s", keep->dir, file->name);
+	paths[0] = path;
+	reader = shard_reader__open(paths, 1, &bad);
+	/* It may have no block so far. */
+	if (!reader)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	err = shard_reader__select(reader, tables, 1);
+	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
+		err = number++ < file->blocks ? 0 : take_block(keep, block, state);
+	}
+	file->blocks = number > file->blocks ? number : file->blocks;
+	shard_reader__free(reader);
+	return err;
+}
+
+/* --- files ---------------------------------------------------------------------------------------------------------
+ */
+
+static int link_file(const struct watch_keep *keep, struct kept_file *file)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+
+	snprintf(from, sizeof(from), "%s/%s", keep->dir, file->name);
+	snprintf(to, sizeof(to), "%s/%s", keep->event_dir, file->name);
+	if (link(from, to) && errno != EEXIST)
+		return -errno;
+	file->linked = true;
+	return 0;
+}
+
+static int look_at(struct watch_keep *keep, const char *name, time_t now, struct watch_state *state)
+{
+	char path[PATH_MAX];
+	struct kept_file *file;
+	struct stat st;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", keep->dir, name);
+	if (lstat(path, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	file = file_of(keep, name);
+	if (!file)
+		return -ENOMEM;
+	file->there = true;
+	if (st.st_size != file->sz) {
+		file->sz = st.st_size;
+		err = take_file(keep, file, state);
+	}
+	if (!err && keep->event_dir && !file->linked)
+		err = link_file(keep, file);
+	if (!err && strcmp(name, keep->first) &&
+	    now - st.st_mtime > (time_t)((WATCH_BEFORE_NS + WATCH_SHARD_NS) / 1000000000) && unlink(path))
+		err = -errno;
+	return err;
+}
+
+/* The first shard has the smallest name. */
+static void note_first(struct watch_keep *keep, const char *name)
+{
+	if (!*keep->first || strcmp(name, keep->first) < 0)
+		snprintf(keep->first, sizeof(keep->first), "%s", name);
+}
+
+int watch_keep__look(struct watch_keep *keep, struct watch_state *state)
+{
+	DIR *dir = opendir(keep->dir);
+	struct dirent *entry;
+	size_t kept = 0;
+	int err = 0;
+
+	/* The recording makes it when it begins. */
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	for (size_t i = 0; i < keep->files.cnt; i++)
+		keep->files.items[i].there = false;
+	while ((entry = readdir(dir)))
+		if (is_shard(entry->d_name))
+			note_first(keep, entry->d_name);
+	rewinddir(dir);
+	while (!err && (entry = readdir(dir)))
+		if (is_shard(entry->d_name))
+			err = look_at(keep, entry->d_name, time(NULL), state);
+	closedir(dir);
+	for (size_t i = 0; i < keep->files.cnt; i++)
+		if (keep->files.items[i].there)
+			keep->files.items[kept++] = keep->files.items[i];
+	keep->files.cnt = kept;
+	return err;
+}
+
+int watch_keep__begin(struct watch_keep *keep, const char *event_dir)
+{
+	int err = 0;
+
+	if (mkdir(event_dir, 0755))
+		return -errno;
+	keep->event_dir = strdup(event_dir);
+	if (!keep->event_dir)
+		return -ENOMEM;
+	for (size_t i = 0; i < keep->files.cnt && !err; i++) {
+		keep->files.items[i].linked = false;
+		err = link_file(keep, &keep->files.items[i]);
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+void watch_keep__end(struct watch_keep *keep)
+{
+	free(keep->event_dir);
+	keep->event_dir = NULL;
+}
+
+void watch_remove_dir(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+void watch_keep__remove(struct watch_keep *keep)
+{
+	watch_remove_dir(keep->dir);
+}
