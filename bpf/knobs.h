@@ -62,6 +62,7 @@ struct knobs {
 	u32 cgroup_hierarchy;         /* with cgroup_id: of which hierarchy of version 1; 0: version 2 */
 	u32 stacks;                   /* stacks may be sampled: whom a task delays is known */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
+	u32 values;                   /* memory of variables is read at ticks */
 	u32 first_bytes;              /* the first bytes of requests are sent, which tell their types */
 	u64 cgroup_id;                /* who is in this cgroup or below is the target; 0: the map `targets` says who */
 	u64 words_mask;               /* words in each CPU's ring of words, less one; 0: there are none */
@@ -127,6 +128,47 @@ struct stack_controls {
 	u32 max_sz;     /* bytes of a stack */
 	u32 always;     /* whatever the target's threads are at, not only for selected intervals */
 	u64 backlog_sz; /* no stack is added to a ring that holds more: intervals go first */
+	u32 value_global_cnt; /* of the plan */
+	u32 zero;
+};
+
+#define VALUE_RANGES_MAX      65536
+#define VALUE_READS_MAX       131072
+#define VALUE_GLOBALS_MAX     16384
+#define VALUE_MODULES_MAX     8  /* with variables that are read, of a process */
+#define VALUE_READS_AT_ONCE   16 /* at the innermost frame */
+#define VALUE_GLOBALS_AT_ONCE 16
+
+/* Memory at what register `reg` holds + off, or at what lies there + off2. */
+struct value_read {
+	s32 off, off2;
+	u8 reg; /* DWARF's number */
+	u8 sz;  /* bytes, at most 8 */
+	u8 deref;
+	u8 zero;
+};
+
+/* What is read while the program counter is in [begin, end), addresses as linked. */
+struct value_range {
+	u64 begin, end;
+	u32 first, cnt; /* of the reads */
+};
+
+struct value_global {
+	u64 addr; /* as linked */
+	u32 module;
+	u32 sz;
+};
+
+/* Where a module of the plan is in a process. */
+struct value_module {
+	u64 begin, end; /* of its mappings; 0: it is not there */
+	u64 bias;       /* runtime address - address as linked */
+	u32 first_range, range_cnt;
+};
+
+struct value_image {
+	struct value_module modules[VALUE_MODULES_MAX];
 };
 
 /* A wait's stack that the agent knows, by its key. */

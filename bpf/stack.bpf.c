@@ -82,7 +82,7 @@ static __always_inline struct wl_python_record *python__record(void)
 }
 
 /* A sample lost is a sample fewer, not an interval that lacks something: lost_mark stays.  Was it sent? */
-static __always_inline bool stack__output(struct wl_record_header *header, u16 kind, u64 sz, bool wake)
+static __always_inline bool stack__output(struct wl_record_header *header, u16 kind, u64 sz, bool wake, u32 class)
 {
 	struct cpu_context *cpu = this_cpu();
 	u32 id = bpf_get_smp_processor_id();
@@ -91,7 +91,7 @@ static __always_inline bool stack__output(struct wl_record_header *header, u16 k
 
 	if (!cpu)
 		return false;
-	__sync_fetch_and_add(&cpu->loss[WL_LOSS_STACK].emitted, 1);
+	__sync_fetch_and_add(&cpu->loss[class].emitted, 1);
 	header->kind = kind;
 	header->sz = sz;
 	header->cpu = id;
@@ -101,7 +101,7 @@ static __always_inline bool stack__output(struct wl_record_header *header, u16 k
 		    !bpf_ringbuf_output(ring, header, sz, wake ? BPF_RB_FORCE_WAKEUP : ring__wake_flag(cpu, backlog)))
 			return true;
 	}
-	__sync_fetch_and_add(&cpu->loss[WL_LOSS_STACK].lost, 1);
+	__sync_fetch_and_add(&cpu->loss[class].lost, 1);
 	return false;
 }
 
@@ -135,6 +135,8 @@ static __always_inline u64 copy_registers(u64 *to, struct pt_regs *regs)
 #endif
 	return to[WL_STACK_REG_SP];
 }
+
+#include "values.h"
 
 /* Above these there are no frames: the arguments of the program, the C library's own data of the thread. */
 static __always_inline u64 stack_limit(struct task_struct *task, u64 sp, u64 sz)
@@ -271,7 +273,7 @@ static __always_inline void python__send(struct stack_cpu *scratch, struct wl_st
 	if (!scratch->python.cnt)
 		return;
 	scratch->python.ts = record->ts;
-	if (stack__output(&scratch->python.header, WL_RECORD_PYTHON, sizeof(scratch->python), false))
+	if (stack__output(&scratch->python.header, WL_RECORD_PYTHON, sizeof(scratch->python), false, WL_LOSS_STACK))
 		record->flags |= WL_STACK_PYTHON;
 }
 
@@ -302,8 +304,28 @@ static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, st
 	}
 	record->stack_sz = got;
 	python__send(scratch, record);
-	return got <= WL_STACK_SZ_MAX &&
-	       stack__output(&record->header, WL_RECORD_STACK, sizeof(*record) + got, is_new_process(record->pid));
+	return got <= WL_STACK_SZ_MAX && stack__output(&record->header, WL_RECORD_STACK, sizeof(*record) + got,
+						       is_new_process(record->pid), WL_LOSS_STACK);
+}
+
+/* Before the stack of the tick, for which the reader looks for them. */
+static __always_inline void values__send(struct task_struct *task, u64 ts)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct wl_values_record *record;
+	u64 cnt;
+
+	if (!cfg_knobs.values || !regs || !has_user_stack(task))
+		return;
+	record = read_values(task, regs, ts);
+	if (!record)
+		return;
+	cnt = record->cnt;
+	barrier_var(cnt);
+	if (cnt <= WL_VALUE_WORDS_MAX)
+		stack__output(&record->header, WL_RECORD_VALUES,
+			      sizeof(*record) - (WL_VALUE_WORDS_MAX - cnt) * sizeof(record->words[0]), false,
+			      WL_LOSS_VALUE);
 }
 
 /* --- ticks -------------------------------------------------------------------------------------------------------- */
@@ -342,6 +364,7 @@ static __always_inline int tick(void *ctx, struct stack_cpu *scratch, struct tas
 	record->state = WL_STATE_RUNNING;
 	record->flags = flags;
 	python__walk(task, thread ? &thread->python_thread : &no_python);
+	values__send(task, record->ts);
 	stack__send(ctx, scratch, task);
 	return 0;
 }
@@ -612,7 +635,7 @@ static __always_inline void wait_ends(struct thread *thread)
 		woken = record.ts;
 	record.blocked_ns = woken - record.ts;
 	record.runq_ns = now - woken;
-	stack__output(&record.header, WL_RECORD_STACK_WAIT, sizeof(record), false);
+	stack__output(&record.header, WL_RECORD_STACK_WAIT, sizeof(record), false, WL_LOSS_STACK);
 }
 
 SEC("tp_btf/sched_switch")

@@ -63,6 +63,8 @@ static int take_point(value_points *points, double value, double weight)
 	return vec_push(points, ((struct value_point){value, weight})) ? -ENOMEM : 0;
 }
 
+/* So many late requests must have samples of a variable. */
+#define SLOW_UNITS_MIN 5
 /* With fewer samples of a request, for how long a value stays is not known. */
 #define COST_SAMPLES_MIN 3
 
@@ -129,6 +131,9 @@ static void decide(struct value_verdict *verdict, const struct value_input *inpu
 				 slow = set_of(&sides[1], dim, input->by_unit);
 		double ratio = value_discount(&normal, &slow), distance = value_hellinger(&normal, &slow);
 
+		/* A few requests differ from the others in much, above all in what grows with time. */
+		if (input->by_unit && sides[1].units[dim] < SLOW_UNITS_MIN)
+			ratio = NAN;
 		/* Typical requests are too short for adjacent samples: their absence tells nothing. */
 		if (input->by_unit && dim != VALUE_DIM_VALUE && !normal.cnt)
 			ratio = NAN;
@@ -317,6 +322,8 @@ static bool is_better(const struct ranker *ranker, uint32_t a, uint32_t b)
 
 	if (x->ratio != y->ratio)
 		return x->ratio < y->ratio;
+	if ((of_x->tags ^ of_y->tags) & VALUE_TAG_GLOBAL)
+		return of_y->tags & VALUE_TAG_GLOBAL;
 	if ((of_x->kind == VALUE_POINTER) != (of_y->kind == VALUE_POINTER))
 		return of_y->kind == VALUE_POINTER;
 	for (size_t i = 0; i < sizeof(by_use); i++)

@@ -426,6 +426,9 @@ static int worth(const struct value_line *line)
 	if (!line || line->kind == VALUE_POINTER || !(line->ratio < VALUE_DEFAULT_DISCOUNT) ||
 	    line->dimension != VALUE_DIM_VALUE)
 		return 0;
+	/* What is the same for all requests grows with time at most. */
+	if (line->tags & VALUE_TAG_GLOBAL && isnan(line->exponent))
+		return 0;
 	return 1 + 2 * (line->typical_cnt > 0) + 4 * !isnan(line->exponent);
 }
 

@@ -136,6 +136,7 @@ static void configure(struct capture *capture)
 	knobs->trace = capture->opts.trace;
 	knobs->probes = capture->opts.probes;
 	knobs->stacks = capture->opts.stacks;
+	knobs->values = capture->opts.values;
 	knobs->outside_max = capture->opts.outside_max;
 	knobs->words_mask = words_mask(capture);
 	knobs->sockets = capture->opts.sockets;
@@ -208,11 +209,15 @@ static int on_record(void *owner, const void *record, size_t sz)
 		[WL_RECORD_STACK] = sizeof(struct wl_stack_record),
 		[WL_RECORD_STACK_WAIT] = sizeof(struct wl_stack_wait_record),
 		[WL_RECORD_PYTHON] = sizeof(struct wl_python_record),
+		[WL_RECORD_VALUES] =
+			sizeof(struct wl_values_record) - WL_VALUE_WORDS_MAX * sizeof(struct wl_value_word),
 	};
 	size_t want = sz >= sizeof(*header) && header->kind < WL_RECORD_KIND_CNT ? sizes[header->kind] : 0;
 
 	if (want && header->kind == WL_RECORD_STACK && sz >= want)
 		want += ((const struct wl_stack_record *)header)->stack_sz;
+	if (want && header->kind == WL_RECORD_VALUES && sz >= want)
+		want += ((const struct wl_values_record *)header)->cnt * sizeof(struct wl_value_word);
 	if (has_first(header, sz, want))
 		want += WL_FIRST_MAX;
 
@@ -268,6 +273,18 @@ static void say_verified(const struct capture *capture)
 	}
 }
 
+/* Likewise without values. */
+static int shrink_value_maps(struct capture *capture)
+{
+	struct bpf_map *const tables[] = {capture->skel->maps.value_ranges, capture->skel->maps.value_reads,
+					  capture->skel->maps.value_globals, capture->skel->maps.value_images};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++)
+		err = bpf_map__set_max_entries(tables[i], 1);
+	return err;
+}
+
 /* Without stacks their tables take no memory. */
 static int size_stack_maps(struct capture *capture)
 {
@@ -277,6 +294,8 @@ static int size_stack_maps(struct capture *capture)
 	bpf_map__set_autocreate(capture->skel->maps.known_stacks, stacks);
 	bpf_map__set_autocreate(capture->skel->maps.pythons, stacks);
 	bpf_map__set_autocreate(capture->skel->maps.stack_pids, stacks);
+	if (!capture->opts.values && shrink_value_maps(capture))
+		return -errno;
 	if (!stacks && bpf_map__set_max_entries(capture->skel->maps.owed, 1))
 		return -errno;
 	return bpf_map__set_max_entries(capture->skel->maps.run_queues, stacks ? capture->cpu_cnt : 1);

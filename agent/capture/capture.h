@@ -27,6 +27,7 @@ struct capture_opts {
 	uint32_t outside_max;               /* trace: so many threads outside the target may be followed */
 	uint64_t rate;                      /* selection: of 2^32; not in windows */
 	bool stacks;                        /* capture__sample_stacks() may be called */
+	bool values;                        /* capture__plan_values() may be */
 	bool windows;                       /* attach only in windows: see capture__window_open() */
 	bool watch_first;                   /* … of which the first is open from the start, without end */
 	uint32_t ring_sz;                   /* bytes per CPU; rounded up to a power of two of whole pages */
@@ -152,6 +153,19 @@ void capture__stack_doubt(struct capture *capture, uint64_t key, bool is_ambiguo
  * process runs another program or ends, it must be said.
  */
 void capture__set_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
+
+/*
+ * Memory that is read at ticks, WL_RECORD_VALUES: what is read where, and where the plan's modules are in a process
+ * (NULL: it is gone, or has another program).  The arrays may be empty. 0 or -errno.
+ */
+struct value_range;
+struct value_read;
+struct value_global;
+struct value_image;
+int capture__plan_values(struct capture *capture, const struct value_range *ranges, size_t range_cnt,
+			 const struct value_read *reads, size_t read_cnt, const struct value_global *globals,
+			 size_t global_cnt);
+int capture__place_values(struct capture *capture, pid_t pid, const struct value_image *image);
 
 /* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */
 int capture__set_listeners(struct capture *capture, const target_processes *processes,

@@ -253,3 +253,46 @@ void capture__set_python(struct capture *capture, pid_t pid, const struct python
 	else if (bpf_map_update_elem(capture->pythons_fd, &key, layout, BPF_ANY))
 		log_debug("no Python frames of process %d: %s", pid, strerror(errno));
 }
+
+/* --- values of variables ------------------------------------------------------------------------------------------ */
+
+static int fill_map(const struct bpf_map *map, const void *items, size_t item_sz, size_t cnt)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < cnt && !err; i++)
+		err = bpf_map_update_elem(bpf_map__fd(map), &i, (const char *)items + i * item_sz, BPF_ANY);
+	return err;
+}
+
+int capture__plan_values(struct capture *capture, const struct value_range *ranges, size_t range_cnt,
+			 const struct value_read *reads, size_t read_cnt, const struct value_global *globals,
+			 size_t global_cnt)
+{
+	int err = capture->opts.values ? 0 : -ENOTSUP;
+
+	if (range_cnt > VALUE_RANGES_MAX || read_cnt > VALUE_READS_MAX || global_cnt > VALUE_GLOBALS_MAX)
+		return -E2BIG;
+	if (!err)
+		err = fill_map(bpf_object__find_map_by_name(capture->object, "value_ranges"), ranges, sizeof(*ranges),
+			       range_cnt);
+	if (!err)
+		err = fill_map(bpf_object__find_map_by_name(capture->object, "value_reads"), reads, sizeof(*reads),
+			       read_cnt);
+	if (!err)
+		err = fill_map(bpf_object__find_map_by_name(capture->object, "value_globals"), globals,
+			       sizeof(*globals), global_cnt);
+	if (!err)
+		capture->stack_controls->value_global_cnt = (uint32_t)global_cnt;
+	return err;
+}
+
+int capture__place_values(struct capture *capture, pid_t pid, const struct value_image *image)
+{
+	uint32_t key = (uint32_t)pid;
+	int fd = bpf_map__fd(bpf_object__find_map_by_name(capture->object, "value_images"));
+
+	if (!capture->opts.values)
+		return -ENOTSUP;
+	return image ? bpf_map_update_elem(fd, &key, image, BPF_ANY) : bpf_map_delete_elem(fd, &key);
+}

@@ -176,7 +176,8 @@ int recording_on_record(void *owner, const struct wl_record_header *header)
 		return on_brief(recording, (const struct wl_brief_record *)header);
 	if (header->kind == WL_RECORD_INVOCATION)
 		return recording_probes_take(recording, (const struct wl_invocation_record *)header);
-	if (header->kind == WL_RECORD_STACK || header->kind == WL_RECORD_STACK_WAIT || header->kind == WL_RECORD_PYTHON)
+	if (header->kind == WL_RECORD_STACK || header->kind == WL_RECORD_STACK_WAIT ||
+	    header->kind == WL_RECORD_PYTHON || header->kind == WL_RECORD_VALUES)
 		return recording_stacks_take(recording, header);
 	if (header->kind == WL_RECORD_TASK)
 		err = on_task(recording, (const struct wl_task_record *)header);

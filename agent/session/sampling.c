@@ -46,6 +46,15 @@ static void set_python(void *owner, pid_t pid, const struct python_layout *layou
 	capture__set_python(recording->capture, pid, layout);
 }
 
+static void place_values(void *owner, pid_t pid, const struct value_image *image)
+{
+	struct recording *recording = owner;
+	int err = capture__place_values(recording->capture, pid, image);
+
+	if (err && image)
+		log_debug("values of process %d that are in memory cannot be read: %s", pid, strerror(-err));
+}
+
 /* Reads the schemas before anything is attached to the target. */
 int recording_values_open(struct recording *recording)
 {
@@ -55,9 +64,11 @@ int recording_values_open(struct recording *recording)
 		.debuginfo_dir = options->debuginfo_dir,
 		.depth = options->values_depth,
 		.append = recording_append,
+		.place = place_values,
 		.owner = recording,
 	};
 	struct sampled_values_counts counts;
+	const struct value_plan *plan;
 	int err = 0;
 
 	if (!options->values)
@@ -82,6 +93,14 @@ int recording_values_open(struct recording *recording)
 		return err;
 	}
 	sampled_values__counts(recording->values, &counts);
+	plan = sampled_values__plan(recording->values);
+	err = capture__plan_values(recording->capture, plan->ranges.items, plan->ranges.cnt, plan->reads.items,
+				   plan->reads.cnt, plan->globals.items, plan->globals.cnt);
+	if (err) {
+		log_error("cannot tell the kernel which variables to read: %s", strerror(-err));
+		return err;
+	}
+	sampled_values__met(recording->values, options->pid, recording->program);
 	if (!options->quiet)
 		log_info("values: %" PRIu64 " variables of %" PRIu64 " functions, and of %u callers", counts.variables,
 			 counts.functions, opts.depth);
@@ -208,6 +227,9 @@ static int write_value_counts(struct recording *recording, uint64_t crowded)
 		{"values_no_memory", counts.reads.no_memory},
 		{"values_frames_without_schema", counts.no_schema},
 		{"values_samples_crowded", crowded},
+		{"values_faulted", counts.faulted},
+		{"values_globals", counts.globals},
+		{"values_left_out", counts.left_out},
 	};
 
 	for (size_t i = 0; !err && i < sizeof(facts) / sizeof(facts[0]); i++)
@@ -253,8 +275,8 @@ static void say_values(const struct recording *recording)
 
 	sampled_values__counts(recording->values, &counts);
 	log_info("values: %" PRIu64 " read, %" PRIu64 " kept; %" PRIu64 " in registers that are not known, %" PRIu64
-		 " in memory that was not read",
-		 counts.reads.read, counts.written, counts.reads.no_register, counts.reads.no_memory);
+		 " in memory that was not read, %" PRIu64 " reads faulted",
+		 counts.reads.read, counts.written, counts.reads.no_register, counts.reads.no_memory, counts.faulted);
 }
 
 /* Frames without names that are worth a line: fewer, and no call path lacks much. */

@@ -309,6 +309,7 @@ static int open_capture(struct recording *recording)
 		.windows = recording->windows,
 		.watch_first = recording->windows && recording->plan.share >= 1,
 		.stacks = recording_stacks_hz(recording) > 0,
+		.values = recording->options->values,
 		.ring_sz = options->ring_sz  ? options->ring_sz
 			   : options->trace  ? ring_sz_trace
 			   : options->client ? RING_SZ_CLIENT

@@ -42,6 +42,8 @@ void stacks__changed(struct stacks *stacks, pid_t pid)
 {
 	if (stacks->images)
 		images__changed(stacks->images, pid);
+	if (stacks->opts.values)
+		sampled_values__changed(stacks->opts.values, pid);
 }
 
 /* --- what is on it ------------------------------------------------------------------------------------------------ */
@@ -244,13 +246,14 @@ static struct stack_values *values_of(struct stacks *stacks, struct image_proces
 		.frames = frames,
 		.regs = stacks->frame_regs,
 		.frame_cnt = cnt,
-		.memory = {.stack = {.bytes = record->stack,
-				     .addr = record->regs[WL_STACK_REG_SP],
-				     .sz = record->stack_sz}},
+		.memory = {.bytes = record->stack, .addr = record->regs[WL_STACK_REG_SP], .sz = record->stack_sz},
+		.ts = record->ts,
+		.tid = record->tid,
 		.name = place_name,
 		.owner = &naming,
 	};
 
+	sampled_values__met(stacks->opts.values, process->pid, process->image->program);
 	return sampled_values__take(stacks->opts.values, &stack);
 }
 
@@ -375,6 +378,11 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 		return 0;
 	if (header->kind == WL_RECORD_PYTHON) {
 		take_python(stacks, (const struct wl_python_record *)header);
+		return 0;
+	}
+	if (header->kind == WL_RECORD_VALUES) {
+		if (stacks->opts.values)
+			sampled_values__take_words(stacks->opts.values, (const struct wl_values_record *)header);
 		return 0;
 	}
 	if (header->kind == WL_RECORD_STACK_WAIT)

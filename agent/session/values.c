@@ -12,14 +12,25 @@
 
 /* Of one stack. */
 #define TAKEN_MAX 512
-/* Source files are told without their directories' beginning. */
-#define SCHEMAS_MAX 64
+/* Modules with variables. */
+#define SCHEMAS_MAX VALUE_MODULES_MAX
+/* Words that wait for their stacks, which come right behind them on the same CPU. */
+#define WAITING_MAX 64
 
 struct module {
 	char *name, *key; /* base name; build id, or its path */
 	struct value_schema schema;
 	struct value_reader *reader;
-	uint32_t first; /* the number of its first variable */
+	uint32_t first;                  /* the number of its first variable */
+	uint32_t first_range, range_cnt; /* in the plan */
+};
+
+/* What was read at one tick. */
+struct words {
+	uint64_t ts;
+	uint32_t tid;
+	size_t cnt;
+	struct value_word items[WL_VALUE_WORDS_MAX];
 };
 
 /* A program counter that was met. */
@@ -38,6 +49,10 @@ struct sampled_values {
 	VEC(struct place) places;
 	struct idmap place_ids;
 	struct sampled_values_counts counts;
+	struct value_plan plan;
+	VEC(pid_t) met;
+	struct words waiting[WAITING_MAX];
+	size_t waiting_pos;
 	struct shard_row row;
 	struct {
 		size_t cnt;
@@ -56,6 +71,17 @@ static void module__free(struct module *module)
 	free(module->name);
 	free(module->key);
 	free(module);
+}
+
+/* The addresses as linked that its ranges are in: outside of them nothing is read relative to registers. */
+static uint64_t module_begin(const struct sampled_values *values, const struct module *module)
+{
+	return module->range_cnt ? values->plan.ranges.items[module->first_range].begin : 0;
+}
+
+static uint64_t module_end(const struct sampled_values *values, const struct module *module)
+{
+	return module->range_cnt ? values->plan.ranges.items[module->first_range + module->range_cnt - 1].end : 1;
 }
 
 static const char *key_of(const struct program_module *of)
@@ -86,6 +112,9 @@ static int add_module(struct sampled_values *values, const struct program_module
 	module->name = strdup(of->name);
 	module->key = strdup(key_of(of));
 	err = module->name && module->key ? value_reader__new(&module->schema, &module->reader) : -ENOMEM;
+	if (!err)
+		err = value_plan_add(&values->plan, &module->schema, (uint32_t)values->module_cnt, &module->first_range,
+				     &module->range_cnt);
 	if (!err)
 		err = vec_reserve(&values->variables, module->schema.variables.cnt);
 	if (err) {
@@ -122,6 +151,8 @@ int sampled_values__new(const struct sampled_values_opts *opts, struct sampled_v
 		sampled_values__free(values);
 		return err;
 	}
+	values->counts.globals = values->plan.globals.cnt;
+	values->counts.left_out = values->plan.left_out;
 	*made = values;
 	return 0;
 }
@@ -136,6 +167,8 @@ void sampled_values__free(struct sampled_values *values)
 		free(values->places.items[p].function);
 	vec_free(&values->variables);
 	vec_free(&values->places);
+	vec_free(&values->met);
+	value_plan_free(&values->plan);
 	idmap__free(&values->place_ids);
 	free(values);
 }
@@ -151,6 +184,85 @@ static struct module *module_of(const struct sampled_values *values, const struc
 		if (!strcmp(values->modules[m]->key, key_of(of)))
 			return values->modules[m];
 	return NULL;
+}
+
+/* --- what the kernel reads ------------------------------------------------------------------------------------------
+ */
+
+const struct value_plan *sampled_values__plan(const struct sampled_values *values)
+{
+	return &values->plan;
+}
+
+void sampled_values__changed(struct sampled_values *values, pid_t pid)
+{
+	for (size_t i = 0; i < values->met.cnt; i++)
+		if (values->met.items[i] == pid)
+			values->met.items[i--] = values->met.items[--values->met.cnt];
+	if (values->opts.place)
+		values->opts.place(values->opts.owner, pid, NULL);
+}
+
+void sampled_values__met(struct sampled_values *values, pid_t pid, struct program *program)
+{
+	struct value_image image = {0};
+	bool any = false;
+
+	if (!program || !values->opts.place)
+		return;
+	for (size_t i = 0; i < values->met.cnt; i++)
+		if (values->met.items[i] == pid)
+			return;
+	/* Without memory it is met again. */
+	(void)vec_push(&values->met, pid);
+	for (uint32_t m = 0; m < program__module_cnt(program); m++) {
+		const struct program_module *of = program__module(program, m);
+		const struct module *module = module_of(values, of);
+		size_t idx = 0;
+
+		if (!module || of->gone)
+			continue;
+		while (values->modules[idx] != module)
+			idx++;
+		image.modules[idx] = (struct value_module){
+			.begin = of->bias + module_begin(values, module),
+			.end = of->bias + module_end(values, module),
+			.bias = of->bias,
+			.first_range = module->first_range,
+			.range_cnt = module->range_cnt,
+		};
+		any = true;
+	}
+	if (any)
+		values->opts.place(values->opts.owner, pid, &image);
+}
+
+void sampled_values__take_words(struct sampled_values *values, const struct wl_values_record *record)
+{
+	struct words *words = &values->waiting[values->waiting_pos++ % WAITING_MAX];
+	size_t room = (record->header.sz - offsetof(struct wl_values_record, words)) / sizeof(record->words[0]);
+
+	words->ts = record->ts;
+	words->tid = record->tid;
+	words->cnt = 0;
+	values->counts.faulted += record->faulted;
+	for (size_t i = 0; i < record->cnt && i < room && i < WL_VALUE_WORDS_MAX; i++)
+		words->items[words->cnt++] = (struct value_word){.addr = record->words[i].addr,
+								 .bytes = record->words[i].bytes,
+								 .size = (uint8_t)record->words[i].sz};
+}
+
+static void find_words(struct sampled_values *values, const struct value_stack *stack, struct value_memory *memory)
+{
+	for (size_t i = 0; i < WAITING_MAX; i++) {
+		struct words *words = &values->waiting[i];
+
+		if (words->ts != stack->ts || words->tid != stack->tid || !words->ts)
+			continue;
+		memory->words = words->items;
+		memory->word_cnt = words->cnt;
+		return;
+	}
 }
 
 /* --- values ------------------------------------------------------------------------------------------------------- */
@@ -196,7 +308,8 @@ static int place_of(struct sampled_values *values, const struct value_stack *sta
 	return 0;
 }
 
-static int take_frame(struct sampled_values *values, const struct value_stack *stack, size_t depth)
+static int take_frame(struct sampled_values *values, const struct value_stack *stack, size_t depth,
+		      const struct value_memory *memory)
 {
 	const struct unwind_frame *at = &stack->frames[depth];
 	uint64_t addr = unwind_frame_addr(at);
@@ -224,15 +337,14 @@ static int take_frame(struct sampled_values *values, const struct value_stack *s
 		values->counts.no_schema++;
 		return 0;
 	}
-	err = value_reader__locals(taking.module->reader, &frame, &stack->memory, &values->counts.reads, take_value,
-				   &taking);
+	err = value_reader__locals(taking.module->reader, &frame, memory, &values->counts.reads, take_value, &taking);
 	/* Globals were read at the innermost frame. */
 	for (uint32_t m = 0; !depth && !err && stack->program && m < program__module_cnt(stack->program); m++) {
 		of = program__module(stack->program, m);
 		taking.module = module_of(values, of);
 		if (taking.module)
-			err = value_reader__globals(taking.module->reader, of->bias, &stack->memory,
-						    &values->counts.reads, take_value, &taking);
+			err = value_reader__globals(taking.module->reader, of->bias, memory, &values->counts.reads,
+						    take_value, &taking);
 	}
 	return err;
 }
@@ -252,15 +364,17 @@ static size_t drop_superfluous(struct sampled_values *values)
 
 struct stack_values *sampled_values__take(struct sampled_values *values, const struct value_stack *stack)
 {
+	struct value_memory memory = {.stack = stack->memory};
 	struct stack_values *made;
 	size_t cnt;
 
 	values->taken.cnt = 0;
+	find_words(values, stack, &memory);
 	for (size_t depth = 0; depth < stack->frame_cnt && depth <= values->opts.depth; depth++) {
 		/* Beyond a guess registers say nothing. */
 		if (stack->frames[depth].how == UNWIND_BY_SCAN)
 			break;
-		if (take_frame(values, stack, depth))
+		if (take_frame(values, stack, depth, &memory))
 			return NULL;
 	}
 	cnt = drop_superfluous(values);

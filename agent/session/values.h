@@ -10,6 +10,7 @@
 #include "shard/table.h"
 #include "target/program.h"
 #include "target/unwind.h"
+#include "values/plan.h"
 #include "values/reader.h"
 
 #define VALUES_DEPTH_DEFAULT 3 /* callers whose variables are read, too (vProf §4) */
@@ -21,6 +22,8 @@ struct sampled_values_opts {
 	const char *debuginfo_dir;
 	uint32_t depth;
 	int (*append)(void *owner, enum shard_table_id table, const struct shard_row *row);
+	/* Where the modules of the plan are in a process, before its values can be read; may be NULL. */
+	void (*place)(void *owner, pid_t pid, const struct value_image *image);
 	void *owner;
 };
 
@@ -28,8 +31,10 @@ struct sampled_values_counts {
 	uint64_t variables; /* of all schemas */
 	uint64_t functions;
 	struct value_read_counts reads;
-	uint64_t no_schema; /* frames of code without one */
-	uint64_t written;   /* values */
+	uint64_t no_schema;         /* frames of code without one */
+	uint64_t faulted;           /* reads in the kernel of memory that was not there */
+	uint64_t globals, left_out; /* in the plan; reads that found no room in it */
+	uint64_t written;           /* values */
 };
 
 struct sampled_values;
@@ -37,6 +42,13 @@ struct sampled_values;
 /* 0; -ENODATA: no module of the target has debugging information; -ENOMEM. */
 int sampled_values__new(const struct sampled_values_opts *opts, struct sampled_values **values);
 void sampled_values__free(struct sampled_values *values); /* NULL-safe */
+/* What is to be read in the kernel; valid until sampled_values__free(). */
+const struct value_plan *sampled_values__plan(const struct sampled_values *values);
+/* The process, seen for the first time or not, runs this program; it has another one, or is gone. */
+void sampled_values__met(struct sampled_values *values, pid_t pid, struct program *program);
+void sampled_values__changed(struct sampled_values *values, pid_t pid);
+/* A record of WL_RECORD_VALUES, which waits for its stack. */
+void sampled_values__take_words(struct sampled_values *values, const struct wl_values_record *record);
 uint32_t sampled_values__depth(const struct sampled_values *values);
 
 struct value_stack {
@@ -44,7 +56,9 @@ struct value_stack {
 	const struct unwind_frame *frames; /* innermost first */
 	const struct unwind_regs *regs;    /* of the first depth + 1 of them */
 	size_t frame_cnt;
-	struct value_memory memory;
+	struct unwind_memory memory;
+	uint64_t ts; /* of the tick */
+	uint32_t tid;
 	const char *(*name)(void *owner, uint64_t addr); /* of a function, as in the table `stack` */
 	void *owner;
 };

@@ -50,31 +50,4 @@ int value_reader__locals(const struct value_reader *reader, const struct value_f
 int value_reader__globals(const struct value_reader *reader, uint64_t bias, const struct value_memory *memory,
 			  struct value_read_counts *counts, value_taker take, void *owner);
 
-/* How a read in memory is to be made for a local at some code: at `reg` + off, or at what lies there + off2. */
-struct value_plan_read {
-	int32_t off, off2;
-	uint8_t reg;
-	uint8_t size;
-	bool deref; /* a pointer at reg + off leads to it */
-};
-
-struct value_plan_range {
-	uint64_t begin, end; /* as linked */
-	uint32_t first, cnt; /* in reads */
-};
-
-/* What is to be read in the kernel at the innermost frame. */
-struct value_plan {
-	VEC(struct value_plan_range) ranges; /* ascending, disjoint */
-	VEC(struct value_plan_read) reads;
-	VEC(struct value_word) globals; /* addr as linked */
-	size_t left_out;                /* reads beyond the limits */
-};
-
-#define VALUE_PLAN_READS_MAX 16 /* of one range */
-
-/* 0 or -ENOMEM; value_plan_free() in either case. */
-int value_plan_make(struct value_plan *plan, const struct value_schema *schema);
-void value_plan_free(struct value_plan *plan);
-
 #endif

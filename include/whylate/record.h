@@ -120,6 +120,7 @@ enum wl_record_kind {
 	WL_RECORD_STACK = 16,
 	WL_RECORD_STACK_WAIT = 17,
 	WL_RECORD_PYTHON = 18,
+	WL_RECORD_VALUES = 19, /* right before the stack of the same tick */
 	WL_RECORD_KIND_CNT
 };
 
@@ -415,6 +416,27 @@ struct wl_queue_record {
 	__wl_u32 to_tid;
 };
 
+/* Memory that was read at a tick for the values of variables. */
+struct wl_value_word {
+	__wl_u64 addr;
+	__wl_u64 bytes; /* zero-extended */
+	__wl_u32 sz;
+	__wl_u32 zero;
+};
+
+#define WL_VALUE_WORDS_MAX 32
+
+/* What a tick read beside registers and stack, if anything; `sz` of its header ends after `cnt` words. */
+struct wl_values_record {
+	struct wl_record_header header;
+	__wl_u64 ts; /* of the tick */
+	__wl_u32 pid;
+	__wl_u32 tid;
+	__wl_u32 cnt;
+	__wl_u32 faulted; /* reads of memory that was not there */
+	struct wl_value_word words[WL_VALUE_WORDS_MAX];
+};
+
 #define WL_STACK_SZ_MAX 16384
 #define WL_STACK_REGS   33
 
@@ -516,6 +538,8 @@ _Static_assert(sizeof(struct wl_invocation_record) == 88 + 8 * WL_SPLIT_CNT, "in
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
 _Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
 _Static_assert(sizeof(struct wl_python_record) == 32 + 8 * WL_PYTHON_FRAMES_MAX, "python record");
+_Static_assert(sizeof(struct wl_value_word) == 24, "value word");
+_Static_assert(sizeof(struct wl_values_record) == 32 + 24 * WL_VALUE_WORDS_MAX, "values record");
 _Static_assert(sizeof(struct wl_stack_wait_record) == 88, "stack wait record");
 _Static_assert(sizeof(struct wl_brief_record) == 80, "brief record");
 _Static_assert(__builtin_offsetof(struct wl_interval_record, first_total) ==

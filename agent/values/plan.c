@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* From a schema to what is to be read in the kernel, by ranges of program counters. */
+#include "values/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A read and where it holds. */
+struct wish {
+	uint64_t begin, end;
+	struct value_read read;
+};
+
+typedef VEC(struct wish) wish_list;
+
+static bool fits(int64_t off)
+{
+	return off >= INT32_MIN && off <= INT32_MAX;
+}
+
+/* What of a local lies neither in registers nor where the copied stack has it. False: nothing. */
+static bool make_wish(const struct value_variable *variable, const struct value_location *location, struct wish *wish)
+{
+	bool is_member = variable->member_off >= 0;
+	int64_t off = location->off, off2 = 0;
+
+	*wish = (struct wish){.begin = location->pc_begin, .end = location->pc_end};
+	switch (location->place) {
+	case VALUE_IN_REGISTER:
+		off = 0;
+		/* fallthrough */
+	case VALUE_IS_SUM:
+		if (!is_member)
+			return false;
+		off += variable->member_off;
+		break;
+	case VALUE_AT_REGISTER:
+		wish->read.deref = is_member;
+		off2 = is_member ? variable->member_off : 0;
+		if (!is_member && location->reg == WL_STACK_REG_SP)
+			return false;
+		break;
+	default:
+		return false;
+	}
+	if (location->reg >= WL_STACK_REGS || !fits(off) || !fits(off2))
+		return false;
+	wish->read.off = (int32_t)off;
+	wish->read.off2 = (int32_t)off2;
+	wish->read.reg = location->reg;
+	wish->read.sz = variable->size;
+	return true;
+}
+
+static int compare_wishes(const void *left, const void *right)
+{
+	const struct wish *a = left, *b = right;
+
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return (a->end > b->end) - (a->end < b->end);
+}
+
+static bool same_reads(const struct value_plan *plan, const struct value_range *last, const struct value_read *reads,
+		       size_t cnt)
+{
+	return last->cnt == cnt && !memcmp(&plan->reads.items[last->first], reads, cnt * sizeof(*reads));
+}
+
+/* The reads that hold from `begin` to `end`; equal ones of adjacent ranges are one. */
+static int add_range(struct value_plan *plan, size_t first_of_module, uint64_t begin, uint64_t end,
+		     const struct value_read *reads, size_t cnt)
+{
+	struct value_range *last =
+		plan->ranges.cnt > first_of_module ? &plan->ranges.items[plan->ranges.cnt - 1] : NULL;
+	struct value_range range = {
+		.begin = begin, .end = end, .first = (uint32_t)plan->reads.cnt, .cnt = (uint32_t)cnt};
+
+	if (last && last->end == begin && same_reads(plan, last, reads, cnt)) {
+		last->end = end;
+		return 0;
+	}
+	if (plan->ranges.cnt >= VALUE_RANGES_MAX || plan->reads.cnt + cnt > VALUE_READS_MAX) {
+		plan->left_out += cnt;
+		return 0;
+	}
+	for (size_t i = 0; i < cnt; i++)
+		if (vec_push(&plan->reads, reads[i]))
+			return -ENOMEM;
+	return vec_push(&plan->ranges, range) ? -ENOMEM : 0;
+}
+
+/* At most so many of one range are known; more are left out. */
+#define ACTIVE_MAX 64
+
+/* Sweeps over the beginnings and ends: between two of them the same reads hold. */
+static int flatten(struct value_plan *plan, const wish_list *wishes)
+{
+	struct wish active[ACTIVE_MAX];
+	struct value_read reads[ACTIVE_MAX];
+	size_t active_cnt = 0, next = 0, first_of_module = plan->ranges.cnt;
+	uint64_t at = 0;
+	int err = 0;
+
+	while (!err && (next < wishes->cnt || active_cnt)) {
+		uint64_t end = UINT64_MAX;
+		size_t kept = 0;
+
+		if (!active_cnt)
+			at = wishes->items[next].begin;
+		for (; next < wishes->cnt && wishes->items[next].begin <= at; next++) {
+			if (active_cnt < ACTIVE_MAX)
+				active[active_cnt++] = wishes->items[next];
+			else
+				plan->left_out++;
+		}
+		for (size_t i = 0; i < active_cnt; i++) {
+			end = active[i].end < end ? active[i].end : end;
+			reads[i] = active[i].read;
+		}
+		if (next < wishes->cnt && wishes->items[next].begin < end)
+			end = wishes->items[next].begin;
+		err = add_range(plan, first_of_module, at, end, reads, active_cnt);
+		at = end;
+		for (size_t i = 0; i < active_cnt; i++)
+			if (active[i].end > at)
+				active[kept++] = active[i];
+		active_cnt = kept;
+	}
+	return err;
+}
+
+static int add_global(struct value_plan *plan, const struct value_schema *schema, const struct value_variable *variable,
+		      uint32_t module)
+{
+	const struct value_location *location = &schema->locations.items[variable->first_location];
+	struct value_global global = {.module = module, .sz = variable->size};
+
+	if (!variable->location_cnt || location->place != VALUE_AT_ADDRESS || variable->member_off >= 0)
+		return 0;
+	if (plan->globals.cnt >= VALUE_GLOBALS_MAX) {
+		plan->left_out++;
+		return 0;
+	}
+	global.addr = (uint64_t)location->off;
+	return vec_push(&plan->globals, global) ? -ENOMEM : 0;
+}
+
+int value_plan_add(struct value_plan *plan, const struct value_schema *schema, uint32_t module, uint32_t *first_range,
+		   uint32_t *range_cnt)
+{
+	wish_list wishes = {0};
+	struct wish wish;
+	int err = 0;
+
+	*first_range = (uint32_t)plan->ranges.cnt;
+	for (size_t v = 0; v < schema->variables.cnt && !err; v++) {
+		const struct value_variable *variable = &schema->variables.items[v];
+
+		if (variable->tags & VALUE_TAG_GLOBAL) {
+			err = add_global(plan, schema, variable, module);
+			continue;
+		}
+		for (uint32_t l = 0; l < variable->location_cnt && !err; l++) {
+			const struct value_location *location = &schema->locations.items[variable->first_location + l];
+
+			if (make_wish(variable, location, &wish) && wish.begin < wish.end)
+				err = vec_push(&wishes, wish);
+		}
+	}
+	if (!err && wishes.cnt) {
+		qsort(wishes.items, wishes.cnt, sizeof(*wishes.items), compare_wishes);
+		err = flatten(plan, &wishes);
+	}
+	*range_cnt = (uint32_t)plan->ranges.cnt - *first_range;
+	vec_free(&wishes);
+	return err;
+}
+
+void value_plan_free(struct value_plan *plan)
+{
+	vec_free(&plan->ranges);
+	vec_free(&plan->reads);
+	vec_free(&plan->globals);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory that variables lie in, read at the moment of a tick: what is neither in the registers nor on the stack, which
+ * are copied anyway.  A plan says by ranges of program counters what to read at the innermost frame, relative to its
+ * registers, through one pointer at most; of the globals each tick reads some, in turn.  A read that faults is counted
+ * and not made again.
+ */
+#ifndef WHYLATE_BPF_VALUES_H
+#define WHYLATE_BPF_VALUES_H
+
+#include "compat.h"
+#include "knobs.h"
+
+/* Enough for VALUE_RANGES_MAX of them. */
+#define VALUE_SEARCH_STEPS 17
+
+struct value_cpu {
+	u64 regs[WL_STACK_REGS];
+	u32 global_pos; /* the next one in turn */
+	u32 read_pos;   /* likewise, of ranges with more reads than are made at once */
+	struct wl_values_record record;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct value_cpu);
+} value_cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VALUE_RANGES_MAX);
+	__type(key, u32);
+	__type(value, struct value_range);
+} value_ranges SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VALUE_READS_MAX);
+	__type(key, u32);
+	__type(value, struct value_read);
+} value_reads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VALUE_GLOBALS_MAX);
+	__type(key, u32);
+	__type(value, struct value_global);
+} value_globals SEC(".maps");
+
+/* Where the modules of the plan are in a process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, struct value_image);
+} value_images SEC(".maps");
+
+static __always_inline struct value_cpu *this_value_cpu(void)
+{
+	u32 key = 0;
+
+	return bpf_map_lookup_elem(&value_cpus, &key);
+}
+
+static __always_inline void read_value(struct wl_values_record *record, u64 addr, u64 size)
+{
+	u32 at = record->cnt;
+	struct wl_value_word *word;
+
+	barrier_var(at);
+	barrier_var(size);
+	if (at >= WL_VALUE_WORDS_MAX || !size || size > sizeof(u64))
+		return;
+	word = &record->words[at];
+	word->addr = addr;
+	word->bytes = 0;
+	word->sz = size;
+	word->zero = 0;
+	if (bpf_probe_read_user(&word->bytes, size, (const void *)addr)) {
+		record->faulted++;
+		return;
+	}
+	record->cnt = at + 1;
+}
+
+struct value_search {
+	u64 addr; /* as linked */
+	u32 base, low, high;
+	u32 first, cnt; /* of the range; cnt 0: none */
+};
+
+static long search_range(u32 idx, struct value_search *search)
+{
+	u32 mid = search->low + (search->high - search->low) / 2, key = search->base + mid;
+	struct value_range *range;
+
+	if (search->low >= search->high)
+		return 1;
+	range = bpf_map_lookup_elem(&value_ranges, &key);
+	if (!range)
+		return 1;
+	if (search->addr < range->begin) {
+		search->high = mid;
+	} else if (search->addr >= range->end) {
+		search->low = mid + 1;
+	} else {
+		search->first = range->first;
+		search->cnt = range->cnt;
+		return 1;
+	}
+	return 0;
+}
+
+/* In turn, from `pos` on. */
+struct value_turn {
+	u32 first, cnt, pos;
+};
+
+static long read_local(u32 idx, struct value_turn *turn)
+{
+	struct value_cpu *cpu = this_value_cpu();
+	u32 key = turn->first + (turn->pos + idx) % turn->cnt, reg;
+	struct value_read *read;
+	u64 addr;
+
+	read = bpf_map_lookup_elem(&value_reads, &key);
+	if (!cpu || !read)
+		return 1;
+	reg = read->reg;
+	barrier_var(reg);
+	if (reg >= WL_STACK_REGS)
+		return 1;
+	addr = cpu->regs[reg] + (s64)read->off;
+	if (read->deref) {
+		if (bpf_probe_read_user(&addr, sizeof(addr), (const void *)addr)) {
+			cpu->record.faulted++;
+			return 0;
+		}
+		addr += (s64)read->off2;
+	}
+	read_value(&cpu->record, addr, read->sz);
+	return 0;
+}
+
+/* A loop's context lies on the stack. */
+struct value_walk {
+	struct value_image *image;
+};
+
+static long read_global(u32 idx, struct value_walk *walk)
+{
+	struct value_image *image = walk->image;
+	struct value_cpu *cpu = this_value_cpu();
+	u32 cnt = stack_controls.value_global_cnt, key, module;
+	struct value_global *global;
+
+	if (!cpu || !image || idx >= cnt)
+		return 1;
+	key = cpu->global_pos++ % cnt;
+	global = bpf_map_lookup_elem(&value_globals, &key);
+	if (!global)
+		return 1;
+	module = global->module;
+	barrier_var(module);
+	if (module >= VALUE_MODULES_MAX || !image->modules[module].end)
+		return 0;
+	read_value(&cpu->record, global->addr + image->modules[module].bias, global->sz);
+	return 0;
+}
+
+static __always_inline void read_locals(struct value_cpu *cpu, const struct value_image *image)
+{
+	u64 pc = cpu->regs[WL_STACK_REG_PC];
+	struct value_search search = {};
+	struct value_turn turn = {};
+
+	for (int m = 0; m < VALUE_MODULES_MAX; m++) {
+		const struct value_module *module = &image->modules[m];
+
+		if (pc < module->begin || pc >= module->end)
+			continue;
+		search.addr = pc - module->bias;
+		search.base = module->first_range;
+		search.high = module->range_cnt;
+		break;
+	}
+	if (!search.high)
+		return;
+	bpf_loop(VALUE_SEARCH_STEPS, search_range, &search, 0);
+	if (!search.cnt)
+		return;
+	turn.first = search.first;
+	turn.cnt = search.cnt;
+	turn.pos = search.cnt > VALUE_READS_AT_ONCE ? cpu->read_pos++ % search.cnt : 0;
+	bpf_loop(search.cnt < VALUE_READS_AT_ONCE ? search.cnt : VALUE_READS_AT_ONCE, read_local, &turn, 0);
+}
+
+/* Fills the record; NULL: there is nothing to send. */
+static __always_inline struct wl_values_record *read_values(struct task_struct *task, struct pt_regs *regs, u64 ts)
+{
+	u32 pid = task->tgid;
+	struct value_image *image = bpf_map_lookup_elem(&value_images, &pid);
+	struct value_cpu *cpu = this_value_cpu();
+	struct value_walk walk = {.image = image};
+
+	if (!image || !cpu)
+		return NULL;
+	copy_registers(cpu->regs, regs);
+	cpu->record.ts = ts;
+	cpu->record.pid = pid;
+	cpu->record.tid = task->pid;
+	cpu->record.cnt = 0;
+	cpu->record.faulted = 0;
+	read_locals(cpu, image);
+	bpf_loop(VALUE_GLOBALS_AT_ONCE, read_global, &walk, 0);
+	return cpu->record.cnt || cpu->record.faulted ? &cpu->record : NULL;
+}
+
+#endif

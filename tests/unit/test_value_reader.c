@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Values at a frame, and the plan of what the kernel reads, against direct computation. */
+#include "base/random.h"
+#include "unit.h"
+#include "values/plan.h"
+#include "values/reader.h"
+
+#include <string.h>
+
+#define RBX 3 /* kept by calls, on both architectures one that is: */
+#if defined(__aarch64__)
+#define KEPT 19
+#else
+#define KEPT RBX
+#endif
+#define SCRATCH 0
+#define STACK   0x7fff0000
+#define MAX     8
+
+struct taken {
+	uint32_t variables[MAX];
+	uint64_t values[MAX];
+	size_t cnt;
+};
+
+static int take(void *owner, uint32_t variable, uint64_t bytes)
+{
+	struct taken *taken = owner;
+
+	if (taken->cnt < MAX) {
+		taken->variables[taken->cnt] = variable;
+		taken->values[taken->cnt++] = bytes;
+	}
+	return 0;
+}
+
+static uint64_t value_of(const struct taken *taken, uint32_t variable)
+{
+	for (size_t i = 0; i < taken->cnt; i++)
+		if (taken->variables[i] == variable)
+			return taken->values[i];
+	return UINT64_MAX;
+}
+
+static void add(struct value_schema *schema, uint8_t size, int32_t member_off, uint8_t tags,
+		struct value_location location)
+{
+	struct value_variable variable = {.name = "v",
+					  .first_location = (uint32_t)schema->locations.cnt,
+					  .location_cnt = 1,
+					  .member_off = member_off,
+					  .size = size,
+					  .tags = tags};
+
+	CU_ASSERT_EQUAL_FATAL(vec_push(&schema->locations, location), 0);
+	CU_ASSERT_EQUAL_FATAL(vec_push(&schema->variables, variable), 0);
+}
+
+static void clear(struct value_schema *schema)
+{
+	vec_free(&schema->locations);
+	vec_free(&schema->variables);
+}
+
+enum { IN_KEPT, IN_SCRATCH, ON_STACK, OFF_STACK, MEMBER, SUM, GLOBAL };
+
+static void make(struct value_schema *schema)
+{
+	*schema = (struct value_schema){0};
+	add(schema, 2, -1, VALUE_TAG_COND, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, KEPT});
+	add(schema, 8, -1, VALUE_TAG_COND, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, SCRATCH});
+	add(schema, 4, -1, VALUE_TAG_COND, (struct value_location){0x150, 0x180, -16, VALUE_AT_CFA, 0});
+	add(schema, 4, -1, VALUE_TAG_COND, (struct value_location){0x150, 0x180, 4096, VALUE_AT_CFA, 0});
+	add(schema, 4, 12, VALUE_TAG_COND, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, KEPT});
+	add(schema, 8, -1, VALUE_TAG_COND, (struct value_location){0x100, 0x200, 5, VALUE_IS_SUM, KEPT});
+	add(schema, 4, -1, VALUE_TAG_GLOBAL, (struct value_location){0, UINT64_MAX, 0x5000, VALUE_AT_ADDRESS, 0});
+}
+
+static void read_at(const struct value_schema *schema, uint64_t addr, bool is_caller, struct taken *taken,
+		    struct value_read_counts *counts)
+{
+	static const struct value_word words[] = {{.addr = 0x12345678 + 12, .bytes = 0xdeadbeefcafe, .size = 8},
+						  {.addr = 0x100000 + 0x5000, .bytes = 77, .size = 4}};
+	struct unwind_regs regs = {.known = ~0ULL};
+	uint8_t stack[64] = {0};
+	uint32_t on_stack = 4711;
+	struct value_memory memory = {
+		.stack = {.bytes = stack, .addr = STACK, .sz = sizeof(stack)}, .words = words, .word_cnt = 2};
+	struct value_frame frame = {
+		.addr = addr, .bias = 0x100000, .cfa = STACK + 48, .regs = &regs, .is_caller = is_caller};
+	struct value_reader *reader;
+
+	regs.values[KEPT] = 0x12345678;
+	regs.values[SCRATCH] = 9;
+	memcpy(stack + 32, &on_stack, sizeof(on_stack));
+	*taken = (struct taken){.cnt = 0};
+	*counts = (struct value_read_counts){0};
+	CU_ASSERT_EQUAL_FATAL(value_reader__new(schema, &reader), 0);
+	CU_ASSERT_EQUAL(value_reader__locals(reader, &frame, &memory, counts, take, taken), 0);
+	CU_ASSERT_EQUAL(value_reader__globals(reader, frame.bias, &memory, counts, take, taken), 0);
+	value_reader__free(reader);
+}
+
+static void values_are_where_the_schema_says(void)
+{
+	struct value_read_counts counts;
+	struct value_schema schema;
+	struct taken taken;
+
+	make(&schema);
+	read_at(&schema, 0x160, false, &taken, &counts);
+	CU_ASSERT_EQUAL(value_of(&taken, IN_KEPT), 0x5678);
+	CU_ASSERT_EQUAL(value_of(&taken, IN_SCRATCH), 9);
+	CU_ASSERT_EQUAL(value_of(&taken, ON_STACK), 4711);
+	CU_ASSERT_EQUAL(value_of(&taken, MEMBER), 0xbeefcafe);
+	CU_ASSERT_EQUAL(value_of(&taken, SUM), 0x12345678 + 5);
+	CU_ASSERT_EQUAL(value_of(&taken, GLOBAL), 77);
+	CU_ASSERT(taken.cnt == 6 && counts.read == 6 && counts.no_memory == 1 && !counts.no_register);
+	/* A call may have changed what it need not keep. */
+	read_at(&schema, 0x160, true, &taken, &counts);
+	CU_ASSERT_EQUAL(value_of(&taken, IN_KEPT), 0x5678);
+	CU_ASSERT_EQUAL(value_of(&taken, IN_SCRATCH), UINT64_MAX);
+	CU_ASSERT_EQUAL(counts.no_register, 1);
+	/* Ranges end before their end. */
+	read_at(&schema, 0x180, false, &taken, &counts);
+	CU_ASSERT_EQUAL(value_of(&taken, ON_STACK), UINT64_MAX);
+	read_at(&schema, 0x200, false, &taken, &counts);
+	CU_ASSERT(taken.cnt == 1 && value_of(&taken, GLOBAL) == 77);
+	clear(&schema);
+}
+
+#define PCS 300
+
+/* The offsets that are read at a program counter, summed so that their order does not matter. */
+static uint64_t planned_at(const struct value_plan *plan, uint64_t pc)
+{
+	uint64_t sum = 0;
+
+	for (size_t r = 0; r < plan->ranges.cnt; r++) {
+		const struct value_range *range = &plan->ranges.items[r];
+
+		CU_ASSERT(range->begin < range->end);
+		CU_ASSERT(!r || range[-1].end <= range->begin);
+		for (uint32_t i = 0; pc >= range->begin && pc < range->end && i < range->cnt; i++)
+			sum += random_mix((uint64_t)plan->reads.items[range->first + i].off);
+	}
+	return sum;
+}
+
+static uint64_t wanted_at(const struct value_schema *schema, uint64_t pc)
+{
+	uint64_t sum = 0;
+
+	for (size_t v = 0; v < schema->variables.cnt; v++) {
+		const struct value_location *location = &schema->locations.items[v];
+
+		if (pc >= location->pc_begin && pc < location->pc_end)
+			sum += random_mix((uint64_t)schema->variables.items[v].member_off);
+	}
+	return sum;
+}
+
+static void the_plan_has_every_read_where_it_holds(void)
+{
+	uint64_t seed = 7;
+
+	for (int round = 0; round < 100; round++) {
+		struct value_schema schema = {0};
+		struct value_plan plan = {0};
+		uint32_t first, cnt;
+
+		for (int v = 0; v < 25; v++) {
+			uint64_t begin = random_next(&seed) % PCS, len = 1 + random_next(&seed) % 40;
+
+			add(&schema, 4, v * 8, VALUE_TAG_COND,
+			    (struct value_location){begin, begin + len, 0, VALUE_IN_REGISTER, KEPT});
+		}
+		CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, &first, &cnt), 0);
+		CU_ASSERT(first == 0 && cnt == plan.ranges.cnt && !plan.left_out);
+		for (uint64_t pc = 0; pc < PCS + 50; pc++)
+			CU_ASSERT_EQUAL(planned_at(&plan, pc), wanted_at(&schema, pc));
+		value_plan_free(&plan);
+		clear(&schema);
+	}
+}
+
+static void plans_leave_out_what_is_copied_anyway(void)
+{
+	struct value_schema schema;
+	struct value_plan plan = {0};
+	uint32_t first, cnt;
+
+	make(&schema);
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 3, &first, &cnt), 0);
+	/* Only the member and the global lie elsewhere. */
+	CU_ASSERT_EQUAL_FATAL(plan.reads.cnt, 1);
+	CU_ASSERT(plan.reads.items[0].off == 12 && plan.reads.items[0].reg == KEPT && plan.reads.items[0].sz == 4);
+	CU_ASSERT_EQUAL_FATAL(plan.globals.cnt, 1);
+	CU_ASSERT(plan.globals.items[0].addr == 0x5000 && plan.globals.items[0].module == 3);
+	value_plan_free(&plan);
+	clear(&schema);
+}
+
+int suite_value_reader(void)
+{
+	static const struct unit_test tests[] = {
+		{"values are where the schema says", values_are_where_the_schema_says},
+		{"the plan has every read where it holds", the_plan_has_every_read_where_it_holds},
+		{"plans leave out what is copied anyway", plans_leave_out_what_is_copied_anyway},
+	};
+
+	return unit_suite("value_reader", tests, sizeof(tests) / sizeof(tests[0]));
+}
