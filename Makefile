@@ -292,7 +292,7 @@ matrix-or-skip: $(BUILD)/whylate
 -include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d) $(BUILD)/tests/prober/prober.d
 
 # --- what people call -------------------------------------------------------------------------------------------------
-.PHONY: diagnose test unit live lint format bench bench-probes fuzz install clean help
+.PHONY: diagnose diagnose-all test unit live lint format bench bench-probes fuzz install clean help
 PID ?=
 SYMBOLS ?=
 DURATION ?=
@@ -349,6 +349,28 @@ bench: setup-bench
 		tests/bench/run --trace
 	@$(MAKE) --no-print-directory $(BUILD)/bench/factors
 	@$(BUILD)/bench/factors
+
+# --- servers with planted causes, each diagnosed: PLANTS='own lock-cpu' chooses, FLAGS=--no-gain halves the time ---------
+planted := $(addprefix $(BUILD)/diagnose/,server server-cxx $(if $(GO),server-go))
+
+$(BUILD)/diagnose/server: tests/diagnose/server.c
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -o $@ $< -lpthread
+
+$(BUILD)/diagnose/server-cxx: tests/diagnose/server.cc
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 -O2 -g -Wall -Wextra -o $@ $< -lpthread
+
+$(BUILD)/diagnose/server-go: tests/diagnose/server.go
+	$(say) GO $@
+	@mkdir -p $(@D)
+	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $<
+
+diagnose-all: setup-test
+	@$(MAKE) --no-print-directory build $(planted)
+	@WHYLATE=$(abspath $(BUILD)/whylate) PLANTED=$(abspath $(BUILD)/diagnose) tests/diagnose/run $(FLAGS) $(PLANTS)
 
 bench-probes: setup-bench
 	@$(MAKE) --no-print-directory build $(BUILD)/bench/calls $(BUILD)/live/prober
@@ -419,4 +441,5 @@ help:
 	@echo 'make live-thread, make live-address   the collector under a sanitizer   make live-agent   … the agent and its probes'
 	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
 	@echo 'make fleet-demo   20 agents, 2 collectors, a database and Prometheus on loopback: who is late, and why'
+	@echo 'make diagnose-all [PLANTS=…] [FLAGS=--no-gain]   servers with planted causes, each diagnosed: is the first line right?'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

@@ -22,6 +22,7 @@ struct tree {
 	double *pairs, *pure, *in_unit;       /* by child of that node */
 	double min_ns;
 	double late_cnt; /* samples that late intervals met, each once */
+	bool into_kernel;
 };
 
 static double difference(const struct tree *tree, uint32_t node)
@@ -106,6 +107,15 @@ static int count_late(struct tree *tree)
 	return 0;
 }
 
+/* The child is the kernel, which works for the program's function above it. */
+static bool is_entry(const struct tree *tree, uint32_t node, uint32_t child)
+{
+	const struct sample_node *nodes = tree->samples->nodes.items;
+
+	return !tree->into_kernel && nodes[child].kernel && node != SAMPLE_ROOT && !nodes[node].kernel &&
+	       *samples_name(tree->samples, node) != '[';
+}
+
 /* The child that holds nearly all of the difference; 0: none. */
 static uint32_t best_child(const struct tree *tree, uint32_t node)
 {
@@ -114,7 +124,9 @@ static uint32_t best_child(const struct tree *tree, uint32_t node)
 	for (uint32_t child = tree->first_child[node]; child; child = tree->next_sibling[child])
 		if (!best || difference(tree, child) > difference(tree, best))
 			best = child;
-	return best && difference(tree, best) >= most_share(tree, node) * difference(tree, node) ? best : 0;
+	if (!best || is_entry(tree, node, best))
+		return 0;
+	return difference(tree, best) >= most_share(tree, node) * difference(tree, node) ? best : 0;
 }
 
 /* Of the samples of each unit below the node: how many pairs have a part in a child, and how many lie in it. */
@@ -189,7 +201,7 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 		count_pairs(tree, node);
 		for (child = tree->first_child[node]; child && cnt < ROOT_BRANCHES_MAX;
 		     child = tree->next_sibling[child])
-			if (is_apart(tree, node, child))
+			if (!is_entry(tree, node, child) && is_apart(tree, node, child))
 				apart[cnt++] = child;
 	}
 	for (size_t i = 0; i < cnt; i++)
@@ -199,9 +211,13 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 }
 
 int root_split__make(struct root_split *split, const struct samples *samples, const struct split_tick *ticks,
-		     size_t tick_cnt, double min_ns)
+		     size_t tick_cnt, double min_ns, bool into_kernel)
 {
-	struct tree tree = {.samples = samples, .ticks = ticks, .tick_cnt = tick_cnt, .min_ns = min_ns};
+	struct tree tree = {.samples = samples,
+			    .ticks = ticks,
+			    .tick_cnt = tick_cnt,
+			    .min_ns = min_ns,
+			    .into_kernel = into_kernel};
 	int err = tree__init(&tree);
 
 	if (!err)

@@ -33,11 +33,12 @@ struct root_split {
 };
 
 /*
- * The ticks are in the order of their units.  A branch holds at least min_ns of difference.  0 or -ENOMEM;
+ * The ticks are in the order of their units.  A branch holds at least min_ns of difference.  into_kernel: functions of
+ * the kernel count, too; otherwise what the kernel does for a function is that function's.  0 or -ENOMEM;
  * root_split__free() in either case.
  */
 int root_split__make(struct root_split *split, const struct samples *samples, const struct split_tick *ticks,
-		     size_t tick_cnt, double min_ns);
+		     size_t tick_cnt, double min_ns, bool into_kernel);
 void root_split__free(struct root_split *split);
 
 #endif

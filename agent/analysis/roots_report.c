@@ -62,6 +62,18 @@ static int fill_call_path(struct cause_root *root, const struct roots *roots, co
 	return 0;
 }
 
+/* Which function of the call path is the program's: the innermost that is not the kernel's, where there is one. */
+static size_t function_place(const struct roots *roots, const struct root_branch *branch, const struct cause_root *root)
+{
+	const struct sample_node *nodes = roots->samples->nodes.items;
+	uint32_t node = branch->cut;
+	size_t place = root->call_path_cnt - 1;
+
+	for (; place && nodes[node].kernel; node = nodes[node].parent)
+		place--;
+	return nodes[node].kernel || *samples_name(roots->samples, node) == '[' ? root->call_path_cnt - 1 : place;
+}
+
 static int copy_text(const char **to, const struct roots *roots, uint32_t id, struct arena *arena)
 {
 	if (!id)
@@ -83,7 +95,7 @@ static int fill_root(struct cause *cause, const struct roots *roots, const struc
 	if (line->branch.cut != SAMPLE_ROOT && fill_call_path(root, roots, &line->branch, arena))
 		return -ENOMEM;
 	if (root->call_path_cnt)
-		cause->function = root->call_path[root->call_path_cnt - 1];
+		cause->function = root->call_path[function_place(roots, &line->branch, root)];
 	return 0;
 }
 

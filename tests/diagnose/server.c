@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Servers with one planted cause of lateness each: server PLANT PORT [off] [beside].  A request is a line: "get" is
+ * typical, "slow" meets the plant; the reply is a line.  `off`: the plant does nothing.  `beside`: not the server but
+ * the processes beside it.  What a report has to say of each plant is in `run`.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS       1000000ULL
+#define SLOW_NS  (16 * MS)
+#define GET_NS   (MS / 20)
+#define NOINLINE static __attribute__((noinline))
+
+static bool off;
+static const char *plant;
+static int upstream_port;
+static uint64_t turns_per_ms;
+static volatile uint64_t sink;
+
+static bool is(const char *name)
+{
+	return !strcmp(plant, name);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
+}
+
+static void name_thread(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+}
+
+/* --- work: leaves that are alike everywhere, and functions that repeat them --------------------------------------- */
+
+NOINLINE uint64_t mix_key(uint64_t x)
+{
+	for (int i = 0; i < 40; i++)
+		x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9ULL;
+	return x;
+}
+
+NOINLINE uint64_t compare_key(uint64_t x)
+{
+	for (int i = 0; i < 40; i++)
+		x = (x << 7 | x >> 57) + 0x94d049bb133111ebULL;
+	return x;
+}
+
+#define WORK(name)                                                       \
+	NOINLINE void name(uint64_t ns)                                  \
+	{                                                                \
+		uint64_t turns = ns * turns_per_ms / MS, x = sink;       \
+                                                                         \
+		for (uint64_t i = 0; i < turns; i++)                     \
+			x = i & 1 ? mix_key(x + i) : compare_key(x ^ i); \
+		sink = x;                                                \
+	}
+
+WORK(answer_get)
+WORK(rebuild_index)
+WORK(render_report)
+WORK(merge_tables)
+WORK(compact_segments)
+WORK(index_documents)
+WORK(burn_cycles)
+WORK(price_item)
+WORK(scan_store)
+WORK(encode_frame)
+WORK(reload_config)
+WORK(copy_pages)
+WORK(resize_image)
+WORK(validate_order)
+
+static void calibrate(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	turns_per_ms = 1;
+	for (int i = 0; i < 20; i++) {
+		uint64_t begin = now_ns();
+
+		answer_get(2000 * MS);
+		if (now_ns() - begin < least)
+			least = now_ns() - begin;
+	}
+	turns_per_ms = 2000 * MS / least;
+}
+
+static void nap(uint64_t ns)
+{
+	struct timespec ts = {(time_t)(ns / (1000 * MS)), (long)(ns % (1000 * MS))};
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* --- sockets ------------------------------------------------------------------------------------------------------ */
+
+static int listen_at(int port)
+{
+	struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, 64)) {
+		perror("listen");
+		exit(1);
+	}
+	return fd;
+}
+
+static int connect_to(int port)
+{
+	struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	for (int i = 0; i < 100 && connect(fd, (struct sockaddr *)&at, sizeof(at)); i++)
+		nap(20 * MS);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
+static bool read_line(int fd, char *line, size_t sz)
+{
+	ssize_t len = read(fd, line, sz - 1);
+
+	if (len <= 0)
+		return false;
+	line[len] = '\0';
+	return true;
+}
+
+static void say(int fd, const char *line)
+{
+	if (write(fd, line, strlen(line)) < 0 && errno != EPIPE)
+		perror("write");
+}
+
+/* --- what a request does ------------------------------------------------------------------------------------------ */
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER, segment_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t config_lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t upstream_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int spin_word;
+static __thread int upstream_fd = -1;
+static int shared_upstream_fd = -1, log_pipe = -1, lock_fd = -1, data_fd = -1;
+static char *snapshot_memory;
+#define SNAPSHOT_SZ (48UL << 20)
+#define FIFO        "/tmp/whylate-planted.fifo"
+
+NOINLINE void ask_upstream(int *fd, const char *line)
+{
+	char reply[64];
+
+	if (*fd < 0)
+		*fd = connect_to(upstream_port);
+	say(*fd, line);
+	read_line(*fd, reply, sizeof(reply));
+}
+
+NOINLINE void commit_log(void)
+{
+	static char page[65536];
+
+	for (int i = 0; i < 6; i++)
+		if (pwrite(data_fd, page, sizeof(page), (off_t)(now_ns() % 64) * 65536) < 0 || fdatasync(data_fd))
+			perror("commit_log");
+}
+
+NOINLINE void retry_backoff(void)
+{
+	nap(SLOW_NS);
+}
+
+NOINLINE void spin_acquire(void)
+{
+	while (atomic_exchange(&spin_word, 1))
+		__builtin_ia32_pause();
+}
+
+NOINLINE void append_audit(void)
+{
+	static const char record[4096];
+
+	if (write(log_pipe, record, sizeof(record)) < 0)
+		perror("append_audit");
+}
+
+NOINLINE void run_helper(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		name_thread("thumbnailer");
+		resize_image(SLOW_NS);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+NOINLINE void touch_pages(void)
+{
+	for (size_t i = 0; i < SNAPSHOT_SZ; i += 4096)
+		snapshot_memory[i]++;
+}
+
+/* Every request, typical or slow. */
+static void serve(bool slow)
+{
+	slow &= !off;
+	answer_get(GET_NS);
+	if (is("lock-cpu") || is("lock-timer") || is("lock-disk") || is("lock-chain") || is("lock-runq")) {
+		pthread_mutex_lock(&table_lock);
+		if (slow && is("lock-cpu"))
+			merge_tables(SLOW_NS);
+		if (is("lock-chain")) {
+			pthread_mutex_lock(&segment_lock);
+			pthread_mutex_unlock(&segment_lock);
+		}
+		pthread_mutex_unlock(&table_lock);
+	} else if (is("rwlock")) {
+		pthread_rwlock_rdlock(&config_lock);
+		pthread_rwlock_unlock(&config_lock);
+	} else if (is("spin")) {
+		spin_acquire();
+		atomic_store(&spin_word, 0);
+	} else if (is("file-lock")) {
+		flock(lock_fd, LOCK_SH);
+		flock(lock_fd, LOCK_UN);
+	} else if (is("pipe")) {
+		append_audit();
+	} else if (is("upstream") || is("upstream-2")) {
+		ask_upstream(&upstream_fd, slow ? "slow\n" : "get\n");
+	} else if (is("upstream-pool")) {
+		pthread_mutex_lock(&upstream_lock);
+		ask_upstream(&shared_upstream_fd, slow ? "slow\n" : "get\n");
+		pthread_mutex_unlock(&upstream_lock);
+	} else if (!slow) {
+		return;
+	} else if (is("own") || is("two")) {
+		rebuild_index(SLOW_NS);
+	} else if (is("loop")) {
+		render_report(SLOW_NS);
+	} else if (is("prefork")) {
+		validate_order(SLOW_NS);
+	} else if (is("pool")) {
+		encode_frame(SLOW_NS);
+	} else if (is("pool-sleep") || is("sleep")) {
+		retry_backoff();
+	} else if (is("fsync")) {
+		commit_log();
+	} else if (is("child")) {
+		run_helper();
+	} else if (is("fork-faults")) {
+		touch_pages();
+	} else if (is("quota")) {
+		rebuild_index(SLOW_NS);
+	}
+}
+
+/* --- threads that serve nobody ------------------------------------------------------------------------------------ */
+
+NOINLINE void flush_journal(void)
+{
+	pthread_mutex_lock(&table_lock);
+	nap(SLOW_NS);
+	pthread_mutex_unlock(&table_lock);
+}
+
+NOINLINE void sync_journal(void)
+{
+	pthread_mutex_lock(&table_lock);
+	commit_log();
+	pthread_mutex_unlock(&table_lock);
+}
+
+NOINLINE void hold_segment(void)
+{
+	pthread_mutex_lock(&segment_lock);
+	compact_segments(SLOW_NS);
+	pthread_mutex_unlock(&segment_lock);
+}
+
+NOINLINE void take_snapshot(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		nap(100 * MS);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+static void *background(void *arg)
+{
+	(void)arg;
+	name_thread(is("lock-timer") || is("lock-disk") ? "flusher"
+		    : is("lock-chain") || is("spin")    ? "compactor"
+		    : is("rwlock")                      ? "loader"
+		    : is("fork-faults")                 ? "snapshotter"
+							: "indexer");
+	if (is("thread-hog") || is("two") || is("lock-runq"))
+		pin(0);
+	for (;;) {
+		nap((is("fork-faults") ? 20 : 180) * MS);
+		if (off)
+			continue;
+		if (is("lock-timer"))
+			flush_journal();
+		else if (is("lock-disk"))
+			sync_journal();
+		else if (is("lock-chain"))
+			hold_segment();
+		else if (is("rwlock")) {
+			pthread_rwlock_wrlock(&config_lock);
+			reload_config(SLOW_NS);
+			pthread_rwlock_unlock(&config_lock);
+		} else if (is("spin")) {
+			spin_acquire();
+			nap(SLOW_NS);
+			atomic_store(&spin_word, 0);
+		} else if (is("fork-faults"))
+			take_snapshot();
+		else if (is("thread-hog") || is("two"))
+			index_documents(SLOW_NS * 2);
+	}
+	return NULL;
+}
+
+/* --- shapes ------------------------------------------------------------------------------------------------------- */
+
+static void *connection(void *arg)
+{
+	int fd = (int)(intptr_t)arg;
+	char line[64];
+
+	name_thread("conn");
+	if (is("thread-hog") || is("stranger-hog") || is("two") || is("full"))
+		pin(0);
+	while (read_line(fd, line, sizeof(line))) {
+		serve(*line == 's');
+		say(fd, "ok\n");
+	}
+	close(fd);
+	return NULL;
+}
+
+static void serve_threads(int fd)
+{
+	pthread_t thread;
+
+	for (;;) {
+		int client = accept(fd, NULL, NULL), one = 1;
+
+		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		pthread_create(&thread, NULL, connection, (void *)(intptr_t)client);
+		pthread_detach(thread);
+	}
+}
+
+static void serve_processes(int fd)
+{
+	signal(SIGCHLD, SIG_IGN);
+	for (;;) {
+		int client = accept(fd, NULL, NULL);
+
+		if (!fork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			connection((void *)(intptr_t)client);
+			_exit(0);
+		}
+		close(client);
+	}
+}
+
+/* An event loop; with workers it hands requests over. */
+struct job {
+	int fd;
+	bool slow;
+};
+static struct job jobs[1024];
+static size_t job_first, job_cnt;
+static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t job_there = PTHREAD_COND_INITIALIZER;
+
+static void *worker(void *arg)
+{
+	(void)arg;
+	name_thread("worker");
+	for (;;) {
+		struct job job;
+
+		pthread_mutex_lock(&job_lock);
+		while (!job_cnt)
+			pthread_cond_wait(&job_there, &job_lock);
+		job = jobs[job_first++ % 1024];
+		job_cnt--;
+		pthread_mutex_unlock(&job_lock);
+		serve(job.slow);
+		say(job.fd, "ok\n");
+	}
+	return NULL;
+}
+
+static void serve_loop(int fd, bool pool)
+{
+	int epoll = epoll_create1(0);
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd}, events[16];
+	pthread_t thread;
+
+	for (int i = 0; pool && i < 2; i++)
+		pthread_create(&thread, NULL, worker, NULL);
+	epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+	for (;;) {
+		int cnt = epoll_wait(epoll, events, 16, -1);
+
+		for (int i = 0; i < cnt; i++) {
+			char line[64];
+
+			if (events[i].data.fd == fd) {
+				event.data.fd = accept(fd, NULL, NULL);
+				epoll_ctl(epoll, EPOLL_CTL_ADD, event.data.fd, &event);
+			} else if (!read_line(events[i].data.fd, line, sizeof(line))) {
+				close(events[i].data.fd);
+			} else if (pool) {
+				pthread_mutex_lock(&job_lock);
+				jobs[(job_first + job_cnt++) % 1024] = (struct job){events[i].data.fd, *line == 's'};
+				pthread_cond_signal(&job_there);
+				pthread_mutex_unlock(&job_lock);
+			} else {
+				serve(*line == 's');
+				say(events[i].data.fd, "ok\n");
+			}
+		}
+	}
+}
+
+/* --- processes beside it ------------------------------------------------------------------------------------------ */
+
+static bool beside(const char *name)
+{
+	if (fork())
+		return false;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	name_thread(name);
+	return true;
+}
+
+/* A service behind the server, or behind the service. */
+static void upstream(int fd, const char *name, int next)
+{
+	if (!beside(name))
+		return;
+	plant = next ? "upstream-next" : "upstream-last";
+	upstream_port = next;
+	for (;;) {
+		int client = accept(fd, NULL, NULL), one = 1, next_fd = -1;
+		char line[64];
+
+		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (fork()) {
+			close(client);
+			continue;
+		}
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (read_line(client, line, sizeof(line))) {
+			if (next)
+				ask_upstream(&next_fd, line);
+			else if (*line == 's' && strcmp(name, "store"))
+				price_item(SLOW_NS);
+			else if (*line == 's')
+				scan_store(SLOW_NS);
+			say(client, "ok\n");
+		}
+		_exit(0);
+	}
+}
+
+static void start_beside(int port)
+{
+	signal(SIGCHLD, SIG_IGN);
+	if (is("upstream") || is("upstream-pool") || is("upstream-2")) {
+		upstream(listen_at(port + 1), "backend", is("upstream-2") ? port + 2 : 0);
+	}
+	if (is("upstream-2"))
+		upstream(listen_at(port + 2), "store", 0);
+	if (is("stranger-hog") && !off && beside("batch")) {
+		pin(0);
+		for (;;) {
+			nap(120 * MS);
+			burn_cycles(SLOW_NS * 2);
+		}
+	}
+	if (is("full") && !off)
+		for (int i = 0; i < 10; i++)
+			if (beside("crowd"))
+				for (pin(0);;) {
+					nap(10 * MS + (uint64_t)i * MS);
+					burn_cycles(2 * MS);
+				}
+	if (is("file-lock") && beside("backup")) {
+		int fd = open("/tmp/whylate-planted.lock", O_RDWR | O_CREAT, 0600);
+
+		for (;;) {
+			nap(180 * MS);
+			flock(fd, LOCK_EX);
+			if (!off)
+				copy_pages(SLOW_NS);
+			flock(fd, LOCK_UN);
+		}
+	}
+	if (is("pipe") && beside("logger")) {
+		static char page[65536];
+		uint64_t next = now_ns() + 180 * MS;
+		int pipe_fd = open(FIFO, O_RDONLY);
+
+		while (read(pipe_fd, page, sizeof(page)) > 0) {
+			if (now_ns() < next)
+				continue;
+			if (!off)
+				encode_frame(SLOW_NS * 4);
+			next = now_ns() + 180 * MS;
+		}
+		_exit(0);
+	}
+	for (;;)
+		pause();
+}
+
+/* --- a client ----------------------------------------------------------------------------------------------------- */
+
+static void *client(void *arg)
+{
+	int port = (int)(intptr_t)arg;
+	static atomic_uint seeds;
+	unsigned int seed = ++seeds;
+	int fd = connect_to(port);
+	char line[64];
+
+	do {
+		say(fd, rand_r(&seed) % 100 < 2 ? "slow\n" : "get\n");
+		nap(3 * MS + (uint64_t)(rand_r(&seed) % 4) * MS / 2);
+	} while (read_line(fd, line, sizeof(line)));
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int port, fd;
+
+	if (argc < 3)
+		return 2;
+	plant = argv[1];
+	port = atoi(argv[2]);
+	off = argc > 3 && !strcmp(argv[3], "off");
+	upstream_port = port + 1;
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (is("client")) {
+		for (int i = 0; i < 5; i++)
+			pthread_create(&thread, NULL, client, (void *)(intptr_t)port);
+		client((void *)(intptr_t)port);
+	}
+	calibrate();
+	if (is("pipe"))
+		mkfifo(FIFO, 0600);
+	if (argc > 3 && !strcmp(argv[argc - 1], "beside"))
+		start_beside(port);
+	if (is("pipe")) {
+		log_pipe = open(FIFO, O_WRONLY | O_CLOEXEC);
+		fcntl(log_pipe, F_SETPIPE_SZ, 65536);
+	}
+	lock_fd = open("/tmp/whylate-planted.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	data_fd = open("/var/tmp/whylate-planted.data", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (is("fork-faults")) {
+		snapshot_memory = mmap(NULL, SNAPSHOT_SZ, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		madvise(snapshot_memory, SNAPSHOT_SZ, MADV_NOHUGEPAGE);
+		touch_pages();
+	}
+	fd = listen_at(port);
+	if (is("lock-timer") || is("lock-disk") || is("lock-chain") || is("rwlock") || is("spin") ||
+	    is("fork-faults") || is("thread-hog") || is("two"))
+		pthread_create(&thread, NULL, background, NULL);
+	if (is("loop"))
+		serve_loop(fd, false);
+	else if (!strncmp(plant, "pool", 4))
+		serve_loop(fd, true);
+	else if (is("prefork"))
+		serve_processes(fd);
+	else
+		serve_threads(fd);
+}

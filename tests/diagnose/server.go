@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// As server.c, in Go.
+package main
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+var (
+	plant   string
+	off     bool
+	store   sync.Mutex
+	jobs    = make(chan job)
+	sink    uint64
+	per     int
+	slowFor = 16
+)
+
+type job struct {
+	slow bool
+	done chan bool
+}
+
+//go:noinline
+func mixKey(x uint64) uint64 {
+	for i := 0; i < 40; i++ {
+		x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
+	}
+	return x
+}
+
+//go:noinline
+func rebuildCache(ms int) {
+	for i := 0; i < ms*per; i++ {
+		sink = mixKey(sink + uint64(i))
+	}
+}
+
+//go:noinline
+func compactStore(ms int) {
+	for i := 0; i < ms*per; i++ {
+		sink = mixKey(sink + uint64(i))
+	}
+}
+
+//go:noinline
+func encodeJob(ms int) {
+	for i := 0; i < ms*per; i++ {
+		sink = mixKey(sink + uint64(i))
+	}
+}
+
+//go:noinline
+func indexAll(ms int) {
+	for i := 0; i < ms*per; i++ {
+		sink = mixKey(sink + uint64(i))
+	}
+}
+
+func calibrate() {
+	per = 1
+	least := time.Hour
+	for i := 0; i < 20; i++ {
+		begin := time.Now()
+		rebuildCache(2000)
+		if took := time.Since(begin); took < least {
+			least = took
+		}
+	}
+	per = int(2000 * time.Millisecond / least)
+}
+
+func serve(slow bool) {
+	slow = slow && !off
+	switch plant {
+	case "go-own":
+		if slow {
+			rebuildCache(slowFor)
+		}
+	case "go-mutex":
+		store.Lock()
+		if slow {
+			compactStore(slowFor)
+		}
+		store.Unlock()
+	case "go-chan":
+		done := make(chan bool)
+		jobs <- job{slow, done}
+		<-done
+	case "go-sleep":
+		if slow {
+			time.Sleep(time.Duration(slowFor) * time.Millisecond)
+		}
+	}
+}
+
+func main() {
+	plant = os.Args[1]
+	off = len(os.Args) > 3
+	calibrate()
+	if plant == "go-hog" {
+		runtime.GOMAXPROCS(1)
+		go func() {
+			for {
+				time.Sleep(180 * time.Millisecond)
+				if !off {
+					indexAll(2 * slowFor)
+				}
+			}
+		}()
+	}
+	if plant == "go-chan" {
+		go func() {
+			for j := range jobs {
+				if j.slow {
+					encodeJob(slowFor)
+				}
+				j.done <- true
+			}
+		}()
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:"+os.Args[2])
+	if err != nil {
+		panic(err)
+	}
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			lines := bufio.NewReader(client)
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					client.Close()
+					return
+				}
+				serve(line[0] == 's')
+				client.Write([]byte("ok\n"))
+			}
+		}()
+	}
+}
