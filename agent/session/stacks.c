@@ -290,6 +290,30 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 	return *text ? 0 : -ENOMEM;
 }
 
+/*
+ * A process that has ended before its mappings could be read may be a fork of the target: then its code is where the
+ * target has it, and the target's tables lead from its registers to where the thread began.
+ */
+static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
+{
+	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
+	struct image_process like = {.pid = (pid_t)record->pid, .image = images__target(stacks->images)};
+	struct unwind_frame frames[UNWIND_FRAMES_MAX];
+	enum unwind_end end;
+	size_t cnt;
+
+	if (!like.image)
+		return 0;
+	cnt = unwinder__frames(like.image->unwinder, &input, frames, &end);
+	if (end != UNWIND_START || cnt < 2)
+		return 0;
+	for (size_t i = 0; i < cnt; i++)
+		if (frames[i].how == UNWIND_BY_SCAN || unwinder__is_made(like.image->unwinder, frames[i].pc))
+			return 0;
+	*text = text_of(stacks, &like, record->ts, frames, cnt, end);
+	return *text ? 0 : -ENOMEM;
+}
+
 static int user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text,
 		     struct stack_values **values)
 {
@@ -305,6 +329,8 @@ static int user_text(struct stacks *stacks, const struct wl_stack_record *record
 	err = images__process(stacks->images, (pid_t)record->pid, &process);
 	if (!err && process->image)
 		err = unwind(stacks, process, record, text, values);
+	else if (!err)
+		err = unwind_as_target(stacks, record, text);
 	if (err || *text)
 		return err;
 	/* It has ended before its mappings could be read. */

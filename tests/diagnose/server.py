@@ -10,13 +10,13 @@ import time
 import zlib
 
 plant, port, off = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
-catalogue = [{"id": i, "name": "item %d" % i, "tags": list(range(10))} for i in range(1500)]
+catalogue = [{"id": i, "name": "item %d" % i, "tags": list(range(10))} for i in range(6000)]
 lock = threading.Lock()
 blob = os.urandom(1 << 19)
 
 
 def render_catalogue():
-    return json.dumps(catalogue, indent=1)
+    return json.dumps(catalogue)
 
 
 def match_rules():

@@ -501,12 +501,16 @@ static void a_tick_belongs_to_what_it_interrupted(void)
 		row_set_u64(&to, STACK_TID, SERVER);
 		row_set_str(&to, STACK_STATE, "running");
 		row_set_str(&to, STACK_FRAMES, frames);
+		row_set_str(&to, STACK_KERNEL_FRAMES, "asm_exc_page_fault;do_wp_page");
 		row_end(&to, SHARD_TABLE_STACK);
 		row_put_interval(&to, k, SERVER, "tcp:80", begin_ts, begin_ts + ns, 0, 0);
 	}
 	row_writer_close(&to);
 	found_make(&found, 0.95);
 	CU_ASSERT_EQUAL(found.findings.report.roots->samples, 100);
+	/* And what the kernel does for a function is that function's. */
+	CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 1);
+	CU_ASSERT_STRING_EQUAL(found.findings.report.causes[0].function, "work");
 	check_account(&found.findings.report);
 	found_free(&found);
 }
