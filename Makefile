@@ -356,7 +356,7 @@ planted := $(addprefix $(BUILD)/diagnose/,server server-cxx $(if $(GO),server-go
 $(BUILD)/diagnose/server: tests/diagnose/server.c
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -o $@ $< -lpthread
+	$(Q)$(CC) -std=gnu11 -O2 -g -fno-ipa-icf $(WARN) -D_GNU_SOURCE -o $@ $< -lpthread
 
 $(BUILD)/diagnose/server-cxx: tests/diagnose/server.cc
 	$(say) LD $@
