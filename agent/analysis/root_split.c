@@ -213,11 +213,8 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 int root_split__make(struct root_split *split, const struct samples *samples, const struct split_tick *ticks,
 		     size_t tick_cnt, double min_ns, bool into_kernel)
 {
-	struct tree tree = {.samples = samples,
-			    .ticks = ticks,
-			    .tick_cnt = tick_cnt,
-			    .min_ns = min_ns,
-			    .into_kernel = into_kernel};
+	struct tree tree = {
+		.samples = samples, .ticks = ticks, .tick_cnt = tick_cnt, .min_ns = min_ns, .into_kernel = into_kernel};
 	int err = tree__init(&tree);
 
 	if (!err)

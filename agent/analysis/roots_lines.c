@@ -148,7 +148,8 @@ static int split_key(const struct work *work, uint32_t key, struct root_split *s
 	}
 	if (!err)
 		err = root_split__make(split, roots->samples, ticks.items, ticks.cnt,
-				       BRANCH_SHARE_MIN * work->lines->tail_ns, roots->keys.items[key].kind == ROOT_DISK);
+				       BRANCH_SHARE_MIN * work->lines->tail_ns,
+				       roots->keys.items[key].kind == ROOT_DISK);
 	vec_free(&ticks);
 	return err;
 }
