@@ -6,7 +6,7 @@
 #include "trace_fixture.h"
 #include "unit.h"
 
-#include "analysis/factors_report.h"
+#include "analysis/findings.h"
 #include "model/session.h"
 #include "view/view.h"
 
@@ -559,6 +559,53 @@ static void impossible_calls_do_no_harm(void)
 	whole_free(&whole);
 }
 
+/* What was probed is told by its calls; what was not, by its samples. */
+static void probes_win_where_there_are_both(void)
+{
+	const struct findings_opts opts = {.tail = 0.95, .bootstrap_cnt = 100, .rule = FACTOR_RULE_DEFAULT};
+	struct findings findings;
+	size_t handle = 0, parse = 0;
+	struct shard_reader *reader;
+	struct row_writer to;
+	struct test_dir dir;
+
+	test_dir__make(&dir);
+	trace_fixture_write_calls(dir.path, CNT);
+	row_writer_open(&to, dir.path, "host", TRACE_SESSION, TRACE_PID);
+	for (uint64_t k = 5; k < CNT; k += 10) {
+		row_begin(&to, SHARD_TABLE_STACK);
+		row_set_ts(&to, STACK_TS, k * TRACE_PERIOD + TRACE_LATE_NS - 1000);
+		row_set_u64(&to, STACK_PID, TRACE_PID);
+		row_set_u64(&to, STACK_TID, 101);
+		row_set_str(&to, STACK_STATE, "running");
+		row_set_str(&to, STACK_FRAMES, "main;handle;parse");
+		row_set_u64(&to, STACK_PERIOD_NS, 0);
+		to.row.values[STACK_PERIOD_NS].f64 = 100000;
+		row_end(&to, SHARD_TABLE_STACK);
+	}
+	row_writer_close(&to);
+	reader = test_reader__open(dir.path);
+	CU_ASSERT_EQUAL_FATAL(findings_make(&findings, reader, &opts), 0);
+	CU_ASSERT_FATAL(findings.report.factors && !findings.report.factors->sampled);
+	CU_ASSERT(findings.report.factors->ticks > 0);
+	for (size_t i = 0; i < findings.report.factors->line_cnt; i++) {
+		const struct factor_line *line = &findings.report.factors->lines[i];
+
+		if (!strcmp(line->functions[0], "handle")) {
+			handle++;
+			CU_ASSERT(!line->sampled && !isnan(line->calls));
+		} else if (!strcmp(line->functions[0], "parse")) {
+			parse++;
+			CU_ASSERT(line->sampled && isnan(line->calls) && !line->rank);
+		}
+	}
+	CU_ASSERT(handle > 0);
+	CU_ASSERT_EQUAL(parse, 1);
+	findings_free(&findings);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
 int suite_factors_report(void)
 {
 	static const struct unit_test tests[] = {
@@ -571,6 +618,7 @@ int suite_factors_report(void)
 		{"what is let go is told", what_is_let_go_is_told},
 		{"views tell of factors", views_tell_of_factors},
 		{"impossible calls do no harm", impossible_calls_do_no_harm},
+		{"probes win where there are both", probes_win_where_there_are_both},
 	};
 
 	return unit_suite("analysis: report of factors", tests, sizeof(tests) / sizeof(tests[0]));
