@@ -380,6 +380,56 @@ static int step_by_frame_pointer(struct walk *walk, struct unwind_frame *frame)
 	return 0;
 }
 
+#if defined(__x86_64__)
+/* A function begins so near before its code at most. */
+#define FUNCTION_SZ 65536
+#define CALL_SZ     5 /* of a direct call */
+
+static bool code_before(struct unwinder *unwinder, uint64_t addr, uint8_t code[CALL_SZ])
+{
+	ssize_t idx = addr ? code_at(unwinder, addr - 1) : -1;
+	const struct unwind_module *module = idx < 0 ? NULL : module_of(unwinder, (size_t)idx);
+	const struct target_mapping *mapping;
+
+	if (!module || (!module->elf && unwinder->mem_fd < 0))
+		return false;
+	if (!module->elf)
+		return addr <= INT64_MAX && pread(unwinder->mem_fd, code, CALL_SZ, (off_t)(addr - CALL_SZ)) == CALL_SZ;
+	mapping = &unwinder->mappings.items[idx];
+	return unwind_module__code_before(module, addr - mapping->start + mapping->file_off, code, CALL_SZ) == CALL_SZ;
+}
+
+/*
+ * A function that calls none may have no frame at all (Go's leaves): the frame pointer is its caller's still, and would
+ * lead to the caller's caller.  Its return address lies at the stack pointer, behind a direct call of that very
+ * function.
+ */
+static int step_from_leaf(struct walk *walk, struct unwind_frame *frame)
+{
+	uint64_t sp = walk->regs.values[WL_STACK_REG_SP], pc, begin;
+	uint8_t code[CALL_SZ];
+	int32_t to;
+
+	if (frame->how != UNWIND_BY_REGISTERS || unwind_memory__read(&walk->memory, sp, &pc) ||
+	    !is_return_address(walk->unwinder, pc) || !code_before(walk->unwinder, pc, code) || code[0] != 0xe8)
+		return -EINVAL;
+	memcpy(&to, code + 1, sizeof(to));
+	begin = pc + (uint64_t)(int64_t)to;
+	if (frame->pc - begin >= FUNCTION_SZ)
+		return -EINVAL;
+	take_frame(walk, frame, UNWIND_BY_FRAME_POINTER, pc, sp + sizeof(uint64_t));
+	return 0;
+}
+#else
+/* The return address of a leaf is in a register, and the frame pointer leads to its caller's caller: rare, and left. */
+static int step_from_leaf(struct walk *walk, struct unwind_frame *frame)
+{
+	(void)walk;
+	(void)frame;
+	return -EINVAL;
+}
+#endif
+
 static int step_by_scan(struct walk *walk, struct unwind_frame *frame)
 {
 	uint64_t sp = walk->regs.values[WL_STACK_REG_SP], pc;
@@ -407,7 +457,7 @@ static int step(struct walk *walk, struct unwind_frame *frame)
 
 	if (err >= 0 || err == -ENODATA)
 		return err;
-	if (!step_by_frame_pointer(walk, frame))
+	if (!step_from_leaf(walk, frame) || !step_by_frame_pointer(walk, frame))
 		return 0;
 	return step_by_scan(walk, frame);
 }

@@ -210,20 +210,27 @@ size_t unwind_call_sz(const uint8_t *end, size_t cnt)
 }
 #endif
 
-bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off)
+size_t unwind_module__code_before(const struct unwind_module *module, uint64_t file_off, uint8_t *code, size_t cnt)
 {
-	size_t cnt = file_off < UNWIND_CALL_SZ_MAX ? file_off : UNWIND_CALL_SZ_MAX;
-	uint8_t code[UNWIND_CALL_SZ_MAX];
 	uint64_t addr;
 
+	cnt = file_off < cnt ? (size_t)file_off : cnt;
 	if (!cnt || !unwind_module__addr(module, file_off - cnt, &addr))
-		return false;
+		return 0;
 	if (module->image) {
 		if (file_off > module->image_sz)
-			return false;
+			return 0;
 		memcpy(code, (const uint8_t *)module->image + file_off - cnt, cnt);
-	} else if (module->fd < 0 || pread(module->fd, code, cnt, file_off - cnt) != (ssize_t)cnt) {
-		return false;
+	} else if (module->fd < 0 || pread(module->fd, code, cnt, (off_t)(file_off - cnt)) != (ssize_t)cnt) {
+		return 0;
 	}
-	return unwind_call_sz(code + cnt, cnt) > 0;
+	return cnt;
+}
+
+bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off)
+{
+	uint8_t code[UNWIND_CALL_SZ_MAX];
+	size_t cnt = unwind_module__code_before(module, file_off, code, sizeof(code));
+
+	return cnt && unwind_call_sz(code + cnt, cnt) > 0;
 }

@@ -32,6 +32,8 @@ void unwind_module__free(struct unwind_module *module);
 
 /* The address as linked, of a place in the file: false when no segment has it. */
 bool unwind_module__addr(const struct unwind_module *module, uint64_t file_off, uint64_t *addr);
+/* The bytes before a place in the file: how many, 0: none. */
+size_t unwind_module__code_before(const struct unwind_module *module, uint64_t file_off, uint8_t *code, size_t cnt);
 /* Do the bytes before that place end in a call?  A place in the file. */
 bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off);
 

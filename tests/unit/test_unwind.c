@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Too large for a stack that is itself to be copied. */
@@ -202,6 +203,44 @@ static void code_without_cfi_is_guessed_at(void)
 	CU_ASSERT_EQUAL(end, UNWIND_CUT);
 	unwinder__free(unwinder);
 }
+
+#if defined(__x86_64__)
+/* A leaf without a frame leaves its caller's frame pointer alone: its caller is not skipped. */
+static void leaves_without_frames_are_left(void)
+{
+	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t *stack = (uint64_t *)view.stack, base = (uint64_t)(uintptr_t)code;
+	struct unwinder *unwinder;
+	int32_t to = 0x200 - 0x105;
+	enum unwind_end end;
+	size_t cnt;
+
+	CU_ASSERT_FATAL(code != MAP_FAILED);
+	/* At 0x100 a call of the leaf, which begins at 0x200; at 0x300 a call of the caller. */
+	code[0x100] = code[0x300] = 0xe8;
+	memcpy(code + 0x101, &to, sizeof(to));
+	unwinder = open_own();
+	memset(view.stack, 0, sizeof(view.stack));
+	memset(view.regs, 0, sizeof(view.regs));
+	view.stack_sz = 64;
+	view.regs[WL_STACK_REG_SP] = 0x7000;
+	view.regs[WL_STACK_REG_PC] = base + 0x210;
+	view.regs[6] = 0x7010;
+	stack[0] = base + 0x105;
+	stack[3] = base + 0x305;
+	cnt = unwind(unwinder, &end);
+	CU_ASSERT_FATAL(cnt >= 3);
+	CU_ASSERT_EQUAL(frames[1].pc, base + 0x105);
+	CU_ASSERT_EQUAL(frames[2].pc, base + 0x305);
+	/* A word behind a call of something else is no return address of this one. */
+	view.regs[WL_STACK_REG_PC] = base + 0x110;
+	cnt = unwind(unwinder, &end);
+	CU_ASSERT_FATAL(cnt >= 2);
+	CU_ASSERT_EQUAL(frames[1].pc, base + 0x305);
+	unwinder__free(unwinder);
+	munmap(code, 4096);
+}
+#endif
 
 static void nonsense_ends_at_once(void)
 {
@@ -399,6 +438,9 @@ int suite_unwind(void)
 		{"depth is bounded", depth_is_bounded},
 		{"code without CFI is guessed at", code_without_cfi_is_guessed_at},
 		{"nonsense ends at once", nonsense_ends_at_once},
+#if defined(__x86_64__)
+		{"leaves without frames are left", leaves_without_frames_are_left},
+#endif
 #if defined(__x86_64__)
 		{"stubs of the linker are left", stubs_of_the_linker_are_left},
 		{"calls are told from other bytes", calls_are_told_from_other_bytes},
