@@ -191,6 +191,15 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 	return roots__add(trail->roots, trail, &leaf, ns);
 }
 
+/* Nothing came: the wait ran into its timeout, or was one for a timer to begin with (an event loop's). */
+static bool is_ended_by_timer(const struct root_trail *trail, const struct path_step *step, uint64_t from_ts,
+			      uint64_t to_ts)
+{
+	const struct graph_wakeup *wakeup = graph__wakeup_in(trail->session->graph, step->tid, from_ts, to_ts);
+
+	return wakeup && !wakeup->waker_tid && wakeup->context == WL_CONTEXT_TIMER;
+}
+
 /* Nothing in the graph is behind that wait. */
 static int end_of_wait(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
 {
@@ -209,6 +218,12 @@ static int end_of_wait(const struct root_trail *trail, const struct path_step *s
 	/* A task that is not followed: what it did until it ended the wait is told by its samples alone. */
 	if (is_other(step))
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
+	if (is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts)) {
+		leaf.key.kind = ROOT_TIMER;
+		if (set_thread(trail, &leaf, step->pid, step->tid, 0))
+			return -ENOMEM;
+		return roots__add(trail->roots, trail, &leaf, ns);
+	}
 	if (step->state == WL_STATE_BLOCKED_NET || step->state == WL_STATE_BLOCKED_POLL ||
 	    step->state == WL_STATE_BLOCKED_PIPE)
 		return add_peer(trail, step, leaf, ns);

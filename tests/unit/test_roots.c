@@ -549,6 +549,77 @@ static void what_the_holder_waits_for_is_the_root(void)
 	found_free(&found);
 }
 
+/* --- waits that run into a timeout ---------------------------------------------------------------------------------
+ */
+
+#define HOLDER 201 /* thread of the server */
+
+static void put_woken_by_timer(struct row_writer *to, uint64_t ts)
+{
+	row_begin(to, SHARD_TABLE_WAKEUP);
+	row_set_ts(to, WAKEUP_TS, ts);
+	row_set_u64(to, WAKEUP_TID, SERVER);
+	row_set_str(to, WAKEUP_CONTEXT, "timer");
+	row_set_str(to, WAKEUP_CERTAINTY, "observed");
+	row_end(to, SHARD_TABLE_WAKEUP);
+}
+
+/* Every tenth request waits 10 ms: in its loop for a timer, or for a lock 5 ms at a time, until its holder wakes it. */
+static void waiting_server(const char *dir, bool lock)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	row_put_thread(&to, SERVER, SERVER, "server");
+	row_put_thread(&to, SERVER, HOLDER, "holder");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, wait_ns = k % 10 ? 0 : 10 * MS, end_ts = ts + wait_ns + 100 * US;
+
+		row_put_segment(&to, SERVER, ts, ts + 50 * US, "running", k);
+		if (wait_ns) {
+			uint64_t from_ts = ts + 50 * US, middle_ts = from_ts + 5 * MS, to_ts = from_ts + wait_ns;
+
+			row_begin_segment(&to, SERVER, from_ts, middle_ts, lock ? "blocked.futex" : "blocked.poll", k);
+			row_set_u64(&to, SEGMENT_OBJECT, 0x4000);
+			row_end(&to, SHARD_TABLE_SEGMENT);
+			put_woken_by_timer(&to, middle_ts);
+			row_put_segment(&to, SERVER, middle_ts, middle_ts + 10 * US, "running", k);
+			row_begin_segment(&to, SERVER, middle_ts + 10 * US, to_ts,
+					  lock ? "blocked.futex" : "blocked.poll", k);
+			row_set_u64(&to, SEGMENT_OBJECT, 0x4008);
+			row_end(&to, SHARD_TABLE_SEGMENT);
+			if (lock) {
+				row_put_segment(&to, HOLDER, ts, to_ts + 10 * US, "running", 0);
+				row_put_wakeup(&to, SERVER, to_ts, HOLDER, "holder");
+			} else {
+				put_woken_by_timer(&to, to_ts);
+			}
+		}
+		row_put_segment(&to, SERVER, end_ts - 50 * US, end_ts, "running", k);
+		row_put_interval(&to, k, SERVER, "tcp:80", ts, end_ts, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+static void timeouts_are_timers_or_the_holders(void)
+{
+	for (int lock = 0; lock <= 1; lock++) {
+		const struct cause *first;
+		struct found found;
+
+		test_dir__make(&found.dir);
+		waiting_server(found.dir.path, lock);
+		found_make(&found, 0.95);
+		check_account(&found.findings.report);
+		CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 1);
+		first = &found.findings.report.causes[0];
+		CU_ASSERT_EQUAL(first->root.kind, lock ? ROOT_CODE : ROOT_TIMER);
+		CU_ASSERT_STRING_EQUAL(first->root.role, lock ? "holder" : "server");
+		CU_ASSERT(first->share > 0.95);
+		found_free(&found);
+	}
+}
+
 int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
@@ -559,6 +630,7 @@ int suite_roots(void)
 		{"without samples the thread is the root", without_samples_the_thread_is_the_root},
 		{"a tick belongs to what it interrupted", a_tick_belongs_to_what_it_interrupted},
 		{"what the holder waits for is the root", what_the_holder_waits_for_is_the_root},
+		{"timeouts are timers, or the holder's", timeouts_are_timers_or_the_holders},
 	};
 
 	return unit_suite("roots", tests, sizeof(tests) / sizeof(tests[0]));
