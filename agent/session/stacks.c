@@ -310,7 +310,7 @@ static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record 
 	for (size_t i = 0; i < cnt; i++)
 		if (frames[i].how == UNWIND_BY_SCAN || unwinder__is_made(like.image->unwinder, frames[i].pc))
 			return 0;
-	*text = text_of(stacks, &like, record->ts, frames, cnt, end);
+	*text = text_of(stacks, &like, record, frames, cnt, end);
 	return *text ? 0 : -ENOMEM;
 }
 
