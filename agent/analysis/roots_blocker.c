@@ -218,7 +218,8 @@ static int end_of_wait(const struct root_trail *trail, const struct path_step *s
 	/* A task that is not followed: what it did until it ended the wait is told by its samples alone. */
 	if (is_other(step))
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
-	if (is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts)) {
+	/* A lock was taken then, or the wait was tried again: that is no sleep. */
+	if (step->state != WL_STATE_BLOCKED_FUTEX && is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts)) {
 		leaf.key.kind = ROOT_TIMER;
 		if (set_thread(trail, &leaf, step->pid, step->tid, 0))
 			return -ENOMEM;
