@@ -10,8 +10,8 @@
 #define GAP_NS 20000
 /* Classes of lags are put together until independent ticks would take so many pairs. */
 #define PAIRS_MIN 50
-/* Where the clocks take less than that share of the pairs, they take none. */
-#define SEEN_MIN 0.05
+/* Where the clocks take less than that share of the pairs, they take none: few pairs would stand for many. */
+#define SEEN_MIN 0.2
 
 int sample_times__begin(struct sample_times *times, uint64_t queue_ns)
 {
