@@ -153,7 +153,7 @@ static void sort_row(struct sample_times *times, size_t row)
 
 void sample_times__settle(struct sample_times *times)
 {
-	double areas[SAMPLE_LAGS] = {0}, pairs[SAMPLE_LAGS] = {0}, period_ns = 0, area = 0, met = 0, seen = 1;
+	double areas[SAMPLE_LAGS] = {0}, pairs[SAMPLE_LAGS] = {0}, period_ns = 0, area = 0, met = 0, seen = 0;
 	size_t ticks = 0;
 	int first = 0;
 
