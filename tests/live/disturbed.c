@@ -11,6 +11,7 @@
 /* Of the CPU time of all CPUs. Tests plant enough to be judged below it. */
 #define STOLEN_MAX    0.15
 #define DISTURBED_MAX 64
+#define TOLD_NS       (5 * NS_PER_SEC) /* a test that takes as long says how long */
 #define WHY_LEN       64
 
 struct disturbed {
@@ -65,6 +66,8 @@ void disturbed_end(void)
 	uint64_t stolen, total;
 	double share = 0;
 
+	if (now_ns() - disturbed.begin_ts >= TOLD_NS)
+		printf("(%.0f s) ", (double)(now_ns() - disturbed.begin_ts) / NS_PER_SEC);
 	if (disturbed.cnt == DISTURBED_MAX)
 		return;
 	read_ticks(&stolen, &total);
