@@ -250,6 +250,13 @@ static void fill_types(struct page *page, const void *ctx)
 	text_types(page, part->report, part->top);
 }
 
+static void fill_values(struct page *page, const void *ctx)
+{
+	const struct part *part = ctx;
+
+	text_values(page, part->report, part->top);
+}
+
 static void fill_contexts(struct page *page, const void *ctx)
 {
 	const struct part *part = ctx;
@@ -281,6 +288,7 @@ int view_html(FILE *out, const struct findings *findings, const struct contexts 
 		html__put(&html, "<section><h2>Where the time went</h2>\n");
 		html__breakdown(&html, part.report);
 		html__details(&html, "Factors: which functions vary", fill_factors, &part);
+		html__details(&html, "Values: late requests against typical ones", fill_values, &part);
 		html__details(&html, "Critical paths, the slowest requests, crosstalk", fill_path, &part);
 		html__details(&html, "Hosts", fill_hosts, &part);
 		html__details(&html, "Events", fill_events, &part);
