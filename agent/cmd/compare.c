@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/compare_side.h"
+#include "cmd/page_file.h"
 #include "cmd/report_options.h"
 #include "shard/open.h"
 #include "view/view.h"
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 static const char help[] =
-	"Usage: whylate compare A B [--limit 5%] [--json] [--type NAME] [--tail p99] [--top 10]\n"
+	"Usage: whylate compare A B [--limit 5%] [--json] [--html FILE] [--type NAME] [--tail p99] [--top 10]\n"
 	"Says whether B is slower than A, by how much, and by what.  Needs no privilege.\n"
 	"A and B are recordings, or parts of them: PATH[@host=GLOB][@FROM-TO], with times of day in UTC "
 	"(14:00-14:10),\n"
@@ -28,6 +29,7 @@ static const char help[] =
 	"      --limit SHARE    how much longer mean and p99 may be in B (default 0); or of single figures:\n"
 	"                       p99=10%,mean=2% (mean, p50, p90, p99, p99.9)\n"
 	"      --json           one JSON object, schema whylate.compare/1\n"
+	"      --html FILE      write a page for a browser there as well (-: to stdout, instead of the text)\n"
 	"      --type NAME      only requests of this type\n"
 	"      --tail PCT       which requests of each side count as late (default p99)\n"
 	"      --top N          lines per list (default 10; all)\n"
@@ -184,6 +186,19 @@ static uint8_t *assign_sides(const struct dataset *dataset, const struct compare
 	return sides;
 }
 
+struct page_of {
+	const struct comparison *comparison;
+	const struct compare_facts *facts;
+	const struct view_opts *view;
+};
+
+static int write_page(FILE *out, const void *ctx)
+{
+	const struct page_of *page = ctx;
+
+	return view_compare_html(out, page->comparison, page->facts, page->view);
+}
+
 static int print(const struct comparison *comparison, const struct loaded_side *loaded,
 		 const struct compare_options *options)
 {
@@ -192,12 +207,17 @@ static int print(const struct comparison *comparison, const struct loaded_side *
 		.top = options->common.top,
 		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
 	};
-	int err = options->common.json ? view_compare_json(stdout, comparison, facts)
-				       : view_compare_text(stdout, comparison, facts, &view);
+	const struct page_of page = {comparison, facts, &view};
+	const char *html = options->common.html;
+	int page_err = html ? page_file_write(html, write_page, &page) : 0, err;
 
+	if (html && page_file_is_stdout(html))
+		return page_err;
+	err = options->common.json ? view_compare_json(stdout, comparison, facts)
+				   : view_compare_text(stdout, comparison, facts, &view);
 	if (err)
 		log_error("cannot write the comparison: %s", strerror(-err));
-	return err;
+	return err ? err : page_err;
 }
 
 static int compare_findings(struct findings *findings, struct shard_reader *reader, struct compare_options *options,
@@ -335,6 +355,9 @@ static int take_option(struct compare_options *options, int option, char **argv)
 	case 'j':
 		options->common.json = true;
 		return 0;
+	case 'M':
+		options->common.html = optarg;
+		return 0;
 	case 'T':
 		options->common.type = optarg;
 		return 0;
@@ -378,10 +401,15 @@ static int take_sides(struct compare_options *options, char **args)
 int cmd_compare(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"limit", required_argument, NULL, 'L'}, {"json", no_argument, NULL, 'j'},
-		{"type", required_argument, NULL, 'T'},  {"tail", required_argument, NULL, 't'},
-		{"top", required_argument, NULL, 'n'},   {"max-loss", required_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+		{"limit", required_argument, NULL, 'L'},
+		{"json", no_argument, NULL, 'j'},
+		{"type", required_argument, NULL, 'T'},
+		{"tail", required_argument, NULL, 't'},
+		{"top", required_argument, NULL, 'n'},
+		{"max-loss", required_argument, NULL, 'l'},
+		{"html", required_argument, NULL, 'M'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	struct compare_options options = {.opts = {.tail = 0.99, .seed = 1}};
 	int option, code;
@@ -397,6 +425,8 @@ int cmd_compare(int argc, char **argv)
 		if (code)
 			return code;
 	}
+	if (options.common.json && options.common.html && page_file_is_stdout(options.common.html))
+		return usage_error("compare", "--json and --html - both write to stdout");
 	if (argc - optind != COMPARE_SIDE_CNT)
 		return usage_error("compare", "which two recordings? Name A and B, and no more");
 	code = take_sides(&options, argv + optind);

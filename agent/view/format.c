@@ -126,3 +126,43 @@ const char *format_weighted(char buf[FORMAT_SZ], double count)
 		format_count(buf, (uint64_t)llround(count));
 	return buf;
 }
+
+const char *format_change(char buf[FORMAT_SZ], double ratio)
+{
+	char share[FORMAT_SZ];
+
+	if (isnan(ratio))
+		return format_dash();
+	snprintf(buf, FORMAT_SZ, "%s%s", ratio > 0 ? "+" : "", format_share(share, ratio));
+	return buf;
+}
+
+const char *format_change_ci(char buf[FORMAT_CI_SZ], struct ci ci)
+{
+	char lo[FORMAT_SZ], hi[FORMAT_SZ];
+
+	*buf = '\0';
+	if (!isnan(ci.lo))
+		snprintf(buf, FORMAT_CI_SZ, "[%s to %s]", format_change(lo, ci.lo), format_change(hi, ci.hi));
+	return buf;
+}
+
+const char *format_time_change(char buf[FORMAT_SZ], double ns)
+{
+	char duration[FORMAT_SZ];
+
+	if (isnan(ns))
+		return format_dash();
+	snprintf(buf, FORMAT_SZ, "%s%s", ns > 0 ? "+" : "", view_duration(duration, sizeof(duration), ns));
+	return buf;
+}
+
+const char *format_time_change_ci(char buf[FORMAT_CI_SZ], struct ci ci)
+{
+	char lo[FORMAT_SZ], hi[FORMAT_SZ];
+
+	*buf = '\0';
+	if (!isnan(ci.lo))
+		snprintf(buf, FORMAT_CI_SZ, "[%s to %s]", format_time_change(lo, ci.lo), format_time_change(hi, ci.hi));
+	return buf;
+}

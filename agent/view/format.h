@@ -21,6 +21,14 @@ const char *format_ci(char buf[FORMAT_SZ], struct ci ci);
 const char *format_percentile(char buf[FORMAT_SZ], double percentile);
 /* Three digits: "2.14", "12,402", "3.1e+15" */
 const char *format_number(char buf[FORMAT_SZ], double number);
+/* A change of so much of itself: "+28 %", "-0.4 %" */
+const char *format_change(char buf[FORMAT_SZ], double ratio);
+/* "[+12 % to +46 %]"; "" when there is none */
+#define FORMAT_CI_SZ (2 * FORMAT_SZ + 8)
+const char *format_change_ci(char buf[FORMAT_CI_SZ], struct ci ci);
+/* "+1.23 ms", "[-1.2 µs to +1.23 ms]" */
+const char *format_time_change(char buf[FORMAT_SZ], double ns);
+const char *format_time_change_ci(char buf[FORMAT_CI_SZ], struct ci ci);
 /* A weighted count as a whole number. */
 const char *format_weighted(char buf[FORMAT_SZ], double count);
 

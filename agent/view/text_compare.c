@@ -13,49 +13,6 @@
 #define LOSS_SHOWN     0.0005
 #define DETECTABLE_MAX 5.0 /* beyond it, a number says nothing */
 
-/* "+28 %", "-0.4 %" */
-static const char *change_text(char buf[FORMAT_SZ], double ratio)
-{
-	char share[FORMAT_SZ];
-
-	if (isnan(ratio))
-		return format_dash();
-	snprintf(buf, FORMAT_SZ, "%s%s", ratio > 0 ? "+" : "", format_share(share, ratio));
-	return buf;
-}
-
-/* "[+12 % to +46 %]" */
-static const char *change_ci(char buf[2 * FORMAT_SZ + 8], struct ci ci)
-{
-	char lo[FORMAT_SZ], hi[FORMAT_SZ];
-
-	*buf = '\0';
-	if (!isnan(ci.lo))
-		snprintf(buf, 2 * FORMAT_SZ + 8, "[%s to %s]", change_text(lo, ci.lo), change_text(hi, ci.hi));
-	return buf;
-}
-
-/* "+1.23 ms" */
-static const char *time_text(char buf[FORMAT_SZ], double ns)
-{
-	char duration[FORMAT_SZ];
-
-	if (isnan(ns))
-		return format_dash();
-	snprintf(buf, FORMAT_SZ, "%s%s", ns > 0 ? "+" : "", view_duration(duration, sizeof(duration), ns));
-	return buf;
-}
-
-static const char *time_ci(char buf[2 * FORMAT_SZ + 8], struct ci ci)
-{
-	char lo[FORMAT_SZ], hi[FORMAT_SZ];
-
-	*buf = '\0';
-	if (!isnan(ci.lo))
-		snprintf(buf, 2 * FORMAT_SZ + 8, "[%s to %s]", time_text(lo, ci.lo), time_text(hi, ci.hi));
-	return buf;
-}
-
 static void print_side(struct page *page, char letter, const struct compare_facts *facts)
 {
 	char text[FORMAT_SZ];
@@ -93,11 +50,11 @@ static void print_side(struct page *page, char letter, const struct compare_fact
 /* Of a judged metric whose difference is clear. */
 static void print_change(struct page *page, const struct compare_metric *metric)
 {
-	char change[FORMAT_SZ], ci[2 * FORMAT_SZ + 8], a[FORMAT_SZ], b[FORMAT_SZ];
+	char change[FORMAT_SZ], ci[FORMAT_CI_SZ], a[FORMAT_SZ], b[FORMAT_SZ];
 
 	page__style(page, metric->like.value > 0 ? PAGE_BAD : PAGE_BOLD);
 	page__printf(page, "%s: %s is %s %s, %s instead of %s", metric->like.value > 0 ? "B is worse" : "B is better",
-		     metric->name, change_text(change, metric->like.value), change_ci(ci, metric->like.ci),
+		     metric->name, format_change(change, metric->like.value), format_change_ci(ci, metric->like.ci),
 		     view_duration(b, sizeof(b), metric->like_ns[COMPARE_B]),
 		     view_duration(a, sizeof(a), metric->like_ns[COMPARE_A]));
 	page__style(page, PAGE_PLAIN);
@@ -134,9 +91,8 @@ static void print_same(struct page *page, const struct comparison *comparison)
 	page__end_line(page);
 }
 
-static void print_verdict(struct page *page, const struct comparison *comparison)
+void text_compare_verdict(struct page *page, const struct comparison *comparison)
 {
-	page__end_line(page);
 	for (size_t m = COMPARE_METRIC_CNT; m-- > 0;)
 		if (!isnan(comparison->metrics[m].limit) && comparison->metrics[m].like.differs)
 			print_change(page, &comparison->metrics[m]);
@@ -151,17 +107,17 @@ static void print_verdict(struct page *page, const struct comparison *comparison
 static void print_row(struct page *page, const char *name, const double ns[COMPARE_SIDE_CNT],
 		      const struct compare_difference *difference)
 {
-	char text[FORMAT_SZ], ci[2 * FORMAT_SZ + 8];
+	char text[FORMAT_SZ], ci[FORMAT_CI_SZ];
 
 	page__to(page, 2);
 	page__name(page, name, NAME_COLUMNS);
 	page__right(page, view_duration(text, sizeof(text), ns[COMPARE_A]), 46);
 	page__right(page, view_duration(text, sizeof(text), ns[COMPARE_B]), 58);
 	page__style(page, difference->differs ? difference->value > 0 ? PAGE_BAD : PAGE_BOLD : PAGE_PLAIN);
-	page__right(page, change_text(text, difference->value), 68);
+	page__right(page, format_change(text, difference->value), 68);
 	page__style(page, PAGE_PLAIN);
 	page__to(page, 70);
-	page__put(page, change_ci(ci, difference->ci));
+	page__put(page, format_change_ci(ci, difference->ci));
 	page__end_line(page);
 }
 
@@ -212,17 +168,17 @@ static void print_types(struct page *page, const struct comparison *comparison, 
 	page__end_line(page);
 	for (size_t t = 0; t < shown; t++) {
 		const struct compare_type *type = &comparison->types[t];
-		char ci[2 * FORMAT_SZ + 8];
+		char ci[FORMAT_CI_SZ];
 
 		page__to(page, 2);
 		page__name(page, type->type, NAME_COLUMNS);
 		page__right(page, format_share(text, type->share[COMPARE_A]), 46);
 		page__right(page, format_share(text, type->share[COMPARE_B]), 58);
 		if (type->in_both) {
-			page__right(page, change_text(text, type->mean.value), 68);
+			page__right(page, format_change(text, type->mean.value), 68);
 			page__to(page, 70);
-			page__put(page, change_ci(ci, type->mean.ci));
-			page__right(page, change_text(text, type->tail.value), 99);
+			page__put(page, format_change_ci(ci, type->mean.ci));
+			page__right(page, format_change(text, type->tail.value), 99);
 		} else {
 			page__to(page, 60);
 			page__put(page, "too few on one side to compare");
@@ -234,7 +190,7 @@ static void print_types(struct page *page, const struct comparison *comparison, 
 
 static void print_part(struct page *page, const struct compare_line *line)
 {
-	char text[FORMAT_SZ], ci[2 * FORMAT_SZ + 8], *printable = text;
+	char text[FORMAT_SZ], ci[FORMAT_CI_SZ], *printable = text;
 	const struct compare_difference *differences[] = {&line->late_diff, &line->mean_diff};
 
 	page__to(page, 2);
@@ -249,10 +205,10 @@ static void print_part(struct page *page, const struct compare_line *line)
 		page__right(page, view_duration(printable, FORMAT_SZ, ns[COMPARE_B]), 58);
 		page__style(page,
 			    differences[d]->differs ? differences[d]->value > 0 ? PAGE_BAD : PAGE_BOLD : PAGE_PLAIN);
-		page__right(page, time_text(text, differences[d]->value), 70);
+		page__right(page, format_time_change(text, differences[d]->value), 70);
 		page__style(page, PAGE_PLAIN);
 		page__to(page, 72);
-		page__put(page, time_ci(ci, differences[d]->ci));
+		page__put(page, format_time_change_ci(ci, differences[d]->ci));
 		page__end_line(page);
 	}
 }
@@ -302,7 +258,7 @@ static void print_events(struct page *page, const struct comparison *comparison,
 	text_heading(page, "Events per request that are clearly different");
 	for (size_t i = 0; i < events->cnt && shown < text_limit(differ, top); i++) {
 		const struct compare_line *line = &events->lines[i];
-		char text[FORMAT_SZ], ci[2 * FORMAT_SZ + 8];
+		char text[FORMAT_SZ], ci[FORMAT_CI_SZ];
 		size_t len = strlen(line->name);
 		bool is_length = len > 3 && !strcmp(line->name + len - 3, ".ns");
 
@@ -316,9 +272,9 @@ static void print_events(struct page *page, const struct comparison *comparison,
 				    is_length ? view_duration(text, sizeof(text), line->mean[s])
 					      : format_number(text, line->mean[s]),
 				    s ? 58 : 46);
-		page__right(page, change_text(text, line->mean_diff.value), 68);
+		page__right(page, format_change(text, line->mean_diff.value), 68);
 		page__to(page, 70);
-		page__put(page, change_ci(ci, line->mean_diff.ci));
+		page__put(page, format_change_ci(ci, line->mean_diff.ci));
 		page__end_line(page);
 	}
 	text_more(page, differ, top);
@@ -350,26 +306,34 @@ static void print_trust(struct page *page, const struct comparison *comparison)
 	page__style(page, PAGE_PLAIN);
 }
 
-int view_compare_text(FILE *out, const struct comparison *comparison, const struct compare_facts *facts,
-		      const struct view_opts *opts)
+void text_compare(struct page *page, const struct comparison *comparison, const struct compare_facts *facts,
+		  uint32_t top)
 {
 	char heading[128], late[FORMAT_SZ];
-	struct page page;
 
-	page__open(&page, out, opts->colour);
-	print_side(&page, 'A', &facts[COMPARE_A]);
-	print_side(&page, 'B', &facts[COMPARE_B]);
-	print_verdict(&page, comparison);
-	print_metrics(&page, comparison);
-	print_types(&page, comparison, opts->top);
+	print_side(page, 'A', &facts[COMPARE_A]);
+	print_side(page, 'B', &facts[COMPARE_B]);
+	page__end_line(page);
+	text_compare_verdict(page, comparison);
+	print_metrics(page, comparison);
+	print_types(page, comparison, top);
 	snprintf(heading, sizeof(heading), "Roots whose time differs (late: from each side's own %s up)",
 		 format_percentile(late, comparison->tail));
-	print_parts(&page, heading, &comparison->roots, opts->top);
+	print_parts(page, heading, &comparison->roots, top);
 	snprintf(heading, sizeof(heading), "Categories whose time differs%s%s%s",
 		 comparison->roots.cnt ? "" : " (late: from each side's own ", comparison->roots.cnt ? "" : late,
 		 comparison->roots.cnt ? "" : " up)");
-	print_parts(&page, heading, &comparison->categories, opts->top);
-	print_events(&page, comparison, opts->top);
-	print_trust(&page, comparison);
+	print_parts(page, heading, &comparison->categories, top);
+	print_events(page, comparison, top);
+	print_trust(page, comparison);
+}
+
+int view_compare_text(FILE *out, const struct comparison *comparison, const struct compare_facts *facts,
+		      const struct view_opts *opts)
+{
+	struct page page;
+
+	page__open(&page, out, opts->colour);
+	text_compare(&page, comparison, facts, opts->top);
 	return page__close(&page);
 }

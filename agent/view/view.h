@@ -29,6 +29,8 @@ struct compare_facts;
 int view_compare_text(FILE *out, const struct comparison *comparison, const struct compare_facts *facts,
 		      const struct view_opts *opts);
 int view_compare_json(FILE *out, const struct comparison *comparison, const struct compare_facts *facts);
+int view_compare_html(FILE *out, const struct comparison *comparison, const struct compare_facts *facts,
+		      const struct view_opts *opts);
 
 /* A long recording in segments.  As above; JSON is schema whylate.segments/1. */
 int view_segments_text(FILE *out, const struct segments *segments, const struct view_opts *opts);

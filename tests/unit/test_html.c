@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/compare.h"
 #include "base/random.h"
 #include "test_analysis_fixture.h"
 #include "unit.h"
@@ -50,6 +51,38 @@ static char *verdict_of(const char *name)
 	html__causes(&html, &fixture.report, 0);
 	html__breakdown(&html, &fixture.report);
 	CU_ASSERT_EQUAL(html__close(&html), 0);
+	fclose(out);
+	return text;
+}
+
+/* Two sides of which everything has that name. */
+static char *comparison_of(const char *name)
+{
+	const struct view_opts opts = {.top = 0};
+	struct compare_facts facts[COMPARE_SIDE_CNT] = {
+		{.label = name, .host = name, .comm = name, .kernel = name, .pid = 7},
+		{.label = name, .host = name, .comm = name, .pid = -1, .duration_s = 3},
+	};
+	struct compare_line line = {.name = name, .known = true};
+	struct compare_type types[2] = {{.type = name, .in_both = true}, {.type = name}};
+	struct comparison comparison = {
+		.tail = 0.99,
+		.types = types,
+		.type_cnt = 2,
+		.mixed = true,
+		.roots = {&line, 1},
+		.categories = {&line, 1},
+		.events = {&line, 1},
+		.verdict = COMPARE_WORSE,
+	};
+	char *text = NULL;
+	size_t sz;
+	FILE *out = open_memstream(&text, &sz);
+
+	line.mean_diff = line.late_diff = (struct compare_difference){.value = 5, .ci = {1, 9}, .differs = true};
+	for (size_t m = 0; m < COMPARE_METRIC_CNT; m++)
+		comparison.metrics[m] = (struct compare_metric){.name = "p50", .like = line.mean_diff, .limit = NAN};
+	CU_ASSERT_EQUAL(view_compare_html(out, &comparison, facts, &opts), 0);
 	fclose(out);
 	return text;
 }
@@ -140,6 +173,22 @@ static void names_are_no_markup_in_the_verdict(void)
 	CU_ASSERT(count_of(harmless, HARMLESS) >= 12);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char *hostile = verdict_of(names[i]);
+
+		check_same_markup(harmless, hostile);
+		free(hostile);
+	}
+	free(harmless);
+}
+
+static void names_are_no_markup_in_a_comparison(void)
+{
+	static const char *const names[] = {MARKUP, HOSTILE};
+	char *harmless = comparison_of(HARMLESS);
+
+	CU_ASSERT(count_of(harmless, HARMLESS) >= 12);
+	CU_ASSERT_EQUAL(count_of(harmless, "<script"), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *hostile = comparison_of(names[i]);
 
 		check_same_markup(harmless, hostile);
 		free(hostile);
@@ -467,6 +516,7 @@ int suite_html(void)
 	static const struct unit_test tests[] = {
 		{"names are no markup in the verdict", names_are_no_markup_in_the_verdict},
 		{"names are no markup in the page", names_are_no_markup_in_the_page},
+		{"names are no markup in a comparison", names_are_no_markup_in_a_comparison},
 		{"the policy admits its own script and style only", the_policy_admits_its_own_script_and_style_only},
 		{"lengths are rounded by a fifth of a percent", lengths_are_rounded_by_a_fifth_of_a_percent},
 		{"base64 is base64", base64_is_base64},
