@@ -23,9 +23,9 @@ command -v npm >/dev/null || build+=(npm)
 run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
 	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
-	clickhouse-server prometheus)
+	clickhouse-server prometheus python3-scipy)
 # What a release may lack; the tests that need it are skipped with their reason.
-optional=" chromium clickhouse-server prometheus "
+optional=" chromium clickhouse-server prometheus python3-scipy "
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
