@@ -177,7 +177,7 @@ void recording_govern_begin(struct recording *recording)
 {
 	struct governor *governor = &recording->governor;
 
-	governor->of_windows = recording->windows && recording->plan.endless;
+	governor->of_windows |= recording->windows && recording->plan.endless;
 	governor->cpu_ns = recording->target_cpu_begin_ns;
 	governor->next_ts = recording->begin_ts + (recording->windows ? 0 : RATE_FIRST_NS);
 	if (recording->windows) {
@@ -186,6 +186,7 @@ void recording_govern_begin(struct recording *recording)
 		governor->load = capture__load(recording->capture);
 		seen = see(recording, recording->begin_ts);
 		govern__init(&governor->govern, hooks_may_take(recording), &seen);
+		governor->govern.share = recording->plan.share;
 		governor->next_ts += govern__look_ns(&governor->govern);
 	}
 }

@@ -18,6 +18,8 @@
 /* What a window recorded stays in the rings until it is closed, but not for longer and not more of a ring than this. */
 #define UNREAD_MAX_NS 50000000ULL
 #define UNREAD_MAX    0.25
+/* Of the time, until it is known what the hooks cost. */
+#define TRACE_SHARE_FIRST 0.05
 
 /*
  * Why hooks cannot be attached in a part of the time, NULL: they can.  Probes are never attached in windows, which
@@ -61,6 +63,12 @@ int recording_windows_init(struct recording *recording)
 	}
 	recording->windows = true;
 	recording->plan.share = share;
+	/* Trace mode begins with little: at full load it would cost a quarter of the CPU, and lose records, meanwhile.
+	 */
+	if (share >= 1 && options->trace && recording_has_budget(recording)) {
+		recording->plan.share = TRACE_SHARE_FIRST;
+		recording->governor.of_windows = true;
+	}
 	return 0;
 }
 

@@ -233,6 +233,9 @@ static bool check_quoted(const char *command)
 	bool good;
 
 	snprintf(args, sizeof(args), "%s --help", command);
+	/* A shell takes the quotes away; there is none here. */
+	for (char *quote = args; (quote = strchr(quote, '\''));)
+		memmove(quote, quote + 1, strlen(quote));
 	pid = strstr(args, " -p ");
 	if (pid) {
 		pid += strlen(" -p ");
@@ -365,18 +368,15 @@ static void test_terminal(void)
 	process_end(&process);
 }
 
-/* How many directories of diagnoses there are; the name of one of them. */
-static unsigned int scratch_cnt(char path[64])
+/* The directory that a diagnosis says it records into. Others may run beside it. */
+static bool scratch_of(struct process *process, char path[64])
 {
-	unsigned int cnt;
-	glob_t found;
+	const char *said;
 
-	if (glob("/tmp/whylate-diagnose-??????", 0, NULL, &found))
-		return 0;
-	cnt = (unsigned int)found.gl_pathc;
-	snprintf(path, 64, "%s", found.gl_pathv[0]);
-	globfree(&found);
-	return cnt;
+	if (!process_says(process, true, "recording ", NULL, 10))
+		return false;
+	said = strstr(process_err(process), " into /tmp/whylate-diagnose-");
+	return said && sscanf(said, " into %63[^ \n]", path) == 1;
 }
 
 /* A diagnose that was killed leaves its directory to the next one. */
@@ -391,8 +391,7 @@ static void test_scratch(void)
 	if (!redis_start(&redis, ANY_CPU))
 		goto cleanup;
 	process_start(&process, "%s diagnose -p %d -d 30s --rounds 0", whylate_path(), redis.process.pid);
-	for (int i = 0; i < 100 && !scratch_cnt(path); i++)
-		sleep_ms(50);
+	CHECKF(scratch_of(&process, path), "%s", process_err(&process));
 	snprintf(shards, sizeof(shards), "%s/*.wls", path);
 	for (int i = 0; i < 100 && glob(shards, 0, NULL, &found); i++)
 		sleep_ms(50);

@@ -23,12 +23,20 @@ struct tally {
 	unsigned int cnt[2], other_cnt;
 };
 
+/* "tcp:6379 GET" is of tcp:6379. */
+static bool is_of(const char *type, const char *listener)
+{
+	size_t len = strlen(listener);
+
+	return type && len && !strncmp(type, listener, len) && (!type[len] || type[len] == ' ');
+}
+
 static void take(void *owner, const struct interval *interval)
 {
 	struct tally *tally = owner;
 
 	for (int i = 0; i < 2; i++) {
-		if (interval->type && !strcmp(interval->type, tally->type[i])) {
+		if (is_of(interval->type, tally->type[i])) {
 			tally->cnt[i]++;
 			return;
 		}
