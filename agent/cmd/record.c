@@ -56,8 +56,8 @@ static const char diagnose_options_help[] =
 #define DURATION_NS    30000000000ULL /* without -d: at most */
 #define STACKS_HZ      499
 /* Recording and analysis are in one process. */
-#define MEMORY         (24 << 20)
-#define BASELINE_PER_S 1000
+#define MEMORY         (20 << 20)
+#define BASELINE_PER_S 500
 #define ROUNDS_MAX     100
 
 /* record's options, then the command's own, then the end mark. */

@@ -102,7 +102,7 @@ const char record_options_help[] =
 	"      --duty SHARE|auto  of the time in which hooks are attached (default auto: that of a --rate up to 5%, or "
 	"100%)\n"
 	"      --tail PCT|none    keep all intervals above this running percentile (default p99)\n"
-	"      --baseline N       … and at most N others per second, weighted (default 2000, diagnose: 1000)\n"
+	"      --baseline N       … and at most N others per second, weighted (default 2000, diagnose: 500)\n"
 	"      --budget SHARE     of the target's CPU time that tracing may cost (default 3%)\n"
 	"      --max-loss SHARE   exit with 3 beyond it (default 1%)\n"
 	"      --max-missing N    exit with 3 if more hooks are missing\n"
