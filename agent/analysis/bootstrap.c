@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/bootstrap.h"
 
+#include "analysis/sort.h"
 #include "base/random.h"
 
 #include <errno.h>
@@ -69,13 +70,6 @@ void bootstrap_draw(uint32_t *multiplicity, size_t block_cnt, uint64_t seed, uin
 	memset(multiplicity, 0, block_cnt * sizeof(*multiplicity));
 	for (size_t i = 0; i < block_cnt; i++)
 		multiplicity[(random_next(&state) >> 32) * block_cnt >> 32]++;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 /*

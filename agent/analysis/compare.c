@@ -3,6 +3,7 @@
 
 #include "analysis/bootstrap.h"
 #include "analysis/compare_roots.h"
+#include "analysis/sort.h"
 #include "base/names.h"
 
 #include <errno.h>
@@ -98,13 +99,6 @@ static void figure__spread(struct figure *figure, const double *values, uint32_t
 		if (isfinite(values[r]))
 			squares += pow(values[r] - figure->center[draw], 2);
 	figure->error[draw] = sqrt(squares / valid * blocks / (blocks - 1));
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* The 95 % quantile of the largest |t| over the figures; at least that of a single one. */

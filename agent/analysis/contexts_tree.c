@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Stacks of the sampler, in one calling-context tree per type. */
 #include "analysis/contexts.h"
-#include "analysis/dataset_build.h"
 #include "analysis/samples.h"
+#include "base/idmap.h"
 #include "base/names.h"
+#include "base/vec.h"
+#include "shard/columns.h"
 
 #include <errno.h>
 #include <math.h>

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/idmap.h"
 #include "base/vec.h"
+#include "shard/columns.h"
 
 #define BUILD_EVENT_CNT (2 * WL_STATE_CNT + WL_TALLY_CNT + SHARD_HW_CNT)
 
@@ -158,21 +159,5 @@ int dataset_build__received_block(struct dataset_build *build, const struct shar
 int dataset_build__hosts_end(struct dataset_build *build);
 /* Adds a note to the dataset unless it has the same already. */
 int dataset_build__note(struct dataset_build *build, const char *note);
-
-/* The column if it is there and of that type, or NULL. */
-const struct shard_block_column *block_column(const struct shard_block *block, const char *name, enum shard_type type);
-static inline bool column_is_null(const struct shard_block_column *column, uint32_t row)
-{
-	return !column || (column->nulls && column->nulls[row / 64] >> (row % 64) & 1);
-}
-/* "" where it is absent or null. */
-static inline const char *column_text(const struct shard_block_column *column, uint32_t row)
-{
-	return column_is_null(column, row) || !column->values[row].str ? "" : column->values[row].str;
-}
-static inline uint64_t column_u64(const struct shard_block_column *column, uint32_t row)
-{
-	return column_is_null(column, row) ? 0 : column->values[row].u64;
-}
 
 #endif

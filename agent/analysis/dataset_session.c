@@ -9,13 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-const struct shard_block_column *block_column(const struct shard_block *block, const char *name, enum shard_type type)
-{
-	const struct shard_block_column *column = shard_block__column(block, name);
-
-	return column && column->type == type ? column : NULL;
-}
-
 static bool host_is_wanted(const struct dataset_build *build, const char *host)
 {
 	const char *glob = build->filter ? build->filter->host : NULL;

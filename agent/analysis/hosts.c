@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/hosts.h"
 
+#include "analysis/sort.h"
 #include "analysis/tail_sample.h"
 
 #include <errno.h>
@@ -154,13 +155,6 @@ cleanup:
 	stats_order__free(&order);
 	host_rows__free(&rows);
 	return err;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
 }
 
 /* Of all lines but one: what `of` says of each; NAN without any. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/invocations.h"
 
+#include "base/arena.h"
+#include "base/idmap.h"
+#include "base/vec.h"
 #include "model/session.h"
-
-#include "analysis/dataset_build.h"
+#include "shard/columns.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/samples.h"
 
-#include "analysis/dataset_build.h"
+#include "base/arena.h"
+#include "base/idmap.h"
 #include "base/names.h"
+#include "base/vec.h"
+#include "shard/columns.h"
 
 #include <math.h>
 #include <string.h>

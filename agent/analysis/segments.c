@@ -4,6 +4,7 @@
 #include "analysis/bootstrap.h"
 #include "analysis/compare_sample.h"
 #include "analysis/segments_read.h"
+#include "analysis/sort.h"
 #include "base/loghist.h"
 #include "base/random.h"
 
@@ -213,13 +214,6 @@ static int find_changes(struct segments *segments, const double *values, const s
 	if (!err && vec_push(&segments->changes, change))
 		err = -ENOMEM;
 	return err ? err : find_changes(segments, values, order, first + at, cnt - at, scratch);
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* The median of the full segments from `from` to before `to`. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/segments_read.h"
 
-#include "analysis/dataset_build.h"
+#include "base/idmap.h"
 #include "base/loghist.h"
 #include "base/names.h"
+#include "base/vec.h"
+#include "shard/columns.h"
 #include "shard/inputs.h"
 
 #include <errno.h>

@@ -79,3 +79,10 @@ struct sort_pair *sort_pairs(struct sort_scratch *scratch, size_t cnt)
 	}
 	return from;
 }
+
+int compare_doubles(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}

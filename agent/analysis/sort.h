@@ -23,4 +23,7 @@ void sort_scratch__free(struct sort_scratch *scratch);
 /* Sorts the first cnt of scratch->pairs[0]; the result is in the array that is returned, one of the two. */
 struct sort_pair *sort_pairs(struct sort_scratch *scratch, size_t cnt);
 
+/* For qsort(): ascending; NAN has no place. */
+int compare_doubles(const void *left, const void *right);
+
 #endif

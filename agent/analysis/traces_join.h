@@ -3,8 +3,8 @@
 #ifndef WHYLATE_ANALYSIS_TRACES_JOIN_H
 #define WHYLATE_ANALYSIS_TRACES_JOIN_H
 
-#include "analysis/dataset_build.h"
 #include "analysis/traces.h"
+#include "shard/columns.h"
 
 /* The session of a block, made where it is the first one: 0 or -ENOMEM. */
 int traces__session(struct traces *traces, const struct shard_block *block, uint32_t *session);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/value_fit.h"
 
+#include "analysis/sort.h"
 #include "base/random.h"
 
 #include <errno.h>
@@ -72,13 +73,6 @@ static double best_exponent(const struct grid *grid, double *share)
 		}
 	}
 	return best;
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-	const double *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
 }
 
 static struct ci confidence(struct grid *grid, uint64_t seed)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/values.h"
-
-#include "analysis/dataset_build.h"
+#include "base/arena.h"
+#include "base/idmap.h"
+#include "base/vec.h"
+#include "shard/columns.h"
 
 #include <errno.h>
 #include <stdlib.h>

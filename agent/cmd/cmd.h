@@ -33,5 +33,7 @@ int usage_value(const char *command, const char *option, const char *arg, const 
 /* A share or a duration, which must have its unit: 0, or -EINVAL after a line that says what to write. */
 int usage_share(const char *command, const char *option, const char *arg, const char *example, double *share);
 int usage_duration(const char *command, const char *option, const char *arg, const char *example, uint64_t *ns);
+/* --top: a number, 0 for all of them; 0, or what usage_error() returns. */
+int usage_top(const char *command, const char *arg, uint32_t *top);
 
 #endif

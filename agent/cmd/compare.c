@@ -367,7 +367,7 @@ static int take_option(struct compare_options *options, int option, char **argv)
 					   optarg);
 		return 0;
 	case 'n':
-		return report_options_top(&options->common, "compare", optarg);
+		return usage_top("compare", optarg, &options->common.top);
 	case 'l':
 		if (!strcmp(optarg, "0"))
 			options->common.max_loss = 0;

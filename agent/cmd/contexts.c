@@ -88,16 +88,6 @@ static int run(const struct contexts_options *options, const char *const *names,
 	return code;
 }
 
-static int take_top(struct contexts_options *options, const char *arg)
-{
-	uint64_t number = 0;
-
-	if (strcmp(arg, "0") && strcmp(arg, "all") && units_number(arg, 1000000, &number))
-		return usage_error("contexts", "--top '%s' is not understood: it wants a number, or all", arg);
-	options->view.top = (uint32_t)number;
-	return 0;
-}
-
 int cmd_contexts(int argc, char **argv)
 {
 	static const struct option long_options[] = {
@@ -128,7 +118,7 @@ int cmd_contexts(int argc, char **argv)
 						   optarg);
 			break;
 		case 'n':
-			if (take_top(&options, optarg))
+			if (usage_top("contexts", optarg, &options.view.top))
 				return EXIT_USAGE;
 			break;
 		case 'j':

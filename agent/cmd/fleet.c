@@ -140,16 +140,6 @@ static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
 			   option, arg);
 }
 
-static int take_top(struct fleet_options *options, const char *arg)
-{
-	uint64_t number = 0;
-
-	if (strcmp(arg, "all") && strcmp(arg, "0") && units_number(arg, 1000000, &number))
-		return usage_error("fleet", "--top '%s' is not understood: it wants a number, or all", arg);
-	options->top = (uint32_t)number;
-	return 0;
-}
-
 static int take(struct fleet_options *options, int option, const char *arg)
 {
 	switch (option) {
@@ -169,7 +159,7 @@ static int take(struct fleet_options *options, int option, const char *arg)
 					     arg)
 			       : 0;
 	case 'n':
-		return take_top(options, arg);
+		return usage_top("fleet", arg, &options->top);
 	case 'j':
 		options->json = true;
 		return 0;

@@ -160,7 +160,7 @@ static int take_own(struct analyse_options *analyse, struct rounds_options *roun
 		analyse->html = arg;
 		return 0;
 	case OPT_TOP:
-		return report_options_top(analyse, "diagnose", arg);
+		return usage_top("diagnose", arg, &analyse->top);
 	case OPT_TYPE:
 		analyse->type = arg;
 		return 0;

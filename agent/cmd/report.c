@@ -65,20 +65,6 @@ int report_options_understood(struct analyse_options *options, const char *comma
 	return EXIT_FAILED;
 }
 
-int report_options_top(struct analyse_options *options, const char *command, const char *arg)
-{
-	uint64_t number;
-
-	if (!strcmp(arg, "0") || !strcmp(arg, "all")) {
-		options->top = 0;
-		return 0;
-	}
-	if (units_number(arg, 1000000, &number))
-		return usage_error(command, "--top '%s' is not understood: it wants a number, or all", arg);
-	options->top = number;
-	return 0;
-}
-
 static const char help[] =
 	"Usage: whylate report DIR|SHARD… [--json] [--html FILE] [--tail p99] [--type NAME] [--top 10]\n"
 	"                      [--host GLOB] [--since 1h] [--until 2026-11-21T12:00]\n"
@@ -153,7 +139,7 @@ int cmd_report(int argc, char **argv)
 				return EXIT_USAGE;
 			break;
 		case 'n':
-			if (report_options_top(&options, "report", optarg))
+			if (usage_top("report", optarg, &options.top))
 				return EXIT_USAGE;
 			break;
 		case 'f':

@@ -7,7 +7,6 @@
 
 void report_options_init(struct analyse_options *options);
 /* 0, or EXIT_USAGE after a line that says why. */
-int report_options_top(struct analyse_options *options, const char *command, const char *arg);
 /* "k=3,d=5%,e=2,m=95%", any of them: struct factor_rule.  Likewise. */
 int report_options_factors(struct analyse_options *options, const char *command, const char *arg);
 

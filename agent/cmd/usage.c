@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int usage_error(const char *command, const char *fmt, ...)
 {
@@ -58,4 +59,14 @@ int usage_duration(const char *command, const char *option, const char *arg, con
 	else if (err)
 		usage_value(command, option, arg, example);
 	return err ? -EINVAL : 0;
+}
+
+int usage_top(const char *command, const char *arg, uint32_t *top)
+{
+	uint64_t number = 0;
+
+	if (strcmp(arg, "0") && strcmp(arg, "all") && units_number(arg, 1000000, &number))
+		return usage_error(command, "--top '%s' is not understood: it wants a number, or all", arg);
+	*top = (uint32_t)number;
+	return 0;
 }

@@ -151,7 +151,7 @@ static int take_option(struct analyse_options *options, int option)
 		options->json = true;
 		return 0;
 	default:
-		return report_options_top(options, "values", optarg);
+		return usage_top("values", optarg, &options->top);
 	}
 }
 

@@ -2,7 +2,7 @@
 #include "cmd/watch_keep.h"
 
 #include "base/vec.h"
-#include "shard/reader.h"
+#include "shard/columns.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -76,20 +76,12 @@ static struct kept_file *file_of(struct watch_keep *keep, const char *name)
 /* --- requests ------------------------------------------------------------------------------------------------------
  */
 
-static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
-						  enum shard_type type)
-{
-	const struct shard_block_column *column = shard_block__column(block, name);
-
-	return column && column->type == type ? column : NULL;
-}
-
 static int take_block(const struct watch_keep *keep, const struct shard_block *block, struct watch_state *state)
 {
-	const struct shard_block_column *begin = column_of(block, "begin_ts", SHARD_U64),
-					*end = column_of(block, "end_ts", SHARD_U64),
-					*weight = column_of(block, "weight", SHARD_F64),
-					*type = column_of(block, "type", SHARD_STR);
+	const struct shard_block_column *begin = block_column(block, "begin_ts", SHARD_U64),
+					*end = block_column(block, "end_ts", SHARD_U64),
+					*weight = block_column(block, "weight", SHARD_F64),
+					*type = block_column(block, "type", SHARD_STR);
 
 	for (uint32_t row = 0; begin && end && weight && type && row < block->row_cnt; row++) {
 		uint64_t begin_ts = begin->values[row].u64, end_ts = end->values[row].u64;

@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "base/protobuf.h"
 #include "base/random.h"
+#include "shard/columns.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -71,24 +72,6 @@ struct otlp {
 	struct otlp_stats *stats;
 };
 
-static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
-						  enum shard_type type)
-{
-	const struct shard_block_column *column = shard_block__column(block, name);
-
-	return column && column->type == type ? column : NULL;
-}
-
-static bool has(const struct shard_block_column *column, uint32_t row)
-{
-	return column && !(column->nulls && column->nulls[row / 64] >> (row % 64) & 1);
-}
-
-static uint64_t u64_of(const struct shard_block_column *column, uint32_t row)
-{
-	return has(column, row) ? column->values[row].u64 : 0;
-}
-
 static int find_session(struct otlp *otlp, uint64_t id, uint32_t *no)
 {
 	uint32_t cnt = otlp->session_ids.cnt;
@@ -124,14 +107,14 @@ static int read_sessions(struct otlp *otlp, struct shard_reader *reader)
 		return ret;
 	shard_reader__rewind(reader);
 	while ((ret = shard_reader__next(reader, &block)) > 0) {
-		const struct shard_block_column *key = column_of(block, "key", SHARD_STR);
-		const struct shard_block_column *value = column_of(block, "value", SHARD_STR);
+		const struct shard_block_column *key = block_column(block, "key", SHARD_STR);
+		const struct shard_block_column *value = block_column(block, "value", SHARD_STR);
 		uint32_t no;
 
 		if (find_session(otlp, block->session_id, &no))
 			return -ENOMEM;
 		for (uint32_t i = 0; key && value && i < block->row_cnt; i++)
-			if (has(key, i) && has(value, i))
+			if (!column_is_null(key, i) && !column_is_null(value, i))
 				take_fact(&otlp->sessions.items[no], key->values[i].str, value->values[i].str);
 	}
 	return ret;
@@ -381,50 +364,51 @@ struct row_columns {
 static struct row_columns find_columns(const struct shard_block *block)
 {
 	struct row_columns columns = {
-		.type = column_of(block, "type", SHARD_STR),
-		.weight = column_of(block, "weight", SHARD_F64),
-		.begin_ts = column_of(block, "begin_ts", SHARD_U64),
-		.end_ts = column_of(block, "end_ts", SHARD_U64),
-		.sid = column_of(block, "sid", SHARD_U64),
-		.tid = column_of(block, "tid", SHARD_U64),
-		.culprit = column_of(block, "culprit_comm", SHARD_STR),
-		.lock_name = column_of(block, "lock_name", SHARD_STR),
-		.queue_sid = column_of(block, "queue_sid", SHARD_U64),
+		.type = block_column(block, "type", SHARD_STR),
+		.weight = block_column(block, "weight", SHARD_F64),
+		.begin_ts = block_column(block, "begin_ts", SHARD_U64),
+		.end_ts = block_column(block, "end_ts", SHARD_U64),
+		.sid = block_column(block, "sid", SHARD_U64),
+		.tid = block_column(block, "tid", SHARD_U64),
+		.culprit = block_column(block, "culprit_comm", SHARD_STR),
+		.lock_name = block_column(block, "lock_name", SHARD_STR),
+		.queue_sid = block_column(block, "queue_sid", SHARD_U64),
 	};
 	char name[64];
 
 	for (int s = 0; s < WL_STATE_CNT; s++) {
 		snprintf(name, sizeof(name), "ns.%s", state_name(s));
-		columns.states[s] = column_of(block, name, SHARD_U64);
+		columns.states[s] = block_column(block, name, SHARD_U64);
 	}
 	return columns;
 }
 
 static int put_row(struct otlp *otlp, const struct row_columns *columns, uint32_t row)
 {
-	uint64_t begin_ts = u64_of(columns->begin_ts, row), end_ts = u64_of(columns->end_ts, row);
-	uint64_t category_ns[WL_CATEGORY_CNT] = {0}, sid = u64_of(columns->sid, row);
-	const char *type = has(columns->type, row) ? columns->type->values[row].str : "";
+	uint64_t begin_ts = column_u64(columns->begin_ts, row), end_ts = column_u64(columns->end_ts, row);
+	uint64_t category_ns[WL_CATEGORY_CNT] = {0}, sid = column_u64(columns->sid, row);
+	const char *type = !column_is_null(columns->type, row) ? columns->type->values[row].str : "";
 	char key[64];
 	int err;
 
 	if (end_ts < begin_ts)
 		return 0;
 	for (int s = 0; s < WL_STATE_CNT; s++)
-		category_ns[state_category(s)] += u64_of(columns->states[s], row);
+		category_ns[state_category(s)] += column_u64(columns->states[s], row);
 	begin_span(otlp, sid, 0, *type ? type : "request", begin_ts, end_ts);
 	put_count(otlp, "whylate.sid", sid);
-	put_weight(otlp, has(columns->weight, row) ? columns->weight->values[row].f64 : 1);
-	put_count(otlp, "thread.id", u64_of(columns->tid, row));
+	put_weight(otlp, !column_is_null(columns->weight, row) ? columns->weight->values[row].f64 : 1);
+	put_count(otlp, "thread.id", column_u64(columns->tid, row));
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		snprintf(key, sizeof(key), "whylate.ns.%s", category_name(c));
 		put_count(otlp, key, category_ns[c]);
 	}
-	put_attribute(otlp, "whylate.culprit", has(columns->culprit, row) ? columns->culprit->values[row].str : NULL);
+	put_attribute(otlp, "whylate.culprit",
+		      !column_is_null(columns->culprit, row) ? columns->culprit->values[row].str : NULL);
 	put_attribute(otlp, "whylate.object",
-		      has(columns->lock_name, row) ? columns->lock_name->values[row].str : NULL);
-	if (u64_of(columns->queue_sid, row))
-		put_link(otlp, u64_of(columns->queue_sid, row));
+		      !column_is_null(columns->lock_name, row) ? columns->lock_name->values[row].str : NULL);
+	if (column_u64(columns->queue_sid, row))
+		put_link(otlp, column_u64(columns->queue_sid, row));
 	err = end_span(otlp);
 	return err ?: end_request(otlp);
 }

@@ -2,6 +2,7 @@
 #include "view/export.h"
 
 #include "base/utf8.h"
+#include "shard/columns.h"
 #include "shard/inputs.h"
 
 #include <math.h>
@@ -87,16 +88,11 @@ static void put_json_text(FILE *out, const char *text)
 	putc('"', out);
 }
 
-static bool is_null(const struct shard_block_column *column, uint32_t row)
-{
-	return column->nulls && column->nulls[row / 64] >> (row % 64) & 1;
-}
-
 static void put_json_value(FILE *out, const struct shard_block_column *column, uint32_t row)
 {
 	const union shard_value *value = &column->values[row];
 
-	if (is_null(column, row) || (column->type == SHARD_STR && !value->str) ||
+	if (column_is_null(column, row) || (column->type == SHARD_STR && !value->str) ||
 	    (column->type == SHARD_F64 && !isfinite(value->f64)))
 		fputs("null", out);
 	else if (column->type == SHARD_STR)
@@ -179,7 +175,7 @@ static void put_csv_value(FILE *out, const struct shard_block_column *column, ui
 {
 	const union shard_value *value = &column->values[row];
 
-	if (is_null(column, row))
+	if (column_is_null(column, row))
 		return;
 	if (column->type == SHARD_STR)
 		put_csv_text(out, value->str ? value->str : "");

@@ -2,10 +2,10 @@
 /* The user stacks of a recording, folded. */
 #include "view/export.h"
 
-#include "analysis/dataset_build.h"
 #include "base/folded.h"
 #include "base/idmap.h"
 #include "base/names.h"
+#include "shard/columns.h"
 
 #include <math.h>
 #include <stdlib.h>

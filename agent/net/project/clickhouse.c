@@ -3,9 +3,9 @@
 
 #include "base/loopback.h"
 #include "base/user_file.h"
+#include "net/wire/http_client.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,15 +135,6 @@ static int on_progress(void *owner, curl_off_t down_total, curl_off_t down, curl
 	return server->opts.should_stop && server->opts.should_stop(server->opts.owner);
 }
 
-static bool add_header(struct curl_slist **headers, const char *header)
-{
-	struct curl_slist *longer = curl_slist_append(*headers, header);
-
-	if (longer)
-		*headers = longer;
-	return longer;
-}
-
 /* "USER:PASSWORD", one line, of a file that others may not read. */
 static int read_credentials(struct clickhouse *server, const char *path)
 {
@@ -169,9 +160,9 @@ static int read_credentials(struct clickhouse *server, const char *path)
 			struct curl_slist **headers = gzip ? &server->gzip_headers : &server->plain_headers;
 
 			snprintf(header, sizeof(header), "X-ClickHouse-User: %s", line);
-			err = add_header(headers, header) ? 0 : -ENOMEM;
+			err = http_client_header(headers, header) ? 0 : -ENOMEM;
 			snprintf(header, sizeof(header), "X-ClickHouse-Key: %s", colon + 1);
-			err = err || !add_header(headers, header) ? -ENOMEM : 0;
+			err = err || !http_client_header(headers, header) ? -ENOMEM : 0;
 		}
 	}
 	explicit_bzero(line, sizeof(line));
@@ -209,31 +200,28 @@ static int take_credentials(struct clickhouse *server, const char **what)
 static bool set_options(struct clickhouse *server)
 {
 	CURL *curl = server->curl;
-	bool good = true;
+	const struct http_client_opts opts = {
+		.connect_s = CONNECT_S,
+		.request_s = REQUEST_S,
+		.error = server->error,
+		.on_answer = on_answer,
+		.owner = server,
+	};
+	bool good = http_client_options(curl, &opts);
 
-	good &= !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	good &= !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
-	good &= !curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	good &= !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	good &= !curl_easy_setopt(curl, CURLOPT_TIMEOUT, REQUEST_S);
-	good &= !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, server->error);
-	good &= !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
-	good &= !curl_easy_setopt(curl, CURLOPT_WRITEDATA, server);
 	good &= !curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
 	good &= !curl_easy_setopt(curl, CURLOPT_HEADERDATA, server);
 	good &= !curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, server);
-	good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "whylate/" WHYLATE_VERSION);
 	/* The server closes idle connections after 3 s. */
 	good &= !curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, 2L);
-	if (server->opts.ca_path)
-		good &= !curl_easy_setopt(curl, CURLOPT_CAINFO, server->opts.ca_path) &&
-			!curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-	good &= add_header(&server->plain_headers, "Content-Type: text/plain");
-	good &= add_header(&server->gzip_headers, "Content-Type: application/octet-stream");
-	good &= add_header(&server->gzip_headers, "Content-Encoding: gzip");
-	return good && add_header(&server->plain_headers, "Expect:") && add_header(&server->gzip_headers, "Expect:");
+	good &= http_client_authority(curl, server->opts.ca_path);
+	good &= http_client_header(&server->plain_headers, "Content-Type: text/plain");
+	good &= http_client_header(&server->gzip_headers, "Content-Type: application/octet-stream");
+	good &= http_client_header(&server->gzip_headers, "Content-Encoding: gzip");
+	return good && http_client_header(&server->plain_headers, "Expect:") &&
+	       http_client_header(&server->gzip_headers, "Expect:");
 }
 
 struct clickhouse *clickhouse__new(const struct clickhouse_opts *opts, const char **what)
@@ -276,15 +264,6 @@ const char *clickhouse__database(const struct clickhouse *server)
 	return server->database;
 }
 
-static void take_text(struct clickhouse *server, const char *text)
-{
-	size_t sz = 0;
-
-	for (; text[sz] && text[sz] != '\n' && sz < sizeof(server->text) - 1; sz++)
-		server->text[sz] = text[sz] >= ' ' && text[sz] <= '~' ? text[sz] : '?';
-	server->text[sz] = '\0';
-}
-
 /* "Code: 60, e.displayText() = …", "Code: 60. DB::Exception: …" */
 static int code_of(const char *text)
 {
@@ -301,20 +280,22 @@ static int judge(struct clickhouse *server, CURLcode code)
 		return -ENOMEM;
 	server->answer.items[server->answer.cnt] = '\0';
 	if (server->too_large) {
-		take_text(server, "the answer is larger than 64 MiB");
+		http_client_line(server->text, sizeof(server->text), "the answer is larger than 64 MiB");
 		return -EFBIG;
 	}
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return -ECANCELED;
 	if (code) {
-		take_text(server, server->error[0] ? server->error : curl_easy_strerror(code));
+		http_client_line(server->text, sizeof(server->text),
+				 server->error[0] ? server->error : curl_easy_strerror(code));
 		return -EHOSTDOWN;
 	}
 	curl_easy_getinfo(server->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 200 && !server->exception)
 		return 0;
 	server->code = code_of((const char *)server->answer.items);
-	take_text(server, server->answer.cnt ? (const char *)server->answer.items : "an error without a word");
+	http_client_line(server->text, sizeof(server->text),
+			 server->answer.cnt ? (const char *)server->answer.items : "an error without a word");
 	/* Something before the server that has no server behind it at the moment. */
 	return !server->code && (status == 502 || status == 503 || status == 504) ? -EHOSTDOWN : -EPROTO;
 }
@@ -354,7 +335,8 @@ int clickhouse__ask(struct clickhouse *server, const char *sql, uint32_t column_
 	memcpy(bytes, server->answer.items, server->answer.cnt + 1);
 	err = clickhouse_rows__parse(rows, bytes, server->answer.cnt, column_cnt);
 	if (err == -EBADMSG)
-		take_text(server, "its answer is not of the form that was asked for");
+		http_client_line(server->text, sizeof(server->text),
+				 "its answer is not of the form that was asked for");
 	return err;
 }
 

@@ -3,6 +3,7 @@
 #include "base/names.h"
 #include "base/random.h"
 #include "net/project/project_internal.h"
+#include "shard/columns.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -57,29 +58,6 @@ int projector__read_block(struct projector *projector, const struct project_bloc
 	return err == -ENOTSUP ? -EBADMSG : err;
 }
 
-static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
-						  enum shard_type type)
-{
-	const struct shard_block_column *column = shard_block__column(block, name);
-
-	return column && column->type == type ? column : NULL;
-}
-
-static bool has(const struct shard_block_column *column, uint32_t row)
-{
-	return column && !(column->nulls && column->nulls[row / 64] >> (row % 64) & 1);
-}
-
-static uint64_t u64_of(const struct shard_block_column *column, uint32_t row)
-{
-	return has(column, row) ? column->values[row].u64 : 0;
-}
-
-static const char *text_of(const struct shard_block_column *column, uint32_t row)
-{
-	return has(column, row) ? column->values[row].str : "";
-}
-
 /* The states of a category add up; what is left of the latency is `other`, as in a report. */
 static int sum_parts(struct projector *projector, const struct shard_block *block)
 {
@@ -95,9 +73,9 @@ static int sum_parts(struct projector *projector, const struct shard_block *bloc
 		const struct shard_block_column *column;
 
 		snprintf(name, sizeof(name), "ns.%s", state_name(s));
-		column = column_of(block, name, SHARD_U64);
+		column = block_column(block, name, SHARD_U64);
 		for (uint32_t i = 0; column && i < cnt; i++)
-			if (__builtin_add_overflow(part[i], u64_of(column, i), &part[i]))
+			if (__builtin_add_overflow(part[i], column_u64(column, i), &part[i]))
 				part[i] = UINT64_MAX;
 	}
 	return 0;
@@ -130,20 +108,20 @@ struct interval_columns {
 static struct interval_columns find_columns(const struct shard_block *block)
 {
 	return (struct interval_columns){
-		.begin_ts = column_of(block, "begin_ts", SHARD_U64),
-		.end_ts = column_of(block, "end_ts", SHARD_U64),
-		.type = column_of(block, "type", SHARD_STR),
-		.sid = column_of(block, "sid", SHARD_U64),
-		.pid = column_of(block, "pid", SHARD_U64),
-		.weight = column_of(block, "weight", SHARD_F64),
-		.flags = column_of(block, "flags", SHARD_U64),
-		.culprit = column_of(block, "culprit_comm", SHARD_STR),
-		.culprit_ns = column_of(block, "culprit_ns", SHARD_U64),
-		.lock_name = column_of(block, "lock_name", SHARD_STR),
-		.lock_owner = column_of(block, "lock_owner_comm", SHARD_STR),
-		.lock_ns = column_of(block, "lock_ns", SHARD_U64),
-		.blocked_in = column_of(block, "blocked_syscall", SHARD_STR),
-		.blocked_ns = column_of(block, "blocked_ns", SHARD_U64),
+		.begin_ts = block_column(block, "begin_ts", SHARD_U64),
+		.end_ts = block_column(block, "end_ts", SHARD_U64),
+		.type = block_column(block, "type", SHARD_STR),
+		.sid = block_column(block, "sid", SHARD_U64),
+		.pid = block_column(block, "pid", SHARD_U64),
+		.weight = block_column(block, "weight", SHARD_F64),
+		.flags = block_column(block, "flags", SHARD_U64),
+		.culprit = block_column(block, "culprit_comm", SHARD_STR),
+		.culprit_ns = block_column(block, "culprit_ns", SHARD_U64),
+		.lock_name = block_column(block, "lock_name", SHARD_STR),
+		.lock_owner = block_column(block, "lock_owner_comm", SHARD_STR),
+		.lock_ns = block_column(block, "lock_ns", SHARD_U64),
+		.blocked_in = block_column(block, "blocked_syscall", SHARD_STR),
+		.blocked_ns = block_column(block, "blocked_ns", SHARD_U64),
 	};
 }
 
@@ -151,30 +129,30 @@ static struct interval_columns find_columns(const struct shard_block *block)
 static void put_row(struct projector *projector, const struct project_session *session,
 		    const struct interval_columns *columns, uint32_t i, struct project_sums *sums)
 {
-	uint64_t begin_ts = u64_of(columns->begin_ts, i), end_ts = u64_of(columns->end_ts, i);
+	uint64_t begin_ts = column_u64(columns->begin_ts, i), end_ts = column_u64(columns->end_ts, i);
 	uint64_t latency_ns = end_ts > begin_ts ? end_ts - begin_ts : 0;
-	double weight = has(columns->weight, i) ? columns->weight->values[i].f64 : 1;
+	double weight = !column_is_null(columns->weight, i) ? columns->weight->values[i].f64 : 1;
 	struct rowbinary *rows = &projector->rows;
 	char buf[PROJECT_REDACTED_SZ];
 
 	/* Impossible ones stand for nothing, and are rows all the same. */
 	if (!isfinite(weight) || weight < 0 || end_ts < begin_ts)
 		weight = 0;
-	rowbinary__str(rows, projector__redacted(projector, text_of(columns->type, i), buf));
-	rowbinary__u64(rows, u64_of(columns->sid, i));
-	rowbinary__u32(rows, (uint32_t)u64_of(columns->pid, i));
+	rowbinary__str(rows, projector__redacted(projector, column_text(columns->type, i), buf));
+	rowbinary__u64(rows, column_u64(columns->sid, i));
+	rowbinary__u32(rows, (uint32_t)column_u64(columns->pid, i));
 	rowbinary__u64(rows, begin_ts + (uint64_t)session->clock_ns);
 	rowbinary__u64(rows, latency_ns);
 	rowbinary__f64(rows, weight);
 	rowbinary__u16(rows, (uint16_t)loghist_class(latency_ns));
-	rowbinary__u32(rows, (uint32_t)u64_of(columns->flags, i));
-	rowbinary__str(rows, text_of(columns->culprit, i));
-	rowbinary__u64(rows, u64_of(columns->culprit_ns, i));
-	rowbinary__str(rows, text_of(columns->lock_name, i));
-	rowbinary__str(rows, text_of(columns->lock_owner, i));
-	rowbinary__u64(rows, u64_of(columns->lock_ns, i));
-	rowbinary__str(rows, text_of(columns->blocked_in, i));
-	rowbinary__u64(rows, u64_of(columns->blocked_ns, i));
+	rowbinary__u32(rows, (uint32_t)column_u64(columns->flags, i));
+	rowbinary__str(rows, column_text(columns->culprit, i));
+	rowbinary__u64(rows, column_u64(columns->culprit_ns, i));
+	rowbinary__str(rows, column_text(columns->lock_name, i));
+	rowbinary__str(rows, column_text(columns->lock_owner, i));
+	rowbinary__u64(rows, column_u64(columns->lock_ns, i));
+	rowbinary__str(rows, column_text(columns->blocked_in, i));
+	rowbinary__u64(rows, column_u64(columns->blocked_ns, i));
 	sums->latency_ns += latency_ns;
 	sums->weight += weight;
 }
@@ -196,7 +174,7 @@ int projector__put_rows(struct projector *projector, const struct project_block 
 	projector__day(projector, block, &day);
 	columns = find_columns(&content);
 	for (uint32_t i = 0; i < content.row_cnt; i++) {
-		uint64_t begin_ts = u64_of(columns.begin_ts, i), end_ts = u64_of(columns.end_ts, i);
+		uint64_t begin_ts = column_u64(columns.begin_ts, i), end_ts = column_u64(columns.end_ts, i);
 
 		rowbinary__u16(&projector->rows, day);
 		rowbinary__u64(&projector->rows, session->id);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "net/project/project_internal.h"
+#include "shard/columns.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -110,27 +111,14 @@ static void session__take_anchor(struct project_session *session, const char *ke
 	}
 }
 
-static const struct shard_block_column *column_of(const struct shard_block *block, const char *name,
-						  enum shard_type type)
-{
-	const struct shard_block_column *column = shard_block__column(block, name);
-
-	return column && column->type == type ? column : NULL;
-}
-
-static bool is_null(const struct shard_block_column *column, uint32_t row)
-{
-	return column->nulls && column->nulls[row / 64] >> (row % 64) & 1;
-}
-
 static int take_facts(struct project_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *key = column_of(block, "key", SHARD_STR);
-	const struct shard_block_column *value = column_of(block, "value", SHARD_STR);
+	const struct shard_block_column *key = block_column(block, "key", SHARD_STR);
+	const struct shard_block_column *value = block_column(block, "value", SHARD_STR);
 	int err = 0;
 
 	for (uint32_t i = 0; key && value && !err && i < block->row_cnt; i++) {
-		if (is_null(key, i) || is_null(value, i))
+		if (column_is_null(key, i) || column_is_null(value, i))
 			continue;
 		session__take_anchor(session, key->values[i].str, value->values[i].str);
 		err = session__set_fact(session, key->values[i].str, value->values[i].str);
@@ -140,13 +128,13 @@ static int take_facts(struct project_session *session, const struct shard_block 
 
 static int take_modules(struct project_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *path = column_of(block, "path", SHARD_STR);
-	const struct shard_block_column *build_id = column_of(block, "build_id", SHARD_STR);
+	const struct shard_block_column *path = block_column(block, "path", SHARD_STR);
+	const struct shard_block_column *build_id = block_column(block, "build_id", SHARD_STR);
 	char key[PROJECT_VALUE_MAX];
 	int err = 0;
 
 	for (uint32_t i = 0; path && build_id && !err && i < block->row_cnt; i++) {
-		if (is_null(path, i) || is_null(build_id, i))
+		if (column_is_null(path, i) || column_is_null(build_id, i))
 			continue;
 		snprintf(key, sizeof(key), PROJECT_PATH_PREFIX "%s", path->values[i].str);
 		err = session__set_fact(session, key, build_id->values[i].str);
@@ -156,10 +144,10 @@ static int take_modules(struct project_session *session, const struct shard_bloc
 
 static int take_losses(struct project_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *class = column_of(block, "class", SHARD_STR);
-	const struct shard_block_column *cpu = column_of(block, "cpu", SHARD_U64);
-	const struct shard_block_column *emitted = column_of(block, "emitted", SHARD_U64);
-	const struct shard_block_column *lost = column_of(block, "lost", SHARD_U64);
+	const struct shard_block_column *class = block_column(block, "class", SHARD_STR);
+	const struct shard_block_column *cpu = block_column(block, "cpu", SHARD_U64);
+	const struct shard_block_column *emitted = block_column(block, "emitted", SHARD_U64);
+	const struct shard_block_column *lost = block_column(block, "lost", SHARD_U64);
 
 	for (uint32_t i = 0; class && cpu && emitted && lost && i < block->row_cnt; i++) {
 		struct project_loss row = {

@@ -5,8 +5,8 @@
 #include "base/loopback.h"
 #include "base/user_file.h"
 #include "net/send/backoff.h"
+#include "net/wire/http_client.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,15 +65,6 @@ static size_t on_answer(char *bytes, size_t one, size_t sz, void *owner)
 	return sz;
 }
 
-static bool add_header(struct otlp_send *send, const char *header)
-{
-	struct curl_slist *longer = curl_slist_append(send->headers, header);
-
-	if (longer)
-		send->headers = longer;
-	return longer;
-}
-
 static int read_headers(struct otlp_send *send, const char *path)
 {
 	int fd = user_file_open_secret(path), err = fd < 0 ? fd : 0;
@@ -89,7 +80,7 @@ static int read_headers(struct otlp_send *send, const char *path)
 		line[sz] = '\0';
 		if (!err && *line && (!strchr(line, ':') || strpbrk(line, "\x7f\x1b")))
 			err = -EBADMSG;
-		if (!err && *line && !add_header(send, line))
+		if (!err && *line && !http_client_header(&send->headers, line))
 			err = -ENOMEM;
 	}
 	explicit_bzero(line, sizeof(line));
@@ -101,24 +92,20 @@ static int read_headers(struct otlp_send *send, const char *path)
 static bool set_options(struct otlp_send *send)
 {
 	CURL *curl = send->curl;
-	bool good = true;
+	const struct http_client_opts opts = {
+		.connect_s = CONNECT_S,
+		.request_s = REQUEST_S,
+		.error = send->error,
+		.on_answer = on_answer,
+		.owner = send,
+	};
+	bool good = http_client_options(curl, &opts);
 
-	good &= !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	good &= !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
-	good &= !curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	good &= !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	good &= !curl_easy_setopt(curl, CURLOPT_TIMEOUT, REQUEST_S);
-	good &= !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, send->error);
-	good &= !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
-	good &= !curl_easy_setopt(curl, CURLOPT_WRITEDATA, send);
-	good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "whylate/" WHYLATE_VERSION);
 	good &= !curl_easy_setopt(curl, CURLOPT_URL, send->opts.url);
 	good &= !curl_easy_setopt(curl, CURLOPT_POST, 1L);
-	if (send->opts.ca_path)
-		good &= !curl_easy_setopt(curl, CURLOPT_CAINFO, send->opts.ca_path) &&
-			!curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-	good &= add_header(send, "Content-Type: application/x-protobuf");
-	good &= add_header(send, "Expect:");
+	good &= http_client_authority(curl, send->opts.ca_path);
+	good &= http_client_header(&send->headers, "Content-Type: application/x-protobuf");
+	good &= http_client_header(&send->headers, "Expect:");
 	return good && !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, send->headers);
 }
 

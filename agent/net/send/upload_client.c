@@ -3,9 +3,9 @@
 
 #include "base/loopback.h"
 #include "base/user_file.h"
+#include "net/wire/http_client.h"
 #include "net/wire/protocol.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <json-c/json.h>
 #include <stdio.h>
@@ -193,45 +193,34 @@ static int set_files(struct upload_client *client)
 static bool set_options(struct upload_client *client)
 {
 	CURL *curl = client->curl;
-	bool good = true;
+	const struct http_client_opts opts = {
+		.connect_s = CONNECT_S,
+		.request_s = REQUEST_S,
+		.error = client->error,
+		.on_answer = on_answer,
+		.owner = client,
+	};
+	bool good = http_client_options(curl, &opts);
 
-	good &= !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	good &= !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
 	good &= !curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	good &= !curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	good &= !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
 	good &= !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	good &= !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, STALL_S);
-	good &= !curl_easy_setopt(curl, CURLOPT_TIMEOUT, REQUEST_S);
-	good &= !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error);
-	good &= !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
-	good &= !curl_easy_setopt(curl, CURLOPT_WRITEDATA, client);
 	good &= !curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	good &= !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
-	good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "whylate/" WHYLATE_VERSION);
 	return good;
-}
-
-static bool add_header(struct upload_client *client, const char *header)
-{
-	struct curl_slist *longer = curl_slist_append(client->headers, header);
-
-	if (longer)
-		client->headers = longer;
-	return longer;
 }
 
 static bool set_headers(struct upload_client *client)
 {
 	char bearer[PROTOCOL_TOKEN_MAX + 32];
-	bool good = add_header(client, "Content-Type: application/octet-stream");
+	bool good = http_client_header(&client->headers, "Content-Type: application/octet-stream");
 
 	/* Nobody asks whether he may send: it would cost a round trip each time. */
-	good &= add_header(client, "Expect:");
+	good &= http_client_header(&client->headers, "Expect:");
 	if (client->token[0]) {
 		snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", client->token);
-		good &= add_header(client, bearer);
+		good &= http_client_header(&client->headers, bearer);
 	}
 	return good && !curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, client->headers) &&
 	       !curl_easy_setopt(client->curl, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
@@ -267,23 +256,13 @@ fail:
 	return NULL;
 }
 
-/* Only what can be shown on a terminal. */
-static void take_text(struct upload_answer *answer, const char *text)
-{
-	size_t sz = 0;
-
-	for (; text[sz] && text[sz] != '\n' && sz < sizeof(answer->text) - 1; sz++)
-		answer->text[sz] = text[sz] >= ' ' && text[sz] <= '~' ? text[sz] : '?';
-	answer->text[sz] = '\0';
-}
-
 static void parse_answer(const struct upload_client *client, struct upload_answer *answer)
 {
 	struct json_object *root = json_tokener_parse(client->answer), *value;
 
 	if (json_object_is_type(root, json_type_object)) {
 		if (json_object_object_get_ex(root, "error", &value) && json_object_is_type(value, json_type_string))
-			take_text(answer, json_object_get_string(value));
+			http_client_line(answer->text, sizeof(answer->text), json_object_get_string(value));
 		if (json_object_object_get_ex(root, "frame", &value) && json_object_is_type(value, json_type_int))
 			answer->frame = json_object_get_int64(value);
 		if (json_object_object_get_ex(root, "duplicates", &value) && json_object_is_type(value, json_type_int))
@@ -313,7 +292,8 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	client->answer[client->answer_sz] = '\0';
 	if (code) {
 		answer->error = code;
-		take_text(answer, client->error[0] ? client->error : curl_easy_strerror(code));
+		http_client_line(answer->text, sizeof(answer->text),
+				 client->error[0] ? client->error : curl_easy_strerror(code));
 		return;
 	}
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What all that this program asks of HTTP servers has in common: libcurl's options, headers, and text of an answer. */
+#ifndef WHYLATE_NET_WIRE_HTTP_CLIENT_H
+#define WHYLATE_NET_WIRE_HTTP_CLIENT_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http_client_opts {
+	long connect_s, request_s; /* at most */
+	char *error;               /* CURL_ERROR_SIZE */
+	curl_write_callback on_answer;
+	void *owner; /* of on_answer */
+};
+
+/* HTTP and HTTPS only, from TLS 1.2 on, without signals. */
+bool http_client_options(CURL *curl, const struct http_client_opts *opts);
+/* That authority and no other; NULL: those of the system. */
+bool http_client_authority(CURL *curl, const char *path);
+/* False: out of memory, and the headers are as before. */
+bool http_client_header(struct curl_slist **headers, const char *header);
+/* The first line of a text, as far as there is room; a byte that is no printable ASCII becomes '?'. */
+void http_client_line(char *line, size_t room, const char *text);
+
+#endif
