@@ -246,7 +246,7 @@ static const struct graph_segment *worked_for(const struct trace_session *sessio
 	return most;
 }
 
-/* The request in the way of the step: false: there is none, or nobody knows. */
+/* The request in the way of the step. False: none is, or none is known. */
 static bool in_the_way(const struct contexts_walk *walk, const struct path_step *step, struct path_step *other,
 		       uint8_t *category)
 {

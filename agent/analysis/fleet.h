@@ -114,7 +114,7 @@ struct fleet_answer {
 	enum fleet_question question;
 	const char *database, *type, *host, *fact; /* as asked for; NULL: all; fact: by which groups are made */
 	double tail;
-	double requests, tail_ns; /* of all together; NAN: there are none */
+	double requests, tail_ns; /* of all together; NAN: no request */
 	uint64_t begin_ns, end_ns;
 	struct fleet_group *groups;
 	size_t group_cnt;

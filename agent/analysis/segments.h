@@ -55,7 +55,7 @@ struct segments {
 	size_t rows;                            /* of summaries, or requests, that they rest on */
 	uint64_t records_emitted, records_lost; /* of intervals, in all of the recordings that were read */
 	size_t bad_rows;                        /* impossible ones */
-	size_t median, worst;                   /* by tail; SEGMENT_NONE: there are none */
+	size_t median, worst;                   /* by tail; SEGMENT_NONE: no segment */
 	VEC(struct segment_change) changes;
 };
 

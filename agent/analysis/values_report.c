@@ -116,7 +116,7 @@ static int add_own(struct maker *maker)
 	return err;
 }
 
-/* With chains: what the request's thread, or whoever kept it from going on, held on its critical path. */
+/* With chains: what the request's thread and its blockers held on its critical path. */
 static int add_of_roots(struct maker *maker, const struct roots *roots)
 {
 	int err = 0;
@@ -215,7 +215,7 @@ static int fit_variable(struct maker *maker, struct value_line *line, uint32_t v
 	return err;
 }
 
-/* --- what is said of them ----------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------------------------------- */
 
 static const char *copy(struct arena *arena, const char *text, int *err)
 {

@@ -381,7 +381,7 @@ void images__free(struct images *images)
 		return;
 	for (int i = 0; i < IMAGES_MAX; i++)
 		image__free(images->images[i]);
-	/* Whoever is told of interpreters may be gone by now. */
+	/* The receiver of interpreters may be freed by now. */
 	images->opts.python = NULL;
 	for (size_t i = 0; i < images->processes.cnt; i++)
 		drop_names(images, &images->processes.items[i]);
