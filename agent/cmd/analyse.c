@@ -40,10 +40,7 @@ static int write_page(FILE *out, const void *ctx)
 static int print(const struct findings *findings, struct shard_reader *reader, const struct analyse_options *options)
 {
 	const struct report *report = &findings->report;
-	struct view_opts view = {
-		.top = options->top,
-		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
-	};
+	const struct view_opts view = view_opts_stdout(options->top);
 	const struct page_of page = {findings, reader, options};
 	int page_err = options->html ? page_file_write(options->html, write_page, &page) : 0, err;
 
@@ -161,10 +158,7 @@ static int segments_on(struct shard_reader *reader, const struct analyse_options
 		.since_wall_ns = options->since_wall_ns,
 		.until_wall_ns = options->until_wall_ns,
 	};
-	const struct view_opts view = {
-		.top = options->top,
-		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
-	};
+	const struct view_opts view = view_opts_stdout(options->top);
 	struct segments segments;
 	double lost;
 	int err = segments_make(&segments, reader, &filter, options->segments_ns, options->tail);

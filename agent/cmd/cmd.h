@@ -33,6 +33,9 @@ int usage_value(const char *command, const char *option, const char *arg, const 
 /* A share or a duration, which must have its unit: 0, or -EINVAL after a line that says what to write. */
 int usage_share(const char *command, const char *option, const char *arg, const char *example, double *share);
 int usage_duration(const char *command, const char *option, const char *arg, const char *example, uint64_t *ns);
+/* Is there a word after the options, and is there none?  0, or EXIT_USAGE after a line. */
+int usage_recording(const char *command, int argc);
+int usage_no_words(const char *command, int argc, char **argv);
 /* --top: a number, 0 for all of them; 0, or what usage_error() returns. */
 int usage_top(const char *command, const char *arg, uint32_t *top);
 

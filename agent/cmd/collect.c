@@ -3,10 +3,10 @@
 #include "base/capabilities.h"
 #include "base/log.h"
 #include "base/sandbox.h"
-#include "base/units.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
 #include "cmd/collect_project.h"
+#include "cmd/options.h"
 #include "cmd/project_causes.h"
 #include "net/collect/collector.h"
 #include "net/collect/identity.h"
@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <grp.h>
 #include <libgen.h>
 #include <malloc.h>
@@ -69,192 +68,41 @@ struct collect_options {
 	struct project_options projection; /* database.url NULL: none */
 };
 
-enum {
-	OPT_LISTEN = 1000,
-	OPT_STORE,
-	OPT_TLS_CERT,
-	OPT_TLS_KEY,
-	OPT_CLIENT_CA,
-	OPT_CRL,
-	OPT_TOKENS,
-	OPT_USER,
-	OPT_INSECURE,
-	OPT_ALLOW_VALUES,
-	OPT_KEEP,
-	OPT_MAX_BYTES,
-	OPT_MAX_HOST_BYTES,
-	OPT_MAX_HOST_FILES,
-	OPT_MAX_HOST_SESSIONS,
-	OPT_MAX_CONNECTIONS,
-	OPT_MAX_MEMORY,
-	OPT_MAX_RATE,
-	OPT_MAX_REQUESTS,
-	OPT_TIMEOUT,
-	OPT_PROJECT,
-	OPT_CREDENTIALS,
-	OPT_DB_CA,
-	OPT_REDACT,
-	OPT_FORGET,
+#define O struct collect_options
+static const struct option_row rows[] = {
+	OPTION_TEXT("listen", 0, O, listen),
+	OPTION_TEXT("store", 0, O, store),
+	OPTION_TEXT("tls-cert", 0, O, cert),
+	OPTION_TEXT("tls-key", 0, O, key),
+	OPTION_TEXT("client-ca", 0, O, ca),
+	OPTION_TEXT("crl", 0, O, crl),
+	OPTION_TEXT("tokens", 0, O, tokens),
+	OPTION_TEXT("user", 0, O, user),
+	OPTION_FLAG("insecure", 0, O, insecure),
+	OPTION_FLAG("allow-values", 0, O, collector.allow_values),
+	OPTION_DURATION("keep", 0, O, collector.store.keep_ns, .example = "30d"),
+	OPTION_BYTES("max-bytes", 0, O, collector.store.max_bytes, .example = "100G"),
+	OPTION_BYTES("max-host-bytes", 0, O, collector.store.host_max_bytes, .example = "10G"),
+	OPTION_NUMBER("max-host-files", 0, O, collector.store.host_max_files, .example = "65536", .max = 10000000),
+	OPTION_NUMBER("max-host-sessions", 0, O, collector.store.host_session_max, .example = "64", .max = 4096),
+	OPTION_NUMBER("max-connections", 0, O, collector.max_connections, .example = "2048", .max = 100000),
+	OPTION_BYTES("max-memory", 0, O, collector.max_memory, .example = "40M"),
+	OPTION_BYTES("max-rate", 0, O, collector.max_rate, .example = "64M"),
+	OPTION_NUMBER("max-requests", 0, O, collector.max_requests, .example = "100", .max = 1000000),
+	OPTION_DURATION("timeout", 0, O, collector.timeout_ns, .example = "30s", .min = 100000000),
+	OPTION_TEXT("project", 0, O, projection.database.url),
+	OPTION_TEXT("credentials", 0, O, projection.database.credentials_path),
+	OPTION_TEXT("db-ca", 0, O, projection.database.ca_path),
+	OPTION_FLAG("redact", 0, O, projection.project.redact),
+	OPTION_TEXT("forget", 0, O, forget),
+	OPTION_VERBOSE,
 };
-
-static const struct option long_options[] = {
-	{"listen", required_argument, NULL, OPT_LISTEN},
-	{"store", required_argument, NULL, OPT_STORE},
-	{"tls-cert", required_argument, NULL, OPT_TLS_CERT},
-	{"tls-key", required_argument, NULL, OPT_TLS_KEY},
-	{"client-ca", required_argument, NULL, OPT_CLIENT_CA},
-	{"crl", required_argument, NULL, OPT_CRL},
-	{"tokens", required_argument, NULL, OPT_TOKENS},
-	{"user", required_argument, NULL, OPT_USER},
-	{"insecure", no_argument, NULL, OPT_INSECURE},
-	{"allow-values", no_argument, NULL, OPT_ALLOW_VALUES},
-	{"keep", required_argument, NULL, OPT_KEEP},
-	{"max-bytes", required_argument, NULL, OPT_MAX_BYTES},
-	{"max-host-bytes", required_argument, NULL, OPT_MAX_HOST_BYTES},
-	{"max-host-files", required_argument, NULL, OPT_MAX_HOST_FILES},
-	{"max-host-sessions", required_argument, NULL, OPT_MAX_HOST_SESSIONS},
-	{"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
-	{"max-memory", required_argument, NULL, OPT_MAX_MEMORY},
-	{"max-rate", required_argument, NULL, OPT_MAX_RATE},
-	{"max-requests", required_argument, NULL, OPT_MAX_REQUESTS},
-	{"timeout", required_argument, NULL, OPT_TIMEOUT},
-	{"project", required_argument, NULL, OPT_PROJECT},
-	{"credentials", required_argument, NULL, OPT_CREDENTIALS},
-	{"db-ca", required_argument, NULL, OPT_DB_CA},
-	{"redact", no_argument, NULL, OPT_REDACT},
-	{"forget", required_argument, NULL, OPT_FORGET},
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-static int not_understood(const char *option, const char *arg, const char *wanted)
-{
-	return usage_error("collect", "%s '%s' is not understood: it wants something like %s", option, arg, wanted);
-}
-
-static int take_host_limit(struct store_opts *opts, int option, const char *arg)
-{
-	uint64_t number;
-
-	switch (option) {
-	case OPT_MAX_HOST_BYTES:
-		return units_bytes(arg, &opts->host_max_bytes) ? not_understood("--max-host-bytes", arg, "10G") : 0;
-	case OPT_MAX_HOST_FILES:
-		if (units_number(arg, 10000000, &number))
-			return not_understood("--max-host-files", arg, "65536");
-		opts->host_max_files = number;
-		return 0;
-	default:
-		if (units_number(arg, 4096, &number))
-			return not_understood("--max-host-sessions", arg, "64");
-		opts->host_session_max = number;
-		return 0;
-	}
-}
-
-static int take_limit(struct collector_opts *opts, int option, const char *arg)
-{
-	uint64_t number;
-
-	switch (option) {
-	case OPT_MAX_HOST_BYTES:
-	case OPT_MAX_HOST_FILES:
-	case OPT_MAX_HOST_SESSIONS:
-		return take_host_limit(&opts->store, option, arg);
-	case OPT_KEEP:
-		return usage_duration("collect", "--keep", arg, "30d", &opts->store.keep_ns) ? EXIT_USAGE : 0;
-	case OPT_MAX_BYTES:
-		return units_bytes(arg, &opts->store.max_bytes) ? not_understood("--max-bytes", arg, "100G") : 0;
-	case OPT_MAX_CONNECTIONS:
-		if (units_number(arg, 100000, &number))
-			return not_understood("--max-connections", arg, "2048");
-		opts->max_connections = number;
-		return 0;
-	case OPT_MAX_MEMORY:
-		return units_bytes(arg, &opts->max_memory) ? not_understood("--max-memory", arg, "40M") : 0;
-	case OPT_MAX_RATE:
-		if (units_bytes(arg, &number))
-			return not_understood("--max-rate", arg, "64M");
-		opts->max_rate = (double)number;
-		return 0;
-	case OPT_MAX_REQUESTS:
-		if (units_number(arg, 1000000, &number))
-			return not_understood("--max-requests", arg, "100");
-		opts->max_requests = (double)number;
-		return 0;
-	default:
-		if (usage_duration("collect", "--timeout", arg, "30s", &opts->timeout_ns))
-			return EXIT_USAGE;
-		return opts->timeout_ns < 100000000 ? not_understood("--timeout", arg, "30s") : 0;
-	}
-}
-
-static int take_projection(struct project_options *options, int option, const char *arg)
-{
-	const char **texts[] = {&options->database.url, &options->database.credentials_path,
-				&options->database.ca_path};
-
-	if (option == OPT_REDACT)
-		options->project.redact = true;
-	else
-		*texts[option - OPT_PROJECT] = arg;
-	return 0;
-}
-
-static int take(struct collect_options *options, int option, const char *arg)
-{
-	switch (option) {
-	case OPT_PROJECT:
-	case OPT_CREDENTIALS:
-	case OPT_DB_CA:
-	case OPT_REDACT:
-		return take_projection(&options->projection, option, arg);
-	case OPT_LISTEN:
-		options->listen = arg;
-		return 0;
-	case OPT_STORE:
-		options->store = arg;
-		return 0;
-	case OPT_TLS_CERT:
-		options->cert = arg;
-		return 0;
-	case OPT_TLS_KEY:
-		options->key = arg;
-		return 0;
-	case OPT_CLIENT_CA:
-		options->ca = arg;
-		return 0;
-	case OPT_CRL:
-		options->crl = arg;
-		return 0;
-	case OPT_FORGET:
-		options->forget = arg;
-		return 0;
-	case OPT_TOKENS:
-		options->tokens = arg;
-		return 0;
-	case OPT_USER:
-		options->user = arg;
-		return 0;
-	case OPT_INSECURE:
-		options->insecure = true;
-		return 0;
-	case OPT_ALLOW_VALUES:
-		options->collector.allow_values = true;
-		return 0;
-	case 'v':
-		log_set_verbose(1);
-		return 0;
-	default:
-		return take_limit(&options->collector, option, arg);
-	}
-}
+#undef O
 
 static int check_complete(const struct collect_options *options, int argc, char **argv)
 {
-	if (optind < argc)
-		return usage_error("collect", "'%s' is one argument too many", argv[optind]);
+	if (usage_no_words("collect", argc, argv))
+		return EXIT_USAGE;
 	if (options->forget && !protocol_host_is_valid(options->forget))
 		return usage_error("collect", "--forget '%s' is no host's name: the store's directories have them",
 				   options->forget);
@@ -628,18 +476,11 @@ int cmd_collect(int argc, char **argv)
 				.timeout_ns = 30000000000ull,
 			},
 	};
-	int option, code;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code = OPTIONS_TAKE("collect", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":vh", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		if (option == '?' || option == ':')
-			return option_error("collect", option, argv);
-		if (take(&options, option, optarg))
-			return EXIT_USAGE;
-	}
+	if (code != OPTIONS_GO_ON)
+		return code;
 	code = check_complete(&options, argc, argv);
 	return code ?: options.forget ? forget(&options) : collect(&options);
 }

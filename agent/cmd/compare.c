@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,10 +202,7 @@ static int print(const struct comparison *comparison, const struct loaded_side *
 		 const struct compare_options *options)
 {
 	const struct compare_facts facts[] = {loaded[COMPARE_A].facts, loaded[COMPARE_B].facts};
-	const struct view_opts view = {
-		.top = options->common.top,
-		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
-	};
+	const struct view_opts view = view_opts_stdout(options->common.top);
 	const struct page_of page = {comparison, facts, &view};
 	const char *html = options->common.html;
 	int page_err = html ? page_file_write(html, write_page, &page) : 0, err;
@@ -311,7 +307,7 @@ static int take_share(const char *text, double *share)
 }
 
 /* "5%", of mean and p99; or "p99=10%,mean=2%", of those alone. */
-static int take_limit(struct compare_opts *opts, const char *arg)
+static int read_limit(struct compare_opts *opts, const char *arg)
 {
 	char words[128], *rest = words, *word;
 	double share;
@@ -342,42 +338,29 @@ static int take_limit(struct compare_opts *opts, const char *arg)
 	return 0;
 }
 
-static int take_option(struct compare_options *options, int option, char **argv)
+static int take_limit(void *ctx, const char *command, const char *arg)
 {
-	switch (option) {
-	case 'L':
-		if (take_limit(&options->opts, optarg))
-			return usage_error("compare",
-					   "--limit '%s' is not understood: it wants something like 5%%, or "
-					   "p99=10%%,mean=2%%",
-					   optarg);
-		return 0;
-	case 'j':
-		options->common.json = true;
-		return 0;
-	case 'M':
-		options->common.html = optarg;
-		return 0;
-	case 'T':
-		options->common.type = optarg;
-		return 0;
-	case 't':
-		if (units_percentile(optarg, &options->opts.tail))
-			return usage_error("compare", "--tail '%s' is not understood: it wants something like p99",
-					   optarg);
-		return 0;
-	case 'n':
-		return usage_top("compare", optarg, &options->common.top);
-	case 'l':
-		if (!strcmp(optarg, "0"))
-			options->common.max_loss = 0;
-		else if (usage_share("compare", "--max-loss", optarg, "1%", &options->common.max_loss))
-			return EXIT_USAGE;
-		return 0;
-	default:
-		return option_error("compare", option, argv);
-	}
+	struct compare_options *options = ctx;
+
+	return read_limit(&options->opts, arg)
+		       ? usage_error(
+				 command,
+				 "--limit '%s' is not understood: it wants something like 5%%, or p99=10%%,mean=2%%",
+				 arg)
+		       : 0;
 }
+
+#define O struct compare_options
+static const struct option_row rows[] = {
+	OPTION_CALL("limit", take_limit, .has_arg = required_argument),
+	OPTION_FLAG("json", 0, O, common.json),
+	OPTION_TEXT("html", 0, O, common.html),
+	OPTION_TEXT("type", 0, O, common.type),
+	OPTION_PERCENTILE("tail", O, opts.tail),
+	OPTION_TOP(O, common.top),
+	OPTION_SHARE("max-loss", 0, O, common.max_loss, .example = "1%", .zero = true),
+};
+#undef O
 
 static int take_sides(struct compare_options *options, char **args)
 {
@@ -400,33 +383,17 @@ static int take_sides(struct compare_options *options, char **args)
 
 int cmd_compare(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"limit", required_argument, NULL, 'L'},
-		{"json", no_argument, NULL, 'j'},
-		{"type", required_argument, NULL, 'T'},
-		{"tail", required_argument, NULL, 't'},
-		{"top", required_argument, NULL, 'n'},
-		{"max-loss", required_argument, NULL, 'l'},
-		{"html", required_argument, NULL, 'M'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
 	struct compare_options options = {.opts = {.tail = 0.99, .seed = 1}};
-	int option, code;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code;
 
 	report_options_init(&options.common);
-	take_limit(&options.opts, "0");
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		code = take_option(&options, option, argv);
-		if (code)
-			return code;
-	}
-	if (options.common.json && options.common.html && page_file_is_stdout(options.common.html))
-		return usage_error("compare", "--json and --html - both write to stdout");
+	read_limit(&options.opts, "0");
+	code = OPTIONS_TAKE("compare", groups, argc, argv);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (report_options_check(&options.common, "compare"))
+		return EXIT_USAGE;
 	if (argc - optind != COMPARE_SIDE_CNT)
 		return usage_error("compare", "which two recordings? Name A and B, and no more");
 	code = take_sides(&options, argv + optind);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/contexts.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "shard/open.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,20 +20,18 @@ static const char help[] =
 	"      --folded      the call paths for flame graphs, type first\n"
 	"Record with --mode trace for hand-offs and who delays whom, with --stacks for call paths.\n";
 
-enum form { FORM_TEXT, FORM_JSON, FORM_FOLDED };
-
 struct contexts_options {
 	struct dataset_filter filter;
 	double tail;
 	struct view_opts view;
-	enum form form;
+	bool json, folded;
 };
 
 static int print(const struct contexts *contexts, const struct contexts_options *options)
 {
-	int err = options->form == FORM_JSON     ? view_contexts_json(stdout, contexts)
-		  : options->form == FORM_FOLDED ? view_contexts_folded(stdout, contexts)
-						 : view_contexts_text(stdout, contexts, &options->view);
+	int err = options->folded ? view_contexts_folded(stdout, contexts)
+		  : options->json ? view_contexts_json(stdout, contexts)
+				  : view_contexts_text(stdout, contexts, &options->view);
 
 	if (err)
 		log_error("cannot write: %s", strerror(-err));
@@ -88,53 +85,26 @@ static int run(const struct contexts_options *options, const char *const *names,
 	return code;
 }
 
+#define O struct contexts_options
+static const struct option_row rows[] = {
+	OPTION_TEXT("type", 0, O, filter.type), OPTION_PERCENTILE("tail", O, tail),  OPTION_TOP(O, view.top),
+	OPTION_FLAG("json", 0, O, json),        OPTION_FLAG("folded", 0, O, folded),
+};
+#undef O
+
 int cmd_contexts(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"type", required_argument, NULL, 'T'},
-		{"tail", required_argument, NULL, 't'},
-		{"top", required_argument, NULL, 'n'},
-		{"json", no_argument, NULL, 'j'},
-		{"folded", no_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
 	struct contexts_options options = {
 		.filter = {.without_events = true},
 		.tail = 0.99,
-		.view = {.top = 10, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")},
+		.view = view_opts_stdout(10),
 	};
-	int option;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code = OPTIONS_TAKE("contexts", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'T':
-			options.filter.type = optarg;
-			break;
-		case 't':
-			if (units_percentile(optarg, &options.tail))
-				return usage_error("contexts",
-						   "--tail '%s' is not understood: it wants something like p99",
-						   optarg);
-			break;
-		case 'n':
-			if (usage_top("contexts", optarg, &options.view.top))
-				return EXIT_USAGE;
-			break;
-		case 'j':
-			options.form = FORM_JSON;
-			break;
-		case 'f':
-			options.form = FORM_FOLDED;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_DONE;
-		default:
-			return option_error("contexts", option, argv);
-		}
-	}
-	if (optind >= argc)
-		return usage_error("contexts", "which recording? Name a directory or shards");
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (usage_recording("contexts", argc))
+		return EXIT_USAGE;
 	return run(&options, (const char *const *)argv + optind, (size_t)(argc - optind));
 }

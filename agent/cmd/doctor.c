@@ -4,12 +4,12 @@
 #include "capture/capture.h"
 #include "capture/hwcounters.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "selftest/selftest.h"
 #include "selftest/witness.h"
 #include "shard/table.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
@@ -164,12 +164,19 @@ static int survey_machine(bool json, const char *btf_path)
 	return err ? EXIT_FAILED : fit ? EXIT_DONE : EXIT_LIMITS;
 }
 
-/* "FEATURE=N" of --force-tier: 0, or -EINVAL after a line that says what is wrong with it. */
-static int take_force_tier(struct selftest_options *options, const char *arg)
+struct doctor_options {
+	struct selftest_options selftest;
+	bool test, witness, forced;
+};
+
+/* "FEATURE=N" */
+static int take_force_tier(void *ctx, const char *command, const char *arg)
 {
+	struct doctor_options *options = ctx;
 	const char *equals = strchr(arg, '=');
 	uint32_t tier = 0, best = 0;
 
+	options->forced = true;
 	for (int f = 0; equals && f < HOOK_FEATURE_CNT; f++) {
 		if (strlen(features[f].name) != (size_t)(equals - arg) || strncmp(features[f].name, arg, equals - arg))
 			continue;
@@ -180,66 +187,43 @@ static int take_force_tier(struct selftest_options *options, const char *arg)
 			if (equals[1] && !equals[2] && hooks[i].tier == (uint32_t)(equals[1] - '0'))
 				tier = hooks[i].tier;
 		}
-		if (!tier) {
-			usage_error("doctor", "--force-tier '%s': the tiers of %s are 1 to %u", arg, features[f].name,
-				    best);
-			return -EINVAL;
-		}
-		options->force_tier[f] = tier;
+		if (!tier)
+			return usage_error(command, "--force-tier '%s': the tiers of %s are 1 to %u", arg,
+					   features[f].name, best);
+		options->selftest.force_tier[f] = tier;
 		return 0;
 	}
-	usage_error("doctor",
-		    "--force-tier '%s' is not understood: it wants something like fault=2 (whylate doctor "
-		    "names the features)",
-		    arg);
-	return -EINVAL;
+	return usage_error(command,
+			   "--force-tier '%s' is not understood: it wants something like fault=2 (whylate doctor "
+			   "names the features)",
+			   arg);
 }
+
+#define O struct doctor_options
+static const struct option_row rows[] = {
+	OPTION_FLAG("json", 0, O, selftest.json),
+	OPTION_FLAG("self-test", 0, O, test),
+	OPTION_CALL("force-tier", take_force_tier, .has_arg = required_argument),
+	OPTION_TEXT("btf", 0, O, selftest.btf_path),
+	/* What the self-test starts: nothing that a user would ask for. */
+	OPTION_FLAG("witness", 0, O, witness),
+};
+#undef O
 
 int cmd_doctor(int argc, char **argv)
 {
-	enum { OPT_JSON = 1000, OPT_SELF_TEST, OPT_FORCE_TIER, OPT_BTF, OPT_WITNESS };
-	static const struct option long_options[] = {
-		{"json", no_argument, NULL, OPT_JSON},
-		{"self-test", no_argument, NULL, OPT_SELF_TEST},
-		{"force-tier", required_argument, NULL, OPT_FORCE_TIER},
-		{"btf", required_argument, NULL, OPT_BTF},
-		/* What the self-test starts: nothing that a user would ask for. */
-		{"witness", no_argument, NULL, OPT_WITNESS},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct selftest_options selftest = {};
-	bool test = false, forced = false;
-	int option;
+	struct doctor_options options = {0};
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code = OPTIONS_TAKE("doctor", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			printf("%s", help);
-			return EXIT_DONE;
-		case OPT_JSON:
-			selftest.json = true;
-			break;
-		case OPT_BTF:
-			selftest.btf_path = optarg;
-			break;
-		case OPT_WITNESS:
-			witness_run();
-		case OPT_SELF_TEST:
-			test = true;
-			break;
-		case OPT_FORCE_TIER:
-			forced = true;
-			if (take_force_tier(&selftest, optarg))
-				return EXIT_USAGE;
-			break;
-		default:
-			return option_error("doctor", option, argv);
-		}
-	}
-	if (optind < argc)
-		return usage_error("doctor", "'%s' is one argument too many", argv[optind]);
-	if (forced && !test)
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (options.witness)
+		witness_run();
+	if (usage_no_words("doctor", argc, argv))
+		return EXIT_USAGE;
+	if (options.forced && !options.test)
 		return usage_error("doctor", "--force-tier is for --self-test only");
-	return test ? selftest_run(&selftest) : survey_machine(selftest.json, selftest.btf_path);
+	return options.test ? selftest_run(&options.selftest)
+			    : survey_machine(options.selftest.json, options.selftest.btf_path);
 }

@@ -2,11 +2,11 @@
 #include "analysis/story.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "shard/open.h"
 #include "view/text_story.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,29 +100,23 @@ static int explain_run(const char *const *paths, size_t path_cnt, uint64_t sid, 
 	return code;
 }
 
+struct explain_options {
+	bool all;
+};
+
+static const struct option_row rows[] = {OPTION_FLAG("all", 0, struct explain_options, all)};
+
 int cmd_explain(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"all", no_argument, NULL, 'a'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct view_opts view = {.top = 1, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+	struct explain_options options = {0};
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	struct view_opts view;
 	uint64_t sid;
-	int option;
+	int code = OPTIONS_TAKE("explain", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'a':
-			view.top = 0;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_DONE;
-		default:
-			return option_error("explain", option, argv);
-		}
-	}
+	if (code != OPTIONS_GO_ON)
+		return code;
+	view = view_opts_stdout(options.all ? 0 : 1);
 	if (argc - optind < 2)
 		return usage_error("explain", "it wants a recording and a SID: whylate explain DIR SID");
 	if (!parse_sid(argv[argc - 1], &sid))

@@ -3,16 +3,15 @@
 
 #include "analysis/findings.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/export_metrics.h"
 #include "cmd/export_otlp.h"
+#include "cmd/options.h"
 #include "shard/open.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -321,63 +320,41 @@ static bool is_shard_name(const char *path)
 	return len > 4 && !strcmp(path + len - 4, ".wls");
 }
 
+static int take_format(void *options, const char *command, const char *arg)
+{
+	const struct export_format *format = format_of(arg);
+
+	((struct export_options *)options)->format = format;
+	return format ? 0
+		      : usage_error(command,
+				    "unknown format '%s' (perfetto, pprof, otlp, prometheus, openmetrics, folded, csv, "
+				    "jsonl)",
+				    arg);
+}
+
+#define O struct export_options
+static const struct option_row rows[] = {
+	OPTION_CALL("format", take_format, .has_arg = required_argument),
+	OPTION_TEXT("output", 'o', O, out_path),
+	OPTION_TEXT("table", 0, O, table),
+	OPTION_BYTES("max-output", 0, O, max_bytes, .example = "1G"),
+	OPTION_TEXT("headers", 0, O, send.headers_path),
+	OPTION_TEXT("ca", 0, O, send.ca_path),
+	OPTION_FLAG("insecure", 0, O, send.insecure),
+};
+#undef O
+
 int cmd_export(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"format", required_argument, NULL, 'f'},
-		{"output", required_argument, NULL, 'o'},
-		{"table", required_argument, NULL, 't'},
-		{"max-output", required_argument, NULL, 'm'},
-		{"headers", required_argument, NULL, 'H'},
-		{"ca", required_argument, NULL, 'C'},
-		{"insecure", no_argument, NULL, 'I'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
 	struct export_options options = {.send = {.patience_ns = OTLP_PATIENCE_NS}};
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
 	const char *wrong;
-	int option;
+	int code = OPTIONS_TAKE("export", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'f':
-			options.format = format_of(optarg);
-			if (!options.format)
-				return usage_error(
-					"export",
-					"unknown format '%s' (perfetto, pprof, otlp, prometheus, openmetrics, "
-					"folded, csv, jsonl)",
-					optarg);
-			break;
-		case 'o':
-			options.out_path = strcmp(optarg, "-") ? optarg : NULL;
-			break;
-		case 'm':
-			if (units_bytes(optarg, &options.max_bytes) || !options.max_bytes)
-				return usage_error("export",
-						   "--max-output '%s' is not understood: it wants something "
-						   "like 1G",
-						   optarg);
-			break;
-		case 't':
-			options.table = optarg;
-			break;
-		case 'H':
-			options.send.headers_path = optarg;
-			break;
-		case 'C':
-			options.send.ca_path = optarg;
-			break;
-		case 'I':
-			options.send.insecure = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_DONE;
-		default:
-			return option_error("export", option, argv);
-		}
-	}
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (options.out_path && !strcmp(options.out_path, "-"))
+		options.out_path = NULL;
 	if (options.out_path && is_shard_name(options.out_path))
 		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
 				   options.out_path);
@@ -396,8 +373,8 @@ int cmd_export(int argc, char **argv)
 	}
 	if (options.format->binary && !options.out_path && isatty(STDOUT_FILENO))
 		return usage_error("export", "%s is binary: -o FILE, or a pipe", options.format->name);
-	if (optind >= argc)
-		return usage_error("export", "which recording? Name a directory or shards");
+	if (usage_recording("export", argc))
+		return EXIT_USAGE;
 	options.paths = (const char *const *)argv + optind;
 	options.path_cnt = (size_t)(argc - optind);
 	return export_run(&options);

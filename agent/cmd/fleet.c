@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/fleet.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
 #include "cmd/fleet_ask.h"
+#include "cmd/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -74,7 +72,7 @@ static int answer_it(struct fleet_options *options, struct clickhouse *server)
 {
 	struct fleet_ask ask = {.server = server, .filter = options->filter, .arena = arena__new()};
 	struct fleet_answer *answer = &options->answer;
-	struct view_opts view = {.top = options->top, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+	const struct view_opts view = view_opts_stdout(options->top);
 	int err = ask.arena ? 0 : -ENOMEM, code = EXIT_DONE;
 
 	answer->database = clickhouse__database(server);
@@ -129,77 +127,31 @@ static int take_question(struct fleet_options *options, int cnt, char **words)
 	return 0;
 }
 
-static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (!units_time_ns(arg, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, wall_ns))
-		return 0;
-	return usage_error("fleet", "%s '%s' is not understood: it wants something like 1h, or 2026-11-21T12:00 (UTC)",
-			   option, arg);
-}
-
-static int take(struct fleet_options *options, int option, const char *arg)
-{
-	switch (option) {
-	case 'T':
-		options->filter.type = arg;
-		return 0;
-	case 'H':
-		options->filter.host = arg;
-		return 0;
-	case 's':
-		return take_time("--since", arg, &options->filter.since_ns);
-	case 'u':
-		return take_time("--until", arg, &options->filter.until_ns);
-	case 'q':
-		return units_percentile(arg, &options->answer.tail)
-			       ? usage_error("fleet", "--quantile '%s' is not understood: it wants something like p99",
-					     arg)
-			       : 0;
-	case 'n':
-		return usage_top("fleet", arg, &options->top);
-	case 'j':
-		options->json = true;
-		return 0;
-	case 'c':
-		options->database.credentials_path = arg;
-		return 0;
-	case 'C':
-		options->database.ca_path = arg;
-		return 0;
-	default:
-		options->database.insecure = true;
-		return 0;
-	}
-}
+#define O struct fleet_options
+static const struct option_row rows[] = {
+	OPTION_TEXT("type", 0, O, filter.type),
+	OPTION_TEXT("host", 0, O, filter.host),
+	OPTION_TIME("since", O, filter.since_ns),
+	OPTION_TIME("until", O, filter.until_ns),
+	OPTION_PERCENTILE("quantile", O, answer.tail),
+	OPTION_TOP(O, top),
+	OPTION_FLAG("json", 0, O, json),
+	OPTION_TEXT("credentials", 0, O, database.credentials_path),
+	OPTION_TEXT("db-ca", 0, O, database.ca_path),
+	OPTION_FLAG("insecure", 0, O, database.insecure),
+};
+#undef O
 
 int cmd_fleet(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"type", required_argument, NULL, 'T'},     {"host", required_argument, NULL, 'H'},
-		{"since", required_argument, NULL, 's'},    {"until", required_argument, NULL, 'u'},
-		{"quantile", required_argument, NULL, 'q'}, {"top", required_argument, NULL, 'n'},
-		{"json", no_argument, NULL, 'j'},           {"credentials", required_argument, NULL, 'c'},
-		{"db-ca", required_argument, NULL, 'C'},    {"insecure", no_argument, NULL, 'i'},
-		{"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
-	};
 	struct fleet_options options = {.answer = {.tail = 0.99}, .top = 10};
 	struct clickhouse *server;
 	const char *wrong, *what;
-	int option, used, code;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int used, code = OPTIONS_TAKE("fleet", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		if (option == '?' || option == ':')
-			return option_error("fleet", option, argv);
-		if (take(&options, option, optarg))
-			return EXIT_USAGE;
-	}
+	if (code != OPTIONS_GO_ON)
+		return code;
 	used = take_question(&options, argc - optind, argv + optind);
 	if (!used)
 		return EXIT_USAGE;

@@ -14,13 +14,13 @@
 /* What may change while a recording is under way. */
 static const char *const names[] = {"rate", "tail", "baseline", "budget", "max-loss", "spool-max", "spool-age"};
 
-static int option_of(const char *name)
+static const struct option_row *row_of(const struct option_group *group, const char *name)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		for (size_t o = 0; !strcmp(names[i], name) && o < record_long_option_cnt; o++)
-			if (!strcmp(record_long_options[o].name, name))
-				return record_long_options[o].val;
-	return -1;
+		for (size_t r = 0; !strcmp(names[i], name) && r < group->row_cnt; r++)
+			if (!strcmp(group->rows[r].name, name))
+				return &group->rows[r];
+	return NULL;
 }
 
 static char *trim(char *text)
@@ -36,8 +36,9 @@ static char *trim(char *text)
 
 static int take_line(struct record_options *options, const char *path, unsigned int line_no, char *line)
 {
+	const struct option_group group = record_options_group(options);
 	char *comment = strchr(line, '#'), *name, *value, where[512];
-	int option;
+	const struct option_row *row;
 
 	if (comment)
 		*comment = '\0';
@@ -48,8 +49,8 @@ static int take_line(struct record_options *options, const char *path, unsigned 
 	if (*value)
 		*value++ = '\0';
 	value += strspn(value, " \t=");
-	option = option_of(name);
-	if (option < 0) {
+	row = row_of(&group, name);
+	if (!row) {
 		log_error("%s:%u: '%.64s' is no limit: rate, tail, baseline, budget, max-loss, spool-max and spool-age "
 			  "are",
 			  path, line_no, name);
@@ -60,7 +61,7 @@ static int take_line(struct record_options *options, const char *path, unsigned 
 		return -EINVAL;
 	}
 	snprintf(where, sizeof(where), "%s:%u", path, line_no);
-	return record_options_take(options, where, option, value) ? -EINVAL : 0;
+	return options_take_row(&group, row, where, value) ? -EINVAL : 0;
 }
 
 int limits_read(const char *path, struct record_options *options)

@@ -5,19 +5,18 @@
 #include "base/capabilities.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/target_options.h"
 #include "target/target.h"
+#include "view/view.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define COUNT_NS 2000000000ULL
-
-enum { OPT_JSON = 1000, OPT_ALL, OPT_DEBUGINFO, OPT_NO_CHILDREN, OPT_BTF };
 
 static const struct {
 	const char *name;
@@ -54,45 +53,18 @@ static const char help[] =
 	"      --btf FILE         suggest: types of the kernel, in place of its own BTF\n"
 	"      --json             schema whylate.probes.QUESTION/1\n";
 
-static int take_option(struct probes_options *options, int option, char **argv)
-{
-	int err = target_options_take(&options->query, "probes", option, optarg);
-
-	if (err != -ENOENT)
-		return err ? EXIT_USAGE : EXIT_DONE;
-	switch (option) {
-	case 'e':
-		options->file = optarg;
-		return 0;
-	case 's':
-		options->symbols = optarg;
-		return 0;
-	case 'd':
-		if (usage_duration("probes", "-d", optarg, "2s, up to 1h", &options->duration_ns))
-			return EXIT_USAGE;
-		if (options->duration_ns <= 3600000000000ULL)
-			return 0;
-		usage_value("probes", "-d", optarg, "2s, up to 1h");
-		return EXIT_USAGE;
-	case OPT_JSON:
-		options->json = true;
-		return 0;
-	case OPT_ALL:
-		options->all = true;
-		return 0;
-	case OPT_DEBUGINFO:
-		options->debuginfo_dir = optarg;
-		return 0;
-	case OPT_NO_CHILDREN:
-		options->children = false;
-		return 0;
-	case OPT_BTF:
-		options->btf_path = optarg;
-		return 0;
-	default:
-		return option_error("probes", option, argv);
-	}
-}
+#define O struct probes_options
+static const struct option_row rows[] = {
+	OPTION_TEXT("executable", 'e', O, file),
+	OPTION_TEXT("symbols", 's', O, symbols),
+	OPTION_DURATION("duration", 'd', O, duration_ns, .example = "2s, up to 1h", .max = 3600000000000ULL),
+	OPTION_FLAG("json", 0, O, json),
+	OPTION_FLAG("all", 0, O, all),
+	OPTION_TEXT("debuginfo", 0, O, debuginfo_dir),
+	OPTION_CLEAR("no-children", 0, O, children),
+	OPTION_TEXT("btf", 0, O, btf_path),
+};
+#undef O
 
 /* Is what was asked for complete, and nothing more? */
 static int check_question(const struct probes_options *options, size_t question)
@@ -152,33 +124,17 @@ static int open_program(struct probes_options *options, struct program **program
 
 int cmd_probes(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		TARGET_LONG_OPTIONS,
-		{"executable", required_argument, NULL, 'e'},
-		{"symbols", required_argument, NULL, 's'},
-		{"duration", required_argument, NULL, 'd'},
-		{"json", no_argument, NULL, OPT_JSON},
-		{"all", no_argument, NULL, OPT_ALL},
-		{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
-		{"no-children", no_argument, NULL, OPT_NO_CHILDREN},
-		{"btf", required_argument, NULL, OPT_BTF},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
 	struct probes_options options = {.children = true, .duration_ns = COUNT_NS};
 	struct program *program = NULL;
 	size_t question = 0;
-	int option, code;
+	const struct option_group groups[] = {
+		OPTION_GROUP(rows, &options, help),
+		target_options_group(&options.query),
+	};
+	int code = OPTIONS_TAKE("probes", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":hp:e:s:d:", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			printf("%s%s", help, target_options_help);
-			return EXIT_DONE;
-		}
-		code = take_option(&options, option, argv);
-		if (code)
-			return code;
-	}
+	if (code != OPTIONS_GO_ON)
+		return code;
 	if (optind == argc)
 		return usage_error("probes", "there are the questions list, plan, check and suggest: see whylate "
 					     "probes --help");
@@ -201,7 +157,7 @@ int cmd_probes(int argc, char **argv)
 
 void probes_page_open(struct page *page)
 {
-	page__open(page, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+	page__open(page, stdout, view_opts_stdout(0).colour);
 }
 
 int probes_page_close(struct page *page, int code)

@@ -2,11 +2,11 @@
 #include "base/log.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/project_causes.h"
 #include "cmd/project_options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -166,81 +166,37 @@ int project_run(const struct project_options *options, struct clickhouse *server
 	return code;
 }
 
-enum {
-	OPT_VERIFY = 256,
-	OPT_FOLLOW,
-	OPT_NO_CAUSES,
-	OPT_REDACT,
-	OPT_CREDENTIALS,
-	OPT_CA,
-	OPT_INSECURE,
-	OPT_PATIENCE,
-};
-
-static const struct option long_options[] = {
-	{"verify", no_argument, NULL, OPT_VERIFY},
-	{"follow", no_argument, NULL, OPT_FOLLOW},
-	{"no-causes", no_argument, NULL, OPT_NO_CAUSES},
-	{"redact", no_argument, NULL, OPT_REDACT},
-	{"credentials", required_argument, NULL, OPT_CREDENTIALS},
-	{"db-ca", required_argument, NULL, OPT_CA},
-	{"insecure", no_argument, NULL, OPT_INSECURE},
-	{"patience", required_argument, NULL, OPT_PATIENCE},
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-static int take(struct project_options *options, int option, const char *arg)
+static int take_no_causes(void *options, const char *command, const char *arg)
 {
-	switch (option) {
-	case OPT_VERIFY:
-		options->verify = true;
-		return 0;
-	case OPT_FOLLOW:
-		options->follow = true;
-		return 0;
-	case OPT_NO_CAUSES:
-		options->project.causes = NULL;
-		return 0;
-	case OPT_REDACT:
-		options->project.redact = true;
-		return 0;
-	case OPT_CREDENTIALS:
-		options->database.credentials_path = arg;
-		return 0;
-	case OPT_CA:
-		options->database.ca_path = arg;
-		return 0;
-	case OPT_INSECURE:
-		options->database.insecure = true;
-		return 0;
-	case OPT_PATIENCE:
-		return usage_duration("project", "--patience", arg, "60s", &options->project.patience_ns) ? EXIT_USAGE
-													  : 0;
-	default:
-		log_set_verbose(1);
-		return 0;
-	}
+	(void)command, (void)arg;
+	((struct project_options *)options)->project.causes = NULL;
+	return 0;
 }
+
+#define O struct project_options
+static const struct option_row rows[] = {
+	OPTION_FLAG("verify", 0, O, verify),
+	OPTION_FLAG("follow", 0, O, follow),
+	OPTION_CALL("no-causes", take_no_causes),
+	OPTION_FLAG("redact", 0, O, project.redact),
+	OPTION_TEXT("credentials", 0, O, database.credentials_path),
+	OPTION_TEXT("db-ca", 0, O, database.ca_path),
+	OPTION_FLAG("insecure", 0, O, database.insecure),
+	OPTION_DURATION("patience", 0, O, project.patience_ns, .example = "60s"),
+	OPTION_VERBOSE,
+};
+#undef O
 
 int cmd_project(int argc, char **argv)
 {
 	struct project_options options = {.project = {.patience_ns = PROJECT_PATIENCE_NS, .causes = project_causes}};
 	struct clickhouse *server;
 	const char *wrong;
-	int option, code;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code = OPTIONS_TAKE("project", groups, argc, argv);
 
-	while ((option = getopt_long(argc, argv, ":vh", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		if (option == '?' || option == ':')
-			return option_error("project", option, argv);
-		if (take(&options, option, optarg))
-			return EXIT_USAGE;
-	}
+	if (code != OPTIONS_GO_ON)
+		return code;
 	if (argc - optind < 2)
 		return usage_error("project",
 				   "what into which database? Name a store and clickhouse://HOST:PORT/DATABASE");

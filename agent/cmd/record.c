@@ -4,7 +4,6 @@
 #include "base/units.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
-#include "cmd/page_file.h"
 #include "cmd/record_options.h"
 #include "cmd/report_options.h"
 #include "cmd/scratch.h"
@@ -42,49 +41,24 @@ static const char diagnose_options_help[] =
 	"      --top N            lines per list (default 10; all)\n"
 	"      --type NAME        only intervals of this type\n";
 
-#define OPTIONS_MAX    64
-#define OPT_ROUNDS     2000
-#define OPT_JSON       2001
-#define OPT_TOP        2002
-#define OPT_TYPE       2003
-#define OPT_ASK        2004
-#define OPT_FACTORS    2005
-#define OPT_UNDERSTOOD 2006
-#define OPT_HTML       2007
-#define ROUNDS         3 /* of --interactive */
-#define NOT_GIVEN      UINT32_MAX
-#define DURATION_NS    30000000000ULL /* without -d: at most */
-#define STACKS_HZ      499
+#define ROUNDS      3 /* of --interactive */
+#define NOT_GIVEN   UINT32_MAX
+#define DURATION_NS 30000000000ULL /* without -d: at most */
+#define STACKS_HZ   499
 /* Recording and analysis are in one process. */
 #define MEMORY         (20 << 20)
 #define BASELINE_PER_S 500
 #define ROUNDS_MAX     100
 
-/* record's options, then the command's own, then the end mark. */
-static void join_options(struct option *all, const struct option *own, size_t own_cnt)
-{
-	memcpy(all, record_long_options, record_long_option_cnt * sizeof(*all));
-	memcpy(all + record_long_option_cnt, own, own_cnt * sizeof(*all));
-	memset(all + record_long_option_cnt + own_cnt, 0, sizeof(*all));
-}
-
 static int check_complete(const struct record_options *options, const char *command, int argc, char **argv)
 {
-	if (optind < argc)
-		return usage_error(command, "'%s' is one argument too many", argv[optind]);
+	if (usage_no_words(command, argc, argv))
+		return EXIT_USAGE;
 	if (options->duty > 0 && options->duty < options->rate)
 		return usage_error(command,
 				   "--duty %g%% of the time is too little to select --rate %g%% of the intervals",
 				   100 * options->duty, 100 * options->rate);
-	return record_options_check(options, command) ? EXIT_USAGE : EXIT_DONE;
-}
-
-/* One option of the target, or of those that record and diagnose share: 0, or a negative error after a line. */
-static int take_shared(struct record_options *options, struct target_query *query, const char *command, int option)
-{
-	int err = target_options_take(query, command, option, optarg);
-
-	return err == -ENOENT ? record_options_take(options, command, option, optarg) : err;
+	return record_options_check(options, command);
 }
 
 /* Finds the processes. An exit code. */
@@ -101,26 +75,21 @@ static int find_target(struct record_options *options, const struct target_query
 
 int cmd_record(int argc, char **argv)
 {
-	static const struct option own[] = {{"help", no_argument, NULL, 'h'}};
-	struct option all[OPTIONS_MAX];
 	struct record_options options;
 	struct recording_result result;
 	struct target_query query = {0};
 	struct target_set set = {0};
-	int option, code;
+	const struct option_group groups[] = {
+		{.help = record_help},
+		target_options_group(&query),
+		record_options_group(&options),
+	};
+	int code;
 
 	record_options_init(&options);
-	join_options(all, own, 1);
-	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
-		if (option == 'h') {
-			printf("%s%s%s", record_help, target_options_help, record_options_help);
-			return EXIT_DONE;
-		}
-		if (option == '?' || option == ':')
-			return option_error("record", option, argv);
-		if (take_shared(&options, &query, "record", option))
-			return EXIT_USAGE;
-	}
+	code = OPTIONS_TAKE("record", groups, argc, argv);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	code = check_complete(&options, "record", argc, argv);
 	if (!code)
 		code = target_options_check(&query, "record");
@@ -135,38 +104,33 @@ int cmd_record(int argc, char **argv)
 	return code;
 }
 
-static int take_own(struct analyse_options *analyse, struct rounds_options *rounds, int option, const char *arg)
+static int take_rounds(void *ctx, const char *command, const char *arg)
 {
+	struct rounds_options *rounds = ctx;
 	uint64_t number = 0;
 
-	switch (option) {
-	case OPT_ROUNDS:
-		if (strcmp(arg, "0") && units_number(arg, ROUNDS_MAX, &number))
-			return usage_error("diagnose", "--rounds '%s' is not understood: it wants a number up to %d",
-					   arg, ROUNDS_MAX);
-		rounds->rounds = (uint32_t)number;
-		return 0;
-	case OPT_ASK:
-		rounds->interactive = true;
-		return 0;
-	case OPT_FACTORS:
-		return report_options_factors(analyse, "diagnose", arg);
-	case OPT_UNDERSTOOD:
-		return report_options_understood(analyse, "diagnose", arg);
-	case OPT_JSON:
-		analyse->json = true;
-		return 0;
-	case OPT_HTML:
-		analyse->html = arg;
-		return 0;
-	case OPT_TOP:
-		return usage_top("diagnose", arg, &analyse->top);
-	case OPT_TYPE:
-		analyse->type = arg;
-		return 0;
-	}
-	return -ENOENT;
+	if (strcmp(arg, "0") && units_number(arg, ROUNDS_MAX, &number))
+		return usage_error(command, "--rounds '%s' is not understood: it wants a number up to %d", arg,
+				   ROUNDS_MAX);
+	rounds->rounds = (uint32_t)number;
+	return 0;
 }
+
+static const struct option_row rounds_rows[] = {
+	OPTION_CALL("rounds", take_rounds, .has_arg = required_argument),
+	OPTION_FLAG("interactive", 0, struct rounds_options, interactive),
+};
+
+#define O struct analyse_options
+static const struct option_row diagnose_rows[] = {
+	OPTION_FLAG("json", 0, O, json),
+	OPTION_TEXT("html", 0, O, html),
+	OPTION_TOP(O, top),
+	OPTION_TEXT("type", 0, O, type),
+	OPTION_CALL("factors", report_options_take_factors, .has_arg = required_argument),
+	OPTION_CALL("understood", report_options_take_understood, .has_arg = required_argument),
+};
+#undef O
 
 /* Functions are probed while hooks are attached, which is then all the time. */
 static int check_rounds(struct record_options *options, struct analyse_options *analyse, struct rounds_options *rounds)
@@ -253,48 +217,31 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 
 int cmd_diagnose(int argc, char **argv)
 {
-	static const struct option own[] = {
-		{"help", no_argument, NULL, 'h'},
-		{"rounds", required_argument, NULL, OPT_ROUNDS},
-		{"json", no_argument, NULL, OPT_JSON},
-		{"html", required_argument, NULL, OPT_HTML},
-		{"top", required_argument, NULL, OPT_TOP},
-		{"type", required_argument, NULL, OPT_TYPE},
-		{"interactive", no_argument, NULL, OPT_ASK},
-		{"factors", required_argument, NULL, OPT_FACTORS},
-		{"understood", required_argument, NULL, OPT_UNDERSTOOD},
-	};
 	struct rounds_options rounds = {.rounds = NOT_GIVEN};
 	struct answer_options answer;
-	struct option all[OPTIONS_MAX];
 	struct record_options options;
 	struct analyse_options analyse;
 	struct target_query query = {0};
 	struct target_set set = {0};
-	int option, code;
+	const struct option_group groups[] = {
+		{.help = diagnose_help},
+		target_options_group(&query),
+		record_options_group(&options),
+		OPTION_GROUP(rounds_rows, &rounds, NULL),
+		OPTION_GROUP(diagnose_rows, &analyse, diagnose_options_help),
+	};
+	int code;
 
 	record_options_init(&options);
 	options.memory = MEMORY;
 	options.baseline_per_s = BASELINE_PER_S;
 	report_options_init(&analyse);
-	join_options(all, own, sizeof(own) / sizeof(own[0]));
-	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
-		if (option == 'h') {
-			printf("%s%s%s%s", diagnose_help, target_options_help, record_options_help,
-			       diagnose_options_help);
-			return EXIT_DONE;
-		}
-		if (option == '?' || option == ':')
-			return option_error("diagnose", option, argv);
-		code = take_own(&analyse, &rounds, option, optarg);
-		if (code == -ENOENT)
-			code = take_shared(&options, &query, "diagnose", option);
-		if (code)
-			return EXIT_USAGE;
-	}
+	code = OPTIONS_TAKE("diagnose", groups, argc, argv);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	code = check_complete(&options, "diagnose", argc, argv);
-	if (!code && analyse.json && analyse.html && page_file_is_stdout(analyse.html))
-		code = usage_error("diagnose", "--json and --html - both write to stdout");
+	if (!code)
+		code = report_options_check(&analyse, "diagnose");
 	choose_mode(&options, &rounds);
 	if (!code)
 		code = check_rounds(&options, &analyse, &rounds);

@@ -5,82 +5,17 @@
 #include "capture/capture.h"
 #include "cmd/cmd.h"
 #include "cmd/limits.h"
-#include "cmd/target_options.h"
+#include "net/send/spool.h"
+#include "net/send/upload_client.h"
 #include "net/wire/protocol.h"
 #include "session/values.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* A prime, so that it keeps step with nothing. */
+#define SECOND_NS 1000000000ULL
 
-enum {
-	OPT_MODE = 1000,
-	OPT_MEMORY,
-	OPT_SCOPE,
-	OPT_RATE,
-	OPT_DUTY,
-	OPT_TAIL,
-	OPT_BASELINE,
-	OPT_BUDGET,
-	OPT_MAX_LOSS,
-	OPT_MAX_MISSING,
-	OPT_RING_SIZE,
-	OPT_ROTATE_SIZE,
-	OPT_ROTATE_AGE,
-	OPT_NO_CHILDREN,
-	OPT_NO_CMDLINE,
-	OPT_NO_HW,
-	OPT_HW_EVENTS,
-	OPT_BTF,
-	OPT_HOST,
-	OPT_LIMITS,
-	OPT_STACKS,
-	OPT_STACKS_ALL,
-	OPT_VALUES,
-	OPT_VALUES_DEPTH,
-	OPT_DEBUGINFO,
-	OPT_TYPE_BY,
-};
-
-const struct option record_long_options[] = {
-	{"symbols", required_argument, NULL, 's'},
-	{"output", required_argument, NULL, 'o'},
-	{"duration", required_argument, NULL, 'd'},
-	{"quiet", no_argument, NULL, 'q'},
-	{"verbose", no_argument, NULL, 'v'},
-	{"mode", required_argument, NULL, OPT_MODE},
-	{"memory", required_argument, NULL, OPT_MEMORY},
-	{"scope", required_argument, NULL, OPT_SCOPE},
-	{"rate", required_argument, NULL, OPT_RATE},
-	{"duty", required_argument, NULL, OPT_DUTY},
-	{"tail", required_argument, NULL, OPT_TAIL},
-	{"baseline", required_argument, NULL, OPT_BASELINE},
-	{"budget", required_argument, NULL, OPT_BUDGET},
-	{"max-loss", required_argument, NULL, OPT_MAX_LOSS},
-	{"max-missing", required_argument, NULL, OPT_MAX_MISSING},
-	{"ring-size", required_argument, NULL, OPT_RING_SIZE},
-	{"rotate-size", required_argument, NULL, OPT_ROTATE_SIZE},
-	{"rotate-age", required_argument, NULL, OPT_ROTATE_AGE},
-	{"no-children", no_argument, NULL, OPT_NO_CHILDREN},
-	{"no-cmdline", no_argument, NULL, OPT_NO_CMDLINE},
-	{"no-hw", no_argument, NULL, OPT_NO_HW},
-	{"hw-events", required_argument, NULL, OPT_HW_EVENTS},
-	{"btf", required_argument, NULL, OPT_BTF},
-	{"host", required_argument, NULL, OPT_HOST},
-	{"limits", required_argument, NULL, OPT_LIMITS},
-	{"stacks", optional_argument, NULL, OPT_STACKS},
-	{"stacks-all", no_argument, NULL, OPT_STACKS_ALL},
-	{"values", optional_argument, NULL, OPT_VALUES},
-	{"values-depth", required_argument, NULL, OPT_VALUES_DEPTH},
-	{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
-	{"type-by", required_argument, NULL, OPT_TYPE_BY},
-	TARGET_LONG_OPTIONS,
-	STREAM_LONG_OPTIONS,
-};
-const size_t record_long_option_cnt = sizeof(record_long_options) / sizeof(record_long_options[0]);
-
-const char record_options_help[] =
+static const char help[] =
 	"  -s, --symbols FILE|preset:NAME   what a request is, and what to time in it (man page: THE SYMBOL LIST)\n"
 	"      --debuginfo DIR    debug files that name its functions are looked for there first\n"
 	"      --type-by auto|none|http|redis|memcached|postgres|mysql|fastcgi|uwsgi\n"
@@ -143,90 +78,105 @@ void record_options_init(struct record_options *options)
 		.hw = true,
 		.types = true,
 		.read_limits = limits_read,
+		.stream =
+			{
+				.spool = "/var/spool/whylate",
+				.spool_max_bytes = 256 << 20,
+				.spool_age_ns = 7 * 86400 * SECOND_NS,
+				.delay_ns = 2 * SECOND_NS,
+				.linger_ns = 10 * SECOND_NS,
+			},
 	};
-	stream_options_init(&options->stream);
 }
 
-static int take_mode(struct record_options *options, const char *command, const char *arg)
+static int take_mode(void *ctx, const char *command, const char *arg)
 {
-	if (strcmp(arg, "counters") && strcmp(arg, "trace")) {
-		usage_error(command, "unknown mode '%s': there are counters and trace", arg);
-		return -EINVAL;
-	}
+	struct record_options *options = ctx;
+
+	if (strcmp(arg, "counters") && strcmp(arg, "trace"))
+		return usage_error(command, "unknown mode '%s': there are counters and trace", arg);
 	options->trace = !strcmp(arg, "trace");
 	options->mode_given = true;
 	return 0;
 }
 
-static int take_limits(struct record_options *options, const char *command, int option, const char *arg)
+static int take_duty(void *ctx, const char *command, const char *arg)
 {
-	uint64_t number;
+	struct record_options *options = ctx;
 
-	switch (option) {
-	case OPT_BUDGET:
-		return usage_share(command, "--budget", arg, "3%", &options->budget);
-	case OPT_MAX_LOSS:
-		if (!strcmp(arg, "0") || !strcmp(arg, "0%")) {
-			options->max_loss = 0;
-			return 0;
-		}
-		return usage_share(command, "--max-loss", arg, "1%", &options->max_loss);
-	case OPT_MAX_MISSING:
-		if (!strcmp(arg, "0")) {
-			options->max_missing = 0;
-			return 0;
-		}
-		return units_number(arg, 1000, &options->max_missing) ? usage_value(command, "--max-missing", arg, "2")
-								      : 0;
-	case OPT_RING_SIZE:
-		if (units_bytes(arg, &options->ring_sz) || options->ring_sz > 1 << 30)
-			return usage_value(command, "--ring-size", arg, "4M");
-		return 0;
-	case OPT_MEMORY:
-		if (units_bytes(arg, &options->memory) || options->memory < 1 << 20)
-			return usage_value(command, "--memory", arg, "64M, at least 1M");
-		return 0;
-	case OPT_STACKS:
-		if (arg && units_number(arg, CAPTURE_STACKS_HZ_MAX, &number))
-			return usage_value(command, "--stacks", arg, "199, at most 10000");
-		options->stacks_hz = arg ? number : STACKS_HZ_BY_BUDGET;
-		return 0;
-	case OPT_VALUES_DEPTH:
-		if (strcmp(arg, "0") && units_number(arg, VALUES_DEPTH_MAX, &number))
-			return usage_value(command, "--values-depth", arg, "3, at most 16");
-		options->values_depth = strcmp(arg, "0") ? number : 0;
-		return 0;
-	case OPT_SCOPE:
-		if (!strcmp(arg, "0")) {
-			options->scope_max = 0;
-			return 0;
-		}
-		return units_number(arg, 1000000, &options->scope_max) ? usage_value(command, "--scope", arg, "1000")
-								       : 0;
-	case OPT_ROTATE_SIZE:
-		return units_bytes(arg, &options->rotate_bytes) ? usage_value(command, "--rotate-size", arg, "256M")
-								: 0;
-	case OPT_ROTATE_AGE:
-		return usage_duration(command, "--rotate-age", arg, "1h", &options->rotate_age_ns);
-	case OPT_BASELINE:
-		if (units_number(arg, 100000000, &number))
-			return usage_value(command, "--baseline", arg, "2000");
-		options->baseline_per_s = number;
-		return 0;
-	}
-	return -ENOENT;
+	options->duty = 0;
+	return strcmp(arg, "auto") ? usage_share(command, "--duty", arg, "10%, or auto", &options->duty) : 0;
 }
 
-static int take_hw(struct record_options *options, const char *command, const char *arg)
+static int take_tail(void *ctx, const char *command, const char *arg)
 {
+	struct record_options *options = ctx;
+
+	if (!strcmp(arg, "none"))
+		options->tail = 0;
+	else if (units_percentile(arg, &options->tail))
+		return usage_value(command, "--tail", arg, "p99, or none");
+	return 0;
+}
+
+static int take_baseline(void *ctx, const char *command, const char *arg)
+{
+	struct record_options *options = ctx;
+	uint64_t number;
+
+	if (units_number(arg, 100000000, &number))
+		return usage_value(command, "--baseline", arg, "2000");
+	options->baseline_per_s = (double)number;
+	return 0;
+}
+
+static int take_stacks(void *ctx, const char *command, const char *arg)
+{
+	struct record_options *options = ctx;
+	uint64_t number = STACKS_HZ_BY_BUDGET;
+
+	if (arg && units_number(arg, CAPTURE_STACKS_HZ_MAX, &number))
+		return usage_value(command, "--stacks", arg, "199, at most 10000");
+	options->stacks_hz = (uint32_t)number;
+	return 0;
+}
+
+static int take_values(void *ctx, const char *command, const char *arg)
+{
+	struct record_options *options = ctx;
+
+	(void)command;
+	options->values = true;
+	options->values_glob = arg;
+	if (!options->stacks_hz)
+		options->stacks_hz = STACKS_HZ_BY_BUDGET;
+	return 0;
+}
+
+static int take_hw(void *ctx, const char *command, const char *arg)
+{
+	struct record_options *options = ctx;
+
 	if (strcmp(arg, "hardware") && strcmp(arg, "software"))
 		return usage_value(command, "--hw-events", arg, "hardware or software");
 	options->hw_software = !strcmp(arg, "software");
 	return 0;
 }
 
-static int take_type_by(struct record_options *options, const char *command, const char *arg)
+static int take_host(void *ctx, const char *command, const char *arg)
 {
+	struct record_options *options = ctx;
+
+	if (!protocol_host_is_valid(arg))
+		return usage_value(command, "--host", arg, "web-1.example.org, of letters, digits, '.', '_' and '-'");
+	options->host = arg;
+	return 0;
+}
+
+static int take_type_by(void *ctx, const char *command, const char *arg)
+{
+	struct record_options *options = ctx;
+
 	options->types = strcmp(arg, "none") != 0;
 	options->type_by = request_protocol_by_name(arg);
 	if (!options->types || options->type_by || !strcmp(arg, "auto"))
@@ -235,86 +185,76 @@ static int take_type_by(struct record_options *options, const char *command, con
 			   "auto, none, http, redis, memcached, postgres, mysql, fastcgi or uwsgi");
 }
 
-int record_options_take(struct record_options *options, const char *command, int option, const char *arg)
+#define O struct record_options
+static const struct option_row rows[] = {
+	OPTION_TEXT("symbols", 's', O, symbols),
+	OPTION_TEXT("output", 'o', O, dir),
+	OPTION_DURATION("duration", 'd', O, duration_ns, .example = "30s, more than 0"),
+	OPTION_FLAG("quiet", 'q', O, quiet),
+	OPTION_FLAG("verbose", 'v', O, verbose),
+	OPTION_CALL("mode", take_mode, .has_arg = required_argument),
+	OPTION_BYTES("memory", 0, O, memory, .example = "64M, at least 1M", .min = 1 << 20),
+	OPTION_NUMBER("scope", 0, O, scope_max, .example = "1000", .max = 1000000, .zero = true),
+	OPTION_SHARE("rate", 0, O, rate, .example = "1%"),
+	OPTION_CALL("duty", take_duty, .has_arg = required_argument),
+	OPTION_CALL("tail", take_tail, .has_arg = required_argument),
+	OPTION_CALL("baseline", take_baseline, .has_arg = required_argument),
+	OPTION_SHARE("budget", 0, O, budget, .example = "3%"),
+	OPTION_SHARE("max-loss", 0, O, max_loss, .example = "1%", .zero = true),
+	OPTION_NUMBER("max-missing", 0, O, max_missing, .example = "2", .max = 1000, .zero = true),
+	OPTION_BYTES("ring-size", 0, O, ring_sz, .example = "4M", .max = 1 << 30),
+	OPTION_BYTES("rotate-size", 0, O, rotate_bytes, .example = "256M"),
+	OPTION_DURATION("rotate-age", 0, O, rotate_age_ns, .example = "1h"),
+	OPTION_CLEAR("no-children", 0, O, children),
+	OPTION_FLAG("no-cmdline", 0, O, no_cmdline),
+	OPTION_CLEAR("no-hw", 0, O, hw),
+	OPTION_CALL("hw-events", take_hw, .has_arg = required_argument),
+	OPTION_TEXT("btf", 0, O, btf_path),
+	OPTION_CALL("host", take_host, .has_arg = required_argument),
+	OPTION_TEXT("limits", 0, O, limits),
+	OPTION_CALL("stacks", take_stacks, .has_arg = optional_argument),
+	OPTION_FLAG("stacks-all", 0, O, stacks_all),
+	OPTION_CALL("values", take_values, .has_arg = optional_argument),
+	OPTION_NUMBER("values-depth", 0, O, values_depth, .example = "3, at most 16", .max = VALUES_DEPTH_MAX,
+		      .zero = true),
+	OPTION_TEXT("debuginfo", 0, O, debuginfo_dir),
+	OPTION_CALL("type-by", take_type_by, .has_arg = required_argument),
+	OPTION_TEXT("stream", 0, O, stream.url),
+	OPTION_TEXT("stream-cert", 0, O, stream.cert),
+	OPTION_TEXT("stream-key", 0, O, stream.key),
+	OPTION_TEXT("stream-ca", 0, O, stream.ca),
+	OPTION_TEXT("stream-token", 0, O, stream.token),
+	OPTION_FLAG("stream-insecure", 0, O, stream.insecure),
+	OPTION_DURATION("stream-delay", 0, O, stream.delay_ns, .example = "2s, at least 1s", .min = SECOND_NS),
+	OPTION_DURATION("stream-linger", 0, O, stream.linger_ns, .example = "10s"),
+	OPTION_TEXT("spool", 0, O, stream.spool),
+	OPTION_BYTES("spool-max", 0, O, stream.spool_max_bytes, .example = "256M, at least 1M", .min = SPOOL_BYTES_MIN),
+	OPTION_DURATION("spool-age", 0, O, stream.spool_age_ns, .example = "7d, at least 1s", .min = SECOND_NS),
+};
+#undef O
+
+struct option_group record_options_group(struct record_options *options)
 {
-	switch (option) {
-	case 's':
-		options->symbols = arg;
-		return 0;
-	case 'o':
-		options->dir = arg;
-		return 0;
-	case 'd':
-		return usage_duration(command, "-d", arg, "30s, more than 0", &options->duration_ns);
-	case 'q':
-		options->quiet = true;
-		return 0;
-	case 'v':
-		options->verbose = true;
-		return 0;
-	case OPT_MODE:
-		return take_mode(options, command, arg);
-	case OPT_RATE:
-		return usage_share(command, "--rate", arg, "1%", &options->rate);
-	case OPT_DUTY:
-		options->duty = 0;
-		if (!strcmp(arg, "auto"))
-			return 0;
-		return usage_share(command, "--duty", arg, "10%, or auto", &options->duty);
-	case OPT_TAIL:
-		if (!strcmp(arg, "none")) {
-			options->tail = 0;
-			return 0;
-		}
-		return units_percentile(arg, &options->tail) ? usage_value(command, "--tail", arg, "p99, or none") : 0;
-	case OPT_NO_CHILDREN:
-		options->children = false;
-		return 0;
-	case OPT_NO_CMDLINE:
-		options->no_cmdline = true;
-		return 0;
-	case OPT_NO_HW:
-		options->hw = false;
-		return 0;
-	case OPT_STACKS_ALL:
-		options->stacks_all = true;
-		return 0;
-	case OPT_VALUES:
-		options->values = true;
-		options->values_glob = arg;
-		if (!options->stacks_hz)
-			options->stacks_hz = STACKS_HZ_BY_BUDGET;
-		return 0;
-	case OPT_HW_EVENTS:
-		return take_hw(options, command, arg);
-	case OPT_BTF:
-		options->btf_path = arg;
-		return 0;
-	case OPT_HOST:
-		if (!protocol_host_is_valid(arg))
-			return usage_value(command, "--host", arg,
-					   "web-1.example.org, of letters, digits, '.', '_' and '-'");
-		options->host = arg;
-		return 0;
-	case OPT_LIMITS:
-		options->limits = arg;
-		return 0;
-	case OPT_TYPE_BY:
-		return take_type_by(options, command, arg);
-	case OPT_DEBUGINFO:
-		options->debuginfo_dir = arg;
-		return 0;
-	}
-	if (option >= OPT_STREAM)
-		return stream_options_take(&options->stream, command, option, arg);
-	return take_limits(options, command, option, arg);
+	return (struct option_group)OPTION_GROUP(rows, options, help);
+}
+
+static int check_stream(const struct stream_options *options, const char *command)
+{
+	const char *wrong = options->url ? upload_url_check(options->url, options->insecure) : NULL;
+
+	if (wrong)
+		return usage_error(command, "cannot stream to '%s': %s", options->url, wrong);
+	if (!options->url && (options->cert || options->key || options->ca || options->token))
+		return usage_error(command, "a certificate or token is of use with --stream URL only");
+	if (options->key && !options->cert)
+		return usage_error(command, "--stream-key '%s' goes with a certificate: --stream-cert FILE",
+				   options->key);
+	return EXIT_DONE;
 }
 
 int record_options_check(const struct record_options *options, const char *command)
 {
-	if (options->stacks_all && !options->stacks_hz) {
-		usage_error(command, "--stacks-all goes with --stacks");
-		return -EINVAL;
-	}
-	return stream_options_check(&options->stream, command);
+	if (options->stacks_all && !options->stacks_hz)
+		return usage_error(command, "--stacks-all goes with --stacks");
+	return check_stream(&options->stream, command);
 }

@@ -7,10 +7,8 @@
 #include "cmd/report_options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 void report_options_init(struct analyse_options *options)
 {
@@ -39,8 +37,9 @@ static int take_rule(struct factor_rule *rule, const char *word)
 	return -EINVAL;
 }
 
-int report_options_factors(struct analyse_options *options, const char *command, const char *arg)
+int report_options_take_factors(void *ctx, const char *command, const char *arg)
 {
+	struct analyse_options *options = ctx;
 	char words[128], *rest = words, *word;
 
 	if (strlen(arg) >= sizeof(words))
@@ -55,14 +54,23 @@ int report_options_factors(struct analyse_options *options, const char *command,
 	return 0;
 }
 
-int report_options_understood(struct analyse_options *options, const char *command, const char *arg)
+int report_options_take_understood(void *ctx, const char *command, const char *arg)
 {
+	struct analyse_options *options = ctx;
+
 	if (!*arg)
 		return usage_error(command, "--understood '' names no function");
 	if (!factor_names_add(&options->understood, arg))
 		return 0;
 	log_error("out of memory");
 	return EXIT_FAILED;
+}
+
+int report_options_check(const struct analyse_options *options, const char *command)
+{
+	if (options->json && options->html && page_file_is_stdout(options->html))
+		return usage_error(command, "--json and --html - both write to stdout");
+	return EXIT_DONE;
 }
 
 static const char help[] =
@@ -81,96 +89,41 @@ static const char help[] =
 	"      --top N       lines per list (default 10; all)\n"
 	"      --max-loss SHARE   exit with 3 if more records were lost (default 1%)\n";
 
-static int take_time(const char *option, const char *arg, uint64_t *wall_ns)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (!units_time_ns(arg, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, wall_ns))
-		return 0;
-	return usage_error("report", "%s '%s' is not understood: it wants something like 1h, or 2026-11-21T12:00 (UTC)",
-			   option, arg);
-}
+#define O struct analyse_options
+static const struct option_row rows[] = {
+	OPTION_FLAG("json", 0, O, json),
+	OPTION_TEXT("html", 0, O, html),
+	OPTION_PERCENTILE("tail", O, tail),
+	OPTION_TEXT("type", 0, O, type),
+	OPTION_TEXT("host", 0, O, host),
+	OPTION_TIME("since", O, since_wall_ns),
+	OPTION_TIME("until", O, until_wall_ns),
+	OPTION_CALL("factors", report_options_take_factors, .has_arg = required_argument),
+	OPTION_CALL("understood", report_options_take_understood, .has_arg = required_argument),
+	OPTION_DURATION("segments", 0, O, segments_ns, .example = "10m"),
+	OPTION_TOP(O, top),
+	OPTION_SHARE("max-loss", 0, O, max_loss, .example = "1%", .zero = true),
+};
+#undef O
 
 int cmd_report(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},          {"tail", required_argument, NULL, 't'},
-		{"type", required_argument, NULL, 'T'},    {"host", required_argument, NULL, 'H'},
-		{"since", required_argument, NULL, 's'},   {"until", required_argument, NULL, 'u'},
-		{"top", required_argument, NULL, 'n'},     {"max-loss", required_argument, NULL, 'l'},
-		{"factors", required_argument, NULL, 'f'}, {"understood", required_argument, NULL, 'U'},
-		{"html", required_argument, NULL, 'M'},    {"segments", required_argument, NULL, 'g'},
-		{"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
-	};
 	struct analyse_options options;
-	int option, code;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code;
 
 	report_options_init(&options);
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			options.json = true;
-			break;
-		case 'M':
-			options.html = optarg;
-			break;
-		case 'g':
-			if (usage_duration("report", "--segments", optarg, "10m", &options.segments_ns))
-				return EXIT_USAGE;
-			break;
-		case 't':
-			if (units_percentile(optarg, &options.tail))
-				return usage_error(
-					"report", "--tail '%s' is not understood: it wants something like p99", optarg);
-			break;
-		case 'T':
-			options.type = optarg;
-			break;
-		case 'H':
-			options.host = optarg;
-			break;
-		case 's':
-			if (take_time("--since", optarg, &options.since_wall_ns))
-				return EXIT_USAGE;
-			break;
-		case 'u':
-			if (take_time("--until", optarg, &options.until_wall_ns))
-				return EXIT_USAGE;
-			break;
-		case 'n':
-			if (usage_top("report", optarg, &options.top))
-				return EXIT_USAGE;
-			break;
-		case 'f':
-			if (report_options_factors(&options, "report", optarg))
-				return EXIT_USAGE;
-			break;
-		case 'U':
-			if (report_options_understood(&options, "report", optarg))
-				return EXIT_USAGE;
-			break;
-		case 'l':
-			if (strcmp(optarg, "0") && usage_share("report", "--max-loss", optarg, "1%", &options.max_loss))
-				return EXIT_USAGE;
-			if (!strcmp(optarg, "0"))
-				options.max_loss = 0;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_DONE;
-		default:
-			return option_error("report", option, argv);
-		}
-	}
+	code = OPTIONS_TAKE("report", groups, argc, argv);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	if (options.until_wall_ns && options.since_wall_ns >= options.until_wall_ns)
 		return usage_error("report", "--until lies before --since");
-	if (options.json && options.html && page_file_is_stdout(options.html))
-		return usage_error("report", "--json and --html - both write to stdout");
+	if (report_options_check(&options, "report"))
+		return EXIT_USAGE;
 	if (options.segments_ns && options.html)
 		return usage_error("report", "--segments goes without --html");
-	if (optind >= argc)
-		return usage_error("report", "which recording? Name a directory or shards");
+	if (usage_recording("report", argc))
+		return EXIT_USAGE;
 	code = analyse_run(&options, (const char *const *)argv + optind, argc - optind);
 	factor_names_free(&options.understood);
 	return code;

@@ -13,39 +13,16 @@
 #include <string.h>
 #include <time.h>
 
-const char target_options_help[] =
-	"TARGET (man page whylate(1), TARGET):\n"
-	"  -p, --pid PID[,PID…]   these processes and their children; may be repeated\n"
-	"      --port PORT        the processes that listen there, in any network namespace\n"
-	"      --comm NAME        the process of that name\n"
-	"      --exe PATH         the process that runs this program\n"
-	"      --unit UNIT        what systemd runs as this unit\n"
-	"      --container ID     a container, by its id or the beginning of it\n"
-	"      --pod UID          a Kubernetes pod\n"
-	"      --cgroup PATH      the processes of a control group and those below it\n"
-	"      --pidns-of PID     -p gives PIDs as seen inside this process's PID namespace\n";
-
-static const struct {
-	int option;
-	enum target_kind kind;
-	const char *name;
-	bool once;
-} kinds[] = {
-	{'p', TARGET_BY_PID, "-p", false},          {OPT_COMM, TARGET_BY_COMM, "--comm", false},
-	{OPT_EXE, TARGET_BY_EXE, "--exe", false},   {OPT_PORT, TARGET_BY_PORT, "--port", false},
-	{OPT_UNIT, TARGET_BY_UNIT, "--unit", true}, {OPT_CONTAINER, TARGET_BY_CONTAINER, "--container", true},
-	{OPT_POD, TARGET_BY_POD, "--pod", true},    {OPT_CGROUP, TARGET_BY_CGROUP, "--cgroup", true},
-};
-
-#define KIND_CNT (sizeof(kinds) / sizeof(kinds[0]))
-
-static const char *kind_name(enum target_kind kind)
-{
-	for (size_t i = 0; i < KIND_CNT; i++)
-		if (kinds[i].kind == kind)
-			return kinds[i].name;
-	return "";
-}
+static const char help[] = "TARGET (man page whylate(1), TARGET):\n"
+			   "  -p, --pid PID[,PID…]   these processes and their children; may be repeated\n"
+			   "      --port PORT        the processes that listen there, in any network namespace\n"
+			   "      --comm NAME        the process of that name\n"
+			   "      --exe PATH         the process that runs this program\n"
+			   "      --unit UNIT        what systemd runs as this unit\n"
+			   "      --container ID     a container, by its id or the beginning of it\n"
+			   "      --pod UID          a Kubernetes pod\n"
+			   "      --cgroup PATH      the processes of a control group and those below it\n"
+			   "      --pidns-of PID     -p gives PIDs as seen inside this process's PID namespace\n";
 
 /* "12", "12,13", "12 13": what `pidof` prints is taken, too. */
 static int check_pids(const char *command, const char *arg)
@@ -76,39 +53,65 @@ static int check_pids(const char *command, const char *arg)
 	return err;
 }
 
-int target_options_take(struct target_query *query, const char *command, int option, const char *arg)
+static int take_pidns(void *ctx, const char *command, const char *arg)
 {
+	struct target_query *query = ctx;
 	uint64_t number;
-	size_t i = 0;
+
+	if (units_number(arg, INT_MAX, &number))
+		return usage_value(command, "--pidns-of", arg, "1234, a process id");
+	query->pidns_of = (pid_t)number;
+	return 0;
+}
+
+static int take(int tag, void *options, const char *command, const char *arg);
+
+#define BY(name, letter, kind)                                                                      \
+	OPTION_ROW(name, letter, OPTION_IS_CALL, .take_tagged = take, .has_arg = required_argument, \
+		   .tag = TARGET_BY_##kind)
+static const struct option_row rows[] = {
+	BY("pid", 'p', PID), BY("comm", 0, COMM),     BY("exe", 0, EXE),
+	BY("port", 0, PORT), BY("unit", 0, UNIT),     BY("container", 0, CONTAINER),
+	BY("pod", 0, POD),   BY("cgroup", 0, CGROUP), OPTION_CALL("pidns-of", take_pidns, .has_arg = required_argument),
+};
+
+/* "-p", "--comm" */
+static const char *name_of(enum target_kind kind, char *buf, size_t sz)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].tag == (int)kind)
+			snprintf(buf, sz, "--%s", rows[i].name);
+	return kind == TARGET_BY_PID ? "-p" : buf;
+}
+
+static int take(int tag, void *options, const char *command, const char *arg)
+{
+	struct target_query *query = options;
+	enum target_kind kind = (enum target_kind)tag;
+	bool once = kind >= TARGET_BY_UNIT;
+	char name[32], other[32];
+	uint64_t number;
 	int err = 0;
 
-	if (option == OPT_PIDNS_OF) {
-		if (units_number(arg, INT_MAX, &number))
-			return usage_value(command, "--pidns-of", arg, "1234, a process id");
-		query->pidns_of = (pid_t)number;
-		return 0;
-	}
-	while (i < KIND_CNT && kinds[i].option != option)
-		i++;
-	if (i == KIND_CNT)
-		return -ENOENT;
-	if (query->kind && query->kind != kinds[i].kind) {
-		usage_error(command, "a target is named in one way: %s or %s, not both", kind_name(query->kind),
-			    kinds[i].name);
-		return -EINVAL;
-	}
-	if (query->kind && kinds[i].once) {
-		usage_error(command, "%s is given twice: one recording has one", kinds[i].name);
-		return -EINVAL;
-	}
-	if (option == 'p')
+	if (query->kind && query->kind != kind)
+		return usage_error(command, "a target is named in one way: %s or %s, not both",
+				   name_of(query->kind, other, sizeof(other)), name_of(kind, name, sizeof(name)));
+	if (query->kind && once)
+		return usage_error(command, "%s is given twice: one recording has one",
+				   name_of(kind, name, sizeof(name)));
+	if (kind == TARGET_BY_PID)
 		err = check_pids(command, arg);
-	else if (option == OPT_PORT && units_number(arg, UINT16_MAX, &number))
+	else if (kind == TARGET_BY_PORT && units_number(arg, UINT16_MAX, &number))
 		err = usage_value(command, "--port", arg, "8080");
 	else if (!*arg)
-		err = usage_value(command, kinds[i].name, arg, "a name");
-	query->kind = kinds[i].kind;
+		err = usage_value(command, name_of(kind, name, sizeof(name)), arg, "a name");
+	query->kind = kind;
 	return err ? err : vec_push(&query->names, arg);
+}
+
+struct option_group target_options_group(struct target_query *query)
+{
+	return (struct option_group)OPTION_GROUP(rows, query, help);
 }
 
 int target_options_check(const struct target_query *query, const char *command)

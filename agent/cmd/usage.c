@@ -4,11 +4,11 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int usage_error(const char *command, const char *fmt, ...)
 {
@@ -59,6 +59,16 @@ int usage_duration(const char *command, const char *option, const char *arg, con
 	else if (err)
 		usage_value(command, option, arg, example);
 	return err ? -EINVAL : 0;
+}
+
+int usage_recording(const char *command, int argc)
+{
+	return optind < argc ? EXIT_DONE : usage_error(command, "which recording? Name a directory or shards");
+}
+
+int usage_no_words(const char *command, int argc, char **argv)
+{
+	return optind < argc ? usage_error(command, "'%s' is one argument too many", argv[optind]) : EXIT_DONE;
 }
 
 int usage_top(const char *command, const char *arg, uint32_t *top)

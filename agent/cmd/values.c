@@ -3,12 +3,12 @@
 #include "cmd/values.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "values/schema.h"
 #include "view/json_put.h"
 #include "view/page.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,56 +183,29 @@ static int schema_run(const struct values_options *options)
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
-enum { OPT_FILE = 1000, OPT_FUNCTION, OPT_LOCATIONS, OPT_ALL, OPT_DEBUGINFO, OPT_JSON };
+#define O struct values_options
+static const struct option_row rows[] = {
+	OPTION_TEXT("exe", 'e', O, schema.path),
+	OPTION_TEXT("file", 0, O, schema.file),
+	OPTION_TEXT("function", 0, O, schema.function),
+	OPTION_FLAG("locations", 0, O, locations),
+	OPTION_FLAG("all", 0, O, schema.all_locals),
+	OPTION_TEXT("debuginfo", 0, O, schema.debuginfo_dir),
+	OPTION_FLAG("json", 0, O, json),
+};
+#undef O
 
 int cmd_values(int argc, char **argv)
 {
-	static const struct option all[] = {
-		{"exe", required_argument, NULL, 'e'},
-		{"file", required_argument, NULL, OPT_FILE},
-		{"function", required_argument, NULL, OPT_FUNCTION},
-		{"locations", no_argument, NULL, OPT_LOCATIONS},
-		{"all", no_argument, NULL, OPT_ALL},
-		{"debuginfo", required_argument, NULL, OPT_DEBUGINFO},
-		{"json", no_argument, NULL, OPT_JSON},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	struct values_options options = {0};
-	int option;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code;
 
 	if (argc > 1 && !strcmp(argv[1], "report"))
 		return values_report_run(argc - 1, argv + 1);
-	while ((option = getopt_long(argc, argv, ":e:h", all, NULL)) != -1) {
-		switch (option) {
-		case 'e':
-			options.schema.path = optarg;
-			break;
-		case OPT_FILE:
-			options.schema.file = optarg;
-			break;
-		case OPT_FUNCTION:
-			options.schema.function = optarg;
-			break;
-		case OPT_LOCATIONS:
-			options.locations = true;
-			break;
-		case OPT_ALL:
-			options.schema.all_locals = true;
-			break;
-		case OPT_DEBUGINFO:
-			options.schema.debuginfo_dir = optarg;
-			break;
-		case OPT_JSON:
-			options.json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_DONE;
-		default:
-			return option_error("values", option, argv);
-		}
-	}
+	code = OPTIONS_TAKE("values", groups, argc, argv);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	if (optind == argc || strcmp(argv[optind], "schema"))
 		return usage_error("values", "%s%s%s: the questions are 'schema' and 'report'",
 				   optind == argc ? "no question" : "'", optind == argc ? "" : argv[optind],

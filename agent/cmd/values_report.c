@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* `whylate values report`: which function is costly because a variable of it differs (vProf section 5). */
 #include "base/log.h"
-#include "base/units.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/report_options.h"
 #include "cmd/values.h"
 #include "shard/open.h"
 #include "view/values.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +32,17 @@ struct recording_paths {
 	size_t cnt, slow_from;
 };
 
+struct values_report_options {
+	struct analyse_options analyse;
+	struct recording_paths paths, slow;
+	bool groups;
+	int argc;
+	char **argv;
+};
+
 static int print(const struct value_report *report, const struct analyse_options *options)
 {
-	const struct view_opts view = {.top = options->top, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+	const struct view_opts view = view_opts_stdout(options->top);
 	int err = options->json ? view_values_json(stdout, report) : view_values_text(stdout, report, &view);
 
 	if (err)
@@ -129,31 +136,31 @@ static int report_groups(struct shard_reader *reader, const struct recording_pat
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
 /* Words after --normal and --slow, up to the next option, are recordings of that group. */
-static void take_group(struct recording_paths *paths, int argc, char **argv)
+static int take_group(int is_slow, void *ctx, const char *command, const char *arg)
 {
-	paths->items[paths->cnt++] = optarg;
-	while (optind < argc && *argv[optind] != '-')
-		paths->items[paths->cnt++] = argv[optind++];
+	struct values_report_options *options = ctx;
+	struct recording_paths *paths = is_slow ? &options->slow : &options->paths;
+
+	(void)command;
+	options->groups = true;
+	paths->items[paths->cnt++] = arg;
+	while (optind < options->argc && *options->argv[optind] != '-')
+		paths->items[paths->cnt++] = options->argv[optind++];
+	return 0;
 }
 
-static int take_option(struct analyse_options *options, int option)
-{
-	switch (option) {
-	case 't':
-		return units_percentile(optarg, &options->tail)
-			       ? usage_error("values", "--tail '%s' is not understood: it wants something like p99",
-					     optarg)
-			       : 0;
-	case 'T':
-		options->type = optarg;
-		return 0;
-	case 'j':
-		options->json = true;
-		return 0;
-	default:
-		return usage_top("values", optarg, &options->top);
-	}
-}
+#define GROUP(name, is_slow) \
+	OPTION_ROW(name, 0, OPTION_IS_CALL, .take_tagged = take_group, .has_arg = required_argument, .tag = is_slow)
+#define O struct values_report_options
+static const struct option_row rows[] = {
+	GROUP("normal", false),
+	GROUP("slow", true),
+	OPTION_PERCENTILE("tail", O, analyse.tail),
+	OPTION_TEXT("type", 0, O, analyse.type),
+	OPTION_TOP(O, analyse.top),
+	OPTION_FLAG("json", 0, O, analyse.json),
+};
+#undef O
 
 static int run(struct recording_paths *paths, struct recording_paths *slow, bool groups,
 	       const struct analyse_options *options)
@@ -178,41 +185,23 @@ static int run(struct recording_paths *paths, struct recording_paths *slow, bool
 
 int values_report_run(int argc, char **argv)
 {
-	static const struct option all[] = {
-		{"normal", required_argument, NULL, 'N'}, {"slow", required_argument, NULL, 'S'},
-		{"tail", required_argument, NULL, 't'},   {"type", required_argument, NULL, 'T'},
-		{"top", required_argument, NULL, 'n'},    {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},         {0},
+	struct values_report_options options = {
+		.paths = {.items = calloc((size_t)argc + 1, sizeof(char *))},
+		.slow = {.items = calloc((size_t)argc + 1, sizeof(char *))},
+		.argc = argc,
+		.argv = argv,
 	};
-	struct recording_paths paths = {.items = calloc((size_t)argc + 1, sizeof(char *))},
-			       slow = {.items = calloc((size_t)argc + 1, sizeof(char *))};
-	struct analyse_options options;
-	bool groups = false;
-	int option, code = paths.items && slow.items ? EXIT_DONE : EXIT_FAILED;
+	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	int code = EXIT_FAILED;
 
-	report_options_init(&options);
-	while (!code && (option = getopt_long(argc, argv, "-:h", all, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			goto done;
-		}
-		if (option == '?' || option == ':') {
-			code = option_error("values", option, argv);
-		} else if (option == 'N' || option == 'S') {
-			groups = true;
-			take_group(option == 'N' ? &paths : &slow, argc, argv);
-		} else if (option == 1) { /* a word between options */
-			paths.items[paths.cnt++] = optarg;
-		} else {
-			code = take_option(&options, option);
-		}
-	}
-	while (!code && optind < argc)
-		paths.items[paths.cnt++] = argv[optind++];
-	if (!code)
-		code = run(&paths, &slow, groups, &options);
-done:
-	free(paths.items);
-	free(slow.items);
+	report_options_init(&options.analyse);
+	if (options.paths.items && options.slow.items)
+		code = OPTIONS_TAKE("values", groups, argc, argv);
+	while (code == OPTIONS_GO_ON && optind < argc)
+		options.paths.items[options.paths.cnt++] = argv[optind++];
+	if (code == OPTIONS_GO_ON)
+		code = run(&options.paths, &options.slow, options.groups, &options.analyse);
+	free(options.paths.items);
+	free(options.slow.items);
 	return code;
 }

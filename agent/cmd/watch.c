@@ -16,7 +16,6 @@
 #include "session/session.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -44,17 +43,10 @@ static const char help[] =
 	"                         in its environment (WHYLATE_…); never by a shell\n"
 	"      --user NAME        for reports and that program (default: who called sudo, else nobody)\n";
 
-#define OPT_WHEN  3000
-#define OPT_EVERY 3001
-#define OPT_KEEP  3002
-#define OPT_EXEC  3003
-#define OPT_USER  3004
-
-#define OPTIONS_MAX 64
-#define EVERY_NS    600000000000ULL
-#define EVENTS      20
-#define BEHIND_NS   2500000000ULL /* by when a request that ended has been written */
-#define TICK_NS     1000000000LL
+#define EVERY_NS  600000000000ULL
+#define EVENTS    20
+#define BEHIND_NS 2500000000ULL /* by when a request that ended has been written */
+#define TICK_NS   1000000000LL
 
 struct watch {
 	struct record_options options; /* dir: where events go */
@@ -246,90 +238,75 @@ static int run_armed(struct watch *watch)
 /* --- the command line ----------------------------------------------------------------------------------------------
  */
 
-static int take_own(struct watch *watch, int option, const char *arg)
+static int take_when(void *ctx, const char *command, const char *arg)
 {
-	switch (option) {
-	case OPT_WHEN:
-		if (watch_when_parse(&watch->when, arg))
-			return usage_error("watch",
-					   "--when '%s' is not understood: it wants something like 'p99>20ms for 10s', "
-					   "'rate<100', 'share(100ms)>1%%'",
-					   arg);
-		watch->when_text = arg;
-		return 0;
-	case OPT_EVERY:
-		return usage_duration("watch", "--every", arg, "10m", &watch->every_ns);
-	case OPT_KEEP:
-		if (units_number(arg, 1000, &watch->keep))
-			return usage_error("watch", "--keep '%s' is not understood: it wants a number up to 1000", arg);
-		return 0;
-	case OPT_EXEC:
-		if (arg[0] != '/' || access(arg, X_OK))
-			return usage_error("watch", "--exec '%s': it wants the whole path of a program", arg);
-		watch->exec = arg;
-		return 0;
-	case OPT_USER:
-		watch->user = arg;
-		return 0;
-	}
-	return -ENOENT;
+	struct watch *watch = ctx;
+
+	watch->when_text = arg;
+	return watch_when_parse(&watch->when, arg)
+		       ? usage_error(command,
+				     "--when '%s' is not understood: it wants something like 'p99>20ms for 10s', "
+				     "'rate<100', 'share(100ms)>1%%'",
+				     arg)
+		       : 0;
 }
 
-static int take_option(struct watch *watch, struct target_query *query, int option, char **argv)
+static int take_keep(void *ctx, const char *command, const char *arg)
 {
-	int err;
+	struct watch *watch = ctx;
 
-	if (option == '?' || option == ':')
-		return option_error("watch", option, argv);
-	err = take_own(watch, option, optarg);
-	if (err == -ENOENT)
-		err = target_options_take(query, "watch", option, optarg);
-	if (err == -ENOENT)
-		err = record_options_take(&watch->options, "watch", option, optarg);
-	return err ? EXIT_USAGE : EXIT_DONE;
+	return units_number(arg, 1000, &watch->keep)
+		       ? usage_error(command, "--keep '%s' is not understood: it wants a number up to 1000", arg)
+		       : 0;
 }
+
+static int take_exec(void *ctx, const char *command, const char *arg)
+{
+	struct watch *watch = ctx;
+
+	watch->exec = arg;
+	return arg[0] != '/' || access(arg, X_OK)
+		       ? usage_error(command, "--exec '%s': it wants the whole path of a program", arg)
+		       : 0;
+}
+
+static const struct option_row rows[] = {
+	OPTION_CALL("when", take_when, .has_arg = required_argument),
+	OPTION_DURATION("every", 0, struct watch, every_ns, .example = "10m"),
+	OPTION_CALL("keep", take_keep, .has_arg = required_argument),
+	OPTION_CALL("exec", take_exec, .has_arg = required_argument),
+	OPTION_TEXT("user", 0, struct watch, user),
+};
 
 static int check(const struct watch *watch, int argc, char **argv)
 {
-	if (optind < argc)
-		return usage_error("watch", "'%s' is one argument too many", argv[optind]);
+	if (usage_no_words("watch", argc, argv))
+		return EXIT_USAGE;
 	if (!watch->when_text)
 		return usage_error("watch", "when? --when wants something like 'p99>20ms for 10s'");
 	if (!watch->options.dir)
 		return usage_error("watch", "where to? -o DIR is for the events");
 	if (watch->options.stream.url || watch->options.duration_ns)
 		return usage_error("watch", "it stays armed, and streams nothing: --stream and -d are for record");
-	return record_options_check(&watch->options, "watch") ? EXIT_USAGE : EXIT_DONE;
+	return record_options_check(&watch->options, "watch");
 }
 
 int cmd_watch(int argc, char **argv)
 {
-	static const struct option own[] = {
-		{"help", no_argument, NULL, 'h'},
-		{"when", required_argument, NULL, OPT_WHEN},
-		{"every", required_argument, NULL, OPT_EVERY},
-		{"keep", required_argument, NULL, OPT_KEEP},
-		{"exec", required_argument, NULL, OPT_EXEC},
-		{"user", required_argument, NULL, OPT_USER},
-	};
-	struct option all[OPTIONS_MAX] = {0};
 	static struct watch watch = {.every_ns = EVERY_NS, .keep = EVENTS};
 	struct target_query query = {0};
 	struct target_set set = {0};
-	int option, code;
+	const struct option_group groups[] = {
+		OPTION_GROUP(rows, &watch, help),
+		target_options_group(&query),
+		record_options_group(&watch.options),
+	};
+	int code;
 
-	memcpy(all, record_long_options, record_long_option_cnt * sizeof(*all));
-	memcpy(all + record_long_option_cnt, own, sizeof(own));
 	record_options_init(&watch.options);
-	while ((option = getopt_long(argc, argv, ":" RECORD_SHORT_OPTIONS "h", all, NULL)) != -1) {
-		if (option == 'h') {
-			printf("%s%s%s", help, target_options_help, record_options_help);
-			return EXIT_DONE;
-		}
-		code = take_option(&watch, &query, option, argv);
-		if (code)
-			return code;
-	}
+	code = OPTIONS_TAKE("watch", groups, argc, argv);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	code = check(&watch, argc, argv);
 	if (!code)
 		code = target_options_check(&query, "watch");

@@ -2,11 +2,18 @@
 #include "view/page.h"
 
 #include "base/utf8.h"
+#include "view/view.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+struct view_opts view_opts_stdout(uint32_t top)
+{
+	return (struct view_opts){.top = top, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+}
 
 void page__open(struct page *page, FILE *out, bool colour)
 {

@@ -16,6 +16,9 @@ struct view_opts {
 	bool colour;
 };
 
+/* For standard output: in colour where that is a terminal, unless $NO_COLOR is set. */
+struct view_opts view_opts_stdout(uint32_t top);
+
 /* 0 or -EIO, -ENOMEM. */
 int view_text(FILE *out, const struct report *report, const struct view_opts *opts);
 /* The whole report as one JSON object of schema whylate.report/1 and a newline; `top` does not apply. */

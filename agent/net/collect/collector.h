@@ -23,10 +23,10 @@ struct collector_opts {
 	struct collector_material material;
 	bool allow_values; /* blocks with values of the target's variables are taken */
 	uint32_t max_connections;
-	uint64_t max_memory; /* for bodies */
-	double max_rate;     /* bytes per client and second */
-	double max_requests; /* per client and second */
-	uint64_t timeout_ns; /* for a request's header, and a body's first 64 KiB/s; for an idle connection */
+	uint64_t max_memory;   /* for bodies */
+	uint64_t max_rate;     /* bytes per client and second */
+	uint32_t max_requests; /* per client and second */
+	uint64_t timeout_ns;   /* for a request's header, and a body's first 64 KiB/s; for an idle connection */
 };
 
 struct collector;
