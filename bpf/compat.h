@@ -185,4 +185,13 @@ static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
 	return file;
 }
 
+static __always_inline u64 thread_pointer(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(task, thread.fsbase);
+#elif defined(__TARGET_ARCH_arm64)
+	return BPF_CORE_READ(task, thread.uw.tp_value);
+#endif
+}
+
 #endif

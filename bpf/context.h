@@ -179,6 +179,7 @@ struct open_interval {
 	u64 conn; /* as in the record, likewise the next two */
 	u32 first_len, first_total;
 	u8 first[WL_FIRST_ENOUGH + 1 + WL_FIRST_MAX]; /* of which WL_FIRST_MAX count: the verifier knows the bounds */
+	struct wl_trace_context trace;
 	struct snapshot base;                         /* the thread's counters at accounted_ts */
 	struct snapshot sum;                          /* what is accounted for so far */
 };

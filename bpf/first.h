@@ -7,6 +7,7 @@
 #ifndef WHYLATE_BPF_FIRST_H
 #define WHYLATE_BPF_FIRST_H
 
+#include "trace_context.h"
 #include "wait.h"
 #include "words.h"
 
@@ -65,6 +66,8 @@ VERIFIED_ONCE bool open__add_first(struct open_interval *open, u64 read_len)
 	len = read_len > WL_FIRST_MAX ? WL_FIRST_MAX : read_len;
 	if (!len || bpf_probe_read_user(open->first + at, len, (void *)buffer.base))
 		return false;
+	if (!at)
+		open__find_trace(open, buffer.base, read_len);
 	at += len;
 	open->first_len = at > WL_FIRST_MAX ? WL_FIRST_MAX : at;
 	return at <= WL_FIRST_ENOUGH;

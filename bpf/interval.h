@@ -514,6 +514,9 @@ VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, 
 		copy_longest(&record->blocked, &thread->other, open->owned_ts);
 		copy_longest(&record->fault, &thread->fault, open->owned_ts);
 	}
+	if (cfg_knobs.first_bytes)
+		open__read_thread_context(open, thread->pid);
+	__builtin_memcpy(&record->trace, &open->trace, sizeof(record->trace));
 	for (int i = 0; i < WL_HW_SLOTS; i++)
 		record->hw[i] = open->sum.hw[i];
 	for (int i = 0; i < WL_STATE_CNT; i++) {

@@ -32,15 +32,6 @@ static __always_inline u64 python__word(u64 addr)
 	return word;
 }
 
-static __always_inline u64 thread_pointer(struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(task, thread.fsbase);
-#elif defined(__TARGET_ARCH_arm64)
-	return BPF_CORE_READ(task, thread.uw.tp_value);
-#endif
-}
-
 struct python_search {
 	u64 interp, thread, wanted;
 	u32 next_interp, first_thread, next_thread, thread_id;

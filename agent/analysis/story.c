@@ -185,6 +185,8 @@ int story_make(struct story *story, const struct traces *traces, const struct sa
 		.interval_flags = interval->base.flags,
 		.path_flags = path->flags,
 		.weight = interval->weight,
+		.trace_id = traces_string(traces, interval->trace_id),
+		.span_id = traces_string(traces, interval->span_id),
 		.step_cnt = path->steps.cnt,
 	};
 	story->steps = arena__alloc(arena, path->steps.cnt, sizeof(*story->steps));

@@ -41,6 +41,7 @@ struct story {
 	uint32_t interval_flags; /* enum wl_interval_flag */
 	uint32_t path_flags;     /* enum path_flag */
 	double weight;
+	const char *trace_id, *span_id; /* of the application's own tracing; "" where there is none */
 	struct story_step *steps;
 	size_t step_cnt;
 };

@@ -286,7 +286,9 @@ static int load_intervals(struct traces *traces, uint32_t session, const struct 
 					*end_tid = block_column(block, "end_tid", SHARD_U64),
 					*flags = block_column(block, "flags", SHARD_U64),
 					*type = block_column(block, "type", SHARD_STR),
-					*weight = block_column(block, "weight", SHARD_F64);
+					*weight = block_column(block, "weight", SHARD_F64),
+					*trace_id = block_column(block, "trace_id", SHARD_STR),
+					*span_id = block_column(block, "span_id", SHARD_STR);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		struct trace_interval interval = {
@@ -314,6 +316,8 @@ static int load_intervals(struct traces *traces, uint32_t session, const struct 
 		if (!interval.base.end_tid)
 			interval.base.end_tid = interval.base.tid;
 		if (text_of(traces, type, row, &interval.base.type) ||
+		    text_of(traces, trace_id, row, &interval.trace_id) ||
+		    text_of(traces, span_id, row, &interval.span_id) ||
 		    add_interval(traces, &traces->sessions.items[session], &interval))
 			return -ENOMEM;
 	}

@@ -50,6 +50,7 @@ struct trace_interval {
 	struct graph_interval base; /* `type` is an index into the strings */
 	uint32_t session;           /* index into traces.sessions */
 	double weight;
+	uint32_t trace_id, span_id; /* of the application's own tracing; index into the strings, 0: none */
 };
 
 struct traces {

@@ -149,6 +149,16 @@ static void fill_fault(struct shard_row *row, const struct wl_wait *fault, const
 		names->mappings ? target_mapping_name(names->mappings, fault->object, false, buf, sz) : NULL);
 }
 
+static void fill_trace(struct shard_row *row, const struct wl_trace_context *trace, struct interval_texts *texts)
+{
+	if (!trace_context_texts(trace, texts->trace_id, texts->span_id)) {
+		set_nulls(row, INTERVAL_TRACE_ID, INTERVAL_SPAN_ID);
+		return;
+	}
+	set_str(row, INTERVAL_TRACE_ID, texts->trace_id);
+	set_str(row, INTERVAL_SPAN_ID, texts->span_id);
+}
+
 /* Hardware counters: only those of the record's epoch have a value. */
 static void fill_hw(struct shard_row *row, const struct wl_interval_record *record, const struct interval_names *names)
 {
@@ -225,6 +235,7 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 	fill_lock(row, record, names, texts->lock, sizeof(texts->lock));
 	fill_blocked(row, &record->blocked, texts->syscall, sizeof(texts->syscall));
 	fill_fault(row, &record->fault, names, texts->fault, sizeof(texts->fault));
+	fill_trace(row, &record->trace, texts);
 	for (uint32_t tally = 0; tally < WL_TALLY_CNT; tally++)
 		set_u64(row, interval_column_tally(tally), record->tally[tally]);
 	fill_hw(row, record, names);

@@ -10,6 +10,7 @@
 
 #include "model/request_types.h"
 #include "model/thread_names.h"
+#include "model/trace_context.h"
 #include "probe/symbol_list.h"
 #include "shard/table.h"
 #include "target/target.h"
@@ -37,6 +38,7 @@ struct interval_texts {
 	char type[INTERVAL_TYPE_LEN];
 	char lock[DATA_NAME_LEN], fault[DATA_NAME_LEN], syscall[32];
 	char culprit[WL_COMM_LEN + 1];
+	char trace_id[TRACE_ID_TEXT_SZ], span_id[SPAN_ID_TEXT_SZ];
 };
 
 /*

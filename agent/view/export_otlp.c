@@ -61,8 +61,16 @@ struct otlp_session {
 	int64_t mono_ns, wall_ns; /* its anchors, 0: not seen */
 };
 
+/* A trace of the application's own that a request belongs to. */
+struct own_trace {
+	uint8_t trace_id[TRACE_ID_SZ];
+	uint8_t span_id[SPAN_ID_SZ]; /* of the span that the request is part of */
+};
+
 struct otlp {
 	struct idmap session_ids;
+	struct idmap own_ids; /* (session, sid) → index into own_traces */
+	VEC(struct own_trace) own_traces;
 	VEC(struct otlp_session) sessions;
 	const struct otlp_session *session; /* of the batch */
 	struct proto spans, span, part, value;
@@ -136,10 +144,51 @@ static void put_id(struct proto *to, uint32_t field, uint64_t number)
 	proto__bytes(to, field, bytes, sizeof(bytes));
 }
 
-static void put_trace_id(struct proto *to, uint32_t field, uint64_t session_id, uint64_t sid)
+static bool parse_hex(uint8_t *to, size_t sz, const char *text)
 {
+	for (size_t i = 0; i < sz; i++) {
+		unsigned byte;
+		int end = 0;
+
+		if (sscanf(text + 2 * i, "%2x%n", &byte, &end) != 1 || end != 2)
+			return false;
+		to[i] = (uint8_t)byte;
+	}
+	return !text[2 * sz];
+}
+
+static int add_own_trace(struct otlp *otlp, uint64_t session_id, uint64_t sid, const char *trace_id,
+			 const char *span_id)
+{
+	struct own_trace own;
+	uint32_t id;
+
+	if (strlen(trace_id) != 2 * TRACE_ID_SZ || strlen(span_id) != 2 * SPAN_ID_SZ ||
+	    !parse_hex(own.trace_id, TRACE_ID_SZ, trace_id) || !parse_hex(own.span_id, SPAN_ID_SZ, span_id))
+		return 0;
+	if (idmap__id(&otlp->own_ids, session_id, sid, &id))
+		return -ENOMEM;
+	return id == otlp->own_traces.cnt ? vec_push(&otlp->own_traces, own) : 0;
+}
+
+/* NULL: the application does not trace it. */
+static const struct own_trace *own_trace(const struct otlp *otlp, uint64_t session_id, uint64_t sid)
+{
+	uint32_t id;
+
+	return idmap__find(&otlp->own_ids, session_id, sid, &id) ? &otlp->own_traces.items[id] : NULL;
+}
+
+static void put_trace_id(const struct otlp *otlp, struct proto *to, uint32_t field, uint64_t sid)
+{
+	const struct own_trace *own = own_trace(otlp, otlp->session->id, sid);
+	uint64_t session_id = otlp->session->id;
 	uint8_t bytes[TRACE_ID_SZ];
 
+	if (own) {
+		proto__bytes(to, field, own->trace_id, TRACE_ID_SZ);
+		return;
+	}
 	put_le(bytes, random_mix(session_id) ?: 1, 8);
 	put_le(bytes + 8, span_number(session_id, sid, 0), 8);
 	proto__bytes(to, field, bytes, sizeof(bytes));
@@ -244,12 +293,15 @@ static void begin_span(struct otlp *otlp, uint64_t sid, uint64_t step, const cha
 		       uint64_t end_ts)
 {
 	uint64_t session_id = otlp->session->id;
+	const struct own_trace *own = own_trace(otlp, session_id, sid);
 
 	proto__reset(&otlp->span);
-	put_trace_id(&otlp->span, FIELD_SPAN_TRACE_ID, session_id, sid);
+	put_trace_id(otlp, &otlp->span, FIELD_SPAN_TRACE_ID, sid);
 	put_id(&otlp->span, FIELD_SPAN_SPAN_ID, span_number(session_id, sid, step));
 	if (step)
 		put_id(&otlp->span, FIELD_SPAN_PARENT_SPAN_ID, span_number(session_id, sid, 0));
+	else if (own)
+		proto__bytes(&otlp->span, FIELD_SPAN_PARENT_SPAN_ID, own->span_id, SPAN_ID_SZ);
 	proto__string(&otlp->span, FIELD_SPAN_NAME, name);
 	proto__uint(&otlp->span, FIELD_SPAN_KIND, step ? SPAN_INTERNAL : SPAN_SERVER);
 	proto__fixed64(&otlp->span, FIELD_SPAN_START, wall_of(otlp, begin_ts));
@@ -295,7 +347,7 @@ static void put_link(struct otlp *otlp, uint64_t sid)
 {
 	struct proto link = {0};
 
-	put_trace_id(&link, FIELD_LINK_TRACE_ID, otlp->session->id, sid);
+	put_trace_id(otlp, &link, FIELD_LINK_TRACE_ID, sid);
 	put_id(&link, FIELD_LINK_SPAN_ID, span_number(otlp->session->id, sid, 0));
 	proto__message(&otlp->span, FIELD_SPAN_LINKS, &link);
 	proto__free(&link);
@@ -357,7 +409,7 @@ static int put_traced(struct otlp *otlp, const struct traces *traces, const stru
 /* Of a block, found once. */
 struct row_columns {
 	const struct shard_block_column *type, *weight, *begin_ts, *end_ts, *sid, *tid, *culprit, *lock_name,
-		*queue_sid;
+		*queue_sid, *trace_id, *span_id;
 	const struct shard_block_column *states[WL_STATE_CNT];
 };
 
@@ -373,6 +425,8 @@ static struct row_columns find_columns(const struct shard_block *block)
 		.culprit = block_column(block, "culprit_comm", SHARD_STR),
 		.lock_name = block_column(block, "lock_name", SHARD_STR),
 		.queue_sid = block_column(block, "queue_sid", SHARD_U64),
+		.trace_id = block_column(block, "trace_id", SHARD_STR),
+		.span_id = block_column(block, "span_id", SHARD_STR),
 	};
 	char name[64];
 
@@ -395,6 +449,10 @@ static int put_row(struct otlp *otlp, const struct row_columns *columns, uint32_
 		return 0;
 	for (int s = 0; s < WL_STATE_CNT; s++)
 		category_ns[state_category(s)] += column_u64(columns->states[s], row);
+	if (!column_is_null(columns->trace_id, row) && !column_is_null(columns->span_id, row) &&
+	    add_own_trace(otlp, otlp->session->id, sid, columns->trace_id->values[row].str,
+			  columns->span_id->values[row].str))
+		return -ENOMEM;
 	begin_span(otlp, sid, 0, *type ? type : "request", begin_ts, end_ts);
 	put_count(otlp, "whylate.sid", sid);
 	put_weight(otlp, !column_is_null(columns->weight, row) ? columns->weight->values[row].f64 : 1);
@@ -447,6 +505,14 @@ int export_otlp(struct shard_reader *reader, const struct traces *traces,
 
 	*stats = (struct otlp_stats){0};
 	err = read_sessions(&otlp, reader);
+	for (size_t i = 0; !err && traces && i < traces->intervals.cnt; i++) {
+		const struct trace_interval *interval = &traces->intervals.items[i];
+
+		if (interval->trace_id)
+			err = add_own_trace(&otlp, traces->sessions.items[interval->session].id, interval->base.sid,
+					    traces_string(traces, interval->trace_id),
+					    traces_string(traces, interval->span_id));
+	}
 	for (size_t i = 0; !err && traces && i < traces->intervals.cnt; i++)
 		err = put_traced(&otlp, traces, &traces->intervals.items[i], &path);
 	if (!err && !traces)
@@ -457,6 +523,8 @@ int export_otlp(struct shard_reader *reader, const struct traces *traces,
 		err = -ENOENT;
 	path__clear(&path);
 	idmap__free(&otlp.session_ids);
+	idmap__free(&otlp.own_ids);
+	vec_free(&otlp.own_traces);
 	vec_free(&otlp.sessions);
 	proto__free(&otlp.spans);
 	proto__free(&otlp.span);

@@ -157,9 +157,9 @@ static int put_story(struct teller *teller, struct json_object *stories, const s
 	object = append_object(&teller->pack->doc, stories);
 	if (chosen->cause != NO_CAUSE)
 		snprintf(why, sizeof(why), ", much of cause %u", findings->report.causes[chosen->cause].rank);
-	snprintf(title, sizeof(title), "%s %.80s, sid %llu%s",
+	snprintf(title, sizeof(title), "%s %.80s, sid %llu%s%.40s%s",
 		 view_duration(text, sizeof(text), (double)(story.end_ts - story.begin_ts)), story.type,
-		 (unsigned long long)story.sid, why);
+		 (unsigned long long)story.sid, *story.trace_id ? ", trace " : "", story.trace_id, why);
 	html_pack__put_string(teller->pack, object, "title", title);
 	put_count(&teller->pack->doc, object, "latency_ns", story.end_ts - story.begin_ts);
 	put_id(&teller->pack->doc, object, "cause", chosen->cause == NO_CAUSE ? -1 : (int64_t)chosen->cause);

@@ -107,6 +107,8 @@ static void append_story(struct json_doc *doc, struct json_object *array, const 
 	put_sid(doc, object, "sid", from->sid);
 	put_string(doc, object, "type", from->type);
 	put_known_string(doc, object, "host", *from->host ? from->host : NULL);
+	put_known_string(doc, object, "trace_id", *from->trace_id ? from->trace_id : NULL);
+	put_known_string(doc, object, "span_id", *from->span_id ? from->span_id : NULL);
 	put_count(doc, object, "begin_ts", from->begin_ts);
 	put_count(doc, object, "latency_ns", from->end_ts - from->begin_ts);
 	put_id(doc, object, "pid", id_or_none(from->pid));

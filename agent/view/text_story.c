@@ -313,6 +313,12 @@ void text_story_title(struct page *page, const struct story *story)
 	page__printf(page, " by tid %u", story->tid);
 	if (story->end_tid != story->tid)
 		page__printf(page, ", ended by tid %u", story->end_tid);
+	if (*story->trace_id) {
+		page__put(page, ", trace ");
+		page__name(page, story->trace_id, 32);
+		page__put(page, " span ");
+		page__name(page, story->span_id, 32);
+	}
 	page__end_line(page);
 }
 

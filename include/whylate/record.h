@@ -172,6 +172,24 @@ enum wl_first {
 	WL_FIRST_STRING,
 };
 
+/* Where the trace context of an interval was found. */
+enum wl_trace_kind {
+	WL_TRACE_NONE,
+	WL_TRACE_HEADER, /* `traceparent` of an HTTP/1 request; bytes[]: WL_TRACE_HEADER_LEN from its name on */
+	WL_TRACE_THREAD, /* OpenTelemetry's thread context when the interval ended; bytes[]: trace id and span id */
+};
+
+#define WL_TRACE_ID_LEN     16
+#define WL_SPAN_ID_LEN      8
+#define WL_TRACE_HEADER_LEN 68
+
+/* The trace and the span, of the application's own tracing, that an interval belongs to. */
+struct wl_trace_context {
+	__wl_u32 kind; /* enum wl_trace_kind */
+	__wl_u32 zero;
+	__wl_u8 bytes[72];
+};
+
 /* A finished interval that is not kept: neither late nor part of the baseline. */
 struct wl_brief_record {
 	struct wl_record_header header;
@@ -218,6 +236,7 @@ struct wl_interval_record {
 	struct wl_wait lock;    /* longest futex wait */
 	struct wl_wait blocked; /* longest other wait */
 	struct wl_wait fault;   /* longest fault */
+	struct wl_trace_context trace;
 	__wl_u64 hw[WL_HW_SLOTS];
 	__wl_u64 length_ns[WL_STATE_CNT];
 	__wl_u32 count[WL_STATE_CNT];
@@ -547,8 +566,10 @@ _Static_assert(__builtin_offsetof(struct wl_interval_record, first_total) ==
 		       __builtin_offsetof(struct wl_interval_record, end_ts) ==
 			       __builtin_offsetof(struct wl_brief_record, end_ts),
 	       "an interval record begins as a brief one");
+_Static_assert(sizeof(struct wl_trace_context) == 80, "trace context");
 _Static_assert(sizeof(struct wl_interval_record) == 104 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
-							    8 * WL_HW_SLOTS + 12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
+							    sizeof(struct wl_trace_context) + 8 * WL_HW_SLOTS +
+							    12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");
 
 #endif

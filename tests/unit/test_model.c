@@ -267,6 +267,56 @@ static struct interval_names no_names(struct thread_names *threads)
 	return names;
 }
 
+/* The ids of a header, "TRACE/SPAN"; "": none. */
+static const char *ids_of_header(const char *header)
+{
+	static char text[TRACE_ID_TEXT_SZ + SPAN_ID_TEXT_SZ];
+	struct wl_trace_context context = {.kind = WL_TRACE_HEADER};
+	char trace_id[TRACE_ID_TEXT_SZ], span_id[SPAN_ID_TEXT_SZ];
+	size_t len = strlen(header);
+
+	memset(context.bytes, '\n', sizeof(context.bytes));
+	memcpy(context.bytes, header, len < WL_TRACE_HEADER_LEN ? len : WL_TRACE_HEADER_LEN);
+	if (!trace_context_texts(&context, trace_id, span_id))
+		return "";
+	snprintf(text, sizeof(text), "%s/%s", trace_id, span_id);
+	return text;
+}
+
+static void a_trace_context_has_two_ids(void)
+{
+	static const char ids[] = "4bf92f3577b34da6a3ce929d0e0e4736/00f067aa0ba902b7";
+	struct wl_trace_context context = {.kind = WL_TRACE_THREAD};
+	char trace_id[TRACE_ID_TEXT_SZ], span_id[SPAN_ID_TEXT_SZ];
+
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+			       ids);
+	CU_ASSERT_STRING_EQUAL(ids_of_header("Traceparent:00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r"),
+			       ids);
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent: cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x"),
+			       ids);
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent: ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+			       "");
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent: 00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"),
+			       "");
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent: 00-00000000000000000000000000000000-00f067aa0ba902b7-01"),
+			       "");
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01"),
+			       "");
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7-01"),
+			       "");
+	CU_ASSERT_STRING_EQUAL(ids_of_header("traceparent:"), "");
+	CU_ASSERT(!trace_context_texts(&context, trace_id, span_id));
+	context.bytes[0] = 0x4b;
+	CU_ASSERT(!trace_context_texts(&context, trace_id, span_id));
+	context.bytes[WL_TRACE_ID_LEN + WL_SPAN_ID_LEN - 1] = 0xb7;
+	CU_ASSERT(trace_context_texts(&context, trace_id, span_id));
+	CU_ASSERT_STRING_EQUAL(trace_id, "4b000000000000000000000000000000");
+	CU_ASSERT_STRING_EQUAL(span_id, "00000000000000b7");
+	context.kind = WL_TRACE_NONE;
+	CU_ASSERT(!trace_context_texts(&context, trace_id, span_id));
+}
+
 static void a_record_becomes_a_row(void)
 {
 	struct thread_names *threads = thread_names__new();
@@ -297,6 +347,8 @@ static void a_record_becomes_a_row(void)
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_LOCK_OWNER_TID));
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_FAULT_NS));
 	CU_ASSERT(shard_row__is_null(&row, INTERVAL_QUEUE_SID));
+	CU_ASSERT(shard_row__is_null(&row, INTERVAL_TRACE_ID));
+	CU_ASSERT(shard_row__is_null(&row, INTERVAL_SPAN_ID));
 	record.chance = 0;
 	CU_ASSERT_EQUAL(thread_names__set(threads, 9, 1, "holder"), 0);
 	CU_ASSERT_EQUAL(interval_row_make(&row, &texts, &record, &names), 0);
@@ -396,6 +448,7 @@ int suite_model(void)
 		{"thread names forget those long gone", thread_names_forget_those_long_gone},
 		{"thread names keep those in use", thread_names_keep_those_in_use},
 		{"a record becomes a row", a_record_becomes_a_row},
+		{"a trace context has two ids", a_trace_context_has_two_ids},
 		{"states always sum to the latency", states_always_sum_to_the_latency},
 		{"impossible times are refused", impossible_times_are_refused},
 		{"hardware counters are null outside their epoch", hardware_counters_are_null_outside_their_epoch},
