@@ -247,3 +247,30 @@ class Nginx(Server):
         requests, took = re.search(r"(\d+) requests in ([\d.]+)s", out).groups()
         p99, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out).groups()
         return Load(int(requests), float(took), float(p99) * {"us": 1, "ms": 1e3, "s": 1e6}[unit], used)
+
+
+class MariaDB(Server):
+    name = "mariadbd"
+    what = "sysbench oltp_point_select, 8 threads, 20,000 rows"
+
+    def start(self):
+        self.client = find_program("sysbench")
+        data = os.path.join(self.directory, "data")
+        for path in (os.path.dirname(self.directory), self.directory):
+            os.chmod(path, 0o755)
+        run_load([find_program("mariadb-install-db"), "--no-defaults", "--user=root", f"--datadir={data}",
+                  "--auth-root-authentication-method=normal", "--skip-test-db"])
+        sock = os.path.join(self.directory, "sock")
+        self.launch([find_program("mariadbd"), "--no-defaults", "--user=root", f"--datadir={data}", f"--socket={sock}",
+                     f"--port={self.port}", "--bind-address=127.0.0.1", "--innodb-flush-log-at-trx-commit=0"])
+        run_load([find_program("mariadb"), "--no-defaults", "-S", sock, "-u", "root", "-e", "create database sbtest"])
+        self.arguments = [self.client, "oltp_point_select", f"--mysql-socket={sock}", "--mysql-user=root",
+                          "--table-size=20000", "--threads=8"]
+        run_load([*self.arguments, "prepare"])
+
+    def load(self, rate, seconds):
+        out, used = run_load([*self.arguments, f"--time={max(round(seconds), 1)}", "--percentile=99", "run"])
+        queries = int(re.search(r"total:\s+(\d+)", out)[1])
+        took = float(re.search(r"total time:\s+([\d.]+)s", out)[1])
+        p99_ms = float(re.search(r"99th percentile:\s+([\d.]+)", out)[1])
+        return Load(queries, took, p99_ms * 1000, used)
