@@ -434,7 +434,7 @@ clean:
 
 help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
-	@echo 'make test      unit, browser, live tests  make unit, make browser, make live  one of them'
+	@echo 'make test      unit, browser, live tests  make unit, make browser, make live (LONG=1: its long form)  one of them'
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'

@@ -10,6 +10,7 @@
 
 /* Of the CPU time of all CPUs. Tests plant enough to be judged below it. */
 #define STOLEN_MAX    0.15
+#define SUITES_MAX    64
 #define DISTURBED_MAX 64
 #define TOLD_NS       (5 * NS_PER_SEC) /* a test that takes as long says how long */
 #define WHY_LEN       64
@@ -19,12 +20,40 @@ struct disturbed {
 	char why[WHY_LEN];
 };
 
+struct suite_time {
+	const char *name;
+	uint64_t ns;
+};
+
 static struct {
 	struct stall_watch *watch;
 	uint64_t begin_ts, stolen, total; /* when the test began; ticks of all CPUs */
 	struct disturbed tests[DISTURBED_MAX];
 	unsigned int cnt;
+	struct suite_time suites[SUITES_MAX];
+	unsigned int suite_cnt;
 } disturbed;
+
+static void add_time(const char *suite, uint64_t ns)
+{
+	unsigned int i = 0;
+
+	while (i < disturbed.suite_cnt && strcmp(disturbed.suites[i].name, suite) != 0)
+		i++;
+	if (i == SUITES_MAX)
+		return;
+	if (i == disturbed.suite_cnt)
+		disturbed.suites[disturbed.suite_cnt++].name = suite;
+	disturbed.suites[i].ns += ns;
+}
+
+static void print_times(void)
+{
+	printf("seconds by suite:");
+	for (unsigned int i = 0; i < disturbed.suite_cnt; i++)
+		printf(" %s %.0f", disturbed.suites[i].name, (double)disturbed.suites[i].ns / NS_PER_SEC);
+	printf("\n");
+}
 
 static void read_ticks(uint64_t *stolen, uint64_t *total)
 {
@@ -52,6 +81,7 @@ void disturbed_close(void)
 {
 	stall_watch__free(disturbed.watch);
 	disturbed.watch = NULL;
+	print_times();
 }
 
 void disturbed_begin(void)
@@ -66,6 +96,7 @@ void disturbed_end(void)
 	uint64_t stolen, total;
 	double share = 0;
 
+	add_time(CU_get_current_suite()->pName, now_ns() - disturbed.begin_ts);
 	if (now_ns() - disturbed.begin_ts >= TOLD_NS)
 		printf("(%.0f s) ", (double)(now_ns() - disturbed.begin_ts) / NS_PER_SEC);
 	if (disturbed.cnt == DISTURBED_MAX)

@@ -62,6 +62,14 @@ unsigned int skip_cnt(void)
 	return skips;
 }
 
+bool long_form(const char *name)
+{
+	if (getenv("LONG"))
+		return true;
+	skip(name, "long form only: LONG=1 make live");
+	return false;
+}
+
 void skips_add(unsigned int cnt)
 {
 	skips += cnt;

@@ -33,6 +33,8 @@ bool check_that(bool held, const char *file, unsigned int line, const char *what
 void checks_go_to(void (*sink)(bool held, const char *file, unsigned int line, const char *text));
 /* `SKIP name: reason`.  The caller returns; the test is neither passed nor failed in the count printed at the end. */
 void skip(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* True where LONG is set in the environment; else the test `name` is skipped. */
+bool long_form(const char *name);
 unsigned int skip_cnt(void);
 void skips_add(unsigned int cnt);
 
