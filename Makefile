@@ -372,6 +372,11 @@ diagnose-all: setup-test
 	@$(MAKE) --no-print-directory build $(planted)
 	@WHYLATE=$(abspath $(BUILD)/whylate) PLANTED=$(abspath $(BUILD)/diagnose) tests/diagnose/run $(FLAGS) $(PLANTS)
 
+# Servers built from their sources with performance bugs brought back: FLAGS='--work DIR --again', CASES=redis-8145
+bench-values: setup-bench
+	@$(MAKE) --no-print-directory build
+	@WHYLATE=$(abspath $(BUILD)/whylate) tests/bench/values/run $(FLAGS) $(CASES)
+
 bench-probes: setup-bench
 	@$(MAKE) --no-print-directory build $(BUILD)/bench/calls $(BUILD)/live/prober
 	@WHYLATE=$(abspath $(BUILD)/whylate) PROBER=$(abspath $(BUILD)/live/prober) CALLS=$(abspath $(BUILD)/bench/calls) \

@@ -27,7 +27,9 @@ run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 pro
 # What a release may lack; the tests that need it are skipped with their reason.
 optional=" chromium clickhouse-server prometheus python3-scipy "
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
-bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk)
+# The last line builds the servers of tests/bench/values from their sources.
+bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk
+	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
 matrix_all=("${matrix[@]}" qemu-system-arm gcc-aarch64-linux-gnu)
 

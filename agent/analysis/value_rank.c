@@ -55,6 +55,12 @@ static int compare_rows(const void *left, const void *right)
 	return (a->depth > b->depth) - (a->depth < b->depth);
 }
 
+static void sort_rows(struct value_input *input, int (*compare)(const void *, const void *))
+{
+	if (input->row_cnt)
+		qsort(input->rows, input->row_cnt, sizeof(*input->rows), compare);
+}
+
 static int take_point(value_points *points, double value, double weight)
 {
 	/* No order includes a float that is no number. */
@@ -65,6 +71,10 @@ static int take_point(value_points *points, double value, double weight)
 
 /* So many late requests must have samples of a variable. */
 #define SLOW_UNITS_MIN 5
+/* Normal profiles must lack so many samples that they would have by chance, where only slow ones have any. */
+#define ONLY_SLOW_EXPECTED 5
+/* So many times, in normal profiles and in slow ones, a value must stay for a while before that is compared. */
+#define COST_RUNS_MIN 5
 /* With fewer samples of a request, for how long a value stays is not known. */
 #define COST_SAMPLES_MIN 3
 
@@ -122,8 +132,103 @@ static struct value_set set_of(struct side *side, enum value_dimension dim, bool
 				  .effective = by_unit ? side->units[dim] : 0};
 }
 
-/* The least ratio counts; of equal ones that of the greater distance, then the first. */
-static void decide(struct value_verdict *verdict, const struct value_input *input, struct side sides[2])
+/* So many samples of a clock must be on one line over time, in so many steps. */
+#define CLOCK_SAMPLES_MIN 10
+#define CLOCK_STEPS_MIN   5
+#define CLOCK_CORRELATION 0.995
+#define CLOCK_RATE_OFF    0.2
+
+/* The slope of a variable over time in one profile; NAN: its values are on no rising line, INFINITY: not known. */
+static double slope_of(const struct value_variable_facts *facts, const struct value_row *rows, size_t cnt)
+{
+	double x = 0, y = 0, xx = 0, xy = 0, yy = 0, n = (double)cnt, least = INFINITY, most = -INFINITY, spread;
+	size_t steps = 0;
+
+	if (cnt < CLOCK_SAMPLES_MIN)
+		return INFINITY;
+	for (size_t i = 0; i < cnt; i++) {
+		least = fmin(least, value_number(facts, rows[i].value));
+		most = fmax(most, value_number(facts, rows[i].value));
+		steps += i && rows[i].value != rows[i - 1].value;
+	}
+	if (steps < CLOCK_STEPS_MIN || !(most > least))
+		return NAN;
+	for (size_t i = 0; i < cnt; i++) {
+		double at = (double)(int64_t)(rows[i].ts - rows[0].ts),
+		       value = value_number(facts, rows[i].value) - least;
+
+		x += at / n;
+		y += value / n;
+		xx += at * at / n;
+		xy += at * value / n;
+		yy += value * value / n;
+	}
+	xx -= x * x;
+	yy -= y * y;
+	xy -= x * y;
+	spread = sqrt(xx * yy);
+	return spread > 0 && xy / spread >= CLOCK_CORRELATION ? xy / xx : NAN;
+}
+
+/*
+ * A variable that grows with time alike in all profiles is a clock or counts ticks of one: that recordings were made at
+ * different times is no difference of the program.
+ */
+static bool is_clock(const struct value_input *input, const struct value_row *rows, size_t cnt)
+{
+	const struct value_variable_facts *facts = &input->variables[rows->variable];
+	double least = INFINITY, most = -INFINITY;
+	bool sides[2] = {false, false};
+
+	if (facts->kind == VALUE_POINTER)
+		return false;
+	for (size_t i = 0, end; i < cnt; i = end) {
+		double slope;
+
+		for (end = i + 1; end < cnt && rows[end].profile == rows[i].profile;)
+			end++;
+		slope = slope_of(facts, rows + i, end - i);
+		if (isnan(slope))
+			return false;
+		if (isinf(slope))
+			continue;
+		sides[input->is_slow[rows[i].profile]] = true;
+		least = fmin(least, slope);
+		most = fmax(most, slope);
+	}
+	return sides[0] && sides[1] && most <= least * (1 + CLOCK_RATE_OFF);
+}
+
+/* By so much the distance of slow from normal recordings must exceed that of normal ones from each other. */
+#define BETWEEN_NORMAL 0.05
+
+/*
+ * The mean distance between normal recordings, each and the one before: ports, process ids, times of the start and
+ * addresses differ in every run.  0 where there is one.
+ */
+static double between_normal(struct side *alone, size_t cnt, enum value_dimension dim)
+{
+	double sum = 0;
+	size_t pairs = 0;
+
+	for (size_t i = 1; i < cnt; i++) {
+		struct value_set a = set_of(&alone[i - 1], dim, false), b = set_of(&alone[i], dim, false);
+		double distance = value_hellinger(&a, &b);
+
+		if (isnan(distance))
+			continue;
+		sum += distance;
+		pairs++;
+	}
+	return pairs ? sum / (double)pairs : 0;
+}
+
+/*
+ * The least ratio counts; of equal ones that of the greater distance, then the first.  `alone`: of each normal
+ * recording.
+ */
+static void decide(struct value_verdict *verdict, const struct value_input *input, struct side sides[2],
+		   struct side *alone, size_t alone_cnt)
 {
 	verdict->ratio = verdict->distance = NAN;
 	for (int dim = 0; dim < VALUE_DIM_CNT; dim++) {
@@ -137,11 +242,19 @@ static void decide(struct value_verdict *verdict, const struct value_input *inpu
 		/* Typical requests are too short for adjacent samples: their absence tells nothing. */
 		if (input->by_unit && dim != VALUE_DIM_VALUE && !normal.cnt)
 			ratio = NAN;
+		if (!input->by_unit && dim == VALUE_DIM_COST && ratio < VALUE_DEFAULT_DISCOUNT && normal.cnt &&
+		    (normal.cnt < COST_RUNS_MIN || slow.cnt < COST_RUNS_MIN))
+			ratio = VALUE_DEFAULT_DISCOUNT;
+		if (ratio < VALUE_DEFAULT_DISCOUNT && alone_cnt > 1 &&
+		    distance <= between_normal(alone, alone_cnt, dim) + BETWEEN_NORMAL)
+			ratio = VALUE_DEFAULT_DISCOUNT;
 		verdict->ratios[dim] = ratio;
 		if (isnan(ratio))
 			continue;
 		if (isnan(distance))
 			distance = 1;
+		if (dim == VALUE_DIM_COST)
+			verdict->cost_distance = distance;
 		if (isnan(verdict->ratio) || ratio < verdict->ratio ||
 		    (ratio == verdict->ratio && ratio < VALUE_DEFAULT_DISCOUNT && distance > verdict->distance)) {
 			verdict->ratio = ratio;
@@ -197,22 +310,51 @@ static void find_places(struct value_verdict *verdict, const struct value_input 
 	}
 }
 
-/* The rows are those of one variable, by profile, unit and time. */
+static void side_free(struct side *side)
+{
+	for (int dim = 0; dim < VALUE_DIM_CNT; dim++)
+		vec_free(&side->dims[dim]);
+}
+
+static void set_normal(struct value_verdict *verdict)
+{
+	verdict->ratio = VALUE_DEFAULT_DISCOUNT;
+	verdict->is_anomalous = false;
+}
+
+/*
+ * The rows are those of one variable, by profile, unit and time.  `expected`: so many samples the normal profiles have
+ * if its function has them as often there.
+ */
 static int judge(struct value_verdict *verdict, const struct value_input *input, const struct value_row *rows,
-		 size_t cnt)
+		 size_t cnt, double expected)
 {
 	const struct value_variable_facts *facts = &input->variables[rows->variable];
 	struct side sides[2] = {{.units = {0}}};
+	VEC(struct side) alone = {0};
 	struct value_set normal, slow;
 	int err = 0;
 
 	for (size_t i = 0, end; i < cnt && !err; i = end) {
+		bool is_slow = input->is_slow[rows[i].profile], is_alone = !is_slow && !input->by_unit;
+
 		for (end = i + 1; end < cnt && rows[end].profile == rows[i].profile && rows[end].unit == rows[i].unit;)
 			end++;
-		err = take_unit(input, &sides[input->is_slow[rows[i].profile]], facts, rows + i, end - i);
+		err = take_unit(input, &sides[is_slow], facts, rows + i, end - i);
+		verdict->varies |= rows[i].value != rows->value;
+		for (size_t k = i + 1; k < end && !verdict->varies; k++)
+			verdict->varies = rows[k].value != rows[k - 1].value;
+		if (!err && is_alone && (!i || rows[i - 1].profile != rows[i].profile))
+			err = vec_push(&alone, ((struct side){.units = {0}})) ? -ENOMEM : 0;
+		if (!err && is_alone)
+			err = take_unit(input, &alone.items[alone.cnt - 1], facts, rows + i, end - i);
 	}
 	if (!err) {
-		decide(verdict, input, sides);
+		decide(verdict, input, sides, alone.items, alone.cnt);
+		if (!isnan(verdict->ratio) &&
+		    ((!sides[0].units[VALUE_DIM_VALUE] && expected > 0 && expected < ONLY_SLOW_EXPECTED) ||
+		     (!input->by_unit && is_clock(input, rows, cnt))))
+			set_normal(verdict);
 		normal = set_of(&sides[0], VALUE_DIM_VALUE, false);
 		slow = set_of(&sides[1], VALUE_DIM_VALUE, false);
 		verdict->normal_cnt = sides[0].dims[VALUE_DIM_VALUE].cnt;
@@ -223,9 +365,11 @@ static int judge(struct value_verdict *verdict, const struct value_input *input,
 		find_places(verdict, input, facts, rows, cnt, normal.cnt ? normal.points[0].value : INFINITY,
 			    normal.cnt ? normal.points[normal.cnt - 1].value : -INFINITY);
 	}
+	for (size_t a = 0; a < alone.cnt; a++)
+		side_free(&alone.items[a]);
+	vec_free(&alone);
 	for (int s = 0; s < 2; s++)
-		for (int dim = 0; dim < VALUE_DIM_CNT; dim++)
-			vec_free(&sides[s].dims[dim]);
+		side_free(&sides[s]);
 	return err;
 }
 
@@ -234,6 +378,7 @@ static int judge(struct value_verdict *verdict, const struct value_input *input,
 /* Costs of one function in one profile. */
 struct cost {
 	double pc, variable;
+	double depth; /* sum over the ticks of `variable` */
 };
 
 struct ranker {
@@ -295,8 +440,6 @@ static void sum_costs(struct ranker *ranker)
 {
 	struct value_input *input = ranker->input;
 
-	if (input->row_cnt)
-		qsort(input->rows, input->row_cnt, sizeof(*input->rows), compare_ticks);
 	for (size_t first = 0, end; first < input->row_cnt; first = end) {
 		const struct value_row *rows = &input->rows[first];
 		bool has_global = false;
@@ -307,9 +450,12 @@ static void sum_costs(struct ranker *ranker)
 		if (!rows->depth)
 			cost_of(ranker, rows->profile, input->functions[rows->place])->pc += rows->weight;
 		for (size_t i = 0; i < end - first; i++)
-			if ((has_global || rows[i].variable != VALUE_NONE) && !is_counted(input, rows, i, has_global))
-				cost_of(ranker, rows[i].profile, input->functions[rows[i].place])->variable +=
-					rows[i].weight;
+			if ((has_global || rows[i].variable != VALUE_NONE) && !is_counted(input, rows, i, has_global)) {
+				struct cost *cost = cost_of(ranker, rows[i].profile, input->functions[rows[i].place]);
+
+				cost->variable += rows[i].weight;
+				cost->depth += rows[i].weight * rows[i].depth;
+			}
 	}
 }
 
@@ -334,14 +480,37 @@ static bool is_better(const struct ranker *ranker, uint32_t a, uint32_t b)
 	return x->slow_cnt > y->slow_cnt;
 }
 
+/*
+ * How much an anomaly says of the function that has it: a local that its loops test, or its conditions, any other
+ * local value, an address or what all functions see.
+ */
+static uint8_t evidence_of(const struct ranker *ranker, uint32_t variable)
+{
+	const struct value_variable_facts *facts = &ranker->input->variables[variable];
+
+	if (!ranker->ranking->verdicts[variable].is_anomalous)
+		return 0;
+	if (facts->kind == VALUE_POINTER || facts->tags & VALUE_TAG_GLOBAL)
+		return 1;
+	if (facts->tags & VALUE_TAG_LOOP)
+		return 4;
+	return facts->tags & VALUE_TAG_COND ? 3 : 2;
+}
+
 static void offer(struct ranker *ranker, struct value_function *function, uint32_t variable)
 {
 	if (isnan(ranker->ranking->verdicts[variable].ratio))
 		return;
-	if (ranker->input->variables[variable].kind != VALUE_POINTER)
+	if (ranker->input->variables[variable].kind != VALUE_POINTER && ranker->ranking->verdicts[variable].varies &&
+	    ranker->input->variables[variable].tags & (VALUE_TAG_LOOP | VALUE_TAG_COND))
 		function->has_basic = true;
+	if (evidence_of(ranker, variable) > function->evidence)
+		function->evidence = evidence_of(ranker, variable);
 	if (function->variable == VALUE_NONE || is_better(ranker, variable, function->variable))
 		function->variable = variable;
+	if (ranker->input->variables[variable].tags & (VALUE_TAG_LOOP | VALUE_TAG_COND) &&
+	    (function->tested == VALUE_NONE || is_better(ranker, variable, function->tested)))
+		function->tested = variable;
 }
 
 /* A local counts for the function that has it, a global for all frames of the ticks at which it was sampled. */
@@ -397,13 +566,15 @@ static enum value_pattern pattern_of(const struct ranker *ranker, const struct v
 	const struct value_verdict *verdict;
 	uint8_t tags;
 
-	if (function->by != VALUE_BY_VARIABLE)
+	if (function->by != VALUE_BY_VARIABLE || function->tested == VALUE_NONE)
 		return VALUE_PATTERN_NONE;
-	verdict = &ranker->ranking->verdicts[function->variable];
-	tags = ranker->input->variables[function->variable].tags;
+	verdict = &ranker->ranking->verdicts[function->tested];
+	tags = ranker->input->variables[function->tested].tags;
 	if (!verdict->is_anomalous)
 		return VALUE_PATTERN_NONE;
-	if (tags & (VALUE_TAG_LOOP | VALUE_TAG_COND) && verdict->dimension == VALUE_DIM_COST)
+	/* Where two dimensions are equally anomalous the first rule counts. */
+	if (tags & (VALUE_TAG_LOOP | VALUE_TAG_COND) && verdict->ratios[VALUE_DIM_COST] <= verdict->ratio &&
+	    verdict->cost_distance >= verdict->distance)
 		return VALUE_PATTERN_MISSING_CONSTRAINT;
 	if (tags & VALUE_TAG_LOOP)
 		return VALUE_PATTERN_SCALABILITY;
@@ -438,15 +609,42 @@ static int compare_functions(const void *left, const void *right)
 	return (a->function > b->function) - (a->function < b->function);
 }
 
-/* Rule 4 (vProf §5.2): what costs most is normal, and no value of a basic type could say more. */
+static int compare_evidence(const void *left, const void *right)
+{
+	const struct value_function *a = left, *b = right;
+
+	if (a->evidence != b->evidence)
+		return a->evidence < b->evidence ? 1 : -1;
+	if (a->depth != b->depth)
+		return a->depth < b->depth ? -1 : 1;
+	return compare_functions(left, right);
+}
+
+/*
+ * A caller costs as much as its callee and what it does itself: costs this close tell neither from the other, the
+ * variables do, and of equals the callee, whose anomaly is the more specific one, comes first.
+ */
+#define SAME_COST 0.9
+
+static void order_by_evidence(struct value_function *functions, size_t cnt)
+{
+	for (size_t first = 0, end; first < cnt; first = end) {
+		for (end = first + 1;
+		     end < cnt && functions[end].calibrated >= SAME_COST * functions[first].calibrated;)
+			end++;
+		qsort(functions + first, end - first, sizeof(*functions), compare_evidence);
+	}
+}
+
+/*
+ * Rule 4 (vProf §5.2): what costs most is normal, and no value of a basic type could say more: none is tested, or it is
+ * a constant.
+ */
 static void note_default(const struct ranker *ranker, struct value_function *function)
 {
-	const struct value_verdict *verdict;
-
 	if (function->variable == VALUE_NONE || function->has_basic || function->pattern != VALUE_PATTERN_NONE)
 		return;
-	verdict = &ranker->ranking->verdicts[function->variable];
-	if (!verdict->is_anomalous && verdict->dimension == VALUE_DIM_COST)
+	if (!ranker->ranking->verdicts[function->variable].is_anomalous)
 		function->pattern = VALUE_PATTERN_SCALABILITY_BY_DEFAULT;
 }
 
@@ -458,7 +656,8 @@ static void rank_functions(struct ranker *ranker)
 	size_t kept = 0;
 
 	for (size_t f = 0; f < input->function_cnt; f++)
-		functions[f] = (struct value_function){.function = (uint32_t)f, .variable = VALUE_NONE};
+		functions[f] =
+			(struct value_function){.function = (uint32_t)f, .variable = VALUE_NONE, .tested = VALUE_NONE};
 	find_variables(ranker, functions);
 	for (size_t f = 0; f < input->function_cnt; f++) {
 		struct value_function *function = &functions[f];
@@ -468,7 +667,9 @@ static void rank_functions(struct ranker *ranker)
 				continue;
 			function->pc_cost += cost_of(ranker, p, f)->pc;
 			function->variable_cost += cost_of(ranker, p, f)->variable;
+			function->depth += cost_of(ranker, p, f)->depth;
 		}
+		function->depth = function->variable_cost > 0 ? function->depth / function->variable_cost : 0;
 		function->cost = fmax(function->pc_cost, function->variable_cost);
 		if (function->cost > 0) {
 			discount_function(ranker, function);
@@ -477,11 +678,26 @@ static void rank_functions(struct ranker *ranker)
 	}
 	ranker->ranking->function_cnt = kept;
 	qsort(functions, kept, sizeof(*functions), compare_functions);
+	order_by_evidence(functions, kept);
 	for (size_t f = 0; f < kept; f++)
 		if (!costliest || functions[f].cost > costliest->cost)
 			costliest = &functions[f];
 	if (costliest)
 		note_default(ranker, costliest);
+}
+
+/* So many samples of the variable normal profiles have if its function has them as often there; 0: it never runs. */
+static double expected_in_normal(const struct ranker *ranker, const struct value_row *rows, size_t cnt)
+{
+	const struct value_input *input = ranker->input;
+	double of_normal = 0, of_slow = 0, own = 0;
+
+	for (size_t p = 0; p < input->profile_cnt; p++)
+		*(input->is_slow[p] ? &of_slow : &of_normal) +=
+			raw_cost(cost_of(ranker, p, input->functions[rows->place]));
+	for (size_t i = 0; i < cnt; i++)
+		own += input->is_slow[rows[i].profile] ? rows[i].weight : 0;
+	return of_slow > 0 ? own / of_slow * of_normal : 0;
 }
 
 int value_rank(struct value_ranking *ranking, struct value_input *input, struct arena *arena)
@@ -498,16 +714,22 @@ int value_rank(struct value_ranking *ranking, struct value_input *input, struct 
 		err = -ENOMEM;
 	for (size_t v = 0; v < input->variable_cnt && !err; v++)
 		ranking->verdicts[v].ratio = NAN;
-	if (!err && input->row_cnt)
-		qsort(input->rows, input->row_cnt, sizeof(*input->rows), compare_rows);
+	if (!err) {
+		sort_rows(input, compare_ticks);
+		sum_costs(&ranker);
+		sort_rows(input, compare_rows);
+	}
 	for (size_t i = 0, end; i < input->row_cnt && !err; i = end) {
-		for (end = i + 1; end < input->row_cnt && input->rows[end].variable == input->rows[i].variable;)
+		const struct value_row *rows = input->rows + i;
+
+		for (end = i + 1; end < input->row_cnt && input->rows[end].variable == rows->variable;)
 			end++;
-		if (input->rows[i].variable != VALUE_NONE)
-			err = judge(&ranking->verdicts[input->rows[i].variable], input, input->rows + i, end - i);
+		if (rows->variable != VALUE_NONE)
+			err = judge(&ranking->verdicts[rows->variable], input, rows, end - i,
+				    expected_in_normal(&ranker, rows, end - i));
 	}
 	if (!err) {
-		sum_costs(&ranker);
+		sort_rows(input, compare_ticks);
 		rank_functions(&ranker);
 	}
 	free(ranker.costs);

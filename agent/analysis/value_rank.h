@@ -65,8 +65,10 @@ struct value_verdict {
 	double ratios[VALUE_DIM_CNT]; /* NAN: not defined */
 	double ratio;                 /* the lowest; NAN: the slow profiles have no sample */
 	double distance;              /* Hellinger's, of that dimension; NAN where it does not count */
+	double cost_distance;         /* that of VALUE_DIM_COST */
 	enum value_dimension dimension;
 	bool is_anomalous; /* the distributions differ */
+	bool varies;       /* it had several values */
 	size_t normal_cnt, slow_cnt;
 	double normal_lo, normal_hi; /* 5th and 95th percentile of the normal values; NAN: none */
 	double slow_median;
@@ -87,8 +89,11 @@ struct value_function {
 	double ratio, calibrated;
 	uint8_t by;        /* enum value_discount_by */
 	uint32_t variable; /* the most anomalous one; VALUE_NONE */
+	uint32_t tested;   /* … that a loop or a condition tests */
 	enum value_pattern pattern;
-	bool has_basic; /* a variable of a basic type was sampled in it */
+	double depth;     /* mean, of its frames at the ticks of variable_cost */
+	uint8_t evidence; /* of its anomalous variables; 0: none */
+	bool has_basic;   /* a variable of a basic type that it tests had several values */
 };
 
 struct value_ranking {

@@ -225,6 +225,7 @@ static int write_value_counts(struct recording *recording, uint64_t crowded)
 		{"values_kept", counts.written},
 		{"values_no_register", counts.reads.no_register},
 		{"values_no_memory", counts.reads.no_memory},
+		{"values_not_set", counts.reads.not_set},
 		{"values_frames_without_schema", counts.no_schema},
 		{"values_samples_crowded", crowded},
 		{"values_faulted", counts.faulted},

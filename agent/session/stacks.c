@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Records of Python frames that wait for their stack, by CPU: a power of two. */
 #define PYTHON_CPUS 64
@@ -253,14 +254,16 @@ static struct stack_values *values_of(struct stacks *stacks, struct image_proces
 		.owner = &naming,
 	};
 
-	sampled_values__met(stacks->opts.values, process->pid, process->image->program);
 	return sampled_values__take(stacks->opts.values, &stack);
 }
 
 static int unwind(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record,
 		  struct stack_text **text, struct stack_values **values)
 {
-	bool wants_values = stacks->opts.values && !(record->flags & WL_STACK_WAITS);
+	/* What the agent does is no cause of the target's. */
+	bool wants_values = stacks->opts.values && !(record->flags & WL_STACK_WAITS) &&
+			    record->pid != (uint32_t)getpid() &&
+			    sampled_values__met(stacks->opts.values, process->pid, process->image->program);
 	struct unwind_input input = {.regs = record->regs,
 				     .stack = record->stack,
 				     .stack_sz = record->stack_sz,

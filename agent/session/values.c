@@ -41,6 +41,12 @@ struct place {
 	bool written;
 };
 
+/* A process that was sampled. */
+struct met {
+	pid_t pid;
+	bool has_schema; /* for a module of it */
+};
+
 struct sampled_values {
 	struct sampled_values_opts opts;
 	struct module *modules[SCHEMAS_MAX];
@@ -50,7 +56,7 @@ struct sampled_values {
 	struct idmap place_ids;
 	struct sampled_values_counts counts;
 	struct value_plan plan;
-	VEC(pid_t) met;
+	VEC(struct met) met;
 	struct words waiting[WAITING_MAX];
 	size_t waiting_pos;
 	struct shard_row row;
@@ -197,24 +203,22 @@ const struct value_plan *sampled_values__plan(const struct sampled_values *value
 void sampled_values__changed(struct sampled_values *values, pid_t pid)
 {
 	for (size_t i = 0; i < values->met.cnt; i++)
-		if (values->met.items[i] == pid)
+		if (values->met.items[i].pid == pid)
 			values->met.items[i--] = values->met.items[--values->met.cnt];
 	if (values->opts.place)
 		values->opts.place(values->opts.owner, pid, NULL);
 }
 
-void sampled_values__met(struct sampled_values *values, pid_t pid, struct program *program)
+bool sampled_values__met(struct sampled_values *values, pid_t pid, struct program *program)
 {
 	struct value_image image = {0};
-	bool any = false;
+	struct met met = {.pid = pid};
 
-	if (!program || !values->opts.place)
-		return;
+	if (!program)
+		return false;
 	for (size_t i = 0; i < values->met.cnt; i++)
-		if (values->met.items[i] == pid)
-			return;
-	/* Without memory it is met again. */
-	(void)vec_push(&values->met, pid);
+		if (values->met.items[i].pid == pid)
+			return values->met.items[i].has_schema;
 	for (uint32_t m = 0; m < program__module_cnt(program); m++) {
 		const struct program_module *of = program__module(program, m);
 		const struct module *module = module_of(values, of);
@@ -231,10 +235,13 @@ void sampled_values__met(struct sampled_values *values, pid_t pid, struct progra
 			.first_range = module->first_range,
 			.range_cnt = module->range_cnt,
 		};
-		any = true;
+		met.has_schema = true;
 	}
-	if (any)
+	/* Without memory it is met again. */
+	(void)vec_push(&values->met, met);
+	if (met.has_schema && values->opts.place)
 		values->opts.place(values->opts.owner, pid, &image);
+	return met.has_schema;
 }
 
 void sampled_values__take_words(struct sampled_values *values, const struct wl_values_record *record)

@@ -44,8 +44,11 @@ int sampled_values__new(const struct sampled_values_opts *opts, struct sampled_v
 void sampled_values__free(struct sampled_values *values); /* NULL-safe */
 /* What is to be read in the kernel; valid until sampled_values__free(). */
 const struct value_plan *sampled_values__plan(const struct sampled_values *values);
-/* The process, seen for the first time or not, runs this program; it has another one, or is gone. */
-void sampled_values__met(struct sampled_values *values, pid_t pid, struct program *program);
+/*
+ * The process, seen for the first time or not, runs this program (false: no module of it has a schema, as in a process
+ * that has nothing to do with the target); it has another one, or is gone.
+ */
+bool sampled_values__met(struct sampled_values *values, pid_t pid, struct program *program);
 void sampled_values__changed(struct sampled_values *values, pid_t pid);
 /* A record of WL_RECORD_VALUES, which waits for its stack. */
 void sampled_values__take_words(struct sampled_values *values, const struct wl_values_record *record);

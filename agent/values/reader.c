@@ -134,7 +134,7 @@ static bool read_memory(const struct value_memory *memory, uint64_t addr, uint8_
 	return false;
 }
 
-enum outcome { READ, NO_REGISTER, NO_MEMORY };
+enum outcome { READ, NO_REGISTER, NO_MEMORY, NOT_SET };
 
 /* What lies at the location: the variable, or the pointer that leads to it. */
 static enum outcome at_location(const struct value_location *location, uint8_t size, const struct value_frame *frame,
@@ -179,6 +179,9 @@ static int read_one(const struct value_schema *schema, uint32_t number, const st
 	if (outcome == READ && is_member &&
 	    !read_memory(memory, value + (uint64_t)variable->member_off, variable->size, &value))
 		outcome = NO_MEMORY;
+	if (outcome == READ && variable->kind == VALUE_BOOL && low_bytes(value, variable->size) > 1)
+		outcome = NOT_SET;
+	counts->not_set += outcome == NOT_SET;
 	counts->read += outcome == READ;
 	counts->no_register += outcome == NO_REGISTER;
 	counts->no_memory += outcome == NO_MEMORY;

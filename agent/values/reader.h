@@ -33,6 +33,7 @@ struct value_read_counts {
 	uint64_t read;
 	uint64_t no_register; /* its register is not recorded, or not known in that caller */
 	uint64_t no_memory;   /* it lies in memory that was not read */
+	uint64_t not_set;     /* what lies there is no value of its type: the program has not set it yet */
 };
 
 struct value_reader;

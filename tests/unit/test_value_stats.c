@@ -197,9 +197,11 @@ struct ranked {
 	struct arena *arena;
 };
 
-static const bool two_profiles[] = {false, true};
+/* With more profiles than two the third one and all later ones are normal, too. */
+static const bool profiles[] = {false, true, false, false};
 
-static void rank(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt)
+static void rank_profiles(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt,
+			  size_t profile_cnt)
 {
 	static const uint32_t functions[] = {SCAN, WORK, LOG};
 	struct value_input input = {.variables = variables,
@@ -209,12 +211,17 @@ static void rank(struct ranked *ranked, const struct value_variable_facts *varia
 				    .function_cnt = FUNCTIONS,
 				    .rows = ranked->rows,
 				    .row_cnt = ranked->cnt,
-				    .is_slow = two_profiles,
-				    .profile_cnt = 2};
+				    .is_slow = profiles,
+				    .profile_cnt = profile_cnt};
 
 	ranked->arena = arena__new();
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ranked->arena);
 	CU_ASSERT_EQUAL_FATAL(value_rank(&ranked->ranking, &input, ranked->arena), 0);
+}
+
+static void rank(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt)
+{
+	rank_profiles(ranked, variables, variable_cnt, 2);
 }
 
 static void add(struct ranked *ranked, uint32_t tick, uint16_t profile, uint8_t depth, uint32_t place,
@@ -344,6 +351,103 @@ static void ranks_discount_where_no_variable_does(void)
 	arena__free(ranked.arena);
 }
 
+static double ratio_of(const struct value_variable_facts *facts, size_t profile_cnt,
+		       uint64_t (*value)(uint32_t tick, uint16_t profile))
+{
+	static struct ranked ranked;
+	double ratio;
+
+	ranked.cnt = 0;
+	for (uint32_t tick = 0; tick < profile_cnt * TICKS; tick++) {
+		uint16_t profile = (uint16_t)(tick / TICKS);
+
+		add(&ranked, tick, profile, 0, SCAN, 0, value(tick, profile));
+		ranked.rows[ranked.cnt - 1].unit = profile;
+	}
+	rank_profiles(&ranked, facts, 1, profile_cnt);
+	ratio = ranked.ranking.verdicts[0].ratio;
+	arena__free(ranked.arena);
+	return ratio;
+}
+
+static uint64_t clock_ms(uint32_t tick, uint16_t profile)
+{
+	return 1000000 + 100000 * profile + tick * 10 + tick % 3;
+}
+
+static uint64_t faster_when_slow(uint32_t tick, uint16_t profile)
+{
+	return 1000000 + 100000 * profile + tick * (profile ? 100 : 10);
+}
+
+static uint64_t port(uint32_t tick, uint16_t profile)
+{
+	return 40000 + 17 * profile + tick % 3;
+}
+
+static uint64_t port_of_many(uint32_t tick, uint16_t profile)
+{
+	return profile == 1 ? 100 : tick % 3;
+}
+
+/* A time differs between any two recordings, also between normal ones; how fast a count grows does not. */
+static void what_differs_in_every_run_is_no_anomaly(void)
+{
+	static const struct value_variable_facts count = {VALUE_UNSIGNED, VALUE_TAG_COND, 8};
+
+	CU_ASSERT_EQUAL(ratio_of(&count, 2, clock_ms), VALUE_DEFAULT_DISCOUNT);
+	CU_ASSERT_EQUAL(ratio_of(&count, 2, faster_when_slow), 0);
+	CU_ASSERT_EQUAL(ratio_of(&count, 2, port), 0);
+	CU_ASSERT_EQUAL(ratio_of(&count, 3, port), VALUE_DEFAULT_DISCOUNT);
+	CU_ASSERT_EQUAL(ratio_of(&count, 4, port), VALUE_DEFAULT_DISCOUNT);
+	CU_ASSERT_EQUAL(ratio_of(&count, 4, port_of_many), 0);
+}
+
+/* Normal profiles that have a tenth of the samples would have less than one of these by chance. */
+static void what_normal_runs_lack_by_chance_is_no_anomaly(void)
+{
+	static const struct value_variable_facts variables[] = {{VALUE_SIGNED, VALUE_TAG_COND, 4},
+								{VALUE_SIGNED, VALUE_TAG_COND, 4}};
+
+	for (int few = 0; few < 2; few++) {
+		static struct ranked ranked;
+
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < TICKS; tick++)
+			add(&ranked, tick, 1, 0, SCAN, tick % 12 ? 0 : 1, tick % 5);
+		for (uint32_t tick = 0; tick < (few ? TICKS / 10 : TICKS); tick++)
+			add(&ranked, TICKS + tick, 0, 0, SCAN, 0, tick % 5);
+		rank(&ranked, variables, 2);
+		CU_ASSERT_EQUAL(ranked.ranking.verdicts[1].ratio, few ? VALUE_DEFAULT_DISCOUNT : 0);
+		arena__free(ranked.arena);
+	}
+}
+
+/* `scan` calls `work`, in which all the time is spent, and both differ. */
+static void of_equal_costs_the_better_evidence_ranks_first(void)
+{
+	for (int test = 0; test < 3; test++) {
+		const struct value_variable_facts variables[] = {
+			{test == 1 ? VALUE_POINTER : VALUE_SIGNED, VALUE_TAG_COND, 8},
+			{VALUE_SIGNED, test == 2 ? VALUE_TAG_LOOP : VALUE_TAG_COND, 8}};
+		static struct ranked ranked;
+
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+			bool slow = tick >= TICKS;
+
+			add(&ranked, tick, slow, 0, WORK, 0, test == 1 ? stays(tick, slow) : more(tick, slow));
+			add(&ranked, tick, slow, 1, SCAN, 1, more(tick, slow));
+		}
+		for (size_t i = 0; i < ranked.cnt; i++)
+			ranked.rows[i].unit = 0;
+		rank(&ranked, variables, 2);
+		/* Equal evidence: the callee; an address, or a condition against a loop: the caller. */
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].function, test ? SCAN : WORK);
+		arena__free(ranked.arena);
+	}
+}
+
 /* A global is an anomaly of the functions in whose frames it was sampled. */
 static void globals_count_for_all_frames_of_a_tick(void)
 {
@@ -395,6 +499,9 @@ int suite_value_stats(void)
 		{"a caller with other values ranks first", a_caller_with_other_values_ranks_before_what_costs_more},
 		{"patterns follow the rules in their order", patterns_follow_the_rules_in_their_order},
 		{"ranks discount where no variable does", ranks_discount_where_no_variable_does},
+		{"what differs in every run is no anomaly", what_differs_in_every_run_is_no_anomaly},
+		{"what normal runs lack by chance is no anomaly", what_normal_runs_lack_by_chance_is_no_anomaly},
+		{"of equal costs the better evidence ranks first", of_equal_costs_the_better_evidence_ranks_first},
 		{"globals count for all frames of a tick", globals_count_for_all_frames_of_a_tick},
 		{"bytes become numbers by their type", bytes_become_numbers_by_their_type},
 	};
