@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/call_times.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,17 +65,7 @@ static void make_nest(struct call_times *times, const struct call *calls, size_t
 /* The first stretch that ends after ts. */
 static size_t stretch_after(const struct call_stretch *stretches, size_t cnt, uint64_t ts)
 {
-	size_t low = 0, high = cnt;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (stretches[middle].end_ts > ts)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return search_first(0, cnt, middle, stretches[middle].end_ts > ts);
 }
 
 /* How much of the path was on that thread between two times.  Mostly there is one stretch, or few. */
@@ -175,16 +167,10 @@ static int add_own(struct call_times *times, struct variance_tree *tree, const s
 /* The last call on that thread that begins by ts, TREE_NONE: none. */
 static uint32_t last_begun(const struct call *calls, size_t cnt, uint32_t tid, uint64_t ts)
 {
-	size_t low = 0, high = cnt;
+	size_t low =
+		search_first(0, cnt, middle,
+			     !(calls[middle].tid < tid || (calls[middle].tid == tid && calls[middle].begin_ts <= ts)));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (calls[middle].tid < tid || (calls[middle].tid == tid && calls[middle].begin_ts <= ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && calls[low - 1].tid == tid ? (uint32_t)low - 1 : TREE_NONE;
 }
 
@@ -318,14 +304,7 @@ struct outermost {
 	uint32_t tid;
 };
 
-static int compare_outermost(const void *left, const void *right)
-{
-	const struct outermost *a = left, *b = right;
-
-	if (a->begin_ts != b->begin_ts)
-		return a->begin_ts < b->begin_ts ? -1 : 1;
-	return (a->tid > b->tid) - (a->tid < b->tid);
-}
+ORDER(compare_outermost, struct outermost, BY(a->begin_ts, b->begin_ts), BY(a->tid, b->tid));
 
 struct sweep {
 	call_stretches *stretches;

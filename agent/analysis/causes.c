@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/causes.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,16 +15,7 @@ struct candidate {
 	double share;
 };
 
-static int compare_candidates(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	if (x->share != y->share)
-		return x->share < y->share ? 1 : -1;
-	if (x->category != y->category)
-		return x->category < y->category ? -1 : 1;
-	return (x->slot > y->slot) - (x->slot < y->slot);
-}
+ORDER(compare_candidates, struct candidate, BY(b->share, a->share), BY(a->category, b->category), BY(a->slot, b->slot));
 
 /* Largest first; how many of them are worth a line. */
 static size_t choose(struct candidate *candidates, const struct report *report, const struct blame_split *splits)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/clock_link.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,26 +14,11 @@
 /* 73 years: what is beyond is no clock, and sums of two must not overflow. */
 #define OFFSET_MAX (INT64_MAX / 4)
 
-static int compare_sent(const void *left, const void *right)
-{
-	const struct clock_message *a = left, *b = right;
+ORDER(compare_sent, struct clock_message, BY(a->sent_ts, b->sent_ts));
 
-	return (a->sent_ts > b->sent_ts) - (a->sent_ts < b->sent_ts);
-}
+ORDER(compare_received, struct clock_message, BY(a->received_ts, b->received_ts));
 
-static int compare_received(const void *left, const void *right)
-{
-	const struct clock_message *a = left, *b = right;
-
-	return (a->received_ts > b->received_ts) - (a->received_ts < b->received_ts);
-}
-
-static int compare_int64(const void *left, const void *right)
-{
-	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-	return (a > b) - (a < b);
-}
+ORDER(compare_int64, int64_t, BY(*a, *b));
 
 /* floor((a + b) / 2) without an overflow */
 static int64_t middle(int64_t a, int64_t b)
@@ -199,17 +186,9 @@ static int64_t offset_beyond(const struct clock_link *link, const struct clock_p
 static int64_t offset_at(const struct clock_link *link, uint64_t ts)
 {
 	const struct clock_point *points = link->points.items;
-	size_t low = 0, high = link->points.cnt;
+	size_t low = search_first(0, link->points.cnt, at, points[at].ts > ts);
 	double share;
 
-	while (low < high) {
-		size_t at = low + (high - low) / 2;
-
-		if (points[at].ts <= ts)
-			low = at + 1;
-		else
-			high = at;
-	}
 	if (!low || low == link->points.cnt)
 		return offset_beyond(link, &points[low ? low - 1 : 0], ts);
 	share = (double)(ts - points[low - 1].ts) / (double)(points[low].ts - points[low - 1].ts);

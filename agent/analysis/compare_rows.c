@@ -3,6 +3,7 @@
 #include "analysis/compare_rows.h"
 
 #include "analysis/bootstrap.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -182,14 +183,7 @@ struct type_size {
 	double weight;
 };
 
-static int compare_sizes(const void *left, const void *right)
-{
-	const struct type_size *a = left, *b = right;
-
-	if (a->weight != b->weight)
-		return a->weight < b->weight ? 1 : -1;
-	return (a->type > b->type) - (a->type < b->type);
-}
+ORDER(compare_sizes, struct type_size, BY(b->weight, a->weight), BY(a->type, b->type));
 
 static uint32_t type_of(const struct dataset *dataset, uint32_t row)
 {
@@ -264,12 +258,7 @@ static int fill_cells(struct compare_sample *sample)
 /* --- entries -------------------------------------------------------------------------------------------------------
  */
 
-static int compare_entries(const void *left, const void *right)
-{
-	const struct compare_entry *a = left, *b = right;
-
-	return (a->ns < b->ns) - (a->ns > b->ns);
-}
+ORDER(compare_entries, struct compare_entry, BY(b->ns, a->ns));
 
 static int make_entries(struct compare_sample *sample)
 {

@@ -2,6 +2,8 @@
 /* The hosts that the recordings come from: tables module and received, and what the sessions of each add up to. */
 #include "analysis/dataset_build.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -56,12 +58,7 @@ static const char *host_name(const struct build_session *session)
 	return name;
 }
 
-static int compare_hosts(const void *a, const void *b)
-{
-	const struct dataset_host *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
+ORDER(compare_hosts, struct dataset_host, strcmp(a->name, b->name));
 
 static size_t host_of(const struct dataset *dataset, const char *name)
 {
@@ -152,13 +149,8 @@ static int fill_hosts(struct dataset_build *build, uint32_t *session_hosts)
 	return 0;
 }
 
-static int compare_modules(const void *a, const void *b)
-{
-	const struct dataset_module *x = a, *y = b;
-	int order = strcmp(x->path, y->path) ?: strcmp(x->build_id, y->build_id);
-
-	return order ?: (x->host > y->host) - (x->host < y->host);
-}
+ORDER(compare_modules, struct dataset_module, strcmp(a->path, b->path), strcmp(a->build_id, b->build_id),
+      BY(a->host, b->host));
 
 static int fill_modules(struct dataset_build *build, const uint32_t *session_hosts)
 {

@@ -10,6 +10,7 @@
  */
 #include "analysis/dataset_build.h"
 #include "base/names.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,21 +93,9 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 }
 
 /* By total, then by time. */
-static int compare_rows(const void *a, const void *b)
-{
-	const struct build_loss_row *x = a, *y = b;
+ORDER(compare_rows, struct build_loss_row, BY(a->loss, b->loss), BY(a->ts, b->ts));
 
-	if (x->loss != y->loss)
-		return x->loss < y->loss ? -1 : 1;
-	return (x->ts > y->ts) - (x->ts < y->ts);
-}
-
-static int compare_periods(const void *a, const void *b)
-{
-	const struct build_period *x = a, *y = b;
-
-	return (x->end_ts > y->end_ts) - (x->end_ts < y->end_ts);
-}
+ORDER(compare_periods, struct build_period, BY(a->end_ts, b->end_ts));
 
 static bool is_of_intervals(const struct build_loss *loss)
 {

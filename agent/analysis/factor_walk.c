@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/factor_walk.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,22 +171,12 @@ static int take_other(struct factor_walk *walk, uint32_t row, uint32_t place)
 /* The first place whose call is on a later thread, or begins after ts on this one. */
 static uint32_t place_after(const struct factor_walk *walk, uint32_t session, uint32_t tid, uint64_t ts)
 {
-	uint32_t low = 0, high = (uint32_t)walk->invocations->call_cnt;
+	const struct call *calls = walk->invocations->calls;
+	const uint32_t *order = walk->others.order;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2, call = walk->others.order[middle];
-		struct session_call at = {session_of_call(walk, call), call, walk->invocations->calls[call].tid, 0,
-					  walk->invocations->calls[call].begin_ts};
-		bool before = at.session != session ? at.session < session
-			      : at.tid != tid       ? at.tid < tid
-						    : at.begin_ts <= ts;
-
-		if (before)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(0, (uint32_t)walk->invocations->call_cnt, at,
+			    (BY(session_of_call(walk, order[at]), session) ?: BY(calls[order[at]].tid, tid)
+									  ?: BY(calls[order[at]].begin_ts, ts)) > 0);
 }
 
 /* What another thread was in between two times, whatever interval it was for. */

@@ -3,6 +3,7 @@
 
 #include "analysis/factors_detail.h"
 #include "analysis/stats.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -140,14 +141,8 @@ static const char *caller_of(const struct invocations *invocations, const struct
 	return invocations_name(invocations, parent.call.func);
 }
 
-static int compare_sites(const void *left, const void *right)
-{
-	const struct factor_site *a = left, *b = right;
-
-	if (fabs(a->contribution) != fabs(b->contribution))
-		return fabs(a->contribution) < fabs(b->contribution) ? 1 : -1;
-	return (a->call_addr > b->call_addr) - (a->call_addr < b->call_addr);
-}
+ORDER(compare_sites, struct factor_site, BY(fabs(b->contribution), fabs(a->contribution)),
+      BY(a->call_addr, b->call_addr));
 
 /* The instances of a factor apart. */
 static int fill_sites(struct factor_line *line, const struct factor_analysis *analysis, const struct factor *factor,

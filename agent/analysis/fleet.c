@@ -2,6 +2,7 @@
 #include "analysis/fleet.h"
 
 #include "base/loghist.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,12 +91,7 @@ int fleet_compare(struct fleet_group *groups, size_t cnt, double tail)
 	return 0;
 }
 
-static int by_host_tail(const void *left, const void *right)
-{
-	const struct fleet_host_tail *a = left, *b = right;
-
-	return (a->tail_ns > b->tail_ns) - (a->tail_ns < b->tail_ns);
-}
+ORDER(by_host_tail, struct fleet_host_tail, BY(a->tail_ns, b->tail_ns));
 
 /* The chance that a sum of ranks of n of all is that large; ties is Σ(t³ − t). */
 static double rank_sum_p(double sum, double n, double all, double ties)

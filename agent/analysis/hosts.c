@@ -3,6 +3,7 @@
 
 #include "analysis/sort.h"
 #include "analysis/tail_sample.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -230,13 +231,7 @@ struct fact {
 	const char *subject, *value, *host;
 };
 
-static int compare_facts(const void *a, const void *b)
-{
-	const struct fact *x = a, *y = b;
-	int order = strcmp(x->subject, y->subject) ?: strcmp(x->value, y->value);
-
-	return order ?: strcmp(x->host, y->host);
-}
+ORDER(compare_facts, struct fact, strcmp(a->subject, b->subject), strcmp(a->value, b->value), strcmp(a->host, b->host));
 
 /* The facts of one subject, sorted: a difference where there is more than one value. */
 static int add_difference(struct report *report, struct arena *arena, const struct fact *facts, size_t cnt)

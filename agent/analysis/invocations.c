@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/idmap.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "model/session.h"
 #include "shard/columns.h"
@@ -394,14 +395,7 @@ static int group_calls(struct invocations *to)
 	return 0;
 }
 
-static int compare_rounds(const void *left, const void *right)
-{
-	const struct invocation_round *a = left, *b = right;
-
-	if (a->session != b->session)
-		return a->session < b->session ? -1 : 1;
-	return (a->number > b->number) - (a->number < b->number);
-}
+ORDER(compare_rounds, struct invocation_round, BY(a->session, b->session), BY(a->number, b->number));
 
 static int loading__init(struct loading *loading)
 {

@@ -2,6 +2,7 @@
 #include "analysis/path_rows.h"
 #include "analysis/roots.h"
 #include "analysis/story.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,16 +18,8 @@ struct weighed_key {
 	double tail_ns;
 };
 
-static int compare_keys(const void *left, const void *right)
-{
-	const struct weighed_key *a = left, *b = right;
-
-	if (a->by_recorder != b->by_recorder)
-		return a->by_recorder ? 1 : -1;
-	if (a->tail_ns != b->tail_ns)
-		return a->tail_ns < b->tail_ns ? 1 : -1;
-	return (a->key > b->key) - (a->key < b->key);
-}
+ORDER(compare_keys, struct weighed_key, BY(a->by_recorder, b->by_recorder), BY(b->tail_ns, a->tail_ns),
+      BY(a->key, b->key));
 
 /* The keys in which late and typical intervals differ most, largest difference first, of either sign. */
 static struct weighed_key *weigh_keys(const struct paths *paths, const struct path_rows *ranked)
@@ -238,12 +231,7 @@ static int tell_slowest(struct report *report, const struct paths *paths, const 
 	return err;
 }
 
-static int compare_joins(const void *left, const void *right)
-{
-	const struct join_line *a = left, *b = right;
-
-	return (a->joined < b->joined) - (a->joined > b->joined);
-}
+ORDER(compare_joins, struct join_line, BY(b->joined, a->joined));
 
 /* Less than the uncertainty is no drift. */
 static double drift_of(const struct clock_link *clock)

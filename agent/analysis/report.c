@@ -12,6 +12,7 @@
 #include "analysis/tail_sample.h"
 #include "analysis/values.h"
 #include "base/arena.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -81,14 +82,7 @@ static void breakdown_fill(struct report *report, const struct share_part *parts
 	qsort(report->breakdown, WL_CATEGORY_CNT, sizeof(report->breakdown[0]), compare_breakdown);
 }
 
-static int compare_types(const void *a, const void *b)
-{
-	const struct type_line *x = a, *y = b;
-
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return strcmp(x->type, y->type);
-}
+ORDER(compare_types, struct type_line, BY(b->count, a->count), strcmp(a->type, b->type));
 
 /* Of the intervals beyond the tail's threshold. */
 static void types_late(const struct report *report, struct type_line *lines)

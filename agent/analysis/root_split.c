@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/root_split.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -83,12 +85,7 @@ static double most_share(const struct tree *tree, uint32_t node)
 	return cnt > 0 ? MOST_SHARE - 1.645 * sqrt(MOST_SHARE * (1 - MOST_SHARE) / cnt) : 1;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return (a > b) - (a < b);
-}
+ORDER(compare_numbers, uint32_t, BY(*a, *b));
 
 static int count_late(struct tree *tree)
 {

@@ -4,6 +4,7 @@
 #include "analysis/roots_internal.h"
 #include "analysis/story.h"
 #include "base/names.h"
+#include "base/order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,16 +230,7 @@ int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *
 	return err;
 }
 
-static int compare_ticks(const void *left, const void *right)
-{
-	const struct root_tick *a = left, *b = right;
-
-	if (a->entry != b->entry)
-		return a->entry < b->entry ? -1 : 1;
-	if (a->unit != b->unit)
-		return a->unit < b->unit ? -1 : 1;
-	return (a->node > b->node) - (a->node < b->node);
-}
+ORDER(compare_ticks, struct root_tick, BY(a->entry, b->entry), BY(a->unit, b->unit), BY(a->node, b->node));
 
 void roots__settle(struct roots *roots)
 {

@@ -4,6 +4,7 @@
 
 #include "analysis/causes.h"
 #include "analysis/stats.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -108,14 +109,7 @@ static bool same_way(const struct root_way *a, const struct root_way *b)
 	       !memcmp(a->hops, b->hops, sizeof(a->hops));
 }
 
-static int compare_ways(const void *left, const void *right)
-{
-	const struct cause_way *a = left, *b = right;
-
-	if (a->share != b->share)
-		return a->share < b->share ? 1 : -1;
-	return (a->category > b->category) - (a->category < b->category);
-}
+ORDER(compare_ways, struct cause_way, BY(b->share, a->share), BY(a->category, b->category));
 
 /* Where they are of the most, what they were about and whether the root is another thread. */
 static int fill_category(struct cause *cause, const struct root_lines *lines, uint32_t line, struct arena *arena)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/sample_times.h"
 
+#include "base/order.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,18 +132,8 @@ static void add_pairs(const struct sample_times *times, size_t row, double pairs
 	}
 }
 
-static int compare_samples(const void *left, const void *right)
-{
-	const struct timed_sample *a = left, *b = right;
-
-	if (a->tick != b->tick)
-		return a->tick ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->ts != b->ts)
-		return a->ts < b->ts ? -1 : 1;
-	return (a->node > b->node) - (a->node < b->node);
-}
+ORDER(compare_samples, struct timed_sample, BY(b->tick, a->tick), BY(a->tid, b->tid), BY(a->ts, b->ts),
+      BY(a->node, b->node));
 
 static void sort_row(struct sample_times *times, size_t row)
 {

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/idmap.h"
 #include "base/names.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "shard/columns.h"
 
@@ -143,27 +144,9 @@ static int take_block(struct samples *samples, const struct trace_session *sessi
 	return 0;
 }
 
-static int compare_samples(const void *left, const void *right)
-{
-	const struct sample *a = left, *b = right;
+ORDER(compare_samples, struct sample, BY(a->group, b->group), BY(a->tid, b->tid), BY(a->ts, b->ts));
 
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return (a->ts > b->ts) - (a->ts < b->ts);
-}
-
-static int compare_by_sid(const void *left, const void *right)
-{
-	const struct sample *a = left, *b = right;
-
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (a->sid != b->sid)
-		return a->sid < b->sid ? -1 : 1;
-	return (a->ts > b->ts) - (a->ts < b->ts);
-}
+ORDER(compare_by_sid, struct sample, BY(a->group, b->group), BY(a->sid, b->sid), BY(a->ts, b->ts));
 
 static int take_any_block(struct samples *samples, const struct shard_block *block)
 {

@@ -6,6 +6,7 @@
 #include "analysis/segments_read.h"
 #include "analysis/sort.h"
 #include "base/loghist.h"
+#include "base/order.h"
 #include "base/random.h"
 
 #include <errno.h>
@@ -122,14 +123,7 @@ struct by_tail {
 	size_t number;
 };
 
-static int compare_tails(const void *left, const void *right)
-{
-	const struct by_tail *a = left, *b = right;
-
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? -1 : 1;
-	return (a->number > b->number) - (a->number < b->number);
-}
+ORDER(compare_tails, struct by_tail, BY(a->ns, b->ns), BY(a->number, b->number));
 
 static int choose(struct segments *segments, struct by_tail *order)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/stitch.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,20 +38,8 @@ struct join {
 	VEC(struct pair) pairs;
 };
 
-static int compare_sends(const void *left, const void *right)
-{
-	const struct stitch_end *a = left, *b = right;
-
-	if (a->from_addr != b->from_addr)
-		return a->from_addr < b->from_addr ? -1 : 1;
-	if (a->to_addr != b->to_addr)
-		return a->to_addr < b->to_addr ? -1 : 1;
-	if (a->seq != b->seq)
-		return a->seq < b->seq ? -1 : 1;
-	if (a->ts != b->ts)
-		return a->ts < b->ts ? -1 : 1;
-	return (a->session > b->session) - (a->session < b->session);
-}
+ORDER(compare_sends, struct stitch_end, BY(a->from_addr, b->from_addr), BY(a->to_addr, b->to_addr), BY(a->seq, b->seq),
+      BY(a->ts, b->ts), BY(a->session, b->session));
 
 static int index_sends(struct join *join)
 {
@@ -108,22 +98,13 @@ static void find_candidates(const struct join *join, const struct stitch_end *re
 {
 	const struct stitch_end *sends = join->stitch->sends.items;
 	const struct flow *flow;
-	uint32_t id, low, high;
+	uint32_t id, low;
 
 	*found = (struct candidates){0};
 	if (!idmap__find(&join->flow_ids, receive->from_addr, receive->to_addr, &id))
 		return;
 	flow = &join->flows.items[id];
-	low = flow->first;
-	high = flow->first + flow->cnt;
-	while (low < high) {
-		uint32_t at = low + (high - low) / 2;
-
-		if (sends[at].seq <= receive->seq)
-			low = at + 1;
-		else
-			high = at;
-	}
+	low = search_first(flow->first, flow->first + flow->cnt, at, sends[at].seq > receive->seq);
 	/* Backwards, and once round: sequence numbers begin again after the largest. */
 	for (uint32_t looks = 0; looks < flow->cnt && looks < LOOKS_MAX; looks++) {
 		uint32_t at;

@@ -2,6 +2,7 @@
 #include "analysis/value_rank.h"
 
 #include "analysis/value_stats.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -40,20 +41,8 @@ struct side {
 	double units[VALUE_DIM_CNT]; /* that they are of */
 };
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct value_row *a = left, *b = right;
-
-	if (a->variable != b->variable)
-		return a->variable < b->variable ? -1 : 1;
-	if (a->profile != b->profile)
-		return a->profile < b->profile ? -1 : 1;
-	if (a->unit != b->unit)
-		return a->unit < b->unit ? -1 : 1;
-	if (a->ts != b->ts)
-		return a->ts < b->ts ? -1 : 1;
-	return (a->depth > b->depth) - (a->depth < b->depth);
-}
+ORDER(compare_rows, struct value_row, BY(a->variable, b->variable), BY(a->profile, b->profile), BY(a->unit, b->unit),
+      BY(a->ts, b->ts), BY(a->depth, b->depth));
 
 static void sort_rows(struct value_input *input, int (*compare)(const void *, const void *))
 {
@@ -397,16 +386,7 @@ static double raw_cost(const struct cost *cost)
 	return cost->pc > cost->variable ? cost->pc : cost->variable;
 }
 
-static int compare_ticks(const void *left, const void *right)
-{
-	const struct value_row *a = left, *b = right;
-
-	if (a->tick != b->tick)
-		return a->tick < b->tick ? -1 : 1;
-	if (a->depth != b->depth)
-		return a->depth < b->depth ? -1 : 1;
-	return (a->place > b->place) - (a->place < b->place);
-}
+ORDER(compare_ticks, struct value_row, BY(a->tick, b->tick), BY(a->depth, b->depth), BY(a->place, b->place));
 
 /* Has a frame farther in of the same tick counted for that function already? */
 static bool is_counted(const struct value_input *input, const struct value_row *rows, size_t at, bool with_globals)
@@ -598,16 +578,8 @@ static void discount_function(const struct ranker *ranker, struct value_function
 	function->pattern = pattern_of(ranker, function);
 }
 
-static int compare_functions(const void *left, const void *right)
-{
-	const struct value_function *a = left, *b = right;
-
-	if (a->calibrated != b->calibrated)
-		return a->calibrated < b->calibrated ? 1 : -1;
-	if (a->cost != b->cost)
-		return a->cost < b->cost ? 1 : -1;
-	return (a->function > b->function) - (a->function < b->function);
-}
+ORDER(compare_functions, struct value_function, BY(b->calibrated, a->calibrated), BY(b->cost, a->cost),
+      BY(a->function, b->function));
 
 static int compare_evidence(const void *left, const void *right)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/value_stats.h"
 
+#include "base/order.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,12 +12,7 @@
 /* Values that normal requests do not have at all are an anomaly if the slow ones have them so often. */
 #define ONLY_SLOW_MIN 5
 
-static int compare_points(const void *left, const void *right)
-{
-	const struct value_point *a = left, *b = right;
-
-	return (a->value > b->value) - (a->value < b->value);
-}
+ORDER(compare_points, struct value_point, BY(a->value, b->value));
 
 static void sort(struct value_set *set)
 {

@@ -2,6 +2,7 @@
 #include "analysis/values.h"
 #include "base/arena.h"
 #include "base/idmap.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "shard/columns.h"
 
@@ -217,18 +218,8 @@ static int read_tables(struct values *values, struct shard_reader *reader, const
 	return err;
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct sampled_value *a = left, *b = right;
-
-	if (a->session != b->session)
-		return a->session < b->session ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->ts != b->ts)
-		return a->ts < b->ts ? -1 : 1;
-	return (a->depth > b->depth) - (a->depth < b->depth);
-}
+ORDER(compare_rows, struct sampled_value, BY(a->session, b->session), BY(a->tid, b->tid), BY(a->ts, b->ts),
+      BY(a->depth, b->depth));
 
 int values_load(struct values *values, struct shard_reader *reader)
 {
@@ -270,19 +261,12 @@ const struct sampled_value *values_at(const struct values *values, uint64_t sess
 				      size_t *cnt)
 {
 	struct sampled_value least = {.tid = tid, .ts = ts};
-	size_t low = 0, high = values->rows.cnt, end;
+	size_t low, end;
 
 	*cnt = 0;
 	if (!idmap__find(&values->session_of, session_id, 0, &least.session))
 		return NULL;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare_rows(&values->rows.items[mid], &least) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = search_first(0, values->rows.cnt, mid, compare_rows(&values->rows.items[mid], &least) >= 0);
 	for (end = low; end < values->rows.cnt && values->rows.items[end].session == least.session &&
 			values->rows.items[end].tid == tid && values->rows.items[end].ts == ts;)
 		end++;

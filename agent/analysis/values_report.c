@@ -2,6 +2,7 @@
 #include "analysis/value_fit.h"
 #include "analysis/value_stats.h"
 #include "analysis/values.h"
+#include "base/order.h"
 #include "base/random.h"
 
 #include <errno.h>
@@ -137,14 +138,7 @@ static int add_of_roots(struct maker *maker, const struct roots *roots)
 /* --- means of requests, for the exponent -----------------------------------------------------------------------------
  */
 
-static int compare_means(const void *left, const void *right)
-{
-	const struct unit_mean *a = left, *b = right;
-
-	if (a->variable != b->variable)
-		return a->variable < b->variable ? -1 : 1;
-	return (a->unit > b->unit) - (a->unit < b->unit);
-}
+ORDER(compare_means, struct unit_mean, BY(a->variable, b->variable), BY(a->unit, b->unit));
 
 static int find_means(struct maker *maker)
 {
@@ -186,17 +180,9 @@ static int fit_variable(struct maker *maker, struct value_line *line, uint32_t v
 	VEC(struct value_fit_point) points = {0};
 	struct unit_mean key = {.variable = variable};
 	struct value_fit fit = {NAN, {NAN, NAN}, NAN};
-	size_t low = 0, high = maker->means.cnt;
+	size_t low = search_first(0, maker->means.cnt, mid, compare_means(&maker->means.items[mid], &key) >= 0);
 	int err = 0;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare_means(&maker->means.items[mid], &key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (; low < maker->means.cnt && maker->means.items[low].variable == variable && !err; low++) {
 		const struct unit_mean *mean = &maker->means.items[low];
 		struct value_fit_point point = {mean->sum / mean->cnt, (double)dataset->latency_ns[mean->unit],

@@ -2,6 +2,7 @@
 #include "capture/call_rates.h"
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/random.h"
 #include "capture/breakpoints.h"
 
@@ -45,12 +46,7 @@ struct counting {
 
 /* --- which threads ------------------------------------------------------------------------------------------------ */
 
-static int by_tid(const void *left, const void *right)
-{
-	const struct target_thread *a = left, *b = right;
-
-	return (a->tid > b->tid) - (a->tid < b->tid);
-}
+ORDER(by_tid, struct target_thread, BY(a->tid, b->tid));
 
 static int look(struct counting *counting)
 {

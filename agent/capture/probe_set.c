@@ -2,6 +2,7 @@
 #include "capture/probe_set.h"
 
 #include "base/log.h"
+#include "base/order.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -153,16 +154,7 @@ static int add_member(struct probe_set *set, struct probe_specs *specs, const st
 	return err;
 }
 
-static int site_cmp(const void *left, const void *right)
-{
-	const struct site *a = left, *b = right;
-
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	return a->place.file_off < b->place.file_off ? -1 : a->place.file_off > b->place.file_off;
-}
+ORDER(site_cmp, struct site, BY(a->kind, b->kind), BY(a->file, b->file), BY(a->place.file_off, b->place.file_off));
 
 /* The sites are in order: what goes together lies together. */
 static int make_runs(struct probe_set *set)

@@ -2,6 +2,7 @@
 /* Sampling of stacks: attached and detached at run time, and with the windows. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/random.h"
 #include "bpf/knobs.h"
 #include "capture/internal.h"
@@ -109,12 +110,7 @@ static uint64_t kernel_tick_ns(const struct capture *capture)
 #define COST_LEAST_NS  300    /* a reading takes less */
 #define COST_MOST_NS   100000 /* another task has had the CPU */
 
-static int compare_ns(const void *left, const void *right)
-{
-	const uint64_t *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
+ORDER(compare_ns, uint64_t, BY(*a, *b));
 
 static uint64_t median_gap_ns(void)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cmd/watch_when.h"
 
+#include "base/order.h"
 #include "base/units.h"
 #include "base/vec.h"
 
@@ -165,12 +166,7 @@ int watch_state__add(struct watch_state *state, uint64_t end_ts, uint64_t latenc
 	return vec_push(&state->rows, ((struct watched){end_ts, latency_ns, weight}));
 }
 
-static int compare_latencies(const void *left, const void *right)
-{
-	const struct watched *a = left, *b = right;
-
-	return (a->latency_ns < b->latency_ns) - (a->latency_ns > b->latency_ns);
-}
+ORDER(compare_latencies, struct watched, BY(b->latency_ns, a->latency_ns));
 
 /* Drops what ended before from_ts; what ended from then to before now_ts goes into `looked`.  0 or -ENOMEM. */
 static int look(struct watch_state *state, uint64_t from_ts, uint64_t now_ts)

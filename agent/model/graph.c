@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/graph.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "model/series.h"
 
@@ -301,16 +302,8 @@ bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, u
 
 bool graph__loss_in(const struct graph *graph, uint64_t from_ts, uint64_t to_ts)
 {
-	size_t low = 0, high = graph->losses.cnt;
+	size_t low = search_first(0, graph->losses.cnt, middle, graph->losses.items[middle].to_ts >= from_ts);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (graph->losses.items[middle].to_ts < from_ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < graph->losses.cnt && graph->losses.items[low].from_ts <= to_ts;
 }
 

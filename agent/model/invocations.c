@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/invocations.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -253,18 +254,8 @@ static int write_call(struct invocations *invocations, const struct wl_invocatio
 }
 
 /* By thread and end; what ends together ends from the inside out. */
-static int call_cmp(const void *left, const void *right)
-{
-	const struct wl_invocation_record *a = left, *b = right;
-
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->end_ts != b->end_ts)
-		return a->end_ts < b->end_ts ? -1 : 1;
-	return a->seq > b->seq ? -1 : a->seq < b->seq;
-}
+ORDER(call_cmp, struct wl_invocation_record, BY(a->pid, b->pid), BY(a->tid, b->tid), BY(a->end_ts, b->end_ts),
+      BY(b->seq, a->seq));
 
 static int write_group(struct invocations *invocations, struct group *group)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/series.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <string.h>
@@ -105,15 +106,7 @@ size_t series__below(const struct series *series, uint64_t key)
 	}
 	if (back <= high)
 		low = high - back;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (series__key(series, middle) < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(low, high, middle, series__key(series, middle) >= key);
 }
 
 size_t series__up_to(const struct series *series, uint64_t key)

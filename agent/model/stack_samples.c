@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/stack_samples.h"
 
+#include "base/order.h"
 #include "base/random.h"
 #include "base/vec.h"
 
@@ -410,14 +411,7 @@ static int decide(struct stack_samples *samples, const struct ended *ended)
 
 /* --- in the order in which they were sent ------------------------------------------------------------------------- */
 
-static int compare_fresh(const void *left, const void *right)
-{
-	const struct fresh *a = left, *b = right;
-
-	if (a->sent_ts != b->sent_ts)
-		return a->sent_ts < b->sent_ts ? -1 : 1;
-	return (a->kind > b->kind) - (a->kind < b->kind);
-}
+ORDER(compare_fresh, struct fresh, BY(a->sent_ts, b->sent_ts), BY(a->kind, b->kind));
 
 /* The sample's texts become those of the place that it is held in. */
 static int place(struct stack_samples *samples, struct fresh *fresh)
@@ -457,12 +451,7 @@ static int place_fresh(struct stack_samples *samples, uint64_t until_ts)
 	return err;
 }
 
-static int compare_begin(const void *left, const void *right)
-{
-	const struct ended *a = left, *b = right;
-
-	return (a->begin_ts > b->begin_ts) - (a->begin_ts < b->begin_ts);
-}
+ORDER(compare_begin, struct ended, BY(a->begin_ts, b->begin_ts));
 
 /* Kept intervals become stretches of time that do not overlap. */
 static void merge_covers(struct stack_samples *samples)
@@ -484,17 +473,10 @@ static void merge_covers(struct stack_samples *samples)
 
 static bool is_covered(const struct stack_samples *samples, uint64_t begin_ts, uint64_t end_ts)
 {
-	size_t low = 0, high = samples->covers.cnt;
+	size_t low;
 
 	/* The last stretch that begins before the end. */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (samples->covers.items[mid].begin_ts <= end_ts)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = search_first(0, samples->covers.cnt, mid, samples->covers.items[mid].begin_ts > end_ts);
 	return low && samples->covers.items[low - 1].end_ts >= begin_ts;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/trace_far.h"
 
+#include "base/order.h"
+
 #include <string.h>
 #include <sys/socket.h>
 
@@ -28,17 +30,8 @@ void trace_far__sent(struct trace_far *far, const struct wl_socket_record *recor
 /* The number of the first send that is not before ts. */
 static uint64_t first_from(struct trace_far *far, uint64_t ts)
 {
-	uint64_t low = far->send_cnt > TRACE_FAR_SENDS ? far->send_cnt - TRACE_FAR_SENDS : 0, high = far->send_cnt;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (at(far, middle)->record.ts < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(far->send_cnt > TRACE_FAR_SENDS ? far->send_cnt - TRACE_FAR_SENDS : 0, far->send_cnt,
+			    middle, at(far, middle)->record.ts >= ts);
 }
 
 struct trace_far_send *trace_far__next(struct trace_far *far, uint32_t tid, uint64_t from_ts, uint64_t to_ts,

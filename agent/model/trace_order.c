@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/trace_order.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -169,12 +170,7 @@ static int sort(struct trace_order *order)
 	return 0;
 }
 
-static int compare_words(const void *left, const void *right)
-{
-	const struct place *a = left, *b = right;
-
-	return a->word < b->word ? -1 : a->word > b->word;
-}
+ORDER(compare_words, struct place, BY(a->word, b->word));
 
 /* Takes what was not handed over to the front, in the order in which it lies, so that nothing is overwritten early. */
 static void keep_rest(struct trace_order *order, size_t done_cnt)

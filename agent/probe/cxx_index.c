@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/cxx_index.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int entry_cmp(const void *left, const void *right)
-{
-	const struct cxx_entry *a = left, *b = right;
-	int order = strcmp(a->name.key, b->name.key);
-
-	if (!order)
-		order = strcmp(a->name.full, b->name.full);
-	if (order)
-		return order;
-	return a->func < b->func ? -1 : a->func > b->func;
-}
+ORDER(entry_cmp, struct cxx_entry, strcmp(a->name.key, b->name.key), strcmp(a->name.full, b->name.full),
+      BY(a->func, b->func));
 
 int cxx_index_make(struct cxx_index *index, struct program *program, uint32_t module)
 {
@@ -62,16 +54,8 @@ static int wanted_cmp(const struct cxx_name *wanted, const struct cxx_name *name
 
 const struct cxx_entry *cxx_index_find(const struct cxx_index *index, const struct cxx_name *wanted, size_t *cnt)
 {
-	size_t low = 0, high = index->cnt, end;
+	size_t low = search_first(0, index->cnt, middle, wanted_cmp(wanted, &index->entries[middle].name) <= 0), end;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (wanted_cmp(wanted, &index->entries[middle].name) > 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (end = low; end < index->cnt && !wanted_cmp(wanted, &index->entries[end].name);)
 		end++;
 	*cnt = end - low;

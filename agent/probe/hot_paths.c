@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/hot_paths.h"
 
+#include "base/order.h"
 #include "base/random.h"
 #include "base/vec.h"
 
@@ -382,14 +383,7 @@ static void complete_root(const struct hot_paths *paths, struct hot_root *root)
 	}
 }
 
-static int compare_roots(const void *left, const void *right)
-{
-	const struct hot_root *a = left, *b = right;
-
-	if (a->share != b->share)
-		return a->share < b->share ? 1 : -1;
-	return (a->function > b->function) - (a->function < b->function);
-}
+ORDER(compare_roots, struct hot_root, BY(b->share, a->share), BY(a->function, b->function));
 
 int hot_paths__roots(const struct hot_paths *paths, double shared, double least, struct hot_root **roots, size_t *cnt)
 {

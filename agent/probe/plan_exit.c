@@ -2,6 +2,8 @@
 /* Probes on everything that ends a call: for frames that a return probe would make impassable for an unwinder. */
 #include "probe/plan_internal.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 
 static int exit_push(const struct planner *planner, struct plan *plan, const struct code_insn *insn)
@@ -62,12 +64,7 @@ static int insn_exit(const struct planner *planner, struct plan *plan, const str
 	}
 }
 
-static int site_cmp(const void *left, const void *right)
-{
-	const struct plan_site *a = left, *b = right;
-
-	return a->file_off < b->file_off ? -1 : a->file_off > b->file_off;
-}
+ORDER(site_cmp, struct plan_site, BY(a->file_off, b->file_off));
 
 int planner_exits(const struct planner *planner, struct plan *plan)
 {

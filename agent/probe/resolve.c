@@ -2,6 +2,8 @@
 /* From the lines of a symbol list to the functions and markers that they name. */
 #include "probe/resolve_internal.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -120,12 +122,7 @@ static int match_cxx_glob(struct resolver *resolver, const char *pattern, uint32
 	return err;
 }
 
-static int id_cmp(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return a < b ? -1 : a > b;
-}
+ORDER(id_cmp, uint32_t, BY(*a, *b));
 
 /* A function may have been found by several of its names. */
 static void functions_once(struct finding *finding)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/suggest.h"
 
+#include "base/order.h"
 #include "probe/cxx_name.h"
 
 #include <ctype.h>
@@ -267,16 +268,7 @@ bool suggest_role(const char *name, struct suggestion *suggestion)
 	return suggestion->score > 40;
 }
 
-static int suggestion_cmp(const void *left, const void *right)
-{
-	const struct suggestion *a = left, *b = right;
-
-	if (a->role != b->role)
-		return a->role < b->role ? -1 : 1;
-	if (a->score != b->score)
-		return a->score > b->score ? -1 : 1;
-	return a->func < b->func ? -1 : a->func > b->func;
-}
+ORDER(suggestion_cmp, struct suggestion, BY(a->role, b->role), BY(b->score, a->score), BY(a->func, b->func));
 
 static int suggest_function(const struct program_function *function, suggestions *found)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/usdt.h"
 
+#include "base/order.h"
 #include "target/elf_image.h"
 
 #include <elf.h>
@@ -122,17 +123,8 @@ static int notes_read(struct reader *reader, const char *notes, size_t sz)
 	return err;
 }
 
-static int site_cmp(const void *left, const void *right)
-{
-	const struct usdt_site *a = left, *b = right;
-	int order = strcmp(a->provider, b->provider);
-
-	if (!order)
-		order = strcmp(a->name, b->name);
-	if (order)
-		return order;
-	return a->file_off < b->file_off ? -1 : a->file_off > b->file_off;
-}
+ORDER(site_cmp, struct usdt_site, strcmp(a->provider, b->provider), strcmp(a->name, b->name),
+      BY(a->file_off, b->file_off));
 
 static int sites_read(struct reader *reader)
 {

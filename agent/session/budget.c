@@ -9,6 +9,7 @@
  * the kernel tenths of a second to take it out again.  So functions are counted first, without one.
  */
 #include "base/log.h"
+#include "base/order.h"
 #include "capture/call_rates.h"
 #include "session/list.h"
 #include "session/session_internal.h"
@@ -77,12 +78,7 @@ static struct program_costs program_costs(struct recording *recording)
 	return programs;
 }
 
-static int dearest_first(const void *left, const void *right)
-{
-	const struct list_cost *a = left, *b = right;
-
-	return (a->cost_ns < b->cost_ns) - (a->cost_ns > b->cost_ns);
-}
+ORDER(dearest_first, struct list_cost, BY(b->cost_ns, a->cost_ns));
 
 /* "f (2400000 calls a second, 160 % of the target's CPU time)" and so on, the dearest first. */
 static void name_dropped(const struct recording *recording, const struct list_cost *costs, size_t cnt, double cpu_ns,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "shard/damage.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <string.h>
@@ -8,19 +9,8 @@
 /* How many entries lie at or before the place. */
 static size_t damages__find(const struct shard_damages *damages, size_t file_idx, uint64_t off)
 {
-	size_t from = 0, to = damages->cnt;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		bool before = damages->file_idx.items[mid] < file_idx ||
-			      (damages->file_idx.items[mid] == file_idx && damages->items[mid].off <= off);
-
-		if (before)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return search_first(0, damages->cnt, at,
+			    (BY(damages->file_idx.items[at], file_idx) ?: BY(damages->items[at].off, off)) > 0);
 }
 
 int shard_damages__add(struct shard_damages *damages, size_t file_idx, const struct shard_damage *damage)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/code.h"
 
+#include "base/order.h"
 #include "target/code_internal.h"
 
 #include <errno.h>
@@ -70,19 +71,9 @@ size_t code__len(struct code *code, const uint8_t *bytes, size_t sz)
 
 const struct code_insn *code_insn_at(const code_insns *insns, uint64_t addr)
 {
-	size_t low = 0, high = insns->cnt;
+	size_t found = search_first(0, insns->cnt, at, insns->items[at].addr >= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (insns->items[mid].addr == addr)
-			return &insns->items[mid];
-		if (insns->items[mid].addr < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	return found < insns->cnt && insns->items[found].addr == addr ? &insns->items[found] : NULL;
 }
 
 void code__text(struct code *code, const uint8_t *bytes, size_t sz, uint64_t addr, char *buf, size_t buf_sz)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/code_map.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <string.h>
@@ -50,14 +51,7 @@ struct ordered {
 	size_t seq;
 };
 
-static int compare_start(const void *left, const void *right)
-{
-	const struct ordered *a = left, *b = right;
-
-	if (a->range.start != b->range.start)
-		return a->range.start < b->range.start ? -1 : 1;
-	return (a->seq > b->seq) - (a->seq < b->seq);
-}
+ORDER(compare_start, struct ordered, BY(a->range.start, b->range.start), BY(a->seq, b->seq));
 
 /* The open ranges: the newest one is the first of a binary heap. */
 struct open {
@@ -224,7 +218,7 @@ int code_map__add(struct code_map *map, struct code_range *ranges, size_t cnt, u
 
 uint64_t code_map__find(const struct code_map *map, uint64_t addr, uint64_t ts)
 {
-	size_t low = 0, high = map->pieces.cnt;
+	size_t at;
 	uint64_t kept = map->past_pos < CODE_MAP_PAST_MAX ? map->past_pos : CODE_MAP_PAST_MAX;
 	const struct past *found = NULL;
 
@@ -239,15 +233,6 @@ uint64_t code_map__find(const struct code_map *map, uint64_t addr, uint64_t ts)
 	}
 	if (found)
 		return found->range.tag;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (addr < map->pieces.items[mid].start)
-			high = mid;
-		else if (addr >= map->pieces.items[mid].end)
-			low = mid + 1;
-		else
-			return map->pieces.items[mid].tag;
-	}
-	return CODE_MAP_NONE;
+	at = search_first(0, map->pieces.cnt, piece, map->pieces.items[piece].end > addr);
+	return at < map->pieces.cnt && map->pieces.items[at].start <= addr ? map->pieces.items[at].tag : CODE_MAP_NONE;
 }

@@ -3,6 +3,7 @@
 #include "target/eh_frame.h"
 
 #include "base/bytes.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -241,19 +242,9 @@ static int cie_add(struct eh_frame *frame, struct cursor *cursor, size_t off)
 
 static const struct cie *cie_find(const struct eh_frame *frame, size_t off)
 {
-	size_t low = 0, high = frame->cies.cnt;
+	size_t found = search_first(0, frame->cies.cnt, at, frame->cies.items[at].off >= off);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (frame->cies.items[mid].off == off)
-			return &frame->cies.items[mid];
-		if (frame->cies.items[mid].off < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	return found < frame->cies.cnt && frame->cies.items[found].off == off ? &frame->cies.items[found] : NULL;
 }
 
 /* `cursor` stands behind the CIE pointer and ends with the entry. */
@@ -311,14 +302,7 @@ static int entries_read(struct eh_frame *frame)
 	return err;
 }
 
-static int function_cmp(const void *left, const void *right)
-{
-	const struct eh_function *a = left, *b = right;
-
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	return a->size > b->size ? -1 : a->size < b->size;
-}
+ORDER(function_cmp, struct eh_function, BY(a->addr, b->addr), BY(b->size, a->size));
 
 /* Where the table is, by the section, or in a file without sections by what the unwinder itself uses. */
 static int table_find(const struct elf_image *image, uint64_t *addr, uint64_t *file_off, uint64_t *sz)
@@ -402,16 +386,8 @@ size_t eh_frame__functions(const struct eh_frame *frame, const struct eh_functio
 const struct eh_function *eh_frame__at(const struct eh_frame *frame, uint64_t addr)
 {
 	const struct eh_function *functions = frame->functions.items;
-	size_t low = 0, high = frame->functions.cnt;
+	size_t low = search_first(0, frame->functions.cnt, mid, functions[mid].addr > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (functions[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	/* A few back: a short one may lie within a long one. */
 	for (size_t i = low; i > 0 && low - i < 8; i--)
 		if (addr - functions[i - 1].addr < functions[i - 1].size)

@@ -5,6 +5,7 @@
  */
 #include "target/elf_file.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "target/elf_image.h"
 #include "target/nearest.h"
@@ -352,17 +353,7 @@ static int sections_read(struct loader *loader)
 	return err;
 }
 
-static int symbol_cmp(const void *left, const void *right)
-{
-	const struct symbol *a = left, *b = right;
-	int order = strcmp(a->name, b->name);
-
-	if (order)
-		return order;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return a->addr < b->addr ? -1 : a->addr > b->addr;
-}
+ORDER(symbol_cmp, struct symbol, strcmp(a->name, b->name), BY(a->rank, b->rank), BY(a->addr, b->addr));
 
 /* The best symbol of every name, to where its kind belongs. */
 static int symbols_sort_out(struct loader *loader)
@@ -409,12 +400,7 @@ static bool is_better_name(const struct symbol *symbol, const struct symbol *bes
 	return strlen(symbol->name) < strlen(best->name);
 }
 
-static int symbol_addr_cmp(const void *left, const void *right)
-{
-	const struct symbol *a = left, *b = right;
-
-	return a->addr < b->addr ? -1 : a->addr > b->addr;
-}
+ORDER(symbol_addr_cmp, struct symbol, BY(a->addr, b->addr));
 
 /* After symbols_sort_out(): the symbols are put into another order. */
 static int symbols_by_addr(struct loader *loader)

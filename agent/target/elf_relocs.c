@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/elf_relocs.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -213,19 +214,9 @@ static int fixed_read(struct elf_relocs *relocs, const struct elf_image *image, 
 	return err;
 }
 
-static int slot_cmp(const void *left, const void *right)
-{
-	const struct elf_slot *a = left, *b = right;
+ORDER(slot_cmp, struct elf_slot, BY(a->addr, b->addr));
 
-	return a->addr < b->addr ? -1 : a->addr > b->addr;
-}
-
-static int addr_cmp(const void *left, const void *right)
-{
-	const uint64_t *a = left, *b = right;
-
-	return *a < *b ? -1 : *a > *b;
-}
+ORDER(addr_cmp, uint64_t, BY(*a, *b));
 
 struct elf_relocs *elf_relocs__read(const struct elf_image *image)
 {
@@ -283,15 +274,7 @@ const struct elf_slot *elf_relocs__slot(const struct elf_relocs *relocs, uint64_
 
 bool elf_relocs__points_into(const struct elf_relocs *relocs, uint64_t first, uint64_t last)
 {
-	size_t low = 0, high = relocs->code_pointers.cnt;
+	size_t low = search_first(0, relocs->code_pointers.cnt, mid, relocs->code_pointers.items[mid] >= first);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (relocs->code_pointers.items[mid] < first)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < relocs->code_pointers.cnt && relocs->code_pointers.items[low] <= last;
 }

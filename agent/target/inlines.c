@@ -2,6 +2,7 @@
 #include "target/inlines.h"
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/random.h"
 #include "base/vec.h"
 #include "target/demangle.h"
@@ -101,14 +102,7 @@ static bool take_room(Elf *elf, uint64_t *taken)
 	return false;
 }
 
-static int compare_ranges(const void *left, const void *right)
-{
-	const struct range *a = left, *b = right;
-
-	if (a->lo != b->lo)
-		return a->lo < b->lo ? -1 : 1;
-	return (a->die > b->die) - (a->die < b->die);
-}
+ORDER(compare_ranges, struct range, BY(a->lo, b->lo), BY(a->die, b->die));
 
 static void sort_ranges(ranges *of)
 {
@@ -225,16 +219,8 @@ static int read_functions(struct unit *unit, Dwarf_Die *parent, int depth, uint3
 
 static const struct range *range_at(const ranges *of, uint64_t addr)
 {
-	size_t low = 0, high = of->cnt;
+	size_t low = search_first(0, of->cnt, mid, of->items[mid].lo > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (of->items[mid].lo <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low && addr < of->items[low - 1].hi ? &of->items[low - 1] : NULL;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/kernel_symbols.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <inttypes.h>
@@ -61,14 +62,7 @@ static int add(struct kernel_symbols *symbols, uint64_t addr, const char *name)
 	return vec_push(&symbols->symbols, symbol);
 }
 
-static int compare(const void *left, const void *right)
-{
-	const struct kernel_symbol *a = left, *b = right;
-
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
-}
+ORDER(compare, struct kernel_symbol, BY(a->addr, b->addr), BY(a->name, b->name));
 
 /* "ADDRESS TYPE NAME[\t[MODULE]]"; without the privilege all addresses are 0. */
 static void load(struct kernel_symbols *symbols)
@@ -92,19 +86,11 @@ static void load(struct kernel_symbols *symbols)
 
 const char *kernel_symbols__name(struct kernel_symbols *symbols, uint64_t addr)
 {
-	size_t low = 0, high;
+	size_t low;
 
 	if (symbols->file)
 		load(symbols);
-	high = symbols->symbols.cnt;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (symbols->symbols.items[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = search_first(0, symbols->symbols.cnt, mid, symbols->symbols.items[mid].addr > addr);
 	if (!low || addr - symbols->symbols.items[low - 1].addr >= FUNCTION_SZ_MAX)
 		return NULL;
 	/* Of several names of one function the first. */

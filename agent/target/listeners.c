@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/order.h"
 #include "target/proc_file.h"
 #include "target/target.h"
 
@@ -15,12 +16,7 @@
 
 typedef VEC(uint64_t) inode_set; /* sorted */
 
-static int inode_cmp(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
+ORDER(inode_cmp, uint64_t, BY(*a, *b));
 
 static bool inode_set_has(const inode_set *inodes, uint64_t ino)
 {

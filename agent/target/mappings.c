@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/order.h"
 #include "target/proc_file.h"
 #include "target/target.h"
 
@@ -98,19 +99,9 @@ void target_mapping_basename(const struct target_mapping *mapping, char *buf, si
 
 const struct target_mapping *target_mapping_find(const target_mappings *mappings, uint64_t addr)
 {
-	size_t low = 0, high = mappings->cnt;
+	size_t found = search_first(0, mappings->cnt, at, mappings->items[at].end > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (addr < mappings->items[mid].start)
-			high = mid;
-		else if (addr >= mappings->items[mid].end)
-			low = mid + 1;
-		else
-			return &mappings->items[mid];
-	}
-	return NULL;
+	return found < mappings->cnt && mappings->items[found].start <= addr ? &mappings->items[found] : NULL;
 }
 
 uint64_t target_mapping_base(const target_mappings *mappings, const struct target_mapping *mapping)

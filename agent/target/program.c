@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/program.h"
 
+#include "base/order.h"
 #include "target/demangle.h"
 #include "target/function_code.h"
 #include "target/hazard.h"
@@ -486,19 +487,12 @@ uint32_t program__function_cnt(const struct program *program)
 
 struct function *program_function_of(struct program *program, uint32_t id)
 {
-	size_t low = 0, high = program->blocks.cnt;
+	size_t low;
 	struct module *module;
 
 	if (id >= program->function_cnt)
 		return NULL;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (program->blocks.items[mid].first <= id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = search_first(0, program->blocks.cnt, mid, program->blocks.items[mid].first > id);
 	module = program->modules.items[program->blocks.items[low - 1].module];
 	return &module->functions.items[id - module->first_id];
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Who calls whom: by direct calls, by jumps that leave a function, by slots that the dynamic linker fills in. */
+#include "base/order.h"
 #include "target/function_code.h"
 #include "target/program_internal.h"
 
@@ -154,12 +155,7 @@ static int insn_edge(struct program *program, struct module *module, const struc
 	}
 }
 
-static int edge_cmp(const void *left, const void *right)
-{
-	const struct call_edge *a = left, *b = right;
-
-	return a->call_addr < b->call_addr ? -1 : a->call_addr > b->call_addr;
-}
+ORDER(edge_cmp, struct call_edge, BY(a->call_addr, b->call_addr));
 
 static int disassemble(struct program *program, struct function *function)
 {

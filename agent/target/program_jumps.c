@@ -5,6 +5,7 @@
  * that there are and, rarely, one that is none.  Short jumps reach neighbours only, and those are disassembled when
  * they are asked about.
  */
+#include "base/order.h"
 #include "target/function_code.h"
 #include "target/program_internal.h"
 
@@ -17,12 +18,7 @@
 #define SHORT_REACH         130
 #define SWITCH_PROLOGUE_MAX 192 /* within so much of its code a function that switches stacks has done so */
 
-static int addr_cmp(const void *left, const void *right)
-{
-	const uint64_t *a = left, *b = right;
-
-	return *a < *b ? -1 : *a > *b;
-}
+ORDER(addr_cmp, uint64_t, BY(*a, *b));
 
 static bool is_of_interest(const struct module *module, uint64_t from, uint64_t target)
 {
@@ -106,16 +102,8 @@ static int jumps_find(struct module *module)
 
 static bool far_jump_into(const struct module *module, uint64_t first, uint64_t last)
 {
-	size_t low = 0, high = module->jumped_into.cnt;
+	size_t low = search_first(0, module->jumped_into.cnt, mid, module->jumped_into.items[mid] >= first);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (module->jumped_into.items[mid] < first)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < module->jumped_into.cnt && module->jumped_into.items[low] <= last;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* One module's functions, put together from all that names them or tells where they are. */
+#include "base/order.h"
 #include "target/debug_file.h"
 #include "target/inlines.h"
 #include "target/program_internal.h"
@@ -373,16 +374,8 @@ int module_functions_load(struct program *program, struct module *module)
 uint32_t module_function_at(const struct module *module, uint64_t addr)
 {
 	const struct function *functions = module->functions.items;
-	size_t low = 0, high = module->functions.cnt;
+	size_t low = search_first(0, module->functions.cnt, mid, functions[mid].public.addr > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (functions[mid].public.addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	/* A few back: a short one may lie within a long one. */
 	for (size_t i = low; i > 0 && low - i < 8; i--)
 		if (functions[i - 1].public.addr == addr ||

@@ -2,18 +2,12 @@
 /* The functions of a module by all of their names, aliases included. */
 #include "target/program_internal.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <string.h>
 
-static int name_cmp(const void *left, const void *right)
-{
-	const struct program_name *a = left, *b = right;
-	int order = strcmp(a->name, b->name);
-
-	if (order)
-		return order;
-	return a->function < b->function ? -1 : a->function > b->function;
-}
+ORDER(name_cmp, struct program_name, strcmp(a->name, b->name), BY(a->function, b->function));
 
 static int names_add(struct module *module)
 {
@@ -76,19 +70,11 @@ int program__module_names(struct program *program, uint32_t idx, const struct pr
 
 uint32_t module_function_named(struct module *module, const char *name)
 {
-	size_t low = 0, high;
+	size_t low;
 
 	if (names_load(module))
 		return PROGRAM_NONE;
-	high = module->names.cnt;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (strcmp(module->names.items[mid].name, name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = search_first(0, module->names.cnt, mid, strcmp(module->names.items[mid].name, name) >= 0);
 	return low < module->names.cnt && !strcmp(module->names.items[low].name, name)
 		       ? module->names.items[low].function
 		       : PROGRAM_NONE;

@@ -2,6 +2,8 @@
 /* From a schema to what is to be read in the kernel, by ranges of program counters. */
 #include "values/plan.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,14 +55,7 @@ static bool make_wish(const struct value_variable *variable, const struct value_
 	return true;
 }
 
-static int compare_wishes(const void *left, const void *right)
-{
-	const struct wish *a = left, *b = right;
-
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return (a->end > b->end) - (a->end < b->end);
-}
+ORDER(compare_wishes, struct wish, BY(a->begin, b->begin), BY(a->end, b->end));
 
 static bool same_reads(const struct value_plan *plan, const struct value_range *last, const struct value_read *reads,
 		       size_t cnt)

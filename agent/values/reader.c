@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "values/reader.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,21 +24,9 @@ struct value_reader {
 	VEC(struct global) globals; /* by addr */
 };
 
-static int compare_globals(const void *left, const void *right)
-{
-	const struct global *a = left, *b = right;
+ORDER(compare_globals, struct global, BY(a->addr, b->addr));
 
-	return (a->addr > b->addr) - (a->addr < b->addr);
-}
-
-static int compare_spans(const void *left, const void *right)
-{
-	const struct span *a = left, *b = right;
-
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return (a->variable > b->variable) - (a->variable < b->variable);
-}
+ORDER(compare_spans, struct span, BY(a->begin, b->begin), BY(a->variable, b->variable));
 
 int value_reader__new(const struct value_schema *schema, struct value_reader **made)
 {
@@ -193,18 +183,11 @@ int value_reader__locals(const struct value_reader *reader, const struct value_f
 			 void *owner)
 {
 	const struct span *spans = reader->spans.items;
-	size_t low = 0, high = reader->spans.cnt;
+	size_t low;
 	int err = 0;
 
 	/* The first one that begins beyond the address. */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (spans[mid].begin <= frame->addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = search_first(0, reader->spans.cnt, mid, spans[mid].begin > frame->addr);
 	for (; low && spans[low - 1].furthest > frame->addr && !err; low--) {
 		const struct span *span = &spans[low - 1];
 

@@ -10,6 +10,7 @@
 
 const char *const value_skip_names[VALUE_SKIP_CNT] = {
 #define VALUE_SKIP(id, name) [VALUE_SKIP_##id] = name,
+#include "base/order.h"
 #include "values/skip.def"
 #undef VALUE_SKIP
 };
@@ -27,17 +28,8 @@ const char *builder_text(struct builder *builder, const char *text)
 	return builder->schema->strings.strings[id];
 }
 
-static int compare(const void *left, const void *right)
-{
-	const struct value_variable *a = left, *b = right;
-	int order = strcmp(a->file, b->file);
-
-	if (!order)
-		order = a->line < b->line ? -1 : a->line > b->line;
-	if (!order)
-		order = strcmp(a->function, b->function);
-	return order ? order : strcmp(a->name, b->name);
-}
+ORDER(compare, struct value_variable, strcmp(a->file, b->file), BY(a->line, b->line), strcmp(a->function, b->function),
+      strcmp(a->name, b->name));
 
 static int build(struct value_schema *schema, const struct value_schema_opts *opts, Dwfl_Module *module)
 {

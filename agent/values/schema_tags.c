@@ -6,6 +6,8 @@
  */
 #include "values/schema_internal.h"
 
+#include "base/order.h"
+
 #include <capstone/capstone.h>
 #include <dwarf.h>
 #include <errno.h>
@@ -290,12 +292,7 @@ static int decode_range(struct tagger *tagger, const uint8_t *bytes, uint64_t be
 	return 0;
 }
 
-static int compare_insns(const void *left, const void *right)
-{
-	const struct insn *a = left, *b = right;
-
-	return a->addr < b->addr ? -1 : a->addr > b->addr;
-}
+ORDER(compare_insns, struct insn, BY(a->addr, b->addr));
 
 static int decode(struct tagger *tagger, struct builder *builder)
 {
@@ -320,16 +317,8 @@ static int decode(struct tagger *tagger, struct builder *builder)
 
 static uint32_t insn_at(const struct tagger *tagger, uint64_t addr)
 {
-	size_t low = 0, high = tagger->insns.cnt;
+	size_t low = search_first(0, tagger->insns.cnt, middle, tagger->insns.items[middle].addr >= addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (tagger->insns.items[middle].addr < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < tagger->insns.cnt && tagger->insns.items[low].addr == addr ? (uint32_t)low : NO_BLOCK;
 }
 

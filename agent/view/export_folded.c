@@ -3,6 +3,7 @@
 
 #include "base/folded.h"
 #include "base/names.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <string.h>
@@ -123,12 +124,7 @@ static int add_row(struct folded_lines *lines, const struct dataset *dataset, si
 	return 0;
 }
 
-static int compare_folded(const void *left, const void *right)
-{
-	const struct folded *a = left, *b = right;
-
-	return (a->ns < b->ns) - (a->ns > b->ns);
-}
+ORDER(compare_folded, struct folded, BY(b->ns, a->ns));
 
 int export_folded(FILE *out, const struct dataset *dataset, const struct paths *paths)
 {

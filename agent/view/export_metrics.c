@@ -2,6 +2,7 @@
 #include "view/export_metrics.h"
 
 #include "base/names.h"
+#include "base/order.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 
@@ -89,14 +90,7 @@ struct type_weight {
 	double weight;
 };
 
-static int by_weight(const void *left, const void *right)
-{
-	const struct type_weight *a = left, *b = right;
-
-	if (a->weight != b->weight)
-		return a->weight > b->weight ? -1 : 1;
-	return (a->type > b->type) - (a->type < b->type);
-}
+ORDER(by_weight, struct type_weight, BY(b->weight, a->weight), BY(a->type, b->type));
 
 /* Those with most requests. */
 static int choose_types(struct metrics *metrics)

@@ -5,6 +5,7 @@
 #include "base/folded.h"
 #include "base/idmap.h"
 #include "base/names.h"
+#include "base/order.h"
 #include "shard/columns.h"
 
 #include <math.h>
@@ -79,14 +80,7 @@ static int add_block(struct stacks *stacks, const struct shard_block *block)
 	return err;
 }
 
-static int compare(const void *left, const void *right)
-{
-	const struct stack *a = left, *b = right;
-
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? 1 : -1;
-	return (a->frames > b->frames) - (a->frames < b->frames);
-}
+ORDER(compare, struct stack, BY(b->ns, a->ns), BY(a->frames, b->frames));
 
 /* "stack;CATEGORY;STATE;root;…;leaf"; on the CPU the state says nothing more.  Of others while they delayed intervals,
  * "stack;delaying;root;…;leaf". */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <inttypes.h>
@@ -42,20 +43,11 @@ void metrics__init(struct metrics *metrics)
 /* NULL where there is no room for another one. */
 static struct metrics_host *metrics__host(struct metrics *metrics, const char *host)
 {
-	size_t from = 0, to = metrics->hosts.cnt;
+	size_t from = search_first(0, metrics->hosts.cnt, at, strcmp(metrics->hosts.items[at].host, host) >= 0);
 	struct metrics_host *items;
 
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		int order = strcmp(metrics->hosts.items[mid].host, host);
-
-		if (!order)
-			return &metrics->hosts.items[mid];
-		if (order < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
+	if (from < metrics->hosts.cnt && !strcmp(metrics->hosts.items[from].host, host))
+		return &metrics->hosts.items[from];
 	if (metrics->hosts.cnt >= HOSTS_MAX || vec_reserve(&metrics->hosts, 1))
 		return NULL;
 	items = metrics->hosts.items;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/collect/seqset.h"
 
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <string.h>
@@ -8,20 +9,12 @@
 /* The first range that ends at or after seq; cnt if none does. */
 static size_t seqset__find(const struct seqset *set, uint64_t seq)
 {
-	size_t from = 0, to = set->cnt;
+	size_t to = set->cnt;
 
 	/* What arrives belongs to the end, nearly always. */
 	if (!to || set->items[to - 1].last < seq)
 		return to;
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-
-		if (set->items[mid].last < seq)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return search_first(0, to, mid, set->items[mid].last >= seq);
 }
 
 bool seqset__has(const struct seqset *set, uint64_t seq)

@@ -2,6 +2,7 @@
 #include "net/collect/store_internal.h"
 
 #include "base/clock.h"
+#include "base/order.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -179,12 +180,7 @@ static const struct received *find_pending(const struct store_session *session, 
 	return NULL;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+ORDER(compare_u64, uint64_t, BY(*a, *b));
 
 /* Whether the frames that were there before are the same as those on disk: 0 or -EEXIST. */
 static int check_repetitions(struct store *store, struct store_session *session, const struct store_frame *frames,

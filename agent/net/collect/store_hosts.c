@@ -6,6 +6,8 @@
  */
 #include "net/collect/store_internal.h"
 
+#include "base/order.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,20 +19,11 @@
 
 struct store_host *store__host(struct store *store, const char *name)
 {
-	size_t from = 0, to = store->hosts.cnt;
+	size_t from = search_first(0, store->hosts.cnt, at, strcmp(store->hosts.items[at]->name, name) >= 0);
 	struct store_host *host;
 
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		int order = strcmp(store->hosts.items[mid]->name, name);
-
-		if (!order)
-			return store->hosts.items[mid];
-		if (order < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
+	if (from < store->hosts.cnt && !strcmp(store->hosts.items[from]->name, name))
+		return store->hosts.items[from];
 	host = calloc(1, sizeof(*host));
 	if (!host || vec_reserve(&store->hosts, 1)) {
 		free(host);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/collect/store_internal.h"
 
+#include "base/order.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,12 +46,7 @@ struct wanted_crcs {
 	uint32_t cnt;
 };
 
-static int compare_seqs(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+ORDER(compare_seqs, uint64_t, BY(*a, *b));
 
 static int take_crc(void *ctx, const struct received *received)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/send/spool_files.h"
 
+#include "base/order.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,12 +59,7 @@ int spool_dir_parse(const char *name, char host[SHARD_HOST_MAX + 1], uint64_t *s
 	return protocol_host_is_valid(host) ? 0 : -EINVAL;
 }
 
-static int by_seq(const void *left, const void *right)
-{
-	const struct spool_entry *a = left, *b = right;
-
-	return (a->seq > b->seq) - (a->seq < b->seq);
-}
+ORDER(by_seq, struct spool_entry, BY(a->seq, b->seq));
 
 int spool_list(int dir_fd, struct spool_entries *entries)
 {
