@@ -11,18 +11,17 @@
 
 int dataset_build__module_block(struct dataset_build *build, const struct shard_block *block)
 {
-	const struct shard_block_column *paths = block_column(block, "path", SHARD_STR);
-	const struct shard_block_column *build_ids = block_column(block, "build_id", SHARD_STR);
+	const struct module_columns col = block_columns(block, MODULE, module);
 	struct build_module module;
 	uint32_t path, build_id;
 
 	if (dataset_build__session_of(build, block, &module.session))
 		return -ENOMEM;
-	for (uint32_t row = 0; paths && row < block->row_cnt; row++) {
-		if (column_is_null(build_ids, row))
+	for (uint32_t row = 0; col.path && row < block->row_cnt; row++) {
+		if (column_is_null(col.build_id, row))
 			continue;
-		if (intern__id(&build->strings, column_text(paths, row), &path) ||
-		    intern__id(&build->strings, column_text(build_ids, row), &build_id))
+		if (intern__id(&build->strings, column_text(col.path, row), &path) ||
+		    intern__id(&build->strings, column_text(col.build_id, row), &build_id))
 			return -ENOMEM;
 		module.path = build->strings.strings[path];
 		module.build_id = build->strings.strings[build_id];

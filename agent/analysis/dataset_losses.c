@@ -64,24 +64,20 @@ static void note_total(struct build_loss *loss, const struct build_loss_row *row
 
 int dataset_build__loss_block(struct dataset_build *build, const struct shard_block *block)
 {
-	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64);
-	const struct shard_block_column *classes = block_column(block, "class", SHARD_STR);
-	const struct shard_block_column *cpu = block_column(block, "cpu", SHARD_U64);
-	const struct shard_block_column *emitted = block_column(block, "emitted", SHARD_U64);
-	const struct shard_block_column *lost = block_column(block, "lost", SHARD_U64);
+	const struct loss_columns col = block_columns(block, LOSS, loss);
 	size_t session;
 
 	if (dataset_build__session_of(build, block, &session))
 		return -ENOMEM;
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		int class = loss_by_name(column_text(classes, row));
-		struct build_loss_row loss = {.ts = column_u64(ts, row)};
+		int class = loss_by_name(column_text(col.class, row));
+		struct build_loss_row loss = {.ts = column_u64(col.ts, row)};
 
 		if (class < 0)
 			continue;
-		loss.emitted = column_u64(emitted, row);
-		loss.lost = column_u64(lost, row);
-		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(cpu, row), &loss.loss))
+		loss.emitted = column_u64(col.emitted, row);
+		loss.lost = column_u64(col.lost, row);
+		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(col.cpu, row), &loss.loss))
 			return -ENOMEM;
 		if (loss.loss == build->losses.cnt &&
 		    vec_push(&build->losses, ((struct build_loss){.session = session, .class = (enum wl_loss) class})))

@@ -103,14 +103,12 @@ static int build_reserve(struct dataset_build *build, size_t more)
 static void sum_parts(struct interval_block *in)
 {
 	uint32_t cnt = in->block->row_cnt;
-	char name[64];
 
 	for (int s = 0; s < WL_STATE_CNT; s++) {
 		uint64_t *part = in->parts + (size_t)state_category(s) * cnt;
-		const struct shard_block_column *column;
+		const struct shard_block_column *column =
+			block_column_at(in->block, SHARD_TABLE_INTERVAL, interval_column_length(s));
 
-		snprintf(name, sizeof(name), "ns.%s", state_name(s));
-		column = block_column(in->block, name, SHARD_U64);
 		for (uint32_t i = 0; column && i < cnt; i++)
 			if (__builtin_add_overflow(part[i], column_u64(column, i), &part[i]))
 				in->too_long[i] = 1;
@@ -183,27 +181,23 @@ static uint64_t worked_ns(uint64_t begin_ts, uint64_t latency_ns, uint64_t picku
 static void choose_rows(struct interval_block *in, struct build_session *session)
 {
 	const struct shard_block *block = in->block;
-	const struct shard_block_column *begin_ts = block_column(block, "begin_ts", SHARD_U64);
-	const struct shard_block_column *end_ts = block_column(block, "end_ts", SHARD_U64);
-	const struct shard_block_column *weight = block_column(block, "weight", SHARD_F64);
-	const struct shard_block_column *type = block_column(block, "type", SHARD_STR);
-	const struct shard_block_column *flags = block_column(block, "flags", SHARD_U64);
+	const struct interval_columns col = block_columns(block, INTERVAL, interval);
 	const char *only = in->build->filter ? in->build->filter->type : NULL;
 
-	if (!begin_ts || !end_ts) {
+	if (!col.begin_ts || !col.end_ts) {
 		in->build->no_columns += block->row_cnt;
 		return;
 	}
 	for (uint32_t i = 0; i < block->row_cnt; i++) {
-		double w = column_is_null(weight, i) ? 1 : weight->values[i].f64;
-		bool times = !column_is_null(begin_ts, i) && !column_is_null(end_ts, i) &&
-			     begin_ts->values[i].u64 <= end_ts->values[i].u64;
-		bool asked_for = !times || is_in_time(in->build, session, begin_ts->values[i].u64);
+		double w = column_f64_or(col.weight, i, 1);
+		bool times = !column_is_null(col.begin_ts, i) && !column_is_null(col.end_ts, i) &&
+			     col.begin_ts->values[i].u64 <= col.end_ts->values[i].u64;
+		bool asked_for = !times || is_in_time(in->build, session, col.begin_ts->values[i].u64);
 
 		if (times && isfinite(w) && w > 0)
-			note_session_row(session, begin_ts->values[i].u64, end_ts->values[i].u64, w,
-					 column_u64(flags, i) & WL_INTERVAL_BASELINE, asked_for);
-		if ((only && !dataset_type_fits(column_text(type, i), only)) || !asked_for)
+			note_session_row(session, col.begin_ts->values[i].u64, col.end_ts->values[i].u64, w,
+					 column_u64(col.flags, i) & WL_INTERVAL_BASELINE, asked_for);
+		if ((only && !dataset_type_fits(column_text(col.type, i), only)) || !asked_for)
 			continue;
 		if (times && !session->clock_known && asked_for_time(in->build))
 			in->build->clockless++;
@@ -212,7 +206,7 @@ static void choose_rows(struct interval_block *in, struct build_session *session
 		} else if (!isfinite(w) || w <= 0) {
 			in->build->bad_weights++;
 		} else {
-			in->latency_ns[i] = end_ts->values[i].u64 - begin_ts->values[i].u64;
+			in->latency_ns[i] = col.end_ts->values[i].u64 - col.begin_ts->values[i].u64;
 			if (balance_parts(in, i))
 				in->rows[in->row_cnt++] = i;
 			else
@@ -237,33 +231,28 @@ static uint32_t cluster_of(struct build_session *session, uint64_t window)
 static int add_fixed(struct interval_block *in)
 {
 	const struct shard_block *block = in->block;
-	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64);
-	const struct shard_block_column *begin_ts = block_column(block, "begin_ts", SHARD_U64);
-	const struct shard_block_column *weight = block_column(block, "weight", SHARD_F64);
-	const struct shard_block_column *type = block_column(block, "type", SHARD_STR);
-	const struct shard_block_column *flags = block_column(block, "flags", SHARD_U64);
-	const struct shard_block_column *window = block_column(block, "window", SHARD_U64);
+	const struct interval_columns col = block_columns(block, INTERVAL, interval);
 	struct build_session *session = &in->build->sessions.items[in->session];
-	const struct shard_block_column *pickup_ts = block_column(block, "pickup_ts", SHARD_U64);
 	struct dataset *dataset = in->build->dataset;
 
 	for (uint32_t i = 0; i < in->row_cnt; i++) {
 		uint32_t row = in->rows[i];
 		size_t to = in->first + i;
 
-		dataset->sid[to] = column_u64(sid, row);
-		dataset->begin_ts[to] = column_u64(begin_ts, row);
+		dataset->sid[to] = column_u64(col.sid, row);
+		dataset->begin_ts[to] = column_u64(col.begin_ts, row);
 		dataset->latency_ns[to] = in->latency_ns[row];
-		dataset->weight[to] = column_is_null(weight, row) ? 1 : weight->values[row].f64;
-		dataset->flags[to] = column_u64(flags, row);
-		dataset->window[to] = cluster_of(session, column_u64(window, row));
+		dataset->weight[to] = column_f64_or(col.weight, row, 1);
+		dataset->flags[to] = column_u64(col.flags, row);
+		dataset->window[to] = cluster_of(session, column_u64(col.window, row));
 		dataset->hw_factor[to] = build_session__hw_factor(
-			session, worked_ns(dataset->begin_ts[to], dataset->latency_ns[to], column_u64(pickup_ts, row)),
+			session,
+			worked_ns(dataset->begin_ts[to], dataset->latency_ns[to], column_u64(col.pickup_ts, row)),
 			dataset->weight[to], dataset->flags[to] & WL_INTERVAL_HW);
 		dataset->session[to] = (uint32_t)in->session;
 		if (dataset->flags[to] & (WL_INTERVAL_TORN | WL_INTERVAL_LOSSY | WL_INTERVAL_HISTORY))
 			dataset->intervals_flagged++;
-		if (text_id(in, column_text(type, row), &dataset->type[to]))
+		if (text_id(in, column_text(col.type, row), &dataset->type[to]))
 			return -ENOMEM;
 	}
 	return 0;
@@ -293,12 +282,10 @@ static int add_values(struct interval_block *in, struct build_column *to, const 
 	return 0;
 }
 
-static int add_event_column(struct interval_block *in, size_t event, const char *prefix, const char *name)
+static int add_event(struct interval_block *in, size_t event, uint32_t column)
 {
-	char full[64];
-
-	snprintf(full, sizeof(full), "%s%s", prefix, name);
-	return add_values(in, &in->build->events[event], NULL, block_column(in->block, full, SHARD_U64));
+	return add_values(in, &in->build->events[event], NULL,
+			  block_column_at(in->block, SHARD_TABLE_INTERVAL, column));
 }
 
 /* Where that column has a value, it is the event's. */
@@ -323,11 +310,6 @@ static int add_again(struct interval_block *in, uint32_t hwcounter, const char *
 
 static int add_counters(struct interval_block *in)
 {
-	static const char *const hwcounters[] = {
-#define HWCOUNTER(id, name, type, config, group, rotation) name,
-#include <whylate/hwcounter.def>
-#undef HWCOUNTER
-	};
 	int err = 0;
 
 	for (int c = 0; c < WL_CATEGORY_CNT && !err; c++)
@@ -335,14 +317,14 @@ static int add_counters(struct interval_block *in)
 	if (in->build->filter && in->build->filter->without_events)
 		return err;
 	for (int s = 0; s < WL_STATE_CNT && !err; s++) {
-		err = add_event_column(in, build_event_length(s), "ns.", state_name(s));
+		err = add_event(in, build_event_length(s), interval_column_length(s));
 		if (!err)
-			err = add_event_column(in, build_event_count(s), "n.", state_name(s));
+			err = add_event(in, build_event_count(s), interval_column_count(s));
 	}
 	for (int t = 0; t < WL_TALLY_CNT && !err; t++)
-		err = add_event_column(in, build_event_tally(t), "n.", tally_name(t));
+		err = add_event(in, build_event_tally(t), interval_column_tally(t));
 	for (int h = 0; h < SHARD_HW_CNT && !err; h++)
-		err = add_event_column(in, build_event_hw(h), "", hwcounters[h]);
+		err = add_event(in, build_event_hw(h), interval_column_hw(h));
 	/* Columns of older recordings, in which a counter of several rotations had one for each. */
 	if (!err)
 		err = add_again(in, SHARD_HW_CYCLES, "hw.cycles.1");
@@ -353,32 +335,8 @@ static int add_counters(struct interval_block *in)
 	return err;
 }
 
-struct blame_columns {
-	const struct shard_block_column *culprit_comm, *culprit_pid, *culprit_tid;
-	const struct shard_block_column *lock_name, *lock_addr, *lock_owner_comm, *lock_owner_tid;
-	const struct shard_block_column *blocked_state, *blocked_syscall;
-	const struct shard_block_column *fault_name, *fault_ns;
-};
-
-static void find_blame_columns(struct blame_columns *columns, const struct shard_block *block)
-{
-	*columns = (struct blame_columns){
-		.culprit_comm = block_column(block, "culprit_comm", SHARD_STR),
-		.culprit_pid = block_column(block, "culprit_pid", SHARD_U64),
-		.culprit_tid = block_column(block, "culprit_tid", SHARD_U64),
-		.lock_name = block_column(block, "lock_name", SHARD_STR),
-		.lock_addr = block_column(block, "lock_addr", SHARD_U64),
-		.lock_owner_comm = block_column(block, "lock_owner_comm", SHARD_STR),
-		.lock_owner_tid = block_column(block, "lock_owner_tid", SHARD_U64),
-		.blocked_state = block_column(block, "blocked_state", SHARD_STR),
-		.blocked_syscall = block_column(block, "blocked_syscall", SHARD_STR),
-		.fault_name = block_column(block, "fault_name", SHARD_STR),
-		.fault_ns = block_column(block, "fault_ns", SHARD_U64),
-	};
-}
-
 /* Whether the row's `blocked_state` lies in this category. */
-static bool blocked_in(const struct blame_columns *columns, uint32_t row, enum wl_category category)
+static bool blocked_in(const struct interval_columns *columns, uint32_t row, enum wl_category category)
 {
 	const char *name = column_text(columns->blocked_state, row);
 
@@ -388,7 +346,8 @@ static bool blocked_in(const struct blame_columns *columns, uint32_t row, enum w
 	return false;
 }
 
-static int lock_object(struct interval_block *in, const struct blame_columns *columns, uint32_t row, uint32_t *object)
+static int lock_object(struct interval_block *in, const struct interval_columns *columns, uint32_t row,
+		       uint32_t *object)
 {
 	const char *name = column_text(columns->lock_name, row);
 	char hex[24];
@@ -402,7 +361,7 @@ static int lock_object(struct interval_block *in, const struct blame_columns *co
 	return intern__id(&in->build->strings, hex, object);
 }
 
-static int blame_of(struct interval_block *in, const struct blame_columns *columns, uint32_t row,
+static int blame_of(struct interval_block *in, const struct interval_columns *columns, uint32_t row,
 		    enum wl_category category, uint64_t part_ns, struct dataset_blame *blame)
 {
 	*blame = (struct dataset_blame){0};
@@ -437,9 +396,8 @@ static int add_blame(struct interval_block *in)
 		WL_CATEGORY_IO_DISK, WL_CATEGORY_IO_NET, WL_CATEGORY_SLEEP,       WL_CATEGORY_OTHER,
 	};
 	struct dataset *dataset = in->build->dataset;
-	struct blame_columns columns;
+	const struct interval_columns columns = block_columns(in->block, INTERVAL, interval);
 
-	find_blame_columns(&columns, in->block);
 	for (size_t k = 0; k < sizeof(with_blame) / sizeof(with_blame[0]); k++) {
 		enum wl_category category = with_blame[k];
 		const uint64_t *parts = in->parts + (size_t)category * in->block->row_cnt;

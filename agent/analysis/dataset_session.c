@@ -45,9 +45,7 @@ static struct build_key *session_key(const struct build_session *session, const 
 
 int dataset_build__session_block(struct dataset_build *build, const struct shard_block *block)
 {
-	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64);
-	const struct shard_block_column *keys = block_column(block, "key", SHARD_STR);
-	const struct shard_block_column *values = block_column(block, "value", SHARD_STR);
+	const struct session_columns col = block_columns(block, SESSION, session);
 	struct build_session *session;
 	size_t idx;
 
@@ -55,14 +53,14 @@ int dataset_build__session_block(struct dataset_build *build, const struct shard
 	if (dataset_build__session_of(build, block, &idx))
 		return -ENOMEM;
 	session = &build->sessions.items[idx];
-	for (uint32_t row = 0; keys && row < block->row_cnt; row++) {
-		struct build_key *known = session_key(session, column_text(keys, row));
-		struct build_key key = {.ts = column_u64(ts, row)};
+	for (uint32_t row = 0; col.key && row < block->row_cnt; row++) {
+		struct build_key *known = session_key(session, column_text(col.key, row));
+		struct build_key key = {.ts = column_u64(col.ts, row)};
 
 		if (known && known->ts > key.ts)
 			continue;
-		key.value = arena__strdup(build->arena, column_text(values, row));
-		key.key = known ? known->key : arena__strdup(build->arena, column_text(keys, row));
+		key.value = arena__strdup(build->arena, column_text(col.value, row));
+		key.key = known ? known->key : arena__strdup(build->arena, column_text(col.key, row));
 		if (!key.value || !key.key)
 			return -ENOMEM;
 		if (known)

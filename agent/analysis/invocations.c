@@ -60,21 +60,17 @@ static int function_made(struct loading *loading, const char *module, const char
 
 static int load_symbols(struct loading *loading, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *id = block_column(block, "id", SHARD_U64),
-					*module = block_column(block, "module", SHARD_STR),
-					*name = block_column(block, "name", SHARD_STR),
-					*height = block_column(block, "height", SHARD_U64),
-					*role = block_column(block, "role", SHARD_STR);
+	const struct symbol_columns col = block_columns(block, SYMBOL, symbol);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		uint32_t number = u32_of(id, row, NONE), at, func;
+		uint32_t number = u32_of(col.id, row, NONE), at, func;
 		struct invocation_symbol *symbol;
 
-		if (number == NONE || !*column_text(name, row)) {
+		if (number == NONE || !*column_text(col.name, row)) {
 			loading->to->bad_rows++;
 			continue;
 		}
-		if (function_made(loading, column_text(module, row), column_text(name, row), number, &func) ||
+		if (function_made(loading, column_text(col.module, row), column_text(col.name, row), number, &func) ||
 		    idmap__id(&loading->symbol_ids, session, number, &at))
 			return -ENOMEM;
 		if (at == loading->known.cnt && vec_push(&loading->known, func))
@@ -82,10 +78,10 @@ static int load_symbols(struct loading *loading, uint32_t session, const struct 
 		/* The newest row of an id holds: heights grow with what is known of the program. */
 		loading->known.items[at] = func;
 		symbol = &loading->to->symbols.items[func];
-		symbol->is_wait |= strstr(column_text(role, row), "acquire") != NULL;
-		if (column_is_null(height, row) || column_u64(height, row) > HEIGHT_MAX)
+		symbol->is_wait |= strstr(column_text(col.role, row), "acquire") != NULL;
+		if (column_is_null(col.height, row) || column_u64(col.height, row) > HEIGHT_MAX)
 			continue;
-		symbol->height = (uint32_t)column_u64(height, row);
+		symbol->height = (uint32_t)column_u64(col.height, row);
 		symbol->height_known = true;
 	}
 	return 0;
@@ -120,8 +116,7 @@ static void take_graph_height(struct invocations *to, const char *value)
 
 static int load_rounds(struct loading *loading, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *keys = block_column(block, "key", SHARD_STR),
-					*values = block_column(block, "value", SHARD_STR);
+	const struct session_columns col = block_columns(block, SESSION, session);
 	struct invocations *to = loading->to;
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
@@ -129,9 +124,9 @@ static int load_rounds(struct loading *loading, uint32_t session, const struct s
 		int len = 0;
 		size_t i = 0;
 
-		if (!strcmp(column_text(keys, row), SESSION_GRAPH_HEIGHT))
-			take_graph_height(to, column_text(values, row));
-		if (sscanf(column_text(keys, row), "round.%6u%n", &number, &len) != 1 || !len)
+		if (!strcmp(column_text(col.key, row), SESSION_GRAPH_HEIGHT))
+			take_graph_height(to, column_text(col.value, row));
+		if (sscanf(column_text(col.key, row), "round.%6u%n", &number, &len) != 1 || !len)
 			continue;
 		while (i < to->rounds.cnt &&
 		       (to->rounds.items[i].session != session || to->rounds.items[i].number != number))
@@ -142,7 +137,7 @@ static int load_rounds(struct loading *loading, uint32_t session, const struct s
 											    .cost_share = NAN,
 											    .probe_cnt = NAN})))
 			return -ENOMEM;
-		take_round_key(&to->rounds.items[i], column_text(keys, row) + len, column_text(values, row));
+		take_round_key(&to->rounds.items[i], column_text(col.key, row) + len, column_text(col.value, row));
 	}
 	return 0;
 }
@@ -162,29 +157,24 @@ static uint32_t row_of(struct loading *loading, uint32_t session, uint64_t sid)
 
 static int load_intervals(struct loading *loading, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
-					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
-					*end_ts = block_column(block, "end_ts", SHARD_U64),
-					*pickup_ts = block_column(block, "pickup_ts", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*end_tid = block_column(block, "end_tid", SHARD_U64);
+	const struct interval_columns col = block_columns(block, INTERVAL, interval);
 
 	for (uint32_t i = 0; i < block->row_cnt; i++) {
-		uint32_t row = row_of(loading, session, column_u64(sid, i));
+		uint32_t row = row_of(loading, session, column_u64(col.sid, i));
 		struct invocation_row *to = row == NONE ? NULL : &loading->to->rows[row];
-		uint64_t pickup = column_u64(pickup_ts, i);
+		uint64_t pickup = column_u64(col.pickup_ts, i);
 
 		/* The same sid twice: the one that is in the dataset is meant. */
-		if (!to || column_u64(begin_ts, i) != loading->dataset->begin_ts[row] ||
-		    column_u64(end_ts, i) - column_u64(begin_ts, i) != loading->dataset->latency_ns[row])
+		if (!to || column_u64(col.begin_ts, i) != loading->dataset->begin_ts[row] ||
+		    column_u64(col.end_ts, i) - column_u64(col.begin_ts, i) != loading->dataset->latency_ns[row])
 			continue;
-		if (pickup < column_u64(begin_ts, i) || pickup > column_u64(end_ts, i)) {
+		if (pickup < column_u64(col.begin_ts, i) || pickup > column_u64(col.end_ts, i)) {
 			loading->to->bad_rows++;
 			continue;
 		}
 		to->pickup_ts = pickup;
-		to->tid = u32_of(tid, i, 0);
-		to->end_tid = u32_of(end_tid, i, 0);
+		to->tid = u32_of(col.tid, i, 0);
+		to->end_tid = u32_of(col.end_tid, i, 0);
 		if (!to->end_tid)
 			to->end_tid = to->tid;
 	}
@@ -249,16 +239,13 @@ static const char *why_unmeasured(const char *why)
 
 static int load_probes(struct loading *loading, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
-					*func = block_column(block, "func", SHARD_U64),
-					*event = block_column(block, "event", SHARD_STR),
-					*why = block_column(block, "why", SHARD_STR);
+	const struct probe_columns col = block_columns(block, PROBE, probe);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		struct invocation_part part = {session, 0, column_u64(ts, row), column_u64(ts, row),
-					       why_unmeasured(column_text(why, row))};
-		bool attached = !strcmp(column_text(event, row), "attached");
-		uint32_t number = u32_of(func, row, NONE);
+		struct invocation_part part = {session, 0, column_u64(col.ts, row), column_u64(col.ts, row),
+					       why_unmeasured(column_text(col.why, row))};
+		bool attached = !strcmp(column_text(col.event, row), "attached");
+		uint32_t number = u32_of(col.func, row, NONE);
 
 		if (!attached && !part.why)
 			continue;
@@ -324,14 +311,7 @@ static void take_doings(struct call *call, const struct shard_block_column *cons
 
 static int load_calls(struct loading *loading, uint32_t session, const struct shard_block *block, size_t *room)
 {
-	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*func = block_column(block, "func", SHARD_U64),
-					*seq = block_column(block, "seq", SHARD_U64),
-					*call_addr = block_column(block, "call_addr", SHARD_U64),
-					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
-					*end_ts = block_column(block, "end_ts", SHARD_U64),
-					*blocked_ns = block_column(block, "blocked_ns", SHARD_U64);
+	const struct invocation_columns col = block_columns(block, INVOCATION, invocation);
 	const struct shard_block_column *doings[TREE_DOING_CNT];
 
 	for (int d = TREE_RUNNABLE; d < TREE_OTHER; d++)
@@ -339,17 +319,17 @@ static int load_calls(struct loading *loading, uint32_t session, const struct sh
 
 	for (uint32_t i = 0; i < block->row_cnt; i++) {
 		struct call call = {
-			.begin_ts = column_u64(begin_ts, i),
-			.end_ts = column_u64(end_ts, i),
-			.call_addr = column_u64(call_addr, i),
-			.row = row_of(loading, session, column_u64(sid, i)),
-			.tid = u32_of(tid, i, 0),
-			.seq = (uint32_t)column_u64(seq, i),
+			.begin_ts = column_u64(col.begin_ts, i),
+			.end_ts = column_u64(col.end_ts, i),
+			.call_addr = column_u64(col.call_addr, i),
+			.row = row_of(loading, session, column_u64(col.sid, i)),
+			.tid = u32_of(col.tid, i, 0),
+			.seq = (uint32_t)column_u64(col.seq, i),
 			.unsplit = column_is_null(doings[TREE_BLOCKED], i),
 		};
-		uint32_t number = u32_of(func, i, NONE);
+		uint32_t number = u32_of(col.func, i, NONE);
 
-		take_doings(&call, doings, column_u64(blocked_ns, i), i);
+		take_doings(&call, doings, column_u64(col.blocked_ns, i), i);
 		/* ASLR differs between sessions; only the page offset is comparable. */
 		if (loading->dataset->session_cnt > 1 && call.call_addr)
 			call.call_addr = 1 + call.call_addr % 4096;

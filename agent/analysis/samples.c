@@ -95,25 +95,16 @@ static uint32_t id_of(const struct trace_session *session, uint64_t id)
 static int take_block(struct samples *samples, const struct trace_session *session, uint32_t group,
 		      const struct shard_block *block)
 {
-	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
-					*end_ts = block_column(block, "end_ts", SHARD_U64),
-					*period_ns = block_column(block, "period_ns", SHARD_F64),
-					*pid = block_column(block, "pid", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*sid = block_column(block, "sid", SHARD_U64),
-					*weight = block_column(block, "weight", SHARD_F64),
-					*state = block_column(block, "state", SHARD_STR),
-					*frames = block_column(block, "frames", SHARD_STR),
-					*kernel_frames = block_column(block, "kernel_frames", SHARD_STR);
+	const struct stack_columns col = block_columns(block, STACK, stack);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		uint64_t pid_value = column_u64(pid, row), tid_value = column_u64(tid, row);
-		int state_value = state_by_name(column_text(state, row));
+		uint64_t pid_value = column_u64(col.pid, row), tid_value = column_u64(col.tid, row);
+		int state_value = state_by_name(column_text(col.state, row));
 		struct sample sample = {
 			.group = group,
-			.ts = ts_of(samples, session, column_u64(ts, row)),
-			.sid = column_is_null(sid, row) ? 0 : column_u64(sid, row),
-			.taken_ts = column_u64(ts, row),
+			.ts = ts_of(samples, session, column_u64(col.ts, row)),
+			.sid = column_is_null(col.sid, row) ? 0 : column_u64(col.sid, row),
+			.taken_ts = column_u64(col.ts, row),
 			.session_id = block->session_id,
 			.amount = 1,
 			.node = SAMPLE_ROOT,
@@ -126,18 +117,19 @@ static int take_block(struct samples *samples, const struct trace_session *sessi
 		sample.tid = id_of(session, tid_value);
 		sample.pid = id_of(session, pid_value);
 		sample.state = (uint8_t)state_value;
-		if (!column_is_null(end_ts, row) && column_u64(end_ts, row))
-			sample.end_ts = ts_of(samples, session, column_u64(end_ts, row));
-		if (!column_is_null(period_ns, row) && isfinite(period_ns->values[row].f64) &&
-		    period_ns->values[row].f64 > 0)
-			sample.amount = period_ns->values[row].f64;
-		if (!column_is_null(weight, row) && isfinite(weight->values[row].f64) && weight->values[row].f64 > 0)
-			sample.weight = weight->values[row].f64;
+		if (!column_is_null(col.end_ts, row) && column_u64(col.end_ts, row))
+			sample.end_ts = ts_of(samples, session, column_u64(col.end_ts, row));
+		if (!column_is_null(col.period_ns, row) && isfinite(col.period_ns->values[row].f64) &&
+		    col.period_ns->values[row].f64 > 0)
+			sample.amount = col.period_ns->values[row].f64;
+		if (!column_is_null(col.weight, row) && isfinite(col.weight->values[row].f64) &&
+		    col.weight->values[row].f64 > 0)
+			sample.weight = col.weight->values[row].f64;
 		if (session && session->graph)
 			to_interrupted(&sample, session->graph);
-		if (add_frames(samples, column_text(frames, row), false, &sample.node) ||
-		    (!column_is_null(kernel_frames, row) &&
-		     add_frames(samples, column_text(kernel_frames, row), true, &sample.node)) ||
+		if (add_frames(samples, column_text(col.frames, row), false, &sample.node) ||
+		    (!column_is_null(col.kernel_frames, row) &&
+		     add_frames(samples, column_text(col.kernel_frames, row), true, &sample.node)) ||
 		    vec_push(&samples->rows, sample))
 			return -ENOMEM;
 	}

@@ -97,45 +97,33 @@ static int taken(struct traces *traces, int err, size_t *cnt)
 
 static int load_segments(struct traces *traces, struct trace_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
-					*pid = block_column(block, "pid", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
-					*end_ts = block_column(block, "end_ts", SHARD_U64),
-					*state = block_column(block, "state", SHARD_STR),
-					*cpu = block_column(block, "cpu", SHARD_U64),
-					*object = block_column(block, "object", SHARD_U64),
-					*object_name = block_column(block, "object_name", SHARD_STR),
-					*owner_tid = block_column(block, "owner_tid", SHARD_U64),
-					*syscall = block_column(block, "syscall", SHARD_STR),
-					*by_pid = block_column(block, "by_pid", SHARD_U64),
-					*by_tid = block_column(block, "by_tid", SHARD_U64),
-					*by_comm = block_column(block, "by_comm", SHARD_STR),
-					*type = block_column(block, "type", SHARD_STR);
+	const struct segment_columns col = block_columns(block, SEGMENT, segment);
 	struct word_cache states = {0};
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		struct graph_segment segment = {
-			.begin_ts = traces_graph_ts(traces, session, column_u64(begin_ts, row)),
-			.end_ts = traces_graph_ts(traces, session, column_u64(end_ts, row)),
-			.sid = traces__graph_sid(session, column_u64(sid, row)),
-			.object = column_u64(object, row),
-			.pid = traces_graph_id(session, id_of(pid, row)),
-			.by_pid = traces_graph_id(session, id_of(by_pid, row)),
+			.begin_ts = traces_graph_ts(traces, session, column_u64(col.begin_ts, row)),
+			.end_ts = traces_graph_ts(traces, session, column_u64(col.end_ts, row)),
+			.sid = traces__graph_sid(session, column_u64(col.sid, row)),
+			.object = column_u64(col.object, row),
+			.pid = traces_graph_id(session, id_of(col.pid, row)),
+			.by_pid = traces_graph_id(session, id_of(col.by_pid, row)),
 			.cpu = GRAPH_NO_CPU,
 		};
-		uint32_t graph_tid = traces_graph_id(session, id_of(tid, row));
-		int known = word_value(&states, column_text(state, row), state_by_name);
+		uint32_t graph_tid = traces_graph_id(session, id_of(col.tid, row));
+		int known = word_value(&states, column_text(col.state, row), state_by_name);
 
 		/* A state of the future is one that nothing is known of. */
 		segment.state = (uint8_t)(known < 0 ? WL_STATE_UNKNOWN : known);
-		segment.by_tid = traces_graph_id(session, id_of(column_is_null(by_tid, row) ? owner_tid : by_tid, row));
-		if (!column_is_null(cpu, row) && column_u64(cpu, row) < GRAPH_NO_CPU)
-			segment.cpu = (uint16_t)column_u64(cpu, row);
-		if (text_of(traces, object_name, row, &segment.object_name) ||
-		    text_of(traces, syscall, row, &segment.syscall) ||
-		    text_of(traces, by_comm, row, &segment.by_name) || text_of(traces, type, row, &segment.type) ||
-		    name_thread(session, id_of(by_pid, row), id_of(by_tid, row), segment.by_name) ||
+		segment.by_tid = traces_graph_id(
+			session, id_of(column_is_null(col.by_tid, row) ? col.owner_tid : col.by_tid, row));
+		if (!column_is_null(col.cpu, row) && column_u64(col.cpu, row) < GRAPH_NO_CPU)
+			segment.cpu = (uint16_t)column_u64(col.cpu, row);
+		if (text_of(traces, col.object_name, row, &segment.object_name) ||
+		    text_of(traces, col.syscall, row, &segment.syscall) ||
+		    text_of(traces, col.by_comm, row, &segment.by_name) ||
+		    text_of(traces, col.type, row, &segment.type) ||
+		    name_thread(session, id_of(col.by_pid, row), id_of(col.by_tid, row), segment.by_name) ||
 		    taken(traces, graph__add_segment(session->graph, graph_tid, &segment), &traces->segment_cnt) ||
 		    (graph_tid && note_tid(session, graph_tid)))
 			return -ENOMEM;
@@ -145,36 +133,31 @@ static int load_segments(struct traces *traces, struct trace_session *session, c
 
 static int load_wakeups(struct traces *traces, struct trace_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*waker_pid = block_column(block, "waker_pid", SHARD_U64),
-					*waker_tid = block_column(block, "waker_tid", SHARD_U64),
-					*waker_comm = block_column(block, "waker_comm", SHARD_STR),
-					*cpu = block_column(block, "cpu", SHARD_U64),
-					*context = block_column(block, "context", SHARD_STR),
-					*certainty = block_column(block, "certainty", SHARD_STR);
+	const struct wakeup_columns col = block_columns(block, WAKEUP, wakeup);
 	struct word_cache contexts = {0}, certainties = {0};
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		int known_context = word_value(&contexts, column_text(context, row), context_by_name);
-		int known_certainty = word_value(&certainties, column_text(certainty, row), certainty_by_name);
+		int known_context = word_value(&contexts, column_text(col.context, row), context_by_name);
+		int known_certainty = word_value(&certainties, column_text(col.certainty, row), certainty_by_name);
 		struct graph_wakeup wakeup = {
-			.ts = traces_graph_ts(traces, session, column_u64(ts, row)),
+			.ts = traces_graph_ts(traces, session, column_u64(col.ts, row)),
 			.cpu = GRAPH_NO_CPU,
 			.context = (uint8_t)(known_context < 0 ? WL_CONTEXT_UNKNOWN : known_context),
 			.certainty = (uint8_t)(known_certainty < 0 ? WL_CERTAINTY_AMBIGUOUS : known_certainty),
 		};
 
-		if (!column_is_null(cpu, row) && column_u64(cpu, row) < GRAPH_NO_CPU)
-			wakeup.cpu = (uint16_t)column_u64(cpu, row);
+		if (!column_is_null(col.cpu, row) && column_u64(col.cpu, row) < GRAPH_NO_CPU)
+			wakeup.cpu = (uint16_t)column_u64(col.cpu, row);
 		if (context_has_waker(wakeup.context) || wakeup.context == WL_CONTEXT_UNKNOWN) {
-			wakeup.waker_pid = traces_graph_id(session, id_of(waker_pid, row));
-			wakeup.waker_tid = traces_graph_id(session, id_of(waker_tid, row));
-			if (text_of(traces, waker_comm, row, &wakeup.waker_name) ||
-			    name_thread(session, id_of(waker_pid, row), id_of(waker_tid, row), wakeup.waker_name))
+			wakeup.waker_pid = traces_graph_id(session, id_of(col.waker_pid, row));
+			wakeup.waker_tid = traces_graph_id(session, id_of(col.waker_tid, row));
+			if (text_of(traces, col.waker_comm, row, &wakeup.waker_name) ||
+			    name_thread(session, id_of(col.waker_pid, row), id_of(col.waker_tid, row),
+					wakeup.waker_name))
 				return -ENOMEM;
 		}
-		if (taken(traces, graph__add_wakeup(session->graph, traces_graph_id(session, id_of(tid, row)), &wakeup),
+		if (taken(traces,
+			  graph__add_wakeup(session->graph, traces_graph_id(session, id_of(col.tid, row)), &wakeup),
 			  &traces->wakeup_cnt))
 			return -ENOMEM;
 	}
@@ -183,39 +166,26 @@ static int load_wakeups(struct traces *traces, struct trace_session *session, co
 
 static int load_handoffs(struct traces *traces, struct trace_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *kind = block_column(block, "kind", SHARD_STR),
-					*certainty = block_column(block, "certainty", SHARD_STR),
-					*sid = block_column(block, "sid", SHARD_U64),
-					*from_pid = block_column(block, "from_pid", SHARD_U64),
-					*from_tid = block_column(block, "from_tid", SHARD_U64),
-					*from_comm = block_column(block, "from_comm", SHARD_STR),
-					*from_ts = block_column(block, "from_ts", SHARD_U64),
-					*to_pid = block_column(block, "to_pid", SHARD_U64),
-					*to_tid = block_column(block, "to_tid", SHARD_U64),
-					*to_ts = block_column(block, "to_ts", SHARD_U64),
-					*object = block_column(block, "object", SHARD_U64),
-					*from_addr = block_column(block, "from_addr", SHARD_STR),
-					*to_addr = block_column(block, "to_addr", SHARD_STR),
-					*device = block_column(block, "device", SHARD_STR),
-					*queue_ns = block_column(block, "queue_ns", SHARD_U64),
-					*service_ns = block_column(block, "service_ns", SHARD_U64);
+	const struct handoff_columns col = block_columns(block, HANDOFF, handoff);
 	struct word_cache kinds = {0}, certainties = {0};
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		int known_kind = word_value(&kinds, column_text(kind, row), handoff_by_name);
-		int known_certainty = word_value(&certainties, column_text(certainty, row), certainty_by_name);
+		int known_kind = word_value(&kinds, column_text(col.kind, row), handoff_by_name);
+		int known_certainty = word_value(&certainties, column_text(col.certainty, row), certainty_by_name);
 		struct trace_socket socket;
 		struct graph_handoff handoff = {
-			.from_ts = traces_graph_ts(traces, session, column_u64(from_ts, row)),
-			.to_ts = traces_graph_ts(traces, session, column_u64(to_ts, row)),
-			.sid = traces__graph_sid(session, column_u64(sid, row)),
-			.object = column_u64(object, row),
-			.queue_ns = column_u64(queue_ns, row),
-			.service_ns = column_u64(service_ns, row),
-			.from_pid = traces_graph_id(session, id_of(from_pid, row)),
-			.from_tid = column_is_null(from_ts, row) ? 0 : traces_graph_id(session, id_of(from_tid, row)),
-			.to_pid = traces_graph_id(session, id_of(to_pid, row)),
-			.to_tid = column_is_null(to_ts, row) ? 0 : traces_graph_id(session, id_of(to_tid, row)),
+			.from_ts = traces_graph_ts(traces, session, column_u64(col.from_ts, row)),
+			.to_ts = traces_graph_ts(traces, session, column_u64(col.to_ts, row)),
+			.sid = traces__graph_sid(session, column_u64(col.sid, row)),
+			.object = column_u64(col.object, row),
+			.queue_ns = column_u64(col.queue_ns, row),
+			.service_ns = column_u64(col.service_ns, row),
+			.from_pid = traces_graph_id(session, id_of(col.from_pid, row)),
+			.from_tid = column_is_null(col.from_ts, row)
+					    ? 0
+					    : traces_graph_id(session, id_of(col.from_tid, row)),
+			.to_pid = traces_graph_id(session, id_of(col.to_pid, row)),
+			.to_tid = column_is_null(col.to_ts, row) ? 0 : traces_graph_id(session, id_of(col.to_tid, row)),
 			.row = (uint32_t)traces->sockets.cnt,
 			.certainty = (uint8_t)(known_certainty < 0 ? WL_CERTAINTY_AMBIGUOUS : known_certainty),
 		};
@@ -225,10 +195,10 @@ static int load_handoffs(struct traces *traces, struct trace_session *session, c
 			continue;
 		}
 		handoff.kind = (uint8_t)known_kind;
-		if (text_of(traces, from_comm, row, &handoff.from_name) ||
-		    text_of(traces, device, row, &handoff.device) ||
-		    text_of(traces, from_addr, row, &socket.from_addr) ||
-		    text_of(traces, to_addr, row, &socket.to_addr) ||
+		if (text_of(traces, col.from_comm, row, &handoff.from_name) ||
+		    text_of(traces, col.device, row, &handoff.device) ||
+		    text_of(traces, col.from_addr, row, &socket.from_addr) ||
+		    text_of(traces, col.to_addr, row, &socket.to_addr) ||
 		    name_thread(session, traces_real_id(handoff.from_pid), traces_real_id(handoff.from_tid),
 				handoff.from_name) ||
 		    vec_push(&traces->sockets, socket))
@@ -243,22 +213,19 @@ static int load_handoffs(struct traces *traces, struct trace_session *session, c
 
 static int load_threads(struct traces *traces, struct trace_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
-					*event = block_column(block, "event", SHARD_STR),
-					*pid = block_column(block, "pid", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*comm = block_column(block, "comm", SHARD_STR);
+	const struct thread_columns col = block_columns(block, THREAD, thread);
 	size_t exits = 0;
 	uint32_t name;
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		if (!strcmp(column_text(event, row), "exit") &&
+		if (!strcmp(column_text(col.event, row), "exit") &&
 		    taken(traces,
-			  graph__add_exit(session->graph, traces_graph_id(session, id_of(tid, row)),
-					  traces_graph_ts(traces, session, column_u64(ts, row))),
+			  graph__add_exit(session->graph, traces_graph_id(session, id_of(col.tid, row)),
+					  traces_graph_ts(traces, session, column_u64(col.ts, row))),
 			  &exits))
 			return -ENOMEM;
-		if (text_of(traces, comm, row, &name) || name_thread(session, id_of(pid, row), id_of(tid, row), name))
+		if (text_of(traces, col.comm, row, &name) ||
+		    name_thread(session, id_of(col.pid, row), id_of(col.tid, row), name))
 			return -ENOMEM;
 	}
 	return 0;
@@ -277,34 +244,23 @@ static int add_interval(struct traces *traces, struct trace_session *session, co
 
 static int load_intervals(struct traces *traces, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64),
-					*begin_ts = block_column(block, "begin_ts", SHARD_U64),
-					*pickup_ts = block_column(block, "pickup_ts", SHARD_U64),
-					*end_ts = block_column(block, "end_ts", SHARD_U64),
-					*pid = block_column(block, "pid", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*end_tid = block_column(block, "end_tid", SHARD_U64),
-					*flags = block_column(block, "flags", SHARD_U64),
-					*type = block_column(block, "type", SHARD_STR),
-					*weight = block_column(block, "weight", SHARD_F64),
-					*trace_id = block_column(block, "trace_id", SHARD_STR),
-					*span_id = block_column(block, "span_id", SHARD_STR);
+	const struct interval_columns col = block_columns(block, INTERVAL, interval);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		struct trace_interval interval = {
 			.base =
 				{
-					.sid = column_u64(sid, row),
-					.begin_ts = column_u64(begin_ts, row),
-					.pickup_ts = column_u64(pickup_ts, row),
-					.end_ts = column_u64(end_ts, row),
-					.pid = id_of(pid, row),
-					.tid = id_of(tid, row),
-					.end_tid = id_of(end_tid, row),
-					.flags = (uint32_t)column_u64(flags, row),
+					.sid = column_u64(col.sid, row),
+					.begin_ts = column_u64(col.begin_ts, row),
+					.pickup_ts = column_u64(col.pickup_ts, row),
+					.end_ts = column_u64(col.end_ts, row),
+					.pid = id_of(col.pid, row),
+					.tid = id_of(col.tid, row),
+					.end_tid = id_of(col.end_tid, row),
+					.flags = (uint32_t)column_u64(col.flags, row),
 				},
 			.session = session,
-			.weight = column_is_null(weight, row) ? 1 : weight->values[row].f64,
+			.weight = column_f64_or(col.weight, row, 1),
 		};
 		const struct graph_interval *base = &interval.base;
 
@@ -315,9 +271,9 @@ static int load_intervals(struct traces *traces, uint32_t session, const struct 
 		}
 		if (!interval.base.end_tid)
 			interval.base.end_tid = interval.base.tid;
-		if (text_of(traces, type, row, &interval.base.type) ||
-		    text_of(traces, trace_id, row, &interval.trace_id) ||
-		    text_of(traces, span_id, row, &interval.span_id) ||
+		if (text_of(traces, col.type, row, &interval.base.type) ||
+		    text_of(traces, col.trace_id, row, &interval.trace_id) ||
+		    text_of(traces, col.span_id, row, &interval.span_id) ||
 		    add_interval(traces, &traces->sessions.items[session], &interval))
 			return -ENOMEM;
 	}
@@ -326,17 +282,16 @@ static int load_intervals(struct traces *traces, uint32_t session, const struct 
 
 static int load_facts(struct traces *traces, struct trace_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *key = block_column(block, "key", SHARD_STR),
-					*value = block_column(block, "value", SHARD_STR);
+	const struct session_columns col = block_columns(block, SESSION, session);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		const char *name = column_text(key, row), *text = column_text(value, row);
+		const char *name = column_text(col.key, row), *text = column_text(col.value, row);
 
 		if (!strcmp(name, "mono_anchor_ns"))
 			session->mono_anchor_ns = strtoull(text, NULL, 10);
 		else if (!strcmp(name, "wall_anchor_ns"))
 			session->wall_anchor_ns = strtoull(text, NULL, 10);
-		else if (!strcmp(name, "host") && !session->host && text_of(traces, value, row, &session->host))
+		else if (!strcmp(name, "host") && !session->host && text_of(traces, col.value, row, &session->host))
 			return -ENOMEM;
 	}
 	return 0;

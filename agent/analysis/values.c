@@ -99,36 +99,28 @@ static int take_variable(struct values *values, const struct sampled_variable *v
 
 static int take_variables(struct values *values, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *id = block_column(block, "id", SHARD_U64),
-					*line = block_column(block, "line", SHARD_U64),
-					*size = block_column(block, "size", SHARD_U64),
-					*module = block_column(block, "module", SHARD_STR),
-					*file = block_column(block, "file", SHARD_STR),
-					*function = block_column(block, "function", SHARD_STR),
-					*inlined = block_column(block, "inlined", SHARD_STR),
-					*name = block_column(block, "name", SHARD_STR),
-					*type = block_column(block, "type", SHARD_STR),
-					*kind = block_column(block, "kind", SHARD_STR),
-					*tags = block_column(block, "tags", SHARD_STR);
+	const struct variable_columns col = block_columns(block, VARIABLE, variable);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		struct sampled_variable variable = {
-			.facts = {.kind = kind_of(column_text(kind, row)),
-				  .tags = tags_of(column_text(tags, row)),
-				  .size = (uint8_t)(column_u64(size, row) & 0xff)},
-			.line = (uint32_t)column_u64(line, row),
+			.facts = {.kind = kind_of(column_text(col.kind, row)),
+				  .tags = tags_of(column_text(col.tags, row)),
+				  .size = (uint8_t)(column_u64(col.size, row) & 0xff)},
+			.line = (uint32_t)column_u64(col.line, row),
 		};
 
-		if (variable.facts.kind == VALUE_TYPE_CNT || !*column_text(name, row) || variable.facts.size < 1 ||
+		if (variable.facts.kind == VALUE_TYPE_CNT || !*column_text(col.name, row) || variable.facts.size < 1 ||
 		    variable.facts.size > 8) {
 			values->bad_rows++;
 			continue;
 		}
-		if (copy_text(values, module, row, &variable.module) || copy_text(values, file, row, &variable.file) ||
-		    copy_text(values, function, row, &variable.function) ||
-		    copy_text(values, inlined, row, &variable.inlined) ||
-		    copy_text(values, name, row, &variable.name) || copy_text(values, type, row, &variable.type) ||
-		    take_variable(values, &variable, session, column_u64(id, row)))
+		if (copy_text(values, col.module, row, &variable.module) ||
+		    copy_text(values, col.file, row, &variable.file) ||
+		    copy_text(values, col.function, row, &variable.function) ||
+		    copy_text(values, col.inlined, row, &variable.inlined) ||
+		    copy_text(values, col.name, row, &variable.name) ||
+		    copy_text(values, col.type, row, &variable.type) ||
+		    take_variable(values, &variable, session, column_u64(col.id, row)))
 			return -ENOMEM;
 	}
 	return 0;
@@ -136,17 +128,14 @@ static int take_variables(struct values *values, uint32_t session, const struct 
 
 static int take_places(struct values *values, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *id = block_column(block, "id", SHARD_U64),
-					*line = block_column(block, "line", SHARD_U64),
-					*function = block_column(block, "function", SHARD_STR),
-					*file = block_column(block, "file", SHARD_STR);
+	const struct place_columns col = block_columns(block, PLACE, place);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
-		struct sampled_place place = {.line = (uint32_t)column_u64(line, row)};
+		struct sampled_place place = {.line = (uint32_t)column_u64(col.line, row)};
 		const char *name;
 		uint32_t string;
 
-		if (copy_text(values, file, row, &place.file) || copy_text(values, function, row, &name))
+		if (copy_text(values, col.file, row, &place.file) || copy_text(values, col.function, row, &name))
 			return -ENOMEM;
 		if (!name) {
 			values->bad_rows++;
@@ -156,7 +145,7 @@ static int take_places(struct values *values, uint32_t session, const struct sha
 		    idmap__id(&values->function_ids, string, 0, &place.function))
 			return -ENOMEM;
 		if ((place.function == values->functions.cnt && vec_push(&values->functions, name)) ||
-		    add_id(&values->place_of, session, column_u64(id, row), (uint32_t)values->places.cnt,
+		    add_id(&values->place_of, session, column_u64(col.id, row), (uint32_t)values->places.cnt,
 			   &values->place_indexes) ||
 		    vec_push(&values->places, place))
 			return -ENOMEM;
@@ -166,29 +155,23 @@ static int take_places(struct values *values, uint32_t session, const struct sha
 
 static int take_values(struct values *values, uint32_t session, const struct shard_block *block)
 {
-	const struct shard_block_column *ts = block_column(block, "ts", SHARD_U64),
-					*tid = block_column(block, "tid", SHARD_U64),
-					*sid = block_column(block, "sid", SHARD_U64),
-					*depth = block_column(block, "depth", SHARD_U64),
-					*place = block_column(block, "place", SHARD_U64),
-					*variable = block_column(block, "variable", SHARD_U64),
-					*value = block_column(block, "value", SHARD_U64);
+	const struct value_columns col = block_columns(block, VALUE, value);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		struct sampled_value taken = {
-			.ts = column_u64(ts, row),
-			.sid = column_u64(sid, row),
-			.value = column_u64(value, row),
+			.ts = column_u64(col.ts, row),
+			.sid = column_u64(col.sid, row),
+			.value = column_u64(col.value, row),
 			.session = session,
-			.tid = (uint32_t)column_u64(tid, row),
+			.tid = (uint32_t)column_u64(col.tid, row),
 			.variable = VALUE_NONE,
-			.depth = (uint8_t)(column_u64(depth, row) & 0xff),
+			.depth = (uint8_t)(column_u64(col.depth, row) & 0xff),
 		};
 
-		if (!find_id(&values->place_of, session, column_u64(place, row), &values->place_indexes,
+		if (!find_id(&values->place_of, session, column_u64(col.place, row), &values->place_indexes,
 			     &taken.place) ||
-		    (!column_is_null(variable, row) &&
-		     !find_id(&values->variable_of, session, column_u64(variable, row), &values->variable_indexes,
+		    (!column_is_null(col.variable, row) &&
+		     !find_id(&values->variable_of, session, column_u64(col.variable, row), &values->variable_indexes,
 			      &taken.variable))) {
 			values->bad_rows++;
 			continue;

@@ -40,7 +40,7 @@ static const struct {
 } columns = {
 #define TABLE_BEGIN(table, name)
 #define COLUMN(table, id, name, type, unit, nullable) \
-	.table[table##_##id] = {name, SHARD_##type, SHARD_UNIT_##unit, nullable},
+	.table[table##_##id] = {#name, SHARD_##type, SHARD_UNIT_##unit, nullable},
 #define COLUMN_COUNTERS(table)
 #define TABLE_END(table)
 #include <whylate/table.def>
@@ -64,7 +64,7 @@ static const struct {
 };
 
 const struct shard_table shard_tables[SHARD_TABLE_CNT] = {
-#define TABLE_BEGIN(table, name) [SHARD_TABLE_##table] = {name, columns.table, table##_COLUMN_CNT},
+#define TABLE_BEGIN(table, name) [SHARD_TABLE_##table] = {#name, columns.table, table##_COLUMN_CNT},
 #define COLUMN(table, id, name, type, unit, nullable)
 #define COLUMN_COUNTERS(table)
 #define TABLE_END(table)

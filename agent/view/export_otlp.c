@@ -408,40 +408,15 @@ static int put_traced(struct otlp *otlp, const struct traces *traces, const stru
 
 /* Of a block, found once. */
 struct row_columns {
-	const struct shard_block_column *type, *weight, *begin_ts, *end_ts, *sid, *tid, *culprit, *lock_name,
-		*queue_sid, *trace_id, *span_id;
+	struct interval_columns fixed;
 	const struct shard_block_column *states[WL_STATE_CNT];
 };
 
-static struct row_columns find_columns(const struct shard_block *block)
-{
-	struct row_columns columns = {
-		.type = block_column(block, "type", SHARD_STR),
-		.weight = block_column(block, "weight", SHARD_F64),
-		.begin_ts = block_column(block, "begin_ts", SHARD_U64),
-		.end_ts = block_column(block, "end_ts", SHARD_U64),
-		.sid = block_column(block, "sid", SHARD_U64),
-		.tid = block_column(block, "tid", SHARD_U64),
-		.culprit = block_column(block, "culprit_comm", SHARD_STR),
-		.lock_name = block_column(block, "lock_name", SHARD_STR),
-		.queue_sid = block_column(block, "queue_sid", SHARD_U64),
-		.trace_id = block_column(block, "trace_id", SHARD_STR),
-		.span_id = block_column(block, "span_id", SHARD_STR),
-	};
-	char name[64];
-
-	for (int s = 0; s < WL_STATE_CNT; s++) {
-		snprintf(name, sizeof(name), "ns.%s", state_name(s));
-		columns.states[s] = block_column(block, name, SHARD_U64);
-	}
-	return columns;
-}
-
 static int put_row(struct otlp *otlp, const struct row_columns *columns, uint32_t row)
 {
-	uint64_t begin_ts = column_u64(columns->begin_ts, row), end_ts = column_u64(columns->end_ts, row);
-	uint64_t category_ns[WL_CATEGORY_CNT] = {0}, sid = column_u64(columns->sid, row);
-	const char *type = !column_is_null(columns->type, row) ? columns->type->values[row].str : "";
+	uint64_t begin_ts = column_u64(columns->fixed.begin_ts, row), end_ts = column_u64(columns->fixed.end_ts, row);
+	uint64_t category_ns[WL_CATEGORY_CNT] = {0}, sid = column_u64(columns->fixed.sid, row);
+	const char *type = column_text(columns->fixed.type, row);
 	char key[64];
 	int err;
 
@@ -449,24 +424,26 @@ static int put_row(struct otlp *otlp, const struct row_columns *columns, uint32_
 		return 0;
 	for (int s = 0; s < WL_STATE_CNT; s++)
 		category_ns[state_category(s)] += column_u64(columns->states[s], row);
-	if (!column_is_null(columns->trace_id, row) && !column_is_null(columns->span_id, row) &&
-	    add_own_trace(otlp, otlp->session->id, sid, columns->trace_id->values[row].str,
-			  columns->span_id->values[row].str))
+	if (!column_is_null(columns->fixed.trace_id, row) && !column_is_null(columns->fixed.span_id, row) &&
+	    add_own_trace(otlp, otlp->session->id, sid, columns->fixed.trace_id->values[row].str,
+			  columns->fixed.span_id->values[row].str))
 		return -ENOMEM;
 	begin_span(otlp, sid, 0, *type ? type : "request", begin_ts, end_ts);
 	put_count(otlp, "whylate.sid", sid);
-	put_weight(otlp, !column_is_null(columns->weight, row) ? columns->weight->values[row].f64 : 1);
-	put_count(otlp, "thread.id", column_u64(columns->tid, row));
+	put_weight(otlp, column_f64_or(columns->fixed.weight, row, 1));
+	put_count(otlp, "thread.id", column_u64(columns->fixed.tid, row));
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		snprintf(key, sizeof(key), "whylate.ns.%s", category_name(c));
 		put_count(otlp, key, category_ns[c]);
 	}
 	put_attribute(otlp, "whylate.culprit",
-		      !column_is_null(columns->culprit, row) ? columns->culprit->values[row].str : NULL);
+		      !column_is_null(columns->fixed.culprit_comm, row) ? columns->fixed.culprit_comm->values[row].str
+									: NULL);
 	put_attribute(otlp, "whylate.object",
-		      !column_is_null(columns->lock_name, row) ? columns->lock_name->values[row].str : NULL);
-	if (column_u64(columns->queue_sid, row))
-		put_link(otlp, column_u64(columns->queue_sid, row));
+		      !column_is_null(columns->fixed.lock_name, row) ? columns->fixed.lock_name->values[row].str
+								     : NULL);
+	if (column_u64(columns->fixed.queue_sid, row))
+		put_link(otlp, column_u64(columns->fixed.queue_sid, row));
 	err = end_span(otlp);
 	return err ?: end_request(otlp);
 }
@@ -482,9 +459,11 @@ static int put_rows(struct otlp *otlp, struct shard_reader *reader)
 		return ret;
 	shard_reader__rewind(reader);
 	while ((ret = shard_reader__next(reader, &block)) > 0) {
-		const struct row_columns columns = find_columns(block);
+		struct row_columns columns = {.fixed = block_columns(block, INTERVAL, interval)};
 		int err = enter_session(otlp, block->session_id);
 
+		for (uint32_t s = 0; s < WL_STATE_CNT; s++)
+			columns.states[s] = block_column_at(block, SHARD_TABLE_INTERVAL, interval_column_length(s));
 		if (err > 0)
 			otlp->stats->without_clock += block->row_cnt;
 		for (uint32_t i = 0; !err && i < block->row_cnt; i++)

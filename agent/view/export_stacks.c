@@ -59,23 +59,18 @@ static void whole_stack(struct stacks *stacks, const char *user, const char *ker
 
 static int add_block(struct stacks *stacks, const struct shard_block *block)
 {
-	const struct shard_block_column *state = block_column(block, "state", SHARD_STR);
-	const struct shard_block_column *weight = block_column(block, "weight", SHARD_F64);
-	const struct shard_block_column *frames = block_column(block, "frames", SHARD_STR);
-	const struct shard_block_column *kernel = block_column(block, "kernel_frames", SHARD_STR);
-	const struct shard_block_column *delays = block_column(block, "delays", SHARD_U64);
-	const struct shard_block_column *sid = block_column(block, "sid", SHARD_U64);
+	const struct stack_columns col = block_columns(block, STACK, stack);
 	int err = 0;
 
-	for (uint32_t row = 0; row < block->row_cnt && weight && !err; row++) {
-		double ns = column_is_null(weight, row) ? 0 : weight->values[row].f64;
-		bool is_delaying = sid && column_is_null(sid, row) && delays && !column_is_null(delays, row) &&
-				   delays->values[row].u64;
+	for (uint32_t row = 0; row < block->row_cnt && col.weight && !err; row++) {
+		double ns = column_f64_or(col.weight, row, 0);
+		bool is_delaying = col.sid && column_is_null(col.sid, row) && col.delays &&
+				   !column_is_null(col.delays, row) && col.delays->values[row].u64;
 
 		if (!isfinite(ns) || !(ns > 0))
 			continue;
-		whole_stack(stacks, column_text(frames, row), column_text(kernel, row));
-		err = add(stacks, is_delaying ? "delaying" : column_text(state, row), stacks->line, ns);
+		whole_stack(stacks, column_text(col.frames, row), column_text(col.kernel_frames, row));
+		err = add(stacks, is_delaying ? "delaying" : column_text(col.state, row), stacks->line, ns);
 	}
 	return err;
 }

@@ -62,7 +62,6 @@ int projector__read_block(struct projector *projector, const struct project_bloc
 static int sum_parts(struct projector *projector, const struct shard_block *block)
 {
 	uint32_t cnt = block->row_cnt;
-	char name[64];
 
 	projector->parts.cnt = 0;
 	if (vec_reserve(&projector->parts, (size_t)WL_CATEGORY_CNT * cnt))
@@ -70,10 +69,9 @@ static int sum_parts(struct projector *projector, const struct shard_block *bloc
 	memset(projector->parts.items, 0, sizeof(uint64_t) * WL_CATEGORY_CNT * cnt);
 	for (int s = 0; s < WL_STATE_CNT; s++) {
 		uint64_t *part = projector->parts.items + (size_t)state_category(s) * cnt;
-		const struct shard_block_column *column;
+		const struct shard_block_column *column =
+			block_column_at(block, SHARD_TABLE_INTERVAL, interval_column_length(s));
 
-		snprintf(name, sizeof(name), "ns.%s", state_name(s));
-		column = block_column(block, name, SHARD_U64);
 		for (uint32_t i = 0; column && i < cnt; i++)
 			if (__builtin_add_overflow(part[i], column_u64(column, i), &part[i]))
 				part[i] = UINT64_MAX;
@@ -99,39 +97,13 @@ static void put_parts(struct projector *projector, uint32_t row, uint32_t row_cn
 	}
 }
 
-/* The columns that are copied, by their place in a row. */
-struct interval_columns {
-	const struct shard_block_column *begin_ts, *end_ts, *type, *sid, *pid, *weight, *flags, *culprit, *culprit_ns;
-	const struct shard_block_column *lock_name, *lock_owner, *lock_ns, *blocked_in, *blocked_ns;
-};
-
-static struct interval_columns find_columns(const struct shard_block *block)
-{
-	return (struct interval_columns){
-		.begin_ts = block_column(block, "begin_ts", SHARD_U64),
-		.end_ts = block_column(block, "end_ts", SHARD_U64),
-		.type = block_column(block, "type", SHARD_STR),
-		.sid = block_column(block, "sid", SHARD_U64),
-		.pid = block_column(block, "pid", SHARD_U64),
-		.weight = block_column(block, "weight", SHARD_F64),
-		.flags = block_column(block, "flags", SHARD_U64),
-		.culprit = block_column(block, "culprit_comm", SHARD_STR),
-		.culprit_ns = block_column(block, "culprit_ns", SHARD_U64),
-		.lock_name = block_column(block, "lock_name", SHARD_STR),
-		.lock_owner = block_column(block, "lock_owner_comm", SHARD_STR),
-		.lock_ns = block_column(block, "lock_ns", SHARD_U64),
-		.blocked_in = block_column(block, "blocked_syscall", SHARD_STR),
-		.blocked_ns = block_column(block, "blocked_ns", SHARD_U64),
-	};
-}
-
 /* schema.c has the order of the columns. */
 static void put_row(struct projector *projector, const struct project_session *session,
 		    const struct interval_columns *columns, uint32_t i, struct project_sums *sums)
 {
 	uint64_t begin_ts = column_u64(columns->begin_ts, i), end_ts = column_u64(columns->end_ts, i);
 	uint64_t latency_ns = end_ts > begin_ts ? end_ts - begin_ts : 0;
-	double weight = !column_is_null(columns->weight, i) ? columns->weight->values[i].f64 : 1;
+	double weight = column_f64_or(columns->weight, i, 1);
 	struct rowbinary *rows = &projector->rows;
 	char buf[PROJECT_REDACTED_SZ];
 
@@ -146,12 +118,12 @@ static void put_row(struct projector *projector, const struct project_session *s
 	rowbinary__f64(rows, weight);
 	rowbinary__u16(rows, (uint16_t)loghist_class(latency_ns));
 	rowbinary__u32(rows, (uint32_t)column_u64(columns->flags, i));
-	rowbinary__str(rows, column_text(columns->culprit, i));
+	rowbinary__str(rows, column_text(columns->culprit_comm, i));
 	rowbinary__u64(rows, column_u64(columns->culprit_ns, i));
 	rowbinary__str(rows, column_text(columns->lock_name, i));
-	rowbinary__str(rows, column_text(columns->lock_owner, i));
+	rowbinary__str(rows, column_text(columns->lock_owner_comm, i));
 	rowbinary__u64(rows, column_u64(columns->lock_ns, i));
-	rowbinary__str(rows, column_text(columns->blocked_in, i));
+	rowbinary__str(rows, column_text(columns->blocked_syscall, i));
 	rowbinary__u64(rows, column_u64(columns->blocked_ns, i));
 	sums->latency_ns += latency_ns;
 	sums->weight += weight;
@@ -172,7 +144,7 @@ int projector__put_rows(struct projector *projector, const struct project_block 
 	if (err)
 		return err;
 	projector__day(projector, block, &day);
-	columns = find_columns(&content);
+	columns = block_columns(&content, INTERVAL, interval);
 	for (uint32_t i = 0; i < content.row_cnt; i++) {
 		uint64_t begin_ts = column_u64(columns.begin_ts, i), end_ts = column_u64(columns.end_ts, i);
 

@@ -113,48 +113,44 @@ static void session__take_anchor(struct project_session *session, const char *ke
 
 static int take_facts(struct project_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *key = block_column(block, "key", SHARD_STR);
-	const struct shard_block_column *value = block_column(block, "value", SHARD_STR);
+	const struct session_columns col = block_columns(block, SESSION, session);
 	int err = 0;
 
-	for (uint32_t i = 0; key && value && !err && i < block->row_cnt; i++) {
-		if (column_is_null(key, i) || column_is_null(value, i))
+	for (uint32_t i = 0; col.key && col.value && !err && i < block->row_cnt; i++) {
+		if (column_is_null(col.key, i) || column_is_null(col.value, i))
 			continue;
-		session__take_anchor(session, key->values[i].str, value->values[i].str);
-		err = session__set_fact(session, key->values[i].str, value->values[i].str);
+		session__take_anchor(session, col.key->values[i].str, col.value->values[i].str);
+		err = session__set_fact(session, col.key->values[i].str, col.value->values[i].str);
 	}
 	return err;
 }
 
 static int take_modules(struct project_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *path = block_column(block, "path", SHARD_STR);
-	const struct shard_block_column *build_id = block_column(block, "build_id", SHARD_STR);
+	const struct module_columns col = block_columns(block, MODULE, module);
 	char key[PROJECT_VALUE_MAX];
 	int err = 0;
 
-	for (uint32_t i = 0; path && build_id && !err && i < block->row_cnt; i++) {
-		if (column_is_null(path, i) || column_is_null(build_id, i))
+	for (uint32_t i = 0; col.path && col.build_id && !err && i < block->row_cnt; i++) {
+		if (column_is_null(col.path, i) || column_is_null(col.build_id, i))
 			continue;
-		snprintf(key, sizeof(key), PROJECT_PATH_PREFIX "%s", path->values[i].str);
-		err = session__set_fact(session, key, build_id->values[i].str);
+		snprintf(key, sizeof(key), PROJECT_PATH_PREFIX "%s", col.path->values[i].str);
+		err = session__set_fact(session, key, col.build_id->values[i].str);
 	}
 	return err;
 }
 
 static int take_losses(struct project_session *session, const struct shard_block *block)
 {
-	const struct shard_block_column *class = block_column(block, "class", SHARD_STR);
-	const struct shard_block_column *cpu = block_column(block, "cpu", SHARD_U64);
-	const struct shard_block_column *emitted = block_column(block, "emitted", SHARD_U64);
-	const struct shard_block_column *lost = block_column(block, "lost", SHARD_U64);
+	const struct loss_columns col = block_columns(block, LOSS, loss);
 
-	for (uint32_t i = 0; class && cpu && emitted && lost && i < block->row_cnt; i++) {
-		struct project_loss row = {
-			.cpu = cpu->values[i].u64, .emitted = emitted->values[i].u64, .lost = lost->values[i].u64};
+	for (uint32_t i = 0; col.class && col.cpu && col.emitted && col.lost && i < block->row_cnt; i++) {
+		struct project_loss row = {.cpu = col.cpu->values[i].u64,
+					   .emitted = col.emitted->values[i].u64,
+					   .lost = col.lost->values[i].u64};
 		size_t at = 0;
 
-		snprintf(row.class, sizeof(row.class), "%s", class->values[i].str);
+		snprintf(row.class, sizeof(row.class), "%s", col.class->values[i].str);
 		while (at < session->losses.cnt &&
 		       (session->losses.items[at].cpu != row.cpu || strcmp(session->losses.items[at].class, row.class)))
 			at++;
