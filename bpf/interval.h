@@ -55,13 +55,16 @@ static __always_inline u32 sid__hash(u64 sid)
 /* Decides; *rate is what the record will say of it. */
 static __always_inline bool sid__selected(u64 sid, u32 *rate)
 {
-	u64 selection = controls.selection, end_ts;
+	u64 selection = controls.selection, end_ts, now;
 
 	*rate = selection;
 	if (selection == SELECTION_NONE || sid__hash(sid) > selection >> 32)
 		return false;
 	end_ts = controls.select_end_ts;
-	return !end_ts || bpf_ktime_get_ns() < end_ts;
+	if (!end_ts)
+		return true;
+	now = bpf_ktime_get_ns();
+	return now >= controls.select_begin_ts && now < end_ts;
 }
 
 /* A fault that never said how it ended (an error, a signal) has ended at the latest when its thread makes a call. */

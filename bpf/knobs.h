@@ -92,15 +92,16 @@ struct open_head {
 #define SELECTION_NONE                       0
 
 struct controls {
-	u64 selection;     /* SELECTION() or SELECTION_NONE */
-	u64 select_end_ts; /* nothing is selected from then on, however late the agent is to say so; 0: no such time */
-	u64 late_ns;       /* an interval that took that long is kept, see retention.h; 0: every one is */
-	u64 keep_chance;   /* so is one that took less, with that chance of 2^32 */
-	u32 window;        /* changes with every window: what was noted down in an earlier one holds no longer */
-	u32 watching;      /* with windows: one is open, its hooks are attached */
-	u32 rested;        /* with windows: there was time in none */
-	u32 hw_epoch;      /* which rotation of hardware counters is on; changes with every rotation */
-	u32 hw_slots;      /* counters in that rotation */
+	u64 selection; /* SELECTION() or SELECTION_NONE */
+	/* Nothing is selected before and after, however late the agent is to say so.  select_end_ts 0: no end. */
+	u64 select_begin_ts, select_end_ts;
+	u64 late_ns;     /* an interval that took that long is kept, see retention.h; 0: every one is */
+	u64 keep_chance; /* so is one that took less, with that chance of 2^32 */
+	u32 window;      /* changes with every window: what was noted down in an earlier one holds no longer */
+	u32 watching;    /* with windows: one is open, its hooks are attached */
+	u32 rested;      /* with windows: there was time in none */
+	u32 hw_epoch;    /* which rotation of hardware counters is on; changes with every rotation */
+	u32 hw_slots;    /* counters in that rotation */
 	u32 netns[KNOB_NETNS_MAX]; /* inodes of the target's network namespaces; first 0: any */
 	u32 stack_reach; /* probes: frames that lie farther apart are on two stacks; 0: one mapping is one stack */
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */

@@ -12,12 +12,23 @@
 
 /* The kernel takes SCHED_IDLE for nice 20: leaving it is a rise to the thread's own nice value. */
 #define NICE_TO_RLIMIT 20
+#define NICE_HIGHEST   (-20)
+
+/* The nice value that this program was started with. */
+static int nice_of_start(void)
+{
+	static int nice_value = 20;
+
+	if (nice_value == 20)
+		nice_value = getpriority(PRIO_PROCESS, (id_t)getpid());
+	return nice_value;
+}
 
 bool priority_can_return(void)
 {
 	cap_t caps = cap_get_proc();
 	bool can = capability_had(caps, CAP_SYS_NICE);
-	int nice_now = getpriority(PRIO_PROCESS, 0);
+	int nice_now = nice_of_start();
 	struct rlimit limit;
 
 	if (caps)
@@ -34,14 +45,31 @@ static int set_class(pid_t tid, int class)
 	return sched_setscheduler(tid, class, &param) ? -errno : 0;
 }
 
+static int leave_preference(pid_t tid)
+{
+	return setpriority(PRIO_PROCESS, (id_t)tid, nice_of_start()) ? -errno : 0;
+}
+
 int priority_lower(pid_t tid)
 {
-	return set_class(tid, SCHED_IDLE);
+	int err = set_class(tid, SCHED_IDLE);
+
+	return err ? err : leave_preference(tid);
 }
 
 int priority_raise(pid_t tid)
 {
-	return set_class(tid, SCHED_BATCH);
+	int err = leave_preference(tid);
+
+	return err ? err : set_class(tid, SCHED_BATCH);
+}
+
+int priority_prefer(pid_t tid)
+{
+	/* In this order: without the privilege nothing changes. */
+	if (setpriority(PRIO_PROCESS, (id_t)tid, NICE_HIGHEST))
+		return -errno;
+	return set_class(tid, SCHED_OTHER | SCHED_RESET_ON_FORK);
 }
 
 void priority_raise_others(void)

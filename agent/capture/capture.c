@@ -666,9 +666,10 @@ int capture__window_open(struct capture *capture, bool endless)
 	return !err && capture->opts.trace ? capture__adopt_threads(capture) : err;
 }
 
-void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts)
+void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t begin_ts, uint64_t end_ts)
 {
 	capture->endless = !end_ts;
+	__atomic_store_n(&capture->controls->select_begin_ts, begin_ts, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&capture->controls->select_end_ts, end_ts, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&capture->controls->selection, selection(rate, stated), __ATOMIC_RELAXED);
 }

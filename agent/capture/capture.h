@@ -108,7 +108,8 @@ void capture__retain(struct capture *capture, uint64_t late_ns, uint64_t chance)
  */
 int capture__window_open(struct capture *capture, bool endless);
 /* rate: of the intervals that arrive until end_ts (0: no end); stated: what their records say, both of 2^32. */
-void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t end_ts);
+void capture__window_select(struct capture *capture, uint64_t rate, uint64_t stated, uint64_t begin_ts,
+			    uint64_t end_ts);
 void capture__window_drain(struct capture *capture);
 bool capture__window_is_drained(struct capture *capture);
 void capture__window_close(struct capture *capture);

@@ -121,24 +121,35 @@ void window_plan__times(const struct window_plan *plan, uint64_t now, uint64_t *
 	*attached_ns = plan->attached_ns;
 	if (plan->state != WINDOW_CLOSED)
 		*attached_ns += now - plan->open_ts;
-	if (plan->state == WINDOW_SELECTING)
+	if (plan->state == WINDOW_SELECTING && now > plan->select_ts)
 		*selecting_ns += (now < plan->select_end_ts ? now : plan->select_end_ts) - plan->select_ts;
 }
 
-static void begin_selecting(struct window_plan *plan, uint64_t now)
+/*
+ * Hooks are attached.  The window is announced ahead of its time: it begins when it is due, whenever the agent has a
+ * CPU again.  A window that waited for the agent would begin late while CPUs are busy and in time while the target
+ * stands still.
+ */
+static bool announce(struct window_plan *plan, uint64_t ready_ts, uint64_t now)
 {
+	uint64_t from_ts = ready_ts > plan->due_ts ? ready_ts : plan->due_ts;
+
 	plan->endless = plan->share >= 1;
-	plan->select_ts = now;
-	plan->select_end_ts = plan->endless ? UINT64_MAX : now + plan->length_ns;
+	if (plan->endless && now < from_ts)
+		return false;
+	plan->select_ts = from_ts;
+	plan->select_end_ts = plan->endless ? UINT64_MAX : from_ts + plan->length_ns;
 	plan->state = WINDOW_SELECTING;
 	remember(plan);
+	return true;
 }
 
 static void end_selecting(struct window_plan *plan, uint64_t now)
 {
 	if (plan->endless || now < plan->select_end_ts)
 		plan->select_end_ts = now;
-	plan->selecting_ns += plan->select_end_ts - plan->select_ts;
+	if (plan->select_end_ts > plan->select_ts)
+		plan->selecting_ns += plan->select_end_ts - plan->select_ts;
 	if (plan->endless)
 		plan->stratum_end_ts = now;
 	plan->stratum_begin_ts = plan->stratum_end_ts;
@@ -188,21 +199,16 @@ bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained, boo
 	case WINDOW_WARMING:
 		/* The first time that it is asked in this state, the hooks have just been attached. */
 		if (!plan->warm_ts)
-			plan->warm_ts = now + WARM_NS > plan->due_ts ? now + WARM_NS : plan->due_ts;
-		if (now < plan->warm_ts)
-			return false;
-		begin_selecting(plan, now);
-		return true;
+			plan->warm_ts = now + WARM_NS;
+		return announce(plan, plan->warm_ts, now);
 	case WINDOW_SELECTING:
 		if (plan->endless ? plan->next_share >= 1 : now < plan->select_end_ts)
 			return false;
 		end_selecting(plan, now);
 		return true;
 	case WINDOW_DRAINING:
-		if (now >= plan->due_ts) {
-			begin_selecting(plan, now);
+		if (now + LEAD_NS >= plan->due_ts && announce(plan, now, now))
 			return true;
-		}
 		return end_draining(plan, now, drained, may_hold);
 	}
 	return false;
@@ -214,7 +220,9 @@ uint64_t window_plan__next_ts(const struct window_plan *plan, uint64_t now)
 	case WINDOW_CLOSED:
 		return plan->due_ts > LEAD_NS ? plan->due_ts - LEAD_NS : 0;
 	case WINDOW_WARMING:
-		return plan->warm_ts ? plan->warm_ts : now;
+		if (!plan->warm_ts)
+			return now;
+		return plan->warm_ts > plan->due_ts ? plan->warm_ts : plan->due_ts;
 	case WINDOW_SELECTING:
 		return plan->select_end_ts;
 	default:

@@ -31,8 +31,8 @@
 
 enum window_state {
 	WINDOW_CLOSED,
-	WINDOW_WARMING, /* open; what the threads are at is being learnt */
-	WINDOW_SELECTING,
+	WINDOW_WARMING,   /* open; what the threads are at is being learnt */
+	WINDOW_SELECTING, /* from select_ts on, which may be ahead */
 	WINDOW_DRAINING,
 };
 
@@ -54,7 +54,7 @@ struct window_plan {
 	uint64_t due_ts;    /* selection is to begin */
 
 	uint64_t open_ts;                   /* the hooks were attached last */
-	uint64_t warm_ts;                   /* selection may begin, 0: they are being attached */
+	uint64_t warm_ts;                   /* selection may begin then, 0: they are being attached */
 	uint64_t select_ts, select_end_ts;  /* of the last window that selected */
 	uint64_t open_cnt;                  /* hooks were attached so often */
 	uint64_t window_cnt;                /* but endless ones */
@@ -85,8 +85,9 @@ void window_plan__set_share(struct window_plan *plan, double share);
 void window_plan__times(const struct window_plan *plan, uint64_t now, uint64_t *selecting_ns, uint64_t *attached_ns);
 
 /*
- * What to do now: true if the state changed, and the caller does what the new state says: open (WARMING), select with
- * the probability of window_plan__inside() (SELECTING), select no more (DRAINING), detach (CLOSED).
+ * What to do now: true if the state changed, and the caller does what the new state says: open (WARMING), have
+ * requests selected that arrive between select_ts and select_end_ts, with the probability of window_plan__inside()
+ * (SELECTING), select no more (DRAINING), detach (CLOSED).
  * drained: nothing selected is open any more; may_hold: the budget allows hooks to stay for what is.  Both are asked
  * for while DRAINING only.
  */

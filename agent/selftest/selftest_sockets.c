@@ -293,7 +293,7 @@ void selftest_windows(struct stage *stage)
 	struct check *check;
 	int err;
 
-	capture__window_select(stage->capture, CAPTURE_RATE_ALL, CAPTURE_RATE_ALL, 0);
+	capture__window_select(stage->capture, CAPTURE_RATE_ALL, CAPTURE_RATE_ALL, 0, 0);
 	check_requests(stage, "window.first", HOOK_FEATURE_SOCKET, WITNESS_SERVE, WITNESS_TCP);
 	capture__window_drain(stage->capture);
 	capture__window_close(stage->capture);
@@ -305,6 +305,6 @@ void selftest_windows(struct stage *stage)
 			check_fail(check, "the hooks could not be attached again: %s", strerror(-err));
 		return;
 	}
-	capture__window_select(stage->capture, CAPTURE_RATE_ALL, CAPTURE_RATE_ALL, monotonic_ns() + WINDOW_NS);
+	capture__window_select(stage->capture, CAPTURE_RATE_ALL, CAPTURE_RATE_ALL, 0, monotonic_ns() + WINDOW_NS);
 	check_requests(stage, "window.next", HOOK_FEATURE_SOCKET, WITNESS_SERVE, WITNESS_TCP);
 }

@@ -492,7 +492,9 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 		log_info("observed in %" PRIu64 " windows%s: selecting %.2f %%, attached %.2f %% of the time; the "
 			 "number of intervals seen is an estimate",
 			 recording->plan.window_cnt,
-			 recording->governor.of_windows ? " and, while the budget allowed it, all the time" : "",
+			 recording->plan.past_cnt > recording->plan.window_cnt
+				 ? " and, while the budget allowed it, all the time"
+				 : "",
 			 100.0 * selecting_ns / (recording->end_ts - recording->begin_ts),
 			 100.0 * attached_ns / (recording->end_ts - recording->begin_ts));
 	}

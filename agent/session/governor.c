@@ -99,6 +99,13 @@ static void govern_share(struct recording *recording, uint64_t now)
 	governor->govern.budget = hooks_may_take(recording);
 	share = govern__look(&governor->govern, &seen);
 	governor->next_ts = now + govern__look_ns(&governor->govern);
+	log_debug("budget: %.2f s: share %.3g; hooks %.3g ms/s while attached, spent %.3g ms of %.3g allowed, attached "
+		  "%.3g, "
+		  "selecting %.3g ms, debt %.3g ms%s",
+		  (double)(now - recording->begin_ts) / 1e9, share, governor->govern.on_ns / 1e6,
+		  (seen.spent_ns - last.spent_ns) / 1e6, governor->govern.own_ns * (seen.ts - last.ts) / 1e15,
+		  (seen.attached_ns - last.attached_ns) / 1e6, (seen.selecting_ns - last.selecting_ns) / 1e6,
+		  governor->govern.debt_ns / 1e6, governor->govern.idle ? ", idle" : "");
 	if (share < 1 && plan->next_share >= 1)
 		say_windows(recording, (seen.spent_ns - last.spent_ns) / fmax(seen.cpu_ns - last.cpu_ns, 1), share);
 	if (governor->of_windows)

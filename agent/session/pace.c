@@ -18,6 +18,12 @@
 #define LOOK_NS     25000000ULL
 #define BACKLOG_MAX 0.25
 
+enum pace_class {
+	PACE_IDLE,
+	PACE_BATCH, /* raised by the second thread */
+	PACE_TIMED,
+};
+
 struct pace {
 	struct pace_opts opts;
 	pid_t main_tid;
@@ -27,7 +33,7 @@ struct pace {
 	bool end;
 	_Atomic uint64_t due_ts;
 	_Atomic uint64_t raised_cnt;
-	atomic_bool raised;
+	enum pace_class class; /* of the main thread; under `mutex` */
 };
 
 bool pace_is_late(uint64_t now, uint64_t due_ts, uint64_t patience_ns, double backlog)
@@ -44,13 +50,12 @@ uint64_t pace_next_look(uint64_t now, uint64_t due_ts, uint64_t patience_ns)
 
 static void look(struct pace *pace)
 {
-	if (atomic_load(&pace->raised) ||
+	if (pace->class != PACE_IDLE ||
 	    !pace_is_late(monotonic_ns(), pace->due_ts, pace->opts.patience_ns, pace->opts.backlog(pace->opts.ctx)))
 		return;
-	/* In this order: a main thread that lowers itself in between is lowered again after its next pass. */
 	if (!priority_raise(pace->main_tid)) {
 		pace->raised_cnt++;
-		atomic_store(&pace->raised, true);
+		pace->class = PACE_BATCH;
 	}
 }
 
@@ -122,8 +127,8 @@ void pace__free(struct pace *pace)
 {
 	if (!pace)
 		return;
-	priority_raise(0);
 	pthread_mutex_lock(&pace->mutex);
+	priority_raise(0);
 	pace->end = true;
 	pthread_cond_signal(&pace->ending);
 	pthread_mutex_unlock(&pace->mutex);
@@ -133,13 +138,17 @@ void pace__free(struct pace *pace)
 	free(pace);
 }
 
-void pace__rest(struct pace *pace, uint64_t due_ts)
+void pace__rest(struct pace *pace, uint64_t due_ts, bool timed)
 {
+	enum pace_class class = timed ? PACE_TIMED : PACE_IDLE;
+
 	if (!pace)
 		return;
 	pace->due_ts = due_ts;
-	if (atomic_exchange(&pace->raised, false))
-		priority_lower(0);
+	pthread_mutex_lock(&pace->mutex);
+	if (pace->class != class && !(timed ? priority_prefer(0) : priority_lower(0)))
+		pace->class = class;
+	pthread_mutex_unlock(&pace->mutex);
 }
 
 void pace__allow(struct pace *pace, uint64_t until_ts)

@@ -4,6 +4,9 @@
  * an idle CPU that may be never.  So a second thread, which does nothing else, raises it to SCHED_BATCH when a pass of
  * the main loop is overdue or the rings fill, and the main thread lowers itself when the pass is done.
  *
+ * While an observation window is open or about to be, the main thread is timed: hooks that stay attached because the
+ * agent waits for a CPU cost the target more than the few milliseconds a second that the agent needs then.
+ *
  * Without the privilege to come back from SCHED_IDLE both stay SCHED_BATCH.
  */
 #ifndef WHYLATE_SESSION_PACE_H
@@ -25,8 +28,11 @@ struct pace *pace__new(const struct pace_opts *opts);
 /* Raises the calling thread; NULL-safe. */
 void pace__free(struct pace *pace);
 
-/* The calling thread has done its pass, and the next one is due at that time (CLOCK_MONOTONIC); NULL-safe. */
-void pace__rest(struct pace *pace, uint64_t due_ts);
+/*
+ * The calling thread has done its pass, and the next one is due at that time (CLOCK_MONOTONIC); timed: it gets a CPU at
+ * once, until the pass is done.  NULL-safe.
+ */
+void pace__rest(struct pace *pace, uint64_t due_ts, bool timed);
 /* The pass under way takes long and may wait for an idle CPU until that time, as long as the rings have room. */
 void pace__allow(struct pace *pace, uint64_t until_ts);
 /* How often the main thread was raised. */

@@ -116,6 +116,8 @@ void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
 /* A window is under way: reading its records now would take a CPU from the requests that it observes. */
 bool recording_windows_observes(const struct recording *recording);
+/* The next step of the windows is to be made in time: a window is open, or about to be. */
+bool recording_windows_timed(const struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */
 int recording_windows_timeout(const struct recording *recording, int timeout_ms);
 /* Another rate from now on, or from the next window on. */

@@ -18,6 +18,8 @@
 /* What a window recorded stays in the rings until it is closed, but not for longer and not more of a ring than this. */
 #define UNREAD_MAX_NS 50000000ULL
 #define UNREAD_MAX    0.25
+/* So long before a window the main thread begins to be one that gets a CPU at once. */
+#define WAKE_NS 20000000ULL
 /* Of the time, until it is known what the hooks cost. */
 #define TRACE_SHARE_FIRST 0.05
 
@@ -93,7 +95,7 @@ static void select_in_window(struct recording *recording)
 
 	capture__window_select(recording->capture, (uint64_t)(window_plan__inside(plan) * CAPTURE_RATE_ALL),
 			       (uint64_t)(window_plan__probability(plan) * CAPTURE_RATE_ALL),
-			       plan->endless ? 0 : plan->select_end_ts);
+			       plan->endless ? 0 : plan->select_ts, plan->endless ? 0 : plan->select_end_ts);
 }
 
 void recording_windows_begin(struct recording *recording)
@@ -123,28 +125,39 @@ int recording_windows_step(struct recording *recording)
 {
 	struct window_plan *plan = &recording->plan;
 	struct capture *capture = recording->capture;
-	bool drained;
+	int err = 0;
 
-	if (!recording->windows)
-		return 0;
-	drained = plan->state == WINDOW_DRAINING && capture__window_is_drained(capture);
-	if (!window_plan__step(plan, monotonic_ns(), drained, recording_may_hold(recording)))
-		return 0;
-	switch (plan->state) {
-	case WINDOW_WARMING:
-		return open_window(recording);
-	case WINDOW_SELECTING:
-		select_in_window(recording);
-		return 0;
-	case WINDOW_DRAINING:
-		capture__window_drain(capture);
-		return 0;
-	case WINDOW_CLOSED:
-		recording->closed_ts = monotonic_ns();
-		capture__window_close(capture);
-		return 0;
+	while (recording->windows && !err) {
+		bool drained = plan->state == WINDOW_DRAINING && capture__window_is_drained(capture);
+
+		if (!window_plan__step(plan, monotonic_ns(), drained, recording_may_hold(recording)))
+			break;
+		switch (plan->state) {
+		case WINDOW_WARMING:
+			err = open_window(recording);
+			break;
+		case WINDOW_SELECTING:
+			select_in_window(recording);
+			break;
+		case WINDOW_DRAINING:
+			capture__window_drain(capture);
+			break;
+		case WINDOW_CLOSED:
+			recording->closed_ts = monotonic_ns();
+			capture__window_close(capture);
+			break;
+		}
 	}
-	return 0;
+	return err;
+}
+
+bool recording_windows_timed(const struct recording *recording)
+{
+	const struct window_plan *plan = &recording->plan;
+
+	if (!recording->windows || plan->endless)
+		return false;
+	return plan->state != WINDOW_CLOSED || window_plan__next_ts(plan, 0) < monotonic_ns() + WAKE_NS;
 }
 
 bool recording_windows_observes(const struct recording *recording)
@@ -163,6 +176,9 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 	if (!recording->windows)
 		return timeout_ms;
 	next = window_plan__next_ts(&recording->plan, now);
+	/* Once before, as an idle task, and from then on as a timed one. */
+	if (!recording_windows_timed(recording) && next > WAKE_NS / 2)
+		next -= WAKE_NS / 2;
 	if (next <= now)
 		return 0;
 	return next - now < timeout_ms * 1000000ULL ? (next - now) / 1000000 + 1 : (unsigned)timeout_ms;
