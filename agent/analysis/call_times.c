@@ -356,8 +356,7 @@ static int find_outermost(struct sweep *sweep, const struct call *calls, size_t 
 		if (vec_push(&sweep->calls, call))
 			return -ENOMEM;
 	}
-	if (sweep->calls.cnt)
-		qsort(sweep->calls.items, sweep->calls.cnt, sizeof(*sweep->calls.items), compare_outermost);
+	vec_sort(&sweep->calls, compare_outermost);
 	return 0;
 }
 

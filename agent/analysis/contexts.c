@@ -378,9 +378,7 @@ static int walk_paths(struct contexts_walk *walk)
 
 		crossing->tail_share = tail_share(&walk->sums, crossing->late_ns, crossing->typical_ns);
 	}
-	if (contexts->crossings.cnt)
-		qsort(contexts->crossings.items, contexts->crossings.cnt, sizeof(*contexts->crossings.items),
-		      compare_crossings);
+	vec_sort(&contexts->crossings, compare_crossings);
 	return err;
 }
 

@@ -115,9 +115,7 @@ static int make_periods(struct dataset_build *build)
 		struct build_session *session = &build->sessions.items[i];
 		size_t cnt = 0;
 
-		if (session->periods.cnt)
-			qsort(session->periods.items, session->periods.cnt, sizeof(session->periods.items[0]),
-			      compare_periods);
+		vec_sort(&session->periods, compare_periods);
 		for (size_t p = 0; p < session->periods.cnt; p++)
 			if (!cnt || session->periods.items[p].end_ts != session->periods.items[cnt - 1].end_ts)
 				session->periods.items[cnt++] = session->periods.items[p];
@@ -152,7 +150,7 @@ int dataset_build__loss_begin(struct dataset_build *build)
 {
 	if (!build->loss_rows.cnt)
 		return 0;
-	qsort(build->loss_rows.items, build->loss_rows.cnt, sizeof(build->loss_rows.items[0]), compare_rows);
+	vec_sort(&build->loss_rows, compare_rows);
 	if (make_periods(build))
 		return -ENOMEM;
 	for (size_t i = 0; i < build->loss_rows.cnt; i++) {

@@ -280,8 +280,7 @@ static int compare_factors(const void *left, const void *right)
  */
 static void select_best(struct factors *factors, const struct factor_rule *rule)
 {
-	if (factors->list.cnt)
-		qsort(factors->list.items, factors->list.cnt, sizeof(*factors->list.items), compare_factors);
+	vec_sort(&factors->list, compare_factors);
 	for (int opened = 0; opened <= 1; opened++)
 		for (size_t f = 0; f < factors->list.cnt && factors->selected_cnt < rule->k; f++) {
 			struct factor *factor = &factors->list.items[f];

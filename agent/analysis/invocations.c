@@ -474,9 +474,8 @@ int invocations_load(struct invocations *invocations, struct shard_reader *reade
 	forget_whole_ones(invocations);
 	if (!err)
 		err = group_calls(invocations);
-	if (!err && invocations->rounds.cnt)
-		qsort(invocations->rounds.items, invocations->rounds.cnt, sizeof(*invocations->rounds.items),
-		      compare_rounds);
+	if (!err)
+		vec_sort(&invocations->rounds, compare_rounds);
 	loading__free(&loading);
 	if (err)
 		invocations_free(invocations);

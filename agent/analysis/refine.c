@@ -143,9 +143,7 @@ static int list_children(struct refinement *refinement, uint32_t func)
 	for (size_t i = 0; i < cnt; i++)
 		if (children[i].func != func && !isnan(children[i].cost_ns))
 			refinement->children.items[refinement->children.cnt++] = children[i];
-	if (refinement->children.cnt)
-		qsort(refinement->children.items, refinement->children.cnt, sizeof(*refinement->children.items),
-		      compare_children);
+	vec_sort(&refinement->children, compare_children);
 	return 0;
 }
 

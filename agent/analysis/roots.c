@@ -234,8 +234,7 @@ ORDER(compare_ticks, struct root_tick, BY(a->entry, b->entry), BY(a->unit, b->un
 
 void roots__settle(struct roots *roots)
 {
-	if (roots->ticks.cnt)
-		qsort(roots->ticks.items, roots->ticks.cnt, sizeof(*roots->ticks.items), compare_ticks);
+	vec_sort(&roots->ticks, compare_ticks);
 	for (size_t i = 0; i < roots->ticks.cnt; i++) {
 		struct root_entry *entry = &roots->entries.items[roots->ticks.items[i].entry];
 

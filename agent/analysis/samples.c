@@ -172,9 +172,7 @@ int samples_load(struct samples *samples, const struct traces *traces, struct sh
 		samples_free(samples);
 		return err;
 	}
-	if (samples->rows.cnt)
-		qsort(samples->rows.items, samples->rows.cnt, sizeof(*samples->rows.items),
-		      traces ? compare_samples : compare_by_sid);
+	vec_sort(&samples->rows, traces ? compare_samples : compare_by_sid);
 	return 0;
 }
 

@@ -48,8 +48,7 @@ static int index_sends(struct join *join)
 
 	if (stitch->sends.cnt >= STITCH_NONE || stitch->receives.cnt >= STITCH_NONE)
 		return -E2BIG;
-	if (stitch->sends.cnt)
-		qsort(stitch->sends.items, stitch->sends.cnt, sizeof(*stitch->sends.items), compare_sends);
+	vec_sort(&stitch->sends, compare_sends);
 	for (uint32_t i = 0; i < stitch->sends.cnt; i++) {
 		const struct stitch_end *send = &stitch->sends.items[i];
 

@@ -216,8 +216,8 @@ int values_load(struct values *values, struct shard_reader *reader)
 	err = read_tables(values, reader, names, 2);
 	if (!err && values->places.cnt)
 		err = read_tables(values, reader, rows, 1);
-	if (!err && values->rows.cnt)
-		qsort(values->rows.items, values->rows.cnt, sizeof(*values->rows.items), compare_rows);
+	if (!err)
+		vec_sort(&values->rows, compare_rows);
 	return err;
 }
 

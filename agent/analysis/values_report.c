@@ -158,8 +158,7 @@ static int find_means(struct maker *maker)
 		if (vec_push(&maker->means, ((struct unit_mean){row->variable, row->unit, number, 1})))
 			return -ENOMEM;
 	}
-	if (maker->means.cnt)
-		qsort(maker->means.items, maker->means.cnt, sizeof(*maker->means.items), compare_means);
+	vec_sort(&maker->means, compare_means);
 	for (size_t i = 0; i < maker->means.cnt; i++) {
 		struct unit_mean *last = kept ? &maker->means.items[kept - 1] : NULL;
 

@@ -60,95 +60,48 @@ static const struct {
 #undef LOSS
 };
 
-const char *category_name(enum wl_category category)
-{
-	return category < WL_CATEGORY_CNT ? categories[category].name : NULL;
-}
+/* const char *category_name(enum wl_category category): NULL where there is no such. */
+#define TEXT_OF(kind, KIND, table, text)                                 \
+	const char *kind##_##text(enum wl_##kind kind)                   \
+	{                                                                \
+		return kind < WL_##KIND##_CNT ? table[kind].text : NULL; \
+	}
 
-const char *category_label(enum wl_category category)
-{
-	return category < WL_CATEGORY_CNT ? categories[category].label : NULL;
-}
+/* int category_by_name(const char *name): -1 where there is no such. */
+#define BY_NAME(kind, KIND, table)                        \
+	int kind##_by_name(const char *name)              \
+	{                                                 \
+		for (int i = 0; i < WL_##KIND##_CNT; i++) \
+			if (!strcmp(table[i].name, name)) \
+				return i;                 \
+		return -1;                                \
+	}
 
-int category_by_name(const char *name)
-{
-	for (int i = 0; i < WL_CATEGORY_CNT; i++)
-		if (!strcmp(categories[i].name, name))
-			return i;
-	return -1;
-}
-
-const char *state_name(enum wl_state state)
-{
-	return state < WL_STATE_CNT ? states[state].name : NULL;
-}
+TEXT_OF(category, CATEGORY, categories, name)
+TEXT_OF(category, CATEGORY, categories, label)
+BY_NAME(category, CATEGORY, categories)
+TEXT_OF(state, STATE, states, name)
 
 enum wl_category state_category(enum wl_state state)
 {
 	return state < WL_STATE_CNT ? states[state].category : WL_CATEGORY_OTHER;
 }
 
-int state_by_name(const char *name)
-{
-	for (int i = 0; i < WL_STATE_CNT; i++)
-		if (!strcmp(states[i].name, name))
-			return i;
-	return -1;
-}
-
-const char *context_name(enum wl_context context)
-{
-	return context < WL_CONTEXT_CNT ? contexts[context].name : NULL;
-}
+BY_NAME(state, STATE, states)
+TEXT_OF(context, CONTEXT, contexts, name)
 
 bool context_has_waker(enum wl_context context)
 {
 	return context < WL_CONTEXT_CNT && contexts[context].has_waker;
 }
 
-int context_by_name(const char *name)
-{
-	for (int i = 0; i < WL_CONTEXT_CNT; i++)
-		if (!strcmp(contexts[i].name, name))
-			return i;
-	return -1;
-}
-
-const char *certainty_name(enum wl_certainty certainty)
-{
-	return certainty < WL_CERTAINTY_CNT ? certainties[certainty].name : NULL;
-}
-
-const char *certainty_meaning(enum wl_certainty certainty)
-{
-	return certainty < WL_CERTAINTY_CNT ? certainties[certainty].meaning : NULL;
-}
-
-int certainty_by_name(const char *name)
-{
-	for (int i = 0; i < WL_CERTAINTY_CNT; i++)
-		if (!strcmp(certainties[i].name, name))
-			return i;
-	return -1;
-}
-
-const char *handoff_name(enum wl_handoff handoff)
-{
-	return handoff < WL_HANDOFF_CNT ? handoffs[handoff].name : NULL;
-}
-
-const char *handoff_what(enum wl_handoff handoff)
-{
-	return handoff < WL_HANDOFF_CNT ? handoffs[handoff].what : NULL;
-}
-
-int handoff_by_name(const char *name)
-{
-	for (int i = 0; i < WL_HANDOFF_CNT; i++)
-		if (!strcmp(handoffs[i].name, name))
-			return i;
-	return -1;
-}
+BY_NAME(context, CONTEXT, contexts)
+TEXT_OF(certainty, CERTAINTY, certainties, name)
+TEXT_OF(certainty, CERTAINTY, certainties, meaning)
+BY_NAME(certainty, CERTAINTY, certainties)
+TEXT_OF(handoff, HANDOFF, handoffs, name)
+TEXT_OF(handoff, HANDOFF, handoffs, what)
+BY_NAME(handoff, HANDOFF, handoffs)
 
 bool name_is_idle_cpu(const char *name)
 {
@@ -160,12 +113,5 @@ const char *tally_name(enum wl_tally tally)
 	return tally < WL_TALLY_CNT ? tallies[tally] : NULL;
 }
 
-const char *loss_name(enum wl_loss loss)
-{
-	return loss < WL_LOSS_CNT ? losses[loss].name : NULL;
-}
-
-const char *loss_meaning(enum wl_loss loss)
-{
-	return loss < WL_LOSS_CNT ? losses[loss].meaning : NULL;
-}
+TEXT_OF(loss, LOSS, losses, name)
+TEXT_OF(loss, LOSS, losses, meaning)

@@ -62,11 +62,6 @@ void proto__double(struct proto *message, uint32_t field, double value)
 	proto__fixed64(message, field, bits);
 }
 
-void proto__sint(struct proto *message, uint32_t field, int64_t value)
-{
-	proto__uint(message, field, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
-}
-
 static size_t varint_sz(uint64_t value)
 {
 	size_t sz = 1;

@@ -18,8 +18,6 @@ struct proto {
 void proto__uint(struct proto *message, uint32_t field, uint64_t value); /* uint64, uint32, enum, bool */
 void proto__fixed64(struct proto *message, uint32_t field, uint64_t value);
 void proto__double(struct proto *message, uint32_t field, double value);
-/* sint64: zigzag. */
-void proto__sint(struct proto *message, uint32_t field, int64_t value);
 /* A packed repeated field of uint64, uint32, int64 (cast) or bool; no values: nothing is written. */
 void proto__packed(struct proto *message, uint32_t field, const uint64_t *values, size_t cnt);
 void proto__bytes(struct proto *message, uint32_t field, const void *bytes, size_t sz);

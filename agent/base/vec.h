@@ -24,6 +24,13 @@
 
 #define vec_push(vec, item) (vec_reserve(vec, 1) ? -ENOMEM : ((vec)->items[(vec)->cnt++] = (item), 0))
 
+/* By an order of qsort() (order.h). */
+#define vec_sort(vec, order)                                                             \
+	do {                                                                             \
+		if ((vec)->cnt)                                                          \
+			qsort((vec)->items, (vec)->cnt, sizeof(*(vec)->items), (order)); \
+	} while (0)
+
 /* Gives back the room that is not used. */
 #define vec_shrink(vec) vec_shrink_((void **)&(vec)->items, &(vec)->room, (vec)->cnt, sizeof(*(vec)->items))
 

@@ -58,8 +58,8 @@ static int look(struct counting *counting)
 	counting->used_ns.cnt = counting->used_sum_ns = 0;
 	if (!err)
 		err = vec_reserve(&counting->used_ns, counting->threads.cnt);
-	if (!err && counting->threads.cnt)
-		qsort(counting->threads.items, counting->threads.cnt, sizeof(*counting->threads.items), by_tid);
+	if (!err)
+		vec_sort(&counting->threads, by_tid);
 	for (size_t i = 0, at = 0; !err && i < counting->threads.cnt; i++) {
 		const struct target_thread *thread = &counting->threads.items[i];
 		uint64_t used_ns = 0;

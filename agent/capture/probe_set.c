@@ -190,8 +190,7 @@ int probe_set__fill(struct probe_set *set, struct probe_specs *specs, const stru
 		if (partner)
 			set->members.items[i].spec = set->members.items[partner - probes].spec;
 	}
-	if (set->sites.cnt)
-		qsort(set->sites.items, set->sites.cnt, sizeof(*set->sites.items), site_cmp);
+	vec_sort(&set->sites, site_cmp);
 	return make_runs(set);
 }
 

@@ -232,7 +232,7 @@ int target_options_ask(struct target_query *query)
 
 		list.items[i].cpu_ns = now_ns > then_ns ? now_ns - then_ns : 0;
 	}
-	qsort(list.items, list.cnt, sizeof(list.items[0]), busier);
+	vec_sort(&list, busier);
 	shown = list.cnt < ASKED_MAX ? list.cnt : ASKED_MAX;
 	for (size_t i = 0; i < shown; i++)
 		print_listening(&list.items[i], i + 1);

@@ -204,7 +204,7 @@ static double percentile_of(struct watch_state *state, double total)
 {
 	double above = 0, limit = (1 - state->when.quantile) * total;
 
-	qsort(state->looked.items, state->looked.cnt, sizeof(*state->looked.items), compare_latencies);
+	vec_sort(&state->looked, compare_latencies);
 	for (size_t i = 0; i < state->looked.cnt; i++) {
 		above += state->looked.items[i].weight;
 		if (above > limit)

@@ -440,8 +440,7 @@ static int place_fresh(struct stack_samples *samples, uint64_t until_ts)
 	size_t done = 0;
 	int err = 0;
 
-	if (samples->fresh.cnt)
-		qsort(samples->fresh.items, samples->fresh.cnt, sizeof(*samples->fresh.items), compare_fresh);
+	vec_sort(&samples->fresh, compare_fresh);
 	while (!err && done < samples->fresh.cnt && samples->fresh.items[done].sent_ts <= until_ts)
 		err = place(samples, &samples->fresh.items[done++]);
 	samples->fresh.cnt -= done;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/hot_paths.h"
 
+#include "base/idmap.h"
 #include "base/order.h"
-#include "base/random.h"
 #include "base/vec.h"
 
 #include <string.h>
@@ -43,63 +43,15 @@ struct thread {
 	uint32_t path[DEPTH_MAX + 1]; /* nodes of its last stack */
 };
 
-/* (a, b, c) → index + 1; open addressing, at most half full. */
-struct slot {
-	uint64_t c;
-	uint32_t a, b, idx_plus_1;
-};
-
-struct slots {
-	struct slot *items;
-	size_t room, cnt;
-};
-
 struct hot_paths {
 	VEC(struct node) nodes;
 	VEC(struct edge) edges;
 	VEC(struct function) functions; /* those that a sample had */
 	VEC(struct thread *) threads;
-	struct slots node_slots, edge_slots, function_slots, thread_slots;
+	struct idmap node_ids, edge_ids, function_ids, thread_ids; /* the numbers of those; of nodes but the first */
 	uint64_t sample_cnt;
 	double complete_ns;
 };
-
-static struct slot *slots__place(struct slot *items, size_t room, uint32_t a, uint32_t b, uint64_t c)
-{
-	size_t at = random_mix(c + random_mix((uint64_t)a << 32 | b)) & (room - 1);
-
-	while (items[at].idx_plus_1 && (items[at].a != a || items[at].b != b || items[at].c != c))
-		at = (at + 1) & (room - 1);
-	return &items[at];
-}
-
-/* The place of that key, whose idx_plus_1 is 0 if it is new; NULL when out of memory. */
-static struct slot *slots__at(struct slots *slots, uint32_t a, uint32_t b, uint64_t c)
-{
-	if (slots->cnt * 2 >= slots->room) {
-		size_t room = slots->room ? slots->room * 2 : 256;
-		struct slot *items = calloc(room, sizeof(*items));
-
-		if (!items)
-			return NULL;
-		for (size_t i = 0; i < slots->room; i++) {
-			const struct slot *slot = &slots->items[i];
-
-			if (slot->idx_plus_1)
-				*slots__place(items, room, slot->a, slot->b, slot->c) = *slot;
-		}
-		free(slots->items);
-		slots->items = items;
-		slots->room = room;
-	}
-	return slots__place(slots->items, slots->room, a, b, c);
-}
-
-static void slots__take(struct slots *slots, struct slot *slot, uint32_t a, uint32_t b, uint64_t c, size_t idx)
-{
-	*slot = (struct slot){.a = a, .b = b, .c = c, .idx_plus_1 = (uint32_t)idx + 1};
-	slots->cnt++;
-}
 
 struct hot_paths *hot_paths__new(void)
 {
@@ -123,10 +75,10 @@ void hot_paths__free(struct hot_paths *paths)
 	vec_free(&paths->edges);
 	vec_free(&paths->functions);
 	vec_free(&paths->threads);
-	free(paths->node_slots.items);
-	free(paths->edge_slots.items);
-	free(paths->function_slots.items);
-	free(paths->thread_slots.items);
+	idmap__free(&paths->node_ids);
+	idmap__free(&paths->edge_ids);
+	idmap__free(&paths->function_ids);
+	idmap__free(&paths->thread_ids);
 	free(paths);
 }
 
@@ -139,19 +91,14 @@ uint64_t hot_paths__sample_cnt(const struct hot_paths *paths)
 
 static int add_function(struct hot_paths *paths, uint32_t function, const struct hot_sample *sample, bool self)
 {
-	struct slot *slot = slots__at(&paths->function_slots, function, 0, 0);
 	struct function *at;
+	uint32_t id;
 
-	if (!slot)
+	if (vec_reserve(&paths->functions, 1) || idmap__id(&paths->function_ids, function, 0, &id))
 		return -ENOMEM;
-	if (!slot->idx_plus_1) {
-		struct function unseen = {.weights.function = function};
-
-		if (vec_push(&paths->functions, unseen))
-			return -ENOMEM;
-		slots__take(&paths->function_slots, slot, function, 0, 0, paths->functions.cnt - 1);
-	}
-	at = &paths->functions.items[slot->idx_plus_1 - 1];
+	if (id == paths->functions.cnt)
+		vec_push(&paths->functions, ((struct function){.weights.function = function}));
+	at = &paths->functions.items[id];
 	if (self)
 		*(sample->running ? &at->weights.self_running_ns : &at->weights.self_blocked_ns) += sample->ns;
 	if (at->last_sample == paths->sample_cnt)
@@ -165,23 +112,22 @@ static int add_function(struct hot_paths *paths, uint32_t function, const struct
 static int add_edge(struct hot_paths *paths, const struct hot_frame *caller, uint32_t callee,
 		    const struct hot_sample *sample)
 {
-	struct slot *slot = slots__at(&paths->edge_slots, caller->function, callee, caller->call_addr);
+	const struct edge edge = {
+		.edge = {.caller = caller->function, .callee = callee, .call_addr = caller->call_addr},
+	};
+	uint64_t ends = (uint64_t)caller->function << 32 | callee;
 	struct edge *at;
+	uint32_t id;
 
-	if (!slot)
-		return -ENOMEM;
-	if (!slot->idx_plus_1) {
-		struct edge edge = {
-			.edge = {.caller = caller->function, .callee = callee, .call_addr = caller->call_addr}};
-
-		if (paths->edges.cnt == EDGES_MAX)
+	if (paths->edges.cnt == EDGES_MAX) {
+		if (!idmap__find(&paths->edge_ids, ends, caller->call_addr, &id))
 			return 0;
-		if (vec_push(&paths->edges, edge))
-			return -ENOMEM;
-		slots__take(&paths->edge_slots, slot, caller->function, callee, caller->call_addr,
-			    paths->edges.cnt - 1);
+	} else if (vec_reserve(&paths->edges, 1) || idmap__id(&paths->edge_ids, ends, caller->call_addr, &id)) {
+		return -ENOMEM;
 	}
-	at = &paths->edges.items[slot->idx_plus_1 - 1];
+	if (id == paths->edges.cnt)
+		vec_push(&paths->edges, edge);
+	at = &paths->edges.items[id];
 	if (at->last_sample == paths->sample_cnt)
 		return 0;
 	at->last_sample = paths->sample_cnt;
@@ -195,42 +141,44 @@ static int add_edge(struct hot_paths *paths, const struct hot_frame *caller, uin
 /* The callee's node below `parent`; NONE: there is no room for another. */
 static int child_of(struct hot_paths *paths, uint32_t parent, uint32_t function, uint32_t *child)
 {
-	struct slot *slot = slots__at(&paths->node_slots, parent, function, 0);
 	struct node node = {.function = function, .parent = parent, .first_child = NONE};
+	uint32_t id;
 
-	if (!slot)
-		return -ENOMEM;
-	*child = slot->idx_plus_1 - 1;
-	if (slot->idx_plus_1 || paths->nodes.cnt == NODES_MAX)
+	*child = NONE;
+	if (idmap__find(&paths->node_ids, parent, function, &id)) {
+		*child = id + 1;
+		return 0;
+	}
+	if (paths->nodes.cnt == NODES_MAX)
 		return 0;
 	node.next = paths->nodes.items[parent].first_child;
-	if (vec_push(&paths->nodes, node))
+	if (vec_reserve(&paths->nodes, 1) || idmap__id(&paths->node_ids, parent, function, &id))
 		return -ENOMEM;
-	*child = (uint32_t)paths->nodes.cnt - 1;
+	vec_push(&paths->nodes, node);
+	*child = id + 1;
 	paths->nodes.items[parent].first_child = *child;
-	slots__take(&paths->node_slots, slot, parent, function, 0, *child);
 	return 0;
 }
 
 /* NULL with *err 0: there are too many. */
 static struct thread *thread_of(struct hot_paths *paths, uint32_t tid, int *err)
 {
-	struct slot *slot = slots__at(&paths->thread_slots, tid, 0, 0);
 	struct thread *thread;
+	uint32_t id;
 
-	*err = slot ? 0 : -ENOMEM;
-	if (!slot || (!slot->idx_plus_1 && paths->threads.cnt == HOT_PATHS_THREADS_MAX))
+	*err = 0;
+	if (idmap__find(&paths->thread_ids, tid, 0, &id))
+		return paths->threads.items[id];
+	if (paths->threads.cnt == HOT_PATHS_THREADS_MAX)
 		return NULL;
-	if (slot->idx_plus_1)
-		return paths->threads.items[slot->idx_plus_1 - 1];
 	thread = calloc(1, sizeof(*thread));
-	if (!thread || vec_push(&paths->threads, thread)) {
+	if (!thread || vec_reserve(&paths->threads, 1) || idmap__id(&paths->thread_ids, tid, 0, &id)) {
 		free(thread);
 		*err = -ENOMEM;
 		return NULL;
 	}
+	vec_push(&paths->threads, thread);
 	thread->tid = tid;
-	slots__take(&paths->thread_slots, slot, tid, 0, 0, paths->threads.cnt - 1);
 	return thread;
 }
 
@@ -396,8 +344,7 @@ int hot_paths__roots(const struct hot_paths *paths, double shared, double least,
 	}
 	for (size_t i = 0; i < search.roots.cnt; i++)
 		complete_root(paths, &search.roots.items[i]);
-	if (search.roots.cnt)
-		qsort(search.roots.items, search.roots.cnt, sizeof(*search.roots.items), compare_roots);
+	vec_sort(&search.roots, compare_roots);
 	*roots = search.roots.items;
 	*cnt = search.roots.cnt;
 	return 0;
@@ -429,8 +376,7 @@ int hot_paths__edges(const struct hot_paths *paths, uint32_t caller, struct hot_
 			return -ENOMEM;
 		}
 	}
-	if (found.cnt)
-		qsort(found.items, found.cnt, sizeof(*found.items), compare_edges);
+	vec_sort(&found, compare_edges);
 	*edges = found.items;
 	*cnt = found.cnt;
 	return 0;
@@ -465,12 +411,11 @@ int hot_paths__children(const struct hot_paths *paths, uint32_t caller, struct h
 
 bool hot_paths__function(const struct hot_paths *paths, uint32_t function, struct hot_function *weights)
 {
-	const struct slots *slots = &paths->function_slots;
-	const struct slot *slot = slots->room ? slots__place(slots->items, slots->room, function, 0, 0) : NULL;
+	uint32_t id;
 
-	if (!slot || !slot->idx_plus_1)
+	if (!idmap__find(&paths->function_ids, function, 0, &id))
 		return false;
-	*weights = paths->functions.items[slot->idx_plus_1 - 1].weights;
+	*weights = paths->functions.items[id].weights;
 	return true;
 }
 
@@ -492,8 +437,7 @@ int hot_paths__functions(const struct hot_paths *paths, struct hot_function **fu
 		return -ENOMEM;
 	for (size_t i = 0; i < paths->functions.cnt; i++)
 		found.items[found.cnt++] = paths->functions.items[i].weights;
-	if (found.cnt)
-		qsort(found.items, found.cnt, sizeof(*found.items), compare_functions);
+	vec_sort(&found, compare_functions);
 	*functions = found.items;
 	*cnt = found.cnt;
 	return 0;

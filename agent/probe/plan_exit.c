@@ -85,7 +85,6 @@ int planner_exits(const struct planner *planner, struct plan *plan)
 		plan->exit_why = "it never returns";
 		err = -ENOTSUP;
 	}
-	if (plan->exits.cnt)
-		qsort(plan->exits.items, plan->exits.cnt, sizeof(plan->exits.items[0]), site_cmp);
+	vec_sort(&plan->exits, site_cmp);
 	return err;
 }

@@ -129,8 +129,7 @@ static void functions_once(struct finding *finding)
 {
 	size_t kept = 0;
 
-	if (finding->functions.cnt)
-		qsort(finding->functions.items, finding->functions.cnt, sizeof(uint32_t), id_cmp);
+	vec_sort(&finding->functions, id_cmp);
 	for (size_t i = 0; i < finding->functions.cnt; i++)
 		if (!i || finding->functions.items[i] != finding->functions.items[kept - 1])
 			finding->functions.items[kept++] = finding->functions.items[i];

@@ -311,8 +311,7 @@ int suggestions_make(struct program *program, size_t max_per_role, suggestions *
 		vec_free(found);
 		return err;
 	}
-	if (found->cnt)
-		qsort(found->items, found->cnt, sizeof(*found->items), suggestion_cmp);
+	vec_sort(found, suggestion_cmp);
 	for (size_t i = 0; i < found->cnt; i++)
 		if (of_role[found->items[i].role]++ < max_per_role)
 			found->items[kept++] = found->items[i];

@@ -158,7 +158,7 @@ int usdt_sites_read(const char *path, usdt_sites *sites)
 	if (err)
 		usdt_sites_free(sites);
 	else if (sites->cnt)
-		qsort(sites->items, sites->cnt, sizeof(*sites->items), site_cmp);
+		vec_sort(sites, site_cmp);
 	return err;
 }
 

@@ -290,14 +290,6 @@ static int say_detached(struct recording *recording, struct recorded_set *set, c
 	return err;
 }
 
-int recording_probes_detach(struct recording *recording, struct recorded_set *set, const char *why)
-{
-	int err = say_detached(recording, set, why, NULL);
-
-	drop_set(recording, set);
-	return err;
-}
-
 int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys)
 {
 	int err = say_detached(recording, set, NULL, whys);

@@ -40,7 +40,6 @@ void recording_probes_of_target(const struct recording *recording, const struct 
 /* A set more; it is detached at the end if not before. */
 int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
 			    uint32_t round, struct recorded_set **set);
-int recording_probes_detach(struct recording *recording, struct recorded_set *set, const char *why);
 /* Likewise, with a reason for each probe; NULL: it will be attached again, which is not worth a row. */
 int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys);
 /* It is not attached at all, for that reason. */

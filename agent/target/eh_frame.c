@@ -362,8 +362,7 @@ struct eh_frame *eh_frame__read(const struct elf_image *image)
 		return NULL;
 	}
 	vec_shrink(&frame->functions);
-	if (frame->functions.cnt)
-		qsort(frame->functions.items, frame->functions.cnt, sizeof(frame->functions.items[0]), function_cmp);
+	vec_sort(&frame->functions, function_cmp);
 	return frame;
 }
 

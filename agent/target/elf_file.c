@@ -8,7 +8,6 @@
 #include "base/order.h"
 #include "base/vec.h"
 #include "target/elf_image.h"
-#include "target/nearest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -364,7 +363,7 @@ static int symbols_sort_out(struct loader *loader)
 
 	if (!loader->symbols.cnt)
 		return 0;
-	qsort(loader->symbols.items, loader->symbols.cnt, sizeof(struct symbol), symbol_cmp);
+	vec_sort(&loader->symbols, symbol_cmp);
 	end = loader->symbols.items + loader->symbols.cnt;
 	for (symbol = loader->symbols.items; symbol < end && !err;) {
 		const struct segment *code = code_at(loader, symbol->addr);
@@ -411,7 +410,7 @@ static int symbols_by_addr(struct loader *loader)
 
 	if (!loader->symbols.cnt)
 		return 0;
-	qsort(loader->symbols.items, loader->symbols.cnt, sizeof(struct symbol), symbol_addr_cmp);
+	vec_sort(&loader->symbols, symbol_addr_cmp);
 	end = loader->symbols.items + loader->symbols.cnt;
 	for (symbol = loader->symbols.items; symbol < end && !err;) {
 		const struct segment *code = code_at(loader, symbol->addr);
@@ -564,17 +563,6 @@ enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const ch
 	if (!other)
 		return ELF_SYMBOL_NONE;
 	return other->rank & RANK_DATA ? ELF_SYMBOL_DATA : ELF_SYMBOL_IFUNC;
-}
-
-size_t elf_file__nearest(const struct elf_file *file, const char *name, const char **names, size_t max)
-{
-	struct nearest nearest;
-
-	nearest_init(&nearest, name, max);
-	for (size_t i = 0; i < file->functions.cnt; i++)
-		nearest_offer(&nearest, file->functions.items[i].name);
-	memcpy(names, nearest.names, nearest.cnt * sizeof(names[0]));
-	return nearest.cnt;
 }
 
 bool elf_file__unwinds(const struct elf_file *file)

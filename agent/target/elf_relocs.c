@@ -244,10 +244,8 @@ struct elf_relocs *elf_relocs__read(const struct elf_image *image)
 	}
 	vec_shrink(&relocs->slots);
 	vec_shrink(&relocs->code_pointers);
-	if (relocs->slots.cnt)
-		qsort(relocs->slots.items, relocs->slots.cnt, sizeof(relocs->slots.items[0]), slot_cmp);
-	if (relocs->code_pointers.cnt)
-		qsort(relocs->code_pointers.items, relocs->code_pointers.cnt, sizeof(uint64_t), addr_cmp);
+	vec_sort(&relocs->slots, slot_cmp);
+	vec_sort(&relocs->code_pointers, addr_cmp);
 	return relocs;
 }
 

@@ -106,8 +106,7 @@ ORDER(compare_ranges, struct range, BY(a->lo, b->lo), BY(a->die, b->die));
 
 static void sort_ranges(ranges *of)
 {
-	if (of->cnt)
-		qsort(of->items, of->cnt, sizeof(*of->items), compare_ranges);
+	vec_sort(of, compare_ranges);
 }
 
 static int add_ranges(ranges *to, Dwarf_Die *die, uint32_t unit)

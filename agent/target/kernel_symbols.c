@@ -80,8 +80,7 @@ static void load(struct kernel_symbols *symbols)
 	symbols->file = NULL;
 	vec_shrink(&symbols->symbols);
 	vec_shrink(&symbols->names);
-	if (symbols->symbols.cnt)
-		qsort(symbols->symbols.items, symbols->symbols.cnt, sizeof(*symbols->symbols.items), compare);
+	vec_sort(&symbols->symbols, compare);
 }
 
 const char *kernel_symbols__name(struct kernel_symbols *symbols, uint64_t addr)

@@ -175,7 +175,7 @@ int target_listeners_read(const target_processes *processes, target_listeners *l
 	err = 0;
 	if (!inodes.cnt)
 		goto cleanup;
-	qsort(inodes.items, inodes.cnt, sizeof(inodes.items[0]), inode_cmp);
+	vec_sort(&inodes, inode_cmp);
 	for (size_t p = 0; p < processes->cnt && !err; p++) {
 		if (!brings_netns(processes, p, &seen))
 			continue;
@@ -215,8 +215,7 @@ static int owners_add(pid_t pid, const target_port_owners *sockets, target_port_
 	inode_set inodes = {0};
 	int err = inode_set_add_process(&inodes, pid);
 
-	if (inodes.cnt)
-		qsort(inodes.items, inodes.cnt, sizeof(inodes.items[0]), inode_cmp);
+	vec_sort(&inodes, inode_cmp);
 	for (size_t i = 0; i < sockets->cnt && err != -ENOMEM; i++) {
 		struct target_port_owner owner = sockets->items[i];
 

@@ -480,11 +480,6 @@ int program__module_functions(struct program *program, uint32_t idx, uint32_t *f
 	return 0;
 }
 
-uint32_t program__function_cnt(const struct program *program)
-{
-	return program->function_cnt;
-}
-
 struct function *program_function_of(struct program *program, uint32_t id)
 {
 	size_t low;

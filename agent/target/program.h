@@ -150,8 +150,6 @@ bool program__has_shadow_stack(const struct program *program);
  * (-ENOENT: its file cannot be reached, -ENOEXEC, -ENOTSUP, …).
  */
 int program__module_functions(struct program *program, uint32_t module, uint32_t *first, uint32_t *cnt);
-/* One beyond the largest id given so far. */
-uint32_t program__function_cnt(const struct program *program);
 /* NULL when id is none. */
 const struct program_function *program__function(struct program *program, uint32_t id);
 /* A name of a function: one function may have several, and several functions may have one. */

@@ -180,8 +180,7 @@ static int disassemble(struct program *program, struct function *function)
 		vec_free(&calls.edges);
 		return err;
 	}
-	if (calls.edges.cnt)
-		qsort(calls.edges.items, calls.edges.cnt, sizeof(calls.edges.items[0]), edge_cmp);
+	vec_sort(&calls.edges, edge_cmp);
 	vec_shrink(&calls.edges);
 	/* Modules that were read meanwhile do not move functions, so the pointer still holds. */
 	free(function->edges);

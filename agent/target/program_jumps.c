@@ -94,8 +94,8 @@ static int jumps_find(struct module *module)
 {
 	int err = code_scan(module, jumps_scan);
 
-	if (!err && module->jumped_into.cnt)
-		qsort(module->jumped_into.items, module->jumped_into.cnt, sizeof(uint64_t), addr_cmp);
+	if (!err)
+		vec_sort(&module->jumped_into, addr_cmp);
 	module->has_jumped_into = !err;
 	return err;
 }

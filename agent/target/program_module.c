@@ -277,8 +277,7 @@ static int functions_merge(struct module *module, candidate_list *candidates)
 
 	if (candidates->cnt > FUNCTIONS_MAX)
 		return -ENOEXEC;
-	if (candidates->cnt)
-		qsort(candidates->items, candidates->cnt, sizeof(candidates->items[0]), candidate_cmp);
+	vec_sort(candidates, candidate_cmp);
 	for (size_t i = 0; i < candidates->cnt && !err;) {
 		struct candidate best = candidates->items[i];
 

@@ -43,8 +43,7 @@ static int names_load(struct module *module)
 		vec_free(&module->names);
 		return err;
 	}
-	if (module->names.cnt)
-		qsort(module->names.items, module->names.cnt, sizeof(*module->names.items), name_cmp);
+	vec_sort(&module->names, name_cmp);
 	for (size_t i = 0; i < module->names.cnt; i++)
 		if (!i || name_cmp(&module->names.items[i], &module->names.items[kept - 1]))
 			module->names.items[kept++] = module->names.items[i];

@@ -165,7 +165,7 @@ int value_plan_add(struct value_plan *plan, const struct value_schema *schema, u
 		}
 	}
 	if (!err && wishes.cnt) {
-		qsort(wishes.items, wishes.cnt, sizeof(*wishes.items), compare_wishes);
+		vec_sort(&wishes, compare_wishes);
 		err = flatten(plan, &wishes);
 	}
 	*range_cnt = (uint32_t)plan->ranges.cnt - *first_range;

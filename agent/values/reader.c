@@ -57,10 +57,8 @@ int value_reader__new(const struct value_schema *schema, struct value_reader **m
 				goto no_memory;
 		}
 	}
-	if (reader->spans.cnt)
-		qsort(reader->spans.items, reader->spans.cnt, sizeof(*reader->spans.items), compare_spans);
-	if (reader->globals.cnt)
-		qsort(reader->globals.items, reader->globals.cnt, sizeof(*reader->globals.items), compare_globals);
+	vec_sort(&reader->spans, compare_spans);
+	vec_sort(&reader->globals, compare_globals);
 	for (size_t i = 0; i < reader->spans.cnt; i++) {
 		furthest = reader->spans.items[i].end > furthest ? reader->spans.items[i].end : furthest;
 		reader->spans.items[i].furthest = furthest;

@@ -60,8 +60,8 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 	tagger__free(builder.tagger);
 	if (builder.cfi)
 		dwarf_cfi_end(builder.cfi);
-	if (!builder.err && schema->variables.cnt)
-		qsort(schema->variables.items, schema->variables.cnt, sizeof(*schema->variables.items), compare);
+	if (!builder.err)
+		vec_sort(&schema->variables, compare);
 	return builder.err;
 }
 

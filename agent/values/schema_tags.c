@@ -308,8 +308,8 @@ static int decode(struct tagger *tagger, struct builder *builder)
 		if (bytes)
 			err = decode_range(tagger, bytes, range->begin, range->end);
 	}
-	if (!err && tagger->insns.cnt)
-		qsort(tagger->insns.items, tagger->insns.cnt, sizeof(*tagger->insns.items), compare_insns);
+	if (!err)
+		vec_sort(&tagger->insns, compare_insns);
 	return err;
 }
 

@@ -134,8 +134,8 @@ int export_folded(FILE *out, const struct dataset *dataset, const struct paths *
 	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
 		if (!paths || !paths->ranked[row])
 			err = add_row(&lines, dataset, row);
-	if (!err && lines.cnt)
-		qsort(lines.items, lines.cnt, sizeof(*lines.items), compare_folded);
+	if (!err)
+		vec_sort(&lines, compare_folded);
 	for (size_t i = 0; i < lines.cnt && !err; i++)
 		put_line(out, dataset, &lines.items[i]);
 	idmap__free(&lines.ids);

@@ -115,8 +115,8 @@ int export_folded_stacks(FILE *out, struct shard_reader *reader)
 	}
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = add_block(stacks, block);
-	if (!err && stacks->items.cnt)
-		qsort(stacks->items.items, stacks->items.cnt, sizeof(*stacks->items.items), compare);
+	if (!err)
+		vec_sort(&stacks->items, compare);
 	for (size_t i = 0; i < stacks->items.cnt && !err; i++)
 		put(out, stacks, &stacks->items.items[i]);
 	idmap__free(&stacks->ids);

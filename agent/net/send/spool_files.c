@@ -82,8 +82,7 @@ int spool_list(int dir_fd, struct spool_entries *entries)
 	if (!err)
 		err = -errno;
 	closedir(dir);
-	if (entries->cnt)
-		qsort(entries->items, entries->cnt, sizeof(*entries->items), by_seq);
+	vec_sort(entries, by_seq);
 	return err;
 }
 
