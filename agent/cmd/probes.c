@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What could be probed, where exactly, at what cost; what a symbol list means here. */
-#include "cmd/probes.h"
+#include "cmd/probes_suggest.h"
 
 #include "base/capabilities.h"
 #include "base/log.h"
@@ -153,43 +153,4 @@ int cmd_probes(int argc, char **argv)
 	target_set_free(&options.target);
 	target_options_free(&options.query);
 	return code;
-}
-
-void probes_page_open(struct page *page)
-{
-	page__open(page, stdout, view_opts_stdout(0).colour);
-}
-
-int probes_page_close(struct page *page, int code)
-{
-	int err = page__close(page);
-
-	if (!err)
-		return code;
-	log_error("cannot write the result: %s", strerror(-err));
-	return EXIT_FAILED;
-}
-
-int probes_json_close(struct json_object *root, int err, int code)
-{
-	const char *text = err || !root ? NULL
-					: json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-										       JSON_C_TO_STRING_NOSLASHESCAPE);
-
-	if (!text)
-		err = -ENOMEM;
-	else if (puts(text) == EOF || fflush(stdout))
-		err = -EIO;
-	json_object_put(root);
-	if (!err)
-		return code;
-	log_error("cannot write the result: %s", strerror(-err));
-	return EXIT_FAILED;
-}
-
-const char *probes_module_name(struct program *program, uint32_t module)
-{
-	const struct program_module *found = program__module(program, module);
-
-	return found ? found->name : "?";
 }

@@ -3,12 +3,12 @@
  * A list for a process that nobody has one for: candidates by their names, all of them probed at their entries for some
  * seconds, and what came of it.  What is printed is a symbol list; what is uncertain in it is commented out.
  */
+#include "cmd/probes_suggest.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/privilege.h"
 #include "capture/probes.h"
 #include "cmd/cmd.h"
-#include "cmd/probes.h"
 #include "probe/suggest.h"
 #include "view/format.h"
 #include "view/json_put.h"

@@ -8,6 +8,7 @@
 #include "base/order.h"
 #include "base/vec.h"
 #include "target/elf_image.h"
+#include "target/nearest.h"
 
 #include <errno.h>
 #include <fcntl.h>

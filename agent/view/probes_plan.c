@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a symbol list means in a program: the exact sites, and what of it is missing. */
+#include "base/exit_code.h"
 #include "base/log.h"
-#include "cmd/cmd.h"
-#include "cmd/probes.h"
 #include "view/json_put.h"
+#include "view/probes.h"
 
 #include <errno.h>
 #include <inttypes.h>

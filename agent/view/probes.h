@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `whylate probes`, for its own files: probes.c (what is asked), and one file per question. */
-#ifndef WHYLATE_CMD_PROBES_H
-#define WHYLATE_CMD_PROBES_H
+/* `whylate probes`: what could be probed in a program, and what a symbol list means there. */
+#ifndef WHYLATE_VIEW_PROBES_H
+#define WHYLATE_VIEW_PROBES_H
 
 #include "probe/resolve.h"
 #include "target/program.h"
@@ -28,7 +28,6 @@ struct probes_options {
 int probes_list(const struct probes_options *options, struct program *program);
 int probes_plan(const struct probes_options *options, struct program *program);
 int probes_check(const struct probes_options *options, struct program *program);
-int probes_suggest(const struct probes_options *options, struct program *program);
 
 /* On standard output, in colour where that is a terminal; exit code of page__close(). */
 void probes_page_open(struct page *page);

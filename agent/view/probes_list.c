@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The functions and markers that there are. */
+#include "base/exit_code.h"
 #include "base/log.h"
-#include "cmd/cmd.h"
-#include "cmd/probes.h"
 #include "probe/cxx_name.h"
 #include "view/json_put.h"
+#include "view/probes.h"
 
 #include <errno.h>
 #include <fnmatch.h>
