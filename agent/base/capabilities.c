@@ -30,3 +30,11 @@ int capabilities_keep(const cap_value_t *wanted, size_t cnt)
 	cap_free(had);
 	return err;
 }
+
+void capabilities_keep_reading(void)
+{
+	static const cap_value_t reading[] = {CAP_DAC_READ_SEARCH};
+
+	/* With more than it needs it works as well. */
+	(void)capabilities_keep(reading, 1);
+}

@@ -162,6 +162,8 @@ static int filter_calls(const struct privilege_uses *uses)
 	if (!err)
 		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (!err)
+		err = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
+	if (!err)
 		err = seccomp_load(filter);
 	seccomp_release(filter);
 	return err;
@@ -183,5 +185,7 @@ void privilege_confine(const struct privilege_uses *uses)
 	if (!err)
 		err = filter_calls(uses);
 	if (err)
-		log_debug("cannot give up what only attaching took: %s", strerror(-err));
+		log_warn("the agent keeps what only attaching took, which this kernel or container refuses to give up: "
+			 "%s",
+			 strerror(-err));
 }

@@ -1,21 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is left to a process that reads what others wrote: an allowlist of system calls (seccomp), no new privileges,
- * and no file that it writes but below the directories that it names (Landlock, on kernels that have it).  For good,
- * and for all threads that begin later: to be entered before there is a second one.
+ * What a process that reads hostile input may still do: an allowlist of system calls (seccomp), no new privileges, and
+ * files below the directories that it names (Landlock, on kernels that have it).  For good, and for all threads that
+ * begin later: it is entered before there is a second one.
  */
 #ifndef WHYLATE_BASE_SANDBOX_H
 #define WHYLATE_BASE_SANDBOX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct sandbox {
 	bool network;        /* sockets */
 	bool threads;        /* new threads, but no new process */
-	int writable_fds[2]; /* directories below which files may be made, written and removed; -1: none */
+	bool links;          /* BPF links, and a socket that is open already */
+	bool read_only;      /* no file is opened for writing, made or removed */
+	int writable_fds[3]; /* directories below which files may be made, written and removed, or files; -1: none */
+	const int *readable_fds; /* files, and directories below which files may be read */
+	size_t readable_cnt;     /* 0: all files may be read */
 };
 
-/* 0 or -errno; what it does not let pass fails with EPERM from then on. */
+/*
+ * 0 or -errno: the first part that failed; the others hold all the same.  From then on a call that the sandbox does not
+ * allow fails with EPERM, a file with EACCES.
+ */
 int sandbox_enter(const struct sandbox *sandbox);
+/* The allowlist alone, for a process that has no_new_privs: 0 or -errno. */
+int sandbox_filter_calls(const struct sandbox *sandbox);
 
 #endif

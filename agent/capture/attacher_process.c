@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The attaching process: see attacher.h. */
 #include "base/capabilities.h"
+#include "base/sandbox.h"
 #include "base/vec.h"
 #include "capture/attacher_wire.h"
 
@@ -22,6 +23,8 @@
 
 #define SOCKET_FD 3
 #define AGENT_FD  4 /* the agent's pidfd */
+/* The only files that it opens by name. */
+#define UPROBE_DIR "/sys/bus/event_source/devices/uprobe"
 
 struct held {
 	uint32_t group, part;
@@ -108,8 +111,8 @@ static int read_number(const char *path, const char *prefix)
 static int link_single(const struct request *request, size_t idx)
 {
 	const struct attach_site *site = &request->sites[idx];
-	int type = read_number("/sys/bus/event_source/devices/uprobe/type", ""), event_fd, fd, err;
-	int return_bit = read_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:");
+	int type = read_number(UPROBE_DIR "/type", ""), event_fd, fd, err;
+	int return_bit = read_number(UPROBE_DIR "/format/retprobe", "config:");
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = site->cookie);
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -368,11 +371,31 @@ static void leave_agent(int fd, int agent_fd)
 		return;
 }
 
+/* With more than it needs it works as well: what the kernel refuses here it refuses the agent too, which says so. */
+static void confine(bool admin)
+{
+	static const cap_value_t needed[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
+	int uprobe_fd = open(UPROBE_DIR, O_PATH | O_CLOEXEC), null_fd = open("/dev/null", O_PATH | O_CLOEXEC);
+	const int readable_fds[] = {null_fd, uprobe_fd};
+	const struct sandbox sandbox = {
+		.threads = true,
+		.links = true,
+		.read_only = true,
+		.writable_fds = {-1, -1, -1},
+		.readable_fds = readable_fds,
+		.readable_cnt = 2,
+	};
+
+	(void)capabilities_keep(needed, admin ? 3 : 2);
+	(void)sandbox_enter(&sandbox);
+	close(null_fd);
+	close(uprobe_fd);
+}
+
 static void keep_to_itself(bool multi)
 {
 	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP, SIGTTIN,
 				      SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGXFSZ};
-	static const cap_value_t needed[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
 	cap_t caps = cap_get_proc();
 	/* It stands for the first two where somebody has given only that, and the kernel wants it for a perf uprobe. */
 	bool admin = !multi || !capability_had(caps, CAP_BPF) || !capability_had(caps, CAP_PERFMON);
@@ -382,7 +405,6 @@ static void keep_to_itself(bool multi)
 		cap_free(caps);
 	setsid();
 	prctl(PR_SET_NAME, "whylate-attach");
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	/* A link each for every process, file and kind of site. */
@@ -390,8 +412,7 @@ static void keep_to_itself(bool multi)
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	/* With more than it needs it works as well. */
-	(void)capabilities_keep(needed, admin ? 3 : 2);
+	confine(admin);
 }
 
 _Noreturn void attacher_process(int fd, pid_t agent_pid, bool multi)

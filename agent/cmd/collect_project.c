@@ -19,7 +19,7 @@
 /* What reads shards and a server's answers is allowed nothing but that. */
 static int work(const struct project_options *options, struct clickhouse *server)
 {
-	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1}};
+	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1, -1}};
 	int err = sandbox_enter(&sandbox);
 
 	if (err) {

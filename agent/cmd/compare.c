@@ -2,6 +2,7 @@
 #include "analysis/compare.h"
 
 #include "analysis/findings.h"
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
@@ -282,9 +283,13 @@ static int compare_loaded(struct compare_options *options, const struct loaded_s
 
 static int compare_run(struct compare_options *options)
 {
+	const char *paths[] = {options->sides[COMPARE_A].path, options->sides[COMPARE_B].path};
+	const struct confine_reader needs = {
+		.paths = paths, .path_cnt = COMPARE_SIDE_CNT, .out_path = options->common.html};
 	struct loaded_side loaded[COMPARE_SIDE_CNT] = {0};
 	int code = EXIT_DONE;
 
+	confine_reader(&needs);
 	for (int s = 0; s < COMPARE_SIDE_CNT && code == EXIT_DONE; s++)
 		code = load_side(&loaded[s], &options->sides[s], options->common.type);
 	if (code == EXIT_DONE)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/contexts.h"
+#include "base/confine.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -63,10 +64,13 @@ static int tell(struct dataset *dataset, struct shard_reader *reader, const stru
 
 static int run(const struct contexts_options *options, const char *const *names, size_t cnt)
 {
-	struct shard_reader *reader = shards_open(names, cnt);
+	const struct confine_reader needs = {.paths = names, .path_cnt = cnt};
+	struct shard_reader *reader;
 	struct dataset dataset;
 	int code = EXIT_FAILED, err;
 
+	confine_reader(&needs);
+	reader = shards_open(names, cnt);
 	if (!reader)
 		return EXIT_FAILED;
 	err = dataset_load(&dataset, reader, &options->filter);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/story.h"
+#include "base/confine.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -74,11 +75,14 @@ static int explain(const struct traces *traces, const struct samples *samples, u
 
 static int explain_run(const char *const *paths, size_t path_cnt, uint64_t sid, const struct view_opts *view)
 {
-	struct shard_reader *reader = shards_open(paths, path_cnt);
+	const struct confine_reader needs = {.paths = paths, .path_cnt = path_cnt};
+	struct shard_reader *reader;
 	struct samples samples;
 	struct traces traces;
 	int code = EXIT_FAILED, found;
 
+	confine_reader(&needs);
+	reader = shards_open(paths, path_cnt);
 	if (!reader)
 		return EXIT_FAILED;
 	found = traces_load(&traces, reader);

@@ -2,6 +2,7 @@
 #include "view/export.h"
 
 #include "analysis/findings.h"
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -302,9 +303,18 @@ static void say_damage(const struct shard_reader *reader)
 
 static int export_run(const struct export_options *options)
 {
-	struct shard_reader *reader = shards_open(options->paths, options->path_cnt);
+	const struct confine_reader needs = {
+		.paths = options->paths,
+		.path_cnt = options->path_cnt,
+		.out_path = options->send.url ? NULL : options->out_path,
+		.files = {options->send.ca_path, options->send.headers_path},
+		.network = options->send.url,
+	};
+	struct shard_reader *reader;
 	int code;
 
+	confine_reader(&needs);
+	reader = shards_open(options->paths, options->path_cnt);
 	if (!reader)
 		return EXIT_FAILED;
 	code = options->send.url ? export_otlp_url(reader, &options->send) : export_to(reader, options);

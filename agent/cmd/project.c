@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
@@ -190,6 +191,7 @@ static const struct option_row rows[] = {
 int cmd_project(int argc, char **argv)
 {
 	struct project_options options = {.project = {.patience_ns = PROJECT_PATIENCE_NS, .causes = project_causes}};
+	struct confine_reader needs;
 	struct clickhouse *server;
 	const char *wrong;
 	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
@@ -211,6 +213,13 @@ int cmd_project(int argc, char **argv)
 	server = project_open(&options);
 	if (!server)
 		return EXIT_FAILED;
+	needs = (struct confine_reader){
+		.paths = options.project.paths,
+		.path_cnt = options.project.path_cnt,
+		.files = {options.database.ca_path, options.database.credentials_path},
+		.network = true,
+	};
+	confine_reader(&needs);
 	code = project_run(&options, server);
 	clickhouse__free(server);
 	return code;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/privilege.h"
 #include "base/units.h"
@@ -181,6 +182,14 @@ static void set_defaults(struct record_options *options, const struct analyse_op
 	options->client_options = answer;
 }
 
+/* The report of what was recorded reads shards, and nothing else any more. */
+static void confine_diagnosis(const char *dir, const char *out_path, const char *scratch)
+{
+	const struct confine_reader needs = {.paths = &dir, .path_cnt = 1, .out_path = out_path, .scratch = scratch};
+
+	confine_reader(&needs);
+}
+
 static int diagnose(struct record_options *options, struct analyse_options *analyse)
 {
 	struct scratch scratch = {.fd = -1};
@@ -202,10 +211,12 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 	if (options->tail > 0)
 		analyse->tail = options->tail;
 	analyse->max_loss = 1;
+	options->confine = true;
 	code = recording_run(options, &result);
 	if (code == EXIT_DONE || code == EXIT_LIMITS) {
 		malloc_trim(0); /* the recording's memory, before the report's is taken */
 		path = result.dir;
+		confine_diagnosis(path, analyse->html, keep ? NULL : scratch.path);
 		report_code = analyse_run(analyse, &path, 1);
 		if (report_code)
 			code = report_code;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/analyse.h"
@@ -110,6 +111,7 @@ int cmd_report(int argc, char **argv)
 {
 	struct analyse_options options;
 	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
+	struct confine_reader needs;
 	int code;
 
 	report_options_init(&options);
@@ -124,7 +126,11 @@ int cmd_report(int argc, char **argv)
 		return usage_error("report", "--segments goes without --html");
 	if (usage_recording("report", argc))
 		return EXIT_USAGE;
-	code = analyse_run(&options, (const char *const *)argv + optind, argc - optind);
+	needs = (struct confine_reader){.paths = (const char *const *)argv + optind,
+					.path_cnt = (size_t)(argc - optind),
+					.out_path = options.html};
+	confine_reader(&needs);
+	code = analyse_run(&options, needs.paths, needs.path_cnt);
 	factor_names_free(&options.understood);
 	return code;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* `whylate values report`: which function is costly because a variable of it differs (vProf section 5). */
+#include "base/confine.h"
 #include "base/log.h"
 #include "cmd/analyse.h"
 #include "cmd/cmd.h"
@@ -165,6 +166,7 @@ static const struct option_row rows[] = {
 static int run(struct recording_paths *paths, struct recording_paths *slow, bool groups,
 	       const struct analyse_options *options)
 {
+	struct confine_reader needs;
 	struct shard_reader *reader;
 	int code;
 
@@ -175,6 +177,8 @@ static int run(struct recording_paths *paths, struct recording_paths *slow, bool
 	paths->slow_from = paths->cnt;
 	for (size_t i = 0; i < slow->cnt; i++)
 		paths->items[paths->cnt++] = slow->items[i];
+	needs = (struct confine_reader){.paths = paths->items, .path_cnt = paths->cnt};
+	confine_reader(&needs);
 	reader = shards_open(paths->items, paths->cnt);
 	if (!reader)
 		return EXIT_FAILED;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a round has found: from the shards that have been written so far, beside the recording. */
+#include "base/capabilities.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/priority.h"
@@ -32,6 +33,7 @@ static void *analyse(void *ctx)
 	/* It may have been hurried in between. */
 	if (!analysis->idle)
 		priority_raise(0);
+	capabilities_keep_reading();
 	analysis->reader = shards_open(&path, 1);
 	analysis->err =
 		analysis->reader ? findings_make(&analysis->findings, analysis->reader, &analysis->options) : -EIO;

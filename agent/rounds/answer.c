@@ -2,6 +2,7 @@
 #include "rounds/answer.h"
 
 #include "analysis/findings.h"
+#include "base/capabilities.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/priority.h"
@@ -74,6 +75,7 @@ static void *look(void *ctx)
 
 	/* The target comes first. */
 	(void)priority_lower(0);
+	capabilities_keep_reading();
 	answer->verdict = (struct verdict){.why_not = "no request was seen"};
 	reader = findings ? shards_open(&path, 1) : NULL;
 	if (reader && !findings_make(findings, reader, &opts)) {

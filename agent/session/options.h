@@ -65,7 +65,7 @@ struct record_options {
 	/* Reads `limits` into the options: 0, or -EINVAL after one line. */
 	int (*read_limits)(const char *path, struct record_options *options);
 	bool quiet, verbose;
-	bool confine; /* nothing is loaded or attached after this recording */
+	bool confine; /* no program is loaded after this recording */
 };
 
 #endif

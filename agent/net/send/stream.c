@@ -120,7 +120,7 @@ pid_t stream__pid(const struct stream *stream)
 
 static void run_child(const struct stream *stream, pid_t parent)
 {
-	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {WAKE_FD + 1, -1}};
+	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {WAKE_FD + 1, -1, -1}};
 	int root_fd = spool__root_fd(stream->spool), err;
 
 	/* What ends the recording ends us by its word, not by the terminal's. */
