@@ -401,11 +401,21 @@ fuzz: setup-lint $(fuzz_bin)
 		mkdir -p $$fuzzer.corpus && $$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$fuzzer.corpus || exit 1; \
 	done
 
-$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(lib_src) | $(skel) $(BUILD)/syscall_number.def $(BUILD)/html_assets.h
+# The product is compiled once for all of them.
+fuzz_lib_obj := $(lib_src:%.c=$(BUILD)/fuzz-lib/%.o)
+fuzz_cc = $(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -Wno-unknown-attributes -fno-sanitize-recover=undefined
+$(BUILD)/fuzz-lib/%.o: %.c | $(skel) $(BUILD)/syscall_number.def $(BUILD)/html_assets.h
 	$(say) CLANG $@
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		-o $@ $< $(lib_src) $(LIBS)
+	$(Q)$(fuzz_cc) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c $< -o $@
+$(BUILD)/fuzz-lib/libwhylate.a: $(fuzz_lib_obj)
+	$(Q)rm -f $@ && ar rcs $@ $^
+-include $(fuzz_lib_obj:.o=.d)
+
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz-lib/libwhylate.a
+	$(say) CLANG $@
+	@mkdir -p $(@D)
+	$(Q)$(fuzz_cc) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
 
 # SETCAP=1 gives the installed program what recording takes, so that the members of a group need not be root.
 CAPS_GROUP ?= whylate

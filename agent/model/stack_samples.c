@@ -288,6 +288,8 @@ static void note_stack(struct stack_samples *samples, struct fresh *fresh)
 	drop_texts(samples, &copy->user, &copy->kernel);
 	*copy = (struct copy){.ts = sample->ts, .tid = sample->tid, .user = sample->user, .kernel = sample->kernel};
 	sample->user = sample->kernel = NULL;
+	/* Of a wait there are none, unless a record says so. */
+	drop_sample(samples, sample);
 }
 
 static void find_stack(struct stack_samples *samples, uint64_t key, uint64_t wait_ts, struct stack_sample *sample)

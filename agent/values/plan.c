@@ -35,7 +35,8 @@ static bool make_wish(const struct value_variable *variable, const struct value_
 	case VALUE_IS_SUM:
 		if (!is_member)
 			return false;
-		off += variable->member_off;
+		if (__builtin_add_overflow(off, (int64_t)variable->member_off, &off))
+			return false;
 		break;
 	case VALUE_AT_REGISTER:
 		wish->read.deref = is_member;

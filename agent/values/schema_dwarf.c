@@ -213,8 +213,7 @@ static bool frame_place(struct builder *builder, int64_t off, uint64_t pc, struc
 		return true;
 	if (!memory_op(&ops[0], &location->reg, &location->off))
 		return false;
-	location->off += off;
-	return true;
+	return !__builtin_add_overflow(location->off, off, &location->off);
 }
 
 static enum value_skip why_skipped(const Dwarf_Op *ops, size_t cnt)

@@ -564,7 +564,7 @@ static bool is_at(struct tagger *tagger, struct builder *builder, const struct v
 		return place->kind == PLACE_MEMORY && place->reg == location->reg && place->off == location->off;
 	case VALUE_AT_CFA:
 		return place->kind == PLACE_MEMORY && frame_at(tagger, builder, pc, &reg, &off) && place->reg == reg &&
-		       place->off == location->off + off;
+		       !__builtin_add_overflow(location->off, off, &off) && place->off == off;
 	case VALUE_AT_ADDRESS:
 		return place->kind == PLACE_ADDRESS && place->off == location->off;
 	default:

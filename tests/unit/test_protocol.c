@@ -29,6 +29,8 @@ static void frames(void)
 	put_frame(&body, PROTOCOL_BLOCK, 0, "first");
 	put_frame(&body, PROTOCOL_BLOCK, PROTOCOL_SEQ_MAX, "second, longer");
 	put_frame(&body, PROTOCOL_END, 7, "");
+	/* Found by fuzzing: a request without a body. */
+	CU_ASSERT(protocol_body__next(NULL, 0, &off, &frame, &payload) == 0);
 	CU_ASSERT(protocol_body__next(body.items, body.cnt, &off, &frame, &payload) == 1);
 	CU_ASSERT(frame.kind == PROTOCOL_BLOCK && frame.seq == 0 && frame.sz == 5 && !memcmp(payload, "first", 5));
 	CU_ASSERT(protocol_body__next(body.items, body.cnt, &off, &frame, &payload) == 1);

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SEEN_MAX 64
@@ -401,6 +402,21 @@ static void equal_texts_are_one(void)
 	stack_texts__free(texts);
 }
 
+/* Found by fuzzing: they were never freed. */
+static void values_of_a_wait_are_dropped(void)
+{
+	struct wl_stack_record record = {
+		.ts = 1, .key = 9, .pid = 1, .tid = 2, .state = WL_STATE_BLOCKED_FUTEX, .flags = WL_STACK_WAITS};
+	struct stack_values *values = calloc(1, sizeof(*values) + sizeof(values->items[0]));
+	struct bench bench;
+
+	begin(&bench);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(values);
+	values->cnt = 1;
+	CU_ASSERT_EQUAL(stack_samples__take(bench.samples, &record, text(&bench, "a"), NULL, values), 0);
+	end(&bench);
+}
+
 int suite_stack_samples(void)
 {
 	static const struct unit_test tests[] = {
@@ -414,6 +430,7 @@ int suite_stack_samples(void)
 		{"what cannot be true is counted", what_cannot_be_true_is_counted},
 		{"a sink that fails ends the call", a_sink_that_fails_ends_the_call},
 		{"equal texts are one", equal_texts_are_one},
+		{"values of a wait are dropped", values_of_a_wait_are_dropped},
 	};
 
 	return unit_suite("stack_samples", tests, sizeof(tests) / sizeof(tests[0]));

@@ -256,9 +256,9 @@ fail:
 	return NULL;
 }
 
-static void parse_answer(const struct upload_client *client, struct upload_answer *answer)
+void upload_answer__parse(struct upload_answer *answer, const char *text)
 {
-	struct json_object *root = json_tokener_parse(client->answer), *value;
+	struct json_object *root = json_tokener_parse(text), *value;
 
 	if (json_object_is_type(root, json_type_object)) {
 		if (json_object_object_get_ex(root, "error", &value) && json_object_is_type(value, json_type_string))
@@ -300,7 +300,7 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	if (!curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after) && retry_after > 0)
 		answer->retry_after_ns =
 			(uint64_t)(retry_after < RETRY_AFTER_S ? retry_after : RETRY_AFTER_S) * 1000000000ULL;
-	parse_answer(client, answer);
+	upload_answer__parse(answer, client->answer);
 }
 
 void upload_client__free(struct upload_client *client)

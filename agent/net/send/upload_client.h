@@ -29,6 +29,9 @@ struct upload_answer {
 	char text[256]; /* the collector's words, printable, or libcurl's */
 };
 
+/* Takes frame, duplicate_cnt and text from what a collector answered, which may be anything. */
+void upload_answer__parse(struct upload_answer *answer, const char *text);
+
 struct upload_client;
 
 /*

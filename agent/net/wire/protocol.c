@@ -53,18 +53,17 @@ int protocol_frame__check(const struct protocol_frame *frame, const uint8_t *pay
 int protocol_body__next(const uint8_t *body, size_t sz, size_t *off, struct protocol_frame *frame,
 			const uint8_t **payload)
 {
-	const uint8_t *bytes = body + *off;
 	size_t left = sz - *off;
 	int err;
 
 	if (!left)
 		return 0;
-	err = protocol_frame__get(frame, bytes, left);
+	err = protocol_frame__get(frame, body + *off, left);
 	if (err)
 		return err;
 	if (left - PROTOCOL_FRAME_HEADER_SZ < frame->sz)
 		return -EAGAIN;
-	*payload = bytes + PROTOCOL_FRAME_HEADER_SZ;
+	*payload = body + *off + PROTOCOL_FRAME_HEADER_SZ;
 	err = protocol_frame__check(frame, *payload);
 	if (err)
 		return err;

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * libFuzzer: any DWARF expressions as the places of variables and as the frame base of a function of any code, in a
+ * file that is otherwise in order; then any operations as the unwinder evaluates them.
+ */
+#include "target/unwind_rules.h"
+#include "values/reader.h"
+
+#include <elf.h>
+#include <elfutils/libdw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
+
+#define EXPRESSION_MAX 100
+#define TEXT_SZ        64
+#define TEXT_ADDR      0x1000
+#define NEED(ok)                 \
+	do {                     \
+		if (!(ok))       \
+			abort(); \
+	} while (0)
+
+#if defined(__x86_64__)
+#define HOST_MACHINE EM_X86_64
+#else
+#define HOST_MACHINE EM_AARCH64
+#endif
+
+/* code, tag, children, then pairs of attribute and form. */
+static const uint8_t abbrevs[] = {
+	1, 0x11, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0,    0,          /* unit: name, low_pc, high_pc */
+	2, 0x24, 0, 0x03, 0x08, 0x3e, 0x0b, 0x0b, 0x0b, 0,    0,          /* base type: name, encoding, size */
+	3, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0x40, 0x18, 0, 0, /* subprogram: + frame base */
+	4, 0x34, 0, 0x03, 0x08, 0x49, 0x13, 0x02, 0x18, 0,    0,          /* variable: name, type, location */
+	0,
+};
+
+static const char names[] = "\0.shstrtab\0.text\0.debug_abbrev\0.debug_info";
+enum { SHSTRTAB = 1, TEXT, ABBREV, INFO, SECTION_CNT };
+
+struct file {
+	uint8_t bytes[4096];
+	size_t sz;
+};
+
+static void put(struct file *file, const void *bytes, size_t sz)
+{
+	NEED(file->sz + sz <= sizeof(file->bytes));
+	memcpy(file->bytes + file->sz, bytes, sz);
+	file->sz += sz;
+}
+
+static void put_number(struct file *file, uint64_t number, size_t sz)
+{
+	put(file, &number, sz);
+}
+
+struct expression {
+	const uint8_t *bytes;
+	uint8_t sz;
+};
+
+static void put_variable(struct file *file, const char *name, uint32_t type_off, const struct expression *place)
+{
+	put_number(file, 4, 1);
+	put(file, name, strlen(name) + 1);
+	put_number(file, type_off, 4);
+	put_number(file, place->sz, 1);
+	put(file, place->bytes, place->sz);
+}
+
+static void put_info(struct file *file, const struct expression *base, const struct expression *place)
+{
+	size_t begin = file->sz;
+	uint32_t type_off, length;
+
+	put_number(file, 0, 4); /* the length */
+	put_number(file, 4, 2);
+	put_number(file, 0, 4);
+	put_number(file, 8, 1);
+	put_number(file, 1, 1);
+	put(file, "unit.c", 7);
+	put_number(file, TEXT_ADDR, 8);
+	put_number(file, TEXT_SZ, 8);
+	type_off = (uint32_t)(file->sz - begin);
+	put_number(file, 2, 1);
+	put(file, "int", 4);
+	put_number(file, 5, 1);
+	put_number(file, 4, 1);
+	put_variable(file, "global", type_off, place);
+	put_number(file, 3, 1);
+	put(file, "function", 9);
+	put_number(file, TEXT_ADDR, 8);
+	put_number(file, TEXT_SZ, 8);
+	put_number(file, base->sz, 1);
+	put(file, base->bytes, base->sz);
+	put_variable(file, "local", type_off, place);
+	put_variable(file, "other", type_off, base);
+	put_number(file, 0, 2); /* ends of the function and of the unit */
+	length = (uint32_t)(file->sz - begin - 4);
+	memcpy(file->bytes + begin, &length, 4);
+}
+
+static void put_section(Elf64_Shdr *section, struct file *file, const void *bytes, size_t sz)
+{
+	section->sh_type = SHT_PROGBITS;
+	section->sh_offset = file->sz;
+	section->sh_size = sz;
+	section->sh_addralign = 1;
+	put(file, bytes, sz);
+}
+
+static void make(struct file *file, const struct expression *base, const struct expression *place,
+		 const uint8_t text[TEXT_SZ])
+{
+	static const uint32_t name_offs[] = {0, 1, 11, 17, 31};
+	Elf64_Shdr sections[SECTION_CNT] = {0};
+	Elf64_Phdr segment = {.p_type = PT_LOAD,
+			      .p_flags = PF_R | PF_X,
+			      .p_vaddr = TEXT_ADDR,
+			      .p_filesz = TEXT_SZ,
+			      .p_memsz = TEXT_SZ,
+			      .p_align = 1};
+	Elf64_Ehdr header = {
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_type = ET_EXEC,
+		.e_machine = HOST_MACHINE,
+		.e_version = EV_CURRENT,
+		.e_phoff = sizeof(header),
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 1,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = SECTION_CNT,
+		.e_shstrndx = SHSTRTAB,
+	};
+
+	file->sz = sizeof(header) + sizeof(segment);
+	put_section(&sections[SHSTRTAB], file, names, sizeof(names));
+	sections[SHSTRTAB].sh_type = SHT_STRTAB;
+	segment.p_offset = file->sz;
+	put_section(&sections[TEXT], file, text, TEXT_SZ);
+	sections[TEXT].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+	sections[TEXT].sh_addr = TEXT_ADDR;
+	put_section(&sections[ABBREV], file, abbrevs, sizeof(abbrevs));
+	put_section(&sections[INFO], file, "", 0);
+	put_info(file, base, place);
+	sections[INFO].sh_size = file->sz - sections[INFO].sh_offset;
+	for (size_t i = 0; i < SECTION_CNT; i++)
+		sections[i].sh_name = name_offs[i];
+	header.e_shoff = file->sz;
+	put(file, sections, sizeof(sections));
+	memcpy(file->bytes, &header, sizeof(header));
+	memcpy(file->bytes + sizeof(header), &segment, sizeof(segment));
+}
+
+struct taking {
+	const struct value_schema *schema;
+	size_t cnt;
+};
+
+static int take(void *owner, uint32_t variable, uint64_t bytes)
+{
+	struct taking *taking = owner;
+
+	NEED(variable < taking->schema->variables.cnt);
+	NEED(!(bytes >> 32));
+	taking->cnt++;
+	return 0;
+}
+
+static void read_values(const struct value_schema *schema, const uint8_t *bytes, size_t sz)
+{
+	static uint8_t stack[256];
+	struct unwind_regs regs = {.known = UINT64_MAX};
+	struct value_memory memory = {.stack = {.bytes = stack, .addr = 0x7000, .sz = sizeof(stack)}};
+	struct value_frame frame = {.cfa = 0x7080, .regs = &regs};
+	struct value_read_counts counts = {0};
+	struct taking taking = {.schema = schema};
+	struct value_reader *reader;
+
+	for (size_t i = 0; i < WL_STACK_REGS; i++)
+		regs.values[i] = 0x7000 + (i < sz ? bytes[i] : 0);
+	NEED(!value_reader__new(schema, &reader));
+	for (frame.addr = TEXT_ADDR; frame.addr < TEXT_ADDR + TEXT_SZ; frame.addr += 7)
+		NEED(!value_reader__locals(reader, &frame, &memory, &counts, take, &taking));
+	NEED(!value_reader__globals(reader, 0, &memory, &counts, take, &taking));
+	value_reader__free(reader);
+}
+
+/* How many variables have a place. */
+static size_t check_file(const struct file *file, const uint8_t *bytes, size_t sz)
+{
+	static int fd = -1;
+	struct value_schema_opts opts = {.all_locals = true};
+	struct value_schema schema;
+	char path[64];
+	size_t cnt;
+
+	if (fd < 0)
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+	NEED(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, file->bytes, file->sz, 0) == (ssize_t)file->sz);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
+	opts.path = path;
+	if (!value_schema_make(&schema, &opts)) {
+		for (size_t i = 0; i < schema.variables.cnt; i++) {
+			const struct value_variable *variable = &schema.variables.items[i];
+
+			NEED(variable->name && variable->file && variable->size == 4);
+			NEED(variable->first_location + variable->location_cnt <= schema.locations.cnt);
+		}
+		read_values(&schema, bytes, sz);
+	}
+	cnt = schema.variables.cnt;
+	value_schema_free(&schema);
+	return cnt;
+}
+
+static void evaluate(const uint8_t *bytes, size_t sz)
+{
+	static const uint8_t stack[64];
+	const struct unwind_memory memory = {.bytes = stack, .addr = 0x7000, .sz = sizeof(stack)};
+	struct unwind_regs regs = {.known = 0xffff};
+	Dwarf_Op ops[32] = {0};
+	size_t cnt = 0;
+	uint64_t value;
+
+	for (size_t i = 0; i < WL_STACK_REGS; i++)
+		regs.values[i] = 0x7000 + 8 * i;
+	for (; cnt < 32 && sz >= 3; cnt++, bytes += 3, sz -= 3)
+		ops[cnt] = (Dwarf_Op){.atom = bytes[0],
+				      .number = bytes[1] & 0x80 ? (Dwarf_Word)(int8_t)bytes[1] : bytes[1],
+				      .number2 = bytes[2],
+				      .offset = cnt * 3};
+	(void)unwind_evaluate(ops, cnt, &memory, &regs, 0x7020, &value);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
+{
+	static const uint8_t frame_base[] = {0x9c /* DW_OP_call_frame_cfa */}, fbreg[] = {0x91, 0x70};
+	static bool tried;
+	struct expression base = {frame_base, 1}, place = {fbreg, 2};
+	uint8_t text[TEXT_SZ] = {0x90};
+	struct file file = {0};
+	size_t used;
+
+	/* The file is one that is understood. */
+	if (!tried) {
+		make(&file, &base, &place, text);
+		NEED(check_file(&file, bytes, 0) >= 1);
+		tried = true;
+	}
+	if (sz < 2)
+		return 0;
+	base.sz = bytes[0] % EXPRESSION_MAX;
+	place.sz = bytes[1] % EXPRESSION_MAX;
+	used = 2 + (size_t)base.sz + place.sz;
+	if (used > sz)
+		return 0;
+	base.bytes = bytes + 2;
+	place.bytes = bytes + 2 + base.sz;
+	memcpy(text, bytes + used, sz - used < TEXT_SZ ? sz - used : TEXT_SZ);
+	make(&file, &base, &place, text);
+	check_file(&file, bytes, sz);
+	evaluate(bytes, sz);
+	return 0;
+}
