@@ -249,8 +249,12 @@ int sandbox_filter_calls(const struct sandbox *sandbox)
 struct ruleset {
 	uint64_t files, network, scopes;
 };
-#define NETWORK_RIGHTS 3 /* LANDLOCK_ACCESS_NET_BIND_TCP, LANDLOCK_ACCESS_NET_CONNECT_TCP */
-#define SCOPES         3 /* LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL */
+/* LANDLOCK_ACCESS_NET_BIND_TCP, LANDLOCK_ACCESS_NET_CONNECT_TCP */
+#define BIND_RIGHT    1
+#define CONNECT_RIGHT 2
+/* LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL */
+#define ABSTRACT_SCOPE 1
+#define SIGNAL_SCOPE   2
 
 /* By the version of the kernel's Landlock: the size to hand over; 0: it has none. */
 static size_t ruleset_of(struct ruleset *ruleset, const struct sandbox *sandbox)
@@ -264,11 +268,11 @@ static size_t ruleset_of(struct ruleset *ruleset, const struct sandbox *sandbox)
 		ruleset->files &= ~(uint64_t)LANDLOCK_ACCESS_FS_REFER;
 	if (version < 3)
 		ruleset->files &= ~(uint64_t)LANDLOCK_ACCESS_FS_TRUNCATE;
-	/* Whoever has sockets has ports that only its caller knows. */
-	if (version >= 4 && !sandbox->network)
-		ruleset->network = NETWORK_RIGHTS;
-	if (version >= 6 && !sandbox->network)
-		ruleset->scopes = SCOPES;
+	if (version >= 4)
+		ruleset->network = sandbox->network && !sandbox->accepts_only ? BIND_RIGHT : BIND_RIGHT | CONNECT_RIGHT;
+	/* The system's resolver may have an abstract socket. */
+	if (version >= 6)
+		ruleset->scopes = sandbox->network ? SIGNAL_SCOPE : SIGNAL_SCOPE | ABSTRACT_SCOPE;
 	return version < 1   ? 0
 	       : version < 4 ? offsetof(struct ruleset, network)
 	       : version < 6 ? offsetof(struct ruleset, scopes)

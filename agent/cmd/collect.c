@@ -355,7 +355,7 @@ static int become(const struct collect_options *options)
  */
 static int confine(const struct collect_options *options)
 {
-	struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1, -1}};
+	struct sandbox sandbox = {.network = true, .accepts_only = true, .threads = true, .writable_fds = {-1, -1, -1}};
 	char *dir = strdup(options->store);
 	int err = dir ? 0 : -ENOMEM;
 

@@ -20,7 +20,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
 
-#define SECOND_NS 1000000000ULL
+#define SECOND_NS     1000000000ULL
+#define PATIENCE_US   20000
+#define HEALTH_ROUNDS 64
 #define NEED(ok)                 \
 	do {                     \
 		if (!(ok))       \
@@ -55,10 +57,10 @@ static void begin(void)
 	NEED(collector__start(&opts));
 }
 
-static int open_connection(void)
+static int open_connection(long patience_us)
 {
 	const struct linger now = {.l_onoff = 1};
-	const struct timeval patience = {.tv_sec = 5};
+	const struct timeval patience = {.tv_sec = patience_us / 1000000, .tv_usec = patience_us % 1000000};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	NEED(fd >= 0 && !connect(fd, (struct sockaddr *)&address, sizeof(address)));
@@ -84,19 +86,29 @@ static void say_text(int fd, const char *text)
 	say(fd, text, strlen(text));
 }
 
-/* Until it closes: nothing, or answers.  A collector that says nothing for so long hangs. */
-static void check_answer(int fd)
+/* An answer, or nothing: how many bytes.  What is no whole request has until the collector's timeout. */
+static size_t check_answer(int fd)
 {
 	char head[16] = "", rest[4096];
 	size_t got = 0;
-	ssize_t n;
+	ssize_t n = 0;
 
 	while (got < sizeof(head) - 1 && (n = recv(fd, head + got, sizeof(head) - 1 - got, 0)) > 0)
 		got += (size_t)n;
 	if (got >= 12)
 		NEED(!memcmp(head, "HTTP/1.1 ", 9) && head[9] >= '1' && head[9] <= '5');
-	while ((n = recv(fd, rest, sizeof(rest), 0)) > 0)
+	while (n > 0 && recv(fd, rest, sizeof(rest), 0) > 0)
 		;
+	return got;
+}
+
+static void check_health(void)
+{
+	int fd = open_connection(10000000);
+
+	say_text(fd, "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+	NEED(check_answer(fd));
+	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
@@ -104,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 	static const char *const methods[] = {"POST", "GET", "PUT", "HEAD"};
 	char path[PROTOCOL_PATH_SZ], line[64], host[SHARD_HOST_MAX + 1];
 	uint64_t session_id;
+	static unsigned int rounds;
 	uint8_t form;
 	char *text;
 	int fd;
@@ -121,7 +134,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 		NEED(protocol_host_is_valid(host));
 	(void)protocol_token_is_valid(text);
 	free(text);
-	fd = open_connection();
+	if (++rounds % HEALTH_ROUNDS == 0)
+		check_health();
+	fd = open_connection(PATIENCE_US);
 	protocol_path__put(path, "web", 7);
 	switch (form >> 2 & 3) {
 	case 0:

@@ -670,7 +670,7 @@ static void test_units(void)
 	static const struct {
 		const char *name;
 		double most;
-	} units[] = {{"whylate-collect.service", 2.0}, {"whylate@.service", 4.2}};
+	} units[] = {{"whylate-collect.service", 2.0}, {"whylate@.service", 3.9}};
 	struct path unit, from;
 	struct process process;
 	double exposure;

@@ -5,6 +5,7 @@
 #include "base/sandbox.h"
 #include "unit.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -258,6 +259,86 @@ static void a_reader_makes_no_socket_process_or_signal(void)
 	CU_ASSERT_EQUAL(in_child(call_as_reader), 0);
 }
 
+static int version_of_landlock(void)
+{
+	return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+}
+
+/* On loopback; the port is free or ours. */
+static bool can_bind(void)
+{
+	const struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool bound = fd >= 0 && !bind(fd, (const struct sockaddr *)&address, sizeof(address));
+
+	close(fd);
+	return bound;
+}
+
+static bool can_connect(const struct sockaddr_in *address)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool connected = fd >= 0 && !connect(fd, (const struct sockaddr *)address, sizeof(*address));
+
+	close(fd);
+	return connected;
+}
+
+static int use_ports(bool accepts_only)
+{
+	const struct sandbox sandbox = {
+		.network = true, .accepts_only = accepts_only, .threads = true, .writable_fds = {-1, -1, -1}};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t sz = sizeof(address);
+
+	if (bind(fd, (struct sockaddr *)&address, sz) || listen(fd, 4) ||
+	    getsockname(fd, (struct sockaddr *)&address, &sz) || !can_bind() || !can_connect(&address))
+		return 1;
+	if (sandbox_enter(&sandbox))
+		return 2;
+	if (can_bind())
+		return 3;
+	return can_connect(&address) == accepts_only ? 4 : 0;
+}
+
+static int use_ports_as_uploader(void)
+{
+	return use_ports(false);
+}
+
+static int use_ports_as_collector(void)
+{
+	return use_ports(true);
+}
+
+static void who_sends_has_no_port_and_who_accepts_connects_nowhere(void)
+{
+	if (version_of_landlock() < 4) {
+		printf("SKIP ports: this kernel's Landlock knows no ports\n");
+		return;
+	}
+	CU_ASSERT_EQUAL(in_child(use_ports_as_uploader), 0);
+	CU_ASSERT_EQUAL(in_child(use_ports_as_collector), 0);
+}
+
+static int signal_the_parent(void)
+{
+	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1, -1}};
+
+	/* Landlock alone: under a sanitizer there is no filter. */
+	if (kill(getppid(), 0) || sandbox_enter(&sandbox))
+		return 1;
+	return !kill(getppid(), 0) || errno != EPERM ? 2 : 0;
+}
+
+static void signals_stay_inside(void)
+{
+	if (version_of_landlock() >= 6) {
+		CU_ASSERT_EQUAL(in_child(signal_the_parent), 0);
+	}
+}
+
 static void a_sender_makes_no_process_or_signal(void)
 {
 	CU_ASSERT_EQUAL(in_child(call_as_sender), 0);
@@ -327,6 +408,9 @@ int suite_confine(void)
 		{"a reader of own files has no capability", a_reader_of_own_files_has_no_capability},
 		{"a reader makes no socket, process or signal", a_reader_makes_no_socket_process_or_signal},
 		{"a sender makes no process or signal", a_sender_makes_no_process_or_signal},
+		{"who sends has no port, and who accepts connects nowhere",
+		 who_sends_has_no_port_and_who_accepts_connects_nowhere},
+		{"signals stay inside", signals_stay_inside},
 		{"the attacher makes links only", the_attacher_makes_links_only},
 		{"what is refused is an error and no end", what_is_refused_is_an_error_and_no_end},
 	};
