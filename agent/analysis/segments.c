@@ -4,22 +4,16 @@
 #include "analysis/bootstrap.h"
 #include "analysis/compare_sample.h"
 #include "analysis/segments_read.h"
-#include "analysis/sort.h"
 #include "base/loghist.h"
 #include "base/order.h"
-#include "base/random.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLICATES  100
-#define BLOCKS_MIN  4
-#define SHUFFLES    500
-#define CHANGE_P    0.01
-#define CHANGE_SIDE 3 /* segments on either side of a change, at least */
-#define CHANGES_MAX 64
+#define REPLICATES 100
+#define BLOCKS_MIN 4
 
 double segment_quantile(const double *weights, uint32_t class_cnt, uint32_t first_class, double p)
 {
@@ -91,6 +85,8 @@ static double resampled_error(const struct segment *segment, size_t number, doub
 	return sqrt(fmax(squares, 0) * (double)block_cnt / ((double)block_cnt - 1));
 }
 
+ORDER(by_ns, struct segment_culprit, BY(b->ns, a->ns), BY(a->category, b->category), BY(a->what, b->what));
+
 static void finish_segment(struct segment *segment, size_t number, double tail, double *scratch)
 {
 	const uint32_t once[SEGMENT_BLOCKS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -107,12 +103,16 @@ static void finish_segment(struct segment *segment, size_t number, double tail, 
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		segment->category_ns[c] =
 			segment->category_count > 0 ? segment->category_ns[c] / segment->category_count : NAN;
+	for (size_t c = 0; c < segment->culprits.cnt; c++)
+		segment->culprits.items[c].ns /= segment->category_count;
+	if (segment->culprits.cnt)
+		qsort(segment->culprits.items, segment->culprits.cnt, sizeof(*segment->culprits.items), by_ns);
 	if (block_cnt < BLOCKS_MIN || !(segment->tail_ns > 0))
 		return;
 	half = compare_student(block_cnt - 1) * resampled_error(segment, number, tail, block_cnt, scratch);
 	/* The sketch's own error is within the interval. */
-	segment->tail_ci = (struct ci){segment->tail_ns * exp(-half) * (1 - 1.0 / 64),
-				       segment->tail_ns * exp(half) * (1 + 1.0 / 64)};
+	segment->tail_ci = (struct ci){segment->tail_ns * exp(-half) * (1 - 1.0 / 32),
+				       segment->tail_ns * exp(half) * (1 + 1.0 / 32)};
 }
 
 /* --- which ones ----------------------------------------------------------------------------------------------------
@@ -141,115 +141,6 @@ static int choose(struct segments *segments, struct by_tail *order)
 	return 0;
 }
 
-/* --- changes -------------------------------------------------------------------------------------------------------
- */
-
-/* The largest |CUSUM|, scaled for its place, and where it is: values[at] is the first one of the other level. */
-static double largest_cusum(const double *values, size_t cnt, size_t *at)
-{
-	double mean = 0, sum = 0, largest = 0;
-
-	for (size_t i = 0; i < cnt; i++)
-		mean += values[i] / (double)cnt;
-	*at = 0;
-	for (size_t i = 0; i + 1 < cnt; i++) {
-		double before = (double)(i + 1), after = (double)(cnt - i - 1), scaled;
-
-		sum += values[i] - mean;
-		scaled = fabs(sum) / sqrt(before * after / (double)cnt);
-		if (i + 1 < CHANGE_SIDE || cnt - i - 1 < CHANGE_SIDE || scaled <= largest)
-			continue;
-		largest = scaled;
-		*at = i + 1;
-	}
-	return largest;
-}
-
-static double change_p(double *values, size_t cnt, double found)
-{
-	uint64_t state = cnt;
-	size_t as_large = 0, at;
-
-	for (int s = 0; s < SHUFFLES; s++) {
-		for (size_t i = cnt - 1; i > 0; i--) {
-			size_t j = (size_t)((random_next(&state) >> 32) * (i + 1) >> 32);
-			double kept = values[i];
-
-			values[i] = values[j];
-			values[j] = kept;
-		}
-		as_large += largest_cusum(values, cnt, &at) >= found;
-		/* It will not become a change any more. */
-		if (as_large > SHUFFLES * CHANGE_P)
-			return 1;
-	}
-	return (double)(as_large + 1) / (SHUFFLES + 1);
-}
-
-/* The values of the full segments from `first` on, whose numbers are in `order`. */
-static int find_changes(struct segments *segments, const double *values, const struct by_tail *order, size_t first,
-			size_t cnt, double *scratch)
-{
-	struct segment_change change;
-	size_t at;
-	double found;
-	int err;
-
-	if (cnt < 2 * CHANGE_SIDE || segments->changes.cnt >= CHANGES_MAX)
-		return 0;
-	found = largest_cusum(values + first, cnt, &at);
-	if (!at)
-		return 0;
-	memcpy(scratch, values + first, cnt * sizeof(*scratch));
-	change = (struct segment_change){.at = order[first + at].number, .p = change_p(scratch, cnt, found)};
-	if (change.p > CHANGE_P)
-		return 0;
-	err = find_changes(segments, values, order, first, at, scratch);
-	if (!err && vec_push(&segments->changes, change))
-		err = -ENOMEM;
-	return err ? err : find_changes(segments, values, order, first + at, cnt - at, scratch);
-}
-
-/* The median of the full segments from `from` to before `to`. */
-static double level(const struct segments *segments, size_t from, size_t to, double *scratch)
-{
-	size_t cnt = 0;
-
-	for (size_t s = from; s < to; s++)
-		if (!segments->items[s].is_empty)
-			scratch[cnt++] = segments->items[s].tail_ns;
-	qsort(scratch, cnt, sizeof(*scratch), compare_doubles);
-	return cnt ? scratch[(cnt - 1) / 2] : NAN;
-}
-
-static int make_changes(struct segments *segments, struct by_tail *order)
-{
-	double *values = calloc(segments->cnt + 1, 2 * sizeof(*values)), *scratch;
-	size_t cnt = 0;
-	int err;
-
-	if (!values)
-		return -ENOMEM;
-	scratch = values + segments->cnt + 1;
-	for (size_t s = 0; s < segments->cnt; s++) {
-		if (segments->items[s].is_empty)
-			continue;
-		order[cnt].number = s;
-		values[cnt++] = log(fmax(segments->items[s].tail_ns, 1));
-	}
-	err = find_changes(segments, values, order, 0, cnt, scratch);
-	for (size_t c = 0; c < segments->changes.cnt; c++) {
-		struct segment_change *change = &segments->changes.items[c];
-		size_t from = c ? segments->changes.items[c - 1].at : 0;
-		size_t to = c + 1 < segments->changes.cnt ? segments->changes.items[c + 1].at : segments->cnt;
-
-		change->before_ns = level(segments, from, change->at, scratch);
-		change->after_ns = level(segments, change->at, to, scratch);
-	}
-	free(values);
-	return err;
-}
-
 int segments_make(struct segments *segments, struct shard_reader *reader, const struct dataset_filter *filter,
 		  uint64_t length_ns, double tail)
 {
@@ -266,7 +157,7 @@ int segments_make(struct segments *segments, struct shard_reader *reader, const 
 	if (!err)
 		err = order ? choose(segments, order) : -ENOMEM;
 	if (!err)
-		err = make_changes(segments, order);
+		err = segments_find_changes(segments);
 	free(order);
 	free(scratch);
 	if (err)
@@ -276,10 +167,14 @@ int segments_make(struct segments *segments, struct shard_reader *reader, const 
 
 void segments_free(struct segments *segments)
 {
-	for (size_t s = 0; s < segments->cnt; s++)
+	for (size_t s = 0; s < segments->cnt; s++) {
 		for (int b = 0; b < SEGMENT_BLOCKS; b++)
 			free(segments->items[s].blocks[b].weights);
+		vec_free(&segments->items[s].culprits);
+	}
 	free(segments->items);
+	free(segments->culprits);
+	arena__free(segments->arena);
 	vec_free(&segments->changes);
 	*segments = (struct segments){0};
 }

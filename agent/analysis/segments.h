@@ -5,9 +5,10 @@
  * not read a single request; shorter ones, and older recordings, of the requests that were kept.
  *
  * Each segment is cut into SEGMENT_BLOCKS blocks of equal time with a sketch of latencies each (summaries.h: a quantile
- * is off by 1/64 of itself at most).  Confidence of a segment's p99: bootstrap of those blocks, with Student's t.
- * Changes: the largest CUSUM of the logarithms of the p99, which counts if no more than 1 in 100 random orders of the
- * segments has as large a one; then on both sides of it, as far as there are changes (binary segmentation).
+ * is off by 1/32 of itself at most).  Confidence of a segment's p99: bootstrap of those blocks, with Student's t.
+ * Changes: the largest CUSUM of the logarithms of the p99, without their daily rhythm, which counts if no more than 1
+ * in 100 random orders of the segments has as large a one; then on both sides of it, as far as there are changes
+ * (binary segmentation).  A change of less than the sketch's error does not count.
  */
 #ifndef WHYLATE_ANALYSIS_SEGMENTS_H
 #define WHYLATE_ANALYSIS_SEGMENTS_H
@@ -19,7 +20,7 @@
 #include <whylate/record.h>
 
 #define SEGMENT_BLOCKS 10
-#define SEGMENTS_MAX   20000
+#define SEGMENTS_MAX   50000 /* a month of minutes, 44,640, and more */
 #define SEGMENT_NONE   SIZE_MAX
 
 /* Weights of a range of loghist classes. */
@@ -28,12 +29,20 @@ struct segment_sketch {
 	double *weights;
 };
 
+/* What requests waited for, by their longest waits (summaries.h). */
+struct segment_culprit {
+	enum wl_category category;
+	uint32_t what; /* index into segments->culprits */
+	double ns;     /* per request, once it is made */
+};
+
 struct segment {
 	uint64_t begin_wall_ns;
 	double count, mean_ns, p50_ns, tail_ns;
 	uint64_t max_ns;
 	struct ci tail_ci;
 	double category_ns[WL_CATEGORY_CNT], category_count; /* per request, once it is made; of how many */
+	VEC(struct segment_culprit) culprits;                /* the most time first; empty: not known */
 	bool is_empty;
 	struct segment_sketch blocks[SEGMENT_BLOCKS];
 	double block_count[SEGMENT_BLOCKS], sum_ns;
@@ -46,6 +55,13 @@ struct segment_change {
 	double p;                   /* of random orders with as large a difference */
 };
 
+/* What the time of day does to the tail, as times the day's median. */
+struct segment_rhythm {
+	bool is_known;              /* three days and more, segments that divide the day */
+	uint32_t high_min, low_min; /* minutes of the day, UTC */
+	double high, low;
+};
+
 struct segments {
 	uint64_t length_ns, begin_wall_ns;
 	double tail;
@@ -55,8 +71,11 @@ struct segments {
 	size_t rows;                            /* of summaries, or requests, that they rest on */
 	uint64_t records_emitted, records_lost; /* of intervals, in all of the recordings that were read */
 	size_t bad_rows;                        /* impossible ones */
-	size_t median, worst;                   /* by tail; SEGMENT_NONE: no segment */
-	VEC(struct segment_change) changes;
+	struct arena *arena;
+	const char **culprits; /* their texts, the arena's */
+	size_t median, worst;  /* by tail; SEGMENT_NONE: no segment */
+	struct segment_rhythm rhythm;
+	VEC(struct segment_change) changes; /* of the tails without their daily rhythm */
 };
 
 /*

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/summaries.h"
 
+#include "base/names.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -104,6 +105,60 @@ int summaries__kept(struct summaries *summaries, uint32_t type, const uint64_t c
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		summary->category_ns[c] += weight * (double)category_ns[c];
 	return 0;
+}
+
+/* The text as one line of UTF-8 or whatever else it is; what separates lines becomes a blank. */
+static void copy_what(char to[SUMMARY_WHAT_LEN + 1], const char *what)
+{
+	size_t len = 0;
+
+	for (; what[len] && len < SUMMARY_WHAT_LEN; len++)
+		to[len] = (unsigned char)what[len] < ' ' || what[len] == 0x7f ? ' ' : what[len];
+	to[len] = '\0';
+}
+
+int summaries__waited(struct summaries *summaries, uint32_t type, enum wl_category category, const char *what,
+		      double ns, uint64_t end_ts)
+{
+	struct summary *summary = find(summaries, type, period_of(summaries, end_ts));
+	struct summary_culprit *least = NULL, added = {.category = category, .ns = ns};
+
+	if (!summary)
+		return -ENOMEM;
+	copy_what(added.what, what);
+	for (uint32_t i = 0; i < summary->culprit_cnt; i++) {
+		struct summary_culprit *culprit = &summary->culprits[i];
+
+		if (culprit->category == category && !strcmp(culprit->what, added.what)) {
+			culprit->ns += ns;
+			return 0;
+		}
+		least = least && least->ns <= culprit->ns ? least : culprit;
+	}
+	if (summary->culprit_cnt < SUMMARY_CULPRITS_MAX) {
+		summary->culprits[summary->culprit_cnt++] = added;
+		return 0;
+	}
+	/* One that keeps coming outgrows the others, one that came once makes room: no time is counted twice or lost.
+	 */
+	summary->others_ns[least->category] += least->ns;
+	*least = added;
+	return 0;
+}
+
+void summary_culprits_text(char buf[SUMMARY_CULPRITS_SZ], const struct summary *summary)
+{
+	size_t len = 0;
+
+	*buf = '\0';
+	for (uint32_t i = 0; i < summary->culprit_cnt; i++)
+		len += (size_t)snprintf(buf + len, SUMMARY_CULPRITS_SZ - len, "%s%s %.7g %s", len ? "\n" : "",
+					category_name(summary->culprits[i].category), summary->culprits[i].ns,
+					summary->culprits[i].what);
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		if (summary->others_ns[c] > 0)
+			len += (size_t)snprintf(buf + len, SUMMARY_CULPRITS_SZ - len, "%s%s %.7g ", len ? "\n" : "",
+						category_name(c), summary->others_ns[c]);
 }
 
 const struct summary *summaries__next(struct summaries *summaries, uint64_t now_ts, bool all)

@@ -29,6 +29,54 @@ int recording_summaries_saw(struct recording *recording, const struct wl_brief_r
 			      interval_weight(record->rate), record->end_ts);
 }
 
+static const char *text_of(const struct shard_row *row, uint32_t column)
+{
+	return shard_row__is_null(row, column) || !row->values[column].str ? "" : row->values[column].str;
+}
+
+static enum wl_category blocked_category(const struct shard_row *row)
+{
+	int state = state_by_name(text_of(row, INTERVAL_BLOCKED_STATE));
+
+	return state < 0 ? WL_CATEGORY_OTHER : state_category((enum wl_state)state);
+}
+
+static enum wl_category fault_category(const struct shard_row *row)
+{
+	uint64_t major_ns = row->values[interval_column_length(WL_STATE_FAULT_MAJOR)].u64;
+
+	return major_ns >= row->values[INTERVAL_FAULT_NS].u64 ? WL_CATEGORY_FAULT_MAJOR : WL_CATEGORY_FAULT_MINOR;
+}
+
+/* The longest wait of each kind, by what it was for; the lengths are null where there was none. */
+static int take_waits(struct summaries *summaries, uint32_t type, const struct shard_row *row)
+{
+	const struct {
+		uint32_t length, what, by;
+		enum wl_category category;
+	} waits[] = {
+		{INTERVAL_CULPRIT_NS, INTERVAL_CULPRIT_COMM, UINT32_MAX, WL_CATEGORY_RUNQ},
+		{INTERVAL_LOCK_NS, INTERVAL_LOCK_NAME, INTERVAL_LOCK_OWNER_COMM, WL_CATEGORY_LOCK},
+		{INTERVAL_BLOCKED_NS, INTERVAL_BLOCKED_SYSCALL, UINT32_MAX, blocked_category(row)},
+		{INTERVAL_FAULT_NS, INTERVAL_FAULT_NAME, UINT32_MAX, fault_category(row)},
+	};
+	char what[SUMMARY_WHAT_LEN + 1];
+	int err = 0;
+
+	for (size_t w = 0; w < sizeof(waits) / sizeof(waits[0]) && !err; w++) {
+		const char *by = waits[w].by == UINT32_MAX ? "" : text_of(row, waits[w].by);
+		const char *of = text_of(row, waits[w].what);
+
+		if (shard_row__is_null(row, waits[w].length) || !row->values[waits[w].length].u64)
+			continue;
+		snprintf(what, sizeof(what), "%s%s%s", *of ? of : "unknown", *by ? " held by " : "", by);
+		err = summaries__waited(summaries, type, waits[w].category, what,
+					row->values[INTERVAL_WEIGHT].f64 * (double)row->values[waits[w].length].u64,
+					row->values[INTERVAL_END_TS].u64);
+	}
+	return err;
+}
+
 int recording_summaries_kept(struct recording *recording, uint32_t type, const struct shard_row *row)
 {
 	uint64_t category_ns[WL_CATEGORY_CNT] = {0};
@@ -36,13 +84,14 @@ int recording_summaries_kept(struct recording *recording, uint32_t type, const s
 	for (int s = 0; s < WL_STATE_CNT; s++)
 		category_ns[state_category(s)] += row->values[interval_column_length(s)].u64;
 	return summaries__kept(recording->summaries, type, category_ns, row->values[INTERVAL_WEIGHT].f64,
-			       row->values[INTERVAL_END_TS].u64);
+			       row->values[INTERVAL_END_TS].u64)
+		       ?: take_waits(recording->summaries, type, row);
 }
 
 static int write_row(struct recording *recording, const struct summary *summary, char *sketch)
 {
 	uint64_t begin_ts = summaries__begin_ts(recording->summaries, summary);
-	char type[INTERVAL_TYPE_LEN], categories[WL_CATEGORY_CNT * 40] = "";
+	char type[INTERVAL_TYPE_LEN], categories[WL_CATEGORY_CNT * 40] = "", culprits[SUMMARY_CULPRITS_SZ];
 	struct shard_row *row = &recording->row;
 	size_t len = 0;
 
@@ -66,6 +115,8 @@ static int write_row(struct recording *recording, const struct summary *summary,
 	row->values[SUMMARY_SKETCH].str = sketch;
 	row->values[SUMMARY_CATEGORY_COUNT].f64 = summary->category_count;
 	row->values[SUMMARY_CATEGORIES].str = categories;
+	summary_culprits_text(culprits, summary);
+	row->values[SUMMARY_CULPRITS].str = culprits;
 	return shard_writer__append(recording->writer, SHARD_TABLE_SUMMARY, row);
 }
 

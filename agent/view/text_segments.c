@@ -38,6 +38,44 @@ static void print_one(struct page *page, const char *what, const struct segments
 	page__end_line(page);
 }
 
+static double culprit_ns(const struct segment *segment, const struct segment_culprit *culprit)
+{
+	for (size_t c = 0; c < segment->culprits.cnt; c++)
+		if (segment->culprits.items[c].what == culprit->what &&
+		    segment->culprits.items[c].category == culprit->category)
+			return segment->culprits.items[c].ns;
+	return 0;
+}
+
+/* What the worst segment's requests waited longer for than the median one's, the largest difference first. */
+static void print_culprits(struct page *page, const struct segments *segments)
+{
+	const struct segment *worst = &segments->items[segments->worst], *median = &segments->items[segments->median];
+	double limit = INFINITY;
+	char text[FORMAT_SZ];
+
+	for (int n = 0; n < 3; n++) {
+		const struct segment_culprit *most = NULL;
+		double largest = 0, more;
+
+		for (size_t c = 0; c < worst->culprits.cnt; c++) {
+			more = worst->culprits.items[c].ns - culprit_ns(median, &worst->culprits.items[c]);
+			if (more > largest && more < limit) {
+				largest = more;
+				most = &worst->culprits.items[c];
+			}
+		}
+		if (!most)
+			break;
+		limit = largest;
+		page__printf(page, n ? ", %s " : "  their longest waits: %s ", category_name(most->category));
+		page__put(page, segments->culprits[most->what]);
+		page__printf(page, " (+%s)", view_duration(text, sizeof(text), largest));
+	}
+	if (limit < INFINITY)
+		page__end_line(page);
+}
+
 /* Categories of the mean request, the largest differences first. */
 static void print_difference(struct page *page, const struct segments *segments)
 {
@@ -62,6 +100,7 @@ static void print_difference(struct page *page, const struct segments *segments)
 			     view_duration(text, sizeof(text), worst->category_ns[most] - median->category_ns[most]));
 	}
 	page__end_line(page);
+	print_culprits(page, segments);
 }
 
 static void print_changes(struct page *page, const struct segments *segments)
@@ -70,7 +109,18 @@ static void print_changes(struct page *page, const struct segments *segments)
 
 	format_percentile(name, segments->tail);
 	page__end_line(page);
-	text_heading(page, "Changes of level");
+	if (segments->rhythm.is_known) {
+		const struct segment_rhythm *rhythm = &segments->rhythm;
+
+		page__printf(page,
+			     "Daily rhythm: %.3g times the day's median at %02u:%02u UTC, %.3g times at %02u:%02u",
+			     rhythm->high, rhythm->high_min / 60, rhythm->high_min % 60, rhythm->low,
+			     rhythm->low_min / 60, rhythm->low_min % 60);
+		page__end_line(page);
+		page__end_line(page);
+	}
+	text_heading(page,
+		     segments->rhythm.is_known ? "Changes of level, apart from the daily rhythm" : "Changes of level");
 	if (!segments->changes.cnt)
 		page__put(page,
 			  segments->cnt < 6 ? "  too few segments to tell" : "  none: the segments vary by chance");
@@ -142,9 +192,27 @@ int view_segments_text(FILE *out, const struct segments *segments, const struct 
 	return page__close(&page);
 }
 
-static void put_segment(struct json_doc *doc, struct json_object *array, const struct segment *from)
+static void put_rhythm(struct json_doc *doc, struct json_object *root, const struct segment_rhythm *rhythm)
 {
-	struct json_object *line = append_object(doc, array), *categories;
+	struct json_object *object;
+
+	if (!rhythm->is_known) {
+		put(doc, root, "rhythm", NULL, true);
+		return;
+	}
+	object = put_object(doc, root, "rhythm");
+	put_number(doc, object, "high", rhythm->high);
+	put_count(doc, object, "high_minute", rhythm->high_min);
+	put_number(doc, object, "low", rhythm->low);
+	put_count(doc, object, "low_minute", rhythm->low_min);
+}
+
+#define CULPRITS_SHOWN 5
+
+static void put_segment(struct json_doc *doc, struct json_object *array, const struct segments *segments,
+			const struct segment *from)
+{
+	struct json_object *line = append_object(doc, array), *categories, *culprits;
 
 	put_count(doc, line, "begin_ns", from->begin_wall_ns);
 	put_number(doc, line, "count", from->count);
@@ -156,6 +224,14 @@ static void put_segment(struct json_doc *doc, struct json_object *array, const s
 	categories = put_object(doc, line, "categories");
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		put_number(doc, categories, category_name((enum wl_category)c), from->category_ns[c]);
+	culprits = put_array(doc, line, "culprits");
+	for (size_t c = 0; c < from->culprits.cnt && c < CULPRITS_SHOWN; c++) {
+		struct json_object *culprit = append_object(doc, culprits);
+
+		put_string(doc, culprit, "category", category_name(from->culprits.items[c].category));
+		put_string(doc, culprit, "what", segments->culprits[from->culprits.items[c].what]);
+		put_number(doc, culprit, "mean_ns", from->culprits.items[c].ns);
+	}
 }
 
 int view_segments_json(FILE *out, const struct segments *segments)
@@ -175,6 +251,7 @@ int view_segments_json(FILE *out, const struct segments *segments)
 	put_count(&doc, root, "records_lost", segments->records_lost);
 	put_count(&doc, root, "median", segments->median);
 	put_count(&doc, root, "worst", segments->worst);
+	put_rhythm(&doc, root, &segments->rhythm);
 	array = put_array(&doc, root, "changes");
 	for (size_t c = 0; c < segments->changes.cnt; c++) {
 		const struct segment_change *change = &segments->changes.items[c];
@@ -188,7 +265,7 @@ int view_segments_json(FILE *out, const struct segments *segments)
 	}
 	array = put_array(&doc, root, "segments");
 	for (size_t s = 0; s < segments->cnt; s++)
-		put_segment(&doc, array, &segments->items[s]);
+		put_segment(&doc, array, segments, &segments->items[s]);
 	text = doc.err ? NULL : json_object_to_json_string_ext(root, flags);
 	if (text) {
 		json_write_harmless(out, text);

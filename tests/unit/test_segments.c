@@ -27,38 +27,131 @@ static uint64_t latency(uint64_t *state, double factor)
 	return (uint64_t)(factor * 1e6 * exp(0.7 * normal));
 }
 
-static int compare_u64(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+struct weighted {
+	uint64_t ns;
+	double weight;
+};
 
-	return (a > b) - (a < b);
+static int by_ns(const void *left, const void *right)
+{
+	const struct weighted *a = left, *b = right;
+
+	return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
-/* However many sketches are merged, a quantile is off by 1/64 of itself at most. */
-static void quantiles_are_off_by_a_64th_at_most(void)
+/* The smallest value that holds the share q of the weight; the values are sorted. */
+static double exact_quantile(const struct weighted *values, size_t cnt, double q)
 {
-	static const double quantiles[] = {0.01, 0.25, 0.5, 0.9, 0.99, 0.999};
-	enum { CNT = 20000 };
-	static uint64_t values[CNT];
-	static double merged[LOGHIST_CLASS_CNT];
+	double total = 0, below = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		total += values[i].weight;
+	for (size_t i = 0; i < cnt; i++) {
+		below += values[i].weight;
+		if (below >= q * total * (1 - 1e-9))
+			return (double)values[i].ns;
+	}
+	return (double)values[cnt - 1].ns;
+}
+
+enum shape { LOGNORMAL, PARETO, TIES, CONSTANT, TINY, FAR_APART, SHAPE_CNT };
+
+static uint64_t draw(enum shape shape, uint64_t *state)
+{
+	switch (shape) {
+	case PARETO: /* neither variance nor mean */
+		return (uint64_t)(1e4 * pow(uniform(state), -1 / 0.9));
+	case TIES:
+		return 1000 << random_next(state) % 5;
+	case CONSTANT:
+		return 123456;
+	case TINY:
+		return random_next(state) % 50;
+	case FAR_APART:
+		return random_next(state) % 100 ? 1000 + random_next(state) % 10 : 3600000000000ULL;
+	default:
+		return latency(state, 1);
+	}
+}
+
+/* Against the exact quantiles of the same values: weights, heavy tails, ties; the sketches are merged at random. */
+static void quantiles_are_off_by_a_class_at_most(void)
+{
+	enum { CNT = 3000, PARTS = 7 };
+	static struct weighted values[CNT];
+	static float parts[PARTS][LOGHIST_CLASS_CNT];
+	static double merged[2][LOGHIST_CLASS_CNT];
 	uint64_t state = 5;
 
-	for (int round = 0; round < 8; round++) {
+	for (int round = 0; round < 20 * SHAPE_CNT; round++) {
+		bool weighted = round / SHAPE_CNT % 2;
+
+		memset(parts, 0, sizeof(parts));
 		memset(merged, 0, sizeof(merged));
 		for (size_t i = 0; i < CNT; i++) {
-			values[i] = latency(&state, pow(10, round - 4));
-			merged[loghist_class(values[i])]++;
+			values[i].ns = draw(round % SHAPE_CNT, &state);
+			values[i].weight = weighted ? (float)pow(uniform(&state), -0.5) : 1 + random_next(&state) % 9;
+			parts[random_next(&state) % PARTS][loghist_class(values[i].ns)] += (float)values[i].weight;
 		}
-		qsort(values, CNT, sizeof(*values), compare_u64);
-		for (size_t q = 0; q < sizeof(quantiles) / sizeof(quantiles[0]); q++) {
-			double exact = (double)values[(size_t)ceil(quantiles[q] * CNT) - 1];
-			double sketched = segment_quantile(merged, LOGHIST_CLASS_CNT, 0, quantiles[q]);
+		for (int p = 0; p < PARTS; p++)
+			for (uint32_t c = 0; c < LOGHIST_CLASS_CNT; c++) {
+				merged[0][c] += parts[p][c];
+				merged[1][c] += parts[(3 * p + round) % PARTS][c];
+			}
+		qsort(values, CNT, sizeof(*values), by_ns);
+		for (int n = 0; n < 20; n++) {
+			double q = n < 4 ? 1 - pow(10, -n - 1) : uniform(&state), one, other;
+			double lo = exact_quantile(values, CNT, q * (1 - 1e-6)),
+			       hi = exact_quantile(values, CNT, fmin(1, q * (1 + 1e-6)));
 
-			/* The interpolation within a class may be off by the class, 1/32 at most. */
-			CU_ASSERT(fabs(sketched - exact) <= exact / 32 + 1);
+			one = segment_quantile(merged[0], LOGHIST_CLASS_CNT, 0, q);
+			other = segment_quantile(merged[1], LOGHIST_CLASS_CNT, 0, q);
+			/* The sums of floats differ by their rounding, which may move a quantile to its neighbour. */
+			CU_ASSERT(one >= lo - lo / 32 - 1 && one <= hi + hi / 32 + 1);
+			CU_ASSERT(other >= lo - lo / 32 - 1 && other <= hi + hi / 32 + 1);
+			CU_ASSERT(weighted || one == other);
 		}
 	}
-	CU_ASSERT(isnan(segment_quantile(merged, 0, 0, 0.5)));
+	CU_ASSERT(isnan(segment_quantile(merged[0], 0, 0, 0.5)));
+}
+
+/* Each culprit once or, beyond the room, with the others of its category: the sums are those of what was given. */
+static void culprits_are_bounded_and_sum_up(void)
+{
+	double given[WL_CATEGORY_CNT] = {0}, kept[WL_CATEGORY_CNT] = {0}, largest = 0;
+	struct summaries *summaries = summaries__new(0);
+	static char text[SUMMARY_CULPRITS_SZ];
+	const struct summary *summary;
+	uint64_t state = 3;
+	char what[300];
+
+	for (int i = 0; i < 20000; i++) {
+		enum wl_category category = random_next(&state) % 2 ? WL_CATEGORY_LOCK : WL_CATEGORY_RUNQ;
+		double ns = (double)(random_next(&state) % 1000);
+		bool frequent = random_next(&state) % 4 == 0;
+
+		memset(what, 'x', sizeof(what));
+		snprintf(what, sizeof(what), "%s\n%d", frequent ? "frequent" : "rare", frequent ? 1 : i % 997);
+		if (i % 50 == 0)
+			what[strlen(what)] = 'y'; /* longer than there is room for */
+		what[sizeof(what) - 1] = '\0';
+		given[category] += ns;
+		CU_ASSERT_EQUAL(summaries__waited(summaries, 1, category, what, ns, 5), 0);
+	}
+	summary = summaries__next(summaries, 0, true);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(summary);
+	CU_ASSERT(summary->culprit_cnt <= SUMMARY_CULPRITS_MAX);
+	for (uint32_t i = 0; i < summary->culprit_cnt; i++) {
+		kept[summary->culprits[i].category] += summary->culprits[i].ns;
+		largest = fmax(largest, summary->culprits[i].ns);
+		CU_ASSERT_PTR_NULL(strchr(summary->culprits[i].what, '\n'));
+	}
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		CU_ASSERT_DOUBLE_EQUAL(kept[c] + summary->others_ns[c], given[c], 1e-6 * given[c]);
+	CU_ASSERT(largest > 0.2 * given[WL_CATEGORY_LOCK]);
+	summary_culprits_text(text, summary);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, " frequent 1\n"));
+	summaries__free(summaries);
 }
 
 static void take(struct row_writer *to, struct summaries *summaries, bool all)
@@ -194,6 +287,95 @@ static void intervals_hold_the_true_tail(void)
 	forget(&recording);
 }
 
+/* Days of one request length an hour: the sine of the hour, times 1.3 from `changed` on. */
+static void put_days(const char *dir, const char *host, uint64_t session, size_t hours, size_t changed, uint32_t salt)
+{
+	struct row_writer to;
+	char sketch[128], culprits[64], text[32];
+
+	row_writer_open(&to, dir, host, session, 1);
+	row_put_session(&to, "mono_anchor_ns", "1");
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)BEGIN_NS);
+	row_put_session(&to, "wall_anchor_ns", text);
+	for (size_t hour = 0; hour < hours; hour++) {
+		double factor = exp(0.4 * sin(2 * M_PI * (double)(hour % 24) / 24)) * (hour >= changed ? 1.3 : 1);
+		uint32_t class_no =
+			loghist_class((uint64_t)(1e6 * factor * (1 + 0.01 * (double)(random_mix(hour) % 5))));
+
+		row_begin(&to, SHARD_TABLE_SUMMARY);
+		row_set_u64(&to, SUMMARY_BEGIN_TS, 1 + hour * 60 * MINUTE_NS);
+		row_set_u64(&to, SUMMARY_END_TS, 1 + hour * 60 * MINUTE_NS + MINUTE_NS);
+		to.row.values[SUMMARY_COUNT].f64 = 7 + salt;
+		to.row.values[SUMMARY_CATEGORY_COUNT].f64 = 5;
+		snprintf(sketch, sizeof(sketch), "%u:%u.5 %u:6.5", class_no - salt, salt, class_no);
+		row_set_str(&to, SUMMARY_SKETCH, sketch);
+		row_set_str(&to, SUMMARY_CATEGORIES, "lock:1000");
+		snprintf(culprits, sizeof(culprits), "lock 750 a %u\nlock 1.5e2 b 1\nlock 100 ", salt);
+		row_set_str(&to, SUMMARY_CULPRITS, culprits);
+		row_end(&to, SHARD_TABLE_SUMMARY);
+	}
+	row_writer_close(&to);
+}
+
+static void the_daily_rhythm_is_no_change(void)
+{
+	const struct dataset_filter filter = {0};
+	struct long_recording recording;
+	struct segments segments;
+
+	test_dir__make(&recording.dir);
+	put_days(recording.dir.path, "host", 7, 24 * 10, 24 * 6 + 5, 1);
+	recording.reader = test_reader__open(recording.dir.path);
+	CU_ASSERT_EQUAL_FATAL(segments_make(&segments, recording.reader, &filter, 60 * MINUTE_NS, 0.99), 0);
+	CU_ASSERT_TRUE(segments.rhythm.is_known);
+	CU_ASSERT_DOUBLE_EQUAL(segments.rhythm.high / segments.rhythm.low, exp(0.8), 0.15);
+	CU_ASSERT(abs((int)segments.rhythm.high_min - 6 * 60) <= 60);
+	CU_ASSERT_EQUAL_FATAL(segments.changes.cnt, 1);
+	CU_ASSERT(llabs((long long)segments.changes.items[0].at - (24 * 6 + 5)) <= 1);
+	CU_ASSERT_DOUBLE_EQUAL(segments.changes.items[0].after_ns / segments.changes.items[0].before_ns, 1.3, 0.06);
+	segments_free(&segments);
+	forget(&recording);
+}
+
+static void stores_add_up_in_any_order(void)
+{
+	static const char *const hosts[2][3] = {{"a", "b", "c"}, {"c", "a", "b"}};
+	const struct dataset_filter filter = {0};
+	struct long_recording recordings[2];
+	struct segments segments[2];
+
+	for (int order = 0; order < 2; order++) {
+		test_dir__make(&recordings[order].dir);
+		for (uint32_t h = 0; h < 3; h++)
+			put_days(recordings[order].dir.path, hosts[order][h], 7 + h, 30, 30, 1 + h);
+		recordings[order].reader = test_reader__open(recordings[order].dir.path);
+		CU_ASSERT_EQUAL_FATAL(
+			segments_make(&segments[order], recordings[order].reader, &filter, 60 * MINUTE_NS, 0.99), 0);
+	}
+	CU_ASSERT_EQUAL_FATAL(segments[0].cnt, 30);
+	CU_ASSERT_EQUAL_FATAL(segments[1].cnt, 30);
+	CU_ASSERT_EQUAL(segments[0].rows, 90);
+	for (size_t s = 0; s < 30; s++) {
+		const struct segment *one = &segments[0].items[s], *other = &segments[1].items[s];
+
+		CU_ASSERT_EQUAL(one->count, 27);
+		CU_ASSERT_EQUAL(one->count, other->count);
+		CU_ASSERT_EQUAL(one->tail_ns, other->tail_ns);
+		CU_ASSERT_EQUAL(one->p50_ns, other->p50_ns);
+		CU_ASSERT_EQUAL(one->category_ns[WL_CATEGORY_LOCK], 200);
+		/* a 1, a 2, a 3 once, b 1 of all three; the others of a category have no name. */
+		CU_ASSERT_EQUAL_FATAL(one->culprits.cnt, 4);
+		CU_ASSERT_EQUAL(one->culprits.items[0].ns, 50);
+		CU_ASSERT_EQUAL(one->culprits.items[3].ns, 30);
+		CU_ASSERT_STRING_EQUAL(segments[0].culprits[one->culprits.items[3].what], "b 1");
+		CU_ASSERT_EQUAL(other->culprits.items[3].ns, 30);
+	}
+	for (int order = 0; order < 2; order++) {
+		segments_free(&segments[order]);
+		forget(&recordings[order]);
+	}
+}
+
 static void damaged_sketches_are_left_out(void)
 {
 	static const char *const sketches[] = {"12:1 9999999:1", "x", "1:nan", "5:-1", "5:1e300", "7", "7:", "7:1x"};
@@ -251,7 +433,10 @@ static void many_types_are_bounded(void)
 int suite_segments(void)
 {
 	static const struct unit_test tests[] = {
-		{"quantiles are off by a 64th at most", quantiles_are_off_by_a_64th_at_most},
+		{"quantiles are off by a class at most", quantiles_are_off_by_a_class_at_most},
+		{"culprits are bounded and sum up", culprits_are_bounded_and_sum_up},
+		{"the daily rhythm is no change", the_daily_rhythm_is_no_change},
+		{"stores add up in any order", stores_add_up_in_any_order},
 		{"a change is found where it is", a_change_is_found_where_it_is},
 		{"chance is no change", chance_is_no_change},
 		{"intervals hold the true tail", intervals_hold_the_true_tail},
