@@ -37,7 +37,9 @@ int segment_sketch__reserve(struct segment_sketch *sketch, uint32_t first, uint3
 	if (sketch->cnt)
 		memcpy(grown + (sketch->first - first), sketch->weights, sketch->cnt * sizeof(*grown));
 	free(sketch->weights);
-	*sketch = (struct segment_sketch){first, end - first, grown};
+	sketch->first = first;
+	sketch->cnt = end - first;
+	sketch->weights = grown;
 	return 0;
 }
 

@@ -112,7 +112,7 @@ static void copy_what(char to[SUMMARY_WHAT_LEN + 1], const char *what)
 {
 	size_t len = 0;
 
-	for (; what[len] && len < SUMMARY_WHAT_LEN; len++)
+	for (; len < SUMMARY_WHAT_LEN && what[len]; len++)
 		to[len] = (unsigned char)what[len] < ' ' || what[len] == 0x7f ? ' ' : what[len];
 	to[len] = '\0';
 }
