@@ -25,6 +25,7 @@ static const char help[] =
 	"      --since TIME, --until TIME   only requests that began then: so long ago (1h), or in UTC\n"
 	"      --quantile PCT    by which hosts are compared, and beyond which requests are late (default p99)\n"
 	"      --top N           lines per list (default 10; all)\n"
+	"      --from-rows       from single requests, not from the sums of whole days: slower, the same answer\n"
 	"      --json            one JSON object, schema whylate.fleet/1\n"
 	"      --credentials FILE, --db-ca FILE, --insecure   as of whylate project\n";
 
@@ -33,7 +34,7 @@ struct fleet_options {
 	struct question_filter filter;
 	struct clickhouse_opts database;
 	const char *word;
-	bool json;
+	bool json, from_rows;
 	uint32_t top;
 };
 
@@ -70,7 +71,8 @@ static int find_build(struct fleet_ask *ask, struct fleet_answer *answer)
 
 static int answer_it(struct fleet_options *options, struct clickhouse *server)
 {
-	struct fleet_ask ask = {.server = server, .filter = options->filter, .arena = arena__new()};
+	struct fleet_ask ask = {
+		.server = server, .filter = options->filter, .from_rows = options->from_rows, .arena = arena__new()};
 	struct fleet_answer *answer = &options->answer;
 	const struct view_opts view = view_opts_stdout(options->top);
 	int err = ask.arena ? 0 : -ENOMEM, code = EXIT_DONE;
@@ -135,6 +137,7 @@ static const struct option_row rows[] = {
 	OPTION_TIME("until", O, filter.until_ns),
 	OPTION_PERCENTILE("quantile", O, answer.tail),
 	OPTION_TOP(O, top),
+	OPTION_FLAG("from-rows", 0, O, from_rows),
 	OPTION_FLAG("json", 0, O, json),
 	OPTION_TEXT("credentials", 0, O, database.credentials_path),
 	OPTION_TEXT("db-ca", 0, O, database.ca_path),

@@ -307,12 +307,13 @@ static int ask_roots(struct fleet_ask *ask, struct fleet_answer *answer)
 
 static int ask_change(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t tail_class)
 {
-	uint64_t span_ns = answer->end_ns - answer->begin_ns;
+	uint64_t span_ns = answer->end_ns - answer->begin_ns, unit_ns;
 	VEC(struct fleet_step) steps = {0};
 	struct clickhouse_rows rows = {0};
 	int err;
 
-	answer->step_ns = (span_ns / STEP_CNT / SECOND_NS + 1) * SECOND_NS;
+	unit_ns = span_ns / STEP_CNT >= QUESTION_STEP_NS ? QUESTION_STEP_NS : SECOND_NS;
+	answer->step_ns = (span_ns / STEP_CNT / unit_ns + 1) * unit_ns;
 	err = question_steps(ask->server, &ask->filter, answer->step_ns, tail_class, &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		const char *const *cells = rows.cells + 4 * i;
@@ -331,7 +332,7 @@ static int ask_change(struct fleet_ask *ask, struct fleet_answer *answer, uint32
 	return err;
 }
 
-int fleet_ask(struct fleet_ask *ask, struct fleet_answer *answer)
+static int ask_it(struct fleet_ask *ask, struct fleet_answer *answer)
 {
 	bool by_host = answer->question == FLEET_HOSTS || answer->question == FLEET_COMMON;
 	uint32_t median_class = 0, tail_class = 0;
@@ -350,6 +351,20 @@ int fleet_ask(struct fleet_ask *ask, struct fleet_answer *answer)
 		err = ask_late(ask, answer, tail_class);
 	if (!err && answer->late_host_cnt && by_host)
 		err = ask_first_causes(ask, answer) ?: ask_facts(ask, answer);
+	return err;
+}
+
+int fleet_ask(struct fleet_ask *ask, struct fleet_answer *answer)
+{
+	struct project_days days = {0};
+	int err = ask->from_rows ? 0 : project_days__load(&days, ask->server);
+
+	if (!err) {
+		ask->filter.days = ask->from_rows ? NULL : &days;
+		err = ask_it(ask, answer);
+		ask->filter.days = NULL;
+	}
+	project_days__free(&days);
 	return err;
 }
 

@@ -9,8 +9,9 @@
 
 struct fleet_ask {
 	struct clickhouse *server;
-	struct question_filter filter;
-	struct arena *arena; /* owns what the answer points at */
+	struct question_filter filter; /* its days are fleet_ask()'s own */
+	bool from_rows;                /* none from the sums of days: slower, the same answer */
+	struct arena *arena;           /* owns what the answer points at */
 };
 
 /*

@@ -60,8 +60,9 @@ static void say_stats(const struct projector *projector, const struct project_op
 
 	projector__stats(projector, &stats);
 	log_info("%" PRIu64 " sessions; %" PRIu64 " rows of %" PRIu64 " blocks inserted, %" PRIu64 " rows of %" PRIu64
-		 " blocks were there; %" PRIu64 " causes",
-		 stats.sessions, stats.rows, stats.blocks, stats.known_rows, stats.known_blocks, stats.causes);
+		 " blocks were there; %" PRIu64 " causes, %" PRIu64 " days summed",
+		 stats.sessions, stats.rows, stats.blocks, stats.known_rows, stats.known_blocks, stats.causes,
+		 stats.days);
 	if (stats.waiting_blocks)
 		log_warn("%" PRIu64 " rows of %" PRIu64 " blocks wait: nothing says what time it was in their session",
 			 stats.waiting_rows, stats.waiting_blocks);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The projection into a real server: every row once, whatever happened meanwhile. */
+#include "base/random.h"
 #include "clickhouse_fixture.h"
 #include "cmd/fleet_ask.h"
 #include "net/project/project_internal.h"
@@ -9,6 +10,7 @@
 #include "unit.h"
 
 #include <json-c/json.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +146,7 @@ static void what_is_there_is_not_inserted_again(void)
 	stats = project(server, dir.path, "two");
 	CU_ASSERT(stats.rows == ROW_CNT && stats.known_rows == 2 * ROW_CNT);
 	CU_ASSERT(is_equal(server, dir.path, 3 * ROW_CNT));
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM again.version"), 1);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM again.version"), SCHEMA_VERSION);
 	clickhouse__free(server);
 	test_dir__remove(&dir);
 }
@@ -394,6 +396,148 @@ static void questions_are_answered(void)
 	test_dir__remove(&dir);
 }
 
+/* Five days of four hosts, of many weights and three types; two sessions of a host a day, of different kernels. */
+static void write_days(const char *dir)
+{
+	static const char *const types[] = {"a", "b", "it's"};
+	uint64_t state = 11;
+
+	for (uint64_t s = 0; s < 40; s++) {
+		uint64_t host = s % 4, day = s / 8, begin_ns = NOW_NS + day * DAY_NS + (s / 4 % 2) * DAY_NS / 2;
+		struct row_writer to;
+		char name[16], text[32];
+
+		snprintf(name, sizeof(name), "h%d", (int)host);
+		row_writer_open(&to, dir, name, 500 + s, 100);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)begin_ns);
+		row_put_session(&to, "mono_anchor_ns", "1000000");
+		row_put_session(&to, "wall_anchor_ns", text);
+		row_put_session(&to, "kernel", (host + day) % 2 ? "6.12" : "6.1");
+		for (uint64_t i = 0; i < 400; i++) {
+			/* Some go on over midnight. */
+			uint64_t begin_ts = 1000000 + i * (DAY_NS / 790), ns = 100000 + random_next(&state) % 1000000;
+
+			if (day >= 3 && host == 2 && i % 8 == 0)
+				ns *= 20;
+			row_begin_interval(&to, i + 1, 7, types[random_next(&state) % 3], begin_ts, begin_ts + ns,
+					   ns / 3, 0);
+			to.row.values[INTERVAL_WEIGHT].f64 = i % 37 ? 1 + (double)(random_next(&state) % 50) / 8 : 0;
+			row_end(&to, SHARD_TABLE_INTERVAL);
+		}
+		row_writer_close(&to);
+	}
+}
+
+static bool is_near(double a, double b)
+{
+	return (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * fmax(1, fabs(a));
+}
+
+static const struct fleet_group *same_group(const struct fleet_answer *answer, const char *name)
+{
+	for (size_t g = 0; g < answer->group_cnt; g++)
+		if (!strcmp(answer->groups[g].name, name))
+			return &answer->groups[g];
+	return NULL;
+}
+
+/* Everything that a question says, from sums of days and from each row. */
+static void answers_are_the_same(struct clickhouse *server, enum fleet_question question, const char *fact,
+				 const struct question_filter *filter)
+{
+	struct arena *arena = arena__new();
+	struct fleet_ask about = {.server = server, .arena = arena, .filter = *filter};
+	struct fleet_answer sums = {.question = question, .fact = fact, .tail = 0.97}, rows = sums;
+
+	CU_ASSERT_EQUAL_FATAL(fleet_ask(&about, &sums), 0);
+	about.from_rows = true;
+	CU_ASSERT_EQUAL_FATAL(fleet_ask(&about, &rows), 0);
+	CU_ASSERT(is_near(sums.requests, rows.requests) && is_near(sums.tail_ns, rows.tail_ns));
+	CU_ASSERT(sums.begin_ns == rows.begin_ns && sums.end_ns == rows.end_ns);
+	CU_ASSERT_EQUAL_FATAL(sums.group_cnt, rows.group_cnt);
+	CU_ASSERT(sums.late_host_cnt == rows.late_host_cnt && sums.fact_cnt == rows.fact_cnt);
+	for (size_t g = 0; g < sums.group_cnt; g++) {
+		const struct fleet_group *one = &sums.groups[g], *other = same_group(&rows, one->name);
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(other);
+		CU_ASSERT(is_near(one->requests, other->requests) && is_near(one->effective, other->effective));
+		CU_ASSERT(one->median_ns == other->median_ns && one->tail_ns == other->tail_ns);
+		CU_ASSERT(one->tail_ci.lo == other->tail_ci.lo && one->tail_ci.hi == other->tail_ci.hi);
+		CU_ASSERT(one->stands_out == other->stands_out && is_near(one->late_requests, other->late_requests));
+		for (int c = 0; c < WL_CATEGORY_CNT; c++)
+			CU_ASSERT(is_near(one->late_ns[c], other->late_ns[c]));
+	}
+	CU_ASSERT(sums.change.found == rows.change.found && sums.change.since_ns == rows.change.since_ns);
+	CU_ASSERT(is_near(sums.change.p, rows.change.p) && is_near(sums.change.after_share, rows.change.after_share));
+	fleet_answer_free(&sums);
+	fleet_answer_free(&rows);
+	arena__free(arena);
+}
+
+static void all_answers_are_the_same(struct clickhouse *server)
+{
+	const struct question_filter filters[] = {
+		{0},
+		{.type = "it's"},
+		{.host = "h[2]"},
+		{.host = "h?", .type = "a"},
+		{.since_ns = NOW_NS + DAY_NS},
+		{.since_ns = NOW_NS + DAY_NS + 1, .until_ns = NOW_NS + 3 * DAY_NS + DAY_NS / 3},
+		{.until_ns = NOW_NS + 3 * DAY_NS, .type = "b"},
+		{.since_ns = NOW_NS + 2 * DAY_NS + 77, .until_ns = NOW_NS + 2 * DAY_NS + DAY_NS / 2},
+	};
+
+	for (size_t f = 0; f < sizeof(filters) / sizeof(filters[0]); f++) {
+		answers_are_the_same(server, FLEET_SINCE, NULL, &filters[f]);
+		if (filters[f].host && strchr(filters[f].host, '['))
+			continue; /* no host is called that */
+		answers_are_the_same(server, FLEET_HOSTS, NULL, &filters[f]);
+		answers_are_the_same(server, FLEET_BY, "kernel", &filters[f]);
+	}
+}
+
+static void sums_answer_like_rows(void)
+{
+	struct clickhouse *server = open_database("sums");
+	struct project_days days;
+	struct test_dir dir;
+	size_t whole = 0;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_days(dir.path);
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").days, 5);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT sum(row_cnt) FROM sums.rollup_hosts"), 16000);
+	all_answers_are_the_same(server);
+	/* Rows that nobody summed: their days are answered from the rows. */
+	CU_ASSERT_EQUAL(clickhouse__do(server, "INSERT INTO sums.intervals SELECT * FROM sums.intervals WHERE day = "
+					       "toDate('2026-11-15') AND type = 'a'"),
+			0);
+	/* Sums that nobody named, as a projector leaves them that is killed. */
+	CU_ASSERT_EQUAL(clickhouse__do(server,
+				       "INSERT INTO sums.rollup_times SELECT day, generation + 1, type, minute, "
+				       "bucket, row_cnt, w, w2, begin_min, begin_max FROM sums.rollup_times "
+				       "WHERE day = toDate('2026-11-16')"),
+			0);
+	CU_ASSERT_EQUAL_FATAL(project_days__load(&days, server), 0);
+	for (size_t i = 0; i < days.cnt; i++)
+		whole += days.items[i].is_whole;
+	CU_ASSERT(days.cnt == 5 && whole == 4);
+	project_days__free(&days);
+	all_answers_are_the_same(server);
+	/* Nothing to insert, but a day to sum; what was summed before it stays for questions that have begun. */
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").days, 1);
+	all_answers_are_the_same(server);
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").days, 0);
+	CU_ASSERT_EQUAL(project_forget(server, "h1", 20000000000ULL), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.rollup_hosts WHERE host = 'h1'"), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.rollup_days"), 0);
+	all_answers_are_the_same(server);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
 /* Every `from` becomes `to`, to be freed. */
 static char *with_replaced(const char *text, const char *from, const char *to)
 {
@@ -492,6 +636,7 @@ int suite_project_server(void)
 		{"questions are answered", questions_are_answered},
 		{"the dashboard asks what there is", the_dashboard_asks_what_there_is},
 		{"a host is forgotten", a_host_is_forgotten},
+		{"sums answer like rows", sums_answer_like_rows},
 		{"a later version is left alone", a_later_version_is_left_alone},
 	};
 

@@ -232,6 +232,8 @@ static int attempt(struct projector *projector)
 		err = projector__list_done(projector);
 	if (!err)
 		err = projector__put_state(projector);
+	if (!err)
+		err = projector__put_rollups(projector);
 	projector__note_failure(projector, err);
 	return err;
 }

@@ -53,9 +53,9 @@ struct project_stats {
 	uint64_t blocks, rows;             /* inserted */
 	uint64_t known_blocks, known_rows; /* were there before */
 	uint64_t waiting_blocks,
-		waiting_rows;          /* nothing says when they were: no clock anchors of their session so far */
-	uint64_t bad_blocks, bad_rows; /* damaged */
-	uint64_t sessions, causes;
+		waiting_rows;            /* nothing says when they were: no clock anchors of their session so far */
+	uint64_t bad_blocks, bad_rows;   /* damaged */
+	uint64_t sessions, causes, days; /* days: rolled up */
 	uint64_t inserts, retries;
 };
 

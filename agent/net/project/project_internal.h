@@ -88,6 +88,7 @@ struct projector {
 	struct shard_buf body;
 	struct rowbinary rows;
 	VEC(uint64_t) parts; /* a block's categories */
+	uint64_t rolled_ts;  /* when days were last looked at for rollups, CLOCK_MONOTONIC; 0: not yet */
 	struct project_stats stats;
 	int code; /* of the statement that failed, and the server's words */
 	char text[CLICKHOUSE_TEXT_SZ];
@@ -130,5 +131,8 @@ int projector__list_done(struct projector *projector);
 
 /* project_state.c: sessions, facts, loss, causes that the database has not got.  0 or -errno. */
 int projector__put_state(struct projector *projector);
+
+/* project_rollups.c: sums of the days whose rows are not those that were summed.  0 or -errno. */
+int projector__put_rollups(struct projector *projector);
 
 #endif

@@ -38,24 +38,106 @@ static void put_glob(struct sql *sql, const char *glob)
 	sql__put_text(sql, pattern);
 }
 
-/* Of `intervals`; the day is the block's, whose requests may begin on the next one. */
-static void put_filter(struct sql *sql, const struct question_filter *filter)
+/* Which type and host. */
+static void put_who(struct sql *sql, const struct question_filter *filter, bool has_host)
 {
-	sql__put(sql, " WHERE weight > 0");
 	if (filter->type) {
 		sql__put(sql, " AND type = ");
 		sql__put_text(sql, filter->type);
 	}
-	if (filter->host) {
+	if (filter->host && has_host) {
 		sql__put(sql, " AND host LIKE ");
 		put_glob(sql, filter->host);
 	}
+}
+
+enum day_kind { DAY_NONE, DAY_SUMS, DAY_ROWS };
+
+/* A block's requests may begin on the next day: the sums tell from when to when theirs did. */
+static enum day_kind kind_of(const struct project_day *day, const struct question_filter *filter)
+{
+	uint64_t until_ns = filter->until_ns ? filter->until_ns : UINT64_MAX;
+
+	if (!day->is_whole)
+		return (uint64_t)day->number * DAY_NS < until_ns &&
+				       (uint64_t)(day->number + 2) * DAY_NS > filter->since_ns
+			       ? DAY_ROWS
+			       : DAY_NONE;
+	if (day->begin_max < filter->since_ns || day->begin_min >= until_ns)
+		return DAY_NONE;
+	return day->begin_min >= filter->since_ns && day->begin_max < until_ns ? DAY_SUMS : DAY_ROWS;
+}
+
+static void put_rows(struct sql *sql, const char *database, const struct question_filter *filter, const char *columns)
+{
+	size_t cnt = 0;
+
+	sql__put(sql, "SELECT %s FROM %s.intervals WHERE weight > 0", columns, database);
+	if (filter->days) {
+		sql__put(sql, " AND day IN (");
+		for (size_t i = 0; i < filter->days->cnt; i++)
+			if (kind_of(&filter->days->items[i], filter) == DAY_ROWS)
+				sql__put(sql, "%s'%s'", cnt++ ? "," : "", filter->days->items[i].text);
+		/* Nothing is of that day. */
+		sql__put(sql, "%s)", cnt ? "" : "'1970-01-01'");
+	} else {
+		if (filter->since_ns)
+			sql__put(sql, " AND day >= toDate(%" PRIu64 ")",
+				 filter->since_ns / DAY_NS ? filter->since_ns / DAY_NS - 1 : 0);
+		if (filter->until_ns)
+			sql__put(sql, " AND day <= toDate(%" PRIu64 ")", filter->until_ns / DAY_NS);
+	}
 	if (filter->since_ns)
-		sql__put(sql, " AND day >= toDate(%" PRIu64 ") AND begin_ns >= %" PRIu64,
-			 filter->since_ns / DAY_NS ? filter->since_ns / DAY_NS - 1 : 0, filter->since_ns);
+		sql__put(sql, " AND begin_ns >= %" PRIu64, filter->since_ns);
 	if (filter->until_ns)
-		sql__put(sql, " AND day <= toDate(%" PRIu64 ") AND begin_ns < %" PRIu64, filter->until_ns / DAY_NS,
-			 filter->until_ns);
+		sql__put(sql, " AND begin_ns < %" PRIu64, filter->until_ns);
+	put_who(sql, filter, true);
+}
+
+/*
+ * " FROM (…)" of the sums of one table and of the rows of the days that have none: `sums` and `rows` are the same
+ * columns of each.
+ */
+static void put_counted(struct sql *sql, const char *database, const struct question_filter *filter, const char *table,
+			const char *sums, const char *rows)
+{
+	size_t sum_cnt = 0, row_cnt = 0;
+
+	for (size_t i = 0; filter->days && i < filter->days->cnt; i++) {
+		enum day_kind kind = kind_of(&filter->days->items[i], filter);
+
+		sum_cnt += kind == DAY_SUMS;
+		row_cnt += kind == DAY_ROWS;
+	}
+	sql__put(sql, " FROM (");
+	if (sum_cnt) {
+		size_t cnt = 0;
+
+		sql__put(sql, "SELECT %s FROM %s.%s WHERE generation IN (", sums, database, table);
+		for (size_t i = 0; i < filter->days->cnt; i++)
+			if (kind_of(&filter->days->items[i], filter) == DAY_SUMS)
+				sql__put(sql, "%s%" PRIu64, cnt++ ? "," : "", filter->days->items[i].generation);
+		sql__put(sql, ") AND w > 0");
+		put_who(sql, filter, !strcmp(table, "rollup_hosts"));
+		if (row_cnt)
+			sql__put(sql, " UNION ALL ");
+	}
+	if (!sum_cnt || row_cnt)
+		put_rows(sql, database, filter, rows);
+	sql__put(sql, ") AS counted");
+}
+
+/* Sums by session, of what is to be grouped by the host or by a fact of the session. */
+static void put_source(struct sql *sql, const char *database, const struct question_filter *filter, const char *fact,
+		       const char *sums, const char *rows)
+{
+	put_counted(sql, database, filter, "rollup_hosts", sums, rows);
+	if (!fact)
+		return;
+	sql__put(sql, " ALL INNER JOIN (SELECT session, argMax(value, version) AS fact FROM %s.facts WHERE key = ",
+		 database);
+	sql__put_text(sql, fact);
+	sql__put(sql, " GROUP BY session) AS said USING session");
 }
 
 /* Of `sessions` s: those that touch the time. */
@@ -76,18 +158,6 @@ static void put_sessions(struct sql *sql, const char *database, const struct que
 	sql__put(sql, ")");
 }
 
-/* Where groups come from: the hosts themselves, or a fact of the session. */
-static void put_source(struct sql *sql, const char *database, const char *fact)
-{
-	sql__put(sql, " FROM %s.intervals", database);
-	if (!fact)
-		return;
-	sql__put(sql, " ALL INNER JOIN (SELECT session, argMax(value, version) AS fact FROM %s.facts WHERE key = ",
-		 database);
-	sql__put_text(sql, fact);
-	sql__put(sql, " GROUP BY session) AS said USING session");
-}
-
 int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact,
 		    uint32_t fold_below, struct clickhouse_rows *rows)
 {
@@ -96,10 +166,11 @@ int question_groups(struct clickhouse *server, const struct question_filter *fil
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql, "SELECT %s, if(bucket < %u, toUInt16(0), bucket) AS class, sum(weight), sum(weight * weight)",
-		 group, fold_below);
-	put_source(&sql, clickhouse__database(server), fact);
-	put_filter(&sql, filter);
+	sql__put(&sql, "SELECT %s, if(at < %u, toUInt16(0), at) AS class, sum(w), sum(w2)", group, fold_below);
+	put_source(&sql, clickhouse__database(server), filter, fact,
+		   fact ? "session, bucket AS at, w, w2" : "host, bucket AS at, w, w2",
+		   fact ? "session, bucket AS at, weight AS w, weight * weight AS w2"
+			: "host, bucket AS at, weight AS w, weight * weight AS w2");
 	sql__put(&sql, " GROUP BY %s, class ORDER BY %s, class", group, group);
 	return ask(server, &sql, 4, rows);
 }
@@ -110,30 +181,35 @@ int question_histogram(struct clickhouse *server, const struct question_filter *
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql, "SELECT bucket, sum(weight), sum(weight * weight), min(begin_ns), max(begin_ns)");
-	put_source(&sql, clickhouse__database(server), NULL);
-	put_filter(&sql, filter);
-	sql__put(&sql, " GROUP BY bucket ORDER BY bucket");
+	sql__put(&sql, "SELECT at, sum(w), sum(w2), min(low), max(high)");
+	put_counted(&sql, clickhouse__database(server), filter, filter->host ? "rollup_hosts" : "rollup_times",
+		    "bucket AS at, w, w2, begin_min AS low, begin_max AS high",
+		    "bucket AS at, weight AS w, weight * weight AS w2, begin_ns AS low, begin_ns AS high");
+	sql__put(&sql, " GROUP BY at ORDER BY at");
 	return ask(server, &sql, QUESTION_HISTOGRAM_COLUMNS, rows);
 }
 
 int question_late(struct clickhouse *server, const struct question_filter *filter, const char *fact,
 		  uint32_t from_bucket, struct clickhouse_rows *rows)
 {
-	const char *group = fact ? "fact" : "host";
-	char column[SCHEMA_CATEGORY_SZ];
+	const char *group = fact ? "fact" : "host", *by = fact ? "session" : "host";
+	char sums[WL_CATEGORY_CNT * 64], weighed[WL_CATEGORY_CNT * 64], column[SCHEMA_CATEGORY_SZ];
+	size_t sums_len = (size_t)snprintf(sums, sizeof(sums), "%s, bucket AS at, w", by);
+	size_t weighed_len = (size_t)snprintf(weighed, sizeof(weighed), "%s, bucket AS at, weight AS w", by);
 	struct sql sql;
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql, "SELECT %s, sum(weight) AS late", group);
+	sql__put(&sql, "SELECT %s, sum(w) AS late", group);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		schema_category_column(column, c);
-		sql__put(&sql, ", sum(weight * %s) / late", column);
+		sql__put(&sql, ", sum(c%d) / late", c);
+		sums_len += (size_t)snprintf(sums + sums_len, sizeof(sums) - sums_len, ", %s AS c%d", column, c);
+		weighed_len += (size_t)snprintf(weighed + weighed_len, sizeof(weighed) - weighed_len,
+						", weight * %s AS c%d", column, c);
 	}
-	put_source(&sql, clickhouse__database(server), fact);
-	put_filter(&sql, filter);
-	sql__put(&sql, " AND bucket >= %u GROUP BY %s", from_bucket, group);
+	put_source(&sql, clickhouse__database(server), filter, fact, sums, weighed);
+	sql__put(&sql, " WHERE at >= %u GROUP BY %s", from_bucket, group);
 	return ask(server, &sql, 2 + WL_CATEGORY_CNT, rows);
 }
 
@@ -227,16 +303,19 @@ int question_fact_hosts(struct clickhouse *server, const struct question_filter 
 int question_steps(struct clickhouse *server, const struct question_filter *filter, uint64_t step_ns,
 		   uint32_t from_bucket, struct clickhouse_rows *rows)
 {
+	struct question_filter of_rows = *filter;
 	struct sql sql;
 
+	/* Sums by the minute are of no host. */
+	if (filter->host || step_ns % QUESTION_STEP_NS)
+		of_rows.days = NULL;
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql,
-		 "SELECT intDiv(begin_ns, %" PRIu64 ") * %" PRIu64
-		 " AS step, sum(weight), sum(weight * weight), sumIf(weight, bucket >= %u)",
+	sql__put(&sql, "SELECT intDiv(begin, %" PRIu64 ") * %" PRIu64 " AS step, sum(w), sum(w2), sumIf(w, at >= %u)",
 		 step_ns, step_ns, from_bucket);
-	put_source(&sql, clickhouse__database(server), NULL);
-	put_filter(&sql, filter);
+	put_counted(&sql, clickhouse__database(server), &of_rows, "rollup_times",
+		    "toUInt64(minute) * 60000000000 AS begin, bucket AS at, w, w2",
+		    "begin_ns AS begin, bucket AS at, weight AS w, weight * weight AS w2");
 	sql__put(&sql, " GROUP BY step ORDER BY step");
 	return ask(server, &sql, 4, rows);
 }

@@ -9,12 +9,17 @@
 #ifndef WHYLATE_NET_PROJECT_QUESTIONS_H
 #define WHYLATE_NET_PROJECT_QUESTIONS_H
 
-#include "net/project/clickhouse.h"
+#include "net/project/days.h"
 
 /* Which requests; NULL or 0: all. */
 struct question_filter {
 	const char *type, *host; /* host: with * and ? */
 	uint64_t since_ns, until_ns;
+	/*
+	 * Days that are rolled up and lie in the time as a whole are answered from their sums, the others from their
+	 * rows; both count alike.  NULL: from the rows alone.
+	 */
+	const struct project_days *days;
 };
 
 /*
@@ -46,6 +51,8 @@ int question_facts(struct clickhouse *server, const struct question_filter *filt
 /* Which host has which value of that fact: host, value. */
 int question_fact_hosts(struct clickhouse *server, const struct question_filter *filter, const char *fact,
 			struct clickhouse_rows *rows);
+/* Steps of so many nanoseconds can be made of sums, which are by the minute. */
+#define QUESTION_STEP_NS UINT64_C(60000000000)
 /* Time in steps: begin, sum of weights, of their squares, of the weights of requests of that bucket and above. */
 int question_steps(struct clickhouse *server, const struct question_filter *filter, uint64_t step_ns,
 		   uint32_t from_bucket, struct clickhouse_rows *rows);

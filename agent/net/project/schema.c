@@ -72,7 +72,8 @@ bool schema_server__parse(struct schema_server *server, const char *text)
 
 /*
  * Migrations: the statements that lead from version - 1 to version.  Each can be carried out again: a projector that is
- * killed in the middle leaves no version row.  %d: the database; %c: the columns of `intervals`; %t: what only servers
+ * killed in the middle leaves no version row.  %d: the database; %c: the columns of `intervals`; %s: sums of the
+ * categories; %t: what only servers
  * with tokens take.  A statement is never changed once it was released.
  */
 static const struct {
@@ -100,7 +101,26 @@ static const struct {
 	 "function String, call_path String, object String, culprit String, culprit_host String, late_ns Float64, "
 	 "typical_ns Float64, tail_weight Float64, slowest_sid UInt64, version UInt64) "
 	 "ENGINE = ReplacingMergeTree(version) ORDER BY (session, rank)"},
+	{2,
+	 "CREATE TABLE IF NOT EXISTS %d.rollup_hosts (day Date, generation UInt64, type String, host String, session "
+	 "UInt64, bucket UInt16, row_cnt UInt64, w Float64, w2 Float64, begin_min UInt64, begin_max UInt64%s) "
+	 "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (type, host, session, bucket)"},
+	{2, "CREATE TABLE IF NOT EXISTS %d.rollup_times (day Date, generation UInt64, type String, minute UInt32, "
+	    "bucket UInt16, row_cnt UInt64, w Float64, w2 Float64, begin_min UInt64, begin_max UInt64) "
+	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (type, minute, bucket)"},
+	{2, "CREATE TABLE IF NOT EXISTS %d.rollup_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
+	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
 };
+
+static void put_category_sums(struct sql *sql)
+{
+	char column[SCHEMA_CATEGORY_SZ];
+
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		schema_category_column(column, c);
+		sql__put(sql, ", %s Float64", column);
+	}
+}
 
 static char *statement_of(const char *pattern, const char *database, const struct schema_server *about)
 {
@@ -121,6 +141,8 @@ static char *statement_of(const char *pattern, const char *database, const struc
 			sql__put(&sql, "%s", database);
 		else if (*c == 'c')
 			sql__put(&sql, "%s", definition);
+		else if (*c == 's')
+			put_category_sums(&sql);
 		else if (about->tokens)
 			sql__put(&sql, ", non_replicated_deduplication_window = 10000");
 	}

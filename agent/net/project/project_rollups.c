@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Sums of a day's rows, so that questions need not read each: `rollup_hosts` by session, type and class of latency,
+ * `rollup_times` by minute, type and class.  A day is rolled up anew under another generation; the row of `rollup_days`
+ * that says so comes last and has the number of rows, and the day's rollups hold as long as `intervals` has as many.  A
+ * projector that is killed leaves sums of a generation that nothing names.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "net/project/days.h"
+#include "net/project/project_internal.h"
+#include "net/project/sql.h"
+
+#include <whylate/record.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SPILL_BYTES 2000000000ULL
+#define OLD_MS      600000  /* a question that began with the sums of before has ended */
+#define DEAD_MS     3600000 /* a projector that made sums and did not name them is gone */
+#define PAUSE_NS    600000000000ULL
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static int do_text(struct clickhouse *server, struct sql *sql)
+{
+	char *statement = sql__end(sql);
+	int err = statement ? clickhouse__do(server, statement) : -ENOMEM;
+
+	free(statement);
+	return err;
+}
+
+static int sum_up(struct clickhouse *server, const struct project_day *day, uint64_t generation, bool times)
+{
+	const char *database = clickhouse__database(server);
+	const char *keys =
+		times ? "type, toUInt32(intDiv(begin_ns, 60000000000)), bucket" : "type, host, session, bucket";
+	char column[SCHEMA_CATEGORY_SZ];
+	struct sql sql;
+
+	if (sql__begin(&sql))
+		return -ENOMEM;
+	sql__put(&sql,
+		 "INSERT INTO %s.%s SELECT toDate('%s'), toUInt64(%" PRIu64
+		 "), %s, count(), sum(weight), sum(weight * weight), minIf(begin_ns, weight > 0), "
+		 "maxIf(begin_ns, weight > 0)",
+		 database, times ? "rollup_times" : "rollup_hosts", day->text, generation, keys);
+	for (int c = 0; !times && c < WL_CATEGORY_CNT; c++) {
+		schema_category_column(column, c);
+		sql__put(&sql, ", sum(weight * %s)", column);
+	}
+	sql__put(&sql,
+		 " FROM %s.intervals WHERE day = toDate('%s') GROUP BY %s SETTINGS max_bytes_before_external_group_by "
+		 "= %llu",
+		 database, day->text, keys, SPILL_BYTES);
+	return do_text(server, &sql);
+}
+
+struct rolled {
+	uint64_t row_cnt, begin_min, begin_max;
+};
+
+/* What the sums of a generation say of the rows that they are of. */
+static int look(struct clickhouse *server, const char *table, const struct project_day *day, uint64_t generation,
+		struct rolled *rolled)
+{
+	struct clickhouse_rows rows = {0};
+	char *statement;
+	int err;
+
+	if (asprintf(&statement,
+		     "SELECT sum(row_cnt), minIf(begin_min, w > 0), maxIf(begin_max, w > 0) FROM %s.%s WHERE day = "
+		     "toDate('%s') AND generation = %" PRIu64,
+		     clickhouse__database(server), table, day->text, generation) < 0)
+		return -ENOMEM;
+	err = clickhouse__ask(server, statement, 3, &rows);
+	if (!err &&
+	    (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &rolled->row_cnt) ||
+	     !clickhouse_u64(rows.cells[1], &rolled->begin_min) || !clickhouse_u64(rows.cells[2], &rolled->begin_max)))
+		err = -EBADMSG;
+	clickhouse_rows__free(&rows);
+	free(statement);
+	return err;
+}
+
+static int name_generation(struct clickhouse *server, const struct project_day *day, uint64_t generation,
+			   const struct rolled *rolled)
+{
+	struct sql sql;
+
+	if (sql__begin(&sql))
+		return -ENOMEM;
+	sql__put(&sql,
+		 "INSERT INTO %s.rollup_days SELECT toDate('%s'), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64
+		 "), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64 ")",
+		 clickhouse__database(server), day->text, generation, rolled->row_cnt, rolled->begin_min,
+		 rolled->begin_max);
+	return do_text(server, &sql);
+}
+
+/* Rows that came between the statements, or sums that were made twice, are not named. */
+static int roll_up(struct projector *projector, const struct project_day *day)
+{
+	uint64_t generation = now_ms() << 16 | (random_next(&projector->rng) & 0xffff);
+	struct rolled hosts, times;
+	struct project_days days;
+	bool same = false;
+	int err = sum_up(projector->server, day, generation, false) ?: sum_up(projector->server, day, generation, true);
+
+	if (!err)
+		err = look(projector->server, "rollup_hosts", day, generation, &hosts)
+			      ?: look(projector->server, "rollup_times", day, generation, &times);
+	if (!err)
+		err = project_days__load(&days, projector->server);
+	if (err)
+		return err;
+	for (size_t i = 0; i < days.cnt; i++)
+		if (days.items[i].number == day->number)
+			same = hosts.row_cnt == times.row_cnt && hosts.row_cnt == days.items[i].row_cnt;
+	project_days__free(&days);
+	if (!same)
+		return 0;
+	projector->stats.days++;
+	return name_generation(projector->server, day, generation, &hosts);
+}
+
+/* A partition is called DAY-GENERATION. */
+static int drop_old(struct projector *projector, const struct project_days *days, const char *table)
+{
+	const char *database = clickhouse__database(projector->server);
+	struct clickhouse_rows rows = {0};
+	char *statement;
+	uint64_t now = now_ms();
+	int err;
+
+	if (asprintf(&statement,
+		     "SELECT DISTINCT partition_id FROM system.parts WHERE database = '%s' AND table = '%s' AND active",
+		     database, table) < 0)
+		return -ENOMEM;
+	err = clickhouse__ask(projector->server, statement, 1, &rows);
+	free(statement);
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		const struct project_day *day;
+		unsigned long long date, generation;
+		int end = 0;
+
+		if (sscanf(rows.cells[i], "%8llu-%20llu%n", &date, &generation, &end) != 2 || rows.cells[i][end])
+			continue;
+		day = project_days__by_date(days, (uint32_t)date);
+		if (day && (generation == day->generation ||
+			    (generation < day->generation ? (day->generation >> 16) + OLD_MS > now
+							  : (generation >> 16) + DEAD_MS > now)))
+			continue;
+		if (!day && (generation >> 16) + DEAD_MS > now)
+			continue;
+		if (asprintf(&statement, "ALTER TABLE %s.%s DROP PARTITION ID '%08llu-%llu'", database, table, date,
+			     generation) < 0)
+			statement = NULL;
+		err = statement ? clickhouse__do(projector->server, statement) : -ENOMEM;
+		free(statement);
+	}
+	clickhouse_rows__free(&rows);
+	return err;
+}
+
+int projector__put_rollups(struct projector *projector)
+{
+	struct project_days days;
+	int err;
+
+	if (projector->rolled_ts && projector->opts.settle_ns && monotonic_ns() - projector->rolled_ts < PAUSE_NS)
+		return 0;
+	projector->rolled_ts = monotonic_ns();
+	err = project_days__load(&days, projector->server);
+	if (err)
+		return err;
+	for (size_t i = 0; !err && i < days.cnt; i++) {
+		if (days.items[i].is_whole || !days.items[i].row_cnt)
+			continue;
+		err = projector->opts.should_stop && projector->opts.should_stop(projector->opts.owner)
+			      ? -ECANCELED
+			      : roll_up(projector, &days.items[i]);
+	}
+	project_days__free(&days);
+	if (!err)
+		err = project_days__load(&days, projector->server);
+	if (err)
+		return err;
+	err = drop_old(projector, &days, "rollup_hosts") ?: drop_old(projector, &days, "rollup_times");
+	project_days__free(&days);
+	return err;
+}
