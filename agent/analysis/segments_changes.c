@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* When the tail of the segments changed its level, apart from what the time of day does to it. */
 #include "analysis/segments_read.h"
-#include "base/order.h"
+#include "analysis/sort.h"
 #include "base/random.h"
 
 #include <errno.h>
