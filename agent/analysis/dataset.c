@@ -59,6 +59,7 @@ static int settle_columns(struct dataset_build *build)
 	int err = 0;
 
 	SETTLE(build, dataset->sid, rows, &err);
+	SETTLE(build, dataset->trace_id, rows, &err);
 	SETTLE(build, dataset->begin_ts, rows, &err);
 	SETTLE(build, dataset->latency_ns, rows, &err);
 	SETTLE(build, dataset->weight, rows, &err);
@@ -188,6 +189,7 @@ void dataset_build__free(struct dataset_build *build, bool failed)
 		return;
 	if (!build->settled) {
 		free(dataset->sid);
+		free(dataset->trace_id);
 		free(dataset->begin_ts);
 		free(dataset->latency_ns);
 		free(dataset->weight);

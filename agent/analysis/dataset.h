@@ -72,6 +72,7 @@ struct dataset {
 	 */
 	double *hw_factor;
 	uint32_t *type;                               /* index into strings */
+	uint32_t *trace_id;                           /* of the application's own tracing; index into strings */
 	uint64_t *flags;                              /* enum wl_interval_flag */
 	uint32_t *host_idx;                           /* index into hosts; NULL: there is but one, or none */
 	uint32_t *window;                             /* observation window, or a later one that was open at its end */

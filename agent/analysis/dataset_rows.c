@@ -84,6 +84,7 @@ static int build_reserve(struct dataset_build *build, size_t more)
 	    grow_array((void **)&dataset->weight, room, sizeof(*dataset->weight)) ||
 	    grow_array((void **)&dataset->hw_factor, room, sizeof(*dataset->hw_factor)) ||
 	    grow_array((void **)&dataset->type, room, sizeof(*dataset->type)) ||
+	    grow_array((void **)&dataset->trace_id, room, sizeof(*dataset->trace_id)) ||
 	    grow_array((void **)&dataset->window, room, sizeof(*dataset->window)) ||
 	    grow_array((void **)&dataset->flags, room, sizeof(*dataset->flags)) ||
 	    grow_array((void **)&dataset->session, room, sizeof(*dataset->session)))
@@ -252,7 +253,8 @@ static int add_fixed(struct interval_block *in)
 		dataset->session[to] = (uint32_t)in->session;
 		if (dataset->flags[to] & (WL_INTERVAL_TORN | WL_INTERVAL_LOSSY | WL_INTERVAL_HISTORY))
 			dataset->intervals_flagged++;
-		if (text_id(in, column_text(col.type, row), &dataset->type[to]))
+		if (text_id(in, column_text(col.type, row), &dataset->type[to]) ||
+		    text_id(in, column_text(col.trace_id, row), &dataset->trace_id[to]))
 			return -ENOMEM;
 	}
 	return 0;

@@ -160,10 +160,15 @@ static void put_exemplar(const struct metrics *metrics, size_t row_plus_1)
 {
 	const struct dataset *dataset = metrics->dataset;
 	size_t row = row_plus_1 - 1;
+	const char *trace_id;
 
 	if (!row_plus_1 || !metrics->openmetrics)
 		return;
-	fprintf(metrics->out, " # {session=\"%016llx\",sid=\"%llu\"} %.9g",
+	fputs(" # {", metrics->out);
+	trace_id = dataset->trace_id ? dataset->strings[dataset->trace_id[row]] : "";
+	if (strspn(trace_id, "0123456789abcdef") == 32 && !trace_id[32])
+		fprintf(metrics->out, "trace_id=\"%s\",", trace_id);
+	fprintf(metrics->out, "session=\"%016llx\",sid=\"%llu\"} %.9g",
 		(unsigned long long)(dataset->session && dataset->session_cnt
 					     ? dataset->session_ids[dataset->session[row]]
 					     : 0),
