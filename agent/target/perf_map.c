@@ -3,10 +3,13 @@
 
 #include "base/log.h"
 #include "target/code_map.h"
+#include "target/jitdump.h"
 #include "target/proc_file.h"
+#include "target/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +25,8 @@
 /* So much is read at a time: rings wait meanwhile. */
 #define PART_SZ (4U << 20)
 #define READ_SZ (64U << 10)
+/* Likewise, records of a jitdump. */
+#define DUMP_RECORDS 8192
 /* Bytes before the place that is read to, by which a file is known that was written anew. */
 #define MARK_SZ 64
 /* Names that are kept: a power of two. */
@@ -44,6 +49,7 @@ struct perf_map {
 	uint64_t read_sz; /* all lines up to there have been taken */
 	bool in_line;     /* that place is within a line that is passed over */
 	bool full;
+	bool is_dump; /* jitdump: records in place of lines */
 	size_t mark_sz;
 	char mark[MARK_SZ];
 	struct code_map *code;
@@ -223,19 +229,59 @@ static void forget(struct perf_map *map)
 	map->in_line = map->full = false;
 }
 
+static bool is_dump_name(const struct target_mapping *mapping)
+{
+	char name[NAME_MAX + 1];
+	size_t len;
+
+	target_mapping_basename(mapping, name, sizeof(name));
+	len = strlen(name);
+	return mapping->path[0] == '/' && len > 9 && !memcmp(name, "jit-", 4) && !strcmp(name + len - 5, ".dump");
+}
+
+/* The process maps a page of it, executable, so that it is found. */
+static int open_dump(pid_t pid, char *path, size_t sz)
+{
+	target_mappings mappings = {0};
+	int fd = -ENOENT;
+
+	if (target_mappings_read(pid, &mappings))
+		return -ENOENT;
+	for (size_t i = 0; i < mappings.cnt && fd < 0; i++) {
+		const struct target_mapping *mapping = &mappings.items[i];
+		struct stat st;
+
+		if (!mapping->exec || !is_dump_name(mapping) ||
+		    (size_t)snprintf(path, sz, "%s", mapping->path + 1) >= sz)
+			continue;
+		fd = open_below(pid, path);
+		if (fd >= 0 && (fstat(fd, &st) || st.st_ino != mapping->ino)) {
+			close(fd);
+			fd = -ENOENT;
+		}
+	}
+	target_mappings_free(&mappings);
+	return fd;
+}
+
 /* Another file than before is read from its beginning. */
 static void reopen(struct perf_map *map)
 {
+	bool is_dump = false;
+	char path[PATH_MAX];
 	uid_t uid, euid;
 	struct stat st;
 	pid_t own_pid;
-	char path[64];
 	int fd;
 
 	if (identify(map->pid, &uid, &euid, &own_pid))
 		return;
 	snprintf(path, sizeof(path), "tmp/perf-%d.map", own_pid);
 	fd = open_below(map->pid, path);
+	if (fd < 0) {
+		fd = open_dump(map->pid, path, sizeof(path));
+		is_dump = true;
+	}
 	if (fd < 0)
 		return;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (st.st_uid && st.st_uid != uid && st.st_uid != euid)) {
@@ -251,6 +297,7 @@ static void reopen(struct perf_map *map)
 	if (map->fd >= 0)
 		close(map->fd);
 	forget(map);
+	map->is_dump = is_dump;
 	map->fd = fd;
 	map->dev = st.st_dev;
 	map->ino = st.st_ino;
@@ -278,16 +325,8 @@ static int flush(struct perf_map *map, uint64_t ts)
 	return err == -ENOSPC ? 0 : err;
 }
 
-static int take_line(struct perf_map *map, const char *line, size_t len, uint64_t off, uint64_t ts)
+static int take_range(struct perf_map *map, uint64_t start, uint64_t sz, uint64_t tag, uint64_t ts)
 {
-	struct code_range range = {.tag = off};
-	size_t name_len;
-	const char *name;
-	uint64_t sz;
-
-	if (!perf_map_parse(line, len, &range.start, &sz, &name, &name_len))
-		return 0;
-	range.end = range.start + sz;
 	if (map->batch_cnt == map->batch_room) {
 		size_t room = map->batch_room ? 2 * map->batch_room : 1024;
 		struct code_range *grown = realloc(map->batch, room * sizeof(*grown));
@@ -297,11 +336,20 @@ static int take_line(struct perf_map *map, const char *line, size_t len, uint64_
 		map->batch = grown;
 		map->batch_room = room;
 	}
-	map->batch[map->batch_cnt++] = range;
+	map->batch[map->batch_cnt++] = (struct code_range){.start = start, .end = start + sz, .tag = tag};
 	/* Each time all that is known is copied: in batches of its size that takes n log n. */
 	if (map->batch_cnt < BATCH_MIN || map->batch_cnt < code_map__cnt(map->code) / 2)
 		return 0;
 	return flush(map, ts);
+}
+
+static int take_line(struct perf_map *map, const char *line, size_t len, uint64_t off, uint64_t ts)
+{
+	size_t name_len;
+	const char *name;
+	uint64_t start, sz;
+
+	return perf_map_parse(line, len, &start, &sz, &name, &name_len) ? take_range(map, start, sz, off, ts) : 0;
 }
 
 /* Takes the lines of the buffer.  How many bytes they are, or -ENOMEM. */
@@ -349,6 +397,44 @@ static int read_part(struct perf_map *map, uint64_t until, uint64_t ts)
 	return flush(map, ts);
 }
 
+/* Code that has moved keeps the name of the record that made it. */
+static int take_record(struct perf_map *map, const struct jitdump_record *record, uint64_t ts)
+{
+	uint64_t tag = map->read_sz;
+	int err = 0;
+
+	if (record->kind == JITDUMP_OTHER)
+		return 0;
+	if (record->kind == JITDUMP_MOVE) {
+		err = flush(map, ts);
+		tag = code_map__find(map->code, record->moved_from, ts);
+	}
+	return err || tag == CODE_MAP_NONE ? err : take_range(map, record->addr, record->code_sz, tag, ts);
+}
+
+/* Each record is read by itself: most of a file is code. */
+static int read_dump_part(struct perf_map *map, uint64_t until, uint64_t ts)
+{
+	struct jitdump_record record;
+	int err = 0;
+
+	if (!map->read_sz) {
+		ssize_t got = pread(map->fd, map->buf, JITDUMP_READ_SZ, 0);
+
+		map->read_sz = jitdump_begin(map->buf, got > 0 ? (size_t)got : 0);
+		map->full = !map->read_sz;
+	}
+	for (int i = 0; i < DUMP_RECORDS && !err && map->read_sz < until && !map->full; i++) {
+		ssize_t got = pread(map->fd, map->buf, JITDUMP_READ_SZ, (off_t)map->read_sz);
+
+		if (got <= 0 || !jitdump_parse(map->buf, (size_t)got, &record) || record.sz > until - map->read_sz)
+			break;
+		err = take_record(map, &record, ts);
+		map->read_sz += record.sz;
+	}
+	return err ?: flush(map, ts);
+}
+
 int perf_map__refresh(struct perf_map *map, uint64_t now_ts)
 {
 	struct stat st;
@@ -364,6 +450,8 @@ int perf_map__refresh(struct perf_map *map, uint64_t now_ts)
 	if (map->fd < 0 || fstat(map->fd, &st) || st.st_size < 0)
 		return 0;
 	sz = (uint64_t)st.st_size < PERF_MAP_SZ_MAX ? (uint64_t)st.st_size : PERF_MAP_SZ_MAX;
+	if (map->is_dump)
+		return sz > map->read_sz ? read_dump_part(map, sz, now_ts) : 0;
 	if (map->read_sz && (sz < map->read_sz || (sz > map->read_sz && !is_same_text(map))))
 		forget(map);
 	return sz > map->read_sz ? read_part(map, sz, now_ts) : 0;
@@ -404,6 +492,7 @@ bool perf_map__is_there(const struct perf_map *map)
 const char *perf_map__find(struct perf_map *map, uint64_t addr, uint64_t ts)
 {
 	uint64_t tag = code_map__find(map->code, addr, ts), start, sz;
+	struct jitdump_record record;
 	struct known_name *known;
 	size_t name_len, len;
 	const char *name;
@@ -416,6 +505,13 @@ const char *perf_map__find(struct perf_map *map, uint64_t addr, uint64_t ts)
 		return known->text;
 	got = pread(map->fd, map->buf, 4096, (off_t)tag);
 	len = got > 0 ? (size_t)got : 0;
+	if (map->is_dump) {
+		if (!jitdump_parse(map->buf, len, &record) || record.kind != JITDUMP_LOAD)
+			return NULL;
+		known->tag = tag;
+		perf_map_shown(record.name, record.name_len, known->text, sizeof(known->text));
+		return known->text;
+	}
 	if (memchr(map->buf, '\n', len))
 		len = (size_t)((char *)memchr(map->buf, '\n', len) - map->buf);
 	/* The line is there no longer: the file is being written anew. */

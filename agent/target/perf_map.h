@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The names of code that a JIT compiler made, as perf wants them: /tmp/perf-PID.map below the process's own root, under
- * the number that it has in its own PID namespace.  A line says "START SIZE NAME", in hex.
+ * the number that it has in its own PID namespace.  A line says "START SIZE NAME", in hex.  Where there is none, the
+ * jitdump file that the process has mapped, as perf finds it: jit-PID.dump.
  *
  * Anybody may make a file of that name: one that is no regular file, or neither the process's nor root's, is not read,
  * nor is more than PERF_MAP_SZ_MAX of it.  The file is read as it grows, a part at a time; lines without sense are

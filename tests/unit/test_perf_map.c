@@ -2,6 +2,7 @@
 /* Names of code that JIT compilers made: which ranges hold when, and the files that say so. */
 #include "base/random.h"
 #include "target/code_map.h"
+#include "target/jitdump.h"
 #include "target/perf_map.h"
 #include "target/proc_file.h"
 #include "target/runtime.h"
@@ -292,6 +293,88 @@ static void a_map_is_read_as_it_grows(void)
 }
 
 /* Lines beyond all buffers, and without an end. */
+/* A record of a jitdump: of `id`, with three numbers and a name. */
+static void write_record(FILE *file, uint32_t id, uint64_t from, uint64_t addr, uint64_t sz, const char *name)
+{
+	const uint64_t load[] = {0, 0, addr, sz, 0}, move[] = {0, 0, from, addr, sz, 0};
+	const uint32_t body_sz = (uint32_t)(id ? sizeof(move) : sizeof(load) + strlen(name) + 1 + 8);
+	const struct {
+		uint32_t id, sz;
+		uint64_t ts;
+	} header = {id, (uint32_t)sizeof(header) + body_sz, 1};
+
+	fwrite(&header, sizeof(header), 1, file);
+	if (id) {
+		fwrite(move, sizeof(move), 1, file);
+		return;
+	}
+	fwrite(load, sizeof(load), 1, file);
+	fwrite(name, strlen(name) + 1, 1, file);
+	fwrite("thecode!", 8, 1, file);
+}
+
+static void a_jitdump_is_read_as_it_grows(void)
+{
+	const uint32_t header[10] = {0x4a695444, 1, 40, 62, 0, 5};
+	char path[128], maps[256];
+	struct place place;
+	struct stat st;
+	FILE *file;
+
+	place_init(&place);
+	snprintf(path, sizeof(path), "%s/77/root/tmp/jit-5.dump", place.dir);
+	file = fopen(path, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
+	snprintf(maps, sizeof(maps), "7f0000000000-7f0000001000 r-xp 00000000 00:01 %lu /tmp/jit-5.dump\n", st.st_ino);
+	snprintf(path, sizeof(path), "%s/77/maps", place.dir);
+	write_text(path, "w", maps);
+	fwrite(header, sizeof(header), 1, file);
+	write_record(file, 0, 0, 0x1000, 0x10, "JS:*build /srv/app.js:3:12");
+	write_record(file, 9, 0, 0x9000, 0x10, NULL);
+	write_record(file, 0, 0, 0x2000, 0x10, "other");
+	fflush(file);
+	look(&place);
+	CU_ASSERT_TRUE(perf_map__is_there(place.perf_map));
+	is_named(&place, 0x100f, place.ts, "build (app.js:3)");
+	is_named(&place, 0x2000, place.ts, "other");
+	is_named(&place, 0x9000, place.ts, NULL);
+	/* Moved: a record that is not whole waits. */
+	write_record(file, 1, 0x1000, 0x5000, 0x10, NULL);
+	fwrite("\0\0\0\0\xff\0\0", 7, 1, file);
+	fflush(file);
+	look(&place);
+	is_named(&place, 0x5004, place.ts, "build (app.js:3)");
+	CU_ASSERT_EQUAL(ftruncate(fileno(file), ftell(file) - 7), 0);
+	fseek(file, 0, SEEK_END);
+	write_record(file, 0, 0, 0x6000, 0x10, "third");
+	fflush(file);
+	look(&place);
+	is_named(&place, 0x6000, place.ts, "third");
+	fclose(file);
+	place_free(&place);
+}
+
+static void what_is_no_jitdump_has_no_names(void)
+{
+	char bytes[200] = {0};
+	struct jitdump_record record;
+	const uint32_t sizes[] = {0, 15, 16, 20, 56, 200, UINT32_MAX};
+
+	CU_ASSERT_EQUAL(jitdump_begin(bytes, sizeof(bytes)), 0);
+	memcpy(bytes, "DTiJ", 4);
+	CU_ASSERT_EQUAL(jitdump_begin(bytes, sizeof(bytes)), 0);
+	for (size_t i = 0; i < ARRAY_CNT(sizes); i++)
+		for (uint32_t id = 0; id < 3; id++)
+			for (size_t len = 0; len <= sizeof(bytes); len++) {
+				memset(bytes, 0xff, sizeof(bytes));
+				memcpy(bytes, &id, sizeof(id));
+				memcpy(bytes + 4, &sizes[i], sizeof(sizes[i]));
+				if (jitdump_parse(bytes, len, &record))
+					CU_ASSERT_EQUAL(record.kind, JITDUMP_OTHER);
+			}
+}
+
 static void long_lines_are_passed_over(void)
 {
 	size_t sz = 300000;
@@ -386,6 +469,8 @@ int suite_perf_map(void)
 		{"lines are parsed", lines_are_parsed},
 		{"names are shown as people write them", names_are_shown_as_people_write_them},
 		{"a map is read as it grows", a_map_is_read_as_it_grows},
+		{"a jitdump is read as it grows", a_jitdump_is_read_as_it_grows},
+		{"what is no jitdump has no names", what_is_no_jitdump_has_no_names},
 		{"long lines are passed over", long_lines_are_passed_over},
 		{"what is no file of the process is not read", what_is_no_file_of_the_process_is_not_read},
 		{"runtimes are recognised", runtimes_are_recognised},
