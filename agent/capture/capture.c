@@ -335,6 +335,7 @@ static int load(struct capture *capture)
 	capture->stack_controls = &capture->skel->bss->stack_controls;
 	capture->known_stacks_fd = bpf_map__fd(capture->skel->maps.known_stacks);
 	capture->pythons_fd = bpf_map__fd(capture->skel->maps.pythons);
+	capture->trace_slots_fd = bpf_map__fd(capture->skel->maps.trace_slots);
 	capture->controls = &capture->skel->bss->controls;
 	capture->record_rings =
 		record_rings__new(bpf_map__fd(capture->skel->maps.rings), capture->opts.ring_sz, capture->cpu_cnt);

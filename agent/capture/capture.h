@@ -154,6 +154,10 @@ void capture__stack_doubt(struct capture *capture, uint64_t key, bool is_ambiguo
  * process runs another program or ends, it must be said.
  */
 void capture__set_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
+/* Where the process's threads publish their trace (target/thread_context.h); NULL: nowhere, as after it has ended. */
+void capture__set_trace_slot(struct capture *capture, pid_t pid, const int64_t *slot);
+/* A process has forked: it has the slot of its parent, if that has one. */
+void capture__inherit_trace_slot(struct capture *capture, pid_t parent, pid_t child);
 
 /*
  * Memory that is read at ticks, WL_RECORD_VALUES: what is read where, and where the plan's modules are in a process

@@ -48,7 +48,7 @@ struct capture {
 	struct stack_controls *stack_controls; /* mapped */
 	uint64_t moves_ts;   /* with a cgroup: when to look who has joined it, where the kernel does not tell */
 	uint32_t moves_seen; /* and as of the last look, where it does */
-	int known_stacks_fd, pythons_fd;
+	int known_stacks_fd, pythons_fd, trace_slots_fd;
 	uint64_t jitter_seed;
 	uint64_t rate;
 	uint64_t window_open_ns; /* when the window under way was opened, 0: none is */

@@ -250,6 +250,26 @@ void capture__set_python(struct capture *capture, pid_t pid, const struct python
 		log_debug("no Python frames of process %d: %s", pid, strerror(errno));
 }
 
+void capture__set_trace_slot(struct capture *capture, pid_t pid, const int64_t *slot)
+{
+	int fd = capture->trace_slots_fd;
+	uint32_t key = (uint32_t)pid;
+
+	if (!slot)
+		bpf_map_delete_elem(fd, &key);
+	else if (bpf_map_update_elem(fd, &key, slot, BPF_ANY))
+		log_debug("no trace ids of the threads of process %d: %s", pid, strerror(errno));
+}
+
+void capture__inherit_trace_slot(struct capture *capture, pid_t parent, pid_t child)
+{
+	uint32_t key = (uint32_t)parent;
+	int64_t slot;
+
+	if (!bpf_map_lookup_elem(capture->trace_slots_fd, &key, &slot))
+		capture__set_trace_slot(capture, child, &slot);
+}
+
 /* --- values of variables ------------------------------------------------------------------------------------------ */
 
 static int fill_map(const struct bpf_map *map, const void *items, size_t item_sz, size_t cnt)

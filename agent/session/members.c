@@ -2,6 +2,8 @@
 /* Which processes the target is while it is recorded: those that were named, their children, a cgroup's members. */
 #include "session/session_internal.h"
 
+#include "target/thread_context.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -80,6 +82,25 @@ static int64_t cpu_of(pid_t pid)
 
 	vec_free(&one);
 	return cpu_ns;
+}
+
+/* --- trace ids ---------------------------------------------------------------------------------------------------- */
+
+void recording_find_trace_slot(struct recording *recording, pid_t pid)
+{
+	target_mappings mappings = {0};
+	int64_t slot;
+	int err;
+
+	if (!recording->options->types)
+		return;
+	err = target_mappings_read(pid, &mappings);
+	if (!err)
+		err = thread_context_slot(pid, &mappings, &slot);
+	target_mappings_free(&mappings);
+	if (err && err != -ENOENT)
+		log_debug("no trace ids of the threads of process %d: %s", pid, strerror(-err));
+	capture__set_trace_slot(recording->capture, pid, err ? NULL : &slot);
 }
 
 /* --- who comes and goes ------------------------------------------------------------------------------------------- */

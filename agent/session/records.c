@@ -121,6 +121,12 @@ static int note_process(struct recording *recording, const struct wl_task_record
 
 	if (record->pid != record->tid || record->outside)
 		return 0;
+	if (record->event == WL_TASK_EXEC)
+		recording_find_trace_slot(recording, process.pid);
+	if (record->event == WL_TASK_SEEN && record->creator_tid)
+		capture__inherit_trace_slot(recording->capture, process.ppid, process.pid);
+	if (record->event == WL_TASK_EXIT)
+		capture__set_trace_slot(recording->capture, process.pid, NULL);
 	if (record->event == WL_TASK_SEEN)
 		return recording_process_joined(recording, &process, record->creator_tid != 0);
 	if (record->event == WL_TASK_EXIT)

@@ -386,6 +386,9 @@ static void discard_output(struct recording *recording, const char *dir)
 		rmdir(dir);
 }
 
+/* Of more processes at the beginning, threads have no trace ids: their files would be read for too long. */
+#define TRACED_PROCESSES_MAX 64
+
 static int run(struct recording *recording, const char *dir)
 {
 	int err, late_err;
@@ -401,6 +404,8 @@ static int run(struct recording *recording, const char *dir)
 			err = recording_budget_try(recording);
 		if (!err)
 			err = capture__start(recording->capture);
+		for (size_t i = 0; !err && i < recording->processes.cnt && i < TRACED_PROCESSES_MAX; i++)
+			recording_find_trace_slot(recording, recording->processes.items[i].pid);
 		if (!err)
 			err = recording_probes_begin(recording);
 		if (err) {

@@ -243,6 +243,8 @@ int recording_stacks_write_counts(struct recording *recording);
 int recording_stacks_write_note(struct recording *recording, uint32_t *note);
 void recording_stacks_say(const struct recording *recording);
 
+/* Looks for the thread context of a process that has begun, or runs another program. */
+void recording_find_trace_slot(struct recording *recording, pid_t pid);
 /* CPU time of the target's processes while they were of the target: never less than before. */
 uint64_t recording_cpu_ns(struct recording *recording);
 /* A process belongs to the target from now on, or no longer. 0 or -ENOMEM. */

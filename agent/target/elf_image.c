@@ -125,7 +125,7 @@ static int segments_read(struct elf_image *image, const Elf64_Ehdr *header)
 
 		if (elf_image__read(image, header->e_phoff + i * sizeof(phdr), &phdr, sizeof(phdr)) != sizeof(phdr))
 			return -ENOEXEC;
-		if (phdr.p_type != PT_LOAD && phdr.p_type != PT_GNU_EH_FRAME)
+		if (phdr.p_type != PT_LOAD && phdr.p_type != PT_GNU_EH_FRAME && phdr.p_type != PT_TLS)
 			continue;
 		if (!within(phdr.p_offset, phdr.p_filesz, image->file_sz) ||
 		    phdr.p_vaddr > UINT64_MAX - phdr.p_filesz || load_cnt++ == LOAD_MAX)
@@ -133,6 +133,8 @@ static int segments_read(struct elf_image *image, const Elf64_Ehdr *header)
 		segment = (struct elf_segment){.addr = phdr.p_vaddr,
 					       .file_off = phdr.p_offset,
 					       .file_sz = phdr.p_filesz,
+					       .mem_sz = phdr.p_memsz,
+					       .align = phdr.p_align,
 					       .type = phdr.p_type,
 					       .exec = phdr.p_type == PT_LOAD && phdr.p_flags & PF_X,
 					       .write = phdr.p_flags & PF_W};
@@ -289,4 +291,60 @@ ssize_t elf_image__read_addr(const struct elf_image *image, uint64_t addr, void 
 	if (sz > segment->file_sz - (addr - segment->addr))
 		sz = segment->file_sz - (addr - segment->addr);
 	return elf_image__read(image, segment->file_off + (addr - segment->addr), buf, sz);
+}
+
+#define SYMBOLS_PIECE   512
+#define SYMBOLS_CNT_MAX (1 << 20)
+
+static bool table_datum(const struct elf_image *image, const struct elf_section *table, const struct elf_section *names,
+			const char *name, unsigned kind, uint64_t *value)
+{
+	size_t cnt = table->size / sizeof(Elf64_Sym), len = strlen(name) + 1;
+	Elf64_Sym symbols[SYMBOLS_PIECE];
+	char found[64];
+
+	if (cnt > SYMBOLS_CNT_MAX || len > sizeof(found))
+		return false;
+	for (size_t i = 0; i < cnt; i++) {
+		const Elf64_Sym *symbol = &symbols[i % SYMBOLS_PIECE];
+		size_t want = (cnt - i < SYMBOLS_PIECE ? cnt - i : SYMBOLS_PIECE) * sizeof(*symbol);
+
+		if (i % SYMBOLS_PIECE == 0 &&
+		    elf_image__read(image, table->file_off + i * sizeof(*symbol), symbols, want) != (ssize_t)want)
+			return false;
+		if (ELF64_ST_TYPE(symbol->st_info) != kind || symbol->st_shndx == SHN_UNDEF ||
+		    symbol->st_name >= names->size ||
+		    elf_image__read(image, names->file_off + symbol->st_name, found, len) != (ssize_t)len ||
+		    memcmp(found, name, len))
+			continue;
+		*value = symbol->st_value;
+		return true;
+	}
+	return false;
+}
+
+bool elf_image__datum(const struct elf_image *image, const char *name, unsigned kind, uint64_t *value)
+{
+	const struct elf_section *sections;
+	size_t cnt = elf_image__sections(image, &sections);
+
+	for (size_t i = 0; i < cnt; i++)
+		if ((sections[i].type == SHT_SYMTAB || sections[i].type == SHT_DYNSYM) && sections[i].link < cnt &&
+		    table_datum(image, &sections[i], &sections[sections[i].link], name, kind, value))
+			return true;
+	return false;
+}
+
+bool elf_image__bias(const struct elf_image *image, uint64_t start, uint64_t end, uint64_t file_off, uint64_t *bias)
+{
+	for (size_t i = 0; i < image->segments.cnt; i++) {
+		const struct elf_segment *segment = &image->segments.items[i];
+
+		if (segment->type != PT_LOAD || !segment->exec || file_off > segment->file_off ||
+		    segment->file_off - file_off >= end - start)
+			continue;
+		*bias = start + (segment->file_off - file_off) - segment->addr;
+		return true;
+	}
+	return false;
 }

@@ -115,70 +115,17 @@ static const struct python_offsets offsets_3_12 = {
 
 /* --- the interpreter's file --------------------------------------------------------------------------------------- */
 
-/* The linked address of a datum by its name: in .dynsym, or in .symtab of a program that exports nothing. */
-static uint64_t find_symbol(const struct elf_image *image, const char *name)
-{
-	const struct elf_section *sections;
-	size_t section_cnt = elf_image__sections(image, &sections), len = strlen(name) + 1;
-	Elf64_Sym symbols[512];
-	char found[64];
-
-	for (size_t s = 0; s < section_cnt; s++) {
-		const struct elf_section *table = &sections[s];
-		size_t cnt = table->size / sizeof(symbols[0]);
-
-		if ((table->type != SHT_SYMTAB && table->type != SHT_DYNSYM) || table->link >= section_cnt ||
-		    cnt > 1 << 20)
-			continue;
-		for (size_t i = 0; i < cnt; i++) {
-			const Elf64_Sym *symbol = &symbols[i % 512];
-			ssize_t got;
-
-			if (i % 512 == 0) {
-				size_t want = cnt - i < 512 ? cnt - i : 512;
-
-				got = elf_image__read(image, table->file_off + i * sizeof(symbols[0]), symbols,
-						      want * sizeof(symbols[0]));
-				if (got != (ssize_t)(want * sizeof(symbols[0])))
-					break;
-			}
-			if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF ||
-			    symbol->st_name >= sections[table->link].size)
-				continue;
-			got = elf_image__read(image, sections[table->link].file_off + symbol->st_name, found, len);
-			if (got == (ssize_t)len && !memcmp(found, name, len))
-				return symbol->st_value;
-		}
-	}
-	return 0;
-}
-
-/* How far it was moved when it was loaded. */
-static bool bias_of(const struct elf_image *image, const struct target_mapping *mapping, uint64_t *bias)
-{
-	const struct elf_segment *segments;
-	size_t cnt = elf_image__segments(image, &segments);
-
-	for (size_t i = 0; i < cnt; i++) {
-		if (segments[i].type != PT_LOAD || !segments[i].exec || mapping->file_off > segments[i].file_off ||
-		    segments[i].file_off - mapping->file_off >= mapping->end - mapping->start)
-			continue;
-		*bias = mapping->start + (segments[i].file_off - mapping->file_off) - segments[i].addr;
-		return true;
-	}
-	return false;
-}
-
 /* As the file says it itself, which it does from 3.11 on, or as it is called.  0: not known. */
 static uint16_t version_of(const struct elf_image *image, const struct target_mapping *mapping)
 {
-	uint64_t addr = find_symbol(image, "Py_Version");
+	uint64_t addr;
 	char base[NAME_MAX + 1];
 	const char *python;
 	uint32_t version;
 	unsigned minor;
 
-	if (addr && elf_image__read_addr(image, addr, &version, sizeof(version)) == sizeof(version))
+	if (elf_image__datum(image, "Py_Version", STT_OBJECT, &addr) &&
+	    elf_image__read_addr(image, addr, &version, sizeof(version)) == sizeof(version))
 		return (uint16_t)(version >> 16);
 	target_mapping_basename(mapping, base, sizeof(base));
 	python = strstr(base, "python3.");
@@ -301,8 +248,8 @@ static int open_in(struct python *python, const struct target_mapping *mapping)
 	image = elf_image__open(path);
 	if (!image)
 		return -ENOENT;
-	runtime = find_symbol(image, "_PyRuntime");
-	if (runtime && bias_of(image, mapping, &bias)) {
+	if (elf_image__datum(image, "_PyRuntime", STT_OBJECT, &runtime) &&
+	    elf_image__bias(image, mapping->start, mapping->end, mapping->file_off, &bias)) {
 		python->version = version_of(image, mapping);
 		err = choose_offsets(python, runtime + bias);
 	}
