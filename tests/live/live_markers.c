@@ -4,6 +4,8 @@
 #include "servers.h"
 #include "session.h"
 
+#include "shard/columns.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,8 +57,50 @@ cleanup:
 	workload_end(&workload);
 }
 
+struct traced {
+	uint64_t row_cnt, wrong_cnt;
+};
+
+/* The workload's trace begins with "traced!!", and its span is the rest of it. */
+static void take_traced(void *owner, const struct interval *interval)
+{
+	const struct shard_block_column *trace = block_column(interval->block, "trace_id", SHARD_STR);
+	const struct shard_block_column *span = block_column(interval->block, "span_id", SHARD_STR);
+	const char *id = !trace || column_is_null(trace, interval->row) ? "" : trace->values[interval->row].str;
+	struct traced *traced = owner;
+
+	traced->row_cnt++;
+	traced->wrong_cnt += strncmp(id, "7472616365642121", 16) || !span || column_is_null(span, interval->row) ||
+			     strcmp(id + 16, span->values[interval->row].str);
+}
+
+static void test_thread_context(void)
+{
+	struct recording recording = {0};
+	struct workload workload;
+	struct traced traced = {0};
+	struct session session;
+
+	if (!workload_start(&workload, "traced", 1) ||
+	    !recording_start(&recording, "traced", workload.server_pid, "--tail none --duty 100%% --budget 100%%"))
+		goto cleanup;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 20))
+		goto cleanup;
+	recording_stop(&recording);
+	if (!session_read(&session, recording.dir.s, take_traced, &traced))
+		goto cleanup;
+	session_check(&session);
+	CHECKF(traced.row_cnt >= workload.intervals, "%lu rows of %lu", traced.row_cnt, workload.intervals);
+	CHECKF(!traced.wrong_cnt, "%lu of %lu without their trace", traced.wrong_cnt, traced.row_cnt);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
 static const struct live_test tests[] = {
 	{"markers", test_found_by_themselves},
+	{"thread_context", test_thread_context},
 };
 
 int suite_markers(void)
