@@ -56,8 +56,8 @@ all: setup-build
 build: $(BUILD)/whylate workloads presets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
-.PHONY: setup-build setup-test setup-lint setup-bench setup-matrix setup-matrix-all
-setup-build setup-test setup-lint setup-bench setup-matrix setup-matrix-all: setup-%:
+.PHONY: setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all
+setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all: setup-%:
 	@scripts/setup.sh $*
 
 # --- the kernel side --------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ matrix-or-skip: $(BUILD)/whylate
 -include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d) $(BUILD)/tests/prober/prober.d
 
 # --- what people call -------------------------------------------------------------------------------------------------
-.PHONY: diagnose diagnose-all test unit live lint format bench bench-probes fuzz install clean help
+.PHONY: diagnose diagnose-all targets-all test unit live lint format bench bench-probes fuzz install clean help
 PID ?=
 SYMBOLS ?=
 DURATION ?=
@@ -377,6 +377,10 @@ bench-values: setup-bench
 	@$(MAKE) --no-print-directory build
 	@WHYLATE=$(abspath $(BUILD)/whylate) tests/bench/values/run $(FLAGS) $(CASES)
 
+targets-all: setup-targets
+	@$(MAKE) --no-print-directory build
+	@WHYLATE=$(abspath $(BUILD)/whylate) GOCACHE=$(abspath $(BUILD))/go-cache tests/targets/run $(FLAGS) $(TARGETS)
+
 bench-probes: setup-bench
 	@$(MAKE) --no-print-directory build $(BUILD)/bench/calls $(BUILD)/live/prober
 	@WHYLATE=$(abspath $(BUILD)/whylate) PROBER=$(abspath $(BUILD)/live/prober) CALLS=$(abspath $(BUILD)/bench/calls) \
@@ -457,4 +461,5 @@ help:
 	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
 	@echo 'make fleet-demo   20 agents, 2 collectors, a database and Prometheus on loopback: who is late, and why'
 	@echo 'make diagnose-all [PLANTS=…] [FLAGS=--no-gain]   servers with planted causes, each diagnosed: is the first line right?'
+	@echo 'make targets-all [TARGETS=…] [FLAGS=-v]   thirteen programs of Debian, each with a planted cause, diagnosed by port'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

@@ -26,6 +26,8 @@ run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 pro
 	clickhouse-server prometheus python3-scipy)
 # What a release may lack; the tests that need it are skipped with their reason.
 optional=" chromium clickhouse-server prometheus python3-scipy "
+targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
+	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 # The last line builds the servers of tests/bench/values from their sources.
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk
@@ -40,11 +42,12 @@ packages_of() {
 	libraries) echo "${libraries[@]}" ;;
 	build) echo "${build[@]}" ;;
 	test) echo "${run_tests[@]}" ;;
+	targets) echo "${targets[@]}" ;;
 	lint) echo "${lint[@]}" ;;
 	bench) echo "${bench[@]}" ;;
 	matrix) echo "${matrix[@]}" ;;
 	matrix-all) echo "${matrix_all[@]}" ;;
-	*) say "unknown part '$1': build, test, lint, bench, matrix or matrix-all"; exit 2 ;;
+	*) say "unknown part '$1': build, test, targets, lint, bench, matrix or matrix-all"; exit 2 ;;
 	esac
 }
 
