@@ -35,7 +35,7 @@ SAN ?=
 CPPFLAGS += -Iinclude -Iagent -I. -I$(BUILD) -D_GNU_SOURCE -DWHYLATE_VERSION='"$(VERSION)"'
 CFLAGS += -std=gnu11 $(OPT) $(WARN) -fno-omit-frame-pointer $(SAN)
 LDFLAGS += $(SAN)
-LIBS := -lbpf -ldw -lelf -lz -lzstd -ljson-c -lcap -lseccomp -lcurl -lmicrohttpd -lgnutls -lm -lpthread -lcapstone -llzma -liberty
+LIBS := -lbpf -ldw -lelf -lz -lzstd -ljson-c -lcap -lseccomp -lcurl -lmicrohttpd -lgnutls -lm -lpthread -lcapstone -llzma -liberty -lncursesw
 BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Wextra -Werror \
 	-Wno-unused-parameter -Wno-missing-declarations -Iinclude -Ivmlinux/$(ARCH) -Ibpf
 
@@ -263,9 +263,13 @@ $(BUILD)/browser/recording: tests/browser/recording.c tests/unit/row_writer.c $(
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-.PHONY: browser
+.PHONY: browser screen
 browser: $(BUILD)/whylate $(BUILD)/browser/recording
 	@tests/browser/run $^
+
+# --- `whylate top` in a terminal: no root --------------------------------------------------------------------------------
+screen: $(BUILD)/whylate $(BUILD)/browser/recording
+	@tests/screen/run $^
 
 # --- the kernel matrix: this binary on Debian's kernels, emulated -----------------------------------------------------
 # It runs after the live tests (.ci/run), never beside them: they want a quiet machine.  Exit code 77: it cannot be run
@@ -304,7 +308,7 @@ diagnose: setup-build
 
 test: setup-test
 	@$(MAKE) --no-print-directory build
-	@$(MAKE) --no-print-directory unit browser
+	@$(MAKE) --no-print-directory unit browser screen
 	@$(MAKE) --no-print-directory live
 
 unit: $(BUILD)/unit/run
@@ -453,7 +457,7 @@ clean:
 
 help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
-	@echo 'make test      unit, browser, live tests  make unit, make browser, make live (LONG=1: its long form)  one of them'
+	@echo 'make test      unit, browser, screen, live tests  make unit, make browser, make screen, make live (LONG=1: its long form)  one of them'
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'

@@ -20,6 +20,7 @@ static const struct {
 	{"record", cmd_record, "attach and record into shards", true},
 	{"report", cmd_report, "say what made requests late, from shards", false},
 	{"compare", cmd_compare, "say what became slower from one recording, or part of one, to another", false},
+	{"top", cmd_top, "live: roots of late requests, their trend, what they took; replays a recording", true},
 	{"watch", cmd_watch, "stay armed: when requests become late, keep the minutes around it, and report", true},
 	{"explain", cmd_explain, "tell one request step by step, from shards recorded with --mode trace", false},
 	{"contexts", cmd_contexts, "requests by type: their time, their stages, which delay which, from shards", false},

@@ -16,14 +16,14 @@ declare -rA at_least=([libbpf-dev]=1.3 [bpftool]=7.3 [libdw-dev]=0.190 [qemu-sys
 
 # libcurl by GnuTLS, as the collector: one TLS library in the program.
 libraries=(libc6-dev libbpf-dev libdw-dev libelf-dev zlib1g-dev libzstd-dev libjson-c-dev libcap-dev libseccomp-dev
-	libmicrohttpd-dev libgnutls28-dev libcurl4-gnutls-dev libcapstone-dev liblzma-dev libiberty-dev)
+	libmicrohttpd-dev libgnutls28-dev libcurl4-gnutls-dev libcapstone-dev liblzma-dev libiberty-dev libncurses-dev)
 build=(gcc g++ make pkg-config clang-19 bpftool "${libraries[@]}")
 # Another distribution's Node.js brings its own npm, which Debian's package conflicts with.
 command -v npm >/dev/null || build+=(npm)
 run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
 	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
-	clickhouse-server prometheus python3-scipy)
+	clickhouse-server prometheus python3-scipy tmux)
 # What a release may lack; the tests that need it are skipped with their reason.
 optional=" chromium clickhouse-server prometheus python3-scipy "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask

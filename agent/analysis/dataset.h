@@ -95,6 +95,7 @@ struct dataset {
 	int64_t pid;
 	double duration_s;
 	double target_cpu_ns;    /* CPU time of the target meanwhile; 0: not known, or not of the time asked for */
+	double cost_share;       /* of tracing, of the target's CPU time, in the whole recording; NAN: not known */
 	uint64_t intervals_seen; /* finished in the target, selected or not; with windows an estimate */
 	uint64_t window_cnt;     /* observation windows, 0: hooks were attached all the time */
 	double window_selecting_s, window_attached_s; /* in all windows */

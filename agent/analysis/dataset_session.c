@@ -281,7 +281,7 @@ static void session_censored(struct dataset *dataset, const struct build_session
 static int session_end(struct dataset_build *build, const struct build_session *session)
 {
 	struct dataset *dataset = build->dataset;
-	uint64_t number;
+	uint64_t number, cpu_ns;
 
 	build_session__text(session, "host", &dataset->host);
 	build_session__text(session, "kernel", &dataset->kernel);
@@ -289,9 +289,13 @@ static int session_end(struct dataset_build *build, const struct build_session *
 	if (build_session__number(session, "pid", &number) && number <= INT32_MAX)
 		dataset->pid = (int64_t)number;
 	dataset->duration_s += session_duration_s(build, session);
-	if (!(build->filter && (build->filter->since_wall_ns || build->filter->until_wall_ns)) &&
-	    build_session__number(session, "target_cpu_ns", &number))
-		dataset->target_cpu_ns += (double)number;
+	if (build_session__number(session, "target_cpu_ns", &cpu_ns)) {
+		if (!(build->filter && (build->filter->since_wall_ns || build->filter->until_wall_ns)))
+			dataset->target_cpu_ns += (double)cpu_ns;
+		/* Of several recordings, the most expensive one. */
+		if (cpu_ns && build_session__number(session, "cost_bpf_ns", &number))
+			dataset->cost_share = fmax(dataset->cost_share, (double)number / (double)cpu_ns);
+	}
 	number = build_session__seen(build, session);
 	if (__builtin_add_overflow(dataset->intervals_seen, number, &dataset->intervals_seen))
 		dataset->intervals_seen = UINT64_MAX;
@@ -318,6 +322,7 @@ int dataset_build__session_end(struct dataset_build *build)
 	size_t session_cnt = 0;
 
 	dataset->pid = -1;
+	dataset->cost_share = NAN;
 	dataset->session_ids = arena__alloc(build->arena, build->sessions.cnt, sizeof(*dataset->session_ids));
 	dataset->session_clock_ns = arena__alloc(build->arena, build->sessions.cnt, sizeof(*dataset->session_clock_ns));
 	if (!dataset->session_ids || !dataset->session_clock_ns)

@@ -21,6 +21,7 @@ int cmd_doctor(int argc, char **argv);
 int cmd_values(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 
 /* One line that says what is wrong with the command line; returns EXIT_USAGE. */
 int usage_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/record_options.h"
+#include "cmd/recorder.h"
 #include "cmd/target_options.h"
 #include "cmd/watch_event.h"
 #include "cmd/watch_keep.h"
@@ -23,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -120,27 +120,6 @@ static void end_event(struct watch *watch)
 /* --- armed ---------------------------------------------------------------------------------------------------------
  */
 
-/* The recorder ends with us, however we end. */
-static pid_t start_recorder(struct watch *watch)
-{
-	pid_t parent = getpid(), pid = fork();
-	struct record_options recorder = watch->options;
-	struct recording_result result;
-
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	signal(SIGINT, SIG_IGN);
-	if (getppid() != parent)
-		_exit(EXIT_FAILED);
-	recorder.dir = watch->armed;
-	recorder.rotate_age_ns = WATCH_SHARD_NS;
-	recorder.duration_ns = 0;
-	recorder.quiet = true;
-	recorder.confine = true;
-	_exit(recording_run(&recorder, &result));
-}
-
 /* 0: nothing ended; 1: it is over. */
 static int tick(struct watch *watch, uint64_t begin_ts)
 {
@@ -169,7 +148,7 @@ static int watch_run(struct watch *watch)
 	int err = 0, status = 0, code;
 	pid_t ended = 0;
 
-	watch->recorder = start_recorder(watch);
+	watch->recorder = recorder_start(&watch->options, watch->armed, WATCH_SHARD_NS);
 	if (watch->recorder < 0) {
 		log_error("cannot start the recorder: %s", strerror(errno));
 		return EXIT_FAILED;
@@ -215,7 +194,7 @@ static int prepare(struct watch *watch, const char *dir)
 	}
 	snprintf(watch->armed, sizeof(watch->armed), "%s/armed.%d", dir, (int)getpid());
 	watch->kept = calloc(watch->keep, sizeof(*watch->kept));
-	watch->files = watch_keep__new(watch->armed, watch->when.type);
+	watch->files = watch_keep__new(watch->armed, watch->when.type, WATCH_BEFORE_NS);
 	watch->state = watch_state__new(&watch->when);
 	if (watch->kept && watch->files && watch->state)
 		return EXIT_DONE;

@@ -26,11 +26,12 @@ struct kept_file {
 
 struct watch_keep {
 	char *dir, *type, *event_dir; /* NULL: no event */
+	uint64_t before_ns;
 	char first[NAME_MAX + 1];
 	VEC(struct kept_file) files;
 };
 
-struct watch_keep *watch_keep__new(const char *dir, const char *type)
+struct watch_keep *watch_keep__new(const char *dir, const char *type, uint64_t before_ns)
 {
 	struct watch_keep *keep = calloc(1, sizeof(*keep));
 
@@ -38,6 +39,7 @@ struct watch_keep *watch_keep__new(const char *dir, const char *type)
 		return NULL;
 	keep->dir = strdup(dir);
 	keep->type = strdup(type);
+	keep->before_ns = before_ns;
 	if (keep->dir && keep->type)
 		return keep;
 	watch_keep__free(keep);
@@ -154,12 +156,12 @@ static int look_at(struct watch_keep *keep, const char *name, time_t now, struct
 	file->there = true;
 	if (st.st_size != file->sz) {
 		file->sz = st.st_size;
-		err = take_file(keep, file, state);
+		err = state ? take_file(keep, file, state) : 0;
 	}
 	if (!err && keep->event_dir && !file->linked)
 		err = link_file(keep, file);
 	if (!err && strcmp(name, keep->first) &&
-	    now - st.st_mtime > (time_t)((WATCH_BEFORE_NS + WATCH_SHARD_NS) / 1000000000) && unlink(path))
+	    now - st.st_mtime > (time_t)((keep->before_ns + WATCH_SHARD_NS) / 1000000000) && unlink(path))
 		err = -errno;
 	return err;
 }

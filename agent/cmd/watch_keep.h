@@ -17,12 +17,12 @@
 
 struct watch_keep;
 
-/* dir: where the armed recording writes; type: "" for all requests.  NULL without memory. */
-struct watch_keep *watch_keep__new(const char *dir, const char *type);
+/* dir: where the armed recording writes; type: "" for all requests; before_ns: what is kept.  NULL without memory. */
+struct watch_keep *watch_keep__new(const char *dir, const char *type, uint64_t before_ns);
 void watch_keep__free(struct watch_keep *keep);
 /*
- * Once a second: takes the requests that were written since into the state, removes what is old, and links what belongs
- * to the event under way.  0 or -errno.
+ * Once a second: takes the requests that were written since into the state (NULL: does not read them), removes what is
+ * old, and links what belongs to the event under way.  0 or -errno.
  */
 int watch_keep__look(struct watch_keep *keep, struct watch_state *state);
 /* An event begins: its directory is made, and what there is is linked.  0 or -errno. */

@@ -342,6 +342,18 @@ static int write_protocols(struct recording *recording)
 	return recording_say(recording, "protocols", "%s", list);
 }
 
+int recording_write_cost(struct recording *recording)
+{
+	uint64_t bpf_ns;
+	size_t cnt;
+	int err = 0;
+
+	capture__cost(recording->capture, &cnt, &bpf_ns);
+	if (capture__cost_known(recording->capture))
+		err = recording_say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
+	return err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
+}
+
 int recording_write_final(struct recording *recording)
 {
 	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
@@ -352,15 +364,13 @@ int recording_write_final(struct recording *recording)
 	int err;
 
 	capture__cost(recording->capture, &cnt, &bpf_ns);
-	if (capture__cost_known(recording->capture)) {
-		err = recording_say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
-	} else {
+	err = recording_write_cost(recording);
+	if (!err && !capture__cost_known(recording->capture)) {
 		snprintf(key, sizeof(key), "note.%u", note++);
 		err = recording_say(recording, key, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
 	}
 	err = err ? err
 		  : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
-	err = err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
 	err = err ? err : write_censored(recording);
 	err = err ? err : recording_govern_write_notes(recording, &note);
 	if (!err && !target_idles(recording) && bpf_ns > recording->options->budget * recording->target_cpu_ns) {

@@ -66,6 +66,9 @@ struct record_options {
 	int (*read_limits)(const char *path, struct record_options *options);
 	bool quiet, verbose;
 	bool confine; /* no program is loaded after this recording */
+	/* The parent process reads the shards while they are written: it is the recorder's too, and wants to know the
+	 * cost so far. */
+	bool observed;
 };
 
 #endif

@@ -73,6 +73,7 @@ int recording_write_own_pids(struct recording *recording)
 	const pid_t others[] = {
 		capture__attacher_pid(recording->capture),
 		recording->stream ? stream__pid(recording->stream) : 0,
+		recording->options->observed ? getppid() : 0,
 	};
 	char pids[64];
 	int len = snprintf(pids, sizeof(pids), "%d", getpid());

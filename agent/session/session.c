@@ -114,6 +114,10 @@ static int every_second(struct recording *recording)
 		err = capture__rotate_hw(recording->capture);
 	if (!err)
 		err = recording_silent_say(recording, false);
+	if (!err && recording->options->observed) {
+		recording_target_cpu(recording);
+		err = recording_write_cost(recording);
+	}
 	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS) {
 		refresh_mappings(recording, recording->options->pid);
 		if (!err)

@@ -184,6 +184,8 @@ int recording_write_counts(struct recording *recording);
 int recording_write_limits(struct recording *recording);
 /* settings.c */
 int recording_write_settings(struct recording *recording);
+/* What tracing cost so far, where that is known, and the target's CPU time. */
+int recording_write_cost(struct recording *recording);
 int recording_write_final(struct recording *recording);
 
 /* recording_records.c: a data_namer, whose owner is the recording. */

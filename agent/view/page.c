@@ -17,7 +17,7 @@ struct view_opts view_opts_stdout(uint32_t top)
 
 void page__open(struct page *page, FILE *out, bool colour)
 {
-	*page = (struct page){.out = out, .colour = colour, .utf8 = utf8_locale()};
+	*page = (struct page){.out = out, .colour = colour, .utf8 = utf8_locale(), .columns = PAGE_COLUMNS};
 }
 
 int page__close(struct page *page)
@@ -103,7 +103,7 @@ void page__name(struct page *page, const char *name, size_t columns)
 
 void page__chunk(struct page *page, const char *printable, size_t indent)
 {
-	if (page->column > indent && page->column + utf8_width(printable) > PAGE_COLUMNS) {
+	if (page->column > indent && page->column + utf8_width(printable) > page->columns) {
 		page__end_line(page);
 		page__to(page, indent);
 	}
@@ -127,11 +127,11 @@ void page__words(struct page *page, const char *text, size_t indent)
 			continue;
 		if (!first)
 			page__put(page, " ");
-		if (page->column > indent && page->column + width > PAGE_COLUMNS) {
+		if (page->column > indent && page->column + width > page->columns) {
 			page__end_line(page);
 			page__to(page, indent);
 		}
-		put_shortened(page, word, PAGE_COLUMNS - indent);
+		put_shortened(page, word, page->columns - indent);
 		first = false;
 	}
 	free(printable);
@@ -139,7 +139,7 @@ void page__words(struct page *page, const char *text, size_t indent)
 
 void page__style(struct page *page, enum page_style style)
 {
-	static const char *const codes[] = {"\033[0m", "\033[1m", "\033[1;31m", "\033[2m"};
+	static const char *const codes[] = {"\033[0m", "\033[1m", "\033[1;31m", "\033[2m", "\033[7m"};
 
 	if (!page->colour)
 		return;

@@ -12,12 +12,13 @@
 
 #define PAGE_COLUMNS 100
 
-enum page_style { PAGE_PLAIN, PAGE_BOLD, PAGE_BAD, PAGE_FAINT };
+enum page_style { PAGE_PLAIN, PAGE_BOLD, PAGE_BAD, PAGE_FAINT, PAGE_CHOSEN };
 
 struct page {
 	FILE *out;
 	bool utf8, colour;
-	size_t column; /* where the next thing goes, owed blanks included */
+	size_t columns; /* at which words wrap; PAGE_COLUMNS unless changed after page__open() */
+	size_t column;  /* where the next thing goes, owed blanks included */
 	size_t owed;
 	int err;
 };

@@ -112,6 +112,8 @@ int main(int argc, char **argv)
 	row_writer_open(&server.to, argv[1], "planted", 0x99, SERVER);
 	row_put_session(&server.to, "comm", "web</title>");
 	row_put_session(&server.to, "host", "planted");
+	row_put_session(&server.to, "mono_anchor_ns", "0");
+	row_put_session(&server.to, "wall_anchor_ns", "1795219200000000000"); /* 2026-11-21T00:00 */
 	row_put_thread(&server.to, SERVER, SERVER, "web");
 	row_put_thread(&server.to, SERVER, FLUSHER, FLUSHES);
 	for (uint64_t i = 0; i < cnt; i++)

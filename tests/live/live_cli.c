@@ -436,11 +436,43 @@ static void test_arguments(void)
 	process_end(&server);
 }
 
+/* Live, into a pipe: a line a second, the planted root in it, and nothing left behind. */
+static void test_top(void)
+{
+	struct workload workload = {0};
+	struct process process = {0};
+	const char *line = NULL;
+	double rate = 0;
+
+	if (!workload_start(&workload, "mutex", 12))
+		goto cleanup;
+	CHECKF(whylate(&process, 20, "top -p %d --window 10s --budget 100%% --duty 100%% 1s 2", workload.server_pid) ==
+		       0,
+	       "%s", process_err(&process));
+	line = strchr(process_out(&process), '\n');
+	CHECKF(!strncmp(process_out(&process), "time ", 5) && line, "%s", process_out(&process));
+	line = line ? strchr(line + 1, '\n') : NULL;
+	CHECKF(line && sscanf(line + 1, "%*s %lf", &rate) == 1 && rate > 10, "%s", process_out(&process));
+	CHECKF(line && strstr(line, "compactor"), "%s", process_out(&process));
+cleanup:
+	process_end(&process);
+	workload_end(&workload);
+}
+
 static const struct live_test tests[] = {
-	{"export_limit", test_export_limit},   {"terminal", test_terminal},     {"scratch", test_scratch},
-	{"arguments", test_arguments},         {"usage", test_usage},           {"readme", test_readme},
-	{"wrong_process", test_wrong_process}, {"thread_id", test_thread_id},   {"no_privilege", test_no_privilege},
-	{"bad_symbols", test_bad_symbols},     {"bad_output", test_bad_output}, {"doctor", test_doctor},
+	{"export_limit", test_export_limit},
+	{"terminal", test_terminal},
+	{"scratch", test_scratch},
+	{"arguments", test_arguments},
+	{"usage", test_usage},
+	{"readme", test_readme},
+	{"wrong_process", test_wrong_process},
+	{"thread_id", test_thread_id},
+	{"no_privilege", test_no_privilege},
+	{"bad_symbols", test_bad_symbols},
+	{"bad_output", test_bad_output},
+	{"doctor", test_doctor},
+	{"top", test_top},
 };
 
 int suite_cli(void)

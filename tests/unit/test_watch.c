@@ -160,7 +160,7 @@ static void old_shards_go_and_those_of_an_event_stay(void)
 	snprintf(event, sizeof(event), "%s/event", dir.path);
 	CU_ASSERT_EQUAL_FATAL(watch_when_parse(&when, "rate>1000000 for 10s of read"), 0);
 	state = watch_state__new(&when);
-	keep = watch_keep__new(armed, when.type);
+	keep = watch_keep__new(armed, when.type, WATCH_BEFORE_NS);
 	/* The recorder has not begun. */
 	CU_ASSERT_EQUAL(watch_keep__look(keep, state), 0);
 	CU_ASSERT_EQUAL_FATAL(mkdir(armed, 0755), 0);
