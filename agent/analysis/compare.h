@@ -89,6 +89,7 @@ struct comparison {
 	size_t ranked_cnt[COMPARE_SIDE_CNT]; /* rows that categories and roots rest on */
 	enum compare_verdict verdict;        /* of the metrics that are judged */
 	bool exceeds;                        /* one of them is beyond its limit */
+	struct value_report *values;         /* of two recordings with values; NULL: none */
 };
 
 struct compare_opts {

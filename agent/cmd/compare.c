@@ -9,6 +9,7 @@
 #include "cmd/compare_side.h"
 #include "cmd/page_file.h"
 #include "cmd/report_options.h"
+#include "cmd/values.h"
 #include "shard/open.h"
 #include "view/view.h"
 
@@ -21,6 +22,7 @@
 
 static const char help[] =
 	"Usage: whylate compare A B [--limit 5%] [--json] [--html FILE] [--type NAME] [--tail p99] [--top 10]\n"
+	"       whylate compare --normal DIR… --slow DIR… [--top 10] [--json]      by values alone\n"
 	"Says whether B is slower than A, by how much, and by what.  Needs no privilege.\n"
 	"A and B are recordings, or parts of them: PATH[@host=GLOB][@FROM-TO], with times of day in UTC "
 	"(14:00-14:10),\n"
@@ -217,6 +219,20 @@ static int print(const struct comparison *comparison, const struct loaded_side *
 	return err ? err : page_err;
 }
 
+/* Two recordings whole; parts of one have the same sessions. */
+static void compare_values(struct comparison *comparison, const struct compare_options *options)
+{
+	const struct side *a = &options->sides[COMPARE_A], *b = &options->sides[COMPARE_B];
+	const char *paths[] = {a->path, b->path};
+	int found;
+
+	if (a->has_span || b->has_span || a->host || b->host || !strcmp(a->path, b->path))
+		return;
+	found = values_compare_paths(&comparison->values, paths, COMPARE_SIDE_CNT, COMPARE_B, comparison->arena);
+	if (found < 0)
+		log_error("the values cannot be compared: %s", strerror(-found));
+}
+
 static int compare_findings(struct findings *findings, struct shard_reader *reader, struct compare_options *options,
 			    const struct loaded_side *loaded)
 {
@@ -235,6 +251,8 @@ static int compare_findings(struct findings *findings, struct shard_reader *read
 		err = comparison_make(&comparison, &findings->dataset, sides, &options->opts);
 	if (err)
 		log_error("the comparison failed: %s", strerror(-err));
+	if (!err)
+		compare_values(&comparison, options);
 	if (!err) {
 		code = print(&comparison, loaded, options) ? EXIT_FAILED : comparison.exceeds ? EXIT_WORSE : EXIT_DONE;
 		for (int s = 0; s < COMPARE_SIDE_CNT && code == EXIT_DONE; s++)
@@ -392,6 +410,9 @@ int cmd_compare(int argc, char **argv)
 	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
 	int code;
 
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strncmp(argv[i], "--normal", 8) || !strncmp(argv[i], "--slow", 6))
+			return values_report_run(argc, argv, "compare");
 	report_options_init(&options.common);
 	read_limit(&options.opts, "0");
 	code = OPTIONS_TAKE("compare", groups, argc, argv);

@@ -202,7 +202,7 @@ int cmd_values(int argc, char **argv)
 	int code;
 
 	if (argc > 1 && !strcmp(argv[1], "report"))
-		return values_report_run(argc - 1, argv + 1);
+		return values_report_run(argc - 1, argv + 1, "values");
 	code = OPTIONS_TAKE("values", groups, argc, argv);
 	if (code != OPTIONS_GO_ON)
 		return code;

@@ -82,10 +82,10 @@ static int report_one(struct shard_reader *reader, const struct analyse_options 
 /* --- two groups --------------------------------------------------------------------------------------------------- */
 
 /* Marks the sessions of the recordings at these paths. 0 or -errno. */
-static int mark_slow(const struct values *values, bool *is_slow, const struct recording_paths *paths)
+static int mark_slow(const struct values *values, bool *is_slow, const char *const *paths, size_t cnt)
 {
 	static const char *const tables[] = {"session"};
-	struct shard_reader *reader = shards_open(paths->items + paths->slow_from, paths->cnt - paths->slow_from);
+	struct shard_reader *reader = shards_open(paths, cnt);
 	const struct shard_block *block;
 	uint32_t session;
 	int err;
@@ -102,34 +102,45 @@ static int mark_slow(const struct values *values, bool *is_slow, const struct re
 	return err;
 }
 
-static int report_groups(struct shard_reader *reader, const struct recording_paths *paths,
-			 const struct analyse_options *options)
+int values_compare_paths(struct value_report **report, const char *const *paths, size_t cnt, size_t slow_from,
+			 struct arena *arena)
 {
-	struct arena *arena = arena__new();
-	struct value_report *report;
+	struct shard_reader *reader = shards_open(paths, cnt);
 	struct values values = {0};
 	bool *is_slow = NULL;
 	size_t slow = 0;
-	int err = arena ? values_load(&values, reader) : -ENOMEM, code = EXIT_FAILED;
+	int err = reader ? values_load(&values, reader) : -ENOENT;
 
 	if (!err)
 		is_slow = calloc(values.session_ids.cnt + 1, sizeof(*is_slow));
 	if (!err && !is_slow)
 		err = -ENOMEM;
 	if (!err)
-		err = mark_slow(&values, is_slow, paths);
+		err = mark_slow(&values, is_slow, paths + slow_from, cnt - slow_from);
 	for (size_t s = 0; s < values.session_ids.cnt && !err; s++)
 		slow += is_slow[s];
-	if (!err && !values.rows.cnt)
-		code = say_none();
-	else if (!err && (!slow || slow == values.session_ids.cnt))
-		log_error("%s recordings have values", slow ? "only the slow" : "only the normal");
-	else if (!err && !(err = values_compare(&report, &values, is_slow, arena)))
-		code = print(report, options);
-	if (err)
-		log_error("the values cannot be compared: %s", strerror(-err));
+	if (!err && values.rows.cnt && slow && slow < values.session_ids.cnt)
+		err = values_compare(report, &values, is_slow, arena) ?: 1;
 	free(is_slow);
 	values_free(&values);
+	shard_reader__free(reader);
+	return err;
+}
+
+static int report_groups(const struct recording_paths *paths, const struct analyse_options *options)
+{
+	struct arena *arena = arena__new();
+	struct value_report *report = NULL;
+	int found = arena ? values_compare_paths(&report, paths->items, paths->cnt, paths->slow_from, arena) : -ENOMEM,
+	    code = EXIT_FAILED;
+
+	if (found > 0)
+		code = print(report, options);
+	else if (!found)
+		log_error("normal or slow recordings have no values: record both with --values a program that has "
+			  "debugging information");
+	else if (found != -ENOENT)
+		log_error("the values cannot be compared: %s", strerror(-found));
 	arena__free(arena);
 	return code;
 }
@@ -164,30 +175,32 @@ static const struct option_row rows[] = {
 #undef O
 
 static int run(struct recording_paths *paths, struct recording_paths *slow, bool groups,
-	       const struct analyse_options *options)
+	       const struct analyse_options *options, const char *command)
 {
 	struct confine_reader needs;
 	struct shard_reader *reader;
 	int code;
 
 	if (groups && (!paths->cnt || !slow->cnt))
-		return usage_error("values", "--normal and --slow go together, each with a recording or more");
+		return usage_error(command, "--normal and --slow go together, each with a recording or more");
 	if (!paths->cnt)
-		return usage_error("values", "which recording? Name a directory");
+		return usage_error(command, "which recording? Name a directory");
 	paths->slow_from = paths->cnt;
 	for (size_t i = 0; i < slow->cnt; i++)
 		paths->items[paths->cnt++] = slow->items[i];
 	needs = (struct confine_reader){.paths = paths->items, .path_cnt = paths->cnt};
 	confine_reader(&needs);
+	if (groups)
+		return report_groups(paths, options);
 	reader = shards_open(paths->items, paths->cnt);
 	if (!reader)
 		return EXIT_FAILED;
-	code = groups ? report_groups(reader, paths, options) : report_one(reader, options);
+	code = report_one(reader, options);
 	shard_reader__free(reader);
 	return code;
 }
 
-int values_report_run(int argc, char **argv)
+int values_report_run(int argc, char **argv, const char *command)
 {
 	struct values_report_options options = {
 		.paths = {.items = calloc((size_t)argc + 1, sizeof(char *))},
@@ -200,11 +213,11 @@ int values_report_run(int argc, char **argv)
 
 	report_options_init(&options.analyse);
 	if (options.paths.items && options.slow.items)
-		code = OPTIONS_TAKE("values", groups, argc, argv);
+		code = OPTIONS_TAKE(command, groups, argc, argv);
 	while (code == OPTIONS_GO_ON && optind < argc)
 		options.paths.items[options.paths.cnt++] = argv[optind++];
 	if (code == OPTIONS_GO_ON)
-		code = run(&options.paths, &options.slow, options.groups, &options.analyse);
+		code = run(&options.paths, &options.slow, options.groups, &options.analyse, command);
 	free(options.paths.items);
 	free(options.slow.items);
 	return code;

@@ -3,6 +3,7 @@
 #include "analysis/compare.h"
 #include "base/names.h"
 #include "view/json_put.h"
+#include "view/values.h"
 #include "view/view.h"
 
 static const char *const verdicts[] = {
@@ -150,6 +151,10 @@ int view_compare_json(FILE *out, const struct comparison *comparison, const stru
 	put_list(&doc, root, "roots", "what", &comparison->roots);
 	put_list(&doc, root, "breakdown", "category", &comparison->categories);
 	put_events_of(&doc, root, comparison);
+	if (comparison->values)
+		json_put_value_report(&doc, put_object(&doc, root, "values"), comparison->values);
+	else
+		put(&doc, root, "values", NULL, true);
 	text = doc.err ? NULL : json_object_to_json_string_ext(root, flags);
 	if (text) {
 		json_write_harmless(out, text);

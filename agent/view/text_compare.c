@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "view/format.h"
 #include "view/text.h"
+#include "view/values.h"
 
 #include <math.h>
 #include <string.h>
@@ -325,6 +326,8 @@ void text_compare(struct page *page, const struct comparison *comparison, const 
 		 comparison->roots.cnt ? "" : " up)");
 	print_parts(page, heading, &comparison->categories, top);
 	print_events(page, comparison, top);
+	if (comparison->values)
+		text_value_report(page, comparison->values, top);
 	print_trust(page, comparison);
 }
 
