@@ -475,7 +475,8 @@ static int name_value(struct report *report)
 		if (worth(line) > worth(best[on_path]))
 			best[on_path] = line;
 	}
-	cause->value = best[1] ? best[1] : cause->root.call_path_cnt ? NULL : best[0];
+	/* Of a root without a call path nothing tells that the target's variables have to do with it. */
+	cause->value = best[1] ? best[1] : cause->has_root ? NULL : best[0];
 	/* What a caller hands on under the same name is known of more requests. */
 	if (best[1] && best[0] && isnan(best[1]->exponent) && !isnan(best[0]->exponent) &&
 	    !strcmp(best[0]->variable, best[1]->variable))

@@ -100,11 +100,17 @@ class Redis(Case):
                             "--save", "", *args).pid
         wait_for(self.port)
 
+    @staticmethod
+    def encoded(command):
+        words = command.split()
+        return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
     def ask(self, command, pause):
         """One connection that repeats a command."""
+        command = self.encoded(command)
         with socket.create_connection(("127.0.0.1", self.port)) as connection:
             while not self.ended:
-                connection.sendall(command + b"\r\n")
+                connection.sendall(command)
                 reply = connection.recv(1 << 16)
                 if reply[:1] == b"$" and reply[:2] != b"$-":
                     head = reply.index(b"\r\n")
@@ -143,7 +149,7 @@ class BlockedPop(Redis):
     name, file, root, pattern = "redis-8668", "blocked.c", ["serveClientsBlockedOnKeyByModule"], "missing_constraint"
     line = "if (receiver->btype != BLOCKED_MODULE) continue;"
     source = "redis/src/blocked.c"
-    typed = "redis LPUSH"
+    typed = "LPUSH"
 
     def start(self):
         super().start("--maxclients", "9000")
@@ -156,14 +162,14 @@ class BlockedPop(Redis):
 
     def push(self, key, waiters, pause):
         poll = selectors.DefaultSelector()
-        pop = b"BRPOP %s 0\r\n" % key
+        pop, push = self.encoded(b"BRPOP %s 0" % key), self.encoded(b"LPUSH %s x" % key)
         sockets = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(waiters + 1)]
         producer = sockets.pop()
         for connection in sockets:
             connection.sendall(pop)
             poll.register(connection, selectors.EVENT_READ)
         while not self.ended:
-            producer.sendall(b"LPUSH %s x\r\n" % key)
+            producer.sendall(push)
             producer.recv(100)
             for ready, _ in poll.select(0.1):
                 ready.fileobj.recv(100)
@@ -329,7 +335,7 @@ class EndlessPrune(Postgres):
     has lazy_scan_prune within heap_vacuum_rel.
     """
 
-    name, file, root, pattern = "postgres-vacuum", "vacuumlazy.c", ["lazy_scan_prune", "heap_vacuum_rel"], "missing_constraint"
+    name, file, root, pattern = "postgres-vacuum", "vacuumlazy.c", ["lazy_scan_prune", "heap_vacuum_rel"], "wrong_constraint"
     line = "goto retry;"
     source = "postgres/src/backend/access/heap/vacuumlazy.c"
     typed = ""
