@@ -382,11 +382,62 @@ static void keep(struct builder *builder, struct candidate *candidate)
 		builder->err = -ENOMEM;
 }
 
+static void keep_global(struct builder *builder, const struct value_variable *variable,
+			const struct value_location *location)
+{
+	struct candidate candidate = {.variable = *variable};
+
+	if (vec_push(&candidate.locations, *location))
+		builder->err = -ENOMEM;
+	else
+		keep(builder, &candidate);
+	vec_free(&candidate.locations);
+}
+
+/* The values in a struct, one level deep. */
+static void take_members(struct builder *builder, Dwarf_Die *struct_die, const struct value_variable *whole,
+			 const struct value_location *location)
+{
+	Dwarf_Die child;
+
+	if (dwarf_child(struct_die, &child))
+		return;
+	for (int i = 0; i < MEMBERS_MAX && !builder->err; i++) {
+		struct value_variable variable = *whole;
+		struct value_location at = *location;
+		Dwarf_Attribute attr;
+		Dwarf_Word off;
+		char name[256];
+
+		if (dwarf_tag(&child) == DW_TAG_member && dwarf_diename(&child) &&
+		    !dwarf_hasattr(&child, DW_AT_bit_size) && !dwarf_hasattr(&child, DW_AT_data_bit_offset) &&
+		    !dwarf_formudata(dwarf_attr(&child, DW_AT_data_member_location, &attr), &off) &&
+		    schema_type(builder, &child, &variable, NULL, NULL) && variable.kind != VALUE_POINTER) {
+			snprintf(name, sizeof(name), "%s.%s", whole->name, dwarf_diename(&child));
+			variable.name = builder_text(builder, name);
+			at.off = (int64_t)((uint64_t)at.off + off);
+			keep_global(builder, &variable, &at);
+		}
+		if (dwarf_siblingof(&child, &child))
+			break;
+	}
+}
+
+static bool struct_type(Dwarf_Die *die, Dwarf_Die *type)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die first;
+
+	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr), &first) && plain_type(&first, type) &&
+	       is_struct(type);
+}
+
 static void take_global(struct builder *builder, Dwarf_Die *die)
 {
 	struct value_variable variable = {.member_off = -1, .tags = VALUE_TAG_GLOBAL, .function = ""};
 	struct value_location location = {.pc_end = UINT64_MAX};
-	struct candidate candidate = {0};
+	bool is_basic;
+	Dwarf_Die struct_die;
 	Dwarf_Attribute attr;
 	Dwarf_Op *ops;
 	size_t cnt;
@@ -397,7 +448,8 @@ static void take_global(struct builder *builder, Dwarf_Die *die)
 	variable.file = declared_in(builder, die);
 	if (!file_is_wanted(builder, variable.file) || builder->opts->function)
 		return;
-	if (!schema_type(builder, die, &variable, NULL, NULL)) {
+	is_basic = schema_type(builder, die, &variable, NULL, NULL);
+	if (!is_basic && !struct_type(die, &struct_die)) {
 		builder->schema->skipped[VALUE_SKIP_TYPE]++;
 		return;
 	}
@@ -414,12 +466,10 @@ static void take_global(struct builder *builder, Dwarf_Die *die)
 	dwarf_decl_line(die, &line);
 	variable.line = line > 0 ? (uint32_t)line : 0;
 	variable.name = builder_text(builder, dwarf_diename(die));
-	candidate.variable = variable;
-	if (vec_push(&candidate.locations, location))
-		builder->err = -ENOMEM;
-	else
-		keep(builder, &candidate);
-	vec_free(&candidate.locations);
+	if (is_basic)
+		keep_global(builder, &variable, &location);
+	else if (variable.name)
+		take_members(builder, &struct_die, &variable, &location);
 }
 
 static void take_local(struct builder *builder, Dwarf_Die *die, Dwarf_Die *scope, const char *inlined)

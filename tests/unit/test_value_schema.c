@@ -121,6 +121,37 @@ static void test_types(void)
 	value_schema_free(&schema);
 }
 
+static const struct value_variable *find_global(const struct value_schema *schema, const char *name)
+{
+	for (size_t i = 0; i < schema->variables.cnt; i++)
+		if (!strcmp(schema->variables.items[i].name, name))
+			return &schema->variables.items[i];
+	return NULL;
+}
+
+/* Of struct subject_list: each as far behind its beginning as the ABI says; addresses are left out. */
+static void test_members_of_globals(void)
+{
+	const struct value_variable *capacity, *len, *kind;
+	const struct value_location *locations;
+	struct value_schema schema;
+
+	make(&schema, NULL, true);
+	capacity = find_global(&schema, "subject_o2_whole.capacity");
+	len = find_global(&schema, "subject_o2_whole.len");
+	kind = find_global(&schema, "subject_o2_whole.kind");
+	CU_ASSERT_FATAL(capacity && len && kind);
+	CU_ASSERT(capacity->size == 8 && len->size == 4 && kind->size == 1);
+	CU_ASSERT(len->tags == VALUE_TAG_GLOBAL && len->kind == VALUE_SIGNED);
+	locations = schema.locations.items;
+	CU_ASSERT_EQUAL(locations[len->first_location].place, VALUE_AT_ADDRESS);
+	CU_ASSERT_EQUAL(locations[len->first_location].off - locations[capacity->first_location].off, 8);
+	CU_ASSERT_EQUAL(locations[kind->first_location].off - locations[capacity->first_location].off, 12);
+	CU_ASSERT_PTR_NULL(find_global(&schema, "subject_o2_whole.items"));
+	CU_ASSERT_PTR_NULL(find_global(&schema, "subject_o2_whole"));
+	value_schema_free(&schema);
+}
+
 /* --- single steps ------------------------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
@@ -271,6 +302,7 @@ int suite_value_schema(void)
 	static const struct unit_test tests[] = {
 		{"tags tell loops, conditions and arguments", test_tags},
 		{"types, sizes and members", test_types},
+		{"members of global structs lie where they do", test_members_of_globals},
 		{"variables are where the schema says, at each instruction", test_places},
 		{"what is no binary is refused", test_bad_input},
 	};

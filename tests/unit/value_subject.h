@@ -14,6 +14,7 @@ struct subject_list {
 #define SUBJECT_NAME(level, name)  SUBJECT_NAME_(level, name)
 
 unsigned long SUBJECT_NAME(SUBJECT, global);
+struct subject_list SUBJECT_NAME(SUBJECT, whole);
 
 int SUBJECT_NAME(SUBJECT, leaf)(int number);
 int SUBJECT_NAME(SUBJECT, scan)(const struct subject_list *list, int key);
