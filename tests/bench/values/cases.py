@@ -13,6 +13,8 @@ import subprocess
 import threading
 import time
 
+from servers import descendants
+
 DEBIAN_PG = "/usr/lib/postgresql/15/bin"
 
 
@@ -74,7 +76,9 @@ class Case:
         self.threads.append(thread)
 
     def end(self):
+        """A backend in an endless loop hears no signal but SIGKILL, and is in no group of its server's."""
         self.ended = True
+        children = [pid for process in self.processes for pid in descendants(process.pid) if pid != process.pid]
         for process in reversed(self.processes):
             try:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -82,10 +86,15 @@ class Case:
                 pass
         for process in self.processes:
             try:
-                process.wait(10)
+                process.wait(3)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+        for pid in children:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         for thread in self.threads:
             thread.join(10)
 
