@@ -128,19 +128,20 @@ static struct value_set set_of(struct side *side, enum value_dimension dim, bool
 #define CLOCK_RATE_OFF    0.2
 
 /* The slope of a variable over time in one profile; NAN: its values are on no rising line, INFINITY: not known. */
-static double slope_of(const struct value_variable_facts *facts, const struct value_row *rows, size_t cnt)
+static double slope_of(const struct value_variable_facts *facts, const struct value_row *rows, size_t cnt,
+		       size_t samples_min, size_t steps_min)
 {
 	double x = 0, y = 0, xx = 0, xy = 0, yy = 0, n = (double)cnt, least = INFINITY, most = -INFINITY, spread;
 	size_t steps = 0;
 
-	if (cnt < CLOCK_SAMPLES_MIN)
+	if (cnt < samples_min)
 		return INFINITY;
 	for (size_t i = 0; i < cnt; i++) {
 		least = fmin(least, value_number(facts, rows[i].value));
 		most = fmax(most, value_number(facts, rows[i].value));
 		steps += i && rows[i].value != rows[i - 1].value;
 	}
-	if (steps < CLOCK_STEPS_MIN || !(most > least))
+	if (steps < steps_min || !(most > least))
 		return NAN;
 	for (size_t i = 0; i < cnt; i++) {
 		double at = (double)(int64_t)(rows[i].ts - rows[0].ts),
@@ -159,6 +160,18 @@ static double slope_of(const struct value_variable_facts *facts, const struct va
 	return spread > 0 && xy / spread >= CLOCK_CORRELATION ? xy / xx : NAN;
 }
 
+/* Fewer do if all recordings are on one line whose slope is that of a clock in s, ms, us or ns. */
+#define TIME_SAMPLES_MIN 4
+#define TIME_RATE_OFF    0.01
+
+static bool tells_time(double slope)
+{
+	for (double unit = 1e-9; unit < 2 && isfinite(slope); unit *= 1000)
+		if (fabs(slope / unit - 1) < TIME_RATE_OFF)
+			return true;
+	return false;
+}
+
 /*
  * A variable that grows with time alike in all profiles is a clock or counts ticks of one: that recordings were made at
  * different times is no difference of the program.
@@ -171,12 +184,14 @@ static bool is_clock(const struct value_input *input, const struct value_row *ro
 
 	if (facts->kind == VALUE_POINTER)
 		return false;
+	if (tells_time(slope_of(facts, rows, cnt, TIME_SAMPLES_MIN, TIME_SAMPLES_MIN - 1)))
+		return true;
 	for (size_t i = 0, end; i < cnt; i = end) {
 		double slope;
 
 		for (end = i + 1; end < cnt && rows[end].profile == rows[i].profile;)
 			end++;
-		slope = slope_of(facts, rows + i, end - i);
+		slope = slope_of(facts, rows + i, end - i, CLOCK_SAMPLES_MIN, CLOCK_STEPS_MIN);
 		if (isnan(slope))
 			return false;
 		if (isinf(slope))

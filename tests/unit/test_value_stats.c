@@ -351,18 +351,20 @@ static void ranks_discount_where_no_variable_does(void)
 	arena__free(ranked.arena);
 }
 
-static double ratio_of(const struct value_variable_facts *facts, size_t profile_cnt,
-		       uint64_t (*value)(uint32_t tick, uint16_t profile))
+static double ratio_every(const struct value_variable_facts *facts, size_t profile_cnt,
+			  uint64_t (*value)(uint32_t tick, uint16_t profile), uint32_t every)
 {
 	static struct ranked ranked;
 	double ratio;
 
 	ranked.cnt = 0;
-	for (uint32_t tick = 0; tick < profile_cnt * TICKS; tick++) {
+	for (uint32_t tick = 0; tick < profile_cnt * TICKS; tick += every) {
 		uint16_t profile = (uint16_t)(tick / TICKS);
 
 		add(&ranked, tick, profile, 0, SCAN, 0, value(tick, profile));
 		ranked.rows[ranked.cnt - 1].unit = profile;
+		if (every > 1)
+			ranked.rows[ranked.cnt - 1].ts = 256ULL * tick;
 	}
 	rank_profiles(&ranked, facts, 1, profile_cnt);
 	ratio = ranked.ranking.verdicts[0].ratio;
@@ -370,9 +372,22 @@ static double ratio_of(const struct value_variable_facts *facts, size_t profile_
 	return ratio;
 }
 
+static double ratio_of(const struct value_variable_facts *facts, size_t profile_cnt,
+		       uint64_t (*value)(uint32_t tick, uint16_t profile))
+{
+	return ratio_every(facts, profile_cnt, value, 1);
+}
+
 static uint64_t clock_ms(uint32_t tick, uint16_t profile)
 {
 	return 1000000 + 100000 * profile + tick * 10 + tick % 3;
+}
+
+/* Fewer samples than tell a rate, but all of them say the time of day. */
+static uint64_t time_of_day(uint32_t tick, uint16_t profile)
+{
+	(void)profile;
+	return 1700000000000000000ULL + (uint64_t)tick * 256;
 }
 
 static uint64_t faster_when_slow(uint32_t tick, uint16_t profile)
@@ -397,6 +412,7 @@ static void what_differs_in_every_run_is_no_anomaly(void)
 
 	CU_ASSERT_EQUAL(ratio_of(&count, 2, clock_ms), VALUE_DEFAULT_DISCOUNT);
 	CU_ASSERT_EQUAL(ratio_of(&count, 2, faster_when_slow), 0);
+	CU_ASSERT_EQUAL(ratio_every(&count, 2, time_of_day, 30), VALUE_DEFAULT_DISCOUNT);
 	CU_ASSERT_EQUAL(ratio_of(&count, 2, port), 0);
 	CU_ASSERT_EQUAL(ratio_of(&count, 3, port), VALUE_DEFAULT_DISCOUNT);
 	CU_ASSERT_EQUAL(ratio_of(&count, 4, port), VALUE_DEFAULT_DISCOUNT);

@@ -265,15 +265,17 @@ class HealthCheck(Httpd):
     line = "(now > worker->s->updated + worker->s->interval)"
     source = "httpd/modules/proxy/mod_proxy_hcheck.c"
 
+    mpm = "prefork"  # the event MPM has httpd-52914
+
     def start(self):
         backend = socket.socket()
         backend.bind(("127.0.0.1", 0))
         backend.listen(500)
-        delay = 0.0 if self.kind == "normal" else 2.0
+        delay = 0.0 if self.kind == "normal" else 4.0
         members = "".join("BalancerMember http://127.0.0.1:%d/%d hcmethod=GET hcinterval=1\n" % (
-            backend.getsockname()[1], i) for i in range(60))
-        super().start("StartServers 1\nThreadsPerChild 25\nMaxRequestWorkers 25\nServerLimit 1\nMinSpareThreads 1\n"
-                      "MaxSpareThreads 25\n<Proxy balancer://all>\n%s</Proxy>\nProxyPass /all balancer://all\n" % members)
+            backend.getsockname()[1], i) for i in range(400))
+        super().start("ServerLimit 8\nMaxRequestWorkers 8\nStartServers 2\nMinSpareServers 1\nMaxSpareServers 2\n"
+                      "<Proxy balancer://all>\n%s</Proxy>\nProxyPass /all balancer://all\n" % members)
         self.loop(self.answer, backend, delay)
         self.loop(self.get, False, 0.01)
 
