@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cmd/watch_keep.h"
 
+#include "analysis/dataset.h"
 #include "base/vec.h"
 #include "shard/columns.h"
 
@@ -91,7 +92,7 @@ static int take_block(const struct watch_keep *keep, const struct shard_block *b
 		const char *name = type->values[row].str;
 
 		if (end_ts < begin_ts || !isfinite(of) || !(of > 0) ||
-		    (*keep->type && (!name || strcmp(name, keep->type))))
+		    (*keep->type && (!name || !dataset_type_fits(name, keep->type))))
 			continue;
 		if (watch_state__add(state, end_ts, end_ts - begin_ts, of))
 			return -ENOMEM;
