@@ -141,6 +141,40 @@ static int choose(struct segments *segments, struct by_tail *order)
 	return 0;
 }
 
+/* One figure of all segments: a category's time per request, or (-1) the mean latency, (-2) the tail. */
+static int find_drift(struct drift *drift, const struct segments *segments, int figure, uint64_t *wall_ns,
+		      double *values, double *weights)
+{
+	for (size_t s = 0; s < segments->cnt; s++) {
+		const struct segment *segment = &segments->items[s];
+
+		wall_ns[s] = segment->begin_wall_ns;
+		values[s] = figure == -2   ? segment->tail_ns
+			    : figure == -1 ? segment->mean_ns
+					   : segment->category_ns[figure];
+		/* A tail is that of a time, not of so many requests. */
+		weights[s] = figure == -2 ? 1 : figure == -1 ? segment->count : segment->category_count;
+	}
+	return drift_find(drift, wall_ns, values, weights, segments->cnt);
+}
+
+static int find_drifts(struct segments *segments)
+{
+	uint64_t *wall_ns = calloc(segments->cnt + 1, sizeof(*wall_ns));
+	double *values = calloc(segments->cnt + 1, 2 * sizeof(*values)), *weights = values + segments->cnt + 1;
+	int err = wall_ns && values ? 0 : -ENOMEM;
+
+	if (!err)
+		err = find_drift(&segments->tail_drift, segments, -2, wall_ns, values, weights);
+	if (!err)
+		err = find_drift(&segments->mean_drift, segments, -1, wall_ns, values, weights);
+	for (int c = 0; c < WL_CATEGORY_CNT && !err; c++)
+		err = find_drift(&segments->drifts[c], segments, c, wall_ns, values, weights);
+	free(wall_ns);
+	free(values);
+	return err;
+}
+
 int segments_make(struct segments *segments, struct shard_reader *reader, const struct dataset_filter *filter,
 		  uint64_t length_ns, double tail)
 {
@@ -158,6 +192,8 @@ int segments_make(struct segments *segments, struct shard_reader *reader, const 
 		err = order ? choose(segments, order) : -ENOMEM;
 	if (!err)
 		err = segments_find_changes(segments);
+	if (!err)
+		err = find_drifts(segments);
 	free(order);
 	free(scratch);
 	if (err)

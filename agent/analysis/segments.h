@@ -13,6 +13,7 @@
 #ifndef WHYLATE_ANALYSIS_SEGMENTS_H
 #define WHYLATE_ANALYSIS_SEGMENTS_H
 
+#include "analysis/drift.h"
 #include "analysis/results.h"
 #include "base/arena.h"
 #include "base/vec.h"
@@ -76,6 +77,8 @@ struct segments {
 	size_t median, worst;  /* by tail; SEGMENT_NONE: no segment */
 	struct segment_rhythm rhythm;
 	VEC(struct segment_change) changes; /* of the tails without their daily rhythm */
+	struct drift tail_drift, mean_drift;
+	struct drift drifts[WL_CATEGORY_CNT]; /* of a category's time per request */
 };
 
 /*

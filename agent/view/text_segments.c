@@ -137,6 +137,52 @@ static void print_changes(struct page *page, const struct segments *segments)
 	page__end_line(page);
 }
 
+static void print_drift(struct page *page, const char *what, const struct drift *drift)
+{
+	char first[FORMAT_SZ], last[FORMAT_SZ], per_day[FORMAT_SZ];
+
+	page__printf(page, "  %-12s %s to %s in %zu days, %s a day (p %.3f)", what,
+		     view_duration(first, sizeof(first), drift->first), view_duration(last, sizeof(last), drift->last),
+		     drift->days, format_time_change(per_day, drift->per_day), drift->p);
+	page__end_line(page);
+}
+
+/* Of a category it is worth a line if it moves the mean latency by that much of itself. */
+#define DRIFT_SHOWN 0.01
+
+static bool is_worth_telling(const struct segments *segments, const struct drift *drift)
+{
+	double level = fmax(segments->mean_drift.first, segments->mean_drift.last);
+
+	return drift->found && fabs(drift->last - drift->first) >= DRIFT_SHOWN * level;
+}
+
+static void print_drifts(struct page *page, const struct segments *segments)
+{
+	char tail[FORMAT_SZ];
+	bool any = false;
+
+	if (segments->mean_drift.days < DRIFT_DAYS_MIN)
+		return;
+	page__end_line(page);
+	text_heading(page, "Drift from day to day (per request)");
+	if (segments->tail_drift.found)
+		print_drift(page, format_percentile(tail, segments->tail), &segments->tail_drift);
+	if (segments->mean_drift.found)
+		print_drift(page, "mean", &segments->mean_drift);
+	any = segments->tail_drift.found || segments->mean_drift.found;
+	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
+		if (!is_worth_telling(segments, &segments->drifts[c]))
+			continue;
+		print_drift(page, category_name((enum wl_category)c), &segments->drifts[c]);
+		any = true;
+	}
+	if (!any) {
+		page__put(page, "  none");
+		page__end_line(page);
+	}
+}
+
 static void print_all(struct page *page, const struct segments *segments, uint32_t top)
 {
 	size_t shown = text_limit(segments->cnt, top == 10 ? 60 : top);
@@ -186,6 +232,7 @@ int view_segments_text(FILE *out, const struct segments *segments, const struct 
 	print_one(&page, "worst", segments, segments->worst);
 	print_difference(&page, segments);
 	print_changes(&page, segments);
+	print_drifts(&page, segments);
 	print_all(&page, segments, opts->top);
 	if (segments->bad_rows)
 		page__printf(&page, "%zu rows could not be used", segments->bad_rows);
@@ -234,6 +281,30 @@ static void put_segment(struct json_doc *doc, struct json_object *array, const s
 	}
 }
 
+static void put_drift(struct json_doc *doc, struct json_object *root, const char *key, const struct drift *drift)
+{
+	struct json_object *object = put_object(doc, root, key);
+	bool known = drift->days >= DRIFT_DAYS_MIN;
+
+	put_count(doc, object, "days", drift->days);
+	put_number(doc, object, "p", drift->p);
+	put_bool(doc, object, "found", drift->found);
+	put_number(doc, object, "first_ns", known ? drift->first : NAN);
+	put_number(doc, object, "last_ns", known ? drift->last : NAN);
+	put_number(doc, object, "per_day_ns", known ? drift->per_day : NAN);
+}
+
+static void put_drifts(struct json_doc *doc, struct json_object *root, const struct segments *segments)
+{
+	struct json_object *object = put_object(doc, root, "drift"), *categories;
+
+	put_drift(doc, object, "tail", &segments->tail_drift);
+	put_drift(doc, object, "mean", &segments->mean_drift);
+	categories = put_object(doc, object, "categories");
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		put_drift(doc, categories, category_name((enum wl_category)c), &segments->drifts[c]);
+}
+
 int view_segments_json(FILE *out, const struct segments *segments)
 {
 	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
@@ -263,6 +334,7 @@ int view_segments_json(FILE *out, const struct segments *segments)
 		put_rounded(&doc, line, "after_ns", change->after_ns);
 		put_number(&doc, line, "p", change->p);
 	}
+	put_drifts(&doc, root, segments);
 	array = put_array(&doc, root, "segments");
 	for (size_t s = 0; s < segments->cnt; s++)
 		put_segment(&doc, array, segments, &segments->items[s]);
