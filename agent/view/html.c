@@ -287,6 +287,7 @@ int view_html(FILE *out, const struct findings *findings, const struct contexts 
 		html__put(&html, html_explore);
 		html__put(&html, "<section><h2>Where the time went</h2>\n");
 		html__breakdown(&html, part.report);
+		html__charts(&html, part.report, opts->top);
 		html__details(&html, "Factors: which functions vary", fill_factors, &part);
 		html__details(&html, "Values: late requests against typical ones", fill_values, &part);
 		html__details(&html, "Critical paths, the slowest requests, crosstalk", fill_path, &part);

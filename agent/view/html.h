@@ -47,6 +47,8 @@ int html__close(struct html *html);
 void html__header(struct html *html, const struct report *report);
 void html__causes(struct html *html, const struct report *report, uint32_t top);
 void html__breakdown(struct html *html, const struct report *report);
+/* Bars of values, hosts and events, where the recording has them.  html_charts.c */
+void html__charts(struct html *html, const struct report *report, uint32_t top);
 
 /*
  * The requests themselves, compressed, for the page's script: html_data.c.  contexts NULL: not made.  0 or -errno, also

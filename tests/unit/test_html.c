@@ -29,6 +29,17 @@ static char *verdict_of(const char *name)
 {
 	const char *names[] = {name, name, name};
 	struct cause_way way = {.category = WL_CATEGORY_LOCK, .share = 0.3, .hops = {name}, .hop_cnt = 1};
+	struct dataset_host dataset_host = {.name = name};
+	struct host_line hosts[] = {
+		{.host = &dataset_host, .tail_ns = 2e6, .tail_ci = {1e6, 3e6}, .peers_tail_ns = 1e6},
+		{.host = &dataset_host, .tail_ns = 1e6, .tail_ci = {NAN, NAN}, .peers_tail_ns = 2e6}};
+	struct value_line variable = {.variable = name,
+				      .function = name,
+				      .typical_lo = 8,
+				      .typical_hi = 14,
+				      .late_median = 652,
+				      .beyond_share = 0.9};
+	struct value_report values = {.variables = &variable, .variable_cnt = 1};
 	struct fixture fixture;
 	struct html html;
 	char *text = NULL;
@@ -38,6 +49,10 @@ static char *verdict_of(const char *name)
 	fixture_init(&fixture);
 	fixture.dataset.comm = fixture.dataset.host = fixture.dataset.kernel = name;
 	fixture.dataset.notes = names;
+	fixture.report.hosts = hosts;
+	fixture.report.host_cnt = 2;
+	fixture.report.values = &values;
+	fixture.events[0].event = name;
 	fixture.causes[0].what = name;
 	fixture.causes[0].evidence = names;
 	fixture.causes[0].evidence_cnt = 3;
@@ -50,6 +65,7 @@ static char *verdict_of(const char *name)
 	html__header(&html, &fixture.report);
 	html__causes(&html, &fixture.report, 0);
 	html__breakdown(&html, &fixture.report);
+	html__charts(&html, &fixture.report, 0);
 	CU_ASSERT_EQUAL(html__close(&html), 0);
 	fclose(out);
 	return text;
