@@ -268,8 +268,10 @@ static void pause_at(struct screen_state *state, bool paused)
 
 static void step(struct screen_state *state, int direction)
 {
+	int64_t ns = (int64_t)state->options->interval_ns;
+
 	pause_at(state, true);
-	top_source__step(state->source, direction * (int64_t)state->options->interval_ns);
+	top_source__step(state->source, direction < 0 ? -ns : ns);
 	state->stale = true;
 }
 

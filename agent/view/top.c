@@ -380,7 +380,7 @@ static size_t next_type(const struct report *report, size_t last)
 	for (size_t t = 0; t < report->type_cnt; t++) {
 		double share = report->types[t].late_share;
 		bool is_after = last == SIZE_MAX || share < report->types[last].late_share ||
-				(share == report->types[last].late_share && t > last);
+				(t > last && !(share > report->types[last].late_share));
 
 		if (t != last && is_after && (next == SIZE_MAX || share > report->types[next].late_share))
 			next = t;
