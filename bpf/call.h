@@ -164,8 +164,10 @@ static __noinline int call__send(struct call *call, struct thread *thread, struc
 	if (!call || !thread || !end)
 		return 0;
 	record = invocation__reserve();
-	if (!record)
+	if (!record) {
+		thread->lost_ts = bpf_ktime_get_ns();
 		return 0;
+	}
 	flags |= call->flags;
 	if (thread->suspect_ts > call->begin_ts)
 		flags |= WL_INVOCATION_SUSPECT;

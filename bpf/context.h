@@ -116,8 +116,11 @@ struct thread {
 	u64 switched_in_ts;                       /* last time it got a CPU after a wake-up */
 	u64 activity_ts;                          /* last time it picked up or finished an interval */
 	u64 suspect_ts;                           /* last time a switch of it was found to have gone unreported */
+	u64 lost_ts;                              /* last time a record of it found no room */
 	u64 served_sid, served_ns, served_end_ts; /* longest interval served lately, for those that queued behind it */
 
+	u32 waits_for_mmap; /* for the lock of its address space */
+	u32 mmap_owner_tid;
 	u64 wait_since_ts; /* the wait under way, if it is looked at */
 	struct wl_wait wait;
 	struct snapshot fresh; /* room for a reading of its own counters */
@@ -174,14 +177,13 @@ struct open_interval {
 	u32 handed_tid;   /* probes: this thread has put it into a queue, and may work for it nevertheless; 0: none */
 	u32 pid, tid, type, hw_epoch, hw_generation;
 	u32 picker_tid; /* the thread that picked it up: tid, unless it went on to another one */
-	u64 lost_mark;
 	u64 queue_sid, queue_sid_ns;
 	u64 conn; /* as in the record, likewise the next two */
 	u32 first_len, first_total;
 	u8 first[WL_FIRST_ENOUGH + 1 + WL_FIRST_MAX]; /* of which WL_FIRST_MAX count: the verifier knows the bounds */
 	struct wl_trace_context trace;
-	struct snapshot base;                         /* the thread's counters at accounted_ts */
-	struct snapshot sum;                          /* what is accounted for so far */
+	struct snapshot base; /* the thread's counters at accounted_ts */
+	struct snapshot sum;  /* what is accounted for so far */
 };
 
 _Static_assert(offsetof(struct open_interval, rate) == offsetof(struct open_head, rate), "as the agent reads it");
@@ -206,7 +208,8 @@ struct conn {
 	u32 recorded;    /* the request is selected, and there was room for it */
 	u64 id;          /* the sid of its first request, 0: none was read yet */
 	u32 wants_first; /* more bytes of the request would tell more of its type */
-	u32 zero;
+	u32 held_window; /* the window of held_ts */
+	u64 held_ts;     /* since when bytes of a reply are in the socket and not sent, 0: none are */
 };
 
 /* Arrival times of datagrams that wait in one socket. */
@@ -354,17 +357,10 @@ static __always_inline void cpu__runs(struct cpu_context *cpu, struct task_struc
 	__builtin_memcpy(runner->comm, task->comm, WL_COMM_LEN);
 }
 
-/* Whatever is under way lacks something: what was picked up by its mark, what waits to be by its time. */
-static __always_inline void mark_loss(void)
-{
-	*(volatile u64 *)&controls.lost_ts = bpf_ktime_get_ns();
-	__sync_fetch_and_add(&controls.lost_mark, 1);
-}
-
 static __always_inline void count_loss(struct cpu_context *cpu, u32 class)
 {
 	__sync_fetch_and_add(&cpu->loss[class].lost, 1);
-	mark_loss();
+	__sync_fetch_and_add(&controls.lost_mark, 1);
 }
 
 /*

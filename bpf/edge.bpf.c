@@ -384,8 +384,10 @@ static __noinline int socket__send(struct sock *sk, struct thread *thread, const
 		thread__cut(thread);
 	ts = sends ? word_ts(thread->word) : bpf_ktime_get_ns();
 	record = ring__reserve(WL_LOSS_EDGE, WL_RECORD_SOCKET, sizeof(*record));
-	if (!record)
+	if (!record) {
+		thread->lost_ts = ts;
 		return 0;
+	}
 	record->ts = ts;
 	record->sid = thread->segment_sid;
 	record->conn = position->conn;

@@ -387,9 +387,6 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	open->type = pickup->type;
 	open->rate = pickup->rate;
 	open->flags |= pickup->flags;
-	open->lost_mark = controls.lost_mark;
-	if (open->begin_ts <= *(volatile u64 *)&controls.lost_ts)
-		open->flags |= WL_INTERVAL_LOSSY;
 	open->hw_epoch = thread->hw_epoch;
 	open->hw_generation = thread->hw_generation;
 	/* Woken after the arrival: its running since then, or since its last other request, is for this one. */
@@ -671,7 +668,7 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 		    open->hw_generation == thread->hw_generation)
 			open->flags |= WL_INTERVAL_HW;
 	}
-	if (open->lost_mark != controls.lost_mark || thread->suspect_ts > open->begin_ts)
+	if (later(thread->lost_ts, thread->suspect_ts) > open->begin_ts)
 		open->flags |= WL_INTERVAL_LOSSY;
 	if (kept)
 		open__send(open, thread, sid, chance);

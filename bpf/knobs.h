@@ -108,7 +108,6 @@ struct controls {
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
 	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
-	u64 lost_ts;                                        /* of the last one */
 	u64 expected_weight; /* what the expected ones stand for, in units of 2^-16; see WEIGHT_OF() */
 	u64 waited_ts;       /* stacks: when one of the waiting was woken last */
 	u32 expected;        /* selected intervals that have arrived and were not picked up */
@@ -189,6 +188,10 @@ struct runner {
 	char comm[WL_COMM_LEN];
 };
 
+/* How long the last bytes of a reply stayed in the socket after send(): classes of a quarter of an octave. */
+#define HELD_BUCKETS 64
+#define HELD_OCTAVE  16 /* shorter than 2^16 ns is not held */
+
 struct cpu_context {
 	u64 sid_seq;
 	u64 seen;       /* intervals finished */
@@ -204,6 +207,10 @@ struct cpu_context {
 	u32 nested;                         /* interrupts under way that were taken note of */
 	u64 reader_woken_ts;                /* last time the reader was woken for this CPU's ring */
 	struct wl_loss_count loss[WL_LOSS_CNT];
+	u64 replies;    /* over TCP, of selected intervals */
+	u64 window_cnt; /* of those that were held: the client's window was closed */
+	u64 held_ns;    /* in all */
+	u32 held[HELD_BUCKETS];
 };
 
 /* Key of unix_listeners: a path without its length, padded with NULs, or an abstract name with its length. */

@@ -13,13 +13,18 @@ static __always_inline u32 wait_of(struct task_struct *task, struct thread *thre
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u32 state = blocked_state(task, &thread->wait);
 
-	if (cfg_knobs.probes && regs && lock__waited_for(thread, PT_REGS_SP(regs)))
+	if (thread->waits_for_mmap) {
+		thread->wait.object = WL_MMAP_LOCK;
+		thread->wait.owner_tid = thread->mmap_owner_tid;
+		thread->wait.state = state = WL_STATE_BLOCKED_FUTEX;
+	} else if (cfg_knobs.probes && regs && lock__waited_for(thread, PT_REGS_SP(regs)))
 		thread->wait.state = state = WL_STATE_BLOCKED_FUTEX;
 	return state;
 }
 
 static __always_inline void switched_out(struct task_struct *task, struct thread *thread, bool runnable)
 {
+	bool faults = thread->in_fault && !thread->waits_for_mmap;
 	u32 state;
 
 	if (!cfg_knobs.rt)
@@ -35,7 +40,7 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 		thread__enter(thread, state);
 		return;
 	}
-	if (thread->in_fault) {
+	if (faults) {
 		state = STATE_FAULT_PENDING; /* the fault's wait is part of the fault */
 	} else if (!thread->recording && !cfg_knobs.trace) {
 		state = WL_STATE_BLOCKED_OTHER; /* nobody will ask */
@@ -43,7 +48,7 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 		state = wait_of(task, thread);
 	}
 	thread->count[state & STATE_MASK]++;
-	if ((thread->recording || cfg_knobs.trace) && !thread->in_fault)
+	if ((thread->recording || cfg_knobs.trace) && !faults)
 		thread->wait_since_ts = thread__enter(thread, state);
 	else
 		thread__enter(thread, state);

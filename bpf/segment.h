@@ -137,8 +137,10 @@ VERIFIED_ONCE int segment__send(struct thread *thread, u64 word, u64 now, bool b
 	if (segment__pack(&facts, thread, begin_ts, now))
 		return 0;
 	record = ring__reserve_many(WL_LOSS_SEGMENT, WL_RECORD_SEGMENT, sizeof(*record));
-	if (!record)
+	if (!record) {
+		thread->lost_ts = now;
 		return 0;
+	}
 	record->begin_ts = begin_ts;
 	record->end_ts = now;
 	record->sid = thread->segment_sid;

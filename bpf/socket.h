@@ -289,6 +289,65 @@ static __always_inline void conn_drop_next(struct conn *conn)
 		request_expected_no_more(&conn->next);
 }
 
+/* --- replies that are not delivered ------------------------------------------------------------------------------- */
+
+struct tcp_sock___delivery {
+	u32 write_seq, snd_nxt, snd_una, snd_wnd;
+	u64 tcp_wstamp_ns; /* when the last segment left, by the clock of records */
+} __attribute__((preserve_access_index));
+
+/*
+ * A part of the reply was sent, and bytes of it stay in the socket: the client's window is closed, or they are few and
+ * wait for the acknowledgement of those before them (Nagle), which the client delays.
+ */
+static __always_inline void conn_note_held(struct sock *sk, struct conn *conn, struct cpu_context *cpu, bool ends)
+{
+	struct tcp_sock___delivery *tcp = (void *)sk;
+	u32 written, sent;
+
+	if (!conn->recorded || conn->type >> 16 != WL_SOURCE_TCP)
+		return;
+	if (ends)
+		cpu->replies++;
+	written = BPF_CORE_READ(tcp, write_seq);
+	sent = BPF_CORE_READ(tcp, snd_nxt);
+	if (written == sent || conn->held_ts)
+		return;
+	conn->held_ts = bpf_ktime_get_ns();
+	conn->held_window = controls.window;
+	if (sent - BPF_CORE_READ(tcp, snd_una) + (written - sent) > BPF_CORE_READ(tcp, snd_wnd))
+		cpu->window_cnt++;
+}
+
+/* By quarters of octaves from 2^HELD_OCTAVE ns on. */
+static __always_inline u32 held_bucket(u64 ns)
+{
+	u32 octave = HELD_OCTAVE;
+
+	for (int i = 0; i < HELD_BUCKETS / 4; i++)
+		octave += ns >> (octave + 1) != 0;
+	return (octave - HELD_OCTAVE) * 4 + (ns >> (octave - 2) & 3);
+}
+
+/* The client goes on: it has had the whole reply before, or gets the rest now. */
+static __always_inline void conn_end_held(struct sock *sk, struct conn *conn)
+{
+	struct tcp_sock___delivery *tcp = (void *)sk;
+	struct cpu_context *cpu = this_cpu();
+	u64 left_ts, held_ns;
+	u32 bucket;
+
+	left_ts = BPF_CORE_READ(tcp, write_seq) == BPF_CORE_READ(tcp, snd_nxt) ? BPF_CORE_READ(tcp, tcp_wstamp_ns)
+									       : bpf_ktime_get_ns();
+	held_ns = left_ts > conn->held_ts ? left_ts - conn->held_ts : 0;
+	conn->held_ts = 0;
+	if (!cpu || held_ns < 1 << HELD_OCTAVE || conn->held_window != controls.window)
+		return;
+	bucket = held_bucket(held_ns);
+	cpu->held_ns += held_ns;
+	cpu->held[bucket & (HELD_BUCKETS - 1)]++;
+}
+
 static __always_inline bool nothing_to_read(struct sock *sk)
 {
 #ifdef SOCKET_BY_ADDRESS
@@ -314,6 +373,8 @@ static __always_inline int data_ready(struct sock *sk)
 		return 0;
 	}
 	conn = conn_of(sk, family);
+	if (conn && conn->held_ts)
+		conn_end_held(sk, conn);
 	/* A Unix socket says so after its lock is gone: the target may have read the data by now. */
 	if (!conn || conn->foreign || request_is_current(&conn->next) || nothing_to_read(sk))
 		return 0;
@@ -440,6 +501,7 @@ static __always_inline int sent(struct sock *sk, long ret)
 	struct cpu_context *cpu = this_cpu();
 	struct thread *thread;
 	struct conn *conn;
+	bool ends;
 
 	if (!cpu || ret <= 0)
 		return 0;
@@ -452,7 +514,11 @@ static __always_inline int sent(struct sock *sk, long ret)
 		return 0;
 	}
 	conn = conn_find(sk);
-	if (!conn || conn->foreign || !conn_in_request(conn))
+	if (!conn || conn->foreign)
+		return 0;
+	ends = conn_in_request(conn);
+	conn_note_held(sk, conn, cpu, ends);
+	if (!ends)
 		return 0;
 	conn->in_request = 0;
 	interval__finish(thread, conn->request.sid, conn->type, conn->recorded);

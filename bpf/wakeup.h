@@ -152,8 +152,10 @@ static __noinline int timer__send(struct thread *thread, struct trace_cpu *trace
 	if (!thread || !trace_cpu)
 		return 0;
 	record = ring__reserve(WL_LOSS_EDGE, WL_RECORD_TIMER, sizeof(*record));
-	if (!record)
+	if (!record) {
+		thread->lost_ts = bpf_ktime_get_ns();
 		return 0;
+	}
 	key = trace_cpu->timer.timer;
 	armed = bpf_map_lookup_elem(&armed_timers, &key);
 	if (armed && cfg_knobs.windows && armed->window != controls.window)
@@ -211,8 +213,10 @@ static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trac
 	if (wakeup__pack(&facts, thread, waker))
 		return 0;
 	record = ring__reserve_many(WL_LOSS_WAKEUP, WL_RECORD_WAKEUP, sizeof(*record));
-	if (!record)
+	if (!record) {
+		thread->lost_ts = bpf_ktime_get_ns();
 		return 0;
+	}
 	record->ts = word_ts(thread->word);
 	record->arrived_sid = facts.arrived_sid;
 	record->io_ts = facts.io_ts;

@@ -186,8 +186,10 @@ static __noinline int queue__send(struct queued_task *queued, struct thread *thr
 	/* From this moment on what the thread does is the interval's. */
 	thread__works_for(thread, queued->sid, queued->type);
 	record = ring__reserve(WL_LOSS_EDGE, WL_RECORD_QUEUE, sizeof(*record));
-	if (!record)
+	if (!record) {
+		thread->lost_ts = bpf_ktime_get_ns();
 		return 0;
+	}
 	record->from_ts = queued->from_ts;
 	record->to_ts = word_ts(thread->word);
 	record->sid = queued->sid;

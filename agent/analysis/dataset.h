@@ -60,6 +60,8 @@ struct dataset_loss {
 	uint64_t emitted, lost;
 };
 
+#define DATASET_HELD_MAX 256
+
 struct dataset {
 	size_t row_cnt;
 	uint64_t *sid;
@@ -103,6 +105,12 @@ struct dataset {
 	uint64_t censored_cnt, censored_longest_ns;
 	double censored_weight;
 	bool censored_known;
+	/* Replies over TCP; of them those whose last bytes stayed in the socket after send(), shortest first. */
+	uint64_t replies, held_by_window;
+	struct dataset_held {
+		uint64_t ns, cnt;
+	} held[DATASET_HELD_MAX];
+	size_t held_cnt;
 	uint64_t records_lost;
 	const char **hooks_missing;
 	size_t hooks_missing_cnt;

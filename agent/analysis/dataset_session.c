@@ -2,11 +2,13 @@
 /* What the recordings say of themselves: tables session and loss. */
 #include "analysis/dataset_build.h"
 #include "base/names.h"
+#include "model/session.h"
 #include "shard/inputs.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool host_is_wanted(const struct dataset_build *build, const char *host)
@@ -263,6 +265,48 @@ uint64_t build_session__seen(const struct dataset_build *build, const struct bui
 	return whole(session->weight + session->baseline_weight * more);
 }
 
+static void add_held(struct dataset *dataset, uint64_t ns, uint64_t cnt)
+{
+	size_t at = 0;
+
+	while (at < dataset->held_cnt && dataset->held[at].ns < ns)
+		at++;
+	if (at < dataset->held_cnt && dataset->held[at].ns == ns) {
+		dataset->held[at].cnt += cnt;
+		return;
+	}
+	if (dataset->held_cnt == DATASET_HELD_MAX)
+		return;
+	memmove(dataset->held + at + 1, dataset->held + at, (dataset->held_cnt - at) * sizeof(*dataset->held));
+	dataset->held[at] = (struct dataset_held){ns, cnt};
+	dataset->held_cnt++;
+}
+
+/* "NS:COUNT …"; what is something else is passed over. */
+static void session_held(struct dataset *dataset, const struct build_session *session)
+{
+	const char *text = "";
+	uint64_t number;
+
+	if (!build_session__number(session, SESSION_REPLIES, &number) || number > UINT32_MAX)
+		return;
+	dataset->replies += number;
+	if (build_session__number(session, SESSION_HELD_BY_WINDOW, &number) && number <= UINT32_MAX)
+		dataset->held_by_window += number;
+	build_session__text(session, SESSION_REPLIES_HELD, &text);
+	while (*text >= '0' && *text <= '9') {
+		char *end;
+		uint64_t ns = strtoull(text, &end, 10), cnt;
+
+		if (*end != ':' || end[1] < '0' || end[1] > '9')
+			return;
+		cnt = strtoull(end + 1, &end, 10);
+		if (ns && ns < UINT32_MAX * 1000ULL && cnt <= UINT32_MAX)
+			add_held(dataset, ns, cnt);
+		text = *end == ' ' ? end + 1 : end;
+	}
+}
+
 static void session_censored(struct dataset *dataset, const struct build_session *session)
 {
 	uint64_t number;
@@ -307,6 +351,7 @@ static int session_end(struct dataset_build *build, const struct build_session *
 	if (build_session__number(session, "windows_attached_ns", &number))
 		dataset->window_attached_s += (double)number / 1e9;
 	session_censored(dataset, session);
+	session_held(dataset, session);
 	return session_lists(build, session);
 }
 

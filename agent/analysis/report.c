@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/results.h"
 
+#include "analysis/delivery.h"
 #include "analysis/factors_report.h"
 #include "analysis/hosts.h"
 #include "analysis/impact.h"
@@ -268,6 +269,8 @@ static int report_fill(struct report *report, struct report_work *work, const st
 						opts->keep_rows);
 	if (!err && opts->values)
 		err = values_report(report, opts->values, opts->roots);
+	if (!err)
+		err = delivery_report(report, opts);
 	if (!err)
 		err = hosts_compare(report, opts, report->arena);
 	return err ? err : types_make(report, order);

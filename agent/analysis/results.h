@@ -140,6 +140,15 @@ struct root_account {
 	size_t samples;     /* that call paths rest on */
 };
 
+/* Replies over TCP, and how long the last bytes of some stayed in the socket after send(); times are of all of them. */
+struct report_delivery {
+	bool known;
+	uint64_t replies, held, by_window; /* held: for longer than 65 µs; by_window: the client's window was closed */
+	double mean_ns, p99_ns;
+	double late_ns;      /* mean of as many of the longest as there are late intervals */
+	double held_mean_ns; /* of those that were held, NAN: none was */
+};
+
 /* What the recorder itself cost requests: they waited for a CPU while one of its processes ran. */
 struct own_line {
 	bool known; /* the recording names the recorder's processes */
@@ -377,6 +386,7 @@ struct report {
 	double typical_ns; /* requests up to it are typical: p50, or the tail's threshold if that is lower */
 	struct latency_summary latency;
 	struct levels levels;
+	struct report_delivery delivery;
 	struct breakdown_line breakdown[WL_CATEGORY_CNT]; /* sorted by tail_share, largest first; unmeasured last */
 	struct event_line *events;                        /* by gain, largest first */
 	size_t event_cnt;

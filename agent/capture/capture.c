@@ -746,6 +746,10 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			counts->abandoned += cpus[cpu].abandoned;
 			counts->unreadable += cpus[cpu].unreadable;
 			keyed += cpus[cpu].keyed;
+			counts->replies += cpus[cpu].replies;
+			counts->held_by_window += cpus[cpu].window_cnt;
+			for (int class = 0; class < HELD_BUCKETS; class ++)
+				counts->held[class].cnt += cpus[cpu].held[class];
 			if (capture->word_rings)
 				word_rings__add_emitted(capture->word_rings, cpu, cpus[cpu].loss);
 			for (int class = 0; class < WL_LOSS_CNT; class ++) {
@@ -756,6 +760,9 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 		}
 	}
 	free(cpus);
+	/* The middle of a quarter of an octave. */
+	for (int class = 0; class < HELD_BUCKETS; class ++)
+		counts->held[class].ns = (9 + 2 * (class % 4)) * ((1ULL << HELD_OCTAVE << class / 4) / 8);
 	if (keyed && capture->stopped)
 		counts->abandoned += evicted_intervals(capture, keyed);
 	counts->loss[WL_LOSS_MISSED_RUN].lost = capture__missed_runs(capture);

@@ -37,11 +37,19 @@ struct capture_opts {
 	uint32_t force_tier[HOOK_FEATURE_CNT]; /* for tests: 0: the best */
 };
 
+#define CAPTURE_HELD_CLASSES 64
+
 struct capture_counts {
 	uint64_t seen; /* intervals finished in the target */
 	uint64_t selected;
 	uint64_t abandoned;
 	uint64_t unreadable; /* hits of probes whose expression could not be read */
+	/* Of the replies of selected intervals over TCP: bytes that stayed in the socket after send(). */
+	uint64_t replies, held_by_window;
+	struct capture_held {
+		uint64_t ns; /* about that long */
+		uint64_t cnt;
+	} held[CAPTURE_HELD_CLASSES];
 	struct wl_loss_count loss[WL_LOSS_CNT];
 };
 

@@ -22,6 +22,8 @@
  *   intervals_censored, censored_weight, censored_longest_ns  selected ones that were open when their hooks were
  *                      detached, at the end or before; what they stand for; the age of the oldest one picked up
  *   intervals_seen, intervals_selected, intervals_abandoned  counted in the kernel
+ *   replies, replies_held, replies_held_window  replies of selected intervals over TCP; of them those whose last bytes
+ *                      stayed in the socket after send(), as "NS:COUNT …", and how many of these met a closed window
  *   records_received, rows_kept  counted by the agent: received = kept + passed over by retention
  *   agent_pids         the recorder's own processes, separated by spaces;
  *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile;
@@ -58,6 +60,10 @@
 #define PROBE_UNSAFE "its return probe is no longer safe"
 
 #define SESSION_GRAPH_HEIGHT "graph_height"
+
+#define SESSION_REPLIES        "replies"
+#define SESSION_REPLIES_HELD   "replies_held"
+#define SESSION_HELD_BY_WINDOW "replies_held_window"
 
 #define SESSION_HW_ROTATIONS "hw_rotations"
 #define SESSION_HW_EPOCH_NS  "hw_epoch_ns"

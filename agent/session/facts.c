@@ -229,6 +229,25 @@ static int write_hw(struct recording *recording, uint64_t now)
 	return recording_say(recording, SESSION_HW_EPOCH_NS, "%" PRIu64, (now - recording->begin_ts) / (epoch_cnt - 1));
 }
 
+/* Replies whose last bytes were held back: "NS:COUNT …". */
+static int write_held(struct recording *recording)
+{
+	const struct capture_counts *counts = &recording->counts;
+	char text[CAPTURE_HELD_CLASSES * 32] = "";
+	size_t len = 0;
+	int err;
+
+	if (!counts->replies)
+		return 0;
+	for (size_t i = 0; i < CAPTURE_HELD_CLASSES; i++)
+		if (counts->held[i].cnt)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%" PRIu64 ":%" PRIu64,
+						len ? " " : "", counts->held[i].ns, counts->held[i].cnt);
+	err = recording_say(recording, SESSION_REPLIES, "%" PRIu64, counts->replies);
+	err = err ? err : recording_say(recording, SESSION_REPLIES_HELD, "%s", text);
+	return err ? err : recording_say(recording, SESSION_HELD_BY_WINDOW, "%" PRIu64, counts->held_by_window);
+}
+
 int recording_write_counts(struct recording *recording)
 {
 	const struct capture_counts *counts = &recording->counts;
@@ -248,6 +267,7 @@ int recording_write_counts(struct recording *recording)
 	err = err ? err : write_hw(recording, now);
 	err = err ? err : recording_say(recording, "intervals_selected", "%" PRIu64, counts->selected);
 	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
+	err = err ? err : write_held(recording);
 	err = err ? err : recording_say(recording, "records_received", "%" PRIu64, recording->received);
 	err = err ? err : recording_say(recording, "rows_kept", "%" PRIu64, recording->kept);
 	err = err ? err : recording_probes_write_counts(recording);

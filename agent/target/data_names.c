@@ -311,6 +311,10 @@ const char *data_names__get(struct data_names *names, pid_t pid, const target_ma
 	uint64_t off;
 	size_t len;
 
+	if (addr == WL_MMAP_LOCK) {
+		snprintf(buf, sz, "mmap_lock");
+		return buf;
+	}
 	if (addr & WL_FILE_LOCK)
 		return locked_files__name(names->locked_files, pid, addr, buf, sz);
 	if (!mappings)

@@ -378,6 +378,7 @@ int view_json(FILE *out, const struct report *report)
 	put_causes(&doc, root, report);
 	put_own(&doc, root, &report->our_own);
 	json_put_account(&doc, root, report);
+	json_put_delivery(&doc, root, &report->delivery);
 	json_put_path(&doc, root, report);
 	json_put_values(&doc, root, report);
 	put_types(&doc, root, report);

@@ -47,6 +47,23 @@ void json_put_root(struct json_doc *doc, struct json_object *line, const struct 
 	put_rounded(doc, gain, "p999_ns", from->gain.p999_ns);
 }
 
+void json_put_delivery(struct json_doc *doc, struct json_object *root, const struct report_delivery *from)
+{
+	struct json_object *to;
+
+	if (!from->known) {
+		put(doc, root, "delivery", NULL, true);
+		return;
+	}
+	to = put_object(doc, root, "delivery");
+	put_count(doc, to, "replies", from->replies);
+	put_count(doc, to, "held", from->held);
+	put_count(doc, to, "held_by_window", from->by_window);
+	put_rounded(doc, to, "mean_ns", from->mean_ns);
+	put_rounded(doc, to, "p99_ns", from->p99_ns);
+	put_rounded(doc, to, "late_ns", from->late_ns);
+}
+
 void json_put_account(struct json_doc *doc, struct json_object *root, const struct report *report)
 {
 	const struct root_account *from = report->roots;

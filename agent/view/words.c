@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/words.h"
 
+#include <string.h>
+
 const char *words_way(const struct cause_way *way)
 {
 	if (way->own)
@@ -58,6 +60,8 @@ const char *words_advice(const struct report *report, const struct cause *cause)
 	case ROOT_DISK:
 		return "write or sync less here, do it on another thread, or use a faster disk";
 	case ROOT_PEER:
+		if (cause->root.object && !strcmp(cause->root.object, "the client"))
+			return "the client and the network between, not this server's code";
 		return "record the other end as well, and report on both recordings together";
 	case ROOT_TIMER:
 		return "whether this sleep, retry or timeout is needed";

@@ -135,6 +135,7 @@ struct wl_record_header {
  * space has the highest bit.
  */
 #define WL_FILE_LOCK     (1ULL << 63)
+#define WL_MMAP_LOCK     (1ULL << 62) /* the object of a wait for the lock of the process's own address space */
 #define WL_FILE_LOCK_DEV 47 /* the shift of the device */
 #define WL_FILE_LOCK_INO ((1ULL << WL_FILE_LOCK_DEV) - 1)
 #define wl_file_lock(major, minor, ino)                                                            \
