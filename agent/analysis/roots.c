@@ -205,6 +205,32 @@ static int set_object(struct root_trail *trail, const struct path_step *step)
 	return 0;
 }
 
+/* The interval's own wait in an event loop, for something that no edge explains. */
+static bool is_idle(const struct path_step *step)
+{
+	return !step->depth && step->state == WL_STATE_BLOCKED_POLL && step->category == WL_CATEGORY_IO_NET &&
+	       !step->transit;
+}
+
+/*
+ * An event loop that waits for an interval's timer is woken for others meanwhile: of its waits, the last one before it
+ * went on with the interval tells what the interval waited for.
+ */
+static const struct path_step *last_idle(const struct path *path, size_t i, uint64_t sid)
+{
+	const struct path_step *last = NULL;
+
+	for (; i < path->steps.cnt; i++) {
+		const struct path_step *step = &path->steps.items[i];
+
+		if (is_idle(step))
+			last = step;
+		else if (!step->depth && state_is_on_cpu(step->state) && step->sid == sid)
+			break;
+	}
+	return last;
+}
+
 int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *interval, const struct path *path)
 {
 	const struct trace_session *session = &roots->traces->sessions.items[interval->session];
@@ -217,6 +243,8 @@ int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *
 
 		trail.way.category = ambiguous ? step->sure : step->category;
 		trail.way.wait = step->wait;
+		if (is_idle(step))
+			trail.resumed = last_idle(path, i, interval->base.sid);
 		if (!ambiguous) {
 			err = set_object(&trail, step);
 			for (size_t h = 0; h < PATH_HOPS_MAX && step->hop_tids[h] && !err; h++)

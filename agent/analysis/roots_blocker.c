@@ -125,6 +125,21 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 			ns);
 }
 
+/* Whose request the interval is: the other end of the connection that it came by. */
+static const char *const the_client = "the client";
+
+/*
+ * Bytes that the target's own connections bring are known by their hand-offs: what an interval's thread waits for in a
+ * socket without one is the rest of the request, or room for the reply.
+ */
+static bool waits_for_client(const struct root_trail *trail, const struct path_step *step)
+{
+	const char *type = traces_string(trail->roots->traces, trail->interval->base.type);
+
+	return !step->depth && !trail->nest && !step->transit && step->state == WL_STATE_BLOCKED_NET &&
+	       (!strncmp(type, "tcp:", 4) || !strncmp(type, "unix:", 5));
+}
+
 /* It came to the port that the interval's own connection is of. */
 static bool is_from_client(const struct root_trail *trail, const struct graph_handoff *handoff)
 {
@@ -179,6 +194,13 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 				      : "";
 	const char *syscall = traces_string(traces, step->syscall);
 
+	if (!handoff && waits_for_client(trail, step)) {
+		leaf.key.kind = ROOT_PEER;
+		leaf.tid = step->tid;
+		return roots__text(trail->roots, the_client, &leaf.key.object)
+			       ? -ENOMEM
+			       : roots__add(trail->roots, trail, &leaf, ns);
+	}
 	if (!*address && !(handoff && handoff->from_tid))
 		return add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
 	leaf.key.kind = ROOT_PEER;
@@ -195,8 +217,14 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 static bool is_ended_by_timer(const struct root_trail *trail, const struct path_step *step, uint64_t from_ts,
 			      uint64_t to_ts)
 {
-	const struct graph_wakeup *wakeup = graph__wakeup_in(trail->session->graph, step->tid, from_ts, to_ts);
+	const struct graph_wakeup *wakeup;
 
+	if (!trail->nest && trail->resumed) {
+		step = trail->resumed;
+		from_ts = traces_graph_ts(trail->roots->traces, trail->session, step->begin_ts);
+		to_ts = traces_graph_ts(trail->roots->traces, trail->session, step->end_ts);
+	}
+	wakeup = graph__wakeup_in(trail->session->graph, step->tid, from_ts, to_ts);
 	return wakeup && !wakeup->waker_tid && wakeup->context == WL_CONTEXT_TIMER;
 }
 

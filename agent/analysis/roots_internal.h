@@ -12,6 +12,8 @@ struct root_trail {
 	const struct trace_interval *interval;
 	uint32_t row;
 	struct root_way way; /* but its key */
+	const struct path_step
+		*resumed; /* the idle wait after which the interval went on, NULL: the step is no idle one */
 	uint32_t nest;
 	uint32_t tids[ROOT_NEST_MAX]; /* whose waits are being followed */
 };

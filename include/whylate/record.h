@@ -136,7 +136,7 @@ struct wl_record_header {
  */
 #define WL_FILE_LOCK     (1ULL << 63)
 #define WL_MMAP_LOCK     (1ULL << 62) /* the object of a wait for the lock of the process's own address space */
-#define WL_FILE_LOCK_DEV 47 /* the shift of the device */
+#define WL_FILE_LOCK_DEV 47           /* the shift of the device */
 #define WL_FILE_LOCK_INO ((1ULL << WL_FILE_LOCK_DEV) - 1)
 #define wl_file_lock(major, minor, ino)                                                            \
 	(WL_FILE_LOCK | (__wl_u64)(((major) & 0xff) << 8 | ((minor) & 0xff)) << WL_FILE_LOCK_DEV | \

@@ -564,12 +564,37 @@ static void put_woken_by_timer(struct row_writer *to, uint64_t ts)
 	row_end(to, SHARD_TABLE_WAKEUP);
 }
 
-/* Every tenth request waits 10 ms: in its loop for a timer, or for a lock 5 ms at a time, until its holder wakes it. */
-static void waiting_server(const char *dir, bool lock)
+/* What every tenth request waits 10 ms for, in two waits. */
+enum waited {
+	FOR_TIMER,  /* in its event loop */
+	IN_LOOP,    /* likewise, and the first wait ends with another request */
+	FOR_LOCK,   /* 5 ms at a time, until its holder wakes it */
+	FOR_CLIENT, /* the rest of the request */
+	WAITED_CNT,
+};
+
+static const char *const waited_states[WAITED_CNT] = {"blocked.poll", "blocked.poll", "blocked.futex", "blocked.net"};
+
+static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint64_t ts)
+{
+	if (what == FOR_CLIENT || (what == IN_LOOP && !last))
+		row_put_wakeup(to, SERVER, ts, 0, NULL);
+	else if (what == FOR_LOCK && last)
+		row_put_wakeup(to, SERVER, ts, HOLDER, "holder");
+	else
+		put_woken_by_timer(to, ts);
+}
+
+static void waiting_server(const char *dir, enum waited what, bool held)
 {
 	struct row_writer to;
 
 	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	if (held) {
+		row_put_session(&to, "replies", "200");
+		row_put_session(&to, "replies_held", "36000000:1 40000000:3");
+		row_put_session(&to, "replies_held_window", "0");
+	}
 	row_put_thread(&to, SERVER, SERVER, "server");
 	row_put_thread(&to, SERVER, HOLDER, "holder");
 	for (uint64_t k = 1; k <= 200; k++) {
@@ -579,21 +604,18 @@ static void waiting_server(const char *dir, bool lock)
 		if (wait_ns) {
 			uint64_t from_ts = ts + 50 * US, middle_ts = from_ts + 5 * MS, to_ts = from_ts + wait_ns;
 
-			row_begin_segment(&to, SERVER, from_ts, middle_ts, lock ? "blocked.futex" : "blocked.poll", k);
+			row_begin_segment(&to, SERVER, from_ts, middle_ts, waited_states[what], k);
 			row_set_u64(&to, SEGMENT_OBJECT, 0x4000);
 			row_end(&to, SHARD_TABLE_SEGMENT);
-			put_woken_by_timer(&to, middle_ts);
-			row_put_segment(&to, SERVER, middle_ts, middle_ts + 10 * US, "running", k);
-			row_begin_segment(&to, SERVER, middle_ts + 10 * US, to_ts,
-					  lock ? "blocked.futex" : "blocked.poll", k);
+			put_wake_up(&to, what, false, middle_ts);
+			row_put_segment(&to, SERVER, middle_ts, middle_ts + 10 * US, "running",
+					what == IN_LOOP ? 100000 + k : k);
+			row_begin_segment(&to, SERVER, middle_ts + 10 * US, to_ts, waited_states[what], k);
 			row_set_u64(&to, SEGMENT_OBJECT, 0x4008);
 			row_end(&to, SHARD_TABLE_SEGMENT);
-			if (lock) {
+			if (what == FOR_LOCK)
 				row_put_segment(&to, HOLDER, ts, to_ts + 10 * US, "running", 0);
-				row_put_wakeup(&to, SERVER, to_ts, HOLDER, "holder");
-			} else {
-				put_woken_by_timer(&to, to_ts);
-			}
+			put_wake_up(&to, what, true, to_ts);
 		}
 		row_put_segment(&to, SERVER, end_ts - 50 * US, end_ts, "running", k);
 		row_put_interval(&to, k, SERVER, "tcp:80", ts, end_ts, 0, 0);
@@ -601,23 +623,56 @@ static void waiting_server(const char *dir, bool lock)
 	row_writer_close(&to);
 }
 
-static void timeouts_are_timers_or_the_holders(void)
+static void what_ends_a_wait_is_its_root(void)
 {
-	for (int lock = 0; lock <= 1; lock++) {
+	static const enum root_kind kinds[] = {ROOT_TIMER, ROOT_TIMER, ROOT_CODE, ROOT_PEER};
+
+	for (enum waited what = 0; what < WAITED_CNT; what++) {
 		const struct cause *first;
 		struct found found;
 
 		test_dir__make(&found.dir);
-		waiting_server(found.dir.path, lock);
+		waiting_server(found.dir.path, what, false);
 		found_make(&found, 0.95);
 		check_account(&found.findings.report);
+		CU_ASSERT_FALSE(found.findings.report.delivery.known);
 		CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 1);
 		first = &found.findings.report.causes[0];
-		CU_ASSERT_EQUAL(first->root.kind, lock ? ROOT_CODE : ROOT_TIMER);
-		CU_ASSERT_STRING_EQUAL(first->root.role, lock ? "holder" : "server");
+		CU_ASSERT_EQUAL(first->root.kind, kinds[what]);
+		if (what == FOR_CLIENT) {
+			CU_ASSERT_STRING_EQUAL(first->root.object, "the client");
+		} else {
+			CU_ASSERT_STRING_EQUAL(first->root.role, what == FOR_LOCK ? "holder" : "server");
+		}
 		CU_ASSERT(first->share > 0.95);
 		found_free(&found);
 	}
+}
+
+/* Of 200 replies 4 are held for 39 ms on average: 15.6 ms of the mean of the longest 10, beside a tail of 10 ms. */
+static void replies_that_are_held_are_ranked(void)
+{
+	const struct report_delivery *delivery;
+	const struct report *report;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	waiting_server(found.dir.path, FOR_TIMER, true);
+	found_make(&found, 0.95);
+	report = &found.findings.report;
+	check_account(report);
+	delivery = &report->delivery;
+	CU_ASSERT(delivery->known && delivery->replies == 200 && delivery->held == 4 && !delivery->by_window);
+	CU_ASSERT_DOUBLE_EQUAL(delivery->mean_ns, 780e3, 1);
+	CU_ASSERT_DOUBLE_EQUAL(delivery->held_mean_ns, 39e6, 1);
+	CU_ASSERT_DOUBLE_EQUAL(delivery->p99_ns, 40e6, 1);
+	CU_ASSERT_DOUBLE_EQUAL(delivery->late_ns, 15.6e6, 1);
+	CU_ASSERT_FATAL(report->cause_cnt >= 2);
+	CU_ASSERT_EQUAL(report->causes[0].root.kind, ROOT_PEER);
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].share, 15.6 / 25.6, 0.01);
+	CU_ASSERT_EQUAL(report->causes[1].root.kind, ROOT_TIMER);
+	CU_ASSERT(report->causes[0].rank == 1 && report->causes[1].rank == 2);
+	found_free(&found);
 }
 
 int suite_roots(void)
@@ -630,7 +685,8 @@ int suite_roots(void)
 		{"without samples the thread is the root", without_samples_the_thread_is_the_root},
 		{"a tick belongs to what it interrupted", a_tick_belongs_to_what_it_interrupted},
 		{"what the holder waits for is the root", what_the_holder_waits_for_is_the_root},
-		{"timeouts are timers, or the holder's", timeouts_are_timers_or_the_holders},
+		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
+		{"replies that are held are ranked", replies_that_are_held_are_ranked},
 	};
 
 	return unit_suite("roots", tests, sizeof(tests) / sizeof(tests[0]));
