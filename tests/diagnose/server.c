@@ -239,6 +239,16 @@ NOINLINE void touch_pages(void)
 		snapshot_memory[i]++;
 }
 
+NOINLINE void take_buffer(void)
+{
+	char *buffer = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (buffer == MAP_FAILED)
+		return;
+	buffer[0] = 1;
+	munmap(buffer, 65536);
+}
+
 /* Every request, typical or slow. */
 static void serve(bool slow)
 {
@@ -264,6 +274,8 @@ static void serve(bool slow)
 		flock(lock_fd, LOCK_UN);
 	} else if (is("pipe")) {
 		append_audit();
+	} else if (is("mmap-lock")) {
+		take_buffer();
 	} else if (is("upstream") || is("upstream-2")) {
 		ask_upstream(&upstream_fd, slow ? "slow\n" : "get\n");
 	} else if (is("upstream-pool")) {
@@ -316,6 +328,19 @@ NOINLINE void hold_segment(void)
 	pthread_mutex_unlock(&segment_lock);
 }
 
+/* Populates with the address space's lock held; faults and mmap() of the others wait for it. */
+NOINLINE void load_pages(void)
+{
+	const size_t sz = 96UL << 20;
+	void *memory = mmap(NULL, sz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return;
+	madvise(memory, sz, MADV_NOHUGEPAGE);
+	madvise(memory, sz, MADV_POPULATE_WRITE);
+	munmap(memory, sz);
+}
+
 NOINLINE void take_snapshot(void)
 {
 	pid_t pid = fork();
@@ -332,7 +357,7 @@ static void *background(void *arg)
 	(void)arg;
 	name_thread(is("lock-timer") || is("lock-disk") ? "flusher"
 		    : is("lock-chain") || is("spin")    ? "compactor"
-		    : is("rwlock")                      ? "loader"
+		    : is("rwlock") || is("mmap-lock")   ? "loader"
 		    : is("fork-faults")                 ? "snapshotter"
 							: "indexer");
 	if (is("thread-hog") || is("two") || is("lock-runq"))
@@ -355,7 +380,9 @@ static void *background(void *arg)
 			spin_acquire();
 			nap(SLOW_NS);
 			atomic_store(&spin_word, 0);
-		} else if (is("fork-faults"))
+		} else if (is("mmap-lock"))
+			load_pages();
+		else if (is("fork-faults"))
 			take_snapshot();
 		else if (is("thread-hog") || is("two"))
 			index_documents(SLOW_NS * 2);
@@ -374,7 +401,12 @@ static void *connection(void *arg)
 	if (is("thread-hog") || is("stranger-hog") || is("two") || is("full"))
 		pin(0);
 	while (read_line(fd, line, sizeof(line))) {
+		/* A client that sends its request in pieces. */
+		while (!strchr(line, '\n') && read_line(fd, line + strlen(line), sizeof(line) - strlen(line)))
+			;
 		serve(*line == 's');
+		if (is("nagle") && *line == 's' && !off)
+			say(fd, "head ");
 		say(fd, "ok\n");
 	}
 	close(fd);
@@ -388,7 +420,8 @@ static void serve_threads(int fd)
 	for (;;) {
 		int client = accept(fd, NULL, NULL), one = 1;
 
-		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (!is("nagle"))
+			setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		pthread_create(&thread, NULL, connection, (void *)(intptr_t)client);
 		pthread_detach(thread);
 	}
@@ -565,6 +598,8 @@ static void start_beside(int port)
 
 /* --- a client ----------------------------------------------------------------------------------------------------- */
 
+static bool client_is_slow;
+
 static void *client(void *arg)
 {
 	int port = (int)(intptr_t)arg;
@@ -574,10 +609,21 @@ static void *client(void *arg)
 	char line[64];
 
 	do {
-		say(fd, rand_r(&seed) % 100 < 2 ? "slow\n" : "get\n");
+		bool slow = rand_r(&seed) % 100 < 2;
+
+		if (slow && client_is_slow) {
+			say(fd, "slow");
+			nap(SLOW_NS);
+			say(fd, "\n");
+		} else {
+			say(fd, slow ? "slow\n" : "get\n");
+		}
 		nap(3 * MS + (uint64_t)(rand_r(&seed) % 4) * MS / 2);
-	} while (read_line(fd, line, sizeof(line)));
-	exit(0);
+		do {
+			if (!read_line(fd, line, sizeof(line)))
+				exit(0);
+		} while (!strchr(line, '\n'));
+	} while (true);
 }
 
 int main(int argc, char **argv)
@@ -594,6 +640,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (is("client")) {
+		client_is_slow = argc == 4 && !strcmp(argv[3], "client-slow");
 		for (int i = 0; i < 5; i++)
 			pthread_create(&thread, NULL, client, (void *)(intptr_t)port);
 		client((void *)(intptr_t)port);
@@ -616,7 +663,7 @@ int main(int argc, char **argv)
 	}
 	fd = listen_at(port);
 	if (is("lock-timer") || is("lock-disk") || is("lock-chain") || is("rwlock") || is("spin") ||
-	    is("fork-faults") || is("thread-hog") || is("two"))
+	    is("fork-faults") || is("thread-hog") || is("two") || is("mmap-lock"))
 		pthread_create(&thread, NULL, background, NULL);
 	if (is("loop"))
 		serve_loop(fd, false);
