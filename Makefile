@@ -56,8 +56,8 @@ all: setup-build
 build: $(BUILD)/whylate workloads presets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
-.PHONY: setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all
-setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all: setup-%:
+.PHONY: setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all setup-deb
+setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all setup-deb: setup-%:
 	@scripts/setup.sh $*
 
 # --- the kernel side --------------------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz-lib/libwhylate.a
 CAPS_GROUP ?= whylate
 CAPS ?= cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_sys_nice,cap_syslog
 SETCAP ?=
-install: build
+install: $(BUILD)/whylate presets
 	install -Dm755 $(BUILD)/whylate $(DESTDIR)$(PREFIX)/bin/whylate
 	$(Q)$(if $(filter 1,$(SETCAP)),getent group $(CAPS_GROUP) >/dev/null || groupadd --system $(CAPS_GROUP))
 	$(Q)$(if $(filter 1,$(SETCAP)),chown root:$(CAPS_GROUP) $(DESTDIR)$(PREFIX)/bin/whylate)
@@ -452,6 +452,17 @@ install: build
 	install -Dm644 docs/perfetto.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/perfetto.proto
 	install -Dm644 docs/otlp.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/otlp.proto
 
+# A Debian package into build/deb; and its check, which needs root and downloads a Debian system.
+.PHONY: deb deb-check
+deb: setup-build setup-deb
+	@$(MAKE) --no-print-directory $(uplot)
+	@debian/rules binary
+	@debian/rules clean
+	@ls -l build/deb/whylate_*.deb
+
+deb-check: deb
+	@scripts/deb-check build/deb/whylate_$(VERSION)_$$(dpkg --print-architecture).deb
+
 clean:
 	rm -rf $(BUILD)
 
@@ -461,6 +472,7 @@ help:
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'
+	@echo 'make deb       a Debian package         make deb-check        installed in a fresh root, and removed (root)'
 	@echo 'make live-thread, make live-address   the collector under a sanitizer   make live-agent   … the agent and its probes'
 	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
 	@echo 'make fleet-demo   20 agents, 2 collectors, a database and Prometheus on loopback: who is late, and why'

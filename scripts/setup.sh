@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what building, testing, linting or benchmarking whylate needs from Debian's packages.
 #
-#   scripts/setup.sh build|test|lint|bench|matrix|matrix-all …
+#   scripts/setup.sh build|test|lint|bench|matrix|matrix-all|deb …
 #   scripts/setup.sh charts                                     only what the HTML page embeds, from the npm registry
 #   scripts/setup.sh list PART                                  only prints the names; `libraries` is a part as well
 #
@@ -33,6 +33,7 @@ lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk
 	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
+deb=(debhelper dpkg-dev fakeroot lintian debootstrap)
 matrix_all=("${matrix[@]}" qemu-system-arm gcc-aarch64-linux-gnu)
 
 say() { echo "setup: $*" >&2; }
@@ -45,9 +46,10 @@ packages_of() {
 	targets) echo "${targets[@]}" ;;
 	lint) echo "${lint[@]}" ;;
 	bench) echo "${bench[@]}" ;;
+	deb) echo "${deb[@]}" ;;
 	matrix) echo "${matrix[@]}" ;;
 	matrix-all) echo "${matrix_all[@]}" ;;
-	*) say "unknown part '$1': build, test, targets, lint, bench, matrix or matrix-all"; exit 2 ;;
+	*) say "unknown part '$1': build, test, targets, lint, bench, matrix, matrix-all or deb"; exit 2 ;;
 	esac
 }
 
