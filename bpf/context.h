@@ -32,6 +32,9 @@ _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits o
 
 #define HISTORY_LEN  256
 #define NEST_MAX     8
+#define ASKING_MAX   16
+/* A thread that has asked so often without waiting in epoll is no event loop. */
+#define ASKS_UNKNOWN 64
 #define WAITS_MAX    8
 #define COUNTERS_MAX (1 << STATE_BITS)
 
@@ -91,6 +94,12 @@ enum outside {
 	OUTSIDE_LEFT,     /* it was one of the target's until it left the target's cgroup */
 };
 
+/* A request that a thread has read, and that has neither asked for anything nor ended. */
+struct asking {
+	u64 sid;
+	u64 since_ts; /* when the thread had got a CPU that read it */
+};
+
 struct thread {
 	u64 word; /* since << STATE_BITS | state */
 	u32 window;
@@ -126,7 +135,7 @@ struct thread {
 	struct snapshot fresh; /* room for a reading of its own counters */
 	/* stacks only */
 	u64 stack_ts; /* when the wait under way began, 0: it is not recorded */
-	u64 stack_key, stack_sid, stack_object;
+	u64 stack_key, stack_sid, stack_context, stack_object;
 	u64 python_thread; /* where CPython keeps it; 0: not known */
 	u64 stack_next_ts; /* a wait that is for no selected interval is not looked at before */
 	u32 stack_rate, stack_state, stack_sysno, stack_flags, stack_cpu;
@@ -157,6 +166,14 @@ struct thread {
 
 	u32 outside; /* enum outside: none of the target's */
 
+	/* see handoff.h */
+	u32 is_loop;      /* it waits in epoll while requests are open on it */
+	u32 current_type; /* of current_sid, as in its record */
+	u32 asks;         /* on connections that it opened */
+	u32 zero;
+	u64 crowded_ts; /* one of asking[] was overwritten since it got a CPU then */
+	struct asking asking[ASKING_MAX];
+
 	/* trace mode only */
 	u32 other_pid; /* of the segment under way, see struct wl_segment_record */
 	u32 other_tid;
@@ -178,7 +195,8 @@ struct open_interval {
 	u32 pid, tid, type, hw_epoch, hw_generation;
 	u32 picker_tid; /* the thread that picked it up: tid, unless it went on to another one */
 	u64 queue_sid, queue_sid_ns;
-	u64 conn; /* as in the record, likewise the next two */
+	u64 context; /* as in the record, likewise the next three */
+	u64 conn;
 	u32 first_len, first_total;
 	u8 first[WL_FIRST_ENOUGH + 1 + WL_FIRST_MAX]; /* of which WL_FIRST_MAX count: the verifier knows the bounds */
 	struct wl_trace_context trace;
@@ -198,7 +216,7 @@ struct request {
 	u32 zero;
 };
 
-/* A connection that the target accepted. */
+/* A connection that the target accepted; or, foreign, one that it opened, which is tied to the request it asks for. */
 struct conn {
 	struct request request; /* read, and not answered yet, while in_request */
 	struct request next;    /* its first bytes have arrived and were not read yet */
@@ -210,6 +228,11 @@ struct conn {
 	u32 wants_first; /* more bytes of the request would tell more of its type */
 	u32 held_window; /* the window of held_ts */
 	u64 held_ts;     /* since when bytes of a reply are in the socket and not sent, 0: none are */
+	u32 awaits;      /* foreign: nothing was read since the request asked */
+	u32 is_shared;   /* foreign: several requests were asked for at a time */
+	u32 is_connecting;
+	u32 zero;
+	u64 context; /* foreign: in which the request goes on with the reply */
 };
 
 /* Arrival times of datagrams that wait in one socket. */

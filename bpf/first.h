@@ -19,8 +19,8 @@ struct user_vector {
 /* Where struct msghdr, as user space has it, points to its vectors: on every 64-bit architecture. */
 #define MSGHDR_VECTORS_AT 16
 
-/* Where the call that the current task is in has put what it read; len 0: not known. */
-static __always_inline void read_buffer(struct user_vector *buffer)
+/* Where the call that the current task is in has put what it read, or has what it sends; len 0: not known. */
+static __always_inline void call_buffer(struct user_vector *buffer)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -58,7 +58,7 @@ VERIFIED_ONCE bool open__add_first(struct open_interval *open, u64 read_len)
 
 	if (!open || open->first_len > WL_FIRST_ENOUGH)
 		return false;
-	read_buffer(&buffer);
+	call_buffer(&buffer);
 	open->first_total += read_len;
 	if (read_len > buffer.len)
 		read_len = buffer.len;

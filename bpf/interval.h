@@ -12,6 +12,7 @@
 
 #include "call.h"
 #include "first.h"
+#include "handoff.h"
 #include "retain.h"
 #include "ring.h"
 #include "thread.h"
@@ -346,6 +347,8 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	u64 sid = pickup->sid, own_ts, now;
 
 	thread__works_for(thread, sid, pickup->type);
+	thread__reads(thread, sid);
+	thread->current_type = pickup->type;
 	if (!pickup->selected && !thread__is_watched(thread)) {
 		thread->current_sid = sid;
 		thread->current_since_ts = 0;
@@ -424,6 +427,7 @@ static __always_inline void interval__resume(struct thread *thread, u64 sid, u32
 	thread__served(thread, now);
 	thread->activity_ts = now;
 	thread->current_sid = sid;
+	thread->current_type = type;
 	thread->current_since_ts = now;
 	thread->current_recorded = recorded;
 	if (!recorded)
@@ -500,6 +504,7 @@ VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, 
 	record->chance = chance;
 	record->queue_sid = open->queue_sid;
 	record->queue_sid_ns = open->queue_sid_ns;
+	record->context = open->context;
 	__builtin_memset(&record->culprit, 0, sizeof(record->culprit));
 	__builtin_memset(&record->lock, 0, sizeof(record->lock));
 	__builtin_memset(&record->blocked, 0, sizeof(record->blocked));
@@ -606,6 +611,7 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 
 	if (cpu)
 		__sync_fetch_and_add(&cpu->seen, 1);
+	thread__asked(thread, sid);
 	if (!recorded && !thread__is_watched(thread)) {
 		if (current)
 			thread->current_sid = 0;

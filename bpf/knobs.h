@@ -33,6 +33,7 @@ enum wait_class {
 	WAIT_DISK,
 	WAIT_NET,
 	WAIT_POLL,
+	WAIT_LOOP,  /* as WAIT_POLL: what event loops wait in */
 	WAIT_SLEEP,
 	WAIT_FILE,    /* by what kind of file the first argument is */
 	WAIT_SPLICE,  /* as WAIT_FILE; the third argument is what it writes to */
@@ -42,7 +43,7 @@ enum wait_class {
 	WAIT_ARM,     /* it does not wait, it arms a timer for whoever does */
 };
 
-/* Where a call that reads from a socket puts the bytes. */
+/* Where a call that reads from a socket puts the bytes, or one that writes to it has them. */
 enum read_class {
 	READ_NOWHERE,
 	READ_BUFFER,  /* second argument, as many as the third says */
@@ -199,6 +200,8 @@ struct cpu_context {
 	u64 selected;   /* of them, those whose record was to be sent */
 	u64 keyed;      /* probes: begun by a key and not ended by it, a difference: of all CPUs together */
 	u64 unreadable; /* probes: hits whose expression could not be read */
+	u64 asks;        /* by requests on connections that the target opened */
+	u64 asks_unsure; /* of them, those of which it was not certain which request asked */
 	u64 abandoned;  /* begun and never finished: connection closed, thread gone, stack unwound */
 	struct runner runners[RUNNERS_MAX]; /* who ran on the CPU, in turn */
 	u32 runner_pos;                     /* 0: nothing is known of the CPU yet */

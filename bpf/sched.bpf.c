@@ -22,6 +22,21 @@ static __always_inline u32 wait_of(struct task_struct *task, struct thread *thre
 	return state;
 }
 
+/* It has asked on a connection of its own, and how it waits for replies is not known yet. */
+static __always_inline bool may_be_loop(const struct thread *thread)
+{
+	return thread->asks && thread->asks < ASKS_UNKNOWN && !thread->is_loop;
+}
+
+/* An event loop, between events. */
+static __always_inline bool waits_in_loop(const struct thread *thread, u32 state)
+{
+	u32 nr = thread->wait.sysno;
+
+	return state == WL_STATE_BLOCKED_POLL && nr < KNOB_SYSCALLS &&
+	       cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] == WAIT_LOOP;
+}
+
 static __always_inline void switched_out(struct task_struct *task, struct thread *thread, bool runnable)
 {
 	bool faults = thread->in_fault && !thread->waits_for_mmap;
@@ -42,7 +57,7 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 	}
 	if (faults) {
 		state = STATE_FAULT_PENDING; /* the fault's wait is part of the fault */
-	} else if (!thread->recording && !cfg_knobs.trace) {
+	} else if (!thread->recording && !cfg_knobs.trace && !may_be_loop(thread)) {
 		state = WL_STATE_BLOCKED_OTHER; /* nobody will ask */
 	} else {
 		state = wait_of(task, thread);
@@ -52,6 +67,8 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 		thread->wait_since_ts = thread__enter(thread, state);
 	else
 		thread__enter(thread, state);
+	if (waits_in_loop(thread, state))
+		thread->is_loop = 1;
 	delay__block(thread, state == WL_STATE_BLOCKED_FUTEX ? thread->wait.owner_tid : 0);
 	/* Last: a waker that sees it set may move the state on at once. */
 	*(volatile u32 *)&thread->blocked = 1;

@@ -25,6 +25,7 @@
 #define IPPROTO_TCP     6
 #define IPPROTO_UDP     17
 #define TCP_ESTABLISHED 1
+#define TCP_SYN_SENT    2
 #define TCP_CLOSE       7
 #define TCP_CLOSE_WAIT  8
 #define TCP_LISTEN      10
@@ -469,6 +470,148 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 	request_expected_no_more(&conn->request);
 }
 
+/* --- connections that the target opened ---------------------------------------------------------------------------- */
+
+/* One that the target opened, or that a stranger uses: NULL if it is one that the target accepted. */
+static __always_inline struct conn *opened_conn(struct sock *sk)
+{
+	u16 family = sock_get(sk, __sk_common.skc_family);
+	struct conn *conn = conn_find(sk);
+
+	if (conn)
+		return conn->foreign ? conn : NULL;
+	if (family == AF_UNIX) {
+		conn = conn_of(sk, family);
+		return conn && conn->foreign ? conn : NULL;
+	}
+	if ((family != AF_INET && family != AF_INET6) || sock_get(sk, sk_protocol) != IPPROTO_TCP ||
+	    port_listens(controls.tcp_ports, sock_get(sk, __sk_common.skc_num)))
+		return NULL;
+	conn = conn_make(sk);
+	if (conn)
+		conn->foreign = 1;
+	return conn;
+}
+
+static __always_inline u32 handoff_kind(struct sock *sk)
+{
+	return sock_get(sk, __sk_common.skc_family) == AF_UNIX ? WL_HANDOFF_UNIX : WL_HANDOFF_SOCKET;
+}
+
+/* What is read, or can be written, is for the request that the connection is tied to. */
+VERIFIED_ONCE bool tied_goes_on(struct conn *conn, struct thread *thread)
+{
+	struct open_interval *open = NULL;
+	u64 sid;
+
+	if (!conn || !thread)
+		return false;
+	sid = conn->request.sid;
+
+	if (conn->recorded) {
+		open = bpf_map_lookup_elem(&opens, &sid);
+		if (!open) {
+			conn->request.sid = 0;
+			return false;
+		}
+	}
+	/* It has worked for another one since it asked. */
+	if (thread->current_sid != sid)
+		thread->is_loop = 1;
+	interval__resume(thread, sid, conn->type, conn->recorded);
+	if (open && thread->is_loop)
+		open->context = conn->context;
+	return true;
+}
+
+/* Of the requests that may ask, the one that does: the thread goes on with it.  False: it is not known. */
+VERIFIED_ONCE bool asking_goes_on(struct thread *thread)
+{
+	struct open_interval *open;
+	u64 sid;
+
+	if (!thread)
+		return false;
+	sid = thread__sends_on(thread);
+	open = sid ? bpf_map_lookup_elem(&opens, &sid) : NULL;
+	if (!open)
+		return false;
+	interval__resume(thread, sid, open->type, true);
+	return true;
+}
+
+/* The request that it is tied to may still get its reply. */
+static __always_inline bool conn_is_asked(struct conn *conn)
+{
+	u64 sid = conn->request.sid;
+
+	return sid && (!conn->recorded || bpf_map_lookup_elem(&opens, &sid));
+}
+
+/* The thread connects it, or writes to it.  True: it is tied to the request that asks. */
+VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sends)
+{
+	bool knows, ties = false;
+
+	if (!conn || !thread)
+		return false;
+	thread->asks++;
+	if (conn->is_shared) {
+		if (sends)
+			conn_untie(conn);
+		return false;
+	}
+	if (conn->request.window != controls.window) {
+		conn->request.sid = 0;
+		conn->awaits = 0;
+		conn->is_connecting = 0;
+	}
+	if (conn->is_connecting && conn->request.sid)
+		/* An event loop was told that the connection is there. */
+		knows = tied_goes_on(conn, thread);
+	else
+		knows = (conn->awaits && conn->request.sid == thread->current_sid) || !thread__others_ask(thread) ||
+			(sends && asking_goes_on(thread));
+	if (knows && conn->awaits && !conn->is_connecting && conn->request.sid != thread->current_sid &&
+	    conn_is_asked(conn)) {
+		conn->is_shared = 1;
+		conn_untie(conn);
+	} else if (knows && thread->current_sid) {
+		conn_tie(conn, thread, sends);
+		ties = true;
+	} else if (sends && !knows) {
+		conn_untie(conn);
+	} else {
+		conn->request.sid = 0;
+	}
+	conn->is_connecting = !sends;
+	return ties;
+}
+
+static __always_inline int request_asks(struct sock *sk, struct thread *thread, bool sends)
+{
+	struct conn *conn;
+
+	if (!cfg_knobs.sockets || thread->outside || sock_get(sk, sk_type) == SOCK_DGRAM)
+		return 0;
+	conn = opened_conn(sk);
+	if (conn && conn_asked(conn, thread, sends) && sends)
+		conn_hand_on(conn, thread, handoff_kind(sk));
+	return 0;
+}
+
+static __always_inline int reply_received(struct conn *conn, struct thread *thread, long ret)
+{
+	if (ret == -EAGAIN || ret == -EINTR)
+		return 0;
+	if (ret > 0 && conn->request.sid && conn->request.window == controls.window && !conn->is_connecting)
+		tied_goes_on(conn, thread);
+	conn->awaits = 0;
+	if (ret <= 0)
+		conn->request.sid = 0;
+	return 0;
+}
+
 static __always_inline int received(struct sock *sk, long ret, int flags)
 {
 	struct cpu_context *cpu = this_cpu();
@@ -487,8 +630,10 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 		return 0;
 	}
 	conn = conn_find(sk);
-	if (!conn || conn->foreign)
+	if (!conn)
 		return 0;
+	if (conn->foreign)
+		return reply_received(conn, thread, ret);
 	if (ret > 0)
 		stream_received(conn, thread, ret);
 	else if (ret != -EAGAIN && ret != -EINTR)
@@ -515,7 +660,7 @@ static __always_inline int sent(struct sock *sk, long ret)
 	}
 	conn = conn_find(sk);
 	if (!conn || conn->foreign)
-		return 0;
+		return request_asks(sk, thread, true);
 	ends = conn_in_request(conn);
 	conn_note_held(sk, conn, cpu, ends);
 	if (!ends)
@@ -537,6 +682,12 @@ static __always_inline int state_changed(struct sock *sk, int new_state)
 		if (thread && !thread->outside && in_target_netns(sk))
 			__sync_fetch_and_or(&controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)],
 					    1ULL << (port % 64));
+	} else if (new_state == TCP_SYN_SENT) {
+		struct cpu_context *cpu = this_cpu();
+		struct thread *thread = cpu ? current_thread(cpu) : NULL;
+
+		if (thread)
+			request_asks(sk, thread, false);
 	} else if (new_state == TCP_CLOSE) {
 		struct conn *conn = conn_find(sk);
 

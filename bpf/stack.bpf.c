@@ -15,12 +15,8 @@
 #include "follow.h"
 #include "python.h"
 #include "ring.h"
+#include "stack_copy.h"
 #include "thread.h"
-#include "uretprobe.h"
-#include "wait.h"
-
-/* Read a piece at a time, none of which crosses a page: one that is not there ends the stack. */
-#define PIECE_SZ 1024
 
 struct stack_controls stack_controls;
 
@@ -31,26 +27,8 @@ struct stack_controls stack_controls;
 /* A known stack is checked at its 4th hit, its 8th, and so on, and then every so many. */
 #define CHECK_FIRST     4
 #define CHECK_EVERY_MAX 1024
-/* Stacks end within this of their thread's base. */
-#define BASE_REACH (8 << 20)
 /* The kernel's tick comes at multiples of its period; what comes later than this part of it is another timer. */
 #define TICK_LATE_OF 8
-
-struct stack_cpu {
-	u64 refilled_ts; /* when `copies` was added to last */
-	u64 copies;      /* stacks of waits that may be copied now */
-	u64 tick_slot;   /* which of the kernel's ticks was sampled last */
-	struct wl_python_record python;
-	/* A wl_stack_record, its stack, and room for what the verifier thinks possible. */
-	u64 record[(sizeof(struct wl_stack_record) + WL_STACK_SZ_MAX + PIECE_SZ) / sizeof(u64)];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct stack_cpu);
-} stack_cpus SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -67,16 +45,9 @@ struct {
 	__type(value, u32);
 } stack_pids SEC(".maps");
 
-static __always_inline struct stack_cpu *this_stack_cpu(void)
-{
-	u32 key = 0;
-
-	return bpf_map_lookup_elem(&stack_cpus, &key);
-}
-
 static __always_inline struct wl_python_record *python__record(void)
 {
-	struct stack_cpu *scratch = this_stack_cpu();
+	struct stack_cpu *scratch = this_scratch(SCRATCH_SAMPLE);
 
 	return scratch ? &scratch->python : NULL;
 }
@@ -105,132 +76,10 @@ static __always_inline bool stack__output(struct wl_record_header *header, u16 k
 	return false;
 }
 
-static __always_inline u64 copy_registers(u64 *to, struct pt_regs *regs)
-{
-#if defined(__TARGET_ARCH_x86)
-	to[0] = regs->ax;
-	to[1] = regs->dx;
-	to[2] = regs->cx;
-	to[3] = regs->bx;
-	to[4] = regs->si;
-	to[5] = regs->di;
-	to[6] = regs->bp;
-	to[7] = regs->sp;
-	to[8] = regs->r8;
-	to[9] = regs->r9;
-	to[10] = regs->r10;
-	to[11] = regs->r11;
-	to[12] = regs->r12;
-	to[13] = regs->r13;
-	to[14] = regs->r14;
-	to[15] = regs->r15;
-	to[16] = regs->ip;
-	for (int i = 17; i < WL_STACK_REGS; i++)
-		to[i] = 0;
-#elif defined(__TARGET_ARCH_arm64)
-	for (int i = 0; i < 31; i++)
-		to[i] = regs->regs[i];
-	to[31] = regs->sp;
-	to[32] = regs->pc;
-#endif
-	return to[WL_STACK_REG_SP];
-}
-
 #include "values.h"
 
-/* Above these there are no frames: the arguments of the program, the C library's own data of the thread. */
-static __always_inline u64 stack_limit(struct task_struct *task, u64 sp, u64 sz)
-{
-	u64 top = BPF_CORE_READ(task, mm, start_stack);
-
-	if (top > sp && top - sp < sz)
-		sz = top - sp;
-#if defined(__TARGET_ARCH_x86)
-	top = BPF_CORE_READ(task, thread.fsbase);
-	if (top > sp && top - sp < sz)
-		sz = top - sp;
-#endif
-	return sz;
-}
-
-/* How many bytes could be had. */
-static __noinline u32 copy_stack(struct stack_cpu *scratch, u64 sp, u64 sz)
-{
-	struct wl_stack_record *record;
-	u32 at = 0;
-
-	if (!scratch || sz > WL_STACK_SZ_MAX)
-		return 0;
-	record = (struct wl_stack_record *)scratch->record;
-	for (int i = 0; i <= WL_STACK_SZ_MAX / PIECE_SZ; i++) {
-		u64 piece = PIECE_SZ - ((sp + at) & (PIECE_SZ - 1));
-
-		if (at >= sz || at >= WL_STACK_SZ_MAX)
-			break;
-		if (piece > sz - at)
-			piece = sz - at;
-		/* The compiler knows, and would leave out what tells older verifiers (6.1). */
-		barrier_var(piece);
-		barrier_var(at);
-		if (!piece || piece > PIECE_SZ || at >= WL_STACK_SZ_MAX)
-			break;
-		if (bpf_probe_read_user(&record->stack[at], piece, (const void *)(sp + at)))
-			break;
-		at += piece;
-	}
-	return at;
-}
-
-/* As many as the agent takes frames. */
-#define RETURNS_MAX 128
-
-struct returns {
-	struct return_instance___address *next;
-	u64 trampoline, sp;
-	u32 sz; /* of the copy */
-};
-
-static long put_back(u32 idx, struct returns *returns)
-{
-	struct return_instance___address *instance = returns->next;
-	struct stack_cpu *scratch = this_stack_cpu();
-	struct wl_stack_record *record;
-	u64 at;
-
-	if (!instance || !scratch)
-		return 1;
-	record = (struct wl_stack_record *)scratch->record;
-	at = BPF_CORE_READ(instance, stack) - returns->sp;
-	returns->next = BPF_CORE_READ(instance, next);
-	barrier_var(at);
-	if (at >= WL_STACK_SZ_MAX || at + sizeof(u64) > returns->sz)
-		return 0;
-	if (*(u64 *)&record->stack[at] == returns->trampoline)
-		*(u64 *)&record->stack[at] = BPF_CORE_READ(instance, orig_ret_vaddr);
-	return 0;
-}
-
-/*
- * What uretprobes have taken out of the stack goes back into its copy, and into the registers of a call that is just
- * returning: nobody's callers are to be missing.
- */
-static __always_inline void put_back_returns(struct wl_stack_record *record, u64 sp, u32 sz)
-{
-	struct return_instance___address *innermost = return_instances();
-	struct returns returns = {.next = innermost, .sp = sp, .sz = sz};
-
-	if (!innermost)
-		return;
-	returns.trampoline = trampoline_addr();
-	if (!returns.trampoline)
-		return;
-	if (record->regs[WL_STACK_REG_PC] == returns.trampoline)
-		record->regs[WL_STACK_REG_PC] = BPF_CORE_READ(innermost, orig_ret_vaddr);
-	bpf_loop(RETURNS_MAX, put_back, &returns, 0);
-}
-
 /* The selected interval that the thread works for: false if there is none. */
-static __always_inline bool works_for_selected(struct thread *thread, u64 *its_sid, u32 *rate)
+static __always_inline bool works_for_selected(struct thread *thread, u64 *its_sid, u64 *context, u32 *rate)
 {
 	u64 sid = thread->current_sid;
 	struct open_interval *open;
@@ -242,6 +91,7 @@ static __always_inline bool works_for_selected(struct thread *thread, u64 *its_s
 	if (!open || open->paused)
 		return false;
 	*its_sid = sid;
+	*context = open->context;
 	*rate = open->rate;
 	return true;
 }
@@ -250,11 +100,6 @@ static __always_inline bool works_for_selected(struct thread *thread, u64 *its_s
 static __always_inline bool is_wanted_always(struct thread *thread)
 {
 	return stack_controls.always && thread && !thread->outside;
-}
-
-static __always_inline bool has_user_stack(struct task_struct *task)
-{
-	return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER));
 }
 
 static __always_inline bool is_new_process(u32 pid)
@@ -280,29 +125,15 @@ static __always_inline void python__send(struct stack_cpu *scratch, struct wl_st
 /* Registers and stack; everything else is the caller's.  Was it sent? */
 static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, struct task_struct *task)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct wl_stack_record *record = (struct wl_stack_record *)scratch->record;
-	u64 sp, sz = stack_controls.max_sz;
 	long kernel_sz;
-	u32 got = 0;
+	u32 got;
 
 	record->pid = task->tgid;
 	record->tid = task->pid;
 	kernel_sz = bpf_get_stack(ctx, record->kernel, sizeof(record->kernel), 0);
 	record->kernel_cnt = kernel_sz > 0 ? kernel_sz / sizeof(u64) : 0;
-	if (!regs || !has_user_stack(task)) {
-		record->flags |= WL_STACK_NO_USER;
-	} else {
-		if (sz > WL_STACK_SZ_MAX)
-			sz = WL_STACK_SZ_MAX;
-		sp = copy_registers(record->regs, regs);
-		sz = stack_limit(task, sp, sz);
-		got = copy_stack(scratch, sp, sz);
-		put_back_returns(record, sp, got);
-		if (got < sz)
-			record->flags |= WL_STACK_CUT;
-	}
-	record->stack_sz = got;
+	got = copy_user(scratch, task, SCRATCH_SAMPLE);
 	python__send(scratch, record);
 	return got <= WL_STACK_SZ_MAX && stack__output(&record->header, WL_RECORD_STACK, sizeof(*record) + got,
 						       is_new_process(record->pid), WL_LOSS_STACK);
@@ -345,8 +176,9 @@ static __always_inline int tick(void *ctx, struct stack_cpu *scratch, struct tas
 	u64 no_python = 0;
 
 	record->sid = 0;
+	record->context = 0;
 	record->delays = delays_of(task, thread);
-	if (thread && works_for_selected(thread, &record->sid, &record->rate)) {
+	if (thread && works_for_selected(thread, &record->sid, &record->context, &record->rate)) {
 		/* Its own is one of those that are open on the thread. */
 		if (record->delays)
 			record->delays--;
@@ -373,7 +205,7 @@ SEC("perf_event")
 int on_stack_tick(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct stack_cpu *scratch = this_stack_cpu();
+	struct stack_cpu *scratch = this_scratch(SCRATCH_SAMPLE);
 
 	if (!task->pid || !scratch || at_rest())
 		return 0;
@@ -386,7 +218,7 @@ SEC("tp_btf/local_timer_entry")
 int BPF_PROG(on_stack_kernel_tick)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct stack_cpu *scratch = this_stack_cpu();
+	struct stack_cpu *scratch = this_scratch(SCRATCH_SAMPLE);
 	u64 period_ns = stack_controls.kernel_ns, now, slot;
 
 	if (!period_ns || !task->pid || !scratch || at_rest())
@@ -401,66 +233,6 @@ int BPF_PROG(on_stack_kernel_tick)
 #endif
 
 /* --- waits -------------------------------------------------------------------------------------------------------- */
-
-static __always_inline u64 mix(u64 x)
-{
-	x ^= x >> 33;
-	x *= 0xff51afd7ed558ccdULL;
-	x ^= x >> 33;
-	x *= 0xc4ceb9fe1a85ec53ULL;
-	x ^= x >> 33;
-	return x;
-}
-
-/* Where the same code lies at the same addresses: in a process, and in those that it forked. */
-static __always_inline u64 image_of(struct task_struct *task)
-{
-	struct mm_struct *mm = task->mm;
-
-	if (!mm)
-		return 0;
-	return BPF_CORE_READ(mm, start_code) ^ BPF_CORE_READ(mm, mmap_base) << 17 ^
-	       BPF_CORE_READ(mm, exe_file, f_inode, i_ino) << 40;
-}
-
-/* Above that address the thread has no frames.  A stack of the program's own making has no base that is known. */
-static __always_inline u64 stack_base(struct task_struct *task, u64 sp)
-{
-	u64 top = BPF_CORE_READ(task, mm, start_stack);
-
-	if (top > sp && top - sp < BASE_REACH)
-		return top;
-#if defined(__TARGET_ARCH_x86)
-	top = BPF_CORE_READ(task, thread.fsbase);
-	if (top > sp && top - sp < BASE_REACH)
-		return top;
-#endif
-	return 0;
-}
-
-/*
- * Return addresses among the innermost words.  The C library's calls keep data at the stack pointer itself, and frames
- * of equal size are common, so that one word tells too little.  Other pointers would make a key of each value: a word
- * counts if it leads into the program's code, or to where the code lies that the thread is at.
- */
-#define KEY_WORDS  32
-#define CODE_REACH (16 << 20)
-
-static __always_inline u64 return_addresses(struct task_struct *task, u64 *words, u64 ip, u64 sp)
-{
-	u64 start = BPF_CORE_READ(task, mm, start_code), end = BPF_CORE_READ(task, mm, end_code), key = 0;
-
-	if (bpf_probe_read_user(words, KEY_WORDS * sizeof(u64), (void *)sp))
-		return 0;
-	for (int i = 0; i < KEY_WORDS; i++) {
-		u64 word = words[i];
-
-		if (word - start < end - start ||
-		    (word - ip + CODE_REACH < 2 * CODE_REACH && word - sp + BASE_REACH >= 2 * BASE_REACH))
-			key = (key ^ word) * 0xff51afd7ed558ccdULL;
-	}
-	return key;
-}
 
 /* States in which the system call does not tell where in the kernel it waits: long ones, which pay for a look. */
 #define KERNEL_KEYED (bit(WL_STATE_BLOCKED_DISK) | bit(WL_STATE_BLOCKED_OTHER) | bit(WL_STATE_FAULT_MAJOR))
@@ -477,22 +249,6 @@ static __always_inline u64 kernel_key(void *ctx, struct wl_stack_record *record)
 		if (sz > (long)(i * sizeof(u64)))
 			key = (key ^ record->kernel[i]) * 0xff51afd7ed558ccdULL;
 	return mix(key);
-}
-
-/* Of the inferred call path and of what it waits for, on which the kernel's part of the stack depends. */
-static __always_inline u64 key_of(struct task_struct *task, struct wl_stack_record *record, u32 state)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 ip, sp, key;
-
-	if (!regs || !has_user_stack(task))
-		return mix(task->pid) ^ state;
-	ip = PT_REGS_IP_CORE(regs);
-	sp = PT_REGS_SP_CORE(regs);
-	key = mix(image_of(task) + ip);
-	key = mix(key + stack_base(task, sp) - sp);
-	key = mix(key + return_addresses(task, (u64 *)record->stack, ip, sp));
-	return key ^ state;
 }
 
 /* One of those that this CPU may copy, of which there is a new one every gap_ns. */
@@ -531,7 +287,7 @@ static __always_inline bool is_idle(struct thread *thread, u32 state)
 
 static __always_inline void wait_begins(void *ctx, struct task_struct *task, struct thread *thread)
 {
-	struct stack_cpu *scratch = this_stack_cpu();
+	struct stack_cpu *scratch = this_scratch(SCRATCH_SAMPLE);
 	struct known_stack fresh = {.hits = 1, .check_at = CHECK_FIRST}, *known;
 	struct wl_stack_record *record;
 	struct wl_wait wait = {};
@@ -542,7 +298,8 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 		return;
 	now = bpf_ktime_get_ns();
 	thread->stack_sid = 0;
-	if (!works_for_selected(thread, &thread->stack_sid, &thread->stack_rate)) {
+	thread->stack_context = 0;
+	if (!works_for_selected(thread, &thread->stack_sid, &thread->stack_context, &thread->stack_rate)) {
 		thread->stack_rate = controls.selection;
 		if (!is_wanted_always(thread)) {
 			if (now < thread->stack_next_ts)
@@ -559,7 +316,8 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 	thread->stack_sysno = wait.sysno;
 	thread->stack_cpu = bpf_get_smp_processor_id();
 	record = (struct wl_stack_record *)scratch->record;
-	key = key_of(task, record, thread->stack_state);
+	/* What it waits for: the kernel's part of the stack depends on it. */
+	key = call_path_key(task, (u64 *)record->stack) ^ thread->stack_state;
 	if (KERNEL_KEYED & bit(thread->stack_state & STATE_MASK))
 		key += kernel_key(ctx, record);
 	key += python__walk(task, &thread->python_thread);
@@ -570,6 +328,7 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 		return;
 	record->ts = now;
 	record->sid = thread->stack_sid;
+	record->context = thread->stack_context;
 	record->period_ns = 0;
 	record->key = key;
 	record->rate = thread->stack_rate;
@@ -606,6 +365,7 @@ static __always_inline void wait_ends(struct thread *thread)
 		.ts = thread->stack_ts,
 		.sid = thread->stack_sid,
 		.key = thread->stack_key,
+		.context = thread->stack_context,
 		.object = thread->stack_object,
 		.pid = thread->pid,
 		.tid = thread->tid,

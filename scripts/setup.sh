@@ -30,7 +30,7 @@ targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server na
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)
 # The last line builds the servers of tests/bench/values from their sources.
-bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk
+bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid
 	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
 deb=(debhelper dpkg-dev fakeroot lintian debootstrap)

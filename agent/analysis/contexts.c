@@ -400,6 +400,8 @@ int contexts_make(struct contexts *contexts, const struct dataset *dataset, cons
 	if (!err && paths)
 		err = walk_paths(&walk);
 	if (!err)
+		err = context_chains__load(&contexts->chains, reader);
+	if (!err)
 		err = contexts__add_stacks(contexts, reader);
 	free(walk.type_of);
 	if (err)
@@ -411,6 +413,9 @@ void contexts_free(struct contexts *contexts)
 {
 	vec_free(&contexts->types);
 	vec_free(&contexts->lines);
+	vec_free(&contexts->parts);
+	idmap__free(&contexts->part_ids);
+	context_chains__free(&contexts->chains);
 	vec_free(&contexts->nodes);
 	vec_free(&contexts->node_of);
 	vec_free(&contexts->crossings);

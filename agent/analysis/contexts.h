@@ -10,19 +10,30 @@
 #ifndef WHYLATE_ANALYSIS_CONTEXTS_H
 #define WHYLATE_ANALYSIS_CONTEXTS_H
 
+#include "analysis/context_chains.h"
 #include "analysis/paths.h"
 
 #define CONTEXT_CHAIN_MAX 8
 #define CONTEXTS_MAX      4096 /* further ones are counted with their parents */
 #define CONTEXT_NODES_MAX 200000
 
-/* A call path of a type: its parent's and one more function; nodes[0] of each type is the type itself. */
+/* A call path of a type: its parent's and one more function; the root of each tree is a type itself, or a part of it.
+ */
 struct context_node {
 	uint32_t parent;              /* a smaller index */
 	uint32_t name;                /* index into contexts.strings */
 	uint32_t type;                /* index into types */
+	uint32_t part;                /* index into parts; UINT32_MAX: of the type as a whole */
 	double on_ns, off_ns;         /* weighted: on a CPU and off it, in this very call path */
 	double all_on_ns, all_off_ns; /* … and in what it called */
+};
+
+/* What requests of one type did in one context. */
+struct context_part {
+	uint32_t type;            /* index into types */
+	uint32_t chain;           /* index into chains.items */
+	double count, latency_ns; /* weighted: requests that ended in it */
+	uint32_t node;            /* root of its samples; UINT32_MAX: none */
 };
 
 /* A stage is "KIND ROLE", with the type of the request there where it is known. */
@@ -64,13 +75,16 @@ struct contexts {
 	VEC(struct context_type) types; /* the largest share of lateness first */
 	VEC(struct context_line) lines; /* parents before children */
 	VEC(struct context_node) nodes;
+	struct context_chains chains;
+	VEC(struct context_part) parts;         /* none where no request was handed on */
 	VEC(struct context_crossing) crossings; /* the longest wait in all first */
-	struct idmap line_ids, node_ids, crossing_ids;
+	struct idmap line_ids, node_ids, crossing_ids, part_ids;
 	VEC(uint32_t) node_of; /* by id of node_ids */
 	double tail, tail_threshold_ns, typical_ns;
 	size_t walked;       /* intervals with a path */
 	size_t folded_lines; /* hand-offs that found no room */
 	size_t sample_cnt;   /* samples that are in a call tree */
+	double sample_on_ns; /* of them, on a CPU, of requests */
 	uint32_t no_request; /* root of what threads did that delayed requests and worked for none; UINT32_MAX: nothing
 			      */
 };

@@ -41,6 +41,10 @@ void syscall_read_classes(uint8_t *classes, size_t cnt)
 		{"recvfrom", READ_BUFFER},
 		{"readv", READ_VECTOR},
 		{"recvmsg", READ_MESSAGE},
+		{"write", READ_BUFFER},
+		{"sendto", READ_BUFFER},
+		{"writev", READ_VECTOR},
+		{"sendmsg", READ_MESSAGE},
 	};
 
 	memset(classes, READ_NOWHERE, cnt);

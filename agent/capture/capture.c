@@ -290,7 +290,7 @@ static int size_stack_maps(struct capture *capture)
 {
 	bool stacks = capture->opts.stacks;
 
-	bpf_map__set_autocreate(capture->skel->maps.stack_cpus, stacks);
+	bpf_map__set_autocreate(capture->skel->maps.stack_cpus, stacks || capture->opts.sockets);
 	bpf_map__set_autocreate(capture->skel->maps.known_stacks, stacks);
 	bpf_map__set_autocreate(capture->skel->maps.pythons, stacks);
 	bpf_map__set_autocreate(capture->skel->maps.stack_pids, stacks);
@@ -744,6 +744,8 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			counts->seen += cpus[cpu].seen;
 			counts->selected += cpus[cpu].selected;
 			counts->abandoned += cpus[cpu].abandoned;
+			counts->asks += cpus[cpu].asks;
+			counts->asks_unsure += cpus[cpu].asks_unsure;
 			counts->unreadable += cpus[cpu].unreadable;
 			keyed += cpus[cpu].keyed;
 			counts->replies += cpus[cpu].replies;

@@ -43,6 +43,7 @@ struct capture_counts {
 	uint64_t seen; /* intervals finished in the target */
 	uint64_t selected;
 	uint64_t abandoned;
+	uint64_t asks, asks_unsure;
 	uint64_t unreadable; /* hits of probes whose expression could not be read */
 	/* Of the replies of selected intervals over TCP: bytes that stayed in the socket after send(). */
 	uint64_t replies, held_by_window;

@@ -18,7 +18,7 @@ static const char help[] =
 	"      --tail PCT    which requests count as late (default p99)\n"
 	"      --top N       lines per list (default 10; all)\n"
 	"      --json        one JSON object, schema whylate.contexts/1\n"
-	"      --folded      the call paths for flame graphs, type first\n"
+	"      --folded      the call paths for flame graphs, type and context first\n"
 	"Record with --mode trace for hand-offs and who delays whom, with --stacks for call paths.\n";
 
 struct contexts_options {

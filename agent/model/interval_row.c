@@ -231,6 +231,9 @@ int interval_row_make(struct shard_row *row, struct interval_texts *texts, const
 	} else {
 		set_nulls(row, INTERVAL_QUEUE_SID, INTERVAL_QUEUE_SID_NS);
 	}
+	set_u64(row, INTERVAL_CONTEXT, record->context);
+	if (record->context == WL_CONTEXT_ID_NONE)
+		shard_row__set_null(row, INTERVAL_CONTEXT);
 	fill_culprit(row, &record->culprit, texts->culprit);
 	fill_lock(row, record, names, texts->lock, sizeof(texts->lock));
 	fill_blocked(row, &record->blocked, texts->syscall, sizeof(texts->syscall));

@@ -24,6 +24,7 @@
  *   intervals_seen, intervals_selected, intervals_abandoned  counted in the kernel
  *   replies, replies_held, replies_held_window  replies of selected intervals over TCP; of them those whose last bytes
  *                      stayed in the socket after send(), as "NS:COUNT …", and how many of these met a closed window
+ *   asks, asks_unsure  on connections that the target opened; those of which it was not certain which request asked
  *   records_received, rows_kept  counted by the agent: received = kept + passed over by retention
  *   agent_pids         the recorder's own processes, separated by spaces;
  *   cost_bpf_ns, cost_agent_ns, target_cpu_ns  what the recording cost and what the target used meanwhile;

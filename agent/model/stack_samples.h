@@ -36,6 +36,7 @@ struct stack_sample {
 	double period_ns; /* of a tick, without any weight */
 	double weight_ns; /* of its state, in all intervals, that it stands for */
 	uint64_t sid;     /* 0: none */
+	uint64_t context; /* of that interval */
 	uint64_t object;
 	uint32_t pid, tid, cpu;
 	uint32_t delays; /* of a tick or a wait without an interval: selected intervals that it delays, at most */

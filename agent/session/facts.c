@@ -268,6 +268,8 @@ int recording_write_counts(struct recording *recording)
 	err = err ? err : recording_say(recording, "intervals_selected", "%" PRIu64, counts->selected);
 	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
 	err = err ? err : write_held(recording);
+	err = err ? err : recording_say(recording, "asks", "%" PRIu64, counts->asks);
+	err = err ? err : recording_say(recording, "asks_unsure", "%" PRIu64, counts->asks_unsure);
 	err = err ? err : recording_say(recording, "records_received", "%" PRIu64, recording->received);
 	err = err ? err : recording_say(recording, "rows_kept", "%" PRIu64, recording->kept);
 	err = err ? err : recording_probes_write_counts(recording);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What --stacks adds to a recording. */
 #include "base/log.h"
+#include "base/names.h"
 #include "session/session_internal.h"
 
 #include <errno.h>
@@ -163,8 +164,40 @@ void recording_stacks_stop(struct recording *recording)
 		stacks__end(recording->stacks);
 }
 
+/* A row of the table `context`. */
+static int write_context(struct recording *recording, const struct wl_stack_record *record)
+{
+	const char *kind = handoff_name(record->state);
+	struct shard_row *row = &recording->row;
+	struct stacks_path path = {0};
+	int err = kind && recording->stacks ? stacks__path(recording->stacks, record, &path) : 0;
+
+	if (err || !kind)
+		return err;
+	memset(row->nulls, 0, sizeof(row->nulls));
+	row->values[CONTEXT_TS].u64 = record->ts;
+	row->values[CONTEXT_ID].u64 = record->key;
+	row->values[CONTEXT_PARENT].u64 = record->context;
+	if (record->context == WL_CONTEXT_ID_NONE)
+		shard_row__set_null(row, CONTEXT_PARENT);
+	row->values[CONTEXT_KIND].str = kind;
+	row->values[CONTEXT_PID].u64 = record->pid;
+	row->values[CONTEXT_TID].u64 = record->tid;
+	row->values[CONTEXT_PATH].u64 = path.hash;
+	row->values[CONTEXT_FRAMES].str = path.frames;
+	if (!path.frames) {
+		shard_row__set_null(row, CONTEXT_PATH);
+		shard_row__set_null(row, CONTEXT_FRAMES);
+	}
+	return shard_writer__append(recording->writer, SHARD_TABLE_CONTEXT, row);
+}
+
 int recording_stacks_take(struct recording *recording, const struct wl_record_header *record)
 {
+	const struct wl_stack_record *stack = (const struct wl_stack_record *)record;
+
+	if (record->kind == WL_RECORD_STACK && stack->flags & WL_STACK_HANDOFF)
+		return write_context(recording, stack);
 	return recording->stacks ? stacks__take(recording->stacks, record) : 0;
 }
 

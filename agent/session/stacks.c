@@ -3,6 +3,7 @@
 
 #include "base/folded.h"
 #include "base/names.h"
+#include "base/random.h"
 #include "session/images.h"
 #include "target/inlines.h"
 #include "target/kernel_symbols.h"
@@ -37,6 +38,7 @@ struct stacks {
 	char name[NAME_SZ]; /* of a place */
 	struct unwind_regs frame_regs[VALUES_DEPTH_MAX + 1];
 	char line[PATH_MAX_CNT * (NAME_SZ + 1)];
+	char path[PATH_MAX_CNT * (NAME_SZ + 1)]; /* of a hand-off */
 };
 
 void stacks__changed(struct stacks *stacks, pid_t pid)
@@ -389,6 +391,66 @@ static int kernel_text(struct stacks *stacks, const struct wl_stack_record *reco
 	return *text ? 0 : -ENOMEM;
 }
 
+/* --- contexts ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	/* FNV-1a */
+	while (*text)
+		hash = (hash ^ (uint8_t)*text++) * 0x100000001b3ULL;
+	return hash;
+}
+
+/* Of the files' build ids and the offsets in them: the same wherever they are loaded.  Without a build id, of names. */
+static uint64_t hash_path(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record)
+{
+	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
+	struct program *program = process->image->program;
+	struct unwind_frame frames[UNWIND_FRAMES_MAX];
+	uint64_t hash = 0xcbf29ce484222325ULL;
+	enum unwind_end end;
+	size_t cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
+
+	for (size_t i = 0; i < cnt; i++) {
+		uint64_t addr = unwind_frame_addr(&frames[i]);
+		const struct program_module *module = NULL;
+		uint32_t idx = PROGRAM_NONE;
+
+		if (program && program__function_at_runtime(program, addr, &idx) != PROGRAM_NONE)
+			module = program__module(program, idx);
+		if (module && *module->build_id) {
+			hash = random_mix(hash_text(hash, module->build_id) + (addr - module->bias));
+		} else {
+			frame_name(stacks, process, addr, record->ts, stacks->name);
+			hash = hash_text(hash, stacks->name);
+		}
+	}
+	return hash;
+}
+
+int stacks__path(struct stacks *stacks, const struct wl_stack_record *record, struct stacks_path *path)
+{
+	struct image_process *process;
+	struct stack_values *values;
+	struct stack_text *text;
+	int err;
+
+	*path = (struct stacks_path){0};
+	if (stacks->ended || !record->stack_sz)
+		return 0;
+	err = images__process(stacks->images, (pid_t)record->pid, &process);
+	if (err || !process->image)
+		return err;
+	path->hash = hash_path(stacks, process, record);
+	err = user_text(stacks, record, &text, &values);
+	if (err)
+		return err;
+	snprintf(stacks->path, sizeof(stacks->path), "%s", text->frames);
+	path->frames = stacks->path;
+	stack_texts__drop(stacks->texts, text);
+	return 0;
+}
+
 static void take_python(struct stacks *stacks, const struct wl_python_record *record)
 {
 	stacks->python_cnt++;
@@ -448,6 +510,9 @@ static int write_row(void *owner, const struct stack_sample *sample)
 	row->values[STACK_SID].u64 = sample->sid;
 	if (!sample->sid)
 		shard_row__set_null(row, STACK_SID);
+	row->values[STACK_CONTEXT].u64 = sample->context;
+	if (!sample->sid || sample->context == WL_CONTEXT_ID_NONE)
+		shard_row__set_null(row, STACK_CONTEXT);
 	row->values[STACK_DELAYS].u64 = sample->delays;
 	row->values[STACK_STATE].str = state_name(sample->state);
 	row->values[STACK_WEIGHT].f64 = sample->weight_ns;

@@ -48,6 +48,15 @@ void stacks__free(struct stacks *stacks); /* NULL-safe */
 
 /* A record of one of the three kinds.  0 or -errno; a process that is gone is no error. */
 int stacks__take(struct stacks *stacks, const struct wl_record_header *record);
+/* The call path at a hand-off. */
+struct stacks_path {
+	const char *frames; /* root;…;leaf, until the next call; NULL: not known */
+	uint64_t hash;      /* of it, the same in every process and on every host that runs these files */
+};
+
+/* 0 or -ENOMEM. */
+int stacks__path(struct stacks *stacks, const struct wl_stack_record *record, struct stacks_path *path);
+
 /* As stack_samples__interval(), stack_samples__advance() and stack_samples__finish(). */
 int stacks__interval(struct stacks *stacks, uint64_t sid, uint64_t begin_ts, uint64_t end_ts, double weight);
 int stacks__advance(struct stacks *stacks, uint64_t polled_ts);

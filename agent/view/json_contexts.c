@@ -3,7 +3,10 @@
 #include "view/contexts.h"
 #include "view/json_put.h"
 
+#include <inttypes.h>
 #include <json-c/json.h>
+#include <math.h>
+#include <stdio.h>
 
 static const char *type_name(const struct contexts *contexts, uint32_t type)
 {
@@ -43,7 +46,8 @@ static void put_lines(struct json_doc *doc, struct json_object *object, const st
 }
 
 /* The nodes of one tree; "parent" is an index into the same list, null for those that nothing calls. */
-static int put_tree(struct json_doc *doc, struct json_object *object, const struct contexts *contexts, uint32_t type)
+static int put_tree(struct json_doc *doc, struct json_object *object, const struct contexts *contexts, uint32_t type,
+		    uint32_t part)
 {
 	struct json_object *array = put_array(doc, object, "call_tree");
 	uint32_t *places = calloc(contexts->nodes.cnt + 1, sizeof(*places)), cnt = 0;
@@ -54,7 +58,7 @@ static int put_tree(struct json_doc *doc, struct json_object *object, const stru
 		const struct context_node *node = &contexts->nodes.items[i];
 		struct json_object *item;
 
-		if (node->type != type || node->parent == i)
+		if (node->type != type || node->part != part || node->parent == i)
 			continue;
 		places[i] = ++cnt;
 		item = append_object(doc, array);
@@ -67,6 +71,47 @@ static int put_tree(struct json_doc *doc, struct json_object *object, const stru
 	}
 	free(places);
 	return 0;
+}
+
+static void put_chain(struct json_doc *doc, struct json_object *array, const struct contexts *contexts, uint32_t chain)
+{
+	const struct context_chain *at = &contexts->chains.items.items[chain];
+	struct json_object *step;
+
+	if (chain == CONTEXT_CHAIN_NONE)
+		return;
+	put_chain(doc, array, contexts, at->parent);
+	step = append_object(doc, array);
+	put_string(doc, step, "kind", chain == CONTEXT_CHAIN_OTHER ? "other" : handoff_name(at->kind));
+	put_string(doc, step, "frames", *at->frames ? at->frames : NULL);
+}
+
+/* By chain of call paths at hand-offs. */
+static int put_parts(struct json_doc *doc, struct json_object *object, const struct contexts *contexts, uint32_t type)
+{
+	struct json_object *array;
+	int err = 0;
+
+	if (!contexts->parts.cnt)
+		return 0;
+	array = put_array(doc, object, "chains");
+	for (uint32_t i = 0; i < contexts->parts.cnt && !err; i++) {
+		const struct context_part *part = &contexts->parts.items[i];
+		struct json_object *line;
+		char id[17];
+
+		if (part->type != type)
+			continue;
+		line = append_object(doc, array);
+		snprintf(id, sizeof(id), "%016" PRIx64, contexts->chains.items.items[part->chain].id);
+		put_string(doc, line, "id", id);
+		put_chain(doc, put_array(doc, line, "handed_on"), contexts, part->chain);
+		put_rounded(doc, line, "count", part->count);
+		put_number(doc, line, "mean_ns", part->count > 0 ? part->latency_ns / part->count : NAN);
+		put_number(doc, line, "cpu_share", view_part_cpu_share(contexts, part));
+		err = put_tree(doc, line, contexts, type, i);
+	}
+	return err;
 }
 
 static int put_types(struct json_doc *doc, struct json_object *root, const struct contexts *contexts)
@@ -87,7 +132,9 @@ static int put_types(struct json_doc *doc, struct json_object *root, const struc
 		put_number(doc, line, "cpu_share", type->cpu_share);
 		put_number(doc, line, "late_share", type->late_share);
 		put_lines(doc, line, contexts, i);
-		err = put_tree(doc, line, contexts, i);
+		err = put_tree(doc, line, contexts, i, UINT32_MAX);
+		if (!err)
+			err = put_parts(doc, line, contexts, i);
 	}
 	return err;
 }
@@ -133,7 +180,7 @@ int view_contexts_json(FILE *out, const struct contexts *contexts)
 	put_count(&doc, root, "contexts_folded", contexts->folded_lines);
 	doc.err = put_types(&doc, root, contexts) ? -ENOMEM : doc.err;
 	put_crosstalk(&doc, root, contexts);
-	if (put_tree(&doc, root, contexts, UINT32_MAX))
+	if (put_tree(&doc, root, contexts, UINT32_MAX, UINT32_MAX))
 		doc.err = -ENOMEM;
 	text = doc.err ? NULL
 		       : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);

@@ -76,7 +76,8 @@ static size_t find_children(const struct contexts *contexts, uint32_t parent, do
 	return cnt;
 }
 
-static void print_node(struct page *page, const struct contexts *contexts, uint32_t node, double whole_ns, int depth)
+static void print_node(struct page *page, const struct contexts *contexts, uint32_t node, double whole_ns, int depth,
+		       size_t indent)
 {
 	const struct context_node *nodes = contexts->nodes.items;
 	uint32_t children[CHILDREN_MAX];
@@ -101,12 +102,12 @@ static void print_node(struct page *page, const struct contexts *contexts, uint3
 		snprintf(line + len, sizeof(line) - len, " (%s of it off the CPU)",
 			 format_share(text, nodes[node].all_off_ns / all_ns(&nodes[node])));
 	}
-	put_words(page, line, 6 + 2 * (size_t)depth);
+	put_words(page, line, indent + 2 * (size_t)depth);
 	for (size_t i = 0; i < cnt && depth < DEPTH_MAX; i++)
-		print_node(page, contexts, children[i], whole_ns, depth + 1);
+		print_node(page, contexts, children[i], whole_ns, depth + 1, indent);
 }
 
-static void print_tree(struct page *page, const struct contexts *contexts, uint32_t root)
+static void print_tree(struct page *page, const struct contexts *contexts, uint32_t root, size_t indent)
 {
 	uint32_t children[CHILDREN_MAX];
 	double whole_ns;
@@ -117,7 +118,110 @@ static void print_tree(struct page *page, const struct contexts *contexts, uint3
 	whole_ns = all_ns(&contexts->nodes.items[root]);
 	cnt = find_children(contexts, root, CHILD_MIN * whole_ns, children);
 	for (size_t i = 0; i < cnt; i++)
-		print_node(page, contexts, children[i], whole_ns, 0);
+		print_node(page, contexts, children[i], whole_ns, 0, indent);
+}
+
+/* --- contexts by call paths ----------------------------------------------------------------------------------------
+ */
+
+/* Frames of a hand-off that are printed, the innermost ones. */
+#define HANDOFF_FRAMES 5
+
+double view_part_cpu_share(const struct contexts *contexts, const struct context_part *part)
+{
+	if (!(contexts->sample_on_ns > 0))
+		return NAN;
+	return part->node == UINT32_MAX ? 0 : contexts->nodes.items[part->node].all_on_ns / contexts->sample_on_ns;
+}
+
+/* Where the hand-off came from, without what all of them have in common. */
+static void add_handoff(char *buf, size_t sz, const struct contexts *contexts, const struct context_chain *chain)
+{
+	const char *frames = chain->frames + (*chain->frames ? contexts->chains.prefix : 0);
+	size_t len = strlen(buf), cnt = 1;
+
+	for (const char *at = frames; *at; at++)
+		cnt += *at == ';';
+	for (; cnt > HANDOFF_FRAMES; cnt--)
+		frames = strchr(frames, ';') + 1;
+	len += (size_t)snprintf(buf + len, sz - len, "%s%s", handoff_name(chain->kind), *frames ? " asked by " : "");
+	for (; *frames && len + 4 < sz; frames++)
+		len += (size_t)snprintf(buf + len, sz - len, *frames == ';' ? " > " : "%c", *frames);
+}
+
+const char *view_handed_on(char *buf, size_t sz, const struct contexts *contexts, uint32_t chain)
+{
+	const struct context_chain *at = &contexts->chains.items.items[chain];
+	size_t len;
+
+	if (chain <= CONTEXT_CHAIN_OTHER) {
+		snprintf(buf, sz, "%s", chain == CONTEXT_CHAIN_NONE ? "as it came in" : "other contexts");
+		return buf;
+	}
+	buf[0] = '\0';
+	if (at->parent != CONTEXT_CHAIN_NONE) {
+		view_handed_on(buf, sz, contexts, at->parent);
+		len = strlen(buf);
+		snprintf(buf + len, sz - len, "; then ");
+	} else {
+		snprintf(buf, sz, "after ");
+	}
+	if (strlen(buf) + 1 < sz)
+		add_handoff(buf, sz, contexts, at);
+	return buf;
+}
+
+static bool part_comes_before(const struct contexts *contexts, const struct context_part *a,
+			      const struct context_part *b)
+{
+	double share_a = view_part_cpu_share(contexts, a), share_b = view_part_cpu_share(contexts, b);
+
+	if (share_a != share_b && !isnan(share_a) && !isnan(share_b))
+		return share_a > share_b;
+	return a->count > b->count;
+}
+
+/* The next part of that type behind `last` (NULL: the first). */
+static const struct context_part *next_part(const struct contexts *contexts, uint32_t type,
+					    const struct context_part *last)
+{
+	const struct context_part *next = NULL, *parts = contexts->parts.items;
+
+	for (size_t i = 0; i < contexts->parts.cnt; i++) {
+		const struct context_part *part = &parts[i];
+		bool is_behind = !last || part_comes_before(contexts, last, part) ||
+				 (part > last && !part_comes_before(contexts, part, last));
+
+		if (part->type == type && part != last && is_behind &&
+		    (!next || part_comes_before(contexts, part, next)))
+			next = part;
+	}
+	return next;
+}
+
+/* The contexts of a type: how many of its requests ended in each, what CPU time and which call paths each took. */
+static bool print_parts(struct page *page, const struct contexts *contexts, uint32_t type, uint32_t top)
+{
+	const struct context_part *part = next_part(contexts, type, NULL);
+	char chain[CHAIN_LEN], text[2][FORMAT_SZ];
+	uint32_t cnt = 0;
+
+	if (!part || (part->chain == CONTEXT_CHAIN_NONE && !next_part(contexts, type, part)))
+		return false;
+	put_words(page, "contexts: how they were handed on, and call paths in each", 4);
+	for (; part && (!top || cnt < top); part = next_part(contexts, type, part), cnt++) {
+		put_words(page, view_handed_on(chain, sizeof(chain), contexts, part->chain), 6);
+		page__to(page, 8);
+		page__printf(page, "%s of the program's CPU time in samples; %s requests ended in it",
+			     format_share(text[0], view_part_cpu_share(contexts, part)),
+			     format_weighted(text[1], part->count));
+		if (part->count > 0)
+			page__printf(page, ", mean %s",
+				     view_duration(text[0], FORMAT_SZ, part->latency_ns / part->count));
+		page__end_line(page);
+		print_tree(page, contexts, part->node, 10);
+	}
+	return true;
 }
 
 /* --- types -------------------------------------------------------------------------------------------------------- */
@@ -158,7 +262,7 @@ static void print_contexts(struct page *page, const struct contexts *contexts, u
 	}
 }
 
-static void print_type(struct page *page, const struct contexts *contexts, uint32_t idx)
+static void print_type(struct page *page, const struct contexts *contexts, uint32_t idx, uint32_t top)
 {
 	const struct context_type *type = &contexts->types.items[idx];
 	char text[4][FORMAT_SZ];
@@ -180,9 +284,11 @@ static void print_type(struct page *page, const struct contexts *contexts, uint3
 	page__printf(page, "%s of the program's CPU time", format_share(text[2], type->cpu_share));
 	page__end_line(page);
 	print_contexts(page, contexts, idx);
+	if (print_parts(page, contexts, idx, top))
+		return;
 	if (type->node != UINT32_MAX)
 		put_words(page, "call paths, of its time in samples", 4);
-	print_tree(page, contexts, type->node);
+	print_tree(page, contexts, type->node, 6);
 }
 
 /* By lateness, then by time. */
@@ -264,12 +370,12 @@ int view_contexts_text(FILE *out, const struct contexts *contexts, const struct 
 	page__printf(&page, "; late: %s and more", view_duration(text, sizeof(text), contexts->tail_threshold_ns));
 	page__end_line(&page);
 	for (size_t i = 0; i < text_limit(contexts->types.cnt, opts->top); i++)
-		print_type(&page, contexts, order[i]);
+		print_type(&page, contexts, order[i], opts->top);
 	text_more(&page, contexts->types.cnt, opts->top);
 	if (contexts->no_request != UINT32_MAX) {
 		page__end_line(&page);
 		text_heading(&page, "Outside of any request, while it delayed some");
-		print_tree(&page, contexts, contexts->no_request);
+		print_tree(&page, contexts, contexts->no_request, 6);
 	}
 	print_crosstalk(&page, contexts, opts->top);
 	if (!contexts->walked)
@@ -298,17 +404,25 @@ int view_contexts_folded(FILE *out, const struct contexts *contexts)
 {
 	static const char *const sides[] = {"on", "off"};
 	static char line[64 * 1024];
+	char chain[CHAIN_LEN];
 
 	for (uint32_t i = 0; i < contexts->nodes.cnt; i++) {
 		const struct context_node *node = &contexts->nodes.items[i];
 		const double ns[] = {node->on_ns, node->off_ns};
 
+		/* A sample of a request is in the tree of its type, and in that of its context. */
+		if (contexts->parts.cnt && node->type != UINT32_MAX && node->part == UINT32_MAX)
+			continue;
 		for (int side = 0; side < 2; side++) {
 			if (!(ns[side] >= 0.5))
 				continue;
 			*line = '\0';
 			folded_add(line, sizeof(line),
 				   node->type == UINT32_MAX ? "no request" : type_name(contexts, node->type));
+			if (node->part != UINT32_MAX)
+				folded_add(line, sizeof(line),
+					   view_handed_on(chain, sizeof(chain), contexts,
+							  contexts->parts.items[node->part].chain));
 			folded_add(line, sizeof(line), sides[side]);
 			put_frames(line, sizeof(line), contexts, i);
 			fprintf(out, "%s %.0f\n", line, ns[side]);

@@ -233,6 +233,7 @@ struct wl_interval_record {
 	__wl_u32 chance;    /* retention: it was kept with that chance of 2^32, for the baseline; 0: for certain */
 	__wl_u64 queue_sid; /* the longest interval that its thread served while this one waited, 0: none known */
 	__wl_u64 queue_sid_ns;
+	__wl_u64 context; /* in which it ended: id of the table `context` */
 	struct wl_culprit culprit;
 	struct wl_wait lock;    /* longest futex wait */
 	struct wl_wait blocked; /* longest other wait */
@@ -475,8 +476,13 @@ enum wl_stack_flag {
 	WL_STACK_WAITS = 4,        /* it gave up the CPU: the stack of waits with that key */
 	WL_STACK_NO_USER = 8,      /* a thread of the kernel: only kernel[] is there */
 	WL_STACK_KERNEL_TICK = 16, /* a tick of the kernel's own clock, not of ours */
-	WL_STACK_PYTHON = 32       /* the record before it, of the same CPU, has the frames of its Python code */
+	WL_STACK_PYTHON = 32,      /* the record before it, of the same CPU, has the frames of its Python code */
+	WL_STACK_HANDOFF = 64      /* no sample: a request was handed on, and goes on in the new context `key` */
 };
+
+/* Contexts that are none: a request as it came in; one that found no room in the table. */
+#define WL_CONTEXT_ID_NONE  0
+#define WL_CONTEXT_ID_OTHER 1
 
 /* Return addresses in the kernel that are sent with a stack, the innermost ones. */
 #define WL_STACK_KERNEL_MAX 32
@@ -490,12 +496,13 @@ struct wl_stack_record {
 	__wl_u64 ts;
 	__wl_u64 sid;       /* the selected interval that it works for, 0: none */
 	__wl_u64 period_ns; /* thread time between two ticks, of both clocks together; WAITS: 0 */
-	__wl_u64 key;       /* WAITS: of its inferred call path */
+	__wl_u64 key;       /* WAITS: of its inferred call path; HANDOFF: the new context */
+	__wl_u64 context;   /* in which its interval is then; HANDOFF: the context before */
 	__wl_u32 pid;
 	__wl_u32 tid;
 	__wl_u32 rate;       /* of its interval, as in wl_interval_record; without one: as it is now */
 	__wl_u32 delays;     /* other selected intervals that it delays, at most; 0, without a sid: none */
-	__wl_u32 state;      /* enum wl_state */
+	__wl_u32 state;      /* enum wl_state; HANDOFF: enum wl_handoff */
 	__wl_u32 flags;      /* enum wl_stack_flag */
 	__wl_u32 kernel_cnt; /* of kernel[] */
 	__wl_u32 stack_sz;   /* bytes that follow, from the stack pointer upwards */
@@ -526,6 +533,7 @@ struct wl_stack_wait_record {
 	__wl_u64 ts;  /* when it gave up the CPU */
 	__wl_u64 sid; /* the selected interval that it worked for, 0: none */
 	__wl_u64 key;
+	__wl_u64 context;    /* as in wl_stack_record */
 	__wl_u64 object;     /* as in struct wl_wait, likewise state and sysno */
 	__wl_u64 blocked_ns; /* until it was woken */
 	__wl_u64 runq_ns;    /* from then on, until it got a CPU */
@@ -556,11 +564,11 @@ _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
 _Static_assert(sizeof(struct wl_invocation_record) == 88 + 8 * WL_SPLIT_CNT, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
-_Static_assert(sizeof(struct wl_stack_record) == 72 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
+_Static_assert(sizeof(struct wl_stack_record) == 80 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
 _Static_assert(sizeof(struct wl_python_record) == 32 + 8 * WL_PYTHON_FRAMES_MAX, "python record");
 _Static_assert(sizeof(struct wl_value_word) == 24, "value word");
 _Static_assert(sizeof(struct wl_values_record) == 32 + 24 * WL_VALUE_WORDS_MAX, "values record");
-_Static_assert(sizeof(struct wl_stack_wait_record) == 88, "stack wait record");
+_Static_assert(sizeof(struct wl_stack_wait_record) == 96, "stack wait record");
 _Static_assert(sizeof(struct wl_brief_record) == 80, "brief record");
 _Static_assert(__builtin_offsetof(struct wl_interval_record, first_total) ==
 			       __builtin_offsetof(struct wl_brief_record, first_total) &&
@@ -568,7 +576,7 @@ _Static_assert(__builtin_offsetof(struct wl_interval_record, first_total) ==
 			       __builtin_offsetof(struct wl_brief_record, end_ts),
 	       "an interval record begins as a brief one");
 _Static_assert(sizeof(struct wl_trace_context) == 80, "trace context");
-_Static_assert(sizeof(struct wl_interval_record) == 104 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
+_Static_assert(sizeof(struct wl_interval_record) == 112 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    sizeof(struct wl_trace_context) + 8 * WL_HW_SLOTS +
 							    12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
 	       "interval record: no padding");

@@ -509,10 +509,27 @@ cleanup:
 	process_end(&server);
 }
 
+/* --- nginx as a cache in front of another server --------------------------------------------------------------------
+ */
+
+/* The origin's log says which requests were handed on: tests/bench/contexts holds it against the recording. */
+static void test_proxy(void)
+{
+	struct process script = {0};
+
+	if (program_missing("chains_proxy", "nginx") || program_missing("chains_proxy", "python3"))
+		return;
+	if (!CHECKF(is_there("tests/bench/contexts"), "the tests are run from the root of the source tree"))
+		return;
+	if (CHECK(!process_start(&script, "python3 tests/bench/contexts --proxies nginx --requests 3000")))
+		CHECKF(process_wait(&script, 90) == 0, "%s %s", process_out(&script), process_err(&script));
+	process_end(&script);
+}
+
 static const struct live_test tests[] = {
 	{"chains_postgres", test_postgres}, {"chains_apache", test_apache},     {"chains_mariadb", test_mariadb},
 	{"chains_forks", test_forks},       {"chains_datagram", test_datagram}, {"chains_nginx", test_nginx},
-	{"chains_sendfile", test_sendfile},
+	{"chains_sendfile", test_sendfile}, {"chains_proxy", test_proxy},
 };
 
 int suite_chains(void)

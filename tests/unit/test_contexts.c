@@ -150,6 +150,134 @@ static void put_stack(struct row_writer *to, uint64_t sid, uint64_t delays, cons
 	row_end(to, SHARD_TABLE_STACK);
 }
 
+static void put_context(struct row_writer *to, uint64_t id, uint64_t parent, uint64_t path, const char *frames)
+{
+	row_begin(to, SHARD_TABLE_CONTEXT);
+	row_set_ts(to, CONTEXT_TS, 1000);
+	row_set_u64(to, CONTEXT_ID, id);
+	if (parent)
+		row_set_u64(to, CONTEXT_PARENT, parent);
+	row_set_str(to, CONTEXT_KIND, "socket");
+	row_set_u64(to, CONTEXT_PATH, path);
+	row_set_u64(to, CONTEXT_PID, 100);
+	row_set_u64(to, CONTEXT_TID, 101);
+	row_set_str(to, CONTEXT_FRAMES, frames);
+	row_end(to, SHARD_TABLE_CONTEXT);
+}
+
+static void put_in_context(struct row_writer *to, uint64_t sid, uint64_t context)
+{
+	row_begin_interval(to, sid, 101, "tcp:80 GET /", 1000 * sid, 1000 * sid + 500, 0, 0);
+	if (context)
+		row_set_u64(to, INTERVAL_CONTEXT, context);
+	row_end(to, SHARD_TABLE_INTERVAL);
+	row_begin(to, SHARD_TABLE_STACK);
+	row_set_u64(to, STACK_PID, 100);
+	row_set_u64(to, STACK_TID, 101);
+	row_set_u64(to, STACK_TS, 1000);
+	row_set_u64(to, STACK_SID, sid);
+	if (context)
+		row_set_u64(to, STACK_CONTEXT, context);
+	row_set_str(to, STACK_STATE, "running");
+	row_set_str(to, STACK_FRAMES, "main;loop;write");
+	to->row.values[STACK_WEIGHT].f64 = 10;
+	row_end(to, SHARD_TABLE_STACK);
+}
+
+static const struct context_part *part_in(const struct whole *whole, uint64_t session_id, uint64_t id)
+{
+	uint32_t chain = context_chains__find(&whole->contexts.chains, session_id, id);
+
+	for (size_t i = 0; i < whole->contexts.parts.cnt; i++)
+		if (whole->contexts.parts.items[i].chain == chain)
+			return &whole->contexts.parts.items[i];
+	CU_FAIL_FATAL("no request is in that context");
+	return NULL;
+}
+
+/* Recordings number contexts as they like: equal chains are one, and one that comes back to itself is folded. */
+static void equal_chains_are_one_context(void)
+{
+	struct row_writer to = {0};
+	const struct context_chain *chain;
+	struct whole whole;
+	uint32_t folded;
+	char *text;
+
+	test_dir__make(&whole.dir);
+	row_writer_open(&to, whole.dir.path, "one", 7, 100);
+	put_context(&to, 31, 30, 6, "main;loop;reply;ask"); /* before its parent */
+	put_context(&to, 30, 0, 5, "main;loop;read;connect");
+	put_context(&to, 32, 31, 5, "main;loop;read;connect"); /* the chain has that already */
+	put_in_context(&to, 1, 0);
+	put_in_context(&to, 2, 30);
+	put_in_context(&to, 3, 31);
+	row_writer_close(&to);
+	row_writer_open(&to, whole.dir.path, "two", 8, 100);
+	put_context(&to, 900, 0, 5, "main;loop;read;connect");
+	put_context(&to, 901, 900, 6, "main;loop;reply;ask");
+	put_in_context(&to, 4, 901);
+	put_in_context(&to, 5, WL_CONTEXT_ID_OTHER);
+	put_in_context(&to, 6, 12345);
+	row_writer_close(&to);
+	whole_load(&whole, 0.9);
+	CU_ASSERT_EQUAL_FATAL(whole.contexts.chains.items.cnt, 4);
+	CU_ASSERT_EQUAL(whole.contexts.chains.broken, 0);
+	folded = context_chains__find(&whole.contexts.chains, 7, 32);
+	CU_ASSERT_EQUAL(folded, context_chains__find(&whole.contexts.chains, 7, 30));
+	CU_ASSERT_EQUAL(folded, context_chains__find(&whole.contexts.chains, 8, 900));
+	chain = &whole.contexts.chains.items.items[context_chains__find(&whole.contexts.chains, 8, 901)];
+	CU_ASSERT_EQUAL(chain->parent, folded);
+	CU_ASSERT_EQUAL(part_in(&whole, 7, 0)->count, 1);
+	CU_ASSERT_EQUAL(part_in(&whole, 7, 30)->count, 1);
+	CU_ASSERT_EQUAL(part_in(&whole, 7, 31)->count, 2);
+	CU_ASSERT_EQUAL(part_in(&whole, 8, 12345)->count, 2);
+	CU_ASSERT_EQUAL(part_in(&whole, 8, 12345)->chain, CONTEXT_CHAIN_OTHER);
+	CU_ASSERT_DOUBLE_EQUAL(view_part_cpu_share(&whole.contexts, part_in(&whole, 7, 31)), 2. / 6, 1e-9);
+	text = printed(&whole.contexts, as_text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "after socket asked by read > connect; then socket asked by reply > ask"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "as it came in"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "other contexts"));
+	free(text);
+	text = printed(&whole.contexts, view_contexts_folded);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "tcp:80 GET /;as it came in;on;main;loop;write 10\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(text, "tcp:80 GET /;after socket asked by read > connect;on;main;loop;write 10\n"));
+	CU_ASSERT_PTR_NULL(strstr(text, "tcp:80 GET /;on;"));
+	free(text);
+	whole_free(&whole);
+}
+
+/* Ids of a hostile shard: each row leads somewhere, and what cannot be true is counted. */
+static void made_up_contexts_end(void)
+{
+	struct row_writer to = {0};
+	struct whole whole;
+
+	test_dir__make(&whole.dir);
+	row_writer_open(&to, whole.dir.path, "host", 7, 100);
+	put_context(&to, 30, 31, 5, "a");
+	put_context(&to, 31, 30, 6, "b");
+	put_context(&to, 32, 32, 7, "c");
+	put_context(&to, 33, 99, 8, "d");
+	put_context(&to, 30, 0, 9, "again");
+	put_context(&to, 0, 30, 10, "none");
+	put_context(&to, WL_CONTEXT_ID_OTHER, 30, 11, "other");
+	for (uint64_t id = 100; id < 300; id++)
+		put_context(&to, id, id + 1, id, "deep");
+	put_in_context(&to, 1, 30);
+	put_in_context(&to, 2, 32);
+	put_in_context(&to, 3, 100);
+	row_writer_close(&to);
+	whole_load(&whole, 0.9);
+	CU_ASSERT(whole.contexts.chains.broken >= 3);
+	for (size_t i = 1; i < whole.contexts.chains.items.cnt; i++)
+		CU_ASSERT(whole.contexts.chains.items.items[i].parent < i);
+	for (uint64_t id = 30; id < 34; id++)
+		CU_ASSERT(context_chains__find(&whole.contexts.chains, 7, id) > CONTEXT_CHAIN_OTHER);
+	whole_free(&whole);
+}
+
 /* A tree per type, its nodes the sums of what is below them; without --mode trace there is nothing else. */
 static void each_type_has_its_call_tree(void)
 {
@@ -221,6 +349,8 @@ int suite_contexts(void)
 	static const struct unit_test tests[] = {
 		{"the planted lock is crosstalk", the_planted_lock_is_crosstalk},
 		{"parts sum to the whole", parts_sum_to_the_whole},
+		{"equal chains are one context", equal_chains_are_one_context},
+		{"made-up contexts end", made_up_contexts_end},
 		{"each type has its call tree", each_type_has_its_call_tree},
 		{"types are asked for by their parts", types_are_asked_for_by_their_parts},
 	};
