@@ -37,14 +37,8 @@ void syscall_read_classes(uint8_t *classes, size_t cnt)
 		const char *name;
 		uint8_t class;
 	} reads[] = {
-		{"read", READ_BUFFER},
-		{"recvfrom", READ_BUFFER},
-		{"readv", READ_VECTOR},
-		{"recvmsg", READ_MESSAGE},
-		{"write", READ_BUFFER},
-		{"sendto", READ_BUFFER},
-		{"writev", READ_VECTOR},
-		{"sendmsg", READ_MESSAGE},
+		{"read", READ_BUFFER},  {"recvfrom", READ_BUFFER}, {"readv", READ_VECTOR},  {"recvmsg", READ_MESSAGE},
+		{"write", READ_BUFFER}, {"sendto", READ_BUFFER},   {"writev", READ_VECTOR}, {"sendmsg", READ_MESSAGE},
 	};
 
 	memset(classes, READ_NOWHERE, cnt);
