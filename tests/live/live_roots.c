@@ -100,7 +100,7 @@ static json_object *diagnose(pid_t pid)
 	struct process process = {0};
 	json_object *report;
 
-	CHECKF(whylate(&process, 40, "diagnose -p %d -d 5s --json -q", (int)pid) == 0, "%s", process_err(&process));
+	CHECKF(whylate(&process, 40, "diagnose -p %d -d 8s --json -q", (int)pid) == 0, "%s", process_err(&process));
 	report = json_tokener_parse(process_out(&process));
 	if (CHECKF(report != NULL, "%s", process_out(&process)))
 		check_account(report);
