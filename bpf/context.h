@@ -30,9 +30,9 @@
 #define STATE_MASK          ((1 << STATE_BITS) - 1)
 _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits of a word");
 
-#define HISTORY_LEN  256
-#define NEST_MAX     8
-#define ASKING_MAX   16
+#define HISTORY_LEN 256
+#define NEST_MAX    8
+#define ASKING_MAX  16
 /* A thread that has asked so often without waiting in epoll is no event loop. */
 #define ASKS_UNKNOWN 64
 #define WAITS_MAX    8

@@ -3,13 +3,14 @@
  * Contexts (DESIGN §12): by which chain of call paths a request got to where it is, and to which request an event loop
  * comes back with a reply.
  *
- * A connection that the target opened is tied to the request for which its thread connected it, or wrote to it.  What is
- * read from it is that request's, whatever the thread worked for meanwhile.  In an event loop (a thread that waits in
- * epoll) the request then goes on in a new context: (the context in which it asked, kind of connection, inferred call
- * path of the call that asked).  A thread that waits for its reply in the call itself goes on in the context it was in.
+ * A connection that the target opened is tied to the request for which its thread connected it, or wrote to it.  What
+ * is read from it is that request's, whatever the thread worked for meanwhile.  In an event loop (a thread that waits
+ * in epoll) the request then goes on in a new context: (the context in which it asked, kind of connection, inferred
+ * call path of the call that asked).  A thread that waits for its reply in the call itself goes on in the context it
+ * was in.
  *
- * A hand-off that the chain has already leads back to where it was (Whodunit §4.1).  The table is bounded: what finds no
- * room is in context WL_CONTEXT_ID_OTHER, and counted.
+ * A hand-off that the chain has already leads back to where it was (Whodunit §4.1).  The table is bounded: what finds
+ * no room is in context WL_CONTEXT_ID_OTHER, and counted.
  *
  * An event loop may read several requests before it asks for any.  Then the one is meant whose first bytes it sends on,
  * as a proxy does.  Where none has them, or several requests ask on one connection at a time, the connection is tied to
@@ -263,7 +264,7 @@ VERIFIED_ONCE u64 context__behind(u64 parent, u32 kind)
 	return id;
 }
 
-/* --- connections that the target opened ---------------------------------------------------------------------------- */
+/* --- connections that the target opened -------------------------------------------------------------------------- */
 
 /* The current request asks for something on the connection. */
 VERIFIED_ONCE int conn_tie(struct conn *conn, struct thread *thread, bool sends)

@@ -33,7 +33,7 @@ enum wait_class {
 	WAIT_DISK,
 	WAIT_NET,
 	WAIT_POLL,
-	WAIT_LOOP,  /* as WAIT_POLL: what event loops wait in */
+	WAIT_LOOP, /* as WAIT_POLL: what event loops wait in */
 	WAIT_SLEEP,
 	WAIT_FILE,    /* by what kind of file the first argument is */
 	WAIT_SPLICE,  /* as WAIT_FILE; the third argument is what it writes to */
@@ -195,14 +195,14 @@ struct runner {
 
 struct cpu_context {
 	u64 sid_seq;
-	u64 seen;       /* intervals finished */
-	u64 switch_cnt; /* context switches, while that hook is attached */
-	u64 selected;   /* of them, those whose record was to be sent */
-	u64 keyed;      /* probes: begun by a key and not ended by it, a difference: of all CPUs together */
-	u64 unreadable; /* probes: hits whose expression could not be read */
+	u64 seen;        /* intervals finished */
+	u64 switch_cnt;  /* context switches, while that hook is attached */
+	u64 selected;    /* of them, those whose record was to be sent */
+	u64 keyed;       /* probes: begun by a key and not ended by it, a difference: of all CPUs together */
+	u64 unreadable;  /* probes: hits whose expression could not be read */
 	u64 asks;        /* by requests on connections that the target opened */
 	u64 asks_unsure; /* of them, those of which it was not certain which request asked */
-	u64 abandoned;  /* begun and never finished: connection closed, thread gone, stack unwound */
+	u64 abandoned;   /* begun and never finished: connection closed, thread gone, stack unwound */
 	struct runner runners[RUNNERS_MAX]; /* who ran on the CPU, in turn */
 	u32 runner_pos;                     /* 0: nothing is known of the CPU yet */
 	u32 window;                         /* in which all that was noted down */

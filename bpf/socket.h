@@ -470,7 +470,7 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 	request_expected_no_more(&conn->request);
 }
 
-/* --- connections that the target opened ---------------------------------------------------------------------------- */
+/* --- connections that the target opened -------------------------------------------------------------------------- */
 
 /* One that the target opened, or that a stranger uses: NULL if it is one that the target accepted. */
 static __always_inline struct conn *opened_conn(struct sock *sk)

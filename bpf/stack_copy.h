@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Copies of user stacks, and the key of an inferred call path: instruction pointer, depth from the thread's base, and the
- * return addresses nearest to the stack pointer (Mytkowicz, Coughlin and Diwan, OOPSLA 2009).
+ * Copies of user stacks, and the key of an inferred call path: instruction pointer, depth from the thread's base, and
+ * the return addresses nearest to the stack pointer (Mytkowicz, Coughlin and Diwan, OOPSLA 2009).
  *
  * A copy is made in the CPU's scratch.  Ticks and waits have one, which nothing interrupts; hand-offs have another one,
  * which they take first, because a tick or another task may come in between.
@@ -9,8 +9,8 @@
 #ifndef WHYLATE_BPF_STACK_COPY_H
 #define WHYLATE_BPF_STACK_COPY_H
 
-#include "context.h"
 #include "compat.h"
+#include "context.h"
 #include "uretprobe.h"
 #include "wait.h"
 

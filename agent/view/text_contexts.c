@@ -189,11 +189,12 @@ static const struct context_part *next_part(const struct contexts *contexts, uin
 
 	for (size_t i = 0; i < contexts->parts.cnt; i++) {
 		const struct context_part *part = &parts[i];
-		bool is_behind = !last || part_comes_before(contexts, last, part) ||
-				 (part > last && !part_comes_before(contexts, part, last));
+		bool is_behind = true;
 
-		if (part->type == type && part != last && is_behind &&
-		    (!next || part_comes_before(contexts, part, next)))
+		if (last)
+			is_behind = part_comes_before(contexts, last, part) ||
+				    (part > last && !part_comes_before(contexts, part, last));
+		if (part->type == type && is_behind && (!next || part_comes_before(contexts, part, next)))
 			next = part;
 	}
 	return next;
