@@ -25,6 +25,9 @@
 #define AGENT_CAPS      (DAC | 1ULL << 19 | 1ULL << 21 | 1ULL << 23 | 1ULL << 38 | 1ULL << 39 | RESTORE | UPLOADING)
 #define PACE_CAPS       (1ULL << 23)
 #define PROCESSES_LEAST 4
+#define SETTLE_MS       5000
+#define SETTLE_STEP_MS  50
+#define GENERATIONS_MAX 16
 
 static uint64_t status_number(const char *text, const char *key)
 {
@@ -43,43 +46,88 @@ static uint64_t caps_allowed(const char *comm, bool collects)
 	return strcmp(comm, "whylate-pace") ? AGENT_CAPS : PACE_CAPS;
 }
 
-static void check_thread(pid_t pid, const char *tid, bool collects)
+/* What one of its threads has that it may not have, as `text`; true: nothing. */
+static bool thread_confined(pid_t pid, const char *tid, bool collects, char *text, size_t sz)
 {
 	char path[96], comm[32] = "";
-	char *text, *name;
+	char *status, *name;
 	uint64_t allowed;
+	bool held;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", (int)pid, tid);
-	text = file_read(path, NULL);
-	if (!text)
-		return;
-	name = strstr(text, "Name:\t");
-	if (name)
-		sscanf(name + 6, "%31s", comm);
+	status = file_read(path, NULL);
+	name = status ? strstr(status, "Name:\t") : NULL;
+	if (!name || sscanf(name + 6, "%31s", comm) != 1) {
+		free(status);
+		return true;
+	}
 	allowed = caps_allowed(comm, collects);
-	CHECKF(!(status_number(text, "CapPrm:") & ~allowed) && !(status_number(text, "CapEff:") & ~allowed),
-	       "%s %s: %s", comm, tid, text);
-	CHECKF(status_number(text, "NoNewPrivs:") == 1, "%s: %s", comm, text);
-	CHECKF(is_sanitized() || status_number(text, "\nSeccomp:") == 2, "%s: %s", comm, text);
-	free(text);
+	held = !(status_number(status, "CapPrm:") & ~allowed) && !(status_number(status, "CapEff:") & ~allowed) &&
+	       status_number(status, "NoNewPrivs:") == 1 &&
+	       (is_sanitized() || status_number(status, "\nSeccomp:") == 2);
+	snprintf(text, sz, "%s %s: %s", comm, tid, status);
+	free(status);
+	return held;
 }
 
-static void check_process(pid_t pid, bool collects)
+static bool process_confined(pid_t pid, bool collects, char *text, size_t sz)
 {
 	char path[64];
 	struct dirent *entry;
+	bool held = true;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
-	while (dir && (entry = readdir(dir)))
+	while (dir && held && (entry = readdir(dir)))
 		if (*entry->d_name != '.')
-			check_thread(pid, entry->d_name, collects);
+			held = thread_confined(pid, entry->d_name, collects, text, sz);
 	if (dir)
 		closedir(dir);
+	return held;
 }
 
-/* Every process that runs this program, how many. */
+/* A process gives up what it has after fork(): it has this long. */
+static void check_process(pid_t pid, bool collects)
+{
+	char text[4096] = "";
+	bool held = false;
+
+	for (int i = 0; i < SETTLE_MS / SETTLE_STEP_MS && !held; i++) {
+		if (i)
+			sleep_ms(SETTLE_STEP_MS);
+		held = process_confined(pid, collects, text, sizeof(text));
+	}
+	CHECKF(held, "%d %s", (int)pid, text);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], *text, *end;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	text = file_read(path, NULL);
+	/* The name in front may contain blanks and parentheses. */
+	end = text ? strrchr(text, ')') : NULL;
+	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
+		parent = 0;
+	free(text);
+	return parent;
+}
+
+/* Other tests run the program at the same time. */
+static bool is_descendant(pid_t pid)
+{
+	for (int i = 0; i < GENERATIONS_MAX && pid > 1; i++) {
+		pid = parent_of(pid);
+		if (pid == getpid())
+			return true;
+	}
+	return false;
+}
+
+/* Every process below this one that runs the program, how many. */
 static unsigned int check_processes(pid_t collector)
 {
 	char path[64], exe[512];
@@ -94,7 +142,7 @@ static unsigned int check_processes(pid_t collector)
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		sz = pid ? readlink(path, exe, sizeof(exe) - 1) : -1;
 		exe[sz > 0 ? sz : 0] = '\0';
-		if (sz <= 0 || strcmp(exe, whylate_path()))
+		if (sz <= 0 || strcmp(exe, whylate_path()) || !is_descendant(pid))
 			continue;
 		check_process(pid, pid == collector);
 		cnt++;
