@@ -13,7 +13,7 @@
 /* Different code at a time; beyond, the one that was not used for longest goes. */
 #define IMAGES_MAX 12
 /* Bytes that the code of other processes than the target may take. */
-#define OTHERS_SZ_MAX (24 << 20)
+#define OTHERS_SZ_MAX (16 << 20)
 /* A program with more code than this would take more than that while it is read. */
 #define CODE_SZ_MAX (32 << 20)
 /* Programs that take more than that alone are remembered, the last so many. */
@@ -82,7 +82,7 @@ static void image__free(struct image *image)
 /* Takes the mappings.  0 or -errno. */
 static int image__new(struct images *images, pid_t pid, target_mappings *mappings, struct image **made)
 {
-	struct program_opts program_opts = {.debuginfo_dir = images->opts.debuginfo_dir};
+	struct program_opts program_opts = {.debuginfo_dir = images->opts.debuginfo_dir, .names_only = true};
 	struct image *image = calloc(1, sizeof(*image));
 	const struct target_mapping *code;
 	int err;

@@ -591,8 +591,8 @@ static void read_ahead(const struct stacks *stacks)
 	/* What cannot be read has no names then, and nobody needs to be told now. */
 	if (program && !program__module_functions(program, 0, &first, &cnt))
 		program__read_inlines(program, 0);
-	if (libc != PROGRAM_NONE && !program__module_functions(program, libc, &first, &cnt))
-		program__read_inlines(program, libc);
+	if (libc != PROGRAM_NONE)
+		program__module_functions(program, libc, &first, &cnt);
 }
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **made)

@@ -170,6 +170,7 @@ static int program_new(const struct program_opts *opts, struct program **program
 	if (opts && opts->debuginfo_dir)
 		fresh->debuginfo_dir = strdup(opts->debuginfo_dir);
 	fresh->want_debuginfod = opts && opts->want_debuginfod;
+	fresh->names_only = opts && opts->names_only;
 	if (!fresh->code || (opts && opts->debuginfo_dir && !fresh->debuginfo_dir)) {
 		program__free(fresh);
 		return -ENOMEM;

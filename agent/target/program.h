@@ -23,6 +23,7 @@ struct program;
 struct program_opts {
 	const char *debuginfo_dir; /* searched before the system's; NULL: none */
 	bool want_debuginfod;      /* ask the servers in DEBUGINFOD_URLS, where that is set */
+	bool names_only;           /* for names of addresses: tables that only probes need are not kept */
 };
 
 struct program_module {

@@ -4,6 +4,16 @@
 #include "target/program_internal.h"
 
 #include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * The C library's inlined functions tell nobody anything, and the DWARF of its debug file takes 13 MiB unpacked.
+ */
+static bool is_worth_reading(const struct module *module)
+{
+	return strcmp(module->name, "libc.so.6") != 0;
+}
 
 /* The DWARF of the module: its own, or that of its separate debug file. */
 static void inlines_open(struct module *module)
@@ -14,8 +24,10 @@ static void inlines_open(struct module *module)
 	module->debug_fd = -1;
 	if (fd < 0 && module->file && elf_image__section(module->image, ".debug_info"))
 		fd = open(module->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
+	if (fd >= 0 && is_worth_reading(module))
 		module->inlines = inlines__open(fd);
+	else if (fd >= 0)
+		close(fd);
 }
 
 void program__read_inlines(struct program *program, uint32_t idx)

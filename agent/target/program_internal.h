@@ -73,7 +73,7 @@ struct program {
 	bool distrusts_returns;
 	bool linked_known;
 	char *debuginfo_dir;
-	bool want_debuginfod;
+	bool want_debuginfod, names_only;
 	struct debug_budget debug_budget;
 	VEC(struct module *) modules;
 	VEC(struct id_block) blocks;

@@ -347,6 +347,10 @@ int module_functions_load(struct program *program, struct module *module)
 		err = functions_merge(module, &candidates);
 	vec_free(&candidates);
 	vec_shrink(&module->functions);
+	if (program->names_only) {
+		eh_frame__free(module->frame);
+		module->frame = NULL;
+	}
 	for (size_t i = 0; i < SYMBOL_FILES_MAX; i++)
 		if (module->files[i])
 			elf_file__drop_by_addr(module->files[i]);
