@@ -95,12 +95,13 @@ static void check_account(json_object *report)
 	       "%f ns of roots, our own and the rest, the tail is %f ns", sum_ns, tail_ns);
 }
 
+/* With a budget that lets it see most of the time: what is judged is the cause, not how much of it windows meet. */
 static json_object *diagnose(pid_t pid)
 {
 	struct process process = {0};
 	json_object *report;
 
-	CHECKF(whylate(&process, 40, "diagnose -p %d -d 8s --json -q", (int)pid) == 0, "%s", process_err(&process));
+	CHECKF(whylate(&process, 40, "diagnose -p %d -d 6s --budget 50%% --json -q", (int)pid) == 0, "%s", process_err(&process));
 	report = json_tokener_parse(process_out(&process));
 	if (CHECKF(report != NULL, "%s", process_out(&process)))
 		check_account(report);
@@ -118,11 +119,32 @@ static bool path_has(json_object *cause, const char *part)
 	return false;
 }
 
+/*
+ * The first cause but those of other programs that took the CPUs meanwhile: what else runs on this machine is no plant.
+ * NULL: there is none.  *others: the share of the tail that those have.
+ */
+static json_object *first_planted(json_object *report, double *others)
+{
+	json_object *causes = json_at(report, "causes");
+
+	*others = 0;
+	for (size_t i = 0; causes && i < json_object_array_length(causes); i++) {
+		json_object *cause = json_object_array_get_idx(causes, i);
+
+		if (strcmp(json_text(cause, "category"), "runq") != 0)
+			return cause;
+		*others += json_number(cause, "share");
+	}
+	CHECKF(false, "no cause but for CPUs: %s", json_object_to_json_string(causes));
+	return NULL;
+}
+
 /* Requests that run a slow command, and those behind them, have one root: the command's code. */
 static void slow_command(const char *slow, const char *function)
 {
 	struct helpers clients = {.cnt = 0};
 	json_object *report = NULL, *first;
+	double others;
 	struct redis redis = {0};
 
 	if (program_missing("roots", "redis-server"))
@@ -133,13 +155,13 @@ static void slow_command(const char *slow, const char *function)
 		if (is_child(&clients))
 			redis_client(redis.port, i, slow);
 	report = diagnose(redis.process.pid);
-	first = json_at(report, "causes.0");
+	first = first_planted(report, &others);
 	if (!first)
 		goto cleanup;
-	CHECKF(!strcmp(json_text(first, "root.kind"), "code") && path_has(first, function), "%s",
-	       json_object_to_json_string(first));
+	CHECKF(!strcmp(json_text(first, "root.kind"), "code") && path_has(first, function), "path %s of %s",
+	       json_object_to_json_string(json_at(first, "root.call_path")), json_object_to_json_string(first));
 	CHECK(!strcmp(json_text(first, "root.role"), "redis-server"));
-	CHECKF(json_number(first, "share") > 0.3, "%f", json_number(first, "share"));
+	CHECKF(json_number(first, "share") > 0.3 * (1 - others), "%f, others %f", json_number(first, "share"), others);
 	CHECK(json_number(first, "gain.p99_ns") < json_number(report, "account.p99_ns"));
 cleanup:
 	helpers_end(&clients);
@@ -212,6 +234,7 @@ static void test_proxy(void)
 	struct helpers helpers = {.cnt = 0};
 	int upstream_port = 0, fd = listen_any(&upstream_port), port = port_free();
 	json_object *report = NULL, *first;
+	double others;
 	struct process server = {0};
 	char directives[256];
 
@@ -229,7 +252,7 @@ static void test_proxy(void)
 		if (is_child(&helpers))
 			http_client(port);
 	report = diagnose(server.pid);
-	first = json_at(report, "causes.0");
+	first = first_planted(report, &others);
 	if (first)
 		CHECKF(strcmp(json_text(first, "category"), "queue") && strcmp(json_text(first, "root.role"), "nginx"),
 		       "%s", json_object_to_json_string(first));
@@ -289,6 +312,7 @@ static void test_file_lock(void)
 	struct helpers helpers = {.cnt = 0};
 	int port = 0, fd = listen_any(&port);
 	json_object *report = NULL, *first;
+	double others;
 	pid_t server, holder;
 
 	if (!CHECK(fd >= 0) || !CHECK(!file_write(path.s, "", 0)))
@@ -304,7 +328,7 @@ static void test_file_lock(void)
 		if (is_child(&helpers))
 			http_client(port);
 	report = diagnose(server);
-	first = json_at(report, "causes.0");
+	first = first_planted(report, &others);
 	if (CHECK(first != NULL)) {
 		CHECKF(!strcmp(json_text(first, "root.role"), "backup"), "%s", json_object_to_json_string(first));
 		CHECKF(json_number(first, "culprit.pid") == holder, "%s", json_object_to_json_string(first));
