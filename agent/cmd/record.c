@@ -29,7 +29,7 @@ static const char diagnose_help[] =
 	"Usage: whylate diagnose TARGET [-s SYMBOLS] [-d 30s] [--rounds N] [--interactive] [--json]\n"
 	"                        [--html FILE] [--top 10] [--type NAME]\n"
 	"Records a running process and ranks the roots of its late requests, in one pass that ends when the order of\n"
-	"the first two is certain, after at most 30 s.\n";
+	"the first two is certain, at the latest so that the report comes after 15 s.\n";
 
 static const char diagnose_options_help[] =
 	"      --rounds N         probe functions in so many rounds, without the chain of blockers: counts and exact\n"
@@ -44,7 +44,7 @@ static const char diagnose_options_help[] =
 
 #define ROUNDS      3 /* of --interactive */
 #define NOT_GIVEN   UINT32_MAX
-#define DURATION_NS 30000000000ULL /* without -d: at most */
+#define DURATION_NS 30000000000ULL /* without -d, where nothing else ends it */
 #define STACKS_HZ   499
 /* Recording and analysis are in one process. */
 #define MEMORY         (20 << 20)

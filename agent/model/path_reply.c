@@ -12,7 +12,22 @@ static bool is_message(const struct graph_handoff *handoff)
 	       handoff->kind == WL_HANDOFF_PIPE;
 }
 
-/* What the interval's thread sent to the other one, for the interval, before that one sent its reply; NULL: nothing. */
+/* The interval's thread worked for it when it forked: a process per request (CGI, a filter). */
+static bool is_forked_for(const struct walk *walk, const struct frame *frame, const struct graph_handoff *handoff)
+{
+	const struct graph_segment *segment;
+	size_t before;
+
+	if (handoff->kind != WL_HANDOFF_FORK)
+		return false;
+	segment = graph__segment_before(walk->graph, frame->tid, handoff->from_ts, &before);
+	return segment && segment->end_ts >= handoff->from_ts && segment->sid == walk->interval->sid;
+}
+
+/*
+ * What the interval's thread sent to the other one, for the interval, before that one sent its reply, or the fork that
+ * made it; NULL: nothing.
+ */
 static struct graph_handoff *request_to(const struct walk *walk, const struct frame *frame,
 					const struct graph_handoff *reply)
 {
@@ -23,7 +38,8 @@ static struct graph_handoff *request_to(const struct walk *walk, const struct fr
 	for (size_t i = 0; i < cnt && i < REQUEST_LOOKS_MAX; i++) {
 		struct graph_handoff *last = &handoff[cnt - 1 - i];
 
-		if (last->from_tid == frame->tid && last->sid == walk->interval->sid && is_message(last))
+		if (last->from_tid == frame->tid && ((last->sid == walk->interval->sid && is_message(last)) ||
+						     is_forked_for(walk, frame, last)))
 			return last;
 	}
 	return NULL;

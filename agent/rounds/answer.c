@@ -19,7 +19,12 @@
 #include <string.h>
 
 #define SECOND_NS     1000000000ULL
-#define FIRST_LOOK_NS (6 * SECOND_NS)
+/* From the command's start to its report. */
+#define ANSWER_NS     (15 * SECOND_NS)
+#define RECORD_NS_MIN (5 * SECOND_NS) /* however long it took to attach */
+#define REPORT_NS_MIN (SECOND_NS + SECOND_NS / 2)
+#define REPORT_LOOKS  2 /* the report has samples, and more draws, than a look */
+#define FIRST_LOOK_NS (5 * SECOND_NS)
 #define LOOK_GROWTH   1.4 /* what a look costs grows with the recording */
 #define BOOTSTRAP_CNT 200
 #define NAME_SZ       160
@@ -33,7 +38,8 @@ struct verdict {
 struct answer {
 	struct answer_options options;
 	char dir[4096];
-	uint64_t begin_ts, next_look_ts;
+	uint64_t open_ts, begin_ts, look_ts, next_look_ts;
+	uint64_t report_ns; /* what the report will take, as far as is known */
 	pthread_t thread;
 	bool running;
 	atomic_bool done;
@@ -98,6 +104,8 @@ static int answer_open(struct recording *recording)
 		return -ENOMEM;
 	}
 	answer->options = *(const struct answer_options *)recording->options->client_options;
+	answer->open_ts = monotonic_ns();
+	answer->report_ns = REPORT_NS_MIN;
 	return 0;
 }
 
@@ -127,7 +135,18 @@ static int begin_look(struct recording *recording)
 		return -err;
 	}
 	answer->running = true;
+	answer->look_ts = monotonic_ns();
 	return 0;
+}
+
+static uint64_t max_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t deadline(const struct answer *answer)
+{
+	return max_of(answer->open_ts + ANSWER_NS - answer->report_ns, answer->begin_ts + RECORD_NS_MIN);
 }
 
 static void end_look(struct answer *answer)
@@ -146,11 +165,16 @@ static int answer_step(struct recording *recording)
 	struct answer *answer = recording->client;
 	uint64_t now = monotonic_ns();
 
-	if (!answer->running)
-		return now < answer->next_look_ts || answer->verdict.certain ? 0 : begin_look(recording);
+	recording->until_ts = deadline(answer);
+	if (!answer->running) {
+		if (now < answer->next_look_ts || now + answer->report_ns > recording->until_ts)
+			return 0;
+		return begin_look(recording);
+	}
 	if (!atomic_load(&answer->done))
 		return 0;
 	end_look(answer);
+	answer->report_ns = max_of(REPORT_NS_MIN, REPORT_LOOKS * (now - answer->look_ts));
 	answer->next_look_ts = answer->begin_ts + (uint64_t)(LOOK_GROWTH * (double)(now - answer->begin_ts));
 	if (answer->verdict.certain)
 		recording->until_ts = now;

@@ -78,6 +78,35 @@ static void an_event_loop_waits_for_the_reply(void)
 	graph__free(graph);
 }
 
+/* The same with a process that the loop forked for the interval (CGI); another one, forked for another, replies too. */
+static void an_event_loop_waits_for_the_process_that_it_forked(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 30, WL_STATE_BLOCKED_POLL, SID);
+	fixture_wakeup(graph, 1, 30, 6);
+	fixture_segment(graph, 1, 30, 40, WL_STATE_RUNNING, SID + 1);
+	fixture_segment(graph, 1, 40, 80, WL_STATE_BLOCKED_POLL, 0);
+	fixture_wakeup(graph, 1, 80, 5);
+	fixture_segment(graph, 1, 80, 85, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 1, 85, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 5, 8, 15, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 5, 15, 75, WL_STATE_BLOCKED_SLEEP, 0);
+	fixture_segment(graph, 5, 75, 100, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 6, 33, 60, WL_STATE_RUNNING, 0);
+	fixture_handoff(graph, WL_HANDOFF_FORK, 1, 8, 5, 8, 0);
+	fixture_handoff(graph, WL_HANDOFF_FORK, 1, 33, 6, 33, 0);
+	fixture_handoff(graph, WL_HANDOFF_PIPE, 6, 60, 1, 82, 0);
+	fixture_handoff(graph, WL_HANDOFF_PIPE, 5, 79, 1, 82, 0);
+	fixture_expect(
+		graph, &interval, 0,
+		"oncpu@1 0-8; io.net@5<5 8-15; sleep@5<5 15-75; io.net@5<5 75-79; io.net@1 79-80; oncpu@1 80-85; "
+		"oncpu@1 85-100");
+	graph__free(graph);
+}
+
 static void a_lock_is_blamed_on_its_holder(void)
 {
 	struct graph *graph = graph__new();
@@ -597,6 +626,8 @@ int suite_path(void)
 	static const struct unit_test tests[] = {
 		{"a thread of its own", a_thread_of_its_own},
 		{"an event loop waits for the reply", an_event_loop_waits_for_the_reply},
+		{"an event loop waits for the process that it forked",
+		 an_event_loop_waits_for_the_process_that_it_forked},
 		{"figure 2 leaves out the first segment", figure_2_leaves_out_the_first_segment},
 		{"a lock is blamed on its holder", a_lock_is_blamed_on_its_holder},
 		{"locks behind locks are followed", locks_behind_locks_are_followed},

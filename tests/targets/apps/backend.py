@@ -13,6 +13,7 @@ def price_item(cnt):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one write: two would meet Nagle's algorithm
 
     def do_GET(self):
         if "slow" in self.path:
