@@ -38,8 +38,8 @@ static struct graph_handoff *request_to(const struct walk *walk, const struct fr
 	for (size_t i = 0; i < cnt && i < REQUEST_LOOKS_MAX; i++) {
 		struct graph_handoff *last = &handoff[cnt - 1 - i];
 
-		if (last->from_tid == frame->tid && ((last->sid == walk->interval->sid && is_message(last)) ||
-						     is_forked_for(walk, frame, last)))
+		if (last->from_tid == frame->tid &&
+		    ((last->sid == walk->interval->sid && is_message(last)) || is_forked_for(walk, frame, last)))
 			return last;
 	}
 	return NULL;

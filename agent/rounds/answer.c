@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS     1000000000ULL
+#define SECOND_NS 1000000000ULL
 /* From the command's start to its report. */
 #define ANSWER_NS     (15 * SECOND_NS)
 #define RECORD_NS_MIN (5 * SECOND_NS) /* however long it took to attach */
