@@ -4,6 +4,7 @@
 #include "analysis/bootstrap.h"
 #include "analysis/compare_sample.h"
 #include "analysis/segments_read.h"
+#include "base/idmap.h"
 #include "base/loghist.h"
 #include "base/order.h"
 
@@ -115,6 +116,14 @@ static void finish_segment(struct segment *segment, size_t number, double tail, 
 				       segment->tail_ns * exp(half) * (1 + 1.0 / 32)};
 }
 
+double segment_culprit_ns(const struct segment *segment, enum wl_category category, uint32_t what)
+{
+	for (size_t c = 0; c < segment->culprits.cnt; c++)
+		if (segment->culprits.items[c].what == what && segment->culprits.items[c].category == category)
+			return segment->culprits.items[c].ns;
+	return 0;
+}
+
 /* --- which ones ----------------------------------------------------------------------------------------------------
  */
 
@@ -141,37 +150,115 @@ static int choose(struct segments *segments, struct by_tail *order)
 	return 0;
 }
 
+/* --- drift ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A value of each segment, and its weight within its day. */
+struct series {
+	uint64_t *wall_ns;
+	double *values, *weights;
+};
+
 /* One figure of all segments: a category's time per request, or (-1) the mean latency, (-2) the tail. */
-static int find_drift(struct drift *drift, const struct segments *segments, int figure, uint64_t *wall_ns,
-		      double *values, double *weights)
+static int find_drift(struct drift *drift, const struct segments *segments, int figure, const struct series *series)
 {
 	for (size_t s = 0; s < segments->cnt; s++) {
 		const struct segment *segment = &segments->items[s];
 
-		wall_ns[s] = segment->begin_wall_ns;
-		values[s] = figure == -2   ? segment->tail_ns
-			    : figure == -1 ? segment->mean_ns
-					   : segment->category_ns[figure];
+		series->values[s] = figure == -2   ? segment->tail_ns
+				    : figure == -1 ? segment->mean_ns
+						   : segment->category_ns[figure];
 		/* A tail is that of a time, not of so many requests. */
-		weights[s] = figure == -2 ? 1 : figure == -1 ? segment->count : segment->category_count;
+		series->weights[s] = figure == -2 ? 1 : figure == -1 ? segment->count : segment->category_count;
 	}
-	return drift_find(drift, wall_ns, values, weights, segments->cnt);
+	return drift_find(drift, series->wall_ns, series->values, series->weights, segments->cnt);
+}
+
+struct waited {
+	double ns;
+	enum wl_category category;
+	uint32_t what;
+};
+
+ORDER(by_most, struct waited, BY(b->ns, a->ns), BY(a->category, b->category), BY(a->what, b->what));
+
+/* Each culprit's time in all segments; the most time first. */
+static int sum_culprits(const struct segments *segments, struct waited **sums, size_t *cnt)
+{
+	struct idmap ids = {0};
+	VEC(struct waited) found = {0};
+	int err = 0;
+
+	for (size_t s = 0; s < segments->cnt && !err; s++)
+		for (size_t c = 0; c < segments->items[s].culprits.cnt && !err; c++) {
+			const struct segment_culprit *culprit = &segments->items[s].culprits.items[c];
+			struct waited added = {.category = culprit->category, .what = culprit->what};
+			uint32_t id;
+
+			err = idmap__id(&ids, culprit->category, culprit->what, &id);
+			if (!err && id == found.cnt)
+				err = vec_push(&found, added);
+			if (!err)
+				found.items[id].ns += culprit->ns * segments->items[s].category_count;
+		}
+	idmap__free(&ids);
+	if (found.cnt)
+		qsort(found.items, found.cnt, sizeof(*found.items), by_most);
+	*sums = found.items;
+	*cnt = found.cnt;
+	return err;
+}
+
+static int find_culprit_drift(struct segment_drift *drift, const struct segments *segments, const struct series *series)
+{
+	for (size_t s = 0; s < segments->cnt; s++) {
+		const struct segment *segment = &segments->items[s];
+
+		series->values[s] = segment_culprit_ns(segment, drift->category, drift->what);
+		series->weights[s] = segment->category_count;
+	}
+	return drift_find(&drift->drift, series->wall_ns, series->values, series->weights, segments->cnt);
+}
+
+static int find_culprit_drifts(struct segments *segments, const struct series *series)
+{
+	struct waited *sums = NULL;
+	size_t cnt = 0;
+	int err = 0;
+
+	if (segments->mean_drift.days >= DRIFT_DAYS_MIN)
+		err = sum_culprits(segments, &sums, &cnt);
+	for (size_t i = 0; i < cnt && i < SEGMENT_DRIFTS_MAX && !err; i++) {
+		struct segment_drift *drift = &segments->culprit_drifts[segments->culprit_drift_cnt++];
+
+		drift->category = sums[i].category;
+		drift->what = sums[i].what;
+		err = find_culprit_drift(drift, segments, series);
+	}
+	free(sums);
+	return err;
 }
 
 static int find_drifts(struct segments *segments)
 {
-	uint64_t *wall_ns = calloc(segments->cnt + 1, sizeof(*wall_ns));
-	double *values = calloc(segments->cnt + 1, 2 * sizeof(*values)), *weights = values + segments->cnt + 1;
-	int err = wall_ns && values ? 0 : -ENOMEM;
+	struct series series = {.wall_ns = calloc(segments->cnt + 1, sizeof(*series.wall_ns)),
+				.values = calloc(segments->cnt + 1, 2 * sizeof(*series.values))};
+	int err = series.wall_ns && series.values ? 0 : -ENOMEM;
 
 	if (!err)
-		err = find_drift(&segments->tail_drift, segments, -2, wall_ns, values, weights);
+		series.weights = series.values + segments->cnt + 1;
+	for (size_t s = 0; s < segments->cnt && !err; s++)
+		series.wall_ns[s] = segments->items[s].begin_wall_ns;
 	if (!err)
-		err = find_drift(&segments->mean_drift, segments, -1, wall_ns, values, weights);
+		err = find_drift(&segments->tail_drift, segments, -2, &series);
+	if (!err)
+		err = find_drift(&segments->mean_drift, segments, -1, &series);
 	for (int c = 0; c < WL_CATEGORY_CNT && !err; c++)
-		err = find_drift(&segments->drifts[c], segments, c, wall_ns, values, weights);
-	free(wall_ns);
-	free(values);
+		err = find_drift(&segments->drifts[c], segments, c, &series);
+	if (!err)
+		err = find_culprit_drifts(segments, &series);
+	free(series.wall_ns);
+	free(series.values);
 	return err;
 }
 

@@ -63,6 +63,15 @@ struct segment_rhythm {
 	double high, low;
 };
 
+/* What most was waited for, over all segments: its time per request, 0 where a segment has none of it. */
+struct segment_drift {
+	enum wl_category category;
+	uint32_t what; /* index into segments->culprits */
+	struct drift drift;
+};
+
+#define SEGMENT_DRIFTS_MAX 16
+
 struct segments {
 	uint64_t length_ns, begin_wall_ns;
 	double tail;
@@ -74,11 +83,14 @@ struct segments {
 	size_t bad_rows;                        /* impossible ones */
 	struct arena *arena;
 	const char **culprits; /* their texts, the arena's */
-	size_t median, worst;  /* by tail; SEGMENT_NONE: no segment */
+	uint32_t culprit_cnt;
+	size_t median, worst; /* by tail; SEGMENT_NONE: no segment */
 	struct segment_rhythm rhythm;
 	VEC(struct segment_change) changes; /* of the tails without their daily rhythm */
 	struct drift tail_drift, mean_drift;
 	struct drift drifts[WL_CATEGORY_CNT]; /* of a category's time per request */
+	struct segment_drift culprit_drifts[SEGMENT_DRIFTS_MAX];
+	size_t culprit_drift_cnt;
 };
 
 /*
@@ -89,6 +101,8 @@ int segments_make(struct segments *segments, struct shard_reader *reader, const 
 		  uint64_t length_ns, double tail);
 void segments_free(struct segments *segments);
 
+/* What a request of the segment waited for it, on average: 0 if it is none of the segment's. */
+double segment_culprit_ns(const struct segment *segment, enum wl_category category, uint32_t what);
 /* The quantile of a sketch's weights: within a class by interpolation.  NAN without any. */
 double segment_quantile(const double *weights, uint32_t class_cnt, uint32_t first_class, double p);
 

@@ -25,6 +25,10 @@ int segment_sketch__reserve(struct segment_sketch *sketch, uint32_t first, uint3
 	uint32_t end = last + 1;
 	double *grown;
 
+	/* Whole octaves: it seldom grows again. */
+	first = first / LOGHIST_SUB_CNT * LOGHIST_SUB_CNT;
+	end = (end + LOGHIST_SUB_CNT - 1) / LOGHIST_SUB_CNT * LOGHIST_SUB_CNT;
+	end = end < LOGHIST_CLASS_CNT ? end : LOGHIST_CLASS_CNT;
 	if (sketch->cnt) {
 		first = sketch->first < first ? sketch->first : first;
 		end = sketch->first + sketch->cnt > end ? sketch->first + sketch->cnt : end;
@@ -200,6 +204,50 @@ static int read_requests(struct segments_rows *rows, struct shard_reader *reader
 	return err ? err : rows->segments->cnt ? 0 : -ENOENT;
 }
 
+/* --- culprits ------------------------------------------------------------------------------------------------------
+ */
+
+static int begin_culprits(struct segments_rows *rows)
+{
+	for (size_t t = 0; t < SEGMENTS_TASKS; t++) {
+		rows->tasks[t].culprits.arena = arena__new();
+		if (!rows->tasks[t].culprits.arena)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Each task has numbered its own. */
+static int join_culprits(struct segments_rows *rows)
+{
+	struct segments *segments = rows->segments;
+	struct intern all = {.arena = segments->arena};
+	int err = 0;
+
+	for (size_t s = 0; s < segments->cnt; s++) {
+		const struct segment *segment = &segments->items[s];
+		uint64_t number = segments->begin_wall_ns / segments->length_ns + s;
+		const char *const *strings = rows->tasks[number % SEGMENTS_TASKS].culprits.strings;
+
+		for (size_t c = 0; c < segment->culprits.cnt && !err; c++)
+			err = intern__id(&all, strings[segment->culprits.items[c].what],
+					 &segment->culprits.items[c].what);
+	}
+	segments->culprits = all.strings;
+	segments->culprit_cnt = all.cnt;
+	all.strings = NULL;
+	intern__free(&all);
+	return err;
+}
+
+static void end_culprits(struct segments_rows *rows)
+{
+	for (size_t t = 0; t < SEGMENTS_TASKS; t++) {
+		arena__free(rows->tasks[t].culprits.arena);
+		intern__free(&rows->tasks[t].culprits);
+	}
+}
+
 int segments_read(struct segments *segments, struct shard_reader *reader, const struct dataset_filter *filter)
 {
 	static const char *const first[] = {"session", "loss"}, *const second[] = {"summary"};
@@ -211,9 +259,9 @@ int segments_read(struct segments *segments, struct shard_reader *reader, const 
 		free(reading);
 		return -ENOMEM;
 	}
-	reading->rows =
-		(struct segments_rows){.segments = segments, .filter = filter, .culprits = {.arena = segments->arena}};
-	err = read_tables(reading, reader, first, 2);
+	reading->rows.segments = segments;
+	reading->rows.filter = filter;
+	err = begin_culprits(&reading->rows) ?: read_tables(reading, reader, first, 2);
 	if (!err && segments->length_ns >= 60000000000ULL)
 		err = read_tables(reading, reader, second, 1);
 	segments->from_summaries = segments->cnt > 0;
@@ -222,9 +270,9 @@ int segments_read(struct segments *segments, struct shard_reader *reader, const 
 	for (size_t s = 0; s < segments->cnt; s++)
 		segments->items[s].begin_wall_ns = segments->begin_wall_ns + s * segments->length_ns;
 	sum_losses(reading);
-	segments->culprits = reading->rows.culprits.strings;
-	reading->rows.culprits.strings = NULL;
-	intern__free(&reading->rows.culprits);
+	if (!err)
+		err = join_culprits(&reading->rows);
+	end_culprits(&reading->rows);
 	vec_free(&reading->losses);
 	idmap__free(&reading->loss_ids);
 	vec_free(&reading->rows.clocks);

@@ -14,16 +14,16 @@ int segments_read(struct segments *segments, struct shard_reader *reader, const 
 /* segments_changes.c: rhythm and changes of the tails.  0 or -ENOMEM. */
 int segments_find_changes(struct segments *segments);
 
-#define SEGMENTS_TASKS 4 /* a block's rows at a time: the segments are dealt out to them */
+#define SEGMENTS_TASKS 4 /* a block's rows at a time: the segments are dealt out to them, one to each in turn */
 
 struct segments_clock {
 	uint64_t mono_ns, wall_ns; /* the recording's anchors */
 };
 
-/* One row's sketch. */
-struct segments_parsed {
-	uint32_t class_nos[LOGHIST_CLASS_CNT];
+struct segments_task {
+	uint32_t class_nos[LOGHIST_CLASS_CNT]; /* one row's sketch */
 	double weights[LOGHIST_CLASS_CNT];
+	struct intern culprits; /* of its segments; segments_read() makes one of all */
 };
 
 /* Rows on their way into segments. */
@@ -33,8 +33,7 @@ struct segments_rows {
 	size_t room; /* of segments->items */
 	VEC(struct segments_clock) clocks;
 	struct idmap clock_ids; /* by session */
-	struct intern culprits;
-	struct segments_parsed parsed[SEGMENTS_TASKS];
+	struct segments_task tasks[SEGMENTS_TASKS];
 };
 
 /* The segment and the block of that time, which is within what is wanted: 0, -E2BIG or -ENOMEM. */

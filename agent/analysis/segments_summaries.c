@@ -58,23 +58,47 @@ static inline uint64_t take_digits(const char **text)
 	return whole;
 }
 
-/* A number without a sign; whole ones, which nearly all are, without strtod().  NAN: none. */
+/* At the end of a number in a text. */
+static inline bool ends(char c)
+{
+	return c == ' ' || !c;
+}
+
+/*
+ * A number without a sign.  Up to 15 digits and a power of ten up to 22 are exact, so that their product or quotient is
+ * rounded once, as by strtod(), which takes the others.  NAN: none.
+ */
 static inline double take_number(const char **text)
 {
-	const char *from = *text;
+	static const double tens[] = {1,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+				      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+	const char *from = *text, *c;
 	uint64_t whole = take_digits(text);
+	int power = 0;
 	char *end;
 	double number;
 
-	if (*text > from && (**text == ' ' || !**text))
+	if (*text > from && ends(**text))
 		return (double)whole;
+	c = *text;
+	if (c > from && *c == '.')
+		for (c++; c - from <= 15 && (unsigned)(*c - '0') < 10; c++, power--)
+			whole = whole * 10 + (uint64_t)(*c - '0');
+	if (c > from && c[0] == 'e' && c[1] == '+' && (unsigned)(c[2] - '0') < 2 && (unsigned)(c[3] - '0') < 10) {
+		power += 10 * (c[2] - '0') + c[3] - '0';
+		c += 4;
+	}
+	if (c > from && ends(*c)) {
+		*text = c;
+		return power < 0 ? (double)whole / tens[-power] : (double)whole * tens[power];
+	}
 	number = strtod(from, &end);
 	*text = end;
 	return end == from ? NAN : number;
 }
 
 /* "CLASS:WEIGHT …": 0, -EBADMSG (then nothing was added) or -ENOMEM. */
-static int take_sketch(struct segments_parsed *parsed, struct segment_sketch *sketch, const char *text)
+static int take_sketch(struct segments_task *parsed, struct segment_sketch *sketch, const char *text)
 {
 	uint32_t first = LOGHIST_CLASS_CNT, last = 0, cnt = 0;
 
@@ -104,33 +128,45 @@ static int take_sketch(struct segments_parsed *parsed, struct segment_sketch *sk
 	return 0;
 }
 
-/* The category that a word names, or -1. */
-static int take_category(const char **text, char stop)
+/*
+ * The category that a word names, or -1: one of a newer recorder, or no word at all, and then *text stays.  They are
+ * written in their order, so the one behind the last is tried first.
+ */
+static int take_category(const char **text, char stop, int last)
 {
-	char name[32];
-	size_t len = 0;
+	const char *end;
 
-	while ((*text)[len] && (*text)[len] != stop && len < sizeof(name) - 1) {
-		name[len] = (*text)[len];
-		len++;
+	for (int i = 1; i <= WL_CATEGORY_CNT; i++) {
+		int category = (last + i) % WL_CATEGORY_CNT;
+		const char *name = category_name((enum wl_category)category), *c = *text;
+
+		while (*name && *c == *name) {
+			c++;
+			name++;
+		}
+		if (*name || *c != stop)
+			continue;
+		*text = c + 1;
+		return category;
 	}
-	name[len] = '\0';
-	if ((*text)[len] != stop)
-		return -1;
-	*text += len + 1;
-	return category_by_name(name);
+	end = strchr(*text, stop);
+	*text = end ? end + 1 : *text;
+	return -1;
 }
 
 static void take_categories(struct segment *segment, const char *text)
 {
+	int last = -1;
+
 	while (*text) {
-		int category = take_category(&text, ':');
+		int category = take_category(&text, ':', last);
 		double ns = take_number(&text);
 
 		if (*text && *text != ' ')
 			return;
 		if (category >= 0 && isfinite(ns) && ns > 0)
 			segment->category_ns[category] += ns;
+		last = category < 0 ? last : category;
 		text += *text == ' ';
 	}
 }
@@ -151,24 +187,25 @@ static int add_culprit(struct segment *segment, int category, uint32_t what, dou
 }
 
 /* "CATEGORY NS WHAT" a line.  0 or -ENOMEM. */
-static int take_culprits(struct segments_rows *rows, struct segment *segment, const char *text)
+static int take_culprits(struct segments_task *task, struct segment *segment, const char *text)
 {
 	char what[512];
 	uint32_t id;
-	int err = 0;
+	int err = 0, category = -1;
 
 	while (*text && !err) {
-		int category = take_category(&text, ' ');
-		double ns = category >= 0 ? take_number(&text) : NAN;
+		double ns;
 		size_t len;
 
+		category = take_category(&text, ' ', category);
+		ns = category >= 0 ? take_number(&text) : NAN;
 		if (category < 0 || *text != ' ' || !is_weight(ns / 1e6))
 			return 0;
 		len = strcspn(++text, "\n");
 		if (len && len < sizeof(what)) {
 			memcpy(what, text, len);
 			what[len] = '\0';
-			err = intern__id(&rows->culprits, what, &id) ?: add_culprit(segment, category, id, ns);
+			err = intern__id(&task->culprits, what, &id) ?: add_culprit(segment, category, id, ns);
 		}
 		text += len + (text[len] == '\n');
 	}
@@ -197,7 +234,7 @@ static int take_row(struct summary_rows *some, size_t task, uint32_t row, uint64
 	if (!err && (!is_weight(count) || !isfinite(sum_ns)))
 		err = -EBADMSG;
 	if (!err)
-		err = take_sketch(&some->rows->parsed[task], &segment->blocks[at], column_text(columns->sketch, row));
+		err = take_sketch(&some->rows->tasks[task], &segment->blocks[at], column_text(columns->sketch, row));
 	some->bad[task] += err == -EBADMSG;
 	if (err)
 		return err == -EBADMSG ? 0 : err;
@@ -209,7 +246,8 @@ static int take_row(struct summary_rows *some, size_t task, uint32_t row, uint64
 		return 0;
 	segment->category_count += column_f64_or(columns->category_count, row, 0);
 	take_categories(segment, column_text(columns->categories, row));
-	return 0;
+	return columns->culprits ? take_culprits(&some->rows->tasks[task], segment, column_text(columns->culprits, row))
+				 : 0;
 }
 
 static int take_task(void *ctx, size_t task, unsigned worker)
@@ -245,23 +283,6 @@ static int choose_rows(struct summary_rows *some, uint32_t row_cnt, const struct
 	return err;
 }
 
-/* Texts are numbered in order, so by one thread. */
-static int take_all_culprits(struct summary_rows *some)
-{
-	struct segment *segment;
-	size_t at;
-	int err = 0;
-
-	for (size_t i = 0; i < some->wanted.cnt && some->columns.culprits && !err; i++) {
-		const char *text = column_text(some->columns.culprits, some->wanted.items[i]);
-
-		err = *text ? segments_at(some->rows, some->wall_ns.items[i], &segment, &at) : 0;
-		if (!err && *text)
-			err = take_culprits(some->rows, segment, text);
-	}
-	return err;
-}
-
 int segments_take_summaries(struct segments_rows *rows, const struct shard_block *block)
 {
 	struct summary_rows some = {.rows = rows, .columns = block_columns(block, SUMMARY, summary)};
@@ -274,8 +295,6 @@ int segments_take_summaries(struct segments_rows *rows, const struct shard_block
 	err = choose_rows(&some, block->row_cnt, &rows->clocks.items[id]);
 	if (!err)
 		err = parallel_run(SEGMENTS_TASKS, take_task, &some);
-	if (!err)
-		err = take_all_culprits(&some);
 	for (size_t task = 0; task < SEGMENTS_TASKS; task++) {
 		rows->segments->rows += some.taken[task];
 		rows->segments->bad_rows += some.bad[task];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cmd/analyse.h"
 
-#include "analysis/segments.h"
+#include "analysis/segments_difference.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/page_file.h"
@@ -10,9 +10,11 @@
 #include "view/view.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct page_of {
@@ -150,7 +152,78 @@ cleanup:
 	return code;
 }
 
-static int segments_on(struct shard_reader *reader, const struct analyse_options *options)
+static void say_no_segments(int err)
+{
+	if (err == -E2BIG)
+		log_error("more than %d segments: choose longer ones", SEGMENTS_MAX);
+	else if (err == -ENODATA)
+		log_error("the recording does not tell its time of day, which segments begin by");
+	else if (err == -ENOENT || err == -ESRCH)
+		log_error("there is no request of that type, host and time");
+	else
+		log_error("the analysis failed: %s", strerror(-err));
+}
+
+/* "whylate compare DIR@A-B DIR@C-D"; "" of several paths. */
+static void compare_command(char *command, size_t sz, const struct segments *segments, const char *const *paths,
+			    size_t path_cnt)
+{
+	const size_t numbers[] = {segments->median, segments->worst};
+	size_t len;
+
+	*command = '\0';
+	if (path_cnt != 1 || segments->median == segments->worst)
+		return;
+	len = (size_t)snprintf(command, sz, "whylate compare");
+	for (int s = 0; s < 2 && len < sz; s++) {
+		char from[32], to[32];
+		time_t begin = (time_t)(segments->items[numbers[s]].begin_wall_ns / 1000000000);
+		time_t end = begin + (time_t)(segments->length_ns / 1000000000);
+		struct tm tm;
+
+		strftime(from, sizeof(from), "%FT%T", gmtime_r(&begin, &tm));
+		strftime(to, sizeof(to), "%FT%T", gmtime_r(&end, &tm));
+		len += (size_t)snprintf(command + len, sz - len, " '%s@%s-%s'", paths[0], from, to);
+	}
+	if (len >= sz)
+		*command = '\0';
+}
+
+/* Summaries of weeks are read in seconds; the requests of weeks are not. */
+#define DIFFERENCE_BYTES (64ULL << 20)
+
+static int print_segments(const struct segments *segments, struct shard_reader *reader,
+			  const struct dataset_filter *filter, const struct analyse_options *options,
+			  const char *const *paths, size_t path_cnt)
+{
+	struct segments_difference *difference = calloc(1, sizeof(*difference));
+	const struct view_opts view = view_opts_stdout(options->top);
+	struct segments_view more = {NULL};
+	char command[2 * PATH_MAX] = "";
+	int made = difference ? 0 : -ENOMEM, err;
+
+	if (difference && shard_reader__bytes(reader) <= DIFFERENCE_BYTES)
+		made = segments_difference__make(difference, reader, segments, filter);
+	else
+		compare_command(command, sizeof(command), segments, paths, path_cnt);
+	if (made < 0)
+		log_warn("the worst segment is not compared with the median one: %s", strerror(-made));
+	if (made > 0)
+		more.difference = &difference->comparison;
+	else if (!made && *command)
+		more.command = command;
+	err = options->json ? view_segments_json(stdout, segments, &more)
+			    : view_segments_text(stdout, segments, &more, &view);
+	if (err)
+		log_error("cannot write the report: %s", strerror(-err));
+	if (made > 0)
+		segments_difference__free(difference);
+	free(difference);
+	return err;
+}
+
+static int segments_on(struct shard_reader *reader, const struct analyse_options *options, const char *const *paths,
+		       size_t path_cnt)
 {
 	const struct dataset_filter filter = {
 		.type = options->type,
@@ -158,24 +231,15 @@ static int segments_on(struct shard_reader *reader, const struct analyse_options
 		.since_wall_ns = options->since_wall_ns,
 		.until_wall_ns = options->until_wall_ns,
 	};
-	const struct view_opts view = view_opts_stdout(options->top);
 	struct segments segments;
 	double lost;
 	int err = segments_make(&segments, reader, &filter, options->segments_ns, options->tail);
 
-	if (err == -E2BIG)
-		log_error("more than %d segments: choose longer ones", SEGMENTS_MAX);
-	else if (err == -ENODATA)
-		log_error("the recording does not tell its time of day, which segments begin by");
-	else if (err == -ENOENT || err == -ESRCH)
-		log_error("there is no request of that type, host and time");
-	else if (err)
-		log_error("the analysis failed: %s", strerror(-err));
-	if (err)
+	if (err) {
+		say_no_segments(err);
 		return EXIT_FAILED;
-	err = options->json ? view_segments_json(stdout, &segments) : view_segments_text(stdout, &segments, &view);
-	if (err)
-		log_error("cannot write the report: %s", strerror(-err));
+	}
+	err = print_segments(&segments, reader, &filter, options, paths, path_cnt);
 	lost = segments.records_emitted ? (double)segments.records_lost / (double)segments.records_emitted : 0;
 	segments_free(&segments);
 	return err ? EXIT_FAILED : lost > options->max_loss ? EXIT_LIMITS : EXIT_DONE;
@@ -188,7 +252,7 @@ int analyse_run(const struct analyse_options *options, const char *const *paths,
 
 	if (!reader)
 		return EXIT_FAILED;
-	code = options->segments_ns ? segments_on(reader, options) : report_on(reader, options);
+	code = options->segments_ns ? segments_on(reader, options, paths, path_cnt) : report_on(reader, options);
 	shard_reader__free(reader);
 	return code;
 }

@@ -130,6 +130,13 @@ static void put_events_of(struct json_doc *doc, struct json_object *root, const 
 	}
 }
 
+void json_put_difference(struct json_doc *doc, struct json_object *root, const struct comparison *comparison)
+{
+	put_list(doc, root, "roots", "what", &comparison->roots);
+	put_list(doc, root, "breakdown", "category", &comparison->categories);
+	put_events_of(doc, root, comparison);
+}
+
 int view_compare_json(FILE *out, const struct comparison *comparison, const struct compare_facts *facts)
 {
 	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
@@ -148,9 +155,7 @@ int view_compare_json(FILE *out, const struct comparison *comparison, const stru
 	put_count(&doc, root, "in_both_sides", comparison->both_cnt);
 	put_metrics(&doc, root, comparison);
 	put_types_of(&doc, root, comparison);
-	put_list(&doc, root, "roots", "what", &comparison->roots);
-	put_list(&doc, root, "breakdown", "category", &comparison->categories);
-	put_events_of(&doc, root, comparison);
+	json_put_difference(&doc, root, comparison);
 	if (comparison->values)
 		json_put_value_report(&doc, put_object(&doc, root, "values"), comparison->values);
 	else

@@ -148,6 +148,9 @@ void json_put_factors(struct json_doc *doc, struct json_object *root, const stru
 void json_put_path(struct json_doc *doc, struct json_object *root, const struct report *report);
 /* Of one cause; of all roots. */
 void json_put_root(struct json_doc *doc, struct json_object *line, const struct cause *from);
+/* By what two sides differ.  json_compare.c */
+struct comparison;
+void json_put_difference(struct json_doc *doc, struct json_object *root, const struct comparison *comparison);
 void json_put_delivery(struct json_doc *doc, struct json_object *root, const struct report_delivery *from);
 void json_put_account(struct json_doc *doc, struct json_object *root, const struct report *report);
 /* "values"; the same of recordings that are compared. */

@@ -29,12 +29,13 @@ void text_account(struct page *page, const struct report *report);
 /* How far they can be trusted: text_trust.c */
 void text_trust(struct page *page, const struct report *report, uint32_t top);
 
-/* Two sides: all of it, and only whether B is worse.  text_compare.c */
+/* Two sides: all of it, only whether B is worse, only by what they differ.  text_compare.c */
 struct comparison;
 struct compare_facts;
 void text_compare(struct page *page, const struct comparison *comparison, const struct compare_facts *facts,
 		  uint32_t top);
 void text_compare_verdict(struct page *page, const struct comparison *comparison);
+void text_compare_parts(struct page *page, const struct comparison *comparison, uint32_t top);
 
 /* A heading in bold and the end of its line. */
 void text_heading(struct page *page, const char *printable);

@@ -307,17 +307,10 @@ static void print_trust(struct page *page, const struct comparison *comparison)
 	page__style(page, PAGE_PLAIN);
 }
 
-void text_compare(struct page *page, const struct comparison *comparison, const struct compare_facts *facts,
-		  uint32_t top)
+void text_compare_parts(struct page *page, const struct comparison *comparison, uint32_t top)
 {
 	char heading[128], late[FORMAT_SZ];
 
-	print_side(page, 'A', &facts[COMPARE_A]);
-	print_side(page, 'B', &facts[COMPARE_B]);
-	page__end_line(page);
-	text_compare_verdict(page, comparison);
-	print_metrics(page, comparison);
-	print_types(page, comparison, top);
 	snprintf(heading, sizeof(heading), "Roots whose time differs (late: from each side's own %s up)",
 		 format_percentile(late, comparison->tail));
 	print_parts(page, heading, &comparison->roots, top);
@@ -326,6 +319,18 @@ void text_compare(struct page *page, const struct comparison *comparison, const 
 		 comparison->roots.cnt ? "" : " up)");
 	print_parts(page, heading, &comparison->categories, top);
 	print_events(page, comparison, top);
+}
+
+void text_compare(struct page *page, const struct comparison *comparison, const struct compare_facts *facts,
+		  uint32_t top)
+{
+	print_side(page, 'A', &facts[COMPARE_A]);
+	print_side(page, 'B', &facts[COMPARE_B]);
+	page__end_line(page);
+	text_compare_verdict(page, comparison);
+	print_metrics(page, comparison);
+	print_types(page, comparison, top);
+	text_compare_parts(page, comparison, top);
 	if (comparison->values)
 		text_value_report(page, comparison->values, top);
 	print_trust(page, comparison);

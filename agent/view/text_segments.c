@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#define BAR_COLUMNS 30
+#define BAR_COLUMNS     30
+#define COMMAND_COLUMNS 400 /* it is to be copied whole */
 
 /* "2026-11-23 14:00:00" */
 static const char *when_text(char buf[FORMAT_SZ], uint64_t wall_ns)
@@ -38,15 +39,6 @@ static void print_one(struct page *page, const char *what, const struct segments
 	page__end_line(page);
 }
 
-static double culprit_ns(const struct segment *segment, const struct segment_culprit *culprit)
-{
-	for (size_t c = 0; c < segment->culprits.cnt; c++)
-		if (segment->culprits.items[c].what == culprit->what &&
-		    segment->culprits.items[c].category == culprit->category)
-			return segment->culprits.items[c].ns;
-	return 0;
-}
-
 /* What the worst segment's requests waited longer for than the median one's, the largest difference first. */
 static void print_culprits(struct page *page, const struct segments *segments)
 {
@@ -59,7 +51,9 @@ static void print_culprits(struct page *page, const struct segments *segments)
 		double largest = 0, more;
 
 		for (size_t c = 0; c < worst->culprits.cnt; c++) {
-			more = worst->culprits.items[c].ns - culprit_ns(median, &worst->culprits.items[c]);
+			more = worst->culprits.items[c].ns - segment_culprit_ns(median,
+										worst->culprits.items[c].category,
+										worst->culprits.items[c].what);
 			if (more > largest && more < limit) {
 				largest = more;
 				most = &worst->culprits.items[c];
@@ -177,6 +171,17 @@ static void print_drifts(struct page *page, const struct segments *segments)
 		print_drift(page, category_name((enum wl_category)c), &segments->drifts[c]);
 		any = true;
 	}
+	for (size_t d = 0; d < segments->culprit_drift_cnt; d++) {
+		const struct segment_drift *culprit = &segments->culprit_drifts[d];
+
+		if (!is_worth_telling(segments, &culprit->drift))
+			continue;
+		page__printf(page, "  %s: ", category_name(culprit->category));
+		page__words(page, segments->culprits[culprit->what], 4);
+		page__end_line(page);
+		print_drift(page, "", &culprit->drift);
+		any = true;
+	}
 	if (!any) {
 		page__put(page, "  none");
 		page__end_line(page);
@@ -213,7 +218,26 @@ static void print_all(struct page *page, const struct segments *segments, uint32
 	text_more(page, segments->cnt, shown);
 }
 
-int view_segments_text(FILE *out, const struct segments *segments, const struct view_opts *opts)
+/* Above the list of all, which is long. */
+static void print_more(struct page *page, const struct segments_view *more, uint32_t top)
+{
+	if (more->difference) {
+		page__end_line(page);
+		page__put(page, "The worst segment (B) against the median one (A), by the requests that were kept:");
+		page__end_line(page);
+		text_compare_parts(page, more->difference, top);
+	} else if (more->command) {
+		page__end_line(page);
+		page__put(page, "What differs between the median and the worst segment, by root:");
+		page__end_line(page);
+		page__put(page, "  ");
+		page__name(page, more->command, COMMAND_COLUMNS);
+		page__end_line(page);
+	}
+}
+
+int view_segments_text(FILE *out, const struct segments *segments, const struct segments_view *more,
+		       const struct view_opts *opts)
 {
 	char length[FORMAT_SZ], count[FORMAT_SZ], heading[128], name[FORMAT_SZ];
 	struct page page;
@@ -233,6 +257,7 @@ int view_segments_text(FILE *out, const struct segments *segments, const struct 
 	print_difference(&page, segments);
 	print_changes(&page, segments);
 	print_drifts(&page, segments);
+	print_more(&page, more, opts->top);
 	print_all(&page, segments, opts->top);
 	if (segments->bad_rows)
 		page__printf(&page, "%zu rows could not be used", segments->bad_rows);
@@ -296,16 +321,24 @@ static void put_drift(struct json_doc *doc, struct json_object *root, const char
 
 static void put_drifts(struct json_doc *doc, struct json_object *root, const struct segments *segments)
 {
-	struct json_object *object = put_object(doc, root, "drift"), *categories;
+	struct json_object *object = put_object(doc, root, "drift"), *categories, *culprits;
 
 	put_drift(doc, object, "tail", &segments->tail_drift);
 	put_drift(doc, object, "mean", &segments->mean_drift);
 	categories = put_object(doc, object, "categories");
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
 		put_drift(doc, categories, category_name((enum wl_category)c), &segments->drifts[c]);
+	culprits = put_array(doc, object, "culprits");
+	for (size_t d = 0; d < segments->culprit_drift_cnt; d++) {
+		struct json_object *line = append_object(doc, culprits);
+
+		put_string(doc, line, "category", category_name(segments->culprit_drifts[d].category));
+		put_string(doc, line, "what", segments->culprits[segments->culprit_drifts[d].what]);
+		put_drift(doc, line, "drift", &segments->culprit_drifts[d].drift);
+	}
 }
 
-int view_segments_json(FILE *out, const struct segments *segments)
+int view_segments_json(FILE *out, const struct segments *segments, const struct segments_view *more)
 {
 	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
 	struct json_object *root = json_object_new_object(), *array;
@@ -335,6 +368,10 @@ int view_segments_json(FILE *out, const struct segments *segments)
 		put_number(&doc, line, "p", change->p);
 	}
 	put_drifts(&doc, root, segments);
+	if (more->difference)
+		json_put_difference(&doc, put_object(&doc, root, "difference"), more->difference);
+	else
+		put(&doc, root, "difference", NULL, true);
 	array = put_array(&doc, root, "segments");
 	for (size_t s = 0; s < segments->cnt; s++)
 		put_segment(&doc, array, segments, &segments->items[s]);

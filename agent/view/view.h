@@ -35,9 +35,15 @@ int view_compare_json(FILE *out, const struct comparison *comparison, const stru
 int view_compare_html(FILE *out, const struct comparison *comparison, const struct compare_facts *facts,
 		      const struct view_opts *opts);
 
+/* By what the worst segment (B) differs from the median one (A). */
+struct segments_view {
+	const struct comparison *difference; /* NULL: it was not computed */
+	const char *command;                 /* that computes it; NULL: there is none */
+};
 /* A long recording in segments.  As above; JSON is schema whylate.segments/1. */
-int view_segments_text(FILE *out, const struct segments *segments, const struct view_opts *opts);
-int view_segments_json(FILE *out, const struct segments *segments);
+int view_segments_text(FILE *out, const struct segments *segments, const struct segments_view *more,
+		       const struct view_opts *opts);
+int view_segments_json(FILE *out, const struct segments *segments, const struct segments_view *more);
 
 /* "817 ns", "12.3 µs", "1.23 ms", "3.42 s"; "–" for NAN: at most 15 bytes into buf, which is returned. */
 const char *view_duration(char *buf, size_t sz, double ns);

@@ -376,6 +376,103 @@ static void stores_add_up_in_any_order(void)
 	}
 }
 
+static const char *random_number(char text[48], uint64_t *state)
+{
+	static const char *const formats[] = {"%.7g", "%.0f", "%.15g", "%.3f", "%.17g", "%.12e"};
+
+	snprintf(text, 48, formats[random_next(state) % 6],
+		 (double)(random_next(state) % 1000000000000000) *
+			 pow(10, (double)(random_next(state) % 14) - (double)(random_next(state) % 14)));
+	return text;
+}
+
+/* As strtod() does, to the last bit. */
+static void numbers_are_read_as_they_were_written(void)
+{
+	enum { CNT = 5000 };
+	const struct dataset_filter filter = {0};
+	struct long_recording recording;
+	struct segments segments;
+	struct row_writer to;
+	uint64_t state = 11;
+	char number[48], text[96];
+	static double wanted[CNT];
+
+	test_dir__make(&recording.dir);
+	row_writer_open(&to, recording.dir.path, "host", 7, 1);
+	row_put_session(&to, "mono_anchor_ns", "0");
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)BEGIN_NS);
+	row_put_session(&to, "wall_anchor_ns", text);
+	for (size_t m = 0; m < CNT; m++) {
+		snprintf(text, sizeof(text), "newer:1 lock:%s runq:7", random_number(number, &state));
+		wanted[m] = strtod(number, NULL);
+		row_begin(&to, SHARD_TABLE_SUMMARY);
+		row_set_u64(&to, SUMMARY_BEGIN_TS, m * MINUTE_NS);
+		row_set_u64(&to, SUMMARY_END_TS, (m + 1) * MINUTE_NS);
+		to.row.values[SUMMARY_COUNT].f64 = 1;
+		to.row.values[SUMMARY_CATEGORY_COUNT].f64 = 1;
+		row_set_str(&to, SUMMARY_SKETCH, "400:1");
+		row_set_str(&to, SUMMARY_CATEGORIES, text);
+		row_end(&to, SHARD_TABLE_SUMMARY);
+	}
+	row_writer_close(&to);
+	recording.reader = test_reader__open(recording.dir.path);
+	CU_ASSERT_EQUAL_FATAL(segments_make(&segments, recording.reader, &filter, MINUTE_NS, 0.99), 0);
+	CU_ASSERT_EQUAL_FATAL(segments.cnt, CNT);
+	for (size_t m = 0; m < CNT; m++) {
+		CU_ASSERT_EQUAL(segments.items[m].category_ns[WL_CATEGORY_LOCK], wanted[m]);
+		CU_ASSERT_EQUAL(segments.items[m].category_ns[WL_CATEGORY_RUNQ], 7);
+	}
+	segments_free(&segments);
+	forget(&recording);
+}
+
+/* Of two things that requests wait for, one takes more from day to day; the sum of both stays. */
+static void what_is_waited_for_drifts(void)
+{
+	const struct dataset_filter filter = {0};
+	struct long_recording recording;
+	struct segments segments;
+	struct row_writer to;
+	uint64_t state = 17;
+	char text[64];
+
+	test_dir__make(&recording.dir);
+	row_writer_open(&to, recording.dir.path, "host", 7, 1);
+	row_put_session(&to, "mono_anchor_ns", "0");
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)BEGIN_NS);
+	row_put_session(&to, "wall_anchor_ns", text);
+	for (size_t hour = 0; hour < 24 * 20; hour++) {
+		unsigned grows = 1000 + (unsigned)hour * 2 + (unsigned)(random_next(&state) % 300);
+
+		row_begin(&to, SHARD_TABLE_SUMMARY);
+		row_set_u64(&to, SUMMARY_BEGIN_TS, hour * 60 * MINUTE_NS);
+		row_set_u64(&to, SUMMARY_END_TS, hour * 60 * MINUTE_NS + MINUTE_NS);
+		to.row.values[SUMMARY_COUNT].f64 = 10;
+		to.row.values[SUMMARY_SUM_NS].f64 = 50000;
+		to.row.values[SUMMARY_CATEGORY_COUNT].f64 = 10;
+		row_set_str(&to, SUMMARY_SKETCH, "400:10");
+		row_set_str(&to, SUMMARY_CATEGORIES, "lock:50000");
+		snprintf(text, sizeof(text), "lock %u table\nlock %u index", grows * 10, (5000 - grows) * 10);
+		row_set_str(&to, SUMMARY_CULPRITS, text);
+		row_end(&to, SHARD_TABLE_SUMMARY);
+	}
+	row_writer_close(&to);
+	recording.reader = test_reader__open(recording.dir.path);
+	CU_ASSERT_EQUAL_FATAL(segments_make(&segments, recording.reader, &filter, 60 * MINUTE_NS, 0.99), 0);
+	CU_ASSERT_FALSE(segments.drifts[WL_CATEGORY_LOCK].found);
+	CU_ASSERT_EQUAL_FATAL(segments.culprit_drift_cnt, 2);
+	for (size_t d = 0; d < 2; d++) {
+		const struct segment_drift *drift = &segments.culprit_drifts[d];
+		bool grows = !strcmp(segments.culprits[drift->what], "table");
+
+		CU_ASSERT_TRUE(drift->drift.found);
+		CU_ASSERT_DOUBLE_EQUAL(drift->drift.per_day, grows ? 48 : -48, 5);
+	}
+	segments_free(&segments);
+	forget(&recording);
+}
+
 static void damaged_sketches_are_left_out(void)
 {
 	static const char *const sketches[] = {"12:1 9999999:1", "x", "1:nan", "5:-1", "5:1e300", "7", "7:", "7:1x"};
@@ -437,6 +534,8 @@ int suite_segments(void)
 		{"culprits are bounded and sum up", culprits_are_bounded_and_sum_up},
 		{"the daily rhythm is no change", the_daily_rhythm_is_no_change},
 		{"stores add up in any order", stores_add_up_in_any_order},
+		{"numbers are read as they were written", numbers_are_read_as_they_were_written},
+		{"what is waited for drifts", what_is_waited_for_drifts},
 		{"a change is found where it is", a_change_is_found_where_it_is},
 		{"chance is no change", chance_is_no_change},
 		{"intervals hold the true tail", intervals_hold_the_true_tail},
