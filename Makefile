@@ -263,13 +263,17 @@ $(BUILD)/browser/recording: tests/browser/recording.c tests/unit/row_writer.c $(
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-.PHONY: browser screen
+.PHONY: browser screen others
 browser: $(BUILD)/whylate $(BUILD)/browser/recording
 	@tests/browser/run $^
 
 # --- `whylate top` in a terminal: no root --------------------------------------------------------------------------------
 screen: $(BUILD)/whylate $(BUILD)/browser/recording
 	@tests/screen/run $^
+
+# --- other programs on what is written for them: pprof, the completion of three shells --------------------------------------
+others: $(BUILD)/whylate $(BUILD)/browser/recording
+	@tests/others/run $^
 
 # --- the kernel matrix: this binary on Debian's kernels, emulated -----------------------------------------------------
 # It runs after the live tests (.ci/run), never beside them: they want a quiet machine.  Exit code 77: it cannot be run
@@ -308,7 +312,7 @@ diagnose: setup-build
 
 test: setup-test
 	@$(MAKE) --no-print-directory build
-	@$(MAKE) --no-print-directory unit browser screen
+	@$(MAKE) --no-print-directory unit browser screen others
 	@$(MAKE) --no-print-directory live
 
 unit: $(BUILD)/unit/run
@@ -468,7 +472,7 @@ clean:
 
 help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
-	@echo 'make test      unit, browser, screen, live tests  make unit, make browser, make screen, make live (LONG=1: its long form)  one of them'
+	@echo 'make test      unit, browser, screen, others, live tests  make unit, make browser, make screen, make others, make live (LONG=1: its long form)  one of them'
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'

@@ -23,9 +23,9 @@ command -v npm >/dev/null || build+=(npm)
 run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
 	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
-	clickhouse-server prometheus python3-scipy tmux)
+	clickhouse-server prometheus python3-scipy tmux zsh fish)
 # What a release may lack; the tests that need it are skipped with their reason.
-optional=" chromium clickhouse-server prometheus python3-scipy "
+optional=" chromium clickhouse-server prometheus python3-scipy zsh fish "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck libclang-rt-19-dev)

@@ -49,12 +49,14 @@ enum {
 };
 
 #define FRAMES_MAX 512
+#define CONTEXT_SZ 512
 
 /* One line of the profile: what is the same for all that adds up in it. */
 struct pprof_line {
-	uint32_t node; /* of the samples' tree; SAMPLE_ROOT: no sample was taken */
-	uint32_t type; /* string of the dataset */
-	uint32_t role; /* string of the roots: of the thread at work, 0: not known */
+	uint32_t node;    /* of the samples' tree; SAMPLE_ROOT: no sample was taken */
+	uint32_t type;    /* string of the dataset */
+	uint32_t role;    /* string of the roots: of the thread at work, 0: not known */
+	uint32_t context; /* string of the profile; tells the role, too */
 	uint8_t category, group;
 	double ns;
 };
@@ -65,7 +67,8 @@ struct pprof {
 	const struct path_rows *ranked;
 	VEC(struct pprof_line) lines;
 	struct idmap line_ids;
-	double *scale; /* [way][group]: ns that a sample's amount stands for; 0: none was taken */
+	uint32_t *contexts; /* by way */
+	double *scale;      /* [way][group]: ns that a sample's amount stands for; 0: none was taken */
 	struct arena *arena;
 	struct intern strings;
 	struct idmap location_ids;    /* (string, 0) → location and function, less 1 */
@@ -109,9 +112,39 @@ static int find_scales(struct pprof *pprof)
 	return 0;
 }
 
+/* "worker-* > flusher POST /x": by which threads the time comes from the request to the root, which worked for that. */
+static int make_context(struct pprof *pprof, const struct root_way *way, uint32_t *id)
+{
+	const struct root_key *key = &pprof->roots->keys.items[way->key];
+	char text[CONTEXT_SZ] = "";
+	size_t len = 0;
+
+	for (int h = 0; h < PATH_HOPS_MAX && way->hops[h] && len < sizeof(text); h++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s > ",
+					roots_string(pprof->roots, way->hops[h]));
+	if (len < sizeof(text))
+		snprintf(text + len, sizeof(text) - len, "%s%s%s",
+			 key->role ? roots_string(pprof->roots, key->role) : "?", !way->own && key->type ? " " : "",
+			 !way->own && key->type ? roots_string(pprof->roots, key->type) : "");
+	return intern__id(&pprof->strings, text, id);
+}
+
+static int make_contexts(struct pprof *pprof)
+{
+	uint32_t empty;
+	int err;
+
+	pprof->contexts = calloc(pprof->roots->ways.cnt + 1, sizeof(*pprof->contexts));
+	/* The first string of a profile is "". */
+	err = pprof->contexts ? intern__id(&pprof->strings, "", &empty) : -ENOMEM;
+	for (size_t w = 0; w < pprof->roots->ways.cnt && !err; w++)
+		err = make_context(pprof, &pprof->roots->ways.items[w], &pprof->contexts[w]);
+	return err;
+}
+
 static int add(struct pprof *pprof, struct pprof_line line)
 {
-	uint64_t how = (uint64_t)line.role << 16 | (uint64_t)line.category << 8 | line.group;
+	uint64_t how = (uint64_t)line.context << 16 | (uint64_t)line.category << 8 | line.group;
 	uint32_t id;
 
 	if (idmap__id(&pprof->line_ids, (uint64_t)line.node << 32 | line.type, how, &id))
@@ -131,6 +164,7 @@ static int add_entry(struct pprof *pprof, const struct root_entry *entry)
 		.node = SAMPLE_ROOT,
 		.type = pprof->dataset->type[entry->row],
 		.role = pprof->roots->keys.items[way->key].role,
+		.context = pprof->contexts[entry->way],
 		.category = way->category,
 		.group = (uint8_t)group_of(ranked, at),
 	};
@@ -212,6 +246,7 @@ static void put_sample(struct pprof *pprof, const struct pprof_line *line)
 	put_label(pprof, "request", is_late ? "late" : "typical");
 	put_label(pprof, "type", pprof->dataset->strings[line->type]);
 	put_label(pprof, "category", category);
+	put_label(pprof, "context", pprof->strings.strings[line->context]);
 	put_label(pprof, "thread", line->role ? roots_string(pprof->roots, line->role) : "");
 	proto__message(&pprof->profile, FIELD_PROFILE_SAMPLE, &pprof->part);
 }
@@ -253,8 +288,6 @@ static int make_profile(struct pprof *pprof)
 	const struct dataset *dataset = pprof->dataset;
 	char comment[160];
 
-	/* The first string is "". */
-	string_of(pprof, "");
 	put_types(pprof);
 	for (size_t i = 0; i < pprof->lines.cnt; i++)
 		put_sample(pprof, &pprof->lines.items[i]);
@@ -318,7 +351,7 @@ int export_pprof(FILE *out, const struct dataset *dataset, const struct paths *p
 	if (!err)
 		err = path_rows__init(&ranked, &report, paths);
 	if (!err)
-		err = find_scales(&pprof);
+		err = make_contexts(&pprof) ?: find_scales(&pprof);
 	for (size_t e = 0; e < roots->entries.cnt && !err; e++)
 		err = add_entry(&pprof, &roots->entries.items[e]);
 	if (!err)
@@ -332,6 +365,7 @@ int export_pprof(FILE *out, const struct dataset *dataset, const struct paths *p
 	idmap__free(&pprof.location_ids);
 	intern__free(&pprof.strings);
 	arena__free(pprof.arena);
+	free(pprof.contexts);
 	free(pprof.scale);
 	proto__free(&pprof.profile);
 	proto__free(&pprof.part);
