@@ -142,14 +142,16 @@ static int record_until_done(struct recording *recording)
 	while (!stop_signals && !err) {
 		uint64_t now = monotonic_ns(), end = recording->until_ts;
 		int timeout_ms = POLL_MS;
+		bool timed;
 
 		if (now >= end)
 			break;
 		if (end - now < POLL_MS * 1000000ULL)
 			timeout_ms = (end - now) / 1000000 + 1;
 		timeout_ms = recording_windows_timeout(recording, timeout_ms);
-		pace__rest(recording->pace, now + (uint64_t)timeout_ms * 1000000, recording_windows_timed(recording));
-		if (recording_windows_observes(recording)) {
+		timed = recording_windows_timed(recording);
+		pace__rest(recording->pace, now + (uint64_t)timeout_ms * 1000000, timed);
+		if (timed) {
 			const struct timespec pause = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
 
 			nanosleep(&pause, NULL);

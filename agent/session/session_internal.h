@@ -114,9 +114,10 @@ const char *recording_windows_hint(const struct recording *recording);
 bool recording_windows_rested(const struct recording *recording);
 void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
-/* A window is under way: reading its records now would take a CPU from the requests that it observes. */
-bool recording_windows_observes(const struct recording *recording);
-/* The next step of the windows is to be made in time: a window is open, or about to be. */
+/*
+ * A window is open, or about to be: its next step is to be made in time, and no record is read meanwhile, as that would
+ * take a CPU from the requests that it observes.  False also where the rings cannot wait.
+ */
 bool recording_windows_timed(const struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */
 int recording_windows_timeout(const struct recording *recording, int timeout_ms);

@@ -154,18 +154,12 @@ int recording_windows_step(struct recording *recording)
 bool recording_windows_timed(const struct recording *recording)
 {
 	const struct window_plan *plan = &recording->plan;
+	uint64_t now = monotonic_ns();
 
-	if (!recording->windows || plan->endless)
+	if (!recording->windows || plan->endless ||
+	    (plan->state == WINDOW_CLOSED && window_plan__next_ts(plan, 0) >= now + WAKE_NS))
 		return false;
-	return plan->state != WINDOW_CLOSED || window_plan__next_ts(plan, 0) < monotonic_ns() + WAKE_NS;
-}
-
-bool recording_windows_observes(const struct recording *recording)
-{
-	const struct window_plan *plan = &recording->plan;
-
-	return recording->windows && !plan->endless && plan->state != WINDOW_CLOSED &&
-	       monotonic_ns() - capture__polled_ts(recording->capture) < UNREAD_MAX_NS &&
+	return now - capture__polled_ts(recording->capture) < UNREAD_MAX_NS &&
 	       capture__backlog(recording->capture) < UNREAD_MAX;
 }
 
@@ -177,7 +171,7 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 		return timeout_ms;
 	next = window_plan__next_ts(&recording->plan, now);
 	/* Once before, as an idle task, and from then on as a timed one. */
-	if (!recording_windows_timed(recording) && next > WAKE_NS / 2)
+	if (recording->plan.state == WINDOW_CLOSED && next > now + WAKE_NS)
 		next -= WAKE_NS / 2;
 	if (next <= now)
 		return 0;

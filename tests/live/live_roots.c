@@ -101,7 +101,8 @@ static json_object *diagnose(pid_t pid)
 	struct process process = {0};
 	json_object *report;
 
-	CHECKF(whylate(&process, 40, "diagnose -p %d -d 6s --budget 50%% --json -q", (int)pid) == 0, "%s", process_err(&process));
+	CHECKF(whylate(&process, 40, "diagnose -p %d -d 6s --budget 20%% --json -q", (int)pid) == 0, "%s",
+	       process_err(&process));
 	report = json_tokener_parse(process_out(&process));
 	if (CHECKF(report != NULL, "%s", process_out(&process)))
 		check_account(report);
@@ -121,13 +122,13 @@ static bool path_has(json_object *cause, const char *part)
 
 /*
  * The first cause but those of other programs that took the CPUs meanwhile: what else runs on this machine is no plant.
- * NULL: there is none.  *others: the share of the tail that those have.
+ * NULL: there is none.  *others: the share of the tail that those have, and the agent.
  */
 static json_object *first_planted(json_object *report, double *others)
 {
 	json_object *causes = json_at(report, "causes");
 
-	*others = 0;
+	*others = fmax(0, json_number(report, "account.our_own_ns") / json_number(report, "account.tail_ns"));
 	for (size_t i = 0; causes && i < json_object_array_length(causes); i++) {
 		json_object *cause = json_object_array_get_idx(causes, i);
 
