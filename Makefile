@@ -44,7 +44,7 @@ bpf_obj := $(bpf_src:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 skel := $(BUILD)/whylate.skel.h
 
 # Everything but main, in the order of knowing (DESIGN §2): the unit tests link exactly that.
-rooms := base target values probe shard model capture net/wire net/send net/collect net/project session analysis rounds view selftest cmd
+rooms := base target values probe shard model capture net/wire net/send net/collect net/project session analysis rounds view live fleet selftest cmd
 lib_src := $(foreach room,$(rooms),$(wildcard agent/$(room)/*.c))
 agent_src := agent/main.c
 lib_obj := $(lib_src:%.c=$(BUILD)/%.o)

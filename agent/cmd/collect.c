@@ -7,7 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/collect_project.h"
 #include "cmd/options.h"
-#include "cmd/project_causes.h"
+#include "fleet/causes.h"
 #include "net/collect/collector.h"
 #include "net/collect/identity.h"
 #include "net/collect/listen.h"

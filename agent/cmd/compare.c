@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/compare.h"
 
+#include "analysis/compare_side.h"
 #include "analysis/findings.h"
 #include "base/confine.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/compare_side.h"
-#include "cmd/page_file.h"
 #include "cmd/report_options.h"
 #include "cmd/values.h"
 #include "shard/open.h"
+#include "view/page_file.h"
 #include "view/view.h"
 
 #include <errno.h>

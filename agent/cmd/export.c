@@ -7,10 +7,10 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
-#include "cmd/export_metrics.h"
 #include "cmd/export_otlp.h"
 #include "cmd/options.h"
 #include "shard/open.h"
+#include "view/metrics_read.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
-#include "cmd/fleet_ask.h"
 #include "cmd/options.h"
+#include "fleet/ask.h"
 
 #include <errno.h>
 #include <stdio.h>

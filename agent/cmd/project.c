@@ -4,8 +4,8 @@
 #include "base/user_file.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "cmd/project_causes.h"
 #include "cmd/project_options.h"
+#include "fleet/causes.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,15 +3,15 @@
 #include "base/log.h"
 #include "base/privilege.h"
 #include "base/units.h"
-#include "cmd/analyse.h"
 #include "cmd/cmd.h"
 #include "cmd/record_options.h"
 #include "cmd/report_options.h"
-#include "cmd/scratch.h"
 #include "cmd/target_options.h"
 #include "rounds/answer.h"
 #include "rounds/rounds.h"
+#include "session/scratch.h"
 #include "session/session.h"
+#include "view/analyse.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -2,10 +2,10 @@
 #include "base/confine.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "cmd/analyse.h"
 #include "cmd/cmd.h"
-#include "cmd/page_file.h"
 #include "cmd/report_options.h"
+#include "view/analyse.h"
+#include "view/page_file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef WHYLATE_CMD_REPORT_OPTIONS_H
 #define WHYLATE_CMD_REPORT_OPTIONS_H
 
-#include "cmd/analyse.h"
 #include "cmd/options.h"
+#include "view/analyse.h"
 
 void report_options_init(struct analyse_options *options);
 /* "k=3,d=5%,e=2,m=95%", any of them: struct factor_rule. */

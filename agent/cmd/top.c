@@ -6,7 +6,7 @@
 #include "cmd/options.h"
 #include "cmd/record_options.h"
 #include "cmd/target_options.h"
-#include "cmd/top_run.h"
+#include "live/top_run.h"
 
 #include <errno.h>
 #include <stdio.h>

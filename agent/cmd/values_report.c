@@ -2,12 +2,12 @@
 /* `whylate values report`: which function is costly because a variable of it differs (vProf section 5). */
 #include "base/confine.h"
 #include "base/log.h"
-#include "cmd/analyse.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/report_options.h"
 #include "cmd/values.h"
 #include "shard/open.h"
+#include "view/analyse.h"
 #include "view/values.h"
 
 #include <errno.h>

@@ -10,10 +10,10 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/record_options.h"
-#include "cmd/recorder.h"
 #include "cmd/target_options.h"
-#include "cmd/watch_event.h"
-#include "cmd/watch_keep.h"
+#include "live/recorder.h"
+#include "live/watch_event.h"
+#include "live/watch_keep.h"
 #include "session/session.h"
 
 #include <errno.h>

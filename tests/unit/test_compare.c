@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/compare.h"
+#include "analysis/compare_side.h"
 #include "base/random.h"
-#include "cmd/compare_side.h"
 #include "test_analysis_fixture.h"
 #include "unit.h"
 

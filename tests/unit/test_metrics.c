@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Metrics as Prometheus's own checker reads them. */
 #include "analysis/findings.h"
-#include "cmd/export_metrics.h"
 #include "net/collect/metrics.h"
 #include "row_writer.h"
 #include "test_shard_util.h"
 #include "trace_fixture.h"
 #include "unit.h"
 #include "view/export_metrics.h"
+#include "view/metrics_read.h"
 
 #include <math.h>
 #include <stdio.h>

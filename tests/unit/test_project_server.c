@@ -2,7 +2,7 @@
 /* The projection into a real server: every row once, whatever happened meanwhile. */
 #include "base/random.h"
 #include "clickhouse_fixture.h"
-#include "cmd/fleet_ask.h"
+#include "fleet/ask.h"
 #include "net/project/project_internal.h"
 #include "row_writer.h"
 #include "said.h"

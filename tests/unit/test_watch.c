@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/watch_keep.h"
+#include "live/watch_keep.h"
 #include "row_writer.h"
 #include "test_shard_util.h"
 #include "unit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `export --format prometheus|openmetrics`. */
-#ifndef WHYLATE_CMD_EXPORT_METRICS_H
-#define WHYLATE_CMD_EXPORT_METRICS_H
+#ifndef WHYLATE_VIEW_METRICS_READ_H
+#define WHYLATE_VIEW_METRICS_READ_H
 
 #include "shard/reader.h"
 

@@ -4,10 +4,10 @@
  * minute before and after are linked into a directory of its own.  The first shard of a recording says what it is of,
  * and stays.
  */
-#ifndef WHYLATE_CMD_WATCH_KEEP_H
-#define WHYLATE_CMD_WATCH_KEEP_H
+#ifndef WHYLATE_LIVE_WATCH_KEEP_H
+#define WHYLATE_LIVE_WATCH_KEEP_H
 
-#include "cmd/watch_when.h"
+#include "live/watch_when.h"
 
 #include <stdint.h>
 

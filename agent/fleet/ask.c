@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/fleet_ask.h"
+#include "fleet/ask.h"
 
 #include "base/loghist.h"
 

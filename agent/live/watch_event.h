@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is done with the directory of an event: reports, and the user's program, by processes without privilege. */
-#ifndef WHYLATE_CMD_WATCH_EVENT_H
-#define WHYLATE_CMD_WATCH_EVENT_H
+#ifndef WHYLATE_LIVE_WATCH_EVENT_H
+#define WHYLATE_LIVE_WATCH_EVENT_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From a question about many hosts to its answer: statements to the database, statistics over what it says. */
-#ifndef WHYLATE_CMD_FLEET_ASK_H
-#define WHYLATE_CMD_FLEET_ASK_H
+#ifndef WHYLATE_FLEET_ASK_H
+#define WHYLATE_FLEET_ASK_H
 
 #include "analysis/fleet.h"
 #include "base/arena.h"

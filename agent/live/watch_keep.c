@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/watch_keep.h"
+#include "live/watch_keep.h"
 
 #include "analysis/dataset.h"
 #include "base/vec.h"

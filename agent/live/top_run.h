@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `whylate top` on a terminal and into a pipe. */
-#ifndef WHYLATE_CMD_TOP_RUN_H
-#define WHYLATE_CMD_TOP_RUN_H
+#ifndef WHYLATE_LIVE_TOP_RUN_H
+#define WHYLATE_LIVE_TOP_RUN_H
 
-#include "cmd/top_source.h"
+#include "live/top_source.h"
 
 #include <signal.h>
 

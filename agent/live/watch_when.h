@@ -4,8 +4,8 @@
  * the last DURATION (10 s).  FIGURE and VALUE: mean or p99 (any percentile) and a duration; rate and requests a second;
  * share(DURATION), of the requests that took longer, and a percentage.
  */
-#ifndef WHYLATE_CMD_WATCH_WHEN_H
-#define WHYLATE_CMD_WATCH_WHEN_H
+#ifndef WHYLATE_LIVE_WATCH_WHEN_H
+#define WHYLATE_LIVE_WATCH_WHEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

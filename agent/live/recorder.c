@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/recorder.h"
+#include "live/recorder.h"
 
 #include "base/exit_code.h"
 #include "session/session.h"

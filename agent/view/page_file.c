@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/page_file.h"
+#include "view/page_file.h"
 
 #include "base/log.h"
 #include "base/user_file.h"

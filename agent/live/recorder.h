@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A child process that records without end into small shards, which this process reads while they are written. */
-#ifndef WHYLATE_CMD_RECORDER_H
-#define WHYLATE_CMD_RECORDER_H
+#ifndef WHYLATE_LIVE_RECORDER_H
+#define WHYLATE_LIVE_RECORDER_H
 
 #include "session/options.h"
 

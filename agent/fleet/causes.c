@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/project_causes.h"
+#include "fleet/causes.h"
 
 #include "analysis/findings.h"
 #include "base/names.h"

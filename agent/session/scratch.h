@@ -3,8 +3,8 @@
  * A directory for the shards of a recording that is not kept.  Its lock tells that the recording is alive: one that was
  * killed leaves a directory behind, and the next one of the same user removes it.
  */
-#ifndef WHYLATE_CMD_SCRATCH_H
-#define WHYLATE_CMD_SCRATCH_H
+#ifndef WHYLATE_SESSION_SCRATCH_H
+#define WHYLATE_SESSION_SCRATCH_H
 
 #define SCRATCH_PLACE "/tmp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/scratch.h"
+#include "session/scratch.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The causes of one session for its projection into a database: what `report` says of it. */
-#ifndef WHYLATE_CMD_PROJECT_CAUSES_H
-#define WHYLATE_CMD_PROJECT_CAUSES_H
+#ifndef WHYLATE_FLEET_CAUSES_H
+#define WHYLATE_FLEET_CAUSES_H
 
 #include "net/project/project.h"
 

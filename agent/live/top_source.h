@@ -3,12 +3,12 @@
  * Where `whylate top` has its requests from: a recorder of its own into a directory that holds the last minute, or a
  * recording that is replayed.  Either has a moment that is shown, on the wall.
  */
-#ifndef WHYLATE_CMD_TOP_SOURCE_H
-#define WHYLATE_CMD_TOP_SOURCE_H
+#ifndef WHYLATE_LIVE_TOP_SOURCE_H
+#define WHYLATE_LIVE_TOP_SOURCE_H
 
-#include "cmd/scratch.h"
-#include "cmd/watch_keep.h"
+#include "live/watch_keep.h"
 #include "session/options.h"
+#include "session/scratch.h"
 
 struct top_options {
 	const struct record_options *record; /* NULL: the recording at `paths` is replayed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What `whylate top` shows of a time: the analysis that a report rests on, made by a thread, a look at a time. */
-#ifndef WHYLATE_CMD_TOP_LOOK_H
-#define WHYLATE_CMD_TOP_LOOK_H
+#ifndef WHYLATE_LIVE_TOP_LOOK_H
+#define WHYLATE_LIVE_TOP_LOOK_H
 
 #include "analysis/findings.h"
 #include "analysis/timeline.h"

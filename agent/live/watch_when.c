@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/watch_when.h"
+#include "live/watch_when.h"
 
 #include "base/order.h"
 #include "base/units.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The file that --html names, "-" for stdout.  It is opened with the rights of the user. */
-#ifndef WHYLATE_CMD_PAGE_FILE_H
-#define WHYLATE_CMD_PAGE_FILE_H
+#ifndef WHYLATE_VIEW_PAGE_FILE_H
+#define WHYLATE_VIEW_PAGE_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>

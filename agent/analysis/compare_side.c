@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/compare_side.h"
+#include "analysis/compare_side.h"
 
 #include "base/units.h"
 

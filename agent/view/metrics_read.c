@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/export_metrics.h"
+#include "view/metrics_read.h"
 
 #include "analysis/findings.h"
 #include "base/idmap.h"

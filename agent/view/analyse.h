@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From shards to a printed report: what `report` and `diagnose` share. */
-#ifndef WHYLATE_CMD_ANALYSE_H
-#define WHYLATE_CMD_ANALYSE_H
+#ifndef WHYLATE_VIEW_ANALYSE_H
+#define WHYLATE_VIEW_ANALYSE_H
 
 #include "analysis/findings.h"
 

@@ -4,8 +4,8 @@
  * 14:00:30, UTC), dates (2026-11-21T14:00, UTC), times since the recording began (30s, 5m, or a number of seconds), or
  * nothing: from its begin, to its end.
  */
-#ifndef WHYLATE_CMD_COMPARE_SIDE_H
-#define WHYLATE_CMD_COMPARE_SIDE_H
+#ifndef WHYLATE_ANALYSIS_COMPARE_SIDE_H
+#define WHYLATE_ANALYSIS_COMPARE_SIDE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/analyse.h"
+#include "view/analyse.h"
 
 #include "analysis/segments_difference.h"
+#include "base/exit_code.h"
 #include "base/log.h"
-#include "cmd/cmd.h"
-#include "cmd/page_file.h"
 #include "shard/open.h"
 #include "view/html.h"
+#include "view/page_file.h"
 #include "view/view.h"
 
 #include <errno.h>

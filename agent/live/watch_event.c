@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/watch_event.h"
+#include "live/watch_event.h"
 
 #include "base/exit_code.h"
 #include "base/log.h"

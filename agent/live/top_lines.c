@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/exit_code.h"
 #include "base/log.h"
-#include "cmd/top_look.h"
-#include "cmd/top_run.h"
+#include "live/top_look.h"
+#include "live/top_run.h"
 #include "view/top.h"
 
 #include <errno.h>

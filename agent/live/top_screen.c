@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/log.h"
-#include "cmd/top_look.h"
-#include "cmd/top_run.h"
+#include "live/top_look.h"
+#include "live/top_run.h"
 #include "view/screen.h"
 #include "view/top.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/top_look.h"
+#include "live/top_look.h"
 
 #include "base/clock.h"
 #include "base/priority.h"

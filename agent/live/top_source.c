@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/top_source.h"
+#include "live/top_source.h"
 
 #include "analysis/dataset.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/log.h"
-#include "cmd/recorder.h"
+#include "live/recorder.h"
 #include "shard/open.h"
 
 #include <errno.h>
