@@ -69,5 +69,11 @@ char *value_line_text(const struct value_line *line, bool by_recording, struct a
  * 0 or -ENOMEM.
  */
 int values_compare(struct value_report **report, const struct values *values, const bool *is_slow, struct arena *arena);
+/*
+ * The same of the recordings at these paths, from `slow_from` on the slow ones.  1; 0: one of the sides has no values;
+ * -errno.
+ */
+int values_compare_paths(struct value_report **report, const char *const *paths, size_t cnt, size_t slow_from,
+			 struct arena *arena);
 
 #endif

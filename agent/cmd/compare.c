@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/compare.h"
 
-#include "analysis/compare_side.h"
+#include "analysis/compare_load.h"
 #include "analysis/findings.h"
+#include "analysis/values.h"
 #include "base/confine.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -14,7 +15,6 @@
 #include "view/view.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,14 +45,6 @@ struct compare_options {
 	struct side sides[COMPARE_SIDE_CNT];
 };
 
-/* One side alone: which sessions and what time it is of, and what is told of it. */
-struct loaded_side {
-	struct compare_facts facts;
-	uint64_t since_wall_ns, until_wall_ns;
-	struct dataset dataset; /* owns the strings of the facts */
-	bool is_loaded;
-};
-
 static int say_unreadable(const struct side *side, int err)
 {
 	if (err == -ENOENT)
@@ -67,67 +59,7 @@ static int say_unreadable(const struct side *side, int err)
 	return EXIT_FAILED;
 }
 
-/* From when to when the recordings last. */
-static int span_of(const struct dataset *dataset, uint64_t *begin_wall_ns, uint64_t *end_wall_ns)
-{
-	*begin_wall_ns = *end_wall_ns = 0;
-	for (size_t h = 0; h < dataset->host_cnt; h++) {
-		const struct dataset_host *host = &dataset->hosts[h];
-
-		if (!host->begin_wall_ns)
-			continue;
-		if (!*begin_wall_ns || host->begin_wall_ns < *begin_wall_ns)
-			*begin_wall_ns = host->begin_wall_ns;
-		if (host->end_wall_ns > *end_wall_ns)
-			*end_wall_ns = host->end_wall_ns;
-	}
-	return *begin_wall_ns ? 0 : -ENODATA;
-}
-
-static void fill_facts(struct compare_facts *facts, const struct side *side, const struct dataset *dataset)
-{
-	*facts = (struct compare_facts){
-		.label = side->label,
-		.host = dataset->host,
-		.kernel = dataset->kernel,
-		.comm = dataset->comm,
-		.pid = dataset->pid,
-		.host_cnt = dataset->host_cnt,
-		.duration_s = dataset->duration_s,
-		.intervals_seen = dataset->intervals_seen,
-		.intervals_flagged = dataset->intervals_flagged,
-		.records_lost = dataset->records_lost,
-		.intervals_kept = dataset->row_cnt,
-		.windowed = dataset->window_cnt > 0,
-		.lost_share = report_lost_share(dataset),
-	};
-	for (size_t h = 0; h < dataset->host_cnt; h++)
-		facts->session_cnt += dataset->hosts[h].session_cnt;
-	memcpy(facts->loss, dataset->loss, sizeof(facts->loss));
-	span_of(dataset, &facts->begin_wall_ns, &facts->end_wall_ns);
-}
-
-/* Without the counters, which the comparison reads from both sides together. */
-static int load_alone(struct loaded_side *loaded, const struct side *side, const char *type,
-		      struct shard_reader *reader)
-{
-	struct dataset_filter filter = {.type = type, .host = side->host, .without_events = true};
-	uint64_t begin_wall_ns, end_wall_ns;
-	int err = dataset_load(&loaded->dataset, reader, &filter);
-
-	if (err || !side->has_span)
-		return err;
-	err = span_of(&loaded->dataset, &begin_wall_ns, &end_wall_ns);
-	dataset_free(&loaded->dataset);
-	if (err)
-		return err;
-	filter.since_wall_ns = loaded->since_wall_ns = side_time__wall_ns(&side->from, begin_wall_ns, end_wall_ns);
-	filter.until_wall_ns = loaded->until_wall_ns = side_time__wall_ns(&side->to, begin_wall_ns, end_wall_ns);
-	shard_reader__rewind(reader);
-	return dataset_load(&loaded->dataset, reader, &filter);
-}
-
-static int load_side(struct loaded_side *loaded, const struct side *side, const char *type)
+static int load_side(struct compare_loaded *loaded, const struct side *side, const char *type)
 {
 	const char *path = side->path;
 	struct shard_reader *reader = shards_open(&path, 1);
@@ -135,7 +67,7 @@ static int load_side(struct loaded_side *loaded, const struct side *side, const 
 
 	if (!reader)
 		return EXIT_FAILED;
-	err = load_alone(loaded, side, type, reader);
+	err = compare_side__load(loaded, side, type, reader);
 	loaded->is_loaded = !err;
 	if (err == -ENODATA)
 		log_error("'%s': the recording does not tell its time of day", side->label);
@@ -147,45 +79,9 @@ static int load_side(struct loaded_side *loaded, const struct side *side, const 
 		err = -ENODATA;
 	}
 	if (!err)
-		fill_facts(&loaded->facts, side, &loaded->dataset);
+		compare_side__facts(&loaded->facts, side, &loaded->dataset);
 	shard_reader__free(reader);
 	return err ? EXIT_FAILED : EXIT_DONE;
-}
-
-static bool has_session(const struct loaded_side *loaded, uint64_t id)
-{
-	for (size_t s = 0; s < loaded->dataset.session_cnt; s++)
-		if (loaded->dataset.session_ids[s] == id)
-			return true;
-	return false;
-}
-
-static bool is_on_side(const struct loaded_side *loaded, const struct side *side, const struct dataset *dataset,
-		       size_t row)
-{
-	uint32_t session = dataset->session[row];
-	uint64_t wall_ns = dataset->begin_ts[row] + (uint64_t)dataset->session_clock_ns[session];
-	uint32_t host = dataset->host_idx ? dataset->host_idx[row] : 0;
-
-	if (!has_session(loaded, dataset->session_ids[session]))
-		return false;
-	if (side->host && dataset->host_cnt && fnmatch(side->host, dataset->hosts[host].name, 0))
-		return false;
-	return wall_ns >= loaded->since_wall_ns && (!loaded->until_wall_ns || wall_ns < loaded->until_wall_ns);
-}
-
-static uint8_t *assign_sides(const struct dataset *dataset, const struct compare_options *options,
-			     const struct loaded_side *loaded)
-{
-	uint8_t *sides = calloc(dataset->row_cnt + 1, sizeof(*sides));
-
-	for (size_t row = 0; sides && row < dataset->row_cnt; row++) {
-		if (is_on_side(&loaded[COMPARE_A], &options->sides[COMPARE_A], dataset, row))
-			sides[row] |= COMPARE_IN_A;
-		if (is_on_side(&loaded[COMPARE_B], &options->sides[COMPARE_B], dataset, row))
-			sides[row] |= COMPARE_IN_B;
-	}
-	return sides;
 }
 
 struct page_of {
@@ -201,7 +97,7 @@ static int write_page(FILE *out, const void *ctx)
 	return view_compare_html(out, page->comparison, page->facts, page->view);
 }
 
-static int print(const struct comparison *comparison, const struct loaded_side *loaded,
+static int print(const struct comparison *comparison, const struct compare_loaded *loaded,
 		 const struct compare_options *options)
 {
 	const struct compare_facts facts[] = {loaded[COMPARE_A].facts, loaded[COMPARE_B].facts};
@@ -234,7 +130,7 @@ static void compare_values(struct comparison *comparison, const struct compare_o
 }
 
 static int compare_findings(struct findings *findings, struct shard_reader *reader, struct compare_options *options,
-			    const struct loaded_side *loaded)
+			    const struct compare_loaded *loaded)
 {
 	struct comparison comparison;
 	uint8_t *sides = NULL;
@@ -242,7 +138,7 @@ static int compare_findings(struct findings *findings, struct shard_reader *read
 
 	err = followed < 0 ? followed : 0;
 	if (!err)
-		sides = assign_sides(&findings->dataset, options, loaded);
+		sides = compare_sides_of(&findings->dataset, options->sides, loaded);
 	if (!sides)
 		err = err ? err : -ENOMEM;
 	options->opts.paths = followed > 0 ? &findings->paths : NULL;
@@ -267,7 +163,7 @@ static int compare_findings(struct findings *findings, struct shard_reader *read
 }
 
 /* Both together, so that a root is the same on both. */
-static int compare_loaded(struct compare_options *options, const struct loaded_side *loaded)
+static int compare_loaded(struct compare_options *options, const struct compare_loaded *loaded)
 {
 	const char *paths[] = {options->sides[COMPARE_A].path, options->sides[COMPARE_B].path};
 	struct dataset_filter filter = {.type = options->common.type};
@@ -304,7 +200,7 @@ static int compare_run(struct compare_options *options)
 	const char *paths[] = {options->sides[COMPARE_A].path, options->sides[COMPARE_B].path};
 	const struct confine_reader needs = {
 		.paths = paths, .path_cnt = COMPARE_SIDE_CNT, .out_path = options->common.html};
-	struct loaded_side loaded[COMPARE_SIDE_CNT] = {0};
+	struct compare_loaded loaded[COMPARE_SIDE_CNT] = {0};
 	int code = EXIT_DONE;
 
 	confine_reader(&needs);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `export --format otlp`: spans into a file, or to a collector. */
+/* `export --format otlp`: spans to a collector. */
 #ifndef WHYLATE_CMD_EXPORT_OTLP_H
 #define WHYLATE_CMD_EXPORT_OTLP_H
 
 #include "net/send/otlp_send.h"
 #include "shard/reader.h"
 
-#include <stdio.h>
-
-/* 0 or -errno, as export_otlp(); says what was left out. */
-int export_otlp_file(FILE *out, struct shard_reader *reader);
 /* An exit code, after lines that say what was sent and what was not. */
 int export_otlp_url(struct shard_reader *reader, const struct otlp_send_opts *opts);
 

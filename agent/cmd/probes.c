@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What could be probed, where exactly, at what cost; what a symbol list means here. */
-#include "cmd/probes_suggest.h"
-
+#include "view/probes.h"
 #include "base/capabilities.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/target_options.h"
+#include "rounds/suggest.h"
 #include "target/target.h"
-#include "view/view.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +16,26 @@
 #include <unistd.h>
 
 #define COUNT_NS 2000000000ULL
+
+static int suggest(const struct probes_options *options, struct program *program)
+{
+	const struct suggest_options counted = {
+		.target = &options->target,
+		.children = options->children,
+		.btf_path = options->btf_path,
+		.duration_ns = options->duration_ns,
+	};
+	struct suggestion_study study = {0};
+	int err = suggest_count(&study, &counted, program), code = EXIT_FAILED;
+
+	if (!err && study.found.cnt)
+		code = probes_suggest(options, program, &study);
+	else if (!err)
+		log_error("no function of %s has a name that says what it is for: record without a symbol list",
+			  probes_module_name(program, 0));
+	vec_free(&study.found);
+	return code;
+}
 
 static const struct {
 	const char *name;
@@ -28,7 +47,7 @@ static const struct {
 	{"list", probes_list, false, false, true},
 	{"plan", probes_plan, true, false, true},
 	{"check", probes_check, true, false, false},
-	{"suggest", probes_suggest, false, true, false},
+	{"suggest", suggest, false, true, false},
 };
 
 #define QUESTION_CNT (sizeof(questions) / sizeof(questions[0]))

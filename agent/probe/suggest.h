@@ -15,10 +15,20 @@ struct suggestion {
 	enum probe_role role; /* PROBE_INTERVAL, _ACQUIRE, _RELEASE, _ENQUEUE, _DEQUEUE */
 	int score;            /* how much its name says so */
 	uint64_t stem;        /* equal for functions of one lock or queue: lock_foo, unlock_foo */
-	double per_s;         /* for the caller: how often it fired; 0 until then */
+	/* For the caller, who counts. */
+	bool counted; /* its entry was attached */
+	double per_s; /* how often it fired; 0 until then */
+	double cost;  /* of its probe, a share of one CPU */
 };
 
 typedef VEC(struct suggestion) suggestions;
+
+/* Suggestions after their calls were counted. */
+struct suggestion_study {
+	suggestions found;
+	size_t counted_cnt;
+	double seconds, requests_per_s;
+};
 
 /* What a name says: false when nothing.  `name` as people write it; arguments of a C++ name are not looked at. */
 bool suggest_role(const char *name, struct suggestion *suggestion);

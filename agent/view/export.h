@@ -47,4 +47,21 @@ int export_perfetto(FILE *out, const struct traces *traces, const struct samples
 int export_pprof(FILE *out, const struct dataset *dataset, const struct paths *paths, const struct roots *roots,
 		 double tail);
 
+#define EXPORT_SAID 1
+
+struct export_source {
+	const char *path;  /* named in messages */
+	const char *table; /* of csv and jsonl; NULL: all */
+};
+
+struct export_format {
+	const char *name;
+	/* 0, -errno, or EXPORT_SAID after a line that says what the recording lacks. */
+	int (*run)(FILE *out, struct shard_reader *reader, const struct export_source *from);
+	bool by_table, binary;
+};
+
+/* NULL: there is none of that name. */
+const struct export_format *export_format_of(const char *name);
+
 #endif

@@ -4,6 +4,7 @@
 #include "analysis/story.h"
 #include "base/bytes.h"
 #include "base/idmap.h"
+#include "base/log.h"
 #include "base/names.h"
 #include "base/protobuf.h"
 #include "base/random.h"
@@ -509,5 +510,23 @@ int export_otlp(struct shard_reader *reader, const struct traces *traces,
 	proto__free(&otlp.span);
 	proto__free(&otlp.part);
 	proto__free(&otlp.value);
+	return err;
+}
+
+int export_otlp_all(struct shard_reader *reader, int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt),
+		    void *owner)
+{
+	struct otlp_stats stats;
+	struct traces traces;
+	int err = 0, found = traces_load(&traces, reader);
+
+	if (found < 0)
+		return found;
+	err = export_otlp(reader, found ? &traces : NULL, put, owner, &stats);
+	if (found)
+		traces_free(&traces);
+	if (stats.without_clock)
+		log_warn("%" PRIu64 " requests are not exported: nothing says what time it was in their recording",
+			 stats.without_clock);
 	return err;
 }

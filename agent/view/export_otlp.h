@@ -25,5 +25,8 @@ struct otlp_stats {
 int export_otlp(struct shard_reader *reader, const struct traces *traces,
 		int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt), void *owner,
 		struct otlp_stats *stats);
+/* The same of all that is recorded, traced or not; a warning counts requests that are not exported. */
+int export_otlp_all(struct shard_reader *reader, int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt),
+		    void *owner);
 
 #endif

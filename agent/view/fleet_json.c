@@ -118,8 +118,6 @@ int view_fleet_json(FILE *out, const struct fleet_answer *answer)
 {
 	struct json_object *root = json_object_new_object();
 	struct json_doc doc = {root ? 0 : -ENOMEM};
-	const char *text;
-	int err;
 
 	put_string(&doc, root, "schema", "whylate.fleet/1");
 	put_string(&doc, root, "question", questions[answer->question]);
@@ -138,10 +136,5 @@ int view_fleet_json(FILE *out, const struct fleet_answer *answer)
 	put_roots(&doc, root, answer);
 	put_facts(&doc, root, answer);
 	put_change(&doc, root, answer);
-	text = doc.err ? NULL : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
-	err = doc.err ?: text ? 0 : -ENOMEM;
-	if (!err && (fprintf(out, "%s\n", text) < 0 || fflush(out)))
-		err = -EIO;
-	json_object_put(root);
-	return err;
+	return json_finish(out, &doc, root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 }

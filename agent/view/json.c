@@ -340,7 +340,7 @@ static void put_differences(struct json_doc *doc, struct json_object *root, cons
  * json-c leaves DEL, C1 controls and direction overrides as they are, which JSON allows and a terminal obeys.  In the
  * finished text they can only stand inside of strings, so that an escape is right wherever they are met.
  */
-void json_write_harmless(FILE *out, const char *json)
+static void write_harmless(FILE *out, const char *json)
 {
 	const char *written = json;
 	uint32_t codepoint;
@@ -358,13 +358,20 @@ void json_write_harmless(FILE *out, const char *json)
 	fputc('\n', out);
 }
 
+int json_finish(FILE *out, const struct json_doc *doc, struct json_object *root, int flags)
+{
+	const char *text = doc->err ? NULL : json_object_to_json_string_ext(root, flags);
+
+	if (text)
+		write_harmless(out, text);
+	json_object_put(root);
+	return doc->err ? doc->err : !text ? -ENOMEM : fflush(out) || ferror(out) ? -EIO : 0;
+}
+
 int view_json(FILE *out, const struct report *report)
 {
-	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
 	struct json_object *root = json_object_new_object();
 	struct json_doc doc = {.err = root ? 0 : -ENOMEM};
-	const char *text;
-	int err;
 
 	put_string(&doc, root, "schema", "whylate.report/1");
 	put_session(&doc, root, report);
@@ -388,14 +395,5 @@ int view_json(FILE *out, const struct report *report)
 	put_strings(&doc, root, "notes", report->dataset->notes, report->dataset->note_cnt);
 	put_damage(&doc, root, report->dataset);
 
-	text = doc.err ? NULL : json_object_to_json_string_ext(root, flags);
-	if (!text) {
-		err = -ENOMEM;
-		goto cleanup;
-	}
-	json_write_harmless(out, text);
-	err = fflush(out) || ferror(out) ? -EIO : 0;
-cleanup:
-	json_object_put(root);
-	return err;
+	return json_finish(out, &doc, root, JSON_FLAGS);
 }

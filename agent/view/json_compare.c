@@ -139,11 +139,8 @@ void json_put_difference(struct json_doc *doc, struct json_object *root, const s
 
 int view_compare_json(FILE *out, const struct comparison *comparison, const struct compare_facts *facts)
 {
-	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
 	struct json_object *root = json_object_new_object();
 	struct json_doc doc = {.err = root ? 0 : -ENOMEM};
-	const char *text;
-	int err = -ENOMEM;
 
 	put_string(&doc, root, "schema", "whylate.compare/1");
 	put_side(&doc, root, "a", comparison, &facts[COMPARE_A], COMPARE_A);
@@ -160,11 +157,5 @@ int view_compare_json(FILE *out, const struct comparison *comparison, const stru
 		json_put_value_report(&doc, put_object(&doc, root, "values"), comparison->values);
 	else
 		put(&doc, root, "values", NULL, true);
-	text = doc.err ? NULL : json_object_to_json_string_ext(root, flags);
-	if (text) {
-		json_write_harmless(out, text);
-		err = fflush(out) || ferror(out) ? -EIO : 0;
-	}
-	json_object_put(root);
-	return err;
+	return json_finish(out, &doc, root, JSON_FLAGS);
 }

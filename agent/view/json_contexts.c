@@ -167,7 +167,6 @@ int view_contexts_json(FILE *out, const struct contexts *contexts)
 {
 	struct json_object *root = json_object_new_object();
 	struct json_doc doc = {0};
-	const char *text;
 
 	if (!root)
 		return -ENOMEM;
@@ -182,12 +181,5 @@ int view_contexts_json(FILE *out, const struct contexts *contexts)
 	put_crosstalk(&doc, root, contexts);
 	if (put_tree(&doc, root, contexts, UINT32_MAX, UINT32_MAX))
 		doc.err = -ENOMEM;
-	text = doc.err ? NULL
-		       : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
-	if (text)
-		fprintf(out, "%s\n", text);
-	else
-		doc.err = -ENOMEM;
-	json_object_put(root);
-	return doc.err ? doc.err : fflush(out) || ferror(out) ? -EIO : 0;
+	return json_finish(out, &doc, root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
 }

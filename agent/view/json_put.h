@@ -141,8 +141,12 @@ static inline void put_strings(struct json_doc *doc, struct json_object *object,
 		append(doc, array, strings[i] ? new_string(strings[i]) : NULL, !strings[i]);
 }
 
-/* Writes the finished text and a newline, with nothing in it that a terminal obeys. */
-void json_write_harmless(FILE *out, const char *json);
+/*
+ * Writes the document and a newline, with nothing in it that a terminal obeys, and releases it; flags are
+ * JSON_C_TO_STRING_…. 0, the document's error, -ENOMEM or -EIO.
+ */
+#define JSON_FLAGS (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+int json_finish(FILE *out, const struct json_doc *doc, struct json_object *root, int flags);
 /* The parts of a report that are in files of their own: "path" and "crosstalk", in json_path.c. */
 void json_put_factors(struct json_doc *doc, struct json_object *root, const struct report *report);
 void json_put_path(struct json_doc *doc, struct json_object *root, const struct report *report);

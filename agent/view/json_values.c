@@ -98,13 +98,8 @@ int view_values_json(FILE *out, const struct value_report *report)
 {
 	struct json_object *root = json_object_new_object();
 	struct json_doc doc = {0};
-	const char *text;
 
 	put_string(&doc, root, "schema", "whylate.values/1");
 	json_put_value_report(&doc, root, report);
-	text = doc.err ? NULL : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY);
-	if (text)
-		fprintf(out, "%s\n", text);
-	json_object_put(root);
-	return doc.err ? doc.err : fflush(out) || ferror(out) ? -EIO : 0;
+	return json_finish(out, &doc, root, JSON_C_TO_STRING_PRETTY);
 }

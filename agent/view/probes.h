@@ -4,11 +4,13 @@
 #define WHYLATE_VIEW_PROBES_H
 
 #include "probe/resolve.h"
+#include "probe/suggest.h"
 #include "target/program.h"
 #include "target/resolve.h"
 #include "view/page.h"
 
-#include <json-c/json.h>
+struct json_doc;
+struct json_object;
 
 struct probes_options {
 	pid_t pid; /* the main process of the target, 0: a file */
@@ -28,12 +30,13 @@ struct probes_options {
 int probes_list(const struct probes_options *options, struct program *program);
 int probes_plan(const struct probes_options *options, struct program *program);
 int probes_check(const struct probes_options *options, struct program *program);
+int probes_suggest(const struct probes_options *options, struct program *program, const struct suggestion_study *study);
 
 /* On standard output, in colour where that is a terminal; exit code of page__close(). */
 void probes_page_open(struct page *page);
 int probes_page_close(struct page *page, int code);
 /* Prints and releases it; the exit code that results. */
-int probes_json_close(struct json_object *root, int err, int code);
+int probes_json_close(struct json_doc *doc, struct json_object *root, int code);
 
 /* "postgres", "libc.so.6": of the target's module. */
 const char *probes_module_name(struct program *program, uint32_t module);

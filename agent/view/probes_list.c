@@ -276,7 +276,7 @@ int probes_list(const struct probes_options *options, struct program *program)
 		probes_page_open(&listing.page);
 	}
 	list_all(&listing);
-	code = options->json ? probes_json_close(root, listing.doc.err, EXIT_DONE)
+	code = options->json ? probes_json_close(&listing.doc, root, EXIT_DONE)
 			     : probes_page_close(&listing.page, EXIT_DONE);
 	if (code == EXIT_DONE)
 		code = say_rest(&listing);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/exit_code.h"
 #include "base/log.h"
+#include "view/json_put.h"
 #include "view/probes.h"
 #include "view/view.h"
 
@@ -22,17 +23,10 @@ int probes_page_close(struct page *page, int code)
 	return EXIT_FAILED;
 }
 
-int probes_json_close(struct json_object *root, int err, int code)
+int probes_json_close(struct json_doc *doc, struct json_object *root, int code)
 {
-	const char *text = err || !root ? NULL
-					: json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-										       JSON_C_TO_STRING_NOSLASHESCAPE);
+	int err = json_finish(stdout, doc, root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
 
-	if (!text)
-		err = -ENOMEM;
-	else if (puts(text) == EOF || fflush(stdout))
-		err = -EIO;
-	json_object_put(root);
 	if (!err)
 		return code;
 	log_error("cannot write the result: %s", strerror(-err));

@@ -213,7 +213,7 @@ int probes_plan(const struct probes_options *options, struct program *program)
 		probes = put_array(&doc, root, "probes");
 		for (size_t i = 0; i < survey.targets.targets.cnt; i++)
 			put_target(&survey, &doc, append_object(&doc, probes), &survey.targets.targets.items[i]);
-		code = probes_json_close(root, doc.err, code);
+		code = probes_json_close(&doc, root, code);
 		goto cleanup;
 	}
 	probes_page_open(&page);
@@ -383,7 +383,7 @@ int probes_check(const struct probes_options *options, struct program *program)
 		root = json_object_new_object();
 		put_string(&doc, root, "schema", "whylate.probes.check/1");
 		put_check(&survey, &doc, root);
-		code = probes_json_close(root, doc.err, code);
+		code = probes_json_close(&doc, root, code);
 	} else {
 		probes_page_open(&page);
 		print_check(&survey, &page);

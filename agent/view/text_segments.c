@@ -340,11 +340,8 @@ static void put_drifts(struct json_doc *doc, struct json_object *root, const str
 
 int view_segments_json(FILE *out, const struct segments *segments, const struct segments_view *more)
 {
-	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
 	struct json_object *root = json_object_new_object(), *array;
 	struct json_doc doc = {.err = root ? 0 : -ENOMEM};
-	const char *text;
-	int err = -ENOMEM;
 
 	put_string(&doc, root, "schema", "whylate.segments/1");
 	put_number(&doc, root, "length_s", (double)segments->length_ns / 1e9);
@@ -375,11 +372,5 @@ int view_segments_json(FILE *out, const struct segments *segments, const struct 
 	array = put_array(&doc, root, "segments");
 	for (size_t s = 0; s < segments->cnt; s++)
 		put_segment(&doc, array, segments, &segments->items[s]);
-	text = doc.err ? NULL : json_object_to_json_string_ext(root, flags);
-	if (text) {
-		json_write_harmless(out, text);
-		err = fflush(out) || ferror(out) ? -EIO : 0;
-	}
-	json_object_put(root);
-	return err;
+	return json_finish(out, &doc, root, JSON_FLAGS);
 }

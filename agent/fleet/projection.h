@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What `project`, and `collect --project`, were told. */
-#ifndef WHYLATE_CMD_PROJECT_OPTIONS_H
-#define WHYLATE_CMD_PROJECT_OPTIONS_H
+#ifndef WHYLATE_FLEET_PROJECTION_H
+#define WHYLATE_FLEET_PROJECTION_H
 
 #include "net/project/project.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cmd/collect_project.h"
+#include "fleet/collect_project.h"
 
 #include "base/exit_code.h"
 #include "base/log.h"
@@ -73,7 +73,7 @@ int collect_project_start(const struct project_options *options, struct clickhou
 	return pid < 0 ? -errno : 0;
 }
 
-int collect_forget(const struct store_opts *opts, const char *host, struct clickhouse *server)
+int collect_forget_host(const struct store_opts *opts, const char *host, struct clickhouse *server)
 {
 	struct store *store = store__open(opts);
 	struct store_stats stats = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `collect --project`: the projection of the store in a process of its own, beside the collector. */
-#ifndef WHYLATE_CMD_COLLECT_PROJECT_H
-#define WHYLATE_CMD_COLLECT_PROJECT_H
+#ifndef WHYLATE_FLEET_COLLECT_PROJECT_H
+#define WHYLATE_FLEET_COLLECT_PROJECT_H
 
-#include "cmd/project_options.h"
+#include "fleet/projection.h"
 #include "net/collect/store.h"
 
 /*
@@ -14,6 +14,6 @@ int collect_project_start(const struct project_options *options, struct clickhou
 
 /* Deletes a host from the store and (NULL: there is none) the database: an exit code, after lines that say what went.
  */
-int collect_forget(const struct store_opts *opts, const char *host, struct clickhouse *server);
+int collect_forget_host(const struct store_opts *opts, const char *host, struct clickhouse *server);
 
 #endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "live/watch.h"
+
+#include "base/clock.h"
+#include "base/exit_code.h"
+#include "base/log.h"
+#include "live/recorder.h"
+#include "live/watch_event.h"
+#include "live/watch_keep.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEHIND_NS 2500000000ULL /* by when a request that ended has been written */
+#define TICK_NS   1000000000LL
+
+struct watch {
+	const struct watch_options *options;
+	char armed[PATH_MAX];
+	struct watch_user runs_as;
+	struct watch_keep *files;
+	struct watch_state *state;
+	pid_t recorder;
+	struct watch_event event; /* under way if until_ts */
+	uint64_t until_ts, next_ts;
+	char (*kept)[PATH_MAX]; /* events of this run, a ring of `keep` */
+	uint64_t event_cnt;
+};
+
+static volatile sig_atomic_t stop_requested;
+
+static void on_stop(int signal)
+{
+	(void)signal;
+	stop_requested = 1;
+}
+
+/* --- events --------------------------------------------------------------------------------------------------------
+ */
+
+static int begin_event(struct watch *watch, double value)
+{
+	struct watch_event *event = &watch->event;
+	struct timespec now;
+	struct tm tm;
+	char stamp[32], *slot;
+	int err;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H-%M-%SZ", &tm);
+	slot = watch->kept[watch->event_cnt % watch->options->keep];
+	if (watch->event_cnt >= watch->options->keep)
+		watch_remove_dir(slot);
+	*event = (struct watch_event){
+		.when = watch->options->when_text,
+		.value = value,
+		.is_time = watch->options->when.figure == WATCH_MEAN || watch->options->when.figure == WATCH_PERCENTILE,
+		.wall_s = now.tv_sec,
+		.pid = watch->options->record.pid,
+	};
+	snprintf(event->dir, sizeof(event->dir), "%s/%s", watch->options->record.dir, stamp);
+	snprintf(slot, PATH_MAX, "%s", event->dir);
+	err = watch_keep__begin(watch->files, event->dir);
+	if (err) {
+		log_error("cannot keep the event in '%s': %s", event->dir, strerror(-err));
+		return err;
+	}
+	watch->event_cnt++;
+	watch->until_ts = monotonic_ns() + WATCH_AFTER_NS;
+	log_info("%s: %s is met (%s); kept in %s", stamp, watch->options->when_text, watch_event_value(event),
+		 event->dir);
+	return 0;
+}
+
+static void end_event(struct watch *watch)
+{
+	watch_keep__end(watch->files);
+	watch->until_ts = 0;
+	watch->next_ts = monotonic_ns() + watch->options->every_ns;
+	watch_event__finish(&watch->event, &watch->runs_as, watch->options->exec);
+}
+
+/* --- armed ---------------------------------------------------------------------------------------------------------
+ */
+
+/* 0: nothing ended; 1: it is over. */
+static int tick(struct watch *watch, uint64_t begin_ts)
+{
+	uint64_t now_ts = monotonic_ns();
+	double value;
+	int err = watch_keep__look(watch->files, watch->state);
+
+	if (err) {
+		log_error("cannot keep the shards in '%s' small: %s", watch->armed, strerror(-err));
+		return err;
+	}
+	if (watch->until_ts && now_ts >= watch->until_ts)
+		end_event(watch);
+	if (watch_state__met(watch->state, begin_ts, now_ts - BEHIND_NS, &value) && !watch->until_ts &&
+	    now_ts >= watch->next_ts)
+		return begin_event(watch, value);
+	return 0;
+}
+
+/* An exit code. */
+static int run_armed(struct watch *watch)
+{
+	const struct sigaction stop = {.sa_handler = on_stop};
+	const struct timespec pause = {.tv_nsec = TICK_NS - 1};
+	uint64_t begin_ts = monotonic_ns() + BEHIND_NS;
+	int err = 0, status = 0, code;
+	pid_t ended = 0;
+
+	watch->recorder = recorder_start(&watch->options->record, watch->armed, WATCH_SHARD_NS);
+	if (watch->recorder < 0) {
+		log_error("cannot start the recorder: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	log_info("armed: %s; events go to %s", watch->options->when_text, watch->options->record.dir);
+	while (!stop_requested && !err && !(ended = waitpid(watch->recorder, &status, WNOHANG))) {
+		nanosleep(&pause, NULL);
+		err = tick(watch, begin_ts);
+		watch_event_reap();
+	}
+	if (!ended) {
+		kill(watch->recorder, SIGTERM);
+		waitpid(watch->recorder, &status, 0);
+	}
+	code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+	/* What was written last is part of the event. */
+	if (watch->until_ts && !watch_keep__look(watch->files, watch->state))
+		end_event(watch);
+	watch_event_wait();
+	watch_keep__remove(watch->files);
+	log_info("%" PRIu64 " event%s", watch->event_cnt, watch->event_cnt == 1 ? "" : "s");
+	return err ? EXIT_FAILED : code;
+}
+
+/* Where the recorder writes, and what bounds it. */
+static int prepare(struct watch *watch, const char *dir)
+{
+	int err = watch_user_find(&watch->runs_as, watch->options->user);
+
+	if (err) {
+		log_error("--user '%s': there is no such user", watch->options->user);
+		return EXIT_USAGE;
+	}
+	if (mkdir(dir, 0755) && errno != EEXIST) {
+		log_error("cannot make '%s': %s", dir, strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (strlen(dir) + 64 > sizeof(watch->armed)) {
+		log_error("the name of directory '%.64s…' is too long", dir);
+		return EXIT_USAGE;
+	}
+	snprintf(watch->armed, sizeof(watch->armed), "%s/armed.%d", dir, (int)getpid());
+	watch->kept = calloc(watch->options->keep, sizeof(*watch->kept));
+	watch->files = watch_keep__new(watch->armed, watch->options->when.type, WATCH_BEFORE_NS);
+	watch->state = watch_state__new(&watch->options->when);
+	if (watch->kept && watch->files && watch->state)
+		return EXIT_DONE;
+	log_error("out of memory");
+	return EXIT_FAILED;
+}
+
+int watch_run(const struct watch_options *options)
+{
+	struct watch watch = {.options = options};
+	int code = prepare(&watch, options->record.dir);
+
+	if (!code)
+		code = run_armed(&watch);
+	watch_keep__free(watch.files);
+	watch_state__free(watch.state);
+	free(watch.kept);
+	return code;
+}
