@@ -46,6 +46,7 @@ struct insn {
 	uint32_t block;
 	uint8_t len, read_cnt, write_cnt;
 	bool sets_flags, is_branch, is_jump, is_call, ends; /* ends: nothing follows */
+	bool is_nop, is_target;
 };
 
 struct block {
@@ -245,6 +246,8 @@ static void classify(const cs_insn *decoded, struct insn *insn)
 	insn->is_branch = insn->is_jump && decoded->id != X86_INS_JMP && decoded->id != X86_INS_LJMP;
 	insn->ends |= insn->is_jump && !insn->is_branch;
 	insn->ends |= decoded->id == X86_INS_UD2 || decoded->id == X86_INS_HLT;
+	insn->is_nop = decoded->id == X86_INS_NOP || decoded->id == X86_INS_INT3 ||
+		       (decoded->id == X86_INS_XCHG && detail->x86.operands[0].reg == detail->x86.operands[1].reg);
 	if (insn->is_jump && detail->x86.op_count && detail->x86.operands[0].type == X86_OP_IMM)
 		insn->target = (uint64_t)detail->x86.operands[0].imm;
 	if (insn->is_call) /* what the ABI lets a function change: rax rdx rcx rsi rdi r8–r11, all xmm */
@@ -329,6 +332,19 @@ static bool follows(const struct tagger *tagger, uint32_t i)
 	return i + 1 < tagger->insns.cnt && insn->addr + insn->len == insn[1].addr;
 }
 
+/* Between a jump and the next block's alignment: never run, and no way into that block. */
+static bool is_padding(const struct tagger *tagger, const struct block *block)
+{
+	const struct insn *insns = tagger->insns.items;
+
+	if (!block->first || !insns[block->first - 1].ends || insns[block->first].is_target)
+		return false;
+	for (uint32_t i = block->first; i <= block->last; i++)
+		if (!insns[i].is_nop)
+			return false;
+	return true;
+}
+
 static int make_blocks(struct tagger *tagger)
 {
 	struct insn *insns = tagger->insns.items;
@@ -340,8 +356,10 @@ static int make_blocks(struct tagger *tagger)
 
 		if (!i || !follows(tagger, i - 1) || insns[i - 1].is_branch || insns[i - 1].ends)
 			insns[i].block = 0;
-		if (target != NO_BLOCK)
+		if (target != NO_BLOCK) {
 			insns[target].block = 0;
+			insns[target].is_target = true;
+		}
 	}
 	tagger->blocks.cnt = 0;
 	for (uint32_t i = 0; i < cnt; i++) {
@@ -360,7 +378,7 @@ static int make_blocks(struct tagger *tagger)
 		const struct insn *last = &insns[block->last];
 		uint32_t target = last->target ? insn_at(tagger, last->target) : NO_BLOCK;
 
-		if (!last->ends && follows(tagger, block->last))
+		if (!last->ends && follows(tagger, block->last) && !is_padding(tagger, block))
 			block->next[0] = insns[block->last + 1].block;
 		if (last->is_jump && target != NO_BLOCK)
 			block->next[1] = insns[target].block;
