@@ -385,6 +385,16 @@ bench-values: setup-bench
 	@$(MAKE) --no-print-directory build
 	@WHYLATE=$(abspath $(BUILD)/whylate) tests/bench/values/run $(FLAGS) $(CASES)
 
+# For those who build: the schema of `whylate values schema` from source, by clang -fpass-plugin= (docs/whylate-values.1)
+LLVM_INCLUDE ?= $(shell llvm-config-19 --includedir 2>/dev/null || echo /usr/lib/llvm-19/include)
+llvm-pass: setup-bench
+	@$(MAKE) --no-print-directory $(BUILD)/whylate-values-schema.so
+
+$(BUILD)/whylate-values-schema.so: llvm/values_schema.cc
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 -O2 -fPIC -shared -fno-rtti -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(LLVM_INCLUDE) $< -o $@
+
 targets-all: setup-targets
 	@$(MAKE) --no-print-directory build
 	@WHYLATE=$(abspath $(BUILD)/whylate) GOCACHE=$(abspath $(BUILD))/go-cache tests/targets/run $(FLAGS) $(TARGETS)
