@@ -355,6 +355,10 @@ static int judge(struct value_verdict *verdict, const struct value_input *input,
 	}
 	if (!err) {
 		decide(verdict, input, sides, alone.items, alone.cnt);
+		/* One value throughout is the same in both, also where requests are too short to tell for how long. */
+		if (isnan(verdict->ratio) && !verdict->varies && sides[0].units[VALUE_DIM_VALUE] > 0 &&
+		    sides[1].units[VALUE_DIM_VALUE] >= SLOW_UNITS_MIN)
+			set_normal(verdict);
 		if (!isnan(verdict->ratio) &&
 		    ((!sides[0].units[VALUE_DIM_VALUE] && expected > 0 && expected < ONLY_SLOW_EXPECTED) ||
 		     (!input->by_unit && is_clock(input, rows, cnt))))
@@ -602,7 +606,7 @@ static int compare_evidence(const void *left, const void *right)
 
 	if (a->evidence != b->evidence)
 		return a->evidence < b->evidence ? 1 : -1;
-	if (a->depth != b->depth)
+	if (a->evidence && a->depth != b->depth)
 		return a->depth < b->depth ? -1 : 1;
 	return compare_functions(left, right);
 }

@@ -438,6 +438,23 @@ static void number_text(char *buf, size_t sz, double number)
 	buf[at] = '\0';
 }
 
+/* The whole exponent that the interval has; of two, or none, neither is the one. */
+static const char *growth_name(struct ci exponent)
+{
+	static const char *const names[] = {"", "linearly, ", "quadratically, ", "cubically, "};
+	const double slack = 0.05; /* of the grid of exponents */
+	int found = 0;
+
+	for (int power = 1; power <= 3; power++) {
+		if (exponent.lo - slack > power || exponent.hi + slack < power)
+			continue;
+		if (found)
+			return "";
+		found = power;
+	}
+	return names[found];
+}
+
 char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena)
 {
 	char median[48], lo[48], hi[48] = "", typical[128], grows[96] = "";
@@ -452,8 +469,8 @@ char *value_line_text(const struct value_line *line, bool by_recording, struct a
 		snprintf(typical, sizeof(typical), "%s %s%s%s", by_recording ? "normal" : "typical", lo,
 			 *hi ? line->typical_lo < 0 ? " to " : "–" : "", hi);
 	if (!isnan(line->exponent))
-		snprintf(grows, sizeof(grows), "; latency grows as its power %.2f [%.2f–%.2f]", line->exponent,
-			 line->exponent_ci.lo, line->exponent_ci.hi);
+		snprintf(grows, sizeof(grows), "; latency grows %s as its power %.2f [%.2f–%.2f]",
+			 growth_name(line->exponent_ci), line->exponent, line->exponent_ci.lo, line->exponent_ci.hi);
 	return arena__printf(arena, "`%s`%s%s%s is %s (%s)%s", line->variable, line->where_function ? " in `" : "",
 			     line->where_function ? line->where_function : "", line->where_function ? "`" : "", median,
 			     typical, grows);

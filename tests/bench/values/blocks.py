@@ -5,13 +5,10 @@ import re
 import subprocess
 
 
-def source_line(path, text):
-    """The number of the line that has the text."""
+def source_lines(path, text):
+    """The numbers of the lines that have the text: those of other functions are in no block of this one."""
     with open(path, errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            if text in line:
-                return number
-    return None
+        return {number for number, line in enumerate(file, 1) if text in line}
 
 
 def disassemble(binary, function):
@@ -61,11 +58,12 @@ def distances(make, servers, function, where):
     """(mean, least) number of edges between the blocks of the anomalous samples and those of the bug; None: not known."""
     binary = os.path.join(servers, make.binary)
     instructions = disassemble(binary, function)
-    bug = source_line(os.path.join(servers, make.source), make.line)
-    if not instructions or not bug or not where or not where.get("line"):
+    bugs = {(os.path.basename(make.source), line) for line in
+            source_lines(os.path.join(servers, make.source), make.line)}
+    if not instructions or not bugs or not where or not where.get("line"):
         return None
     blocks, near = blocks_of(instructions)
-    reached = {i: 0 for i, lines in enumerate(blocks) if (os.path.basename(make.source), bug) in lines}
+    reached = {i: 0 for i, lines in enumerate(blocks) if bugs & lines}
     front = list(reached)
     while front:
         block = front.pop(0)
