@@ -187,6 +187,20 @@ static uint32_t top_of(const struct tree *tree, uint32_t cut, uint32_t floor)
 	return top;
 }
 
+/* Callers that typical intervals hardly meet are shown, also those that the branch shares with its siblings. */
+static struct root_branch branch_of_cut(const struct tree *tree, uint32_t cut, uint32_t floor)
+{
+	double limit_ns = tree->typical_ns[cut] + TYPICAL_SHARE * tree->typical_ns[SAMPLE_ROOT];
+	struct root_branch branch = {.top = top_of(tree, cut, floor), .cut = cut};
+	uint32_t parent;
+
+	branch.shown = branch.top;
+	while ((parent = tree->samples->nodes.items[branch.shown].parent) != SAMPLE_ROOT &&
+	       tree->typical_ns[parent] <= limit_ns)
+		branch.shown = parent;
+	return branch;
+}
+
 static void walk(struct root_split *split, struct tree *tree, uint32_t node, uint32_t floor, unsigned depth)
 {
 	uint32_t apart[ROOT_BRANCHES_MAX], child;
@@ -204,7 +218,7 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 	for (size_t i = 0; i < cnt; i++)
 		walk(split, tree, apart[i], node, depth + 1);
 	if (!cnt && node != SAMPLE_ROOT && split->cnt < ROOT_BRANCHES_MAX)
-		split->branches[split->cnt++] = (struct root_branch){.top = top_of(tree, node, floor), .cut = node};
+		split->branches[split->cnt++] = branch_of_cut(tree, node, floor);
 }
 
 int root_split__make(struct root_split *split, const struct samples *samples, const struct split_tick *ticks,

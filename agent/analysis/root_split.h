@@ -23,7 +23,7 @@ struct split_tick {
 };
 
 struct root_branch {
-	uint32_t top, cut; /* nodes: its time is that below `top`, its call path ends at `cut` */
+	uint32_t top, shown, cut; /* nodes: its time is that below `top`, its call path goes from `shown` to `cut` */
 };
 
 struct root_split {

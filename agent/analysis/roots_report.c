@@ -44,7 +44,7 @@ static int fill_call_path(struct cause_root *root, const struct roots *roots, co
 
 	while (node != SAMPLE_ROOT && cnt < PATH_MAX_CNT) {
 		nodes[cnt++] = node;
-		if (node == branch->top)
+		if (node == branch->shown)
 			break;
 		node = roots->samples->nodes.items[node].parent;
 	}
