@@ -436,7 +436,7 @@ static void test_arguments(void)
 	process_end(&server);
 }
 
-/* Live, into a pipe: a line a second, the planted root in it, and nothing left behind. */
+/* Live, into a pipe: a line a second, the planted root in the last one, and nothing left behind. */
 static void test_top(void)
 {
 	struct workload workload = {0};
@@ -446,12 +446,14 @@ static void test_top(void)
 
 	if (!workload_start(&workload, "mutex", 12))
 		goto cleanup;
-	CHECKF(whylate(&process, 20, "top -p %d --window 10s --budget 100%% --duty 100%% 1s 2", workload.server_pid) ==
+	CHECKF(whylate(&process, 20, "top -p %d --window 10s --budget 100%% --duty 100%% 1s 5", workload.server_pid) ==
 		       0,
 	       "%s", process_err(&process));
 	line = strchr(process_out(&process), '\n');
 	CHECKF(!strncmp(process_out(&process), "time ", 5) && line, "%s", process_out(&process));
-	line = line ? strchr(line + 1, '\n') : NULL;
+	/* The last line: on a busy machine the agent reads the first requests after the first line. */
+	for (const char *next = line; next && next[1]; next = strchr(next + 1, '\n'))
+		line = next;
 	CHECKF(line && sscanf(line + 1, "%*s %lf", &rate) == 1 && rate > 10, "%s", process_out(&process));
 	CHECKF(line && strstr(line, "compactor"), "%s", process_out(&process));
 cleanup:
