@@ -303,39 +303,84 @@ static struct elf_file *search_user_dir(const struct finder *finder, const char 
 /* --- debuginfod -----------------------------------------------------------------------------------------------------
  */
 
-/* The library is opened by name: few have it, and the servers are asked only where the user has named them. */
-static struct elf_file *ask_servers(const struct finder *finder)
+/* "ima:enforcing" and the like: not a server, but how its answers are checked. */
+static bool is_web_url(const char *url)
+{
+	return !strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8) || !strncmp(url, "ima:", 4);
+}
+
+/*
+ * Leaves only http and https in DEBUGINFOD_URLS: libcurl would copy a file:// URL from this machine.  False: no server
+ * is left.
+ */
+static bool servers_named(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	char *all = urls ? strdup(urls) : NULL, *kept = urls ? calloc(1, strlen(urls) + 2) : NULL, *rest = NULL;
+	bool named = false, dropped = false;
+
+	for (char *url = all && kept ? strtok_r(all, " ", &rest) : NULL; url; url = strtok_r(NULL, " ", &rest)) {
+		if (is_web_url(url)) {
+			named |= strncmp(url, "ima:", 4) != 0;
+			strcat(strcat(kept, url), " ");
+			continue;
+		}
+		log_warn("DEBUGINFOD_URLS: '%s' is neither http:// nor https://: this server is not asked", url);
+		dropped = true;
+	}
+	if (dropped && setenv("DEBUGINFOD_URLS", kept, 1))
+		named = false;
+	free(kept);
+	free(all);
+	return named;
+}
+
+static struct elf_file *ask_library(const struct finder *finder, void *library)
 {
 	void *(*begin)(void);
 	int (*find)(void *, const unsigned char *, int, char **);
 	void (*end)(void *);
 	struct elf_file *file = NULL;
 	char *path = NULL;
-	void *library, *client;
+	void *client;
 	int fd;
 
-	if (!getenv("DEBUGINFOD_URLS") || !getenv("DEBUGINFOD_URLS")[0] || !finder->build_id[0])
-		return NULL;
-	library = dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL);
-	if (!library) {
-		log_debug("DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is not installed: no server is asked");
-		return NULL;
-	}
 	*(void **)&begin = dlsym(library, "debuginfod_begin");
 	*(void **)&find = dlsym(library, "debuginfod_find_debuginfo");
 	*(void **)&end = dlsym(library, "debuginfod_end");
 	client = begin && find && end ? begin() : NULL;
-	if (client) {
-		/* A length of 0 says that the build id is hexadecimal text. */
-		fd = find(client, (const unsigned char *)finder->build_id, 0, &path);
-		if (fd >= 0) {
-			file = try_path(finder, path);
-			free(path);
-			close(fd);
-		}
-		end(client);
+	if (!client)
+		return NULL;
+	/* A length of 0 says that the build id is hexadecimal text. */
+	fd = find(client, (const unsigned char *)finder->build_id, 0, &path);
+	if (fd >= 0) {
+		file = try_path(finder, path);
+		free(path);
+		close(fd);
 	}
+	end(client);
+	return file;
+}
+
+/*
+ * The library is opened by name: few have it, and the servers are asked only where the user has named them.  It reads
+ * and writes files that the environment names, so it runs by the user's rights; its threads inherit them.
+ */
+static struct elf_file *ask_servers(const struct finder *finder)
+{
+	struct elf_file *file = NULL;
+	struct user_rights rights;
+	void *library;
+
+	if (!finder->build_id[0] || !servers_named() || user_rights__begin(&rights))
+		return NULL;
 	/* Not closed again: it has begun to use libcurl, which does not like to be unloaded. */
+	library = dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL);
+	if (library)
+		file = ask_library(finder, library);
+	else
+		log_debug("DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is not installed: no server is asked");
+	user_rights__end(&rights);
 	return file;
 }
 

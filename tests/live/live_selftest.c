@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "servers.h"
 #include "session.h"
+#include "target/elf_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,42 @@ cleanup:
 	workload_end(&workload);
 }
 
+/*
+ * The program with capabilities opens nothing that the environment names with them: a file:// URL is no debuginfod
+ * server, whose file a cache that nobody owns would get.
+ */
+static void no_copy_for_nobody(const char *program, const struct launch *launch)
+{
+	struct path server = temp_path("server"), cache = temp_path("cache");
+	struct elf_file *file = elf_file__open("/bin/true");
+	struct process process;
+	char served[600];
+
+	if (!CHECK(file && *elf_file__build_id(file)))
+		goto cleanup;
+	snprintf(served, sizeof(served), "%s/buildid/%s", server.s, elf_file__build_id(file));
+	CHECK(!mkdir(cache.s, 0777) && !chmod(cache.s, 0777));
+	CHECK(process_start(&process, "mkdir -p -m 0700 %s", served) == 0 && process_wait(&process, 10) == 0);
+	process_end(&process);
+	CHECK(process_start(&process, "cp /bin/true %s/debuginfo", served) == 0 && process_wait(&process, 10) == 0);
+	process_end(&process);
+	CHECK(!chmod(server.s, 0700));
+	if (!process_launch(&process, launch,
+			    "env DEBUGINFOD_URLS=file://%s DEBUGINFOD_CACHE_PATH=%s %s probes list -e /bin/true",
+			    server.s, cache.s, program)) {
+		process_wait(&process, 30);
+		CHECKF(strstr(process_err(&process), "DEBUGINFOD_URLS: 'file://") != NULL, "%s", process_err(&process));
+	}
+	process_end(&process);
+	if (!process_start(&process, "find %s -type f -size +0 -name *debuginfo*", cache.s)) {
+		CHECK(process_wait(&process, 10) == 0);
+		CHECKF(!*process_out(&process), "copied: %s", process_out(&process));
+	}
+	process_end(&process);
+cleanup:
+	elf_file__free(file);
+}
+
 /* What `make install SETCAP=1` gives is enough for a user to record a server of root's. */
 static void test_file_capabilities(void)
 {
@@ -227,6 +264,7 @@ static void test_file_capabilities(void)
 		said_one_line(&process, "secret", "Permission denied");
 	}
 	process_end(&process);
+	no_copy_for_nobody(copy.s, &launch);
 	if (is_there("/etc/whylate") || mkdir("/etc/whylate", 0755) || file_write("/etc/whylate/any-target", "", 0)) {
 		skip("file_capabilities", "/etc/whylate is there or cannot be made");
 		goto cleanup;

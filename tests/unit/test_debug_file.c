@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,20 +95,17 @@ static int remove_one(const char *path, const struct stat *stat, int kind, struc
 	return remove(path);
 }
 
-/* Where the name of the function comes from when this server is asked for it; -1: it has none. */
-static int source_with(const struct made_elf *served, const struct program_opts *opts)
+/* Where the name of the function comes from when these servers are asked for it; -1: they have none. */
+static int source_at(const char *urls, const struct program_opts *opts)
 {
 	static struct made_elf stripped;
-	char cache[] = "/tmp/whylate-test-XXXXXX", url[64], path[64];
+	char cache[] = "/tmp/whylate-test-XXXXXX", path[64];
 	struct program *program = NULL;
 	uint32_t function;
 	int fd, source;
-	pid_t server;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(cache));
-	server = server_start(served, url, sizeof(url));
-	CU_ASSERT_FATAL(server > 0);
-	setenv("DEBUGINFOD_URLS", url, 1);
+	setenv("DEBUGINFOD_URLS", urls, 1);
 	setenv("DEBUGINFOD_CACHE_PATH", cache, 1);
 	setenv("no_proxy", "*", 1);
 	elf_make_with_id(&stripped, NULL, 0);
@@ -121,9 +119,22 @@ static int source_with(const struct made_elf *served, const struct program_opts 
 	unsetenv("DEBUGINFOD_URLS");
 	unsetenv("DEBUGINFOD_CACHE_PATH");
 	unsetenv("no_proxy");
+	nftw(cache, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return source;
+}
+
+/* As source_at(), of a server that has this file; `before`: URLs that are named before it. */
+static int source_with(const struct made_elf *served, const char *before, const struct program_opts *opts)
+{
+	char url[64], urls[256];
+	pid_t server = server_start(served, url, sizeof(url));
+	int source;
+
+	CU_ASSERT_FATAL(server > 0);
+	snprintf(urls, sizeof(urls), "%s%s", before, url);
+	source = source_at(urls, opts);
 	kill(server, SIGKILL);
 	waitpid(server, NULL, 0);
-	nftw(cache, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	return source;
 }
 
@@ -138,18 +149,50 @@ static void a_server_is_asked_by_build_id(void)
 		return;
 	}
 	elf_make_with_id(&debug, named, 1);
-	CU_ASSERT_EQUAL(source_with(&debug, &asking), FUNCTION_DEBUGFILE);
-	CU_ASSERT_EQUAL(source_with(&debug, NULL), -1);
-	CU_ASSERT_EQUAL(source_with(NULL, &asking), -1);
+	CU_ASSERT_EQUAL(source_with(&debug, "", &asking), FUNCTION_DEBUGFILE);
+	CU_ASSERT_EQUAL(source_with(&debug, "", NULL), -1);
+	CU_ASSERT_EQUAL(source_with(NULL, "", &asking), -1);
 	/* A server that sends what belongs to another build is not believed. */
 	elf_make(&foreign, named, 1, "");
-	CU_ASSERT_EQUAL(source_with(&foreign, &asking), -1);
+	CU_ASSERT_EQUAL(source_with(&foreign, "", &asking), -1);
+}
+
+/* A directory as a file:// URL takes it for a server: it has what the build id asks for. */
+static void a_file_is_no_server(void)
+{
+	const struct program_opts asking = {.want_debuginfod = true};
+	static const char *const schemes[] = {"file://", "FILE://", "file:"};
+	char dir[] = "/tmp/whylate-test-XXXXXX", path[128], url[64];
+	static struct made_elf debug;
+	FILE *file;
+
+	elf_make_with_id(&debug, named, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/buildid", dir);
+	CU_ASSERT_FATAL(!mkdir(path, 0700));
+	snprintf(path, sizeof(path), "%s/buildid/" BUILD_ID_TEXT, dir);
+	CU_ASSERT_FATAL(!mkdir(path, 0700));
+	snprintf(path, sizeof(path), "%s/buildid/" BUILD_ID_TEXT "/debuginfo", dir);
+	file = fopen(path, "we");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_EQUAL(fwrite(debug.bytes, 1, debug.sz, file), debug.sz);
+	fclose(file);
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		snprintf(url, sizeof(url), "%s%s ", schemes[i], dir);
+		CU_ASSERT_EQUAL(source_at(url, &asking), -1);
+		CU_ASSERT_EQUAL(source_with(NULL, url, &asking), -1);
+		/* A server beside it is asked all the same. */
+		if (dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL))
+			CU_ASSERT_EQUAL(source_with(&debug, url, &asking), FUNCTION_DEBUGFILE);
+	}
+	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 int suite_debug_file(void)
 {
 	static const struct unit_test tests[] = {
 		{"a server is asked by build id", a_server_is_asked_by_build_id},
+		{"a file:// URL is no server", a_file_is_no_server},
 	};
 
 	return unit_suite("debug_file", tests, sizeof(tests) / sizeof(tests[0]));
