@@ -112,13 +112,14 @@ static const int writing[] = {
 	SCMP_SYS(umask),     SCMP_SYS(sync_file_range), SCMP_SYS(memfd_create),
 };
 static const int network[] = {
-	SCMP_SYS(socket),      SCMP_SYS(socketpair),  SCMP_SYS(connect),     SCMP_SYS(bind),
-	SCMP_SYS(listen),      SCMP_SYS(accept),      SCMP_SYS(accept4),     SCMP_SYS(shutdown),
-	SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),  SCMP_SYS(setsockopt),
-	SCMP_SYS(sendto),      SCMP_SYS(recvfrom),    SCMP_SYS(sendmsg),     SCMP_SYS(recvmsg),
-	SCMP_SYS(sendmmsg),    SCMP_SYS(recvmmsg),    SCMP_SYS(sendfile),    SCMP_SYS(epoll_create1),
-	SCMP_SYS(epoll_ctl),   SCMP_SYS(epoll_wait),  SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_create),
+	SCMP_SYS(socket),      SCMP_SYS(socketpair),  SCMP_SYS(bind),          SCMP_SYS(listen),
+	SCMP_SYS(accept),      SCMP_SYS(accept4),     SCMP_SYS(shutdown),      SCMP_SYS(getsockname),
+	SCMP_SYS(getpeername), SCMP_SYS(getsockopt),  SCMP_SYS(setsockopt),    SCMP_SYS(sendto),
+	SCMP_SYS(recvfrom),    SCMP_SYS(sendmsg),     SCMP_SYS(recvmsg),       SCMP_SYS(sendmmsg),
+	SCMP_SYS(recvmmsg),    SCMP_SYS(sendfile),    SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
+	SCMP_SYS(epoll_wait),  SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_create),
 };
+static const int connecting[] = {SCMP_SYS(connect)};
 static const int threads[] = {
 	SCMP_SYS(set_robust_list),
 	SCMP_SYS(set_tid_address),
@@ -216,6 +217,8 @@ int sandbox_filter_calls(const struct sandbox *sandbox)
 		err = sandbox->read_only ? allow_reading(filter) : allow(filter, writing, ARRAY_CNT(writing));
 	if (!err && sandbox->network)
 		err = allow(filter, network, ARRAY_CNT(network));
+	if (!err && sandbox->network && !sandbox->accepts_only)
+		err = allow(filter, connecting, ARRAY_CNT(connecting));
 	if (!err && sandbox->network)
 		err = allow_requests(filter, network_requests, ARRAY_CNT(network_requests));
 	if (!err && sandbox->threads)

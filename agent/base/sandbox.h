@@ -12,7 +12,7 @@
 
 struct sandbox {
 	bool network;        /* sockets; none of TCP gets a port of its own (Landlock) */
-	bool accepts_only;   /* of TCP, only connections to sockets that listen already (Landlock) */
+	bool accepts_only;   /* no connect(); of TCP, only sockets that listen already (Landlock) */
 	bool threads;        /* new threads, but no new process */
 	bool links;          /* BPF links, and a socket that is open already */
 	bool read_only;      /* no file is opened for writing, made or removed */

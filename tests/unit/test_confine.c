@@ -254,6 +254,33 @@ static int call_as_sender(void)
 	return socket_is_refused() ? 3 : try_forbidden(true);
 }
 
+/* connect() with a descriptor that is not open: the filter lets the kernel answer EBADF, or answers EPERM. */
+static int errno_of_connect(bool accepts_only)
+{
+	const struct sandbox sandbox = {
+		.network = true, .accepts_only = accepts_only, .threads = true, .writable_fds = {-1, -1, -1}};
+
+	if (filtered(&sandbox) || socket_is_refused())
+		return 0;
+	return syscall(SYS_connect, -1, NULL, 0) ? errno : 0;
+}
+
+static int connect_as_collector(void)
+{
+	return errno_of_connect(true);
+}
+
+static int connect_as_sender(void)
+{
+	return errno_of_connect(false);
+}
+
+static void who_accepts_has_no_connect(void)
+{
+	CU_ASSERT_EQUAL(in_child(connect_as_collector), EPERM);
+	CU_ASSERT_EQUAL(in_child(connect_as_sender), EBADF);
+}
+
 static void a_reader_makes_no_socket_process_or_signal(void)
 {
 	CU_ASSERT_EQUAL(in_child(call_as_reader), 0);
@@ -408,6 +435,7 @@ int suite_confine(void)
 		{"a reader of own files has no capability", a_reader_of_own_files_has_no_capability},
 		{"a reader makes no socket, process or signal", a_reader_makes_no_socket_process_or_signal},
 		{"a sender makes no process or signal", a_sender_makes_no_process_or_signal},
+		{"who accepts has no connect()", who_accepts_has_no_connect},
 		{"who sends has no port, and who accepts connects nowhere",
 		 who_sends_has_no_port_and_who_accepts_connects_nowhere},
 		{"signals stay inside", signals_stay_inside},
