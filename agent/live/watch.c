@@ -48,7 +48,7 @@ static void on_stop(int signal)
 /* --- events --------------------------------------------------------------------------------------------------------
  */
 
-static int begin_event(struct watch *watch, double value)
+static void begin_event(struct watch *watch, double value)
 {
 	struct watch_event *event = &watch->event;
 	struct timespec now;
@@ -59,9 +59,6 @@ static int begin_event(struct watch *watch, double value)
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H-%M-%SZ", &tm);
-	slot = watch->kept[watch->event_cnt % watch->options->keep];
-	if (watch->event_cnt >= watch->options->keep)
-		watch_remove_dir(slot);
 	*event = (struct watch_event){
 		.when = watch->options->when_text,
 		.value = value,
@@ -70,17 +67,20 @@ static int begin_event(struct watch *watch, double value)
 		.pid = watch->options->record.pid,
 	};
 	snprintf(event->dir, sizeof(event->dir), "%s/%s", watch->options->record.dir, stamp);
-	snprintf(slot, PATH_MAX, "%s", event->dir);
 	err = watch_keep__begin(watch->files, event->dir);
 	if (err) {
-		log_error("cannot keep the event in '%s': %s", event->dir, strerror(-err));
-		return err;
+		log_error("cannot keep the event in '%s': %s; the watch stays armed", event->dir, strerror(-err));
+		watch->next_ts = monotonic_ns() + watch->options->every_ns;
+		return;
 	}
+	slot = watch->kept[watch->event_cnt % watch->options->keep];
+	if (watch->event_cnt >= watch->options->keep)
+		watch_remove_dir(slot);
+	snprintf(slot, PATH_MAX, "%s", event->dir);
 	watch->event_cnt++;
 	watch->until_ts = monotonic_ns() + WATCH_AFTER_NS;
 	log_info("%s: %s is met (%s); kept in %s", stamp, watch->options->when_text, watch_event_value(event),
 		 event->dir);
-	return 0;
 }
 
 static void end_event(struct watch *watch)
@@ -109,7 +109,7 @@ static int tick(struct watch *watch, uint64_t begin_ts)
 		end_event(watch);
 	if (watch_state__met(watch->state, begin_ts, now_ts - BEHIND_NS, &value) && !watch->until_ts &&
 	    now_ts >= watch->next_ts)
-		return begin_event(watch, value);
+		begin_event(watch, value);
 	return 0;
 }
 

@@ -209,12 +209,16 @@ int watch_keep__begin(struct watch_keep *keep, const char *event_dir)
 		return -errno;
 	keep->event_dir = strdup(event_dir);
 	if (!keep->event_dir)
-		return -ENOMEM;
+		err = -ENOMEM;
 	for (size_t i = 0; i < keep->files.cnt && !err; i++) {
 		keep->files.items[i].linked = false;
 		err = link_file(keep, &keep->files.items[i]);
 	}
-	return err == -ENOENT ? 0 : err;
+	if (!err || err == -ENOENT)
+		return 0;
+	watch_remove_dir(event_dir);
+	watch_keep__end(keep);
+	return err;
 }
 
 void watch_keep__end(struct watch_keep *keep)
