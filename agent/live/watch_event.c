@@ -121,12 +121,17 @@ static void become_program(const struct watch_event *event, const char *exec)
 	log_error("cannot run '%s': %s", exec, strerror(errno));
 }
 
-static int open_report(const char *dir, const char *name)
+/* For root and the user's group, as the shards are. */
+static int open_report(const char *dir, const char *name, const struct watch_user *user)
 {
 	char path[PATH_MAX + 32];
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd >= 0 && user->changes && fchown(fd, (uid_t)-1, user->gid))
+		log_warn("cannot give '%s' to the group of '%s': %s", path, user->name, strerror(errno));
+	return fd;
 }
 
 static int in_process(const struct watch_event *event, const struct watch_user *user, const char *exec)
@@ -146,7 +151,7 @@ static int in_process(const struct watch_event *event, const struct watch_user *
 
 	/* The files are made while it is still allowed to. */
 	for (size_t r = 0; r < REPORT_CNT; r++)
-		fds[r] = open_report(event->dir, reports[r].name);
+		fds[r] = open_report(event->dir, reports[r].name, user);
 	gmtime_r(&seconds, &tm);
 	strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%S", &tm);
 	signal(SIGINT, SIG_DFL);
