@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "values/schema_internal.h"
 
+#include "base/order.h"
+#include "base/user_file.h"
+
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +13,6 @@
 
 const char *const value_skip_names[VALUE_SKIP_CNT] = {
 #define VALUE_SKIP(id, name) [VALUE_SKIP_##id] = name,
-#include "base/order.h"
 #include "values/skip.def"
 #undef VALUE_SKIP
 };
@@ -77,6 +79,7 @@ static const Dwfl_Callbacks callbacks = {
 int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts)
 {
 	static char *system_path = ":.debug:/usr/lib/debug";
+	struct user_rights rights;
 	char *own = NULL;
 	int err;
 
@@ -88,14 +91,20 @@ int value_schema_make(struct value_schema *schema, const struct value_schema_opt
 		return -ENOMEM;
 	if (access(opts->path, R_OK))
 		return -errno;
+	/* libdw follows debug links and asks DEBUGINFOD_URLS by itself. */
+	err = user_rights__begin(&rights);
+	if (err)
+		return err;
 	if (opts->debuginfo_dir && asprintf(&own, "%s%s", opts->debuginfo_dir, system_path) < 0)
-		return -ENOMEM;
+		err = -ENOMEM;
 	debuginfo_path = own ? own : system_path;
-	schema->dwfl = dwfl_begin(&callbacks);
+	schema->dwfl = err ? NULL : dwfl_begin(&callbacks);
 	schema->module = schema->dwfl ? dwfl_report_offline(schema->dwfl, "", opts->path, -1) : NULL;
 	if (schema->dwfl)
 		dwfl_report_end(schema->dwfl, NULL, NULL);
-	err = schema->module ? build(schema, opts, schema->module) : -ENOEXEC;
+	if (!err)
+		err = schema->module ? build(schema, opts, schema->module) : -ENOEXEC;
+	user_rights__end(&rights);
 	debuginfo_path = system_path;
 	free(own);
 	return err;
