@@ -495,8 +495,10 @@ VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, 
 		return 0;
 	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_INTERVAL,
 			       cfg_knobs.first_bytes ? sizeof(*record) + WL_FIRST_MAX : sizeof(*record));
-	if (!record)
+	if (!record) {
+		thread->lost_ts = bpf_ktime_get_ns();
 		return 0;
+	}
 	open__fill_brief((struct wl_brief_record *)record, open, thread, sid);
 	if (cfg_knobs.first_bytes)
 		record->first_len = open__copy_first(open, record->first);
@@ -570,8 +572,10 @@ VERIFIED_ONCE int open__send_brief(struct open_interval *open, struct thread *th
 	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_BRIEF,
 			       cfg_knobs.trace && cfg_knobs.first_bytes ? sizeof(*record) + WL_FIRST_MAX
 									: sizeof(*record));
-	if (!record)
+	if (!record) {
+		thread->lost_ts = bpf_ktime_get_ns();
 		return 0;
+	}
 	open__fill_brief(record, open, thread, sid);
 	if (cfg_knobs.trace && cfg_knobs.first_bytes)
 		record->first_len = open__copy_first(open, record->first);
