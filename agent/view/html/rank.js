@@ -62,18 +62,21 @@ const rank = (() => {
 		});
 	}
 
-	/* Lines by difference, the largest first; told(intervals) follows, null where there are too few requests. */
+	/*
+	 * Lines by what they contribute to the difference, the largest first: selected requests may be the faster ones.
+	 * told(intervals) follows, null where there are too few requests.
+	 */
 	function compare(rows, selected, rest, parts, told) {
 		const groups = [blockSums(rows, selected, parts), blockSums(rows, rest, parts)];
 		const [own, other] = groups.map((group) => means(group, parts));
 		const whole = own.reduce((sum, ns, p) => sum + ns - other[p], 0);
 		const lines = parts.map((part, p) => ({
 			part, p, selected: own[p], rest: other[p], difference: own[p] - other[p],
-			share: whole > 0 ? (own[p] - other[p]) / whole : NaN,
+			share: whole ? (own[p] - other[p]) / whole : NaN,
 		}));
 		const id = ++serial;
 		waiting = {id, told};
-		if (groups.some((group) => group.blocks < BLOCKS_MIN) || !(whole > 0)) {
+		if (groups.some((group) => group.blocks < BLOCKS_MIN) || !whole) {
 			told(null);
 		} else {
 			if (!worker) {
@@ -86,7 +89,8 @@ const rank = (() => {
 			worker.postMessage({id, groups, parts: parts.length, replicates: 400});
 		}
 		/* What has no known cause is no answer: it comes last. */
-		return {whole, lines: lines.sort((a, b) => !!a.part.plain - !!b.part.plain || b.difference - a.difference)};
+		const sign = whole < 0 ? -1 : 1;
+		return {whole, lines: lines.sort((a, b) => !!a.part.plain - !!b.part.plain || sign * (b.difference - a.difference))};
 	}
 	return {compare};
 })();
