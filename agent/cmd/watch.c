@@ -13,11 +13,11 @@ static const char help[] =
 	"Usage: whylate watch TARGET --when 'p99>20ms for 10s' -o DIR [--every 10m] [--keep 20] [--exec FILE]\n"
 	"Stays armed: when the condition is met, the minute before it and the minute after it are kept as a "
 	"recording,\n"
-	"with a report.  Between events it holds a minute of shards.\n"
+	"with a report.  Between events it holds a minute of shards, and --budget is 1% unless given.\n"
 	"      --when CONDITION   FIGURE > VALUE [for DURATION] [of TYPE], or with <: mean>5ms, p99>20ms, rate>1000,\n"
 	"                         share(100ms)>1% (of requests that took longer); over the last DURATION (10s)\n"
 	"      --every DURATION   at most one event in it (default 10m)\n"
-	"      --keep N           so many events; the oldest one of this run is removed for a newer one (default 20)\n"
+	"      --keep N           so many events in DIR; the oldest one is removed for a newer one (default 20)\n"
 	"      --exec FILE        a program to run after each event, with the event's directory as its argument and "
 	"facts\n"
 	"                         in its environment (WHYLATE_…); never by a shell\n"
@@ -25,6 +25,8 @@ static const char help[] =
 
 #define EVERY_NS 600000000000ULL
 #define EVENTS   20
+#define BUDGET   0.01 /* it stays for weeks */
+
 static int take_when(void *ctx, const char *command, const char *arg)
 {
 	struct watch_options *watch = ctx;
@@ -91,6 +93,7 @@ int cmd_watch(int argc, char **argv)
 	int code;
 
 	record_options_init(&watch.record);
+	watch.record.budget = BUDGET;
 	code = OPTIONS_TAKE("watch", groups, argc, argv);
 	if (code != OPTIONS_GO_ON)
 		return code;

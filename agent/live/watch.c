@@ -33,7 +33,6 @@ struct watch {
 	pid_t recorder;
 	struct watch_event event; /* under way if until_ts */
 	uint64_t until_ts, next_ts;
-	char (*kept)[PATH_MAX]; /* events of this run, a ring of `keep` */
 	uint64_t event_cnt;
 };
 
@@ -53,7 +52,7 @@ static void begin_event(struct watch *watch, double value)
 	struct watch_event *event = &watch->event;
 	struct timespec now;
 	struct tm tm;
-	char stamp[32], *slot;
+	char stamp[32];
 	int err;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -73,10 +72,7 @@ static void begin_event(struct watch *watch, double value)
 		watch->next_ts = monotonic_ns() + watch->options->every_ns;
 		return;
 	}
-	slot = watch->kept[watch->event_cnt % watch->options->keep];
-	if (watch->event_cnt >= watch->options->keep)
-		watch_remove_dir(slot);
-	snprintf(slot, PATH_MAX, "%s", event->dir);
+	watch_keep_newest(watch->options->record.dir, watch->options->keep);
 	watch->event_cnt++;
 	watch->until_ts = monotonic_ns() + WATCH_AFTER_NS;
 	log_info("%s: %s is met (%s); kept in %s", stamp, watch->options->when_text, watch_event_value(event),
@@ -167,10 +163,10 @@ static int prepare(struct watch *watch, const char *dir)
 		return EXIT_USAGE;
 	}
 	snprintf(watch->armed, sizeof(watch->armed), "%s/armed.%d", dir, (int)getpid());
-	watch->kept = calloc(watch->options->keep, sizeof(*watch->kept));
+	watch_keep_sweep(dir);
 	watch->files = watch_keep__new(watch->armed, watch->options->when.type, WATCH_BEFORE_NS);
 	watch->state = watch_state__new(&watch->options->when);
-	if (watch->kept && watch->files && watch->state)
+	if (watch->files && watch->state)
 		return EXIT_DONE;
 	log_error("out of memory");
 	return EXIT_FAILED;
@@ -185,6 +181,5 @@ int watch_run(const struct watch_options *options)
 		code = run_armed(&watch);
 	watch_keep__free(watch.files);
 	watch_state__free(watch.state);
-	free(watch.kept);
 	return code;
 }

@@ -5,11 +5,13 @@
 #include "base/vec.h"
 #include "shard/columns.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,17 +229,72 @@ void watch_keep__end(struct watch_keep *keep)
 	keep->event_dir = NULL;
 }
 
+/* No link is followed: whoever may write to the parent directory names what root removes. */
 void watch_remove_dir(const char *path)
 {
-	DIR *dir = opendir(path);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
+	if (!dir && fd >= 0)
+		close(fd);
 	while (dir && (entry = readdir(dir)))
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
 	rmdir(path);
+}
+
+static int is_event(const struct dirent *entry)
+{
+	static const char shape[] = "0000-00-00T00-00-00Z";
+	size_t i = 0;
+
+	for (; shape[i] && entry->d_name[i]; i++)
+		if (shape[i] == '0' ? !isdigit((unsigned char)entry->d_name[i]) : entry->d_name[i] != shape[i])
+			return 0;
+	return !shape[i] && !entry->d_name[i];
+}
+
+/* Of a watch that was killed. */
+static int is_orphan(const struct dirent *entry)
+{
+	static const char prefix[] = "armed.";
+	char *end;
+	long pid;
+
+	if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) || !isdigit((unsigned char)entry->d_name[6]))
+		return 0;
+	pid = strtol(entry->d_name + 6, &end, 10);
+	return !*end && pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+static void remove_all_but(const char *dir, int (*filter)(const struct dirent *), uint64_t keep)
+{
+	struct dirent **entries;
+	int cnt = scandir(dir, &entries, filter, alphasort);
+
+	for (int i = 0; i < cnt; i++) {
+		char path[PATH_MAX + 257];
+
+		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
+		if ((uint64_t)i + keep < (uint64_t)cnt)
+			watch_remove_dir(path);
+		free(entries[i]);
+	}
+	if (cnt >= 0)
+		free(entries);
+}
+
+void watch_keep_newest(const char *dir, uint64_t keep)
+{
+	remove_all_but(dir, is_event, keep);
+}
+
+void watch_keep_sweep(const char *dir)
+{
+	remove_all_but(dir, is_orphan, 0);
 }
 
 void watch_keep__remove(struct watch_keep *keep)

@@ -33,5 +33,9 @@ void watch_keep__end(struct watch_keep *keep);
 void watch_keep__remove(struct watch_keep *keep);
 /* Removes a directory of files. */
 void watch_remove_dir(const char *dir);
+/* Removes the oldest events of a directory but `keep`, also those of earlier runs. */
+void watch_keep_newest(const char *dir, uint64_t keep);
+/* Removes what watches that were killed left in it. */
+void watch_keep_sweep(const char *dir);
 
 #endif

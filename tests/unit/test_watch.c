@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -195,12 +196,93 @@ static void old_shards_go_and_those_of_an_event_stay(void)
 	test_dir__remove(&dir);
 }
 
+static void make(const char *dir, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	CU_ASSERT_EQUAL_FATAL(mkdir(path, 0755), 0);
+}
+
+static void events_of_earlier_runs_are_bounded_too(void)
+{
+	static const char *const others[] = {"2026-01-01", "2026-01-01T00-00-00Z.old", "a026-01-01T00-00-00Z"};
+	struct test_dir dir, elsewhere;
+	char link[512], armed[64];
+	pid_t ended = fork();
+
+	if (!ended)
+		_exit(0);
+	waitpid(ended, NULL, 0);
+	test_dir__make(&dir);
+	test_dir__make(&elsewhere);
+	make(dir.path, "2026-01-01T00-00-02Z");
+	make(dir.path, "2025-12-31T23-59-59Z");
+	make(dir.path, "2026-01-01T00-00-01Z");
+	put_shard(dir.path, "2025-12-31T23-59-59Z/h-7-000000.wls", 10, SECOND_NS, 0);
+	for (size_t i = 0; i < 3; i++)
+		make(dir.path, others[i]);
+	watch_keep_newest(dir.path, 3);
+	CU_ASSERT_TRUE(is_there(dir.path, "2025-12-31T23-59-59Z"));
+	watch_keep_newest(dir.path, 2);
+	CU_ASSERT_FALSE(is_there(dir.path, "2025-12-31T23-59-59Z"));
+	CU_ASSERT_TRUE(is_there(dir.path, "2026-01-01T00-00-01Z"));
+	CU_ASSERT_TRUE(is_there(dir.path, "2026-01-01T00-00-02Z"));
+	for (size_t i = 0; i < 3; i++)
+		CU_ASSERT_TRUE(is_there(dir.path, others[i]));
+	/* What a link leads to is nobody's event. */
+	put_shard(elsewhere.path, "h-7-000000.wls", 10, SECOND_NS, 0);
+	snprintf(link, sizeof(link), "%s/2024-01-01T00-00-00Z", dir.path);
+	CU_ASSERT_EQUAL(symlink(elsewhere.path, link), 0);
+	watch_keep_newest(dir.path, 2);
+	CU_ASSERT_TRUE(is_there(elsewhere.path, "h-7-000000.wls"));
+	/* Only a watch that is gone leaves something to sweep. */
+	snprintf(armed, sizeof(armed), "armed.%d", (int)ended);
+	make(dir.path, armed);
+	make(dir.path, "armed.1");
+	make(dir.path, "armed.1x");
+	watch_keep_sweep(dir.path);
+	CU_ASSERT_FALSE(is_there(dir.path, armed));
+	CU_ASSERT_TRUE(is_there(dir.path, "armed.1"));
+	CU_ASSERT_TRUE(is_there(dir.path, "armed.1x"));
+	test_dir__remove(&dir);
+	test_dir__remove(&elsewhere);
+}
+
+/* The watch goes on: a later event begins as if there had been none. */
+static void an_event_that_cannot_begin_leaves_nothing(void)
+{
+	struct test_dir dir;
+	struct watch_keep *keep;
+	char event[512], missing[512];
+
+	test_dir__make(&dir);
+	keep = watch_keep__new(dir.path, "", WATCH_BEFORE_NS);
+	put_shard(dir.path, "h-7-000000.wls", 10, SECOND_NS, 0);
+	CU_ASSERT_EQUAL(watch_keep__look(keep, NULL), 0);
+	snprintf(missing, sizeof(missing), "%s/missing/event", dir.path);
+	snprintf(event, sizeof(event), "%s/event", dir.path);
+	CU_ASSERT_EQUAL(watch_keep__begin(keep, missing), -ENOENT);
+	make(dir.path, "event");
+	CU_ASSERT_EQUAL(watch_keep__begin(keep, event), -EEXIST);
+	CU_ASSERT_TRUE(is_there(dir.path, "event"));
+	rmdir(event);
+	CU_ASSERT_EQUAL(watch_keep__begin(keep, event), 0);
+	CU_ASSERT_TRUE(is_there(event, "h-7-000000.wls"));
+	watch_keep__end(keep);
+	watch_keep__free(keep);
+	watch_remove_dir(event);
+	test_dir__remove(&dir);
+}
+
 int suite_watch(void)
 {
 	static const struct unit_test tests[] = {
 		{"conditions are parsed", conditions_are_parsed},
 		{"conditions are met when they are", conditions_are_met_when_they_are},
 		{"old shards go and those of an event stay", old_shards_go_and_those_of_an_event_stay},
+		{"events of earlier runs are bounded, too", events_of_earlier_runs_are_bounded_too},
+		{"an event that cannot begin leaves nothing", an_event_that_cannot_begin_leaves_nothing},
 	};
 
 	return unit_suite("watch", tests, sizeof(tests) / sizeof(tests[0]));
