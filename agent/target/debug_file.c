@@ -363,6 +363,17 @@ static struct elf_file *ask_library(const struct finder *finder, void *library)
 }
 
 /*
+ * A server that answers slowly delays the names of one file by this, and what it sends is bounded: seconds without
+ * 100 kB, seconds in all, bytes.  The user's own settings hold.
+ */
+static void bound_servers(void)
+{
+	setenv("DEBUGINFOD_TIMEOUT", "5", 0);
+	setenv("DEBUGINFOD_MAXTIME", "10", 0);
+	setenv("DEBUGINFOD_MAXSIZE", "134217728", 0);
+}
+
+/*
  * The library is opened by name: few have it, and the servers are asked only where the user has named them.  It reads
  * and writes files that the environment names, so it runs by the user's rights; its threads inherit them.
  */
@@ -374,6 +385,7 @@ static struct elf_file *ask_servers(const struct finder *finder)
 
 	if (!finder->build_id[0] || !servers_named() || user_rights__begin(&rights))
 		return NULL;
+	bound_servers();
 	/* Not closed again: it has begun to use libcurl, which does not like to be unloaded. */
 	library = dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL);
 	if (library)
