@@ -175,7 +175,8 @@ static void test_shorter_than_load(void)
 	CHECK(!strcmp(json_text(report, "breakdown.0.category"), "lock"));
 	json_object_put(report);
 
-	CHECK(whylate(&process, 30, "diagnose -p %d -d 3s --json -q", (int)workload.server_pid) == 0);
+	/* In windows of 3 s in all, some eight of 30 ms, the lock may not be met. */
+	CHECK(whylate(&process, 30, "diagnose -p %d -d 3s --budget 100%% --json -q", (int)workload.server_pid) == 0);
 	report = json_tokener_parse(process_out(&process));
 	report_check_schema(report);
 	CHECK(!strcmp(json_text(report, "causes.0.category"), "lock"));
