@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Numbers with units, as people type them. All return 0, or -EINVAL for anything that is not wholly understood. */
+/* Numbers with units, as people type them. All return 0, -EINVAL for what is not wholly understood, -EDOM where the
+ * unit is missing. */
 #ifndef WHYLATE_BASE_UNITS_H
 #define WHYLATE_BASE_UNITS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* "30s", "1.5h", "250ms", "10" (seconds); units ns us ms s m h d. More than 0, less than 100 years. */
+/* "30s", "1.5h", "250ms"; units ns us ms s m h d. More than 0, less than 100 years. */
 int units_duration_ns(const char *text, uint64_t *ns);
-/* "1%", "0.5 %", "100%", or a fraction "0.01": more than 0, at most 1. */
+/* "1%", "0.5 %", "100%": more than 0, at most 1. */
 int units_share(const char *text, double *share);
 /* "p99", "p99.9", "p25", "99", "0.99": more than 0, below 1. */
 int units_percentile(const char *text, double *quantile);

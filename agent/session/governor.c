@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What hooks cost is kept under the budget (DESIGN §5.5); what probes cost is, by recording_budget.c.  Most of what the
+ * What hooks cost is kept under the budget (DESIGN §5.5); what probes cost is, by budget.c.  Most of what the
  * hooks cost they cost because they are there, so there is one knob that turns all of it: the share of the time in
  * which they are attached.  Where they have to stay, the rate of selection is lowered, as far as that helps.  In both
  * cases the weights make up for what is not seen.

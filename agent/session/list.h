@@ -49,7 +49,7 @@ int recording_list_replan(struct recording *recording, struct list_replanned *re
 bool recording_list_has_gap(const struct recording *recording, uint64_t begin_ts, uint64_t end_ts);
 
 /*
- * recording_budget.c: before anything is attached, counts how often the functions that may go are called, with the
+ * budget.c: before anything is attached, counts how often the functions that may go are called, with the
  * processor's breakpoint registers, and forgoes those that would not fit into the budget. 0 or -errno.
  */
 int recording_budget_try(struct recording *recording);

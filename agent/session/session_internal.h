@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recording under way, for recording.c (what happens) and recording_facts.c (what is said about it). */
+/* A recording under way, for session.c (what happens) and facts.c (what the session table says of it). */
 #ifndef WHYLATE_SESSION_SESSION_INTERNAL_H
 #define WHYLATE_SESSION_SESSION_INTERNAL_H
 
@@ -25,7 +25,7 @@
 #include "target/data_names.h"
 #include "target/resolve.h"
 
-/* What keeps the hooks' cost under the budget, see recording_governor.c. */
+/* What keeps the hooks' cost under the budget, see governor.c. */
 struct governor {
 	bool of_windows;  /* their share of the time; otherwise the rate */
 	uint64_t next_ts; /* when to look again */
@@ -104,7 +104,7 @@ struct recording {
 };
 
 /*
- * recording_windows.c: attaches and detaches as planned; no-ops where the hooks are attached all the time.  Init comes
+ * windows.c: attaches and detaches as planned; no-ops where the hooks are attached all the time.  Init comes
  * before the capture is made, begin when it has started.  0 or -errno after one line.
  */
 int recording_windows_init(struct recording *recording);
@@ -124,7 +124,7 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 /* Another rate from now on, or from the next window on. */
 void recording_set_rate(struct recording *recording, double rate);
 /*
- * recording_governor.c: where the hooks cost more than what the budget leaves them, they are attached for a part of the
+ * governor.c: where the hooks cost more than what the budget leaves them, they are attached for a part of the
  * time; where that is not possible, fewer intervals are selected, as far as it helps.  Every now and then.
  */
 void recording_govern_begin(struct recording *recording);
@@ -135,7 +135,7 @@ void recording_govern_anew(struct recording *recording);
 bool recording_may_hold(const struct recording *recording);
 int recording_govern_write_notes(struct recording *recording, uint32_t *note);
 
-/* Who allows as much as the target itself takes wants everything, whatever it costs. */
+/* A budget of 100 % disables the governor. */
 bool recording_has_budget(const struct recording *recording);
 
 /* How many intervals the target finished: counted, or estimated from those in the windows. */
@@ -189,9 +189,9 @@ int recording_write_settings(struct recording *recording);
 int recording_write_cost(struct recording *recording);
 int recording_write_final(struct recording *recording);
 
-/* recording_records.c: a data_namer, whose owner is the recording. */
+/* records.c: a data_namer, whose owner is the recording. */
 const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz);
-/* recording_records.c: takes one record; `owner` is the recording. */
+/* records.c: takes one record; `owner` is the recording. */
 int recording_on_record(void *owner, const struct wl_record_header *header);
 /* Tells the kernel side what to keep from now on. */
 void recording_retain(struct recording *recording);
@@ -201,11 +201,11 @@ struct program_opts recording_program_opts(const struct recording *recording);
 /* Opens recording->program. 0 or -errno after a line that says why. */
 int recording_open_program(struct recording *recording);
 
-/* recording_markers.c: takes the markers of whylate/annotate.h for intervals, where the program has them. 0 or -errno.
+/* markers.c: takes the markers of whylate/annotate.h for intervals, where the program has them. 0 or -errno.
  */
 int recording_find_markers(struct recording *recording);
 
-/* recording_trace.c: all of them do nothing in counters mode. */
+/* trace.c: all of them do nothing in counters mode. */
 int recording_trace_open(struct recording *recording);
 /* Everything that was in the rings at polled_ts has been handed over. */
 int recording_trace_advance(struct recording *recording, uint64_t polled_ts);
@@ -215,13 +215,13 @@ int recording_trace_write_counts(struct recording *recording);
 void recording_trace_say(const struct recording *recording);
 
 /*
- * recording_silent.c: once, some seconds after the beginning or at the end, which functions of the symbol list were
+ * silent.c: once, some seconds after the beginning or at the end, which functions of the symbol list were
  * never called.  0 or -ENOMEM.
  */
 int recording_silent_say(struct recording *recording, bool at_end);
 
 /*
- * recording_loads.c: when the target, or a child that runs its program, has loaded what makes return probes unsafe,
+ * loads.c: when the target, or a child that runs its program, has loaded what makes return probes unsafe,
  * they are let go, and functions are probed at their returns instead.  Every now and then; 0 or -errno.
  */
 int recording_loads_watch(struct recording *recording);
