@@ -168,13 +168,19 @@ static bool is_apart(const struct tree *tree, uint32_t node, uint32_t child)
 	       tree->pairs[child] - tree->pure[child] <= MIXED_SHARE * mixed;
 }
 
+/* Up to here a branch may take in what typical intervals meet. */
+static double typical_limit_ns(const struct tree *tree, uint32_t cut)
+{
+	return tree->typical_ns[cut] + TYPICAL_SHARE * tree->typical_ns[SAMPLE_ROOT];
+}
+
 /*
  * Up from the cut, but not to `floor`, as long as what a step up adds is not met in typical intervals: of their time at
  * most a small part, or far less than it adds to late ones.
  */
 static uint32_t top_of(const struct tree *tree, uint32_t cut, uint32_t floor)
 {
-	double limit_ns = tree->typical_ns[cut] + TYPICAL_SHARE * tree->typical_ns[SAMPLE_ROOT];
+	double limit_ns = typical_limit_ns(tree, cut);
 	uint32_t top = cut, parent;
 
 	for (; (parent = tree->samples->nodes.items[top].parent) != floor; top = parent) {
@@ -190,7 +196,7 @@ static uint32_t top_of(const struct tree *tree, uint32_t cut, uint32_t floor)
 /* Callers that typical intervals hardly meet are shown, also those that the branch shares with its siblings. */
 static struct root_branch branch_of_cut(const struct tree *tree, uint32_t cut, uint32_t floor)
 {
-	double limit_ns = tree->typical_ns[cut] + TYPICAL_SHARE * tree->typical_ns[SAMPLE_ROOT];
+	double limit_ns = typical_limit_ns(tree, cut);
 	struct root_branch branch = {.top = top_of(tree, cut, floor), .cut = cut};
 	uint32_t parent;
 

@@ -229,7 +229,7 @@ void watch_keep__end(struct watch_keep *keep)
 	keep->event_dir = NULL;
 }
 
-/* No link is followed: whoever may write to the parent directory names what root removes. */
+/* Follows no link: a user who can write to the parent directory could make root empty another one. */
 void watch_remove_dir(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -261,12 +261,13 @@ static int is_event(const struct dirent *entry)
 static int is_orphan(const struct dirent *entry)
 {
 	static const char prefix[] = "armed.";
+	const char *digits = entry->d_name + sizeof(prefix) - 1;
 	char *end;
 	long pid;
 
-	if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) || !isdigit((unsigned char)entry->d_name[6]))
+	if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) || !isdigit((unsigned char)*digits))
 		return 0;
-	pid = strtol(entry->d_name + 6, &end, 10);
+	pid = strtol(digits, &end, 10);
 	return !*end && pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
