@@ -214,7 +214,7 @@ static long context_before(u32 idx, struct context_search *search)
 static __always_inline u64 context__make(struct stack_cpu *scratch, u64 parent, u32 kind)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 step = mix(call_path_key(task, (u64 *)((struct wl_stack_record *)scratch->record)->stack) + kind + 1);
+	u64 step = mix(call_path_key(task, (void *)((struct wl_stack_record *)scratch->record)->stack) + kind + 1);
 	struct context_search search = {.at = parent, .step = step};
 	struct context_node fresh = {.parent = parent, .step = step, .depth = 1}, *node, *before;
 	struct cpu_context *cpu = this_cpu();

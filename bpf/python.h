@@ -114,15 +114,16 @@ static long python__walk_step(u32 idx, struct python_walk *walk)
  * Fills the CPU's record, all but its time, of the current task.  A hash of the frames; 0: there are none.  known as
  * for python__thread(), and renewed.
  */
-static __always_inline u64 python__walk(struct task_struct *task, u64 *known)
+VERIFIED_ONCE u64 python__walk(u64 *known)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	u32 pid = task->tgid;
 	struct python_layout *layout = bpf_map_lookup_elem(&pythons, &pid);
 	struct wl_python_record *record = python__record();
 	struct python_walk walk = {};
 	u64 thread;
 
-	if (!record)
+	if (!record || !known)
 		return 0;
 	record->cnt = 0;
 	if (!layout)

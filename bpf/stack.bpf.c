@@ -139,24 +139,26 @@ static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, st
 						       is_new_process(record->pid), WL_LOSS_STACK);
 }
 
-/* Before the stack of the tick, for which the reader looks for them. */
-static __always_inline void values__send(struct task_struct *task, u64 ts)
+/* Of the task that is `current`, before the stack of the tick, for which the reader looks for them. */
+VERIFIED_ONCE int values__send(u64 ts)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct wl_values_record *record;
 	u64 cnt;
 
 	if (!cfg_knobs.values || !regs || !has_user_stack(task))
-		return;
+		return 0;
 	record = read_values(task, regs, ts);
 	if (!record)
-		return;
+		return 0;
 	cnt = record->cnt;
 	barrier_var(cnt);
 	if (cnt <= WL_VALUE_WORDS_MAX)
 		stack__output(&record->header, WL_RECORD_VALUES,
 			      sizeof(*record) - (WL_VALUE_WORDS_MAX - cnt) * sizeof(record->words[0]), false,
 			      WL_LOSS_VALUE);
+	return 0;
 }
 
 /* --- ticks -------------------------------------------------------------------------------------------------------- */
@@ -195,8 +197,8 @@ static __always_inline int tick(void *ctx, struct stack_cpu *scratch, struct tas
 	record->key = 0;
 	record->state = WL_STATE_RUNNING;
 	record->flags = flags;
-	python__walk(task, thread ? &thread->python_thread : &no_python);
-	values__send(task, record->ts);
+	python__walk(thread ? &thread->python_thread : &no_python);
+	values__send(record->ts);
 	stack__send(ctx, scratch, task);
 	return 0;
 }
@@ -317,10 +319,10 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 	thread->stack_cpu = bpf_get_smp_processor_id();
 	record = (struct wl_stack_record *)scratch->record;
 	/* What it waits for: the kernel's part of the stack depends on it. */
-	key = call_path_key(task, (u64 *)record->stack) ^ thread->stack_state;
+	key = call_path_key(task, (void *)record->stack) ^ thread->stack_state;
 	if (KERNEL_KEYED & bit(thread->stack_state & STATE_MASK))
 		key += kernel_key(ctx, record);
-	key += python__walk(task, &thread->python_thread);
+	key += python__walk(&thread->python_thread);
 	thread->stack_key = key;
 	thread->stack_ts = now;
 	known = bpf_map_lookup_elem(&known_stacks, &key);

@@ -93,7 +93,7 @@ static __always_inline u64 stack_limit(struct task_struct *task, u64 sp, u64 sz)
 }
 
 /* How many bytes could be had. */
-static __noinline u32 copy_stack(struct stack_cpu *scratch, u64 sp, u64 sz)
+VERIFIED_ONCE u32 copy_stack(struct stack_cpu *scratch, u64 sp, u64 sz)
 {
 	struct wl_stack_record *record;
 	u32 at = 0;
@@ -154,19 +154,23 @@ static long put_back(u32 idx, struct returns *returns)
  * What uretprobes have taken out of the stack goes back into its copy, and into the registers of a call that is just
  * returning: nobody's callers are to be missing.
  */
-static __always_inline void put_back_returns(struct wl_stack_record *record, u64 sp, u32 sz, u32 scratch)
+VERIFIED_ONCE int put_back_returns(u64 sp, u32 sz, u32 which)
 {
 	struct return_instance___address *innermost = return_instances();
-	struct returns returns = {.next = innermost, .sp = sp, .sz = sz, .scratch = scratch};
+	struct returns returns = {.next = innermost, .sp = sp, .sz = sz, .scratch = which};
+	struct stack_cpu *scratch = this_scratch(which);
+	struct wl_stack_record *record;
 
-	if (!innermost)
-		return;
+	if (!innermost || !scratch)
+		return 0;
 	returns.trampoline = trampoline_addr();
 	if (!returns.trampoline)
-		return;
+		return 0;
+	record = (struct wl_stack_record *)scratch->record;
 	if (record->regs[WL_STACK_REG_PC] == returns.trampoline)
 		record->regs[WL_STACK_REG_PC] = BPF_CORE_READ(innermost, orig_ret_vaddr);
 	bpf_loop(RETURNS_MAX, put_back, &returns, 0);
+	return 0;
 }
 
 static __always_inline bool has_user_stack(struct task_struct *task)
@@ -218,14 +222,20 @@ static __always_inline u64 stack_base(struct task_struct *task, u64 sp)
 #define KEY_WORDS  32
 #define CODE_REACH (16 << 20)
 
-static __always_inline u64 return_addresses(struct task_struct *task, u64 *words, u64 ip, u64 sp)
+struct key_words {
+	u64 at[KEY_WORDS];
+};
+
+/* Of the task that is `current`. */
+VERIFIED_ONCE u64 return_addresses(struct key_words *words, u64 ip, u64 sp)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	u64 start = BPF_CORE_READ(task, mm, start_code), end = BPF_CORE_READ(task, mm, end_code), key = 0;
 
-	if (bpf_probe_read_user(words, KEY_WORDS * sizeof(u64), (void *)sp))
+	if (!words || bpf_probe_read_user(words, sizeof(*words), (void *)sp))
 		return 0;
 	for (int i = 0; i < KEY_WORDS; i++) {
-		u64 word = words[i];
+		u64 word = words->at[i];
 
 		if (word - start < end - start ||
 		    (word - ip + CODE_REACH < 2 * CODE_REACH && word - sp + BASE_REACH >= 2 * BASE_REACH))
@@ -250,7 +260,7 @@ static __always_inline u32 copy_user(struct stack_cpu *scratch, struct task_stru
 		sp = copy_registers(record->regs, regs);
 		sz = stack_limit(task, sp, sz);
 		got = copy_stack(scratch, sp, sz);
-		put_back_returns(record, sp, got, which);
+		put_back_returns(sp, got, which);
 		if (got < sz)
 			record->flags |= WL_STACK_CUT;
 	}
@@ -258,8 +268,8 @@ static __always_inline u32 copy_user(struct stack_cpu *scratch, struct task_stru
 	return got;
 }
 
-/* Of the inferred call path of the task, which is `current`; `words` is room for KEY_WORDS. */
-static __always_inline u64 call_path_key(struct task_struct *task, u64 *words)
+/* Of the inferred call path of the task, which is `current`. */
+static __always_inline u64 call_path_key(struct task_struct *task, struct key_words *words)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 ip, sp, key;
@@ -270,7 +280,7 @@ static __always_inline u64 call_path_key(struct task_struct *task, u64 *words)
 	sp = PT_REGS_SP_CORE(regs);
 	key = mix(image_of(task) + ip);
 	key = mix(key + stack_base(task, sp) - sp);
-	return mix(key + return_addresses(task, words, ip, sp));
+	return mix(key + return_addresses(words, ip, sp));
 }
 
 #endif
