@@ -276,7 +276,8 @@ static bool in_the_way(const struct contexts_walk *walk, const struct path_step 
 static int add_crossing(struct contexts_walk *walk, const struct path_step *step)
 {
 	const struct traces *traces = walk->paths->traces;
-	double ns = walk->weight * (double)(step->end_ts - step->begin_ts);
+	uint64_t step_ns = step->end_ts - step->begin_ts;
+	double ns = walk->weight * (double)step_ns;
 	struct contexts *contexts = walk->contexts;
 	struct context_crossing *crossing;
 	const struct trace_interval *with;
@@ -297,12 +298,17 @@ static int add_crossing(struct contexts_walk *walk, const struct path_step *step
 	if (id == contexts->crossings.cnt &&
 	    vec_push(&contexts->crossings,
 		     ((struct context_crossing){
-			     .type = walk->type, .by_type = by, .category = category, .last_row = NONE})))
+			     .type = walk->type, .by_type = by, .category = category, .last_row = NONE, .id = id})))
 		return -ENOMEM;
 	crossing = &contexts->crossings.items[id];
-	if (crossing->last_row != walk->row)
+	if (crossing->last_row != walk->row) {
 		crossing->count += walk->weight;
+		crossing->last_wait = (uint32_t)contexts->waits.cnt;
+		if (vec_push(&contexts->waits, ((struct context_wait){.crossing = id, .row = walk->row})))
+			return -ENOMEM;
+	}
 	crossing->last_row = walk->row;
+	contexts->waits.items[crossing->last_wait].ns += step_ns;
 	crossing->wait_ns += ns;
 	crossing->late_ns += walk->is_late ? ns : 0;
 	crossing->typical_ns += walk->is_typical ? ns : 0;
@@ -419,6 +425,8 @@ void contexts_free(struct contexts *contexts)
 	vec_free(&contexts->nodes);
 	vec_free(&contexts->node_of);
 	vec_free(&contexts->crossings);
+	vec_free(&contexts->waits);
+	free(contexts->row_chain);
 	idmap__free(&contexts->line_ids);
 	idmap__free(&contexts->node_ids);
 	idmap__free(&contexts->crossing_ids);

@@ -65,7 +65,15 @@ struct context_crossing {
 	double count, wait_ns;
 	double late_ns, typical_ns;
 	double tail_share;
-	uint32_t last_row;
+	uint32_t last_row, last_wait; /* the latter's index in waits */
+	uint32_t id;                  /* that its waits name: crossings are sorted afterwards */
+};
+
+/* What one interval waited in a crossing. */
+struct context_wait {
+	uint32_t crossing; /* its id */
+	uint32_t row;
+	uint64_t ns;
 };
 
 struct contexts {
@@ -78,6 +86,8 @@ struct contexts {
 	struct context_chains chains;
 	VEC(struct context_part) parts;         /* none where no request was handed on */
 	VEC(struct context_crossing) crossings; /* the longest wait in all first */
+	VEC(struct context_wait) waits;         /* row by row */
+	uint32_t *row_chain;                    /* by row: index into chains.items; NULL: no request was handed on */
 	struct idmap line_ids, node_ids, crossing_ids, part_ids;
 	VEC(uint32_t) node_of; /* by id of node_ids */
 	double tail, tail_threshold_ns, typical_ns;

@@ -190,6 +190,7 @@ static int add_intervals(struct tree_walk *walk, const struct shard_block *block
 			       context_chains__find(&contexts->chains, block->session_id, column_u64(context, i)));
 		if (!part)
 			return -ENOMEM;
+		contexts->row_chain[row] = part->chain;
 		part->count += dataset->weight[row];
 		part->latency_ns += dataset->weight[row] * (double)dataset->latency_ns[row];
 	}
@@ -249,8 +250,10 @@ int contexts__add_stacks(struct contexts *contexts, struct shard_reader *reader)
 	struct tree_walk walk = {.contexts = contexts};
 	int err = number_rows(&walk);
 
-	if (!err && has_chains(contexts))
-		err = walk_table(&walk, reader, "interval", add_intervals);
+	if (!err && has_chains(contexts)) {
+		contexts->row_chain = calloc(contexts->dataset->row_cnt + 1, sizeof(*contexts->row_chain));
+		err = contexts->row_chain ? walk_table(&walk, reader, "interval", add_intervals) : -ENOMEM;
+	}
 	if (!err)
 		err = walk_table(&walk, reader, "stack", add_stacks);
 	if (!err)

@@ -268,7 +268,7 @@ static int report_fill(struct report *report, struct report_work *work, const st
 				  : causes_make(report, work->splits, report->factors ? &work->places : NULL,
 						opts->keep_rows);
 	if (!err && opts->values)
-		err = values_report(report, opts->values, opts->roots);
+		err = values_report(report, opts->values, opts);
 	if (!err)
 		err = delivery_report(report, opts);
 	if (!err)

@@ -328,6 +328,13 @@ struct value_function_line {
 	struct value_line *value; /* its most anomalous variable; NULL: none was sampled in it */
 };
 
+/* The mean of a variable in one request. */
+struct value_mean {
+	uint32_t line; /* index into variables */
+	uint32_t row;  /* of the dataset */
+	double mean;
+};
+
 struct value_report {
 	struct value_function_line *functions; /* the highest calibrated cost first */
 	size_t function_cnt;
@@ -335,6 +342,8 @@ struct value_report {
 	size_t variable_cnt;
 	size_t late_cnt, typical_cnt; /* samples */
 	bool by_recording;            /* slow against normal recordings */
+	struct value_mean *means;     /* with report_opts.keep_rows: of the first variables, line after line */
+	size_t mean_cnt;
 };
 
 struct type_line {
@@ -421,7 +430,7 @@ struct report_opts {
 	const struct paths *paths;       /* NULL: no detail was recorded */
 	const struct roots *roots;       /* likewise */
 	size_t slowest;                  /* how many paths in full */
-	bool keep_rows;                  /* fill cause.row_ns and report.ranked */
+	bool keep_rows;                  /* fill cause.row_ns, report.ranked and value_report.means */
 	struct factor_analysis *factors; /* NULL: no function was probed */
 	struct factor_analysis *sampled; /* NULL: there are no samples */
 	const struct values *values;     /* NULL: none were recorded */

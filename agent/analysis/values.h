@@ -57,9 +57,10 @@ void values_free(struct values *values);
 const struct sampled_value *values_at(const struct values *values, uint64_t session_id, uint32_t tid, uint64_t ts,
 				      size_t *cnt);
 
-/* Fills report->values from late and typical requests. `roots` NULL: only by the requests' own threads. 0 or -ENOMEM.
+/* Fills report->values from late and typical requests; without opts->roots, by the requests' own threads.  0 or
+ * -ENOMEM.
  */
-int values_report(struct report *report, const struct values *values, const struct roots *roots);
+int values_report(struct report *report, const struct values *values, const struct report_opts *opts);
 
 /* "`items` in `normalize_basket` is 1,400 (typical 8–14)"; NULL: out of memory. */
 char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena);

@@ -26,6 +26,7 @@ struct maker {
 	const struct report *report;
 	struct idmap row_ids; /* (session, sid) → the dataset's row, by `row_indexes` */
 	value_indexes row_indexes;
+	bool keep_means;    /* in the report */
 	uint16_t *profiles; /* of each row of the dataset; NOT_USED: neither late nor typical */
 	VEC(struct unit_mean) means;
 };
@@ -200,6 +201,27 @@ static int fit_variable(struct maker *maker, struct value_line *line, uint32_t v
 	return err;
 }
 
+/* Of the first lines, those of all requests. */
+static int keep_means(struct maker *maker, struct value_report *report, const uint32_t *line_of)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < maker->means.cnt; i++)
+		cnt += line_of[maker->means.items[i].variable] < FITTED_VARIABLES;
+	report->means = arena__alloc(maker->arena, cnt, sizeof(*report->means));
+	if (!report->means)
+		return -ENOMEM;
+	for (size_t i = 0; i < maker->means.cnt; i++) {
+		const struct unit_mean *mean = &maker->means.items[i];
+		uint32_t line = line_of[mean->variable];
+
+		if (line < FITTED_VARIABLES)
+			report->means[report->mean_cnt++] =
+				(struct value_mean){line, mean->unit, mean->sum / mean->cnt};
+	}
+	return 0;
+}
+
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
 static const char *copy(struct arena *arena, const char *text, int *err)
@@ -366,6 +388,8 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 		err = fill_variables(maker, report, &ranking, line_of);
 	if (!err)
 		err = fill_functions(maker, report, &ranking, line_of);
+	if (!err && maker->keep_means)
+		err = keep_means(maker, report, line_of);
 	free(line_of);
 	free(facts);
 	free(functions);
@@ -506,10 +530,12 @@ static int name_value(struct report *report)
 	return whole ? 0 : -ENOMEM;
 }
 
-int values_report(struct report *report, const struct values *values, const struct roots *roots)
+int values_report(struct report *report, const struct values *values, const struct report_opts *opts)
 {
 	static const bool is_slow[2 * FOLDS] = {[FOLDS] = true, true, true, true, true};
-	struct maker maker = {.values = values, .arena = report->arena, .report = report};
+	struct maker maker = {
+		.values = values, .arena = report->arena, .report = report, .keep_means = opts->keep_rows};
+	const struct roots *roots = opts->roots;
 	int err;
 
 	if (!values->rows.cnt || !report->dataset->row_cnt || !report->dataset->sid || !report->dataset->session)

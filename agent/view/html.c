@@ -285,7 +285,9 @@ int view_html(FILE *out, const struct findings *findings, const struct contexts 
 	if (findings->dataset.row_cnt) {
 		html__causes(&html, part.report, opts->top);
 		html__put(&html, html_explore);
-		html__put(&html, "<section><h2>Where the time went</h2>\n");
+		html__put(&html,
+			  "<section><h2>Where the time went</h2>\n"
+			  "<p class=\"faint\">Late requests against typical ones, whatever is selected above.</p>\n");
 		html__breakdown(&html, part.report);
 		html__charts(&html, part.report, opts->top);
 		html__details(&html, "Factors: which functions vary", fill_factors, &part);

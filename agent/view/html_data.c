@@ -12,8 +12,7 @@
 #include <string.h>
 
 #define DEFLATED_MAX  (2000u << 10) /* 2.67 MB in base64: the page has 3 MB */
-#define CROSSINGS_MAX 60
-#define TRIES_MAX     24 /* what is not requests may not fit at all */
+#define TRIES_MAX     24            /* what is not requests may not fit at all */
 #define TYPES_MAX     1000
 #define TIME_UNIT_NS  1000
 #define TIME_BITS     30   /* of the whole recording in units */
@@ -205,15 +204,16 @@ static void put_categories(struct html_pack *pack, const struct dataset *dataset
 	}
 }
 
-static void put_cause(struct html_pack *pack, const struct cause *cause, const struct html_rows *rows)
+void html_put_sparse(struct html_pack *pack, const char *column, const uint64_t *by_row, const struct html_rows *rows)
 {
 	uint64_t met = 0, before = 0;
 
+	html_pack__column(pack, column);
 	for (size_t i = 0; i < rows->cnt; i++)
-		met += cause->row_ns && cause->row_ns[rows->rows[i]];
+		met += by_row && by_row[rows->rows[i]];
 	html_pack__number(pack, met);
 	for (size_t i = 0; met && i < rows->cnt; i++) {
-		uint64_t ns = cause->row_ns[rows->rows[i]];
+		uint64_t ns = by_row[rows->rows[i]];
 
 		if (!ns)
 			continue;
@@ -240,28 +240,7 @@ static void put_causes(struct html_pack *pack, const struct report *report, cons
 		html_pack__put_string(pack, object, "label", label);
 		free(label);
 		snprintf(name, sizeof(name), "cause.%zu", c);
-		html_pack__column(pack, name);
-		put_cause(pack, cause, rows);
-	}
-}
-
-/* Who waits for whom; the longest waits in all come first. */
-static void put_crosstalk(struct html_pack *pack, const struct contexts *contexts)
-{
-	struct json_object *array = put_array(&pack->doc, pack->header, "crosstalk");
-
-	for (size_t i = 0; contexts && i < contexts->crossings.cnt && i < CROSSINGS_MAX; i++) {
-		const struct context_crossing *from = &contexts->crossings.items[i];
-		const char *type = contexts->dataset->strings[contexts->types.items[from->type].name];
-		const char *by = contexts_string(contexts, from->by_type);
-		struct json_object *line = append_object(&pack->doc, array);
-
-		html_pack__put_string(pack, line, "type", *type ? type : "(no name)");
-		html_pack__put_string(pack, line, "by", *by ? by : "no request that is known");
-		put_string(&pack->doc, line, "category", category_name(from->category));
-		put_number(&pack->doc, line, "tail_share", from->tail_share);
-		put_rounded(&pack->doc, line, "mean_ns", from->count > 0 ? from->wait_ns / from->count : NAN);
-		put_rounded(&pack->doc, line, "count", from->count);
+		html_put_sparse(pack, name, cause->row_ns, rows);
 	}
 }
 
@@ -290,9 +269,12 @@ static int build(const struct findings *findings, const struct contexts *context
 		put_weights(&pack, &rows);
 		put_categories(&pack, &findings->dataset, &rows);
 		put_causes(&pack, report, &rows);
-		put_crosstalk(&pack, contexts);
+		html_crosstalk(&pack, contexts, &rows);
+		html_contexts(&pack, contexts, &rows);
+		html_events(&pack, report, &rows);
+		html_values(&pack, report, &rows);
 		html_detail(&pack, findings, &rows);
-		html_stories(&pack, findings);
+		html_stories(&pack, findings, &rows);
 		err = html_pack__deflate(&pack, bytes, sz);
 	}
 	html_pack__free(&pack);

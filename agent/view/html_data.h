@@ -3,6 +3,7 @@
 #ifndef WHYLATE_VIEW_HTML_DATA_H
 #define WHYLATE_VIEW_HTML_DATA_H
 
+#include "analysis/contexts.h"
 #include "analysis/findings.h"
 #include "view/html_pack.h"
 
@@ -18,8 +19,17 @@ struct html_rows {
  * Nothing where no chains were recorded.
  */
 void html_detail(struct html_pack *pack, const struct findings *findings, const struct html_rows *rows);
-/* The slowest requests and the slowest of each cause, step by step: html_stories.c */
-void html_stories(struct html_pack *pack, const struct findings *findings);
+/* The slowest requests, the slowest of each cause, and some of every time and latency, step by step: html_stories.c */
+void html_stories(struct html_pack *pack, const struct findings *findings, const struct html_rows *rows);
+/* Who waits for whom, request by request; the context of each request.  contexts NULL: not made.  html_contexts.c */
+void html_crosstalk(struct html_pack *pack, const struct contexts *contexts, const struct html_rows *rows);
+void html_contexts(struct html_pack *pack, const struct contexts *contexts, const struct html_rows *rows);
+/* The time of the events that matter, and the means of variables, request by request.  html_measures.c */
+void html_events(struct html_pack *pack, const struct report *report, const struct html_rows *rows);
+void html_values(struct html_pack *pack, const struct report *report, const struct html_rows *rows);
+
+/* Begins a column: how many of the rows have any, then of each the distance from the one before and its time. */
+void html_put_sparse(struct html_pack *pack, const char *column, const uint64_t *by_row, const struct html_rows *rows);
 
 static inline bool html_is_late(const struct findings *findings, uint32_t row)
 {

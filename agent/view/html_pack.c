@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -52,6 +53,15 @@ uint64_t html_pack__ns_code(uint64_t ns)
 void html_pack__ns(struct html_pack *pack, uint64_t ns)
 {
 	html_pack__number(pack, html_pack__ns_code(ns));
+}
+
+void html_pack__float(struct html_pack *pack, double number)
+{
+	float rounded = (float)fmin(fmax(number, -1e38), 1e38);
+	uint32_t bits;
+
+	memcpy(&bits, &rounded, sizeof(bits));
+	html_pack__number(pack, ((uint64_t)bits + 0x800) >> 12);
 }
 
 struct json_object *html_pack__string(struct html_pack *pack, const char *text)

@@ -25,6 +25,8 @@ void html_pack__number(struct html_pack *pack, uint64_t number);
 /* Rounded to 8 bits behind the leading one: a relative error of 0.2 % at most. */
 void html_pack__ns(struct html_pack *pack, uint64_t ns);
 uint64_t html_pack__ns_code(uint64_t ns);
+/* A finite number of any sign, rounded to 11 bits behind the leading one. */
+void html_pack__float(struct html_pack *pack, double number);
 /* Text from outside as a string of the header: what acts on a display is escaped; NULL: null. */
 struct json_object *html_pack__string(struct html_pack *pack, const char *text);
 void html_pack__put_string(struct html_pack *pack, struct json_object *object, const char *key, const char *text);

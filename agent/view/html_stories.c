@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Single requests for the waterfall: the slowest, and those in which each cause took most. */
+/*
+ * Single requests for the waterfall: the slowest, those in which each cause took most, and some of every part of the
+ * heatmap, so that a selection has one.
+ */
 #include "view/html_data.h"
 
 #include "analysis/story.h"
 #include "base/names.h"
+#include "base/order.h"
+#include "base/random.h"
 #include "view/format.h"
 #include "view/text_story.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SLOWEST_CNT  10
 #define OF_CAUSE_CNT 2
+#define SLOT_CNT     12 /* of time … */
+#define BAND_CNT     4  /* … and of latency: typical, twice between, late */
 #define STORIES_MAX  (SLOWEST_CNT + 40 * OF_CAUSE_CNT)
 #define STEPS_MAX    400   /* of one request */
 #define STEPS_ALL    9000  /* of all requests */
@@ -25,7 +33,7 @@ struct chosen {
 };
 
 struct choice {
-	struct chosen items[STORIES_MAX];
+	struct chosen items[STORIES_MAX + SLOT_CNT * BAND_CNT];
 	size_t cnt;
 };
 
@@ -62,14 +70,57 @@ static void choose(struct choice *choice, const struct findings *findings)
 	}
 }
 
+static size_t band_of(const struct report *report, double latency_ns)
+{
+	if (latency_ns >= report->tail_threshold_ns)
+		return 3;
+	if (latency_ns <= report->typical_ns)
+		return 0;
+	return latency_ns <= sqrt(report->typical_ns * report->tail_threshold_ns) ? 1 : 2;
+}
+
+static bool is_chosen(const struct choice *choice, uint32_t row)
+{
+	for (size_t i = 0; i < choice->cnt; i++)
+		if (choice->items[i].row == row)
+			return true;
+	return false;
+}
+
+/* One request of each part of the heatmap, by chance. */
+static void spread(struct choice *choice, const struct findings *findings)
+{
+	const struct dataset *dataset = &findings->dataset;
+	struct chosen best[SLOT_CNT * BAND_CNT] = {0};
+	uint64_t first_ts = UINT64_MAX, last_ts = 0;
+
+	for (uint32_t row = 0; row < dataset->row_cnt; row++) {
+		first_ts = dataset->begin_ts[row] < first_ts ? dataset->begin_ts[row] : first_ts;
+		last_ts = dataset->begin_ts[row] > last_ts ? dataset->begin_ts[row] : last_ts;
+	}
+	for (uint32_t row = 0; row < dataset->row_cnt; row++) {
+		double at = (double)(dataset->begin_ts[row] - first_ts) / ((double)(last_ts - first_ts) + 1);
+		size_t band = band_of(&findings->report, (double)dataset->latency_ns[row]);
+		struct chosen *of = &best[(size_t)(at * SLOT_CNT) * BAND_CNT + band];
+		uint64_t chance = random_mix(row + 1) | 1;
+
+		if (findings->paths.ranked[row] && chance > of->ns)
+			*of = (struct chosen){row, NO_CAUSE, chance};
+	}
+	for (size_t i = 0; i < SLOT_CNT * BAND_CNT; i++)
+		if (best[i].ns && !is_chosen(choice, best[i].row))
+			choice->items[choice->cnt++] = best[i];
+}
+
 /* --- steps ---------------------------------------------------------------------------------------------------------
  */
 
 struct teller {
 	struct html_pack *pack;
 	const struct findings *findings;
-	size_t steps_max; /* of one request */
-	struct path path; /* memory */
+	const struct html_rows *rows;
+	size_t steps_max, steps_left; /* of one request, of those that follow */
+	struct path path;             /* memory */
 	struct arena *arena;
 };
 
@@ -139,7 +190,16 @@ static void put_steps(struct teller *teller, struct json_object *steps, const st
 
 		put_step(teller, steps, story, at, cnt, story->steps[at + cnt - 1].end_ts);
 		at += cnt;
+		teller->steps_left -= teller->steps_left > 0;
 	}
+}
+
+/* The row's number in the page, -1: it is not there. */
+static int64_t page_row(const struct html_rows *rows, uint32_t row)
+{
+	size_t at = search_first(0, rows->cnt, mid, rows->rows[mid] >= row);
+
+	return at < rows->cnt && rows->rows[at] == row ? (int64_t)at : -1;
 }
 
 static int put_story(struct teller *teller, struct json_object *stories, const struct chosen *chosen)
@@ -163,23 +223,30 @@ static int put_story(struct teller *teller, struct json_object *stories, const s
 	html_pack__put_string(teller->pack, object, "title", title);
 	put_count(&teller->pack->doc, object, "latency_ns", story.end_ts - story.begin_ts);
 	put_id(&teller->pack->doc, object, "cause", chosen->cause == NO_CAUSE ? -1 : (int64_t)chosen->cause);
+	put_id(&teller->pack->doc, object, "row", page_row(teller->rows, chosen->row));
 	put_steps(teller, put_array(&teller->pack->doc, object, "steps"), &story);
 	return 0;
 }
 
-void html_stories(struct html_pack *pack, const struct findings *findings)
+void html_stories(struct html_pack *pack, const struct findings *findings, const struct html_rows *rows)
 {
-	struct teller teller = {.pack = pack, .findings = findings, .arena = arena__new()};
+	struct teller teller = {
+		.pack = pack, .findings = findings, .rows = rows, .steps_left = STEPS_ALL, .arena = arena__new()};
 	struct json_object *stories = put_array(&pack->doc, pack->header, "stories");
 	struct choice *choice = calloc(1, sizeof(*choice));
 	int err = choice && teller.arena ? 0 : -ENOMEM;
 
-	if (!err && findings->paths.traces)
+	if (!err && findings->paths.traces) {
 		choose(choice, findings);
-	if (!err && choice->cnt)
-		teller.steps_max = STEPS_ALL / choice->cnt < STEPS_MAX ? STEPS_ALL / choice->cnt : STEPS_MAX;
-	for (size_t i = 0; !err && i < choice->cnt; i++)
+		spread(choice, findings);
+	}
+	for (size_t i = 0; !err && i < choice->cnt; i++) {
+		/* What shorter ones leave is the longer ones' that follow. */
+		size_t room = teller.steps_left / (choice->cnt - i);
+
+		teller.steps_max = room < 1 ? 1 : room < STEPS_MAX ? room : STEPS_MAX;
 		err = put_story(&teller, stories, &choice->items[i]);
+	}
 	if (err)
 		pack->doc.err = err;
 	path__clear(&teller.path);

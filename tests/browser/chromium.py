@@ -106,9 +106,9 @@ class Chromium:
         self.look(width, dark)
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
 
-    def look(self, width, dark):
+    def look(self, width, dark, media=""):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia",
+        self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def mouse(self, kind, x, y, buttons=0):
@@ -121,6 +121,16 @@ class Chromium:
         for step in (0.5, 1):
             self.mouse("mouseMoved", *(a + (b - a) * step for a, b in zip(begin, end)), buttons=1)
         self.mouse("mouseReleased", *end)
+
+    def click(self, x, y):
+        self.mouse("mouseMoved", x, y)
+        self.mouse("mousePressed", x, y, buttons=1)
+        self.mouse("mouseReleased", x, y)
+
+    def paper(self):
+        """How many bytes and pages the page is in print."""
+        pdf = base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])
+        return len(pdf), pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page/")
 
     def screenshot(self, path):
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Writes a recording with a planted episode: recording DIR REQUESTS
+ * Writes a recording with a planted episode: recording DIR REQUESTS [THREADS]
  *
- * A request each 10 ms runs for about 100 µs; some of those are of type tcp:81, which nothing makes late.  Throughout,
- * one in 130 runs rebuild_index() for 5 to 8 ms.  From 60 % to 68 % of the time, one in 12 waits 4 to 7 ms for a lock
- * that `flusher` holds in fsync.  Names are what an enemy would choose: markup in a type, a thread's name and a
- * function.
+ * On each thread (1) a request each 10 ms runs for about 100 µs; some of those are of type tcp:81, which nothing makes
+ * late.  Throughout, one in 130 runs rebuild_index() for 5 to 8 ms.  From 60 % to 68 % of the time, one in 12 waits 4
+ * to 7 ms for a lock that `flusher` holds in fsync.  Requests that rebuild were handed on by a socket, and their
+ * variable `items` is about 650, which is about 10 otherwise.  Names are what an enemy would choose: markup in a type,
+ * a thread's name and a function.
  */
 #include "row_writer.h"
 
@@ -13,19 +14,25 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define US      1000ULL
 #define MS      1000000ULL
 #define PERIOD  (10 * MS)
 #define SERVER  200
 #define FLUSHER 201
+#define THREADS 100  /* at most */
+#define MORE    1000 /* further threads: a server's and its flusher's in turn */
+#define HANDED  77   /* id of a context */
 #define TYPE    "tcp:80</script><script>throw new Error('type')</script>"
 #define FLUSHES "flusher<img src=x>"
 #define REBUILD "rebuild_index<svg onload=throw(1)>"
 
 struct server {
 	struct row_writer to;
-	uint64_t state, next_tick_ts;
+	uint64_t state, next_tick_ts[THREADS];
+	uint64_t thread, thread_cnt; /* that runs the request under way, of so many */
+	uint32_t tid, flusher_tid;
 };
 
 static double uniform(struct server *server)
@@ -47,40 +54,68 @@ static void put_stack(struct server *server, uint32_t tid, uint64_t ts, uint64_t
 	row_end(&server->to, SHARD_TABLE_STACK);
 }
 
+static void put_value(struct server *server, uint64_t ts, uint64_t sid, uint64_t items)
+{
+	row_begin(&server->to, SHARD_TABLE_VALUE);
+	row_set_ts(&server->to, VALUE_TS, ts);
+	row_set_u64(&server->to, VALUE_TID, server->tid);
+	row_set_u64(&server->to, VALUE_SID, sid);
+	row_set_u64(&server->to, VALUE_PLACE, 1);
+	row_set_u64(&server->to, VALUE_VARIABLE, 1);
+	row_set_u64(&server->to, VALUE_VALUE, items);
+	row_end(&server->to, SHARD_TABLE_VALUE);
+}
+
 /* Ticks at 1 kHz, jittered. */
 static void run(struct server *server, uint64_t begin_ts, uint64_t end_ts, uint64_t sid, const char *frames)
 {
-	row_put_segment(&server->to, SERVER, begin_ts, end_ts, "running", sid);
-	while (server->next_tick_ts < end_ts) {
-		if (server->next_tick_ts >= begin_ts)
-			put_stack(server, SERVER, server->next_tick_ts, 0, "running", frames);
-		server->next_tick_ts += 500 * US + (uint64_t)(1000 * US * uniform(server));
+	uint64_t *tick_ts = &server->next_tick_ts[server->thread];
+	bool rebuilds = strstr(frames, REBUILD) != NULL;
+
+	row_put_segment(&server->to, server->tid, begin_ts, end_ts, "running", sid);
+	while (*tick_ts < end_ts) {
+		if (*tick_ts >= begin_ts) {
+			put_stack(server, server->tid, *tick_ts, 0, "running", frames);
+			put_value(server, *tick_ts, sid,
+				  (uint64_t)((rebuilds ? 600 : 8) + (rebuilds ? 100 : 6) * uniform(server)));
+		}
+		*tick_ts += 500 * US + (uint64_t)(1000 * US * uniform(server));
 	}
 }
 
 /* The server waits for the lock, `flusher` holds it and waits for the disk. */
 static void wait_for_lock(struct server *server, uint64_t begin_ts, uint64_t end_ts, uint64_t sid)
 {
-	row_begin_segment(&server->to, SERVER, begin_ts, end_ts, "blocked.futex", sid);
+	row_begin_segment(&server->to, server->tid, begin_ts, end_ts, "blocked.futex", sid);
 	row_set_u64(&server->to, SEGMENT_OBJECT, 0x5555);
 	row_set_str(&server->to, SEGMENT_OBJECT_NAME, "web+0x40");
-	row_set_u64(&server->to, SEGMENT_OWNER_TID, FLUSHER);
+	row_set_u64(&server->to, SEGMENT_OWNER_TID, server->flusher_tid);
 	row_set_str(&server->to, SEGMENT_SYSCALL, "futex");
 	row_end(&server->to, SHARD_TABLE_SEGMENT);
-	row_put_wakeup(&server->to, SERVER, end_ts, FLUSHER, FLUSHES);
-	put_stack(server, SERVER, begin_ts, end_ts, "blocked.futex", "_start;main;serve;lock_table;pthread_mutex_lock");
+	row_put_wakeup(&server->to, server->tid, end_ts, server->flusher_tid, FLUSHES);
+	put_stack(server, server->tid, begin_ts, end_ts, "blocked.futex",
+		  "_start;main;serve;lock_table;pthread_mutex_lock");
 
-	row_begin_segment(&server->to, FLUSHER, begin_ts - 10 * US, end_ts - US, "blocked.disk", 0);
+	row_begin_segment(&server->to, server->flusher_tid, begin_ts - 10 * US, end_ts - US, "blocked.disk", 0);
 	row_set_str(&server->to, SEGMENT_SYSCALL, "fsync");
 	row_end(&server->to, SHARD_TABLE_SEGMENT);
-	row_put_segment(&server->to, FLUSHER, end_ts - US, end_ts + 20 * US, "running", 0);
-	put_stack(server, FLUSHER, begin_ts - 10 * US, end_ts - US, "blocked.disk", "start_thread;flush_log;fsync");
+	row_put_segment(&server->to, server->flusher_tid, end_ts - US, end_ts + 20 * US, "running", 0);
+	put_stack(server, server->flusher_tid, begin_ts - 10 * US, end_ts - US, "blocked.disk",
+		  "start_thread;flush_log;fsync");
 }
 
 static void put_request(struct server *server, uint64_t number, uint64_t cnt)
 {
-	uint64_t begin_ts = (number + 1) * PERIOD, at = begin_ts, end_ts, sid = number + 1, lock_ns = 0;
+	uint64_t thread = number % server->thread_cnt, begin_ts = (number / server->thread_cnt + 1) * PERIOD;
+	uint64_t at, end_ts, sid = number + 1, lock_ns = 0;
 	double done = (double)number / (double)cnt;
+	bool rebuilds = false;
+
+	begin_ts += thread * PERIOD / server->thread_cnt;
+	at = begin_ts;
+	server->thread = thread;
+	server->tid = thread ? MORE + 2 * (uint32_t)thread : SERVER;
+	server->flusher_tid = thread ? server->tid + 1 : FLUSHER;
 
 	if (done >= 0.60 && done < 0.68 && uniform(server) < 1 / 12.0) {
 		lock_ns = (uint64_t)((4 + 3 * uniform(server)) * MS);
@@ -92,20 +127,54 @@ static void put_request(struct server *server, uint64_t number, uint64_t cnt)
 
 		run(server, at, at + ns, sid, "_start;main;serve;" REBUILD ";compare");
 		at += ns;
+		rebuilds = true;
 	}
 	end_ts = at + (uint64_t)((60 + 80 * uniform(server)) * US);
 	run(server, at, end_ts, sid, "_start;main;serve;reply");
-	row_put_interval(&server->to, sid, SERVER, at == begin_ts && number % 5 == 0 ? "tcp:81" : TYPE, begin_ts,
-			 end_ts, lock_ns, 0);
+	row_begin_interval(&server->to, sid, server->tid, at == begin_ts && number % 5 == 0 ? "tcp:81" : TYPE, begin_ts,
+			   end_ts, lock_ns, 0);
+	if (rebuilds)
+		row_set_u64(&server->to, INTERVAL_CONTEXT, HANDED);
+	row_end(&server->to, SHARD_TABLE_INTERVAL);
+}
+
+/* What values and contexts refer to. */
+static void put_tables(struct row_writer *to)
+{
+	row_begin(to, SHARD_TABLE_VARIABLE);
+	row_set_u64(to, VARIABLE_ID, 1);
+	row_set_str(to, VARIABLE_MODULE, "web");
+	row_set_str(to, VARIABLE_FILE, "web.c");
+	row_set_str(to, VARIABLE_FUNCTION, "serve");
+	row_set_str(to, VARIABLE_NAME, "items");
+	row_set_str(to, VARIABLE_TYPE, "unsigned int");
+	row_set_str(to, VARIABLE_KIND, "unsigned");
+	row_set_u64(to, VARIABLE_SIZE, 4);
+	row_set_str(to, VARIABLE_TAGS, "loop");
+	row_end(to, SHARD_TABLE_VARIABLE);
+	row_begin(to, SHARD_TABLE_PLACE);
+	row_set_u64(to, PLACE_ID, 1);
+	row_set_str(to, PLACE_FUNCTION, "serve");
+	row_end(to, SHARD_TABLE_PLACE);
+	row_begin(to, SHARD_TABLE_CONTEXT);
+	row_set_ts(to, CONTEXT_TS, 1000);
+	row_set_u64(to, CONTEXT_ID, HANDED);
+	row_set_str(to, CONTEXT_KIND, "socket");
+	row_set_u64(to, CONTEXT_PID, SERVER);
+	row_set_u64(to, CONTEXT_TID, SERVER);
+	row_set_str(to, CONTEXT_FRAMES, "_start;main;fetch<b>");
+	row_end(to, SHARD_TABLE_CONTEXT);
 }
 
 int main(int argc, char **argv)
 {
-	struct server server = {.state = 7};
+	struct server server = {.state = 7, .thread_cnt = 1};
 	uint64_t cnt;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: recording DIR REQUESTS\n");
+	if (argc == 4)
+		server.thread_cnt = strtoull(argv[3], NULL, 10);
+	if (argc < 3 || argc > 4 || !server.thread_cnt || server.thread_cnt > THREADS) {
+		fprintf(stderr, "usage: recording DIR REQUESTS [THREADS]\n");
 		return 2;
 	}
 	cnt = strtoull(argv[2], NULL, 10);
@@ -116,6 +185,11 @@ int main(int argc, char **argv)
 	row_put_session(&server.to, "wall_anchor_ns", "1795219200000000000"); /* 2026-11-21T00:00 */
 	row_put_thread(&server.to, SERVER, SERVER, "web");
 	row_put_thread(&server.to, SERVER, FLUSHER, FLUSHES);
+	for (uint32_t thread = 1; thread < server.thread_cnt; thread++) {
+		row_put_thread(&server.to, SERVER, MORE + 2 * thread, "web");
+		row_put_thread(&server.to, SERVER, MORE + 2 * thread + 1, FLUSHES);
+	}
+	put_tables(&server.to);
 	for (uint64_t i = 0; i < cnt; i++)
 		put_request(&server, i, cnt);
 	row_writer_close(&server.to);

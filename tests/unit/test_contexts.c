@@ -92,6 +92,12 @@ static void the_planted_lock_is_crosstalk(void)
 	CU_ASSERT_EQUAL(crossing->category, WL_CATEGORY_LOCK);
 	CU_ASSERT_EQUAL(crossing->count, 199);
 	CU_ASSERT_EQUAL(crossing->wait_ns, 199 * 500000.);
+	CU_ASSERT_EQUAL_FATAL(whole.contexts.waits.cnt, 199);
+	for (size_t i = 0; i < 199; i++) {
+		CU_ASSERT_EQUAL(whole.contexts.waits.items[i].ns, 500000);
+		CU_ASSERT_EQUAL(whole.contexts.waits.items[i].crossing, crossing->id);
+	}
+	CU_ASSERT_PTR_NULL(whole.contexts.row_chain);
 	CU_ASSERT_DOUBLE_EQUAL(crossing->tail_share, 1, 1e-9);
 	/* Who is in the way is no stage of the request. */
 	for (size_t i = 0; i < whole.contexts.lines.cnt; i++)
@@ -228,6 +234,12 @@ static void equal_chains_are_one_context(void)
 	CU_ASSERT_EQUAL(folded, context_chains__find(&whole.contexts.chains, 8, 900));
 	chain = &whole.contexts.chains.items.items[context_chains__find(&whole.contexts.chains, 8, 901)];
 	CU_ASSERT_EQUAL(chain->parent, folded);
+	for (size_t row = 0; row < whole.dataset.row_cnt; row++)
+		CU_ASSERT_EQUAL(whole.contexts.row_chain[row],
+				whole.dataset.sid[row] == 1   ? CONTEXT_CHAIN_NONE
+				: whole.dataset.sid[row] == 2 ? folded
+				: whole.dataset.sid[row] <= 4 ? context_chains__find(&whole.contexts.chains, 8, 901)
+							      : CONTEXT_CHAIN_OTHER);
 	CU_ASSERT_EQUAL(part_in(&whole, 7, 0)->count, 1);
 	CU_ASSERT_EQUAL(part_in(&whole, 7, 30)->count, 1);
 	CU_ASSERT_EQUAL(part_in(&whole, 7, 31)->count, 2);

@@ -460,6 +460,50 @@ static void the_block_holds_the_requests(void)
 	recording_free(&recording);
 }
 
+static double float_of(uint64_t code)
+{
+	uint32_t bits = (uint32_t)code << 12;
+	float number;
+
+	memcpy(&number, &bits, sizeof(number));
+	return (double)number;
+}
+
+/* Numbers of any sign and size, row by row; events of which each request knows its time. */
+static void the_block_holds_values_and_events(void)
+{
+	static const double numbers[] = {0, 1, -1, 652, -0.001, 3e30, 1e300, 123456789};
+	struct value_mean means[8];
+	struct value_line variables[2] = {{.variable = "pointer"}, {.variable = MARKUP, .function = "f"}};
+	struct value_report values = {.variables = variables, .variable_cnt = 2, .means = means, .mean_cnt = 8};
+	struct recording recording;
+	const uint8_t *column;
+	struct block block;
+	size_t sz;
+	char *page;
+
+	for (uint32_t i = 0; i < 8; i++)
+		means[i] = (struct value_mean){1, 10 * i, numbers[i]};
+	recording_init(&recording, 300, HARMLESS);
+	recording.findings.report.values = &values;
+	page = page_of(&recording, &sz);
+	block_read(&block, page);
+	CU_ASSERT_EQUAL(json_object_array_length(header_at(&block, "values")), 1);
+	column = column_of(&block, "value.0");
+	CU_ASSERT_EQUAL_FATAL(next(&column), 8);
+	for (size_t i = 0; i < 8; i++) {
+		double want = fmin(numbers[i], 1e38);
+
+		CU_ASSERT_EQUAL(next(&column), i ? 9 : 0);
+		CU_ASSERT_DOUBLE_EQUAL(float_of(next(&column)), want, fabs(want) / 2000);
+	}
+	CU_ASSERT_EQUAL(json_object_array_length(header_at(&block, "contexts")), 0);
+	CU_ASSERT_EQUAL(json_object_array_length(header_at(&block, "crosstalk")), 0);
+	block_free(&block);
+	free(page);
+	recording_free(&recording);
+}
+
 /* More than fit: all late requests are there, the weights still sum to about what they did. */
 static void a_large_recording_fits(void)
 {
@@ -537,6 +581,7 @@ int suite_html(void)
 		{"lengths are rounded by a fifth of a percent", lengths_are_rounded_by_a_fifth_of_a_percent},
 		{"base64 is base64", base64_is_base64},
 		{"the block holds the requests", the_block_holds_the_requests},
+		{"the block holds values and events", the_block_holds_values_and_events},
 		{"a large recording fits", a_large_recording_fits},
 		{"a full disk is an error", a_full_disk_is_an_error},
 		{"nothing recorded has a page", nothing_recorded_has_a_page},

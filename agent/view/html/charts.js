@@ -8,118 +8,186 @@ const nines = {
 	label: (p) => 'p' + +(p * 100).toFixed(3),
 };
 
-/* Those that are shown, by latency. */
-function orderOf(rows) {
-	const order = new Uint32Array(rows.cnt);
-	let cnt = 0;
-	for (let i = 0; i < rows.cnt; i++)
-		if (rows.shown[i])
-			order[cnt++] = i;
-	return order.subarray(0, cnt).sort((a, b) => rows.latency[a] - rows.latency[b]);
+/* All requests by latency. */
+const orderOf = (rows) => Uint32Array.from({length: rows.cnt}, (_, i) => i).sort((a, b) => rows.latency[a] - rows.latency[b]);
+
+/* What a chart is about: [name, rows by latency] of the selected and of the other requests, or of all. */
+function groupsOf({order, ranked, shown, mask, any}, of) {
+	if (of === 'all' || !any)
+		return [['all requests', order.filter((row) => shown[row])]];
+	return [['selected', order.filter((row) => mask[row] && ranked[row])],
+		['the rest', order.filter((row) => shown[row] && !mask[row] && ranked[row])]];
 }
 
 const shares = (() => {
-	const LEFT = 44, BOTTOM = 22, HEIGHT = 260, BINS = 48;
-	let canvas, data, order, parts, bins;
+	const LEFT = 44, BOTTOM = 22, TOP = 18, HEIGHT = 260, BINS = 48, WIDE = 700;
+	let canvas, data, parts, panels = [];
 
 	const shade = (p) => (parts[p].plain ? theme('none') : colour(p));
 
-	function fill() {
-		const {rows} = data;
+	function fill([name, order]) {
+		const {rows} = data, panel = {name, bins: Array.from({length: BINS}, () => ({ns: new Float64Array(parts.length), weight: 0}))};
 		let total = 0, before = 0;
 		for (const row of order)
 			total += rows.weight[row];
-		const most = nines.of(1 - Math.min(0.5, 10 / order.length));
-		bins = Array.from({length: BINS}, () => ({ns: new Float64Array(parts.length), weight: 0}));
+		panel.most = nines.of(1 - Math.min(0.5, 10 / order.length));
 		for (const row of order) {
-			const bin = bins[Math.min(BINS - 1, Math.floor(nines.of((before + rows.weight[row] / 2) / total) / most * BINS))];
+			const bin = panel.bins[Math.min(BINS - 1, Math.floor(nines.of((before + rows.weight[row] / 2) / total) / panel.most * BINS))];
 			before += rows.weight[row];
 			bin.weight += rows.weight[row];
-			parts.forEach((part, p) => {
-				bin.ns[p] += rows.weight[row] * part.ns[row];
-			});
+			for (let p = 0; p < parts.length; p++)
+				bin.ns[p] += rows.weight[row] * parts[p].ns[row];
 		}
-		bins.most = most;
+		return panel;
 	}
 
-	function draw() {
-		const {pen, width} = surface(canvas, HEIGHT), bottom = HEIGHT - BOTTOM, wide = width - LEFT - 8;
-		const met = bins.map((bin, b) => [bin, b]).filter(([bin]) => bin.weight > 0);
-		const at = (b) => LEFT + (b + 0.5) / BINS * wide;
-		const floor = new Float64Array(bins.length);
+	/* Side by side where there is room. */
+	function place(width) {
+		const beside = panels.length > 1 && width >= WIDE, wide = (beside ? width / panels.length : width) - LEFT - 8;
+		panels.forEach((panel, n) => Object.assign(panel, {
+			x: LEFT + (beside ? n * width / panels.length : 0), y: beside ? 0 : n * (HEIGHT + 8), wide,
+		}));
+		return beside ? HEIGHT : panels.length * (HEIGHT + 8);
+	}
+
+	function axes(pen, {name, most, x, y, wide}) {
+		const bottom = y + HEIGHT - BOTTOM;
+		pen.fillStyle = theme('text');
+		pen.textAlign = 'left';
+		pen.fillText(name, x, y + 8);
+		pen.fillStyle = theme('faint');
+		pen.textAlign = 'center';
+		let free = -Infinity;
+		for (const tick of nines.ticks) {
+			const at = Math.min(Math.max(x + nines.of(tick) / most * wide, x + 8), x + wide - 16);
+			if (nines.of(tick) > most || at < free)
+				continue;
+			pen.fillText(nines.label(tick), at, bottom + 12);
+			free = at + 40;
+		}
+		pen.textAlign = 'right';
+		for (const share of [0, 0.5, 1])
+			pen.fillText(percent(share), x - 6, bottom - share * (HEIGHT - BOTTOM - TOP));
+	}
+
+	function area(pen, {bins, x, y, wide}) {
+		const bottom = y + HEIGHT - BOTTOM, high = HEIGHT - BOTTOM - TOP;
+		const met = bins.map((bin, b) => [bin, b]).filter(([bin]) => bin.weight > 0), floor = new Float64Array(BINS);
 		parts.forEach((_, p) => {
-			const upper = met.map(([bin, b]) => {
-				const sum = bin.ns.reduce((x, y) => x + y, 0);
-				return [at(b), floor[b], floor[b] + (sum > 0 ? bin.ns[p] / sum : 0), b];
+			/* One bin alone is drawn as wide as it is. */
+			const upper = met.flatMap(([bin, b]) => {
+				const sum = bin.ns.reduce((a, c) => a + c, 0), top = floor[b] + (sum > 0 ? bin.ns[p] / sum : 0);
+				return (met.length > 1 ? [b + 0.5] : [b, b + 1]).map((at) => [x + at / BINS * wide, floor[b], top, b]);
 			});
 			pen.fillStyle = shade(p);
 			pen.beginPath();
-			upper.forEach(([px, , top]) => pen.lineTo(px, bottom - top * (bottom - 6)));
-			[...upper].reverse().forEach(([px, low]) => pen.lineTo(px, bottom - low * (bottom - 6)));
+			upper.forEach(([px, , top]) => pen.lineTo(px, bottom - top * high));
+			[...upper].reverse().forEach(([px, low]) => pen.lineTo(px, bottom - low * high));
 			pen.fill();
 			upper.forEach(([, , top, b]) => {
 				floor[b] = top;
 			});
 		});
-		pen.fillStyle = theme('faint');
-		pen.textAlign = 'center';
-		for (const tick of nines.ticks)
-			if (nines.of(tick) <= bins.most)
-				pen.fillText(nines.label(tick), Math.min(Math.max(LEFT + nines.of(tick) / bins.most * wide, LEFT + 8), width - 24), bottom + 12);
-		pen.textAlign = 'right';
-		for (const share of [0, 0.5, 1])
-			pen.fillText(percent(share), LEFT - 6, bottom - share * (bottom - 6));
 	}
 
-	function use(chosen, sorted) {
-		parts = chosen;
-		order = sorted;
-		fill();
-		draw();
+	function draw() {
+		if (!panels.length)
+			return;
+		const {pen} = surface(canvas, place(canvas.clientWidth));
+		for (const panel of panels) {
+			area(pen, panel);
+			axes(pen, panel);
+		}
 		legend($('shares-legend'), parts.map((part, p) => [shade(p), part.label]));
+	}
+
+	function use(chosen, groups) {
+		parts = chosen;
+		panels = groups.filter(([, order]) => order.length).map(fill);
+		draw();
 	}
 
 	function open(into, from) {
 		canvas = into;
 		data = from;
 		canvas.addEventListener('pointermove', (event) => {
-			const bin = bins[Math.floor((pointer(canvas, event)[0] - LEFT) / (canvas.clientWidth - LEFT - 8) * BINS)];
+			const [px, py] = pointer(canvas, event);
+			const panel = panels.find(({x, y, wide}) => px >= x && px <= x + wide && py >= y && py <= y + HEIGHT);
+			const bin = panel?.bins[Math.floor((px - panel.x) / panel.wide * BINS)];
 			if (!bin || !bin.weight)
 				return;
 			const sum = bin.ns.reduce((a, b) => a + b, 0);
 			const told = [...bin.ns.keys()].sort((a, b) => bin.ns[b] - bin.ns[a]).slice(0, 4)
 				.filter((p) => bin.ns[p] > 0).map((p) => `${percent(bin.ns[p] / sum)} ${parts[p].label}`);
-			$('shares-tell').textContent = `${duration(sum / bin.weight)}: ${told.join('; ')}`;
+			$('shares-tell').textContent = `${panel.name}, ${duration(sum / bin.weight)}: ${told.join('; ')}`;
 		});
 	}
-	return {open, use, draw};
+	/* Of a panel the shares over all its quantiles, for tests. */
+	const means = () => panels.map(({name, bins}) => {
+		const all = parts.map((_, p) => bins.reduce((sum, bin) => sum + bin.ns[p], 0)), sum = all.reduce((a, b) => a + b, 0);
+		return {name, shares: all.map((ns) => ns / sum)};
+	});
+	return {open, use, draw, means};
 })();
 
+/* Distributions of latency with their intervals, as recorded and without a cause. */
 const cdf = (() => {
-	const POINTS = 240, CURVES = 3;
-	let chart, into, made;
+	const POINTS = 200, CURVES = 3;
+	let chart, into, made = null;
 
-	/* The share of requests, by weight, that take at most so long. */
-	function curve(rows, order, grid, latencyOf) {
-		const sums = new Float64Array(grid.length + 1);
-		const low = Math.log(grid[0]), step = (Math.log(grid[grid.length - 1]) - low) / (grid.length - 1);
-		let total = 0, sum = 0;
-		for (const i of order) {
-			const at = Math.ceil((Math.log(Math.max(1, latencyOf(i))) - low) / step - 1e-9);
-			sums[Math.min(Math.max(at, 0), grid.length)] += rows.weight[i];
-			total += rows.weight[i];
-		}
-		return grid.map((_, i) => {
-			sum += sums[i];
-			return sum >= total * (1 - 1e-9) ? null : nines.of(sum / total);
+	/* Of each curve and point of the grid: of how many requests the latency is there. */
+	function sumsOf(rows, order, grid, curves) {
+		const low = Math.log(grid[0]), step = (Math.log(grid[POINTS - 1]) - low) / (POINTS - 1), parts = POINTS * curves.length;
+		const at = (ns) => Math.max(Math.ceil((Math.log(Math.max(1, ns)) - low) / step - 1e-9), 0);
+		/* In the order of time, which the blocks are of. */
+		const list = order.slice().sort();
+		return boot.sums(list.length, parts, (i) => rows.weight[list[i]], (i, put) => {
+			const row = list[i], own = at(rows.latency[row]);
+			curves.forEach((cause, c) => {
+				const point = cause && cause.ns[row] ? at(rows.latency[row] - cause.ns[row]) : own;
+				if (point < POINTS)
+					put(c * POINTS + point, rows.weight[row]);
+			});
+		});
+	}
+
+	/* One curve of a group, as a group of its own. */
+	function part(group, c) {
+		const sums = new Float64Array(group.blocks * POINTS);
+		for (let b = 0; b < group.blocks; b++)
+			sums.set(group.sums.subarray(b * group.parts + c * POINTS, b * group.parts + (c + 1) * POINTS), b * POINTS);
+		return {...group, parts: POINTS, sums};
+	}
+
+	const height = (share) => (share >= 1 - 1e-9 ? null : nines.of(share));
+
+	function bands(u) {
+		const pen = u.ctx;
+		made.series.forEach(({interval, stroke}) => {
+			if (!interval)
+				return;
+			const x = (i) => u.valToPos(made.grid[i], 'x', true);
+			const y = (share) => u.valToPos(Math.min(nines.of(Math.min(share, 1)), made.most), 'y', true);
+			pen.save();
+			pen.fillStyle = stroke();
+			pen.globalAlpha = 0.16;
+			pen.beginPath();
+			interval.forEach(([, high], i) => pen.lineTo(x(i), y(high)));
+			for (let i = interval.length - 1; i >= 0; i--)
+				pen.lineTo(x(i), y(interval[i][0]));
+			pen.fill();
+			pen.restore();
 		});
 	}
 
 	function draw() {
+		if (!made)
+			return;
 		const style = {stroke: theme('faint'), grid: {stroke: theme('line'), width: 1}, ticks: {stroke: theme('line')}};
 		chart?.destroy();
 		chart = new uPlot({
 			width: Math.max(280, into.clientWidth), height: 280, cursor: {drag: {x: true, y: false}},
+			hooks: {drawAxes: [bands]},
 			scales: {x: {time: false, distr: 3}, y: {range: [0, made.most]}},
 			axes: [
 				{...style, values: (_, values) => values.map((v) => (v === null ? '' : duration(v)))},
@@ -128,29 +196,47 @@ const cdf = (() => {
 			],
 			series: [
 				{label: 'latency', value: (_, v) => (v === null ? '–' : duration(v))},
-				...made.names.map((label, n) => ({
-					label, stroke: n ? colour(made.colours[n - 1]) : theme('text'), width: n ? 1.5 : 2, dash: n ? [6, 3] : undefined,
+				...made.series.map(({label, stroke, dash}) => ({
+					label, stroke: stroke(), width: dash ? 1.5 : 2, dash,
 					value: (_, v) => (v === null || v === undefined ? '–' : nines.label(nines.back(v))),
 				})),
 			],
-		}, made.series, into);
+		}, [made.grid, ...made.series.map(({points}) => points)], into);
 	}
 
-	function use(element, {rows, causes}, order) {
-		if (!order.length)
-			return;
-		const high = Math.max(2, rows.latency[order[order.length - 1]] * 1.02), low = Math.max(1, rows.latency[order[0]] / 4);
-		const grid = Array.from({length: POINTS}, (_, i) => low * (high / low) ** (i / (POINTS - 1)));
-		const without = causes.slice(0, CURVES);
+	/* Each group as recorded; the first also without each of the causes. */
+	function use(element, rows, groups, causes) {
+		const met = groups.filter(([, order]) => order.length), without = causes.slice(0, CURVES);
 		into = element;
-		made = {
-			names: ['as recorded', ...without.map((_, n) => `without cause ${n + 1}`)],
-			colours: without.map((_, n) => n),
-			series: [grid, curve(rows, order, grid, (i) => rows.latency[i]),
-				...without.map((cause) => curve(rows, order, grid, (i) => rows.latency[i] - cause.ns[i]))],
-			most: Math.max(1, nines.of(1 - 1 / order.length)),
-		};
+		if (!met.length)
+			return;
+		const high = Math.max(2, ...met.map(([, order]) => rows.latency[order[order.length - 1]] * 1.02));
+		const low = Math.max(1, Math.min(...met.map(([, order]) => rows.latency[order[0]])) / 4);
+		const grid = Array.from({length: POINTS}, (_, i) => low * (high / low) ** (i / (POINTS - 1)));
+		const mine = {grid, series: [], most: Math.max(1, ...met.map(([, order]) => nines.of(1 - 1 / order.length)))};
+		made = mine;
+		met.forEach(([name, order], g) => {
+			const curves = g ? [null] : [null, ...without.map(({part: cause}) => cause)];
+			const group = sumsOf(rows, order, grid, curves), means = boot.means(group);
+			curves.forEach((cause, c) => {
+				let sum = 0;
+				const line = {
+					label: cause ? `${name} without cause ${without[c - 1].p + 1}` : name, dash: cause ? [6, 3] : g ? [2, 2] : undefined,
+					stroke: () => (cause ? colour(without[c - 1].p) : theme(g ? 'faint' : 'text')),
+					points: Array.from({length: POINTS}, (_, i) => {
+						sum += means[c * POINTS + i];
+						return height(sum);
+					}),
+				};
+				mine.series.push(line);
+				boot.run({groups: [part(group, c)], cumulative: true}, (intervals) => {
+					line.interval = intervals?.means[0];
+					if (made === mine && line.interval)
+						chart?.redraw(false);
+				});
+			});
+		});
 		draw();
 	}
-	return {use, draw: () => chart && draw()};
+	return {use, draw, series: () => made?.series.map(({label, interval}) => ({label, interval: !!interval}))};
 })();

@@ -31,6 +31,34 @@ async function readData(text) {
 	return readRows(header, column, ns);
 }
 
+/* Of the rows that have any: which they are, and how much. */
+function readSparse(next, value) {
+	const cnt = next(), rows = new Uint32Array(cnt), values = new Float32Array(cnt);
+	for (let i = 0, row = -1; i < cnt; i++) {
+		row += next() + 1;
+		rows[i] = row;
+		values[i] = value(next());
+	}
+	return {rows, values};
+}
+
+function dense({rows, values}, cnt) {
+	const all = new Float32Array(cnt);
+	rows.forEach((row, i) => {
+		all[row] = values[i];
+	});
+	return all;
+}
+
+/* The upper 20 bits of a 32-bit floating-point number. */
+const floatOf = (() => {
+	const view = new DataView(new ArrayBuffer(4));
+	return (code) => {
+		view.setUint32(0, code * 4096);
+		return view.getFloat32(0);
+	};
+})();
+
 function readRows(header, column, ns) {
 	const cnt = header.rows;
 	const rows = {
@@ -38,10 +66,11 @@ function readRows(header, column, ns) {
 		time: new Float64Array(cnt), /* s since the first */
 		latency: new Float64Array(cnt), weight: new Float64Array(cnt),
 		shown: new Uint8Array(cnt).fill(1), /* of the chosen type and host */
-		type: new Uint16Array(cnt), host: new Uint16Array(cnt), group: new Uint8Array(cnt), ranked: new Uint8Array(cnt),
+		type: new Uint16Array(cnt), host: new Uint16Array(cnt), context: new Uint16Array(cnt), group: new Uint8Array(cnt), ranked: new Uint8Array(cnt),
 	};
 	const begin = column('begin'), group = column('group'), type = column('type'), weight = column('weight');
 	const mask = column('mask'), host = header.hosts.length > 1 ? column('host') : () => 0;
+	const context = header.contexts.length ? column('context') : () => 0;
 	const categories = header.categories.map((category) => ({
 		...category, ns: new Float32Array(cnt), next: column('ns.' + category.name), met: false,
 	}));
@@ -54,6 +83,7 @@ function readRows(header, column, ns) {
 		rows.ranked[i] = flags >> 2;
 		rows.type[i] = type();
 		rows.host[i] = host();
+		rows.context[i] = context();
 		rows.weight[i] = header.weights[weight()];
 		for (let bits = mask(), c = 0; bits; bits >>= 1, c++) {
 			if (!(bits & 1))
@@ -63,14 +93,7 @@ function readRows(header, column, ns) {
 			rows.latency[i] += categories[c].ns[i];
 		}
 	}
-	const causes = header.causes.map((cause, n) => {
-		const next = column('cause.' + n), part = new Float32Array(cnt);
-		for (let met = next(), row = -1; met; met--) {
-			row += next() + 1;
-			part[row] = ns(next());
-		}
-		return {...cause, ns: part};
-	});
+	const causes = header.causes.map((cause, n) => ({...cause, ns: dense(readSparse(column('cause.' + n), ns), cnt)}));
 	/* What is in no cause; only of requests that are ranked by root. */
 	const rest = new Float32Array(cnt);
 	for (let i = 0; i < cnt; i++) {
@@ -80,6 +103,9 @@ function readRows(header, column, ns) {
 		rest[i] = Math.max(0, left);
 	}
 	return {header, rows, categories: categories.filter((c) => c.met), causes, rest,
+		events: header.events.map((label, n) => ({label, ns: dense(readSparse(column('event.' + n), ns), cnt)})),
+		crossings: header.crosstalk.map((crossing, n) => ({...crossing, ...readSparse(column('crossing.' + n), ns)})),
+		values: header.values.map((value, n) => ({...value, means: readSparse(column('value.' + n), floatOf)})),
 		details: header.ways.length ? readDetails(header, column('detail'), ns) : []};
 }
 

@@ -4,9 +4,10 @@
  */
 const flame = (() => {
 	const LINE = 19;
+	const NODES = 300; /* the widest have intervals */
 	let canvas, data, selected = null, tree, zoom, drawn = [], found = '';
 
-	const node = (name, parent) => ({name, parent, own: 0, rest: 0, children: new Map()});
+	const node = (name, parent) => ({name, parent, own: 0, rest: 0, children: new Map(), number: -1});
 
 	function child(of, name) {
 		let met = of.children.get(name);
@@ -24,57 +25,120 @@ const flame = (() => {
 		return names.reverse();
 	}
 
-	function add(names, group, ns) {
-		let at = tree;
-		at[group] += ns;
-		for (const name of names) {
-			at = child(at, name);
-			at[group] += ns;
-		}
+	/* The nodes from the whole down to the last name. */
+	function along(names) {
+		const path = [tree];
+		for (const name of names)
+			path.push(child(path[path.length - 1], name));
+		return path;
 	}
 
-	/* Time by way is exact; samples divide it among call paths, those of the other group where one has none. */
-	function grow() {
+	/* What all stacks begin with: nothing, or the request's type or context. */
+	function above(row) {
+		const by = $('flame-by').value;
+		return by === 'none' ? [] : [data.header[by + 's'][data.rows[by][row]] || '(no name)'];
+	}
+
+	const shown = () => data.details.filter(({row}) => data.rows.shown[row]);
+
+	/* Sums by way, and by what stands above it. */
+	function sumWays() {
 		const ways = new Map(), weight = {own: 0, rest: 0};
-		tree = node('all', null);
-		for (const {row, factor, entries} of data.details) {
-			if (!data.rows.shown[row])
-				continue;
-			const group = selected[row] ? 'own' : 'rest', scale = factor * data.rows.weight[row];
+		for (const detail of shown()) {
+			const group = selected[detail.row] ? 'own' : 'rest', first = above(detail.row);
+			const scale = detail.factor * data.rows.weight[detail.row];
 			weight[group] += scale;
-			for (const entry of entries) {
-				let way = ways.get(entry.way);
+			for (const entry of detail.entries) {
+				const key = entry.way + ' ' + first;
+				let way = ways.get(key);
 				if (!way)
-					ways.set(entry.way, way = {own: 0, rest: 0, ticks: {own: new Map(), rest: new Map()}});
+					ways.set(key, way = {id: entry.way, first, own: 0, rest: 0, ticks: {own: new Map(), rest: new Map()}});
 				way[group] += scale * entry.ns;
 				for (const [at, amount] of entry.ticks)
 					way.ticks[group].set(at, (way.ticks[group].get(at) || 0) + scale * amount);
 			}
 		}
-		const stacks = new Map();
-		for (const [id, way] of ways)
+		return {ways, weight};
+	}
+
+	/*
+	 * Time by way is exact; samples divide it among call paths, those of the other group where one has none.  Of each way and
+	 * group: `paths` of its samples, by which a request's samples become time, or `fixed` shares.
+	 */
+	function grow() {
+		const {ways, weight} = sumWays(), stacks = new Map();
+		tree = node('all', null);
+		for (const way of ways.values())
 			for (const group of ['own', 'rest']) {
 				if (!way[group] || !weight[group])
 					continue;
-				const {prefix, leaf} = data.header.ways[id], time = way[group] / weight[group];
-				const other = group === 'own' ? 'rest' : 'own';
-				const ticks = way.ticks[group].size ? way.ticks[group] : way.ticks[other];
+				const {prefix, leaf} = data.header.ways[way.id], names = [...way.first, ...prefix];
+				const own = way.ticks[group].size > 0, ticks = own ? way.ticks[group] : way.ticks[group === 'own' ? 'rest' : 'own'];
+				const made = way[group + 'Made'] = {own, paths: new Map(), scale: 0};
 				let all = 0;
 				ticks.forEach((amount) => {
 					all += amount;
 				});
-				if (!(all > 0)) {
-					add(leaf ? [...prefix, leaf] : prefix, group, time);
-					continue;
-				}
-				ticks.forEach((amount, at) => {
-					if (!stacks.has(at))
-						stacks.set(at, frames(at));
-					add([...prefix, ...stacks.get(at)], group, time * amount / all);
-				});
+				made.scale = all > 0 ? way[group] / all : 0;
+				if (!(all > 0))
+					made.paths.set(-1, {path: along(leaf ? [...names, leaf] : names), share: 1});
+				else
+					ticks.forEach((amount, at) => {
+						if (!stacks.has(at))
+							stacks.set(at, frames(at));
+						made.paths.set(at, {path: along([...names, ...stacks.get(at)]), share: amount / all});
+					});
+				made.paths.forEach(({path, share}) => path.forEach((at) => {
+					at[group] += way[group] / weight[group] * share;
+				}));
 			}
 		widen(tree);
 		zoom = tree;
+		return ways;
+	}
+
+	function number() {
+		const nodes = [];
+		const walk = (at) => {
+			nodes.push(at);
+			at.children.forEach(walk);
+		};
+		walk(tree);
+		nodes.sort((a, b) => b.wide - a.wide);
+		nodes.slice(0, NODES).forEach((at, n) => {
+			at.number = n;
+		});
+		return nodes.slice(0, NODES);
+	}
+
+	/* Each request's own part of the nodes, as it went into them. */
+	function intervals(ways) {
+		const nodes = number(), mine = tree, details = shown();
+		const groups = ['own', 'rest'].map((group) => {
+			const list = details.filter(({row}) => (selected[row] ? 'own' : 'rest') === group);
+			const scaleOf = ({factor, row}) => factor * data.rows.weight[row];
+			return boot.sums(list.length, nodes.length, (i) => scaleOf(list[i]), (i, put) => {
+				const detail = list[i], first = above(detail.row), scale = scaleOf(detail);
+				const add = (path, amount) => path.forEach((at) => at.number >= 0 && put(at.number, amount));
+				for (const entry of detail.entries) {
+					const made = ways.get(entry.way + ' ' + first)[group + 'Made'];
+					if (made?.own && made.scale)
+						entry.ticks.forEach(([at, amount]) => add(made.paths.get(at).path, scale * amount * made.scale));
+					else
+						made?.paths.forEach(({path, share}) => add(path, scale * entry.ns * share));
+				}
+			});
+		});
+		boot.run({groups}, (made) => {
+			if (!made || tree !== mine)
+				return;
+			nodes.forEach((at, n) => {
+				at.interval = made.differences[n];
+			});
+			draw();
+			if (!found)
+				tell(zoom);
+		});
 	}
 
 	/* Children may be wider together than their parent, where each group has its own. */
@@ -93,7 +157,10 @@ const flame = (() => {
 			return mix(theme('panel'), theme('none'), 0.5);
 		if (found)
 			return theme('glow');
-		return mix(theme('none'), theme(difference > 0 ? 'more' : 'less'), Math.min(1, Math.sqrt(Math.abs(difference) / whole)));
+		/* What may be chance stays pale. */
+		const chance = at.interval && at.interval[0] <= 0 && at.interval[1] >= 0;
+		return mix(theme('none'), theme(difference > 0 ? 'more' : 'less'),
+			Math.min(1, Math.sqrt(Math.abs(difference) / whole)) * (chance ? 0.3 : 1));
 	}
 
 	function place(at, x, y, scale) {
@@ -135,7 +202,9 @@ const flame = (() => {
 
 	function tell(at) {
 		$('flame-tell').textContent = `${at.name}: ${duration(at.own)} in a selected request, ${duration(at.rest)} in the rest, ` +
-			`difference ${duration(at.own - at.rest)} (${percent((at.own - at.rest) / (tree.own - tree.rest))})`;
+			`difference ${duration(at.own - at.rest)}` +
+			(at.interval ? ` [${duration(at.interval[0])} to ${duration(at.interval[1])}]` : '') +
+			` (${percent((at.own - at.rest) / (tree.own - tree.rest))})`;
 	}
 
 	function sumFound(at) {
@@ -145,8 +214,9 @@ const flame = (() => {
 	}
 
 	function regrow() {
-		grow();
+		const ways = grow();
 		draw();
+		intervals(ways);
 		if (tree.own || tree.rest)
 			tell(tree);
 	}
@@ -165,6 +235,10 @@ const flame = (() => {
 			zoom = tree;
 			draw();
 		});
+		const choices = [['none', 'nothing'], ...['type', 'context'].filter((by) => data.header[by + 's'].length > 1).map((by) => [by, by])];
+		$('flame-by').replaceChildren(...choices.map(([by, text]) => new Option(text, by)));
+		$('flame-by').parentElement.hidden = choices.length < 2;
+		$('flame-by').addEventListener('change', regrow);
 		canvas.addEventListener('pointermove', (event) => {
 			const at = under(pointer(canvas, event));
 			if (at)
@@ -180,6 +254,9 @@ const flame = (() => {
 	}
 	return {
 		open, draw,
+		/* The frames that are drawn, for tests. */
+		frames: () => drawn.map(({at, x, y, w}) => ({name: at.name, x: x + w / 2, y: (y + 0.5) * LINE, w, difference: at.own - at.rest,
+			interval: at.interval})),
 		use(mask) {
 			selected = mask;
 			regrow();

@@ -1,91 +1,117 @@
 /* Reads the data block, then lets a selection drive every part of the page. */
 (() => {
 	const REST = {label: 'other, and no known cause', plain: true};
-	let data, parts, ready;
+	let data, order, parts, ready, now;
 
-	function mark(lines, cause) {
+	function mark(cause) {
 		document.querySelectorAll('.cause').forEach((item) => item.classList.toggle('lit', +item.dataset.cause === cause));
-		lines?.forEach((row) => row.classList.toggle('lit', +row.dataset.part === cause));
+		$('ranking').querySelectorAll('tbody tr').forEach((row) => row.classList.toggle('lit', +row.dataset.part === cause));
 	}
 
-	function lights(target, p) {
-		const part = parts[p];
-		if (!part)
-			return;
+	/* cause: the number of the root that the part is, -1: it is none. */
+	function lights(target, part, cause) {
 		target.addEventListener('pointerenter', () => {
 			heatmap.light(part.ns);
-			mark($('ranking').querySelectorAll('tbody tr'), p);
+			mark(cause);
 		});
 		target.addEventListener('pointerleave', () => {
 			heatmap.light(null);
-			mark($('ranking').querySelectorAll('tbody tr'), -1);
+			mark(-1);
 		});
 	}
 
-	function ranking(lines, intervals) {
+	function ranking(lines, intervals, roots) {
 		const rows = lines.filter(({difference, selected}) => Math.abs(difference) > 0.5 || selected > 0.5).map((line) => {
 			const row = element('tr');
-			const interval = intervals && intervals[line.p];
-			row.dataset.part = line.p;
+			row.dataset.part = roots ? line.p : -1;
 			row.append(element('td', percent(line.share), 'number'),
-				element('td', interval ? `[${percent(interval[0])} to ${percent(interval[1])}]` : '–', 'number'),
+				element('td', range(intervals && intervals[line.p], percent) || '–', 'number'),
 				element('td', duration(line.selected), 'number extra'), element('td', duration(line.rest), 'number extra'),
 				element('td', line.part.label, 'about'));
-			lights(row, line.p);
+			lights(row, line.part, roots ? line.p : -1);
 			return row;
 		});
 		$('ranking').tBodies[0].replaceChildren(...rows);
 	}
 
-	/* What a pick or a rectangle selects, of the requests that have causes. */
+	/* What a pick or a rectangle selects; lists are of the requests that have causes, in the order of time. */
 	function split(area) {
 		const {rows} = data, mask = new Uint8Array(rows.cnt), selected = [], rest = [];
+		let any = false;
 		for (let i = 0; i < rows.cnt; i++) {
 			if (!rows.shown[i])
 				continue;
 			mask[i] = area && rows.time[i] >= area.t0 && rows.time[i] <= area.t1 && rows.latency[i] >= area.l0 &&
 				rows.latency[i] <= area.l1 && (!area.late || rows.group[i] === 2) ? 1 : 0;
+			any = any || !!mask[i];
 			if (rows.ranked[i])
 				(mask[i] ? selected : rest).push(i);
 		}
-		return {mask, selected, rest};
+		return {area, mask, selected, rest, any, order, ranked: rows.ranked, shown: rows.shown};
 	}
 
-	function select(area) {
-		const {mask, selected, rest} = split(area);
-		const weight = selected.reduce((sum, row) => sum + data.rows.weight[row], 0);
-		const latency = selected.reduce((sum, row) => sum + data.rows.weight[row] * data.rows.latency[row], 0) / weight;
+	const setOf = (name) => (name === 'causes' ? parts : name === 'events' ? data.events :
+		data.categories.map((c) => ({label: `${c.name}: ${c.label}`, ns: c.ns})));
+
+	/* The causes among the lines of the ranking, the first ones first. */
+	function rankAll({area, selected, rest}) {
+		const {rows} = data, by = $('rank-by').value;
+		const weight = selected.reduce((sum, row) => sum + rows.weight[row], 0);
+		const latency = selected.reduce((sum, row) => sum + rows.weight[row] * rows.latency[row], 0) / weight;
 		document.body.dataset.ranked = '';
-		ready.forEach(({pick, button}) => button.setAttribute('aria-pressed', pick === area));
-		heatmap.frame(area && {...area, l0: area.late ? data.header.tail_ns : area.l0});
 		$('ranking-title').textContent = `Why ${area?.what || 'the selected requests'} differ from the rest`;
 		if (!selected.length || !rest.length) {
 			$('ranking-tell').textContent = selected.length ? 'Every request is selected: there is no rest.' : 'No request is selected.';
 			$('ranking').tBodies[0].replaceChildren();
 			document.body.dataset.ranked = 'nothing';
-		} else {
-			const {whole, lines} = rank.compare(data.rows, selected, rest, parts, (intervals) => {
-				/* A worker answers later, compare() itself before it returns. */
-				queueMicrotask(() => {
-					ranking(lines, intervals);
-					document.body.dataset.ranked = 'intervals';
-				});
-			});
-			ranking(lines, null);
-			$('ranking-tell').textContent = `${count(weight)} requests, ${duration(latency)} on average: ` +
-				`${duration(Math.abs(whole))} ${whole < 0 ? 'less' : 'more'} than the rest.`;
+			return data.causes.map((part, p) => ({part, p}));
 		}
-		if (data.details.length)
-			flame.use(mask);
+		const {whole, lines} = rank.compare(rows, selected, rest, setOf(by), (intervals) => {
+			/* A worker answers later, compare() itself before it returns. */
+			queueMicrotask(() => {
+				ranking(lines, intervals, by === 'causes');
+				document.body.dataset.ranked = 'intervals';
+			});
+		});
+		ranking(lines, null, by === 'causes');
+		$('ranking-tell').textContent = `${count(weight)} requests, ${duration(latency)} on average: ` +
+			`${duration(Math.abs(whole))} ${whole < 0 ? 'less' : 'more'} than the rest.` +
+			(by === 'events' ? ' Events overlap: their shares do not sum.' : '');
+		return by === 'causes' ? lines.filter(({part}) => !part.plain) : data.causes.map((part, p) => ({part, p}));
 	}
 
-	/* Of which type and host the requests are that everything is about; only where there are several. */
+	const drawShares = () => shares.use(setOf($('shares-by').value), groupsOf(now, $('shares-of').value));
+	const drawCdf = () => cdf.use($('cdf'), data.rows, groupsOf(now, $('cdf-of').value), now.causes);
+
+	/* Everything below the heatmap is about this; `recomputed` is how long that took, in ms, intervals included. */
+	function select(area) {
+		const began = performance.now();
+		document.body.dataset.recomputed = '';
+		boot.begin(() => {
+			document.body.dataset.recomputed = Math.ceil(performance.now() - began);
+		});
+		now = split(area);
+		ready.forEach(({pick, button}) => button.setAttribute('aria-pressed', pick === area));
+		heatmap.frame(area && {...area, l0: area.late ? data.header.tail_ns : area.l0});
+		now.causes = rankAll(now);
+		drawShares();
+		drawCdf();
+		if (data.details.length)
+			flame.use(now.mask);
+		stories.use(now);
+		crosstalk.use(data, now);
+		values.use(data, now);
+		hosts.use(data, now);
+		boot.settle();
+	}
+
+	/* Of which type, context and host the requests are that everything is about; only where there are several. */
 	function openFilters() {
-		const {types, hosts} = data.header;
-		const filters = [['type', types, data.rows.type], ['host', hosts, data.rows.host]].filter(([, names]) => names.length > 1);
-		const chosen = filters.map(([name, names]) => {
+		const {types, contexts, hosts: names} = data.header, {type, context, host} = data.rows;
+		const filters = [['type', types, type], ['context', contexts, context], ['host', names, host]].filter(([, list]) => list.length > 1);
+		const chosen = filters.map(([name, list]) => {
 			const label = element('label', name + ' '), choose = element('select');
-			choose.append(new Option('all', -1), ...names.map((text, n) => new Option(text || '(no name)', n)));
+			choose.append(new Option('all', -1), ...list.map((text, n) => new Option(text || '(no name)', n)));
 			choose.dataset.filter = name;
 			choose.addEventListener('change', () => {
 				data.rows.shown.forEach((_, i) => {
@@ -112,69 +138,23 @@
 			$('picks').append(element('span', `${count(data.rows.cnt)} of ${count(data.header.rows_kept)} kept requests are in this page; weights make up for the others.`, 'faint'));
 	}
 
-	function openStories() {
-		const {stories} = data.header, choose = $('story-pick');
-		if (!stories.length)
-			return;
-		$('story-section').hidden = false;
-		choose.replaceChildren(...stories.map((story, n) => new Option(story.title, n)));
-		choose.addEventListener('change', () => waterfall.use(stories[+choose.value]));
-		waterfall.open($('waterfall'), data);
-		waterfall.use(stories[0]);
-		document.querySelectorAll('.cause').forEach((item) => {
-			const at = stories.findIndex((story) => story.cause === +item.dataset.cause);
-			if (at < 0)
-				return;
-			const button = element('button', 'its slowest request', 'link');
-			button.addEventListener('click', () => {
-				choose.value = at;
-				waterfall.use(stories[at]);
-				$('story-section').scrollIntoView({behavior: 'smooth'});
-			});
-			item.append(button);
-		});
-	}
-
-	/* Types that wait, by types that are in the way; of each the kinds of wait. */
-	function openCrosstalk() {
-		const lines = data.header.crosstalk.filter((line) => line.mean_ns > 0);
-		if (!lines.length)
-			return;
-		const unique = (names) => [...new Set(names)].slice(0, 12);
-		const holders = unique(lines.map((line) => line.by)), waiters = unique(lines.map((line) => line.type));
-		const head = element('tr'), most = Math.max(0.01, ...lines.map((line) => line.tail_share));
-		head.append(element('th', 'waits ╲ in the way'), ...holders.map((name) => element('th', name)));
-		$('crosstalk').replaceChildren(head, ...waiters.map((waiter) => {
-			const row = element('tr');
-			row.append(element('th', waiter), ...holders.map((holder) => {
-				const met = lines.filter((line) => line.type === waiter && line.by === holder), cell = element('td');
-				cell.append(...met.map((line) => element('div', `${line.category}: ${percent(line.tail_share)} of the tail, ` +
-					`${count(line.count)} × ${duration(line.mean_ns)}`, 'whole')));
-				if (met.length)
-					cell.style.background =
-						mix(theme('panel'), theme('glow'), 0.5 * Math.min(1, Math.max(0, ...met.map((line) => line.tail_share)) / most));
-				return cell;
-			}));
-			return row;
-		}));
-		$('crosstalk-section').hidden = false;
-	}
-
-	const setOf = (name) => (name === 'causes' ? parts : data.categories.map((c) => ({label: `${c.name}: ${c.label}`, ns: c.ns})));
-
-	function openShares() {
-		const by = $('shares-by');
-		by.replaceChildren(...['causes', 'categories'].map((name) => new Option(name)));
-		by.addEventListener('change', () => shares.use(setOf(by.value), orderOf(data.rows)));
+	/* What charts are made of, and of which requests. */
+	function openChoices() {
+		const sets = ['causes', 'categories', ...(data.events.length ? ['events'] : [])];
+		$('rank-by').replaceChildren(...sets.map((name) => new Option(name)));
+		$('shares-by').replaceChildren(...sets.slice(0, 2).map((name) => new Option(name)));
+		for (const of of ['shares-of', 'cdf-of'])
+			$(of).replaceChildren(new Option('selected requests and the rest', 'both'), new Option('all requests', 'all'));
+		$('rank-by').addEventListener('change', () => rankAll(now));
+		for (const id of ['shares-by', 'shares-of'])
+			$(id).addEventListener('change', drawShares);
+		$('cdf-of').addEventListener('change', drawCdf);
 		shares.open($('shares'), data);
 	}
 
 	/* What depends on which requests are shown. */
 	function show() {
-		const order = orderOf(data.rows);
 		openPicks();
-		shares.use(setOf($('shares-by').value), order);
-		cdf.use($('cdf'), data, order);
 		select(ready[0].pick);
 	}
 
@@ -190,17 +170,21 @@
 	async function open() {
 		data = await readData($('data').textContent);
 		parts = [...data.causes, {...REST, ns: data.rest}];
+		order = orderOf(data.rows);
 		$('explore').hidden = false;
 		if (data.details.length) {
 			$('flame-section').hidden = false;
 			flame.open($('flame'), data);
 		}
 		heatmap.open($('heatmap'), data, select);
-		document.querySelectorAll('.cause').forEach((item) => lights(item, +item.dataset.cause));
+		document.querySelectorAll('.cause').forEach((item) => {
+			const cause = +item.dataset.cause;
+			if (parts[cause])
+				lights(item, parts[cause], cause);
+		});
 		openFilters();
-		openShares();
-		openStories();
-		openCrosstalk();
+		openChoices();
+		stories.open(data);
 		show();
 		for (const query of ['(prefers-color-scheme: dark)', 'print'])
 			matchMedia(query).addEventListener('change', redraw);

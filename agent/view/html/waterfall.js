@@ -16,8 +16,6 @@ const waterfall = (() => {
 				step.line = threads.push({key, name: step.thread, depth: step.depth}) - 1;
 		}
 		draw();
-		const met = [...new Set(story.steps.map((step) => step.category))];
-		legend($('waterfall-legend'), met.map((category) => [categoryColour(category), category]));
 		$('waterfall-tell').textContent = `${story.title}. Arrows lead to the thread that was waited for.`;
 		$('steps').tBodies[0].replaceChildren(...story.steps.map((step) => {
 			const row = element('tr');
@@ -69,8 +67,10 @@ const waterfall = (() => {
 			const [from, to] = before.depth <= step.depth ? [before, step] : [step, before];
 			arrow(pen, x(step.at_ns), middle(from.line) + (to.line > from.line ? 9 : -9), middle(to.line) + (to.line > from.line ? -9 : 9));
 		});
+		const met = [...new Set(story.steps.map((step) => step.category))];
+		legend($('waterfall-legend'), met.map((category) => [categoryColour(category), category]));
 		pen.fillStyle = theme('faint');
-		for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+		for (const share of width < 560 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) {
 			pen.textAlign = share === 1 ? 'right' : 'center';
 			pen.fillText(duration(share * story.latency_ns), x(share * story.latency_ns), height - 10);
 		}
@@ -90,4 +90,59 @@ const waterfall = (() => {
 		});
 	}
 	return {open, use, draw};
+})();
+
+/* Which request the waterfall shows: one of the selected, where there is any. */
+const stories = (() => {
+	let data, current = null;
+
+	function show(story) {
+		current = story;
+		$('story-pick').value = data.header.stories.indexOf(story);
+		waterfall.use(story);
+	}
+
+	function use({mask, shown}) {
+		const all = data.header.stories, of = (holds) => all.filter(holds).sort((a, b) => b.latency_ns - a.latency_ns);
+		const groups = [
+			['selected', of(({row}) => row !== null && mask[row])],
+			['the rest', of(({row}) => row !== null && shown[row] && !mask[row])],
+			['not among the requests of this page', of(({row}) => row === null)],
+		].filter(([, list]) => list.length);
+		$('story-pick').replaceChildren(...groups.map(([name, list]) => {
+			const group = element('optgroup');
+			group.label = name;
+			group.append(...list.map((story) => new Option(story.title, all.indexOf(story))));
+			return group;
+		}));
+		$('story-section').hidden = !groups.length;
+		if (!groups.length)
+			return;
+		const [name, list] = groups[0];
+		$('story-note').textContent = name === 'selected' ? '' : 'Of the selected requests none is in this page step by step.';
+		show(list.includes(current) ? current : list[0]);
+	}
+
+	function open(from) {
+		data = from;
+		const all = data.header.stories;
+		if (!all.length)
+			return;
+		waterfall.open($('waterfall'), data);
+		$('story-pick').addEventListener('change', (event) => show(all[+event.target.value]));
+		document.querySelectorAll('.cause').forEach((item) => {
+			const story = all.find(({cause}) => cause === +item.dataset.cause);
+			if (!story)
+				return;
+			const button = element('button', 'its slowest request', 'link');
+			button.addEventListener('click', () => {
+				show(story);
+				$('story-section').scrollIntoView({behavior: 'smooth'});
+			});
+			item.append(button);
+		});
+	}
+	/* For tests. */
+	const shown = () => ({at: data.rows.time[current.row], latency_ns: current.latency_ns});
+	return {open, use, current: shown};
 })();
