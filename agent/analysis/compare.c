@@ -5,6 +5,7 @@
 #include "analysis/compare_roots.h"
 #include "analysis/sort.h"
 #include "base/names.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <math.h>
@@ -512,6 +513,7 @@ int comparison_make(struct comparison *comparison, const struct dataset *dataset
 	struct compare_opts own = *opts;
 	int err;
 
+	progress_at("comparing");
 	*comparison = (struct comparison){.dataset = dataset, .tail = opts->tail};
 	own.bootstrap_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : REPLICATES;
 	count_rows(comparison, sides);

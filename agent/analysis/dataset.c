@@ -2,6 +2,7 @@
 #include "analysis/dataset_build.h"
 
 #include "base/names.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -256,6 +257,7 @@ int dataset_load(struct dataset *dataset, struct shard_reader *reader, const str
 	struct dataset_build build;
 	int err;
 
+	progress_at("reading requests");
 	err = dataset_build__init(&build, dataset, filter);
 	/* Whose and when a row is must be known before it is met, and files may hold them in any order. */
 	if (!err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/findings.h"
+#include "base/progress.h"
 
 #define SLOWEST_CNT 10 /* paths in full */
 
@@ -108,6 +109,7 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 	findings->samples = (struct samples){0};
 	findings->values = (struct values){0};
 	err = findings_follow(findings, reader);
+	progress_at("weighing functions");
 	if (err >= 0)
 		err = find_factors(findings, reader, &opts->rule);
 	if (!err && findings->samples.rows.cnt && !opts->without_samples)

@@ -4,6 +4,7 @@
 #include "analysis/roots.h"
 #include "analysis/story.h"
 #include "base/names.h"
+#include "base/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -353,6 +354,7 @@ int paths_make(struct paths *paths, const struct traces *traces, struct dataset 
 	};
 	int err;
 
+	progress_at("following critical paths");
 	*paths = (struct paths){.traces = traces, .row_cnt = dataset->row_cnt};
 	err = dataset->row_cnt < NONE ? walk_init(&walk) : -E2BIG;
 	for (size_t row = 0; row < dataset->row_cnt && !err; row++)

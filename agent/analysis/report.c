@@ -14,6 +14,7 @@
 #include "analysis/values.h"
 #include "base/arena.h"
 #include "base/order.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <math.h>
@@ -285,6 +286,7 @@ int report_make(struct report *report, const struct dataset *dataset, const stru
 	if (!(opts->tail > 0 && opts->tail < 1) || dataset->row_cnt > UINT32_MAX)
 		return -EINVAL;
 	report_init(report, dataset, opts);
+	progress_at("ranking causes");
 	if (!dataset->row_cnt) {
 		report_empty(report);
 		return 0;

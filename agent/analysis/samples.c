@@ -5,6 +5,7 @@
 #include "base/idmap.h"
 #include "base/names.h"
 #include "base/order.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "shard/columns.h"
 
@@ -160,6 +161,7 @@ int samples_load(struct samples *samples, const struct traces *traces, struct sh
 	const struct shard_block *block;
 	int err;
 
+	progress_at("reading stacks");
 	*samples = (struct samples){.traces = traces, .arena = arena__new()};
 	samples->names.arena = samples->arena;
 	err = samples->arena ? vec_push(&samples->nodes, ((struct sample_node){0})) : -ENOMEM;

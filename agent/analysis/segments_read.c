@@ -2,6 +2,7 @@
 #include "analysis/segments_read.h"
 
 #include "base/names.h"
+#include "base/progress.h"
 #include "shard/inputs.h"
 
 #include <errno.h>
@@ -254,6 +255,7 @@ int segments_read(struct segments *segments, struct shard_reader *reader, const 
 	struct reading *reading = calloc(1, sizeof(*reading));
 	int err;
 
+	progress_at("reading summaries");
 	segments->arena = arena__new();
 	if (!reading || !segments->arena) {
 		free(reading);

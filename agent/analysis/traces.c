@@ -3,6 +3,7 @@
 
 #include "analysis/traces_join.h"
 #include "base/names.h"
+#include "base/progress.h"
 #include "shard/inputs.h"
 
 #include <math.h>
@@ -326,6 +327,7 @@ int traces_load(struct traces *traces, struct shard_reader *reader)
 
 	*traces = (struct traces){0};
 	shard_reader__rewind(reader);
+	progress_at("reading chains");
 	err = shard_reader__select(reader, first, 1);
 	if (!err)
 		err = shard_reader__next(reader, &block);

@@ -6,6 +6,7 @@
 #include "analysis/values.h"
 #include "base/confine.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/report_options.h"
@@ -104,8 +105,10 @@ static int print(const struct comparison *comparison, const struct compare_loade
 	const struct view_opts view = view_opts_stdout(options->common.top);
 	const struct page_of page = {comparison, facts, &view};
 	const char *html = options->common.html;
-	int page_err = html ? page_file_write(html, write_page, &page) : 0, err;
+	int page_err, err;
 
+	progress_end();
+	page_err = html ? page_file_write(html, write_page, &page) : 0;
 	if (html && page_file_is_stdout(html))
 		return page_err;
 	err = options->common.json ? view_compare_json(stdout, comparison, facts)
@@ -204,10 +207,12 @@ static int compare_run(struct compare_options *options)
 	int code = EXIT_DONE;
 
 	confine_reader(&needs);
+	progress_begin("reading");
 	for (int s = 0; s < COMPARE_SIDE_CNT && code == EXIT_DONE; s++)
 		code = load_side(&loaded[s], &options->sides[s], options->common.type);
 	if (code == EXIT_DONE)
 		code = compare_loaded(options, loaded);
+	progress_end();
 	for (int s = 0; s < COMPARE_SIDE_CNT; s++)
 		if (loaded[s].is_loaded)
 			dataset_free(&loaded[s].dataset);

@@ -2,6 +2,7 @@
 #include "view/contexts.h"
 #include "base/confine.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "shard/open.h"
@@ -30,9 +31,12 @@ struct contexts_options {
 
 static int print(const struct contexts *contexts, const struct contexts_options *options)
 {
-	int err = options->folded ? view_contexts_folded(stdout, contexts)
-		  : options->json ? view_contexts_json(stdout, contexts)
-				  : view_contexts_text(stdout, contexts, &options->view);
+	int err;
+
+	progress_end();
+	err = options->folded ? view_contexts_folded(stdout, contexts)
+	      : options->json ? view_contexts_json(stdout, contexts)
+			      : view_contexts_text(stdout, contexts, &options->view);
 
 	if (err)
 		log_error("cannot write: %s", strerror(-err));
@@ -73,6 +77,7 @@ static int run(const struct contexts_options *options, const char *const *names,
 	reader = shards_open(names, cnt);
 	if (!reader)
 		return EXIT_FAILED;
+	progress_begin("reading");
 	err = dataset_load(&dataset, reader, &options->filter);
 	if (err) {
 		log_error("'%s' cannot be analysed: %s", names[0],
@@ -85,6 +90,7 @@ static int run(const struct contexts_options *options, const char *const *names,
 				  options->filter.type ? options->filter.type : "", options->filter.type ? "'" : "");
 		dataset_free(&dataset);
 	}
+	progress_end();
 	shard_reader__free(reader);
 	return code;
 }

@@ -2,6 +2,7 @@
 #include "analysis/story.h"
 #include "base/confine.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "shard/open.h"
@@ -85,12 +86,14 @@ static int explain_run(const char *const *paths, size_t path_cnt, uint64_t sid, 
 	reader = shards_open(paths, path_cnt);
 	if (!reader)
 		return EXIT_FAILED;
+	progress_begin("reading");
 	found = traces_load(&traces, reader);
 	if (!found)
 		log_error("'%s' has no chains to explain: record with --mode trace", paths[0]);
 	if (found > 0) {
 		int err = samples_load(&samples, &traces, reader);
 
+		progress_end();
 		if (!err) {
 			code = explain(&traces, &samples, sid, paths[0], view);
 			samples_free(&samples);
@@ -98,6 +101,7 @@ static int explain_run(const char *const *paths, size_t path_cnt, uint64_t sid, 
 		traces_free(&traces);
 		found = err;
 	}
+	progress_end();
 	if (found < 0)
 		log_error("cannot read '%s': %s", paths[0], strerror(-found));
 	shard_reader__free(reader);

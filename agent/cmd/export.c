@@ -4,6 +4,7 @@
 #include "base/confine.h"
 #include "base/limited.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/export_otlp.h"
 #include "cmd/options.h"
@@ -141,7 +142,10 @@ static int export_run(const struct export_options *options)
 	reader = shards_open(options->paths, options->path_cnt);
 	if (!reader)
 		return EXIT_FAILED;
+	if (options->out_path || !isatty(STDOUT_FILENO))
+		progress_begin("exporting");
 	code = options->send.url ? export_otlp_url(reader, &options->send) : export_to(reader, options);
+	progress_end();
 	say_damage(reader);
 	shard_reader__free(reader);
 	return code;

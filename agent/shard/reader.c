@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "shard/reader.h"
 
+#include "base/progress.h"
 #include "shard/file.h"
 #include "shard/inputs.h"
 #include "shard/unpack.h"
@@ -129,6 +130,14 @@ static int reader__decode(struct shard_reader *reader)
 	return 1;
 }
 
+/* In thousandths of a file. */
+static void reader__tell_progress(const struct shard_reader *reader)
+{
+	const struct shard_file *file = &reader->file;
+
+	progress_done(1000 * file->idx + (file->sz ? 1000 * file->off / file->sz : 0), 1000 * reader->inputs.cnt);
+}
+
 int shard_reader__next(struct shard_reader *reader, const struct shard_block **block)
 {
 	int ret;
@@ -153,6 +162,7 @@ int shard_reader__next(struct shard_reader *reader, const struct shard_block **b
 		if (ret < 0)
 			return ret;
 		if (ret) {
+			reader__tell_progress(reader);
 			*block = &reader->block;
 			return 1;
 		}

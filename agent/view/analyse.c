@@ -4,6 +4,7 @@
 #include "analysis/segments_difference.h"
 #include "base/exit_code.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "shard/open.h"
 #include "view/html.h"
 #include "view/page_file.h"
@@ -44,8 +45,11 @@ static int print(const struct findings *findings, struct shard_reader *reader, c
 	const struct report *report = &findings->report;
 	const struct view_opts view = view_opts_stdout(options->top);
 	const struct page_of page = {findings, reader, options};
-	int page_err = options->html ? page_file_write(options->html, write_page, &page) : 0, err;
+	int page_err, err;
 
+	progress_at("writing the page");
+	page_err = options->html ? page_file_write(options->html, write_page, &page) : 0;
+	progress_end();
 	if (options->html && page_file_is_stdout(options->html))
 		return page_err;
 	/* Also after a page that could not be written: what was recorded may be gone. */
@@ -212,6 +216,7 @@ static int print_segments(const struct segments *segments, struct shard_reader *
 		more.difference = &difference->comparison;
 	else if (!made && *command)
 		more.command = command;
+	progress_end();
 	err = options->json ? view_segments_json(stdout, segments, &more)
 			    : view_segments_text(stdout, segments, &more, &view);
 	if (err)
@@ -252,7 +257,9 @@ int analyse_run(const struct analyse_options *options, const char *const *paths,
 
 	if (!reader)
 		return EXIT_FAILED;
+	progress_begin("reading");
 	code = options->segments_ns ? segments_on(reader, options, paths, path_cnt) : report_on(reader, options);
+	progress_end();
 	shard_reader__free(reader);
 	return code;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Writes a recording with a planted episode: recording DIR REQUESTS [THREADS]
+ * Writes a recording with a planted episode: recording DIR REQUESTS [THREADS [GAP]]
+ *
+ * After half of them there is no request for GAP seconds (0).
  *
  * On each thread (1) a request each 10 ms runs for about 100 µs; some of those are of type tcp:81, which nothing makes
  * late.  Throughout, one in 130 runs rebuild_index() for 5 to 8 ms.  From 60 % to 68 % of the time, one in 12 waits 4
@@ -31,6 +33,7 @@
 struct server {
 	struct row_writer to;
 	uint64_t state, next_tick_ts[THREADS];
+	uint64_t gap_ns;
 	uint64_t thread, thread_cnt; /* that runs the request under way, of so many */
 	uint32_t tid, flusher_tid;
 };
@@ -111,7 +114,7 @@ static void put_request(struct server *server, uint64_t number, uint64_t cnt)
 	double done = (double)number / (double)cnt;
 	bool rebuilds = false;
 
-	begin_ts += thread * PERIOD / server->thread_cnt;
+	begin_ts += thread * PERIOD / server->thread_cnt + (done < 0.5 ? 0 : server->gap_ns);
 	at = begin_ts;
 	server->thread = thread;
 	server->tid = thread ? MORE + 2 * (uint32_t)thread : SERVER;
@@ -171,10 +174,12 @@ int main(int argc, char **argv)
 	struct server server = {.state = 7, .thread_cnt = 1};
 	uint64_t cnt;
 
-	if (argc == 4)
+	if (argc >= 4)
 		server.thread_cnt = strtoull(argv[3], NULL, 10);
-	if (argc < 3 || argc > 4 || !server.thread_cnt || server.thread_cnt > THREADS) {
-		fprintf(stderr, "usage: recording DIR REQUESTS [THREADS]\n");
+	if (argc >= 5)
+		server.gap_ns = strtoull(argv[4], NULL, 10) * 1000 * MS;
+	if (argc < 3 || argc > 5 || !server.thread_cnt || server.thread_cnt > THREADS) {
+		fprintf(stderr, "usage: recording DIR REQUESTS [THREADS [GAP]]\n");
 		return 2;
 	}
 	cnt = strtoull(argv[2], NULL, 10);
