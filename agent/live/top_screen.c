@@ -44,6 +44,7 @@ struct screen_state {
 	char typing[TYPE_SZ], type[TYPE_SZ + 2];
 	char message[PATH_MAX + 64];
 	uint64_t message_ts;
+	uint64_t painted_ts; /* 0: the screen is to be painted */
 	pid_t exporter;
 	char export_path[PATH_MAX];
 	/* stderr of this process and of the recorder, while the terminal is painted. */
@@ -142,6 +143,7 @@ static void end_look(struct screen_state *state)
 {
 	struct look *look = state->coming;
 	uint64_t rest_ns = REST * look->took_ns;
+	bool is_gap;
 
 	look__wait(look);
 	state->coming = NULL;
@@ -149,17 +151,21 @@ static void end_look(struct screen_state *state)
 	state->next_ts +=
 		state->source->is_live && rest_ns > state->options->interval_ns ? rest_ns : state->options->interval_ns;
 	/* Nothing was recorded so far, or nothing of that time. */
-	if (look->err) {
-		if (look->err != -ENOENT && look->err != -ESRCH && look->err != -ENODATA)
-			say(state, strerror(-look->err));
+	is_gap = look->err == -ENOENT || look->err == -ESRCH || look->err == -ENODATA;
+	if (look->err && !is_gap)
+		say(state, strerror(-look->err));
+	if (look->err && (!is_gap || (state->source->is_live && !state->shown))) {
 		look__free(look);
 		return;
 	}
 	look__free(state->shown);
-	state->shown = look;
-	state->view.findings = &look->findings;
-	state->view.timeline = &look->timeline;
+	state->shown = is_gap ? NULL : look;
+	state->view.findings = is_gap ? NULL : &look->findings;
+	state->view.timeline = is_gap ? NULL : &look->timeline;
 	state->view.shown_wall_ns = look->options.until_wall_ns;
+	state->painted_ts = 0;
+	if (is_gap)
+		look__free(look);
 }
 
 /* --- a page for a browser ------------------------------------------------------------------------------------------
@@ -441,27 +447,24 @@ static void look_on(struct screen_state *state)
 
 static int run(struct screen_state *state)
 {
-	uint64_t painted_ts = 0;
-
 	if (screen_open()) {
 		log_error("this terminal cannot be painted; into a pipe, lines are written");
 		return EXIT_FAILED;
 	}
 	while (!state->over && !top_stop_requested) {
-		const struct look *before = state->shown;
 		int key = screen_key(KEY_MS);
 
 		while (key != SCREEN_NONE && !state->over) {
 			take_key(state, key);
-			painted_ts = 0;
+			state->painted_ts = 0;
 			key = screen_key(0);
 		}
 		read_said(state);
 		end_export(state);
 		look_on(state);
-		if (state->shown != before || monotonic_ns() - painted_ts > REPAINT_NS) {
+		if (!state->painted_ts || monotonic_ns() - state->painted_ts > REPAINT_NS) {
 			paint(state);
-			painted_ts = monotonic_ns();
+			state->painted_ts = monotonic_ns();
 		}
 	}
 	screen_close();

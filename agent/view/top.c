@@ -532,7 +532,8 @@ int view_top(FILE *out, struct top_view *view)
 		print_scrolled(&page, view, view->rows > 3 ? view->rows - 2 : 1);
 	} else if (!view->findings) {
 		page__end_line(&page);
-		page__put(&page, "Nothing was recorded so far.");
+		page__put(&page,
+			  view->shown_wall_ns ? "Nothing was recorded in this time." : "Nothing was recorded so far.");
 		page__end_line(&page);
 		for (size_t i = 4; i < view->rows; i++)
 			page__end_line(&page);

@@ -2,7 +2,7 @@
 /*
  * Writes a recording with a planted episode: recording DIR REQUESTS [THREADS [GAP]]
  *
- * After half of them there is no request for GAP seconds (0).
+ * With a GAP, the second half is another recording, so many seconds later.
  *
  * On each thread (1) a request each 10 ms runs for about 100 µs; some of those are of type tcp:81, which nothing makes
  * late.  Throughout, one in 130 runs rebuild_index() for 5 to 8 ms.  From 60 % to 68 % of the time, one in 12 waits 4
@@ -33,7 +33,7 @@
 struct server {
 	struct row_writer to;
 	uint64_t state, next_tick_ts[THREADS];
-	uint64_t gap_ns;
+	uint64_t gap_ns, last_ts;
 	uint64_t thread, thread_cnt; /* that runs the request under way, of so many */
 	uint32_t tid, flusher_tid;
 };
@@ -136,6 +136,7 @@ static void put_request(struct server *server, uint64_t number, uint64_t cnt)
 	run(server, at, end_ts, sid, "_start;main;serve;reply");
 	row_begin_interval(&server->to, sid, server->tid, at == begin_ts && number % 5 == 0 ? "tcp:81" : TYPE, begin_ts,
 			   end_ts, lock_ns, 0);
+	server->last_ts = end_ts > server->last_ts ? end_ts : server->last_ts;
 	if (rebuilds)
 		row_set_u64(&server->to, INTERVAL_CONTEXT, HANDED);
 	row_end(&server->to, SHARD_TABLE_INTERVAL);
@@ -169,6 +170,37 @@ static void put_tables(struct row_writer *to)
 	row_end(to, SHARD_TABLE_CONTEXT);
 }
 
+static void put_time(struct server *server, const char *key, uint64_t ts)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)ts);
+	row_put_session(&server->to, key, text);
+}
+
+static void close_recording(struct server *server)
+{
+	put_time(server, "end_ts", server->last_ts);
+	row_writer_close(&server->to);
+}
+
+static void open_recording(struct server *server, const char *dir, uint64_t session_id)
+{
+	row_writer_open(&server->to, dir, "planted", session_id, SERVER);
+	row_put_session(&server->to, "comm", "web</title>");
+	row_put_session(&server->to, "host", "planted");
+	row_put_session(&server->to, "mono_anchor_ns", "0");
+	row_put_session(&server->to, "wall_anchor_ns", "1795219200000000000"); /* 2026-11-21T00:00 */
+	row_put_thread(&server->to, SERVER, SERVER, "web");
+	row_put_thread(&server->to, SERVER, FLUSHER, FLUSHES);
+	for (uint32_t thread = 1; thread < server->thread_cnt; thread++) {
+		row_put_thread(&server->to, SERVER, MORE + 2 * thread, "web");
+		row_put_thread(&server->to, SERVER, MORE + 2 * thread + 1, FLUSHES);
+	}
+	put_time(server, "begin_ts", server->last_ts);
+	put_tables(&server->to);
+}
+
 int main(int argc, char **argv)
 {
 	struct server server = {.state = 7, .thread_cnt = 1};
@@ -183,20 +215,15 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	cnt = strtoull(argv[2], NULL, 10);
-	row_writer_open(&server.to, argv[1], "planted", 0x99, SERVER);
-	row_put_session(&server.to, "comm", "web</title>");
-	row_put_session(&server.to, "host", "planted");
-	row_put_session(&server.to, "mono_anchor_ns", "0");
-	row_put_session(&server.to, "wall_anchor_ns", "1795219200000000000"); /* 2026-11-21T00:00 */
-	row_put_thread(&server.to, SERVER, SERVER, "web");
-	row_put_thread(&server.to, SERVER, FLUSHER, FLUSHES);
-	for (uint32_t thread = 1; thread < server.thread_cnt; thread++) {
-		row_put_thread(&server.to, SERVER, MORE + 2 * thread, "web");
-		row_put_thread(&server.to, SERVER, MORE + 2 * thread + 1, FLUSHES);
-	}
-	put_tables(&server.to);
-	for (uint64_t i = 0; i < cnt; i++)
+	open_recording(&server, argv[1], 0x99);
+	for (uint64_t i = 0; i < cnt; i++) {
+		if (server.gap_ns && i == (cnt + 1) / 2) {
+			close_recording(&server);
+			server.last_ts += server.gap_ns;
+			open_recording(&server, argv[1], 0x9a);
+		}
 		put_request(&server, i, cnt);
-	row_writer_close(&server.to);
+	}
+	close_recording(&server);
 	return 0;
 }
