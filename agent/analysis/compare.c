@@ -2,6 +2,7 @@
 #include "analysis/compare.h"
 
 #include "analysis/bootstrap.h"
+#include "analysis/compare_functions.h"
 #include "analysis/compare_roots.h"
 #include "analysis/sort.h"
 #include "base/names.h"
@@ -460,38 +461,50 @@ static int compare_all(struct comparison *comparison, const uint8_t *sides, cons
 	return err;
 }
 
-/* Categories and roots, of the rows whose critical path is known where paths were recorded. */
+/* Categories, roots and functions, of the rows whose critical path is known where paths were recorded. */
 static int compare_parts(struct comparison *comparison, const uint8_t *sides, const struct compare_opts *opts)
 {
 	const struct dataset *dataset = comparison->dataset;
-	struct compare_column columns[WL_CATEGORY_CNT + COMPARE_ROOTS_MAX] = {0};
+	struct compare_column columns[WL_CATEGORY_CNT + COMPARE_ROOTS_MAX + COMPARE_FUNCTIONS_MAX] = {0};
+	struct compare_functions functions = {0};
 	struct compare_roots roots = {0};
 	struct compare_sample sample = {0};
 	uint8_t *ranked = calloc(dataset->row_cnt + 1, sizeof(*ranked));
 	int err = ranked ? list_categories(comparison, columns) : -ENOMEM;
+	size_t first_root, first_function, cnt;
+	bool both;
 
 	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
 		ranked[row] = !opts->paths || opts->paths->ranked[row] ? sides[row] : 0;
 	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
 		for (int s = 0; s < COMPARE_SIDE_CNT; s++)
 			comparison->ranked_cnt[s] += (ranked[row] & (s ? COMPARE_IN_B : COMPARE_IN_A)) != 0;
-	if (!err && opts->roots && comparison->ranked_cnt[COMPARE_A] && comparison->ranked_cnt[COMPARE_B])
+	both = comparison->ranked_cnt[COMPARE_A] && comparison->ranked_cnt[COMPARE_B];
+	if (!err && opts->roots && both)
 		err = compare_roots__make(&roots, comparison, ranked, opts);
+	if (!err && opts->roots && both)
+		err = compare_functions__make(&functions, comparison, ranked, opts);
+	first_root = comparison->categories.cnt;
+	first_function = first_root + comparison->roots.cnt;
+	cnt = first_function + comparison->functions.cnt;
 	for (size_t l = 0; l < comparison->roots.cnt && !err; l++)
-		columns[comparison->categories.cnt + l].estimates = roots.columns[l];
-	if (!err && comparison->ranked_cnt[COMPARE_A] && comparison->ranked_cnt[COMPARE_B])
-		err = compare_sample__make(&sample, dataset, ranked, columns,
-					   comparison->categories.cnt + comparison->roots.cnt, opts->tail,
-					   opts->bootstrap_cnt, opts->seed);
+		columns[first_root + l].estimates = roots.columns[l];
+	for (size_t l = 0; l < comparison->functions.cnt && !err; l++)
+		columns[first_function + l].estimates = functions.columns[l];
+	if (!err && both)
+		err = compare_sample__make(&sample, dataset, ranked, columns, cnt, opts->tail, opts->bootstrap_cnt,
+					   opts->seed);
 	else
 		comparison->categories.cnt = 0;
-	/* The roots first: sorting a list does not move the columns behind it. */
 	if (!err && comparison->categories.cnt) {
-		err = compare_list_lines(&comparison->roots, &sample, comparison->categories.cnt, false);
+		err = compare_list_lines(&comparison->functions, &sample, first_function, false);
+		if (!err)
+			err = compare_list_lines(&comparison->roots, &sample, first_root, false);
 		if (!err)
 			err = compare_list_lines(&comparison->categories, &sample, 0, false);
 	}
 	compare_sample__free(&sample);
+	compare_functions__free(&functions);
 	compare_roots__free(&roots);
 	free(ranked);
 	return err;

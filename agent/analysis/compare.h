@@ -3,8 +3,9 @@
  * Two recordings, or parts of recordings, side by side: is B worse than A, by how much, and by what?
  *
  * Latency figures are compared as ratios, times and counts per request as differences.  All of them are like for like
- * (compare_sample.h) but those named `all`.  The differences of the categories, and of the roots, sum to that of the
- * means; those of late requests (beyond each side's own threshold) to that of the means of the late ones.
+ * (compare_sample.h) but those named `all`.  The differences of the categories, of the roots, and of the functions sum
+ * to that of the means; those of late requests (beyond each side's own threshold) to that of the means of the late
+ * ones.
  */
 #ifndef WHYLATE_ANALYSIS_COMPARE_H
 #define WHYLATE_ANALYSIS_COMPARE_H
@@ -41,9 +42,9 @@ struct compare_type {
 	struct compare_difference mean, tail;
 };
 
-/* A category, a root or an event. */
+/* A category, a root, a function or an event. */
 struct compare_line {
-	const char *name;         /* of a category or event; of a root its one line for a person */
+	const char *name;         /* of a category, function or event; of a root its one line for a person */
 	const struct cause *root; /* NULL: it is none */
 	bool known;               /* a root that the recordings tell */
 	double mean[COMPARE_SIDE_CNT], late[COMPARE_SIDE_CNT]; /* per request, per late request */
@@ -85,7 +86,7 @@ struct comparison {
 	struct compare_metric metrics[COMPARE_METRIC_CNT];
 	struct compare_type *types; /* the most frequent first */
 	size_t type_cnt;
-	struct compare_list categories, roots, events;
+	struct compare_list categories, roots, functions, events;
 	size_t ranked_cnt[COMPARE_SIDE_CNT]; /* rows that categories and roots rest on */
 	enum compare_verdict verdict;        /* of the metrics that are judged */
 	bool exceeds;                        /* one of them is beyond its limit */

@@ -136,7 +136,7 @@ static bool differs(const struct compare_line *line)
 	return line->mean_diff.differs || line->late_diff.differs;
 }
 
-/* Roots or categories that clearly differ.  Late requests and all of them have a scale each. */
+/* Roots, categories or functions that clearly differ.  Late requests and all of them have a scale each. */
 static void put_parts(struct html *html, const char *heading, const struct compare_list *list, uint32_t top)
 {
 	double most_late = 0, most_mean = 0;
@@ -215,6 +215,7 @@ int view_compare_html(FILE *out, const struct comparison *comparison, const stru
 	html__put(&html, "</section>\n");
 	put_parts(&html, "By root", &comparison->roots, opts->top);
 	put_parts(&html, "By category", &comparison->categories, opts->top);
+	put_parts(&html, "By function", &comparison->functions, opts->top);
 	html__details(&html, "The whole comparison as text", fill_whole, &whole);
 	return html__close(&html);
 }

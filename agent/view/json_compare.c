@@ -134,6 +134,7 @@ void json_put_difference(struct json_doc *doc, struct json_object *root, const s
 {
 	put_list(doc, root, "roots", "what", &comparison->roots);
 	put_list(doc, root, "breakdown", "category", &comparison->categories);
+	put_list(doc, root, "functions", "function", &comparison->functions);
 	put_events_of(doc, root, comparison);
 }
 

@@ -318,6 +318,7 @@ void text_compare_parts(struct page *page, const struct comparison *comparison, 
 		 comparison->roots.cnt ? "" : " (late: from each side's own ", comparison->roots.cnt ? "" : late,
 		 comparison->roots.cnt ? "" : " up)");
 	print_parts(page, heading, &comparison->categories, top);
+	print_parts(page, "Functions whose own time differs, on critical paths", &comparison->functions, top);
 	print_events(page, comparison, top);
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/compare.h"
 #include "analysis/compare_side.h"
+#include "analysis/findings.h"
 #include "base/random.h"
+#include "row_writer.h"
 #include "test_analysis_fixture.h"
+#include "test_shard_util.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -333,12 +336,102 @@ static void sides_are_parsed(void)
 	}
 }
 
+#define US       1000ULL
+#define REQUESTS 400
+
+static void put_tick(struct row_writer *to, uint64_t ts, const char *frames)
+{
+	row_begin(to, SHARD_TABLE_STACK);
+	row_set_ts(to, STACK_TS, ts);
+	row_set_u64(to, STACK_PID, 200);
+	row_set_u64(to, STACK_TID, 200);
+	row_set_str(to, STACK_STATE, "running");
+	row_set_str(to, STACK_FRAMES, frames);
+	row_end(to, SHARD_TABLE_STACK);
+}
+
+/* Each request parses for 200 µs, then replies for 100 µs; on side b it sorts for 300 µs in between. */
+static void put_side(const char *dir, const char *host, uint64_t session_id, bool sorts)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, host, session_id, 200);
+	row_put_thread(&to, 200, 200, "server");
+	for (uint64_t i = 0; i < REQUESTS; i++) {
+		uint64_t begin_ts = (i + 1) * 1000 * US, at = begin_ts + 200 * US + i % 7 * US;
+		uint64_t end_ts = at + (sorts ? 400 : 100) * US;
+
+		row_put_segment(&to, 200, begin_ts, end_ts, "running", i + 1);
+		for (uint64_t ts = begin_ts + (i % 50) * US; ts < end_ts; ts += 50 * US)
+			put_tick(&to, ts,
+				 ts < at                       ? "main;serve;parse"
+				 : sorts && ts < at + 300 * US ? "main;serve;lookup;sort"
+							       : "main;serve;reply");
+		row_put_interval(&to, i + 1, 200, "tcp:80", begin_ts, end_ts, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+static const struct compare_line *line_named(const struct compare_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->cnt; i++)
+		if (!strcmp(list->lines[i].name, name))
+			return &list->lines[i];
+	return NULL;
+}
+
+/* Its callers did not change, though it is in their time; the lines sum to the difference of the means. */
+static void the_function_that_grew_is_named(void)
+{
+	struct compare_opts opts = {.tail = 0.99, .bootstrap_cnt = 100, .seed = 7, .limits = {0, NAN, NAN, 0, NAN}};
+	struct findings findings = {0};
+	struct comparison comparison;
+	struct shard_reader *reader;
+	struct test_dir dir;
+	uint8_t *sides;
+	double sum = 0;
+
+	test_dir__make(&dir);
+	put_side(dir.path, "a", 7, false);
+	put_side(dir.path, "b", 8, true);
+	reader = test_reader__open(dir.path);
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&findings.dataset, reader, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(findings_follow(&findings, reader), 1);
+	sides = calloc(findings.dataset.row_cnt, 1);
+	for (size_t row = 0; row < findings.dataset.row_cnt; row++)
+		sides[row] =
+			findings.dataset.session_ids[findings.dataset.session[row]] == 8 ? COMPARE_IN_B : COMPARE_IN_A;
+	opts.paths = &findings.paths;
+	opts.roots = &findings.roots;
+	CU_ASSERT_EQUAL_FATAL(comparison_make(&comparison, &findings.dataset, sides, &opts), 0);
+	CU_ASSERT_EQUAL(comparison.functions.cnt, 5);
+	CU_ASSERT_STRING_EQUAL(comparison.functions.lines[0].name, "sort");
+	CU_ASSERT(comparison.functions.lines[0].mean_diff.differs);
+	CU_ASSERT_DOUBLE_EQUAL(comparison.functions.lines[0].mean_diff.value, 300000, 15000);
+	CU_ASSERT_EQUAL(comparison.functions.lines[0].mean[COMPARE_A], 0);
+	CU_ASSERT_PTR_NULL(line_named(&comparison.functions, "serve"));
+	for (size_t i = 1; i < comparison.functions.cnt; i++)
+		CU_ASSERT(fabs(comparison.functions.lines[i].mean_diff.value) < 15000);
+	for (size_t i = 0; i < comparison.functions.cnt; i++)
+		sum += comparison.functions.lines[i].mean_diff.value;
+	CU_ASSERT_DOUBLE_EQUAL(sum, comparison.metrics[0].like_ns[1] - comparison.metrics[0].like_ns[0], 1);
+	CU_ASSERT_PTR_NOT_NULL(line_named(&comparison.functions, "in no sampled function"));
+	CU_ASSERT_EQUAL(comparison.verdict, COMPARE_WORSE);
+	comparison_free(&comparison);
+	free(sides);
+	findings_unfollow(&findings);
+	dataset_free(&findings.dataset);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
 int suite_compare(void)
 {
 	static const struct unit_test tests[] = {
 		{"equal populations do not differ", equal_populations_do_not_differ},
 		{"a shift is found", a_shift_is_found},
 		{"the part that grew is named", the_part_that_grew_is_named},
+		{"the function that grew is named", the_function_that_grew_is_named},
 		{"the mix of types is taken out", the_mix_of_types_is_taken_out},
 		{"types of one side are apart", types_of_one_side_are_apart},
 		{"the detectable size is detected", the_detectable_size_is_detected},

@@ -88,6 +88,7 @@ static char *comparison_of(const char *name)
 		.mixed = true,
 		.roots = {&line, 1},
 		.categories = {&line, 1},
+		.functions = {&line, 1},
 		.events = {&line, 1},
 		.verdict = COMPARE_WORSE,
 	};
