@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of each segment; 0 of one of them: they cannot be compared. */
 static uint8_t *assign_sides(const struct dataset *dataset, const struct segments *segments,
@@ -48,31 +49,144 @@ static int compare(struct segments_difference *difference, struct shard_reader *
 	return err ? err : 1;
 }
 
+/* --- events --------------------------------------------------------------------------------------------------------
+ */
+
+#define GAIN_MIN  0.005
+#define BOOTSTRAP 400
+
+/* Of one segment, within the times that the filter wants: the first and the last one may be longer than those. */
+static struct dataset_filter filter_of(const struct segments *segments, size_t first, size_t last,
+				       const struct dataset_filter *filter)
+{
+	struct dataset_filter of = *filter;
+
+	of.since_wall_ns = segments->items[first].begin_wall_ns;
+	if (of.since_wall_ns < filter->since_wall_ns)
+		of.since_wall_ns = filter->since_wall_ns;
+	of.until_wall_ns = segments->items[last].begin_wall_ns + segments->length_ns;
+	if (filter->until_wall_ns && of.until_wall_ns > filter->until_wall_ns)
+		of.until_wall_ns = filter->until_wall_ns;
+	return of;
+}
+
+static double no_less(double share)
+{
+	return isnan(share) ? 0 : share;
+}
+
+static double size_of(const struct segments_event *event)
+{
+	return no_less(event->gain[COMPARE_B]) - no_less(event->gain[COMPARE_A]);
+}
+
+static int compare_events(const void *left, const void *right)
+{
+	const struct segments_event *a = left, *b = right;
+	double of_a = size_of(a), of_b = size_of(b);
+
+	if (of_a != of_b)
+		return of_a < of_b ? 1 : -1;
+	return strcmp(a->event, b->event);
+}
+
+/* B comes first: its events are the lines. */
+static int take_event(struct segments_difference *difference, const struct event_line *line, int side)
+{
+	struct segments_event *event = NULL;
+
+	for (size_t e = 0; e < difference->event_cnt && !event; e++)
+		if (!strcmp(difference->events[e].event, line->event))
+			event = &difference->events[e];
+	if (!event && side == COMPARE_B && !line->dropped_for && line->gain >= GAIN_MIN) {
+		event = &difference->events[difference->event_cnt++];
+		*event = (struct segments_event){
+			.event = arena__strdup(difference->comparison.arena, line->event),
+			.gain = {NAN, NAN},
+			.impact = {NAN, NAN},
+			.gain_ci = {{NAN, NAN}, {NAN, NAN}},
+			.impact_ci = {{NAN, NAN}, {NAN, NAN}},
+		};
+		if (!event->event)
+			return -ENOMEM;
+	}
+	if (!event)
+		return 0;
+	event->gain[side] = line->gain;
+	event->gain_ci[side] = line->gain_ci;
+	event->impact[side] = line->impact;
+	event->impact_ci[side] = line->impact_ci;
+	return 0;
+}
+
+static int add_events(struct segments_difference *difference, struct shard_reader *reader, double tail,
+		      const struct dataset_filter *filter, int side)
+{
+	const struct report_opts opts = {.tail = tail, .bootstrap_cnt = BOOTSTRAP, .seed = 1};
+	struct dataset dataset;
+	struct report report;
+	int err;
+
+	shard_reader__rewind(reader);
+	err = dataset_load(&dataset, reader, filter);
+	if (err)
+		return err == -ESRCH || err == -ENOENT ? 0 : err;
+	err = report_make(&report, &dataset, &opts);
+	if (!err) {
+		if (side == COMPARE_B)
+			difference->events = arena__alloc(difference->comparison.arena, report.event_cnt + 1,
+							  sizeof(*difference->events));
+		err = difference->events ? 0 : -ENOMEM;
+		for (size_t e = 0; e < report.event_cnt && !err; e++)
+			err = take_event(difference, &report.events[e], side);
+		report_free(&report);
+	}
+	dataset_free(&dataset);
+	return err;
+}
+
+static int find_events(struct segments_difference *difference, struct shard_reader *reader,
+		       const struct segments *segments, const struct dataset_filter *filter)
+{
+	const size_t numbers[COMPARE_SIDE_CNT] = {segments->median, segments->worst};
+	int err = 0;
+
+	for (int side = COMPARE_B; side >= COMPARE_A && !err && (side == COMPARE_B || difference->events); side--) {
+		struct dataset_filter of = filter_of(segments, numbers[side], numbers[side], filter);
+
+		err = add_events(difference, reader, segments->tail, &of, side);
+	}
+	if (difference->event_cnt)
+		qsort(difference->events, difference->event_cnt, sizeof(*difference->events), compare_events);
+	return err;
+}
+
 int segments_difference__make(struct segments_difference *difference, struct shard_reader *reader,
 			      const struct segments *segments, const struct dataset_filter *filter)
 {
 	size_t first = segments->median < segments->worst ? segments->median : segments->worst;
 	size_t last = segments->median + segments->worst - first;
-	struct dataset_filter both = *filter;
+	struct dataset_filter both;
 	int made;
 
 	*difference = (struct segments_difference){0};
 	if (first == last)
 		return 0;
-	/* Within the times that the filter wants: the first and the last segment may be longer than those. */
-	both.since_wall_ns = segments->items[first].begin_wall_ns;
-	if (both.since_wall_ns < filter->since_wall_ns)
-		both.since_wall_ns = filter->since_wall_ns;
-	both.until_wall_ns = segments->items[last].begin_wall_ns + segments->length_ns;
-	if (filter->until_wall_ns && both.until_wall_ns > filter->until_wall_ns)
-		both.until_wall_ns = filter->until_wall_ns;
+	both = filter_of(segments, first, last, filter);
 	shard_reader__rewind(reader);
 	made = dataset_load(&difference->findings.dataset, reader, &both);
 	if (made)
 		return made == -ESRCH || made == -ENOENT ? 0 : made;
 	made = compare(difference, reader, segments);
-	if (made <= 0)
-		dataset_free(&difference->findings.dataset);
+	if (made > 0) {
+		int err = find_events(difference, reader, segments, filter);
+
+		if (!err)
+			return made;
+		segments_difference__free(difference);
+		return err;
+	}
+	dataset_free(&difference->findings.dataset);
 	return made;
 }
 

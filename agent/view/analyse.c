@@ -213,7 +213,7 @@ static int print_segments(const struct segments *segments, struct shard_reader *
 	if (made < 0)
 		log_warn("the worst segment is not compared with the median one: %s", strerror(-made));
 	if (made > 0)
-		more.difference = &difference->comparison;
+		more.difference = difference;
 	else if (!made && *command)
 		more.command = command;
 	progress_end();

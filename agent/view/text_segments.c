@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A long recording in segments: the ones that stand out, when it changed, then all of them. */
-#include "analysis/segments.h"
+#include "analysis/segments_difference.h"
 #include "base/names.h"
 #include "view/format.h"
 #include "view/json_put.h"
@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define BAR_COLUMNS     30
+#define EVENT_COLUMNS   26
 #define COMMAND_COLUMNS 400 /* it is to be copied whole */
 
 /* "2026-11-23 14:00:00" */
@@ -218,14 +219,41 @@ static void print_all(struct page *page, const struct segments *segments, uint32
 	text_more(page, segments->cnt, shown);
 }
 
+static void print_events(struct page *page, const struct segments_difference *difference, double tail, uint32_t top)
+{
+	size_t shown = text_limit(difference->event_cnt, top);
+	char text[FORMAT_SZ], ci[FORMAT_SZ], heading[4 * FORMAT_SZ];
+
+	if (!difference->event_cnt)
+		return;
+	page__end_line(page);
+	snprintf(heading, sizeof(heading), "Events: how much %s falls without them (gain; impact) in A, and in B",
+		 format_percentile(text, tail));
+	text_heading(page, heading);
+	for (size_t e = 0; e < shown; e++) {
+		const struct segments_event *event = &difference->events[e];
+
+		page__to(page, 2);
+		page__name(page, event->event, EVENT_COLUMNS);
+		page__right(page, format_share(text, event->gain[COMPARE_A]), 36);
+		page__printf(page, " (%s)", format_share(text, event->impact[COMPARE_A]));
+		page__right(page, format_share(text, event->gain[COMPARE_B]), 54);
+		page__printf(page, " %s", format_ci(ci, event->gain_ci[COMPARE_B]));
+		page__printf(page, " (%s)", format_share(text, event->impact[COMPARE_B]));
+		page__end_line(page);
+	}
+	text_more(page, difference->event_cnt, top);
+}
+
 /* Above the list of all, which is long. */
-static void print_more(struct page *page, const struct segments_view *more, uint32_t top)
+static void print_more(struct page *page, const struct segments_view *more, double tail, uint32_t top)
 {
 	if (more->difference) {
 		page__end_line(page);
 		page__put(page, "The worst segment (B) against the median one (A), by the requests that were kept:");
 		page__end_line(page);
-		text_compare_parts(page, more->difference, top);
+		print_events(page, more->difference, tail, top);
+		text_compare_parts(page, &more->difference->comparison, top);
 	} else if (more->command) {
 		page__end_line(page);
 		page__put(page, "What differs between the median and the worst segment, by root:");
@@ -257,7 +285,7 @@ int view_segments_text(FILE *out, const struct segments *segments, const struct 
 	print_difference(&page, segments);
 	print_changes(&page, segments);
 	print_drifts(&page, segments);
-	print_more(&page, more, opts->top);
+	print_more(&page, more, segments->tail, opts->top);
 	print_all(&page, segments, opts->top);
 	if (segments->bad_rows)
 		page__printf(&page, "%zu rows could not be used", segments->bad_rows);
@@ -338,6 +366,26 @@ static void put_drifts(struct json_doc *doc, struct json_object *root, const str
 	}
 }
 
+static void put_difference(struct json_doc *doc, struct json_object *root, const struct segments_difference *difference)
+{
+	struct json_object *object = put_object(doc, root, "difference"), *array;
+
+	json_put_difference(doc, object, &difference->comparison);
+	array = put_array(doc, object, "tail_events");
+	for (size_t e = 0; e < difference->event_cnt; e++) {
+		const struct segments_event *event = &difference->events[e];
+		struct json_object *line = append_object(doc, array);
+
+		put_string(doc, line, "event", event->event);
+		for (int s = 0; s < COMPARE_SIDE_CNT; s++) {
+			put_number(doc, line, s ? "b_gain" : "a_gain", event->gain[s]);
+			put_ci(doc, line, s ? "b_gain_ci" : "a_gain_ci", event->gain_ci[s]);
+			put_number(doc, line, s ? "b_impact" : "a_impact", event->impact[s]);
+			put_ci(doc, line, s ? "b_impact_ci" : "a_impact_ci", event->impact_ci[s]);
+		}
+	}
+}
+
 int view_segments_json(FILE *out, const struct segments *segments, const struct segments_view *more)
 {
 	struct json_object *root = json_object_new_object(), *array;
@@ -366,7 +414,7 @@ int view_segments_json(FILE *out, const struct segments *segments, const struct 
 	}
 	put_drifts(&doc, root, segments);
 	if (more->difference)
-		json_put_difference(&doc, put_object(&doc, root, "difference"), more->difference);
+		put_difference(&doc, root, more->difference);
 	else
 		put(&doc, root, "difference", NULL, true);
 	array = put_array(&doc, root, "segments");

@@ -37,8 +37,8 @@ int view_compare_html(FILE *out, const struct comparison *comparison, const stru
 
 /* By what the worst segment (B) differs from the median one (A). */
 struct segments_view {
-	const struct comparison *difference; /* NULL: it was not computed */
-	const char *command;                 /* that computes it; NULL: there is none */
+	const struct segments_difference *difference; /* NULL: it was not computed */
+	const char *command;                          /* that computes it; NULL: there is none */
 };
 /* A long recording in segments.  As above; JSON is schema whylate.segments/1. */
 int view_segments_text(FILE *out, const struct segments *segments, const struct segments_view *more,
