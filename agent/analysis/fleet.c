@@ -79,7 +79,8 @@ int fleet_compare(struct fleet_group *groups, size_t cnt, double tail)
 	if (!(tail > 0) || !(tail < 1))
 		return -EINVAL;
 	for (size_t i = 0; i < cnt; i++)
-		summarise(&groups[i], tail);
+		if (!groups[i].summed)
+			summarise(&groups[i], tail);
 	qsort(groups, cnt, sizeof(*groups), by_tail);
 	while (known_cnt < cnt && !isnan(groups[known_cnt].tail_ns))
 		known_cnt++;

@@ -28,6 +28,7 @@ struct fleet_recording {
 struct fleet_group {
 	const char *name;
 	VEC(struct fleet_bin) bins; /* by class */
+	bool summed;                /* by the database: no bins, but the figures down to tail_ci */
 	/* By fleet_compare() */
 	double requests, effective; /* Σw; (Σw)²/Σw² */
 	double median_ns, tail_ns;

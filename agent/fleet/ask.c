@@ -11,6 +11,7 @@
 #define SECOND_NS  1000000000ULL
 #define DAY_S      86400.0
 #define GROUPS_MAX 100000
+#define LATE_MAX   500 /* groups whose late requests are looked into: the worst ones */
 
 /* A copy that lives as long as the answer; NULL: no memory. */
 static const char *keep(struct fleet_ask *ask, const char *text)
@@ -18,20 +19,18 @@ static const char *keep(struct fleet_ask *ask, const char *text)
 	return arena__strdup(ask->arena, text);
 }
 
-static bool read_bin(const char *const *cells, struct fleet_bin *bin)
+static bool read_class(const char *cell, uint32_t *class_no)
 {
-	uint64_t class_no;
+	uint64_t number;
 
-	bin->class_no = 0;
-	if (!clickhouse_u64(cells[0], &class_no) || class_no >= LOGHIST_CLASS_CNT ||
-	    !clickhouse_f64(cells[1], &bin->weight) || !clickhouse_f64(cells[2], &bin->weight2))
+	if (!clickhouse_u64(cell, &number) || number >= LOGHIST_CLASS_CNT)
 		return false;
-	bin->class_no = (uint32_t)class_no;
-	return bin->weight >= 0 && bin->weight2 >= 0;
+	*class_no = (uint32_t)number;
+	return true;
 }
 
-/* The requests of all together: their figures, and the classes of their median and tail. */
-static int ask_whole(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t *median_class, uint32_t *tail_class)
+/* The requests of all together: their figures, and the class of their tail. */
+static int ask_whole(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t *tail_class)
 {
 	VEC(struct fleet_bin) bins = {0};
 	struct clickhouse_rows rows = {0};
@@ -40,10 +39,10 @@ static int ask_whole(struct fleet_ask *ask, struct fleet_answer *answer, uint32_
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		const char *const *cells = rows.cells + QUESTION_HISTOGRAM_COLUMNS * i;
 		uint64_t begin_ns, end_ns;
-		struct fleet_bin bin;
+		struct fleet_bin bin = {0};
 
-		if (!read_bin(cells, &bin) || !clickhouse_u64(cells[3], &begin_ns) ||
-		    !clickhouse_u64(cells[4], &end_ns))
+		if (!read_class(cells[0], &bin.class_no) || !clickhouse_f64(cells[1], &bin.weight) ||
+		    !clickhouse_u64(cells[2], &begin_ns) || !clickhouse_u64(cells[3], &end_ns))
 			err = -EBADMSG;
 		else
 			err = vec_push(&bins, bin);
@@ -55,10 +54,8 @@ static int ask_whole(struct fleet_ask *ask, struct fleet_answer *answer, uint32_
 	}
 	clickhouse_rows__free(&rows);
 	answer->tail_ns = fleet_quantile(bins.items, bins.cnt, answer->tail);
-	if (!err && bins.cnt && !isnan(answer->tail_ns)) {
+	if (!err && bins.cnt && !isnan(answer->tail_ns))
 		*tail_class = loghist_class((uint64_t)answer->tail_ns);
-		*median_class = loghist_class((uint64_t)fleet_quantile(bins.items, bins.cnt, 0.5));
-	}
 	vec_free(&bins);
 	return err;
 }
@@ -72,50 +69,43 @@ static void free_groups(struct fleet_answer *answer)
 	answer->group_cnt = 0;
 }
 
-static int take_groups(struct fleet_ask *ask, struct fleet_answer *answer, const struct clickhouse_rows *rows)
+static int take_group(struct fleet_ask *ask, struct fleet_group *group, const char *const *cells)
 {
-	VEC(struct fleet_group) groups = {0};
-	int err = 0;
+	uint32_t median, tail, low, high;
+	double weight2;
 
-	for (size_t i = 0; !err && i < rows->row_cnt; i++) {
-		const char *const *cells = rows->cells + 4 * i;
-		struct fleet_group *group = groups.cnt ? &groups.items[groups.cnt - 1] : NULL;
-		struct fleet_bin bin;
-
-		if (!group || strcmp(group->name, cells[0])) {
-			struct fleet_group added = {.name = keep(ask, cells[0]), .late_requests = NAN, .rank_p = NAN};
-
-			for (int c = 0; c < WL_CATEGORY_CNT; c++)
-				added.late_ns[c] = NAN;
-			if (!added.name || groups.cnt >= GROUPS_MAX || vec_push(&groups, added))
-				err = -ENOMEM;
-			group = err ? NULL : &groups.items[groups.cnt - 1];
-		}
-		if (!err)
-			err = read_bin(cells + 1, &bin) ? vec_push(&group->bins, bin) : -EBADMSG;
-	}
-	answer->groups = groups.items;
-	answer->group_cnt = groups.cnt;
-	return err;
+	*group = (struct fleet_group){.name = keep(ask, cells[0]), .summed = true, .late_requests = NAN, .rank_p = NAN};
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		group->late_ns[c] = NAN;
+	if (!clickhouse_f64(cells[1], &group->requests) || !clickhouse_f64(cells[2], &weight2) ||
+	    !read_class(cells[4], &median) || !read_class(cells[5], &tail) || !read_class(cells[6], &low) ||
+	    !read_class(cells[7], &high) || !(group->requests > 0) || !(weight2 > 0))
+		return -EBADMSG;
+	group->effective = group->requests * group->requests / weight2;
+	group->median_ns = loghist_middle(median);
+	group->tail_ns = loghist_middle(tail);
+	group->tail_ci = (struct ci){.lo = loghist_middle(low), .hi = loghist_middle(high)};
+	return group->name ? 0 : -ENOMEM;
 }
 
-static int ask_groups(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t median_class)
+static int ask_groups(struct fleet_ask *ask, struct fleet_answer *answer)
 {
+	VEC(struct fleet_group) groups = {0};
 	struct clickhouse_rows rows = {0};
-	int err = question_groups(ask->server, &ask->filter, answer->fact, 0, &rows);
-	bool folded = err == -EFBIG;
+	int err = question_groups(ask->server, &ask->filter, answer->fact, answer->tail, &rows);
 
-	/* Too many hosts for an answer: without what is below the median of all. */
-	if (folded)
-		err = question_groups(ask->server, &ask->filter, answer->fact, median_class, &rows);
-	if (!err)
-		err = take_groups(ask, answer, &rows);
+	if (!err && rows.row_cnt > GROUPS_MAX)
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		struct fleet_group group;
+
+		err = take_group(ask, &group, rows.cells + QUESTION_GROUPS_COLUMNS * i) ?: vec_push(&groups, group);
+	}
 	clickhouse_rows__free(&rows);
+	answer->groups = groups.items;
+	answer->group_cnt = groups.cnt;
 	if (!err)
 		err = fleet_compare(answer->groups, answer->group_cnt, answer->tail);
-	for (size_t i = 0; !err && folded && i < answer->group_cnt; i++)
-		if (answer->groups[i].median_ns < loghist_middle(median_class))
-			answer->groups[i].median_ns = NAN;
 	for (size_t i = 0; !err && i < answer->group_cnt; i++) {
 		answer->late_host_cnt += answer->groups[i].stands_out;
 		answer->other_host_cnt += !answer->groups[i].stands_out;
@@ -155,10 +145,10 @@ static int ask_members(struct fleet_ask *ask, struct fleet_answer *answer, const
 	return err;
 }
 
-static int ask_fact(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t median_class)
+static int ask_fact(struct fleet_ask *ask, struct fleet_answer *answer)
 {
 	struct fleet_answer hosts = {.question = FLEET_HOSTS, .tail = answer->tail};
-	int err = ask_groups(ask, &hosts, median_class) ?: ask_groups(ask, answer, median_class);
+	int err = ask_groups(ask, &hosts) ?: ask_groups(ask, answer);
 
 	if (!err)
 		err = ask_members(ask, answer, &hosts);
@@ -176,12 +166,19 @@ static struct fleet_group *group_of(const struct fleet_answer *answer, const cha
 	return NULL;
 }
 
-/* What those that stand out spend their late requests with. */
+/* What the first of those that stand out spend their late requests with. */
 static int ask_late(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t tail_class)
 {
 	struct clickhouse_rows rows = {0};
-	int err = question_late(ask->server, &ask->filter, answer->fact, tail_class, &rows);
+	const char *names[LATE_MAX];
+	size_t cnt = 0;
+	int err = 0;
 
+	for (size_t i = 0; i < answer->group_cnt && cnt < LATE_MAX; i++)
+		if (answer->groups[i].stands_out)
+			names[cnt++] = answer->groups[i].name;
+	if (cnt)
+		err = question_late(ask->server, &ask->filter, answer->fact, names, cnt, tail_class, &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		const char *const *cells = rows.cells + (2 + WL_CATEGORY_CNT) * i;
 		struct fleet_group *group = group_of(answer, cells[0]);
@@ -335,8 +332,8 @@ static int ask_change(struct fleet_ask *ask, struct fleet_answer *answer, uint32
 static int ask_it(struct fleet_ask *ask, struct fleet_answer *answer)
 {
 	bool by_host = answer->question == FLEET_HOSTS || answer->question == FLEET_COMMON;
-	uint32_t median_class = 0, tail_class = 0;
-	int err = ask_whole(ask, answer, &median_class, &tail_class);
+	uint32_t tail_class = 0;
+	int err = ask_whole(ask, answer, &tail_class);
 
 	if (err || !(answer->requests > 0))
 		return err;
@@ -344,7 +341,7 @@ static int ask_it(struct fleet_ask *ask, struct fleet_answer *answer)
 		return ask_roots(ask, answer);
 	if (answer->question == FLEET_SINCE)
 		return ask_change(ask, answer, tail_class);
-	err = by_host ? ask_groups(ask, answer, median_class) : ask_fact(ask, answer, median_class);
+	err = by_host ? ask_groups(ask, answer) : ask_fact(ask, answer);
 	if (!err && !answer->group_cnt)
 		err = -ENOENT;
 	if (!err)

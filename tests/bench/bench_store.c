@@ -2,14 +2,18 @@
 /*
  * A collector's store as many hosts would have filled it, for the projection's kill test, benchmark and demo:
  *
- *   store DIR HOSTS SESSIONS ROWS BLOCK_ROWS [BAD_HOSTS [DAYS]]
+ *   store DIR HOSTS SESSIONS ROWS BLOCK_ROWS [BAD_HOSTS [DAYS [RECORDING]]]
  *
  * HOSTS hosts with SESSIONS recordings each, of ROWS intervals in blocks of BLOCK_ROWS, the last of them ending now,
  * the others on the DAYS before.  The first BAD_HOSTS hosts have the setting `transparent_hugepage = always`, and one
- * request in 25 of theirs is 20 ms later for a page fault.  Equal arguments give equal rows but for the clock.
+ * request in 25 of theirs is 20 ms later for a page fault.  With RECORDING each request is one of its intervals, drawn
+ * at random.  Equal arguments give equal rows but for the clock.
  */
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/vec.h"
+#include "shard/columns.h"
+#include "shard/reader.h"
 #include "shard/writer.h"
 
 #include <whylate/record.h>
@@ -22,7 +26,15 @@
 
 #define DAY_NS 86400000000000ULL
 
+/* An interval of a recording. */
+struct sample {
+	uint64_t latency_ns, length_ns[WL_STATE_CNT];
+	double weight;
+	const char *type;
+};
+
 struct store {
+	VEC(struct sample) samples; /* none: rows are made up */
 	const char *dir;
 	unsigned host_cnt, session_cnt, row_cnt, block_rows, bad_cnt, day_cnt;
 	uint64_t rng, wall_ns;
@@ -88,25 +100,85 @@ static double random_share(struct store *store)
 	return (double)(random_next(&store->rng) >> 11) * 0x1p-53;
 }
 
-static void put_interval(struct store *store, struct shard_writer *writer, unsigned host, uint64_t sid,
-			 uint64_t begin_ts)
+static void take_samples(struct store *store, const struct shard_block *block)
+{
+	const struct interval_columns col = block_columns(block, INTERVAL, interval);
+
+	for (uint32_t i = 0; col.begin_ts && col.end_ts && i < block->row_cnt; i++) {
+		uint64_t begin_ts = col.begin_ts->values[i].u64, end_ts = col.end_ts->values[i].u64;
+		struct sample sample = {.latency_ns = end_ts - begin_ts,
+					.weight = column_f64_or(col.weight, i, 1),
+					.type = strdup(column_text(col.type, i))};
+
+		for (int s = 0; s < WL_STATE_CNT; s++) {
+			const struct shard_block_column *length =
+				block_column_at(block, SHARD_TABLE_INTERVAL, interval_column_length(s));
+
+			sample.length_ns[s] = length && !column_is_null(length, i) ? length->values[i].u64 : 0;
+		}
+		if (end_ts >= begin_ts)
+			must(vec_push(&store->samples, sample));
+	}
+}
+
+static void read_recording(struct store *store, const char *path)
+{
+	static const char *const tables[] = {"interval"};
+	const char *bad = path;
+	struct shard_reader *reader = shard_reader__open(&path, 1, &bad);
+	const struct shard_block *block;
+	int found;
+
+	if (!reader)
+		must(errno);
+	must(shard_reader__select(reader, tables, 1));
+	while ((found = shard_reader__next(reader, &block)) > 0)
+		take_samples(store, block);
+	must(found);
+	shard_reader__free(reader);
+	if (!store->samples.cnt)
+		must(ENODATA);
+}
+
+/* How long the request took and where; made up: log-normal about 200 µs, on the CPU. */
+static uint64_t put_lengths(struct store *store, uint64_t sid)
 {
 	static const char *const types[] = {"tcp:80 GET /users", "tcp:80 POST /orders", "tcp:80 GET /health"};
-	/* Log-normal about 200 µs. */
-	double normal = sqrt(-2 * log(1 - random_share(store))) * cos(6.283185307179586 * random_share(store));
-	uint64_t run_ns = (uint64_t)(2e5 * exp(0.6 * normal));
-	uint64_t fault_ns = host < store->bad_cnt && random_next(&store->rng) % 25 == 0 ? 20000000 : 0;
 	struct shard_row *row = &store->row;
+	const struct sample *sample;
+	double normal;
+	uint64_t run_ns;
 
-	begin_row(store, SHARD_TABLE_INTERVAL);
-	row->values[INTERVAL_SID].u64 = sid;
-	row->values[INTERVAL_BEGIN_TS].u64 = row->values[INTERVAL_PICKUP_TS].u64 = begin_ts;
-	row->values[INTERVAL_END_TS].u64 = begin_ts + run_ns + fault_ns;
-	row->values[INTERVAL_PID].u64 = row->values[INTERVAL_TID].u64 = row->values[INTERVAL_END_TID].u64 = 1000 + host;
+	if (store->samples.cnt) {
+		sample = &store->samples.items[random_next(&store->rng) % store->samples.cnt];
+		for (int s = 0; s < WL_STATE_CNT; s++)
+			row->values[interval_column_length(s)].u64 = sample->length_ns[s];
+		row->values[INTERVAL_TYPE].str = sample->type;
+		row->values[INTERVAL_WEIGHT].f64 = sample->weight;
+		return sample->latency_ns;
+	}
+	normal = sqrt(-2 * log(1 - random_share(store))) * cos(6.283185307179586 * random_share(store));
+	run_ns = (uint64_t)(2e5 * exp(0.6 * normal));
 	row->values[INTERVAL_TYPE].str = types[sid % 3];
 	row->values[INTERVAL_WEIGHT].f64 = 1;
 	row->values[interval_column_length(WL_STATE_RUNNING)].u64 = run_ns;
-	row->values[interval_column_length(WL_STATE_FAULT_MAJOR)].u64 = fault_ns;
+	return run_ns;
+}
+
+static void put_interval(struct store *store, struct shard_writer *writer, unsigned host, uint64_t sid,
+			 uint64_t begin_ts)
+{
+	struct shard_row *row = &store->row;
+	uint64_t length_ns, fault_ns;
+
+	begin_row(store, SHARD_TABLE_INTERVAL);
+	length_ns = put_lengths(store, sid);
+	fault_ns = host < store->bad_cnt && random_next(&store->rng) % 25 == 0 ? 20000000 : 0;
+	row->values[INTERVAL_SID].u64 = sid;
+	row->values[INTERVAL_BEGIN_TS].u64 = row->values[INTERVAL_PICKUP_TS].u64 = begin_ts;
+	row->values[INTERVAL_END_TS].u64 = begin_ts + length_ns + fault_ns;
+	row->values[INTERVAL_PID].u64 = row->values[INTERVAL_TID].u64 = row->values[INTERVAL_END_TID].u64 = 1000 + host;
+	row->values[interval_column_length(WL_STATE_FAULT_MAJOR)].u64 += fault_ns;
 	must(shard_writer__append(writer, SHARD_TABLE_INTERVAL, row));
 }
 
@@ -141,8 +213,8 @@ int main(int argc, char **argv)
 	struct store store = {.rng = 1};
 	struct timespec now;
 
-	if (argc < 6 || argc > 8) {
-		fprintf(stderr, "usage: store DIR HOSTS SESSIONS ROWS BLOCK_ROWS [BAD_HOSTS [DAYS]]\n");
+	if (argc < 6 || argc > 9) {
+		fprintf(stderr, "usage: store DIR HOSTS SESSIONS ROWS BLOCK_ROWS [BAD_HOSTS [DAYS [RECORDING]]]\n");
 		return 2;
 	}
 	store.dir = argv[1];
@@ -156,6 +228,8 @@ int main(int argc, char **argv)
 	store.wall_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	if (!store.row_cnt || !store.block_rows)
 		return 2;
+	if (argc > 8)
+		read_recording(&store, argv[8]);
 	for (unsigned h = 0; h < store.host_cnt; h++)
 		for (unsigned s = 0; s < store.session_cnt; s++)
 			make_session(&store, h, s);

@@ -67,5 +67,5 @@ class Server:
             self.process = None
 
     def ask(self, sql):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/", data=sql.encode(), timeout=120) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/", data=sql.encode(), timeout=1800) as answer:
             return answer.read().decode()

@@ -60,7 +60,7 @@ int project_forget(struct clickhouse *server, const char *host, uint64_t patienc
 	if (asprintf(&statement, "ALTER TABLE %s.rollup_days DELETE WHERE generation > 0",
 		     clickhouse__database(server)) < 0)
 		return -ENOMEM;
-	err = clickhouse__do(server, statement) ?: forget_in(server, "rollup_hosts", host);
+	err = clickhouse__do(server, statement) ?: forget_in(server, "rollup_late", host) ?: forget_in(server, "sketches", host);
 	free(statement);
 	if (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)
 		err = 0;

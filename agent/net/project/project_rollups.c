@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Sums of a day's rows, so that questions need not read each: `rollup_hosts` by session, type and class of latency,
+ * Sums of a day's rows, so that questions need not read each: `rollup_late` by class of latency, type and session, with
+ * the categories; `sketches`, a histogram in one row, by session and type, and (every = 1) by session over all types;
  * `rollup_times` by minute, type and class.  A day is rolled up anew under another generation; the row of `rollup_days`
  * that says so comes last and has the number of rows, and the day's rollups hold as long as `intervals` has as many.  A
  * projector that is killed leaves sums of a generation that nothing names.
@@ -55,7 +56,7 @@ static int sum_up(struct clickhouse *server, const struct project_day *day, uint
 		 "INSERT INTO %s.%s SELECT toDate('%s'), toUInt64(%" PRIu64
 		 "), %s, count(), sum(weight), sum(weight * weight), minIf(begin_ns, weight > 0), "
 		 "maxIf(begin_ns, weight > 0)",
-		 database, times ? "rollup_times" : "rollup_hosts", day->text, generation, keys);
+		 database, times ? "rollup_times" : "rollup_late", day->text, generation, keys);
 	for (int c = 0; !times && c < WL_CATEGORY_CNT; c++) {
 		schema_category_column(column, c);
 		sql__put(&sql, ", sum(weight * %s)", column);
@@ -67,13 +68,32 @@ static int sum_up(struct clickhouse *server, const struct project_day *day, uint
 	return do_text(server, &sql);
 }
 
+/* From `rollup_late`, whose rows are fewer.  A class that no weight speaks for is no part of a histogram. */
+static int sketch(struct clickhouse *server, const struct project_day *day, uint64_t generation, bool every)
+{
+	const char *database = clickhouse__database(server);
+	struct sql sql;
+
+	if (sql__begin(&sql))
+		return -ENOMEM;
+	sql__put(&sql,
+		 "INSERT INTO %s.sketches SELECT toDate('%s'), toUInt64(%" PRIu64
+		 "), toUInt8(%d), kind, host, session, sum(n), sum(s), sum(s2), minIf(low, s > 0), maxIf(high, s > 0), "
+		 "groupArrayIf(bucket, s > 0), groupArrayIf(s, s > 0) FROM (SELECT %s AS kind, host, session, bucket, "
+		 "sum(row_cnt) AS n, sum(w) AS s, sum(w2) AS s2, minIf(begin_min, w > 0) AS low, maxIf(begin_max, w > "
+		 "0) AS high FROM %s.rollup_late WHERE day = toDate('%s') AND generation = %" PRIu64
+		 " GROUP BY kind, host, session, bucket) GROUP BY kind, host, session",
+		 database, day->text, generation, every, every ? "''" : "type", database, day->text, generation);
+	return do_text(server, &sql);
+}
+
 struct rolled {
 	uint64_t row_cnt, begin_min, begin_max;
 };
 
 /* What the sums of a generation say of the rows that they are of. */
-static int look(struct clickhouse *server, const char *table, const struct project_day *day, uint64_t generation,
-		struct rolled *rolled)
+static int look(struct clickhouse *server, const char *table, const char *which, const struct project_day *day,
+		uint64_t generation, struct rolled *rolled)
 {
 	struct clickhouse_rows rows = {0};
 	char *statement;
@@ -81,8 +101,8 @@ static int look(struct clickhouse *server, const char *table, const struct proje
 
 	if (asprintf(&statement,
 		     "SELECT sum(row_cnt), minIf(begin_min, w > 0), maxIf(begin_max, w > 0) FROM %s.%s WHERE day = "
-		     "toDate('%s') AND generation = %" PRIu64,
-		     clickhouse__database(server), table, day->text, generation) < 0)
+		     "toDate('%s') AND generation = %" PRIu64 "%s",
+		     clickhouse__database(server), table, day->text, generation, which) < 0)
 		return -ENOMEM;
 	err = clickhouse__ask(server, statement, 3, &rows);
 	if (!err &&
@@ -113,26 +133,34 @@ static int name_generation(struct clickhouse *server, const struct project_day *
 static int roll_up(struct projector *projector, const struct project_day *day)
 {
 	uint64_t generation = now_ms() << 16 | (random_next(&projector->rng) & 0xffff);
-	struct rolled hosts, times;
+	static const char *const tables[][2] = {{"rollup_late", ""},
+						{"sketches", " AND every = 0"},
+						{"sketches", " AND every = 1"},
+						{"rollup_times", ""}};
+	struct rolled rolled[4];
 	struct project_days days;
-	bool same = false;
-	int err = sum_up(projector->server, day, generation, false) ?: sum_up(projector->server, day, generation, true);
+	bool same = true, found = false;
+	int err = sum_up(projector->server, day, generation, false)
+			  ?: sum_up(projector->server, day, generation, true)
+			  ?: sketch(projector->server, day, generation, false)
+			  ?: sketch(projector->server, day, generation, true);
 
-	if (!err)
-		err = look(projector->server, "rollup_hosts", day, generation, &hosts)
-			      ?: look(projector->server, "rollup_times", day, generation, &times);
+	for (size_t t = 0; !err && t < 4; t++) {
+		err = look(projector->server, tables[t][0], tables[t][1], day, generation, &rolled[t]);
+		same &= !err && rolled[t].row_cnt == rolled[0].row_cnt;
+	}
 	if (!err)
 		err = project_days__load(&days, projector->server);
 	if (err)
 		return err;
 	for (size_t i = 0; i < days.cnt; i++)
 		if (days.items[i].number == day->number)
-			same = hosts.row_cnt == times.row_cnt && hosts.row_cnt == days.items[i].row_cnt;
+			found = rolled[0].row_cnt == days.items[i].row_cnt;
 	project_days__free(&days);
-	if (!same)
+	if (!same || !found)
 		return 0;
 	projector->stats.days++;
-	return name_generation(projector->server, day, generation, &hosts);
+	return name_generation(projector->server, day, generation, &rolled[0]);
 }
 
 /* A partition is called DAY-GENERATION. */
@@ -197,7 +225,8 @@ int projector__put_rollups(struct projector *projector)
 		err = project_days__load(&days, projector->server);
 	if (err)
 		return err;
-	err = drop_old(projector, &days, "rollup_hosts") ?: drop_old(projector, &days, "rollup_times");
+	err = drop_old(projector, &days, "rollup_late")
+		      ?: drop_old(projector, &days, "sketches") ?: drop_old(projector, &days, "rollup_times");
 	project_days__free(&days);
 	return err;
 }

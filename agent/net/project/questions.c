@@ -94,50 +94,97 @@ static void put_rows(struct sql *sql, const char *database, const struct questio
 	put_who(sql, filter, true);
 }
 
+/* The days that are answered so: how many. */
+static size_t count_days(const struct question_filter *filter, enum day_kind kind)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; filter->days && i < filter->days->cnt; i++)
+		cnt += kind_of(&filter->days->items[i], filter) == kind;
+	return cnt;
+}
+
+static void put_generations(struct sql *sql, const struct question_filter *filter)
+{
+	size_t cnt = 0;
+
+	sql__put(sql, "generation IN (");
+	for (size_t i = 0; i < filter->days->cnt; i++)
+		if (kind_of(&filter->days->items[i], filter) == DAY_SUMS)
+			sql__put(sql, "%s%" PRIu64, cnt++ ? "," : "", filter->days->items[i].generation);
+	sql__put(sql, ")");
+}
+
 /*
  * " FROM (…)" of the sums of one table and of the rows of the days that have none: `sums` and `rows` are the same
- * columns of each.
+ * columns of each, `more` a condition that both understand.
  */
 static void put_counted(struct sql *sql, const char *database, const struct question_filter *filter, const char *table,
-			const char *sums, const char *rows)
+			const char *sums, const char *rows, const char *more)
 {
-	size_t sum_cnt = 0, row_cnt = 0;
+	size_t sum_cnt = count_days(filter, DAY_SUMS), row_cnt = count_days(filter, DAY_ROWS);
 
-	for (size_t i = 0; filter->days && i < filter->days->cnt; i++) {
-		enum day_kind kind = kind_of(&filter->days->items[i], filter);
-
-		sum_cnt += kind == DAY_SUMS;
-		row_cnt += kind == DAY_ROWS;
-	}
 	sql__put(sql, " FROM (");
 	if (sum_cnt) {
-		size_t cnt = 0;
-
-		sql__put(sql, "SELECT %s FROM %s.%s WHERE generation IN (", sums, database, table);
-		for (size_t i = 0; i < filter->days->cnt; i++)
-			if (kind_of(&filter->days->items[i], filter) == DAY_SUMS)
-				sql__put(sql, "%s%" PRIu64, cnt++ ? "," : "", filter->days->items[i].generation);
-		sql__put(sql, ") AND w > 0");
-		put_who(sql, filter, !strcmp(table, "rollup_hosts"));
+		sql__put(sql, "SELECT %s FROM %s.%s WHERE ", sums, database, table);
+		put_generations(sql, filter);
+		sql__put(sql, " AND w > 0");
+		put_who(sql, filter, !strcmp(table, "rollup_late"));
+		sql__put(sql, "%s", more);
 		if (row_cnt)
 			sql__put(sql, " UNION ALL ");
 	}
 	if (!sum_cnt || row_cnt)
 		put_rows(sql, database, filter, rows);
+	if (!sum_cnt || row_cnt)
+		sql__put(sql, "%s", more);
 	sql__put(sql, ") AS counted");
 }
 
-/* Sums by session, of what is to be grouped by the host or by a fact of the session. */
-static void put_source(struct sql *sql, const char *database, const struct question_filter *filter, const char *fact,
-		       const char *sums, const char *rows)
+/* "(…)": host, session, w, w2, buckets, weights: a histogram of each session, of sketches and of rows. */
+static void put_sketches(struct sql *sql, const char *database, const struct question_filter *filter)
 {
-	put_counted(sql, database, filter, "rollup_hosts", sums, rows);
-	if (!fact)
-		return;
-	sql__put(sql, " ALL INNER JOIN (SELECT session, argMax(value, version) AS fact FROM %s.facts WHERE key = ",
-		 database);
+	size_t sum_cnt = count_days(filter, DAY_SUMS), row_cnt = count_days(filter, DAY_ROWS);
+
+	sql__put(sql, "(");
+	if (sum_cnt) {
+		sql__put(sql, "SELECT host, session, w, w2, buckets, weights FROM %s.sketches WHERE ", database);
+		put_generations(sql, filter);
+		sql__put(sql, " AND every = %d AND w > 0", !filter->type);
+		put_who(sql, filter, true);
+	}
+	if (sum_cnt && row_cnt)
+		sql__put(sql, " UNION ALL ");
+	if (!sum_cnt || row_cnt) {
+		sql__put(sql, "SELECT host, session, sum(s) AS w, sum(s2) AS w2, groupArray(bucket) AS buckets, "
+			      "groupArray(s) AS weights FROM (");
+		put_rows(sql, database, filter, "host, session, bucket, sum(weight) AS s, sum(weight * weight) AS s2");
+		sql__put(sql, " GROUP BY host, session, bucket) GROUP BY host, session");
+	}
+	sql__put(sql, ")");
+}
+
+/* ", 'one','two'" without the first comma. */
+static void put_names(struct sql *sql, const char *const *names, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		sql__put(sql, i ? "," : "");
+		sql__put_text(sql, names[i]);
+	}
+}
+
+/* "(…) AS said": what sessions say of a fact, where it is one of these (cnt 0: anything). */
+static void put_fact(struct sql *sql, const char *database, const char *fact, const char *const *values, size_t cnt)
+{
+	sql__put(sql, "(SELECT session, argMax(value, version) AS fact FROM %s.facts WHERE key = ", database);
 	sql__put_text(sql, fact);
-	sql__put(sql, " GROUP BY session) AS said USING session");
+	sql__put(sql, " GROUP BY session");
+	if (cnt) {
+		sql__put(sql, " HAVING fact IN (");
+		put_names(sql, values, cnt);
+		sql__put(sql, ")");
+	}
+	sql__put(sql, ") AS said");
 }
 
 /* Of `sessions` s: those that touch the time. */
@@ -158,48 +205,93 @@ static void put_sessions(struct sql *sql, const char *database, const struct que
 	sql__put(sql, ")");
 }
 
-int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact,
-		    uint32_t fold_below, struct clickhouse_rows *rows)
+/* The class at which the sum of weights reaches that share of all. */
+static void put_quantile(struct sql *sql, const char *share)
 {
-	const char *group = fact ? "fact" : "host";
+	sql__put(sql, ", sorted[least(length(sorted), 1 + arrayCount(x -> x < total * (%s), reached))]", share);
+}
+
+int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact, double tail,
+		    struct clickhouse_rows *rows)
+{
+	const char *database = clickhouse__database(server);
+	char share[64];
 	struct sql sql;
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql, "SELECT %s, if(at < %u, toUInt16(0), at) AS class, sum(w), sum(w2)", group, fold_below);
-	put_source(&sql, clickhouse__database(server), filter, fact,
-		   fact ? "session, bucket AS at, w, w2" : "host, bucket AS at, w, w2",
-		   fact ? "session, bucket AS at, weight AS w, weight * weight AS w2"
-			: "host, bucket AS at, weight AS w, weight * weight AS w2");
-	sql__put(&sql, " GROUP BY %s, class ORDER BY %s, class", group, group);
-	return ask(server, &sql, 4, rows);
+	sql__put(&sql, "SELECT called, total, total2, error");
+	put_quantile(&sql, "0.5");
+	snprintf(share, sizeof(share), "%.17g", tail);
+	put_quantile(&sql, share);
+	snprintf(share, sizeof(share), "%.17g - error", tail);
+	put_quantile(&sql, share);
+	snprintf(share, sizeof(share), "%.17g + error", tail);
+	put_quantile(&sql, share);
+	sql__put(&sql,
+		 " FROM (SELECT called, total, total2, 1.959964 * sqrt(%.17g * total2) / total AS error, arraySort(b) "
+		 "AS "
+		 "sorted, arrayCumSum(arraySort((x, y) -> y, v, b)) AS reached FROM (",
+		 tail * (1 - tail));
+	if (fact) {
+		/* A row a session: joined first, and taken apart then. */
+		sql__put(&sql, "SELECT called, sum(s) AS total, sum(s2) AS total2, groupArray(at) AS b, groupArray(s) "
+			       "AS v FROM (SELECT fact AS called, at, sum(weight) AS s, sum(if(nth = 1, w2, 0)) AS s2 "
+			       "FROM (SELECT fact, w2, buckets, weights, arrayEnumerate(buckets) AS numbers FROM ");
+		put_sketches(&sql, database, filter);
+		sql__put(&sql, " AS counted ALL INNER JOIN ");
+		put_fact(&sql, database, fact, NULL, 0);
+		sql__put(&sql, " USING session) ARRAY JOIN buckets AS at, weights AS weight, numbers AS nth GROUP BY "
+			       "called, at) GROUP BY called");
+	} else {
+		sql__put(&sql, "SELECT host AS called, sum(w) AS total, sum(w2) AS total2, groupArrayArray(buckets) AS "
+			       "b, groupArrayArray(weights) AS v FROM ");
+		put_sketches(&sql, database, filter);
+		sql__put(&sql, " GROUP BY called");
+	}
+	sql__put(&sql, ")) ORDER BY called");
+	return ask(server, &sql, QUESTION_GROUPS_COLUMNS, rows);
 }
 
 int question_histogram(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
 {
+	const char *database = clickhouse__database(server);
 	struct sql sql;
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql, "SELECT at, sum(w), sum(w2), min(low), max(high)");
-	put_counted(&sql, clickhouse__database(server), filter, filter->host ? "rollup_hosts" : "rollup_times",
-		    "bucket AS at, w, w2, begin_min AS low, begin_max AS high",
-		    "bucket AS at, weight AS w, weight * weight AS w2, begin_ns AS low, begin_ns AS high");
+	sql__put(&sql, "SELECT at, sum(w), min(low), max(high)");
+	put_counted(&sql, database, filter, filter->host ? "rollup_late" : "rollup_times",
+		    "bucket AS at, w, begin_min AS low, begin_max AS high",
+		    "bucket AS at, weight AS w, begin_ns AS low, begin_ns AS high", "");
 	sql__put(&sql, " GROUP BY at ORDER BY at");
 	return ask(server, &sql, QUESTION_HISTOGRAM_COLUMNS, rows);
 }
 
 int question_late(struct clickhouse *server, const struct question_filter *filter, const char *fact,
-		  uint32_t from_bucket, struct clickhouse_rows *rows)
+		  const char *const *groups, size_t group_cnt, uint32_t from_bucket, struct clickhouse_rows *rows)
 {
 	const char *group = fact ? "fact" : "host", *by = fact ? "session" : "host";
+	const char *database = clickhouse__database(server);
 	char sums[WL_CATEGORY_CNT * 64], weighed[WL_CATEGORY_CNT * 64], column[SCHEMA_CATEGORY_SZ];
-	size_t sums_len = (size_t)snprintf(sums, sizeof(sums), "%s, bucket AS at, w", by);
-	size_t weighed_len = (size_t)snprintf(weighed, sizeof(weighed), "%s, bucket AS at, weight AS w", by);
-	struct sql sql;
+	size_t sums_len = (size_t)snprintf(sums, sizeof(sums), "%s, w", by);
+	size_t weighed_len = (size_t)snprintf(weighed, sizeof(weighed), "%s, weight AS w", by);
+	struct sql sql, which;
+	char *condition;
 
-	if (sql__begin(&sql))
+	if (sql__begin(&which))
 		return -ENOMEM;
+	sql__put(&which, " AND bucket >= %u", from_bucket);
+	if (!fact) {
+		sql__put(&which, " AND host IN (");
+		put_names(&which, groups, group_cnt);
+		sql__put(&which, ")");
+	}
+	condition = sql__end(&which);
+	if (!condition || sql__begin(&sql)) {
+		free(condition);
+		return -ENOMEM;
+	}
 	sql__put(&sql, "SELECT %s, sum(w) AS late", group);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		schema_category_column(column, c);
@@ -208,8 +300,14 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 		weighed_len += (size_t)snprintf(weighed + weighed_len, sizeof(weighed) - weighed_len,
 						", weight * %s AS c%d", column, c);
 	}
-	put_source(&sql, clickhouse__database(server), filter, fact, sums, weighed);
-	sql__put(&sql, " WHERE at >= %u GROUP BY %s", from_bucket, group);
+	put_counted(&sql, database, filter, "rollup_late", sums, weighed, condition);
+	free(condition);
+	if (fact) {
+		sql__put(&sql, " ALL INNER JOIN ");
+		put_fact(&sql, database, fact, groups, group_cnt);
+		sql__put(&sql, " USING session");
+	}
+	sql__put(&sql, " GROUP BY %s", group);
 	return ask(server, &sql, 2 + WL_CATEGORY_CNT, rows);
 }
 
@@ -268,10 +366,7 @@ int question_facts(struct clickhouse *server, const struct question_filter *filt
 		return -ENOMEM;
 	sql__put(&sql, "SELECT key, fact, uniqExactIf(on_host, is_late = 1), uniqExactIf(on_host, is_late = 0) FROM "
 		       "(SELECT key, fact, on_host, on_host IN (");
-	for (size_t i = 0; i < late_cnt; i++) {
-		sql__put(&sql, i ? "," : "");
-		sql__put_text(&sql, late[i]);
-	}
+	put_names(&sql, late, late_cnt);
 	sql__put(&sql,
 		 ") AS is_late FROM (SELECT session, key, argMax(value, version) AS fact FROM %s.facts GROUP BY "
 		 "session, key) AS said ALL INNER JOIN ",
@@ -315,7 +410,7 @@ int question_steps(struct clickhouse *server, const struct question_filter *filt
 		 step_ns, step_ns, from_bucket);
 	put_counted(&sql, clickhouse__database(server), &of_rows, "rollup_times",
 		    "toUInt64(minute) * 60000000000 AS begin, bucket AS at, w, w2",
-		    "begin_ns AS begin, bucket AS at, weight AS w, weight * weight AS w2");
+		    "begin_ns AS begin, bucket AS at, weight AS w, weight * weight AS w2", "");
 	sql__put(&sql, " GROUP BY step ORDER BY step");
 	return ask(server, &sql, 4, rows);
 }

@@ -23,17 +23,22 @@ struct question_filter {
 };
 
 /*
- * How many requests were how late, folded below the fleet's median: group, bucket, sum of weights, of their squares.
- * fact NULL: groups are hosts; else the values of that fact.
+ * How late requests were, by group: group, sum of weights, of their squares, half of the interval as a share, buckets
+ * of the median, of the quantile `tail`, and of the ends of the latter's 95 % interval (order statistics, by the
+ * effective number of requests). fact NULL: groups are hosts; else the values of that fact.
  */
-int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact,
-		    uint32_t fold_below, struct clickhouse_rows *rows);
-/* bucket, sum of weights, of their squares, when the first and the last of them began: of all together. */
-#define QUESTION_HISTOGRAM_COLUMNS 5
+#define QUESTION_GROUPS_COLUMNS 8
+int question_groups(struct clickhouse *server, const struct question_filter *filter, const char *fact, double tail,
+		    struct clickhouse_rows *rows);
+/* bucket, sum of weights, when the first and the last of them began: of all together. */
+#define QUESTION_HISTOGRAM_COLUMNS 4
 int question_histogram(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
-/* Means of the categories of requests of that bucket and above, by group: group, sum of weights, then each category. */
+/*
+ * Means of the categories of requests of that bucket and above, of these groups: group, sum of weights, then each
+ * category.
+ */
 int question_late(struct clickhouse *server, const struct question_filter *filter, const char *fact,
-		  uint32_t from_bucket, struct clickhouse_rows *rows);
+		  const char *const *groups, size_t group_cnt, uint32_t from_bucket, struct clickhouse_rows *rows);
 /*
  * What late requests were late by, by root: category, kind, role, function, object, culprit, hosts, late requests,
  * seconds recorded on those hosts, one of the texts, of the session with most: session, sid, host, recording.

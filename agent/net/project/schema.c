@@ -110,6 +110,18 @@ static const struct {
 	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (type, minute, bucket)"},
 	{2, "CREATE TABLE IF NOT EXISTS %d.rollup_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
 	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
+	/* The days first: no generation of before holds. */
+	{3, "DROP TABLE IF EXISTS %d.rollup_days"},
+	{3, "DROP TABLE IF EXISTS %d.rollup_hosts"},
+	{3, "CREATE TABLE IF NOT EXISTS %d.rollup_late (day Date, generation UInt64, type String, host String, session "
+	    "UInt64, bucket UInt16, row_cnt UInt64, w Float64, w2 Float64, begin_min UInt64, begin_max UInt64%s) "
+	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (bucket, type, host, session)"},
+	{3, "CREATE TABLE IF NOT EXISTS %d.sketches (day Date, generation UInt64, every UInt8, type String, host "
+	    "String, session UInt64, row_cnt UInt64, w Float64, w2 Float64, begin_min UInt64, begin_max UInt64, "
+	    "buckets Array(UInt16), weights Array(Float64)) "
+	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (every, type, host, session)"},
+	{3, "CREATE TABLE IF NOT EXISTS %d.rollup_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
+	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
 };
 
 static void put_category_sums(struct sql *sql)

@@ -7,14 +7,14 @@
  *   blocks     the stored blocks that are in `intervals`, once that is certain; one may be in it twice
  *   sessions, facts, loss, causes   state of a session: of rows with the same key the one with the largest `version`
  * holds
- *   rollup_hosts, rollup_times, rollup_days   sums of the rows of whole days (project_rollups.c)
+ *   sketches, rollup_late, rollup_times, rollup_days   sums of the rows of whole days (project_rollups.c)
  */
 #ifndef WHYLATE_NET_PROJECT_SCHEMA_H
 #define WHYLATE_NET_PROJECT_SCHEMA_H
 
 #include "net/project/clickhouse.h"
 
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 
 /* From the first of them that has them: insert_deduplication_token. */
 #define SCHEMA_TOKENS_MAJOR 22
