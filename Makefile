@@ -216,7 +216,7 @@ $(BUILD)/safety/goroutines: tests/safety/goroutines.go
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 unit_src := $(wildcard tests/unit/*.c)
 unit_lib_obj := $(lib_src:%.c=$(BUILD)/unit/%.o)
-unit_obj := $(unit_src:%.c=$(BUILD)/unit/%.o)
+unit_obj := $(unit_src:%.c=$(BUILD)/unit/%.o) $(BUILD)/unit/tests/unit/value_subject_cxx.o
 
 $(BUILD)/unit/%.o: %.c
 	$(say) CC $@
@@ -227,6 +227,10 @@ $(BUILD)/unit/%.o: %.c
 $(BUILD)/unit/tests/unit/unwind_subject.o: SANITIZE := -O2 -fomit-frame-pointer
 # Their variables are read where DWARF says they are.
 $(foreach level,0 2 3,$(eval $(BUILD)/unit/tests/unit/value_subject_o$(level).o: SANITIZE := -O$(level)))
+$(BUILD)/unit/tests/unit/value_subject_cxx.o: tests/unit/value_subject_cxx.cc
+	$(say) CXX $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Werror -c $< -o $@
 
 $(BUILD)/unit/run: $(unit_obj) $(unit_lib_obj)
 	$(say) LD $@

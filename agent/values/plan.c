@@ -21,39 +21,71 @@ static bool fits(int64_t off)
 	return off >= INT32_MIN && off <= INT32_MAX;
 }
 
-/* What of a local lies neither in registers nor where the copied stack has it. False: nothing. */
-static bool make_wish(const struct value_variable *variable, const struct value_location *location, struct wish *wish)
+/* The value lies in memory at what `reg` holds + off, or at what lies there + off2. */
+static bool set_read(struct wish *wish, const struct value_variable *variable, uint8_t reg, int64_t off, bool deref)
 {
-	bool is_member = variable->member_off >= 0;
-	int64_t off = location->off, off2 = 0;
+	int64_t off2 = deref ? variable->member_off : 0;
 
-	*wish = (struct wish){.begin = location->pc_begin, .end = location->pc_end};
+	if (reg >= WL_STACK_REGS || !fits(off) || wish->begin >= wish->end)
+		return false;
+	wish->read = (struct value_read){
+		.off = (int32_t)off, .off2 = (int32_t)off2, .reg = reg, .sz = variable->size, .deref = deref};
+	return true;
+}
+
+/* A pointer in a frame, as far as the unwinding table says where the frame is. */
+static int add_by_frame(struct value_plan *plan, const struct value_schema *schema,
+			const struct value_variable *variable, const struct value_location *location, wish_list *wishes)
+{
+	struct value_frame_rule rule;
+	bool is_complete = true;
+	int err = 0;
+
+	for (uint64_t pc = location->pc_begin; pc < location->pc_end && !err; pc = rule.end) {
+		struct wish wish = {.begin = pc};
+		int64_t off;
+
+		value_schema_frame(schema, pc, &rule);
+		wish.end = rule.end < location->pc_end ? rule.end : location->pc_end;
+		if (rule.known && !__builtin_add_overflow(location->off, rule.off, &off) &&
+		    set_read(&wish, variable, rule.reg, off, true))
+			err = vec_push(wishes, wish);
+		else
+			is_complete = false;
+		/* Without a table nothing tells how far its absence reaches. */
+		if (rule.end == pc + 1 && !rule.known)
+			break;
+	}
+	plan->no_frame += !is_complete;
+	return err;
+}
+
+/* What of a local lies neither in registers nor where the copied stack has it. */
+static int add_wish(struct value_plan *plan, const struct value_schema *schema, const struct value_variable *variable,
+		    const struct value_location *location, wish_list *wishes)
+{
+	struct wish wish = {.begin = location->pc_begin, .end = location->pc_end};
+	bool is_member = variable->member_off >= 0, is_read = false;
+	int64_t off = location->off;
+
 	switch (location->place) {
 	case VALUE_IN_REGISTER:
 		off = 0;
 		/* fallthrough */
 	case VALUE_IS_SUM:
-		if (!is_member)
-			return false;
-		if (__builtin_add_overflow(off, (int64_t)variable->member_off, &off))
-			return false;
+		is_read = is_member && !__builtin_add_overflow(off, (int64_t)variable->member_off, &off) &&
+			  set_read(&wish, variable, location->reg, off, false);
 		break;
 	case VALUE_AT_REGISTER:
-		wish->read.deref = is_member;
-		off2 = is_member ? variable->member_off : 0;
-		if (!is_member && location->reg == WL_STACK_REG_SP)
-			return false;
+		is_read = (is_member || location->reg != WL_STACK_REG_SP) &&
+			  set_read(&wish, variable, location->reg, off, is_member);
 		break;
+	case VALUE_AT_CFA:
+		return is_member ? add_by_frame(plan, schema, variable, location, wishes) : 0;
 	default:
-		return false;
+		break;
 	}
-	if (location->reg >= WL_STACK_REGS || !fits(off) || !fits(off2))
-		return false;
-	wish->read.off = (int32_t)off;
-	wish->read.off2 = (int32_t)off2;
-	wish->read.reg = location->reg;
-	wish->read.sz = variable->size;
-	return true;
+	return is_read ? vec_push(wishes, wish) : 0;
 }
 
 ORDER(compare_wishes, struct wish, BY(a->begin, b->begin), BY(a->end, b->end));
@@ -147,7 +179,6 @@ int value_plan_add(struct value_plan *plan, const struct value_schema *schema, u
 		   uint32_t *range_cnt)
 {
 	wish_list wishes = {0};
-	struct wish wish;
 	int err = 0;
 
 	*first_range = (uint32_t)plan->ranges.cnt;
@@ -161,8 +192,7 @@ int value_plan_add(struct value_plan *plan, const struct value_schema *schema, u
 		for (uint32_t l = 0; l < variable->location_cnt && !err; l++) {
 			const struct value_location *location = &schema->locations.items[variable->first_location + l];
 
-			if (make_wish(variable, location, &wish) && wish.begin < wish.end)
-				err = vec_push(&wishes, wish);
+			err = add_wish(plan, schema, variable, location, &wishes);
 		}
 	}
 	if (!err && wishes.cnt) {

@@ -11,6 +11,7 @@ struct value_plan {
 	VEC(struct value_read) reads;
 	VEC(struct value_global) globals;
 	size_t left_out; /* reads beyond the limits */
+	size_t no_frame; /* pointers in frames whose place is not known throughout */
 };
 
 /* Adds a module's: its ranges are range_cnt from first_range on. 0 or -ENOMEM; value_plan_free() in either case. */

@@ -4,6 +4,7 @@
 #include "base/order.h"
 #include "base/user_file.h"
 
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -51,8 +52,6 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 	for (int i = 0; i < len && i < 64; i++)
 		sprintf(hex + 2 * i, "%02x", build_id[i]);
 	schema->build_id = builder_text(&builder, hex);
-	/* Rows of .eh_frame come from the file with the code. The module owns the table. */
-	builder.cfi = dwarf_getcfi_elf(builder.elf);
 	builder.tagger = tagger__new();
 	schema->no_code_tags = !builder.tagger;
 	schema_walk(&builder);
@@ -60,8 +59,6 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 		vec_free(&builder.function.items.items[i].locations);
 	vec_free(&builder.function.items);
 	tagger__free(builder.tagger);
-	if (builder.cfi)
-		dwarf_cfi_end(builder.cfi);
 	if (!builder.err)
 		vec_sort(&schema->variables, compare);
 	return builder.err;
@@ -124,6 +121,37 @@ bool value_schema_line(const struct value_schema *schema, uint64_t addr, const c
 		return false;
 	*line = (uint32_t)number;
 	return true;
+}
+
+void value_schema_frame(const struct value_schema *schema, uint64_t pc, struct value_frame_rule *rule)
+{
+	Dwarf_Addr bias, begin, end;
+	Dwarf_CFI *table = schema->module ? dwfl_module_eh_cfi(schema->module, &bias) : NULL;
+	Dwarf_Frame *frame;
+	Dwarf_Op *ops;
+	bool is_signal;
+	size_t cnt;
+
+	*rule = (struct value_frame_rule){.begin = pc, .end = pc + 1};
+	/* Addresses in the table are those as linked. */
+	if (!table || dwarf_cfi_addrframe(table, pc, &frame))
+		return;
+	if (dwarf_frame_info(frame, &begin, &end, &is_signal) >= 0 && begin <= pc && pc < end) {
+		rule->begin = begin;
+		rule->end = end;
+	}
+	if (!dwarf_frame_cfa(frame, &ops, &cnt) && cnt == 1) {
+		if (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31) {
+			rule->known = true;
+			rule->reg = (uint8_t)(ops[0].atom - DW_OP_breg0);
+			rule->off = (int64_t)ops[0].number;
+		} else if (ops[0].atom == DW_OP_bregx && ops[0].number < 32) {
+			rule->known = true;
+			rule->reg = (uint8_t)ops[0].number;
+			rule->off = (int64_t)ops[0].number2;
+		}
+	}
+	free(frame);
 }
 
 void value_schema_free(struct value_schema *schema)

@@ -42,6 +42,14 @@ struct value_location {
 	uint8_t reg;   /* DWARF number */
 };
 
+/* A row of the unwinding table: in [begin, end) the canonical frame address is what `reg` holds + off. */
+struct value_frame_rule {
+	uint64_t begin, end;
+	int64_t off;
+	uint8_t reg; /* DWARF number */
+	bool known;  /* false: it is none of that form, or there is no row */
+};
+
 struct value_variable {
 	const char *file, *function, *name, *type; /* function "" for a global */
 	const char *inlined;                       /* the function whose inlined body declares it; NULL: `function` */
@@ -61,7 +69,7 @@ struct value_schema {
 	size_t functions, units;
 	size_t skipped[VALUE_SKIP_CNT];
 	const char *build_id; /* hex, "" where the file has none */
-	void *dwfl, *module;  /* libdw's, for value_schema_line() */
+	void *dwfl, *module;  /* libdw's, for value_schema_line() and …_frame(); NULL */
 	bool no_code_tags;    /* machine code of this architecture is not analysed: locals have no tags */
 };
 
@@ -83,6 +91,8 @@ extern const char *const value_type_names[VALUE_TYPE_CNT];
 int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts);
 /* The source line of an instruction; false: DWARF does not tell. */
 bool value_schema_line(const struct value_schema *schema, uint64_t addr, const char **file, uint32_t *line);
+/* The row that has pc, or of pc alone. */
+void value_schema_frame(const struct value_schema *schema, uint64_t pc, struct value_frame_rule *rule);
 void value_schema_free(struct value_schema *schema);
 
 #endif

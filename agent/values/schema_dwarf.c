@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From debugging information entries to variables: types, scopes, locations. */
+/* From debugging information entries to variables: scopes and locations. */
 #include "target/demangle.h"
 #include "values/schema_internal.h"
 
@@ -9,163 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- types -------------------------------------------------------------------------------------------------------- */
-
-/* The type behind typedefs and qualifiers; false: none, or a cycle. */
-static bool plain_type(Dwarf_Die *die, Dwarf_Die *type)
-{
-	Dwarf_Attribute attr;
-
-	*type = *die;
-	for (int depth = 0; depth < TYPE_DEPTH_MAX; depth++) {
-		switch (dwarf_tag(type)) {
-		case DW_TAG_typedef:
-		case DW_TAG_const_type:
-		case DW_TAG_volatile_type:
-		case DW_TAG_restrict_type:
-		case DW_TAG_atomic_type:
-			if (!dwarf_formref_die(dwarf_attr_integrate(type, DW_AT_type, &attr), type))
-				return false;
-			continue;
-		default:
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The name that the source uses: that of the outermost typedef, else of the type itself. */
-static const char *type_name(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die type = *die;
-
-	for (int depth = 0; depth < TYPE_DEPTH_MAX; depth++) {
-		const char *name = dwarf_diename(&type);
-
-		if (name)
-			return name;
-		if (!dwarf_formref_die(dwarf_attr_integrate(&type, DW_AT_type, &attr), &type))
-			break;
-	}
-	return NULL;
-}
-
-static bool base_kind(Dwarf_Die *type, uint8_t *kind)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Word encoding;
-
-	if (dwarf_formudata(dwarf_attr_integrate(type, DW_AT_encoding, &attr), &encoding))
-		return false;
-	switch (encoding) {
-	case DW_ATE_boolean:
-		*kind = VALUE_BOOL;
-		return true;
-	case DW_ATE_float:
-		*kind = VALUE_FLOAT;
-		return true;
-	case DW_ATE_signed:
-	case DW_ATE_signed_char:
-		*kind = VALUE_SIGNED;
-		return true;
-	case DW_ATE_unsigned:
-	case DW_ATE_unsigned_char:
-	case DW_ATE_UTF:
-		*kind = VALUE_UNSIGNED;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool is_struct(Dwarf_Die *type)
-{
-	int tag = dwarf_tag(type);
-
-	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type;
-}
-
-static bool pointer_type(struct builder *builder, Dwarf_Die *type, struct value_variable *variable,
-			 Dwarf_Die *struct_die, bool *has_struct)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die target, plain;
-	const char *name = NULL;
-	char text[160];
-
-	if (dwarf_formref_die(dwarf_attr_integrate(type, DW_AT_type, &attr), &target)) {
-		name = type_name(&target);
-		if (plain_type(&target, &plain) && is_struct(&plain) && has_struct) {
-			*struct_die = plain;
-			*has_struct = true;
-		}
-	}
-	snprintf(text, sizeof(text), "%.150s *", name ? name : "void");
-	variable->kind = VALUE_POINTER;
-	variable->size = sizeof(void *);
-	variable->type = builder_text(builder, text);
-	return true;
-}
-
-bool schema_type(struct builder *builder, Dwarf_Die *die, struct value_variable *variable, Dwarf_Die *struct_die,
-		 bool *has_struct)
-{
-	Dwarf_Die first, type;
-	Dwarf_Attribute attr;
-	int size;
-
-	if (has_struct)
-		*has_struct = false;
-	if (!dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr), &first) || !plain_type(&first, &type))
-		return false;
-	switch (dwarf_tag(&type)) {
-	case DW_TAG_pointer_type:
-	case DW_TAG_reference_type:
-	case DW_TAG_rvalue_reference_type:
-		return pointer_type(builder, &type, variable, struct_die, has_struct);
-	case DW_TAG_enumeration_type:
-		variable->kind = VALUE_ENUM;
-		break;
-	case DW_TAG_base_type:
-		if (!base_kind(&type, &variable->kind))
-			return false;
-		break;
-	default:
-		return false;
-	}
-	size = dwarf_bytesize(&type);
-	if (size != 1 && size != 2 && size != 4 && size != 8)
-		return false;
-	variable->size = (uint8_t)size;
-	variable->type = builder_text(builder, type_name(&first));
-	return true;
-}
-
-bool schema_member(struct builder *builder, Dwarf_Die *struct_die, int64_t off, uint8_t size,
-		   struct value_variable *variable, const char **member)
-{
-	Dwarf_Die child;
-
-	if (dwarf_child(struct_die, &child))
-		return false;
-	for (int i = 0; i < MEMBERS_MAX; i++) {
-		Dwarf_Attribute attr;
-		Dwarf_Word at;
-
-		if (dwarf_tag(&child) == DW_TAG_member && dwarf_diename(&child) &&
-		    !dwarf_hasattr(&child, DW_AT_bit_size) &&
-		    !dwarf_formudata(dwarf_attr(&child, DW_AT_data_member_location, &attr), &at) &&
-		    (int64_t)at == off) {
-			*member = dwarf_diename(&child);
-			return schema_type(builder, &child, variable, NULL, NULL) && variable->size == size;
-		}
-		if (dwarf_siblingof(&child, &child))
-			break;
-	}
-	return false;
-}
 
 /* --- locations ---------------------------------------------------------------------------------------------------- */
 
@@ -394,42 +237,34 @@ static void keep_global(struct builder *builder, const struct value_variable *va
 	vec_free(&candidate.locations);
 }
 
-/* The values in a struct, one level deep. */
-static void take_members(struct builder *builder, Dwarf_Die *struct_die, const struct value_variable *whole,
-			 const struct value_location *location)
-{
-	Dwarf_Die child;
+struct global_members {
+	struct builder *builder;
+	const struct value_variable *whole;
+	const struct value_location *location;
+};
 
-	if (dwarf_child(struct_die, &child))
+/* Addresses are left out: of a global they say little, and there are many. */
+static void keep_member(void *owner, const struct schema_found_member *member)
+{
+	const struct global_members *members = owner;
+	struct builder *builder = members->builder;
+	struct value_variable variable = *members->whole;
+	struct value_location location = *members->location;
+	char name[MEMBER_NAME_SZ + 100];
+
+	if (member->in_union) {
+		builder->schema->skipped[VALUE_SKIP_UNION]++;
 		return;
-	for (int i = 0; i < MEMBERS_MAX && !builder->err; i++) {
-		struct value_variable variable = *whole;
-		struct value_location at = *location;
-		Dwarf_Attribute attr;
-		Dwarf_Word off;
-		char name[256];
-
-		if (dwarf_tag(&child) == DW_TAG_member && dwarf_diename(&child) &&
-		    !dwarf_hasattr(&child, DW_AT_bit_size) && !dwarf_hasattr(&child, DW_AT_data_bit_offset) &&
-		    !dwarf_formudata(dwarf_attr(&child, DW_AT_data_member_location, &attr), &off) &&
-		    schema_type(builder, &child, &variable, NULL, NULL) && variable.kind != VALUE_POINTER) {
-			snprintf(name, sizeof(name), "%s.%s", whole->name, dwarf_diename(&child));
-			variable.name = builder_text(builder, name);
-			at.off = (int64_t)((uint64_t)at.off + off);
-			keep_global(builder, &variable, &at);
-		}
-		if (dwarf_siblingof(&child, &child))
-			break;
 	}
-}
-
-static bool struct_type(Dwarf_Die *die, Dwarf_Die *type)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die first;
-
-	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr), &first) && plain_type(&first, type) &&
-	       is_struct(type);
+	if (member->type.kind == VALUE_POINTER)
+		return;
+	snprintf(name, sizeof(name), "%.90s.%s", variable.name, member->name);
+	variable.name = builder_text(builder, name);
+	variable.kind = member->type.kind;
+	variable.size = member->type.size;
+	variable.type = member->type.type;
+	location.off = (int64_t)((uint64_t)location.off + (uint64_t)member->off);
+	keep_global(builder, &variable, &location);
 }
 
 static void take_global(struct builder *builder, Dwarf_Die *die)
@@ -449,7 +284,7 @@ static void take_global(struct builder *builder, Dwarf_Die *die)
 	if (!file_is_wanted(builder, variable.file) || builder->opts->function)
 		return;
 	is_basic = schema_type(builder, die, &variable, NULL, NULL);
-	if (!is_basic && !struct_type(die, &struct_die)) {
+	if (!is_basic && !schema_struct(die, &struct_die)) {
 		builder->schema->skipped[VALUE_SKIP_TYPE]++;
 		return;
 	}
@@ -468,8 +303,9 @@ static void take_global(struct builder *builder, Dwarf_Die *die)
 	variable.name = builder_text(builder, dwarf_diename(die));
 	if (is_basic)
 		keep_global(builder, &variable, &location);
-	else if (variable.name)
-		take_members(builder, &struct_die, &variable, &location);
+	else
+		schema_members(builder, &struct_die, keep_member,
+			       &(struct global_members){builder, &variable, &location});
 }
 
 static void take_local(struct builder *builder, Dwarf_Die *die, Dwarf_Die *scope, const char *inlined)

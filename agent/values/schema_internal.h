@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by schema.c (the file), schema_dwarf.c (DWARF), schema_tags.c (machine code). */
+/*
+ * Shared by schema.c (the file), schema_dwarf.c (scopes and locations), schema_types.c (types and members),
+ * schema_tags.c (machine code).
+ */
 #ifndef WHYLATE_VALUES_SCHEMA_INTERNAL_H
 #define WHYLATE_VALUES_SCHEMA_INTERNAL_H
 
@@ -12,7 +15,8 @@
 #define FUNCTION_VARS_MAX  2000
 #define LOCATIONS_MAX      256 /* of one variable */
 #define RANGES_MAX         64
-#define MEMBERS_MAX        512 /* of one struct that are looked through */
+#define MEMBERS_MAX        4096 /* of one struct, with those of structs within it, that are looked through */
+#define NESTED_MAX         6    /* structs within one another */
 #define FUNCTION_BYTES_MAX (1 << 20)
 
 struct pc_range {
@@ -39,8 +43,7 @@ struct builder {
 	struct value_schema *schema;
 	const struct value_schema_opts *opts;
 	Dwarf *dwarf;
-	Elf *elf; /* with the code */
-	Dwarf_CFI *cfi;
+	Elf *elf;              /* with the code */
 	struct tagger *tagger; /* NULL: none for this architecture */
 	struct function_vars function;
 	Dwarf_Attribute frame_base;
@@ -56,10 +59,22 @@ int schema_walk(struct builder *builder);
 /* Describes a type: false where it is not basic. `struct_die` is filled for a pointer to one (*has_struct). */
 bool schema_type(struct builder *builder, Dwarf_Die *die, struct value_variable *variable, Dwarf_Die *struct_die,
 		 bool *has_struct);
-/* The member of basic type at that offset of a struct: false if there is none. `variable` gets name suffix, type, size.
- */
-bool schema_member(struct builder *builder, Dwarf_Die *struct_die, int64_t off, uint8_t size,
-		   struct value_variable *variable, const char **member);
+/* The struct or class that the variable is; false: it is none. */
+bool schema_struct(Dwarf_Die *die, Dwarf_Die *struct_die);
+
+#define MEMBER_NAME_SZ 160
+struct schema_found_member {
+	struct value_variable type; /* kind, size, type */
+	int64_t off;                /* within the outermost struct */
+	char name[MEMBER_NAME_SZ];  /* `len`, `inner.len` */
+	bool in_union;              /* nothing tells whether it is the one in use */
+};
+typedef void (*schema_member_fn)(void *owner, const struct schema_found_member *member);
+/* Each member of basic type, also of bases and of structs within it. */
+void schema_members(struct builder *builder, const Dwarf_Die *struct_die, schema_member_fn found, void *owner);
+/* The one of that size at that offset: false if there is none, or several, of a union.  `variable` gets its type. */
+bool schema_member(struct builder *builder, const Dwarf_Die *struct_die, int64_t off, uint8_t size,
+		   struct value_variable *variable, char name[MEMBER_NAME_SZ]);
 
 /* NULL: machine code of this architecture is not analysed, or out of memory. */
 struct tagger *tagger__new(void);

@@ -4,585 +4,39 @@
  * instruction of the block that sets them, arguments by what is in their registers at a call.  A register is followed
  * backwards through copies and loads of its basic block.  x86-64 only.
  */
-#include "values/schema_internal.h"
+#if defined(__x86_64__)
 
-#include "base/order.h"
+#include "values/schema_code.h"
 
-#include <capstone/capstone.h>
-#include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-
-#define INSNS_MAX  200000
-#define BLOCKS_MAX 20000
 #define FOLLOW_MAX 24 /* steps back through copies */
-#define NO_BLOCK   UINT32_MAX
-#define DWARF_RBP  6
-#define DWARF_RSP  7
-#define DWARF_XMM0 17
-#define OPS_MAX    4
 
-enum place_kind {
-	PLACE_NONE,
-	PLACE_REGISTER,
-	PLACE_MEMORY,  /* at reg + off */
-	PLACE_ADDRESS, /* at the linked address off */
-};
-
-struct place {
-	uint8_t kind, reg, size;
-	int64_t off;
-};
-
-struct insn {
-	uint64_t addr, target;
-	struct place reads[OPS_MAX], writes[2];
-	struct place source; /* a copy or load: what it copies; PLACE_NONE: no copy */
-	uint32_t clobbers;   /* bit per DWARF register 0…16: written, in whatever way */
-	uint32_t block;
-	uint8_t len, read_cnt, write_cnt;
-	bool sets_flags, is_branch, is_jump, is_call, ends; /* ends: nothing follows */
-	bool is_nop, is_target;
-};
-
-struct block {
-	uint32_t first, last; /* instructions */
-	uint32_t next[2];
-	uint32_t order, idom; /* position in reverse postorder */
-	bool is_root;
-};
-
-struct tagger {
-	csh handle;
-	cs_insn *decoded;
-	VEC(struct insn) insns;
-	VEC(struct block) blocks;
-	VEC(uint32_t) rpo;
-	VEC(uint32_t) preds, pred_first; /* predecessors of block b: preds[pred_first[b] … pred_first[b + 1]) */
-	VEC(uint32_t) body;
-	uint8_t *in_body;
-	size_t in_body_room;
-	/* The newest row of the unwinding table. */
-	uint64_t frame_begin, frame_end;
-	bool frame_known;
-	uint8_t frame_reg;
-	int64_t frame_off; /* CFA = reg + off */
-};
-
-struct tagger *tagger__new(void)
-{
-	struct tagger *tagger = calloc(1, sizeof(*tagger));
-
-	if (!tagger)
-		return NULL;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &tagger->handle)) {
-		free(tagger);
-		return NULL;
-	}
-	cs_option(tagger->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	tagger->decoded = cs_malloc(tagger->handle);
-	if (!tagger->decoded) {
-		tagger__free(tagger);
-		return NULL;
-	}
-	return tagger;
-}
-
-void tagger__free(struct tagger *tagger)
-{
-	if (!tagger)
-		return;
-	if (tagger->decoded)
-		cs_free(tagger->decoded, 1);
-	cs_close(&tagger->handle);
-	vec_free(&tagger->insns);
-	vec_free(&tagger->blocks);
-	vec_free(&tagger->rpo);
-	vec_free(&tagger->preds);
-	vec_free(&tagger->pred_first);
-	vec_free(&tagger->body);
-	free(tagger->in_body);
-	free(tagger);
-}
-
-/* --- instructions ------------------------------------------------------------------------------------------------- */
-
-/* DWARF number of a register or of the one that it is a part of; -1: another kind. */
-static int dwarf_register(unsigned int reg)
-{
-	static const struct {
-		uint16_t reg;
-		int8_t dwarf;
-	} names[] = {
-#define FAMILY(n, a, b, c, d)                                 \
-	{X86_REG_##a, n}, {X86_REG_##b, n}, {X86_REG_##c, n}, \
-	{                                                     \
-		X86_REG_##d, n                                \
-	}
-		FAMILY(0, RAX, EAX, AX, AL),       FAMILY(1, RDX, EDX, DX, DL),       FAMILY(2, RCX, ECX, CX, CL),
-		FAMILY(3, RBX, EBX, BX, BL),       FAMILY(4, RSI, ESI, SI, SIL),      FAMILY(5, RDI, EDI, DI, DIL),
-		FAMILY(6, RBP, EBP, BP, BPL),      FAMILY(7, RSP, ESP, SP, SPL),      FAMILY(8, R8, R8D, R8W, R8B),
-		FAMILY(9, R9, R9D, R9W, R9B),      FAMILY(10, R10, R10D, R10W, R10B), FAMILY(11, R11, R11D, R11W, R11B),
-		FAMILY(12, R12, R12D, R12W, R12B), FAMILY(13, R13, R13D, R13W, R13B), FAMILY(14, R14, R14D, R14W, R14B),
-		FAMILY(15, R15, R15D, R15W, R15B),
-#undef FAMILY
-	};
-
-	if (reg >= X86_REG_XMM0 && reg <= X86_REG_XMM15)
-		return DWARF_XMM0 + (int)(reg - X86_REG_XMM0);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (names[i].reg == reg)
-			return names[i].dwarf;
-	return -1;
-}
-
-static bool operand_place(const cs_insn *decoded, const cs_x86_op *op, struct place *place)
-{
-	int reg;
-
-	*place = (struct place){.size = op->size};
-	if (op->type == X86_OP_REG) {
-		reg = dwarf_register(op->reg);
-		if (reg < 0)
-			return false;
-		place->kind = PLACE_REGISTER;
-		place->reg = (uint8_t)reg;
-		return true;
-	}
-	if (op->type != X86_OP_MEM || op->mem.index != X86_REG_INVALID || op->mem.segment != X86_REG_INVALID)
-		return false;
-	if (op->mem.base == X86_REG_RIP) {
-		place->kind = PLACE_ADDRESS;
-		place->off = (int64_t)(decoded->address + decoded->size) + op->mem.disp;
-		return true;
-	}
-	reg = dwarf_register(op->mem.base);
-	if (reg < 0 || reg >= DWARF_XMM0)
-		return false;
-	place->kind = PLACE_MEMORY;
-	place->reg = (uint8_t)reg;
-	place->off = op->mem.disp;
-	return true;
-}
-
-static bool is_copy(unsigned int id)
-{
-	switch (id) {
-	case X86_INS_MOV:
-	case X86_INS_MOVABS:
-	case X86_INS_MOVZX:
-	case X86_INS_MOVSX:
-	case X86_INS_MOVSXD:
-	case X86_INS_MOVSS:
-	case X86_INS_MOVSD:
-	case X86_INS_MOVAPS:
-	case X86_INS_MOVAPD:
-	case X86_INS_MOVD:
-	case X86_INS_MOVQ:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Capstone calls operands of cmp and test read; of `cmp mem, reg` older versions call the first written. */
-static bool only_reads(unsigned int id)
-{
-	return id == X86_INS_CMP || id == X86_INS_TEST || id == X86_INS_BT || id == X86_INS_COMISS ||
-	       id == X86_INS_COMISD || id == X86_INS_UCOMISS || id == X86_INS_UCOMISD;
-}
-
-static void take_operands(const cs_insn *decoded, struct insn *insn)
-{
-	const cs_x86 *x86 = &decoded->detail->x86;
-
-	for (int i = 0; i < x86->op_count && i < OPS_MAX; i++) {
-		uint8_t access = x86->operands[i].access;
-		struct place place;
-
-		if (!operand_place(decoded, &x86->operands[i], &place) ||
-		    (decoded->id == X86_INS_LEA && place.kind != PLACE_REGISTER))
-			continue;
-		if (only_reads(decoded->id))
-			access = CS_AC_READ;
-		if (access & CS_AC_READ && insn->read_cnt < OPS_MAX)
-			insn->reads[insn->read_cnt++] = place;
-		if (access & CS_AC_WRITE && insn->write_cnt < 2)
-			insn->writes[insn->write_cnt++] = place;
-	}
-	if (is_copy(decoded->id) && insn->read_cnt == 1 && insn->write_cnt == 1)
-		insn->source = insn->reads[0];
-}
-
-static void take_effects(struct tagger *tagger, const cs_insn *decoded, struct insn *insn)
-{
-	cs_regs read, written;
-	uint8_t read_cnt, written_cnt;
-
-	if (!cs_regs_access(tagger->handle, decoded, read, &read_cnt, written, &written_cnt)) {
-		for (uint8_t i = 0; i < written_cnt; i++) {
-			int reg = dwarf_register(written[i]);
-
-			insn->sets_flags |= written[i] == X86_REG_EFLAGS;
-			if (reg >= 0 && reg < 32)
-				insn->clobbers |= 1u << reg;
-		}
-	}
-}
-
-static void classify(const cs_insn *decoded, struct insn *insn)
-{
-	const cs_detail *detail = decoded->detail;
-
-	for (uint8_t i = 0; i < detail->groups_count; i++) {
-		insn->is_jump |= detail->groups[i] == CS_GRP_JUMP;
-		insn->is_call |= detail->groups[i] == CS_GRP_CALL;
-		insn->ends |= detail->groups[i] == CS_GRP_RET;
-	}
-	insn->is_branch = insn->is_jump && decoded->id != X86_INS_JMP && decoded->id != X86_INS_LJMP;
-	insn->ends |= insn->is_jump && !insn->is_branch;
-	insn->ends |= decoded->id == X86_INS_UD2 || decoded->id == X86_INS_HLT;
-	insn->is_nop = decoded->id == X86_INS_NOP || decoded->id == X86_INS_INT3 ||
-		       (decoded->id == X86_INS_XCHG && detail->x86.operands[0].reg == detail->x86.operands[1].reg);
-	if (insn->is_jump && detail->x86.op_count && detail->x86.operands[0].type == X86_OP_IMM)
-		insn->target = (uint64_t)detail->x86.operands[0].imm;
-	if (insn->is_call) /* what the ABI lets a function change: rax rdx rcx rsi rdi r8–r11, all xmm */
-		insn->clobbers |= 0xf37 | 0xfffe0000;
-}
-
-/* The bytes of the file that hold [begin, end). */
-static const uint8_t *bytes_at(Elf *elf, uint64_t begin, uint64_t end)
-{
-	size_t cnt, sz;
-	const char *raw = elf_rawfile(elf, &sz);
-
-	if (!raw || elf_getphdrnum(elf, &cnt))
-		return NULL;
-	for (size_t i = 0; i < cnt; i++) {
-		GElf_Phdr phdr;
-
-		if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_LOAD || begin < phdr.p_vaddr ||
-		    end - phdr.p_vaddr > phdr.p_filesz || end < begin)
-			continue;
-		if (phdr.p_offset > sz || end - phdr.p_vaddr > sz - phdr.p_offset)
-			return NULL;
-		return (const uint8_t *)raw + phdr.p_offset + (begin - phdr.p_vaddr);
-	}
-	return NULL;
-}
-
-static int decode_range(struct tagger *tagger, const uint8_t *bytes, uint64_t begin, uint64_t end)
-{
-	size_t sz = end - begin;
-	uint64_t addr = begin;
-
-	while (sz && tagger->insns.cnt < INSNS_MAX) {
-		struct insn insn = {.addr = addr, .block = NO_BLOCK};
-
-		if (!cs_disasm_iter(tagger->handle, &bytes, &sz, &addr, tagger->decoded))
-			break;
-		insn.len = (uint8_t)tagger->decoded->size;
-		classify(tagger->decoded, &insn);
-		take_operands(tagger->decoded, &insn);
-		take_effects(tagger, tagger->decoded, &insn);
-		if (vec_push(&tagger->insns, insn))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-ORDER(compare_insns, struct insn, BY(a->addr, b->addr));
-
-static int decode(struct tagger *tagger, struct builder *builder)
-{
-	int err = 0;
-
-	tagger->insns.cnt = 0;
-	for (size_t i = 0; i < builder->function.range_cnt && !err; i++) {
-		const struct pc_range *range = &builder->function.ranges[i];
-		const uint8_t *bytes = range->end - range->begin <= FUNCTION_BYTES_MAX
-					       ? bytes_at(builder->elf, range->begin, range->end)
-					       : NULL;
-
-		if (bytes)
-			err = decode_range(tagger, bytes, range->begin, range->end);
-	}
-	if (!err)
-		vec_sort(&tagger->insns, compare_insns);
-	return err;
-}
-
-/* --- the control-flow graph --------------------------------------------------------------------------------------- */
-
-static uint32_t insn_at(const struct tagger *tagger, uint64_t addr)
-{
-	size_t low = search_first(0, tagger->insns.cnt, middle, tagger->insns.items[middle].addr >= addr);
-
-	return low < tagger->insns.cnt && tagger->insns.items[low].addr == addr ? (uint32_t)low : NO_BLOCK;
-}
-
-static bool follows(const struct tagger *tagger, uint32_t i)
-{
-	const struct insn *insn = &tagger->insns.items[i];
-
-	return i + 1 < tagger->insns.cnt && insn->addr + insn->len == insn[1].addr;
-}
-
-/* Between a jump and the next block's alignment: never run, and no way into that block. */
-static bool is_padding(const struct tagger *tagger, const struct block *block)
-{
-	const struct insn *insns = tagger->insns.items;
-
-	if (!block->first || !insns[block->first - 1].ends || insns[block->first].is_target)
-		return false;
-	for (uint32_t i = block->first; i <= block->last; i++)
-		if (!insns[i].is_nop)
-			return false;
-	return true;
-}
-
-static int make_blocks(struct tagger *tagger)
-{
-	struct insn *insns = tagger->insns.items;
-	uint32_t cnt = (uint32_t)tagger->insns.cnt;
-
-	/* Leaders are marked with block 0, and numbered after that. */
-	for (uint32_t i = 0; i < cnt; i++) {
-		uint32_t target = insns[i].target ? insn_at(tagger, insns[i].target) : NO_BLOCK;
-
-		if (!i || !follows(tagger, i - 1) || insns[i - 1].is_branch || insns[i - 1].ends)
-			insns[i].block = 0;
-		if (target != NO_BLOCK) {
-			insns[target].block = 0;
-			insns[target].is_target = true;
-		}
-	}
-	tagger->blocks.cnt = 0;
-	for (uint32_t i = 0; i < cnt; i++) {
-		if (insns[i].block == 0) {
-			struct block block = {
-				.first = i, .next = {NO_BLOCK, NO_BLOCK}, .order = NO_BLOCK, .idom = NO_BLOCK};
-
-			if (tagger->blocks.cnt == BLOCKS_MAX || vec_push(&tagger->blocks, block))
-				return tagger->blocks.cnt == BLOCKS_MAX ? -E2BIG : -ENOMEM;
-		}
-		insns[i].block = (uint32_t)tagger->blocks.cnt - 1;
-		tagger->blocks.items[insns[i].block].last = i;
-	}
-	for (size_t b = 0; b < tagger->blocks.cnt; b++) {
-		struct block *block = &tagger->blocks.items[b];
-		const struct insn *last = &insns[block->last];
-		uint32_t target = last->target ? insn_at(tagger, last->target) : NO_BLOCK;
-
-		if (!last->ends && follows(tagger, block->last) && !is_padding(tagger, block))
-			block->next[0] = insns[block->last + 1].block;
-		if (last->is_jump && target != NO_BLOCK)
-			block->next[1] = insns[target].block;
-	}
-	return 0;
-}
-
-struct walk {
-	uint32_t *stack;
-	uint8_t *taken; /* edges of each block that have been followed */
-};
-
-/* Depth first from a root, iteratively; appends in postorder. */
-static int walk_from(struct tagger *tagger, struct walk *walk, uint32_t root)
-{
-	struct block *blocks = tagger->blocks.items;
-	size_t depth = 0;
-
-	walk->stack[depth++] = root;
-	blocks[root].order = 0;
-	blocks[root].is_root = true;
-	while (depth) {
-		uint32_t b = walk->stack[depth - 1];
-		uint8_t edge = walk->taken[b]++;
-
-		if (edge < 2) {
-			uint32_t next = blocks[b].next[edge];
-
-			if (next != NO_BLOCK && blocks[next].order == NO_BLOCK) {
-				blocks[next].order = 0;
-				walk->stack[depth++] = next;
-			}
-			continue;
-		}
-		if (vec_push(&tagger->rpo, b))
-			return -ENOMEM;
-		depth--;
-	}
-	return 0;
-}
-
-/*
- * All blocks in reverse postorder.  Where a jump table leads is not known: a block that the entry does not reach by
- * direct jumps is a root as well, and all roots hang under a block without instructions, the last one.
- */
-static int make_order(struct tagger *tagger, uint32_t entry)
-{
-	struct block virtual = {.first = 1, .next = {NO_BLOCK, NO_BLOCK}, .order = 0, .idom = NO_BLOCK};
-	uint32_t cnt = (uint32_t)tagger->blocks.cnt;
-	struct walk walk = {calloc(cnt + 1, sizeof(uint32_t)), calloc(cnt + 1, 1)};
-	int err = walk.stack && walk.taken ? 0 : -ENOMEM;
-
-	tagger->rpo.cnt = 0;
-	if (!err)
-		err = walk_from(tagger, &walk, entry);
-	for (uint32_t b = 0; b < cnt && !err; b++)
-		if (tagger->blocks.items[b].order == NO_BLOCK)
-			err = walk_from(tagger, &walk, b);
-	virtual.idom = cnt;
-	if (!err && (vec_push(&tagger->blocks, virtual) || vec_push(&tagger->rpo, cnt)))
-		err = -ENOMEM;
-	for (size_t i = 0; !err && i < tagger->rpo.cnt / 2; i++) {
-		uint32_t other = tagger->rpo.items[i];
-
-		tagger->rpo.items[i] = tagger->rpo.items[tagger->rpo.cnt - 1 - i];
-		tagger->rpo.items[tagger->rpo.cnt - 1 - i] = other;
-	}
-	for (size_t i = 0; !err && i < tagger->rpo.cnt; i++)
-		tagger->blocks.items[tagger->rpo.items[i]].order = (uint32_t)i;
-	free(walk.stack);
-	free(walk.taken);
-	return err;
-}
-
-static int make_predecessors(struct tagger *tagger)
-{
-	size_t cnt = tagger->blocks.cnt, edges = 0;
-
-	tagger->pred_first.cnt = tagger->preds.cnt = 0;
-	if (vec_reserve(&tagger->pred_first, cnt + 1) || vec_reserve(&tagger->preds, 2 * cnt + 1))
-		return -ENOMEM;
-	memset(tagger->pred_first.items, 0, (cnt + 1) * sizeof(uint32_t));
-	for (size_t b = 0; b < cnt; b++)
-		for (int e = 0; e < 2; e++)
-			if (tagger->blocks.items[b].next[e] != NO_BLOCK)
-				tagger->pred_first.items[tagger->blocks.items[b].next[e]]++;
-	for (size_t b = 0; b <= cnt; b++) {
-		uint32_t here = tagger->pred_first.items[b];
-
-		tagger->pred_first.items[b] = (uint32_t)(edges += here);
-	}
-	for (size_t b = cnt; b-- > 0;)
-		for (int e = 0; e < 2; e++)
-			if (tagger->blocks.items[b].next[e] != NO_BLOCK)
-				tagger->preds.items[--tagger->pred_first.items[tagger->blocks.items[b].next[e]]] =
-					(uint32_t)b;
-	return 0;
-}
-
-static uint32_t intersect(const struct tagger *tagger, uint32_t a, uint32_t b)
-{
-	const struct block *blocks = tagger->blocks.items;
-
-	while (a != b) {
-		while (blocks[a].order > blocks[b].order)
-			a = blocks[a].idom;
-		while (blocks[b].order > blocks[a].order)
-			b = blocks[b].idom;
-	}
-	return a;
-}
-
-/* Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm" (2001). */
-static void make_dominators(struct tagger *tagger)
-{
-	struct block *blocks = tagger->blocks.items;
-	bool changed = true;
-
-	while (changed) {
-		changed = false;
-		for (size_t i = 1; i < tagger->rpo.cnt; i++) {
-			uint32_t b = tagger->rpo.items[i], idom = blocks[b].is_root ? tagger->rpo.items[0] : NO_BLOCK;
-
-			for (uint32_t p = tagger->pred_first.items[b]; p < tagger->pred_first.items[b + 1]; p++) {
-				uint32_t pred = tagger->preds.items[p];
-
-				if (blocks[pred].order == NO_BLOCK || blocks[pred].idom == NO_BLOCK)
-					continue;
-				idom = idom == NO_BLOCK ? pred : intersect(tagger, pred, idom);
-			}
-			if (idom != NO_BLOCK && idom != blocks[b].idom) {
-				blocks[b].idom = idom;
-				changed = true;
-			}
-		}
-	}
-}
-
-static bool dominates(const struct tagger *tagger, uint32_t a, uint32_t b)
-{
-	const struct block *blocks = tagger->blocks.items;
-
-	while (blocks[b].order > blocks[a].order)
-		b = blocks[b].idom;
-	return a == b;
-}
-
-/* --- places and variables ----------------------------------------------------------------------------------------- */
-
-/* CFA = register + offset at pc; false: not known, or not of that form. */
-static bool frame_at(struct tagger *tagger, struct builder *builder, uint64_t pc, uint8_t *reg, int64_t *off)
-{
-	Dwarf_Addr begin, end;
-	Dwarf_Frame *frame;
-	Dwarf_Op *ops;
-	bool is_signal;
-	size_t cnt;
-
-	if (pc >= tagger->frame_begin && pc < tagger->frame_end)
-		goto known;
-	tagger->frame_begin = pc;
-	tagger->frame_end = pc + 1;
-	tagger->frame_known = false;
-	if (builder->cfi && !dwarf_cfi_addrframe(builder->cfi, pc, &frame)) {
-		if (dwarf_frame_info(frame, &begin, &end, &is_signal) >= 0 && begin <= pc && pc < end) {
-			tagger->frame_begin = begin;
-			tagger->frame_end = end;
-		}
-		if (!dwarf_frame_cfa(frame, &ops, &cnt) && cnt == 1) {
-			if (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31) {
-				tagger->frame_known = true;
-				tagger->frame_reg = (uint8_t)(ops[0].atom - DW_OP_breg0);
-				tagger->frame_off = (int64_t)ops[0].number;
-			} else if (ops[0].atom == DW_OP_bregx && ops[0].number < 17) {
-				tagger->frame_known = true;
-				tagger->frame_reg = (uint8_t)ops[0].number;
-				tagger->frame_off = (int64_t)ops[0].number2;
-			}
-		}
-		free(frame);
-	}
-known:
-	*reg = tagger->frame_reg;
-	*off = tagger->frame_off;
-	return tagger->frame_known;
-}
-
+/* Is the variable there at pc, or, unless place->exact, what it differs from by a constant? */
 static bool is_at(struct tagger *tagger, struct builder *builder, const struct value_location *location, uint64_t pc,
 		  const struct place *place)
 {
-	uint8_t reg;
 	int64_t off;
 
 	if (pc < location->pc_begin || pc >= location->pc_end)
 		return false;
 	switch (location->place) {
 	case VALUE_IN_REGISTER:
-	case VALUE_IS_SUM:
 		return place->kind == PLACE_REGISTER && place->reg == location->reg;
+	case VALUE_IS_SUM:
+		return place->kind == PLACE_REGISTER && place->reg == location->reg && !(place->exact && location->off);
 	case VALUE_AT_REGISTER:
 		return place->kind == PLACE_MEMORY && place->reg == location->reg && place->off == location->off;
 	case VALUE_AT_CFA:
-		return place->kind == PLACE_MEMORY && frame_at(tagger, builder, pc, &reg, &off) && place->reg == reg &&
-		       !__builtin_add_overflow(location->off, off, &off) && place->off == off;
+		if (place->kind != PLACE_MEMORY)
+			return false;
+		if (pc < tagger->frame.begin || pc >= tagger->frame.end)
+			value_schema_frame(builder->schema, pc, &tagger->frame);
+		return tagger->frame.known && place->reg == tagger->frame.reg &&
+		       !__builtin_add_overflow(location->off, tagger->frame.off, &off) && place->off == off;
 	case VALUE_AT_ADDRESS:
 		return place->kind == PLACE_ADDRESS && place->off == location->off;
 	default:
@@ -590,7 +44,7 @@ static bool is_at(struct tagger *tagger, struct builder *builder, const struct v
 	}
 }
 
-/* Is the variable in that place at pc? Members only through tag_member(). */
+/* Is the variable in that place at pc? Members only through find_members(). */
 static bool candidate_is_at(struct tagger *tagger, struct builder *builder, const struct candidate *candidate,
 			    uint64_t pc, const struct place *place)
 {
@@ -602,32 +56,79 @@ static bool candidate_is_at(struct tagger *tagger, struct builder *builder, cons
 	return false;
 }
 
-/* `p->len`, where p is in the register of the operand: found, or appended to the function's variables. */
-static struct candidate *member_of(struct builder *builder, struct candidate *base, const struct place *place)
+/*
+ * From a register before instruction `*at` to what a copy or load earlier in the block put there.  False: that is not
+ * known.
+ */
+static bool step_back(const struct tagger *tagger, uint32_t *at, struct place *place)
+{
+	const struct insn *insns = tagger->insns.items;
+	uint32_t first = tagger->blocks.items[insns[*at].block].first;
+	bool exact = place->exact;
+
+	for (uint32_t i = *at; i-- > first && place->kind == PLACE_REGISTER;) {
+		if (!(place->reg < 32 && insns[i].clobbers & 1u << place->reg))
+			continue;
+		if (insns[i].source.kind == PLACE_NONE || insns[i].is_call || !insns[i].write_cnt ||
+		    insns[i].writes[0].kind != PLACE_REGISTER || insns[i].writes[0].reg != place->reg)
+			return false;
+		*place = insns[i].source;
+		place->exact = exact;
+		*at = i;
+		return true;
+	}
+	return false;
+}
+
+/* --- members ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * If the candidate, a pointer, is the base of the memory operand `place` of instruction `at`: how far behind what it
+ * points to the operand lies.  The register may be a copy of it: `mov p, %rax; mov 8(%rax), …`.
+ */
+static bool offset_from(struct tagger *tagger, struct builder *builder, const struct candidate *candidate, uint32_t at,
+			const struct place *place, int64_t *off)
+{
+	struct place base = {.kind = PLACE_REGISTER, .reg = place->reg};
+	uint32_t steps = 0;
+
+	do {
+		for (size_t l = 0; l < candidate->locations.cnt; l++) {
+			const struct value_location *location = &candidate->locations.items[l];
+
+			if (!is_at(tagger, builder, location, tagger->insns.items[at].addr, &base))
+				continue;
+			*off = place->off;
+			return location->place != VALUE_IS_SUM || !__builtin_sub_overflow(*off, location->off, off);
+		}
+	} while (steps++ < FOLLOW_MAX && step_back(tagger, &at, &base));
+	return false;
+}
+
+/* `p->len`, that far behind where p points to: found, or appended to the function's variables. */
+static struct candidate *member_of(struct builder *builder, const struct candidate *base, int64_t off, uint8_t size)
 {
 	struct function_vars *function = &builder->function;
 	struct candidate member = {.variable = base->variable};
-	const char *name;
-	char text[200];
+	char name[MEMBER_NAME_SZ], text[MEMBER_NAME_SZ + 100];
 
 	for (size_t i = 0; i < function->items.cnt; i++) {
 		struct candidate *other = &function->items.items[i];
 
-		if (other->variable.member_off == place->off && other->locations.cnt == base->locations.cnt &&
+		if (other->variable.member_off == off && other->locations.cnt == base->locations.cnt &&
 		    other->variable.line == base->variable.line && other->struct_die.addr == base->struct_die.addr &&
 		    !strncmp(other->variable.name, base->variable.name, strlen(base->variable.name)) &&
 		    other->variable.name[strlen(base->variable.name)] == '-')
 			return other;
 	}
-	if (place->off < 0 || place->off > INT32_MAX || function->items.cnt >= FUNCTION_VARS_MAX ||
-	    !schema_member(builder, &base->struct_die, place->off, place->size, &member.variable, &name))
+	if (off < 0 || off > INT32_MAX || function->items.cnt >= FUNCTION_VARS_MAX ||
+	    !schema_member(builder, &base->struct_die, off, size, &member.variable, name))
 		return NULL;
-	snprintf(text, sizeof(text), "%.90s->%.90s", base->variable.name, name);
+	snprintf(text, sizeof(text), "%.90s->%s", base->variable.name, name);
 	member.variable.name = builder_text(builder, text);
-	member.variable.member_off = (int32_t)place->off;
+	member.variable.member_off = (int32_t)off;
 	member.variable.tags = 0;
 	member.struct_die = base->struct_die;
-	memset(&member.locations, 0, sizeof(member.locations));
 	for (size_t i = 0; i < base->locations.cnt; i++)
 		if (vec_push(&member.locations, base->locations.items[i]))
 			builder->err = -ENOMEM;
@@ -639,27 +140,30 @@ static struct candidate *member_of(struct builder *builder, struct candidate *ba
 	return &function->items.items[function->items.cnt - 1];
 }
 
+/* --- variables ---------------------------------------------------------------------------------------------------- */
+
 typedef void (*found_fn)(struct candidate *candidate, void *owner);
 
-/* Calls `found` for each variable in that place at pc. */
-static void find_variables(struct tagger *tagger, struct builder *builder, uint64_t pc, const struct place *place,
-			   found_fn found, void *owner)
+/* Calls `found` for each variable in that place at pc, before or behind instruction `at`. */
+static void find_variables(struct tagger *tagger, struct builder *builder, uint32_t at, uint64_t pc,
+			   const struct place *place, found_fn found, void *owner)
 {
 	struct function_vars *function = &builder->function;
-	struct place base = {.kind = PLACE_REGISTER, .reg = place->reg};
+	int64_t off;
 
 	for (size_t i = 0; i < function->items.cnt && !builder->err; i++) {
-		struct candidate *candidate = &function->items.items[i];
+		struct candidate *candidate = &function->items.items[i], *member;
 
-		if (candidate_is_at(tagger, builder, candidate, pc, place))
+		if (candidate_is_at(tagger, builder, candidate, pc, place)) {
 			found(candidate, owner);
-		if (place->kind == PLACE_MEMORY && candidate->has_struct && candidate->variable.member_off < 0 &&
-		    candidate_is_at(tagger, builder, candidate, pc, &base)) {
-			struct candidate *member = member_of(builder, candidate, place);
-
-			if (member)
-				found(member, owner);
+			continue;
 		}
+		if (place->kind != PLACE_MEMORY || !candidate->has_struct || candidate->variable.member_off >= 0 ||
+		    !offset_from(tagger, builder, candidate, at, place, &off))
+			continue;
+		member = member_of(builder, candidate, off, place->size);
+		if (member)
+			found(member, owner);
 	}
 }
 
@@ -667,20 +171,11 @@ static void find_variables(struct tagger *tagger, struct builder *builder, uint6
 static void find_sources(struct tagger *tagger, struct builder *builder, uint32_t at, struct place place,
 			 found_fn found, void *owner)
 {
-	const struct insn *insns = tagger->insns.items;
-	uint32_t first = tagger->blocks.items[insns[at].block].first;
+	uint32_t steps = 0;
 
-	find_variables(tagger, builder, insns[at].addr, &place, found, owner);
-	for (uint32_t i = at, steps = 0; i-- > first && place.kind == PLACE_REGISTER && steps < FOLLOW_MAX;) {
-		if (!(place.reg < 32 && insns[i].clobbers & 1u << place.reg))
-			continue;
-		if (insns[i].source.kind == PLACE_NONE || insns[i].is_call || !insns[i].write_cnt ||
-		    insns[i].writes[0].kind != PLACE_REGISTER || insns[i].writes[0].reg != place.reg)
-			return;
-		place = insns[i].source;
-		find_variables(tagger, builder, insns[i].addr, &place, found, owner);
-		steps++;
-	}
+	do
+		find_variables(tagger, builder, at, tagger->insns.items[at].addr, &place, found, owner);
+	while (steps++ < FOLLOW_MAX && step_back(tagger, &at, &place));
 }
 
 /* --- tags --------------------------------------------------------------------------------------------------------- */
@@ -713,7 +208,8 @@ static void find_tested(struct tagger *tagger, struct builder *builder, uint32_t
 		find_sources(tagger, builder, setter, tagger->insns.items[setter].reads[i], found, owner);
 	/* `dec r; jne`, `add $1, m; jne`: what is written is tested as well. */
 	for (uint8_t i = 0; setter != NO_BLOCK && i < tagger->insns.items[setter].write_cnt; i++)
-		find_variables(tagger, builder, tagger->insns.items[setter].addr + tagger->insns.items[setter].len,
+		find_variables(tagger, builder, setter,
+			       tagger->insns.items[setter].addr + tagger->insns.items[setter].len,
 			       &tagger->insns.items[setter].writes[i], found, owner);
 }
 
@@ -736,7 +232,7 @@ static void tag_arguments(struct tagger *tagger, struct builder *builder)
 		if (!tagger->insns.items[i].is_call)
 			continue;
 		for (size_t r = 0; r < sizeof(registers); r++) {
-			struct place place = {.kind = PLACE_REGISTER, .reg = registers[r]};
+			struct place place = {.kind = PLACE_REGISTER, .reg = registers[r], .exact = true};
 			uint32_t first = tagger->blocks.items[tagger->insns.items[i].block].first;
 			bool is_set = false;
 
@@ -819,6 +315,7 @@ static bool becomes_variable(struct tagger *tagger, struct builder *builder, con
 static bool changes(struct tagger *tagger, struct builder *builder, const struct candidate *candidate)
 {
 	const struct insn *insns = tagger->insns.items;
+	int64_t off;
 
 	for (size_t b = 0; b < tagger->body.cnt; b++) {
 		const struct block *block = &tagger->blocks.items[tagger->body.items[b]];
@@ -832,15 +329,10 @@ static bool changes(struct tagger *tagger, struct builder *builder, const struct
 						return true;
 					continue;
 				}
-				/* A member: a store through the register in which its base is. */
-				for (size_t l = 0; l < candidate->locations.cnt; l++) {
-					struct place base = {.kind = PLACE_REGISTER, .reg = place.reg};
-
-					if (place.kind == PLACE_MEMORY && place.off == candidate->variable.member_off &&
-					    is_at(tagger, builder, &candidate->locations.items[l], insns[i].addr,
-						  &base))
-						return true;
-				}
+				if (place.kind == PLACE_MEMORY &&
+				    offset_from(tagger, builder, candidate, i, &place, &off) &&
+				    off == candidate->variable.member_off)
+					return true;
 			}
 		}
 	}
@@ -866,7 +358,7 @@ static int tag_loops(struct tagger *tagger, struct builder *builder)
 		for (int e = 0; e < 2 && !err; e++) {
 			uint32_t head = tail->next[e];
 
-			if (head == NO_BLOCK || tail->order == NO_BLOCK || !dominates(tagger, head, (uint32_t)t))
+			if (head == NO_BLOCK || tail->order == NO_BLOCK || !tagger_dominates(tagger, head, (uint32_t)t))
 				continue;
 			err = loop_body(tagger, head, (uint32_t)t);
 			for (size_t b = 0; !err && b < tagger->body.cnt; b++) {
@@ -885,31 +377,20 @@ static int tag_loops(struct tagger *tagger, struct builder *builder)
 
 int tagger__run(struct tagger *tagger, struct builder *builder)
 {
-	uint32_t entry;
-	int err;
+	int ret;
 
-	tagger->frame_begin = tagger->frame_end = 0;
-	err = decode(tagger, builder);
-	if (err || !tagger->insns.cnt)
-		return err;
-	err = make_blocks(tagger);
-	if (err)
-		return err == -E2BIG ? 0 : err;
-	entry = insn_at(tagger, builder->function.ranges[0].begin);
-	if (entry == NO_BLOCK)
-		entry = 0;
-	err = make_order(tagger, tagger->insns.items[entry].block);
-	if (!err)
-		err = make_predecessors(tagger);
-	if (err)
-		return err;
-	make_dominators(tagger);
+	tagger->frame = (struct value_frame_rule){.begin = 0};
+	ret = tagger_read_code(tagger, builder);
+	if (ret <= 0)
+		return ret;
 	tag_branches(tagger, builder);
 	tag_arguments(tagger, builder);
 	return builder->err ? builder->err : tag_loops(tagger, builder);
 }
 
 #else
+
+#include "values/schema_internal.h"
 
 struct tagger *tagger__new(void)
 {

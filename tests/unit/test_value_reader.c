@@ -201,12 +201,55 @@ static void plans_leave_out_what_is_copied_anyway(void)
 	clear(&schema);
 }
 
+#if defined(__x86_64__)
+
+/* A pointer that -O0 code keeps in its frame: 16 below the frame address is what rbp holds. */
+static void pointers_in_frames_are_followed(void)
+{
+	struct value_schema_opts opts = {.path = "/proc/self/exe", .function = "subject_o0_scan"};
+	struct value_plan plan = {0};
+	struct value_schema schema;
+	uint32_t first, cnt, found = 0, member = 0;
+	void *module;
+
+	CU_ASSERT_EQUAL_FATAL(value_schema_make(&schema, &opts), 0);
+	for (uint32_t v = 0; v < schema.variables.cnt; v++)
+		member = strcmp(schema.variables.items[v].name, "list->len") ? member : v;
+	CU_ASSERT_FATAL(schema.variables.items[member].location_cnt == 1);
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, &first, &cnt), 0);
+	for (uint32_t r = 0; r < plan.reads.cnt; r++) {
+		const struct value_read *read = &plan.reads.items[r];
+		const struct value_location *location =
+			&schema.locations.items[schema.variables.items[member].first_location];
+
+		if (read->off2 == schema.variables.items[member].member_off && read->reg == 6 && read->deref &&
+		    read->sz == 4 && read->off == location->off + 16)
+			found++;
+	}
+	CU_ASSERT(found > 0);
+	/* Without the table it is not guessed. */
+	value_plan_free(&plan);
+	plan = (struct value_plan){0};
+	module = schema.module;
+	schema.module = NULL;
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, &first, &cnt), 0);
+	CU_ASSERT(plan.no_frame >= 1 && !plan.reads.cnt);
+	schema.module = module;
+	value_plan_free(&plan);
+	value_schema_free(&schema);
+}
+
+#endif
+
 int suite_value_reader(void)
 {
 	static const struct unit_test tests[] = {
 		{"values are where the schema says", values_are_where_the_schema_says},
 		{"the plan has every read where it holds", the_plan_has_every_read_where_it_holds},
 		{"plans leave out what is copied anyway", plans_leave_out_what_is_copied_anyway},
+#if defined(__x86_64__)
+		{"pointers in frames are followed", pointers_in_frames_are_followed},
+#endif
 	};
 
 	return unit_suite("value_reader", tests, sizeof(tests) / sizeof(tests[0]));

@@ -24,8 +24,17 @@ struct subject_list {
 	const int *items;
 };
 
-#define LEVEL(level)                                                          \
-	int subject_##level##_scan(const struct subject_list *list, int key); \
+struct subject_outer {
+	struct subject_list list;
+	long first;
+	int limit, other, depth, tail, either;
+};
+
+int subject_cxx_scan(int key);
+
+#define LEVEL(level)                                                              \
+	int subject_##level##_scan(const struct subject_list *list, int key);     \
+	int subject_##level##_nested(const struct subject_outer *outer, int key); \
 	double subject_##level##_mix(long rounds, double factor, const char *text);
 LEVEL(o0)
 LEVEL(o2)
@@ -35,11 +44,12 @@ LEVEL(o3)
 static const struct {
 	const char *name;
 	int (*scan)(const struct subject_list *list, int key);
+	int (*nested)(const struct subject_outer *outer, int key);
 	double (*mix)(long rounds, double factor, const char *text);
 } levels[] = {
-	{"o0", subject_o0_scan, subject_o0_mix},
-	{"o2", subject_o2_scan, subject_o2_mix},
-	{"o3", subject_o3_scan, subject_o3_mix},
+	{"o0", subject_o0_scan, subject_o0_nested, subject_o0_mix},
+	{"o2", subject_o2_scan, subject_o2_nested, subject_o2_mix},
+	{"o3", subject_o3_scan, subject_o3_nested, subject_o3_mix},
 };
 
 static void make(struct value_schema *schema, const char *function, bool all)
@@ -84,7 +94,7 @@ static void test_tags(void)
 
 		CU_ASSERT(has_tags(&schema, level, "scan", "key", VALUE_TAG_COND));
 		CU_ASSERT(has_tags(&schema, level, "scan", "i", VALUE_TAG_ARGS));
-		CU_ASSERT(has_tags(&schema, level, "scan", "list->len", VALUE_TAG_COND) || l == 0);
+		CU_ASSERT(has_tags(&schema, level, "scan", "list->len", VALUE_TAG_COND));
 		CU_ASSERT(has_tags(&schema, level, "mix", "left", VALUE_TAG_LOOP | VALUE_TAG_COND | VALUE_TAG_ARGS));
 		/* Neither tested nor handed on. */
 		CU_ASSERT(!find(&schema, level, "mix", "sum"));
@@ -121,6 +131,51 @@ static void test_types(void)
 	value_schema_free(&schema);
 }
 
+/* Where the pointer is an offset from another one, and where the member is one of a struct within the struct. */
+static void test_nested_members(void)
+{
+	struct value_schema schema;
+
+	make(&schema, "subject_*", false);
+	for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
+		const char *level = levels[l].name;
+
+		CU_ASSERT(has_tags(&schema, level, "nested", "part->limit", VALUE_TAG_COND));
+		CU_ASSERT(has_tags(&schema, level, "nested", "outer->depth", VALUE_TAG_COND));
+		CU_ASSERT(has_tags(&schema, level, "nested", "outer->list.len", VALUE_TAG_ARGS));
+		/* Not those at the offset that the instruction has, which is from another pointer. */
+		CU_ASSERT_PTR_NULL(find(&schema, level, "nested", "part->first"));
+		CU_ASSERT_PTR_NULL(find(&schema, level, "nested", "part->other"));
+		/* Nothing tells which of the two it is. */
+		CU_ASSERT_PTR_NULL(find(&schema, level, "nested", "outer->as_int"));
+		CU_ASSERT_PTR_NULL(find(&schema, level, "nested", "outer->as_unsigned"));
+	}
+	CU_ASSERT(schema.skipped[VALUE_SKIP_UNION] >= 3);
+	value_schema_free(&schema);
+}
+
+static void test_bases(void)
+{
+	static const char *const names[] = {"this->own", "this->depth", "this->level"};
+	static const int32_t offs[] = {20, 8, 16};
+	struct value_schema_opts opts = {.path = "/proc/self/exe", .file = "*value_subject_cxx.cc"};
+	struct value_schema schema;
+
+	CU_ASSERT_EQUAL(subject_cxx_scan(0), 0);
+	CU_ASSERT_EQUAL_FATAL(value_schema_make(&schema, &opts), 0);
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+		const struct value_variable *found = NULL;
+
+		for (size_t i = 0; i < schema.variables.cnt; i++)
+			if (!strcmp(schema.variables.items[i].name, names[n]))
+				found = &schema.variables.items[i];
+		CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+		CU_ASSERT_EQUAL(found->member_off, offs[n]);
+		CU_ASSERT(found->tags & VALUE_TAG_COND);
+	}
+	value_schema_free(&schema);
+}
+
 static const struct value_variable *find_global(const struct value_schema *schema, const char *name)
 {
 	for (size_t i = 0; i < schema->variables.cnt; i++)
@@ -148,6 +203,9 @@ static void test_members_of_globals(void)
 	CU_ASSERT_EQUAL(locations[len->first_location].off - locations[capacity->first_location].off, 8);
 	CU_ASSERT_EQUAL(locations[kind->first_location].off - locations[capacity->first_location].off, 12);
 	CU_ASSERT_PTR_NULL(find_global(&schema, "subject_o2_whole.items"));
+	CU_ASSERT_PTR_NOT_NULL(find_global(&schema, "subject_o2_outer.part.limit"));
+	CU_ASSERT_PTR_NOT_NULL(find_global(&schema, "subject_o2_outer.depth"));
+	CU_ASSERT_PTR_NULL(find_global(&schema, "subject_o2_outer.as_int"));
 	CU_ASSERT_PTR_NULL(find_global(&schema, "subject_o2_whole"));
 	value_schema_free(&schema);
 }
@@ -240,37 +298,44 @@ static void step(pid_t pid, const struct value_schema *schema, struct watch *wat
 	}
 }
 
+#define WATCHES 6
+
 static void test_places(void)
 {
 	static const int items[] = {4, 9, 4, 4, 7};
 	static const struct subject_list list = {.capacity = 80, .len = 5, .kind = 3, .items = items};
+	static const struct subject_outer outer = {
+		.list = {.len = 11}, .first = 12, .limit = 3, .other = 13, .depth = 14, .tail = 15, .either = 16};
 	struct value_schema schema;
 
 	make(&schema, "subject_*", true);
 	for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
-		struct watch watches[] = {
+		struct watch watches[WATCHES] = {
 			{find(&schema, levels[l].name, "scan", "key"), 4, 0, 0},
 			{find(&schema, levels[l].name, "scan", "list"), (int64_t)(uintptr_t)&list, 0, 0},
 			{find(&schema, levels[l].name, "mix", "rounds"), 6, 0, 0},
-			{find(&schema, levels[l].name, "scan", l ? "list->len" : "key"), l ? 5 : 4, 0, 0},
+			{find(&schema, levels[l].name, "scan", "list->len"), 5, 0, 0},
+			{find(&schema, levels[l].name, "nested", "part->limit"), 3, 0, 0},
+			{find(&schema, levels[l].name, "nested", "outer->list.len"), 11, 0, 0},
 		};
 		pid_t pid;
 
-		for (size_t w = 0; w < 4; w++)
+		for (size_t w = 0; w < WATCHES; w++)
 			CU_ASSERT_FATAL(watches[w].variable != NULL);
 		pid = fork();
 		if (!pid) {
 			ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 			raise(SIGSTOP);
 			levels[l].scan(&list, 4);
+			levels[l].nested(&outer, 4);
 			levels[l].mix(6, 1.5, "text");
 			_exit(0);
 		}
-		step(pid, &schema, watches, 4, levels[l].name);
-		for (size_t w = 0; w < 4; w++) {
+		step(pid, &schema, watches, WATCHES, levels[l].name);
+		for (size_t w = 0; w < WATCHES; w++) {
 			CU_ASSERT(watches[w].seen > 0);
-			/* -O0: in the prologue, until it has stored the parameter and set the frame pointer. */
-			CU_ASSERT(watches[w].wrong <= (l ? 0 : 8));
+			/* -O0: at the beginning, until it has set the frame pointer and stored the variable. */
+			CU_ASSERT(watches[w].wrong <= (l ? 0 : 12));
 		}
 	}
 	value_schema_free(&schema);
@@ -302,6 +367,8 @@ int suite_value_schema(void)
 	static const struct unit_test tests[] = {
 		{"tags tell loops, conditions and arguments", test_tags},
 		{"types, sizes and members", test_types},
+		{"members of nested structs", test_nested_members},
+		{"members of base classes", test_bases},
 		{"members of global structs lie where they do", test_members_of_globals},
 		{"variables are where the schema says, at each instruction", test_places},
 		{"what is no binary is refused", test_bad_input},

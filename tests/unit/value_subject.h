@@ -10,15 +10,34 @@ struct subject_list {
 	const int *items;
 };
 
+struct subject_part {
+	long first;
+	int limit, other;
+};
+
+struct subject_outer {
+	struct subject_list list;
+	struct subject_part part;
+	struct {
+		int depth, tail;
+	};
+	union {
+		int as_int;
+		unsigned int as_unsigned;
+	};
+};
+
 #define SUBJECT_NAME_(level, name) subject_##level##_##name
 #define SUBJECT_NAME(level, name)  SUBJECT_NAME_(level, name)
 
 unsigned long SUBJECT_NAME(SUBJECT, global);
 struct subject_list SUBJECT_NAME(SUBJECT, whole);
+struct subject_outer SUBJECT_NAME(SUBJECT, outer);
 
 int SUBJECT_NAME(SUBJECT, leaf)(int number);
 int SUBJECT_NAME(SUBJECT, scan)(const struct subject_list *list, int key);
 double SUBJECT_NAME(SUBJECT, mix)(long rounds, double factor, const char *text);
+int SUBJECT_NAME(SUBJECT, nested)(const struct subject_outer *outer, int key);
 
 __attribute__((noinline)) int SUBJECT_NAME(SUBJECT, leaf)(int number)
 {
@@ -48,4 +67,19 @@ __attribute__((noinline)) double SUBJECT_NAME(SUBJECT, mix)(long rounds, double 
 		left--;
 	}
 	return sum;
+}
+
+/* With optimization `part` is nowhere: it is `outer` and an offset. */
+__attribute__((noinline)) int SUBJECT_NAME(SUBJECT, nested)(const struct subject_outer *outer, int key)
+{
+	const struct subject_part *part = &outer->part;
+	int found = 0;
+
+	for (int i = 0; i < part->limit; i++)
+		found += SUBJECT_NAME(SUBJECT, leaf)(i + key);
+	if (outer->depth > key)
+		found += SUBJECT_NAME(SUBJECT, leaf)(outer->list.len);
+	if (outer->as_int > key)
+		found += SUBJECT_NAME(SUBJECT, leaf)(key);
+	return found;
 }
