@@ -47,12 +47,12 @@ static double load_ns(struct recording *recording)
 	       (double)cost.open_load;
 }
 
-/* Of the target's CPU time, what probes leave of the budget, but at least half of it. */
+/* Of the target's CPU time, what probes and our own clock leave of the budget, but at least half of it. */
 static double hooks_may_take(const struct recording *recording)
 {
 	double budget = recording->options->budget;
 
-	return fmax(budget - recording_budget_probes_share(recording), budget / 2);
+	return fmax(budget - recording_budget_probes_share(recording) - recording->governor.clock_share, budget / 2);
 }
 
 static struct govern_seen see(struct recording *recording, uint64_t now)

@@ -150,6 +150,7 @@ int recording_stacks_start(struct recording *recording)
 		capture__stop_stacks(recording->capture);
 		return err;
 	}
+	recording->governor.clock_share = (double)capture.hz * (double)(tick_ns + COPY_NS) / 1e9;
 	log_debug("stacks: our clock %u times a second and CPU, a tick takes %" PRIu64 " ns", capture.hz, tick_ns);
 	err = recording_say(recording, "stacks_hz", "%u", capture.hz);
 	if (!err && opts.kernel_tick_ns)

@@ -40,6 +40,7 @@ struct governor {
 	double rate_share;
 	bool ungovernable;
 	uint32_t rate_changes;
+	double clock_share; /* of a CPU's time, what the ticks of our own clock take, 0: there is none */
 };
 
 struct recording {
