@@ -56,7 +56,7 @@ int rounds_analysis_start(struct recording *recording)
 {
 	struct rounds *rounds = recording->client;
 	struct round_analysis *analysis = &rounds->analysis;
-	int err = shard_writer__flush(recording->writer, false);
+	int err = journal__flush(&recording->journal);
 
 	if (err) {
 		log_error("cannot write to '%s': %s", analysis->dir, strerror(-err));

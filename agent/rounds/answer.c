@@ -122,7 +122,7 @@ static int answer_begin(struct recording *recording)
 static int begin_look(struct recording *recording)
 {
 	struct answer *answer = recording->client;
-	int err = shard_writer__flush(recording->writer, false);
+	int err = journal__flush(&recording->journal);
 
 	if (err) {
 		log_error("cannot write to '%s': %s", answer->dir, strerror(-err));

@@ -115,16 +115,15 @@ static int write_round(struct recording *recording, const struct round_mark *end
 	double cpu_ns = fmax((double)(end->cpu_ns - rounds->begin.cpu_ns), 1);
 	double rate = per_second(rounds->begin.seen, end->seen, &rounds->begin, end);
 	char key[64];
-	int err;
 
 	snprintf(key, sizeof(key), "round.%u", rounds->round);
-	err = recording_say(recording, key, "%" PRIu64 " %" PRIu64, rounds->begin.ts, end->ts);
+	journal__say(&recording->journal, key, "%" PRIu64 " %" PRIu64, rounds->begin.ts, end->ts);
 	snprintf(key, sizeof(key), "round.%u.intervals_per_s", rounds->round);
-	err = err ? err : recording_say(recording, key, "%.6g", rate);
+	journal__say(&recording->journal, key, "%.6g", rate);
 	snprintf(key, sizeof(key), "round.%u.probes", rounds->round);
-	err = err ? err : recording_say(recording, key, "%u", rounds_probe_cnt(rounds));
+	journal__say(&recording->journal, key, "%u", rounds_probe_cnt(rounds));
 	snprintf(key, sizeof(key), "round.%u.cost_share", rounds->round);
-	return err ? err : recording_say(recording, key, "%.6g", fmin(1, cost_ns / cpu_ns));
+	return journal__say(&recording->journal, key, "%.6g", fmin(1, cost_ns / cpu_ns));
 }
 
 static void say_round(const struct recording *recording, const struct round_mark *end, double cost_ns)
@@ -618,10 +617,10 @@ static int rounds_end(struct recording *recording)
 	rounds_analysis_free(rounds);
 	end_pause(rounds);
 	if (!err && rounds->pause_cnt)
-		err = recording_say(recording, "note.pauses",
-				    "no request was selected for %.2f s in %u pauses, while calls were counted, probes "
-				    "moved and rounds analysed: no figure tells how long requests took then",
-				    (double)rounds->pauses_ns / 1e9, rounds->pause_cnt);
+		err = journal__say(&recording->journal, "note.pauses",
+				   "no request was selected for %.2f s in %u pauses, while calls were counted, probes "
+				   "moved and rounds analysed: no figure tells how long requests took then",
+				   (double)rounds->pauses_ns / 1e9, rounds->pause_cnt);
 	return err;
 }
 

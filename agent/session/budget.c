@@ -360,32 +360,24 @@ void recording_budget_free(struct recording *recording)
 	recording->budget = NULL;
 }
 
-int recording_budget_write_notes(struct recording *recording, uint32_t *note)
+int recording_budget_write_notes(struct recording *recording)
 {
 	const struct budget_notes *notes = recording->budget ? &recording->budget->notes : NULL;
-	char key[32];
-	int err = 0;
 
-	if (notes && notes->forgone_cnt) {
-		snprintf(key, sizeof(key), "note.%u", (*note)++);
-		err = recording_say(recording, key,
-				    "%zu functions of the symbol list are unmeasured, over the budget of %g %% by what "
-				    "was counted before the recording: %s",
-				    notes->forgone_cnt, 100 * recording->options->budget, notes->forgone);
-	}
-	if (!err && notes && notes->dropped_cnt) {
-		snprintf(key, sizeof(key), "note.%u", (*note)++);
-		err = recording_say(recording, key,
-				    "%zu functions of the symbol list are unmeasured for a part of the recording, over "
-				    "the budget of %g %%: %s",
-				    notes->dropped_cnt, 100 * recording->options->budget, notes->dropped);
-	}
-	if (!err && notes && notes->requests_said) {
-		snprintf(key, sizeof(key), "note.%u", (*note)++);
-		err = recording_say(recording, key,
-				    "the probes that say what a request is cost up to %.2g %% of the target's CPU time "
-				    "by themselves, over the budget of %g %%",
-				    100 * notes->requests_share, 100 * recording->options->budget);
-	}
-	return err;
+	if (notes && notes->forgone_cnt)
+		journal__note(&recording->journal,
+			      "%zu functions of the symbol list are unmeasured, over the budget of %g %% by what "
+			      "was counted before the recording: %s",
+			      notes->forgone_cnt, 100 * recording->options->budget, notes->forgone);
+	if (notes && notes->dropped_cnt)
+		journal__note(&recording->journal,
+			      "%zu functions of the symbol list are unmeasured for a part of the recording, over "
+			      "the budget of %g %%: %s",
+			      notes->dropped_cnt, 100 * recording->options->budget, notes->dropped);
+	if (notes && notes->requests_said)
+		journal__note(&recording->journal,
+			      "the probes that say what a request is cost up to %.2g %% of the target's CPU time "
+			      "by themselves, over the budget of %g %%",
+			      100 * notes->requests_share, 100 * recording->options->budget);
+	return recording->journal.err;
 }

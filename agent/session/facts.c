@@ -7,29 +7,12 @@
 #include "target/elf_file.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-
-int recording_say(struct recording *recording, const char *key, const char *fmt, ...)
-{
-	struct shard_row *row = &recording->row;
-	char value[SESSION_TEXT_MAX];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(value, sizeof(value), fmt, args);
-	va_end(args);
-	memset(row->nulls, 0, sizeof(row->nulls));
-	row->values[SESSION_TS].u64 = monotonic_ns();
-	row->values[SESSION_KEY].str = key;
-	row->values[SESSION_VALUE].str = value;
-	return shard_writer__append(recording->writer, SHARD_TABLE_SESSION, row);
-}
 
 static void add_to_list(char *list, size_t sz, const char *item)
 {
@@ -66,7 +49,6 @@ static int write_hooks(struct recording *recording)
 {
 	const struct hook_survey *survey = capture__survey(recording->capture);
 	char used[SESSION_TEXT_MAX] = "", missing[1024] = "", unmeasured[512] = "", item[64];
-	int err;
 
 	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
 		if (feature_missing(recording, f)) {
@@ -83,10 +65,9 @@ static int write_hooks(struct recording *recording)
 	}
 	if (recording->options->hw && !capture__has_hw(recording->capture))
 		add_to_list(missing, sizeof(missing), "hardware_counters");
-	err = recording_say(recording, "hooks", "%s", used);
-	if (!err)
-		err = recording_say(recording, "hooks_missing", "%s", missing);
-	return err ? err : recording_say(recording, "categories_unmeasured", "%s", unmeasured);
+	journal__say(&recording->journal, "hooks", "%s", used);
+	journal__say(&recording->journal, "hooks_missing", "%s", missing);
+	return journal__say(&recording->journal, "categories_unmeasured", "%s", unmeasured);
 }
 
 int recording_write_listeners(struct recording *recording)
@@ -95,12 +76,12 @@ int recording_write_listeners(struct recording *recording)
 
 	for (size_t i = 0; i < recording->listeners.cnt; i++)
 		add_to_list(list, sizeof(list), recording->listeners.items[i].name);
-	return recording_say(recording, "listeners", "%s", list);
+	return journal__say(&recording->journal, "listeners", "%s", list);
 }
 
 static int write_modules(struct recording *recording)
 {
-	struct shard_row *row = &recording->row;
+	struct shard_row *row = &recording->journal.row;
 	pid_t pid = recording->options->pid;
 
 	for (size_t i = 0; i < recording->mappings.cnt; i++) {
@@ -122,7 +103,7 @@ static int write_modules(struct recording *recording)
 			row->values[MODULE_BUILD_ID].str = elf_file__build_id(file);
 		else
 			shard_row__set_null(row, MODULE_BUILD_ID);
-		err = shard_writer__append(recording->writer, SHARD_TABLE_MODULE, row);
+		err = journal__append(&recording->journal, SHARD_TABLE_MODULE, row);
 		elf_file__free(file);
 		if (err)
 			return err;
@@ -141,9 +122,9 @@ const char *recording_host(const struct recording *recording, char buf[SHARD_HOS
 
 int recording_write_limits(struct recording *recording)
 {
-	int err = recording_say(recording, "tail", "%g", recording->options->tail);
+	journal__say(&recording->journal, "tail", "%g", recording->options->tail);
 
-	return err ? err : recording_say(recording, "baseline", "%g", recording->options->baseline_per_s);
+	return journal__say(&recording->journal, "baseline", "%g", recording->options->baseline_per_s);
 }
 
 int recording_write_session(struct recording *recording)
@@ -152,41 +133,38 @@ int recording_write_session(struct recording *recording)
 	char cmdline[SESSION_TEXT_MAX] = "", host[SHARD_HOST_MAX + 1];
 	struct timespec mono, wall;
 	struct utsname uts;
-	int err = 0;
 
 	uname(&uts);
 	target_cmdline(options->pid, cmdline, sizeof(cmdline));
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &wall);
-	err = err ? err : recording_say(recording, "version", "%s", WHYLATE_VERSION);
-	err = err ? err : recording_say(recording, "host", "%s", recording_host(recording, host));
-	err = err ? err : recording_say(recording, "kernel", "%s", uts.release);
-	err = err ? err
-		  : recording_say(recording, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
-	err = err ? err : recording_say(recording, "pid", "%d", options->pid);
-	err = err ? err : recording_say(recording, "comm", "%s", recording->comm);
-	if (!err && !options->no_cmdline)
-		err = recording_say(recording, "cmdline", "%s", cmdline);
-	err = err ? err : recording_say(recording, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
-	err = err ? err : recording_say(recording, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
-	err = err ? err : recording_say(recording, "mode", "%s", options->trace ? "trace" : "counters");
-	err = err ? err
-		  : recording_say(recording, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
-	err = err ? err : recording_write_limits(recording);
-	if (!err && recording->marked)
-		err = recording_say(recording, "markers", "whylate");
-	if (!err && options->symbols)
-		err = recording_say(recording, "symbols", "%s", options->symbols);
-	err = err ? err : recording_write_listeners(recording);
-	err = err ? err : write_hooks(recording);
-	err = err ? err : recording_write_settings(recording);
-	err = err ? err : write_modules(recording);
-	return err ? err : shard_writer__flush(recording->writer, false);
+	journal__say(&recording->journal, "version", "%s", WHYLATE_VERSION);
+	journal__say(&recording->journal, "host", "%s", recording_host(recording, host));
+	journal__say(&recording->journal, "kernel", "%s", uts.release);
+	journal__say(&recording->journal, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	journal__say(&recording->journal, "pid", "%d", options->pid);
+	journal__say(&recording->journal, "comm", "%s", recording->comm);
+	if (!options->no_cmdline)
+		journal__say(&recording->journal, "cmdline", "%s", cmdline);
+	journal__say(&recording->journal, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
+	journal__say(&recording->journal, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
+	journal__say(&recording->journal, "mode", "%s", options->trace ? "trace" : "counters");
+	journal__say(&recording->journal, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
+	recording_write_limits(recording);
+	if (recording->marked)
+		journal__say(&recording->journal, "markers", "whylate");
+	if (options->symbols)
+		journal__say(&recording->journal, "symbols", "%s", options->symbols);
+	recording_write_listeners(recording);
+	write_hooks(recording);
+	recording_write_settings(recording);
+	write_modules(recording);
+	return journal__flush(&recording->journal);
 }
 
 int recording_write_loss(struct recording *recording)
 {
-	struct shard_row *row = &recording->row;
+	struct shard_row *row = &recording->journal.row;
 	const struct wl_loss_count *loss;
 	uint64_t ts = monotonic_ns();
 	uint32_t cpu_cnt;
@@ -206,7 +184,7 @@ int recording_write_loss(struct recording *recording)
 			row->values[LOSS_CPU].u64 = cpu;
 			row->values[LOSS_EMITTED].u64 = count->emitted;
 			row->values[LOSS_LOST].u64 = count->lost;
-			err = shard_writer__append(recording->writer, SHARD_TABLE_LOSS, row);
+			err = journal__append(&recording->journal, SHARD_TABLE_LOSS, row);
 			if (err)
 				return err;
 		}
@@ -218,15 +196,15 @@ int recording_write_loss(struct recording *recording)
 static int write_hw(struct recording *recording, uint64_t now)
 {
 	uint32_t epoch_cnt, rotations = capture__hw_rotations(recording->capture, &epoch_cnt);
-	int err;
 
 	if (!rotations)
 		return 0;
-	err = recording_say(recording, SESSION_HW_ROTATIONS, "%u", rotations);
-	if (err || rotations < 2 || epoch_cnt < 2)
-		return err;
+	journal__say(&recording->journal, SESSION_HW_ROTATIONS, "%u", rotations);
+	if (rotations < 2 || epoch_cnt < 2)
+		return recording->journal.err;
 	/* The one that is on is not over. */
-	return recording_say(recording, SESSION_HW_EPOCH_NS, "%" PRIu64, (now - recording->begin_ts) / (epoch_cnt - 1));
+	return journal__say(&recording->journal, SESSION_HW_EPOCH_NS, "%" PRIu64,
+			    (now - recording->begin_ts) / (epoch_cnt - 1));
 }
 
 /* Replies whose last bytes were held back: "NS:COUNT …". */
@@ -235,7 +213,6 @@ static int write_held(struct recording *recording)
 	const struct capture_counts *counts = &recording->counts;
 	char text[CAPTURE_HELD_CLASSES * 32] = "";
 	size_t len = 0;
-	int err;
 
 	if (!counts->replies)
 		return 0;
@@ -243,42 +220,41 @@ static int write_held(struct recording *recording)
 		if (counts->held[i].cnt)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%" PRIu64 ":%" PRIu64,
 						len ? " " : "", counts->held[i].ns, counts->held[i].cnt);
-	err = recording_say(recording, SESSION_REPLIES, "%" PRIu64, counts->replies);
-	err = err ? err : recording_say(recording, SESSION_REPLIES_HELD, "%s", text);
-	return err ? err : recording_say(recording, SESSION_HELD_BY_WINDOW, "%" PRIu64, counts->held_by_window);
+	journal__say(&recording->journal, SESSION_REPLIES, "%" PRIu64, counts->replies);
+	journal__say(&recording->journal, SESSION_REPLIES_HELD, "%s", text);
+	return journal__say(&recording->journal, SESSION_HELD_BY_WINDOW, "%" PRIu64, counts->held_by_window);
 }
 
 int recording_write_counts(struct recording *recording)
 {
 	const struct capture_counts *counts = &recording->counts;
 	uint64_t now = recording->end_ts ? recording->end_ts : monotonic_ns();
-	int err = recording_say(recording, "begin_ts", "%" PRIu64, recording->begin_ts);
 
-	err = err ? err : recording_say(recording, "end_ts", "%" PRIu64, now);
-	err = err ? err : recording_say(recording, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
+	journal__say(&recording->journal, "begin_ts", "%" PRIu64, recording->begin_ts);
+	journal__say(&recording->journal, "end_ts", "%" PRIu64, now);
+	journal__say(&recording->journal, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
 	if (recording_windows_rested(recording)) {
 		uint64_t selecting_ns, attached_ns;
 
 		window_plan__times(&recording->plan, now, &selecting_ns, &attached_ns);
-		err = err ? err : recording_say(recording, "windows", "%" PRIu64, recording->plan.window_cnt);
-		err = err ? err : recording_say(recording, "windows_selecting_ns", "%" PRIu64, selecting_ns);
-		err = err ? err : recording_say(recording, "windows_attached_ns", "%" PRIu64, attached_ns);
+		journal__say(&recording->journal, "windows", "%" PRIu64, recording->plan.window_cnt);
+		journal__say(&recording->journal, "windows_selecting_ns", "%" PRIu64, selecting_ns);
+		journal__say(&recording->journal, "windows_attached_ns", "%" PRIu64, attached_ns);
 	}
-	err = err ? err : write_hw(recording, now);
-	err = err ? err : recording_say(recording, "intervals_selected", "%" PRIu64, counts->selected);
-	err = err ? err : recording_say(recording, "intervals_abandoned", "%" PRIu64, counts->abandoned);
-	err = err ? err : write_held(recording);
-	err = err ? err : recording_say(recording, "asks", "%" PRIu64, counts->asks);
-	err = err ? err : recording_say(recording, "asks_unsure", "%" PRIu64, counts->asks_unsure);
-	err = err ? err : recording_say(recording, "records_received", "%" PRIu64, recording->received);
-	err = err ? err : recording_say(recording, "rows_kept", "%" PRIu64, recording->kept);
-	err = err ? err : recording_probes_write_counts(recording);
-	err = err ? err : recording_trace_write_counts(recording);
-	err = err ? err : recording_stacks_write_counts(recording);
-	return err ? err
-		   : recording_say(recording, "rate", "%g",
-				   recording->windows ? recording->plan.rate
-						      : (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+	write_hw(recording, now);
+	journal__say(&recording->journal, "intervals_selected", "%" PRIu64, counts->selected);
+	journal__say(&recording->journal, "intervals_abandoned", "%" PRIu64, counts->abandoned);
+	write_held(recording);
+	journal__say(&recording->journal, "asks", "%" PRIu64, counts->asks);
+	journal__say(&recording->journal, "asks_unsure", "%" PRIu64, counts->asks_unsure);
+	journal__say(&recording->journal, "records_received", "%" PRIu64, recording->received);
+	journal__say(&recording->journal, "rows_kept", "%" PRIu64, recording->kept);
+	recording_probes_write_counts(recording);
+	recording_trace_write_counts(recording);
+	recording_stacks_write_counts(recording);
+	return journal__say(&recording->journal, "rate", "%g",
+			    recording->windows ? recording->plan.rate
+					       : (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 }
 
 uint64_t own_cpu_ns(void)
@@ -319,30 +295,27 @@ static bool many_never_ended(const struct recording *recording)
 static int write_censored(struct recording *recording)
 {
 	struct capture_censored censored;
-	int err;
 
 	capture__censored(recording->capture, &censored);
-	err = recording_say(recording, "intervals_censored", "%" PRIu64, censored.cnt);
-	err = err ? err : recording_say(recording, "censored_weight", "%.0f", censored.weight);
-	return err ? err : recording_say(recording, "censored_longest_ns", "%" PRIu64, censored.longest_ns);
+	journal__say(&recording->journal, "intervals_censored", "%" PRIu64, censored.cnt);
+	journal__say(&recording->journal, "censored_weight", "%.0f", censored.weight);
+	return journal__say(&recording->journal, "censored_longest_ns", "%" PRIu64, censored.longest_ns);
 }
 
 /* What cannot be told by first bytes: the requests of one listener are inside TLS. */
-static int write_type_notes(struct recording *recording, uint32_t *note)
+static int write_type_notes(struct recording *recording)
 {
-	char name[INTERVAL_TYPE_LEN], key[32];
+	char name[INTERVAL_TYPE_LEN];
 	uint32_t type;
-	int err = 0;
 
-	for (size_t i = 0; recording->types && !err && (type = request_types__listener(recording->types, i)); i++) {
+	for (size_t i = 0; recording->types && (type = request_types__listener(recording->types, i)); i++) {
 		if (request_types__protocol(recording->types, type) != REQUEST_TLS)
 			continue;
-		snprintf(key, sizeof(key), "note.%u", (*note)++);
-		err = recording_say(
-			recording, key, "requests on %s are TLS inside the process: their types are not visible",
+		journal__note(
+			&recording->journal, "requests on %s are TLS inside the process: their types are not visible",
 			interval_type_name(type, &recording->listeners, &recording->lines, NULL, name, sizeof(name)));
 	}
-	return err;
+	return recording->journal.err;
 }
 
 /* Which protocol each listener spoke, "tcp:80 http, …". */
@@ -361,86 +334,62 @@ static int write_protocols(struct recording *recording)
 			 protocol ? protocol : "unknown");
 		add_to_list(list, sizeof(list), line);
 	}
-	return recording_say(recording, "protocols", "%s", list);
+	return journal__say(&recording->journal, "protocols", "%s", list);
 }
 
 int recording_write_cost(struct recording *recording)
 {
 	uint64_t bpf_ns;
 	size_t cnt;
-	int err = 0;
 
 	capture__cost(recording->capture, &cnt, &bpf_ns);
 	if (capture__cost_known(recording->capture))
-		err = recording_say(recording, "cost_bpf_ns", "%" PRIu64, bpf_ns);
-	return err ? err : recording_say(recording, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
+		journal__say(&recording->journal, "cost_bpf_ns", "%" PRIu64, bpf_ns);
+	return journal__say(&recording->journal, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
 }
 
 int recording_write_final(struct recording *recording)
 {
 	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
 	uint64_t bpf_ns;
-	uint32_t note = 0;
-	char key[32];
 	size_t cnt;
-	int err;
 
 	capture__cost(recording->capture, &cnt, &bpf_ns);
-	err = recording_write_cost(recording);
-	if (!err && !capture__cost_known(recording->capture)) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(recording, key, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
-	}
-	err = err ? err
-		  : recording_say(recording, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
-	err = err ? err : write_censored(recording);
-	err = err ? err : recording_govern_write_notes(recording, &note);
-	if (!err && !target_idles(recording) && bpf_ns > recording->options->budget * recording->target_cpu_ns) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(recording, key,
-				    "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
-				    "budget of %g %%%s",
-				    100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget,
-				    recording_windows_hint(recording));
-	}
-	if (!err)
-		err = recording_budget_write_notes(recording, &note);
-	if (!err)
-		err = recording_loads_write_note(recording, &note);
-	if (!err)
-		err = recording_stacks_write_note(recording, &note);
-	if (!err && unprobed.cnt) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(recording, key,
-				    "%" PRIu64
-				    " processes that began while they were recorded ran for %.3g ms in all before "
-				    "they had their probes, %" PRIu64
-				    " of them or more to their end: calls in that time were not seen",
-				    unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
-	}
-	if (!err && many_never_ended(recording)) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(recording, key, NEVER_ENDED, recording->counts.abandoned);
-	}
-	if (!err && recording->target_exited) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(recording, key, "the target exited while it was recorded");
-	}
-	if (!err && recording->probes_lost) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(recording, key,
-				    "the recording ended early: whylate-attach, which held its probes, was killed");
-	}
-	if (!err && recording->types)
-		err = write_protocols(recording);
-	if (!err)
-		err = write_type_notes(recording, &note);
-	if (!err && recording->impossible) {
-		snprintf(key, sizeof(key), "note.%u", note++);
-		err = recording_say(recording, key, "%" PRIu64 " records were thrown away: their times cannot be true",
-				    recording->impossible);
-	}
-	return err;
+	recording_write_cost(recording);
+	if (!capture__cost_known(recording->capture))
+		journal__note(&recording->journal, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
+	journal__say(&recording->journal, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
+	write_censored(recording);
+	recording_govern_write_notes(recording);
+	if (!target_idles(recording) && bpf_ns > recording->options->budget * recording->target_cpu_ns)
+		journal__note(&recording->journal,
+			      "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
+			      "budget of %g %%%s",
+			      100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget,
+			      recording_windows_hint(recording));
+	recording_budget_write_notes(recording);
+	recording_loads_write_note(recording);
+	recording_stacks_write_note(recording);
+	if (unprobed.cnt)
+		journal__note(&recording->journal,
+			      "%" PRIu64 " processes that began while they were recorded ran for %.3g ms in all before "
+			      "they had their probes, %" PRIu64
+			      " of them or more to their end: calls in that time were not seen",
+			      unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
+	if (many_never_ended(recording))
+		journal__note(&recording->journal, NEVER_ENDED, recording->counts.abandoned);
+	if (recording->target_exited)
+		journal__note(&recording->journal, "the target exited while it was recorded");
+	if (recording->probes_lost)
+		journal__note(&recording->journal,
+			      "the recording ended early: whylate-attach, which held its probes, was killed");
+	if (recording->types)
+		write_protocols(recording);
+	write_type_notes(recording);
+	if (recording->impossible)
+		journal__note(&recording->journal, "%" PRIu64 " records were thrown away: their times cannot be true",
+			      recording->impossible);
+	return recording->journal.err;
 }
 
 bool recording_over_limits(const struct recording *recording)

@@ -222,28 +222,23 @@ void recording_govern_anew(struct recording *recording)
 	recording->governor.govern.debt_ns = 0;
 }
 
-int recording_govern_write_notes(struct recording *recording, uint32_t *note)
+int recording_govern_write_notes(struct recording *recording)
 {
 	const struct governor *governor = &recording->governor;
-	char key[32];
-	int err = 0;
 
-	if (governor->rate_changes) {
-		snprintf(key, sizeof(key), "note.%u", (*note)++);
-		err = recording_say(
-			recording, key,
+	if (governor->rate_changes)
+		journal__note(
+			&recording->journal,
 			"recording every selected interval cost more than %g %% of the target's CPU time: the rate "
 			"was lowered to %.3g %%",
 			100 * recording->options->budget, 100.0 * capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+	if (governor->over_share > 0) {
+		journal__note(&recording->journal,
+			      "the hooks cost %.2g %% of the target's CPU time, over the budget of %g %%: from "
+			      "%.1f s after the beginning on they were attached in windows, at the end %.2g %% "
+			      "of the time; what is rarer than the windows is mostly not seen",
+			      100 * governor->over_share, 100 * recording->options->budget, governor->over_s,
+			      100 * recording->plan.share);
 	}
-	if (!err && governor->over_share > 0) {
-		snprintf(key, sizeof(key), "note.%u", (*note)++);
-		err = recording_say(recording, key,
-				    "the hooks cost %.2g %% of the target's CPU time, over the budget of %g %%: from "
-				    "%.1f s after the beginning on they were attached in windows, at the end %.2g %% "
-				    "of the time; what is rarer than the windows is mostly not seen",
-				    100 * governor->over_share, 100 * recording->options->budget, governor->over_s,
-				    100 * recording->plan.share);
-	}
-	return err;
+	return recording->journal.err;
 }

@@ -61,7 +61,7 @@ int recording_budget_keep(struct recording *recording);
 /* Of the target's CPU time, what all probes of the list took when they were last looked at. */
 double recording_budget_probes_share(const struct recording *recording);
 void recording_budget_free(struct recording *recording);
-/* The session's notes on it, numbered from *note on. 0 or the writer's error. */
-int recording_budget_write_notes(struct recording *recording, uint32_t *note);
+/* The session's notes on it. 0 or the writer's error. */
+int recording_budget_write_notes(struct recording *recording);
 
 #endif

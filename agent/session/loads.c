@@ -223,12 +223,9 @@ int recording_loads_watch(struct recording *recording)
 	return 0;
 }
 
-int recording_loads_write_note(struct recording *recording, uint32_t *note)
+int recording_loads_write_note(struct recording *recording)
 {
-	char key[32];
-
 	if (!recording->loads || !recording->loads->note[0])
 		return 0;
-	snprintf(key, sizeof(key), "note.%u", (*note)++);
-	return recording_say(recording, key, "%s", recording->loads->note);
+	return journal__note(&recording->journal, "%s", recording->loads->note);
 }

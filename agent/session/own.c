@@ -81,5 +81,5 @@ int recording_write_own_pids(struct recording *recording)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (others[i] > 0)
 			len += snprintf(pids + len, sizeof(pids) - (size_t)len, " %d", others[i]);
-	return recording_say(recording, "agent_pids", "%s", pids);
+	return journal__say(&recording->journal, "agent_pids", "%s", pids);
 }

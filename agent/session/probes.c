@@ -37,7 +37,7 @@ static int append(void *owner, enum shard_table_id table, const struct shard_row
 {
 	struct recording *recording = owner;
 
-	return shard_writer__append(recording->writer, table, row);
+	return journal__append(&recording->journal, table, row);
 }
 
 bool recording_probes_wanted(const struct recording *recording)
@@ -101,8 +101,8 @@ void recording_probes_free(struct recording *recording)
 
 static struct shard_row *new_row(struct recording *recording)
 {
-	memset(recording->row.nulls, 0, sizeof(recording->row.nulls));
-	return &recording->row;
+	memset(recording->journal.row.nulls, 0, sizeof(recording->journal.row.nulls));
+	return &recording->journal.row;
 }
 
 static void set_u64(struct shard_row *row, uint32_t column, uint64_t value, bool known)
@@ -163,7 +163,7 @@ static int write_symbol(struct recording *recording, const struct recorded_probe
 	row->values[SYMBOL_KIND].str = probe->probe.plan ? "function" : "usdt";
 	row->values[SYMBOL_ROLE].str = roles;
 	row->values[SYMBOL_COST].str = dearest(&probe->probe) == PLAN_STEPPED ? "stepped" : "emulated";
-	return shard_writer__append(recording->writer, SHARD_TABLE_SYMBOL, row);
+	return journal__append(&recording->journal, SHARD_TABLE_SYMBOL, row);
 }
 
 /* hits: NULL where the event is not the end of it. */
@@ -183,7 +183,7 @@ static int write_event(struct recording *recording, const struct recorded_func *
 	set_u64(row, PROBE_ENTRIES, hits ? hits->entries : 0, hits);
 	set_u64(row, PROBE_EXITS, hits ? hits->exits : 0, hits);
 	set_u64(row, PROBE_COST_NS, hits ? hits->cost_ns : 0, hits);
-	return shard_writer__append(recording->writer, SHARD_TABLE_PROBE, row);
+	return journal__append(&recording->journal, SHARD_TABLE_PROBE, row);
 }
 
 /* --- sets --------------------------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static int write_graph_height(struct recording *recording)
 	if (highest <= recording->probes->highest)
 		return 0;
 	recording->probes->highest = highest;
-	return recording_say(recording, SESSION_GRAPH_HEIGHT, "%u", highest);
+	return journal__say(&recording->journal, SESSION_GRAPH_HEIGHT, "%u", highest);
 }
 
 int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
@@ -403,22 +403,21 @@ int recording_probes_write_loss(struct recording *recording, uint64_t ts)
 	row->values[LOSS_CPU].u64 = 0;
 	row->values[LOSS_EMITTED].u64 = counts.written + counts.missing;
 	row->values[LOSS_LOST].u64 = counts.missing;
-	return shard_writer__append(recording->writer, SHARD_TABLE_LOSS, row);
+	return journal__append(&recording->journal, SHARD_TABLE_LOSS, row);
 }
 
 int recording_probes_write_counts(struct recording *recording)
 {
 	struct invocations_counts counts;
-	int err;
 
 	if (!recording->probes)
 		return 0;
 	invocations__counts(recording->probes->invocations, &counts);
-	err = recording_say(recording, "invocation_records", "%" PRIu64, counts.received);
-	err = err ? err : recording_say(recording, "invocations_written", "%" PRIu64, counts.written);
-	err = err ? err : recording_say(recording, "invocations_forgotten", "%" PRIu64, counts.forgotten);
-	err = err ? err : recording_say(recording, "invocations_impossible", "%" PRIu64, counts.impossible);
-	return err ? err : recording_say(recording, "probe_unreadable", "%" PRIu64, recording->counts.unreadable);
+	journal__say(&recording->journal, "invocation_records", "%" PRIu64, counts.received);
+	journal__say(&recording->journal, "invocations_written", "%" PRIu64, counts.written);
+	journal__say(&recording->journal, "invocations_forgotten", "%" PRIu64, counts.forgotten);
+	journal__say(&recording->journal, "invocations_impossible", "%" PRIu64, counts.impossible);
+	return journal__say(&recording->journal, "probe_unreadable", "%" PRIu64, recording->counts.unreadable);
 }
 
 void recording_probes_say(const struct recording *recording)

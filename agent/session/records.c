@@ -87,25 +87,25 @@ static int on_interval(struct recording *recording, const struct wl_interval_rec
 		return err;
 	for (int slot = 0; slot < WL_HW_SLOTS; slot++)
 		names.hw_counter[slot] = capture__hw_counter(recording->capture, record->hw_epoch, slot);
-	err = interval_row_make(&recording->row, &texts, record, &names);
+	err = interval_row_make(&recording->journal.row, &texts, record, &names);
 	if (err) {
 		recording->impossible++;
 		return 0;
 	}
-	err = recording_stacks_interval(recording, ended, recording->row.values[INTERVAL_WEIGHT].f64);
+	err = recording_stacks_interval(recording, ended, recording->journal.row.values[INTERVAL_WEIGHT].f64);
 	if (err)
 		return err;
-	recording->row.values[INTERVAL_FLAGS].u64 |= flags;
+	recording->journal.row.values[INTERVAL_FLAGS].u64 |= flags;
 	window = recording->windows ? window_plan__window_of(&recording->plan, record->begin_ts) : 0;
 	if (window)
-		recording->row.values[INTERVAL_WINDOW].u64 = window;
+		recording->journal.row.values[INTERVAL_WINDOW].u64 = window;
 	else
-		shard_row__set_null(&recording->row, INTERVAL_WINDOW);
+		shard_row__set_null(&recording->journal.row, INTERVAL_WINDOW);
 	recording->kept++;
-	err = recording_summaries_kept(recording, record->type, &recording->row);
+	err = recording_summaries_kept(recording, record->type, &recording->journal.row);
 	if (err)
 		return err;
-	return shard_writer__append(recording->writer, SHARD_TABLE_INTERVAL, &recording->row);
+	return journal__append(&recording->journal, SHARD_TABLE_INTERVAL, &recording->journal.row);
 }
 
 void recording_retain(struct recording *recording)
@@ -139,7 +139,7 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	static const char *const events[] = {
 		[WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit", [WL_TASK_NAMED] = "named"};
 	char comm[WL_COMM_LEN + 1];
-	struct shard_row *row = &recording->row;
+	struct shard_row *row = &recording->journal.row;
 
 	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_NAMED)
 		return -EBADMSG;
@@ -168,7 +168,7 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	/* Of tasks that were only named nothing more is heard. */
 	if (record->event == WL_TASK_EXIT || record->event == WL_TASK_NAMED)
 		thread_names__gone(recording->threads, record->tid);
-	return shard_writer__append(recording->writer, SHARD_TABLE_THREAD, row);
+	return journal__append(&recording->journal, SHARD_TABLE_THREAD, row);
 }
 
 int recording_on_record(void *owner, const struct wl_record_header *header)

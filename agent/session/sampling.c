@@ -105,8 +105,8 @@ int recording_values_open(struct recording *recording)
 	if (!options->quiet)
 		log_info("values: %" PRIu64 " variables of %" PRIu64 " functions, and of %u callers", counts.variables,
 			 counts.functions, opts.depth);
-	err = recording_say(recording, "values", "%s", options->values_glob ? options->values_glob : "*");
-	return err ? err : recording_say(recording, "values_depth", "%u", opts.depth);
+	journal__say(&recording->journal, "values", "%s", options->values_glob ? options->values_glob : "*");
+	return journal__say(&recording->journal, "values_depth", "%u", opts.depth);
 }
 
 int recording_stacks_start(struct recording *recording)
@@ -152,10 +152,12 @@ int recording_stacks_start(struct recording *recording)
 	}
 	recording->governor.clock_share = (double)capture.hz * (double)(tick_ns + COPY_NS) / 1e9;
 	log_debug("stacks: our clock %u times a second and CPU, a tick takes %" PRIu64 " ns", capture.hz, tick_ns);
-	err = recording_say(recording, "stacks_hz", "%u", capture.hz);
-	if (!err && opts.kernel_tick_ns)
-		err = recording_say(recording, "stacks_kernel_hz", "%g", 1e9 / (double)opts.kernel_tick_ns);
-	return err || !tick_ns ? err : recording_say(recording, "stack_tick_ns", "%" PRIu64, tick_ns);
+	journal__say(&recording->journal, "stacks_hz", "%u", capture.hz);
+	if (opts.kernel_tick_ns)
+		journal__say(&recording->journal, "stacks_kernel_hz", "%g", 1e9 / (double)opts.kernel_tick_ns);
+	if (tick_ns)
+		journal__say(&recording->journal, "stack_tick_ns", "%" PRIu64, tick_ns);
+	return recording->journal.err;
 }
 
 void recording_stacks_stop(struct recording *recording)
@@ -169,7 +171,7 @@ void recording_stacks_stop(struct recording *recording)
 static int write_context(struct recording *recording, const struct wl_stack_record *record)
 {
 	const char *kind = handoff_name(record->state);
-	struct shard_row *row = &recording->row;
+	struct shard_row *row = &recording->journal.row;
 	struct stacks_path path = {0};
 	int err = kind && recording->stacks ? stacks__path(recording->stacks, record, &path) : 0;
 
@@ -190,7 +192,7 @@ static int write_context(struct recording *recording, const struct wl_stack_reco
 		shard_row__set_null(row, CONTEXT_PATH);
 		shard_row__set_null(row, CONTEXT_FRAMES);
 	}
-	return shard_writer__append(recording->writer, SHARD_TABLE_CONTEXT, row);
+	return journal__append(&recording->journal, SHARD_TABLE_CONTEXT, row);
 }
 
 int recording_stacks_take(struct recording *recording, const struct wl_record_header *record)
@@ -226,7 +228,7 @@ static int drop_beating(struct recording *recording)
 	capture__stacks_drop_kernel_tick(recording->capture);
 	log_info("stacks: the kernel's tick beats with the work (%s): from now on only the jittered clock is sampled",
 		 what[beat]);
-	return recording_say(recording, "stack_beat", "%s", what[beat]);
+	return journal__say(&recording->journal, "stack_beat", "%s", what[beat]);
 }
 
 int recording_stacks_advance(struct recording *recording, uint64_t polled_ts)
@@ -248,7 +250,6 @@ int recording_stacks_finish(struct recording *recording)
 static int write_value_counts(struct recording *recording, uint64_t crowded)
 {
 	struct sampled_values_counts counts;
-	int err = 0;
 
 	sampled_values__counts(recording->values, &counts);
 	const struct {
@@ -267,15 +268,14 @@ static int write_value_counts(struct recording *recording, uint64_t crowded)
 		{"values_left_out", counts.left_out},
 	};
 
-	for (size_t i = 0; !err && i < sizeof(facts) / sizeof(facts[0]); i++)
-		err = recording_say(recording, facts[i].key, "%" PRIu64, facts[i].cnt);
-	return err;
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		journal__say(&recording->journal, facts[i].key, "%" PRIu64, facts[i].cnt);
+	return recording->journal.err;
 }
 
 int recording_stacks_write_counts(struct recording *recording)
 {
 	struct stack_sample_counts counts;
-	int err = 0;
 
 	if (!recording->stacks)
 		return 0;
@@ -299,9 +299,9 @@ int recording_stacks_write_counts(struct recording *recording)
 		{"stack_python", stacks__python_cnt(recording->stacks)},
 	};
 
-	for (size_t i = 0; !err && i < sizeof(facts) / sizeof(facts[0]); i++)
-		err = recording_say(recording, facts[i].key, "%" PRIu64, facts[i].cnt);
-	return err || !recording->values ? err : write_value_counts(recording, counts.values_crowded);
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		journal__say(&recording->journal, facts[i].key, "%" PRIu64, facts[i].cnt);
+	return !recording->values ? recording->journal.err : write_value_counts(recording, counts.values_crowded);
 }
 
 static void say_values(const struct recording *recording)
@@ -317,23 +317,21 @@ static void say_values(const struct recording *recording)
 /* Frames without names that are worth a line: fewer, and no call path lacks much. */
 #define UNNAMED_MANY 20
 
-int recording_stacks_write_note(struct recording *recording, uint32_t *note)
+int recording_stacks_write_note(struct recording *recording)
 {
 	struct stacks_made made;
-	char key[32];
 
 	if (!recording->stacks)
 		return 0;
 	stacks__made(recording->stacks, &made);
 	if (made.unnamed < UNNAMED_MANY || made.unnamed < made.named / 10)
 		return 0;
-	snprintf(key, sizeof(key), "note.%u", (*note)++);
 	if (made.runtime == RUNTIME_NONE)
-		return recording_say(recording, key,
+		return journal__note(&recording->journal,
 				     "process %d runs code that it has made itself, which has names only where a "
 				     "/tmp/perf-%d.map says them",
 				     made.pid, made.pid);
-	return recording_say(recording, key,
+	return journal__note(&recording->journal,
 			     "code that the JIT compiler of process %d (%s) has made has no names in call paths: %s",
 			     made.pid, runtime_name(made.runtime), runtime_advice(made.runtime));
 }

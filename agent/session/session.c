@@ -197,7 +197,7 @@ static int record_until_done(struct recording *recording)
 			next_second = now + SECOND_NS;
 		}
 		if (!err && recording_flush_is_due(recording))
-			err = shard_writer__flush(recording->writer, false);
+			err = journal__flush(&recording->journal);
 	}
 	log_progress_end();
 	/* Whatever was being attached when that happened. */
@@ -365,8 +365,8 @@ static int open_output(struct recording *recording, const char *dir)
 	if (err)
 		return err;
 	recording->made_dir = access(dir, F_OK) != 0;
-	recording->writer = shard_writer__new(&opts);
-	if (recording->writer)
+	recording->journal.writer = shard_writer__new(&opts);
+	if (recording->journal.writer)
 		return 0;
 	err = -errno;
 	log_error("cannot write to directory '%s': %s", dir, strerror(-err));
@@ -379,11 +379,11 @@ static void discard_output(struct recording *recording, const char *dir)
 {
 	char path[PATH_MAX];
 
-	if (!recording->writer)
+	if (!recording->journal.writer)
 		return;
-	snprintf(path, sizeof(path), "%s", shard_writer__path(recording->writer));
-	shard_writer__free(recording->writer);
-	recording->writer = NULL;
+	snprintf(path, sizeof(path), "%s", shard_writer__path(recording->journal.writer));
+	shard_writer__free(recording->journal.writer);
+	recording->journal.writer = NULL;
 	recording_stream_discard(recording);
 	if (!recording_keeps_files(recording))
 		return;
@@ -500,15 +500,15 @@ static void release(struct recording *recording)
 
 static int say_end(struct recording *recording, const char *dir, int err)
 {
-	int close_err = recording->writer ? shard_writer__flush(recording->writer, true) : 0;
+	int close_err = recording->journal.writer ? shard_writer__flush(recording->journal.writer, true) : 0;
 	struct shard_writer_stats stats = {};
 
-	if (recording->writer)
-		shard_writer__stats(recording->writer, &stats);
-	if (recording->writer) {
-		int free_err = shard_writer__free(recording->writer);
+	if (recording->journal.writer)
+		shard_writer__stats(recording->journal.writer, &stats);
+	if (recording->journal.writer) {
+		int free_err = shard_writer__free(recording->journal.writer);
 
-		recording->writer = NULL;
+		recording->journal.writer = NULL;
 		if (!close_err)
 			close_err = free_err;
 	}
@@ -592,7 +592,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 	if (err)
 		goto cleanup;
 	err = run(recording, result->dir);
-	if (recording->writer)
+	if (recording->journal.writer)
 		err = say_end(recording, result->dir, err);
 	result->kept = recording->kept;
 	result->over_limits = recording_over_limits(recording) || recording_stream_over_limits(recording);

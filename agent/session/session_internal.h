@@ -16,6 +16,7 @@
 #include "net/send/stream.h"
 #include "probe/resolve.h"
 #include "session/govern.h"
+#include "session/journal.h"
 #include "session/options.h"
 #include "session/pace.h"
 #include "session/probes.h"
@@ -48,7 +49,7 @@ struct recording {
 	struct record_options own_options; /* those, once limits may change */
 	struct capture *capture;
 	struct pace *pace; /* NULL: the agent is no idle task */
-	struct shard_writer *writer;
+	struct journal journal;
 	struct stream *stream; /* NULL: not streamed */
 	struct retention *retention;
 	struct summaries *summaries;
@@ -76,7 +77,6 @@ struct recording {
 	struct program *program; /* NULL: no symbol list */
 	struct probe_targets targets;
 	bool silent_said;
-	struct shard_row row;
 	char comm[16];
 	const char *dir; /* where the shards go */
 	bool made_dir;
@@ -134,7 +134,7 @@ void recording_govern(struct recording *recording);
 void recording_govern_anew(struct recording *recording);
 /* May hooks stay attached for what is still open? */
 bool recording_may_hold(const struct recording *recording);
-int recording_govern_write_notes(struct recording *recording, uint32_t *note);
+int recording_govern_write_notes(struct recording *recording);
 
 /* A budget of 100 % disables the governor. */
 bool recording_has_budget(const struct recording *recording);
@@ -176,8 +176,6 @@ uint64_t own_cpu_ns(void);
 
 /* A row of any table, of the recording that is `owner`: 0 or the writer's error. */
 int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row);
-/* A row of the session table: 0 or the writer's error. */
-int recording_say(struct recording *recording, const char *key, const char *fmt, ...) WL_PRINTF(3, 4);
 /* What the session, loss and module tables say; each 0 or the writer's error. */
 int recording_write_session(struct recording *recording);
 int recording_write_listeners(struct recording *recording);
@@ -226,7 +224,7 @@ int recording_silent_say(struct recording *recording, bool at_end);
  * they are let go, and functions are probed at their returns instead.  Every now and then; 0 or -errno.
  */
 int recording_loads_watch(struct recording *recording);
-int recording_loads_write_note(struct recording *recording, uint32_t *note);
+int recording_loads_write_note(struct recording *recording);
 void recording_loads_free(struct recording *recording);
 
 /* sampling.c: reads which variables the target has, with --values. 0 or -errno after one line. */
@@ -244,7 +242,7 @@ int recording_stacks_advance(struct recording *recording, uint64_t polled_ts);
 int recording_stacks_finish(struct recording *recording);
 int recording_stacks_write_counts(struct recording *recording);
 /* How code gets names that has none. */
-int recording_stacks_write_note(struct recording *recording, uint32_t *note);
+int recording_stacks_write_note(struct recording *recording);
 void recording_stacks_say(const struct recording *recording);
 
 /* Looks for the thread context of a process that has begun, or runs another program. */

@@ -97,14 +97,13 @@ static int write_v2_limits(struct recording *recording, const char *path)
 	static const char *const dirs[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", NULL};
 	static const char *const files[] = {"cpu.max", "cpu.weight", "memory.max", "memory.high"};
 	char value[VALUE_SZ], key[64];
-	int err = 0;
 
-	for (size_t i = 0; !err && i < sizeof(files) / sizeof(files[0]); i++) {
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(key, sizeof(key), "cgroup.%s", files[i]);
 		if (read_limit(dirs, path, files[i], value))
-			err = recording_say(recording, key, "%s", value);
+			journal__say(&recording->journal, key, "%s", value);
 	}
-	return err;
+	return recording->journal.err;
 }
 
 /* In the words of version 2: "10000 100000", "max 100000". */
@@ -117,9 +116,10 @@ static int write_v1_limits(struct recording *recording, const char *controllers,
 	if ((!strcmp(controllers, "cpu") || !strncmp(controllers, "cpu,", 4)) &&
 	    read_limit(cpu_dirs, path, "cpu.cfs_quota_us", quota) &&
 	    read_limit(cpu_dirs, path, "cpu.cfs_period_us", period))
-		return recording_say(recording, "cgroup.cpu.max", "%s %s", quota[0] == '-' ? "max" : quota, period);
+		return journal__say(&recording->journal, "cgroup.cpu.max", "%s %s", quota[0] == '-' ? "max" : quota,
+				    period);
 	if (!strcmp(controllers, "memory") && read_limit(memory_dirs, path, "memory.limit_in_bytes", quota))
-		return recording_say(recording, "cgroup.memory.max", "%s", quota);
+		return journal__say(&recording->journal, "cgroup.memory.max", "%s", quota);
 	return 0;
 }
 
@@ -150,12 +150,11 @@ static int write_cgroup(struct recording *recording)
 int recording_write_settings(struct recording *recording)
 {
 	char value[VALUE_SZ];
-	int err = 0;
 
-	for (size_t i = 0; !err && i < sizeof(settings) / sizeof(settings[0]); i++)
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		if (read_setting(settings[i].path, value))
-			err = recording_say(recording, settings[i].key, "%s", value);
-	if (!err && read_cpu_model(value))
-		err = recording_say(recording, "cpu_model", "%s", value);
-	return err ? err : write_cgroup(recording);
+			journal__say(&recording->journal, settings[i].key, "%s", value);
+	if (read_cpu_model(value))
+		journal__say(&recording->journal, "cpu_model", "%s", value);
+	return write_cgroup(recording);
 }

@@ -92,7 +92,7 @@ static int write_row(struct recording *recording, const struct summary *summary,
 {
 	uint64_t begin_ts = summaries__begin_ts(recording->summaries, summary);
 	char type[INTERVAL_TYPE_LEN], categories[WL_CATEGORY_CNT * 40] = "", culprits[SUMMARY_CULPRITS_SZ];
-	struct shard_row *row = &recording->row;
+	struct shard_row *row = &recording->journal.row;
 	size_t len = 0;
 
 	for (int c = 0; c < WL_CATEGORY_CNT; c++)
@@ -117,7 +117,7 @@ static int write_row(struct recording *recording, const struct summary *summary,
 	row->values[SUMMARY_CATEGORIES].str = categories;
 	summary_culprits_text(culprits, summary);
 	row->values[SUMMARY_CULPRITS].str = culprits;
-	return shard_writer__append(recording->writer, SHARD_TABLE_SUMMARY, row);
+	return journal__append(&recording->journal, SHARD_TABLE_SUMMARY, row);
 }
 
 int recording_summaries_write(struct recording *recording, bool all)

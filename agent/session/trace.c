@@ -13,7 +13,7 @@ int recording_append(void *owner, enum shard_table_id table, const struct shard_
 {
 	struct recording *recording = owner;
 
-	return shard_writer__append(recording->writer, table, row);
+	return journal__append(&recording->journal, table, row);
 }
 
 /* What every recording takes, rows that wait to be packed included, without the rings. */
@@ -71,7 +71,7 @@ int recording_trace_finish(struct recording *recording)
 
 int recording_trace_write_loss(struct recording *recording, uint64_t ts)
 {
-	struct shard_row *row = &recording->row;
+	struct shard_row *row = &recording->journal.row;
 	struct trace_counts counts;
 
 	if (!recording->trace)
@@ -89,7 +89,7 @@ int recording_trace_write_loss(struct recording *recording, uint64_t ts)
 		row->values[LOSS_CPU].u64 = 0;
 		row->values[LOSS_EMITTED].u64 = i ? counts.taken[WL_RECORD_SEGMENT] : counts.kept;
 		row->values[LOSS_LOST].u64 = lost;
-		err = shard_writer__append(recording->writer, SHARD_TABLE_LOSS, row);
+		err = journal__append(&recording->journal, SHARD_TABLE_LOSS, row);
 		if (err)
 			return err;
 	}
@@ -105,25 +105,23 @@ int recording_trace_write_counts(struct recording *recording)
 		{"segments", SHARD_TABLE_SEGMENT}, {"wakeups", SHARD_TABLE_WAKEUP}, {"handoffs", SHARD_TABLE_HANDOFF}};
 	struct trace_counts counts;
 	char key[64];
-	int err;
 
 	if (!recording->trace)
 		return 0;
 	trace__counts(recording->trace, &counts);
-	err = recording_say(recording, "segment_records", "%" PRIu64, counts.taken[WL_RECORD_SEGMENT]);
-	err = err ? err : recording_say(recording, "wakeup_records", "%" PRIu64, counts.taken[WL_RECORD_WAKEUP]);
-	err = err ? err
-		  : recording_say(recording, "edge_records", "%" PRIu64,
-				  counts.taken[WL_RECORD_SOCKET] + counts.taken[WL_RECORD_BLOCK] +
-					  counts.taken[WL_RECORD_TIMER] + counts.taken[WL_RECORD_QUEUE]);
-	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++) {
+	journal__say(&recording->journal, "segment_records", "%" PRIu64, counts.taken[WL_RECORD_SEGMENT]);
+	journal__say(&recording->journal, "wakeup_records", "%" PRIu64, counts.taken[WL_RECORD_WAKEUP]);
+	journal__say(&recording->journal, "edge_records", "%" PRIu64,
+		     counts.taken[WL_RECORD_SOCKET] + counts.taken[WL_RECORD_BLOCK] + counts.taken[WL_RECORD_TIMER] +
+			     counts.taken[WL_RECORD_QUEUE]);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		snprintf(key, sizeof(key), "%s_received", tables[i].key);
-		err = recording_say(recording, key, "%" PRIu64, counts.received[tables[i].table]);
+		journal__say(&recording->journal, key, "%" PRIu64, counts.received[tables[i].table]);
 		snprintf(key, sizeof(key), "%s_written", tables[i].key);
-		err = err ? err : recording_say(recording, key, "%" PRIu64, counts.written[tables[i].table]);
+		journal__say(&recording->journal, key, "%" PRIu64, counts.written[tables[i].table]);
 	}
-	err = err ? err : recording_say(recording, "detail_forgotten", "%" PRIu64, counts.forgotten);
-	return err ? err : recording_say(recording, "detail_impossible", "%" PRIu64, counts.impossible);
+	journal__say(&recording->journal, "detail_forgotten", "%" PRIu64, counts.forgotten);
+	return journal__say(&recording->journal, "detail_impossible", "%" PRIu64, counts.impossible);
 }
 
 void recording_trace_say(const struct recording *recording)
