@@ -3,7 +3,7 @@ const range = (interval, form) => (interval && isFinite(interval[0]) ? `[${form(
 
 /* Types that wait, by types that are in the way; of each the kinds of wait. */
 const crosstalk = (() => {
-	const MOST = 12;
+	const MOST = 12, SHARE_MIN = 0.005; /* of the difference */
 
 	/* Of each crossing the mean wait in requests of both groups, and how many of the selected met it. */
 	function sums({rows, crossings}, list, mask, of) {
@@ -32,8 +32,8 @@ const crosstalk = (() => {
 			const row = element('tr');
 			row.append(element('th', waiter), ...holders.map((holder) => {
 				const met = lines.filter(({type, by}) => type === waiter && by === holder), cell = element('td');
-				cell.append(...met.map((line) => element('div', `${line.category}: ${percent(line.share)} ` +
-					`${range(line.interval, percent)} of the difference; ${duration(line.own)} a selected request, ${duration(line.other)} in the rest`, 'wait')));
+				cell.append(...met.flatMap((line) => [element('div', `${line.category}: ${percent(line.share)} ${range(line.interval, percent)}`),
+					element('div', `${duration(line.own)}, rest ${duration(line.other)}`, 'faint')]));
 				if (met.length)
 					cell.style.setProperty('--heat', 50 * Math.min(1, Math.max(0, ...met.map(({share}) => share)) / most));
 				return cell;
@@ -50,15 +50,17 @@ const crosstalk = (() => {
 				return;
 			const groups = [sums(data, selected, mask, 1), sums(data, rest, mask, 0)], [own, other] = groups.map(boot.means);
 			const whole = own[total] - other[total];
-			const lines = crossings.map(({type, by, category}, c) => ({type, by, category, own: own[c], other: other[c],
+			const all = crossings.map(({type, by, category}, c) => ({type, by, category, c, own: own[c], other: other[c],
 				share: whole ? (own[c] - other[c]) / whole : NaN})).filter((line) => line.own > 0 || line.other > 0);
-			$('crosstalk-section').hidden = !lines.length;
+			const lines = all.filter(({share}) => !(Math.abs(share) < SHARE_MIN)).sort((a, b) => b.share - a.share);
+			$('crosstalk-section').hidden = !all.length;
+			$('crosstalk-note').textContent = 'Shares of the difference, and the wait per selected request and in the rest.' +
+				(lines.length < all.length ? ` ${all.length - lines.length} of less than ${percent(SHARE_MIN)} are left out.` : '');
 			fill(lines);
 			if (whole)
 				boot.run({groups, total}, (made) => {
 					lines.forEach((line) => {
-						const c = crossings.findIndex(({type, by, category}) => type === line.type && by === line.by && category === line.category);
-						line.interval = made?.shares[c];
+						line.interval = made?.shares[line.c];
 					});
 					fill(lines);
 				});
