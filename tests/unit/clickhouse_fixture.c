@@ -31,10 +31,19 @@ static const char config[] =
 	"<path>%1$s/data/</path><tmp_path>%1$s/tmp/</tmp_path><users_config>users.xml</users_config>\n"
 	"<default_profile>default</default_profile><default_database>default</default_database>\n"
 	"<mark_cache_size>67108864</mark_cache_size><timezone>UTC</timezone>\n</yandex>\n";
+/* Without a password: anybody; owner, writer, reader: only the database `granted`, each with less than the one before.
+ */
+#define USER(name, profile, databases)                                        \
+	"<" name "><password>" CLICKHOUSE_FIXTURE_PASSWORD                    \
+	"</password><networks><ip>127.0.0.1</ip></networks><profile>" profile \
+	"</profile><quota>default</quota>" databases "</" name ">\n"
+#define ITS_DATABASE "<allow_databases><database>granted</database></allow_databases>"
 static const char users[] =
-	"<?xml version=\"1.0\"?>\n<yandex><profiles><default/></profiles><users><default><password></password>\n"
-	"<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users>\n"
-	"<quotas><default/></quotas></yandex>\n";
+	"<?xml version=\"1.0\"?>\n<yandex><profiles><default/><without_ddl><allow_ddl>0</allow_ddl></without_ddl>"
+	"<reading><readonly>1</readonly></reading></profiles><users><default><password></password>\n"
+	"<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>\n" USER(
+		"owner", "default", ITS_DATABASE) USER("writer", "without_ddl", ITS_DATABASE)
+		USER("reader", "reading", ITS_DATABASE) "</users>\n<quotas><default/></quotas></yandex>\n";
 
 static struct sockaddr_in loopback(int port)
 {

@@ -7,6 +7,11 @@
 #include <stdbool.h>
 
 /* "clickhouse://127.0.0.1:PORT/", NULL after a line that says why the test is skipped. */
+/*
+ * Beside the one that may do everything it has the users owner (all, in the database `granted` only), writer (no DDL,
+ * likewise) and reader (SELECT, likewise), with this password.
+ */
+#define CLICKHOUSE_FIXTURE_PASSWORD "secret"
 const char *clickhouse_fixture(void);
 /* SIGKILL; the next clickhouse_fixture() starts it again with the same files and ports. */
 void clickhouse_fixture_kill(void);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -626,6 +627,89 @@ static void a_host_is_forgotten(void)
 	test_dir__remove(&dir);
 }
 
+/* A client of the database `granted`, as that user. */
+static struct clickhouse *open_as(const char *dir, const char *user, const char *database)
+{
+	char path[128], text[64];
+	struct clickhouse_opts opts = {.url = url, .credentials_path = path};
+	struct clickhouse *server;
+	const char *what;
+
+	snprintf(path, sizeof(path), "%s/%s.secret", dir, user);
+	snprintf(text, sizeof(text), "%s:" CLICKHOUSE_FIXTURE_PASSWORD, user);
+	test_file__write(path, (const uint8_t *)text, strlen(text));
+	CU_ASSERT_FATAL(!chmod(path, 0600));
+	snprintf(url, sizeof(url), "%s%s", clickhouse_fixture(), database);
+	server = clickhouse__new(&opts, &what);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(server);
+	return server;
+}
+
+static int run_once(struct clickhouse *server, const char *dir)
+{
+	struct projector *projector = open_projector(server, dir, "granted");
+	int err = projector__run(projector);
+
+	projector__free(projector);
+	return err;
+}
+
+/* What docs/whylate-project.1 says that users need, each with no more than that. */
+static void users_need_no_more_than_it_says(void)
+{
+	struct clickhouse *all = open_database("granted"), *owner, *writer, *reader, *stranger;
+	struct fleet_answer answer;
+	struct test_dir dir, secrets;
+	struct arena *arena;
+
+	if (!all)
+		return;
+	arena = arena__new();
+	test_dir__make(&dir);
+	test_dir__make(&secrets);
+	/* Administrators make the database; its owner the tables, and may not make another database. */
+	CU_ASSERT_EQUAL(clickhouse__do(all, "CREATE DATABASE granted"), 0);
+	owner = open_as(secrets.path, "owner", "granted");
+	write_fleet(dir.path);
+	CU_ASSERT_EQUAL(run_once(owner, dir.path), 0);
+	CU_ASSERT(is_equal(owner, dir.path, 6 * ROW_CNT));
+	stranger = open_as(secrets.path, "owner", "elsewhere");
+	said_begin();
+	CU_ASSERT_EQUAL(run_once(stranger, dir.path), -EPROTO);
+	CU_ASSERT(said_one_line(said_end(), "the database refuses"));
+	/* Without DDL: what needs none is done; on a server without tokens new rows need it, and a line says so. */
+	writer = open_as(secrets.path, "writer", "granted");
+	CU_ASSERT_EQUAL(run_once(writer, dir.path), 0);
+	CU_ASSERT(is_equal(writer, dir.path, 6 * ROW_CNT));
+	write_session(dir.path, "late", 99, NOW_NS, true, "t");
+	said_begin();
+	if (ask_number(all, "SELECT toUInt64(version() < '22')")) {
+		CU_ASSERT_EQUAL(run_once(writer, dir.path), -EACCES);
+		CU_ASSERT(said_one_line(said_end(), "needs CREATE and DROP TABLE"));
+		CU_ASSERT_EQUAL(run_once(owner, dir.path), 0);
+	} else {
+		CU_ASSERT_EQUAL(run_once(writer, dir.path), 0);
+		said_end();
+	}
+	CU_ASSERT(is_equal(writer, dir.path, 7 * ROW_CNT));
+	/* Who asks needs SELECT. */
+	reader = open_as(secrets.path, "reader", "granted");
+	answer = ask(reader, arena, FLEET_HOSTS, NULL, NULL);
+	CU_ASSERT(answer.group_cnt == 7 && answer.requests == 7 * ROW_CNT);
+	fleet_answer_free(&answer);
+	CU_ASSERT_EQUAL(project_forget(reader, "late", SETTLE_S * 1000000000ULL), -EPROTO);
+	CU_ASSERT_EQUAL(project_forget(owner, "late", SETTLE_S * 1000000000ULL), 0);
+	CU_ASSERT_EQUAL(ask_number(all, "SELECT count() FROM granted.intervals"), 6 * ROW_CNT);
+	arena__free(arena);
+	clickhouse__free(owner);
+	clickhouse__free(writer);
+	clickhouse__free(reader);
+	clickhouse__free(stranger);
+	clickhouse__free(all);
+	test_dir__remove(&secrets);
+	test_dir__remove(&dir);
+}
+
 int suite_project_server(void)
 {
 	static const struct unit_test tests[] = {
@@ -639,6 +723,7 @@ int suite_project_server(void)
 		{"the dashboard asks what there is", the_dashboard_asks_what_there_is},
 		{"a host is forgotten", a_host_is_forgotten},
 		{"sums answer like rows", sums_answer_like_rows},
+		{"users need no more than it says", users_need_no_more_than_it_says},
 		{"a later version is left alone", a_later_version_is_left_alone},
 	};
 

@@ -400,6 +400,12 @@ const char *clickhouse__text(const struct clickhouse *server)
 	return server->text;
 }
 
+bool clickhouse__was_denied(const struct clickhouse *server)
+{
+	return server->code == CLICKHOUSE_READONLY || server->code == CLICKHOUSE_DATABASE_DENIED ||
+	       server->code == CLICKHOUSE_QUERY_PROHIBITED || server->code == CLICKHOUSE_ACCESS_DENIED;
+}
+
 /* A cell's text in place: TabSeparated escapes by a backslash.  NULL: an escape that is none. */
 static char *unescape(char *from, char *end)
 {

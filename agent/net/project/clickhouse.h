@@ -21,6 +21,12 @@
 #define CLICKHOUSE_TOO_MANY_PARTS   252
 #define CLICKHOUSE_NO_SUCH_DATABASE 81
 
+/* The user may not do that: by users.xml, by a read-only profile, by GRANT. */
+#define CLICKHOUSE_READONLY         164
+#define CLICKHOUSE_DATABASE_DENIED  291
+#define CLICKHOUSE_QUERY_PROHIBITED 392
+#define CLICKHOUSE_ACCESS_DENIED    497
+
 struct clickhouse_opts {
 	const char *url;
 	const char *credentials_path; /* a file with USER:PASSWORD; NULL: $CREDENTIALS_DIRECTORY/clickhouse if it is
@@ -68,6 +74,8 @@ void clickhouse_rows__free(struct clickhouse_rows *rows);
 /* Of the last failure. */
 int clickhouse__code(const struct clickhouse *server);
 const char *clickhouse__text(const struct clickhouse *server);
+/* It was that the user may not do it. */
+bool clickhouse__was_denied(const struct clickhouse *server);
 
 /* The answer's bytes, which are taken over, as rows; for clickhouse__ask() and tests.  0, -EBADMSG, -ENOMEM. */
 int clickhouse_rows__parse(struct clickhouse_rows *rows, char *bytes, size_t sz, uint32_t column_cnt);

@@ -217,6 +217,11 @@ static int attempt(struct projector *projector)
 	}
 	while (!err && anything_ready(projector)) {
 		err = projector__take_turn(projector);
+		/* Who may not insert may still find that there is nothing to insert. */
+		if (err == -EACCES && !projector__ask_known(projector) && !anything_ready(projector)) {
+			err = 0;
+			break;
+		}
 		if (err)
 			return err;
 		err = projector__ask_known(projector);
@@ -268,6 +273,12 @@ static void say(struct projector *projector, int err)
 			  clickhouse__database(projector->server));
 	else if (err == -EPROTO)
 		log_error("the database refuses: %s", text);
+	else if (err == -EACCES)
+		log_error("'%s': ClickHouse %u.%u has no deduplication tokens, and without them the user needs CREATE "
+			  "and "
+			  "DROP TABLE in it: %s",
+			  clickhouse__database(projector->server), projector->about.major, projector->about.minor,
+			  text);
 	else if (err == -EAGAIN)
 		log_error("another projector holds the database: its turn has not ended");
 	else

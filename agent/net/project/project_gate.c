@@ -125,6 +125,8 @@ int projector__take_turn(struct projector *projector)
 	if (projector->about.tokens)
 		return 0;
 	err = make_gate(projector);
+	if (err == -EPROTO && clickhouse__was_denied(projector->server))
+		err = -EACCES;
 	if (!err)
 		err = clear_gates(projector);
 	projector__note_failure(projector, err);

@@ -89,6 +89,7 @@ struct projector {
 	struct rowbinary rows;
 	VEC(uint64_t) parts; /* a block's categories */
 	uint64_t rolled_ts;  /* when days were last looked at for rollups, CLOCK_MONOTONIC; 0: not yet */
+	bool denial_said;
 	struct project_stats stats;
 	int code; /* of the statement that failed, and the server's words */
 	char text[CLICKHOUSE_TEXT_SZ];
@@ -118,7 +119,8 @@ int projector__put_rows(struct projector *projector, const struct project_block 
 const char *projector__redacted(const struct projector *projector, const char *text, char buf[PROJECT_REDACTED_SZ]);
 
 /* project_gate.c */
-/* Nobody else inserts from now on, and projector__ask_known() may look: 0; -EAGAIN: it is another one's turn; -errno.
+/* Nobody else inserts from now on, and projector__ask_known() may look: 0; -EAGAIN: it is another one's turn; -EACCES:
+ * the user may not make a gate; -errno.
  */
 int projector__take_turn(struct projector *projector);
 void projector__end_turn(struct projector *projector);

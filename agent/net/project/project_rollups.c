@@ -199,7 +199,12 @@ static int drop_old(struct projector *projector, const struct project_days *days
 		free(statement);
 	}
 	clickhouse_rows__free(&rows);
-	return err;
+	if (err != -EPROTO || !clickhouse__was_denied(projector->server))
+		return err;
+	if (!projector->denial_said)
+		log_warn("sums that no longer hold stay in '%s': its user may not drop partitions (ALTER)", database);
+	projector->denial_said = true;
+	return 0;
 }
 
 int projector__put_rollups(struct projector *projector)

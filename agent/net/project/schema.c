@@ -197,23 +197,41 @@ static int ask_version(struct clickhouse *server, struct schema_server *about)
 	return err;
 }
 
+/* 0 where there are no tables, or no database. */
+static int ask_schema_version(struct clickhouse *server, const struct schema_server *about, uint64_t *version,
+			      bool *has_database)
+{
+	int err = ask_number(server, "SELECT toUInt64(max(version)) FROM %d.version", about, version);
+
+	*has_database = err != -EPROTO || clickhouse__code(server) != CLICKHOUSE_NO_SUCH_DATABASE;
+	if (!*has_database || (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)) {
+		*version = 0;
+		return 0;
+	}
+	return err;
+}
+
 int schema_apply(struct clickhouse *server, struct schema_server *about)
 {
 	uint64_t version = 0;
+	bool has_database = false;
 	char row[64];
-	int err = ask_version(server, about);
+	int err = ask_version(server, about) ?: ask_schema_version(server, about, &version, &has_database);
 
-	if (!err)
+	if (err)
+		return err;
+	if (version > SCHEMA_VERSION)
+		return -EPROTONOSUPPORT;
+	/* Where all is there, the user need not be allowed to make anything. */
+	if (version == SCHEMA_VERSION)
+		return 0;
+	if (!has_database)
 		err = do_formatted(server, "CREATE DATABASE IF NOT EXISTS %d", about);
 	if (!err)
 		err = do_formatted(server,
 				   "CREATE TABLE IF NOT EXISTS %d.version (version UInt32, at DateTime) "
 				   "ENGINE = MergeTree ORDER BY version",
 				   about);
-	if (!err)
-		err = ask_number(server, "SELECT toUInt64(max(version)) FROM %d.version", about, &version);
-	if (!err && version > SCHEMA_VERSION)
-		return -EPROTONOSUPPORT;
 	for (unsigned next = (unsigned)version + 1; !err && next <= SCHEMA_VERSION; next++) {
 		for (size_t i = 0; !err && i < sizeof(migrations) / sizeof(migrations[0]); i++)
 			if (migrations[i].version == next)

@@ -28,8 +28,8 @@ struct schema_server {
 /* "18.16.1", "25.3.2.39": false where it is no version. */
 bool schema_server__parse(struct schema_server *server, const char *text);
 /*
- * Creates the database and its tables, and applies what is missing.  0; -EPROTONOSUPPORT: a later whylate made them;
- * else as clickhouse__ask().
+ * Creates the database and its tables, and applies what is missing; asks only, where nothing is.  0; -EPROTONOSUPPORT:
+ * a later whylate made them; else as clickhouse__ask().
  */
 int schema_apply(struct clickhouse *server, struct schema_server *about);
 
