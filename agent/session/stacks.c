@@ -245,6 +245,7 @@ static struct stack_values *values_of(struct stacks *stacks, struct image_proces
 {
 	struct naming naming = {stacks, process, record->ts};
 	struct value_stack stack = {
+		.pid = process->pid,
 		.program = process->image->program,
 		.frames = frames,
 		.regs = stacks->frame_regs,
@@ -277,7 +278,9 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 	size_t cnt;
 
 	cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
-	if (end == UNWIND_NOT_KNOWN) {
+	/* In code that was loaded since, the stack is searched for return addresses, and that may lead to its
+	 * beginning. */
+	if (end == UNWIND_NOT_KNOWN || !unwinder__is_code(process->image->unwinder, frames[0].pc)) {
 		int again = images__look_again(stacks->images, process);
 
 		if (again < 0)
@@ -286,6 +289,8 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 			cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
 		if (!process->image)
 			return 0;
+		wants_values =
+			wants_values && sampled_values__met(stacks->opts.values, process->pid, process->image->program);
 	}
 	*text = text_of(stacks, process, record, frames, cnt, end);
 	if (*text && wants_values)
