@@ -124,7 +124,7 @@ workload_src := $(wildcard tests/workloads/*.c)
 workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c $(if $(CROSS_COMPILE),tests/workloads/cplusplus.c),$(workload_src)))
 
 .PHONY: workloads
-workloads: $(workload_bin) $(BUILD)/workloads/prelinked/library
+workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/prelinked/library
 $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
@@ -132,6 +132,10 @@ $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c te
 
 # What some of them have beside C: a library of their own, behind the PLT, and C++.
 $(BUILD)/workloads/lib/libwlcodec.so: tests/workloads/lib/codec.c tests/workloads/lib/codec.h
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -shared $< -o $@
+$(BUILD)/workloads/lib/libwlplugin.so: tests/workloads/lib/plugin.c tests/workloads/lib/plugin.h
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -shared $< -o $@

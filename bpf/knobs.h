@@ -136,7 +136,7 @@ struct stack_controls {
 #define VALUE_RANGES_MAX      65536
 #define VALUE_READS_MAX       131072
 #define VALUE_GLOBALS_MAX     16384
-#define VALUE_MODULES_MAX     8  /* with variables that are read, of a process */
+#define VALUE_MODULES_MAX     32 /* with variables that are read, of a process */
 #define VALUE_READS_AT_ONCE   16 /* at the innermost frame */
 #define VALUE_GLOBALS_AT_ONCE 16
 

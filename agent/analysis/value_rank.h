@@ -43,10 +43,12 @@ struct value_row {
 	double weight;     /* so many requests its own stands for */
 	uint32_t variable; /* VALUE_NONE: the frame has none, its place counts for costs */
 	uint32_t place;
-	uint32_t unit; /* samples are adjacent within one: a thread, or its work for one request */
-	uint32_t tick; /* the same for all rows of a sampled stack */
+	uint32_t unit;  /* samples are adjacent within one: a thread, or its work for one request */
+	uint32_t tick;  /* the same for all rows of a sampled stack */
+	uint32_t state; /* which variables were read at that tick; below input.state_cnt */
 	uint16_t profile;
 	uint8_t depth; /* 0: the innermost frame */
+	uint8_t turn;  /* the variable has a sample at one of so many ticks; 0 as 1 */
 };
 
 struct value_input {
@@ -59,6 +61,10 @@ struct value_input {
 	const bool *is_slow; /* of each profile */
 	size_t profile_cnt;
 	bool by_unit; /* a set is worth no more samples than it has units */
+	/* Is the variable read at ticks of that state, if it is there? NULL: all are. */
+	bool (*is_recorded)(const void *owner, uint32_t state, uint32_t variable);
+	const void *owner;
+	size_t state_cnt;
 };
 
 struct value_verdict {
@@ -93,7 +99,7 @@ struct value_function {
 	enum value_pattern pattern;
 	double depth;     /* mean, of its frames at the ticks of variable_cost */
 	uint8_t evidence; /* of its anomalous variables; 0: none */
-	bool has_basic;   /* a variable of a basic type that it tests had several values */
+	bool has_basic;   /* a variable of a basic type was sampled in it */
 };
 
 struct value_ranking {

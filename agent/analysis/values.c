@@ -83,7 +83,25 @@ static bool find_id(const struct idmap *ids, uint32_t session, uint64_t id, cons
 	return true;
 }
 
-static int take_variable(struct values *values, const struct sampled_variable *variable, uint32_t session, uint64_t id)
+/* In the order of their numbers in variable_indexes. */
+static int add_turn(struct values *values, uint64_t turn)
+{
+	if (values->variable_turns.cnt == values->variable_indexes.cnt)
+		return 0;
+	return vec_push(&values->variable_turns, (uint8_t)(turn > UINT8_MAX ? UINT8_MAX : turn)) ? -ENOMEM : 0;
+}
+
+static int add_part(struct values *values, uint32_t session, uint32_t index, uint32_t part)
+{
+	uint32_t id;
+
+	if (idmap__id(&values->part_ids, session, index, &id))
+		return -ENOMEM;
+	return id == values->parts.cnt && vec_push(&values->parts, part) ? -ENOMEM : 0;
+}
+
+static int take_variable(struct values *values, const struct sampled_variable *variable, uint32_t session, uint64_t id,
+			 uint32_t part, uint64_t turn)
 {
 	char *key = arena__printf(values->arena, "%s\n%s\n%s\n%s\n%s", variable->module ? variable->module : "",
 				  variable->file ? variable->file : "", variable->function ? variable->function : "",
@@ -94,7 +112,9 @@ static int take_variable(struct values *values, const struct sampled_variable *v
 		return -ENOMEM;
 	if (index == values->variables.cnt && vec_push(&values->variables, *variable))
 		return -ENOMEM;
-	return add_id(&values->variable_of, session, id, index, &values->variable_indexes);
+	if (add_id(&values->variable_of, session, id, index, &values->variable_indexes) || add_turn(values, turn))
+		return -ENOMEM;
+	return add_part(values, session, index, part);
 }
 
 static int take_variables(struct values *values, uint32_t session, const struct shard_block *block)
@@ -109,6 +129,8 @@ static int take_variables(struct values *values, uint32_t session, const struct 
 			.line = (uint32_t)column_u64(col.line, row),
 		};
 
+		uint64_t part = column_u64(col.part, row);
+
 		if (variable.facts.kind == VALUE_TYPE_CNT || !*column_text(col.name, row) || variable.facts.size < 1 ||
 		    variable.facts.size > 8) {
 			values->bad_rows++;
@@ -120,7 +142,9 @@ static int take_variables(struct values *values, uint32_t session, const struct 
 		    copy_text(values, col.inlined, row, &variable.inlined) ||
 		    copy_text(values, col.name, row, &variable.name) ||
 		    copy_text(values, col.type, row, &variable.type) ||
-		    take_variable(values, &variable, session, column_u64(col.id, row)))
+		    take_variable(values, &variable, session, column_u64(col.id, row),
+				  column_is_null(col.part, row) || part >= VALUE_NONE ? VALUE_NONE : (uint32_t)part,
+				  column_u64(col.turn, row)))
 			return -ENOMEM;
 	}
 	return 0;
@@ -153,6 +177,23 @@ static int take_places(struct values *values, uint32_t session, const struct sha
 	return 0;
 }
 
+static int take_turns(struct values *values, uint32_t session, const struct shard_block *block)
+{
+	const struct value_plan_columns col = block_columns(block, VALUE_PLAN, value_plan);
+
+	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		uint64_t part = column_u64(col.part, row);
+		struct values_turn turn = {.ts = column_u64(col.ts, row),
+					   .session = session,
+					   .part = part >= VALUE_NONE ? VALUE_NONE : (uint32_t)part,
+					   .is_read = column_u64(col.is_read, row)};
+
+		if (vec_push(&values->turns, turn))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int take_values(struct values *values, uint32_t session, const struct shard_block *block)
 {
 	const struct value_columns col = block_columns(block, VALUE, value);
@@ -168,6 +209,8 @@ static int take_values(struct values *values, uint32_t session, const struct sha
 			.depth = (uint8_t)(column_u64(col.depth, row) & 0xff),
 		};
 
+		uint32_t number;
+
 		if (!find_id(&values->place_of, session, column_u64(col.place, row), &values->place_indexes,
 			     &taken.place) ||
 		    (!column_is_null(col.variable, row) &&
@@ -176,6 +219,9 @@ static int take_values(struct values *values, uint32_t session, const struct sha
 			values->bad_rows++;
 			continue;
 		}
+		if (taken.variable != VALUE_NONE &&
+		    idmap__find(&values->variable_of, session, column_u64(col.variable, row), &number))
+			taken.turn = values->variable_turns.items[number];
 		if (vec_push(&values->rows, taken))
 			return -ENOMEM;
 	}
@@ -194,9 +240,10 @@ static int read_tables(struct values *values, struct shard_reader *reader, const
 		err = session_of(values, block->session_id, &session);
 		if (err)
 			break;
-		err = !strcmp(block->table, "variable") ? take_variables(values, session, block)
-		      : !strcmp(block->table, "place")  ? take_places(values, session, block)
-							: take_values(values, session, block);
+		err = !strcmp(block->table, "variable")     ? take_variables(values, session, block)
+		      : !strcmp(block->table, "place")      ? take_places(values, session, block)
+		      : !strcmp(block->table, "value_plan") ? take_turns(values, session, block)
+							    : take_values(values, session, block);
 	}
 	return err;
 }
@@ -206,19 +253,19 @@ ORDER(compare_rows, struct sampled_value, BY(a->session, b->session), BY(a->tid,
 
 int values_load(struct values *values, struct shard_reader *reader)
 {
-	static const char *const names[] = {"variable", "place"}, *const rows[] = {"value"};
+	static const char *const names[] = {"variable", "place", "value_plan"}, *const rows[] = {"value"};
 	int err;
 
 	*values = (struct values){.arena = arena__new()};
 	values->strings.arena = values->arena;
 	if (!values->arena)
 		return -ENOMEM;
-	err = read_tables(values, reader, names, 2);
+	err = read_tables(values, reader, names, 3);
 	if (!err && values->places.cnt)
 		err = read_tables(values, reader, rows, 1);
 	if (!err)
 		vec_sort(&values->rows, compare_rows);
-	return err;
+	return err ? err : values_find_states(values);
 }
 
 void values_free(struct values *values)
@@ -235,6 +282,12 @@ void values_free(struct values *values)
 	vec_free(&values->places);
 	vec_free(&values->functions);
 	vec_free(&values->rows);
+	vec_free(&values->variable_turns);
+	idmap__free(&values->part_ids);
+	vec_free(&values->parts);
+	vec_free(&values->turns);
+	vec_free(&values->states);
+	vec_free(&values->since);
 	intern__free(&values->strings);
 	arena__free(values->arena);
 	*values = (struct values){0};

@@ -27,7 +27,29 @@ struct sampled_value {
 	uint64_t ts, sid, value; /* sid 0: the thread worked for no interval */
 	uint32_t session;        /* index into session_ids */
 	uint32_t tid, variable, place;
-	uint8_t depth;
+	uint32_t state;      /* index into states */
+	uint8_t depth, turn; /* its variable has a sample at one of so many ticks */
+};
+
+/* A row of `value_plan`. */
+struct values_turn {
+	uint64_t ts;
+	uint32_t session, part;
+	bool is_read;
+};
+
+/* Which parts of a recording's variables are read at a time. */
+struct values_state {
+	uint32_t session;
+	uint32_t part_cnt; /* 0: the recording has no parts, all is read always */
+	const bool *is_read;
+	bool all_read;
+};
+
+/* From then on that is the state. */
+struct values_since {
+	uint64_t ts;
+	uint32_t session, state;
 };
 
 typedef VEC(uint32_t) value_indexes;
@@ -46,12 +68,23 @@ struct values {
 	struct idmap function_ids; /* (string, 0) → index into functions */
 	VEC(const char *) functions;
 	VEC(struct sampled_value) rows; /* by session, tid, ts, depth */
+	VEC(uint8_t) variable_turns;    /* as variable_indexes */
+	struct idmap part_ids;          /* (session, index into variables) → index into parts */
+	value_indexes parts;            /* of a variable; VALUE_NONE: it is read always */
+	VEC(struct values_turn) turns;
+	VEC(struct values_state) states;
+	VEC(struct values_since) since; /* by session, ts */
 	size_t bad_rows;
 };
 
 /* 0, also where there are none; -ENOMEM, -EIO.  values_free() in any case.  Reads from the beginning. */
 int values_load(struct values *values, struct shard_reader *reader);
 void values_free(struct values *values);
+
+/* values_states.c: which variables were read when, of all rows that have been loaded.  0 or -ENOMEM. */
+int values_find_states(struct values *values);
+/* Is the variable read at ticks of that state, if it is there? `owner` is the values. */
+bool values_is_recorded(const void *owner, uint32_t state, uint32_t variable);
 
 /* What was sampled on a thread at a tick, innermost frame first; NULL: nothing. */
 const struct sampled_value *values_at(const struct values *values, uint64_t session_id, uint32_t tid, uint64_t ts,

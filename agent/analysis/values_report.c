@@ -80,8 +80,10 @@ static int add_tick(struct maker *maker, const struct sampled_value *values, siz
 			.place = values[i].place,
 			.unit = row,
 			.tick = tick,
+			.state = values[i].state,
 			.profile = maker->profiles[row],
 			.depth = values[i].depth,
+			.turn = values[i].turn,
 		};
 
 		if (vec_push(&maker->rows, made))
@@ -371,6 +373,9 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 		.is_slow = is_slow,
 		.profile_cnt = profile_cnt,
 		.by_unit = maker->report != NULL,
+		.is_recorded = values_is_recorded,
+		.owner = values,
+		.state_cnt = values->states.cnt,
 	};
 	struct value_ranking ranking;
 	int err = facts && functions && line_of && report ? 0 : -ENOMEM;
@@ -571,8 +576,10 @@ int values_compare(struct value_report **report, const struct values *values, co
 									.place = at->place,
 									.unit = at->tid,
 									.tick = tick,
+									.state = at->state,
 									.profile = (uint16_t)at->session,
-									.depth = at->depth}));
+									.depth = at->depth,
+									.turn = at->turn}));
 		}
 	}
 	if (!err)

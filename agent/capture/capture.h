@@ -170,7 +170,8 @@ void capture__inherit_trace_slot(struct capture *capture, pid_t parent, pid_t ch
 
 /*
  * Memory that is read at ticks, WL_RECORD_VALUES: what is read where, and where the plan's modules are in a process
- * (NULL: it is gone, or has another program).  The arrays may be empty. 0 or -errno.
+ * (NULL: it is gone, or has another program).  The arrays may be empty; the ranges count reads from `first_read` on.
+ * 0 or -errno.
  */
 struct value_range;
 struct value_read;
@@ -178,7 +179,7 @@ struct value_global;
 struct value_image;
 int capture__plan_values(struct capture *capture, const struct value_range *ranges, size_t range_cnt,
 			 const struct value_read *reads, size_t read_cnt, const struct value_global *globals,
-			 size_t global_cnt);
+			 size_t global_cnt, uint32_t first_read);
 int capture__place_values(struct capture *capture, pid_t pid, const struct value_image *image);
 
 /* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */

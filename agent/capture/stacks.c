@@ -272,32 +272,53 @@ void capture__inherit_trace_slot(struct capture *capture, pid_t parent, pid_t ch
 
 /* --- values of variables ------------------------------------------------------------------------------------------ */
 
-static int fill_map(const struct bpf_map *map, const void *items, size_t item_sz, size_t cnt)
+/* At once where the kernel can (5.6). */
+static int fill_map(struct capture *capture, const char *name, const void *items, size_t item_sz, size_t cnt)
 {
-	int err = 0;
+	int fd = bpf_map__fd(bpf_object__find_map_by_name(capture->object, name)), err = 0;
+	uint32_t batch = (uint32_t)cnt, *keys = malloc(cnt * sizeof(*keys) + 1);
 
-	for (uint32_t i = 0; i < cnt && !err; i++)
-		err = bpf_map_update_elem(bpf_map__fd(map), &i, (const char *)items + i * item_sz, BPF_ANY);
+	if (!keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cnt; i++)
+		keys[i] = i;
+	if (cnt && bpf_map_update_batch(fd, keys, items, &batch, NULL))
+		for (uint32_t i = 0; i < cnt && !err; i++)
+			err = bpf_map_update_elem(fd, &i, (const char *)items + i * item_sz, BPF_ANY);
+	free(keys);
+	return err;
+}
+
+static int fill_ranges(struct capture *capture, const struct value_range *ranges, size_t cnt, uint32_t first_read)
+{
+	struct value_range *own = malloc(cnt * sizeof(*own) + 1);
+	int err;
+
+	if (!own)
+		return -ENOMEM;
+	for (size_t r = 0; r < cnt; r++) {
+		own[r] = ranges[r];
+		own[r].first -= first_read;
+	}
+	err = fill_map(capture, "value_ranges", own, sizeof(*own), cnt);
+	free(own);
 	return err;
 }
 
 int capture__plan_values(struct capture *capture, const struct value_range *ranges, size_t range_cnt,
 			 const struct value_read *reads, size_t read_cnt, const struct value_global *globals,
-			 size_t global_cnt)
+			 size_t global_cnt, uint32_t first_read)
 {
 	int err = capture->opts.values ? 0 : -ENOTSUP;
 
 	if (range_cnt > VALUE_RANGES_MAX || read_cnt > VALUE_READS_MAX || global_cnt > VALUE_GLOBALS_MAX)
 		return -E2BIG;
 	if (!err)
-		err = fill_map(bpf_object__find_map_by_name(capture->object, "value_ranges"), ranges, sizeof(*ranges),
-			       range_cnt);
+		err = fill_ranges(capture, ranges, range_cnt, first_read);
 	if (!err)
-		err = fill_map(bpf_object__find_map_by_name(capture->object, "value_reads"), reads, sizeof(*reads),
-			       read_cnt);
+		err = fill_map(capture, "value_reads", reads, sizeof(*reads), read_cnt);
 	if (!err)
-		err = fill_map(bpf_object__find_map_by_name(capture->object, "value_globals"), globals,
-			       sizeof(*globals), global_cnt);
+		err = fill_map(capture, "value_globals", globals, sizeof(*globals), global_cnt);
 	if (!err)
 		capture->stack_controls->value_global_cnt = (uint32_t)global_cnt;
 	return err;

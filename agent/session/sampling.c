@@ -56,6 +56,26 @@ static void place_values(void *owner, pid_t pid, const struct value_image *image
 		log_debug("values of process %d that are in memory cannot be read: %s", pid, strerror(-err));
 }
 
+static int load_values(void *owner, const struct value_plan *plan, const struct value_part *slices)
+{
+	struct recording *recording = owner;
+
+	return capture__plan_values(recording->capture, plan->ranges.items + slices->ranges.first, slices->ranges.cnt,
+				    plan->reads.items + slices->reads.first, slices->reads.cnt,
+				    plan->globals.items + slices->globals.first, slices->globals.cnt,
+				    slices->reads.first);
+}
+
+static bool is_target(void *owner, pid_t pid)
+{
+	const struct recording *recording = owner;
+
+	for (size_t i = 0; i < recording->processes.cnt; i++)
+		if (recording->processes.items[i].pid == pid)
+			return true;
+	return pid == recording->options->pid;
+}
+
 /* Reads the schemas before anything is attached to the target. */
 int recording_values_open(struct recording *recording)
 {
@@ -66,10 +86,11 @@ int recording_values_open(struct recording *recording)
 		.depth = options->values_depth,
 		.append = recording_append,
 		.place = place_values,
+		.load = load_values,
+		.is_target = is_target,
 		.owner = recording,
 	};
 	struct sampled_values_counts counts;
-	const struct value_plan *plan;
 	int err = 0;
 
 	if (!options->values)
@@ -80,29 +101,19 @@ int recording_values_open(struct recording *recording)
 		return err;
 	opts.program = recording->program;
 	err = sampled_values__new(&opts, &recording->values);
-	if (err == -ENODATA) {
-		log_warn(
-			"values cannot be read: nothing that the target has loaded has debugging information%s%s%s. "
-			"Compile it with -g, or install its -dbgsym package. Stacks, and arguments of probed functions "
-			"in the symbol list, do not need it",
-			options->values_glob ? " on '" : "", options->values_glob ? options->values_glob : "",
-			options->values_glob ? "'" : "");
-		return 0;
-	}
 	if (err) {
 		log_error("cannot read the variables of process %d: %s", options->pid, strerror(-err));
 		return err;
 	}
 	sampled_values__counts(recording->values, &counts);
-	plan = sampled_values__plan(recording->values);
-	err = capture__plan_values(recording->capture, plan->ranges.items, plan->ranges.cnt, plan->reads.items,
-				   plan->reads.cnt, plan->globals.items, plan->globals.cnt);
-	if (err) {
-		log_error("cannot tell the kernel which variables to read: %s", strerror(-err));
-		return err;
-	}
+	if (!counts.modules)
+		log_warn("values cannot be read: nothing that the target has loaded so far has debugging "
+			 "information%s%s%s. Compile it with -g, or install its -dbgsym package. Stacks, and arguments "
+			 "of probed functions in the symbol list, do not need it",
+			 options->values_glob ? " on '" : "", options->values_glob ? options->values_glob : "",
+			 options->values_glob ? "'" : "");
 	sampled_values__met(recording->values, options->pid, recording->program);
-	if (!options->quiet)
+	if (!options->quiet && counts.modules)
 		log_info("values: %" PRIu64 " variables of %" PRIu64 " functions, and of %u callers", counts.variables,
 			 counts.functions, opts.depth);
 	journal__say(&recording->journal, "values", "%s", options->values_glob ? options->values_glob : "*");
@@ -239,6 +250,8 @@ int recording_stacks_advance(struct recording *recording, uint64_t polled_ts)
 		return 0;
 	capture__stacks_jitter(recording->capture);
 	err = stacks__advance(recording->stacks, polled_ts);
+	if (!err && recording->values)
+		err = sampled_values__advance(recording->values);
 	return err ? err : drop_beating(recording);
 }
 
@@ -266,6 +279,11 @@ static int write_value_counts(struct recording *recording, uint64_t crowded)
 		{"values_faulted", counts.faulted},
 		{"values_globals", counts.globals},
 		{"values_left_out", counts.left_out},
+		{"values_no_frame", counts.no_frame},
+		{"values_crowded", counts.crowded},
+		{"values_modules", counts.modules},
+		{"values_modules_left_out", counts.modules_left_out},
+		{"values_parts", counts.parts},
 	};
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)

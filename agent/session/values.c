@@ -1,247 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "session/values.h"
-
-#include "base/idmap.h"
-#include "base/log.h"
-#include "base/vec.h"
+#include "session/values_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one stack. */
-#define TAKEN_MAX 512
-/* Modules with variables. */
-#define SCHEMAS_MAX VALUE_MODULES_MAX
-/* Words that wait for their stacks, which come right behind them on the same CPU. */
-#define WAITING_MAX 64
-
-struct module {
-	char *name, *key; /* base name; build id, or its path */
-	struct value_schema schema;
-	struct value_reader *reader;
-	uint32_t first;                  /* the number of its first variable */
-	uint32_t first_range, range_cnt; /* in the plan */
-};
-
-/* What was read at one tick. */
-struct words {
-	uint64_t ts;
-	uint32_t tid;
-	size_t cnt;
-	struct value_word items[WL_VALUE_WORDS_MAX];
-};
-
-/* A program counter that was met. */
-struct place {
-	const struct module *module; /* NULL: none with a schema */
-	uint64_t addr;
-	char *function;
-	bool written;
-};
-
-/* A process that was sampled. */
-struct met {
-	pid_t pid;
-	bool has_schema; /* for a module of it */
-};
-
-struct sampled_values {
-	struct sampled_values_opts opts;
-	struct module *modules[SCHEMAS_MAX];
-	size_t module_cnt;
-	VEC(bool) variables; /* by number: its row is written */
-	VEC(struct place) places;
-	struct idmap place_ids;
-	struct sampled_values_counts counts;
-	struct value_plan plan;
-	VEC(struct met) met;
-	struct words waiting[WAITING_MAX];
-	size_t waiting_pos;
-	struct shard_row row;
-	struct {
-		size_t cnt;
-		struct stack_value items[TAKEN_MAX];
-	} taken;
-};
-
-/* --- schemas ------------------------------------------------------------------------------------------------------ */
-
-static void module__free(struct module *module)
-{
-	if (!module)
-		return;
-	value_reader__free(module->reader);
-	value_schema_free(&module->schema);
-	free(module->name);
-	free(module->key);
-	free(module);
-}
-
-/* The addresses as linked that its ranges are in: outside of them nothing is read relative to registers. */
-static uint64_t module_begin(const struct sampled_values *values, const struct module *module)
-{
-	return module->range_cnt ? values->plan.ranges.items[module->first_range].begin : 0;
-}
-
-static uint64_t module_end(const struct sampled_values *values, const struct module *module)
-{
-	return module->range_cnt ? values->plan.ranges.items[module->first_range + module->range_cnt - 1].end : 1;
-}
-
-static const char *key_of(const struct program_module *of)
-{
-	return of->build_id && *of->build_id ? of->build_id : of->path;
-}
-
-/* 1: it has variables; 0: it has none, or no debugging information; -ENOMEM. */
-static int add_module(struct sampled_values *values, const struct program_module *of)
-{
-	struct value_schema_opts opts = {
-		.path = of->file, .debuginfo_dir = values->opts.debuginfo_dir, .either = values->opts.glob};
-	struct module *module;
-	int err;
-
-	if (!of->file || values->module_cnt == SCHEMAS_MAX)
-		return 0;
-	module = calloc(1, sizeof(*module));
-	if (!module)
-		return -ENOMEM;
-	err = value_schema_make(&module->schema, &opts);
-	if (err || !module->schema.variables.cnt) {
-		log_debug("values: %s: %s", of->path, err ? strerror(-err) : "no such variables");
-		module__free(module);
-		return err == -ENOMEM ? err : 0;
-	}
-	module->first = (uint32_t)values->variables.cnt;
-	module->name = strdup(of->name);
-	module->key = strdup(key_of(of));
-	err = module->name && module->key ? value_reader__new(&module->schema, &module->reader) : -ENOMEM;
-	if (!err)
-		err = value_plan_add(&values->plan, &module->schema, (uint32_t)values->module_cnt, &module->first_range,
-				     &module->range_cnt);
-	if (!err)
-		err = vec_reserve(&values->variables, module->schema.variables.cnt);
-	if (err) {
-		module__free(module);
-		return err;
-	}
-	memset(values->variables.items + values->variables.cnt, 0, module->schema.variables.cnt);
-	values->variables.cnt += module->schema.variables.cnt;
-	values->counts.variables += module->schema.variables.cnt;
-	values->counts.functions += module->schema.functions;
-	values->modules[values->module_cnt++] = module;
-	return 1;
-}
-
-int sampled_values__new(const struct sampled_values_opts *opts, struct sampled_values **made)
-{
-	struct sampled_values *values = calloc(1, sizeof(*values));
-	uint32_t cnt = program__module_cnt(opts->program);
-	int err = 0;
-
-	if (!values)
-		return -ENOMEM;
-	values->opts = *opts;
-	for (uint32_t m = 0; m < cnt && err >= 0; m++) {
-		uint32_t first, functions;
-
-		/* The file is read for its build id. */
-		if (!program__module_functions(opts->program, m, &first, &functions))
-			err = add_module(values, program__module(opts->program, m));
-	}
-	if (err >= 0 && !values->module_cnt)
-		err = -ENODATA;
-	if (err < 0) {
-		sampled_values__free(values);
-		return err;
-	}
-	values->counts.globals = values->plan.globals.cnt;
-	values->counts.left_out = values->plan.left_out;
-	*made = values;
-	return 0;
-}
-
-void sampled_values__free(struct sampled_values *values)
-{
-	if (!values)
-		return;
-	for (size_t m = 0; m < values->module_cnt; m++)
-		module__free(values->modules[m]);
-	for (size_t p = 0; p < values->places.cnt; p++)
-		free(values->places.items[p].function);
-	vec_free(&values->variables);
-	vec_free(&values->places);
-	vec_free(&values->met);
-	value_plan_free(&values->plan);
-	idmap__free(&values->place_ids);
-	free(values);
-}
-
 uint32_t sampled_values__depth(const struct sampled_values *values)
 {
 	return values->opts.depth;
-}
-
-static struct module *module_of(const struct sampled_values *values, const struct program_module *of)
-{
-	for (size_t m = 0; of && m < values->module_cnt; m++)
-		if (!strcmp(values->modules[m]->key, key_of(of)))
-			return values->modules[m];
-	return NULL;
-}
-
-/* --- what the kernel reads ------------------------------------------------------------------------------------------
- */
-
-const struct value_plan *sampled_values__plan(const struct sampled_values *values)
-{
-	return &values->plan;
-}
-
-void sampled_values__changed(struct sampled_values *values, pid_t pid)
-{
-	for (size_t i = 0; i < values->met.cnt; i++)
-		if (values->met.items[i].pid == pid)
-			values->met.items[i--] = values->met.items[--values->met.cnt];
-	if (values->opts.place)
-		values->opts.place(values->opts.owner, pid, NULL);
-}
-
-bool sampled_values__met(struct sampled_values *values, pid_t pid, struct program *program)
-{
-	struct value_image image = {0};
-	struct met met = {.pid = pid};
-
-	if (!program)
-		return false;
-	for (size_t i = 0; i < values->met.cnt; i++)
-		if (values->met.items[i].pid == pid)
-			return values->met.items[i].has_schema;
-	for (uint32_t m = 0; m < program__module_cnt(program); m++) {
-		const struct program_module *of = program__module(program, m);
-		const struct module *module = module_of(values, of);
-		size_t idx = 0;
-
-		if (!module || of->gone)
-			continue;
-		while (values->modules[idx] != module)
-			idx++;
-		image.modules[idx] = (struct value_module){
-			.begin = of->bias + module_begin(values, module),
-			.end = of->bias + module_end(values, module),
-			.bias = of->bias,
-			.first_range = module->first_range,
-			.range_cnt = module->range_cnt,
-		};
-		met.has_schema = true;
-	}
-	/* Without memory it is met again. */
-	(void)vec_push(&values->met, met);
-	if (met.has_schema && values->opts.place)
-		values->opts.place(values->opts.owner, pid, &image);
-	return met.has_schema;
 }
 
 void sampled_values__take_words(struct sampled_values *values, const struct wl_values_record *record)
@@ -284,6 +51,8 @@ static void take(struct sampled_values *values, const struct stack_value *value)
 {
 	if (values->taken.cnt < TAKEN_MAX)
 		values->taken.items[values->taken.cnt++] = *value;
+	else
+		values->counts.crowded++;
 }
 
 static int take_value(void *owner, uint32_t variable, uint64_t bytes)
@@ -315,8 +84,16 @@ static int place_of(struct sampled_values *values, const struct value_stack *sta
 	return 0;
 }
 
-static int take_frame(struct sampled_values *values, const struct value_stack *stack, size_t depth,
-		      const struct value_memory *memory)
+static const struct module *module_of(const struct sampled_values *values, const struct met *met, uint32_t number)
+{
+	for (size_t i = 0; i < met->placed.cnt; i++)
+		if (met->placed.items[i].of == number)
+			return values->modules.items[met->placed.items[i].module];
+	return NULL;
+}
+
+static int take_frame(struct sampled_values *values, const struct value_stack *stack, const struct met *met,
+		      size_t depth, const struct value_memory *memory)
 {
 	const struct unwind_frame *at = &stack->frames[depth];
 	uint64_t addr = unwind_frame_addr(at);
@@ -329,7 +106,7 @@ static int take_frame(struct sampled_values *values, const struct value_stack *s
 	if (stack->program)
 		program__function_at_runtime(stack->program, addr, &number);
 	of = number == PROGRAM_NONE ? NULL : program__module(stack->program, number);
-	taking.module = module_of(values, of);
+	taking.module = module_of(values, met, number);
 	frame.bias = of ? of->bias : 0;
 	frame.addr = addr - frame.bias;
 	/* The caller's stack pointer is this frame's canonical frame address. */
@@ -346,12 +123,10 @@ static int take_frame(struct sampled_values *values, const struct value_stack *s
 	}
 	err = value_reader__locals(taking.module->reader, &frame, memory, &values->counts.reads, take_value, &taking);
 	/* Globals were read at the innermost frame. */
-	for (uint32_t m = 0; !depth && !err && stack->program && m < program__module_cnt(stack->program); m++) {
-		of = program__module(stack->program, m);
-		taking.module = module_of(values, of);
-		if (taking.module)
-			err = value_reader__globals(taking.module->reader, of->bias, memory, &values->counts.reads,
-						    take_value, &taking);
+	for (size_t i = 0; !depth && !err && i < met->placed.cnt; i++) {
+		taking.module = values->modules.items[met->placed.items[i].module];
+		err = value_reader__globals(taking.module->reader, met->placed.items[i].bias, memory,
+					    &values->counts.reads, take_value, &taking);
 	}
 	return err;
 }
@@ -371,17 +146,18 @@ static size_t drop_superfluous(struct sampled_values *values)
 
 struct stack_values *sampled_values__take(struct sampled_values *values, const struct value_stack *stack)
 {
+	const struct met *met = sampled_values__met_as(values, stack->pid);
 	struct value_memory memory = {.stack = stack->memory};
 	struct stack_values *made;
 	size_t cnt;
 
 	values->taken.cnt = 0;
 	find_words(values, stack, &memory);
-	for (size_t depth = 0; depth < stack->frame_cnt && depth <= values->opts.depth; depth++) {
+	for (size_t depth = 0; met && depth < stack->frame_cnt && depth <= values->opts.depth; depth++) {
 		/* Beyond a guess registers say nothing. */
 		if (stack->frames[depth].how == UNWIND_BY_SCAN)
 			break;
-		if (take_frame(values, stack, depth, &memory))
+		if (take_frame(values, stack, met, depth, &memory))
 			return NULL;
 	}
 	cnt = drop_superfluous(values);
@@ -402,19 +178,31 @@ static void set_text(struct shard_row *row, uint32_t column, const char *text)
 		shard_row__set_null(row, column);
 }
 
+/* The globals that are in the kernel at a time take turns. */
+static uint64_t turn_of_globals(const struct sampled_values *values)
+{
+	uint64_t cnt = 0;
+
+	for (uint32_t p = values->first_part; p < values->first_part + values->part_cnt; p++)
+		cnt += values->plan.parts.items[p].globals.cnt;
+	return cnt > VALUE_GLOBALS_AT_ONCE ? (cnt + VALUE_GLOBALS_AT_ONCE - 1) / VALUE_GLOBALS_AT_ONCE : 1;
+}
+
 static int write_variable(struct sampled_values *values, uint32_t number)
 {
 	static const char *const tag_names[VALUE_TAG_CNT] = VALUE_TAG_NAMES;
 	struct shard_row *row = &values->row;
 	const struct value_variable *variable;
+	const struct value_planned *planned;
 	const struct module *module = NULL;
 	char tags[64] = "";
 
 	if (values->variables.items[number])
 		return 0;
-	for (size_t m = 0; m < values->module_cnt && values->modules[m]->first <= number; m++)
-		module = values->modules[m];
+	for (size_t m = 0; m < values->modules.cnt && values->modules.items[m]->first <= number; m++)
+		module = values->modules.items[m];
 	variable = &module->schema.variables.items[number - module->first];
+	planned = &module->planned[number - module->first];
 	for (int t = 0; t < VALUE_TAG_CNT; t++)
 		if (variable->tags >> t & 1)
 			snprintf(tags + strlen(tags), sizeof(tags) - strlen(tags), "%s%s", *tags ? "," : "",
@@ -432,6 +220,10 @@ static int write_variable(struct sampled_values *values, uint32_t number)
 	row->values[VARIABLE_KIND].str = value_type_names[variable->kind];
 	row->values[VARIABLE_SIZE].u64 = variable->size;
 	row->values[VARIABLE_TAGS].str = tags;
+	row->values[VARIABLE_PART].u64 = planned->part;
+	if (planned->part == VALUE_NO_PART)
+		shard_row__set_null(row, VARIABLE_PART);
+	row->values[VARIABLE_TURN].u64 = variable->tags & VALUE_TAG_GLOBAL ? turn_of_globals(values) : planned->turn;
 	values->variables.items[number] = true;
 	return values->opts.append(values->opts.owner, SHARD_TABLE_VARIABLE, row);
 }
@@ -458,6 +250,22 @@ static int write_place(struct sampled_values *values, uint32_t id)
 	if (!file)
 		shard_row__set_null(row, PLACE_LINE);
 	return values->opts.append(values->opts.owner, SHARD_TABLE_PLACE, row);
+}
+
+int sampled_values__write_turns(struct sampled_values *values)
+{
+	struct shard_row *row = &values->row;
+	int err = 0;
+
+	memset(row->nulls, 0, sizeof(row->nulls));
+	for (size_t i = 0; i < values->turns.cnt && !err; i++) {
+		row->values[VALUE_PLAN_TS].u64 = values->turns.items[i].ts;
+		row->values[VALUE_PLAN_PART].u64 = values->turns.items[i].part;
+		row->values[VALUE_PLAN_IS_READ].u64 = values->turns.items[i].is_read;
+		err = values->opts.append(values->opts.owner, SHARD_TABLE_VALUE_PLAN, row);
+	}
+	values->turns.cnt = 0;
+	return err;
 }
 
 int sampled_values__write(struct sampled_values *values, const struct stack_sample *sample)
@@ -491,9 +299,4 @@ int sampled_values__write(struct sampled_values *values, const struct stack_samp
 			err = values->opts.append(values->opts.owner, SHARD_TABLE_VALUE, row);
 	}
 	return err;
-}
-
-void sampled_values__counts(const struct sampled_values *values, struct sampled_values_counts *counts)
-{
-	*counts = values->counts;
 }

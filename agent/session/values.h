@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From sampled stacks to values of variables: rows of the tables `value`, `variable` and `place`.  The schemas of the
- * target's modules are made at the start; frames of other code have no values.
+ * From sampled stacks to values of variables: rows of the tables `value`, `variable`, `place` and `value_plan`.  The
+ * schemas of what the target has loaded are made at the start; those of what its processes load later, and of its other
+ * programs, when a sample meets them, by a thread.  Frames of other code have no values.
  */
 #ifndef WHYLATE_SESSION_VALUES_H
 #define WHYLATE_SESSION_VALUES_H
@@ -24,6 +25,11 @@ struct sampled_values_opts {
 	int (*append)(void *owner, enum shard_table_id table, const struct shard_row *row);
 	/* Where the modules of the plan are in a process, before its values can be read; may be NULL. */
 	void (*place)(void *owner, pid_t pid, const struct value_image *image);
+	/* These slices of the plan's arrays are what is to be read; may be NULL.  0 or -errno. */
+	int (*load)(void *owner, const struct value_plan *plan, const struct value_part *slices);
+	/* Is the process one of the target's? NULL: all are. */
+	bool (*is_target)(void *owner, pid_t pid);
+	struct value_limits limits; /* of what is read at a time; 0: as much as the kernel holds */
 	void *owner;
 };
 
@@ -31,19 +37,25 @@ struct sampled_values_counts {
 	uint64_t variables; /* of all schemas */
 	uint64_t functions;
 	struct value_read_counts reads;
-	uint64_t no_schema;         /* frames of code without one */
-	uint64_t faulted;           /* reads in the kernel of memory that was not there */
-	uint64_t globals, left_out; /* in the plan; reads that found no room in it */
+	uint64_t no_schema; /* frames of code without one */
+	uint64_t faulted;   /* reads in the kernel of memory that was not there */
+	uint64_t modules, modules_left_out;
+	uint64_t parts;             /* of the plan */
+	uint64_t globals, left_out; /* in it; reads that found no room in it */
+	uint64_t no_frame;          /* pointers that are in frames whose place is not known throughout */
+	uint64_t crowded;           /* values of a stack that has too many */
 	uint64_t written;           /* values */
 };
 
 struct sampled_values;
 
-/* 0; -ENODATA: no module of the target has debugging information; -ENOMEM. */
+/* 0, also where nothing has debugging information so far; -errno. */
 int sampled_values__new(const struct sampled_values_opts *opts, struct sampled_values **values);
 void sampled_values__free(struct sampled_values *values); /* NULL-safe */
-/* What is to be read in the kernel; valid until sampled_values__free(). */
 const struct value_plan *sampled_values__plan(const struct sampled_values *values);
+/* Every now and then: takes what the thread has made, and lets the next parts of the plan have their turn.  0, -errno.
+ */
+int sampled_values__advance(struct sampled_values *values);
 /*
  * The process, seen for the first time or not, runs this program (false: no module of it has a schema, as in a process
  * that has nothing to do with the target); it has another one, or is gone.
@@ -55,6 +67,7 @@ void sampled_values__take_words(struct sampled_values *values, const struct wl_v
 uint32_t sampled_values__depth(const struct sampled_values *values);
 
 struct value_stack {
+	pid_t pid;
 	struct program *program;           /* of the process */
 	const struct unwind_frame *frames; /* innermost first */
 	const struct unwind_regs *regs;    /* of the first depth + 1 of them */

@@ -11,10 +11,22 @@
 /* A read and where it holds. */
 struct wish {
 	uint64_t begin, end;
+	uint32_t variable;
 	struct value_read read;
 };
 
 typedef VEC(struct wish) wish_list;
+
+struct planner {
+	struct value_plan *plan;
+	uint32_t module;
+	struct value_planned *planned;
+	wish_list active; /* in the sweep */
+	/* Between two addresses at which nothing is read: of one function. */
+	VEC(struct value_range) run_ranges;
+	VEC(struct value_read) run_reads;
+	VEC(uint32_t) run_variables; /* some of them several times */
+};
 
 static bool fits(int64_t off)
 {
@@ -33,6 +45,11 @@ static bool set_read(struct wish *wish, const struct value_variable *variable, u
 	return true;
 }
 
+static uint32_t number_of(const struct value_schema *schema, const struct value_variable *variable)
+{
+	return (uint32_t)(variable - schema->variables.items);
+}
+
 /* A pointer in a frame, as far as the unwinding table says where the frame is. */
 static int add_by_frame(struct value_plan *plan, const struct value_schema *schema,
 			const struct value_variable *variable, const struct value_location *location, wish_list *wishes)
@@ -42,7 +59,7 @@ static int add_by_frame(struct value_plan *plan, const struct value_schema *sche
 	int err = 0;
 
 	for (uint64_t pc = location->pc_begin; pc < location->pc_end && !err; pc = rule.end) {
-		struct wish wish = {.begin = pc};
+		struct wish wish = {.begin = pc, .variable = number_of(schema, variable)};
 		int64_t off;
 
 		value_schema_frame(schema, pc, &rule);
@@ -64,7 +81,8 @@ static int add_by_frame(struct value_plan *plan, const struct value_schema *sche
 static int add_wish(struct value_plan *plan, const struct value_schema *schema, const struct value_variable *variable,
 		    const struct value_location *location, wish_list *wishes)
 {
-	struct wish wish = {.begin = location->pc_begin, .end = location->pc_end};
+	struct wish wish = {
+		.begin = location->pc_begin, .end = location->pc_end, .variable = number_of(schema, variable)};
 	bool is_member = variable->member_off >= 0, is_read = false;
 	int64_t off = location->off;
 
@@ -88,119 +106,212 @@ static int add_wish(struct value_plan *plan, const struct value_schema *schema, 
 	return is_read ? vec_push(wishes, wish) : 0;
 }
 
-ORDER(compare_wishes, struct wish, BY(a->begin, b->begin), BY(a->end, b->end));
+ORDER(compare_wishes, struct wish, BY(a->begin, b->begin), BY(a->end, b->end), BY(a->variable, b->variable));
 
-static bool same_reads(const struct value_plan *plan, const struct value_range *last, const struct value_read *reads,
-		       size_t cnt)
+/* --- parts -------------------------------------------------------------------------------------------------------- */
+
+static struct value_limits limits_of(const struct value_plan *plan)
 {
-	return last->cnt == cnt && !memcmp(&plan->reads.items[last->first], reads, cnt * sizeof(*reads));
+	const struct value_limits *set = &plan->limits;
+
+	return (struct value_limits){
+		.ranges = set->ranges && set->ranges < VALUE_RANGES_MAX ? set->ranges : VALUE_RANGES_MAX,
+		.reads = set->reads && set->reads < VALUE_READS_MAX ? set->reads : VALUE_READS_MAX,
+		.globals = set->globals && set->globals < VALUE_GLOBALS_MAX ? set->globals : VALUE_GLOBALS_MAX,
+	};
 }
 
-/* The reads that hold from `begin` to `end`; equal ones of adjacent ranges are one. */
-static int add_range(struct value_plan *plan, size_t first_of_module, uint64_t begin, uint64_t end,
-		     const struct value_read *reads, size_t cnt)
+int value_plan_add_empty(struct value_plan *plan, uint32_t module)
+{
+	struct value_part part = {.module = module,
+				  .ranges.first = (uint32_t)plan->ranges.cnt,
+				  .reads.first = (uint32_t)plan->reads.cnt,
+				  .globals.first = (uint32_t)plan->globals.cnt};
+
+	return vec_push(&plan->parts, part);
+}
+
+static struct value_part *last_part(struct value_plan *plan)
+{
+	return &plan->parts.items[plan->parts.cnt - 1];
+}
+
+uint32_t value_plan_fits(const struct value_plan *plan, uint32_t first_part)
+{
+	struct value_limits limits = limits_of(plan);
+	size_t ranges = 0, reads = 0, globals = 0;
+	uint32_t part = first_part;
+
+	for (; part < plan->parts.cnt; part++) {
+		ranges += plan->parts.items[part].ranges.cnt;
+		reads += plan->parts.items[part].reads.cnt;
+		globals += plan->parts.items[part].globals.cnt;
+		if (part > first_part && (ranges > limits.ranges || reads > limits.reads || globals > limits.globals))
+			break;
+	}
+	return part - first_part;
+}
+
+/* --- ranges ------------------------------------------------------------------------------------------------------- */
+
+static bool same_reads(const struct planner *planner, const struct value_range *last, const struct value_read *reads,
+		       size_t cnt)
+{
+	return last->cnt == cnt && !memcmp(&planner->run_reads.items[last->first], reads, cnt * sizeof(*reads));
+}
+
+/* What is active is read from `begin` to `end`; of adjacent ranges with the same reads one is made. */
+static int add_range(struct planner *planner, uint64_t begin, uint64_t end)
 {
 	struct value_range *last =
-		plan->ranges.cnt > first_of_module ? &plan->ranges.items[plan->ranges.cnt - 1] : NULL;
-	struct value_range range = {
-		.begin = begin, .end = end, .first = (uint32_t)plan->reads.cnt, .cnt = (uint32_t)cnt};
+		planner->run_ranges.cnt ? &planner->run_ranges.items[planner->run_ranges.cnt - 1] : NULL;
+	struct value_range range = {.begin = begin, .end = end, .first = (uint32_t)planner->run_reads.cnt};
+	uint32_t turn;
 
-	if (last && last->end == begin && same_reads(plan, last, reads, cnt)) {
+	for (size_t a = 0; a < planner->active.cnt; a++) {
+		const struct value_read *read = &planner->active.items[a].read;
+		size_t known = range.first;
+
+		/* Inlined copies share their variables' places. */
+		while (known < planner->run_reads.cnt && memcmp(&planner->run_reads.items[known], read, sizeof(*read)))
+			known++;
+		if (known == planner->run_reads.cnt && vec_push(&planner->run_reads, *read))
+			return -ENOMEM;
+	}
+	range.cnt = (uint32_t)planner->run_reads.cnt - range.first;
+	turn = (range.cnt + VALUE_READS_AT_ONCE - 1) / VALUE_READS_AT_ONCE;
+	for (size_t a = 0; a < planner->active.cnt; a++) {
+		struct value_planned *planned = &planner->planned[planner->active.items[a].variable];
+
+		planned->turn = turn > planned->turn ? turn : planned->turn;
+		if (vec_push(&planner->run_variables, planner->active.items[a].variable))
+			return -ENOMEM;
+	}
+	if (last && last->end == begin &&
+	    same_reads(planner, last, &planner->run_reads.items[range.first], range.cnt)) {
+		planner->run_reads.cnt = range.first;
 		last->end = end;
 		return 0;
 	}
-	if (plan->ranges.cnt >= VALUE_RANGES_MAX || plan->reads.cnt + cnt > VALUE_READS_MAX) {
-		plan->left_out += cnt;
-		return 0;
-	}
-	for (size_t i = 0; i < cnt; i++)
-		if (vec_push(&plan->reads, reads[i]))
-			return -ENOMEM;
-	return vec_push(&plan->ranges, range) ? -ENOMEM : 0;
+	return vec_push(&planner->run_ranges, range);
 }
 
-/* At most so many of one range are known; more are left out. */
-#define ACTIVE_MAX 64
-
-/* Sweeps over the beginnings and ends: between two of them the same reads hold. */
-static int flatten(struct value_plan *plan, const wish_list *wishes)
+/* The run goes into the last part, or into a new one: what is read in one function is read together. */
+static int end_run(struct planner *planner)
 {
-	struct wish active[ACTIVE_MAX];
-	struct value_read reads[ACTIVE_MAX];
-	size_t active_cnt = 0, next = 0, first_of_module = plan->ranges.cnt;
-	uint64_t at = 0;
+	struct value_plan *plan = planner->plan;
+	struct value_limits limits = limits_of(plan);
+	struct value_part *part = last_part(plan);
 	int err = 0;
 
-	while (!err && (next < wishes->cnt || active_cnt)) {
-		uint64_t end = UINT64_MAX;
-		size_t kept = 0;
+	if (planner->run_ranges.cnt > limits.ranges || planner->run_reads.cnt > limits.reads) {
+		plan->left_out += planner->run_reads.cnt;
+	} else {
+		if (part->ranges.cnt + planner->run_ranges.cnt > limits.ranges ||
+		    part->reads.cnt + planner->run_reads.cnt > limits.reads)
+			err = value_plan_add_empty(plan, planner->module);
+		part = last_part(plan);
+		for (size_t r = 0; r < planner->run_ranges.cnt && !err; r++) {
+			struct value_range range = planner->run_ranges.items[r];
 
-		if (!active_cnt)
-			at = wishes->items[next].begin;
-		for (; next < wishes->cnt && wishes->items[next].begin <= at; next++) {
-			if (active_cnt < ACTIVE_MAX)
-				active[active_cnt++] = wishes->items[next];
-			else
-				plan->left_out++;
+			range.first += (uint32_t)plan->reads.cnt;
+			err = vec_push(&plan->ranges, range);
 		}
-		for (size_t i = 0; i < active_cnt; i++) {
-			end = active[i].end < end ? active[i].end : end;
-			reads[i] = active[i].read;
-		}
-		if (next < wishes->cnt && wishes->items[next].begin < end)
-			end = wishes->items[next].begin;
-		err = add_range(plan, first_of_module, at, end, reads, active_cnt);
-		at = end;
-		for (size_t i = 0; i < active_cnt; i++)
-			if (active[i].end > at)
-				active[kept++] = active[i];
-		active_cnt = kept;
+		for (size_t r = 0; r < planner->run_reads.cnt && !err; r++)
+			err = vec_push(&plan->reads, planner->run_reads.items[r]);
+		part->ranges.cnt = (uint32_t)plan->ranges.cnt - part->ranges.first;
+		part->reads.cnt = (uint32_t)plan->reads.cnt - part->reads.first;
+		for (size_t v = 0; v < planner->run_variables.cnt; v++)
+			if (planner->planned[planner->run_variables.items[v]].part == VALUE_NO_PART)
+				planner->planned[planner->run_variables.items[v]].part = (uint32_t)plan->parts.cnt - 1;
 	}
+	planner->run_ranges.cnt = planner->run_reads.cnt = planner->run_variables.cnt = 0;
 	return err;
 }
 
-static int add_global(struct value_plan *plan, const struct value_schema *schema, const struct value_variable *variable,
-		      uint32_t module)
+/* Sweeps over the beginnings and ends: between two of them the same reads hold. */
+static int flatten(struct planner *planner, const wish_list *wishes)
 {
+	wish_list *active = &planner->active;
+	uint64_t at = 0;
+	size_t next = 0;
+	int err = 0;
+
+	while (!err && (next < wishes->cnt || active->cnt)) {
+		uint64_t end = UINT64_MAX;
+		size_t kept = 0;
+
+		if (!active->cnt) {
+			err = end_run(planner);
+			at = wishes->items[next].begin;
+		}
+		for (; next < wishes->cnt && wishes->items[next].begin <= at && !err; next++)
+			err = vec_push(active, wishes->items[next]);
+		for (size_t i = 0; i < active->cnt; i++)
+			end = active->items[i].end < end ? active->items[i].end : end;
+		if (next < wishes->cnt && wishes->items[next].begin < end)
+			end = wishes->items[next].begin;
+		if (!err)
+			err = add_range(planner, at, end);
+		at = end;
+		for (size_t i = 0; i < active->cnt; i++)
+			if (active->items[i].end > at)
+				active->items[kept++] = active->items[i];
+		active->cnt = kept;
+	}
+	return err ? err : end_run(planner);
+}
+
+static int add_global(struct planner *planner, const struct value_schema *schema, uint32_t number)
+{
+	const struct value_variable *variable = &schema->variables.items[number];
 	const struct value_location *location = &schema->locations.items[variable->first_location];
-	struct value_global global = {.module = module, .sz = variable->size};
+	struct value_global global = {.module = planner->module, .sz = variable->size};
+	struct value_plan *plan = planner->plan;
+	int err = 0;
 
 	if (!variable->location_cnt || location->place != VALUE_AT_ADDRESS || variable->member_off >= 0)
 		return 0;
-	if (plan->globals.cnt >= VALUE_GLOBALS_MAX) {
-		plan->left_out++;
-		return 0;
-	}
 	global.addr = (uint64_t)location->off;
-	return vec_push(&plan->globals, global) ? -ENOMEM : 0;
+	if (last_part(plan)->globals.cnt >= limits_of(plan).globals)
+		err = value_plan_add_empty(plan, planner->module);
+	if (!err)
+		err = vec_push(&plan->globals, global);
+	if (err)
+		return err;
+	last_part(plan)->globals.cnt++;
+	planner->planned[number].part = (uint32_t)plan->parts.cnt - 1;
+	return 0;
 }
 
-int value_plan_add(struct value_plan *plan, const struct value_schema *schema, uint32_t module, uint32_t *first_range,
-		   uint32_t *range_cnt)
+int value_plan_add(struct value_plan *plan, const struct value_schema *schema, uint32_t module,
+		   struct value_planned *planned)
 {
+	struct planner planner = {.plan = plan, .module = module, .planned = planned};
 	wish_list wishes = {0};
-	int err = 0;
+	int err = value_plan_add_empty(plan, module);
 
-	*first_range = (uint32_t)plan->ranges.cnt;
-	for (size_t v = 0; v < schema->variables.cnt && !err; v++) {
+	for (size_t v = 0; v < schema->variables.cnt; v++)
+		planned[v] = (struct value_planned){.part = VALUE_NO_PART, .turn = 1};
+	for (uint32_t v = 0; v < schema->variables.cnt && !err; v++) {
 		const struct value_variable *variable = &schema->variables.items[v];
 
-		if (variable->tags & VALUE_TAG_GLOBAL) {
-			err = add_global(plan, schema, variable, module);
-			continue;
-		}
-		for (uint32_t l = 0; l < variable->location_cnt && !err; l++) {
-			const struct value_location *location = &schema->locations.items[variable->first_location + l];
-
-			err = add_wish(plan, schema, variable, location, &wishes);
-		}
+		for (uint32_t l = 0; l < variable->location_cnt && !err && !(variable->tags & VALUE_TAG_GLOBAL); l++)
+			err = add_wish(plan, schema, variable, &schema->locations.items[variable->first_location + l],
+				       &wishes);
 	}
 	if (!err && wishes.cnt) {
 		vec_sort(&wishes, compare_wishes);
-		err = flatten(plan, &wishes);
+		err = flatten(&planner, &wishes);
 	}
-	*range_cnt = (uint32_t)plan->ranges.cnt - *first_range;
+	for (uint32_t v = 0; v < schema->variables.cnt && !err; v++)
+		if (schema->variables.items[v].tags & VALUE_TAG_GLOBAL)
+			err = add_global(&planner, schema, v);
 	vec_free(&wishes);
+	vec_free(&planner.active);
+	vec_free(&planner.run_ranges);
+	vec_free(&planner.run_reads);
+	vec_free(&planner.run_variables);
 	return err;
 }
 
@@ -209,4 +320,5 @@ void value_plan_free(struct value_plan *plan)
 	vec_free(&plan->ranges);
 	vec_free(&plan->reads);
 	vec_free(&plan->globals);
+	vec_free(&plan->parts);
 }

@@ -1,22 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of a schema is to be read in the kernel at the innermost frame: the rest is in registers and on the stack. */
+/*
+ * What of a schema is to be read in the kernel at the innermost frame: the rest is in registers and on the stack.  The
+ * plan is in parts, each of one module, of which as many are in the kernel at a time as fit: they take turns.
+ */
 #ifndef WHYLATE_VALUES_PLAN_H
 #define WHYLATE_VALUES_PLAN_H
 
 #include "bpf/knobs.h"
 #include "values/schema.h"
 
-struct value_plan {
-	VEC(struct value_range) ranges; /* of each module ascending and disjoint */
-	VEC(struct value_read) reads;
-	VEC(struct value_global) globals;
-	size_t left_out; /* reads beyond the limits */
-	size_t no_frame; /* pointers in frames whose place is not known throughout */
+#define VALUE_NO_PART UINT32_MAX
+
+/* Slices of the plan's arrays, which have those of all parts one after the other. */
+struct value_slice {
+	uint32_t first, cnt;
 };
 
-/* Adds a module's: its ranges are range_cnt from first_range on. 0 or -ENOMEM; value_plan_free() in either case. */
-int value_plan_add(struct value_plan *plan, const struct value_schema *schema, uint32_t module, uint32_t *first_range,
-		   uint32_t *range_cnt);
+struct value_part {
+	uint32_t module;
+	struct value_slice ranges, reads, globals;
+};
+
+struct value_limits {
+	size_t ranges, reads, globals;
+};
+
+struct value_plan {
+	VEC(struct value_range) ranges; /* of each part ascending and disjoint; the reads are counted from the first */
+	VEC(struct value_read) reads;
+	VEC(struct value_global) globals;
+	VEC(struct value_part) parts;
+	struct value_limits limits; /* of what is in the kernel at a time; 0: its own */
+	size_t left_out;            /* reads of one function that are more than that */
+	size_t no_frame;            /* pointers in frames whose place is not known throughout */
+};
+
+/* How a variable is read. */
+struct value_planned {
+	uint32_t part; /* VALUE_NO_PART: it needs none */
+	uint32_t turn; /* at one of so many ticks at which it is there, and the part is in the kernel */
+};
+
+/*
+ * Adds a module's parts, one or more; `planned`: of each variable of the schema.  0 or -ENOMEM; value_plan_free() in
+ * either case.
+ */
+int value_plan_add(struct value_plan *plan, const struct value_schema *schema, uint32_t module,
+		   struct value_planned *planned);
+/* One without a read. */
+int value_plan_add_empty(struct value_plan *plan, uint32_t module);
+/* Which parts from this one on fit into the kernel together: it is one at least. */
+uint32_t value_plan_fits(const struct value_plan *plan, uint32_t first_part);
 void value_plan_free(struct value_plan *plan);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/idmap.h"
 #include "base/vec.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +80,7 @@ struct value_schema_opts {
 	const char *file, *function; /* globs; NULL: all */
 	const char *either;          /* a glob that one of both fits; NULL: all */
 	bool all_locals;             /* locals without a tag, too */
+	const atomic_bool *stop;     /* -ECANCELED once it is set; NULL */
 };
 
 extern const char *const value_skip_names[VALUE_SKIP_CNT];

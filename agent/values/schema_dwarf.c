@@ -421,6 +421,8 @@ static void take_function(struct builder *builder, Dwarf_Die *die)
 	if (builder->opts->either && !function->is_named &&
 	    !file_fits(builder->opts->either, declared_in(builder, die)))
 		return;
+	if (builder->opts->stop && atomic_load(builder->opts->stop))
+		builder->err = -ECANCELED;
 	builder->schema->functions++;
 	builder->has_frame_base = dwarf_attr_integrate(die, DW_AT_frame_base, &builder->frame_base) != NULL;
 	walk_scope(builder, die, NULL, 0);

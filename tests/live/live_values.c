@@ -25,8 +25,12 @@ struct request_log {
 
 struct seen {
 	struct request_log log;
-	int64_t ids[IDS_MAX]; /* of `items` in several functions */
+	const char *variable, *functions[2]; /* whose values are compared */
+	const char *module;                  /* of them; NULL: any */
+	int64_t ids[IDS_MAX];                /* of the variable in several functions */
 	size_t id_cnt;
+	size_t part_cnt;          /* of them have a part */
+	double begin_ts, read_ts; /* of the recording; the first time a part was read that was not from the beginning */
 	uint64_t right, wrong, other; /* values of `items`; of other variables */
 };
 
@@ -51,9 +55,11 @@ static void take_variable(void *owner, json_object *row)
 	const char *function = json_text(row, "function");
 	struct seen *seen = owner;
 
-	if (strcmp(json_text(row, "name"), "items") || !function ||
-	    (strcmp(function, "handle") && strcmp(function, "normalize_basket")) || seen->id_cnt == IDS_MAX)
+	if (strcmp(json_text(row, "name"), seen->variable) || !function ||
+	    (strcmp(function, seen->functions[0]) && strcmp(function, seen->functions[1])) || seen->id_cnt == IDS_MAX ||
+	    (seen->module && strcmp(json_text(row, "module"), seen->module)))
 		return;
+	seen->part_cnt += json_at(row, "part") != NULL;
 	seen->ids[seen->id_cnt++] = (int64_t)json_number(row, "id");
 }
 
@@ -83,6 +89,17 @@ static void take_value(void *owner, json_object *row)
 	seen->wrong += under_way && !found;
 }
 
+static void take_turn(void *owner, json_object *row)
+{
+	struct seen *seen = owner;
+	double ts = json_number(row, "ts");
+
+	if (!seen->begin_ts || ts < seen->begin_ts)
+		seen->begin_ts = ts;
+	if (json_number(row, "is_read") && ts > seen->begin_ts + 5e8 && (!seen->read_ts || ts < seen->read_ts))
+		seen->read_ts = ts;
+}
+
 static void check_report(const char *dir)
 {
 	json_object *report = report_read(dir, ""), *variables = report ? json_at(report, "values.variables") : NULL;
@@ -102,31 +119,39 @@ cleanup:
 	json_object_put(report);
 }
 
+/* Reads what the program and the recording say. */
+static bool compare(struct seen *seen, const char *dir, const char *log)
+{
+	struct session session;
+
+	if (!session_read(&session, dir, NULL, NULL) || !log_read(&seen->log, log))
+		return false;
+	visit_rows(dir, "variable", take_variable, seen);
+	visit_rows(dir, "value_plan", take_turn, seen);
+	visit_rows(dir, "value", take_value, seen);
+	printf("\n    %lu values of `%s`, %lu of other variables ...", seen->right, seen->variable, seen->other);
+	return CHECKF(seen->right >= 50 && !seen->wrong, "%lu right, %lu wrong", seen->right, seen->wrong);
+}
+
 static void test_items(void)
 {
 	struct path log = temp_path("basket.log");
 	struct seen *seen = calloc(1, sizeof(*seen));
 	struct recording recording = {0};
 	struct workload workload = {0};
-	struct session session;
 
 	setenv("BASKET_LOG", log.s, 1);
 	if (!CHECK(seen != NULL) || !workload_start(&workload, "basket", 4) ||
 	    !recording_start(&recording, "values", workload.server_pid,
 			     "--values=basket.c --stacks=997 --mode trace --budget 100%% -d 60s"))
 		goto cleanup;
+	*seen = (struct seen){.variable = "items", .functions = {"handle", "normalize_basket"}};
 	workload_go(&workload);
 	if (!workload_finish(&workload, 30))
 		goto cleanup;
 	CHECK(process_wait(&recording.process, 10) == 0);
-	if (!session_read(&session, recording.dir.s, NULL, NULL) || !log_read(&seen->log, log.s))
-		goto cleanup;
-	CHECK(!strcmp(session_key(&session, "values"), "basket.c"));
-	visit_rows(recording.dir.s, "variable", take_variable, seen);
-	visit_rows(recording.dir.s, "value", take_value, seen);
-	printf("\n    %lu values of `items`, %lu of other variables ...", seen->right, seen->other);
-	CHECKF(seen->right >= 50 && !seen->wrong, "%lu right, %lu wrong", seen->right, seen->wrong);
-	check_report(recording.dir.s);
+	if (compare(seen, recording.dir.s, log.s))
+		check_report(recording.dir.s);
 cleanup:
 	unsetenv("BASKET_LOG");
 	workload_end(&workload);
@@ -134,9 +159,70 @@ cleanup:
 	free(seen);
 }
 
+/* Its library comes a second and a half after the beginning: its variables are read from then on, and it is noted. */
+static void test_late_library(void)
+{
+	struct path log = temp_path("plugin.log");
+	struct seen *seen = calloc(1, sizeof(*seen));
+	struct recording recording = {0};
+	struct workload workload = {0};
+
+	setenv("PLUGIN_LOG", log.s, 1);
+	if (!CHECK(seen != NULL) || !workload_start(&workload, "plugin", 6) ||
+	    !recording_start(&recording, "values-late", workload.server_pid,
+			     "--values --stacks=997 --budget 100%% -d 60s"))
+		goto cleanup;
+	*seen = (struct seen){
+		.variable = "table->items", .functions = {"plugin_scan", "plugin_scan"}, .module = "libwlplugin.so"};
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (compare(seen, recording.dir.s, log.s))
+		CHECKF(seen->part_cnt == seen->id_cnt && seen->read_ts > 0, "%zu of %zu have a part", seen->part_cnt,
+		       seen->id_cnt);
+cleanup:
+	unsetenv("PLUGIN_LOG");
+	workload_end(&workload);
+	recording_end(&recording);
+	free(seen);
+}
+
+/* Of two programs that are recorded together, both. */
+static void test_second_program(void)
+{
+	struct path log = temp_path("basket.log");
+	struct seen *seen = calloc(1, sizeof(*seen));
+	struct recording recording = {0};
+	struct workload first = {0}, second = {0};
+
+	setenv("BASKET_LOG", log.s, 1);
+	if (!CHECK(seen != NULL) || !workload_start(&first, "library", 6) || !workload_start(&second, "basket", 6) ||
+	    !recording_start(&recording, "values-two", first.server_pid,
+			     "-p %d --values --stacks=997 --budget 100%% -d 60s", (int)second.server_pid))
+		goto cleanup;
+	*seen = (struct seen){.variable = "items", .functions = {"handle", "normalize_basket"}, .module = "basket"};
+	workload_go(&first);
+	workload_go(&second);
+	if (!workload_finish(&second, 30) || !workload_finish(&first, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	compare(seen, recording.dir.s, log.s);
+cleanup:
+	unsetenv("BASKET_LOG");
+	workload_end(&first);
+	workload_end(&second);
+	recording_end(&recording);
+	free(seen);
+}
+
 int suite_values(void)
 {
-	static const struct live_test tests[] = {{"items_of_baskets", test_items}};
+	static const struct live_test tests[] = {
+		{"items_of_baskets", test_items},
+		{"a_library_that_comes_later", test_late_library},
+		{"a_second_program", test_second_program},
+	};
 
 	return live_suite("values", tests, sizeof(tests) / sizeof(tests[0]));
 }

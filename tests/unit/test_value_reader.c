@@ -5,6 +5,7 @@
 #include "values/plan.h"
 #include "values/reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define RBX 3 /* kept by calls, on both architectures one that is: */
@@ -160,6 +161,33 @@ static uint64_t wanted_at(const struct value_schema *schema, uint64_t pc)
 	return sum;
 }
 
+/* The slices are all that there is, one after the other, each within the limits; variables are in those they say. */
+static void check_parts(const struct value_plan *plan, const struct value_schema *schema,
+			const struct value_planned *planned)
+{
+	uint32_t ranges = 0, reads = 0;
+
+	for (size_t p = 0; p < plan->parts.cnt; p++) {
+		const struct value_part *part = &plan->parts.items[p];
+
+		CU_ASSERT(part->ranges.first == ranges && part->reads.first == reads);
+		CU_ASSERT(!plan->limits.reads || part->reads.cnt <= plan->limits.reads);
+		for (uint32_t r = ranges; r < ranges + part->ranges.cnt; r++) {
+			const struct value_range *range = &plan->ranges.items[r];
+
+			CU_ASSERT(range->first >= reads && range->first + range->cnt <= reads + part->reads.cnt);
+			for (size_t v = 0; v < schema->variables.cnt; v++)
+				if (schema->locations.items[v].pc_begin == range->begin)
+					CU_ASSERT_EQUAL(planned[v].part, p);
+		}
+		ranges += part->ranges.cnt;
+		reads += part->reads.cnt;
+	}
+	CU_ASSERT(ranges == plan->ranges.cnt && reads == plan->reads.cnt);
+	for (size_t v = 0; v < schema->variables.cnt; v++)
+		CU_ASSERT(plan->left_out || (planned[v].part < plan->parts.cnt && planned[v].turn >= 1));
+}
+
 static void the_plan_has_every_read_where_it_holds(void)
 {
 	uint64_t seed = 7;
@@ -167,7 +195,7 @@ static void the_plan_has_every_read_where_it_holds(void)
 	for (int round = 0; round < 100; round++) {
 		struct value_schema schema = {0};
 		struct value_plan plan = {0};
-		uint32_t first, cnt;
+		struct value_planned planned[25];
 
 		for (int v = 0; v < 25; v++) {
 			uint64_t begin = random_next(&seed) % PCS, len = 1 + random_next(&seed) % 40;
@@ -175,10 +203,12 @@ static void the_plan_has_every_read_where_it_holds(void)
 			add(&schema, 4, v * 8, VALUE_TAG_COND,
 			    (struct value_location){begin, begin + len, 0, VALUE_IN_REGISTER, KEPT});
 		}
-		CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, &first, &cnt), 0);
-		CU_ASSERT(first == 0 && cnt == plan.ranges.cnt && !plan.left_out);
+		/* Also where a part has room for a third of it. */
+		plan.limits.reads = round % 2 ? 60 : 0;
+		CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, planned), 0);
+		check_parts(&plan, &schema, planned);
 		for (uint64_t pc = 0; pc < PCS + 50; pc++)
-			CU_ASSERT_EQUAL(planned_at(&plan, pc), wanted_at(&schema, pc));
+			CU_ASSERT(plan.left_out || planned_at(&plan, pc) == wanted_at(&schema, pc));
 		value_plan_free(&plan);
 		clear(&schema);
 	}
@@ -188,10 +218,11 @@ static void plans_leave_out_what_is_copied_anyway(void)
 {
 	struct value_schema schema;
 	struct value_plan plan = {0};
-	uint32_t first, cnt;
+	struct value_planned planned[GLOBAL + 1];
 
 	make(&schema);
-	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 3, &first, &cnt), 0);
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 3, planned), 0);
+	CU_ASSERT(planned[ON_STACK].part == VALUE_NO_PART && planned[MEMBER].part == 0 && planned[GLOBAL].part == 0);
 	/* Only the member and the global lie elsewhere. */
 	CU_ASSERT_EQUAL_FATAL(plan.reads.cnt, 1);
 	CU_ASSERT(plan.reads.items[0].off == 12 && plan.reads.items[0].reg == KEPT && plan.reads.items[0].sz == 4);
@@ -209,14 +240,17 @@ static void pointers_in_frames_are_followed(void)
 	struct value_schema_opts opts = {.path = "/proc/self/exe", .function = "subject_o0_scan"};
 	struct value_plan plan = {0};
 	struct value_schema schema;
-	uint32_t first, cnt, found = 0, member = 0;
+	struct value_planned *planned;
+	uint32_t found = 0, member = 0;
 	void *module;
 
 	CU_ASSERT_EQUAL_FATAL(value_schema_make(&schema, &opts), 0);
 	for (uint32_t v = 0; v < schema.variables.cnt; v++)
 		member = strcmp(schema.variables.items[v].name, "list->len") ? member : v;
 	CU_ASSERT_FATAL(schema.variables.items[member].location_cnt == 1);
-	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, &first, &cnt), 0);
+	planned = calloc(schema.variables.cnt, sizeof(*planned));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(planned);
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, planned), 0);
 	for (uint32_t r = 0; r < plan.reads.cnt; r++) {
 		const struct value_read *read = &plan.reads.items[r];
 		const struct value_location *location =
@@ -232,20 +266,64 @@ static void pointers_in_frames_are_followed(void)
 	plan = (struct value_plan){0};
 	module = schema.module;
 	schema.module = NULL;
-	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, &first, &cnt), 0);
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 0, planned), 0);
 	CU_ASSERT(plan.no_frame >= 1 && !plan.reads.cnt);
 	schema.module = module;
+	free(planned);
 	value_plan_free(&plan);
 	value_schema_free(&schema);
 }
 
 #endif
 
+/* Functions of ten reads each, where there is room for 25: parts of two functions, of which one is read at a time. */
+static void what_does_not_fit_is_in_parts(void)
+{
+	struct value_schema schema = {0};
+	struct value_plan plan = {.limits.reads = 25};
+	struct value_planned planned[55];
+
+	for (int32_t function = 0; function < 5; function++)
+		for (int32_t v = 0; v < 10; v++)
+			add(&schema, 4, 100 * function + 8 * v, VALUE_TAG_COND,
+			    (struct value_location){0x1000U * ((uint64_t)function + 1),
+						    0x1000U * ((uint64_t)function + 1) + 64, 0, VALUE_IN_REGISTER,
+						    KEPT});
+	for (int v = 0; v < 5; v++)
+		add(&schema, 4, -1, VALUE_TAG_GLOBAL,
+		    (struct value_location){0, UINT64_MAX, 0x5000 + 8 * v, VALUE_AT_ADDRESS, 0});
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 1, planned), 0);
+	CU_ASSERT_EQUAL_FATAL(plan.parts.cnt, 3);
+	CU_ASSERT(!plan.left_out && plan.reads.cnt == 50);
+	for (uint32_t v = 0; v < 50; v++)
+		CU_ASSERT(planned[v].part == v / 20 && planned[v].turn == 1);
+	CU_ASSERT_EQUAL(planned[50].part, 2);
+	CU_ASSERT_EQUAL(value_plan_fits(&plan, 0), 1);
+	CU_ASSERT_EQUAL(value_plan_fits(&plan, 2), 1);
+	plan.limits.reads = 40;
+	CU_ASSERT_EQUAL(value_plan_fits(&plan, 0), 2);
+	/* More reads of one function than there is room for. */
+	value_plan_free(&plan);
+	plan = (struct value_plan){.limits.reads = 9};
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 1, planned), 0);
+	CU_ASSERT(plan.left_out == 50 && !plan.reads.cnt && planned[0].part == VALUE_NO_PART);
+	/* 20 reads at one place: at each tick 16 of them. */
+	value_plan_free(&plan);
+	plan = (struct value_plan){0};
+	for (uint32_t l = 0; l < 20; l++)
+		schema.locations.items[l] = (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, KEPT};
+	CU_ASSERT_EQUAL_FATAL(value_plan_add(&plan, &schema, 1, planned), 0);
+	CU_ASSERT(planned[0].turn == 2 && planned[19].turn == 2 && planned[20].turn == 1);
+	value_plan_free(&plan);
+	clear(&schema);
+}
+
 int suite_value_reader(void)
 {
 	static const struct unit_test tests[] = {
 		{"values are where the schema says", values_are_where_the_schema_says},
 		{"the plan has every read where it holds", the_plan_has_every_read_where_it_holds},
+		{"what does not fit is in parts", what_does_not_fit_is_in_parts},
 		{"plans leave out what is copied anyway", plans_leave_out_what_is_copied_anyway},
 #if defined(__x86_64__)
 		{"pointers in frames are followed", pointers_in_frames_are_followed},

@@ -326,7 +326,81 @@ static void patterns_follow_the_rules_in_their_order(void)
 	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_LOOP, stays), VALUE_PATTERN_MISSING_CONSTRAINT);
 	/* Normal, and of no basic type. */
 	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_COND, same), VALUE_PATTERN_SCALABILITY_BY_DEFAULT);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_ARGS, same), VALUE_PATTERN_SCALABILITY_BY_DEFAULT);
 	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_COND, same), VALUE_PATTERN_NONE);
+	/* Of a basic type, whatever becomes of it. */
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_ARGS, same), VALUE_PATTERN_NONE);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_GLOBAL, same), VALUE_PATTERN_NONE);
+}
+
+/* The same values in other steps: 0, 1, 2, …, 99 and, in every other round when it is slow, 0, 2, …, 98, 1, 3, …, 99.
+ */
+static uint64_t steps(uint32_t tick, bool slow)
+{
+	uint32_t at = tick % 100;
+
+	return slow && tick / 100 % 2 ? (at < 50 ? 2 * at : 2 * (at - 50) + 1) : at;
+}
+
+/* Which stay for ten samples in every other round when it is slow. */
+static uint64_t waits(uint32_t tick, bool slow)
+{
+	return slow && tick / 100 % 2 ? tick / 10 * 10 : tick;
+}
+
+/* Odd rounds are in `work`. */
+static struct value_verdict verdict_of(uint8_t kind, uint64_t (*value)(uint32_t tick, bool slow))
+{
+	struct value_variable_facts variable = {kind, VALUE_TAG_COND, 8};
+	struct value_verdict verdict;
+	static struct ranked ranked;
+
+	ranked.cnt = 0;
+	for (uint32_t tick = 0; tick < 800; tick++) {
+		add(&ranked, tick, tick >= 400, 0, tick / 100 % 2 ? WORK : SCAN, 0, value(tick, tick >= 400));
+		ranked.rows[ranked.cnt - 1].unit = 0;
+	}
+	rank(&ranked, &variable, 1);
+	verdict = ranked.ranking.verdicts[0];
+	arena__free(ranked.arena);
+	return verdict;
+}
+
+static void places_are_those_of_what_differs(void)
+{
+	struct value_verdict verdict = verdict_of(VALUE_SIGNED, steps);
+
+	CU_ASSERT_EQUAL(verdict.dimension, VALUE_DIM_DELTA);
+	CU_ASSERT(verdict.places[0] == WORK && verdict.places[1] == VALUE_NONE);
+	CU_ASSERT(verdict.beyond_share > 0.4 && verdict.beyond_share < 0.51);
+	verdict = verdict_of(VALUE_POINTER, waits);
+	CU_ASSERT_EQUAL(verdict.dimension, VALUE_DIM_COST);
+	CU_ASSERT(verdict.places[0] == WORK && verdict.places[1] == VALUE_NONE);
+	CU_ASSERT_EQUAL(verdict.beyond_share, 0.5);
+}
+
+/* A value that has a sample at each tick stays for four samples; at one of two ticks, for two. */
+static void turns_make_no_value_stay_less(void)
+{
+	static const struct value_variable_facts variable = {VALUE_POINTER, VALUE_TAG_COND, 8};
+
+	for (uint8_t turn = 1; turn <= 2; turn++) {
+		static struct ranked ranked;
+
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < 800; tick++) {
+			bool slow = tick >= 400;
+
+			if (slow && tick % 2)
+				continue;
+			add(&ranked, tick, slow, 0, SCAN, 0, tick / 4);
+			ranked.rows[ranked.cnt - 1].unit = 0;
+			ranked.rows[ranked.cnt - 1].turn = slow ? turn : 1;
+		}
+		rank(&ranked, &variable, 1);
+		CU_ASSERT_EQUAL(ranked.ranking.verdicts[0].ratio, turn == 2 ? VALUE_DEFAULT_DISCOUNT : 0);
+		arena__free(ranked.arena);
+	}
 }
 
 /* Without variables a function is discounted by how it ranks in normal profiles. */
@@ -514,6 +588,8 @@ int suite_value_stats(void)
 		{"discounts are those of the paper", discounts_are_those_of_the_paper},
 		{"a caller with other values ranks first", a_caller_with_other_values_ranks_before_what_costs_more},
 		{"patterns follow the rules in their order", patterns_follow_the_rules_in_their_order},
+		{"places are those of what differs", places_are_those_of_what_differs},
+		{"turns make no value stay less", turns_make_no_value_stay_less},
 		{"ranks discount where no variable does", ranks_discount_where_no_variable_does},
 		{"what differs in every run is no anomaly", what_differs_in_every_run_is_no_anomaly},
 		{"what normal runs lack by chance is no anomaly", what_normal_runs_lack_by_chance_is_no_anomaly},

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/value_judge.h"
+
+#include "analysis/value_stats.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double value_number(const struct value_variable_facts *facts, uint64_t bytes)
+{
+	unsigned bits = facts->size * 8u;
+	double wide;
+	float narrow;
+
+	if (facts->kind == VALUE_FLOAT && facts->size == 8) {
+		memcpy(&wide, &bytes, sizeof(wide));
+		return wide;
+	}
+	if (facts->kind == VALUE_FLOAT) {
+		memcpy(&narrow, &bytes, sizeof(narrow));
+		return narrow;
+	}
+	if (facts->kind != VALUE_SIGNED && facts->kind != VALUE_ENUM)
+		return (double)bytes;
+	if (bits < 64 && bytes >> (bits - 1) & 1)
+		bytes |= ~0ULL << bits;
+	return (double)(int64_t)bytes;
+}
+
+/* --- one variable ------------------------------------------------------------------------------------------------- */
+
+typedef VEC(struct value_point) value_points;
+
+/* The samples of a variable in all normal or all slow profiles, by dimension. */
+struct side {
+	value_points dims[VALUE_DIM_CNT];
+	double units[VALUE_DIM_CNT]; /* that they are of */
+};
+
+static int take_point(value_points *points, double value, double weight)
+{
+	/* No order includes a float that is no number. */
+	if (isnan(value))
+		return 0;
+	return vec_push(points, ((struct value_point){value, weight})) ? -ENOMEM : 0;
+}
+
+/* So many late requests must have samples of a variable. */
+#define SLOW_UNITS_MIN 5
+/* Normal profiles must lack so many samples that they would have by chance, where only slow ones have any. */
+#define ONLY_SLOW_EXPECTED 5
+/* So many times, in normal profiles and in slow ones, a value must stay for a while before that is compared. */
+#define COST_RUNS_MIN 5
+/* With fewer samples of a request, for how long a value stays is not known. */
+#define COST_SAMPLES_MIN 3
+
+/*
+ * By what the number of samples for which a value stays is divided.  A longer request has more samples, so of requests
+ * it is the share of them that counts; of recordings it is the number of ticks, of which a variable that takes turns
+ * has one in so many.
+ */
+static double whole_of(const struct value_input *input, const struct value_row *rows, size_t cnt)
+{
+	if (input->by_unit)
+		return (double)cnt;
+	return rows->turn > 1 ? 1.0 / rows->turn : 1;
+}
+
+/* The samples of one unit: values, differences, and for how long each stays. */
+static int take_unit(const struct value_input *input, struct side *side, const struct value_variable_facts *facts,
+		     const struct value_row *rows, size_t cnt)
+{
+	bool has_cost = !input->by_unit || cnt >= COST_SAMPLES_MIN;
+	double whole = whole_of(input, rows, cnt);
+	size_t run = 1;
+	int err = 0;
+
+	side->units[VALUE_DIM_VALUE]++;
+	side->units[VALUE_DIM_DELTA] += cnt > 1;
+	side->units[VALUE_DIM_COST] += has_cost;
+	for (size_t i = 0; i < cnt && !err; i++, run++) {
+		double number = value_number(facts, rows[i].value);
+
+		if (facts->kind != VALUE_POINTER) {
+			err = take_point(&side->dims[VALUE_DIM_VALUE], number, rows[i].weight);
+			if (!err && i)
+				err = take_point(&side->dims[VALUE_DIM_DELTA],
+						 number - value_number(facts, rows[i - 1].value), rows[i].weight);
+		}
+		if (i + 1 == cnt || rows[i + 1].value != rows[i].value) {
+			if (!err && has_cost)
+				err = take_point(&side->dims[VALUE_DIM_COST], (double)run / whole, rows[i].weight);
+			run = 0;
+		}
+	}
+	return err;
+}
+
+static double quantile(const struct value_set *set, double p)
+{
+	double total = 0, upto = 0;
+
+	for (size_t i = 0; i < set->cnt; i++)
+		total += set->points[i].weight;
+	for (size_t i = 0; i < set->cnt; i++) {
+		upto += set->points[i].weight;
+		if (upto >= p * total * (1 - 1e-12))
+			return set->points[i].value;
+	}
+	return NAN;
+}
+
+static struct value_set set_of(struct side *side, enum value_dimension dim, bool by_unit)
+{
+	return (struct value_set){.points = side->dims[dim].items,
+				  .cnt = side->dims[dim].cnt,
+				  .effective = by_unit ? side->units[dim] : 0};
+}
+
+/* So many samples of a clock must be on one line over time, in so many steps. */
+#define CLOCK_SAMPLES_MIN 10
+#define CLOCK_STEPS_MIN   5
+#define CLOCK_CORRELATION 0.995
+#define CLOCK_RATE_OFF    0.2
+
+/* The slope of a variable over time in one profile; NAN: its values are on no rising line, INFINITY: not known. */
+static double slope_of(const struct value_variable_facts *facts, const struct value_row *rows, size_t cnt,
+		       size_t samples_min, size_t steps_min)
+{
+	double x = 0, y = 0, xx = 0, xy = 0, yy = 0, n = (double)cnt, least = INFINITY, most = -INFINITY, spread;
+	size_t steps = 0;
+
+	if (cnt < samples_min)
+		return INFINITY;
+	for (size_t i = 0; i < cnt; i++) {
+		least = fmin(least, value_number(facts, rows[i].value));
+		most = fmax(most, value_number(facts, rows[i].value));
+		steps += i && rows[i].value != rows[i - 1].value;
+	}
+	if (steps < steps_min || !(most > least))
+		return NAN;
+	for (size_t i = 0; i < cnt; i++) {
+		double at = (double)(int64_t)(rows[i].ts - rows[0].ts),
+		       value = value_number(facts, rows[i].value) - least;
+
+		x += at / n;
+		y += value / n;
+		xx += at * at / n;
+		xy += at * value / n;
+		yy += value * value / n;
+	}
+	xx -= x * x;
+	yy -= y * y;
+	xy -= x * y;
+	spread = sqrt(xx * yy);
+	return spread > 0 && xy / spread >= CLOCK_CORRELATION ? xy / xx : NAN;
+}
+
+/* Fewer do if all recordings are on one line whose slope is that of a clock in s, ms, us or ns. */
+#define TIME_SAMPLES_MIN 4
+#define TIME_RATE_OFF    0.01
+
+static bool tells_time(double slope)
+{
+	for (double unit = 1e-9; unit < 2 && isfinite(slope); unit *= 1000)
+		if (fabs(slope / unit - 1) < TIME_RATE_OFF)
+			return true;
+	return false;
+}
+
+/*
+ * A variable that grows with time alike in all profiles is a clock or counts ticks of one: that recordings were made at
+ * different times is no difference of the program.
+ */
+static bool is_clock(const struct value_input *input, const struct value_row *rows, size_t cnt)
+{
+	const struct value_variable_facts *facts = &input->variables[rows->variable];
+	double least = INFINITY, most = -INFINITY;
+	bool sides[2] = {false, false};
+
+	if (facts->kind == VALUE_POINTER)
+		return false;
+	if (tells_time(slope_of(facts, rows, cnt, TIME_SAMPLES_MIN, TIME_SAMPLES_MIN - 1)))
+		return true;
+	for (size_t i = 0, end; i < cnt; i = end) {
+		double slope;
+
+		for (end = i + 1; end < cnt && rows[end].profile == rows[i].profile;)
+			end++;
+		slope = slope_of(facts, rows + i, end - i, CLOCK_SAMPLES_MIN, CLOCK_STEPS_MIN);
+		if (isnan(slope))
+			return false;
+		if (isinf(slope))
+			continue;
+		sides[input->is_slow[rows[i].profile]] = true;
+		least = fmin(least, slope);
+		most = fmax(most, slope);
+	}
+	return sides[0] && sides[1] && most <= least * (1 + CLOCK_RATE_OFF);
+}
+
+/* By so much the distance of slow from normal recordings must exceed that of normal ones from each other. */
+#define BETWEEN_NORMAL 0.05
+
+/*
+ * The mean distance between normal recordings, each and the one before: ports, process ids, times of the start and
+ * addresses differ in every run.  0 where there is one.
+ */
+static double between_normal(struct side *alone, size_t cnt, enum value_dimension dim)
+{
+	double sum = 0;
+	size_t pairs = 0;
+
+	for (size_t i = 1; i < cnt; i++) {
+		struct value_set a = set_of(&alone[i - 1], dim, false), b = set_of(&alone[i], dim, false);
+		double distance = value_hellinger(&a, &b);
+
+		if (isnan(distance))
+			continue;
+		sum += distance;
+		pairs++;
+	}
+	return pairs ? sum / (double)pairs : 0;
+}
+
+/*
+ * The least ratio counts; of equal ones that of the greater distance, then the first.  `alone`: of each normal
+ * recording.
+ */
+static void decide(struct value_verdict *verdict, const struct value_input *input, struct side sides[2],
+		   struct side *alone, size_t alone_cnt)
+{
+	verdict->ratio = verdict->distance = NAN;
+	for (int dim = 0; dim < VALUE_DIM_CNT; dim++) {
+		struct value_set normal = set_of(&sides[0], dim, input->by_unit),
+				 slow = set_of(&sides[1], dim, input->by_unit);
+		double ratio = value_discount(&normal, &slow), distance = value_hellinger(&normal, &slow);
+
+		/* A few requests differ from the others in much, above all in what grows with time. */
+		if (input->by_unit && sides[1].units[dim] < SLOW_UNITS_MIN)
+			ratio = NAN;
+		/* Typical requests are too short for adjacent samples: their absence tells nothing. */
+		if (input->by_unit && dim != VALUE_DIM_VALUE && !normal.cnt)
+			ratio = NAN;
+		if (!input->by_unit && dim == VALUE_DIM_COST && ratio < VALUE_DEFAULT_DISCOUNT && normal.cnt &&
+		    (normal.cnt < COST_RUNS_MIN || slow.cnt < COST_RUNS_MIN))
+			ratio = VALUE_DEFAULT_DISCOUNT;
+		if (ratio < VALUE_DEFAULT_DISCOUNT && alone_cnt > 1 &&
+		    distance <= between_normal(alone, alone_cnt, dim) + BETWEEN_NORMAL)
+			ratio = VALUE_DEFAULT_DISCOUNT;
+		verdict->ratios[dim] = ratio;
+		if (isnan(ratio))
+			continue;
+		if (isnan(distance))
+			distance = 1;
+		if (dim == VALUE_DIM_COST)
+			verdict->cost_distance = distance;
+		if (isnan(verdict->ratio) || ratio < verdict->ratio ||
+		    (ratio == verdict->ratio && ratio < VALUE_DEFAULT_DISCOUNT && distance > verdict->distance)) {
+			verdict->ratio = ratio;
+			verdict->distance = distance;
+			verdict->dimension = dim;
+		}
+	}
+	verdict->is_anomalous = verdict->ratio < VALUE_DEFAULT_DISCOUNT;
+}
+
+struct most {
+	struct {
+		uint32_t place;
+		double weight;
+	} items[16];
+	size_t cnt;
+};
+
+static void count_place(struct most *most, const struct value_row *row)
+{
+	size_t m = 0;
+
+	while (m < most->cnt && most->items[m].place != row->place)
+		m++;
+	if (m == most->cnt && m < sizeof(most->items) / sizeof(most->items[0]))
+		most->items[most->cnt++].place = row->place;
+	if (m < most->cnt)
+		most->items[m].weight += row->weight;
+}
+
+static void set_places(struct value_verdict *verdict, struct most *most)
+{
+	for (size_t p = 0; p < sizeof(verdict->places) / sizeof(verdict->places[0]); p++) {
+		size_t best = 0;
+
+		verdict->places[p] = VALUE_NONE;
+		for (size_t m = 1; m < most->cnt; m++)
+			if (most->items[m].weight > most->items[best].weight)
+				best = m;
+		if (best < most->cnt && most->items[best].weight > 0)
+			verdict->places[p] = most->items[best].place;
+		if (best < most->cnt)
+			most->items[best].weight = 0;
+	}
+}
+
+/* What a sample of a unit counts in the dimension, as take_unit() has it; NAN: nothing. */
+static double measure(const struct value_input *input, enum value_dimension dim, const struct value_row *rows,
+		      size_t at, size_t cnt)
+{
+	const struct value_variable_facts *facts = &input->variables[rows->variable];
+	size_t first = at, last = at;
+
+	switch (dim) {
+	case VALUE_DIM_VALUE:
+		return value_number(facts, rows[at].value);
+	case VALUE_DIM_DELTA:
+		return at ? value_number(facts, rows[at].value) - value_number(facts, rows[at - 1].value) : NAN;
+	default:
+		while (first && rows[first - 1].value == rows[at].value)
+			first--;
+		while (last + 1 < cnt && rows[last + 1].value == rows[at].value)
+			last++;
+		return (double)(last - first + 1) / whole_of(input, rows, cnt);
+	}
+}
+
+/* Where the slow samples are beyond what any normal one is; where none is, all of them. */
+static void find_places(struct value_verdict *verdict, const struct value_input *input, const struct value_row *rows,
+			size_t cnt, const struct value_set *normal)
+{
+	struct most beyond = {.cnt = 0}, all = {.cnt = 0};
+	double beyond_weight = 0, total = 0, counted = NAN;
+
+	for (size_t i = 0, end; i < cnt; i = end) {
+		for (end = i + 1; end < cnt && rows[end].profile == rows[i].profile && rows[end].unit == rows[i].unit;)
+			end++;
+		for (size_t k = i; k < end && input->is_slow[rows[i].profile]; k++) {
+			/* A value that stays counts the same for all of its samples. */
+			if (verdict->dimension != VALUE_DIM_COST || k == i || rows[k].value != rows[k - 1].value)
+				counted = measure(input, verdict->dimension, rows + i, k - i, end - i);
+			count_place(&all, &rows[k]);
+			if (isnan(counted))
+				continue;
+			total += rows[k].weight;
+			if (normal->cnt && counted >= normal->points[0].value &&
+			    counted <= normal->points[normal->cnt - 1].value)
+				continue;
+			beyond_weight += rows[k].weight;
+			count_place(&beyond, &rows[k]);
+		}
+	}
+	verdict->beyond_share = total > 0 ? beyond_weight / total : NAN;
+	set_places(verdict, beyond_weight > 0 ? &beyond : &all);
+}
+
+static void side_free(struct side *side)
+{
+	for (int dim = 0; dim < VALUE_DIM_CNT; dim++)
+		vec_free(&side->dims[dim]);
+}
+
+static void set_normal(struct value_verdict *verdict)
+{
+	verdict->ratio = VALUE_DEFAULT_DISCOUNT;
+	verdict->is_anomalous = false;
+}
+
+int value_judge(struct value_verdict *verdict, const struct value_input *input, const struct value_row *rows,
+		size_t cnt, double expected)
+{
+	const struct value_variable_facts *facts = &input->variables[rows->variable];
+	struct side sides[2] = {{.units = {0}}};
+	VEC(struct side) alone = {0};
+	struct value_set normal, slow;
+	int err = 0;
+
+	for (size_t i = 0, end; i < cnt && !err; i = end) {
+		bool is_slow = input->is_slow[rows[i].profile], is_alone = !is_slow && !input->by_unit;
+
+		for (end = i + 1; end < cnt && rows[end].profile == rows[i].profile && rows[end].unit == rows[i].unit;)
+			end++;
+		err = take_unit(input, &sides[is_slow], facts, rows + i, end - i);
+		verdict->varies |= rows[i].value != rows->value;
+		for (size_t k = i + 1; k < end && !verdict->varies; k++)
+			verdict->varies = rows[k].value != rows[k - 1].value;
+		if (!err && is_alone && (!i || rows[i - 1].profile != rows[i].profile))
+			err = vec_push(&alone, ((struct side){.units = {0}})) ? -ENOMEM : 0;
+		if (!err && is_alone)
+			err = take_unit(input, &alone.items[alone.cnt - 1], facts, rows + i, end - i);
+	}
+	if (!err) {
+		decide(verdict, input, sides, alone.items, alone.cnt);
+		/* One value throughout is the same in both, also where requests are too short to tell for how long. */
+		if (isnan(verdict->ratio) && !verdict->varies && sides[0].units[VALUE_DIM_VALUE] > 0 &&
+		    sides[1].units[VALUE_DIM_VALUE] >= SLOW_UNITS_MIN)
+			set_normal(verdict);
+		if (!isnan(verdict->ratio) && ((!sides[0].units[VALUE_DIM_VALUE] &&
+						(isnan(expected) || (expected > 0 && expected < ONLY_SLOW_EXPECTED))) ||
+					       (!input->by_unit && is_clock(input, rows, cnt))))
+			set_normal(verdict);
+		normal = set_of(&sides[0], VALUE_DIM_VALUE, false);
+		slow = set_of(&sides[1], VALUE_DIM_VALUE, false);
+		verdict->normal_cnt = sides[0].dims[VALUE_DIM_VALUE].cnt;
+		verdict->slow_cnt = sides[1].dims[VALUE_DIM_VALUE].cnt;
+		verdict->normal_lo = quantile(&normal, 0.05);
+		verdict->normal_hi = quantile(&normal, 0.95);
+		verdict->slow_median = quantile(&slow, 0.5);
+		normal = set_of(&sides[0], verdict->dimension, false);
+		find_places(verdict, input, rows, cnt, &normal);
+	}
+	for (size_t a = 0; a < alone.cnt; a++)
+		side_free(&alone.items[a]);
+	vec_free(&alone);
+	for (int s = 0; s < 2; s++)
+		side_free(&sides[s]);
+	return err;
+}

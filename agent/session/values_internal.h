@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by values.c (values at stacks, rows) and values_schemas.c (schemas, what the kernel reads). */
+#ifndef WHYLATE_SESSION_VALUES_INTERNAL_H
+#define WHYLATE_SESSION_VALUES_INTERNAL_H
+
+#include "session/values.h"
+
+#include "base/idmap.h"
+#include "base/vec.h"
+
+/* Of one stack. */
+#define TAKEN_MAX 512
+/* Words that wait for their stacks, which come right behind them on the same CPU. */
+#define WAITING_MAX 64
+#define NO_MODULE   UINT32_MAX
+
+struct module {
+	char *name;
+	struct value_schema schema;
+	struct value_planned *planned; /* of each variable */
+	struct value_reader *reader;
+	uint32_t first; /* the number of its first variable */
+};
+
+/* A file that the target has code of. */
+struct known_file {
+	uint64_t dev, ino;
+	uint32_t module; /* NO_MODULE: it has none, or is waited for */
+};
+
+/* A file whose schema is to be made. */
+struct schema_wish {
+	uint32_t file; /* index into files */
+	char *path, *name;
+};
+
+/* What was read at one tick. */
+struct words {
+	uint64_t ts;
+	uint32_t tid;
+	size_t cnt;
+	struct value_word items[WL_VALUE_WORDS_MAX];
+};
+
+/* A program counter that was met. */
+struct place {
+	const struct module *module; /* NULL: none with a schema */
+	uint64_t addr;
+	char *function;
+	bool written;
+};
+
+/* Where a module is in a process. */
+struct placed {
+	uint32_t of; /* the program's module */
+	uint32_t module;
+	uint64_t bias;
+};
+
+/* A process that was sampled. */
+struct met {
+	pid_t pid;
+	uint64_t signature; /* of what it has loaded, and of the modules that were known */
+	VEC(struct placed) placed;
+};
+
+/* Of `value_plan`, to be written. */
+struct turn {
+	uint64_t ts;
+	uint32_t part;
+	bool is_read;
+};
+
+struct schema_worker;
+
+struct sampled_values {
+	struct sampled_values_opts opts;
+	VEC(struct module *) modules;
+	VEC(struct known_file) files;
+	VEC(struct schema_wish) wishes;
+	struct schema_worker *worker; /* NULL: none is at work */
+	VEC(bool) variables;          /* by number: its row is written */
+	VEC(struct place) places;
+	struct idmap place_ids;
+	struct sampled_values_counts counts;
+	struct value_plan plan;
+	uint32_t first_part, part_cnt; /* in the kernel */
+	uint64_t turned_ts;
+	VEC(struct turn) turns;
+	VEC(struct met) met;
+	struct words waiting[WAITING_MAX];
+	size_t waiting_pos;
+	struct shard_row row;
+	struct {
+		size_t cnt;
+		struct stack_value items[TAKEN_MAX];
+	} taken;
+};
+
+/* The process as it was met; NULL: it was not, or has no module with a schema. */
+const struct met *sampled_values__met_as(const struct sampled_values *values, pid_t pid);
+/* The rows of `value_plan` so far.  0 or the writer's error. */
+int sampled_values__write_turns(struct sampled_values *values);
+
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Recordings with values: variables that were not read all the time are neither absent nor cheap. */
+#include "analysis/values.h"
+#include "row_writer.h"
+#include "shard/open.h"
+#include "test_shard_util.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TICKS    400
+#define TICK_NS  1000000ULL
+#define FIRST_TS 1000000000ULL
+
+enum { SCAN, WORK };  /* places and functions */
+enum { ITEMS, RARE }; /* variables */
+
+static void put_place(struct row_writer *to, uint64_t id, const char *function)
+{
+	row_begin(to, SHARD_TABLE_PLACE);
+	row_set_u64(to, PLACE_ID, id);
+	row_set_u64(to, PLACE_ADDR, 0x1000 + id);
+	row_set_str(to, PLACE_FUNCTION, function);
+	row_end(to, SHARD_TABLE_PLACE);
+}
+
+static void put_variable(struct row_writer *to, uint64_t id, const char *name, int64_t part)
+{
+	row_begin(to, SHARD_TABLE_VARIABLE);
+	row_set_u64(to, VARIABLE_ID, id);
+	row_set_str(to, VARIABLE_MODULE, "program");
+	row_set_str(to, VARIABLE_FILE, "scan.c");
+	row_set_str(to, VARIABLE_FUNCTION, "scan");
+	row_set_str(to, VARIABLE_NAME, name);
+	row_set_str(to, VARIABLE_TYPE, "int");
+	row_set_str(to, VARIABLE_KIND, "signed");
+	row_set_u64(to, VARIABLE_SIZE, 4);
+	row_set_str(to, VARIABLE_TAGS, "cond");
+	if (part >= 0)
+		row_set_u64(to, VARIABLE_PART, (uint64_t)part);
+	row_end(to, SHARD_TABLE_VARIABLE);
+}
+
+static void put_turn(struct row_writer *to, uint64_t tick, uint64_t part, bool is_read)
+{
+	row_begin(to, SHARD_TABLE_VALUE_PLAN);
+	row_set_ts(to, VALUE_PLAN_TS, FIRST_TS + tick * TICK_NS);
+	row_set_u64(to, VALUE_PLAN_PART, part);
+	row_set_u64(to, VALUE_PLAN_IS_READ, is_read);
+	row_end(to, SHARD_TABLE_VALUE_PLAN);
+}
+
+static void put_value(struct row_writer *to, uint64_t tick, uint64_t depth, uint64_t place, int variable,
+		      uint64_t value)
+{
+	row_begin(to, SHARD_TABLE_VALUE);
+	row_set_ts(to, VALUE_TS, FIRST_TS + tick * TICK_NS + 1);
+	row_set_u64(to, VALUE_TID, 7);
+	row_set_u64(to, VALUE_DEPTH, depth);
+	row_set_u64(to, VALUE_PLACE, place);
+	if (variable >= 0) {
+		row_set_u64(to, VALUE_VARIABLE, (uint64_t)variable);
+		row_set_u64(to, VALUE_VALUE, value);
+	}
+	row_end(to, SHARD_TABLE_VALUE);
+}
+
+/* In `scan`, where `items` is always read and `rare` has values in every tick from `from` on; -1: never. */
+static void record(const char *dir, uint64_t session, bool has_plan, int64_t rare_read_from, int64_t rare_from)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, "host", session, 7);
+	row_put_session(&to, "values", "*");
+	put_place(&to, SCAN, "scan");
+	put_variable(&to, ITEMS, "items", has_plan ? 0 : -1);
+	if (rare_from >= 0)
+		put_variable(&to, RARE, "rare", has_plan ? 1 : -1);
+	if (has_plan)
+		put_turn(&to, 0, 0, true);
+	/* Somebody's turn, if it is nobody else's. */
+	if (has_plan)
+		put_turn(&to, rare_read_from >= 0 ? (uint64_t)rare_read_from : TICKS + 1, 1, true);
+	for (uint64_t tick = 0; tick < TICKS; tick++) {
+		put_value(&to, tick, 0, SCAN, ITEMS, tick * 7919 % 10);
+		if (rare_from >= 0 && tick >= (uint64_t)rare_from)
+			put_value(&to, tick, 0, SCAN, RARE, tick % 5);
+	}
+	row_writer_close(&to);
+}
+
+static const struct value_line *line_of(const struct value_report *report, const char *name)
+{
+	for (size_t i = 0; i < report->variable_cnt; i++)
+		if (!strcmp(report->variables[i].variable, name))
+			return &report->variables[i];
+	return NULL;
+}
+
+/* The discount of `rare`, of which only the slow recording has values. */
+static double discount_of_rare(bool has_plan, int64_t normal_read_from)
+{
+	struct arena *arena = arena__new();
+	const struct value_line *rare;
+	struct value_report *report;
+	struct test_dir dirs[2];
+	const char *paths[2];
+	double ratio = NAN;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(arena);
+	for (int d = 0; d < 2; d++) {
+		test_dir__make(&dirs[d]);
+		paths[d] = dirs[d].path;
+	}
+	record(paths[0], 1, has_plan, normal_read_from, -1);
+	record(paths[1], 2, has_plan, 0, 0);
+	CU_ASSERT_EQUAL_FATAL(values_compare_paths(&report, paths, 2, 1, arena), 1);
+	rare = line_of(report, "rare");
+	if (rare)
+		ratio = rare->ratio;
+	for (int d = 0; d < 2; d++)
+		test_dir__remove(&dirs[d]);
+	arena__free(arena);
+	return ratio;
+}
+
+static void what_was_not_read_is_not_absent(void)
+{
+	CU_ASSERT_EQUAL(discount_of_rare(false, 0), 0);
+	/* It was read all the time, or known to be, and was not there. */
+	CU_ASSERT_EQUAL(discount_of_rare(true, 0), 0);
+	/* Its turn never came. */
+	CU_ASSERT_EQUAL(discount_of_rare(true, -1), 0.8);
+}
+
+/* `work` runs beneath `scan`, whose only variable is read at one half of the ticks. */
+static void turns_make_a_function_no_cheaper(void)
+{
+	struct arena *arena = arena__new();
+	struct value_report *report;
+	struct test_dir dirs[2];
+	const char *paths[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(arena);
+	for (int d = 0; d < 2; d++) {
+		struct row_writer to;
+
+		test_dir__make(&dirs[d]);
+		paths[d] = dirs[d].path;
+		row_writer_open(&to, paths[d], "host", (uint64_t)d + 1, 7);
+		row_put_session(&to, "values", "*");
+		put_place(&to, SCAN, "scan");
+		put_place(&to, WORK, "work");
+		put_variable(&to, ITEMS, "items", 0);
+		for (uint64_t tick = 0; tick < TICKS; tick++) {
+			bool is_read = tick / 50 % 2;
+
+			if (tick % 50 == 0)
+				put_turn(&to, tick, 0, is_read);
+			put_value(&to, tick, 0, WORK, -1, 0);
+			put_value(&to, tick, 1, SCAN, is_read ? ITEMS : -1, tick * 7919 % 10 + 20 * (uint64_t)d);
+		}
+		row_writer_close(&to);
+	}
+	CU_ASSERT_EQUAL_FATAL(values_compare_paths(&report, paths, 2, 1, arena), 1);
+	CU_ASSERT_FATAL(report->function_cnt == 2);
+	CU_ASSERT_STRING_EQUAL(report->functions[0].function, "scan");
+	CU_ASSERT_EQUAL(report->functions[0].variable_cost, TICKS);
+	CU_ASSERT_EQUAL(report->functions[0].ratio, 0);
+	for (int d = 0; d < 2; d++)
+		test_dir__remove(&dirs[d]);
+	arena__free(arena);
+}
+
+/* A hostile file's part numbers take no memory, and its values stay. */
+static void impossible_parts_are_refused(void)
+{
+	struct test_dir dir;
+	struct row_writer to;
+	struct shard_reader *reader;
+	struct values values;
+
+	test_dir__make(&dir);
+	row_writer_open(&to, dir.path, "host", 1, 7);
+	put_place(&to, SCAN, "scan");
+	put_variable(&to, ITEMS, "items", INT64_MAX);
+	put_turn(&to, 0, UINT64_MAX / 2, true);
+	put_turn(&to, 3, 5, true);
+	put_value(&to, 1, 0, SCAN, ITEMS, 3);
+	put_value(&to, 4, 0, SCAN, ITEMS, 3);
+	row_writer_close(&to);
+	reader = shards_open(&(const char *){dir.path}, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(reader);
+	CU_ASSERT_EQUAL_FATAL(values_load(&values, reader), 0);
+	CU_ASSERT(values.bad_rows == 1 && values.rows.cnt == 2 && values.states.cnt == 2);
+	CU_ASSERT(values.rows.items[0].state != values.rows.items[1].state);
+	values_free(&values);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
+int suite_values(void)
+{
+	static const struct unit_test tests[] = {
+		{"what was not read is not absent", what_was_not_read_is_not_absent},
+		{"turns make a function no cheaper", turns_make_a_function_no_cheaper},
+		{"impossible parts are refused", impossible_parts_are_refused},
+	};
+
+	return unit_suite("values", tests, sizeof(tests) / sizeof(tests[0]));
+}
