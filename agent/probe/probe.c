@@ -88,6 +88,14 @@ static int marker_operand(const struct probe *probe, const struct probe_expr *ex
 static int argument_operand(const struct probe *probe, const struct probe_expr *expr, struct operand *operand,
 			    const char **why)
 {
+	if (expr->is_reg) {
+		operand->kind = OPERAND_REG;
+		operand->reg_off = expr->reg_off;
+		if (expr->kind == PROBE_EXPR_ARG)
+			operand->sz = expr->width;
+		*why = "only an instruction has registers";
+		return probe->usdt ? 0 : -EINVAL;
+	}
 	if (probe->usdt)
 		return marker_operand(probe, expr, operand, why);
 	*why = "there are six arguments in registers, no more";

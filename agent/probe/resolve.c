@@ -210,6 +210,9 @@ static int match_in(struct resolver *resolver, const struct probe_line *line, ui
 		return match_cxx_glob(resolver, line->symbol, module, finding);
 	case PROBE_SYMBOL_USDT:
 		return match_marker(resolver, line, module, finding);
+	case PROBE_SYMBOL_ADDRESS:
+	case PROBE_SYMBOL_PLACE:
+		return 0; /* address_add() */
 	}
 	return -EINVAL;
 }
@@ -425,6 +428,28 @@ static int find_module(struct resolver *resolver, const struct probe_line *line,
 	return err;
 }
 
+/* Of the executable, unless a module is named. */
+static int address_add(struct resolver *resolver, uint32_t line_idx, uint32_t only)
+{
+	const struct probe_line *line = &resolver->lines->items[line_idx];
+	uint32_t module = only == PROGRAM_NONE ? 0 : only, func;
+	const char *name = program__module(resolver->program, module)->name;
+	uint64_t addr;
+
+	if (!probe_symbol_address(line->symbol, &addr))
+		return -EINVAL;
+	if (line->form == PROBE_SYMBOL_PLACE)
+		return resolver_place_add(resolver, line_idx, module, addr);
+	func = program__function_at(resolver->program, module, addr);
+	if (func == PROGRAM_NONE || program__function(resolver->program, func)->addr != addr)
+		return resolver_refuse(resolver, -ENOENT,
+				       "no function of %.100s begins at 0x%" PRIx64
+				       "; of an instruction an expression names a register",
+				       name, addr);
+	resolver->out->verdicts.items[line_idx].found = 1;
+	return function_add(resolver, line_idx, func);
+}
+
 static int resolve_line(struct resolver *resolver, uint32_t line_idx)
 {
 	const struct probe_line *line = &resolver->lines->items[line_idx];
@@ -439,6 +464,8 @@ static int resolve_line(struct resolver *resolver, uint32_t line_idx)
 		if (only == PROGRAM_NONE || only >= resolver->module_cnt)
 			return resolver_explain_module(resolver, line);
 	}
+	if (line->form == PROBE_SYMBOL_ADDRESS || line->form == PROBE_SYMBOL_PLACE)
+		return address_add(resolver, line_idx, only);
 	if (is_glob(line) && ++resolver->glob_cnt > GLOB_LINES_MAX)
 		return resolver_refuse(resolver, -E2BIG, "more than %d globs in one list", GLOB_LINES_MAX);
 	err = find_module(resolver, line, only, false, &finding, &module);

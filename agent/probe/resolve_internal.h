@@ -7,6 +7,7 @@
 #include "probe/cxx_index.h"
 #include "probe/resolve.h"
 #include "target/elf_file.h"
+#include "target/function_code.h"
 
 #define TARGETS_MAX 100000 /* of all lines together */
 
@@ -41,6 +42,8 @@ const struct cxx_index *resolver_cxx(struct resolver *resolver, uint32_t module)
 /* None when it cannot be read. */
 const usdt_sites *resolver_markers(struct resolver *resolver, uint32_t module);
 
+/* resolve_place.c: the instruction at an address, as a marker with the argument registers for its arguments. */
+int resolver_place_add(struct resolver *resolver, uint32_t line_idx, uint32_t module, uint64_t addr);
 /* resolve_why.c: why there is no such symbol in the one module, or (PROGRAM_NONE) in any. */
 int resolver_explain(struct resolver *resolver, const struct probe_line *line, uint32_t only);
 int resolver_explain_module(struct resolver *resolver, const struct probe_line *line);

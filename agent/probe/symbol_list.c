@@ -182,8 +182,12 @@ static int symbol_form(const char *symbol)
 {
 	bool glob = false;
 
+	uint64_t addr;
+
 	if (!strncmp(symbol, "usdt:", 5))
 		return usdt_form(symbol);
+	if (*symbol == '+')
+		return probe_symbol_address(symbol, &addr) ? PROBE_SYMBOL_ADDRESS : SYMBOL_MALFORMED;
 	if (strstr(symbol, "::") || strpbrk(symbol, "(<~") || !strncmp(symbol, "operator ", 9))
 		return cplusplus_form(symbol);
 	if (!is_bracketed_well(symbol) || isdigit((unsigned char)*symbol))
@@ -195,50 +199,6 @@ static int symbol_form(const char *symbol)
 			return SYMBOL_MALFORMED;
 	}
 	return glob ? PROBE_SYMBOL_GLOB : PROBE_SYMBOL_PLAIN;
-}
-
-/* EXPR: arg0…arg5, retval, tid, *(argN+OFF), *(argN+OFF):4 */
-static bool parse_expression(const char *text, struct probe_expr *expr)
-{
-	bool dereferences = !strncmp(text, "*(", 2);
-	unsigned long off;
-	char *end;
-
-	*expr = (struct probe_expr){.kind = dereferences ? PROBE_EXPR_MEMORY : PROBE_EXPR_ARG, .width = 8};
-	if (!strcmp(text, "retval") || !strcmp(text, "tid")) {
-		expr->kind = *text == 'r' ? PROBE_EXPR_RETVAL : PROBE_EXPR_TID;
-		return true;
-	}
-	if (dereferences)
-		text += 2;
-	if (strncmp(text, "arg", 3) || text[3] < '0' || text[3] > '5')
-		return false;
-	expr->arg = text[3] - '0';
-	text += 4;
-	if (!dereferences)
-		return !*text;
-	if (text[0] != '+' || !isdigit((unsigned char)text[1]))
-		return false;
-	errno = 0;
-	off = strtoul(text + 1, &end, 0);
-	expr->off = off;
-	expr->width = !strcmp(end, "):4") ? 4 : 8;
-	return !errno && off <= INT32_MAX && (expr->width == 4 || !strcmp(end, ")"));
-}
-
-/* str(EXPR): of type= only. */
-static bool parse_type(char *text, struct probe_expr *expr)
-{
-	size_t len = strlen(text);
-	bool is_string = len > 5 && !strncmp(text, "str(", 4) && text[len - 1] == ')', parsed;
-
-	if (is_string)
-		text[len - 1] = '\0';
-	parsed = parse_expression(is_string ? text + 4 : text, expr);
-	if (is_string)
-		text[len - 1] = ')';
-	expr->is_string = is_string;
-	return parsed && !(is_string && expr->kind == PROBE_EXPR_MEMORY && expr->width != 8);
 }
 
 static int parse_role(const struct parser *parser, const char *word, enum probe_role *role)
@@ -280,15 +240,15 @@ static int parse_option(const struct parser *parser, char *word, struct words *w
 		return refuse(parser, "option '%s=' is given twice", word);
 	if (!*value)
 		return refuse(parser, "option '%s=' has no value", word);
-	if (option == OPTION_TYPE && !parse_type(value, &words->expr[option]))
+	if (option == OPTION_TYPE && !probe_type_parse(value, &words->expr[option]))
 		return refuse(parser,
 			      "malformed expression '%.64s' in type=: it is one of arg0…arg5, *(argN+OFF), "
 			      "*(argN+OFF):4, or str() of one that points to a text",
 			      value);
-	if (option != OPTION_NAME && option != OPTION_TYPE && !parse_expression(value, &words->expr[option]))
+	if (option != OPTION_NAME && option != OPTION_TYPE && !probe_expr_parse(value, &words->expr[option]))
 		return refuse(parser,
 			      "malformed expression '%.64s' in %s=: it is one of arg0…arg5, retval, tid, *(argN+OFF), "
-			      "*(argN+OFF):4",
+			      "*(argN+OFF):4, or, at +0xADDRESS, %%REGISTER and *(%%REGISTER+OFF)",
 			      value, word);
 	words->options[option] = value;
 	return 0;
@@ -302,10 +262,21 @@ static int check_symbol(const struct parser *parser, const struct words *words)
 		return refuse(parser, "there is no symbol after '%.64s:'", words->module ? words->module : words->role);
 	if (symbol_form(words->symbol) == SYMBOL_MALFORMED)
 		return refuse(parser,
-			      "malformed symbol '%.64s': it is a function's name, a glob, a C++ name or "
-			      "usdt:PROVIDER:NAME",
+			      "malformed symbol '%.64s': it is a function's name, a glob, a C++ name, "
+			      "usdt:PROVIDER:NAME or +0xADDRESS",
 			      words->symbol);
 	return 0;
+}
+
+/* An address at which a register is read is one instruction; any other is a function. */
+static int words_form(const struct words *words)
+{
+	int form = symbol_form(words->symbol);
+
+	for (size_t i = 0; i < OPTION_CNT; i++)
+		if (words->options[i] && words->expr[i].is_reg && form == PROBE_SYMBOL_ADDRESS)
+			return PROBE_SYMBOL_PLACE;
+	return form;
 }
 
 /* An expression that no call of this role can have. */
@@ -320,8 +291,10 @@ static int check_expression(const struct parser *parser, const struct words *wor
 	if (kind == PROBE_EXPR_RETVAL && (option == OPTION_OBJECT || option == OPTION_QUEUE || option == OPTION_TYPE))
 		return refuse(parser, "%s=retval comes too late for role '%s': it is wanted at the entry", name,
 			      rule->name);
-	if (kind == PROBE_EXPR_RETVAL && symbol_form(words->symbol) == PROBE_SYMBOL_USDT)
+	if (kind == PROBE_EXPR_RETVAL && probe_form_is_place(words_form(words)))
 		return refuse(parser, "%s=retval: a marker is no function and returns nothing", name);
+	if (words->expr[option].is_reg && words_form(words) != PROBE_SYMBOL_PLACE)
+		return refuse(parser, "%s= names a register, which only an instruction at +0xADDRESS has", name);
 	return 0;
 }
 
@@ -333,7 +306,7 @@ static int check_role(const struct parser *parser, struct words *words, enum pro
 
 	if ((role == PROBE_INTERVAL || role == PROBE_BEGIN) && lines->cnt > TYPE_IDX_MAX)
 		return refuse(parser, "lines of role '%s' belong among the first %d", rule->name, TYPE_IDX_MAX + 1);
-	if (rule->is_call && symbol_form(words->symbol) == PROBE_SYMBOL_USDT)
+	if (rule->is_call && probe_form_is_place(words_form(words)))
 		return refuse(parser, "role '%s' lasts from entry to exit, and a marker is one place: %s", rule->name,
 			      role == PROBE_INTERVAL ? "use one marker with begin and one with end" : "use a function");
 	for (enum option option = OPTION_KEY; option < OPTION_CNT && !err; option++) {
@@ -365,7 +338,7 @@ static int append(const struct parser *parser, const struct words *words, enum p
 	struct probe_line line = {
 		.line_no = parser->line_no,
 		.role = role,
-		.form = symbol_form(words->symbol),
+		.form = words_form(words),
 		.named = words->options[OPTION_NAME],
 		.key = words->expr[OPTION_KEY],
 		.object = words->expr[OPTION_OBJECT],
@@ -541,7 +514,7 @@ enum probe_role probe_role_counterpart(enum probe_role role)
 
 bool probe_line_needs_exit(const struct probe_line *line)
 {
-	if (line->form == PROBE_SYMBOL_USDT)
+	if (probe_form_is_place(line->form))
 		return false;
 	return rules[line->role].is_call || line->role == PROBE_ACQUIRE || line->role == PROBE_DEQUEUE ||
 	       line->key.kind == PROBE_EXPR_RETVAL || line->task.kind == PROBE_EXPR_RETVAL;
@@ -553,7 +526,7 @@ uint8_t probe_line_args(const struct probe_line *line)
 	uint8_t args = 0;
 
 	for (size_t i = 0; i < sizeof(exprs) / sizeof(exprs[0]); i++)
-		if (exprs[i]->kind == PROBE_EXPR_ARG || exprs[i]->kind == PROBE_EXPR_MEMORY)
+		if ((exprs[i]->kind == PROBE_EXPR_ARG || exprs[i]->kind == PROBE_EXPR_MEMORY) && !exprs[i]->is_reg)
 			args |= 1u << exprs[i]->arg;
 	return args;
 }

@@ -2,8 +2,9 @@
 /*
  * The symbol list (DESIGN §7): one probe a line, `#` comments,
  *   ROLE [MODULE:]SYMBOL [name=TEXT] [key=EXPR] [object=EXPR] [task=EXPR] [queue=EXPR] [type=EXPR|str(EXPR)]
- * SYMBOL is a function's name, a glob, a C++ name with or without its arguments, or usdt:PROVIDER:NAME (NAME may be a
- * glob).  A name in both functions and libraries means the executable's.
+ * SYMBOL is a function's name, a glob, a C++ name with or without its arguments, usdt:PROVIDER:NAME (NAME may be a
+ * glob), or +0xADDRESS, as linked: the function that begins there or, where an expression names a register (%rbx,
+ * %ebx, *(%rsp+OFF)), the one instruction.  A name in both functions and libraries means the executable's.
  *
  * What each role is, what it takes and when it happens:
  *   interval  the call is the interval: begins at its entry, ends at its exit; type=; no marker
@@ -52,7 +53,9 @@ struct probe_expr {
 	uint8_t arg;  /* 0…5 */
 	uint8_t width;
 	int32_t off;
-	bool is_string; /* of type=: it points to a text */
+	int16_t reg_off; /* is_reg: in struct pt_regs */
+	bool is_reg;     /* a register in place of the argument: only of a place */
+	bool is_string;  /* of type=: it points to a text */
 };
 
 enum probe_symbol_form {
@@ -61,6 +64,8 @@ enum probe_symbol_form {
 	PROBE_SYMBOL_CPLUSPLUS,
 	PROBE_SYMBOL_CPLUSPLUS_GLOB, /* `*` or `?` outside of template and function arguments: ha_innobase::* */
 	PROBE_SYMBOL_USDT,           /* usdt:PROVIDER:NAME, either may be a glob */
+	PROBE_SYMBOL_ADDRESS,        /* +0xADDRESS: a function */
+	PROBE_SYMBOL_PLACE,          /* +0xADDRESS: one instruction */
 };
 
 struct probe_line {
@@ -78,6 +83,14 @@ struct probe_line {
 typedef VEC(struct probe_line) probe_lines;
 
 const char *probe_role_name(enum probe_role role);
+/* EXPR: arg0…arg5, retval, tid, *(argN+OFF), %REG, *(%REG+OFF), the dereferencing ones with or without :4. */
+bool probe_expr_parse(const char *text, struct probe_expr *expr);
+/* str(EXPR): of type= only. */
+bool probe_type_parse(char *text, struct probe_expr *expr);
+/* Is it one place, and no call from an entry to an exit? */
+bool probe_form_is_place(enum probe_symbol_form form);
+/* The address that the symbol is.  False: it is malformed. */
+bool probe_symbol_address(const char *symbol, uint64_t *addr);
 /* The role without which this one tells nothing; PROBE_ROLE_CNT: none. */
 enum probe_role probe_role_counterpart(enum probe_role role);
 /* Does it happen at (or last until) the exit: must the exit be probed? */

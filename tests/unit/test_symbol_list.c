@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <asm/ptrace.h>
 
 #define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -149,6 +152,14 @@ static void malformed_lines_are_named(void)
 		{"begin f key=*(arg0+99999999999999999999)", "malformed expression"},
 		{"begin f key=*(tid+8)", "malformed expression"},
 		{"begin f object=rdi", "malformed expression 'rdi' in object="},
+		{"interval +12", "malformed symbol '+12'"},
+		{"interval +0x", "malformed symbol '+0x'"},
+		{"interval +0x12g", "malformed symbol '+0x12g'"},
+		{"interval +0x11112222333344445", "malformed symbol"},
+		{"begin +0x12 key=%", "malformed expression '%' in key="},
+		{"begin +0x12 key=%foo", "malformed expression '%foo'"},
+		{"begin +0x12 key=*(arg0-8)", "malformed expression"},
+		{"begin +0x12 key=*(%rsp+2000000000000)", "malformed expression"},
 		{"interval f\001", "a control character (0x01)"},
 		{"interval f\rname=x", "a control character (0x0d)"},
 	};
@@ -167,13 +178,13 @@ static void expressions_become_numbers(void)
 		const char *text;
 		struct probe_expr expr;
 	} cases[] = {
-		{"arg0", {PROBE_EXPR_ARG, 0, 8, 0, false}},
-		{"arg5", {PROBE_EXPR_ARG, 5, 8, 0, false}},
-		{"retval", {PROBE_EXPR_RETVAL, 0, 8, 0, false}},
-		{"tid", {PROBE_EXPR_TID, 0, 8, 0, false}},
-		{"*(arg1+8)", {PROBE_EXPR_MEMORY, 1, 8, 8, false}},
-		{"*(arg4+0x7fffffff)", {PROBE_EXPR_MEMORY, 4, 8, INT32_MAX, false}},
-		{"*(arg2+0x10):4", {PROBE_EXPR_MEMORY, 2, 4, 16, false}},
+		{"arg0", {PROBE_EXPR_ARG, 0, 8, 0, 0, false, false}},
+		{"arg5", {PROBE_EXPR_ARG, 5, 8, 0, 0, false, false}},
+		{"retval", {PROBE_EXPR_RETVAL, 0, 8, 0, 0, false, false}},
+		{"tid", {PROBE_EXPR_TID, 0, 8, 0, 0, false, false}},
+		{"*(arg1+8)", {PROBE_EXPR_MEMORY, 1, 8, 8, 0, false, false}},
+		{"*(arg4+0x7fffffff)", {PROBE_EXPR_MEMORY, 4, 8, INT32_MAX, 0, false, false}},
+		{"*(arg2+0x10):4", {PROBE_EXPR_MEMORY, 2, 4, 16, 0, false, false}},
 	};
 
 	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
@@ -192,6 +203,87 @@ static void expressions_become_numbers(void)
 		symbol_list_free(&lines);
 	}
 }
+
+#ifdef __x86_64__
+/* An address is a function, or one instruction where a register is read. */
+static void addresses_are_functions_or_instructions(void)
+{
+	static const char text[] = "enqueue +0x1234 task=%rbx queue=arg0\n"
+				   "dequeue libfoo.so:+0xAbC task=*(%rsp-8):4 queue=%r13d\n"
+				   "interval +0x10\n"
+				   "dequeue +0x10 task=retval\n";
+	static const struct {
+		enum probe_symbol_form form;
+		bool exit;
+	} expected[] = {
+		{PROBE_SYMBOL_PLACE, false},
+		{PROBE_SYMBOL_PLACE, false},
+		{PROBE_SYMBOL_ADDRESS, true},
+		{PROBE_SYMBOL_ADDRESS, true},
+	};
+	probe_lines lines = {0};
+	uint64_t addr = 0;
+
+	CU_ASSERT_EQUAL_FATAL(list_read(text, sizeof(text) - 1, &lines), 0);
+	for (size_t i = 0; i < ARRAY_CNT(expected); i++) {
+		CU_ASSERT_EQUAL(lines.items[i].form, expected[i].form);
+		CU_ASSERT_EQUAL(probe_line_needs_exit(&lines.items[i]), expected[i].exit);
+	}
+	CU_ASSERT(lines.items[0].task.is_reg);
+	CU_ASSERT_EQUAL(lines.items[0].task.reg_off, offsetof(struct pt_regs, rbx));
+	CU_ASSERT(!lines.items[0].queue.is_reg);
+	CU_ASSERT_EQUAL(probe_line_args(&lines.items[0]), 1);
+	CU_ASSERT_EQUAL(lines.items[1].task.kind, PROBE_EXPR_MEMORY);
+	CU_ASSERT_EQUAL(lines.items[1].task.off, -8);
+	CU_ASSERT_EQUAL(lines.items[1].task.width, 4);
+	CU_ASSERT_EQUAL(lines.items[1].queue.width, 4);
+	CU_ASSERT_EQUAL(lines.items[1].queue.reg_off, offsetof(struct pt_regs, r13));
+	CU_ASSERT(probe_symbol_address(lines.items[1].symbol, &addr));
+	CU_ASSERT_EQUAL(addr, 0xabc);
+	symbol_list_free(&lines);
+}
+
+/* In this very program: a function by its address is the one of its name, and no other address is one. */
+static void addresses_are_found(void)
+{
+	uint64_t addr, within;
+	struct program *program = NULL;
+	struct probe_targets targets = {0};
+	probe_lines lines = {0};
+	char text[300];
+	uint32_t id;
+	int len;
+
+	CU_ASSERT_EQUAL_FATAL(program__open(getpid(), NULL, &program), 0);
+	id = program__function_find(program, 0, "symbol_list_test_function");
+	CU_ASSERT_NOT_EQUAL_FATAL(id, PROGRAM_NONE);
+	addr = program__function(program, id)->addr;
+	/* That one is a single instruction. */
+	within = program__function(program, program__function_find(program, 0, "suite_symbol_list"))->addr + 1;
+	len = snprintf(text, sizeof(text),
+		       "function +0x%lx\nfunction +0x%lx\nbegin +0x%lx key=%%rdi\nend +0x%lx key=%%rdi\n"
+		       "end +0x1 key=%%rax\n",
+		       addr, within, addr, addr);
+	CU_ASSERT_EQUAL_FATAL(list_read(text, len, &lines), 0);
+	CU_ASSERT_EQUAL_FATAL(probe_targets_find(&lines, program, &targets), 0);
+	CU_ASSERT_EQUAL(targets.verdicts.items[0].err, 0);
+	CU_ASSERT_EQUAL(targets.verdicts.items[1].err, -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(targets.verdicts.items[1].why, "no function of "));
+	CU_ASSERT_EQUAL(targets.verdicts.items[4].err, -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(targets.verdicts.items[4].why, "no instruction of "));
+	CU_ASSERT_EQUAL_FATAL(targets.targets.cnt, 3);
+	CU_ASSERT_EQUAL(targets.targets.items[0].func, id);
+	for (size_t i = 1; i < 3; i++) {
+		CU_ASSERT_PTR_NOT_NULL_FATAL(targets.targets.items[i].usdt);
+		CU_ASSERT_EQUAL(targets.targets.items[i].file_off, targets.targets.items[0].file_off);
+		CU_ASSERT(targets.targets.items[i].func >= PROBE_MARKER_FUNC);
+	}
+	CU_ASSERT_NOT_EQUAL(targets.targets.items[1].func, targets.targets.items[2].func);
+	probe_targets_free(&targets);
+	symbol_list_free(&lines);
+	program__free(program);
+}
+#endif
 
 static void every_role_has_what_it_needs(void)
 {
@@ -258,6 +350,13 @@ static void nonsense_is_refused_by_its_line(void)
 		{"interval f type=str()", "malformed expression"},
 		{"interval f type=str(*(arg0+8):4)", "malformed expression"},
 		{"begin f key=str(arg0)", "malformed expression"},
+#ifdef __x86_64__
+		{"begin f key=%rbx", "key= names a register, which only an instruction at +0xADDRESS has"},
+		{"begin usdt:a:b key=%rbx", "key= names a register"},
+		{"begin +0x12 key=%al", "malformed expression '%al'"},
+		{"begin +0x12 key=*(%ebx+8)", "malformed expression"},
+		{"interval +0x12 type=%rbx", "a marker is one place"},
+#endif
 		{"acquire f key=arg0", "role 'acquire' has no use for key="},
 		{"begin f key=arg0 object=arg1", "role 'begin' has no use for object="},
 		{"acquire f object=retval", "object=retval comes too late for role 'acquire'"},
@@ -783,6 +882,10 @@ int suite_symbol_list(void)
 		{"malformed lines are named", malformed_lines_are_named},
 		{"expressions become numbers", expressions_become_numbers},
 		{"every role has what it needs", every_role_has_what_it_needs},
+#ifdef __x86_64__
+		{"addresses_are_functions_or_instructions", addresses_are_functions_or_instructions},
+		{"addresses_are_found", addresses_are_found},
+#endif
 		{"nonsense is refused by its line", nonsense_is_refused_by_its_line},
 		{"symbols are told by their form", symbols_are_told_by_their_form},
 		{"limits hold", limits_hold},
