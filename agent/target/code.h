@@ -51,6 +51,46 @@ struct code_effects {
 	bool flags_written;
 };
 
+/* Registers as values are followed through them: general ones as instructions number them, then each vector register's
+ * halves. */
+enum {
+	CODE_REG_SP = 4,
+	CODE_REG_FP = 5,
+	CODE_REG_VECTOR = 16, /* lower half of the first; its upper half is the next one */
+	CODE_REG_CNT = 48,
+};
+
+enum code_move_kind {
+	CODE_MOVE_NOTHING,     /* but what code_moves.written says */
+	CODE_MOVE_COPY,        /* to = from */
+	CODE_MOVE_MAYBE,       /* to = from, or it stays what it was */
+	CODE_MOVE_CONST,       /* to = disp */
+	CODE_MOVE_ADDRESS,     /* to = base + disp */
+	CODE_MOVE_LOAD,        /* to = what lies at base + index * n + disp */
+	CODE_MOVE_STORE,       /* from, or what is not known (CODE_NO_REG), is written there */
+	CODE_MOVE_STORE_CONST, /* a constant is */
+	CODE_MOVE_PUSH,        /* from, or what is not known, onto the stack */
+	CODE_MOVE_POP,         /* to */
+	CODE_MOVE_TEST,        /* the flags tell whether `from`, or what lies at base + disp, is zero */
+};
+
+#define CODE_NO_REG 0xff
+
+struct code_move {
+	uint8_t kind, to, from;
+	uint8_t base, index; /* CODE_NO_REG: none; without a base disp is the address */
+	uint8_t sz;          /* bytes */
+	int64_t disp;
+};
+
+/* One instruction as moves that happen at once, in the order in which they are listed. */
+struct code_moves {
+	struct code_move items[2];
+	uint8_t cnt;
+	bool flags_written;
+	uint64_t written; /* bit of each register that holds something else afterwards, beside those of the moves */
+};
+
 struct code;
 
 /* NULL: out of memory, or a Capstone without this architecture. */
@@ -71,6 +111,15 @@ const struct code_insn *code_insn_at(const code_insns *insns, uint64_t addr);
  * function entry.  False when it is not understood: then it may do anything.
  */
 bool code__effects(struct code *code, const uint8_t *bytes, size_t sz, uint32_t frame_sz, struct code_effects *effects);
+/* What one instruction other than a call, a jump or a return moves where.  x86 only: false elsewhere, and where there
+ * is none. */
+bool code__moves(struct code *code, const uint8_t *bytes, size_t sz, uint64_t addr, struct code_moves *moves);
+/* May a call change the register by the calling convention? */
+bool code_reg_is_scratch(uint8_t reg);
+/* The register of integer argument `arg`, of the return value (-1). */
+uint8_t code_reg_of_arg(int arg);
+/* The assembler's name of a general register. */
+const char *code_reg_name(uint8_t reg);
 /* In the assembler's words; "?" when it is no instruction. */
 void code__text(struct code *code, const uint8_t *bytes, size_t sz, uint64_t addr, char *buf, size_t buf_sz);
 

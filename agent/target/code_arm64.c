@@ -98,4 +98,31 @@ bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64
 	(void)target;
 	return false;
 }
+
+bool code__moves(struct code *code, const uint8_t *bytes, size_t sz, uint64_t addr, struct code_moves *moves)
+{
+	(void)code;
+	(void)bytes;
+	(void)sz;
+	(void)addr;
+	*moves = (struct code_moves){0};
+	return false;
+}
+
+bool code_reg_is_scratch(uint8_t reg)
+{
+	(void)reg;
+	return true;
+}
+
+uint8_t code_reg_of_arg(int arg)
+{
+	return arg < 0 ? 0 : (uint8_t)arg;
+}
+
+const char *code_reg_name(uint8_t reg)
+{
+	(void)reg;
+	return "?";
+}
 #endif

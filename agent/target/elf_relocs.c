@@ -270,6 +270,12 @@ const struct elf_slot *elf_relocs__slot(const struct elf_relocs *relocs, uint64_
 	return bsearch(&key, relocs->slots.items, relocs->slots.cnt, sizeof(key), slot_cmp);
 }
 
+size_t elf_relocs__slots(const struct elf_relocs *relocs, const struct elf_slot **slots)
+{
+	*slots = relocs->slots.items;
+	return relocs->slots.cnt;
+}
+
 bool elf_relocs__points_into(const struct elf_relocs *relocs, uint64_t first, uint64_t last)
 {
 	size_t low = search_first(0, relocs->code_pointers.cnt, mid, relocs->code_pointers.items[mid] >= first);

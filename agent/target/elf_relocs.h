@@ -20,6 +20,8 @@ void elf_relocs__free(struct elf_relocs *relocs);
 
 /* NULL when the linker does not fill that slot. */
 const struct elf_slot *elf_relocs__slot(const struct elf_relocs *relocs, uint64_t addr);
+/* All of them, by address. */
+size_t elf_relocs__slots(const struct elf_relocs *relocs, const struct elf_slot **slots);
 /* Does the file's data hold an address of code within [first, last]?  (Jump tables, function pointers.) */
 bool elf_relocs__points_into(const struct elf_relocs *relocs, uint64_t first, uint64_t last);
 

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/queues.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/order.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WRAPPER_ROUNDS 2    /* wrappers of wrappers */
+#define WRAPPER_SZ_MAX 1024 /* bytes of code */
+
+static const struct {
+	const char *name;
+	enum section_call calls;
+} known[] = {
+	{"pthread_mutex_lock", SECTION_CALL_LOCK},
+	{"pthread_mutex_trylock", SECTION_CALL_TRY_LOCK},
+	{"pthread_mutex_unlock", SECTION_CALL_UNLOCK},
+	{"pthread_spin_lock", SECTION_CALL_LOCK},
+	{"pthread_spin_trylock", SECTION_CALL_TRY_LOCK},
+	{"pthread_spin_unlock", SECTION_CALL_UNLOCK},
+	{"pthread_rwlock_wrlock", SECTION_CALL_LOCK},
+	{"pthread_rwlock_rdlock", SECTION_CALL_LOCK},
+	{"pthread_rwlock_unlock", SECTION_CALL_UNLOCK},
+	{"mtx_lock", SECTION_CALL_LOCK},
+	{"mtx_unlock", SECTION_CALL_UNLOCK},
+	{"pthread_cond_wait", SECTION_CALL_WAIT},
+	{"pthread_cond_timedwait", SECTION_CALL_WAIT},
+	{"pthread_cond_clockwait", SECTION_CALL_WAIT},
+	{"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", SECTION_CALL_WAIT},
+	{"sem_wait", SECTION_CALL_WAIT},
+	{"pthread_cond_signal", SECTION_CALL_WAKE},
+	{"pthread_cond_broadcast", SECTION_CALL_WAKE},
+	{"_ZNSt18condition_variable10notify_oneEv", SECTION_CALL_WAKE},
+	{"_ZNSt18condition_variable10notify_allEv", SECTION_CALL_WAKE},
+	{"sem_post", SECTION_CALL_WAKE},
+	{"write", SECTION_CALL_WAKE},
+	{"eventfd_write", SECTION_CALL_WAKE},
+};
+
+/* They implement what others lock with. */
+static const char *const own_locks[] = {"libc.so", "ld-linux", "libpthread.so", "linux-vdso"};
+
+struct wrapper {
+	uint32_t module;
+	uint64_t addr;
+	const char *name; /* NULL: other modules cannot call it */
+	enum section_call calls;
+};
+
+struct finder {
+	struct program *program;
+	struct queue_places *places;
+	VEC(struct wrapper) wrappers;
+	uint64_t until_ts;
+};
+
+typedef VEC(uint32_t) function_ids;
+
+static bool is_searched(struct program *program, uint32_t idx)
+{
+	const struct program_module *module = program__module(program, idx);
+
+	for (size_t i = 0; i < sizeof(own_locks) / sizeof(own_locks[0]); i++)
+		if (!strncmp(module->name, own_locks[i], strlen(own_locks[i])))
+			return false;
+	return !module->is_go && !module->gone && !module->awaited;
+}
+
+static int targets_make(struct finder *finder, uint32_t module, struct call_targets *targets)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !err; i++)
+		err = call_targets_add(finder->program, module, known[i].name, known[i].calls, targets);
+	for (size_t i = 0; i < finder->wrappers.cnt && !err; i++) {
+		const struct wrapper *wrapper = &finder->wrappers.items[i];
+
+		if (wrapper->name)
+			err = call_targets_add(finder->program, module, wrapper->name, wrapper->calls, targets);
+		if (wrapper->module == module && !err)
+			err = vec_push(&targets->items, ((struct call_target){wrapper->addr, wrapper->calls}));
+	}
+	call_targets_sort(targets);
+	return err;
+}
+
+ORDER(id_cmp, uint32_t, BY(*a, *b));
+
+/* The functions that call one of the targets, each once. */
+static int functions_find(struct finder *finder, uint32_t module, const struct call_targets *targets,
+			  function_ids *functions)
+{
+	call_site_addrs sites = {0};
+	size_t kept = 0;
+	int err = call_sites_find(finder->program, module, targets, &sites);
+
+	for (size_t i = 0; i < sites.cnt && !err; i++) {
+		uint32_t id = program__function_at(finder->program, module, sites.items[i]);
+
+		if (id != PROGRAM_NONE && !program__function(finder->program, id)->is_part)
+			err = vec_push(functions, id);
+	}
+	vec_free(&sites);
+	vec_sort(functions, id_cmp);
+	for (size_t i = 0; i < functions->cnt; i++)
+		if (!i || functions->items[i] != functions->items[kept - 1])
+			functions->items[kept++] = functions->items[i];
+	functions->cnt = kept;
+	return err;
+}
+
+static bool is_wrapper(const struct finder *finder, uint32_t module, uint64_t addr)
+{
+	for (size_t i = 0; i < finder->wrappers.cnt; i++)
+		if (finder->wrappers.items[i].module == module && finder->wrappers.items[i].addr == addr)
+			return true;
+	return false;
+}
+
+static int wrapper_add(struct finder *finder, const struct program_function *function, const struct sections *sections)
+{
+	struct wrapper wrapper = {
+		.module = function->module,
+		.addr = function->addr,
+		.name = function->source == FUNCTION_DYNSYM || function->source == FUNCTION_SYMTAB ? function->name
+												   : NULL,
+		.calls = sections->locks ? SECTION_CALL_LOCK : SECTION_CALL_UNLOCK,
+	};
+
+	if (sections->locks == sections->unlocks || is_wrapper(finder, function->module, function->addr))
+		return 0;
+	return vec_push(&finder->wrappers, wrapper);
+}
+
+static int places_add(struct finder *finder, const struct program_function *function, const struct sections *sections)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < sections->uses.cnt && !err; i++) {
+		const struct section_use *use = &sections->uses.items[i];
+		struct queue_place place = {
+			.module = function->module,
+			.function = function->id,
+			.use = *use,
+			.waits = use->out && sections->waits,
+			.wakes = !use->out && sections->wakes,
+		};
+
+		/* New memory: it is filled in and not looked at. */
+		if (!use->only_written)
+			err = vec_push(&finder->places->items, place);
+	}
+	finder->places->lock_functions++;
+	return err;
+}
+
+/* In one module: for_wrappers: short functions that are locks themselves; otherwise: places. */
+static int module_read(struct finder *finder, uint32_t module, bool for_wrappers)
+{
+	struct call_targets targets = {0};
+	function_ids functions = {0};
+	int err = targets_make(finder, module, &targets);
+
+	if (!err)
+		err = functions_find(finder, module, &targets, &functions);
+	for (size_t i = 0; i < functions.cnt && !err; i++) {
+		const struct program_function *function = program__function(finder->program, functions.items[i]);
+		struct sections sections;
+
+		if (for_wrappers ? function->size > WRAPPER_SZ_MAX : is_wrapper(finder, module, function->addr))
+			continue;
+		if (monotonic_ns() > finder->until_ts) {
+			finder->places->left_out += functions.cnt - i;
+			break;
+		}
+		err = sections_find(finder->program, functions.items[i], &targets, &sections);
+		if (!err)
+			err = for_wrappers ? wrapper_add(finder, function, &sections)
+					   : places_add(finder, function, &sections);
+		sections_free(&sections);
+	}
+	vec_free(&functions);
+	call_targets_free(&targets);
+	/* A module that cannot be read has no places. */
+	return err == -ENOMEM ? err : 0;
+}
+
+static int modules_read(struct finder *finder, bool for_wrappers)
+{
+	int err = 0;
+
+	for (uint32_t module = 0; module < program__module_cnt(finder->program) && !err; module++)
+		if (is_searched(finder->program, module))
+			err = module_read(finder, module, for_wrappers);
+	return err;
+}
+
+/* What waits or wakes, and what is moved in the section itself, comes first; the executable before its libraries. */
+static int score_of(const struct queue_place *place)
+{
+	return 4 * (place->waits || place->wakes) + 2 * !place->use.handed + !place->module;
+}
+
+ORDER(place_cmp, struct queue_place, BY(score_of(b), score_of(a)), BY(a->function, b->function),
+      BY(a->use.addr, b->use.addr));
+
+int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, struct queue_places *places)
+{
+	struct finder finder = {.program = program, .places = places, .until_ts = monotonic_ns() + limit_ns};
+	int err = 0;
+
+	memset(places, 0, sizeof(*places));
+	for (int round = 0; round < WRAPPER_ROUNDS && !err; round++)
+		err = modules_read(&finder, true);
+	if (!err) {
+		places->left_out = 0;
+		err = modules_read(&finder, false);
+	}
+	log_debug("%zu functions wrap locks; %zu functions have critical sections, with %zu places",
+		  finder.wrappers.cnt, places->lock_functions, places->items.cnt);
+	vec_free(&finder.wrappers);
+	vec_sort(&places->items, place_cmp);
+	for (uint32_t i = 0; i < places->items.cnt; i++)
+		places->items.items[i].group = i;
+	if (places->items.cnt > max)
+		places->items.cnt = max;
+	return err;
+}
+
+void queue_places_free(struct queue_places *places)
+{
+	vec_free(&places->items);
+}

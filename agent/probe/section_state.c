@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/section_state.h"
+
+#include <string.h>
+
+#define DEPTH_MAX 3
+
+void section_state_begin(struct section_state *state)
+{
+	memset(state, 0, sizeof(*state));
+	state->regs[CODE_REG_SP] = (struct section_value){.kind = VALUE_FRAME, .sz = 8};
+	for (uint8_t arg = 0; arg < SECTION_ARGS; arg++)
+		state->regs[code_reg_of_arg(arg)] = (struct section_value){.kind = VALUE_ARG, .sz = 8, .root = arg + 1};
+}
+
+bool section_value_same(const struct section_value *a, const struct section_value *b)
+{
+	return a->kind == b->kind && a->root == b->root && a->inside == b->inside && a->off == b->off &&
+	       a->site == b->site;
+}
+
+/* --- the stack ---------------------------------------------------------------------------------------------------- */
+
+const struct section_slot *section_slot_at(const struct section_state *state, int32_t off)
+{
+	for (size_t i = 0; i < state->slot_cnt; i++)
+		if (state->slots[i].off == off)
+			return &state->slots[i];
+	return NULL;
+}
+
+static void slots_drop(struct section_state *state, int64_t off, int64_t sz)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < state->slot_cnt; i++)
+		if (state->slots[i].off >= off + sz || state->slots[i].off + state->slots[i].value.sz <= off)
+			state->slots[kept++] = state->slots[i];
+	state->slot_cnt = kept;
+}
+
+static void slot_set(struct section_state *state, int32_t off, struct section_value value)
+{
+	slots_drop(state, off, value.sz ? value.sz : 8);
+	if (value.kind != VALUE_UNKNOWN && value.sz && state->slot_cnt < SECTION_SLOTS)
+		state->slots[state->slot_cnt++] = (struct section_slot){off, value};
+}
+
+static struct section_value slot_get(const struct section_state *state, int32_t off, uint8_t sz)
+{
+	const struct section_slot *slot = section_slot_at(state, off);
+	struct section_value value = {.kind = VALUE_SLOT, .sz = sz, .off = off};
+
+	if (!slot)
+		return value;
+	if (slot->value.sz < sz)
+		return (struct section_value){0};
+	value = slot->value;
+	value.sz = sz;
+	return value;
+}
+
+/* --- where ways meet ---------------------------------------------------------------------------------------------- */
+
+static struct section_value value_join(const struct section_value *a, const struct section_value *b)
+{
+	struct section_value joined = {0};
+
+	if (section_value_same(a, b)) {
+		joined = *a;
+		joined.sz = a->sz < b->sz ? a->sz : b->sz;
+	} else if (a->kind == VALUE_CONST && b->kind == VALUE_CONST) {
+		joined = *a;
+		joined.site = 0;
+	} else if (a->kind == VALUE_CONST || b->kind == VALUE_CONST) {
+		/* `job = NULL` where there is none: the other way has the value. */
+		joined = a->kind == VALUE_CONST ? *b : *a;
+	} else if (a->inside && b->inside) {
+		joined = a->site < b->site ? *a : *b;
+		joined.sz = a->sz < b->sz ? a->sz : b->sz;
+	}
+	return joined;
+}
+
+/* The deeper one: that a lock is held, or was given back, is what matters. */
+static int depth_join(int a, int b)
+{
+	static const int rank[] = {1, 0, 2, 3, 4}; /* of -1, 0, 1, … */
+
+	return rank[a + 1] >= rank[b + 1] ? a : b;
+}
+
+static bool value_set(struct section_value *value, struct section_value joined)
+{
+	if (section_value_same(value, &joined) && value->sz == joined.sz)
+		return false;
+	*value = joined;
+	return true;
+}
+
+static bool slots_join(struct section_state *state, const struct section_state *other)
+{
+	size_t kept = 0, before = state->slot_cnt;
+	bool changed = false;
+
+	for (size_t i = 0; i < before; i++) {
+		const struct section_slot *theirs = section_slot_at(other, state->slots[i].off);
+
+		if (!theirs)
+			continue;
+		changed |= value_set(&state->slots[i].value, value_join(&state->slots[i].value, &theirs->value));
+		if (state->slots[i].value.kind != VALUE_UNKNOWN)
+			state->slots[kept++] = state->slots[i];
+	}
+	state->slot_cnt = kept;
+	return changed || kept != before;
+}
+
+bool section_state_join(struct section_state *state, const struct section_state *other)
+{
+	int depth = depth_join(state->depth, other->depth);
+	bool changed = slots_join(state, other), tells = state->tells_locked && other->tells_locked;
+	const struct section_state *locked = other->depth > 0 && state->depth <= 0 ? other : state;
+	uint64_t lock_addr = locked->lock_addr;
+	uint8_t lock_root = locked->lock_root;
+
+	if (state->depth > 0 && other->depth > 0) {
+		lock_addr = state->lock_addr == other->lock_addr ? lock_addr : 0;
+		lock_root = state->lock_root == other->lock_root ? lock_root : NO_ROOT;
+	}
+	for (size_t i = 0; i < CODE_REG_CNT; i++)
+		changed |= value_set(&state->regs[i], value_join(&state->regs[i], &other->regs[i]));
+	changed |= depth != state->depth || lock_addr != state->lock_addr || lock_root != state->lock_root ||
+		   tells != state->tells_locked;
+	state->depth = depth;
+	state->lock_addr = lock_addr;
+	state->lock_root = lock_root;
+	state->tells_locked = tells;
+	return changed;
+}
+
+/* --- instructions ------------------------------------------------------------------------------------------------- */
+
+static struct section_value reg_get(const struct section_state *state, uint8_t reg)
+{
+	return reg < CODE_REG_CNT ? state->regs[reg] : (struct section_value){0};
+}
+
+static void moved_by(struct section_value *value, int64_t by)
+{
+	int64_t off = value->off + by;
+
+	if ((value->kind != VALUE_ARG && value->kind != VALUE_FRAME) || off > INT32_MAX / 2 || off < INT32_MIN / 2)
+		*value = (struct section_value){.root = value->root};
+	else
+		value->off = (int32_t)off;
+}
+
+struct section_value section_address(const struct section_state *state, const struct code_move *move)
+{
+	struct section_value value = {.kind = VALUE_CONST, .sz = 8, .site = (uint64_t)move->disp};
+
+	if (move->base == CODE_NO_REG)
+		return move->index == CODE_NO_REG ? value : (struct section_value){0};
+	value = reg_get(state, move->base);
+	if (move->index != CODE_NO_REG)
+		return value.kind == VALUE_FRAME ? (struct section_value){.kind = VALUE_SLOT}
+						 : (struct section_value){.root = value.root};
+	if (value.kind == VALUE_ARG || value.kind == VALUE_FRAME)
+		moved_by(&value, move->disp);
+	return value;
+}
+
+static struct section_value load(const struct section_state *state, const struct code_move *move, uint64_t addr)
+{
+	struct section_value from = section_address(state, move);
+
+	if (from.kind == VALUE_FRAME)
+		return slot_get(state, from.off, move->sz);
+	/* An array on the stack. */
+	if (from.kind == VALUE_SLOT && move->index != CODE_NO_REG)
+		return (struct section_value){0};
+	if (move->sz < 4)
+		return (struct section_value){0};
+	return (struct section_value){
+		.kind = VALUE_LOADED, .sz = move->sz, .root = from.root, .inside = state->depth > 0, .site = addr};
+}
+
+static void store(struct section_state *state, const struct code_move *move)
+{
+	struct section_value to = section_address(state, move), value = reg_get(state, move->from);
+
+	if (to.kind != VALUE_FRAME)
+		return;
+	if (move->kind == CODE_MOVE_STORE_CONST)
+		value = (struct section_value){.kind = VALUE_CONST, .sz = 8};
+	if (value.sz < move->sz)
+		value = (struct section_value){0};
+	value.sz = move->sz;
+	slot_set(state, to.off, value);
+}
+
+static void push(struct section_state *state, const struct code_move *move)
+{
+	struct section_value value = reg_get(state, move->from);
+
+	moved_by(&state->regs[CODE_REG_SP], -8);
+	if (state->regs[CODE_REG_SP].kind != VALUE_FRAME)
+		return;
+	value.sz = 8;
+	slot_set(state, state->regs[CODE_REG_SP].off, value);
+}
+
+static struct section_value pop(struct section_state *state)
+{
+	struct section_value value = {0};
+
+	if (state->regs[CODE_REG_SP].kind == VALUE_FRAME)
+		value = slot_get(state, state->regs[CODE_REG_SP].off, 8);
+	moved_by(&state->regs[CODE_REG_SP], 8);
+	/* What the caller had there is not the function's. */
+	return value.kind == VALUE_SLOT ? (struct section_value){0} : value;
+}
+
+static void reg_set(struct section_state *state, const struct code_move *move, struct section_value value)
+{
+	if (move->to >= CODE_REG_CNT)
+		return;
+	if (value.sz > move->sz)
+		value.sz = move->sz;
+	state->regs[move->to] = value;
+}
+
+static void move_one(struct section_state *state, const struct code_move *move, uint64_t addr)
+{
+	struct section_value value = reg_get(state, move->from);
+
+	switch (move->kind) {
+	case CODE_MOVE_COPY:
+		reg_set(state, move, value);
+		break;
+	case CODE_MOVE_MAYBE:
+		if (move->to < CODE_REG_CNT)
+			state->regs[move->to] = value_join(&state->regs[move->to], &value);
+		break;
+	case CODE_MOVE_CONST:
+		reg_set(state, move,
+			(struct section_value){.kind = VALUE_CONST, .sz = 8, .site = (uint64_t)move->disp});
+		break;
+	case CODE_MOVE_ADDRESS:
+		value = section_address(state, move);
+		/* Arithmetic on a value that was passed on makes another one. */
+		if (value.kind != VALUE_ARG && value.kind != VALUE_FRAME && value.kind != VALUE_CONST)
+			value = (struct section_value){.root = value.root};
+		reg_set(state, move, value);
+		break;
+	case CODE_MOVE_LOAD:
+		reg_set(state, move, load(state, move, addr));
+		break;
+	case CODE_MOVE_STORE:
+	case CODE_MOVE_STORE_CONST:
+		store(state, move);
+		break;
+	case CODE_MOVE_PUSH:
+		push(state, move);
+		break;
+	case CODE_MOVE_POP:
+		reg_set(state, move, pop(state));
+		break;
+	default:
+		break;
+	}
+}
+
+/* What a test for zero looks at. */
+static struct section_value tested(const struct section_state *state, const struct code_move *move)
+{
+	struct section_value at;
+
+	if (move->from != CODE_NO_REG)
+		return reg_get(state, move->from);
+	at = section_address(state, move);
+	return at.kind == VALUE_FRAME ? slot_get(state, at.off, move->sz) : (struct section_value){0};
+}
+
+void section_state_move(struct section_state *state, const struct code_moves *moves, uint64_t addr)
+{
+	bool tests = moves->cnt && moves->items[0].kind == CODE_MOVE_TEST;
+
+	for (uint8_t i = 0; i < moves->cnt; i++)
+		move_one(state, &moves->items[i], addr);
+	for (uint8_t reg = 0; moves->written && reg < CODE_REG_CNT; reg++)
+		if (moves->written >> reg & 1)
+			state->regs[reg] = (struct section_value){0};
+	if (tests)
+		state->tells_locked = tested(state, &moves->items[0]).kind == VALUE_LOCKED;
+	else if (moves->flags_written)
+		state->tells_locked = false;
+}
+
+void section_state_called(struct section_state *state, uint64_t addr)
+{
+	const struct section_value result = {.kind = VALUE_RESULT, .sz = 8, .inside = state->depth > 0, .site = addr};
+
+	/* A pointer into the frame: the call may leave what it returns there. */
+	for (int arg = 0; arg < SECTION_ARGS; arg++) {
+		const struct section_value *value = &state->regs[code_reg_of_arg(arg)];
+
+		if (value->kind == VALUE_FRAME && value->off < 0 && state->depth > 0)
+			slot_set(state, value->off, result);
+	}
+	for (uint8_t reg = 0; reg < CODE_REG_CNT; reg++)
+		if (code_reg_is_scratch(reg))
+			state->regs[reg] = (struct section_value){0};
+	state->regs[code_reg_of_arg(-1)] = result;
+	state->tells_locked = false;
+	if (state->depth > DEPTH_MAX)
+		state->depth = DEPTH_MAX;
+}

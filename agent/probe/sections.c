@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/sections.h"
+
+#include "probe/section_flow.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WRAPPER_INSNS_MAX 150 /* a function that takes a lock for its caller does little else */
+#define USES_MAX          64  /* of one function */
+
+/* A value, and what happens to it behind the section. */
+struct followed {
+	struct section_value value;
+	bool read, written, passed, returned;
+};
+
+struct search {
+	struct sections *sections;
+	const struct flow *flow;
+	VEC(struct followed) followed;
+	VEC(struct section_state) locked; /* before each call that takes an outermost lock; .lock_addr is its address */
+};
+
+static bool is_outermost_lock(const struct flow_insn *insn, const struct section_state *state)
+{
+	return (insn->calls == SECTION_CALL_LOCK || insn->calls == SECTION_CALL_TRY_LOCK) && state->depth <= 0;
+}
+
+/* --- where a value lies ------------------------------------------------------------------------------------------- */
+
+/* Of several places, one that no call changes. */
+static struct section_place place_of(const struct section_state *state, const struct section_value *value)
+{
+	struct section_place place = {.reg = CODE_NO_REG, .sz = value->sz};
+	const struct section_value *sp = &state->regs[CODE_REG_SP], *fp = &state->regs[CODE_REG_FP];
+	int32_t off = 0;
+	bool on_stack = value->kind == VALUE_SLOT && value->sz;
+
+	for (uint8_t reg = 0; reg < CODE_REG_VECTOR; reg++)
+		if (reg != CODE_REG_SP && section_value_same(&state->regs[reg], value) &&
+		    state->regs[reg].sz >= value->sz && (place.reg == CODE_NO_REG || !code_reg_is_scratch(reg)))
+			place.reg = reg;
+	if (place.reg != CODE_NO_REG)
+		return place;
+	if (on_stack)
+		off = value->off;
+	for (size_t i = 0; i < state->slot_cnt && !on_stack; i++) {
+		on_stack = section_value_same(&state->slots[i].value, value) && state->slots[i].value.sz >= value->sz;
+		off = state->slots[i].off;
+	}
+	if (!on_stack || (sp->kind != VALUE_FRAME && fp->kind != VALUE_FRAME))
+		return place;
+	place.in_memory = true;
+	place.reg = sp->kind == VALUE_FRAME ? CODE_REG_SP : CODE_REG_FP;
+	place.disp = off - (sp->kind == VALUE_FRAME ? sp->off : fp->off);
+	return place;
+}
+
+static bool use_same(const struct section_use *a, const struct section_use *b)
+{
+	return a->out == b->out && a->addr == b->addr && a->arg == b->arg && a->off == b->off &&
+	       a->place.reg == b->place.reg && a->place.in_memory == b->place.in_memory &&
+	       a->place.disp == b->place.disp;
+}
+
+static int use_add(struct search *search, const struct section_use *use)
+{
+	for (size_t i = 0; i < search->sections->uses.cnt; i++)
+		if (use_same(&search->sections->uses.items[i], use)) {
+			search->sections->uses.items[i].handed &= use->handed;
+			return 0;
+		}
+	return search->sections->uses.cnt < USES_MAX ? vec_push(&search->sections->uses, *use) : 0;
+}
+
+/* --- what goes in ------------------------------------------------------------------------------------------------- */
+
+static bool is_from_outside(const struct section_value *value)
+{
+	switch (value->kind) {
+	case VALUE_ARG:
+		return !value->off && value->sz >= 4;
+	case VALUE_SLOT:
+	case VALUE_RESULT:
+	case VALUE_LOADED:
+		return !value->inside && value->sz >= 4;
+	default:
+		return false;
+	}
+}
+
+/* The value is written to shared memory in a section that one of the locks, or the one at lock_addr, begins. */
+static int goes_in(struct search *search, const struct section_value *value, uint64_t lock_addr, bool handed)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < search->locked.cnt && !err; i++) {
+		const struct section_state *locked = &search->locked.items[i];
+		struct section_use use = {
+			.addr = locked->lock_addr,
+			.arg = value->kind == VALUE_ARG ? value->root - 1 : -1,
+			.handed = handed,
+		};
+
+		if (lock_addr && lock_addr != locked->lock_addr)
+			continue;
+		use.place = place_of(locked, value);
+		if (use.place.reg == CODE_NO_REG)
+			use.addr = 0;
+		if (use.addr || use.arg >= 0)
+			err = use_add(search, &use);
+	}
+	return err;
+}
+
+/* --- what comes out ----------------------------------------------------------------------------------------------- */
+
+static struct followed *followed_find(struct search *search, const struct section_value *value)
+{
+	if (!value->inside || (value->kind != VALUE_LOADED && value->kind != VALUE_RESULT))
+		return NULL;
+	for (size_t i = 0; i < search->followed.cnt; i++)
+		if (section_value_same(&search->followed.items[i].value, value))
+			return &search->followed.items[i];
+	if (vec_push(&search->followed, (struct followed){.value = *value}))
+		return NULL;
+	return &search->followed.items[search->followed.cnt - 1];
+}
+
+static void moves_note(struct search *search, const struct flow_insn *insn, const struct section_state *state)
+{
+	for (uint8_t i = 0; i < insn->moves.cnt; i++) {
+		const struct code_move *move = &insn->moves.items[i];
+		struct followed *base, *from;
+
+		if (move->kind != CODE_MOVE_LOAD && move->kind != CODE_MOVE_STORE &&
+		    move->kind != CODE_MOVE_STORE_CONST)
+			continue;
+		base = move->base < CODE_REG_CNT ? followed_find(search, &state->regs[move->base]) : NULL;
+		if (base && move->kind == CODE_MOVE_LOAD)
+			base->read = true;
+		else if (base)
+			base->written = true;
+		from = move->kind == CODE_MOVE_STORE && move->from < CODE_REG_CNT
+			       ? followed_find(search, &state->regs[move->from])
+			       : NULL;
+		if (from && section_address(state, move).kind != VALUE_FRAME)
+			from->passed = true;
+	}
+}
+
+/* Behind a section: what is done to values that were loaded in it. */
+static int use_note(void *arg, const struct flow_insn *insn, const struct section_state *state)
+{
+	struct search *search = arg;
+	struct followed *found;
+
+	if (state->depth > 0)
+		return 0;
+	if (insn->insn.kind == CODE_RETURN) {
+		found = followed_find(search, &state->regs[code_reg_of_arg(-1)]);
+		if (found)
+			found->returned = true;
+	} else if (insn->is_call) {
+		for (int i = 0; i < SECTION_ARGS; i++) {
+			found = followed_find(search, &state->regs[code_reg_of_arg(i)]);
+			if (found)
+				found->passed = true;
+		}
+	} else {
+		moves_note(search, insn, state);
+	}
+	return 0;
+}
+
+static int comes_out(struct search *search, const struct flow_insn *insn, const struct section_state *state)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < search->followed.cnt && !err; i++) {
+		const struct followed *followed = &search->followed.items[i];
+		struct section_use use = {
+			.out = true,
+			.addr = insn->insn.addr,
+			.arg = -1,
+			.returned = followed->returned,
+			.handed = followed->value.kind == VALUE_RESULT,
+			.only_written =
+				followed->written && !followed->read && !followed->passed && !followed->returned,
+			.place = place_of(state, &followed->value),
+		};
+
+		if (use.place.reg != CODE_NO_REG &&
+		    (followed->read || followed->written || followed->passed || followed->returned))
+			err = use_add(search, &use);
+	}
+	return err;
+}
+
+/* --- sections ----------------------------------------------------------------------------------------------------- */
+
+static int lock_note(void *arg, const struct flow_insn *insn, const struct section_state *state)
+{
+	struct search *search = arg;
+	struct section_state locked = *state;
+
+	search->sections->waits |= insn->calls == SECTION_CALL_WAIT;
+	search->sections->wakes |= insn->calls == SECTION_CALL_WAKE;
+	if (!is_outermost_lock(insn, state))
+		return 0;
+	locked.lock_addr = insn->insn.addr;
+	return vec_push(&search->locked, locked);
+}
+
+static int store_note(struct search *search, const struct code_move *move, const struct section_state *state)
+{
+	const struct section_value to = section_address(state, move);
+	const struct section_value *value = move->from < CODE_REG_CNT ? &state->regs[move->from] : NULL;
+
+	if (!value || to.kind == VALUE_FRAME || (to.kind == VALUE_SLOT && move->index != CODE_NO_REG))
+		return 0;
+	if (is_from_outside(value) && value->sz >= move->sz) {
+		struct section_value moved = *value;
+
+		moved.sz = move->sz;
+		return goes_in(search, &moved, state->lock_addr, false);
+	}
+	/* Left where the caller wants it. */
+	if (value->inside && value->sz == 8 && move->sz == 8 && to.kind == VALUE_ARG && to.off >= 0 &&
+	    to.root != state->lock_root)
+		return use_add(search, &(struct section_use){.out = true,
+							     .arg = to.root - 1,
+							     .off = to.off,
+							     .place = {.reg = CODE_NO_REG, .sz = 8}});
+	return 0;
+}
+
+static int call_note(struct search *search, const struct section_state *state)
+{
+	int err = 0;
+
+	for (int i = 0; i < SECTION_ARGS && !err; i++) {
+		const struct section_value *value = &state->regs[code_reg_of_arg(i)];
+
+		if (is_from_outside(value) && value->sz == 8 && value->kind != VALUE_SLOT &&
+		    !(value->kind == VALUE_ARG && value->root == state->lock_root))
+			err = goes_in(search, value, state->lock_addr, true);
+	}
+	return err;
+}
+
+static int section_note(void *arg, const struct flow_insn *insn, const struct section_state *state)
+{
+	struct search *search = arg;
+	int depth = state->depth, err = 0;
+
+	if (insn->calls == SECTION_CALL_LOCK)
+		depth++;
+	else if (insn->calls == SECTION_CALL_UNLOCK)
+		depth--;
+	if (insn->insn.kind == CODE_RETURN || insn->leaves) {
+		search->sections->locks |= depth > 0;
+		search->sections->unlocks |= depth < 0;
+	}
+	if (state->depth <= 0)
+		return 0;
+	if (insn->calls == SECTION_CALL_UNLOCK)
+		return depth ? 0 : comes_out(search, insn, state);
+	if (insn->is_call)
+		return insn->calls == SECTION_CALL_NONE ? call_note(search, state) : 0;
+	for (uint8_t i = 0; i < insn->moves.cnt && !err; i++)
+		if (insn->moves.items[i].kind == CODE_MOVE_STORE)
+			err = store_note(search, &insn->moves.items[i], state);
+	return err;
+}
+
+int sections_find(struct program *program, uint32_t function, const struct call_targets *targets,
+		  struct sections *sections)
+{
+	struct flow flow = {0};
+	struct search search = {.sections = sections, .flow = &flow};
+	int err;
+
+	memset(sections, 0, sizeof(*sections));
+	err = flow_read(program, function, targets, &flow);
+	if (!err)
+		err = flow_run(&flow);
+	if (!err)
+		err = flow_walk(&flow, lock_note, &search);
+	if (!err)
+		err = flow_walk(&flow, use_note, &search);
+	if (!err)
+		err = flow_walk(&flow, section_note, &search);
+	if (flow.insns.cnt > WRAPPER_INSNS_MAX)
+		sections->locks = sections->unlocks = false;
+	vec_free(&search.followed);
+	vec_free(&search.locked);
+	flow_free(&flow);
+	return err == -ENOTSUP ? 0 : err;
+}
+
+void sections_free(struct sections *sections)
+{
+	vec_free(&sections->uses);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Critical sections of one function, read from its machine code (Whodunit §3): which values that come from outside of
+ * a section are written to shared memory in it, and which of those that are read from shared memory in it are used
+ * behind it.  Sections within sections count as the outermost.  Constants and what was computed are no such values.
+ * What it finds is likely, not certain: rounds/queues.h looks at the values themselves.
+ */
+#ifndef WHYLATE_PROBE_SECTIONS_H
+#define WHYLATE_PROBE_SECTIONS_H
+
+#include "target/call_sites.h"
+
+/* What a call does: the tags of the call targets. */
+enum section_call {
+	SECTION_CALL_NONE,
+	SECTION_CALL_LOCK,
+	SECTION_CALL_TRY_LOCK,
+	SECTION_CALL_UNLOCK,
+	SECTION_CALL_WAIT, /* for the condition of a section */
+	SECTION_CALL_WAKE, /* a thread that waits */
+};
+
+/* Where a value lies at one instruction. */
+struct section_place {
+	uint8_t reg; /* CODE_NO_REG: nowhere */
+	bool in_memory;
+	uint8_t sz;   /* 4 or 8 bytes */
+	int32_t disp; /* in_memory: at reg + disp */
+};
+
+/* One value that goes into shared memory, or comes out. */
+struct section_use {
+	bool out;
+	uint64_t addr; /* of the call that takes the outermost lock, or gives it back; 0: the value is known by arg only
+			*/
+	struct section_place place; /* at addr */
+	int arg;           /* in: argument that the value is; out: argument that points to where it is left; -1: none */
+	int32_t off;       /* out: behind that pointer */
+	bool returned;     /* out: by the function */
+	bool handed;       /* it passes through a function that is called in the section */
+	bool only_written; /* out: what it points to is written and not read, as of new memory */
+};
+
+struct sections {
+	VEC(struct section_use) uses; /* each once */
+	bool locks, unlocks;          /* returns with a lock more, or less, than it came with */
+	bool waits, wakes;
+};
+
+/*
+ * targets: of the function's module, by enum section_call.  0, also where its code is not understood, or -ENOMEM.
+ * sections_free() in any case.
+ */
+int sections_find(struct program *program, uint32_t function, const struct call_targets *targets,
+		  struct sections *sections);
+void sections_free(struct sections *sections);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Functions with critical sections, as one optimisation leaves them; they are read, and never run. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define NAME__(level, name) subject_##level##_##name
+#define NAME_(level, name)  NAME__(level, name)
+#define NAME(name)          NAME_(SUBJECT, name)
+
+struct subject_queue {
+	pthread_mutex_t lock;
+	pthread_cond_t filled;
+	void *slots[64];
+	int numbers[64];
+	unsigned int head, tail;
+	uint64_t count;
+	void *spare;
+};
+
+void NAME(push)(struct subject_queue *queue, void *job);
+void *NAME(pop)(struct subject_queue *queue);
+int NAME(pop_to)(struct subject_queue *queue, void **job);
+void NAME(push_number)(struct subject_queue *queue, int number);
+uint64_t NAME(add)(struct subject_queue *queue, uint64_t by);
+void NAME(clear)(struct subject_queue *queue);
+int NAME(is_empty)(struct subject_queue *queue);
+int NAME(push_checked)(struct subject_queue *queue, void *job);
+void NAME(nested)(struct subject_queue *queue, struct subject_queue *inner, void *job);
+void NAME(unlocked)(struct subject_queue *queue, void *job);
+int NAME(lock)(struct subject_queue *queue);
+void NAME(unlock)(struct subject_queue *queue);
+
+void NAME(push)(struct subject_queue *queue, void *job)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->slots[queue->tail++ % 64] = job;
+	pthread_cond_signal(&queue->filled);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void *NAME(pop)(struct subject_queue *queue)
+{
+	void *job;
+
+	pthread_mutex_lock(&queue->lock);
+	while (queue->head == queue->tail)
+		pthread_cond_wait(&queue->filled, &queue->lock);
+	job = queue->slots[queue->head++ % 64];
+	pthread_mutex_unlock(&queue->lock);
+	return job;
+}
+
+int NAME(pop_to)(struct subject_queue *queue, void **job)
+{
+	int there;
+
+	pthread_mutex_lock(&queue->lock);
+	there = queue->head != queue->tail;
+	if (there)
+		*job = queue->slots[queue->head++ % 64];
+	pthread_mutex_unlock(&queue->lock);
+	return there;
+}
+
+void NAME(push_number)(struct subject_queue *queue, int number)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->numbers[queue->tail++ % 64] = number;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* What is computed does not count. */
+uint64_t NAME(add)(struct subject_queue *queue, uint64_t by)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->count += by;
+	pthread_mutex_unlock(&queue->lock);
+	return by;
+}
+
+/* Nor do constants. */
+void NAME(clear)(struct subject_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->head = queue->tail = 0;
+	queue->spare = NULL;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* A look is no use. */
+int NAME(is_empty)(struct subject_queue *queue)
+{
+	int empty;
+
+	pthread_mutex_lock(&queue->lock);
+	empty = queue->spare == NULL;
+	pthread_mutex_unlock(&queue->lock);
+	return empty;
+}
+
+/* The lock that is not got is no section. */
+int NAME(push_checked)(struct subject_queue *queue, void *job)
+{
+	int err = pthread_mutex_lock(&queue->lock);
+
+	if (err) {
+		queue->spare = queue;
+		return err;
+	}
+	queue->slots[queue->tail++ % 64] = job;
+	return pthread_mutex_unlock(&queue->lock);
+}
+
+/* Behind the inner section it is still the outer one. */
+void NAME(nested)(struct subject_queue *queue, struct subject_queue *inner, void *job)
+{
+	pthread_mutex_lock(&queue->lock);
+	pthread_mutex_lock(&inner->lock);
+	inner->count++;
+	pthread_mutex_unlock(&inner->lock);
+	queue->slots[queue->tail++ % 64] = job;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void NAME(unlocked)(struct subject_queue *queue, void *job)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->count++;
+	pthread_mutex_unlock(&queue->lock);
+	queue->spare = job;
+}
+
+int NAME(lock)(struct subject_queue *queue)
+{
+	return pthread_mutex_lock(&queue->lock);
+}
+
+void NAME(unlock)(struct subject_queue *queue)
+{
+	pthread_mutex_unlock(&queue->lock);
+}
