@@ -123,8 +123,11 @@ $(BUILD)/presets/%: presets/%
 workload_src := $(wildcard tests/workloads/*.c)
 workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c $(if $(CROSS_COMPILE),tests/workloads/cplusplus.c),$(workload_src)))
 
+queue_bin := $(BUILD)/workloads/queues-O0 $(BUILD)/workloads/queues-O2 $(BUILD)/workloads/queues-O3 $(BUILD)/workloads/queues-stripped
+
 .PHONY: workloads
 workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/prelinked/library
+workloads: $(workload_bin) $(BUILD)/workloads/prelinked/library $(queue_bin)
 $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
@@ -147,6 +150,15 @@ $(BUILD)/workloads/library: $(BUILD)/workloads/lib/libwlcodec.so
 $(BUILD)/workloads/library: workload_with = -L$(BUILD)/workloads/lib -lwlcodec -Wl,-rpath,'$$ORIGIN/lib'
 $(BUILD)/workloads/cplusplus: $(BUILD)/workloads/lib/engine.o
 $(BUILD)/workloads/cplusplus: workload_with = $(BUILD)/workloads/lib/engine.o -lstdc++
+
+# Queues in shared memory, as several optimisations leave them, and without names.
+$(BUILD)/workloads/queues-O%: tests/workloads/queues/queues.c
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O$* -g $(WARN) -D_GNU_SOURCE $< -o $@ -lpthread
+$(BUILD)/workloads/queues-stripped: $(BUILD)/workloads/queues-O2
+	$(say) STRIP $@
+	$(Q)$(CROSS_COMPILE)strip -o $@ $<
 
 # Linked for fixed addresses, as `prelink` left programs and libraries; segments lie further apart than in the file.
 prelinked_cc = $(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads -Wl,-z,max-page-size=0x10000

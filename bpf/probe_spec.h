@@ -27,6 +27,7 @@ enum spec_role {
 	SPEC_RELEASE,
 	SPEC_ENQUEUE,
 	SPEC_DEQUEUE,
+	SPEC_WATCH, /* the values are sent, and nothing is made of them */
 };
 
 enum spec_flag {

@@ -131,6 +131,8 @@ static __noinline int role__notes(struct thread *thread, struct probe_spec *spec
 		lock__released(thread, values[0]);
 	else if (spec->role == SPEC_ENQUEUE)
 		task__enqueued(thread, values[0], values[1]);
+	else if (spec->role == SPEC_WATCH)
+		queue__watch(thread, spec->func, values[0], values[1]);
 	return 0;
 }
 

@@ -203,6 +203,26 @@ static __noinline int queue__send(struct queued_task *queued, struct thread *thr
 	return 0;
 }
 
+/* What passes a place that may be a queue's, as a record of which only this is set. */
+static __noinline int queue__watch(struct thread *thread, u32 func, u64 value, u64 lock)
+{
+	struct wl_queue_record *record;
+
+	if (!thread)
+		return 0;
+	record = ring__reserve(WL_LOSS_EDGE, WL_RECORD_QUEUE, sizeof(*record));
+	if (!record)
+		return 0;
+	record->from_ts = record->to_ts = bpf_ktime_get_ns();
+	record->sid = func;
+	record->queue = lock;
+	record->task = value;
+	record->from_pid = record->to_pid = thread->pid;
+	record->from_tid = record->to_tid = thread->tid;
+	ring__submit(record);
+	return 0;
+}
+
 /* The interval of the task, or none if the task was not seen coming.  False: the queue was empty. */
 static __always_inline bool task__dequeued(struct thread *thread, u64 addr, struct keyed_interval *next)
 {

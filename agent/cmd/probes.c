@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/target_options.h"
+#include "rounds/queues.h"
 #include "rounds/suggest.h"
 #include "target/target.h"
 
@@ -17,8 +18,19 @@
 
 #define COUNT_NS 2000000000ULL
 
+static int suggest_queues(const struct probes_options *options, struct program *program,
+			  const struct suggest_options *watched)
+{
+	struct queue_study study = {0};
+	int code = queues_find(&study, watched, program) ? EXIT_FAILED : probes_queues(options, program, &study);
+
+	queue_study_free(&study);
+	return code;
+}
+
 static int suggest(const struct probes_options *options, struct program *program)
 {
+	int code = EXIT_FAILED;
 	const struct suggest_options counted = {
 		.target = &options->target,
 		.children = options->children,
@@ -26,8 +38,11 @@ static int suggest(const struct probes_options *options, struct program *program
 		.duration_ns = options->duration_ns,
 	};
 	struct suggestion_study study = {0};
-	int err = suggest_count(&study, &counted, program), code = EXIT_FAILED;
+	int err;
 
+	if (options->queues)
+		return suggest_queues(options, program, &counted);
+	err = suggest_count(&study, &counted, program);
 	if (!err && study.found.cnt)
 		code = probes_suggest(options, program, &study);
 	else if (!err)
@@ -56,7 +71,7 @@ static const char help[] =
 	"Usage: whylate probes list    TARGET | -e FILE [[MODULE:]SYMBOL…] [--all] [--json]\n"
 	"       whylate probes plan    TARGET | -e FILE -s LIST | [MODULE:]SYMBOL… [--json]\n"
 	"       whylate probes check   TARGET | -e FILE -s LIST [--json]\n"
-	"       whylate probes suggest TARGET [-d 2s] [--json]\n"
+	"       whylate probes suggest TARGET [--queues] [-d 2s] [--json]\n"
 	"What could be probed, where exactly, at what cost; what a symbol list means here.\n"
 	"  list                   functions and markers: module, address, size, where the name is from\n"
 	"  plan                   the exact sites of each probe, and what a hit costs there\n"
@@ -66,11 +81,13 @@ static const char help[] =
 	"  -e, --executable FILE  one file that need not run\n"
 	"  -s, --symbols LIST     a file, or preset:NAME\n"
 	"  -d, --duration TIME    suggest: count for so long (default 2s)\n"
+	"      --queues           suggest: queues in shared memory, found by the values that cross them\n"
 	"      --all              list: functions without a name, too\n"
 	"      --debuginfo DIR    debug files are looked for there first\n"
 	"      --no-children      suggest: do not count in the target's children\n"
 	"      --btf FILE         suggest: types of the kernel, in place of its own BTF\n"
-	"      --json             schema whylate.probes.QUESTION/1\n";
+	"      --json             schema whylate.probes.QUESTION/1\n"
+	"  -v, --verbose          what libbpf, the kernel and the search for queues say\n";
 
 #define O struct probes_options
 static const struct option_row rows[] = {
@@ -79,6 +96,8 @@ static const struct option_row rows[] = {
 	OPTION_DURATION("duration", 'd', O, duration_ns, .example = "2s, up to 1h", .max = 3600000000000ULL),
 	OPTION_FLAG("json", 0, O, json),
 	OPTION_FLAG("all", 0, O, all),
+	OPTION_FLAG("queues", 0, O, queues),
+	OPTION_VERBOSE,
 	OPTION_TEXT("debuginfo", 0, O, debuginfo_dir),
 	OPTION_CLEAR("no-children", 0, O, children),
 	OPTION_TEXT("btf", 0, O, btf_path),
@@ -99,6 +118,8 @@ static int check_question(const struct probes_options *options, size_t question)
 		return usage_error("probes", "--pidns-of goes with -p");
 	if (questions[question].wants_pid && !is_live)
 		return usage_error("probes", "%s counts in a running process: it wants -p PID", name);
+	if (options->queues && !questions[question].wants_pid)
+		return usage_error("probes", "--queues goes with suggest");
 	if (options->arg_cnt && !questions[question].takes_symbols)
 		return usage_error("probes", "'%s' is one argument too many", options->args[0]);
 	if (questions[question].wants_list && !options->symbols && !options->arg_cnt)

@@ -155,6 +155,8 @@ int probe_spec_make(const struct probe *probe, struct probe_spec *spec, const ch
 	} else if (probe->role == PROBE_INTERVAL || probe->role == PROBE_BEGIN) {
 		second = &probe->type;
 	}
+	if (probe->watched)
+		spec->role = SPEC_WATCH;
 	if (!probe->plan && !probe->usdt) {
 		*why = "it has neither a plan nor a marker";
 		return -EINVAL;

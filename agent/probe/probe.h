@@ -20,6 +20,7 @@ struct probe {
 	uint32_t func; /* the function's number in the recording: what records and the table `symbol` say */
 	enum probe_role role;
 	uint16_t line;           /* of the symbol list: which type of interval begins here */
+	bool watched;            /* of enqueue and dequeue: only the values are wanted */
 	bool want_call_addr;     /* of invocations: tells call sites apart; a read of the stack per recorded call */
 	const char *file;        /* as this process can open it */
 	const struct plan *plan; /* NULL: a marker */

@@ -3,6 +3,7 @@
 #ifndef WHYLATE_VIEW_PROBES_H
 #define WHYLATE_VIEW_PROBES_H
 
+#include "probe/queue_study.h"
 #include "probe/resolve.h"
 #include "probe/suggest.h"
 #include "target/program.h"
@@ -23,7 +24,7 @@ struct probes_options {
 	uint64_t duration_ns; /* suggest: how long to count */
 	char *const *args;    /* SYMBOLs */
 	size_t arg_cnt;
-	bool json, all, children;
+	bool json, all, children, queues;
 };
 
 /* Each prints its result and returns an exit code. */
@@ -31,6 +32,7 @@ int probes_list(const struct probes_options *options, struct program *program);
 int probes_plan(const struct probes_options *options, struct program *program);
 int probes_check(const struct probes_options *options, struct program *program);
 int probes_suggest(const struct probes_options *options, struct program *program, const struct suggestion_study *study);
+int probes_queues(const struct probes_options *options, struct program *program, const struct queue_study *study);
 
 /* On standard output, in colour where that is a terminal; exit code of page__close(). */
 void probes_page_open(struct page *page);

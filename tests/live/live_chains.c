@@ -116,27 +116,6 @@ cleanup:
 
 /* --- Apache: event MPM -------------------------------------------------------------------------------------------- */
 
-#define APACHE_MODULES "/usr/lib/apache2/modules"
-
-static bool apache_start(struct process *server, int port)
-{
-	struct path dir = temp_path("apache"), www = temp_path("apache/www"), page = temp_path("apache/www/index.html"),
-		    config = temp_path("apache/httpd.conf");
-	char text[4096];
-
-	snprintf(text, sizeof(text),
-		 "ServerRoot %s\nServerName localhost\nListen 127.0.0.1:%d\nPidFile %s/pid\nErrorLog %s/error.log\n"
-		 "User nobody\nGroup nogroup\n"
-		 "LoadModule mpm_event_module %s/mod_mpm_event.so\nLoadModule authz_core_module %s/mod_authz_core.so\n"
-		 "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\nMinSpareThreads 1\n"
-		 "MaxSpareThreads 8\nKeepAlive On\nMaxKeepAliveRequests 0\nDocumentRoot %s\n"
-		 "<Directory %s>\nRequire all granted\n</Directory>\n",
-		 dir.s, port, dir.s, dir.s, APACHE_MODULES, APACHE_MODULES, www.s, www.s);
-	return CHECK(!mkdir(dir.s, 0755) && !mkdir(www.s, 0755) && !file_write(config.s, text, strlen(text)) &&
-		     !file_write(page.s, "hello\n", 6)) &&
-	       !process_start(server, "apache2 -f %s -DFOREGROUND", config.s) && port_wait(server, port, 15);
-}
-
 /* The system call that a thread waits in; -1: in none, or it is gone. */
 static long waits_in(pid_t pid, pid_t tid)
 {

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define APACHE_MODULES "/usr/lib/apache2/modules"
+
 /* Suites of two processes may start the same one. */
 static void workload_init(struct workload *workload, const char *name)
 {
@@ -161,6 +163,25 @@ bool redis_load_start(struct process *load, const struct redis *redis, int cpu, 
 
 	return !process_launch(load, &launch, "redis-benchmark -h 127.0.0.1 -p %d -t get -n %u -c %u --csv",
 			       redis->port, requests, connections);
+}
+
+bool apache_start(struct process *server, int port)
+{
+	struct path dir = temp_path("apache"), www = temp_path("apache/www"), page = temp_path("apache/www/index.html"),
+		    config = temp_path("apache/httpd.conf");
+	char text[4096];
+
+	snprintf(text, sizeof(text),
+		 "ServerRoot %s\nServerName localhost\nListen 127.0.0.1:%d\nPidFile %s/pid\nErrorLog %s/error.log\n"
+		 "User nobody\nGroup nogroup\n"
+		 "LoadModule mpm_event_module %s/mod_mpm_event.so\nLoadModule authz_core_module %s/mod_authz_core.so\n"
+		 "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\nMinSpareThreads 1\n"
+		 "MaxSpareThreads 8\nKeepAlive On\nMaxKeepAliveRequests 0\nDocumentRoot %s\n"
+		 "<Directory %s>\nRequire all granted\n</Directory>\n",
+		 dir.s, port, dir.s, dir.s, APACHE_MODULES, APACHE_MODULES, www.s, www.s);
+	return CHECK(!mkdir(dir.s, 0755) && !mkdir(www.s, 0755) && !file_write(config.s, text, strlen(text)) &&
+		     !file_write(page.s, "hello\n", 6)) &&
+	       !process_start(server, "apache2 -f %s -DFOREGROUND", config.s) && port_wait(server, port, 15);
 }
 
 bool nginx_start(struct process *server, const char *name, int port, const char *directives)

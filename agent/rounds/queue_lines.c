@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rounds/queues_internal.h"
+
+#include "base/log.h"
+#include "base/order.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of what the instruction sees, a named function must see so much to stand for it. */
+#define BY_NAME_MIN  0.95
+#define LIST_CNT_MAX 32
+
+/* --- the text of a line ------------------------------------------------------------------------------------------- */
+
+static void put_module(struct program *program, uint32_t module, char *text, size_t sz)
+{
+	snprintf(text, sz, "%.200s%s", module ? program__module(program, module)->name : "", module ? ":" : "");
+}
+
+static void put_register(const struct section_place *place, char *text, size_t sz)
+{
+	const char *name = code_reg_name(place->reg);
+
+	if (place->in_memory)
+		snprintf(text, sz, "*(%%%s%+d)%s", name, place->disp, place->sz == 4 ? ":4" : "");
+	else if (place->sz == 8)
+		snprintf(text, sz, "%%%s", name);
+	else if (name[1] >= '0' && name[1] <= '9')
+		snprintf(text, sz, "%%%sd", name);
+	else
+		snprintf(text, sz, "%%e%s", name + 1);
+}
+
+static bool has_name(const struct program_function *function)
+{
+	return function->source != FUNCTION_EH_FRAME && !function->ambiguous;
+}
+
+/* A function by its name or, where it has none, by its address. */
+static void put_function(struct program *program, const struct program_function *function, char *text, size_t sz)
+{
+	char module[256];
+
+	put_module(program, function->module, module, sizeof(module));
+	if (has_name(function))
+		snprintf(text, sz, "%s%.800s", module, function->shown);
+	else
+		snprintf(text, sz, "%s+0x%" PRIx64, module, function->addr);
+}
+
+static int line_add(struct queue_study *study, const struct queue_place *place, char *text, bool by_name, bool has_lock)
+{
+	struct queue_line line = {
+		.text = text,
+		.place = place->group,
+		.function = place->function,
+		.out = place->use.out,
+		.by_name = by_name,
+		.has_lock = has_lock,
+		.end = {.out = place->use.out, .known = place->waits || place->wakes},
+	};
+
+	if (text && !vec_push(&study->lines, line))
+		return 0;
+	free(text);
+	return -ENOMEM;
+}
+
+static int instruction_add(struct program *program, const struct queue_place *place, struct queue_study *study)
+{
+	char module[256], reg[64], *text;
+
+	if (!place->use.addr)
+		return 0;
+	put_module(program, place->module, module, sizeof(module));
+	put_register(&place->use.place, reg, sizeof(reg));
+	/* The call's first argument is the lock. */
+	if (asprintf(&text, "%s %s+0x%" PRIx64 " task=%s queue=arg0", place->use.out ? "dequeue" : "enqueue", module,
+		     place->use.addr, reg) < 0)
+		text = NULL;
+	return line_add(study, place, text, false, true);
+}
+
+static bool line_is_there(const struct queue_study *study, const char *text)
+{
+	for (size_t i = 0; i < study->lines.cnt; i++)
+		if (!strcmp(study->lines.items[i].text, text))
+			return true;
+	return false;
+}
+
+/* As an argument or the result of the function: where that is the whole of eight bytes. */
+static int function_add(struct program *program, const struct queue_place *place, struct queue_study *study)
+{
+	const struct program_function *function = program__function(program, place->function);
+	const struct section_use *use = &place->use;
+	char name[1100], *text;
+	int len;
+
+	if (use->place.sz != 8 || (!use->out && use->arg < 0) || (use->out && use->arg < 0 && !use->returned))
+		return 0;
+	put_function(program, function, name, sizeof(name));
+	if (!use->out)
+		len = asprintf(&text, "enqueue %s task=arg%d", name, use->arg);
+	else if (use->arg >= 0)
+		len = asprintf(&text, "dequeue %s task=*(arg%d+%d)", name, use->arg, use->off);
+	else
+		len = asprintf(&text, "dequeue %s task=retval", name);
+	if (len >= 0 && line_is_there(study, text)) {
+		free(text);
+		return 0;
+	}
+	return line_add(study, place, len < 0 ? NULL : text, has_name(function), false);
+}
+
+int queue_lines_make(struct program *program, const struct queue_places *places, struct queue_study *study)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < places->items.cnt && !err; i++) {
+		err = instruction_add(program, &places->items.items[i], study);
+		if (!err)
+			err = function_add(program, &places->items.items[i], study);
+	}
+	return err;
+}
+
+/* --- what can be probed of them ----------------------------------------------------------------------------------- */
+
+/* Role and symbol: of two lines that have them in common one is refused. */
+static size_t symbol_len(const char *text)
+{
+	const char *task = strstr(text, " task=");
+
+	return task ? (size_t)(task - text) : strlen(text);
+}
+
+static size_t list_of(const struct queue_study *study, size_t idx)
+{
+	const char *text = study->lines.items[idx].text;
+	size_t len = symbol_len(text), list = 0;
+
+	for (size_t i = 0; i < idx; i++)
+		list += symbol_len(study->lines.items[i].text) == len &&
+			!strncmp(study->lines.items[i].text, text, len);
+	return list;
+}
+
+int queue_lines_resolve(struct program *program, const struct queue_study *study, queue_lists *lists)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < study->lines.cnt && !err; i++) {
+		size_t list = list_of(study, i);
+
+		if (list >= LIST_CNT_MAX)
+			continue;
+		while (lists->cnt <= list && !err)
+			err = vec_push(lists, (struct queue_list){0});
+		if (!err)
+			err = symbol_list_add("a place that was found", study->lines.items[i].text,
+					      &lists->items[list].lines);
+		/* A name that a list cannot have. */
+		if (err == -EINVAL)
+			err = 0;
+		else if (!err)
+			err = vec_push(&lists->items[list].ids, i);
+	}
+	for (size_t i = 0; i < lists->cnt && !err; i++)
+		err = probe_targets_find(&lists->items[i].lines, program, &lists->items[i].targets);
+	return err;
+}
+
+void queue_lists_free(queue_lists *lists)
+{
+	for (size_t i = 0; i < lists->cnt; i++) {
+		probe_targets_free(&lists->items[i].targets);
+		symbol_list_free(&lists->items[i].lines);
+		vec_free(&lists->items[i].ids);
+	}
+	vec_free(lists);
+}
+
+/* --- which pair stands for a queue -------------------------------------------------------------------------------- */
+
+static const struct queue_line *line_of(const struct queue_study *study, uint32_t idx)
+{
+	return &study->lines.items[idx];
+}
+
+static bool is_same_queue(const struct queue_study *study, const struct queue_pair *a, const struct queue_pair *b)
+{
+	return line_of(study, a->in)->function == line_of(study, b->in)->function &&
+	       line_of(study, a->out)->function == line_of(study, b->out)->function;
+}
+
+static int names_of(const struct queue_study *study, const struct queue_pair *pair)
+{
+	return line_of(study, pair->in)->by_name + line_of(study, pair->out)->by_name;
+}
+
+/* Names last longer than addresses, and of two that say the same the first argument is the one. */
+static bool is_better(const struct queue_study *study, const struct queue_pair *pair, const struct queue_pair *than)
+{
+	int names = names_of(study, pair), its = names_of(study, than);
+
+	if (names != its)
+		return names > its ? pair->crossed >= BY_NAME_MIN * than->crossed
+				   : pair->crossed * BY_NAME_MIN > than->crossed;
+	return pair->crossed * BY_NAME_MIN > than->crossed ||
+	       (pair->crossed >= BY_NAME_MIN * than->crossed && pair->in <= than->in && pair->out <= than->out);
+}
+
+static int pair_keep(struct queue_study *study, queue_pairs *kept, const struct queue_pair *pair)
+{
+	for (size_t i = 0; i < kept->cnt; i++)
+		if (is_same_queue(study, &kept->items[i], pair)) {
+			if (is_better(study, pair, &kept->items[i]))
+				kept->items[i] = *pair;
+			return 0;
+		}
+	return vec_push(kept, *pair);
+}
+
+/* What a queue hands on passes other places on its way. */
+static bool is_of_queue(const struct queue_study *study, const struct queue_pair *pair)
+{
+	for (size_t i = 0; i < study->pairs.cnt; i++)
+		if (line_of(study, study->pairs.items[i].in)->function == line_of(study, pair->in)->function ||
+		    line_of(study, study->pairs.items[i].out)->function == line_of(study, pair->out)->function)
+			return true;
+	return false;
+}
+
+int queue_pairs_choose(struct queue_study *study, const queue_pairs *found)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < found->cnt && !err; i++)
+		if (found->items[i].verdict == QUEUE_CONFIRMED)
+			err = pair_keep(study, &study->pairs, &found->items[i]);
+	for (size_t i = 0; i < found->cnt && !err; i++)
+		if (found->items[i].verdict == QUEUE_FEW)
+			study->few += found->items[i].crossed > 0 && !is_of_queue(study, &found->items[i]);
+		else if (found->items[i].verdict != QUEUE_CONFIRMED && !is_of_queue(study, &found->items[i]))
+			err = pair_keep(study, &study->rejected, &found->items[i]);
+	return err;
+}

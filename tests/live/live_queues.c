@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * `probes suggest --queues`: queues of several kinds, in one program that was built in several ways, are found by the
+ * values that cross them; its free list, its counter, its table and what it announces are not.  The same of servers.
+ */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char *const kinds[] = {"single", "twin", "ring", "nested", "heap"};
+
+#define KIND_CNT (sizeof(kinds) / sizeof(kinds[0]))
+
+/* The index of the kind whose threads are at both ends; -1: of none. */
+static int kind_of(json_object *queue)
+{
+	const char *in = json_text(queue, "in_thread"), *out = json_text(queue, "out_thread");
+	char want_in[32], want_out[32];
+
+	for (size_t i = 0; in && out && i < KIND_CNT; i++) {
+		snprintf(want_in, sizeof(want_in), "%s-in", kinds[i]);
+		snprintf(want_out, sizeof(want_out), "%s-out", kinds[i]);
+		if (!strcmp(in, want_in) && !strcmp(out, want_out))
+			return (int)i;
+	}
+	return -1;
+}
+
+static void check_queue(json_object *queue, const char *build, unsigned int *found)
+{
+	const char *text = json_object_to_json_string(queue);
+	int kind = kind_of(queue);
+
+	if (!CHECKF(kind >= 0, "%s: no queue: %s", build, text))
+		return;
+	found[kind]++;
+	CHECKF(!strncmp(json_text(queue, "enqueue"), "enqueue ", 8), "%s: %s", build, text);
+	CHECKF(!strncmp(json_text(queue, "dequeue"), "dequeue ", 8), "%s: %s", build, text);
+	CHECKF(json_number(queue, "crossed") >= 0.8 * json_number(queue, "put_in"), "%s: %s", build, text);
+	CHECKF(json_number(queue, "same_thread") == 0, "%s: %s", build, text);
+}
+
+/* The lines that were written are a list, which means something in the program. */
+static void check_list(const char *build, pid_t pid)
+{
+	struct path list = temp_path("queues-%s.symbols", build);
+	struct process process;
+	int code = whylate(&process, 30, "probes suggest --queues -p %d -d 1s", (int)pid);
+	const char *text = process_out(&process);
+
+	CHECKF(code == 0 && strstr(text, "\nenqueue "), "%s: %d %s %s", build, code, text, process_err(&process));
+	CHECK(!file_write(list.s, text, strlen(text)));
+	process_end(&process);
+	code = whylate(&process, 30, "probes check -p %d -s %s", (int)pid, list.s);
+	CHECKF(code == 0, "%s: %s %s", build, process_out(&process), process_err(&process));
+	process_end(&process);
+}
+
+static void check_build(const char *build)
+{
+	unsigned int found[KIND_CNT] = {0};
+	struct process program, process;
+	json_object *root, *queues;
+	int code;
+
+	if (process_start(&program, "%s/queues-%s 60", workloads_path(), build))
+		return;
+	if (!CHECKF(process_says(&program, false, "ready", NULL, 5), "%s: %s", build, process_err(&program)))
+		goto cleanup;
+	code = whylate(&process, 30, "probes suggest --queues -p %d -d 2s --json", (int)program.pid);
+	root = json_tokener_parse(process_out(&process));
+	queues = root ? json_at(root, "queues") : NULL;
+	if (CHECKF(code == 0 && queues, "%s: %d %s", build, code, process_err(&process))) {
+		for (size_t i = 0; i < json_object_array_length(queues); i++)
+			check_queue(json_object_array_get_idx(queues, i), build, found);
+		for (size_t i = 0; i < KIND_CNT; i++)
+			CHECKF(found[i] == 1, "%s: %s found %u times: %s", build, kinds[i], found[i],
+			       process_out(&process));
+		CHECKF(json_number(root, "values_lost") == 0, "%s: %s", build, process_out(&process));
+	}
+	json_object_put(root);
+	process_end(&process);
+	check_list(build, program.pid);
+	CHECKF(process_runs(&program), "%s has ended: %s", build, process_err(&program));
+cleanup:
+	process_end(&program);
+}
+
+static void test_plain(void)
+{
+	check_build("O0");
+}
+
+static void test_optimised(void)
+{
+	check_build("O2");
+	check_build("O3");
+}
+
+static void test_stripped(void)
+{
+	check_build("stripped");
+}
+
+/* --- servers ------------------------------------------------------------------------------------------------------ */
+
+/* What a queue of the server is known by: names of the threads at its ends. */
+struct expected {
+	const char *in, *out;
+};
+
+/* New connections with one question each, for as long as the process runs. */
+static void ask_while(struct process *process, int port, const char *question)
+{
+	uint64_t until = now_ns() + 30 * NS_PER_SEC;
+	char answer[512];
+
+	while (process_runs(process) && now_ns() < until) {
+		int fd = port_connect(port);
+
+		if (fd < 0)
+			continue;
+		if (send(fd, question, strlen(question), MSG_NOSIGNAL) > 0)
+			(void)!recv(fd, answer, sizeof(answer), 0);
+		close(fd);
+		sleep_ms(2);
+	}
+}
+
+/* expected->in NULL: it has no queue. */
+static void check_server(const char *what, struct process *server, int port, const char *question,
+			 const struct expected *expected)
+{
+	struct process process;
+	json_object *root, *queues;
+	size_t cnt;
+
+	if (process_start(&process, "%s probes suggest --queues -p %d -d 3s --json", whylate_path(), (int)server->pid))
+		return;
+	ask_while(&process, port, question);
+	CHECKF(process_wait(&process, 1) == 0, "%s: %s", what, process_err(&process));
+	root = json_tokener_parse(process_out(&process));
+	queues = root ? json_at(root, "queues") : NULL;
+	if (CHECKF(queues != NULL, "%s: %s", what, process_out(&process))) {
+		cnt = json_object_array_length(queues);
+		CHECKF(cnt == (expected->in ? 1 : 0), "%s: %s", what, process_out(&process));
+		for (size_t i = 0; i < cnt && expected->in; i++) {
+			json_object *queue = json_object_array_get_idx(queues, i);
+
+			CHECKF(!strcmp(json_text(queue, "in_thread"), expected->in) &&
+				       !strcmp(json_text(queue, "out_thread"), expected->out),
+			       "%s: %s", what, json_object_to_json_string(queue));
+			CHECKF(json_number(queue, "in_threads") == 1, "%s: %s", what,
+			       json_object_to_json_string(queue));
+		}
+		CHECKF(json_number(root, "lock_functions") > 0, "%s: %s", what, process_out(&process));
+	}
+	CHECKF(process_runs(server), "%s has ended: %s", what, process_err(server));
+	json_object_put(root);
+	process_end(&process);
+}
+
+static void test_memcached(void)
+{
+	static const struct expected expected = {"memcached", "mc-worker"};
+	struct process server = {0};
+	int port = port_free();
+
+	if (program_missing("queues_memcached", "memcached"))
+		return;
+	if (!process_start(&server, "memcached -u nobody -l 127.0.0.1 -p %d -U 0 -t 3", port) &&
+	    port_wait(&server, port, 10))
+		check_server("memcached", &server, port, "version\r\n", &expected);
+	process_end(&server);
+}
+
+static void test_apache(void)
+{
+	static const struct expected expected = {"apache2", "apache2"};
+	struct process server = {0};
+	int port = port_free();
+
+	if (program_missing("queues_apache", "apache2"))
+		return;
+	if (apache_start(&server, port))
+		check_server("Apache", &server, port, "GET / HTTP/1.0\r\n\r\n", &expected);
+	process_end(&server);
+}
+
+static void test_none(void)
+{
+	static const struct expected none = {0};
+	struct process server = {0};
+	struct redis redis;
+	int port = port_free();
+
+	if (!program_missing("queues_redis", "redis-server")) {
+		if (redis_start(&redis, ANY_CPU))
+			check_server("Redis", &redis.process, redis.port, "INCR n\r\n", &none);
+		redis_end(&redis);
+	}
+	if (!program_missing("queues_nginx", "nginx")) {
+		if (nginx_start(&server, "queues-nginx", port, ""))
+			check_server("nginx", &server, port, "GET / HTTP/1.0\r\n\r\n", &none);
+		nginx_end(&server);
+	}
+}
+
+/* What cannot be asked is refused. */
+static void test_refused(void)
+{
+	struct process process;
+
+	CHECK(whylate(&process, 10, "probes list -e /bin/ls --queues") == 2);
+	CHECK(strstr(process_err(&process), "--queues goes with suggest"));
+	process_end(&process);
+	CHECK(whylate(&process, 10, "probes suggest -e /bin/ls --queues") == 2);
+	process_end(&process);
+}
+
+static const struct live_test tests[] = {
+	{"queues_plain", test_plain},         {"queues_optimised", test_optimised}, {"queues_stripped", test_stripped},
+	{"queues_memcached", test_memcached}, {"queues_apache", test_apache},       {"queues_none", test_none},
+	{"queues_refused", test_refused},
+};
+
+int suite_queues(void)
+{
+	return live_suite("queues", tests, sizeof(tests) / sizeof(tests[0]));
+}
