@@ -73,6 +73,12 @@ enum root_kind {
 	ROOT_OUR_OWN = ROOT_KIND_CNT, /* the recorder: never ranked */
 };
 
+/* One hand-off of a request: how, and in which call. */
+struct cause_handoff {
+	const char *kind;
+	const char *frames; /* of the call that asked: root;…;leaf; NULL: not known */
+};
+
 struct cause_root {
 	enum root_kind kind;
 	const char **call_path; /* outermost first */
@@ -80,6 +86,10 @@ struct cause_root {
 	const char *role;   /* thread name, or what several have in common: "worker-*"; NULL: not known */
 	const char *type;   /* of the request that it worked for; NULL: none */
 	const char *object; /* a device, a peer's address; NULL: none known */
+	/* The hand-offs behind that request, in most of the time, outermost first; none: it is as it came in. */
+	uint64_t context_id; /* 0: none */
+	struct cause_handoff *handoffs;
+	size_t handoff_cnt;
 };
 
 #define CAUSE_HOPS_MAX 3

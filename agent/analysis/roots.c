@@ -128,7 +128,8 @@ static int way_id(struct roots *roots, const struct root_way *way, uint32_t *id)
 	uint32_t object, hops;
 
 	if (idmap__id(&roots->object_ids, way->object, way->by_address, &object) ||
-	    idmap__id(&roots->hop_ids, (uint64_t)way->hops[0] << 32 | way->hops[1], way->hops[2], &hops) ||
+	    idmap__id(&roots->hop_ids, (uint64_t)way->hops[0] << 32 | way->hops[1],
+		      (uint64_t)way->context << 32 | way->hops[2], &hops) ||
 	    idmap__id(&roots->way_ids, (uint64_t)way->key << 32 | object, how << 32 | hops, id))
 		return -ENOMEM;
 	if (*id < roots->ways.cnt)
@@ -180,6 +181,7 @@ int roots__add(struct roots *roots, const struct root_trail *trail, const struct
 
 	if (!ns)
 		return 0;
+	way.context = is_own ? CONTEXT_CHAIN_NONE : leaf->context;
 	if (key_id(roots, is_own ? &our_own : &leaf->key, &way.key) || way_id(roots, &way, &id) ||
 	    entry_of(roots, trail->row, id, &entry))
 		return -ENOMEM;

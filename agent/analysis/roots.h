@@ -33,6 +33,7 @@ struct root_way {
 	bool other;             /* the root is another thread, or works for another request */
 	uint8_t category, wait; /* enum wl_category */
 	uint32_t key;
+	uint32_t context;             /* of the request that the root worked for: index into the traces' chains */
 	uint32_t hops[PATH_HOPS_MAX]; /* roles between the interval's thread and the root, nearest first; 0: no more */
 };
 

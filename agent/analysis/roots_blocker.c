@@ -41,6 +41,17 @@ static int type_text(const struct root_trail *trail, uint32_t tid, uint64_t sid,
 	return sid && *text ? roots__text(trail->roots, text, id) : 0;
 }
 
+/* The chain of hand-offs behind that request, where it was recorded. */
+static uint32_t context_of(const struct root_trail *trail, uint32_t tid, uint64_t sid)
+{
+	const struct traces *traces = trail->roots->traces;
+	const struct path_step at = {.tid = tid, .sid = sid};
+	const struct trace_interval *other = sid ? traces_step_interval(traces, trail->session, &at) : NULL;
+
+	return other ? context_chains__find(&traces->chains, traces->sessions.items[other->session].id, other->context)
+		     : CONTEXT_CHAIN_NONE;
+}
+
 static int set_thread(const struct root_trail *trail, struct root_leaf *leaf, uint32_t pid, uint32_t tid, uint32_t name)
 {
 	const struct traces *traces = trail->roots->traces;
@@ -65,6 +76,7 @@ static int add_code(const struct root_trail *trail, struct root_leaf leaf, uint3
 	if (set_thread(trail, &leaf, pid, tid, name) || type_text(trail, tid, sid, type, &leaf.key.type))
 		return -ENOMEM;
 	leaf.sid = sid;
+	leaf.context = context_of(trail, tid, sid);
 	return roots__add(trail->roots, trail, &leaf, ns);
 }
 

@@ -22,6 +22,7 @@ struct root_trail {
 struct root_leaf {
 	struct root_key key;
 	uint64_t sid;            /* for which the thread worked, 0: none */
+	uint32_t context;        /* in which that was handed on */
 	uint32_t pid, tid;       /* of the graph, 0: none */
 	uint64_t from_ts, to_ts; /* by the graph's clock */
 	bool on_cpu;             /* whose samples those of the thread are */

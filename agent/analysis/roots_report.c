@@ -4,6 +4,7 @@
 
 #include "analysis/causes.h"
 #include "analysis/stats.h"
+#include "base/names.h"
 #include "base/order.h"
 
 #include <errno.h>
@@ -149,6 +150,45 @@ static int fill_category(struct cause *cause, const struct root_lines *lines, ui
 	return copy_text(&cause->culprit_host, roots, key->host, arena);
 }
 
+/* Where requests in several contexts were in the way, the one that was longest. */
+static int fill_context(struct cause *cause, const struct root_lines *lines, uint32_t line, struct arena *arena)
+{
+	const struct context_chains *chains = &lines->roots->traces->chains;
+	double *tail_ns = calloc(chains->items.cnt + 1, sizeof(*tail_ns));
+	uint32_t most = CONTEXT_CHAIN_NONE;
+	size_t depth = 0;
+
+	if (!tail_ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < lines->ways.cnt; i++)
+		if (lines->ways.items[i].line == line)
+			tail_ns[lines->roots->ways.items[lines->ways.items[i].way].context] +=
+				lines->ways.items[i].tail_ns;
+	for (uint32_t i = 0; i < chains->items.cnt; i++)
+		if (tail_ns[i] > tail_ns[most])
+			most = i;
+	free(tail_ns);
+	if (most == CONTEXT_CHAIN_NONE)
+		return 0;
+	for (uint32_t at = most; at != CONTEXT_CHAIN_NONE; at = chains->items.items[at].parent)
+		depth++;
+	cause->root.context_id = chains->items.items[most].id;
+	cause->root.handoffs = arena__alloc(arena, depth, sizeof(*cause->root.handoffs));
+	if (!cause->root.handoffs)
+		return -ENOMEM;
+	cause->root.handoff_cnt = depth;
+	for (uint32_t at = most; at != CONTEXT_CHAIN_NONE; at = chains->items.items[at].parent) {
+		const struct context_chain *chain = &chains->items.items[at];
+		struct cause_handoff *to = &cause->root.handoffs[--depth];
+
+		to->kind = at == CONTEXT_CHAIN_OTHER ? "other" : handoff_name(chain->kind);
+		to->frames = *chain->frames ? arena__strdup(arena, chain->frames) : NULL;
+		if (*chain->frames && !to->frames)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int fill_ways(struct cause *cause, const struct root_lines *lines, uint32_t line, struct arena *arena)
 {
 	const struct roots *roots = lines->roots;
@@ -216,6 +256,8 @@ int root_lines__cause(struct cause *cause, struct report *report, const struct r
 		err = fill_category(cause, lines, line, arena);
 	if (!err)
 		err = fill_ways(cause, lines, line, arena);
+	if (!err)
+		err = fill_context(cause, lines, line, arena);
 	return err ? err : root_describe(cause, report, &from->share, &key->pids, arena);
 }
 

@@ -262,6 +262,7 @@ static int load_intervals(struct traces *traces, uint32_t session, const struct 
 				},
 			.session = session,
 			.weight = column_f64_or(col.weight, row, 1),
+			.context = column_u64(col.context, row),
 		};
 		const struct graph_interval *base = &interval.base;
 
@@ -344,6 +345,8 @@ int traces_load(struct traces *traces, struct shard_reader *reader)
 		err = load_block(traces, block);
 	if (!err)
 		err = traces__settle(traces);
+	if (!err)
+		err = context_chains__load(&traces->chains, reader);
 	if (err) {
 		traces_free(traces);
 		return err;
@@ -370,6 +373,7 @@ void traces_free(struct traces *traces)
 	vec_free(&traces->intervals);
 	vec_free(&traces->sockets);
 	stitch__free(&traces->stitch);
+	context_chains__free(&traces->chains);
 	idmap__free(&traces->slot_ids);
 	vec_free(&traces->slot_sessions);
 	intern__free(&traces->strings);

@@ -10,6 +10,7 @@
 #ifndef WHYLATE_ANALYSIS_TRACES_H
 #define WHYLATE_ANALYSIS_TRACES_H
 
+#include "analysis/context_chains.h"
 #include "analysis/stitch.h"
 #include "base/idmap.h"
 #include "base/vec.h"
@@ -50,6 +51,7 @@ struct trace_interval {
 	struct graph_interval base; /* `type` is an index into the strings */
 	uint32_t session;           /* index into traces.sessions */
 	double weight;
+	uint64_t context;           /* in which it ended, as its recording numbers them; 0: as it came in */
 	uint32_t trace_id, span_id; /* of the application's own tracing; index into the strings, 0: none */
 };
 
@@ -60,6 +62,7 @@ struct traces {
 	struct idmap session_ids;
 	VEC(struct trace_interval) intervals; /* by their end, which is the order in which they were written */
 	VEC(struct trace_socket) sockets;     /* by graph_handoff.row */
+	struct context_chains chains;
 	struct stitch stitch;
 	size_t stitched;       /* receives that were loaded, of those in stitch.receives */
 	struct idmap slot_ids; /* (session of slot 0, slot) → index into slot_sessions */

@@ -4,6 +4,8 @@
 
 #include "base/names.h"
 
+#include <inttypes.h>
+
 static const char *const kinds[ROOT_KIND_CNT] = {"code", "disk", "peer", "timer", "quota", "full_machine", "unknown"};
 
 static void put_ways(struct json_doc *doc, struct json_object *line, const struct cause *from)
@@ -22,6 +24,28 @@ static void put_ways(struct json_doc *doc, struct json_object *line, const struc
 	}
 }
 
+/* As whylate.contexts/1 has them. */
+static void put_context(struct json_doc *doc, struct json_object *root, const struct cause_root *from)
+{
+	struct json_object *context, *array;
+	char id[32];
+
+	if (!from->context_id) {
+		put(doc, root, "context", NULL, true);
+		return;
+	}
+	context = put_object(doc, root, "context");
+	snprintf(id, sizeof(id), "%016" PRIx64, from->context_id);
+	put_string(doc, context, "id", id);
+	array = put_array(doc, context, "handed_on");
+	for (size_t i = 0; i < from->handoff_cnt; i++) {
+		struct json_object *step = append_object(doc, array);
+
+		put_string(doc, step, "kind", from->handoffs[i].kind);
+		put_string(doc, step, "frames", from->handoffs[i].frames);
+	}
+}
+
 void json_put_root(struct json_doc *doc, struct json_object *line, const struct cause *from)
 {
 	struct json_object *root, *gain;
@@ -37,7 +61,7 @@ void json_put_root(struct json_doc *doc, struct json_object *line, const struct 
 	put_strings(doc, root, "call_path", from->root.call_path, from->root.call_path_cnt);
 	put_known_string(doc, root, "role", from->root.role);
 	put_string(doc, root, "type", from->root.type);
-	put(doc, root, "context", NULL, true);
+	put_context(doc, root, &from->root);
 	put_string(doc, root, "object", from->root.object);
 	put_ways(doc, line, from);
 	gain = put_object(doc, line, "gain");

@@ -10,7 +10,9 @@
 #include "analysis/compare.h"
 #include "analysis/findings.h"
 #include "view/export.h"
+#include "view/view.h"
 
+#include <json-c/json.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,8 @@
 #define QUEUED   4 /* requests behind a slow one */
 #define SERVE_NS (100 * US)
 
+enum { ASKED = 5, ASKED_AGAIN = 6 }; /* contexts */
+
 enum { REBUILD, REPORT, SERVE, PLANT_CNT };
 
 /* What was planted in one request. */
@@ -41,6 +45,7 @@ struct loop {
 	size_t cnt;
 	uint64_t state, next_tick_ts, tick_ns;
 	bool without_report;
+	bool in_context; /* what rebuilds was handed on */
 };
 
 static void put_tick(struct loop *loop, uint64_t ts, const char *frames)
@@ -77,7 +82,25 @@ static void put_request(struct loop *loop, uint64_t begin_ts, uint64_t end_ts, c
 
 	*to = *planted;
 	to->latency_ns = end_ts - begin_ts;
-	row_put_interval(&loop->to, loop->cnt, SERVER, "tcp:80", begin_ts, end_ts, 0, 0);
+	row_begin_interval(&loop->to, loop->cnt, SERVER, "tcp:80", begin_ts, end_ts, 0, 0);
+	if (loop->in_context && planted->ns[REBUILD] && !planted->ns[SERVE])
+		row_set_u64(&loop->to, INTERVAL_CONTEXT, ASKED_AGAIN);
+	row_end(&loop->to, SHARD_TABLE_INTERVAL);
+}
+
+static void put_context(struct loop *loop, uint64_t id, uint64_t parent, const char *frames)
+{
+	row_begin(&loop->to, SHARD_TABLE_CONTEXT);
+	row_set_ts(&loop->to, CONTEXT_TS, 1000);
+	row_set_u64(&loop->to, CONTEXT_ID, id);
+	if (parent)
+		row_set_u64(&loop->to, CONTEXT_PARENT, parent);
+	row_set_str(&loop->to, CONTEXT_KIND, "socket");
+	row_set_u64(&loop->to, CONTEXT_PATH, id * 77);
+	row_set_u64(&loop->to, CONTEXT_PID, SERVER);
+	row_set_u64(&loop->to, CONTEXT_TID, SERVER);
+	row_set_str(&loop->to, CONTEXT_FRAMES, frames);
+	row_end(&loop->to, SHARD_TABLE_CONTEXT);
 }
 
 /* A slow request, and some that arrive meanwhile. */
@@ -105,6 +128,10 @@ static void loop_write_session(struct loop *loop, const char *dir, uint64_t sess
 	row_writer_open(&loop->to, dir, "host", session_id, SERVER);
 	row_put_session(&loop->to, "pid", "200");
 	row_put_thread(&loop->to, SERVER, SERVER, "server");
+	if (loop->in_context) {
+		put_context(loop, ASKED, 0, "main;loop;ask");
+		put_context(loop, ASKED_AGAIN, ASKED, "main;loop;again");
+	}
 	for (uint64_t k = 0; k < PERIODS; k++) {
 		uint64_t begin_ts = (k + 1) * 20 * MS;
 		const struct planted typical = {.ns = {[SERVE] = SERVE_NS}};
@@ -675,6 +702,57 @@ static void replies_that_are_held_are_ranked(void)
 	found_free(&found);
 }
 
+/* The request that rebuilds has been handed on twice, whoever waits for it; the one that reports has not. */
+static void a_root_says_the_context_of_its_request(void)
+{
+	static struct loop loop;
+	const struct cause *rebuild, *report;
+	struct json_object *root, *causes, *context = NULL, *handed_on = NULL;
+	struct found found;
+	char *bytes = NULL, id[32];
+	size_t sz;
+	FILE *out;
+
+	test_dir__make(&found.dir);
+	loop = (struct loop){.state = 7, .tick_ns = MS, .in_context = true};
+	loop_write_session(&loop, found.dir.path, SESSION_A);
+	found_make(&found, 0.9);
+	check_account(&found.findings.report);
+	rebuild = cause_in(&found.findings.report, "rebuild");
+	report = cause_in(&found.findings.report, "report");
+	CU_ASSERT_FATAL(rebuild && report);
+	CU_ASSERT_EQUAL(report->root.context_id, 0);
+	CU_ASSERT_EQUAL(report->root.handoff_cnt, 0);
+	CU_ASSERT_NOT_EQUAL(rebuild->root.context_id, 0);
+	/* Contexts tell no roots apart. */
+	CU_ASSERT_EQUAL(rebuild->way_cnt, 2);
+	CU_ASSERT_DOUBLE_EQUAL(rebuild->share, planted_share(&loop, &found.findings.report, REBUILD), 0.05);
+	CU_ASSERT_EQUAL_FATAL(rebuild->root.handoff_cnt, 2);
+	CU_ASSERT_STRING_EQUAL(rebuild->root.handoffs[0].kind, "socket");
+	CU_ASSERT_STRING_EQUAL(rebuild->root.handoffs[0].frames, "main;loop;ask");
+	CU_ASSERT_STRING_EQUAL(rebuild->root.handoffs[1].frames, "main;loop;again");
+	out = open_memstream(&bytes, &sz);
+	CU_ASSERT_EQUAL(view_json(out, &found.findings.report), 0);
+	fclose(out);
+	root = json_tokener_parse(bytes);
+	free(bytes);
+	CU_ASSERT_FATAL(json_object_object_get_ex(root, "causes", &causes));
+	snprintf(id, sizeof(id), "%016lx", rebuild->root.context_id);
+	for (size_t i = 0; i < json_object_array_length(causes); i++) {
+		struct json_object *cause = json_object_object_get(json_object_array_get_idx(causes, i), "root"), *its;
+
+		CU_ASSERT_FATAL(json_object_object_get_ex(cause, "context", &its));
+		context = &found.findings.report.causes[i] == rebuild ? its : context;
+		CU_ASSERT(&found.findings.report.causes[i] == rebuild || !its);
+	}
+	CU_ASSERT_PTR_NOT_NULL_FATAL(context);
+	CU_ASSERT_STRING_EQUAL(json_object_get_string(json_object_object_get(context, "id")), id);
+	CU_ASSERT_FATAL(json_object_object_get_ex(context, "handed_on", &handed_on));
+	CU_ASSERT_EQUAL(json_object_array_length(handed_on), 2);
+	json_object_put(root);
+	found_free(&found);
+}
+
 int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
@@ -682,6 +760,7 @@ int suite_roots(void)
 		{"a profile for pprof sums to the latency", a_profile_for_pprof_sums_to_the_latency},
 		{"two causes at once are two roots", two_causes_at_once_are_two_roots},
 		{"functions vary as their samples tell", functions_vary_as_their_samples_tell},
+		{"a root says the context of its request", a_root_says_the_context_of_its_request},
 		{"without samples the thread is the root", without_samples_the_thread_is_the_root},
 		{"a tick belongs to what it interrupted", a_tick_belongs_to_what_it_interrupted},
 		{"what the holder waits for is the root", what_the_holder_waits_for_is_the_root},
