@@ -83,8 +83,7 @@ static int targets_make(struct finder *finder, uint32_t module, struct call_targ
 		if (wrapper->module == module && !err)
 			err = vec_push(&targets->items, ((struct call_target){wrapper->addr, wrapper->calls}));
 	}
-	call_targets_sort(targets);
-	return err;
+	return err ? err : call_targets_complete(finder->program, module, targets);
 }
 
 ORDER(id_cmp, uint32_t, BY(*a, *b));
@@ -198,10 +197,12 @@ static int modules_read(struct finder *finder, bool for_wrappers)
 	return err;
 }
 
-/* What waits or wakes, and what is moved in the section itself, comes first; the executable before its libraries. */
+/* What waits or wakes, what is moved in the section itself, what may be a pointer; the executable before its libraries.
+ */
 static int score_of(const struct queue_place *place)
 {
-	return 4 * (place->waits || place->wakes) + 2 * !place->use.handed + !place->module;
+	return 8 * (place->waits || place->wakes) + 4 * !place->use.handed + 2 * (place->use.place.sz == 8) +
+	       !place->module;
 }
 
 ORDER(place_cmp, struct queue_place, BY(score_of(b), score_of(a)), BY(a->function, b->function),
@@ -209,7 +210,9 @@ ORDER(place_cmp, struct queue_place, BY(score_of(b), score_of(a)), BY(a->functio
 
 int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, struct queue_places *places)
 {
-	struct finder finder = {.program = program, .places = places, .until_ts = monotonic_ns() + limit_ns};
+	uint64_t begin_ts = monotonic_ns();
+	/* Most of the time is for the places themselves. */
+	struct finder finder = {.program = program, .places = places, .until_ts = begin_ts + limit_ns / 3};
 	int err = 0;
 
 	memset(places, 0, sizeof(*places));
@@ -217,6 +220,7 @@ int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, st
 		err = modules_read(&finder, true);
 	if (!err) {
 		places->left_out = 0;
+		finder.until_ts = begin_ts + limit_ns;
 		err = modules_read(&finder, false);
 	}
 	log_debug("%zu functions wrap locks; %zu functions have critical sections, with %zu places",

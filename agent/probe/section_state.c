@@ -160,12 +160,14 @@ struct section_value section_address(const struct section_state *state, const st
 {
 	struct section_value value = {.kind = VALUE_CONST, .sz = 8, .site = (uint64_t)move->disp};
 
-	if (move->base == CODE_NO_REG)
-		return move->index == CODE_NO_REG ? value : (struct section_value){0};
+	if (move->base == CODE_NO_REG && move->index == CODE_NO_REG)
+		return value;
 	value = reg_get(state, move->base);
-	if (move->index != CODE_NO_REG)
-		return value.kind == VALUE_FRAME ? (struct section_value){.kind = VALUE_SLOT}
-						 : (struct section_value){.root = value.root};
+	/* An element of an array: on the stack, or of what an argument points to. */
+	if (move->index != CODE_NO_REG) {
+		value.kind = value.kind == VALUE_FRAME ? VALUE_SLOT : VALUE_UNKNOWN;
+		return (struct section_value){.kind = value.kind, .root = value.root};
+	}
 	if (value.kind == VALUE_ARG || value.kind == VALUE_FRAME)
 		moved_by(&value, move->disp);
 	return value;

@@ -84,10 +84,10 @@ static int instruction_add(struct program *program, const struct queue_place *pl
 	return line_add(study, place, text, false, true);
 }
 
-static bool line_is_there(const struct queue_study *study, const char *text)
+static bool line_is_there(const struct queue_study *study, const struct queue_place *place, const char *text)
 {
 	for (size_t i = 0; i < study->lines.cnt; i++)
-		if (!strcmp(study->lines.items[i].text, text))
+		if (study->lines.items[i].function == place->function && !strcmp(study->lines.items[i].text, text))
 			return true;
 	return false;
 }
@@ -109,7 +109,7 @@ static int function_add(struct program *program, const struct queue_place *place
 		len = asprintf(&text, "dequeue %s task=*(arg%d+%d)", name, use->arg, use->off);
 	else
 		len = asprintf(&text, "dequeue %s task=retval", name);
-	if (len >= 0 && line_is_there(study, text)) {
+	if (len >= 0 && line_is_there(study, place, text)) {
 		free(text);
 		return 0;
 	}
@@ -140,12 +140,15 @@ static size_t symbol_len(const char *text)
 
 static size_t list_of(const struct queue_study *study, size_t idx)
 {
-	const char *text = study->lines.items[idx].text;
-	size_t len = symbol_len(text), list = 0;
+	const struct queue_line *line = &study->lines.items[idx];
+	size_t len = symbol_len(line->text), list = 0;
 
-	for (size_t i = 0; i < idx; i++)
-		list += symbol_len(study->lines.items[i].text) == len &&
-			!strncmp(study->lines.items[i].text, text, len);
+	for (size_t i = 0; i < idx; i++) {
+		const struct queue_line *before = &study->lines.items[i];
+
+		list += before->function == line->function && before->out == line->out &&
+			symbol_len(before->text) == len && !strncmp(before->text, line->text, len);
+	}
 	return list;
 }
 

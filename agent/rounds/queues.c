@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACES_MAX     400
-#define READ_LIMIT_NS  4000000000ULL /* for machine code */
+#define PLACES_MAX     1200
+#define READ_LIMIT_NS  5000000000ULL /* for machine code */
 #define LOOK_NS        200000000ULL  /* for how often places are passed */
 #define LOOK_POLL_MS   10
 #define POLL_MS        50
@@ -358,6 +358,7 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 		.hazards = program__hazards(program),
 	};
 	struct queue_places places;
+	uint64_t begin_ts = monotonic_ns();
 	int err = queue_places_find(program, PLACES_MAX, READ_LIMIT_NS, &places);
 
 	study->lock_functions = places.lock_functions;
@@ -367,6 +368,8 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 		err = queue_lines_make(program, &places, study);
 	if (!err)
 		err = queue_lines_resolve(program, study, &watch.lists);
+	log_debug("%zu lines for %zu places, %.1f s after the beginning", study->lines.cnt, study->places,
+		  (monotonic_ns() - begin_ts) / SECOND_NS);
 	if (!err)
 		err = watch_and_match(&watch);
 	if (err == -ENOMEM)

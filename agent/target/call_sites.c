@@ -59,21 +59,22 @@ static int code_walk(const struct module *module,
 }
 
 struct stub_search {
-	uint64_t slot;
-	uint32_t tag;
-	struct call_targets *targets;
+	const struct call_targets *slots;
+	struct call_targets found;
 };
 
 static int stub_look(void *arg, const uint8_t *bytes, size_t sz, uint64_t addr)
 {
 	struct stub_search *search = arg;
-	uint64_t slot;
+	const struct call_target *slot;
+	uint64_t slot_addr;
 	int err = 0;
 
-	if (!reads_slot(bytes, sz, addr, SLOT_JUMP, &slot) || slot != search->slot)
+	if (!reads_slot(bytes, sz, addr, SLOT_JUMP, &slot_addr))
 		return 0;
-	for (size_t i = 0; i < sizeof(stub_prefixes) && !err; i++)
-		err = vec_push(&search->targets->items, ((struct call_target){addr - stub_prefixes[i], search->tag}));
+	slot = target_at(search->slots, slot_addr);
+	for (size_t i = 0; i < sizeof(stub_prefixes) && slot && !err; i++)
+		err = vec_push(&search->found.items, ((struct call_target){addr - stub_prefixes[i], slot->tag}));
 	return err;
 }
 
@@ -83,19 +84,13 @@ int call_targets_add(struct program *program, uint32_t idx, const char *name, ui
 	struct module *module = program_module_of(program, idx);
 	int err = module ? module_functions_load(program, module) : -EINVAL;
 	const struct elf_relocs *relocs = err ? NULL : module_relocs(module);
-	struct stub_search search = {.tag = tag, .targets = targets};
 	const struct elf_slot *slots;
 	size_t cnt = relocs ? elf_relocs__slots(relocs, &slots) : 0;
 	uint32_t own;
 
-	for (size_t i = 0; i < cnt && !err; i++) {
-		if (!slots[i].name || strcmp(slots[i].name, name))
-			continue;
-		search.slot = slots[i].addr;
-		err = vec_push(&targets->items, ((struct call_target){slots[i].addr, tag}));
-		if (!err)
-			err = code_walk(module, stub_look, &search);
-	}
+	for (size_t i = 0; i < cnt && !err; i++)
+		if (slots[i].name && !strcmp(slots[i].name, name))
+			err = vec_push(&targets->items, ((struct call_target){slots[i].addr, tag}));
 	if (err)
 		return err;
 	own = module_function_named(module, name);
@@ -105,9 +100,20 @@ int call_targets_add(struct program *program, uint32_t idx, const char *name, ui
 				  ((struct call_target){program_function_of(program, own)->public.addr, tag}));
 }
 
-void call_targets_sort(struct call_targets *targets)
+int call_targets_complete(struct program *program, uint32_t idx, struct call_targets *targets)
 {
+	struct module *module = program_module_of(program, idx);
+	struct stub_search search = {.slots = targets};
+	int err = module ? module_open(program, module) : -EINVAL;
+
 	vec_sort(&targets->items, target_cmp);
+	if (!err && targets->items.cnt)
+		err = code_walk(module, stub_look, &search);
+	for (size_t i = 0; i < search.found.items.cnt && !err; i++)
+		err = vec_push(&targets->items, search.found.items.items[i]);
+	vec_free(&search.found.items);
+	vec_sort(&targets->items, target_cmp);
+	return err;
 }
 
 void call_targets_free(struct call_targets *targets)

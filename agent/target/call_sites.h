@@ -16,18 +16,19 @@ struct call_target {
 };
 
 struct call_targets {
-	VEC(struct call_target) items; /* by address, once call_targets_sort() was called */
+	VEC(struct call_target) items; /* by address, once they are complete */
 };
 
 typedef VEC(uint64_t) call_site_addrs;
 
 /*
- * Appends what the name stands for in one module: slots that the dynamic linker binds to it, stubs that jump by these,
- * and the module's own function.  0 or -errno.
+ * Appends what the name stands for in one module: slots that the dynamic linker binds to it, and the module's own
+ * function.  0 or -errno.
  */
 int call_targets_add(struct program *program, uint32_t module, const char *name, uint32_t tag,
 		     struct call_targets *targets);
-void call_targets_sort(struct call_targets *targets);
+/* Adds the stubs that jump by the slots among them, when all names have been added.  0 or -errno. */
+int call_targets_complete(struct program *program, uint32_t module, struct call_targets *targets);
 void call_targets_free(struct call_targets *targets);
 /* The one that an instruction of that module calls or jumps to; NULL. */
 const struct call_target *call_target_of(const struct call_targets *targets, const struct code_insn *insn);

@@ -34,7 +34,7 @@ static void subject_open(void)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		CU_ASSERT_EQUAL_FATAL(
 			call_targets_add(subject.program, 0, known[i].name, known[i].calls, &subject.targets), 0);
-	call_targets_sort(&subject.targets);
+	CU_ASSERT_EQUAL_FATAL(call_targets_complete(subject.program, 0, &subject.targets), 0);
 	CU_ASSERT(subject.targets.items.cnt >= 4);
 }
 
