@@ -126,8 +126,7 @@ workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out
 queue_bin := $(BUILD)/workloads/queues-O0 $(BUILD)/workloads/queues-O2 $(BUILD)/workloads/queues-O3 $(BUILD)/workloads/queues-stripped
 
 .PHONY: workloads
-workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/prelinked/library
-workloads: $(workload_bin) $(BUILD)/workloads/prelinked/library $(queue_bin)
+workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/prelinked/library $(queue_bin)
 $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
