@@ -26,7 +26,7 @@ uint64_t NAME(add)(struct subject_queue *queue, uint64_t by);
 void NAME(clear)(struct subject_queue *queue);
 int NAME(is_empty)(struct subject_queue *queue);
 int NAME(push_checked)(struct subject_queue *queue, void *job);
-void NAME(nested)(struct subject_queue *queue, struct subject_queue *inner, void *job);
+void NAME(push_nested)(struct subject_queue *queue, struct subject_queue *inner, void *job);
 void NAME(unlocked)(struct subject_queue *queue, void *job);
 int NAME(lock)(struct subject_queue *queue);
 void NAME(unlock)(struct subject_queue *queue);
@@ -113,7 +113,7 @@ int NAME(push_checked)(struct subject_queue *queue, void *job)
 }
 
 /* Behind the inner section it is still the outer one. */
-void NAME(nested)(struct subject_queue *queue, struct subject_queue *inner, void *job)
+void NAME(push_nested)(struct subject_queue *queue, struct subject_queue *inner, void *job)
 {
 	pthread_mutex_lock(&queue->lock);
 	pthread_mutex_lock(&inner->lock);

@@ -72,7 +72,7 @@ static void what_goes_in(void)
 		const char *name;
 		int arg;
 		uint8_t sz;
-	} cases[] = {{"push", 1, 8}, {"push_number", 1, 4}, {"push_checked", 1, 8}, {"nested", 2, 8}};
+	} cases[] = {{"push", 1, 8}, {"push_number", 1, 4}, {"push_checked", 1, 8}, {"push_nested", 2, 8}};
 
 	subject_open();
 	for (size_t level = 0; level < LEVEL_CNT; level++)
