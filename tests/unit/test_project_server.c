@@ -281,6 +281,32 @@ static void two_collectors_share_a_database(void)
 	clickhouse__free(server);
 }
 
+/* The rest of a session is with another collector, which never got its anchors. */
+static void a_clock_is_shared(void)
+{
+	struct clickhouse *server = open_database("clocks");
+	struct project_stats stats;
+	struct test_dir first, second;
+
+	if (!server)
+		return;
+	test_dir__make(&first);
+	test_dir__make(&second);
+	write_session(first.path, "a", 71, NOW_NS, true, "t");
+	write_session(second.path, "a", 71, NOW_NS, false, "u");
+	CU_ASSERT_EQUAL(project(server, second.path, "second").waiting_rows, ROW_CNT);
+	CU_ASSERT_EQUAL(project(server, first.path, "first").rows, ROW_CNT);
+	stats = project(server, second.path, "second");
+	CU_ASSERT(stats.rows == ROW_CNT && !stats.waiting_rows);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT uniqExact(begin_ns) FROM clocks.intervals"), ROW_CNT);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM clocks.clocks"), 1);
+	CU_ASSERT_EQUAL(project_forget(server, "a", SETTLE_S * 1000000000ULL), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM clocks.clocks"), 0);
+	clickhouse__free(server);
+	test_dir__remove(&first);
+	test_dir__remove(&second);
+}
+
 static void a_killed_server_comes_back(void)
 {
 	struct clickhouse *server = open_database("killed");
@@ -718,6 +744,7 @@ int suite_project_server(void)
 		{"hostile names are names", hostile_names_are_names},
 		{"a dead projector is fenced", a_dead_projector_is_fenced},
 		{"two collectors share a database", two_collectors_share_a_database},
+		{"a clock is shared", a_clock_is_shared},
 		{"a killed server comes back", a_killed_server_comes_back},
 		{"questions are answered", questions_are_answered},
 		{"the dashboard asks what there is", the_dashboard_asks_what_there_is},

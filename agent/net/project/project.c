@@ -215,6 +215,8 @@ static int attempt(struct projector *projector)
 		err = schema_apply(projector->server, &projector->about);
 		projector->applied = !err;
 	}
+	if (!err)
+		err = projector__take_clocks(projector) ?: projector__put_clocks(projector);
 	while (!err && anything_ready(projector)) {
 		err = projector__take_turn(projector);
 		/* Who may not insert may still find that there is nothing to insert. */
@@ -251,6 +253,8 @@ static bool may_pass(struct projector *projector, int err)
 	switch (projector->code) {
 	case CLICKHOUSE_NO_SUCH_TABLE:
 	case CLICKHOUSE_NO_SUCH_DATABASE:
+		for (size_t s = 0; s < projector->sessions.cnt; s++)
+			projector->sessions.items[s].clock_shared = false;
 		/* Dropped by another one, or a server that was set up anew: look again. */
 		projector->applied = false;
 		return true;

@@ -52,20 +52,24 @@ static int wait_for_mutations(struct clickhouse *server, uint64_t patience_ns)
 
 int project_forget(struct clickhouse *server, const char *host, uint64_t patience_ns)
 {
-	static const char *const tables[] = {"intervals", "blocks", "sessions", "facts", "loss", "causes"};
+	static const char *const tables[] = {"rollup_late", "sketches", "intervals", "blocks", "clocks",
+					     "sessions",    "facts",    "loss",      "causes"};
 	char *statement = NULL;
-	int err = 0;
+	int err;
 
 	/* First of all, so that no sum of before holds; the next projection makes them anew. */
 	if (asprintf(&statement, "ALTER TABLE %s.rollup_days DELETE WHERE generation > 0",
 		     clickhouse__database(server)) < 0)
 		return -ENOMEM;
-	err = clickhouse__do(server, statement) ?: forget_in(server, "rollup_late", host) ?: forget_in(server, "sketches", host);
+	err = clickhouse__do(server, statement);
 	free(statement);
-	if (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)
-		err = 0;
-
-	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++)
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		/* An older whylate's database has not all of them. */
+		if (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)
+			err = 0;
+		if (err)
+			return err;
 		err = forget_in(server, tables[i], host);
+	}
 	return err ?: wait_for_mutations(server, patience_ns);
 }

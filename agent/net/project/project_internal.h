@@ -35,6 +35,7 @@ struct project_session {
 	VEC(struct project_loss) losses;
 	VEC(uint32_t) files; /* indexes into projector->files */
 	bool clock_known;
+	bool clock_shared;                      /* the database has one of it */
 	int64_t clock_ns;                       /* from its monotonic clock to CLOCK_REALTIME, by its first anchors */
 	int64_t mono_anchor_ns, wall_anchor_ns; /* 0: not seen */
 	uint64_t min_ts, max_ts;                /* of its intervals; min > max: none */
@@ -130,6 +131,13 @@ int projector__ask_known(struct projector *projector);
 int projector__insert(struct projector *projector, size_t from, size_t to);
 /* Notes in the database that blocks are in it. */
 int projector__list_done(struct projector *projector);
+
+/*
+ * project_clocks.c: of a session whose blocks came to several collectors one alone has the anchors.  Takes what others
+ * have put into the database; and puts there what is not.  0 or as clickhouse__ask().
+ */
+int projector__take_clocks(struct projector *projector);
+int projector__put_clocks(struct projector *projector);
 
 /* project_state.c: sessions, facts, loss, causes that the database has not got.  0 or -errno. */
 int projector__put_state(struct projector *projector);

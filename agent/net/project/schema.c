@@ -120,6 +120,8 @@ static const struct {
 	    "String, session UInt64, row_cnt UInt64, w Float64, w2 Float64, begin_min UInt64, begin_max UInt64, "
 	    "buckets Array(UInt16), weights Array(Float64)) "
 	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (every, type, host, session)"},
+	{3, "CREATE TABLE IF NOT EXISTS %d.clocks (session UInt64, host String, offset_ns Int64, at DateTime) "
+	    "ENGINE = MergeTree ORDER BY session"},
 	{3, "CREATE TABLE IF NOT EXISTS %d.rollup_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
 	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
 };

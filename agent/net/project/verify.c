@@ -134,7 +134,10 @@ int projector__verify(struct projector *projector, struct project_verdict *verdi
 	counted = calloc(projector->blocks.cnt + 1, sizeof(*counted));
 	if (!counted)
 		return -ENOMEM;
-	err = count_shards(projector, counted, verdict);
+	err = projector__take_clocks(projector);
+	/* No database is one without rows; counting them says so. */
+	if (!err || (err == -EPROTO && clickhouse__code(projector->server) == CLICKHOUSE_NO_SUCH_DATABASE))
+		err = count_shards(projector, counted, verdict);
 	if (!err)
 		err = count_database(projector, counted, verdict);
 	for (size_t b = 0; !err && b < projector->blocks.cnt; b++) {
