@@ -68,7 +68,7 @@ static const struct option_row rows[] = {
 
 int cmd_values(int argc, char **argv)
 {
-	struct values_options options = {0};
+	struct values_options options = {.schema.cached = true};
 	const struct option_group groups[] = {OPTION_GROUP(rows, &options, help)};
 	int code;
 

@@ -179,7 +179,7 @@ static int add_module(struct sampled_values *values, struct value_schema *schema
 static struct value_schema_opts schema_opts(const struct sampled_values *values, const char *path)
 {
 	return (struct value_schema_opts){
-		.path = path, .debuginfo_dir = values->opts.debuginfo_dir, .either = values->opts.glob};
+		.path = path, .debuginfo_dir = values->opts.debuginfo_dir, .either = values->opts.glob, .cached = true};
 }
 
 /* Has it variables of which there are none yet? The same build may be at several places. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "values/schema_cache.h"
 #include "values/schema_internal.h"
 
 #include "base/order.h"
@@ -52,6 +53,8 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 	for (int i = 0; i < len && i < 64; i++)
 		sprintf(hex + 2 * i, "%02x", build_id[i]);
 	schema->build_id = builder_text(&builder, hex);
+	if (opts->cached && schema_cache_load(schema, opts))
+		return 0;
 	builder.tagger = tagger__new();
 	schema->no_code_tags = !builder.tagger;
 	schema_walk(&builder);
@@ -61,6 +64,8 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 	tagger__free(builder.tagger);
 	if (!builder.err)
 		vec_sort(&schema->variables, compare);
+	if (!builder.err && opts->cached)
+		schema_cache_store(schema, opts);
 	return builder.err;
 }
 

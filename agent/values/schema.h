@@ -80,6 +80,8 @@ struct value_schema_opts {
 	const char *file, *function; /* globs; NULL: all */
 	const char *either;          /* a glob that one of both fits; NULL: all */
 	bool all_locals;             /* locals without a tag, too */
+	bool cached;                 /* looked for in the user's cache, and kept there */
+	const char *cache_dir;       /* it is within that directory; NULL: the user's */
 	const atomic_bool *stop;     /* -ECANCELED once it is set; NULL */
 };
 

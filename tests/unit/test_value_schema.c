@@ -3,16 +3,19 @@
  * The witness of a location is the processor: a child runs the subject in single steps, and at each instruction the
  * variables are read where the schema says they are.  Parameters that nothing writes to have their value throughout.
  */
+#include "test_shard_util.h"
 #include "unit.h"
-#include "values/schema.h"
+#include "values/schema_cache.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -350,6 +353,104 @@ static void test_places(void)
 
 #endif
 
+static bool is_same(const struct value_schema *a, const struct value_schema *b)
+{
+	if (a->variables.cnt != b->variables.cnt || a->locations.cnt != b->locations.cnt ||
+	    a->functions != b->functions || a->units != b->units || memcmp(a->skipped, b->skipped, sizeof(a->skipped)))
+		return false;
+	for (size_t v = 0; v < a->variables.cnt; v++) {
+		const struct value_variable *x = &a->variables.items[v], *y = &b->variables.items[v];
+
+		if (strcmp(x->file, y->file) || strcmp(x->function, y->function) || strcmp(x->name, y->name) ||
+		    strcmp(x->type, y->type) || !x->inlined != !y->inlined ||
+		    (x->inlined && strcmp(x->inlined, y->inlined)) || x->line != y->line || x->size != y->size ||
+		    x->kind != y->kind || x->tags != y->tags || x->member_off != y->member_off ||
+		    x->first_location != y->first_location || x->location_cnt != y->location_cnt)
+			return false;
+	}
+	for (size_t l = 0; l < a->locations.cnt; l++) {
+		const struct value_location *x = &a->locations.items[l], *y = &b->locations.items[l];
+
+		if (x->pc_begin != y->pc_begin || x->pc_end != y->pc_end || x->off != y->off || x->place != y->place ||
+		    x->reg != y->reg)
+			return false;
+	}
+	return true;
+}
+
+/* The only file of the cache. */
+static char *kept_file(const char *dir)
+{
+	char *pattern = NULL, *path = NULL;
+	glob_t found = {0};
+
+	if (asprintf(&pattern, "%s/whylate/*.schema", dir) > 0 && !glob(pattern, 0, NULL, &found) &&
+	    found.gl_pathc == 1)
+		path = strdup(found.gl_pathv[0]);
+	globfree(&found);
+	free(pattern);
+	return path;
+}
+
+/* A schema that was kept is the same; a file that is damaged anywhere, cut off, or open to others is made anew. */
+static void test_cache(void)
+{
+	struct value_schema_opts opts = {.path = "/proc/self/exe", .function = "subject_o2_*", .cached = true};
+	struct value_schema made, kept;
+	struct test_dir dir;
+	struct stat st;
+	char *path;
+	FILE *file;
+
+	test_dir__make(&dir);
+	opts.cache_dir = dir.path;
+	CU_ASSERT_EQUAL_FATAL(value_schema_make(&made, &opts), 0);
+	CU_ASSERT(made.variables.cnt > 5);
+	path = kept_file(dir.path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(path);
+	CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
+	kept = (struct value_schema){.build_id = made.build_id, .arena = arena__new()};
+	CU_ASSERT(schema_cache_load(&kept, &opts) && is_same(&made, &kept));
+	value_schema_free(&kept);
+	CU_ASSERT_EQUAL_FATAL(value_schema_make(&kept, &opts), 0);
+	CU_ASSERT(is_same(&made, &kept));
+	value_schema_free(&kept);
+	for (long at = 0; at < st.st_size; at += 1 + st.st_size / 97) {
+		int before;
+
+		file = fopen(path, "r+");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+		fseek(file, at, SEEK_SET);
+		before = fgetc(file);
+		fseek(file, at, SEEK_SET);
+		fputc(before ^ 0x40, file);
+		fclose(file);
+		kept = (struct value_schema){.build_id = made.build_id, .arena = arena__new()};
+		CU_ASSERT(!schema_cache_load(&kept, &opts) && !kept.variables.cnt && !kept.locations.cnt);
+		value_schema_free(&kept);
+		schema_cache_store(&made, &opts);
+	}
+	for (long len = 0; len < st.st_size; len += 1 + st.st_size / 31) {
+		CU_ASSERT_EQUAL(truncate(path, len), 0);
+		kept = (struct value_schema){.build_id = made.build_id, .arena = arena__new()};
+		CU_ASSERT(!schema_cache_load(&kept, &opts));
+		value_schema_free(&kept);
+		schema_cache_store(&made, &opts);
+	}
+	CU_ASSERT_EQUAL(chmod(path, 0666), 0);
+	kept = (struct value_schema){.build_id = made.build_id, .arena = arena__new()};
+	CU_ASSERT(!schema_cache_load(&kept, &opts));
+	value_schema_free(&kept);
+	/* Other questions have other answers. */
+	opts.all_locals = true;
+	CU_ASSERT_EQUAL_FATAL(value_schema_make(&kept, &opts), 0);
+	CU_ASSERT(kept.variables.cnt > made.variables.cnt);
+	value_schema_free(&kept);
+	value_schema_free(&made);
+	free(path);
+	test_dir__remove(&dir);
+}
+
 static void test_bad_input(void)
 {
 	struct value_schema schema;
@@ -371,6 +472,7 @@ int suite_value_schema(void)
 		{"members of base classes", test_bases},
 		{"members of global structs lie where they do", test_members_of_globals},
 		{"variables are where the schema says, at each instruction", test_places},
+		{"a schema that was kept is the same", test_cache},
 		{"what is no binary is refused", test_bad_input},
 	};
 
