@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * libFuzzer: any DWARF expressions as the places of variables and as the frame base of a function of any code, in a
- * file that is otherwise in order; then any operations as the unwinder evaluates them.
+ * libFuzzer: any DWARF expressions and any location list as the places of variables, and as the frame base of a
+ * function of any code, types that refer to one another in any way, in a file that is otherwise in order; then any
+ * operations as the unwinder evaluates them.
  */
 #include "target/unwind_rules.h"
+#include "values/plan.h"
 #include "values/reader.h"
 
 #include <elf.h>
@@ -33,15 +35,32 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
 
 /* code, tag, children, then pairs of attribute and form. */
 static const uint8_t abbrevs[] = {
-	1, 0x11, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0,    0,          /* unit: name, low_pc, high_pc */
-	2, 0x24, 0, 0x03, 0x08, 0x3e, 0x0b, 0x0b, 0x0b, 0,    0,          /* base type: name, encoding, size */
-	3, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0x40, 0x18, 0, 0, /* subprogram: + frame base */
-	4, 0x34, 0, 0x03, 0x08, 0x49, 0x13, 0x02, 0x18, 0,    0,          /* variable: name, type, location */
+	1,  0x11, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0,    0,          /* unit: name, low_pc, high_pc */
+	2,  0x24, 0, 0x03, 0x08, 0x3e, 0x0b, 0x0b, 0x0b, 0,    0,          /* base type: name, encoding, size */
+	3,  0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0x40, 0x18, 0, 0, /* subprogram: + frame base */
+	4,  0x34, 0, 0x03, 0x08, 0x49, 0x13, 0x02, 0x18, 0,    0,          /* variable: name, type, location */
+	5,  0x16, 0, 0x49, 0x13, 0,    0,                                  /* typedef: type */
+	6,  0x26, 0, 0x49, 0x13, 0,    0,                                  /* const: type */
+	7,  0x0f, 0, 0x49, 0x13, 0,    0,                                  /* pointer: type */
+	8,  0x13, 1, 0x03, 0x08, 0x0b, 0x0b, 0,    0,                      /* struct: name, size */
+	9,  0x17, 1, 0x03, 0x08, 0x0b, 0x0b, 0,    0,                      /* union: name, size */
+	10, 0x0d, 0, 0x03, 0x08, 0x49, 0x13, 0x38, 0x0b, 0,    0,          /* member: name, type, where */
+	11, 0x0d, 0, 0x49, 0x13, 0x38, 0x0b, 0,    0,                      /* nameless member: type, where */
+	12, 0x1c, 0, 0x49, 0x13, 0x38, 0x0b, 0,    0,                      /* base: type, where */
+	13, 0x34, 0, 0x03, 0x08, 0x49, 0x13, 0x02, 0x17, 0,    0,          /* variable: name, type, location list */
 	0,
 };
 
-static const char names[] = "\0.shstrtab\0.text\0.debug_abbrev\0.debug_info";
-enum { SHSTRTAB = 1, TEXT, ABBREV, INFO, SECTION_CNT };
+static const char names[] = "\0.shstrtab\0.text\0.debug_abbrev\0.debug_info\0.debug_loc";
+enum { SHSTRTAB = 1, TEXT, ABBREV, INFO, LOC, SECTION_CNT };
+
+/* Types: each is of a kind, and refers to others. */
+#define TYPES 6
+enum { TYPEDEF, CONST, POINTER, STRUCT, UNION, BASE, TYPE_KIND_CNT };
+
+struct type {
+	uint8_t kind, refs[3], offs[3], size;
+};
 
 struct file {
 	uint8_t bytes[4096];
@@ -65,6 +84,58 @@ struct expression {
 	uint8_t sz;
 };
 
+/* Only the kind says how long its entry is: where each one lies is known before they are put. */
+static uint32_t type_sz(const struct type *type)
+{
+	static const uint32_t sizes[TYPE_KIND_CNT] = {
+		[TYPEDEF] = 5, [CONST] = 5, [POINTER] = 5, [STRUCT] = 25, [UNION] = 25, [BASE] = 7};
+
+	return sizes[type->kind % TYPE_KIND_CNT];
+}
+
+static void put_type(struct file *file, const struct type *type, const uint32_t offs[TYPES])
+{
+	size_t begin = file->sz;
+	uint8_t kind = type->kind % TYPE_KIND_CNT;
+
+	switch (kind) {
+	case BASE:
+		put_number(file, 2, 1);
+		put(file, "int", 4);
+		put_number(file, 5, 1);
+		put_number(file, type->size, 1);
+		break;
+	case STRUCT:
+	case UNION:
+		put_number(file, kind == STRUCT ? 8 : 9, 1);
+		put(file, "s", 2);
+		put_number(file, type->size, 1);
+		put_number(file, 10, 1);
+		put(file, "m", 2);
+		put_number(file, offs[type->refs[0] % TYPES], 4);
+		put_number(file, type->offs[0], 1);
+		for (int i = 1; i < 3; i++) {
+			put_number(file, 10 + (uint64_t)i, 1);
+			put_number(file, offs[type->refs[i] % TYPES], 4);
+			put_number(file, type->offs[i], 1);
+		}
+		put_number(file, 0, 1);
+		break;
+	default:
+		put_number(file, 5 + kind, 1);
+		put_number(file, offs[type->refs[0] % TYPES], 4);
+	}
+	NEED(file->sz - begin == type_sz(type));
+}
+
+static void put_listed(struct file *file, const char *name, uint32_t type_off)
+{
+	put_number(file, 13, 1);
+	put(file, name, strlen(name) + 1);
+	put_number(file, type_off, 4);
+	put_number(file, 0, 4);
+}
+
 static void put_variable(struct file *file, const char *name, uint32_t type_off, const struct expression *place)
 {
 	put_number(file, 4, 1);
@@ -74,10 +145,11 @@ static void put_variable(struct file *file, const char *name, uint32_t type_off,
 	put(file, place->bytes, place->sz);
 }
 
-static void put_info(struct file *file, const struct expression *base, const struct expression *place)
+static void put_info(struct file *file, const struct expression *base, const struct expression *place,
+		     const struct type types[TYPES])
 {
 	size_t begin = file->sz;
-	uint32_t type_off, length;
+	uint32_t type_off, length, offs[TYPES], next;
 
 	put_number(file, 0, 4); /* the length */
 	put_number(file, 4, 2);
@@ -92,7 +164,15 @@ static void put_info(struct file *file, const struct expression *base, const str
 	put(file, "int", 4);
 	put_number(file, 5, 1);
 	put_number(file, 4, 1);
+	next = (uint32_t)(file->sz - begin);
+	for (int t = 0; t < TYPES; t++) {
+		offs[t] = next;
+		next += type_sz(&types[t]);
+	}
+	for (int t = 0; t < TYPES; t++)
+		put_type(file, &types[t], offs);
 	put_variable(file, "global", type_off, place);
+	put_variable(file, "typed", offs[0], place);
 	put_number(file, 3, 1);
 	put(file, "function", 9);
 	put_number(file, TEXT_ADDR, 8);
@@ -101,6 +181,9 @@ static void put_info(struct file *file, const struct expression *base, const str
 	put(file, base->bytes, base->sz);
 	put_variable(file, "local", type_off, place);
 	put_variable(file, "other", type_off, base);
+	put_variable(file, "typed", offs[1], place);
+	put_listed(file, "listed", type_off);
+	put_listed(file, "both", offs[2]);
 	put_number(file, 0, 2); /* ends of the function and of the unit */
 	length = (uint32_t)(file->sz - begin - 4);
 	memcpy(file->bytes + begin, &length, 4);
@@ -116,9 +199,9 @@ static void put_section(Elf64_Shdr *section, struct file *file, const void *byte
 }
 
 static void make(struct file *file, const struct expression *base, const struct expression *place,
-		 const uint8_t text[TEXT_SZ])
+		 const struct type types[TYPES], const struct expression *list, const uint8_t text[TEXT_SZ])
 {
-	static const uint32_t name_offs[] = {0, 1, 11, 17, 31};
+	static const uint32_t name_offs[] = {0, 1, 11, 17, 31, 43};
 	Elf64_Shdr sections[SECTION_CNT] = {0};
 	Elf64_Phdr segment = {.p_type = PT_LOAD,
 			      .p_flags = PF_R | PF_X,
@@ -149,8 +232,9 @@ static void make(struct file *file, const struct expression *base, const struct 
 	sections[TEXT].sh_addr = TEXT_ADDR;
 	put_section(&sections[ABBREV], file, abbrevs, sizeof(abbrevs));
 	put_section(&sections[INFO], file, "", 0);
-	put_info(file, base, place);
+	put_info(file, base, place, types);
 	sections[INFO].sh_size = file->sz - sections[INFO].sh_offset;
+	put_section(&sections[LOC], file, list->bytes, list->sz);
 	for (size_t i = 0; i < SECTION_CNT; i++)
 		sections[i].sh_name = name_offs[i];
 	header.e_shoff = file->sz;
@@ -168,8 +252,11 @@ static int take(void *owner, uint32_t variable, uint64_t bytes)
 {
 	struct taking *taking = owner;
 
+	uint8_t size;
+
 	NEED(variable < taking->schema->variables.cnt);
-	NEED(!(bytes >> 32));
+	size = taking->schema->variables.items[variable].size;
+	NEED(size == 8 || !(bytes >> (8 * size)));
 	taking->cnt++;
 	return 0;
 }
@@ -193,6 +280,28 @@ static void read_values(const struct value_schema *schema, const uint8_t *bytes,
 	value_reader__free(reader);
 }
 
+/* What the kernel is told to read is within its tables, and is no more than the plan has. */
+static void plan_reads(const struct value_schema *schema)
+{
+	struct value_planned *planned = calloc(schema->variables.cnt + 1, sizeof(*planned));
+	struct value_plan plan = {.limits = {4, 6, 2}};
+
+	NEED(planned && !value_plan_add(&plan, schema, 0, planned));
+	for (size_t r = 0; r < plan.ranges.cnt; r++) {
+		const struct value_range *range = &plan.ranges.items[r];
+
+		NEED(range->begin < range->end && range->first + range->cnt <= plan.reads.cnt);
+	}
+	for (size_t r = 0; r < plan.reads.cnt; r++)
+		NEED(plan.reads.items[r].reg < WL_STACK_REGS && plan.reads.items[r].sz <= 8);
+	for (uint32_t p = 0, cnt; p < plan.parts.cnt; p += cnt)
+		NEED((cnt = value_plan_fits(&plan, p)) >= 1);
+	for (size_t v = 0; v < schema->variables.cnt; v++)
+		NEED(planned[v].part == VALUE_NO_PART || planned[v].part < plan.parts.cnt);
+	value_plan_free(&plan);
+	free(planned);
+}
+
 /* How many variables have a place. */
 static size_t check_file(const struct file *file, const uint8_t *bytes, size_t sz)
 {
@@ -211,10 +320,11 @@ static size_t check_file(const struct file *file, const uint8_t *bytes, size_t s
 		for (size_t i = 0; i < schema.variables.cnt; i++) {
 			const struct value_variable *variable = &schema.variables.items[i];
 
-			NEED(variable->name && variable->file && variable->size == 4);
+			NEED(variable->name && variable->file && variable->size >= 1 && variable->size <= 8);
 			NEED(variable->first_location + variable->location_cnt <= schema.locations.cnt);
 		}
 		read_values(&schema, bytes, sz);
+		plan_reads(&schema);
 	}
 	cnt = schema.variables.cnt;
 	value_schema_free(&schema);
@@ -243,29 +353,37 @@ static void evaluate(const uint8_t *bytes, size_t sz)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 {
 	static const uint8_t frame_base[] = {0x9c /* DW_OP_call_frame_cfa */}, fbreg[] = {0x91, 0x70};
+	/* In the whole function in a register; the end of the list. */
+	static const uint8_t one_place[8 + 8 + 2 + 1 + 16] = {[8] = TEXT_SZ, [16] = 1, [18] = 0x55};
 	static bool tried;
-	struct expression base = {frame_base, 1}, place = {fbreg, 2};
+	struct expression base = {frame_base, 1}, place = {fbreg, 2}, list = {one_place, sizeof(one_place)};
+	struct type types[TYPES] = {{.kind = POINTER, .refs = {1}},
+				    {.kind = STRUCT, .refs = {2, 1, 1}, .size = 8},
+				    {.kind = BASE, .size = 4}};
 	uint8_t text[TEXT_SZ] = {0x90};
 	struct file file = {0};
-	size_t used;
+	size_t used, types_sz = sizeof(types);
 
-	/* The file is one that is understood. */
+	/* The file is one that is understood: global, typed, local, other, listed, both. */
 	if (!tried) {
-		make(&file, &base, &place, text);
-		NEED(check_file(&file, bytes, 0) >= 1);
+		make(&file, &base, &place, types, &list, text);
+		NEED(check_file(&file, bytes, 0) >= 3);
 		tried = true;
 	}
-	if (sz < 2)
+	if (sz < 3 + types_sz)
 		return 0;
 	base.sz = bytes[0] % EXPRESSION_MAX;
 	place.sz = bytes[1] % EXPRESSION_MAX;
-	used = 2 + (size_t)base.sz + place.sz;
+	list.sz = bytes[2];
+	memcpy(types, bytes + 3, types_sz);
+	used = 3 + types_sz + base.sz + place.sz + list.sz;
 	if (used > sz)
 		return 0;
-	base.bytes = bytes + 2;
-	place.bytes = bytes + 2 + base.sz;
+	base.bytes = bytes + 3 + types_sz;
+	place.bytes = base.bytes + base.sz;
+	list.bytes = place.bytes + place.sz;
 	memcpy(text, bytes + used, sz - used < TEXT_SZ ? sz - used : TEXT_SZ);
-	make(&file, &base, &place, text);
+	make(&file, &base, &place, types, &list, text);
 	check_file(&file, bytes, sz);
 	evaluate(bytes, sz);
 	return 0;
