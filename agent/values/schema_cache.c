@@ -61,13 +61,14 @@ static uint64_t hash_text(uint64_t sum, const char *text)
 /* By what decides what is in it, besides the build: the options. False: it has no build id to go by. */
 static bool file_name(const struct value_schema *schema, const struct value_schema_opts *opts, char name[NAME_SZ])
 {
-	uint64_t sum = 0xcbf29ce484222325;
+	uint64_t sum = 0xcbf29ce484222325, sz;
 	struct stat st;
 
 	if (strlen(schema->build_id) < 16 || stat(opts->path, &st))
 		return false;
 	sum = hash_text(hash_text(hash_text(sum, opts->file), opts->function), opts->either);
-	sum = hash(sum, &(uint64_t){(uint64_t)st.st_size * 2 + opts->all_locals}, sizeof(uint64_t));
+	sz = (uint64_t)st.st_size * 2 + opts->all_locals;
+	sum = hash(sum, &sz, sizeof(sz));
 	return snprintf(name, NAME_SZ, "%s-%016llx" SUFFIX, schema->build_id, (unsigned long long)sum) < NAME_SZ;
 }
 
