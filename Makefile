@@ -123,7 +123,7 @@ $(BUILD)/presets/%: presets/%
 workload_src := $(wildcard tests/workloads/*.c)
 workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c $(if $(CROSS_COMPILE),tests/workloads/cplusplus.c),$(workload_src)))
 
-queue_bin := $(BUILD)/workloads/queues-O0 $(BUILD)/workloads/queues-O2 $(BUILD)/workloads/queues-O3 $(BUILD)/workloads/queues-stripped
+queue_bin := $(patsubst %,$(BUILD)/workloads/queues-%,O0 O2 O3 stripped $(if $(CROSS_COMPILE),,cplusplus))
 
 .PHONY: workloads
 workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/prelinked/library $(queue_bin)
@@ -155,6 +155,10 @@ $(BUILD)/workloads/queues-O%: tests/workloads/queues/queues.c
 	$(say) CC $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O$* -g $(WARN) -D_GNU_SOURCE $< -o $@ -lpthread
+$(BUILD)/workloads/queues-cplusplus: tests/workloads/queues/pool.cc
+	$(say) CXX $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Werror $< -o $@ -lpthread
 $(BUILD)/workloads/queues-stripped: $(BUILD)/workloads/queues-O2
 	$(say) STRIP $@
 	$(Q)$(CROSS_COMPILE)strip -o $@ $<

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define WRAPPER_ROUNDS 2    /* wrappers of wrappers */
+#define WRAPPER_ROUNDS 6    /* wrappers of wrappers: without inlining, of std::mutex in std::unique_lock */
 #define WRAPPER_SZ_MAX 1024 /* bytes of code */
 
 static const struct {
@@ -47,7 +47,7 @@ struct wrapper {
 	uint32_t module;
 	uint64_t addr;
 	const char *name; /* NULL: other modules cannot call it */
-	enum section_call calls;
+	uint32_t tag;
 };
 
 struct finder {
@@ -74,14 +74,14 @@ static int targets_make(struct finder *finder, uint32_t module, struct call_targ
 	int err = 0;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !err; i++)
-		err = call_targets_add(finder->program, module, known[i].name, known[i].calls, targets);
+		err = call_targets_add(finder->program, module, known[i].name, SECTION_TAG(known[i].calls, 0), targets);
 	for (size_t i = 0; i < finder->wrappers.cnt && !err; i++) {
 		const struct wrapper *wrapper = &finder->wrappers.items[i];
 
 		if (wrapper->name)
-			err = call_targets_add(finder->program, module, wrapper->name, wrapper->calls, targets);
+			err = call_targets_add(finder->program, module, wrapper->name, wrapper->tag, targets);
 		if (wrapper->module == module && !err)
-			err = vec_push(&targets->items, ((struct call_target){wrapper->addr, wrapper->calls}));
+			err = vec_push(&targets->items, ((struct call_target){wrapper->addr, wrapper->tag}));
 	}
 	return err ? err : call_targets_complete(finder->program, module, targets);
 }
@@ -126,7 +126,7 @@ static int wrapper_add(struct finder *finder, const struct program_function *fun
 		.addr = function->addr,
 		.name = function->source == FUNCTION_DYNSYM || function->source == FUNCTION_SYMTAB ? function->name
 												   : NULL,
-		.calls = sections->locks ? SECTION_CALL_LOCK : SECTION_CALL_UNLOCK,
+		.tag = SECTION_TAG(sections->locks ? SECTION_CALL_LOCK : SECTION_CALL_UNLOCK, sections->lock_arg),
 	};
 
 	if (sections->locks == sections->unlocks || is_wrapper(finder, function->module, function->addr))
@@ -211,13 +211,16 @@ ORDER(place_cmp, struct queue_place, BY(score_of(b), score_of(a)), BY(a->functio
 int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, struct queue_places *places)
 {
 	uint64_t begin_ts = monotonic_ns();
+	size_t known_before = SIZE_MAX;
 	/* Most of the time is for the places themselves. */
 	struct finder finder = {.program = program, .places = places, .until_ts = begin_ts + limit_ns / 3};
 	int err = 0;
 
 	memset(places, 0, sizeof(*places));
-	for (int round = 0; round < WRAPPER_ROUNDS && !err; round++)
+	for (int round = 0; round < WRAPPER_ROUNDS && !err && known_before != finder.wrappers.cnt; round++) {
+		known_before = finder.wrappers.cnt;
 		err = modules_read(&finder, true);
+	}
 	if (!err) {
 		places->left_out = 0;
 		finder.until_ts = begin_ts + limit_ns;

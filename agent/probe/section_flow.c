@@ -48,7 +48,8 @@ static void call_set(struct program *program, const struct function_code *code, 
 	default:
 		break;
 	}
-	insn->calls = insn->is_call && target ? target->tag : SECTION_CALL_NONE;
+	insn->calls = insn->is_call && target ? SECTION_TAG_CALLS(target->tag) : SECTION_CALL_NONE;
+	insn->lock_arg = insn->calls ? (int8_t)SECTION_TAG_LOCK_ARG(target->tag) : -1;
 }
 
 static int piece_read(struct program *program, const struct function_code *code, const struct function_piece *piece,
@@ -145,13 +146,11 @@ void flow_free(struct flow *flow)
 
 /* --- what is known ------------------------------------------------------------------------------------------------ */
 
-static void lock_taken(struct section_state *state, uint64_t addr)
+static void lock_taken(struct section_state *state, const struct flow_insn *insn)
 {
-	const struct section_value lock = state->regs[code_reg_of_arg(0)];
-
 	if (state->depth == 0) {
-		state->lock_addr = addr;
-		state->lock_root = lock.root;
+		state->lock_addr = insn->insn.addr;
+		state->lock_root = insn->lock_arg < 0 ? NO_ROOT : state->regs[code_reg_of_arg(insn->lock_arg)].root;
 	}
 	state->depth++;
 }
@@ -165,10 +164,10 @@ void flow_step(const struct flow *flow, size_t idx, struct section_state *state)
 		return;
 	}
 	if (insn->calls == SECTION_CALL_LOCK || insn->calls == SECTION_CALL_TRY_LOCK)
-		lock_taken(state, insn->insn.addr);
+		lock_taken(state, insn);
 	else if (insn->calls == SECTION_CALL_UNLOCK && state->depth > -1)
 		state->depth--;
-	section_state_called(state, insn->insn.addr);
+	section_state_called(state, insn->insn.addr, insn->calls != SECTION_CALL_NONE);
 	if (insn->calls == SECTION_CALL_LOCK || insn->calls == SECTION_CALL_TRY_LOCK)
 		state->regs[code_reg_of_arg(-1)] = (struct section_value){.kind = VALUE_LOCKED, .sz = 8};
 }
@@ -207,11 +206,16 @@ static int block_run(struct flow *flow, size_t idx, bool *changed)
 
 		if (insn->insn.kind == CODE_BRANCH) {
 			struct section_state taken = state;
+			bool always = state.is_nonzero && insn->is_unequal, never = state.is_nonzero && insn->is_equal;
 
 			refused(&taken, insn->is_unequal);
 			refused(&state, insn->is_equal);
-			taken.tells_locked = state.tells_locked = false;
-			err = arrive(flow, insn_at(flow, insn->insn.target), &taken, changed);
+			taken.tells_locked = state.tells_locked = taken.is_nonzero = state.is_nonzero = false;
+			/* As where a flag of the function's own says that the lock is held. */
+			if (!never)
+				err = arrive(flow, insn_at(flow, insn->insn.target), &taken, changed);
+			if (always)
+				return err;
 		} else if (insn->insn.kind == CODE_JUMP && !insn->leaves) {
 			return arrive(flow, insn_at(flow, insn->insn.target), &state, changed);
 		} else {

@@ -11,10 +11,11 @@
 struct flow_insn {
 	struct code_insn insn;
 	struct code_moves moves;
-	uint8_t calls; /* enum section_call */
-	bool is_call;  /* anything at all */
-	bool leaves;   /* … and does not come back here */
-	bool is_equal; /* a branch that is taken where something is zero */
+	uint8_t calls;   /* enum section_call */
+	int8_t lock_arg; /* argument that is the lock; -1: none is */
+	bool is_call;    /* anything at all */
+	bool leaves;     /* … and does not come back here */
+	bool is_equal;   /* a branch that is taken where something is zero */
 	bool is_unequal;
 	bool is_followed; /* by the next one of the list */
 };

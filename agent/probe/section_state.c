@@ -119,7 +119,8 @@ static bool slots_join(struct section_state *state, const struct section_state *
 bool section_state_join(struct section_state *state, const struct section_state *other)
 {
 	int depth = depth_join(state->depth, other->depth);
-	bool changed = slots_join(state, other), tells = state->tells_locked && other->tells_locked;
+	bool changed = slots_join(state, other), tells = state->tells_locked && other->tells_locked,
+	     is_nonzero = state->is_nonzero && other->is_nonzero;
 	const struct section_state *locked = other->depth > 0 && state->depth <= 0 ? other : state;
 	uint64_t lock_addr = locked->lock_addr;
 	uint8_t lock_root = locked->lock_root;
@@ -131,11 +132,12 @@ bool section_state_join(struct section_state *state, const struct section_state 
 	for (size_t i = 0; i < CODE_REG_CNT; i++)
 		changed |= value_set(&state->regs[i], value_join(&state->regs[i], &other->regs[i]));
 	changed |= depth != state->depth || lock_addr != state->lock_addr || lock_root != state->lock_root ||
-		   tells != state->tells_locked;
+		   tells != state->tells_locked || is_nonzero != state->is_nonzero;
 	state->depth = depth;
 	state->lock_addr = lock_addr;
 	state->lock_root = lock_root;
 	state->tells_locked = tells;
+	state->is_nonzero = is_nonzero;
 	return changed;
 }
 
@@ -195,7 +197,7 @@ static void store(struct section_state *state, const struct code_move *move)
 	if (to.kind != VALUE_FRAME)
 		return;
 	if (move->kind == CODE_MOVE_STORE_CONST)
-		value = (struct section_value){.kind = VALUE_CONST, .sz = 8};
+		value = (struct section_value){.kind = VALUE_CONST, .sz = 8, .site = (uint64_t)move->constant};
 	if (value.sz < move->sz)
 		value = (struct section_value){0};
 	value.sz = move->sz;
@@ -294,28 +296,32 @@ void section_state_move(struct section_state *state, const struct code_moves *mo
 	for (uint8_t reg = 0; moves->written && reg < CODE_REG_CNT; reg++)
 		if (moves->written >> reg & 1)
 			state->regs[reg] = (struct section_value){0};
-	if (tests)
-		state->tells_locked = tested(state, &moves->items[0]).kind == VALUE_LOCKED;
-	else if (moves->flags_written)
-		state->tells_locked = false;
+	if (tests) {
+		struct section_value value = tested(state, &moves->items[0]);
+
+		state->tells_locked = value.kind == VALUE_LOCKED;
+		state->is_nonzero = value.kind == VALUE_CONST && value.site;
+	} else if (moves->flags_written) {
+		state->tells_locked = state->is_nonzero = false;
+	}
 }
 
-void section_state_called(struct section_state *state, uint64_t addr)
+void section_state_called(struct section_state *state, uint64_t addr, bool keeps_frame)
 {
 	const struct section_value result = {.kind = VALUE_RESULT, .sz = 8, .inside = state->depth > 0, .site = addr};
 
-	/* A pointer into the frame: the call may leave what it returns there. */
-	for (int arg = 0; arg < SECTION_ARGS; arg++) {
+	/* A pointer into the frame: the call may leave what it returns there, or anything. */
+	for (int arg = 0; arg < SECTION_ARGS && !keeps_frame; arg++) {
 		const struct section_value *value = &state->regs[code_reg_of_arg(arg)];
 
-		if (value->kind == VALUE_FRAME && value->off < 0 && state->depth > 0)
-			slot_set(state, value->off, result);
+		if (value->kind == VALUE_FRAME && value->off < 0)
+			slot_set(state, value->off, state->depth > 0 ? result : (struct section_value){0});
 	}
 	for (uint8_t reg = 0; reg < CODE_REG_CNT; reg++)
 		if (code_reg_is_scratch(reg))
 			state->regs[reg] = (struct section_value){0};
 	state->regs[code_reg_of_arg(-1)] = result;
-	state->tells_locked = false;
+	state->tells_locked = state->is_nonzero = false;
 	if (state->depth > DEPTH_MAX)
 		state->depth = DEPTH_MAX;
 }

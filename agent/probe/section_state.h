@@ -14,7 +14,7 @@
 
 enum value_kind {
 	VALUE_UNKNOWN,
-	VALUE_CONST,  /* `site` itself; 0 also where there are several */
+	VALUE_CONST,  /* `site` itself; 0 also where it is not known */
 	VALUE_ARG,    /* argument root - 1 at the entry, + off */
 	VALUE_FRAME,  /* the stack pointer at the entry + off */
 	VALUE_SLOT,   /* what lies on the stack at off, and was not seen coming */
@@ -43,6 +43,7 @@ struct section_state {
 	int depth;          /* locks held; < 0: of the caller's, given back */
 	uint64_t lock_addr; /* the call that took the outermost one, 0: one of several */
 	uint8_t lock_root;  /* 1 + the argument that the outermost lock belongs to, NO_ROOT */
+	bool is_nonzero;    /* the flags are those of a test of what is not zero */
 	bool tells_locked;  /* the flags are those of a test of VALUE_LOCKED */
 };
 
@@ -52,8 +53,9 @@ void section_state_begin(struct section_state *state);
 bool section_state_join(struct section_state *state, const struct section_state *other);
 /* The moves of an instruction at addr. */
 void section_state_move(struct section_state *state, const struct code_moves *moves, uint64_t addr);
-/* A call at addr returns: what it may change is not known any more. */
-void section_state_called(struct section_state *state, uint64_t addr);
+/* A call at addr returns: what it may change is not known any more.  keeps_frame: it leaves the caller's frame alone.
+ */
+void section_state_called(struct section_state *state, uint64_t addr, bool keeps_frame);
 
 bool section_value_same(const struct section_value *a, const struct section_value *b);
 /* The address that a move reads or writes. */

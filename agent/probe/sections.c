@@ -15,11 +15,19 @@ struct followed {
 	bool read, written, passed, returned;
 };
 
+/* A call that takes an outermost lock. */
+struct locked {
+	uint64_t addr;
+	int lock_arg;
+	struct section_state before;
+};
+
 struct search {
 	struct sections *sections;
 	const struct flow *flow;
 	VEC(struct followed) followed;
-	VEC(struct section_state) locked; /* before each call that takes an outermost lock; .lock_addr is its address */
+	VEC(struct locked) locked;
+	bool takes, gives; /* locks, and gives back what it took */
 };
 
 static bool is_outermost_lock(const struct flow_insn *insn, const struct section_state *state)
@@ -96,16 +104,17 @@ static int goes_in(struct search *search, const struct section_value *value, uin
 	int err = 0;
 
 	for (size_t i = 0; i < search->locked.cnt && !err; i++) {
-		const struct section_state *locked = &search->locked.items[i];
+		const struct locked *locked = &search->locked.items[i];
 		struct section_use use = {
-			.addr = locked->lock_addr,
+			.addr = locked->addr,
+			.lock_arg = locked->lock_arg,
 			.arg = value->kind == VALUE_ARG ? value->root - 1 : -1,
 			.handed = handed,
 		};
 
-		if (lock_addr && lock_addr != locked->lock_addr)
+		if (lock_addr && lock_addr != locked->addr)
 			continue;
-		use.place = place_of(locked, value);
+		use.place = place_of(&locked->before, value);
 		if (use.place.reg == CODE_NO_REG)
 			use.addr = 0;
 		if (use.addr || use.arg >= 0)
@@ -183,6 +192,7 @@ static int comes_out(struct search *search, const struct flow_insn *insn, const 
 		struct section_use use = {
 			.out = true,
 			.addr = insn->insn.addr,
+			.lock_arg = insn->lock_arg,
 			.arg = -1,
 			.returned = followed->returned,
 			.handed = followed->value.kind == VALUE_RESULT,
@@ -200,16 +210,30 @@ static int comes_out(struct search *search, const struct flow_insn *insn, const 
 
 /* --- sections ----------------------------------------------------------------------------------------------------- */
 
+/* The lock that is the caller's is an argument of the function, or lies within what one points to. */
+static void lock_arg_note(struct search *search, const struct flow_insn *insn, const struct section_state *state)
+{
+	const struct section_value *lock = insn->lock_arg < 0 ? NULL : &state->regs[code_reg_of_arg(insn->lock_arg)];
+
+	search->sections->lock_arg = lock && lock->kind == VALUE_ARG ? lock->root - 1 : -1;
+}
+
 static int lock_note(void *arg, const struct flow_insn *insn, const struct section_state *state)
 {
 	struct search *search = arg;
-	struct section_state locked = *state;
+	struct locked locked = {.addr = insn->insn.addr, .lock_arg = insn->lock_arg, .before = *state};
 
 	search->sections->waits |= insn->calls == SECTION_CALL_WAIT;
 	search->sections->wakes |= insn->calls == SECTION_CALL_WAKE;
+	if (insn->calls == SECTION_CALL_UNLOCK) {
+		search->gives |= state->depth > 0;
+		if (state->depth <= 0)
+			lock_arg_note(search, insn, state);
+	}
 	if (!is_outermost_lock(insn, state))
 		return 0;
-	locked.lock_addr = insn->insn.addr;
+	search->takes = true;
+	lock_arg_note(search, insn, state);
 	return vec_push(&search->locked, locked);
 }
 
@@ -230,6 +254,7 @@ static int store_note(struct search *search, const struct code_move *move, const
 	if (value->inside && value->sz == 8 && move->sz == 8 && to.kind == VALUE_ARG && to.off >= 0 &&
 	    to.root != state->lock_root)
 		return use_add(search, &(struct section_use){.out = true,
+							     .lock_arg = -1,
 							     .arg = to.root - 1,
 							     .off = to.off,
 							     .place = {.reg = CODE_NO_REG, .sz = 8}});
@@ -282,7 +307,7 @@ int sections_find(struct program *program, uint32_t function, const struct call_
 	struct search search = {.sections = sections, .flow = &flow};
 	int err;
 
-	memset(sections, 0, sizeof(*sections));
+	*sections = (struct sections){.lock_arg = -1};
 	err = flow_read(program, function, targets, &flow);
 	if (!err)
 		err = flow_run(&flow);
@@ -292,7 +317,10 @@ int sections_find(struct program *program, uint32_t function, const struct call_
 		err = flow_walk(&flow, use_note, &search);
 	if (!err)
 		err = flow_walk(&flow, section_note, &search);
-	if (flow.insns.cnt > WRAPPER_INSNS_MAX)
+	/* A way that does not give the lock back is most often one that is never gone, as behind a flag that it is
+	 * held. */
+	if (flow.insns.cnt > WRAPPER_INSNS_MAX || (sections->locks && search.gives) ||
+	    (sections->unlocks && search.takes))
 		sections->locks = sections->unlocks = false;
 	vec_free(&search.followed);
 	vec_free(&search.locked);

@@ -10,7 +10,7 @@
 
 #include "target/call_sites.h"
 
-/* What a call does: the tags of the call targets. */
+/* What a call does. */
 enum section_call {
 	SECTION_CALL_NONE,
 	SECTION_CALL_LOCK,
@@ -19,6 +19,11 @@ enum section_call {
 	SECTION_CALL_WAIT, /* for the condition of a section */
 	SECTION_CALL_WAKE, /* a thread that waits */
 };
+
+/* Tags of call targets: what the call does, and which argument is the lock (-1: none is). */
+#define SECTION_TAG(calls, lock_arg) ((uint32_t)(calls) | (uint32_t)((lock_arg) + 1) << 8)
+#define SECTION_TAG_CALLS(tag)       ((tag) & 0xff)
+#define SECTION_TAG_LOCK_ARG(tag)    ((int)((tag) >> 8) - 1)
 
 /* Where a value lies at one instruction. */
 struct section_place {
@@ -33,6 +38,7 @@ struct section_use {
 	bool out;
 	uint64_t addr; /* of the call that takes the outermost lock, or gives it back; 0: the value is known by arg only
 			*/
+	int lock_arg;  /* of the call at addr: the argument that is the lock; -1: none is */
 	struct section_place place; /* at addr */
 	int arg;           /* in: argument that the value is; out: argument that points to where it is left; -1: none */
 	int32_t off;       /* out: behind that pointer */
@@ -43,12 +49,13 @@ struct section_use {
 
 struct sections {
 	VEC(struct section_use) uses; /* each once */
-	bool locks, unlocks;          /* returns with a lock more, or less, than it came with */
+	bool locks, unlocks; /* it takes a lock for its caller, or gives it back, and does nothing else with locks */
+	int lock_arg;        /* … which is that argument of its own; -1: none */
 	bool waits, wakes;
 };
 
 /*
- * targets: of the function's module, by enum section_call.  0, also where its code is not understood, or -ENOMEM.
+ * targets: of the function's module, with tags by SECTION_TAG().  0, also where its code is not understood, or -ENOMEM.
  * sections_free() in any case.
  */
 int sections_find(struct program *program, uint32_t function, const struct call_targets *targets,

@@ -71,17 +71,19 @@ static int line_add(struct queue_study *study, const struct queue_place *place, 
 
 static int instruction_add(struct program *program, const struct queue_place *place, struct queue_study *study)
 {
-	char module[256], reg[64], *text;
+	char module[256], reg[64], lock[32] = "", *text;
 
 	if (!place->use.addr)
 		return 0;
 	put_module(program, place->module, module, sizeof(module));
 	put_register(&place->use.place, reg, sizeof(reg));
-	/* The call's first argument is the lock. */
-	if (asprintf(&text, "%s %s+0x%" PRIx64 " task=%s queue=arg0", place->use.out ? "dequeue" : "enqueue", module,
-		     place->use.addr, reg) < 0)
+	/* Of the call that locks. */
+	if (place->use.lock_arg >= 0)
+		snprintf(lock, sizeof(lock), " queue=arg%d", place->use.lock_arg);
+	if (asprintf(&text, "%s %s+0x%" PRIx64 " task=%s%s", place->use.out ? "dequeue" : "enqueue", module,
+		     place->use.addr, reg, lock) < 0)
 		text = NULL;
-	return line_add(study, place, text, false, true);
+	return line_add(study, place, text, false, place->use.lock_arg >= 0);
 }
 
 static bool line_is_there(const struct queue_study *study, const struct queue_place *place, const char *text)

@@ -81,6 +81,7 @@ struct code_move {
 	uint8_t base, index; /* CODE_NO_REG: none; without a base disp is the address */
 	uint8_t sz;          /* bytes */
 	int64_t disp;
+	int64_t constant; /* CODE_MOVE_STORE_CONST */
 };
 
 /* One instruction as moves that happen at once, in the order in which they are listed. */

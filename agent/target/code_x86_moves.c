@@ -115,8 +115,10 @@ static bool general_move(const cs_insn *insn, struct code_moves *moves)
 	if (to->type == X86_OP_MEM) {
 		store(insn, moves, from->type == X86_OP_REG && to->size >= 4 ? reg_of(from->reg) : CODE_NO_REG,
 		      &to->mem, to->size, 0);
-		if (moves->cnt && from->type == X86_OP_IMM)
+		if (moves->cnt && from->type == X86_OP_IMM) {
 			moves->items[0].kind = CODE_MOVE_STORE_CONST;
+			moves->items[0].constant = from->imm;
+		}
 		return true;
 	}
 	if (to_reg == CODE_NO_REG || is_vector(to_reg) || to->size < 4 || from->size < 4)
@@ -124,6 +126,23 @@ static bool general_move(const cs_insn *insn, struct code_moves *moves)
 	if (from->type == X86_OP_IMM)
 		add(moves, CODE_MOVE_CONST, to_reg, CODE_NO_REG, 8)->disp = from->imm;
 	else if (from->type == X86_OP_MEM)
+		load(insn, moves, to_reg, &from->mem, from->size, 0);
+	else if (from->type == X86_OP_REG && reg_of(from->reg) != CODE_NO_REG)
+		add(moves, CODE_MOVE_COPY, to_reg, reg_of(from->reg), from->size);
+	else
+		return false;
+	return true;
+}
+
+/* movzx, movsx: of a byte or two, which may be a flag. */
+static bool narrow_move(const cs_insn *insn, struct code_moves *moves)
+{
+	const cs_x86_op *to = &insn->detail->x86.operands[0], *from = &insn->detail->x86.operands[1];
+	uint8_t to_reg = to->type == X86_OP_REG ? reg_of(to->reg) : CODE_NO_REG;
+
+	if (insn->detail->x86.op_count != 2 || to_reg == CODE_NO_REG || to->size < 4)
+		return false;
+	if (from->type == X86_OP_MEM)
 		load(insn, moves, to_reg, &from->mem, from->size, 0);
 	else if (from->type == X86_OP_REG && reg_of(from->reg) != CODE_NO_REG)
 		add(moves, CODE_MOVE_COPY, to_reg, reg_of(from->reg), from->size);
@@ -292,7 +311,7 @@ static bool zero_test(const cs_insn *insn, struct code_moves *moves)
 							x86->operands[1].type == X86_OP_IMM && !x86->operands[1].imm;
 	struct code_move *move;
 
-	if (!tests || x86->operands[0].size < 4)
+	if (!tests)
 		return false;
 	move = add(moves, CODE_MOVE_TEST, CODE_NO_REG, CODE_NO_REG, x86->operands[0].size);
 	if (x86->operands[0].type == X86_OP_REG)
@@ -313,6 +332,9 @@ static bool known_moves(const cs_insn *insn, struct code_moves *moves)
 	case X86_INS_MOVABS:
 	case X86_INS_MOVSXD:
 		return general_move(insn, moves);
+	case X86_INS_MOVZX:
+	case X86_INS_MOVSX:
+		return narrow_move(insn, moves);
 	case X86_INS_LEA:
 	case X86_INS_ADD:
 	case X86_INS_SUB:

@@ -13,17 +13,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const char *const kinds[] = {"single", "twin", "ring", "nested", "heap"};
+#define KIND_CNT 5
 
-#define KIND_CNT (sizeof(kinds) / sizeof(kinds[0]))
+/* What there is in C, and what in C++. */
+static const char *const c_kinds[KIND_CNT] = {"single", "twin", "ring", "nested", "heap"};
+static const char *const cplusplus_kinds[KIND_CNT] = {"raw", "unique"};
 
 /* The index of the kind whose threads are at both ends; -1: of none. */
-static int kind_of(json_object *queue)
+static int kind_of(json_object *queue, const char *const kinds[KIND_CNT])
 {
 	const char *in = json_text(queue, "in_thread"), *out = json_text(queue, "out_thread");
 	char want_in[32], want_out[32];
 
-	for (size_t i = 0; in && out && i < KIND_CNT; i++) {
+	for (size_t i = 0; in && out && i < KIND_CNT && kinds[i]; i++) {
 		snprintf(want_in, sizeof(want_in), "%s-in", kinds[i]);
 		snprintf(want_out, sizeof(want_out), "%s-out", kinds[i]);
 		if (!strcmp(in, want_in) && !strcmp(out, want_out))
@@ -32,10 +34,10 @@ static int kind_of(json_object *queue)
 	return -1;
 }
 
-static void check_queue(json_object *queue, const char *build, unsigned int *found)
+static void check_queue(json_object *queue, const char *build, const char *const kinds[KIND_CNT], unsigned int *found)
 {
 	const char *text = json_object_to_json_string(queue);
-	int kind = kind_of(queue);
+	int kind = kind_of(queue, kinds);
 
 	if (!CHECKF(kind >= 0, "%s: no queue: %s", build, text))
 		return;
@@ -62,7 +64,7 @@ static void check_list(const char *build, pid_t pid)
 	process_end(&process);
 }
 
-static void check_build(const char *build)
+static void check_build(const char *build, const char *const kinds[KIND_CNT])
 {
 	unsigned int found[KIND_CNT] = {0};
 	struct process program, process;
@@ -78,8 +80,8 @@ static void check_build(const char *build)
 	queues = root ? json_at(root, "queues") : NULL;
 	if (CHECKF(code == 0 && queues, "%s: %d %s", build, code, process_err(&process))) {
 		for (size_t i = 0; i < json_object_array_length(queues); i++)
-			check_queue(json_object_array_get_idx(queues, i), build, found);
-		for (size_t i = 0; i < KIND_CNT; i++)
+			check_queue(json_object_array_get_idx(queues, i), build, kinds, found);
+		for (size_t i = 0; i < KIND_CNT && kinds[i]; i++)
 			CHECKF(found[i] == 1, "%s: %s found %u times: %s", build, kinds[i], found[i],
 			       process_out(&process));
 		CHECKF(json_number(root, "values_lost") == 0, "%s: %s", build, process_out(&process));
@@ -94,18 +96,23 @@ cleanup:
 
 static void test_plain(void)
 {
-	check_build("O0");
+	check_build("O0", c_kinds);
 }
 
 static void test_optimised(void)
 {
-	check_build("O2");
-	check_build("O3");
+	check_build("O2", c_kinds);
+	check_build("O3", c_kinds);
 }
 
 static void test_stripped(void)
 {
-	check_build("stripped");
+	check_build("stripped", c_kinds);
+}
+
+static void test_cplusplus(void)
+{
+	check_build("cplusplus", cplusplus_kinds);
 }
 
 /* --- servers ------------------------------------------------------------------------------------------------------ */
@@ -226,8 +233,8 @@ static void test_refused(void)
 
 static const struct live_test tests[] = {
 	{"queues_plain", test_plain},         {"queues_optimised", test_optimised}, {"queues_stripped", test_stripped},
-	{"queues_memcached", test_memcached}, {"queues_apache", test_apache},       {"queues_none", test_none},
-	{"queues_refused", test_refused},
+	{"queues_cplusplus", test_cplusplus}, {"queues_memcached", test_memcached}, {"queues_apache", test_apache},
+	{"queues_none", test_none},           {"queues_refused", test_refused},
 };
 
 int suite_queues(void)

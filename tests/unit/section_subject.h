@@ -28,6 +28,7 @@ int NAME(is_empty)(struct subject_queue *queue);
 int NAME(push_checked)(struct subject_queue *queue, void *job);
 void NAME(push_nested)(struct subject_queue *queue, struct subject_queue *inner, void *job);
 void NAME(unlocked)(struct subject_queue *queue, void *job);
+void *NAME(pop_flagged)(struct subject_queue *queue);
 int NAME(lock)(struct subject_queue *queue);
 void NAME(unlock)(struct subject_queue *queue);
 
@@ -129,6 +130,24 @@ void NAME(unlocked)(struct subject_queue *queue, void *job)
 	queue->count++;
 	pthread_mutex_unlock(&queue->lock);
 	queue->spare = job;
+}
+
+/* As std::unique_lock: a flag in the frame says that it holds the lock. */
+void *NAME(pop_flagged)(struct subject_queue *queue)
+{
+	struct {
+		pthread_mutex_t *lock;
+		char held;
+	} guard = {&queue->lock, 0};
+	void *job;
+
+	if (pthread_mutex_lock(guard.lock))
+		abort();
+	guard.held = 1;
+	job = queue->slots[queue->head++ % 64];
+	if (guard.held)
+		pthread_mutex_unlock(guard.lock);
+	return job;
 }
 
 int NAME(lock)(struct subject_queue *queue)

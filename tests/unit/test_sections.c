@@ -32,8 +32,9 @@ static void subject_open(void)
 
 	CU_ASSERT_EQUAL_FATAL(program__open(getpid(), NULL, &subject.program), 0);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		CU_ASSERT_EQUAL_FATAL(
-			call_targets_add(subject.program, 0, known[i].name, known[i].calls, &subject.targets), 0);
+		CU_ASSERT_EQUAL_FATAL(call_targets_add(subject.program, 0, known[i].name,
+						       SECTION_TAG(known[i].calls, 0), &subject.targets),
+				      0);
 	CU_ASSERT_EQUAL_FATAL(call_targets_complete(subject.program, 0, &subject.targets), 0);
 	CU_ASSERT(subject.targets.items.cnt >= 4);
 }
@@ -106,6 +107,11 @@ static void what_comes_out(void)
 		CU_ASSERT(sections.uses.cnt && sections.uses.items[0].returned);
 		CU_ASSERT(sections.waits);
 		sections_free(&sections);
+		read_function(levels[level], "pop_flagged", &sections);
+		CU_ASSERT_EQUAL(uses_of(&sections, true, -1), 1);
+		CU_ASSERT(sections.uses.cnt && sections.uses.items[0].returned);
+		CU_ASSERT(!sections.locks && !sections.unlocks);
+		sections_free(&sections);
 		read_function(levels[level], "pop_to", &sections);
 		CU_ASSERT_EQUAL(uses_of(&sections, true, 1), 1);
 		CU_ASSERT_EQUAL(uses_of(&sections, false, 0) + uses_of(&sections, false, 1), 0);
@@ -141,6 +147,7 @@ static void locks_in_functions_of_their_own(void)
 
 		read_function(levels[level], "lock", &sections);
 		CU_ASSERT(sections.locks && !sections.unlocks);
+		CU_ASSERT_EQUAL(sections.lock_arg, 0);
 		sections_free(&sections);
 		read_function(levels[level], "unlock", &sections);
 		CU_ASSERT(!sections.locks && sections.unlocks);
