@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define PLACES_MAX     1200
+#define SLOW_NS        3000000000ULL /* where reading took so long, attaching does, too */
+#define SLOW_MAX       400
 #define READ_LIMIT_NS  5000000000ULL /* for machine code */
 #define LOOK_NS        200000000ULL  /* for how often places are passed */
 #define LOOK_POLL_MS   10
@@ -361,6 +363,8 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 	uint64_t begin_ts = monotonic_ns();
 	int err = queue_places_find(program, PLACES_MAX, READ_LIMIT_NS, &places);
 
+	if (monotonic_ns() - begin_ts > SLOW_NS && places.items.cnt > SLOW_MAX)
+		places.items.cnt = SLOW_MAX;
 	study->lock_functions = places.lock_functions;
 	study->places = places.items.cnt;
 	study->left_out = places.left_out;

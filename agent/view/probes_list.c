@@ -25,6 +25,8 @@ struct filter {
 	struct cxx_name cxx;
 	bool marker;
 	bool matched;
+	bool by_address; /* the function that begins at addr, of the executable where no module is named */
+	uint64_t addr;
 };
 
 struct listing {
@@ -59,6 +61,8 @@ static int filters_make(struct listing *listing)
 			return err;
 		filter->module = PROGRAM_NONE;
 		filter->marker = lines.items[0].form == PROBE_SYMBOL_USDT;
+		filter->by_address = lines.items[0].form == PROBE_SYMBOL_ADDRESS &&
+				     probe_symbol_address(lines.items[0].symbol, &filter->addr);
 		filter->pattern = strstr(options->args[i], lines.items[0].symbol);
 		if (filter->marker)
 			filter->pattern += strlen("usdt:");
@@ -86,6 +90,8 @@ static bool filter_passes(struct filter *filter, const struct program_function *
 
 	if (filter->marker || (filter->module != PROGRAM_NONE && filter->module != function->module))
 		return false;
+	if (filter->by_address)
+		return function->addr == filter->addr && (filter->module != PROGRAM_NONE || !function->module);
 	if (!fnmatch(filter->pattern, name, 0))
 		return true;
 	if (strncmp(name, "_Z", 2) || cxx_name_make(function->shown, &cxx))
