@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int make_dir(const char *path, mode_t mode)
 {
@@ -33,4 +34,12 @@ int make_dirs(const char *dir, mode_t mode)
 		err = -ENOTDIR;
 	free(path);
 	return err;
+}
+
+bool dir_is_own(const char *path)
+{
+	const mode_t needed = S_IWUSR | S_IXUSR;
+	struct stat st;
+
+	return !stat(path, &st) && st.st_uid == geteuid() && (st.st_mode & needed) == needed;
 }

@@ -56,9 +56,11 @@ int privilege_check(void)
 }
 
 /* CAP_SYS_NICE: to come back from SCHED_IDLE (base/priority.h). */
-static const cap_value_t running[] = {CAP_BPF,          CAP_PERFMON,         CAP_SYS_PTRACE, CAP_SYS_ADMIN,
-				      CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_NICE};
+static const cap_value_t running[] = {CAP_BPF,       CAP_PERFMON,         CAP_SYS_PTRACE,
+				      CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, CAP_SYS_NICE};
 static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_FOWNER, CAP_SYSLOG};
+/* The output and the spool may be in somebody else's directory. */
+static const cap_value_t writing[] = {CAP_DAC_OVERRIDE};
 static const cap_value_t looking_up[] = {CAP_CHECKPOINT_RESTORE};
 static const cap_value_t uploading[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL};
 
@@ -73,7 +75,6 @@ static void add(struct cap_list *list, const cap_value_t *caps, size_t cnt)
 		list->items[list->cnt++] = caps[i];
 }
 
-/* CAP_DAC_OVERRIDE, which root has: the output may be in somebody else's directory. */
 void privilege_narrow(const struct privilege_uses *uses)
 {
 	struct cap_list wanted = {};
@@ -81,6 +82,7 @@ void privilege_narrow(const struct privilege_uses *uses)
 
 	add(&wanted, running, ARRAY_CNT(running));
 	add(&wanted, attaching, ARRAY_CNT(attaching));
+	add(&wanted, writing, ARRAY_CNT(writing));
 	add(&wanted, looking_up, ARRAY_CNT(looking_up));
 	if (uses->uploader)
 		add(&wanted, uploading, ARRAY_CNT(uploading));
@@ -179,6 +181,8 @@ void privilege_confine(const struct privilege_uses *uses)
 		add(&wanted, looking_up, ARRAY_CNT(looking_up));
 	if (uses->uploader)
 		add(&wanted, uploading, ARRAY_CNT(uploading));
+	if (uses->uploader || uses->writes_foreign)
+		add(&wanted, writing, ARRAY_CNT(writing));
 	err = capabilities_keep(wanted.items, wanted.cnt);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
@@ -188,4 +192,35 @@ void privilege_confine(const struct privilege_uses *uses)
 		log_warn("the agent keeps what only attaching took, which this kernel or container refuses to give up: "
 			 "%s",
 			 strerror(-err));
+}
+
+static void confine_beside(const struct cap_list *wanted)
+{
+	int err = capabilities_keep(wanted->items, wanted->cnt);
+
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		err = -errno;
+	if (err)
+		log_warn("this process keeps privileges that it does not use: %s", strerror(-err));
+}
+
+void privilege_confine_viewer(bool reads_foreign, bool writes_foreign)
+{
+	static const cap_value_t reading[] = {CAP_DAC_READ_SEARCH};
+	struct cap_list wanted = {};
+
+	if (reads_foreign)
+		add(&wanted, reading, ARRAY_CNT(reading));
+	if (writes_foreign)
+		add(&wanted, writing, ARRAY_CNT(writing));
+	confine_beside(&wanted);
+}
+
+void privilege_confine_watch(void)
+{
+	static const cap_value_t events[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_DAC_OVERRIDE};
+	struct cap_list wanted = {};
+
+	add(&wanted, events, ARRAY_CNT(events));
+	confine_beside(&wanted);
 }

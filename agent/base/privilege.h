@@ -28,6 +28,7 @@ int privilege_check(void);
 struct privilege_uses {
 	bool more_processes; /* functions of children are still to be looked up and probed */
 	bool uploader;       /* a child becomes another user, and is replaced and ended */
+	bool writes_foreign; /* the output is in a directory of another user */
 };
 
 /*
@@ -42,5 +43,14 @@ void privilege_narrow(const struct privilege_uses *uses);
  * mounts, users or the clock, as far as the uses allow.
  */
 void privilege_confine(const struct privilege_uses *uses);
+
+/*
+ * For a process whose recorder, another one, is under way: no program that it starts has a privilege that it has not
+ * itself.  One that only shows what was recorded keeps what its files take: the output in a directory of another user,
+ * recordings of another user.
+ */
+void privilege_confine_viewer(bool reads_foreign, bool writes_foreign);
+/* One that keeps events, and starts programs as another user. */
+void privilege_confine_watch(void);
 
 #endif

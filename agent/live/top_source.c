@@ -3,8 +3,10 @@
 
 #include "analysis/dataset.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/exit_code.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "live/recorder.h"
 #include "shard/open.h"
 
@@ -47,6 +49,8 @@ static int open_live(struct top_source *source, const struct top_options *option
 		return EXIT_FAILED;
 	}
 	source->begin_wall_ns = source->at_wall_ns = wall_ns();
+	/* A page goes into the working directory. */
+	privilege_confine_viewer(false, !dir_is_own("."));
 	return EXIT_DONE;
 }
 
@@ -84,6 +88,7 @@ static int open_replay(struct top_source *source, const struct top_options *opti
 	};
 	if (!reader)
 		return EXIT_FAILED;
+	privilege_confine_viewer(true, !dir_is_own("."));
 	err = dataset_load(&dataset, reader, &filter);
 	if (!err) {
 		err = find_span(source, &dataset);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "live/recorder.h"
 #include "live/watch_event.h"
 #include "live/watch_keep.h"
@@ -123,6 +124,7 @@ static int run_armed(struct watch *watch)
 		log_error("cannot start the recorder: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
+	privilege_confine_watch();
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	log_info("armed: %s; events go to %s", watch->options->when_text, watch->options->record.dir);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What the agent does so that requests do not wait for it, and what a recording says of its own processes. */
+#include "base/dirs.h"
 #include "base/log.h"
 #include "base/priority.h"
 #include "session/session_internal.h"
+#include "session/streaming.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -21,6 +23,26 @@ void recording_step_back(void)
 
 	if (err)
 		log_debug("cannot become a batch task: %s", strerror(-err));
+}
+
+struct privilege_uses recording_privilege_uses(const struct recording *recording, bool probes)
+{
+	const struct record_options *options = recording->options;
+
+	return (struct privilege_uses){
+		.more_processes = (options->children && probes) || options->target->cgroup.id || options->stacks_hz ||
+				  options->client,
+		.uploader = options->stream.url != NULL,
+	};
+}
+
+void recording_confine(const struct recording *recording)
+{
+	struct privilege_uses uses = recording_privilege_uses(recording, recording_probes_wanted(recording));
+
+	uses.writes_foreign = recording_keeps_files(recording) && !dir_is_own(recording->dir);
+	if (recording->options->confine)
+		privilege_confine(&uses);
 }
 
 void recording_stay_off(const struct recording *recording)

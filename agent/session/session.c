@@ -204,16 +204,6 @@ static int record_until_done(struct recording *recording)
 	return err == -EOWNERDEAD && recording_probes_lost(recording) ? 0 : err;
 }
 
-/* probes: there are, or may be, functions or markers to probe. */
-static struct privilege_uses privilege_uses(const struct record_options *options, bool probes)
-{
-	return (struct privilege_uses){
-		.more_processes = (options->children && probes) || options->target->cgroup.id || options->stacks_hz ||
-				  options->client,
-		.uploader = options->stream.url != NULL,
-	};
-}
-
 struct program_opts recording_program_opts(const struct recording *recording)
 {
 	return (struct program_opts){.debuginfo_dir = recording->options->debuginfo_dir, .want_debuginfod = true};
@@ -247,7 +237,7 @@ static int read_symbols(struct recording *recording)
 static int prepare_target(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	const struct privilege_uses uses = privilege_uses(options, true);
+	const struct privilege_uses uses = recording_privilege_uses(recording, true);
 	int err;
 
 	privilege_narrow(&uses);
@@ -423,12 +413,7 @@ static int run(struct recording *recording, const char *dir)
 		if (!err)
 			err = recording_stacks_start(recording);
 	}
-	if (recording->options->confine) {
-		const struct privilege_uses uses =
-			privilege_uses(recording->options, recording_probes_wanted(recording));
-
-		privilege_confine(&uses);
-	}
+	recording_confine(recording);
 	recording_pace_begin(recording);
 	capture__select(recording->capture);
 	recording->begin_ts = monotonic_ns();

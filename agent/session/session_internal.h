@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "capture/capture.h"
 #include "model/interval_row.h"
 #include "model/request_types.h"
@@ -160,6 +161,10 @@ const char *recording_host(const struct recording *recording, char buf[SHARD_HOS
 
 /* own.c: the agent is a batch task, off the CPUs that the target is bound to, and an idle one while it records. */
 void recording_step_back(void);
+/* probes: there are, or may be, functions or markers to probe. */
+struct privilege_uses recording_privilege_uses(const struct recording *recording, bool probes);
+/* Where the options say so: what only attaching took is given up. */
+void recording_confine(const struct recording *recording);
 void recording_stay_off(const struct recording *recording);
 void recording_pace_begin(struct recording *recording);
 void recording_pace_end(struct recording *recording);
