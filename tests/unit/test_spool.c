@@ -333,6 +333,35 @@ static void rows_balance_whatever_happens(void)
 	spool_fixture__end(&fixture);
 }
 
+/* Frames name hosts, requests and arguments: whatever the umask is, only the owner and the uploader read them. */
+static void others_cannot_read_frames(void)
+{
+	mode_t mask = umask(0);
+	struct spool_fixture fixture;
+	struct spool *spool = spool_fixture__begin(&fixture, 16 << 20);
+	int dir_fd = spool_fixture__session_dir(&fixture, TEST_SESSION);
+	struct spool_entries entries = {0};
+	char name[SPOOL_ENTRY_NAME_SZ];
+	struct stat st, dir_st;
+
+	CU_ASSERT_EQUAL(spool_fixture_put(spool, SPOOL_TAIL, 0, 100), 0);
+	umask(0777);
+	CU_ASSERT_EQUAL(spool_fixture_put(spool, SPOOL_TAIL, 1, 100), 0);
+	umask(mask);
+	CU_ASSERT_EQUAL(spool_list(dir_fd, &entries), 0);
+	CU_ASSERT_EQUAL(entries.cnt, 2);
+	CU_ASSERT_EQUAL(fstat(dir_fd, &dir_st), 0);
+	for (size_t i = 0; i < entries.cnt; i++) {
+		spool_entry_name(name, &entries.items[i], true);
+		CU_ASSERT_EQUAL(fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+		CU_ASSERT(!(st.st_mode & 0137) && (geteuid() || ((st.st_mode & 0777) == 0640)));
+		CU_ASSERT_EQUAL(st.st_gid, dir_st.st_gid);
+	}
+	vec_free(&entries);
+	close(dir_fd);
+	spool_fixture__end(&fixture);
+}
+
 /* The directory is the uploader's, who may have laid a link to anything where the next frame goes. */
 static void a_link_in_the_way_is_not_written_through(void)
 {
@@ -388,6 +417,7 @@ int suite_spool(void)
 		{"old frames expire", old_frames_expire},
 		{"leftovers are taken over", leftovers_are_taken_over},
 		{"rows balance whatever happens", rows_balance_whatever_happens},
+		{"others cannot read frames", others_cannot_read_frames},
 		{"a link in the way is not written through", a_link_in_the_way_is_not_written_through},
 		{"a directory that cannot be used says why", a_directory_that_cannot_be_used_says_why},
 	};

@@ -83,6 +83,7 @@ int spool_session__create(struct spool_session *session, int root_fd, const char
 	memset(session, 0, sizeof(*session));
 	session->dir_fd = session->account_fd = -1;
 	session->account.session_id = session_id;
+	session->gid = gid;
 	shard_host_name(session->host, host);
 	spool_dir_name(name, session->host, session_id);
 	snprintf(new_name, sizeof(new_name), "%s.new", name);
@@ -272,9 +273,9 @@ static int open_file(struct spool_session *session, const char *name, uint64_t *
 	/* What bears the name by now is of an agent that was killed, or the uploader's, to whom the directory belongs.
 	 */
 	unlinkat(session->dir_fd, name, 0);
-	fd = openat(session->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	/* For the uploader, whatever our umask is; the directory keeps others out. */
-	if (fd < 0 || !fchmod(fd, 0644))
+	fd = openat(session->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* Root's uploader is another user: it reads them as its group's, whatever our umask is. */
+	if (fd < 0 || geteuid() || (!fchown(fd, (uid_t)-1, session->gid) && !fchmod(fd, 0640)))
 		return fd < 0 ? -errno : fd;
 	close(fd);
 	unlinkat(session->dir_fd, name, 0);

@@ -23,6 +23,7 @@ struct spool_account {
 struct spool_session {
 	char host[SHARD_HOST_MAX + 1];
 	struct spool_account account;
+	gid_t gid; /* of the files, which the uploader reads as their group */
 	int dir_fd;
 	int account_fd; /* locked as long as we own the session */
 	bool over;      /* whoever recorded it has ended */
