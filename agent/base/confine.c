@@ -75,6 +75,31 @@ static void add_recording(struct readable *readable, const char *path)
 		fts_close(walk);
 }
 
+static void close_all(const struct readable *readable)
+{
+	for (size_t i = 0; i < readable->cnt; i++)
+		close(readable->fds[i]);
+}
+
+int confine_enter(struct sandbox *sandbox, const char *const *paths, size_t cnt)
+{
+	struct readable readable = {0};
+	int err;
+
+	tzset();
+	add_all(&readable, system_files, ARRAY_CNT(system_files));
+	if (sandbox->network)
+		add_all(&readable, network_files, ARRAY_CNT(network_files));
+	add_all(&readable, paths, cnt);
+	sandbox->readable_fds = readable.fds;
+	sandbox->readable_cnt = readable.cnt;
+	err = readable.too_many ? -E2BIG : sandbox_enter(sandbox);
+	close_all(&readable);
+	sandbox->readable_fds = NULL;
+	sandbox->readable_cnt = 0;
+	return err;
+}
+
 static int open_dir_of(const char *path)
 {
 	char *copy = path ? strdup(path) : NULL;
@@ -142,8 +167,7 @@ void confine_reader(const struct confine_reader *needs)
 	err = sandbox_enter(&sandbox);
 	if (err)
 		log_warn("this process is only partly confined: %s", strerror(-err));
-	for (size_t i = 0; i < readable->cnt; i++)
-		close(readable->fds[i]);
+	close_all(readable);
 	for (size_t i = 0; i < ARRAY_CNT(sandbox.writable_fds); i++)
 		if (sandbox.writable_fds[i] >= 0)
 			close(sandbox.writable_fds[i]);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A process that reads recordings gives up what reading them does not take: capabilities, sockets, new processes, and
- * all files but the recordings and its output.  Entered once, before the first shard is opened and before there is a
- * second thread.
+ * all files but the recordings and its output.  A process that serves or sends keeps the files that it names.  Entered
+ * once, before the first shard is opened and before there is a second thread.
  */
 #ifndef WHYLATE_BASE_CONFINE_H
 #define WHYLATE_BASE_CONFINE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/sandbox.h"
 
 struct confine_reader {
 	const char *const *paths; /* recordings */
@@ -25,5 +24,12 @@ struct confine_reader {
  * user.
  */
 void confine_reader(const struct confine_reader *needs);
+
+/*
+ * Enters the sandbox, which may then read below these paths (NULL: skipped), what the C library opens and, with a
+ * network, what the resolver and TLS open; readable_fds of the sandbox are set here.  A path that can be replaced while
+ * the process runs is given as its directory.  0 or -errno as sandbox_enter().
+ */
+int confine_enter(struct sandbox *sandbox, const char *const *paths, size_t cnt);
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "fleet/collect_project.h"
 
+#include "base/confine.h"
 #include "base/exit_code.h"
 #include "base/log.h"
-#include "base/sandbox.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +17,25 @@
 
 #define AGAIN_S 5
 
-/* What reads shards and a server's answers is allowed nothing but that. */
+static const char *dir_of(char *copy)
+{
+	return copy ? dirname(copy) : NULL;
+}
+
+/*
+ * What reads shards and a server's answers is allowed nothing but that.  The directory that the store is in: the store
+ * may be unmounted and mounted again.
+ */
 static int work(const struct project_options *options, struct clickhouse *server)
 {
-	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1, -1}};
-	int err = sandbox_enter(&sandbox);
+	struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1, -1}};
+	const char *ca_path = options->database.ca_path;
+	char *store = strdup(options->project.paths[0]), *ca = ca_path ? strdup(ca_path) : NULL;
+	const char *const paths[] = {dir_of(store), dir_of(ca), ca_path};
+	int err = confine_enter(&sandbox, paths, 3);
 
+	free(ca);
+	free(store);
 	if (err) {
 		log_error("the projection cannot be confined: %s", strerror(-err));
 		return EXIT_FAILED;
@@ -47,7 +61,7 @@ static pid_t fork_tied(void)
 	return 0;
 }
 
-static void supervise(const struct project_options *options, struct clickhouse *server)
+_Noreturn void collect_project_run(const struct project_options *options, struct clickhouse *server)
 {
 	for (;;) {
 		pid_t pid = fork_tied();
@@ -62,15 +76,15 @@ static void supervise(const struct project_options *options, struct clickhouse *
 	}
 }
 
-int collect_project_start(const struct project_options *options, struct clickhouse *server)
+pid_t collect_project_fork(void)
 {
 	pid_t pid;
 
 	fflush(NULL);
 	pid = fork_tied();
 	if (!pid)
-		supervise(options, server);
-	return pid < 0 ? -errno : 0;
+		close_range(STDERR_FILENO + 1, ~0U, 0);
+	return pid < 0 ? -errno : pid;
 }
 
 int collect_forget_host(const struct store_opts *opts, const char *host, struct clickhouse *server)

@@ -6,11 +6,15 @@
 #include "fleet/projection.h"
 #include "net/collect/store.h"
 
+#include <sys/types.h>
+
 /*
- * Starts it: 0 or -errno.  To be called by the user who is to run it, and before there are threads.  It ends with its
- * parent; if the projection fails it begins again after some seconds.
+ * Forks: its pid, 0 in the new process, which has none of the descriptors but the standard ones and ends with its
+ * parent; or -errno.  To be called by the user who is to run it, and before there are threads.
  */
-int collect_project_start(const struct project_options *options, struct clickhouse *server);
+pid_t collect_project_fork(void);
+/* What the new process does, confined, for good; if the projection fails it begins again after some seconds. */
+_Noreturn void collect_project_run(const struct project_options *options, struct clickhouse *server);
 
 /* Deletes a host from the store and (NULL: there is none) the database: an exit code, after lines that say what went.
  */

@@ -2,9 +2,9 @@
 #include "fleet/serve.h"
 
 #include "base/capabilities.h"
+#include "base/confine.h"
 #include "base/exit_code.h"
 #include "base/log.h"
-#include "base/sandbox.h"
 #include "fleet/causes.h"
 #include "fleet/collect_project.h"
 #include "fleet/material.h"
@@ -158,26 +158,57 @@ static int become(const struct collect_options *options)
 	return err;
 }
 
+#define NAMED_CNT 6
+
+/* Directories of the files that are read again later, by their names and by what links lead to: to be freed. */
+static void named_dirs(const struct collect_options *options, char *dirs[2 * NAMED_CNT])
+{
+	const char *const files[NAMED_CNT] = {options->cert, options->key,    options->ca,
+					      options->crl,  options->tokens, options->projection.database.ca_path};
+
+	for (size_t i = 0; i < NAMED_CNT; i++) {
+		bool is_named = files[i] && *files[i];
+
+		dirs[2 * i] = is_named ? strdup(files[i]) : NULL;
+		dirs[2 * i + 1] = is_named ? realpath(files[i], NULL) : NULL;
+	}
+	for (size_t i = 0; i < 2 * NAMED_CNT; i++) {
+		const char *dir = dirs[i] ? dirname(dirs[i]) : NULL;
+
+		if (dir)
+			memmove(dirs[i], dir, strlen(dir) + 1);
+	}
+}
+
 /*
  * The directory that the store is in: the store itself may be unmounted and mounted again.  What a process that parses
- * what the network sends may still do: threads, sockets, and files below that.
+ * what the network sends may still do: threads, sockets, and files below that and beside its certificates.
  */
-static int confine(const struct collect_options *options)
+static int confine(const struct collect_options *options, struct sandbox *sandbox)
 {
-	struct sandbox sandbox = {.network = true, .accepts_only = true, .threads = true, .writable_fds = {-1, -1, -1}};
-	char *dir = strdup(options->store);
+	char *dirs[2 * NAMED_CNT], *dir = strdup(options->store);
 	int err = dir ? 0 : -ENOMEM;
 
+	named_dirs(options, dirs);
+	sandbox->writable_fds[0] = err ? -1 : open(dirname(dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	sandbox->writable_fds[1] = sandbox->writable_fds[2] = -1;
 	if (!err)
-		sandbox.writable_fds[0] = open(dirname(dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (!err)
-		err = sandbox_enter(&sandbox);
+		err = confine_enter(sandbox, (const char *const *)dirs, 2 * NAMED_CNT);
 	if (err)
 		log_error("the collector cannot be confined: %s", strerror(-err));
-	if (sandbox.writable_fds[0] >= 0)
-		close(sandbox.writable_fds[0]);
+	if (sandbox->writable_fds[0] >= 0)
+		close(sandbox->writable_fds[0]);
+	for (size_t i = 0; i < 2 * NAMED_CNT; i++)
+		free(dirs[i]);
 	free(dir);
 	return err;
+}
+
+static int confine_collector(const struct collect_options *options)
+{
+	struct sandbox sandbox = {.network = true, .accepts_only = true, .threads = true};
+
+	return confine(options, &sandbox);
 }
 
 /* Reads what it needs before the user changes: 0, or -errno after a line that says why. */
@@ -198,15 +229,26 @@ static int open_projection(struct collect_options *options, struct clickhouse **
 	return *database ? 0 : -EINVAL;
 }
 
-static int start_projection(const struct collect_options *options, struct clickhouse *database)
+/* It has the database's answers before it: no key, no token and no socket of the collector's. */
+static int start_projection(const struct collect_options *options, struct clickhouse *database,
+			    struct material *material)
 {
+	pid_t pid = 0;
 	int err = 0;
 
+	if (!database)
+		return 0;
 	/* The projection looks for it at once. */
-	if (database && mkdir(options->store, 0750) && errno != EEXIST)
+	if (mkdir(options->store, 0750) && errno != EEXIST)
 		err = -errno;
-	if (!err && database)
-		err = collect_project_start(&options->projection, database);
+	if (!err)
+		pid = collect_project_fork();
+	if (!err && !pid) {
+		material__clear(material);
+		collect_project_run(&options->projection, database);
+	}
+	if (!err && pid < 0)
+		err = pid;
 	if (err)
 		log_error("the projection cannot be started: %s", strerror(-err));
 	return err;
@@ -242,7 +284,8 @@ int collect_serve(struct collect_options *options)
 	if (!open_listener(options, &listener)) {
 		opts->listen_fd = listener.fd;
 		opts->material = material__of(&materials.items[0]);
-		if (!become(options) && !start_projection(options, database) && !confine(options))
+		if (!become(options) && !start_projection(options, database, &materials.items[0]) &&
+		    !confine_collector(options))
 			collector = collector__start(opts);
 		else
 			close(listener.fd);
@@ -258,16 +301,19 @@ int collect_serve(struct collect_options *options)
 
 int collect_forget(struct collect_options *options)
 {
+	struct sandbox sandbox = {0};
 	struct clickhouse *database;
 	int code = EXIT_FAILED;
 
 	if (open_projection(options, &database))
 		return EXIT_FAILED;
 	options->collector.store.dir = options->store;
+	sandbox.network = database;
+	sandbox.threads = database;
 	/* A store that does not exist is not to be made here. */
 	if (access(options->store, F_OK))
 		log_error("there is no store '%s'", options->store);
-	else if (!become(options))
+	else if (!become(options) && !confine(options, &sandbox))
 		code = collect_forget_host(&options->collector.store, options->forget, database);
 	clickhouse__free(database);
 	return code;

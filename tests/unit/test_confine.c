@@ -180,6 +180,49 @@ static void a_reader_of_own_files_has_no_capability(void)
 	remove_files();
 }
 
+/* As the uploader and the collector: below their directory, what resolving and TLS open, and nothing else. */
+static int serve_around(void)
+{
+	struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {-1, -1, -1}};
+	char in[64];
+	int err;
+
+	snprintf(in, sizeof(in), "%s/in", dir);
+	sandbox.writable_fds[0] = open(in, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	err = confine_enter(&sandbox, NULL, 0);
+	close(sandbox.writable_fds[0]);
+	if (err)
+		return 1;
+	if (!can_open(shard, O_RDWR) || !can_open(output, O_WRONLY | O_CREAT) || !can_open("/etc/hosts", O_RDONLY))
+		return 2;
+	if (can_open(outside, O_RDONLY) || can_open(link_to_outside, O_RDONLY))
+		return 3;
+	return can_open("/etc/passwd", O_RDONLY) ? 4 : 0;
+}
+
+static int serve_with_a_file(void)
+{
+	struct sandbox sandbox = {.writable_fds = {-1, -1, -1}};
+	const char *const paths[] = {NULL, outside};
+
+	if (confine_enter(&sandbox, paths, 2))
+		return 1;
+	return can_open(outside, O_RDONLY) && !can_open(shard, O_RDONLY) && !can_open("/etc/hosts", O_RDONLY) ? 0 : 2;
+}
+
+static void who_serves_reads_what_it_names_only(void)
+{
+	CU_ASSERT_FATAL(!make_files());
+	CU_ASSERT(!symlink(outside, link_to_outside));
+	if (has_landlock()) {
+		CU_ASSERT_EQUAL(in_child(serve_around), 0);
+		CU_ASSERT_EQUAL(in_child(serve_with_a_file), 0);
+	} else {
+		printf("SKIP who serves reads what it names only: this kernel has no Landlock\n");
+	}
+	remove_files();
+}
+
 /* --- system calls --------------------------------------------------------------------------------------------------
  */
 
@@ -432,6 +475,7 @@ int suite_confine(void)
 	static const struct unit_test tests[] = {
 		{"a reader opens its recordings only", a_reader_opens_its_recordings_only},
 		{"a reader writes beside its output only", a_reader_writes_beside_its_output_only},
+		{"who serves reads what it names only", who_serves_reads_what_it_names_only},
 		{"a reader of own files has no capability", a_reader_of_own_files_has_no_capability},
 		{"a reader makes no socket, process or signal", a_reader_makes_no_socket_process_or_signal},
 		{"a sender makes no process or signal", a_sender_makes_no_process_or_signal},

@@ -3,8 +3,8 @@
 
 #include "base/capabilities.h"
 #include "base/clock.h"
+#include "base/confine.h"
 #include "base/log.h"
-#include "base/sandbox.h"
 #include "base/user_file.h"
 #include "net/send/uploader.h"
 
@@ -120,7 +120,7 @@ pid_t stream__pid(const struct stream *stream)
 
 static void run_child(const struct stream *stream, pid_t parent)
 {
-	const struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {WAKE_FD + 1, -1, -1}};
+	struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {WAKE_FD + 1, -1, -1}};
 	int root_fd = spool__root_fd(stream->spool), err;
 
 	/* What ends the recording ends us by its word, not by the terminal's. */
@@ -147,7 +147,7 @@ static void run_child(const struct stream *stream, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	err = sandbox_enter(&sandbox);
+	err = confine_enter(&sandbox, NULL, 0);
 	if (err) {
 		log_error("the uploader cannot be confined: %s", strerror(-err));
 		_exit(1);
