@@ -46,6 +46,9 @@ struct live_test {
 /* Adds a suite: 0 or a CUnit error. */
 int live_suite(const char *name, const struct live_test *tests, unsigned int test_cnt);
 
+/* live_units.c: becomes a command within a unit's limits; UNIT WRITABLE UID COMMAND… */
+int units_main(int argc, char **argv);
+
 #define SUITE(name, group) int suite_##name(void);
 #include "suites.def"
 #undef SUITE

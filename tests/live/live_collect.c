@@ -664,43 +664,8 @@ cleanup:
 	process_end(&process);
 }
 
-/* Both units as they are installed, by systemd's own count of what they leave open. */
-static void test_units(void)
-{
-	static const struct {
-		const char *name;
-		double most;
-	} units[] = {{"whylate-collect.service", 2.0}, {"whylate@.service", 3.9}};
-	struct path unit, from;
-	struct process process;
-	double exposure;
-
-	if (program_missing("units", "systemd-analyze"))
-		return;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		const char *said;
-
-		unit = temp_path("%s", units[i].name);
-		snprintf(from.s, sizeof(from.s), "packaging/%s.in", units[i].name);
-		if (process_start(&process, "sed -n -e s|@bindir@|/usr/bin|;w%s %s", unit.s, from.s) ||
-		    process_wait(&process, 5)) {
-			skip("units", "not run from the source tree");
-			process_end(&process);
-			return;
-		}
-		process_end(&process);
-		process_start(&process, "systemd-analyze security --offline=true --no-pager %s", unit.s);
-		process_wait(&process, 20);
-		said = strstr(process_out(&process), "Overall exposure level");
-		exposure = said && strchr(said, ':') ? strtod(strchr(said, ':') + 1, NULL) : 10;
-		CHECKF(exposure <= units[i].most, "%s: %g %s", units[i].name, exposure, process_err(&process));
-		process_end(&process);
-	}
-}
-
 static const struct live_test tests[] = {
 	{"collector_confined", test_confined},
-	{"units", test_units},
 	{"collect_command_line", test_command_line},
 	{"identities", test_identities},
 	{"tokens", test_tokens},

@@ -138,7 +138,8 @@ int main(int argc, char **argv)
 	int status = 0;
 	pid_t pid;
 
-	(void)argc;
+	if (argc > 1 && !strcmp(argv[1], "--within"))
+		return units_main(argc - 1, argv + 1);
 	if (reason) {
 		printf("SKIP live: %s\n", reason);
 		return 0;
