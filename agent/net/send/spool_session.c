@@ -185,6 +185,9 @@ int spool_session__adopt(struct spool_session *session, int root_fd, const char 
 	session->dir_fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (session->dir_fd < 0)
 		return -errno;
+	if (fstat(session->dir_fd, &st))
+		return fail(session, -errno);
+	session->gid = st.st_gid;
 	session->account_fd =
 		openat(session->dir_fd, SPOOL_ACCOUNT, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
 	if (session->account_fd < 0 || flock(session->account_fd, LOCK_EX | LOCK_NB))
