@@ -180,7 +180,7 @@ static void test_confined(void)
 	CHECK(status_number(recording.process.pid, "CapPrm:") == caps);
 	CHECK(status_number(recording.process.pid, "NoNewPrivs:") == 1);
 	CHECK(status_number(recording.process.pid, "Seccomp:") == 2);
-	CHECK(recording_stop(&recording) == 0);
+	CHECKF(recording_stop(&recording) == 0, "code %d: %s", recording.process.code, process_err(&recording.process));
 	recording_end(&recording);
 cleanup:
 	workload_end(&workload);
