@@ -440,13 +440,12 @@ fleet-demo: setup-test
 	@$(MAKE) --no-print-directory build
 	@WHYLATE=$(abspath $(BUILD)/whylate) scripts/fleet-demo
 
-# libFuzzer, a bounded time each: make fuzz FUZZ_SECONDS=600
+# libFuzzer, a bounded time each, so many at once: make fuzz FUZZ_SECONDS=3600 FUZZ_JOBS=8
 FUZZ_SECONDS ?= 60
+FUZZ_JOBS ?= $(shell nproc)
 fuzz_bin := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 fuzz: setup-lint $(fuzz_bin)
-	$(Q)for fuzzer in $(fuzz_bin); do \
-		mkdir -p $$fuzzer.corpus && $$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$fuzzer.corpus || exit 1; \
-	done
+	$(Q)printf '%s\n' $(fuzz_bin) | xargs -P $(FUZZ_JOBS) -I {} scripts/fuzz {} $(FUZZ_SECONDS)
 
 # The product is compiled once for all of them.
 fuzz_lib_obj := $(lib_src:%.c=$(BUILD)/fuzz-lib/%.o)
@@ -459,10 +458,10 @@ $(BUILD)/fuzz-lib/libwhylate.a: $(fuzz_lib_obj)
 	$(Q)rm -f $@ && ar rcs $@ $^
 -include $(fuzz_lib_obj:.o=.d)
 
-$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz-lib/libwhylate.a
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz-lib/libwhylate.a $(wildcard tests/fuzz/*.h)
 	$(say) CLANG $@
 	@mkdir -p $(@D)
-	$(Q)$(fuzz_cc) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
+	$(Q)$(fuzz_cc) -Itests/fuzz -fsanitize=fuzzer,address,undefined -o $@ $(filter %.c %.a,$^) $(LIBS)
 
 # SETCAP=1 gives the installed program what recording takes, so that the members of a group need not be root.
 CAPS_GROUP ?= whylate

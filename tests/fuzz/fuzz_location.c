@@ -4,11 +4,11 @@
  * function of any code, types that refer to one another in any way, in a file that is otherwise in order; then any
  * operations as the unwinder evaluates them.
  */
+#include "dwarf_file.h"
 #include "target/unwind_rules.h"
 #include "values/plan.h"
 #include "values/reader.h"
 
-#include <elf.h>
 #include <elfutils/libdw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,19 +19,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
 
 #define EXPRESSION_MAX 100
-#define TEXT_SZ        64
-#define TEXT_ADDR      0x1000
-#define NEED(ok)                 \
-	do {                     \
-		if (!(ok))       \
-			abort(); \
-	} while (0)
-
-#if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
-#else
-#define HOST_MACHINE EM_AARCH64
-#endif
 
 /* code, tag, children, then pairs of attribute and form. */
 static const uint8_t abbrevs[] = {
@@ -51,9 +38,6 @@ static const uint8_t abbrevs[] = {
 	0,
 };
 
-static const char names[] = "\0.shstrtab\0.text\0.debug_abbrev\0.debug_info\0.debug_loc";
-enum { SHSTRTAB = 1, TEXT, ABBREV, INFO, LOC, SECTION_CNT };
-
 /* Types: each is of a kind, and refers to others. */
 #define TYPES 6
 enum { TYPEDEF, CONST, POINTER, STRUCT, UNION, BASE, TYPE_KIND_CNT };
@@ -61,23 +45,6 @@ enum { TYPEDEF, CONST, POINTER, STRUCT, UNION, BASE, TYPE_KIND_CNT };
 struct type {
 	uint8_t kind, refs[3], offs[3], size;
 };
-
-struct file {
-	uint8_t bytes[4096];
-	size_t sz;
-};
-
-static void put(struct file *file, const void *bytes, size_t sz)
-{
-	NEED(file->sz + sz <= sizeof(file->bytes));
-	memcpy(file->bytes + file->sz, bytes, sz);
-	file->sz += sz;
-}
-
-static void put_number(struct file *file, uint64_t number, size_t sz)
-{
-	put(file, &number, sz);
-}
 
 struct expression {
 	const uint8_t *bytes;
@@ -145,102 +112,52 @@ static void put_variable(struct file *file, const char *name, uint32_t type_off,
 	put(file, place->bytes, place->sz);
 }
 
-static void put_info(struct file *file, const struct expression *base, const struct expression *place,
+static void put_info(struct file *info, const struct expression *base, const struct expression *place,
 		     const struct type types[TYPES])
 {
-	size_t begin = file->sz;
-	uint32_t type_off, length, offs[TYPES], next;
+	uint32_t type_off, offs[TYPES], next;
 
-	put_number(file, 0, 4); /* the length */
-	put_number(file, 4, 2);
-	put_number(file, 0, 4);
-	put_number(file, 8, 1);
-	put_number(file, 1, 1);
-	put(file, "unit.c", 7);
-	put_number(file, TEXT_ADDR, 8);
-	put_number(file, TEXT_SZ, 8);
-	type_off = (uint32_t)(file->sz - begin);
-	put_number(file, 2, 1);
-	put(file, "int", 4);
-	put_number(file, 5, 1);
-	put_number(file, 4, 1);
-	next = (uint32_t)(file->sz - begin);
+	put_unit_begin(info);
+	put_number(info, 1, 1);
+	put(info, "unit.c", 7);
+	put_number(info, TEXT_ADDR, 8);
+	put_number(info, TEXT_SZ, 8);
+	type_off = (uint32_t)info->sz;
+	put_number(info, 2, 1);
+	put(info, "int", 4);
+	put_number(info, 5, 1);
+	put_number(info, 4, 1);
+	next = (uint32_t)info->sz;
 	for (int t = 0; t < TYPES; t++) {
 		offs[t] = next;
 		next += type_sz(&types[t]);
 	}
 	for (int t = 0; t < TYPES; t++)
-		put_type(file, &types[t], offs);
-	put_variable(file, "global", type_off, place);
-	put_variable(file, "typed", offs[0], place);
-	put_number(file, 3, 1);
-	put(file, "function", 9);
-	put_number(file, TEXT_ADDR, 8);
-	put_number(file, TEXT_SZ, 8);
-	put_number(file, base->sz, 1);
-	put(file, base->bytes, base->sz);
-	put_variable(file, "local", type_off, place);
-	put_variable(file, "other", type_off, base);
-	put_variable(file, "typed", offs[1], place);
-	put_listed(file, "listed", type_off);
-	put_listed(file, "both", offs[2]);
-	put_number(file, 0, 2); /* ends of the function and of the unit */
-	length = (uint32_t)(file->sz - begin - 4);
-	memcpy(file->bytes + begin, &length, 4);
-}
-
-static void put_section(Elf64_Shdr *section, struct file *file, const void *bytes, size_t sz)
-{
-	section->sh_type = SHT_PROGBITS;
-	section->sh_offset = file->sz;
-	section->sh_size = sz;
-	section->sh_addralign = 1;
-	put(file, bytes, sz);
+		put_type(info, &types[t], offs);
+	put_variable(info, "global", type_off, place);
+	put_variable(info, "typed", offs[0], place);
+	put_number(info, 3, 1);
+	put(info, "function", 9);
+	put_number(info, TEXT_ADDR, 8);
+	put_number(info, TEXT_SZ, 8);
+	put_number(info, base->sz, 1);
+	put(info, base->bytes, base->sz);
+	put_variable(info, "local", type_off, place);
+	put_variable(info, "other", type_off, base);
+	put_variable(info, "typed", offs[1], place);
+	put_listed(info, "listed", type_off);
+	put_listed(info, "both", offs[2]);
+	put_number(info, 0, 2); /* ends of the function and of the unit */
+	put_unit_end(info);
 }
 
 static void make(struct file *file, const struct expression *base, const struct expression *place,
 		 const struct type types[TYPES], const struct expression *list, const uint8_t text[TEXT_SZ])
 {
-	static const uint32_t name_offs[] = {0, 1, 11, 17, 31, 43};
-	Elf64_Shdr sections[SECTION_CNT] = {0};
-	Elf64_Phdr segment = {.p_type = PT_LOAD,
-			      .p_flags = PF_R | PF_X,
-			      .p_vaddr = TEXT_ADDR,
-			      .p_filesz = TEXT_SZ,
-			      .p_memsz = TEXT_SZ,
-			      .p_align = 1};
-	Elf64_Ehdr header = {
-		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		.e_type = ET_EXEC,
-		.e_machine = HOST_MACHINE,
-		.e_version = EV_CURRENT,
-		.e_phoff = sizeof(header),
-		.e_ehsize = sizeof(Elf64_Ehdr),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = SECTION_CNT,
-		.e_shstrndx = SHSTRTAB,
-	};
+	struct file info = {0};
 
-	file->sz = sizeof(header) + sizeof(segment);
-	put_section(&sections[SHSTRTAB], file, names, sizeof(names));
-	sections[SHSTRTAB].sh_type = SHT_STRTAB;
-	segment.p_offset = file->sz;
-	put_section(&sections[TEXT], file, text, TEXT_SZ);
-	sections[TEXT].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
-	sections[TEXT].sh_addr = TEXT_ADDR;
-	put_section(&sections[ABBREV], file, abbrevs, sizeof(abbrevs));
-	put_section(&sections[INFO], file, "", 0);
-	put_info(file, base, place, types);
-	sections[INFO].sh_size = file->sz - sections[INFO].sh_offset;
-	put_section(&sections[LOC], file, list->bytes, list->sz);
-	for (size_t i = 0; i < SECTION_CNT; i++)
-		sections[i].sh_name = name_offs[i];
-	header.e_shoff = file->sz;
-	put(file, sections, sizeof(sections));
-	memcpy(file->bytes, &header, sizeof(header));
-	memcpy(file->bytes + sizeof(header), &segment, sizeof(segment));
+	put_info(&info, base, place, types);
+	dwarf_file_make(file, abbrevs, sizeof(abbrevs), &info, list->bytes, list->sz, text);
 }
 
 struct taking {
