@@ -234,6 +234,7 @@ $(BUILD)/safety/goroutines: tests/safety/goroutines.go
 # --- unit tests: no root, no BPF, under the sanitizers ----------------------------------------------------------------
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 unit_src := $(wildcard tests/unit/*.c)
+unit_go := $(if $(GO),$(addprefix $(BUILD)/unit/,go-subject go-subject-stripped go-subject-plain))
 unit_lib_obj := $(lib_src:%.c=$(BUILD)/unit/%.o)
 unit_obj := $(unit_src:%.c=$(BUILD)/unit/%.o) $(BUILD)/unit/tests/unit/value_subject_cxx.o
 
@@ -258,6 +259,19 @@ $(BUILD)/unit/run: $(unit_obj) $(unit_lib_obj)
 	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ -lcunit $(LIBS)
 
 # --- live tests: root, real BPF, real servers -------------------------------------------------------------------------
+# Go programs: as they are built by default, without symbols, and with debugging information that is not packed.
+go_flags_stripped := -ldflags='-s -w'
+go_flags_plain := -ldflags=-compressdwarf=false
+define go_rule
+$(BUILD)/$(1): $(2)
+	$$(say) GO $$@
+	@mkdir -p $$(@D)
+	$$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$$(abspath $$(BUILD))/go-cache $$(GO) build $$(go_flags_$(3)) -o $$@ $$<
+endef
+$(eval $(call go_rule,unit/go-subject,tests/unit/go_subject.go,))
+$(eval $(call go_rule,unit/go-subject-stripped,tests/unit/go_subject.go,stripped))
+$(eval $(call go_rule,unit/go-subject-plain,tests/unit/go_subject.go,plain))
+
 live_src := $(wildcard tests/live/*.c)
 live_obj := $(live_src:%.c=$(BUILD)/%.o)
 
@@ -340,7 +354,7 @@ test: setup-test
 	@$(MAKE) --no-print-directory unit browser screen others
 	@$(MAKE) --no-print-directory live
 
-unit: $(BUILD)/unit/run
+unit: $(BUILD)/unit/run $(unit_go)
 	@$(BUILD)/unit/run
 
 live: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate workloads presets safety

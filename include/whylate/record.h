@@ -82,8 +82,22 @@ enum wl_handoff {
 	WL_HANDOFF_CNT
 };
 
+enum wl_go_wait {
+#define GO_WAIT(id, text, state) WL_GO_WAIT_##id,
+#include "go_wait.def"
+#undef GO_WAIT
+	WL_GO_WAIT_CNT
+};
+
 #define WL_HW_SLOTS 4
 #define WL_COMM_LEN 16
+
+/*
+ * A goroutine has a tid with this bit, whatever thread it runs on; the rest is the number of its `struct g`, which the
+ * Go runtime uses again for later goroutines, as the kernel does tids.  The kernel's own have at most 22 bits.
+ */
+#define WL_GOROUTINE_BITS 22
+#define WL_GOROUTINE_TID  (1U << WL_GOROUTINE_BITS)
 
 /* Where an interval comes from: the upper half of wl_interval_record.type; the lower half is the port or the list's
  * index. */
@@ -136,6 +150,7 @@ struct wl_record_header {
  */
 #define WL_FILE_LOCK     (1ULL << 63)
 #define WL_MMAP_LOCK     (1ULL << 62) /* the object of a wait for the lock of the process's own address space */
+#define WL_GO_WAIT       (1ULL << 61) /* the object of a goroutine's wait; lowest byte: enum wl_go_wait */
 #define WL_FILE_LOCK_DEV 47           /* the shift of the device */
 #define WL_FILE_LOCK_INO ((1ULL << WL_FILE_LOCK_DEV) - 1)
 #define wl_file_lock(major, minor, ino)                                                            \
@@ -260,9 +275,15 @@ struct wl_task_record {
 	__wl_u32 pid;
 	__wl_u32 tid;
 	__wl_u32 parent_pid;
-	char comm[WL_COMM_LEN];
-	__wl_u32 creator_tid; /* SEEN: the thread that created it just now, 0: it existed */
-	__wl_u32 outside;     /* SEEN: followed because it woke or fed a followed thread, not one of the target's */
+	char comm[WL_COMM_LEN]; /* SEEN, of a goroutine: see struct wl_goroutine_start */
+	__wl_u32 creator_tid;   /* SEEN: the thread that created it just now, 0: it existed */
+	__wl_u32 outside;       /* SEEN: followed because it woke or fed a followed thread, not one of the target's */
+};
+
+/* What a task record of a goroutine has in place of a name: the agent knows the function. */
+struct wl_goroutine_start {
+	__wl_u64 goid;
+	__wl_u64 start_pc; /* address of the function that it began with; 0: not known */
 };
 
 /* A fault that is under way: whether it is minor or major is known at its end, from a later segment of the thread. */
@@ -554,6 +575,7 @@ struct wl_loss_count {
 };
 
 _Static_assert(sizeof(struct wl_record_header) == 8, "record header");
+_Static_assert(sizeof(struct wl_goroutine_start) == WL_COMM_LEN, "start of a goroutine");
 _Static_assert(sizeof(struct wl_wait) == 32, "wait");
 _Static_assert(sizeof(struct wl_culprit) == 32, "culprit");
 _Static_assert(sizeof(struct wl_task_record) == 56, "task record");

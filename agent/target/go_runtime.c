@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "target/go_runtime.h"
+
+#include "target/proc_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VERSION_SZ 32
+/* Of a function's name, the end of longer ones is not looked at. */
+#define NAME_SZ 256
+/* Of the table of functions, with the functions' own entries. */
+#define TABLE_SZ_MAX (128ULL << 20)
+/* Goroutines that are looked at. */
+#define SAMPLE_MAX 64
+/* The highest of the runtime's states of a goroutine, and the bit of a scan. */
+#define STATUS_MAX  10
+#define STATUS_SCAN 0x1000
+
+/* How .gopclntab begins, since Go 1.18. */
+struct function_table_header {
+	uint32_t magic;
+	uint8_t zero[2], min_instruction, pointer_sz;
+	uint64_t function_cnt, file_cnt, text_start, names_off, units_off, files_off, pcs_off, functions_off;
+};
+
+#define TABLE_MAGIC_1_18 0xfffffff0
+#define TABLE_MAGIC_1_20 0xfffffff1
+
+/* The table as it is in the file; offsets are from its beginning. */
+struct function_table {
+	uint64_t file_off, sz;
+	uint64_t text_start; /* as linked */
+	uint64_t function_cnt, names_off, functions_off;
+};
+
+struct go_runtime {
+	struct elf_image *image;
+	int fd;
+	struct function_table table;
+	uint64_t bias;
+	uint64_t sites[GO_SITE_CNT];
+	struct go_layout layout;
+	bool by_dwarf;
+	char version[VERSION_SZ];
+};
+
+/* --- version ------------------------------------------------------------------------------------------------------ */
+
+/* The magic bytes, the size of pointers, and flags: 2, the version lies here, with its length before it. */
+int go_version_of(const struct elf_image *image, char *version, size_t sz)
+{
+	static const char magic[] = "\xff Go buildinf:";
+	const struct elf_section *section = elf_image__section(image, ".go.buildinfo");
+	uint8_t bytes[33 + VERSION_SZ];
+	size_t len;
+
+	if (!section || section->size < sizeof(bytes) ||
+	    elf_image__read(image, section->file_off, bytes, sizeof(bytes)) != sizeof(bytes) ||
+	    memcmp(bytes, magic, sizeof(magic) - 1) || bytes[14] != 8 || !(bytes[15] & 2))
+		return -ENOENT;
+	len = bytes[32];
+	if (!len || len >= VERSION_SZ || len >= sz)
+		return -ENOENT;
+	memcpy(version, bytes + 33, len);
+	version[len] = '\0';
+	for (size_t i = 0; i < len; i++)
+		if (version[i] < ' ' || version[i] > '~')
+			return -ENOENT;
+	return 0;
+}
+
+/* 19 of "go1.19.8"; -1: none that was released. */
+static int minor_of(const char *version)
+{
+	int minor, end = 0;
+
+	if (sscanf(version, "go1.%3d%n", &minor, &end) != 1 || minor < 0 || (version[end] && version[end] != '.'))
+		return -1;
+	return minor;
+}
+
+/* The runtime's reasons for a wait as they are numbered from 1.18 on, those of mutexes since 1.20. */
+static const char *const reasons[] = {
+	"",
+	"GC assist marking",
+	"IO wait",
+	"chan receive (nil chan)",
+	"chan send (nil chan)",
+	"dumping heap",
+	"garbage collection",
+	"garbage collection scan",
+	"panicwait",
+	"select",
+	"select (no cases)",
+	"GC assist wait",
+	"GC sweep wait",
+	"GC scavenge wait",
+	"chan receive",
+	"chan send",
+	"finalizer wait",
+	"force gc (idle)",
+	"semacquire",
+	"sleep",
+	"sync.Cond.Wait",
+	"sync.Mutex.Lock",
+	"sync.RWMutex.RLock",
+	"sync.RWMutex.Lock",
+};
+#define REASONS_1_18 21
+
+static uint8_t wait_of(const char *reason)
+{
+	static const char *const texts[] = {
+#define GO_WAIT(id, text, state) [WL_GO_WAIT_##id] = text,
+#include <whylate/go_wait.def>
+#undef GO_WAIT
+	};
+
+	for (uint8_t i = 0; i < WL_GO_WAIT_CNT; i++)
+		if (!strcmp(texts[i], reason))
+			return i;
+	return WL_GO_WAIT_OTHER;
+}
+
+/* struct g as the runtime's source has it: syscallbp came in 1.23. */
+int go_layout_by_version(const char *version, struct go_layout *layout)
+{
+	int minor = minor_of(version);
+	size_t reason_cnt = minor < 20 ? REASONS_1_18 : sizeof(reasons) / sizeof(reasons[0]);
+
+	if (minor < 18 || minor > 24)
+		return -ENOTSUP;
+	memset(layout, 0, sizeof(*layout));
+	layout->status = minor < 23 ? 144 : 152;
+	layout->goid = minor < 23 ? 152 : 160;
+	layout->wait_reason = minor < 23 ? 176 : 184;
+	layout->start_pc = GO_NO_OFF;
+	for (size_t i = 0; i < reason_cnt; i++)
+		layout->waits[i] = wait_of(reasons[i]);
+	return 0;
+}
+
+/* --- functions ---------------------------------------------------------------------------------------------------- */
+
+static bool read_table(const struct function_table *table, const struct elf_image *image, uint64_t off, void *buf,
+		       size_t sz)
+{
+	return off <= table->sz && sz <= table->sz - off &&
+	       elf_image__read(image, table->file_off + off, buf, sz) == (ssize_t)sz;
+}
+
+static bool find_table(const struct elf_image *image, struct function_table *table)
+{
+	const struct elf_section *section = elf_image__section(image, ".gopclntab"),
+				 *text = elf_image__section(image, ".text");
+	struct function_table_header header;
+
+	if (!section)
+		section = elf_image__section(image, ".data.rel.ro.gopclntab");
+	if (!section || !text || section->size < sizeof(header) ||
+	    elf_image__read(image, section->file_off, &header, sizeof(header)) != sizeof(header))
+		return false;
+	if ((header.magic != TABLE_MAGIC_1_18 && header.magic != TABLE_MAGIC_1_20) || header.pointer_sz != 8)
+		return false;
+	*table = (struct function_table){
+		.file_off = section->file_off,
+		.sz = section->size,
+		/* Where a program may lie anywhere, the linker fills it in later. */
+		.text_start = header.text_start ?: text->addr,
+		.function_cnt = header.function_cnt,
+		.names_off = header.names_off,
+		.functions_off = header.functions_off,
+	};
+	return table->functions_off < table->sz && table->names_off < table->sz &&
+	       table->function_cnt < (table->sz - table->functions_off) / 8;
+}
+
+/* Places of functions, by which the table is in order: an offset from the text, and where the function's entry is. */
+struct function_place {
+	uint32_t code_off, entry_off;
+};
+
+static bool name_at(const struct function_table *table, const struct elf_image *image, uint32_t entry_off, char *name,
+		    size_t sz)
+{
+	uint32_t entry[2]; /* where its code begins, and its name */
+	uint64_t off;
+
+	if (!read_table(table, image, table->functions_off + entry_off, entry, sizeof(entry)))
+		return false;
+	off = table->names_off + entry[1];
+	if (off >= table->sz)
+		return false;
+	if (sz > table->sz - off)
+		sz = table->sz - off;
+	if (!read_table(table, image, off, name, sz))
+		return false;
+	name[sz - 1] = '\0';
+	return true;
+}
+
+/* The linked address of each; 0: there is no such function, or there are several. */
+static int find_functions(const struct function_table *table, const struct elf_image *image, const char *const *names,
+			  uint64_t *addrs, size_t cnt)
+{
+	uint64_t sz = table->sz - table->functions_off;
+	char *bytes, *texts;
+	const struct function_place *places;
+	uint64_t texts_sz = table->functions_off > table->names_off ? table->functions_off - table->names_off : 0;
+
+	if (sz + texts_sz > TABLE_SZ_MAX || !texts_sz)
+		return -ENOTSUP;
+	bytes = elf_image__copy(image, table->file_off + table->functions_off, sz, TABLE_SZ_MAX);
+	texts = elf_image__copy(image, table->file_off + table->names_off, texts_sz, TABLE_SZ_MAX);
+	memset(addrs, 0, cnt * sizeof(*addrs));
+	places = (const void *)bytes;
+	for (uint64_t i = 0; bytes && texts && i < table->function_cnt; i++) {
+		uint32_t entry[2];
+
+		if (places[i].entry_off > sz - sizeof(entry))
+			continue;
+		memcpy(entry, bytes + places[i].entry_off, sizeof(entry));
+		if (entry[1] >= texts_sz)
+			continue;
+		for (size_t j = 0; j < cnt; j++)
+			if (!strcmp(texts + entry[1], names[j]))
+				addrs[j] = table->text_start + places[i].code_off;
+	}
+	free(bytes);
+	free(texts);
+	return bytes && texts ? 0 : -ENOMEM;
+}
+
+static bool function_at(const struct go_runtime *go, uint64_t addr, char *name, size_t sz)
+{
+	const struct function_table *table = &go->table;
+	uint64_t lo = 0, hi = table->function_cnt, off = addr - table->text_start;
+	struct function_place place = {0};
+
+	if (addr < table->text_start || off > UINT32_MAX)
+		return false;
+	while (lo < hi) {
+		uint64_t middle = lo + (hi - lo) / 2;
+
+		if (!read_table(table, go->image, table->functions_off + middle * sizeof(place), &place, sizeof(place)))
+			return false;
+		if (place.code_off <= off)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo &&
+	       read_table(table, go->image, table->functions_off + (lo - 1) * sizeof(place), &place, sizeof(place)) &&
+	       name_at(table, go->image, place.entry_off, name, sz);
+}
+
+/*
+ * A function asks whether its stack suffices, and the kernel emulates the jump of that question:
+ *   cmp 0x10(%r14),%rsp; jbe …        lea -N(%rsp),%r12; cmp 0x10(%r14),%r12; jbe …
+ */
+int go_probe_off(const uint8_t *code, size_t sz)
+{
+	static const uint8_t small[] = {0x49, 0x3b, 0x66, 0x10}, large[] = {0x4d, 0x3b, 0x66, 0x10};
+	size_t at = 0;
+
+	if (sz >= 4 && !memcmp(code, small, sizeof(small)))
+		at = sizeof(small);
+	else if (sz >= 9 && code[0] == 0x4c && code[1] == 0x8d && code[2] == 0x64 && code[3] == 0x24 &&
+		 !memcmp(code + 5, large, sizeof(large)))
+		at = 5 + sizeof(large);
+	else if (sz >= 12 && code[0] == 0x4c && code[1] == 0x8d && code[2] == 0xa4 && code[3] == 0x24 &&
+		 !memcmp(code + 8, large, sizeof(large)))
+		at = 8 + sizeof(large);
+	if (!at || at + 2 > sz || (code[at] != 0x76 && (code[at] != 0x0f || code[at + 1] != 0x86)))
+		return -1;
+	return (int)at;
+}
+
+static int find_sites(struct go_runtime *go, const char **why)
+{
+	static const char *const names[] = {"runtime.execute", "runtime.park_m", "runtime.runqput"};
+	uint64_t addrs[3];
+	int err = find_functions(&go->table, go->image, names, addrs, 3);
+
+	*why = "the runtime's table of functions cannot be read";
+	for (int i = 0; !err && i < 3; i++) {
+		const struct elf_segment *segment = elf_image__code_at(go->image, addrs[i]);
+		uint8_t code[16];
+		int off;
+
+		*why = "its runtime has another scheduler than is known";
+		if (!addrs[i] || !segment ||
+		    elf_image__read_addr(go->image, addrs[i], code, sizeof(code)) != sizeof(code))
+			return -ENOTSUP;
+		off = go_probe_off(code, sizeof(code));
+		if (off < 0)
+			return -ENOTSUP;
+		go->sites[GO_SITE_EXECUTE + i] = addrs[i] - segment->addr + segment->file_off + (uint64_t)off;
+	}
+	return err == -ENOMEM ? err : err ? -ENOTSUP : 0;
+}
+
+/* --- roles -------------------------------------------------------------------------------------------------------- */
+
+void go_role_of(const char *function, char comm[16])
+{
+	const char *slash = strrchr(function, '/'), *at = slash ? slash + 1 : function, *dot = strchr(at, '.');
+	size_t len = 3;
+
+	memcpy(comm, "go:", 3);
+	for (at = dot && dot[1] ? dot + 1 : at; *at && len < 15; at++)
+		if (!strchr("(*)", *at))
+			comm[len++] = *at >= ' ' && *at <= '~' ? *at : '?';
+	comm[len] = '\0';
+}
+
+bool go_runtime__role(const struct go_runtime *go, uint64_t start_pc, char comm[16])
+{
+	char name[NAME_SZ];
+
+	if (!start_pc || start_pc < go->bias || !function_at(go, start_pc - go->bias, name, sizeof(name)))
+		return false;
+	go_role_of(name, comm);
+	return true;
+}
+
+/* --- the process -------------------------------------------------------------------------------------------------- */
+
+static bool read_memory(int mem_fd, uint64_t addr, void *buf, size_t sz)
+{
+	return addr && addr <= INT64_MAX && pread(mem_fd, buf, sz, (off_t)addr) == (ssize_t)sz;
+}
+
+/* Where a thread has its pointer to the g that it runs: `runtime.tlsg`, next to the thread pointer. */
+static bool find_slot(const struct elf_image *image, int32_t *slot)
+{
+	const struct elf_segment *segments;
+	size_t cnt = elf_image__segments(image, &segments);
+	uint64_t value = 0;
+	bool known = elf_image__datum(image, "runtime.tlsg", STT_TLS, &value);
+
+	*slot = -8;
+	for (size_t i = 0; i < cnt; i++) {
+		uint64_t align = segments[i].align ?: 1, sz = segments[i].mem_sz;
+
+		if (segments[i].type != PT_TLS)
+			continue;
+		if (align > 4096 || sz > 1 << 20 || sz < 8 || value > sz - 8 || (!known && sz != 8))
+			return false;
+		*slot = (int32_t)((int64_t)value - (int64_t)((sz + align - 1) / align * align));
+	}
+	return true;
+}
+
+/* The names of the runtime's reasons, as the process has them. */
+static void read_reasons(struct go_runtime *go, int mem_fd)
+{
+	uint64_t addr, text[2];
+	char reason[64];
+
+	if (!elf_image__datum(go->image, "runtime.waitReasonStrings", STT_OBJECT, &addr))
+		return;
+	for (int i = 0; i < GO_REASONS_MAX; i++) {
+		if (!read_memory(mem_fd, go->bias + addr + (uint64_t)i * sizeof(text), text, sizeof(text)) ||
+		    text[1] >= sizeof(reason) || (text[1] && !read_memory(mem_fd, text[0], reason, text[1])))
+			break;
+		reason[text[1]] = '\0';
+		go->layout.waits[i] = wait_of(reason);
+	}
+}
+
+/*
+ * Are the offsets those of the process's own goroutines?  The first one of runtime.allgs runs main() and has number 1;
+ * no two have the same.
+ */
+static bool holds_of_process(const struct go_runtime *go, int mem_fd, bool *known)
+{
+	uint64_t addr, slice[2], gs[SAMPLE_MAX], goids[SAMPLE_MAX];
+	size_t cnt;
+
+	*known = elf_image__datum(go->image, "runtime.allgs", STT_OBJECT, &addr);
+	if (!*known)
+		return true;
+	if (!read_memory(mem_fd, go->bias + addr, slice, sizeof(slice)) || !slice[1])
+		return false;
+	cnt = slice[1] < SAMPLE_MAX ? slice[1] : SAMPLE_MAX;
+	if (!read_memory(mem_fd, slice[0], gs, cnt * sizeof(*gs)))
+		return false;
+	for (size_t i = 0; i < cnt; i++) {
+		uint32_t status;
+
+		if (!read_memory(mem_fd, gs[i] + go->layout.goid, &goids[i], sizeof(goids[i])) ||
+		    !read_memory(mem_fd, gs[i] + go->layout.status, &status, sizeof(status)))
+			return false;
+		if ((status & ~STATUS_SCAN) > STATUS_MAX || goids[i] > 1ULL << 48 || (!i && goids[i] != 1))
+			return false;
+		for (size_t j = 0; goids[i] && j < i; j++)
+			if (goids[j] == goids[i])
+				return false;
+	}
+	return true;
+}
+
+static int find_layout(struct go_runtime *go, const char **why)
+{
+	uint32_t stopping_off;
+	uint64_t sched;
+	int err = go_layout_by_dwarf(go->fd, &go->layout, &stopping_off);
+
+	go->by_dwarf = !err;
+	*why = "what its debugging information says of goroutines cannot be";
+	if (err == -EBADMSG)
+		return -ENOTSUP;
+	*why = "it has no debugging information, and its version of Go is not known";
+	if (err) {
+		if (go_layout_by_version(go->version, &go->layout))
+			return -ENOTSUP;
+	} else if (go->layout.stopping_sz && elf_image__datum(go->image, "runtime.sched", STT_OBJECT, &sched)) {
+		go->layout.stopping = go->bias + sched + stopping_off;
+	}
+	*why = "where its threads keep the running goroutine is not known";
+	return find_slot(go->image, &go->layout.slot) ? 0 : -ENOTSUP;
+}
+
+static int read_process(struct go_runtime *go, pid_t pid, const char **why)
+{
+	char path[64];
+	bool known;
+	int mem_fd, err;
+
+	proc_path(path, sizeof(path), "%d/mem", pid);
+	mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (mem_fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	err = find_layout(go, why);
+	if (!err && go->by_dwarf)
+		read_reasons(go, mem_fd);
+	if (!err && !holds_of_process(go, mem_fd, &known)) {
+		*why = go->by_dwarf ? "what its debugging information says of goroutines is not true of the process"
+				    : "its goroutines are not as in its version of Go";
+		err = -ENOTSUP;
+	}
+	close(mem_fd);
+	return err;
+}
+
+static int open_program(struct go_runtime *go, pid_t pid, const target_mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->cnt; i++) {
+		const struct target_mapping *mapping = &mappings->items[i];
+		char path[PATH_MAX];
+
+		if (!mapping->exec || mapping->path[0] != '/')
+			continue;
+		if (target_mapping_file(pid, mapping, path, sizeof(path)))
+			return -ENOENT;
+		go->image = elf_image__open(path);
+		go->fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (!go->image || go->fd < 0)
+			return errno == ENOMEM ? -ENOMEM : -ENOENT;
+		/* Its first code is the program's own. */
+		return elf_image__section(go->image, ".go.buildinfo") &&
+				       elf_image__bias(go->image, mapping->start, mapping->end, mapping->file_off,
+						       &go->bias)
+			       ? 0
+			       : -ENOENT;
+	}
+	return -ENOENT;
+}
+
+int go_runtime__open(pid_t pid, const target_mappings *mappings, struct go_runtime **go, const char **why)
+{
+	struct go_runtime *made = calloc(1, sizeof(*made));
+	int err;
+
+	*go = NULL;
+	*why = "";
+	if (!made)
+		return -ENOMEM;
+	made->fd = -1;
+	err = open_program(made, pid, mappings);
+#if !defined(__x86_64__)
+	if (!err) {
+		*why = "on this architecture they are not known";
+		err = -ENOTSUP;
+	}
+#endif
+	if (!err && (go_version_of(made->image, made->version, sizeof(made->version)) ||
+		     !find_table(made->image, &made->table))) {
+		*why = "it was built by a version of Go before 1.18, or one that is not known";
+		err = -ENOTSUP;
+	}
+	if (!err)
+		err = find_sites(made, why);
+	if (!err)
+		err = read_process(made, pid, why);
+	if (err)
+		go_runtime__free(made);
+	else
+		*go = made;
+	return err;
+}
+
+void go_runtime__free(struct go_runtime *go)
+{
+	if (!go)
+		return;
+	elf_image__free(go->image);
+	if (go->fd >= 0)
+		close(go->fd);
+	free(go);
+}
+
+const struct go_layout *go_runtime__layout(const struct go_runtime *go)
+{
+	return &go->layout;
+}
+
+uint64_t go_runtime__site(const struct go_runtime *go, enum go_site site)
+{
+	return go->sites[site];
+}
+
+int go_runtime__fd(const struct go_runtime *go)
+{
+	return go->fd;
+}
+
+const char *go_runtime__version(const struct go_runtime *go)
+{
+	return go->version;
+}
+
+bool go_runtime__by_dwarf(const struct go_runtime *go)
+{
+	return go->by_dwarf;
+}
