@@ -271,6 +271,9 @@ endef
 $(eval $(call go_rule,unit/go-subject,tests/unit/go_subject.go,))
 $(eval $(call go_rule,unit/go-subject-stripped,tests/unit/go_subject.go,stripped))
 $(eval $(call go_rule,unit/go-subject-plain,tests/unit/go_subject.go,plain))
+$(eval $(call go_rule,goroutines/server,tests/goroutines/server.go,))
+$(eval $(call go_rule,goroutines/server-stripped,tests/goroutines/server.go,stripped))
+live_go := $(if $(GO),$(addprefix $(BUILD)/goroutines/,server server-stripped))
 
 live_src := $(wildcard tests/live/*.c)
 live_obj := $(live_src:%.c=$(BUILD)/%.o)
@@ -357,7 +360,7 @@ test: setup-test
 unit: $(BUILD)/unit/run $(unit_go)
 	@$(BUILD)/unit/run
 
-live: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate workloads presets safety
+live: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate $(live_go) workloads presets safety
 	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
 
 # The threads of the collector, and the uploader's process, under a sanitizer: what it finds fails the test.

@@ -51,10 +51,13 @@ int BPF_PROG(on_bio_queue, void *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct block_io io = {.queue_ts = bpf_ktime_get_ns(), .pid = task->tgid, .tid = task->pid};
+	struct thread *thread = thread_of(task);
 	u64 key = (u64)bio;
 
+	if (thread)
+		io.tid = thread->tid;
 	bpf_map_update_elem(&block_ios, &key, &io, BPF_ANY);
-	if (!thread_of(task))
+	if (!thread)
 		task__name(io.pid, io.tid, task->comm);
 	return 0;
 }

@@ -115,8 +115,17 @@ struct thread {
 	u32 nest[NEST_MAX];
 	u32 blocked; /* off the CPU and not runnable */
 	u32 last_cpu;
-	u32 pid, tid;
+	u32 pid, tid; /* tid: the goroutine's that it runs, if that is known */
+	u32 kernel_tid;
 	u32 wait_cpu; /* in whose run queue it waits */
+
+	/* Go only, see goroutine.h */
+	u32 is_go;     /* its process's goroutines are known */
+	u64 goroutine; /* the one that it runs: address of its `struct g`; 0: none, or not known */
+	u64 entered_ts;
+	u64 left_ts, left_since_ts; /* of the one that it ran before */
+	u32 left_tid;
+	u32 padding;
 
 	u32 recording;        /* selected intervals open on this thread: only then waits are looked at closely */
 	u32 current_recorded; /* current_sid is selected */
@@ -193,13 +202,18 @@ struct open_interval {
 	u32 paused;       /* its thread works for another one */
 	u32 handed_tid;   /* probes: this thread has put it into a queue, and may work for it nevertheless; 0: none */
 	u32 pid, tid, type, hw_epoch, hw_generation;
-	u32 picker_tid; /* the thread that picked it up: tid, unless it went on to another one */
+	u32 picker_tid;  /* the thread that picked it up: tid, unless it went on to another one */
+	u32 counted_tid; /* the thread whose counters `base` has: where a goroutine ran last */
 	u64 queue_sid, queue_sid_ns;
 	u64 context; /* as in the record, likewise the next three */
 	u64 conn;
 	u32 first_len, first_total;
 	u8 first[WL_FIRST_ENOUGH + 1 + WL_FIRST_MAX]; /* of which WL_FIRST_MAX count: the verifier knows the bounds */
 	struct wl_trace_context trace;
+	/* Go: the longest waits of its goroutine, and those of threads that it has left */
+	struct wl_wait go_lock, go_other, go_fault;
+	struct wl_culprit go_culprit;
+	u64 go_runq_ns;
 	struct snapshot base; /* the thread's counters at accounted_ts */
 	struct snapshot sum;  /* what is accounted for so far */
 };
@@ -376,7 +390,7 @@ static __always_inline void cpu__runs(struct cpu_context *cpu, struct task_struc
 	cpu->switch_cnt++;
 	runner->since_ts = now;
 	runner->pid = task->tgid;
-	runner->tid = task->pid;
+	runner->tid = runner->as_tid = task->pid;
 	__builtin_memcpy(runner->comm, task->comm, WL_COMM_LEN);
 }
 
@@ -421,6 +435,9 @@ static __noinline int thread__renew(struct thread *thread, struct task_struct *t
 	thread->other_tid = 0;
 	thread->segment_sid = 0;
 	thread->datagram_sk = 0;
+	thread->tid = thread->kernel_tid;
+	thread->goroutine = 0;
+	thread->left_ts = 0;
 	thread->call_cnt = 0;
 	thread->stack_ts = 0;
 	thread->queued_cpu = 0;

@@ -72,7 +72,7 @@ static __always_inline struct thread *follow(struct task_struct *task, const str
 		return thread;
 	thread->window = controls.window;
 	thread->pid = task->tgid;
-	thread->tid = task->pid;
+	thread->tid = thread->kernel_tid = task->pid;
 	thread->outside = following->outside;
 	thread->run_state = WL_STATE_RUNNING;
 	thread->blocked = following->state == WL_STATE_BLOCKED_OTHER;

@@ -5,5 +5,6 @@
 
 const volatile struct knobs cfg_knobs;
 struct controls controls;
+u32 goroutine_cnt;
 
 char LICENSE[] SEC("license") = "GPL";

@@ -294,7 +294,8 @@ VERIFIED_ONCE int conn_tie(struct conn *conn, struct thread *thread, bool sends)
 /* The request goes on with the reply in a context of its own, where the thread is, or may be, an event loop. */
 static __always_inline void conn_hand_on(struct conn *conn, const struct thread *thread, u32 kind)
 {
-	if (conn->recorded && (thread->is_loop || thread->asks < ASKS_UNKNOWN))
+	/* A goroutine waits for the reply in the call itself. */
+	if (conn->recorded && !thread->goroutine && (thread->is_loop || thread->asks < ASKS_UNKNOWN))
 		conn->context = context__behind(conn->context, kind);
 }
 

@@ -13,6 +13,7 @@
 #include "call.h"
 #include "first.h"
 #include "handoff.h"
+#include "open_waits.h"
 #include "retain.h"
 #include "ring.h"
 #include "thread.h"
@@ -113,6 +114,7 @@ VERIFIED_ONCE u64 open__split_entry(struct open_interval *open, u64 word, u64 en
 VERIFIED_ONCE int open__split_before(struct open_interval *open, struct thread *thread, u64 own_ts)
 {
 	u64 begin_ts, end_ts, queue_ns = 0;
+	u32 state;
 
 	if (!open || !thread)
 		return 0;
@@ -129,8 +131,10 @@ VERIFIED_ONCE int open__split_before(struct open_interval *open, struct thread *
 		queue_ns += end_ts - begin_ts;
 		open->flags |= WL_INTERVAL_HISTORY;
 	}
-	open->sum.length_ns[WL_STATE_QUEUE] += queue_ns;
-	open->sum.count[WL_STATE_QUEUE] += queue_ns > 0;
+	/* A goroutine that can be read for waits for a thread, as a thread does for a CPU. */
+	state = thread->goroutine ? WL_STATE_RUNQ_WAKEUP : WL_STATE_QUEUE;
+	open->sum.length_ns[state] += queue_ns;
+	open->sum.count[state] += queue_ns > 0;
 	return 0;
 }
 
@@ -164,6 +168,16 @@ VERIFIED_ONCE u64 thread__ran_since(struct thread *thread, u64 from_ts, u64 end_
 	return search.ran_ns;
 }
 
+/* What passed since it was last accounted for belongs to nobody that is known. */
+static __always_inline void open__gap(struct open_interval *open, u32 state, u64 now)
+{
+	u64 gap_ns = now > open->accounted_ts ? now - open->accounted_ts : 0;
+
+	open->sum.length_ns[state & STATE_MASK] += gap_ns;
+	open->sum.count[state & STATE_MASK]++;
+	open->accounted_ts += gap_ns;
+}
+
 /* Adds what has happened on the thread since accounted_ts and returns until when. */
 VERIFIED_ONCE u64 open__account(struct open_interval *open, struct thread *thread)
 {
@@ -177,6 +191,14 @@ VERIFIED_ONCE u64 open__account(struct open_interval *open, struct thread *threa
 	if (!now) {
 		open->flags |= WL_INTERVAL_TORN;
 		return bpf_ktime_get_ns();
+	}
+	/* Its goroutine was on another thread meanwhile, whose counters are not at hand. */
+	if (cfg_knobs.goroutines && open->counted_tid != thread->kernel_tid) {
+		open__gap(open, open->paused ? WL_STATE_QUEUE : WL_STATE_UNKNOWN, now);
+		open->base = thread->fresh;
+		open->counted_tid = thread->kernel_tid;
+		open->accounted_ts = now;
+		return now;
 	}
 	for (int i = 0; i < STATE_SLOTS; i++) {
 		u64 delta_ns = thread->fresh.length_ns[i] - open->base.length_ns[i];
@@ -305,16 +327,6 @@ static __always_inline void thread__pause_current(struct thread *thread)
 	open__give(open, thread);
 }
 
-/* What passed since it was last accounted for belongs to nobody that is known. */
-static __always_inline void open__gap(struct open_interval *open, u32 state, u64 now)
-{
-	u64 gap_ns = now > open->accounted_ts ? now - open->accounted_ts : 0;
-
-	open->sum.length_ns[state & STATE_MASK] += gap_ns;
-	open->sum.count[state & STATE_MASK]++;
-	open->accounted_ts += gap_ns;
-}
-
 /* Of an interval that was taken over from a thread which then ended it itself: the counters of that thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -386,6 +398,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	open->begin_ts = pickup->begin_ts && pickup->begin_ts < now ? pickup->begin_ts : now;
 	open->pid = thread->pid;
 	open->tid = open->picker_tid = thread->tid;
+	open->counted_tid = thread->kernel_tid;
 	open->owned_ts = open->pickup_ts;
 	open->type = pickup->type;
 	open->rate = pickup->rate;
@@ -460,14 +473,6 @@ static __always_inline u64 interval__hand_over(struct thread *thread)
 	return now;
 }
 
-static __always_inline void copy_longest(struct wl_wait *longest, struct wait_list *list, u64 since_ts)
-{
-	struct past_wait *past = wait_list__longest(list, since_ts);
-
-	if (past)
-		*longest = past->wait;
-}
-
 /* What every record of an interval begins with. */
 static __always_inline void open__fill_brief(struct wl_brief_record *record, const struct open_interval *open,
 					     const struct thread *thread, u64 sid)
@@ -511,7 +516,14 @@ VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, 
 	__builtin_memset(&record->lock, 0, sizeof(record->lock));
 	__builtin_memset(&record->blocked, 0, sizeof(record->blocked));
 	__builtin_memset(&record->fault, 0, sizeof(record->fault));
-	if (open->tid == thread->tid) {
+	if (thread->goroutine) {
+		if (open->tid == thread->tid)
+			open__take_waits(open, thread, later(open->owned_ts, thread->entered_ts));
+		record->culprit = open->go_culprit;
+		record->lock = open->go_lock;
+		record->blocked = open->go_other;
+		record->fault = open->go_fault;
+	} else if (open->tid == thread->tid) {
 		bool moved = open->owned_ts != open->pickup_ts;
 		struct past_runq *past = wait_list__longest(&thread->runq, moved ? open->owned_ts : open->begin_ts);
 

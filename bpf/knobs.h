@@ -64,6 +64,7 @@ struct knobs {
 	u32 stacks;                   /* stacks may be sampled: whom a task delays is known */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
 	u32 values;                   /* memory of variables is read at ticks */
+	u32 goroutines;               /* requests of Go programs belong to goroutines, not threads */
 	u32 first_bytes;              /* the first bytes of requests are sent, which tell their types */
 	u64 cgroup_id;                /* who is in this cgroup or below is the target; 0: the map `targets` says who */
 	u64 words_mask;               /* words in each CPU's ring of words, less one; 0: there are none */
@@ -186,6 +187,8 @@ struct known_stack {
 struct runner {
 	u64 since_ts;
 	u32 pid, tid;
+	u32 as_tid; /* the goroutine that the thread ran last, or its own tid */
+	u32 zero;
 	char comm[WL_COMM_LEN];
 };
 

@@ -59,7 +59,7 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	if (!thread)
 		return 0;
 	owner_tid = owner_of(mm);
-	thread->mmap_owner_tid = owner_tid != thread->tid ? owner_tid : 0;
+	thread->mmap_owner_tid = owner_tid != thread->kernel_tid ? owner_tid : 0;
 	thread->waits_for_mmap = 1;
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* When a followed thread runs, wants to run, and waits: sched_switch, sched_waking, sched_wakeup. */
 #include "compat.h"
 #include "delay.h"
+#include "goroutine.h"
 #include "lock.h"
 #include "thread.h"
 #include "wait.h"
@@ -44,6 +45,8 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 
 	if (!cfg_knobs.rt)
 		thread__in_no_interrupt(thread);
+	if (!runnable && cfg_knobs.goroutines)
+		goroutine__switched_out(task, thread);
 	thread->last_cpu = thread->wait_cpu = bpf_get_smp_processor_id();
 	thread->tally[runnable ? WL_TALLY_SWITCH_INVOLUNTARY : WL_TALLY_SWITCH_VOLUNTARY]++;
 	thread->wait_since_ts = 0;
@@ -67,7 +70,8 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 		thread->wait_since_ts = thread__enter(thread, state);
 	else
 		thread__enter(thread, state);
-	if (waits_in_loop(thread, state))
+	/* Where a goroutine waits for bytes, the runtime's threads do for all of them. */
+	if (!thread->is_go && waits_in_loop(thread, state))
 		thread->is_loop = 1;
 	delay__block(thread, state == WL_STATE_BLOCKED_FUTEX ? thread->wait.owner_tid : 0);
 	/* Last: a waker that sees it set may move the state on at once. */
@@ -114,7 +118,7 @@ static __always_inline struct runner *ran_longest(struct cpu_context *cpu, struc
 		.cpu = cpu,
 		.since_ts = since_ts,
 		.end_ts = now,
-		.thread_tid = thread->tid,
+		.thread_tid = thread->kernel_tid,
 	};
 
 	bpf_loop(RUNNERS_MAX, look_back, &search, 0);
@@ -171,7 +175,7 @@ VERIFIED_ONCE int note_runq(struct thread *thread, u64 word, u64 now, struct cpu
 	slot->wait_ns = wait_ns;
 	slot->culprit.length_ns = ran_ns;
 	slot->culprit.pid = culprit->pid;
-	slot->culprit.tid = culprit->tid;
+	slot->culprit.tid = culprit->as_tid;
 	__builtin_memcpy(slot->culprit.comm, culprit->comm, WL_COMM_LEN);
 	return 0;
 }
@@ -230,6 +234,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	else if (!next->pid)
 		run_queue__idles(bpf_get_smp_processor_id());
 	cpu__runs(cpu, next, bpf_ktime_get_ns());
+	if (thread && cfg_knobs.goroutines)
+		cpu__runner(cpu)->as_tid = thread->tid;
 	return 0;
 }
 

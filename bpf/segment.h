@@ -56,7 +56,7 @@ static __noinline int task__name(u32 pid, u32 tid, const char *comm)
 static __always_inline void segment__blame(struct thread *thread, struct runner *runner, u64 ran_ns)
 {
 	thread->other_pid = runner->pid;
-	thread->other_tid = runner->tid;
+	thread->other_tid = runner->as_tid;
 	thread->other_ns = ran_ns;
 	task__name(runner->pid, runner->tid, runner->comm);
 }

@@ -16,6 +16,7 @@
 #ifndef WHYLATE_BPF_SOCKET_H
 #define WHYLATE_BPF_SOCKET_H
 
+#include "goroutine.h"
 #include "interval.h"
 #include "oncpu.h"
 
@@ -419,7 +420,7 @@ static __always_inline void datagram_received(struct sock *sk, struct thread *th
 	pickup.read_len = len;
 	thread->datagram_sk = (u64)sk;
 	thread->datagram_sid = pickup.sid;
-	thread->datagram_recorded = interval__pick_up(thread, &pickup);
+	thread->datagram_recorded = goroutine__pick_up(thread, &pickup);
 }
 
 /* More of a request was read. */
@@ -465,7 +466,7 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 		conn->id = pickup.sid;
 	pickup.conn = conn->id;
 	pickup.read_len = len;
-	conn->recorded = interval__pick_up(thread, &pickup);
+	conn->recorded = goroutine__pick_up(thread, &pickup);
 	conn->wants_first = len <= WL_FIRST_ENOUGH;
 	request_expected_no_more(&conn->request);
 }
@@ -570,8 +571,8 @@ VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sen
 		/* An event loop was told that the connection is there. */
 		knows = tied_goes_on(conn, thread);
 	else
-		knows = (conn->awaits && conn->request.sid == thread->current_sid) || !thread__others_ask(thread) ||
-			(sends && asking_goes_on(thread));
+		knows = thread->goroutine || (conn->awaits && conn->request.sid == thread->current_sid) ||
+			!thread__others_ask(thread) || (sends && asking_goes_on(thread));
 	if (knows && conn->awaits && !conn->is_connecting && conn->request.sid != thread->current_sid &&
 	    conn_is_asked(conn)) {
 		conn->is_shared = 1;
@@ -621,6 +622,8 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 	if (!cpu || flags & MSG_PEEK)
 		return 0;
 	thread = current_thread(cpu);
+	if (thread)
+		goroutine__sync(thread);
 	/* What leaves the target ends the requests that it has, and picks up no more of them. */
 	if (!thread || thread->outside == OUTSIDE_LEFT)
 		return 0;
@@ -632,8 +635,11 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 	conn = conn_find(sk);
 	if (!conn)
 		return 0;
-	if (conn->foreign)
+	if (conn->foreign) {
+		if (cfg_knobs.goroutines)
+			goroutine__tell_data(thread);
 		return reply_received(conn, thread, ret);
+	}
 	if (ret > 0)
 		stream_received(conn, thread, ret);
 	else if (ret != -EAGAIN && ret != -EINTR)
@@ -653,6 +659,9 @@ static __always_inline int sent(struct sock *sk, long ret)
 	thread = current_thread(cpu);
 	if (!thread)
 		return 0;
+	goroutine__sync(thread);
+	if (cfg_knobs.goroutines)
+		goroutine__tell_data(thread);
 	if (thread->datagram_sk && thread->datagram_sk == (u64)sk) {
 		thread->datagram_sk = 0;
 		interval__finish(thread, thread->datagram_sid, thread->segment_type, thread->datagram_recorded);

@@ -123,14 +123,19 @@ static __always_inline void python__send(struct stack_cpu *scratch, struct wl_st
 }
 
 /* Registers and stack; everything else is the caller's.  Was it sent? */
-static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, struct task_struct *task)
+static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, struct task_struct *task,
+					struct thread *thread)
 {
 	struct wl_stack_record *record = (struct wl_stack_record *)scratch->record;
+	u32 tid = task->pid, got;
 	long kernel_sz;
-	u32 got;
 
+	/* Two loads: one instruction may not read either. */
+	barrier_var(tid);
+	if (thread)
+		tid = thread->tid;
 	record->pid = task->tgid;
-	record->tid = task->pid;
+	record->tid = tid;
 	kernel_sz = bpf_get_stack(ctx, record->kernel, sizeof(record->kernel), 0);
 	record->kernel_cnt = kernel_sz > 0 ? kernel_sz / sizeof(u64) : 0;
 	got = copy_user(scratch, task, SCRATCH_SAMPLE);
@@ -199,7 +204,7 @@ static __always_inline int tick(void *ctx, struct stack_cpu *scratch, struct tas
 	record->flags = flags;
 	python__walk(thread ? &thread->python_thread : &no_python);
 	values__send(record->ts);
-	stack__send(ctx, scratch, task);
+	stack__send(ctx, scratch, task, thread);
 	return 0;
 }
 
@@ -337,7 +342,7 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 	record->delays = 0;
 	record->state = thread->stack_state;
 	record->flags = WL_STACK_IN_KERNEL | WL_STACK_WAITS;
-	if (stack__send(ctx, scratch, task) && !known)
+	if (stack__send(ctx, scratch, task, thread) && !known)
 		bpf_map_update_elem(&known_stacks, &key, &fresh, BPF_ANY);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Who is followed: the threads of the target and of its children, from the start and as they come and go. */
 #include "follow.h"
+#include "goroutine.h"
 #include "interval.h"
 #include "wait.h"
 
@@ -111,6 +112,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!thread)
 		return 0;
+	if (cfg_knobs.goroutines)
+		goroutine__leave(thread, false);
 	thread__end_calls(thread);
 	if (thread->current_sid)
 		interval__abandon(thread, thread->current_sid);

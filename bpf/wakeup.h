@@ -261,7 +261,7 @@ static __always_inline void wakeup__note(struct thread *thread, u32 state)
 	wakeup__send(thread, trace_cpu, state, context, by_datagram);
 	if (trace_cpu->timer.expire_ts && trace_cpu->timer.hardirq == trace_cpu->hardirq)
 		timer__send(thread, trace_cpu);
-	if ((context != WL_CONTEXT_TASK && !by_datagram) || (u32)bpf_get_current_pid_tgid() == thread->tid)
+	if ((context != WL_CONTEXT_TASK && !by_datagram) || (u32)bpf_get_current_pid_tgid() == thread->kernel_tid)
 		return;
 	waker = current_thread(cpu);
 	if (!waker && waker_matters(thread, state))

@@ -20,7 +20,7 @@
 
 #define STITCH_NONE UINT32_MAX
 /* Recordings that can be joined in one: the rest of a thread's number says which one. */
-#define STITCH_SLOTS_MAX 1024
+#define STITCH_SLOTS_MAX 512
 
 /* One side of what went from one host to another. */
 struct stitch_end {

@@ -17,8 +17,8 @@
 #include "model/path.h"
 #include "shard/reader.h"
 
-/* The kernel's limit (PID_MAX_LIMIT). */
-#define TRACE_ID_BITS 22
+/* The kernel's limit (PID_MAX_LIMIT), and a bit for goroutines. */
+#define TRACE_ID_BITS (WL_GOROUTINE_BITS + 1)
 #define TRACE_ID_MASK ((1u << TRACE_ID_BITS) - 1)
 
 /* The ends of a socket's hand-off; indexes into the strings, 0: not known. */

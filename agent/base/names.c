@@ -115,3 +115,15 @@ const char *tally_name(enum wl_tally tally)
 
 TEXT_OF(loss, LOSS, losses, name)
 TEXT_OF(loss, LOSS, losses, meaning)
+
+const char *go_wait_text(uint64_t object)
+{
+	static const char *const texts[] = {
+#define GO_WAIT(id, text, state) [WL_GO_WAIT_##id] = text,
+#include <whylate/go_wait.def>
+#undef GO_WAIT
+	};
+	uint64_t wait = object & ~WL_GO_WAIT;
+
+	return object & WL_GO_WAIT && wait < WL_GO_WAIT_CNT ? texts[wait] : NULL;
+}

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 const char *category_name(enum wl_category category);
+/* "chan receive" of the object of a goroutine's wait, WL_GO_WAIT | enum wl_go_wait; NULL: it is none. */
+const char *go_wait_text(uint64_t object);
 const char *category_label(enum wl_category category);
 /* -1 when there is no such category. */
 int category_by_name(const char *name);

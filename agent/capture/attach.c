@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/log.h"
+#include "capture/goroutines.h"
 #include "capture/internal.h"
 
 #include <bpf/bpf.h>
@@ -116,7 +117,7 @@ static int run_iterator(struct capture *capture, const struct hook *hook)
 
 bool capture__attaches_apart(enum hook_feature feature)
 {
-	return feature == HOOK_FEATURE_PROBE || feature == HOOK_FEATURE_STACK;
+	return feature == HOOK_FEATURE_PROBE || feature == HOOK_FEATURE_STACK || feature == HOOK_FEATURE_GOROUTINE;
 }
 
 enum when_attached { ATTACHED_ALWAYS, ATTACHED_IN_WINDOWS };
@@ -181,8 +182,11 @@ static void switch_events(struct capture *capture, bool on)
 
 int capture__attach_window(struct capture *capture)
 {
-	int err = attach_hooks(capture, ATTACHED_IN_WINDOWS);
+	/* First: what a thread runs is known when its requests are looked at. */
+	int err = goroutines__attach(capture);
 
+	if (!err)
+		err = attach_hooks(capture, ATTACHED_IN_WINDOWS);
 	if (!err)
 		switch_events(capture, true);
 	return err ? err : capture__stacks_window(capture, true);
@@ -194,12 +198,15 @@ void capture__detach_window(struct capture *capture)
 	while (capture->window_links.cnt)
 		bpf_link__destroy(capture->window_links.items[--capture->window_links.cnt]);
 	switch_events(capture, false);
+	goroutines__detach(capture);
 }
 
 int capture__attach(struct capture *capture)
 {
-	int err = attach_hooks(capture, ATTACHED_ALWAYS);
+	int err = capture->opts.windows ? 0 : goroutines__attach(capture);
 
+	if (!err)
+		err = attach_hooks(capture, ATTACHED_ALWAYS);
 	if (!err && capture->opts.windows)
 		switch_events(capture, false);
 	return err;

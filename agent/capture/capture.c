@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/syscalls.h"
 #include "bpf/knobs.h"
+#include "capture/goroutines.h"
 #include "capture/internal.h"
 #include "whylate.skel.h"
 
@@ -140,6 +141,7 @@ static void configure(struct capture *capture)
 	knobs->outside_max = capture->opts.outside_max;
 	knobs->words_mask = words_mask(capture);
 	knobs->sockets = capture->opts.sockets;
+	knobs->goroutines = capture->opts.goroutines;
 	knobs->rt = !access("/sys/kernel/realtime", F_OK);
 	syscall_wait_classes(knobs->wait_class, KNOB_SYSCALLS);
 	knobs->first_bytes = capture->opts.first_bytes;
@@ -324,6 +326,8 @@ static int load(struct capture *capture)
 	if (err)
 		return err;
 	err = size_stack_maps(capture);
+	if (!err && !capture->goroutines)
+		err = goroutines__shrink(capture->skel->maps.goroutines, capture->skel->maps.go_layouts);
 	if (err)
 		return err;
 	if (capture->opts.trace)
@@ -385,6 +389,9 @@ struct capture *capture__new(const struct capture_opts *opts)
 			goto cleanup;
 		}
 	}
+	err = goroutines__open(capture);
+	if (err)
+		goto cleanup;
 	if (opts->hw) {
 		capture->hw = hwcounters__new(opts->hw_software, capture->cpu_cnt);
 		if (!capture->hw)
@@ -399,6 +406,8 @@ struct capture *capture__new(const struct capture_opts *opts)
 	err = capture__cost_init(capture);
 	if (err)
 		goto cleanup;
+	if (capture->goroutines)
+		goroutines__set_table(capture->goroutines, bpf_map__fd(capture->skel->maps.go_layouts));
 	if (opts->probes)
 		probes__set_tables(capture->probes, bpf_map__fd(capture->skel->maps.probe_specs),
 				   bpf_map__fd(capture->skel->maps.probe_hits));
@@ -421,6 +430,7 @@ void capture__free(struct capture *capture)
 	vec_free(&capture->window_links);
 	vec_free(&capture->event_fds);
 	probes__free(capture->probes);
+	goroutines__free(capture->goroutines);
 	vec_free(&capture->stack_links);
 	vec_free(&capture->stack_fds);
 	hwcounters__free(capture->hw);

@@ -22,6 +22,7 @@ struct capture_opts {
 	bool sockets;                       /* requests on sockets are intervals */
 	bool first_bytes;                   /* … and records of them have the bytes that tell their types */
 	bool probes;                        /* functions are probed, see probes.h */
+	bool goroutines;                    /* of Go programs, see goroutines.h */
 	bool children;                      /* follow them */
 	bool trace;                         /* segments, wake-ups, hand-offs too */
 	uint32_t outside_max;               /* trace: so many threads outside the target may be followed */

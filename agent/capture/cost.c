@@ -15,6 +15,8 @@
 
 #define MEASURE_NS 100000000ULL
 #define PAUSE_NS   900000000ULL
+/* DESIGN §3: a uprobe on an instruction that the kernel emulates, without what its program takes. */
+#define TRAP_NS 500
 
 static int read_stats(struct bpf_program *program, uint64_t *run_ns, uint64_t *run_cnt, uint64_t *missed)
 {
@@ -214,13 +216,27 @@ bool capture__is_of_probe(const char *program)
 	return !strncmp(program, "on_probe_", strlen("on_probe_"));
 }
 
+/* Places in the scheduler of Go programs, attached as hooks are. */
+static bool is_of_goroutines(const char *program)
+{
+	return !strncmp(program, "on_goroutine", strlen("on_goroutine"));
+}
+
 void capture__hooks_cost(struct capture *capture, struct capture_hooks_cost *cost)
 {
 	measure_take(capture);
 	memset(cost, 0, sizeof(*cost));
 	for (size_t i = 0; i < capture->costs.cnt; i++) {
-		if (capture__is_of_probe(bpf_program__name(capture->costs.items[i].program)))
+		const struct program_cost *of = &capture->costs.items[i];
+
+		if (capture__is_of_probe(bpf_program__name(of->program)))
 			continue;
+		if (is_of_goroutines(bpf_program__name(of->program))) {
+			/* The way there is a trap. */
+			cost->open_ns += of->run_ns[COST_OPEN] + of->run_cnt[COST_OPEN] * TRAP_NS;
+			cost->closed_ns += of->run_ns[COST_CLOSED] + of->run_cnt[COST_CLOSED] * TRAP_NS;
+			continue;
+		}
 		cost->open_ns += capture->costs.items[i].run_ns[COST_OPEN];
 		cost->open_runs += capture->costs.items[i].run_cnt[COST_OPEN];
 		cost->closed_ns += capture->costs.items[i].run_ns[COST_CLOSED];

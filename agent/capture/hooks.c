@@ -77,6 +77,8 @@ bool hook_feature_wanted(enum hook_feature feature, struct hook_purpose purpose)
 		return purpose.trace;
 	case HOOK_NEED_STACKS:
 		return purpose.stacks;
+	case HOOK_NEED_GOROUTINES:
+		return purpose.goroutines;
 	default:
 		return true;
 	}

@@ -21,6 +21,7 @@ enum hook_need {
 	HOOK_NEED_PROBES,
 	HOOK_NEED_TRACE,
 	HOOK_NEED_STACKS,
+	HOOK_NEED_GOROUTINES,
 };
 
 enum hook_kind {
@@ -87,10 +88,11 @@ int hook_survey_make(struct hook_survey *survey, const char *btf_path, char *why
 
 /* What a recording is after. */
 struct hook_purpose {
-	bool sockets; /* intervals are socket requests, not calls of functions */
-	bool trace;   /* --mode trace */
-	bool probes;  /* functions are probed */
-	bool stacks;  /* user stacks are sampled */
+	bool sockets;    /* intervals are socket requests, not calls of functions */
+	bool trace;      /* --mode trace */
+	bool probes;     /* functions are probed */
+	bool stacks;     /* user stacks are sampled */
+	bool goroutines; /* the target has Go programs */
 };
 
 /* Is this feature to be attached for it? */

@@ -57,7 +57,8 @@ struct capture {
 	uint64_t window_cnt;
 	uint64_t cut_cnt;
 	struct capture_censored censored;
-	struct probes *probes; /* NULL: opts.probes is not set */
+	struct probes *probes;         /* NULL: opts.probes is not set */
+	struct goroutines *goroutines; /* NULL: opts.goroutines is not set */
 
 	struct hwcounters *hw;
 
@@ -78,6 +79,7 @@ static inline struct hook_purpose capture_purpose(const struct capture *capture)
 		.trace = capture->opts.trace,
 		.probes = capture->opts.probes,
 		.stacks = capture->opts.stacks,
+		.goroutines = capture->opts.goroutines,
 	};
 }
 

@@ -45,6 +45,7 @@ static const char help[] =
 	"      --rotate-size BYTES, --rotate-age TIME   begin a new shard (default 256M, 1h)\n"
 	"      --no-children      do not follow the target's children\n"
 	"      --no-cmdline       do not store the target's arguments\n"
+	"      --no-goroutines    requests of Go programs by thread, not by goroutine\n"
 	"      --no-hw            no hardware counters\n"
 	"      --hw-events SET    hardware or software\n"
 	"      --btf FILE         types of the kernel, in place of its own BTF\n"
@@ -76,6 +77,7 @@ void record_options_init(struct record_options *options)
 		.values_depth = VALUES_DEPTH_DEFAULT,
 		.children = true,
 		.hw = true,
+		.goroutines = true,
 		.types = true,
 		.read_limits = limits_read,
 		.stream =
@@ -207,6 +209,7 @@ static const struct option_row rows[] = {
 	OPTION_DURATION("rotate-age", 0, O, rotate_age_ns, .example = "1h"),
 	OPTION_CLEAR("no-children", 0, O, children),
 	OPTION_FLAG("no-cmdline", 0, O, no_cmdline),
+	OPTION_CLEAR("no-goroutines", 0, O, goroutines),
 	OPTION_CLEAR("no-hw", 0, O, hw),
 	OPTION_CALL("hw-events", take_hw, .has_arg = required_argument),
 	OPTION_TEXT("btf", 0, O, btf_path),

@@ -125,7 +125,9 @@ static void fill_blocked(struct shard_row *row, const struct wl_wait *blocked, c
 		set_nulls(row, INTERVAL_BLOCKED_NS, INTERVAL_BLOCKED_OBJECT);
 		return;
 	}
-	call = syscall_name(blocked->sysno);
+	call = go_wait_text(blocked->object);
+	if (!call)
+		call = syscall_name(blocked->sysno);
 	if (!call && blocked->sysno != UINT32_MAX) {
 		snprintf(buf, sz, "syscall %u", blocked->sysno);
 		call = buf;
@@ -134,6 +136,8 @@ static void fill_blocked(struct shard_row *row, const struct wl_wait *blocked, c
 	set_str(row, INTERVAL_BLOCKED_STATE, state_name(blocked->state));
 	set_str(row, INTERVAL_BLOCKED_SYSCALL, call);
 	set_u64(row, INTERVAL_BLOCKED_OBJECT, blocked->object);
+	if (go_wait_text(blocked->object))
+		shard_row__set_null(row, INTERVAL_BLOCKED_OBJECT);
 }
 
 static void fill_fault(struct shard_row *row, const struct wl_wait *fault, const struct interval_names *names,

@@ -75,7 +75,9 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 	const char *name = NULL;
 
 	begin_row(row);
-	if (lock && names->data_name && segment->object)
+	if (is_blocked(segment->state) && go_wait_text(segment->object))
+		name = go_wait_text(segment->object);
+	else if (lock && names->data_name && segment->object)
 		name = names->data_name(names->owner, outside || segment->object & WL_FILE_LOCK ? segment->pid : 0,
 					segment->object, texts->name, sizeof(texts->name));
 	else if (fault && names->mappings && segment->object && !outside)

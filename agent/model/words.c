@@ -160,6 +160,8 @@ int words_reader__read(struct words_reader *reader, const uint64_t *words, uint6
 			reader->pid = (uint32_t)WL_WORD_FIELD(word, WL_WORD_TAG_BITS, WL_WORD_ID_BITS);
 			reader->tid =
 				(uint32_t)WL_WORD_FIELD(word, WL_WORD_TAG_BITS + WL_WORD_ID_BITS, WL_WORD_ID_BITS);
+			if (WL_WORD_FIELD(word, 49, 1))
+				reader->tid |= WL_GOROUTINE_TID;
 			reader->outside = (uint32_t)WL_WORD_FIELD(word, 48, 1);
 			continue;
 		case WL_WORD_SID:

@@ -57,9 +57,10 @@ static void check_features(struct diagnosis *diagnosis, const struct hook_survey
 	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
 		enum hook_need need = features[f].need;
 		char kinds[48];
-		struct check *check = add(diagnosis, features[f].name, survey->tier[f] != 0,
-					  need != HOOK_NEED_EXTRA && need != HOOK_NEED_WANTED &&
-						  need != HOOK_NEED_SOCKETS_WANTED && need != HOOK_NEED_STACKS);
+		struct check *check =
+			add(diagnosis, features[f].name, survey->tier[f] != 0,
+			    need != HOOK_NEED_EXTRA && need != HOOK_NEED_WANTED && need != HOOK_NEED_SOCKETS_WANTED &&
+				    need != HOOK_NEED_STACKS && need != HOOK_NEED_GOROUTINES);
 
 		hook_tier_name(f, survey->tier[f], kinds, sizeof(kinds));
 		snprintf(check->how, sizeof(check->how), "%s (tier %u)", kinds, survey->tier[f]);

@@ -34,6 +34,7 @@ static struct hook_purpose purpose_of(const struct recording *recording)
 		.trace = recording->options->trace,
 		.probes = recording_probes_wanted(recording),
 		.stacks = recording_stacks_hz(recording) > 0,
+		.goroutines = recording->go_processes.cnt > 0,
 	};
 }
 
@@ -370,6 +371,7 @@ int recording_write_final(struct recording *recording)
 	recording_budget_write_notes(recording);
 	recording_loads_write_note(recording);
 	recording_stacks_write_note(recording);
+	recording_goroutines_write_note(recording);
 	if (unprobed.cnt)
 		journal__note(&recording->journal,
 			      "%" PRIu64 " processes that began while they were recorded ran for %.3g ms in all before "

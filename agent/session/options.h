@@ -53,6 +53,7 @@ struct record_options {
 	uint64_t scope_max;      /* trace: threads outside the target that may be followed */
 	bool children;
 	bool no_cmdline; /* the target's arguments are not stored */
+	bool goroutines; /* requests of Go programs belong to goroutines */
 	bool hw, hw_software;
 	bool types;                    /* of requests, by their first bytes … */
 	enum request_protocol type_by; /* … which are of that protocol; REQUEST_NONE: of whichever they look like */

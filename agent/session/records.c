@@ -143,7 +143,10 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 
 	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_NAMED)
 		return -EBADMSG;
-	memcpy(comm, record->comm, WL_COMM_LEN);
+	if (record->tid & WL_GOROUTINE_TID)
+		recording_goroutine_name(recording, record, comm);
+	else
+		memcpy(comm, record->comm, WL_COMM_LEN);
 	comm[WL_COMM_LEN] = '\0';
 	if (record->event == WL_TASK_SEEN && record->pid == record->tid && !record->outside)
 		capture__adopt_process(recording->capture, record->pid, record->ts);
@@ -165,8 +168,8 @@ static int on_task(struct recording *recording, const struct wl_task_record *rec
 	row->values[THREAD_COMM].str = comm;
 	if (record->event != WL_TASK_EXIT && thread_names__set(recording->threads, record->tid, record->ts, comm))
 		return -ENOMEM;
-	/* Of tasks that were only named nothing more is heard. */
-	if (record->event == WL_TASK_EXIT || record->event == WL_TASK_NAMED)
+	/* Of tasks that were only named, and of goroutines, nothing more is heard. */
+	if (record->event == WL_TASK_EXIT || record->event == WL_TASK_NAMED || record->tid & WL_GOROUTINE_TID)
 		thread_names__gone(recording->threads, record->tid);
 	return journal__append(&recording->journal, SHARD_TABLE_THREAD, row);
 }

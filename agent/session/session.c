@@ -304,6 +304,7 @@ static int open_capture(struct recording *recording)
 		.rate = options->rate * CAPTURE_RATE_ALL,
 		.windows = recording->windows,
 		.watch_first = recording->windows && recording->plan.share >= 1,
+		.goroutines = recording->go_processes.cnt > 0,
 		.stacks = recording_stacks_hz(recording) > 0,
 		.values = recording->options->values,
 		.ring_sz = options->ring_sz  ? options->ring_sz
@@ -316,7 +317,7 @@ static int open_capture(struct recording *recording)
 	};
 
 	recording->capture = capture__new(&opts);
-	return recording->capture ? 0 : -errno;
+	return recording->capture ? recording_goroutines_begin(recording) : -errno;
 }
 
 /* Shards of two recordings in one directory would be read as one: a directory that holds any is refused. */
@@ -475,6 +476,7 @@ static void release(struct recording *recording)
 	request_types__free(recording->types);
 	data_names__free(recording->data_names);
 	target_mappings_free(&recording->mappings);
+	recording_goroutines_free(recording);
 	recording_members_free(recording);
 	vec_free(&recording->listeners);
 	symbol_list_free(&recording->lines);
@@ -563,6 +565,9 @@ int recording_run(const struct record_options *options, struct recording_result 
 		goto cleanup;
 	if (options->client)
 		err = options->client->open(recording);
+	if (err)
+		goto cleanup;
+	err = recording_goroutines_open(recording);
 	if (err)
 		goto cleanup;
 	err = open_capture(recording);

@@ -45,6 +45,12 @@ struct governor {
 	double clock_share; /* of a CPU's time, what the ticks of our own clock take, 0: there is none */
 };
 
+/* A Go program among the target's processes. */
+struct recorded_go {
+	pid_t pid;
+	struct go_runtime *go;
+};
+
 struct recording {
 	const struct record_options *options;
 	struct record_options own_options; /* those, once limits may change */
@@ -71,6 +77,9 @@ struct recording {
 	VEC(int) pidfds;            /* of the processes that were named: the recording ends when all have exited */
 	int64_t cpu_offset_ns;      /* CPU time of processes that are not of the target any more, or were not before */
 	uint64_t cpu_seen_ns;
+	VEC(struct recorded_go) go_processes;
+	const char *go_why; /* why the requests of a Go program are those of threads; NULL: there is no such program */
+	pid_t go_why_pid;
 	target_listeners listeners;
 	target_mappings mappings;
 	struct data_names *data_names;
@@ -249,6 +258,16 @@ int recording_stacks_write_counts(struct recording *recording);
 /* How code gets names that has none. */
 int recording_stacks_write_note(struct recording *recording);
 void recording_stacks_say(const struct recording *recording);
+
+/* goroutines.c: which of the processes are Go programs, whose goroutines are followed. 0 or -ENOMEM after one line. */
+int recording_goroutines_open(struct recording *recording);
+/* Tells the capture of them, before it starts. 0 or -errno after one line. */
+int recording_goroutines_begin(struct recording *recording);
+bool recording_has_goroutines(const struct recording *recording);
+/* What to call a goroutine that was seen; comm: WL_COMM_LEN bytes. */
+void recording_goroutine_name(const struct recording *recording, const struct wl_task_record *record, char *comm);
+int recording_goroutines_write_note(struct recording *recording);
+void recording_goroutines_free(struct recording *recording);
 
 /* Looks for the thread context of a process that has begun, or runs another program. */
 void recording_find_trace_slot(struct recording *recording, pid_t pid);

@@ -2,6 +2,7 @@
 #include "target/data_names.h"
 
 #include "base/clock.h"
+#include "base/names.h"
 #include "target/demangle.h"
 #include "target/elf_image.h"
 #include "target/locked_files.h"
@@ -313,6 +314,14 @@ const char *data_names__get(struct data_names *names, pid_t pid, const target_ma
 
 	if (addr == WL_MMAP_LOCK) {
 		snprintf(buf, sz, "mmap_lock");
+		return buf;
+	}
+	if (addr & WL_GO_WAIT && !(addr & WL_FILE_LOCK)) {
+		snprintf(buf, sz, "%s", go_wait_text(addr));
+		return buf;
+	}
+	if (go_wait_text(addr)) {
+		snprintf(buf, sz, "%s", go_wait_text(addr));
 		return buf;
 	}
 	if (addr & WL_FILE_LOCK)

@@ -18,7 +18,7 @@
 
 enum wl_word {
 	WL_WORD_TIME = 1,    /* 4: the time, nanoseconds */
-	WL_WORD_THREAD = 2,  /* 4: pid, 26: tid, 48: it is none of the target's */
+	WL_WORD_THREAD = 2,  /* 4: pid, 26: tid, 48: it is none of the target's, 49: a goroutine */
 	WL_WORD_SID = 3,     /* 4: the interval that the thread works for */
 	WL_WORD_TYPE = 4,    /* 4: of that interval, 32 bits */
 	WL_WORD_SEGMENT = 5, /* see WL_SEGMENT_WORD() */
@@ -36,9 +36,10 @@ enum wl_word {
 #define WL_TIME_WORD(ts)   ((__wl_u64)(ts) << WL_WORD_TAG_BITS | WL_WORD_TIME)
 #define WL_SID_WORD(sid)   ((__wl_u64)(sid) << WL_WORD_TAG_BITS | WL_WORD_SID)
 #define WL_TYPE_WORD(type) ((__wl_u64)(type) << WL_WORD_TAG_BITS | WL_WORD_TYPE)
-#define WL_THREAD_WORD(pid, tid, outside)                                                                \
-	((__wl_u64)(pid) << WL_WORD_TAG_BITS | (__wl_u64)(tid) << (WL_WORD_TAG_BITS + WL_WORD_ID_BITS) | \
-	 (__wl_u64) !!(outside) << 48 | WL_WORD_THREAD)
+#define WL_THREAD_WORD(pid, tid, outside)                                                \
+	((__wl_u64)(pid) << WL_WORD_TAG_BITS |                                           \
+	 (__wl_u64)((tid) & ~WL_GOROUTINE_TID) << (WL_WORD_TAG_BITS + WL_WORD_ID_BITS) | \
+	 (__wl_u64) !!(outside) << 48 | (__wl_u64) !!((tid) & WL_GOROUTINE_TID) << 49 | WL_WORD_THREAD)
 
 /*
  * A stretch of length_ns that begins at the time and ends at what is the time then.  5 bits of the state, 2 of the

@@ -15,7 +15,7 @@
 /* The columns of one block, looked up once. */
 struct columns {
 	const struct shard_block_column *begin_ts, *pickup_ts, *end_ts, *flags, *pid, *tid, *weight, *type;
-	const struct shard_block_column *culprit_comm, *blocked_syscall, *lock_owner_comm;
+	const struct shard_block_column *culprit_comm, *blocked_syscall, *lock_name, *lock_owner_comm;
 	const struct shard_block_column *ns[WL_STATE_CNT], *n[WL_STATE_CNT];
 };
 
@@ -89,6 +89,7 @@ static void columns_find(struct columns *columns, const struct shard_block *bloc
 	columns->type = shard_block__column(block, "type");
 	columns->culprit_comm = shard_block__column(block, "culprit_comm");
 	columns->blocked_syscall = shard_block__column(block, "blocked_syscall");
+	columns->lock_name = shard_block__column(block, "lock_name");
 	columns->lock_owner_comm = shard_block__column(block, "lock_owner_comm");
 	for (int state = 0; state < WL_STATE_CNT; state++) {
 		snprintf(name, sizeof(name), "ns.%s", state_name(state));
@@ -114,6 +115,7 @@ static void interval_fill(struct interval *interval, const struct columns *colum
 	interval->type = str_at(columns->type, row);
 	interval->culprit_comm = str_at(columns->culprit_comm, row);
 	interval->blocked_syscall = str_at(columns->blocked_syscall, row);
+	interval->lock_name = str_at(columns->lock_name, row);
 	interval->lock_owner_comm = str_at(columns->lock_owner_comm, row);
 	for (int state = 0; state < WL_STATE_CNT; state++) {
 		interval->ns[state] = u64_at(columns->ns[state], row);

@@ -32,7 +32,7 @@ struct interval {
 	uint64_t begin_ts, pickup_ts, end_ts, latency_ns, flags;
 	uint64_t pid, tid;
 	double weight;
-	const char *type, *culprit_comm, *blocked_syscall, *lock_owner_comm; /* NULL: null */
+	const char *type, *culprit_comm, *blocked_syscall, *lock_name, *lock_owner_comm; /* NULL: null */
 	uint64_t ns[WL_STATE_CNT], n[WL_STATE_CNT];
 	const struct shard_block *block;
 	uint32_t row;

@@ -23,6 +23,18 @@ static void every_state_belongs_to_a_category(void)
 	CU_ASSERT_STRING_EQUAL(state_name(WL_STATE_SOFTIRQ_NET_RX), "softirq.net_rx");
 }
 
+static void only_waits_of_goroutines_have_their_names(void)
+{
+	CU_ASSERT_STRING_EQUAL(go_wait_text(WL_GO_WAIT | WL_GO_WAIT_CHAN_RECEIVE), "chan receive");
+	CU_ASSERT_STRING_EQUAL(go_wait_text(WL_GO_WAIT | WL_GO_WAIT_STOPPED), "stop-the-world");
+	for (uint64_t i = 0; i < WL_GO_WAIT_CNT; i++)
+		CU_ASSERT_PTR_NOT_NULL(go_wait_text(WL_GO_WAIT | i));
+	CU_ASSERT_PTR_NULL(go_wait_text(WL_GO_WAIT | WL_GO_WAIT_CNT));
+	CU_ASSERT_PTR_NULL(go_wait_text(WL_GO_WAIT_CHAN_RECEIVE));
+	CU_ASSERT_PTR_NULL(go_wait_text(WL_FILE_LOCK | WL_GO_WAIT | 1));
+	CU_ASSERT_PTR_NULL(go_wait_text(WL_MMAP_LOCK));
+}
+
 static void every_word_of_an_edge_leads_back(void)
 {
 	for (int i = 0; i < WL_STATE_CNT; i++)
@@ -50,6 +62,7 @@ int suite_names(void)
 	static const struct unit_test tests[] = {
 		{"every category has a name that leads back", every_category_has_a_name_that_leads_back},
 		{"every state belongs to a category", every_state_belongs_to_a_category},
+		{"only waits of goroutines have their names", only_waits_of_goroutines_have_their_names},
 		{"every word of an edge leads back", every_word_of_an_edge_leads_back},
 	};
 

@@ -193,6 +193,27 @@ static void a_brief_interval_has_first_bytes(void)
 	CU_ASSERT_EQUAL(read_words(&written, &reader, 0, &seen), -EBADMSG);
 }
 
+/* Its number is above those of threads, of which one has the same lower bits. */
+static void a_goroutine_is_told_from_a_thread(void)
+{
+	const uint32_t tids[] = {5, WL_GOROUTINE_TID | 5, WL_GOROUTINE_TID | (WL_GOROUTINE_TID - 1), 6};
+	struct written written = {0};
+	struct words_reader reader = {0};
+	struct seen seen = {0};
+
+	for (int i = 0; i < 4; i++) {
+		put(&written, WL_THREAD_WORD(4194303, tids[i], false));
+		put(&written, WL_SEGMENT_WORD(WL_STATE_RUNNING, 0, 0, 40));
+	}
+	CU_ASSERT_EQUAL(read_words(&written, &reader, 0, &seen), 0);
+	CU_ASSERT_EQUAL_FATAL(seen.cnt, 4);
+	for (int i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL(seen.records[i].segment.tid, tids[i]);
+		CU_ASSERT_EQUAL(seen.records[i].segment.pid, 4194303);
+		CU_ASSERT_EQUAL(seen.records[i].segment.flags, 0);
+	}
+}
+
 static void an_interval_may_be_brief(void)
 {
 	struct words_reader reader = {0};
@@ -319,6 +340,7 @@ static void the_handlers_answer_ends_the_reading(void)
 
 static const struct unit_test tests[] = {
 	{"words become the records they stand for", words_become_the_records_they_stand_for},
+	{"a goroutine is told from a thread", a_goroutine_is_told_from_a_thread},
 	{"an interval may be brief", an_interval_may_be_brief},
 	{"a brief interval has first bytes", a_brief_interval_has_first_bytes},
 	{"reading goes on where it stopped", reading_goes_on_where_it_stopped},

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Requests of a Go server by goroutine (tests/goroutines/server.go): all are seen, each as long as its client says,
+ * none of them moved although they change threads, and each waits for what its handler waits for.
+ */
+#include "harness.h"
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KINDS 6
+#define CHAN  3 /* of kinds[] */
+
+struct kind {
+	const char *path;
+	enum wl_state state; /* of what is planted */
+	double planted_ms;   /* at least so long on average, of which some may be another state's */
+	const char *wait;    /* the longest wait of most of its requests; NULL: none is planted */
+};
+
+/* A millisecond of calculation is what it was calibrated to be: less where the machine was busy then. */
+static const struct kind kinds[KINDS] = {
+	{"/fast", WL_STATE_RUNNING, 0, NULL},
+	{"/burn", WL_STATE_RUNNING, 0.3, NULL},
+	{"/mutex", WL_STATE_RUNNING, 0.3, NULL},
+	{"/chan", WL_STATE_BLOCKED_FUTEX, 3.9, "chan receive"},
+	{"/sleep", WL_STATE_BLOCKED_SLEEP, 4.9, "sleep"},
+	{"/upstream", WL_STATE_BLOCKED_NET, 5.9, "IO wait"},
+};
+
+/* What is recorded, and what the clients say. */
+struct seen {
+	uint64_t cnt[KINDS], waits_cnt[KINDS], strangers;
+	double latency_ms[KINDS], state_ms[KINDS];
+	uint64_t mutex_waits;
+	uint64_t client_cnt[KINDS];
+	double client_ms[KINDS];
+};
+
+static void add(void *owner, const struct interval *interval)
+{
+	struct seen *seen = owner;
+	const char *path = strrchr(interval->type, '/');
+
+	for (size_t i = 0; path && i < KINDS; i++) {
+		const char *lock, *wait;
+
+		if (strcmp(path, kinds[i].path) != 0)
+			continue;
+		lock = interval->lock_name;
+		wait = kinds[i].state == WL_STATE_BLOCKED_FUTEX ? lock : interval->blocked_syscall;
+		seen->cnt[i]++;
+		seen->latency_ms[i] += (double)interval->latency_ns / NS_PER_MS;
+		seen->state_ms[i] += (double)interval->ns[kinds[i].state] / NS_PER_MS;
+		seen->waits_cnt[i] += kinds[i].wait && wait && !strcmp(wait, kinds[i].wait);
+		seen->mutex_waits += !strcmp(path, "/mutex") && lock &&
+				     (!strcmp(lock, "semacquire") || !strcmp(lock, "sync.Mutex.Lock"));
+		return;
+	}
+	seen->strangers++;
+}
+
+/* "PATH COUNT MEAN_NS P50_NS P99_NS" a line. */
+static void read_client(struct seen *seen, const char *text)
+{
+	char path[32];
+	unsigned long long cnt, mean_ns;
+	int len;
+
+	for (; sscanf(text, "%31s %llu %llu%*[^\n]%n", path, &cnt, &mean_ns, &len) == 3; text += len)
+		for (size_t i = 0; i < KINDS; i++)
+			if (!strcmp(path, kinds[i].path)) {
+				seen->client_cnt[i] = cnt;
+				seen->client_ms[i] = (double)mean_ns / NS_PER_MS;
+			}
+}
+
+static void check_kinds(const struct seen *seen)
+{
+	for (size_t i = 0; i < KINDS; i++) {
+		const char *path = kinds[i].path;
+		double cnt = (double)seen->cnt[i], ms = seen->latency_ms[i] / cnt, state_ms = seen->state_ms[i] / cnt;
+
+		CHECKF(seen->cnt[i] == seen->client_cnt[i] && seen->cnt[i] > 50, "%s: %llu seen, the clients had %llu",
+		       path, (unsigned long long)seen->cnt[i], (unsigned long long)seen->client_cnt[i]);
+		/* The clients' own waiting for a CPU is in theirs: two CPUs are not much for all. */
+		CHECKF(ms < seen->client_ms[i] + 0.1 && ms > 0.6 * seen->client_ms[i] - 1,
+		       "%s: %.2f ms on average, the clients say %.2f", path, ms, seen->client_ms[i]);
+		CHECKF(state_ms >= kinds[i].planted_ms && state_ms <= ms, "%s: %.2f ms of what is planted, of %.2f",
+		       path, state_ms, ms);
+		CHECKF(!kinds[i].wait || seen->waits_cnt[i] > 0.8 * cnt, "%s: %llu of %.0f wait for '%s'", path,
+		       (unsigned long long)seen->waits_cnt[i], cnt, kinds[i].wait);
+	}
+	CHECKF(seen->strangers == 0, "%llu requests that nobody sent", (unsigned long long)seen->strangers);
+	CHECK(seen->mutex_waits > 0);
+}
+
+struct server {
+	struct process server, upstream;
+	int port;
+};
+
+static void server_end(struct server *server)
+{
+	process_end(&server->server);
+	process_end(&server->upstream);
+}
+
+static bool server_start(struct server *server, const char *program)
+{
+	struct path path = built_path("goroutines/%s", program);
+
+	/* The next one is the upstream's. */
+	server->port = port_free();
+	if (!CHECK(!process_start(&server->upstream, "%s upstream %d", path.s, server->port + 1)))
+		return false;
+	return CHECK(!process_start(&server->server, "%s server %d", path.s, server->port)) &&
+	       port_wait(&server->server, server->port, 10) && port_wait(&server->upstream, server->port + 1, 10);
+}
+
+/* What that recording of these seconds has seen of each kind. */
+static bool record(struct server *server, const char *dir, const char *options, double seconds, struct session *session,
+		   struct seen *seen)
+{
+	struct recording recording = {0};
+	struct process client = {0};
+	bool good;
+
+	memset(seen, 0, sizeof(*seen));
+	good = recording_start(&recording, dir, server->server.pid, "-d 60s --budget 100%% --tail none %s", options) &&
+	       CHECK(!process_start(&client, "%s client %d %g", built_path("goroutines/server").s, server->port,
+				    seconds)) &&
+	       CHECKF(process_wait(&client, 30) == 0, "%s", process_err(&client)) &&
+	       CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process)) &&
+	       session_read(session, recording.dir.s, add, seen);
+	if (good)
+		read_client(seen, process_out(&client));
+	process_end(&client);
+	recording_end(&recording);
+	return good;
+}
+
+static bool no_go(const char *test)
+{
+	if (is_there(built_path("goroutines/server").s))
+		return false;
+	skip(test, "no go in PATH when the tests were built");
+	return true;
+}
+
+static void wakeup_row(void *owner, json_object *row)
+{
+	const char *comm = json_text(row, "waker_comm");
+
+	*(uint64_t *)owner += comm && !strcmp(comm, "go:worker");
+}
+
+static void requests_belong_to_goroutines(void)
+{
+	struct server server = {0};
+	struct session session;
+	struct seen seen;
+	uint64_t by_worker = 0;
+
+	if (no_go("requests_belong_to_goroutines"))
+		return;
+	if (server_start(&server, "server") && record(&server, "goroutines", "--mode trace", 2.5, &session, &seen)) {
+		session_check(&session);
+		session_check_no_loss(&session);
+		check_kinds(&seen);
+		CHECKF(session.moved_cnt == 0, "%llu moved", (unsigned long long)session.moved_cnt);
+		/* Of each that waits for a worker, by its function's name. */
+		visit_rows(temp_path("goroutines").s, "wakeup", wakeup_row, &by_worker);
+		CHECKF(by_worker >= seen.cnt[CHAN], "%llu wake-ups by workers, of %llu requests",
+		       (unsigned long long)by_worker, (unsigned long long)seen.cnt[CHAN]);
+	}
+	/* The same requests do change threads. */
+	if (server.port && record(&server, "go-threads", "--no-goroutines", 1, &session, &seen))
+		CHECKF(session.moved_cnt > 0, "of %llu by thread none moved", (unsigned long long)session.row_cnt);
+	server_end(&server);
+}
+
+static void a_stripped_server_is_followed(void)
+{
+	struct server server = {0};
+	struct session session;
+	struct seen seen;
+
+	if (no_go("a_stripped_server_is_followed"))
+		return;
+	if (server_start(&server, "server-stripped") && record(&server, "go-stripped", "", 2, &session, &seen)) {
+		session_check(&session);
+		check_kinds(&seen);
+		CHECKF(session.moved_cnt == 0, "%llu moved", (unsigned long long)session.moved_cnt);
+	}
+	server_end(&server);
+}
+
+int suite_goroutines(void)
+{
+	static const struct live_test tests[] = {
+		{"requests_belong_to_goroutines", requests_belong_to_goroutines},
+		{"a_stripped_server_is_followed", a_stripped_server_is_followed},
+	};
+
+	return live_suite("goroutines", tests, sizeof(tests) / sizeof(tests[0]));
+}
