@@ -533,9 +533,8 @@ int view_top(FILE *out, struct top_view *view)
 	} else if (!view->findings) {
 		page__end_line(&page);
 		page__put(&page,
-			  view->shown_wall_ns ? "Nothing was recorded in this time." : "Nothing was recorded so far.");
-		page__end_line(&page);
-		for (size_t i = 4; i < view->rows; i++)
+			  view->shown_wall_ns ? "Nothing was recorded in this time." : "Nothing was recorded yet.");
+		for (size_t i = 3; i == 3 || i < view->rows; i++)
 			page__end_line(&page);
 	} else {
 		print_trust(&page, view);
