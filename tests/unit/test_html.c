@@ -470,8 +470,8 @@ static double float_of(uint64_t code)
 	return (double)number;
 }
 
-/* Numbers of any sign and size, row by row; events of which each request knows its time. */
-static void the_block_holds_values_and_events(void)
+/* Numbers of any sign and size, row by row. */
+static void the_block_holds_values(void)
 {
 	static const double numbers[] = {0, 1, -1, 652, -0.001, 3e30, 1e300, 123456789};
 	struct value_mean means[8];
@@ -582,7 +582,7 @@ int suite_html(void)
 		{"lengths are rounded by a fifth of a percent", lengths_are_rounded_by_a_fifth_of_a_percent},
 		{"base64 is base64", base64_is_base64},
 		{"the block holds the requests", the_block_holds_the_requests},
-		{"the block holds values and events", the_block_holds_values_and_events},
+		{"the block holds values", the_block_holds_values},
 		{"a large recording fits", a_large_recording_fits},
 		{"a full disk is an error", a_full_disk_is_an_error},
 		{"nothing recorded has a page", nothing_recorded_has_a_page},
