@@ -212,6 +212,7 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 		analyse->tail = options->tail;
 	analyse->max_loss = 1;
 	options->confine = true;
+	options->output = analyse->html;
 	code = recording_run(options, &result);
 	if (code == EXIT_DONE || code == EXIT_LIMITS) {
 		malloc_trim(0); /* the recording's memory, before the report's is taken */

@@ -7,9 +7,12 @@
 #include "session/streaming.h"
 
 #include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Windows end in time, in steps of milliseconds; otherwise only the rings are urgent, and their backlog is watched. */
@@ -36,11 +39,24 @@ struct privilege_uses recording_privilege_uses(const struct recording *recording
 	};
 }
 
+/* Can it be written without a capability? */
+static bool file_is_own(const char *path)
+{
+	char dir[PATH_MAX];
+	struct stat st;
+
+	if (!path || !strcmp(path, "-"))
+		return true;
+	snprintf(dir, sizeof(dir), "%s", path);
+	return dir_is_own(dirname(dir)) && (stat(path, &st) || (st.st_uid == geteuid() && st.st_mode & S_IWUSR));
+}
+
 void recording_confine(const struct recording *recording)
 {
 	struct privilege_uses uses = recording_privilege_uses(recording, recording_probes_wanted(recording));
 
-	uses.writes_foreign = recording_keeps_files(recording) && !dir_is_own(recording->dir);
+	uses.writes_foreign = (recording_keeps_files(recording) && !dir_is_own(recording->dir)) ||
+			      !file_is_own(recording->options->output);
 	if (recording->options->confine)
 		privilege_confine(&uses);
 }

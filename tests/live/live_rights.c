@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 /* As <linux/capability.h> numbers them. */
+#define OVERRIDE      (1ULL << 1)
 #define READ_SEARCH   (1ULL << 2)
 #define RUNNING_CAPS  (READ_SEARCH | 1ULL << 19 | 1ULL << 21 | 1ULL << 23 | 1ULL << 38 | 1ULL << 39)
 #define ATTACHER_CAPS (1ULL << 21 | 1ULL << 38 | 1ULL << 39)
@@ -293,7 +294,9 @@ static unsigned int check_command(struct process *process, uint64_t own)
 /* While it is attached, for two seconds at least. */
 static void test_commands(void)
 {
-	struct path dir = temp_path("rights-of-commands"), events = temp_path("rights-of-events");
+	struct path dirs[] = {temp_path("rights-of-commands"), temp_path("rights-of-page"), temp_path("."),
+			      temp_path("rights-of-events")};
+	char page[600];
 	const struct {
 		char line[600];
 		const char *on_stderr, *on_stdout; /* one of them: it is attached */
@@ -301,13 +304,16 @@ static void test_commands(void)
 		unsigned int least;
 	} commands[] = {
 		{"record --no-hw -o %s", "recording ", NULL, RUNNING_CAPS, 1},
-		{"diagnose -d 20s", "recording ", NULL, RUNNING_CAPS | RESTORE, 1},
+		{"diagnose -d 20s --html %s/page.html", "recording ", NULL, RUNNING_CAPS | RESTORE | OVERRIDE, 1},
 		{"top --duty 100%% --mode counters 1s 30", NULL, "\n", 0, 2},
 		{"watch --when p99>20s -o %s", "armed: ", NULL, WATCH_CAPS, 2},
 	};
 	struct launch launch = {.cpu = ANY_CPU, .cwd = temp_path(".").s};
 	struct workload workload;
 
+	/* The page of diagnose goes where root writes by a capability only. */
+	CHECK(!mkdir(dirs[1].s, 0755) && !chown(dirs[1].s, ID_NOBODY, ID_NOBODY));
+	snprintf(page, sizeof(page), "%s/page.html", dirs[1].s);
 	if (!workload_start(&workload, "sleep", 40))
 		goto cleanup;
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -315,7 +321,7 @@ static void test_commands(void)
 		char line[700];
 
 		/* The first word is the command, behind which its target goes. */
-		snprintf(line, sizeof(line), commands[i].line, i ? events.s : dir.s);
+		snprintf(line, sizeof(line), commands[i].line, dirs[i].s);
 		if (!process_launch(&process, &launch, "%s %.*s -p %d%s", whylate_path(), (int)strcspn(line, " "), line,
 				    (int)workload.server_pid, line + strcspn(line, " ")) &&
 		    CHECKF(process_says(&process, !commands[i].on_stdout,
@@ -324,11 +330,13 @@ static void test_commands(void)
 			unsigned int cnt = check_command(&process, commands[i].own);
 
 			CHECKF(cnt >= commands[i].least, "%s: %u processes", line, cnt);
+			sleep_ms(1000);
 			process_signal(&process, SIGINT);
 			CHECKF(process_wait(&process, 60) <= 3, "%s: %s", line, process_err(&process));
 		}
 		process_end(&process);
 	}
+	CHECK(is_there(page));
 cleanup:
 	workload_end(&workload);
 }
