@@ -441,6 +441,10 @@ targets-all: setup-targets
 	@$(MAKE) --no-print-directory build
 	@WHYLATE=$(abspath $(BUILD)/whylate) GOCACHE=$(abspath $(BUILD))/go-cache tests/targets/run $(FLAGS) $(TARGETS)
 
+bench-goroutines: setup-bench
+	@$(MAKE) --no-print-directory build $(BUILD)/goroutines/server
+	@WHYLATE=$(abspath $(BUILD)/whylate) SERVER=$(abspath $(BUILD)/goroutines/server) tests/bench/goroutines
+
 bench-probes: setup-bench
 	@$(MAKE) --no-print-directory build $(BUILD)/bench/calls $(BUILD)/live/prober
 	@WHYLATE=$(abspath $(BUILD)/whylate) PROBER=$(abspath $(BUILD)/live/prober) CALLS=$(abspath $(BUILD)/bench/calls) \
