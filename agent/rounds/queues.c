@@ -151,17 +151,28 @@ static bool is_told_apart(const struct watch *watch, const struct round *round, 
 	return !probe_wants_exit(&watch->probes.items[idx]) || watch->lists_of.items[idx] < round->turns;
 }
 
-/* What the program has loaded meanwhile may make return probes unsafe: then they go, and what was seen must do. */
-static bool is_unsafe(struct watch *watch)
+/*
+ * The target has ended, or what it has loaded meanwhile may make return probes unsafe: then they go, and what was seen
+ * must do.
+ */
+static bool is_over(struct watch *watch)
 {
 	uint64_t now = monotonic_ns();
+	int changes;
 
 	if (watch->is_over || now - watch->refreshed_ts < REFRESH_NS)
 		return watch->is_over;
 	watch->refreshed_ts = now;
-	watch->is_over = program__refresh(watch->program) > 0 && program__hazards(watch->program) & ~watch->hazards;
-	if (watch->is_over)
+	changes = program__refresh(watch->program);
+	/* One that has ended has no code any more, whether its parent has noticed or not. */
+	if (changes < 0 || program__module(watch->program, 0)->gone) {
+		log_warn("process %d has ended: what was seen until then must do",
+			 watch->options->target->pids.items[0]);
+		watch->is_over = true;
+	} else if (changes && program__hazards(watch->program) & ~watch->hazards) {
 		log_warn("the target has loaded code with which return probes are not safe: the search ends here");
+		watch->is_over = true;
+	}
 	return watch->is_over;
 }
 
@@ -176,7 +187,7 @@ static int watch_until(struct watch *watch, const struct round *round, const str
 		return err;
 	capture__probe_hits(watch->capture, set, before);
 	for (begin_ts = now = monotonic_ns();
-	     !err && !is_unsafe(watch) && now - begin_ts < round->duration_ns && cost_ns < round->cost_max_ns;
+	     !err && !is_over(watch) && now - begin_ts < round->duration_ns && cost_ns < round->cost_max_ns;
 	     now = monotonic_ns()) {
 		log_progress("watching %zu places: %.1f s", cnt, (now - begin_ts) / SECOND_NS);
 		err = capture__poll(watch->capture, round->poll_ms, take_value, watch);
@@ -209,7 +220,7 @@ static int watch_round(struct watch *watch, const struct round *round)
 	for (size_t i = 0; i < cnt && !err; i++)
 		if (is_in_round(watch, round, i) && is_told_apart(watch, round, i))
 			watch->study->lines.items[watch->probes.items[i].func].end.rounds |= 1U << watch->round;
-	if (!err && attached && !is_unsafe(watch))
+	if (!err && attached && !is_over(watch))
 		err = watch_until(watch, round, probes, attached, before, hits);
 	watch->round++;
 	free(probes);
@@ -356,7 +367,6 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 		.options = options,
 		.program = program,
 		.study = study,
-		.refreshed_ts = monotonic_ns(),
 		.hazards = program__hazards(program),
 	};
 	struct queue_places places;

@@ -219,6 +219,24 @@ static void test_none(void)
 	}
 }
 
+/* A target that ends meanwhile: what was seen is told. */
+static void test_ending(void)
+{
+	struct process program, process;
+
+	if (process_start(&program, "%s/queues-O2 2", workloads_path()))
+		return;
+	if (CHECK(process_says(&program, false, "ready", NULL, 5))) {
+		int code = whylate(&process, 30, "probes suggest --queues -p %d -d 20s", (int)program.pid);
+
+		CHECKF(code == 0, "%d: %s", code, process_err(&process));
+		CHECKF(strstr(process_err(&process), "has ended") != NULL, "%s", process_err(&process));
+		CHECKF(strstr(process_out(&process), "probes watched for") != NULL, "%s", process_out(&process));
+		process_end(&process);
+	}
+	process_end(&program);
+}
+
 /* What cannot be asked is refused. */
 static void test_refused(void)
 {
@@ -234,7 +252,7 @@ static void test_refused(void)
 static const struct live_test tests[] = {
 	{"queues_plain", test_plain},         {"queues_optimised", test_optimised}, {"queues_stripped", test_stripped},
 	{"queues_cplusplus", test_cplusplus}, {"queues_memcached", test_memcached}, {"queues_apache", test_apache},
-	{"queues_none", test_none},           {"queues_refused", test_refused},
+	{"queues_none", test_none},           {"queues_ending", test_ending},       {"queues_refused", test_refused},
 };
 
 int suite_queues(void)
