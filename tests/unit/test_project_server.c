@@ -632,6 +632,31 @@ static void the_dashboard_asks_what_there_is(void)
 	test_dir__remove(&dir);
 }
 
+static void tokens_change(struct clickhouse *server, const char *dir)
+{
+	struct projector *projector = open_projector(server, dir, "tokens");
+	char before[PROJECT_TOKEN_SZ], after[PROJECT_TOKEN_SZ];
+	size_t changed = 0;
+
+	CU_ASSERT_EQUAL_FATAL(projector__scan(projector), 0);
+	for (int asked = 0; asked < 2; asked++) {
+		/* As on a server that has them. */
+		projector->about.tokens = asked;
+		CU_ASSERT_EQUAL(projector__ask_forgotten(projector), 0);
+		for (size_t s = 0; s < projector->sessions.cnt; s++) {
+			struct project_session *session = &projector->sessions.items[s];
+
+			project_token(after, session, 7);
+			changed +=
+				session->forgotten_cnt == 1 && !strcmp(session->host, "lose-me") && strlen(after) > 32;
+			project_token(before, &(struct project_session){.id = session->id}, 7);
+			CU_ASSERT_EQUAL(strcmp(before, after) != 0, session->forgotten_cnt > 0);
+		}
+	}
+	CU_ASSERT_EQUAL(changed, 1);
+	projector__free(projector);
+}
+
 static void a_host_is_forgotten(void)
 {
 	struct clickhouse *server = open_database("forgotten");
@@ -649,6 +674,11 @@ static void a_host_is_forgotten(void)
 	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.intervals"), ROW_CNT);
 	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.facts WHERE host = 'lose-me'"), 0);
 	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.sessions WHERE host = 'keep-me'"), 1);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.forgotten WHERE host = 'lose-me'"), 1);
+	/* Another collector still has it: it comes back, under other tokens. */
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
+	CU_ASSERT(is_equal(server, dir.path, 2 * ROW_CNT));
+	tokens_change(server, dir.path);
 	clickhouse__free(server);
 	test_dir__remove(&dir);
 }

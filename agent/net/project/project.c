@@ -226,7 +226,7 @@ static int attempt(struct projector *projector)
 		}
 		if (err)
 			return err;
-		err = projector__ask_known(projector);
+		err = projector__ask_known(projector) ?: projector__ask_forgotten(projector);
 		if (!err)
 			err = insert_ready(projector);
 		projector__note_failure(projector, err);

@@ -50,6 +50,24 @@ static int wait_for_mutations(struct clickhouse *server, uint64_t patience_ns)
 	return err;
 }
 
+/* The server remembers tokens of rows that are gone: with others the same blocks may come again. */
+static int note_forgotten(struct clickhouse *server, const char *host)
+{
+	struct sql sql;
+	char *statement;
+	int err;
+
+	if (sql__begin(&sql))
+		return -ENOMEM;
+	sql__put(&sql, "INSERT INTO %s.forgotten SELECT ", clickhouse__database(server));
+	sql__put_text(&sql, host);
+	sql__put(&sql, ", now()");
+	statement = sql__end(&sql);
+	err = statement ? clickhouse__do(server, statement) : -ENOMEM;
+	free(statement);
+	return err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE ? 0 : err;
+}
+
 int project_forget(struct clickhouse *server, const char *host, uint64_t patience_ns)
 {
 	static const char *const tables[] = {"rollup_late", "sketches", "intervals", "blocks", "clocks",
@@ -57,7 +75,11 @@ int project_forget(struct clickhouse *server, const char *host, uint64_t patienc
 	char *statement = NULL;
 	int err;
 
-	/* First of all, so that no sum of before holds; the next projection makes them anew. */
+	/* First, so that what is inserted from now on has other tokens than what goes. */
+	err = note_forgotten(server, host);
+	if (err)
+		return err;
+	/* Then no sum of before holds; the next projection makes them anew. */
 	if (asprintf(&statement, "ALTER TABLE %s.rollup_days DELETE WHERE generation > 0",
 		     clickhouse__database(server)) < 0)
 		return -ENOMEM;

@@ -230,10 +230,44 @@ int projector__ask_known(struct projector *projector)
 	return err;
 }
 
+int projector__ask_forgotten(struct projector *projector)
+{
+	struct clickhouse_rows rows = {0};
+	char *statement;
+	int err;
+
+	if (!projector->about.tokens)
+		return 0;
+	if (asprintf(&statement, "SELECT host, count() FROM %s.forgotten GROUP BY host",
+		     clickhouse__database(projector->server)) < 0)
+		return -ENOMEM;
+	err = clickhouse__ask(projector->server, statement, 2, &rows);
+	free(statement);
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		uint64_t cnt;
+
+		if (!clickhouse_u64(rows.cells[2 * i + 1], &cnt))
+			err = -EBADMSG;
+		for (size_t s = 0; !err && s < projector->sessions.cnt; s++)
+			if (!strcmp(projector->sessions.items[s].host, rows.cells[2 * i]))
+				projector->sessions.items[s].forgotten_cnt = cnt;
+	}
+	clickhouse_rows__free(&rows);
+	return err;
+}
+
+void project_token(char token[PROJECT_TOKEN_SZ], const struct project_session *session, uint64_t block)
+{
+	int len = snprintf(token, PROJECT_TOKEN_SZ, "%016" PRIx64 "%016" PRIx64, session->id, block);
+
+	if (session->forgotten_cnt)
+		snprintf(token + len, PROJECT_TOKEN_SZ - (size_t)len, "-%" PRIu64, session->forgotten_cnt);
+}
+
 int projector__insert(struct projector *projector, size_t from, size_t to)
 {
 	const char *database = clickhouse__database(projector->server);
-	char suffix[SUFFIX_SZ], token[40], *statement;
+	char suffix[SUFFIX_SZ], token[PROJECT_TOKEN_SZ], *statement;
 	int err;
 
 	gate_suffix(projector, suffix);
@@ -241,8 +275,8 @@ int projector__insert(struct projector *projector, size_t from, size_t to)
 		     projector->about.tokens ? "intervals" : "gate_", projector->about.tokens ? "" : suffix,
 		     projector->columns) < 0)
 		return -ENOMEM;
-	snprintf(token, sizeof(token), "%016" PRIx64 "%016" PRIx64,
-		 projector->sessions.items[projector->blocks.items[from].session].id, projector->blocks.items[from].id);
+	project_token(token, &projector->sessions.items[projector->blocks.items[from].session],
+		      projector->blocks.items[from].id);
 	err = clickhouse__insert(projector->server, statement, &projector->rows.bytes,
 				 projector->about.tokens ? token : NULL);
 	free(statement);

@@ -33,7 +33,8 @@ struct project_session {
 	char *recording; /* the directory of its first file */
 	VEC(struct project_fact) facts;
 	VEC(struct project_loss) losses;
-	VEC(uint32_t) files; /* indexes into projector->files */
+	VEC(uint32_t) files;    /* indexes into projector->files */
+	uint64_t forgotten_cnt; /* how often its host was, until this turn */
 	bool clock_known;
 	bool clock_shared;                      /* the database has one of it */
 	int64_t clock_ns;                       /* from its monotonic clock to CLOCK_REALTIME, by its first anchors */
@@ -127,6 +128,11 @@ int projector__take_turn(struct projector *projector);
 void projector__end_turn(struct projector *projector);
 /* Marks the blocks that the database has. */
 int projector__ask_known(struct projector *projector);
+/* Servers with tokens remember those of rows that were deleted: asks how often hosts were forgotten. */
+int projector__ask_forgotten(struct projector *projector);
+/* Of a block, until its host is forgotten. */
+#define PROJECT_TOKEN_SZ 64
+void project_token(char token[PROJECT_TOKEN_SZ], const struct project_session *session, uint64_t block);
 /* projector->rows, of the blocks from … to (exclusive) of that day. */
 int projector__insert(struct projector *projector, size_t from, size_t to);
 /* Notes in the database that blocks are in it. */

@@ -122,6 +122,7 @@ static const struct {
 	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (every, type, host, session)"},
 	{3, "CREATE TABLE IF NOT EXISTS %d.clocks (session UInt64, host String, offset_ns Int64, at DateTime) "
 	    "ENGINE = MergeTree ORDER BY session"},
+	{3, "CREATE TABLE IF NOT EXISTS %d.forgotten (host String, at DateTime) ENGINE = MergeTree ORDER BY host"},
 	{3, "CREATE TABLE IF NOT EXISTS %d.rollup_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
 	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
 };

@@ -6,6 +6,7 @@
  *   intervals  a row for each kept interval; all rows of a stored block have the block's day, which is the partition
  *   blocks     the stored blocks that are in `intervals`, once that is certain; one may be in it twice
  *   clocks     from a session's clock to the wall's: for blocks of it that another collector has without its anchors
+ *   forgotten  a row each time that a host was forgotten: its blocks' tokens are others from then on
  *   sessions, facts, loss, causes   state of a session: of rows with the same key the one with the largest `version`
  * holds
  *   sketches, rollup_late, rollup_times, rollup_days   sums of the rows of whole days (project_rollups.c)
