@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/idmap.h"
 
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/vec.h"
 
@@ -62,18 +63,9 @@ void idmap__free(struct idmap *map)
 	*map = (struct idmap){0};
 }
 
-static uint64_t hash_text(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
-	return random_mix(hash);
-}
-
 static uint32_t *intern_place(const struct intern *intern, uint32_t *slots, size_t room, const char *text)
 {
-	size_t at = hash_text(text) & (room - 1);
+	size_t at = random_mix(fnv1a_text(FNV1A_BEGIN, text)) & (room - 1);
 
 	while (slots[at] && strcmp(intern->strings[slots[at] - 1], text))
 		at = (at + 1) & (room - 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/request_types.h"
 
+#include "base/hash.h"
 #include "base/idmap.h"
 #include "base/vec.h"
 
@@ -113,16 +114,6 @@ static bool parse(struct request_types *types, struct listener *listener, const 
 
 /* --- prepared statements ------------------------------------------------------------------------------------------ */
 
-/* FNV-1a */
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325ULL;
-
-	while (*text)
-		hash = (hash ^ (uint8_t)*text++) * 0x100000001b3ULL;
-	return hash;
-}
-
 static uint32_t *statement(struct request_types *types, uint64_t owner, uint64_t name, bool make)
 {
 	uint32_t id;
@@ -141,7 +132,7 @@ static uint32_t *statement(struct request_types *types, uint64_t owner, uint64_t
 static void note_statement(struct request_types *types, const struct wl_brief_record *record, const char *name,
 			   uint32_t text)
 {
-	uint64_t hash = hash_of(name);
+	uint64_t hash = fnv1a_text(FNV1A_BEGIN, name);
 	uint32_t *own = statement(types, record->conn, hash, true), *common;
 
 	if (own)
@@ -155,7 +146,7 @@ static void note_statement(struct request_types *types, const struct wl_brief_re
 
 static uint32_t find_statement(struct request_types *types, const struct wl_brief_record *record, const char *name)
 {
-	uint64_t hash = hash_of(name);
+	uint64_t hash = fnv1a_text(FNV1A_BEGIN, name);
 	const uint32_t *own = statement(types, record->conn, hash, false), *common;
 
 	if (own)
@@ -169,7 +160,7 @@ static uint32_t find_statement(struct request_types *types, const struct wl_brie
 /* The text's number for the listener, or that of "other"; 0: there is no room. */
 static uint32_t number_of(struct request_types *types, struct listener *listener, const char *text)
 {
-	uint64_t hash = hash_of(text);
+	uint64_t hash = fnv1a_text(FNV1A_BEGIN, text);
 	uint32_t number, id;
 
 	if (!idmap__find(&types->listener_texts, listener->type, hash, &id)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/suggest.h"
 
+#include "base/hash.h"
 #include "base/order.h"
 #include "probe/cxx_name.h"
 
@@ -194,18 +195,14 @@ static void words_split(const char *name, size_t len, struct words *words)
 	}
 }
 
-/* The words that say whose lock or queue it is (FNV-1a). */
+/* The words that say whose lock or queue it is. */
 static uint64_t stem_of(const struct words *words)
 {
-	uint64_t hash = 0xcbf29ce484222325ULL;
+	uint64_t hash = FNV1A_BEGIN;
 
-	for (size_t i = 0; i < words->cnt; i++) {
-		if (words->senses[i] & (TAKE | GIVE | PUT | GET))
-			continue;
-		for (const char *c = words->text[i]; *c; c++)
-			hash = (hash ^ (unsigned char)*c) * 0x100000001b3ULL;
-		hash = (hash ^ ' ') * 0x100000001b3ULL;
-	}
+	for (size_t i = 0; i < words->cnt; i++)
+		if (!(words->senses[i] & (TAKE | GIVE | PUT | GET)))
+			hash = fnv1a_text(fnv1a_text(hash, words->text[i]), " ");
 	return hash;
 }
 

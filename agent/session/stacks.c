@@ -2,6 +2,7 @@
 #include "session/stacks.h"
 
 #include "base/folded.h"
+#include "base/hash.h"
 #include "base/names.h"
 #include "base/random.h"
 #include "session/images.h"
@@ -398,14 +399,6 @@ static int kernel_text(struct stacks *stacks, const struct wl_stack_record *reco
 
 /* --- contexts ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	/* FNV-1a */
-	while (*text)
-		hash = (hash ^ (uint8_t)*text++) * 0x100000001b3ULL;
-	return hash;
-}
-
 /* Of the files' build ids and the offsets in them: the same wherever they are loaded.  Without a build id, of names. */
 static uint64_t hash_path(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record)
 {
@@ -424,10 +417,10 @@ static uint64_t hash_path(struct stacks *stacks, struct image_process *process, 
 		if (program && program__function_at_runtime(program, addr, &idx) != PROGRAM_NONE)
 			module = program__module(program, idx);
 		if (module && *module->build_id) {
-			hash = random_mix(hash_text(hash, module->build_id) + (addr - module->bias));
+			hash = random_mix(fnv1a_text(hash, module->build_id) + (addr - module->bias));
 		} else {
 			frame_name(stacks, process, addr, record->ts, stacks->name);
-			hash = hash_text(hash, stacks->name);
+			hash = fnv1a_text(hash, stacks->name);
 		}
 	}
 	return hash;

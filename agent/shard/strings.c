@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "shard/strings.h"
 
+#include "base/hash.h"
+
 #include <string.h>
 
 static const char *string_at(const struct shard_strings *strings, uint32_t idx)
@@ -10,10 +12,8 @@ static const char *string_at(const struct shard_strings *strings, uint32_t idx)
 
 static uint32_t hash(const char *str, size_t sz)
 {
-	uint64_t sum = 0xcbf29ce484222325ULL;
+	uint64_t sum = fnv1a(FNV1A_BEGIN, str, sz);
 
-	for (size_t i = 0; i < sz; i++)
-		sum = (sum ^ (uint8_t)str[i]) * 0x100000001b3ULL;
 	return sum ^ sum >> 32;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "values/schema_cache.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 
 #include <dirent.h>
@@ -45,30 +46,22 @@ struct kept_location {
 
 _Static_assert(sizeof(struct kept_variable) == 40 && sizeof(struct kept_location) == 32, "no padding");
 
-/* FNV-1a: against damage, not against malice. */
-static uint64_t hash(uint64_t sum, const void *bytes, size_t sz)
-{
-	for (size_t i = 0; i < sz; i++)
-		sum = (sum ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3;
-	return sum;
-}
-
 static uint64_t hash_text(uint64_t sum, const char *text)
 {
-	return hash(sum, text ? text : "\n", text ? strlen(text) + 1 : 1);
+	return fnv1a(sum, text ? text : "\n", text ? strlen(text) + 1 : 1);
 }
 
 /* By what decides what is in it, besides the build: the options. False: it has no build id to go by. */
 static bool file_name(const struct value_schema *schema, const struct value_schema_opts *opts, char name[NAME_SZ])
 {
-	uint64_t sum = 0xcbf29ce484222325, sz;
+	uint64_t sum = FNV1A_BEGIN, sz;
 	struct stat st;
 
 	if (strlen(schema->build_id) < 16 || stat(opts->path, &st))
 		return false;
 	sum = hash_text(hash_text(hash_text(sum, opts->file), opts->function), opts->either);
 	sz = (uint64_t)st.st_size * 2 + opts->all_locals;
-	sum = hash(sum, &sz, sizeof(sz));
+	sum = fnv1a(sum, &sz, sizeof(sz));
 	return snprintf(name, NAME_SZ, "%s-%016llx" SUFFIX, schema->build_id, (unsigned long long)sum) < NAME_SZ;
 }
 
@@ -192,7 +185,7 @@ static bool is_sound(const struct head *head, const uint8_t *bytes, size_t sz)
 		return false;
 	expected += head->variable_cnt * sizeof(struct kept_variable) +
 		    head->location_cnt * sizeof(struct kept_location) + head->text_sz;
-	return expected == sz && !bytes[sz - 1] && head->checksum == hash(0, bytes + begin, sz - begin);
+	return expected == sz && !bytes[sz - 1] && head->checksum == fnv1a(0, bytes + begin, sz - begin);
 }
 
 static bool take_location(struct value_schema *schema, const struct kept_location *kept)
@@ -395,7 +388,7 @@ void schema_cache_store(const struct value_schema *schema, const struct value_sc
 
 		whole->text_sz = texts.bytes.cnt;
 		memcpy(whole->magic, magic, sizeof(magic));
-		whole->checksum = hash(0, file.items + begin, file.cnt - begin);
+		whole->checksum = fnv1a(0, file.items + begin, file.cnt - begin);
 		make_room(dir_fd);
 		write_file(dir_fd, name, &file);
 	}
