@@ -104,6 +104,18 @@ static void store(const cs_insn *insn, struct code_moves *moves, uint8_t from, c
 		moves->cnt--;
 }
 
+/* From memory or another register.  False: it is another form. */
+static bool fill_register(const cs_insn *insn, struct code_moves *moves, uint8_t to_reg, const cs_x86_op *from)
+{
+	if (from->type == X86_OP_MEM)
+		load(insn, moves, to_reg, &from->mem, from->size, 0);
+	else if (from->type == X86_OP_REG && reg_of(from->reg) != CODE_NO_REG)
+		add(moves, CODE_MOVE_COPY, to_reg, reg_of(from->reg), from->size);
+	else
+		return false;
+	return true;
+}
+
 /* mov and its kin, of general registers.  False: it is another form. */
 static bool general_move(const cs_insn *insn, struct code_moves *moves)
 {
@@ -123,14 +135,9 @@ static bool general_move(const cs_insn *insn, struct code_moves *moves)
 	}
 	if (to_reg == CODE_NO_REG || is_vector(to_reg) || to->size < 4 || from->size < 4)
 		return false;
-	if (from->type == X86_OP_IMM)
-		add(moves, CODE_MOVE_CONST, to_reg, CODE_NO_REG, 8)->disp = from->imm;
-	else if (from->type == X86_OP_MEM)
-		load(insn, moves, to_reg, &from->mem, from->size, 0);
-	else if (from->type == X86_OP_REG && reg_of(from->reg) != CODE_NO_REG)
-		add(moves, CODE_MOVE_COPY, to_reg, reg_of(from->reg), from->size);
-	else
-		return false;
+	if (from->type != X86_OP_IMM)
+		return fill_register(insn, moves, to_reg, from);
+	add(moves, CODE_MOVE_CONST, to_reg, CODE_NO_REG, 8)->disp = from->imm;
 	return true;
 }
 
@@ -142,13 +149,7 @@ static bool narrow_move(const cs_insn *insn, struct code_moves *moves)
 
 	if (insn->detail->x86.op_count != 2 || to_reg == CODE_NO_REG || to->size < 4)
 		return false;
-	if (from->type == X86_OP_MEM)
-		load(insn, moves, to_reg, &from->mem, from->size, 0);
-	else if (from->type == X86_OP_REG && reg_of(from->reg) != CODE_NO_REG)
-		add(moves, CODE_MOVE_COPY, to_reg, reg_of(from->reg), from->size);
-	else
-		return false;
-	return true;
+	return fill_register(insn, moves, to_reg, from);
 }
 
 static bool vector_whole(const cs_insn *insn, struct code_moves *moves)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Offsets in the Go runtime's structures, by DWARF. */
+#include "target/debug_sz.h"
 #include "target/go_runtime.h"
 
 #include <dwarf.h>
@@ -25,28 +26,10 @@ struct wanted_member {
 /* Unpacked, all of it is not too much. */
 static bool has_room(Elf *elf)
 {
-	Elf_Scn *section = NULL;
-	uint64_t sz = 0;
-	size_t names;
+	bool has_info;
+	uint64_t sz;
 
-	if (elf_getshdrstrndx(elf, &names))
-		return false;
-	while ((section = elf_nextscn(elf, section))) {
-		GElf_Shdr header;
-		GElf_Chdr packed;
-		const char *name;
-
-		if (!gelf_getshdr(section, &header))
-			return false;
-		name = elf_strptr(elf, names, header.sh_name);
-		if (!name || strncmp(name, ".debug_", 7) || header.sh_type == SHT_NOBITS)
-			continue;
-		if (header.sh_flags & SHF_COMPRESSED && gelf_getchdr(section, &packed))
-			header.sh_size = packed.ch_size;
-		if (__builtin_add_overflow(sz, header.sh_size, &sz))
-			return false;
-	}
-	return sz <= DEBUG_SZ_MAX;
+	return debug_sz(elf, &sz, &has_info) && sz <= DEBUG_SZ_MAX;
 }
 
 /* The type behind typedefs. */

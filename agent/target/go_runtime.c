@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/go_runtime.h"
 
+#include "base/names.h"
 #include "target/proc_file.h"
 
 #include <errno.h>
@@ -116,14 +117,8 @@ static const char *const reasons[] = {
 
 static uint8_t wait_of(const char *reason)
 {
-	static const char *const texts[] = {
-#define GO_WAIT(id, text, state) [WL_GO_WAIT_##id] = text,
-#include <whylate/go_wait.def>
-#undef GO_WAIT
-	};
-
 	for (uint8_t i = 0; i < WL_GO_WAIT_CNT; i++)
-		if (!strcmp(texts[i], reason))
+		if (!strcmp(go_wait_text(WL_GO_WAIT | i), reason))
 			return i;
 	return WL_GO_WAIT_OTHER;
 }

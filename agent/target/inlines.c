@@ -5,6 +5,7 @@
 #include "base/order.h"
 #include "base/random.h"
 #include "base/vec.h"
+#include "target/debug_sz.h"
 #include "target/demangle.h"
 #include "target/elf_image.h"
 #include "target/proc_file.h"
@@ -69,30 +70,10 @@ static _Atomic uint64_t held_sz;
 /* Takes its part of what all files may have; false: there is none, or too much. */
 static bool take_room(Elf *elf, uint64_t *taken)
 {
-	Elf_Scn *section = NULL;
-	uint64_t sz = 0;
-	bool any = false;
-	size_t names;
+	uint64_t sz;
+	bool any;
 
-	if (elf_getshdrstrndx(elf, &names))
-		return false;
-	while ((section = elf_nextscn(elf, section))) {
-		GElf_Shdr header;
-		GElf_Chdr packed;
-		const char *name;
-
-		if (!gelf_getshdr(section, &header))
-			return false;
-		name = elf_strptr(elf, names, header.sh_name);
-		if (!name || strncmp(name, ".debug_", 7) || header.sh_type == SHT_NOBITS)
-			continue;
-		any |= !strcmp(name, ".debug_info");
-		if (header.sh_flags & SHF_COMPRESSED && gelf_getchdr(section, &packed))
-			header.sh_size = packed.ch_size;
-		if (__builtin_add_overflow(sz, header.sh_size, &sz))
-			return false;
-	}
-	if (!any || sz > INLINES_SZ_MAX)
+	if (!debug_sz(elf, &sz, &any) || !any || sz > INLINES_SZ_MAX)
 		return false;
 	*taken = sz;
 	if (atomic_fetch_add(&held_sz, sz) + sz <= INLINES_SZ_MAX)
