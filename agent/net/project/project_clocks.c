@@ -21,7 +21,6 @@ static int ask(struct projector *projector, const uint64_t *ids, size_t cnt)
 {
 	struct clickhouse_rows rows = {0};
 	struct sql sql;
-	char *statement;
 	int err;
 
 	if (sql__begin(&sql))
@@ -31,9 +30,7 @@ static int ask(struct projector *projector, const uint64_t *ids, size_t cnt)
 		 clickhouse__database(projector->server));
 	sql__put_list(&sql, ids, cnt);
 	sql__put(&sql, ") GROUP BY session");
-	statement = sql__end(&sql);
-	err = statement ? clickhouse__ask(projector->server, statement, 2, &rows) : -ENOMEM;
-	free(statement);
+	err = sql__ask(&sql, projector->server, 2, &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		struct project_session *session;
 		int64_t offset_ns;

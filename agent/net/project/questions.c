@@ -12,17 +12,6 @@
 
 #define DAY_NS UINT64_C(86400000000000)
 
-static int ask(struct clickhouse *server, struct sql *sql, uint32_t column_cnt, struct clickhouse_rows *rows)
-{
-	char *statement = sql__end(sql);
-	int err = statement ? clickhouse__ask(server, statement, column_cnt, rows) : -ENOMEM;
-
-	if (!statement)
-		*rows = (struct clickhouse_rows){0};
-	free(statement);
-	return err;
-}
-
 /* A glob as a pattern of LIKE, in quotes. */
 static void put_glob(struct sql *sql, const char *glob)
 {
@@ -250,7 +239,7 @@ int question_groups(struct clickhouse *server, const struct question_filter *fil
 		sql__put(&sql, " GROUP BY called");
 	}
 	sql__put(&sql, ")) ORDER BY called");
-	return ask(server, &sql, QUESTION_GROUPS_COLUMNS, rows);
+	return sql__ask(&sql, server, QUESTION_GROUPS_COLUMNS, rows);
 }
 
 int question_histogram(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
@@ -265,7 +254,7 @@ int question_histogram(struct clickhouse *server, const struct question_filter *
 		    "bucket AS at, w, begin_min AS low, begin_max AS high",
 		    "bucket AS at, weight AS w, begin_ns AS low, begin_ns AS high", "");
 	sql__put(&sql, " GROUP BY at ORDER BY at");
-	return ask(server, &sql, QUESTION_HISTOGRAM_COLUMNS, rows);
+	return sql__ask(&sql, server, QUESTION_HISTOGRAM_COLUMNS, rows);
 }
 
 int question_late(struct clickhouse *server, const struct question_filter *filter, const char *fact,
@@ -308,7 +297,7 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 		sql__put(&sql, " USING session");
 	}
 	sql__put(&sql, " GROUP BY %s", group);
-	return ask(server, &sql, 2 + WL_CATEGORY_CNT, rows);
+	return sql__ask(&sql, server, 2 + WL_CATEGORY_CNT, rows);
 }
 
 /* The rows of `causes` that hold: of each session those of its latest analysis. */
@@ -341,7 +330,7 @@ int question_roots(struct clickhouse *server, const struct question_filter *filt
 		&sql,
 		" GROUP BY category, kind, role, function, object, culprit HAVING late > 0 ORDER BY late DESC LIMIT %u",
 		limit);
-	return ask(server, &sql, QUESTION_ROOTS_COLUMNS, rows);
+	return sql__ask(&sql, server, QUESTION_ROOTS_COLUMNS, rows);
 }
 
 int question_first_causes(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
@@ -353,7 +342,7 @@ int question_first_causes(struct clickhouse *server, const struct question_filte
 	sql__put(&sql, "SELECT on_host, what, share, session, slowest_sid, in_directory");
 	put_causes(&sql, clickhouse__database(server), filter);
 	sql__put(&sql, " WHERE rank = 1 ORDER BY on_host, end_max DESC");
-	return ask(server, &sql, QUESTION_FIRST_COLUMNS, rows);
+	return sql__ask(&sql, server, QUESTION_FIRST_COLUMNS, rows);
 }
 
 int question_facts(struct clickhouse *server, const struct question_filter *filter, const char *const *late,
@@ -373,7 +362,7 @@ int question_facts(struct clickhouse *server, const struct question_filter *filt
 		 database);
 	put_sessions(&sql, database, filter);
 	sql__put(&sql, " AS recorded USING session) GROUP BY key, fact");
-	return ask(server, &sql, 4, rows);
+	return sql__ask(&sql, server, 4, rows);
 }
 
 int question_fact_hosts(struct clickhouse *server, const struct question_filter *filter, const char *fact,
@@ -392,7 +381,7 @@ int question_fact_hosts(struct clickhouse *server, const struct question_filter 
 	sql__put(&sql, " GROUP BY session) AS said ALL INNER JOIN ");
 	put_sessions(&sql, database, filter);
 	sql__put(&sql, " AS recorded USING session GROUP BY on_host");
-	return ask(server, &sql, 2, rows);
+	return sql__ask(&sql, server, 2, rows);
 }
 
 int question_steps(struct clickhouse *server, const struct question_filter *filter, uint64_t step_ns,
@@ -412,7 +401,7 @@ int question_steps(struct clickhouse *server, const struct question_filter *filt
 		    "toUInt64(minute) * 60000000000 AS begin, bucket AS at, w, w2",
 		    "begin_ns AS begin, bucket AS at, weight AS w, weight * weight AS w2", "");
 	sql__put(&sql, " GROUP BY step ORDER BY step");
-	return ask(server, &sql, 4, rows);
+	return sql__ask(&sql, server, 4, rows);
 }
 
 int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
@@ -432,5 +421,5 @@ int question_builds(struct clickhouse *server, const struct question_filter *fil
 	(void)filter;
 	sql__put(&sql,
 		 "GROUP BY key ORDER BY countIf(endsWith(key, concat('/', name))) DESC, count() DESC, key LIMIT 1");
-	return ask(server, &sql, 1, rows);
+	return sql__ask(&sql, server, 1, rows);
 }

@@ -52,3 +52,14 @@ char *sql__end(struct sql *sql)
 	}
 	return sql->text;
 }
+
+int sql__ask(struct sql *sql, struct clickhouse *server, uint32_t column_cnt, struct clickhouse_rows *rows)
+{
+	char *statement = sql__end(sql);
+	int err = statement ? clickhouse__ask(server, statement, column_cnt, rows) : -ENOMEM;
+
+	if (!statement)
+		*rows = (struct clickhouse_rows){0};
+	free(statement);
+	return err;
+}

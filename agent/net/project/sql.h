@@ -3,6 +3,8 @@
 #ifndef WHYLATE_NET_PROJECT_SQL_H
 #define WHYLATE_NET_PROJECT_SQL_H
 
+#include "net/project/clickhouse.h"
+
 #include <stdint.h>
 #include <stdio.h>
 
@@ -20,6 +22,8 @@ void sql__put(struct sql *sql, const char *fmt, ...) __attribute__((format(print
 void sql__put_text(struct sql *sql, const char *text);
 /* ids separated by commas. */
 void sql__put_list(struct sql *sql, const uint64_t *ids, size_t cnt);
+/* Ends the statement and asks it: 0, -ENOMEM or as clickhouse__ask(); *rows to be freed in any case. */
+int sql__ask(struct sql *sql, struct clickhouse *server, uint32_t column_cnt, struct clickhouse_rows *rows);
 /* The statement, to be freed by the caller; NULL: no memory. */
 char *sql__end(struct sql *sql);
 

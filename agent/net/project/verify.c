@@ -75,7 +75,6 @@ static int count_sessions(struct projector *projector, const uint64_t *ids, size
 {
 	struct clickhouse_rows rows = {0};
 	struct sql sql;
-	char *statement;
 	int err;
 
 	if (sql__begin(&sql))
@@ -85,9 +84,7 @@ static int count_sessions(struct projector *projector, const uint64_t *ids, size
 		 clickhouse__database(projector->server));
 	sql__put_list(&sql, ids, cnt);
 	sql__put(&sql, ") GROUP BY session, block");
-	statement = sql__end(&sql);
-	err = statement ? clickhouse__ask(projector->server, statement, 5, &rows) : -ENOMEM;
-	free(statement);
+	err = sql__ask(&sql, projector->server, 5, &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++)
 		err = take_counts(projector, rows.cells + 5 * i, counted, verdict);
 	clickhouse_rows__free(&rows);
