@@ -98,6 +98,14 @@ static __noinline struct goroutine *goroutine__of(u32 pid, u64 g)
 	return goroutine;
 }
 
+/* The one that the thread runs; NULL: it runs none. */
+static __always_inline struct goroutine *thread__goroutine(const struct thread *thread)
+{
+	struct goroutine_key key = {.g = thread->goroutine, .pid = thread->pid};
+
+	return key.g ? bpf_map_lookup_elem(&goroutines, &key) : NULL;
+}
+
 /* Why it is not on its thread any more.  parks: it is about to wait, which its status does not say yet. */
 static __always_inline void goroutine__read_state(struct goroutine *goroutine, u64 g, bool parks)
 {
@@ -188,16 +196,14 @@ static __always_inline void thread__leave_goroutine(struct thread *thread, u64 n
 /* The goroutine that the thread runs, if any, is not on it any more. */
 VERIFIED_ONCE int goroutine__leave(struct thread *thread, bool parks)
 {
-	struct goroutine_key key = {};
 	struct goroutine *goroutine;
 	struct open_interval *open;
-	u64 now;
+	u64 g, now;
 
 	if (!thread || !thread->goroutine)
 		return 0;
-	key.g = thread->goroutine;
-	key.pid = thread->pid;
-	goroutine = bpf_map_lookup_elem(&goroutines, &key);
+	g = thread->goroutine;
+	goroutine = thread__goroutine(thread);
 	/* What it did until now is its own. */
 	thread__cut(thread);
 	now = cfg_knobs.trace ? word_ts(thread->word) : bpf_ktime_get_ns();
@@ -211,7 +217,7 @@ VERIFIED_ONCE int goroutine__leave(struct thread *thread, bool parks)
 			open__account(open, thread);
 			open__take_waits(open, thread, later(open->owned_ts, thread->entered_ts));
 		}
-		goroutine__read_state(goroutine, key.g, parks);
+		goroutine__read_state(goroutine, g, parks);
 		goroutine->since_ts = now;
 		goroutine->waker_tid = 0;
 		goroutine__count_waiting(goroutine, goroutine->recording);
@@ -385,12 +391,8 @@ static __always_inline void goroutine__switched_out(struct task_struct *task, st
 /* The one that the thread runs, if its last wait was for bytes of no interval and was not told; NULL. */
 static __always_inline struct goroutine *thread__untold(struct thread *thread)
 {
-	struct goroutine_key key = {.g = thread->goroutine, .pid = thread->pid};
-	struct goroutine *goroutine;
+	struct goroutine *goroutine = thread__goroutine(thread);
 
-	if (!key.g)
-		return NULL;
-	goroutine = bpf_map_lookup_elem(&goroutines, &key);
 	return goroutine && goroutine->from_ts ? goroutine : NULL;
 }
 
@@ -435,17 +437,13 @@ VERIFIED_ONCE int goroutine__tell_data(struct thread *thread)
 /* That request is recorded. */
 VERIFIED_ONCE int goroutine__picks_up(struct thread *thread, u64 sid)
 {
-	struct goroutine_key key = {};
+	struct goroutine *goroutine = thread ? thread__goroutine(thread) : NULL;
 	struct open_interval *open;
-	struct goroutine *goroutine;
 
-	if (!thread || !thread->goroutine)
+	if (!goroutine)
 		return 0;
-	key.g = thread->goroutine;
-	key.pid = thread->pid;
-	goroutine = bpf_map_lookup_elem(&goroutines, &key);
 	open = bpf_map_lookup_elem(&opens, &sid);
-	if (!goroutine || !open)
+	if (!open)
 		return 0;
 	open__note_runq(open, thread, goroutine->arrived_ns, goroutine->by_tid, goroutine->by_ns);
 	goroutine->arrived_ns = 0;
