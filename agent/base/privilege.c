@@ -59,7 +59,7 @@ int privilege_check(void)
 static const cap_value_t running[] = {CAP_BPF,       CAP_PERFMON,         CAP_SYS_PTRACE,
 				      CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, CAP_SYS_NICE};
 static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_FOWNER, CAP_SYSLOG};
-/* The output and the spool may be in somebody else's directory. */
+/* The output and the spool may be in another user's directory. */
 static const cap_value_t writing[] = {CAP_DAC_OVERRIDE};
 static const cap_value_t looking_up[] = {CAP_CHECKPOINT_RESTORE};
 static const cap_value_t uploading[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL};
@@ -171,6 +171,14 @@ static int filter_calls(const struct privilege_uses *uses)
 	return err;
 }
 
+/* All other capabilities, and new ones by programs that are started.  0 or -errno. */
+static int give_up(const struct cap_list *wanted)
+{
+	int err = capabilities_keep(wanted->items, wanted->cnt);
+
+	return !err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : err;
+}
+
 void privilege_confine(const struct privilege_uses *uses)
 {
 	struct cap_list wanted = {};
@@ -183,9 +191,7 @@ void privilege_confine(const struct privilege_uses *uses)
 		add(&wanted, uploading, ARRAY_CNT(uploading));
 	if (uses->uploader || uses->writes_foreign)
 		add(&wanted, writing, ARRAY_CNT(writing));
-	err = capabilities_keep(wanted.items, wanted.cnt);
-	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		err = -errno;
+	err = give_up(&wanted);
 	if (!err)
 		err = filter_calls(uses);
 	if (err)
@@ -196,10 +202,8 @@ void privilege_confine(const struct privilege_uses *uses)
 
 static void confine_beside(const struct cap_list *wanted)
 {
-	int err = capabilities_keep(wanted->items, wanted->cnt);
+	int err = give_up(wanted);
 
-	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		err = -errno;
 	if (err)
 		log_warn("this process keeps privileges that it does not use: %s", strerror(-err));
 }

@@ -33,13 +33,6 @@ struct recorded_probes {
 	uint64_t attach_ns;
 };
 
-static int append(void *owner, enum shard_table_id table, const struct shard_row *row)
-{
-	struct recording *recording = owner;
-
-	return journal__append(&recording->journal, table, row);
-}
-
 bool recording_probes_wanted(const struct recording *recording)
 {
 	return recording->options->symbols || (recording->options->client && recording->options->client->probes) ||
@@ -61,7 +54,7 @@ int recording_probes_open(struct recording *recording)
 	/* In trace mode most of the memory is the graph's. */
 	struct invocations_opts opts = {
 		.memory = recording->options->trace ? recording->options->memory / 4 : recording->options->memory,
-		.append = append,
+		.append = recording_append,
 		.owner = recording,
 	};
 
