@@ -5,8 +5,11 @@
 
 #include <elf.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define TEXT_SZ   64
 #define TEXT_ADDR 0x1000
@@ -109,6 +112,17 @@ static inline void dwarf_file_make(struct file *file, const void *abbrevs, size_
 	put(file, sections, sizeof(sections));
 	memcpy(file->bytes, &header, sizeof(header));
 	memcpy(file->bytes + sizeof(header), &segment, sizeof(segment));
+}
+
+/* Where it can be opened, until the next one. */
+static inline void dwarf_file_path(const struct file *file, char *path, size_t sz)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+	NEED(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, file->bytes, file->sz, 0) == (ssize_t)file->sz);
+	snprintf(path, sz, "/proc/%d/fd/%d", getpid(), fd);
 }
 
 #endif

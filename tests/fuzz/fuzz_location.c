@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
 
@@ -222,16 +220,12 @@ static void plan_reads(const struct value_schema *schema)
 /* How many variables have a place. */
 static size_t check_file(const struct file *file, const uint8_t *bytes, size_t sz)
 {
-	static int fd = -1;
 	struct value_schema_opts opts = {.all_locals = true};
 	struct value_schema schema;
 	char path[64];
 	size_t cnt;
 
-	if (fd < 0)
-		fd = memfd_create("fuzz", MFD_CLOEXEC);
-	NEED(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, file->bytes, file->sz, 0) == (ssize_t)file->sz);
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
+	dwarf_file_path(file, path, sizeof(path));
 	opts.path = path;
 	if (!value_schema_make(&schema, &opts)) {
 		for (size_t i = 0; i < schema.variables.cnt; i++) {

@@ -7,8 +7,6 @@
 #include "values/schema.h"
 
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
 
@@ -179,16 +177,12 @@ static void check(const struct value_schema *schema)
 /* How many variables have a type and a place. */
 static size_t read_schema(const struct file *file, const struct value_schema_opts *how)
 {
-	static int fd = -1;
 	struct value_schema_opts opts = *how;
 	struct value_schema schema;
 	char path[64];
 	size_t cnt;
 
-	if (fd < 0)
-		fd = memfd_create("fuzz", MFD_CLOEXEC);
-	NEED(fd >= 0 && !ftruncate(fd, 0) && pwrite(fd, file->bytes, file->sz, 0) == (ssize_t)file->sz);
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
+	dwarf_file_path(file, path, sizeof(path));
 	opts.path = path;
 	if (!value_schema_make(&schema, &opts))
 		check(&schema);

@@ -110,6 +110,8 @@ const char *process_err(struct process *process);
 bool process_says(struct process *process, bool on_stderr, const char *text, const char *or_text,
 		  unsigned int timeout_s);
 void process_end(struct process *process);
+/* The parent of any process; 0: it is gone. */
+pid_t process_parent(pid_t pid);
 
 /* A copy of $WHYLATE where everybody may run it; $WORKLOADS. */
 int whylate_copy(void);

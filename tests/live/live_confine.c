@@ -101,26 +101,11 @@ static void check_process(pid_t pid, bool collects)
 	CHECKF(held, "%d %s", (int)pid, text);
 }
 
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], *text, *end;
-	int parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	text = file_read(path, NULL);
-	/* The name in front may contain blanks and parentheses. */
-	end = text ? strrchr(text, ')') : NULL;
-	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
-		parent = 0;
-	free(text);
-	return parent;
-}
-
 /* Other tests run the program at the same time. */
 static bool is_descendant(pid_t pid)
 {
 	for (int i = 0; i < GENERATIONS_MAX && pid > 1; i++) {
-		pid = parent_of(pid);
+		pid = process_parent(pid);
 		if (pid == getpid())
 			return true;
 	}

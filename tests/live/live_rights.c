@@ -221,24 +221,10 @@ cleanup:
 
 /* --- the processes of commands ------------------------------------------------------------------------------------ */
 
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], *text, *end;
-	int parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	text = file_read(path, NULL);
-	end = text ? strrchr(text, ')') : NULL;
-	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
-		parent = 0;
-	free(text);
-	return parent;
-}
-
 static bool is_below(pid_t pid, pid_t ancestor)
 {
 	while (pid > 1 && pid != ancestor)
-		pid = parent_of(pid);
+		pid = process_parent(pid);
 	return pid == ancestor;
 }
 

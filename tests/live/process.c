@@ -297,3 +297,18 @@ bool said_one_line(struct process *process, const char *text, const char *and_te
 		      "one line with \"%s\" and \"%s\" expected, it said: %s", text ? text : "",
 		      and_text ? and_text : "", said);
 }
+
+pid_t process_parent(pid_t pid)
+{
+	char path[64], *text, *end;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	text = file_read(path, NULL);
+	/* The name in front may contain blanks and parentheses. */
+	end = text ? strrchr(text, ')') : NULL;
+	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
+		parent = 0;
+	free(text);
+	return parent;
+}

@@ -80,12 +80,8 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 
 static int server_start(struct run *run)
 {
-	const char *path = getenv("BASKET_LOG");
-
 	(void)run;
-	items_log = path ? fopen(path, "w") : NULL;
-	if (items_log)
-		setvbuf(items_log, NULL, _IOLBF, 0);
+	items_log = log_open("BASKET_LOG");
 	return 0;
 }
 

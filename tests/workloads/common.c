@@ -922,3 +922,13 @@ int workload_main(int argc, char **argv, const struct workload *workload)
 	result_print(&run);
 	return 0;
 }
+
+FILE *log_open(const char *variable)
+{
+	const char *path = getenv(variable);
+	FILE *file = path ? fopen(path, "w") : NULL;
+
+	if (file)
+		setvbuf(file, NULL, _IOLBF, 0);
+	return file;
+}

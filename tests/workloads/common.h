@@ -152,6 +152,8 @@ int worker_serve_one(struct worker *worker);
 int request_chosen(const struct request *request, unsigned int per_mille);
 
 uint64_t clock_now_ns(void);
+/* The file that an environment variable names, written line by line; NULL: there is none. */
+FILE *log_open(const char *variable);
 uint64_t thread_cpu_ns(void);
 void sleep_for_ns(uint64_t duration_ns);
 void sleep_until_ns(uint64_t wake_ts);

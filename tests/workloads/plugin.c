@@ -66,12 +66,8 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 
 static int server_start(struct run *run)
 {
-	const char *path = getenv("PLUGIN_LOG");
-
 	(void)run;
-	items_log = path ? fopen(path, "w") : NULL;
-	if (items_log)
-		setvbuf(items_log, NULL, _IOLBF, 0);
+	items_log = log_open("PLUGIN_LOG");
 	return 0;
 }
 
