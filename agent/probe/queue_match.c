@@ -8,7 +8,7 @@
 
 #define CROSSED_MIN    8
 #define SAME_SHARE_MAX 0.02
-#define MATCHED_MIN    0.9 /* of what comes out */
+#define MATCHED_MIN    0.9 /* of the values that are taken out */
 #define LEFT_MAX       0.5 /* of what goes in and never comes out here */
 #define DEEP_MIN       10  /* takings while several were in */
 #define NEWEST_MIN     0.9

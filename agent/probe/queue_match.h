@@ -34,7 +34,7 @@ enum queue_verdict {
 	QUEUE_CONFIRMED,
 	QUEUE_FEW,       /* values crossed, too few to tell */
 	QUEUE_BOTH,      /* threads put in and take out: a free list or a table */
-	QUEUE_UNMATCHED, /* most of what comes out did not go in, or comes out again, or most stays in */
+	QUEUE_UNMATCHED, /* most values that are taken out were not put in, or are taken out again, or most stay in */
 	QUEUE_NEWEST,    /* the newest comes out first while older ones stay: a free list */
 	QUEUE_RETURN,    /* what another queue handed on comes back, and nobody waits for it: a free list */
 };

@@ -123,7 +123,7 @@ static int goes_in(struct search *search, const struct section_value *value, uin
 	return err;
 }
 
-/* --- what comes out ----------------------------------------------------------------------------------------------- */
+/* --- values that are taken out ------------------------------------------------------------------------------------ */
 
 static struct followed *followed_find(struct search *search, const struct section_value *value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What one recording writes: rows of its tables, facts of the session, notes for whoever reads the report.
+ * What one recording writes: rows of its tables, facts of the session, notes for the reader of the report.
  *
  * The first error stays, and nothing is written after it: a run of calls is looked at once, at its end.  All functions
  * return it, 0 or -errno.
@@ -13,7 +13,7 @@
 
 struct journal {
 	struct shard_writer *writer; /* NULL: nothing is written to yet, or any more */
-	struct shard_row row;        /* for whoever fills one */
+	struct shard_row row;        /* the caller's, to fill */
 	uint32_t note_cnt;
 	int err;
 };

@@ -182,7 +182,7 @@ static struct value_schema_opts schema_opts(const struct sampled_values *values,
 		.path = path, .debuginfo_dir = values->opts.debuginfo_dir, .either = values->opts.glob, .cached = true};
 }
 
-/* Has it variables of which there are none yet? The same build may be at several places. */
+/* Does it have variables, and is its build not among the modules? The same build may be at several places. */
 static bool is_new(const struct sampled_values *values, const struct value_schema *schema, uint32_t *module)
 {
 	if (!schema->variables.cnt)
