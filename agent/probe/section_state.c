@@ -223,7 +223,9 @@ static struct section_value pop(struct section_state *state)
 		value = slot_get(state, state->regs[CODE_REG_SP].off, 8);
 	moved_by(&state->regs[CODE_REG_SP], 8);
 	/* What the caller had there is not the function's. */
-	return value.kind == VALUE_SLOT ? (struct section_value){0} : value;
+	if (value.kind == VALUE_SLOT)
+		value = (struct section_value){0};
+	return value;
 }
 
 static void reg_set(struct section_state *state, const struct code_move *move, struct section_value value)
