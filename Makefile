@@ -381,8 +381,9 @@ live-agent: $(BUILD)/live/run
 
 # clang-format only looks, cppcheck only at our own code; `make format` writes.
 c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')
-lint: setup-lint
+lint: setup-lint $(BUILD)/whylate.bpf.o
 	$(Q)scripts/lint-order
+	$(Q)scripts/bpf-stack $(BUILD)/whylate.bpf.o
 	$(Q)clang-format-19 --dry-run --Werror $(c_files)
 	$(Q)cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
 		--suppress=missingIncludeSystem -Iinclude -Iagent -I. \

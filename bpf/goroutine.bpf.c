@@ -18,7 +18,8 @@ static __always_inline int scheduled(struct pt_regs *ctx)
 #if defined(__TARGET_ARCH_x86)
 	switch (bpf_get_attach_cookie(ctx)) {
 	case GO_SITE_EXECUTE:
-		return goroutine__enter(thread, ctx->ax);
+		thread__run_goroutine(thread, ctx->ax);
+		break;
 	case GO_SITE_PARK:
 		goroutine__parks(thread, ctx->ax);
 		break;

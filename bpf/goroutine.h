@@ -321,7 +321,7 @@ static __always_inline void goroutine__end_wait(struct goroutine *goroutine, str
 	}
 }
 
-/* The thread runs that goroutine from now on. */
+/* The thread, which runs none, runs that goroutine from now on. */
 VERIFIED_ONCE int goroutine__enter(struct thread *thread, u64 g)
 {
 	struct cpu_context *cpu = this_cpu();
@@ -329,9 +329,8 @@ VERIFIED_ONCE int goroutine__enter(struct thread *thread, u64 g)
 	struct runner *runner;
 	u64 now;
 
-	if (!thread || !cpu || thread->goroutine == g)
+	if (!thread || !cpu)
 		return 0;
-	goroutine__leave(thread, false);
 	goroutine = goroutine__of(thread->pid, g);
 	if (!goroutine)
 		return 0;
@@ -353,6 +352,16 @@ VERIFIED_ONCE int goroutine__enter(struct thread *thread, u64 g)
 	if (runner->tid == thread->kernel_tid)
 		runner->as_tid = thread->tid;
 	return 0;
+}
+
+/* The thread runs that goroutine from now on.  Two calls, one after the other: stacks of nested ones add up to 512
+ * bytes. */
+static __always_inline void thread__run_goroutine(struct thread *thread, u64 g)
+{
+	if (thread->goroutine == g)
+		return;
+	goroutine__leave(thread, false);
+	goroutine__enter(thread, g);
 }
 
 /* The g that the running thread is at, as it says itself; 0: not known. */
@@ -377,8 +386,8 @@ static __always_inline void goroutine__sync(struct thread *thread)
 	if (!has_goroutines(thread))
 		return;
 	g = running_g(bpf_get_current_task_btf(), thread);
-	if (g && g != thread->goroutine)
-		goroutine__enter(thread, g);
+	if (g)
+		thread__run_goroutine(thread, g);
 }
 
 /* The thread gives up its CPU to wait, not in a call of the goroutine's that it ran: that one has left it. */

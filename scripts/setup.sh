@@ -28,7 +28,7 @@ run_tests=("${build[@]}" libcunit1-dev protobuf-compiler libcap2-bin python3 pro
 optional=" chromium clickhouse-server prometheus python3-scipy zsh fish "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
-lint=(clang-format-19 cppcheck libclang-rt-19-dev)
+lint=(clang-format-19 cppcheck llvm libclang-rt-19-dev)
 # The last line builds the servers of tests/bench/values from their sources, and the LLVM pass.
 bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid
 	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev llvm-19-dev)

@@ -176,7 +176,8 @@ static void test_apache(void)
 
 	if (program_missing("chains_apache", "apache2") || program_missing("chains_apache", "ab"))
 		return;
-	if (!apache_start(&server, port) || !recording_start(&recording, "chains-apache", server.pid, EVERYTHING) ||
+	if (!apache_start(&server, "chains-apache-server", port) ||
+	    !recording_start(&recording, "chains-apache", server.pid, EVERYTHING) ||
 	    process_start(&load, "ab -q -k -n 20000 -c 6 http://127.0.0.1:%d/index.html", port) ||
 	    !CHECK(process_wait(&load, 60) == 0))
 		goto cleanup;

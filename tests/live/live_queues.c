@@ -195,7 +195,7 @@ static void test_apache(void)
 
 	if (program_missing("queues_apache", "apache2"))
 		return;
-	if (apache_start(&server, port))
+	if (apache_start(&server, "queues-apache", port))
 		check_server("Apache", &server, port, "GET / HTTP/1.0\r\n\r\n", &expected);
 	process_end(&server);
 }

@@ -165,10 +165,10 @@ bool redis_load_start(struct process *load, const struct redis *redis, int cpu, 
 			       redis->port, requests, connections);
 }
 
-bool apache_start(struct process *server, int port)
+bool apache_start(struct process *server, const char *name, int port)
 {
-	struct path dir = temp_path("apache"), www = temp_path("apache/www"), page = temp_path("apache/www/index.html"),
-		    config = temp_path("apache/httpd.conf");
+	struct path dir = temp_path("%s", name), www = temp_path("%s/www", name),
+		    page = temp_path("%s/www/index.html", name), config = temp_path("%s/httpd.conf", name);
 	char text[4096];
 
 	snprintf(text, sizeof(text),

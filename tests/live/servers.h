@@ -46,8 +46,8 @@ void redis_end(struct redis *redis);
 /* redis-benchmark with this many GETs over so many connections: starts it. */
 bool redis_load_start(struct process *load, const struct redis *redis, int cpu, unsigned int requests,
 		      unsigned int connections);
-/* One child of eight threads, event MPM, and a page of six bytes. */
-bool apache_start(struct process *server, int port);
+/* One child of eight threads, event MPM, and a page of six bytes, with its files below a directory of this name. */
+bool apache_start(struct process *server, const char *name, int port);
 /*
  * A master and two workers with their files below a directory of this name, index.html among them; the directives are
  * those of its one server.
