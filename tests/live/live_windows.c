@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Hooks attached in windows only, at low rates or under a budget: what is seen there stands for everything. */
+#include "base/exit_code.h"
 #include "harness.h"
 #include "net.h"
 #include "servers.h"
@@ -391,6 +392,7 @@ static void test_again(void)
 	struct session session;
 	struct redis redis;
 	uint64_t widened_ts = 0;
+	int code;
 
 	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 3000000, 20) ||
 	    !CHECK(!file_write(file.s, narrow, strlen(narrow))) ||
@@ -399,7 +401,9 @@ static void test_again(void)
 	sleep_ms(4000);
 	CHECK(!file_write(file.s, wide, strlen(wide)) && !kill(recording.process.pid, SIGHUP));
 	widened_ts = now_ns();
-	CHECK(process_wait(&recording.process, 25) == 0);
+	code = process_wait(&recording.process, 25);
+	/* Redis at full speed, all of it recorded, may be more than an agent on a full machine takes away. */
+	CHECKF(code == 0 || code == EXIT_LIMITS, "%d: %s", code, process_err(&recording.process));
 	if (!session_read(&session, recording.dir.s, take_row, &rows))
 		goto cleanup;
 	session_check(&session);
