@@ -354,8 +354,10 @@ VERIFIED_ONCE int goroutine__enter(struct thread *thread, u64 g)
 	return 0;
 }
 
-/* The thread runs that goroutine from now on.  Two calls, one after the other: stacks of nested ones add up to 512
- * bytes. */
+/*
+ * The thread runs that goroutine from now on.  goroutine__enter() does not call goroutine__leave(): Linux 6.1 grants
+ * the frames of nested calls 512 bytes together (scripts/bpf-stack).
+ */
 static __always_inline void thread__run_goroutine(struct thread *thread, u64 g)
 {
 	if (thread->goroutine == g)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* FNV-1a, 64 bits (Fowler, Noll and Vo): for tables and against damage, not against whoever chooses the bytes. */
+/*
+ * FNV-1a, 64 bits (Fowler, Noll and Vo).  It spreads the keys of tables and finds damaged bytes.  Whoever chooses the
+ * bytes can choose two with the same hash.
+ */
 #ifndef WHYLATE_BASE_HASH_H
 #define WHYLATE_BASE_HASH_H
 
