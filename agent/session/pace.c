@@ -17,10 +17,12 @@
 
 #define LOOK_NS     25000000ULL
 #define BACKLOG_MAX 0.25
+/* From here on records are about to be lost, and the main thread does not wait for its turn. */
+#define BACKLOG_URGENT 0.5
 
 enum pace_class {
 	PACE_IDLE,
-	PACE_BATCH, /* raised by the second thread */
+	PACE_RAISED, /* raised by the second thread */
 	PACE_TIMED,
 };
 
@@ -33,7 +35,11 @@ struct pace {
 	bool end;
 	_Atomic uint64_t due_ts;
 	_Atomic uint64_t raised_cnt;
-	enum pace_class class; /* of the main thread; under `mutex` */
+	/*
+	 * The main thread's.  Never under the mutex: who lowers itself loses the CPU before it can unlock, and the
+	 * second thread would wait for the one that it is there to raise.
+	 */
+	_Atomic enum pace_class class;
 };
 
 bool pace_is_late(uint64_t now, uint64_t due_ts, uint64_t patience_ns, double backlog)
@@ -48,15 +54,22 @@ uint64_t pace_next_look(uint64_t now, uint64_t due_ts, uint64_t patience_ns)
 	return late_ts > now && late_ts - now < LOOK_NS ? late_ts : now + LOOK_NS;
 }
 
+/*
+ * The main thread stores its class before it takes it, so a raise may come too early for it: it is repeated for as long
+ * as the thread is late.  And one that comes too late takes a timed thread's class: PACE_RAISED makes it take it again.
+ */
 static void look(struct pace *pace)
 {
-	if (pace->class != PACE_IDLE ||
-	    !pace_is_late(monotonic_ns(), pace->due_ts, pace->opts.patience_ns, pace->opts.backlog(pace->opts.ctx)))
+	enum pace_class class = pace->class;
+	double backlog = pace->opts.backlog(pace->opts.ctx);
+
+	if (class == PACE_TIMED || !pace_is_late(monotonic_ns(), pace->due_ts, pace->opts.patience_ns, backlog))
 		return;
-	if (!priority_raise(pace->main_tid)) {
+	if ((backlog <= BACKLOG_URGENT || priority_prefer(pace->main_tid)) && priority_raise(pace->main_tid))
+		return;
+	pace->class = PACE_RAISED;
+	if (class == PACE_IDLE)
 		pace->raised_cnt++;
-		pace->class = PACE_BATCH;
-	}
 }
 
 static void *watch(void *ctx)
@@ -66,6 +79,8 @@ static void *watch(void *ctx)
 
 	prctl(PR_SET_NAME, "whylate-pace");
 	(void)capabilities_keep(needed, 1);
+	/* It needs next to nothing, and that at once. */
+	(void)priority_prefer(0);
 	pthread_mutex_lock(&pace->mutex);
 	while (!pace->end) {
 		uint64_t next = pace_next_look(monotonic_ns(), pace->due_ts, pace->opts.patience_ns);
@@ -127,8 +142,8 @@ void pace__free(struct pace *pace)
 {
 	if (!pace)
 		return;
-	pthread_mutex_lock(&pace->mutex);
 	priority_raise(0);
+	pthread_mutex_lock(&pace->mutex);
 	pace->end = true;
 	pthread_cond_signal(&pace->ending);
 	pthread_mutex_unlock(&pace->mutex);
@@ -145,10 +160,11 @@ void pace__rest(struct pace *pace, uint64_t due_ts, bool timed)
 	if (!pace)
 		return;
 	pace->due_ts = due_ts;
-	pthread_mutex_lock(&pace->mutex);
-	if (pace->class != class && !(timed ? priority_prefer(0) : priority_lower(0)))
-		pace->class = class;
-	pthread_mutex_unlock(&pace->mutex);
+	if (pace->class == class)
+		return;
+	pace->class = class;
+	if (timed ? priority_prefer(0) : priority_lower(0))
+		pace->class = PACE_RAISED;
 }
 
 void pace__allow(struct pace *pace, uint64_t until_ts)

@@ -2,7 +2,8 @@
 /*
  * The agent's main thread is SCHED_IDLE while it records: it has a CPU when nobody else wants it.  On a machine without
  * an idle CPU that may be never.  So a second thread, which does nothing else, raises it to SCHED_BATCH when a pass of
- * the main loop is overdue or the rings fill, and the main thread lowers itself when the pass is done.
+ * the main loop is overdue or the rings fill, lets it go before others when they are half full, and the main thread
+ * lowers itself when the pass is done.
  *
  * While an observation window is open or about to be, the main thread is timed: hooks that stay attached because the
  * agent waits for a CPU cost the target more than the few milliseconds a second that the agent needs then.
