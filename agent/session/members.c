@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which processes the target is while it is recorded: those that were named, their children, a cgroup's members. */
 #include "session/session_internal.h"
+#include "session/sinks.h"
 
 #include "target/thread_context.h"
 
@@ -114,7 +115,7 @@ static size_t index_of(const struct recording *recording, pid_t pid)
 	return i;
 }
 
-int recording_process_joined(struct recording *recording, const struct target_process *process, bool is_new)
+static int process_joined(struct recording *recording, const struct target_process *process, bool is_new)
 {
 	if (index_of(recording, process->pid) < recording->processes.cnt)
 		return 0;
@@ -124,7 +125,7 @@ int recording_process_joined(struct recording *recording, const struct target_pr
 	return vec_push(&recording->processes, *process);
 }
 
-void recording_process_left(struct recording *recording, pid_t pid)
+static void process_left(struct recording *recording, pid_t pid)
 {
 	size_t i = index_of(recording, pid);
 	bool is_orphan;
@@ -163,18 +164,50 @@ int recording_follow_moved(struct recording *recording)
 		return err;
 	err = target_cgroup_processes(recording_cgroup(recording), &members);
 	for (size_t i = 0; !err && i < members.cnt; i++)
-		err = recording_process_joined(recording, &members.items[i], false);
+		err = process_joined(recording, &members.items[i], false);
 	for (size_t i = recording->processes.cnt; !err && i > 0; i--) {
 		pid_t pid = recording->processes.items[i - 1].pid;
 
 		if (is_member(&members, pid) || recording->processes.cnt == 1)
 			continue;
 		capture__drop_process(recording->capture, pid, false);
-		recording_process_left(recording, pid);
+		process_left(recording, pid);
 	}
 	vec_free(&members);
 	if (!err)
 		err = recording_refresh_listeners(recording);
 	/* The cgroup may be gone: the next look ends the recording. */
 	return err == -ENOENT ? 0 : err;
+}
+
+static int take_main_thread(struct recording *recording, const struct wl_task_record *record)
+{
+	struct target_process process = {.pid = (pid_t)record->pid, .ppid = (pid_t)record->parent_pid};
+
+	switch (record->event) {
+	case WL_TASK_SEEN:
+		capture__adopt_process(recording->capture, record->pid, record->ts);
+		if (record->creator_tid)
+			capture__inherit_trace_slot(recording->capture, process.ppid, process.pid);
+		/* What a server's children use is its CPU time, too. */
+		return process_joined(recording, &process, record->creator_tid != 0);
+	case WL_TASK_EXEC:
+		recording_find_trace_slot(recording, process.pid);
+		break;
+	case WL_TASK_EXIT:
+		capture__drop_process(recording->capture, record->pid, true);
+		capture__set_trace_slot(recording->capture, process.pid, NULL);
+		process_left(recording, process.pid);
+		break;
+	}
+	return 0;
+}
+
+int recording_processes_take(struct recording *recording, struct taken *taken)
+{
+	const struct wl_task_record *record = (const struct wl_task_record *)taken->header;
+
+	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_NAMED)
+		return -EBADMSG;
+	return record->pid != record->tid || record->outside ? 0 : take_main_thread(recording, record);
 }

@@ -6,6 +6,7 @@
 #include "model/session.h"
 #include "session/list.h"
 #include "session/session_internal.h"
+#include "session/sinks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -334,24 +335,28 @@ int recording_probes_begin(struct recording *recording)
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-int recording_probes_take(struct recording *recording, const struct wl_invocation_record *record)
+static int interval_ended(struct recording *recording, struct taken *taken)
 {
-	return recording->probes ? invocations__take(recording->probes->invocations, record) : -EBADMSG;
-}
-
-int recording_probes_interval(struct recording *recording, const struct wl_brief_record *record, bool keep,
-			      uint32_t *flags)
-{
+	const struct wl_brief_record *ended = taken->ended;
 	bool complete;
 	int err;
 
-	*flags = record->flags;
+	taken->flags = ended->flags;
 	if (!recording->probes)
 		return 0;
-	err = invocations__interval(recording->probes->invocations, record->sid, record->end_ts, keep, &complete);
-	if (!complete || recording_list_has_gap(recording, record->begin_ts, record->end_ts))
-		*flags |= WL_INTERVAL_LOSSY;
+	err = invocations__interval(recording->probes->invocations, ended->sid, ended->end_ts, taken->kept, &complete);
+	if (!complete || recording_list_has_gap(recording, ended->begin_ts, ended->end_ts))
+		taken->flags |= WL_INTERVAL_LOSSY;
 	return err;
+}
+
+int recording_invocations_take(struct recording *recording, struct taken *taken)
+{
+	if (taken->ended)
+		return interval_ended(recording, taken);
+	return recording->probes ? invocations__take(recording->probes->invocations,
+						     (const struct wl_invocation_record *)taken->header)
+				 : -EBADMSG;
 }
 
 bool recording_probes_lost(struct recording *recording)

@@ -52,10 +52,6 @@ bool recording_probes_wanted(const struct recording *recording);
 /* Hits of the set's probes so far, in their order. */
 void recording_probes_hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits);
 
-int recording_probes_take(struct recording *recording, const struct wl_invocation_record *record);
-/* `flags` of the interval's row, with those that are due to its calls. */
-int recording_probes_interval(struct recording *recording, const struct wl_brief_record *record, bool keep,
-			      uint32_t *flags);
 int recording_probes_advance(struct recording *recording);
 /* Has the process that holds the probes been killed?  Said once: nothing is to be had from them any more. */
 bool recording_probes_lost(struct recording *recording);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "session/session_internal.h"
+#include "session/sinks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -206,26 +207,28 @@ static int write_context(struct recording *recording, const struct wl_stack_reco
 	return journal__append(&recording->journal, SHARD_TABLE_CONTEXT, row);
 }
 
-int recording_stacks_take(struct recording *recording, const struct wl_record_header *record)
+/* A process runs another program, or has ended. */
+static void take_task(struct recording *recording, const struct wl_task_record *record)
 {
-	const struct wl_stack_record *stack = (const struct wl_stack_record *)record;
+	if (record->event == WL_TASK_EXEC || (record->event == WL_TASK_EXIT && record->pid == record->tid))
+		stacks__changed(recording->stacks, (pid_t)record->pid);
+}
 
-	if (record->kind == WL_RECORD_STACK && stack->flags & WL_STACK_HANDOFF)
+int recording_samples_take(struct recording *recording, struct taken *taken)
+{
+	const struct wl_stack_record *stack = (const struct wl_stack_record *)taken->header;
+	const struct wl_brief_record *ended = taken->ended;
+
+	if (taken->header->kind == WL_RECORD_STACK && stack->flags & WL_STACK_HANDOFF)
 		return write_context(recording, stack);
-	return recording->stacks ? stacks__take(recording->stacks, record) : 0;
-}
-
-void recording_stacks_changed(struct recording *recording, pid_t pid)
-{
-	if (recording->stacks)
-		stacks__changed(recording->stacks, pid);
-}
-
-int recording_stacks_interval(struct recording *recording, const struct wl_brief_record *ended, double weight)
-{
 	if (!recording->stacks)
 		return 0;
-	return stacks__interval(recording->stacks, ended->sid, ended->begin_ts, ended->end_ts, weight);
+	if (ended)
+		return stacks__interval(recording->stacks, ended->sid, ended->begin_ts, ended->end_ts, taken->weight);
+	if (taken->header->kind != WL_RECORD_TASK)
+		return stacks__take(recording->stacks, taken->header);
+	take_task(recording, (const struct wl_task_record *)taken->header);
+	return 0;
 }
 
 /* A clock that beats with the work is no clock: what it has sampled until now is a small part. */

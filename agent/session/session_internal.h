@@ -160,7 +160,6 @@ uint32_t recording_stacks_hz(const struct recording *recording);
 
 /* summaries.c: each minute by type, of all intervals that ended.  0, -ENOMEM or the writer's error. */
 int recording_summaries_begin(struct recording *recording);
-int recording_summaries_saw(struct recording *recording, const struct wl_brief_record *record, uint32_t type);
 /* Of one that is kept; row: of the table interval. */
 int recording_summaries_kept(struct recording *recording, uint32_t type, const struct shard_row *row);
 int recording_summaries_write(struct recording *recording, bool all);
@@ -202,7 +201,7 @@ int recording_write_settings(struct recording *recording);
 int recording_write_cost(struct recording *recording);
 int recording_write_final(struct recording *recording);
 
-/* records.c: a data_namer, whose owner is the recording. */
+/* names.c: a data_namer, whose owner is the recording. */
 const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz);
 /* records.c: takes one record; `owner` is the recording. */
 int recording_on_record(void *owner, const struct wl_record_header *header);
@@ -247,10 +246,6 @@ int recording_values_open(struct recording *recording);
 int recording_stacks_start(struct recording *recording);
 /* No more of them: diagnose has learnt what it wanted. */
 void recording_stacks_stop(struct recording *recording);
-int recording_stacks_take(struct recording *recording, const struct wl_record_header *record);
-void recording_stacks_changed(struct recording *recording, pid_t pid);
-/* An interval has ended, and stands for `weight` of its like; 0: it is not kept. */
-int recording_stacks_interval(struct recording *recording, const struct wl_brief_record *ended, double weight);
 /* Everything that was in the rings at polled_ts has been handed over. */
 int recording_stacks_advance(struct recording *recording, uint64_t polled_ts);
 int recording_stacks_finish(struct recording *recording);
@@ -273,9 +268,6 @@ void recording_goroutines_free(struct recording *recording);
 void recording_find_trace_slot(struct recording *recording, pid_t pid);
 /* CPU time of the target's processes while they were of the target: never less than before. */
 uint64_t recording_cpu_ns(struct recording *recording);
-/* A process belongs to the target from now on, or no longer. 0 or -ENOMEM. */
-int recording_process_joined(struct recording *recording, const struct target_process *process, bool is_new);
-void recording_process_left(struct recording *recording, pid_t pid);
 /* Where the target listens by now.  0 or -errno. */
 int recording_refresh_listeners(struct recording *recording);
 /* With a cgroup: who has joined and who has left since.  0 or -errno. */

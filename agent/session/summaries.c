@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The table `summary`: each minute of a recording, by type. */
 #include "session/session_internal.h"
+#include "session/sinks.h"
 
 #include "base/names.h"
 #include "model/summaries.h"
@@ -23,10 +24,12 @@ int recording_summaries_begin(struct recording *recording)
 	return recording->summaries ? 0 : -ENOMEM;
 }
 
-int recording_summaries_saw(struct recording *recording, const struct wl_brief_record *record, uint32_t type)
+int recording_summaries_take(struct recording *recording, struct taken *taken)
 {
-	return summaries__saw(recording->summaries, type, record->end_ts - record->begin_ts,
-			      interval_weight(record->rate), record->end_ts);
+	const struct wl_brief_record *ended = taken->ended;
+
+	return summaries__saw(recording->summaries, ended->type, ended->end_ts - ended->begin_ts,
+			      interval_weight(ended->rate), ended->end_ts);
 }
 
 static const char *text_of(const struct shard_row *row, uint32_t column)

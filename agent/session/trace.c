@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "session/session_internal.h"
+#include "session/sinks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -47,6 +48,17 @@ int recording_trace_open(struct recording *recording)
 		return 0;
 	log_error("out of memory");
 	return -ENOMEM;
+}
+
+int recording_trace_take(struct recording *recording, struct taken *taken)
+{
+	if (!recording->trace)
+		return 0;
+	if (taken->kept)
+		return trace__take_interval(recording->trace, taken->kept);
+	if (taken->ended)
+		return trace__take_brief(recording->trace, taken->ended);
+	return trace__take(recording->trace, taken->header);
 }
 
 int recording_trace_advance(struct recording *recording, uint64_t polled_ts)
