@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct program;
+
 #define HOT_PATHS_NONE UINT32_MAX
 
 struct hot_paths;
@@ -84,5 +86,8 @@ int hot_paths__children(const struct hot_paths *paths, uint32_t caller, struct h
 bool hot_paths__function(const struct hot_paths *paths, uint32_t function, struct hot_function *weights);
 /* All, heaviest first; free(*functions). */
 int hot_paths__functions(const struct hot_paths *paths, struct hot_function **functions, size_t *cnt);
+
+/* hot_calls.c: calls that only sampling sees become edges of the program's call graph; returns how many, or -errno. */
+int hot_paths__teach(const struct hot_paths *hot, struct program *program);
 
 #endif

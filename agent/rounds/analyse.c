@@ -52,11 +52,10 @@ void rounds_analysis_hurry(struct rounds *rounds, uint64_t now)
 	priority_raise_others();
 }
 
-int rounds_analysis_start(struct recording *recording)
+int rounds_analysis_start(struct rounds *rounds)
 {
-	struct rounds *rounds = recording->client;
 	struct round_analysis *analysis = &rounds->analysis;
-	int err = journal__flush(&recording->journal);
+	int err = journal__flush(session__journal(rounds->recording));
 
 	if (err) {
 		log_error("cannot write to '%s': %s", analysis->dir, strerror(-err));

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/priority.h"
-#include "session/session_internal.h"
+#include "session/client.h"
 #include "shard/open.h"
 
 #include <errno.h>
@@ -36,6 +36,7 @@ struct verdict {
 };
 
 struct answer {
+	struct recording *recording;
 	struct answer_options options;
 	char dir[4096];
 	uint64_t open_ts, begin_ts, look_ts, next_look_ts;
@@ -95,34 +96,34 @@ static void *look(void *ctx)
 	return NULL;
 }
 
-static int answer_open(struct recording *recording)
+static int answer_open(struct recording *recording, const void *options, void **client)
 {
-	struct answer *answer = recording->client = calloc(1, sizeof(*answer));
+	struct answer *answer = *client = calloc(1, sizeof(*answer));
 
 	if (!answer) {
 		log_error("out of memory");
 		return -ENOMEM;
 	}
-	answer->options = *(const struct answer_options *)recording->options->client_options;
+	answer->recording = recording;
+	answer->options = *(const struct answer_options *)options;
 	answer->open_ts = monotonic_ns();
 	answer->report_ns = REPORT_NS_MIN;
 	return 0;
 }
 
-static int answer_begin(struct recording *recording)
+static int answer_begin(void *client)
 {
-	struct answer *answer = recording->client;
+	struct answer *answer = client;
 
-	snprintf(answer->dir, sizeof(answer->dir), "%s", recording->dir);
+	snprintf(answer->dir, sizeof(answer->dir), "%s", session__dir(answer->recording));
 	answer->begin_ts = monotonic_ns();
 	answer->next_look_ts = answer->begin_ts + FIRST_LOOK_NS;
 	return 0;
 }
 
-static int begin_look(struct recording *recording)
+static int begin_look(struct answer *answer)
 {
-	struct answer *answer = recording->client;
-	int err = journal__flush(&recording->journal);
+	int err = journal__flush(session__journal(answer->recording));
 
 	if (err) {
 		log_error("cannot write to '%s': %s", answer->dir, strerror(-err));
@@ -160,16 +161,16 @@ static void end_look(struct answer *answer)
 	answer->running = false;
 }
 
-static int answer_step(struct recording *recording)
+static int answer_step(void *client)
 {
-	struct answer *answer = recording->client;
-	uint64_t now = monotonic_ns();
+	struct answer *answer = client;
+	uint64_t now = monotonic_ns(), until_ts = deadline(answer);
 
-	recording->until_ts = deadline(answer);
+	session__end_at(answer->recording, until_ts);
 	if (!answer->running) {
-		if (now < answer->next_look_ts || now + answer->report_ns > recording->until_ts)
+		if (now < answer->next_look_ts || now + answer->report_ns > until_ts)
 			return 0;
-		return begin_look(recording);
+		return begin_look(answer);
 	}
 	if (!atomic_load(&answer->done))
 		return 0;
@@ -177,16 +178,16 @@ static int answer_step(struct recording *recording)
 	answer->report_ns = max_of(REPORT_NS_MIN, REPORT_LOOKS * (now - answer->look_ts));
 	answer->next_look_ts = answer->begin_ts + (uint64_t)(LOOK_GROWTH * (double)(now - answer->begin_ts));
 	if (answer->verdict.certain)
-		recording->until_ts = now;
+		session__end_at(answer->recording, now);
 	return 0;
 }
 
-static int answer_end(struct recording *recording)
+static int answer_end(void *client)
 {
-	struct answer *answer = recording->client;
+	struct answer *answer = client;
 
 	end_look(answer);
-	if (!answer->verdict.certain && *answer->verdict.why_not && !recording->options->quiet) {
+	if (!answer->verdict.certain && *answer->verdict.why_not && !session__options(answer->recording)->quiet) {
 		log_progress_end();
 		log_info("not certain after %.0f s: %s; -d records for longer",
 			 (double)(monotonic_ns() - answer->begin_ts) / 1e9, answer->verdict.why_not);

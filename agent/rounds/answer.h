@@ -7,7 +7,7 @@
 #ifndef WHYLATE_ROUNDS_ANSWER_H
 #define WHYLATE_ROUNDS_ANSWER_H
 
-#include "session/session.h"
+#include "session/client.h"
 
 struct answer_options {
 	double tail;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which functions a round probes, and what that costs. */
+#include "base/clock.h"
 #include "base/log.h"
-#include "capture/call_rates.h"
 #include "rounds/rounds_internal.h"
 
 #include <errno.h>
@@ -40,10 +40,9 @@ static double estimate_ns(struct program *program, const struct plan *plan)
 	return capture__call_cost_ns(plan) + PROGRAM_NS;
 }
 
-int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx)
+int rounds_function(struct rounds *rounds, uint32_t func, uint32_t *idx)
 {
 	const struct plan_needs needs = {.exit = true}, count = {0};
-	struct rounds *rounds = recording->client;
 	struct round_function made = {.func = func, .parent = RECORDED_UNKNOWN};
 	int err;
 
@@ -51,12 +50,12 @@ int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx)
 		return -ENOMEM;
 	if (*idx < rounds->functions.cnt)
 		return 0;
-	err = plan_make(recording->program, func, &needs, &made.plan);
+	err = plan_make(rounds->program, func, &needs, &made.plan);
 	if (!err)
-		err = plan_make(recording->program, func, &count, &made.count_plan);
+		err = plan_make(rounds->program, func, &count, &made.count_plan);
 	if (err == -ENOMEM)
 		return err;
-	made.estimate_ns = err ? NAN : estimate_ns(recording->program, &made.plan);
+	made.estimate_ns = err ? NAN : estimate_ns(rounds->program, &made.plan);
 	if (!vec_push(&rounds->functions, made))
 		return 0;
 	plan_free(&made.plan);
@@ -64,10 +63,9 @@ int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx)
 	return -ENOMEM;
 }
 
-int rounds_replan(struct recording *recording)
+int rounds_replan(struct rounds *rounds)
 {
 	const struct plan_needs needs = {.exit = true};
-	struct rounds *rounds = recording->client;
 	int err = 0;
 
 	for (size_t i = 0; i < rounds->functions.cnt && err != -ENOMEM; i++) {
@@ -76,8 +74,8 @@ int rounds_replan(struct recording *recording)
 		if (function->plan.exit != PLAN_EXIT_URETPROBE)
 			continue;
 		plan_free(&function->plan);
-		err = plan_make(recording->program, function->func, &needs, &function->plan);
-		function->estimate_ns = err ? NAN : estimate_ns(recording->program, &function->plan);
+		err = plan_make(rounds->program, function->func, &needs, &function->plan);
+		function->estimate_ns = err ? NAN : estimate_ns(rounds->program, &function->plan);
 		function->attached &= !isnan(function->estimate_ns);
 	}
 	return err == -ENOMEM ? err : 0;
@@ -89,9 +87,8 @@ static double hits_of(const struct round_function *function, double weight)
 	return function->counted ? function->hits_per_s : weight >= LEAST ? 0 : NAN;
 }
 
-static int add_child(struct recording *recording, uint32_t func, double weight)
+static int add_child(struct rounds *rounds, uint32_t func, double weight)
 {
-	struct rounds *rounds = recording->client;
 	uint32_t idx;
 	int err;
 
@@ -101,7 +98,7 @@ static int add_child(struct recording *recording, uint32_t func, double weight)
 		rounds->children.items[i].weight = fmax(rounds->children.items[i].weight, weight);
 		return 0;
 	}
-	err = rounds_function(recording, func, &idx);
+	err = rounds_function(rounds, func, &idx);
 	return err ? err
 		   : vec_push(&rounds->children, ((struct refine_child){
 							 .func = func,
@@ -114,8 +111,7 @@ static int add_child(struct recording *recording, uint32_t func, double weight)
 /* What disassembly tells, and what was met on stacks, most of it first. */
 int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt)
 {
-	struct recording *recording = ctx;
-	struct rounds *rounds = recording->client;
+	struct rounds *rounds = ctx;
 	const struct call_edge *edges = NULL;
 	struct hot_edge *hot = NULL;
 	size_t hot_cnt = 0, edge_cnt = 0;
@@ -123,15 +119,15 @@ int rounds_children(void *ctx, uint32_t func, const struct refine_child **childr
 
 	rounds->children.cnt = 0;
 	for (size_t i = 0; i < hot_cnt && !err; i++)
-		err = add_child(recording, hot[i].callee,
+		err = add_child(rounds, hot[i].callee,
 				rounds->hot_ns > 0 ? (hot[i].running_ns + hot[i].blocked_ns) / rounds->hot_ns : NAN);
 	free(hot);
 	/* A function without code that can be read has no callees that are known. */
-	if (!err && program__callees(recording->program, func, &edges, &edge_cnt))
+	if (!err && program__callees(rounds->program, func, &edges, &edge_cnt))
 		edge_cnt = 0;
 	for (size_t i = 0; i < edge_cnt && !err; i++)
 		if (edges[i].callee != func)
-			err = add_child(recording, edges[i].callee, NAN);
+			err = add_child(rounds, edges[i].callee, NAN);
 	*children = rounds->children.items;
 	*cnt = rounds->children.cnt;
 	return err;
@@ -189,42 +185,39 @@ struct refine_function *rounds_list(const struct rounds *rounds)
 }
 
 /* Per second of probing: what the whole round may cost, if it is spent in a slice of it. */
-static double budget_ns(const struct recording *recording)
+static double budget_ns(const struct rounds *rounds)
 {
-	const struct rounds *rounds = recording->client;
-	double share = recording->options->budget * fmax(1, (double)rounds->slot_ns / SLICE_NS);
+	double share = rounds->record->budget * fmax(1, (double)rounds->slot_ns / SLICE_NS);
 
-	return fmax(rounds->cpu_ns_per_s, CPU_NS_MIN) * fmin(share, fmax(COST_SHARE_MAX, recording->options->budget));
+	return fmax(rounds->cpu_ns_per_s, CPU_NS_MIN) * fmin(share, fmax(COST_SHARE_MAX, rounds->record->budget));
 }
 
-struct refine_input rounds_input(struct recording *recording, const struct refine_function *functions)
+struct refine_input rounds_input(struct rounds *rounds, const struct refine_function *functions)
 {
-	const struct rounds *rounds = recording->client;
-	bool multi = capture__survey(recording->capture)->tier[HOOK_FEATURE_PROBE] == 1;
+	bool multi = session__probes_many(rounds->recording);
 
 	return (struct refine_input){
 		.functions = functions,
 		.function_cnt = rounds->functions.cnt,
 		.rule = rounds->options.rule,
-		.budget_ns_per_s = budget_ns(recording),
+		.budget_ns_per_s = budget_ns(rounds),
 		.alone_max = ALONE_MAX,
 		.probes_max = multi ? PROBES : PROBES_NO_MULTI,
 		.levels = LEVELS,
 		.weight_min = LEAST,
 		.only = FACTOR_NONE,
 		.children = rounds_children,
-		.ctx = recording,
+		.ctx = rounds,
 	};
 }
 
-int rounds_apply(struct recording *recording, const struct refine_plan *plan, bool dull)
+int rounds_apply(struct rounds *rounds, const struct refine_plan *plan, bool dull)
 {
-	struct rounds *rounds = recording->client;
 	uint32_t idx;
 	int err = 0;
 
 	for (size_t i = 0; i < plan->detach.cnt && !err; i++) {
-		err = rounds_function(recording, plan->detach.items[i].func, &idx);
+		err = rounds_function(rounds, plan->detach.items[i].func, &idx);
 		if (!err && rounds->functions.items[idx].attached) {
 			rounds->functions.items[idx].attached = false;
 			rounds->functions.items[idx].why = plan->detach.items[i].why;
@@ -232,11 +225,11 @@ int rounds_apply(struct recording *recording, const struct refine_plan *plan, bo
 		}
 	}
 	for (size_t i = 0; i < plan->attach.cnt && !err; i++) {
-		err = rounds_function(recording, plan->attach.items[i].func, &idx);
+		err = rounds_function(rounds, plan->attach.items[i].func, &idx);
 		if (!err) {
 			rounds->functions.items[idx].attached = true;
 			rounds->functions.items[idx].parent = plan->attach.items[i].parent;
-			err = rounds_function(recording, plan->attach.items[i].parent, &idx);
+			err = rounds_function(rounds, plan->attach.items[i].parent, &idx);
 		}
 		if (!err)
 			rounds->functions.items[idx].opened = true;
@@ -246,12 +239,11 @@ int rounds_apply(struct recording *recording, const struct refine_plan *plan, bo
 
 /* --- where it begins ---------------------------------------------------------------------------------------------- */
 
-static int add_root(struct recording *recording, uint32_t func, bool of_list)
+static int add_root(struct rounds *rounds, uint32_t func, bool of_list)
 {
-	struct rounds *rounds = recording->client;
 	struct round_function *function;
 	uint32_t idx;
-	int err = rounds_function(recording, func, &idx);
+	int err = rounds_function(rounds, func, &idx);
 
 	if (err)
 		return err;
@@ -262,41 +254,37 @@ static int add_root(struct recording *recording, uint32_t func, bool of_list)
 	return 0;
 }
 
-static int roots_of_list(struct recording *recording)
+static int roots_of_list(struct rounds *rounds)
 {
+	struct session_listed listed;
 	int err = 0;
 
-	for (size_t i = 0; i < recording->targets.targets.cnt && !err; i++) {
-		const struct probe_target *target = &recording->targets.targets.items[i];
-		enum probe_role role = recording->lines.items[target->line_idx].role;
-
-		if (!target->usdt && (role == PROBE_INTERVAL || role == PROBE_FUNCTION))
-			err = add_root(recording, target->func, true);
-	}
+	for (size_t i = 0; !err && session__listed(rounds->recording, i, &listed); i++)
+		if (listed.has_func && (listed.role == PROBE_INTERVAL || listed.role == PROBE_FUNCTION))
+			err = add_root(rounds, listed.func, true);
 	return err;
 }
 
-static int roots_of_stacks(struct recording *recording)
+static int roots_of_stacks(struct rounds *rounds)
 {
-	struct rounds *rounds = recording->client;
 	struct hot_root *roots = NULL;
 	bool nameless = false;
 	size_t cnt = 0;
 	int err = hot_paths__roots(rounds->hot, SHARED, LEAST, &roots, &cnt);
 
 	for (size_t i = 0; i < cnt && !err; i++) {
-		const struct program_function *function = program__function(recording->program, roots[i].function);
+		const struct program_function *function = program__function(rounds->program, roots[i].function);
 
 		if (!function)
 			continue;
 		nameless |= function->source == FUNCTION_EH_FRAME;
-		err = add_root(recording, roots[i].function, false);
-		if (!err && !recording->options->quiet)
+		err = add_root(rounds, roots[i].function, false);
+		if (!err && !rounds->record->quiet)
 			log_info("requests' work begins in %s (%s), %.0f %% of their time", function->shown,
-				 program__module(recording->program, function->module)->name, 100 * roots[i].share);
+				 program__module(rounds->program, function->module)->name, 100 * roots[i].share);
 	}
 	free(roots);
-	if (!err && nameless && !recording->options->quiet)
+	if (!err && nameless && !rounds->record->quiet)
 		log_info(
 			"some of its functions have no names in its files: they are called by module and offset, which "
 			"a debugger knows");
@@ -319,11 +307,10 @@ static int weigh_samples(struct rounds *rounds)
 }
 
 /* The roots as if they were factors, so that what they call is opened by the same rules. */
-static int open_roots(struct recording *recording)
+static int open_roots(struct rounds *rounds)
 {
-	struct rounds *rounds = recording->client;
 	struct refine_function *list = rounds_list(rounds);
-	struct refine_input input = rounds_input(recording, list);
+	struct refine_input input = rounds_input(rounds, list);
 	struct factors factors = {.graph_height = 1};
 	struct refine_plan plan = {0};
 	int err = list ? 0 : -ENOMEM;
@@ -339,26 +326,25 @@ static int open_roots(struct recording *recording)
 	if (!err)
 		err = refine_decide(&plan, &input);
 	if (!err)
-		err = rounds_apply(recording, &plan, false);
+		err = rounds_apply(rounds, &plan, false);
 	refine_plan_free(&plan);
 	factors_free(&factors);
 	free(list);
 	return err;
 }
 
-int rounds_find_roots(struct recording *recording)
+int rounds_find_roots(struct rounds *rounds)
 {
-	struct rounds *rounds = recording->client;
-	int err = stacks__teach(rounds->hot, recording->program);
+	int err = hot_paths__teach(rounds->hot, rounds->program);
 
 	err = err < 0 ? err : weigh_samples(rounds);
 	if (!err)
-		err = roots_of_list(recording);
+		err = roots_of_list(rounds);
 	if (!err && !rounds->functions.cnt)
-		err = roots_of_stacks(recording);
+		err = roots_of_stacks(rounds);
 	if (!err && !rounds->functions.cnt)
 		return -ENOENT;
-	return err ? err : open_roots(recording);
+	return err ? err : open_roots(rounds);
 }
 
 /* --- counting --------------------------------------------------------------------------------------------------- */
@@ -376,15 +362,8 @@ static void note_rate(struct round_function *function, const struct call_rate *r
  * By the processor's breakpoint registers: a probe on a function that is called millions of times a second stops the
  * target's work for as long as it is there.  What cannot be counted like that stays uncounted.
  */
-int rounds_count(struct recording *recording)
+int rounds_count(struct rounds *rounds)
 {
-	const struct call_rates_opts opts = {
-		.processes = &recording->processes,
-		.mappings = &recording->mappings,
-		.seconds_max = COUNT_S_MAX,
-		.is_stopped = recording_is_stopped,
-	};
-	struct rounds *rounds = recording->client;
 	size_t all = rounds->functions.cnt, cnt = 0;
 	struct call_rate *rates = calloc(all + 1, sizeof(*rates));
 	uint64_t *addrs = calloc(all + 1, sizeof(*addrs));
@@ -397,10 +376,10 @@ int rounds_count(struct recording *recording)
 		if (!function->attached || function->counted)
 			continue;
 		idxs[cnt] = i;
-		addrs[cnt++] = plan_runtime_addr(recording->program, &function->count_plan);
+		addrs[cnt++] = plan_runtime_addr(rounds->program, &function->count_plan);
 	}
 	if (!err && cnt)
-		err = call_rates__count(&opts, addrs, cnt, rates);
+		err = session__count_calls(rounds->recording, COUNT_S_MAX, addrs, cnt, rates);
 	for (size_t i = 0; !err && i < cnt; i++)
 		note_rate(&rounds->functions.items[idxs[i]], &rates[i], rounds->cpu_ns_per_s / 1e9);
 	if (err && err != -ENOMEM)
@@ -413,11 +392,10 @@ int rounds_count(struct recording *recording)
 
 /* --- attaching ---------------------------------------------------------------------------------------------------- */
 
-static void describe(struct recording *recording, struct round_function *function, bool count,
-		     struct recorded_probe *probe)
+static void describe(struct rounds *rounds, struct round_function *function, bool count, struct recorded_probe *probe)
 {
-	const struct program_function *of = program__function(recording->program, function->func);
-	const struct program_module *module = program__module(recording->program, of->module);
+	const struct program_function *of = program__function(rounds->program, function->func);
+	const struct program_module *module = program__module(rounds->program, of->module);
 
 	*probe = (struct recorded_probe){
 		.probe =
@@ -432,16 +410,15 @@ static void describe(struct recording *recording, struct round_function *functio
 		.name = of->shown,
 		.addr = of->file_off,
 		.size = of->size,
-		.height = program__height(recording->program, function->func),
+		.height = program__height(rounds->program, function->func),
 		.parent_func = function->parent,
 	};
 }
 
 /* All of them at once, or, where that fails, halves: what cannot be probed alone is given up. */
-static int attach_some(struct recording *recording, const struct recorded_probe *probes, const uint32_t *functions,
+static int attach_some(struct rounds *rounds, const struct recorded_probe *probes, const uint32_t *functions,
 		       size_t cnt)
 {
-	struct rounds *rounds = recording->client;
 	struct round_set set = {.cnt = cnt};
 	int err;
 
@@ -451,7 +428,7 @@ static int attach_some(struct recording *recording, const struct recorded_probe 
 	if (vec_reserve(&rounds->sets, 1) || !(set.functions = malloc(cnt * sizeof(*set.functions))))
 		return -ENOMEM;
 	memcpy(set.functions, functions, cnt * sizeof(*set.functions));
-	err = recording_probes_attach(recording, probes, cnt, rounds->round, &set.set);
+	err = session__attach(rounds->recording, probes, cnt, rounds->round, &set.set);
 	if (!err) {
 		rounds->sets.items[rounds->sets.cnt++] = set;
 		return 0;
@@ -464,13 +441,12 @@ static int attach_some(struct recording *recording, const struct recorded_probe 
 		rounds->functions.items[*functions].estimate_ns = NAN;
 		return 0;
 	}
-	err = attach_some(recording, probes, functions, cnt / 2);
-	return err ? err : attach_some(recording, probes + cnt / 2, functions + cnt / 2, cnt - cnt / 2);
+	err = attach_some(rounds, probes, functions, cnt / 2);
+	return err ? err : attach_some(rounds, probes + cnt / 2, functions + cnt / 2, cnt - cnt / 2);
 }
 
-int rounds_attach(struct recording *recording, bool count)
+int rounds_attach(struct rounds *rounds, bool count)
 {
-	struct rounds *rounds = recording->client;
 	size_t all = rounds->functions.cnt, cnt = 0;
 	struct recorded_probe *probes = calloc(all + 1, sizeof(*probes));
 	uint32_t *functions = calloc(all + 1, sizeof(*functions));
@@ -481,22 +457,21 @@ int rounds_attach(struct recording *recording, bool count)
 			continue;
 		if (count && rounds->functions.items[i].counted)
 			continue;
-		describe(recording, &rounds->functions.items[i], count, &probes[cnt]);
+		describe(rounds, &rounds->functions.items[i], count, &probes[cnt]);
 		functions[cnt++] = i;
 	}
 	if (!err)
-		err = attach_some(recording, probes, functions, cnt);
+		err = attach_some(rounds, probes, functions, cnt);
 	free(functions);
 	free(probes);
 	return err;
 }
 
-int rounds_detach(struct recording *recording)
+int rounds_detach(struct rounds *rounds)
 {
-	struct rounds *rounds = recording->client;
 	int err = 0;
 
-	rounds->spent_ns += rounds_measure(recording);
+	rounds->spent_ns += rounds_measure(rounds);
 	for (size_t s = 0; s < rounds->sets.cnt; s++) {
 		struct round_set *set = &rounds->sets.items[s];
 		const char **whys = calloc(set->cnt, sizeof(*whys));
@@ -506,7 +481,7 @@ int rounds_detach(struct recording *recording)
 		if (!err)
 			err = whys ? 0 : -ENOMEM;
 		if (!err)
-			err = recording_probes_detach_each(recording, set->set, whys);
+			err = session__detach(rounds->recording, set->set, whys);
 		free(whys);
 		free(set->functions);
 	}
@@ -516,9 +491,8 @@ int rounds_detach(struct recording *recording)
 	return err;
 }
 
-double rounds_measure(struct recording *recording)
+double rounds_measure(struct rounds *rounds)
 {
-	struct rounds *rounds = recording->client;
 	double seconds = (double)(monotonic_ns() - rounds->begin.ts) / 1e9, sum_ns = 0;
 
 	for (size_t s = 0; s < rounds->sets.cnt; s++) {
@@ -527,7 +501,7 @@ double rounds_measure(struct recording *recording)
 
 		if (!hits)
 			continue;
-		recording_probes_hits(recording, set->set, hits);
+		session__hits(rounds->recording, set->set, hits);
 		for (size_t i = 0; i < set->cnt; i++) {
 			struct round_function *function = &rounds->functions.items[set->functions[i]];
 
@@ -544,14 +518,14 @@ double rounds_measure(struct recording *recording)
  * One at a time, because what one does not cover any more is worth more in another: until the rest fits.  How many, or
  * -errno.
  */
-int rounds_fit(struct recording *recording, double share)
+int rounds_fit(struct rounds *rounds, double share)
 {
 	int cnt = 0, err = 0;
 	bool fits = false;
 
 	while (!fits && !err) {
-		struct refine_function *list = rounds_list(recording->client);
-		struct refine_input input = rounds_input(recording, list);
+		struct refine_function *list = rounds_list(rounds);
+		struct refine_input input = rounds_input(rounds, list);
 		struct refine_plan plan = {0};
 
 		input.budget_ns_per_s *= share;
@@ -559,7 +533,7 @@ int rounds_fit(struct recording *recording, double share)
 		fits = !plan.detach.cnt;
 		if (!err && !fits) {
 			plan.detach.cnt = 1;
-			err = rounds_apply(recording, &plan, false);
+			err = rounds_apply(rounds, &plan, false);
 			cnt++;
 		}
 		refine_plan_free(&plan);

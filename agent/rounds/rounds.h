@@ -12,7 +12,7 @@
 #define WHYLATE_ROUNDS_ROUNDS_H
 
 #include "analysis/factors.h"
-#include "session/session.h"
+#include "session/client.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Rounds under way, for diagnose_rounds.c (when what happens), rounds_probes.c and rounds_analysis.c. */
+/* Rounds under way, for rounds.c (when what happens), probes.c, analyse.c and ask.c. */
 #ifndef WHYLATE_ROUNDS_ROUNDS_INTERNAL_H
 #define WHYLATE_ROUNDS_ROUNDS_INTERNAL_H
 
 #include "analysis/findings.h"
 #include "analysis/refine.h"
+#include "base/idmap.h"
+#include "base/vec.h"
+#include "probe/hot_paths.h"
+#include "probe/plan.h"
 #include "rounds/rounds.h"
-#include "session/session_internal.h"
+#include "session/client.h"
+#include "target/program.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,11 +46,6 @@ struct round_set {
 	size_t cnt;
 };
 
-/* What happened between two moments. */
-struct round_mark {
-	uint64_t ts, seen, cpu_ns;
-};
-
 struct round_analysis {
 	pthread_t thread;
 	bool running;
@@ -66,15 +66,16 @@ struct round_answer {
 };
 
 struct rounds {
+	struct recording *recording;
+	const struct record_options *record;
+	struct program *program;
 	struct rounds_options options;
 	enum rounds_phase phase;
 	uint32_t round;
 	uint64_t slot_end_ts; /* of the round, or of the look */
 	uint64_t slot_ns;
 	uint64_t look_ts; /* the next look at the cost */
-	uint64_t paused_ts;
-	uint64_t rate; /* of the recording, while nothing is selected */
-	struct round_mark begin;
+	struct session_moment begin;
 	double baseline_per_s, cpu_ns_per_s;
 	double spent_ns; /* in this round, by probes that are attached no more */
 
@@ -83,51 +84,49 @@ struct rounds {
 	VEC(struct round_function) functions;
 	struct idmap function_ids;
 	VEC(struct round_set) sets;
-	VEC(struct refine_child) children;  /* of the function that refine.h asks about */
-	uint64_t pause_begin_ts, pauses_ns; /* of the pause under way, 0: none is; of all that are over */
-	uint32_t pause_cnt;
+	VEC(struct refine_child) children; /* of the function that refine.h asks about */
 	struct round_analysis analysis;
 	struct round_answer answer;
 	uint32_t chosen; /* by the user; FACTOR_NONE: by the rule */
 	bool again;      /* the user understands one more function: the round is to be analysed without it */
 };
 
-/* --- rounds_probes.c ---------------------------------------------------------------------------------------------- */
+/* --- probes.c ----------------------------------------------------------------------------------------------------- */
 
 /* The function's place, new if need be, with its plan: 0 or -errno. */
-int rounds_function(struct recording *recording, uint32_t func, uint32_t *idx);
+int rounds_function(struct rounds *rounds, uint32_t func, uint32_t *idx);
 /* All that have a return probe, which is not safe any more; none of those is attached. 0 or -ENOMEM. */
-int rounds_replan(struct recording *recording);
-/* For struct refine_input: ctx is the recording. */
+int rounds_replan(struct rounds *rounds);
+/* For struct refine_input: ctx is the rounds. */
 int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt);
 /* Where the work of requests begins: roots, and what they call. 0, -ENOENT: nothing is known, or -errno. */
-int rounds_find_roots(struct recording *recording);
+int rounds_find_roots(struct rounds *rounds);
 /* How often the functions are called that are to be probed and of which that is not known: 0 or -ENOMEM. */
-int rounds_count(struct recording *recording);
+int rounds_count(struct rounds *rounds);
 /* What refine.h needs to know of every function; free(). NULL: out of memory. */
 struct refine_function *rounds_list(const struct rounds *rounds);
-struct refine_input rounds_input(struct recording *recording, const struct refine_function *functions);
+struct refine_input rounds_input(struct rounds *rounds, const struct refine_function *functions);
 /* Marks what a plan says; nothing is attached or detached yet.  dull: what is taken away was found to be so. 0 or
  * -errno.
  */
-int rounds_apply(struct recording *recording, const struct refine_plan *plan, bool dull);
+int rounds_apply(struct rounds *rounds, const struct refine_plan *plan, bool dull);
 /*
  * Attaches everything that is marked; what cannot be attached is marked as impossible.  count: only entries, of what
  * was never counted.  0 or -errno.
  */
-int rounds_attach(struct recording *recording, bool count);
+int rounds_attach(struct rounds *rounds, bool count);
 /* Unmarks what costs most for what it may tell, until the rest fits into that share of the budget: how many, or -errno.
  */
-int rounds_fit(struct recording *recording, double share);
-int rounds_detach(struct recording *recording);
+int rounds_fit(struct rounds *rounds, double share);
+int rounds_detach(struct rounds *rounds);
 /* Counts hits and cost of what is attached; the sum of the cost. */
-double rounds_measure(struct recording *recording);
+double rounds_measure(struct rounds *rounds);
 uint32_t rounds_probe_cnt(const struct rounds *rounds);
 
-/* --- rounds_analysis.c -------------------------------------------------------------------------------------------- */
+/* --- analyse.c ---------------------------------------------------------------------------------------------------- */
 
 /* Reads what has been written so far, in a thread of its own. 0 or -errno. */
-int rounds_analysis_start(struct recording *recording);
+int rounds_analysis_start(struct rounds *rounds);
 /* Called while it is under way: it gets a share of the CPUs once it has waited long for an idle one. */
 void rounds_analysis_hurry(struct rounds *rounds, uint64_t now);
 bool rounds_analysis_done(const struct rounds *rounds);
@@ -138,5 +137,16 @@ void rounds_analysis_free(struct rounds *rounds);
 int rounds_factors(struct rounds *rounds, struct factors *factors);
 /* On stderr: the first of its factors, and what becomes of them. */
 void rounds_say_factors(const struct rounds *rounds, const struct refine_plan *plan);
+
+/* --- ask.c ----------------------------------------------------------------------------------------------------------
+ */
+
+/* On stderr: which functions can be opened next. */
+void rounds_ask(const struct rounds *rounds);
+/*
+ * Takes what has come on stdin, into rounds.chosen and rounds.again.  False: the answer has not been given yet, or
+ * makes no sense and is asked for again.
+ */
+bool rounds_take_answer(struct rounds *rounds);
 
 #endif

@@ -10,7 +10,6 @@
  */
 #include "base/log.h"
 #include "base/order.h"
-#include "capture/call_rates.h"
 #include "session/list.h"
 #include "session/session_internal.h"
 
@@ -244,19 +243,13 @@ static int forgo(struct recording *recording, const struct list_cost *costs, siz
 
 static int count_and_forgo(struct recording *recording, const size_t *idxs, const uint64_t *addrs, size_t cnt)
 {
-	const struct call_rates_opts opts = {
-		.processes = &recording->processes,
-		.mappings = &recording->mappings,
-		.seconds_max = COUNT_S_MAX,
-		.is_stopped = recording_is_stopped,
-	};
 	struct call_rate *rates = calloc(cnt, sizeof(*rates));
 	struct list_cost *costs = calloc(cnt, sizeof(*costs));
 	uint64_t begin_ts = monotonic_ns(), begin_ns = recording_cpu_ns(recording);
 	int err = rates && costs ? 0 : -ENOMEM;
 
 	if (!err)
-		err = call_rates__count(&opts, addrs, cnt, rates);
+		err = session__count_calls(recording, COUNT_S_MAX, addrs, cnt, rates);
 	if (!err) {
 		double took_s = (double)(monotonic_ns() - begin_ts) / 1e9, sum_ns = 0;
 		double cpu_s = (double)(recording_cpu_ns(recording) - begin_ns) / 1e9 / took_s;

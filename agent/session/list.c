@@ -52,7 +52,7 @@ static int attach(struct recording *recording, bool may_go, struct recorded_set 
 		some[cnt++] = list->probes[i];
 	}
 	if (cnt)
-		err = recording_probes_attach(recording, some, cnt, 0, set);
+		err = session__attach(recording, some, cnt, 0, set);
 	free(some);
 	return err;
 }
@@ -116,9 +116,9 @@ bool recording_list_hits(struct recording *recording, struct probe_hits *hits)
 	if (!now)
 		return false;
 	if (list->staying)
-		recording_probes_hits(recording, list->staying, now);
+		session__hits(recording, list->staying, now);
 	if (list->going)
-		recording_probes_hits(recording, list->going, now + list->cnt);
+		session__hits(recording, list->going, now + list->cnt);
 	for (size_t i = 0; i < list->cnt; i++) {
 		const struct list_probe *state = &list->states[i];
 		const struct probe_hits none = {0};
@@ -188,7 +188,7 @@ static int detach(struct recording *recording, bool may_go, const bool *drop)
 	int err = hits && whys ? 0 : -ENOMEM;
 
 	if (!err && set) {
-		recording_probes_hits(recording, set, hits);
+		session__hits(recording, set, hits);
 		for (size_t i = 0; i < list->cnt; i++) {
 			struct list_probe *state = &list->states[i];
 
@@ -199,7 +199,7 @@ static int detach(struct recording *recording, bool may_go, const bool *drop)
 			whys[state->place] = state->gone ? PROBE_OVER_BUDGET : NULL;
 		}
 		*place = NULL;
-		err = recording_probes_detach_each(recording, set, whys);
+		err = session__detach(recording, set, whys);
 	}
 	free(hits);
 	free(whys);

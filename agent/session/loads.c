@@ -170,7 +170,9 @@ static int let_returns_go(struct recording *recording, uint8_t appeared, uint32_
 	program__distrust_returns(recording->program);
 	err = recording_list_replan(recording, &replanned);
 	if (!err)
-		err = recording_client_probes(recording) ? recording->options->client->distrust_returns(recording) : 0;
+		err = recording_client_probes(recording)
+			      ? recording->options->client->distrust_returns(recording->client)
+			      : 0;
 	if (err)
 		return err;
 	capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));

@@ -101,11 +101,6 @@ void recording_pace_end(struct recording *recording)
 	recording->pace = NULL;
 }
 
-void recording_take_time(struct recording *recording, uint64_t ns)
-{
-	pace__allow(recording->pace, monotonic_ns() + ns);
-}
-
 int recording_write_own_pids(struct recording *recording)
 {
 	const pid_t others[] = {

@@ -227,8 +227,8 @@ static int write_graph_height(struct recording *recording)
 	return journal__say(&recording->journal, SESSION_GRAPH_HEIGHT, "%u", highest);
 }
 
-int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
-			    uint32_t round, struct recorded_set **set)
+int session__attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt, uint32_t round,
+		    struct recorded_set **set)
 {
 	struct probe *bare = calloc(cnt ? cnt : 1, sizeof(*bare));
 	struct recorded_set *made = bare ? make_set(recording, probes, cnt) : NULL;
@@ -258,7 +258,7 @@ int recording_probes_attach(struct recording *recording, const struct recorded_p
 	return err;
 }
 
-void recording_probes_hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits)
+void session__hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits)
 {
 	capture__probe_hits(recording->capture, set->set, hits);
 }
@@ -284,7 +284,7 @@ static int say_detached(struct recording *recording, struct recorded_set *set, c
 	return err;
 }
 
-int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys)
+int session__detach(struct recording *recording, struct recorded_set *set, const char *const *whys)
 {
 	int err = say_detached(recording, set, NULL, whys);
 

@@ -37,11 +37,6 @@ int recording_probes_begin(struct recording *recording);
 struct probe_target;
 void recording_probes_of_target(const struct recording *recording, const struct probe_target *target,
 				struct recorded_probe *probe);
-/* A set more; it is detached at the end if not before. */
-int recording_probes_attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt,
-			    uint32_t round, struct recorded_set **set);
-/* Likewise, with a reason for each probe; NULL: it will be attached again, which is not worth a row. */
-int recording_probes_detach_each(struct recording *recording, struct recorded_set *set, const char *const *whys);
 /* It is not attached at all, for that reason. */
 int recording_probes_forgo(struct recording *recording, const struct recorded_probe *probe, const char *why);
 /* It was to stay when its set was detached, and could not be attached again: the row for that. */
@@ -49,8 +44,6 @@ int recording_probes_ended(struct recording *recording, const struct recorded_pr
 			   const struct probe_hits *hits, uint64_t ts);
 /* Are functions or markers probed at all: of a symbol list, in rounds, or those that the program brings along? */
 bool recording_probes_wanted(const struct recording *recording);
-/* Hits of the set's probes so far, in their order. */
-void recording_probes_hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits);
 
 int recording_probes_advance(struct recording *recording);
 /* Has the process that holds the probes been killed?  Said once: nothing is to be had from them any more. */

@@ -172,13 +172,6 @@ int recording_stacks_start(struct recording *recording)
 	return recording->journal.err;
 }
 
-void recording_stacks_stop(struct recording *recording)
-{
-	capture__stop_stacks(recording->capture);
-	if (recording->stacks)
-		stacks__end(recording->stacks);
-}
-
 /* A row of the table `context`. */
 static int write_context(struct recording *recording, const struct wl_stack_record *record)
 {

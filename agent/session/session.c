@@ -178,8 +178,8 @@ static int record_until_done(struct recording *recording)
 			err = recording_follow_moved(recording);
 		if (!err)
 			err = recording_windows_step(recording);
-		if (!err && recording->client)
-			err = recording->options->client->step(recording);
+		if (!err)
+			err = recording_client_step(recording);
 		if (!err)
 			err = recording_budget_keep(recording);
 		if (!err)
@@ -426,11 +426,11 @@ static int run(struct recording *recording, const char *dir)
 	recording_windows_begin(recording);
 	recording_govern_begin(recording);
 	if (!err && recording->client)
-		err = recording->options->client->begin(recording);
+		err = recording->options->client->begin(recording->client);
 	if (!err)
 		err = record_until_done(recording);
 	if (!err && recording->client)
-		err = recording->options->client->end(recording);
+		err = recording->options->client->end(recording->client);
 	recording_pace_end(recording);
 	recording->end_ts = monotonic_ns();
 	recording_target_cpu(recording);
@@ -564,7 +564,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 	if (err)
 		goto cleanup;
 	if (options->client)
-		err = options->client->open(recording);
+		err = options->client->open(recording, options->client_options, &recording->client);
 	if (err)
 		goto cleanup;
 	err = recording_goroutines_open(recording);

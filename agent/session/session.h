@@ -7,27 +7,6 @@
 
 #include <stdio.h>
 
-struct recording;
-
-/*
- * What acts on a recording while it runs, through the recording's own functions: `diagnose` probes functions in rounds.
- * All that return int: 0, or -errno after one line.
- */
-struct session_client {
-	const char *why_always; /* why hooks have to stay attached all the time; NULL: they need not */
-	bool probes;            /* it attaches probes, and keeps their budget itself */
-	uint32_t stacks_hz;     /* rate at which it wants user stacks sampled unless the options say more */
-	/* Before the capture is made, after the symbol list was read: sets recording->client. */
-	int (*open)(struct recording *recording);
-	int (*begin)(struct recording *recording); /* everything is attached */
-	int (*step)(struct recording *recording);  /* a few times a second */
-	/* With probes: return probes are no longer safe, as recording->program knows by now. */
-	int (*distrust_returns)(struct recording *recording);
-	bool (*is_probing)(const struct recording *recording); /* it keeps the budget itself at the moment */
-	int (*end)(struct recording *recording); /* the time is over, the target's probes are still attached */
-	void (*free)(void *client);
-};
-
 struct recording_result {
 	char dir[4096];
 	bool over_limits; /* loss or missing hooks beyond what the options allow */

@@ -16,10 +16,12 @@
 #include "model/window_plan.h"
 #include "net/send/stream.h"
 #include "probe/resolve.h"
+#include "session/client.h"
 #include "session/govern.h"
 #include "session/journal.h"
 #include "session/options.h"
 #include "session/pace.h"
+#include "session/pauses.h"
 #include "session/probes.h"
 #include "session/session.h"
 #include "session/stacks.h"
@@ -96,6 +98,8 @@ struct recording {
 
 	uint64_t begin_ts, end_ts;
 	uint64_t until_ts; /* the duration is over then */
+	struct pauses pauses;
+	uint64_t paused_rate; /* to go on with */
 	uint64_t mappings_ts;
 	uint64_t flushed_ts;
 	uint64_t received; /* interval records that came out of the rings */
@@ -176,8 +180,6 @@ void recording_confine(const struct recording *recording);
 void recording_stay_off(const struct recording *recording);
 void recording_pace_begin(struct recording *recording);
 void recording_pace_end(struct recording *recording);
-/* What this pass of the main loop does next may wait for an idle CPU for that time, as long as the rings have room. */
-void recording_take_time(struct recording *recording, uint64_t ns);
 /* By which the report knows what requests waited for because of the agent; 0 or the writer's error. */
 int recording_write_own_pids(struct recording *recording);
 
@@ -244,8 +246,6 @@ void recording_loads_free(struct recording *recording);
 int recording_values_open(struct recording *recording);
 /* sampling.c: all of them do nothing without --stacks. */
 int recording_stacks_start(struct recording *recording);
-/* No more of them: diagnose has learnt what it wanted. */
-void recording_stacks_stop(struct recording *recording);
 /* Everything that was in the rings at polled_ts has been handed over. */
 int recording_stacks_advance(struct recording *recording, uint64_t polled_ts);
 int recording_stacks_finish(struct recording *recording);
@@ -286,15 +286,10 @@ bool recording_over_limits(const struct recording *recording);
 /* On stderr, at the end: counts, loss, cost. */
 void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats);
 
-static inline bool recording_client_probing(const struct recording *recording)
-{
-	return recording->client && recording->options->client->probes &&
-	       recording->options->client->is_probing(recording);
-}
-
-static inline bool recording_client_probes(const struct recording *recording)
-{
-	return recording->client && recording->options->client->probes;
-}
+/* client.c: does it attach probes, and does it keep the budget at the moment? */
+bool recording_client_probes(const struct recording *recording);
+bool recording_client_probing(const struct recording *recording);
+/* A few times a second; no client: nothing.  0 or -errno after one line. */
+int recording_client_step(struct recording *recording);
 
 #endif

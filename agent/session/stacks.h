@@ -72,7 +72,4 @@ uint64_t stacks__python_cnt(const struct stacks *stacks);
 void stacks__made(const struct stacks *stacks, struct stacks_made *made);
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
 
-/* The calls that only sampling sees become edges of the program's call graph; returns how many, or -errno. */
-int stacks__teach(const struct hot_paths *hot, struct program *program);
-
 #endif

@@ -182,6 +182,10 @@ void recording_set_rate(struct recording *recording, double rate)
 {
 	struct window_plan *plan = &recording->plan;
 
+	if (recording->pauses.begin_ts) {
+		recording->paused_rate = (uint64_t)(rate * CAPTURE_RATE_ALL);
+		return;
+	}
 	if (!recording->windows) {
 		capture__set_rate(recording->capture, (uint64_t)(rate * CAPTURE_RATE_ALL));
 		return;
