@@ -10,8 +10,9 @@
  */
 #include "base/log.h"
 #include "base/order.h"
+#include "session/client.h"
 #include "session/list.h"
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -115,7 +116,7 @@ static int let_go(struct recording *recording, const struct list_cost *costs, si
 		  double allowed_ns, double cpu_ns)
 {
 	struct recording_budget *budget = recording->budget;
-	bool *drop = calloc(recording->targets.targets.cnt, sizeof(*drop));
+	bool *drop = calloc(recording->symbols.targets.targets.cnt, sizeof(*drop));
 	char names[512];
 	size_t dropped, noted = strlen(budget->notes.dropped);
 	int err;
@@ -128,7 +129,7 @@ static int let_go(struct recording *recording, const struct list_cost *costs, si
 		 100 * recording->options->budget, names);
 	snprintf(budget->notes.dropped + noted, sizeof(budget->notes.dropped) - noted,
 		 "%s%.1f s after the beginning: %s", noted ? "; " : "",
-		 (double)(monotonic_ns() - recording->begin_ts) / 1e9, names);
+		 (double)(monotonic_ns() - recording->clock.begin_ts) / 1e9, names);
 	budget->notes.dropped_cnt += dropped;
 	err = recording_list_drop(recording, drop);
 	free(drop);
@@ -151,7 +152,7 @@ static void say_requests(struct recording *recording, double requests_share)
 /* Judges what has happened since the last look. */
 static int judge(struct recording *recording, const struct probe_hits *hits, double cpu_ns, double seconds)
 {
-	size_t cnt = recording->targets.targets.cnt, may_go = 0;
+	size_t cnt = recording->symbols.targets.targets.cnt, may_go = 0;
 	const struct program_costs programs = program_costs(recording);
 	struct recording_budget *budget = recording->budget;
 	struct list_cost *costs = calloc(cnt, sizeof(*costs));
@@ -226,7 +227,7 @@ static size_t judge_rates(const struct recording *recording, const struct call_r
 static int forgo(struct recording *recording, const struct list_cost *costs, size_t cnt, double sum_ns, double took_s)
 {
 	struct budget_notes *notes = &recording->budget->notes;
-	bool *drop = calloc(recording->targets.targets.cnt, sizeof(*drop));
+	bool *drop = calloc(recording->symbols.targets.targets.cnt, sizeof(*drop));
 	int err = drop ? 0 : -ENOMEM;
 
 	if (!err)
@@ -275,13 +276,13 @@ static int open_budget(struct recording *recording)
 		return 0;
 	budget = recording->budget = calloc(1, sizeof(*budget));
 	if (budget)
-		budget->last = calloc(recording->targets.targets.cnt, sizeof(*budget->last));
+		budget->last = calloc(recording->symbols.targets.targets.cnt, sizeof(*budget->last));
 	return budget && budget->last ? 0 : -ENOMEM;
 }
 
 int recording_budget_try(struct recording *recording)
 {
-	size_t all = recording->targets.targets.cnt, cnt = 0, *idxs;
+	size_t all = recording->symbols.targets.targets.cnt, cnt = 0, *idxs;
 	uint64_t *addrs;
 	int err;
 
@@ -320,15 +321,15 @@ int recording_budget_keep(struct recording *recording)
 		return err;
 	budget = recording->budget;
 	if (!budget->look_ts) {
-		budget->cpu_ns = recording->target_cpu_begin_ns;
-		budget->look_ts = recording->begin_ts;
+		budget->cpu_ns = recording->target.cpu_begin_ns;
+		budget->look_ts = recording->clock.begin_ts;
 	}
-	if (now - budget->look_ts < (budget->look_ts == recording->begin_ts ? FIRST_LOOK_NS : LOOK_NS))
+	if (now - budget->look_ts < (budget->look_ts == recording->clock.begin_ts ? FIRST_LOOK_NS : LOOK_NS))
 		return 0;
 	cpu_ns = recording_cpu_ns(recording);
 	if (cpu_ns < budget->cpu_ns + CPU_MIN_NS)
 		return 0;
-	hits = calloc(recording->targets.targets.cnt, sizeof(*hits));
+	hits = calloc(recording->symbols.targets.targets.cnt, sizeof(*hits));
 	if (!hits)
 		return -ENOMEM;
 	if (recording_list_hits(recording, hits))

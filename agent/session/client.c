@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "session/client.h"
 
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 #define NO_SELECTION 1 /* of 2^32 */
 
@@ -12,7 +12,7 @@ const struct record_options *session__options(const struct recording *recording)
 
 const char *session__dir(const struct recording *recording)
 {
-	return recording->dir;
+	return recording->output.dir;
 }
 
 struct journal *session__journal(struct recording *recording)
@@ -30,10 +30,10 @@ int session__program(struct recording *recording, struct program **program)
 
 struct session_moment session__now(struct recording *recording)
 {
-	capture__counts(recording->capture, &recording->counts);
+	capture__counts(recording->capture, &recording->rings.counts);
 	return (struct session_moment){
 		.ts = monotonic_ns(),
-		.seen = recording->counts.seen,
+		.seen = recording->rings.counts.seen,
 		.cpu_ns = recording_cpu_ns(recording),
 	};
 }
@@ -42,32 +42,32 @@ struct session_moment session__now(struct recording *recording)
 
 void session__pause(struct recording *recording)
 {
-	recording->paused_rate = capture__rate(recording->capture);
+	recording->clock.paused_rate = capture__rate(recording->capture);
 	capture__set_rate(recording->capture, NO_SELECTION);
-	pauses__begin(&recording->pauses, monotonic_ns());
+	pauses__begin(&recording->clock.pauses, monotonic_ns());
 }
 
 void session__resume(struct recording *recording)
 {
-	capture__set_rate(recording->capture, recording->paused_rate);
-	session__extend(recording, pauses__end(&recording->pauses, monotonic_ns()));
+	capture__set_rate(recording->capture, recording->clock.paused_rate);
+	session__extend(recording, pauses__end(&recording->clock.pauses, monotonic_ns()));
 }
 
 uint64_t session__pauses(const struct recording *recording, uint32_t *cnt)
 {
-	*cnt = recording->pauses.cnt;
-	return pauses__ns(&recording->pauses, monotonic_ns());
+	*cnt = recording->clock.pauses.cnt;
+	return pauses__ns(&recording->clock.pauses, monotonic_ns());
 }
 
 void session__extend(struct recording *recording, uint64_t ns)
 {
-	if (recording->until_ts != UINT64_MAX)
-		recording->until_ts += ns;
+	if (recording->clock.until_ts != UINT64_MAX)
+		recording->clock.until_ts += ns;
 }
 
 void session__end_at(struct recording *recording, uint64_t ts)
 {
-	recording->until_ts = ts;
+	recording->clock.until_ts = ts;
 }
 
 void session__take_time(struct recording *recording, uint64_t ns)
@@ -95,11 +95,11 @@ bool session__listed(const struct recording *recording, size_t idx, struct sessi
 {
 	const struct probe_target *target;
 
-	if (idx >= recording->targets.targets.cnt)
+	if (idx >= recording->symbols.targets.targets.cnt)
 		return false;
-	target = &recording->targets.targets.items[idx];
+	target = &recording->symbols.targets.targets.items[idx];
 	*listed = (struct session_listed){
-		.role = recording->lines.items[target->line_idx].role,
+		.role = recording->symbols.lines.items[target->line_idx].role,
 		.has_func = !target->usdt,
 		.func = target->func,
 	};
@@ -110,8 +110,8 @@ int session__count_calls(struct recording *recording, uint64_t seconds_max, cons
 			 struct call_rate *rates)
 {
 	const struct call_rates_opts opts = {
-		.processes = &recording->processes,
-		.mappings = &recording->mappings,
+		.processes = &recording->target.processes,
+		.mappings = &recording->target.mappings,
 		.seconds_max = seconds_max,
 		.is_stopped = recording_is_stopped,
 	};
@@ -128,16 +128,17 @@ bool session__probes_many(const struct recording *recording)
 
 bool recording_client_probes(const struct recording *recording)
 {
-	return recording->client && recording->options->client->probes;
+	return recording->options->client && recording->options->client->probes;
 }
 
 bool recording_client_probing(const struct recording *recording)
 {
-	return recording_client_probes(recording) && recording->options->client->is_probing(recording->client);
+	return recording->client && recording->options->client->probes &&
+	       recording->options->client->is_probing(recording->client);
 }
 
 int recording_client_step(struct recording *recording)
 {
-	session__extend(recording, pauses__hold(&recording->pauses, monotonic_ns()));
+	session__extend(recording, pauses__hold(&recording->clock.pauses, monotonic_ns()));
 	return recording->client ? recording->options->client->step(recording->client) : 0;
 }

@@ -2,7 +2,7 @@
 /*
  * What acts on a recording while it runs: `diagnose` probes functions in rounds, or ends when its answer is certain.
  * The session calls the client, and the client acts by the session's verbs; neither sees the other's fields.  One
- * thread: the verbs are for what the session calls.
+ * thread: the verbs are for what the session calls.  Those for probes are in session/probes.h.
  */
 #ifndef WHYLATE_SESSION_CLIENT_H
 #define WHYLATE_SESSION_CLIENT_H
@@ -76,12 +76,5 @@ int session__count_calls(struct recording *recording, uint64_t seconds_max, cons
 			 struct call_rate *rates);
 /* Can hundreds of functions be probed at once? */
 bool session__probes_many(const struct recording *recording);
-/* A set more; it is detached at the end if not before.  0 or -errno after one line. */
-int session__attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt, uint32_t round,
-		    struct recorded_set **set);
-/* With a reason for each probe; NULL: it will be attached again, which is not worth a row.  0 or the writer's error. */
-int session__detach(struct recording *recording, struct recorded_set *set, const char *const *whys);
-/* Hits of the set's probes so far, in their order. */
-void session__hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits);
 
 #endif

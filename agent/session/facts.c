@@ -3,7 +3,8 @@
 #include "base/names.h"
 #include "model/session.h"
 #include "session/list.h"
-#include "session/session_internal.h"
+#include "session/probes.h"
+#include "session/recording.h"
 #include "target/elf_file.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static void add_to_list(char *list, size_t sz, const char *item)
 
 bool recording_of_sockets(const struct recording *recording)
 {
-	return !recording_probes_wanted(recording) || !probe_lines_have_intervals(&recording->lines);
+	return !recording_probes_wanted(recording) || !probe_lines_have_intervals(&recording->symbols.lines);
 }
 
 static struct hook_purpose purpose_of(const struct recording *recording)
@@ -34,7 +35,7 @@ static struct hook_purpose purpose_of(const struct recording *recording)
 		.trace = recording->options->trace,
 		.probes = recording_probes_wanted(recording),
 		.stacks = recording_stacks_hz(recording) > 0,
-		.goroutines = recording->go_processes.cnt > 0,
+		.goroutines = recording->go.processes.cnt > 0,
 	};
 }
 
@@ -75,8 +76,8 @@ int recording_write_listeners(struct recording *recording)
 {
 	char list[SESSION_TEXT_MAX] = "";
 
-	for (size_t i = 0; i < recording->listeners.cnt; i++)
-		add_to_list(list, sizeof(list), recording->listeners.items[i].name);
+	for (size_t i = 0; i < recording->target.listeners.cnt; i++)
+		add_to_list(list, sizeof(list), recording->target.listeners.items[i].name);
 	return journal__say(&recording->journal, "listeners", "%s", list);
 }
 
@@ -85,8 +86,8 @@ static int write_modules(struct recording *recording)
 	struct shard_row *row = &recording->journal.row;
 	pid_t pid = recording->options->pid;
 
-	for (size_t i = 0; i < recording->mappings.cnt; i++) {
-		const struct target_mapping *mapping = &recording->mappings.items[i];
+	for (size_t i = 0; i < recording->target.mappings.cnt; i++) {
+		const struct target_mapping *mapping = &recording->target.mappings.items[i];
 		struct elf_file *file;
 		char path[4200];
 		int err;
@@ -144,7 +145,7 @@ int recording_write_session(struct recording *recording)
 	journal__say(&recording->journal, "kernel", "%s", uts.release);
 	journal__say(&recording->journal, "machine", "%s, %ld CPUs", uts.machine, sysconf(_SC_NPROCESSORS_ONLN));
 	journal__say(&recording->journal, "pid", "%d", options->pid);
-	journal__say(&recording->journal, "comm", "%s", recording->comm);
+	journal__say(&recording->journal, "comm", "%s", recording->target.comm);
 	if (!options->no_cmdline)
 		journal__say(&recording->journal, "cmdline", "%s", cmdline);
 	journal__say(&recording->journal, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
@@ -152,7 +153,7 @@ int recording_write_session(struct recording *recording)
 	journal__say(&recording->journal, "mode", "%s", options->trace ? "trace" : "counters");
 	journal__say(&recording->journal, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
 	recording_write_limits(recording);
-	if (recording->marked)
+	if (recording->symbols.marked)
 		journal__say(&recording->journal, "markers", "whylate");
 	if (options->symbols)
 		journal__say(&recording->journal, "symbols", "%s", options->symbols);
@@ -171,7 +172,7 @@ int recording_write_loss(struct recording *recording)
 	uint32_t cpu_cnt;
 	int err;
 
-	capture__counts(recording->capture, &recording->counts);
+	capture__counts(recording->capture, &recording->rings.counts);
 	loss = capture__loss_per_cpu(recording->capture, &cpu_cnt);
 	for (uint32_t cpu = 0; cpu < cpu_cnt; cpu++) {
 		for (int class = 0; class < WL_LOSS_CNT; class ++) {
@@ -205,13 +206,13 @@ static int write_hw(struct recording *recording, uint64_t now)
 		return recording->journal.err;
 	/* The one that is on is not over. */
 	return journal__say(&recording->journal, SESSION_HW_EPOCH_NS, "%" PRIu64,
-			    (now - recording->begin_ts) / (epoch_cnt - 1));
+			    (now - recording->clock.begin_ts) / (epoch_cnt - 1));
 }
 
 /* Replies whose last bytes were held back: "NS:COUNT …". */
 static int write_held(struct recording *recording)
 {
-	const struct capture_counts *counts = &recording->counts;
+	const struct capture_counts *counts = &recording->rings.counts;
 	char text[CAPTURE_HELD_CLASSES * 32] = "";
 	size_t len = 0;
 
@@ -228,17 +229,17 @@ static int write_held(struct recording *recording)
 
 int recording_write_counts(struct recording *recording)
 {
-	const struct capture_counts *counts = &recording->counts;
-	uint64_t now = recording->end_ts ? recording->end_ts : monotonic_ns();
+	const struct capture_counts *counts = &recording->rings.counts;
+	uint64_t now = recording->clock.end_ts ? recording->clock.end_ts : monotonic_ns();
 
-	journal__say(&recording->journal, "begin_ts", "%" PRIu64, recording->begin_ts);
+	journal__say(&recording->journal, "begin_ts", "%" PRIu64, recording->clock.begin_ts);
 	journal__say(&recording->journal, "end_ts", "%" PRIu64, now);
 	journal__say(&recording->journal, "intervals_seen", "%" PRIu64, recording_intervals_seen(recording));
 	if (recording_windows_rested(recording)) {
 		uint64_t selecting_ns, attached_ns;
 
-		window_plan__times(&recording->plan, now, &selecting_ns, &attached_ns);
-		journal__say(&recording->journal, "windows", "%" PRIu64, recording->plan.window_cnt);
+		window_plan__times(&recording->windows.plan, now, &selecting_ns, &attached_ns);
+		journal__say(&recording->journal, "windows", "%" PRIu64, recording->windows.plan.window_cnt);
 		journal__say(&recording->journal, "windows_selecting_ns", "%" PRIu64, selecting_ns);
 		journal__say(&recording->journal, "windows_attached_ns", "%" PRIu64, attached_ns);
 	}
@@ -248,14 +249,14 @@ int recording_write_counts(struct recording *recording)
 	write_held(recording);
 	journal__say(&recording->journal, "asks", "%" PRIu64, counts->asks);
 	journal__say(&recording->journal, "asks_unsure", "%" PRIu64, counts->asks_unsure);
-	journal__say(&recording->journal, "records_received", "%" PRIu64, recording->received);
-	journal__say(&recording->journal, "rows_kept", "%" PRIu64, recording->kept);
+	journal__say(&recording->journal, "records_received", "%" PRIu64, recording->intervals.received);
+	journal__say(&recording->journal, "rows_kept", "%" PRIu64, recording->intervals.kept);
 	recording_probes_write_counts(recording);
 	recording_trace_write_counts(recording);
 	recording_stacks_write_counts(recording);
 	return journal__say(&recording->journal, "rate", "%g",
-			    recording->windows ? recording->plan.rate
-					       : (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
+			    recording->windows.on ? recording->windows.plan.rate
+						  : (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 }
 
 uint64_t own_cpu_ns(void)
@@ -271,8 +272,8 @@ void recording_target_cpu(struct recording *recording)
 {
 	uint64_t cpu_ns = recording_cpu_ns(recording);
 
-	recording->target_cpu_ns =
-		cpu_ns > recording->target_cpu_begin_ns ? cpu_ns - recording->target_cpu_begin_ns : 0;
+	recording->target.cpu_ns =
+		cpu_ns > recording->target.cpu_begin_ns ? cpu_ns - recording->target.cpu_begin_ns : 0;
 }
 
 /* Below this share of a CPU the target is idle, and a share of its CPU time says nothing. */
@@ -280,13 +281,14 @@ void recording_target_cpu(struct recording *recording)
 
 static bool target_idles(const struct recording *recording)
 {
-	return recording->target_cpu_ns < IDLE_CPUS * (recording->end_ts - recording->begin_ts);
+	return recording->target.cpu_ns < IDLE_CPUS * (recording->clock.end_ts - recording->clock.begin_ts);
 }
 
 /* A few always do: connections are closed, threads end. */
 static bool many_never_ended(const struct recording *recording)
 {
-	return recording->counts.abandoned > (recording->counts.seen + recording->counts.abandoned) / 100;
+	return recording->rings.counts.abandoned >
+	       (recording->rings.counts.seen + recording->rings.counts.abandoned) / 100;
 }
 
 #define NEVER_ENDED                                                                                                    \
@@ -312,9 +314,10 @@ static int write_type_notes(struct recording *recording)
 	for (size_t i = 0; recording->types && (type = request_types__listener(recording->types, i)); i++) {
 		if (request_types__protocol(recording->types, type) != REQUEST_TLS)
 			continue;
-		journal__note(
-			&recording->journal, "requests on %s are TLS inside the process: their types are not visible",
-			interval_type_name(type, &recording->listeners, &recording->lines, NULL, name, sizeof(name)));
+		journal__note(&recording->journal,
+			      "requests on %s are TLS inside the process: their types are not visible",
+			      interval_type_name(type, &recording->target.listeners, &recording->symbols.lines, NULL,
+						 name, sizeof(name)));
 	}
 	return recording->journal.err;
 }
@@ -331,7 +334,8 @@ static int write_protocols(struct recording *recording)
 		if (WL_TYPE_SOURCE(type) == WL_SOURCE_FUNCTION)
 			continue;
 		snprintf(line, sizeof(line), "%s %s",
-			 interval_type_name(type, &recording->listeners, &recording->lines, NULL, name, sizeof(name)),
+			 interval_type_name(type, &recording->target.listeners, &recording->symbols.lines, NULL, name,
+					    sizeof(name)),
 			 protocol ? protocol : "unknown");
 		add_to_list(list, sizeof(list), line);
 	}
@@ -346,7 +350,7 @@ int recording_write_cost(struct recording *recording)
 	capture__cost(recording->capture, &cnt, &bpf_ns);
 	if (capture__cost_known(recording->capture))
 		journal__say(&recording->journal, "cost_bpf_ns", "%" PRIu64, bpf_ns);
-	return journal__say(&recording->journal, "target_cpu_ns", "%" PRIu64, recording->target_cpu_ns);
+	return journal__say(&recording->journal, "target_cpu_ns", "%" PRIu64, recording->target.cpu_ns);
 }
 
 int recording_write_final(struct recording *recording)
@@ -359,14 +363,15 @@ int recording_write_final(struct recording *recording)
 	recording_write_cost(recording);
 	if (!capture__cost_known(recording->capture))
 		journal__note(&recording->journal, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
-	journal__say(&recording->journal, "cost_agent_ns", "%" PRIu64, own_cpu_ns() - recording->own_cpu_begin_ns);
+	journal__say(&recording->journal, "cost_agent_ns", "%" PRIu64,
+		     own_cpu_ns() - recording->clock.own_cpu_begin_ns);
 	write_censored(recording);
 	recording_govern_write_notes(recording);
-	if (!target_idles(recording) && bpf_ns > recording->options->budget * recording->target_cpu_ns)
+	if (!target_idles(recording) && bpf_ns > recording->options->budget * recording->target.cpu_ns)
 		journal__note(&recording->journal,
 			      "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
 			      "budget of %g %%%s",
-			      100.0 * bpf_ns / recording->target_cpu_ns, 100 * recording->options->budget,
+			      100.0 * bpf_ns / recording->target.cpu_ns, 100 * recording->options->budget,
 			      recording_windows_hint(recording));
 	recording_budget_write_notes(recording);
 	recording_loads_write_note(recording);
@@ -379,8 +384,8 @@ int recording_write_final(struct recording *recording)
 			      " of them or more to their end: calls in that time were not seen",
 			      unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
 	if (many_never_ended(recording))
-		journal__note(&recording->journal, NEVER_ENDED, recording->counts.abandoned);
-	if (recording->target_exited)
+		journal__note(&recording->journal, NEVER_ENDED, recording->rings.counts.abandoned);
+	if (recording->target.exited)
 		journal__note(&recording->journal, "the target exited while it was recorded");
 	if (recording->probes_lost)
 		journal__note(&recording->journal,
@@ -388,15 +393,15 @@ int recording_write_final(struct recording *recording)
 	if (recording->types)
 		write_protocols(recording);
 	write_type_notes(recording);
-	if (recording->impossible)
+	if (recording->intervals.impossible)
 		journal__note(&recording->journal, "%" PRIu64 " records were thrown away: their times cannot be true",
-			      recording->impossible);
+			      recording->intervals.impossible);
 	return recording->journal.err;
 }
 
 bool recording_over_limits(const struct recording *recording)
 {
-	const struct wl_loss_count *loss = recording->counts.loss;
+	const struct wl_loss_count *loss = recording->rings.counts.loss;
 	uint64_t unopened = loss[WL_LOSS_OPEN_FULL].lost + loss[WL_LOSS_CUT].lost;
 	uint64_t lost = loss[WL_LOSS_INTERVAL].lost + loss[WL_LOSS_TASK].lost + unopened;
 	uint64_t emitted = loss[WL_LOSS_INTERVAL].emitted + loss[WL_LOSS_TASK].emitted + unopened;
@@ -409,11 +414,11 @@ bool recording_over_limits(const struct recording *recording)
 
 static void say_loss(const struct recording *recording)
 {
-	const struct wl_loss_count *interval = &recording->counts.loss[WL_LOSS_INTERVAL];
+	const struct wl_loss_count *interval = &recording->rings.counts.loss[WL_LOSS_INTERVAL];
 	char text[512] = "";
 
 	for (int class = 0; class < WL_LOSS_CNT; class ++) {
-		uint64_t lost = recording->counts.loss[class].lost;
+		uint64_t lost = recording->rings.counts.loss[class].lost;
 		size_t len = strlen(text);
 
 		if (lost && class != WL_LOSS_MISSED_SWITCH)
@@ -422,13 +427,13 @@ static void say_loss(const struct recording *recording)
 	}
 	log_info("loss: %s (emitted %" PRIu64 " = received %" PRIu64 " + lost %" PRIu64 "; received = kept %" PRIu64
 		 " + passed over by retention %" PRIu64 ")",
-		 text[0] ? text : "none", interval->emitted, recording->received, interval->lost, recording->kept,
-		 recording->passed_over + recording->impossible);
+		 text[0] ? text : "none", interval->emitted, recording->intervals.received, interval->lost,
+		 recording->intervals.kept, recording->intervals.passed_over + recording->intervals.impossible);
 }
 
 static void say_missed_switches(const struct recording *recording)
 {
-	uint64_t missed = recording->counts.loss[WL_LOSS_MISSED_SWITCH].lost;
+	uint64_t missed = recording->rings.counts.loss[WL_LOSS_MISSED_SWITCH].lost;
 
 	if (missed)
 		log_info("this kernel did not report %" PRIu64
@@ -439,7 +444,7 @@ static void say_missed_switches(const struct recording *recording)
 
 static void say_cost(struct recording *recording)
 {
-	double seconds = (recording->end_ts - recording->begin_ts) / 1e9;
+	double seconds = (recording->clock.end_ts - recording->clock.begin_ts) / 1e9;
 	const struct capture_cost *costs;
 	uint64_t bpf_ns;
 	size_t cnt;
@@ -452,16 +457,16 @@ static void say_cost(struct recording *recording)
 				  100.0 * costs[i].run_ns / bpf_ns);
 	if (!capture__cost_known(recording->capture))
 		log_info("cost: not known, because measuring it takes CAP_SYS_ADMIN; agent %.2f %% of a CPU",
-			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+			 (own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
 	else if (!target_idles(recording))
 		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a "
 			 "CPU",
-			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target_cpu_ns,
-			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target.cpu_ns,
+			 (own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
 	else
 		log_info("cost: BPF %.1f ms%s; agent %.2f %% of a CPU", bpf_ns / 1e6,
-			 recording->target_exited ? "" : ", the target was idle",
-			 (own_cpu_ns() - recording->own_cpu_begin_ns) / 1e7 / seconds);
+			 recording->target.exited ? "" : ", the target was idle",
+			 (own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
 }
 
 void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats)
@@ -471,24 +476,24 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 	if (recording_windows_rested(recording)) {
 		uint64_t selecting_ns, attached_ns;
 
-		window_plan__times(&recording->plan, recording->end_ts, &selecting_ns, &attached_ns);
+		window_plan__times(&recording->windows.plan, recording->clock.end_ts, &selecting_ns, &attached_ns);
 		log_info("observed in %" PRIu64 " windows%s: selecting %.2f %%, attached %.2f %% of the time; the "
 			 "number of intervals seen is an estimate",
-			 recording->plan.window_cnt,
-			 recording->plan.past_cnt > recording->plan.window_cnt
+			 recording->windows.plan.window_cnt,
+			 recording->windows.plan.past_cnt > recording->windows.plan.window_cnt
 				 ? " and, while the budget allowed it, all the time"
 				 : "",
-			 100.0 * selecting_ns / (recording->end_ts - recording->begin_ts),
-			 100.0 * attached_ns / (recording->end_ts - recording->begin_ts));
+			 100.0 * selecting_ns / (recording->clock.end_ts - recording->clock.begin_ts),
+			 100.0 * attached_ns / (recording->clock.end_ts - recording->clock.begin_ts));
 	}
 	log_info("%.1f s%s: %" PRIu64 " intervals seen, %" PRIu64 " selected, %" PRIu64 " kept; %" PRIu64
 		 " bytes in %s, %.0f per kept interval",
-		 (recording->end_ts - recording->begin_ts) / 1e9,
-		 recording->target_exited ? " (the target exited)" : "", recording_intervals_seen(recording),
-		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
+		 (recording->clock.end_ts - recording->clock.begin_ts) / 1e9,
+		 recording->target.exited ? " (the target exited)" : "", recording_intervals_seen(recording),
+		 recording->rings.counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
 	if (many_never_ended(recording))
-		log_info(NEVER_ENDED, recording->counts.abandoned);
+		log_info(NEVER_ENDED, recording->rings.counts.abandoned);
 	say_missed_switches(recording);
 	recording_probes_say(recording);
 	recording_trace_say(recording);

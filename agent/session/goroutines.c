@@ -3,7 +3,8 @@
 #include "capture/goroutines.h"
 
 #include "capture/hooks.h"
-#include "session/session_internal.h"
+#include "session/probes.h"
+#include "session/recording.h"
 #include "target/go_runtime.h"
 
 #include <errno.h>
@@ -24,10 +25,10 @@ static const char *why_threads(const struct recording *recording)
 
 static void say_threads(struct recording *recording, pid_t pid, const char *why)
 {
-	if (recording->go_why)
+	if (recording->go.why)
 		return;
-	recording->go_why = why;
-	recording->go_why_pid = pid;
+	recording->go.why = why;
+	recording->go.why_pid = pid;
 	if (!recording->options->quiet && recording->options->goroutines)
 		log_warn("process %d is a Go program, and its requests are those of threads, not of goroutines: %s; a "
 			 "request that another thread answers is flagged `moved`",
@@ -55,7 +56,7 @@ static int open_process(struct recording *recording, pid_t pid)
 		return err == -ENOMEM ? err : 0;
 	log_debug("process %d: goroutines of %s, by %s", pid, go_runtime__version(process.go),
 		  go_runtime__by_dwarf(process.go) ? "its debugging information" : "its version");
-	err = vec_push(&recording->go_processes, process);
+	err = vec_push(&recording->go.processes, process);
 	if (err)
 		go_runtime__free(process.go);
 	return err;
@@ -65,8 +66,8 @@ int recording_goroutines_open(struct recording *recording)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < recording->processes.cnt && i < PROCESSES_MAX; i++)
-		err = open_process(recording, recording->processes.items[i].pid);
+	for (size_t i = 0; !err && i < recording->target.processes.cnt && i < PROCESSES_MAX; i++)
+		err = open_process(recording, recording->target.processes.items[i].pid);
 	if (err)
 		log_error("out of memory");
 	return err;
@@ -78,8 +79,8 @@ int recording_goroutines_begin(struct recording *recording)
 
 	if (!recording_has_goroutines(recording))
 		return 0;
-	for (size_t i = 0; !err && i < recording->go_processes.cnt; i++) {
-		const struct recorded_go *process = &recording->go_processes.items[i];
+	for (size_t i = 0; !err && i < recording->go.processes.cnt; i++) {
+		const struct recorded_go *process = &recording->go.processes.items[i];
 		uint64_t offs[GO_SITE_CNT] = {0};
 
 		for (int site = GO_SITE_EXECUTE; site < GO_SITE_CNT; site++)
@@ -94,7 +95,7 @@ int recording_goroutines_begin(struct recording *recording)
 
 bool recording_has_goroutines(const struct recording *recording)
 {
-	return recording->go_processes.cnt && capture__survey(recording->capture)->tier[HOOK_FEATURE_GOROUTINE];
+	return recording->go.processes.cnt && capture__survey(recording->capture)->tier[HOOK_FEATURE_GOROUTINE];
 }
 
 void recording_goroutine_name(const struct recording *recording, const struct wl_task_record *record, char *comm)
@@ -102,25 +103,25 @@ void recording_goroutine_name(const struct recording *recording, const struct wl
 	struct wl_goroutine_start start;
 
 	memcpy(&start, record->comm, sizeof(start));
-	for (size_t i = 0; i < recording->go_processes.cnt; i++)
-		if ((uint32_t)recording->go_processes.items[i].pid == record->pid &&
-		    go_runtime__role(recording->go_processes.items[i].go, start.start_pc, comm))
+	for (size_t i = 0; i < recording->go.processes.cnt; i++)
+		if ((uint32_t)recording->go.processes.items[i].pid == record->pid &&
+		    go_runtime__role(recording->go.processes.items[i].go, start.start_pc, comm))
 			return;
 	strcpy(comm, "goroutine");
 }
 
 int recording_goroutines_write_note(struct recording *recording)
 {
-	if (!recording->go_why)
+	if (!recording->go.why)
 		return 0;
 	return journal__note(&recording->journal,
 			     "process %d is a Go program, and its requests are those of threads, not of goroutines: %s",
-			     recording->go_why_pid, recording->go_why);
+			     recording->go.why_pid, recording->go.why);
 }
 
 void recording_goroutines_free(struct recording *recording)
 {
-	for (size_t i = 0; i < recording->go_processes.cnt; i++)
-		go_runtime__free(recording->go_processes.items[i].go);
-	vec_free(&recording->go_processes);
+	for (size_t i = 0; i < recording->go.processes.cnt; i++)
+		go_runtime__free(recording->go.processes.items[i].go);
+	vec_free(&recording->go.processes);
 }

@@ -7,7 +7,7 @@
  */
 #include "base/log.h"
 #include "session/list.h"
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -60,14 +60,14 @@ static struct govern_seen see(struct recording *recording, uint64_t now)
 	uint64_t load = capture__load(recording->capture), selecting_ns, attached_ns;
 	struct governor *governor = &recording->governor;
 
-	window_plan__times(&recording->plan, now, &selecting_ns, &attached_ns);
+	window_plan__times(&recording->windows.plan, now, &selecting_ns, &attached_ns);
 	governor->spent_ns += (double)(load - governor->load) * load_ns(recording);
 	governor->load = load;
 	return (struct govern_seen){
 		.ts = now,
 		.spent_ns = governor->spent_ns,
-		.open_ns = (double)recording->plan.open_cnt * OPEN_NS,
-		.cpu_ns = (double)(recording_cpu_ns(recording) - recording->target_cpu_begin_ns),
+		.open_ns = (double)recording->windows.plan.open_cnt * OPEN_NS,
+		.cpu_ns = (double)(recording_cpu_ns(recording) - recording->target.cpu_begin_ns),
 		.attached_ns = (double)attached_ns,
 		.selecting_ns = (double)selecting_ns,
 	};
@@ -80,7 +80,7 @@ static void say_windows(struct recording *recording, double cost_share, double s
 	if (governor->over_share > 0)
 		return;
 	governor->over_share = cost_share;
-	governor->over_s = (double)(monotonic_ns() - recording->begin_ts) / 1e9;
+	governor->over_s = (double)(monotonic_ns() - recording->clock.begin_ts) / 1e9;
 	log_warn("hooks cost %.2g %% of the target's CPU time, over the budget of %g %%: from now on they are attached "
 		 "in windows, %.2g %% of the time (with --duty 100%% they would stay)",
 		 100 * cost_share, 100 * recording->options->budget, 100 * share);
@@ -89,7 +89,7 @@ static void say_windows(struct recording *recording, double cost_share, double s
 static void govern_share(struct recording *recording, uint64_t now)
 {
 	struct governor *governor = &recording->governor;
-	struct window_plan *plan = &recording->plan;
+	struct window_plan *plan = &recording->windows.plan;
 	struct govern_seen seen, last = governor->govern.last;
 	double share;
 
@@ -102,7 +102,7 @@ static void govern_share(struct recording *recording, uint64_t now)
 	log_debug("budget: %.2f s: share %.3g; hooks %.3g ms/s while attached, spent %.3g ms of %.3g allowed, attached "
 		  "%.3g, "
 		  "selecting %.3g ms, debt %.3g ms%s",
-		  (double)(now - recording->begin_ts) / 1e9, share, governor->govern.on_ns / 1e6,
+		  (double)(now - recording->clock.begin_ts) / 1e9, share, governor->govern.on_ns / 1e6,
 		  (seen.spent_ns - last.spent_ns) / 1e6, governor->govern.own_ns * (seen.ts - last.ts) / 1e15,
 		  (seen.attached_ns - last.attached_ns) / 1e6, (seen.selecting_ns - last.selecting_ns) / 1e6,
 		  governor->govern.debt_ns / 1e6, governor->govern.idle ? ", idle" : "");
@@ -184,16 +184,16 @@ void recording_govern_begin(struct recording *recording)
 {
 	struct governor *governor = &recording->governor;
 
-	governor->of_windows |= recording->windows && recording->plan.endless;
-	governor->cpu_ns = recording->target_cpu_begin_ns;
-	governor->next_ts = recording->begin_ts + (recording->windows ? 0 : RATE_FIRST_NS);
-	if (recording->windows) {
+	governor->of_windows |= recording->windows.on && recording->windows.plan.endless;
+	governor->cpu_ns = recording->target.cpu_begin_ns;
+	governor->next_ts = recording->clock.begin_ts + (recording->windows.on ? 0 : RATE_FIRST_NS);
+	if (recording->windows.on) {
 		struct govern_seen seen;
 
 		governor->load = capture__load(recording->capture);
-		seen = see(recording, recording->begin_ts);
+		seen = see(recording, recording->clock.begin_ts);
 		govern__init(&governor->govern, hooks_may_take(recording), &seen);
-		governor->govern.share = recording->plan.share;
+		governor->govern.share = recording->windows.plan.share;
 		governor->next_ts += govern__look_ns(&governor->govern);
 	}
 }
@@ -203,7 +203,7 @@ void recording_govern(struct recording *recording)
 	struct governor *governor = &recording->governor;
 	uint64_t now = monotonic_ns();
 
-	if (recording->windows) {
+	if (recording->windows.on) {
 		govern_share(recording, now);
 		return;
 	}
@@ -238,7 +238,7 @@ int recording_govern_write_notes(struct recording *recording)
 			      "%.1f s after the beginning on they were attached in windows, at the end %.2g %% "
 			      "of the time; what is rarer than the windows is mostly not seen",
 			      100 * governor->over_share, 100 * recording->options->budget, governor->over_s,
-			      100 * recording->plan.share);
+			      100 * recording->windows.plan.share);
 	}
 	return recording->journal.err;
 }

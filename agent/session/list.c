@@ -2,7 +2,7 @@
 #include "session/list.h"
 
 #include "model/session.h"
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 #include <errno.h>
 
@@ -59,7 +59,7 @@ static int attach(struct recording *recording, bool may_go, struct recorded_set 
 
 int recording_list_open(struct recording *recording)
 {
-	size_t cnt = recording->targets.targets.cnt;
+	size_t cnt = recording->symbols.targets.targets.cnt;
 	struct recorded_list *list;
 
 	if (!recording->probes || !cnt)
@@ -73,7 +73,7 @@ int recording_list_open(struct recording *recording)
 	if (!list->probes || !list->states)
 		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++)
-		recording_probes_of_target(recording, &recording->targets.targets.items[i], &list->probes[i]);
+		recording_probes_of_target(recording, &recording->symbols.targets.targets.items[i], &list->probes[i]);
 	for (size_t i = 0; i < cnt; i++)
 		list->states[i].may_go = only_timed(list, i);
 	return 0;
@@ -246,7 +246,8 @@ bool recording_list_has_returns(const struct recording *recording)
 /* As it is planned now, after it had a return probe. */
 static int judge(struct recording *recording, size_t idx, struct list_replanned *replanned)
 {
-	const struct probe_line *line = &recording->lines.items[recording->targets.targets.items[idx].line_idx];
+	const struct probe_line *line =
+		&recording->symbols.lines.items[recording->symbols.targets.targets.items[idx].line_idx];
 	struct recorded_list *list = recording->list;
 	const struct plan *plan = list->probes[idx].probe.plan;
 
@@ -277,7 +278,7 @@ int recording_list_replan(struct recording *recording, struct list_replanned *re
 	if (!err)
 		err = detach(recording, false, NULL);
 	if (!err)
-		err = probe_targets_replan(recording->program, &recording->lines, &recording->targets);
+		err = probe_targets_replan(recording->program, &recording->symbols.lines, &recording->symbols.targets);
 	for (size_t i = 0; !err && i < list->cnt; i++)
 		if (had_return[i])
 			err = judge(recording, i, replanned);

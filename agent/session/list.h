@@ -17,7 +17,7 @@ struct recorded_list;
 int recording_list_open(struct recording *recording);
 int recording_list_begin(struct recording *recording);
 void recording_list_free(struct recording *recording);
-/* One for each of recording->targets and in that order. False: nothing of it is attached. */
+/* One for each of recording->symbols.targets and in that order. False: nothing of it is attached. */
 bool recording_list_hits(struct recording *recording, struct probe_hits *hits);
 bool recording_list_may_go(const struct recording *recording, size_t idx);
 bool recording_list_is_gone(const struct recording *recording, size_t idx);

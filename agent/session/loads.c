@@ -9,8 +9,9 @@
  * met, calls that are under way return as they should.
  */
 #include "base/log.h"
+#include "session/client.h"
 #include "session/list.h"
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,14 +109,14 @@ static int look_at_child(struct recording *recording, pid_t pid)
 static int look_at_children(struct recording *recording)
 {
 	struct recording_loads *loads = recording->loads;
-	size_t cnt = recording->processes.cnt ? recording->processes.cnt - 1 : 0;
+	size_t cnt = recording->target.processes.cnt ? recording->target.processes.cnt - 1 : 0;
 	int err = 0;
 
 	/* Most of them have ended. */
 	if (loads->children.cnt > 2 * cnt + CHILDREN)
 		loads->children.cnt = 0;
 	for (size_t i = 0; i < cnt && i < CHILDREN && !err; i++)
-		err = look_at_child(recording, recording->processes.items[1 + loads->turn++ % cnt].pid);
+		err = look_at_child(recording, recording->target.processes.items[1 + loads->turn++ % cnt].pid);
 	return err;
 }
 
@@ -186,9 +187,9 @@ static int let_returns_go(struct recording *recording, uint8_t appeared, uint32_
 	snprintf(loads->note, sizeof(loads->note),
 		 "with %s, which was loaded %.1f s after the beginning or earlier, %s: return probes are not safe any "
 		 "more, and functions are probed at each of their returns instead%s%s",
-		 names, (double)(monotonic_ns() - recording->begin_ts) / 1e9, why_of(appeared), gone,
+		 names, (double)(monotonic_ns() - recording->clock.begin_ts) / 1e9, why_of(appeared), gone,
 		 replanned.is_broken ? "; without it there are no requests, and the recording ends" : "");
-	recording->unsafe = replanned.is_broken;
+	recording->symbols.unsafe = replanned.is_broken;
 	log_progress_end();
 	log_warn("%s%s", loads->note, closing ? "; the kernel has not taken all of them back yet" : "");
 	return 0;

@@ -3,7 +3,7 @@
  * Intervals by the markers of whylate/annotate.h, when no symbol list says otherwise: they become the lines that
  * somebody would write for them.
  */
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 #include "base/log.h"
 #include "probe/usdt.h"
@@ -53,7 +53,7 @@ static int read_lines(struct recording *recording, const struct markers *markers
 	if (write(fd, text, (size_t)len) != len)
 		err = -EIO;
 	if (!err)
-		err = symbol_list_read(path, &recording->lines);
+		err = symbol_list_read(path, &recording->symbols.lines);
 	close(fd);
 	return err;
 }
@@ -78,11 +78,12 @@ int recording_find_markers(struct recording *recording)
 		recording->program = NULL;
 		return 0;
 	}
-	recording->marked = true;
+	recording->symbols.marked = true;
 	err = read_lines(recording, &markers);
 	if (err) {
 		log_error(MARKERS_NAME " cannot be used: %s", strerror(-err));
 		return err;
 	}
-	return symbol_list_resolve(&recording->lines, MARKERS_NAME, recording->program, &recording->targets);
+	return symbol_list_resolve(&recording->symbols.lines, MARKERS_NAME, recording->program,
+				   &recording->symbols.targets);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which processes the target is while it is recorded: those that were named, their children, a cgroup's members. */
-#include "session/session_internal.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 
 #include "target/thread_context.h"
@@ -26,13 +26,13 @@ int recording_members_open(struct recording *recording)
 	for (size_t i = 0; i < target->pids.cnt; i++) {
 		int fd = (int)syscall(SYS_pidfd_open, target->pids.items[i], 0);
 
-		if (fd >= 0 && vec_push(&recording->pidfds, fd)) {
+		if (fd >= 0 && vec_push(&recording->target.pidfds, fd)) {
 			close(fd);
 			log_error("out of memory");
 			return -ENOMEM;
 		}
 	}
-	err = target_set_processes(target, recording->options->children, &recording->processes);
+	err = target_set_processes(target, recording->options->children, &recording->target.processes);
 	if (err)
 		log_error("process %d cannot be looked at: %s", recording->options->pid, strerror(-err));
 	return err;
@@ -40,10 +40,10 @@ int recording_members_open(struct recording *recording)
 
 void recording_members_free(struct recording *recording)
 {
-	for (size_t i = 0; i < recording->pidfds.cnt; i++)
-		close(recording->pidfds.items[i]);
-	vec_free(&recording->pidfds);
-	vec_free(&recording->processes);
+	for (size_t i = 0; i < recording->target.pidfds.cnt; i++)
+		close(recording->target.pidfds.items[i]);
+	vec_free(&recording->target.pidfds);
+	vec_free(&recording->target.processes);
 }
 
 bool recording_target_gone(struct recording *recording)
@@ -51,15 +51,15 @@ bool recording_target_gone(struct recording *recording)
 	/* Its processes may end one after the other while the next ones begin. */
 	if (recording_cgroup(recording))
 		return !target_cgroup_exists(recording_cgroup(recording));
-	for (size_t i = recording->pidfds.cnt; i > 0; i--) {
-		struct pollfd pollfd = {.fd = recording->pidfds.items[i - 1], .events = POLLIN};
+	for (size_t i = recording->target.pidfds.cnt; i > 0; i--) {
+		struct pollfd pollfd = {.fd = recording->target.pidfds.items[i - 1], .events = POLLIN};
 
 		if (poll(&pollfd, 1, 0) <= 0)
 			return false;
-		if (recording->pidfds.cnt == 1)
+		if (recording->target.pidfds.cnt == 1)
 			return true;
 		close(pollfd.fd);
-		recording->pidfds.items[i - 1] = recording->pidfds.items[--recording->pidfds.cnt];
+		recording->target.pidfds.items[i - 1] = recording->target.pidfds.items[--recording->target.pidfds.cnt];
 	}
 	return false;
 }
@@ -68,12 +68,12 @@ bool recording_target_gone(struct recording *recording)
 
 uint64_t recording_cpu_ns(struct recording *recording)
 {
-	int64_t cpu_ns = (int64_t)target_cpu_ns(&recording->processes) + recording->cpu_offset_ns;
+	int64_t cpu_ns = (int64_t)target_cpu_ns(&recording->target.processes) + recording->target.cpu_offset_ns;
 
 	/* Between the exit of a child and its parent's wait for it, its CPU time is in nobody's account. */
-	if (cpu_ns > (int64_t)recording->cpu_seen_ns)
-		recording->cpu_seen_ns = (uint64_t)cpu_ns;
-	return recording->cpu_seen_ns;
+	if (cpu_ns > (int64_t)recording->target.cpu_seen_ns)
+		recording->target.cpu_seen_ns = (uint64_t)cpu_ns;
+	return recording->target.cpu_seen_ns;
 }
 
 static int64_t cpu_of(pid_t pid)
@@ -110,19 +110,19 @@ static size_t index_of(const struct recording *recording, pid_t pid)
 {
 	size_t i = 0;
 
-	while (i < recording->processes.cnt && recording->processes.items[i].pid != pid)
+	while (i < recording->target.processes.cnt && recording->target.processes.items[i].pid != pid)
 		i++;
 	return i;
 }
 
 static int process_joined(struct recording *recording, const struct target_process *process, bool is_new)
 {
-	if (index_of(recording, process->pid) < recording->processes.cnt)
+	if (index_of(recording, process->pid) < recording->target.processes.cnt)
 		return 0;
 	/* What it did before is not the target's. */
 	if (!is_new)
-		recording->cpu_offset_ns -= cpu_of(process->pid);
-	return vec_push(&recording->processes, *process);
+		recording->target.cpu_offset_ns -= cpu_of(process->pid);
+	return vec_push(&recording->target.processes, *process);
 }
 
 static void process_left(struct recording *recording, pid_t pid)
@@ -131,20 +131,22 @@ static void process_left(struct recording *recording, pid_t pid)
 	bool is_orphan;
 	uint64_t cpu_ns;
 
-	if (i == recording->processes.cnt || recording->processes.cnt == 1)
+	if (i == recording->target.processes.cnt || recording->target.processes.cnt == 1)
 		return;
-	is_orphan = index_of(recording, recording->processes.items[i].ppid) == recording->processes.cnt;
+	is_orphan = index_of(recording, recording->target.processes.items[i].ppid) == recording->target.processes.cnt;
 	cpu_ns = is_orphan ? recording_cpu_ns(recording) : 0;
 	/* The main process stays the first. */
 	if (i)
-		recording->processes.items[i] = recording->processes.items[recording->processes.cnt - 1];
+		recording->target.processes.items[i] =
+			recording->target.processes.items[recording->target.processes.cnt - 1];
 	else
-		memmove(recording->processes.items, recording->processes.items + 1,
-			(recording->processes.cnt - 1) * sizeof(recording->processes.items[0]));
-	recording->processes.cnt--;
+		memmove(recording->target.processes.items, recording->target.processes.items + 1,
+			(recording->target.processes.cnt - 1) * sizeof(recording->target.processes.items[0]));
+	recording->target.processes.cnt--;
 	/* Its time stays the target's, and no parent among the target's processes takes it over. */
 	if (is_orphan)
-		recording->cpu_offset_ns = (int64_t)cpu_ns - (int64_t)target_cpu_ns(&recording->processes);
+		recording->target.cpu_offset_ns =
+			(int64_t)cpu_ns - (int64_t)target_cpu_ns(&recording->target.processes);
 }
 
 static bool is_member(const target_processes *members, pid_t pid)
@@ -165,10 +167,10 @@ int recording_follow_moved(struct recording *recording)
 	err = target_cgroup_processes(recording_cgroup(recording), &members);
 	for (size_t i = 0; !err && i < members.cnt; i++)
 		err = process_joined(recording, &members.items[i], false);
-	for (size_t i = recording->processes.cnt; !err && i > 0; i--) {
-		pid_t pid = recording->processes.items[i - 1].pid;
+	for (size_t i = recording->target.processes.cnt; !err && i > 0; i--) {
+		pid_t pid = recording->target.processes.items[i - 1].pid;
 
-		if (is_member(&members, pid) || recording->processes.cnt == 1)
+		if (is_member(&members, pid) || recording->target.processes.cnt == 1)
 			continue;
 		capture__drop_process(recording->capture, pid, false);
 		process_left(recording, pid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What things are called: requests by their first bytes, threads by their comms, data by its symbols. */
-#include "session/session_internal.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 
 #include <errno.h>
@@ -11,8 +11,9 @@ const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *
 	struct recording *recording = owner;
 
 	if (pid)
-		return data_names__get(recording->data_names, (pid_t)pid, NULL, addr, buf, sz);
-	return data_names__get(recording->data_names, recording->options->pid, &recording->mappings, addr, buf, sz);
+		return data_names__get(recording->target.data_names, (pid_t)pid, NULL, addr, buf, sz);
+	return data_names__get(recording->target.data_names, recording->options->pid, &recording->target.mappings, addr,
+			       buf, sz);
 }
 
 /* The first bytes are behind the record, and not in its copy. */

@@ -3,7 +3,8 @@
 #include "base/dirs.h"
 #include "base/log.h"
 #include "base/priority.h"
-#include "session/session_internal.h"
+#include "session/probes.h"
+#include "session/recording.h"
 #include "session/streaming.h"
 
 #include <inttypes.h>
@@ -55,7 +56,7 @@ void recording_confine(const struct recording *recording)
 {
 	struct privilege_uses uses = recording_privilege_uses(recording, recording_probes_wanted(recording));
 
-	uses.writes_foreign = (recording_keeps_files(recording) && !dir_is_own(recording->dir)) ||
+	uses.writes_foreign = (recording_keeps_files(recording) && !dir_is_own(recording->output.dir)) ||
 			      !file_is_own(recording->options->output);
 	if (recording->options->confine)
 		privilege_confine(&uses);
@@ -66,8 +67,8 @@ void recording_stay_off(const struct recording *recording)
 	cpu_set_t ours, theirs, apart;
 
 	CPU_ZERO(&theirs);
-	for (size_t i = 0; i < recording->processes.cnt; i++)
-		target_cpus(recording->processes.items[i].pid, &theirs);
+	for (size_t i = 0; i < recording->target.processes.cnt; i++)
+		target_cpus(recording->target.processes.items[i].pid, &theirs);
 	if (sched_getaffinity(0, sizeof(ours), &ours) || !priority_cpus(&ours, &theirs, &apart))
 		return;
 	if (!sched_setaffinity(0, sizeof(apart), &apart))
@@ -84,7 +85,7 @@ static double backlog(void *ctx)
 void recording_pace_begin(struct recording *recording)
 {
 	const struct pace_opts opts = {
-		.patience_ns = recording->windows ? PATIENCE_WINDOWS_NS : PATIENCE_NS,
+		.patience_ns = recording->windows.on ? PATIENCE_WINDOWS_NS : PATIENCE_NS,
 		.backlog = backlog,
 		.ctx = recording,
 	};
@@ -105,7 +106,7 @@ int recording_write_own_pids(struct recording *recording)
 {
 	const pid_t others[] = {
 		capture__attacher_pid(recording->capture),
-		recording->stream ? stream__pid(recording->stream) : 0,
+		recording->output.stream ? stream__pid(recording->output.stream) : 0,
 		recording->options->observed ? getppid() : 0,
 	};
 	char pids[64];

@@ -4,8 +4,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "model/session.h"
-#include "session/list.h"
-#include "session/session_internal.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 
 #include <errno.h>
@@ -36,15 +35,14 @@ struct recorded_probes {
 
 bool recording_probes_wanted(const struct recording *recording)
 {
-	return recording->options->symbols || (recording->options->client && recording->options->client->probes) ||
-	       recording->marked;
+	return recording->options->symbols || recording_client_probes(recording) || recording->symbols.marked;
 }
 
 void recording_probes_learn(struct recording *recording)
 {
-	for (size_t i = 0; i < recording->targets.targets.cnt; i++)
-		if (!recording->targets.targets.items[i].usdt)
-			program__height(recording->program, recording->targets.targets.items[i].func);
+	for (size_t i = 0; i < recording->symbols.targets.targets.cnt; i++)
+		if (!recording->symbols.targets.targets.items[i].usdt)
+			program__height(recording->program, recording->symbols.targets.targets.items[i].func);
 	program__forget_callees(recording->program);
 	program__forget_tables(recording->program);
 	malloc_trim(0);
@@ -311,7 +309,7 @@ int recording_probes_ended(struct recording *recording, const struct recorded_pr
 void recording_probes_of_target(const struct recording *recording, const struct probe_target *target,
 				struct recorded_probe *probe)
 {
-	const struct probe_line *line = &recording->lines.items[target->line_idx];
+	const struct probe_line *line = &recording->symbols.lines.items[target->line_idx];
 	const struct program_function *function =
 		target->usdt ? NULL : program__function(recording->program, target->func);
 
@@ -326,11 +324,10 @@ void recording_probes_of_target(const struct recording *recording, const struct 
 	probe_of_target(target, line, recording->program, &probe->probe);
 }
 
-int recording_probes_begin(struct recording *recording)
+void recording_probes_begin(struct recording *recording)
 {
 	if (recording->probes && recording->program)
 		capture__set_stack_switching(recording->capture, program__switches_stacks(recording->program));
-	return recording_list_begin(recording);
 }
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
@@ -345,7 +342,7 @@ static int interval_ended(struct recording *recording, struct taken *taken)
 	if (!recording->probes)
 		return 0;
 	err = invocations__interval(recording->probes->invocations, ended->sid, ended->end_ts, taken->kept, &complete);
-	if (!complete || recording_list_has_gap(recording, ended->begin_ts, ended->end_ts))
+	if (!complete)
 		taken->flags |= WL_INTERVAL_LOSSY;
 	return err;
 }
@@ -415,7 +412,7 @@ int recording_probes_write_counts(struct recording *recording)
 	journal__say(&recording->journal, "invocations_written", "%" PRIu64, counts.written);
 	journal__say(&recording->journal, "invocations_forgotten", "%" PRIu64, counts.forgotten);
 	journal__say(&recording->journal, "invocations_impossible", "%" PRIu64, counts.impossible);
-	return journal__say(&recording->journal, "probe_unreadable", "%" PRIu64, recording->counts.unreadable);
+	return journal__say(&recording->journal, "probe_unreadable", "%" PRIu64, recording->rings.counts.unreadable);
 }
 
 void recording_probes_say(const struct recording *recording)
@@ -431,6 +428,7 @@ void recording_probes_say(const struct recording *recording)
 	if (counts.missing)
 		log_info("probes: %" PRIu64 " calls of kept intervals no longer fitted into memory (--memory)",
 			 counts.missing);
-	if (recording->counts.unreadable)
-		log_info("probes: %" PRIu64 " times an expression could not be read", recording->counts.unreadable);
+	if (recording->rings.counts.unreadable)
+		log_info("probes: %" PRIu64 " times an expression could not be read",
+			 recording->rings.counts.unreadable);
 }

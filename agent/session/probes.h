@@ -31,12 +31,19 @@ int recording_probes_open(struct recording *recording);
  * much memory for a short time, which the rings can have then.
  */
 void recording_probes_learn(struct recording *recording);
-/* Once it has started: the probes of the symbol list. */
-int recording_probes_begin(struct recording *recording);
+/* Once it has started, before anything is attached. */
+void recording_probes_begin(struct recording *recording);
 /* What is to be attached for a target of the symbol list. */
 struct probe_target;
 void recording_probes_of_target(const struct recording *recording, const struct probe_target *target,
 				struct recorded_probe *probe);
+/* A set more; it is detached at the end if not before.  0 or -errno after one line. */
+int session__attach(struct recording *recording, const struct recorded_probe *probes, size_t cnt, uint32_t round,
+		    struct recorded_set **set);
+/* With a reason for each probe; NULL: it will be attached again, which is not worth a row.  0 or the writer's error. */
+int session__detach(struct recording *recording, struct recorded_set *set, const char *const *whys);
+/* Hits of the set's probes so far, in their order. */
+void session__hits(struct recording *recording, const struct recorded_set *set, struct probe_hits *hits);
 /* It is not attached at all, for that reason. */
 int recording_probes_forgo(struct recording *recording, const struct recorded_probe *probe, const char *why);
 /* It was to stay when its set was detached, and could not be attached again: the row for that. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What becomes of each record that comes out of the rings. */
-#include "session/session_internal.h"
+#include "session/list.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 
 #include <errno.h>
@@ -64,14 +65,14 @@ int recording_retention_take(struct recording *recording, struct taken *taken)
 	const struct wl_brief_record *ended = taken->ended;
 	double weight = interval_weight(ended->rate);
 
-	recording->received++;
+	recording->intervals.received++;
 	if (ended->end_ts < ended->begin_ts) {
-		recording->impossible++;
+		recording->intervals.impossible++;
 		taken->is_impossible = true;
 		return 0;
 	}
-	recording->passed_over += !taken->kept;
-	recording->represented += weight;
+	recording->intervals.passed_over += !taken->kept;
+	recording->intervals.represented += weight;
 	retention__saw(recording->retention, ended->end_ts - ended->begin_ts, weight, ended->end_ts);
 	return 0;
 }
@@ -88,9 +89,9 @@ int recording_intervals_take(struct recording *recording, struct taken *taken)
 {
 	struct interval_names names = {
 		.threads = recording->threads,
-		.mappings = &recording->mappings,
-		.listeners = &recording->listeners,
-		.lines = &recording->lines,
+		.mappings = &recording->target.mappings,
+		.listeners = &recording->target.listeners,
+		.lines = &recording->symbols.lines,
 		.types = recording->types,
 		.data_name = recording_data_name,
 		.owner = recording,
@@ -103,18 +104,20 @@ int recording_intervals_take(struct recording *recording, struct taken *taken)
 	for (int slot = 0; slot < WL_HW_SLOTS; slot++)
 		names.hw_counter[slot] = capture__hw_counter(recording->capture, taken->kept->hw_epoch, slot);
 	if (interval_row_make(row, &texts, taken->kept, &names)) {
-		recording->impossible++;
+		recording->intervals.impossible++;
 		taken->is_impossible = true;
 		return 0;
 	}
 	row->values[INTERVAL_FLAGS].u64 |= taken->flags;
-	window = recording->windows ? window_plan__window_of(&recording->plan, taken->ended->begin_ts) : 0;
+	if (recording_list_has_gap(recording, taken->ended->begin_ts, taken->ended->end_ts))
+		row->values[INTERVAL_FLAGS].u64 |= WL_INTERVAL_LOSSY;
+	window = recording->windows.on ? window_plan__window_of(&recording->windows.plan, taken->ended->begin_ts) : 0;
 	if (window)
 		row->values[INTERVAL_WINDOW].u64 = window;
 	else
 		shard_row__set_null(row, INTERVAL_WINDOW);
 	taken->weight = row->values[INTERVAL_WEIGHT].f64;
-	recording->kept++;
+	recording->intervals.kept++;
 	err = recording_summaries_kept(recording, taken->ended->type, row);
 	return err ? err : journal__append(&recording->journal, SHARD_TABLE_INTERVAL, row);
 }

@@ -2,7 +2,8 @@
 /* What --stacks adds to a recording. */
 #include "base/log.h"
 #include "base/names.h"
-#include "session/session_internal.h"
+#include "session/client.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 
 #include <errno.h>
@@ -71,8 +72,8 @@ static bool is_target(void *owner, pid_t pid)
 {
 	const struct recording *recording = owner;
 
-	for (size_t i = 0; i < recording->processes.cnt; i++)
-		if (recording->processes.items[i].pid == pid)
+	for (size_t i = 0; i < recording->target.processes.cnt; i++)
+		if (recording->target.processes.items[i].pid == pid)
 			return true;
 	return pid == recording->options->pid;
 }

@@ -6,8 +6,10 @@
 #include "base/names.h"
 #include "base/privilege.h"
 #include "capture/capture.h"
+#include "session/client.h"
 #include "session/list.h"
-#include "session/session_internal.h"
+#include "session/probes.h"
+#include "session/recording.h"
 #include "session/streaming.h"
 
 #include <dirent.h>
@@ -65,15 +67,15 @@ static void refresh_mappings(struct recording *recording, pid_t pid)
 
 	if (target_mappings_read(pid, &mappings))
 		return;
-	target_mappings_free(&recording->mappings);
-	recording->mappings = mappings;
-	recording->mappings_ts = monotonic_ns();
+	target_mappings_free(&recording->target.mappings);
+	recording->target.mappings = mappings;
+	recording->target.mappings_ts = monotonic_ns();
 }
 
 static bool listens_already(const struct recording *recording, const struct target_listener *listener)
 {
-	for (size_t i = 0; i < recording->listeners.cnt; i++)
-		if (!strcmp(recording->listeners.items[i].name, listener->name))
+	for (size_t i = 0; i < recording->target.listeners.cnt; i++)
+		if (!strcmp(recording->target.listeners.items[i].name, listener->name))
 			return true;
 	return false;
 }
@@ -84,19 +86,19 @@ static bool listens_already(const struct recording *recording, const struct targ
  */
 int recording_refresh_listeners(struct recording *recording)
 {
-	size_t cnt = recording->listeners.cnt;
+	size_t cnt = recording->target.listeners.cnt;
 	target_listeners now = {};
 	int err = 0;
 
-	if (!recording_of_sockets(recording) || target_listeners_read(&recording->processes, &now))
+	if (!recording_of_sockets(recording) || target_listeners_read(&recording->target.processes, &now))
 		return 0;
 	for (size_t i = 0; i < now.cnt && !err; i++)
 		if (!listens_already(recording, &now.items[i]))
-			err = vec_push(&recording->listeners, now.items[i]) ? -ENOMEM : 0;
+			err = vec_push(&recording->target.listeners, now.items[i]) ? -ENOMEM : 0;
 	vec_free(&now);
-	if (err || recording->listeners.cnt == cnt)
+	if (err || recording->target.listeners.cnt == cnt)
 		return err;
-	err = capture__set_listeners(recording->capture, &recording->processes, &recording->listeners);
+	err = capture__set_listeners(recording->capture, &recording->target.processes, &recording->target.listeners);
 	if (err)
 		log_warn("requests on sockets that the target has opened meanwhile are not seen: %s", strerror(-err));
 	return recording_write_listeners(recording);
@@ -118,29 +120,30 @@ static int every_second(struct recording *recording)
 		recording_target_cpu(recording);
 		err = recording_write_cost(recording);
 	}
-	if (monotonic_ns() - recording->mappings_ts > 10 * SECOND_NS) {
+	if (monotonic_ns() - recording->target.mappings_ts > 10 * SECOND_NS) {
 		refresh_mappings(recording, recording->options->pid);
 		if (!err)
 			err = recording_refresh_listeners(recording);
 	}
 	if (!recording->options->quiet) {
-		double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;
+		double seconds = (monotonic_ns() - recording->clock.begin_ts) / 1e9;
 
 		log_progress("%.0f s: %" PRIu64 " intervals seen, %" PRIu64 " kept", seconds,
-			     recording_intervals_seen(recording), recording->kept);
+			     recording_intervals_seen(recording), recording->intervals.kept);
 	}
 	return err;
 }
 
 static int record_until_done(struct recording *recording)
 {
-	uint64_t begin = recording->begin_ts, next_second = begin + SECOND_NS;
+	uint64_t begin = recording->clock.begin_ts, next_second = begin + SECOND_NS;
 	int err = 0;
 
-	recording->flushed_ts = begin;
-	recording->until_ts = recording->options->duration_ns ? begin + recording->options->duration_ns : UINT64_MAX;
+	recording->clock.flushed_ts = begin;
+	recording->clock.until_ts =
+		recording->options->duration_ns ? begin + recording->options->duration_ns : UINT64_MAX;
 	while (!stop_signals && !err) {
-		uint64_t now = monotonic_ns(), end = recording->until_ts;
+		uint64_t now = monotonic_ns(), end = recording->clock.until_ts;
 		int timeout_ms = POLL_MS;
 		bool timed;
 
@@ -169,7 +172,7 @@ static int record_until_done(struct recording *recording)
 		if (!err)
 			err = recording_stacks_advance(recording, capture__polled_ts(recording->capture));
 		if (!err && recording_target_gone(recording)) {
-			recording->target_exited = true;
+			recording->target.exited = true;
 			break;
 		}
 		if (!err && recording_probes_lost(recording))
@@ -184,7 +187,7 @@ static int record_until_done(struct recording *recording)
 			err = recording_budget_keep(recording);
 		if (!err)
 			err = recording_loads_watch(recording);
-		if (recording->unsafe)
+		if (recording->symbols.unsafe)
 			break;
 		capture__measure_cost(recording->capture);
 		recording_stream_tick(recording);
@@ -222,13 +225,14 @@ int recording_open_program(struct recording *recording)
 static int read_symbols(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	int err = symbol_list_read(options->symbols, &recording->lines);
+	int err = symbol_list_read(options->symbols, &recording->symbols.lines);
 
 	if (!err)
 		err = recording_open_program(recording);
 	if (err)
 		return err;
-	err = symbol_list_resolve(&recording->lines, options->symbols, recording->program, &recording->targets);
+	err = symbol_list_resolve(&recording->symbols.lines, options->symbols, recording->program,
+				  &recording->symbols.targets);
 	if (!err)
 		recording_probes_learn(recording);
 	return err;
@@ -249,12 +253,12 @@ static int prepare_target(struct recording *recording)
 	err = options->symbols ? read_symbols(recording) : recording_find_markers(recording);
 	if (err || !recording_of_sockets(recording))
 		return err;
-	err = target_listeners_read(&recording->processes, &recording->listeners);
+	err = target_listeners_read(&recording->target.processes, &recording->target.listeners);
 	if (err) {
 		log_error("cannot find out where process %d listens: %s", options->pid, strerror(-err));
 		return err;
 	}
-	if (!recording->listeners.cnt)
+	if (!recording->target.listeners.cnt)
 		log_warn("process %d listens nowhere: requests are seen only if it starts to; -s FILE makes calls of a "
 			 "function the intervals",
 			 options->pid);
@@ -291,20 +295,20 @@ static int open_capture(struct recording *recording)
 	const struct record_options *options = recording->options;
 	uint32_t ring_sz_trace = options->tail > 0 ? RING_SZ_TRACE : RING_SZ_TRACE_ALL;
 	struct capture_opts opts = {
-		.processes = &recording->processes,
-		.listeners = &recording->listeners,
+		.processes = &recording->target.processes,
+		.listeners = &recording->target.listeners,
 		.cgroup = recording_cgroup(recording),
 		.sockets = recording_of_sockets(recording),
 		.first_bytes = recording->types &&
-			       (recording_of_sockets(recording) || probe_lines_have_types(&recording->lines)),
+			       (recording_of_sockets(recording) || probe_lines_have_types(&recording->symbols.lines)),
 		.probes = recording_probes_wanted(recording),
 		.children = options->children || options->target->cgroup.id,
 		.trace = options->trace,
 		.outside_max = options->scope_max,
 		.rate = options->rate * CAPTURE_RATE_ALL,
-		.windows = recording->windows,
-		.watch_first = recording->windows && recording->plan.share >= 1,
-		.goroutines = recording->go_processes.cnt > 0,
+		.windows = recording->windows.on,
+		.watch_first = recording->windows.on && recording->windows.plan.share >= 1,
+		.goroutines = recording->go.processes.cnt > 0,
 		.stacks = recording_stacks_hz(recording) > 0,
 		.values = recording->options->values,
 		.ring_sz = options->ring_sz  ? options->ring_sz
@@ -355,7 +359,7 @@ static int open_output(struct recording *recording, const char *dir)
 
 	if (err)
 		return err;
-	recording->made_dir = access(dir, F_OK) != 0;
+	recording->output.made_dir = access(dir, F_OK) != 0;
 	recording->journal.writer = shard_writer__new(&opts);
 	if (recording->journal.writer)
 		return 0;
@@ -379,7 +383,7 @@ static void discard_output(struct recording *recording, const char *dir)
 	if (!recording_keeps_files(recording))
 		return;
 	unlink(path);
-	if (recording->made_dir)
+	if (recording->output.made_dir)
 		rmdir(dir);
 }
 
@@ -390,7 +394,7 @@ static int run(struct recording *recording, const char *dir)
 {
 	int err, late_err;
 
-	recording->begin_ts = monotonic_ns();
+	recording->clock.begin_ts = monotonic_ns();
 	recording_retain(recording);
 	err = recording_write_session(recording);
 	if (!err) {
@@ -401,10 +405,12 @@ static int run(struct recording *recording, const char *dir)
 			err = recording_budget_try(recording);
 		if (!err)
 			err = capture__start(recording->capture);
-		for (size_t i = 0; !err && i < recording->processes.cnt && i < TRACED_PROCESSES_MAX; i++)
-			recording_find_trace_slot(recording, recording->processes.items[i].pid);
+		for (size_t i = 0; !err && i < recording->target.processes.cnt && i < TRACED_PROCESSES_MAX; i++)
+			recording_find_trace_slot(recording, recording->target.processes.items[i].pid);
 		if (!err)
-			err = recording_probes_begin(recording);
+			recording_probes_begin(recording);
+		if (!err)
+			err = recording_list_begin(recording);
 		if (err) {
 			discard_output(recording, dir);
 			return err;
@@ -417,11 +423,11 @@ static int run(struct recording *recording, const char *dir)
 	recording_confine(recording);
 	recording_pace_begin(recording);
 	capture__select(recording->capture);
-	recording->begin_ts = monotonic_ns();
-	recording->own_cpu_begin_ns = own_cpu_ns();
-	recording->target_cpu_begin_ns = recording_cpu_ns(recording);
+	recording->clock.begin_ts = monotonic_ns();
+	recording->clock.own_cpu_begin_ns = own_cpu_ns();
+	recording->target.cpu_begin_ns = recording_cpu_ns(recording);
 	if (!recording->options->quiet)
-		log_info("recording %s (pid %d) into %s%s", recording->comm, recording->options->pid, dir,
+		log_info("recording %s (pid %d) into %s%s", recording->target.comm, recording->options->pid, dir,
 			 recording->options->duration_ns ? "" : " until Ctrl-C");
 	recording_windows_begin(recording);
 	recording_govern_begin(recording);
@@ -432,7 +438,7 @@ static int run(struct recording *recording, const char *dir)
 	if (!err && recording->client)
 		err = recording->options->client->end(recording->client);
 	recording_pace_end(recording);
-	recording->end_ts = monotonic_ns();
+	recording->clock.end_ts = monotonic_ns();
 	recording_target_cpu(recording);
 	recording_silent_say(recording, true);
 	capture__stop(recording->capture);
@@ -460,7 +466,7 @@ static int run(struct recording *recording, const char *dir)
 
 static void release(struct recording *recording)
 {
-	stream__free(recording->stream);
+	stream__free(recording->output.stream);
 	capture__free(recording->capture);
 	trace__free(recording->trace);
 	if (recording->client)
@@ -474,13 +480,13 @@ static void release(struct recording *recording)
 	summaries__free(recording->summaries);
 	thread_names__free(recording->threads);
 	request_types__free(recording->types);
-	data_names__free(recording->data_names);
-	target_mappings_free(&recording->mappings);
+	data_names__free(recording->target.data_names);
+	target_mappings_free(&recording->target.mappings);
 	recording_goroutines_free(recording);
 	recording_members_free(recording);
-	vec_free(&recording->listeners);
-	symbol_list_free(&recording->lines);
-	probe_targets_free(&recording->targets);
+	vec_free(&recording->target.listeners);
+	symbol_list_free(&recording->symbols.lines);
+	probe_targets_free(&recording->symbols.targets);
 	sampled_values__free(recording->values);
 	program__free(recording->program);
 }
@@ -535,13 +541,13 @@ int recording_run(const struct record_options *options, struct recording_result 
 	err = prepare_target(recording);
 	if (err)
 		goto cleanup;
-	target_comm(options->pid, options->pid, recording->comm);
+	target_comm(options->pid, options->pid, recording->target.comm);
 	recording->threads = thread_names__new();
-	if (options->types || probe_lines_have_types(&recording->lines))
+	if (options->types || probe_lines_have_types(&recording->symbols.lines))
 		recording->types = request_types__new(options->type_by);
-	recording->data_names = data_names__new();
+	recording->target.data_names = data_names__new();
 	recording->retention = retention__new(options->tail, options->baseline_per_s);
-	if (!recording->threads || !recording->data_names || !recording->retention ||
+	if (!recording->threads || !recording->target.data_names || !recording->retention ||
 	    recording_summaries_begin(recording) || (options->types && !recording->types)) {
 		err = -ENOMEM;
 		log_error("out of memory");
@@ -559,7 +565,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 		err = check_unused(result->dir);
 	if (err)
 		goto cleanup;
-	recording->dir = result->dir;
+	recording->output.dir = result->dir;
 	err = recording_windows_init(recording);
 	if (err)
 		goto cleanup;
@@ -584,7 +590,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 	err = run(recording, result->dir);
 	if (recording->journal.writer)
 		err = say_end(recording, result->dir, err);
-	result->kept = recording->kept;
+	result->kept = recording->intervals.kept;
 	result->over_limits = recording_over_limits(recording) || recording_stream_over_limits(recording);
 cleanup:
 	release(recording);

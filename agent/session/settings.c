@@ -3,7 +3,7 @@
  * Settings of the host and limits of the target's cgroup, as facts: what hosts whose requests are late may have in
  * common (whylate-fleet(1)).  What cannot be read is not said.
  */
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 #include <ctype.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Functions of the symbol list that exist and are not called: most often their code was inlined where it is needed. */
 #include "session/list.h"
-#include "session/session_internal.h"
+#include "session/recording.h"
 #include "target/program.h"
 
 #include <stdio.h>
@@ -22,12 +22,12 @@ static bool is_loaded(const struct recording *recording, const struct probe_targ
 static size_t list_silent(const struct recording *recording, const struct probe_hits *hits, bool loaded, char *names,
 			  size_t sz, bool *is_request)
 {
-	const struct probe_targets *targets = &recording->targets;
+	const struct probe_targets *targets = &recording->symbols.targets;
 	size_t cnt = 0;
 
 	for (size_t i = 0, end; i < targets->targets.cnt; i = end) {
 		uint32_t line_idx = targets->targets.items[i].line_idx;
-		const struct probe_line *line = &recording->lines.items[line_idx];
+		const struct probe_line *line = &recording->symbols.lines.items[line_idx];
 		size_t len = strlen(names);
 		bool hit = false;
 
@@ -47,7 +47,7 @@ static size_t list_silent(const struct recording *recording, const struct probe_
 
 static void say(const struct recording *recording, const struct probe_hits *hits, bool loaded)
 {
-	double seconds = (monotonic_ns() - recording->begin_ts) / 1e9;
+	double seconds = (monotonic_ns() - recording->clock.begin_ts) / 1e9;
 	bool is_request = false;
 	char names[640] = "";
 	const char *then;
@@ -67,10 +67,11 @@ int recording_silent_say(struct recording *recording, bool at_end)
 {
 	struct probe_hits *hits;
 
-	if (!recording->list || recording->silent_said || (!at_end && monotonic_ns() - recording->begin_ts < AFTER_NS))
+	if (!recording->list || recording->symbols.silent_said ||
+	    (!at_end && monotonic_ns() - recording->clock.begin_ts < AFTER_NS))
 		return 0;
-	recording->silent_said = true;
-	hits = calloc(recording->targets.targets.cnt, sizeof(*hits));
+	recording->symbols.silent_said = true;
+	hits = calloc(recording->symbols.targets.targets.cnt, sizeof(*hits));
 	if (!hits)
 		return -ENOMEM;
 	/* What has been loaded meanwhile; of a target that has ended, what is known. */

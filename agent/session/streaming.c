@@ -28,8 +28,8 @@ int recording_stream_open(struct recording *recording)
 
 	if (!options->url)
 		return 0;
-	recording->stream = stream__new(&opts);
-	if (recording->stream)
+	recording->output.stream = stream__new(&opts);
+	if (recording->output.stream)
 		return 0;
 	if (!recording->options->dir)
 		return -errno;
@@ -39,19 +39,19 @@ int recording_stream_open(struct recording *recording)
 
 bool recording_keeps_files(const struct recording *recording)
 {
-	return recording->options->dir || !recording->stream;
+	return recording->options->dir || !recording->output.stream;
 }
 
 int recording_stream_begin(struct recording *recording, struct shard_writer_opts *opts)
 {
 	int err;
 
-	if (!recording->stream)
+	if (!recording->output.stream)
 		return 0;
 	opts->split_baseline = true;
 	opts->sink = stream__put;
-	opts->sink_owner = recording->stream;
-	err = stream__begin(recording->stream, opts->host, opts->session_id);
+	opts->sink_owner = recording->output.stream;
+	err = stream__begin(recording->output.stream, opts->host, opts->session_id);
 	if (!err || !opts->dir)
 		return err;
 	log_warn("the recording goes on in '%s' alone", opts->dir);
@@ -61,31 +61,31 @@ int recording_stream_begin(struct recording *recording, struct shard_writer_opts
 
 void recording_stream_start(struct recording *recording)
 {
-	if (recording->stream)
-		stream__publish(recording->stream);
+	if (recording->output.stream)
+		stream__publish(recording->output.stream);
 }
 
 void recording_stream_discard(struct recording *recording)
 {
-	if (recording->stream)
-		stream__abandon(recording->stream);
+	if (recording->output.stream)
+		stream__abandon(recording->output.stream);
 }
 
 void recording_stream_tick(struct recording *recording)
 {
-	if (recording->stream)
-		stream__tick(recording->stream);
+	if (recording->output.stream)
+		stream__tick(recording->output.stream);
 }
 
 /* Asked with every poll; a row is at most `delay` old when it leaves. */
 bool recording_flush_is_due(struct recording *recording)
 {
 	uint64_t now_ts = monotonic_ns();
-	uint64_t period_ns = recording->stream ? recording->options->stream.delay_ns - SPARE_NS : SECOND_NS;
+	uint64_t period_ns = recording->output.stream ? recording->options->stream.delay_ns - SPARE_NS : SECOND_NS;
 
-	if (now_ts - recording->flushed_ts < period_ns)
+	if (now_ts - recording->clock.flushed_ts < period_ns)
 		return false;
-	recording->flushed_ts = now_ts;
+	recording->clock.flushed_ts = now_ts;
 	return true;
 }
 
@@ -93,22 +93,22 @@ bool recording_stream_over_limits(const struct recording *recording)
 {
 	struct stream_stats stats;
 
-	if (!recording->stream)
+	if (!recording->output.stream)
 		return false;
-	stream__stats(recording->stream, &stats);
+	stream__stats(recording->output.stream, &stats);
 	return stats.lost_rows > recording->options->max_loss * stats.emitted_rows;
 }
 
 void recording_stream_close(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	double seconds = (recording->end_ts - recording->begin_ts) / 1e9;
+	double seconds = (recording->clock.end_ts - recording->clock.begin_ts) / 1e9;
 	struct stream_stats stats;
 
-	if (!recording->stream)
+	if (!recording->output.stream)
 		return;
-	stream__finish(recording->stream, options->stream.linger_ns);
-	stream__stats(recording->stream, &stats);
+	stream__finish(recording->output.stream, options->stream.linger_ns);
+	stream__stats(recording->output.stream, &stats);
 	if (stats.waiting_bytes)
 		log_warn("%" PRIu64 " KiB are not sent: they wait in '%s' for the next recording with --stream",
 			 stats.waiting_bytes / 1024, options->stream.spool);
@@ -161,8 +161,8 @@ int recording_limits_poll(struct recording *recording)
 	recording_set_rate(recording, options->rate);
 	retention__set(recording->retention, options->tail, options->baseline_per_s);
 	recording_govern_anew(recording);
-	if (recording->stream)
-		stream__set_limits(recording->stream, stream->spool_max_bytes, stream->spool_age_ns);
+	if (recording->output.stream)
+		stream__set_limits(recording->output.stream, stream->spool_max_bytes, stream->spool_age_ns);
 	log_info("limits read again from '%s': rate %g %%, tail %g, baseline %g/s, budget %g %%", options->limits,
 		 100 * options->rate, options->tail, options->baseline_per_s, 100 * options->budget);
 	return recording_write_limits(recording);

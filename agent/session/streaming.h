@@ -3,7 +3,7 @@
 #ifndef WHYLATE_SESSION_STREAMING_H
 #define WHYLATE_SESSION_STREAMING_H
 
-#include "session/session_internal.h"
+#include "session/recording.h"
 
 /* All of these do nothing where --stream (or --limits) was not given. */
 

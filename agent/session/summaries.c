@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The table `summary`: each minute of a recording, by type. */
-#include "session/session_internal.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 
 #include "base/names.h"
@@ -105,13 +105,13 @@ static int write_row(struct recording *recording, const struct summary *summary,
 	if (summary_sketch_text(sketch, SKETCH_SZ, summary->weights) < 0)
 		return -E2BIG;
 	memset(row->nulls, 0, sizeof(row->nulls));
-	row->values[SUMMARY_BEGIN_TS].u64 = begin_ts > recording->begin_ts ? begin_ts : recording->begin_ts;
+	row->values[SUMMARY_BEGIN_TS].u64 = begin_ts > recording->clock.begin_ts ? begin_ts : recording->clock.begin_ts;
 	row->values[SUMMARY_END_TS].u64 = begin_ts + SUMMARY_PERIOD_NS;
 	row->values[SUMMARY_TYPE].str =
 		summary->type == UINT32_MAX
 			? ""
-			: interval_type_name(summary->type, &recording->listeners, &recording->lines, recording->types,
-					     type, sizeof(type));
+			: interval_type_name(summary->type, &recording->target.listeners, &recording->symbols.lines,
+					     recording->types, type, sizeof(type));
 	row->values[SUMMARY_COUNT].f64 = summary->count;
 	row->values[SUMMARY_SUM_NS].f64 = summary->sum_ns;
 	row->values[SUMMARY_MAX_NS].u64 = summary->max_ns;

@@ -2,7 +2,7 @@
 /* What trace mode adds to a recording. */
 #include "base/log.h"
 #include "base/names.h"
-#include "session/session_internal.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 
 #include <errno.h>
@@ -36,8 +36,8 @@ int recording_trace_open(struct recording *recording)
 		.owner = recording,
 		.data_name = recording_data_name,
 		.threads = recording->threads,
-		.listeners = &recording->listeners,
-		.lines = &recording->lines,
+		.listeners = &recording->target.listeners,
+		.lines = &recording->symbols.lines,
 		.types = recording->types,
 	};
 
@@ -69,16 +69,16 @@ int recording_trace_advance(struct recording *recording, uint64_t polled_ts)
 	if (!recording->trace)
 		return 0;
 	mark = capture__lost_mark(recording->capture);
-	if (mark != recording->lost_mark)
-		err = trace__lost(recording->trace, recording->polled_ts, monotonic_ns());
-	recording->lost_mark = mark;
-	recording->polled_ts = polled_ts;
-	return err ? err : trace__advance(recording->trace, polled_ts, &recording->mappings);
+	if (mark != recording->rings.lost_mark)
+		err = trace__lost(recording->trace, recording->rings.polled_ts, monotonic_ns());
+	recording->rings.lost_mark = mark;
+	recording->rings.polled_ts = polled_ts;
+	return err ? err : trace__advance(recording->trace, polled_ts, &recording->target.mappings);
 }
 
 int recording_trace_finish(struct recording *recording)
 {
-	return recording->trace ? trace__finish(recording->trace, &recording->mappings) : 0;
+	return recording->trace ? trace__finish(recording->trace, &recording->target.mappings) : 0;
 }
 
 int recording_trace_write_loss(struct recording *recording, uint64_t ts)
@@ -138,7 +138,7 @@ int recording_trace_write_counts(struct recording *recording)
 
 void recording_trace_say(const struct recording *recording)
 {
-	const struct wl_loss_count *loss = recording->counts.loss;
+	const struct wl_loss_count *loss = recording->rings.counts.loss;
 	struct trace_counts counts;
 
 	if (!recording->trace)

@@ -9,7 +9,8 @@
  * handed to the trace as a loss (trace__lost()): whatever reaches across it is flagged and not ranked.
  */
 #include "base/log.h"
-#include "session/session_internal.h"
+#include "session/client.h"
+#include "session/recording.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,9 +31,9 @@
  */
 static const char *why_always(const struct recording *recording)
 {
-	if (recording->marked)
+	if (recording->symbols.marked)
 		return "the program's markers say what a request is";
-	if (!probe_lines_only_time(&recording->lines))
+	if (!probe_lines_only_time(&recording->symbols.lines))
 		return "a line of the symbol list does more than to time a function";
 	return NULL;
 }
@@ -63,12 +64,12 @@ int recording_windows_init(struct recording *recording)
 			log_info("hooks stay attached all the time at this rate: %s", why);
 		return 0;
 	}
-	recording->windows = true;
-	recording->plan.share = share;
+	recording->windows.on = true;
+	recording->windows.plan.share = share;
 	/* Trace mode begins with little: at full load it would cost a quarter of the CPU, and lose records, meanwhile.
 	 */
 	if (share >= 1 && options->trace && recording_has_budget(recording)) {
-		recording->plan.share = TRACE_SHARE_FIRST;
+		recording->windows.plan.share = TRACE_SHARE_FIRST;
 		recording->governor.of_windows = true;
 	}
 	return 0;
@@ -86,12 +87,12 @@ const char *recording_windows_hint(const struct recording *recording)
 
 bool recording_windows_rested(const struct recording *recording)
 {
-	return recording->windows && recording->plan.rested;
+	return recording->windows.on && recording->windows.plan.rested;
 }
 
 static void select_in_window(struct recording *recording)
 {
-	const struct window_plan *plan = &recording->plan;
+	const struct window_plan *plan = &recording->windows.plan;
 
 	capture__window_select(recording->capture, (uint64_t)(window_plan__inside(plan) * CAPTURE_RATE_ALL),
 			       (uint64_t)(window_plan__probability(plan) * CAPTURE_RATE_ALL),
@@ -102,32 +103,32 @@ void recording_windows_begin(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
 
-	if (!recording->windows)
+	if (!recording->windows.on)
 		return;
-	window_plan__init(&recording->plan, options->rate, recording->plan.share, recording->begin_ts,
-			  options->duration_ns, recording->begin_ts);
-	recording->closed_ts = recording->begin_ts;
-	if (recording->plan.endless)
+	window_plan__init(&recording->windows.plan, options->rate, recording->windows.plan.share,
+			  recording->clock.begin_ts, options->duration_ns, recording->clock.begin_ts);
+	recording->windows.closed_ts = recording->clock.begin_ts;
+	if (recording->windows.plan.endless)
 		select_in_window(recording);
 }
 
 /* A chain of waits that reaches back before the window is not known, as where records were lost. */
 static int open_window(struct recording *recording)
 {
-	int err = capture__window_open(recording->capture, recording->plan.share >= 1);
+	int err = capture__window_open(recording->capture, recording->windows.plan.share >= 1);
 
 	if (err || !recording->trace)
 		return err;
-	return trace__lost(recording->trace, recording->closed_ts, monotonic_ns());
+	return trace__lost(recording->trace, recording->windows.closed_ts, monotonic_ns());
 }
 
 int recording_windows_step(struct recording *recording)
 {
-	struct window_plan *plan = &recording->plan;
+	struct window_plan *plan = &recording->windows.plan;
 	struct capture *capture = recording->capture;
 	int err = 0;
 
-	while (recording->windows && !err) {
+	while (recording->windows.on && !err) {
 		bool drained = plan->state == WINDOW_DRAINING && capture__window_is_drained(capture);
 
 		if (!window_plan__step(plan, monotonic_ns(), drained, recording_may_hold(recording)))
@@ -143,7 +144,7 @@ int recording_windows_step(struct recording *recording)
 			capture__window_drain(capture);
 			break;
 		case WINDOW_CLOSED:
-			recording->closed_ts = monotonic_ns();
+			recording->windows.closed_ts = monotonic_ns();
 			capture__window_close(capture);
 			break;
 		}
@@ -153,10 +154,10 @@ int recording_windows_step(struct recording *recording)
 
 bool recording_windows_timed(const struct recording *recording)
 {
-	const struct window_plan *plan = &recording->plan;
+	const struct window_plan *plan = &recording->windows.plan;
 	uint64_t now = monotonic_ns();
 
-	if (!recording->windows || plan->endless ||
+	if (!recording->windows.on || plan->endless ||
 	    (plan->state == WINDOW_CLOSED && window_plan__next_ts(plan, 0) >= now + WAKE_NS))
 		return false;
 	return now - capture__polled_ts(recording->capture) < UNREAD_MAX_NS &&
@@ -167,11 +168,11 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 {
 	uint64_t now = monotonic_ns(), next;
 
-	if (!recording->windows)
+	if (!recording->windows.on)
 		return timeout_ms;
-	next = window_plan__next_ts(&recording->plan, now);
+	next = window_plan__next_ts(&recording->windows.plan, now);
 	/* Once before, as an idle task, and from then on as a timed one. */
-	if (recording->plan.state == WINDOW_CLOSED && next > now + WAKE_NS)
+	if (recording->windows.plan.state == WINDOW_CLOSED && next > now + WAKE_NS)
 		next -= WAKE_NS / 2;
 	if (next <= now)
 		return 0;
@@ -180,13 +181,13 @@ int recording_windows_timeout(const struct recording *recording, int timeout_ms)
 
 void recording_set_rate(struct recording *recording, double rate)
 {
-	struct window_plan *plan = &recording->plan;
+	struct window_plan *plan = &recording->windows.plan;
 
-	if (recording->pauses.begin_ts) {
-		recording->paused_rate = (uint64_t)(rate * CAPTURE_RATE_ALL);
+	if (recording->clock.pauses.begin_ts) {
+		recording->clock.paused_rate = (uint64_t)(rate * CAPTURE_RATE_ALL);
 		return;
 	}
-	if (!recording->windows) {
+	if (!recording->windows.on) {
 		capture__set_rate(recording->capture, (uint64_t)(rate * CAPTURE_RATE_ALL));
 		return;
 	}
@@ -207,5 +208,6 @@ void recording_set_rate(struct recording *recording, double rate)
 
 uint64_t recording_intervals_seen(const struct recording *recording)
 {
-	return recording_windows_rested(recording) ? (uint64_t)rint(recording->represented) : recording->counts.seen;
+	return recording_windows_rested(recording) ? (uint64_t)rint(recording->intervals.represented)
+						   : recording->rings.counts.seen;
 }

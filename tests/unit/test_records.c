@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* One record on its way down the sinks of a recording that has no capture. */
-#include "session/session_internal.h"
+#include "session/recording.h"
 #include "session/sinks.h"
 #include "test_shard_util.h"
 #include "unit.h"
@@ -33,7 +33,7 @@ static void close_recording(struct recording *recording)
 	summaries__free(recording->summaries);
 	request_types__free(recording->types);
 	trace__free(recording->trace);
-	vec_free(&recording->processes);
+	vec_free(&recording->target.processes);
 	shard_writer__free(recording->journal.writer);
 	test_dir__remove(&dir);
 }
@@ -57,7 +57,7 @@ static void kinds_that_no_sink_takes(void)
 	CU_ASSERT_EQUAL(take(&recording, &header, WL_RECORD_KIND_CNT, sizeof(header)), -EBADMSG);
 	/* Calls, where nothing is probed. */
 	CU_ASSERT_EQUAL(take(&recording, &header, WL_RECORD_INVOCATION, sizeof(struct wl_invocation_record)), -EBADMSG);
-	CU_ASSERT_EQUAL(recording.received, 0);
+	CU_ASSERT_EQUAL(recording.intervals.received, 0);
 	close_recording(&recording);
 }
 
@@ -69,10 +69,10 @@ static void ended_and_not_kept(void)
 
 	open_recording(&recording);
 	CU_ASSERT_EQUAL(take(&recording, &brief, WL_RECORD_BRIEF, sizeof(brief)), 0);
-	CU_ASSERT_EQUAL(recording.received, 1);
-	CU_ASSERT_EQUAL(recording.passed_over, 1);
-	CU_ASSERT_EQUAL(recording.kept, 0);
-	CU_ASSERT_DOUBLE_EQUAL(recording.represented, 2, 0);
+	CU_ASSERT_EQUAL(recording.intervals.received, 1);
+	CU_ASSERT_EQUAL(recording.intervals.passed_over, 1);
+	CU_ASSERT_EQUAL(recording.intervals.kept, 0);
+	CU_ASSERT_DOUBLE_EQUAL(recording.intervals.represented, 2, 0);
 	summary = summaries__next(recording.summaries, 0, true);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(summary);
 	CU_ASSERT_DOUBLE_EQUAL(summary->count, 2, 0);
@@ -89,10 +89,10 @@ static void impossible_times(void)
 	open_recording(&recording);
 	CU_ASSERT_EQUAL(take(&recording, &kept, WL_RECORD_INTERVAL, sizeof(kept)), 0);
 	CU_ASSERT_EQUAL(take(&recording, &brief, WL_RECORD_BRIEF, sizeof(brief)), 0);
-	CU_ASSERT_EQUAL(recording.received, 2);
-	CU_ASSERT_EQUAL(recording.impossible, 2);
-	CU_ASSERT_EQUAL(recording.kept + recording.passed_over, 0);
-	CU_ASSERT_DOUBLE_EQUAL(recording.represented, 0, 0);
+	CU_ASSERT_EQUAL(recording.intervals.received, 2);
+	CU_ASSERT_EQUAL(recording.intervals.impossible, 2);
+	CU_ASSERT_EQUAL(recording.intervals.kept + recording.intervals.passed_over, 0);
+	CU_ASSERT_DOUBLE_EQUAL(recording.intervals.represented, 0, 0);
 	CU_ASSERT_PTR_NULL(summaries__next(recording.summaries, 0, true));
 	close_recording(&recording);
 }
@@ -135,7 +135,7 @@ static void thread_gets_its_name(void)
 	CU_ASSERT_EQUAL(take(&recording, &task, WL_RECORD_TASK, sizeof(task)), 0);
 	CU_ASSERT_STRING_EQUAL(thread_names__get(recording.threads, 8, 2 * MS), "worker");
 	/* A thread is no process of the target. */
-	CU_ASSERT_EQUAL(recording.processes.cnt, 0);
+	CU_ASSERT_EQUAL(recording.target.processes.cnt, 0);
 	task.event = WL_TASK_NAMED + 1;
 	CU_ASSERT_EQUAL(take(&recording, &task, WL_RECORD_TASK, sizeof(task)), -EBADMSG);
 	close_recording(&recording);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recording under way, for session.c (what happens) and facts.c (what the session table says of it). */
-#ifndef WHYLATE_SESSION_SESSION_INTERNAL_H
-#define WHYLATE_SESSION_SESSION_INTERNAL_H
+/*
+ * A recording under way: what it knows, by subject, and what the files of this room do to it.  Each of its structs is
+ * changed by the file that the functions below name; the others read it.
+ */
+#ifndef WHYLATE_SESSION_RECORDING_H
+#define WHYLATE_SESSION_RECORDING_H
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,14 +19,11 @@
 #include "model/window_plan.h"
 #include "net/send/stream.h"
 #include "probe/resolve.h"
-#include "session/client.h"
 #include "session/govern.h"
 #include "session/journal.h"
 #include "session/options.h"
 #include "session/pace.h"
 #include "session/pauses.h"
-#include "session/probes.h"
-#include "session/session.h"
 #include "session/stacks.h"
 #include "shard/writer.h"
 #include "target/data_names.h"
@@ -47,75 +47,111 @@ struct governor {
 	double clock_share; /* of a CPU's time, what the ticks of our own clock take, 0: there is none */
 };
 
+/* Who is recorded. */
+struct recorded_target {
+	target_processes processes; /* the main process first, while it lives */
+	VEC(int) pidfds;            /* of the processes that were named: the recording ends when all have exited */
+	bool exited;
+	int64_t cpu_offset_ns; /* CPU time of processes that are not of the target any more, or were not before */
+	uint64_t cpu_seen_ns;
+	uint64_t cpu_begin_ns, cpu_ns;
+	char comm[16];
+	target_listeners listeners;
+	target_mappings mappings; /* of the main process */
+	uint64_t mappings_ts;
+	struct data_names *data_names;
+};
+
 /* A Go program among the target's processes. */
 struct recorded_go {
 	pid_t pid;
 	struct go_runtime *go;
 };
 
-struct recording {
-	const struct record_options *options;
-	struct record_options own_options; /* those, once limits may change */
-	struct capture *capture;
-	struct pace *pace; /* NULL: the agent is no idle task */
-	struct journal journal;
-	struct stream *stream; /* NULL: not streamed */
-	struct retention *retention;
-	struct summaries *summaries;
-	struct thread_names *threads;
-	struct request_types *types;     /* NULL: the first bytes of requests are not looked at */
-	struct trace *trace;             /* NULL: counters mode */
-	bool marked;                     /* its intervals are those of the program's own markers */
-	struct recorded_probes *probes;  /* NULL: nothing is probed */
-	struct recorded_list *list;      /* the symbol list's probes; NULL: there is none */
-	struct recording_budget *budget; /* of those; NULL: not looked at yet */
-	struct recording_loads *loads;   /* what the target loads meanwhile; NULL: not looked at yet */
-	void *client;                    /* options->client's own; NULL: none */
-	struct hot_paths *hot;           /* what stacks say of the program, the rounds'; NULL: nobody asks */
-	struct stacks *stacks;           /* NULL: user stacks are not sampled */
-	struct sampled_values *values;   /* NULL: variables are not read */
-	uint64_t polled_ts, lost_mark;
-	target_processes processes; /* the main process first, while it lives */
-	VEC(int) pidfds;            /* of the processes that were named: the recording ends when all have exited */
-	int64_t cpu_offset_ns;      /* CPU time of processes that are not of the target any more, or were not before */
-	uint64_t cpu_seen_ns;
-	VEC(struct recorded_go) go_processes;
-	const char *go_why; /* why the requests of a Go program are those of threads; NULL: there is no such program */
-	pid_t go_why_pid;
-	target_listeners listeners;
-	target_mappings mappings;
-	struct data_names *data_names;
-	probe_lines lines;
-	struct program *program; /* NULL: no symbol list */
-	struct probe_targets targets;
-	bool silent_said;
-	char comm[16];
-	const char *dir; /* where the shards go */
-	bool made_dir;
-	bool target_exited;
-	bool probes_lost; /* the process that held them was killed */
-	bool unsafe;      /* what says what a request is can no longer be probed */
+struct recorded_goroutines {
+	VEC(struct recorded_go) processes;
+	const char *why; /* why the requests of a Go program are those of threads; NULL: there is no such program */
+	pid_t why_pid;
+};
 
-	uint64_t begin_ts, end_ts;
-	uint64_t until_ts; /* the duration is over then */
-	struct pauses pauses;
-	uint64_t paused_rate; /* to go on with */
-	uint64_t mappings_ts;
-	uint64_t flushed_ts;
-	uint64_t received; /* interval records that came out of the rings */
+/* The symbol list, and what it names in the program. */
+struct recorded_symbols {
+	probe_lines lines;
+	struct probe_targets targets;
+	bool marked; /* intervals are those of the program's own markers */
+	bool silent_said;
+	bool unsafe; /* what says what a request is can no longer be probed */
+};
+
+struct recorded_intervals {
+	uint64_t received; /* records that came out of the rings */
 	uint64_t kept;
 	uint64_t passed_over; /* by retention */
 	uint64_t impossible;  /* records that cannot be true */
 	double represented;   /* intervals that the received ones stand for */
-	struct capture_counts counts;
+};
 
-	bool windows; /* hooks are attached in windows, by this plan; or may be, if they cost too much all the time */
+struct recorded_clock {
+	uint64_t begin_ts, end_ts;
+	uint64_t until_ts; /* the duration is over then */
+	struct pauses pauses;
+	uint64_t paused_rate; /* to go on with */
+	uint64_t flushed_ts;
+	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
+};
+
+/* Hooks are attached in windows, by this plan; or may be, if they cost too much all the time. */
+struct recorded_windows {
+	bool on;
 	struct window_plan plan;
 	uint64_t closed_ts; /* hooks were detached last, or the recording began */
+};
 
-	uint64_t target_cpu_begin_ns, target_cpu_ns;
-	uint64_t own_cpu_begin_ns; /* loading and attaching come before */
+struct recorded_rings {
+	uint64_t polled_ts, lost_mark;
+	struct capture_counts counts;
+};
+
+struct recorded_output {
+	const char *dir; /* where the shards go */
+	bool made_dir;
+	struct stream *stream; /* NULL: not streamed */
+};
+
+struct recording {
+	const struct record_options *options;
+	struct record_options own_options; /* those, once limits may change */
+	struct recorded_target target;
+	struct recorded_symbols symbols;
+	struct recorded_goroutines go;
+	struct program *program; /* NULL: nothing asks for its code */
+	struct recorded_clock clock;
+	struct recorded_output output;
+	struct journal journal;
+
+	struct capture *capture;
+	struct recorded_rings rings;
+	struct recorded_windows windows;
 	struct governor governor;
+	struct pace *pace; /* NULL: the agent is no idle task */
+
+	/* What records go into, see sinks.h. */
+	struct recorded_intervals intervals;
+	struct retention *retention;
+	struct summaries *summaries;
+	struct thread_names *threads;
+	struct request_types *types;    /* NULL: the first bytes of requests are not looked at */
+	struct trace *trace;            /* NULL: counters mode */
+	struct stacks *stacks;          /* NULL: user stacks are not sampled */
+	struct sampled_values *values;  /* NULL: variables are not read */
+	struct recorded_probes *probes; /* NULL: nothing is probed */
+	bool probes_lost;               /* the process that held them was killed */
+
+	struct recorded_list *list;      /* the symbol list's probes; NULL: there is none */
+	struct recording_budget *budget; /* of those; NULL: not looked at yet */
+	struct recording_loads *loads;   /* what the target loads meanwhile; NULL: not looked at yet */
+	void *client;                    /* options->client's own; NULL: none */
+	struct hot_paths *hot;           /* what stacks say of the program, the client's; NULL: it does not ask */
 };
 
 /*
