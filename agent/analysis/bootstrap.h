@@ -3,12 +3,23 @@
 #ifndef WHYLATE_ANALYSIS_BOOTSTRAP_H
 #define WHYLATE_ANALYSIS_BOOTSTRAP_H
 
-#include "analysis/shares.h"
+#include "analysis/results.h"
 
 #define BOOTSTRAP_REPLICATES 1000 /* where nobody says otherwise */
 
 /* With late rows in fewer blocks than this, replicates differ too little to say anything of the tail. */
 #define BOOTSTRAP_LATE_BLOCKS_MIN 5
+
+#define SHARES_BLOCKS_MAX 1000
+
+struct share_rows {
+	size_t row_cnt;
+	const uint64_t *latency_ns;
+	const double *weights;
+	const uint32_t
+		*windows; /* per row, equal for neighbours of one window; NULL: no windows, as for a row with 0 */
+	double median_ns, late_ns; /* a row is typical with latency <= median_ns, late with latency >= late_ns */
+};
 
 struct bootstrap_blocks {
 	size_t cnt;

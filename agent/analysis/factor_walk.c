@@ -9,37 +9,6 @@
 
 #define NONE UINT32_MAX
 
-enum tree_doing category_doing(enum wl_category category)
-{
-	switch (category) {
-	case WL_CATEGORY_ONCPU:
-	case WL_CATEGORY_FAULT_MINOR:
-		return TREE_RUNNING;
-	case WL_CATEGORY_RUNQ:
-	case WL_CATEGORY_THROTTLED:
-		return TREE_RUNNABLE;
-	case WL_CATEGORY_IRQ_HARD:
-	case WL_CATEGORY_IRQ_SOFT:
-	case WL_CATEGORY_IRQ_TIMER:
-	case WL_CATEGORY_IRQ_IPI:
-		return TREE_INTERRUPTED;
-	case WL_CATEGORY_QUEUE:
-		return TREE_DOING_CNT;
-	case WL_CATEGORY_LOCK:
-		return TREE_LOCK;
-	case WL_CATEGORY_IO_DISK:
-		return TREE_DISK;
-	case WL_CATEGORY_IO_NET:
-		return TREE_NET;
-	case WL_CATEGORY_SLEEP:
-		return TREE_SLEEP;
-	case WL_CATEGORY_FAULT_MAJOR:
-		return TREE_FAULT;
-	default:
-		return TREE_OTHER;
-	}
-}
-
 int factor_walk__init(struct factor_walk *walk, const struct invocations *invocations, const struct dataset *dataset,
 		      const struct paths *paths, uint32_t round)
 {

@@ -63,7 +63,4 @@ int factor_walk__row(struct factor_walk *walk, uint32_t row);
 /* Divides what was blocked anew, in the proportions of `like_ns`: where it is not known what it was blocked for. */
 void doing_spread(uint64_t doing_ns[TREE_DOING_CNT], const uint64_t like_ns[TREE_DOING_CNT]);
 
-/* Which of the parts an interval's time in a category is; TREE_DOING_CNT: in the queue, where it was on no thread. */
-enum tree_doing category_doing(enum wl_category category);
-
 #endif

@@ -3,6 +3,7 @@
 
 #include "analysis/cdf_fit.h"
 #include "analysis/parallel.h"
+#include "analysis/shares.h"
 #include "analysis/sort.h"
 #include "base/names.h"
 

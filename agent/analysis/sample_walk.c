@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/sample_walk.h"
 
-#include "analysis/factor_walk.h"
 #include "base/names.h"
 
 #include <errno.h>
@@ -15,6 +14,37 @@
 #define PERIOD_MIN_NS 1000
 /* A short wait that was recorded by chance stands for others of its kind, at most for so many. */
 #define STANDS_MAX 1000
+
+enum tree_doing category_doing(enum wl_category category)
+{
+	switch (category) {
+	case WL_CATEGORY_ONCPU:
+	case WL_CATEGORY_FAULT_MINOR:
+		return TREE_RUNNING;
+	case WL_CATEGORY_RUNQ:
+	case WL_CATEGORY_THROTTLED:
+		return TREE_RUNNABLE;
+	case WL_CATEGORY_IRQ_HARD:
+	case WL_CATEGORY_IRQ_SOFT:
+	case WL_CATEGORY_IRQ_TIMER:
+	case WL_CATEGORY_IRQ_IPI:
+		return TREE_INTERRUPTED;
+	case WL_CATEGORY_QUEUE:
+		return TREE_DOING_CNT;
+	case WL_CATEGORY_LOCK:
+		return TREE_LOCK;
+	case WL_CATEGORY_IO_DISK:
+		return TREE_DISK;
+	case WL_CATEGORY_IO_NET:
+		return TREE_NET;
+	case WL_CATEGORY_SLEEP:
+		return TREE_SLEEP;
+	case WL_CATEGORY_FAULT_MAJOR:
+		return TREE_FAULT;
+	default:
+		return TREE_OTHER;
+	}
+}
 
 /* --- which functions -----------------------------------------------------------------------------------------------
  */

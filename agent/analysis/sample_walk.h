@@ -49,4 +49,7 @@ int sample_walk__row(struct sample_walk *walk, const struct variance_tree *tree,
  */
 int sample_functions(struct invocations *functions, const struct samples *samples);
 
+/* Which of the parts an interval's time in a category is; TREE_DOING_CNT: in the queue, where it was on no thread. */
+enum tree_doing category_doing(enum wl_category category);
+
 #endif

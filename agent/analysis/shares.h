@@ -20,9 +20,7 @@
 #ifndef WHYLATE_ANALYSIS_SHARES_H
 #define WHYLATE_ANALYSIS_SHARES_H
 
-#include "analysis/results.h"
-
-#define SHARES_BLOCKS_MAX 1000
+#include "analysis/bootstrap.h"
 
 struct share_line {
 	double mean_ns, typical_ns, late_ns;
@@ -37,15 +35,6 @@ struct share_part {
 	uint32_t slot_cnt;      /* at least 1 */
 	struct share_line total;
 	struct share_line *slot_lines; /* slot_cnt of them, the caller's; or NULL */
-};
-
-struct share_rows {
-	size_t row_cnt;
-	const uint64_t *latency_ns;
-	const double *weights;
-	const uint32_t
-		*windows; /* per row, equal for neighbours of one window; NULL: no windows, as for a row with 0 */
-	double median_ns, late_ns; /* a row is typical with latency <= median_ns, late with latency >= late_ns */
 };
 
 struct share_opts {

@@ -3,6 +3,7 @@
 #include "base/capabilities.h"
 #include "base/sandbox.h"
 #include "base/vec.h"
+#include "capture/attacher.h"
 #include "capture/attacher_wire.h"
 
 #include <bpf/bpf.h>

@@ -3,7 +3,8 @@
 #ifndef WHYLATE_CAPTURE_ATTACHER_WIRE_H
 #define WHYLATE_CAPTURE_ATTACHER_WIRE_H
 
-#include "capture/attacher.h"
+#include <stdint.h>
+#include <sys/types.h>
 
 enum attach_ask {
 	ATTACH_ASK_ATTACH, /* with the descriptors of a program and of a file, and `cnt` sites behind it */

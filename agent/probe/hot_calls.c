@@ -2,7 +2,7 @@
 /* Calls that only sampling sees: by pointers, and from code that cannot be read. */
 #include "probe/hot_paths.h"
 #include "target/program.h"
-#include "target/unwind.h"
+#include "target/unwind_module.h"
 
 #include <stdlib.h>
 

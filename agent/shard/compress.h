@@ -4,7 +4,7 @@
 #define WHYLATE_SHARD_COMPRESS_H
 
 #include "shard/format.h"
-#include "shard/writer.h"
+#include "shard/table.h"
 
 struct shard_compressor {
 	void *zstd_out; /* ZSTD_CCtx, made when first needed */

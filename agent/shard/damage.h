@@ -3,7 +3,16 @@
 #ifndef WHYLATE_SHARD_DAMAGE_H
 #define WHYLATE_SHARD_DAMAGE_H
 
-#include "shard/reader.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct shard_damage {
+	const char *path;
+	uint64_t off;     /* where the trouble begins */
+	uint64_t sz;      /* bytes that could not be used; 0 for "not closed": whole, but its end is missing */
+	const char *what; /* "torn tail", "checksum", "foreign file", "empty file", "unsupported version", … */
+};
 
 struct shard_damages {
 	struct shard_damage *items;

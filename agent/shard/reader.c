@@ -182,14 +182,6 @@ size_t shard_reader__damage(const struct shard_reader *reader, const struct shar
 	return reader->damages.cnt;
 }
 
-const struct shard_block_column *shard_block__column(const struct shard_block *block, const char *name)
-{
-	for (uint32_t c = 0; c < block->column_cnt; c++)
-		if (!strcmp(block->columns[c].name, name))
-			return &block->columns[c];
-	return NULL;
-}
-
 uint64_t shard_reader__bytes(const struct shard_reader *reader)
 {
 	uint64_t bytes = 0;

@@ -7,34 +7,8 @@
 #ifndef WHYLATE_SHARD_READER_H
 #define WHYLATE_SHARD_READER_H
 
-#include "shard/table.h"
-
-#include <stddef.h>
-
-struct shard_block_column {
-	const char *name;
-	enum shard_type type;
-	enum shard_unit unit;
-	bool nullable;
-	const union shard_value *values; /* row_cnt of them, 0 or NULL where null; valid until the next block */
-	const uint64_t *nulls;           /* bitmap over rows, or NULL: none is null */
-};
-
-struct shard_block {
-	const char *path; /* the file it came from */
-	const char *table;
-	uint64_t session_id;
-	uint32_t row_cnt;
-	uint32_t column_cnt;
-	const struct shard_block_column *columns;
-};
-
-struct shard_damage {
-	const char *path;
-	uint64_t off;     /* where the trouble begins */
-	uint64_t sz;      /* bytes that could not be used; 0 for "not closed": whole, but its end is missing */
-	const char *what; /* "torn tail", "checksum", "foreign file", "empty file", "unsupported version", … */
-};
+#include "shard/block.h"
+#include "shard/damage.h"
 
 struct shard_reader;
 
@@ -61,9 +35,6 @@ size_t shard_reader__damage(const struct shard_reader *reader, const struct shar
 
 /* Bytes of all its files. */
 uint64_t shard_reader__bytes(const struct shard_reader *reader);
-
-/* The column of that name, or NULL (an older or newer writer may lack it). */
-const struct shard_block_column *shard_block__column(const struct shard_block *block, const char *name);
 
 void shard_reader__free(struct shard_reader *reader);
 

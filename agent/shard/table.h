@@ -95,4 +95,7 @@ static inline bool shard_row__is_null(const struct shard_row *row, uint32_t colu
 	return row->nulls[column / 64] >> (column % 64) & 1;
 }
 
+/* How the payload of a block is compressed. */
+enum shard_codec { SHARD_CODEC_NONE = 0, SHARD_CODEC_ZLIB = 1, SHARD_CODEC_ZSTD = 2 };
+
 #endif

@@ -7,8 +7,8 @@
 #ifndef WHYLATE_SHARD_UNPACK_H
 #define WHYLATE_SHARD_UNPACK_H
 
+#include "shard/block.h"
 #include "shard/compress.h"
-#include "shard/reader.h"
 
 struct shard_packed_column;
 

@@ -11,8 +11,6 @@
 
 #include <stddef.h>
 
-enum shard_codec { SHARD_CODEC_NONE = 0, SHARD_CODEC_ZLIB = 1, SHARD_CODEC_ZSTD = 2 };
-
 struct shard_block_header;
 
 /*

@@ -55,10 +55,6 @@ struct unwind_input {
 	size_t frame_regs_max;
 };
 
-/* The size of the call instruction that ends right before `end`, of which `cnt` bytes are given; 0: there is none. */
-#define UNWIND_CALL_SZ_MAX 8
-size_t unwind_call_sz(const uint8_t *end, size_t cnt);
-
 struct unwinder;
 
 /* Of a process as it is mapped now: 0, -ENOMEM, -ESRCH. */

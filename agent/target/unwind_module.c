@@ -2,7 +2,6 @@
 #include "target/unwind_module.h"
 
 #include "target/elf_image.h"
-#include "target/unwind.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -37,4 +37,8 @@ size_t unwind_module__code_before(const struct unwind_module *module, uint64_t f
 /* Do the bytes before that place end in a call?  A place in the file. */
 bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off);
 
+/* The size of the call instruction that ends right before `end`, of which `cnt` bytes are given; 0: there is none. */
+#define UNWIND_CALL_SZ_MAX 8
+size_t unwind_call_sz(const uint8_t *end, size_t cnt);
+
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/unwind.h"
+#include "target/unwind_module.h"
 #include "target/unwind_rules.h"
 #include "unit.h"
 #include "unwind_subject.h"
