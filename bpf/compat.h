@@ -163,6 +163,19 @@ static __always_inline u64 syscall_arg(struct pt_regs *regs, int arg)
 #endif
 }
 
+#define AF_UNIX         1
+#define AF_INET         2
+#define AF_INET6        10
+#define IPPROTO_TCP     6
+#define IPPROTO_UDP     17
+#define TCP_ESTABLISHED 1
+#define TCP_SYN_SENT    2
+#define TCP_CLOSE       7
+#define TCP_CLOSE_WAIT  8
+#define TCP_LISTEN      10
+#define SOCK_DGRAM      2
+#define MSG_PEEK        2
+
 /* What handle_mm_fault() returns (enum vm_fault_reason) and is told (enum fault_flag): no difference since 5.9. */
 #define FAULT_MAJOR      0x004
 #define FAULT_RETRY      0x400
@@ -173,6 +186,10 @@ static __always_inline u64 syscall_arg(struct pt_regs *regs, int arg)
 #define S_IFREG  0100000
 #define S_IFBLK  0060000
 #define S_IFIFO  0010000
+
+struct file___opened {
+	void *private_data;
+} __attribute__((preserve_access_index));
 
 /* An open file of the task, NULL if it has no such descriptor. */
 static __always_inline struct file *file_of(struct task_struct *task, u64 fd)

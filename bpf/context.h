@@ -33,7 +33,7 @@ _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits o
 #define HISTORY_LEN 256
 #define NEST_MAX    8
 #define ASKING_MAX  16
-/* A thread that has asked so often without waiting in epoll is no event loop. */
+/* A thread that has asked so often without waiting for events is no event loop. */
 #define ASKS_UNKNOWN 64
 #define WAITS_MAX    8
 #define COUNTERS_MAX (1 << STATE_BITS)
@@ -176,10 +176,10 @@ struct thread {
 	u32 outside; /* enum outside: none of the target's */
 
 	/* see handoff.h */
-	u32 is_loop;      /* it waits in epoll while requests are open on it */
+	u32 is_loop;      /* it waits for events while requests are open on it */
 	u32 current_type; /* of current_sid, as in its record */
 	u32 asks;         /* on connections that it opened */
-	u32 zero;
+	u32 polls;        /* its waits in poll() or select() that were looked at */
 	u64 crowded_ts; /* one of asking[] was overwritten since it got a CPU then */
 	struct asking asking[ASKING_MAX];
 

@@ -10,13 +10,6 @@
  */
 #include "follow.h"
 
-#define AF_UNIX         1
-#define AF_INET         2
-#define AF_INET6        10
-#define IPPROTO_TCP     6
-#define TCP_ESTABLISHED 1
-#define SOCK_DGRAM      2
-#define MSG_PEEK        2
 #define PORT_OF_NET(be) __builtin_bswap16(be)
 
 /* Both ends of a TCP connection, in an order that is the same from either. */

@@ -5,9 +5,9 @@
  *
  * A connection that the target opened is tied to the request for which its thread connected it, or wrote to it.  What
  * is read from it is that request's, whatever the thread worked for meanwhile.  In an event loop (a thread that waits
- * in epoll) the request then goes on in a new context: (the context in which it asked, kind of connection, inferred
- * call path of the call that asked).  A thread that waits for its reply in the call itself goes on in the context it
- * was in.
+ * in epoll, or for clients in poll() or select(), see poll.h) the request then goes on in a new context: (the context
+ * in which it asked, kind of connection, inferred call path of the call that asked).  A thread that waits for its reply
+ * in the call itself goes on in the context it was in.
  *
  * A hand-off that the chain has already leads back to where it was (Whodunit §4.1).  The table is bounded: what finds
  * no room is in context WL_CONTEXT_ID_OTHER, and counted.

@@ -33,6 +33,7 @@ enum wait_class {
 	WAIT_DISK,
 	WAIT_NET,
 	WAIT_POLL,
+	WAIT_SELECT, /* as WAIT_POLL; the descriptors are in bit sets */
 	WAIT_LOOP, /* as WAIT_POLL: what event loops wait in */
 	WAIT_SLEEP,
 	WAIT_FILE,    /* by what kind of file the first argument is */

@@ -4,6 +4,7 @@
 #include "delay.h"
 #include "goroutine.h"
 #include "lock.h"
+#include "poll.h"
 #include "thread.h"
 #include "wait.h"
 #include "wakeup.h"
@@ -30,12 +31,19 @@ static __always_inline bool may_be_loop(const struct thread *thread)
 }
 
 /* An event loop, between events. */
-static __always_inline bool waits_in_loop(const struct thread *thread, u32 state)
+static __always_inline bool waits_in_loop(struct thread *thread, u32 state)
 {
-	u32 nr = thread->wait.sysno;
+	u32 nr = thread->wait.sysno, class;
 
-	return state == WL_STATE_BLOCKED_POLL && nr < KNOB_SYSCALLS &&
-	       cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] == WAIT_LOOP;
+	if (state != WL_STATE_BLOCKED_POLL || nr >= KNOB_SYSCALLS)
+		return false;
+	class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
+	if (class == WAIT_LOOP)
+		return true;
+	if ((class != WAIT_POLL && class != WAIT_SELECT) || !may_be_loop(thread) || thread->polls >= ASKS_UNKNOWN)
+		return false;
+	thread->polls++;
+	return polls_clients(class);
 }
 
 static __always_inline void switched_out(struct task_struct *task, struct thread *thread, bool runnable)

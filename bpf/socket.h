@@ -20,20 +20,8 @@
 #include "interval.h"
 #include "oncpu.h"
 
-#define AF_UNIX         1
-#define AF_INET         2
-#define AF_INET6        10
-#define IPPROTO_TCP     6
-#define IPPROTO_UDP     17
-#define TCP_ESTABLISHED 1
-#define TCP_SYN_SENT    2
-#define TCP_CLOSE       7
-#define TCP_CLOSE_WAIT  8
-#define TCP_LISTEN      10
-#define SOCK_DGRAM      2
-#define MSG_PEEK        2
-#define EAGAIN          11
-#define EINTR           4
+#define EAGAIN 11
+#define EINTR  4
 
 #ifdef SOCKET_BY_ADDRESS
 /* LRU, because a socket whose end was missed would stay for ever. */

@@ -120,6 +120,7 @@ static __always_inline u32 wait_of_task(struct task_struct *task, struct wl_wait
 		state = WL_STATE_BLOCKED_NET;
 		break;
 	case WAIT_POLL:
+	case WAIT_SELECT:
 	case WAIT_LOOP:
 		state = WL_STATE_BLOCKED_POLL;
 		break;

@@ -43,15 +43,9 @@ static __always_inline u32 written_file(struct task_struct *task, u64 fd)
 	return file_is_eventfd(file) ? WL_FILE_EVENTFD : WL_FILE_OTHER;
 }
 
-struct file___opened {
-	void *private_data;
-} __attribute__((preserve_access_index));
-
 struct socket___typed {
 	short type;
 } __attribute__((preserve_access_index));
-
-#define SOCK_DATAGRAM 2
 
 /*
  * Over loopback, a datagram gets to its receiver in a softirq, on the sender's CPU and within the sender's call: the
@@ -78,7 +72,7 @@ static __always_inline bool sends_datagram(struct task_struct *task)
 		return false;
 	opened = (void *)file;
 	socket = BPF_CORE_READ(opened, private_data);
-	return BPF_CORE_READ(socket, type) == SOCK_DATAGRAM;
+	return BPF_CORE_READ(socket, type) == SOCK_DGRAM;
 }
 
 /* What is sent of a wake-up besides its time and the woken thread. */

@@ -101,6 +101,8 @@ static void system_calls_have_names_and_classes(void)
 	CU_ASSERT_EQUAL(classes[SYS_fdatasync], WAIT_DISK);
 	CU_ASSERT_EQUAL(classes[SYS_clock_nanosleep], WAIT_SLEEP);
 	CU_ASSERT_EQUAL(classes[SYS_epoll_pwait], WAIT_LOOP);
+	CU_ASSERT_EQUAL(classes[SYS_ppoll], WAIT_POLL);
+	CU_ASSERT_EQUAL(classes[SYS_pselect6], WAIT_SELECT);
 	CU_ASSERT_EQUAL(classes[SYS_read], WAIT_FILE);
 	CU_ASSERT_EQUAL(classes[SYS_splice], WAIT_SPLICE);
 	CU_ASSERT_EQUAL(classes[SYS_mq_timedsend], WAIT_MESSAGE);
