@@ -29,6 +29,7 @@ struct contexts_walk {
 	struct tail_sums sums;
 	/* The row under way. */
 	uint32_t row, type;
+	uint32_t chain; /* in which it ended */
 	double weight;
 	bool is_late, is_typical;
 	const struct trace_session *session;
@@ -273,46 +274,70 @@ static bool in_the_way(const struct contexts_walk *walk, const struct path_step 
 	return other->sid != walk->path.sid;
 }
 
+/* Adds the step's time to the crossing of those two. */
+static int add_wait(struct context_crosstalk *crosstalk, const struct contexts_walk *walk, const struct path_step *step,
+		    const struct context_crossing *between)
+{
+	/* Chains are fewer than CONTEXT_ROWS_MAX, and CONTEXT_CHAIN_UNKNOWN + 1 is 0. */
+	uint64_t sides = (uint64_t)between->type << 32 | between->by_type;
+	uint64_t chains = (uint64_t)between->chain << 40 | (uint64_t)(between->by_chain + 1) << 8 | between->category;
+	uint64_t step_ns = step->end_ts - step->begin_ts;
+	double ns = walk->weight * (double)step_ns;
+	struct context_crossing *crossing;
+	uint32_t id;
+
+	if (idmap__id(&crosstalk->ids, sides, chains, &id))
+		return -ENOMEM;
+	if (id == crosstalk->items.cnt) {
+		if (vec_push(&crosstalk->items, *between))
+			return -ENOMEM;
+		crosstalk->items.items[id].last_row = NONE;
+		crosstalk->items.items[id].id = id;
+	}
+	crossing = &crosstalk->items.items[id];
+	if (crossing->last_row != walk->row) {
+		crossing->count += walk->weight;
+		crossing->last_wait = (uint32_t)crosstalk->waits.cnt;
+		if (vec_push(&crosstalk->waits, ((struct context_wait){.crossing = id, .row = walk->row})))
+			return -ENOMEM;
+	}
+	crossing->last_row = walk->row;
+	crosstalk->waits.items[crossing->last_wait].ns += step_ns;
+	crossing->wait_ns += ns;
+	crossing->late_ns += walk->is_late ? ns : 0;
+	crossing->typical_ns += walk->is_typical ? ns : 0;
+	return 0;
+}
+
+/* The context in which an interval of the traces ended. */
+static uint32_t chain_of(const struct contexts_walk *walk, const struct trace_interval *interval)
+{
+	const struct trace_session *session = &walk->paths->traces->sessions.items[interval->session];
+
+	return context_chains__find(&walk->contexts->chains, session->id, interval->context);
+}
+
 static int add_crossing(struct contexts_walk *walk, const struct path_step *step)
 {
 	const struct traces *traces = walk->paths->traces;
-	uint64_t step_ns = step->end_ts - step->begin_ts;
-	double ns = walk->weight * (double)step_ns;
+	struct context_crossing between = {.type = walk->type};
 	struct contexts *contexts = walk->contexts;
-	struct context_crossing *crossing;
-	const struct trace_interval *with;
-	uint32_t by = 0, name = 0, id;
+	const struct trace_interval *with = NULL;
+	uint32_t name = 0;
 	struct path_step other;
-	uint8_t category;
 
-	if (!in_the_way(walk, step, &other, &category))
+	if (!in_the_way(walk, step, &other, &between.category))
 		return 0;
 	if (other.sid) {
 		with = traces_step_interval(traces, walk->session, &other);
 		name = with ? with->base.type : other.type;
 	}
-	if (name && intern__id(&contexts->strings, traces_string(traces, name), &by))
+	if ((name && intern__id(&contexts->strings, traces_string(traces, name), &between.by_type)) ||
+	    add_wait(&contexts->by_type, walk, step, &between))
 		return -ENOMEM;
-	if (idmap__id(&contexts->crossing_ids, (uint64_t)walk->type << 32 | by, category, &id))
-		return -ENOMEM;
-	if (id == contexts->crossings.cnt &&
-	    vec_push(&contexts->crossings,
-		     ((struct context_crossing){
-			     .type = walk->type, .by_type = by, .category = category, .last_row = NONE, .id = id})))
-		return -ENOMEM;
-	crossing = &contexts->crossings.items[id];
-	if (crossing->last_row != walk->row) {
-		crossing->count += walk->weight;
-		crossing->last_wait = (uint32_t)contexts->waits.cnt;
-		if (vec_push(&contexts->waits, ((struct context_wait){.crossing = id, .row = walk->row})))
-			return -ENOMEM;
-	}
-	crossing->last_row = walk->row;
-	contexts->waits.items[crossing->last_wait].ns += step_ns;
-	crossing->wait_ns += ns;
-	crossing->late_ns += walk->is_late ? ns : 0;
-	crossing->typical_ns += walk->is_typical ? ns : 0;
-	return 0;
+	between.chain = walk->chain;
+	between.by_chain = with ? chain_of(walk, with) : CONTEXT_CHAIN_UNKNOWN;
+	return add_wait(&contexts->by_context, walk, step, &between);
 }
 
 /* --- all intervals ------------------------------------------------------------------------------------------------ */
@@ -330,6 +355,7 @@ static int walk_row(struct contexts_walk *walk, uint32_t row)
 	walk->type = walk->type_of[walk->dataset->type[row]];
 	walk->weight = walk->dataset->weight[row];
 	walk->session = &traces->sessions.items[interval->session];
+	walk->chain = chain_of(walk, interval);
 	walk->is_late = latency_ns >= walk->contexts->tail_threshold_ns;
 	walk->is_typical = latency_ns <= walk->contexts->typical_ns;
 	walk->sums.late += walk->is_late ? walk->weight : 0;
@@ -361,8 +387,17 @@ static int compare_crossings(const void *left, const void *right)
 
 	if (a->wait_ns != b->wait_ns)
 		return a->wait_ns < b->wait_ns ? 1 : -1;
-	return a->type != b->type ? (a->type > b->type) - (a->type < b->type)
-				  : (a->by_type > b->by_type) - (a->by_type < b->by_type);
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+static void settle_crosstalk(struct context_crosstalk *crosstalk, const struct tail_sums *sums)
+{
+	for (size_t i = 0; i < crosstalk->items.cnt; i++) {
+		struct context_crossing *crossing = &crosstalk->items.items[i];
+
+		crossing->tail_share = tail_share(sums, crossing->late_ns, crossing->typical_ns);
+	}
+	vec_sort(&crosstalk->items, compare_crossings);
 }
 
 static int walk_paths(struct contexts_walk *walk)
@@ -379,12 +414,8 @@ static int walk_paths(struct contexts_walk *walk)
 
 		line->tail_share = tail_share(&walk->sums, line->late_ns, line->typical_ns);
 	}
-	for (size_t i = 0; i < contexts->crossings.cnt; i++) {
-		struct context_crossing *crossing = &contexts->crossings.items[i];
-
-		crossing->tail_share = tail_share(&walk->sums, crossing->late_ns, crossing->typical_ns);
-	}
-	vec_sort(&contexts->crossings, compare_crossings);
+	settle_crosstalk(&contexts->by_type, &walk->sums);
+	settle_crosstalk(&contexts->by_context, &walk->sums);
 	return err;
 }
 
@@ -403,16 +434,23 @@ int contexts_make(struct contexts *contexts, const struct dataset *dataset, cons
 		err = make_types(&walk);
 	if (!err && dataset->row_cnt)
 		share_types(&walk);
-	if (!err && paths)
-		err = walk_paths(&walk);
 	if (!err)
 		err = context_chains__load(&contexts->chains, reader);
+	if (!err && paths)
+		err = walk_paths(&walk);
 	if (!err)
 		err = contexts__add_stacks(contexts, reader);
 	free(walk.type_of);
 	if (err)
 		contexts_free(contexts);
 	return err;
+}
+
+static void context_crosstalk__free(struct context_crosstalk *crosstalk)
+{
+	vec_free(&crosstalk->items);
+	vec_free(&crosstalk->waits);
+	idmap__free(&crosstalk->ids);
 }
 
 void contexts_free(struct contexts *contexts)
@@ -424,12 +462,11 @@ void contexts_free(struct contexts *contexts)
 	context_chains__free(&contexts->chains);
 	vec_free(&contexts->nodes);
 	vec_free(&contexts->node_of);
-	vec_free(&contexts->crossings);
-	vec_free(&contexts->waits);
+	context_crosstalk__free(&contexts->by_type);
+	context_crosstalk__free(&contexts->by_context);
 	free(contexts->row_chain);
 	idmap__free(&contexts->line_ids);
 	idmap__free(&contexts->node_ids);
-	idmap__free(&contexts->crossing_ids);
 	intern__free(&contexts->strings);
 	arena__free(contexts->arena);
 	*contexts = (struct contexts){0};

@@ -57,11 +57,16 @@ struct context_type {
 	uint32_t node;          /* its root among the nodes; UINT32_MAX: no sample */
 };
 
+/* Of a crossing: the context of the request in the way, where that was not kept, or none is known. */
+#define CONTEXT_CHAIN_UNKNOWN UINT32_MAX
+
 /* Intervals of a type that waited for one of another type (or of none that is known). */
 struct context_crossing {
-	uint32_t type;    /* index into types */
-	uint32_t by_type; /* index into the dataset's strings; 0: of none that is known */
-	uint8_t category; /* LOCK, RUNQ, QUEUE */
+	uint32_t type;     /* index into types */
+	uint32_t by_type;  /* index into contexts.strings; 0: of none that is known */
+	uint32_t chain;    /* by context: index into chains.items, in which the request ended */
+	uint32_t by_chain; /* by context: that of the request in the way */
+	uint8_t category;  /* LOCK, RUNQ, QUEUE */
 	double count, wait_ns;
 	double late_ns, typical_ns;
 	double tail_share;
@@ -76,6 +81,13 @@ struct context_wait {
 	uint64_t ns;
 };
 
+/* Who waits for whom. */
+struct context_crosstalk {
+	VEC(struct context_crossing) items; /* the longest wait in all first */
+	VEC(struct context_wait) waits;     /* row by row */
+	struct idmap ids;
+};
+
 struct contexts {
 	const struct dataset *dataset;
 	struct arena *arena;
@@ -84,11 +96,11 @@ struct contexts {
 	VEC(struct context_line) lines; /* parents before children */
 	VEC(struct context_node) nodes;
 	struct context_chains chains;
-	VEC(struct context_part) parts;         /* none where no request was handed on */
-	VEC(struct context_crossing) crossings; /* the longest wait in all first */
-	VEC(struct context_wait) waits;         /* row by row */
-	uint32_t *row_chain;                    /* by row: index into chains.items; NULL: no request was handed on */
-	struct idmap line_ids, node_ids, crossing_ids, part_ids;
+	VEC(struct context_part) parts;      /* none where no request was handed on */
+	struct context_crosstalk by_type;    /* chain and by_chain are 0 */
+	struct context_crosstalk by_context; /* likewise where no request was handed on */
+	uint32_t *row_chain;                 /* by row: index into chains.items; NULL: no request was handed on */
+	struct idmap line_ids, node_ids, part_ids;
 	VEC(uint32_t) node_of; /* by id of node_ids */
 	double tail, tail_threshold_ns, typical_ns;
 	size_t walked;       /* intervals with a path */
@@ -106,6 +118,12 @@ void contexts_free(struct contexts *contexts);
 
 /* contexts_tree.c: adds the samples.  0 or -errno. */
 int contexts__add_stacks(struct contexts *contexts, struct shard_reader *reader);
+
+/* Some request was handed on. */
+static inline bool contexts_have_chains(const struct contexts *contexts)
+{
+	return contexts->chains.items.cnt > CONTEXT_CHAIN_OTHER + 1;
+}
 
 static inline const char *contexts_string(const struct contexts *contexts, uint32_t id)
 {

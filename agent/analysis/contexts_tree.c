@@ -107,11 +107,6 @@ static int add_frames(struct contexts *contexts, const char *frames, const char 
 	return 0;
 }
 
-static bool has_chains(const struct contexts *contexts)
-{
-	return contexts->chains.items.cnt > CONTEXT_CHAIN_OTHER + 1;
-}
-
 /* Adds a row's time behind a root. */
 static int add_sample(struct contexts *contexts, const struct stack_columns *columns, uint32_t row, uint32_t node,
 		      double ns, bool on_cpu)
@@ -152,7 +147,7 @@ static int add_row(struct tree_walk *walk, const struct stack_columns *columns, 
 	if (type == NONE)
 		return 0;
 	contexts->sample_on_ns += on_cpu ? ns : 0;
-	if (!has_chains(contexts))
+	if (!contexts_have_chains(contexts))
 		return 0;
 	if (part_root(contexts, type,
 		      context_chains__find(&contexts->chains, session_id, column_u64(columns->context, row)), &root))
@@ -250,7 +245,7 @@ int contexts__add_stacks(struct contexts *contexts, struct shard_reader *reader)
 	struct tree_walk walk = {.contexts = contexts};
 	int err = number_rows(&walk);
 
-	if (!err && has_chains(contexts)) {
+	if (!err && contexts_have_chains(contexts)) {
 		contexts->row_chain = calloc(contexts->dataset->row_cnt + 1, sizeof(*contexts->row_chain));
 		err = contexts->row_chain ? walk_table(&walk, reader, "interval", add_intervals) : -ENOMEM;
 	}

@@ -4,6 +4,7 @@
 #define WHYLATE_VIEW_CONTEXTS_H
 
 #include "analysis/contexts.h"
+#include "view/page.h"
 #include "view/view.h"
 
 /* 0 or -EIO, -ENOMEM. */
@@ -13,6 +14,11 @@ int view_contexts_json(FILE *out, const struct contexts *contexts);
 /* The call trees, "TYPE;on|off;root;…;leaf NANOSECONDS". */
 int view_contexts_folded(FILE *out, const struct contexts *contexts);
 
+/* text_crosstalk.c: who waits for whom; `top` lines of the list, 0: all. */
+void text_crosstalk(struct page *page, const struct contexts *contexts, uint32_t top);
+
+/* The name of a type, by its index. */
+const char *view_type_name(const struct contexts *contexts, uint32_t type);
 /* "tcp:80 GET / > socket app > unix mariadbd", in buf. */
 const char *view_context_chain(char *buf, size_t sz, const struct contexts *contexts, uint32_t line);
 

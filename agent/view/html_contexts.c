@@ -13,39 +13,68 @@
 #define CONTEXTS_SHOWN 200
 #define LABEL_SZ       512
 
-static void put_crossing(struct html_pack *pack, struct json_object *array, const struct contexts *contexts,
-			 const struct context_crossing *crossing)
+/* The context only where `chain` is one: "GET /a, after socket asked by f". */
+static const char *side_label(char *buf, size_t sz, const struct contexts *contexts, const char *type, uint32_t chain,
+			      bool by_context)
 {
-	const char *type = contexts->dataset->strings[contexts->types.items[crossing->type].name];
+	char handed_on[LABEL_SZ];
+
+	if (by_context && chain != CONTEXT_CHAIN_UNKNOWN)
+		snprintf(buf, sz, "%s, %s", type, view_handed_on(handed_on, sizeof(handed_on), contexts, chain));
+	else
+		snprintf(buf, sz, "%s", type);
+	return buf;
+}
+
+static void put_crossing(struct html_pack *pack, struct json_object *array, const struct contexts *contexts,
+			 const struct context_crossing *crossing, bool by_context)
+{
 	const char *by = contexts_string(contexts, crossing->by_type);
 	struct json_object *line = append_object(&pack->doc, array);
+	char label[2 * LABEL_SZ];
 
-	html_pack__put_string(pack, line, "type", *type ? type : "(no name)");
-	html_pack__put_string(pack, line, "by", *by ? by : "no request that is known");
+	html_pack__put_string(pack, line, "type",
+			      side_label(label, sizeof(label), contexts, view_type_name(contexts, crossing->type),
+					 crossing->chain, by_context));
+	html_pack__put_string(pack, line, "by",
+			      side_label(label, sizeof(label), contexts, *by ? by : "no request that is known",
+					 crossing->by_chain, by_context));
 	put_string(&pack->doc, line, "category", category_name(crossing->category));
 }
 
-void html_crosstalk(struct html_pack *pack, const struct contexts *contexts, const struct html_rows *rows)
+/* "crosstalk" and its columns "crossing.N"; by context: "crosstalk_by_context" and "crossing_by_context.N". */
+static void put_crosstalk(struct html_pack *pack, const struct contexts *contexts, const struct html_rows *rows,
+			  bool by_context)
 {
-	struct json_object *array = put_array(&pack->doc, pack->header, "crosstalk");
-	size_t cnt = contexts ? contexts->crossings.cnt : 0;
+	struct json_object *array =
+		put_array(&pack->doc, pack->header, by_context ? "crosstalk_by_context" : "crosstalk");
+	const struct context_crosstalk *crosstalk = !contexts    ? NULL
+						    : by_context ? &contexts->by_context
+								 : &contexts->by_type;
+	size_t cnt = crosstalk && (!by_context || contexts_have_chains(contexts)) ? crosstalk->items.cnt : 0;
 	uint64_t *by_row = cnt ? calloc(contexts->dataset->row_cnt + 1, sizeof(*by_row)) : NULL;
 
 	if (cnt && !by_row)
 		pack->doc.err = -ENOMEM;
 	for (size_t i = 0; by_row && i < cnt && i < CROSSINGS_MAX; i++) {
-		const struct context_crossing *crossing = &contexts->crossings.items[i];
-		char name[32];
+		const struct context_crossing *crossing = &crosstalk->items.items[i];
+		char name[48];
 
-		for (size_t w = 0; w < contexts->waits.cnt; w++)
-			if (contexts->waits.items[w].crossing == crossing->id)
-				by_row[contexts->waits.items[w].row] = contexts->waits.items[w].ns;
-		put_crossing(pack, array, contexts, crossing);
-		snprintf(name, sizeof(name), "crossing.%zu", i);
+		for (size_t w = 0; w < crosstalk->waits.cnt; w++)
+			if (crosstalk->waits.items[w].crossing == crossing->id)
+				by_row[crosstalk->waits.items[w].row] = crosstalk->waits.items[w].ns;
+		put_crossing(pack, array, contexts, crossing, by_context);
+		snprintf(name, sizeof(name), "crossing%s.%zu", by_context ? "_by_context" : "", i);
 		html_put_sparse(pack, name, by_row, rows);
 		memset(by_row, 0, contexts->dataset->row_cnt * sizeof(*by_row));
 	}
 	free(by_row);
+}
+
+void html_crosstalk(struct html_pack *pack, const struct contexts *contexts, const struct html_rows *rows)
+{
+	put_crosstalk(pack, contexts, rows, false);
+	put_crosstalk(pack, contexts, rows, true);
 }
 
 /* A column where there are several. */

@@ -86,6 +86,17 @@ static void put_chain(struct json_doc *doc, struct json_object *array, const str
 	put_string(doc, step, "frames", *at->frames ? at->frames : NULL);
 }
 
+/* null: not known */
+static void put_context_id(struct json_doc *doc, struct json_object *line, const char *key,
+			   const struct contexts *contexts, uint32_t chain)
+{
+	char id[17];
+
+	if (chain != CONTEXT_CHAIN_UNKNOWN)
+		snprintf(id, sizeof(id), "%016" PRIx64, contexts->chains.items.items[chain].id);
+	put_string(doc, line, key, chain == CONTEXT_CHAIN_UNKNOWN ? NULL : id);
+}
+
 /* By chain of call paths at hand-offs. */
 static int put_parts(struct json_doc *doc, struct json_object *object, const struct contexts *contexts, uint32_t type)
 {
@@ -98,13 +109,11 @@ static int put_parts(struct json_doc *doc, struct json_object *object, const str
 	for (uint32_t i = 0; i < contexts->parts.cnt && !err; i++) {
 		const struct context_part *part = &contexts->parts.items[i];
 		struct json_object *line;
-		char id[17];
 
 		if (part->type != type)
 			continue;
 		line = append_object(doc, array);
-		snprintf(id, sizeof(id), "%016" PRIx64, contexts->chains.items.items[part->chain].id);
-		put_string(doc, line, "id", id);
+		put_context_id(doc, line, "id", contexts, part->chain);
 		put_chain(doc, put_array(doc, line, "handed_on"), contexts, part->chain);
 		put_rounded(doc, line, "count", part->count);
 		put_number(doc, line, "mean_ns", part->count > 0 ? part->latency_ns / part->count : NAN);
@@ -139,22 +148,29 @@ static int put_types(struct json_doc *doc, struct json_object *root, const struc
 	return err;
 }
 
-static void put_crosstalk(struct json_doc *doc, struct json_object *root, const struct contexts *contexts)
+static void put_crosstalk(struct json_doc *doc, struct json_object *root, const struct contexts *contexts,
+			  bool by_context)
 {
+	const struct context_crosstalk *crosstalk = by_context ? &contexts->by_context : &contexts->by_type;
+	const char *key = by_context ? "crosstalk_by_context" : "crosstalk";
 	struct json_object *array;
 
 	if (!contexts->walked) {
-		put_string(doc, root, "crosstalk", NULL);
+		put_string(doc, root, key, NULL);
 		return;
 	}
-	array = put_array(doc, root, "crosstalk");
-	for (size_t i = 0; i < contexts->crossings.cnt; i++) {
-		const struct context_crossing *crossing = &contexts->crossings.items[i];
+	array = put_array(doc, root, key);
+	for (size_t i = 0; i < crosstalk->items.cnt; i++) {
+		const struct context_crossing *crossing = &crosstalk->items.items[i];
 		struct json_object *line = append_object(doc, array);
 
 		put_string(doc, line, "type", type_name(contexts, crossing->type));
+		if (by_context)
+			put_context_id(doc, line, "context", contexts, crossing->chain);
 		put_string(doc, line, "by_type",
 			   crossing->by_type ? contexts_string(contexts, crossing->by_type) : NULL);
+		if (by_context)
+			put_context_id(doc, line, "by_context", contexts, crossing->by_chain);
 		put_string(doc, line, "category", category_name((enum wl_category)crossing->category));
 		put_rounded(doc, line, "count", crossing->count);
 		put_rounded(doc, line, "mean_ns", crossing->wait_ns / crossing->count);
@@ -178,7 +194,8 @@ int view_contexts_json(FILE *out, const struct contexts *contexts)
 	put_count(&doc, root, "samples", contexts->sample_cnt);
 	put_count(&doc, root, "contexts_folded", contexts->folded_lines);
 	doc.err = put_types(&doc, root, contexts) ? -ENOMEM : doc.err;
-	put_crosstalk(&doc, root, contexts);
+	put_crosstalk(&doc, root, contexts, false);
+	put_crosstalk(&doc, root, contexts, true);
 	if (put_tree(&doc, root, contexts, UINT32_MAX, UINT32_MAX))
 		doc.err = -ENOMEM;
 	return json_finish(out, &doc, root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);

@@ -20,7 +20,7 @@
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-static const char *type_name(const struct contexts *contexts, uint32_t type)
+const char *view_type_name(const struct contexts *contexts, uint32_t type)
 {
 	const char *name = contexts->dataset->strings[contexts->types.items[type].name];
 
@@ -33,7 +33,7 @@ const char *view_context_chain(char *buf, size_t sz, const struct contexts *cont
 	size_t len;
 
 	if (!at->stage) {
-		snprintf(buf, sz, "%s", type_name(contexts, at->type));
+		snprintf(buf, sz, "%s", view_type_name(contexts, at->type));
 		return buf;
 	}
 	view_context_chain(buf, sz, contexts, at->parent);
@@ -250,7 +250,7 @@ static void print_contexts(struct page *page, const struct contexts *contexts, u
 		view_context_chain(chain, sizeof(chain), contexts, i);
 		page__to(page, 6);
 		/* Without the type that all of them begin with. */
-		page__words(page, chain + strlen(type_name(contexts, type)) + 3, 8);
+		page__words(page, chain + strlen(view_type_name(contexts, type)) + 3, 8);
 		page__printf(page, ":");
 		page__end_line(page);
 		page__to(page, 8);
@@ -270,7 +270,7 @@ static void print_type(struct page *page, const struct contexts *contexts, uint3
 
 	page__end_line(page);
 	page__style(page, PAGE_BOLD);
-	page__words(page, type_name(contexts, idx), 2);
+	page__words(page, view_type_name(contexts, idx), 2);
 	page__style(page, PAGE_PLAIN);
 	page__end_line(page);
 	page__to(page, 4);
@@ -313,49 +313,7 @@ static uint32_t *types_in_order(const struct contexts *contexts)
 	return order;
 }
 
-/* --- crosstalk ---------------------------------------------------------------------------------------------------- */
-
-static const char *way_of(uint8_t category)
-{
-	return category == WL_CATEGORY_LOCK ? "lock" : category == WL_CATEGORY_RUNQ ? "CPU" : "queue";
-}
-
-static void print_crosstalk(struct page *page, const struct contexts *contexts, uint32_t top)
-{
-	char text[FORMAT_SZ];
-
-	if (!contexts->crossings.cnt)
-		return;
-	page__end_line(page);
-	text_heading(page, "Crosstalk: which requests waited for which");
-	page__style(page, PAGE_FAINT);
-	page__put(page, "  for a");
-	page__right(page, "requests", 20);
-	page__right(page, "mean wait", 32);
-	page__right(page, "in all", 43);
-	page__right(page, "of the tail", 56);
-	page__to(page, 58);
-	page__put(page, "waiting, and what was in the way");
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
-	for (size_t i = 0; i < text_limit(contexts->crossings.cnt, top); i++) {
-		const struct context_crossing *crossing = &contexts->crossings.items[i];
-
-		page__to(page, 2);
-		page__put(page, way_of(crossing->category));
-		page__right(page, format_weighted(text, crossing->count), 20);
-		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns / crossing->count), 32);
-		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns), 43);
-		page__right(page, format_share(text, crossing->tail_share), 56);
-		page__to(page, 58);
-		page__words(page, type_name(contexts, crossing->type), 58);
-		page__end_line(page);
-		page__to(page, 58);
-		page__words(page, crossing->by_type ? contexts_string(contexts, crossing->by_type) : "no request", 60);
-		page__end_line(page);
-	}
-	text_more(page, contexts->crossings.cnt, top);
-}
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 int view_contexts_text(FILE *out, const struct contexts *contexts, const struct view_opts *opts)
 {
@@ -378,7 +336,7 @@ int view_contexts_text(FILE *out, const struct contexts *contexts, const struct 
 		text_heading(&page, "Outside of any request, while it delayed some");
 		print_tree(&page, contexts, contexts->no_request, 6);
 	}
-	print_crosstalk(&page, contexts, opts->top);
+	text_crosstalk(&page, contexts, opts->top);
 	if (!contexts->walked)
 		put_words(&page, "No chains of hand-offs and no crosstalk: record with --mode trace", 0);
 	if (!contexts->sample_cnt)
@@ -419,7 +377,7 @@ int view_contexts_folded(FILE *out, const struct contexts *contexts)
 				continue;
 			*line = '\0';
 			folded_add(line, sizeof(line),
-				   node->type == UINT32_MAX ? "no request" : type_name(contexts, node->type));
+				   node->type == UINT32_MAX ? "no request" : view_type_name(contexts, node->type));
 			if (node->part != UINT32_MAX)
 				folded_add(line, sizeof(line),
 					   view_handed_on(chain, sizeof(chain), contexts,

@@ -85,17 +85,17 @@ static void the_planted_lock_is_crosstalk(void)
 	trace_fixture_write(whole.dir.path, CNT);
 	whole_load(&whole, 0.95);
 	CU_ASSERT_EQUAL(whole.contexts.types.cnt, 2);
-	CU_ASSERT_EQUAL_FATAL(whole.contexts.crossings.cnt, 1);
-	crossing = whole.contexts.crossings.items;
+	CU_ASSERT_EQUAL_FATAL(whole.contexts.by_type.items.cnt, 1);
+	crossing = whole.contexts.by_type.items.items;
 	CU_ASSERT_EQUAL(&whole.contexts.types.items[crossing->type], type_of(&whole, "tcp:80"));
 	CU_ASSERT_STRING_EQUAL(contexts_string(&whole.contexts, crossing->by_type), "tcp:81");
 	CU_ASSERT_EQUAL(crossing->category, WL_CATEGORY_LOCK);
 	CU_ASSERT_EQUAL(crossing->count, 199);
 	CU_ASSERT_EQUAL(crossing->wait_ns, 199 * 500000.);
-	CU_ASSERT_EQUAL_FATAL(whole.contexts.waits.cnt, 199);
+	CU_ASSERT_EQUAL_FATAL(whole.contexts.by_type.waits.cnt, 199);
 	for (size_t i = 0; i < 199; i++) {
-		CU_ASSERT_EQUAL(whole.contexts.waits.items[i].ns, 500000);
-		CU_ASSERT_EQUAL(whole.contexts.waits.items[i].crossing, crossing->id);
+		CU_ASSERT_EQUAL(whole.contexts.by_type.waits.items[i].ns, 500000);
+		CU_ASSERT_EQUAL(whole.contexts.by_type.waits.items[i].crossing, crossing->id);
 	}
 	CU_ASSERT_PTR_NULL(whole.contexts.row_chain);
 	CU_ASSERT_DOUBLE_EQUAL(crossing->tail_share, 1, 1e-9);
@@ -106,6 +106,92 @@ static void the_planted_lock_is_crosstalk(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "Crosstalk"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "tcp:81"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "record with --stacks"));
+	free(text);
+	whole_free(&whole);
+}
+
+static const char *text_at(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	CU_ASSERT_FATAL(json_object_object_get_ex(object, key, &value));
+	return json_object_get_string(value);
+}
+
+/* Late requests of two contexts wait for the lock that a request of the second one's has. */
+static void crosstalk_is_told_by_context(void)
+{
+	struct json_object *root, *list, *value;
+	uint32_t chains[2], seen = 0;
+	struct whole whole;
+	char *text, id[17];
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write_contexts(whole.dir.path, CNT);
+	whole_load(&whole, 0.95);
+	chains[0] = context_chains__find(&whole.contexts.chains, TRACE_SESSION, TRACE_CONTEXT);
+	chains[1] = context_chains__find(&whole.contexts.chains, TRACE_SESSION, TRACE_CONTEXT_BEHIND);
+	CU_ASSERT(chains[0] > CONTEXT_CHAIN_OTHER && chains[1] > chains[0]);
+	CU_ASSERT_EQUAL(whole.contexts.by_type.items.cnt, 1);
+	CU_ASSERT_EQUAL_FATAL(whole.contexts.by_context.items.cnt, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct context_crossing *crossing = &whole.contexts.by_context.items.items[i];
+
+		seen |= crossing->chain == chains[0] ? 1 : crossing->chain == chains[1] ? 2 : 4;
+		CU_ASSERT_EQUAL(crossing->by_chain, chains[1]);
+		CU_ASSERT_STRING_EQUAL(contexts_string(&whole.contexts, crossing->by_type), "tcp:81");
+		/* 200 late ones, of which one of the first context is not ranked. */
+		CU_ASSERT_EQUAL(crossing->count, crossing->chain == chains[0] ? 99 : 100);
+		CU_ASSERT_EQUAL(crossing->wait_ns, crossing->count * 500000.);
+	}
+	CU_ASSERT_EQUAL(seen, 3);
+	CU_ASSERT_EQUAL(whole.contexts.by_context.waits.cnt, 199);
+	text = printed(&whole.contexts, view_contexts_json);
+	root = json_tokener_parse(text);
+	CU_ASSERT_FATAL(json_object_object_get_ex(root, "crosstalk_by_context", &list));
+	CU_ASSERT_EQUAL_FATAL(json_object_array_length(list), 2);
+	value = json_object_array_get_idx(list, 0);
+	snprintf(id, sizeof(id), "%016lx", whole.contexts.chains.items.items[chains[1]].id);
+	CU_ASSERT_STRING_EQUAL(text_at(value, "context"), id);
+	CU_ASSERT_STRING_EQUAL(text_at(value, "by_context"), id);
+	CU_ASSERT_STRING_EQUAL(text_at(value, "by_type"), "tcp:81");
+	json_object_put(root);
+	free(text);
+	text = printed(&whole.contexts, as_text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "Crosstalk by context"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(text, "1  tcp:80, after socket asked by ask; then socket asked by reply > ask\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "2  tcp:81, after socket asked by ask; then"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "3  tcp:80, after socket asked by ask\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(text, "\n  waits, and in the way:         2\n  1                        50.0 ms\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n  3                        49.5 ms\n"));
+	free(text);
+	whole_free(&whole);
+}
+
+/* The holder's request was not kept: of which context it was is not known. */
+static void the_context_of_what_was_not_kept_is_not_known(void)
+{
+	struct json_object *root, *list, *value;
+	struct whole whole;
+	char *text;
+
+	test_dir__make(&whole.dir);
+	trace_fixture_write_unkept(whole.dir.path, CNT);
+	whole_load(&whole, 0.95);
+	text = printed(&whole.contexts, view_contexts_json);
+	root = json_tokener_parse(text);
+	CU_ASSERT_FATAL(json_object_object_get_ex(root, "crosstalk_by_context", &list));
+	CU_ASSERT_EQUAL_FATAL(json_object_array_length(list), 1);
+	list = json_object_array_get_idx(list, 0);
+	CU_ASSERT_STRING_EQUAL(text_at(list, "by_type"), "tcp:82");
+	CU_ASSERT_STRING_EQUAL(text_at(list, "context"), "0000000000000000");
+	CU_ASSERT(json_object_object_get_ex(list, "by_context", &value) && !value);
+	json_object_put(root);
+	free(text);
+	text = printed(&whole.contexts, as_text);
+	CU_ASSERT_PTR_NULL(strstr(text, "Crosstalk by context"));
 	free(text);
 	whole_free(&whole);
 }
@@ -330,6 +416,7 @@ static void each_type_has_its_call_tree(void)
 	text = printed(&whole.contexts, view_contexts_json);
 	root = json_tokener_parse(text);
 	CU_ASSERT_FATAL(json_object_object_get_ex(root, "crosstalk", &value) && !value);
+	CU_ASSERT_FATAL(json_object_object_get_ex(root, "crosstalk_by_context", &value) && !value);
 	CU_ASSERT_FATAL(json_object_object_get_ex(root, "types", &value));
 	CU_ASSERT_EQUAL(json_object_array_length(value), 2);
 	json_object_put(root);
@@ -360,6 +447,8 @@ int suite_contexts(void)
 {
 	static const struct unit_test tests[] = {
 		{"the planted lock is crosstalk", the_planted_lock_is_crosstalk},
+		{"crosstalk is told by context", crosstalk_is_told_by_context},
+		{"the context of what was not kept is not known", the_context_of_what_was_not_kept_is_not_known},
 		{"parts sum to the whole", parts_sum_to_the_whole},
 		{"equal chains are one context", equal_chains_are_one_context},
 		{"made-up contexts end", made_up_contexts_end},

@@ -7,8 +7,34 @@
 
 #include <stdbool.h>
 
+/* context 0: none */
+static void put_interval(struct row_writer *to, uint64_t sid, uint32_t tid, const char *type, uint64_t begin_ts,
+			 uint64_t latency_ns, uint64_t blocked_ns, uint64_t context)
+{
+	row_begin_interval(to, sid, tid, type, begin_ts, begin_ts + latency_ns, blocked_ns,
+			   sid == 6 ? WL_INTERVAL_LOSSY : 0);
+	if (context)
+		row_set_u64(to, INTERVAL_CONTEXT, context);
+	row_end(to, SHARD_TABLE_INTERVAL);
+}
+
+static void put_context(struct row_writer *to, uint64_t id, uint64_t parent, const char *frames)
+{
+	row_begin(to, SHARD_TABLE_CONTEXT);
+	row_set_ts(to, CONTEXT_TS, 1000);
+	row_set_u64(to, CONTEXT_ID, id);
+	if (parent)
+		row_set_u64(to, CONTEXT_PARENT, parent);
+	row_set_str(to, CONTEXT_KIND, "socket");
+	row_set_u64(to, CONTEXT_PATH, id);
+	row_set_u64(to, CONTEXT_PID, TRACE_PID);
+	row_set_u64(to, CONTEXT_TID, 101);
+	row_set_str(to, CONTEXT_FRAMES, frames);
+	row_end(to, SHARD_TABLE_CONTEXT);
+}
+
 /* 50 µs of its own, then the wait, then the other 50 µs. */
-static void put_late(struct row_writer *to, uint64_t begin_ts, uint64_t sid, uint64_t holder_sid)
+static void put_late(struct row_writer *to, uint64_t begin_ts, uint64_t sid, uint64_t holder_sid, uint64_t context)
 {
 	uint64_t lock_ts = begin_ts + 50000, wake_ts = lock_ts + 500000;
 
@@ -31,8 +57,7 @@ static void put_late(struct row_writer *to, uint64_t begin_ts, uint64_t sid, uin
 	row_set_str(to, SEGMENT_SYSCALL, "fsync");
 	row_end(to, SHARD_TABLE_SEGMENT);
 	row_put_segment(to, TRACE_FLUSHER, wake_ts - 1000, wake_ts + 50000, "running", holder_sid);
-	row_put_interval(to, sid, 101, "tcp:80", begin_ts, begin_ts + TRACE_LATE_NS, 500000,
-			 sid == 6 ? WL_INTERVAL_LOSSY : 0);
+	put_interval(to, sid, 101, "tcp:80", begin_ts, TRACE_LATE_NS, 500000, context);
 }
 
 enum { HANDLE = 7, GET_LOCK, FLUSH, SYNC };
@@ -79,22 +104,31 @@ static void put_calls(struct row_writer *to, uint64_t k, uint64_t cnt)
 	put_call(to, k + 1, 101, HANDLE, 0, begin_ts, begin_ts + TRACE_LATE_NS, 500000);
 }
 
-static void write_all(const char *dir, uint64_t cnt, bool kept, bool calls)
+/* What there is besides segments and wake-ups. */
+struct parts {
+	bool holder, calls, contexts;
+};
+
+static void write_all(const char *dir, uint64_t cnt, const struct parts *parts)
 {
 	struct row_writer to;
 
 	row_writer_open(&to, dir, "host", TRACE_SESSION, TRACE_PID);
-	if (!kept) {
+	if (!parts->holder) {
 		to.worker_tid = TRACE_FLUSHER;
 		to.worker_type = "tcp:82";
 	}
 	row_put_session(&to, "comm", "web");
 	row_put_session(&to, "pid", "100");
-	if (calls) {
+	if (parts->calls) {
 		put_symbol(&to, HANDLE, "handle", 3);
 		put_symbol(&to, GET_LOCK, "get_lock", 0);
 		put_symbol(&to, FLUSH, "flush", 1);
 		put_symbol(&to, SYNC, "sync", 0);
+	}
+	if (parts->contexts) {
+		put_context(&to, TRACE_CONTEXT, 0, "main;loop;ask");
+		put_context(&to, TRACE_CONTEXT_BEHIND, TRACE_CONTEXT, "main;loop;reply;ask");
 	}
 	row_put_thread(&to, TRACE_PID, TRACE_PID, "web");
 	row_put_thread(&to, TRACE_PID, 101, "web");
@@ -104,34 +138,43 @@ static void write_all(const char *dir, uint64_t cnt, bool kept, bool calls)
 	for (uint64_t k = 0; k < cnt; k++) {
 		uint64_t begin_ts = k * TRACE_PERIOD;
 
-		if (calls)
+		if (parts->calls)
 			put_calls(&to, k, cnt);
 		if (k % 10 == 5) {
-			put_late(&to, begin_ts, k + 1, cnt + 1);
+			put_late(&to, begin_ts, k + 1, cnt + 1,
+				 !parts->contexts ? 0
+				 : k % 20 == 5    ? TRACE_CONTEXT
+						  : TRACE_CONTEXT_BEHIND);
 			continue;
 		}
 		row_put_segment(&to, 101, begin_ts, begin_ts + TRACE_TYPICAL_NS, "running", k + 1);
 		row_put_interval(&to, k + 1, 101, "tcp:80", begin_ts, begin_ts + TRACE_TYPICAL_NS, 0, 0);
 	}
-	if (!kept)
+	if (!parts->holder)
 		goto done;
 	row_put_segment(&to, 102, cnt * TRACE_PERIOD, cnt * TRACE_PERIOD + TRACE_TYPICAL_NS, "running", cnt + 1);
-	row_put_interval(&to, cnt + 1, 102, "tcp:81", cnt * TRACE_PERIOD, cnt * TRACE_PERIOD + TRACE_TYPICAL_NS, 0, 0);
+	put_interval(&to, cnt + 1, 102, "tcp:81", cnt * TRACE_PERIOD, TRACE_TYPICAL_NS, 0,
+		     parts->contexts ? TRACE_CONTEXT_BEHIND : 0);
 done:
 	row_writer_close(&to);
 }
 
 void trace_fixture_write(const char *dir, uint64_t cnt)
 {
-	write_all(dir, cnt, true, false);
+	write_all(dir, cnt, &(struct parts){.holder = true});
 }
 
 void trace_fixture_write_unkept(const char *dir, uint64_t cnt)
 {
-	write_all(dir, cnt, false, false);
+	write_all(dir, cnt, &(struct parts){0});
 }
 
 void trace_fixture_write_calls(const char *dir, uint64_t cnt)
 {
-	write_all(dir, cnt, true, true);
+	write_all(dir, cnt, &(struct parts){.holder = true, .calls = true});
+}
+
+void trace_fixture_write_contexts(const char *dir, uint64_t cnt)
+{
+	write_all(dir, cnt, &(struct parts){.holder = true, .contexts = true});
 }

@@ -30,6 +30,15 @@ void trace_fixture_write_unkept(const char *dir, uint64_t cnt);
  */
 void trace_fixture_write_calls(const char *dir, uint64_t cnt);
 
+/*
+ * The same with contexts: TRACE_CONTEXT, and TRACE_CONTEXT_BEHIND behind it.  Late intervals end in the former and the
+ * latter in turn, from 5 on; the holder's ends in the latter.
+ */
+void trace_fixture_write_contexts(const char *dir, uint64_t cnt);
+
+#define TRACE_CONTEXT        30
+#define TRACE_CONTEXT_BEHIND 31
+
 #define TRACE_LATE_NS    600000ULL
 #define TRACE_TYPICAL_NS 100000ULL
 

@@ -105,6 +105,7 @@ function readRows(header, column, ns) {
 	return {header, rows, categories: categories.filter((c) => c.met), causes, rest,
 		events: header.events.map((label, n) => ({label, ns: dense(readSparse(column('event.' + n), ns), cnt)})),
 		crossings: header.crosstalk.map((crossing, n) => ({...crossing, ...readSparse(column('crossing.' + n), ns)})),
+		contextCrossings: header.crosstalk_by_context.map((crossing, n) => ({...crossing, ...readSparse(column('crossing_by_context.' + n), ns)})),
 		values: header.values.map((value, n) => ({...value, means: readSparse(column('value.' + n), floatOf)})),
 		details: header.ways.length ? readDetails(header, column('detail'), ns) : []};
 }

@@ -99,7 +99,8 @@
 		if (data.details.length)
 			flame.use(now.mask);
 		stories.use(now);
-		crosstalk.use(data, now);
+		crosstalk.use(data.rows, data.crossings, now);
+		contextCrosstalk.use(data.rows, data.contextCrossings, now);
 		values.use(data, now);
 		hosts.use(data, now);
 		boot.settle();

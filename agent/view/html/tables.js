@@ -1,12 +1,12 @@
 /* Tables of selected requests against the rest: who delays whom, values of variables, hosts. */
 const range = (interval, form) => (interval && isFinite(interval[0]) ? `[${form(interval[0])} to ${form(interval[1])}]` : '');
 
-/* Types that wait, by types that are in the way; of each the kinds of wait. */
-const crosstalk = (() => {
+/* Who waits, by who is in the way; of each the kinds of wait. */
+function makeCrosstalk(id) {
 	const MOST = 12, SHARE_MIN = 0.005; /* of the difference */
 
 	/* Of each crossing the mean wait in requests of both groups, and how many of the selected met it. */
-	function sums({rows, crossings}, list, mask, of) {
+	function sums(rows, crossings, list, mask, of) {
 		const total = crossings.length, waits = new Map();
 		crossings.forEach(({rows: met, values}, c) => met.forEach((row, i) => {
 			if (rows.ranked[row] && rows.shown[row] && mask[row] === of) {
@@ -28,7 +28,7 @@ const crosstalk = (() => {
 		const holders = unique(lines.map(({by}) => by)), waiters = unique(lines.map(({type}) => type));
 		const head = element('tr'), most = Math.max(0.01, ...lines.map(({share}) => share));
 		head.append(element('th', 'waits ╲ in the way'), ...holders.map((name) => element('th', name)));
-		$('crosstalk').replaceChildren(head, ...waiters.map((waiter) => {
+		$(id).replaceChildren(head, ...waiters.map((waiter) => {
 			const row = element('tr');
 			row.append(element('th', waiter), ...holders.map((holder) => {
 				const met = lines.filter(({type, by}) => type === waiter && by === holder), cell = element('td');
@@ -43,18 +43,18 @@ const crosstalk = (() => {
 	}
 
 	return {
-		use(data, {mask, selected, rest}) {
-			const {crossings} = data, total = crossings.length;
-			$('crosstalk-section').hidden = !total || !selected.length || !rest.length;
-			if ($('crosstalk-section').hidden)
+		use(rows, crossings, {mask, selected, rest}) {
+			const total = crossings.length;
+			$(id + '-section').hidden = !total || !selected.length || !rest.length;
+			if ($(id + '-section').hidden)
 				return;
-			const groups = [sums(data, selected, mask, 1), sums(data, rest, mask, 0)], [own, other] = groups.map(boot.means);
+			const groups = [sums(rows, crossings, selected, mask, 1), sums(rows, crossings, rest, mask, 0)], [own, other] = groups.map(boot.means);
 			const whole = own[total] - other[total];
 			const all = crossings.map(({type, by, category}, c) => ({type, by, category, c, own: own[c], other: other[c],
 				share: whole ? (own[c] - other[c]) / whole : NaN})).filter((line) => line.own > 0 || line.other > 0);
 			const lines = all.filter(({share}) => !(Math.abs(share) < SHARE_MIN)).sort((a, b) => b.share - a.share);
-			$('crosstalk-section').hidden = !all.length;
-			$('crosstalk-note').textContent = 'Shares of the difference, and the wait per selected request and in the rest.' +
+			$(id + '-section').hidden = !all.length;
+			$(id + '-note').textContent = 'Shares of the difference, and the wait per selected request and in the rest.' +
 				(lines.length < all.length ? ` ${all.length - lines.length} of less than ${percent(SHARE_MIN)} are left out.` : '');
 			fill(lines);
 			if (whole)
@@ -66,7 +66,9 @@ const crosstalk = (() => {
 				});
 		},
 	};
-})();
+}
+
+const crosstalk = makeCrosstalk('crosstalk'), contextCrosstalk = makeCrosstalk('context-crosstalk');
 
 /* Means of variables in selected requests and in the rest, as distributions. */
 const values = (() => {
