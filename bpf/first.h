@@ -50,6 +50,35 @@ static __always_inline void call_buffer(struct user_vector *buffer)
 		buffer->len = 0;
 }
 
+/* MySQL: header of a packet, and what the reply to COM_STMT_PREPARE has: that it is one, and the statement's number. */
+#define MYSQL_PREPARE      0x16
+#define MYSQL_PREPARED_SZ  12
+#define MYSQL_HEADER_SZ    4
+#define MYSQL_REPLY_SZ     9
+#define MYSQL_COMMAND_AT   4
+#define MYSQL_STATEMENT_AT 5
+#define MYSQL_SEQUENCE_AT  3
+
+/* The call under way sends the reply to that interval: see WL_FIRST_PREPARED. */
+VERIFIED_ONCE int open__note_prepared(struct open_interval *open)
+{
+	u8 reply[MYSQL_REPLY_SZ] = {};
+	struct user_vector buffer;
+
+	if (!open || open->first_len <= MYSQL_STATEMENT_AT || open->first[MYSQL_SEQUENCE_AT] ||
+	    open->first[MYSQL_COMMAND_AT] != MYSQL_PREPARE)
+		return 0;
+	call_buffer(&buffer);
+	if (buffer.len < sizeof(reply) || bpf_probe_read_user(reply, sizeof(reply), (void *)buffer.base))
+		return 0;
+	if (reply[0] < MYSQL_PREPARED_SZ || reply[1] || reply[2] || reply[MYSQL_SEQUENCE_AT] != 1 ||
+	    reply[MYSQL_COMMAND_AT])
+		return 0;
+	__builtin_memcpy(open->first, reply + MYSQL_STATEMENT_AT, MYSQL_HEADER_SZ);
+	open->first[MYSQL_COMMAND_AT] = WL_FIRST_PREPARED;
+	return 0;
+}
+
 /* The call under way has read so many bytes of it.  True: more would be of use. */
 VERIFIED_ONCE bool open__add_first(struct open_interval *open, u64 read_len)
 {

@@ -40,13 +40,15 @@ struct request_bytes {
 enum request_prepared {
 	REQUEST_PLAIN,
 	REQUEST_PREPARES, /* text is that of a statement, which has a name from now on */
-	REQUEST_EXECUTES, /* the statement of that name: text is empty */
+	REQUEST_EXECUTES, /* the statement of that name: text is that where it is not known, "" for "EXECUTE name" */
 };
 
 struct request_parsed {
 	enum request_protocol protocol;
 	bool weak; /* requests of other protocols look like that, too */
 	enum request_prepared prepared;
+	/* The name is the connection's own: another one's says nothing of it; "PREPARE " precedes the statement. */
+	bool own;
 	char text[REQUEST_TEXT_MAX];
 	char statement[REQUEST_STATEMENT_MAX]; /* name of the prepared statement; "" is one */
 };

@@ -2,6 +2,10 @@
 /* PostgreSQL and MySQL: the statement without its literals. */
 #include "model/request_text.h"
 
+#include <whylate/record.h>
+
+#include <stdio.h>
+
 /* --- statements --------------------------------------------------------------------------------------------------- */
 
 struct sql {
@@ -396,6 +400,25 @@ static const char *const commands[] = {
 	[0x1f] = "RESET CONNECTION",
 };
 
+/* Statements are known by the server's number for them. */
+static void name_statement(const uint8_t *number, enum request_prepared prepared, struct request_parsed *parsed)
+{
+	snprintf(parsed->statement, sizeof(parsed->statement), "%u",
+		 (uint32_t)number[3] << 24 | (uint32_t)number[2] << 16 | (uint32_t)number[1] << 8 | number[0]);
+	parsed->prepared = prepared;
+	parsed->own = true;
+}
+
+/* As WL_FIRST_PREPARED says. */
+static bool parse_prepared(const struct request_bytes *request, struct request_parsed *parsed)
+{
+	parsed->weak = true;
+	name_statement(request->bytes, REQUEST_PREPARES, parsed);
+	put_statement(parsed, commands[0x16], request->bytes + 5, request->len - 5, request->total > request->len,
+		      true);
+	return true;
+}
+
 bool request_parse_mysql(const struct request_bytes *request, struct request_parsed *parsed)
 {
 	const uint8_t *bytes = request->bytes, *body = bytes + 5;
@@ -403,6 +426,8 @@ bool request_parse_mysql(const struct request_bytes *request, struct request_par
 	uint8_t command;
 	bool cut;
 
+	if (request->len > 5 && bytes[4] == WL_FIRST_PREPARED)
+		return parse_prepared(request, parsed);
 	if (request->len < 5 || bytes[3])
 		return false;
 	packet_sz = (size_t)bytes[2] << 16 | (size_t)bytes[1] << 8 | bytes[0];
@@ -413,6 +438,8 @@ bool request_parse_mysql(const struct request_bytes *request, struct request_par
 	parsed->weak = packet_sz + 4 != request->total && !(packet_sz + 4 > request->total && request->cut);
 	cut = packet_sz - 1 > request->len - 5;
 	have = cut ? request->len - 5 : packet_sz - 1;
+	if (command == 0x17 && have >= 4)
+		name_statement(body, REQUEST_EXECUTES, parsed);
 	if (command != 0x03 && command != 0x16) {
 		strcpy(parsed->text, commands[command]);
 		return true;

@@ -129,29 +129,30 @@ static uint32_t *statement(struct request_types *types, uint64_t owner, uint64_t
 }
 
 /* Of the connection; and of the listener, for connections whose statements were prepared unseen. */
-static void note_statement(struct request_types *types, const struct wl_brief_record *record, const char *name,
-			   uint32_t text)
+static void note_statement(struct request_types *types, const struct wl_brief_record *record,
+			   const struct request_parsed *parsed, uint32_t text)
 {
-	uint64_t hash = fnv1a_text(FNV1A_BEGIN, name);
+	uint64_t hash = fnv1a_text(FNV1A_BEGIN, parsed->statement);
 	uint32_t *own = statement(types, record->conn, hash, true), *common;
 
 	if (own)
 		*own = text;
-	if (!*name)
+	if (!*parsed->statement || parsed->own)
 		return;
 	common = statement(types, 1ULL << 63 | record->type, hash, true);
 	if (common)
 		*common = *common && *common != text ? SEVERAL : text;
 }
 
-static uint32_t find_statement(struct request_types *types, const struct wl_brief_record *record, const char *name)
+static uint32_t find_statement(struct request_types *types, const struct wl_brief_record *record,
+			       const struct request_parsed *parsed)
 {
-	uint64_t hash = fnv1a_text(FNV1A_BEGIN, name);
+	uint64_t hash = fnv1a_text(FNV1A_BEGIN, parsed->statement);
 	const uint32_t *own = statement(types, record->conn, hash, false), *common;
 
 	if (own)
 		return *own;
-	common = *name ? statement(types, 1ULL << 63 | record->type, hash, false) : NULL;
+	common = *parsed->statement && !parsed->own ? statement(types, 1ULL << 63 | record->type, hash, false) : NULL;
 	return common && *common != SEVERAL ? *common : 0;
 }
 
@@ -182,13 +183,18 @@ static uint32_t text_of(struct request_types *types, struct listener *listener, 
 
 	if (parsed->prepared != REQUEST_EXECUTES) {
 		number = number_of(types, listener, parsed->text);
-		if (parsed->prepared == REQUEST_PREPARES)
-			note_statement(types, record, parsed->statement, number);
+		if (parsed->prepared == REQUEST_PREPARES && parsed->own)
+			note_statement(types, record, parsed,
+				       number_of(types, listener, parsed->text + strlen("PREPARE ")));
+		else if (parsed->prepared == REQUEST_PREPARES)
+			note_statement(types, record, parsed, number);
 		return number;
 	}
-	number = find_statement(types, record, parsed->statement);
+	number = find_statement(types, record, parsed);
 	if (number)
 		return number;
+	if (*parsed->text)
+		return number_of(types, listener, parsed->text);
 	snprintf(text, sizeof(text), "EXECUTE %s", parsed->statement);
 	for (char *at = text; *at; at++)
 		if (*at < ' ' || *at > '~')

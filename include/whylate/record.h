@@ -178,6 +178,11 @@ struct wl_culprit {
 
 /* Bytes of a request that leave the kernel side, at most: from them the agent tells its type. */
 #define WL_FIRST_MAX 256
+/*
+ * A MySQL statement that was prepared while it was recorded: the server's number for it, four bytes, stands in place of
+ * the packet's length and sequence, and this in place of the command, which no client sends.
+ */
+#define WL_FIRST_PREPARED 0xff
 /* More bytes that are read of a request are appended while there are at most that many. */
 #define WL_FIRST_ENOUGH 63
 

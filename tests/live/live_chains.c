@@ -216,8 +216,25 @@ static double sysbench_queries(struct process *load)
 	return sysbench_count(load, "total: ") + sysbench_count(load, "ignored errors: ");
 }
 
+struct statements {
+	uint64_t cnt, nameless, named;
+};
+
+/* Prepared statements that were executed: sysbench prepares all of its own on connections that the recording saw begin.
+ */
+static void count_statements(void *owner, json_object *row)
+{
+	struct statements *statements = owner;
+	const char *type = json_text(row, "type");
+
+	statements->cnt++;
+	statements->nameless += strstr(type, " EXECUTE") != NULL;
+	statements->named += strstr(type, " SELECT c FROM sbtest1 WHERE id=?") != NULL;
+}
+
 static void test_mariadb(void)
 {
+	struct statements statements = {0};
 	struct recording recording = {0};
 	struct mariadb mariadb = {0};
 	struct process load = {0};
@@ -239,6 +256,10 @@ static void test_mariadb(void)
 		goto cleanup;
 	CHECKF(seen.behind_ns[WL_CATEGORY_LOCK] > 0, "nobody waits for a lock of another thread");
 	CHECKF(seen.wait_ns[WL_CATEGORY_IO_DISK] > 0, "nobody waits for a disk");
+	visit_rows(recording.dir.s, "interval", count_statements, &statements);
+	CHECKF(statements.named > statements.cnt / 4 && !statements.nameless,
+	       "of %lu statements, %lu select a row, %lu are executed without a text", statements.cnt, statements.named,
+	       statements.nameless);
 cleanup:
 	process_end(&load);
 	recording_end(&recording);

@@ -342,6 +342,34 @@ static void prepared_statements_have_texts(void)
 	request_types__free(types);
 }
 
+/* MySQL numbers statements of each connection from 1 on. */
+static void numbered_statements_have_texts(void)
+{
+	static const uint8_t plain[] = "\x09\0\0\0\x03SELECT 7", unknown[] = "\x09\0\0\0\x16SELECT ?",
+			     prepared[] = "\x02\0\0\0\xffSELECT 12", execute[] = "\x0a\0\0\0\x17\2\0\0\0\0\1\0\0\0",
+			     other[] = "\x02\0\0\0\xff"
+				       "DELETE 12",
+			     torn[] = "\x0a\0\0\0\x17\2\0";
+	struct request_types *types = request_types__new(REQUEST_NONE);
+	uint32_t type = TCP(3306);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(types);
+	/* What stands for a prepared statement tells no protocol. */
+	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(1), 1, TEXT(prepared)), "");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(plain)), "SELECT ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "EXECUTE");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(prepared)), "PREPARE SELECT ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "SELECT ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(unknown)), "PREPARE SELECT ?");
+	/* Another connection's number is another statement's, or nobody knows whose. */
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(execute)), "EXECUTE");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(other)), "PREPARE DELETE ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(execute)), "DELETE ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "SELECT ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(torn)), "EXECUTE");
+	request_types__free(types);
+}
+
 /* What a symbol list's type= says. */
 static void values_are_types(void)
 {
@@ -372,6 +400,7 @@ int suite_request(void)
 		{"what looks like HTTP is not", what_looks_like_http_is_not},
 		{"routes are bounded", routes_are_bounded},
 		{"prepared statements have texts", prepared_statements_have_texts},
+		{"numbered statements have texts", numbered_statements_have_texts},
 		{"values are types", values_are_types},
 	};
 
