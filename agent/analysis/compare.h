@@ -47,6 +47,8 @@ struct compare_line {
 	const char *name;         /* of a category, function or event; of a root its one line for a person */
 	const struct cause *root; /* NULL: it is none */
 	bool known;               /* a root that the recordings tell */
+	/* Of a root: the latency of each side without it.  p99_ns NAN: not known. */
+	struct cause_gain gain[COMPARE_SIDE_CNT];
 	double mean[COMPARE_SIDE_CNT], late[COMPARE_SIDE_CNT]; /* per request, per late request */
 	struct compare_difference mean_diff, late_diff;
 };
@@ -87,10 +89,11 @@ struct comparison {
 	struct compare_type *types; /* the most frequent first */
 	size_t type_cnt;
 	struct compare_list categories, roots, functions, events;
-	size_t ranked_cnt[COMPARE_SIDE_CNT]; /* rows that categories and roots rest on */
-	enum compare_verdict verdict;        /* of the metrics that are judged */
-	bool exceeds;                        /* one of them is beyond its limit */
-	struct value_report *values;         /* of two recordings with values; NULL: none */
+	size_t ranked_cnt[COMPARE_SIDE_CNT];       /* rows that categories and roots rest on */
+	struct cause_gain whole[COMPARE_SIDE_CNT]; /* the latency that the roots' gains are of: with all roots */
+	enum compare_verdict verdict;              /* of the metrics that are judged */
+	bool exceeds;                              /* one of them is beyond its limit */
+	struct value_report *values;               /* of two recordings with values; NULL: none */
 };
 
 struct compare_opts {

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/compare_roots.h"
 
+#include "analysis/compare_gain.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NO_LINE UINT32_MAX
+#define NO_GAIN                  \
+	{                        \
+		NAN, NAN, NAN,   \
+		{                \
+			NAN, NAN \
+		}                \
+	}
 
 struct work {
 	struct compare_roots *roots;
@@ -154,10 +163,12 @@ static int add_lines(struct work *work)
 		return -ENOMEM;
 	for (size_t l = 0; l < work->lines->cnt && !err; l++)
 		err = add_line(work, l, &report);
+	if (!err)
+		err = compare_gain__fill(comparison, work->lines, work->sides, work->opts);
 	if (err)
 		return err;
 	comparison->roots.lines[comparison->roots.cnt++] =
-		(struct compare_line){.name = "smaller roots together", .known = true};
+		(struct compare_line){.name = "smaller roots together", .known = true, .gain = {NO_GAIN, NO_GAIN}};
 	for (size_t l = 0; l < comparison->roots.cnt; l++) {
 		work->roots->columns[l] = calloc(comparison->dataset->row_cnt + 1, sizeof(double));
 		if (!work->roots->columns[l])

@@ -4,7 +4,7 @@
 
 #define SLOWEST_CNT 10 /* paths in full */
 
-int findings_follow(struct findings *findings, struct shard_reader *reader)
+int findings_follow(struct findings *findings, struct shard_reader *reader, bool as_one_host)
 {
 	int found = traces_load(&findings->traces, reader), err;
 
@@ -19,6 +19,7 @@ int findings_follow(struct findings *findings, struct shard_reader *reader)
 		return err;
 	}
 	err = roots_init(&findings->roots, &findings->traces, &findings->samples, &findings->dataset);
+	findings->roots.many_hosts = findings->roots.many_hosts && !as_one_host;
 	if (!err)
 		err = paths_make(&findings->paths, &findings->traces, &findings->dataset, &findings->roots);
 	if (err) {
@@ -108,7 +109,7 @@ int findings_complete(struct findings *findings, struct shard_reader *reader, co
 	findings->paths = (struct paths){0};
 	findings->samples = (struct samples){0};
 	findings->values = (struct values){0};
-	err = findings_follow(findings, reader);
+	err = findings_follow(findings, reader, false);
 	progress_at("weighing functions");
 	if (err >= 0)
 		err = find_factors(findings, reader, &opts->rule);

@@ -42,9 +42,9 @@ struct findings {
 int findings_complete(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts);
 /*
  * Of findings_complete(), only the chains of who waited for whom: 1: there are; 0: they were not recorded; -errno.
- * findings_unfollow() after 1 and 0.
+ * findings_unfollow() after 1 and 0.  as_one_host: a root is the same on all hosts.
  */
-int findings_follow(struct findings *findings, struct shard_reader *reader);
+int findings_follow(struct findings *findings, struct shard_reader *reader, bool as_one_host);
 void findings_unfollow(struct findings *findings);
 /* Both, without a line: 0, or -errno with nothing to free. */
 int findings_make(struct findings *findings, struct shard_reader *reader, const struct findings_opts *opts);

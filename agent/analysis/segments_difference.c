@@ -37,7 +37,7 @@ static int compare(struct segments_difference *difference, struct shard_reader *
 	}
 	for (size_t m = 0; m < COMPARE_METRIC_CNT; m++)
 		opts.limits[m] = NAN;
-	followed = findings_follow(findings, reader);
+	followed = findings_follow(findings, reader, false);
 	if (followed > 0) {
 		opts.paths = &findings->paths;
 		opts.roots = &findings->roots;

@@ -137,7 +137,9 @@ static int compare_findings(struct findings *findings, struct shard_reader *read
 {
 	struct comparison comparison;
 	uint8_t *sides = NULL;
-	int followed = findings_follow(findings, reader), err, code = EXIT_FAILED;
+	/* Two hosts that are compared have the same roots. */
+	bool one_each = loaded[COMPARE_A].facts.host_cnt <= 1 && loaded[COMPARE_B].facts.host_cnt <= 1;
+	int followed = findings_follow(findings, reader, one_each), err, code = EXIT_FAILED;
 
 	err = followed < 0 ? followed : 0;
 	if (!err)

@@ -102,7 +102,7 @@ static int run_pprof(FILE *out, struct shard_reader *reader, const struct export
 	int err = findings ? dataset_load(&findings->dataset, reader, &filter) : -ENOMEM, found = 0;
 
 	if (!err) {
-		found = findings_follow(findings, reader);
+		found = findings_follow(findings, reader, false);
 		err = found < 0 ? found : 0;
 		if (found > 0)
 			err = export_pprof(out, &findings->dataset, &findings->paths, &findings->roots, PPROF_TAIL);

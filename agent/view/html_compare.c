@@ -131,13 +131,36 @@ static void put_line(struct html *html, const struct compare_line *line, bool la
 	html__put(html, "</tr>\n");
 }
 
+static bool has_gain(const struct compare_line *line, const struct cause_gain *whole)
+{
+	return whole && !isnan(line->gain[COMPARE_A].p99_ns) && !isnan(line->gain[COMPARE_B].p99_ns);
+}
+
+/* What each side's p99 is without the root, and with it. */
+static void put_gain(struct html *html, const struct compare_line *line, const struct cause_gain *whole)
+{
+	char text[FORMAT_SZ], b[FORMAT_SZ];
+
+	html__put(html, "<tr><td class=\"whole\">p99 without it</td>");
+	for (int s = 0; s < COMPARE_SIDE_CNT; s++)
+		html__number(html, view_duration(text, sizeof(text), line->gain[s].p99_ns));
+	html__put(html, "<td class=\"faint\" colspan=\"3\">");
+	html__printf(html, "instead of %s and %s", view_duration(text, sizeof(text), whole[COMPARE_A].p99_ns),
+		     view_duration(b, sizeof(b), whole[COMPARE_B].p99_ns));
+	html__put(html, "</td></tr>\n");
+}
+
 static bool differs(const struct compare_line *line)
 {
 	return line->mean_diff.differs || line->late_diff.differs;
 }
 
-/* Roots, categories or functions that clearly differ.  Late requests and all of them have a scale each. */
-static void put_parts(struct html *html, const char *heading, const struct compare_list *list, uint32_t top)
+/*
+ * Roots, categories or functions that clearly differ.  Late requests and all of them have a scale each.  whole: of
+ * roots, NULL of the others.
+ */
+static void put_parts(struct html *html, const char *heading, const struct compare_list *list,
+		      const struct cause_gain *whole, uint32_t top)
 {
 	double most_late = 0, most_mean = 0;
 	size_t cnt = 0, shown = 0;
@@ -158,12 +181,14 @@ static void put_parts(struct html *html, const char *heading, const struct compa
 	for (size_t i = 0; i < list->cnt && shown < text_limit(cnt, top); i++) {
 		if (!differs(&list->lines[i]))
 			continue;
-		html__put(html, "<tr><th rowspan=\"2\">");
+		html__put(html, has_gain(&list->lines[i], whole) ? "<tr><th rowspan=\"3\">" : "<tr><th rowspan=\"2\">");
 		html__text(html, list->lines[i].name);
 		html__put(html, "</th>");
 		put_line(html, &list->lines[i], true, most_late);
 		html__put(html, "<tr>");
 		put_line(html, &list->lines[i], false, most_mean);
+		if (has_gain(&list->lines[i], whole))
+			put_gain(html, &list->lines[i], whole);
 		shown++;
 	}
 	html__put(html, "</tbody></table>\n<p class=\"faint\">");
@@ -213,9 +238,9 @@ int view_compare_html(FILE *out, const struct comparison *comparison, const stru
 		put_metrics(&html, comparison, false);
 	}
 	html__put(&html, "</section>\n");
-	put_parts(&html, "By root", &comparison->roots, opts->top);
-	put_parts(&html, "By category", &comparison->categories, opts->top);
-	put_parts(&html, "By function", &comparison->functions, opts->top);
+	put_parts(&html, "By root", &comparison->roots, comparison->whole, opts->top);
+	put_parts(&html, "By category", &comparison->categories, NULL, opts->top);
+	put_parts(&html, "By function", &comparison->functions, NULL, opts->top);
 	html__details(&html, "The whole comparison as text", fill_whole, &whole);
 	return html__close(&html);
 }

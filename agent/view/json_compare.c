@@ -92,8 +92,22 @@ static void put_types_of(struct json_doc *doc, struct json_object *root, const s
 	}
 }
 
+/* The side's latency without the root, and with it. */
+static void put_gain(struct json_doc *doc, struct json_object *line, const char *key, const struct cause_gain *from,
+		     const struct cause_gain *whole)
+{
+	struct json_object *gain = put_object(doc, line, key);
+
+	put_rounded(doc, gain, "mean_ns", from->mean_ns);
+	put_rounded(doc, gain, "p99_ns", from->p99_ns);
+	put_ci(doc, gain, "p99_ci", from->p99_ci);
+	put_rounded(doc, gain, "p999_ns", from->p999_ns);
+	put_rounded(doc, gain, "with_mean_ns", whole->mean_ns);
+	put_rounded(doc, gain, "with_p99_ns", whole->p99_ns);
+}
+
 static void put_list(struct json_doc *doc, struct json_object *root, const char *key, const char *name,
-		     const struct compare_list *list)
+		     const struct compare_list *list, const struct cause_gain *whole)
 {
 	struct json_object *array = put_array(doc, root, key);
 
@@ -110,9 +124,11 @@ static void put_list(struct json_doc *doc, struct json_object *root, const char 
 			continue;
 		put_string(doc, line, "function", from->root->function);
 		json_put_root(doc, line, from->root);
-		/* They are of late against typical requests. */
+		/* It is of late against typical requests. */
 		json_object_object_del(line, "ways");
 		json_object_object_del(line, "gain");
+		put_gain(doc, line, "a_gain", &from->gain[COMPARE_A], &whole[COMPARE_A]);
+		put_gain(doc, line, "b_gain", &from->gain[COMPARE_B], &whole[COMPARE_B]);
 	}
 }
 
@@ -132,9 +148,9 @@ static void put_events_of(struct json_doc *doc, struct json_object *root, const 
 
 void json_put_difference(struct json_doc *doc, struct json_object *root, const struct comparison *comparison)
 {
-	put_list(doc, root, "roots", "what", &comparison->roots);
-	put_list(doc, root, "breakdown", "category", &comparison->categories);
-	put_list(doc, root, "functions", "function", &comparison->functions);
+	put_list(doc, root, "roots", "what", &comparison->roots, comparison->whole);
+	put_list(doc, root, "breakdown", "category", &comparison->categories, NULL);
+	put_list(doc, root, "functions", "function", &comparison->functions, NULL);
 	put_events_of(doc, root, comparison);
 }
 

@@ -189,7 +189,24 @@ static void print_types(struct page *page, const struct comparison *comparison, 
 	text_more(page, comparison->type_cnt, top);
 }
 
-static void print_part(struct page *page, const struct compare_line *line)
+/* What each side's p99 is without the root. */
+static void print_gain(struct page *page, const struct compare_line *line, const struct cause_gain *whole)
+{
+	char text[FORMAT_SZ], b[FORMAT_SZ];
+
+	if (isnan(line->gain[COMPARE_A].p99_ns) || isnan(line->gain[COMPARE_B].p99_ns))
+		return;
+	page__to(page, 6);
+	page__put(page, "p99 without it");
+	page__right(page, view_duration(text, sizeof(text), line->gain[COMPARE_A].p99_ns), 46);
+	page__right(page, view_duration(text, sizeof(text), line->gain[COMPARE_B].p99_ns), 58);
+	page__printf(page, "  instead of %s and %s", view_duration(text, sizeof(text), whole[COMPARE_A].p99_ns),
+		     view_duration(b, sizeof(b), whole[COMPARE_B].p99_ns));
+	page__end_line(page);
+}
+
+/* whole: of roots, NULL of the other parts. */
+static void print_part(struct page *page, const struct compare_line *line, const struct cause_gain *whole)
 {
 	char text[FORMAT_SZ], ci[FORMAT_CI_SZ], *printable = text;
 	const struct compare_difference *differences[] = {&line->late_diff, &line->mean_diff};
@@ -212,6 +229,8 @@ static void print_part(struct page *page, const struct compare_line *line)
 		page__put(page, format_time_change_ci(ci, differences[d]->ci));
 		page__end_line(page);
 	}
+	if (whole)
+		print_gain(page, line, whole);
 }
 
 static bool part_differs(const struct compare_line *line)
@@ -220,7 +239,8 @@ static bool part_differs(const struct compare_line *line)
 }
 
 /* Those that are clearly different, then a word on the others. */
-static void print_parts(struct page *page, const char *heading, const struct compare_list *list, uint32_t top)
+static void print_parts(struct page *page, const char *heading, const struct compare_list *list,
+			const struct cause_gain *whole, uint32_t top)
 {
 	size_t differ = 0, shown = 0;
 
@@ -232,7 +252,7 @@ static void print_parts(struct page *page, const char *heading, const struct com
 	text_heading(page, heading);
 	for (size_t i = 0; i < list->cnt && shown < text_limit(differ, top); i++)
 		if (part_differs(&list->lines[i])) {
-			print_part(page, &list->lines[i]);
+			print_part(page, &list->lines[i], whole);
 			shown++;
 		}
 	page__style(page, PAGE_FAINT);
@@ -313,12 +333,12 @@ void text_compare_parts(struct page *page, const struct comparison *comparison, 
 
 	snprintf(heading, sizeof(heading), "Roots whose time differs (late: from each side's own %s up)",
 		 format_percentile(late, comparison->tail));
-	print_parts(page, heading, &comparison->roots, top);
+	print_parts(page, heading, &comparison->roots, comparison->whole, top);
 	snprintf(heading, sizeof(heading), "Categories whose time differs%s%s%s",
 		 comparison->roots.cnt ? "" : " (late: from each side's own ", comparison->roots.cnt ? "" : late,
 		 comparison->roots.cnt ? "" : " up)");
-	print_parts(page, heading, &comparison->categories, top);
-	print_parts(page, "Functions whose own time differs, on critical paths", &comparison->functions, top);
+	print_parts(page, heading, &comparison->categories, NULL, top);
+	print_parts(page, "Functions whose own time differs, on critical paths", &comparison->functions, NULL, top);
 	print_events(page, comparison, top);
 }
 

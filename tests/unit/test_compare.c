@@ -380,49 +380,144 @@ static const struct compare_line *line_named(const struct compare_list *list, co
 	return NULL;
 }
 
+/* Both recordings, whose critical paths are known, side by side. */
+struct followed {
+	struct findings findings;
+	struct comparison comparison;
+	struct test_dir dir;
+	uint8_t *sides;
+};
+
+/* Side b is session 8. */
+static void followed__compare(struct followed *followed)
+{
+	struct compare_opts opts = {.tail = 0.99, .bootstrap_cnt = 100, .seed = 7, .limits = {0, NAN, NAN, 0, NAN}};
+	struct shard_reader *reader = test_reader__open(followed->dir.path);
+	struct findings *findings = &followed->findings;
+	const struct dataset *dataset = &findings->dataset;
+
+	*findings = (struct findings){0};
+	CU_ASSERT_EQUAL_FATAL(dataset_load(&findings->dataset, reader, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(findings_follow(findings, reader, true), 1);
+	followed->sides = calloc(dataset->row_cnt, 1);
+	for (size_t row = 0; row < dataset->row_cnt; row++)
+		followed->sides[row] = dataset->session_ids[dataset->session[row]] == 8 ? COMPARE_IN_B : COMPARE_IN_A;
+	opts.paths = &findings->paths;
+	opts.roots = &findings->roots;
+	CU_ASSERT_EQUAL_FATAL(comparison_make(&followed->comparison, dataset, followed->sides, &opts), 0);
+	shard_reader__free(reader);
+}
+
+static void followed__free(struct followed *followed)
+{
+	comparison_free(&followed->comparison);
+	free(followed->sides);
+	findings_unfollow(&followed->findings);
+	dataset_free(&followed->findings.dataset);
+	test_dir__remove(&followed->dir);
+}
+
 /* Its callers did not change, though it is in their time; the lines sum to the difference of the means. */
 static void the_function_that_grew_is_named(void)
 {
-	struct compare_opts opts = {.tail = 0.99, .bootstrap_cnt = 100, .seed = 7, .limits = {0, NAN, NAN, 0, NAN}};
-	struct findings findings = {0};
-	struct comparison comparison;
-	struct shard_reader *reader;
-	struct test_dir dir;
-	uint8_t *sides;
+	struct followed followed;
+	const struct comparison *comparison = &followed.comparison;
+	const struct compare_list *functions = &comparison->functions;
 	double sum = 0;
 
-	test_dir__make(&dir);
-	put_side(dir.path, "a", 7, false);
-	put_side(dir.path, "b", 8, true);
-	reader = test_reader__open(dir.path);
-	CU_ASSERT_EQUAL_FATAL(dataset_load(&findings.dataset, reader, NULL), 0);
-	CU_ASSERT_EQUAL_FATAL(findings_follow(&findings, reader), 1);
-	sides = calloc(findings.dataset.row_cnt, 1);
-	for (size_t row = 0; row < findings.dataset.row_cnt; row++)
-		sides[row] =
-			findings.dataset.session_ids[findings.dataset.session[row]] == 8 ? COMPARE_IN_B : COMPARE_IN_A;
-	opts.paths = &findings.paths;
-	opts.roots = &findings.roots;
-	CU_ASSERT_EQUAL_FATAL(comparison_make(&comparison, &findings.dataset, sides, &opts), 0);
-	CU_ASSERT_EQUAL(comparison.functions.cnt, 5);
-	CU_ASSERT_STRING_EQUAL(comparison.functions.lines[0].name, "sort");
-	CU_ASSERT(comparison.functions.lines[0].mean_diff.differs);
-	CU_ASSERT_DOUBLE_EQUAL(comparison.functions.lines[0].mean_diff.value, 300000, 15000);
-	CU_ASSERT_EQUAL(comparison.functions.lines[0].mean[COMPARE_A], 0);
-	CU_ASSERT_PTR_NULL(line_named(&comparison.functions, "serve"));
-	for (size_t i = 1; i < comparison.functions.cnt; i++)
-		CU_ASSERT(fabs(comparison.functions.lines[i].mean_diff.value) < 15000);
-	for (size_t i = 0; i < comparison.functions.cnt; i++)
-		sum += comparison.functions.lines[i].mean_diff.value;
-	CU_ASSERT_DOUBLE_EQUAL(sum, comparison.metrics[0].like_ns[1] - comparison.metrics[0].like_ns[0], 1);
-	CU_ASSERT_PTR_NOT_NULL(line_named(&comparison.functions, "in no sampled function"));
-	CU_ASSERT_EQUAL(comparison.verdict, COMPARE_WORSE);
-	comparison_free(&comparison);
-	free(sides);
-	findings_unfollow(&findings);
-	dataset_free(&findings.dataset);
-	shard_reader__free(reader);
-	test_dir__remove(&dir);
+	test_dir__make(&followed.dir);
+	put_side(followed.dir.path, "a", 7, false);
+	put_side(followed.dir.path, "b", 8, true);
+	followed__compare(&followed);
+	CU_ASSERT_EQUAL(functions->cnt, 5);
+	CU_ASSERT_STRING_EQUAL(functions->lines[0].name, "sort");
+	CU_ASSERT(functions->lines[0].mean_diff.differs);
+	CU_ASSERT_DOUBLE_EQUAL(functions->lines[0].mean_diff.value, 300000, 15000);
+	CU_ASSERT_EQUAL(functions->lines[0].mean[COMPARE_A], 0);
+	CU_ASSERT_PTR_NULL(line_named(functions, "serve"));
+	for (size_t i = 1; i < functions->cnt; i++)
+		CU_ASSERT(fabs(functions->lines[i].mean_diff.value) < 15000);
+	for (size_t i = 0; i < functions->cnt; i++)
+		sum += functions->lines[i].mean_diff.value;
+	CU_ASSERT_DOUBLE_EQUAL(sum, comparison->metrics[0].like_ns[1] - comparison->metrics[0].like_ns[0], 1);
+	CU_ASSERT_PTR_NOT_NULL(line_named(functions, "in no sampled function"));
+	CU_ASSERT_EQUAL(comparison->verdict, COMPARE_WORSE);
+	followed__free(&followed);
+}
+
+/* Each request runs for 300 µs; every `every`th waits for a disk for 1 ms. */
+static void put_disk_side(const char *dir, const char *host, uint64_t session_id, uint64_t every)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, host, session_id, 200);
+	row_put_thread(&to, 200, 200, "server");
+	for (uint64_t i = 0; i < REQUESTS; i++) {
+		uint64_t begin_ts = (i + 1) * 2000 * US, wait_ns = i % every ? 0 : 1000 * US;
+		uint64_t at = begin_ts + 100 * US, end_ts = at + wait_ns + 200 * US;
+
+		row_put_segment(&to, 200, begin_ts, at, "running", i + 1);
+		if (wait_ns)
+			row_put_segment(&to, 200, at, at + wait_ns, "blocked.disk", i + 1);
+		row_put_segment(&to, 200, at + wait_ns, end_ts, "running", i + 1);
+		row_put_interval(&to, i + 1, 200, "tcp:80", begin_ts, end_ts, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+static const struct compare_line *root_of(const struct comparison *comparison, enum root_kind kind)
+{
+	for (size_t i = 0; i < comparison->roots.cnt; i++) {
+		const struct cause *root = comparison->roots.lines[i].root;
+
+		if (root && root->root.kind == kind)
+			return &comparison->roots.lines[i];
+	}
+	return NULL;
+}
+
+/* One request in 400 of A waits for the disk, which p99 does not see; one in 20 of B. */
+static void a_root_has_a_gain_on_either_side(void)
+{
+	struct followed followed;
+	const struct cause_gain *whole = followed.comparison.whole;
+	const struct compare_line *disk;
+
+	test_dir__make(&followed.dir);
+	put_disk_side(followed.dir.path, "a", 7, REQUESTS);
+	put_disk_side(followed.dir.path, "b", 8, 20);
+	followed__compare(&followed);
+	CU_ASSERT_EQUAL(whole[COMPARE_A].p99_ns, 300.0 * US);
+	CU_ASSERT_EQUAL(whole[COMPARE_B].p99_ns, 1300.0 * US);
+	CU_ASSERT_DOUBLE_EQUAL(whole[COMPARE_B].mean_ns, 350.0 * US, 1);
+	disk = root_of(&followed.comparison, ROOT_DISK);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(disk);
+	for (int s = 0; s < COMPARE_SIDE_CNT; s++) {
+		CU_ASSERT_EQUAL(disk->gain[s].p99_ns, 300.0 * US);
+		CU_ASSERT_EQUAL(disk->gain[s].p999_ns, 300.0 * US);
+		CU_ASSERT_DOUBLE_EQUAL(disk->gain[s].mean_ns, 300.0 * US, 1);
+		CU_ASSERT_EQUAL(disk->gain[s].p99_ci.lo, 300.0 * US);
+		CU_ASSERT_EQUAL(disk->gain[s].p99_ci.hi, 300.0 * US);
+	}
+	followed__free(&followed);
+}
+
+/* What both sides do has its gain on both; what A has none of changes nothing there. */
+static void a_root_of_one_side_has_no_gain_on_the_other(void)
+{
+	struct followed followed;
+	const struct compare_line *disk;
+
+	test_dir__make(&followed.dir);
+	put_disk_side(followed.dir.path, "a", 7, 20);
+	put_side(followed.dir.path, "b", 8, false);
+	followed__compare(&followed);
+	disk = root_of(&followed.comparison, ROOT_DISK);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(disk);
+	CU_ASSERT_EQUAL(disk->gain[COMPARE_A].p99_ns, 300.0 * US);
+	CU_ASSERT_EQUAL(disk->gain[COMPARE_B].p99_ns, followed.comparison.whole[COMPARE_B].p99_ns);
+	CU_ASSERT_EQUAL(disk->gain[COMPARE_B].mean_ns, followed.comparison.whole[COMPARE_B].mean_ns);
+	followed__free(&followed);
 }
 
 int suite_compare(void)
@@ -432,6 +527,8 @@ int suite_compare(void)
 		{"a shift is found", a_shift_is_found},
 		{"the part that grew is named", the_part_that_grew_is_named},
 		{"the function that grew is named", the_function_that_grew_is_named},
+		{"a root has a gain on either side", a_root_has_a_gain_on_either_side},
+		{"a root of one side has no gain on the other", a_root_of_one_side_has_no_gain_on_the_other},
 		{"the mix of types is taken out", the_mix_of_types_is_taken_out},
 		{"types of one side are apart", types_of_one_side_are_apart},
 		{"the detectable size is detected", the_detectable_size_is_detected},

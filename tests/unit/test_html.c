@@ -79,13 +79,14 @@ static char *comparison_of(const char *name)
 		{.label = name, .host = name, .comm = name, .kernel = name, .pid = 7},
 		{.label = name, .host = name, .comm = name, .pid = -1, .duration_s = 3},
 	};
-	struct compare_line line = {.name = name, .known = true};
+	struct compare_line line = {.name = name, .known = true, .gain = {{.p99_ns = 2e6}, {.p99_ns = 3e6}}};
 	struct compare_type types[2] = {{.type = name, .in_both = true}, {.type = name}};
 	struct comparison comparison = {
 		.tail = 0.99,
 		.types = types,
 		.type_cnt = 2,
 		.mixed = true,
+		.whole = {{.p99_ns = 2e6}, {.p99_ns = 17e6}},
 		.roots = {&line, 1},
 		.categories = {&line, 1},
 		.functions = {&line, 1},
@@ -204,6 +205,8 @@ static void names_are_no_markup_in_a_comparison(void)
 
 	CU_ASSERT(count_of(harmless, HARMLESS) >= 12);
 	CU_ASSERT_EQUAL(count_of(harmless, "<script"), 0);
+	CU_ASSERT_EQUAL(count_of(harmless, "p99 without it</td>"), 1);
+	CU_ASSERT_EQUAL(count_of(harmless, ">instead of 2.00 ms and 17.0 ms<"), 1);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char *hostile = comparison_of(names[i]);
 

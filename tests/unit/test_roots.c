@@ -232,7 +232,7 @@ static void what_is_new_is_the_root_that_differs(void)
 	found.reader = test_reader__open(found.dir.path);
 	findings = &found.findings;
 	CU_ASSERT_EQUAL_FATAL(dataset_load(&findings->dataset, found.reader, &filter), 0);
-	CU_ASSERT_EQUAL_FATAL(findings_follow(findings, found.reader), 1);
+	CU_ASSERT_EQUAL_FATAL(findings_follow(findings, found.reader, false), 1);
 	sides = calloc(findings->dataset.row_cnt, 1);
 	CU_ASSERT_FATAL(sides != NULL);
 	for (size_t row = 0; row < findings->dataset.row_cnt; row++)
