@@ -1,20 +1,19 @@
 /* Confidence intervals by a block bootstrap, in a worker: 95 %, by percentiles. */
 const boot = (() => {
 	const BLOCKS = 100, BLOCKS_MIN = 5, REPLICATES = 400;
-	let worker, serial = 0, done;
+	let worker = null, serial = 0, done;
 	const waiting = new Map();
 
 	/*
 	 * In the worker.  Groups are drawn apart, each in whole blocks.  A group has sums of `parts` figures and the weight, block
 	 * by block; a figure is its sum over the weight, or with `ratios` over the sum that follows it.  `cumulative`: with all
-	 * before it.  Of two groups the differences as well, and their shares of the difference of part `total`.
+	 * before it.  `of` says what the intervals are of: 'means' of the first group, or of two groups the 'differences', or
+	 * their 'shares' of the difference of part `total`.
 	 */
 	function work(event) {
-		const {id, groups, replicates, total, cumulative, ratios} = event.data;
+		const {id, groups, replicates, total, cumulative, ratios, of} = event.data;
 		const figures = ratios ? groups[0].parts / 2 : groups[0].parts;
-		const sample = () => Array.from({length: figures}, () => new Float64Array(replicates));
-		const means = groups.map(sample), pair = groups.length === 2 && groups[1].parts === groups[0].parts;
-		const differences = pair ? sample() : [], shares = pair ? sample() : [];
+		const means = groups.map(() => Array.from({length: figures}, () => new Float64Array(replicates)));
 		let state = 88172645;
 		const random = (limit) => {
 			state ^= state << 13;
@@ -44,14 +43,9 @@ const boot = (() => {
 			const known = values.filter((value) => value === value).sort();
 			return known.length ? [known[Math.floor(known.length * 0.025)], known[Math.ceil(known.length * 0.975) - 1]] : [NaN, NaN];
 		};
-		if (pair)
-			for (let p = 0; p < figures; p++)
-				for (let r = 0; r < replicates; r++) {
-					differences[p][r] = means[0][p][r] - means[1][p][r];
-					shares[p][r] = differences[p][r] / (means[0][total][r] - means[1][total][r]);
-				}
-		postMessage({id, means: means.map((group) => group.map(interval)), differences: differences.map(interval),
-			shares: shares.map(interval)});
+		const less = (p) => means[0][p].map((mean, r) => mean - means[1][p][r]), whole = of === 'shares' ? less(total) : null;
+		postMessage({id, intervals: means[0].map((mean, p) =>
+			interval(of === 'means' ? mean : of === 'differences' ? less(p) : less(p).map((part, r) => part / whole[r])))});
 	}
 
 	function start() {
@@ -61,7 +55,7 @@ const boot = (() => {
 		worker.onmessage = (event) => {
 			const told = waiting.get(event.data.id);
 			waiting.delete(event.data.id);
-			told(event.data);
+			told(event.data.intervals);
 			settle();
 		};
 	}
@@ -90,6 +84,8 @@ const boot = (() => {
 		return group;
 	}
 
+	/* It is there before the first selection needs it. */
+	start();
 	return {
 		sums,
 		means({blocks, parts, weight, sums: of}) {
@@ -103,8 +99,8 @@ const boot = (() => {
 		begin(whenDone) {
 			if (waiting.size) {
 				worker.terminate();
-				worker = null;
 				waiting.clear();
+				start();
 			}
 			done = whenDone;
 		},
@@ -114,8 +110,6 @@ const boot = (() => {
 				told(null);
 				return;
 			}
-			if (!worker)
-				start();
 			waiting.set(++serial, told);
 			worker.postMessage({id: serial, replicates: REPLICATES, total: 0, ...job});
 		},

@@ -11,12 +11,24 @@ const nines = {
 /* All requests by latency. */
 const orderOf = (rows) => Uint32Array.from({length: rows.cnt}, (_, i) => i).sort((a, b) => rows.latency[a] - rows.latency[b]);
 
-/* What a chart is about: [name, rows by latency] of the selected and of the other requests, or of all. */
-function groupsOf({order, ranked, shown, mask, any}, of) {
-	if (of === 'all' || !any)
-		return [['all requests', order.filter((row) => shown[row])]];
-	return [['selected', order.filter((row) => mask[row] && ranked[row])],
-		['the rest', order.filter((row) => shown[row] && !mask[row] && ranked[row])]];
+/*
+ * What a chart is about: the selected and the other requests, or all; `list` in the order of time, `order` by latency.
+ * Made once for a selection, in one pass.
+ */
+function groupsOf(selection, of) {
+	const {order, ranked, shown, mask, any, selected, rest} = selection, all = of === 'all' || !any, key = all ? 'all' : 'both';
+	selection.groups ||= {};
+	if (selection.groups[key])
+		return selection.groups[key];
+	const lists = all ? [Uint32Array.from(order.keys()).filter((row) => shown[row])] : [selected, rest];
+	const made = lists.map((list, n) => ({name: all ? 'all requests' : n ? 'the rest' : 'selected', list, order: new Uint32Array(list.length)}));
+	const next = [0, 0];
+	for (const row of order)
+		if (shown[row] && (all || ranked[row])) {
+			const group = all || mask[row] ? 0 : 1;
+			made[group].order[next[group]++] = row;
+		}
+	return (selection.groups[key] = made);
 }
 
 const shares = (() => {
@@ -25,7 +37,7 @@ const shares = (() => {
 
 	const shade = (p) => (parts[p].plain ? theme('none') : colour(p));
 
-	function fill([name, order]) {
+	function fill({name, order}) {
 		const {rows} = data, panel = {name, bins: Array.from({length: BINS}, () => ({ns: new Float64Array(parts.length), weight: 0}))};
 		let total = 0, before = 0;
 		for (const row of order)
@@ -103,7 +115,7 @@ const shares = (() => {
 
 	function use(chosen, groups) {
 		parts = chosen;
-		panels = groups.filter(([, order]) => order.length).map(fill);
+		panels = groups.filter(({order}) => order.length).map(fill);
 		draw();
 	}
 
@@ -136,11 +148,9 @@ const cdf = (() => {
 	let chart, into, made = null;
 
 	/* Of each curve and point of the grid: of how many requests the latency is there. */
-	function sumsOf(rows, order, grid, curves) {
+	function sumsOf(rows, list, grid, curves) {
 		const low = Math.log(grid[0]), step = (Math.log(grid[POINTS - 1]) - low) / (POINTS - 1), parts = POINTS * curves.length;
 		const at = (ns) => Math.max(Math.ceil((Math.log(Math.max(1, ns)) - low) / step - 1e-9), 0);
-		/* In the order of time, which the blocks are of. */
-		const list = order.slice().sort();
 		return boot.sums(list.length, parts, (i) => rows.weight[list[i]], (i, put) => {
 			const row = list[i], own = at(rows.latency[row]);
 			curves.forEach((cause, c) => {
@@ -206,18 +216,18 @@ const cdf = (() => {
 
 	/* Each group as recorded; the first also without each of the causes. */
 	function use(element, rows, groups, causes) {
-		const met = groups.filter(([, order]) => order.length), without = causes.slice(0, CURVES);
+		const met = groups.filter(({order}) => order.length), without = causes.slice(0, CURVES);
 		into = element;
 		if (!met.length)
 			return;
-		const high = Math.max(2, ...met.map(([, order]) => rows.latency[order[order.length - 1]] * 1.02));
-		const low = Math.max(1, Math.min(...met.map(([, order]) => rows.latency[order[0]])) / 4);
+		const high = Math.max(2, ...met.map(({order}) => rows.latency[order[order.length - 1]] * 1.02));
+		const low = Math.max(1, Math.min(...met.map(({order}) => rows.latency[order[0]])) / 4);
 		const grid = Array.from({length: POINTS}, (_, i) => low * (high / low) ** (i / (POINTS - 1)));
-		const mine = {grid, series: [], most: Math.max(1, ...met.map(([, order]) => nines.of(1 - 1 / order.length)))};
+		const mine = {grid, series: [], most: Math.max(1, ...met.map(({order}) => nines.of(1 - 1 / order.length)))};
 		made = mine;
-		met.forEach(([name, order], g) => {
+		met.forEach(({name, list}, g) => {
 			const curves = g ? [null] : [null, ...without.map(({part: cause}) => cause)];
-			const group = sumsOf(rows, order, grid, curves), means = boot.means(group);
+			const group = sumsOf(rows, list, grid, curves), means = boot.means(group);
 			curves.forEach((cause, c) => {
 				let sum = 0;
 				const line = {
@@ -229,8 +239,8 @@ const cdf = (() => {
 					}),
 				};
 				mine.series.push(line);
-				boot.run({groups: [part(group, c)], cumulative: true}, (intervals) => {
-					line.interval = intervals?.means[0];
+				boot.run({groups: [part(group, c)], cumulative: true, of: 'means'}, (intervals) => {
+					line.interval = intervals;
 					if (made === mine && line.interval)
 						chart?.redraw(false);
 				});

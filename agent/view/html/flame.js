@@ -129,11 +129,11 @@ const flame = (() => {
 				}
 			});
 		});
-		boot.run({groups}, (made) => {
+		boot.run({groups, of: 'differences'}, (made) => {
 			if (!made || tree !== mine)
 				return;
 			nodes.forEach((at, n) => {
-				at.interval = made.differences[n];
+				at.interval = made[n];
 			});
 			draw();
 			if (!found)

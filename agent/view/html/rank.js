@@ -22,7 +22,7 @@ const rank = (() => {
 			share: whole ? (own[p] - other[p]) / whole : NaN,
 		}));
 		if (whole)
-			boot.run({groups, total}, (intervals) => told(intervals?.shares));
+			boot.run({groups, total, of: 'shares'}, told);
 		else
 			told(null);
 		/* What has no known cause is no answer: it comes last. */

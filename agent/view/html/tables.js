@@ -58,9 +58,9 @@ function makeCrosstalk(id) {
 				(lines.length < all.length ? ` ${all.length - lines.length} of less than ${percent(SHARE_MIN)} are left out.` : '');
 			fill(lines);
 			if (whole)
-				boot.run({groups, total}, (made) => {
+				boot.run({groups, total, of: 'shares'}, (made) => {
 					lines.forEach((line) => {
-						line.interval = made?.shares[line.c];
+						line.interval = made?.[line.c];
 					});
 					fill(lines);
 				});
@@ -149,8 +149,8 @@ const values = (() => {
 			/* The page has a table of late requests against typical ones for those who have no script. */
 			if ($('values') && data.values.length)
 				$('values').hidden = true;
-			lines.forEach((of) => boot.run({groups: [of.group], ratios: true}, (made) => {
-				of.interval = made?.means[0][0];
+			lines.forEach((of) => boot.run({groups: [of.group], ratios: true, of: 'means'}, (made) => {
+				of.interval = made?.[0];
 				fill(lines);
 			}));
 		},
@@ -192,9 +192,9 @@ const hosts = (() => {
 				other: median(order, rows, (row) => shown[row] && !mask[row] && rows.host[row] === host)}))
 				.sort((a, b) => (b.share || 0) - (a.share || 0));
 			fill(lines);
-			boot.run({groups: [group], ratios: true}, (made) => {
+			boot.run({groups: [group], ratios: true, of: 'means'}, (made) => {
 				lines.forEach((line) => {
-					line.interval = made?.means[0][line.host];
+					line.interval = made?.[line.host];
 				});
 				fill(lines);
 			});
