@@ -126,7 +126,7 @@ workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out
 queue_bin := $(patsubst %,$(BUILD)/workloads/queues-%,O0 O2 O3 stripped $(if $(CROSS_COMPILE),,cplusplus))
 
 .PHONY: workloads
-workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/prelinked/library $(queue_bin)
+workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/lib/libwltracer.so $(BUILD)/workloads/prelinked/library $(queue_bin)
 $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
@@ -141,12 +141,19 @@ $(BUILD)/workloads/lib/libwlplugin.so: tests/workloads/lib/plugin.c tests/worklo
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -shared $< -o $@
+# As the specification of thread contexts asks for.
+tls_dialect := $(if $(filter x86_64,$(ARCH)),-mtls-dialect=gnu2)
+$(BUILD)/workloads/lib/libwltracer.so: tests/workloads/lib/tracer.c tests/workloads/lib/trace.h
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) $(tls_dialect) -fPIC -shared $< -o $@
 $(BUILD)/workloads/lib/%.o: tests/workloads/lib/%.cc tests/workloads/lib/%.h
 	$(say) CXX $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Werror -c $< -o $@
 $(BUILD)/workloads/library: $(BUILD)/workloads/lib/libwlcodec.so
 $(BUILD)/workloads/library: workload_with = -L$(BUILD)/workloads/lib -lwlcodec -Wl,-rpath,'$$ORIGIN/lib'
+$(BUILD)/workloads/traced: tests/workloads/lib/trace.h
 $(BUILD)/workloads/cplusplus: $(BUILD)/workloads/lib/engine.o
 $(BUILD)/workloads/cplusplus: workload_with = $(BUILD)/workloads/lib/engine.o -lstdc++
 

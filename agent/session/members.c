@@ -3,8 +3,6 @@
 #include "session/recording.h"
 #include "session/sinks.h"
 
-#include "target/thread_context.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -83,25 +81,6 @@ static int64_t cpu_of(pid_t pid)
 
 	vec_free(&one);
 	return cpu_ns;
-}
-
-/* --- trace ids ---------------------------------------------------------------------------------------------------- */
-
-void recording_find_trace_slot(struct recording *recording, pid_t pid)
-{
-	target_mappings mappings = {0};
-	int64_t slot;
-	int err;
-
-	if (!recording->options->types)
-		return;
-	err = target_mappings_read(pid, &mappings);
-	if (!err)
-		err = thread_context_slot(pid, &mappings, &slot);
-	target_mappings_free(&mappings);
-	if (err && err != -ENOENT)
-		log_debug("no trace ids of the threads of process %d: %s", pid, strerror(-err));
-	capture__set_trace_slot(recording->capture, pid, err ? NULL : &slot);
 }
 
 /* --- who comes and goes ------------------------------------------------------------------------------------------- */
@@ -186,19 +165,20 @@ static int take_main_thread(struct recording *recording, const struct wl_task_re
 {
 	struct target_process process = {.pid = (pid_t)record->pid, .ppid = (pid_t)record->parent_pid};
 
+	int err = 0;
+
 	switch (record->event) {
 	case WL_TASK_SEEN:
 		capture__adopt_process(recording->capture, record->pid, record->ts);
 		if (record->creator_tid)
-			capture__inherit_trace_slot(recording->capture, process.ppid, process.pid);
+			err = recording_trace_slots_fork(recording, process.ppid, process.pid);
 		/* What a server's children use is its CPU time, too. */
-		return process_joined(recording, &process, record->creator_tid != 0);
+		return err ? err : process_joined(recording, &process, record->creator_tid != 0);
 	case WL_TASK_EXEC:
-		recording_find_trace_slot(recording, process.pid);
-		break;
+		return recording_trace_slots_find(recording, process.pid);
 	case WL_TASK_EXIT:
 		capture__drop_process(recording->capture, record->pid, true);
-		capture__set_trace_slot(recording->capture, process.pid, NULL);
+		recording_trace_slots_exit(recording, process.pid);
 		process_left(recording, process.pid);
 		break;
 	}

@@ -150,6 +150,7 @@ struct recording {
 	struct recorded_list *list;      /* the symbol list's probes; NULL: there is none */
 	struct recording_budget *budget; /* of those; NULL: not looked at yet */
 	struct recording_loads *loads;   /* what the target loads meanwhile; NULL: not looked at yet */
+	struct trace_slots *trace_slots; /* NULL: not looked for */
 	void *client;                    /* options->client's own; NULL: none */
 	struct hot_paths *hot;           /* what stacks say of the program, the client's; NULL: it does not ask */
 };
@@ -300,8 +301,16 @@ void recording_goroutine_name(const struct recording *recording, const struct wl
 int recording_goroutines_write_note(struct recording *recording);
 void recording_goroutines_free(struct recording *recording);
 
-/* Looks for the thread context of a process that has begun, or runs another program. */
-void recording_find_trace_slot(struct recording *recording, pid_t pid);
+/*
+ * trace_slots.c: the thread contexts of the target's processes.  Find: of one that runs another program; watch: those
+ * without one are looked at again, every now and then, once they have loaded something.  Each 0 or -ENOMEM.
+ */
+int recording_trace_slots_begin(struct recording *recording);
+int recording_trace_slots_find(struct recording *recording, pid_t pid);
+int recording_trace_slots_fork(struct recording *recording, pid_t parent, pid_t child);
+int recording_trace_slots_watch(struct recording *recording);
+void recording_trace_slots_exit(struct recording *recording, pid_t pid);
+void recording_trace_slots_free(struct recording *recording);
 /* CPU time of the target's processes while they were of the target: never less than before. */
 uint64_t recording_cpu_ns(struct recording *recording);
 /* Where the target listens by now.  0 or -errno. */

@@ -187,6 +187,8 @@ static int record_until_done(struct recording *recording)
 			err = recording_budget_keep(recording);
 		if (!err)
 			err = recording_loads_watch(recording);
+		if (!err)
+			err = recording_trace_slots_watch(recording);
 		if (recording->symbols.unsafe)
 			break;
 		capture__measure_cost(recording->capture);
@@ -387,9 +389,6 @@ static void discard_output(struct recording *recording, const char *dir)
 		rmdir(dir);
 }
 
-/* Of more processes at the beginning, threads have no trace ids: their files would be read for too long. */
-#define TRACED_PROCESSES_MAX 64
-
 static int run(struct recording *recording, const char *dir)
 {
 	int err, late_err;
@@ -405,8 +404,8 @@ static int run(struct recording *recording, const char *dir)
 			err = recording_budget_try(recording);
 		if (!err)
 			err = capture__start(recording->capture);
-		for (size_t i = 0; !err && i < recording->target.processes.cnt && i < TRACED_PROCESSES_MAX; i++)
-			recording_find_trace_slot(recording, recording->target.processes.items[i].pid);
+		if (!err)
+			err = recording_trace_slots_begin(recording);
 		if (!err)
 			recording_probes_begin(recording);
 		if (!err)
@@ -473,6 +472,7 @@ static void release(struct recording *recording)
 		recording->options->client->free(recording->client);
 	recording_budget_free(recording);
 	recording_loads_free(recording);
+	recording_trace_slots_free(recording);
 	recording_list_free(recording);
 	recording_probes_free(recording);
 	stacks__free(recording->stacks);

@@ -57,8 +57,14 @@ cleanup:
 	workload_end(&workload);
 }
 
+#define TRACED_MAX 4096
+
 struct traced {
-	uint64_t row_cnt, wrong_cnt;
+	uint64_t row_cnt, right_cnt;
+	uint64_t wrong_cnt;            /* of another trace */
+	uint64_t first_ts;             /* when the first with its trace began */
+	uint64_t begin_ts[TRACED_MAX]; /* of those without */
+	uint64_t without_cnt;
 };
 
 /* The workload's trace begins with "traced!!", and its span is the rest of it. */
@@ -66,41 +72,81 @@ static void take_traced(void *owner, const struct interval *interval)
 {
 	const struct shard_block_column *trace = block_column(interval->block, "trace_id", SHARD_STR);
 	const struct shard_block_column *span = block_column(interval->block, "span_id", SHARD_STR);
-	const char *id = !trace || column_is_null(trace, interval->row) ? "" : trace->values[interval->row].str;
 	struct traced *traced = owner;
 
 	traced->row_cnt++;
-	traced->wrong_cnt += strncmp(id, "7472616365642121", 16) || !span || column_is_null(span, interval->row) ||
-			     strcmp(id + 16, span->values[interval->row].str);
+	if (!trace || column_is_null(trace, interval->row)) {
+		if (traced->without_cnt < TRACED_MAX)
+			traced->begin_ts[traced->without_cnt] = interval->begin_ts;
+		traced->without_cnt++;
+		return;
+	}
+	if (strncmp(trace->values[interval->row].str, "7472616365642121", 16) || !span ||
+	    column_is_null(span, interval->row) ||
+	    strcmp(trace->values[interval->row].str + 16, span->values[interval->row].str)) {
+		traced->wrong_cnt++;
+		return;
+	}
+	if (!traced->right_cnt++ || interval->begin_ts < traced->first_ts)
+		traced->first_ts = interval->begin_ts;
+}
+
+/* Records the workload; false: it could not be. */
+static bool record_traced(const char *name, unsigned int seconds, struct traced *traced, struct workload *workload)
+{
+	struct recording recording = {0};
+	struct session session;
+	bool good;
+
+	good = workload_start(workload, name, seconds) &&
+	       recording_start(&recording, name, workload->server_pid, "--tail none --duty 100%% --budget 100%%");
+	if (good) {
+		workload_go(workload);
+		good = workload_finish(workload, 20);
+	}
+	if (good) {
+		recording_stop(&recording);
+		good = session_read(&session, recording.dir.s, take_traced, traced) && session_check(&session);
+	}
+	recording_end(&recording);
+	workload_end(workload);
+	return good;
 }
 
 static void test_thread_context(void)
 {
-	struct recording recording = {0};
+	static struct traced traced;
 	struct workload workload;
-	struct traced traced = {0};
-	struct session session;
 
-	if (!workload_start(&workload, "traced", 1) ||
-	    !recording_start(&recording, "traced", workload.server_pid, "--tail none --duty 100%% --budget 100%%"))
-		goto cleanup;
-	workload_go(&workload);
-	if (!workload_finish(&workload, 20))
-		goto cleanup;
-	recording_stop(&recording);
-	if (!session_read(&session, recording.dir.s, take_traced, &traced))
-		goto cleanup;
-	session_check(&session);
+	if (!record_traced("traced", 1, &traced, &workload))
+		return;
 	CHECKF(traced.row_cnt >= workload.intervals, "%lu rows of %lu", traced.row_cnt, workload.intervals);
-	CHECKF(!traced.wrong_cnt, "%lu of %lu without their trace", traced.wrong_cnt, traced.row_cnt);
-cleanup:
-	recording_end(&recording);
-	workload_end(&workload);
+	CHECKF(!traced.without_cnt && !traced.wrong_cnt, "%lu without their trace, %lu with another",
+	       traced.without_cnt, traced.wrong_cnt);
+}
+
+/* The library that publishes them comes after a second of four. */
+static void test_thread_context_of_a_late_library(void)
+{
+	static struct traced traced;
+	struct workload workload;
+	uint64_t later_cnt = 0;
+
+	if (!record_traced("traced_late", 4, &traced, &workload))
+		return;
+	for (uint64_t i = 0; i < traced.without_cnt && i < TRACED_MAX; i++)
+		later_cnt += traced.begin_ts[i] > traced.first_ts;
+	CHECKF(traced.right_cnt >= traced.row_cnt / 3, "%lu with their trace, of %lu", traced.right_cnt,
+	       traced.row_cnt);
+	CHECKF(!traced.wrong_cnt, "%lu with another", traced.wrong_cnt);
+	CHECKF(later_cnt <= traced.row_cnt / 100, "%lu without their trace after the first with it, of %lu", later_cnt,
+	       traced.row_cnt);
 }
 
 static const struct live_test tests[] = {
 	{"markers", test_found_by_themselves},
 	{"thread_context", test_thread_context},
+	{"thread_context_of_a_late_library", test_thread_context_of_a_late_library},
 };
 
 int suite_markers(void)

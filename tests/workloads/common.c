@@ -3,9 +3,12 @@
 #include "common.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <libgen.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -931,4 +934,21 @@ FILE *log_open(const char *variable)
 	if (file)
 		setvbuf(file, NULL, _IOLBF, 0);
 	return file;
+}
+
+void *library_symbol(const char *library, const char *symbol)
+{
+	char program[PATH_MAX], path[2 * PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	void *handle, *found;
+
+	program[len > 0 ? len : 0] = '\0';
+	snprintf(path, sizeof(path), "%s/lib/%s", dirname(program), library);
+	handle = dlopen(path, RTLD_NOW);
+	found = handle ? dlsym(handle, symbol) : NULL;
+	if (!found) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	return found;
 }

@@ -216,4 +216,7 @@ int disk_file_open(size_t size);
 int run_delay_open(void);
 uint64_t run_delay_read(int fd);
 
+/* Of a library in lib/ beside the program, which is loaded; the program ends where there is none. */
+void *library_symbol(const char *library, const char *symbol);
+
 #endif

@@ -8,15 +8,10 @@
 #include "lib/plugin.h"
 #include "common.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define LOADED_NS     1500000000ULL
 #define BIG_PER_MILLE 30
@@ -27,21 +22,7 @@ static FILE *items_log;
 
 static void load(void)
 {
-	char path[PATH_MAX], *slash;
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("/lib/libwlplugin.so"));
-	void *library;
-
-	if (len <= 0)
-		return;
-	path[len] = '\0';
-	slash = strrchr(path, '/');
-	strcpy(slash, "/lib/libwlplugin.so");
-	library = dlopen(path, RTLD_NOW);
-	if (!library) {
-		fprintf(stderr, "plugin: %s\n", dlerror());
-		exit(1);
-	}
-	*(void **)&scan = dlsym(library, "plugin_scan");
+	*(void **)&scan = library_symbol("libwlplugin.so", "plugin_scan");
 }
 
 static uint64_t handle(struct worker *worker, const struct request *request)
