@@ -53,13 +53,19 @@ static const struct target_mapping *first_code(const target_mappings *mappings)
 	return NULL;
 }
 
+/* Where a JIT compiler keeps what it makes, that may be a file without a name: nothing is read from there. */
+static bool is_made_code(const struct target_mapping *mapping)
+{
+	return !strncmp(mapping->path, "/memfd:", 7);
+}
+
 static bool is_too_large(const struct images *images, const target_mappings *mappings)
 {
 	const struct target_mapping *code = first_code(mappings);
 	uint64_t code_sz = 0;
 
 	for (size_t i = 0; i < mappings->cnt; i++)
-		if (mappings->items[i].exec && mappings->items[i].ino)
+		if (mappings->items[i].exec && mappings->items[i].ino && !is_made_code(&mappings->items[i]))
 			code_sz += mappings->items[i].end - mappings->items[i].start;
 	if (code_sz > CODE_SZ_MAX)
 		return true;
@@ -227,7 +233,8 @@ static int find_image(struct images *images, const struct image_process *process
 		*found = own;
 		return image__refresh(own);
 	}
-	if (is_too_large(images, &mappings)) {
+	/* The target has no other than its own to be told by. */
+	if (pid != images->opts.pid && is_too_large(images, &mappings)) {
 		target_mappings_free(&mappings);
 		return -EFBIG;
 	}
