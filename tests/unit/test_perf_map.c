@@ -292,7 +292,57 @@ static void a_map_is_read_as_it_grows(void)
 	place_free(&place);
 }
 
-/* Lines beyond all buffers, and without an end. */
+/* A file of that size, of which most is a hole: lines at its beginning, one near its end and one beyond what is read.
+ */
+static void write_huge(const char *path, unsigned int line_cnt)
+{
+	FILE *file = fopen(path, "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	for (unsigned int i = 0; i < line_cnt; i++)
+		fprintf(file, "%x 10 LazyCompile:~function_%u /srv/app/some/module.js:%u:1\n", 0x10000000 + i * 0x20, i,
+			i);
+	fseek(file, PERF_MAP_SZ_MAX - 64, SEEK_SET);
+	fputs("\n1000 10 late\n", file);
+	fseek(file, PERF_MAP_SZ_MAX + 64, SEEK_SET);
+	fputs("\n2000 10 too late\n", file);
+	fclose(file);
+}
+
+/* <sanitizer/allocator_interface.h>, which not every package of a compiler has. */
+size_t __sanitizer_get_current_allocated_bytes(void);
+
+#define HUGE_LINES 300000U
+#define PART_SZ    (4U << 20)
+
+/* Each look reads at most a part, and what is kept does not grow with the file. */
+static void a_map_of_500_mb_is_read_a_part_at_a_time(void)
+{
+	struct place place;
+	size_t before_sz, most_sz = 0;
+	unsigned int look_cnt = 0;
+
+	place_init(&place);
+	write_huge(place.map, HUGE_LINES);
+	before_sz = __sanitizer_get_current_allocated_bytes();
+	while (look_cnt < 2 * PERF_MAP_SZ_MAX / PART_SZ && !perf_map__find(place.perf_map, 0x1000, place.ts)) {
+		size_t sz;
+
+		look(&place);
+		look_cnt++;
+		sz = __sanitizer_get_current_allocated_bytes() - before_sz;
+		most_sz = sz > most_sz ? sz : most_sz;
+	}
+	CU_ASSERT(look_cnt >= PERF_MAP_SZ_MAX / PART_SZ && look_cnt <= PERF_MAP_SZ_MAX / PART_SZ + 2);
+	CU_ASSERT(most_sz < 32 << 20);
+	is_named(&place, 0x10000000, place.ts, "LazyCompile:~function_0 /srv/app/some/module.js:0:1");
+	is_named(&place, 0x10000000 + (HUGE_LINES - 1) * 0x20, place.ts,
+		 "LazyCompile:~function_299999 /srv/app/some/module.js:299999:1");
+	look(&place);
+	is_named(&place, 0x2000, place.ts, NULL);
+	place_free(&place);
+}
+
 /* A record of a jitdump: of `id`, with three numbers and a name. */
 static void write_record(FILE *file, uint32_t id, uint64_t from, uint64_t addr, uint64_t sz, const char *name)
 {
@@ -375,6 +425,7 @@ static void what_is_no_jitdump_has_no_names(void)
 			}
 }
 
+/* Lines beyond all buffers, and without an end. */
 static void long_lines_are_passed_over(void)
 {
 	size_t sz = 300000;
@@ -469,6 +520,7 @@ int suite_perf_map(void)
 		{"lines are parsed", lines_are_parsed},
 		{"names are shown as people write them", names_are_shown_as_people_write_them},
 		{"a map is read as it grows", a_map_is_read_as_it_grows},
+		{"a map of 500 MB is read a part at a time", a_map_of_500_mb_is_read_a_part_at_a_time},
 		{"a jitdump is read as it grows", a_jitdump_is_read_as_it_grows},
 		{"what is no jitdump has no names", what_is_no_jitdump_has_no_names},
 		{"long lines are passed over", long_lines_are_passed_over},
