@@ -85,8 +85,9 @@ struct cgroup___place {
 	struct cgroup___place *ancestors[1];
 } __attribute__((preserve_access_index));
 
-struct cgroup_subsys_state___place {
-	struct cgroup___place *cgroup;
+struct cgrp_cset_link___place {
+	struct cgroup___place *cgrp;
+	struct list_head cgrp_link;
 } __attribute__((preserve_access_index));
 
 #define CGROUP_DEPTH_MAX 32
@@ -113,26 +114,25 @@ static __always_inline bool cgroup_is_below(struct cgroup___place *cgroup, u64 i
 	return false;
 }
 
-#define CGROUP_SUBSYS_MAX 16
+#define CGROUP_HIERARCHIES_MAX 32
 
-/* The task's cgroup in a hierarchy of version 1, which has at least one controller; NULL. */
+/*
+ * The task's cgroup in a hierarchy of version 1; NULL.  The list has one of each hierarchy, also of those without a
+ * controller, and changes when one is mounted.
+ */
 static __always_inline struct cgroup___place *task_cgroup_v1(struct task_struct *task, u32 hierarchy)
 {
 	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	u64 at = (u64)BPF_CORE_READ(set, cgrp_links.next), end = (u64)set + bpf_core_field_offset(set->cgrp_links);
 
-	for (u32 i = 0; i < CGROUP_SUBSYS_MAX; i++) {
-		struct cgroup_subsys_state___place *css = NULL;
-		struct cgroup___place *cgroup;
+	for (u32 i = 0; i < CGROUP_HIERARCHIES_MAX && at && at != end; i++) {
+		struct cgrp_cset_link___place *link =
+			(void *)(at - bpf_core_field_offset(struct cgrp_cset_link___place, cgrp_link));
+		struct cgroup___place *cgroup = BPF_CORE_READ(link, cgrp);
 
-		if (i >= bpf_core_field_size(set->subsys) / sizeof(css))
-			break;
-		if (bpf_probe_read_kernel(&css, sizeof(css),
-					  (void *)set + bpf_core_field_offset(set->subsys) + i * sizeof(css)) ||
-		    !css)
-			continue;
-		cgroup = BPF_CORE_READ(css, cgroup);
 		if (cgroup && (u32)BPF_CORE_READ(cgroup, root, hierarchy_id) == hierarchy)
 			return cgroup;
+		at = (u64)BPF_CORE_READ(link, cgrp_link.next);
 	}
 	return NULL;
 }

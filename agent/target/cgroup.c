@@ -13,8 +13,8 @@
 
 /* A mounted hierarchy. */
 struct hierarchy {
-	uint32_t id;   /* 0: version 2 */
-	bool unusable; /* version 1, without any controller */
+	uint32_t id; /* 0: version 2 */
+	bool named;  /* version 1, without a controller: systemd's own */
 	char dir[PATH_MAX];
 };
 
@@ -22,33 +22,60 @@ typedef VEC(struct hierarchy) hierarchies;
 
 /* --- what is mounted ---------------------------------------------------------------------------------------------- */
 
-/* The id of the hierarchy of version 1 that one of these options is a controller of, 0: none. */
-static uint32_t hierarchy_id(const char *options)
+/* Is one of the words, with commas between them, among the options? */
+static bool any_is_in(char *words, const char *options)
 {
-	char line[1024], *rest, *word, list[512];
-	uint32_t id = 0, found = 0;
-	char path[PATH_MAX];
+	char *word;
+
+	while ((word = strsep(&words, ","))) {
+		size_t len = strlen(word);
+
+		for (const char *at = len ? strstr(options, word) : NULL; at; at = strstr(at + 1, word))
+			if ((at == options || at[-1] == ',') && (!at[len] || at[len] == ','))
+				return true;
+	}
+	return false;
+}
+
+/* The hierarchy of version 1 that is mounted with these options: of its controllers, or of its name.  0, -ENOENT. */
+static int hierarchy_find(const char *options, struct hierarchy *hierarchy)
+{
+	char line[1024], list[512], path[PATH_MAX];
+	int err = -ENOENT;
+	uint32_t id;
 	FILE *file;
 
 	proc_path(path, sizeof(path), "self/cgroup");
 	file = fopen(path, "re");
-	while (file && !found && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%u:%511[^:]", &id, list) != 2)
+	while (file && err && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%u:%511[^:]", &id, list) != 2 || !id)
 			continue;
-		for (rest = list; !found && (word = strsep(&rest, ","));) {
-			const char *at = strstr(options, word);
-			size_t len = strlen(word);
-
-			if (!len || strchr(word, '='))
-				continue;
-			for (; at && !found; at = strstr(at + 1, word))
-				if ((at == options || at[-1] == ',') && (!at[len] || at[len] == ','))
-					found = id;
-		}
+		hierarchy->named = !strncmp(list, "name=", 5);
+		hierarchy->id = id;
+		err = any_is_in(list, options) ? 0 : -ENOENT;
 	}
 	if (file)
 		fclose(file);
-	return found;
+	return err;
+}
+
+/*
+ * systemd and container runtimes keep theirs in version 2 if they can.  Hierarchies without controllers come last.
+ * 0 or -ENOMEM.
+ */
+static int hierarchies_add(hierarchies *all, const struct hierarchy *hierarchy)
+{
+	int err = vec_push(all, *hierarchy);
+
+	for (size_t i = all->cnt - 1; !err && i > 0; i--) {
+		struct hierarchy before = all->items[i - 1];
+
+		if (hierarchy->named >= before.named && (hierarchy->id || !before.id))
+			break;
+		all->items[i] = before;
+		all->items[i - 1] = *hierarchy;
+	}
+	return err;
 }
 
 /* mountinfo escapes blanks, tabs, newlines and backslashes in octal. */
@@ -88,16 +115,8 @@ static int hierarchies_read(hierarchies *all)
 		    sscanf(line, "%*s %*s %*s %*s %4095s", hierarchy.dir) != 1)
 			continue;
 		unescape(hierarchy.dir);
-		if (strcmp(type, "cgroup2")) {
-			hierarchy.id = hierarchy_id(options);
-			hierarchy.unusable = !hierarchy.id;
-		}
-		/* Version 2 first: systemd and container runtimes keep theirs there if they can. */
-		err = vec_push(all, hierarchy);
-		if (!err && !hierarchy.id && !hierarchy.unusable && all->cnt > 1) {
-			all->items[all->cnt - 1] = all->items[0];
-			all->items[0] = hierarchy;
-		}
+		if (!strcmp(type, "cgroup2") || !hierarchy_find(options, &hierarchy))
+			err = hierarchies_add(all, &hierarchy);
 	}
 	free(line);
 	fclose(file);
@@ -138,10 +157,10 @@ int target_cgroup_open(const char *path, struct target_cgroup *cgroup)
 	err = -ENOENT;
 	for (size_t i = 0; err == -ENOENT && realpath(path, real) && i < all.cnt; i++)
 		if (is_below(real, all.items[i].dir))
-			err = all.items[i].unusable ? -ENOTSUP : cgroup_make(all.items[i].id, real, cgroup);
+			err = cgroup_make(all.items[i].id, real, cgroup);
 	for (size_t i = 0; err == -ENOENT && i < all.cnt; i++) {
 		snprintf(joined, sizeof(joined), "%s/%s", all.items[i].dir, path + strspn(path, "/"));
-		if (!all.items[i].unusable && realpath(joined, real) && is_below(real, all.items[i].dir))
+		if (realpath(joined, real) && is_below(real, all.items[i].dir))
 			err = cgroup_make(all.items[i].id, real, cgroup);
 	}
 	vec_free(&all);
@@ -262,8 +281,7 @@ static int search_all(struct search *search)
 	for (size_t i = 0; !err && i < all.cnt && !(search->found && search->found->cnt); i++) {
 		search->hierarchy = all.items[i].id;
 		snprintf(path, sizeof(path), "%s", all.items[i].dir);
-		if (!all.items[i].unusable)
-			err = walk(search, path, strlen(path), 0);
+		err = walk(search, path, strlen(path), 0);
 	}
 	vec_free(&all);
 	return err;

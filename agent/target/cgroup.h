@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Control groups as targets: where one lies by what systemd, a container runtime or Kubernetes calls it, and which
- * processes are in its subtree.  Version 2, and each hierarchy of version 1 that has a controller.
+ * processes are in its subtree.  Version 2, and each hierarchy of version 1, with controllers or only a name.
  */
 #ifndef WHYLATE_TARGET_CGROUP_H
 #define WHYLATE_TARGET_CGROUP_H
@@ -18,8 +18,7 @@ struct target_cgroup {
 
 typedef VEC(struct target_cgroup) target_cgroups; /* vec_free() */
 
-/* A directory of a mounted hierarchy, or a path in one as /proc/PID/cgroup has it. 0 or -errno (-ENOENT, -ENOTSUP: its
- * hierarchy has no controller, so the kernel side cannot tell who is in it). */
+/* A directory of a mounted hierarchy, or a path in one as /proc/PID/cgroup has it. 0 or -errno (-ENOENT). */
 int target_cgroup_open(const char *path, struct target_cgroup *cgroup);
 
 enum cgroup_kind { CGROUP_UNIT, CGROUP_CONTAINER, CGROUP_POD };

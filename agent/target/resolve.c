@@ -550,11 +550,7 @@ static int resolve_cgroup_path(const char *path, struct target_set *set)
 	struct target_cgroup cgroup;
 	int err = target_cgroup_open(path, &cgroup);
 
-	if (err == -ENOTSUP)
-		log_error("'%.300s' is in a hierarchy without a controller, where the kernel does not say who is in a "
-			  "cgroup: give its path in another one",
-			  path);
-	else if (err)
+	if (err)
 		log_error("there is no cgroup '%.300s': %s (`cat /proc/PID/cgroup` shows that of a process)", path,
 			  strerror(-err));
 	return err ? err : take_cgroup(&cgroup, set);

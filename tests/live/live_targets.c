@@ -124,18 +124,31 @@ static void test_port_elsewhere(void)
 	process_end(&server);
 }
 
-/* Where control groups of version 2 can be made; false: nowhere. */
-static bool cgroup_make(char *dir, size_t sz)
-{
-	static const char *const roots[] = {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"};
-	char procs[512];
+/* As they are mounted, where they are: the first directory of each. */
+static const struct hierarchy {
+	const char *test, *roots[3];
+} version2 = {"target_cgroup", {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}},
+  version1 = {"target_cgroup_v1", {"/sys/fs/cgroup/freezer", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu"}},
+  of_systemd = {"target_unit", {"/sys/fs/cgroup/systemd"}};
 
-	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-		snprintf(procs, sizeof(procs), "%s/cgroup.procs", roots[i]);
-		snprintf(dir, sz, "%s/whylate-test-%d", roots[i], getpid());
+/* A control group there; false: none can be made, and the test is skipped. */
+static bool cgroup_make(const struct hierarchy *hierarchy, char *dir, size_t sz)
+{
+	char procs[512];
+	struct stat top, root;
+
+	for (size_t i = 0; i < 3 && hierarchy->roots[i]; i++) {
+		snprintf(procs, sizeof(procs), "%s/cgroup.procs", hierarchy->roots[i]);
+		snprintf(dir, sz, "%s/whylate-test-%d.service", hierarchy->roots[i], getpid());
+		/* Part of another one where nothing is mounted. */
+		if (stat("/sys/fs/cgroup", &top) || stat(hierarchy->roots[i], &root) ||
+		    (hierarchy != &version2 && top.st_dev == root.st_dev))
+			continue;
 		if (is_there(procs) && !mkdir(dir, 0755))
 			return true;
 	}
+	*dir = '\0';
+	skip(hierarchy->test, "no control group can be made in a hierarchy of that kind: %s", strerror(errno));
 	return false;
 }
 
@@ -150,21 +163,20 @@ static void cgroup_join(const char *dir, const char *below, pid_t pid)
 	sleep_ms(500);
 }
 
-static void test_cgroup(void)
+/* Who joins is recorded, who leaves no longer; by its unit's name, or its path. */
+static void follow_cgroup(const struct hierarchy *hierarchy, bool by_unit)
 {
 	struct recording recording = {0};
 	struct redis one = {0}, two = {0};
 	char dir[256] = "", target[300];
 
-	if (!cgroup_make(dir, sizeof(dir))) {
-		skip("cgroup", "no control groups of version 2 can be made here: %s", strerror(errno));
+	if (!cgroup_make(hierarchy, dir, sizeof(dir)))
 		return;
-	}
 	if (!redis_start(&one, ANY_CPU) || !redis_start(&two, ANY_CPU))
 		goto cleanup;
 	cgroup_join(dir, "", one.process.pid);
-	snprintf(target, sizeof(target), "--cgroup %s", dir);
-	if (!recording_start_by(&recording, "cgroup", target, EVERY_ONE) || !load_both(&one, &two))
+	snprintf(target, sizeof(target), by_unit ? "--unit %s" : "--cgroup %s", by_unit ? strrchr(dir, '/') + 1 : dir);
+	if (!recording_start_by(&recording, hierarchy->test, target, EVERY_ONE) || !load_both(&one, &two))
 		goto cleanup;
 	cgroup_join(dir, "", two.process.pid);
 	if (!load_both(&one, &two))
@@ -180,10 +192,67 @@ cleanup:
 		sleep_ms(100);
 }
 
+static void test_cgroup(void)
+{
+	follow_cgroup(&version2, false);
+}
+
+static void test_cgroup_v1(void)
+{
+	follow_cgroup(&version1, false);
+}
+
+/* systemd without version 2 keeps its units there, and in no other hierarchy. */
+static void test_unit(void)
+{
+	follow_cgroup(&of_systemd, true);
+}
+
+/* The first child; 0: it has none. */
+static pid_t child_of(pid_t pid)
+{
+	char path[64], *text;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	text = file_read(path, NULL);
+	child = text ? atoi(text) : 0;
+	free(text);
+	return child;
+}
+
+/* In a PID namespace of its own it is number 1, and its neighbour there tells which namespace that is. */
+static void test_pidns(void)
+{
+	struct recording recording = {0};
+	struct process server, load = {0};
+	int port = port_free();
+	char script[256], target[64];
+	const char *const argv[] = {"unshare", "-pf", "--kill-child", "sh", "-c", script, NULL};
+	pid_t neighbour;
+
+	snprintf(script, sizeof(script), "sleep 60 & exec redis-server --port %d --save ''", port);
+	if (program_missing("target_pidns", "redis-server") || program_missing("target_pidns", "unshare") ||
+	    process_launch_argv(&server, NULL, argv))
+		return;
+	if (process_says(&server, false, "Ready to accept", NULL, 10)) {
+		neighbour = child_of(child_of(server.pid));
+		snprintf(target, sizeof(target), "-p 1 --pidns-of %d", neighbour);
+		if (CHECK(neighbour > 0) && recording_start_by(&recording, "pidns", target, EVERY_ONE) &&
+		    !process_start(&load, "redis-benchmark -p %d -t get -n %u -c 5 --csv", port, REQUESTS)) {
+			CHECK(!process_wait(&load, 20));
+			expect_loads(&recording, port, 1, 0, 0);
+		}
+	}
+	process_end(&load);
+	recording_end(&recording);
+	process_end(&server);
+}
+
 static const struct live_test tests[] = {
-	{"several_pids", test_several_pids},
-	{"port_elsewhere", test_port_elsewhere},
-	{"target_cgroup", test_cgroup},
+	{"several_pids", test_several_pids}, {"port_elsewhere", test_port_elsewhere},
+	{"target_cgroup", test_cgroup},      {"target_cgroup_v1", test_cgroup_v1},
+	{"target_unit", test_unit},          {"target_pidns", test_pidns},
 };
 
 int suite_targets(void)

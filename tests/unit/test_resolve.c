@@ -122,7 +122,7 @@ static void put_cgroup(const char *path, const char *pids)
 
 static int setup(void)
 {
-	char line[2 * PATH_MAX];
+	char line[4 * PATH_MAX];
 
 	if (!mkdtemp(root))
 		return -1;
@@ -134,9 +134,17 @@ static int setup(void)
 	put_cgroup("docker/0123456789abcdef/sub", "4000301\n0\n");
 	put_cgroup("docker/0123456789abcdef", "4000300\n");
 	put_cgroup("docker/fedcba9876543210", "4000400\n");
-	snprintf(line, sizeof(line), "30 20 0:1 / %s/cg rw,nosuid - cgroup2 cgroup2 rw\n", root);
+	put_cgroup("../named/system.slice/legacy.service", "4000200\n");
+	put_cgroup("../named/system.slice/both.service", "4000200\n");
+	put_cgroup("../cpu/system.slice/both.service", "4000201\n");
+	/* As systemd mounts them without version 2 but for the last: its own first. */
+	snprintf(line, sizeof(line),
+		 "28 20 0:2 / %s/named rw - cgroup cgroup rw,xattr,release_agent=/lib/cpu,name=systemd\n"
+		 "29 20 0:3 / %s/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+		 "30 20 0:1 / %s/cg rw,nosuid - cgroup2 cgroup2 rw\n",
+		 root, root, root);
 	put(in_root("self/mountinfo"), line);
-	put(in_root("self/cgroup"), "0::/\n");
+	put(in_root("self/cgroup"), "12:cpu,cpuacct:/\n5:name=systemd:/\n0::/\n");
 	return 0;
 }
 
@@ -283,6 +291,33 @@ static void by_cgroup(void)
 	teardown();
 }
 
+/* The hierarchy that the only process of the unit is found in; 0: of version 2, or none is. */
+static uint32_t hierarchy_of(const char *unit, pid_t pid)
+{
+	struct target_query query = {.kind = TARGET_BY_UNIT};
+	struct target_set set = {0};
+	uint32_t hierarchy = 0;
+
+	if (!vec_push(&query.names, unit) && !target_resolve(&query, &set) && set.pids.items[0] == pid)
+		hierarchy = set.cgroup.hierarchy;
+	vec_free(&query.names);
+	target_set_free(&set);
+	return hierarchy;
+}
+
+/* One with a controller is preferred to that which has a name only. */
+static void by_cgroup_of_version_1(void)
+{
+	const char *said;
+
+	if (setup())
+		return;
+	CU_ASSERT_EQUAL(hierarchy_of("legacy", 4000200), 5);
+	CU_ASSERT_EQUAL(hierarchy_of("both", 4000201), 12);
+	RESOLVES(TARGET_BY_CGROUP, in_root("named/system.slice/legacy.service"), "200");
+	teardown();
+}
+
 static void names_of_cgroups(void)
 {
 	static const struct {
@@ -323,6 +358,7 @@ static const struct unit_test tests[] = {
 	{"by port", by_port},
 	{"by pid", by_pid},
 	{"by cgroup", by_cgroup},
+	{"by cgroup of version 1", by_cgroup_of_version_1},
 	{"names of cgroups", names_of_cgroups},
 };
 
