@@ -7,15 +7,18 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define AGAIN_S 5
+#define END_MS  3000
 
 static const char *dir_of(char *copy)
 {
@@ -43,10 +46,10 @@ static int work(const struct project_options *options, struct clickhouse *server
 	return project_run(options, server);
 }
 
-/* A child ends with its parent, also if that is killed. */
-static pid_t fork_tied(void)
+/* The process that forked, 0 in the new one, which gets the signals that its maker has blocked. */
+static pid_t fork_plain(void)
 {
-	pid_t parent = getpid(), pid = fork();
+	pid_t pid = fork();
 	sigset_t none;
 
 	if (pid)
@@ -56,35 +59,84 @@ static pid_t fork_tied(void)
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGHUP, SIG_IGN);
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
-		_exit(EXIT_FAILED);
 	return 0;
 }
 
-_Noreturn void collect_project_run(const struct project_options *options, struct clickhouse *server)
+/* Waits until one of the two has ended, for so long (-1: for ever): true where it was the collector. */
+static bool collector_ends(int collector_fd, int child_fd, int timeout_ms)
+{
+	struct pollfd ends[] = {{.fd = collector_fd, .events = POLLIN}, {.fd = child_fd, .events = POLLIN}};
+
+	while (poll(ends, 2, timeout_ms) < 0 && errno == EINTR)
+		;
+	return ends[0].revents;
+}
+
+/* It ends by itself at its next statement; what it analyses then is not waited for. */
+static void end_child(pid_t pid, int child_fd)
+{
+	struct pollfd end = {.fd = child_fd, .events = POLLIN};
+
+	kill(pid, SIGTERM);
+	if (poll(&end, 1, END_MS) <= 0)
+		kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* One run of the projection: its exit code, or EXIT_FAILED.  Ends this process where the collector has ended. */
+static int run_once(const struct project_options *options, struct clickhouse *server, int collector_fd)
+{
+	pid_t self = getpid(), pid = fork_plain();
+	int status = 0, child_fd;
+
+	if (!pid) {
+		/* Where this one is killed, too. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != self)
+			_exit(EXIT_FAILED);
+		close(collector_fd);
+		_exit(work(options, server));
+	}
+	child_fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (child_fd >= 0 && collector_ends(collector_fd, child_fd, -1)) {
+		end_child(pid, child_fd);
+		_exit(EXIT_DONE);
+	}
+	if (child_fd >= 0)
+		close(child_fd);
+	else if (pid > 0)
+		kill(pid, SIGKILL);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+_Noreturn void collect_project_run(const struct project_options *options, struct clickhouse *server, int collector_fd)
 {
 	for (;;) {
-		pid_t pid = fork_tied();
-		int status = 0;
-
-		if (!pid)
-			_exit(work(options, server));
-		if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status))
+		if (!run_once(options, server, collector_fd))
 			_exit(EXIT_DONE);
 		log_error("the projection into '%s' failed; it begins again in %d s", options->database.url, AGAIN_S);
-		sleep(AGAIN_S);
+		if (collector_ends(collector_fd, -1, AGAIN_S * 1000))
+			_exit(EXIT_DONE);
 	}
 }
 
-pid_t collect_project_fork(void)
+/*
+ * The collector is watched by a descriptor: PR_SET_PDEATHSIG would be a signal of the collector's, and a collector that
+ * is confined (Landlock's signal scope, from Linux 6.12 on) may send none to a process outside its sandbox.
+ */
+pid_t collect_project_fork(int *collector_fd)
 {
-	pid_t pid;
+	pid_t collector = getpid(), pid;
 
 	fflush(NULL);
-	pid = fork_tied();
-	if (!pid)
-		close_range(STDERR_FILENO + 1, ~0U, 0);
-	return pid < 0 ? -errno : pid;
+	pid = fork_plain();
+	if (pid)
+		return pid < 0 ? -errno : pid;
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	*collector_fd = (int)syscall(SYS_pidfd_open, collector, 0);
+	/* It may have ended, and its number be another one's. */
+	if (*collector_fd < 0 || getppid() != collector)
+		_exit(EXIT_FAILED);
+	return 0;
 }
 
 int collect_forget_host(const struct store_opts *opts, const char *host, struct clickhouse *server)

@@ -9,12 +9,15 @@
 #include <sys/types.h>
 
 /*
- * Forks: its pid, 0 in the new process, which has none of the descriptors but the standard ones and ends with its
- * parent; or -errno.  To be called by the user who is to run it, and before there are threads.
+ * Forks: its pid; or 0 in the new process, which has none of the descriptors but the standard ones and *collector_fd, a
+ * pidfd of its parent; or -errno.  To be called by the user who is to run it, and before there are threads.
  */
-pid_t collect_project_fork(void);
-/* What the new process does, confined, for good; if the projection fails it begins again after some seconds. */
-_Noreturn void collect_project_run(const struct project_options *options, struct clickhouse *server);
+pid_t collect_project_fork(int *collector_fd);
+/*
+ * What the new process does, in a confined child, until the collector has ended, by whatever; if the projection fails
+ * it begins again after some seconds.
+ */
+_Noreturn void collect_project_run(const struct project_options *options, struct clickhouse *server, int collector_fd);
 
 /* Deletes a host from the store and (NULL: there is none) the database: an exit code, after lines that say what went.
  */

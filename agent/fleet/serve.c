@@ -233,8 +233,8 @@ static int open_projection(struct collect_options *options, struct clickhouse **
 static int start_projection(const struct collect_options *options, struct clickhouse *database,
 			    struct material *material)
 {
+	int collector_fd = -1, err = 0;
 	pid_t pid = 0;
-	int err = 0;
 
 	if (!database)
 		return 0;
@@ -242,10 +242,10 @@ static int start_projection(const struct collect_options *options, struct clickh
 	if (mkdir(options->store, 0750) && errno != EEXIST)
 		err = -errno;
 	if (!err)
-		pid = collect_project_fork();
+		pid = collect_project_fork(&collector_fd);
 	if (!err && !pid) {
 		material__clear(material);
-		collect_project_run(&options->projection, database);
+		collect_project_run(&options->projection, database, collector_fd);
 	}
 	if (!err && pid < 0)
 		err = pid;
