@@ -43,6 +43,11 @@ void proto__uint(struct proto *message, uint32_t field, uint64_t value)
 	put_varint(message, value);
 }
 
+void proto__sint(struct proto *message, uint32_t field, int64_t value)
+{
+	proto__uint(message, field, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+}
+
 void proto__fixed64(struct proto *message, uint32_t field, uint64_t value)
 {
 	uint8_t bytes[8];
@@ -109,6 +114,14 @@ void proto__message(struct proto *message, uint32_t field, const struct proto *w
 		message->err = within->err;
 	else
 		proto__bytes(message, field, within->items, within->cnt);
+}
+
+void proto__delimited(struct proto *stream, const struct proto *message)
+{
+	if (message->err)
+		stream->err = message->err;
+	put_varint(stream, message->cnt);
+	put_raw(stream, message->items, message->cnt);
 }
 
 void proto__reset(struct proto *message)

@@ -16,6 +16,7 @@ struct proto {
 };
 
 void proto__uint(struct proto *message, uint32_t field, uint64_t value); /* uint64, uint32, enum, bool */
+void proto__sint(struct proto *message, uint32_t field, int64_t value);  /* sint32, sint64 */
 void proto__fixed64(struct proto *message, uint32_t field, uint64_t value);
 void proto__double(struct proto *message, uint32_t field, double value);
 /* A packed repeated field of uint64, uint32, int64 (cast) or bool; no values: nothing is written. */
@@ -24,6 +25,8 @@ void proto__bytes(struct proto *message, uint32_t field, const void *bytes, size
 /* What is not UTF-8 in the text is replaced. */
 void proto__string(struct proto *message, uint32_t field, const char *text);
 void proto__message(struct proto *message, uint32_t field, const struct proto *within);
+/* In a stream of messages, each with its length before it, and no field. */
+void proto__delimited(struct proto *stream, const struct proto *message);
 /* Empties it and keeps its memory. */
 void proto__reset(struct proto *message);
 void proto__free(struct proto *message);

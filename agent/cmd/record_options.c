@@ -59,6 +59,8 @@ static const char help[] =
 	"      --spool DIR        where it waits until the collector has it (default /var/spool/whylate)\n"
 	"      --spool-max BYTES, --spool-age TIME   how much of it, how long (default 256M, 7d)\n"
 	"      --host NAME        the name this recording goes by (default: the node's)\n"
+	"      --metrics ADDR     GET /metrics there, for Prometheus, while it runs (man page: METRICS)\n"
+	"      --metrics-insecure   … also on another address than loopback\n"
 	"      --limits FILE      rate, tail, baseline, budget …: read now, and again on SIGHUP\n"
 	"  -q, --quiet            no progress, no summary\n"
 	"  -v, --verbose          what libbpf and the kernel say\n";
@@ -214,6 +216,8 @@ static const struct option_row rows[] = {
 	OPTION_CALL("hw-events", take_hw, .has_arg = required_argument),
 	OPTION_TEXT("btf", 0, O, btf_path),
 	OPTION_CALL("host", take_host, .has_arg = required_argument),
+	OPTION_TEXT("metrics", 0, O, metrics),
+	OPTION_FLAG("metrics-insecure", 0, O, metrics_insecure),
 	OPTION_TEXT("limits", 0, O, limits),
 	OPTION_CALL("stacks", take_stacks, .has_arg = optional_argument),
 	OPTION_FLAG("stacks-all", 0, O, stacks_all),
@@ -259,5 +263,7 @@ int record_options_check(const struct record_options *options, const char *comma
 {
 	if (options->stacks_all && !options->stacks_hz)
 		return usage_error(command, "--stacks-all goes with --stacks");
+	if (options->metrics_insecure && !options->metrics)
+		return usage_error(command, "--metrics-insecure goes with --metrics");
 	return check_stream(&options->stream, command);
 }

@@ -8,7 +8,7 @@
 #include "fleet/causes.h"
 #include "fleet/collect_project.h"
 #include "fleet/material.h"
-#include "net/collect/listen.h"
+#include "net/wire/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>

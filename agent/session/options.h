@@ -59,6 +59,8 @@ struct record_options {
 	enum request_protocol type_by; /* … which are of that protocol; REQUEST_NONE: of whichever they look like */
 	const char *host;              /* the name that it goes by; NULL: the node's */
 	const char *debuginfo_dir;     /* or NULL */
+	const char *metrics;           /* where its metrics are asked for, ADDRESS:PORT; NULL: nowhere */
+	bool metrics_insecure;         /* also elsewhere than on loopback */
 	const char *limits;            /* file that SIGHUP reads again, or NULL */
 	struct stream_options stream;
 	const struct session_client *client; /* acts on the recording while it runs; NULL: none */

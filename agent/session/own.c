@@ -3,6 +3,7 @@
 #include "base/dirs.h"
 #include "base/log.h"
 #include "base/priority.h"
+#include "session/exposed.h"
 #include "session/probes.h"
 #include "session/recording.h"
 #include "session/streaming.h"
@@ -36,7 +37,7 @@ struct privilege_uses recording_privilege_uses(const struct recording *recording
 	return (struct privilege_uses){
 		.more_processes = (options->children && probes) || options->target->cgroup.id || options->stacks_hz ||
 				  options->client,
-		.uploader = options->stream.url != NULL,
+		.uploader = options->stream.url || options->metrics,
 	};
 }
 
@@ -107,6 +108,7 @@ int recording_write_own_pids(struct recording *recording)
 	const pid_t others[] = {
 		capture__attacher_pid(recording->capture),
 		recording->output.stream ? stream__pid(recording->output.stream) : 0,
+		recording_metrics_pid(recording),
 		recording->options->observed ? getppid() : 0,
 	};
 	char pids[64];

@@ -115,7 +115,8 @@ struct recorded_rings {
 struct recorded_output {
 	const char *dir; /* where the shards go */
 	bool made_dir;
-	struct stream *stream; /* NULL: not streamed */
+	struct stream *stream;            /* NULL: not streamed */
+	struct recorded_metrics *metrics; /* NULL: not exposed */
 };
 
 struct recording {
@@ -204,6 +205,16 @@ int recording_summaries_begin(struct recording *recording);
 /* Of one that is kept; row: of the table interval. */
 int recording_summaries_kept(struct recording *recording, uint32_t type, const struct shard_row *row);
 int recording_summaries_write(struct recording *recording, bool all);
+
+/* The longest wait of each kind that a row of the table interval tells, by what it was for. */
+struct recorded_wait {
+	enum wl_category category;
+	const char *what, *by; /* "": not known, nobody */
+	double ns;
+};
+
+#define RECORDED_WAITS_MAX 4
+size_t recording_waits_of(const struct shard_row *row, struct recorded_wait waits[RECORDED_WAITS_MAX]);
 
 /* The name that the recording goes by. */
 const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);

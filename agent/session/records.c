@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What becomes of each record that comes out of the rings. */
+#include "session/exposed.h"
 #include "session/list.h"
 #include "session/recording.h"
 #include "session/sinks.h"
@@ -8,15 +9,16 @@
 
 typedef int (*sink_take)(struct recording *recording, struct taken *taken);
 
-#define SINKS_MAX 8
+#define SINKS_MAX 9
 
 /* Names come before what uses them; an interval's calls before its row, which has their flags. */
 static const sink_take sinks[WL_RECORD_KIND_CNT][SINKS_MAX] = {
 	[WL_RECORD_INTERVAL] = {recording_retention_take, recording_names_take, recording_summaries_take,
-				recording_trace_take, recording_invocations_take, recording_intervals_take,
-				recording_samples_take},
+				recording_metrics_take, recording_trace_take, recording_invocations_take,
+				recording_intervals_take, recording_samples_take},
 	[WL_RECORD_BRIEF] = {recording_retention_take, recording_names_take, recording_summaries_take,
-			     recording_trace_take, recording_invocations_take, recording_samples_take},
+			     recording_metrics_take, recording_trace_take, recording_invocations_take,
+			     recording_samples_take},
 	[WL_RECORD_TASK] = {recording_samples_take, recording_processes_take, recording_names_take,
 			    recording_trace_take},
 	[WL_RECORD_SEGMENT] = {recording_trace_take},
@@ -118,6 +120,7 @@ int recording_intervals_take(struct recording *recording, struct taken *taken)
 		shard_row__set_null(row, INTERVAL_WINDOW);
 	taken->weight = row->values[INTERVAL_WEIGHT].f64;
 	recording->intervals.kept++;
-	err = recording_summaries_kept(recording, taken->ended->type, row);
+	err = recording_summaries_kept(recording, taken->ended->type, row)
+		      ?: recording_metrics_kept(recording, taken->ended->type, row);
 	return err ? err : journal__append(&recording->journal, SHARD_TABLE_INTERVAL, row);
 }

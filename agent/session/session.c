@@ -7,6 +7,7 @@
 #include "base/privilege.h"
 #include "capture/capture.h"
 #include "session/client.h"
+#include "session/exposed.h"
 #include "session/list.h"
 #include "session/probes.h"
 #include "session/recording.h"
@@ -193,6 +194,7 @@ static int record_until_done(struct recording *recording)
 			break;
 		capture__measure_cost(recording->capture);
 		recording_stream_tick(recording);
+		recording_metrics_tick(recording);
 		if (!err)
 			err = recording_limits_poll(recording);
 		recording_govern(recording);
@@ -361,6 +363,7 @@ static int open_output(struct recording *recording, const char *dir)
 
 	if (err)
 		return err;
+	recording_metrics_begin(recording, opts.session_id);
 	recording->output.made_dir = access(dir, F_OK) != 0;
 	recording->journal.writer = shard_writer__new(&opts);
 	if (recording->journal.writer)
@@ -467,6 +470,7 @@ static void release(struct recording *recording)
 {
 	stream__free(recording->output.stream);
 	capture__free(recording->capture);
+	recording_metrics_free(recording);
 	trace__free(recording->trace);
 	if (recording->client)
 		recording->options->client->free(recording->client);
@@ -553,7 +557,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 		log_error("out of memory");
 		goto cleanup;
 	}
-	err = recording_stream_open(recording);
+	err = recording_stream_open(recording) ?: recording_metrics_open(recording);
 	if (err)
 		goto cleanup;
 	err = make_dir_name(recording, result->dir, sizeof(result->dir));

@@ -31,6 +31,8 @@ int recording_retention_take(struct recording *recording, struct taken *taken);
 /* Types of requests; names of threads and their rows. */
 int recording_names_take(struct recording *recording, struct taken *taken);
 int recording_summaries_take(struct recording *recording, struct taken *taken);
+/* With --metrics. */
+int recording_metrics_take(struct recording *recording, struct taken *taken);
 int recording_trace_take(struct recording *recording, struct taken *taken);
 int recording_invocations_take(struct recording *recording, struct taken *taken);
 /* The row of one that is kept. */

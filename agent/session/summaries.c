@@ -51,30 +51,46 @@ static enum wl_category fault_category(const struct shard_row *row)
 	return major_ns >= row->values[INTERVAL_FAULT_NS].u64 ? WL_CATEGORY_FAULT_MAJOR : WL_CATEGORY_FAULT_MINOR;
 }
 
-/* The longest wait of each kind, by what it was for; the lengths are null where there was none. */
-static int take_waits(struct summaries *summaries, uint32_t type, const struct shard_row *row)
+/* The lengths are null where there was none. */
+size_t recording_waits_of(const struct shard_row *row, struct recorded_wait waits[RECORDED_WAITS_MAX])
 {
 	const struct {
 		uint32_t length, what, by;
 		enum wl_category category;
-	} waits[] = {
+	} kinds[RECORDED_WAITS_MAX] = {
 		{INTERVAL_CULPRIT_NS, INTERVAL_CULPRIT_COMM, UINT32_MAX, WL_CATEGORY_RUNQ},
 		{INTERVAL_LOCK_NS, INTERVAL_LOCK_NAME, INTERVAL_LOCK_OWNER_COMM, WL_CATEGORY_LOCK},
 		{INTERVAL_BLOCKED_NS, INTERVAL_BLOCKED_SYSCALL, UINT32_MAX, blocked_category(row)},
 		{INTERVAL_FAULT_NS, INTERVAL_FAULT_NAME, UINT32_MAX, fault_category(row)},
 	};
+	size_t cnt = 0;
+
+	for (size_t k = 0; k < RECORDED_WAITS_MAX; k++) {
+		const char *what = text_of(row, kinds[k].what);
+
+		if (shard_row__is_null(row, kinds[k].length) || !row->values[kinds[k].length].u64)
+			continue;
+		waits[cnt++] = (struct recorded_wait){
+			.category = kinds[k].category,
+			.what = *what ? what : "unknown",
+			.by = kinds[k].by == UINT32_MAX ? "" : text_of(row, kinds[k].by),
+			.ns = (double)row->values[kinds[k].length].u64,
+		};
+	}
+	return cnt;
+}
+
+static int take_waits(struct summaries *summaries, uint32_t type, const struct shard_row *row)
+{
+	struct recorded_wait waits[RECORDED_WAITS_MAX];
+	size_t cnt = recording_waits_of(row, waits);
 	char what[SUMMARY_WHAT_LEN + 1];
 	int err = 0;
 
-	for (size_t w = 0; w < sizeof(waits) / sizeof(waits[0]) && !err; w++) {
-		const char *by = waits[w].by == UINT32_MAX ? "" : text_of(row, waits[w].by);
-		const char *of = text_of(row, waits[w].what);
-
-		if (shard_row__is_null(row, waits[w].length) || !row->values[waits[w].length].u64)
-			continue;
-		snprintf(what, sizeof(what), "%s%s%s", *of ? of : "unknown", *by ? " held by " : "", by);
+	for (size_t w = 0; w < cnt && !err; w++) {
+		snprintf(what, sizeof(what), "%s%s%s", waits[w].what, *waits[w].by ? " held by " : "", waits[w].by);
 		err = summaries__waited(summaries, type, waits[w].category, what,
-					row->values[INTERVAL_WEIGHT].f64 * (double)row->values[waits[w].length].u64,
+					row->values[INTERVAL_WEIGHT].f64 * waits[w].ns,
 					row->values[INTERVAL_END_TS].u64);
 	}
 	return err;

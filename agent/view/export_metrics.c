@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/export_metrics.h"
 
+#include "base/exposition.h"
 #include "base/names.h"
 #include "base/order.h"
-#include "base/utf8.h"
 #include "base/vec.h"
 
 #include <math.h>
@@ -12,9 +12,7 @@
 
 #define OTHER_TYPE UINT32_MAX
 
-static const double bounds_s[] = {1e-5,   2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2,
-				  2.5e-2, 5e-2,   0.1,  0.25, 0.5,    1,    2.5,  5,      10};
-#define BOUND_CNT (sizeof(bounds_s) / sizeof(bounds_s[0]))
+#define BOUND_CNT EXPOSITION_BOUND_CNT
 
 /* A type on a host. */
 struct series {
@@ -32,30 +30,6 @@ struct metrics {
 	VEC(uint32_t) types; /* that have series of their own */
 };
 
-/* A label's value: text in quotes, with what would end it escaped. */
-static void put_value(FILE *out, const char *text)
-{
-	char *valid = utf8_valid(text);
-
-	fputc('"', out);
-	for (const char *c = valid ? valid : "?"; *c; c++) {
-		if (*c == '\\' || *c == '"')
-			fprintf(out, "\\%c", *c);
-		else if (*c == '\n')
-			fputs("\\n", out);
-		else
-			fputc(*c, out);
-	}
-	fputc('"', out);
-	free(valid);
-}
-
-static void put_label(FILE *out, const char *name, const char *value)
-{
-	fprintf(out, "%s=", name);
-	put_value(out, value);
-}
-
 static const char *host_name(const struct metrics *metrics, uint32_t host)
 {
 	const struct dataset *dataset = metrics->dataset;
@@ -69,20 +43,16 @@ static void put_series(const struct metrics *metrics, const char *name, const st
 	FILE *out = metrics->out;
 
 	fprintf(out, "%s{", name);
-	put_label(out, "host", host_name(metrics, series->host));
+	exposition_label(out, "host", host_name(metrics, series->host));
 	fputc(',', out);
-	put_label(out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
+	exposition_label(out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
 	fputc(',', out);
-	put_label(out, "type", series->type == OTHER_TYPE ? "other" : metrics->dataset->strings[series->type]);
+	exposition_label(out, "type", series->type == OTHER_TYPE ? "other" : metrics->dataset->strings[series->type]);
 }
 
-/* A family's name in its own lines: OpenMetrics has counters without their `_total` there. */
 static void put_family(const struct metrics *metrics, const char *name, const char *type, const char *help)
 {
-	bool counter = !strcmp(type, "counter");
-	const char *suffix = counter && !metrics->openmetrics ? "_total" : "";
-
-	fprintf(metrics->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name, suffix, type);
+	exposition_family(metrics->out, metrics->openmetrics, name, type, help);
 }
 
 struct type_weight {
@@ -135,12 +105,10 @@ static int sum_rows(struct metrics *metrics, const struct report *report)
 		double seconds = (double)dataset->latency_ns[i] / 1e9, weight = dataset->weight[i];
 		struct series *series =
 			find_series(metrics, dataset->host_idx ? dataset->host_idx[i] : 0, dataset->type[i]);
-		size_t bucket = 0;
+		size_t bucket = exposition_bucket(seconds);
 
 		if (!series)
 			return -ENOMEM;
-		while (bucket < BOUND_CNT && seconds > bounds_s[bucket])
-			bucket++;
 		series->buckets[bucket] += weight;
 		if (!series->exemplars[bucket] ||
 		    dataset->latency_ns[series->exemplars[bucket] - 1] < dataset->latency_ns[i])
@@ -189,7 +157,7 @@ static void put_requests(const struct metrics *metrics)
 			sum += series->buckets[b];
 			put_series(metrics, "whylate_request_seconds_bucket", series);
 			if (b < BOUND_CNT)
-				fprintf(out, ",le=\"%g\"} %.17g", bounds_s[b], sum);
+				fprintf(out, ",le=\"%g\"} %.17g", exposition_bounds_s[b], sum);
 			else
 				fprintf(out, ",le=\"+Inf\"} %.17g", sum);
 			put_exemplar(metrics, series->exemplars[b]);
@@ -251,13 +219,13 @@ static void put_roots(const struct metrics *metrics, const struct report *report
 			continue;
 		shown += rest ? 0 : share;
 		fputs("whylate_root_late_seconds_total{", out);
-		put_label(out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
+		exposition_label(out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
 		fprintf(out, ",rank=\"%zu\",", rest ? (size_t)0 : i + 1);
-		put_label(out, "root", rest ? "other" : root_name(cause));
+		exposition_label(out, "root", rest ? "other" : root_name(cause));
 		fputc(',', out);
-		put_label(out, "category", rest ? "other" : category_name(cause->category));
+		exposition_label(out, "category", rest ? "other" : category_name(cause->category));
 		fputc(',', out);
-		put_label(out, "culprit", rest || !cause->culprit_comm ? "" : cause->culprit_comm);
+		exposition_label(out, "culprit", rest || !cause->culprit_comm ? "" : cause->culprit_comm);
 		fprintf(out, "} %.17g\n", share * tail_s);
 	}
 }
@@ -268,7 +236,7 @@ static void put_counter(const struct metrics *metrics, const char *name, const c
 		return;
 	put_family(metrics, name, "counter", help);
 	fprintf(metrics->out, "%s_total{", name);
-	put_label(metrics->out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
+	exposition_label(metrics->out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
 	fprintf(metrics->out, "} %.17g\n", value);
 }
 
@@ -279,7 +247,7 @@ static void put_losses(const struct metrics *metrics)
 		if (!metrics->dataset->loss[c].emitted && !metrics->dataset->loss[c].lost)
 			continue;
 		fputs("whylate_lost_total{", metrics->out);
-		put_label(metrics->out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
+		exposition_label(metrics->out, "comm", metrics->dataset->comm ? metrics->dataset->comm : "");
 		fprintf(metrics->out, ",class=\"%s\"} %llu\n", loss_name((enum wl_loss)c),
 			(unsigned long long)metrics->dataset->loss[c].lost);
 	}

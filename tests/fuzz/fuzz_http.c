@@ -5,7 +5,7 @@
  */
 #include "net/collect/collector.h"
 #include "net/collect/identity.h"
-#include "net/collect/listen.h"
+#include "net/wire/listen.h"
 #include "net/wire/protocol.h"
 
 #include <arpa/inet.h>

@@ -2,10 +2,10 @@
 /* The collector's small parts: sets of numbers, budgets, peers, tokens, addresses, metrics. */
 #include "net/collect/identity.h"
 #include "net/collect/limiter.h"
-#include "net/collect/listen.h"
 #include "net/collect/metrics.h"
 #include "net/collect/peers.h"
 #include "net/collect/seqset.h"
+#include "net/wire/listen.h"
 #include "test_shard_util.h"
 #include "unit.h"
 

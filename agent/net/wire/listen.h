@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A listening TCP socket from what a person writes: 127.0.0.1:7700, [::1]:7700, localhost:7700, :7700, 7700. */
-#ifndef WHYLATE_NET_COLLECT_LISTEN_H
-#define WHYLATE_NET_COLLECT_LISTEN_H
+#ifndef WHYLATE_NET_WIRE_LISTEN_H
+#define WHYLATE_NET_WIRE_LISTEN_H
 
 #include <stdbool.h>
 

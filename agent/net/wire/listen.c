@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "net/collect/listen.h"
+#include "net/wire/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

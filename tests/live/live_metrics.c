@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* `record --metrics`: what Prometheus itself makes of it. */
+#include "net.h"
+#include "servers.h"
+#include "session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REQUESTS 4000
+#define PROTO    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+
+/* The answer to GET, to be freed; NULL: there is none. */
+static char *get(int port, const char *path, const char *accept, size_t *sz)
+{
+	struct path out = temp_path("metrics-answer");
+	struct process curl;
+	char *text = NULL;
+
+	unlink(out.s);
+	process_start(&curl, "curl -s -f -g -m 10 -o %s -H Accept:%s http://127.0.0.1:%d%s", out.s, accept, port, path);
+	if (!process_wait(&curl, 15))
+		text = file_read(out.s, sz);
+	process_end(&curl);
+	return text;
+}
+
+/* The value of the first series that begins so; -1: there is none. */
+static double value_of(const char *text, const char *begin)
+{
+	const char *at = text ? strstr(text, begin) : NULL, *value = at ? strstr(at, "} ") : NULL;
+
+	return value ? strtod(value + 2, NULL) : -1;
+}
+
+static bool is_installed(const char *program)
+{
+	struct process which;
+	bool there;
+
+	process_start(&which, "which %s", program);
+	there = !process_wait(&which, 5);
+	process_end(&which);
+	return there;
+}
+
+static void check_texts(int port)
+{
+	char *text = get(port, "/metrics", "text/plain", NULL), *end;
+	struct path path = temp_path("metrics-text");
+	struct process promtool;
+
+	if (!CHECK(text != NULL))
+		return;
+	CHECK(value_of(text, "whylate_request_seconds_count{host=\"metrics-host\",comm=\"redis-server\"") > 0);
+	CHECK(strstr(text, "type=\"tcp:") && !strstr(text, "# EOF") && strstr(text, "le=\"+Inf\""));
+	CHECK(value_of(text, "whylate_intervals_seen_total") >= REQUESTS);
+	CHECK(value_of(text, "whylate_target_cpu_seconds_total") > 0);
+	CHECK(strstr(text, "whylate_late_seconds_total") && strstr(text, "category=\"oncpu\""));
+	CHECK(strstr(text, "root=\"own code\"") && strstr(text, "whylate_lost_total"));
+	file_write(path.s, text, strlen(text));
+	free(text);
+	if (is_installed("promtool")) {
+		process_start(&promtool, "sh -c 'promtool check metrics <%s'", path.s);
+		CHECKF(process_wait(&promtool, 10) == 0, "%s", process_err(&promtool));
+		process_end(&promtool);
+	}
+	text = get(port, "/metrics", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5", NULL);
+	end = text ? strstr(text, "# EOF\n") : NULL;
+	CHECK(end && !end[6] && strstr(text, " # {") && strstr(text, "# TYPE whylate_late_seconds counter"));
+	free(text);
+	CHECK(!get(port, "/", "*/*", NULL));
+}
+
+static void write_config(const struct path *path, int port)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: agent\n  static_configs: [{targets: "
+		 "['127.0.0.1:%d']}]\n",
+		 port);
+	file_write(path->s, text, strlen(text));
+}
+
+/* What a query of Prometheus answers with, within 20 s: the number, or -1. */
+static double ask_prometheus(int port, const char *query)
+{
+	uint64_t deadline_ts = now_ns() + 20 * NS_PER_SEC;
+	char path[256];
+	double value = -1;
+
+	snprintf(path, sizeof(path), "/api/v1/query?query=%s", query);
+	while (value < 0 && now_ns() < deadline_ts) {
+		char *text = get(port, path, "*/*", NULL), *at = text ? strstr(text, "\"value\":[") : NULL;
+
+		at = at ? strchr(at, ',') : NULL;
+		/* ,"VALUE"] */
+		value = at ? strtod(at + 2, NULL) : -1;
+		free(text);
+		if (value < 0)
+			sleep_ms(200);
+	}
+	return value;
+}
+
+/* Native histograms say the same as the classic ones of the text. */
+static void check_prometheus(int port)
+{
+	struct path config = temp_path("prometheus.yml"), data = temp_path("prometheus-data");
+	struct process prometheus;
+	int own_port = port_free();
+	double count, sum;
+	char *text;
+
+	if (!is_installed("prometheus")) {
+		skip("metrics_scraped", "prometheus is not installed");
+		return;
+	}
+	text = get(port, "/metrics", "text/plain", NULL);
+	count = value_of(text, "whylate_request_seconds_count");
+	sum = value_of(text, "whylate_request_seconds_sum");
+	free(text);
+	write_config(&config, port);
+	process_start(&prometheus,
+		      "prometheus --config.file=%s --storage.tsdb.path=%s --web.listen-address=127.0.0.1:%d "
+		      "--enable-feature=native-histograms",
+		      config.s, data.s, own_port);
+	CHECKF(port_wait(&prometheus, own_port, 20), "%s", process_err(&prometheus));
+	CHECKF(ask_prometheus(own_port, "up") == 1, "%s", process_err(&prometheus));
+	CHECK(ask_prometheus(own_port, "histogram_count(whylate_request_seconds)") == count);
+	CHECK(ask_prometheus(own_port, "histogram_sum(whylate_request_seconds)") == sum);
+	CHECK(ask_prometheus(own_port, "histogram_quantile(0.99,whylate_request_seconds)") > 0);
+	CHECK(ask_prometheus(own_port, "sum(whylate_late_seconds_total)") > 0);
+	CHECK(ask_prometheus(own_port, "whylate_intervals_seen_total") >= REQUESTS);
+	process_signal(&prometheus, SIGTERM);
+	process_wait(&prometheus, 10);
+	process_end(&prometheus);
+}
+
+static void test_scraped(void)
+{
+	struct recording recording = {0};
+	struct redis redis = {0};
+	struct process load;
+	int port = port_free();
+	char *text;
+	size_t sz = 0;
+
+	if (!redis_start(&redis, ANY_CPU))
+		return;
+	if (recording_start(&recording, "metrics", redis.process.pid, "--host metrics-host --metrics 127.0.0.1:%d",
+			    port)) {
+		CHECK(redis_load_start(&load, &redis, ANY_CPU, REQUESTS, 10) && process_wait(&load, 60) == 0);
+		process_end(&load);
+		sleep_ms(1000);
+		check_texts(port);
+		text = get(port, "/metrics", PROTO, &sz);
+		CHECK(text && sz > 1000);
+		free(text);
+		check_prometheus(port);
+		CHECK(recording_stop(&recording) == 0);
+		CHECKF(port_connect(port) < 0, "the server of the metrics outlives the recording");
+	}
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+/* The server has no privilege, and ends with a recording that is killed. */
+static void test_server_is_confined(void)
+{
+	struct recording recording = {0};
+	struct redis redis = {0};
+	int port = port_free(), waited = 0;
+	struct process server;
+
+	if (!redis_start(&redis, ANY_CPU))
+		return;
+	if (recording_start(&recording, "metrics-killed", redis.process.pid, "--metrics 127.0.0.1:%d", port)) {
+		process_start(&server,
+			      "sh -c 'for p in $(pgrep -P %d); do grep -l metrics /proc/$p/comm && "
+			      "grep -E ^Uid:\\|^CapEff:\\|^Seccomp: /proc/$p/status; done'",
+			      recording.process.pid);
+		process_wait(&server, 5);
+		CHECKF(strstr(process_out(&server), "CapEff:\t0000000000000000") &&
+			       strstr(process_out(&server), "Seccomp:\t2") && !strstr(process_out(&server), "Uid:\t0"),
+		       "%s", process_out(&server));
+		process_end(&server);
+		process_signal(&recording.process, SIGKILL);
+		process_wait(&recording.process, 5);
+		while (port_connect(port) >= 0 && waited++ < 100)
+			sleep_ms(50);
+		CHECKF(waited < 100, "the server of the metrics outlives a recording that is killed");
+	}
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+static void test_addresses(void)
+{
+	struct process process;
+
+	CHECK(whylate(&process, 10, "record -p %d --metrics 0.0.0.0:0 -d 1s -o %s", getpid(), temp_path("no").s) == 1);
+	CHECK(said_one_line(&process, "--metrics-insecure", "0.0.0.0"));
+	process_end(&process);
+	CHECK(whylate(&process, 10, "record -p %d --metrics nonsense -d 1s", getpid()) == 1);
+	CHECK(said_one_line(&process, "nonsense", "ADDRESS:PORT"));
+	process_end(&process);
+	CHECK(whylate(&process, 10, "record -p %d --metrics-insecure -d 1s", getpid()) == 2);
+	process_end(&process);
+}
+
+int suite_metrics(void)
+{
+	static const struct live_test tests[] = {
+		{"metrics_scraped", test_scraped},
+		{"metrics_server_confined", test_server_is_confined},
+		{"metrics_addresses", test_addresses},
+	};
+
+	return live_suite("metrics", tests, sizeof(tests) / sizeof(tests[0]));
+}
