@@ -98,7 +98,7 @@ int delivery_report(struct report *report, const struct report_opts *opts)
 		.has_root = true,
 		.root = {.kind = ROOT_PEER, .object = "the client"},
 		.way_cnt = 1,
-		.gain = {NAN, NAN, NAN, {NAN, NAN}},
+		.gain = GAIN_UNKNOWN,
 	};
 	double error, tail_ns;
 

@@ -107,8 +107,10 @@ struct cause_way {
 /* The latency if the root's time were gone, over all its ways. */
 struct cause_gain {
 	double mean_ns, p99_ns, p999_ns;
-	struct ci p99_ci;
+	struct ci mean_ci, p99_ci, p999_ci; /* NAN with fewer than five requests beyond the quantile */
 };
+
+#define GAIN_UNKNOWN ((struct cause_gain){NAN, NAN, NAN, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}})
 
 struct cause {
 	uint32_t rank;

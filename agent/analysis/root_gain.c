@@ -11,6 +11,7 @@
 #define REPLICATES 200
 #define P99        0.99
 #define P999       0.999
+#define BEYOND_MIN 5 /* rows beyond a quantile, of which an interval can tell something */
 
 /* The quantile when each block of rows is there as often as the replicate says. */
 static double replicate_quantile(const struct stats_order *order, const uint32_t *block_of,
@@ -28,40 +29,79 @@ static double replicate_quantile(const struct stats_order *order, const uint32_t
 	return NAN;
 }
 
-static int p99_interval(struct cause_gain *gain, const struct stats_order *order, const struct share_rows *rows,
-			const struct share_opts *opts)
+/* Rows that lie beyond the quantile; with too few of them, replicates only repeat what those happen to be. */
+static bool has_rows_beyond(const struct stats_order *order, double p)
 {
-	struct bootstrap_blocks blocks = {0};
-	uint32_t *block_of = NULL, *multiplicity = NULL;
-	double *weights = NULL, values[REPLICATES];
-	int err = bootstrap_blocks__init(&blocks, rows);
+	double above = 0, limit = (1 - p) * order->total_weight;
+	size_t cnt = 0;
 
-	if (!err) {
-		block_of = malloc((rows->row_cnt + 1) * sizeof(*block_of));
-		multiplicity = malloc((blocks.cnt + 1) * sizeof(*multiplicity));
-		weights = calloc(blocks.cnt + 1, sizeof(*weights));
-		err = block_of && multiplicity && weights ? 0 : -ENOMEM;
+	for (; cnt < order->cnt && cnt < BEYOND_MIN; cnt++) {
+		above += order->weights[order->rows[order->cnt - 1 - cnt]];
+		if (above > limit)
+			break;
 	}
-	for (size_t b = 0; b < blocks.cnt && !err; b++)
-		for (size_t row = blocks.first[b]; row < blocks.first[b + 1]; row++) {
-			block_of[row] = (uint32_t)b;
-			weights[b] += rows->weights[row];
+	return cnt >= BEYOND_MIN;
+}
+
+/* The blocks of a bootstrap, with what the mean needs of each. */
+struct gain_blocks {
+	struct bootstrap_blocks blocks;
+	uint32_t *block_of, *multiplicity;
+	double *weights, *sums;
+};
+
+static int gain_blocks__init(struct gain_blocks *of, const struct share_rows *rows, const uint64_t *left_ns)
+{
+	const struct bootstrap_blocks *blocks = &of->blocks;
+
+	if (bootstrap_blocks__init(&of->blocks, rows))
+		return -ENOMEM;
+	of->block_of = malloc((rows->row_cnt + 1) * sizeof(*of->block_of));
+	of->multiplicity = malloc((blocks->cnt + 1) * sizeof(*of->multiplicity));
+	of->weights = calloc(blocks->cnt + 1, sizeof(*of->weights));
+	of->sums = calloc(blocks->cnt + 1, sizeof(*of->sums));
+	if (!of->block_of || !of->multiplicity || !of->weights || !of->sums)
+		return -ENOMEM;
+	for (size_t b = 0; b < blocks->cnt; b++)
+		for (size_t row = blocks->first[b]; row < blocks->first[b + 1]; row++) {
+			of->block_of[row] = (uint32_t)b;
+			of->weights[b] += rows->weights[row];
+			of->sums[b] += rows->weights[row] * (double)left_ns[row];
 		}
-	for (uint32_t r = 0; r < REPLICATES && !err; r++) {
-		double total = 0;
+	return 0;
+}
 
-		bootstrap_draw(multiplicity, blocks.cnt, opts->seed, r);
-		for (size_t b = 0; b < blocks.cnt; b++)
-			total += weights[b] * multiplicity[b];
-		values[r] = replicate_quantile(order, block_of, multiplicity, P99, total);
+static void gain_blocks__free(struct gain_blocks *of)
+{
+	bootstrap_blocks__free(&of->blocks);
+	free(of->block_of);
+	free(of->multiplicity);
+	free(of->weights);
+	free(of->sums);
+}
+
+static void fill_intervals(struct cause_gain *gain, struct gain_blocks *of, const struct stats_order *order,
+			   uint64_t seed)
+{
+	double means[REPLICATES], p99s[REPLICATES], p999s[REPLICATES];
+	bool of_p99 = has_rows_beyond(order, P99), of_p999 = has_rows_beyond(order, P999);
+	size_t cnt = of->blocks.cnt;
+
+	for (uint32_t r = 0; r < REPLICATES; r++) {
+		double total = 0, sum = 0;
+
+		bootstrap_draw(of->multiplicity, cnt, seed, r);
+		for (size_t b = 0; b < cnt; b++) {
+			total += of->weights[b] * of->multiplicity[b];
+			sum += of->sums[b] * of->multiplicity[b];
+		}
+		means[r] = total > 0 ? sum / total : NAN;
+		p99s[r] = of_p99 ? replicate_quantile(order, of->block_of, of->multiplicity, P99, total) : NAN;
+		p999s[r] = of_p999 ? replicate_quantile(order, of->block_of, of->multiplicity, P999, total) : NAN;
 	}
-	if (!err)
-		gain->p99_ci = bootstrap_interval(values, REPLICATES, gain->p99_ns, blocks.cnt);
-	bootstrap_blocks__free(&blocks);
-	free(block_of);
-	free(multiplicity);
-	free(weights);
-	return err;
+	gain->mean_ci = bootstrap_interval(means, REPLICATES, gain->mean_ns, cnt);
+	gain->p99_ci = bootstrap_interval(p99s, REPLICATES, gain->p99_ns, cnt);
+	gain->p999_ci = bootstrap_interval(p999s, REPLICATES, gain->p999_ns, cnt);
 }
 
 int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct path_rows *ranked,
@@ -69,11 +109,12 @@ int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct 
 {
 	size_t cnt = ranked->rows.row_cnt;
 	uint64_t *left_ns = calloc(cnt + 1, sizeof(*left_ns));
+	struct gain_blocks blocks = {.block_of = NULL};
 	struct stats_order order = {0};
 	double sum = 0;
 	int err = left_ns ? 0 : -ENOMEM;
 
-	*gain = (struct cause_gain){NAN, NAN, NAN, {NAN, NAN}};
+	*gain = GAIN_UNKNOWN;
 	for (size_t row = 0; row < cnt && !err; row++) {
 		left_ns[row] = ranked->latency_ns[row] - ns[row];
 		sum += ranked->weights[row] * (double)left_ns[row];
@@ -84,8 +125,11 @@ int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct 
 		gain->mean_ns = sum / order.total_weight;
 		gain->p99_ns = stats_quantile(&order, P99, NULL, NULL, order.total_weight);
 		gain->p999_ns = stats_quantile(&order, P999, NULL, NULL, order.total_weight);
-		err = p99_interval(gain, &order, &ranked->rows, opts);
+		err = gain_blocks__init(&blocks, &ranked->rows, left_ns);
+		if (!err)
+			fill_intervals(gain, &blocks, &order, opts->seed);
 	}
+	gain_blocks__free(&blocks);
 	stats_order__free(&order);
 	free(left_ns);
 	return err;

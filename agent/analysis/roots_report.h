@@ -45,7 +45,7 @@ void root_lines__free(struct root_lines *lines);
 int root_lines__cause(struct cause *cause, struct report *report, const struct root_lines *lines, uint32_t line);
 
 /*
- * The latency if the root's time were gone, and how sure p99 is (block bootstrap).  Exact, from weighted rows.
+ * The latency if the root's time were gone, and how sure that is (block bootstrap).  Exact, from weighted rows.
  * 0 or -ENOMEM.
  */
 int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct path_rows *ranked,

@@ -66,9 +66,11 @@ void json_put_root(struct json_doc *doc, struct json_object *line, const struct 
 	put_ways(doc, line, from);
 	gain = put_object(doc, line, "gain");
 	put_rounded(doc, gain, "mean_ns", from->gain.mean_ns);
+	put_ci(doc, gain, "mean_ci", from->gain.mean_ci);
 	put_rounded(doc, gain, "p99_ns", from->gain.p99_ns);
 	put_ci(doc, gain, "p99_ci", from->gain.p99_ci);
 	put_rounded(doc, gain, "p999_ns", from->gain.p999_ns);
+	put_ci(doc, gain, "p999_ci", from->gain.p999_ci);
 }
 
 void json_put_delivery(struct json_doc *doc, struct json_object *root, const struct report_delivery *from)

@@ -426,6 +426,9 @@ static void two_causes_at_once_are_two_roots(void)
 		CU_ASSERT_EQUAL(cause->category, cause->ways[0].own ? WL_CATEGORY_ONCPU : WL_CATEGORY_QUEUE);
 		CU_ASSERT_DOUBLE_EQUAL(cause->gain.p99_ns / p99_without(&loop, p), 1, 0.1);
 		CU_ASSERT(cause->gain.p99_ci.lo <= cause->gain.p99_ns && cause->gain.p99_ns <= cause->gain.p99_ci.hi);
+		CU_ASSERT(cause->gain.mean_ci.lo < cause->gain.mean_ns && cause->gain.mean_ns < cause->gain.mean_ci.hi);
+		/* 0.1 % of so many rows is more than five. */
+		CU_ASSERT(loop.cnt / 1000 > 5 ? !isnan(cause->gain.p999_ci.lo) : isnan(cause->gain.p999_ci.lo));
 	}
 	CU_ASSERT(found.findings.report.causes[0].root.call_path_cnt == 1);
 	found_free(&found);
