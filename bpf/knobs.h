@@ -120,6 +120,7 @@ struct controls {
 	u32 waiting;         /* stacks: selected intervals whose threads are blocked */
 	u32 owed_cnt;        /* stacks: of them, those that wait for a thread that is known */
 	u32 strangers;       /* probes: somebody who is not of the target came by a link that names no process */
+	u32 held_cnt;        /* replies of this window whose last bytes are in the socket and not sent */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Of the samples of stacks; may change while they are taken. */

@@ -305,8 +305,19 @@ static __always_inline void conn_note_held(struct sock *sk, struct conn *conn, s
 		return;
 	conn->held_ts = bpf_ktime_get_ns();
 	conn->held_window = controls.window;
+	__sync_fetch_and_add(&controls.held_cnt, 1);
 	if (sent - BPF_CORE_READ(tcp, snd_una) + (written - sent) > BPF_CORE_READ(tcp, snd_wnd))
 		cpu->window_cnt++;
+}
+
+/* False: it was of an earlier window, and what came between is not known. */
+static __always_inline bool conn_forget_held(struct conn *conn)
+{
+	conn->held_ts = 0;
+	if (conn->held_window != controls.window)
+		return false;
+	__sync_fetch_and_sub(&controls.held_cnt, 1);
+	return true;
 }
 
 /* By quarters of octaves from 2^HELD_OCTAVE ns on. */
@@ -330,8 +341,7 @@ static __always_inline void conn_end_held(struct sock *sk, struct conn *conn)
 	left_ts = BPF_CORE_READ(tcp, write_seq) == BPF_CORE_READ(tcp, snd_nxt) ? BPF_CORE_READ(tcp, tcp_wstamp_ns)
 									       : bpf_ktime_get_ns();
 	held_ns = left_ts > conn->held_ts ? left_ts - conn->held_ts : 0;
-	conn->held_ts = 0;
-	if (!cpu || held_ns < 1 << HELD_OCTAVE || conn->held_window != controls.window)
+	if (!conn_forget_held(conn) || !cpu || held_ns < 1 << HELD_OCTAVE)
 		return;
 	bucket = held_bucket(held_ns);
 	cpu->held_ns += held_ns;
@@ -380,6 +390,8 @@ static __always_inline int data_ready(struct sock *sk)
 static __always_inline void conn_drop(struct conn *conn, struct thread *thread)
 {
 	conn_drop_next(conn);
+	if (conn->held_ts)
+		conn_forget_held(conn);
 	if (conn_in_request(conn))
 		interval__abandon(thread, conn->request.sid);
 	conn->in_request = 0;

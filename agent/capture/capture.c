@@ -662,7 +662,7 @@ int capture__window_open(struct capture *capture, bool endless)
 	struct controls *controls = capture->controls;
 	int err;
 
-	controls->expected = controls->waiting = 0;
+	controls->expected = controls->waiting = controls->held_cnt = 0;
 	controls->expected_weight = 0;
 	forget_owed(capture);
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
@@ -690,11 +690,18 @@ void capture__window_drain(struct capture *capture)
 	__atomic_store_n(&capture->controls->selection, SELECTION_NONE, __ATOMIC_RELAXED);
 }
 
+/* An acknowledgement is delayed by 200 ms at most, and a client that never goes on has no other end. */
+#define HELD_WAIT_NS 250000000ULL
+
 bool capture__window_is_drained(struct capture *capture)
 {
+	const struct controls *controls = capture->controls;
 	uint64_t sid;
 
-	if (__atomic_load_n(&capture->controls->expected, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&controls->expected, __ATOMIC_RELAXED))
+		return false;
+	if (__atomic_load_n(&controls->held_cnt, __ATOMIC_RELAXED) &&
+	    monotonic_ns() < controls->select_end_ts + HELD_WAIT_NS)
 		return false;
 	return bpf_map_get_next_key(bpf_map__fd(capture->skel->maps.opens), NULL, &sid) != 0;
 }
