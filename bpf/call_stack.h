@@ -4,6 +4,7 @@
 #define WHYLATE_BPF_CALL_STACK_H
 
 #include "call.h"
+#include "opens.h"
 #include "uretprobe.h"
 
 struct vm_area_struct;
@@ -143,7 +144,7 @@ static __always_inline u64 invocation_sid(struct thread *thread)
 	if (!thread->current_recorded || !sid)
 		return 0;
 	/* It may have ended, or been taken over, on another thread. */
-	open = bpf_map_lookup_elem(&opens, &sid);
+	open = open_find(sid);
 	return open && open->tid == thread->tid ? sid : 0;
 }
 

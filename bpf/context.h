@@ -232,16 +232,18 @@ struct request {
 
 /* A connection that the target accepted; or, foreign, one that it opened, which is tied to the request it asks for. */
 struct conn {
-	struct request request; /* read, and not answered yet, while in_request */
-	struct request next;    /* its first bytes have arrived and were not read yet */
+	/* The cache line that an arrival's CPU takes from the reader's: 56 bytes of it are for values. */
+	struct request next; /* its first bytes have arrived and were not read yet */
+	u64 held_ts;         /* since when bytes of a reply are in the socket and not sent, 0: none are */
 	u32 type;
 	u32 foreign; /* looked at once and found to be none of the target's */
+	/* The reader's */
+	struct request request; /* read, and not answered yet, while in_request */
 	u32 in_request;
 	u32 recorded;    /* the request is selected, and there was room for it */
 	u64 id;          /* the sid of its first request, 0: none was read yet */
 	u32 wants_first; /* more bytes of the request would tell more of its type */
 	u32 held_window; /* the window of held_ts */
-	u64 held_ts;     /* since when bytes of a reply are in the socket and not sent, 0: none are */
 	u32 awaits;      /* foreign: nothing was read since the request asked */
 	u32 is_shared;   /* foreign: several requests were asked for at a time */
 	u32 is_connecting;
@@ -286,14 +288,6 @@ struct {
 		void *made = bpf_sk_storage_get(map, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE); \
 		made ? made : bpf_sk_storage_get(map, sk, 0, 0);                             \
 	})
-
-/* LRU, because a connection may vanish without a trace while an interval is open. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, u64);
-	__type(value, struct open_interval);
-} opens SEC(".maps") __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -150,7 +150,7 @@ static __always_inline struct open_interval *goroutine__open(struct goroutine *g
 
 	if (!sid || !goroutine->current_recorded)
 		return NULL;
-	open = bpf_map_lookup_elem(&opens, &sid);
+	open = open_find(sid);
 	return open && open->tid == goroutine->tid ? open : NULL;
 }
 
@@ -453,7 +453,7 @@ VERIFIED_ONCE int goroutine__picks_up(struct thread *thread, u64 sid)
 
 	if (!goroutine)
 		return 0;
-	open = bpf_map_lookup_elem(&opens, &sid);
+	open = open_find(sid);
 	if (!open)
 		return 0;
 	open__note_runq(open, thread, goroutine->arrived_ns, goroutine->by_tid, goroutine->by_ns);

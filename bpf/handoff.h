@@ -20,6 +20,7 @@
 #define WHYLATE_BPF_HANDOFF_H
 
 #include "first.h"
+#include "opens.h"
 #include "ring.h"
 #include "stack_copy.h"
 
@@ -125,7 +126,7 @@ static __always_inline u32 len_before_blank(const u8 *bytes)
 static long compare_asking(u32 idx, struct same_search *search)
 {
 	u64 sid = search->thread->asking[idx & (ASKING_MAX - 1)].sid;
-	struct open_interval *open = sid ? bpf_map_lookup_elem(&opens, &sid) : NULL;
+	struct open_interval *open = sid ? open_find(sid) : NULL;
 	u32 differing = 0;
 
 	if (!open || open->first_len < search->len)
@@ -285,7 +286,7 @@ VERIFIED_ONCE int conn_tie(struct conn *conn, struct thread *thread, bool sends)
 	conn->recorded = thread->current_recorded;
 	conn->context = 0;
 	conn->awaits = 1;
-	open = conn->recorded ? bpf_map_lookup_elem(&opens, &sid) : NULL;
+	open = conn->recorded ? open_find(sid) : NULL;
 	if (open)
 		conn->context = open->context;
 	return 0;

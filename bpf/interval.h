@@ -14,15 +14,13 @@
 #include "first.h"
 #include "handoff.h"
 #include "open_waits.h"
+#include "opens.h"
 #include "retain.h"
 #include "ring.h"
 #include "thread.h"
 
 /* States that keep their name while the interval's thread works for others. */
 #define PAUSED_KEEP (EXTERNAL_STATES | bit(WL_STATE_BLOCKED_POLL))
-
-/* What a map entry is made from. */
-static const volatile struct open_interval zero_open;
 
 struct pickup {
 	u64 sid;
@@ -40,7 +38,8 @@ struct pickup {
 
 static __always_inline u64 sid__next(struct cpu_context *cpu)
 {
-	return (__sync_fetch_and_add(&cpu->sid_seq, 1) + 1) << 12 | (bpf_get_smp_processor_id() & 0xfff);
+	return (__sync_fetch_and_add(&cpu->sid_seq, 1) + 1) << SID_CPU_BITS |
+	       (bpf_get_smp_processor_id() & ((1 << SID_CPU_BITS) - 1));
 }
 
 /* The finaliser of MurmurHash3: every bit of the sid moves every bit of the hash. */
@@ -178,16 +177,18 @@ static __always_inline void open__gap(struct open_interval *open, u32 state, u64
 	open->accounted_ts += gap_ns;
 }
 
-/* Adds what has happened on the thread since accounted_ts and returns until when. */
-VERIFIED_ONCE u64 open__account(struct open_interval *open, struct thread *thread)
+/*
+ * Adds what has happened on the thread since accounted_ts until `now`, the instant of thread->fresh (0: it could not be
+ * read), and returns until when.
+ */
+VERIFIED_ONCE u64 open__add_fresh(struct open_interval *open, struct thread *thread, u64 now)
 {
-	u64 now, queue_ns = 0;
+	u64 queue_ns = 0;
 	u32 keep;
 
 	if (!open || !thread)
 		return 0;
 	keep = open->paused ? PAUSED_KEEP : ~0U;
-	now = thread__snapshot(thread, &thread->fresh, false);
 	if (!now) {
 		open->flags |= WL_INTERVAL_TORN;
 		return bpf_ktime_get_ns();
@@ -225,6 +226,12 @@ VERIFIED_ONCE u64 open__account(struct open_interval *open, struct thread *threa
 	open->sum.count[WL_STATE_QUEUE] += queue_ns > 0;
 	open->accounted_ts = now;
 	return now;
+}
+
+/* Likewise until now. */
+static __always_inline u64 open__account(struct open_interval *open, struct thread *thread)
+{
+	return open__add_fresh(open, thread, thread__snapshot(thread, &thread->fresh, false));
 }
 
 /* The thread turns from its current interval to something else at `now`. */
@@ -309,22 +316,48 @@ static __always_inline void thread__miss_taken(struct thread *thread)
 	thread->recording = thread->recording > missing ? thread->recording - missing : 0;
 }
 
-static __always_inline void thread__pause_current(struct thread *thread)
+/* At `now`, the instant of thread->fresh, or 0. */
+VERIFIED_ONCE int thread__pause_current_at(struct thread *thread, u64 now)
 {
-	u64 sid = thread->current_sid;
 	struct open_interval *open;
+	u64 sid;
 
-	thread__miss_taken(thread);
+	if (!thread)
+		return 0;
+	sid = thread->current_sid;
 	if (!sid || !thread->current_recorded)
-		return;
-	open = bpf_map_lookup_elem(&opens, &sid);
+		return 0;
+	open = open_find(sid);
 	if (!open || !open__take_own(open, thread))
-		return;
+		return 0;
 	/* It is in a queue since it was accounted for last. */
 	if (open->handed_tid != thread->tid)
-		open__account(open, thread);
+		open__add_fresh(open, thread, now);
 	open->paused = 1;
 	open__give(open, thread);
+	return 0;
+}
+
+/*
+ * Reads the thread's counters, once for the interval that it leaves and the one that it turns to, and pauses the
+ * former. Returns when, 0 if they could not be read.
+ */
+static __always_inline u64 thread__turn(struct thread *thread)
+{
+	u64 now;
+
+	thread__miss_taken(thread);
+	now = thread__snapshot(thread, &thread->fresh, thread->recording == 0);
+	thread__pause_current_at(thread, now);
+	return now;
+}
+
+/* The same where nothing is to be recorded of what it turns to. */
+static __always_inline void thread__pause_current(struct thread *thread)
+{
+	thread__miss_taken(thread);
+	if (thread->current_sid && thread->current_recorded)
+		thread__pause_current_at(thread, thread__snapshot(thread, &thread->fresh, false));
 }
 
 /* Of an interval that was taken over from a thread which then ended it itself: the counters of that thread. */
@@ -356,7 +389,7 @@ VERIFIED_ONCE bool open__take_back(struct open_interval *open, struct thread *th
 static __always_inline bool interval__pick_up(struct thread *thread, const struct pickup *pickup)
 {
 	struct open_interval *open;
-	u64 sid = pickup->sid, own_ts, now;
+	u64 sid = pickup->sid, own_ts, now, read_ts = 0;
 
 	thread__works_for(thread, sid, pickup->type);
 	thread__reads(thread, sid);
@@ -369,8 +402,11 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	}
 	thread__end_stale_fault(thread);
 	thread__in_no_interrupt(thread);
-	thread__pause_current(thread);
-	now = bpf_ktime_get_ns();
+	if (pickup->selected)
+		read_ts = thread__turn(thread);
+	else
+		thread__pause_current(thread);
+	now = read_ts ? read_ts : bpf_ktime_get_ns();
 	thread__served(thread, now);
 	own_ts = thread->activity_ts;
 	thread->activity_ts = now;
@@ -380,8 +416,7 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 	if (!pickup->selected)
 		return false;
 
-	bpf_map_update_elem(&opens, &sid, (const void *)&zero_open, BPF_ANY);
-	open = bpf_map_lookup_elem(&opens, &sid);
+	open = open_make(sid);
 	if (!open) {
 		struct cpu_context *cpu = this_cpu();
 
@@ -389,11 +424,9 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 			count_loss(cpu, WL_LOSS_OPEN_FULL);
 		return false;
 	}
-	now = thread__snapshot(thread, &open->base, thread->recording == 0);
-	if (!now) {
-		now = bpf_ktime_get_ns();
+	open->base = thread->fresh;
+	if (!read_ts)
 		open->flags = WL_INTERVAL_TORN;
-	}
 	open->pickup_ts = open->accounted_ts = now;
 	open->begin_ts = pickup->begin_ts && pickup->begin_ts < now ? pickup->begin_ts : now;
 	open->pid = thread->pid;
@@ -427,16 +460,19 @@ static __always_inline bool interval__pick_up(struct thread *thread, const struc
 }
 
 /* More bytes of an interval that its thread had left for another one. */
-static __always_inline void interval__resume(struct thread *thread, u64 sid, u32 type, bool recorded)
+VERIFIED_ONCE int interval__resume(struct thread *thread, u64 sid, u32 type, bool recorded)
 {
 	struct open_interval *open;
-	u64 now;
+	u64 now, read_ts = 0;
 
-	if (thread->current_sid == sid)
-		return;
+	if (!thread || thread->current_sid == sid)
+		return 0;
 	thread__works_for(thread, sid, type);
-	thread__pause_current(thread);
-	now = bpf_ktime_get_ns();
+	if (recorded)
+		read_ts = thread__turn(thread);
+	else
+		thread__pause_current(thread);
+	now = read_ts ? read_ts : bpf_ktime_get_ns();
 	thread__served(thread, now);
 	thread->activity_ts = now;
 	thread->current_sid = sid;
@@ -444,14 +480,15 @@ static __always_inline void interval__resume(struct thread *thread, u64 sid, u32
 	thread->current_since_ts = now;
 	thread->current_recorded = recorded;
 	if (!recorded)
-		return;
-	open = bpf_map_lookup_elem(&opens, &sid);
+		return 0;
+	open = open_find(sid);
 	if (!open || !open__take_own(open, thread))
-		return;
-	open__account(open, thread);
+		return 0;
+	open__add_fresh(open, thread, read_ts);
 	open->paused = 0;
 	open->handed_tid = 0;
 	open__give(open, thread);
+	return 0;
 }
 
 /*
@@ -464,7 +501,7 @@ static __always_inline u64 interval__hand_over(struct thread *thread)
 	struct open_interval *open = NULL;
 
 	if (sid && thread->current_recorded)
-		open = bpf_map_lookup_elem(&opens, &sid);
+		open = open_find(sid);
 	if (!open || !open__take_own(open, thread))
 		return bpf_ktime_get_ns();
 	now = open__account(open, thread);
@@ -617,21 +654,25 @@ VERIFIED_ONCE int open__take_to_end(struct open_interval *open, struct thread *t
 	return 0;
 }
 
-static __always_inline void finish(struct thread *thread, u64 sid, bool recorded)
+VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 {
 	struct cpu_context *cpu = this_cpu();
 	struct open_interval *open;
-	u64 now, own_since_ts = thread->activity_ts;
-	bool current = thread->current_sid == sid, kept;
+	u64 now, own_since_ts;
+	bool current, kept;
 	u32 chance;
 
+	if (!thread)
+		return 0;
+	own_since_ts = thread->activity_ts;
+	current = thread->current_sid == sid;
 	if (cpu)
 		__sync_fetch_and_add(&cpu->seen, 1);
 	thread__asked(thread, sid);
 	if (!recorded && !thread__is_watched(thread)) {
 		if (current)
 			thread->current_sid = 0;
-		return;
+		return 0;
 	}
 	thread__end_stale_fault(thread);
 	thread__in_no_interrupt(thread);
@@ -643,14 +684,14 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 		thread->current_recorded = 0;
 	}
 	if (!recorded)
-		return;
+		return 0;
 	if (cpu)
 		__sync_fetch_and_add(&cpu->selected, 1);
-	open = bpf_map_lookup_elem(&opens, &sid);
+	open = open_find(sid);
 	if (!open) {
 		if (cpu)
 			count_loss(cpu, WL_LOSS_OPEN_FULL);
-		return;
+		return 0;
 	}
 	if (cfg_knobs.probes)
 		open__take_to_end(open, thread, sid);
@@ -696,7 +737,8 @@ static __always_inline void finish(struct thread *thread, u64 sid, bool recorded
 		open__send(open, thread, sid, chance);
 	else
 		open__send_brief(open, thread, sid);
-	bpf_map_delete_elem(&opens, &sid);
+	open_drop(sid);
+	return 0;
 }
 
 /* The interval ends now, on this thread. */
@@ -725,11 +767,11 @@ static __always_inline void interval__abandon(struct thread *thread, u64 sid)
 		thread->current_recorded = 0;
 		thread__works_for(thread, 0, 0);
 	}
-	open = bpf_map_lookup_elem(&opens, &sid);
+	open = open_find(sid);
 	if (!open)
 		return;
 	owner_tid = open->tid;
-	if (bpf_map_delete_elem(&opens, &sid) || !thread)
+	if (!open_drop(sid) || !thread)
 		return;
 	if (cfg_knobs.probes && owner_tid && owner_tid != thread->tid)
 		note_taken(owner_tid);

@@ -34,7 +34,7 @@ enum wait_class {
 	WAIT_NET,
 	WAIT_POLL,
 	WAIT_SELECT, /* as WAIT_POLL; the descriptors are in bit sets */
-	WAIT_LOOP, /* as WAIT_POLL: what event loops wait in */
+	WAIT_LOOP,   /* as WAIT_POLL: what event loops wait in */
 	WAIT_SLEEP,
 	WAIT_FILE,    /* by what kind of file the first argument is */
 	WAIT_SPLICE,  /* as WAIT_FILE; the third argument is what it writes to */
@@ -86,6 +86,21 @@ struct open_head {
 
 #define CACHE_LINE 64
 
+/* A sid is a number and, in its low bits, the CPU that made it. */
+#define SID_CPU_BITS 12
+
+/* Where the open intervals are: bpf/opens.h. */
+#define OPEN_WAYS        8
+#define OPEN_NEAR_CPUS   16
+#define OPEN_NEAR_OF_CPU 8
+#define OPEN_NEAR_SETS   (OPEN_NEAR_CPUS * OPEN_NEAR_OF_CPU)
+#define OPEN_FAR_SETS    1024
+#define OPEN_SETS        (OPEN_NEAR_SETS + OPEN_FAR_SETS)
+
+struct open_set {
+	u64 sids[OPEN_WAYS]; /* 0: free */
+};
+
 /*
  * Which intervals are recorded, in one word so that it changes at once: those whose sid has a 32-bit hash of at most
  * the upper half.  The lower half is what their records say of it, of 2^32, the share of time in windows included; 0:
@@ -111,16 +126,17 @@ struct controls {
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
 	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
-	u64 expected_weight; /* what the expected ones stand for, in units of 2^-16; see WEIGHT_OF() */
-	u64 waited_ts;       /* stacks: when one of the waiting was woken last */
-	u32 expected;        /* selected intervals that have arrived and were not picked up */
-	u32 taken_cnt;       /* probes: changes when a thread takes another one's interval over */
-	u32 outside_cnt;     /* trace mode: threads outside the target that are followed */
-	u32 cgroup_moves;    /* tasks that moved to another cgroup: some may have joined the target, or left it */
-	u32 waiting;         /* stacks: selected intervals whose threads are blocked */
-	u32 owed_cnt;        /* stacks: of them, those that wait for a thread that is known */
-	u32 strangers;       /* probes: somebody who is not of the target came by a link that names no process */
-	u32 held_cnt;        /* replies of this window whose last bytes are in the socket and not sent */
+	u64 waited_ts;                                      /* stacks: when one of the waiting was woken last */
+	u32 taken_cnt;    /* probes: changes when a thread takes another one's interval over */
+	u32 outside_cnt;  /* trace mode: threads outside the target that are followed */
+	u32 cgroup_moves; /* tasks that moved to another cgroup: some may have joined the target, or left it */
+	u32 waiting;      /* stacks: selected intervals whose threads are blocked */
+	u32 owed_cnt;     /* stacks: of them, those that wait for a thread that is known */
+	u32 strangers;    /* probes: somebody who is not of the target came by a link that names no process */
+	/* Written by every request. */
+	u64 expected_weight __attribute__((aligned(CACHE_LINE))); /* what the expected ones stand for: WEIGHT_OF() */
+	u32 expected; /* selected intervals that have arrived and were not picked up */
+	u32 held_cnt; /* replies of this window whose last bytes are in the socket and not sent */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Of the samples of stacks; may change while they are taken. */

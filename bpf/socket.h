@@ -43,6 +43,8 @@ static const volatile struct conn zero_conn;
 static const volatile struct datagrams zero_datagrams;
 
 #define sock_get(sk, field) BPF_CORE_READ(sk, field)
+#define tcp_get(tcp, field) BPF_CORE_READ(tcp, field)
+#define tcp_of(sk)          ((void *)(sk))
 
 static __always_inline struct conn *conn_find(struct sock *sk)
 {
@@ -75,6 +77,8 @@ static __always_inline struct datagrams *datagrams_make(struct sock *sk)
 }
 #else
 #define sock_get(sk, field) ((sk)->field)
+#define tcp_get(tcp, field) ((tcp)->field)
+#define tcp_of(sk)          ((void *)bpf_skc_to_tcp_sock(sk))
 
 static __always_inline struct conn *conn_find(struct sock *sk)
 {
@@ -292,21 +296,24 @@ struct tcp_sock___delivery {
  */
 static __always_inline void conn_note_held(struct sock *sk, struct conn *conn, struct cpu_context *cpu, bool ends)
 {
-	struct tcp_sock___delivery *tcp = (void *)sk;
+	struct tcp_sock___delivery *tcp;
 	u32 written, sent;
 
 	if (!conn->recorded || conn->type >> 16 != WL_SOURCE_TCP)
 		return;
 	if (ends)
 		cpu->replies++;
-	written = BPF_CORE_READ(tcp, write_seq);
-	sent = BPF_CORE_READ(tcp, snd_nxt);
+	tcp = tcp_of(sk);
+	if (!tcp)
+		return;
+	written = tcp_get(tcp, write_seq);
+	sent = tcp_get(tcp, snd_nxt);
 	if (written == sent || conn->held_ts)
 		return;
 	conn->held_ts = bpf_ktime_get_ns();
 	conn->held_window = controls.window;
 	__sync_fetch_and_add(&controls.held_cnt, 1);
-	if (sent - BPF_CORE_READ(tcp, snd_una) + (written - sent) > BPF_CORE_READ(tcp, snd_wnd))
+	if (sent - tcp_get(tcp, snd_una) + (written - sent) > tcp_get(tcp, snd_wnd))
 		cpu->window_cnt++;
 }
 
@@ -427,7 +434,7 @@ static __always_inline void datagram_received(struct sock *sk, struct thread *th
 static __always_inline void conn_read_more(struct conn *conn, u64 len)
 {
 	u64 sid = conn->request.sid;
-	struct open_interval *open = bpf_map_lookup_elem(&opens, &sid);
+	struct open_interval *open = open_find(sid);
 
 	conn->wants_first = open && open__add_first(open, len);
 }
@@ -510,7 +517,7 @@ VERIFIED_ONCE bool tied_goes_on(struct conn *conn, struct thread *thread)
 	sid = conn->request.sid;
 
 	if (conn->recorded) {
-		open = bpf_map_lookup_elem(&opens, &sid);
+		open = open_find(sid);
 		if (!open) {
 			conn->request.sid = 0;
 			return false;
@@ -534,7 +541,7 @@ VERIFIED_ONCE bool asking_goes_on(struct thread *thread)
 	if (!thread)
 		return false;
 	sid = thread__sends_on(thread);
-	open = sid ? bpf_map_lookup_elem(&opens, &sid) : NULL;
+	open = sid ? open_find(sid) : NULL;
 	if (!open)
 		return false;
 	interval__resume(thread, sid, open->type, true);
@@ -546,7 +553,7 @@ static __always_inline bool conn_is_asked(struct conn *conn)
 {
 	u64 sid = conn->request.sid;
 
-	return sid && (!conn->recorded || bpf_map_lookup_elem(&opens, &sid));
+	return sid && (!conn->recorded || open_find(sid));
 }
 
 /* The thread connects it, or writes to it.  True: it is tied to the request that asks. */

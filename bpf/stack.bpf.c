@@ -13,6 +13,7 @@
 #include "compat.h"
 #include "delay.h"
 #include "follow.h"
+#include "opens.h"
 #include "python.h"
 #include "ring.h"
 #include "stack_copy.h"
@@ -87,7 +88,7 @@ static __always_inline bool works_for_selected(struct thread *thread, u64 *its_s
 	if (!sid || !thread->current_recorded)
 		return false;
 	/* Of an earlier window there may be a mark left, but no interval. */
-	open = bpf_map_lookup_elem(&opens, &sid);
+	open = open_find(sid);
 	if (!open || open->paused)
 		return false;
 	*its_sid = sid;

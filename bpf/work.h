@@ -102,7 +102,7 @@ static __always_inline void interval__work_for(struct thread *thread, u64 sid, u
 		interval__leave(thread);
 		return;
 	}
-	open = recorded ? bpf_map_lookup_elem(&opens, &sid) : NULL;
+	open = recorded ? open_find(sid) : NULL;
 	if (thread->current_sid == sid && (!open || open->tid == thread->tid))
 		return;
 	interval__resume(thread, sid, type, recorded);

@@ -345,6 +345,9 @@ static int load(struct capture *capture)
 		record_rings__new(bpf_map__fd(capture->skel->maps.rings), capture->opts.ring_sz, capture->cpu_cnt);
 	if (!capture->record_rings)
 		return -errno;
+	capture->open_table = open_table__map(bpf_map__fd(capture->skel->maps.open_sets));
+	if (!capture->open_table)
+		return -errno;
 	if (capture->opts.trace) {
 		capture->word_rings = word_rings__new(bpf_map__fd(capture->skel->maps.word_rings), words_mask(capture),
 						      capture->cpu_cnt);
@@ -426,6 +429,7 @@ void capture__free(struct capture *capture)
 	capture__cost_free(capture);
 	record_rings__free(capture->record_rings);
 	word_rings__free(capture->word_rings);
+	open_table__unmap(capture->open_table);
 	vec_free(&capture->links);
 	vec_free(&capture->window_links);
 	vec_free(&capture->event_fds);
@@ -498,22 +502,22 @@ static uint64_t censor(struct capture *capture)
 	struct controls *controls = capture->controls;
 	int opens = bpf_map__fd(capture->skel->maps.opens);
 	void *value = malloc(bpf_map__value_size(capture->skel->maps.opens));
-	uint64_t sid, now = monotonic_ns(), cnt = controls->expected;
+	uint64_t now = monotonic_ns(), cnt = controls->expected;
 	struct open_head *open = value;
+	uint32_t place = 0;
 
 	capture->censored.weight += (double)controls->expected_weight / (double)WEIGHT_ONE;
-	while (value && !bpf_map_get_next_key(opens, NULL, &sid)) {
+	for (; value && open_table__next(capture->open_table, &place); place++) {
 		uint64_t age_ns = 0;
 
-		if (!bpf_map_lookup_elem(opens, &sid, value)) {
+		if (!bpf_map_lookup_elem(opens, &place, value)) {
 			age_ns = now > open->begin_ts ? now - open->begin_ts : 0;
 			capture->censored.weight += (double)WEIGHT_OF((uint64_t)open->rate) / (double)WEIGHT_ONE;
 			cnt++;
 		}
 		if (age_ns > capture->censored.longest_ns)
 			capture->censored.longest_ns = age_ns;
-		if (bpf_map_delete_elem(opens, &sid))
-			break;
+		open_table__drop(capture->open_table, place);
 	}
 	free(value);
 	capture->censored.cnt += cnt;
@@ -696,14 +700,14 @@ void capture__window_drain(struct capture *capture)
 bool capture__window_is_drained(struct capture *capture)
 {
 	const struct controls *controls = capture->controls;
-	uint64_t sid;
+	uint32_t place = 0;
 
 	if (__atomic_load_n(&controls->expected, __ATOMIC_RELAXED))
 		return false;
 	if (__atomic_load_n(&controls->held_cnt, __ATOMIC_RELAXED) &&
 	    monotonic_ns() < controls->select_end_ts + HELD_WAIT_NS)
 		return false;
-	return bpf_map_get_next_key(bpf_map__fd(capture->skel->maps.opens), NULL, &sid) != 0;
+	return !open_table__next(capture->open_table, &place);
 }
 
 void capture__window_close(struct capture *capture)

@@ -32,6 +32,7 @@ struct capture {
 
 	struct record_rings *record_rings;
 	struct word_rings *word_rings; /* NULL: opts.trace is not set */
+	struct open_set *open_table;   /* mapped */
 	capture_handler handle;        /* of the poll under way */
 	void *owner;
 	uint64_t handled;
@@ -134,6 +135,13 @@ int record_rings__read(struct record_rings *rings, ring_handler handle, void *ow
 double record_rings__backlog(const struct record_rings *rings);
 /* What such rings take of this process's memory. */
 size_t record_rings__bytes(uint32_t sz, uint32_t cpu_cnt);
+
+/* open_table.c: NULL with errno set. */
+struct open_set *open_table__map(int map_fd);
+void open_table__unmap(struct open_set *table); /* NULL-safe */
+/* The first place from *place on that an open interval has; false: none is. */
+bool open_table__next(const struct open_set *table, uint32_t *place);
+void open_table__drop(struct open_set *table, uint32_t place);
 
 /* word_rings.c: a ring is about that long; mask is that of its words. */
 uint64_t word_rings_mask(uint32_t wanted_sz);

@@ -7,17 +7,21 @@
 
 #include <arpa/inet.h>
 #include <math.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define COUNT_TOLERANCE 0.01
+/* More connections than intervals may be open (bpf/opens.h), and fewer than Redis takes. */
+#define CROWD_MAX 9900
 /* Room for an agent that does not get a CPU for a while: how fast it is, is not what these tests are about. */
 #define EVERYTHING "--tail none --budget 100%% --ring-size 32M"
 
@@ -359,11 +363,101 @@ cleanup:
 	redis_end(&redis);
 }
 
+/* Requests that are open all at a time, on connections of their own: until one call answers all of them. */
+struct crowd {
+	int fds[CROWD_MAX];
+	int cnt;
+};
+
+static bool crowd_asks(struct crowd *crowd, const struct redis *redis, int cnt)
+{
+	static const char question[] = "BLPOP nothing 0\r\n";
+
+	for (; crowd->cnt < cnt; crowd->cnt++) {
+		int fd = port_connect(redis->port);
+
+		crowd->fds[crowd->cnt] = fd;
+		if (fd < 0 || send(fd, question, strlen(question), MSG_NOSIGNAL) != (ssize_t)strlen(question))
+			return CHECKF(false, "connection %d", crowd->cnt);
+	}
+	return CHECK(redis_answers(redis) && redis_answers(redis));
+}
+
+static bool crowd_is_answered(struct crowd *crowd, const struct redis *redis)
+{
+	char command[256], answer[64];
+	int answered = 0;
+
+	snprintf(command, sizeof(command),
+		 "EVAL \"for i=1,%d do redis.call('rpush','nothing','x') end return redis.status_reply('OK')\" 0\r\n",
+		 crowd->cnt);
+	if (!CHECK(port_answers(redis->port, command, "+OK\r\n")))
+		return false;
+	for (int i = 0; i < crowd->cnt; i++) {
+		struct pollfd ready = {.fd = crowd->fds[i], .events = POLLIN};
+
+		answered += poll(&ready, 1, 5000) == 1 && recv(crowd->fds[i], answer, sizeof(answer), 0) > 0;
+	}
+	return CHECKF(answered == crowd->cnt, "%d of %d answered", answered, crowd->cnt);
+}
+
+static void crowd_leaves(struct crowd *crowd)
+{
+	while (crowd->cnt > 0)
+		close(crowd->fds[--crowd->cnt]);
+}
+
+/* Up to so many intervals are open at a time; of more, each is recorded or counted as lost. */
+static void check_crowd(int cnt, bool fits)
+{
+	static struct crowd crowd;
+	struct recording recording = {0};
+	struct session session;
+	struct redis redis;
+
+	if (!redis_start(&redis, ANY_CPU) ||
+	    !recording_start(&recording, "crowd", redis.process.pid, EVERYTHING " --duty 100%%"))
+		goto cleanup;
+	if (!crowd_asks(&crowd, &redis, cnt) || !crowd_is_answered(&crowd, &redis))
+		goto cleanup;
+	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
+	if (!session_read(&session, recording.dir.s, NULL, NULL))
+		goto cleanup;
+	CHECKF(session_number(&session, "intervals_seen") >= (uint64_t)cnt, "%s",
+	       session_key(&session, "intervals_seen"));
+	CHECKF(session.row_cnt + session.lost[WL_LOSS_OPEN_FULL] == session_number(&session, "intervals_seen"),
+	       "%lu rows, %lu without room, %s seen", session.row_cnt, session.lost[WL_LOSS_OPEN_FULL],
+	       session_key(&session, "intervals_seen"));
+	CHECKF(fits == !session.lost[WL_LOSS_OPEN_FULL], "%lu of %d found no room", session.lost[WL_LOSS_OPEN_FULL],
+	       cnt);
+	CHECKF(!session.uneven_cnt, "%lu rows do not sum", session.uneven_cnt);
+cleanup:
+	crowd_leaves(&crowd);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
+static void test_crowd(void)
+{
+	struct rlimit before, wanted = {.rlim_cur = 2 * CROWD_MAX, .rlim_max = 2 * CROWD_MAX};
+
+	if (program_missing("crowd", "redis-server"))
+		return;
+	getrlimit(RLIMIT_NOFILE, &before);
+	if (before.rlim_max > wanted.rlim_max)
+		wanted.rlim_max = before.rlim_max;
+	if (CHECK(!setrlimit(RLIMIT_NOFILE, &wanted))) {
+		check_crowd(2000, true);
+		check_crowd(CROWD_MAX, false);
+	}
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+
 static const struct live_test tests[] = {
 	{"redis", test_redis},         {"memcached", test_memcached},
 	{"nginx", test_nginx},         {"short_connections", test_short_connections},
 	{"datagrams", test_datagrams}, {"redis_neighbour", test_redis_neighbour},
-	{"types", test_types},
+	{"types", test_types},         {"crowd", test_crowd},
 };
 
 int suite_servers(void)
