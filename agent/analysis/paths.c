@@ -362,7 +362,7 @@ int paths_make(struct paths *paths, const struct traces *traces, struct dataset 
 	if (!err)
 		err = give_strings(&walk);
 	if (!err && roots)
-		roots__settle(roots);
+		err = roots__settle(roots);
 	path__clear(&walk.path);
 	intern__free(&walk.strings);
 	idmap__free(&walk.addresses);

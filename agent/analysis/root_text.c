@@ -46,6 +46,33 @@ static char *code_text(const struct cause *cause, const char *thread, struct are
 	return arena__printf(arena, "code of thread %s%s", thread, work);
 }
 
+#define CROWD_SHOWN 4
+
+/* Who has the CPUs of a full machine: the last one of each way, the largest first. */
+static char *full_machine_text(const struct cause *cause, struct arena *arena)
+{
+	const char *names[CROWD_SHOWN];
+	char who[TEXT_SZ] = "";
+	size_t cnt = 0;
+
+	for (size_t w = 0; w < cause->way_cnt && cnt < CROWD_SHOWN; w++) {
+		const struct cause_way *way = &cause->ways[w];
+		size_t n = 0, len = strlen(who);
+
+		if (!way->hop_cnt || !(way->share > 0))
+			continue;
+		while (n < cnt && strcmp(names[n], way->hops[way->hop_cnt - 1]) != 0)
+			n++;
+		if (n < cnt)
+			continue;
+		names[cnt++] = way->hops[way->hop_cnt - 1];
+		snprintf(who + len, sizeof(who) - len, "%s`%.60s`", len ? ", " : " (most of it ", names[n]);
+	}
+	return arena__printf(arena,
+			     "the machine is full: more runnable threads than CPUs%s%s, and no single one stands out",
+			     who, *who ? ")" : "");
+}
+
 static char *what_text(const struct cause *cause, const struct report *report, struct arena *arena)
 {
 	const struct cause_root *root = &cause->root;
@@ -68,8 +95,7 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 	case ROOT_QUOTA:
 		return arena__printf(arena, "the CPU quota of the cgroup, which throttles thread %s", thread);
 	case ROOT_FULL_MACHINE:
-		return arena__strdup(arena, "the machine is full: more runnable threads than CPUs, and no single one "
-					    "stands out");
+		return full_machine_text(cause, arena);
 	default:
 		if (root->object && name_is_idle_cpu(root->object))
 			return arena__printf(arena, "%s that was idle and had to wake up",

@@ -260,9 +260,77 @@ int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *
 	return err;
 }
 
+/* --- a full machine ------------------------------------------------------------------------------------------------
+ */
+
+#define CROWD_MIN 4 /* programs that had the CPU for equally long */
+
+/* A wait for a CPU that a thread had for no request. */
+static bool is_of_crowd(const struct roots *roots, const struct root_way *way)
+{
+	const struct root_key *key = &roots->keys.items[way->key];
+
+	return way->wait == WL_CATEGORY_RUNQ && way->other && key->kind == ROOT_CODE && key->role && !key->type;
+}
+
+/*
+ * How many programs had the CPU that intervals waited for, each counted by its share of that time: the inverse of
+ * Simpson's index, n for n equal ones.
+ */
+static double crowd_size(const struct roots *roots, const double *ns_of)
+{
+	double sum = 0, squares = 0;
+
+	for (size_t k = 0; k < roots->keys.cnt; k++) {
+		sum += ns_of[k];
+		squares += ns_of[k] * ns_of[k];
+	}
+	return squares > 0 ? sum * sum / squares : 0;
+}
+
+static void join_crowd(struct roots *roots, struct root_way *way, uint32_t full)
+{
+	size_t i = 0;
+
+	while (i < PATH_HOPS_MAX && way->hops[i])
+		i++;
+	if (i < PATH_HOPS_MAX)
+		way->hops[i] = roots->keys.items[way->key].role;
+	way->key = full;
+}
+
+/* Where none of those that have the CPUs stands out, they are one root: the full machine. */
+static int merge_crowd(struct roots *roots)
+{
+	const struct root_key full_key = {.kind = ROOT_FULL_MACHINE};
+	double *ns_of = calloc(roots->keys.cnt + 1, sizeof(*ns_of));
+	uint32_t full;
+	int err = 0;
+
+	if (!ns_of)
+		return -ENOMEM;
+	for (size_t e = 0; e < roots->entries.cnt; e++) {
+		const struct root_entry *entry = &roots->entries.items[e];
+		const struct root_way *way = &roots->ways.items[entry->way];
+
+		if (is_of_crowd(roots, way))
+			ns_of[way->key] += (double)entry->ns;
+	}
+	if (crowd_size(roots, ns_of) >= CROWD_MIN && !(err = key_id(roots, &full_key, &full))) {
+		for (size_t e = 0; e < roots->entries.cnt; e++)
+			if (is_of_crowd(roots, &roots->ways.items[roots->entries.items[e].way]))
+				roots->entries.items[e].tick_cnt = 0;
+		for (size_t w = 0; w < roots->ways.cnt; w++)
+			if (is_of_crowd(roots, &roots->ways.items[w]))
+				join_crowd(roots, &roots->ways.items[w], full);
+	}
+	free(ns_of);
+	return err;
+}
+
 ORDER(compare_ticks, struct root_tick, BY(a->entry, b->entry), BY(a->unit, b->unit), BY(a->node, b->node));
 
-void roots__settle(struct roots *roots)
+int roots__settle(struct roots *roots)
 {
 	vec_sort(&roots->ticks, compare_ticks);
 	for (size_t i = 0; i < roots->ticks.cnt; i++) {
@@ -271,6 +339,7 @@ void roots__settle(struct roots *roots)
 		entry->tick = entry->tick_cnt ? entry->tick : (uint32_t)i;
 		entry->tick_cnt++;
 	}
+	return merge_crowd(roots);
 }
 
 int roots_init(struct roots *roots, const struct traces *traces, const struct samples *samples,

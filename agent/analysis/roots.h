@@ -80,8 +80,8 @@ int roots_init(struct roots *roots, const struct traces *traces, const struct sa
 void roots_free(struct roots *roots);
 /* The intervals come in the order of their rows.  0 or -ENOMEM. */
 int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *interval, const struct path *path);
-/* After the last interval. */
-void roots__settle(struct roots *roots);
+/* After the last interval.  0 or -ENOMEM. */
+int roots__settle(struct roots *roots);
 
 static inline const char *roots_string(const struct roots *roots, uint32_t id)
 {

@@ -130,8 +130,12 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
 	/* The one that had the CPU for longest had it for less than half of the wait: there are many. */
 	if (!most || ran_ns * 2 < leaf.to_ts - leaf.from_ts) {
+		struct root_trail next = *trail;
+
 		leaf.key.kind = ROOT_FULL_MACHINE;
-		return roots__add(trail->roots, trail, &leaf, ns);
+		if (root_trail__hop(&next, step->culprit_pid, step->culprit_tid))
+			return -ENOMEM;
+		return roots__add(trail->roots, &next, &leaf, ns);
 	}
 	return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, most->sid, most->type,
 			ns);

@@ -756,6 +756,65 @@ static void a_root_says_the_context_of_its_request(void)
 	found_free(&found);
 }
 
+/* --- a full machine ------------------------------------------------------------------------------------------------
+ */
+
+/* Every tenth request waits 5 ms for the CPU, which one of `cnt` programs has, each in its turn. */
+static void crowded_server(const char *dir, uint32_t cnt)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	row_put_thread(&to, SERVER, SERVER, "server");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, wait_ns = k % 10 ? 0 : 5 * MS;
+		uint32_t pid = 300 + (uint32_t)(k / 10) % cnt;
+		char comm[16];
+
+		snprintf(comm, sizeof(comm), "program-%c", 'a' + (char)(pid - 300));
+		if (wait_ns) {
+			row_begin_segment(&to, SERVER, ts, ts + wait_ns, "runq.wakeup", k);
+			row_set_u64(&to, SEGMENT_BY_PID, pid);
+			row_set_u64(&to, SEGMENT_BY_TID, pid);
+			row_set_str(&to, SEGMENT_BY_COMM, comm);
+			row_end(&to, SHARD_TABLE_SEGMENT);
+		}
+		row_put_segment(&to, SERVER, ts + wait_ns, ts + wait_ns + 100 * US, "running", k);
+		row_put_interval(&to, k, SERVER, "tcp:80", ts, ts + wait_ns + 100 * US, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+/* Of a crowd none is made up to be the one; two programs are named. */
+static void a_crowd_is_a_full_machine(void)
+{
+	for (uint32_t cnt = 2; cnt <= 5; cnt += 3) {
+		const struct cause *first;
+		struct found found;
+
+		test_dir__make(&found.dir);
+		crowded_server(found.dir.path, cnt);
+		found_make(&found, 0.95);
+		first = &found.findings.report.causes[0];
+		check_account(&found.findings.report);
+		CU_ASSERT_EQUAL(first->category, WL_CATEGORY_RUNQ);
+		if (cnt == 2) {
+			CU_ASSERT_EQUAL(found.findings.report.cause_cnt, 2);
+			CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);
+			CU_ASSERT_DOUBLE_EQUAL(first->share, 0.5, 0.1);
+		} else {
+			CU_ASSERT_EQUAL(found.findings.report.cause_cnt, 1);
+			CU_ASSERT_EQUAL(first->root.kind, ROOT_FULL_MACHINE);
+			CU_ASSERT_DOUBLE_EQUAL(first->share, 1, 1e-9);
+			CU_ASSERT_EQUAL(first->way_cnt, 5);
+			CU_ASSERT(first->ways[0].hop_cnt == 1 && !strncmp(first->ways[0].hops[0], "program-", 8));
+			CU_ASSERT_PTR_NOT_NULL(strstr(first->what, "most of it `program-"));
+			CU_ASSERT_PTR_NULL(first->culprit_comm);
+		}
+		found_free(&found);
+	}
+}
+
 int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
@@ -769,6 +828,7 @@ int suite_roots(void)
 		{"what the holder waits for is the root", what_the_holder_waits_for_is_the_root},
 		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
 		{"replies that are held are ranked", replies_that_are_held_are_ranked},
+		{"a crowd is a full machine", a_crowd_is_a_full_machine},
 	};
 
 	return unit_suite("roots", tests, sizeof(tests) / sizeof(tests[0]));
