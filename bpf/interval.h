@@ -594,7 +594,7 @@ static __always_inline bool open__pack_brief(struct open_interval *open, struct 
 
 	if (!WL_WORD_FITS(before_ns, 32) || !WL_WORD_FITS(work_ns, 32) || !words__take(&writer))
 		return false;
-	if (cfg_knobs.first_bytes)
+	if (cfg_knobs.trace && cfg_knobs.first_bytes)
 		words__put_first(&writer, open);
 	words__of(&writer, thread);
 	after_ns = open->accounted_ts - writer.ring->ts;

@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #define RING_SZ_MAX (1024 * 1024 * 1024)
+/* Of words, where only intervals that are not kept go into them: for 50 ms of 100,000 a second. */
+#define BRIEF_RING_SZ (256 * 1024)
 
 /* The tier of the socket hooks that needs tables of its own. */
 #define SOCKET_TIER_BY_ADDRESS 3
@@ -95,7 +97,11 @@ static uint64_t selection(uint64_t rate, uint64_t stated)
 
 static uint64_t words_mask(const struct capture *capture)
 {
-	return capture->opts.trace ? word_rings_mask(capture->opts.ring_sz) : 0;
+	uint32_t sz = capture->opts.ring_sz;
+
+	if (!capture->opts.trace && sz > BRIEF_RING_SZ)
+		sz = BRIEF_RING_SZ;
+	return word_rings_mask(sz);
 }
 
 /* Those of the processes; more than there is room for: any. */
@@ -330,8 +336,7 @@ static int load(struct capture *capture)
 		err = goroutines__shrink(capture->skel->maps.goroutines, capture->skel->maps.go_layouts);
 	if (err)
 		return err;
-	if (capture->opts.trace)
-		err = word_rings_size(capture->skel->maps.word_rings, words_mask(capture), capture->cpu_cnt);
+	err = word_rings_size(capture->skel->maps.word_rings, words_mask(capture), capture->cpu_cnt);
 	err = err ? err : whylate_bpf__load(capture->skel);
 	if (err)
 		return err;
@@ -348,12 +353,10 @@ static int load(struct capture *capture)
 	capture->open_table = open_table__map(bpf_map__fd(capture->skel->maps.open_sets));
 	if (!capture->open_table)
 		return -errno;
-	if (capture->opts.trace) {
-		capture->word_rings = word_rings__new(bpf_map__fd(capture->skel->maps.word_rings), words_mask(capture),
-						      capture->cpu_cnt);
-		if (!capture->word_rings)
-			return -errno;
-	}
+	capture->word_rings =
+		word_rings__new(bpf_map__fd(capture->skel->maps.word_rings), words_mask(capture), capture->cpu_cnt);
+	if (!capture->word_rings)
+		return -errno;
 	if (capture->hw) {
 		err = hwcounters__install(capture->hw, bpf_map__fd(capture->skel->maps.hw_events), 0);
 		if (err)
@@ -583,7 +586,7 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 	/* The kernel side does not wake for every record: whatever is there is taken now. */
 	polled_ts = monotonic_ns();
 	err = record_rings__read(capture->record_rings, on_record, capture);
-	if (!err && capture->word_rings)
+	if (!err)
 		err = word_rings__read(capture->word_rings, handle, owner, &capture->handled);
 	if (err < 0)
 		return err;
@@ -600,7 +603,7 @@ uint64_t capture__polled_ts(const struct capture *capture)
 double capture__backlog(const struct capture *capture)
 {
 	double records = record_rings__backlog(capture->record_rings);
-	double words = capture->word_rings ? word_rings__backlog(capture->word_rings) : 0;
+	double words = word_rings__backlog(capture->word_rings);
 
 	return records > words ? records : words;
 }
@@ -612,7 +615,7 @@ uint64_t capture__lost_mark(const struct capture *capture)
 
 size_t capture__ring_bytes(const struct capture *capture)
 {
-	size_t words_sz = capture->opts.trace ? (words_mask(capture) + 1) * sizeof(uint64_t) : 0;
+	size_t words_sz = (words_mask(capture) + 1) * sizeof(uint64_t);
 
 	return record_rings__bytes(capture->opts.ring_sz, capture->cpu_cnt) + capture->cpu_cnt * words_sz;
 }
@@ -773,8 +776,7 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			counts->held_by_window += cpus[cpu].window_cnt;
 			for (int class = 0; class < HELD_BUCKETS; class ++)
 				counts->held[class].cnt += cpus[cpu].held[class];
-			if (capture->word_rings)
-				word_rings__add_emitted(capture->word_rings, cpu, cpus[cpu].loss);
+			word_rings__add_emitted(capture->word_rings, cpu, cpus[cpu].loss);
 			for (int class = 0; class < WL_LOSS_CNT; class ++) {
 				counts->loss[class].emitted += cpus[cpu].loss[class].emitted;
 				counts->loss[class].lost += cpus[cpu].loss[class].lost;

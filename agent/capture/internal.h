@@ -31,9 +31,9 @@ struct capture {
 	uint32_t cpu_cnt;
 
 	struct record_rings *record_rings;
-	struct word_rings *word_rings; /* NULL: opts.trace is not set */
-	struct open_set *open_table;   /* mapped */
-	capture_handler handle;        /* of the poll under way */
+	struct word_rings *word_rings;
+	struct open_set *open_table; /* mapped */
+	capture_handler handle;      /* of the poll under way */
 	void *owner;
 	uint64_t handled;
 	uint64_t polled_ts;
