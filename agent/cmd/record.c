@@ -8,6 +8,7 @@
 #include "cmd/report_options.h"
 #include "cmd/target_options.h"
 #include "rounds/answer.h"
+#include "rounds/queues_list.h"
 #include "rounds/rounds.h"
 #include "session/scratch.h"
 #include "session/session.h"
@@ -32,6 +33,7 @@ static const char diagnose_help[] =
 	"the first two is certain, at the latest so that the report comes after 15 s.\n";
 
 static const char diagnose_options_help[] =
+	"      --queues           look for queues in shared memory first, for 2 s, and follow requests through them\n"
 	"      --rounds N         probe functions in so many rounds, without the chain of blockers: counts and exact\n"
 	"                         times (default 0: none)\n"
 	"      --interactive      ask which function to open next, after each round\n"
@@ -50,6 +52,7 @@ static const char diagnose_options_help[] =
 #define MEMORY         (20 << 20)
 #define BASELINE_PER_S 500
 #define ROUNDS_MAX     100
+#define QUEUES_NS      2000000000ULL
 
 static int check_complete(const struct record_options *options, const char *command, int argc, char **argv)
 {
@@ -122,6 +125,16 @@ static const struct option_row rounds_rows[] = {
 	OPTION_FLAG("interactive", 0, struct rounds_options, interactive),
 };
 
+struct queues_options {
+	bool search;
+	int list_fd;
+	char list[32]; /* path of the symbol list */
+};
+
+static const struct option_row queues_rows[] = {
+	OPTION_FLAG("queues", 0, struct queues_options, search),
+};
+
 #define O struct analyse_options
 static const struct option_row diagnose_rows[] = {
 	OPTION_FLAG("json", 0, O, json),
@@ -190,6 +203,32 @@ static void confine_diagnosis(const char *dir, const char *out_path, const char 
 	confine_reader(&needs);
 }
 
+/* The queues that are found are the symbol list.  An exit code. */
+static int find_queues(struct queues_options *queues, struct record_options *options)
+{
+	const struct suggest_options watched = {
+		.target = options->target,
+		.children = options->children,
+		.btf_path = options->btf_path,
+		.duration_ns = QUEUES_NS,
+	};
+	int cnt;
+
+	if (!queues->search)
+		return EXIT_DONE;
+	cnt = queues_find_list(options->pid, options->debuginfo_dir, &watched, &queues->list_fd);
+	if (cnt < 0)
+		return EXIT_FAILED;
+	if (!cnt) {
+		log_warn("no queue in shared memory was found: whylate probes suggest --queues says what was looked "
+			 "at");
+		return EXIT_DONE;
+	}
+	snprintf(queues->list, sizeof(queues->list), "/proc/self/fd/%d", queues->list_fd);
+	options->symbols = queues->list;
+	return EXIT_DONE;
+}
+
 static int diagnose(struct record_options *options, struct analyse_options *analyse)
 {
 	struct scratch scratch = {.fd = -1};
@@ -230,6 +269,7 @@ static int diagnose(struct record_options *options, struct analyse_options *anal
 int cmd_diagnose(int argc, char **argv)
 {
 	struct rounds_options rounds = {.rounds = NOT_GIVEN};
+	struct queues_options queues = {.list_fd = -1};
 	struct answer_options answer;
 	struct record_options options;
 	struct analyse_options analyse;
@@ -240,6 +280,7 @@ int cmd_diagnose(int argc, char **argv)
 		target_options_group(&query),
 		record_options_group(&options),
 		OPTION_GROUP(rounds_rows, &rounds, NULL),
+		OPTION_GROUP(queues_rows, &queues, NULL),
 		OPTION_GROUP(diagnose_rows, &analyse, diagnose_options_help),
 	};
 	int code;
@@ -254,6 +295,8 @@ int cmd_diagnose(int argc, char **argv)
 	code = check_complete(&options, "diagnose", argc, argv);
 	if (!code)
 		code = report_options_check(&analyse, "diagnose");
+	if (!code && queues.search && options.symbols)
+		code = usage_error("diagnose", "--queues makes the symbol list itself: it goes without -s");
 	choose_mode(&options, &rounds);
 	if (!code)
 		code = check_rounds(&options, &analyse, &rounds);
@@ -267,7 +310,11 @@ int cmd_diagnose(int argc, char **argv)
 	if (!code)
 		code = find_target(&options, &query, &set);
 	if (!code)
+		code = find_queues(&queues, &options);
+	if (!code)
 		code = diagnose(&options, &analyse);
+	if (queues.list_fd >= 0)
+		close(queues.list_fd);
 	target_set_free(&set);
 	target_options_free(&query);
 	factor_names_free(&analyse.understood);

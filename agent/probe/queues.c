@@ -153,6 +153,7 @@ static int places_add(struct finder *finder, const struct program_function *func
 			err = vec_push(&finder->places->items, place);
 	}
 	finder->places->lock_functions++;
+	finder->places->own_lock_functions += !function->module;
 	return err;
 }
 
@@ -232,9 +233,16 @@ int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, st
 	vec_sort(&places->items, place_cmp);
 	for (uint32_t i = 0; i < places->items.cnt; i++)
 		places->items.items[i].group = i;
-	if (places->items.cnt > max)
-		places->items.cnt = max;
+	queue_places_limit(places, max);
 	return err;
+}
+
+void queue_places_limit(struct queue_places *places, size_t max)
+{
+	if (places->items.cnt <= max)
+		return;
+	places->dropped += places->items.cnt - max;
+	places->items.cnt = max;
 }
 
 void queue_places_free(struct queue_places *places)

@@ -20,11 +20,15 @@ struct queue_place {
 struct queue_places {
 	VEC(struct queue_place) items; /* likeliest first */
 	size_t lock_functions;         /* functions with critical sections */
-	size_t left_out;               /* of them, those for which there was no time */
+	size_t own_lock_functions;     /* of them, those of the executable itself */
+	size_t left_out;               /* functions for which there was no time */
+	size_t dropped;                /* places beyond the limit */
 };
 
 /* At most max places, found within `limit_ns`.  0 or -errno; queue_places_free() in any case. */
 int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, struct queue_places *places);
+/* Only the likeliest stay. */
+void queue_places_limit(struct queue_places *places, size_t max);
 void queue_places_free(struct queue_places *places);
 
 #endif

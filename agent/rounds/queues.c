@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACES_MAX     1200
+#define PLACES_MAX     6000
 #define SLOW_NS        3000000000ULL /* where reading took so long, attaching does, too */
 #define SLOW_MAX       400
 #define READ_LIMIT_NS  5000000000ULL /* for machine code */
@@ -373,10 +373,12 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 	uint64_t begin_ts = monotonic_ns();
 	int err = queue_places_find(program, PLACES_MAX, READ_LIMIT_NS, &places);
 
-	if (monotonic_ns() - begin_ts > SLOW_NS && places.items.cnt > SLOW_MAX)
-		places.items.cnt = SLOW_MAX;
+	if (monotonic_ns() - begin_ts > SLOW_NS)
+		queue_places_limit(&places, SLOW_MAX);
 	study->lock_functions = places.lock_functions;
+	study->own_lock_functions = places.own_lock_functions;
 	study->places = places.items.cnt;
+	study->dropped = places.dropped;
 	study->left_out = places.left_out;
 	if (!err)
 		err = queue_lines_make(program, &places, study);

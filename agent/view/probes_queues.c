@@ -71,16 +71,55 @@ static void print_rejected(struct page *page, const struct queue_study *study)
 	}
 }
 
+/* Of the lines, those that were probed, and of these those that were passed. */
+static size_t watched_cnt(const struct queue_study *study, size_t *passed)
+{
+	size_t watched = 0;
+
+	*passed = 0;
+	for (size_t i = 0; i < study->lines.cnt; i++) {
+		watched += study->lines.items[i].watched;
+		*passed += study->lines.items[i].hits > 0;
+	}
+	return watched;
+}
+
+/* Why there is nothing to be seen, or not all of it. */
+static void print_reach(const struct probes_options *options, struct program *program, const struct queue_study *study,
+			size_t watched, size_t passed, struct page *page)
+{
+	const char *name = probes_module_name(program, 0);
+
+	if (study->left_out) {
+		page__printf(page, "# There was no time to read %zu functions more", study->left_out);
+		page__end_line(page);
+	}
+	if (study->dropped) {
+		page__printf(page, "# %zu places more were not watched: the likeliest come first", study->dropped);
+		page__end_line(page);
+	}
+	if (!study->own_lock_functions) {
+		page__put(page, "# ");
+		page__name(page, name, 60);
+		page__put(page, " itself takes no lock of the C library: locks of its own are not recognized,");
+		page__end_line(page);
+		page__put(page, "# nor are queues between processes");
+		page__end_line(page);
+	}
+	if (watched && !passed) {
+		page__printf(page,
+			     "# No probe was hit: process %d and its children ran through none of these places, %s",
+			     options->pid, study->own_lock_functions ? "or had no load" : "which libraries have");
+		page__end_line(page);
+	}
+}
+
 static void print_text(const struct probes_options *options, struct program *program, const struct queue_study *study,
 		       struct page *page)
 {
 	char count[FORMAT_SZ], share[FORMAT_SZ];
-	size_t watched = 0, passed = 0;
+	size_t passed, watched = watched_cnt(study, &passed);
 
-	for (size_t i = 0; i < study->lines.cnt; i++) {
-		watched += study->lines.items[i].watched;
-		passed += study->lines.items[i].hits > 0;
-	}
 	page__put(page, "# whylate probes suggest --queues: ");
 	page__name(page, probes_module_name(program, 0), 60);
 	page__printf(page, " (pid %d), %s functions with critical sections", options->pid,
@@ -91,10 +130,7 @@ static void print_text(const struct probes_options *options, struct program *pro
 	page__printf(page, "; %s values seen", format_count(count, study->values));
 	page__printf(page, ", %s lost", study->lost ? format_count(count, study->lost) : "none");
 	page__end_line(page);
-	if (study->left_out) {
-		page__printf(page, "# There was no time to read %zu functions more", study->left_out);
-		page__end_line(page);
-	}
+	print_reach(options, program, study, watched, passed, page);
 	if (!study->pairs.cnt) {
 		page__put(page, "# No queue: nothing that went in on one thread came out on another, each time once");
 		page__end_line(page);
@@ -138,6 +174,7 @@ static void put_pairs(struct json_doc *doc, struct json_object *root, const char
 
 int probes_queues(const struct probes_options *options, struct program *program, const struct queue_study *study)
 {
+	size_t passed, watched = watched_cnt(study, &passed);
 	struct json_object *root;
 	struct json_doc doc = {0};
 	struct page page;
@@ -149,7 +186,11 @@ int probes_queues(const struct probes_options *options, struct program *program,
 		put_number(&doc, root, "cost_of_a_cpu", study->cost);
 		put_count(&doc, root, "lock_functions", study->lock_functions);
 		put_count(&doc, root, "unread_functions", study->left_out);
+		put_count(&doc, root, "own_lock_functions", study->own_lock_functions);
 		put_count(&doc, root, "places", study->places);
+		put_count(&doc, root, "unwatched_places", study->dropped);
+		put_count(&doc, root, "probes", watched);
+		put_count(&doc, root, "probes_hit", passed);
 		put_count(&doc, root, "values", study->values);
 		put_count(&doc, root, "values_lost", study->lost);
 		put_count(&doc, root, "pairs_with_few_values", study->few);

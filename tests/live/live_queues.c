@@ -5,6 +5,7 @@
  */
 #include "harness.h"
 #include "net.h"
+#include "postgres.h"
 #include "servers.h"
 #include "session.h"
 
@@ -219,6 +220,55 @@ static void test_none(void)
 	}
 }
 
+/* Its processes have locks of their own: that is said, and how many probes were for nothing. */
+static void test_postgres(void)
+{
+	struct postgres postgres = {0};
+	struct process process;
+	json_object *root;
+	int code;
+
+	if (!postgres_find(&postgres, "queues_postgres") || !postgres_start(&postgres, "queues-pg", ""))
+		return;
+	code = whylate(&process, 60, "probes suggest --queues -p %d -d 500ms", (int)postgres.process.pid);
+	CHECKF(code == 0 && strstr(process_out(&process), "postgres itself takes no lock of the C library"), "%d %s %s",
+	       code, process_out(&process), process_err(&process));
+	process_end(&process);
+	code = whylate(&process, 60, "probes suggest --queues -p %d -d 500ms --json", (int)postgres.process.pid);
+	root = json_tokener_parse(process_out(&process));
+	if (CHECKF(code == 0 && root, "%d %s", code, process_err(&process))) {
+		CHECKF(json_number(root, "own_lock_functions") == 0, "%s", process_out(&process));
+		CHECKF(json_number(root, "probes") > json_number(root, "probes_hit"), "%s", process_out(&process));
+	}
+	json_object_put(root);
+	process_end(&process);
+	postgres_end(&postgres);
+}
+
+/* The queues that are found are followed by the recording that comes after. */
+static void test_diagnose(void)
+{
+	struct path dir = temp_path("queues-diagnosis");
+	struct process server = {0}, process = {0};
+	struct session session;
+	int port = port_free();
+
+	if (program_missing("queues_diagnose", "apache2"))
+		return;
+	if (!apache_start(&server, "queues-diagnose", port) ||
+	    process_start(&process, "%s diagnose -p %d --queues -d 3s -o %s", whylate_path(), (int)server.pid, dir.s))
+		goto cleanup;
+	ask_while(&process, port, "GET / HTTP/1.0\r\n\r\n");
+	CHECKF(process_wait(&process, 30) == 0, "%s", process_err(&process));
+	CHECKF(strstr(process_err(&process), " found, by ") && !strstr(process_err(&process), "queues: 0 found"), "%s",
+	       process_err(&process));
+	if (session_read(&session, dir.s, NULL, NULL))
+		CHECKF(session.rows[SHARD_TABLE_SYMBOL] >= 2, "%lu", session.rows[SHARD_TABLE_SYMBOL]);
+cleanup:
+	process_end(&process);
+	process_end(&server);
+}
+
 /* A target that ends meanwhile: what was seen is told. */
 static void test_ending(void)
 {
@@ -247,12 +297,16 @@ static void test_refused(void)
 	process_end(&process);
 	CHECK(whylate(&process, 10, "probes suggest -e /bin/ls --queues") == 2);
 	process_end(&process);
+	CHECK(whylate(&process, 10, "diagnose -p 1 --queues -s list") == 2);
+	CHECK(strstr(process_err(&process), "it goes without -s"));
+	process_end(&process);
 }
 
 static const struct live_test tests[] = {
 	{"queues_plain", test_plain},         {"queues_optimised", test_optimised}, {"queues_stripped", test_stripped},
 	{"queues_cplusplus", test_cplusplus}, {"queues_memcached", test_memcached}, {"queues_apache", test_apache},
-	{"queues_none", test_none},           {"queues_ending", test_ending},       {"queues_refused", test_refused},
+	{"queues_none", test_none},           {"queues_ending", test_ending},       {"queues_postgres", test_postgres},
+	{"queues_diagnose", test_diagnose},   {"queues_refused", test_refused},
 };
 
 int suite_queues(void)
