@@ -4,6 +4,7 @@
 #define WHYLATE_VIEW_CONTEXTS_H
 
 #include "analysis/contexts.h"
+#include "view/handed_on.h"
 #include "view/page.h"
 #include "view/view.h"
 
@@ -22,8 +23,6 @@ const char *view_type_name(const struct contexts *contexts, uint32_t type);
 /* "tcp:80 GET / > socket app > unix mariadbd", in buf. */
 const char *view_context_chain(char *buf, size_t sz, const struct contexts *contexts, uint32_t line);
 
-/* "as it came in", "after socket asked by f > g > send", in buf. */
-const char *view_handed_on(char *buf, size_t sz, const struct contexts *contexts, uint32_t chain);
 /* Of the time that requests had a CPU, in samples; NAN: there are none. */
 double view_part_cpu_share(const struct contexts *contexts, const struct context_part *part);
 

@@ -41,8 +41,8 @@ int export_perfetto(FILE *out, const struct traces *traces, const struct samples
 
 /*
  * Time per request by call path, for pprof: gzip'd profile.proto with the sample types late_ns, typical_ns and
- * difference_ns, and the labels request (late, typical), type, context, category and thread.  tail: from which quantile
- * on requests are late; typical ones are those up to the median.
+ * difference_ns, and the labels request (late, typical), type, context, handed_on, category and thread.  tail: from
+ * which quantile on requests are late; typical ones are those up to the median.
  */
 int export_pprof(FILE *out, const struct dataset *dataset, const struct paths *paths, const struct roots *roots,
 		 double tail);

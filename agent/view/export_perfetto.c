@@ -4,6 +4,7 @@
 #include "analysis/story.h"
 #include "base/names.h"
 #include "base/protobuf.h"
+#include "view/handed_on.h"
 
 #include <string.h>
 
@@ -73,6 +74,7 @@ enum event_type { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 /* Samples refer to the functions of their own sequence. */
 #define SAMPLES_SEQUENCE_ID 2
 #define NAME_SZ             160
+#define CONTEXT_SZ          1024
 #define INTERVAL_UUID       (1ULL << 40) /* far above the uuids of threads and processes */
 
 struct perfetto {
@@ -370,6 +372,18 @@ static void put_step(struct perfetto *perfetto, const struct trace_session *sess
 	put_event(perfetto, SLICE_END, uuid, traces_graph_ts(perfetto->traces, session, step->end_ts), NULL, NULL);
 }
 
+/* In which it ended, where it was handed on. */
+static void annotate_context(struct perfetto *perfetto, const struct trace_session *session,
+			     const struct trace_interval *interval)
+{
+	const struct context_chains *chains = &perfetto->traces->chains;
+	uint32_t chain = context_chains__find(chains, session->id, interval->context);
+	char text[CONTEXT_SZ];
+
+	if (chain != CONTEXT_CHAIN_NONE)
+		annotate(perfetto, "context", view_handed_on(text, sizeof(text), chains, chain), 0);
+}
+
 static int put_interval(struct perfetto *perfetto, const struct trace_interval *interval, uint64_t uuid,
 			struct path *path)
 {
@@ -388,6 +402,7 @@ static int put_interval(struct perfetto *perfetto, const struct trace_interval *
 	annotate(perfetto, "sid", NULL, story.sid);
 	annotate(perfetto, "tid", NULL, story.tid);
 	annotate(perfetto, "path_flags", NULL, story.path_flags);
+	annotate_context(perfetto, session, interval);
 	put_event(perfetto, SLICE_BEGIN, uuid, traces_graph_ts(perfetto->traces, session, story.begin_ts), "interval",
 		  *story.type ? story.type : "interval");
 	for (size_t i = 0; i < story.step_cnt && !perfetto->err; i++)

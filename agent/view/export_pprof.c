@@ -10,6 +10,7 @@
 #include "analysis/stats.h"
 #include "base/names.h"
 #include "base/protobuf.h"
+#include "view/handed_on.h"
 
 #include <errno.h>
 #include <math.h>
@@ -49,14 +50,14 @@ enum {
 };
 
 #define FRAMES_MAX 512
-#define CONTEXT_SZ 512
+#define CONTEXT_SZ 1024
 
 /* One line of the profile: what is the same for all that adds up in it. */
 struct pprof_line {
-	uint32_t node;    /* of the samples' tree; SAMPLE_ROOT: no sample was taken */
-	uint32_t type;    /* string of the dataset */
-	uint32_t role;    /* string of the roots: of the thread at work, 0: not known */
-	uint32_t context; /* string of the profile; tells the role, too */
+	uint32_t node; /* of the samples' tree; SAMPLE_ROOT: no sample was taken */
+	uint32_t type; /* string of the dataset */
+	uint32_t role; /* string of the roots: of the thread at work, 0: not known */
+	uint32_t way;  /* the first of those with its context and hand-offs; tells the role, too */
 	uint8_t category, group;
 	double ns;
 };
@@ -67,8 +68,12 @@ struct pprof {
 	const struct path_rows *ranked;
 	VEC(struct pprof_line) lines;
 	struct idmap line_ids;
-	uint32_t *contexts; /* by way */
-	double *scale;      /* [way][group]: ns that a sample's amount stands for; 0: none was taken */
+	/* By way: by which threads the time comes, and how the request that its root worked for was handed on (strings
+	 * of the profile, the latter 0: as it came in); the first way with that pair. */
+	uint32_t *contexts, *handed_on, *first_ways;
+	struct idmap pair_ids;
+	VEC(uint32_t) pairs; /* the first way of each */
+	double *scale;       /* [way][group]: ns that a sample's amount stands for; 0: none was taken */
 	struct arena *arena;
 	struct intern strings;
 	struct idmap location_ids;    /* (string, 0) → location and function, less 1 */
@@ -129,22 +134,49 @@ static int make_context(struct pprof *pprof, const struct root_way *way, uint32_
 	return intern__id(&pprof->strings, text, id);
 }
 
+static int make_handed_on(struct pprof *pprof, const struct root_way *way, uint32_t *id)
+{
+	char text[CONTEXT_SZ] = "";
+
+	if (way->context != CONTEXT_CHAIN_NONE)
+		view_handed_on(text, sizeof(text), &pprof->roots->traces->chains, way->context);
+	return intern__id(&pprof->strings, text, id);
+}
+
+static int make_way(struct pprof *pprof, uint32_t way)
+{
+	uint32_t pair;
+
+	if (make_context(pprof, &pprof->roots->ways.items[way], &pprof->contexts[way]) ||
+	    make_handed_on(pprof, &pprof->roots->ways.items[way], &pprof->handed_on[way]) ||
+	    idmap__id(&pprof->pair_ids, pprof->contexts[way], pprof->handed_on[way], &pair) ||
+	    (pair == pprof->pairs.cnt && vec_push(&pprof->pairs, way)))
+		return -ENOMEM;
+	pprof->first_ways[way] = pprof->pairs.items[pair];
+	return 0;
+}
+
 static int make_contexts(struct pprof *pprof)
 {
+	size_t cnt = pprof->roots->ways.cnt;
 	uint32_t empty;
 	int err;
 
-	pprof->contexts = calloc(pprof->roots->ways.cnt + 1, sizeof(*pprof->contexts));
+	pprof->contexts = calloc(cnt + 1, sizeof(*pprof->contexts));
+	pprof->handed_on = calloc(cnt + 1, sizeof(*pprof->handed_on));
+	pprof->first_ways = calloc(cnt + 1, sizeof(*pprof->first_ways));
+	err = pprof->contexts && pprof->handed_on && pprof->first_ways ? 0 : -ENOMEM;
 	/* The first string of a profile is "". */
-	err = pprof->contexts ? intern__id(&pprof->strings, "", &empty) : -ENOMEM;
-	for (size_t w = 0; w < pprof->roots->ways.cnt && !err; w++)
-		err = make_context(pprof, &pprof->roots->ways.items[w], &pprof->contexts[w]);
+	if (!err)
+		err = intern__id(&pprof->strings, "", &empty);
+	for (uint32_t w = 0; w < cnt && !err; w++)
+		err = make_way(pprof, w);
 	return err;
 }
 
 static int add(struct pprof *pprof, struct pprof_line line)
 {
-	uint64_t how = (uint64_t)line.context << 16 | (uint64_t)line.category << 8 | line.group;
+	uint64_t how = (uint64_t)line.way << 16 | (uint64_t)line.category << 8 | line.group;
 	uint32_t id;
 
 	if (idmap__id(&pprof->line_ids, (uint64_t)line.node << 32 | line.type, how, &id))
@@ -164,7 +196,7 @@ static int add_entry(struct pprof *pprof, const struct root_entry *entry)
 		.node = SAMPLE_ROOT,
 		.type = pprof->dataset->type[entry->row],
 		.role = pprof->roots->keys.items[way->key].role,
-		.context = pprof->contexts[entry->way],
+		.way = pprof->first_ways[entry->way],
 		.category = way->category,
 		.group = (uint8_t)group_of(ranked, at),
 	};
@@ -246,7 +278,8 @@ static void put_sample(struct pprof *pprof, const struct pprof_line *line)
 	put_label(pprof, "request", is_late ? "late" : "typical");
 	put_label(pprof, "type", pprof->dataset->strings[line->type]);
 	put_label(pprof, "category", category);
-	put_label(pprof, "context", pprof->strings.strings[line->context]);
+	put_label(pprof, "context", pprof->strings.strings[pprof->contexts[line->way]]);
+	put_label(pprof, "handed_on", pprof->strings.strings[pprof->handed_on[line->way]]);
 	put_label(pprof, "thread", line->role ? roots_string(pprof->roots, line->role) : "");
 	proto__message(&pprof->profile, FIELD_PROFILE_SAMPLE, &pprof->part);
 }
@@ -365,7 +398,11 @@ int export_pprof(FILE *out, const struct dataset *dataset, const struct paths *p
 	idmap__free(&pprof.location_ids);
 	intern__free(&pprof.strings);
 	arena__free(pprof.arena);
+	vec_free(&pprof.pairs);
+	idmap__free(&pprof.pair_ids);
 	free(pprof.contexts);
+	free(pprof.handed_on);
+	free(pprof.first_ways);
 	free(pprof.scale);
 	proto__free(&pprof.profile);
 	proto__free(&pprof.part);

@@ -20,7 +20,8 @@ static const char *side_label(char *buf, size_t sz, const struct contexts *conte
 	char handed_on[LABEL_SZ];
 
 	if (by_context && chain != CONTEXT_CHAIN_UNKNOWN)
-		snprintf(buf, sz, "%s, %s", type, view_handed_on(handed_on, sizeof(handed_on), contexts, chain));
+		snprintf(buf, sz, "%s, %s", type,
+			 view_handed_on(handed_on, sizeof(handed_on), &contexts->chains, chain));
 	else
 		snprintf(buf, sz, "%s", type);
 	return buf;
@@ -96,9 +97,9 @@ void html_contexts(struct html_pack *pack, const struct contexts *contexts, cons
 		}
 		if (id == known && id <= CONTEXTS_SHOWN)
 			append(&pack->doc, names,
-			       html_pack__string(pack, id < CONTEXTS_SHOWN
-							       ? view_handed_on(label, sizeof(label), contexts, chain)
-							       : "other contexts"),
+			       html_pack__string(pack, id < CONTEXTS_SHOWN ? view_handed_on(label, sizeof(label),
+											    &contexts->chains, chain)
+									   : "other contexts"),
 			       false);
 		html_pack__number(pack, id < CONTEXTS_SHOWN ? id : CONTEXTS_SHOWN);
 	}

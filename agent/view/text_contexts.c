@@ -124,51 +124,11 @@ static void print_tree(struct page *page, const struct contexts *contexts, uint3
 /* --- contexts by call paths ----------------------------------------------------------------------------------------
  */
 
-/* Frames of a hand-off that are printed, the innermost ones. */
-#define HANDOFF_FRAMES 5
-
 double view_part_cpu_share(const struct contexts *contexts, const struct context_part *part)
 {
 	if (!(contexts->sample_on_ns > 0))
 		return NAN;
 	return part->node == UINT32_MAX ? 0 : contexts->nodes.items[part->node].all_on_ns / contexts->sample_on_ns;
-}
-
-/* Where the hand-off came from, without what all of them have in common. */
-static void add_handoff(char *buf, size_t sz, const struct contexts *contexts, const struct context_chain *chain)
-{
-	const char *frames = chain->frames + (*chain->frames ? contexts->chains.prefix : 0);
-	size_t len = strlen(buf), cnt = 1;
-
-	for (const char *at = frames; *at; at++)
-		cnt += *at == ';';
-	for (; cnt > HANDOFF_FRAMES; cnt--)
-		frames = strchr(frames, ';') + 1;
-	len += (size_t)snprintf(buf + len, sz - len, "%s%s", handoff_name(chain->kind), *frames ? " asked by " : "");
-	for (; *frames && len + 4 < sz; frames++)
-		len += (size_t)snprintf(buf + len, sz - len, *frames == ';' ? " > " : "%c", *frames);
-}
-
-const char *view_handed_on(char *buf, size_t sz, const struct contexts *contexts, uint32_t chain)
-{
-	const struct context_chain *at = &contexts->chains.items.items[chain];
-	size_t len;
-
-	if (chain <= CONTEXT_CHAIN_OTHER) {
-		snprintf(buf, sz, "%s", chain == CONTEXT_CHAIN_NONE ? "as it came in" : "other contexts");
-		return buf;
-	}
-	buf[0] = '\0';
-	if (at->parent != CONTEXT_CHAIN_NONE) {
-		view_handed_on(buf, sz, contexts, at->parent);
-		len = strlen(buf);
-		snprintf(buf + len, sz - len, "; then ");
-	} else {
-		snprintf(buf, sz, "after ");
-	}
-	if (strlen(buf) + 1 < sz)
-		add_handoff(buf, sz, contexts, at);
-	return buf;
 }
 
 static bool part_comes_before(const struct contexts *contexts, const struct context_part *a,
@@ -211,7 +171,7 @@ static bool print_parts(struct page *page, const struct contexts *contexts, uint
 		return false;
 	put_words(page, "contexts: how they were handed on, and call paths in each", 4);
 	for (; part && (!top || cnt < top); part = next_part(contexts, type, part), cnt++) {
-		put_words(page, view_handed_on(chain, sizeof(chain), contexts, part->chain), 6);
+		put_words(page, view_handed_on(chain, sizeof(chain), &contexts->chains, part->chain), 6);
 		page__to(page, 8);
 		page__printf(page, "%s of the program's CPU time in samples; %s requests ended in it",
 			     format_share(text[0], view_part_cpu_share(contexts, part)),
@@ -380,7 +340,7 @@ int view_contexts_folded(FILE *out, const struct contexts *contexts)
 				   node->type == UINT32_MAX ? "no request" : view_type_name(contexts, node->type));
 			if (node->part != UINT32_MAX)
 				folded_add(line, sizeof(line),
-					   view_handed_on(chain, sizeof(chain), contexts,
+					   view_handed_on(chain, sizeof(chain), &contexts->chains,
 							  contexts->parts.items[node->part].chain));
 			folded_add(line, sizeof(line), sides[side]);
 			put_frames(line, sizeof(line), contexts, i);

@@ -118,7 +118,7 @@ static void print_sides(struct page *page, const struct contexts *contexts, cons
 		page__to(page, 6);
 		page__words(page, matrix->sides[i].type, 8);
 		page__printf(page, ", ");
-		page__words(page, view_handed_on(chain, sizeof(chain), contexts, matrix->sides[i].chain), 8);
+		page__words(page, view_handed_on(chain, sizeof(chain), &contexts->chains, matrix->sides[i].chain), 8);
 		page__end_line(page);
 	}
 	if (matrix->delays[SIDE_NOBODY]) {

@@ -370,6 +370,39 @@ static void a_trace_is_written_for_perfetto(void)
 	test_dir__remove(&dir);
 }
 
+/* How often a text is among the bytes. */
+static size_t text_cnt(const struct sink *sink, const char *text)
+{
+	size_t cnt = 0, len = strlen(text);
+
+	for (const char *at = sink->bytes, *end = sink->bytes + sink->sz;
+	     (at = memmem(at, (size_t)(end - at), text, len)); at += len)
+		cnt++;
+	return cnt;
+}
+
+static void perfetto_is_told_how_requests_were_handed_on(void)
+{
+	struct shard_reader *reader;
+	struct traces traces;
+	struct test_dir dir;
+	struct sink sink;
+
+	test_dir__make(&dir);
+	trace_fixture_write_contexts(dir.path, CNT);
+	reader = test_reader__open(dir.path);
+	CU_ASSERT_EQUAL_FATAL(traces_load(&traces, reader), 1);
+	sink__open(&sink);
+	CU_ASSERT_EQUAL(export_perfetto(sink.out, &traces, NULL), 0);
+	sink__close(&sink);
+	CU_ASSERT_EQUAL(text_cnt(&sink, "after socket asked by ask"), CNT / 10 + 1);
+	CU_ASSERT_EQUAL(text_cnt(&sink, "after socket asked by ask; then socket asked by reply > ask"), CNT / 20 + 1);
+	free(sink.bytes);
+	traces_free(&traces);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+}
+
 static void a_full_disk_is_told(void)
 {
 	struct shard_reader *reader;
@@ -459,6 +492,7 @@ int suite_export(void)
 		{"time off the CPU is folded", time_off_the_cpu_is_folded},
 		{"user stacks are folded", user_stacks_are_folded},
 		{"a trace is written for Perfetto", a_trace_is_written_for_perfetto},
+		{"Perfetto is told how requests were handed on", perfetto_is_told_how_requests_were_handed_on},
 		{"samples are drawn and told", samples_are_drawn_and_told},
 		{"a full disk is told", a_full_disk_is_told},
 	};

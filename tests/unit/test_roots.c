@@ -259,7 +259,10 @@ static void what_is_new_is_the_root_that_differs(void)
 struct pprof_sums {
 	int64_t values[3];
 	size_t samples, labels, strings, functions, bad;
+	size_t handed_on; /* strings that are that context */
 };
+
+#define HANDED_ON "after socket asked by ask; then socket asked by again"
 
 static void see_sample(struct pprof_sums *sums, const struct field *sample)
 {
@@ -295,6 +298,8 @@ static void read_profile(struct pprof_sums *sums, uint8_t *gzip, size_t sz)
 	while (next_field(&at, end, &field)) {
 		sums->strings += field.number == 6;
 		sums->functions += field.number == 5;
+		sums->handed_on += field.number == 6 && field.value == strlen(HANDED_ON) &&
+				   !memcmp(field.bytes, HANDED_ON, strlen(HANDED_ON));
 		if (field.number == 2)
 			see_sample(sums, &field);
 	}
@@ -711,6 +716,7 @@ static void a_root_says_the_context_of_its_request(void)
 	static struct loop loop;
 	const struct cause *rebuild, *report;
 	struct json_object *root, *causes, *context = NULL, *handed_on = NULL;
+	struct pprof_sums sums;
 	struct found found;
 	char *bytes = NULL, id[32];
 	size_t sz;
@@ -753,6 +759,15 @@ static void a_root_says_the_context_of_its_request(void)
 	CU_ASSERT_FATAL(json_object_object_get_ex(context, "handed_on", &handed_on));
 	CU_ASSERT_EQUAL(json_object_array_length(handed_on), 2);
 	json_object_put(root);
+	out = open_memstream(&bytes, &sz);
+	CU_ASSERT_EQUAL(export_pprof(out, &found.findings.dataset, &found.findings.paths, &found.findings.roots, 0.9),
+			0);
+	fclose(out);
+	read_profile(&sums, (uint8_t *)bytes, sz);
+	CU_ASSERT_EQUAL(sums.bad, 0);
+	CU_ASSERT_EQUAL(sums.handed_on, 1);
+	CU_ASSERT_EQUAL(sums.values[2], sums.values[0] - sums.values[1]);
+	free(bytes);
 	found_free(&found);
 }
 
