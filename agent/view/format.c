@@ -127,12 +127,18 @@ const char *format_weighted(char buf[FORMAT_SZ], double count)
 	return buf;
 }
 
+#define TIMES_MIN 9.995 /* more than so much longer is read as a factor */
+
 const char *format_change(char buf[FORMAT_SZ], double ratio)
 {
 	char share[FORMAT_SZ];
 
 	if (isnan(ratio))
 		return format_dash();
+	if (ratio >= TIMES_MIN) {
+		snprintf(buf, FORMAT_SZ, "%s times", format_count(share, (uint64_t)fmin(ratio + 1.5, 1e15)));
+		return buf;
+	}
 	snprintf(buf, FORMAT_SZ, "%s%s", ratio > 0 ? "+" : "", format_share(share, ratio));
 	return buf;
 }

@@ -51,11 +51,16 @@ static void put_bar(struct html *html, const struct compare_difference *differen
 	html__put(html, "</svg></td>");
 }
 
-/* The largest bound of a difference, so that the bars of a table have one scale. */
-static void widen(double *most, const struct compare_difference *difference)
+/*
+ * The largest bound of a difference, so that the bars of a table have one scale.  Of changes it is the double at most:
+ * one that is not known better than by factors would leave nothing of the others.
+ */
+static void widen(double *most, const struct compare_difference *difference, enum unit unit)
 {
 	if (isfinite(difference->ci.lo) && isfinite(difference->ci.hi))
 		*most = fmax(*most, fmax(fabs(difference->ci.lo), fabs(difference->ci.hi)));
+	if (unit == CHANGE)
+		*most = fmin(*most, 1);
 }
 
 /* --- the parts -------------------------------------------------------------------------------------------------------
@@ -98,7 +103,7 @@ static void put_metrics(struct html *html, const struct comparison *comparison, 
 	char text[FORMAT_SZ];
 
 	for (size_t m = 0; m < COMPARE_METRIC_CNT; m++)
-		widen(&most, like ? &comparison->metrics[m].like : &comparison->metrics[m].all);
+		widen(&most, like ? &comparison->metrics[m].like : &comparison->metrics[m].all, CHANGE);
 	html__put(html, "<table><thead><tr><th></th><th>A</th><th>B</th><th>change</th><th class=\"extra\">95 "
 			"%</th><th></th></tr></thead>"
 			"<tbody>\n");
@@ -144,7 +149,7 @@ static void put_gain(struct html *html, const struct compare_line *line, const s
 	html__put(html, "<tr><td class=\"whole\">p99 without it</td>");
 	for (int s = 0; s < COMPARE_SIDE_CNT; s++)
 		html__number(html, view_duration(text, sizeof(text), line->gain[s].p99_ns));
-	html__put(html, "<td class=\"faint\" colspan=\"3\">");
+	html__put(html, "<td class=\"faint whole\" colspan=\"3\">");
 	html__printf(html, "instead of %s and %s", view_duration(text, sizeof(text), whole[COMPARE_A].p99_ns),
 		     view_duration(b, sizeof(b), whole[COMPARE_B].p99_ns));
 	html__put(html, "</td></tr>\n");
@@ -171,19 +176,19 @@ static void put_parts(struct html *html, const char *heading, const struct compa
 		if (!differs(&list->lines[i]))
 			continue;
 		cnt++;
-		widen(&most_late, &list->lines[i].late_diff);
-		widen(&most_mean, &list->lines[i].mean_diff);
+		widen(&most_late, &list->lines[i].late_diff, TIME);
+		widen(&most_mean, &list->lines[i].mean_diff, TIME);
 	}
 	html__put(html, "<section>");
 	html__element(html, "h2", NULL, heading);
-	html__put(html, "<table><thead><tr><th></th><th></th><th>A</th><th>B</th><th>B − A</th>"
+	html__put(html, "<table><thead><tr><th></th><th>A</th><th>B</th><th>B − A</th>"
 			"<th class=\"extra\">95 %</th><th></th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < list->cnt && shown < text_limit(cnt, top); i++) {
 		if (!differs(&list->lines[i]))
 			continue;
-		html__put(html, has_gain(&list->lines[i], whole) ? "<tr><th rowspan=\"3\">" : "<tr><th rowspan=\"2\">");
+		html__put(html, "<tr><th class=\"part\" colspan=\"6\">");
 		html__text(html, list->lines[i].name);
-		html__put(html, "</th>");
+		html__put(html, "</th></tr>\n<tr>");
 		put_line(html, &list->lines[i], true, most_late);
 		html__put(html, "<tr>");
 		put_line(html, &list->lines[i], false, most_mean);

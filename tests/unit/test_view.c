@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/utf8.h"
 #include "unit.h"
+#include "view/format.h"
 #include "view/page.h"
 #include "view/view.h"
 #include "view_fixture.h"
@@ -45,6 +46,20 @@ static void durations_have_three_digits_and_a_unit(void)
 	setlocale(LC_CTYPE, "C");
 	CU_ASSERT_STRING_EQUAL(view_duration(buf, sizeof(buf), 12345), "12.3 us");
 	CU_ASSERT_STRING_EQUAL(view_duration(buf, sizeof(buf), NAN), "-");
+}
+
+static void a_change_of_many_times_is_a_factor(void)
+{
+	char buf[FORMAT_SZ], ci[FORMAT_CI_SZ];
+
+	CU_ASSERT_STRING_EQUAL(format_change(buf, 1.58), "+158 %");
+	CU_ASSERT_STRING_EQUAL(format_change(buf, -0.5), "-50 %");
+	CU_ASSERT_STRING_EQUAL(format_change(buf, 9.99), "+999 %");
+	CU_ASSERT_STRING_EQUAL(format_change(buf, 10), "11 times");
+	CU_ASSERT_STRING_EQUAL(format_change(buf, 5033.36), "5,034 times");
+	CU_ASSERT_STRING_EQUAL(format_change_ci(ci, (struct ci){-0.53, 47.73}), "[-53 % to 49 times]");
+	format_change(buf, INFINITY);
+	CU_ASSERT(strlen(buf) < FORMAT_SZ);
 }
 
 static void every_duration_fits_15_bytes(void)
@@ -358,6 +373,7 @@ int suite_view(void)
 {
 	static const struct unit_test tests[] = {
 		{"durations have three digits and a unit", durations_have_three_digits_and_a_unit},
+		{"a change of many times is a factor", a_change_of_many_times_is_a_factor},
 		{"every duration fits 15 bytes", every_duration_fits_15_bytes},
 		{"UTF-8 is told from bytes", utf8_is_told_from_bytes},
 		{"a full disk is an error", a_full_disk_is_an_error},
