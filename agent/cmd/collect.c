@@ -29,11 +29,12 @@ static const char help[] =
 	"      --max-connections N      at once (default 2048)\n"
 	"      --max-memory BYTES       for what is being received (default 40M)\n"
 	"      --max-rate BYTES         of each client in a second (default 64M)\n"
+	"      --max-rows N             … of the table interval (default: no limit)\n"
 	"      --max-requests N         of each client in a second (default 100)\n"
 	"      --timeout TIME     for a request to arrive, and for an idle connection (default 30s)\n"
 	"      --project URL      brings the store into a database as well: clickhouse://HOST:PORT/DATABASE "
 	"(whylate-project(1))\n"
-	"      --credentials FILE, --db-ca FILE, --redact   of that projection\n"
+	"      --credentials FILE, --db-ca FILE, --redact, --redact-salt FILE   of that projection\n"
 	"      --forget HOST      deletes what the store, and the database of --project, have of a host, and ends\n"
 	"  -v, --verbose          what libmicrohttpd says\n"
 	"SIGHUP reads certificates, key, revocations and tokens again.\n";
@@ -58,12 +59,14 @@ static const struct option_row rows[] = {
 	OPTION_NUMBER("max-connections", 0, O, collector.max_connections, .example = "2048", .max = 100000),
 	OPTION_BYTES("max-memory", 0, O, collector.max_memory, .example = "40M"),
 	OPTION_BYTES("max-rate", 0, O, collector.max_rate, .example = "64M"),
+	OPTION_NUMBER("max-rows", 0, O, collector.max_rows, .example = "100000", .max = 100000000),
 	OPTION_NUMBER("max-requests", 0, O, collector.max_requests, .example = "100", .max = 1000000),
 	OPTION_DURATION("timeout", 0, O, collector.timeout_ns, .example = "30s", .min = 100000000),
 	OPTION_TEXT("project", 0, O, projection.database.url),
 	OPTION_TEXT("credentials", 0, O, projection.database.credentials_path),
 	OPTION_TEXT("db-ca", 0, O, projection.database.ca_path),
 	OPTION_FLAG("redact", 0, O, projection.project.redact),
+	OPTION_TEXT("redact-salt", 0, O, projection.salt_path),
 	OPTION_TEXT("forget", 0, O, forget),
 	OPTION_VERBOSE,
 };
@@ -98,6 +101,8 @@ static int check_complete(const struct collect_options *options, int argc, char 
 		   options->projection.project.redact) {
 		return usage_error("collect", "--credentials, --db-ca and --redact go with --project");
 	}
+	if (options->projection.salt_path && !options->projection.project.redact)
+		return usage_error("collect", "--redact-salt goes with --redact");
 	if (options->crl && !options->ca)
 		return usage_error("collect", "--crl goes with --client-ca, whose certificates it revokes");
 	return 0;

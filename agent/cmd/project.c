@@ -17,6 +17,7 @@ static const char help[] =
 	"      --no-causes        without the analysis of each session\n"
 	"      --redact           types and command lines as hashes beyond their first word: they may be personal "
 	"data\n"
+	"      --redact-salt FILE a line that keys those hashes; others may not read it\n"
 	"      --credentials FILE USER:PASSWORD (default $CREDENTIALS_DIRECTORY/clickhouse, where it is there)\n"
 	"      --db-ca FILE       PEM: the authority of a clickhouses:// server (default: the system's)\n"
 	"      --insecure         clickhouse://, without TLS, to another machine\n"
@@ -36,6 +37,7 @@ static const struct option_row rows[] = {
 	OPTION_FLAG("follow", 0, O, follow),
 	OPTION_CALL("no-causes", take_no_causes),
 	OPTION_FLAG("redact", 0, O, project.redact),
+	OPTION_TEXT("redact-salt", 0, O, salt_path),
 	OPTION_TEXT("credentials", 0, O, database.credentials_path),
 	OPTION_TEXT("db-ca", 0, O, database.ca_path),
 	OPTION_FLAG("insecure", 0, O, database.insecure),
@@ -60,6 +62,8 @@ int cmd_project(int argc, char **argv)
 				   "what into which database? Name a store and clickhouse://HOST:PORT/DATABASE");
 	if (options.verify && options.follow)
 		return usage_error("project", "--verify compares once: it does not go with --follow");
+	if (options.salt_path && !options.project.redact)
+		return usage_error("project", "--redact-salt goes with --redact");
 	options.database.url = argv[argc - 1];
 	wrong = clickhouse_url_check(options.database.url, options.database.insecure);
 	if (wrong)

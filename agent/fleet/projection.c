@@ -9,7 +9,9 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define FOLLOW_PERIOD_NS 2000000000ULL
 #define SETTLE_NS        30000000000ULL
@@ -109,12 +111,36 @@ static int follow(struct projector *projector)
 	return EXIT_DONE;
 }
 
-struct clickhouse *project_open(const struct project_options *options)
+/* The first line of the file: 0 or -errno. */
+static int read_salt(struct project_options *options)
+{
+	int fd = user_file_open_secret(options->salt_path);
+	ssize_t sz = fd < 0 ? 0 : read(fd, options->salt, PROJECT_SALT_MAX);
+	int err = fd < 0 ? fd : sz < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		return err;
+	options->salt[sz] = '\0';
+	options->project.salt = options->salt;
+	options->project.salt_sz = strcspn(options->salt, "\r\n");
+	return options->project.salt_sz < PROJECT_SALT_MIN ? -ENODATA : 0;
+}
+
+struct clickhouse *project_open(struct project_options *options)
 {
 	struct clickhouse_opts database = options->database;
+	int err = options->salt_path ? read_salt(options) : 0;
 	struct clickhouse *server;
 	const char *what;
 
+	if (err == -ENODATA)
+		log_error("'%s' holds no salt: a line of %d characters or more", options->salt_path, PROJECT_SALT_MIN);
+	else if (err)
+		failed(options->salt_path, err);
+	if (err)
+		return NULL;
 	database.should_stop = should_stop;
 	server = clickhouse__new(&database, &what);
 	if (!server)

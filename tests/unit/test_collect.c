@@ -59,7 +59,7 @@ static void budgets(void)
 	uint64_t now_ns = SECOND_NS;
 	char name[32];
 
-	CU_ASSERT_EQUAL_FATAL(limiter__init(&limiter, 10, 1000), 0);
+	CU_ASSERT_EQUAL_FATAL(limiter__init(&limiter, 10, 1000, 100), 0);
 	for (int i = 0; i < 20; i++)
 		CU_ASSERT_EQUAL(limiter__take(&limiter, "a", 0, now_ns), 0);
 	CU_ASSERT_EQUAL(limiter__take(&limiter, "a", 0, now_ns), 1);
@@ -72,6 +72,12 @@ static void budgets(void)
 	CU_ASSERT(limiter__take(&limiter, "c", 1, now_ns + 4 * SECOND_NS) > 0);
 	CU_ASSERT_EQUAL(limiter__take(&limiter, "c", 1, now_ns + 6 * SECOND_NS), 0);
 	/* Nobody is told to wait for ever, and more clients than it has room for are no failure. */
+	/* Rows are known after the request, and owed then. */
+	CU_ASSERT_EQUAL(limiter__take(&limiter, "e", 1, now_ns), 0);
+	limiter__take_rows(&limiter, "e", 500, now_ns);
+	CU_ASSERT_EQUAL(limiter__take(&limiter, "e", 1, now_ns), 3);
+	CU_ASSERT(limiter__take(&limiter, "e", 1, now_ns + 2 * SECOND_NS) > 0);
+	CU_ASSERT_EQUAL(limiter__take(&limiter, "e", 1, now_ns + 4 * SECOND_NS), 0);
 	CU_ASSERT_EQUAL(limiter__take(&limiter, "d", 1ull << 40, now_ns), 0);
 	CU_ASSERT_EQUAL(limiter__take(&limiter, "d", 1, now_ns), 60);
 	for (int i = 0; i < 3 * LIMITER_SLOTS; i++) {

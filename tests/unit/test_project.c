@@ -277,6 +277,14 @@ static void redacted_texts_tell_nothing_but_equality(void)
 	CU_ASSERT_STRING_NOT_EQUAL(projector__redacted(&projector, "GET /users/bob", three), first);
 	CU_ASSERT_STRING_EQUAL(projector__redacted(&projector, "tcp:6379", two), "tcp:6379");
 	CU_ASSERT_PTR_NULL(strstr(projector__redacted(&projector, "tcp:80 GET /users/alice", two), "alice"));
+	/* A salt makes other hashes, and another salt others again. */
+	projector.opts.salt = "sixteen characters";
+	projector.opts.salt_sz = 18;
+	CU_ASSERT_STRING_NOT_EQUAL(projector__redacted(&projector, "GET /users/alice", two), first);
+	CU_ASSERT_STRING_EQUAL(projector__redacted(&projector, "GET /users/alice", three), two);
+	projector.opts.salt = "Sixteen characters";
+	CU_ASSERT_STRING_NOT_EQUAL(projector__redacted(&projector, "GET /users/alice", three), two);
+	CU_ASSERT(!strncmp(three, "GET #", 5));
 	projector.opts.redact = false;
 	CU_ASSERT_STRING_EQUAL(projector__redacted(&projector, "GET /users/alice", two), "GET /users/alice");
 }

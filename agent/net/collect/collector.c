@@ -187,7 +187,7 @@ struct collector *collector__start(const struct collector_opts *opts)
 	collector->queue_end = &collector->queue;
 	metrics__init(&collector->metrics);
 	init_locks(collector);
-	err = limiter__init(&collector->limiter, opts->max_requests, opts->max_rate);
+	err = limiter__init(&collector->limiter, opts->max_requests, opts->max_rate, (double)opts->max_rows);
 	if (!err && opts->material.cert_pem)
 		err = check_material(&opts->material, &collector->trust);
 	if (!err)

@@ -25,6 +25,7 @@ struct collector_opts {
 	uint32_t max_connections;
 	uint64_t max_memory;   /* for bodies */
 	uint64_t max_rate;     /* bytes per client and second */
+	uint64_t max_rows;     /* of the table interval, per client and second; 0: no limit */
 	uint32_t max_requests; /* per client and second */
 	uint64_t timeout_ns;   /* for a request's header, and a body's first 64 KiB/s; for an idle connection */
 };

@@ -103,6 +103,8 @@ static int check_frame(struct request *request, struct block_checker *checker, c
 		return -EPERM;
 	}
 	note_times(request, &checked);
+	if (!strcmp(checked.header.table, "interval"))
+		request->row_cnt += checked.header.row_cnt;
 	return 0;
 }
 

@@ -51,6 +51,7 @@ struct request {
 	struct shard_buf body;
 	struct peer *peer; /* whose memory the body is */
 	VEC(struct store_frame) frames;
+	uint64_t row_cnt; /* of the table interval */
 	struct metrics_times times;
 	/* What comes of it */
 	enum refusal refusal;

@@ -160,7 +160,15 @@ static void check_rate(struct request *request)
 		return;
 	request->refusal = REFUSAL_NONE; /* whatever else is wrong with it, it is one too many */
 	request->retry_s = wait_s;
-	request__refuse(request, REFUSAL_RATE, "too many requests or bytes");
+	request__refuse(request, REFUSAL_RATE, "too many requests, bytes or rows");
+}
+
+static void take_rows(struct request *request)
+{
+	char client[LIMITER_KEY_SZ];
+
+	client_key(request, client);
+	limiter__take_rows(&request->collector->limiter, client, request->row_cnt, monotonic_ns());
 }
 
 static void begin_post(struct request *request, const char *path)
@@ -359,6 +367,7 @@ static enum MHD_Result answer(struct request *request, const char *path)
 	if (!request->refusal && !request->queued) {
 		request__check(request);
 		if (!request->refusal) {
+			take_rows(request);
 			request->queued = true;
 			connection__set_deadline(collector, request->connection, 0);
 			MHD_suspend_connection(request->mhd);

@@ -16,13 +16,14 @@
 struct limiter_slot {
 	char client[LIMITER_KEY_SZ]; /* "": free */
 	uint64_t used_ns;
-	double requests, bytes; /* left */
+	double requests, bytes, rows; /* left */
 };
 
-int limiter__init(struct limiter *limiter, double requests_per_s, double bytes_per_s)
+int limiter__init(struct limiter *limiter, double requests_per_s, double bytes_per_s, double rows_per_s)
 {
 	limiter->requests_per_s = requests_per_s;
 	limiter->bytes_per_s = bytes_per_s;
+	limiter->rows_per_s = rows_per_s;
 	limiter->slots = calloc(LIMITER_SLOTS, sizeof(*limiter->slots));
 	if (!limiter->slots)
 		return -ENOMEM;
@@ -47,6 +48,7 @@ static struct limiter_slot *limiter__slot(struct limiter *limiter, const char *c
 		.used_ns = now_ns,
 		.requests = BURST_S * limiter->requests_per_s,
 		.bytes = BURST_S * limiter->bytes_per_s,
+		.rows = BURST_S * limiter->rows_per_s,
 	};
 	snprintf(oldest->client, sizeof(oldest->client), "%s", client);
 	return oldest;
@@ -63,17 +65,29 @@ unsigned limiter__take(struct limiter *limiter, const char *client, uint64_t byt
 	slot->used_ns = now_ns;
 	slot->requests = fmin(slot->requests + elapsed_s * limiter->requests_per_s, BURST_S * limiter->requests_per_s);
 	slot->bytes = fmin(slot->bytes + elapsed_s * limiter->bytes_per_s, BURST_S * limiter->bytes_per_s);
+	slot->rows = fmin(slot->rows + elapsed_s * limiter->rows_per_s, BURST_S * limiter->rows_per_s);
 	if (slot->requests < 1)
 		wait_s = (1 - slot->requests) / limiter->requests_per_s;
 	if (slot->bytes <= 0)
 		wait_s = fmax(wait_s, -slot->bytes / limiter->bytes_per_s);
-	if (slot->requests >= 1 && slot->bytes > 0) {
+	if (limiter->rows_per_s > 0 && slot->rows <= 0)
+		wait_s = fmax(wait_s, -slot->rows / limiter->rows_per_s);
+	if (slot->requests >= 1 && slot->bytes > 0 && (limiter->rows_per_s <= 0 || slot->rows > 0)) {
 		slot->requests--;
 		slot->bytes -= (double)bytes;
 		wait_s = -1;
 	}
 	pthread_mutex_unlock(&limiter->lock);
 	return wait_s < 0 ? 0 : (unsigned)fmin(fmax(ceil(wait_s), 1), WAIT_MAX);
+}
+
+void limiter__take_rows(struct limiter *limiter, const char *client, uint64_t rows, uint64_t now_ns)
+{
+	if (limiter->rows_per_s <= 0 || !rows)
+		return;
+	pthread_mutex_lock(&limiter->lock);
+	limiter__slot(limiter, client, now_ns)->rows -= (double)rows;
+	pthread_mutex_unlock(&limiter->lock);
 }
 
 void limiter__clear(struct limiter *limiter)

@@ -36,8 +36,11 @@ typedef int project_put_cause(void *sink, const struct project_cause *cause);
 struct project_opts {
 	const char *const *paths; /* stores, directories, shards */
 	size_t path_cnt;
-	const char *name;     /* of this projector, the same when it is started again; NULL: by host and first path */
-	bool redact;          /* types and command lines may be personal data: only their hashes */
+	const char *name; /* of this projector, the same when it is started again; NULL: by host and first path */
+	bool redact;      /* types and command lines may be personal data: only their hashes */
+	/* Keyed with this (HMAC), where it is not NULL: who has not got it cannot try what a hash may be of. */
+	const void *salt;
+	size_t salt_sz;
 	uint64_t patience_ns; /* how long to try again without an answer of the server */
 	uint64_t settle_ns;   /* a session that grows is analysed when nothing came for so long; 0: at once */
 	/*

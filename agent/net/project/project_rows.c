@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/bytes.h"
 #include "base/loghist.h"
 #include "base/names.h"
 #include "base/random.h"
@@ -6,25 +7,42 @@
 #include "shard/columns.h"
 
 #include <ctype.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+static uint64_t hash_of(const struct projector *projector, const char *text)
+{
+	uint8_t digest[32];
+	uint64_t hash = 0x77686c61746521ULL;
+
+	if (projector->opts.salt) {
+		/* Without a digest nothing of the text may be told: it is as if all were equal. */
+		if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, projector->opts.salt, projector->opts.salt_sz, text,
+				     strlen(text), digest))
+			return 0;
+		return get_le(digest, sizeof(hash));
+	}
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		hash = random_mix(hash ^ *c);
+	return hash;
+}
 
 /* Hashed beyond the first word: "GET /users/7" becomes "GET #4f0c…", and so does "tcp:80 GET /users/7". */
 const char *projector__redacted(const struct projector *projector, const char *text, char buf[PROJECT_REDACTED_SZ])
 {
 	bool has_port = !strncmp(text, "tcp:", 4) || !strncmp(text, "udp:", 4);
 	size_t port_sz = has_port ? strcspn(text, " ") + 1 : 0, sz = has_port ? port_sz - 1 : 0;
-	uint64_t hash = 0x77686c61746521ULL;
 
 	if (projector->opts.redact && text[sz])
 		sz = port_sz + strcspn(text + port_sz, " /?=");
 	if (!projector->opts.redact || !text[sz])
 		return text;
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-		hash = random_mix(hash ^ *c);
-	snprintf(buf, PROJECT_REDACTED_SZ, "%.*s%s#%016" PRIx64, (int)(sz < 64 ? sz : 64), text, sz ? " " : "", hash);
+	snprintf(buf, PROJECT_REDACTED_SZ, "%.*s%s#%016" PRIx64, (int)(sz < 64 ? sz : 64), text, sz ? " " : "",
+		 hash_of(projector, text));
 	return buf;
 }
 
