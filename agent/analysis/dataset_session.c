@@ -195,7 +195,7 @@ void dataset_build__choose_sessions(struct dataset_build *build)
 	}
 }
 
-#define OWN_PIDS_MAX 8 /* of one session */
+#define OWN_PIDS_MAX 12 /* of one session */
 
 int dataset_build__own(struct dataset_build *build)
 {

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -127,6 +128,16 @@ static const int threads[] = {
 	SCMP_SYS(sched_getscheduler),
 };
 
+/* For a process that gets its files as descriptors. */
+static const int computing[] = {
+	SCMP_SYS(read),    SCMP_SYS(pread64),        SCMP_SYS(lseek),         SCMP_SYS(fstat),
+	SCMP_SYS(close),   SCMP_SYS(munmap),         SCMP_SYS(mremap),        SCMP_SYS(madvise),
+	SCMP_SYS(brk),     SCMP_SYS(futex),          SCMP_SYS(clock_gettime), SCMP_SYS(recvmsg),
+	SCMP_SYS(sendto),  SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),  SCMP_SYS(restart_syscall),
+	SCMP_SYS(exit),    SCMP_SYS(exit_group),     SCMP_SYS(getpid),        SCMP_SYS(gettid),
+	SCMP_SYS(sysinfo),
+};
+
 /* TIOCSTI types into the terminal: none of a terminal's requests that change anything. */
 static const unsigned long requests[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX};
 static const unsigned long network_requests[] = {SIOCGIFINDEX, SIOCGIFNAME, SIOCGIFFLAGS, SIOCGIFCONF};
@@ -200,10 +211,29 @@ static int allow_links(scmp_filter_ctx filter)
 	return err;
 }
 
-int sandbox_filter_calls(const struct sandbox *sandbox)
+/* Memory that is no code, a file by its descriptor, and ending itself. */
+static int allow_computing(scmp_filter_ctx filter)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int err = filter ? allow(filter, common, ARRAY_CNT(common)) : -ENOMEM;
+	int err = allow(filter, computing, ARRAY_CNT(computing));
+
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
+				       SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				       SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)getpid()));
+	return err;
+}
+
+static int allow_common(scmp_filter_ctx filter, const struct sandbox *sandbox)
+{
+	int err = allow(filter, common, ARRAY_CNT(common));
 
 	if (!err)
 		err = allow_requests(filter, requests, ARRAY_CNT(requests));
@@ -225,6 +255,14 @@ int sandbox_filter_calls(const struct sandbox *sandbox)
 		err = allow_threads(filter);
 	if (!err && sandbox->links)
 		err = allow_links(filter);
+	return err;
+}
+
+int sandbox_filter_calls(const struct sandbox *sandbox)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err = !filter ? -ENOMEM : sandbox->computes ? allow_computing(filter) : allow_common(filter, sandbox);
+
 	/* The kernel's own error. */
 	if (!err)
 		err = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
@@ -265,7 +303,7 @@ static size_t ruleset_of(struct ruleset *ruleset, const struct sandbox *sandbox)
 	int version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	*ruleset = (struct ruleset){.files = WRITING_RIGHTS | LANDLOCK_ACCESS_FS_EXECUTE};
-	if (sandbox->readable_cnt)
+	if (sandbox->readable_cnt || sandbox->computes)
 		ruleset->files |= READING_RIGHTS;
 	if (version < 2)
 		ruleset->files &= ~(uint64_t)LANDLOCK_ACCESS_FS_REFER;
@@ -320,6 +358,11 @@ static int confine_files(const struct sandbox *sandbox)
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+bool sandbox_is_sanitized(void)
+{
+	return !FILTERED;
 }
 
 int sandbox_enter(const struct sandbox *sandbox)

@@ -11,11 +11,13 @@
 #include <stddef.h>
 
 struct sandbox {
-	bool network;        /* sockets; none of TCP gets a port of its own (Landlock) */
-	bool accepts_only;   /* no connect(); of TCP, only sockets that listen already (Landlock) */
-	bool threads;        /* new threads, but no new process */
-	bool links;          /* BPF links, and a socket that is open already */
-	bool read_only;      /* no file is opened for writing, made or removed */
+	bool network;      /* sockets; none of TCP gets a port of its own (Landlock) */
+	bool accepts_only; /* no connect(); of TCP, only sockets that listen already (Landlock) */
+	bool threads;      /* new threads, but no new process */
+	bool links;        /* BPF links, and a socket that is open already */
+	bool read_only;    /* no file is opened for writing, made or removed */
+	bool computes; /* memory, time, and descriptors that are open or come over a socket: nothing by name, no threads
+			*/
 	int writable_fds[3]; /* directories below which files may be made, written and removed, or files; -1: none */
 	const int *readable_fds; /* files, and directories below which files may be read */
 	size_t readable_cnt;     /* 0: all files may be read */
@@ -26,6 +28,8 @@ struct sandbox {
  * allow fails with EPERM, a file with EACCES.
  */
 int sandbox_enter(const struct sandbox *sandbox);
+/* Has a sanitizer built this program, which looks around by calls of its own?  Then there is no allowlist. */
+bool sandbox_is_sanitized(void);
 /* The allowlist alone, for a process that has no_new_privs: 0 or -errno. */
 int sandbox_filter_calls(const struct sandbox *sandbox);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The attaching process: see attacher.h. */
 #include "base/capabilities.h"
+#include "base/child.h"
 #include "base/sandbox.h"
 #include "base/vec.h"
 #include "capture/attacher.h"
@@ -22,8 +23,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SOCKET_FD 3
-#define AGENT_FD  4 /* the agent's pidfd */
+#define SOCKET_FD CHILD_FIRST_FD
+#define AGENT_FD  (CHILD_FIRST_FD + 1) /* the agent's pidfd */
 /* The only files that it opens by name. */
 #define UPROBE_DIR "/sys/bus/event_source/devices/uprobe"
 
@@ -355,23 +356,6 @@ static int take_question(void)
 	return err == -EINTR ? 0 : err;
 }
 
-/* Nothing of the agent's but the socket: neither its terminal nor a file that somebody waits to be closed. */
-static void leave_agent(int fd, int agent_fd)
-{
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	/* Out of the way of the places that they are to have. */
-	fd = fcntl(fd, F_DUPFD, AGENT_FD + 1);
-	agent_fd = fcntl(agent_fd, F_DUPFD, AGENT_FD + 1);
-	for (int i = 0; i < SOCKET_FD; i++)
-		dup2(null_fd, i);
-	dup2(fd, SOCKET_FD);
-	dup2(agent_fd, AGENT_FD);
-	close_range(AGENT_FD + 1, ~0U, 0);
-	if (chdir("/"))
-		return;
-}
-
 /* With more than it needs it works as well: what the kernel refuses here it refuses the agent too, which says so. */
 static void confine(bool admin)
 {
@@ -419,9 +403,11 @@ static void keep_to_itself(bool multi)
 _Noreturn void attacher_process(int fd, pid_t agent_pid, bool multi)
 {
 	int agent_fd = (int)syscall(SYS_pidfd_open, agent_pid, 0);
+	const int fds[] = {fd, agent_fd};
 	struct pollfd watched[2] = {{.fd = SOCKET_FD, .events = POLLIN}, {.fd = AGENT_FD, .events = POLLIN}};
 
-	leave_agent(fd, agent_fd);
+	/* Neither its terminal nor a file that somebody waits to be closed. */
+	child_keep_fds(fds, 2);
 	keep_to_itself(multi);
 	/* Somebody else may have the agent's end of the socket; so the agent's end is waited for as well. */
 	while (agent_fd >= 0) {

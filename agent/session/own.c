@@ -7,6 +7,7 @@
 #include "session/probes.h"
 #include "session/recording.h"
 #include "session/streaming.h"
+#include "target/symbols.h"
 
 #include <inttypes.h>
 #include <libgen.h>
@@ -103,6 +104,13 @@ void recording_pace_end(struct recording *recording)
 	recording->pace = NULL;
 }
 
+int recording_own_pids_changed(struct recording *recording)
+{
+	if (!recording->stacks || symbols__starts(stacks__symbols(recording->stacks)) == recording->symbols_starts)
+		return 0;
+	return recording_write_own_pids(recording);
+}
+
 int recording_write_own_pids(struct recording *recording)
 {
 	const pid_t others[] = {
@@ -111,11 +119,17 @@ int recording_write_own_pids(struct recording *recording)
 		recording_metrics_pid(recording),
 		recording->options->observed ? getppid() : 0,
 	};
-	char pids[64];
+	const struct symbols *symbols = recording->stacks ? stacks__symbols(recording->stacks) : NULL;
+	pid_t readers[SYMBOLS_PIDS];
+	size_t reader_cnt = symbols ? symbols__pids(symbols, readers) : 0;
+	char pids[128];
 	int len = snprintf(pids, sizeof(pids), "%d", getpid());
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (others[i] > 0)
 			len += snprintf(pids + len, sizeof(pids) - (size_t)len, " %d", others[i]);
+	for (size_t i = 0; i < reader_cnt; i++)
+		len += snprintf(pids + len, sizeof(pids) - (size_t)len, " %d", readers[i]);
+	recording->symbols_starts = symbols ? symbols__starts(symbols) : 0;
 	return journal__say(&recording->journal, "agent_pids", "%s", pids);
 }

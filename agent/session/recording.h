@@ -144,6 +144,7 @@ struct recording {
 	struct request_types *types;    /* NULL: the first bytes of requests are not looked at */
 	struct trace *trace;            /* NULL: counters mode */
 	struct stacks *stacks;          /* NULL: user stacks are not sampled */
+	uint32_t symbols_starts;        /* of whylate-symbols, whose pids are written */
 	struct sampled_values *values;  /* NULL: variables are not read */
 	struct recorded_probes *probes; /* NULL: nothing is probed */
 	bool probes_lost;               /* the process that held them was killed */
@@ -230,12 +231,14 @@ void recording_pace_begin(struct recording *recording);
 void recording_pace_end(struct recording *recording);
 /* By which the report knows what requests waited for because of the agent; 0 or the writer's error. */
 int recording_write_own_pids(struct recording *recording);
+/* Writes them again where another process has begun since. */
+int recording_own_pids_changed(struct recording *recording);
 
 /* Has it been asked to stop? */
 bool recording_is_stopped(void);
 
 /* CPU time of this process so far. */
-uint64_t own_cpu_ns(void);
+uint64_t own_cpu_ns(const struct recording *recording);
 
 /* A row of any table, of the recording that is `owner`: 0 or the writer's error. */
 int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row);

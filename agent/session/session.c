@@ -117,6 +117,8 @@ static int every_second(struct recording *recording)
 		err = capture__rotate_hw(recording->capture);
 	if (!err)
 		err = recording_silent_say(recording, false);
+	if (!err)
+		err = recording_own_pids_changed(recording);
 	if (!err && recording->options->observed) {
 		recording_target_cpu(recording);
 		err = recording_write_cost(recording);
@@ -418,15 +420,15 @@ static int run(struct recording *recording, const char *dir)
 			return err;
 		}
 		recording_stream_start(recording);
-		err = recording_write_own_pids(recording);
+		err = recording_stacks_start(recording);
 		if (!err)
-			err = recording_stacks_start(recording);
+			err = recording_write_own_pids(recording);
 	}
 	recording_confine(recording);
 	recording_pace_begin(recording);
 	capture__select(recording->capture);
 	recording->clock.begin_ts = monotonic_ns();
-	recording->clock.own_cpu_begin_ns = own_cpu_ns();
+	recording->clock.own_cpu_begin_ns = own_cpu_ns(recording);
 	recording->target.cpu_begin_ns = recording_cpu_ns(recording);
 	if (!recording->options->quiet)
 		log_info("recording %s (pid %d) into %s%s", recording->target.comm, recording->options->pid, dir,

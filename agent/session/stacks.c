@@ -6,8 +6,8 @@
 #include "base/names.h"
 #include "base/random.h"
 #include "session/images.h"
-#include "target/inlines.h"
 #include "target/kernel_symbols.h"
+#include "target/symbols.h"
 #include "target/unwind_rules.h"
 
 #include <errno.h>
@@ -21,6 +21,8 @@
 #define PYTHON_CPUS 64
 /* Frames of a call path, of both kinds. */
 #define PATH_MAX_CNT (UNWIND_FRAMES_MAX + WL_PYTHON_FRAMES_MAX)
+/* Waiting for names of inlined functions of a file. */
+#define INLINED_AT_ONCE_NS 200000000ULL
 /* Of one frame's name. */
 #define NAME_SZ 256
 
@@ -31,6 +33,7 @@ struct stacks {
 	struct kernel_symbols *kernel;
 	struct stack_beat beat;
 	struct images *images;
+	struct symbols *symbols; /* of the target's program */
 	struct stacks_made made;
 	bool ended;
 	struct shard_row row;
@@ -97,7 +100,7 @@ static void add_inlined(struct stacks *stacks, const struct image *image, uint64
 	if (id == PROGRAM_NONE || is_guess || image != images__target(stacks->images))
 		return;
 	by = program__function(image->program, id)->shown;
-	cnt = program__inlined_at(image->program, addr, names);
+	cnt = program__inlined_at(image->program, stacks->symbols, addr, names);
 	for (size_t i = 0; i < cnt; i++) {
 		snprintf(text, sizeof(text), "%.120s (inlined by %.110s)", names[i], i ? names[i - 1] : by);
 		folded_add(stacks->line, sizeof(stacks->line), text);
@@ -588,7 +591,7 @@ static void read_ahead(const struct stacks *stacks)
 
 	/* What cannot be read has no names then, and nobody needs to be told now. */
 	if (program && !program__module_functions(program, 0, &first, &cnt))
-		program__read_inlines(program, 0);
+		program__read_inlines(program, stacks->symbols, 0);
 	if (libc != PROGRAM_NONE)
 		program__module_functions(program, libc, &first, &cnt);
 }
@@ -606,12 +609,14 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 	sinks.owner = stacks;
 	stacks->images = images__new(
 		&(struct images_opts){opts->pid, opts->program, opts->debuginfo_dir, opts->python, opts->owner});
+	stacks->symbols = symbols__new(INLINED_AT_ONCE_NS);
 	stacks->kernel = kernel_symbols__open();
 	stacks->texts = stack_texts__new();
 	if (stacks->texts)
 		stacks->samples = stack_samples__new(stacks->texts, &sinks);
-	err = stacks->samples && stacks->kernel && stacks->images ? images__process(stacks->images, opts->pid, &process)
-								  : -ENOMEM;
+	err = stacks->samples && stacks->kernel && stacks->images && stacks->symbols
+		      ? images__process(stacks->images, opts->pid, &process)
+		      : -ENOMEM;
 	if (!err && !process->image)
 		err = -ESRCH;
 	if (err) {
@@ -628,6 +633,8 @@ void stacks__end(struct stacks *stacks)
 	stacks->ended = true;
 	images__free(stacks->images);
 	stacks->images = NULL;
+	if (stacks->symbols)
+		symbols__end(stacks->symbols);
 }
 
 void stacks__free(struct stacks *stacks)
@@ -638,7 +645,13 @@ void stacks__free(struct stacks *stacks)
 	stack_texts__free(stacks->texts);
 	kernel_symbols__free(stacks->kernel);
 	stacks__end(stacks);
+	symbols__free(stacks->symbols);
 	free(stacks);
+}
+
+const struct symbols *stacks__symbols(const struct stacks *stacks)
+{
+	return stacks->symbols;
 }
 
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/inlines.h"
 
-#include "base/clock.h"
 #include "base/order.h"
-#include "base/random.h"
 #include "base/vec.h"
 #include "target/debug_sz.h"
 #include "target/demangle.h"
@@ -19,15 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Addresses that are remembered: direct-mapped, a power of two. */
-#define KNOWN_CNT 2048
-/* Of a name. */
-#define NAME_SZ 160
 /* DIEs that enclose functions: namespaces, classes. */
 #define NESTING_MAX 16
-/* Reading may take this share of the time, and this much at once. */
-#define TIME_SHARE    50
-#define TIME_BEGIN_NS 200000000ULL
 /* A forged file shall not keep us. */
 #define RANGES_MAX 4096
 #define DIES_MAX   (1U << 20)
@@ -46,20 +37,14 @@ struct unit {
 	ranges functions; /* by address */
 };
 
-struct known {
-	uint64_t addr; /* 0: a free place */
-	uint8_t cnt;
-	char *names; /* one behind the other, each with its NUL */
-};
-
 struct inlines {
 	int fd;
 	Elf *elf;
 	Dwarf *dwarf;
 	VEC(struct unit) units;
 	ranges unit_ranges; /* by address */
-	uint64_t opened_ts, spent_ns, held_sz;
-	struct known known[KNOWN_CNT];
+	uint64_t held_sz;
+	char names[INLINES_DEPTH_MAX][INLINES_NAME_SZ];
 };
 
 /* --- the file ----------------------------------------------------------------------------------------------------- */
@@ -133,7 +118,6 @@ struct inlines *inlines__open(int fd)
 		return NULL;
 	}
 	inlines->fd = fd;
-	inlines->opened_ts = monotonic_ns();
 	elf_version(EV_CURRENT);
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !elf_header_check(fd, (uint64_t)st.st_size, true))
 		inlines->elf = elf_begin(fd, ELF_C_READ, NULL);
@@ -143,7 +127,6 @@ struct inlines *inlines__open(int fd)
 		inlines__free(inlines);
 		return NULL;
 	}
-	inlines->spent_ns = monotonic_ns() - inlines->opened_ts;
 	return inlines;
 }
 
@@ -151,8 +134,6 @@ void inlines__free(struct inlines *inlines)
 {
 	if (!inlines)
 		return;
-	for (int i = 0; i < KNOWN_CNT; i++)
-		free(inlines->known[i].names);
 	for (size_t i = 0; i < inlines->units.cnt; i++)
 		vec_free(&inlines->units.items[i].functions);
 	vec_free(&inlines->units);
@@ -227,7 +208,7 @@ static bool function_at(struct inlines *inlines, uint64_t addr, Dwarf_Die *die)
 
 /* --- what is inlined in it ---------------------------------------------------------------------------------------- */
 
-static void name_of(Dwarf_Die *die, char *name)
+static void name_of(Dwarf_Die *die, char name[INLINES_NAME_SZ])
 {
 	Dwarf_Attribute attr;
 	const char *linkage = NULL, *plain = dwarf_diename(die);
@@ -237,8 +218,10 @@ static void name_of(Dwarf_Die *die, char *name)
 	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
 		linkage = dwarf_formstring(&attr);
 	shown = linkage ? demangle(linkage) : NULL;
-	snprintf(name, NAME_SZ, "%s", shown ? shown : plain ? plain : linkage ? linkage : "[inlined]");
+	snprintf(name, INLINES_NAME_SZ, "%s", shown ? shown : plain ? plain : linkage ? linkage : "");
 	free(shown);
+	if (!*name)
+		strcpy(name, "[inlined]");
 	proc_make_printable(name);
 }
 
@@ -262,47 +245,20 @@ static bool child_at(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *found)
 	return false;
 }
 
-/* What is inlined there goes to the place. */
-static void look_up(struct inlines *inlines, uint64_t addr, struct known *place)
+size_t inlines__at(struct inlines *inlines, uint64_t addr, const char *names[INLINES_DEPTH_MAX])
 {
-	char names[INLINES_DEPTH_MAX * NAME_SZ];
 	Dwarf_Die die, child;
-	size_t sz = 0;
+	size_t cnt = 0;
 
-	free(place->names);
-	*place = (struct known){.addr = addr};
 	if (!function_at(inlines, addr, &die))
-		return;
-	for (int depth = 0; depth < 64 && place->cnt < INLINES_DEPTH_MAX && child_at(&die, addr, &child); depth++) {
+		return 0;
+	for (int depth = 0; depth < 64 && cnt < INLINES_DEPTH_MAX && child_at(&die, addr, &child); depth++) {
 		die = child;
 		if (dwarf_tag(&die) != DW_TAG_inlined_subroutine)
 			continue;
-		name_of(&die, names + sz);
-		sz += strlen(names + sz) + 1;
-		place->cnt++;
+		name_of(&die, inlines->names[cnt]);
+		names[cnt] = inlines->names[cnt];
+		cnt++;
 	}
-	place->names = sz ? malloc(sz) : NULL;
-	if (place->names)
-		memcpy(place->names, names, sz);
-	else
-		place->cnt = 0;
-}
-
-size_t inlines__at(struct inlines *inlines, uint64_t addr, const char *names[INLINES_DEPTH_MAX])
-{
-	struct known *known = &inlines->known[random_mix(addr) & (KNOWN_CNT - 1)];
-	const char *name;
-
-	if (known->addr != addr) {
-		uint64_t begin_ts = monotonic_ns();
-
-		if (inlines->spent_ns > TIME_BEGIN_NS + (begin_ts - inlines->opened_ts) / TIME_SHARE)
-			return 0;
-		look_up(inlines, addr, known);
-		inlines->spent_ns += monotonic_ns() - begin_ts;
-	}
-	name = known->names;
-	for (size_t i = 0; i < known->cnt; i++, name += strlen(name) + 1)
-		names[i] = name;
-	return known->cnt;
+	return cnt;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which functions a compiler has inlined at an address, by a file's DWARF.  A compilation unit is read when something
- * in it is asked for first; what takes longer than its share of the time is left for later, and what is asked for again
- * is remembered.  The file is not trusted.  One thread only.
+ * in it is looked up first.  The file is not trusted, and libdw reads it: the agent looks up by symbols.h, in a process
+ * without privileges.  One thread only.
  */
 #ifndef WHYLATE_TARGET_INLINES_H
 #define WHYLATE_TARGET_INLINES_H
@@ -12,6 +12,8 @@
 
 /* Inlined into each other at one address. */
 #define INLINES_DEPTH_MAX 12
+/* Of a name, with its NUL. */
+#define INLINES_NAME_SZ 160
 /* Bytes of DWARF that all files may have, unpacked: libdw keeps all of it in memory. */
 #define INLINES_SZ_MAX (24ULL << 20)
 

@@ -19,6 +19,7 @@
 #define PROGRAM_NONE UINT32_MAX
 
 struct program;
+struct symbols;
 
 struct program_opts {
 	const char *debuginfo_dir; /* searched before the system's; NULL: none */
@@ -168,10 +169,11 @@ uint32_t program__function_at_runtime(struct program *program, uint64_t pc, uint
 /*
  * The functions that the compiler has inlined at an absolute address, outermost first, as DWARF says, where the
  * module's functions have been read: how many, at most INLINES_DEPTH_MAX.  The names are valid until the next call.
+ * One program has the same symbols at every call.
  */
-size_t program__inlined_at(struct program *program, uint64_t pc, const char *names[]);
+size_t program__inlined_at(struct program *program, struct symbols *symbols, uint64_t pc, const char *names[]);
 /* Reads what the module's DWARF takes at first, some ten milliseconds, where its functions have been read. */
-void program__read_inlines(struct program *program, uint32_t module);
+void program__read_inlines(struct program *program, struct symbols *symbols, uint32_t module);
 /* By raw name, versions cut off, in one module; PROGRAM_NONE.  (Of several that bear it, the linker's choice.) */
 uint32_t program__function_find(struct program *program, uint32_t module, const char *name);
 

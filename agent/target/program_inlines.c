@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "target/inlines.h"
 #include "target/program.h"
 #include "target/program_internal.h"
+#include "target/symbols.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool is_worth_reading(const struct module *module)
 }
 
 /* The DWARF of the module: its own, or that of its separate debug file. */
-static void inlines_open(struct module *module)
+static void inlines_open(struct module *module, struct symbols *symbols)
 {
 	int fd = module->debug_fd;
 
@@ -25,27 +25,27 @@ static void inlines_open(struct module *module)
 	if (fd < 0 && module->file && elf_image__section(module->image, ".debug_info"))
 		fd = open(module->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && is_worth_reading(module))
-		module->inlines = inlines__open(fd);
+		module->inlines = symbols__open(symbols, fd, module->name);
 	else if (fd >= 0)
 		close(fd);
 }
 
-void program__read_inlines(struct program *program, uint32_t idx)
+void program__read_inlines(struct program *program, struct symbols *symbols, uint32_t idx)
 {
 	struct module *module = program->modules.items[idx];
 
 	if (module->has_functions && !module->inlines_tried)
-		inlines_open(module);
+		inlines_open(module, symbols);
 }
 
-size_t program__inlined_at(struct program *program, uint64_t pc, const char *names[])
+size_t program__inlined_at(struct program *program, struct symbols *symbols, uint64_t pc, const char *names[])
 {
-	struct module *module;
+	const struct module *module;
 	uint32_t idx;
 
 	if (program__function_at_runtime(program, pc, &idx) == PROGRAM_NONE)
 		return 0;
-	program__read_inlines(program, idx);
+	program__read_inlines(program, symbols, idx);
 	module = program->modules.items[idx];
-	return module->inlines ? inlines__at(module->inlines, pc - module->public.bias, names) : 0;
+	return symbols__inlined_at(symbols, module->inlines, pc - module->public.bias, names);
 }

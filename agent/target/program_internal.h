@@ -44,8 +44,8 @@ struct module {
 	int state;                 /* 0 not opened yet, 1 open, or why not */
 	struct elf_image *image;
 	struct elf_file *files[SYMBOL_FILES_MAX];
-	int debug_fd;            /* the separate debug file, until its DWARF is read; -1: none */
-	struct inlines *inlines; /* see program__inlined_at(); NULL: not read yet, or there is none */
+	int debug_fd;     /* the separate debug file, until its DWARF is read; -1: none */
+	uint32_t inlines; /* see symbols__open(); 0: not opened yet, or there are none */
 	bool inlines_tried;
 	struct eh_frame *frame;      /* see module_frame() */
 	struct elf_relocs *relocs;   /* see module_relocs() */

@@ -2,7 +2,6 @@
 /* One module's functions, put together from all that names them or tells where they are. */
 #include "base/order.h"
 #include "target/debug_file.h"
-#include "target/inlines.h"
 #include "target/program_internal.h"
 
 #include <errno.h>
@@ -88,7 +87,6 @@ void module_free(struct module *module)
 	elf_image__free(module->image);
 	eh_frame__free(module->frame);
 	elf_relocs__free(module->relocs);
-	inlines__free(module->inlines);
 	if (module->debug_fd >= 0)
 		close(module->debug_fd);
 	free(module->name);

@@ -29,6 +29,9 @@
 #define SETTLE_STEP_MS  50
 #define GENERATIONS_MAX 16
 
+/* Processes of the name whylate-symbols that were met. */
+static unsigned int symbols_cnt;
+
 static uint64_t status_number(const char *text, const char *key)
 {
 	const char *line = text ? strstr(text, key) : NULL;
@@ -39,7 +42,7 @@ static uint64_t status_number(const char *text, const char *key)
 /* What a thread of that name may have at most. */
 static uint64_t caps_allowed(const char *comm, bool collects)
 {
-	if (collects || !strcmp(comm, "whylate-upload"))
+	if (collects || !strcmp(comm, "whylate-upload") || !strcmp(comm, "whylate-symbols"))
 		return 0;
 	if (!strcmp(comm, "whylate-attach"))
 		return ATTACHER_CAPS;
@@ -87,6 +90,32 @@ static bool process_confined(pid_t pid, bool collects, char *text, size_t sz)
 	return held;
 }
 
+/*
+ * What reads hostile input has none of the memory that the agent shares with the kernel (rings, settings of programs):
+ * the uploader has its counters.
+ */
+static void check_shared(pid_t pid)
+{
+	char path[64], *status, *maps;
+	size_t shared = 0;
+	bool reads, uploads;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	status = file_read(path, NULL);
+	reads = status && strstr(status, "Name:\twhylate-symbols");
+	uploads = status && strstr(status, "Name:\twhylate-upload");
+	free(status);
+	if (!reads && !uploads)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = file_read(path, NULL);
+	for (const char *at = maps; at && (at = strstr(at, " rw-s ")); at++)
+		shared++;
+	CHECKF(maps && shared == uploads && !strstr(maps, "anon_inode:"), "%d shares: %s", (int)pid, maps);
+	free(maps);
+	symbols_cnt += reads;
+}
+
 /* A process gives up what it has after fork(): it has this long. */
 static void check_process(pid_t pid, bool collects)
 {
@@ -99,6 +128,7 @@ static void check_process(pid_t pid, bool collects)
 		held = process_confined(pid, collects, text, sizeof(text));
 	}
 	CHECKF(held, "%d %s", (int)pid, text);
+	check_shared(pid);
 }
 
 /* Other tests run the program at the same time. */
@@ -161,6 +191,7 @@ static void test_processes(void)
 	cnt = check_processes(collector.process.pid);
 	/* The collector; recording, diagnosis, and an attacher or uploader of each. */
 	CHECKF(cnt >= PROCESSES_LEAST, "%u processes", cnt);
+	CHECKF(symbols_cnt == 1, "%u processes that read debugging information", symbols_cnt);
 	process_signal(&diagnosis, SIGINT);
 	CHECKF(process_wait(&diagnosis, 60) == 0, "%s", process_err(&diagnosis));
 	CHECKF(!strstr(process_err(&diagnosis), "confined") && !strstr(process_err(&diagnosis), "keeps what"), "%s",

@@ -2,6 +2,7 @@
 /* Inlined functions of this very program, and of files that have none or are none. */
 #include "target/inlines.h"
 #include "target/program.h"
+#include "target/symbols.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -42,6 +43,7 @@ static __attribute__((noinline)) void calls_inlined(int value)
 static void what_the_compiler_inlined_is_named(void)
 {
 	const char *names[INLINES_DEPTH_MAX] = {NULL};
+	struct symbols *symbols = symbols__new(600000000000ULL);
 	struct program *program;
 	uint32_t id;
 
@@ -52,16 +54,18 @@ static void what_the_compiler_inlined_is_named(void)
 	CU_ASSERT_STRING_EQUAL(program__function(program, id)->name, "calls_inlined");
 	/* Twice: what was found is remembered. */
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT_EQUAL_FATAL(program__inlined_at(program, inner_pc, names), 2);
+		CU_ASSERT_EQUAL_FATAL(program__inlined_at(program, symbols, inner_pc, names), 2);
 		CU_ASSERT_STRING_EQUAL(names[0], "inlined_by_test");
 		CU_ASSERT_STRING_EQUAL(names[1], "inlined_within");
-		CU_ASSERT_EQUAL_FATAL(program__inlined_at(program, outer_pc, names), 1);
+		CU_ASSERT_EQUAL_FATAL(program__inlined_at(program, symbols, outer_pc, names), 1);
 		CU_ASSERT_STRING_EQUAL(names[0], "inlined_by_test");
 	}
-	CU_ASSERT_EQUAL(program__inlined_at(program, (uint64_t)(uintptr_t)what_the_compiler_inlined_is_named, names),
-			0);
-	CU_ASSERT_EQUAL(program__inlined_at(program, 16, names), 0);
+	CU_ASSERT_EQUAL(
+		program__inlined_at(program, symbols, (uint64_t)(uintptr_t)what_the_compiler_inlined_is_named, names),
+		0);
+	CU_ASSERT_EQUAL(program__inlined_at(program, symbols, 16, names), 0);
 	program__free(program);
+	symbols__free(symbols);
 }
 
 /* Cut at many places, and with bytes that are others: nothing is read that is not there (ASan). */

@@ -2,6 +2,7 @@
 #include "net/send/stream.h"
 
 #include "base/capabilities.h"
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/confine.h"
 #include "base/log.h"
@@ -132,6 +133,11 @@ static void run_child(const struct stream *stream, pid_t parent)
 	/* Blocks can wait, requests of the target cannot. */
 	setpriority(PRIO_PROCESS, 0, UPLOADER_NICE);
 	child_shared = stream->shared;
+	err = child_unmap_shared(stream->shared);
+	if (err) {
+		log_error("the uploader cannot give up the recording's memory: %s", strerror(-err));
+		_exit(1);
+	}
 	/* Nothing of the recording's is ours: the two that are get numbers of their own first. */
 	root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 64);
 	if (root_fd < 0 || dup2(stream->wake_fd, WAKE_FD) < 0 || dup2(root_fd, WAKE_FD + 1) < 0)

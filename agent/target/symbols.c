@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The agent's side of the process that reads debugging information. */
+#include "target/symbols.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/vec.h"
+#include "target/proc_file.h"
+#include "target/symbols_wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000ULL
+/* Addresses of a file that are remembered: direct-mapped, a power of two. */
+#define KNOWN_CNT 2048
+/* An answer is waited for this long; one that does not come at all ends the process. */
+#define PATIENCE_MS 500
+#define SILENCE_NS  (60 * SECOND_NS)
+/* Of CPU time for one question. */
+#define CPU_S 6
+/* It does not begin again sooner than this, and a file that has ended it so often is given up. */
+#define RESTART_NS SECOND_NS
+#define DEATHS_MAX 3
+
+struct known {
+	uint64_t addr; /* 0: a free place */
+	uint8_t cnt;
+	char *names; /* one behind the other, each with its NUL */
+};
+
+struct file {
+	int fd; /* -1: it has no DWARF, or is given up */
+	char name[64];
+	uint32_t start; /* the process to which it was handed; 0: none yet */
+	unsigned int deaths;
+	uint64_t opened_ts, spent_ns;
+	struct known known[KNOWN_CNT];
+};
+
+struct symbols {
+	pid_t pids[SYMBOLS_PIDS]; /* the latest first; it runs while socket_fd is open */
+	int socket_fd;
+	uint32_t starts;
+	uint64_t at_once_ns;
+	uint64_t started_ts, cpu_ended_ns;
+	rlim_t cpu_limit_s;
+	bool refused; /* it cannot be confined here */
+	bool is_asked;
+	struct symbols_question question; /* the last one */
+	uint64_t asked_ts;
+	VEC(struct file *) files;
+};
+
+struct symbols *symbols__new(uint64_t at_once_ns)
+{
+	struct symbols *symbols = calloc(1, sizeof(*symbols));
+
+	if (!symbols)
+		return NULL;
+	symbols->socket_fd = -1;
+	symbols->at_once_ns = at_once_ns;
+	return symbols;
+}
+
+/* --- the process's life ------------------------------------------------------------------------------------------- */
+
+static uint64_t cpu_ns_of(pid_t pid)
+{
+	struct timespec cpu;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
+		return 0;
+	return (uint64_t)cpu.tv_sec * SECOND_NS + (uint64_t)cpu.tv_nsec;
+}
+
+static void forget_fd(struct file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
+}
+
+/* Its status, as of waitpid(). */
+static int end_process(struct symbols *symbols)
+{
+	int status = 0;
+
+	if (symbols->socket_fd < 0)
+		return 0;
+	close(symbols->socket_fd);
+	symbols->socket_fd = -1;
+	/* A process that has ended by itself keeps the status that it has. */
+	kill(symbols->pids[0], SIGKILL);
+	symbols->cpu_ended_ns += cpu_ns_of(symbols->pids[0]);
+	while (waitpid(symbols->pids[0], &status, 0) < 0 && errno == EINTR)
+		;
+	symbols->is_asked = false;
+	return status;
+}
+
+/* It has ended, or does not keep to what was agreed. */
+static void lost(struct symbols *symbols)
+{
+	struct file *file = symbols->is_asked ? symbols->files.items[symbols->question.file] : NULL;
+	int status = end_process(symbols);
+	bool cpu = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SYMBOLS_EXIT_UNCONFINED) {
+		symbols->refused = true;
+		log_warn("inlined functions have no names: whylate-symbols, which would read them, cannot give up its "
+			 "privileges on this kernel or in this container");
+		return;
+	}
+	log_debug("whylate-symbols has ended (status 0x%x)", status);
+	if (!file)
+		return;
+	file->deaths += cpu ? DEATHS_MAX : 1;
+	if (file->deaths < DEATHS_MAX)
+		return;
+	forget_fd(file);
+	log_warn("functions inlined in '%s' have no names from now on: reading its debugging information %s",
+		 file->name, cpu ? "takes too much CPU time" : "ends whylate-symbols");
+}
+
+static int start(struct symbols *symbols)
+{
+	uint64_t now_ts = monotonic_ns();
+	pid_t agent_pid = getpid(), pid;
+	int fds[2];
+
+	if (symbols->refused || (symbols->starts && now_ts - symbols->started_ts < RESTART_NS))
+		return -EAGAIN;
+	symbols->started_ts = now_ts;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	pid = fork();
+	if (!pid)
+		symbols_process(fds[1], agent_pid);
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		return -EAGAIN;
+	}
+	symbols->socket_fd = fds[0];
+	memmove(symbols->pids + 1, symbols->pids, sizeof(symbols->pids) - sizeof(symbols->pids[0]));
+	symbols->pids[0] = pid;
+	symbols->starts++;
+	symbols->cpu_limit_s = 0;
+	return 0;
+}
+
+/* SIGXCPU ends it that much CPU time after the question. */
+static void limit_cpu(struct symbols *symbols)
+{
+	rlim_t until_s = cpu_ns_of(symbols->pids[0]) / SECOND_NS + CPU_S;
+	struct rlimit limit = {.rlim_cur = until_s, .rlim_max = RLIM_INFINITY}, old;
+
+	if (symbols->cpu_limit_s == until_s)
+		return;
+	if (!prlimit(symbols->pids[0], RLIMIT_CPU, NULL, &old))
+		limit.rlim_max = old.rlim_max;
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	if (!prlimit(symbols->pids[0], RLIMIT_CPU, &limit, NULL))
+		symbols->cpu_limit_s = until_s;
+}
+
+/* --- questions and answers ---------------------------------------------------------------------------------------- */
+
+ssize_t symbols_answer_check(struct symbols_answer *answer, size_t sz, const struct symbols_question *question)
+{
+	size_t at = 0, names_sz = sz - SYMBOLS_ANSWER_HEAD;
+
+	if (sz < SYMBOLS_ANSWER_HEAD || sz > sizeof(*answer) || answer->seq != question->seq ||
+	    answer->cnt > INLINES_DEPTH_MAX || (answer->cnt && (question->ask != SYMBOLS_ASK_INLINED || answer->err)))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < answer->cnt; i++) {
+		size_t len = strnlen(answer->names + at, names_sz - at);
+
+		if (!len || len == names_sz - at || len >= INLINES_NAME_SZ)
+			return -EBADMSG;
+		proc_make_printable(answer->names + at);
+		at += len + 1;
+	}
+	return at == names_sz ? (ssize_t)at : -EBADMSG;
+}
+
+static struct known *known_of(struct file *file, uint64_t addr)
+{
+	return &file->known[random_mix(addr) & (KNOWN_CNT - 1)];
+}
+
+static void remember(struct file *file, uint64_t addr, const struct symbols_answer *answer, size_t sz)
+{
+	struct known *known = known_of(file, addr);
+
+	free(known->names);
+	known->names = sz ? malloc(sz) : NULL;
+	known->cnt = known->names ? (uint8_t)answer->cnt : 0;
+	known->addr = addr;
+	if (known->names)
+		memcpy(known->names, answer->names, sz);
+}
+
+static void take_answer(struct symbols *symbols)
+{
+	struct file *file = symbols->files.items[symbols->question.file];
+	struct symbols_answer answer;
+	ssize_t got = recv(symbols->socket_fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC), sz;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	sz = got > 0 ? symbols_answer_check(&answer, (size_t)got, &symbols->question) : -EPIPE;
+	if (sz < 0) {
+		lost(symbols);
+		return;
+	}
+	symbols->is_asked = false;
+	if (symbols->question.ask == SYMBOLS_ASK_INLINED)
+		remember(file, symbols->question.addr, &answer, (size_t)sz);
+	else if (answer.err)
+		forget_fd(file);
+}
+
+/* Is there an answer to the last question by now? */
+static bool is_answered(struct symbols *symbols, int timeout_ms)
+{
+	uint64_t end_ts = monotonic_ns() + (uint64_t)timeout_ms * 1000000;
+
+	while (symbols->is_asked) {
+		struct pollfd pollfd = {.fd = symbols->socket_fd, .events = POLLIN};
+		uint64_t now_ts = monotonic_ns();
+		int ready = poll(&pollfd, 1, now_ts < end_ts ? (int)((end_ts - now_ts) / 1000000) + 1 : 0);
+
+		if (ready > 0)
+			take_answer(symbols);
+		else if (!ready || monotonic_ns() >= end_ts)
+			break;
+	}
+	if (symbols->is_asked && monotonic_ns() - symbols->asked_ts > SILENCE_NS)
+		lost(symbols);
+	return !symbols->is_asked;
+}
+
+static bool send_question(const struct symbols *symbols, int fd)
+{
+	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr)))) = {0};
+	struct iovec iov = {(void *)&symbols->question, sizeof(symbols->question)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *header;
+
+	if (fd >= 0) {
+		msg.msg_control = room;
+		msg.msg_controllen = sizeof(room);
+		header = CMSG_FIRSTHDR(&msg);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &fd, sizeof(int));
+	}
+	return sendmsg(symbols->socket_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(symbols->question);
+}
+
+/* True: answered. */
+static bool ask(struct symbols *symbols, enum symbols_ask what, uint32_t idx, uint64_t addr)
+{
+	int fd = what == SYMBOLS_ASK_OPEN ? symbols->files.items[idx]->fd : -1;
+	uint64_t seq = symbols->question.seq + 1;
+
+	symbols->question = (struct symbols_question){.ask = what, .file = idx, .seq = seq, .addr = addr};
+	symbols->asked_ts = monotonic_ns();
+	limit_cpu(symbols);
+	if (!send_question(symbols, fd)) {
+		lost(symbols);
+		return false;
+	}
+	symbols->is_asked = true;
+	return is_answered(symbols, PATIENCE_MS);
+}
+
+/* The process has the file, or its answer to that is under way.  True: the file can be asked about. */
+static bool hand_over(struct symbols *symbols, uint32_t idx)
+{
+	struct file *file = symbols->files.items[idx];
+
+	if (symbols->socket_fd < 0 && start(symbols))
+		return false;
+	if (file->start != symbols->starts) {
+		file->start = symbols->starts;
+		if (!ask(symbols, SYMBOLS_ASK_OPEN, idx, 0))
+			return false;
+	}
+	return file->fd >= 0 && symbols->socket_fd >= 0;
+}
+
+static bool has_time(const struct symbols *symbols, const struct file *file, uint64_t now_ts)
+{
+	double share_ns = (double)(now_ts - file->opened_ts) * SYMBOLS_TIME_SHARE;
+
+	return file->fd >= 0 && file->spent_ns <= symbols->at_once_ns + (uint64_t)share_ns;
+}
+
+uint32_t symbols__open(struct symbols *symbols, int fd, const char *name)
+{
+	struct file *file = symbols->files.cnt < SYMBOLS_FILES_MAX ? calloc(1, sizeof(*file)) : NULL;
+	struct stat st;
+
+	if (!file || fstat(fd, &st) || !S_ISREG(st.st_mode) || vec_push(&symbols->files, file)) {
+		free(file);
+		close(fd);
+		return 0;
+	}
+	file->fd = fd;
+	file->opened_ts = monotonic_ns();
+	snprintf(file->name, sizeof(file->name), "%s", name);
+	if (is_answered(symbols, 0))
+		(void)hand_over(symbols, (uint32_t)symbols->files.cnt - 1);
+	file->spent_ns = monotonic_ns() - file->opened_ts;
+	return (uint32_t)symbols->files.cnt;
+}
+
+size_t symbols__inlined_at(struct symbols *symbols, uint32_t file_id, uint64_t addr,
+			   const char *names[INLINES_DEPTH_MAX])
+{
+	uint64_t begin_ts = monotonic_ns();
+	const struct known *known;
+	struct file *file;
+	const char *name;
+
+	if (!file_id || file_id > symbols->files.cnt)
+		return 0;
+	file = symbols->files.items[file_id - 1];
+	known = known_of(file, addr);
+	if (known->addr != addr) {
+		/* The answer to an earlier question may be that to this one. */
+		if (is_answered(symbols, 0) && known->addr != addr && has_time(symbols, file, begin_ts) &&
+		    hand_over(symbols, file_id - 1))
+			(void)ask(symbols, SYMBOLS_ASK_INLINED, file_id - 1, addr);
+		file->spent_ns += monotonic_ns() - begin_ts;
+	}
+	if (known->addr != addr)
+		return 0;
+	name = known->names;
+	for (size_t i = 0; i < known->cnt; i++, name += strlen(name) + 1)
+		names[i] = name;
+	return known->cnt;
+}
+
+/* --- what is told of it ------------------------------------------------------------------------------------------- */
+
+size_t symbols__pids(const struct symbols *symbols, pid_t pids[SYMBOLS_PIDS])
+{
+	size_t cnt = symbols->starts < SYMBOLS_PIDS ? symbols->starts : SYMBOLS_PIDS;
+
+	memcpy(pids, symbols->pids, cnt * sizeof(*pids));
+	return cnt;
+}
+
+uint32_t symbols__starts(const struct symbols *symbols)
+{
+	return symbols->starts;
+}
+
+uint64_t symbols__cpu_ns(const struct symbols *symbols)
+{
+	return symbols->cpu_ended_ns + (symbols->socket_fd >= 0 ? cpu_ns_of(symbols->pids[0]) : 0);
+}
+
+void symbols__end(struct symbols *symbols)
+{
+	end_process(symbols);
+	for (size_t i = 0; i < symbols->files.cnt; i++) {
+		struct file *file = symbols->files.items[i];
+
+		forget_fd(file);
+		for (int k = 0; k < KNOWN_CNT; k++)
+			free(file->known[k].names);
+		free(file);
+	}
+	vec_free(&symbols->files);
+}
+
+void symbols__free(struct symbols *symbols)
+{
+	if (!symbols)
+		return;
+	symbols__end(symbols);
+	free(symbols);
+}

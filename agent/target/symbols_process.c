@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The process that reads debugging information: see symbols.h. */
+#include "base/capabilities.h"
+#include "base/child.h"
+#include "base/priority.h"
+#include "base/sandbox.h"
+#include "target/symbols_wire.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SOCKET_FD  CHILD_FIRST_FD
+#define MEMORY_MAX (256UL << 20)
+
+static struct inlines *files[SYMBOLS_FILES_MAX];
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static void put_names(struct symbols_answer *answer, const char *const names[], size_t cnt, size_t *sz)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		size_t len = strnlen(names[i], INLINES_NAME_SZ - 1);
+
+		memcpy(answer->names + *sz, names[i], len);
+		answer->names[*sz + len] = '\0';
+		*sz += len + 1;
+	}
+	answer->cnt = (uint32_t)cnt;
+}
+
+/* False: the agent is gone. */
+static bool answer(const struct symbols_question *question, int fd)
+{
+	struct symbols_answer answer = {.seq = question->seq};
+	const char *names[INLINES_DEPTH_MAX];
+	struct inlines **file = question->file < SYMBOLS_FILES_MAX ? &files[question->file] : NULL;
+	size_t sz = 0;
+
+	if (file && question->ask == SYMBOLS_ASK_OPEN && fd >= 0 && !*file) {
+		*file = inlines__open(fd);
+		fd = -1;
+	}
+	if (!file || !*file)
+		answer.err = ENODATA;
+	else if (question->ask == SYMBOLS_ASK_INLINED)
+		put_names(&answer, names, inlines__at(*file, question->addr, names), &sz);
+	if (fd >= 0)
+		close(fd);
+	return send(SOCKET_FD, &answer, SYMBOLS_ANSWER_HEAD + sz, MSG_NOSIGNAL) >= 0;
+}
+
+/* A question and the descriptor that may come with it, -1: none.  False: the agent is gone. */
+static bool receive(struct symbols_question *question, int *fd)
+{
+	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr))));
+	struct iovec iov = {question, sizeof(*question)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+	struct cmsghdr *header;
+	ssize_t got;
+
+	*fd = -1;
+	do
+		got = recvmsg(SOCKET_FD, &msg, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got != sizeof(*question))
+		return false;
+	header = CMSG_FIRSTHDR(&msg);
+	if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(header), sizeof(int));
+	return true;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+/* A sanitizer maps terabytes that it does not use. */
+static int limit_memory(void)
+{
+	FILE *file = sandbox_is_sanitized() ? NULL : fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+	struct rlimit limit;
+	bool known;
+
+	if (sandbox_is_sanitized())
+		return 0;
+	known = file && fscanf(file, "%lu", &pages) == 1;
+	if (file)
+		fclose(file);
+	limit.rlim_cur = limit.rlim_max = pages * (unsigned long)sysconf(_SC_PAGESIZE) + MEMORY_MAX;
+	return !known || setrlimit(RLIMIT_AS, &limit) ? -EPERM : 0;
+}
+
+static int confine(pid_t parent)
+{
+	static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGXFSZ, SIGPIPE, SIGCHLD};
+	const struct rlimit none = {0, 0};
+	const struct sandbox sandbox = {.computes = true, .read_only = true, .writable_fds = {-1, -1, -1}};
+	int err;
+
+	/* What ends the recording ends it by the socket, not by the terminal. */
+	setsid();
+	prctl(PR_SET_NAME, "whylate-symbols");
+	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
+		signal(handled[i], SIG_DFL);
+	(void)priority_raise(0);
+	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_FSIZE, &none);
+	err = child_unmap_shared(NULL);
+	if (!err)
+		err = limit_memory();
+	if (!err)
+		err = capabilities_keep(NULL, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	return err ? err : sandbox_enter(&sandbox);
+}
+
+_Noreturn void symbols_process(int fd, pid_t parent)
+{
+	struct symbols_question question;
+	int file_fd;
+
+	child_keep_fds(&fd, 1);
+	if (confine(parent))
+		_exit(SYMBOLS_EXIT_UNCONFINED);
+	while (receive(&question, &file_fd) && answer(&question, file_fd))
+		;
+	_exit(0);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the agent (symbols.c) and whylate-symbols (symbols_process.c) say to each other, in packets. */
+#ifndef WHYLATE_TARGET_SYMBOLS_WIRE_H
+#define WHYLATE_TARGET_SYMBOLS_WIRE_H
+
+#include "target/inlines.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum symbols_ask {
+	SYMBOLS_ASK_OPEN, /* with the file's descriptor */
+	SYMBOLS_ASK_INLINED,
+};
+
+struct symbols_question {
+	uint32_t ask;
+	uint32_t file; /* the agent's number of it */
+	uint64_t seq;
+	uint64_t addr;
+};
+
+/* To every question, in their order. */
+struct symbols_answer {
+	uint64_t seq;
+	uint32_t err;
+	uint32_t cnt;                                    /* of names */
+	char names[INLINES_DEPTH_MAX * INLINES_NAME_SZ]; /* one behind the other, each with its NUL */
+};
+
+#define SYMBOLS_ANSWER_HEAD offsetof(struct symbols_answer, names)
+#define SYMBOLS_FILES_MAX   256
+/* The process could not give up what it must not have. */
+#define SYMBOLS_EXIT_UNCONFINED 2
+
+/*
+ * Bytes of names in an answer of sz bytes to that question, whose names are made printable; -EBADMSG: it is none.
+ * Nothing that it says is trusted.
+ */
+ssize_t symbols_answer_check(struct symbols_answer *answer, size_t sz, const struct symbols_question *question);
+/* Lives until the other end of the socket is closed, or its parent has ended. */
+_Noreturn void symbols_process(int fd, pid_t parent);
+
+#endif
