@@ -359,7 +359,9 @@ int roots_init(struct roots *roots, const struct traces *traces, const struct sa
 	if (!roots->arena || !roots->role_ids)
 		return -ENOMEM;
 	memset(roots->role_ids, 0xff, (traces->strings.cnt + 1) * sizeof(*roots->role_ids));
-	return intern__id(&roots->strings, "", &empty) ? -ENOMEM : count_stems(roots);
+	if (intern__id(&roots->strings, "", &empty) || count_stems(roots))
+		return -ENOMEM;
+	return spins_find(&roots->spins, traces, roots->samples);
 }
 
 void roots_free(struct roots *roots)
@@ -377,6 +379,7 @@ void roots_free(struct roots *roots)
 	idmap__free(&roots->hop_ids);
 	idmap__free(&roots->unit_ids);
 	idmap__free(&roots->stem_ids);
+	spins_free(&roots->spins);
 	intern__free(&roots->strings);
 	free(roots->role_ids);
 	for (int i = 0; i < ROOT_NEST_MAX; i++)

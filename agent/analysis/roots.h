@@ -13,6 +13,7 @@
 #include "analysis/causes.h"
 #include "analysis/results.h"
 #include "analysis/samples.h"
+#include "analysis/spins.h"
 
 #define ROOT_NEST_MAX 6 /* blockers whose own waits are followed, one behind the other */
 
@@ -70,6 +71,7 @@ struct roots {
 	VEC(uint32_t) stem_names; /* how many threads have a name with that stem */
 	VEC(uint32_t) row_ways;   /* by way: its entry in the row under way */
 	VEC(uint32_t) row_of_way; /* by way: the row that used it last */
+	struct spins spins;
 	bool many_hosts;
 	struct path nested[ROOT_NEST_MAX]; /* memory */
 };

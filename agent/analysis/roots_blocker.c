@@ -67,10 +67,24 @@ static int set_thread(const struct root_trail *trail, struct root_leaf *leaf, ui
 	return name ? roots__role(trail->roots, name, &leaf->key.role) : 0;
 }
 
-/* The thread ran, for the request of that sid and type. */
+static int follow_thread(const struct root_trail *trail, uint32_t pid, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
+			 uint64_t ns);
+static bool can_follow(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
+
+/* The thread ran, for the request of that sid and type; where it spun, the owner of that lock is followed. */
 static int add_code(const struct root_trail *trail, struct root_leaf leaf, uint32_t pid, uint32_t tid, uint32_t name,
 		    uint64_t sid, uint32_t type, uint64_t ns)
 {
+	uint32_t owner = spins_owner(&trail->roots->spins, trail->session, tid, leaf.from_ts, leaf.to_ts);
+
+	if (owner && can_follow(trail, owner, leaf.from_ts, leaf.to_ts)) {
+		struct root_trail next = *trail;
+
+		next.way.other = true;
+		if (root_trail__hop(&next, pid, tid))
+			return -ENOMEM;
+		return follow_thread(&next, 0, owner, leaf.from_ts, leaf.to_ts, ns);
+	}
 	leaf.key.kind = ROOT_CODE;
 	leaf.on_cpu = true;
 	if (set_thread(trail, &leaf, pid, tid, name) || type_text(trail, tid, sid, type, &leaf.key.type))

@@ -2,6 +2,7 @@
 #include "analysis/samples.h"
 
 #include "base/arena.h"
+#include "base/folded.h"
 #include "base/idmap.h"
 #include "base/names.h"
 #include "base/order.h"
@@ -37,8 +38,8 @@ static uint32_t group_of(const struct traces *traces, const struct trace_session
 	return session->joined ? traces->stitch.places[number].group : number;
 }
 
-/* The node under `node` for each of the frames "root;…;leaf"; a frame that is a guess is left out. */
-static int add_frames(struct samples *samples, const char *frames, bool kernel, uint32_t *node)
+/* The node under the sample's for each of the frames "root;…;leaf"; a frame that is a guess is left out. */
+static int add_frames(struct samples *samples, const char *frames, bool kernel, struct sample *sample)
 {
 	char name[1024];
 	uint32_t string, id;
@@ -51,14 +52,19 @@ static int add_frames(struct samples *samples, const char *frames, bool kernel, 
 		frames += len + (frames[len] == ';');
 		if (*name == '?')
 			continue;
-		if (intern__id(&samples->names, name, &string) || idmap__id(&samples->node_ids, *node, string, &id))
+		if (!strcmp(name, FRAME_SPIN)) {
+			sample->spins = true;
+			continue;
+		}
+		if (intern__id(&samples->names, name, &string) ||
+		    idmap__id(&samples->node_ids, sample->node, string, &id))
 			return -ENOMEM;
 		/* The root has no name and no place in the map. */
 		if (id + 1 == samples->nodes.cnt &&
 		    vec_push(&samples->nodes,
-			     ((struct sample_node){.parent = *node, .name = string, .kernel = kernel})))
+			     ((struct sample_node){.parent = sample->node, .name = string, .kernel = kernel})))
 			return -ENOMEM;
-		*node = id + 1;
+		sample->node = id + 1;
 	}
 	return 0;
 }
@@ -128,9 +134,9 @@ static int take_block(struct samples *samples, const struct trace_session *sessi
 			sample.weight = col.weight->values[row].f64;
 		if (session && session->graph)
 			to_interrupted(&sample, session->graph);
-		if (add_frames(samples, column_text(col.frames, row), false, &sample.node) ||
+		if (add_frames(samples, column_text(col.frames, row), false, &sample) ||
 		    (!column_is_null(col.kernel_frames, row) &&
-		     add_frames(samples, column_text(col.kernel_frames, row), true, &sample.node)) ||
+		     add_frames(samples, column_text(col.kernel_frames, row), true, &sample)) ||
 		    vec_push(&samples->rows, sample))
 			return -ENOMEM;
 	}

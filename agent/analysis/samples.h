@@ -29,6 +29,7 @@ struct sample {
 	uint32_t tid, pid;
 	uint32_t node;
 	uint8_t state; /* enum wl_state */
+	bool spins;    /* of a tick: in a loop that waits for a spin lock */
 };
 
 struct samples {

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
+/* The innermost frame of a thread that waits in a loop for a spin lock. */
+#define FRAME_SPIN "[spin]"
+
 /* Adds a frame to a line of sz bytes, cut to what fits.  A frame must not hold what separates frames and lines. */
 static inline void folded_add(char *line, size_t sz, const char *text)
 {

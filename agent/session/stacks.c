@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "session/images.h"
 #include "target/kernel_symbols.h"
+#include "target/spin.h"
 #include "target/symbols.h"
 #include "target/unwind_rules.h"
 
@@ -105,6 +106,30 @@ static void add_inlined(struct stacks *stacks, const struct image *image, uint64
 		snprintf(text, sizeof(text), "%.120s (inlined by %.110s)", names[i], i ? names[i - 1] : by);
 		folded_add(stacks->line, sizeof(stacks->line), text);
 	}
+}
+
+/* A loop that waits for a lock stands below its function, as the frame FRAME_SPIN.  Of the target's own code only. */
+static void add_spin(struct stacks *stacks, const struct image *image, uint64_t pc)
+{
+	uint8_t bytes[2 * SPIN_LOOP_MAX + 16];
+	const struct program_module *module;
+	uint32_t id, idx = PROGRAM_NONE;
+	uint64_t addr, from;
+	ssize_t sz;
+
+	if (!image->program || image != images__target(stacks->images))
+		return;
+	id = program__function_at_runtime(image->program, pc, &idx);
+	if (id == PROGRAM_NONE)
+		return;
+	module = program__module(image->program, idx);
+	addr = pc - module->bias;
+	from = program__function(image->program, id)->addr;
+	if (addr > from + SPIN_LOOP_MAX)
+		from = addr - SPIN_LOOP_MAX;
+	sz = program__read_code(image->program, idx, from, bytes, sizeof(bytes));
+	if (sz > 0 && code_spins(bytes, (size_t)sz, addr - from))
+		folded_add(stacks->line, sizeof(stacks->line), FRAME_SPIN);
 }
 
 /* The function's number in the target's program, also where another process runs the same file at another place. */
@@ -218,6 +243,8 @@ static struct stack_text *text_of(struct stacks *stacks, struct image_process *p
 			add_inlined(stacks, process->image, unwind_frame_addr(frame), is_guess);
 		guessed += is_guess;
 	}
+	if (!(record->flags & WL_STACK_WAITS) && cnt && !path[0].code)
+		add_spin(stacks, process->image, frames[0].pc);
 	return stack_texts__get(stacks->texts, stacks->line, end == UNWIND_START, guessed, hot,
 				hot_frames(stacks, process->image, frames, cnt, hot));
 }

@@ -771,6 +771,79 @@ static void a_root_says_the_context_of_its_request(void)
 	found_free(&found);
 }
 
+/* --- spin locks ----------------------------------------------------------------------------------------------------
+ */
+
+#define SPIN_NS (10 * MS)
+
+enum spun { SPINS, COMPUTES, OWNER_ELSEWHERE, SPUN_CNT };
+
+static void put_spin_ticks(struct row_writer *to, uint64_t from_ts, uint64_t to_ts, bool spins)
+{
+	for (uint64_t ts = from_ts + 500 * US; ts < to_ts - 100 * US; ts += MS) {
+		row_begin(to, SHARD_TABLE_STACK);
+		row_set_ts(to, STACK_TS, ts);
+		row_set_u64(to, STACK_PID, SERVER);
+		row_set_u64(to, STACK_TID, SERVER);
+		row_set_str(to, STACK_STATE, "running");
+		row_set_str(to, STACK_FRAMES, spins ? "main;serve;spin_acquire;[spin]" : "main;serve;spin_acquire");
+		row_end(to, SHARD_TABLE_STACK);
+	}
+}
+
+/* Every tenth request spins for 10 ms; the owner sleeps meanwhile, and lets go right before the end. */
+static void spinning_server(const char *dir, enum spun what)
+{
+	struct row_writer to;
+	uint64_t slept_ts = MS;
+
+	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	row_put_thread(&to, SERVER, SERVER, "server");
+	row_put_thread(&to, SERVER, HOLDER, "holder");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, spin_ns = k % 10 ? 0 : SPIN_NS, end_ts = ts + spin_ns + 100 * US;
+
+		row_put_segment(&to, SERVER, ts, end_ts, "running", k);
+		if (spin_ns) {
+			uint64_t wakes_ts = end_ts - 80 * US - (what == OWNER_ELSEWHERE ? k * 50 * US : 0);
+
+			put_spin_ticks(&to, ts, end_ts, what != COMPUTES);
+			row_put_segment(&to, HOLDER, slept_ts, wakes_ts, "blocked.sleep", 0);
+			row_put_segment(&to, HOLDER, wakes_ts, wakes_ts + 20 * US, "running", 0);
+			slept_ts = wakes_ts + 20 * US;
+		}
+		row_put_interval(&to, k, SERVER, "tcp:80", ts, end_ts, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+static void what_keeps_the_owner_of_a_spin_lock_is_the_root(void)
+{
+	for (enum spun what = 0; what < SPUN_CNT; what++) {
+		const struct cause *first;
+		struct found found;
+
+		test_dir__make(&found.dir);
+		spinning_server(found.dir.path, what);
+		found_make(&found, 0.95);
+		first = &found.findings.report.causes[0];
+		check_account(&found.findings.report);
+		CU_ASSERT_EQUAL(first->category, WL_CATEGORY_ONCPU);
+		CU_ASSERT(first->share > 0.98);
+		if (what == SPINS) {
+			CU_ASSERT_EQUAL(first->root.kind, ROOT_TIMER);
+			CU_ASSERT_STRING_EQUAL(first->root.role, "holder");
+			CU_ASSERT_EQUAL(first->culprit_tid, HOLDER);
+			CU_ASSERT(first->ways[0].hop_cnt == 1 && !strcmp(first->ways[0].hops[0], "server"));
+		} else {
+			CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);
+			CU_ASSERT_STRING_EQUAL(first->root.role, "server");
+			CU_ASSERT_STRING_EQUAL(first->function, "spin_acquire");
+		}
+		found_free(&found);
+	}
+}
+
 /* --- a full machine ------------------------------------------------------------------------------------------------
  */
 
@@ -844,6 +917,7 @@ int suite_roots(void)
 		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
 		{"replies that are held are ranked", replies_that_are_held_are_ranked},
 		{"a crowd is a full machine", a_crowd_is_a_full_machine},
+		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
 	};
 
 	return unit_suite("roots", tests, sizeof(tests) / sizeof(tests[0]));
