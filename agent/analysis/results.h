@@ -79,6 +79,11 @@ struct cause_handoff {
 	const char *frames; /* of the call that asked: root;…;leaf; NULL: not known */
 };
 
+/* Objects of roots whose wait is the kernel's own means; ROOT_DISK, but the last one, which is a quota. */
+#define ROOT_DIRTY_PAGES "dirty-page throttling"
+#define ROOT_RECLAIM     "memory reclaim"
+#define ROOT_MEMORY_HIGH "memory.high"
+
 struct cause_root {
 	enum root_kind kind;
 	const char **call_path; /* outermost first */

@@ -84,6 +84,12 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 	case ROOT_CODE:
 		return code_text(cause, thread, arena);
 	case ROOT_DISK:
+		if (root->object && !strcmp(root->object, ROOT_DIRTY_PAGES))
+			return arena__printf(arena, "dirty-page throttling: thread %s writes faster than the disk%s%s",
+					     thread, in, function);
+		if (root->object && !strcmp(root->object, ROOT_RECLAIM))
+			return arena__printf(arena, "memory reclaim: thread %s waits for memory to be freed%s%s",
+					     thread, in, function);
 		return arena__printf(arena, "disk%s%s: I/O of thread %s%s%s", root->object ? " " : "",
 				     root->object ? root->object : "", thread, in, function);
 	case ROOT_PEER:
@@ -93,6 +99,9 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 	case ROOT_TIMER:
 		return arena__printf(arena, "a timer: thread %s sleeps%s%s", thread, in, function);
 	case ROOT_QUOTA:
+		if (root->object)
+			return arena__printf(arena, "%s of the cgroup, which throttles thread %s%s%s", root->object,
+					     thread, in, function);
 		return arena__printf(arena, "the CPU quota of the cgroup, which throttles thread %s", thread);
 	case ROOT_FULL_MACHINE:
 		return full_machine_text(cause, arena);

@@ -198,6 +198,42 @@ static const struct graph_handoff *handoff_for(const struct root_trail *trail, u
 	return NULL;
 }
 
+/* The kernel's function in which the thread waited, of those that tell the cause; NULL: none of them. */
+static const char *means_of_wait(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	static const struct {
+		const char *function, *object;
+	} means[] = {
+		{"balance_dirty_pages", ROOT_DIRTY_PAGES},
+		{"reclaim_throttle", ROOT_RECLAIM},
+		{"mem_cgroup_handle_over_high", ROOT_MEMORY_HIGH},
+	};
+	const struct samples *samples = trail->roots->samples;
+	size_t cnt;
+	const struct sample *waits = samples_of(samples, trail->session, tid, from_ts, to_ts, &cnt);
+
+	for (size_t i = 0; i < cnt; i++) {
+		uint32_t node = waits[i].end_ts ? waits[i].node : SAMPLE_ROOT;
+
+		for (; node != SAMPLE_ROOT && samples->nodes.items[node].kernel;
+		     node = samples->nodes.items[node].parent)
+			for (size_t m = 0; m < sizeof(means) / sizeof(means[0]); m++)
+				if (!strcmp(samples_name(samples, node), means[m].function))
+					return means[m].object;
+	}
+	return NULL;
+}
+
+/* The kernel makes the thread wait, which writes too much or has too much memory. */
+static int add_means(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf,
+		     const char *object, uint64_t ns)
+{
+	leaf.key.kind = strcmp(object, ROOT_MEMORY_HIGH) != 0 ? ROOT_DISK : ROOT_QUOTA;
+	if (set_thread(trail, &leaf, step->pid, step->tid, 0) || roots__text(trail->roots, object, &leaf.key.object))
+		return -ENOMEM;
+	return roots__add(trail->roots, trail, &leaf, ns);
+}
+
 static int add_disk(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
 {
 	const struct traces *traces = trail->roots->traces;
@@ -263,7 +299,10 @@ static int end_of_wait(const struct root_trail *trail, const struct path_step *s
 {
 	const struct traces *traces = trail->roots->traces;
 	const char *syscall = traces_string(traces, step->syscall);
+	const char *means = means_of_wait(trail, step->tid, leaf.from_ts, leaf.to_ts);
 
+	if (means && step->state != WL_STATE_BLOCKED_FUTEX)
+		return add_means(trail, step, leaf, means, ns);
 	switch (step->state) {
 	case WL_STATE_BLOCKED_DISK:
 		return add_disk(trail, step, leaf, ns);

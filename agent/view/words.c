@@ -54,19 +54,25 @@ static const char *code_advice(const struct report *report, const struct cause *
 
 const char *words_advice(const struct report *report, const struct cause *cause)
 {
+	const char *object = cause->root.object;
+
 	switch (cause->root.kind) {
 	case ROOT_CODE:
 		return code_advice(report, cause);
 	case ROOT_DISK:
+		if (object && !strcmp(object, ROOT_RECLAIM))
+			return "more memory, or less of it in use";
+		if (object && !strcmp(object, ROOT_DIRTY_PAGES))
+			return "write less, or in pieces with sync_file_range(); vm.dirty_ratio; a faster disk";
 		return "write or sync less here, do it on another thread, or use a faster disk";
 	case ROOT_PEER:
-		if (cause->root.object && !strcmp(cause->root.object, "the client"))
+		if (object && !strcmp(object, "the client"))
 			return "the client and the network between, not this server's code";
 		return "record the other end as well, and report on both recordings together";
 	case ROOT_TIMER:
 		return "whether this sleep, retry or timeout is needed";
 	case ROOT_QUOTA:
-		return "cpu.max of its cgroup";
+		return object ? "memory.high of its cgroup" : "cpu.max of its cgroup";
 	case ROOT_FULL_MACHINE:
 		return "more CPUs, or less work on this machine";
 	default:

@@ -844,6 +844,70 @@ static void what_keeps_the_owner_of_a_spin_lock_is_the_root(void)
 	}
 }
 
+/* --- what the kernel makes a thread wait for -----------------------------------------------------------------------
+ */
+
+static void put_kernel_wait(struct row_writer *to, uint64_t from_ts, uint64_t to_ts, const char *state,
+			    const char *kernel_frames)
+{
+	row_begin(to, SHARD_TABLE_STACK);
+	row_set_ts(to, STACK_TS, from_ts);
+	row_set_u64(to, STACK_END_TS, to_ts);
+	row_set_u64(to, STACK_PID, SERVER);
+	row_set_u64(to, STACK_TID, SERVER);
+	row_set_str(to, STACK_STATE, state);
+	row_set_str(to, STACK_FRAMES, "main;append;write");
+	row_set_str(to, STACK_KERNEL_FRAMES, kernel_frames);
+	row_end(to, SHARD_TABLE_STACK);
+}
+
+static void what_the_kernel_throttles_is_told(void)
+{
+	static const struct {
+		const char *state, *frames, *object, *what;
+		enum root_kind kind;
+	} waits[] = {
+		{"blocked.disk", "ext4_file_write_iter;balance_dirty_pages;io_schedule_timeout", ROOT_DIRTY_PAGES,
+		 "writes faster than the disk", ROOT_DISK},
+		{"blocked.other", "do_try_to_free_pages;reclaim_throttle;schedule_timeout", ROOT_RECLAIM,
+		 "waits for memory to be freed", ROOT_DISK},
+		{"blocked.other", "resume_user_mode_work;mem_cgroup_handle_over_high;schedule_timeout_killable",
+		 ROOT_MEMORY_HIGH, "memory.high of the cgroup", ROOT_QUOTA},
+		{"blocked.disk", "ext4_sync_file;jbd2_log_wait_commit;schedule", NULL, "I/O of thread", ROOT_DISK},
+	};
+
+	for (size_t w = 0; w < sizeof(waits) / sizeof(waits[0]); w++) {
+		const struct cause *first;
+		struct row_writer to;
+		struct found found;
+
+		test_dir__make(&found.dir);
+		row_writer_open(&to, found.dir.path, "host", 0x99, SERVER);
+		row_put_thread(&to, SERVER, SERVER, "server");
+		for (uint64_t k = 1; k <= 200; k++) {
+			uint64_t ts = k * 20 * MS, wait_ns = k % 10 ? 0 : 5 * MS, end_ts = ts + wait_ns + 100 * US;
+
+			if (wait_ns) {
+				row_put_segment(&to, SERVER, ts, ts + wait_ns, waits[w].state, k);
+				put_kernel_wait(&to, ts, ts + wait_ns, waits[w].state, waits[w].frames);
+			}
+			row_put_segment(&to, SERVER, ts + wait_ns, end_ts, "running", k);
+			row_put_interval(&to, k, SERVER, "tcp:80", ts, end_ts, 0, 0);
+		}
+		row_writer_close(&to);
+		found_make(&found, 0.95);
+		check_account(&found.findings.report);
+		CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 1);
+		first = &found.findings.report.causes[0];
+		CU_ASSERT_EQUAL(first->root.kind, waits[w].kind);
+		CU_ASSERT(waits[w].object ? first->root.object && !strcmp(first->root.object, waits[w].object)
+					  : !first->root.object);
+		CU_ASSERT_STRING_EQUAL(first->root.role, "server");
+		CU_ASSERT_PTR_NOT_NULL(strstr(first->what, waits[w].what));
+		found_free(&found);
+	}
+}
+
 /* --- a full machine ------------------------------------------------------------------------------------------------
  */
 
@@ -917,6 +981,7 @@ int suite_roots(void)
 		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
 		{"replies that are held are ranked", replies_that_are_held_are_ranked},
 		{"a crowd is a full machine", a_crowd_is_a_full_machine},
+		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
 	};
 
