@@ -82,14 +82,15 @@ static __always_inline void thread__end_stale_fault(struct thread *thread)
 	thread->length_ns[WL_STATE_RUNNING] += pending_ns;
 }
 
-/* What the thread was at until end_ts goes to the interval; what of it is queue is returned. */
-VERIFIED_ONCE u64 open__split_entry(struct open_interval *open, u64 word, u64 end_ts, u64 own_ts)
+/*
+ * What the thread was at until end_ts goes to the interval; what of it is queue is returned. Inlined, because a call
+ * for each entry takes longer than the entry.
+ */
+static __always_inline u64 open__split_entry(struct open_interval *open, u64 word, u64 end_ts, u64 own_ts)
 {
 	u64 from_ts, length_ns, own_ns;
 	u32 state = word_state(word);
 
-	if (!open)
-		return 0;
 	from_ts = later(word_ts(word), open->begin_ts);
 	if (from_ts >= end_ts)
 		return 0;
@@ -660,7 +661,7 @@ VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 	struct open_interval *open;
 	u64 now, own_since_ts;
 	bool current, kept;
-	u32 chance;
+	u32 chance, place;
 
 	if (!thread)
 		return 0;
@@ -687,7 +688,8 @@ VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 		return 0;
 	if (cpu)
 		__sync_fetch_and_add(&cpu->selected, 1);
-	open = open_find(sid);
+	place = open_place(sid);
+	open = place ? open_at(place) : NULL;
 	if (!open) {
 		if (cpu)
 			count_loss(cpu, WL_LOSS_OPEN_FULL);
@@ -737,7 +739,7 @@ VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 		open__send(open, thread, sid, chance);
 	else
 		open__send_brief(open, thread, sid);
-	open_drop(sid);
+	open_drop_at(place, sid);
 	return 0;
 }
 

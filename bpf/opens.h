@@ -134,15 +134,19 @@ static __always_inline struct open_interval *open_make(u64 sid)
 }
 
 /* False: it was not there. */
-VERIFIED_ONCE bool open_drop(u64 sid)
+static __always_inline bool open_drop_at(u32 place, u64 sid)
 {
-	u32 place = open_place(sid), key = (place - 1) / OPEN_WAYS;
-	struct open_set *set;
+	u32 key = (place - 1) / OPEN_WAYS;
+	struct open_set *set = bpf_map_lookup_elem(&open_sets, &key);
 
-	if (!place)
-		return false;
-	set = bpf_map_lookup_elem(&open_sets, &key);
 	return set && __sync_val_compare_and_swap(&set->sids[(place - 1) & (OPEN_WAYS - 1)], sid, 0) == sid;
+}
+
+static __always_inline bool open_drop(u64 sid)
+{
+	u32 place = open_place(sid);
+
+	return place && open_drop_at(place, sid);
 }
 
 #endif

@@ -123,13 +123,13 @@ VERIFIED_ONCE int thread__missed_switch(struct thread *thread, struct cpu_contex
  */
 static __always_inline struct thread *current_thread(struct cpu_context *cpu)
 {
-	struct runner *runner = cpu__runner(cpu);
-	bool known = runner->tid == (u32)bpf_get_current_pid_tgid();
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool known = cpu__runner(cpu)->tid == (u32)task->pid;
 	struct thread *thread;
 
 	if (known && !cpu->followed)
 		return NULL;
-	thread = thread_of(bpf_get_current_task_btf());
+	thread = thread_of(task);
 	if (thread && (!known || !state_has_cpu(word_state(thread->word))))
 		thread__missed_switch(thread, cpu);
 	return thread;
