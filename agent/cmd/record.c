@@ -226,6 +226,7 @@ static int find_queues(struct queues_options *queues, struct record_options *opt
 	}
 	snprintf(queues->list, sizeof(queues->list), "/proc/self/fd/%d", queues->list_fd);
 	options->symbols = queues->list;
+	options->symbols_name = "queues that were found";
 	return EXIT_DONE;
 }
 

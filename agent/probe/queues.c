@@ -54,7 +54,7 @@ struct finder {
 	struct program *program;
 	struct queue_places *places;
 	VEC(struct wrapper) wrappers;
-	uint64_t until_ts;
+	uint64_t until_cpu_ns;
 };
 
 typedef VEC(uint32_t) function_ids;
@@ -172,7 +172,7 @@ static int module_read(struct finder *finder, uint32_t module, bool for_wrappers
 
 		if (for_wrappers ? function->size > WRAPPER_SZ_MAX : is_wrapper(finder, module, function->addr))
 			continue;
-		if (monotonic_ns() > finder->until_ts) {
+		if (process_cpu_ns() > finder->until_cpu_ns) {
 			finder->places->left_out += functions.cnt - i;
 			break;
 		}
@@ -211,10 +211,10 @@ ORDER(place_cmp, struct queue_place, BY(score_of(b), score_of(a)), BY(a->functio
 
 int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, struct queue_places *places)
 {
-	uint64_t begin_ts = monotonic_ns();
+	uint64_t begin_cpu_ns = process_cpu_ns();
 	size_t known_before = SIZE_MAX;
 	/* Most of the time is for the places themselves. */
-	struct finder finder = {.program = program, .places = places, .until_ts = begin_ts + limit_ns / 3};
+	struct finder finder = {.program = program, .places = places, .until_cpu_ns = begin_cpu_ns + limit_ns / 3};
 	int err = 0;
 
 	memset(places, 0, sizeof(*places));
@@ -224,7 +224,7 @@ int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, st
 	}
 	if (!err) {
 		places->left_out = 0;
-		finder.until_ts = begin_ts + limit_ns;
+		finder.until_cpu_ns = begin_cpu_ns + limit_ns;
 		err = modules_read(&finder, false);
 	}
 	log_debug("%zu functions wrap locks; %zu functions have critical sections, with %zu places",

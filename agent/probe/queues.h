@@ -25,7 +25,7 @@ struct queue_places {
 	size_t dropped;                /* places beyond the limit */
 };
 
-/* At most max places, found within `limit_ns`.  0 or -errno; queue_places_free() in any case. */
+/* At most max places, found within `limit_ns` of CPU time.  0 or -errno; queue_places_free() in any case. */
 int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, struct queue_places *places);
 /* Only the likeliest stay. */
 void queue_places_limit(struct queue_places *places, size_t max);

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #define PLACES_MAX     6000
-#define SLOW_NS        3000000000ULL /* where reading took so long, attaching does, too */
+#define SLOW_NS        3000000000ULL /* where reading took so much CPU time, attaching does, too */
 #define SLOW_MAX       400
-#define READ_LIMIT_NS  5000000000ULL /* for machine code */
+#define READ_LIMIT_NS  5000000000ULL /* of CPU time, for machine code */
 #define LOOK_NS        200000000ULL  /* for how often places are passed */
 #define LOOK_POLL_MS   10
 #define POLL_MS        50
@@ -370,10 +370,10 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 		.hazards = program__hazards(program),
 	};
 	struct queue_places places;
-	uint64_t begin_ts = monotonic_ns();
+	uint64_t begin_ts = monotonic_ns(), begin_cpu_ns = process_cpu_ns();
 	int err = queue_places_find(program, PLACES_MAX, READ_LIMIT_NS, &places);
 
-	if (monotonic_ns() - begin_ts > SLOW_NS)
+	if (process_cpu_ns() - begin_cpu_ns > SLOW_NS)
 		queue_places_limit(&places, SLOW_MAX);
 	study->lock_functions = places.lock_functions;
 	study->own_lock_functions = places.own_lock_functions;

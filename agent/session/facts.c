@@ -157,7 +157,8 @@ int recording_write_session(struct recording *recording)
 	if (recording->symbols.marked)
 		journal__say(&recording->journal, "markers", "whylate");
 	if (options->symbols)
-		journal__say(&recording->journal, "symbols", "%s", options->symbols);
+		journal__say(&recording->journal, "symbols", "%s",
+			     options->symbols_name ? options->symbols_name : options->symbols);
 	recording_write_listeners(recording);
 	write_hooks(recording);
 	recording_write_settings(recording);

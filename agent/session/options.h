@@ -28,11 +28,12 @@ struct target_set;
 
 struct record_options {
 	const struct target_set *target;
-	pid_t pid;            /* its main process, whose program and memory are looked at */
-	const char *symbols;  /* file of the symbol list, or NULL */
-	const char *dir;      /* NULL: one is made up */
-	const char *btf_path; /* NULL: the kernel's own */
-	uint64_t duration_ns; /* 0: until a signal or the target's exit */
+	pid_t pid;                /* its main process, whose program and memory are looked at */
+	const char *symbols;      /* file of the symbol list, or NULL */
+	const char *symbols_name; /* what the session table calls it; NULL: as the file */
+	const char *dir;          /* NULL: one is made up */
+	const char *btf_path;     /* NULL: the kernel's own */
+	uint64_t duration_ns;     /* 0: until a signal or the target's exit */
 	double rate;
 	double duty; /* share of the time in which hooks are attached; 0: by the rate */
 	double tail; /* 0: keep everything */
