@@ -180,7 +180,7 @@ struct thread {
 	u32 current_type; /* of current_sid, as in its record */
 	u32 asks;         /* on connections that it opened */
 	u32 polls;        /* its waits in poll() or select() that were looked at */
-	u64 crowded_ts; /* one of asking[] was overwritten since it got a CPU then */
+	u64 crowded_ts;   /* one of asking[] was overwritten since it got a CPU then */
 	struct asking asking[ASKING_MAX];
 
 	/* trace mode only */

@@ -182,3 +182,18 @@ void row_put_received(struct row_writer *to, uint32_t tid, uint64_t ts, const st
 	row_set_ts(to, HANDOFF_TO_TS, ts);
 	row_end(to, SHARD_TABLE_HANDOFF);
 }
+
+void row_put_context(struct row_writer *to, uint64_t id, uint64_t parent, uint64_t path, const char *frames)
+{
+	row_begin(to, SHARD_TABLE_CONTEXT);
+	row_set_ts(to, CONTEXT_TS, 1000);
+	row_set_u64(to, CONTEXT_ID, id);
+	if (parent)
+		row_set_u64(to, CONTEXT_PARENT, parent);
+	row_set_str(to, CONTEXT_KIND, "socket");
+	row_set_u64(to, CONTEXT_PATH, path);
+	row_set_u64(to, CONTEXT_PID, 100);
+	row_set_u64(to, CONTEXT_TID, 101);
+	row_set_str(to, CONTEXT_FRAMES, frames);
+	row_end(to, SHARD_TABLE_CONTEXT);
+}

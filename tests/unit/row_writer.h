@@ -50,4 +50,7 @@ struct row_message {
 void row_put_sent(struct row_writer *to, uint32_t tid, uint64_t ts, const struct row_message *message);
 void row_put_received(struct row_writer *to, uint32_t tid, uint64_t ts, const struct row_message *message);
 
+/* A hand-off over a socket by thread 101 of process 100; parent 0: none; `path` stands for its call path. */
+void row_put_context(struct row_writer *to, uint64_t id, uint64_t parent, uint64_t path, const char *frames);
+
 #endif

@@ -242,21 +242,6 @@ static void put_stack(struct row_writer *to, uint64_t sid, uint64_t delays, cons
 	row_end(to, SHARD_TABLE_STACK);
 }
 
-static void put_context(struct row_writer *to, uint64_t id, uint64_t parent, uint64_t path, const char *frames)
-{
-	row_begin(to, SHARD_TABLE_CONTEXT);
-	row_set_ts(to, CONTEXT_TS, 1000);
-	row_set_u64(to, CONTEXT_ID, id);
-	if (parent)
-		row_set_u64(to, CONTEXT_PARENT, parent);
-	row_set_str(to, CONTEXT_KIND, "socket");
-	row_set_u64(to, CONTEXT_PATH, path);
-	row_set_u64(to, CONTEXT_PID, 100);
-	row_set_u64(to, CONTEXT_TID, 101);
-	row_set_str(to, CONTEXT_FRAMES, frames);
-	row_end(to, SHARD_TABLE_CONTEXT);
-}
-
 static void put_in_context(struct row_writer *to, uint64_t sid, uint64_t context)
 {
 	row_begin_interval(to, sid, 101, "tcp:80 GET /", 1000 * sid, 1000 * sid + 500, 0, 0);
@@ -298,16 +283,16 @@ static void equal_chains_are_one_context(void)
 
 	test_dir__make(&whole.dir);
 	row_writer_open(&to, whole.dir.path, "one", 7, 100);
-	put_context(&to, 31, 30, 6, "main;loop;reply;ask"); /* before its parent */
-	put_context(&to, 30, 0, 5, "main;loop;read;connect");
-	put_context(&to, 32, 31, 5, "main;loop;read;connect"); /* the chain has that already */
+	row_put_context(&to, 31, 30, 6, "main;loop;reply;ask"); /* before its parent */
+	row_put_context(&to, 30, 0, 5, "main;loop;read;connect");
+	row_put_context(&to, 32, 31, 5, "main;loop;read;connect"); /* the chain has that already */
 	put_in_context(&to, 1, 0);
 	put_in_context(&to, 2, 30);
 	put_in_context(&to, 3, 31);
 	row_writer_close(&to);
 	row_writer_open(&to, whole.dir.path, "two", 8, 100);
-	put_context(&to, 900, 0, 5, "main;loop;read;connect");
-	put_context(&to, 901, 900, 6, "main;loop;reply;ask");
+	row_put_context(&to, 900, 0, 5, "main;loop;read;connect");
+	row_put_context(&to, 901, 900, 6, "main;loop;reply;ask");
 	put_in_context(&to, 4, 901);
 	put_in_context(&to, 5, WL_CONTEXT_ID_OTHER);
 	put_in_context(&to, 6, 12345);
@@ -354,15 +339,15 @@ static void made_up_contexts_end(void)
 
 	test_dir__make(&whole.dir);
 	row_writer_open(&to, whole.dir.path, "host", 7, 100);
-	put_context(&to, 30, 31, 5, "a");
-	put_context(&to, 31, 30, 6, "b");
-	put_context(&to, 32, 32, 7, "c");
-	put_context(&to, 33, 99, 8, "d");
-	put_context(&to, 30, 0, 9, "again");
-	put_context(&to, 0, 30, 10, "none");
-	put_context(&to, WL_CONTEXT_ID_OTHER, 30, 11, "other");
+	row_put_context(&to, 30, 31, 5, "a");
+	row_put_context(&to, 31, 30, 6, "b");
+	row_put_context(&to, 32, 32, 7, "c");
+	row_put_context(&to, 33, 99, 8, "d");
+	row_put_context(&to, 30, 0, 9, "again");
+	row_put_context(&to, 0, 30, 10, "none");
+	row_put_context(&to, WL_CONTEXT_ID_OTHER, 30, 11, "other");
 	for (uint64_t id = 100; id < 300; id++)
-		put_context(&to, id, id + 1, id, "deep");
+		row_put_context(&to, id, id + 1, id, "deep");
 	put_in_context(&to, 1, 30);
 	put_in_context(&to, 2, 32);
 	put_in_context(&to, 3, 100);

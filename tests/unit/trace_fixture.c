@@ -18,21 +18,6 @@ static void put_interval(struct row_writer *to, uint64_t sid, uint32_t tid, cons
 	row_end(to, SHARD_TABLE_INTERVAL);
 }
 
-static void put_context(struct row_writer *to, uint64_t id, uint64_t parent, const char *frames)
-{
-	row_begin(to, SHARD_TABLE_CONTEXT);
-	row_set_ts(to, CONTEXT_TS, 1000);
-	row_set_u64(to, CONTEXT_ID, id);
-	if (parent)
-		row_set_u64(to, CONTEXT_PARENT, parent);
-	row_set_str(to, CONTEXT_KIND, "socket");
-	row_set_u64(to, CONTEXT_PATH, id);
-	row_set_u64(to, CONTEXT_PID, TRACE_PID);
-	row_set_u64(to, CONTEXT_TID, 101);
-	row_set_str(to, CONTEXT_FRAMES, frames);
-	row_end(to, SHARD_TABLE_CONTEXT);
-}
-
 /* 50 µs of its own, then the wait, then the other 50 µs. */
 static void put_late(struct row_writer *to, uint64_t begin_ts, uint64_t sid, uint64_t holder_sid, uint64_t context)
 {
@@ -127,8 +112,8 @@ static void write_all(const char *dir, uint64_t cnt, const struct parts *parts)
 		put_symbol(&to, SYNC, "sync", 0);
 	}
 	if (parts->contexts) {
-		put_context(&to, TRACE_CONTEXT, 0, "main;loop;ask");
-		put_context(&to, TRACE_CONTEXT_BEHIND, TRACE_CONTEXT, "main;loop;reply;ask");
+		row_put_context(&to, TRACE_CONTEXT, 0, 1, "main;loop;ask");
+		row_put_context(&to, TRACE_CONTEXT_BEHIND, TRACE_CONTEXT, 2, "main;loop;reply;ask");
 	}
 	row_put_thread(&to, TRACE_PID, TRACE_PID, "web");
 	row_put_thread(&to, TRACE_PID, 101, "web");
