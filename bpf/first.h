@@ -65,8 +65,8 @@ VERIFIED_ONCE int open__note_prepared(struct open_interval *open)
 	u8 reply[MYSQL_REPLY_SZ] = {};
 	struct user_vector buffer;
 
-	if (!open || open->first_len <= MYSQL_STATEMENT_AT || open->first[MYSQL_SEQUENCE_AT] ||
-	    open->first[MYSQL_COMMAND_AT] != MYSQL_PREPARE)
+	if (!open || open->conn <= WL_FIRST_STRING || open->first_len <= MYSQL_STATEMENT_AT ||
+	    open->first[MYSQL_SEQUENCE_AT] || open->first[MYSQL_COMMAND_AT] != MYSQL_PREPARE)
 		return 0;
 	call_buffer(&buffer);
 	if (buffer.len < sizeof(reply) || bpf_probe_read_user(reply, sizeof(reply), (void *)buffer.base))

@@ -735,6 +735,8 @@ VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 	}
 	if (later(thread->lost_ts, thread->suspect_ts) > open->begin_ts)
 		open->flags |= WL_INTERVAL_LOSSY;
+	if (cfg_knobs.first_bytes)
+		open__note_prepared(open);
 	if (kept)
 		open__send(open, thread, sid, chance);
 	else

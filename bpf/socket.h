@@ -682,11 +682,6 @@ static __always_inline int sent(struct sock *sk, long ret)
 	if (!ends)
 		return 0;
 	conn->in_request = 0;
-	if (cfg_knobs.first_bytes && conn->recorded) {
-		u64 sid = conn->request.sid;
-
-		open__note_prepared(bpf_map_lookup_elem(&opens, &sid));
-	}
 	interval__finish(thread, conn->request.sid, conn->type, conn->recorded);
 	return 0;
 }
