@@ -119,21 +119,6 @@ static bool waits_for_data(uint8_t state)
 	       state == WL_STATE_BLOCKED_OTHER;
 }
 
-/* Sent while the thread was waiting, or on the way when it began to: the first that it got once it was awake. */
-static struct graph_handoff *data_for(const struct walk *walk, uint32_t tid, uint64_t wake_ts)
-{
-	struct graph_handoff *handoff;
-	size_t cnt;
-
-	handoff = graph__handoffs_to(walk->graph, tid, wake_ts, walk->look_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX; i++) {
-		if (handoff[i].kind == WL_HANDOFF_BLOCK || handoff[i].kind == WL_HANDOFF_TIMER)
-			continue;
-		return handoff[i].from_tid && handoff[i].from_ts <= wake_ts ? &handoff[i] : NULL;
-	}
-	return NULL;
-}
-
 /* The last request or timer that was done when the thread was woken. */
 static struct graph_handoff *device_for(const struct walk *walk, uint32_t tid, const struct graph_segment *segment,
 					uint64_t wake_ts)
@@ -239,6 +224,10 @@ static int follow_data(struct walk *walk, struct frame *frame, const struct grap
 	uint64_t sent_ts = handoff->from_ts > low_ts ? handoff->from_ts : low_ts;
 	int err = walk__push_edge(walk, frame, NULL, handoff);
 
+	/* Bytes may arrive before the call returns that sends them. */
+	if (sent_ts > frame->at_ts)
+		sent_ts = frame->at_ts;
+
 	if (err)
 		return err;
 	if (handoff->certainty > step.certainty)
@@ -327,10 +316,10 @@ static int walk_blocked(struct walk *walk, struct frame *frame, const struct gra
 	if (wakeup && wakeup->waker_tid)
 		return follow_wakeup(walk, frame, segment, low_ts, wakeup);
 	if (waits_for_data(segment->state) && (!wakeup || wakeup->context != WL_CONTEXT_TIMER))
-		data = data_for(walk, frame->tid, wake_ts);
+		data = walk__data_for(walk, frame, segment, wake_ts);
 	device = data ? NULL : device_for(walk, frame->tid, segment, wake_ts);
 	if (data)
-		return follow_data(walk, frame, segment, low_ts, data);
+		return follow_data(walk, frame, segment, data->to_tid == frame->tid ? low_ts : frame->low_ts, data);
 	if (device)
 		return push_device(walk, frame, segment, low_ts, device);
 	if (!wakeup)

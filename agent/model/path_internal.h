@@ -85,4 +85,8 @@ int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_se
 /* In its event loop, and no reply is known: the interval's own wait, back to begin_ts. */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
 
+/* What ended the wait of a thread for data at wake_ts; NULL: not known. */
+struct graph_handoff *walk__data_for(const struct walk *walk, const struct frame *frame,
+				     const struct graph_segment *segment, uint64_t wake_ts);
+
 #endif

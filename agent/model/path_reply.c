@@ -5,6 +5,7 @@
 #define REQUEST_LOOKS_MAX 16
 #define REPLY_LOOKS_MAX   64
 #define IDLE_LOOKS_MAX    8
+#define DATA_LOOKS_MAX    8
 
 static bool is_message(const struct graph_handoff *handoff)
 {
@@ -123,4 +124,40 @@ int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_se
 	step.kind = frame->reply->kind;
 	step.transit = 1;
 	return err ? err : walk__push_step(walk, frame, step, frame->queue_ts);
+}
+
+/* --- data -----------------------------------------------------------------------------------------------------------
+ */
+
+/* The first that the thread got after wake_ts, and before until_ts. */
+static struct graph_handoff *data_to(const struct walk *walk, uint32_t tid, uint64_t wake_ts, uint64_t until_ts)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	handoff = graph__handoffs_to(walk->graph, tid, wake_ts, until_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < DATA_LOOKS_MAX; i++)
+		if (handoff[i].kind != WL_HANDOFF_BLOCK && handoff[i].kind != WL_HANDOFF_TIMER)
+			return handoff[i].from_tid ? &handoff[i] : NULL;
+	return NULL;
+}
+
+/*
+ * Sent while the thread was waiting, or on the way when it began to: the first that it got once it was awake.  A thread
+ * may also poll for others, as Varnish's does: then it is the first that the thread got for which the path came here,
+ * which it woke.
+ */
+struct graph_handoff *walk__data_for(const struct walk *walk, const struct frame *frame,
+				     const struct graph_segment *segment, uint64_t wake_ts)
+{
+	struct graph_handoff *data = data_to(walk, frame->tid, wake_ts, walk->look_ts);
+	uint64_t until_ts = wake_ts + RECEIVED_AFTER_NS;
+
+	if (data && data->from_ts <= wake_ts)
+		return data;
+	if (segment->state != WL_STATE_BLOCKED_POLL || frame->via != PATH_VIA_WAKEUP || walk->frame_cnt < 2)
+		return NULL;
+	data = data_to(walk, walk->frames[walk->frame_cnt - 2].tid, wake_ts,
+		       until_ts < walk->look_ts ? until_ts : walk->look_ts);
+	return data && data->from_tid != frame->tid && data->from_ts >= segment->begin_ts ? data : NULL;
 }

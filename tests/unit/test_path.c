@@ -198,6 +198,30 @@ static void a_request_is_followed_into_another_process(void)
 	graph__free(graph);
 }
 
+/* It waits for a lock until thread 7, which polls for it, wakes it; then it reads what thread 5 has sent. */
+static void a_thread_that_polls_for_others_is_not_blamed(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 20, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 1, 20, 90, SID, LOCK, 0);
+	fixture_wakeup(graph, 1, 90, 7);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_handoff(graph, WL_HANDOFF_SOCKET, 1, 18, 5, 26, 0);
+	/* The call that sends it returns after it has arrived. */
+	fixture_handoff(graph, WL_HANDOFF_SOCKET, 5, 89, 1, 95, 0);
+	fixture_segment(graph, 7, 0, 40, WL_STATE_BLOCKED_POLL, 0);
+	fixture_wakeup(graph, 7, 40, 0);
+	fixture_segment(graph, 7, 40, 45, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 7, 45, 88, WL_STATE_BLOCKED_POLL, 0);
+	fixture_wakeup(graph, 7, 88, 0);
+	fixture_segment(graph, 7, 88, 93, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 5, 0, 100, WL_STATE_RUNNING, 0);
+	fixture_expect(graph, &interval, 0, "oncpu@1 0-20; io.net@5<5 20-88; lock@7<7#4096 88-90; oncpu@1 90-100");
+	graph__free(graph);
+}
+
 static void a_queue_is_blamed_on_what_its_worker_did(void)
 {
 	struct graph *graph = graph__new();
@@ -633,6 +657,7 @@ int suite_path(void)
 		{"locks behind locks are followed", locks_behind_locks_are_followed},
 		{"a wake-up in vain is not blamed", a_wakeup_in_vain_is_not_blamed},
 		{"a request is followed into another process", a_request_is_followed_into_another_process},
+		{"a thread that polls for others is not blamed", a_thread_that_polls_for_others_is_not_blamed},
 		{"a queue is blamed on what its worker did", a_queue_is_blamed_on_what_its_worker_did},
 		{"another interval in between is interference", another_interval_in_between_is_interference},
 		{"pipes wake from their writer", pipes_wake_from_their_writer},
