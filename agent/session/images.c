@@ -229,6 +229,8 @@ static int find_image(struct images *images, const struct image_process *process
 	else if (is_its_own(images, process) && unwinder__pid(process->image->unwinder) == pid)
 		own = process->image;
 	if (own) {
+		/* A program may become one that embeds a runtime. */
+		own->runtime = runtime_of(&mappings, NULL);
 		target_mappings_free(&mappings);
 		*found = own;
 		return image__refresh(own);
@@ -252,13 +254,19 @@ static bool is_there(const struct images *images, const struct image *image)
 	return false;
 }
 
+/* A program that is linked with the interpreter is called as it likes. */
+static bool may_be_python(enum runtime runtime)
+{
+	return runtime == RUNTIME_NONE || runtime_is_python(runtime);
+}
+
 /* If it is an interpreter of Python, its frames are read from now on. */
 static void find_python(struct images *images, struct image_process *process)
 {
 	target_mappings mappings = {0};
 	int err;
 
-	if (!process->image || process->python || !runtime_is_python(process->image->runtime))
+	if (!process->image || process->python || !may_be_python(process->image->runtime))
 		return;
 	err = target_mappings_read(process->pid, &mappings);
 	if (!err)
@@ -266,9 +274,10 @@ static void find_python(struct images *images, struct image_process *process)
 	target_mappings_free(&mappings);
 	if (!err && images->opts.python)
 		images->opts.python(images->opts.owner, process->pid, python__layout(process->python));
-	if (err && !process->python_said)
+	process->python_begins = err == -EAGAIN;
+	if (err && err != -ENOENT && !process->python_said)
 		log_debug("no Python frames of process %d: %s", process->pid, strerror(-err));
-	process->python_said = true;
+	process->python_said = err && err != -ENOENT;
 }
 
 static int look_at(struct images *images, struct image_process *process)
@@ -324,7 +333,7 @@ int images__process(struct images *images, pid_t pid, struct image_process **fou
 	*found = &images->processes.items[i];
 	if (!(*found)->image || (*found)->image != images->images[0])
 		images->heap_sz = heap_sz();
-	if ((*found)->image || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
+	if (((*found)->image && !(*found)->python_begins) || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
 		return 0;
 	return look_at(images, *found);
 }

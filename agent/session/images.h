@@ -31,6 +31,7 @@ struct image_process {
 	struct perf_map *made; /* names of the code that it made itself; NULL: not asked for yet */
 	struct python *python; /* NULL: it is no interpreter, or cannot be read */
 	bool python_said;      /* why that is */
+	bool python_begins;    /* it has the interpreter, which has not begun */
 };
 
 struct images_opts {

@@ -6,6 +6,7 @@
 #include "session.h"
 #include "stacks.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,6 +322,7 @@ static const char python_server[] = "import socket,sys,time\n"
 				    "        c.send(b'.')\n";
 
 #define PYTHON_REQUESTS 240
+#define PYTHON_OPTIONS  "--stacks=499 --tail none --budget 100%%"
 
 struct python_rows {
 	uint64_t pid, burning, napping, dozing, astray;
@@ -344,48 +346,111 @@ static void take_python_row(void *owner, const struct stack_row *row)
 		rows->example = strdup(row->frames);
 }
 
-static void test_python(void)
+/* Requests of that server, of each kind in turn; false: a failed check. */
+static bool ask_python(int port, int request_cnt)
 {
-	char port_text[16], answer;
-	const char *const argv[] = {"python3", "-c", python_server, port_text, NULL};
-	struct recording recording = {0};
-	struct python_rows rows = {0};
-	struct process server = {0};
+	int fd = port_connect(port);
+	bool good = CHECK(fd >= 0);
+	char answer;
+
+	for (int i = 0; good && i < request_cnt; i++)
+		good = CHECK(send(fd, &"bnd"[i % 3], 1, MSG_NOSIGNAL) == 1 && recv(fd, &answer, 1, 0) == 1);
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* Ends the recording of it. */
+static void check_python(struct recording *recording, pid_t pid)
+{
+	struct python_rows rows = {.pid = (uint64_t)pid};
 	struct stacks_seen seen;
 	struct session session;
-	int port = port_free(), fd = -1;
 
-	if (program_missing("python_frames", "python3"))
-		return;
-	snprintf(port_text, sizeof(port_text), "%d", port);
+	CHECKF(recording_stop(recording) == 0, "%s", process_err(&recording->process));
+	if (session_read(&session, recording->dir.s, NULL, NULL) &&
+	    stacks_read(&seen, recording->dir.s, take_python_row, &rows)) {
+		check_account(&session);
+		CHECKF(rows.burning > 20 && rows.napping > 5 && rows.dozing > 5, "%lu burning, %lu napping, %lu dozing",
+		       rows.burning, rows.napping, rows.dozing);
+		/* A stack may be taken in the midst of a call. */
+		CHECKF(rows.astray * 20 <= rows.burning + rows.napping + rows.dozing, "%lu, as in %s", rows.astray,
+		       rows.example);
+	}
+	free(rows.example);
+}
+
+/* That server, run by these arguments at that port. */
+static void record_python(const char *test, const char *const argv[], int port)
+{
+	struct recording recording = {0};
+	struct process server = {0};
+
 	if (process_launch_argv(&server, NULL, argv) || !port_wait(&server, port, 10))
 		goto cleanup;
 	if (!strstr(process_out(&server), "known")) {
-		skip("python_frames", "this version of python3 is not known");
+		skip(test, "this version of python3 is not known");
 		goto cleanup;
 	}
-	if (!recording_start(&recording, "python", server.pid, "--stacks=499 --tail none --budget 100%%"))
-		goto cleanup;
-	fd = port_connect(port);
-	CHECK(fd >= 0);
-	for (int i = 0; fd >= 0 && i < PYTHON_REQUESTS; i++)
-		if (!CHECK(send(fd, &"bnd"[i % 3], 1, MSG_NOSIGNAL) == 1 && recv(fd, &answer, 1, 0) == 1))
-			break;
-	rows.pid = server.pid;
-	CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process));
-	if (!session_read(&session, recording.dir.s, NULL, NULL) ||
-	    !stacks_read(&seen, recording.dir.s, take_python_row, &rows))
-		goto cleanup;
-	check_account(&session);
-	CHECKF(rows.burning > 20 && rows.napping > 5 && rows.dozing > 5, "%lu burning, %lu napping, %lu dozing",
-	       rows.burning, rows.napping, rows.dozing);
-	/* A stack may be taken in the midst of a call. */
-	CHECKF(rows.astray * 20 <= rows.burning + rows.napping + rows.dozing, "%lu, as in %s", rows.astray,
-	       rows.example);
+	if (recording_start(&recording, test, server.pid, PYTHON_OPTIONS) && ask_python(port, PYTHON_REQUESTS))
+		check_python(&recording, server.pid);
 cleanup:
-	if (fd >= 0)
-		close(fd);
-	free(rows.example);
+	recording_end(&recording);
+	process_end(&server);
+}
+
+static void test_python(void)
+{
+	char port_text[16];
+	const char *const argv[] = {"python3", "-c", python_server, port_text, NULL};
+	int port = port_free();
+
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (!program_missing("python_frames", "python3"))
+		record_python("python_frames", argv, port);
+}
+
+/* The interpreter is a part of the program, as where it is linked with it, and nothing is called Python. */
+static void test_linked_python(void)
+{
+	struct path program = temp_path("shop");
+	char port_text[16];
+	const char *const argv[] = {"env", "PYTHONHOME=/usr", program.s, "-c", python_server, port_text, NULL};
+	struct process copy = {0};
+	int port = port_free();
+
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (!is_there("/usr/bin/python3"))
+		skip("linked_python", "there is no /usr/bin/python3");
+	else if (!process_start(&copy, "cp -L /usr/bin/python3 %s", program.s) && CHECK(!process_wait(&copy, 10)))
+		record_python("linked_python", argv, port);
+	process_end(&copy);
+}
+
+/* A C program that loads Python while it is recorded: it is looked at again a second later. */
+static void test_embedded_python(void)
+{
+	char port_text[16];
+	struct path program = {0};
+	const char *const argv[] = {program.s, port_text, python_server, NULL};
+	struct recording recording = {0};
+	struct process server = {0};
+	int port = port_free();
+
+	snprintf(program.s, sizeof(program.s), "%s/embedding", workloads_path());
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (process_launch_argv(&server, NULL, argv) || !CHECK(process_says(&server, false, "waiting", NULL, 10)) ||
+	    !recording_start(&recording, "embedded", server.pid, PYTHON_OPTIONS))
+		goto cleanup;
+	process_signal(&server, SIGUSR1);
+	if (!process_says(&server, false, "known", NULL, 10)) {
+		if (CHECKF(server.code == 77 || strstr(process_out(&server), "other"), "%s", process_err(&server)))
+			skip("embedded_python", "no libpython3 of a known version is installed");
+		goto cleanup;
+	}
+	if (port_wait(&server, port, 10) && ask_python(port, 6 * PYTHON_REQUESTS))
+		check_python(&recording, server.pid);
+cleanup:
 	recording_end(&recording);
 	process_end(&server);
 }
@@ -422,10 +487,15 @@ cleanup:
 int suite_stacks(void)
 {
 	static const struct live_test tests[] = {
-		{"chain_of_calls", test_chain},       {"redis_stacks", test_redis},
-		{"hog_of_another_process", test_hog}, {"kernel_frames", test_kernel_frames},
-		{"keys_of_waits", test_keys},         {"no_stacks", test_without},
+		{"chain_of_calls", test_chain},
+		{"redis_stacks", test_redis},
+		{"hog_of_another_process", test_hog},
+		{"kernel_frames", test_kernel_frames},
+		{"keys_of_waits", test_keys},
+		{"no_stacks", test_without},
 		{"python_frames", test_python},
+		{"linked_python", test_linked_python},
+		{"embedded_python", test_embedded_python},
 	};
 
 	return live_suite("stacks", tests, sizeof(tests) / sizeof(tests[0]));
