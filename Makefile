@@ -281,6 +281,15 @@ $(eval $(call go_rule,unit/go-subject-plain,tests/unit/go_subject.go,plain))
 $(eval $(call go_rule,goroutines/server,tests/goroutines/server.go,))
 $(eval $(call go_rule,goroutines/server-stripped,tests/goroutines/server.go,stripped))
 live_go := $(if $(GO),$(addprefix $(BUILD)/goroutines/,server server-stripped))
+# And by the other versions that are installed.
+define go_version_rule
+$(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped: GO := /usr/lib/$(1)/bin/go
+$(call go_rule,goroutines/server-$(1),tests/goroutines/server.go,)
+$(call go_rule,goroutines/server-$(1)-stripped,tests/goroutines/server.go,stripped)
+live_go += $(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped
+endef
+go_versions := $(foreach version,1.21 1.22 1.23 1.24,$(if $(wildcard /usr/lib/go-$(version)/bin/go),go-$(version)))
+$(foreach version,$(go_versions),$(eval $(call go_version_rule,$(version))))
 
 live_src := $(wildcard tests/live/*.c)
 live_obj := $(live_src:%.c=$(BUILD)/%.o)

@@ -22,10 +22,10 @@ build=(gcc g++ make pkg-config clang-19 bpftool "${libraries[@]}")
 command -v npm >/dev/null || build+=(npm)
 run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
-	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
+	apache2 mariadb-server mariadb-client sysbench golang-go golang-1.22-go golang-1.23-go chromium fonts-dejavu-core
 	clickhouse-server prometheus python3-scipy tmux zsh fish)
 # What a release may lack; the tests that need it are skipped with their reason.
-optional=" chromium clickhouse-server prometheus python3-scipy zsh fish "
+optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus python3-scipy zsh fish "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck llvm libclang-rt-19-dev)
@@ -146,16 +146,6 @@ add_backports() {
 }
 
 apt update
-to_install=()
-for pkg in "${missing[@]}"; do
-	if [[ $optional == *" $pkg "* && -z $(apt-cache policy "$pkg" | sed -n '/Candidate: (none)/d; s/^  Candidate: //p') ]]; then
-		say "this release has no package $pkg: the tests that need it are skipped"
-	else
-		to_install+=("$pkg")
-	fi
-done
-missing=("${to_install[@]}")
-[ ${#missing[@]} -gt 0 ] || [ ${#too_old[@]} -gt 0 ] || exit 0
 say "installing ${missing[*]} ${too_old[*]}"
 newer=()
 for pkg in "${too_old[@]}"; do
@@ -171,4 +161,14 @@ if [ ${#newer[@]} -gt 0 ]; then
 	add_backports "$codename"
 	apt install --no-install-recommends -t "$codename-backports" "${newer[@]}"
 fi
+# Backports may have what the release lacks.
+to_install=()
+for pkg in "${missing[@]}"; do
+	if [[ $optional == *" $pkg "* && -z $(apt-cache policy "$pkg" | sed -n '/Candidate: (none)/d; s/^  Candidate: //p') ]]; then
+		say "this release has no package $pkg: the tests that need it are skipped"
+	else
+		to_install+=("$pkg")
+	fi
+done
+missing=("${to_install[@]}")
 [ ${#missing[@]} -eq 0 ] || apt install --no-install-recommends "${missing[@]}"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A net/http server whose requests wait in a goroutine's ways, and its clients: server PORT | upstream PORT |
-// client PORT SECONDS [PATH…] | load PORT SECONDS.  Few threads run many goroutines, so that requests change threads.  Both log by their own clocks.
+// A net/http server whose requests wait in a goroutine's ways, and its clients: server PORT [UPSTREAM_PORT] |
+// upstream PORT | client PORT SECONDS [PATH…] | load PORT SECONDS.  Servers say on stderr where they listen: at a free
+// port where PORT is 0.  Few threads run many goroutines, so that requests change threads.  Both log by their own clocks.
 package main
 
 import (
@@ -96,7 +97,16 @@ func handle(kind string, upstream int) {
 	}
 }
 
-func serve(port int) {
+func listen(port int) net.Listener {
+	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(os.Stderr, "port %d\n", listener.Addr().(*net.TCPAddr).Port)
+	return listener
+}
+
+func serve(port, upstream int) {
 	runtime.GOMAXPROCS(2)
 	calibrate()
 	for i := 0; i < 4; i++ {
@@ -113,22 +123,19 @@ func serve(port int) {
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello\n") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		handle(r.URL.Path, port+1)
+		handle(r.URL.Path, upstream)
 		took := time.Since(begin)
 		io.WriteString(w, "done\n")
 		logging.Lock()
 		fmt.Fprintf(log, "%s %d %d\n", r.URL.Path, goid(), took.Nanoseconds())
 		logging.Unlock()
 	})
-	panic(http.ListenAndServe("127.0.0.1:"+strconv.Itoa(port), mux))
+	panic(http.Serve(listen(port), mux))
 }
 
 // Takes its time over a line.
 func upstream(port int) {
-	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-	if err != nil {
-		panic(err)
-	}
+	listener := listen(port)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -224,7 +231,11 @@ func main() {
 	port, _ := strconv.Atoi(os.Args[2])
 	switch os.Args[1] {
 	case "server":
-		serve(port)
+		upstream := 0
+		if len(os.Args) > 3 {
+			upstream, _ = strconv.Atoi(os.Args[3])
+		}
+		serve(port, upstream)
 	case "upstream":
 		upstream(port)
 	case "load":

@@ -111,16 +111,29 @@ static void server_end(struct server *server)
 	process_end(&server->upstream);
 }
 
+/* The port that it says it listens at, which is a free one; 0: it does not, and a check has failed. */
+static int listening(struct process *process)
+{
+	const char *said;
+
+	if (!CHECKF(process_says(process, true, "\n", NULL, 10), "%s", process_err(process)))
+		return 0;
+	said = strstr(process_err(process), "port ");
+	return CHECKF(said != NULL, "%s", process_err(process)) ? atoi(said + 5) : 0;
+}
+
 static bool server_start(struct server *server, const char *program)
 {
 	struct path path = built_path("goroutines/%s", program);
+	int upstream_port;
 
-	/* The next one is the upstream's. */
-	server->port = port_free();
-	if (!CHECK(!process_start(&server->upstream, "%s upstream %d", path.s, server->port + 1)))
+	if (!CHECK(!process_start(&server->upstream, "%s upstream 0", path.s)))
 		return false;
-	return CHECK(!process_start(&server->server, "%s server %d", path.s, server->port)) &&
-	       port_wait(&server->server, server->port, 10) && port_wait(&server->upstream, server->port + 1, 10);
+	upstream_port = listening(&server->upstream);
+	if (!upstream_port || !CHECK(!process_start(&server->server, "%s server 0 %d", path.s, upstream_port)))
+		return false;
+	server->port = listening(&server->server);
+	return server->port > 0;
 }
 
 /* What that recording of these seconds has seen of each kind. */
@@ -153,6 +166,16 @@ static bool no_go(const char *test)
 	return true;
 }
 
+/*
+ * net/http reads on in a goroutine of its own until the next request is wanted, which reads that one's first byte if
+ * the connection's goroutine loses its CPU right after a reply.
+ */
+static void few_moved(const struct session *session, const char *program)
+{
+	CHECKF(session->moved_cnt * 20 <= session->row_cnt, "%s: %llu of %llu moved", program,
+	       (unsigned long long)session->moved_cnt, (unsigned long long)session->row_cnt);
+}
+
 static void wakeup_row(void *owner, json_object *row)
 {
 	const char *comm = json_text(row, "waker_comm");
@@ -173,7 +196,7 @@ static void requests_belong_to_goroutines(void)
 		session_check(&session);
 		session_check_no_loss(&session);
 		check_kinds(&seen);
-		CHECKF(session.moved_cnt == 0, "%llu moved", (unsigned long long)session.moved_cnt);
+		few_moved(&session, "server");
 		/* Of each that waits for a worker, by its function's name. */
 		visit_rows(temp_path("goroutines").s, "wakeup", wakeup_row, &by_worker);
 		CHECKF(by_worker >= seen.cnt[CHAN], "%llu wake-ups by workers, of %llu requests",
@@ -185,20 +208,48 @@ static void requests_belong_to_goroutines(void)
 	server_end(&server);
 }
 
-static void a_stripped_server_is_followed(void)
+static void follow(const char *program, double seconds)
 {
 	struct server server = {0};
 	struct session session;
 	struct seen seen;
 
-	if (no_go("a_stripped_server_is_followed"))
-		return;
-	if (server_start(&server, "server-stripped") && record(&server, "go-stripped", "", 2, &session, &seen)) {
+	if (server_start(&server, program) && record(&server, program, "", seconds, &session, &seen)) {
 		session_check(&session);
 		check_kinds(&seen);
-		CHECKF(session.moved_cnt == 0, "%llu moved", (unsigned long long)session.moved_cnt);
+		few_moved(&session, program);
 	}
 	server_end(&server);
+}
+
+static void a_stripped_server_is_followed(void)
+{
+	if (!no_go("a_stripped_server_is_followed"))
+		follow("server-stripped", 2);
+}
+
+/* Of which the release has a package beside its own, or its backports have: with symbols and without. */
+static void servers_by_other_versions_are_followed(void)
+{
+	static const char *const versions[] = {"1.21", "1.22", "1.23", "1.24"};
+	unsigned int cnt = 0;
+
+	if (no_go("servers_by_other_versions_are_followed"))
+		return;
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		char plain[32], stripped[64];
+
+		snprintf(plain, sizeof(plain), "server-go-%s", versions[i]);
+		snprintf(stripped, sizeof(stripped), "%s-stripped", plain);
+		if (!is_there(built_path("goroutines/%s", plain).s))
+			continue;
+		cnt++;
+		follow(plain, 1.5);
+		follow(stripped, 1.5);
+	}
+	if (!cnt)
+		skip("servers_by_other_versions_are_followed",
+		     "no golang-1.2x-go was installed when the tests were built");
 }
 
 int suite_goroutines(void)
@@ -206,6 +257,7 @@ int suite_goroutines(void)
 	static const struct live_test tests[] = {
 		{"requests_belong_to_goroutines", requests_belong_to_goroutines},
 		{"a_stripped_server_is_followed", a_stripped_server_is_followed},
+		{"servers_by_other_versions_are_followed", servers_by_other_versions_are_followed},
 	};
 
 	return live_suite("goroutines", tests, sizeof(tests) / sizeof(tests[0]));
