@@ -358,7 +358,7 @@ matrix-or-skip: $(BUILD)/whylate
 -include $(bpf_obj:.o=.d) $(lib_obj:.o=.d) $(agent_obj:.o=.d) $(unit_obj:.o=.d) $(unit_lib_obj:.o=.d) $(live_obj:.o=.d) $(BUILD)/tests/prober/prober.d
 
 # --- what people call -------------------------------------------------------------------------------------------------
-.PHONY: diagnose diagnose-all targets-all test stack unit live lint format bench bench-probes fuzz install clean help
+.PHONY: diagnose diagnose-all targets targets-run targets-all test stack unit live lint format bench bench-probes fuzz install clean help
 PID ?=
 SYMBOLS ?=
 DURATION ?=
@@ -372,6 +372,7 @@ test: setup-test
 	@$(MAKE) --no-print-directory build stack
 	@$(MAKE) --no-print-directory unit browser screen others
 	@$(MAKE) --no-print-directory live
+	@$(MAKE) --no-print-directory targets
 
 # No chain of calls on the kernel side takes more stack than Linux 6.1 grants; the kernels that run tests grant more.
 stack: $(BUILD)/whylate.bpf.o
@@ -457,8 +458,15 @@ $(BUILD)/whylate-values-schema.so: llvm/values_schema.cc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 -O2 -fPIC -shared -fno-rtti -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(LLVM_INCLUDE) $< -o $@
 
+# Those that take no more than `make test` installs and half a minute each; the long form has all.
+targets_quick := lighttpd haproxy aiohttp $(if $(GO),go)
+targets: setup-test
+	@$(MAKE) --no-print-directory targets-run TARGETS='$(or $(TARGETS),$(targets_quick))'
+
 targets-all: setup-targets
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory targets-run
+
+targets-run: build
 	@WHYLATE=$(abspath $(BUILD)/whylate) GOCACHE=$(abspath $(BUILD))/go-cache tests/targets/run $(FLAGS) $(TARGETS)
 
 bench-goroutines: setup-bench
@@ -556,5 +564,6 @@ help:
 	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
 	@echo 'make fleet-demo   20 agents, 2 collectors, a database and Prometheus on loopback: who is late, and why'
 	@echo 'make diagnose-all [PLANTS=…] [FLAGS=--no-gain]   servers with planted causes, each diagnosed: is the first line right?'
+	@echo 'make targets [TARGETS=…] [FLAGS=-v]       four programs of Debian, each with a planted cause, diagnosed by name'
 	@echo 'make targets-all [TARGETS=…] [FLAGS=-v]   thirteen programs of Debian, each with a planted cause, diagnosed by port'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

@@ -23,7 +23,7 @@ command -v npm >/dev/null || build+=(npm)
 run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
 	apache2 mariadb-server mariadb-client sysbench golang-go golang-1.22-go golang-1.23-go chromium fonts-dejavu-core
-	clickhouse-server prometheus python3-scipy tmux zsh fish)
+	clickhouse-server prometheus python3-scipy tmux zsh fish lighttpd haproxy python3-aiohttp)
 # What a release may lack; the tests that need it are skipped with their reason.
 optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus python3-scipy zsh fish "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
