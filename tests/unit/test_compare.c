@@ -476,7 +476,8 @@ static const struct compare_line *root_of(const struct comparison *comparison, e
 	return NULL;
 }
 
-/* One request in 400 of A waits for the disk, which p99 does not see; one in 20 of B. */
+/* One request in 400 of A waits for the disk, which p99 does not see; one in 20 of B.  Four beyond p99 give no
+ * interval. */
 static void a_root_has_a_gain_on_either_side(void)
 {
 	struct followed followed;
@@ -496,8 +497,8 @@ static void a_root_has_a_gain_on_either_side(void)
 		CU_ASSERT_EQUAL(disk->gain[s].p99_ns, 300.0 * US);
 		CU_ASSERT_EQUAL(disk->gain[s].p999_ns, 300.0 * US);
 		CU_ASSERT_DOUBLE_EQUAL(disk->gain[s].mean_ns, 300.0 * US, 1);
-		CU_ASSERT_EQUAL(disk->gain[s].p99_ci.lo, 300.0 * US);
-		CU_ASSERT_EQUAL(disk->gain[s].p99_ci.hi, 300.0 * US);
+		CU_ASSERT(isnan(disk->gain[s].p99_ci.lo));
+		CU_ASSERT(isnan(disk->gain[s].p99_ci.hi));
 	}
 	followed__free(&followed);
 }
