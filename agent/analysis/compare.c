@@ -189,6 +189,18 @@ static size_t fewest_blocks(const struct compare_sample *sample, int quantile)
 	return least;
 }
 
+/*
+ * Of a mean over late requests.  Where these are in few blocks, replicates consist of the same few requests and agree
+ * on whatever those met, on each side and after a permutation.
+ */
+static size_t fewest_late_blocks(const struct compare_sample *sample)
+{
+	for (int s = 0; s < COMPARE_SIDE_CNT; s++)
+		if (sample->late_block_cnt[s][COMPARE_QUANTILE_CNT] < BLOCKS_MIN)
+			return 0;
+	return fewest_blocks(sample, COMPARE_QUANTILE_CNT);
+}
+
 /* --- latency -------------------------------------------------------------------------------------------------------
  */
 
@@ -366,7 +378,7 @@ static int compare_list_lines(struct compare_list *list, const struct compare_sa
 		err = family__add(&family, &line->mean_diff, sample, column_mean, c, ratio, fewest_blocks(sample, -1));
 		if (!err && !ratio)
 			err = family__add(&family, &line->late_diff, sample, column_late, c, false,
-					  fewest_blocks(sample, COMPARE_QUANTILE_CNT));
+					  fewest_late_blocks(sample));
 	}
 	if (!err)
 		err = family__finish(&family);

@@ -296,6 +296,34 @@ static void few_rows_tell_nothing(void)
 	two_sides__free(&two);
 }
 
+/* All late requests of B are in one episode, which says nothing of how such episodes differ. */
+static void late_requests_of_one_episode_tell_nothing(void)
+{
+	struct population even = plain;
+	struct two_sides two;
+	struct comparison comparison;
+	struct dataset *dataset;
+
+	even.lock_share[COMPARE_A] = even.lock_share[COMPARE_B] = 0;
+	two_sides__init(&two, &even, 5);
+	dataset = &two.fixture.dataset;
+	for (size_t row = 2000; row < 2020; row++)
+		fixture_add(&two.fixture, row, WL_CATEGORY_LOCK, 50000000);
+	compare(&comparison, &two);
+	CU_ASSERT_EQUAL(dataset->row_cnt, 3000);
+	for (size_t l = 0; l < comparison.categories.cnt; l++) {
+		const struct compare_line *line = &comparison.categories.lines[l];
+
+		if (strcmp(line->name, "lock"))
+			continue;
+		CU_ASSERT(line->late_diff.value > 30e6);
+		CU_ASSERT(isnan(line->late_diff.ci.lo) && isnan(line->late_diff.ci.hi));
+		CU_ASSERT_FALSE(line->late_diff.differs);
+	}
+	comparison_free(&comparison);
+	two_sides__free(&two);
+}
+
 static void students_t_is_right(void)
 {
 	CU_ASSERT_DOUBLE_EQUAL(compare_student(4), 2.7764, 0.01);
@@ -535,6 +563,7 @@ int suite_compare(void)
 		{"the detectable size is detected", the_detectable_size_is_detected},
 		{"the same rows are the same", the_same_rows_are_the_same},
 		{"few rows tell nothing", few_rows_tell_nothing},
+		{"late requests of one episode tell nothing", late_requests_of_one_episode_tell_nothing},
 		{"Student's t is right", students_t_is_right},
 		{"sides are parsed", sides_are_parsed},
 	};
