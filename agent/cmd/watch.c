@@ -94,6 +94,7 @@ int cmd_watch(int argc, char **argv)
 
 	record_options_init(&watch.record);
 	watch.record.budget = BUDGET;
+	watch.record.armed = true;
 	code = OPTIONS_TAKE("watch", groups, argc, argv);
 	if (code != OPTIONS_GO_ON)
 		return code;

@@ -23,6 +23,9 @@
 #define SHARE_LOWEST  0.002
 #define GROWTH        2
 #define GROWTH_IDLE   4
+/* Until it is known what hooks cost: of the time, with that budget or a larger one. */
+#define SHARE_FIRST  0.05
+#define BUDGET_FIRST 0.03
 /* Of the budget: what is aimed at. */
 #define AIM 0.95
 /* Of the newest look, in what is known from looks. */
@@ -31,6 +34,11 @@
 void govern__init(struct govern *govern, double budget, const struct govern_seen *seen)
 {
 	*govern = (struct govern){.budget = budget, .last = *seen, .on_ns = NAN, .attached_factor = 1, .share = 1};
+}
+
+double govern_share_first(double budget)
+{
+	return fmin(SHARE_FIRST * budget / BUDGET_FIRST, SHARE_FIRST);
 }
 
 uint64_t govern__look_ns(const struct govern *govern)

@@ -35,6 +35,8 @@ struct govern {
 };
 
 void govern__init(struct govern *govern, double budget, const struct govern_seen *seen);
+/* Of the time, for windows until it is known what the hooks cost. */
+double govern_share_first(double budget);
 /* How long to wait between two looks. */
 uint64_t govern__look_ns(const struct govern *govern);
 /* The share from now on; 1: all the time. */

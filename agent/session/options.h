@@ -74,6 +74,7 @@ struct record_options {
 	/* The parent process reads the shards while they are written: it is the recorder's too, and wants to know the
 	 * cost so far. */
 	bool observed;
+	bool armed; /* it stays for weeks: it begins in windows, as trace mode does */
 };
 
 #endif

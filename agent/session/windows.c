@@ -21,8 +21,6 @@
 #define UNREAD_MAX    0.25
 /* So long before a window the main thread begins to be one that gets a CPU at once. */
 #define WAKE_NS 20000000ULL
-/* Of the time, until it is known what the hooks cost. */
-#define TRACE_SHARE_FIRST 0.05
 
 /*
  * Why hooks cannot be attached in a part of the time, NULL: they can.  Probes are never attached in windows, which
@@ -66,10 +64,12 @@ int recording_windows_init(struct recording *recording)
 	}
 	recording->windows.on = true;
 	recording->windows.plan.share = share;
-	/* Trace mode begins with little: at full load it would cost a quarter of the CPU, and lose records, meanwhile.
+	/*
+	 * Trace mode begins with little: at full load it would cost a quarter of the CPU, and lose records, meanwhile.
+	 * So does a recorder that stays armed: whatever its hooks take at first it would save for seconds.
 	 */
-	if (share >= 1 && options->trace && recording_has_budget(recording)) {
-		recording->windows.plan.share = TRACE_SHARE_FIRST;
+	if (share >= 1 && (options->trace || options->armed) && recording_has_budget(recording)) {
+		recording->windows.plan.share = govern_share_first(options->budget);
 		recording->governor.of_windows = true;
 	}
 	return 0;

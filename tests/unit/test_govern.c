@@ -27,7 +27,8 @@ struct outcome {
 };
 
 /* The agent is late by up to 5 ms with everything. */
-static struct outcome simulate(const struct target *target, double budget, double seconds, uint64_t seed)
+static struct outcome simulate_from(double share, const struct target *target, double budget, double seconds,
+				    uint64_t seed)
 {
 	struct window_plan plan;
 	struct govern govern;
@@ -36,8 +37,9 @@ static struct outcome simulate(const struct target *target, double budget, doubl
 	uint64_t now = 5 * SEC_NS, end_ts = now + (uint64_t)(seconds * SEC_NS), next_ts, drain_ts = 0, wake_ts = 0;
 	double second_ns = 0, opening_ns = 0;
 
-	window_plan__init(&plan, 1, 1, now, 0, seed);
+	window_plan__init(&plan, 1, share, now, 0, seed);
 	govern__init(&govern, budget, &seen);
+	govern.share = share;
 	next_ts = now + govern__look_ns(&govern);
 	for (; now < end_ts; now += STEP) {
 		double at_s = (double)(now - 5 * SEC_NS) / SEC_NS, cpu_ns = target->cpu(at_s) * STEP;
@@ -74,6 +76,11 @@ static struct outcome simulate(const struct target *target, double budget, doubl
 		next_ts = now + govern__look_ns(&govern);
 	}
 	return outcome;
+}
+
+static struct outcome simulate(const struct target *target, double budget, double seconds, uint64_t seed)
+{
+	return simulate_from(1, target, budget, seconds, seed);
 }
 
 static double busy(double at_s)
@@ -135,6 +142,20 @@ static void a_load_that_begins_is_noticed(void)
 	}
 }
 
+/* Under load and a small budget: there is no debt to pay back at first, in which nothing would be seen. */
+static void what_begins_in_windows_has_no_debt(void)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		const struct target target = {busy, 0.3, 0.2e6, 1e6, 2 * MS_NS};
+		struct outcome attached = simulate(&target, 0.01, 2, seed);
+		struct outcome windows = simulate_from(govern_share_first(0.01), &target, 0.01, 2, seed);
+
+		CU_ASSERT(attached.spent_ns > 0.018 * attached.cpu_ns);
+		CU_ASSERT(windows.spent_ns < 0.014 * windows.cpu_ns);
+		CU_ASSERT(windows.share > 3 * attached.share);
+	}
+}
+
 /* What does next to nothing is observed all the time. */
 static void an_idle_target_is_seen_all_the_time(void)
 {
@@ -183,6 +204,7 @@ static void what_never_ends_is_not_held(void)
 static const struct unit_test tests[] = {
 	{"the budget holds at any load", the_budget_holds_at_any_load},
 	{"a load that begins is noticed", a_load_that_begins_is_noticed},
+	{"what begins in windows has no debt", what_begins_in_windows_has_no_debt},
 	{"an idle target is seen all the time", an_idle_target_is_seen_all_the_time},
 	{"idle again", idle_again},
 	{"a wide budget needs no windows", a_wide_budget_needs_no_windows},
