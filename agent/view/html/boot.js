@@ -22,15 +22,21 @@ const boot = (() => {
 			return (state >>> 0) % limit;
 		};
 		groups.forEach(({blocks, weight, sums, parts}, g) => {
-			const all = new Float64Array(parts);
+			const all = new Float64Array(parts), times = new Uint32Array(blocks);
 			for (let r = 0; r < replicates; r++) {
 				let whole = 0, before = 0;
 				all.fill(0);
-				for (let i = 0; i < blocks; i++) {
-					const block = random(blocks), at = block * parts;
-					whole += weight[block];
+				times.fill(0);
+				for (let i = 0; i < blocks; i++)
+					times[random(blocks)]++;
+				/* A replicate lacks a third of the blocks, and sums none of them twice. */
+				for (let block = 0; block < blocks; block++) {
+					const cnt = times[block], at = block * parts;
+					if (!cnt)
+						continue;
+					whole += cnt * weight[block];
 					for (let p = 0; p < parts; p++)
-						all[p] += sums[at + p];
+						all[p] += cnt * sums[at + p];
 				}
 				for (let p = 0; p < figures; p++) {
 					const figure = ratios ? all[2 * p] / all[2 * p + 1] : all[p] / whole;

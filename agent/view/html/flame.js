@@ -39,6 +39,9 @@ const flame = (() => {
 		return by === 'none' ? [] : [data.header[by + 's'][data.rows[by][row]] || '(no name)'];
 	}
 
+	/* Of a way and what stands above it; there are many entries, and mostly nothing above. */
+	const keyOf = (way, first) => (first.length ? way + ' ' + first : way);
+
 	const shown = () => data.details.filter(({row}) => data.rows.shown[row]);
 
 	/* Sums by way, and by what stands above it. */
@@ -49,7 +52,7 @@ const flame = (() => {
 			const scale = detail.factor * data.rows.weight[detail.row];
 			weight[group] += scale;
 			for (const entry of detail.entries) {
-				const key = entry.way + ' ' + first;
+				const key = keyOf(entry.way, first);
 				let way = ways.get(key);
 				if (!way)
 					ways.set(key, way = {id: entry.way, first, own: 0, rest: 0, ticks: {own: new Map(), rest: new Map()}});
@@ -114,18 +117,27 @@ const flame = (() => {
 	/* Each request's own part of the nodes, as it went into them. */
 	function intervals(ways) {
 		const nodes = number(), mine = tree, details = shown();
+		for (const {ownMade, restMade} of ways.values())
+			for (const made of [ownMade, restMade])
+				made?.paths.forEach((one) => {
+					one.numbers = one.path.map((at) => at.number).filter((n) => n >= 0);
+				});
 		const groups = ['own', 'rest'].map((group) => {
 			const list = details.filter(({row}) => (selected[row] ? 'own' : 'rest') === group);
 			const scaleOf = ({factor, row}) => factor * data.rows.weight[row];
 			return boot.sums(list.length, nodes.length, (i) => scaleOf(list[i]), (i, put) => {
 				const detail = list[i], first = above(detail.row), scale = scaleOf(detail);
-				const add = (path, amount) => path.forEach((at) => at.number >= 0 && put(at.number, amount));
+				const add = ({numbers}, amount) => {
+					for (const n of numbers)
+						put(n, amount);
+				};
 				for (const entry of detail.entries) {
-					const made = ways.get(entry.way + ' ' + first)[group + 'Made'];
+					const made = ways.get(keyOf(entry.way, first))[group + 'Made'];
 					if (made?.own && made.scale)
-						entry.ticks.forEach(([at, amount]) => add(made.paths.get(at).path, scale * amount * made.scale));
+						for (const [at, amount] of entry.ticks)
+							add(made.paths.get(at), scale * amount * made.scale);
 					else
-						made?.paths.forEach(({path, share}) => add(path, scale * entry.ns * share));
+						made?.paths.forEach((one) => add(one, scale * entry.ns * one.share));
 				}
 			});
 		});
