@@ -33,10 +33,11 @@ struct export_options {
 	size_t path_cnt;
 	uint64_t max_bytes;         /* 0: by the size of the shards */
 	struct otlp_send_opts send; /* url NULL: to a file */
+	bool metrics;               /* otlp-metrics */
 };
 
 static const char help[] =
-	"Usage: whylate export DIR|SHARD… --format perfetto|pprof|otlp|folded|csv|jsonl [-o FILE|URL]\n"
+	"Usage: whylate export DIR|SHARD… --format perfetto|pprof|otlp|otlp-metrics|folded|csv|jsonl [-o FILE|URL]\n"
 	"Turns recorded shards into what other tools read.  Needs no privilege.\n"
 	"      --format NAME   perfetto: a trace for ui.perfetto.dev, of recordings with --mode trace\n"
 	"                      pprof: late and typical requests by call path, of recordings with --mode trace "
@@ -45,6 +46,7 @@ static const char help[] =
 	"                      they were recorded (--stacks)\n"
 	"                      csv, jsonl: every row of every table\n"
 	"                      otlp: requests as OpenTelemetry's spans, into a file or to a collector's URL\n"
+	"                      otlp-metrics: their latencies as exponential histograms, likewise\n"
 	"                      prometheus, openmetrics: latencies, late time by category and root, loss and cost as "
 	"metrics\n"
 	"  -o, --output FILE   where to (default -, stdout); otlp also http://localhost:4318/v1/traces\n"
@@ -144,7 +146,8 @@ static int export_run(const struct export_options *options)
 		return EXIT_FAILED;
 	if (options->out_path || !isatty(STDOUT_FILENO))
 		progress_begin("exporting");
-	code = options->send.url ? export_otlp_url(reader, &options->send) : export_to(reader, options);
+	code = options->send.url ? export_otlp_url(reader, options->metrics, &options->send)
+				 : export_to(reader, options);
 	progress_end();
 	say_damage(reader);
 	shard_reader__free(reader);
@@ -165,7 +168,8 @@ static int take_format(void *options, const char *command, const char *arg)
 	((struct export_options *)options)->format = format;
 	return format ? 0
 		      : usage_error(command,
-				    "unknown format '%s' (perfetto, pprof, otlp, prometheus, openmetrics, folded, csv, "
+				    "unknown format '%s' (perfetto, pprof, otlp, otlp-metrics, prometheus, "
+				    "openmetrics, folded, csv, "
 				    "jsonl)",
 				    arg);
 }
@@ -197,17 +201,21 @@ int cmd_export(int argc, char **argv)
 		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
 				   options.out_path);
 	if (!options.format)
-		return usage_error("export", "which format? --format wants perfetto, pprof, otlp, prometheus, "
-					     "openmetrics, folded, csv or jsonl");
+		return usage_error("export",
+				   "which format? --format wants perfetto, pprof, otlp, otlp-metrics, prometheus, "
+				   "openmetrics, folded, csv or jsonl");
 	if (options.table && !options.format->by_table)
 		return usage_error("export", "--table goes with csv and jsonl, not with %s", options.format->name);
-	if (!strcmp(options.format->name, "otlp") && options.out_path && strstr(options.out_path, "://")) {
+	options.metrics = !strcmp(options.format->name, "otlp-metrics");
+	if ((options.metrics || !strcmp(options.format->name, "otlp")) && options.out_path &&
+	    strstr(options.out_path, "://")) {
 		options.send.url = options.out_path;
 		wrong = otlp_url_check(options.send.url, options.send.insecure);
 		if (wrong)
 			return usage_error("export", "'%s': %s", options.send.url, wrong);
 	} else if (options.send.headers_path || options.send.ca_path || options.send.insecure) {
-		return usage_error("export", "--headers, --ca and --insecure go with --format otlp -o URL");
+		return usage_error("export",
+				   "--headers, --ca and --insecure go with --format otlp or otlp-metrics, and -o URL");
 	}
 	if (options.format->binary && !options.out_path && isatty(STDOUT_FILENO))
 		return usage_error("export", "%s is binary: -o FILE, or a pipe", options.format->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `export --format otlp`: spans to a collector. */
+/* `export --format otlp` and `otlp-metrics` to a collector. */
 #ifndef WHYLATE_CMD_EXPORT_OTLP_H
 #define WHYLATE_CMD_EXPORT_OTLP_H
 
@@ -7,6 +7,6 @@
 #include "shard/reader.h"
 
 /* An exit code, after lines that say what was sent and what was not. */
-int export_otlp_url(struct shard_reader *reader, const struct otlp_send_opts *opts);
+int export_otlp_url(struct shard_reader *reader, bool metrics, const struct otlp_send_opts *opts);
 
 #endif

@@ -80,7 +80,13 @@ static int put_file(void *owner, const void *bytes, size_t sz, size_t span_cnt)
 static int run_otlp(FILE *out, struct shard_reader *reader, const struct export_source *from)
 {
 	(void)from;
-	return export_otlp_all(reader, put_file, out);
+	return export_otlp_all(reader, false, put_file, out);
+}
+
+static int run_otlp_metrics(FILE *out, struct shard_reader *reader, const struct export_source *from)
+{
+	(void)from;
+	return export_otlp_all(reader, true, put_file, out);
 }
 
 static int run_prometheus(FILE *out, struct shard_reader *reader, const struct export_source *from)
@@ -122,6 +128,7 @@ static const struct export_format formats[] = {
 	{"perfetto", run_perfetto, false, true},
 	{"pprof", run_pprof, false, true},
 	{"otlp", run_otlp, false, true},
+	{"otlp-metrics", run_otlp_metrics, false, true},
 	{"prometheus", run_prometheus, false, false},
 	{"openmetrics", run_openmetrics, false, false},
 	{"folded", run_folded, false, false},

@@ -3,12 +3,11 @@
 
 #include "analysis/story.h"
 #include "base/bytes.h"
-#include "base/idmap.h"
 #include "base/log.h"
 #include "base/names.h"
-#include "base/protobuf.h"
 #include "base/random.h"
 #include "shard/columns.h"
+#include "view/otlp_common.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,11 +19,8 @@ enum {
 	FIELD_REQUEST_RESOURCE_SPANS = 1,
 	FIELD_RESOURCE_SPANS_RESOURCE = 1,
 	FIELD_RESOURCE_SPANS_SCOPE_SPANS = 2,
-	FIELD_RESOURCE_ATTRIBUTES = 1,
 	FIELD_SCOPE_SPANS_SCOPE = 1,
 	FIELD_SCOPE_SPANS_SPANS = 2,
-	FIELD_SCOPE_NAME = 1,
-	FIELD_SCOPE_VERSION = 2,
 
 	FIELD_SPAN_TRACE_ID = 1,
 	FIELD_SPAN_SPAN_ID = 2,
@@ -38,12 +34,6 @@ enum {
 
 	FIELD_LINK_TRACE_ID = 1,
 	FIELD_LINK_SPAN_ID = 2,
-
-	FIELD_KEY = 1,
-	FIELD_VALUE = 2,
-	FIELD_VALUE_STRING = 1,
-	FIELD_VALUE_INT = 3,
-	FIELD_VALUE_DOUBLE = 4,
 };
 
 enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2 };
@@ -54,14 +44,6 @@ enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2 };
 #define BATCH_BYTES (512u << 10)
 #define NAME_SZ     160
 
-/* What a session says of itself. */
-struct otlp_session {
-	uint64_t id;
-	char host[80], comm[32], kernel[80];
-	uint64_t pid;
-	int64_t mono_ns, wall_ns; /* its anchors, 0: not seen */
-};
-
 /* A trace of the application's own that a request belongs to. */
 struct own_trace {
 	uint8_t trace_id[TRACE_ID_SZ];
@@ -69,65 +51,17 @@ struct own_trace {
 };
 
 struct otlp {
-	struct idmap session_ids;
+	struct otlp_sessions sessions;
 	struct idmap own_ids; /* (session, sid) → index into own_traces */
 	VEC(struct own_trace) own_traces;
-	VEC(struct otlp_session) sessions;
 	const struct otlp_session *session; /* of the batch */
-	struct proto spans, span, part, value;
+	struct proto spans, span;
+	struct otlp_scratch scratch;
 	size_t batch_cnt;
 	int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt);
 	void *owner;
 	struct otlp_stats *stats;
 };
-
-static int find_session(struct otlp *otlp, uint64_t id, uint32_t *no)
-{
-	uint32_t cnt = otlp->session_ids.cnt;
-
-	if (idmap__id(&otlp->session_ids, id, 0, no))
-		return -ENOMEM;
-	return *no == cnt ? vec_push(&otlp->sessions, (struct otlp_session){.id = id}) : 0;
-}
-
-static void take_fact(struct otlp_session *session, const char *key, const char *value)
-{
-	if (!strcmp(key, "host"))
-		snprintf(session->host, sizeof(session->host), "%s", value);
-	else if (!strcmp(key, "comm"))
-		snprintf(session->comm, sizeof(session->comm), "%s", value);
-	else if (!strcmp(key, "kernel"))
-		snprintf(session->kernel, sizeof(session->kernel), "%s", value);
-	else if (!strcmp(key, "pid"))
-		session->pid = strtoull(value, NULL, 10);
-	else if (!strcmp(key, "mono_anchor_ns") && !session->mono_ns)
-		session->mono_ns = strtoll(value, NULL, 10);
-	else if (!strcmp(key, "wall_anchor_ns") && !session->wall_ns)
-		session->wall_ns = strtoll(value, NULL, 10);
-}
-
-static int read_sessions(struct otlp *otlp, struct shard_reader *reader)
-{
-	static const char *const tables[] = {"session"};
-	const struct shard_block *block;
-	int ret = shard_reader__select(reader, tables, 1);
-
-	if (ret)
-		return ret;
-	shard_reader__rewind(reader);
-	while ((ret = shard_reader__next(reader, &block)) > 0) {
-		const struct shard_block_column *key = block_column(block, "key", SHARD_STR);
-		const struct shard_block_column *value = block_column(block, "value", SHARD_STR);
-		uint32_t no;
-
-		if (find_session(otlp, block->session_id, &no))
-			return -ENOMEM;
-		for (uint32_t i = 0; key && value && i < block->row_cnt; i++)
-			if (!column_is_null(key, i) && !column_is_null(value, i))
-				take_fact(&otlp->sessions.items[no], key->values[i].str, value->values[i].str);
-	}
-	return ret;
-}
 
 /* Never 0, which is no number of a span. */
 static uint64_t span_number(uint64_t session_id, uint64_t sid, uint64_t step)
@@ -195,58 +129,14 @@ static void put_trace_id(const struct otlp *otlp, struct proto *to, uint32_t fie
 	proto__bytes(to, field, bytes, sizeof(bytes));
 }
 
-/* proto->value holds the AnyValue. */
-static void put_key_value(struct otlp *otlp, struct proto *to, uint32_t field, const char *key)
-{
-	proto__reset(&otlp->part);
-	proto__string(&otlp->part, FIELD_KEY, key);
-	proto__message(&otlp->part, FIELD_VALUE, &otlp->value);
-	proto__message(to, field, &otlp->part);
-}
-
-static void put_text(struct otlp *otlp, struct proto *to, uint32_t field, const char *key, const char *text)
-{
-	if (!text || !*text)
-		return;
-	proto__reset(&otlp->value);
-	proto__string(&otlp->value, FIELD_VALUE_STRING, text);
-	put_key_value(otlp, to, field, key);
-}
-
-static void put_number(struct otlp *otlp, struct proto *to, uint32_t field, const char *key, uint64_t number)
-{
-	proto__reset(&otlp->value);
-	proto__uint(&otlp->value, FIELD_VALUE_INT, number);
-	put_key_value(otlp, to, field, key);
-}
-
-static void put_resource(struct otlp *otlp, struct proto *to)
-{
-	const struct otlp_session *session = otlp->session;
-	struct proto resource = {0};
-	char id[20];
-
-	snprintf(id, sizeof(id), "%016" PRIx64, session->id);
-	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "service.name",
-		 *session->comm ? session->comm : "unknown");
-	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "host.name", session->host);
-	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "os.version", session->kernel);
-	put_number(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "process.pid", session->pid);
-	put_text(otlp, &resource, FIELD_RESOURCE_ATTRIBUTES, "whylate.session", id);
-	proto__message(to, FIELD_RESOURCE_SPANS_RESOURCE, &resource);
-	proto__free(&resource);
-}
-
 /* What has collected, as a request of its own: 0 or -errno. */
 static int flush(struct otlp *otlp)
 {
-	struct proto scope = {0}, scope_spans = {0}, resource_spans = {0}, request = {0};
+	struct proto scope_spans = {0}, resource_spans = {0}, request = {0};
 	int err = 0;
 
 	if (otlp->batch_cnt) {
-		proto__string(&scope, FIELD_SCOPE_NAME, "whylate");
-		proto__string(&scope, FIELD_SCOPE_VERSION, WHYLATE_VERSION);
-		proto__message(&scope_spans, FIELD_SCOPE_SPANS_SCOPE, &scope);
+		otlp_put_scope(&scope_spans, FIELD_SCOPE_SPANS_SCOPE);
 		/* Spans are fields of it already. */
 		if (!otlp->spans.err && !vec_reserve(&scope_spans, otlp->spans.cnt)) {
 			memcpy(scope_spans.items + scope_spans.cnt, otlp->spans.items, otlp->spans.cnt);
@@ -254,14 +144,13 @@ static int flush(struct otlp *otlp)
 		} else {
 			scope_spans.err = -ENOMEM;
 		}
-		put_resource(otlp, &resource_spans);
+		otlp_put_resource(&otlp->scratch, &resource_spans, FIELD_RESOURCE_SPANS_RESOURCE, otlp->session);
 		proto__message(&resource_spans, FIELD_RESOURCE_SPANS_SCOPE_SPANS, &scope_spans);
 		proto__message(&request, FIELD_REQUEST_RESOURCE_SPANS, &resource_spans);
 		err = request.err ?: otlp->put(otlp->owner, request.items, request.cnt, otlp->batch_cnt);
 	}
 	otlp->batch_cnt = 0;
 	proto__reset(&otlp->spans);
-	proto__free(&scope);
 	proto__free(&scope_spans);
 	proto__free(&resource_spans);
 	proto__free(&request);
@@ -271,23 +160,24 @@ static int flush(struct otlp *otlp)
 /* The session of what follows; 1: it has no clock. */
 static int enter_session(struct otlp *otlp, uint64_t id)
 {
-	uint32_t no;
+	const struct otlp_session *session;
 	int err;
 
 	if (!otlp->session || otlp->session->id != id) {
 		err = flush(otlp);
 		if (err)
 			return err;
-		if (!idmap__find(&otlp->session_ids, id, 0, &no))
+		session = otlp_sessions__find(&otlp->sessions, id);
+		if (!session)
 			return 1;
-		otlp->session = &otlp->sessions.items[no];
+		otlp->session = session;
 	}
-	return otlp->session->mono_ns > 0 && otlp->session->wall_ns > 0 ? 0 : 1;
+	return otlp_session__has_clock(otlp->session) ? 0 : 1;
 }
 
 static uint64_t wall_of(const struct otlp *otlp, uint64_t ts)
 {
-	return ts + (uint64_t)otlp->session->wall_ns - (uint64_t)otlp->session->mono_ns;
+	return otlp_session__wall(otlp->session, ts);
 }
 
 static void begin_span(struct otlp *otlp, uint64_t sid, uint64_t step, const char *name, uint64_t begin_ts,
@@ -326,22 +216,19 @@ static int end_request(struct otlp *otlp)
 
 static void put_weight(struct otlp *otlp, double weight)
 {
-	if (!isfinite(weight))
-		return;
-	proto__reset(&otlp->value);
-	proto__double(&otlp->value, FIELD_VALUE_DOUBLE, weight);
-	put_key_value(otlp, &otlp->span, FIELD_SPAN_ATTRIBUTES, "whylate.weight");
+	if (isfinite(weight))
+		otlp_put_double(&otlp->scratch, &otlp->span, FIELD_SPAN_ATTRIBUTES, "whylate.weight", weight);
 }
 
 static void put_attribute(struct otlp *otlp, const char *key, const char *text)
 {
-	put_text(otlp, &otlp->span, FIELD_SPAN_ATTRIBUTES, key, text);
+	otlp_put_text(&otlp->scratch, &otlp->span, FIELD_SPAN_ATTRIBUTES, key, text);
 }
 
 static void put_count(struct otlp *otlp, const char *key, uint64_t number)
 {
 	if (number)
-		put_number(otlp, &otlp->span, FIELD_SPAN_ATTRIBUTES, key, number);
+		otlp_put_number(&otlp->scratch, &otlp->span, FIELD_SPAN_ATTRIBUTES, key, number);
 }
 
 static void put_link(struct otlp *otlp, uint64_t sid)
@@ -484,7 +371,7 @@ int export_otlp(struct shard_reader *reader, const struct traces *traces,
 	int err;
 
 	*stats = (struct otlp_stats){0};
-	err = read_sessions(&otlp, reader);
+	err = otlp_sessions__read(&otlp.sessions, reader);
 	for (size_t i = 0; !err && traces && i < traces->intervals.cnt; i++) {
 		const struct trace_interval *interval = &traces->intervals.items[i];
 
@@ -502,29 +389,35 @@ int export_otlp(struct shard_reader *reader, const struct traces *traces,
 	if (!err && !stats->requests && !stats->without_clock)
 		err = -ENOENT;
 	path__clear(&path);
-	idmap__free(&otlp.session_ids);
+	otlp_sessions__free(&otlp.sessions);
 	idmap__free(&otlp.own_ids);
 	vec_free(&otlp.own_traces);
-	vec_free(&otlp.sessions);
 	proto__free(&otlp.spans);
 	proto__free(&otlp.span);
-	proto__free(&otlp.part);
-	proto__free(&otlp.value);
+	otlp_scratch__free(&otlp.scratch);
 	return err;
 }
 
-int export_otlp_all(struct shard_reader *reader, int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt),
-		    void *owner)
+static int export_spans(struct shard_reader *reader, int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt),
+			void *owner, struct otlp_stats *stats)
 {
-	struct otlp_stats stats;
 	struct traces traces;
-	int err = 0, found = traces_load(&traces, reader);
+	int err, found = traces_load(&traces, reader);
 
 	if (found < 0)
 		return found;
-	err = export_otlp(reader, found ? &traces : NULL, put, owner, &stats);
+	err = export_otlp(reader, found ? &traces : NULL, put, owner, stats);
 	if (found)
 		traces_free(&traces);
+	return err;
+}
+
+int export_otlp_all(struct shard_reader *reader, bool metrics,
+		    int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt), void *owner)
+{
+	struct otlp_stats stats = {0};
+	int err = metrics ? export_otlp_metrics(reader, put, owner, &stats) : export_spans(reader, put, owner, &stats);
+
 	if (stats.without_clock)
 		log_warn("%" PRIu64 " requests are not exported: nothing says what time it was in their recording",
 			 stats.without_clock);

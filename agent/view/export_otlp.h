@@ -25,8 +25,14 @@ struct otlp_stats {
 int export_otlp(struct shard_reader *reader, const struct traces *traces,
 		int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt), void *owner,
 		struct otlp_stats *stats);
-/* The same of all that is recorded, traced or not; a warning counts requests that are not exported. */
-int export_otlp_all(struct shard_reader *reader, int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt),
-		    void *owner);
+/*
+ * Their latencies as exponential histograms, one by session and type: put takes an ExportMetricsServiceRequest for each
+ * session, with so many data points.
+ */
+int export_otlp_metrics(struct shard_reader *reader, int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt),
+			void *owner, struct otlp_stats *stats);
+/* Spans of all that is recorded, traced or not, or its metrics; a warning counts requests that are not exported. */
+int export_otlp_all(struct shard_reader *reader, bool metrics,
+		    int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt), void *owner);
 
 #endif

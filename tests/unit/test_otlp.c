@@ -69,7 +69,7 @@ static int export_to(const char *dir, const char *path, struct otlp_stats *stats
 }
 
 /* protoc's text, to be freed; NULL: it is not there, which is said. */
-static char *decode(const char *path)
+static char *decode_as(const char *message, const char *path)
 {
 	char command[512], *text = calloc(1, 1 << 20);
 	FILE *in;
@@ -82,9 +82,7 @@ static char *decode(const char *path)
 		return NULL;
 	}
 	snprintf(command, sizeof(command),
-		 "protoc -I docs --decode=opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest otlp.proto "
-		 "<%s "
-		 "2>&1",
+		 "protoc -I docs --decode=opentelemetry.proto.collector.trace.v1.%s otlp.proto <%s 2>&1", message,
 		 path);
 	in = popen(command, "r");
 	CU_ASSERT_FATAL(in && text);
@@ -95,6 +93,11 @@ static char *decode(const char *path)
 	if (status)
 		fprintf(stderr, "protoc: %.300s\n", text);
 	return text;
+}
+
+static char *decode(const char *path)
+{
+	return decode_as("ExportTraceServiceRequest", path);
 }
 
 static unsigned count(const char *text, const char *part)
@@ -326,6 +329,38 @@ static void only_safe_urls_are_taken(void)
 	CU_ASSERT_PTR_NOT_NULL(otlp_url_check("localhost:4318", false));
 }
 
+static void latencies_are_exponential_histograms(void)
+{
+	struct shard_reader *reader;
+	struct otlp_stats stats;
+	struct test_dir dir;
+	char path[128], *text;
+	FILE *out;
+
+	test_dir__make(&dir);
+	write_recording(dir.path, false, true);
+	snprintf(path, sizeof(path), "%s/metrics", dir.path);
+	out = fopen(path, "we");
+	reader = test_reader__open(dir.path);
+	CU_ASSERT_FATAL(out && !export_otlp_metrics(reader, put_file, out, &stats));
+	fclose(out);
+	shard_reader__free(reader);
+	CU_ASSERT(stats.requests == 2 && !stats.without_clock);
+	text = decode_as("ExportMetricsServiceRequest", path);
+	if (text) {
+		CU_ASSERT(strstr(text, "\"whylate.request.duration\"") && strstr(text, "\"web-1\"") &&
+			  strstr(text, "AGGREGATION_TEMPORALITY_CUMULATIVE") && !has_unknown_field(text));
+		/* Both took 3 ms: 2^(-68/8) = 2.76 ms is below, 2^(-67/8) = 3.01 ms above. */
+		CU_ASSERT(count(text, "offset: -68\n") == 2 && count(text, "bucket_counts: 1\n") == 2);
+		CU_ASSERT(count(text, "count: 1\n") >= 2 && count(text, "sum: 0.003\n") == 2 &&
+			  count(text, "scale: 3\n") == 2 && count(text, "max: 0.003\n") == 2);
+		CU_ASSERT(strstr(text, "start_time_unix_nano: 1795471120001000000") &&
+			  strstr(text, "time_unix_nano: 1795471120005000000"));
+		free(text);
+	}
+	test_dir__remove(&dir);
+}
+
 int suite_otlp(void)
 {
 	static const struct unit_test tests[] = {
@@ -335,6 +370,7 @@ int suite_otlp(void)
 		{"rejections are read whatever they are", rejections_are_read_whatever_they_are},
 		{"what a collector takes is counted", what_a_collector_takes_is_counted},
 		{"only safe URLs are taken", only_safe_urls_are_taken},
+		{"latencies are exponential histograms", latencies_are_exponential_histograms},
 	};
 
 	return unit_suite("otlp", tests, sizeof(tests) / sizeof(tests[0]));
