@@ -35,6 +35,7 @@ static const char help[] =
 	"      --project URL      brings the store into a database as well: clickhouse://HOST:PORT/DATABASE "
 	"(whylate-project(1))\n"
 	"      --credentials FILE, --db-ca FILE, --redact, --redact-salt FILE   of that projection\n"
+	"      --db-keep TIME     days that are older leave that database (90d; default: none)\n"
 	"      --forget HOST      deletes what the store, and the database of --project, have of a host, and ends\n"
 	"  -v, --verbose          what libmicrohttpd says\n"
 	"SIGHUP reads certificates, key, revocations and tokens again.\n";
@@ -67,6 +68,7 @@ static const struct option_row rows[] = {
 	OPTION_TEXT("db-ca", 0, O, projection.database.ca_path),
 	OPTION_FLAG("redact", 0, O, projection.project.redact),
 	OPTION_TEXT("redact-salt", 0, O, projection.salt_path),
+	OPTION_DURATION("db-keep", 0, O, projection.project.keep_ns, .example = "90d"),
 	OPTION_TEXT("forget", 0, O, forget),
 	OPTION_VERBOSE,
 };
@@ -98,8 +100,8 @@ static int check_complete(const struct collect_options *options, int argc, char 
 		if (wrong)
 			return usage_error("collect", "--project '%s': %s", options->projection.database.url, wrong);
 	} else if (options->projection.database.credentials_path || options->projection.database.ca_path ||
-		   options->projection.project.redact) {
-		return usage_error("collect", "--credentials, --db-ca and --redact go with --project");
+		   options->projection.project.redact || options->projection.project.keep_ns) {
+		return usage_error("collect", "--credentials, --db-ca, --db-keep and --redact go with --project");
 	}
 	if (options->projection.salt_path && !options->projection.project.redact)
 		return usage_error("collect", "--redact-salt goes with --redact");

@@ -18,6 +18,7 @@ static const char help[] =
 	"      --redact           types and command lines as hashes beyond their first word: they may be personal "
 	"data\n"
 	"      --redact-salt FILE a line that keys those hashes; others may not read it\n"
+	"      --keep TIME        days that are older leave the database (90d; default: none)\n"
 	"      --credentials FILE USER:PASSWORD (default $CREDENTIALS_DIRECTORY/clickhouse, where it is there)\n"
 	"      --db-ca FILE       PEM: the authority of a clickhouses:// server (default: the system's)\n"
 	"      --insecure         clickhouse://, without TLS, to another machine\n"
@@ -38,6 +39,7 @@ static const struct option_row rows[] = {
 	OPTION_CALL("no-causes", take_no_causes),
 	OPTION_FLAG("redact", 0, O, project.redact),
 	OPTION_TEXT("redact-salt", 0, O, salt_path),
+	OPTION_DURATION("keep", 0, O, project.keep_ns, .example = "90d"),
 	OPTION_TEXT("credentials", 0, O, database.credentials_path),
 	OPTION_TEXT("db-ca", 0, O, database.ca_path),
 	OPTION_FLAG("insecure", 0, O, database.insecure),

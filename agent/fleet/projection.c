@@ -82,6 +82,9 @@ static int verify(struct projector *projector)
 		printf("in the database only: %" PRIu64 " rows of %" PRIu64
 		       " blocks (another collector's, or of shards that were deleted)\n",
 		       verdict.extra_rows, verdict.extra_blocks);
+	if (verdict.expired_blocks)
+		printf("not in the database: %" PRIu64 " blocks of days that are older than --keep\n",
+		       verdict.expired_blocks);
 	if (verdict.waiting_blocks)
 		printf("not in the database: %" PRIu64 " blocks of sessions without clock anchors\n",
 		       verdict.waiting_blocks);

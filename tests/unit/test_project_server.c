@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DAY_NS   86400000000000ULL
@@ -567,6 +568,70 @@ static void sums_answer_like_rows(void)
 	test_dir__remove(&dir);
 }
 
+static void old_days_leave(void)
+{
+	struct clickhouse *server = open_database("kept");
+	struct project_verdict verdict;
+	struct projector *projector;
+	struct timespec now;
+	struct test_dir dir;
+	unsigned differences = 0;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_days(dir.path);
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, 16000);
+	projector = open_projector(server, dir.path, "keeper");
+	clock_gettime(CLOCK_REALTIME, &now);
+	projector->opts.keep_ns = (uint64_t)now.tv_sec * 1000000000 - (NOW_NS + 2 * DAY_NS + DAY_NS / 2);
+	CU_ASSERT_EQUAL(projector__run(projector), 0);
+	projector__free(projector);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT toUInt64(toUInt16(min(day))) FROM kept.intervals"),
+			NOW_NS / DAY_NS + 2);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM kept.intervals"), 9600);
+	/* Nobody brings them back, and nobody misses them. */
+	CU_ASSERT_EQUAL(clickhouse__do(server, "TRUNCATE TABLE kept.blocks"), 0);
+	CU_ASSERT_EQUAL(project(server, dir.path, "two").rows, 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM kept.intervals"), 9600);
+	projector = open_projector(server, dir.path, "verify");
+	CU_ASSERT_EQUAL(projector__verify(projector, &verdict, on_difference, &differences), 0);
+	projector__free(projector);
+	CU_ASSERT_EQUAL(differences, 0);
+	CU_ASSERT_EQUAL(verdict.rows, 9600);
+	CU_ASSERT_EQUAL(verdict.expired_blocks, 2 * verdict.blocks / 3);
+	all_answers_are_the_same(server);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
+/* A database of before has its table, and gets the columns that came later. */
+static void columns_are_added(void)
+{
+	struct clickhouse *server = open_database("columns");
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_session(dir.path, "a", 71, NOW_NS, true, "t");
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
+	CU_ASSERT_EQUAL(clickhouse__do(server, "ALTER TABLE columns.intervals DROP COLUMN trace_id"), 0);
+	CU_ASSERT_EQUAL(clickhouse__do(server, "ALTER TABLE columns.intervals DROP COLUMN context"), 0);
+	CU_ASSERT_EQUAL(clickhouse__do(server, "DROP TABLE columns.version"), 0);
+	CU_ASSERT_EQUAL(clickhouse__do(server, "CREATE TABLE columns.version (version UInt32, at DateTime) ENGINE = "
+					       "MergeTree ORDER BY version"),
+			0);
+	CU_ASSERT_EQUAL(clickhouse__do(server, "INSERT INTO columns.version SELECT 3, now()"), 0);
+	write_session(dir.path, "b", 72, NOW_NS, true, "t");
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM columns.intervals WHERE trace_id = '' AND context = 0"),
+			2 * ROW_CNT);
+	CU_ASSERT(is_equal(server, dir.path, 2 * ROW_CNT));
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
 /* Every `from` becomes `to`, to be freed. */
 static char *with_replaced(const char *text, const char *from, const char *to)
 {
@@ -780,6 +845,8 @@ int suite_project_server(void)
 		{"the dashboard asks what there is", the_dashboard_asks_what_there_is},
 		{"a host is forgotten", a_host_is_forgotten},
 		{"sums answer like rows", sums_answer_like_rows},
+		{"old days leave", old_days_leave},
+		{"columns are added", columns_are_added},
 		{"users need no more than it says", users_need_no_more_than_it_says},
 		{"a later version is left alone", a_later_version_is_left_alone},
 	};

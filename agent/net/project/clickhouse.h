@@ -16,6 +16,8 @@
 #define CLICKHOUSE_ANSWER_MAX (64u << 20)
 #define CLICKHOUSE_TEXT_SZ    512
 /* Numbers of the server's errors (its ErrorCodes.cpp, the same in all versions). */
+#define CLICKHOUSE_DUPLICATE_COLUMN 15
+#define CLICKHOUSE_ILLEGAL_COLUMN   44
 #define CLICKHOUSE_TABLE_EXISTS     57
 #define CLICKHOUSE_NO_SUCH_TABLE    60
 #define CLICKHOUSE_TOO_MANY_PARTS   252

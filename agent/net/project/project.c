@@ -216,7 +216,7 @@ static int attempt(struct projector *projector)
 		projector->applied = !err;
 	}
 	if (!err)
-		err = projector__take_clocks(projector) ?: projector__put_clocks(projector);
+		err = projector__take_clocks(projector) ?: projector__put_clocks(projector) ?: projector__keep(projector);
 	while (!err && anything_ready(projector)) {
 		err = projector__take_turn(projector);
 		/* Who may not insert may still find that there is nothing to insert. */

@@ -42,6 +42,7 @@ struct project_opts {
 	const void *salt;
 	size_t salt_sz;
 	uint64_t patience_ns; /* how long to try again without an answer of the server */
+	uint64_t keep_ns;     /* days that are older leave the database; 0: none */
 	uint64_t settle_ns;   /* a session that grows is analysed when nothing came for so long; 0: at once */
 	/*
 	 * Calls put(sink, …) for each cause of the session that these files are of: 0 or -errno.  NULL: none are
@@ -89,6 +90,7 @@ struct project_verdict {
 	uint64_t missing_blocks, wrong_blocks; /* of those */
 	uint64_t extra_blocks, extra_rows;     /* in the database only, of sessions that the shards have */
 	uint64_t waiting_blocks, bad_blocks;   /* as in project_stats */
+	uint64_t expired_blocks;               /* of days that are no longer to be in the database */
 };
 
 /* Compares counts and sums block by block; on_difference is called for each that differs.  0 or -errno. */

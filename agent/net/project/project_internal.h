@@ -91,7 +91,9 @@ struct projector {
 	struct rowbinary rows;
 	VEC(uint64_t) parts; /* a block's categories */
 	uint64_t rolled_ts;  /* when days were last looked at for rollups, CLOCK_MONOTONIC; 0: not yet */
-	bool denial_said;
+	bool denial_said, keep_denial_said;
+	uint16_t horizon; /* blocks of days before it are not to be in the database; 0: none is too old */
+	uint64_t kept_ts; /* when days were dropped last, CLOCK_MONOTONIC; 0: not yet */
 	struct project_stats stats;
 	int code; /* of the statement that failed, and the server's words */
 	char text[CLICKHOUSE_TEXT_SZ];
@@ -144,6 +146,11 @@ int projector__list_done(struct projector *projector);
  */
 int projector__take_clocks(struct projector *projector);
 int projector__put_clocks(struct projector *projector);
+
+/* project_keep.c: drops days that are too old; the blocks of those count as done.  0 or as clickhouse__ask(). */
+int projector__keep(struct projector *projector);
+int projector__ask_horizon(struct projector *projector);
+bool projector__is_expired(const struct projector *projector, const struct project_block *block);
 
 /* project_state.c: sessions, facts, loss, causes that the database has not got.  0 or -errno. */
 int projector__put_state(struct projector *projector);

@@ -143,6 +143,8 @@ static void put_row(struct projector *projector, const struct project_session *s
 	rowbinary__u64(rows, column_u64(columns->lock_ns, i));
 	rowbinary__str(rows, column_text(columns->blocked_syscall, i));
 	rowbinary__u64(rows, column_u64(columns->blocked_ns, i));
+	rowbinary__str(rows, column_text(columns->trace_id, i));
+	rowbinary__u64(rows, column_u64(columns->context, i));
 	sums->latency_ns += latency_ns;
 	sums->weight += weight;
 }

@@ -18,7 +18,8 @@ static const struct {
 	{"culprit", "String"},                                                    /* had the CPU for culprit_ns */
 	{"culprit_ns", "UInt64"}, {"lock_name", "String"},  {"lock_owner", "String"},
 	{"lock_ns", "UInt64"},    {"blocked_in", "String"}, /* system call of the longest other wait */
-	{"blocked_ns", "UInt64"},
+	{"blocked_ns", "UInt64"}, {"trace_id", "String"},   /* of the application's own tracing, hex digits; "": none */
+	{"context", "UInt64"}, /* in which it ended, an id of its recording; 0: it was never handed on */
 };
 
 void schema_category_column(char column[SCHEMA_CATEGORY_SZ], int category)
@@ -125,6 +126,9 @@ static const struct {
 	{3, "CREATE TABLE IF NOT EXISTS %d.forgotten (host String, at DateTime) ENGINE = MergeTree ORDER BY host"},
 	{3, "CREATE TABLE IF NOT EXISTS %d.rollup_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
 	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
+	{4, "ALTER TABLE %d.intervals ADD COLUMN trace_id String"},
+	{4, "ALTER TABLE %d.intervals ADD COLUMN context UInt64"},
+	{4, "CREATE TABLE IF NOT EXISTS %d.horizon (day Date, at DateTime) ENGINE = MergeTree ORDER BY day"},
 };
 
 static void put_category_sums(struct sql *sql)
@@ -169,7 +173,12 @@ static int do_formatted(struct clickhouse *server, const char *pattern, const st
 {
 	char *statement = statement_of(pattern, clickhouse__database(server), about);
 	int err = statement ? clickhouse__do(server, statement) : -ENOMEM;
+	int code = err == -EPROTO ? clickhouse__code(server) : 0;
 
+	/* 18.16 has no ADD COLUMN IF NOT EXISTS, and a table that version 1 has just made has all columns. */
+	if (statement && !strncmp(statement, "ALTER", 5) &&
+	    (code == CLICKHOUSE_DUPLICATE_COLUMN || code == CLICKHOUSE_ILLEGAL_COLUMN))
+		err = 0;
 	free(statement);
 	return err;
 }

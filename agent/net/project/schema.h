@@ -16,7 +16,7 @@
 
 #include "net/project/clickhouse.h"
 
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 4
 
 /* From the first of them that has them: insert_deduplication_token. */
 #define SCHEMA_TOKENS_MAJOR 22

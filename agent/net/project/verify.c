@@ -39,6 +39,10 @@ static int count_shards(struct projector *projector, struct counted *counted, st
 			verdict->waiting_blocks++;
 			continue;
 		}
+		if (projector__is_expired(projector, block)) {
+			verdict->expired_blocks++;
+			continue;
+		}
 		verdict->blocks++;
 		verdict->rows += counted[b].shard.rows;
 		verdict->latency_ns += counted[b].shard.latency_ns;
@@ -131,7 +135,7 @@ int projector__verify(struct projector *projector, struct project_verdict *verdi
 	counted = calloc(projector->blocks.cnt + 1, sizeof(*counted));
 	if (!counted)
 		return -ENOMEM;
-	err = projector__take_clocks(projector);
+	err = projector__take_clocks(projector) ?: projector__ask_horizon(projector);
 	/* No database is one without rows; counting them says so. */
 	if (!err || (err == -EPROTO && clickhouse__code(projector->server) == CLICKHOUSE_NO_SUCH_DATABASE))
 		err = count_shards(projector, counted, verdict);
@@ -152,7 +156,8 @@ int projector__verify(struct projector *projector, struct project_verdict *verdi
 			.database_weight = counted[b].weight,
 		};
 
-		if (block->bad || !projector__day(projector, block, &day) || is_equal(&counted[b]))
+		if (block->bad || !projector__day(projector, block, &day) || projector__is_expired(projector, block) ||
+		    is_equal(&counted[b]))
 			continue;
 		verdict->missing_blocks += !counted[b].rows;
 		verdict->wrong_blocks += counted[b].rows > 0;

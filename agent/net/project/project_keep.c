@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Days that are old enough leave `intervals`, a partition each.  The table `horizon` says which: blocks of days before
+ * its latest one are nobody's to insert, and --verify does not miss them.  Sums of those days go with the sums that no
+ * longer hold.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/project/days.h"
+#include "net/project/project_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define DAY_NS   86400000000000ULL
+#define PAUSE_NS 600000000000ULL
+
+int projector__ask_horizon(struct projector *projector)
+{
+	struct clickhouse_rows rows = {0};
+	uint64_t day = 0;
+	char *statement;
+	int err;
+
+	if (asprintf(&statement, "SELECT toUInt64(toUInt16(max(day))) FROM %s.horizon",
+		     clickhouse__database(projector->server)) < 0)
+		return -ENOMEM;
+	err = clickhouse__ask(projector->server, statement, 1, &rows);
+	free(statement);
+	if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &day) || day > UINT16_MAX))
+		err = -EBADMSG;
+	clickhouse_rows__free(&rows);
+	if (!err)
+		projector->horizon = (uint16_t)day;
+	/* A database of an older whylate. */
+	return err == -EPROTO && clickhouse__code(projector->server) == CLICKHOUSE_NO_SUCH_TABLE ? 0 : err;
+}
+
+bool projector__is_expired(const struct projector *projector, const struct project_block *block)
+{
+	uint16_t day;
+
+	return projector->horizon && projector__day(projector, block, &day) && day < projector->horizon;
+}
+
+static int move_horizon(struct projector *projector, uint16_t day)
+{
+	char *statement;
+	int err;
+
+	if (day <= projector->horizon)
+		return 0;
+	if (asprintf(&statement, "INSERT INTO %s.horizon SELECT toDate(%u), now()",
+		     clickhouse__database(projector->server), day) < 0)
+		return -ENOMEM;
+	err = clickhouse__do(projector->server, statement);
+	free(statement);
+	if (!err)
+		projector->horizon = day;
+	return err;
+}
+
+static int drop_days(struct projector *projector)
+{
+	const char *database = clickhouse__database(projector->server);
+	struct project_days days;
+	int err = project_days__load(&days, projector->server);
+
+	if (err)
+		return err;
+	for (size_t i = 0; !err && i < days.cnt; i++) {
+		char *statement;
+
+		if (days.items[i].number >= projector->horizon)
+			continue;
+		if (asprintf(&statement, "ALTER TABLE %s.intervals DROP PARTITION ID '%" PRIu32 "'", database,
+			     days.items[i].date) < 0)
+			statement = NULL;
+		err = statement ? clickhouse__do(projector->server, statement) : -ENOMEM;
+		free(statement);
+	}
+	project_days__free(&days);
+	if (err != -EPROTO || !clickhouse__was_denied(projector->server))
+		return err;
+	if (!projector->keep_denial_said)
+		log_warn("days that are older than --keep stay in '%s': its user may not drop partitions (ALTER)",
+			 database);
+	projector->keep_denial_said = true;
+	return 0;
+}
+
+int projector__keep(struct projector *projector)
+{
+	struct timespec now;
+	uint64_t now_ns;
+	int err = projector__ask_horizon(projector);
+
+	if (!err && projector->opts.keep_ns &&
+	    (!projector->kept_ts || monotonic_ns() - projector->kept_ts >= PAUSE_NS)) {
+		projector->kept_ts = monotonic_ns();
+		clock_gettime(CLOCK_REALTIME, &now);
+		now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+		if (now_ns > projector->opts.keep_ns)
+			err = move_horizon(projector, (uint16_t)((now_ns - projector->opts.keep_ns) / DAY_NS));
+		if (!err)
+			err = drop_days(projector);
+	}
+	for (size_t b = projector->pending_from; !err && b < projector->blocks.cnt; b++) {
+		struct project_block *block = &projector->blocks.items[b];
+
+		if (!block->done && projector__is_expired(projector, block))
+			block->done = block->listed = true;
+	}
+	return err;
+}
