@@ -108,6 +108,13 @@ struct fleet_root {
 	struct fleet_recording recording;
 };
 
+/* A host at a time: a cell of the heatmap. */
+struct fleet_heat {
+	uint32_t group; /* index into the answer's groups */
+	uint64_t begin_ns;
+	double weight, late; /* sums of weights, as in fleet_step */
+};
+
 enum fleet_question { FLEET_HOSTS, FLEET_BY, FLEET_ROOTS, FLEET_COMMON, FLEET_SINCE };
 
 /* The answer to one question: what does not belong to it is empty.  Strings are the arena's. */
@@ -126,6 +133,10 @@ struct fleet_answer {
 	size_t late_host_cnt, other_host_cnt;
 	struct fleet_change change;
 	uint64_t step_ns;
+	/* Of the first heat_group_cnt groups, where it is asked for; by step, within begin and end. */
+	struct fleet_heat *heat;
+	size_t heat_cnt, heat_group_cnt;
+	uint64_t heat_step_ns, heat_begin_ns, heat_end_ns;
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "fleet/ask.h"
+#include "view/page_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,15 +28,21 @@ static const char help[] =
 	"      --top N           lines per list (default 10; all)\n"
 	"      --from-rows       from single requests, not from the sums of whole days: slower, the same answer\n"
 	"      --json            one JSON object, schema whylate.fleet/1\n"
+	"      --html FILE       hosts: a page with a heatmap of hosts and time (-: to stdout, instead of the text)\n"
 	"      --credentials FILE, --db-ca FILE, --insecure   as of whylate project\n";
 
 struct fleet_options {
 	struct fleet_answer answer;
 	struct question_filter filter;
 	struct clickhouse_opts database;
-	const char *word;
+	const char *word, *html;
 	bool json, from_rows;
 	uint32_t top;
+};
+
+struct fleet_page {
+	const struct fleet_answer *answer;
+	const struct view_opts *view;
 };
 
 static int failed(const struct clickhouse *server, const struct fleet_options *options, int err)
@@ -69,10 +76,35 @@ static int find_build(struct fleet_ask *ask, struct fleet_answer *answer)
 	return err;
 }
 
+static int write_page(FILE *out, const void *ctx)
+{
+	const struct fleet_page *page = ctx;
+
+	return view_fleet_html(out, page->answer, page->view);
+}
+
+static int write_it(const struct fleet_options *options, const struct view_opts *view)
+{
+	const struct fleet_page page = {&options->answer, view};
+	int page_err = options->html ? page_file_write(options->html, write_page, &page) : 0, err = 0;
+
+	if (!options->html || !page_file_is_stdout(options->html))
+		err = options->json ? view_fleet_json(stdout, &options->answer)
+				    : view_fleet_text(stdout, &options->answer, view);
+	if (err)
+		log_error("cannot write the answer: %s", strerror(-err));
+	return err || page_err ? EXIT_FAILED : EXIT_DONE;
+}
+
 static int answer_it(struct fleet_options *options, struct clickhouse *server)
 {
 	struct fleet_ask ask = {
-		.server = server, .filter = options->filter, .from_rows = options->from_rows, .arena = arena__new()};
+		.server = server,
+		.filter = options->filter,
+		.from_rows = options->from_rows,
+		.heat = options->html,
+		.arena = arena__new(),
+	};
 	struct fleet_answer *answer = &options->answer;
 	const struct view_opts view = view_opts_stdout(options->top);
 	int err = ask.arena ? 0 : -ENOMEM, code = EXIT_DONE;
@@ -87,10 +119,7 @@ static int answer_it(struct fleet_options *options, struct clickhouse *server)
 	if (err) {
 		code = failed(server, options, err);
 	} else {
-		err = options->json ? view_fleet_json(stdout, answer) : view_fleet_text(stdout, answer, &view);
-		if (err)
-			log_error("cannot write the answer: %s", strerror(-err));
-		code = err ? EXIT_FAILED : EXIT_DONE;
+		code = write_it(options, &view);
 	}
 	fleet_answer_free(answer);
 	arena__free(ask.arena);
@@ -139,6 +168,7 @@ static const struct option_row rows[] = {
 	OPTION_TOP(O, top),
 	OPTION_FLAG("from-rows", 0, O, from_rows),
 	OPTION_FLAG("json", 0, O, json),
+	OPTION_TEXT("html", 0, O, html),
 	OPTION_TEXT("credentials", 0, O, database.credentials_path),
 	OPTION_TEXT("db-ca", 0, O, database.ca_path),
 	OPTION_FLAG("insecure", 0, O, database.insecure),
@@ -158,6 +188,8 @@ int cmd_fleet(int argc, char **argv)
 	used = take_question(&options, argc - optind, argv + optind);
 	if (!used)
 		return EXIT_USAGE;
+	if (options.html && options.answer.question != FLEET_HOSTS)
+		return usage_error("fleet", "--html goes with hosts");
 	if (argc - optind - used != 1)
 		return usage_error("fleet", "which database? Name one: clickhouse://HOST:PORT/DATABASE");
 	options.database.url = argv[optind + used];

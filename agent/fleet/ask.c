@@ -11,6 +11,8 @@
 #define SECOND_NS  1000000000ULL
 #define DAY_S      86400.0
 #define GROUPS_MAX 100000
+#define HEAT_MAX   100 /* hosts, the worst ones */
+#define HEAT_STEPS 96
 #define LATE_MAX   500 /* groups whose late requests are looked into: the worst ones */
 
 /* A copy that lives as long as the answer; NULL: no memory. */
@@ -329,6 +331,50 @@ static int ask_change(struct fleet_ask *ask, struct fleet_answer *answer, uint32
 	return err;
 }
 
+static int take_heat(struct fleet_heat *cell, const struct fleet_answer *answer, const char *const *cells)
+{
+	const struct fleet_group *group = find_group(answer->groups, answer->heat_group_cnt, cells[0]);
+
+	if (!group || !clickhouse_u64(cells[1], &cell->begin_ns) || !clickhouse_f64(cells[2], &cell->weight) ||
+	    !clickhouse_f64(cells[3], &cell->late))
+		return -EBADMSG;
+	cell->group = (uint32_t)(group - answer->groups);
+	return 0;
+}
+
+/* By days where these are enough of them, since their sums are there. */
+static int ask_heat(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t tail_class)
+{
+	uint64_t span_ns = answer->end_ns - answer->begin_ns, minutes = span_ns / HEAT_STEPS / QUESTION_STEP_NS + 1;
+	VEC(struct fleet_heat) heat = {0};
+	struct clickhouse_rows rows = {0};
+	const char *names[HEAT_MAX];
+	int err;
+
+	answer->heat_step_ns = span_ns >= 6 * QUESTION_DAY_NS ? QUESTION_DAY_NS : minutes * QUESTION_STEP_NS;
+	answer->heat_group_cnt = answer->group_cnt < HEAT_MAX ? answer->group_cnt : HEAT_MAX;
+	for (size_t i = 0; i < answer->heat_group_cnt; i++)
+		names[i] = answer->groups[i].name;
+	err = question_heat(ask->server, &ask->filter, names, answer->heat_group_cnt, answer->heat_step_ns, tail_class,
+			    &rows);
+	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+		struct fleet_heat cell;
+
+		err = take_heat(&cell, answer, rows.cells + QUESTION_HEAT_COLUMNS * i);
+		if (err)
+			break;
+		if (!i || cell.begin_ns < answer->heat_begin_ns)
+			answer->heat_begin_ns = cell.begin_ns;
+		if (cell.begin_ns + answer->heat_step_ns > answer->heat_end_ns)
+			answer->heat_end_ns = cell.begin_ns + answer->heat_step_ns;
+		err = vec_push(&heat, cell);
+	}
+	clickhouse_rows__free(&rows);
+	answer->heat = heat.items;
+	answer->heat_cnt = heat.cnt;
+	return err;
+}
+
 static int ask_it(struct fleet_ask *ask, struct fleet_answer *answer)
 {
 	bool by_host = answer->question == FLEET_HOSTS || answer->question == FLEET_COMMON;
@@ -348,6 +394,8 @@ static int ask_it(struct fleet_ask *ask, struct fleet_answer *answer)
 		err = ask_late(ask, answer, tail_class);
 	if (!err && answer->late_host_cnt && by_host)
 		err = ask_first_causes(ask, answer) ?: ask_facts(ask, answer);
+	if (!err && ask->heat && by_host)
+		err = ask_heat(ask, answer, tail_class);
 	return err;
 }
 
@@ -370,4 +418,5 @@ void fleet_answer_free(struct fleet_answer *answer)
 	free_groups(answer);
 	free(answer->roots);
 	free(answer->facts);
+	free(answer->heat);
 }

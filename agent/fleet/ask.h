@@ -10,6 +10,7 @@
 struct fleet_ask {
 	struct clickhouse *server;
 	struct question_filter filter; /* its days are fleet_ask()'s own */
+	bool heat;                     /* FLEET_HOSTS: with the heatmap of the worst hosts */
 	bool from_rows;                /* none from the sums of days: slower, the same answer */
 	struct arena *arena;           /* owns what the answer points at */
 };

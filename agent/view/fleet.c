@@ -249,21 +249,26 @@ static void print_since(struct page *page, const struct fleet_answer *answer)
 	page__end_line(page);
 }
 
+void text_fleet(struct page *page, const struct fleet_answer *answer, uint32_t top)
+{
+	print_heading(page, answer);
+	if (!(answer->requests > 0))
+		return;
+	if (answer->question == FLEET_HOSTS || answer->question == FLEET_BY)
+		print_groups(page, answer, top);
+	if (answer->question == FLEET_ROOTS)
+		print_roots(page, answer, top);
+	if (answer->question == FLEET_COMMON || answer->question == FLEET_HOSTS)
+		print_common(page, answer, top);
+	if (answer->question == FLEET_SINCE)
+		print_since(page, answer);
+}
+
 int view_fleet_text(FILE *out, const struct fleet_answer *answer, const struct view_opts *opts)
 {
 	struct page page;
 
 	page__open(&page, out, opts->colour);
-	print_heading(&page, answer);
-	if (answer->requests > 0) {
-		if (answer->question == FLEET_HOSTS || answer->question == FLEET_BY)
-			print_groups(&page, answer, opts->top);
-		if (answer->question == FLEET_ROOTS)
-			print_roots(&page, answer, opts->top);
-		if (answer->question == FLEET_COMMON || answer->question == FLEET_HOSTS)
-			print_common(&page, answer, opts->top);
-		if (answer->question == FLEET_SINCE)
-			print_since(&page, answer);
-	}
+	text_fleet(&page, answer, opts->top);
 	return page__close(&page);
 }

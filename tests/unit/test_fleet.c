@@ -252,6 +252,59 @@ static void what_is_not_known_is_null(void)
 	free(text);
 }
 
+static void a_page_has_each_host_and_no_markup_of_a_name(void)
+{
+	struct fleet_group groups[] = {
+		{.name = "<script>alert(1)</script>",
+		 .requests = 100,
+		 .median_ns = 1e6,
+		 .tail_ns = 2e7,
+		 .peers_tail_ns = 2e6,
+		 .stands_out = true,
+		 .cause = "a & b <i>",
+		 .cause_share = 0.9,
+		 .recordings = {{.session_id = 1, .sid = 77, .path = "store/<b>", .host = "x"}},
+		 .recording_cnt = 1},
+		{.name = "web-2", .requests = 50, .median_ns = 1e6, .tail_ns = 2e6, .peers_tail_ns = 2e7},
+	};
+	struct fleet_heat heat[] = {{.group = 0, .begin_ns = 86400000000000, .weight = 100, .late = 100},
+				    {.group = 1, .begin_ns = 172800000000000, .weight = 50, .late = 0}};
+	struct fleet_answer answer = {.question = FLEET_HOSTS,
+				      .database = "d",
+				      .tail = 0.99,
+				      .requests = 150,
+				      .tail_ns = 5e6,
+				      .begin_ns = 86400000000000,
+				      .end_ns = 259200000000000,
+				      .groups = groups,
+				      .group_cnt = 2,
+				      .heat = heat,
+				      .heat_cnt = 2,
+				      .heat_group_cnt = 2,
+				      .heat_step_ns = 86400000000000,
+				      .heat_begin_ns = 86400000000000,
+				      .heat_end_ns = 259200000000000};
+	const struct view_opts opts = {.top = 10};
+	char *text = NULL;
+	size_t sz = 0;
+	FILE *out = open_memstream(&text, &sz);
+
+	for (int c = 0; c < WL_CATEGORY_CNT; c++)
+		groups[0].late_ns[c] = groups[1].late_ns[c] = c == WL_CATEGORY_LOCK ? 9e6 : NAN;
+	CU_ASSERT_FATAL(out && !view_fleet_html(out, &answer, &opts));
+	fclose(out);
+	CU_ASSERT(strstr(text, "&lt;script&gt;alert(1)") && !strstr(text, "<script>alert"));
+	CU_ASSERT(strstr(text, "a &amp; b &lt;i&gt;") && strstr(text, "store/&lt;b&gt; 77"));
+	CU_ASSERT(strstr(text, "href=\"#host-1\"") && strstr(text, "id=\"host-1\"") && strstr(text, "it stands out"));
+	/* All late is red, none is grey; each where its day is. */
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(text, "<rect x=\"180.00\" y=\"0\" width=\"350.00\" height=\"13\" fill=\"rgb(180,20,30)\">"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(text, "<rect x=\"530.00\" y=\"14\" width=\"350.00\" height=\"13\" fill=\"rgb(232,236,240)\">"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "web-2, 1970-01-03 00:00 UTC: 50 requests, late 0 %"));
+	free(text);
+}
+
 int suite_fleet(void)
 {
 	static const struct unit_test tests[] = {
@@ -264,6 +317,7 @@ int suite_fleet(void)
 		{"one bad host does not blame its kernel", one_bad_host_does_not_blame_its_kernel},
 		{"a change is found where it is", a_change_is_found_where_it_is},
 		{"what is not known is null", what_is_not_known_is_null},
+		{"a page has each host and no markup of a name", a_page_has_each_host_and_no_markup_of_a_name},
 	};
 
 	return unit_suite("fleet", tests, sizeof(tests) / sizeof(tests[0]));

@@ -568,6 +568,51 @@ static void sums_answer_like_rows(void)
 	test_dir__remove(&dir);
 }
 
+/* Cells are the hosts' requests, by day from sums and from rows alike, by minutes from rows. */
+static void check_heat(struct clickhouse *server, const struct question_filter *filter, bool from_rows,
+		       uint64_t step_ns)
+{
+	struct arena *arena = arena__new();
+	struct fleet_ask about = {
+		.server = server, .arena = arena, .filter = *filter, .from_rows = from_rows, .heat = true};
+	struct fleet_answer answer = {.question = FLEET_HOSTS, .tail = 0.97};
+	double weight = 0, late = 0;
+
+	CU_ASSERT_EQUAL_FATAL(fleet_ask(&about, &answer), 0);
+	CU_ASSERT(answer.heat_group_cnt == 4 && answer.heat_step_ns == step_ns && answer.heat_cnt > 8);
+	for (size_t i = 0; i < answer.heat_cnt; i++) {
+		weight += answer.heat[i].weight;
+		late += answer.heat[i].late;
+		CU_ASSERT(answer.heat[i].begin_ns >= answer.heat_begin_ns &&
+			  answer.heat[i].begin_ns + step_ns <= answer.heat_end_ns);
+	}
+	CU_ASSERT(is_near(weight, answer.requests));
+	CU_ASSERT(late > 0.02 * weight && late < 0.08 * weight);
+	fleet_answer_free(&answer);
+	arena__free(arena);
+}
+
+static void hosts_have_heat(void)
+{
+	const struct question_filter all = {0},
+				     day = {.since_ns = NOW_NS + 3 * DAY_NS, .until_ns = NOW_NS + 4 * DAY_NS};
+	struct clickhouse *server = open_database("heat");
+	struct test_dir dir;
+
+	if (!server)
+		return;
+	test_dir__make(&dir);
+	write_days(dir.path);
+	/* After a week. */
+	write_session(dir.path, "h1", 999, NOW_NS + 7 * DAY_NS, true, "a");
+	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, 16000 + ROW_CNT);
+	check_heat(server, &all, false, DAY_NS);
+	check_heat(server, &all, true, DAY_NS);
+	check_heat(server, &day, false, 15 * 60000000000ULL);
+	clickhouse__free(server);
+	test_dir__remove(&dir);
+}
+
 static void old_days_leave(void)
 {
 	struct clickhouse *server = open_database("kept");
@@ -845,6 +890,7 @@ int suite_project_server(void)
 		{"the dashboard asks what there is", the_dashboard_asks_what_there_is},
 		{"a host is forgotten", a_host_is_forgotten},
 		{"sums answer like rows", sums_answer_like_rows},
+		{"hosts have heat", hosts_have_heat},
 		{"old days leave", old_days_leave},
 		{"columns are added", columns_are_added},
 		{"users need no more than it says", users_need_no_more_than_it_says},

@@ -404,6 +404,40 @@ int question_steps(struct clickhouse *server, const struct question_filter *filt
 	return sql__ask(&sql, server, 4, rows);
 }
 
+int question_heat(struct clickhouse *server, const struct question_filter *filter, const char *const *hosts,
+		  size_t host_cnt, uint64_t step_ns, uint32_t from_bucket, struct clickhouse_rows *rows)
+{
+	bool by_day = step_ns == QUESTION_DAY_NS;
+	struct question_filter of_rows = *filter;
+	struct sql sql, which;
+	char *condition;
+
+	/* Sums of a host are of whole days. */
+	if (!by_day)
+		of_rows.days = NULL;
+	if (sql__begin(&which))
+		return -ENOMEM;
+	sql__put(&which, " AND host IN (");
+	put_names(&which, hosts, host_cnt);
+	sql__put(&which, ")");
+	condition = sql__end(&which);
+	if (!condition || sql__begin(&sql)) {
+		free(condition);
+		return -ENOMEM;
+	}
+	sql__put(&sql, "SELECT called, intDiv(begin, %" PRIu64 ") * %" PRIu64 " AS step, sum(w), sumIf(w, at >= %u)",
+		 step_ns, step_ns, from_bucket);
+	put_counted(
+		&sql, clickhouse__database(server), &of_rows, "rollup_late",
+		"host AS called, toUInt64(toUInt16(day)) * 86400000000000 AS begin, bucket AS at, w",
+		by_day ? "host AS called, toUInt64(toUInt16(day)) * 86400000000000 AS begin, bucket AS at, weight AS w"
+		       : "host AS called, begin_ns AS begin, bucket AS at, weight AS w",
+		condition);
+	free(condition);
+	sql__put(&sql, " GROUP BY called, step ORDER BY called, step");
+	return sql__ask(&sql, server, QUESTION_HEAT_COLUMNS, rows);
+}
+
 int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
 {
 	const char *database = clickhouse__database(server);

@@ -61,6 +61,14 @@ int question_fact_hosts(struct clickhouse *server, const struct question_filter 
 /* Time in steps: begin, sum of weights, of their squares, of the weights of requests of that bucket and above. */
 int question_steps(struct clickhouse *server, const struct question_filter *filter, uint64_t step_ns,
 		   uint32_t from_bucket, struct clickhouse_rows *rows);
+/*
+ * Of these hosts by steps: host, begin, sum of weights, of the weights of requests of that bucket and above.  Steps of
+ * whole days are those of the table's days, and come from their sums.
+ */
+#define QUESTION_DAY_NS       UINT64_C(86400000000000)
+#define QUESTION_HEAT_COLUMNS 4
+int question_heat(struct clickhouse *server, const struct question_filter *filter, const char *const *hosts,
+		  size_t host_cnt, uint64_t step_ns, uint32_t from_bucket, struct clickhouse_rows *rows);
 /* Which keys "build:…" the recordings have, the file that they were of first: key. */
 int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
 
