@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Offsets in the Go runtime's structures, by DWARF. */
 #include "target/debug_sz.h"
+#include "target/dwarf_alone.h"
 #include "target/go_runtime.h"
 
 #include <dwarf.h>
@@ -156,6 +157,8 @@ int go_layout_by_dwarf(int fd, struct go_layout *layout, uint32_t *stopping_off)
 	if (elf && has_room(elf))
 		dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	if (dwarf)
+		err = dwarf_alone(dwarf);
+	if (dwarf && !err)
 		err = read_units(dwarf, structs, 2);
 	if (!err && !structs[0].found)
 		err = -ENOENT;

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "target/debug_sz.h"
 #include "target/demangle.h"
+#include "target/dwarf_alone.h"
 #include "target/elf_image.h"
 #include "target/proc_file.h"
 
@@ -123,7 +124,7 @@ struct inlines *inlines__open(int fd)
 		inlines->elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (inlines->elf && take_room(inlines->elf, &inlines->held_sz))
 		inlines->dwarf = dwarf_begin_elf(inlines->elf, DWARF_C_READ, NULL);
-	if (!inlines->dwarf || read_units(inlines)) {
+	if (!inlines->dwarf || dwarf_alone(inlines->dwarf) || read_units(inlines)) {
 		inlines__free(inlines);
 		return NULL;
 	}

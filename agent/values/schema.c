@@ -4,14 +4,18 @@
 
 #include "base/order.h"
 #include "base/user_file.h"
+#include "target/dwarf_alone.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 const char *const value_skip_names[VALUE_SKIP_CNT] = {
 #define VALUE_SKIP(id, name) [VALUE_SKIP_##id] = name,
@@ -49,6 +53,8 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 		return -ENOEXEC;
 	if (!builder.dwarf)
 		return -ENODATA;
+	if (dwarf_alone(builder.dwarf))
+		return -ENOMEM;
 	len = dwfl_module_build_id(module, &build_id, &note);
 	for (int i = 0; i < len && i < 64; i++)
 		sprintf(hex + 2 * i, "%02x", build_id[i]);
@@ -69,18 +75,93 @@ static int build(struct value_schema *schema, const struct value_schema_opts *op
 	return builder.err;
 }
 
+/* A regular file; -1: it is none.  To open a device can do anything, and to open a pipe can wait for ever. */
+static int open_regular(const char *path)
+{
+	int path_fd = open(path, O_PATH | O_CLOEXEC), fd = -1;
+	char by_fd[32];
+	struct stat st;
+
+	if (path_fd < 0)
+		return -1;
+	snprintf(by_fd, sizeof(by_fd), "/proc/self/fd/%d", path_fd);
+	if (!fstat(path_fd, &st) && S_ISREG(st.st_mode))
+		fd = open(by_fd, O_RDONLY | O_CLOEXEC);
+	close(path_fd);
+	return fd;
+}
+
+/* Beside the file, or in .debug there: directories that may be anybody's. */
+static int find_beside(const char *file, const char *link, char **found)
+{
+	static const char *const subs[] = {"", ".debug/"};
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	int fd = -1;
+
+	for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]) && fd < 0; i++) {
+		char *path;
+
+		if (asprintf(&path, "%.*s%s%s", slash ? (int)(slash + 1 - file) : 0, slash ? file : "", subs[i], link) <
+		    0)
+			return -1;
+		fd = open_regular(path);
+		if (fd >= 0)
+			*found = path;
+		else
+			free(path);
+	}
+	return fd;
+}
+
+static bool has_checksum(int fd, GElf_Word wanted)
+{
+	uint32_t crc = 0;
+	uint8_t bytes[16384];
+	off_t at = 0;
+	ssize_t got;
+
+	while ((got = pread(fd, bytes, sizeof(bytes), at)) > 0) {
+		crc = (uint32_t)crc32(crc, bytes, (uInt)got);
+		at += got;
+	}
+	return !got && crc == wanted;
+}
+
+/*
+ * libdw opens whatever a debug link names.  The administrator's directories, and debuginfod, are left to it, for links
+ * that are plain names.  Links of other kinds lead to DWARF that files share (dwz), which is looked for nowhere.
+ */
+static int find_debug_file(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, const char *file,
+			   const char *link, GElf_Word crc, char **found)
+{
+	int fd = -1;
+
+	if (link && strchr(link, '/'))
+		return -1;
+	if (link && crc)
+		fd = find_beside(file, link, found);
+	if (fd >= 0 && has_checksum(fd, crc))
+		return fd;
+	if (fd >= 0) {
+		close(fd);
+		free(*found);
+		*found = NULL;
+	}
+	return dwfl_standard_find_debuginfo(module, userdata, name, base, file, link, crc, found);
+}
+
 /* Where libdw looks for debug files; it is read until dwfl_end(). */
 static char *debuginfo_path;
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_debuginfo = find_debug_file,
 	.section_address = dwfl_offline_section_address,
 	.debuginfo_path = &debuginfo_path,
 };
 
 int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts)
 {
-	static char *system_path = ":.debug:/usr/lib/debug";
+	static char *system_path = "/usr/lib/debug";
 	struct user_rights rights;
 	char *own = NULL;
 	int err;
@@ -97,7 +178,7 @@ int value_schema_make(struct value_schema *schema, const struct value_schema_opt
 	err = user_rights__begin(&rights);
 	if (err)
 		return err;
-	if (opts->debuginfo_dir && asprintf(&own, "%s%s", opts->debuginfo_dir, system_path) < 0)
+	if (opts->debuginfo_dir && asprintf(&own, "%s:%s", opts->debuginfo_dir, system_path) < 0)
 		err = -ENOMEM;
 	debuginfo_path = own ? own : system_path;
 	schema->dwfl = err ? NULL : dwfl_begin(&callbacks);

@@ -4,6 +4,7 @@
 #define WHYLATE_TESTS_FUZZ_DWARF_FILE_H
 
 #include <elf.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 struct file {
 	uint8_t bytes[8192];
 	size_t sz;
+	bool links; /* what stands in the place of .debug_loc is .gnu_debugaltlink */
 };
 
 static inline void put(struct file *file, const void *bytes, size_t sz)
@@ -72,7 +74,7 @@ static inline void put_section(Elf64_Shdr *section, struct file *file, const voi
 static inline void dwarf_file_make(struct file *file, const void *abbrevs, size_t abbrevs_sz, const struct file *info,
 				   const void *places, size_t places_sz, const uint8_t text[TEXT_SZ])
 {
-	static const char names[] = "\0.shstrtab\0.text\0.debug_abbrev\0.debug_info\0.debug_loc";
+	static const char names[] = "\0.shstrtab\0.text\0.debug_abbrev\0.debug_info\0.debug_loc\0.gnu_debugaltlink";
 	enum { SHSTRTAB = 1, TEXT, ABBREV, INFO, LOC, SECTION_CNT };
 	static const uint32_t name_offs[] = {0, 1, 11, 17, 31, 43};
 	Elf64_Shdr sections[SECTION_CNT] = {0};
@@ -108,6 +110,8 @@ static inline void dwarf_file_make(struct file *file, const void *abbrevs, size_
 	put_section(&sections[LOC], file, places, places_sz);
 	for (size_t i = 0; i < SECTION_CNT; i++)
 		sections[i].sh_name = name_offs[i];
+	if (file->links)
+		sections[LOC].sh_name += sizeof(".debug_loc");
 	header.e_shoff = file->sz;
 	put(file, sections, sizeof(sections));
 	memcpy(file->bytes, &header, sizeof(header));
