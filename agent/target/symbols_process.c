@@ -7,6 +7,7 @@
 #include "target/symbols_wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -96,6 +97,17 @@ static int limit_memory(void)
 	return !known || setrlimit(RLIMIT_AS, &limit) ? -EPERM : 0;
 }
 
+/* Where memory is short, in the machine or in a unit with MemoryMax, this process goes: it begins again. */
+static void volunteer(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, "1000", 4) < 0)
+		(void)errno;
+	if (fd >= 0)
+		close(fd);
+}
+
 static int confine(pid_t parent)
 {
 	static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGXFSZ, SIGPIPE, SIGCHLD};
@@ -109,6 +121,7 @@ static int confine(pid_t parent)
 	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
 		signal(handled[i], SIG_DFL);
 	(void)priority_raise(0);
+	volunteer();
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_FSIZE, &none);
 	err = child_unmap_shared(NULL);

@@ -153,6 +153,7 @@ static void it_has_nothing_of_the_agents(void)
 	CU_ASSERT(has_line(pid, "status", "CapPrm:\t0000000000000000"));
 	CU_ASSERT(has_line(pid, "status", "CapEff:\t0000000000000000"));
 	CU_ASSERT(has_line(pid, "status", "NoNewPrivs:\t1"));
+	CU_ASSERT(has_line(pid, "oom_score_adj", "1000"));
 	CU_ASSERT(has_line(getpid(), "maps", " rw-s "));
 	CU_ASSERT(!has_line(pid, "maps", " rw-s "));
 	check_descriptors(pid);
