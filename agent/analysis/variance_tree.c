@@ -1,61 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "analysis/variance_tree.h"
-
-#include "base/idmap.h"
-#include "base/vec.h"
+#include "analysis/variance_tree_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NODES_MAX (1 << 20)
-
-/* Over the intervals in which a node occurs: weight, means, and sums of products of the differences from them. */
-struct moments {
-	double weight;
-	double mean, m2;
-	double latency_mean, latency_c;
-	double doing_mean[TREE_DOING_CNT], doing_c[TREE_DOING_CNT];
-	double calls;
-	double noise; /* a sum over all intervals */
-};
-
-/* Over those in which two children of one parent occur both; `a` is the one that came later. */
-struct pair {
-	double weight, a_mean, b_mean, c;
-	double noise; /* likewise */
-};
-
-struct node {
-	struct tree_node base; /* children and child_cnt are below */
-	uint32_t place;        /* among the parent's children */
-	struct moments moments;
-	VEC(uint32_t) children;
-	VEC(struct pair) pairs; /* of children a > b: at a·(a - 1)/2 + b */
-};
-
-/* A node in the interval that is being added. */
-struct visit {
-	uint64_t mark; /* equal to the tree's: it occurs */
-	uint64_t ns, doing_ns[TREE_DOING_CNT];
-	uint64_t left_ns, left_doing_ns[TREE_DOING_CNT]; /* without its children's */
-	double noise;
-	uint32_t calls;
-	uint32_t first_child, next; /* of those that occur; TREE_NONE: the end */
-};
-
-struct variance_tree {
-	VEC(struct node) nodes;
-	struct idmap ids; /* (parent, func), (call_addr, behind) → index into numbers */
-	VEC(uint32_t) numbers;
-	VEC(struct visit) visits;          /* by node */
-	VEC(uint32_t) met;                 /* children of one parent in this interval */
-	VEC(struct tree_noise) pair_noise; /* likewise */
-	bool estimated;
-	uint64_t mark;
-	double weight;
-	uint32_t queue;
-};
 
 static int add_node(struct variance_tree *tree, uint32_t parent, enum tree_part part, const struct tree_call *call,
 		    uint32_t *id)
@@ -223,18 +173,6 @@ static void pair__merge(struct pair *into, double weight, double a_mean, double 
 	into->weight = all;
 }
 
-static struct pair *pair_at(const struct node *parent, uint32_t place, uint32_t other)
-{
-	uint32_t a = place > other ? place : other, b = place > other ? other : place;
-
-	return &parent->pairs.items[(size_t)a * (a - 1) / 2 + b];
-}
-
-static bool visited(const struct variance_tree *tree, uint32_t id)
-{
-	return tree->visits.items[id].mark == tree->mark;
-}
-
 static void visit__init(struct visit *visit, uint64_t mark, uint64_t ns, const uint64_t doing_ns[TREE_DOING_CNT],
 			uint32_t calls)
 {
@@ -294,112 +232,6 @@ static void visit_body(struct variance_tree *tree, uint32_t parent)
 		fit_doing(&tree->visits.items[body]);
 }
 
-/* --- noise ---------------------------------------------------------------------------------------------------------
- */
-
-static void add_noise(struct variance_tree *tree, uint32_t node, double ns2)
-{
-	if (node != TREE_NONE && visited(tree, node))
-		tree->visits.items[node].noise += ns2;
-}
-
-static int add_pair_noise(struct variance_tree *tree, uint32_t a, uint32_t b, double ns2)
-{
-	if (a == TREE_NONE || b == TREE_NONE || !visited(tree, a) || !visited(tree, b))
-		return 0;
-	return vec_push(&tree->pair_noise, ((struct tree_noise){a, b, ns2}));
-}
-
-/* The parent's time is exact, whatever is estimated below this child. */
-static bool is_below_exact(const struct variance_tree *tree, uint32_t id)
-{
-	const struct tree_node *node = &tree->nodes.items[id].base;
-
-	return node->parent == TREE_ROOT || node->call.behind;
-}
-
-/* The node's square, and that of all above it up to one whose time is exact: what that one's body is lacks the error.
- */
-static int climb_noise(struct variance_tree *tree, uint32_t id, double ns2)
-{
-	for (; id != TREE_ROOT; id = tree->nodes.items[id].base.parent) {
-		uint32_t body = tree->nodes.items[tree->nodes.items[id].base.parent].base.body;
-
-		add_noise(tree, id, ns2);
-		if (!is_below_exact(tree, id))
-			continue;
-		add_noise(tree, body, ns2);
-		return add_pair_noise(tree, body, id, -ns2);
-	}
-	return 0;
-}
-
-/* One up; false: the error ends there. */
-static bool climb(const struct variance_tree *tree, uint32_t *at, uint32_t *below)
-{
-	*below = *at;
-	*at = tree->nodes.items[*at].base.parent;
-	return *at == TREE_ROOT || !tree->nodes.items[*below].base.call.behind;
-}
-
-static int add_noise_of_two(struct variance_tree *tree, const struct tree_noise *noise)
-{
-	uint32_t a = noise->a, b = noise->b, a_below = TREE_NONE, b_below = TREE_NONE, body;
-	bool together = true;
-
-	while (a != b && together) {
-		uint32_t a_depth = tree->nodes.items[a].base.depth, b_depth = tree->nodes.items[b].base.depth;
-
-		if (a_depth >= b_depth)
-			together = climb(tree, &a, &a_below);
-		if (b_depth >= a_depth)
-			together &= climb(tree, &b, &b_below);
-	}
-	/* Behind the same wait they are together after all. */
-	if (a != b)
-		return 0;
-	body = tree->nodes.items[a].base.body;
-	if (add_pair_noise(tree, a_below == TREE_NONE ? body : a_below, b_below == TREE_NONE ? body : b_below,
-			   noise->ns2))
-		return -ENOMEM;
-	if (a != TREE_ROOT && together)
-		return climb_noise(tree, a, 2 * noise->ns2);
-	add_noise(tree, body, 2 * noise->ns2);
-	return add_pair_noise(tree, body, a_below, -noise->ns2) || add_pair_noise(tree, body, b_below, -noise->ns2)
-		       ? -ENOMEM
-		       : 0;
-}
-
-static int visit_noise(struct variance_tree *tree, const struct tree_interval *interval)
-{
-	int err = 0;
-
-	tree->pair_noise.cnt = 0;
-	for (size_t i = 0; i < interval->noise_cnt && !err; i++) {
-		const struct tree_noise *noise = &interval->noise[i];
-
-		if (noise->a != noise->b) {
-			err = add_noise_of_two(tree, noise);
-			continue;
-		}
-		add_noise(tree, tree->nodes.items[noise->a].base.body, noise->ns2);
-		err = climb_noise(tree, noise->a, noise->ns2);
-	}
-	return err;
-}
-
-double variance_tree__visited_noise(const struct variance_tree *tree, uint32_t node)
-{
-	return visited(tree, node) ? tree->visits.items[node].noise : 0;
-}
-
-const struct tree_noise *variance_tree__visited_pairs(const struct variance_tree *tree, size_t *cnt)
-{
-	*cnt = tree->pair_noise.cnt;
-	return tree->pair_noise.items;
-}
-
-/* Marks what occurs and works out what is left of every parent; false: it cannot be true. */
 static bool visit_all(struct variance_tree *tree, const struct tree_interval *interval, const struct tree_time *times,
 		      size_t cnt)
 {
@@ -462,7 +294,7 @@ static int add_children(struct variance_tree *tree, const struct tree_interval *
 int variance_tree__visit(struct variance_tree *tree, const struct tree_interval *interval,
 			 const struct tree_time *times, size_t cnt)
 {
-	return visit_all(tree, interval, times, cnt) ? visit_noise(tree, interval) : -EINVAL;
+	return visit_all(tree, interval, times, cnt) ? variance_tree__visit_noise(tree, interval) : -EINVAL;
 }
 
 bool variance_tree__visited(const struct variance_tree *tree, uint32_t node, struct tree_time *time)
@@ -485,7 +317,7 @@ int variance_tree__add(struct variance_tree *tree, const struct tree_interval *i
 
 	if (!(interval->weight > 0) || !visit_all(tree, interval, times, cnt))
 		return -EINVAL;
-	if (visit_noise(tree, interval))
+	if (variance_tree__visit_noise(tree, interval))
 		return -ENOMEM;
 	tree->weight += interval->weight;
 	moments__add(&tree->nodes.items[TREE_ROOT].moments, interval->weight, &visits[TREE_ROOT], latency_ns);

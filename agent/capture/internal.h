@@ -24,7 +24,7 @@ struct program_cost {
 
 struct capture {
 	struct capture_opts opts;
-	struct whylate_bpf *skel; /* only capture.c looks inside */
+	struct whylate_bpf *skel; /* load.c, windows.c and capture.c look inside */
 	struct bpf_object *object;
 	struct controls *controls; /* mapped */
 	struct hook_survey survey;

@@ -1,50 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "session/stacks.h"
+#include "session/stacks_internal.h"
 
-#include "base/folded.h"
 #include "base/hash.h"
 #include "base/names.h"
 #include "base/random.h"
-#include "session/images.h"
 #include "target/kernel_symbols.h"
-#include "target/spin.h"
-#include "target/symbols.h"
-#include "target/unwind_rules.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* Records of Python frames that wait for their stack, by CPU: a power of two. */
-#define PYTHON_CPUS 64
-/* Frames of a call path, of both kinds. */
-#define PATH_MAX_CNT (UNWIND_FRAMES_MAX + WL_PYTHON_FRAMES_MAX)
 /* Waiting for names of inlined functions of a file. */
 #define INLINED_AT_ONCE_NS 200000000ULL
-/* Of one frame's name. */
-#define NAME_SZ 256
-
-struct stacks {
-	struct stacks_opts opts;
-	struct stack_texts *texts;
-	struct stack_samples *samples;
-	struct kernel_symbols *kernel;
-	struct stack_beat beat;
-	struct images *images;
-	struct symbols *symbols; /* of the target's program */
-	struct stacks_made made;
-	bool ended;
-	struct shard_row row;
-	uint64_t python_cnt;
-	struct wl_python_record pythons[PYTHON_CPUS];
-	char name[NAME_SZ]; /* of a place */
-	struct unwind_regs frame_regs[VALUES_DEPTH_MAX + 1];
-	char line[PATH_MAX_CNT * (NAME_SZ + 1)];
-	char path[PATH_MAX_CNT * (NAME_SZ + 1)]; /* of a hand-off */
-};
 
 void stacks__changed(struct stacks *stacks, pid_t pid)
 {
@@ -52,379 +20,6 @@ void stacks__changed(struct stacks *stacks, pid_t pid)
 		images__changed(stacks->images, pid);
 	if (stacks->opts.values)
 		sampled_values__changed(stacks->opts.values, pid);
-}
-
-/* --- what is on it ------------------------------------------------------------------------------------------------ */
-
-/* Code that the process made itself: by what its compiler told of it. */
-static void made_name(struct stacks *stacks, struct image_process *process, uint64_t addr, uint64_t ts, char *name)
-{
-	const char *told = images__made_name(stacks->images, process, addr, ts);
-
-	if (told) {
-		stacks->made.named++;
-		snprintf(name, NAME_SZ, "%s", told);
-		return;
-	}
-	stacks->made.unnamed++;
-	stacks->made.pid = process->pid;
-	stacks->made.runtime = process->image->runtime;
-	snprintf(name, NAME_SZ, "[jit]+0x%" PRIx64, addr);
-}
-
-static void frame_name(struct stacks *stacks, struct image_process *process, uint64_t addr, uint64_t ts, char *name)
-{
-	const struct image *image = process->image;
-	uint32_t id = PROGRAM_NONE;
-
-	if (image->program)
-		id = program__function_at_runtime(image->program, addr, NULL);
-	if (id != PROGRAM_NONE)
-		snprintf(name, NAME_SZ, "%s", program__function(image->program, id)->shown);
-	else if (unwinder__is_made(image->unwinder, addr))
-		made_name(stacks, process, addr, ts, name);
-	else if (!unwinder__place(image->unwinder, addr, name, NAME_SZ))
-		snprintf(name, NAME_SZ, "[unknown]");
-}
-
-/*
- * What the compiler has inlined there stands below it, as "f (inlined by g)".  Of the target's own code only: DWARF
- * takes much memory and time.
- */
-static void add_inlined(struct stacks *stacks, const struct image *image, uint64_t addr, bool is_guess)
-{
-	const char *names[INLINES_DEPTH_MAX], *by;
-	uint32_t id = image->program ? program__function_at_runtime(image->program, addr, NULL) : PROGRAM_NONE;
-	char text[NAME_SZ];
-	size_t cnt;
-
-	if (id == PROGRAM_NONE || is_guess || image != images__target(stacks->images))
-		return;
-	by = program__function(image->program, id)->shown;
-	cnt = program__inlined_at(image->program, stacks->symbols, addr, names);
-	for (size_t i = 0; i < cnt; i++) {
-		snprintf(text, sizeof(text), "%.120s (inlined by %.110s)", names[i], i ? names[i - 1] : by);
-		folded_add(stacks->line, sizeof(stacks->line), text);
-	}
-}
-
-/* A loop that waits for a lock stands below its function, as the frame FRAME_SPIN.  Of the target's own code only. */
-static void add_spin(struct stacks *stacks, const struct image *image, uint64_t pc)
-{
-	uint8_t bytes[2 * SPIN_LOOP_MAX + 16];
-	const struct program_module *module;
-	uint32_t id, idx = PROGRAM_NONE;
-	uint64_t addr, from;
-	ssize_t sz;
-
-	if (!image->program || image != images__target(stacks->images))
-		return;
-	id = program__function_at_runtime(image->program, pc, &idx);
-	if (id == PROGRAM_NONE)
-		return;
-	module = program__module(image->program, idx);
-	addr = pc - module->bias;
-	from = program__function(image->program, id)->addr;
-	if (addr > from + SPIN_LOOP_MAX)
-		from = addr - SPIN_LOOP_MAX;
-	sz = program__read_code(image->program, idx, from, bytes, sizeof(bytes));
-	if (sz > 0 && code_spins(bytes, (size_t)sz, addr - from))
-		folded_add(stacks->line, sizeof(stacks->line), FRAME_SPIN);
-}
-
-/* The function's number in the target's program, also where another process runs the same file at another place. */
-static uint32_t number_of(const struct stacks *stacks, const struct image *image, uint64_t addr)
-{
-	struct program *program = images__target(stacks->images)->program;
-	const struct program_function *function;
-	const struct program_module *module;
-	uint32_t id = program__function_at_runtime(image->program, addr, NULL), idx;
-
-	if (id == PROGRAM_NONE || image->program == program)
-		return id;
-	function = program__function(image->program, id);
-	module = program__module(image->program, function->module);
-	idx = module ? program__module_find(program, module->path) : PROGRAM_NONE;
-	return idx == PROGRAM_NONE ? PROGRAM_NONE : program__function_at(program, idx, function->addr);
-}
-
-/* What hot paths want to know of the frames: how many, 0: nothing. */
-static size_t hot_frames(const struct stacks *stacks, const struct image *image, const struct unwind_frame *frames,
-			 size_t cnt, struct hot_frame *hot)
-{
-	if (!stacks->opts.hot || !image->program || !images__target(stacks->images)->program)
-		return 0;
-	for (size_t i = 0; i < cnt; i++)
-		hot[i] = (struct hot_frame){
-			.function = number_of(stacks, image, unwind_frame_addr(&frames[i])),
-			.call_addr = frames[i].exact ? 0 : frames[i].pc,
-			.guessed = frames[i].how == UNWIND_BY_SCAN,
-		};
-	return cnt;
-}
-
-/* The frames of Python code that were sent with the stack; NULL: none. */
-static const struct wl_python_record *python_of(const struct stacks *stacks, const struct image_process *process,
-						const struct wl_stack_record *record)
-{
-	const struct wl_python_record *python = &stacks->pythons[record->header.cpu & (PYTHON_CPUS - 1)];
-
-	if (!(record->flags & WL_STACK_PYTHON) || !process->python || python->ts != record->ts ||
-	    python->tid != record->tid || python->pid != record->pid)
-		return NULL;
-	return python;
-}
-
-/* What of the C stack is the interpreter's own. */
-static void tell_interpreter(const struct image *image, const struct unwind_frame *frames, size_t cnt,
-			     enum python_frame *kinds)
-{
-	const struct program_function *function;
-	uint32_t modules[UNWIND_FRAMES_MAX], interpreter = PROGRAM_NONE, id;
-
-	for (size_t i = 0; i < cnt; i++) {
-		uint64_t addr = unwind_frame_addr(&frames[i]);
-
-		kinds[i] = PYTHON_FRAME_OTHER;
-		modules[i] = PROGRAM_NONE;
-		/* `python -X perf` has a trampoline for each function. */
-		if (unwinder__is_made(image->unwinder, addr))
-			kinds[i] = PYTHON_FRAME_INTERPRETER;
-		id = image->program ? program__function_at_runtime(image->program, addr, &modules[i]) : PROGRAM_NONE;
-		function = id != PROGRAM_NONE ? program__function(image->program, id) : NULL;
-		if (!function || !python_is_loop(function->name))
-			continue;
-		kinds[i] = PYTHON_FRAME_EVAL;
-		interpreter = function->module;
-	}
-	for (size_t i = 0; i < cnt; i++)
-		if (kinds[i] == PYTHON_FRAME_OTHER && interpreter != PROGRAM_NONE && modules[i] == interpreter)
-			kinds[i] = PYTHON_FRAME_INTERPRETER;
-}
-
-/* Innermost first: how many. */
-static size_t make_path(struct stacks *stacks, const struct image_process *process,
-			const struct wl_stack_record *record, const struct unwind_frame *frames, size_t cnt,
-			struct python_merged *path)
-{
-	const struct wl_python_record *python = python_of(stacks, process, record);
-	enum python_frame kinds[UNWIND_FRAMES_MAX];
-
-	if (python) {
-		tell_interpreter(process->image, frames, cnt, kinds);
-		return python_merge(kinds, cnt, python->code, python->cnt, path, PATH_MAX_CNT);
-	}
-	for (size_t i = 0; i < cnt; i++)
-		path[i] = (struct python_merged){.idx = i};
-	return cnt;
-}
-
-static struct stack_text *text_of(struct stacks *stacks, struct image_process *process,
-				  const struct wl_stack_record *record, const struct unwind_frame *frames, size_t cnt,
-				  enum unwind_end end)
-{
-	struct python_merged path[PATH_MAX_CNT];
-	struct hot_frame hot[UNWIND_FRAMES_MAX];
-	char name[NAME_SZ + 1];
-	uint32_t guessed = 0;
-
-	stacks->line[0] = '\0';
-	for (size_t i = make_path(stacks, process, record, frames, cnt, path); i-- > 0;) {
-		const struct unwind_frame *frame = &frames[path[i].idx];
-		bool is_guess = !path[i].code && frame->how == UNWIND_BY_SCAN;
-
-		name[0] = '?';
-		if (path[i].code)
-			snprintf(name, NAME_SZ, "%s", python__name(process->python, path[i].code) ?: "[python]");
-		else
-			frame_name(stacks, process, unwind_frame_addr(frame), record->ts, name + is_guess);
-		folded_add(stacks->line, sizeof(stacks->line), name);
-		if (!path[i].code)
-			add_inlined(stacks, process->image, unwind_frame_addr(frame), is_guess);
-		guessed += is_guess;
-	}
-	if (!(record->flags & WL_STACK_WAITS) && cnt && !path[0].code)
-		add_spin(stacks, process->image, frames[0].pc);
-	return stack_texts__get(stacks->texts, stacks->line, end == UNWIND_START, guessed, hot,
-				hot_frames(stacks, process->image, frames, cnt, hot));
-}
-
-/* A stack without frames that anything is known of. */
-static struct stack_text *text_without(struct stacks *stacks, const char *name, bool complete)
-{
-	return stack_texts__get(stacks->texts, name, complete, 0, NULL, 0);
-}
-
-struct naming {
-	struct stacks *stacks;
-	struct image_process *process;
-	uint64_t ts;
-};
-
-static const char *place_name(void *owner, uint64_t addr)
-{
-	const struct naming *naming = owner;
-
-	frame_name(naming->stacks, naming->process, addr, naming->ts, naming->stacks->name);
-	return naming->stacks->name;
-}
-
-/* What variables hold at its innermost frames; NULL: out of memory. */
-static struct stack_values *values_of(struct stacks *stacks, struct image_process *process,
-				      const struct wl_stack_record *record, const struct unwind_frame *frames,
-				      size_t cnt)
-{
-	struct naming naming = {stacks, process, record->ts};
-	struct value_stack stack = {
-		.pid = process->pid,
-		.program = process->image->program,
-		.frames = frames,
-		.regs = stacks->frame_regs,
-		.frame_cnt = cnt,
-		.memory = {.bytes = record->stack, .addr = record->regs[WL_STACK_REG_SP], .sz = record->stack_sz},
-		.ts = record->ts,
-		.tid = record->tid,
-		.name = place_name,
-		.owner = &naming,
-	};
-
-	return sampled_values__take(stacks->opts.values, &stack);
-}
-
-static int unwind(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record,
-		  struct stack_text **text, struct stack_values **values)
-{
-	/* What the agent does is no cause of the target's. */
-	bool wants_values = stacks->opts.values && !(record->flags & WL_STACK_WAITS) &&
-			    record->pid != (uint32_t)getpid() &&
-			    sampled_values__met(stacks->opts.values, process->pid, process->image->program);
-	struct unwind_input input = {.regs = record->regs,
-				     .stack = record->stack,
-				     .stack_sz = record->stack_sz,
-				     .frame_regs = stacks->frame_regs,
-				     .frame_regs_max =
-					     wants_values ? sampled_values__depth(stacks->opts.values) + 1 : 0};
-	struct unwind_frame frames[UNWIND_FRAMES_MAX];
-	enum unwind_end end;
-	size_t cnt;
-
-	cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
-	/* In code that was loaded since, the stack is searched for return addresses, and that may lead to its
-	 * beginning. */
-	if (end == UNWIND_NOT_KNOWN || !unwinder__is_code(process->image->unwinder, frames[0].pc)) {
-		int again = images__look_again(stacks->images, process);
-
-		if (again < 0)
-			return again;
-		if (again)
-			cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
-		if (!process->image)
-			return 0;
-		wants_values =
-			wants_values && sampled_values__met(stacks->opts.values, process->pid, process->image->program);
-	}
-	*text = text_of(stacks, process, record, frames, cnt, end);
-	if (*text && wants_values)
-		*values = values_of(stacks, process, record, frames, cnt);
-	/* It may forget the image. */
-	images__used(stacks->images, process, record->ts);
-	return *text ? 0 : -ENOMEM;
-}
-
-/*
- * A process that has ended before its mappings could be read may be a fork of the target: then its code is where the
- * target has it, and the target's tables lead from its registers to where the thread began.
- */
-static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
-{
-	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
-	struct image_process like = {.pid = (pid_t)record->pid, .image = images__target(stacks->images)};
-	struct unwind_frame frames[UNWIND_FRAMES_MAX];
-	enum unwind_end end;
-	size_t cnt;
-
-	if (!like.image)
-		return 0;
-	cnt = unwinder__frames(like.image->unwinder, &input, frames, &end);
-	if (end != UNWIND_START || cnt < 2)
-		return 0;
-	for (size_t i = 0; i < cnt; i++)
-		if (frames[i].how == UNWIND_BY_SCAN || unwinder__is_made(like.image->unwinder, frames[i].pc))
-			return 0;
-	*text = text_of(stacks, &like, record, frames, cnt, end);
-	return *text ? 0 : -ENOMEM;
-}
-
-static int user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text,
-		     struct stack_values **values)
-{
-	struct image_process *process;
-	int err;
-
-	*text = NULL;
-	*values = NULL;
-	if (record->flags & WL_STACK_NO_USER) {
-		*text = text_without(stacks, "[kernel]", true);
-		return *text ? 0 : -ENOMEM;
-	}
-	err = images__process(stacks->images, (pid_t)record->pid, &process);
-	if (!err && process->image)
-		err = unwind(stacks, process, record, text, values);
-	else if (!err)
-		err = unwind_as_target(stacks, record, text);
-	if (err || *text)
-		return err;
-	/* It has ended before its mappings could be read. */
-	*text = text_without(stacks, "[unknown]", false);
-	return *text ? 0 : -ENOMEM;
-}
-
-/* How many of the innermost frames are the sampler's own: the interrupt of a tick, the switch of a wait. */
-static size_t own_frames(struct stacks *stacks, const struct wl_stack_record *record, size_t cnt)
-{
-	const char *name;
-	size_t own = 0;
-
-	if (record->flags & WL_STACK_KERNEL_TICK) {
-		for (size_t i = 0; i < cnt; i++) {
-			name = kernel_symbols__name(stacks->kernel, record->kernel[i]);
-			if (name && !strncmp(name, "asm_sysvec_", 11))
-				return i + 1;
-		}
-		return cnt;
-	}
-	if (!(record->flags & WL_STACK_WAITS))
-		return 0;
-	for (size_t i = 0; i < cnt; i++) {
-		name = kernel_symbols__name(stacks->kernel, record->kernel[i]);
-		if (name && !strncmp(name, "__schedule", 10))
-			own = i + 1;
-		else if (own && name && !strcmp(name, "schedule"))
-			return i + 1;
-		else if (own)
-			return own;
-	}
-	return own;
-}
-
-static int kernel_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
-{
-	size_t cnt = record->kernel_cnt < WL_STACK_KERNEL_MAX ? record->kernel_cnt : WL_STACK_KERNEL_MAX, own;
-	bool named = false;
-
-	*text = NULL;
-	own = own_frames(stacks, record, cnt);
-	stacks->line[0] = '\0';
-	for (size_t i = cnt; i-- > own;) {
-		const char *name = kernel_symbols__name(stacks->kernel, record->kernel[i]);
-
-		folded_add(stacks->line, sizeof(stacks->line), name ? name : "[kernel]");
-		named |= name != NULL;
-	}
-	if (!named)
-		return 0;
-	*text = stack_texts__get(stacks->texts, stacks->line, true, 0, NULL, 0);
-	return *text ? 0 : -ENOMEM;
 }
 
 /* --- contexts ----------------------------------------------------------------------------------------------------- */
@@ -449,7 +44,7 @@ static uint64_t hash_path(struct stacks *stacks, struct image_process *process, 
 		if (module && *module->build_id) {
 			hash = random_mix(fnv1a_text(hash, module->build_id) + (addr - module->bias));
 		} else {
-			frame_name(stacks, process, addr, record->ts, stacks->name);
+			stacks__frame_name(stacks, process, addr, record->ts, stacks->name);
 			hash = fnv1a_text(hash, stacks->name);
 		}
 	}
@@ -470,7 +65,7 @@ int stacks__path(struct stacks *stacks, const struct wl_stack_record *record, st
 	if (err || !process->image)
 		return err;
 	path->hash = hash_path(stacks, process, record);
-	err = user_text(stacks, record, &text, &values);
+	err = stacks__user_text(stacks, record, &text, &values);
 	if (err)
 		return err;
 	snprintf(stacks->path, sizeof(stacks->path), "%s", text->frames);
@@ -506,10 +101,10 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 	}
 	if (header->kind == WL_RECORD_STACK_WAIT)
 		return stack_samples__take_wait(stacks->samples, (const struct wl_stack_wait_record *)header);
-	err = user_text(stacks, record, &user, &values);
+	err = stacks__user_text(stacks, record, &user, &values);
 	if (err)
 		return err;
-	err = kernel_text(stacks, record, &kernel);
+	err = stacks__kernel_text(stacks, record, &kernel);
 	if (!err)
 		return stack_samples__take(stacks->samples, record, user, kernel, values);
 	free(values);

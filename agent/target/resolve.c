@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "target/resolve.h"
+#include "target/resolve_internal.h"
+
 #include "base/units.h"
-#include "target/nearest.h"
 #include "target/proc_file.h"
 
 #include <errno.h>
@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LISTED_MAX    10
-#define NEAREST_SHOWN 3
 #define CMDLINE_SZ    80
 #define CGROUP_SZ     128
 #define ANCESTORS_MAX 64
@@ -25,7 +23,7 @@ static const char *const kind_names[] = {
 
 /* --- processes ---------------------------------------------------------------------------------------------------- */
 
-static const struct target_process *find(const target_processes *processes, pid_t pid)
+const struct target_process *resolve_find(const target_processes *processes, pid_t pid)
 {
 	for (size_t i = 0; i < processes->cnt; i++)
 		if (processes->items[i].pid == pid)
@@ -41,12 +39,12 @@ static pid_t parent_of(pid_t pid)
 }
 
 /* The outermost ancestor, itself included, that is of the list; a process between two of them need not be. */
-static pid_t root_of(const target_processes *processes, const struct target_process *process)
+pid_t resolve_root_of(const target_processes *processes, const struct target_process *process)
 {
 	pid_t root = process->pid, pid = process->ppid;
 
 	for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
-		const struct target_process *ancestor = find(processes, pid);
+		const struct target_process *ancestor = resolve_find(processes, pid);
 
 		if (ancestor)
 			root = pid;
@@ -60,13 +58,13 @@ int target_roots(const target_processes *processes, target_processes *roots)
 	int err = 0;
 
 	for (size_t i = 0; i < processes->cnt && !err; i++)
-		if (root_of(processes, &processes->items[i]) == processes->items[i].pid &&
-		    !find(roots, processes->items[i].pid))
+		if (resolve_root_of(processes, &processes->items[i]) == processes->items[i].pid &&
+		    !resolve_find(roots, processes->items[i].pid))
 			err = vec_push(roots, processes->items[i]);
 	return err;
 }
 
-static int add_pid(struct target_set *set, pid_t pid)
+int resolve_add_pid(struct target_set *set, pid_t pid)
 {
 	for (size_t i = 0; i < set->pids.cnt; i++)
 		if (set->pids.items[i] == pid)
@@ -155,7 +153,7 @@ static int resolve_pid(const struct target_query *query, const char *word, struc
 		}
 	}
 	err = target_check(pid);
-	return err ? err : add_pid(set, pid);
+	return err ? err : resolve_add_pid(set, pid);
 }
 
 static int resolve_pids(const struct target_query *query, struct target_set *set)
@@ -176,12 +174,7 @@ static int resolve_pids(const struct target_query *query, struct target_set *set
 
 /* --- none, or too many -------------------------------------------------------------------------------------------- */
 
-struct offered {
-	struct nearest nearest;
-	VEC(char *) names;
-};
-
-static void offer(void *owner, const char *name)
+void resolve_offer(void *owner, const char *name)
 {
 	struct offered *offered = owner;
 	char *copy;
@@ -196,7 +189,7 @@ static void offer(void *owner, const char *name)
 		nearest_offer(&offered->nearest, copy);
 }
 
-static void offered_free(struct offered *offered)
+void resolve_offered_free(struct offered *offered)
 {
 	for (size_t i = 0; i < offered->names.cnt; i++)
 		free(offered->names.items[i]);
@@ -204,7 +197,7 @@ static void offered_free(struct offered *offered)
 }
 
 /* The names that are near, or where none is, some that there are. */
-static void say_none(const char *what, struct offered *offered, const char *see)
+void resolve_say_none(const char *what, struct offered *offered, const char *see)
 {
 	bool any_near = offered->nearest.cnt;
 	size_t cnt = any_near ? offered->nearest.cnt : offered->names.cnt;
@@ -297,7 +290,7 @@ static int add_roots(const target_processes *roots, struct target_set *set)
 	for (size_t i = 0; i < roots->cnt && !err; i++) {
 		err = target_check(roots->items[i].pid);
 		if (!err)
-			err = add_pid(set, roots->items[i].pid);
+			err = resolve_add_pid(set, roots->items[i].pid);
 	}
 	return err;
 }
@@ -338,16 +331,16 @@ static int resolve_name(enum target_kind kind, const char *name, const target_pr
 		nearest_init(&offered.nearest, name, NEAREST_SHOWN);
 		for (size_t i = 0; i < all->cnt; i++) {
 			if (by_comm)
-				offer(&offered, all->items[i].comm);
+				resolve_offer(&offered, all->items[i].comm);
 			exe_of(all->items[i].pid, exe, sizeof(exe));
 			if (*exe)
-				offer(&offered, by_comm || !strchr(name, '/') ? base_name(exe) : exe);
+				resolve_offer(&offered, by_comm || !strchr(name, '/') ? base_name(exe) : exe);
 		}
 		snprintf(what, sizeof(what), by_comm ? "no process is called '%.200s'" : "no process runs '%.300s'",
 			 name);
 		proc_make_printable(what);
-		say_none(what, &offered, NULL);
-		offered_free(&offered);
+		resolve_say_none(what, &offered, NULL);
+		resolve_offered_free(&offered);
 		err = -ESRCH;
 	}
 	vec_free(&candidates);
@@ -398,20 +391,20 @@ static void say_no_port(const char *name, const target_processes *all)
 	nearest_init(&offered.nearest, "", 0);
 	if (!target_port_owners_read(all, 0, &owners)) {
 		for (size_t i = 0; i < owners.cnt; i++) {
-			const struct target_process *process = find(all, owners.items[i].pid);
+			const struct target_process *process = resolve_find(all, owners.items[i].pid);
 			char text[64];
 
 			/* The first of those that hold the socket. */
 			if (owners.items[i].udp || (i && owners.items[i].ino == owners.items[i - 1].ino) || !process)
 				continue;
 			snprintf(text, sizeof(text), "%u (%s)", owners.items[i].port, process->comm);
-			offer(&offered, text);
+			resolve_offer(&offered, text);
 		}
 	}
 	snprintf(what, sizeof(what), "no process that can be inspected listens on port %.8s", name);
-	say_none(what, &offered, "there are");
+	resolve_say_none(what, &offered, "there are");
 	vec_free(&owners);
-	offered_free(&offered);
+	resolve_offered_free(&offered);
 }
 
 static int resolve_port(const char *name, const target_processes *all, struct target_set *set)
@@ -428,14 +421,14 @@ static int resolve_port(const char *name, const target_processes *all, struct ta
 		return -EINVAL;
 	err = target_port_owners_read(all, (uint16_t)port, &owners);
 	for (size_t i = 0; i < owners.cnt; i++)
-		served = served || !is_activator(find(all, owners.items[i].pid));
+		served = served || !is_activator(resolve_find(all, owners.items[i].pid));
 	for (size_t i = 0; i < owners.cnt && !err; i++) {
-		const struct target_process *process = find(all, owners.items[i].pid);
+		const struct target_process *process = resolve_find(all, owners.items[i].pid);
 
 		if (served && is_activator(process))
 			continue;
 		owners.items[kept++] = owners.items[i];
-		if (!find(&candidates, process->pid))
+		if (!resolve_find(&candidates, process->pid))
 			err = vec_push(&candidates, *process);
 	}
 	owners.cnt = kept;
@@ -468,129 +461,6 @@ static int resolve_processes(const struct target_query *query, struct target_set
 		err = query->kind == TARGET_BY_PORT ? resolve_port(query->names.items[i], &all, set)
 						    : resolve_name(query->kind, query->names.items[i], &all, set);
 	vec_free(&all);
-	return err;
-}
-
-/* --- by cgroup ---------------------------------------------------------------------------------------------------- */
-
-static uint64_t cpu_of(const struct target_process *process)
-{
-	target_processes one = {0};
-	uint64_t cpu_ns = vec_push(&one, *process) ? 0 : target_cpu_ns(&one);
-
-	vec_free(&one);
-	return cpu_ns;
-}
-
-static const struct target_process *busiest(const target_processes *processes)
-{
-	const struct target_process *found = NULL;
-	uint64_t most_ns = 0;
-
-	for (size_t i = 0; i < processes->cnt; i++) {
-		uint64_t cpu_ns = cpu_of(&processes->items[i]);
-
-		if (!found || cpu_ns > most_ns) {
-			found = &processes->items[i];
-			most_ns = cpu_ns;
-		}
-	}
-	return found;
-}
-
-/* Of those that listen the busiest, or the one that forked it; where none does, the busiest of all. */
-static int main_process(const target_processes *members, pid_t *pid)
-{
-	target_port_owners owners = {0};
-	target_processes listening = {0};
-	const struct target_process *most;
-	int err = target_port_owners_read(members, 0, &owners);
-
-	for (size_t i = 0; i < owners.cnt && !err; i++)
-		if (!find(&listening, owners.items[i].pid))
-			err = vec_push(&listening, *find(members, owners.items[i].pid));
-	most = busiest(listening.cnt ? &listening : members);
-	*pid = most ? root_of(listening.cnt ? &listening : members, most) : 0;
-	vec_free(&listening);
-	vec_free(&owners);
-	return err;
-}
-
-static int take_cgroup(const struct target_cgroup *cgroup, struct target_set *set)
-{
-	target_processes members = {0}, roots = {0};
-	pid_t first = 0;
-	int err = target_cgroup_processes(cgroup, &members);
-
-	set->cgroup = *cgroup;
-	if (err == -ENOENT || (!err && !members.cnt)) {
-		log_error("cgroup '%s' %s", cgroup->path, err ? "has just been removed" : "has no process in it");
-		err = -ESRCH;
-	} else if (!err && find(&members, getpid())) {
-		log_error("cgroup '%s' has whylate itself in it: start whylate outside of it", cgroup->path);
-		err = -EINVAL;
-	}
-	if (!err)
-		err = main_process(&members, &first);
-	if (!err)
-		err = target_check(first);
-	if (!err)
-		err = add_pid(set, first);
-	if (!err)
-		err = target_roots(&members, &roots);
-	for (size_t i = 0; i < roots.cnt && !err; i++)
-		err = add_pid(set, roots.items[i].pid);
-	vec_free(&members);
-	vec_free(&roots);
-	return err;
-}
-
-static int resolve_cgroup_path(const char *path, struct target_set *set)
-{
-	struct target_cgroup cgroup;
-	int err = target_cgroup_open(path, &cgroup);
-
-	if (err)
-		log_error("there is no cgroup '%.300s': %s (`cat /proc/PID/cgroup` shows that of a process)", path,
-			  strerror(-err));
-	return err ? err : take_cgroup(&cgroup, set);
-}
-
-static int resolve_cgroup_name(enum target_kind kind, const char *name, struct target_set *set)
-{
-	static const char *const words[] = {
-		[CGROUP_UNIT] = "unit", [CGROUP_CONTAINER] = "container", [CGROUP_POD] = "pod"};
-	enum cgroup_kind cgroup_kind = kind == TARGET_BY_UNIT  ? CGROUP_UNIT
-				       : kind == TARGET_BY_POD ? CGROUP_POD
-							       : CGROUP_CONTAINER;
-	target_cgroups found = {0};
-	int err = target_cgroups_find(cgroup_kind, name, &found);
-
-	if (err) {
-		log_error("the cgroups cannot be listed: %s", strerror(-err));
-	} else if (found.cnt > 1) {
-		log_error("%zu %ss match '%.80s': choose with", found.cnt, words[cgroup_kind], name);
-		for (size_t i = 0; i < found.cnt && i < LISTED_MAX; i++)
-			log_error("  --cgroup %s", found.items[i].path);
-		err = -ENOTUNIQ;
-	} else if (!found.cnt) {
-		struct offered offered = {0};
-		char what[256], wanted[256];
-
-		/* A unit without its kind is a service. */
-		snprintf(wanted, sizeof(wanted), "%.200s%s", name,
-			 cgroup_kind == CGROUP_UNIT && !strchr(name, '.') ? ".service" : "");
-		nearest_init(&offered.nearest, wanted, NEAREST_SHOWN);
-		target_cgroups_names(cgroup_kind, offer, &offered);
-		snprintf(what, sizeof(what), "no %s '%.100s' has a cgroup here", words[cgroup_kind], name);
-		proc_make_printable(what);
-		say_none(what, &offered, cgroup_kind == CGROUP_UNIT ? "there are" : NULL);
-		offered_free(&offered);
-		err = -ESRCH;
-	} else {
-		err = take_cgroup(&found.items[0], set);
-	}
-	vec_free(&found);
 	return err;
 }
 
@@ -653,7 +523,7 @@ static int add_new(target_processes *processes, const target_processes *more)
 	int err = 0;
 
 	for (size_t i = 0; i < more->cnt && !err; i++)
-		if (!find(processes, more->items[i].pid))
+		if (!resolve_find(processes, more->items[i].pid))
 			err = vec_push(processes, more->items[i]);
 	return err;
 }
