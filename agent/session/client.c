@@ -126,6 +126,13 @@ bool session__probes_many(const struct recording *recording)
 
 /* --- the client, as the session calls it -------------------------------------------------------------------------- */
 
+int recording_client_open(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+
+	return options->client ? options->client->open(recording, options->client_options, &recording->client) : 0;
+}
+
 bool recording_client_probes(const struct recording *recording)
 {
 	return recording->options->client && recording->options->client->probes;

@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Room for the name of the directory that the shards go to. */
+#define RECORDED_DIR_SZ 4096
+
 struct stream_options {
 	const char *url; /* NULL: not streamed */
 	const char *cert, *key, *ca, *token;

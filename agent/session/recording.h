@@ -113,7 +113,7 @@ struct recorded_rings {
 };
 
 struct recorded_output {
-	const char *dir; /* where the shards go */
+	char *dir; /* where the shards go; of RECORDED_DIR_SZ bytes, the result's */
 	bool made_dir;
 	struct stream *stream;            /* NULL: not streamed */
 	struct recorded_metrics *metrics; /* NULL: not exposed */
@@ -217,6 +217,14 @@ struct recorded_wait {
 #define RECORDED_WAITS_MAX 4
 size_t recording_waits_of(const struct shard_row *row, struct recorded_wait waits[RECORDED_WAITS_MAX]);
 
+/* output.c: the directory's name, which no other recording may be in; the writer.  0 or -errno after one line. */
+int recording_output_name(struct recording *recording);
+int recording_output_open(struct recording *recording);
+/* Nothing was recorded: leaves the directory as it was. */
+void recording_output_discard(struct recording *recording);
+/* Closes the writer, if it is open, and says what became of it all: err, or the writer's error. */
+int recording_output_close(struct recording *recording, int err);
+
 /* The name that the recording goes by. */
 const char *recording_host(const struct recording *recording, char buf[SHARD_HOST_MAX + 1]);
 
@@ -272,8 +280,8 @@ int recording_find_markers(struct recording *recording);
 
 /* trace.c: all of them do nothing in counters mode. */
 int recording_trace_open(struct recording *recording);
-/* Everything that was in the rings at polled_ts has been handed over. */
-int recording_trace_advance(struct recording *recording, uint64_t polled_ts);
+/* Everything that was in the rings when they were read last has been handed over. */
+int recording_trace_advance(struct recording *recording);
 int recording_trace_finish(struct recording *recording);
 int recording_trace_write_loss(struct recording *recording, uint64_t ts);
 int recording_trace_write_counts(struct recording *recording);
@@ -297,8 +305,8 @@ void recording_loads_free(struct recording *recording);
 int recording_values_open(struct recording *recording);
 /* sampling.c: all of them do nothing without --stacks. */
 int recording_stacks_start(struct recording *recording);
-/* Everything that was in the rings at polled_ts has been handed over. */
-int recording_stacks_advance(struct recording *recording, uint64_t polled_ts);
+/* Everything that was in the rings when they were read last has been handed over. */
+int recording_stacks_advance(struct recording *recording);
 int recording_stacks_finish(struct recording *recording);
 int recording_stacks_write_counts(struct recording *recording);
 /* How code gets names that has none. */
@@ -345,7 +353,9 @@ bool recording_over_limits(const struct recording *recording);
 /* On stderr, at the end: counts, loss, cost. */
 void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats);
 
-/* client.c: does it attach probes, and does it keep the budget at the moment? */
+/* client.c: 0 or -errno after one line; no client: nothing. */
+int recording_client_open(struct recording *recording);
+/* Does it attach probes, and does it keep the budget at the moment? */
 bool recording_client_probes(const struct recording *recording);
 bool recording_client_probing(const struct recording *recording);
 /* A few times a second; no client: nothing.  0 or -errno after one line. */

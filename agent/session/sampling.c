@@ -239,8 +239,9 @@ static int drop_beating(struct recording *recording)
 	return journal__say(&recording->journal, "stack_beat", "%s", what[beat]);
 }
 
-int recording_stacks_advance(struct recording *recording, uint64_t polled_ts)
+int recording_stacks_advance(struct recording *recording)
 {
+	uint64_t polled_ts = capture__polled_ts(recording->capture);
 	int err;
 
 	if (!recording->stacks)

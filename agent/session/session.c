@@ -13,16 +13,12 @@
 #include "session/recording.h"
 #include "session/streaming.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -137,6 +133,38 @@ static int every_second(struct recording *recording)
 	return err;
 }
 
+typedef int (*recording_step)(struct recording *recording);
+
+/* One after the other, until one fails. */
+static int take_steps(struct recording *recording, const recording_step *steps, size_t cnt)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < cnt && !err; i++)
+		err = steps[i](recording);
+	return err;
+}
+
+#define TAKE_STEPS(recording, steps) take_steps(recording, steps, sizeof(steps) / sizeof(steps[0]))
+
+/* Everything that was in the rings has been handed over. */
+static const recording_step advances[] = {
+	recording_probes_advance,
+	recording_trace_advance,
+	recording_stacks_advance,
+};
+
+static const recording_step looks[] = {
+	recording_follow_moved, recording_windows_step, recording_client_step,
+	recording_budget_keep,  recording_loads_watch,  recording_trace_slots_watch,
+};
+
+static bool is_over(struct recording *recording)
+{
+	recording->target.exited = recording_target_gone(recording);
+	return recording->target.exited || recording_probes_lost(recording);
+}
+
 static int record_until_done(struct recording *recording)
 {
 	uint64_t begin = recording->clock.begin_ts, next_second = begin + SECOND_NS;
@@ -169,29 +197,11 @@ static int record_until_done(struct recording *recording)
 			err = 0;
 		recording_retain(recording);
 		if (!err)
-			err = recording_probes_advance(recording);
-		if (!err)
-			err = recording_trace_advance(recording, capture__polled_ts(recording->capture));
-		if (!err)
-			err = recording_stacks_advance(recording, capture__polled_ts(recording->capture));
-		if (!err && recording_target_gone(recording)) {
-			recording->target.exited = true;
-			break;
-		}
-		if (!err && recording_probes_lost(recording))
+			err = TAKE_STEPS(recording, advances);
+		if (!err && is_over(recording))
 			break;
 		if (!err)
-			err = recording_follow_moved(recording);
-		if (!err)
-			err = recording_windows_step(recording);
-		if (!err)
-			err = recording_client_step(recording);
-		if (!err)
-			err = recording_budget_keep(recording);
-		if (!err)
-			err = recording_loads_watch(recording);
-		if (!err)
-			err = recording_trace_slots_watch(recording);
+			err = TAKE_STEPS(recording, looks);
 		if (recording->symbols.unsafe)
 			break;
 		capture__measure_cost(recording->capture);
@@ -254,6 +264,7 @@ static int prepare_target(struct recording *recording)
 	err = recording_members_open(recording);
 	if (err)
 		return err;
+	target_comm(options->pid, options->pid, recording->target.comm);
 	recording_stay_off(recording);
 	refresh_mappings(recording, options->pid);
 	err = options->symbols ? read_symbols(recording) : recording_find_markers(recording);
@@ -268,31 +279,6 @@ static int prepare_target(struct recording *recording)
 		log_warn("process %d listens nowhere: requests are seen only if it starts to; -s FILE makes calls of a "
 			 "function the intervals",
 			 options->pid);
-	return 0;
-}
-
-static int make_dir_name(struct recording *recording, char *dir, size_t sz)
-{
-	const struct record_options *options = recording->options;
-	char comm[16] = "", stamp[32];
-	time_t now = time(NULL);
-	struct tm tm;
-
-	if (options->dir || !recording_keeps_files(recording)) {
-		const char *name = options->dir ? options->dir : options->stream.url;
-
-		if (strlen(name) >= sz)
-			return -ENAMETOOLONG;
-		strcpy(dir, name);
-		return 0;
-	}
-	target_comm(options->pid, options->pid, comm);
-	for (char *c = comm; *c; c++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
-			*c = '_';
-	localtime_r(&now, &tm);
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm);
-	snprintf(dir, sz, "whylate-%s-%d-%s", comm, options->pid, stamp);
 	return 0;
 }
 
@@ -330,100 +316,23 @@ static int open_capture(struct recording *recording)
 	return recording->capture ? recording_goroutines_begin(recording) : -errno;
 }
 
-/* Shards of two recordings in one directory would be read as one: a directory that holds any is refused. */
-static int check_unused(const char *dir)
+static int start_capture(struct recording *recording)
 {
-	DIR *stream = opendir(dir);
-	struct dirent *entry;
-	int err = 0;
+	int err = capture__start(recording->capture);
 
-	while (stream && !err && (entry = readdir(stream))) {
-		size_t len = strlen(entry->d_name);
-
-		if (len > 4 && !strcmp(entry->d_name + len - 4, ".wls"))
-			err = -EEXIST;
-	}
-	if (stream)
-		closedir(stream);
-	if (err)
-		log_error("directory '%s' already holds a recording: name another one with -o, or remove it", dir);
+	if (!err)
+		err = recording_trace_slots_begin(recording);
+	if (!err)
+		recording_probes_begin(recording);
 	return err;
 }
 
-static int open_output(struct recording *recording, const char *dir)
+static const recording_step attachments[] = {
+	recording_list_open, recording_values_open, recording_budget_try, start_capture, recording_list_begin,
+};
+
+static void begin(struct recording *recording)
 {
-	const struct record_options *options = recording->options;
-	char host[SHARD_HOST_MAX + 1];
-	struct shard_writer_opts opts = {
-		.dir = recording_keeps_files(recording) ? dir : NULL,
-		.host = recording_host(recording, host),
-		.rotate_bytes = options->rotate_bytes,
-		.rotate_age_ns = options->rotate_age_ns,
-		.session_id = monotonic_ns() ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid() << 48,
-	};
-	int err = recording_stream_begin(recording, &opts);
-
-	if (err)
-		return err;
-	recording_metrics_begin(recording, opts.session_id);
-	recording->output.made_dir = access(dir, F_OK) != 0;
-	recording->journal.writer = shard_writer__new(&opts);
-	if (recording->journal.writer)
-		return 0;
-	err = -errno;
-	log_error("cannot write to directory '%s': %s", dir, strerror(-err));
-	recording_stream_discard(recording);
-	return err;
-}
-
-/* Nothing was recorded: leave the directory as it was. */
-static void discard_output(struct recording *recording, const char *dir)
-{
-	char path[PATH_MAX];
-
-	if (!recording->journal.writer)
-		return;
-	snprintf(path, sizeof(path), "%s", shard_writer__path(recording->journal.writer));
-	shard_writer__free(recording->journal.writer);
-	recording->journal.writer = NULL;
-	recording_stream_discard(recording);
-	if (!recording_keeps_files(recording))
-		return;
-	unlink(path);
-	if (recording->output.made_dir)
-		rmdir(dir);
-}
-
-static int run(struct recording *recording, const char *dir)
-{
-	int err, late_err;
-
-	recording->clock.begin_ts = monotonic_ns();
-	recording_retain(recording);
-	err = recording_write_session(recording);
-	if (!err) {
-		err = recording_list_open(recording);
-		if (!err)
-			err = recording_values_open(recording);
-		if (!err)
-			err = recording_budget_try(recording);
-		if (!err)
-			err = capture__start(recording->capture);
-		if (!err)
-			err = recording_trace_slots_begin(recording);
-		if (!err)
-			recording_probes_begin(recording);
-		if (!err)
-			err = recording_list_begin(recording);
-		if (err) {
-			discard_output(recording, dir);
-			return err;
-		}
-		recording_stream_start(recording);
-		err = recording_stacks_start(recording);
-		if (!err)
-			err = recording_write_own_pids(recording);
-	}
 	recording_confine(recording);
 	recording_pace_begin(recording);
 	capture__select(recording->capture);
@@ -431,16 +340,30 @@ static int run(struct recording *recording, const char *dir)
 	recording->clock.own_cpu_begin_ns = own_cpu_ns(recording);
 	recording->target.cpu_begin_ns = recording_cpu_ns(recording);
 	if (!recording->options->quiet)
-		log_info("recording %s (pid %d) into %s%s", recording->target.comm, recording->options->pid, dir,
-			 recording->options->duration_ns ? "" : " until Ctrl-C");
+		log_info("recording %s (pid %d) into %s%s", recording->target.comm, recording->options->pid,
+			 recording->output.dir, recording->options->duration_ns ? "" : " until Ctrl-C");
 	recording_windows_begin(recording);
 	recording_govern_begin(recording);
-	if (!err && recording->client)
-		err = recording->options->client->begin(recording->client);
-	if (!err)
-		err = record_until_done(recording);
-	if (!err && recording->client)
-		err = recording->options->client->end(recording->client);
+}
+
+static const recording_step endings[] = {recording_probes_finish, recording_trace_finish, recording_stacks_finish};
+
+static int write_summaries(struct recording *recording)
+{
+	return recording_summaries_write(recording, true);
+}
+
+static const recording_step totals[] = {
+	recording_write_loss,
+	write_summaries,
+	recording_write_counts,
+	recording_write_final,
+};
+
+static int end(struct recording *recording, int err)
+{
+	int late_err;
+
 	recording_pace_end(recording);
 	recording->clock.end_ts = monotonic_ns();
 	recording_target_cpu(recording);
@@ -450,21 +373,39 @@ static int run(struct recording *recording, const char *dir)
 	if (!err && late_err < 0)
 		err = late_err;
 	if (!err)
-		err = recording_probes_finish(recording);
-	if (!err)
-		err = recording_trace_finish(recording);
-	if (!err)
-		err = recording_stacks_finish(recording);
+		err = TAKE_STEPS(recording, endings);
 	/* The counts are final now; what can still be written is written, even after an error. */
-	late_err = recording_write_loss(recording);
-	if (!late_err)
-		late_err = recording_summaries_write(recording, true);
-	if (!late_err)
-		late_err = recording_write_counts(recording);
-	if (!late_err)
-		late_err = recording_write_final(recording);
+	late_err = TAKE_STEPS(recording, totals);
+	return err ? err : late_err;
+}
+
+static int run(struct recording *recording)
+{
+	const struct session_client *client = recording->options->client;
+	int err;
+
+	recording->clock.begin_ts = monotonic_ns();
+	recording_retain(recording);
+	err = recording_write_session(recording);
+	if (!err) {
+		err = TAKE_STEPS(recording, attachments);
+		if (err) {
+			recording_output_discard(recording);
+			return err;
+		}
+		recording_stream_start(recording);
+		err = recording_stacks_start(recording);
+		if (!err)
+			err = recording_write_own_pids(recording);
+	}
+	begin(recording);
+	if (!err && client)
+		err = client->begin(recording->client);
 	if (!err)
-		err = late_err;
+		err = record_until_done(recording);
+	if (!err && client)
+		err = client->end(recording->client);
+	err = end(recording, err);
 	return !err && recording->probes_lost ? -EOWNERDEAD : err;
 }
 
@@ -497,30 +438,29 @@ static void release(struct recording *recording)
 	program__free(recording->program);
 }
 
-static int say_end(struct recording *recording, const char *dir, int err)
+static int open_handles(struct recording *recording)
 {
-	int close_err = recording->journal.writer ? shard_writer__flush(recording->journal.writer, true) : 0;
-	struct shard_writer_stats stats = {};
+	const struct record_options *options = recording->options;
+	bool types = options->types || probe_lines_have_types(&recording->symbols.lines);
 
-	if (recording->journal.writer)
-		shard_writer__stats(recording->journal.writer, &stats);
-	if (recording->journal.writer) {
-		int free_err = shard_writer__free(recording->journal.writer);
-
-		recording->journal.writer = NULL;
-		if (!close_err)
-			close_err = free_err;
-	}
-	if (!err)
-		err = close_err;
-	if (err)
-		log_error("the recording in '%s' ended early: %s; what was written until then can be read", dir,
-			  strerror(-err));
-	if (!recording->options->quiet)
-		recording_say_summary(recording, dir, &stats);
-	recording_stream_close(recording);
-	return err;
+	recording->threads = thread_names__new();
+	recording->types = types ? request_types__new(options->type_by) : NULL;
+	recording->target.data_names = data_names__new();
+	recording->retention = retention__new(options->tail, options->baseline_per_s);
+	if (recording->threads && recording->target.data_names && recording->retention &&
+	    !recording_summaries_begin(recording) && (recording->types || !types))
+		return 0;
+	log_error("out of memory");
+	return -ENOMEM;
 }
+
+/* What comes before the first hook is attached, in this order; each 0, or -errno after one line. */
+static const recording_step preparations[] = {
+	recording_limits_open,     prepare_target,        open_handles,           recording_stream_open,
+	recording_metrics_open,    recording_output_name, recording_windows_init, recording_client_open,
+	recording_goroutines_open, open_capture,          recording_output_open,  recording_trace_open,
+	recording_probes_open,
+};
 
 int recording_run(const struct record_options *options, struct recording_result *result)
 {
@@ -531,6 +471,7 @@ int recording_run(const struct record_options *options, struct recording_result 
 		return EXIT_FAILED;
 	memset(result, 0, sizeof(*result));
 	recording->options = options;
+	recording->output.dir = result->dir;
 	log_set_verbose(options->verbose);
 	catch_signals();
 	recording_step_back();
@@ -540,65 +481,12 @@ int recording_run(const struct record_options *options, struct recording_result 
 	 */
 	mallopt(M_MMAP_THRESHOLD, MAPPED_SZ);
 	mallopt(M_TRIM_THRESHOLD, MAPPED_SZ);
-	err = recording_limits_open(recording);
-	if (err)
-		goto cleanup;
-	options = recording->options;
-	err = prepare_target(recording);
-	if (err)
-		goto cleanup;
-	target_comm(options->pid, options->pid, recording->target.comm);
-	recording->threads = thread_names__new();
-	if (options->types || probe_lines_have_types(&recording->symbols.lines))
-		recording->types = request_types__new(options->type_by);
-	recording->target.data_names = data_names__new();
-	recording->retention = retention__new(options->tail, options->baseline_per_s);
-	if (!recording->threads || !recording->target.data_names || !recording->retention ||
-	    recording_summaries_begin(recording) || (options->types && !recording->types)) {
-		err = -ENOMEM;
-		log_error("out of memory");
-		goto cleanup;
+	err = TAKE_STEPS(recording, preparations);
+	if (!err) {
+		err = recording_output_close(recording, run(recording));
+		result->kept = recording->intervals.kept;
+		result->over_limits = recording_over_limits(recording) || recording_stream_over_limits(recording);
 	}
-	err = recording_stream_open(recording) ?: recording_metrics_open(recording);
-	if (err)
-		goto cleanup;
-	err = make_dir_name(recording, result->dir, sizeof(result->dir));
-	if (err) {
-		log_error("directory name '%.64s…' is too long", options->dir);
-		goto cleanup;
-	}
-	if (recording_keeps_files(recording))
-		err = check_unused(result->dir);
-	if (err)
-		goto cleanup;
-	recording->output.dir = result->dir;
-	err = recording_windows_init(recording);
-	if (err)
-		goto cleanup;
-	if (options->client)
-		err = options->client->open(recording, options->client_options, &recording->client);
-	if (err)
-		goto cleanup;
-	err = recording_goroutines_open(recording);
-	if (err)
-		goto cleanup;
-	err = open_capture(recording);
-	if (err)
-		goto cleanup;
-	err = open_output(recording, result->dir);
-	if (err)
-		goto cleanup;
-	err = recording_trace_open(recording);
-	if (!err)
-		err = recording_probes_open(recording);
-	if (err)
-		goto cleanup;
-	err = run(recording, result->dir);
-	if (recording->journal.writer)
-		err = say_end(recording, result->dir, err);
-	result->kept = recording->intervals.kept;
-	result->over_limits = recording_over_limits(recording) || recording_stream_over_limits(recording);
-cleanup:
 	release(recording);
 	free(recording);
 	if (err)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct recording_result {
-	char dir[4096];
+	char dir[RECORDED_DIR_SZ];
 	bool over_limits; /* loss or missing hooks beyond what the options allow */
 	uint64_t kept;
 };

@@ -61,8 +61,9 @@ int recording_trace_take(struct recording *recording, struct taken *taken)
 	return trace__take(recording->trace, taken->header);
 }
 
-int recording_trace_advance(struct recording *recording, uint64_t polled_ts)
+int recording_trace_advance(struct recording *recording)
 {
+	uint64_t polled_ts = capture__polled_ts(recording->capture);
 	uint64_t mark;
 	int err = 0;
 
