@@ -2,43 +2,13 @@
 /* VarMRI §5.2: which of two correlated hardware counters is the cause. */
 #include "analysis/impact.h"
 
-#include "shard/table.h"
+#include "model/hw_rules.h"
 
 #include <math.h>
 #include <string.h>
 
 #define PROPORTION_R2_MIN 0.99
 #define CORRELATION_MIN   0.1 /* below, two sets of high rows have nothing to do with each other */
-
-/* Rule 1, INST > CACHE > CYCLE: more instructions make more cache misses and more cycles, and not the other way round.
- */
-enum rule_group { GROUP_NONE, GROUP_CYCLE, GROUP_CACHE, GROUP_INST };
-
-static const struct {
-	const char *name;
-	enum rule_group group;
-} groups[] = {
-#define HWCOUNTER(id, name, type, config, group, rotation) {name, GROUP_##group},
-#include <whylate/hwcounter.def>
-#undef HWCOUNTER
-};
-
-/* Rule 2: the child's value is part of the parent's. */
-static const struct {
-	uint32_t child, parent;
-} children[] = {
-#define HW_CHILD(child, parent) {SHARD_HW_##child, SHARD_HW_##parent},
-#include <whylate/hwrule.def>
-#undef HW_CHILD
-};
-
-static enum rule_group rule_group(const char *name)
-{
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		if (!strcmp(groups[i].name, name))
-			return groups[i].group;
-	return GROUP_NONE;
-}
 
 static uint64_t bitmap_word(const uint64_t *bitmap, size_t word)
 {
@@ -123,9 +93,12 @@ static struct rule_event *event_named(struct rule_event *events, size_t event_cn
 /* A child that rises in step with its parent rises because the parent does: the parent's line says it all. */
 static void drop_children(struct rule_event *events, size_t event_cnt, const double *weights, size_t row_cnt)
 {
-	for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++) {
-		struct rule_event *child = event_named(events, event_cnt, groups[children[i].child].name);
-		struct rule_event *parent = event_named(events, event_cnt, groups[children[i].parent].name);
+	size_t cnt;
+	const struct hw_child *children = hw_children(&cnt);
+
+	for (size_t i = 0; i < cnt; i++) {
+		struct rule_event *child = event_named(events, event_cnt, hw_traits(children[i].child)->name);
+		struct rule_event *parent = event_named(events, event_cnt, hw_traits(children[i].parent)->name);
 
 		if (child && parent && rule_proportion(child, parent, weights, row_cnt) > PROPORTION_R2_MIN)
 			child->dropped_for = parent->name;
@@ -138,10 +111,10 @@ static void drop_children(struct rule_event *events, size_t event_cnt, const dou
  */
 static bool may_cause(const struct rule_event *c, const struct rule_event *e)
 {
-	enum rule_group group = rule_group(e->name), of_cause = rule_group(c->name);
+	enum hw_group group = hw_group_named(e->name), of_cause = hw_group_named(c->name);
 
-	if (group != GROUP_NONE || of_cause != GROUP_NONE)
-		return group != GROUP_NONE && of_cause > group;
+	if (group != HW_GROUP_NONE || of_cause != HW_GROUP_NONE)
+		return group != HW_GROUP_NONE && of_cause > group;
 	return c->impact > e->impact || (c->impact == e->impact && c < e);
 }
 
@@ -216,7 +189,8 @@ void rules_apply(struct rule_event *events, size_t event_cnt, const double *weig
 	drop_children(events, event_cnt, weights, row_cnt);
 	for (size_t i = 0; i < event_cnt; i++) {
 		/* Of a kernel event without impact nothing is to be deducted. */
-		if (isnan(events[i].impact) || (!(events[i].impact > 0) && rule_group(events[i].name) == GROUP_NONE))
+		if (isnan(events[i].impact) ||
+		    (!(events[i].impact > 0) && hw_group_named(events[i].name) == HW_GROUP_NONE))
 			continue;
 		deduct_causes(events, &events[i], event_cnt, weights, row_cnt);
 		if (events[i].impact > 0)

@@ -2,40 +2,11 @@
 #include "model/hw_rotation.h"
 
 #include "base/random.h"
+#include "model/hw_rules.h"
 #include "shard/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-enum hw_group { HW_GROUP_CYCLE, HW_GROUP_CACHE, HW_GROUP_INST };
-
-static const struct {
-	enum hw_group group;
-	int set;
-} defined[SHARD_HW_CNT] = {
-#define HWCOUNTER(id, name, type, config, group, set) {HW_GROUP_##group, set},
-#include <whylate/hwcounter.def>
-#undef HWCOUNTER
-};
-
-static const struct {
-	uint32_t child, parent;
-} children[] = {
-#define HW_CHILD(child, parent) {SHARD_HW_##child, SHARD_HW_##parent},
-#include <whylate/hwrule.def>
-#undef HW_CHILD
-};
-
-bool hw_rule_pair(uint32_t a, uint32_t b)
-{
-	if (a == b || defined[a].set != defined[b].set)
-		return false;
-	for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++)
-		if ((children[i].child == a && children[i].parent == b) ||
-		    (children[i].child == b && children[i].parent == a))
-			return true;
-	return defined[a].group != defined[b].group;
-}
 
 /* Pairs that are in no rotation yet, by counter. */
 struct cover {

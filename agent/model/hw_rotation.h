@@ -25,9 +25,6 @@ struct hw_rotation {
 
 typedef VEC(struct hw_rotation) hw_rotations;
 
-/* Does a rule compare the two? */
-bool hw_rule_pair(uint32_t a, uint32_t b);
-
 /* Covers all pairs of `counters` with `slots` (2 to WL_HW_SLOTS) in each rotation.  Appends: 0 or -ENOMEM. */
 int hw_rotations_cover(hw_rotations *rotations, const uint32_t *counters, size_t cnt, uint32_t slots);
 

@@ -8,6 +8,7 @@
 #include "analysis/impact.h"
 #include "base/random.h"
 #include "model/hw_rotation.h"
+#include "model/hw_rules.h"
 #include "model/session.h"
 #include "shard/table.h"
 
