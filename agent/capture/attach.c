@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/log.h"
-#include "capture/goroutines.h"
 #include "capture/internal.h"
 
 #include <bpf/bpf.h>

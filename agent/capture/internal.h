@@ -173,4 +173,17 @@ void capture__cost_stop(struct capture *capture);
 /* Runs that the kernel skipped because the program was running on that CPU already. */
 uint64_t capture__missed_runs(struct capture *capture);
 
+/*
+ * goroutines.c: with opts.goroutines, starts the process that attaches, before the programs are loaded; clears the
+ * option where the kernel bears no probes.  0 or -errno after one line.
+ */
+int goroutines__open(struct capture *capture);
+/* Without them their tables take no memory. 0 or -errno. */
+int goroutines__shrink(struct bpf_map *goroutines, struct bpf_map *layouts);
+void goroutines__set_table(struct goroutines *goroutines, int layouts_fd);
+void goroutines__free(struct goroutines *goroutines); /* NULL-safe */
+/* With the hooks of a window, or for good.  0 or -errno after one line; no-ops without goroutines. */
+int goroutines__attach(struct capture *capture);
+void goroutines__detach(struct capture *capture);
+
 #endif

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/syscalls.h"
 #include "bpf/knobs.h"
-#include "capture/goroutines.h"
 #include "capture/internal.h"
 #include "whylate.skel.h"
 

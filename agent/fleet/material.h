@@ -3,7 +3,7 @@
 #ifndef WHYLATE_FLEET_MATERIAL_H
 #define WHYLATE_FLEET_MATERIAL_H
 
-#include "fleet/serve.h"
+#include "fleet/options.h"
 #include "net/collect/identity.h"
 
 /* What the files hold, as it was read at the start or at the last SIGHUP. */

@@ -3,15 +3,7 @@
 #ifndef WHYLATE_FLEET_SERVE_H
 #define WHYLATE_FLEET_SERVE_H
 
-#include "fleet/projection.h"
-#include "net/collect/collector.h"
-
-struct collect_options {
-	const char *listen, *store, *cert, *key, *ca, *crl, *tokens, *user, *forget;
-	bool insecure;
-	struct collector_opts collector;
-	struct project_options projection; /* database.url NULL: none */
-};
+#include "fleet/options.h"
 
 /* Exit codes, after lines that say what is wrong.  SIGHUP reads certificates, key, revocations and tokens again. */
 int collect_serve(struct collect_options *options);
