@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/spins.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -173,37 +175,60 @@ static void find_owners(struct spins *spins, const struct traces *traces, size_t
 			set_owner(ballot, &spins->items.items[i], name);
 }
 
-static bool is_first_of_process(const struct spins *spins, size_t at)
+ORDER(compare_spins, struct spin, BY((uintptr_t)a->session->graph, (uintptr_t)b->session->graph), BY(a->tid, b->tid),
+      BY(a->first_ts, b->first_ts));
+
+/* Those without an owner tell nothing; the others are ordered for spins_owner(). */
+static void settle(struct spins *spins)
 {
-	for (size_t i = 0; i < at; i++)
-		if (spins->items.items[i].session == spins->items.items[at].session &&
-		    spins->items.items[i].pid == spins->items.items[at].pid)
-			return false;
-	return true;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < spins->items.cnt; i++)
+		if (spins->items.items[i].owner_tid)
+			spins->items.items[kept++] = spins->items.items[i];
+	spins->items.cnt = kept;
+	vec_sort(&spins->items, compare_spins);
+}
+
+static int find_all_owners(struct spins *spins, const struct traces *traces)
+{
+	uint32_t name_cnt = traces->strings.cnt, id;
+	struct idmap processes = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < spins->items.cnt && !err; i++) {
+		const struct spin *spin = &spins->items.items[i];
+		struct ballot ballot = {.name_cnt = name_cnt};
+		uint32_t known = processes.cnt;
+
+		err = idmap__id(&processes, (uint64_t)(spin->session - traces->sessions.items), spin->pid, &id);
+		if (err || id != known)
+			continue;
+		ballot.votes = calloc(3 * (size_t)name_cnt + 1, sizeof(*ballot.votes));
+		if (!ballot.votes) {
+			err = -ENOMEM;
+			break;
+		}
+		ballot.other = ballot.votes + name_cnt;
+		ballot.last = ballot.other + name_cnt;
+		find_owners(spins, traces, i, &ballot);
+		free(ballot.votes);
+	}
+	idmap__free(&processes);
+	return err;
 }
 
 int spins_find(struct spins *spins, const struct traces *traces, const struct samples *samples)
 {
-	uint32_t name_cnt = traces->strings.cnt;
 	int err;
 
 	*spins = (struct spins){.items = {0}};
 	if (!samples)
 		return 0;
 	err = collect(spins, traces, samples);
-	for (size_t i = 0; i < spins->items.cnt && !err; i++) {
-		struct ballot ballot = {.name_cnt = name_cnt};
-
-		if (!is_first_of_process(spins, i))
-			continue;
-		ballot.votes = calloc(3 * (size_t)name_cnt + 1, sizeof(*ballot.votes));
-		if (!ballot.votes)
-			return -ENOMEM;
-		ballot.other = ballot.votes + name_cnt;
-		ballot.last = ballot.other + name_cnt;
-		find_owners(spins, traces, i, &ballot);
-		free(ballot.votes);
-	}
+	if (!err)
+		err = find_all_owners(spins, traces);
+	settle(spins);
 	return err;
 }
 
@@ -212,16 +237,27 @@ void spins_free(struct spins *spins)
 	vec_free(&spins->items);
 }
 
+/* Is it a spin of that thread, or of a later one, that was not over by from_ts? */
+static bool is_not_before(const struct spin *spin, const struct graph *graph, uint32_t tid, uint64_t from_ts)
+{
+	if (spin->session->graph != graph)
+		return (uintptr_t)spin->session->graph > (uintptr_t)graph;
+	return spin->tid != tid ? spin->tid > tid : spin->until_ts > from_ts;
+}
+
 uint32_t spins_owner(const struct spins *spins, const struct trace_session *session, uint32_t tid, uint64_t from_ts,
 		     uint64_t to_ts)
 {
-	for (size_t i = 0; i < spins->items.cnt; i++) {
+	size_t first = search_first((size_t)0, spins->items.cnt, place,
+				    is_not_before(&spins->items.items[place], session->graph, tid, from_ts));
+
+	for (size_t i = first; i < spins->items.cnt; i++) {
 		const struct spin *spin = &spins->items.items[i];
 		uint64_t first_ts = spin->first_ts > REACH_NS ? spin->first_ts - REACH_NS : 0;
 		uint64_t end_ts = spin->last_ts + REACH_NS < spin->until_ts ? spin->last_ts + REACH_NS : spin->until_ts;
 
-		if (spin->session->graph != session->graph || spin->tid != tid || !spin->owner_tid)
-			continue;
+		if (spin->session->graph != session->graph || spin->tid != tid || first_ts >= to_ts)
+			break;
 		first_ts = first_ts > from_ts ? first_ts : from_ts;
 		end_ts = end_ts < to_ts ? end_ts : to_ts;
 		if (first_ts < end_ts && (end_ts - first_ts) * 2 >= to_ts - from_ts)

@@ -19,7 +19,7 @@ struct spin {
 };
 
 struct spins {
-	VEC(struct spin) items; /* by group, tid and time */
+	VEC(struct spin) items; /* with a known owner, by graph, tid and time */
 };
 
 /* 0 or -ENOMEM; spins_free() in either case.  samples may be NULL. */
