@@ -10,12 +10,15 @@
 #define GO_REASONS_MAX 64
 
 struct go_layout {
-	s32 slot;                 /* of the pointer to the running g, from the thread pointer */
-	u32 goid;                 /* 8 bytes */
-	u32 status;               /* 4 bytes */
-	u32 wait_reason;          /* 1 byte */
-	u32 start_pc;             /* 8 bytes; GO_NO_OFF: not known */
-	u32 stopping_sz;          /* bytes that are not 0 while the world is stopped: 1 or 4 */
+	s32 slot;        /* of the pointer to the running g, from the thread pointer */
+	u32 goid;        /* 8 bytes */
+	u32 status;      /* 4 bytes */
+	u32 wait_reason; /* 1 byte */
+	u32 start_pc;    /* 8 bytes; GO_NO_OFF: not known */
+	u32 sched;       /* the registers of one that waits: sp, pc, …, bp */
+	u32 sched_sz;    /* bytes of them; 0: not known */
+	u32 stopping_sz; /* bytes that are not 0 while the world is stopped: 1 or 4 */
+	u32 zero;
 	u64 stopping;             /* their address; 0: not known */
 	u8 waits[GO_REASONS_MAX]; /* enum wl_go_wait by the runtime's wait reason */
 };

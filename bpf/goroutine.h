@@ -18,6 +18,7 @@
 #define WHYLATE_BPF_GOROUTINE_H
 
 #include "goroutine_records.h"
+#include "goroutine_stack.h"
 #include "interval.h"
 
 /* The runtime's own, of a g's status; a scan of its stack adds a bit. */
@@ -35,6 +36,7 @@ static __always_inline void goroutine__forget_work(struct goroutine *goroutine)
 	goroutine->current_recorded = goroutine->recording = 0;
 	goroutine->datagram_sk = 0;
 	goroutine->from_ts = 0;
+	goroutine->stack_key = 0;
 }
 
 static __always_inline void goroutine__count_waiting(struct goroutine *goroutine, u32 cnt)
@@ -142,17 +144,6 @@ static __always_inline void goroutine__read_state(struct goroutine *goroutine, u
 }
 
 /* --- off its thread ----------------------------------------------------------------------------------------------- */
-
-static __always_inline struct open_interval *goroutine__open(struct goroutine *goroutine)
-{
-	u64 sid = goroutine->current_sid;
-	struct open_interval *open;
-
-	if (!sid || !goroutine->current_recorded)
-		return NULL;
-	open = open_find(sid);
-	return open && open->tid == goroutine->tid ? open : NULL;
-}
 
 static __always_inline void goroutine__save(struct goroutine *goroutine, const struct thread *thread)
 {
@@ -363,6 +354,8 @@ static __always_inline void thread__run_goroutine(struct thread *thread, u64 g)
 	if (thread->goroutine == g)
 		return;
 	goroutine__leave(thread, false);
+	if (cfg_knobs.stacks)
+		goroutine__tell_stack(thread, g);
 	goroutine__enter(thread, g);
 }
 
@@ -482,6 +475,8 @@ static __always_inline void goroutine__parks(struct thread *thread, u64 g)
 
 	if (thread->goroutine == g) {
 		goroutine__leave(thread, true);
+		if (cfg_knobs.stacks)
+			goroutine__sample(thread, g);
 		return;
 	}
 	/* Its beginning was not seen. */

@@ -5,6 +5,7 @@
 
 #include "context.h"
 #include "go_layout.h"
+#include "opens.h"
 #include "thread.h"
 
 #define GOROUTINES_MAX 32768
@@ -44,6 +45,7 @@ struct goroutine {
 	u64 by_ns;
 	u32 by_tid; /* who had the thread before, for by_ns since this one was ready */
 	u32 one_more;
+	u64 stack_key;  /* WAITS, READY: of the call path of its wait; 0: none was taken */
 	u64 arrived_ns; /* from the arrival of the request that it has read to when a thread ran it */
 };
 
@@ -85,6 +87,17 @@ static __always_inline u32 wait_state(u32 wait)
 #undef GO_WAIT
 	}
 	return WL_STATE_BLOCKED_OTHER;
+}
+
+static __always_inline struct open_interval *goroutine__open(struct goroutine *goroutine)
+{
+	u64 sid = goroutine->current_sid;
+	struct open_interval *open;
+
+	if (!sid || !goroutine->current_recorded)
+		return NULL;
+	open = open_find(sid);
+	return open && open->tid == goroutine->tid ? open : NULL;
 }
 
 /* A stretch of a goroutine that no thread was at. */

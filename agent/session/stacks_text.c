@@ -175,6 +175,29 @@ static size_t make_path(struct stacks *stacks, const struct image_process *proce
 	return cnt;
 }
 
+/* Of a goroutine that waits the innermost frames are the runtime's own: its wait tells what they do. */
+static bool is_waits_own(const char *name)
+{
+	return !strncmp(name, "runtime.", 8) || !strncmp(name, "sync.runtime_", 13) ||
+	       !strncmp(name, "internal/poll.runtime_", 22);
+}
+
+static size_t innermost_frame(struct stacks *stacks, struct image_process *process,
+			      const struct wl_stack_record *record, const struct unwind_frame *frames, size_t cnt)
+{
+	char name[NAME_SZ + 1];
+	size_t first = 0;
+
+	if (!(record->flags & WL_STACK_WAITS) || !(record->tid & WL_GOROUTINE_TID))
+		return 0;
+	for (; first + 1 < cnt; first++) {
+		stacks__frame_name(stacks, process, unwind_frame_addr(&frames[first]), record->ts, name);
+		if (!is_waits_own(name))
+			break;
+	}
+	return first;
+}
+
 static struct stack_text *text_of(struct stacks *stacks, struct image_process *process,
 				  const struct wl_stack_record *record, const struct unwind_frame *frames, size_t cnt,
 				  enum unwind_end end)
@@ -183,7 +206,10 @@ static struct stack_text *text_of(struct stacks *stacks, struct image_process *p
 	struct hot_frame hot[UNWIND_FRAMES_MAX];
 	char name[NAME_SZ + 1];
 	uint32_t guessed = 0;
+	size_t first = innermost_frame(stacks, process, record, frames, cnt);
 
+	frames += first;
+	cnt -= first;
 	stacks->line[0] = '\0';
 	for (size_t i = make_path(stacks, process, record, frames, cnt, path); i-- > 0;) {
 		const struct unwind_frame *frame = &frames[path[i].idx];

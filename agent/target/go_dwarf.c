@@ -142,6 +142,7 @@ int go_layout_by_dwarf(int fd, struct go_layout *layout, uint32_t *stopping_off)
 		{"atomicstatus", 4, 4, &layout->status, NULL, false},
 		{"waitreason", 1, 1, &layout->wait_reason, NULL, false},
 		{"startpc", 8, 8, &layout->start_pc, NULL, false},
+		{"sched", 48, 56, &layout->sched, &layout->sched_sz, false},
 	};
 	struct wanted_member of_schedt[] = {{"gcwaiting", 1, 4, stopping_off, &layout->stopping_sz, false}};
 	struct wanted_struct structs[] = {

@@ -136,6 +136,8 @@ int go_layout_by_version(const char *version, struct go_layout *layout)
 	layout->goid = minor < 23 ? 152 : 160;
 	layout->wait_reason = minor < 23 ? 176 : 184;
 	layout->start_pc = GO_NO_OFF;
+	layout->sched = 56;
+	layout->sched_sz = 56;
 	for (size_t i = 0; i < reason_cnt; i++)
 		layout->waits[i] = wait_of(reasons[i]);
 	return 0;

@@ -7,6 +7,7 @@
 #include "net.h"
 #include "servers.h"
 #include "session.h"
+#include "stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,11 +253,60 @@ static void servers_by_other_versions_are_followed(void)
 		     "no golang-1.2x-go was installed when the tests were built");
 }
 
+struct wait_paths {
+	uint64_t lock, asleep, net, mutex, of_runtime, guessed;
+};
+
+static bool ends_in(const char *frames, const char *end)
+{
+	size_t len = strlen(frames), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(frames + len - end_len, end);
+}
+
+static void take_wait_path(void *owner, const struct stack_row *row)
+{
+	const char *innermost = strrchr(row->frames, ';');
+	struct wait_paths *paths = owner;
+
+	if (row->tid < WL_GOROUTINE_TID || !row->sid || strncmp(row->state, "blocked.", 8))
+		return;
+	paths->lock += !strcmp(row->state, "blocked.futex") && ends_in(row->frames, ";main.handle");
+	paths->asleep += !strcmp(row->state, "blocked.sleep") && ends_in(row->frames, ";main.handle;time.Sleep");
+	paths->net += !strcmp(row->state, "blocked.net") && strstr(row->frames, ";main.askUpstream;");
+	paths->mutex += strstr(row->frames, ";main.holdLedger;sync.(*Mutex)") != NULL;
+	paths->of_runtime += innermost && !strncmp(innermost, ";runtime.", 9);
+	paths->guessed += row->guessed > 0;
+}
+
+/* The function that waits, in each of the ways. */
+static void waits_have_call_paths(void)
+{
+	struct wait_paths paths = {0};
+	struct server server = {0};
+	struct session session;
+	struct stacks_seen stacks;
+	struct seen seen;
+
+	if (no_go("waits_have_call_paths"))
+		return;
+	if (server_start(&server, "server") && record(&server, "go-waits", "--stacks", 2, &session, &seen) &&
+	    stacks_read(&stacks, temp_path("go-waits").s, take_wait_path, &paths)) {
+		CHECKF(paths.lock > 10 && paths.asleep > 10 && paths.net > 10 && paths.mutex > 0,
+		       "%lu at channels, %lu asleep, %lu for the upstream, %lu at a mutex", paths.lock, paths.asleep,
+		       paths.net, paths.mutex);
+		CHECKF(!paths.of_runtime && !paths.guessed, "%lu in the runtime, %lu guessed", paths.of_runtime,
+		       paths.guessed);
+	}
+	server_end(&server);
+}
+
 int suite_goroutines(void)
 {
 	static const struct live_test tests[] = {
 		{"requests_belong_to_goroutines", requests_belong_to_goroutines},
 		{"a_stripped_server_is_followed", a_stripped_server_is_followed},
+		{"waits_have_call_paths", waits_have_call_paths},
 		{"servers_by_other_versions_are_followed", servers_by_other_versions_are_followed},
 	};
 

@@ -194,6 +194,8 @@ static void dwarf_and_version_agree(void)
 		CU_ASSERT_EQUAL(layout->goid, by_version.goid);
 		CU_ASSERT_EQUAL(layout->status, by_version.status);
 		CU_ASSERT_EQUAL(layout->wait_reason, by_version.wait_reason);
+		CU_ASSERT_EQUAL(layout->sched, by_version.sched);
+		CU_ASSERT_EQUAL(layout->sched_sz, by_version.sched_sz);
 		for (int i = 1; i < 21; i++)
 			CU_ASSERT_EQUAL(layout->waits[i], by_version.waits[i]);
 	}
