@@ -349,7 +349,7 @@ int recording_stacks_write_note(struct recording *recording)
 				     made.pid, made.pid);
 	return journal__note(&recording->journal,
 			     "code that the JIT compiler of process %d (%s) has made has no names in call paths: %s",
-			     made.pid, runtime_name(made.runtime), runtime_advice(made.runtime));
+			     made.pid, runtime_name(made.runtime), runtime_advice(made.runtime, made.has_map));
 }
 
 void recording_stacks_say(const struct recording *recording)

@@ -38,6 +38,7 @@ struct stacks_made {
 	uint64_t named, unnamed;
 	pid_t pid; /* of the last one without a name, likewise runtime */
 	enum runtime runtime;
+	bool has_map; /* it has, or had, a perf map or a jitdump */
 };
 
 struct stacks;

@@ -25,6 +25,7 @@ static void made_name(struct stacks *stacks, struct image_process *process, uint
 	stacks->made.unnamed++;
 	stacks->made.pid = process->pid;
 	stacks->made.runtime = process->image->runtime;
+	stacks->made.has_map = process->made && perf_map__is_there(process->made);
 	snprintf(name, NAME_SZ, "[jit]+0x%" PRIx64, addr);
 }
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 static const struct {
-	const char *name, *file, *advice;
+	const char *name, *file, *advice, *again;
 } runtimes[RUNTIME_CNT] = {
-	[RUNTIME_NONE] = {"", "", ""},
-#define RUNTIME(id, name, file, advice) [RUNTIME_##id] = {name, file, advice},
+	[RUNTIME_NONE] = {"", "", "", NULL},
+#define RUNTIME(id, name, file, advice, again) [RUNTIME_##id] = {name, file, advice, again},
 #include "target/runtime.def"
 #undef RUNTIME
 };
@@ -54,7 +54,7 @@ const char *runtime_name(enum runtime runtime)
 	return runtimes[runtime].name;
 }
 
-const char *runtime_advice(enum runtime runtime)
+const char *runtime_advice(enum runtime runtime, bool has_map)
 {
-	return runtimes[runtime].advice;
+	return has_map && runtimes[runtime].again ? runtimes[runtime].again : runtimes[runtime].advice;
 }

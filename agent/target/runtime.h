@@ -7,7 +7,7 @@
 
 enum runtime {
 	RUNTIME_NONE,
-#define RUNTIME(id, name, file, advice) RUNTIME_##id,
+#define RUNTIME(id, name, file, advice, again) RUNTIME_##id,
 #include "target/runtime.def"
 #undef RUNTIME
 	RUNTIME_CNT
@@ -18,7 +18,7 @@ enum runtime runtime_of(const target_mappings *mappings, size_t *idx);
 bool runtime_is_python(enum runtime runtime);
 /* "" for RUNTIME_NONE. */
 const char *runtime_name(enum runtime runtime);
-/* How its code gets names, as the end of a sentence. */
-const char *runtime_advice(enum runtime runtime);
+/* How its code gets names, as the end of a sentence; has_map: some has. */
+const char *runtime_advice(enum runtime runtime, bool has_map);
 
 #endif
