@@ -5,6 +5,7 @@
 #include "capture/capture.h"
 #include "cmd/cmd.h"
 #include "cmd/limits.h"
+#include "net/send/collectors.h"
 #include "net/send/spool.h"
 #include "net/send/upload_client.h"
 #include "net/wire/protocol.h"
@@ -247,10 +248,22 @@ struct option_group record_options_group(struct record_options *options)
 
 static int check_stream(const struct stream_options *options, const char *command)
 {
-	const char *wrong = options->url ? upload_url_check(options->url, options->insecure) : NULL;
+	struct collectors collectors;
+	const char *wrong = NULL;
+	int err = options->url ? collectors__parse(&collectors, options->url, "") : 0, code = EXIT_DONE;
 
-	if (wrong)
-		return usage_error(command, "cannot stream to '%s': %s", options->url, wrong);
+	if (err)
+		return usage_error(command, "cannot stream to '%s': %s", options->url,
+				   err == -E2BIG ? "too many collectors" : "a URL is missing between the commas");
+	for (size_t i = 0; options->url && !code && i < collectors.cnt; i++) {
+		wrong = upload_url_check(collectors.urls[i], options->insecure);
+		if (wrong)
+			code = usage_error(command, "cannot stream to '%s': %s", collectors.urls[i], wrong);
+	}
+	if (options->url)
+		collectors__free(&collectors);
+	if (code)
+		return code;
 	if (!options->url && (options->cert || options->key || options->ca || options->token))
 		return usage_error(command, "a certificate or token is of use with --stream URL only");
 	if (options->key && !options->cert)

@@ -15,8 +15,10 @@
 int recording_stream_open(struct recording *recording)
 {
 	const struct stream_options *options = &recording->options->stream;
+	char host[SHARD_HOST_MAX + 1];
 	struct stream_opts opts = {
 		.url = options->url,
+		.host = recording_host(recording, host),
 		.cert_path = options->cert,
 		.key_path = options->key,
 		.ca_path = options->ca,

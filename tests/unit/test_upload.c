@@ -428,6 +428,81 @@ static void files_that_are_no_good_are_named(void)
 	test_dir__remove(&dir);
 }
 
+/* A collector that is gone: blocks go to the next one at once; a quota is no reason to go elsewhere. */
+static void another_collector_takes_them(void)
+{
+	static const struct answer script[] = {{429, "Retry-After: 1\r\n", "{\"error\": \"too many\"}"},
+					       {503, "", "{\"error\": \"stopping\"}"}};
+	uint64_t begin_ts = monotonic_ns();
+	struct upload_client_opts opts = {.url = NULL};
+	struct upload_client *client;
+	struct fixture fixture;
+	struct server second;
+	const char *what, *said;
+	char url[64];
+
+	begin(&fixture, script, 2, 3);
+	server_start(&second, NULL, 0);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d", second.port);
+	opts.url = url;
+	client = upload_client__new(&opts, &what);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(client);
+	uploader__add(fixture.uploader, client, url);
+	uploader__pass(fixture.uploader);
+	CU_ASSERT(fixture.server.request_cnt == 1 && !second.request_cnt);
+	while (fixture.shared.used_bytes && monotonic_ns() < begin_ts + 20 * SECOND_NS) {
+		uploader__pass(fixture.uploader);
+		usleep(10000);
+	}
+	CU_ASSERT(fixture.server.request_cnt == 2 && second.request_cnt == 1 && second.requests[0].frame_cnt == 3);
+	CU_ASSERT(fixture.shared.sent_blocks == 3 && !fixture.shared.used_bytes);
+	said = end(&fixture);
+	CU_ASSERT_EQUAL(count_lines(said, "blocks go to"), 1);
+	server_stop(&second);
+	upload_client__free(client);
+}
+
+static void hosts_spread_over_collectors(void)
+{
+	static const char three[] = "https://a:7700,https://b:7700,https://c:7700";
+	unsigned firsts[3] = {0}, moved = 0;
+
+	for (unsigned h = 0; h < 3000; h++) {
+		struct collectors all, other, fewer;
+		char host[16];
+
+		snprintf(host, sizeof(host), "host-%u", h);
+		CU_ASSERT_EQUAL_FATAL(collectors__parse(&all, three, host), 0);
+		CU_ASSERT_EQUAL_FATAL(collectors__parse(&other, "https://c:7700,https://a:7700,https://b:7700", host),
+				      0);
+		CU_ASSERT_EQUAL_FATAL(collectors__parse(&fewer, "https://a:7700,https://c:7700", host), 0);
+		for (size_t i = 0; i < 3; i++)
+			CU_ASSERT(!strcmp(all.urls[i], other.urls[i]));
+		firsts[all.urls[0][8] - 'a']++;
+		/* Without b, only its hosts go elsewhere, and to their second choice. */
+		moved += strcmp(all.urls[0], fewer.urls[0]) != 0;
+		CU_ASSERT(!strcmp(fewer.urls[0], all.urls[all.urls[0][8] == 'b']));
+		collectors__free(&all);
+		collectors__free(&other);
+		collectors__free(&fewer);
+	}
+	for (size_t i = 0; i < 3; i++)
+		CU_ASSERT(firsts[i] > 850 && firsts[i] < 1150);
+	CU_ASSERT_EQUAL(moved, firsts[1]);
+}
+
+static void lists_of_collectors_are_checked(void)
+{
+	struct collectors collectors;
+
+	CU_ASSERT_EQUAL(collectors__parse(&collectors, "", "h"), -EINVAL);
+	CU_ASSERT_EQUAL(collectors__parse(&collectors, "https://a,,https://b", "h"), -EINVAL);
+	CU_ASSERT_EQUAL(collectors__parse(&collectors, "a,b,c,d,e,f,g,h,i", "h"), -E2BIG);
+	CU_ASSERT_EQUAL(collectors__parse(&collectors, "a,b,c,d,e,f,g,h", "h"), 0);
+	CU_ASSERT_EQUAL(collectors.cnt, COLLECTORS_MAX);
+	collectors__free(&collectors);
+}
+
 int suite_upload(void)
 {
 	static const struct unit_test tests[] = {
@@ -441,6 +516,9 @@ int suite_upload(void)
 		{"a body too large is halved", a_body_too_large_is_halved},
 		{"urls are judged", urls_are_judged},
 		{"files that are no good are named", files_that_are_no_good_are_named},
+		{"another collector takes them", another_collector_takes_them},
+		{"hosts spread over collectors", hosts_spread_over_collectors},
+		{"lists of collectors are checked", lists_of_collectors_are_checked},
 	};
 
 	return unit_suite("upload", tests, sizeof(tests) / sizeof(tests[0]));

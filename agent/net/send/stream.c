@@ -39,7 +39,9 @@ struct stream {
 	struct stream_opts opts;
 	struct spool *spool;
 	struct spool_shared *shared;
-	struct upload_client *client; /* the child's; made before the fork, so that its errors are the user's at once */
+	struct collectors collectors;
+	/* The child's; made before the fork, so that their errors are the user's at once. */
+	struct upload_client *clients[COLLECTORS_MAX];
 	int wake_fd;
 	pid_t child;
 	uint64_t forked_ts;
@@ -98,12 +100,15 @@ static int wait_ms(uint64_t next_ts)
 
 static int upload(const struct stream *stream, int root_fd)
 {
-	struct uploader *uploader = uploader__new(stream->client, stream->opts.url, root_fd, child_shared);
+	struct uploader *uploader =
+		uploader__new(stream->clients[0], stream->collectors.urls[0], root_fd, child_shared);
 	struct pollfd wake = {.fd = WAKE_FD, .events = POLLIN};
 	uint64_t next_ts = 0, wakes;
 
 	if (!uploader)
 		return 1;
+	for (size_t i = 1; i < stream->collectors.cnt; i++)
+		uploader__add(uploader, stream->clients[i], stream->collectors.urls[i]);
 	while (!child_should_stop(NULL)) {
 		next_ts = uploader__pass(uploader);
 		note_cpu();
@@ -197,7 +202,6 @@ static int open_client(struct stream *stream)
 {
 	const struct stream_opts *opts = &stream->opts;
 	struct upload_client_opts client_opts = {
-		.url = opts->url,
 		.cert_path = opts->cert_path,
 		.key_path = opts->key_path,
 		.ca_path = opts->ca_path,
@@ -205,12 +209,17 @@ static int open_client(struct stream *stream)
 		.should_stop = child_should_stop,
 	};
 	const char *what;
-	int err;
+	int err = collectors__parse(&stream->collectors, opts->url, opts->host);
 
-	stream->client = upload_client__new(&client_opts, &what);
-	if (stream->client)
+	if (err)
+		return err;
+	for (size_t i = 0; !err && i < stream->collectors.cnt; i++) {
+		client_opts.url = stream->collectors.urls[i];
+		stream->clients[i] = upload_client__new(&client_opts, &what);
+		err = stream->clients[i] ? 0 : -errno;
+	}
+	if (!err)
 		return 0;
-	err = -errno;
 	if (opts->token_path && what == opts->token_path && err == -EBADMSG)
 		log_error("'%s' holds no token: 16 to 256 printable characters without blanks", what);
 	else
@@ -437,7 +446,9 @@ void stream__free(struct stream *stream)
 		return;
 	if (stream->child > 0)
 		end_child(stream, monotonic_ns() + SECOND_NS);
-	upload_client__free(stream->client);
+	for (size_t i = 0; i < stream->collectors.cnt; i++)
+		upload_client__free(stream->clients[i]);
+	collectors__free(&stream->collectors);
 	spool__free(stream->spool);
 	if (stream->shared)
 		munmap(stream->shared, sizeof(*stream->shared));

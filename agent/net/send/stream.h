@@ -10,7 +10,8 @@
 #include "net/send/spool.h"
 
 struct stream_opts {
-	const char *url;
+	const char *url;                                         /* one, or several behind commas */
+	const char *host;                                        /* by which it prefers one of them */
 	const char *cert_path, *key_path, *ca_path, *token_path; /* or NULL */
 	const char *spool_dir;
 	uint64_t spool_max_bytes;

@@ -16,6 +16,7 @@
 #define FRAMES_MAX    256u
 #define REQUESTS_MAX  16 /* in a row: what one session left behind must not hold up the others */
 #define LOOK_AGAIN_NS 1000000000ULL
+#define PREFER_NS     60000000000ULL /* then a collector that was gone is tried again */
 
 /* What is known of one slot's session between two requests. */
 struct upload_session {
@@ -27,8 +28,11 @@ struct upload_session {
 };
 
 struct uploader {
-	struct upload_client *client;
-	const char *url;
+	struct upload_client *clients[COLLECTORS_MAX]; /* the preferred one first */
+	const char *urls[COLLECTORS_MAX];
+	size_t collector_cnt, current, said; /* said: where blocks go, by the last line about it */
+	size_t failed_cnt;                   /* collectors in a row that did not take them */
+	uint64_t prefer_ts;                  /* when the preferred one is tried again */
 	int root_fd;
 	struct spool_shared *shared;
 	struct backoff backoff; /* of the collector as a whole */
@@ -48,13 +52,20 @@ struct uploader *uploader__new(struct upload_client *client, const char *url, in
 
 	if (!uploader)
 		return NULL;
-	uploader->client = client;
-	uploader->url = url;
+	uploader__add(uploader, client, url);
 	uploader->root_fd = root_fd;
 	uploader->shared = shared;
 	uploader->body_sz = BODY_SZ;
 	backoff__init(&uploader->backoff, monotonic_ns() ^ (uint64_t)getpid() << 32);
 	return uploader;
+}
+
+void uploader__add(struct uploader *uploader, struct upload_client *client, const char *url)
+{
+	if (uploader->collector_cnt == COLLECTORS_MAX)
+		return;
+	uploader->clients[uploader->collector_cnt] = client;
+	uploader->urls[uploader->collector_cnt++] = url;
 }
 
 void uploader__free(struct uploader *uploader)
@@ -75,14 +86,20 @@ static void say_trouble(struct uploader *uploader, long trouble, const char *tex
 	if (uploader->trouble == trouble)
 		return;
 	uploader->trouble = trouble;
-	log_warn("%s: %s; what is recorded waits in the spool and is sent when this is over", uploader->url, text);
+	log_warn("%s: %s; what is recorded waits in the spool and is sent when this is over",
+		 uploader->urls[uploader->current], text);
 }
 
 static void say_well(struct uploader *uploader)
 {
+	uploader->failed_cnt = 0;
+	if (uploader->said && !uploader->current)
+		log_info("%s takes blocks again", uploader->urls[0]);
+	uploader->said = uploader->current ? uploader->said : 0;
 	if (!uploader->trouble)
 		return;
-	log_info("%s takes blocks again, after %.0f s", uploader->url, (monotonic_ns() - uploader->trouble_ts) / 1e9);
+	log_info("%s takes blocks again, after %.0f s", uploader->urls[uploader->current],
+		 (monotonic_ns() - uploader->trouble_ts) / 1e9);
 	uploader->trouble = 0;
 }
 
@@ -196,10 +213,31 @@ static void on_refused(struct uploader *uploader, struct upload_session *session
 	session->next = session->entries.cnt;
 }
 
+/* The collector is gone, or cannot store: whether another one is to be tried at once. */
+static bool go_on_with_next(struct uploader *uploader, const char *text, uint64_t now_ts)
+{
+	size_t before = uploader->current;
+
+	uploader->failed_cnt++;
+	if (uploader->collector_cnt < 2)
+		return false;
+	uploader->current = (uploader->current + 1) % uploader->collector_cnt;
+	uploader->prefer_ts = now_ts + PREFER_NS;
+	if (uploader->failed_cnt >= uploader->collector_cnt) {
+		uploader->failed_cnt = 0;
+		return false;
+	}
+	if (uploader->said != uploader->current)
+		log_warn("%s: %s; blocks go to %s", uploader->urls[before], text, uploader->urls[uploader->current]);
+	uploader->said = uploader->current;
+	return true;
+}
+
 static void on_failure(struct uploader *uploader, struct upload_session *session, const struct upload_answer *answer)
 {
 	char text[sizeof(answer->text) + 64];
 	uint64_t now_ts = monotonic_ns();
+	bool goes_on = false;
 
 	atomic_fetch_add(&uploader->shared->failure_cnt, 1);
 	if (!answer->status)
@@ -210,10 +248,13 @@ static void on_failure(struct uploader *uploader, struct upload_session *session
 	/* Who we are may be wrong for one session and right for another; all else is about the collector. */
 	if (answer->status == 401 || answer->status == 403)
 		backoff__fail(&session->backoff, now_ts, answer->retry_after_ns);
+	else if ((!answer->status || answer->status >= 500) && go_on_with_next(uploader, text, now_ts))
+		goes_on = true;
 	else
 		backoff__fail(&uploader->backoff, now_ts, answer->retry_after_ns);
 	session->next = session->entries.cnt;
-	say_trouble(uploader, answer->status ? answer->status : -(long)answer->error, text);
+	if (!goes_on)
+		say_trouble(uploader, answer->status ? answer->status : -(long)answer->error, text);
 }
 
 static bool should_stop(const struct uploader *uploader)
@@ -235,7 +276,8 @@ static bool send_batch(struct uploader *uploader, struct upload_session *session
 		return true;
 	protocol_path__put(path, slot->host, slot->session_id);
 	atomic_fetch_add(&uploader->shared->request_cnt, 1);
-	upload_client__post(uploader->client, path, uploader->body.items, uploader->body.cnt, &answer);
+	upload_client__post(uploader->clients[uploader->current], path, uploader->body.items, uploader->body.cnt,
+			    &answer);
 	if (answer.status == 200)
 		on_stored(uploader, session, slot, dir_fd, &answer);
 	else if (answer.status == 400 || answer.status == 409 || answer.status == 413)
@@ -306,6 +348,8 @@ uint64_t uploader__pass(struct uploader *uploader)
 {
 	uint64_t next_ts = UINT64_MAX;
 
+	if (uploader->current && monotonic_ns() >= uploader->prefer_ts)
+		uploader->current = 0;
 	for (size_t i = 0; i < SPOOL_SLOTS && !should_stop(uploader); i++) {
 		uint64_t ts = pass_session(uploader, i);
 

@@ -7,6 +7,7 @@
 #ifndef WHYLATE_NET_SEND_UPLOADER_H
 #define WHYLATE_NET_SEND_UPLOADER_H
 
+#include "net/send/collectors.h"
 #include "net/send/spool_files.h"
 #include "net/send/upload_client.h"
 
@@ -19,6 +20,8 @@ struct uploader *uploader__new(struct upload_client *client, const char *url, in
  * UINT64_MAX: nothing waits.  Says on stderr when the collector is lost and when it is back.
  */
 uint64_t uploader__pass(struct uploader *uploader);
+/* Another collector, which blocks go to while those before it are gone. */
+void uploader__add(struct uploader *uploader, struct upload_client *client, const char *url);
 void uploader__free(struct uploader *uploader);
 
 #endif
