@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "target/proc_file.h"
+#include "target/symbols.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -408,7 +409,7 @@ static int find_layout(struct go_runtime *go, const char **why)
 {
 	uint32_t stopping_off;
 	uint64_t sched;
-	int err = go_layout_by_dwarf(go->fd, &go->layout, &stopping_off);
+	int err = symbols_go_layout(go->fd, &go->layout, &stopping_off);
 
 	go->by_dwarf = !err;
 	*why = "what its debugging information says of goroutines cannot be";

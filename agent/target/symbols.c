@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/vec.h"
+#include "target/go_runtime.h"
 #include "target/proc_file.h"
 #include "target/symbols_wire.h"
 
@@ -30,6 +31,9 @@
 #define SILENCE_NS  (60 * SECOND_NS)
 /* Of CPU time for one question. */
 #define CPU_S 6
+/* Of what is looked up in whole, before a recording begins; and bytes that a structure of Go's runtime may have. */
+#define GO_PATIENCE_MS 10000
+#define GO_OFF_MAX     65536
 /* It does not begin again sooner than this, and a file that has ended it so often is given up. */
 #define RESTART_NS SECOND_NS
 #define DEATHS_MAX 3
@@ -198,6 +202,19 @@ ssize_t symbols_answer_check(struct symbols_answer *answer, size_t sz, const str
 	return at == names_sz ? (ssize_t)at : -EBADMSG;
 }
 
+int symbols_go_check(const struct symbols_answer *answer, size_t sz, const struct symbols_question *question)
+{
+	const struct symbols_go *go = &answer->go;
+	const uint32_t offs[] = {go->goid, go->status, go->wait_reason, go->start_pc, go->stopping_off};
+
+	if (sz != SYMBOLS_ANSWER_HEAD + sizeof(*go) || answer->seq != question->seq || answer->cnt)
+		return -EBADMSG;
+	for (size_t i = 0; i < sizeof(offs) / sizeof(offs[0]) && !answer->err; i++)
+		if (offs[i] > GO_OFF_MAX)
+			return -EBADMSG;
+	return !answer->err && go->stopping_sz != 0 && go->stopping_sz != 1 && go->stopping_sz != 4 ? -EBADMSG : 0;
+}
+
 static struct known *known_of(struct file *file, uint64_t addr)
 {
 	return &file->known[random_mix(addr) & (KNOWN_CNT - 1)];
@@ -272,6 +289,36 @@ static bool send_question(const struct symbols *symbols, int fd)
 		memcpy(CMSG_DATA(header), &fd, sizeof(int));
 	}
 	return sendmsg(symbols->socket_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(symbols->question);
+}
+
+int symbols_go_layout(int fd, struct go_layout *layout, uint32_t *stopping_off)
+{
+	struct symbols *symbols = symbols__new(0);
+	int err = symbols ? start(symbols) : -ENOMEM;
+	struct symbols_answer answer = {0};
+	struct pollfd pollfd = {.events = POLLIN};
+	ssize_t got = -1;
+
+	if (!err) {
+		symbols->question = (struct symbols_question){.ask = SYMBOLS_ASK_GO, .seq = 1};
+		limit_cpu(symbols);
+		pollfd.fd = symbols->socket_fd;
+		if (send_question(symbols, fd) && poll(&pollfd, 1, GO_PATIENCE_MS) > 0)
+			got = recv(symbols->socket_fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC);
+		err = got > 0 ? symbols_go_check(&answer, (size_t)got, &symbols->question) : -EBADMSG;
+		if (!err && answer.err)
+			err = answer.err == EBADMSG ? -EBADMSG : -ENOENT;
+	}
+	if (!err) {
+		layout->goid = answer.go.goid;
+		layout->status = answer.go.status;
+		layout->wait_reason = answer.go.wait_reason;
+		layout->start_pc = answer.go.start_pc;
+		layout->stopping_sz = answer.go.stopping_sz;
+		*stopping_off = answer.go.stopping_off;
+	}
+	symbols__free(symbols);
+	return err;
 }
 
 /* True: answered. */

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 struct symbols;
+struct go_layout;
 
 /* Processes that symbols__pids() tells of. */
 #define SYMBOLS_PIDS       4
@@ -46,6 +47,12 @@ uint32_t symbols__open(struct symbols *symbols, int fd, const char *name);
  * next call.
  */
 size_t symbols__inlined_at(struct symbols *symbols, uint32_t file, uint64_t addr, const char *names[INLINES_DEPTH_MAX]);
+
+/*
+ * As go_layout_by_dwarf(), of a process for this question alone: what the file does not say of the layout stays as it
+ * was.  -EBADMSG: also where the file ends the process.
+ */
+int symbols_go_layout(int fd, struct go_layout *layout, uint32_t *stopping_off);
 
 /* The process and those before it, the latest first: how many of them are told. */
 size_t symbols__pids(const struct symbols *symbols, pid_t pids[SYMBOLS_PIDS]);

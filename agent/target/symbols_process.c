@@ -4,6 +4,7 @@
 #include "base/child.h"
 #include "base/priority.h"
 #include "base/sandbox.h"
+#include "target/go_runtime.h"
 #include "target/symbols_wire.h"
 
 #include <errno.h>
@@ -36,6 +37,21 @@ static void put_names(struct symbols_answer *answer, const char *const names[], 
 	answer->cnt = (uint32_t)cnt;
 }
 
+static void find_go_layout(struct symbols_answer *answer, int fd, size_t *sz)
+{
+	struct go_layout layout = {0};
+	struct symbols_go *go = &answer->go;
+	int err = fd < 0 ? -EBADF : go_layout_by_dwarf(fd, &layout, &go->stopping_off);
+
+	go->goid = layout.goid;
+	go->status = layout.status;
+	go->wait_reason = layout.wait_reason;
+	go->start_pc = layout.start_pc;
+	go->stopping_sz = layout.stopping_sz;
+	answer->err = (uint32_t)-err;
+	*sz = sizeof(*go);
+}
+
 /* False: the agent is gone. */
 static bool answer(const struct symbols_question *question, int fd)
 {
@@ -48,7 +64,9 @@ static bool answer(const struct symbols_question *question, int fd)
 		*file = inlines__open(fd);
 		fd = -1;
 	}
-	if (!file || !*file)
+	if (question->ask == SYMBOLS_ASK_GO)
+		find_go_layout(&answer, fd, &sz);
+	else if (!file || !*file)
 		answer.err = ENODATA;
 	else if (question->ask == SYMBOLS_ASK_INLINED)
 		put_names(&answer, names, inlines__at(*file, question->addr, names), &sz);

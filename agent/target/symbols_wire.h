@@ -12,6 +12,7 @@
 enum symbols_ask {
 	SYMBOLS_ASK_OPEN, /* with the file's descriptor */
 	SYMBOLS_ASK_INLINED,
+	SYMBOLS_ASK_GO, /* with the file's descriptor */
 };
 
 struct symbols_question {
@@ -22,11 +23,21 @@ struct symbols_question {
 };
 
 /* To every question, in their order. */
+/* Of SYMBOLS_ASK_GO: offsets in the runtime's structures, as of struct go_layout. */
+struct symbols_go {
+	uint32_t goid, status, wait_reason, start_pc;
+	uint32_t stopping_off, stopping_sz;
+};
+
+/* To every question, in their order. */
 struct symbols_answer {
 	uint64_t seq;
 	uint32_t err;
-	uint32_t cnt;                                    /* of names */
-	char names[INLINES_DEPTH_MAX * INLINES_NAME_SZ]; /* one behind the other, each with its NUL */
+	uint32_t cnt; /* of names */
+	union {
+		char names[INLINES_DEPTH_MAX * INLINES_NAME_SZ]; /* one behind the other, each with its NUL */
+		struct symbols_go go;
+	};
 };
 
 #define SYMBOLS_ANSWER_HEAD offsetof(struct symbols_answer, names)
@@ -39,6 +50,8 @@ struct symbols_answer {
  * Nothing that it says is trusted.
  */
 ssize_t symbols_answer_check(struct symbols_answer *answer, size_t sz, const struct symbols_question *question);
+/* The same of an answer to SYMBOLS_ASK_GO: 0 or -EBADMSG. */
+int symbols_go_check(const struct symbols_answer *answer, size_t sz, const struct symbols_question *question);
 /* Lives until the other end of the socket is closed, or its parent has ended. */
 _Noreturn void symbols_process(int fd, pid_t parent);
 

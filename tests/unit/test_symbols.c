@@ -315,6 +315,29 @@ static void answers_are_not_trusted(void)
 	CU_ASSERT_EQUAL(symbols_answer_check(&answer, SYMBOLS_ANSWER_HEAD, &question), 0);
 }
 
+static void answers_about_go_are_not_trusted(void)
+{
+	const struct symbols_question question = {.ask = SYMBOLS_ASK_GO, .seq = 3};
+	const struct symbols_answer good = {.seq = 3, .go = {.goid = 152, .status = 144, .stopping_sz = 4}};
+	size_t sz = SYMBOLS_ANSWER_HEAD + sizeof(good.go);
+	struct symbols_answer answer = good;
+
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), 0);
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz - 1, &question), -EBADMSG);
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sizeof(answer), &question), -EBADMSG);
+	answer.go.start_pc = 1 << 20;
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
+	answer = good;
+	answer.go.stopping_sz = 8;
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
+	answer = good;
+	answer.cnt = 1;
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
+	answer = good;
+	answer.seq = 4;
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
+}
+
 int suite_symbols(void)
 {
 	static const struct unit_test tests[] = {
@@ -325,6 +348,7 @@ int suite_symbols(void)
 		{"an answer that is late is taken", an_answer_that_is_late_is_taken},
 		{"files that are none are refused", files_that_are_none_are_refused},
 		{"answers are not trusted", answers_are_not_trusted},
+		{"answers about Go are not trusted", answers_about_go_are_not_trusted},
 	};
 
 	return unit_suite("symbols", tests, sizeof(tests) / sizeof(tests[0]));
