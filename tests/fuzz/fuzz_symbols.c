@@ -20,6 +20,8 @@ static void check_answer(const uint8_t *bytes, size_t sz)
 
 	memcpy(&answer, bytes, sz < sizeof(answer) ? sz : sizeof(answer));
 	question.seq = answer.seq;
+	if (!symbols_go_check(&answer, sz, &question))
+		NEED(answer.err || (answer.go.goid <= UINT16_MAX + 1 && answer.go.stopping_sz <= 4));
 	names_sz = symbols_answer_check(&answer, sz, &question);
 	if (names_sz < 0)
 		return;
