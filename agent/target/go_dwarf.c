@@ -2,7 +2,7 @@
 /* Offsets in the Go runtime's structures, by DWARF. */
 #include "target/debug_sz.h"
 #include "target/dwarf_alone.h"
-#include "target/go_runtime.h"
+#include "target/go_dwarf.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>

@@ -37,8 +37,6 @@ bool go_runtime__role(const struct go_runtime *go, uint64_t start_pc, char comm[
 
 /* --- parts, for tests --------------------------------------------------------------------------------------------- */
 
-/* Offsets in struct runtime.g and what there is beside, by the DWARF of a file.  0, -ENOENT: none; -EBADMSG. */
-int go_layout_by_dwarf(int fd, struct go_layout *layout, uint32_t *stopping_off);
 /* By the version: 0, -ENOTSUP: it is not known. */
 int go_layout_by_version(const char *version, struct go_layout *layout);
 /* The version that the file says it was built by: 0, -ENOENT: none, or none of 1.18 and later. */

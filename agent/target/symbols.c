@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/vec.h"
-#include "target/go_runtime.h"
+#include "bpf/go_layout.h"
 #include "target/proc_file.h"
 #include "target/symbols_wire.h"
 
@@ -34,6 +34,9 @@
 /* Of what is looked up in whole, before a recording begins; and bytes that a structure of Go's runtime may have. */
 #define GO_PATIENCE_MS 10000
 #define GO_OFF_MAX     65536
+/* Of the registers of one that waits: sp and pc, bp as the last. */
+#define GO_SCHED_MIN   24
+#define GO_SCHED_MAX   256
 /* It does not begin again sooner than this, and a file that has ended it so often is given up. */
 #define RESTART_NS SECOND_NS
 #define DEATHS_MAX 3
@@ -205,13 +208,15 @@ ssize_t symbols_answer_check(struct symbols_answer *answer, size_t sz, const str
 int symbols_go_check(const struct symbols_answer *answer, size_t sz, const struct symbols_question *question)
 {
 	const struct symbols_go *go = &answer->go;
-	const uint32_t offs[] = {go->goid, go->status, go->wait_reason, go->start_pc, go->stopping_off};
+	const uint32_t offs[] = {go->goid, go->status, go->wait_reason, go->start_pc, go->sched, go->stopping_off};
 
 	if (sz != SYMBOLS_ANSWER_HEAD + sizeof(*go) || answer->seq != question->seq || answer->cnt)
 		return -EBADMSG;
 	for (size_t i = 0; i < sizeof(offs) / sizeof(offs[0]) && !answer->err; i++)
 		if (offs[i] > GO_OFF_MAX)
 			return -EBADMSG;
+	if (!answer->err && go->sched_sz && (go->sched_sz < GO_SCHED_MIN || go->sched_sz > GO_SCHED_MAX))
+		return -EBADMSG;
 	return !answer->err && go->stopping_sz != 0 && go->stopping_sz != 1 && go->stopping_sz != 4 ? -EBADMSG : 0;
 }
 
@@ -314,6 +319,8 @@ int symbols_go_layout(int fd, struct go_layout *layout, uint32_t *stopping_off)
 		layout->status = answer.go.status;
 		layout->wait_reason = answer.go.wait_reason;
 		layout->start_pc = answer.go.start_pc;
+		layout->sched = answer.go.sched;
+		layout->sched_sz = answer.go.sched_sz;
 		layout->stopping_sz = answer.go.stopping_sz;
 		*stopping_off = answer.go.stopping_off;
 	}

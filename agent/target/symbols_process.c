@@ -4,7 +4,7 @@
 #include "base/child.h"
 #include "base/priority.h"
 #include "base/sandbox.h"
-#include "target/go_runtime.h"
+#include "target/go_dwarf.h"
 #include "target/symbols_wire.h"
 
 #include <errno.h>
@@ -47,6 +47,8 @@ static void find_go_layout(struct symbols_answer *answer, int fd, size_t *sz)
 	go->status = layout.status;
 	go->wait_reason = layout.wait_reason;
 	go->start_pc = layout.start_pc;
+	go->sched = layout.sched;
+	go->sched_sz = layout.sched_sz;
 	go->stopping_sz = layout.stopping_sz;
 	answer->err = (uint32_t)-err;
 	*sz = sizeof(*go);

@@ -22,10 +22,10 @@ struct symbols_question {
 	uint64_t addr;
 };
 
-/* To every question, in their order. */
 /* Of SYMBOLS_ASK_GO: offsets in the runtime's structures, as of struct go_layout. */
 struct symbols_go {
 	uint32_t goid, status, wait_reason, start_pc;
+	uint32_t sched, sched_sz;
 	uint32_t stopping_off, stopping_sz;
 };
 

@@ -328,6 +328,13 @@ static void answers_about_go_are_not_trusted(void)
 	answer.go.start_pc = 1 << 20;
 	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
 	answer = good;
+	answer.go.sched_sz = 16;
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
+	answer.go.sched_sz = 512;
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
+	answer.go.sched_sz = 48;
+	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), 0);
+	answer = good;
 	answer.go.stopping_sz = 8;
 	CU_ASSERT_EQUAL(symbols_go_check(&answer, sz, &question), -EBADMSG);
 	answer = good;
