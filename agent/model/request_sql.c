@@ -412,7 +412,8 @@ static void name_statement(const uint8_t *number, enum request_prepared prepared
 /* As WL_FIRST_PREPARED says. */
 static bool parse_prepared(const struct request_bytes *request, struct request_parsed *parsed)
 {
-	parsed->weak = true;
+	/* Its first words are a client's, before anything else tells the protocol. */
+	parsed->weak = request->bytes[3] || !is_letter(request->bytes[5]);
 	name_statement(request->bytes, REQUEST_PREPARES, parsed);
 	put_statement(parsed, commands[0x16], request->bytes + 5, request->len - 5, request->total > request->len,
 		      true);

@@ -23,7 +23,7 @@ struct queue_study {
 	queue_pairs pairs;                         /* in and out: indices of lines; of each queue the best pair */
 	queue_pairs rejected;                      /* likewise, of what looked like one and is none */
 	size_t few;                                /* pairs over which too few values crossed to tell */
-	size_t lock_functions, own_lock_functions; /* with critical sections; of them, the executable's own */
+	size_t lock_functions, own_lock_functions; /* with critical sections; the executable's own with places */
 	size_t places, dropped;                    /* that are looked at; that are too many */
 	size_t left_out;                           /* functions for which there was no time */
 	uint64_t values, lost;                     /* that were seen, that were not because a ring was full */

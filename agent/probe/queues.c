@@ -153,7 +153,7 @@ static int places_add(struct finder *finder, const struct program_function *func
 			err = vec_push(&finder->places->items, place);
 	}
 	finder->places->lock_functions++;
-	finder->places->own_lock_functions += !function->module;
+	finder->places->own_lock_functions += !function->module && sections->uses.cnt;
 	return err;
 }
 

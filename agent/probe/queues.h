@@ -20,7 +20,7 @@ struct queue_place {
 struct queue_places {
 	VEC(struct queue_place) items; /* likeliest first */
 	size_t lock_functions;         /* functions with critical sections */
-	size_t own_lock_functions;     /* of them, those of the executable itself */
+	size_t own_lock_functions;     /* … and places, of the executable itself */
 	size_t left_out;               /* functions for which there was no time */
 	size_t dropped;                /* places beyond the limit */
 };

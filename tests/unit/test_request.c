@@ -354,8 +354,13 @@ static void numbered_statements_have_texts(void)
 	uint32_t type = TCP(3306);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(types);
-	/* What stands for a prepared statement tells no protocol. */
-	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(1), 1, TEXT(prepared)), "");
+	/* A client may prepare before it does anything else; what only looks like it tells no protocol. */
+	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(1), 9, TEXT(prepared)), "PREPARE SELECT ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(1), 9, TEXT(execute)), "SELECT ?");
+	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(2), 1,
+				       TEXT("abcd\xff"
+					    "efgh")),
+			       "");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(plain)), "SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "EXECUTE");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(prepared)), "PREPARE SELECT ?");
