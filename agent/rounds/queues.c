@@ -14,7 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACES_MAX     6000
+#define PLACES_MAX 3000
+/* The kernel gives sets back late: those of two rounds before may still be there. */
+#define PROBES_MAX     (CAPTURE_PROBES_MAX / 4)
 #define SLOW_NS        3000000000ULL /* where reading took so much CPU time, attaching does, too */
 #define SLOW_MAX       400
 #define READ_LIMIT_NS  5000000000ULL /* of CPU time, for machine code */
@@ -113,6 +115,10 @@ static int probes_make(struct watch *watch)
 			probe_of_target(target, &list->lines.items[target->line_idx], watch->program, &probe);
 			if (!probe.file || (probe.plan ? probe.plan->entry.cost : probe.usdt_cost) != PLAN_EMULATED)
 				continue;
+			if (watch->probes.cnt == PROBES_MAX) {
+				watch->study->dropped++;
+				continue;
+			}
 			probe.watched = true;
 			probe.func = list->ids.items[target->line_idx];
 			err = vec_push(&watch->probes, probe);
