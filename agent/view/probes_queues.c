@@ -98,20 +98,18 @@ static void print_reach(const struct probes_options *options, struct program *pr
 		page__printf(page, "# %zu places more were not watched: the likeliest come first", study->dropped);
 		page__end_line(page);
 	}
-	if (!study->own_lock_functions) {
-		page__put(page, "# ");
-		page__name(page, name, 60);
-		page__put(page, " itself takes no lock of the C library: locks of its own are not recognized,");
-		page__end_line(page);
-		page__put(page, "# nor are queues between processes");
-		page__end_line(page);
-	}
-	if (watched && !passed) {
-		page__printf(page,
-			     "# No probe was hit: process %d and its children ran through none of these places, %s",
-			     options->pid, study->own_lock_functions ? "or had no load" : "which libraries have");
-		page__end_line(page);
-	}
+	if (!watched || passed)
+		return;
+	page__printf(
+		page,
+		"# No probe was hit: process %d and its children had no load, or take locks of their own, which are",
+		options->pid);
+	page__end_line(page);
+	page__printf(page, "# not recognized, nor are queues between processes; %zu functions with places are in ",
+		     study->own_lock_functions);
+	page__name(page, name, 60);
+	page__put(page, " itself");
+	page__end_line(page);
 }
 
 static void print_text(const struct probes_options *options, struct program *program, const struct queue_study *study,
