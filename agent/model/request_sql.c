@@ -420,6 +420,22 @@ static bool parse_prepared(const struct request_bytes *request, struct request_p
 	return true;
 }
 
+/* The answer to the server's greeting, with PROTOCOL_41: capabilities, sizes, 19 zero bytes. */
+static bool parse_login(const struct request_bytes *request, struct request_parsed *parsed)
+{
+	const uint8_t *bytes = request->bytes;
+	uint8_t any = 0;
+
+	if (request->len < 36 || bytes[3] != 1 || !(bytes[5] & 2) ||
+	    ((size_t)bytes[2] << 16 | (size_t)bytes[1] << 8 | bytes[0]) + 4 != request->total)
+		return false;
+	for (size_t i = 13; i < 32; i++)
+		any |= bytes[i];
+	if (!any)
+		strcpy(parsed->text, "login");
+	return !any;
+}
+
 bool request_parse_mysql(const struct request_bytes *request, struct request_parsed *parsed)
 {
 	const uint8_t *bytes = request->bytes, *body = bytes + 5;
@@ -429,6 +445,8 @@ bool request_parse_mysql(const struct request_bytes *request, struct request_par
 
 	if (request->len > 5 && bytes[4] == WL_FIRST_PREPARED)
 		return parse_prepared(request, parsed);
+	if (parse_login(request, parsed))
+		return true;
 	if (request->len < 5 || bytes[3])
 		return false;
 	packet_sz = (size_t)bytes[2] << 16 | (size_t)bytes[1] << 8 | bytes[0];

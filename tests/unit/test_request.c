@@ -366,6 +366,13 @@ static void numbered_statements_have_texts(void)
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(prepared)), "PREPARE SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(unknown)), "PREPARE SELECT ?");
+	{
+		uint8_t login[40] = {36, 0, 0, 1, 0x85, 0xa6};
+
+		CU_ASSERT_STRING_EQUAL(name_of(types, TCP(3), 1, login, sizeof(login)), "login");
+		login[20] = 1;
+		CU_ASSERT_STRING_EQUAL(name_of(types, TCP(4), 1, login, sizeof(login)), "");
+	}
 	/* Another connection's number is another statement's, or nobody knows whose. */
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(execute)), "EXECUTE");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(other)), "PREPARE DELETE ?");
