@@ -4,6 +4,7 @@
 #include "servers.h"
 #include "session.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REQUESTS     60000
-#define SERIES(what) "whylate_request_seconds_" what "{host=\"metrics-host\",comm=\"redis-server\",type=\"tcp:%d GET\""
-#define PROTO        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+#define REQUESTS 60000
+#define COUNT    "whylate_request_seconds_count{host=\"metrics-host\",comm=\"redis-server\""
+#define SUM      "whylate_request_seconds_sum{host=\"metrics-host\",comm=\"redis-server\""
+#define PROTO    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
 /* The answer to GET, to be freed; NULL: there is none. */
 static char *get(int port, const char *path, const char *accept, size_t *sz)
@@ -38,6 +40,16 @@ static double value_of(const char *text, const char *begin)
 	return value ? strtod(value + 2, NULL) : -1;
 }
 
+/* Over all types: the first bytes of a request, which tell its own, are not always there. */
+static double sum_of(const char *text, const char *begin)
+{
+	double sum = 0;
+
+	for (const char *at = text; at && (at = strstr(at, begin)); at++)
+		sum += fmax(value_of(at, begin), 0);
+	return sum;
+}
+
 static bool is_installed(const char *program)
 {
 	struct process which;
@@ -50,7 +62,7 @@ static bool is_installed(const char *program)
 }
 
 /* Once all is counted, and some of it late: the agent works when nobody else does.  To be freed. */
-static char *get_settled(int port, const char *count_of)
+static char *get_settled(int port)
 {
 	uint64_t deadline_ts = now_ns() + 40 * NS_PER_SEC;
 	char *text = NULL;
@@ -58,23 +70,23 @@ static char *get_settled(int port, const char *count_of)
 	do {
 		free(text);
 		text = get(port, "/metrics", "text/plain", NULL);
-		if (value_of(text, count_of) >= REQUESTS && strstr(text, "root=\"own code\""))
+		if (sum_of(text, COUNT) >= REQUESTS && strstr(text, "root=\"own code\""))
 			return text;
 		sleep_ms(500);
 	} while (now_ns() < deadline_ts);
 	return text;
 }
 
-static void check_texts(int port, const char *count_of)
+static void check_texts(int port)
 {
 	struct path path = temp_path("metrics-text");
 	const char *argv[] = {"sh", "-c", "promtool check metrics <\"$1\"", "sh", path.s, NULL};
-	char *text = get_settled(port, count_of), *end;
+	char *text = get_settled(port), *end;
 	struct process promtool;
 
 	if (!CHECK(text != NULL))
 		return;
-	CHECKF(value_of(text, count_of) >= REQUESTS, "%g, lost: %s", value_of(text, count_of),
+	CHECKF(sum_of(text, COUNT) >= REQUESTS, "%g, lost: %s", sum_of(text, COUNT),
 	       strstr(text, "# TYPE whylate_lost_total"));
 	CHECK(strstr(text, "type=\"tcp:") && !strstr(text, "# EOF") && strstr(text, "le=\"+Inf\""));
 	CHECKF(value_of(text, "whylate_intervals_seen_total") >= REQUESTS, "%s", text);
@@ -128,7 +140,7 @@ static double ask_prometheus(int port, const char *query, double least)
 }
 
 /* Native histograms say the same as the classic ones of the text. */
-static void check_prometheus(int port, const char *count_of, const char *sum_of)
+static void check_prometheus(int port)
 {
 	struct path config = temp_path("prometheus.yml"), data = temp_path("prometheus-data");
 	struct process prometheus;
@@ -141,8 +153,8 @@ static void check_prometheus(int port, const char *count_of, const char *sum_of)
 		return;
 	}
 	text = get(port, "/metrics", "text/plain", NULL);
-	count = value_of(text, count_of);
-	sum = value_of(text, sum_of);
+	count = sum_of(text, COUNT);
+	sum = sum_of(text, SUM);
 	free(text);
 	write_config(&config, port);
 	process_start(&prometheus,
@@ -151,8 +163,8 @@ static void check_prometheus(int port, const char *count_of, const char *sum_of)
 		      config.s, data.s, own_port);
 	CHECKF(port_wait(&prometheus, own_port, 20), "%s", process_err(&prometheus));
 	CHECKF(ask_prometheus(own_port, "up", 1) == 1, "%s", process_err(&prometheus));
-	CHECKF(ask_prometheus(own_port, "max(histogram_count(whylate_request_seconds))", count) == count, "%g", count);
-	CHECKF(ask_prometheus(own_port, "max(histogram_sum(whylate_request_seconds))", sum) == sum, "%g", sum);
+	CHECKF(ask_prometheus(own_port, "sum(histogram_count(whylate_request_seconds))", count) == count, "%g", count);
+	CHECKF(ask_prometheus(own_port, "sum(histogram_sum(whylate_request_seconds))", 0) > 0.999 * sum, "%g", sum);
 	CHECK(ask_prometheus(own_port, "histogram_quantile(0.99,whylate_request_seconds)", 0) > 0);
 	CHECK(ask_prometheus(own_port, "sum(whylate_late_seconds_total)", 0) > 0);
 	CHECK(ask_prometheus(own_port, "whylate_intervals_seen_total", REQUESTS) >= REQUESTS);
@@ -166,23 +178,21 @@ static void test_scraped(void)
 	struct recording recording = {0};
 	struct redis redis = {0};
 	struct process load;
-	char *text, count_of[160], sum_of[160];
+	char *text;
 	int port = port_free();
 	size_t sz = 0;
 
 	if (!redis_start(&redis, ANY_CPU))
 		return;
-	snprintf(count_of, sizeof(count_of), SERIES("count"), redis.port);
-	snprintf(sum_of, sizeof(sum_of), SERIES("sum"), redis.port);
 	if (recording_start(&recording, "metrics", redis.process.pid,
 			    "--host metrics-host --budget 100%% --metrics 127.0.0.1:%d", port)) {
 		CHECK(redis_load_start(&load, &redis, ANY_CPU, REQUESTS, 10) && process_wait(&load, 60) == 0);
 		process_end(&load);
-		check_texts(port, count_of);
+		check_texts(port);
 		text = get(port, "/metrics", PROTO, &sz);
 		CHECK(text && sz > 1000);
 		free(text);
-		check_prometheus(port, count_of, sum_of);
+		check_prometheus(port);
 		CHECK(recording_stop(&recording) == 0);
 		CHECKF(port_connect(port) < 0, "the server of the metrics outlives the recording");
 	}
