@@ -372,7 +372,6 @@ test: setup-test
 	@$(MAKE) --no-print-directory build stack
 	@$(MAKE) --no-print-directory unit browser screen others
 	@$(MAKE) --no-print-directory live
-	@$(MAKE) --no-print-directory targets
 
 # No chain of calls on the kernel side takes more stack than Linux 6.1 grants; the kernels that run tests grant more.
 stack: $(BUILD)/whylate.bpf.o

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Offsets in the Go runtime's structures, by DWARF. */
+#include "target/go_dwarf.h"
 #include "target/debug_sz.h"
 #include "target/dwarf_alone.h"
-#include "target/go_dwarf.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>

@@ -35,8 +35,8 @@
 #define GO_PATIENCE_MS 10000
 #define GO_OFF_MAX     65536
 /* Of the registers of one that waits: sp and pc, bp as the last. */
-#define GO_SCHED_MIN   24
-#define GO_SCHED_MAX   256
+#define GO_SCHED_MIN 24
+#define GO_SCHED_MAX 256
 /* It does not begin again sooner than this, and a file that has ended it so often is given up. */
 #define RESTART_NS SECOND_NS
 #define DEATHS_MAX 3
