@@ -351,6 +351,17 @@ static bool cfa_make(struct unwind_where *cfa, Dwarf_Frame *frame)
 	return true;
 }
 
+/* libdw says of rbx what holds for rax (x86_64_abi_cfi(), 0 for 3): where nothing else is said, calls preserve it. */
+static bool is_preserved(int reg)
+{
+#if defined(__x86_64__)
+	return reg == 3;
+#else
+	(void)reg;
+	return false;
+#endif
+}
+
 static bool lines_make(struct unwind_rule *rule, Dwarf_Frame *frame)
 {
 	for (int reg = 0; reg < UNWIND_REGS; reg++) {
@@ -360,7 +371,7 @@ static bool lines_make(struct unwind_rule *rule, Dwarf_Frame *frame)
 
 		if (dwarf_frame_register(frame, reg, mem, &ops, &cnt))
 			return false;
-		if (!cnt && !ops) /* keeps its value */
+		if (!cnt && (!ops || is_preserved(reg))) /* keeps its value */
 			continue;
 		if (!cnt)
 			where.what = UNWIND_UNDEFINED;

@@ -71,6 +71,29 @@ static void frames_of_all_shapes_agree_with_libgcc(void)
 	unwinder__free(unwinder);
 }
 
+/* Also those that a frame's rules say nothing of. */
+static void registers_of_callers_agree_with_libgcc(void)
+{
+	static struct unwind_regs regs[UNWIND_FRAMES_MAX];
+	struct unwinder *unwinder = open_own();
+	struct unwind_input input = {.regs = view.regs, .frame_regs = regs, .frame_regs_max = UNWIND_FRAMES_MAX};
+	enum unwind_end end;
+	size_t cnt;
+
+	subject_call_nested(2, &view);
+	input.stack = view.stack;
+	input.stack_sz = view.stack_sz;
+	cnt = unwinder__frames(unwinder, &input, frames, &end);
+	CU_ASSERT(cnt > 15);
+	for (size_t i = 1; i < cnt && i < view.backtrace_cnt && i < 15; i++) {
+		for (size_t k = 0; k < SUBJECT_KEPT; k++) {
+			CU_ASSERT(regs[i].known >> subject_kept[k] & 1);
+			CU_ASSERT_EQUAL(regs[i].values[subject_kept[k]], view.kept[i][k]);
+		}
+	}
+	unwinder__free(unwinder);
+}
+
 static void *look_on_thread(void *unused)
 {
 	(void)unused;
@@ -433,6 +456,7 @@ int suite_unwind(void)
 {
 	static const struct unit_test tests[] = {
 		{"frames of all shapes agree with libgcc", frames_of_all_shapes_agree_with_libgcc},
+		{"registers of callers agree with libgcc", registers_of_callers_agree_with_libgcc},
 		{"threads are followed to their beginning", threads_are_followed_to_their_beginning},
 		{"signals are passed", signals_are_passed},
 		{"a stack that is cut is said to be", a_stack_that_is_cut_is_said_to_be},

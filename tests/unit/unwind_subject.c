@@ -9,12 +9,20 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
+#if defined(__aarch64__)
+const uint8_t subject_kept[SUBJECT_KEPT] = {19, 20, 21, 22, 23, 29};
+#else
+const uint8_t subject_kept[SUBJECT_KEPT] = {3, 6, 12, 13, 14, 15};
+#endif
+
 static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg)
 {
 	struct subject_view *view = arg;
 
 	if (view->backtrace_cnt == SUBJECT_FRAMES_MAX)
 		return _URC_END_OF_STACK;
+	for (size_t i = 0; i < SUBJECT_KEPT; i++)
+		view->kept[view->backtrace_cnt][i] = _Unwind_GetGR(context, subject_kept[i]);
 	view->backtrace[view->backtrace_cnt++] = _Unwind_GetIP(context);
 	return _URC_NO_REASON;
 }

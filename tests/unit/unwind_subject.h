@@ -8,6 +8,7 @@
 #include "target/unwind.h"
 
 #define SUBJECT_FRAMES_MAX 256
+#define SUBJECT_KEPT       6
 
 /* A thread's own view of itself. */
 struct subject_view {
@@ -16,8 +17,13 @@ struct subject_view {
 	size_t stack_sz;
 	size_t stack_wanted;
 	uint64_t backtrace[SUBJECT_FRAMES_MAX]; /* by libgcc, innermost first: return addresses */
+	/* Likewise, what the registers subject_kept hold in these frames. */
+	uint64_t kept[SUBJECT_FRAMES_MAX][SUBJECT_KEPT];
 	size_t backtrace_cnt;
 };
+
+/* Registers that calls preserve, by DWARF's numbers. */
+extern const uint8_t subject_kept[SUBJECT_KEPT];
 
 /* Takes the view of whoever calls it: its registers as they are when this returns. */
 void subject_look(struct subject_view *view);
