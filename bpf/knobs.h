@@ -64,7 +64,7 @@ struct knobs {
 	u32 cgroup_hierarchy;         /* with cgroup_id: of which hierarchy of version 1; 0: version 2 */
 	u32 stacks;                   /* stacks may be sampled: whom a task delays is known */
 	u32 outside_max;              /* trace mode: so many threads outside the target may be followed */
-	u32 values;                   /* memory of variables is read at ticks */
+	u32 values;                   /* memory of variables of so many frames is read at ticks */
 	u32 goroutines;               /* requests of Go programs belong to goroutines, not threads */
 	u32 first_bytes;              /* the first bytes of requests are sent, which tell their types */
 	u64 cgroup_id;                /* who is in this cgroup or below is the target; 0: the map `targets` says who */
@@ -180,6 +180,39 @@ struct value_global {
 	u32 sz;
 };
 
+#define VALUE_STEPS_MAX       8192
+#define VALUE_SAVED_MAX       12 /* registers that calls preserve, and the return address */
+#define VALUE_FRAME_READS_MAX 16
+#define VALUE_CALLER_READS    24 /* at a tick, of all callers */
+/* So many reads of one caller are made at a tick. */
+#define VALUE_FRAME_READS_AT_ONCE(depth) \
+	((depth) < 4 ? 8 : (depth) >= VALUE_CALLER_READS ? 1 : VALUE_CALLER_READS / (depth))
+
+/* In memory at the canonical frame address + off. */
+struct value_saved {
+	s32 off;
+	u8 reg; /* DWARF's number */
+	u8 zero[3];
+};
+
+/* A program counter of a frame; of callers the return address. */
+struct value_step_key {
+	u64 addr;
+	u32 program; /* as the image says */
+	u32 is_caller;
+};
+
+/* How one gets from the registers there to those of the caller, and what is read there if it is a caller. */
+struct value_step {
+	s32 cfa_off; /* the canonical frame address: what cfa_reg holds + cfa_off */
+	u8 cfa_reg;
+	u8 ra; /* the register whose value in the caller is where it goes on */
+	u8 saved_cnt;
+	u8 read_cnt;
+	struct value_saved saved[VALUE_SAVED_MAX];
+	struct value_read reads[VALUE_FRAME_READS_MAX];
+};
+
 /* Where a module of the plan is in a process. */
 struct value_module {
 	u64 begin, end; /* of its mappings; 0: it is not there */
@@ -189,6 +222,8 @@ struct value_module {
 
 struct value_image {
 	struct value_module modules[VALUE_MODULES_MAX];
+	u32 program; /* the same number, the same code at the same addresses */
+	u32 zero;
 };
 
 /* A wait's stack that the agent knows, by its key. */

@@ -4,6 +4,10 @@
  * are copied anyway.  A plan says by ranges of program counters what to read at the innermost frame, relative to its
  * registers, through one pointer at most; of the globals each tick reads some, in turn.  A read that faults is counted
  * and not made again.
+ *
+ * Callers are reached by unwinding rules of single addresses, which the agent gives for frames that it has met in
+ * stacks: a frame that is met for the first time ends the way.  The agent takes words by their address, from a frame
+ * that it has unwound itself, so a wrong way costs reads, and no value is wrong.
  */
 #ifndef WHYLATE_BPF_VALUES_H
 #define WHYLATE_BPF_VALUES_H
@@ -18,6 +22,8 @@ struct value_cpu {
 	u64 regs[WL_STACK_REGS];
 	u32 global_pos; /* the next one in turn */
 	u32 read_pos;   /* likewise, of ranges with more reads than are made at once */
+	u32 frame_pos;  /* likewise, of callers */
+	u32 zero;
 	struct wl_values_record record;
 };
 
@@ -56,6 +62,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct value_image);
 } value_images SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, VALUE_STEPS_MAX);
+	__type(key, struct value_step_key);
+	__type(value, struct value_step);
+} value_steps SEC(".maps");
 
 static __always_inline struct value_cpu *this_value_cpu(void)
 {
@@ -118,29 +131,35 @@ struct value_turn {
 	u32 first, cnt, pos;
 };
 
-static long read_local(u32 idx, struct value_turn *turn)
+static __always_inline void read_by_register(struct value_cpu *cpu, const struct value_read *read)
 {
-	struct value_cpu *cpu = this_value_cpu();
-	u32 key = turn->first + (turn->pos + idx) % turn->cnt, reg;
-	struct value_read *read;
+	u32 reg = read->reg;
 	u64 addr;
 
-	read = bpf_map_lookup_elem(&value_reads, &key);
-	if (!cpu || !read)
-		return 1;
-	reg = read->reg;
 	barrier_var(reg);
 	if (reg >= WL_STACK_REGS)
-		return 1;
+		return;
 	addr = cpu->regs[reg] + (s64)read->off;
 	if (read->deref) {
 		if (bpf_probe_read_user(&addr, sizeof(addr), (const void *)addr)) {
 			cpu->record.faulted++;
-			return 0;
+			return;
 		}
 		addr += (s64)read->off2;
 	}
 	read_value(&cpu->record, addr, read->sz);
+}
+
+static long read_local(u32 idx, struct value_turn *turn)
+{
+	struct value_cpu *cpu = this_value_cpu();
+	u32 key = turn->first + (turn->pos + idx) % turn->cnt;
+	struct value_read *read;
+
+	read = bpf_map_lookup_elem(&value_reads, &key);
+	if (!cpu || !read)
+		return 1;
+	read_by_register(cpu, read);
 	return 0;
 }
 
@@ -197,6 +216,72 @@ static __always_inline void read_locals(struct value_cpu *cpu, const struct valu
 	bpf_loop(search.cnt < VALUE_READS_AT_ONCE ? search.cnt : VALUE_READS_AT_ONCE, read_local, &turn, 0);
 }
 
+/* --- callers ------------------------------------------------------------------------------------------------------ */
+
+static __always_inline void read_caller(struct value_cpu *cpu, const struct value_step *step)
+{
+	u32 cnt = step->read_cnt, at_once = VALUE_FRAME_READS_AT_ONCE(cfg_knobs.values - 1), at, pos = 0;
+
+	if (cnt > at_once)
+		pos = cpu->frame_pos++;
+	for (u32 i = 0; i < VALUE_FRAME_READS_AT_ONCE(0); i++) {
+		if (i >= cnt || i >= at_once)
+			break;
+		at = (pos + i) % cnt;
+		barrier_var(at);
+		if (at < VALUE_FRAME_READS_MAX)
+			read_by_register(cpu, &step->reads[at]);
+	}
+}
+
+/* The registers become those of the caller; false: they do not. */
+static __always_inline bool step_out(struct value_cpu *cpu, const struct value_step *step)
+{
+	u32 reg = step->cfa_reg;
+	u64 cfa;
+
+	barrier_var(reg);
+	if (reg >= WL_STACK_REGS)
+		return false;
+	cfa = cpu->regs[reg] + (s64)step->cfa_off;
+	for (int i = 0; i < VALUE_SAVED_MAX; i++) {
+		if (i >= step->saved_cnt)
+			break;
+		reg = step->saved[i].reg;
+		barrier_var(reg);
+		if (reg >= WL_STACK_REGS ||
+		    bpf_probe_read_user(&cpu->regs[reg], sizeof(u64), (const void *)(cfa + (s64)step->saved[i].off)))
+			return false;
+	}
+	reg = step->ra;
+	barrier_var(reg);
+	if (reg >= WL_STACK_REGS)
+		return false;
+	cpu->regs[WL_STACK_REG_PC] = cpu->regs[reg];
+#if defined(__TARGET_ARCH_arm64)
+	cpu->regs[WL_STACK_REG_PC] &= ~0xffff000000000000ULL; /* it may be signed */
+#endif
+	cpu->regs[WL_STACK_REG_SP] = cfa;
+	return true;
+}
+
+static long climb(u32 idx, struct value_step_key *at)
+{
+	struct value_cpu *cpu = this_value_cpu();
+	struct value_step *step;
+
+	if (!cpu)
+		return 1;
+	at->addr = cpu->regs[WL_STACK_REG_PC];
+	at->is_caller = idx > 0;
+	step = bpf_map_lookup_elem(&value_steps, at);
+	if (!step)
+		return 1;
+	if (idx)
+		read_caller(cpu, step);
+	return !step_out(cpu, step);
+}
+
 /* Fills the record; NULL: there is nothing to send. */
 static __always_inline struct wl_values_record *read_values(struct task_struct *task, struct pt_regs *regs, u64 ts)
 {
@@ -204,9 +289,11 @@ static __always_inline struct wl_values_record *read_values(struct task_struct *
 	struct value_image *image = bpf_map_lookup_elem(&value_images, &pid);
 	struct value_cpu *cpu = this_value_cpu();
 	struct value_walk walk = {.image = image};
+	struct value_step_key innermost = {};
 
 	if (!image || !cpu)
 		return NULL;
+	innermost.program = image->program;
 	copy_registers(cpu->regs, regs);
 	cpu->record.ts = ts;
 	cpu->record.pid = pid;
@@ -214,6 +301,8 @@ static __always_inline struct wl_values_record *read_values(struct task_struct *
 	cpu->record.cnt = 0;
 	cpu->record.faulted = 0;
 	read_locals(cpu, image);
+	if (cfg_knobs.values > 1)
+		bpf_loop(cfg_knobs.values, climb, &innermost, 0);
 	bpf_loop(VALUE_GLOBALS_AT_ONCE, read_global, &walk, 0);
 	return cpu->record.cnt || cpu->record.faulted ? &cpu->record : NULL;
 }

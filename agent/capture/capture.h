@@ -28,7 +28,7 @@ struct capture_opts {
 	uint32_t outside_max;               /* trace: so many threads outside the target may be followed */
 	uint64_t rate;                      /* selection: of 2^32; not in windows */
 	bool stacks;                        /* capture__sample_stacks() may be called */
-	bool values;                        /* capture__plan_values() may be */
+	uint32_t values;                    /* capture__plan_values() may be: of so many frames, the innermost first */
 	bool windows;                       /* attach only in windows: see capture__window_open() */
 	bool watch_first;                   /* … of which the first is open from the start, without end */
 	uint32_t ring_sz;                   /* bytes per CPU; rounded up to a power of two of whole pages */
@@ -178,10 +178,14 @@ struct value_range;
 struct value_read;
 struct value_global;
 struct value_image;
+struct value_step_key;
+struct value_step;
 int capture__plan_values(struct capture *capture, const struct value_range *ranges, size_t range_cnt,
 			 const struct value_read *reads, size_t read_cnt, const struct value_global *globals,
 			 size_t global_cnt, uint32_t first_read);
 int capture__place_values(struct capture *capture, pid_t pid, const struct value_image *image);
+/* How ticks get from that frame to its caller.  0 or -errno. */
+int capture__step_values(struct capture *capture, const struct value_step_key *key, const struct value_step *step);
 
 /* Where the target listens by now: the listeners of the options, in their places, and further ones. 0 or -errno. */
 int capture__set_listeners(struct capture *capture, const target_processes *processes,

@@ -230,7 +230,8 @@ static void say_verified(const struct capture *capture)
 static int shrink_value_maps(struct capture *capture)
 {
 	struct bpf_map *const tables[] = {capture->skel->maps.value_ranges, capture->skel->maps.value_reads,
-					  capture->skel->maps.value_globals, capture->skel->maps.value_images};
+					  capture->skel->maps.value_globals, capture->skel->maps.value_images,
+					  capture->skel->maps.value_steps};
 	int err = 0;
 
 	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++)

@@ -333,3 +333,10 @@ int capture__place_values(struct capture *capture, pid_t pid, const struct value
 		return -ENOTSUP;
 	return image ? bpf_map_update_elem(fd, &key, image, BPF_ANY) : bpf_map_delete_elem(fd, &key);
 }
+
+int capture__step_values(struct capture *capture, const struct value_step_key *key, const struct value_step *step)
+{
+	int fd = bpf_map__fd(bpf_object__find_map_by_name(capture->object, "value_steps"));
+
+	return capture->opts.values ? bpf_map_update_elem(fd, key, step, BPF_ANY) : -ENOTSUP;
+}

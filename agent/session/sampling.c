@@ -68,6 +68,13 @@ static int load_values(void *owner, const struct value_plan *plan, const struct 
 				    slices->reads.first);
 }
 
+static int meet_frame(void *owner, const struct value_step_key *key, const struct value_step *step)
+{
+	struct recording *recording = owner;
+
+	return capture__step_values(recording->capture, key, step);
+}
+
 static bool is_target(void *owner, pid_t pid)
 {
 	const struct recording *recording = owner;
@@ -89,6 +96,7 @@ int recording_values_open(struct recording *recording)
 		.append = recording_append,
 		.place = place_values,
 		.load = load_values,
+		.meet = meet_frame,
 		.is_target = is_target,
 		.owner = recording,
 	};
@@ -278,6 +286,9 @@ static int write_value_counts(struct recording *recording, uint64_t crowded)
 		{"values_globals", counts.globals},
 		{"values_left_out", counts.left_out},
 		{"values_no_frame", counts.no_frame},
+		{"values_callers", counts.callers},
+		{"values_callers_in_turn", counts.callers_in_turn},
+		{"values_callers_left_out", counts.callers_left_out},
 		{"values_crowded", counts.crowded},
 		{"values_modules", counts.modules},
 		{"values_modules_left_out", counts.modules_left_out},

@@ -302,7 +302,7 @@ static int open_capture(struct recording *recording)
 		.watch_first = recording->windows.on && recording->windows.plan.share >= 1,
 		.goroutines = recording->go.processes.cnt > 0,
 		.stacks = recording_stacks_hz(recording) > 0,
-		.values = recording->options->values,
+		.values = recording->options->values ? recording->options->values_depth + 1 : 0,
 		.ring_sz = options->ring_sz  ? options->ring_sz
 			   : options->trace  ? ring_sz_trace
 			   : options->client ? RING_SZ_CLIENT

@@ -261,6 +261,7 @@ static struct stack_values *values_of(struct stacks *stacks, struct image_proces
 	struct value_stack stack = {
 		.pid = process->pid,
 		.program = process->image->program,
+		.unwinder = process->image->unwinder,
 		.frames = frames,
 		.regs = stacks->frame_regs,
 		.frame_cnt = cnt,

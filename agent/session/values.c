@@ -92,6 +92,17 @@ static const struct module *module_of(const struct sampled_values *values, const
 	return NULL;
 }
 
+const struct module *sampled_values__module_at(const struct sampled_values *values, const struct value_stack *stack,
+					       const struct met *met, uint64_t addr, const struct program_module **of)
+{
+	uint32_t number = PROGRAM_NONE;
+
+	if (stack->program)
+		program__function_at_runtime(stack->program, addr, &number);
+	*of = number == PROGRAM_NONE ? NULL : program__module(stack->program, number);
+	return module_of(values, met, number);
+}
+
 static int take_frame(struct sampled_values *values, const struct value_stack *stack, const struct met *met,
 		      size_t depth, const struct value_memory *memory)
 {
@@ -100,13 +111,9 @@ static int take_frame(struct sampled_values *values, const struct value_stack *s
 	const struct program_module *of;
 	struct value_frame frame = {.regs = &stack->regs[depth], .is_caller = depth > 0};
 	struct taking taking = {.values = values, .depth = (uint32_t)depth};
-	uint32_t number = PROGRAM_NONE;
 	int err;
 
-	if (stack->program)
-		program__function_at_runtime(stack->program, addr, &number);
-	of = number == PROGRAM_NONE ? NULL : program__module(stack->program, number);
-	taking.module = module_of(values, met, number);
+	taking.module = sampled_values__module_at(values, stack, met, addr, &of);
 	frame.bias = of ? of->bias : 0;
 	frame.addr = addr - frame.bias;
 	/* The caller's stack pointer is this frame's canonical frame address. */
@@ -160,6 +167,8 @@ struct stack_values *sampled_values__take(struct sampled_values *values, const s
 		if (take_frame(values, stack, met, depth, &memory))
 			return NULL;
 	}
+	if (met && sampled_values__meet_frames(values, stack, met))
+		return NULL;
 	cnt = drop_superfluous(values);
 	made = malloc(sizeof(*made) + cnt * sizeof(made->items[0]));
 	if (!made)

@@ -27,6 +27,9 @@ struct sampled_values_opts {
 	void (*place)(void *owner, pid_t pid, const struct value_image *image);
 	/* These slices of the plan's arrays are what is to be read; may be NULL.  0 or -errno. */
 	int (*load)(void *owner, const struct value_plan *plan, const struct value_part *slices);
+	/* The next tick that meets the frame gets to its caller, and reads that one's members; may be NULL.  0 or
+	 * -errno. */
+	int (*meet)(void *owner, const struct value_step_key *key, const struct value_step *step);
 	/* Is the process one of the target's? NULL: all are. */
 	bool (*is_target)(void *owner, pid_t pid);
 	struct value_limits limits; /* of what is read at a time; 0: as much as the kernel holds */
@@ -43,6 +46,9 @@ struct sampled_values_counts {
 	uint64_t parts;             /* of the plan */
 	uint64_t globals, left_out; /* in it; reads that found no room in it */
 	uint64_t no_frame;          /* pointers that are in frames whose place is not known throughout */
+	uint64_t callers;           /* places in callers with members that are read there */
+	uint64_t callers_in_turn;   /* of them, those with more than are read at a tick */
+	uint64_t callers_left_out;  /* members beyond what takes turns */
 	uint64_t crowded;           /* values of a stack that has too many */
 	uint64_t written;           /* values */
 };
@@ -69,6 +75,7 @@ uint32_t sampled_values__depth(const struct sampled_values *values);
 struct value_stack {
 	pid_t pid;
 	struct program *program;           /* of the process */
+	struct unwinder *unwinder;         /* of it; NULL: nothing is read of its callers */
 	const struct unwind_frame *frames; /* innermost first */
 	const struct unwind_regs *regs;    /* of the first depth + 1 of them */
 	size_t frame_cnt;

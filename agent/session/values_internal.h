@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by values.c (values at stacks, rows) and values_schemas.c (schemas, what the kernel reads). */
+/*
+ * Shared by values.c (values at stacks, rows), values_schemas.c (schemas, what the kernel reads) and values_callers.c
+ * (how it reaches callers).
+ */
 #ifndef WHYLATE_SESSION_VALUES_INTERNAL_H
 #define WHYLATE_SESSION_VALUES_INTERNAL_H
 
@@ -57,10 +60,17 @@ struct placed {
 	uint64_t bias;
 };
 
+/* A frame that was met, by the process's program, its program counter, and whether it is a caller's. */
+struct met_frame {
+	bool has_reads; /* a caller's */
+	bool is_given;  /* the kernel knows how it leads on */
+};
+
 /* A process that was sampled. */
 struct met {
 	pid_t pid;
 	uint64_t signature; /* of what it has loaded, and of the modules that were known */
+	uint32_t program;   /* the same as of another process with the same signature */
 	VEC(struct placed) placed;
 };
 
@@ -88,6 +98,9 @@ struct sampled_values {
 	uint64_t turned_ts;
 	VEC(struct turn) turns;
 	VEC(struct met) met;
+	uint32_t program_seq;
+	VEC(struct met_frame) frames;
+	struct idmap frame_ids;
 	struct words waiting[WAITING_MAX];
 	size_t waiting_pos;
 	struct shard_row row;
@@ -99,6 +112,11 @@ struct sampled_values {
 
 /* The process as it was met; NULL: it was not, or has no module with a schema. */
 const struct met *sampled_values__met_as(const struct sampled_values *values, pid_t pid);
+/* The module of a place, NULL: it has no schema; `of`, if not NULL, gets the program's. */
+const struct module *sampled_values__module_at(const struct sampled_values *values, const struct value_stack *stack,
+					       const struct met *met, uint64_t addr, const struct program_module **of);
+/* Frames of the stack that lead to a caller with members are given to the kernel.  0 or -ENOMEM. */
+int sampled_values__meet_frames(struct sampled_values *values, const struct value_stack *stack, const struct met *met);
 /* The rows of `value_plan` so far.  0 or the writer's error. */
 int sampled_values__write_turns(struct sampled_values *values);
 

@@ -50,7 +50,7 @@ static void place(struct sampled_values *values, const struct met *met)
 {
 	struct value_part whole = resident(values, NO_MODULE);
 	const struct value_range *ranges = values->plan.ranges.items;
-	struct value_image image = {0};
+	struct value_image image = {.program = met->program};
 
 	if (!met->placed.cnt || !values->opts.place)
 		return;
@@ -397,6 +397,8 @@ void sampled_values__free(struct sampled_values *values)
 	vec_free(&values->places);
 	vec_free(&values->met);
 	vec_free(&values->turns);
+	vec_free(&values->frames);
+	idmap__free(&values->frame_ids);
 	value_plan_free(&values->plan);
 	idmap__free(&values->place_ids);
 	free(values);
@@ -441,6 +443,20 @@ static uint64_t signature_of(const struct sampled_values *values, struct program
 		sum += random_mix(of->bias * 2 + of->gone + ((uint64_t)m << 48));
 	}
 	return sum;
+}
+
+/* What is known of frames holds for all processes with the same code. */
+static void number_program(struct sampled_values *values, struct met *met)
+{
+	for (size_t i = 0; i < values->met.cnt; i++) {
+		const struct met *other = &values->met.items[i];
+
+		if (other != met && other->signature == met->signature && other->program) {
+			met->program = other->program;
+			return;
+		}
+	}
+	met->program = ++values->program_seq;
 }
 
 static int wish_for(struct sampled_values *values, const struct program_module *of, uint32_t file)
@@ -494,6 +510,7 @@ bool sampled_values__met(struct sampled_values *values, pid_t pid, struct progra
 	is_target = !values->opts.is_target || values->opts.is_target(values->opts.owner, pid);
 	for (uint32_t m = 0; m < program__module_cnt(program) && !err; m++)
 		err = look_at_module(values, &values->met.items[i], program__module(program, m), is_target);
+	number_program(values, &values->met.items[i]);
 	/* Without memory it is met again. */
 	if (err)
 		values->met.items[i].signature = 0;

@@ -242,6 +242,11 @@ static const struct unwind_rule *rule_at(struct unwinder *unwinder, uint64_t add
 	return rule->known ? rule : NULL;
 }
 
+const struct unwind_rule *unwinder__rule(struct unwinder *unwinder, uint64_t addr)
+{
+	return rule_at(unwinder, addr);
+}
+
 static bool is_after_call_in_memory(struct unwinder *unwinder, uint64_t addr)
 {
 	uint64_t *known = &unwinder->made_calls[random_mix(addr) & (MADE_CNT - 1)];

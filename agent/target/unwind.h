@@ -46,6 +46,7 @@ enum unwind_end {
 };
 
 struct unwind_regs; /* unwind_rules.h */
+struct unwind_rule;
 
 struct unwind_input {
 	const uint64_t *regs; /* WL_STACK_REGS of them */
@@ -80,5 +81,8 @@ bool unwinder__is_code(const struct unwinder *unwinder, uint64_t addr);
 /* Innermost first; at most UNWIND_FRAMES_MAX.  How many, at least one. */
 size_t unwinder__frames(struct unwinder *unwinder, const struct unwind_input *input,
 			struct unwind_frame frames[UNWIND_FRAMES_MAX], enum unwind_end *end);
+
+/* What .eh_frame says there, valid until the next call; NULL: nothing. */
+const struct unwind_rule *unwinder__rule(struct unwinder *unwinder, uint64_t addr);
 
 #endif

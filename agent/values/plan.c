@@ -34,15 +34,40 @@ static bool fits(int64_t off)
 }
 
 /* The value lies in memory at what `reg` holds + off, or at what lies there + off2. */
-static bool set_read(struct wish *wish, const struct value_variable *variable, uint8_t reg, int64_t off, bool deref)
+static bool set_read(struct value_read *read, const struct value_variable *variable, uint8_t reg, int64_t off,
+		     bool deref)
 {
 	int64_t off2 = deref ? variable->member_off : 0;
 
-	if (reg >= WL_STACK_REGS || !fits(off) || wish->begin >= wish->end)
+	if (reg >= WL_STACK_REGS || !fits(off))
 		return false;
-	wish->read = (struct value_read){
+	*read = (struct value_read){
 		.off = (int32_t)off, .off2 = (int32_t)off2, .reg = reg, .sz = variable->size, .deref = deref};
 	return true;
+}
+
+bool value_read_make(const struct value_variable *variable, const struct value_location *location,
+		     const struct value_frame_rule *rule, struct value_read *read)
+{
+	bool is_member = variable->member_off >= 0;
+	int64_t off = location->off;
+
+	switch (location->place) {
+	case VALUE_IN_REGISTER:
+		off = 0;
+		/* fallthrough */
+	case VALUE_IS_SUM:
+		return is_member && !__builtin_add_overflow(off, (int64_t)variable->member_off, &off) &&
+		       set_read(read, variable, location->reg, off, false);
+	case VALUE_AT_REGISTER:
+		return (is_member || location->reg != WL_STACK_REG_SP) &&
+		       set_read(read, variable, location->reg, off, is_member);
+	case VALUE_AT_CFA:
+		return is_member && rule && rule->known && !__builtin_add_overflow(off, rule->off, &off) &&
+		       set_read(read, variable, rule->reg, off, true);
+	default:
+		return false;
+	}
 }
 
 static uint32_t number_of(const struct value_schema *schema, const struct value_variable *variable)
@@ -60,12 +85,10 @@ static int add_by_frame(struct value_plan *plan, const struct value_schema *sche
 
 	for (uint64_t pc = location->pc_begin; pc < location->pc_end && !err; pc = rule.end) {
 		struct wish wish = {.begin = pc, .variable = number_of(schema, variable)};
-		int64_t off;
 
 		value_schema_frame(schema, pc, &rule);
 		wish.end = rule.end < location->pc_end ? rule.end : location->pc_end;
-		if (rule.known && !__builtin_add_overflow(location->off, rule.off, &off) &&
-		    set_read(&wish, variable, rule.reg, off, true))
+		if (wish.begin < wish.end && value_read_make(variable, location, &rule, &wish.read))
 			err = vec_push(wishes, wish);
 		else
 			is_complete = false;
@@ -83,27 +106,12 @@ static int add_wish(struct value_plan *plan, const struct value_schema *schema, 
 {
 	struct wish wish = {
 		.begin = location->pc_begin, .end = location->pc_end, .variable = number_of(schema, variable)};
-	bool is_member = variable->member_off >= 0, is_read = false;
-	int64_t off = location->off;
 
-	switch (location->place) {
-	case VALUE_IN_REGISTER:
-		off = 0;
-		/* fallthrough */
-	case VALUE_IS_SUM:
-		is_read = is_member && !__builtin_add_overflow(off, (int64_t)variable->member_off, &off) &&
-			  set_read(&wish, variable, location->reg, off, false);
-		break;
-	case VALUE_AT_REGISTER:
-		is_read = (is_member || location->reg != WL_STACK_REG_SP) &&
-			  set_read(&wish, variable, location->reg, off, is_member);
-		break;
-	case VALUE_AT_CFA:
-		return is_member ? add_by_frame(plan, schema, variable, location, wishes) : 0;
-	default:
-		break;
-	}
-	return is_read ? vec_push(wishes, wish) : 0;
+	if (location->place == VALUE_AT_CFA)
+		return variable->member_off >= 0 ? add_by_frame(plan, schema, variable, location, wishes) : 0;
+	if (wish.begin >= wish.end || !value_read_make(variable, location, NULL, &wish.read))
+		return 0;
+	return vec_push(wishes, wish);
 }
 
 ORDER(compare_wishes, struct wish, BY(a->begin, b->begin), BY(a->end, b->end), BY(a->variable, b->variable));

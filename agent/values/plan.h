@@ -42,6 +42,12 @@ struct value_planned {
 };
 
 /*
+ * The read of a variable in memory at that location; `rule`: where the frame is, NULL: not known.  False: there is
+ * none, or it is in a register or where the copied stack has it.
+ */
+bool value_read_make(const struct value_variable *variable, const struct value_location *location,
+		     const struct value_frame_rule *rule, struct value_read *read);
+/*
  * Adds a module's parts, one or more; `planned`: of each variable of the schema.  0 or -ENOMEM; value_plan_free() in
  * either case.
  */

@@ -81,7 +81,7 @@ void value_reader__free(struct value_reader *reader)
 
 /* --- one value ---------------------------------------------------------------------------------------------------- */
 
-static bool is_preserved(uint8_t reg)
+bool value_register_is_kept(uint8_t reg)
 {
 #if defined(__aarch64__)
 	return (reg >= 19 && reg <= 29) || reg == WL_STACK_REG_SP;
@@ -93,7 +93,7 @@ static bool is_preserved(uint8_t reg)
 static bool register_value(const struct value_frame *frame, uint8_t reg, uint64_t *value)
 {
 	if (reg >= UNWIND_REGS || reg == WL_STACK_REG_PC || !(frame->regs->known >> reg & 1) ||
-	    (frame->is_caller && !is_preserved(reg)))
+	    (frame->is_caller && !value_register_is_kept(reg)))
 		return false;
 	*value = frame->regs->values[reg];
 	return true;
@@ -176,23 +176,62 @@ static int read_one(const struct value_schema *schema, uint32_t number, const st
 	return outcome == READ ? take(owner, number, low_bytes(value, variable->size)) : 0;
 }
 
+/* What holds at an address, from the innermost scope outwards. */
+struct span_walk {
+	const struct value_reader *reader;
+	uint64_t addr;
+	size_t left;
+};
+
+static void walk_begin(struct span_walk *walk, const struct value_reader *reader, uint64_t addr)
+{
+	const struct span *spans = reader->spans.items;
+
+	/* The first one that begins beyond the address. */
+	*walk = (struct span_walk){reader, addr, search_first(0, reader->spans.cnt, mid, spans[mid].begin > addr)};
+}
+
+static const struct span *walk_next(struct span_walk *walk)
+{
+	const struct span *spans = walk->reader->spans.items;
+
+	while (walk->left && spans[walk->left - 1].furthest > walk->addr)
+		if (spans[--walk->left].end > walk->addr)
+			return &spans[walk->left];
+	return NULL;
+}
+
 int value_reader__locals(const struct value_reader *reader, const struct value_frame *frame,
 			 const struct value_memory *memory, struct value_read_counts *counts, value_taker take,
 			 void *owner)
 {
-	const struct span *spans = reader->spans.items;
-	size_t low;
+	const struct span *span;
+	struct span_walk walk;
 	int err = 0;
 
-	/* The first one that begins beyond the address. */
-	low = search_first(0, reader->spans.cnt, mid, spans[mid].begin > frame->addr);
-	for (; low && spans[low - 1].furthest > frame->addr && !err; low--) {
-		const struct span *span = &spans[low - 1];
+	walk_begin(&walk, reader, frame->addr);
+	while (!err && (span = walk_next(&walk)))
+		err = read_one(reader->schema, span->variable, &reader->schema->locations.items[span->location], frame,
+			       memory, counts, take, owner);
+	return err;
+}
 
-		if (span->end > frame->addr)
-			err = read_one(reader->schema, span->variable, &reader->schema->locations.items[span->location],
-				       frame, memory, counts, take, owner);
-	}
+int value_reader__caller_reads(const struct value_reader *reader, uint64_t addr, const struct value_frame_rule *rule,
+			       value_read_taker take, void *owner)
+{
+	const struct value_schema *schema = reader->schema;
+	const struct span *span;
+	struct value_read read;
+	struct span_walk walk;
+	int err = 0;
+
+	walk_begin(&walk, reader, addr);
+	while (!err && (span = walk_next(&walk)))
+		if (schema->variables.items[span->variable].member_off >= 0 &&
+		    value_read_make(&schema->variables.items[span->variable], &schema->locations.items[span->location],
+				    rule, &read) &&
+		    value_register_is_kept(read.reg))
+			err = take(owner, span->variable, &read);
 	return err;
 }
 

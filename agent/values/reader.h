@@ -7,6 +7,7 @@
 #define WHYLATE_VALUES_READER_H
 
 #include "target/unwind_rules.h"
+#include "values/plan.h"
 #include "values/schema.h"
 
 /* `size` bytes of the process's memory, zero-extended. */
@@ -47,6 +48,15 @@ typedef int (*value_taker)(void *owner, uint32_t variable, uint64_t bytes);
 int value_reader__locals(const struct value_reader *reader, const struct value_frame *frame,
 			 const struct value_memory *memory, struct value_read_counts *counts, value_taker take,
 			 void *owner);
+/* Does a call leave what is in it as it is? DWARF's number. */
+bool value_register_is_kept(uint8_t reg);
+/*
+ * Each member that a pointer of a caller's frame leads to: how to read it, by registers that calls keep.  `addr` is
+ * that of value_frame; `rule`: where the frame is, NULL: not known.
+ */
+typedef int (*value_read_taker)(void *owner, uint32_t variable, const struct value_read *read);
+int value_reader__caller_reads(const struct value_reader *reader, uint64_t addr, const struct value_frame_rule *rule,
+			       value_read_taker take, void *owner);
 /* Each global that is among the words. */
 int value_reader__globals(const struct value_reader *reader, uint64_t bias, const struct value_memory *memory,
 			  struct value_read_counts *counts, value_taker take, void *owner);

@@ -471,7 +471,7 @@ struct wl_value_word {
 	__wl_u32 zero;
 };
 
-#define WL_VALUE_WORDS_MAX 32
+#define WL_VALUE_WORDS_MAX 56
 
 /* What a tick read beside registers and stack, if anything; `sz` of its header ends after `cnt` words. */
 struct wl_values_record {

@@ -7,7 +7,7 @@
 #include "dwarf_file.h"
 #include "target/unwind_rules.h"
 #include "values/plan.h"
-#include "values/reader.h"
+#include "values/step.h"
 
 #include <elfutils/libdw.h>
 #include <stdio.h>
@@ -176,6 +176,19 @@ static int take(void *owner, uint32_t variable, uint64_t bytes)
 	return 0;
 }
 
+/* What the kernel is told to read of a caller is within its tables. */
+static void read_of_caller(const struct value_reader *reader, uint64_t addr)
+{
+	struct value_frame_rule rule = {.reg = WL_STACK_REG_SP, .off = 32, .known = true};
+	struct value_caller caller = {.read_cnt = 0};
+
+	NEED(!value_caller_make(&caller, reader, addr, &rule));
+	NEED(caller.read_cnt <= VALUE_FRAME_READS_MAX);
+	for (uint32_t r = 0; r < caller.read_cnt; r++)
+		NEED(caller.reads[r].reg < WL_STACK_REGS && caller.reads[r].sz <= 8);
+	value_caller_free(&caller);
+}
+
 static void read_values(const struct value_schema *schema, const uint8_t *bytes, size_t sz)
 {
 	static uint8_t stack[256];
@@ -189,8 +202,10 @@ static void read_values(const struct value_schema *schema, const uint8_t *bytes,
 	for (size_t i = 0; i < WL_STACK_REGS; i++)
 		regs.values[i] = 0x7000 + (i < sz ? bytes[i] : 0);
 	NEED(!value_reader__new(schema, &reader));
-	for (frame.addr = TEXT_ADDR; frame.addr < TEXT_ADDR + TEXT_SZ; frame.addr += 7)
+	for (frame.addr = TEXT_ADDR; frame.addr < TEXT_ADDR + TEXT_SZ; frame.addr += 7) {
 		NEED(!value_reader__locals(reader, &frame, &memory, &counts, take, &taking));
+		read_of_caller(reader, frame.addr);
+	}
 	NEED(!value_reader__globals(reader, 0, &memory, &counts, take, &taking));
 	value_reader__free(reader);
 }

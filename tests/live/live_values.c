@@ -32,6 +32,7 @@ struct seen {
 	size_t part_cnt;          /* of them have a part */
 	double begin_ts, read_ts; /* of the recording; the first time a part was read that was not from the beginning */
 	uint64_t right, wrong, other; /* values of `items`; of other variables */
+	uint64_t right_of[IDS_MAX];   /* of each id */
 };
 
 static bool log_read(struct request_log *log, const char *path)
@@ -67,15 +68,16 @@ static void take_value(void *owner, json_object *row)
 {
 	json_object *variable = json_at(row, "variable"), *ts = json_at(row, "ts");
 	struct seen *seen = owner;
-	bool under_way = false, found = false, is_items = false;
+	bool under_way = false, found = false;
+	size_t id = IDS_MAX;
 	uint64_t value, at;
 
 	if (!variable || !ts)
 		return;
 	for (size_t i = 0; i < seen->id_cnt; i++)
-		is_items |= json_object_get_int64(variable) == seen->ids[i];
-	seen->other += !is_items;
-	if (!is_items)
+		id = json_object_get_int64(variable) == seen->ids[i] ? i : id;
+	seen->other += id == IDS_MAX;
+	if (id == IDS_MAX)
 		return;
 	value = (uint64_t)json_number(row, "value");
 	at = json_object_get_uint64(ts);
@@ -86,6 +88,7 @@ static void take_value(void *owner, json_object *row)
 		found |= seen->log.lines[i].items == value;
 	}
 	seen->right += found;
+	seen->right_of[id] += found;
 	seen->wrong += under_way && !found;
 }
 
@@ -216,12 +219,41 @@ cleanup:
 	free(seen);
 }
 
+/* Members that pointers of callers lead to: one in a register, one in the frame of code without optimisation. */
+static void test_callers(void)
+{
+	struct path log = temp_path("order.log");
+	struct seen *seen = calloc(1, sizeof(*seen));
+	struct recording recording = {0};
+	struct workload workload = {0};
+
+	setenv("ORDER_LOG", log.s, 1);
+	if (!CHECK(seen != NULL) || !workload_start(&workload, "order", 4) ||
+	    !recording_start(&recording, "values-callers", workload.server_pid,
+			     "--values=order.c --stacks=997 --budget 100%% -d 60s"))
+		goto cleanup;
+	*seen = (struct seen){.variable = "order->items", .functions = {"price_part", "price_order"}};
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	CHECK(process_wait(&recording.process, 10) == 0);
+	if (compare(seen, recording.dir.s, log.s) && CHECKF(seen->id_cnt == 2, "%zu", seen->id_cnt))
+		CHECKF(seen->right_of[0] >= 50 && seen->right_of[1] >= 50, "%lu and %lu", seen->right_of[0],
+		       seen->right_of[1]);
+cleanup:
+	unsetenv("ORDER_LOG");
+	workload_end(&workload);
+	recording_end(&recording);
+	free(seen);
+}
+
 int suite_values(void)
 {
 	static const struct live_test tests[] = {
 		{"items_of_baskets", test_items},
 		{"a_library_that_comes_later", test_late_library},
 		{"a_second_program", test_second_program},
+		{"members_of_callers", test_callers},
 	};
 
 	return live_suite("values", tests, sizeof(tests) / sizeof(tests[0]));

@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "values/plan.h"
 #include "values/reader.h"
+#include "values/step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -318,12 +319,118 @@ static void what_does_not_fit_is_in_parts(void)
 	clear(&schema);
 }
 
+/* Through registers that calls keep, and through the frame where it is known; each once. */
+static void callers_have_members_that_calls_leave_alone(void)
+{
+	struct value_frame_rule rule = {.reg = WL_STACK_REG_SP, .off = 32, .known = true};
+	struct value_caller caller = {.read_cnt = 0};
+	struct value_schema schema = {0};
+	struct value_reader *reader;
+
+	add(&schema, 4, 12, VALUE_TAG_COND, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, KEPT});
+	add(&schema, 4, 12, VALUE_TAG_COND, (struct value_location){0x100, 0x180, 0, VALUE_IN_REGISTER, KEPT});
+	add(&schema, 4, 16, VALUE_TAG_COND, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, SCRATCH});
+	add(&schema, 2, 20, VALUE_TAG_COND, (struct value_location){0x100, 0x200, -24, VALUE_AT_CFA, 0});
+	add(&schema, 8, -1, VALUE_TAG_COND, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, KEPT});
+	add(&schema, 4, -1, VALUE_TAG_GLOBAL, (struct value_location){0, UINT64_MAX, 0x5000, VALUE_AT_ADDRESS, 0});
+	CU_ASSERT_EQUAL_FATAL(value_reader__new(&schema, &reader), 0);
+	CU_ASSERT_EQUAL(value_caller_make(&caller, reader, 0x150, &rule), 0);
+	CU_ASSERT(caller.read_cnt == 2 && caller.variables.cnt == 3 && !caller.left_out);
+	for (uint32_t r = 0; r < caller.read_cnt; r++) {
+		const struct value_read *read = &caller.reads[r];
+
+		if (read->reg == KEPT) {
+			CU_ASSERT(read->off == 12 && read->sz == 4 && !read->deref);
+		} else {
+			CU_ASSERT(read->reg == WL_STACK_REG_SP && read->off == 8 && read->off2 == 20 && read->sz == 2 &&
+				  read->deref);
+		}
+	}
+	value_caller_free(&caller);
+	caller = (struct value_caller){.read_cnt = 0};
+	CU_ASSERT_EQUAL(value_caller_make(&caller, reader, 0x150, NULL), 0);
+	CU_ASSERT_EQUAL(caller.read_cnt, 1);
+	value_caller_free(&caller);
+	value_reader__free(reader);
+	/* More than one step holds: two that share a place, and one in the frame, are left out. */
+	for (int32_t v = 0; v < VALUE_FRAME_READS_MAX; v++)
+		add(&schema, 4, 100 + 4 * v, VALUE_TAG_COND,
+		    (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, KEPT});
+	CU_ASSERT_EQUAL_FATAL(value_reader__new(&schema, &reader), 0);
+	caller = (struct value_caller){.read_cnt = 0};
+	CU_ASSERT_EQUAL(value_caller_make(&caller, reader, 0x150, &rule), 0);
+	CU_ASSERT(caller.read_cnt == VALUE_FRAME_READS_MAX && caller.left_out == 3);
+	value_caller_free(&caller);
+	value_reader__free(reader);
+	clear(&schema);
+}
+
+static struct unwind_rule plain_rule(void)
+{
+	return (struct unwind_rule){
+		.known = true,
+		.ra = WL_STACK_REG_PC,
+		.cnt = 4,
+		.cfa = {.what = UNWIND_REGISTER, .reg = WL_STACK_REG_SP, .off = 32},
+		.lines = {{.what = UNWIND_SAVED, .of = KEPT, .off = -16},
+			  {.what = UNWIND_UNDEFINED, .of = SCRATCH},
+			  {.what = UNWIND_CFA, .of = WL_STACK_REG_SP},
+			  {.what = UNWIND_SAVED, .of = WL_STACK_REG_PC, .off = -8}},
+	};
+}
+
+/* The kernel follows rules of the plain kind, and what it would follow wrongly is none. */
+static void steps_are_those_of_plain_rules(void)
+{
+	struct unwind_rule rule = plain_rule();
+	struct value_frame_rule frame;
+	struct value_step step;
+
+	CU_ASSERT_FATAL(value_step_make(&rule, &step));
+	CU_ASSERT(step.cfa_reg == WL_STACK_REG_SP && step.cfa_off == 32 && step.ra == WL_STACK_REG_PC);
+	CU_ASSERT(step.saved_cnt == 2 && step.saved[0].reg == KEPT && step.saved[0].off == -16);
+	CU_ASSERT(step.saved[1].reg == WL_STACK_REG_PC && step.saved[1].off == -8 && !step.read_cnt);
+	frame = value_step_frame(&step);
+	CU_ASSERT(frame.known && frame.reg == WL_STACK_REG_SP && frame.off == 32);
+	for (int what = 0; what <= UNWIND_EXPR; what++) {
+		rule = plain_rule();
+		rule.lines[0].what = (uint8_t)what;
+		CU_ASSERT_EQUAL(value_step_make(&rule, &step), what == UNWIND_SAVED);
+		rule = plain_rule();
+		rule.lines[1].what = (uint8_t)what;
+		CU_ASSERT(value_step_make(&rule, &step));
+		rule = plain_rule();
+		rule.cfa.what = (uint8_t)what;
+		CU_ASSERT_EQUAL(value_step_make(&rule, &step), what == UNWIND_REGISTER);
+	}
+	rule = plain_rule();
+	rule.lines[0] = (struct unwind_where){.what = UNWIND_REGISTER, .of = KEPT, .reg = KEPT};
+	CU_ASSERT(value_step_make(&rule, &step) && step.saved_cnt == 1);
+	rule = plain_rule();
+	rule.lines[2].off = 8;
+	CU_ASSERT(!value_step_make(&rule, &step));
+	rule = plain_rule();
+	rule.lines[0].off = INT64_C(1) << 40;
+	CU_ASSERT(!value_step_make(&rule, &step));
+	rule = plain_rule();
+	rule.signal = true;
+	CU_ASSERT(!value_step_make(&rule, &step));
+	rule = plain_rule();
+	rule.start = true;
+	CU_ASSERT(!value_step_make(&rule, &step));
+	rule = plain_rule();
+	rule.known = false;
+	CU_ASSERT(!value_step_make(&rule, &step));
+}
+
 int suite_value_reader(void)
 {
 	static const struct unit_test tests[] = {
 		{"values are where the schema says", values_are_where_the_schema_says},
 		{"the plan has every read where it holds", the_plan_has_every_read_where_it_holds},
 		{"what does not fit is in parts", what_does_not_fit_is_in_parts},
+		{"callers have members that calls leave alone", callers_have_members_that_calls_leave_alone},
+		{"steps are those of plain rules", steps_are_those_of_plain_rules},
 		{"plans leave out what is copied anyway", plans_leave_out_what_is_copied_anyway},
 #if defined(__x86_64__)
 		{"pointers in frames are followed", pointers_in_frames_are_followed},
