@@ -399,10 +399,14 @@ live-agent: $(BUILD)/live/run
 	@WHYLATE=$(abspath $(BUILD)/san-agent/whylate) WORKLOADS=$(abspath $(BUILD)/san-agent/workloads) \
 		WHYLATE_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(BUILD)/live/run $(SANITIZED_SUITES)
 
+# Which room includes which: it needs no tool.
+.PHONY: lint-order
+lint-order:
+	$(Q)scripts/lint-order
+
 # clang-format only looks, cppcheck only at our own code; `make format` writes.
 c_files = $(shell git ls-files '*.c' '*.h' ':!vmlinux')
-lint: setup-lint stack
-	$(Q)scripts/lint-order
+lint: setup-lint stack lint-order
 	$(Q)clang-format-19 --dry-run --Werror $(c_files)
 	$(Q)cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr --enable=warning,performance,portability \
 		--suppress=missingIncludeSystem -Iinclude -Iagent -I. \
