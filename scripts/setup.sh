@@ -29,8 +29,8 @@ optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus p
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck llvm libclang-rt-19-dev)
-# The last line builds the servers of tests/bench/values from their sources, and the LLVM pass.
-bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid
+# The last line builds the servers of tests/bench/values from their sources, and the LLVM pass.  ZooKeeper: tests/torture/cluster.
+bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid libzookeeper-java default-jre-headless
 	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev llvm-19-dev)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
 deb=(debhelper dpkg-dev fakeroot lintian debootstrap)

@@ -2,6 +2,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "fleet/serve.h"
+#include "net/project/schema.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ static const char help[] =
 	"      --project URL      brings the store into a database as well: clickhouse://HOST:PORT/DATABASE "
 	"(whylate-project(1))\n"
 	"      --credentials FILE, --db-ca FILE, --redact, --redact-salt FILE   of that projection\n"
+	"      --cluster NAME     makes the tables of --project on that cluster\n"
 	"      --db-keep TIME     days that are older leave that database (90d; default: none)\n"
 	"      --forget HOST      deletes what the store, and the database of --project, have of a host, and ends\n"
 	"  -v, --verbose          what libmicrohttpd says\n"
@@ -68,6 +70,7 @@ static const struct option_row rows[] = {
 	OPTION_TEXT("db-ca", 0, O, projection.database.ca_path),
 	OPTION_FLAG("redact", 0, O, projection.project.redact),
 	OPTION_TEXT("redact-salt", 0, O, projection.salt_path),
+	OPTION_TEXT("cluster", 0, O, projection.project.cluster),
 	OPTION_DURATION("db-keep", 0, O, projection.project.keep_ns, .example = "90d"),
 	OPTION_TEXT("forget", 0, O, forget),
 	OPTION_VERBOSE,
@@ -100,9 +103,14 @@ static int check_complete(const struct collect_options *options, int argc, char 
 		if (wrong)
 			return usage_error("collect", "--project '%s': %s", options->projection.database.url, wrong);
 	} else if (options->projection.database.credentials_path || options->projection.database.ca_path ||
-		   options->projection.project.redact || options->projection.project.keep_ns) {
-		return usage_error("collect", "--credentials, --db-ca, --db-keep and --redact go with --project");
+		   options->projection.project.redact || options->projection.project.keep_ns ||
+		   options->projection.project.cluster) {
+		return usage_error("collect",
+				   "--credentials, --cluster, --db-ca, --db-keep and --redact go with --project");
 	}
+	if (options->projection.project.cluster && !schema_cluster_is_valid(options->projection.project.cluster))
+		return usage_error("collect", "--cluster '%s' is no name of a cluster",
+				   options->projection.project.cluster);
 	if (options->projection.salt_path && !options->projection.project.redact)
 		return usage_error("collect", "--redact-salt goes with --redact");
 	if (options->crl && !options->ca)

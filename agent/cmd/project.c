@@ -4,6 +4,7 @@
 #include "cmd/options.h"
 #include "fleet/causes.h"
 #include "fleet/projection.h"
+#include "net/project/schema.h"
 
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ static const char help[] =
 	"      --redact           types and command lines as hashes beyond their first word: they may be personal "
 	"data\n"
 	"      --redact-salt FILE a line that keys those hashes; others may not read it\n"
+	"      --cluster NAME     makes the tables on that cluster of the server's configuration: replicated, and "
+	"spread over its shards\n"
 	"      --keep TIME        days that are older leave the database (90d; default: none)\n"
 	"      --credentials FILE USER:PASSWORD (default $CREDENTIALS_DIRECTORY/clickhouse, where it is there)\n"
 	"      --db-ca FILE       PEM: the authority of a clickhouses:// server (default: the system's)\n"
@@ -39,6 +42,7 @@ static const struct option_row rows[] = {
 	OPTION_CALL("no-causes", take_no_causes),
 	OPTION_FLAG("redact", 0, O, project.redact),
 	OPTION_TEXT("redact-salt", 0, O, salt_path),
+	OPTION_TEXT("cluster", 0, O, project.cluster),
 	OPTION_DURATION("keep", 0, O, project.keep_ns, .example = "90d"),
 	OPTION_TEXT("credentials", 0, O, database.credentials_path),
 	OPTION_TEXT("db-ca", 0, O, database.ca_path),
@@ -66,6 +70,8 @@ int cmd_project(int argc, char **argv)
 		return usage_error("project", "--verify compares once: it does not go with --follow");
 	if (options.salt_path && !options.project.redact)
 		return usage_error("project", "--redact-salt goes with --redact");
+	if (options.project.cluster && !schema_cluster_is_valid(options.project.cluster))
+		return usage_error("project", "--cluster '%s' is no name of a cluster", options.project.cluster);
 	options.database.url = argv[argc - 1];
 	wrong = clickhouse_url_check(options.database.url, options.database.insecure);
 	if (wrong)

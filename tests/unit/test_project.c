@@ -6,6 +6,7 @@
 #include "test_shard_util.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,41 @@ static void servers_say_their_version(void)
 	CU_ASSERT(!schema_server__parse(&server, "25x") && !schema_server__parse(&server, "25.3x"));
 }
 
+static bool is_made(const char *pattern, bool local, const char *wanted)
+{
+	char *made = schema_cluster_statement(pattern, "db", "one-two", local);
+	bool same = made && !strcmp(made, wanted);
+
+	free(made);
+	return same;
+}
+
+static void clusters_have_two_tables_for_one(void)
+{
+	static const char days[] =
+		"CREATE TABLE IF NOT EXISTS %d.days (day Date, n UInt64) ENGINE = MergeTree ORDER BY day";
+	static const char facts[] = "CREATE TABLE IF NOT EXISTS %d.facts (key String, session UInt64) "
+				    "ENGINE = ReplacingMergeTree(version) ORDER BY (session, key)";
+
+	CU_ASSERT(is_made(days, true,
+			  "CREATE TABLE IF NOT EXISTS %d.days_local ON CLUSTER 'one-two' (day Date, n UInt64) ENGINE = "
+			  "ReplicatedMergeTree('/whylate/{shard}/db/days', '{replica}') ORDER BY day"));
+	CU_ASSERT(is_made(days, false,
+			  "CREATE TABLE IF NOT EXISTS %d.days ON CLUSTER 'one-two' (day Date, n UInt64) ENGINE = "
+			  "Distributed('one-two', db, days_local, cityHash64(day))"));
+	CU_ASSERT(is_made(facts, true,
+			  "CREATE TABLE IF NOT EXISTS %d.facts_local ON CLUSTER 'one-two' (key String, session UInt64) "
+			  "ENGINE = ReplicatedReplacingMergeTree('/whylate/{shard}/db/facts', '{replica}', version) "
+			  "ORDER BY (session, key)"));
+	CU_ASSERT(is_made(
+		facts, false,
+		"CREATE TABLE IF NOT EXISTS %d.facts ON CLUSTER 'one-two' (key String, session UInt64) ENGINE = "
+		"Distributed('one-two', db, facts_local, cityHash64(session))"));
+	CU_ASSERT(!is_made("DROP TABLE IF EXISTS %d.days", true, "") && errno == EINVAL);
+	CU_ASSERT(schema_cluster_is_valid("fleet-2") && !schema_cluster_is_valid("") &&
+		  !schema_cluster_is_valid("a'b"));
+}
+
 static void only_safe_urls_are_taken(void)
 {
 	static const char *const good[] = {"clickhouse://127.0.0.1:8123/whylate", "clickhouse://localhost/w_1",
@@ -298,6 +334,7 @@ int suite_project(void)
 		{"answers are read strictly", answers_are_read_strictly},
 		{"numbers are whole numbers", numbers_are_whole_numbers},
 		{"servers say their version", servers_say_their_version},
+		{"clusters have two tables for one", clusters_have_two_tables_for_one},
 		{"only safe URLs are taken", only_safe_urls_are_taken},
 		{"a block has one number", a_block_has_one_number},
 		{"classes keep their promise", classes_keep_their_promise},

@@ -219,7 +219,7 @@ static void a_dead_projector_is_fenced(void)
 	test_dir__make(&dir);
 	write_session(dir.path, "a", 11, NOW_NS, true, "t");
 	dead = open_projector(server, dir.path, "mortal");
-	CU_ASSERT_EQUAL_FATAL(schema_apply(server, &dead->about), 0);
+	CU_ASSERT_EQUAL_FATAL(schema_apply(server, NULL, &dead->about), 0);
 	CU_ASSERT_EQUAL_FATAL(projector__scan(dead), 0);
 	CU_ASSERT_EQUAL_FATAL(projector__take_turn(dead), 0);
 	half = dead->blocks.cnt / 2;
@@ -338,7 +338,7 @@ static void a_later_version_is_left_alone(void)
 		return;
 	test_dir__make(&dir);
 	write_session(dir.path, "a", 41, NOW_NS, true, "t");
-	CU_ASSERT_EQUAL_FATAL(schema_apply(server, &about), 0);
+	CU_ASSERT_EQUAL_FATAL(schema_apply(server, NULL, &about), 0);
 	CU_ASSERT_EQUAL_FATAL(clickhouse__do(server, "INSERT INTO later.version SELECT 1000, now()"), 0);
 	projector = open_projector(server, dir.path, "one");
 	said_begin();
@@ -751,7 +751,7 @@ static void tokens_change(struct clickhouse *server, const char *dir)
 	CU_ASSERT_EQUAL_FATAL(projector__scan(projector), 0);
 	for (int asked = 0; asked < 2; asked++) {
 		/* As on a server that has them. */
-		projector->about.tokens = asked;
+		projector->about.ignores_again = asked;
 		CU_ASSERT_EQUAL(projector__ask_forgotten(projector), 0);
 		for (size_t s = 0; s < projector->sessions.cnt; s++) {
 			struct project_session *session = &projector->sessions.items[s];

@@ -19,6 +19,10 @@
 /* The point is that a body which is cut short cannot be mistaken for a whole one; on this machine nothing else. */
 #define GZIP_LEVEL       1
 #define GZIP_LEVEL_LOCAL 0
+/* Servers of a shard in their order: who reads what was just written asks the same one. */
+#define NO_LAG "&max_replica_delay_for_distributed_queries=1&fallback_to_stale_replicas_for_distributed_queries=0"
+#define ON_CLUSTER \
+	"&insert_distributed_sync=1&load_balancing=in_order&distributed_ddl_task_timeout=5&insert_deduplicate="
 
 struct clickhouse {
 	struct clickhouse_opts opts;
@@ -29,6 +33,7 @@ struct clickhouse {
 	char error[CURL_ERROR_SIZE];
 	struct shard_buf answer, packed;
 	int gzip_level;
+	bool on_cluster, no_lag;
 	bool too_large;
 	bool exception; /* the answer's header names one */
 	int code;
@@ -300,7 +305,9 @@ static int judge(struct clickhouse *server, CURLcode code)
 	return !server->code && (status == 502 || status == 503 || status == 504) ? -EHOSTDOWN : -EPROTO;
 }
 
-static int post(struct clickhouse *server, const char *query, const void *body, size_t sz, struct curl_slist *headers)
+/* `once`: a cluster is to ignore an INSERT of rows that it has had. */
+static int post(struct clickhouse *server, const char *query, bool once, const void *body, size_t sz,
+		struct curl_slist *headers)
 {
 	CURL *curl = server->curl;
 	int err = -ENOMEM;
@@ -310,7 +317,11 @@ static int post(struct clickhouse *server, const char *query, const void *body, 
 	server->too_large = server->exception = false;
 	server->error[0] = server->text[0] = '\0';
 	server->code = 0;
-	if (asprintf(&url, "%s?%s", server->endpoint, query) < 0)
+	if (asprintf(&url, "%s?%s%s%s%s", server->endpoint, query, server->no_lag ? NO_LAG : "",
+		     server->on_cluster ? ON_CLUSTER : "",
+		     !server->on_cluster ? ""
+		     : once              ? "1"
+					 : "0") < 0)
 		return -ENOMEM;
 	if (!curl_easy_setopt(curl, CURLOPT_URL, url) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
 	    !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) && !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
@@ -326,7 +337,8 @@ int clickhouse__ask(struct clickhouse *server, const char *sql, uint32_t column_
 	int err;
 
 	*rows = (struct clickhouse_rows){0};
-	err = post(server, "wait_end_of_query=1&default_format=TabSeparated", sql, strlen(sql), server->plain_headers);
+	err = post(server, "wait_end_of_query=1&default_format=TabSeparated", false, sql, strlen(sql),
+		   server->plain_headers);
 	if (err)
 		return err;
 	bytes = malloc(server->answer.cnt + 1);
@@ -342,7 +354,7 @@ int clickhouse__ask(struct clickhouse *server, const char *sql, uint32_t column_
 
 int clickhouse__do(struct clickhouse *server, const char *sql)
 {
-	return post(server, "wait_end_of_query=1", sql, strlen(sql), server->plain_headers);
+	return post(server, "wait_end_of_query=1", false, sql, strlen(sql), server->plain_headers);
 }
 
 static int pack(struct clickhouse *server, const struct shard_buf *body)
@@ -374,8 +386,8 @@ int clickhouse__insert(struct clickhouse *server, const char *sql, const struct 
 	char *query = NULL, *escaped = curl_easy_escape(server->curl, sql, 0);
 	int err = escaped ? pack(server, body) : -ENOMEM;
 
-	if (!err &&
-	    asprintf(&query, "query=%s%s%s", escaped, token ? "&insert_deduplication_token=" : "", token ?: "") < 0) {
+	if (!err && asprintf(&query, "query=%s%s%s", escaped, token && *token ? "&insert_deduplication_token=" : "",
+			     token ?: "") < 0) {
 		query = NULL;
 		err = -ENOMEM;
 	}
@@ -383,7 +395,8 @@ int clickhouse__insert(struct clickhouse *server, const char *sql, const struct 
 	if (!err && curl_easy_setopt(server->curl, CURLOPT_FRESH_CONNECT, 1L))
 		err = -ENOTSUP;
 	if (!err)
-		err = post(server, query, server->packed.items, server->packed.cnt, server->gzip_headers);
+		err = post(server, query, token != NULL, server->packed.items, server->packed.cnt,
+			   server->gzip_headers);
 	curl_easy_setopt(server->curl, CURLOPT_FRESH_CONNECT, 0L);
 	free(query);
 	curl_free(escaped);
@@ -404,6 +417,40 @@ bool clickhouse__was_denied(const struct clickhouse *server)
 {
 	return server->code == CLICKHOUSE_READONLY || server->code == CLICKHOUSE_DATABASE_DENIED ||
 	       server->code == CLICKHOUSE_QUERY_PROHIBITED || server->code == CLICKHOUSE_ACCESS_DENIED;
+}
+
+void clickhouse__on_cluster(struct clickhouse *server)
+{
+	server->on_cluster = true;
+}
+
+void clickhouse__no_lag(struct clickhouse *server)
+{
+	server->no_lag = server->on_cluster;
+}
+
+bool clickhouse__was_away(const struct clickhouse *server)
+{
+	static const int codes[] = {
+		32,  /* ATTEMPT_TO_READ_AFTER_EOF */
+		101, /* UNEXPECTED_PACKET_FROM_SERVER */
+		159, /* TIMEOUT_EXCEEDED */
+		209, /* SOCKET_TIMEOUT */
+		210, /* NETWORK_ERROR */
+		225, /* NO_ZOOKEEPER */
+		236, /* ABORTED */
+		242, /* TABLE_IS_READ_ONLY */
+		279, /* ALL_CONNECTION_TRIES_FAILED */
+		285, /* TOO_LESS_LIVE_REPLICAS */
+		319, /* UNKNOWN_STATUS_OF_INSERT */
+		369, /* ALL_REPLICAS_ARE_STALE */
+		999, /* KEEPER_EXCEPTION */
+	};
+
+	for (size_t i = 0; server->on_cluster && i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (server->code == codes[i])
+			return true;
+	return false;
 }
 
 /* A cell's text in place: TabSeparated escapes by a backslash.  NULL: an escape that is none. */

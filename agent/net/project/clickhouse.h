@@ -22,6 +22,7 @@
 #define CLICKHOUSE_NO_SUCH_TABLE    60
 #define CLICKHOUSE_TOO_MANY_PARTS   252
 #define CLICKHOUSE_NO_SUCH_DATABASE 81
+#define CLICKHOUSE_TIMEOUT_EXCEEDED 159
 
 /* The user may not do that: by users.xml, by a read-only profile, by GRANT. */
 #define CLICKHOUSE_READONLY         164
@@ -67,8 +68,18 @@ struct clickhouse_rows {
 int clickhouse__ask(struct clickhouse *server, const char *sql, uint32_t column_cnt, struct clickhouse_rows *rows);
 int clickhouse__do(struct clickhouse *server, const char *sql);
 /*
+ * From now on statements are for a cluster: an INSERT ends when its shards have the rows, what is to be done ON CLUSTER
+ * does not wait long for servers that are away (CLICKHOUSE_TIMEOUT_EXCEEDED).
+ */
+void clickhouse__on_cluster(struct clickhouse *server);
+/* From now on an answer of servers that lag behind their shard's others is an error (clickhouse__was_away()). */
+void clickhouse__no_lag(struct clickhouse *server);
+/* It was that a server of the cluster, or its ZooKeeper, is away, or not ready yet. */
+bool clickhouse__was_away(const struct clickhouse *server);
+/*
  * INSERT: `sql` ends with FORMAT RowBinary, the body is compressed on its way, so that one that is cut short is no
- * body.  `token` NULL: none, else the server ignores a second insert with the same one.
+ * body.  `token` NULL: none, else the server ignores a second insert with the same one; "": one of the same rows, on a
+ * cluster.
  */
 int clickhouse__insert(struct clickhouse *server, const char *sql, const struct shard_buf *body, const char *token);
 void clickhouse_rows__free(struct clickhouse_rows *rows);

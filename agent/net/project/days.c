@@ -45,20 +45,33 @@ static bool take_date(struct project_day *day, const char *text)
 	return true;
 }
 
-static int load_partitions(struct project_days *days, struct clickhouse *server)
+static int ask_partitions(struct clickhouse *server, const char *parts, struct clickhouse_rows *rows)
 {
-	VEC(struct project_day) found = {0};
-	struct clickhouse_rows rows = {0};
 	char *statement;
 	int err;
 
 	if (asprintf(&statement,
-		     "SELECT partition_id, sum(rows) FROM system.parts WHERE database = '%s' AND table = 'intervals' "
-		     "AND active GROUP BY partition_id",
-		     clickhouse__database(server)) < 0)
+		     "SELECT partition_id, sum(rows) FROM %s WHERE database = '%s' AND table IN ('intervals', "
+		     "'intervals_local') AND active GROUP BY partition_id",
+		     parts, clickhouse__database(server)) < 0)
 		return -ENOMEM;
-	err = clickhouse__ask(server, statement, 2, &rows);
+	err = clickhouse__ask(server, statement, 2, rows);
 	free(statement);
+	return err;
+}
+
+static int load_partitions(struct project_days *days, struct clickhouse *server)
+{
+	VEC(struct project_day) found = {0};
+	struct clickhouse_rows rows = {0};
+	char parts[96];
+	int err;
+
+	snprintf(parts, sizeof(parts), "%s.server_parts", clickhouse__database(server));
+	err = ask_partitions(server, parts, &rows);
+	/* A database of an older whylate. */
+	if (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)
+		err = ask_partitions(server, "system.parts", &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		struct project_day day = {0};
 

@@ -103,7 +103,7 @@ void projector__stats(const struct projector *projector, struct project_stats *s
 	}
 }
 
-static bool stopped(const struct projector *projector)
+bool projector__is_stopped(const struct projector *projector)
 {
 	return projector->opts.should_stop && projector->opts.should_stop(projector->opts.owner);
 }
@@ -146,7 +146,8 @@ static int gather(struct projector *projector, size_t *from, size_t *to)
 				break;
 			continue;
 		}
-		if (row_cnt && (day != first_day || row_cnt + block->row_cnt > GROUP_ROWS || projector->about.tokens))
+		if (row_cnt &&
+		    (day != first_day || row_cnt + block->row_cnt > GROUP_ROWS || projector->about.ignores_again))
 			break;
 		err = projector__put_rows(projector, block, &sums);
 		if (err == -EBADMSG || err == -ENOENT) {
@@ -183,7 +184,7 @@ static int insert_ready(struct projector *projector)
 			break;
 		for (size_t b = from; b < to; b++)
 			row_cnt += projector->blocks.items[b].row_cnt;
-		err = stopped(projector) ? -ECANCELED : projector__insert(projector, from, to);
+		err = projector__is_stopped(projector) ? -ECANCELED : projector__insert(projector, from, to);
 		if (!err) {
 			projector->stats.blocks += to - from;
 			projector->stats.rows += row_cnt;
@@ -203,6 +204,7 @@ void projector__note_failure(struct projector *projector, int err)
 	if (!err)
 		return;
 	projector->code = clickhouse__code(projector->server);
+	projector->was_away = clickhouse__was_away(projector->server);
 	snprintf(projector->text, sizeof(projector->text), "%s", clickhouse__text(projector->server));
 }
 
@@ -212,7 +214,7 @@ static int attempt(struct projector *projector)
 	int err = 0;
 
 	if (!projector->applied) {
-		err = schema_apply(projector->server, &projector->about);
+		err = schema_apply(projector->server, projector->opts.cluster, &projector->about);
 		projector->applied = !err;
 	}
 	if (!err)
@@ -250,6 +252,8 @@ static bool may_pass(struct projector *projector, int err)
 {
 	if (err != -EPROTO)
 		return err == -EAGAIN || err == -EHOSTDOWN;
+	if (projector->was_away)
+		return true;
 	switch (projector->code) {
 	case CLICKHOUSE_NO_SUCH_TABLE:
 	case CLICKHOUSE_NO_SUCH_DATABASE:
@@ -275,6 +279,11 @@ static void say(struct projector *projector, int err)
 	if (err == -EPROTONOSUPPORT)
 		log_error("the tables of '%s' are of a later version of whylate than this one",
 			  clickhouse__database(projector->server));
+	else if (err == -EEXIST)
+		log_error("the tables of '%s' are %s%s%s: --cluster is for a database that is to be made",
+			  clickhouse__database(projector->server),
+			  projector->about.cluster[0] ? "on the cluster '" : "on one server", projector->about.cluster,
+			  projector->about.cluster[0] ? "'" : "");
 	else if (err == -EPROTO)
 		log_error("the database refuses: %s", text);
 	else if (err == -EACCES)
@@ -300,7 +309,7 @@ int projector__run(struct projector *projector)
 		done = projector->stats.blocks + projector->stats.known_blocks;
 		err = attempt(projector);
 		shard_file__close(&projector->file);
-		if (!err || stopped(projector))
+		if (!err || projector__is_stopped(projector))
 			return err;
 		if (projector->stats.blocks + projector->stats.known_blocks > done) {
 			give_up_ts = monotonic_ns() + projector->opts.patience_ns;

@@ -36,8 +36,9 @@ typedef int project_put_cause(void *sink, const struct project_cause *cause);
 struct project_opts {
 	const char *const *paths; /* stores, directories, shards */
 	size_t path_cnt;
-	const char *name; /* of this projector, the same when it is started again; NULL: by host and first path */
-	bool redact;      /* types and command lines may be personal data: only their hashes */
+	const char *cluster; /* tables that are to be made are made on it; NULL: on the server */
+	const char *name;    /* of this projector, the same when it is started again; NULL: by host and first path */
+	bool redact;         /* types and command lines may be personal data: only their hashes */
 	/* Keyed with this (HMAC), where it is not NULL: who has not got it cannot try what a hash may be of. */
 	const void *salt;
 	size_t salt_sz;

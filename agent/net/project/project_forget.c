@@ -8,31 +8,34 @@
 
 #define POLL_US 100000
 
-static int forget_in(struct clickhouse *server, const char *table, const char *host)
+static int forget_in(struct clickhouse *server, const struct schema_server *about, const char *table, const char *host)
 {
+	char target[SCHEMA_TARGET_SZ];
 	struct sql sql;
 	char *statement;
 	int err;
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
-	sql__put(&sql, "ALTER TABLE %s.%s DELETE WHERE host = ", clickhouse__database(server), table);
+	schema_target(target, server, about, table);
+	sql__put(&sql, "ALTER TABLE %s DELETE WHERE host = ", target);
 	sql__put_text(&sql, host);
 	statement = sql__end(&sql);
-	err = statement ? clickhouse__do(server, statement) : -ENOMEM;
+	err = statement ? schema_alter(server, about, statement) : -ENOMEM;
 	free(statement);
 	return err;
 }
 
 /* Mutations are carried out in the background. */
-static int wait_for_mutations(struct clickhouse *server, uint64_t patience_ns)
+static int wait_for_mutations(struct clickhouse *server, const struct schema_server *about, uint64_t patience_ns)
 {
 	uint64_t give_up_ts = monotonic_ns() + patience_ns, left = 1;
 	char *statement;
 	int err = 0;
 
-	if (asprintf(&statement, "SELECT count() FROM system.mutations WHERE database = '%s' AND is_done = 0",
-		     clickhouse__database(server)) < 0)
+	if (asprintf(&statement, "SELECT count() FROM %s.%s WHERE database = '%s' AND is_done = 0",
+		     about->cluster[0] ? clickhouse__database(server) : "system",
+		     about->cluster[0] ? "server_mutations" : "mutations", clickhouse__database(server)) < 0)
 		return -ENOMEM;
 	while (!err && left) {
 		struct clickhouse_rows rows;
@@ -72,18 +75,21 @@ int project_forget(struct clickhouse *server, const char *host, uint64_t patienc
 {
 	static const char *const tables[] = {"rollup_late", "sketches", "intervals", "blocks", "clocks",
 					     "sessions",    "facts",    "loss",      "causes"};
-	char *statement = NULL;
-	int err;
+	struct schema_server about;
+	char target[SCHEMA_TARGET_SZ], *statement = NULL;
+	int err = schema_ask(server, &about);
 
+	if (err)
+		return err;
 	/* First, so that what is inserted from now on has other tokens than what goes. */
 	err = note_forgotten(server, host);
 	if (err)
 		return err;
 	/* Then no sum of before holds; the next projection makes them anew. */
-	if (asprintf(&statement, "ALTER TABLE %s.rollup_days DELETE WHERE generation > 0",
-		     clickhouse__database(server)) < 0)
+	schema_target(target, server, &about, "rollup_days");
+	if (asprintf(&statement, "ALTER TABLE %s DELETE WHERE generation > 0", target) < 0)
 		return -ENOMEM;
-	err = clickhouse__do(server, statement);
+	err = schema_alter(server, &about, statement);
 	free(statement);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		/* An older whylate's database has not all of them. */
@@ -91,7 +97,7 @@ int project_forget(struct clickhouse *server, const char *host, uint64_t patienc
 			err = 0;
 		if (err)
 			return err;
-		err = forget_in(server, tables[i], host);
+		err = forget_in(server, &about, tables[i], host);
 	}
-	return err ?: wait_for_mutations(server, patience_ns);
+	return err ?: wait_for_mutations(server, &about, patience_ns);
 }

@@ -118,12 +118,25 @@ static int clear_gates(struct projector *projector)
 	return busy ? -EAGAIN : found ? 0 : -ESTALE;
 }
 
+/* A server that was away has not got what the others have until then. */
+int projector__sync(struct projector *projector)
+{
+	static const char *const tables[] = {"intervals", "blocks"};
+	int err = 0;
+
+	for (size_t i = 0; !err && projector->about.cluster[0] && i < sizeof(tables) / sizeof(tables[0]); i++)
+		err = do_sql(projector, "SYSTEM SYNC REPLICA %s.%s_local", clickhouse__database(projector->server),
+			     tables[i]);
+	/* Without it an INSERT more is sent, and ignored. */
+	return err == -EPROTO && clickhouse__was_denied(projector->server) ? 0 : err;
+}
+
 int projector__take_turn(struct projector *projector)
 {
 	int err;
 
-	if (projector->about.tokens)
-		return 0;
+	if (projector->about.ignores_again)
+		return projector__sync(projector);
 	err = make_gate(projector);
 	if (err == -EPROTO && clickhouse__was_denied(projector->server))
 		err = -EACCES;
@@ -236,7 +249,7 @@ int projector__ask_forgotten(struct projector *projector)
 	char *statement;
 	int err;
 
-	if (!projector->about.tokens)
+	if (!projector->about.ignores_again)
 		return 0;
 	if (asprintf(&statement, "SELECT host, count() FROM %s.forgotten GROUP BY host",
 		     clickhouse__database(projector->server)) < 0)
@@ -272,13 +285,15 @@ int projector__insert(struct projector *projector, size_t from, size_t to)
 
 	gate_suffix(projector, suffix);
 	if (asprintf(&statement, "INSERT INTO %s.%s%s (%s) FORMAT RowBinary", database,
-		     projector->about.tokens ? "intervals" : "gate_", projector->about.tokens ? "" : suffix,
-		     projector->columns) < 0)
+		     projector->about.ignores_again ? "intervals" : "gate_",
+		     projector->about.ignores_again ? "" : suffix, projector->columns) < 0)
 		return -ENOMEM;
 	project_token(token, &projector->sessions.items[projector->blocks.items[from].session],
 		      projector->blocks.items[from].id);
+	if (!projector->about.tokens)
+		token[0] = '\0';
 	err = clickhouse__insert(projector->server, statement, &projector->rows.bytes,
-				 projector->about.tokens ? token : NULL);
+				 projector->about.ignores_again ? token : NULL);
 	free(statement);
 	if (err)
 		return err;

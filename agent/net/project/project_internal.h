@@ -96,11 +96,13 @@ struct projector {
 	uint64_t kept_ts; /* when days were dropped last, CLOCK_MONOTONIC; 0: not yet */
 	struct project_stats stats;
 	int code; /* of the statement that failed, and the server's words */
+	bool was_away;
 	char text[CLICKHOUSE_TEXT_SZ];
 };
 
 /* project.c: keeps what the server said, since the end of a turn is other statements.  err 0: nothing. */
 void projector__note_failure(struct projector *projector, int err);
+bool projector__is_stopped(const struct projector *projector);
 
 /* project_scan.c: files → sessions and blocks.  0 or -errno. */
 int projector__scan(struct projector *projector);
@@ -128,6 +130,8 @@ const char *projector__redacted(const struct projector *projector, const char *t
  */
 int projector__take_turn(struct projector *projector);
 void projector__end_turn(struct projector *projector);
+/* Of a cluster: waits until the server that is asked has what the others have.  0 or as clickhouse__do(). */
+int projector__sync(struct projector *projector);
 /* Marks the blocks that the database has. */
 int projector__ask_known(struct projector *projector);
 /* Servers with tokens remember those of rows that were deleted: asks how often hosts were forgotten. */

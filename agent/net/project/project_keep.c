@@ -65,6 +65,7 @@ static int move_horizon(struct projector *projector, uint16_t day)
 static int drop_days(struct projector *projector)
 {
 	const char *database = clickhouse__database(projector->server);
+	char target[SCHEMA_TARGET_SZ];
 	struct project_days days;
 	int err = project_days__load(&days, projector->server);
 
@@ -73,12 +74,13 @@ static int drop_days(struct projector *projector)
 	for (size_t i = 0; !err && i < days.cnt; i++) {
 		char *statement;
 
+		schema_target(target, projector->server, &projector->about, "intervals");
 		if (days.items[i].number >= projector->horizon)
 			continue;
-		if (asprintf(&statement, "ALTER TABLE %s.intervals DROP PARTITION ID '%" PRIu32 "'", database,
-			     days.items[i].date) < 0)
+		if (asprintf(&statement, "ALTER TABLE %s DROP PARTITION ID '%" PRIu32 "'", target, days.items[i].date) <
+		    0)
 			statement = NULL;
-		err = statement ? clickhouse__do(projector->server, statement) : -ENOMEM;
+		err = statement ? schema_alter(projector->server, &projector->about, statement) : -ENOMEM;
 		free(statement);
 	}
 	project_days__free(&days);

@@ -168,14 +168,16 @@ static int drop_old(struct projector *projector, const struct project_days *days
 {
 	const char *database = clickhouse__database(projector->server);
 	struct clickhouse_rows rows = {0};
-	char *statement;
+	char target[SCHEMA_TARGET_SZ], *statement;
 	uint64_t now = now_ms();
 	int err;
 
 	if (asprintf(&statement,
-		     "SELECT DISTINCT partition_id FROM system.parts WHERE database = '%s' AND table = '%s' AND active",
-		     database, table) < 0)
+		     "SELECT DISTINCT partition_id FROM %s.server_parts WHERE database = '%s' AND table IN ('%s', "
+		     "'%s_local') AND active",
+		     database, database, table, table) < 0)
 		return -ENOMEM;
+	schema_target(target, projector->server, &projector->about, table);
 	err = clickhouse__ask(projector->server, statement, 1, &rows);
 	free(statement);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
@@ -192,10 +194,10 @@ static int drop_old(struct projector *projector, const struct project_days *days
 			continue;
 		if (!day && (generation >> 16) + DEAD_MS > now)
 			continue;
-		if (asprintf(&statement, "ALTER TABLE %s.%s DROP PARTITION ID '%08llu-%llu'", database, table, date,
-			     generation) < 0)
+		if (asprintf(&statement, "ALTER TABLE %s DROP PARTITION ID '%08llu-%llu'", target, date, generation) <
+		    0)
 			statement = NULL;
-		err = statement ? clickhouse__do(projector->server, statement) : -ENOMEM;
+		err = statement ? schema_alter(projector->server, &projector->about, statement) : -ENOMEM;
 		free(statement);
 	}
 	clickhouse_rows__free(&rows);

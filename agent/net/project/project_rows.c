@@ -145,6 +145,7 @@ static void put_row(struct projector *projector, const struct project_session *s
 	rowbinary__u64(rows, column_u64(columns->blocked_ns, i));
 	rowbinary__str(rows, column_text(columns->trace_id, i));
 	rowbinary__u64(rows, column_u64(columns->context, i));
+	rowbinary__u32(rows, (uint32_t)session->forgotten_cnt);
 	sums->latency_ns += latency_ns;
 	sums->weight += weight;
 }

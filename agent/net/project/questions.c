@@ -304,7 +304,7 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 static void put_causes(struct sql *sql, const char *database, const struct question_filter *filter)
 {
 	sql__put(sql,
-		 " FROM (SELECT * FROM %s.causes WHERE rank > 0 AND (session, version) IN "
+		 " FROM (SELECT * FROM %s.causes WHERE rank > 0 AND (session, version) GLOBAL IN "
 		 "(SELECT session, max(version) FROM %s.causes GROUP BY session)",
 		 database, database);
 	/* A root's type is that of the request it worked for, which need not be the late one's. */

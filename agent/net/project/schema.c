@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "net/project/sql.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ static const struct {
 	{"culprit_ns", "UInt64"}, {"lock_name", "String"},  {"lock_owner", "String"},
 	{"lock_ns", "UInt64"},    {"blocked_in", "String"}, /* system call of the longest other wait */
 	{"blocked_ns", "UInt64"}, {"trace_id", "String"},   /* of the application's own tracing, hex digits; "": none */
-	{"context", "UInt64"}, /* in which it ended, an id of its recording; 0: it was never handed on */
+	{"context", "UInt64"},   /* in which it ended, an id of its recording; 0: it was never handed on */
+	{"forgotten", "UInt32"}, /* how often its host was, before: what is sent again then is not the same rows */
 };
 
 void schema_category_column(char column[SCHEMA_CATEGORY_SZ], int category)
@@ -68,15 +70,20 @@ bool schema_server__parse(struct schema_server *server, const char *text)
 		return false;
 	server->tokens = server->major > SCHEMA_TOKENS_MAJOR ||
 			 (server->major == SCHEMA_TOKENS_MAJOR && server->minor >= SCHEMA_TOKENS_MINOR);
+	server->ignores_again = server->tokens;
 	return true;
 }
 
 /*
  * Migrations: the statements that lead from version - 1 to version.  Each can be carried out again: a projector that is
  * killed in the middle leaves no version row.  %d: the database; %c: the columns of `intervals`; %s: sums of the
- * categories; %t: what only servers
- * with tokens take.  A statement is never changed once it was released.
+ * categories; %t: how the server is to remember INSERTs; CLUSTER: a table that only
+ * clusters have (schema_cluster.c).  A statement is never changed once it was released.
+ *
+ * Clusters begin with SCHEMA_FIRST_ON_CLUSTER: up to it only tables that are still there are made on them.
  */
+#define SCHEMA_FIRST_ON_CLUSTER 5
+
 static const struct {
 	unsigned version;
 	const char *statement;
@@ -129,6 +136,10 @@ static const struct {
 	{4, "ALTER TABLE %d.intervals ADD COLUMN trace_id String"},
 	{4, "ALTER TABLE %d.intervals ADD COLUMN context UInt64"},
 	{4, "CREATE TABLE IF NOT EXISTS %d.horizon (day Date, at DateTime) ENGINE = MergeTree ORDER BY day"},
+	{5, "ALTER TABLE %d.intervals ADD COLUMN forgotten UInt32"},
+	{5, "CREATE VIEW IF NOT EXISTS %d.server_parts AS SELECT database, table, partition_id, active, rows FROM "
+	    "system.parts"},
+	{5, "CLUSTER server_mutations"},
 };
 
 static void put_category_sums(struct sql *sql)
@@ -162,6 +173,8 @@ static char *statement_of(const char *pattern, const char *database, const struc
 			sql__put(&sql, "%s", definition);
 		else if (*c == 's')
 			put_category_sums(&sql);
+		else if (about->cluster[0])
+			sql__put(&sql, ", replicated_deduplication_window = 10000");
 		else if (about->tokens)
 			sql__put(&sql, ", non_replicated_deduplication_window = 10000");
 	}
@@ -179,8 +192,32 @@ static int do_formatted(struct clickhouse *server, const char *pattern, const st
 	if (statement && !strncmp(statement, "ALTER", 5) &&
 	    (code == CLICKHOUSE_DUPLICATE_COLUMN || code == CLICKHOUSE_ILLEGAL_COLUMN))
 		err = 0;
+	/* Servers that are away carry it out when they are back. */
+	if (code == CLICKHOUSE_TIMEOUT_EXCEEDED && about->cluster[0])
+		err = 0;
 	free(statement);
 	return err;
+}
+
+static int do_on_cluster(struct clickhouse *server, const char *pattern, const struct schema_server *about)
+{
+	int err = 0;
+
+	for (int local = schema_cluster_has_local(pattern); !err && local >= 0; local--) {
+		char *statement =
+			schema_cluster_statement(pattern, clickhouse__database(server), about->cluster, local);
+
+		err = statement ? do_formatted(server, statement, about) : -errno;
+		free(statement);
+	}
+	return err;
+}
+
+int schema_alter(struct clickhouse *server, const struct schema_server *about, const char *statement)
+{
+	int err = clickhouse__do(server, statement);
+
+	return err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_TIMEOUT_EXCEEDED && about->cluster[0] ? 0 : err;
 }
 
 /* One number that a statement about the database answers with. */
@@ -198,13 +235,48 @@ static int ask_number(struct clickhouse *server, const char *pattern, const stru
 	return err;
 }
 
-static int ask_version(struct clickhouse *server, struct schema_server *about)
+static void enter_cluster(struct clickhouse *server, struct schema_server *about)
 {
-	struct clickhouse_rows rows;
-	int err = clickhouse__ask(server, "SELECT version()", 1, &rows);
+	about->ignores_again = true;
+	clickhouse__on_cluster(server);
+}
 
+/* "Distributed(fleet, …", "Distributed('fleet', …" */
+static int take_cluster(struct schema_server *about, const char *engine)
+{
+	size_t sz;
+
+	if (strncmp(engine, "Distributed(", 12))
+		return 0;
+	engine += 12 + (engine[12] == '\'');
+	sz = strcspn(engine, "',");
+	if (!sz || sz >= SCHEMA_CLUSTER_SZ)
+		return -EBADMSG;
+	memcpy(about->cluster, engine, sz);
+	about->cluster[sz] = '\0';
+	return schema_cluster_is_valid(about->cluster) ? 0 : -EBADMSG;
+}
+
+int schema_ask(struct clickhouse *server, struct schema_server *about)
+{
+	struct clickhouse_rows rows = {0};
+	char *statement;
+	int err;
+
+	*about = (struct schema_server){0};
+	if (asprintf(&statement,
+		     "SELECT version(), max(engine_full) FROM system.tables WHERE database = '%s' AND name = "
+		     "'intervals'",
+		     clickhouse__database(server)) < 0)
+		return -ENOMEM;
+	err = clickhouse__ask(server, statement, 2, &rows);
+	free(statement);
 	if (!err && (rows.row_cnt != 1 || !schema_server__parse(about, rows.cells[0])))
 		err = -EBADMSG;
+	if (!err)
+		err = take_cluster(about, rows.cells[1]);
+	if (!err && about->cluster[0])
+		enter_cluster(server, about);
 	clickhouse_rows__free(&rows);
 	return err;
 }
@@ -223,12 +295,63 @@ static int ask_schema_version(struct clickhouse *server, const struct schema_ser
 	return err;
 }
 
-int schema_apply(struct clickhouse *server, struct schema_server *about)
+/* Whether a later statement drops the table that this one makes. */
+static bool is_dropped(size_t from)
 {
+	const char *name = strchr(migrations[from].statement, '.');
+	size_t sz = name ? strcspn(name, " ") : 0;
+
+	for (size_t i = from; name && i < sizeof(migrations) / sizeof(migrations[0]); i++) {
+		const char *dropped = strchr(migrations[i].statement, '.');
+
+		if (!strncmp(migrations[i].statement, "DROP", 4) && !strncmp(dropped, name, sz) && !dropped[sz])
+			return true;
+	}
+	return false;
+}
+
+static int migrate(struct clickhouse *server, const struct schema_server *about, uint64_t from, size_t i)
+{
+	const char *statement = migrations[i].statement;
+	bool creates = !strncmp(statement, "CREATE", 6) || !strncmp(statement, "CLUSTER", 7);
+
+	if (!about->cluster[0])
+		return strncmp(statement, "CLUSTER", 7) ? do_formatted(server, statement, about) : 0;
+	if (!from && migrations[i].version <= SCHEMA_FIRST_ON_CLUSTER && (!creates || is_dropped(i)))
+		return 0;
+	return do_on_cluster(server, statement, about);
+}
+
+/* Where the tables are to be, if there are none yet. */
+static int choose_cluster(struct clickhouse *server, const char *cluster, uint64_t version, struct schema_server *about)
+{
+	if (!cluster || !strcmp(about->cluster, cluster))
+		return 0;
+	if (version || about->cluster[0])
+		return -EEXIST;
+	snprintf(about->cluster, sizeof(about->cluster), "%s", cluster);
+	enter_cluster(server, about);
+	return 0;
+}
+
+static int create_database(struct clickhouse *server, const struct schema_server *about)
+{
+	char pattern[128];
+
+	snprintf(pattern, sizeof(pattern), "CREATE DATABASE IF NOT EXISTS %%d%s%s%s",
+		 about->cluster[0] ? " ON CLUSTER '" : "", about->cluster, about->cluster[0] ? "'" : "");
+	return do_formatted(server, pattern, about);
+}
+
+int schema_apply(struct clickhouse *server, const char *cluster, struct schema_server *about)
+{
+	static const char versions[] = "CREATE TABLE IF NOT EXISTS %d.version (version UInt32, at DateTime) "
+				       "ENGINE = MergeTree ORDER BY version";
 	uint64_t version = 0;
 	bool has_database = false;
 	char row[64];
-	int err = ask_version(server, about) ?: ask_schema_version(server, about, &version, &has_database);
+	int err = schema_ask(server, about) ?: ask_schema_version(server, about, &version, &has_database)
+						       ?: choose_cluster(server, cluster, version, about);
 
 	if (err)
 		return err;
@@ -237,17 +360,16 @@ int schema_apply(struct clickhouse *server, struct schema_server *about)
 	/* Where all is there, the user need not be allowed to make anything. */
 	if (version == SCHEMA_VERSION)
 		return 0;
-	if (!has_database)
-		err = do_formatted(server, "CREATE DATABASE IF NOT EXISTS %d", about);
+	/* On a cluster another server may have none. */
+	if (!has_database || about->cluster[0])
+		err = create_database(server, about);
 	if (!err)
-		err = do_formatted(server,
-				   "CREATE TABLE IF NOT EXISTS %d.version (version UInt32, at DateTime) "
-				   "ENGINE = MergeTree ORDER BY version",
-				   about);
+		err = about->cluster[0] ? do_on_cluster(server, versions, about)
+					: do_formatted(server, versions, about);
 	for (unsigned next = (unsigned)version + 1; !err && next <= SCHEMA_VERSION; next++) {
 		for (size_t i = 0; !err && i < sizeof(migrations) / sizeof(migrations[0]); i++)
 			if (migrations[i].version == next)
-				err = do_formatted(server, migrations[i].statement, about);
+				err = migrate(server, about, version, i);
 		snprintf(row, sizeof(row), "INSERT INTO %%d.version SELECT %u, now()", next);
 		if (!err)
 			err = do_formatted(server, row, about);

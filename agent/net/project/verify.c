@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Counts and sums of the database, block by block, against those of the shards. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/project/project_internal.h"
 #include "net/project/sql.h"
@@ -7,8 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SESSIONS_ASKED   500
+#define RETRY_US         200000
 #define ROWS_ASKED       20000000
 #define WEIGHT_TOLERANCE 1e-9 /* of the sum: the order of adding differs */
 
@@ -122,9 +125,26 @@ static bool is_equal(const struct counted *counted)
 	       fabs(counted->weight - counted->shard.weight) <= WEIGHT_TOLERANCE * fabs(counted->shard.weight);
 }
 
+static int compare(struct projector *projector, struct counted *counted, struct project_verdict *verdict)
+{
+	int err = schema_ask(projector->server, &projector->about);
+
+	*verdict = (struct project_verdict){0};
+	memset(counted, 0, sizeof(*counted) * (projector->blocks.cnt + 1));
+	clickhouse__no_lag(projector->server);
+	err = err
+		      ?: projector__sync(projector)
+		      ?: projector__take_clocks(projector) ?: projector__ask_horizon(projector);
+	/* No database is one without rows; counting them says so. */
+	if (!err || (err == -EPROTO && clickhouse__code(projector->server) == CLICKHOUSE_NO_SUCH_DATABASE))
+		err = count_shards(projector, counted, verdict);
+	return err ?: count_database(projector, counted, verdict);
+}
+
 int projector__verify(struct projector *projector, struct project_verdict *verdict,
 		      void (*on_difference)(void *owner, const struct project_difference *difference), void *owner)
 {
+	uint64_t give_up_ts = monotonic_ns() + projector->opts.patience_ns;
 	struct counted *counted = NULL;
 	int err = projector__scan(projector);
 	uint16_t day;
@@ -135,12 +155,10 @@ int projector__verify(struct projector *projector, struct project_verdict *verdi
 	counted = calloc(projector->blocks.cnt + 1, sizeof(*counted));
 	if (!counted)
 		return -ENOMEM;
-	err = projector__take_clocks(projector) ?: projector__ask_horizon(projector);
-	/* No database is one without rows; counting them says so. */
-	if (!err || (err == -EPROTO && clickhouse__code(projector->server) == CLICKHOUSE_NO_SUCH_DATABASE))
-		err = count_shards(projector, counted, verdict);
-	if (!err)
-		err = count_database(projector, counted, verdict);
+	/* A server of a cluster that has just come back has not got everything. */
+	while ((err = compare(projector, counted, verdict)) == -EPROTO && clickhouse__was_away(projector->server) &&
+	       monotonic_ns() < give_up_ts && !projector__is_stopped(projector))
+		usleep(RETRY_US);
 	for (size_t b = 0; !err && b < projector->blocks.cnt; b++) {
 		const struct project_block *block = &projector->blocks.items[b];
 		const struct project_session *session = &projector->sessions.items[block->session];
