@@ -282,11 +282,25 @@ static long climb(u32 idx, struct value_step_key *at)
 	return !step_out(cpu, step);
 }
 
-/* Fills the record; NULL: there is nothing to send. */
-static __always_inline struct wl_values_record *read_values(struct task_struct *task, struct pt_regs *regs, u64 ts)
+/*
+ * Until the agent has looked at a process, it is taken for a fork of its parent, which has its code at the same
+ * addresses.  After an exec that is wrong, and the agent does not unwind it as the parent.
+ */
+static __always_inline struct value_image *value_image_of(struct task_struct *task)
 {
 	u32 pid = task->tgid;
 	struct value_image *image = bpf_map_lookup_elem(&value_images, &pid);
+
+	if (image)
+		return image;
+	pid = BPF_CORE_READ(task, real_parent, tgid);
+	return bpf_map_lookup_elem(&value_images, &pid);
+}
+
+/* Fills the record; NULL: there is nothing to send. */
+static __always_inline struct wl_values_record *read_values(struct task_struct *task, struct pt_regs *regs, u64 ts)
+{
+	struct value_image *image = value_image_of(task);
 	struct value_cpu *cpu = this_value_cpu();
 	struct value_walk walk = {.image = image};
 	struct value_step_key innermost = {};
@@ -296,7 +310,7 @@ static __always_inline struct wl_values_record *read_values(struct task_struct *
 	innermost.program = image->program;
 	copy_registers(cpu->regs, regs);
 	cpu->record.ts = ts;
-	cpu->record.pid = pid;
+	cpu->record.pid = task->tgid;
 	cpu->record.tid = task->pid;
 	cpu->record.cnt = 0;
 	cpu->record.faulted = 0;

@@ -252,14 +252,14 @@ static const char *place_name(void *owner, uint64_t addr)
 	return naming->stacks->name;
 }
 
-/* What variables hold at its innermost frames; NULL: out of memory. */
-static struct stack_values *values_of(struct stacks *stacks, struct image_process *process,
+/* What variables hold at its innermost frames, which are those of process `as`; NULL: out of memory. */
+static struct stack_values *values_of(struct stacks *stacks, struct image_process *process, pid_t as,
 				      const struct wl_stack_record *record, const struct unwind_frame *frames,
 				      size_t cnt)
 {
 	struct naming naming = {stacks, process, record->ts};
 	struct value_stack stack = {
-		.pid = process->pid,
+		.pid = as,
 		.program = process->image->program,
 		.unwinder = process->image->unwinder,
 		.frames = frames,
@@ -275,19 +275,24 @@ static struct stack_values *values_of(struct stacks *stacks, struct image_proces
 	return sampled_values__take(stacks->opts.values, &stack);
 }
 
+/* Are values read of a stack of that process, or of one taken for it?  What the agent does is no cause of the target's.
+ */
+static bool wants_values(struct stacks *stacks, const struct wl_stack_record *record, pid_t as,
+			 const struct image *image)
+{
+	return stacks->opts.values && !(record->flags & WL_STACK_WAITS) && record->pid != (uint32_t)getpid() &&
+	       sampled_values__met(stacks->opts.values, as, image->program);
+}
+
 static int unwind(struct stacks *stacks, struct image_process *process, const struct wl_stack_record *record,
 		  struct stack_text **text, struct stack_values **values)
 {
-	/* What the agent does is no cause of the target's. */
-	bool wants_values = stacks->opts.values && !(record->flags & WL_STACK_WAITS) &&
-			    record->pid != (uint32_t)getpid() &&
-			    sampled_values__met(stacks->opts.values, process->pid, process->image->program);
+	bool has_values = wants_values(stacks, record, process->pid, process->image);
 	struct unwind_input input = {.regs = record->regs,
 				     .stack = record->stack,
 				     .stack_sz = record->stack_sz,
 				     .frame_regs = stacks->frame_regs,
-				     .frame_regs_max =
-					     wants_values ? sampled_values__depth(stacks->opts.values) + 1 : 0};
+				     .frame_regs_max = has_values ? sampled_values__depth(stacks->opts.values) + 1 : 0};
 	struct unwind_frame frames[UNWIND_FRAMES_MAX];
 	enum unwind_end end;
 	size_t cnt;
@@ -304,12 +309,11 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
 			cnt = unwinder__frames(process->image->unwinder, &input, frames, &end);
 		if (!process->image)
 			return 0;
-		wants_values =
-			wants_values && sampled_values__met(stacks->opts.values, process->pid, process->image->program);
+		has_values = has_values && wants_values(stacks, record, process->pid, process->image);
 	}
 	*text = text_of(stacks, process, record, frames, cnt, end);
-	if (*text && wants_values)
-		*values = values_of(stacks, process, record, frames, cnt);
+	if (*text && has_values)
+		*values = values_of(stacks, process, process->pid, record, frames, cnt);
 	/* It may forget the image. */
 	images__used(stacks->images, process, record->ts);
 	return *text ? 0 : -ENOMEM;
@@ -319,7 +323,8 @@ static int unwind(struct stacks *stacks, struct image_process *process, const st
  * A process that has ended before its mappings could be read may be a fork of the target: then its code is where the
  * target has it, and the target's tables lead from its registers to where the thread began.
  */
-static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
+static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text,
+			    struct stack_values **values)
 {
 	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
 	struct image_process like = {.pid = (pid_t)record->pid, .image = images__target(stacks->images)};
@@ -329,6 +334,10 @@ static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record 
 
 	if (!like.image)
 		return 0;
+	if (wants_values(stacks, record, stacks->opts.pid, like.image)) {
+		input.frame_regs = stacks->frame_regs;
+		input.frame_regs_max = sampled_values__depth(stacks->opts.values) + 1;
+	}
 	cnt = unwinder__frames(like.image->unwinder, &input, frames, &end);
 	if (end != UNWIND_START || cnt < 2)
 		return 0;
@@ -336,6 +345,8 @@ static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record 
 		if (frames[i].how == UNWIND_BY_SCAN || unwinder__is_made(like.image->unwinder, frames[i].pc))
 			return 0;
 	*text = text_of(stacks, &like, record, frames, cnt, end);
+	if (*text && input.frame_regs)
+		*values = values_of(stacks, &like, stacks->opts.pid, record, frames, cnt);
 	return *text ? 0 : -ENOMEM;
 }
 
@@ -355,7 +366,7 @@ int stacks__user_text(struct stacks *stacks, const struct wl_stack_record *recor
 	if (!err && process->image)
 		err = unwind(stacks, process, record, text, values);
 	else if (!err)
-		err = unwind_as_target(stacks, record, text);
+		err = unwind_as_target(stacks, record, text, values);
 	if (err || *text)
 		return err;
 	/* It has ended before its mappings could be read. */

@@ -34,7 +34,9 @@ struct known_file {
 /* A file whose schema is to be made. */
 struct schema_wish {
 	uint32_t file; /* index into files */
-	char *path, *name;
+	char *path;    /* through a process that may be gone by then */
+	int fd;        /* leads to it then (O_PATH); -1: there is none */
+	char *name;
 };
 
 /* What was read at one tick. */

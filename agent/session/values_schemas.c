@@ -10,16 +10,21 @@
 #include "base/random.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* So long a part of what does not fit into the kernel stays there. */
 #define TURN_NS 1000000000ULL
+/* Files that wait for their schema, and are still there when the process is gone. */
+#define WISH_FDS_MAX 32
 
 /* --- what the kernel reads ---------------------------------------------------------------------------------------- */
 
@@ -228,15 +233,25 @@ struct schema_worker {
 static void *make_schema(void *ctx)
 {
 	struct schema_worker *worker = ctx;
+	char by_fd[32];
 
 	prctl(PR_SET_NAME, "whylate-schema");
 	worker->err = value_schema_make(&worker->schema, &worker->opts);
+	/* Beside its own path there may be a debug file; beside this one there is none. */
+	if (worker->err == -ENOENT && worker->wish.fd >= 0) {
+		snprintf(by_fd, sizeof(by_fd), "/proc/self/fd/%d", worker->wish.fd);
+		worker->opts.path = by_fd;
+		value_schema_free(&worker->schema);
+		worker->err = value_schema_make(&worker->schema, &worker->opts);
+	}
 	atomic_store_explicit(&worker->done, true, memory_order_release);
 	return NULL;
 }
 
 static void wish__free(struct schema_wish *wish)
 {
+	if (wish->fd >= 0)
+		close(wish->fd);
 	free(wish->path);
 	free(wish->name);
 }
@@ -461,12 +476,25 @@ static void number_program(struct sampled_values *values, struct met *met)
 
 static int wish_for(struct sampled_values *values, const struct program_module *of, uint32_t file)
 {
-	struct schema_wish wish = {.file = file, .path = strdup(of->file), .name = strdup(of->name)};
-	int err = wish.path && wish.name ? vec_push(&values->wishes, wish) : -ENOMEM;
+	struct schema_wish wish = {.file = file, .path = strdup(of->file), .fd = -1, .name = strdup(of->name)};
+	int err;
+
+	if (wish.path && values->wishes.cnt < WISH_FDS_MAX)
+		wish.fd = open(wish.path, O_PATH | O_CLOEXEC);
+	err = wish.path && wish.name ? vec_push(&values->wishes, wish) : -ENOMEM;
 
 	if (err)
 		wish__free(&wish);
 	return err;
+}
+
+/* Where the process through which the file was reached is gone: another one that shares its program has it, too. */
+static uint32_t module_of_build(const struct sampled_values *values, const struct program_module *of)
+{
+	for (size_t m = 0; m < values->modules.cnt && of->build_id && *of->build_id; m++)
+		if (!strcmp(values->modules.items[m]->schema.build_id, of->build_id))
+			return (uint32_t)m;
+	return NO_MODULE;
 }
 
 static int look_at_module(struct sampled_values *values, struct met *met, const struct program_module *of,
@@ -479,14 +507,17 @@ static int look_at_module(struct sampled_values *values, struct met *met, const 
 	if (of->gone || of->awaited)
 		return 0;
 	file = find_file(values, of->file, &is_new_file, &err);
-	if (file == UINT32_MAX)
+	if (err)
 		return err;
 	if (is_new_file && is_target)
 		return wish_for(values, of, file);
 	/* Another process may have it first, and the target later. */
 	if (is_new_file)
 		values->files.cnt--;
-	else if ((module = values->files.items[file].module) != NO_MODULE)
+	module = file == UINT32_MAX ? module_of_build(values, of) : NO_MODULE;
+	if (file != UINT32_MAX && !is_new_file)
+		module = values->files.items[file].module;
+	if (module != NO_MODULE)
 		return vec_push(&met->placed, ((struct placed){.of = of->idx, .module = module, .bias = of->bias}));
 	return 0;
 }
