@@ -12,8 +12,9 @@
 #define REQUESTS_MAX 20000
 #define IDS_MAX      8
 /* See tests/workloads/basket.c. */
-#define FEW_MOST   14
-#define MANY_LEAST 400
+#define FEW_MOST      14
+#define MANY_LEAST    900
+#define DISCOUNT_MOST 0.4 /* half of what a variable without a difference gets */
 
 /* What the program itself wrote down. */
 struct request_log {
@@ -103,6 +104,11 @@ static void take_turn(void *owner, json_object *row)
 		seen->read_ts = ts;
 }
 
+/*
+ * `items` leads the report, and in one of its two functions it has values of typical requests, too. Some late requests
+ * are late for another reason, a neighbour's CPU time for one: they raise the discount, and half of all would move the
+ * median.
+ */
 static void check_report(const char *dir)
 {
 	json_object *report = report_read(dir, ""), *variables = report ? json_at(report, "values.variables") : NULL;
@@ -110,14 +116,15 @@ static void check_report(const char *dir)
 
 	if (!CHECK(variables != NULL))
 		goto cleanup;
+	CHECK(!strcmp(json_text(variables, "0.variable"), "items"));
 	for (size_t i = 0; i < json_object_array_length(variables); i++) {
 		json_object *line = json_object_array_get_idx(variables, i);
 
-		if (!strcmp(json_text(line, "variable"), "items") && json_number(line, "discount") == 0 &&
-		    json_number(line, "typical_hi") <= FEW_MOST && json_number(line, "late_median") >= MANY_LEAST)
-			found = true;
+		found |= !strcmp(json_text(line, "variable"), "items") &&
+			 json_number(line, "discount") < DISCOUNT_MOST && json_number(line, "typical_hi") <= FEW_MOST &&
+			 json_number(line, "late_median") >= MANY_LEAST;
 	}
-	CHECK(found);
+	CHECKF(found, "variables: %s", json_object_to_json_string(variables));
 cleanup:
 	json_object_put(report);
 }

@@ -282,6 +282,12 @@ static const char *note_about(const struct session *session, const char *text)
 	return NULL;
 }
 
+/* Redis at full speed leaves the agent little of two CPUs: records may be lost, and then the exit code tells. */
+static void check_code(int code, struct process *process)
+{
+	CHECKF(code == 0 || code == EXIT_LIMITS, "%d: %s", code, process_err(process));
+}
+
 /*
  * A server so busy that the hooks cost far more than the budget: every request until that is known, then windows, and
  * what tracing costs from then on is the budget, about.  The rows of both together are as many requests as there were.
@@ -301,14 +307,14 @@ static void test_budget(void)
 	begin_ts = now_ns();
 	if (!recording_start(&recording, "windows-budget", redis.process.pid, "-d 8s --budget 4%% --tail none"))
 		goto cleanup;
-	CHECK(process_wait(&recording.process, 25) == 0);
+	check_code(process_wait(&recording.process, 25), &recording.process);
 	CHECK(strstr(process_err(&recording.process), "in windows") != NULL);
 	CHECK(process_wait(&load, 120) == 0);
 	truth = 3e6 * 8e9 / (double)(now_ns() - begin_ts);
 	if (!session_read(&session, recording.dir.s, take_row, &rows))
 		goto cleanup;
 	session_check(&session);
-	session_check_no_loss(&session);
+	session_check_little_loss(&session);
 	CHECK(note_about(&session, "attached in windows") != NULL);
 	CHECK(rows.windowless_cnt > 0 && !rows.uneven_cnt && !rows.cnt[0]);
 	CHECKF(session_number(&session, "windows") >= 4, "%lu windows", session_number(&session, "windows"));
@@ -392,7 +398,6 @@ static void test_again(void)
 	struct session session;
 	struct redis redis;
 	uint64_t widened_ts = 0;
-	int code;
 
 	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 3000000, 20) ||
 	    !CHECK(!file_write(file.s, narrow, strlen(narrow))) ||
@@ -401,11 +406,11 @@ static void test_again(void)
 	sleep_ms(4000);
 	CHECK(!file_write(file.s, wide, strlen(wide)) && !kill(recording.process.pid, SIGHUP));
 	widened_ts = now_ns();
-	code = process_wait(&recording.process, 25);
-	CHECKF(code == 0, "%d: %s", code, process_err(&recording.process));
+	check_code(process_wait(&recording.process, 25), &recording.process);
 	if (!session_read(&session, recording.dir.s, take_row, &rows))
 		goto cleanup;
 	session_check(&session);
+	session_check_little_loss(&session);
 	CHECKF(session_number(&session, "windows") >= 2, "%lu windows", session_number(&session, "windows"));
 	CHECK(rows.cnt[1] > 0 && rows.cnt[2] > 0);
 	CHECK(rows.windowless_cnt > 0 && !rows.uneven_cnt);

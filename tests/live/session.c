@@ -296,6 +296,13 @@ bool session_check_no_loss(const struct session *session)
 			     "%lu rows are flagged for no reason", session->lossy_cnt);
 }
 
+bool session_check_little_loss(const struct session *session)
+{
+	uint64_t lost = session->lost[WL_LOSS_INTERVAL], emitted = session->emitted[WL_LOSS_INTERVAL];
+
+	return CHECKF((double)lost <= LOSS_MAX * (double)emitted, "%lu of %lu intervals are lost", lost, emitted);
+}
+
 void visit_rows(const char *dir, const char *table, row_visitor visit, void *owner)
 {
 	struct process process;

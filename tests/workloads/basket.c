@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Cause: the value of a variable.  Baskets of late requests have some hundred items, those of others about ten; pairs
+ * Cause: the value of a variable.  Baskets of late requests have about a thousand items, those of others about ten; pairs
  * of items are compared, so the time is quadratic in `items`.  Most of it is spent in a callee, which is as ever.
  *
  * BASKET_LOG names a file that gets a line `FROM_TS TO_TS ITEMS` for each request: what the values were.
@@ -64,7 +64,7 @@ static int thread_start(struct worker *worker)
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
 	bool big = request_chosen(request, BIG_PER_MILLE);
-	int items = big ? (int)random_between(&worker->random_state, 400, 900)
+	int items = big ? (int)random_between(&worker->random_state, 900, 1400)
 			: (int)random_between(&worker->random_state, 8, 14);
 	uint64_t from_ts = clock_now_ns(), to_ts;
 	struct basket *basket = worker->own;
