@@ -46,7 +46,7 @@ static int fill_side(struct comparison *comparison, const struct root_lines *lin
 	for (size_t l = 0; l < lines->cnt && !err; l++) {
 		struct cause_gain *gain = &comparison->roots.lines[l].gain[side];
 
-		if (copy_times(times, lines->lines[l].ns, rows, lines, paths.row_cnt))
+		if (copy_times(times, lines->lines[l].saved_ns, rows, lines, paths.row_cnt))
 			err = root_gain_compute(gain, times, &ranked, &share_opts);
 		else
 			*gain = comparison->whole[side];

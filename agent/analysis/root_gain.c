@@ -104,7 +104,36 @@ static void fill_intervals(struct cause_gain *gain, struct gain_blocks *of, cons
 	gain->p999_ci = bootstrap_interval(p999s, REPLICATES, gain->p999_ns, cnt);
 }
 
-int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct path_rows *ranked,
+/*
+ * A root takes more of an interval than its own time.  Code that does not run is not interrupted or preempted: of the
+ * time that was taken from the code on the path, the root's part is its part of that code.  A lock that is free makes
+ * nobody sleep: the wait for a CPU after the wake-up is gone, too.
+ */
+uint64_t *root_gain_besides(const struct roots *roots)
+{
+	uint64_t *besides = calloc(roots->entries.cnt + 1, sizeof(*besides));
+	const struct root_entry *entries = roots->entries.items;
+	size_t end;
+
+	for (size_t first = 0; besides && first < roots->entries.cnt; first = end) {
+		double ran_ns = 0, taken_ns = 0;
+
+		for (end = first; end < roots->entries.cnt && entries[end].row == entries[first].row; end++) {
+			ran_ns += (double)entries[end].ran_ns;
+			taken_ns += (double)entries[end].taken_ns;
+		}
+		for (size_t e = first; e < end; e++) {
+			double from_others_ns = taken_ns - (double)entries[e].taken_ns;
+
+			besides[e] = entries[e].after_ns;
+			if (ran_ns > 0)
+				besides[e] += (uint64_t)(from_others_ns * (double)entries[e].ran_ns / ran_ns);
+		}
+	}
+	return besides;
+}
+
+int root_gain_compute(struct cause_gain *gain, const uint64_t *saved_ns, const struct path_rows *ranked,
 		      const struct share_opts *opts)
 {
 	size_t cnt = ranked->rows.row_cnt;
@@ -116,7 +145,8 @@ int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct 
 
 	*gain = GAIN_UNKNOWN;
 	for (size_t row = 0; row < cnt && !err; row++) {
-		left_ns[row] = ranked->latency_ns[row] - ns[row];
+		if (saved_ns[row] < ranked->latency_ns[row])
+			left_ns[row] = ranked->latency_ns[row] - saved_ns[row];
 		sum += ranked->weights[row] * (double)left_ns[row];
 	}
 	if (!err)

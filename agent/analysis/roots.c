@@ -186,6 +186,10 @@ int roots__add(struct roots *roots, const struct root_trail *trail, const struct
 	    entry_of(roots, trail->row, id, &entry))
 		return -ENOMEM;
 	roots->entries.items[entry].ns += ns;
+	roots->entries.items[entry].ran_ns += leaf->time == ROOT_TIME_RAN ? ns : 0;
+	roots->entries.items[entry].taken_ns += leaf->time == ROOT_TIME_TAKEN ? ns : 0;
+	if (roots->in_lock_wait && vec_push(&roots->holds, ((struct root_hold){entry, ns})))
+		return -ENOMEM;
 	key = &roots->keys.items[way.key];
 	blame_ids__note(&key->pids, traces_real_id(leaf->pid));
 	blame_ids__note(&key->tids, traces_real_id(leaf->tid));
@@ -233,16 +237,35 @@ static const struct path_step *last_idle(const struct path *path, size_t i, uint
 	return last;
 }
 
+/* The wait for a CPU that begins when a wait for a lock ends is charged to those that held the lock up, too. */
+static void note_wait(struct roots *roots, const struct path_step *step)
+{
+	uint64_t ns = step->end_ts - step->begin_ts, held_ns = 0;
+
+	roots->in_lock_wait = step->wait == WL_CATEGORY_LOCK && step->certainty != WL_CERTAINTY_AMBIGUOUS;
+	if (roots->in_lock_wait)
+		return;
+	for (size_t i = 0; i < roots->holds.cnt; i++)
+		held_ns += roots->holds.items[i].ns;
+	if (!step->depth && step->state == WL_STATE_RUNQ_WAKEUP)
+		for (size_t i = 0; i < roots->holds.cnt; i++)
+			roots->entries.items[roots->holds.items[i].entry].after_ns +=
+				(uint64_t)((double)ns * (double)roots->holds.items[i].ns / (double)held_ns);
+	roots->holds.cnt = 0;
+}
+
 int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *interval, const struct path *path)
 {
 	const struct trace_session *session = &roots->traces->sessions.items[interval->session];
 	int err = 0;
 
+	roots->holds.cnt = 0;
 	for (size_t i = 0; i < path->steps.cnt && !err; i++) {
 		const struct path_step *step = &path->steps.items[i];
 		struct root_trail trail = {.roots = roots, .session = session, .interval = interval, .row = row};
 		bool ambiguous = step->certainty == WL_CERTAINTY_AMBIGUOUS;
 
+		note_wait(roots, step);
 		trail.way.category = ambiguous ? step->sure : step->category;
 		trail.way.wait = step->wait;
 		if (is_idle(step))
@@ -370,6 +393,7 @@ void roots_free(struct roots *roots)
 	vec_free(&roots->ways);
 	vec_free(&roots->entries);
 	vec_free(&roots->ticks);
+	vec_free(&roots->holds);
 	vec_free(&roots->stem_names);
 	vec_free(&roots->row_ways);
 	vec_free(&roots->row_of_way);

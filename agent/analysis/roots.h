@@ -41,9 +41,17 @@ struct root_way {
 /* One way's time in one interval. */
 struct root_entry {
 	uint64_t ns;
-	uint32_t row; /* of the dataset */
+	uint64_t ran_ns, taken_ns; /* of it: see enum root_time */
+	uint64_t after_ns;         /* not of it: waits for a CPU after waits for a lock that the root held up */
+	uint32_t row;              /* of the dataset */
 	uint32_t way;
 	uint32_t tick, tick_cnt; /* in roots.ticks, after roots__settle() */
+};
+
+/* An entry's time in the wait for a lock that is being followed. */
+struct root_hold {
+	uint32_t entry;
+	uint64_t ns;
 };
 
 /* A sample that fell into that time. */
@@ -65,6 +73,8 @@ struct roots {
 	VEC(struct root_way) ways;
 	VEC(struct root_entry) entries; /* row by row */
 	VEC(struct root_tick) ticks;    /* by entry, after roots__settle() */
+	VEC(struct root_hold) holds;    /* of the wait that is being followed */
+	bool in_lock_wait;
 	struct idmap key_ids, way_ids, object_ids, hop_ids, unit_ids;
 	uint32_t *role_ids; /* by index into the traces' strings, UINT32_MAX: not asked for so far */
 	struct idmap stem_ids;

@@ -138,6 +138,7 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 	const struct graph_segment *most;
 	uint64_t ran_ns;
 
+	leaf.time = step->state == WL_STATE_RUNQ_PREEMPT ? ROOT_TIME_TAKEN : ROOT_TIME_OTHER;
 	if (!step->culprit_tid)
 		return add_unknown(trail, leaf, *name ? name : NULL, ns);
 	if (!ran(trail, step->culprit_tid, leaf.from_ts, leaf.to_ts, &ran_ns, &most))
@@ -427,10 +428,12 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 		if (roots__text(trail->roots, interrupts, &text))
 			return -ENOMEM;
 		leaf.key = (struct root_key){.kind = ROOT_CODE, .role = text};
+		leaf.time = ROOT_TIME_TAKEN;
 		return roots__add(trail->roots, trail, &leaf, ns);
 	}
 	if (state_is_on_cpu(step->state)) {
 		trail->way.own = !behind && step->category != WL_CATEGORY_QUEUE;
+		leaf.time = ROOT_TIME_RAN;
 		return add_code(trail, leaf, step->pid, step->tid, 0,
 				trail->way.own && !step->sid ? trail->interval->base.sid : step->sid,
 				trail->way.own ? trail->interval->base.type : step->type, ns);

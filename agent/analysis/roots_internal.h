@@ -18,6 +18,13 @@ struct root_trail {
 	uint32_t tids[ROOT_NEST_MAX]; /* whose waits are being followed */
 };
 
+/* What a thread did in a root's time, for the gain (root_gain.c). */
+enum root_time {
+	ROOT_TIME_OTHER,
+	ROOT_TIME_RAN,   /* code of the path */
+	ROOT_TIME_TAKEN, /* that code was interrupted or preempted */
+};
+
 /* A blocker that nothing is behind. */
 struct root_leaf {
 	struct root_key key;
@@ -26,6 +33,7 @@ struct root_leaf {
 	uint32_t pid, tid;       /* of the graph, 0: none */
 	uint64_t from_ts, to_ts; /* by the graph's clock */
 	bool on_cpu;             /* whose samples those of the thread are */
+	enum root_time time;
 };
 
 /* Texts of roots.strings.  0 or -ENOMEM. */

@@ -24,6 +24,7 @@ struct work {
 	double *time_ns, *amount;     /* by way and group: of the entries, of their ticks; weighted */
 	uint32_t *first, *entries;    /* by key: its entries, those of key k are entries[first[k]…first[k + 1]) */
 	double *pool;                 /* by way and group: amounts by part */
+	uint64_t *besides;            /* by entry: root_gain_besides() */
 	size_t row_cnt;
 };
 
@@ -201,14 +202,17 @@ static void fill_pool(struct work *work, uint32_t key, const struct root_split *
 	}
 }
 
-/* Adds to a line; its way gets its share of the difference. */
-static int add_time(struct work *work, uint32_t line, uint32_t way, uint32_t at, uint64_t ns, uint32_t *line_way)
+/* Adds some of an entry to a line; its way gets its share of the difference. */
+static int add_time(struct work *work, uint32_t line, const struct root_entry *entry, uint64_t ns, uint32_t *line_way)
 {
 	struct root_lines *lines = work->lines;
+	uint32_t at = work->ranked->at[entry->row], way = entry->way;
+	uint64_t besides = work->besides[entry - work->roots->entries.items];
 	enum group group = group_of(work, at);
 	double weighted_ns = work->ranked->weights[at] * (double)ns;
 
 	lines->lines[line].ns[at] += ns;
+	lines->lines[line].saved_ns[at] += ns + (uint64_t)((double)besides * (double)ns / (double)entry->ns);
 	if (line == LEFT || group == BETWEEN || !ns)
 		return 0;
 	if (line_way[way] == UINT32_MAX) {
@@ -243,10 +247,10 @@ static int divide(struct work *work, uint32_t key, const struct root_split *spli
 			/* The whole of it is one part's: no rounding. */
 			ns = parts[p] == all ? left_ns : ns;
 			left_ns -= ns;
-			err = add_time(work, line_of[p], entry->way, at, ns, line_way[p]);
+			err = add_time(work, line_of[p], entry, ns, line_way[p]);
 		}
 		if (!err)
-			err = add_time(work, line_of[0], entry->way, at, left_ns, line_way[0]);
+			err = add_time(work, line_of[0], entry, left_ns, line_way[0]);
 	}
 	return err;
 }
@@ -311,8 +315,9 @@ static int work_init(struct work *work)
 	work->pool = calloc(strata * PARTS + 1, sizeof(*work->pool));
 	work->first = calloc(key_cnt + 2, sizeof(*work->first));
 	work->entries = calloc(work->roots->entries.cnt + 1, sizeof(*work->entries));
+	work->besides = root_gain_besides(work->roots);
 	if (!work->late_ns || !work->typical_ns || !work->order || !work->time_ns || !work->amount || !work->pool ||
-	    !work->first || !work->entries)
+	    !work->first || !work->entries || !work->besides)
 		return -ENOMEM;
 	return 0;
 }
@@ -327,6 +332,7 @@ static void work_free(struct work *work)
 	free(work->pool);
 	free(work->first);
 	free(work->entries);
+	free(work->besides);
 }
 
 int root_lines__make(struct root_lines *lines, const struct roots *roots, const struct path_rows *ranked)
@@ -339,12 +345,14 @@ int root_lines__make(struct root_lines *lines, const struct roots *roots, const 
 	int err;
 
 	*lines = (struct root_lines){.roots = roots, .ranked = ranked};
-	lines->columns = calloc((ROOT_LINES_MAX + 1) * rows + 1, sizeof(*lines->columns));
+	lines->columns = calloc(2 * (ROOT_LINES_MAX + 1) * rows + 1, sizeof(*lines->columns));
 	err = lines->columns ? work_init(&work) : -ENOMEM;
 	if (err)
 		goto cleanup;
-	for (size_t l = 0; l <= ROOT_LINES_MAX; l++)
-		lines->lines[l].ns = lines->columns + l * rows;
+	for (size_t l = 0; l <= ROOT_LINES_MAX; l++) {
+		lines->lines[l].ns = lines->columns + 2 * l * rows;
+		lines->lines[l].saved_ns = lines->lines[l].ns + rows;
+	}
 	sum_up(&work);
 	err = sort_entries(&work);
 	if (err)

@@ -320,7 +320,7 @@ static int make_causes(struct report *report, struct root_lines *lines, const st
 	for (size_t i = 0; i < worth && !err; i++) {
 		err = root_lines__cause(&report->causes[i], report, lines, (uint32_t)(order[i] - lines->lines));
 		if (!err)
-			err = root_gain_compute(&report->causes[i].gain, order[i]->ns, lines->ranked, opts);
+			err = root_gain_compute(&report->causes[i].gain, order[i]->saved_ns, lines->ranked, opts);
 		report->causes[i].rank = (uint32_t)i + 1;
 		if (!err && report->ranked)
 			err = keep_part(&report->causes[i], report, lines->ranked, order[i]);

@@ -15,6 +15,7 @@ struct root_line {
 	uint32_t key;
 	struct root_branch branch;  /* cut SAMPLE_ROOT: what no call path separates, or no sample was taken of */
 	uint64_t *ns;               /* by ranked row */
+	uint64_t *saved_ns;         /* by ranked row: how much shorter it were without the root */
 	double late_ns, typical_ns; /* of the mean interval */
 	struct share_line share;
 };
@@ -45,11 +46,14 @@ void root_lines__free(struct root_lines *lines);
 int root_lines__cause(struct cause *cause, struct report *report, const struct root_lines *lines, uint32_t line);
 
 /*
- * The latency if the root's time were gone, and how sure that is (block bootstrap).  Exact, from weighted rows.
- * 0 or -ENOMEM.
+ * The latency if each row were shorter by that much, and how sure that is (block bootstrap).  Exact, from weighted
+ * rows.  0 or -ENOMEM.
  */
-int root_gain_compute(struct cause_gain *gain, const uint64_t *ns, const struct path_rows *ranked,
+int root_gain_compute(struct cause_gain *gain, const uint64_t *saved_ns, const struct path_rows *ranked,
 		      const struct share_opts *opts);
+
+/* What each entry of roots->entries saves beyond its own time: see root_gain.c.  NULL: no memory. */
+uint64_t *root_gain_besides(const struct roots *roots);
 
 /* The words for a root: cause->what and evidence; the rest of the cause is set.  0 or -ENOMEM. */
 int root_describe(struct cause *cause, const struct report *report, const struct share_line *share,

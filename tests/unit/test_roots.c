@@ -967,6 +967,82 @@ static void a_crowd_is_a_full_machine(void)
 	}
 }
 
+/* --- what goes with a root ------------------------------------------------------------------------------------------
+ */
+
+#define NEIGHBOUR 300
+
+static void put_runnable(struct row_writer *to, uint64_t from_ts, uint64_t to_ts, const char *state, uint64_t sid)
+{
+	row_begin_segment(to, SERVER, from_ts, to_ts, state, sid);
+	row_set_u64(to, SEGMENT_BY_PID, NEIGHBOUR);
+	row_set_u64(to, SEGMENT_BY_TID, NEIGHBOUR);
+	row_set_str(to, SEGMENT_BY_COMM, "neighbour");
+	row_end(to, SHARD_TABLE_SEGMENT);
+}
+
+/*
+ * Every tenth request is late: it runs for 8 ms and is preempted for 2 ms (of others, 100 µs), or it waits 5 ms for the
+ * holder of a lock and 1 ms for a CPU after that.
+ */
+static void disturbed_server(const char *dir, bool waits)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	row_put_thread(&to, SERVER, SERVER, "server");
+	row_put_thread(&to, SERVER, HOLDER, "holder");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, at_ts = ts;
+
+		if (!(k % 10) && waits) {
+			row_put_segment(&to, SERVER, ts, ts + 5 * MS, "blocked.futex", k);
+			row_put_segment(&to, HOLDER, ts - MS, ts + 5 * MS + US, "running", 0);
+			row_put_wakeup(&to, SERVER, ts + 5 * MS, HOLDER, "holder");
+			put_runnable(&to, ts + 5 * MS, ts + 6 * MS, "runq.wakeup", k);
+			at_ts = ts + 6 * MS;
+		} else if (!(k % 10)) {
+			row_put_segment(&to, SERVER, ts, ts + 4 * MS, "running", k);
+			put_runnable(&to, ts + 4 * MS, ts + 6 * MS, "runq.preempt", k);
+			row_put_segment(&to, SERVER, ts + 6 * MS, ts + 9900 * US, "running", k);
+			at_ts = ts + 9900 * US;
+		}
+		row_put_segment(&to, SERVER, at_ts, at_ts + 100 * US, "running", k);
+		row_put_interval(&to, k, SERVER, "tcp:80", ts, at_ts + 100 * US, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+/* Without the code nothing preempts it; without the lock's holder nobody sleeps, and is runnable after that. */
+static void what_goes_with_a_root_is_of_its_gain(void)
+{
+	const struct report *report;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	disturbed_server(found.dir.path, false);
+	found_make(&found, 0.95);
+	report = &found.findings.report;
+	CU_ASSERT_EQUAL_FATAL(report->cause_cnt, 2);
+	CU_ASSERT_STRING_EQUAL(report->causes[0].root.role, "server");
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].share, 0.8, 0.01);
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].gain.p99_ns, 0, 1);
+	CU_ASSERT_STRING_EQUAL(report->causes[1].root.role, "neighbour");
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[1].gain.p99_ns, (double)(8 * MS), 1);
+	found_free(&found);
+
+	test_dir__make(&found.dir);
+	disturbed_server(found.dir.path, true);
+	found_make(&found, 0.95);
+	report = &found.findings.report;
+	CU_ASSERT_EQUAL_FATAL(report->cause_cnt, 2);
+	CU_ASSERT_STRING_EQUAL(report->causes[0].root.role, "holder");
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].share, 5. / 6, 0.01);
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].gain.p99_ns, (double)(100 * US), 1);
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[1].gain.p99_ns, (double)(5100 * US), 1);
+	found_free(&found);
+}
+
 int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
@@ -981,6 +1057,7 @@ int suite_roots(void)
 		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
 		{"replies that are held are ranked", replies_that_are_held_are_ranked},
 		{"a crowd is a full machine", a_crowd_is_a_full_machine},
+		{"what goes with a root is of its gain", what_goes_with_a_root_is_of_its_gain},
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
 	};
