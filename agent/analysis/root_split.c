@@ -126,7 +126,10 @@ static uint32_t best_child(const struct tree *tree, uint32_t node)
 	return difference(tree, best) >= most_share(tree, node) * difference(tree, node) ? best : 0;
 }
 
-/* Of the samples of each unit below the node: how many pairs have a part in a child, and how many lie in it. */
+/*
+ * Of the samples of each unit in the node's function or below: how many pairs have a part in a child, and how many lie
+ * in it.  A function that calls another one from time to time is one cause with it.
+ */
 static void count_pairs(struct tree *tree, uint32_t node)
 {
 	size_t end;
@@ -141,10 +144,11 @@ static void count_pairs(struct tree *tree, uint32_t node)
 		double all = 0;
 
 		for (end = first; end < tree->tick_cnt && tree->ticks[end].unit == tree->ticks[first].unit; end++) {
-			uint32_t child = tree->ticks[end].late_ns > 0 ? tree->child_at[tree->ticks[end].node] : 0;
+			bool late = tree->ticks[end].late_ns > 0;
+			uint32_t child = late ? tree->child_at[tree->ticks[end].node] : 0;
 
 			tree->in_unit[child]++;
-			all += child > 0;
+			all += child > 0 || (late && tree->ticks[end].node == node);
 		}
 		for (size_t i = first; i < end; i++) {
 			uint32_t child = tree->ticks[i].late_ns > 0 ? tree->child_at[tree->ticks[i].node] : 0;

@@ -1043,6 +1043,37 @@ static void what_goes_with_a_root_is_of_its_gain(void)
 	found_free(&found);
 }
 
+/* A late function computes by itself and calls another one from time to time: that is one cause. */
+static void a_function_and_what_it_calls_are_one_root(void)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+	const struct report *report;
+	struct found found;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(loop);
+	loop->tick_ns = MS;
+	test_dir__make(&found.dir);
+	row_writer_open(&loop->to, found.dir.path, "host", 0x99, SERVER);
+	row_put_thread(&loop->to, SERVER, SERVER, "server");
+	for (uint64_t k = 1; k <= 400; k++) {
+		uint64_t ts = k * 20 * MS, ns = k % 10 ? 100 * US : 10 * MS;
+
+		row_put_segment(&loop->to, SERVER, ts, ts + ns, "running", k);
+		for (uint64_t at = 500 * US; at < ns; at += MS)
+			put_tick(loop, ts + at, at / MS % 5 < 3 ? "_start;main;merge" : "_start;main;merge;copy");
+		row_put_interval(&loop->to, k, SERVER, "tcp:80", ts, ts + ns, 0, 0);
+	}
+	row_writer_close(&loop->to);
+	found_make(&found, 0.95);
+	report = &found.findings.report;
+	check_account(report);
+	CU_ASSERT_EQUAL_FATAL(report->cause_cnt, 1);
+	CU_ASSERT_STRING_EQUAL(report->causes[0].function, "merge");
+	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].share, 1, 0.01);
+	found_free(&found);
+	free(loop);
+}
+
 int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
@@ -1057,6 +1088,7 @@ int suite_roots(void)
 		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
 		{"replies that are held are ranked", replies_that_are_held_are_ranked},
 		{"a crowd is a full machine", a_crowd_is_a_full_machine},
+		{"a function and what it calls are one root", a_function_and_what_it_calls_are_one_root},
 		{"what goes with a root is of its gain", what_goes_with_a_root_is_of_its_gain},
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
