@@ -18,19 +18,6 @@
 /* A recording without ends of waits took the stack of a wait at most this long before the wait's segment begins. */
 #define EARLY_NS 100000ULL
 
-_Static_assert(WL_STATE_RUNNING == 0, "states on the CPU come first");
-
-bool state_is_on_cpu(uint8_t state)
-{
-	return state == WL_STATE_FAULT_MINOR || state == WL_STATE_FAULT_MAJOR || state <= WL_STATE_SOFTIRQ_RCU;
-}
-
-bool state_is_interrupt(uint8_t state)
-{
-	return state_is_on_cpu(state) && state != WL_STATE_RUNNING && state != WL_STATE_FAULT_MINOR &&
-	       state != WL_STATE_FAULT_MAJOR;
-}
-
 static uint32_t group_of(const struct traces *traces, const struct trace_session *session)
 {
 	uint32_t number = (uint32_t)(session - traces->sessions.items);

@@ -59,9 +59,6 @@ bool samples_is_start(const char *name);
  * that lie in it, 0: nothing.
  */
 double sample_amount(const struct sample *sample, bool on_cpu, uint64_t from_ts, uint64_t to_ts);
-/* The thread executes, or is interrupted while it does. */
-bool state_is_on_cpu(uint8_t state);
-bool state_is_interrupt(uint8_t state);
 
 static inline const char *samples_name(const struct samples *samples, uint32_t node)
 {

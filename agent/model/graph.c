@@ -38,6 +38,19 @@ static size_t hash(uint64_t key, size_t room)
 	return (size_t)(key * 0x9e3779b97f4a7c15ULL >> 20) & (room - 1);
 }
 
+_Static_assert(WL_STATE_RUNNING == 0, "states on the CPU come first");
+
+bool state_is_on_cpu(uint8_t state)
+{
+	return state == WL_STATE_FAULT_MINOR || state == WL_STATE_FAULT_MAJOR || state <= WL_STATE_SOFTIRQ_RCU;
+}
+
+bool state_is_interrupt(uint8_t state)
+{
+	return state_is_on_cpu(state) && state != WL_STATE_RUNNING && state != WL_STATE_FAULT_MINOR &&
+	       state != WL_STATE_FAULT_MAJOR;
+}
+
 struct graph *graph__new(void)
 {
 	struct graph *graph = calloc(1, sizeof(*graph));

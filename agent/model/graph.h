@@ -87,6 +87,10 @@ struct graph_interval {
 	uint32_t row;   /* the caller's */
 };
 
+/* The thread executes, or is interrupted while it does. */
+bool state_is_on_cpu(uint8_t state);
+bool state_is_interrupt(uint8_t state);
+
 struct graph;
 
 struct graph *graph__new(void);

@@ -383,6 +383,8 @@ static int find_queue(struct walk *walk, struct frame *frame)
 	frame->next_tid = 0;
 	if (since_ts > frame->low_ts && walk__find_reply(walk, frame, since_ts))
 		return walk__push_reply(walk, frame);
+	if (since_ts > frame->low_ts && walk__find_notice(walk, frame))
+		return walk__push_notice(walk, frame);
 	if (!since_ts && (frame->generator = generator_of(walk, frame))) {
 		since_ts = frame->generator->from_ts;
 		frame->next_tid = frame->generator->from_tid;
@@ -411,6 +413,7 @@ static void change_thread(const struct walk *walk, struct frame *frame)
 	frame->pid = frame->generator ? frame->generator->from_pid : walk->interval->pid;
 	frame->tid = frame->next_tid;
 	frame->generator = frame->reply = NULL;
+	frame->notice = NULL;
 	frame->next_tid = 0;
 	frame->queue_ts = UINT64_MAX;
 	frame->own = true;
@@ -436,7 +439,7 @@ static int walk_queue(struct walk *walk, struct frame *frame)
 		return walk__push_queue(walk, frame, NULL, segment->end_ts);
 	begin_ts = segment->begin_ts > frame->queue_ts ? segment->begin_ts : frame->queue_ts;
 	/* A thread that waits in its event loop is busy with nobody: the interval waits for what it asked for. */
-	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply &&
+	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply && !frame->notice &&
 	    begin_ts >= walk->interval->pickup_ts)
 		return walk__idle(walk, frame, segment, begin_ts);
 	return walk__push_queue(walk, frame, segment, begin_ts);
@@ -449,7 +452,7 @@ static int walk_on(struct walk *walk, struct frame *frame)
 	uint64_t begin_ts;
 	bool own;
 
-	if (frame->at_ts == frame->queue_ts && frame->reply)
+	if (frame->at_ts == frame->queue_ts && (frame->reply || frame->notice))
 		return walk__follow_reply(walk, frame);
 	if (frame->at_ts == frame->queue_ts && frame->next_tid) {
 		frame->change_cnt = frame->at_ts < frame->change_ts ? 0 : frame->change_cnt + 1;
@@ -477,6 +480,13 @@ static int walk_on(struct walk *walk, struct frame *frame)
 	}
 	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__find_reply(walk, frame, segment->begin_ts))
 		return walk__to_reply(walk, frame, segment);
+	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__find_notice(walk, frame) &&
+	    frame->asked_ts < segment->begin_ts)
+		return walk__push_notice(walk, frame);
+	frame->notice = NULL;
+	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__is_for_another(walk, frame, segment))
+		return walk__idle(walk, frame, segment,
+				  segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts);
 	if (is_blocked(segment->state))
 		return walk_blocked(walk, frame, segment);
 	begin_ts = segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts;

@@ -19,6 +19,7 @@ struct frame {
 	uint32_t next_tid;             /* that had the interval before queue_ts, 0: this thread, or nobody known */
 	struct graph_handoff *generator;
 	struct graph_handoff *reply; /* what it had asked another thread for came at queue_ts; asked at asked_ts */
+	struct graph_wakeup *notice; /* or another thread of the process told that it was done, at queue_ts */
 	uint64_t asked_ts;
 	uint64_t change_ts; /* when it last changed its thread, and how often at that very time */
 	uint32_t change_cnt;
@@ -78,7 +79,11 @@ int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_
 bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts);
 /* The reply and its request are edges; the interval is queued back to the reply. */
 int walk__push_reply(struct walk *walk, struct frame *frame);
-/* From the reply back to the request. */
+/* Likewise of a worker thread that woke this thread's event loop; frame->notice. */
+bool walk__find_notice(const struct walk *walk, struct frame *frame);
+int walk__push_notice(struct walk *walk, struct frame *frame);
+bool walk__is_for_another(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait);
+/* From the reply, or the notice, back to the request. */
 int walk__follow_reply(struct walk *walk, struct frame *frame);
 /* In its event loop when the reply came: until it was awake the reply was under way. */
 int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_segment *segment);

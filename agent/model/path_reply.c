@@ -5,6 +5,7 @@
 #define REQUEST_LOOKS_MAX 16
 #define REPLY_LOOKS_MAX   64
 #define IDLE_LOOKS_MAX    8
+#define NOTICE_LOOKS_MAX  4096
 #define DATA_LOOKS_MAX    8
 
 static bool is_message(const struct graph_handoff *handoff)
@@ -72,6 +73,94 @@ bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t sin
 	return false;
 }
 
+/*
+ * A task of another process ended the wait, and the thread went on with a request that it had not before: that task is
+ * the other request's client.
+ */
+bool walk__is_for_another(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait)
+{
+	const struct graph_wakeup *wakeup = graph__wakeup_in(walk->graph, frame->tid, wait->begin_ts + 1, wait->end_ts);
+	size_t cnt;
+	const struct graph_segment *next = graph__segments(walk->graph, frame->tid, wait->end_ts, walk->look_ts, &cnt);
+
+	if (!wakeup || !wakeup->waker_tid || wakeup->waker_pid == wait->pid)
+		return false;
+	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX && next[i].state != WL_STATE_BLOCKED_POLL; i++)
+		if (next[i].begin_ts >= wait->end_ts && next[i].sid && next[i].sid != wait->sid)
+			return next[i].sid != walk->interval->sid;
+	return false;
+}
+
+/* The thread's last wait in its event loop before at_ts; NULL: none after since_ts. */
+static const struct graph_segment *last_loop_wait(const struct walk *walk, const struct frame *frame, uint64_t since_ts)
+{
+	size_t cnt;
+	const struct graph_segment *segments = graph__segments(walk->graph, frame->tid, since_ts, frame->at_ts, &cnt);
+
+	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
+		if (segments[cnt - 1 - i].state == WL_STATE_BLOCKED_POLL)
+			return &segments[cnt - 1 - i];
+	return NULL;
+}
+
+/* When the thread last ran for the interval before at_ts, and no other one since then had it; low_ts: not known. */
+static uint64_t left_at(const struct walk *walk, const struct frame *frame)
+{
+	size_t cnt;
+	const struct graph_segment *segments =
+		graph__segments(walk->graph, frame->tid, frame->low_ts, frame->at_ts, &cnt);
+
+	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++) {
+		const struct graph_segment *segment = &segments[cnt - 1 - i];
+
+		if (segment->sid == walk->interval->sid && state_is_on_cpu(segment->state))
+			return segment->end_ts;
+	}
+	return frame->low_ts;
+}
+
+/*
+ * The event loop gave the interval to a worker thread of its process, through memory, and was woken by it (an eventfd,
+ * a pipe to itself, a signal): what the worker did until then is why, whatever else the loop did meanwhile.
+ */
+bool walk__find_notice(const struct walk *walk, struct frame *frame)
+{
+	uint64_t since_ts = left_at(walk, frame);
+	const struct graph_segment *wait = last_loop_wait(walk, frame, since_ts), *doings;
+	struct graph_wakeup *wakeup;
+	size_t cnt;
+
+	frame->notice = NULL;
+	if (since_ts == frame->low_ts || !wait)
+		return false;
+	wakeup = graph__wakeup_in(walk->graph, frame->tid, wait->begin_ts + 1, wait->end_ts);
+	if (!wakeup || !wakeup->waker_tid || wakeup->waker_tid == frame->tid || wakeup->ts <= since_ts ||
+	    wakeup->ts > frame->at_ts)
+		return false;
+	doings = graph__segments(walk->graph, wakeup->waker_tid, since_ts, wakeup->ts, &cnt);
+	if (!cnt || doings[cnt - 1].pid != wait->pid)
+		return false;
+	frame->notice = wakeup;
+	frame->asked_ts = since_ts;
+	return true;
+}
+
+/* The worker had it since this thread woke it, or since the thread last ran for the interval. */
+int walk__push_notice(struct walk *walk, struct frame *frame)
+{
+	size_t cnt;
+	const struct graph_wakeup *wakeups =
+		graph__wakeups(walk->graph, frame->notice->waker_tid, frame->asked_ts, frame->notice->ts, &cnt);
+
+	frame->queue_ts = frame->notice->ts;
+	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
+		if (wakeups[cnt - 1 - i].waker_tid == frame->tid) {
+			frame->asked_ts = wakeups[cnt - 1 - i].ts;
+			break;
+		}
+	return walk__push_edge(walk, frame, frame->notice, NULL);
+}
+
 /* Both messages are needed to find them again. */
 int walk__push_reply(struct walk *walk, struct frame *frame)
 {
@@ -107,9 +196,14 @@ int walk__follow_reply(struct walk *walk, struct frame *frame)
 {
 	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
 	const struct graph_handoff *reply = frame->reply;
+	const struct graph_wakeup *notice = frame->notice;
 	uint64_t asked_ts = frame->asked_ts > frame->low_ts ? frame->asked_ts : frame->low_ts;
 
 	frame->reply = NULL;
+	frame->notice = NULL;
+	if (notice)
+		return walk__follow(walk, &wait, notice->waker_pid, notice->waker_tid, asked_ts, PATH_VIA_WAKEUP, 0,
+				    WL_CERTAINTY_INFERRED);
 	return walk__follow(walk, &wait, reply->from_pid, reply->from_tid, asked_ts, PATH_VIA_HANDOFF, reply->kind,
 			    WL_CERTAINTY_INFERRED);
 }

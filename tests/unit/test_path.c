@@ -78,6 +78,48 @@ static void an_event_loop_waits_for_the_reply(void)
 	graph__free(graph);
 }
 
+/*
+ * An event loop gives the interval to a worker, idles, works for another one, idles, is woken by the worker and goes
+ * on: all of the time since it woke the worker is the worker's.
+ */
+static void an_event_loop_waits_for_its_worker(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 30, WL_STATE_BLOCKED_POLL, 0);
+	fixture_wakeup(graph, 1, 30, 0);
+	fixture_segment(graph, 1, 30, 40, WL_STATE_RUNNING, SID + 1);
+	fixture_segment(graph, 1, 40, 80, WL_STATE_BLOCKED_POLL, 0);
+	fixture_wakeup(graph, 1, 80, 5);
+	fixture_segment(graph, 1, 80, 85, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 1, 85, 100, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 5, 0, 9, 0, 0x40, 0);
+	fixture_wakeup(graph, 5, 9, 1);
+	fixture_segment(graph, 5, 9, 100, WL_STATE_RUNNING, 0);
+	fixture_expect(graph, &interval, 0, "oncpu@1 0-10; io.net@5<5 10-80; oncpu@1 80-85; oncpu@1 85-100");
+	graph__free(graph);
+}
+
+/* Another process wakes the loop with another request: what this interval waits for is not known. */
+static void who_asks_for_another_explains_nothing(void)
+{
+	const struct graph_wakeup asked = {.ts = 80, .waker_pid = 7, .waker_tid = 7};
+	const struct graph_segment asks = {.end_ts = 100, .state = WL_STATE_RUNNING, .pid = 7};
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 80, WL_STATE_BLOCKED_POLL, 0);
+	CU_ASSERT_EQUAL(graph__add_wakeup(graph, 1, &asked), 0);
+	fixture_segment(graph, 1, 80, 85, WL_STATE_RUNNING, SID + 1);
+	fixture_segment(graph, 1, 85, 100, WL_STATE_RUNNING, SID);
+	CU_ASSERT_EQUAL(graph__add_segment(graph, 7, &asks), 0);
+	fixture_expect(graph, &interval, 0, "oncpu@1 0-10; io.net@1 10-80; queue@1<1 80-85; oncpu@1 85-100");
+	graph__free(graph);
+}
+
 /* The same with a process that the loop forked for the interval (CGI); another one, forked for another, replies too. */
 static void an_event_loop_waits_for_the_process_that_it_forked(void)
 {
@@ -650,6 +692,8 @@ int suite_path(void)
 	static const struct unit_test tests[] = {
 		{"a thread of its own", a_thread_of_its_own},
 		{"an event loop waits for the reply", an_event_loop_waits_for_the_reply},
+		{"an event loop waits for its worker", an_event_loop_waits_for_its_worker},
+		{"who asks for another explains nothing", who_asks_for_another_explains_nothing},
 		{"an event loop waits for the process that it forked",
 		 an_event_loop_waits_for_the_process_that_it_forked},
 		{"figure 2 leaves out the first segment", figure_2_leaves_out_the_first_segment},
