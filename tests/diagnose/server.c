@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -290,7 +291,7 @@ static void serve(bool slow)
 		render_report(SLOW_NS);
 	} else if (is("prefork")) {
 		validate_order(SLOW_NS);
-	} else if (is("pool")) {
+	} else if (is("pool") || is("pool-offload")) {
 		encode_frame(SLOW_NS);
 	} else if (is("pool-sleep") || is("sleep")) {
 		retry_backoff();
@@ -444,15 +445,27 @@ static void serve_processes(int fd)
 	}
 }
 
-/* An event loop; with workers it hands requests over. */
+/* An event loop; with workers it hands requests over. With pool-offload, workers hand them back, and it replies. */
 struct job {
 	int fd;
 	bool slow;
 };
 static struct job jobs[1024];
 static size_t job_first, job_cnt;
+static int done_fds[1024], done_cnt, done_event; /* no more than connections */
 static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t job_there = PTHREAD_COND_INITIALIZER;
+
+static void tell_loop(int fd)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&job_lock);
+	done_fds[done_cnt++] = fd;
+	pthread_mutex_unlock(&job_lock);
+	if (write(done_event, &one, sizeof(one)) < 0)
+		_exit(1);
+}
 
 static void *worker(void *arg)
 {
@@ -468,9 +481,28 @@ static void *worker(void *arg)
 		job_cnt--;
 		pthread_mutex_unlock(&job_lock);
 		serve(job.slow);
-		say(job.fd, "ok\n");
+		if (is("pool-offload"))
+			tell_loop(job.fd);
+		else
+			say(job.fd, "ok\n");
 	}
 	return NULL;
+}
+
+static void reply_to_done(void)
+{
+	int fds[1024], cnt;
+	uint64_t times;
+
+	if (read(done_event, &times, sizeof(times)) < 0)
+		return;
+	pthread_mutex_lock(&job_lock);
+	cnt = done_cnt;
+	memcpy(fds, done_fds, (size_t)cnt * sizeof(*fds));
+	done_cnt = 0;
+	pthread_mutex_unlock(&job_lock);
+	for (int i = 0; i < cnt; i++)
+		say(fds[i], "ok\n");
 }
 
 static void serve_loop(int fd, bool pool)
@@ -482,6 +514,9 @@ static void serve_loop(int fd, bool pool)
 	for (int i = 0; pool && i < 2; i++)
 		pthread_create(&thread, NULL, worker, NULL);
 	epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+	done_event = eventfd(0, EFD_NONBLOCK);
+	event.data.fd = done_event;
+	epoll_ctl(epoll, EPOLL_CTL_ADD, done_event, &event);
 	for (;;) {
 		int cnt = epoll_wait(epoll, events, 16, -1);
 
@@ -491,6 +526,8 @@ static void serve_loop(int fd, bool pool)
 			if (events[i].data.fd == fd) {
 				event.data.fd = accept(fd, NULL, NULL);
 				epoll_ctl(epoll, EPOLL_CTL_ADD, event.data.fd, &event);
+			} else if (events[i].data.fd == done_event) {
+				reply_to_done();
 			} else if (!read_line(events[i].data.fd, line, sizeof(line))) {
 				close(events[i].data.fd);
 			} else if (pool) {
