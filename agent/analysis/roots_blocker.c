@@ -367,42 +367,6 @@ static int follow_thread(const struct root_trail *trail, uint32_t pid, uint32_t 
 	return err;
 }
 
-/*
- * A wait for a lock that ran into its timeout goes on as the next wait for the same lock, or for another word of the
- * same condition variable: the task that ends the last of them kept it from the thread all the time.
- */
-#define RETRIES_MAX    64
-#define RETRY_RUN_NS   500000ULL
-#define RETRY_REACH_NS 1000000000ULL
-#define SAME_OBJECT_SZ 64
-
-static const struct graph_wakeup *last_waker(const struct root_trail *trail, uint32_t tid, uint64_t to_ts)
-{
-	const struct graph *graph = trail->session->graph;
-	size_t cnt;
-	const struct graph_segment *first = graph__segment_before(graph, tid, to_ts, &cnt), *segments;
-
-	if (!first || first->state != WL_STATE_BLOCKED_FUTEX)
-		return NULL;
-	segments = graph__segments(graph, tid, to_ts, to_ts + RETRY_REACH_NS, &cnt);
-	for (size_t i = 0; i < cnt && i < RETRIES_MAX; i++) {
-		const struct graph_segment *segment = &segments[i];
-		const struct graph_wakeup *wakeup;
-
-		if (is_runnable(segment->state) || state_is_interrupt(segment->state))
-			continue;
-		if (state_is_on_cpu(segment->state) && segment->end_ts - segment->begin_ts <= RETRY_RUN_NS)
-			continue;
-		if (segment->state != WL_STATE_BLOCKED_FUTEX ||
-		    segment->object - first->object + SAME_OBJECT_SZ > 2 * SAME_OBJECT_SZ)
-			return NULL;
-		wakeup = graph__wakeup_in(graph, tid, segment->begin_ts, segment->end_ts);
-		if (wakeup && wakeup->waker_tid && wakeup->waker_tid != tid)
-			return wakeup;
-	}
-	return NULL;
-}
-
 static bool can_follow(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
 {
 	size_t cnt;
@@ -459,13 +423,5 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 	if (step->state != WL_STATE_BLOCKED_DISK && is_other(step) &&
 	    can_follow(trail, step->culprit_tid, from_ts, to_ts))
 		return follow_thread(trail, step->culprit_pid, step->culprit_tid, from_ts, to_ts, ns);
-	if (step->state == WL_STATE_BLOCKED_FUTEX && !is_other(step)) {
-		const struct graph_wakeup *wakeup = last_waker(trail, step->tid, to_ts);
-
-		if (wakeup && can_follow(trail, wakeup->waker_tid, from_ts, to_ts)) {
-			trail->way.other = true;
-			return follow_thread(trail, wakeup->waker_pid, wakeup->waker_tid, from_ts, to_ts, ns);
-		}
-	}
 	return end_of_wait(trail, step, leaf, ns);
 }

@@ -5,12 +5,6 @@
 
 #define GENERATOR_LOOKS_MAX 16
 #define HANDOFF_LOOKS_MAX   8
-#define AGAIN_LOOKS_MAX     8
-
-static bool is_blocked(uint8_t state)
-{
-	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
-}
 
 int walk__push_edge(struct walk *walk, const struct frame *frame, struct graph_wakeup *wakeup,
 		    struct graph_handoff *handoff)
@@ -242,32 +236,6 @@ static int follow_data(struct walk *walk, struct frame *frame, const struct grap
 			    handoff->kind, handoff->certainty);
 }
 
-/*
- * Somebody else than the lock's owner woke the thread, which then found the lock in the same hands and waited again:
- * the wake-up meant nothing.
- */
-static bool woken_in_vain(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait,
-			  const struct graph_wakeup *wakeup)
-{
-	const struct graph_segment *next, *owner;
-	size_t cnt, owner_cnt;
-
-	if (wait->state != WL_STATE_BLOCKED_FUTEX || !wait->owner_tid || wait->owner_tid == wakeup->waker_tid)
-		return false;
-	next = graph__segments(walk->graph, frame->tid, wakeup->ts, walk->look_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < AGAIN_LOOKS_MAX; i++) {
-		if (next[i].begin_ts < wakeup->ts || !is_blocked(next[i].state))
-			continue;
-		if (next[i].state != wait->state || next[i].object != wait->object ||
-		    next[i].owner_tid != wait->owner_tid)
-			return false;
-		/* A tid that was read out of the process may be one of its own namespace. */
-		owner = graph__segments(walk->graph, wait->owner_tid, wait->begin_ts, wakeup->ts, &owner_cnt);
-		return owner_cnt && owner->pid == wait->pid;
-	}
-	return false;
-}
-
 /* Algorithm 2, lines 5 to 7: what the waker did meanwhile. */
 static int follow_wakeup(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t low_ts,
 			 struct graph_wakeup *wakeup)
@@ -278,7 +246,7 @@ static int follow_wakeup(struct walk *walk, struct frame *frame, const struct gr
 
 	if (err)
 		return err;
-	if (woken_in_vain(walk, frame, segment, wakeup))
+	if (walk__woken_in_vain(walk, frame, segment, wakeup))
 		return walk__follow(walk, segment, segment->pid, segment->owner_tid, low_ts, PATH_VIA_OWNER, 0,
 				    WL_CERTAINTY_INFERRED);
 	doings = graph__segments(walk->graph, wakeup->waker_tid, low_ts, frame->at_ts, &cnt);
@@ -313,6 +281,8 @@ static int walk_blocked(struct walk *walk, struct frame *frame, const struct gra
 		err = walk__push_doings(walk, frame, segment, wake_ts);
 	if (err || frame->at_ts <= low_ts)
 		return err;
+	if (!wakeup || !wakeup->waker_tid)
+		wakeup = walk__last_waker(walk, frame, segment, wakeup);
 	if (wakeup && wakeup->waker_tid)
 		return follow_wakeup(walk, frame, segment, low_ts, wakeup);
 	if (waits_for_data(segment->state) && (!wakeup || wakeup->context != WL_CONTEXT_TIMER))
@@ -487,7 +457,7 @@ static int walk_on(struct walk *walk, struct frame *frame)
 	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__is_for_another(walk, frame, segment))
 		return walk__idle(walk, frame, segment,
 				  segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts);
-	if (is_blocked(segment->state))
+	if (path_is_blocked(segment->state))
 		return walk_blocked(walk, frame, segment);
 	begin_ts = segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts;
 	/* A segment without a sid is the interval's own from the pick-up on. */

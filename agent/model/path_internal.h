@@ -90,6 +90,15 @@ int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_se
 /* In its event loop, and no reply is known: the interval's own wait, back to begin_ts. */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
 
+/* path_lock.c: a wait for something, not a sleep. */
+bool path_is_blocked(uint8_t state);
+bool walk__woken_in_vain(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait,
+			 const struct graph_wakeup *wakeup);
+/* Who ended the last of the waits that one with a timeout is tried again by; `timeout`: nobody, or it is no such wait.
+ */
+struct graph_wakeup *walk__last_waker(const struct walk *walk, const struct frame *frame,
+				      const struct graph_segment *wait, struct graph_wakeup *timeout);
+
 /* What ended the wait of a thread for data at wake_ts; NULL: not known. */
 struct graph_handoff *walk__data_for(const struct walk *walk, const struct frame *frame,
 				     const struct graph_segment *segment, uint64_t wake_ts);

@@ -300,6 +300,40 @@ static void another_interval_in_between_is_interference(void)
 	graph__free(graph);
 }
 
+/* A wait for a lock runs into its timeout and is tried again, for another word of the condition variable. */
+static void a_wait_with_a_timeout_goes_on(void)
+{
+	const struct graph_wakeup timeout = {.ts = 50, .context = WL_CONTEXT_TIMER};
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 1, 10, 50, SID, 0x4000, 0);
+	CU_ASSERT_EQUAL(graph__add_wakeup(graph, 1, &timeout), 0);
+	fixture_segment(graph, 1, 50, 52, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 1, 52, 90, SID, 0x4008, 0);
+	fixture_wakeup(graph, 1, 90, 5);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 5, 0, 100, WL_STATE_RUNNING, 0);
+	fixture_expect(graph, &interval, 0,
+		       "oncpu@1 0-10; lock@5<5#16384 10-50; oncpu@1 50-52; lock@5<5#16392 52-90; oncpu@1 90-100");
+	graph__free(graph);
+
+	/* The next wait is for another lock: what ended it says nothing of the first one. */
+	graph = graph__new();
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 1, 10, 50, SID, 0x4000, 0);
+	CU_ASSERT_EQUAL(graph__add_wakeup(graph, 1, &timeout), 0);
+	fixture_segment(graph, 1, 50, 52, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 1, 52, 90, SID, 0x9000, 0);
+	fixture_wakeup(graph, 1, 90, 5);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 5, 0, 100, WL_STATE_RUNNING, 0);
+	fixture_expect(graph, &interval, 0,
+		       "oncpu@1 0-10; lock@1#16384 10-50; oncpu@1 50-52; lock@5<5#36864 52-90; oncpu@1 90-100");
+	graph__free(graph);
+}
+
 static void pipes_wake_from_their_writer(void)
 {
 	struct graph *graph = graph__new();
@@ -692,6 +726,7 @@ int suite_path(void)
 	static const struct unit_test tests[] = {
 		{"a thread of its own", a_thread_of_its_own},
 		{"an event loop waits for the reply", an_event_loop_waits_for_the_reply},
+		{"a wait with a timeout goes on", a_wait_with_a_timeout_goes_on},
 		{"an event loop waits for its worker", an_event_loop_waits_for_its_worker},
 		{"who asks for another explains nothing", who_asks_for_another_explains_nothing},
 		{"an event loop waits for the process that it forked",
