@@ -208,6 +208,8 @@ static int attach_sites(struct stage *stage)
 	return capture__attach_probes(stage->capture, probes, cnt, &stage->probes);
 }
 
+#define SELFTEST_VALUE_FRAMES 4
+
 bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 {
 	bool windows = kind == STAGE_WINDOWS, sockets = kind == STAGE_SOCKETS || windows, trace = kind == STAGE_TRACE;
@@ -220,6 +222,8 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 		.ring_sz = trace || kind == STAGE_NEWCOMERS ? RING_SZ_LARGE : RING_SZ,
 		.trace = trace,
 		.stacks = trace,
+		/* No value is read, but the program that reads them is to load as well. */
+		.values = trace ? SELFTEST_VALUE_FRAMES : 0,
 		.outside_max = trace ? 1000 : 0,
 		.btf_path = stage->options->btf_path,
 	};
