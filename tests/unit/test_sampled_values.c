@@ -3,8 +3,10 @@
 #include "session/values.h"
 #include "unit.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,11 +160,61 @@ static void test_later(void)
 	}
 }
 
+static pid_t start_child(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		for (;;)
+			pause();
+	CU_ASSERT_FATAL(pid > 0);
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	CU_ASSERT_EQUAL(waitpid(pid, NULL, 0), pid);
+}
+
+/* The process through which a file was met is gone before its schema is made, and its program is another one's, too. */
+static void test_early_ends(void)
+{
+	const struct timespec wait = {0, 20000000};
+	struct seen *seen = calloc(1, sizeof(*seen));
+	struct sampled_values_opts opts = {.glob = "*value_subject.h", .append = append, .owner = seen};
+	struct sampled_values_counts counts = {0};
+	struct program *program;
+	struct sampled_values *values;
+	pid_t first = start_child(), second = start_child();
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(seen);
+	CU_ASSERT_EQUAL_FATAL(program__open_file("/bin/true", NULL, &opts.program), 0);
+	CU_ASSERT_EQUAL_FATAL(program__open(first, NULL, &program), 0);
+	CU_ASSERT_EQUAL_FATAL(sampled_values__new(&opts, &values), 0);
+	CU_ASSERT(!sampled_values__met(values, first, program));
+	end_child(first);
+	sampled_values__changed(values, first);
+	for (int look = 0; look < 2000 && !counts.modules; look++) {
+		CU_ASSERT_EQUAL(sampled_values__advance(values), 0);
+		sampled_values__counts(values, &counts);
+		nanosleep(&wait, NULL);
+	}
+	CU_ASSERT_EQUAL(counts.modules, 1);
+	CU_ASSERT(sampled_values__met(values, second, program));
+	end_child(second);
+	sampled_values__free(values);
+	program__free(opts.program);
+	program__free(program);
+	free(seen);
+}
+
 int suite_sampled_values(void)
 {
 	static const struct unit_test tests[] = {
 		{"what does not fit takes turns", test_turns},
 		{"what is loaded later is read", test_later},
+		{"processes that end early do not matter", test_early_ends},
 	};
 
 	return unit_suite("sampled_values", tests, sizeof(tests) / sizeof(tests[0]));
