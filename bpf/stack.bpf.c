@@ -115,19 +115,17 @@ VERIFIED_ONCE int values__send(u64 ts)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct wl_values_record *record;
-	u64 cnt;
+	u64 sz;
 
 	if (!cfg_knobs.values || !regs || !has_user_stack(task))
 		return 0;
 	record = read_values(task, regs, ts);
 	if (!record)
 		return 0;
-	cnt = record->cnt;
-	barrier_var(cnt);
-	if (cnt <= WL_VALUE_WORDS_MAX)
-		stack__output(&record->header, WL_RECORD_VALUES,
-			      sizeof(*record) - (WL_VALUE_WORDS_MAX - cnt) * sizeof(record->words[0]), false,
-			      WL_LOSS_VALUE);
+	sz = offsetof(struct wl_values_record, words) + record->cnt * sizeof(record->words[0]);
+	barrier_var(sz);
+	if (sz <= sizeof(*record))
+		stack__output(&record->header, WL_RECORD_VALUES, sz, false, WL_LOSS_VALUE);
 	return 0;
 }
 

@@ -86,6 +86,9 @@ static __always_inline void read_value(struct wl_values_record *record, u64 addr
 	barrier_var(size);
 	if (at >= WL_VALUE_WORDS_MAX || !size || size > sizeof(u64))
 		return;
+	/* Both limits may be tested by one subtraction, which Linux 6.1 does not understand. */
+	barrier_var(size);
+	size &= 2 * sizeof(u64) - 1;
 	word = &record->words[at];
 	word->addr = addr;
 	word->bytes = 0;
