@@ -43,7 +43,8 @@ static char *code_text(const struct cause *cause, const char *thread, struct are
 	work_text(work, sizeof(work), cause);
 	if (cause->function)
 		return arena__printf(arena, "`%s`: code of thread %s%s", cause->function, thread, work);
-	return arena__printf(arena, "code of thread %s%s", thread, work);
+	return arena__printf(arena, "code of thread %s%s%s", thread, work,
+			     cause->root.call_path_cnt ? "; its functions are not known" : "");
 }
 
 #define CROWD_SHOWN 4

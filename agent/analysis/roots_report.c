@@ -98,6 +98,8 @@ static int fill_root(struct cause *cause, const struct roots *roots, const struc
 		return -ENOMEM;
 	if (root->call_path_cnt)
 		cause->function = root->call_path[function_place(roots, &line->branch, root)];
+	if (cause->function && !strcmp(cause->function, SAMPLES_UNKNOWN))
+		cause->function = NULL;
 	return 0;
 }
 

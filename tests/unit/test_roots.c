@@ -1074,6 +1074,37 @@ static void a_function_and_what_it_calls_are_one_root(void)
 	free(loop);
 }
 
+/* Code whose functions could not be read is the thread's, and no function of that name is made up. */
+static void a_function_that_is_not_known_has_no_name(void)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+	const struct cause *first;
+	struct found found;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(loop);
+	loop->tick_ns = MS;
+	test_dir__make(&found.dir);
+	row_writer_open(&loop->to, found.dir.path, "host", 0x99, SERVER);
+	row_put_thread(&loop->to, SERVER, SERVER, "server");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, ns = k % 10 ? 100 * US : 10 * MS;
+
+		row_put_segment(&loop->to, SERVER, ts, ts + ns, "running", k);
+		for (uint64_t at = 500 * US; at < ns; at += MS)
+			put_tick(loop, ts + at, "[unknown]");
+		row_put_interval(&loop->to, k, SERVER, "tcp:80", ts, ts + ns, 0, 0);
+	}
+	row_writer_close(&loop->to);
+	found_make(&found, 0.95);
+	CU_ASSERT_EQUAL_FATAL(found.findings.report.cause_cnt, 1);
+	first = &found.findings.report.causes[0];
+	CU_ASSERT_PTR_NULL(first->function);
+	CU_ASSERT_PTR_NULL(strstr(first->what, "[unknown]"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(first->what, "its functions are not known"));
+	found_free(&found);
+	free(loop);
+}
+
 int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
@@ -1088,6 +1119,7 @@ int suite_roots(void)
 		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
 		{"replies that are held are ranked", replies_that_are_held_are_ranked},
 		{"a crowd is a full machine", a_crowd_is_a_full_machine},
+		{"a function that is not known has no name", a_function_that_is_not_known_has_no_name},
 		{"a function and what it calls are one root", a_function_and_what_it_calls_are_one_root},
 		{"what goes with a root is of its gain", what_goes_with_a_root_is_of_its_gain},
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
