@@ -27,7 +27,8 @@
 
 struct watch {
 	const struct watch_options *options;
-	char armed[PATH_MAX];
+	char *dir;            /* where events go: absolute, the user's program has another working directory */
+	char armed[PATH_MAX]; /* where the shards are until then */
 	struct watch_user runs_as;
 	struct watch_keep *files;
 	struct watch_state *state;
@@ -66,14 +67,14 @@ static void begin_event(struct watch *watch, double value)
 		.wall_s = now.tv_sec,
 		.pid = watch->options->record.pid,
 	};
-	snprintf(event->dir, sizeof(event->dir), "%s/%s", watch->options->record.dir, stamp);
+	snprintf(event->dir, sizeof(event->dir), "%s/%s", watch->dir, stamp);
 	err = watch_keep__begin(watch->files, event->dir);
 	if (err) {
 		log_error("cannot keep the event in '%s': %s; the watch stays armed", event->dir, strerror(-err));
 		watch->next_ts = monotonic_ns() + watch->options->every_ns;
 		return;
 	}
-	watch_keep_newest(watch->options->record.dir, watch->options->keep);
+	watch_keep_newest(watch->dir, watch->options->keep);
 	watch->event_cnt++;
 	watch->until_ts = monotonic_ns() + WATCH_AFTER_NS;
 	log_info("%s: %s is met (%s); kept in %s", stamp, watch->options->when_text, watch_event_value(event),
@@ -127,7 +128,7 @@ static int run_armed(struct watch *watch)
 	privilege_confine_watch();
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
-	log_info("armed: %s; events go to %s", watch->options->when_text, watch->options->record.dir);
+	log_info("armed: %s; events go to %s", watch->options->when_text, watch->dir);
 	while (!stop_requested && !err && !(ended = waitpid(watch->recorder, &status, WNOHANG))) {
 		nanosleep(&pause, NULL);
 		err = tick(watch, begin_ts);
@@ -147,25 +148,49 @@ static int run_armed(struct watch *watch)
 	return err ? EXIT_FAILED : code;
 }
 
-/* Where the recorder writes, and what bounds it. */
-static int prepare(struct watch *watch, const char *dir)
+/* What would be noticed at the first event only: it may be weeks away. */
+static int find_user(struct watch *watch)
 {
+	const char *exec = watch->options->exec;
 	int err = watch_user_find(&watch->runs_as, watch->options->user);
 
 	if (err) {
 		log_error("--user '%s': there is no such user", watch->options->user);
 		return EXIT_USAGE;
 	}
+	err = exec ? watch_user_may(&watch->runs_as, exec, false) : 0;
+	if (err) {
+		log_error("--exec '%s': user '%s' cannot run it: %s (--user names another one)", exec,
+			  watch->runs_as.name, strerror(-err));
+		return EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* Where the recorder writes, and what bounds it. */
+static int prepare(struct watch *watch, const char *dir)
+{
+	int err;
+
 	if (mkdir(dir, 0755) && errno != EEXIST) {
 		log_error("cannot make '%s': %s", dir, strerror(errno));
 		return EXIT_FAILED;
 	}
-	if (strlen(dir) + 64 > sizeof(watch->armed)) {
+	watch->dir = realpath(dir, NULL);
+	if (!watch->dir) {
+		log_error("cannot find '%s': %s", dir, strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (strlen(watch->dir) + 64 > sizeof(watch->armed)) {
 		log_error("the name of directory '%.64s…' is too long", dir);
 		return EXIT_USAGE;
 	}
-	snprintf(watch->armed, sizeof(watch->armed), "%s/armed.%d", dir, (int)getpid());
-	watch_keep_sweep(dir);
+	err = watch_user_may(&watch->runs_as, watch->dir, true);
+	if (err)
+		log_warn("events get no report: user '%s' cannot read '%s': %s (--user names another one)",
+			 watch->runs_as.name, watch->dir, strerror(-err));
+	snprintf(watch->armed, sizeof(watch->armed), "%s/armed.%d", watch->dir, (int)getpid());
+	watch_keep_sweep(watch->dir);
 	watch->files = watch_keep__new(watch->armed, watch->options->when.type, WATCH_BEFORE_NS);
 	watch->state = watch_state__new(&watch->options->when);
 	if (watch->files && watch->state)
@@ -177,11 +202,14 @@ static int prepare(struct watch *watch, const char *dir)
 int watch_run(const struct watch_options *options)
 {
 	struct watch watch = {.options = options};
-	int code = prepare(&watch, options->record.dir);
+	int code = find_user(&watch);
 
+	if (!code)
+		code = prepare(&watch, options->record.dir);
 	if (!code)
 		code = run_armed(&watch);
 	watch_keep__free(watch.files);
 	watch_state__free(watch.state);
+	free(watch.dir);
 	return code;
 }

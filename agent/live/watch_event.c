@@ -11,6 +11,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,21 @@
 #define SECONDS_MAX 300 /* of a report, or of the user's program */
 #define PROCESSES   8
 #define ENV_SZ      (PATH_MAX + 32)
-#define ENV_CNT     10
+#define ENV_CNT     12
 #define BEFORE_S    60
 
 static pid_t processes[PROCESSES];
+
+/* What is made of an event, and the variable that names it to the user's program. */
+static const struct report {
+	const char *name, *form, *arg, *fact;
+} reports[] = {
+	{"report.txt", NULL, NULL, "WHYLATE_REPORT"},
+	{"report.json", "--json", NULL, "WHYLATE_JSON"},
+	{"report.html", "--html", "-", "WHYLATE_HTML"},
+};
+
+#define REPORT_CNT (sizeof(reports) / sizeof(reports[0]))
 
 int watch_user_find(struct watch_user *user, const char *name)
 {
@@ -34,6 +46,7 @@ int watch_user_find(struct watch_user *user, const char *name)
 	const struct passwd *found;
 
 	*user = (struct watch_user){.uid = getuid(), .gid = getgid()};
+	snprintf(user->name, sizeof(user->name), "%u", user->uid);
 	if (getuid())
 		return name ? -ENOENT : 0;
 	found = getpwnam(name ? name : sudo && strcmp(sudo, "root") ? sudo : "nobody");
@@ -70,10 +83,11 @@ static int become(const struct watch_user *user)
 }
 
 /* Runs a report whose output goes to the open file: is it whole? */
-static bool run_report(int fd, const char *dir, const char *since, const char *form, const char *form_arg)
+static bool run_report(int fd, const char *dir, const char *since, const struct report *report)
 {
-	char *const argv[] = {"whylate",     "report",     (char *)dir,      "--since",
-			      (char *)since, (char *)form, (char *)form_arg, NULL};
+	char *const argv[] = {"whylate",           "report",      (char *)dir,
+			      "--since",           (char *)since, (char *)report->form,
+			      (char *)report->arg, NULL};
 	int status = -1;
 	pid_t pid = fork();
 
@@ -91,33 +105,51 @@ static bool run_report(int fd, const char *dir, const char *since, const char *f
 	return WIFEXITED(status) && (WEXITSTATUS(status) == EXIT_DONE || WEXITSTATUS(status) == EXIT_LIMITS);
 }
 
-static void put_fact(char env[ENV_CNT][ENV_SZ], char **envp, size_t *cnt, const char *name, const char *value)
+struct facts {
+	char text[ENV_CNT][ENV_SZ], *envp[ENV_CNT + 1];
+	size_t cnt;
+};
+
+static void put_fact(struct facts *facts, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void put_fact(struct facts *facts, const char *name, const char *fmt, ...)
 {
-	snprintf(env[*cnt], ENV_SZ, "%s=%s", name, value);
-	envp[*cnt] = env[*cnt];
-	(*cnt)++;
+	char *text = facts->text[facts->cnt];
+	int len = snprintf(text, ENV_SZ, "%s=", name);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text + len, ENV_SZ - (size_t)len, fmt, args);
+	va_end(args);
+	facts->envp[facts->cnt++] = text;
 }
 
-static void become_program(const struct watch_event *event, const char *exec)
+/* Reports that are not whole are not named. */
+static void become_program(const struct watch_event *event, const char *exec, const bool whole[REPORT_CNT])
 {
-	char env[ENV_CNT][ENV_SZ], *envp[ENV_CNT + 1] = {NULL}, number[32], begin[32];
+	static struct facts facts;
 	char *const argv[] = {(char *)exec, (char *)event->dir, NULL};
-	size_t cnt = 0;
+	char begin[32];
 	time_t seconds = (time_t)event->wall_s;
 	struct tm tm;
 
 	gmtime_r(&seconds, &tm);
 	strftime(begin, sizeof(begin), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	put_fact(env, envp, &cnt, "PATH", "/usr/local/bin:/usr/bin:/bin");
-	put_fact(env, envp, &cnt, "WHYLATE_DIR", event->dir);
-	put_fact(env, envp, &cnt, "WHYLATE_WHEN", event->when);
-	put_fact(env, envp, &cnt, "WHYLATE_TIME", begin);
-	snprintf(number, sizeof(number), "%.9g", event->value);
-	put_fact(env, envp, &cnt, event->is_time ? "WHYLATE_VALUE_NS" : "WHYLATE_VALUE", number);
-	snprintf(number, sizeof(number), "%d", (int)event->pid);
-	put_fact(env, envp, &cnt, "WHYLATE_PID", number);
+	put_fact(&facts, "PATH", "/usr/local/bin:/usr/bin:/bin");
+	put_fact(&facts, "WHYLATE_DIR", "%s", event->dir);
+	put_fact(&facts, "WHYLATE_WHEN", "%s", event->when);
+	put_fact(&facts, "WHYLATE_TIME", "%s", begin);
+	if (event->is_time)
+		put_fact(&facts, "WHYLATE_VALUE_NS", "%.0f", event->value);
+	else
+		put_fact(&facts, "WHYLATE_VALUE", "%.9g", event->value);
+	put_fact(&facts, "WHYLATE_PID", "%d", (int)event->pid);
+	for (size_t r = 0; r < REPORT_CNT; r++)
+		if (whole[r])
+			put_fact(&facts, reports[r].fact, "%s/%s", event->dir, reports[r].name);
+	close_range(STDERR_FILENO + 1, ~0U, 0);
 	alarm(SECONDS_MAX);
-	execve(exec, argv, envp);
+	execve(exec, argv, facts.envp);
 	log_error("cannot run '%s': %s", exec, strerror(errno));
 }
 
@@ -136,14 +168,7 @@ static int open_report(const char *dir, const char *name, const struct watch_use
 
 static int in_process(const struct watch_event *event, const struct watch_user *user, const char *exec)
 {
-	static const struct {
-		const char *name, *form, *arg;
-	} reports[] = {
-		{"report.txt", NULL, NULL},
-		{"report.json", "--json", NULL},
-		{"report.html", "--html", "-"},
-	};
-	enum { REPORT_CNT = sizeof(reports) / sizeof(reports[0]) };
+	bool whole[REPORT_CNT] = {false};
 	int fds[REPORT_CNT], in = open("/dev/null", O_RDONLY | O_CLOEXEC), err;
 	time_t seconds = (time_t)event->wall_s - BEFORE_S;
 	char since[32];
@@ -164,12 +189,31 @@ static int in_process(const struct watch_event *event, const struct watch_user *
 		log_error("cannot become user '%s' for the report: %s", user->name, strerror(-err));
 		return 1;
 	}
-	for (size_t r = 0; r < REPORT_CNT; r++)
-		if (fds[r] < 0 || !run_report(fds[r], event->dir, since, reports[r].form, reports[r].arg))
+	for (size_t r = 0; r < REPORT_CNT; r++) {
+		whole[r] = fds[r] >= 0 && run_report(fds[r], event->dir, since, &reports[r]);
+		if (!whole[r])
 			log_warn("no whole %s/%s", event->dir, reports[r].name);
+	}
 	if (exec && !chdir("/"))
-		become_program(event, exec);
+		become_program(event, exec, whole);
 	return exec != NULL;
+}
+
+int watch_user_may(const struct watch_user *user, const char *path, bool is_dir)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (!pid) {
+		int err = become(user);
+
+		_exit(-(err ? err : access(path, is_dir ? R_OK | X_OK : X_OK) ? -errno : 0));
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
 }
 
 /* --- in the watching process ---------------------------------------------------------------------------------------

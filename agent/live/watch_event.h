@@ -27,10 +27,16 @@ struct watch_user {
 /* name NULL: who called sudo, else nobody.  0 or -ENOENT. */
 int watch_user_find(struct watch_user *user, const char *name);
 
+/* Whether that user, in a process of its own, could run a program or look into a directory: 0 or -errno. */
+int watch_user_may(const struct watch_user *user, const char *path, bool is_dir);
+
 /* "23.1 ms", "1250"; static memory. */
 const char *watch_event_value(const struct watch_event *event);
 
-/* Starts a process that writes report.txt, report.json and report.html, and then becomes `exec` (NULL: none). */
+/*
+ * Starts a process that writes report.txt, report.json and report.html, and then becomes `exec` (NULL: none), whose
+ * working directory is "/": event->dir is absolute.
+ */
 void watch_event__finish(const struct watch_event *event, const struct watch_user *user, const char *exec);
 /* Collects those that have ended; waits for all. */
 void watch_event_reap(void);
