@@ -30,7 +30,7 @@ struct compare_metric {
 	const char *name; /* "mean", "p50", … */
 	double ns[COMPARE_SIDE_CNT], like_ns[COMPARE_SIDE_CNT];
 	struct compare_difference like, all;
-	double limit; /* by how much B may be longer; NAN: this one is not judged */
+	double limit; /* by how much B may be longer; NAN: any difference is told, none exceeds */
 	bool exceeds; /* like.ci is beyond it */
 };
 
@@ -91,7 +91,7 @@ struct comparison {
 	struct compare_list categories, roots, functions, events;
 	size_t ranked_cnt[COMPARE_SIDE_CNT];       /* rows that categories and roots rest on */
 	struct cause_gain whole[COMPARE_SIDE_CNT]; /* the latency that the roots' gains are of: with all roots */
-	enum compare_verdict verdict;              /* of the metrics that are judged */
+	enum compare_verdict verdict;              /* of all metrics */
 	bool exceeds;                              /* one of them is beyond its limit */
 	struct value_report *values;               /* of two recordings with values; NULL: none */
 };
@@ -100,7 +100,7 @@ struct compare_opts {
 	double tail;
 	uint32_t bootstrap_cnt; /* 0: 400 */
 	uint64_t seed;
-	double limits[COMPARE_METRIC_CNT]; /* NAN: not judged */
+	double limits[COMPARE_METRIC_CNT]; /* NAN: none */
 	const struct paths *paths;         /* NULL: no detail was recorded */
 	const struct roots *roots;         /* likewise */
 };

@@ -48,7 +48,7 @@ static void print_side(struct page *page, char letter, const struct compare_fact
 	page__end_line(page);
 }
 
-/* Of a judged metric whose difference is clear. */
+/* Of a metric whose difference is clear. */
 static void print_change(struct page *page, const struct compare_metric *metric)
 {
 	char change[FORMAT_SZ], ci[FORMAT_CI_SZ], a[FORMAT_SZ], b[FORMAT_SZ];
@@ -63,6 +63,8 @@ static void print_change(struct page *page, const struct compare_metric *metric)
 		page__printf(page,
 			     metric->exceeds ? ", beyond the limit of %s" : ", not clearly beyond the limit of %s",
 			     format_share(change, metric->limit));
+	else if (isnan(metric->limit))
+		page__put(page, ", without a limit");
 	page__end_line(page);
 }
 
@@ -95,7 +97,7 @@ static void print_same(struct page *page, const struct comparison *comparison)
 void text_compare_verdict(struct page *page, const struct comparison *comparison)
 {
 	for (size_t m = COMPARE_METRIC_CNT; m-- > 0;)
-		if (!isnan(comparison->metrics[m].limit) && comparison->metrics[m].like.differs)
+		if (comparison->metrics[m].like.differs)
 			print_change(page, &comparison->metrics[m]);
 	if (comparison->verdict == COMPARE_UNKNOWN) {
 		page__put(page, "Too few requests to tell whether B differs from A.");
