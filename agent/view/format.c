@@ -77,6 +77,14 @@ const char *format_share(char buf[FORMAT_SZ], double share)
 	return buf;
 }
 
+const char *format_part(char buf[FORMAT_SZ], double share)
+{
+	if (!(share > 0 && share < 0.0005))
+		return format_share(buf, share);
+	snprintf(buf, FORMAT_SZ, "below 0.1 %%");
+	return buf;
+}
+
 const char *format_ci(char buf[FORMAT_SZ], struct ci ci)
 {
 	double lo, hi;

@@ -15,6 +15,8 @@ const char *format_dash(void);
 const char *format_count(char buf[FORMAT_SZ], uint64_t count);
 /* "41 %", "0.4 %", "-3 %" */
 const char *format_share(char buf[FORMAT_SZ], double share);
+/* Likewise, and "below 0.1 %" instead of "0 %" where it is not nothing. */
+const char *format_part(char buf[FORMAT_SZ], double share);
 /* "[37–45]" in percent, "[-2 to 5]" where a bound is negative; "" when there is none */
 const char *format_ci(char buf[FORMAT_SZ], struct ci ci);
 /* "p99", "p99.9"; percentile is 0…1 */

@@ -68,7 +68,7 @@ static void put_when(struct html *html, const struct dataset *dataset)
 void html__header(struct html *html, const struct report *report)
 {
 	const struct dataset *dataset = report->dataset;
-	char seen[FORMAT_SZ], kept[FORMAT_SZ], duration[FORMAT_SZ];
+	char seen[FORMAT_SZ], kept[FORMAT_SZ], duration[FORMAT_SZ], share[FORMAT_SZ];
 
 	html__put(html, "<header>\n");
 	put_target(html, dataset);
@@ -79,6 +79,9 @@ void html__header(struct html *html, const struct report *report)
 		     format_count(seen, dataset->intervals_seen));
 	if (dataset->duration_s > 0)
 		html__printf(html, " in %s", view_duration(duration, sizeof(duration), dataset->duration_s * 1e9));
+	if (dataset->window_cnt && dataset->duration_s > 0)
+		html__printf(html, ", observed %s of that time",
+			     format_part(share, dataset->window_selecting_s / dataset->duration_s));
 	html__printf(html, ", %s kept.", format_count(kept, dataset->row_cnt));
 	put_when(html, dataset);
 	if (dataset->row_cnt && dataset->row_cnt != dataset->intervals_seen)

@@ -82,7 +82,7 @@ static void print_header(struct page *page, const struct report *report)
 	if (dataset->window_cnt && dataset->duration_s > 0)
 		page__printf(page, "observed in %s window%s, %s of the time; ",
 			     format_count(count, dataset->window_cnt), dataset->window_cnt == 1 ? "" : "s",
-			     format_share(share, dataset->window_selecting_s / dataset->duration_s));
+			     format_part(share, dataset->window_selecting_s / dataset->duration_s));
 	if (dataset->row_cnt && !dataset->window_cnt && dataset->row_cnt == dataset->intervals_seen)
 		page__put(page, "all kept");
 	else

@@ -60,8 +60,34 @@ static void print_loss(struct page *page, const struct report *report)
 /* Fewer clusters than this, and their spread is not known well. */
 #define WINDOWS_FEW 10
 
+/* How many independent events it takes until one of them is seen with 95 %: (1 - share)^n = 5 %. */
+static double events_seen(double share)
+{
+	return ceil(log(0.05) / log1p(-share));
+}
+
+static void print_observed(struct page *page, const struct dataset *dataset)
+{
+	double share = dataset->window_selecting_s / dataset->duration_s;
+	char part[FORMAT_SZ], of[FORMAT_SZ], windows[FORMAT_SZ], times[FORMAT_SZ], text[5 * FORMAT_SZ];
+
+	if (!(share > 0 && share < 0.95))
+		return;
+	page__put(page, "Observed: ");
+	snprintf(text, sizeof(text),
+		 "%s of %s, in %s window%s; a short stall that happened once was seen with that chance, one that "
+		 "happened %s times with 95 %%",
+		 format_part(part, share), view_duration(of, sizeof(of), dataset->duration_s * 1e9),
+		 format_count(windows, dataset->window_cnt), dataset->window_cnt == 1 ? "" : "s",
+		 format_count(times, (uint64_t)events_seen(share)));
+	page__words(page, text, 2);
+	page__end_line(page);
+}
+
 static void print_windows(struct page *page, const struct dataset *dataset)
 {
+	if (dataset->window_cnt && dataset->duration_s > 0)
+		print_observed(page, dataset);
 	if (!dataset->window_cnt || dataset->window_cnt >= WINDOWS_FEW)
 		return;
 	page__put(page, "Few windows: ");

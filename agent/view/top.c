@@ -110,23 +110,43 @@ static void print_loss(struct page *page, const struct report *report)
 	page__style(page, PAGE_PLAIN);
 }
 
+#define TYPE_COLUMNS 12 /* "  only " and some of a name */
+
+/* What it takes from the target, and how much of the time it saw; brief 1: without words; 2: without our own. */
+static void put_costs(char *text, size_t text_sz, const struct report *report, int brief)
+{
+	const struct dataset *dataset = report->dataset;
+	char share[FORMAT_SZ];
+	size_t len;
+
+	if (isnan(dataset->cost_share))
+		snprintf(text, text_sz, "  cost not known");
+	else
+		snprintf(text, text_sz, "  cost %s%s", format_part(share, dataset->cost_share),
+			 brief ? "" : " of its CPU");
+	len = strlen(text);
+	if (report->our_own.known && brief < 2)
+		snprintf(text + len, text_sz - len, "  %s %s", brief ? "own" : "our own",
+			 format_part(share, report->our_own.share));
+	len = strlen(text);
+	if (dataset->window_cnt && dataset->duration_s > 0)
+		snprintf(text + len, text_sz - len, "  observed %s%s",
+			 format_part(share, dataset->window_selecting_s / dataset->duration_s),
+			 brief ? "" : " of the time");
+}
+
 static void print_trust(struct page *page, const struct top_view *view)
 {
 	const struct report *report = &view->findings->report;
-	const struct dataset *dataset = report->dataset;
-	char text[FORMAT_SZ];
+	char text[4 * FORMAT_SZ];
 
 	print_loss(page, report);
-	page__put(page, "  cost ");
-	if (isnan(dataset->cost_share))
-		page__put(page, "not known");
-	else
-		page__printf(page, "%s of its CPU", format_share(text, dataset->cost_share));
-	if (report->our_own.known)
-		page__printf(page, "  our own %s", format_share(text, report->our_own.share));
-	if (dataset->window_cnt && dataset->duration_s > 0)
-		page__printf(page, "  observed %s of the time",
-			     format_share(text, dataset->window_selecting_s / dataset->duration_s));
+	for (int brief = 0; brief < 3; brief++) {
+		put_costs(text, sizeof(text), report, brief);
+		if (page->column + strlen(text) + (view->type ? TYPE_COLUMNS : 0) <= page->columns)
+			break;
+	}
+	page__put(page, text);
 	if (view->type) {
 		page__put(page, "  only ");
 		top_rest(page, view->type);

@@ -270,6 +270,38 @@ static void a_frame_tells_verdict_trend_loss_and_cost(void)
 	free(frame.findings);
 }
 
+/* Shares as a small budget has them: the line becomes shorter before anything of it is cut off. */
+static void what_was_observed_fits(void)
+{
+	static const struct {
+		size_t columns;
+		const char *text;
+	} cases[] = {
+		{100, "observed below 0.1 % of the time"},
+		{80, "own below 0.1 %  observed below 0.1 %  only"},
+		{60, "cost below 0.1 %  observed below 0.1 %"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct top_view view = {.rows = 24, .columns = cases[i].columns, .type = i ? HOSTILE : NULL};
+		struct frame_fixture frame;
+		char *text;
+
+		frame_init(&frame);
+		frame.findings->dataset.cost_share = 0.0004;
+		frame.findings->dataset.window_cnt = 12;
+		frame.findings->dataset.duration_s = 60;
+		frame.findings->dataset.window_selecting_s = 0.02;
+		frame.findings->report.our_own.known = true;
+		frame.findings->report.our_own.share = 0.0004;
+		text = frame_of(&frame, &view);
+		CU_ASSERT(strstr(text, cases[i].text) != NULL);
+		check_fits(text, &view);
+		free(text);
+		free(frame.findings);
+	}
+}
+
 static void roots_are_sorted(void)
 {
 	struct top_view view = {.rows = 24, .columns = 80};
@@ -304,6 +336,7 @@ int suite_top(void)
 		{"without an interval there is no value", without_an_interval_there_is_no_value},
 		{"frames fit and are harmless", frames_fit_and_are_harmless},
 		{"a frame tells verdict, trend, loss and cost", a_frame_tells_verdict_trend_loss_and_cost},
+		{"what was observed fits", what_was_observed_fits},
 		{"roots are sorted", roots_are_sorted},
 	};
 
