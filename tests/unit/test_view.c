@@ -346,6 +346,33 @@ static void loss_is_told_by_class(void)
 	free(text);
 }
 
+static void what_windows_may_miss_is_told(void)
+{
+	struct fixture fixture;
+	char *text;
+
+	fixture_init(&fixture);
+	text = text_of(&fixture, "C.UTF-8", 10, false);
+	CU_ASSERT_PTR_NULL(strstr(text, "Observed"));
+	free(text);
+	fixture.dataset.window_cnt = 12;
+	fixture.dataset.duration_s = 3;
+	fixture.dataset.window_selecting_s = 0.24;
+	text = text_of(&fixture, "C.UTF-8", 10, false);
+	check_has(text, "observed in 12 windows, 8 % of the time");
+	/* ln 0.05 / ln 0.92 = 35.9 */
+	check_has(text, "Observed: 8 % of 3.00 s, in 12 windows; ");
+	check_has(text, "one that happened 36 times with");
+	CU_ASSERT_PTR_NULL(strstr(text, "Few windows"));
+	check_tidy(text);
+	free(text);
+	fixture.dataset.window_selecting_s = 0.0003;
+	text = text_of(&fixture, "C.UTF-8", 10, false);
+	check_has(text, "below 0.1 % of the time");
+	check_has(text, "29,956 times");
+	free(text);
+}
+
 static void nothing_recorded_is_explained(void)
 {
 	struct fixture fixture;
@@ -385,6 +412,7 @@ int suite_view(void)
 		{"colour adds nothing but colour", colour_adds_nothing_but_colour},
 		{"top limits the lists and says so", top_limits_the_lists_and_says_so},
 		{"loss is told by class", loss_is_told_by_class},
+		{"what windows may miss is told", what_windows_may_miss_is_told},
 		{"nothing recorded is explained", nothing_recorded_is_explained},
 	};
 
