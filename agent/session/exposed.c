@@ -143,7 +143,7 @@ static void take_totals(struct recording *recording, struct live_metrics *live)
 	capture__counts(recording->capture, &recording->rings.counts);
 	capture__cost(recording->capture, &cnt, &bpf_ns);
 	live->seen = (double)recording_intervals_seen(recording);
-	live->agent_s = (double)(own_cpu_ns(recording) - recording->clock.own_cpu_begin_ns) / 1e9;
+	live->agent_s = (double)(own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e9;
 	live->bpf_s = capture__cost_known(recording->capture) ? (double)bpf_ns / 1e9 : NAN;
 	live->target_s = (double)recording->target.cpu_ns / 1e9;
 	loss = capture__loss_per_cpu(recording->capture, &cpu_cnt);

@@ -6,7 +6,7 @@
 #include "session/probes.h"
 #include "session/recording.h"
 #include "target/elf_file.h"
-#include "target/symbols.h"
+#include "target/symbols_child.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -261,13 +261,12 @@ int recording_write_counts(struct recording *recording)
 						  : (double)capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 }
 
-uint64_t own_cpu_ns(const struct recording *recording)
+uint64_t own_cpu_ns(void)
 {
-	uint64_t symbols_ns = recording->stacks ? symbols__cpu_ns(stacks__symbols(recording->stacks)) : 0;
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
-	return symbols_ns + (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000ULL +
+	return symbols_children_cpu_ns() + (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000ULL +
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ULL;
 }
 
@@ -367,7 +366,7 @@ int recording_write_final(struct recording *recording)
 	if (!capture__cost_known(recording->capture))
 		journal__note(&recording->journal, "what tracing cost is not known: measuring it takes CAP_SYS_ADMIN");
 	journal__say(&recording->journal, "cost_agent_ns", "%" PRIu64,
-		     own_cpu_ns(recording) - recording->clock.own_cpu_begin_ns);
+		     own_cpu_ns() - recording->clock.own_cpu_begin_ns);
 	write_censored(recording);
 	recording_govern_write_notes(recording);
 	if (!target_idles(recording) && bpf_ns > recording->options->budget * recording->target.cpu_ns)
@@ -460,16 +459,16 @@ static void say_cost(struct recording *recording)
 				  100.0 * costs[i].run_ns / bpf_ns);
 	if (!capture__cost_known(recording->capture))
 		log_info("cost: not known, because measuring it takes CAP_SYS_ADMIN; agent %.2f %% of a CPU",
-			 (own_cpu_ns(recording) - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
+			 (own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
 	else if (!target_idles(recording))
 		log_info("cost: BPF %.1f ms on the whole machine, %.2f %% of the target's CPU time; agent %.2f %% of a "
 			 "CPU",
 			 bpf_ns / 1e6, 100.0 * bpf_ns / recording->target.cpu_ns,
-			 (own_cpu_ns(recording) - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
+			 (own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
 	else
 		log_info("cost: BPF %.1f ms%s; agent %.2f %% of a CPU", bpf_ns / 1e6,
 			 recording->target.exited ? "" : ", the target was idle",
-			 (own_cpu_ns(recording) - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
+			 (own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e7 / seconds);
 }
 
 void recording_say_summary(struct recording *recording, const char *dir, const struct shard_writer_stats *stats)

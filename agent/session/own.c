@@ -7,7 +7,7 @@
 #include "session/probes.h"
 #include "session/recording.h"
 #include "session/streaming.h"
-#include "target/symbols.h"
+#include "target/symbols_child.h"
 
 #include <inttypes.h>
 #include <libgen.h>
@@ -106,7 +106,7 @@ void recording_pace_end(struct recording *recording)
 
 int recording_own_pids_changed(struct recording *recording)
 {
-	if (!recording->stacks || symbols__starts(stacks__symbols(recording->stacks)) == recording->symbols_starts)
+	if (symbols_children_starts() == recording->symbols_starts)
 		return 0;
 	return recording_write_own_pids(recording);
 }
@@ -119,9 +119,8 @@ int recording_write_own_pids(struct recording *recording)
 		recording_metrics_pid(recording),
 		recording->options->observed ? getppid() : 0,
 	};
-	const struct symbols *symbols = recording->stacks ? stacks__symbols(recording->stacks) : NULL;
 	pid_t readers[SYMBOLS_PIDS];
-	size_t reader_cnt = symbols ? symbols__pids(symbols, readers) : 0;
+	size_t reader_cnt = symbols_children_pids(readers);
 	char pids[128];
 	int len = snprintf(pids, sizeof(pids), "%d", getpid());
 
@@ -130,6 +129,6 @@ int recording_write_own_pids(struct recording *recording)
 			len += snprintf(pids + len, sizeof(pids) - (size_t)len, " %d", others[i]);
 	for (size_t i = 0; i < reader_cnt; i++)
 		len += snprintf(pids + len, sizeof(pids) - (size_t)len, " %d", readers[i]);
-	recording->symbols_starts = symbols ? symbols__starts(symbols) : 0;
+	recording->symbols_starts = symbols_children_starts();
 	return journal__say(&recording->journal, "agent_pids", "%s", pids);
 }

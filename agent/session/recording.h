@@ -246,7 +246,7 @@ int recording_own_pids_changed(struct recording *recording);
 bool recording_is_stopped(void);
 
 /* CPU time of this process so far. */
-uint64_t own_cpu_ns(const struct recording *recording);
+uint64_t own_cpu_ns(void);
 
 /* A row of any table, of the recording that is `owner`: 0 or the writer's error. */
 int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row);

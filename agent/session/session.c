@@ -12,6 +12,7 @@
 #include "session/probes.h"
 #include "session/recording.h"
 #include "session/streaming.h"
+#include "target/elf_reader.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,9 +24,11 @@
 #include <unistd.h>
 
 #define SECOND_NS 1000000000ULL
-#define POLL_MS   100
-#define MAPPED_SZ (128 << 10)
-#define RING_SZ   (4 << 20)
+/* Libraries are loaded one after the other. */
+#define READER_IDLE_NS (2 * SECOND_NS)
+#define POLL_MS        100
+#define MAPPED_SZ      (128 << 10)
+#define RING_SZ        (4 << 20)
 /* A program and what it calls take their room beside them. */
 #define RING_SZ_CLIENT (2 << 20)
 /* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
@@ -113,6 +116,7 @@ static int every_second(struct recording *recording)
 		err = capture__rotate_hw(recording->capture);
 	if (!err)
 		err = recording_silent_say(recording, false);
+	elf_reader_rest(READER_IDLE_NS);
 	if (!err)
 		err = recording_own_pids_changed(recording);
 	if (!err && recording->options->observed) {
@@ -333,11 +337,12 @@ static const recording_step attachments[] = {
 
 static void begin(struct recording *recording)
 {
+	elf_reader_rest(0);
 	recording_confine(recording);
 	recording_pace_begin(recording);
 	capture__select(recording->capture);
 	recording->clock.begin_ts = monotonic_ns();
-	recording->clock.own_cpu_begin_ns = own_cpu_ns(recording);
+	recording->clock.own_cpu_begin_ns = own_cpu_ns();
 	recording->target.cpu_begin_ns = recording_cpu_ns(recording);
 	if (!recording->options->quiet)
 		log_info("recording %s (pid %d) into %s%s", recording->target.comm, recording->options->pid,

@@ -271,11 +271,6 @@ void stacks__free(struct stacks *stacks)
 	free(stacks);
 }
 
-const struct symbols *stacks__symbols(const struct stacks *stacks)
-{
-	return stacks->symbols;
-}
-
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts)
 {
 	stack_samples__counts(stacks->samples, counts);

@@ -66,8 +66,6 @@ int stacks__finish(struct stacks *stacks);
 void stacks__changed(struct stacks *stacks, pid_t pid);
 /* No more is to be learnt: what was read of processes goes, later records are passed over, the counts stay. */
 void stacks__end(struct stacks *stacks);
-/* What reads debugging information, in a process of its own. */
-const struct symbols *stacks__symbols(const struct stacks *stacks);
 /* Does the kernel's tick beat with the work, as far as is known by now? */
 enum stack_beat_kind stacks__beat(const struct stacks *stacks);
 /* Records of Python frames that were taken. */

@@ -9,21 +9,17 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <lzma.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#define PACKED_MAX      (256ULL << 20)
-#define LZMA_MEMORY_MAX (64ULL << 20)
-#define LINK_SZ_MAX     4096
-#define SYSTEM_DIR      "/usr/lib/debug"
+#define LINK_SZ_MAX 4096
+#define SYSTEM_DIR  "/usr/lib/debug"
 
 /* --- .gnu_debugdata -------------------------------------------------------------------------------------------------
  */
@@ -72,65 +68,19 @@ static struct elf_file *open_debug(const char *path, const struct elf_file *of, 
 	return file;
 }
 
-/* A memory file of what the section unpacks to, or -errno; -EFBIG: it is beyond the budget. */
-static int unpack(const uint8_t *packed, size_t packed_sz, const struct debug_search *search)
-{
-	lzma_stream stream = LZMA_STREAM_INIT;
-	uint8_t chunk[65536];
-	lzma_ret ret;
-	int fd, err = 0;
-
-	if (lzma_stream_decoder(&stream, LZMA_MEMORY_MAX, 0) != LZMA_OK)
-		return -ENOMEM;
-	fd = memfd_create("debugdata", MFD_CLOEXEC);
-	if (fd < 0)
-		err = -errno;
-	stream.next_in = packed;
-	stream.avail_in = packed_sz;
-	for (ret = LZMA_OK; !err && ret == LZMA_OK;) {
-		stream.next_out = chunk;
-		stream.avail_out = sizeof(chunk);
-		ret = lzma_code(&stream, LZMA_FINISH);
-		size_t sz = sizeof(chunk) - stream.avail_out;
-
-		if ((ret != LZMA_OK && ret != LZMA_STREAM_END) || (ret == LZMA_OK && !sz))
-			err = -ENOEXEC;
-		else if (sz > debug_budget__left(search->budget))
-			err = -EFBIG;
-		else if (write(fd, chunk, sz) != (ssize_t)sz)
-			err = -EIO;
-		/* Also what is of no use in the end: unpacking it has taken its time. */
-		debug_budget__take(search->budget, sz);
-	}
-	lzma_end(&stream);
-	if (err == -EFBIG)
-		say_beyond(search);
-	if (err && fd >= 0)
-		close(fd);
-	return err ? err : fd;
-}
-
 struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of,
 				  const struct debug_search *search)
 {
 	const struct elf_section *section = elf_image__section(image, ".gnu_debugdata");
-	struct elf_file *file = NULL;
-	uint8_t *packed;
-	char path[64];
-	int fd;
+	uint64_t before = debug_budget__left(search->budget), left = before;
+	struct elf_file *file;
 
-	if (!section)
+	if (!section || !section->size)
 		return NULL;
-	packed = elf_image__copy(image, section->file_off, section->size, PACKED_MAX);
-	if (!packed)
-		return NULL;
-	fd = unpack(packed, section->size, search);
-	free(packed);
-	if (fd >= 0) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		file = open_debug(path, of, search);
-		close(fd);
-	}
+	file = elf_file__open_packed(elf_image__fd(image), section->file_off, section->size, of, &left);
+	if (!file && errno == EFBIG)
+		say_beyond(search);
+	debug_budget__take(search->budget, before - left);
 	return file;
 }
 

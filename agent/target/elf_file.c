@@ -1,493 +1,104 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Everything is read at opening time and copied out, by pread rather than mmap: a library that somebody truncates while
- * we read it must not become a SIGBUS.  The header is checked here before libelf sees the file.
- */
+/* What whylate-symbols has read of the file, see elf_reader.h, and looking things up in it. */
 #include "target/elf_file.h"
 
-#include "base/order.h"
 #include "base/vec.h"
 #include "target/elf_image.h"
-#include "target/nearest.h"
+#include "target/elf_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Far above any real file; they bound what a forged one can make us allocate. */
-#define STRINGS_SZ_MAX   (1ULL << 30)
-#define SYMBOLS_SZ_MAX   ((16ULL << 20) * sizeof(Elf64_Sym))
-#define NOTES_SZ_MAX     (1ULL << 20)
-#define SEGMENTS_MAX     64
-#define BUILD_ID_SZ_MAX  64
-#define GO_NOTE_BUILD_ID 4
-#define VERSION_HIDDEN   0x8000 /* in .gnu.version: not the default one */
-
-/*
- * Among symbols of one name the lowest wins.  The version weighs most: programs of today are bound to the default one,
- * be it an IFUNC, and never reach the plain function that stays for old programs (memcpy of glibc).
- */
-enum symbol_rank { RANK_WEAK = 1, RANK_LOCAL = 2, RANK_IFUNC = 4, RANK_DATA = 8, RANK_OLD_VERSION = 16 };
-
-struct symbol {
+struct other {
 	const char *name;
-	uint64_t addr;
-	uint64_t size;
-	uint32_t rank;
-};
-
-typedef VEC(struct symbol) symbols;
-
-/* A string table up to its last NUL: every offset below sz leads to a terminated string. */
-struct strings {
-	const char *text;
-	size_t sz;
-};
-
-struct segment {
-	uint64_t addr, file_off, sz;
+	uint32_t kind; /* enum elf_symbol_kind */
 };
 
 struct elf_file {
 	VEC(struct elf_function) functions;
 	VEC(struct elf_function) addressed; /* by address, one of every address */
-	symbols others;                     /* data and IFUNC, sorted by name */
-	char *names[2]; /* copies of the string tables of .symtab and .dynsym: what all names point into */
-	char build_id[2 * BUILD_ID_SZ_MAX + 1];
-	bool is_go;
-	uint8_t marks; /* enum elf_mark */
-	struct segment code[SEGMENTS_MAX];
-	size_t code_cnt;
+	VEC(struct other) others;           /* data and IFUNC, sorted by name */
+	struct elf_rows rows;               /* the head, and the names */
 };
 
-struct loader {
-	Elf *elf;
-	uint64_t file_sz;
-	struct elf_file *file;
-	bool is_debug_file;     /* of another file, whose segments count */
-	uint64_t *symbols_left; /* bytes of symbols that may still be read; NULL: no limit */
-	symbols symbols;
-	Elf_Scn *versions;
-};
-
-static void note_read(struct elf_file *file, const GElf_Nhdr *note, const char *name, const uint8_t *desc)
+static int functions_take(struct elf_file *file, const struct elf_row *row, size_t cnt, bool by_addr)
 {
-	static const char digits[] = "0123456789abcdef";
+	struct elf_function *functions = cnt ? calloc(cnt, sizeof(*functions)) : NULL;
 
-	if (note->n_namesz == 4 && !memcmp(name, "Go\0", 4) && note->n_type == GO_NOTE_BUILD_ID)
-		file->is_go = true;
-	if (note->n_namesz != 4 || memcmp(name, "GNU", 4) || note->n_type != NT_GNU_BUILD_ID || !note->n_descsz ||
-	    note->n_descsz > BUILD_ID_SZ_MAX || file->build_id[0])
-		return;
-	for (size_t i = 0; i < note->n_descsz; i++) {
-		file->build_id[2 * i] = digits[desc[i] >> 4];
-		file->build_id[2 * i + 1] = digits[desc[i] & 15];
-	}
-}
-
-static void notes_read(struct loader *loader, const GElf_Phdr *segment)
-{
-	size_t pos = 0, next, name_off, desc_off;
-	Elf_Data *notes;
-	GElf_Nhdr note;
-
-	if (segment->p_filesz > NOTES_SZ_MAX || segment->p_offset > INT64_MAX)
-		return;
-	notes = elf_getdata_rawchunk(loader->elf, segment->p_offset, segment->p_filesz,
-				     segment->p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
-	if (!notes || !notes->d_buf)
-		return;
-	while ((next = gelf_getnote(notes, pos, &note, &name_off, &desc_off)) > pos) {
-		pos = next;
-		if (name_off > notes->d_size || note.n_namesz > notes->d_size - name_off || desc_off > notes->d_size ||
-		    note.n_descsz > notes->d_size - desc_off)
-			return;
-		note_read(loader->file, &note, (char *)notes->d_buf + name_off, (uint8_t *)notes->d_buf + desc_off);
-	}
-}
-
-static int segments_read(struct loader *loader)
-{
-	size_t segment_cnt, note_cnt = 0;
-	GElf_Phdr segment;
-
-	if (elf_getphdrnum(loader->elf, &segment_cnt))
-		return -ENOEXEC;
-	for (size_t i = 0; i < segment_cnt; i++) {
-		if (!gelf_getphdr(loader->elf, i, &segment))
-			return -ENOEXEC;
-		if (segment.p_type == PT_NOTE && note_cnt++ < SEGMENTS_MAX)
-			notes_read(loader, &segment);
-		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X) || loader->is_debug_file)
-			continue;
-		if (segment.p_offset > loader->file_sz || segment.p_filesz > loader->file_sz - segment.p_offset ||
-		    segment.p_vaddr > UINT64_MAX - segment.p_filesz || loader->file->code_cnt == SEGMENTS_MAX)
-			return -ENOEXEC;
-		loader->file->code[loader->file->code_cnt++] =
-			(struct segment){segment.p_vaddr, segment.p_offset, segment.p_filesz};
-	}
-	return 0;
-}
-
-/* The file's bytes as they are; -ENOEXEC when they are not all there. */
-static int strings_read(struct loader *loader, size_t scn_idx, struct strings *strings)
-{
-	Elf_Scn *scn = elf_getscn(loader->elf, scn_idx);
-	Elf_Data *bytes;
-	GElf_Shdr shdr;
-	const char *last;
-
-	if (!scn || !gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_STRTAB || shdr.sh_flags & SHF_COMPRESSED ||
-	    shdr.sh_size > STRINGS_SZ_MAX || shdr.sh_offset > loader->file_sz ||
-	    shdr.sh_size > loader->file_sz - shdr.sh_offset)
-		return -ENOEXEC;
-	bytes = elf_rawdata(scn, NULL);
-	if (!bytes || (bytes->d_size && !bytes->d_buf))
-		return -ENOEXEC;
-	last = bytes->d_size ? memrchr(bytes->d_buf, '\0', bytes->d_size) : NULL;
-	strings->text = bytes->d_buf;
-	strings->sz = last ? last + 1 - strings->text : 0;
-	return 0;
-}
-
-static const char *strings_at(const struct strings *strings, uint64_t off)
-{
-	return off < strings->sz ? strings->text + off : NULL;
-}
-
-static bool name_is_usable(const char *name)
-{
-	size_t len = 0;
-
-	if (*name == '@')
-		return false;
-	for (; *name && len <= NEAREST_NAME_MAX; name++, len++)
-		if ((unsigned char)*name < ' ' || *name == 0x7f)
-			return false;
-	return len && len <= NEAREST_NAME_MAX;
-}
-
-static const struct segment *code_at(const struct loader *loader, uint64_t addr)
-{
-	const struct segment *code = loader->file->code;
-
-	for (size_t i = 0; i < loader->file->code_cnt; i++)
-		if (addr >= code[i].addr && addr - code[i].addr < code[i].sz)
-			return &code[i];
-	return NULL;
-}
-
-/* What the code cannot do without: imported, or its own. */
-static uint8_t marks_of(const char *name, bool is_import)
-{
-	static const struct {
-		const char *name;
-		uint8_t marks;
-		bool when_own; /* libc has some for others to use */
-	} known[] = {
-		{"__cxa_throw", ELF_MARK_UNWINDS, true},
-		{"__gxx_personality_v0", ELF_MARK_UNWINDS, true},
-		{"__cxa_begin_catch", ELF_MARK_UNWINDS | ELF_MARK_CATCHES, true},
-		{"_Unwind_RaiseException", ELF_MARK_UNWINDS | ELF_MARK_CATCHES, true}, /* Rust, Ada, D */
-		{"__gcc_personality_v0", ELF_MARK_CLEANS_UP, true},
-		{"pthread_cancel", ELF_MARK_CANCELS, false},
-		{"pthread_exit", ELF_MARK_EXITS, false},
-		{"sigaltstack", ELF_MARK_SIGNALS, false},
-		{"dlopen", ELF_MARK_LOADS, false},
-		{"dlmopen", ELF_MARK_LOADS, false},
-		{"swapcontext", ELF_MARK_SWITCHES, false},
-		{"setcontext", ELF_MARK_SWITCHES, false},
-		{"makecontext", ELF_MARK_SWITCHES, false},
-		{"ASYNC_start_job", ELF_MARK_SWITCHES, false},
-		{"SSL_waiting_for_async", ELF_MARK_SWITCHES, false},
-		{"jump_fcontext", ELF_MARK_SWITCHES, true},
-		{"co_switch", ELF_MARK_SWITCHES, true},
-		{"coro_transfer", ELF_MARK_SWITCHES, true},
-	};
-	size_t len = strcspn(name, "@");
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if ((is_import || known[i].when_own) && strlen(known[i].name) == len &&
-		    !memcmp(name, known[i].name, len))
-			return known[i].marks;
-	return 0;
-}
-
-/* 0 when added or of no interest, -ENOMEM. */
-static int symbol_add(struct loader *loader, const GElf_Sym *sym, const char *name, bool hidden)
-{
-	struct symbol symbol = {.name = name, .addr = sym->st_value, .size = sym->st_size};
-	const struct segment *code = code_at(loader, sym->st_value);
-	const char *version = strchr(name, '@');
-
-	loader->file->marks |= marks_of(name, sym->st_shndx == SHN_UNDEF);
-	switch (GELF_ST_TYPE(sym->st_info)) {
-	case STT_FUNC:
-		break;
-	case STT_GNU_IFUNC:
-		symbol.rank = RANK_IFUNC;
-		break;
-	case STT_OBJECT:
-	case STT_TLS:
-	case STT_COMMON:
-		symbol.rank = RANK_DATA;
-		break;
-	default:
-		return 0;
-	}
-	if (sym->st_shndx == SHN_UNDEF || (!(symbol.rank & RANK_DATA) && !code))
-		return 0;
-	if (code && symbol.size > code->sz - (symbol.addr - code->addr))
-		symbol.size = code->sz - (symbol.addr - code->addr);
-	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
-		symbol.rank |= RANK_LOCAL;
-	if (GELF_ST_BIND(sym->st_info) == STB_WEAK)
-		symbol.rank |= RANK_WEAK;
-	/* .symtab says foo@OLD and foo@@DEFAULT, .dynsym has a table beside it. */
-	if (hidden || (version && version[1] != '@'))
-		symbol.rank |= RANK_OLD_VERSION;
-	return vec_push(&loader->symbols, symbol);
-}
-
-static bool version_is_hidden(Elf_Data *versions, size_t symbol_idx)
-{
-	GElf_Versym version;
-
-	return versions && symbol_idx <= INT32_MAX && gelf_getversym(versions, symbol_idx, &version) &&
-	       version & VERSION_HIDDEN;
-}
-
-/* All of one symbol table; its names end up in a copy, file->names[table_idx], cut at '@'. */
-static int symbols_read(struct loader *loader, Elf_Scn *scn, const GElf_Shdr *shdr, size_t table_idx)
-{
-	Elf_Data *data, *versions = NULL;
-	struct strings strings;
-	char *names;
-	int err;
-
-	if (shdr->sh_flags & SHF_COMPRESSED || shdr->sh_size > SYMBOLS_SZ_MAX || shdr->sh_offset > loader->file_sz ||
-	    shdr->sh_size > loader->file_sz - shdr->sh_offset)
-		return -ENOEXEC;
-	err = strings_read(loader, shdr->sh_link, &strings);
-	if (err)
-		return err;
-	if (loader->symbols_left) {
-		if (shdr->sh_size + strings.sz > *loader->symbols_left)
-			return -EFBIG;
-		*loader->symbols_left -= shdr->sh_size + strings.sz;
-	}
-	data = elf_getdata(scn, NULL);
-	if (!data || data->d_type != ELF_T_SYM || (data->d_size && !data->d_buf))
-		return -ENOEXEC;
-	if (!strings.sz)
-		return 0;
-	names = malloc(strings.sz);
-	if (!names)
+	if (cnt && !functions)
 		return -ENOMEM;
-	loader->file->names[table_idx] = names;
-	memcpy(names, strings.text, strings.sz);
-	strings.text = names;
-	if (shdr->sh_type == SHT_DYNSYM && loader->versions)
-		versions = elf_getdata(loader->versions, NULL);
-	for (size_t i = 1; i < data->d_size / sizeof(Elf64_Sym); i++) {
-		const char *name;
-		GElf_Sym sym;
-
-		if (!gelf_getsym(data, i, &sym))
-			return -ENOEXEC;
-		name = strings_at(&strings, sym.st_name);
-		if (!name || !name_is_usable(name))
-			continue;
-		err = symbol_add(loader, &sym, name, version_is_hidden(versions, i));
-		if (err)
-			return err;
+	for (size_t i = 0; i < cnt; i++, row++)
+		functions[i] = (struct elf_function){.name = file->rows.names.items + row->name_off,
+						     .addr = row->addr,
+						     .file_off = row->file_off,
+						     .size = row->size,
+						     .ambiguous = row->flags & ELF_ROW_AMBIGUOUS,
+						     .is_ifunc = row->flags & ELF_ROW_IFUNC};
+	if (by_addr) {
+		file->addressed.items = functions;
+		file->addressed.cnt = cnt;
+	} else {
+		file->functions.items = functions;
+		file->functions.cnt = cnt;
 	}
-	/* Only now: tables share tails between names, and symbol_add() needed the versions of all. */
-	for (size_t i = 0; i < strings.sz; i++)
-		if (names[i] == '@')
-			names[i] = '\0';
 	return 0;
 }
 
-static bool is_go_section(const char *name)
+/* The names stay; the rows go. */
+static int rows_take(struct elf_file *file)
 {
-	static const char lines_table[] = ".gopclntab"; /* .data.rel.ro.gopclntab in position-independent programs */
-	size_t len = strlen(name), tail_len = sizeof(lines_table) - 1;
+	struct elf_rows *rows = &file->rows;
+	int err = functions_take(file, rows->functions.items, rows->functions.cnt, false);
 
-	return !strcmp(name, ".go.buildinfo") || !strcmp(name, ".note.go.buildid") ||
-	       (len >= tail_len && !strcmp(name + len - tail_len, lines_table));
-}
+	vec_free(&rows->functions);
+	if (!err)
+		err = functions_take(file, rows->addressed.items, rows->addressed.cnt, true);
+	vec_free(&rows->addressed);
+	if (!err)
+		err = vec_reserve(&file->others, rows->others.cnt);
+	for (size_t i = 0; !err && i < rows->others.cnt; i++) {
+		const struct elf_other *row = &rows->others.items[i];
+		struct other other = {rows->names.items + row->name_off, row->kind};
 
-static int sections_read(struct loader *loader)
-{
-	Elf_Scn *tables[2] = {0}, *scn = NULL;
-	struct strings section_names = {0};
-	GElf_Shdr shdr;
-	size_t names_idx;
-	int err = 0;
-
-	if (!elf_getshdrstrndx(loader->elf, &names_idx) && names_idx)
-		strings_read(loader, names_idx, &section_names);
-	while ((scn = elf_nextscn(loader->elf, scn))) {
-		const char *name;
-
-		if (!gelf_getshdr(scn, &shdr))
-			return -ENOEXEC;
-		name = strings_at(&section_names, shdr.sh_name);
-		if (name && is_go_section(name))
-			loader->file->is_go = true;
-		if (shdr.sh_type == SHT_SYMTAB && !tables[0])
-			tables[0] = scn;
-		if (shdr.sh_type == SHT_DYNSYM && !tables[1])
-			tables[1] = scn;
-		if (shdr.sh_type == SHT_GNU_versym && !loader->versions && !(shdr.sh_flags & SHF_COMPRESSED) &&
-		    shdr.sh_size <= SYMBOLS_SZ_MAX)
-			loader->versions = scn;
+		file->others.items[file->others.cnt++] = other;
 	}
-	for (size_t i = 0; i < 2 && !err; i++)
-		if (tables[i])
-			err = gelf_getshdr(tables[i], &shdr) ? symbols_read(loader, tables[i], &shdr, i) : -ENOEXEC;
+	vec_free(&rows->others);
 	return err;
 }
 
-ORDER(symbol_cmp, struct symbol, strcmp(a->name, b->name), BY(a->rank, b->rank), BY(a->addr, b->addr));
-
-/* The best symbol of every name, to where its kind belongs. */
-static int symbols_sort_out(struct loader *loader)
+static int load(struct elf_file *file, const struct elf_read *read)
 {
-	struct elf_file *file = loader->file;
-	const struct symbol *symbol, *end;
-	int err = 0;
-
-	if (!loader->symbols.cnt)
-		return 0;
-	vec_sort(&loader->symbols, symbol_cmp);
-	end = loader->symbols.items + loader->symbols.cnt;
-	for (symbol = loader->symbols.items; symbol < end && !err;) {
-		const struct segment *code = code_at(loader, symbol->addr);
-		struct elf_function function = {.name = symbol->name, .addr = symbol->addr, .size = symbol->size};
-		const struct symbol *best = symbol;
-
-		while (++symbol < end && !strcmp(symbol->name, best->name)) {
-			if (symbol->rank == best->rank && symbol->addr != best->addr)
-				function.ambiguous = true;
-			if (symbol->addr == best->addr && !(symbol->rank & RANK_DATA) && symbol->size > function.size)
-				function.size = symbol->size;
-		}
-		if (best->rank & (RANK_IFUNC | RANK_DATA)) {
-			err = vec_push(&file->others, *best);
-		} else {
-			function.file_off = function.addr - code->addr + code->file_off;
-			err = vec_push(&file->functions, function);
-		}
-	}
-	return err;
-}
-
-/* What people call a function that has several names: write, not __write or __GI___libc_write. */
-static bool is_better_name(const struct symbol *symbol, const struct symbol *best)
-{
-	size_t marks = strspn(symbol->name, "_"), best_marks = strspn(best->name, "_");
-	uint32_t rank = symbol->rank & ~RANK_WEAK, best_rank = best->rank & ~RANK_WEAK;
-
-	if (rank != best_rank)
-		return rank < best_rank;
-	if (marks != best_marks)
-		return marks < best_marks;
-	return strlen(symbol->name) < strlen(best->name);
-}
-
-ORDER(symbol_addr_cmp, struct symbol, BY(a->addr, b->addr));
-
-/* After symbols_sort_out(): the symbols are put into another order. */
-static int symbols_by_addr(struct loader *loader)
-{
-	struct elf_file *file = loader->file;
-	const struct symbol *symbol, *end;
-	int err = 0;
-
-	if (!loader->symbols.cnt)
-		return 0;
-	vec_sort(&loader->symbols, symbol_addr_cmp);
-	end = loader->symbols.items + loader->symbols.cnt;
-	for (symbol = loader->symbols.items; symbol < end && !err;) {
-		const struct segment *code = code_at(loader, symbol->addr);
-		const struct symbol *best = NULL;
-		struct elf_function function = {.addr = symbol->addr};
-
-		for (; symbol < end && symbol->addr == function.addr; symbol++) {
-			if (symbol->rank & RANK_DATA)
-				continue;
-			if (symbol->size > function.size)
-				function.size = symbol->size;
-			if (!best || is_better_name(symbol, best))
-				best = symbol;
-		}
-		if (!best)
-			continue;
-		function.name = best->name;
-		function.file_off = function.addr - code->addr + code->file_off;
-		function.is_ifunc = best->rank & RANK_IFUNC;
-		err = vec_push(&file->addressed, function);
-	}
-	return err;
-}
-
-static int load(struct elf_file *file, int fd, const struct elf_file *of, uint64_t *symbols_left)
-{
-	struct loader loader = {.file = file, .is_debug_file = of, .symbols_left = symbols_left};
 	struct stat stat;
 	int err;
 
-	if (fstat(fd, &stat))
+	if (fstat(read->fd, &stat))
 		return -errno;
 	if (!S_ISREG(stat.st_mode))
 		return -ENOEXEC;
-	loader.file_sz = stat.st_size;
-	err = elf_header_check(fd, loader.file_sz, of);
-	if (err)
-		return err;
-	if (of) {
-		memcpy(file->code, of->code, sizeof(file->code));
-		file->code_cnt = of->code_cnt;
+	err = elf_header_check(read->fd, stat.st_size, read->code && !read->packed_sz);
+	if (!err)
+		err = elf_reader_read(read, &file->rows);
+	/* A file that is given up has functions all the same, of which anything may be true. */
+	if (err == -ENODATA && !read->code) {
+		file->rows.head.marks = UINT8_MAX;
+		return 0;
 	}
-	elf_version(EV_CURRENT);
-	loader.elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!loader.elf || elf_kind(loader.elf) != ELF_K_ELF || gelf_getclass(loader.elf) != ELFCLASS64)
-		err = -ENOEXEC;
-	if (!err)
-		err = segments_read(&loader);
-	if (!err)
-		err = sections_read(&loader);
-	if (!err)
-		err = symbols_sort_out(&loader);
-	if (!err)
-		err = symbols_by_addr(&loader);
-	vec_free(&loader.symbols);
-	vec_shrink(&file->functions);
-	vec_shrink(&file->addressed);
-	vec_shrink(&file->others);
-	elf_end(loader.elf);
-	return err;
+	return err ? err : rows_take(file);
 }
 
-static struct elf_file *open_path(const char *path, const struct elf_file *of, uint64_t *symbols_left)
+static struct elf_file *open_read(const struct elf_read *read)
 {
 	struct elf_file *file = calloc(1, sizeof(*file));
-	int fd, err;
+	int err;
 
 	if (!file) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	/* Not blocking: what calls itself a library may be a pipe. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	err = fd < 0 ? -errno : load(file, fd, of, symbols_left);
-	if (fd >= 0)
-		close(fd);
+	err = load(file, read);
 	if (err) {
 		elf_file__free(file);
 		errno = -err;
@@ -496,14 +107,47 @@ static struct elf_file *open_path(const char *path, const struct elf_file *of, u
 	return file;
 }
 
+/* Not blocking: what calls itself a library may be a pipe. */
+static struct elf_file *open_path(const char *path, struct elf_read *read)
+{
+	struct elf_file *file;
+	int saved;
+
+	read->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (read->fd < 0)
+		return NULL;
+	file = open_read(read);
+	saved = errno;
+	close(read->fd);
+	errno = saved;
+	return file;
+}
+
 struct elf_file *elf_file__open(const char *path)
 {
-	return open_path(path, NULL, NULL);
+	struct elf_read read = {0};
+
+	return open_path(path, &read);
 }
 
 struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of, uint64_t *symbols_left)
 {
-	return open_path(path, of, symbols_left);
+	struct elf_read read = {.code = of->rows.head.code, .code_cnt = of->rows.head.code_cnt, .left = symbols_left};
+
+	return open_path(path, &read);
+}
+
+struct elf_file *elf_file__open_packed(int fd, uint64_t off, uint64_t sz, const struct elf_file *of,
+				       uint64_t *symbols_left)
+{
+	struct elf_read read = {.fd = fd,
+				.packed_off = off,
+				.packed_sz = sz,
+				.code = of->rows.head.code,
+				.code_cnt = of->rows.head.code_cnt,
+				.left = symbols_left};
+
+	return open_read(&read);
 }
 
 void elf_file__free(struct elf_file *file)
@@ -513,8 +157,7 @@ void elf_file__free(struct elf_file *file)
 	vec_free(&file->functions);
 	vec_free(&file->addressed);
 	vec_free(&file->others);
-	free(file->names[0]);
-	free(file->names[1]);
+	elf_rows_free(&file->rows);
 	free(file);
 }
 
@@ -540,9 +183,9 @@ static int function_name_cmp(const void *name, const void *function)
 	return strcmp(name, ((const struct elf_function *)function)->name);
 }
 
-static int symbol_name_cmp(const void *name, const void *symbol)
+static int other_name_cmp(const void *name, const void *other)
 {
-	return strcmp(name, ((const struct symbol *)symbol)->name);
+	return strcmp(name, ((const struct other *)other)->name);
 }
 
 const struct elf_function *elf_file__find(const struct elf_file *file, const char *name)
@@ -555,33 +198,31 @@ const struct elf_function *elf_file__find(const struct elf_file *file, const cha
 
 enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const char *name)
 {
-	const struct symbol *other = NULL;
+	const struct other *other = NULL;
 
 	if (elf_file__find(file, name))
 		return ELF_SYMBOL_FUNCTION;
 	if (file->others.cnt)
-		other = bsearch(name, file->others.items, file->others.cnt, sizeof(struct symbol), symbol_name_cmp);
-	if (!other)
-		return ELF_SYMBOL_NONE;
-	return other->rank & RANK_DATA ? ELF_SYMBOL_DATA : ELF_SYMBOL_IFUNC;
+		other = bsearch(name, file->others.items, file->others.cnt, sizeof(*other), other_name_cmp);
+	return other ? (enum elf_symbol_kind)other->kind : ELF_SYMBOL_NONE;
 }
 
 bool elf_file__unwinds(const struct elf_file *file)
 {
-	return file->marks & ELF_MARK_UNWINDS;
+	return file->rows.head.marks & ELF_MARK_UNWINDS;
 }
 
 uint8_t elf_file__marks(const struct elf_file *file)
 {
-	return file->marks;
+	return file->rows.head.marks;
 }
 
 bool elf_file__is_go(const struct elf_file *file)
 {
-	return file->is_go;
+	return file->rows.head.is_go;
 }
 
 const char *elf_file__build_id(const struct elf_file *file)
 {
-	return file->build_id;
+	return file->rows.head.build_id;
 }

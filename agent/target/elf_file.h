@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The symbols of one ELF file, by libelf. The file is hostile until proven otherwise. */
+/*
+ * The symbols of one ELF file.  The file is hostile until proven otherwise: a process without privileges reads it, see
+ * elf_reader.h.  A file that cannot be read there has no symbols, and all marks.
+ */
 #ifndef WHYLATE_TARGET_ELF_FILE_H
 #define WHYLATE_TARGET_ELF_FILE_H
+
+#include "target/elf_rows.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,25 +21,6 @@ struct elf_function {
 	bool is_ifunc;  /* elf_file__by_addr() only */
 };
 
-enum elf_symbol_kind {
-	ELF_SYMBOL_NONE,
-	ELF_SYMBOL_FUNCTION,
-	ELF_SYMBOL_DATA,
-	ELF_SYMBOL_IFUNC, /* its code only chooses, once, among implementations with other names */
-};
-
-/* What its symbols give away. */
-enum elf_mark {
-	ELF_MARK_UNWINDS = 1,   /* throws exceptions, or cleans up when they pass */
-	ELF_MARK_CATCHES = 2,   /* stops them */
-	ELF_MARK_CLEANS_UP = 4, /* C that cleans up when a thread is cancelled */
-	ELF_MARK_SWITCHES = 8,  /* lets several stacks take turns on one thread */
-	ELF_MARK_CANCELS = 16,  /* cancels threads */
-	ELF_MARK_EXITS = 32,    /* ends threads in the midst of their calls */
-	ELF_MARK_SIGNALS = 64,  /* has signals handled on a stack of their own */
-	ELF_MARK_LOADS = 128,   /* loads libraries when it likes */
-};
-
 struct elf_file;
 
 /* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
@@ -45,6 +31,9 @@ struct elf_file *elf_file__open(const char *path);
  * there are more than *symbols_left bytes of them, from which those that are read are taken.
  */
 struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *of, uint64_t *symbols_left);
+/* The same of what a part of an open file, the other one's .gnu_debugdata, unpacks to. */
+struct elf_file *elf_file__open_packed(int fd, uint64_t off, uint64_t sz, const struct elf_file *of,
+				       uint64_t *symbols_left);
 void elf_file__free(struct elf_file *file);
 
 /*

@@ -44,30 +44,47 @@ static bool within(uint64_t off, uint64_t sz, uint64_t whole)
 }
 
 /* More than 65,279 sections or 65,534 segments (extended numbering) occur in no program. */
+static int check_header(const Elf64_Ehdr *header, uint64_t file_sz, bool is_debug_file)
+{
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG))
+		return -ENOEXEC;
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != HOST_ENCODING ||
+	    header->e_machine != HOST_MACHINE)
+		return -ENOTSUP;
+	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
+		return -ENOEXEC;
+	if (header->e_ident[EI_VERSION] != EV_CURRENT || header->e_phnum == PN_XNUM)
+		return -ENOEXEC;
+	if (!header->e_phnum && !is_debug_file)
+		return -ENOEXEC;
+	if (header->e_phnum && (header->e_phentsize != sizeof(Elf64_Phdr) ||
+				!within(header->e_phoff, header->e_phnum * sizeof(Elf64_Phdr), file_sz)))
+		return -ENOEXEC;
+	if (!header->e_shoff)
+		return header->e_shnum ? -ENOEXEC : 0;
+	if (!header->e_shnum || header->e_shnum >= SHN_LORESERVE || header->e_shentsize != sizeof(Elf64_Shdr) ||
+	    !within(header->e_shoff, header->e_shnum * sizeof(Elf64_Shdr), file_sz))
+		return -ENOEXEC;
+	return 0;
+}
+
 int elf_header_check(int fd, uint64_t file_sz, bool is_debug_file)
 {
 	Elf64_Ehdr header;
 
-	if (pread(fd, &header, sizeof(header), 0) != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG))
+	if (pread(fd, &header, sizeof(header), 0) != sizeof(header))
 		return -ENOEXEC;
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != HOST_ENCODING ||
-	    header.e_machine != HOST_MACHINE)
-		return -ENOTSUP;
-	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
+	return check_header(&header, file_sz, is_debug_file);
+}
+
+int elf_bytes_check(const void *bytes, uint64_t file_sz, bool is_debug_file)
+{
+	Elf64_Ehdr header;
+
+	if (file_sz < sizeof(header))
 		return -ENOEXEC;
-	if (header.e_ident[EI_VERSION] != EV_CURRENT || header.e_phnum == PN_XNUM)
-		return -ENOEXEC;
-	if (!header.e_phnum && !is_debug_file)
-		return -ENOEXEC;
-	if (header.e_phnum && (header.e_phentsize != sizeof(Elf64_Phdr) ||
-			       !within(header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr), file_sz)))
-		return -ENOEXEC;
-	if (!header.e_shoff)
-		return header.e_shnum ? -ENOEXEC : 0;
-	if (!header.e_shnum || header.e_shnum >= SHN_LORESERVE || header.e_shentsize != sizeof(Elf64_Shdr) ||
-	    !within(header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr), file_sz))
-		return -ENOEXEC;
-	return 0;
+	memcpy(&header, bytes, sizeof(header));
+	return check_header(&header, file_sz, is_debug_file);
 }
 
 ssize_t elf_image__read(const struct elf_image *image, uint64_t file_off, void *buf, size_t sz)
@@ -253,6 +270,11 @@ const struct elf_section *elf_image__section(const struct elf_image *image, cons
 			return section;
 	}
 	return NULL;
+}
+
+int elf_image__fd(const struct elf_image *image)
+{
+	return image->fd;
 }
 
 uint64_t elf_image__entry(const struct elf_image *image)

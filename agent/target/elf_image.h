@@ -32,6 +32,8 @@ struct elf_image;
  * information need have no segments.
  */
 int elf_header_check(int fd, uint64_t file_sz, bool is_debug_file);
+/* The same of a file in memory. */
+int elf_bytes_check(const void *bytes, uint64_t file_sz, bool is_debug_file);
 
 /* NULL and errno: ENOENT, EACCES, ENOEXEC, ENOTSUP, ENOMEM. */
 struct elf_image *elf_image__open(const char *path);
@@ -41,6 +43,8 @@ size_t elf_image__segments(const struct elf_image *image, const struct elf_segme
 size_t elf_image__sections(const struct elf_image *image, const struct elf_section **sections);
 /* The first of that name whose bytes lie in the file; NULL. */
 const struct elf_section *elf_image__section(const struct elf_image *image, const char *name);
+/* The file, which stays the image's own. */
+int elf_image__fd(const struct elf_image *image);
 /* Linked for fixed addresses. */
 bool elf_image__is_fixed(const struct elf_image *image);
 /* Where the program begins; 0: nowhere. */

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "bpf/go_layout.h"
 #include "target/proc_file.h"
+#include "target/symbols_child.h"
 #include "target/symbols_wire.h"
 
 #include <errno.h>
@@ -16,11 +17,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECOND_NS 1000000000ULL
@@ -29,8 +28,6 @@
 /* An answer is waited for this long; one that does not come at all ends the process. */
 #define PATIENCE_MS 500
 #define SILENCE_NS  (60 * SECOND_NS)
-/* Of CPU time for one question. */
-#define CPU_S 6
 /* Of what is looked up in whole, before a recording begins; and bytes that a structure of Go's runtime may have. */
 #define GO_PATIENCE_MS 10000
 #define GO_OFF_MAX     65536
@@ -57,12 +54,10 @@ struct file {
 };
 
 struct symbols {
-	pid_t pids[SYMBOLS_PIDS]; /* the latest first; it runs while socket_fd is open */
-	int socket_fd;
+	struct symbols_child child;
 	uint32_t starts;
 	uint64_t at_once_ns;
-	uint64_t started_ts, cpu_ended_ns;
-	rlim_t cpu_limit_s;
+	uint64_t started_ts;
 	bool refused; /* it cannot be confined here */
 	bool is_asked;
 	struct symbols_question question; /* the last one */
@@ -76,22 +71,12 @@ struct symbols *symbols__new(uint64_t at_once_ns)
 
 	if (!symbols)
 		return NULL;
-	symbols->socket_fd = -1;
+	symbols->child.socket_fd = -1;
 	symbols->at_once_ns = at_once_ns;
 	return symbols;
 }
 
 /* --- the process's life ------------------------------------------------------------------------------------------- */
-
-static uint64_t cpu_ns_of(pid_t pid)
-{
-	struct timespec cpu;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
-		return 0;
-	return (uint64_t)cpu.tv_sec * SECOND_NS + (uint64_t)cpu.tv_nsec;
-}
 
 static void forget_fd(struct file *file)
 {
@@ -100,31 +85,14 @@ static void forget_fd(struct file *file)
 	file->fd = -1;
 }
 
-/* Its status, as of waitpid(). */
-static int end_process(struct symbols *symbols)
-{
-	int status = 0;
-
-	if (symbols->socket_fd < 0)
-		return 0;
-	close(symbols->socket_fd);
-	symbols->socket_fd = -1;
-	/* A process that has ended by itself keeps the status that it has. */
-	kill(symbols->pids[0], SIGKILL);
-	symbols->cpu_ended_ns += cpu_ns_of(symbols->pids[0]);
-	while (waitpid(symbols->pids[0], &status, 0) < 0 && errno == EINTR)
-		;
-	symbols->is_asked = false;
-	return status;
-}
-
 /* It has ended, or does not keep to what was agreed. */
 static void lost(struct symbols *symbols)
 {
 	struct file *file = symbols->is_asked ? symbols->files.items[symbols->question.file] : NULL;
-	int status = end_process(symbols);
+	int status = symbols_child__end(&symbols->child);
 	bool cpu = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
 
+	symbols->is_asked = false;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SYMBOLS_EXIT_UNCONFINED) {
 		symbols->refused = true;
 		log_warn("inlined functions have no names: whylate-symbols, which would read them, cannot give up its "
@@ -145,44 +113,14 @@ static void lost(struct symbols *symbols)
 static int start(struct symbols *symbols)
 {
 	uint64_t now_ts = monotonic_ns();
-	pid_t agent_pid = getpid(), pid;
-	int fds[2];
+	int err;
 
 	if (symbols->refused || (symbols->starts && now_ts - symbols->started_ts < RESTART_NS))
 		return -EAGAIN;
 	symbols->started_ts = now_ts;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return -errno;
-	pid = fork();
-	if (!pid)
-		symbols_process(fds[1], agent_pid);
-	close(fds[1]);
-	if (pid < 0) {
-		close(fds[0]);
-		return -EAGAIN;
-	}
-	symbols->socket_fd = fds[0];
-	memmove(symbols->pids + 1, symbols->pids, sizeof(symbols->pids) - sizeof(symbols->pids[0]));
-	symbols->pids[0] = pid;
-	symbols->starts++;
-	symbols->cpu_limit_s = 0;
-	return 0;
-}
-
-/* SIGXCPU ends it that much CPU time after the question. */
-static void limit_cpu(struct symbols *symbols)
-{
-	rlim_t until_s = cpu_ns_of(symbols->pids[0]) / SECOND_NS + CPU_S;
-	struct rlimit limit = {.rlim_cur = until_s, .rlim_max = RLIM_INFINITY}, old;
-
-	if (symbols->cpu_limit_s == until_s)
-		return;
-	if (!prlimit(symbols->pids[0], RLIMIT_CPU, NULL, &old))
-		limit.rlim_max = old.rlim_max;
-	if (limit.rlim_cur > limit.rlim_max)
-		limit.rlim_cur = limit.rlim_max;
-	if (!prlimit(symbols->pids[0], RLIMIT_CPU, &limit, NULL))
-		symbols->cpu_limit_s = until_s;
+	err = symbols_child__start(&symbols->child);
+	symbols->starts += !err;
+	return err;
 }
 
 /* --- questions and answers ---------------------------------------------------------------------------------------- */
@@ -241,7 +179,7 @@ static void take_answer(struct symbols *symbols)
 {
 	struct file *file = symbols->files.items[symbols->question.file];
 	struct symbols_answer answer;
-	ssize_t got = recv(symbols->socket_fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC), sz;
+	ssize_t got = recv(symbols->child.socket_fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC), sz;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -263,7 +201,7 @@ static bool is_answered(struct symbols *symbols, int timeout_ms)
 	uint64_t end_ts = monotonic_ns() + (uint64_t)timeout_ms * 1000000;
 
 	while (symbols->is_asked) {
-		struct pollfd pollfd = {.fd = symbols->socket_fd, .events = POLLIN};
+		struct pollfd pollfd = {.fd = symbols->child.socket_fd, .events = POLLIN};
 		uint64_t now_ts = monotonic_ns();
 		int ready = poll(&pollfd, 1, now_ts < end_ts ? (int)((end_ts - now_ts) / 1000000) + 1 : 0);
 
@@ -277,25 +215,6 @@ static bool is_answered(struct symbols *symbols, int timeout_ms)
 	return !symbols->is_asked;
 }
 
-static bool send_question(const struct symbols *symbols, int fd)
-{
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr)))) = {0};
-	struct iovec iov = {(void *)&symbols->question, sizeof(symbols->question)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *header;
-
-	if (fd >= 0) {
-		msg.msg_control = room;
-		msg.msg_controllen = sizeof(room);
-		header = CMSG_FIRSTHDR(&msg);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &fd, sizeof(int));
-	}
-	return sendmsg(symbols->socket_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(symbols->question);
-}
-
 int symbols_go_layout(int fd, struct go_layout *layout, uint32_t *stopping_off)
 {
 	struct symbols *symbols = symbols__new(0);
@@ -306,10 +225,11 @@ int symbols_go_layout(int fd, struct go_layout *layout, uint32_t *stopping_off)
 
 	if (!err) {
 		symbols->question = (struct symbols_question){.ask = SYMBOLS_ASK_GO, .seq = 1};
-		limit_cpu(symbols);
-		pollfd.fd = symbols->socket_fd;
-		if (send_question(symbols, fd) && poll(&pollfd, 1, GO_PATIENCE_MS) > 0)
-			got = recv(symbols->socket_fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC);
+		symbols_child__limit_cpu(&symbols->child);
+		pollfd.fd = symbols->child.socket_fd;
+		if (symbols_child__send(&symbols->child, &symbols->question, sizeof(symbols->question), fd) &&
+		    poll(&pollfd, 1, GO_PATIENCE_MS) > 0)
+			got = recv(symbols->child.socket_fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC);
 		err = got > 0 ? symbols_go_check(&answer, (size_t)got, &symbols->question) : -EBADMSG;
 		if (!err && answer.err)
 			err = answer.err == EBADMSG ? -EBADMSG : -ENOENT;
@@ -336,8 +256,8 @@ static bool ask(struct symbols *symbols, enum symbols_ask what, uint32_t idx, ui
 
 	symbols->question = (struct symbols_question){.ask = what, .file = idx, .seq = seq, .addr = addr};
 	symbols->asked_ts = monotonic_ns();
-	limit_cpu(symbols);
-	if (!send_question(symbols, fd)) {
+	symbols_child__limit_cpu(&symbols->child);
+	if (!symbols_child__send(&symbols->child, &symbols->question, sizeof(symbols->question), fd)) {
 		lost(symbols);
 		return false;
 	}
@@ -350,14 +270,14 @@ static bool hand_over(struct symbols *symbols, uint32_t idx)
 {
 	struct file *file = symbols->files.items[idx];
 
-	if (symbols->socket_fd < 0 && start(symbols))
+	if (symbols->child.socket_fd < 0 && start(symbols))
 		return false;
 	if (file->start != symbols->starts) {
 		file->start = symbols->starts;
 		if (!ask(symbols, SYMBOLS_ASK_OPEN, idx, 0))
 			return false;
 	}
-	return file->fd >= 0 && symbols->socket_fd >= 0;
+	return file->fd >= 0 && symbols->child.socket_fd >= 0;
 }
 
 static bool has_time(const struct symbols *symbols, const struct file *file, uint64_t now_ts)
@@ -413,29 +333,15 @@ size_t symbols__inlined_at(struct symbols *symbols, uint32_t file_id, uint64_t a
 	return known->cnt;
 }
 
-/* --- what is told of it ------------------------------------------------------------------------------------------- */
-
-size_t symbols__pids(const struct symbols *symbols, pid_t pids[SYMBOLS_PIDS])
-{
-	size_t cnt = symbols->starts < SYMBOLS_PIDS ? symbols->starts : SYMBOLS_PIDS;
-
-	memcpy(pids, symbols->pids, cnt * sizeof(*pids));
-	return cnt;
-}
-
 uint32_t symbols__starts(const struct symbols *symbols)
 {
 	return symbols->starts;
 }
 
-uint64_t symbols__cpu_ns(const struct symbols *symbols)
-{
-	return symbols->cpu_ended_ns + (symbols->socket_fd >= 0 ? cpu_ns_of(symbols->pids[0]) : 0);
-}
-
 void symbols__end(struct symbols *symbols)
 {
-	end_process(symbols);
+	symbols_child__end(&symbols->child);
+	symbols->is_asked = false;
 	for (size_t i = 0; i < symbols->files.cnt; i++) {
 		struct file *file = symbols->files.items[i];
 

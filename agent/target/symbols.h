@@ -23,8 +23,6 @@
 struct symbols;
 struct go_layout;
 
-/* Processes that symbols__pids() tells of. */
-#define SYMBOLS_PIDS       4
 #define SYMBOLS_TIME_SHARE 0.02
 
 /*
@@ -54,11 +52,7 @@ size_t symbols__inlined_at(struct symbols *symbols, uint32_t file, uint64_t addr
  */
 int symbols_go_layout(int fd, struct go_layout *layout, uint32_t *stopping_off);
 
-/* The process and those before it, the latest first: how many of them are told. */
-size_t symbols__pids(const struct symbols *symbols, pid_t pids[SYMBOLS_PIDS]);
-/* How often it has begun. */
+/* How often its process has begun. */
 uint32_t symbols__starts(const struct symbols *symbols);
-/* CPU time that all of them have taken. */
-uint64_t symbols__cpu_ns(const struct symbols *symbols);
 
 #endif

@@ -4,14 +4,18 @@
 #include "base/child.h"
 #include "base/priority.h"
 #include "base/sandbox.h"
+#include "target/debug_data.h"
+#include "target/elf_symbols.h"
 #include "target/go_dwarf.h"
 #include "target/symbols_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -55,6 +59,64 @@ static void find_go_layout(struct symbols_answer *answer, int fd, size_t *sz)
 }
 
 /* False: the agent is gone. */
+static bool send_section(const void *rows, uint64_t sz)
+{
+	const char *at = rows;
+
+	for (uint64_t part_sz; sz; at += part_sz, sz -= part_sz) {
+		part_sz = sz < ELF_ROWS_PACKET ? sz : ELF_ROWS_PACKET;
+		if (send(SOCKET_FD, at, part_sz, MSG_NOSIGNAL) != (ssize_t)part_sz)
+			return false;
+	}
+	return true;
+}
+
+static int read_table(const struct symbols_table_question *question, int fd, uint64_t *left, struct elf_rows *rows)
+{
+	struct elf_symbols_source source = {.fd = fd, .symbols_left = left};
+	int err = question->code_cnt > ELF_ROWS_CODE_MAX ? -EINVAL : 0;
+
+	if (question->is_debug) {
+		source.code = question->code;
+		source.code_cnt = question->code_cnt;
+	}
+	if (!err && question->packed_sz)
+		err = debug_data_unpack(fd, question->packed_off, question->packed_sz, left, &source.image,
+					&source.image_sz);
+	if (!err)
+		err = elf_symbols_read(&source, rows);
+	free(source.image);
+	return err;
+}
+
+static bool answer_table(const struct symbols_table_question *question, int fd)
+{
+	uint64_t left = question->left;
+	struct elf_rows rows = {0};
+	const void *sections[ELF_ROWS_SECTION_CNT];
+	bool sent;
+
+	rows.head.err = (uint32_t)-read_table(question, fd, &left, &rows);
+	rows.head.seq = question->head.seq;
+	rows.head.symbols_taken = question->left - left;
+	if (rows.head.err)
+		memset(rows.head.cnt, 0, sizeof(rows.head.cnt));
+	sections[ELF_ROWS_FUNCTIONS] = rows.functions.items;
+	sections[ELF_ROWS_ADDRESSED] = rows.addressed.items;
+	sections[ELF_ROWS_OTHERS] = rows.others.items;
+	sections[ELF_ROWS_NAMES] = rows.names.items;
+	sent = send(SOCKET_FD, &rows.head, sizeof(rows.head), MSG_NOSIGNAL) == sizeof(rows.head);
+	for (int i = 0; i < ELF_ROWS_SECTION_CNT && sent; i++)
+		sent = send_section(sections[i], elf_rows_section_sz(&rows.head, i));
+	elf_rows_free(&rows);
+	if (fd >= 0)
+		close(fd);
+	/* It waits for the next file with what it needs only. */
+	malloc_trim(0);
+	return sent;
+}
+
+/* False: the agent is gone. */
 static bool answer(const struct symbols_question *question, int fd)
 {
 	struct symbols_answer answer = {.seq = question->seq};
@@ -78,7 +140,7 @@ static bool answer(const struct symbols_question *question, int fd)
 }
 
 /* A question and the descriptor that may come with it, -1: none.  False: the agent is gone. */
-static bool receive(struct symbols_question *question, int *fd)
+static bool receive(struct symbols_table_question *question, int *fd)
 {
 	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr))));
 	struct iovec iov = {question, sizeof(*question)};
@@ -90,7 +152,7 @@ static bool receive(struct symbols_question *question, int *fd)
 	do
 		got = recvmsg(SOCKET_FD, &msg, MSG_CMSG_CLOEXEC);
 	while (got < 0 && errno == EINTR);
-	if (got != sizeof(*question))
+	if (got != sizeof(question->head) && (got != sizeof(*question) || question->head.ask != SYMBOLS_ASK_TABLE))
 		return false;
 	header = CMSG_FIRSTHDR(&msg);
 	if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
@@ -157,13 +219,15 @@ static int confine(pid_t parent)
 
 _Noreturn void symbols_process(int fd, pid_t parent)
 {
-	struct symbols_question question;
+	static struct symbols_table_question question;
 	int file_fd;
 
 	child_keep_fds(&fd, 1);
 	if (confine(parent))
 		_exit(SYMBOLS_EXIT_UNCONFINED);
-	while (receive(&question, &file_fd) && answer(&question, file_fd))
+	while (receive(&question, &file_fd) &&
+	       (question.head.ask == SYMBOLS_ASK_TABLE ? answer_table(&question, file_fd)
+						       : answer(&question.head, file_fd)))
 		;
 	_exit(0);
 }

@@ -3,6 +3,7 @@
 #ifndef WHYLATE_TARGET_SYMBOLS_WIRE_H
 #define WHYLATE_TARGET_SYMBOLS_WIRE_H
 
+#include "target/elf_rows.h"
 #include "target/inlines.h"
 
 #include <stddef.h>
@@ -12,7 +13,8 @@
 enum symbols_ask {
 	SYMBOLS_ASK_OPEN, /* with the file's descriptor */
 	SYMBOLS_ASK_INLINED,
-	SYMBOLS_ASK_GO, /* with the file's descriptor */
+	SYMBOLS_ASK_GO,    /* with the file's descriptor */
+	SYMBOLS_ASK_TABLE, /* a struct symbols_table_question, with the file's descriptor */
 };
 
 struct symbols_question {
@@ -20,6 +22,16 @@ struct symbols_question {
 	uint32_t file; /* the agent's number of it */
 	uint64_t seq;
 	uint64_t addr;
+};
+
+/* The symbol tables of the file, or of what a section of it unpacks to.  The answer is that of elf_rows.h. */
+struct symbols_table_question {
+	struct symbols_question head;
+	uint64_t packed_off, packed_sz; /* .gnu_debugdata; 0: the file's own */
+	uint64_t left;                  /* bytes of symbols that may be read */
+	uint32_t is_debug;              /* of another file, whose segments these are */
+	uint32_t code_cnt;
+	struct elf_code code[ELF_ROWS_CODE_MAX];
 };
 
 /* Of SYMBOLS_ASK_GO: offsets in the runtime's structures, as of struct go_layout. */

@@ -6,6 +6,7 @@
 #include "probe/plan.h"
 #include "target/eh_frame.h"
 #include "target/elf_file.h"
+#include "target/elf_symbols.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +35,17 @@ static void check(const struct elf_file *file, size_t sz)
 		abort();
 	elf_file__symbol_kind(file, "environ");
 	elf_file__is_go(file);
+}
+
+/* What whylate-symbols reads is what the agent takes, or nothing. */
+static void check_rows(int fd, size_t sz)
+{
+	const struct elf_symbols_source source = {.fd = fd};
+	struct elf_rows rows = {0};
+
+	if (!elf_symbols_read(&source, &rows) && (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
+		abort();
+	elf_rows_free(&rows);
 }
 
 static void check_unwinding(const char *path)
@@ -99,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 	if (fd < 0 || write(fd, bytes, sz) != (ssize_t)sz)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	check_rows(fd, sz);
 	file = elf_file__open(path);
 	if (file)
 		check(file, sz);

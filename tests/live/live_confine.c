@@ -191,7 +191,8 @@ static void test_processes(void)
 	cnt = check_processes(collector.process.pid);
 	/* The collector; recording, diagnosis, and an attacher or uploader of each. */
 	CHECKF(cnt >= PROCESSES_LEAST, "%u processes", cnt);
-	CHECKF(symbols_cnt == 1, "%u processes that read debugging information", symbols_cnt);
+	/* The diagnosis's for inlined functions; one for symbol tables may be resting yet, of each. */
+	CHECKF(symbols_cnt >= 1 && symbols_cnt <= 3, "%u processes that read debugging information", symbols_cnt);
 	process_signal(&diagnosis, SIGINT);
 	CHECKF(process_wait(&diagnosis, 60) == 0, "%s", process_err(&diagnosis));
 	CHECKF(!strstr(process_err(&diagnosis), "confined") && !strstr(process_err(&diagnosis), "keeps what"), "%s",
@@ -304,7 +305,7 @@ static void check_refused(const char *dir)
 		_exit(127);
 	}
 	close(fds[1]);
-	for (ssize_t n = 1; n > 0 && got < (ssize_t)sizeof(text) - 1; got += n > 0 ? n : 0)
+	for (ssize_t n = 1; n > 0 && got<(ssize_t)sizeof(text) - 1; got += n> 0 ? n : 0)
 		n = read(fds[0], text + got, sizeof(text) - 1 - (size_t)got);
 	waitpid(pid, &status, 0);
 	CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", text);

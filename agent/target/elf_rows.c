@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "target/elf_rows.h"
+
+#include "target/nearest.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+void elf_rows_free(struct elf_rows *rows)
+{
+	vec_free(&rows->functions);
+	vec_free(&rows->addressed);
+	vec_free(&rows->others);
+	vec_free(&rows->names);
+}
+
+uint64_t elf_rows_section_sz(const struct elf_rows_head *head, int section)
+{
+	static const size_t row_sz[ELF_ROWS_SECTION_CNT] = {sizeof(struct elf_row), sizeof(struct elf_row),
+							    sizeof(struct elf_other), 1};
+
+	return (uint64_t)head->cnt[section] * row_sz[section];
+}
+
+static bool build_id_is_right(const char build_id[2 * ELF_ROWS_BUILD_ID_SZ + 8])
+{
+	size_t len = strspn(build_id, "0123456789abcdef");
+
+	return len <= 2 * ELF_ROWS_BUILD_ID_SZ && len % 2 == 0 && !build_id[len];
+}
+
+int elf_rows_check_head(const struct elf_rows_head *head, uint64_t file_sz)
+{
+	uint64_t sz = 0;
+
+	for (int i = 0; i < ELF_ROWS_SECTION_CNT; i++)
+		sz += elf_rows_section_sz(head, i);
+	if (sz > ELF_ROWS_SZ_MAX || head->code_cnt > ELF_ROWS_CODE_MAX || head->is_go > 1 ||
+	    head->build_id[sizeof(head->build_id) - 1] || !build_id_is_right(head->build_id))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < head->code_cnt; i++) {
+		const struct elf_code *code = &head->code[i];
+
+		if (code->file_off > file_sz || code->sz > file_sz - code->file_off ||
+		    code->addr > UINT64_MAX - code->sz)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+/* None is empty, too long, or acts on a terminal. */
+static bool names_are_right(const struct elf_rows *rows)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < rows->names.cnt; i++) {
+		unsigned char byte = (unsigned char)rows->names.items[i];
+
+		if (byte ? byte < ' ' || byte == 0x7f : !len || len > NEAREST_NAME_MAX)
+			return false;
+		len = byte ? len + 1 : 0;
+	}
+	return !len;
+}
+
+/* NULL: no name begins there. */
+static const char *name_at(const struct elf_rows *rows, uint32_t off)
+{
+	return off < rows->names.cnt && (!off || !rows->names.items[off - 1]) ? rows->names.items + off : NULL;
+}
+
+static bool row_is_right(const struct elf_rows *rows, const struct elf_row *row)
+{
+	if (!name_at(rows, row->name_off))
+		return false;
+	for (uint32_t i = 0; i < rows->head.code_cnt; i++) {
+		const struct elf_code *code = &rows->head.code[i];
+		uint64_t off = row->addr - code->addr;
+
+		if (row->addr >= code->addr && off < code->sz && row->file_off == code->file_off + off)
+			return row->size <= code->sz - off;
+	}
+	return false;
+}
+
+int elf_rows_check(const struct elf_rows *rows)
+{
+	const char *name, *before = NULL;
+
+	if (!names_are_right(rows))
+		return -EBADMSG;
+	for (size_t i = 0; i < rows->functions.cnt; i++, before = name) {
+		const struct elf_row *row = &rows->functions.items[i];
+
+		name = name_at(rows, row->name_off);
+		if (!row_is_right(rows, row) || (before && strcmp(before, name) >= 0))
+			return -EBADMSG;
+	}
+	for (size_t i = 0; i < rows->addressed.cnt; i++) {
+		const struct elf_row *row = &rows->addressed.items[i];
+
+		if (!row_is_right(rows, row) || (i && row[-1].addr >= row->addr))
+			return -EBADMSG;
+	}
+	before = NULL;
+	for (size_t i = 0; i < rows->others.cnt; i++, before = name) {
+		const struct elf_other *other = &rows->others.items[i];
+
+		name = name_at(rows, other->name_off);
+		if (!name || (before && strcmp(before, name) >= 0) ||
+		    (other->kind != ELF_SYMBOL_DATA && other->kind != ELF_SYMBOL_IFUNC))
+			return -EBADMSG;
+	}
+	return 0;
+}

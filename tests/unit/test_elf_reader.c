@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reading symbol tables in another process: what ends it, what is given up, and what it may answer. */
+#include "elf_fixture.h"
+#include "said.h"
+#include "target/elf_file.h"
+#include "target/elf_reader.h"
+#include "target/symbols_child.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static const struct made_symbol symbols[] = {
+	{"one", CODE_ADDR, STT_FUNC, STB_GLOBAL, 16},
+	{"other", CODE_ADDR + 0x20, STT_FUNC, STB_GLOBAL, 16},
+	{"datum", CODE_ADDR + 0x40, STT_OBJECT, STB_GLOBAL, 8},
+};
+
+static struct made_elf made;
+
+static int make_file(char path[64])
+{
+	elf_make(&made, symbols, sizeof(symbols) / sizeof(symbols[0]), NULL);
+	return elf_make_file(made.bytes, made.sz, path);
+}
+
+/* How many functions it has; -1: it cannot be opened. */
+static int function_cnt(const char *path)
+{
+	struct elf_file *file = elf_file__open(path);
+	const struct elf_function *functions;
+	int cnt = file ? (int)elf_file__functions(file, &functions) : -1;
+
+	elf_file__free(file);
+	return cnt;
+}
+
+/* The process, which has read something. */
+static pid_t reader_pid(void)
+{
+	pid_t pids[SYMBOLS_PIDS] = {0};
+	char path[64];
+
+	CU_ASSERT_EQUAL(function_cnt("/proc/self/exe") > 0, 1);
+	CU_ASSERT_FATAL(symbols_children_pids(pids) > 0);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pids[0]);
+	CU_ASSERT_EQUAL(access(path, F_OK), 0);
+	return pids[0];
+}
+
+/* It is stopped, and ended by that signal while it owes an answer: how many functions the file has then. */
+static int end_while_asked(const char *path, int signal_no)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	pid_t pid = reader_pid(), killer;
+	int cnt;
+
+	kill(pid, SIGSTOP);
+	killer = fork();
+	if (!killer) {
+		nanosleep(&pause, NULL);
+		kill(pid, signal_no);
+		kill(pid, SIGCONT);
+		_exit(0);
+	}
+	cnt = function_cnt(path);
+	CU_ASSERT_EQUAL(waitpid(killer, NULL, 0), killer);
+	return cnt;
+}
+
+/* --- its end ------------------------------------------------------------------------------------------------------ */
+
+static void it_ends_and_is_reaped(void)
+{
+	pid_t pid;
+
+	/* One that another suite has left is not the last that has begun. */
+	elf_reader_rest(0);
+	pid = reader_pid();
+	/* Not so soon. */
+	elf_reader_rest(3600000000000ULL);
+	CU_ASSERT_EQUAL(kill(pid, 0), 0);
+	elf_reader_rest(0);
+	CU_ASSERT(kill(pid, 0) && errno == ESRCH);
+	CU_ASSERT_EQUAL(waitpid(pid, NULL, WNOHANG), -1);
+	elf_reader_rest(0);
+	CU_ASSERT(reader_pid() != pid);
+}
+
+static void one_that_was_killed_begins_again(void)
+{
+	pid_t pid = reader_pid();
+	char path[64];
+	int fd = make_file(path);
+
+	kill(pid, SIGKILL);
+	CU_ASSERT_EQUAL(function_cnt(path), 2);
+	CU_ASSERT(reader_pid() != pid);
+	/* Also while it reads: the memory may be short. */
+	said_begin();
+	CU_ASSERT_EQUAL(end_while_asked(path, SIGKILL), 2);
+	CU_ASSERT_STRING_EQUAL(said_end(), "");
+	close(fd);
+}
+
+static void a_file_that_takes_too_long_is_given_up(void)
+{
+	char path[64], other_path[64];
+	int fd = make_file(path), other_fd = make_file(other_path);
+	uint32_t starts;
+	struct elf_file *file;
+
+	said_begin();
+	CU_ASSERT_EQUAL(end_while_asked(path, SIGXCPU), 0);
+	starts = symbols_children_starts();
+	/* It has no symbols, any mark, and is not read again; which is said once. */
+	file = elf_file__open(path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "one"), ELF_SYMBOL_NONE);
+	CU_ASSERT(elf_file__unwinds(file));
+	elf_file__free(file);
+	CU_ASSERT(said_one_line(said_end(), "takes too much CPU time"));
+	CU_ASSERT_EQUAL(symbols_children_starts(), starts);
+	CU_ASSERT_EQUAL(function_cnt(other_path), 2);
+	close(other_fd);
+	close(fd);
+}
+
+static void a_file_that_takes_too_much_memory_is_given_up(void)
+{
+	char path[64];
+	int fd;
+
+	elf_make(&made, symbols, sizeof(symbols) / sizeof(symbols[0]), NULL);
+	made_section(&made, MADE_STRTAB)->sh_size = 200 << 20;
+	fd = elf_make_file(made.bytes, made.sz, path);
+	CU_ASSERT_EQUAL(ftruncate(fd, 400 << 20), 0);
+	said_begin();
+	CU_ASSERT_EQUAL(function_cnt(path), 0);
+	CU_ASSERT_EQUAL(function_cnt(path), 0);
+	CU_ASSERT(said_one_line(said_end(), "takes more memory than there is for it"));
+	close(fd);
+}
+
+static void a_forked_process_has_its_own(void)
+{
+	pid_t pid = reader_pid(), forked = fork();
+	int status = -1;
+
+	if (!forked) {
+		char path[64];
+		bool right = make_file(path) >= 0 && function_cnt(path) == 2;
+
+		elf_reader_rest(0);
+		_exit(!right);
+	}
+	CU_ASSERT_EQUAL(waitpid(forked, &status, 0), forked);
+	CU_ASSERT(WIFEXITED(status) && !WEXITSTATUS(status));
+	CU_ASSERT_EQUAL(reader_pid(), pid);
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+#define FILE_SZ 8192
+
+static struct elf_row functions[2], addressed[2];
+static struct elf_other others[1];
+static char names[16];
+
+/* What may be answered of the file above. */
+static struct elf_rows good_rows(void)
+{
+	struct elf_rows rows = {
+		.head = {.cnt = {2, 2, 1, 16},
+			 .code_cnt = 1,
+			 .build_id = "0a1b",
+			 .code = {{CODE_ADDR, CODE_OFF, CODE_SZ}}},
+		.functions = {functions, 2, 0},
+		.addressed = {addressed, 2, 0},
+		.others = {others, 1, 0},
+		.names = {names, 16, 0},
+	};
+
+	memcpy(names, "one\0other\0datum", 16);
+	functions[0] = (struct elf_row){CODE_ADDR, CODE_OFF, 16, 0, 0};
+	functions[1] = (struct elf_row){CODE_ADDR + 0x20, CODE_OFF + 0x20, 16, 4, ELF_ROW_AMBIGUOUS};
+	memcpy(addressed, functions, sizeof(addressed));
+	others[0] = (struct elf_other){10, ELF_SYMBOL_DATA};
+	return rows;
+}
+
+static void check_is_refused(struct elf_rows *rows)
+{
+	CU_ASSERT_EQUAL(elf_rows_check(rows), -EBADMSG);
+	*rows = good_rows();
+}
+
+static void a_head_is_not_trusted(void)
+{
+	const struct elf_rows_head good = good_rows().head;
+	struct elf_rows_head head = good;
+
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), 0);
+	CU_ASSERT_EQUAL(elf_rows_section_sz(&head, ELF_ROWS_FUNCTIONS), 64);
+	for (int i = 0; i < ELF_ROWS_SECTION_CNT; i++, head = good) {
+		head.cnt[i] = UINT32_MAX;
+		CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	}
+	head.code_cnt = ELF_ROWS_CODE_MAX + 1;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, CODE_SZ), -EBADMSG);
+	head.code[0].addr = UINT64_MAX - 1;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
+	head.build_id[0] = '/';
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	memset(head.build_id, 'a', sizeof(head.build_id));
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+}
+
+static void rows_are_not_trusted(void)
+{
+	struct elf_rows rows = good_rows();
+
+	CU_ASSERT_EQUAL(elf_rows_check(&rows), 0);
+	functions[0].name_off = 16;
+	check_is_refused(&rows);
+	functions[0].name_off = 1;
+	check_is_refused(&rows);
+	functions[1].name_off = 0;
+	check_is_refused(&rows);
+	functions[1].file_off++;
+	check_is_refused(&rows);
+	functions[1].size = CODE_SZ;
+	check_is_refused(&rows);
+	functions[0].addr = CODE_ADDR + CODE_SZ;
+	check_is_refused(&rows);
+	addressed[1] = addressed[0];
+	check_is_refused(&rows);
+	others[0].kind = ELF_SYMBOL_FUNCTION;
+	check_is_refused(&rows);
+	others[0].name_off = UINT32_MAX;
+	check_is_refused(&rows);
+	names[15] = 'm';
+	check_is_refused(&rows);
+	names[1] = '\x1b';
+	check_is_refused(&rows);
+	names[4] = '\0';
+	check_is_refused(&rows);
+	rows.head.code_cnt = 0;
+	check_is_refused(&rows);
+	CU_ASSERT_EQUAL(elf_rows_check(&rows), 0);
+}
+
+int suite_elf_reader(void)
+{
+	static const struct unit_test tests[] = {
+		{"it ends and is reaped", it_ends_and_is_reaped},
+		{"one that was killed begins again", one_that_was_killed_begins_again},
+		{"a file that takes too long is given up", a_file_that_takes_too_long_is_given_up},
+		{"a file that takes too much memory is given up", a_file_that_takes_too_much_memory_is_given_up},
+		{"a forked process has its own", a_forked_process_has_its_own},
+		{"a head is not trusted", a_head_is_not_trusted},
+		{"rows are not trusted", rows_are_not_trusted},
+	};
+
+	return unit_suite("elf_reader", tests, sizeof(tests) / sizeof(tests[0]));
+}
