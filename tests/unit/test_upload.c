@@ -428,6 +428,37 @@ static void files_that_are_no_good_are_named(void)
 	test_dir__remove(&dir);
 }
 
+/* Not the copy in memory, which libcurl opens. */
+static void a_certificate_that_is_no_good_is_named(void)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t sz = sizeof(any);
+	char url[64], path[128];
+	struct upload_client_opts opts = {.url = url, .ca_path = path};
+	struct upload_answer answer;
+	struct upload_client *client;
+	struct test_dir dir;
+	const char *what;
+
+	test_dir__make(&dir);
+	snprintf(path, sizeof(path), "%s/authority", dir.path);
+	test_file__write(path, (const uint8_t *)"-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n", 59);
+	CU_ASSERT_FATAL(!bind(listener, (struct sockaddr *)&any, sz) && !listen(listener, 4) &&
+			!getsockname(listener, (struct sockaddr *)&any, &sz));
+	snprintf(url, sizeof(url), "https://127.0.0.1:%d", ntohs(any.sin_port));
+	client = upload_client__new(&opts, &what);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(client);
+	upload_client__post(client, "/v1/blocks", "", 0, &answer);
+	CU_ASSERT(!answer.status && answer.error);
+	CU_ASSERT_PTR_NOT_NULL(strstr(answer.text, path));
+	CU_ASSERT_PTR_NULL(strstr(answer.text, "/proc/self/fd"));
+	upload_client__free(client);
+	close(listener);
+	unlink(path);
+	test_dir__remove(&dir);
+}
+
 /* A collector that is gone: blocks go to the next one at once; a quota is no reason to go elsewhere. */
 static void another_collector_takes_them(void)
 {
@@ -516,6 +547,7 @@ int suite_upload(void)
 		{"a body too large is halved", a_body_too_large_is_halved},
 		{"urls are judged", urls_are_judged},
 		{"files that are no good are named", files_that_are_no_good_are_named},
+		{"a certificate that is no good is named", a_certificate_that_is_no_good_is_named},
 		{"another collector takes them", another_collector_takes_them},
 		{"hosts spread over collectors", hosts_spread_over_collectors},
 		{"lists of collectors are checked", lists_of_collectors_are_checked},

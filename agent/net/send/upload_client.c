@@ -19,6 +19,7 @@
 #define STALL_S       15L /* so long without a byte: the connection is dead */
 #define REQUEST_S     120L
 #define RETRY_AFTER_S 86400L
+#define FD_PATH_SZ    40
 
 struct upload_client {
 	struct upload_client_opts opts;
@@ -151,13 +152,18 @@ static int on_progress(void *owner, curl_off_t down_total, curl_off_t down, curl
 	return client->opts.should_stop && client->opts.should_stop(client->opts.owner);
 }
 
+static int fd_path(int fd, char path[FD_PATH_SZ])
+{
+	return snprintf(path, FD_PATH_SZ, "/proc/self/fd/%d", fd);
+}
+
 /*
  * By name, since not every flavour of libcurl takes certificates from memory; it opens them again for each connection,
  * which a process may always do with what it has open itself, whatever its user.
  */
 static int set_file(CURL *curl, CURLoption option, const struct shard_buf *bytes, int *fd)
 {
-	char path[40];
+	char path[FD_PATH_SZ];
 
 	if (!bytes->cnt)
 		return 0;
@@ -166,7 +172,7 @@ static int set_file(CURL *curl, CURLoption option, const struct shard_buf *bytes
 		return -errno;
 	if (write(*fd, bytes->items, bytes->cnt) != (ssize_t)bytes->cnt)
 		return -EIO;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
+	fd_path(*fd, path);
 	return curl_easy_setopt(curl, option, path) ? -ENOTSUP : 0;
 }
 
@@ -224,6 +230,29 @@ static bool set_headers(struct upload_client *client)
 	}
 	return good && !curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, client->headers) &&
 	       !curl_easy_setopt(client->curl, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+}
+
+/* libcurl names the file in memory, or none: the text has the user's own name of it. */
+static void name_files(const struct upload_client *client, CURLcode code, char *text, size_t sz)
+{
+	const struct upload_client_opts *opts = &client->opts;
+	const char *const names[] = {opts->cert_path, opts->key_path ? opts->key_path : opts->cert_path, opts->ca_path};
+	const char *bad = code == CURLE_SSL_CACERT_BADFILE ? names[2] : code == CURLE_SSL_CERTPROBLEM ? names[0] : NULL;
+	char path[FD_PATH_SZ], after[CURL_ERROR_SIZE];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = (size_t)fd_path(client->fds[i], path);
+		char *found = client->fds[i] >= 0 && names[i] ? strstr(text, path) : NULL;
+
+		/* The path of descriptor 1 begins that of 10. */
+		if (!found || (found[len] >= '0' && found[len] <= '9'))
+			continue;
+		snprintf(after, sizeof(after), "%s", found + len);
+		snprintf(found, sz - (size_t)(found - text), "%s%s", names[i], after);
+		bad = NULL;
+	}
+	if (bad)
+		snprintf(text + strlen(text), sz - strlen(text), ": %s", bad);
 }
 
 struct upload_client *upload_client__new(const struct upload_client_opts *opts, const char **what)
@@ -292,8 +321,10 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	client->answer[client->answer_sz] = '\0';
 	if (code) {
 		answer->error = code;
-		http_client_line(answer->text, sizeof(answer->text),
-				 client->error[0] ? client->error : curl_easy_strerror(code));
+		if (!client->error[0])
+			snprintf(client->error, sizeof(client->error), "%s", curl_easy_strerror(code));
+		name_files(client, code, client->error, sizeof(client->error));
+		http_client_line(answer->text, sizeof(answer->text), client->error);
 		return;
 	}
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
