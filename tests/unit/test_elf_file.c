@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "elf_fixture.h"
 #include "target/elf_file.h"
+#include "target/elf_image.h"
 #include "unit.h"
 
 #include <ctype.h>
@@ -122,6 +123,23 @@ static void libc_gives_default_versions_and_kinds(void)
 		CU_ASSERT(isxdigit((unsigned char)build_id[i]));
 	dlclose(libc);
 	elf_file__free(file);
+}
+
+/* Also what the agent reads by itself, of a file whose symbols it does not want. */
+static void build_ids_are_the_same(void)
+{
+	const char *const paths[] = {"/proc/self/exe", libc_path()};
+
+	for (size_t i = 0; i < ARRAY_CNT(paths); i++) {
+		struct elf_file *file = elf_file__open(paths[i]);
+		struct elf_image *image = elf_image__open(paths[i]);
+
+		CU_ASSERT_FATAL(file && image);
+		CU_ASSERT_STRING_EQUAL(elf_file__build_id(file), elf_image__build_id(image));
+		CU_ASSERT(i == 0 || strlen(elf_image__build_id(image)) == 40);
+		elf_image__free(image);
+		elf_file__free(file);
+	}
 }
 
 static void what_is_no_elf_file_is_refused(void)
@@ -430,6 +448,7 @@ int suite_elf_file(void)
 	static const struct unit_test tests[] = {
 		{"this program's functions are where it runs them", this_program_s_functions_are_where_it_runs_them},
 		{"libc gives default versions and kinds", libc_gives_default_versions_and_kinds},
+		{"build ids are the same", build_ids_are_the_same},
 		{"what is no ELF file is refused", what_is_no_elf_file_is_refused},
 		{"one function is kept of every name", one_function_is_kept_of_every_name},
 		{"Go programs are recognised", go_programs_are_recognised},
