@@ -184,6 +184,8 @@ static void servers_say_their_version(void)
 	CU_ASSERT(schema_server__parse(&server, "22.2.2.1") && server.tokens);
 	CU_ASSERT(schema_server__parse(&server, "25.3") && server.tokens);
 	CU_ASSERT(!schema_server__parse(&server, "") && !schema_server__parse(&server, "ClickHouse 25.3"));
+	CU_ASSERT(schema_ttl_days("MergeTree ORDER BY day TTL day + toIntervalDay(92) SETTINGS x = 1") == 92);
+	CU_ASSERT(!schema_ttl_days("MergeTree ORDER BY day") && !schema_ttl_days("TTL day + toIntervalDay(x)"));
 	CU_ASSERT(!schema_server__parse(&server, "25x") && !schema_server__parse(&server, "25.3x"));
 }
 

@@ -2,7 +2,7 @@
 /*
  * Days that are old enough leave `intervals`, a partition each.  The table `horizon` says which: blocks of days before
  * its latest one are nobody's to insert, and --verify does not miss them.  Sums of those days go with the sums that no
- * longer hold.
+ * longer hold.  Servers that have a TTL get one, too, some days longer: for the time in which no projector runs.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,9 +16,16 @@
 
 #define DAY_NS   86400000000000ULL
 #define PAUSE_NS 600000000000ULL
+#define TTL_MORE 2u /* days: of the server's time zone, which need not be UTC, and of the day itself */
+
+static uint32_t today(void)
+{
+	return (uint32_t)((uint64_t)time(NULL) * 1000000000 / DAY_NS);
+}
 
 int projector__ask_horizon(struct projector *projector)
 {
+	uint32_t ttl_days = projector->about.ttl_days;
 	struct clickhouse_rows rows = {0};
 	uint64_t day = 0;
 	char *statement;
@@ -34,6 +41,8 @@ int projector__ask_horizon(struct projector *projector)
 	clickhouse_rows__free(&rows);
 	if (!err)
 		projector->horizon = (uint16_t)day;
+	if (!err && ttl_days && today() > ttl_days && today() - ttl_days + TTL_MORE > projector->horizon)
+		projector->horizon = (uint16_t)(today() - ttl_days + TTL_MORE);
 	/* A database of an older whylate. */
 	return err == -EPROTO && clickhouse__code(projector->server) == CLICKHOUSE_NO_SUCH_TABLE ? 0 : err;
 }
@@ -62,6 +71,32 @@ static int move_horizon(struct projector *projector, uint16_t day)
 	return err;
 }
 
+/* A shorter one of another projector stays. */
+static int set_ttl(struct projector *projector)
+{
+	uint32_t ttl_days = (uint32_t)((projector->opts.keep_ns + DAY_NS - 1) / DAY_NS) + TTL_MORE;
+	char target[SCHEMA_TARGET_SZ], *statement;
+	int err = 0;
+
+	/* Whatever has tokens has TTLs that drop whole parts. */
+	if (!projector->about.tokens || (projector->about.ttl_days && projector->about.ttl_days <= ttl_days))
+		return 0;
+	schema_target(target, projector->server, &projector->about, "intervals");
+	for (int i = 0; !err && i < 2; i++) {
+		if ((i ? asprintf(&statement,
+				  "ALTER TABLE %s MODIFY " SCHEMA_TTL "%" PRIu32 ") SETTINGS "
+				  "materialize_ttl_after_modify = 0",
+				  target, ttl_days)
+		       : asprintf(&statement, "ALTER TABLE %s MODIFY SETTING ttl_only_drop_parts = 1", target)) < 0)
+			statement = NULL;
+		err = statement ? schema_alter(projector->server, &projector->about, statement) : -ENOMEM;
+		free(statement);
+	}
+	if (!err)
+		projector->about.ttl_days = ttl_days;
+	return err;
+}
+
 static int drop_days(struct projector *projector)
 {
 	const char *database = clickhouse__database(projector->server);
@@ -84,10 +119,14 @@ static int drop_days(struct projector *projector)
 		free(statement);
 	}
 	project_days__free(&days);
+	if (!err)
+		err = set_ttl(projector);
 	if (err != -EPROTO || !clickhouse__was_denied(projector->server))
 		return err;
 	if (!projector->keep_denial_said)
-		log_warn("days that are older than --keep stay in '%s': its user may not drop partitions (ALTER)",
+		log_warn("days that are older than --keep stay in '%s': its user may not drop partitions (ALTER), or "
+			 "set "
+			 "a TTL",
 			 database);
 	projector->keep_denial_said = true;
 	return 0;

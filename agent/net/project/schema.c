@@ -257,6 +257,14 @@ static int take_cluster(struct schema_server *about, const char *engine)
 	return schema_cluster_is_valid(about->cluster) ? 0 : -EBADMSG;
 }
 
+uint32_t schema_ttl_days(const char *engine)
+{
+	const char *ttl = strstr(engine, SCHEMA_TTL);
+	unsigned days = 0;
+
+	return ttl && sscanf(ttl + sizeof(SCHEMA_TTL) - 1, "%6u)", &days) == 1 ? days : 0;
+}
+
 int schema_ask(struct clickhouse *server, struct schema_server *about)
 {
 	struct clickhouse_rows rows = {0};
@@ -265,16 +273,19 @@ int schema_ask(struct clickhouse *server, struct schema_server *about)
 
 	*about = (struct schema_server){0};
 	if (asprintf(&statement,
-		     "SELECT version(), max(engine_full) FROM system.tables WHERE database = '%s' AND name = "
-		     "'intervals'",
+		     "SELECT version(), maxIf(engine_full, name = 'intervals'), max(engine_full) FROM system.tables "
+		     "WHERE database = '%s' AND name IN ('intervals', 'intervals_local')",
 		     clickhouse__database(server)) < 0)
 		return -ENOMEM;
-	err = clickhouse__ask(server, statement, 2, &rows);
+	err = clickhouse__ask(server, statement, 3, &rows);
 	free(statement);
 	if (!err && (rows.row_cnt != 1 || !schema_server__parse(about, rows.cells[0])))
 		err = -EBADMSG;
 	if (!err)
 		err = take_cluster(about, rows.cells[1]);
+	/* Of the two that of MergeTree is the later one. */
+	if (!err)
+		about->ttl_days = schema_ttl_days(rows.cells[2]);
 	if (!err && about->cluster[0])
 		enter_cluster(server, about);
 	clickhouse_rows__free(&rows);

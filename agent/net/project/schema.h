@@ -26,11 +26,13 @@
 #define SCHEMA_TOKENS_MINOR 2
 
 #define SCHEMA_CLUSTER_SZ 65
+#define SCHEMA_TTL        "TTL day + toIntervalDay("
 
 struct schema_server {
 	unsigned major, minor;
 	bool tokens;
 	char cluster[SCHEMA_CLUSTER_SZ]; /* that the tables are on; "": on this server alone */
+	uint32_t ttl_days;               /* after which the server itself drops rows of `intervals`; 0: it does not */
 	/* A second INSERT of a block has no effect: by its token, or on a cluster because its rows are the same. */
 	bool ignores_again;
 };
@@ -45,6 +47,9 @@ int schema_ask(struct clickhouse *server, struct schema_server *about);
  * that cluster; else as clickhouse__ask().
  */
 int schema_apply(struct clickhouse *server, const char *cluster, struct schema_server *about);
+
+/* "… TTL day + toIntervalDay(92) …" of a table's definition: the days, 0: none. */
+uint32_t schema_ttl_days(const char *engine);
 
 /* A name that needs no escapes. */
 bool schema_cluster_is_valid(const char *cluster);
