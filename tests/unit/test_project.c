@@ -219,7 +219,10 @@ static void clusters_have_two_tables_for_one(void)
 		facts, false,
 		"CREATE TABLE IF NOT EXISTS %d.facts ON CLUSTER 'one-two' (key String, session UInt64) ENGINE = "
 		"Distributed('one-two', db, facts_local, cityHash64(session))"));
-	CU_ASSERT(!is_made("DROP TABLE IF EXISTS %d.days", true, "") && errno == EINVAL);
+	CU_ASSERT(is_made("DROP TABLE IF EXISTS %d.days", true,
+			  "DROP TABLE IF EXISTS %d.days_local ON CLUSTER 'one-two'"));
+	CU_ASSERT(is_made("DROP TABLE IF EXISTS %d.days", false, "DROP TABLE IF EXISTS %d.days ON CLUSTER 'one-two'"));
+	CU_ASSERT(!is_made("CREATE TABLE %d.days", true, "") && errno == EINVAL);
 	CU_ASSERT(schema_cluster_is_valid("fleet-2") && !schema_cluster_is_valid("") &&
 		  !schema_cluster_is_valid("a'b"));
 }

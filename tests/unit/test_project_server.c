@@ -537,7 +537,7 @@ static void sums_answer_like_rows(void)
 	write_days(dir.path);
 	CU_ASSERT_EQUAL(project(server, dir.path, "one").days, 5);
 	CU_ASSERT_EQUAL(ask_number(server, "SELECT sum(row_cnt) FROM sums.rollup_late"), 16000);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT sum(row_cnt) FROM sums.sketches WHERE every = 1"), 16000);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT sum(row_cnt) FROM sums.histograms WHERE every = 1"), 16000);
 	all_answers_are_the_same(server);
 	/* Rows that nobody summed: their days are answered from the rows. */
 	CU_ASSERT_EQUAL(clickhouse__do(server, "INSERT INTO sums.intervals SELECT * FROM sums.intervals WHERE day = "
@@ -561,8 +561,8 @@ static void sums_answer_like_rows(void)
 	CU_ASSERT_EQUAL(project(server, dir.path, "one").days, 0);
 	CU_ASSERT_EQUAL(project_forget(server, "h1", 20000000000ULL), 0);
 	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.rollup_late WHERE host = 'h1'"), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.sketches WHERE host = 'h1'"), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.rollup_days"), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.histograms WHERE host = 'h1'"), 0);
+	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.summed_days"), 0);
 	all_answers_are_the_same(server);
 	clickhouse__free(server);
 	test_dir__remove(&dir);

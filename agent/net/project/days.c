@@ -97,7 +97,7 @@ static int load_rollups(struct project_days *days, struct clickhouse *server)
 	if (asprintf(&statement,
 		     "SELECT toYYYYMMDD(day), max(generation), argMax(row_cnt, generation), argMax(begin_min, "
 		     "generation), "
-		     "argMax(begin_max, generation) FROM %s.rollup_days GROUP BY day",
+		     "argMax(begin_max, generation) FROM %s.summed_days GROUP BY day",
 		     clickhouse__database(server)) < 0)
 		return -ENOMEM;
 	err = clickhouse__ask(server, statement, 5, &rows);

@@ -10,7 +10,7 @@ struct project_day {
 	uint32_t date;                 /* 20261113 */
 	char text[16];                 /* "2026-11-13" */
 	uint64_t row_cnt;              /* in `intervals` */
-	uint64_t generation;           /* the latest one that has a row in `rollup_days`; 0: none */
+	uint64_t generation;           /* the latest one that has a row in `summed_days`; 0: none */
 	bool is_whole;                 /* it is of as many rows */
 	uint64_t begin_min, begin_max; /* where it is whole: of rows that stand for something */
 };

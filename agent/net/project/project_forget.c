@@ -73,7 +73,7 @@ static int note_forgotten(struct clickhouse *server, const char *host)
 
 int project_forget(struct clickhouse *server, const char *host, uint64_t patience_ns)
 {
-	static const char *const tables[] = {"rollup_late", "sketches", "intervals", "blocks", "clocks",
+	static const char *const tables[] = {"rollup_late", "histograms", "intervals", "blocks", "clocks",
 					     "sessions",    "facts",    "loss",      "causes"};
 	struct schema_server about;
 	char target[SCHEMA_TARGET_SZ], *statement = NULL;
@@ -86,7 +86,7 @@ int project_forget(struct clickhouse *server, const char *host, uint64_t patienc
 	if (err)
 		return err;
 	/* Then no sum of before holds; the next projection makes them anew. */
-	schema_target(target, server, &about, "rollup_days");
+	schema_target(target, server, &about, "summed_days");
 	if (asprintf(&statement, "ALTER TABLE %s DELETE WHERE generation > 0", target) < 0)
 		return -ENOMEM;
 	err = schema_alter(server, &about, statement);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Sums of a day's rows, so that questions need not read each: `rollup_late` by class of latency, type and session, with
- * the categories; `sketches`, a histogram in one row, by session and type, and (every = 1) by session over all types;
- * `rollup_times` by minute, type and class.  A day is rolled up anew under another generation; the row of `rollup_days`
+ * the categories; `histograms`, a row for each octave, by session and type, and (every = 1) by session over all types;
+ * `rollup_times` by minute, type and class.  A day is rolled up anew under another generation; the row of `summed_days`
  * that says so comes last and has the number of rows, and the day's rollups hold as long as `intervals` has as many.  A
  * projector that is killed leaves sums of a generation that nothing names.
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loghist.h"
 #include "base/random.h"
 #include "net/project/days.h"
 #include "net/project/project_internal.h"
@@ -68,8 +69,11 @@ static int sum_up(struct clickhouse *server, const struct project_day *day, uint
 	return do_text(server, &sql);
 }
 
-/* From `rollup_late`, whose rows are fewer.  A class that no weight speaks for is no part of a histogram. */
-static int sketch(struct clickhouse *server, const struct project_day *day, uint64_t generation, bool every)
+/*
+ * From `rollup_late`, whose rows are fewer.  An octave's weights are at the places of their classes, so that octaves
+ * add up place by place (sumForEach), which is faster than sorting what they have.
+ */
+static int put_histograms(struct clickhouse *server, const struct project_day *day, uint64_t generation, bool every)
 {
 	const char *database = clickhouse__database(server);
 	struct sql sql;
@@ -77,13 +81,15 @@ static int sketch(struct clickhouse *server, const struct project_day *day, uint
 	if (sql__begin(&sql))
 		return -ENOMEM;
 	sql__put(&sql,
-		 "INSERT INTO %s.sketches SELECT toDate('%s'), toUInt64(%" PRIu64
-		 "), toUInt8(%d), kind, host, session, sum(n), sum(s), sum(s2), minIf(low, s > 0), maxIf(high, s > 0), "
-		 "groupArrayIf(bucket, s > 0), groupArrayIf(s, s > 0) FROM (SELECT %s AS kind, host, session, bucket, "
+		 "INSERT INTO %s.histograms SELECT toDate('%s'), toUInt64(%" PRIu64
+		 "), toUInt8(%d), kind, host, session, octave, sum(n), sum(s), sum(s2), minIf(low, s > 0), maxIf(high, "
+		 "s > 0), sumForEach(arrayConcat(arrayResize(emptyArrayFloat64(), place), [s])) FROM (SELECT %s AS "
+		 "kind, host, session, toUInt16(intDiv(bucket, %u) * %u) AS octave, bucket %% %u AS place, "
 		 "sum(row_cnt) AS n, sum(w) AS s, sum(w2) AS s2, minIf(begin_min, w > 0) AS low, maxIf(begin_max, w > "
 		 "0) AS high FROM %s.rollup_late WHERE day = toDate('%s') AND generation = %" PRIu64
-		 " GROUP BY kind, host, session, bucket) GROUP BY kind, host, session",
-		 database, day->text, generation, every, every ? "''" : "type", database, day->text, generation);
+		 " GROUP BY kind, host, session, octave, place) GROUP BY kind, host, session, octave",
+		 database, day->text, generation, every, every ? "''" : "type", LOGHIST_SUB_CNT, LOGHIST_SUB_CNT,
+		 LOGHIST_SUB_CNT, database, day->text, generation);
 	return do_text(server, &sql);
 }
 
@@ -122,7 +128,7 @@ static int name_generation(struct clickhouse *server, const struct project_day *
 	if (sql__begin(&sql))
 		return -ENOMEM;
 	sql__put(&sql,
-		 "INSERT INTO %s.rollup_days SELECT toDate('%s'), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64
+		 "INSERT INTO %s.summed_days SELECT toDate('%s'), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64
 		 "), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64 ")",
 		 clickhouse__database(server), day->text, generation, rolled->row_cnt, rolled->begin_min,
 		 rolled->begin_max);
@@ -134,16 +140,16 @@ static int roll_up(struct projector *projector, const struct project_day *day)
 {
 	uint64_t generation = now_ms() << 16 | (random_next(&projector->rng) & 0xffff);
 	static const char *const tables[][2] = {{"rollup_late", ""},
-						{"sketches", " AND every = 0"},
-						{"sketches", " AND every = 1"},
+						{"histograms", " AND every = 0"},
+						{"histograms", " AND every = 1"},
 						{"rollup_times", ""}};
 	struct rolled rolled[4];
 	struct project_days days;
 	bool same = true, found = false;
 	int err = sum_up(projector->server, day, generation, false)
 			  ?: sum_up(projector->server, day, generation, true)
-			  ?: sketch(projector->server, day, generation, false)
-			  ?: sketch(projector->server, day, generation, true);
+			  ?: put_histograms(projector->server, day, generation, false)
+			  ?: put_histograms(projector->server, day, generation, true);
 
 	for (size_t t = 0; !err && t < 4; t++) {
 		err = look(projector->server, tables[t][0], tables[t][1], day, generation, &rolled[t]);
@@ -233,7 +239,7 @@ int projector__put_rollups(struct projector *projector)
 	if (err)
 		return err;
 	err = drop_old(projector, &days, "rollup_late")
-		      ?: drop_old(projector, &days, "sketches") ?: drop_old(projector, &days, "rollup_times");
+		      ?: drop_old(projector, &days, "histograms") ?: drop_old(projector, &days, "rollup_times");
 	project_days__free(&days);
 	return err;
 }

@@ -130,29 +130,6 @@ static void put_counted(struct sql *sql, const char *database, const struct ques
 	sql__put(sql, ") AS counted");
 }
 
-/* "(…)": host, session, w, w2, buckets, weights: a histogram of each session, of sketches and of rows. */
-static void put_sketches(struct sql *sql, const char *database, const struct question_filter *filter)
-{
-	size_t sum_cnt = count_days(filter, DAY_SUMS), row_cnt = count_days(filter, DAY_ROWS);
-
-	sql__put(sql, "(");
-	if (sum_cnt) {
-		sql__put(sql, "SELECT host, session, w, w2, buckets, weights FROM %s.sketches WHERE ", database);
-		put_generations(sql, filter);
-		sql__put(sql, " AND every = %d AND w > 0", !filter->type);
-		put_who(sql, filter, true);
-	}
-	if (sum_cnt && row_cnt)
-		sql__put(sql, " UNION ALL ");
-	if (!sum_cnt || row_cnt) {
-		sql__put(sql, "SELECT host, session, sum(s) AS w, sum(s2) AS w2, groupArray(bucket) AS buckets, "
-			      "groupArray(s) AS weights FROM (");
-		put_rows(sql, database, filter, "host, session, bucket, sum(weight) AS s, sum(weight * weight) AS s2");
-		sql__put(sql, " GROUP BY host, session, bucket) GROUP BY host, session");
-	}
-	sql__put(sql, ")");
-}
-
 /* ", 'one','two'" without the first comma. */
 static void put_names(struct sql *sql, const char *const *names, size_t cnt)
 {
@@ -174,6 +151,61 @@ static void put_fact(struct sql *sql, const char *database, const char *fact, co
 		sql__put(sql, ")");
 	}
 	sql__put(sql, ") AS said");
+}
+
+/* What histograms are summed by: " AS counted ALL INNER JOIN …", where it is a fact. */
+static void put_called(struct sql *sql, const char *database, const char *fact)
+{
+	if (!fact)
+		return;
+	sql__put(sql, " AS counted ALL INNER JOIN ");
+	put_fact(sql, database, fact, NULL, 0);
+	sql__put(sql, " USING session");
+}
+
+/*
+ * "(…)": called, w, w2, buckets, weights: histograms by host or fact, of the sums of days and of rows.  No lambda may
+ * use a column but as its argument: 18.16 does not find it then.
+ */
+static void put_histograms(struct sql *sql, const char *database, const struct question_filter *filter,
+			   const char *fact)
+{
+	size_t sum_cnt = count_days(filter, DAY_SUMS), row_cnt = count_days(filter, DAY_ROWS);
+	const char *called = fact ? "fact" : "host", *key = fact ? "session" : "host";
+	char columns[96];
+
+	sql__put(sql, "(");
+	if (sum_cnt) {
+		sql__put(sql,
+			 "SELECT called, w, w2, arrayFilter((b, x) -> x > 0, arrayMap((i, o) -> toUInt16(i + o), "
+			 "range(length(dense)), arrayResize(emptyArrayUInt16(), length(dense), octave)), dense) AS "
+			 "buckets, arrayFilter(x -> x > 0, dense) AS weights FROM (SELECT %s AS called, first AS "
+			 "octave, sum(s) AS w, sum(s2) AS w2, sumForEach(places) AS dense FROM (SELECT %s, first, w AS "
+			 "s, w2 AS s2, weights AS places FROM %s.histograms WHERE ",
+			 called, key, database);
+		put_generations(sql, filter);
+		sql__put(sql, " AND every = %d AND w > 0", !filter->type);
+		put_who(sql, filter, true);
+		sql__put(sql, ")");
+		put_called(sql, database, fact);
+		sql__put(sql, " GROUP BY called, octave)");
+	}
+	if (sum_cnt && row_cnt)
+		sql__put(sql, " UNION ALL ");
+	if (!sum_cnt || row_cnt) {
+		sql__put(sql,
+			 "SELECT called, sum(s) AS w, sum(s2) AS w2, groupArray(class) AS buckets, groupArray(s) AS "
+			 "weights FROM (SELECT %s AS called, bucket AS class, sum(of_class) AS s, sum(of_class2) AS s2 "
+			 "FROM (",
+			 called);
+		snprintf(columns, sizeof(columns),
+			 "%s, bucket, sum(weight) AS of_class, sum(weight * weight) AS of_class2", key);
+		put_rows(sql, database, filter, columns);
+		sql__put(sql, " GROUP BY %s, bucket)", key);
+		put_called(sql, database, fact);
+		sql__put(sql, " GROUP BY called, class) GROUP BY called");
+	}
+	sql__put(sql, ")");
 }
 
 /* Of `sessions` s: those that touch the time. */
@@ -222,22 +254,10 @@ int question_groups(struct clickhouse *server, const struct question_filter *fil
 		 "AS "
 		 "sorted, arrayCumSum(arraySort((x, y) -> y, v, b)) AS reached FROM (",
 		 tail * (1 - tail));
-	if (fact) {
-		/* A row a session: joined first, and taken apart then. */
-		sql__put(&sql, "SELECT called, sum(s) AS total, sum(s2) AS total2, groupArray(at) AS b, groupArray(s) "
-			       "AS v FROM (SELECT fact AS called, at, sum(weight) AS s, sum(if(nth = 1, w2, 0)) AS s2 "
-			       "FROM (SELECT fact, w2, buckets, weights, arrayEnumerate(buckets) AS numbers FROM ");
-		put_sketches(&sql, database, filter);
-		sql__put(&sql, " AS counted ALL INNER JOIN ");
-		put_fact(&sql, database, fact, NULL, 0);
-		sql__put(&sql, " USING session) ARRAY JOIN buckets AS at, weights AS weight, numbers AS nth GROUP BY "
-			       "called, at) GROUP BY called");
-	} else {
-		sql__put(&sql, "SELECT host AS called, sum(w) AS total, sum(w2) AS total2, groupArrayArray(buckets) AS "
-			       "b, groupArrayArray(weights) AS v FROM ");
-		put_sketches(&sql, database, filter);
-		sql__put(&sql, " GROUP BY called");
-	}
+	sql__put(&sql, "SELECT called, sum(w) AS total, sum(w2) AS total2, groupArrayArray(buckets) AS b, "
+		       "groupArrayArray(weights) AS v FROM ");
+	put_histograms(&sql, database, filter, fact);
+	sql__put(&sql, " GROUP BY called");
 	sql__put(&sql, ")) ORDER BY called");
 	return sql__ask(&sql, server, QUESTION_GROUPS_COLUMNS, rows);
 }

@@ -140,6 +140,15 @@ static const struct {
 	{5, "CREATE VIEW IF NOT EXISTS %d.server_parts AS SELECT database, table, partition_id, active, rows FROM "
 	    "system.parts"},
 	{5, "CLUSTER server_mutations"},
+	/* Under other names: what is dropped and made again at the same place in ZooKeeper may come back. */
+	{6, "DROP TABLE IF EXISTS %d.rollup_days"},
+	{6, "DROP TABLE IF EXISTS %d.sketches"},
+	{6, "CREATE TABLE IF NOT EXISTS %d.histograms (day Date, generation UInt64, every UInt8, type String, host "
+	    "String, session UInt64, first UInt16, row_cnt UInt64, w Float64, w2 Float64, begin_min UInt64, begin_max "
+	    "UInt64, weights Array(Float64)) "
+	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (every, type, host, session, first)"},
+	{6, "CREATE TABLE IF NOT EXISTS %d.summed_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
+	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
 };
 
 static void put_category_sums(struct sql *sql)

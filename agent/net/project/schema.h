@@ -9,7 +9,7 @@
  *   forgotten  a row each time that a host was forgotten: its blocks' tokens are others from then on
  *   sessions, facts, loss, causes   state of a session: of rows with the same key the one with the largest `version`
  * holds
- *   sketches, rollup_late, rollup_times, rollup_days   sums of the rows of whole days (project_rollups.c)
+ *   histograms, rollup_late, rollup_times, summed_days   sums of the rows of whole days (project_rollups.c)
  *   server_parts   the server's own table of parts; on a cluster that, and server_mutations, of a server of each shard
  *
  * On a cluster a table T is Distributed over tables T_local, which are replicated (schema_cluster.c).
@@ -19,7 +19,7 @@
 
 #include "net/project/clickhouse.h"
 
-#define SCHEMA_VERSION 5
+#define SCHEMA_VERSION 6
 
 /* From the first of them that has them: insert_deduplication_token. */
 #define SCHEMA_TOKENS_MAJOR 22
@@ -72,8 +72,8 @@ char *schema_interval_definition(void);
 void schema_category_column(char column[SCHEMA_CATEGORY_SZ], int category);
 
 /*
- * Of "CREATE TABLE IF NOT EXISTS %d.NAME (COLUMNS) ENGINE = …": the same for each server of a cluster (local), and the
- * table that spreads over those; to be freed.  NULL and errno: no memory, or no such statement (EINVAL).
+ * Of "CREATE TABLE IF NOT EXISTS %d.NAME (COLUMNS) ENGINE = …" and "DROP TABLE IF EXISTS %d.NAME": the same for each
+ * server of a cluster (local), and for the table that spreads over those; to be freed.  NULL and errno: no memory, or no such statement (EINVAL).
  */
 char *schema_cluster_statement(const char *pattern, const char *database, const char *cluster, bool local);
 /* Not of what only tells of the server's own tables. */

@@ -107,16 +107,23 @@ static char *of_server(const char *pattern, const char *cluster)
 
 bool schema_cluster_has_local(const char *pattern)
 {
-	return !strncmp(pattern, "CREATE TABLE", 12);
+	return !strncmp(pattern, "CREATE TABLE", 12) || !strncmp(pattern, "DROP TABLE", 10);
 }
 
 char *schema_cluster_statement(const char *pattern, const char *database, const char *cluster, bool local)
 {
+	static const char drop[] = "DROP TABLE IF EXISTS %d.";
 	struct create create;
 	struct sql sql;
 
 	if (!schema_cluster_has_local(pattern))
 		return of_server(pattern, cluster);
+	if (!strncmp(pattern, drop, sizeof(drop) - 1)) {
+		if (sql__begin(&sql))
+			return NULL;
+		sql__put(&sql, "%s%s ON CLUSTER '%s'", pattern, local ? "_local" : "", cluster);
+		return sql__end(&sql);
+	}
 	if (!take_apart(pattern, &create)) {
 		errno = EINVAL;
 		return NULL;
