@@ -56,8 +56,8 @@ all: setup-build
 build: $(BUILD)/whylate workloads presets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
-.PHONY: setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all setup-deb
-setup-build setup-test setup-targets setup-lint setup-bench setup-matrix setup-matrix-all setup-deb: setup-%:
+.PHONY: setup-build setup-test setup-targets setup-lint setup-bench setup-cluster setup-matrix setup-matrix-all setup-deb
+setup-build setup-test setup-targets setup-lint setup-bench setup-cluster setup-matrix setup-matrix-all setup-deb: setup-%:
 	@scripts/setup.sh $*
 
 # --- the kernel side --------------------------------------------------------------------------------------------------
@@ -488,7 +488,7 @@ $(BUILD)/bench/%: tests/bench/bench_%.c $(BUILD)/libwhylate.a
 
 # Agents, collectors, database and Prometheus on loopback; needs root.
 .PHONY: fleet-demo
-fleet-demo: setup-test
+fleet-demo: setup-cluster
 	@$(MAKE) --no-print-directory build
 	@WHYLATE=$(abspath $(BUILD)/whylate) scripts/fleet-demo
 
@@ -565,7 +565,7 @@ help:
 	@echo 'make deb       a Debian package         make deb-check        installed in a fresh root, and removed (root)'
 	@echo 'make live-thread, make live-address   the collector under a sanitizer   make live-agent   … the agent and its probes'
 	@echo 'make bench     figures for docs/OVERHEAD.md   make bench-probes  … of probes on functions'
-	@echo 'make fleet-demo   20 agents, 2 collectors, a database and Prometheus on loopback: who is late, and why'
+	@echo 'make fleet-demo   20 agents, 2 collectors, 2 database servers and Prometheus on loopback: who is late, and why'
 	@echo 'make diagnose-all [PLANTS=…] [FLAGS=--no-gain]   servers with planted causes, each diagnosed: is the first line right?'
 	@echo 'make targets [TARGETS=…] [FLAGS=-v]       four programs of Debian, each with a planted cause, diagnosed by name'
 	@echo 'make targets-all [TARGETS=…] [FLAGS=-v]   thirteen programs of Debian, each with a planted cause, diagnosed by port'

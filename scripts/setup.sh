@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what building, testing, linting or benchmarking whylate needs from Debian's packages.
 #
-#   scripts/setup.sh build|test|lint|bench|matrix|matrix-all|deb …
+#   scripts/setup.sh build|test|lint|bench|cluster|matrix|matrix-all|deb …
 #   scripts/setup.sh charts                                     only what the HTML page embeds, from the npm registry
 #   scripts/setup.sh list PART                                  only prints the names; `libraries` is a part as well
 #
@@ -25,13 +25,15 @@ run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python
 	apache2 mariadb-server mariadb-client sysbench golang-go golang-1.22-go golang-1.23-go chromium fonts-dejavu-core
 	clickhouse-server prometheus python3-scipy tmux zsh fish lighttpd haproxy python3-aiohttp)
 # What a release may lack; the tests that need it are skipped with their reason.
-optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus python3-scipy zsh fish "
+optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus python3-scipy zsh fish libzookeeper-java "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck llvm libclang-rt-19-dev)
-# The last line builds the servers of tests/bench/values from their sources, and the LLVM pass.  ZooKeeper: tests/torture/cluster.
-bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid libzookeeper-java default-jre-headless
+# The last line builds the servers of tests/bench/values from their sources, and the LLVM pass.
+bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid
 	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev llvm-19-dev)
+# tests/torture/cluster, scripts/fleet-demo: servers that are a cluster
+cluster=("${run_tests[@]}" libzookeeper-java default-jre-headless)
 matrix=(qemu-system-x86 busybox-static binutils e2fsprogs python3 util-linux)
 deb=(debhelper dpkg-dev fakeroot lintian debootstrap)
 matrix_all=("${matrix[@]}" qemu-system-arm gcc-aarch64-linux-gnu)
@@ -46,10 +48,11 @@ packages_of() {
 	targets) echo "${targets[@]}" ;;
 	lint) echo "${lint[@]}" ;;
 	bench) echo "${bench[@]}" ;;
+	cluster) echo "${cluster[@]}" ;;
 	deb) echo "${deb[@]}" ;;
 	matrix) echo "${matrix[@]}" ;;
 	matrix-all) echo "${matrix_all[@]}" ;;
-	*) say "unknown part '$1': build, test, targets, lint, bench, matrix, matrix-all or deb"; exit 2 ;;
+	*) say "unknown part '$1': build, test, targets, lint, bench, cluster, matrix, matrix-all or deb"; exit 2 ;;
 	esac
 }
 

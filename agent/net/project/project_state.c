@@ -77,7 +77,8 @@ static bool ends_with(const char *text, const char *end)
 /* What hosts may have in common: not what counts, times or names one recording. */
 static bool is_common(const char *key)
 {
-	static const char *const ends[] = {"_ns", "_ts", "_pids", "pid", "host", "_received", "_written", "rows_kept"};
+	static const char *const ends[] = {"_ns",       "_ts",      "_pids",     "pid",    "host",
+					   "_received", "_written", "rows_kept", "replies"};
 	static const char *const begins[] = {"note.",  "round.", "windows",    "intervals_",   "stack",      "segment",
 					     "wakeup", "edge",   "handoff",    "detail_",      "invocation", "probe_",
 					     "hw_",    "cost_",  "target_cpu", "graph_height", "censored_",  "agent_"};
