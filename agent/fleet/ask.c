@@ -207,11 +207,24 @@ static int take_recording(struct fleet_ask *ask, struct fleet_recording *recordi
 	return recording->host && recording->path ? 0 : -ENOMEM;
 }
 
+/* Those that stand out: into `names`, which has room for all groups.  How many. */
+static size_t list_late(const struct fleet_answer *answer, const char **names)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < answer->group_cnt; i++)
+		if (answer->groups[i].stands_out)
+			names[cnt++] = answer->groups[i].name;
+	return cnt;
+}
+
 /* The recordings behind the hosts that stand out, and what they are late by. */
 static int ask_first_causes(struct fleet_ask *ask, struct fleet_answer *answer)
 {
+	const char **late = calloc(answer->group_cnt + 1, sizeof(*late));
 	struct clickhouse_rows rows = {0};
-	int err = question_first_causes(ask->server, &ask->filter, &rows);
+	int err =
+		late ? question_first_causes(ask->server, &ask->filter, late, list_late(answer, late), &rows) : -ENOMEM;
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		const char *const *cells = rows.cells + QUESTION_FIRST_COLUMNS * i;
@@ -230,31 +243,30 @@ static int ask_first_causes(struct fleet_ask *ask, struct fleet_answer *answer)
 			err = take_recording(ask, &group->recordings[group->recording_cnt++], cells[3], cells[4],
 					     cells[0], cells[5]);
 	}
+	free(late);
 	clickhouse_rows__free(&rows);
 	return err;
 }
 
 static int ask_facts(struct fleet_ask *ask, struct fleet_answer *answer)
 {
-	VEC(const char *) late = {0};
+	const char **late = calloc(answer->group_cnt + 1, sizeof(*late));
+	size_t late_cnt = late ? list_late(answer, late) : 0;
 	VEC(struct fleet_fact) facts = {0};
 	struct clickhouse_rows rows = {0};
-	int err = 0;
+	int err = late ? 0 : -ENOMEM;
 
-	for (size_t i = 0; !err && i < answer->group_cnt; i++)
-		if (answer->groups[i].stands_out)
-			err = vec_push(&late, answer->groups[i].name);
-	if (!err && late.cnt)
-		err = question_facts(ask->server, &ask->filter, late.items, late.cnt, &rows);
+	if (late_cnt)
+		err = question_facts(ask->server, &ask->filter, late, late_cnt, &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		const char *const *cells = rows.cells + 4 * i;
 		struct fleet_fact fact = {.key = keep(ask, cells[0]), .value = keep(ask, cells[1])};
-		uint64_t late_cnt, other_cnt;
+		uint64_t having_cnt, other_cnt;
 
-		if (!clickhouse_u64(cells[2], &late_cnt) || !clickhouse_u64(cells[3], &other_cnt))
+		if (!clickhouse_u64(cells[2], &having_cnt) || !clickhouse_u64(cells[3], &other_cnt))
 			err = -EBADMSG;
 		/* A host without requests in the time has facts all the same. */
-		fact.late = err || late_cnt > late.cnt ? (uint32_t)late.cnt : (uint32_t)late_cnt;
+		fact.late = err || having_cnt > late_cnt ? (uint32_t)late_cnt : (uint32_t)having_cnt;
 		fact.other = err || other_cnt > answer->other_host_cnt ? (uint32_t)answer->other_host_cnt
 								       : (uint32_t)other_cnt;
 		if (!err)
@@ -264,7 +276,7 @@ static int ask_facts(struct fleet_ask *ask, struct fleet_answer *answer)
 	fleet_rank_facts(facts.items, facts.cnt, (uint32_t)answer->late_host_cnt, (uint32_t)answer->other_host_cnt);
 	answer->facts = facts.items;
 	answer->fact_cnt = facts.cnt;
-	vec_free(&late);
+	free(late);
 	return err;
 }
 

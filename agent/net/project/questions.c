@@ -320,13 +320,13 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 	return sql__ask(&sql, server, 2 + WL_CATEGORY_CNT, rows);
 }
 
-/* The rows of `causes` that hold: of each session those of its latest analysis. */
-static void put_causes(struct sql *sql, const char *database, const struct question_filter *filter)
+/* The rows of `causes` that hold: of each session those of its latest analysis, and of these such ranks. */
+static void put_causes(struct sql *sql, const char *database, const struct question_filter *filter, const char *ranks)
 {
 	sql__put(sql,
-		 " FROM (SELECT * FROM %s.causes WHERE rank > 0 AND (session, version) GLOBAL IN "
+		 " FROM (SELECT * FROM %s.causes WHERE rank %s AND (session, version) GLOBAL IN "
 		 "(SELECT session, max(version) FROM %s.causes GROUP BY session)",
-		 database, database);
+		 database, ranks, database);
 	/* A root's type is that of the request it worked for, which need not be the late one's. */
 	sql__put(sql, ") AS found ALL INNER JOIN ");
 	put_sessions(sql, database, filter);
@@ -345,7 +345,7 @@ int question_roots(struct clickhouse *server, const struct question_filter *filt
 		       "argMax(what, share * tail_weight), argMax(session, share * tail_weight), "
 		       "argMax(slowest_sid, share * tail_weight), argMax(on_host, share * tail_weight), "
 		       "argMax(in_directory, share * tail_weight)");
-	put_causes(&sql, clickhouse__database(server), filter);
+	put_causes(&sql, clickhouse__database(server), filter, "> 0");
 	sql__put(
 		&sql,
 		" GROUP BY category, kind, role, function, object, culprit HAVING late > 0 ORDER BY late DESC LIMIT %u",
@@ -353,21 +353,25 @@ int question_roots(struct clickhouse *server, const struct question_filter *filt
 	return sql__ask(&sql, server, QUESTION_ROOTS_COLUMNS, rows);
 }
 
-int question_first_causes(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
+int question_first_causes(struct clickhouse *server, const struct question_filter *filter, const char *const *hosts,
+			  size_t host_cnt, struct clickhouse_rows *rows)
 {
 	struct sql sql;
 
 	if (sql__begin(&sql))
 		return -ENOMEM;
 	sql__put(&sql, "SELECT on_host, what, share, session, slowest_sid, in_directory");
-	put_causes(&sql, clickhouse__database(server), filter);
-	sql__put(&sql, " WHERE rank = 1 ORDER BY on_host, end_max DESC");
+	put_causes(&sql, clickhouse__database(server), filter, "= 1");
+	sql__put(&sql, " WHERE on_host IN (");
+	put_names(&sql, hosts, host_cnt);
+	sql__put(&sql, ") ORDER BY on_host, end_max DESC");
 	return sql__ask(&sql, server, QUESTION_FIRST_COLUMNS, rows);
 }
 
 int question_facts(struct clickhouse *server, const struct question_filter *filter, const char *const *late,
 		   size_t late_cnt, struct clickhouse_rows *rows)
 {
+	bool is_some = filter->since_ns || filter->until_ns || filter->host;
 	const char *database = clickhouse__database(server);
 	struct sql sql;
 
@@ -377,11 +381,15 @@ int question_facts(struct clickhouse *server, const struct question_filter *filt
 		       "(SELECT key, fact, on_host, on_host IN (");
 	put_names(&sql, late, late_cnt);
 	sql__put(&sql,
-		 ") AS is_late FROM (SELECT session, key, argMax(value, version) AS fact FROM %s.facts GROUP BY "
-		 "session, key) AS said ALL INNER JOIN ",
-		 database);
-	put_sessions(&sql, database, filter);
-	sql__put(&sql, " AS recorded USING session) GROUP BY key, fact");
+		 ") AS is_late FROM (SELECT session, key, argMax(value, version) AS fact%s FROM %s.facts GROUP BY "
+		 "session, key) AS said",
+		 is_some ? "" : ", any(host) AS on_host", database);
+	if (is_some) {
+		sql__put(&sql, " ALL INNER JOIN ");
+		put_sessions(&sql, database, filter);
+		sql__put(&sql, " AS recorded USING session");
+	}
+	sql__put(&sql, ") GROUP BY key, fact");
 	return sql__ask(&sql, server, 4, rows);
 }
 

@@ -46,10 +46,10 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 #define QUESTION_ROOTS_COLUMNS 14
 int question_roots(struct clickhouse *server, const struct question_filter *filter, uint32_t limit,
 		   struct clickhouse_rows *rows);
-/* The first cause of each recording: host, what, share, session, sid, recording; the latest recording first. */
+/* The first cause of each recording of these hosts: host, what, share, session, sid, recording; the latest first. */
 #define QUESTION_FIRST_COLUMNS 6
-int question_first_causes(struct clickhouse *server, const struct question_filter *filter,
-			  struct clickhouse_rows *rows);
+int question_first_causes(struct clickhouse *server, const struct question_filter *filter, const char *const *hosts,
+			  size_t host_cnt, struct clickhouse_rows *rows);
 /* Facts: key, value, how many of the late hosts have it, how many of the others. */
 int question_facts(struct clickhouse *server, const struct question_filter *filter, const char *const *late,
 		   size_t late_cnt, struct clickhouse_rows *rows);
