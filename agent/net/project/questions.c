@@ -118,7 +118,9 @@ static void put_counted(struct sql *sql, const char *database, const struct ques
 		sql__put(sql, "SELECT %s FROM %s.%s WHERE ", sums, database, table);
 		put_generations(sql, filter);
 		sql__put(sql, " AND w > 0");
-		put_who(sql, filter, !strcmp(table, "rollup_late"));
+		if (!strcmp(table, "histograms"))
+			sql__put(sql, " AND every = %d", !filter->type);
+		put_who(sql, filter, strcmp(table, "rollup_times"));
 		sql__put(sql, "%s", more);
 		if (row_cnt)
 			sql__put(sql, " UNION ALL ");
@@ -437,8 +439,8 @@ int question_heat(struct clickhouse *server, const struct question_filter *filte
 {
 	bool by_day = step_ns == QUESTION_DAY_NS;
 	struct question_filter of_rows = *filter;
+	char *condition, sums[320], of_row[160];
 	struct sql sql, which;
-	char *condition;
 
 	/* Sums of a host are of whole days. */
 	if (!by_day)
@@ -453,14 +455,17 @@ int question_heat(struct clickhouse *server, const struct question_filter *filte
 		free(condition);
 		return -ENOMEM;
 	}
-	sql__put(&sql, "SELECT called, intDiv(begin, %" PRIu64 ") * %" PRIu64 " AS step, sum(w), sumIf(w, at >= %u)",
-		 step_ns, step_ns, from_bucket);
-	put_counted(
-		&sql, clickhouse__database(server), &of_rows, "rollup_late",
-		"host AS called, toUInt64(toUInt16(day)) * 86400000000000 AS begin, bucket AS at, w",
-		by_day ? "host AS called, toUInt64(toUInt16(day)) * 86400000000000 AS begin, bucket AS at, weight AS w"
-		       : "host AS called, begin_ns AS begin, bucket AS at, weight AS w",
-		condition);
+	/* Of an octave's weights those of the late classes; not of one that is late as a whole. */
+	snprintf(sums, sizeof(sums),
+		 "host AS called, toUInt64(toUInt16(day)) * 86400000000000 AS begin, w, if(first >= %u, w, "
+		 "arraySum(arraySlice(weights, greatest(%u - toInt32(first) + 1, 1)))) AS late",
+		 from_bucket, from_bucket);
+	snprintf(of_row, sizeof(of_row),
+		 "host AS called, %s AS begin, weight AS w, if(bucket >= %u, weight, 0.) AS late",
+		 by_day ? "toUInt64(toUInt16(day)) * 86400000000000" : "begin_ns", from_bucket);
+	sql__put(&sql, "SELECT called, intDiv(begin, %" PRIu64 ") * %" PRIu64 " AS step, sum(w), sum(late)", step_ns,
+		 step_ns);
+	put_counted(&sql, clickhouse__database(server), &of_rows, "histograms", sums, of_row, condition);
 	free(condition);
 	sql__put(&sql, " GROUP BY called, step ORDER BY called, step");
 	return sql__ask(&sql, server, QUESTION_HEAT_COLUMNS, rows);
