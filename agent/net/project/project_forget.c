@@ -74,7 +74,7 @@ static int note_forgotten(struct clickhouse *server, const char *host)
 int project_forget(struct clickhouse *server, const char *host, uint64_t patience_ns)
 {
 	static const char *const tables[] = {"rollup_late", "histograms", "intervals", "blocks", "clocks",
-					     "sessions",    "facts",    "loss",      "causes"};
+					     "sessions",    "facts",      "loss",      "causes"};
 	struct schema_server about;
 	char target[SCHEMA_TARGET_SZ], *statement = NULL;
 	int err = schema_ask(server, &about);

@@ -73,7 +73,8 @@ void schema_category_column(char column[SCHEMA_CATEGORY_SZ], int category);
 
 /*
  * Of "CREATE TABLE IF NOT EXISTS %d.NAME (COLUMNS) ENGINE = …" and "DROP TABLE IF EXISTS %d.NAME": the same for each
- * server of a cluster (local), and for the table that spreads over those; to be freed.  NULL and errno: no memory, or no such statement (EINVAL).
+ * server of a cluster (local), and for the table that spreads over those; to be freed.  NULL and errno: no memory, or
+ * no such statement (EINVAL).
  */
 char *schema_cluster_statement(const char *pattern, const char *database, const char *cluster, bool local);
 /* Not of what only tells of the server's own tables. */
