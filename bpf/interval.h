@@ -12,15 +12,11 @@
 
 #include "call.h"
 #include "first.h"
-#include "handoff.h"
-#include "open_waits.h"
-#include "opens.h"
+#include "interval_account.h"
+#include "interval_send.h"
 #include "retain.h"
 #include "ring.h"
 #include "thread.h"
-
-/* States that keep their name while the interval's thread works for others. */
-#define PAUSED_KEEP (EXTERNAL_STATES | bit(WL_STATE_BLOCKED_POLL))
 
 struct pickup {
 	u64 sid;
@@ -35,205 +31,6 @@ struct pickup {
 	u32 type_kind; /* enum wl_first: what type_value is */
 	u32 zero;
 };
-
-static __always_inline u64 sid__next(struct cpu_context *cpu)
-{
-	return (__sync_fetch_and_add(&cpu->sid_seq, 1) + 1) << SID_CPU_BITS |
-	       (bpf_get_smp_processor_id() & ((1 << SID_CPU_BITS) - 1));
-}
-
-/* The finaliser of MurmurHash3: every bit of the sid moves every bit of the hash. */
-static __always_inline u32 sid__hash(u64 sid)
-{
-	sid ^= sid >> 33;
-	sid *= 0xff51afd7ed558ccdULL;
-	sid ^= sid >> 33;
-	sid *= 0xc4ceb9fe1a85ec53ULL;
-	sid ^= sid >> 33;
-	return sid;
-}
-
-/* Decides; *rate is what the record will say of it. */
-static __always_inline bool sid__selected(u64 sid, u32 *rate)
-{
-	u64 selection = controls.selection, end_ts, now;
-
-	*rate = selection;
-	if (selection == SELECTION_NONE || sid__hash(sid) > selection >> 32)
-		return false;
-	end_ts = controls.select_end_ts;
-	if (!end_ts)
-		return true;
-	now = bpf_ktime_get_ns();
-	return now >= controls.select_begin_ts && now < end_ts;
-}
-
-/* A fault that never said how it ended (an error, a signal) has ended at the latest when its thread makes a call. */
-static __always_inline void thread__end_stale_fault(struct thread *thread)
-{
-	u64 pending_ns;
-
-	if (!thread->in_fault)
-		return;
-	thread->in_fault = 0;
-	nest__pop(thread);
-	pending_ns = thread->length_ns[STATE_FAULT_PENDING];
-	thread->length_ns[STATE_FAULT_PENDING] = 0;
-	thread->length_ns[WL_STATE_RUNNING] += pending_ns;
-}
-
-/*
- * What the thread was at until end_ts goes to the interval; what of it is queue is returned. Inlined, because a call
- * for each entry takes longer than the entry.
- */
-static __always_inline u64 open__split_entry(struct open_interval *open, u64 word, u64 end_ts, u64 own_ts)
-{
-	u64 from_ts, length_ns, own_ns;
-	u32 state = word_state(word);
-
-	from_ts = later(word_ts(word), open->begin_ts);
-	if (from_ts >= end_ts)
-		return 0;
-	length_ns = end_ts - from_ts;
-	if (EXTERNAL_STATES & bit(state)) {
-		open->sum.length_ns[state] += length_ns;
-		open->sum.count[state] += word_ts(word) >= open->begin_ts;
-		return 0;
-	}
-	if (!(RUNNING_STATES & bit(state)) || end_ts <= own_ts)
-		return length_ns;
-	own_ns = end_ts - later(from_ts, own_ts);
-	open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
-	return length_ns - own_ns;
-}
-
-/*
- * Splits the time from begin_ts to pickup_ts, before the interval was picked up, by what the thread was doing then. Its
- * own running belongs to the interval from own_ts on; before, it was busy with something else.
- */
-VERIFIED_ONCE int open__split_before(struct open_interval *open, struct thread *thread, u64 own_ts)
-{
-	u64 begin_ts, end_ts, queue_ns = 0;
-	u32 state;
-
-	if (!open || !thread)
-		return 0;
-	begin_ts = open->begin_ts;
-	end_ts = open->pickup_ts;
-	for (u32 back = 0; back < HISTORY_LEN && end_ts > begin_ts; back++) {
-		u64 word = *thread__past(thread, back);
-
-		queue_ns += open__split_entry(open, word, end_ts, own_ts);
-		if (word_ts(word) < end_ts)
-			end_ts = word_ts(word);
-	}
-	if (end_ts > begin_ts) {
-		queue_ns += end_ts - begin_ts;
-		open->flags |= WL_INTERVAL_HISTORY;
-	}
-	/* A goroutine that can be read for waits for a thread, as a thread does for a CPU. */
-	state = thread->goroutine ? WL_STATE_RUNQ_WAKEUP : WL_STATE_QUEUE;
-	open->sum.length_ns[state] += queue_ns;
-	open->sum.count[state] += queue_ns > 0;
-	return 0;
-}
-
-struct ran_search {
-	struct thread *thread;
-	u64 from_ts, end_ts;
-	u64 ran_ns;
-};
-
-/* A callback of bpf_loop(), because the verifier would walk every path through an open loop. */
-static long ran_entry(u32 back, struct ran_search *search)
-{
-	u64 word = *thread__past(search->thread, back), from_ts = later(word_ts(word), search->from_ts);
-
-	if (from_ts < search->end_ts) {
-		if (word_state(word) == WL_STATE_RUNNING)
-			search->ran_ns += search->end_ts - from_ts;
-		search->end_ts = from_ts;
-	}
-	return word_ts(word) <= search->from_ts;
-}
-
-/* How long the thread ran its own code since from_ts, as far as its history goes back. */
-VERIFIED_ONCE u64 thread__ran_since(struct thread *thread, u64 from_ts, u64 end_ts)
-{
-	struct ran_search search = {.thread = thread, .from_ts = from_ts, .end_ts = end_ts};
-
-	if (!thread)
-		return 0;
-	bpf_loop(HISTORY_LEN, ran_entry, &search, 0);
-	return search.ran_ns;
-}
-
-/* What passed since it was last accounted for belongs to nobody that is known. */
-static __always_inline void open__gap(struct open_interval *open, u32 state, u64 now)
-{
-	u64 gap_ns = now > open->accounted_ts ? now - open->accounted_ts : 0;
-
-	open->sum.length_ns[state & STATE_MASK] += gap_ns;
-	open->sum.count[state & STATE_MASK]++;
-	open->accounted_ts += gap_ns;
-}
-
-/*
- * Adds what has happened on the thread since accounted_ts until `now`, the instant of thread->fresh (0: it could not be
- * read), and returns until when.
- */
-VERIFIED_ONCE u64 open__add_fresh(struct open_interval *open, struct thread *thread, u64 now)
-{
-	u64 queue_ns = 0;
-	u32 keep;
-
-	if (!open || !thread)
-		return 0;
-	keep = open->paused ? PAUSED_KEEP : ~0U;
-	if (!now) {
-		open->flags |= WL_INTERVAL_TORN;
-		return bpf_ktime_get_ns();
-	}
-	/* Its goroutine was on another thread meanwhile, whose counters are not at hand. */
-	if (cfg_knobs.goroutines && open->counted_tid != thread->kernel_tid) {
-		open__gap(open, open->paused ? WL_STATE_QUEUE : WL_STATE_UNKNOWN, now);
-		open->base = thread->fresh;
-		open->counted_tid = thread->kernel_tid;
-		open->accounted_ts = now;
-		return now;
-	}
-	for (int i = 0; i < STATE_SLOTS; i++) {
-		u64 delta_ns = thread->fresh.length_ns[i] - open->base.length_ns[i];
-
-		if (keep & bit(i)) {
-			open->sum.length_ns[i] += delta_ns;
-			open->sum.count[i] += thread->fresh.count[i] - open->base.count[i];
-		} else {
-			queue_ns += delta_ns;
-		}
-		open->base.length_ns[i] = thread->fresh.length_ns[i];
-		open->base.count[i] = thread->fresh.count[i];
-	}
-	for (int i = 0; i < WL_TALLY_CNT; i++) {
-		open->sum.tally[i] += thread->fresh.tally[i] - open->base.tally[i];
-		open->base.tally[i] = thread->fresh.tally[i];
-	}
-	for (int i = 0; i < WL_HW_SLOTS; i++) {
-		if (!open->paused)
-			open->sum.hw[i] += thread->fresh.hw[i] - open->base.hw[i];
-		open->base.hw[i] = thread->fresh.hw[i];
-	}
-	open->sum.length_ns[WL_STATE_QUEUE] += queue_ns;
-	open->sum.count[WL_STATE_QUEUE] += queue_ns > 0;
-	open->accounted_ts = now;
-	return now;
-}
-
-/* Likewise until now. */
-static __always_inline u64 open__account(struct open_interval *open, struct thread *thread)
-{
-	return open__add_fresh(open, thread, thread__snapshot(thread, &thread->fresh, false));
-}
 
 /* The thread turns from its current interval to something else at `now`. */
 static __always_inline void thread__served(struct thread *thread, u64 now)
@@ -511,128 +308,6 @@ static __always_inline u64 interval__hand_over(struct thread *thread)
 	return now;
 }
 
-/* What every record of an interval begins with. */
-static __always_inline void open__fill_brief(struct wl_brief_record *record, const struct open_interval *open,
-					     const struct thread *thread, u64 sid)
-{
-	record->sid = sid;
-	record->begin_ts = open->begin_ts;
-	record->pickup_ts = open->pickup_ts;
-	record->end_ts = open->accounted_ts;
-	record->pid = open->pid;
-	record->tid = open->picker_tid;
-	record->end_tid = thread->tid;
-	record->type = open->type;
-	record->rate = open->rate;
-	record->flags = open->flags;
-	record->conn = open->conn;
-	record->first_len = 0;
-	record->first_total = open->first_total;
-}
-
-VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, u64 sid, u32 chance)
-{
-	struct wl_interval_record *record;
-
-	if (!open || !thread)
-		return 0;
-	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_INTERVAL,
-			       cfg_knobs.first_bytes ? sizeof(*record) + WL_FIRST_MAX : sizeof(*record));
-	if (!record) {
-		thread->lost_ts = bpf_ktime_get_ns();
-		return 0;
-	}
-	open__fill_brief((struct wl_brief_record *)record, open, thread, sid);
-	if (cfg_knobs.first_bytes)
-		record->first_len = open__copy_first(open, record->first);
-	record->hw_epoch = open->hw_epoch;
-	record->chance = chance;
-	record->queue_sid = open->queue_sid;
-	record->queue_sid_ns = open->queue_sid_ns;
-	record->context = open->context;
-	__builtin_memset(&record->culprit, 0, sizeof(record->culprit));
-	__builtin_memset(&record->lock, 0, sizeof(record->lock));
-	__builtin_memset(&record->blocked, 0, sizeof(record->blocked));
-	__builtin_memset(&record->fault, 0, sizeof(record->fault));
-	if (thread->goroutine) {
-		if (open->tid == thread->tid)
-			open__take_waits(open, thread, later(open->owned_ts, thread->entered_ts));
-		record->culprit = open->go_culprit;
-		record->lock = open->go_lock;
-		record->blocked = open->go_other;
-		record->fault = open->go_fault;
-	} else if (open->tid == thread->tid) {
-		bool moved = open->owned_ts != open->pickup_ts;
-		struct past_runq *past = wait_list__longest(&thread->runq, moved ? open->owned_ts : open->begin_ts);
-
-		if (past)
-			record->culprit = past->culprit;
-		copy_longest(&record->lock, &thread->lock, open->owned_ts);
-		copy_longest(&record->blocked, &thread->other, open->owned_ts);
-		copy_longest(&record->fault, &thread->fault, open->owned_ts);
-	}
-	if (cfg_knobs.first_bytes)
-		open__read_thread_context(open, thread->pid);
-	__builtin_memcpy(&record->trace, &open->trace, sizeof(record->trace));
-	for (int i = 0; i < WL_HW_SLOTS; i++)
-		record->hw[i] = open->sum.hw[i];
-	for (int i = 0; i < WL_STATE_CNT; i++) {
-		record->length_ns[i] = open->sum.length_ns[i];
-		record->count[i] = open->sum.count[i];
-	}
-	record->length_ns[WL_STATE_RUNNING] += open->sum.length_ns[STATE_FAULT_PENDING];
-	for (int i = 0; i < WL_TALLY_CNT; i++)
-		record->tally[i] = open->sum.tally[i];
-	ring__submit(record);
-	return 0;
-}
-
-/* False: it does not fit into words. */
-static __always_inline bool open__pack_brief(struct open_interval *open, struct thread *thread, u64 sid)
-{
-	u64 before_ns = open->pickup_ts - open->begin_ts, work_ns = open->accounted_ts - open->pickup_ts, after_ns;
-	struct word_writer writer;
-
-	if (!WL_WORD_FITS(before_ns, 32) || !WL_WORD_FITS(work_ns, 32) || !words__take(&writer))
-		return false;
-	if (cfg_knobs.trace && cfg_knobs.first_bytes)
-		words__put_first(&writer, open);
-	words__of(&writer, thread);
-	after_ns = open->accounted_ts - writer.ring->ts;
-	if (!WL_WORD_FITS(after_ns, WL_BRIEF_AFTER_BITS)) {
-		words__at(&writer, open->accounted_ts);
-		after_ns = 0;
-	}
-	words__put(&writer, WL_BRIEF_WORD(open->flags, after_ns));
-	words__put(&writer, sid);
-	words__put(&writer, (u64)open->type << 32 | open->rate);
-	words__put(&writer, before_ns << 32 | work_ns);
-	words__put(&writer, (u64)open->pid << 32 | open->picker_tid);
-	words__end(&writer, WL_LOSS_INTERVAL);
-	return true;
-}
-
-/* Of one that is not kept: that it was, and how long it took. */
-VERIFIED_ONCE int open__send_brief(struct open_interval *open, struct thread *thread, u64 sid)
-{
-	struct wl_brief_record *record;
-
-	if (!open || !thread || open__pack_brief(open, thread, sid))
-		return 0;
-	record = ring__reserve(WL_LOSS_INTERVAL, WL_RECORD_BRIEF,
-			       cfg_knobs.trace && cfg_knobs.first_bytes ? sizeof(*record) + WL_FIRST_MAX
-									: sizeof(*record));
-	if (!record) {
-		thread->lost_ts = bpf_ktime_get_ns();
-		return 0;
-	}
-	open__fill_brief(record, open, thread, sid);
-	if (cfg_knobs.trace && cfg_knobs.first_bytes)
-		record->first_len = open__copy_first(open, record->first);
-	ring__submit(record);
-	return 0;
-}
-
 /* The thread ends the interval, whoever has worked for it lately. */
 VERIFIED_ONCE int open__take_to_end(struct open_interval *open, struct thread *thread, u64 sid)
 {
@@ -653,6 +328,37 @@ VERIFIED_ONCE int open__take_to_end(struct open_interval *open, struct thread *t
 	}
 	open->tid = owner_tid;
 	return 0;
+}
+
+/* The thread ends what it has worked for itself: all of its time until now. */
+static __always_inline void open__account_end(struct open_interval *open, struct thread *thread, u64 sid,
+					      u64 own_since_ts)
+{
+	bool paused = open->paused;
+	u64 now = open__account(open, thread);
+
+	open->accounted_ts = now;
+	if (cfg_knobs.probes && thread->call_cnt)
+		calls__end(thread, sid, now, thread->fresh.length_ns);
+	if (paused) {
+		/* The reply itself, after the thread's last business with another interval, is its own. */
+		u64 own_ns = thread__ran_since(thread, own_since_ts, now);
+
+		if (own_ns > open->sum.length_ns[WL_STATE_QUEUE])
+			own_ns = open->sum.length_ns[WL_STATE_QUEUE];
+		open->sum.length_ns[WL_STATE_QUEUE] -= own_ns;
+		open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
+		if (thread->served_end_ts > open->pickup_ts && thread->served_ns > open->queue_sid_ns &&
+		    thread->served_sid != sid) {
+			open->queue_sid = thread->served_sid;
+			open->queue_sid_ns = thread->served_ns;
+		}
+	}
+	if (thread->recording)
+		thread->recording--;
+	if (cfg_knobs.hw && !(open->hw_epoch & 1) && open->hw_epoch == thread->hw_epoch &&
+	    open->hw_generation == thread->hw_generation)
+		open->flags |= WL_INTERVAL_HW;
 }
 
 VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
@@ -707,31 +413,7 @@ VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 		if (thread->recording)
 			thread->recording--;
 	} else {
-		bool paused = open->paused;
-
-		now = open__account(open, thread);
-		open->accounted_ts = now;
-		if (cfg_knobs.probes && thread->call_cnt)
-			calls__end(thread, sid, now, thread->fresh.length_ns);
-		if (paused) {
-			/* The reply itself, after the thread's last business with another interval, is its own. */
-			u64 own_ns = thread__ran_since(thread, own_since_ts, now);
-
-			if (own_ns > open->sum.length_ns[WL_STATE_QUEUE])
-				own_ns = open->sum.length_ns[WL_STATE_QUEUE];
-			open->sum.length_ns[WL_STATE_QUEUE] -= own_ns;
-			open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
-			if (thread->served_end_ts > open->pickup_ts && thread->served_ns > open->queue_sid_ns &&
-			    thread->served_sid != sid) {
-				open->queue_sid = thread->served_sid;
-				open->queue_sid_ns = thread->served_ns;
-			}
-		}
-		if (thread->recording)
-			thread->recording--;
-		if (cfg_knobs.hw && !(open->hw_epoch & 1) && open->hw_epoch == thread->hw_epoch &&
-		    open->hw_generation == thread->hw_generation)
-			open->flags |= WL_INTERVAL_HW;
+		open__account_end(open, thread, sid, own_since_ts);
 	}
 	if (later(thread->lost_ts, thread->suspect_ts) > open->begin_ts)
 		open->flags |= WL_INTERVAL_LOSSY;
