@@ -195,7 +195,6 @@ int stack_samples__take_wait(struct stack_samples *samples, const struct wl_stac
 			   .state = (enum wl_state)record->state,
 			   .weight_ns = stands_for(record->chance)},
 	};
-	struct fresh *wait;
 
 	samples->counts.waits++;
 	if (record->state >= WL_STATE_CNT || !record->tid || length_ns < record->runq_ns ||
@@ -207,9 +206,11 @@ int stack_samples__take_wait(struct stack_samples *samples, const struct wl_stac
 	fresh.sample.end_ts = record->ts + record->blocked_ns;
 	if (vec_reserve(&samples->fresh, 2))
 		return -ENOMEM;
-	wait = &samples->fresh.items[samples->fresh.cnt++];
-	*wait = fresh;
-	wait->sample.weight_ns *= (double)record->blocked_ns;
+	/* A thread that was woken at once has only waited for a CPU. */
+	if (record->blocked_ns) {
+		samples->fresh.items[samples->fresh.cnt] = fresh;
+		samples->fresh.items[samples->fresh.cnt++].sample.weight_ns *= (double)record->blocked_ns;
+	}
 	if (!record->runq_ns)
 		return 0;
 	/* With the same stack it then waits for a CPU. */

@@ -344,6 +344,22 @@ static void memory_is_bounded_and_what_goes_is_counted(void)
 	end(&bench);
 }
 
+/* Woken at once, and then runnable for 200 ns: one sample, and none of a wait without length. */
+static void a_wait_without_length_is_no_sample(void)
+{
+	struct bench bench;
+
+	begin(&bench);
+	copy(&bench, 500, 7, 3, "main;lock");
+	wait(&bench, 500, 7, 1, 3, 0, 200, 0);
+	ended(&bench, 1, 400, 900, 1);
+	advance(&bench, 1000);
+	CU_ASSERT_EQUAL_FATAL(bench.seen.cnt, 1);
+	CU_ASSERT_EQUAL(bench.seen.samples[0].state, WL_STATE_RUNQ_WAKEUP);
+	CU_ASSERT(bench.seen.samples[0].ts == 500 && bench.seen.samples[0].end_ts == 700);
+	end(&bench);
+}
+
 static void what_cannot_be_true_is_counted(void)
 {
 	struct wl_stack_record record = {.ts = 1, .tid = 2, .state = WL_STATE_CNT};
@@ -427,6 +443,7 @@ int suite_stack_samples(void)
 		{"a check finds another stack", a_check_finds_another_stack},
 		{"any order of the rings gives the same", any_order_of_the_rings_gives_the_same},
 		{"memory is bounded and what goes is counted", memory_is_bounded_and_what_goes_is_counted},
+		{"a wait without length is no sample", a_wait_without_length_is_no_sample},
 		{"what cannot be true is counted", what_cannot_be_true_is_counted},
 		{"a sink that fails ends the call", a_sink_that_fails_ends_the_call},
 		{"equal texts are one", equal_texts_are_one},
