@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Everything that takes a CPU away from a thread and gives it to no other. */
 static const int stolen_states[] = {
@@ -47,15 +48,27 @@ static void take_row(void *owner, const struct interval *interval)
 	nesting->both_cnt += interval->n[WL_STATE_IRQ_TIMER] && interval->n[WL_STATE_SOFTIRQ_NET_RX];
 }
 
-/* Measured: 10 µs in a virtual machine inside a virtual machine, where each end of an interrupt is an exit to both
- * hosts. */
+/* Measured: 10 to 37 µs in a virtual machine inside a virtual machine, where each end of an interrupt is an exit to
+ * both hosts. */
 static double delivery_most_ns(void)
 {
 	char *cpus = file_read("/proc/cpuinfo", NULL);
 	bool is_virtual = cpus && strstr(cpus, " hypervisor");
 
 	free(cpus);
-	return is_virtual ? 20000 : 3000;
+	return is_virtual ? 40000 : 3000;
+}
+
+/* CPU time that the hypervisor gave to others, of all CPUs: a gap for the witness, and nothing that the kernel runs. */
+static double host_steal_ns(void)
+{
+	char *stat = file_read("/proc/stat", NULL);
+	unsigned long ticks = 0;
+
+	if (stat && sscanf(stat, "cpu %*u %*u %*u %*u %*u %*u %*u %lu", &ticks) != 1)
+		ticks = 0;
+	free(stat);
+	return (double)ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
 }
 
 static void test_against_witness(void)
@@ -64,7 +77,7 @@ static void test_against_witness(void)
 	struct nesting nesting = {0};
 	struct workload workload;
 	struct session session;
-	double gap_ns, gap_cnt, stolen_ns = 0;
+	double gap_ns, gap_cnt, stolen_ns = 0, steal_ns = host_steal_ns();
 
 	if (!workload_start(&workload, "spin", 6) ||
 	    !recording_start(&recording, "spin", workload.server_pid, "-d 60s --duty 100%%"))
@@ -72,6 +85,7 @@ static void test_against_witness(void)
 	workload_go(&workload);
 	if (!workload_finish(&workload, 30))
 		goto cleanup;
+	steal_ns = host_steal_ns() - steal_ns;
 	CHECK(process_wait(&recording.process, 10) == 0);
 	if (!session_read(&session, recording.dir.s, take_row, &nesting))
 		goto cleanup;
@@ -81,18 +95,19 @@ static void test_against_witness(void)
 		stolen_ns += nesting.stolen_ns[i];
 	gap_ns = json_number(workload.result, "gap_ns");
 	gap_cnt = json_number(workload.result, "gap_cnt");
-	printf("\n    witnessed %.1f ms in %.0f gaps, recorded %.1f ms ...", gap_ns / 1e6, gap_cnt, stolen_ns / 1e6);
+	printf("\n    witnessed %.1f ms in %.0f gaps, recorded %.1f ms, %.0f ms stolen by the host ...", gap_ns / 1e6,
+	       gap_cnt, stolen_ns / 1e6, steal_ns / 1e6);
 	/*
 	 * Never more than was witnessed, or nested interrupts were charged twice; a recorded request is a little longer
 	 * than the witness, by its receive and its send.  Less by what lies before and after the kernel's own entry and
-	 * is seen by nothing in the kernel: the interrupt's delivery and the way back, per gap.
+	 * is seen by nothing in the kernel: the interrupt's delivery and the way back, per gap; and what the host took.
 	 */
 	if (!CHECKF(stolen_ns <= 1.10 * gap_ns, "witnessed %.0f ns in %.0f gaps, recorded %.0f", gap_ns, gap_cnt,
 		    stolen_ns))
 		for (size_t i = 0; i < STOLEN_CNT; i++)
 			if (nesting.stolen_ns[i] > 0)
 				printf("    %s %.1f ms\n", state_name(stolen_states[i]), nesting.stolen_ns[i] / 1e6);
-	CHECKF(stolen_ns + (double)nesting.lossy_ns >= 0.90 * gap_ns - delivery_most_ns() * gap_cnt,
+	CHECKF(stolen_ns + (double)nesting.lossy_ns >= 0.90 * gap_ns - delivery_most_ns() * gap_cnt - steal_ns,
 	       "witnessed %.0f ns in %.0f gaps, recorded %.0f", gap_ns, gap_cnt, stolen_ns);
 	CHECKF(nesting.lossy_cnt <= session.row_cnt / 10, "events are missing to %lu of %lu requests",
 	       nesting.lossy_cnt, session.row_cnt);

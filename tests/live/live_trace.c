@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #define SHARE_TOLERANCE 0.15
+/* Windows see a dozen late requests, each of which may be late for another reason: a standard error of 0.08. */
+#define SHARE_TOLERANCE_WINDOWS 0.30
 /* What is planted takes longer, everything else less. */
 #define LATE_NS 4000000UL
 
@@ -98,7 +100,9 @@ static double culprit_share(json_object *report, const struct workload *workload
 
 static void check_report(const struct workload *workload, json_object *report, bool by_comm)
 {
+	bool in_windows = json_number(report, "session.windows.count") > 0;
 	double share = culprit_share(report, workload, by_comm);
+	double tolerance = in_windows ? SHARE_TOLERANCE_WINDOWS : SHARE_TOLERANCE;
 	json_object *result = workload->result;
 	bool good = true;
 
@@ -122,10 +126,11 @@ static void check_report(const struct workload *workload, json_object *report, b
 		good &= CHECKF(!strcmp(json_text(report, "path.lines.0.object"), json_text(result, "lock")),
 			       "%s: the lock is %s, not %s", workload->name, json_text(report, "path.lines.0.object"),
 			       json_text(result, "lock"));
-	good &= CHECKF(fabs(share - workload->planted_share) <= SHARE_TOLERANCE, "%s: planted %.3f, %.3f of it by %s",
+	good &= CHECKF(fabs(share - workload->planted_share) <= tolerance, "%s: planted %.3f, %.3f of it by %s",
 		       workload->name, workload->planted_share, share, workload->culprit_comm);
 	if (!good)
-		printf("\n    %s\n", json_object_to_json_string(result));
+		printf("\n    %s\n    causes: %.3000s\n", json_object_to_json_string(result),
+		       json_object_to_json_string(json_at(report, "causes")));
 }
 
 struct stalled {
