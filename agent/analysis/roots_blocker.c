@@ -11,16 +11,6 @@
 
 static const char *const interrupts = "interrupts";
 
-static bool is_blocked(uint8_t state)
-{
-	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
-}
-
-static bool is_runnable(uint8_t state)
-{
-	return state == WL_STATE_RUNQ_WAKEUP || state == WL_STATE_RUNQ_PREEMPT;
-}
-
 static bool is_other(const struct path_step *step)
 {
 	return step->culprit_tid && step->culprit_tid != step->tid;
@@ -402,10 +392,10 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 				trail->way.own && !step->sid ? trail->interval->base.sid : step->sid,
 				trail->way.own ? trail->interval->base.type : step->type, ns);
 	}
-	if (behind && (is_runnable(step->state) || (step->state == WL_STATE_BLOCKED_DISK && is_other(step))) &&
+	if (behind && (state_is_runnable(step->state) || (step->state == WL_STATE_BLOCKED_DISK && is_other(step))) &&
 	    root_trail__hop(trail, step->pid, step->tid))
 		return -ENOMEM;
-	if (is_runnable(step->state))
+	if (state_is_runnable(step->state))
 		return follow_runnable(trail, step, leaf, ns);
 	if (step->state == WL_STATE_THROTTLED) {
 		leaf.key.kind = ROOT_QUOTA;
@@ -417,7 +407,7 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 	if (step->transit)
 		return add_peer(trail, step, leaf, ns);
 	/* The thread in front waits itself; or the lock's owner is known, and not how the wait ended. */
-	if (step->category == WL_CATEGORY_QUEUE && is_blocked(step->state) && !trail->nest &&
+	if (step->category == WL_CATEGORY_QUEUE && state_is_blocked(step->state) && !trail->nest &&
 	    can_follow(trail, step->tid, from_ts, to_ts))
 		return follow_thread(trail, step->pid, step->tid, from_ts, to_ts, ns);
 	if (step->state != WL_STATE_BLOCKED_DISK && is_other(step) &&

@@ -253,11 +253,6 @@ static bool is_executing(uint8_t state)
 	return state_is_on_cpu(state) && !state_is_interrupt(state);
 }
 
-static bool is_blocked(uint8_t state)
-{
-	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
-}
-
 static int add_step(struct extraction *in, const struct path_step *step, uint32_t own_tid)
 {
 	uint32_t longest, unused;
@@ -265,7 +260,7 @@ static int add_step(struct extraction *in, const struct path_step *step, uint32_
 	if (!step->depth || step->certainty == WL_CERTAINTY_AMBIGUOUS || step->tid == own_tid) {
 		if (!step->depth && is_executing(step->state))
 			return add_ticks(in, step->tid, TREE_ROOT, step->begin_ts, step->end_ts);
-		if (!step->depth && !is_blocked(step->state))
+		if (!step->depth && !state_is_blocked(step->state))
 			return 0;
 		return add_waits(in, own_tid, TREE_ROOT, step->begin_ts, step->end_ts, &longest);
 	}
@@ -276,7 +271,8 @@ static int add_step(struct extraction *in, const struct path_step *step, uint32_
 		return 0;
 	if (is_executing(step->state))
 		return add_ticks(in, step->tid, longest, step->begin_ts, step->end_ts);
-	return is_blocked(step->state) ? add_waits(in, step->tid, longest, step->begin_ts, step->end_ts, &unused) : 0;
+	return state_is_blocked(step->state) ? add_waits(in, step->tid, longest, step->begin_ts, step->end_ts, &unused)
+					     : 0;
 }
 
 /* The thread that is on depth 0 next: it is the one that waits. */

@@ -45,6 +45,16 @@ bool state_is_on_cpu(uint8_t state)
 	return state == WL_STATE_FAULT_MINOR || state == WL_STATE_FAULT_MAJOR || state <= WL_STATE_SOFTIRQ_RCU;
 }
 
+bool state_is_runnable(uint32_t state)
+{
+	return state == WL_STATE_RUNQ_WAKEUP || state == WL_STATE_RUNQ_PREEMPT;
+}
+
+bool state_is_blocked(uint32_t state)
+{
+	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
+}
+
 bool state_is_interrupt(uint8_t state)
 {
 	return state_is_on_cpu(state) && state != WL_STATE_RUNNING && state != WL_STATE_FAULT_MINOR &&

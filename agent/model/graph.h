@@ -90,6 +90,10 @@ struct graph_interval {
 /* The thread executes, or is interrupted while it does. */
 bool state_is_on_cpu(uint8_t state);
 bool state_is_interrupt(uint8_t state);
+/* It waits for a CPU. */
+bool state_is_runnable(uint32_t state);
+/* It waits for anything else. */
+bool state_is_blocked(uint32_t state);
 
 struct graph;
 

@@ -353,7 +353,7 @@ static int find_queue(struct walk *walk, struct frame *frame)
 	frame->next_tid = 0;
 	if (since_ts > frame->low_ts && walk__find_reply(walk, frame, since_ts))
 		return walk__push_reply(walk, frame);
-	if (since_ts > frame->low_ts && walk__find_notice(walk, frame))
+	if (since_ts > frame->low_ts && walk__find_notice(walk, frame, walk__last_loop_wait(walk, frame)))
 		return walk__push_notice(walk, frame);
 	if (!since_ts && (frame->generator = generator_of(walk, frame))) {
 		since_ts = frame->generator->from_ts;
@@ -415,6 +415,19 @@ static int walk_queue(struct walk *walk, struct frame *frame)
 	return walk__push_queue(walk, frame, segment, begin_ts);
 }
 
+/* The interval's thread waits in its event loop: for a reply, a worker, another interval, or anything else. */
+static int walk_loop(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
+{
+	if (walk__find_reply(walk, frame, segment->begin_ts))
+		return walk__to_reply(walk, frame, segment);
+	if (walk__find_notice(walk, frame, segment) && frame->asked_ts < segment->begin_ts)
+		return walk__push_notice(walk, frame);
+	frame->notice = NULL;
+	if (walk__is_for_another(walk, frame, segment))
+		return walk__idle(walk, frame, segment, begin_ts);
+	return walk_blocked(walk, frame, segment);
+}
+
 /* Explains some of the last frame's time. */
 static int walk_on(struct walk *walk, struct frame *frame)
 {
@@ -448,18 +461,11 @@ static int walk_on(struct walk *walk, struct frame *frame)
 		frame->own = true;
 		frame->own_end_ts = frame->at_ts;
 	}
-	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__find_reply(walk, frame, segment->begin_ts))
-		return walk__to_reply(walk, frame, segment);
-	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__find_notice(walk, frame) &&
-	    frame->asked_ts < segment->begin_ts)
-		return walk__push_notice(walk, frame);
-	frame->notice = NULL;
-	if (own && segment->state == WL_STATE_BLOCKED_POLL && walk__is_for_another(walk, frame, segment))
-		return walk__idle(walk, frame, segment,
-				  segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts);
-	if (path_is_blocked(segment->state))
-		return walk_blocked(walk, frame, segment);
 	begin_ts = segment->begin_ts > frame->low_ts ? segment->begin_ts : frame->low_ts;
+	if (own && segment->state == WL_STATE_BLOCKED_POLL)
+		return walk_loop(walk, frame, segment, begin_ts);
+	if (state_is_blocked(segment->state))
+		return walk_blocked(walk, frame, segment);
 	/* A segment without a sid is the interval's own from the pick-up on. */
 	if (own && !segment->sid && begin_ts < walk->interval->pickup_ts)
 		begin_ts = walk->interval->pickup_ts;

@@ -79,8 +79,12 @@ int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_
 bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts);
 /* The reply and its request are edges; the interval is queued back to the reply. */
 int walk__push_reply(struct walk *walk, struct frame *frame);
-/* Likewise of a worker thread that woke this thread's event loop; frame->notice. */
-bool walk__find_notice(const struct walk *walk, struct frame *frame);
+/*
+ * Likewise of a worker thread that ended this thread's wait in its event loop (NULL: there was none); frame->notice and
+ * asked_ts.
+ */
+bool walk__find_notice(const struct walk *walk, struct frame *frame, const struct graph_segment *wait);
+const struct graph_segment *walk__last_loop_wait(const struct walk *walk, const struct frame *frame);
 int walk__push_notice(struct walk *walk, struct frame *frame);
 bool walk__is_for_another(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait);
 /* From the reply, or the notice, back to the request. */
@@ -90,8 +94,7 @@ int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_se
 /* In its event loop, and no reply is known: the interval's own wait, back to begin_ts. */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
 
-/* path_lock.c: a wait for something, not a sleep. */
-bool path_is_blocked(uint8_t state);
+/* path_lock.c */
 bool walk__woken_in_vain(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait,
 			 const struct graph_wakeup *wakeup);
 /* Who ended the last of the waits that one with a timeout is tried again by; `timeout`: nobody, or it is no such wait.

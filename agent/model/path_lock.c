@@ -8,14 +8,9 @@
 #define RETRY_REACH_NS  1000000000ULL
 #define SAME_OBJECT_SZ  64
 
-bool path_is_blocked(uint8_t state)
-{
-	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
-}
-
 /*
- * Somebody else than the lock's owner woke the thread, which then found the lock in the same hands and waited again:
- * the wake-up meant nothing.
+ * A task that does not own the lock woke the thread, which found the same owner and waited again: the wake-up does not
+ * end the wait.
  */
 bool walk__woken_in_vain(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait,
 			 const struct graph_wakeup *wakeup)
@@ -27,7 +22,7 @@ bool walk__woken_in_vain(const struct walk *walk, const struct frame *frame, con
 		return false;
 	next = graph__segments(walk->graph, frame->tid, wakeup->ts, walk->look_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < AGAIN_LOOKS_MAX; i++) {
-		if (next[i].begin_ts < wakeup->ts || !path_is_blocked(next[i].state))
+		if (next[i].begin_ts < wakeup->ts || !state_is_blocked(next[i].state))
 			continue;
 		if (next[i].state != wait->state || next[i].object != wait->object ||
 		    next[i].owner_tid != wait->owner_tid)
@@ -42,8 +37,7 @@ bool walk__woken_in_vain(const struct walk *walk, const struct frame *frame, con
 /* Between two tries the thread is runnable, or runs for a moment. */
 static bool is_between_tries(const struct graph_segment *segment)
 {
-	return segment->state == WL_STATE_RUNQ_WAKEUP || segment->state == WL_STATE_RUNQ_PREEMPT ||
-	       state_is_interrupt(segment->state) ||
+	return state_is_runnable(segment->state) || state_is_interrupt(segment->state) ||
 	       (state_is_on_cpu(segment->state) && segment->end_ts - segment->begin_ts <= RETRY_RUN_NS);
 }
 

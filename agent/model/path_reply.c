@@ -91,11 +91,12 @@ bool walk__is_for_another(const struct walk *walk, const struct frame *frame, co
 	return false;
 }
 
-/* The thread's last wait in its event loop before at_ts; NULL: none after since_ts. */
-static const struct graph_segment *last_loop_wait(const struct walk *walk, const struct frame *frame, uint64_t since_ts)
+/* The thread's last wait in its event loop before at_ts; NULL: there is none. */
+const struct graph_segment *walk__last_loop_wait(const struct walk *walk, const struct frame *frame)
 {
 	size_t cnt;
-	const struct graph_segment *segments = graph__segments(walk->graph, frame->tid, since_ts, frame->at_ts, &cnt);
+	const struct graph_segment *segments =
+		graph__segments(walk->graph, frame->tid, frame->low_ts, frame->at_ts, &cnt);
 
 	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
 		if (segments[cnt - 1 - i].state == WL_STATE_BLOCKED_POLL)
@@ -103,7 +104,7 @@ static const struct graph_segment *last_loop_wait(const struct walk *walk, const
 	return NULL;
 }
 
-/* When the thread last ran for the interval before at_ts, and no other one since then had it; low_ts: not known. */
+/* When the thread last ran for the interval before at_ts; low_ts: not known. */
 static uint64_t left_at(const struct walk *walk, const struct frame *frame)
 {
 	size_t cnt;
@@ -123,19 +124,19 @@ static uint64_t left_at(const struct walk *walk, const struct frame *frame)
  * The event loop gave the interval to a worker thread of its process, through memory, and was woken by it (an eventfd,
  * a pipe to itself, a signal): what the worker did until then is why, whatever else the loop did meanwhile.
  */
-bool walk__find_notice(const struct walk *walk, struct frame *frame)
+bool walk__find_notice(const struct walk *walk, struct frame *frame, const struct graph_segment *wait)
 {
-	uint64_t since_ts = left_at(walk, frame);
-	const struct graph_segment *wait = last_loop_wait(walk, frame, since_ts), *doings;
-	struct graph_wakeup *wakeup;
+	struct graph_wakeup *wakeup =
+		wait ? graph__wakeup_in(walk->graph, frame->tid, wait->begin_ts + 1, wait->end_ts) : NULL;
+	const struct graph_segment *doings;
+	uint64_t since_ts;
 	size_t cnt;
 
 	frame->notice = NULL;
-	if (since_ts == frame->low_ts || !wait)
+	if (!wakeup || !wakeup->waker_tid || wakeup->waker_tid == frame->tid || wakeup->ts > frame->at_ts)
 		return false;
-	wakeup = graph__wakeup_in(walk->graph, frame->tid, wait->begin_ts + 1, wait->end_ts);
-	if (!wakeup || !wakeup->waker_tid || wakeup->waker_tid == frame->tid || wakeup->ts <= since_ts ||
-	    wakeup->ts > frame->at_ts)
+	since_ts = left_at(walk, frame);
+	if (since_ts == frame->low_ts || wakeup->ts <= since_ts)
 		return false;
 	doings = graph__segments(walk->graph, wakeup->waker_tid, since_ts, wakeup->ts, &cnt);
 	if (!cnt || doings[cnt - 1].pid != wait->pid)

@@ -177,7 +177,7 @@ static int on_segment(struct trace *trace, const struct wl_segment_record *recor
 	} else if (record->state == WL_STATE_FAULT_MINOR || record->state == WL_STATE_FAULT_MAJOR) {
 		resolve_fault(trace, record);
 	}
-	if (off_cpu || (record->state >= WL_STATE_BLOCKED_FUTEX && record->state <= WL_STATE_BLOCKED_OTHER))
+	if (off_cpu || state_is_blocked(record->state))
 		segment.cpu = GRAPH_NO_CPU;
 	if (record->flags & WL_SEGMENT_SUSPECT)
 		segment.mark |= TRACE_SUSPECT;

@@ -92,7 +92,7 @@ static int write_thread(struct trace *trace, uint32_t tid, uint64_t from_ts, uin
 		segments[i].mark |= TRACE_WRITTEN;
 		trace_row_segment(&trace->row, &trace->texts, tid, &segments[i], &names);
 		err = append(trace, SHARD_TABLE_SEGMENT);
-		if (err || segments[i].state < WL_STATE_BLOCKED_FUTEX || segments[i].state > WL_STATE_BLOCKED_OTHER)
+		if (err || !state_is_blocked(segments[i].state))
 			continue;
 		wakeup = graph__wakeup_in(trace->graph, tid, segments[i].begin_ts + 1, segments[i].end_ts);
 		if (wakeup)

@@ -31,11 +31,6 @@ static bool waits_for_work(const struct graph_segment *segment)
 	       segment->state == WL_STATE_BLOCKED_POLL || segment->state == WL_STATE_BLOCKED_PIPE;
 }
 
-static bool is_blocked(const struct graph_segment *segment)
-{
-	return segment->state >= WL_STATE_BLOCKED_FUTEX && segment->state <= WL_STATE_BLOCKED_OTHER;
-}
-
 static void label(struct graph_segment *segment, uint64_t sid, uint32_t type)
 {
 	segment->sid = sid;
@@ -133,7 +128,8 @@ static uint64_t let_go_ts(const struct trace *trace, const struct graph_interval
 
 	segments = graph__segments(trace->graph, tid, since_ts, until_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < LOOKS_MAX; i++) {
-		if (ran && ((segments[i].sid && segments[i].sid != interval->sid) || is_blocked(&segments[i])))
+		if (ran &&
+		    ((segments[i].sid && segments[i].sid != interval->sid) || state_is_blocked(segments[i].state)))
 			return segments[i].begin_ts;
 		ran |= segments[i].begin_ts >= since_ts && segments[i].state == WL_STATE_RUNNING;
 		end_ts = segments[i].end_ts;
@@ -252,7 +248,7 @@ static uint64_t handed_over_ts(const struct trace *trace, const struct graph_int
 	segments = graph__segments(trace->graph, interval->tid, interval->pickup_ts, interval->end_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < LOOKS_MAX; i++)
 		if (segments[i].begin_ts > interval->pickup_ts &&
-		    (segments[i].sid != interval->sid || is_blocked(&segments[i])))
+		    (segments[i].sid != interval->sid || state_is_blocked(segments[i].state)))
 			return segments[i].begin_ts;
 	return interval->pickup_ts;
 }

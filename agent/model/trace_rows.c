@@ -42,11 +42,6 @@ static void set_cpu(struct shard_row *row, uint32_t column, uint16_t cpu)
 		row->values[column].u64 = cpu;
 }
 
-static bool is_blocked(uint32_t state)
-{
-	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
-}
-
 static bool is_fault(uint32_t state)
 {
 	return state == WL_STATE_FAULT_MINOR || state == WL_STATE_FAULT_MAJOR;
@@ -75,7 +70,7 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 	const char *name = NULL;
 
 	begin_row(row);
-	if (is_blocked(segment->state) && go_wait_text(segment->object))
+	if (state_is_blocked(segment->state) && go_wait_text(segment->object))
 		name = go_wait_text(segment->object);
 	else if (lock && names->data_name && segment->object)
 		name = names->data_name(names->owner, outside || segment->object & WL_FILE_LOCK ? segment->pid : 0,
@@ -93,7 +88,7 @@ void trace_row_segment(struct shard_row *row, struct trace_texts *texts, uint32_
 							  texts->type, sizeof(texts->type))
 				     : NULL);
 	set_cpu(row, SEGMENT_CPU, segment->cpu);
-	if (is_blocked(segment->state) && segment->syscall) /* descriptor 0 is one, too */
+	if (state_is_blocked(segment->state) && segment->syscall) /* descriptor 0 is one, too */
 		set_u64(row, SEGMENT_OBJECT, segment->object);
 	else
 		set_known(row, SEGMENT_OBJECT, segment->object);

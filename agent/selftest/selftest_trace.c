@@ -4,6 +4,7 @@
  * and what is on its stack meanwhile.
  */
 #include "base/clock.h"
+#include "model/graph.h"
 #include "selftest/selftest_internal.h"
 
 #include <inttypes.h>
@@ -16,11 +17,6 @@
 /* What the witness did, and whether it was seen: fills `round` and returns whether the kernel left out events. */
 typedef bool (*trace_judge)(const struct stage *stage, const struct deed_report *report, struct check_round *round);
 
-static bool is_blocked(uint32_t state)
-{
-	return state >= WL_STATE_BLOCKED_FUTEX && state <= WL_STATE_BLOCKED_OTHER;
-}
-
 /* The longest wait of the main thread that lies within its deed; NULL: none was seen. */
 static const struct wl_segment_record *longest_wait(const struct stage *stage, const struct deed_report *report)
 {
@@ -29,8 +25,8 @@ static const struct wl_segment_record *longest_wait(const struct stage *stage, c
 	for (size_t i = 0; i < stage->segments.cnt; i++) {
 		const struct wl_segment_record *segment = &stage->segments.items[i];
 
-		if (segment->tid != report->tid || !is_blocked(segment->state) || segment->end_ts < report->before_ts ||
-		    segment->begin_ts > report->after_ts)
+		if (segment->tid != report->tid || !state_is_blocked(segment->state) ||
+		    segment->end_ts < report->before_ts || segment->begin_ts > report->after_ts)
 			continue;
 		if (!longest || segment->end_ts - segment->begin_ts > longest->end_ts - longest->begin_ts)
 			longest = segment;
