@@ -6,6 +6,7 @@
 #include "analysis/stats.h"
 #include "base/names.h"
 #include "base/order.h"
+#include "model/stack_texts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -98,7 +99,7 @@ static int fill_root(struct cause *cause, const struct roots *roots, const struc
 		return -ENOMEM;
 	if (root->call_path_cnt)
 		cause->function = root->call_path[function_place(roots, &line->branch, root)];
-	if (cause->function && !strcmp(cause->function, SAMPLES_UNKNOWN))
+	if (cause->function && !strcmp(cause->function, STACK_UNKNOWN))
 		cause->function = NULL;
 	return 0;
 }

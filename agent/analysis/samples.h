@@ -52,8 +52,6 @@ const struct sample *samples_of(const struct samples *samples, const struct trac
 				uint64_t from_ts, uint64_t to_ts, size_t *cnt);
 /* Without traces: those of an interval. */
 const struct sample *samples_of_sid(const struct samples *samples, uint64_t session_id, uint64_t sid, size_t *cnt);
-/* The frame of an address in no file that could be read. */
-#define SAMPLES_UNKNOWN "[unknown]"
 /* Functions at the beginning of every thread of every program, which tell nothing. */
 bool samples_is_start(const char *name);
 /*

@@ -77,7 +77,7 @@ struct stack_samples *stack_samples__new(struct stack_texts *texts, const struct
 
 	if (!samples)
 		return NULL;
-	samples->unknown = stack_texts__get(texts, "[unknown]", false, 0, NULL, 0);
+	samples->unknown = stack_texts__get(texts, STACK_UNKNOWN, false, 0, NULL, 0);
 	if (!samples->unknown) {
 		free(samples);
 		return NULL;

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The frame of code in no file that could be read, and the text of a stack that was not copied. */
+#define STACK_UNKNOWN "[unknown]"
+
 struct stack_text {
 	struct stack_text *next; /* of the same bucket */
 	uint64_t hash;

@@ -41,7 +41,7 @@ void stacks__frame_name(struct stacks *stacks, struct image_process *process, ui
 	else if (unwinder__is_made(image->unwinder, addr))
 		made_name(stacks, process, addr, ts, name);
 	else if (!unwinder__place(image->unwinder, addr, name, NAME_SZ))
-		snprintf(name, NAME_SZ, "[unknown]");
+		snprintf(name, NAME_SZ, STACK_UNKNOWN);
 }
 
 /*
@@ -370,7 +370,7 @@ int stacks__user_text(struct stacks *stacks, const struct wl_stack_record *recor
 	if (err || *text)
 		return err;
 	/* It has ended before its mappings could be read. */
-	*text = text_without(stacks, "[unknown]", false);
+	*text = text_without(stacks, STACK_UNKNOWN, false);
 	return *text ? 0 : -ENOMEM;
 }
 
