@@ -300,8 +300,8 @@ static void another_interval_in_between_is_interference(void)
 	graph__free(graph);
 }
 
-/* A wait for a lock runs into its timeout and is tried again, for another word of the condition variable. */
-static void a_wait_with_a_timeout_goes_on(void)
+/* A wait for a lock runs into its timeout; the next wait is for `object`, and thread 5 ends it. */
+static void expect_after_timeout(uint64_t object, const char *steps)
 {
 	const struct graph_wakeup timeout = {.ts = 50, .context = WL_CONTEXT_TIMER};
 	struct graph *graph = graph__new();
@@ -311,27 +311,22 @@ static void a_wait_with_a_timeout_goes_on(void)
 	fixture_lock_wait(graph, 1, 10, 50, SID, 0x4000, 0);
 	CU_ASSERT_EQUAL(graph__add_wakeup(graph, 1, &timeout), 0);
 	fixture_segment(graph, 1, 50, 52, WL_STATE_RUNNING, SID);
-	fixture_lock_wait(graph, 1, 52, 90, SID, 0x4008, 0);
+	fixture_lock_wait(graph, 1, 52, 90, SID, object, 0);
 	fixture_wakeup(graph, 1, 90, 5);
 	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
 	fixture_segment(graph, 5, 0, 100, WL_STATE_RUNNING, 0);
-	fixture_expect(graph, &interval, 0,
-		       "oncpu@1 0-10; lock@5<5#16384 10-50; oncpu@1 50-52; lock@5<5#16392 52-90; oncpu@1 90-100");
+	fixture_expect(graph, &interval, 0, steps);
 	graph__free(graph);
+}
 
-	/* The next wait is for another lock: what ended it says nothing of the first one. */
-	graph = graph__new();
-	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
-	fixture_lock_wait(graph, 1, 10, 50, SID, 0x4000, 0);
-	CU_ASSERT_EQUAL(graph__add_wakeup(graph, 1, &timeout), 0);
-	fixture_segment(graph, 1, 50, 52, WL_STATE_RUNNING, SID);
-	fixture_lock_wait(graph, 1, 52, 90, SID, 0x9000, 0);
-	fixture_wakeup(graph, 1, 90, 5);
-	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
-	fixture_segment(graph, 5, 0, 100, WL_STATE_RUNNING, 0);
-	fixture_expect(graph, &interval, 0,
-		       "oncpu@1 0-10; lock@1#16384 10-50; oncpu@1 50-52; lock@5<5#36864 52-90; oncpu@1 90-100");
-	graph__free(graph);
+static void a_wait_with_a_timeout_goes_on(void)
+{
+	/* For another word of the same condition variable: a retry. */
+	expect_after_timeout(0x4008, "oncpu@1 0-10; lock@5<5#16384 10-50; oncpu@1 50-52; lock@5<5#16392 52-90; "
+				     "oncpu@1 90-100");
+	/* For another lock: what ended that wait did not end the first one. */
+	expect_after_timeout(0x9000, "oncpu@1 0-10; lock@1#16384 10-50; oncpu@1 50-52; lock@5<5#36864 52-90; "
+				     "oncpu@1 90-100");
 }
 
 static void pipes_wake_from_their_writer(void)
