@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The bytes of one ELF file: where its segments and sections lie, and reading them.  By pread, not mmap: a library that
- * somebody truncates while it is read must not become a SIGBUS.  Every range is checked against the file.
+ * The bytes of one ELF file: where its segments and sections lie, and reading them.  By pread, not mmap: a mapped
+ * library that another process truncates meanwhile raises SIGBUS.  Every range is checked against the file.
  */
 #ifndef WHYLATE_TARGET_ELF_IMAGE_H
 #define WHYLATE_TARGET_ELF_IMAGE_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The agent's side of reading symbol tables: a whylate-symbols process reads them, one file after the other.  It begins
- * with the first file and again after it has ended.  A file that ends it twice, takes SYMBOLS_CPU_S of its CPU time or
- * more memory than it has is given up, which is said once; so are all files where it cannot be confined, or when files
- * that were given up have taken READER_WASTED_MAX_S in all.  Nothing that it answers is trusted.
+ * with the first file and again after it has ended.  The agent gives a file up that ends the process twice, takes
+ * SYMBOLS_CPU_S of its CPU time or more memory than it may have, and warns once; it gives all files up where the
+ * process cannot be confined, or when files that were given up have taken READER_WASTED_MAX_S in all.  Nothing that it
+ * answers is trusted.
  *
  * Any thread.
  */

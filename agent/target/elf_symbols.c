@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Everything is read at once and copied out, by pread rather than mmap: a library that somebody truncates while it is
- * read must not become a SIGBUS.  The header is checked here before libelf sees the file.
+ * The file is read at once and copied out, by pread rather than mmap: a mapped library that another process truncates
+ * meanwhile raises SIGBUS.  The header is checked here before libelf sees the file.
  */
 #include "target/elf_symbols.h"
 

@@ -351,7 +351,7 @@ static bool cfa_make(struct unwind_where *cfa, Dwarf_Frame *frame)
 	return true;
 }
 
-/* libdw says of rbx what holds for rax (x86_64_abi_cfi(), 0 for 3): where nothing else is said, calls preserve it. */
+/* libdw's ABI rules name rax where rbx is meant (x86_64_abi_cfi(), 0 for 3): without a rule, calls preserve rbx. */
 static bool is_preserved(int reg)
 {
 #if defined(__x86_64__)

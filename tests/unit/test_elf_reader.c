@@ -117,7 +117,7 @@ static void a_file_that_takes_too_long_is_given_up(void)
 	said_begin();
 	CU_ASSERT_EQUAL(end_while_asked(path, SIGXCPU), 0);
 	starts = symbols_children_starts();
-	/* It has no symbols, any mark, and is not read again; which is said once. */
+	/* It has no symbols and every mark, and is not read again; the agent warns once. */
 	file = elf_file__open(path);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
 	CU_ASSERT_EQUAL(elf_file__symbol_kind(file, "one"), ELF_SYMBOL_NONE);

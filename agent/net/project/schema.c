@@ -342,7 +342,7 @@ static int migrate(struct clickhouse *server, const struct schema_server *about,
 	return do_on_cluster(server, statement, about);
 }
 
-/* Where the tables are to be, if there are none yet. */
+/* Chooses the cluster for tables that do not exist yet. */
 static int choose_cluster(struct clickhouse *server, const char *cluster, uint64_t version, struct schema_server *about)
 {
 	if (!cluster || !strcmp(about->cluster, cluster))
