@@ -17,24 +17,13 @@ static __always_inline u64 sid__next(struct cpu_context *cpu)
 	       (bpf_get_smp_processor_id() & ((1 << SID_CPU_BITS) - 1));
 }
 
-/* The finaliser of MurmurHash3: every bit of the sid moves every bit of the hash. */
-static __always_inline u32 sid__hash(u64 sid)
-{
-	sid ^= sid >> 33;
-	sid *= 0xff51afd7ed558ccdULL;
-	sid ^= sid >> 33;
-	sid *= 0xc4ceb9fe1a85ec53ULL;
-	sid ^= sid >> 33;
-	return sid;
-}
-
 /* Decides; *rate is what the record will say of it. */
 static __always_inline bool sid__selected(u64 sid, u32 *rate)
 {
 	u64 selection = controls.selection, end_ts, now;
 
 	*rate = selection;
-	if (selection == SELECTION_NONE || sid__hash(sid) > selection >> 32)
+	if (selection == SELECTION_NONE || (u32)mix(sid) > selection >> 32)
 		return false;
 	end_ts = controls.select_end_ts;
 	if (!end_ts)

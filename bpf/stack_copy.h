@@ -178,6 +178,7 @@ static __always_inline bool has_user_stack(struct task_struct *task)
 	return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER));
 }
 
+/* The finaliser of MurmurHash3: every bit of x moves every bit of the hash. */
 static __always_inline u64 mix(u64 x)
 {
 	x ^= x >> 33;
