@@ -109,11 +109,12 @@ static void take_turn(void *owner, json_object *row)
  * are late for another reason, a neighbour's CPU time for one: they raise the discount, and half of all would move the
  * median.
  */
-static void check_report(const char *dir)
+static void check_report(const struct seen *seen, const char *dir)
 {
 	json_object *report = report_read(dir, ""), *variables = report ? json_at(report, "values.variables") : NULL;
 	bool found = false;
 
+	(void)seen;
 	if (!CHECK(variables != NULL))
 		goto cleanup;
 	CHECK(!strcmp(json_text(variables, "0.variable"), "items"));
@@ -143,59 +144,98 @@ static bool compare(struct seen *seen, const char *dir, const char *log)
 	return CHECKF(seen->right >= 50 && !seen->wrong, "%lu right, %lu wrong", seen->right, seen->wrong);
 }
 
-static void test_items(void)
+/* One program under load, recorded with its values. */
+struct values_case {
+	const char *workload, *log_variable; /* the environment's, for what the program writes down */
+	unsigned int seconds;
+	const char *args;
+	const char *variable, *functions[2], *module; /* as in struct seen */
+	void (*check)(const struct seen *seen, const char *dir);
+};
+
+static void run_case(const struct values_case *of)
 {
-	struct path log = temp_path("basket.log");
+	struct path log = temp_path("%s.log", of->workload);
 	struct seen *seen = calloc(1, sizeof(*seen));
 	struct recording recording = {0};
 	struct workload workload = {0};
 
-	setenv("BASKET_LOG", log.s, 1);
-	if (!CHECK(seen != NULL) || !workload_start(&workload, "basket", 4) ||
-	    !recording_start(&recording, "values", workload.server_pid,
-			     "--values=basket.c --stacks=997 --mode trace --budget 100%% -d 60s"))
+	setenv(of->log_variable, log.s, 1);
+	if (!CHECK(seen != NULL) || !workload_start(&workload, of->workload, of->seconds) ||
+	    !recording_start(&recording, of->workload, workload.server_pid, "%s --stacks=997 --budget 100%% -d 60s",
+			     of->args))
 		goto cleanup;
-	*seen = (struct seen){.variable = "items", .functions = {"handle", "normalize_basket"}};
+	seen->variable = of->variable;
+	memcpy(seen->functions, of->functions, sizeof(seen->functions));
+	seen->module = of->module;
 	workload_go(&workload);
 	if (!workload_finish(&workload, 30))
 		goto cleanup;
 	CHECK(process_wait(&recording.process, 10) == 0);
 	if (compare(seen, recording.dir.s, log.s))
-		check_report(recording.dir.s);
+		of->check(seen, recording.dir.s);
 cleanup:
-	unsetenv("BASKET_LOG");
+	unsetenv(of->log_variable);
 	workload_end(&workload);
 	recording_end(&recording);
 	free(seen);
 }
 
+static void test_items(void)
+{
+	run_case(&(struct values_case){
+		.workload = "basket",
+		.log_variable = "BASKET_LOG",
+		.seconds = 4,
+		.args = "--values=basket.c --mode trace",
+		.variable = "items",
+		.functions = {"handle", "normalize_basket"},
+		.check = check_report,
+	});
+}
+
+static void check_parts(const struct seen *seen, const char *dir)
+{
+	(void)dir;
+	CHECKF(seen->part_cnt == seen->id_cnt && seen->read_ts > 0, "%zu of %zu have a part", seen->part_cnt,
+	       seen->id_cnt);
+}
+
 /* Its library comes a second and a half after the beginning: its variables are read from then on, and it is noted. */
 static void test_late_library(void)
 {
-	struct path log = temp_path("plugin.log");
-	struct seen *seen = calloc(1, sizeof(*seen));
-	struct recording recording = {0};
-	struct workload workload = {0};
+	run_case(&(struct values_case){
+		.workload = "plugin",
+		.log_variable = "PLUGIN_LOG",
+		.seconds = 6,
+		.args = "--values",
+		.variable = "table->items",
+		.functions = {"plugin_scan", "plugin_scan"},
+		.module = "libwlplugin.so",
+		.check = check_parts,
+	});
+}
 
-	setenv("PLUGIN_LOG", log.s, 1);
-	if (!CHECK(seen != NULL) || !workload_start(&workload, "plugin", 6) ||
-	    !recording_start(&recording, "values-late", workload.server_pid,
-			     "--values --stacks=997 --budget 100%% -d 60s"))
-		goto cleanup;
-	*seen = (struct seen){
-		.variable = "table->items", .functions = {"plugin_scan", "plugin_scan"}, .module = "libwlplugin.so"};
-	workload_go(&workload);
-	if (!workload_finish(&workload, 30))
-		goto cleanup;
-	CHECK(process_wait(&recording.process, 10) == 0);
-	if (compare(seen, recording.dir.s, log.s))
-		CHECKF(seen->part_cnt == seen->id_cnt && seen->read_ts > 0, "%zu of %zu have a part", seen->part_cnt,
-		       seen->id_cnt);
-cleanup:
-	unsetenv("PLUGIN_LOG");
-	workload_end(&workload);
-	recording_end(&recording);
-	free(seen);
+static void check_both(const struct seen *seen, const char *dir)
+{
+	(void)dir;
+	if (CHECKF(seen->id_cnt == 2, "%zu", seen->id_cnt))
+		CHECKF(seen->right_of[0] >= 50 && seen->right_of[1] >= 50, "%lu and %lu", seen->right_of[0],
+		       seen->right_of[1]);
+}
+
+/* Members that pointers of callers lead to: one in a register, one in the frame of code without optimisation. */
+static void test_callers(void)
+{
+	run_case(&(struct values_case){
+		.workload = "order",
+		.log_variable = "ORDER_LOG",
+		.seconds = 4,
+		.args = "--values=order.c",
+		.variable = "order->items",
+		.functions = {"price_part", "price_order"},
+		.check = check_both,
+	});
 }
 
 /* Of two programs that are recorded together, both. */
@@ -222,34 +262,6 @@ cleanup:
 	unsetenv("BASKET_LOG");
 	workload_end(&first);
 	workload_end(&second);
-	recording_end(&recording);
-	free(seen);
-}
-
-/* Members that pointers of callers lead to: one in a register, one in the frame of code without optimisation. */
-static void test_callers(void)
-{
-	struct path log = temp_path("order.log");
-	struct seen *seen = calloc(1, sizeof(*seen));
-	struct recording recording = {0};
-	struct workload workload = {0};
-
-	setenv("ORDER_LOG", log.s, 1);
-	if (!CHECK(seen != NULL) || !workload_start(&workload, "order", 4) ||
-	    !recording_start(&recording, "values-callers", workload.server_pid,
-			     "--values=order.c --stacks=997 --budget 100%% -d 60s"))
-		goto cleanup;
-	*seen = (struct seen){.variable = "order->items", .functions = {"price_part", "price_order"}};
-	workload_go(&workload);
-	if (!workload_finish(&workload, 30))
-		goto cleanup;
-	CHECK(process_wait(&recording.process, 10) == 0);
-	if (compare(seen, recording.dir.s, log.s) && CHECKF(seen->id_cnt == 2, "%zu", seen->id_cnt))
-		CHECKF(seen->right_of[0] >= 50 && seen->right_of[1] >= 50, "%lu and %lu", seen->right_of[0],
-		       seen->right_of[1]);
-cleanup:
-	unsetenv("ORDER_LOG");
-	workload_end(&workload);
 	recording_end(&recording);
 	free(seen);
 }
