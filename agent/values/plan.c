@@ -28,18 +28,13 @@ struct planner {
 	VEC(uint32_t) run_variables; /* some of them several times */
 };
 
-static bool fits(int64_t off)
-{
-	return off >= INT32_MIN && off <= INT32_MAX;
-}
-
 /* The value lies in memory at what `reg` holds + off, or at what lies there + off2. */
 static bool set_read(struct value_read *read, const struct value_variable *variable, uint8_t reg, int64_t off,
 		     bool deref)
 {
 	int64_t off2 = deref ? variable->member_off : 0;
 
-	if (reg >= WL_STACK_REGS || !fits(off))
+	if (reg >= WL_STACK_REGS || !value_off_fits(off))
 		return false;
 	*read = (struct value_read){
 		.off = (int32_t)off, .off2 = (int32_t)off2, .reg = reg, .sz = variable->size, .deref = deref};

@@ -11,6 +11,12 @@
 
 #define VALUE_NO_PART UINT32_MAX
 
+/* The kernel's offsets have 32 bits. */
+static inline bool value_off_fits(int64_t off)
+{
+	return off >= INT32_MIN && off <= INT32_MAX;
+}
+
 /* Slices of the plan's arrays, which have those of all parts one after the other. */
 struct value_slice {
 	uint32_t first, cnt;

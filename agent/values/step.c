@@ -4,11 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-static bool fits(int64_t off)
-{
-	return off >= INT32_MIN && off <= INT32_MAX;
-}
-
 /* The kernel follows what calls preserve, and where the caller goes on. */
 static bool is_followed(const struct unwind_rule *rule, uint8_t reg)
 {
@@ -25,7 +20,7 @@ bool value_step_make(const struct unwind_rule *rule, struct value_step *step)
 	struct value_step made = {.cfa_reg = rule->cfa.reg, .cfa_off = (int32_t)rule->cfa.off, .ra = rule->ra};
 
 	if (!rule->known || rule->start || rule->signal || rule->cfa.what != UNWIND_REGISTER ||
-	    rule->cfa.reg >= WL_STACK_REGS || rule->ra >= WL_STACK_REGS || !fits(rule->cfa.off))
+	    rule->cfa.reg >= WL_STACK_REGS || rule->ra >= WL_STACK_REGS || !value_off_fits(rule->cfa.off))
 		return false;
 	for (uint8_t i = 0; i < rule->cnt; i++) {
 		const struct unwind_where *line = &rule->lines[i];
@@ -35,7 +30,7 @@ bool value_step_make(const struct unwind_rule *rule, struct value_step *step)
 			return false;
 		if (!is_followed(rule, line->of) || keeps_value(line))
 			continue;
-		if (line->what != UNWIND_SAVED || !fits(line->off) || made.saved_cnt == VALUE_SAVED_MAX)
+		if (line->what != UNWIND_SAVED || !value_off_fits(line->off) || made.saved_cnt == VALUE_SAVED_MAX)
 			return false;
 		made.saved[made.saved_cnt].reg = line->of;
 		made.saved[made.saved_cnt++].off = (int32_t)line->off;
