@@ -176,7 +176,7 @@ static uint32_t number_of(struct request_types *types, struct listener *listener
 }
 
 static uint32_t text_of(struct request_types *types, struct listener *listener, const struct wl_brief_record *record,
-			const struct request_parsed *parsed)
+			const struct request_parsed *parsed, bool *is_early)
 {
 	char text[REQUEST_TEXT_MAX];
 	uint32_t number;
@@ -191,6 +191,7 @@ static uint32_t text_of(struct request_types *types, struct listener *listener, 
 		return number;
 	}
 	number = find_statement(types, record, parsed);
+	*is_early = !number;
 	if (number)
 		return number;
 	if (*parsed->text)
@@ -223,7 +224,8 @@ static uint32_t text_of_value(struct request_types *types, struct listener *list
 	return *parsed.text ? number_of(types, listener, parsed.text) : 0;
 }
 
-uint32_t request_types__take(struct request_types *types, const struct wl_brief_record *record, const uint8_t *first)
+uint32_t request_types__take(struct request_types *types, const struct wl_brief_record *record, const uint8_t *first,
+			     bool *is_early)
 {
 	const struct request_bytes request = {
 		.bytes = first,
@@ -233,6 +235,7 @@ uint32_t request_types__take(struct request_types *types, const struct wl_brief_
 	};
 	struct request_parsed parsed;
 	struct listener *listener;
+	bool is_unknown = false;
 	uint32_t text = 0;
 
 	if (!record->first_len || record->first_len > WL_FIRST_MAX)
@@ -241,7 +244,9 @@ uint32_t request_types__take(struct request_types *types, const struct wl_brief_
 	if (listener && WL_TYPE_SOURCE(record->type) == WL_SOURCE_FUNCTION)
 		text = text_of_value(types, listener, record, first);
 	else if (listener && parse(types, listener, &request, &parsed))
-		text = text_of(types, listener, record, &parsed);
+		text = text_of(types, listener, record, &parsed, &is_unknown);
+	if (is_early)
+		*is_early = is_unknown;
 	*place_of(types, record->sid) = (struct known_sid){.sid = record->sid, .text = text};
 	return WL_TYPE_NAMED(record->type, text);
 }

@@ -25,9 +25,11 @@ void request_types__free(struct request_types *types); /* NULL-safe */
 
 /*
  * The type of the record, whose first_len bytes are `first`, with the number of its text; as it is, if it has none.
- * The sid is remembered.  Without memory the type stays as it is.
+ * The sid is remembered.  Without memory the type stays as it is.  *is_early: it executes a statement that nobody was
+ * seen to prepare so far; NULL: nobody asks.
  */
-uint32_t request_types__take(struct request_types *types, const struct wl_brief_record *record, const uint8_t *first);
+uint32_t request_types__take(struct request_types *types, const struct wl_brief_record *record, const uint8_t *first,
+			     bool *is_early);
 /* The same type for what else is known of that sid; as it is, if it is not remembered.  NULL types: as it is. */
 uint32_t request_types__of(const struct request_types *types, uint64_t sid, uint32_t type);
 /* The text of a type's number; NULL: it has none. */

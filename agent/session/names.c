@@ -17,13 +17,13 @@ const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *
 }
 
 /* The first bytes are behind the record, and not in its copy. */
-static void name_type(struct recording *recording, const struct taken *taken)
+static void name_type(struct recording *recording, struct taken *taken)
 {
 	const uint8_t *first = taken->kept ? ((const struct wl_interval_record *)taken->header)->first
 					   : ((const struct wl_brief_record *)taken->header)->first;
 
 	if (recording->types)
-		taken->ended->type = request_types__take(recording->types, taken->ended, first);
+		taken->ended->type = request_types__take(recording->types, taken->ended, first, &taken->is_early);
 }
 
 /* A row of the table `thread`. */

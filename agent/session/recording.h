@@ -112,6 +112,12 @@ struct recorded_rings {
 	struct capture_counts counts;
 };
 
+/* Executions of statements that nobody was seen to prepare so far, until all rings have been read. */
+struct recorded_early {
+	VEC(uint64_t) records; /* one after the other, each from a whole word on */
+	bool is_handed;        /* they are final */
+};
+
 struct recorded_output {
 	char *dir; /* where the shards go; of RECORDED_DIR_SZ bytes, the result's */
 	bool made_dir;
@@ -138,6 +144,7 @@ struct recording {
 
 	/* What records go into, see sinks.h. */
 	struct recorded_intervals intervals;
+	struct recorded_early early;
 	struct retention *retention;
 	struct summaries *summaries;
 	struct thread_names *threads;
@@ -266,6 +273,10 @@ int recording_write_final(struct recording *recording);
 const char *recording_data_name(void *owner, uint32_t pid, uint64_t addr, char *buf, size_t sz);
 /* records.c: takes one record; `owner` is the recording. */
 int recording_on_record(void *owner, const struct wl_record_header *header);
+/* All rings have been read: what waited for that is taken as it is now. */
+int recording_hand_early(struct recording *recording);
+/* capture__poll() with both. */
+int recording_poll(struct recording *recording, int timeout_ms);
 /* Tells the kernel side what to keep from now on. */
 void recording_retain(struct recording *recording);
 

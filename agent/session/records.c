@@ -6,17 +6,19 @@
 #include "session/sinks.h"
 
 #include <errno.h>
+#include <string.h>
 
 typedef int (*sink_take)(struct recording *recording, struct taken *taken);
 
-#define SINKS_MAX 9
+#define SINKS_MAX       9
+#define EARLY_WORDS_MAX (4 << 20 >> 3) /* as much as a ring holds, about */
 
 /* Names come before what uses them; an interval's calls before its row, which has their flags. */
 static const sink_take sinks[WL_RECORD_KIND_CNT][SINKS_MAX] = {
-	[WL_RECORD_INTERVAL] = {recording_retention_take, recording_names_take, recording_summaries_take,
+	[WL_RECORD_INTERVAL] = {recording_names_take, recording_retention_take, recording_summaries_take,
 				recording_metrics_take, recording_trace_take, recording_invocations_take,
 				recording_intervals_take, recording_samples_take},
-	[WL_RECORD_BRIEF] = {recording_retention_take, recording_names_take, recording_summaries_take,
+	[WL_RECORD_BRIEF] = {recording_names_take, recording_retention_take, recording_summaries_take,
 			     recording_metrics_take, recording_trace_take, recording_invocations_take,
 			     recording_samples_take},
 	[WL_RECORD_TASK] = {recording_samples_take, recording_processes_take, recording_names_take,
@@ -33,6 +35,40 @@ static const sink_take sinks[WL_RECORD_KIND_CNT][SINKS_MAX] = {
 	[WL_RECORD_PYTHON] = {recording_samples_take},
 	[WL_RECORD_VALUES] = {recording_samples_take},
 };
+
+/*
+ * A connection's statement is executed on one CPU and was prepared on another, whose ring is read later: the execution
+ * waits for the end of the poll, before any sink but that of names has it.  True: it is kept.
+ */
+static bool keep_early(struct recording *recording, const struct wl_record_header *header)
+{
+	struct recorded_early *early = &recording->early;
+	size_t words = (header->sz + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+
+	if (early->is_handed || early->records.cnt + words > EARLY_WORDS_MAX || vec_reserve(&early->records, words))
+		return false;
+	memcpy(early->records.items + early->records.cnt, header, header->sz);
+	early->records.cnt += words;
+	return true;
+}
+
+int recording_hand_early(struct recording *recording)
+{
+	struct recorded_early *early = &recording->early;
+	size_t at = 0;
+	int err = 0;
+
+	early->is_handed = true;
+	while (at < early->records.cnt && !err) {
+		const struct wl_record_header *header = (const void *)(early->records.items + at);
+
+		err = recording_on_record(recording, header);
+		at += (header->sz + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+	}
+	early->is_handed = false;
+	early->records.cnt = 0;
+	return err;
+}
 
 int recording_on_record(void *owner, const struct wl_record_header *header)
 {
@@ -54,9 +90,23 @@ int recording_on_record(void *owner, const struct wl_record_header *header)
 	}
 	if (header->kind == WL_RECORD_INTERVAL || header->kind == WL_RECORD_BRIEF)
 		taken.ended = &copy.brief;
-	for (; *sink && !err && !taken.is_impossible; sink++)
+	for (; *sink && !err && !taken.is_impossible; sink++) {
 		err = (*sink)(owner, &taken);
+		if (taken.is_early && keep_early(owner, header))
+			break;
+		taken.is_early = false;
+	}
 	return err;
+}
+
+int recording_poll(struct recording *recording, int timeout_ms)
+{
+	int err = capture__poll(recording->capture, timeout_ms, recording_on_record, recording);
+
+	/* What was in any ring before the execution was read is read by now. */
+	if (err >= 0 && recording->early.records.cnt)
+		err = capture__poll(recording->capture, 0, recording_on_record, recording);
+	return err < 0 ? err : recording_hand_early(recording) ?: err;
 }
 
 /* --- retention ---------------------------------------------------------------------------------------------------- */

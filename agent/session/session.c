@@ -196,7 +196,7 @@ static int record_until_done(struct recording *recording)
 			err = recording_windows_step(recording);
 			continue;
 		}
-		err = capture__poll(recording->capture, timeout_ms, recording_on_record, recording);
+		err = recording_poll(recording, timeout_ms);
 		if (err == -EINTR || err > 0)
 			err = 0;
 		recording_retain(recording);
@@ -374,7 +374,7 @@ static int end(struct recording *recording, int err)
 	recording_target_cpu(recording);
 	recording_silent_say(recording, true);
 	capture__stop(recording->capture);
-	late_err = capture__poll(recording->capture, 0, recording_on_record, recording);
+	late_err = recording_poll(recording, 0);
 	if (!err && late_err < 0)
 		err = late_err;
 	if (!err)
@@ -429,6 +429,7 @@ static void release(struct recording *recording)
 	recording_probes_free(recording);
 	stacks__free(recording->stacks);
 	retention__free(recording->retention);
+	vec_free(&recording->early.records);
 	summaries__free(recording->summaries);
 	thread_names__free(recording->threads);
 	request_types__free(recording->types);

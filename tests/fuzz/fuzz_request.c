@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 	}
 	record.first_len = (uint32_t)request.len;
 	record.first_total = (uint32_t)request.total;
-	record.type = request_types__take(types, &record, request.bytes);
+	record.type = request_types__take(types, &record, request.bytes, NULL);
 	if (request_types__text(types, record.type))
 		check(request_types__text(types, record.type));
 	return 0;

@@ -125,6 +125,57 @@ static void named_before_it_is_summed_up(void)
 	close_recording(&recording);
 }
 
+static int take_mysql(struct recording *recording, const char *first, size_t len)
+{
+	struct wl_brief_record *brief = calloc(1, sizeof(*brief) + len);
+	int err;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(brief);
+	brief->begin_ts = MS;
+	brief->end_ts = 2 * MS;
+	brief->type = WL_SOURCE_TCP << 16 | 3306;
+	brief->conn = 1;
+	brief->first_len = brief->first_total = (uint32_t)len;
+	memcpy(brief->first, first, len);
+	err = take(recording, brief, WL_RECORD_BRIEF, sizeof(*brief) + len);
+	free(brief);
+	return err;
+}
+
+/* The ring that has the execution is read before the one that has the preparation. */
+static void executed_before_it_was_prepared(void)
+{
+	static const char query[] = "\x09\0\0\0\x03SELECT 7", execute[] = "\x0a\0\0\0\x17\2\0\0\0\0\1\0\0\0",
+			  prepared[] = "\x02\0\0\0\xff"
+				       "DELETE 12";
+	struct recording recording;
+	char type[INTERVAL_TYPE_LEN];
+	bool is_seen = false;
+
+	open_recording(&recording);
+	recording.types = request_types__new(REQUEST_NONE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(recording.types);
+	CU_ASSERT_EQUAL(take_mysql(&recording, query, sizeof(query) - 1), 0);
+	CU_ASSERT_EQUAL(take_mysql(&recording, execute, sizeof(execute) - 1), 0);
+	CU_ASSERT_EQUAL(recording.intervals.received, 1);
+	CU_ASSERT_EQUAL(take_mysql(&recording, prepared, sizeof(prepared) - 1), 0);
+	CU_ASSERT_EQUAL(recording.intervals.received, 2);
+	CU_ASSERT_EQUAL(recording_hand_early(&recording), 0);
+	CU_ASSERT_EQUAL(recording.intervals.received, 3);
+	/* What nobody was seen to prepare is taken as it is, once. */
+	CU_ASSERT_EQUAL(take_mysql(&recording, "\x0a\0\0\0\x17\7\0\0\0\0\1\0\0\0", sizeof(execute) - 1), 0);
+	CU_ASSERT_EQUAL(recording_hand_early(&recording), 0);
+	CU_ASSERT_EQUAL(recording_hand_early(&recording), 0);
+	CU_ASSERT_EQUAL(recording.intervals.received, 4);
+	for (const struct summary *s; (s = summaries__next(recording.summaries, 0, true));) {
+		interval_type_name(s->type, NULL, NULL, recording.types, type, sizeof(type));
+		is_seen |= !strcmp(type, "tcp:3306 DELETE ?") && s->count == 1;
+	}
+	CU_ASSERT(is_seen);
+	vec_free(&recording.early.records);
+	close_recording(&recording);
+}
+
 static void thread_gets_its_name(void)
 {
 	struct wl_task_record task = {
@@ -177,6 +228,7 @@ int suite_records(void)
 		{"an interval that is not kept", ended_and_not_kept},
 		{"times that cannot be true go no further", impossible_times},
 		{"a request is named before it is summed up", named_before_it_is_summed_up},
+		{"a statement is executed before it was prepared", executed_before_it_was_prepared},
 		{"a thread gets its name", thread_gets_its_name},
 		{"trace mode takes what is its own", trace_takes_what_is_its_own},
 	};

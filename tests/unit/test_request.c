@@ -236,6 +236,8 @@ static void cut_statements_tell_no_literal(void)
 
 /* --- of a whole recording ----------------------------------------------------------------------------------------- */
 
+static bool last_is_early;
+
 static uint32_t take(struct request_types *types, uint32_t type, uint64_t conn, const uint8_t *bytes, size_t len)
 {
 	static uint64_t sid;
@@ -246,7 +248,7 @@ static uint32_t take(struct request_types *types, uint32_t type, uint64_t conn, 
 		.first_len = (uint32_t)(len < WL_FIRST_MAX ? len : WL_FIRST_MAX),
 		.first_total = (uint32_t)len,
 	};
-	uint32_t named = request_types__take(types, &record, bytes);
+	uint32_t named = request_types__take(types, &record, bytes, &last_is_early);
 
 	CU_ASSERT_EQUAL(request_types__of(types, record.sid, type), len ? named : type);
 	CU_ASSERT_EQUAL(request_types__of(NULL, record.sid, type), type);
@@ -331,8 +333,11 @@ static void prepared_statements_have_texts(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(types);
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, bind, 17), "EXECUTE s1");
+	CU_ASSERT(last_is_early);
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, prepare, 20), "SELECT ?");
+	CU_ASSERT(!last_is_early);
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, bind, 17), "SELECT ?");
+	CU_ASSERT(!last_is_early);
 	/* Prepared unseen, on another connection: as long as all that were seen agree. */
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, bind, 17), "SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 3, other, 20), "DELETE ?");
@@ -362,7 +367,9 @@ static void numbered_statements_have_texts(void)
 					    "efgh")),
 			       "");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(plain)), "SELECT ?");
+	CU_ASSERT(!last_is_early);
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "EXECUTE");
+	CU_ASSERT(last_is_early);
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(prepared)), "PREPARE SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(unknown)), "PREPARE SELECT ?");
