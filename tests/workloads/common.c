@@ -400,24 +400,35 @@ int request_chosen(const struct request *request, unsigned int per_mille)
 
 /* --- the server --------------------------------------------------------------------------------------------------- */
 
+/* From `from_ts` to `to_ts` the worker did not compute, so no gap was watched: what a storm took of it is not known. */
+static uint64_t storm_unclear_ns(const struct run *run, uint64_t from_ts, uint64_t to_ts)
+{
+	return to_ts > from_ts && span_overlaps(&run->board->storm, from_ts, to_ts) ? to_ts - from_ts : 0;
+}
+
 int worker_serve_one(struct worker *worker)
 {
 	const struct workload *workload = worker->run->workload;
 	struct request request;
 	struct reply reply = {0};
-	uint64_t planted_ns;
+	uint64_t planted_ns, begin_ts, end_ts, sent_ts;
 	int err;
 
 	err = message_recv(worker->fd, &request, sizeof(request));
 	if (err)
 		return err;
 	worker->unclear_ns = 0;
+	begin_ts = clock_now_ns();
 	planted_ns = workload->handle(worker, &request);
+	end_ts = clock_now_ns();
 	reply.sent_ts = request.sent_ts;
 	err = message_send(worker->fd, &reply, sizeof(reply));
 	if (err)
 		return err;
-	sample_add(worker->run, request.sent_ts, clock_now_ns(), planted_ns, worker->unclear_ns);
+	sent_ts = clock_now_ns();
+	worker->unclear_ns += storm_unclear_ns(worker->run, request.sent_ts, begin_ts);
+	worker->unclear_ns += storm_unclear_ns(worker->run, end_ts, sent_ts);
+	sample_add(worker->run, request.sent_ts, sent_ts, planted_ns, worker->unclear_ns);
 	if (workload->after_reply)
 		workload->after_reply(worker);
 	return 0;
