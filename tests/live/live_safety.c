@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define ROUNDS      20
+#define ROUNDS_SAN  8 /* sanitizers make each round slower, not another one */
 #define KILLS       6
 #define MAX_PROBE   1000
 #define MAX_COUNTED 100
@@ -42,16 +43,16 @@ static double prober_sum(struct process *prober, const char *key)
 	return sum;
 }
 
-/* Twenty times; the target must have called what was probed. */
-static bool attach_and_detach(pid_t pid, const char *what, const char *modules, unsigned int wait_ms)
+/* So many times; the target must have called what was probed. */
+static bool attach_and_detach(pid_t pid, const char *what, const char *modules, unsigned int wait_ms, int rounds)
 {
 	struct process prober;
 	bool good = false;
 
 	if (!process_start(&prober, "%s -p %d %s -n %d -t %d -w %u", built_path("live/prober").s, (int)pid,
-			   modules ? modules : "", MAX_PROBE, ROUNDS, wait_ms)) {
+			   modules ? modules : "", MAX_PROBE, rounds, wait_ms)) {
 		good = CHECKF(process_wait(&prober, 120) == 0, "%s: the prober: %s", what, process_err(&prober));
-		good &= CHECKF(prober_sum(&prober, "round") == ROUNDS * (ROUNDS + 1) / 2, "%s: %s", what,
+		good &= CHECKF(prober_sum(&prober, "round") == rounds * (rounds + 1) / 2, "%s: %s", what,
 			       process_out(&prober));
 		good &= CHECKF(prober_sum(&prober, "entries") > 0, "%s: nothing was hit", what);
 	}
@@ -120,10 +121,15 @@ static struct path symbols_of(const struct subject *subject)
 	return path;
 }
 
+static bool is_sanitized(const char *kind)
+{
+	return !strcmp(kind, "safety-san");
+}
+
 /* A killed agent is the same to a program whatever that was compiled with: once for each is enough. */
 static bool is_to_be_killed_for(const struct subject *subject, const char *kind)
 {
-	return !strcmp(kind, "safety") && !strstr(subject->name, "stripped");
+	return !is_sanitized(kind) && !strstr(subject->name, "stripped");
 }
 
 static void safety_case(const struct subject *subject, const char *kind)
@@ -143,7 +149,8 @@ static void safety_case(const struct subject *subject, const char *kind)
 		goto cleanup;
 	}
 	count_calls(process.pid, subject);
-	attach_and_detach(process.pid, program.s, subject->modules, 40);
+	attach_and_detach(process.pid, program.s, subject->modules, 40,
+			  is_sanitized(kind) ? ROUNDS_SAN : ROUNDS);
 	if (CHECKF(process_runs(&process), "%s has ended: code %d, %s", program.s, process.code, process_err(&process)))
 		text_is_intact(process.pid);
 	if (process_runs(&process) && is_to_be_killed_for(subject, kind))
@@ -238,7 +245,7 @@ static void test_redis_thousand(void)
 		return;
 	if (!redis_start(&redis, ANY_CPU) || !redis_load_start(&load, &redis, ANY_CPU, 100000000, 20))
 		goto cleanup;
-	attach_and_detach(redis.process.pid, "redis-server", NULL, 100);
+	attach_and_detach(redis.process.pid, "redis-server", NULL, 100, ROUNDS);
 	CHECKF(process_runs(&load), "the load has ended: %s", process_err(&load));
 	process_end(&load);
 	if (CHECKF(process_runs(&redis.process), "Redis has ended: %s", process_out(&redis.process))) {
@@ -285,7 +292,7 @@ static void test_postgres_thousand(void)
 			   postgres.port))
 		goto cleanup;
 	sleep_ms(500);
-	attach_and_detach(postgres.process.pid, "postgres", NULL, 100);
+	attach_and_detach(postgres.process.pid, "postgres", NULL, 100, ROUNDS);
 	text_is_intact_in_tree(postgres.process.pid);
 	/* No transaction has failed, no connection was lost. */
 	CHECKF(process_wait(&load, 60) == 0, "pgbench: %s", process_err(&load));

@@ -74,7 +74,8 @@ bool session_check_no_loss(const struct session *session);
  * For loads that fill both CPUs: the agent may get none for longer than a ring holds. Loss is counted, and it is at
  * most this share of the intervals.
  */
-#define LOSS_MAX 0.1
+#define LOSS_MAX    0.1
+#define REFUSED_MAX 2 /* threads that the kernel had no memory for */
 bool session_check_little_loss(const struct session *session);
 
 typedef void (*row_visitor)(void *owner, json_object *row);
