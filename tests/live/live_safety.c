@@ -121,7 +121,7 @@ static struct path symbols_of(const struct subject *subject)
 	return path;
 }
 
-static bool is_sanitized(const char *kind)
+static bool is_of_sanitizers(const char *kind)
 {
 	return !strcmp(kind, "safety-san");
 }
@@ -129,7 +129,7 @@ static bool is_sanitized(const char *kind)
 /* A killed agent is the same to a program whatever that was compiled with: once for each is enough. */
 static bool is_to_be_killed_for(const struct subject *subject, const char *kind)
 {
-	return !is_sanitized(kind) && !strstr(subject->name, "stripped");
+	return !is_of_sanitizers(kind) && !strstr(subject->name, "stripped");
 }
 
 static void safety_case(const struct subject *subject, const char *kind)
@@ -150,7 +150,7 @@ static void safety_case(const struct subject *subject, const char *kind)
 	}
 	count_calls(process.pid, subject);
 	attach_and_detach(process.pid, program.s, subject->modules, 40,
-			  is_sanitized(kind) ? ROUNDS_SAN : ROUNDS);
+			  is_of_sanitizers(kind) ? ROUNDS_SAN : ROUNDS);
 	if (CHECKF(process_runs(&process), "%s has ended: code %d, %s", program.s, process.code, process_err(&process)))
 		text_is_intact(process.pid);
 	if (process_runs(&process) && is_to_be_killed_for(subject, kind))

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,6 +150,26 @@ bool redis_start(struct redis *redis, int cpu)
 bool redis_answers(const struct redis *redis)
 {
 	return port_answers(redis->port, "PING\r\n", "+PONG\r\n");
+}
+
+bool redis_processed(const struct redis *redis, uint64_t *cnt)
+{
+	static const char question[] = "INFO stats\r\n", key[] = "total_commands_processed:";
+	char text[16384] = "";
+	const char *place = NULL;
+	size_t len = 0;
+	int fd = port_connect(redis->port);
+	ssize_t sz = fd < 0 ? -1 : send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL);
+
+	while (sz > 0 && len < sizeof(text) - 1 && !(place && strchr(place, '\r'))) {
+		sz = recv(fd, text + len, sizeof(text) - 1 - len, 0);
+		len += sz > 0 ? (size_t)sz : 0;
+		text[len] = 0;
+		place = strstr(text, key);
+	}
+	if (fd >= 0)
+		close(fd);
+	return CHECKF(place && sscanf(place + sizeof(key) - 1, "%lu", cnt) == 1, "INFO: %.200s", text);
 }
 
 void redis_end(struct redis *redis)

@@ -42,6 +42,8 @@ struct redis {
 /* On a port of its own, pinned to a CPU or ANY_CPU, without persistence. */
 bool redis_start(struct redis *redis, int cpu);
 bool redis_answers(const struct redis *redis);
+/* How many commands it has carried out since its start. */
+bool redis_processed(const struct redis *redis, uint64_t *cnt);
 void redis_end(struct redis *redis);
 /* redis-benchmark with this many GETs over so many connections: starts it. */
 bool redis_load_start(struct process *load, const struct redis *redis, int cpu, unsigned int requests,
