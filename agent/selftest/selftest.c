@@ -210,6 +210,14 @@ static int attach_sites(struct stage *stage)
 
 #define SELFTEST_VALUE_FRAMES 4
 
+static bool is_any_forced(const struct selftest_options *options)
+{
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++)
+		if (options->force_tier[f])
+			return true;
+	return false;
+}
+
 bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 {
 	bool windows = kind == STAGE_WINDOWS, sockets = kind == STAGE_SOCKETS || windows, trace = kind == STAGE_TRACE;
@@ -222,8 +230,8 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 		.ring_sz = trace || kind == STAGE_NEWCOMERS ? RING_SZ_LARGE : RING_SZ,
 		.trace = trace,
 		.stacks = trace,
-		/* No value is read, but the program that reads them is to load as well. */
-		.values = trace ? SELFTEST_VALUE_FRAMES : 0,
+		/* No value is read, but the program that reads them is to load as well; it has no tiers. */
+		.values = trace && !is_any_forced(stage->options) ? SELFTEST_VALUE_FRAMES : 0,
 		.outside_max = trace ? 1000 : 0,
 		.btf_path = stage->options->btf_path,
 	};
