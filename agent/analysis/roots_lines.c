@@ -213,6 +213,9 @@ static int add_time(struct work *work, uint32_t line, const struct root_entry *e
 
 	lines->lines[line].ns[at] += ns;
 	lines->lines[line].saved_ns[at] += ns + (uint64_t)((double)besides * (double)ns / (double)entry->ns);
+	if (line != LEFT && ns && work->roots->ways.items[way].own &&
+	    vec_push(&lines->owns, ((struct root_own){line, at, ns})))
+		return -ENOMEM;
 	if (line == LEFT || group == BETWEEN || !ns)
 		return 0;
 	if (line_way[way] == UINT32_MAX) {
@@ -366,6 +369,8 @@ int root_lines__make(struct root_lines *lines, const struct roots *roots, const 
 	for (size_t i = 0; i < roots->keys.cnt && !err; i++)
 		err = i < ROOT_KEYS_MAX ? make_key(&work, work.order[i])
 					: divide(&work, work.order[i], &whole, left_of, no_ways);
+	if (!err)
+		err = root_backlog_save(lines);
 cleanup:
 	work_free(&work);
 	return err;
@@ -374,5 +379,6 @@ cleanup:
 void root_lines__free(struct root_lines *lines)
 {
 	vec_free(&lines->ways);
+	vec_free(&lines->owns);
 	free(lines->columns);
 }

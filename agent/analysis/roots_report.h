@@ -26,12 +26,19 @@ struct root_line_way {
 	double tail_ns; /* of the difference between the mean late and the mean typical interval */
 };
 
+/* Time of a line that was a row's own work. */
+struct root_own {
+	uint32_t line, at; /* ranked row */
+	uint64_t ns;
+};
+
 struct root_lines {
 	const struct roots *roots;
 	const struct path_rows *ranked;
 	struct root_line lines[ROOT_LINES_MAX + 1]; /* the last one is what is left */
 	size_t cnt;                                 /* without the last one */
 	VEC(struct root_line_way) ways;
+	VEC(struct root_own) owns;
 	uint64_t *columns;
 	double unknown_ns; /* late − typical of roots that are not known */
 	double own_ns;     /* of the recorder */
@@ -54,6 +61,9 @@ int root_gain_compute(struct cause_gain *gain, const uint64_t *saved_ns, const s
 
 /* What each entry of roots->entries saves beyond its own time: see root_gain.c.  NULL: no memory. */
 uint64_t *root_gain_besides(const struct roots *roots);
+
+/* Adds to saved_ns of each line what queued up behind it (root_backlog.c).  0 or -ENOMEM. */
+int root_backlog_save(struct root_lines *lines);
 
 /* The words for a root: cause->what and evidence; the rest of the cause is set.  0 or -ENOMEM. */
 int root_describe(struct cause *cause, const struct report *report, const struct share_line *share,

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What queued up behind a root and would not have without it.  A request that arrives while a backlog is worked off
+ * waits for other requests, whose work is the root of that wait; but they are in front of it only because something had
+ * held them up.  How long requests wait for each other when nothing holds them up is known from those that the root and
+ * its backlogs left alone.  A wait that is longer than most of those counts as one drawn from them; it becomes shorter
+ * by no more than the time that the root took since nothing was held up, as in the recursion of a queue's waits
+ * (Lindley 1952).
+ */
+#include "analysis/roots_report.h"
+#include "analysis/stats.h"
+#include "base/random.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS_MAX   16
+#define USUAL_SHARE  0.9 /* of the requests that were left alone wait no longer for others */
+#define MODELS_MIN   50  /* requests to draw from, and their share of all; a root that is there always leaves none */
+#define ALONE_SHARE  0.05
+#define SPARED_SHARE 0.2
+
+enum place {
+	PLACE_ALONE, /* began when nothing was held up */
+	PLACE_NEAR,  /* met others that were, and waited no longer than usual */
+	PLACE_BEHIND,
+	PLACE_ROOT, /* the root itself held it up */
+};
+
+struct begun {
+	uint64_t begin_ts, end_ts;
+	uint32_t session, at; /* ranked row */
+};
+
+/* A wait of one to draw from, and the weight of all that waited no longer. */
+struct model {
+	uint64_t ns;
+	double weight;
+};
+
+struct backlog {
+	const struct path_rows *ranked;
+	struct begun *begun;  /* one session after the other, by time */
+	uint64_t *others_ns;  /* by ranked row: what it waited for other threads and other requests */
+	uint64_t *rest_ns;    /* others_ns without the line's own time */
+	uint64_t *own_ns;     /* by ranked row: of the line's time, what was its own work */
+	uint64_t *held_ns;    /* by ranked row: the root's time since nothing was held up, at least */
+	uint8_t *place;       /* enum place */
+	struct model *models; /* the shortest wait first */
+	size_t row_cnt, model_cnt;
+};
+
+static int compare_begun(const void *a, const void *b)
+{
+	const struct begun *one = a, *two = b;
+
+	if (one->session != two->session)
+		return one->session < two->session ? -1 : 1;
+	return one->begin_ts < two->begin_ts ? -1 : one->begin_ts > two->begin_ts;
+}
+
+static void backlog__free(struct backlog *of)
+{
+	free(of->begun);
+	free(of->others_ns);
+	free(of->rest_ns);
+	free(of->own_ns);
+	free(of->held_ns);
+	free(of->place);
+	free(of->models);
+}
+
+static int backlog__init(struct backlog *of, const struct root_lines *lines)
+{
+	const struct roots *roots = lines->roots;
+	const struct dataset *dataset = roots->dataset;
+	size_t cnt = lines->ranked->rows.row_cnt;
+
+	*of = (struct backlog){.ranked = lines->ranked, .row_cnt = cnt};
+	of->begun = calloc(cnt + 1, sizeof(*of->begun));
+	of->others_ns = calloc(cnt + 1, sizeof(*of->others_ns));
+	of->rest_ns = calloc(cnt + 1, sizeof(*of->rest_ns));
+	of->own_ns = calloc(cnt + 1, sizeof(*of->own_ns));
+	of->held_ns = calloc(cnt + 1, sizeof(*of->held_ns));
+	of->place = calloc(cnt + 1, sizeof(*of->place));
+	of->models = calloc(cnt + 1, sizeof(*of->models));
+	if (!of->begun || !of->others_ns || !of->rest_ns || !of->own_ns || !of->held_ns || !of->place || !of->models)
+		return -ENOMEM;
+	for (size_t e = 0; e < roots->entries.cnt; e++) {
+		const struct root_entry *entry = &roots->entries.items[e];
+		const struct root_way *way = &roots->ways.items[entry->way];
+		uint32_t at = lines->ranked->at[entry->row];
+
+		of->begun[at] = (struct begun){
+			.begin_ts = dataset->begin_ts[entry->row],
+			.end_ts = dataset->begin_ts[entry->row] + dataset->latency_ns[entry->row],
+			.session = dataset->session ? dataset->session[entry->row] : 0,
+			.at = at,
+		};
+		if (way->other && roots->keys.items[way->key].kind == ROOT_CODE)
+			of->others_ns[at] += entry->ns;
+	}
+	qsort(of->begun, cnt, sizeof(*of->begun), compare_begun);
+	return 0;
+}
+
+/* Who overlaps a request that the root held up is behind it if it waits longer than usual, and holds up others. */
+static void find_places(struct backlog *of, const struct root_line *line, uint64_t usual_ns)
+{
+	uint64_t until_ts = 0, passed_ns = 0, longest_ns = 0, longest_end_ts = 0, own_ns = 0;
+
+	for (size_t i = 0; i < of->row_cnt; i++) {
+		const struct begun *begun = &of->begun[i];
+		enum place place;
+
+		if (i && begun->session != begun[-1].session)
+			until_ts = 0;
+		place = begun->begin_ts >= until_ts ? PLACE_ALONE : PLACE_NEAR;
+		if (place == PLACE_ALONE)
+			passed_ns = longest_ns = own_ns = 0;
+		own_ns += of->own_ns[begun->at];
+		if (begun->begin_ts >= longest_end_ts) {
+			passed_ns += longest_ns;
+			longest_ns = 0;
+		}
+		if (line->ns[begun->at] > longest_ns) {
+			longest_ns = line->ns[begun->at];
+			longest_end_ts = begun->end_ts;
+		}
+		of->held_ns[begun->at] = passed_ns + longest_ns > own_ns ? passed_ns + longest_ns : own_ns;
+		if (line->ns[begun->at])
+			place = PLACE_ROOT;
+		else if (place == PLACE_NEAR && of->rest_ns[begun->at] > usual_ns)
+			place = PLACE_BEHIND;
+		if (place >= PLACE_BEHIND && begun->end_ts > until_ts)
+			until_ts = begun->end_ts;
+		of->place[begun->at] = (uint8_t)place;
+	}
+}
+
+/* The waits of all requests up to that place; false: too few. */
+static bool take_models(struct backlog *of, const struct stats_order *by_rest, enum place up_to, double share_min)
+{
+	double weight = 0;
+
+	of->model_cnt = 0;
+	for (size_t i = 0; i < of->row_cnt; i++) {
+		uint32_t at = by_rest->rows[i];
+
+		if (of->place[at] > up_to)
+			continue;
+		weight += of->ranked->weights[at];
+		of->models[of->model_cnt++] = (struct model){of->rest_ns[at], weight};
+	}
+	return of->model_cnt >= MODELS_MIN && weight >= share_min * by_rest->total_weight;
+}
+
+/* The wait that this share of the models, by weight, does not exceed. */
+static uint64_t model_at(const struct backlog *of, double share)
+{
+	size_t low = 0, high = of->model_cnt - 1;
+	double weight = share * of->models[high].weight;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (of->models[middle].weight < weight)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return of->models[low].ns;
+}
+
+/* What is usual without the line and its backlogs, and everybody's place; false: nothing to tell it from. */
+static bool find_usual(struct backlog *of, const struct stats_order *by_rest, const struct root_line *line,
+		       uint64_t *usual_ns)
+{
+	*usual_ns = UINT64_MAX;
+	/* The second generation of a backlog overlaps none that the root held up: it is known once the first is. */
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		uint64_t last_ns = *usual_ns;
+
+		find_places(of, line, *usual_ns);
+		if (!take_models(of, by_rest, PLACE_ALONE, ALONE_SHARE) &&
+		    !take_models(of, by_rest, PLACE_BEHIND, SPARED_SHARE))
+			return false;
+		*usual_ns = model_at(of, USUAL_SHARE);
+		if (*usual_ns >= last_ns)
+			break;
+	}
+	return true;
+}
+
+static int save_line(struct backlog *of, const struct root_lines *lines, struct root_line *line)
+{
+	struct stats_order by_rest;
+	uint64_t usual_ns;
+	int err;
+
+	memset(of->own_ns, 0, of->row_cnt * sizeof(*of->own_ns));
+	for (size_t o = 0; o < lines->owns.cnt; o++)
+		if (&lines->lines[lines->owns.items[o].line] == line)
+			of->own_ns[lines->owns.items[o].at] += lines->owns.items[o].ns;
+	for (size_t at = 0; at < of->row_cnt; at++)
+		of->rest_ns[at] = of->others_ns[at] > line->ns[at] ? of->others_ns[at] - line->ns[at] : 0;
+	err = stats_order__init(&by_rest, of->rest_ns, of->ranked->weights, of->row_cnt);
+	if (err || !find_usual(of, &by_rest, line, &usual_ns))
+		goto cleanup;
+	for (size_t at = 0; at < of->row_cnt; at++) {
+		uint64_t drawn_ns, less_ns, most_ns = of->held_ns[at] - line->ns[at];
+
+		if (of->place[at] < PLACE_BEHIND || of->rest_ns[at] <= usual_ns)
+			continue;
+		drawn_ns = model_at(of, (double)(random_mix(at + 1) >> 11) * 0x1p-53);
+		less_ns = drawn_ns < of->rest_ns[at] ? of->rest_ns[at] - drawn_ns : 0;
+		line->saved_ns[at] += less_ns < most_ns ? less_ns : most_ns;
+	}
+cleanup:
+	stats_order__free(&by_rest);
+	return err;
+}
+
+int root_backlog_save(struct root_lines *lines)
+{
+	struct backlog of;
+	int err = backlog__init(&of, lines);
+
+	for (size_t l = 0; l < lines->cnt && !err; l++)
+		err = save_line(&of, lines, &lines->lines[l]);
+	backlog__free(&of);
+	return err;
+}

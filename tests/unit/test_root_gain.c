@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The gain of a root, against the same server without it: one thread, requests in order of arrival, of which some take
+ * far longer than others.  Both servers are computed from the same arrivals; only the one with the slow requests is
+ * recorded.
+ */
+#include "row_writer.h"
+#include "test_analysis_fixture.h"
+#include "test_shard_util.h"
+#include "unit.h"
+
+#include "analysis/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MS 1000000ULL
+#define US 1000ULL
+
+#define SERVER      200
+#define REQUEST_CNT 20000
+
+struct queue {
+	double gap_ns; /* between arrivals, on average */
+	double slow_share;
+	uint64_t slow_ns;
+};
+
+static int compare_ns(const void *a, const void *b)
+{
+	const uint64_t *one = a, *two = b;
+
+	return *one < *two ? -1 : *one > *two;
+}
+
+static double p99_of(uint64_t *latency_ns)
+{
+	qsort(latency_ns, REQUEST_CNT, sizeof(*latency_ns), compare_ns);
+	return (double)latency_ns[REQUEST_CNT * 99 / 100];
+}
+
+/* Records the queue; the p99 that it has without its slow requests. */
+static double queue_write(const struct queue *queue, const char *dir)
+{
+	uint64_t *without_ns = malloc(REQUEST_CNT * sizeof(*without_ns));
+	uint64_t arrival_ts = MS, free_ts = 0, free_without_ts = 0, state = 11;
+	struct row_writer to;
+	double p99;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(without_ns);
+	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	row_put_session(&to, "pid", "200");
+	row_put_thread(&to, SERVER, SERVER, "server");
+	for (uint64_t k = 0; k < REQUEST_CNT; k++) {
+		uint64_t ns = 50 * US + (uint64_t)(fixture_uniform(&state) * (double)(100 * US)), slow_ns;
+		bool slow = fixture_uniform(&state) < queue->slow_share;
+
+		arrival_ts += (uint64_t)(-log(1 - fixture_uniform(&state)) * queue->gap_ns) + 1;
+		slow_ns = slow ? queue->slow_ns : 0;
+		free_ts = free_ts > arrival_ts ? free_ts : arrival_ts;
+		free_without_ts = free_without_ts > arrival_ts ? free_without_ts : arrival_ts;
+		row_put_segment(&to, SERVER, free_ts, free_ts + ns + slow_ns, "running", k + 1);
+		free_ts += ns + slow_ns;
+		free_without_ts += ns;
+		without_ns[k] = free_without_ts - arrival_ts;
+		row_put_interval(&to, k + 1, SERVER, slow ? "tcp:80 REBUILD" : "tcp:80 GET", arrival_ts, free_ts, 0, 0);
+	}
+	row_writer_close(&to);
+	p99 = p99_of(without_ns);
+	free(without_ns);
+	return p99;
+}
+
+static void what_queues_behind_a_root_goes_with_it(void)
+{
+	static const struct queue queues[] = {
+		{.gap_ns = 200 * US, .slow_share = 0.002, .slow_ns = 20 * MS},
+		{.gap_ns = 200 * US, .slow_share = 0.01, .slow_ns = 2 * MS},
+		{.gap_ns = 150 * US, .slow_share = 0.002, .slow_ns = 10 * MS},
+		{.gap_ns = 400 * US, .slow_share = 0.02, .slow_ns = 5 * MS},
+	};
+
+	for (size_t q = 0; q < sizeof(queues) / sizeof(queues[0]); q++) {
+		const struct findings_opts opts = {.tail = 0.99, .bootstrap_cnt = 100};
+		struct findings findings;
+		struct shard_reader *reader;
+		struct test_dir dir;
+		double without_ns;
+		const struct cause *first;
+
+		test_dir__make(&dir);
+		without_ns = queue_write(&queues[q], dir.path);
+		reader = test_reader__open(dir.path);
+		CU_ASSERT_EQUAL_FATAL(findings_make(&findings, reader, &opts), 0);
+		CU_ASSERT_FATAL(findings.report.cause_cnt > 0);
+		first = &findings.report.causes[0];
+		CU_ASSERT_STRING_EQUAL(first->root.type, "tcp:80 REBUILD");
+		CU_ASSERT_DOUBLE_EQUAL(first->gain.p99_ns, without_ns, 0.2 * without_ns);
+		findings_free(&findings);
+		shard_reader__free(reader);
+		test_dir__remove(&dir);
+	}
+}
+
+int suite_root_gain(void)
+{
+	static const struct unit_test tests[] = {
+		{"what queues behind a root goes with it", what_queues_behind_a_root_goes_with_it},
+	};
+
+	return unit_suite("root gain", tests, sizeof(tests) / sizeof(tests[0]));
+}
