@@ -370,7 +370,7 @@ diagnose: setup-build
 
 test: setup-test
 	@$(MAKE) --no-print-directory build stack
-	@$(MAKE) --no-print-directory unit browser screen others
+	@$(MAKE) --no-print-directory -j2 -O unit browser screen others
 	@$(MAKE) --no-print-directory live
 
 # No chain of calls on the kernel side takes more stack than Linux 6.1 grants; the kernels that run tests grant more.
