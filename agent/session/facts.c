@@ -5,7 +5,7 @@
 #include "session/list.h"
 #include "session/probes.h"
 #include "session/recording.h"
-#include "target/elf_image.h"
+#include "target/elf_file.h"
 #include "target/symbols_child.h"
 
 #include <inttypes.h>
@@ -89,25 +89,23 @@ static int write_modules(struct recording *recording)
 
 	for (size_t i = 0; i < recording->target.mappings.cnt; i++) {
 		const struct target_mapping *mapping = &recording->target.mappings.items[i];
-		struct elf_image *image;
-		char path[4200];
+		char path[4200], build_id[ELF_ROWS_BUILD_ID_HEX] = "";
 		int err;
 
 		if (!mapping->exec || mapping->path[0] != '/')
 			continue;
-		image = target_mapping_file(pid, mapping, path, sizeof(path)) ? NULL : elf_image__open(path);
+		if (!target_mapping_file(pid, mapping, path, sizeof(path)))
+			elf_file_build_id(path, build_id);
 		memset(row->nulls, 0, sizeof(row->nulls));
 		row->values[MODULE_PID].u64 = pid;
 		row->values[MODULE_START_ADDR].u64 = mapping->start;
 		row->values[MODULE_END_ADDR].u64 = mapping->end;
 		row->values[MODULE_FILE_OFF].u64 = mapping->file_off;
 		row->values[MODULE_PATH].str = mapping->path;
-		if (image && elf_image__build_id(image)[0])
-			row->values[MODULE_BUILD_ID].str = elf_image__build_id(image);
-		else
+		row->values[MODULE_BUILD_ID].str = build_id;
+		if (!build_id[0])
 			shard_row__set_null(row, MODULE_BUILD_ID);
 		err = journal__append(&recording->journal, SHARD_TABLE_MODULE, row);
-		elf_image__free(image);
 		if (err)
 			return err;
 	}

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -225,4 +226,13 @@ bool elf_file__is_go(const struct elf_file *file)
 const char *elf_file__build_id(const struct elf_file *file)
 {
 	return file->rows.head.build_id;
+}
+
+void elf_file_build_id(const char *path, char build_id[ELF_ROWS_BUILD_ID_HEX])
+{
+	struct elf_read read = {.what = ELF_READ_HEAD};
+	struct elf_file *file = open_path(path, &read);
+
+	snprintf(build_id, ELF_ROWS_BUILD_ID_HEX, "%s", file ? elf_file__build_id(file) : "");
+	elf_file__free(file);
 }

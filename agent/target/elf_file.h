@@ -60,5 +60,7 @@ bool elf_file__unwinds(const struct elf_file *file);
 uint8_t elf_file__marks(const struct elf_file *file); /* enum elf_mark */
 /* Hex, "" when it has none. */
 const char *elf_file__build_id(const struct elf_file *file);
+/* The same of a file whose symbols are not read; "" also when it cannot be read. */
+void elf_file_build_id(const char *path, char build_id[ELF_ROWS_BUILD_ID_HEX]);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,9 +12,6 @@
 #define SECTION_NAMES_MAX (1ULL << 20)
 #define SEGMENTS_MAX      256
 #define LOAD_MAX          64
-/* Of a segment of notes, and of the one that is looked for. */
-#define NOTES_SZ_MAX    4096
-#define BUILD_ID_SZ_MAX 64
 
 #if defined(__x86_64__)
 #define HOST_MACHINE EM_X86_64
@@ -40,7 +36,6 @@ struct elf_image {
 	VEC(struct elf_segment) segments;
 	VEC(struct elf_section) sections;
 	char *section_names;
-	char build_id[2 * BUILD_ID_SZ_MAX + 1];
 };
 
 static bool within(uint64_t off, uint64_t sz, uint64_t whole)
@@ -134,37 +129,6 @@ void *elf_image__copy(const struct elf_image *image, uint64_t file_off, uint64_t
 	return bytes;
 }
 
-static uint64_t round_up(uint64_t off, uint64_t align)
-{
-	return (off + align - 1) & ~(align - 1);
-}
-
-/* The first build id in a segment of notes, of which those that do not lie in it are passed over. */
-static void notes_read(struct elf_image *image, const Elf64_Phdr *phdr)
-{
-	uint64_t align = phdr->p_align == 8 ? 8 : 4;
-	uint8_t bytes[NOTES_SZ_MAX];
-	size_t want = phdr->p_filesz < sizeof(bytes) ? phdr->p_filesz : sizeof(bytes);
-	ssize_t got = elf_image__read(image, phdr->p_offset, bytes, want);
-	uint64_t sz = got > 0 ? (uint64_t)got : 0;
-
-	for (uint64_t off = 0; off + sizeof(Elf64_Nhdr) <= sz && !image->build_id[0];) {
-		uint64_t name_off = off + sizeof(Elf64_Nhdr), desc_off;
-		Elf64_Nhdr note;
-
-		memcpy(&note, bytes + off, sizeof(note));
-		desc_off = round_up(name_off + note.n_namesz, align);
-		off = round_up(desc_off + note.n_descsz, align);
-		if (desc_off + note.n_descsz > sz)
-			return;
-		if (note.n_namesz != 4 || memcmp(bytes + name_off, "GNU", 4) || note.n_type != NT_GNU_BUILD_ID ||
-		    note.n_descsz > BUILD_ID_SZ_MAX)
-			continue;
-		for (uint32_t i = 0; i < note.n_descsz; i++)
-			snprintf(image->build_id + 2 * (size_t)i, 3, "%02x", bytes[desc_off + i]);
-	}
-}
-
 static int segments_read(struct elf_image *image, const Elf64_Ehdr *header)
 {
 	size_t load_cnt = 0;
@@ -178,8 +142,6 @@ static int segments_read(struct elf_image *image, const Elf64_Ehdr *header)
 
 		if (elf_image__read(image, header->e_phoff + i * sizeof(phdr), &phdr, sizeof(phdr)) != sizeof(phdr))
 			return -ENOEXEC;
-		if (phdr.p_type == PT_NOTE && !image->build_id[0])
-			notes_read(image, &phdr);
 		if (phdr.p_type != PT_LOAD && phdr.p_type != PT_GNU_EH_FRAME && phdr.p_type != PT_TLS)
 			continue;
 		if (!within(phdr.p_offset, phdr.p_filesz, image->file_sz) ||
@@ -308,11 +270,6 @@ const struct elf_section *elf_image__section(const struct elf_image *image, cons
 			return section;
 	}
 	return NULL;
-}
-
-const char *elf_image__build_id(const struct elf_image *image)
-{
-	return image->build_id;
 }
 
 int elf_image__fd(const struct elf_image *image)

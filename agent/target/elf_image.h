@@ -45,8 +45,6 @@ size_t elf_image__sections(const struct elf_image *image, const struct elf_secti
 const struct elf_section *elf_image__section(const struct elf_image *image, const char *name);
 /* The file, which stays the image's own. */
 int elf_image__fd(const struct elf_image *image);
-/* Hex, "" when it has none. */
-const char *elf_image__build_id(const struct elf_image *image);
 /* Linked for fixed addresses. */
 bool elf_image__is_fixed(const struct elf_image *image);
 /* Where the program begins; 0: nowhere. */

@@ -30,6 +30,7 @@ struct given_up {
 	ino_t ino;
 	struct timespec changed;
 	uint64_t packed_off;
+	enum elf_what what;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -54,22 +55,28 @@ static void end_child(void)
 
 /* --- what it cannot read ------------------------------------------------------------------------------------------ */
 
-static bool is_given_up(const struct stat *st, uint64_t packed_off)
+static bool is_given_up(const struct stat *st, const struct elf_read *read)
 {
 	for (size_t i = 0; i < reader.given_up.cnt; i++) {
 		const struct given_up *file = &reader.given_up.items[i];
 
 		if (file->dev == st->st_dev && file->ino == st->st_ino && file->changed.tv_sec == st->st_ctim.tv_sec &&
-		    file->changed.tv_nsec == st->st_ctim.tv_nsec && file->packed_off == packed_off)
+		    file->changed.tv_nsec == st->st_ctim.tv_nsec && file->packed_off == read->packed_off &&
+		    file->what == read->what)
 			return true;
 	}
 	return false;
 }
 
+static const char *const gone_without[] = {
+	[ELF_READ_SYMBOLS] = "the functions of '%s' go without their symbols' names",
+	[ELF_READ_HEAD] = "'%s' goes without its build id",
+};
+
 static void give_up(const struct elf_read *read, const struct stat *st, const char *why)
 {
-	struct given_up file = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off};
-	char link[64], path[PATH_MAX] = "";
+	struct given_up file = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what};
+	char link[64], path[PATH_MAX] = "", what[PATH_MAX + 64];
 	ssize_t len;
 
 	if (vec_push(&reader.given_up, file))
@@ -78,7 +85,8 @@ static void give_up(const struct elf_read *read, const struct stat *st, const ch
 	len = readlink(link, path, sizeof(path) - 1);
 	path[len > 0 ? len : 0] = '\0';
 	proc_make_printable(path);
-	log_warn("the functions of '%s' go without their symbols' names: reading them %s", path, why);
+	snprintf(what, sizeof(what), gone_without[read->what], path);
+	log_warn("%s: reading the file %s", what, why);
 }
 
 /* After the process has ended, or has answered what it may not: is the file the cause for good? */
@@ -178,6 +186,7 @@ static void make_question(const struct elf_read *read, struct symbols_table_ques
 		.packed_sz = read->packed_sz,
 		.left = read->left ? *read->left : UINT64_MAX,
 		.is_debug = read->code != NULL,
+		.what = read->what,
 		.code_cnt = read->code_cnt,
 	};
 	if (read->code)
@@ -244,7 +253,7 @@ int elf_reader_read(const struct elf_read *read, struct elf_rows *rows)
 		end_child();
 		reader.owner = getpid();
 	}
-	err = reader.refused || is_given_up(&st, read->packed_off) ? -ENODATA : ask(read, &st, rows);
+	err = reader.refused || is_given_up(&st, read) ? -ENODATA : ask(read, &st, rows);
 	reader.used_ts = monotonic_ns();
 	if (!err && read->left)
 		*read->left -= rows->head.symbols_taken;

@@ -20,6 +20,7 @@ struct elf_read {
 	uint64_t packed_off, packed_sz; /* see struct symbols_table_question; 0: the file's own tables */
 	const struct elf_code *code;    /* as of struct elf_symbols_source */
 	uint32_t code_cnt;
+	enum elf_what what;
 	uint64_t *left; /* bytes of symbols that may be read, from which those that were read are taken; NULL: no limit
 			 */
 };

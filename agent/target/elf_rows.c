@@ -23,7 +23,7 @@ uint64_t elf_rows_section_sz(const struct elf_rows_head *head, int section)
 	return (uint64_t)head->cnt[section] * row_sz[section];
 }
 
-static bool build_id_is_right(const char build_id[2 * ELF_ROWS_BUILD_ID_SZ + 8])
+static bool build_id_is_right(const char build_id[ELF_ROWS_BUILD_ID_HEX])
 {
 	size_t len = strspn(build_id, "0123456789abcdef");
 

@@ -16,6 +16,14 @@
 #define ELF_ROWS_SZ_MAX      (128ULL << 20)
 #define ELF_ROWS_CODE_MAX    64
 #define ELF_ROWS_BUILD_ID_SZ 64
+/* In hex, with the NUL and padding. */
+#define ELF_ROWS_BUILD_ID_HEX (2 * ELF_ROWS_BUILD_ID_SZ + 8)
+
+/* What is read of a file. */
+enum elf_what {
+	ELF_READ_SYMBOLS,
+	ELF_READ_HEAD, /* no rows: the head has the build id and the segments */
+};
 
 enum elf_symbol_kind {
 	ELF_SYMBOL_NONE,
@@ -75,7 +83,7 @@ struct elf_rows_head {
 	uint8_t marks; /* enum elf_mark */
 	uint8_t is_go;
 	uint8_t pad[6];
-	char build_id[2 * ELF_ROWS_BUILD_ID_SZ + 8]; /* hex */
+	char build_id[ELF_ROWS_BUILD_ID_HEX]; /* hex */
 	struct elf_code code[ELF_ROWS_CODE_MAX];
 };
 

@@ -463,7 +463,7 @@ static int load(struct loader *loader, const struct elf_symbols_source *source)
 		err = -ENOEXEC;
 	if (!err)
 		err = segments_read(loader);
-	if (!err)
+	if (!err && source->what == ELF_READ_SYMBOLS)
 		err = sections_read(loader);
 	if (!err)
 		err = symbols_sort_out(loader);

@@ -62,7 +62,7 @@ int module_open(struct program *program, struct module *module)
 		return module->state;
 	}
 	module->state = 1;
-	module->public.build_id = elf_image__build_id(module->image);
+	module->public.build_id = elf_file__build_id(module->files[0]);
 	module->public.is_go = elf_file__is_go(module->files[0]);
 	module->public.unwinds = elf_file__unwinds(module->files[0]);
 	if (program->pid)

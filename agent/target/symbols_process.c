@@ -73,7 +73,7 @@ static bool send_section(const void *rows, uint64_t sz)
 
 static int read_table(const struct symbols_table_question *question, int fd, uint64_t *left, struct elf_rows *rows)
 {
-	struct elf_symbols_source source = {.fd = fd, .symbols_left = left};
+	struct elf_symbols_source source = {.fd = fd, .symbols_left = left, .what = question->what};
 	int err = question->code_cnt > ELF_ROWS_CODE_MAX ? -EINVAL : 0;
 
 	if (question->is_debug) {
