@@ -6,6 +6,7 @@
 #include "session/probes.h"
 #include "session/recording.h"
 #include "target/elf_file.h"
+#include "target/elf_reader.h"
 #include "target/symbols_child.h"
 
 #include <inttypes.h>
@@ -353,6 +354,22 @@ int recording_write_cost(struct recording *recording)
 	return journal__say(&recording->journal, "target_cpu_ns", "%" PRIu64, recording->target.cpu_ns);
 }
 
+static void write_reader_notes(struct recording *recording)
+{
+	struct elf_reader_counts counts;
+
+	elf_reader_counts(&counts);
+	if (counts.late)
+		journal__note(&recording->journal,
+			      "reading what %u files say of their code took long: until it was read, call paths had "
+			      "addresses in place of these files' functions",
+			      counts.late);
+	if (counts.given_up)
+		journal__note(&recording->journal,
+			      "%u files could not be read by whylate-symbols: their functions have no names",
+			      counts.given_up);
+}
+
 int recording_write_final(struct recording *recording)
 {
 	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
@@ -377,6 +394,7 @@ int recording_write_final(struct recording *recording)
 	recording_loads_write_note(recording);
 	recording_stacks_write_note(recording);
 	recording_goroutines_write_note(recording);
+	write_reader_notes(recording);
 	if (unprobed.cnt)
 		journal__note(&recording->journal,
 			      "%" PRIu64 " processes that began while they were recorded ran for %.3g ms in all before "

@@ -26,9 +26,11 @@
 #define SECOND_NS 1000000000ULL
 /* Libraries are loaded one after the other. */
 #define READER_IDLE_NS (2 * SECOND_NS)
-#define POLL_MS        100
-#define MAPPED_SZ      (128 << 10)
-#define RING_SZ        (4 << 20)
+/* Records wait for a file's symbols for so long. */
+#define READER_PATIENCE_NS 100000000ULL
+#define POLL_MS            100
+#define MAPPED_SZ          (128 << 10)
+#define RING_SZ            (4 << 20)
 /* A program and what it calls take their room beside them. */
 #define RING_SZ_CLIENT (2 << 20)
 /* Most of what trace mode sends goes through the rings of words; whole intervals do not, if all of them are kept. */
@@ -406,8 +408,10 @@ static int run(struct recording *recording)
 	begin(recording);
 	if (!err && client)
 		err = client->begin(recording->client);
+	elf_reader_patience(READER_PATIENCE_NS);
 	if (!err)
 		err = record_until_done(recording);
+	elf_reader_patience(0);
 	if (!err && client)
 		err = client->end(recording->client);
 	err = end(recording, err);

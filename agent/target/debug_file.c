@@ -57,14 +57,22 @@ static void say_beyond(const struct debug_search *search)
 	search->budget->said = true;
 }
 
+/* What has been read for the file, NULL: errno says why there is none. */
+static void take(const struct debug_search *search, const struct elf_file *file, uint64_t sz)
+{
+	if (!file && errno == EFBIG)
+		say_beyond(search);
+	if (!file && errno == EAGAIN)
+		*search->is_late = true;
+	debug_budget__take(search->budget, sz);
+}
+
 static struct elf_file *open_debug(const char *path, const struct elf_file *of, const struct debug_search *search)
 {
 	uint64_t before = debug_budget__left(search->budget), left = before;
 	struct elf_file *file = elf_file__open_debug(path, of, &left);
 
-	if (!file && errno == EFBIG)
-		say_beyond(search);
-	debug_budget__take(search->budget, before - left);
+	take(search, file, before - left);
 	return file;
 }
 
@@ -78,9 +86,7 @@ struct elf_file *debug_data__open(const struct elf_image *image, const struct el
 	if (!section || !section->size)
 		return NULL;
 	file = elf_file__open_packed(elf_image__fd(image), section->file_off, section->size, of, &left);
-	if (!file && errno == EFBIG)
-		say_beyond(search);
-	debug_budget__take(search->budget, before - left);
+	take(search, file, before - left);
 	return file;
 }
 
@@ -365,7 +371,7 @@ struct elf_file *debug_file__open(const struct elf_image *image, const struct el
 		file = search_root(&finder, search->root, target_dir);
 	if (!file)
 		file = search_root(&finder, "", target_dir);
-	if (!file && search->want_debuginfod)
+	if (!file && search->want_debuginfod && !*search->is_late)
 		file = ask_servers(&finder);
 	return file;
 }

@@ -28,7 +28,8 @@ struct debug_search {
 	const char *debuginfo_dir; /* or NULL */
 	bool want_debuginfod;
 	struct debug_budget *budget;
-	int *fd; /* to where the separate file that was found is left open; NULL: not wanted */
+	int *fd;       /* to where the separate file that was found is left open; NULL: not wanted */
+	bool *is_late; /* set where one is not read yet, see elf_reader_patience() */
 };
 
 /* .gnu_debugdata, unpacked; NULL: none, damaged, or beyond the budget, which one line says. */

@@ -23,8 +23,10 @@ struct elf_function {
 
 struct elf_file;
 
-/* NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
- * kind). */
+/*
+ * NULL and errno: ENOENT, EACCES, ENOEXEC (not an ELF file, or a damaged one), ENOTSUP (not this machine's 64-bit
+ * kind), EAGAIN (not read yet, see elf_reader_patience()).
+ */
 struct elf_file *elf_file__open(const char *path);
 /*
  * The symbols of a separate debug file of the other one, whose segments it need not repeat; as elf_file__open(). EFBIG:

@@ -24,8 +24,19 @@
 #define PATIENCE_NS (60 * SECOND_NS)
 /* One may have been ended for want of memory elsewhere. */
 #define TRIES 2
+/* Where CPUs are short, the process gets the time that an impatient thread gives it within so many times that. */
+#define STRETCH  10
+#define SLICE_NS 5000000ULL
+/* An answer that came too late is kept for so long.  Until it is whole, an impatient thread looks for so long at most,
+ * and not more often than this. */
+#define KEPT_NS       SECOND_NS
+#define LOOK_NS       2000000ULL
+#define LOOK_EVERY_NS 20000000ULL
+/* Bytes of symbols that such a thread has time for. */
+#define HASTE_SZ_MAX (16ULL << 20)
 
-struct given_up {
+/* What is read of which file. */
+struct subject {
 	dev_t dev;
 	ino_t ino;
 	struct timespec changed;
@@ -33,15 +44,33 @@ struct given_up {
 	enum elf_what what;
 };
 
+/* The one file that is read, and how much of the answer is there. */
+struct job {
+	bool is_open, is_sent, is_whole, is_late;
+	struct subject subject;
+	struct symbols_table_question question;
+	uint64_t file_sz;
+	char path[512];
+	unsigned int tries;
+	uint64_t begin_ts; /* of the last try */
+	uint64_t whole_ts, look_ts;
+	struct elf_rows rows;
+	int section; /* that comes next; -1: the head */
+	size_t at;   /* bytes of it that are there */
+};
+
+static _Thread_local uint64_t patience_ns;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	pid_t owner; /* a process that was forked leaves its parent's child alone */
 	struct symbols_child child;
+	struct job job;
 	uint64_t seq;
 	uint64_t used_ts;
 	uint64_t wasted_ns;
+	uint32_t late_cnt;
 	bool refused; /* it cannot be confined, or has been tried too often */
-	VEC(struct given_up) given_up;
+	VEC(struct subject) given_up;
 } reader = {.child = SYMBOLS_CHILD_NONE};
 
 static void end_child(void)
@@ -53,18 +82,35 @@ static void end_child(void)
 	reader.child.socket_fd = -1;
 }
 
+/* A process that still owes an answer ends. */
+static void drop_job(void)
+{
+	struct job *job = &reader.job;
+
+	if (job->is_sent && !job->is_whole)
+		end_child();
+	elf_rows_free(&job->rows);
+	*job = (struct job){0};
+}
+
+void elf_reader_patience(uint64_t ns)
+{
+	patience_ns = ns;
+}
+
 /* --- what it cannot read ------------------------------------------------------------------------------------------ */
 
-static bool is_given_up(const struct stat *st, const struct elf_read *read)
+static bool is_same(const struct subject *a, const struct subject *b)
 {
-	for (size_t i = 0; i < reader.given_up.cnt; i++) {
-		const struct given_up *file = &reader.given_up.items[i];
+	return a->dev == b->dev && a->ino == b->ino && a->changed.tv_sec == b->changed.tv_sec &&
+	       a->changed.tv_nsec == b->changed.tv_nsec && a->packed_off == b->packed_off && a->what == b->what;
+}
 
-		if (file->dev == st->st_dev && file->ino == st->st_ino && file->changed.tv_sec == st->st_ctim.tv_sec &&
-		    file->changed.tv_nsec == st->st_ctim.tv_nsec && file->packed_off == read->packed_off &&
-		    file->what == read->what)
+static bool is_given_up(const struct subject *subject)
+{
+	for (size_t i = 0; i < reader.given_up.cnt; i++)
+		if (is_same(&reader.given_up.items[i], subject))
 			return true;
-	}
 	return false;
 }
 
@@ -73,19 +119,13 @@ static const char *const gone_without[] = {
 	[ELF_READ_HEAD] = "'%s' goes without its build id",
 };
 
-static void give_up(const struct elf_read *read, const struct stat *st, const char *why)
+static void give_up(const struct job *job, const char *why)
 {
-	struct given_up file = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what};
-	char link[64], path[PATH_MAX] = "", what[PATH_MAX + 64];
-	ssize_t len;
+	char what[sizeof(job->path) + 64];
 
-	if (vec_push(&reader.given_up, file))
+	if (vec_push(&reader.given_up, job->subject))
 		reader.refused = true;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", read->fd);
-	len = readlink(link, path, sizeof(path) - 1);
-	path[len > 0 ? len : 0] = '\0';
-	proc_make_printable(path);
-	snprintf(what, sizeof(what), gone_without[read->what], path);
+	snprintf(what, sizeof(what), gone_without[job->subject.what], job->path);
 	log_warn("%s: reading the file %s", what, why);
 }
 
@@ -111,9 +151,9 @@ static void count_waste(uint64_t since_ts)
 	log_warn("no more symbol tables are read: files that could not be read have taken %d s", READER_WASTED_MAX_S);
 }
 
-/* --- question and answer ------------------------------------------------------------------------------------------ */
+/* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* One packet of exactly that size: 0 or -errno. */
+/* One packet of exactly that size: 0 or -errno; -EAGAIN: not by that time. */
 static int receive(void *buf, size_t sz, uint64_t end_ts)
 {
 	struct pollfd pollfd = {.fd = reader.child.socket_fd, .events = POLLIN};
@@ -128,60 +168,89 @@ static int receive(void *buf, size_t sz, uint64_t end_ts)
 			return -errno;
 		now_ts = monotonic_ns();
 		if (now_ts >= end_ts)
-			return -ETIMEDOUT;
+			return -EAGAIN;
 		poll(&pollfd, 1, (int)((end_ts - now_ts) / 1000000) + 1);
 	}
 }
 
-static int receive_section(void **items, size_t *cnt, const struct elf_rows_head *head, int section, uint64_t end_ts)
+/* To sort so many symbols takes the agent itself longer than this thread may wait. */
+static bool is_too_much(const struct job *job)
 {
-	uint64_t left = elf_rows_section_sz(head, section);
-	char *at = left ? malloc(left) : NULL;
-	int err = left && !at ? -ENOMEM : 0;
+	uint64_t sz = 0;
 
-	free(*items);
-	*items = at;
-	*cnt = err ? 0 : head->cnt[section];
-	for (size_t part_sz; !err && left; at += part_sz, left -= part_sz) {
-		part_sz = left < ELF_ROWS_PACKET ? left : ELF_ROWS_PACKET;
-		err = receive(at, part_sz, end_ts);
-	}
-	return err;
+	for (int i = 0; i < ELF_ROWS_SECTION_CNT; i++)
+		sz += elf_rows_section_sz(&job->rows.head, i);
+	return patience_ns && job->subject.what == ELF_READ_SYMBOLS && sz > HASTE_SZ_MAX;
 }
 
-/* 0; -errno: there is no right answer.  The head says what the process has found. */
-static int receive_rows(const struct elf_read *read, const struct symbols_table_question *question, uint64_t file_sz,
-			struct elf_rows *rows)
+/* The head says what the process has found.  -EFBIG: it is too much. */
+static int receive_head(struct job *job, uint64_t end_ts)
 {
-	uint64_t end_ts = monotonic_ns() + PATIENCE_NS;
-	struct elf_rows_head *head = &rows->head;
+	const struct symbols_table_question *question = &job->question;
+	struct elf_rows_head *head = &job->rows.head;
 	int err = receive(head, sizeof(*head), end_ts);
 
-	if (!err && (head->seq != question->head.seq || head->symbols_taken > question->left || head->err > INT_MAX))
-		err = -EBADMSG;
-	if (!err && read->code) {
+	if (err)
+		return err;
+	if (head->seq != question->head.seq || head->symbols_taken > question->left || head->err > INT_MAX)
+		return -EBADMSG;
+	if (question->is_debug) {
 		memcpy(head->code, question->code, sizeof(head->code));
 		head->code_cnt = question->code_cnt;
 	}
-	if (!err)
-		err = elf_rows_check_head(head, read->code ? INT64_MAX : file_sz);
-	if (!err)
-		err = receive_section((void **)&rows->functions.items, &rows->functions.cnt, head, ELF_ROWS_FUNCTIONS,
-				      end_ts);
-	if (!err)
-		err = receive_section((void **)&rows->addressed.items, &rows->addressed.cnt, head, ELF_ROWS_ADDRESSED,
-				      end_ts);
-	if (!err)
-		err = receive_section((void **)&rows->others.items, &rows->others.cnt, head, ELF_ROWS_OTHERS, end_ts);
-	if (!err)
-		err = receive_section((void **)&rows->names.items, &rows->names.cnt, head, ELF_ROWS_NAMES, end_ts);
-	return err ? err : elf_rows_check(rows);
+	job->section = 0;
+	if (elf_rows_check_head(head, question->is_debug ? INT64_MAX : job->file_sz))
+		return -EBADMSG;
+	return is_too_much(job) ? -EFBIG : 0;
 }
 
-static void make_question(const struct elf_read *read, struct symbols_table_question *question)
+/* Of the section that comes next: 0, or -errno as receive(). */
+static int receive_part(struct job *job, uint64_t end_ts)
 {
-	*question = (struct symbols_table_question){
-		.head = {.ask = SYMBOLS_ASK_TABLE, .seq = ++reader.seq},
+	uint64_t left = elf_rows_section_sz(&job->rows.head, job->section) - job->at;
+	size_t part_sz = left < ELF_ROWS_PACKET ? left : ELF_ROWS_PACKET, *cnt;
+	void **items = elf_rows_section(&job->rows, job->section, &cnt);
+	int err;
+
+	if (left && !*items)
+		*items = malloc(left);
+	if (left && !*items)
+		return -ENOMEM;
+	err = part_sz ? receive((char *)*items + job->at, part_sz, end_ts) : 0;
+	if (err)
+		return err;
+	job->at += part_sz;
+	if (part_sz < left)
+		return 0;
+	*cnt = job->rows.head.cnt[job->section++];
+	job->at = 0;
+	return 0;
+}
+
+/* 0: it is there in whole, and right; -EAGAIN: not by that time. */
+static int receive_rows(struct job *job, uint64_t end_ts)
+{
+	int err = job->section < 0 ? receive_head(job, end_ts) : 0;
+
+	while (!err && job->section < ELF_ROWS_SECTION_CNT) {
+		err = receive_part(job, end_ts);
+		if (!err && job->section < ELF_ROWS_SECTION_CNT && monotonic_ns() >= end_ts)
+			err = -EAGAIN;
+	}
+	return err ? err : elf_rows_check(&job->rows);
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static void open_job(const struct elf_read *read, const struct subject *subject, const struct stat *st)
+{
+	struct job *job = &reader.job;
+	char link[64];
+	ssize_t len;
+
+	*job = (struct job){.is_open = true, .subject = *subject, .file_sz = (uint64_t)st->st_size};
+	job->question = (struct symbols_table_question){
+		.head = {.ask = SYMBOLS_ASK_TABLE},
 		.packed_off = read->packed_off,
 		.packed_sz = read->packed_sz,
 		.left = read->left ? *read->left : UINT64_MAX,
@@ -190,55 +259,165 @@ static void make_question(const struct elf_read *read, struct symbols_table_ques
 		.code_cnt = read->code_cnt,
 	};
 	if (read->code)
-		memcpy(question->code, read->code, read->code_cnt * sizeof(*read->code));
+		memcpy(job->question.code, read->code, read->code_cnt * sizeof(*read->code));
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", read->fd);
+	len = readlink(link, job->path, sizeof(job->path) - 1);
+	job->path[len > 0 ? len : 0] = '\0';
+	proc_make_printable(job->path);
 }
 
 /* The process that there is may have been ended since. */
-static int send_question(const struct elf_read *read, const struct symbols_table_question *question)
+static int send_question(struct job *job, int fd)
 {
 	int err;
 
+	job->tries++;
+	job->section = -1;
+	job->question.head.seq = ++reader.seq;
 	for (int i = 0; i < TRIES; i++) {
 		err = reader.child.socket_fd < 0 ? symbols_child__start(&reader.child) : 0;
 		if (err)
 			return err;
 		symbols_child__limit_cpu(&reader.child);
-		if (symbols_child__send(&reader.child, question, sizeof(*question), read->fd))
+		job->begin_ts = monotonic_ns();
+		job->is_sent = symbols_child__send(&reader.child, &job->question, sizeof(job->question), fd);
+		if (job->is_sent)
 			return 0;
 		end_child();
 	}
 	return -EPIPE;
 }
 
-/* 0: there is an answer; or -errno, of a failure that has nothing to do with the file; -ENODATA: it is given up. */
-static int ask(const struct elf_read *read, const struct stat *st, struct elf_rows *rows)
+/* It has ended, or answers what it may not, or nothing.  True: the file is tried again. */
+static bool try_failed(struct job *job, bool is_too_long)
 {
-	struct symbols_table_question question;
-	const char *why = NULL;
-	int err;
+	const char *why = cause(symbols_child__end(&reader.child));
 
-	for (int i = 0; i < TRIES && !why && !reader.refused; i++) {
-		uint64_t begin_ts = monotonic_ns();
+	count_waste(job->begin_ts);
+	elf_rows_free(&job->rows);
+	memset(&job->rows, 0, sizeof(job->rows));
+	job->is_sent = false;
+	job->at = 0;
+	if (is_too_long)
+		why = "takes too long";
+	else if (!why && job->tries == TRIES)
+		why = "ends whylate-symbols";
+	if (why && !reader.refused)
+		give_up(job, why);
+	return !why && !reader.refused;
+}
 
-		make_question(read, &question);
-		err = send_question(read, &question);
+/*
+ * 0: the answer is there; -EAGAIN: not by that time, or the file, of which fd is -1, has to be asked for again;
+ * -ENODATA: the file is given up; another -errno of a failure that has nothing to do with the file.
+ */
+static int advance(struct job *job, int fd, uint64_t end_ts)
+{
+	uint64_t last_ts;
+	int err = 0;
+
+	while (!job->is_whole) {
+		if (!job->is_sent)
+			err = fd < 0 ? -EAGAIN : send_question(job, fd);
 		if (err)
 			return err;
-		err = receive_rows(read, &question, st->st_size, rows);
-		if (!err)
-			return 0;
-		elf_rows_free(rows);
-		memset(&rows->head, 0, sizeof(rows->head));
-		if (err == -ENOMEM)
+		last_ts = job->begin_ts + PATIENCE_NS;
+		err = receive_rows(job, end_ts < last_ts ? end_ts : last_ts);
+		if (err == -ENOMEM || (err == -EAGAIN && monotonic_ns() < last_ts))
 			return err;
-		why = cause(symbols_child__end(&reader.child));
-		count_waste(begin_ts);
-		if (err == -ETIMEDOUT)
-			why = "takes too long";
+		if (err == -EFBIG) {
+			give_up(job, "takes longer than records can wait");
+			return -ENODATA;
+		}
+		job->is_whole = !err;
+		job->whole_ts = monotonic_ns();
+		if (err && !try_failed(job, err == -EAGAIN))
+			return -ENODATA;
+		err = 0;
 	}
-	if (!reader.refused)
-		give_up(read, st, why ? why : "ends whylate-symbols");
-	return -ENODATA;
+	return 0;
+}
+
+/* 0: the subject is that of the job; -EAGAIN: another one is read. */
+static int turn_to(const struct subject *subject, const struct elf_read *read, const struct stat *st)
+{
+	struct job *job = &reader.job;
+	bool may_wait = !patience_ns;
+
+	if (job->is_open && is_same(&job->subject, subject))
+		return 0;
+	if (job->is_sent && advance(job, -1, may_wait ? UINT64_MAX : 0) == -EAGAIN && job->is_sent)
+		return -EAGAIN;
+	if (job->is_whole && !may_wait && monotonic_ns() - job->whole_ts < KEPT_NS)
+		return -EAGAIN;
+	drop_job();
+	open_job(read, subject, st);
+	return 0;
+}
+
+static bool is_silent(const struct job *job)
+{
+	struct pollfd pollfd = {.fd = reader.child.socket_fd, .events = POLLIN};
+
+	return job->is_sent && !job->is_whole && !poll(&pollfd, 1, 0);
+}
+
+/* As advance(), for as long as this thread may wait. */
+static int wait_for(struct job *job, int fd)
+{
+	uint64_t now_ts = monotonic_ns(), before_ns = symbols_child__cpu_ns(&reader.child), cpu_ns;
+	int err;
+
+	if (!patience_ns)
+		return advance(job, fd, UINT64_MAX);
+	if (job->is_late && (now_ts < job->look_ts || is_silent(job)))
+		return -EAGAIN;
+	do {
+		err = advance(job, fd, monotonic_ns() + (job->is_late ? LOOK_NS : SLICE_NS));
+		cpu_ns = symbols_child__cpu_ns(&reader.child);
+		cpu_ns -= cpu_ns < before_ns ? 0 : before_ns;
+	} while (err == -EAGAIN && !job->is_late && cpu_ns < patience_ns &&
+		 monotonic_ns() - now_ts < STRETCH * patience_ns);
+	job->look_ts = now_ts + LOOK_EVERY_NS;
+	if (err == -EAGAIN && !job->is_late) {
+		job->is_late = true;
+		reader.late_cnt++;
+		log_debug("reading '%s' takes longer than %.0f ms of CPU time", job->path, (double)patience_ns / 1e6);
+	}
+	return err;
+}
+
+static int read_now(const struct elf_read *read, const struct stat *st, struct elf_rows *rows)
+{
+	struct subject subject = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what};
+	struct job *job = &reader.job;
+	int err;
+
+	if (reader.refused || is_given_up(&subject))
+		return -ENODATA;
+	err = turn_to(&subject, read, st);
+	if (!err)
+		err = wait_for(job, read->fd);
+	if (err == -EAGAIN)
+		return err;
+	if (!err && read->left)
+		*read->left -= job->rows.head.symbols_taken < *read->left ? job->rows.head.symbols_taken : *read->left;
+	if (!err && (job->rows.head.err == ENOMEM || (job->rows.head.err == EFBIG && !read->left))) {
+		give_up(job, "takes more memory than there is for it");
+		err = -ENODATA;
+	}
+	if (!err) {
+		*rows = job->rows;
+		memset(&job->rows, 0, sizeof(job->rows));
+	}
+	drop_job();
+	return err ? err : -(int)rows->head.err;
+}
+
+/* False: another thread has it, and this one may not wait. */
+static bool lock(void)
+{
+	return !(patience_ns ? pthread_mutex_trylock(&mutex) : pthread_mutex_lock(&mutex));
 }
 
 int elf_reader_read(const struct elf_read *read, struct elf_rows *rows)
@@ -248,27 +427,34 @@ int elf_reader_read(const struct elf_read *read, struct elf_rows *rows)
 
 	if (fstat(read->fd, &st))
 		return -errno;
-	pthread_mutex_lock(&mutex);
+	if (!lock())
+		return -EAGAIN;
 	if (reader.owner != getpid()) {
+		drop_job();
 		end_child();
 		reader.owner = getpid();
 	}
-	err = reader.refused || is_given_up(&st, read) ? -ENODATA : ask(read, &st, rows);
+	err = read_now(read, &st, rows);
 	reader.used_ts = monotonic_ns();
-	if (!err && read->left)
-		*read->left -= rows->head.symbols_taken;
-	if (!err && (rows->head.err == ENOMEM || (rows->head.err == EFBIG && !read->left))) {
-		give_up(read, &st, "takes more memory than there is for it");
-		err = -ENODATA;
-	}
 	pthread_mutex_unlock(&mutex);
-	return err ? err : -(int)rows->head.err;
+	return err;
 }
 
 void elf_reader_rest(uint64_t idle_ns)
 {
-	pthread_mutex_lock(&mutex);
-	if (monotonic_ns() - reader.used_ts >= idle_ns)
+	if (!lock())
+		return;
+	if (monotonic_ns() - reader.used_ts >= idle_ns) {
+		drop_job();
 		end_child();
+	}
+	pthread_mutex_unlock(&mutex);
+}
+
+void elf_reader_counts(struct elf_reader_counts *counts)
+{
+	pthread_mutex_lock(&mutex);
+	counts->given_up = (uint32_t)reader.given_up.cnt;
+	counts->late = reader.late_cnt;
 	pthread_mutex_unlock(&mutex);
 }

@@ -6,7 +6,8 @@
  * process cannot be confined, or when files that were given up have taken READER_WASTED_MAX_S in all.  Nothing that it
  * answers is trusted.
  *
- * Any thread.
+ * Any thread.  One that may not be kept waiting says so by elf_reader_patience(): what is not read by then goes on, and
+ * the same question fetches the answer later.
  */
 #ifndef WHYLATE_TARGET_ELF_READER_H
 #define WHYLATE_TARGET_ELF_READER_H
@@ -26,11 +27,23 @@ struct elf_read {
 };
 
 /*
+ * From now on this thread waits for a file once, until the process has taken that much CPU time, or ten times that has
+ * passed; 0, as at first: until it is read.
+ */
+void elf_reader_patience(uint64_t ns);
+/*
  * Rows that have been checked, for elf_rows_free(): 0 or -errno as of elf_symbols_read(); -ENODATA: the file is given
- * up.
+ * up; -EAGAIN: it, or another one, is not read yet.
  */
 int elf_reader_read(const struct elf_read *read, struct elf_rows *rows);
 /* Ends the process where it has read nothing for that long, until the next file. */
 void elf_reader_rest(uint64_t idle_ns);
+
+/* Since the agent began. */
+struct elf_reader_counts {
+	uint32_t given_up; /* files, by what is read of them */
+	uint32_t late;     /* that a thread without patience did not wait for */
+};
+void elf_reader_counts(struct elf_reader_counts *counts);
 
 #endif

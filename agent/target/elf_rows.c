@@ -15,6 +15,22 @@ void elf_rows_free(struct elf_rows *rows)
 	vec_free(&rows->names);
 }
 
+void **elf_rows_section(struct elf_rows *rows, int section, size_t **cnt)
+{
+	const struct {
+		void **items;
+		size_t *cnt;
+	} sections[ELF_ROWS_SECTION_CNT] = {
+		[ELF_ROWS_FUNCTIONS] = {(void **)&rows->functions.items, &rows->functions.cnt},
+		[ELF_ROWS_ADDRESSED] = {(void **)&rows->addressed.items, &rows->addressed.cnt},
+		[ELF_ROWS_OTHERS] = {(void **)&rows->others.items, &rows->others.cnt},
+		[ELF_ROWS_NAMES] = {(void **)&rows->names.items, &rows->names.cnt},
+	};
+
+	*cnt = sections[section].cnt;
+	return sections[section].items;
+}
+
 uint64_t elf_rows_section_sz(const struct elf_rows_head *head, int section)
 {
 	static const size_t row_sz[ELF_ROWS_SECTION_CNT] = {sizeof(struct elf_row), sizeof(struct elf_row),

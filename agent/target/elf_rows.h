@@ -101,6 +101,8 @@ struct elf_rows {
 };
 
 void elf_rows_free(struct elf_rows *rows);
+/* Where a section's rows are, and how many. */
+void **elf_rows_section(struct elf_rows *rows, int section, size_t **cnt);
 /* Bytes of a section by the head. */
 uint64_t elf_rows_section_sz(const struct elf_rows_head *head, int section);
 /*

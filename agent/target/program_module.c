@@ -50,10 +50,15 @@ int module_open(struct program *program, struct module *module)
 	if (!module->file)
 		return module->state;
 	errno = ENOMEM;
-	module->image = elf_image__open(module->file);
+	if (!module->image)
+		module->image = elf_image__open(module->file);
 	if (module->image) {
 		errno = ENOMEM;
 		module->files[0] = elf_file__open(module->file);
+	}
+	if (!module->files[0] && errno == EAGAIN) {
+		module->state = 0;
+		return -EAGAIN;
 	}
 	if (!module->files[0]) {
 		module->state = -errno;
@@ -123,25 +128,29 @@ void program__forget_tables(struct program *program)
 	}
 }
 
-static void debug_files_open(struct program *program, struct module *module)
+/* 0, or -EAGAIN: one is not read yet. */
+static int debug_files_open(struct program *program, struct module *module)
 {
 	char root[32] = "";
+	bool is_late = false;
 	struct debug_search search = {.file = module->file,
 				      .path = module->path,
 				      .root = root,
 				      .debuginfo_dir = program->debuginfo_dir,
 				      .want_debuginfod = program->want_debuginfod,
 				      .budget = &program->debug_budget,
-				      .fd = &module->debug_fd};
+				      .fd = &module->debug_fd,
+				      .is_late = &is_late};
 
 	if (elf_image__section(module->image, ".symtab"))
-		return;
+		return 0;
 	if (program->pid)
 		snprintf(root, sizeof(root), "/proc/%d/root", program->pid);
 	module->files[2] = debug_file__open(module->image, module->files[0], &search);
 	/* What is within the file is a part of what a debug file has. */
-	if (!module->files[2])
+	if (!module->files[2] && !is_late)
 		module->files[1] = debug_data__open(module->image, module->files[0], &search);
+	return is_late ? -EAGAIN : 0;
 }
 
 static int named_add(struct module *module, candidate_list *candidates)
@@ -337,7 +346,9 @@ int module_functions_load(struct program *program, struct module *module)
 
 	if (err || module->has_functions)
 		return err;
-	debug_files_open(program, module);
+	err = debug_files_open(program, module);
+	if (err)
+		return err;
 	err = named_add(module, &candidates);
 	if (!err)
 		err = unwound_add(module, &candidates);

@@ -26,7 +26,7 @@
 /* Addresses of a file that are remembered: direct-mapped, a power of two. */
 #define KNOWN_CNT 2048
 /* An answer is waited for this long; one that does not come at all ends the process. */
-#define PATIENCE_MS 500
+#define PATIENCE_MS 100
 #define SILENCE_NS  (60 * SECOND_NS)
 /* Of what is looked up in whole, before a recording begins; and bytes that a structure of Go's runtime may have. */
 #define GO_PATIENCE_MS 10000

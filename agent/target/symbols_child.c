@@ -100,6 +100,11 @@ int symbols_child__end(struct symbols_child *child)
 	return status;
 }
 
+uint64_t symbols_child__cpu_ns(const struct symbols_child *child)
+{
+	return child->socket_fd < 0 ? 0 : cpu_ns_of(child->pid);
+}
+
 void symbols_child__limit_cpu(struct symbols_child *child)
 {
 	rlim_t until_s = cpu_ns_of(child->pid) / SECOND_NS + SYMBOLS_CPU_S;

@@ -34,6 +34,8 @@ int symbols_child__start(struct symbols_child *child);
 int symbols_child__end(struct symbols_child *child);
 /* SIGXCPU ends it SYMBOLS_CPU_S of CPU time from now. */
 void symbols_child__limit_cpu(struct symbols_child *child);
+/* CPU time that it has taken; 0: there is no process. */
+uint64_t symbols_child__cpu_ns(const struct symbols_child *child);
 /* A packet, with a descriptor unless that is -1.  False: it is gone. */
 bool symbols_child__send(const struct symbols_child *child, const void *question, size_t sz, int fd);
 

@@ -93,7 +93,7 @@ static bool answer_table(const struct symbols_table_question *question, int fd)
 {
 	uint64_t left = question->left;
 	struct elf_rows rows = {0};
-	const void *sections[ELF_ROWS_SECTION_CNT];
+	size_t *cnt;
 	bool sent;
 
 	rows.head.err = (uint32_t)-read_table(question, fd, &left, &rows);
@@ -101,13 +101,9 @@ static bool answer_table(const struct symbols_table_question *question, int fd)
 	rows.head.symbols_taken = question->left - left;
 	if (rows.head.err)
 		memset(rows.head.cnt, 0, sizeof(rows.head.cnt));
-	sections[ELF_ROWS_FUNCTIONS] = rows.functions.items;
-	sections[ELF_ROWS_ADDRESSED] = rows.addressed.items;
-	sections[ELF_ROWS_OTHERS] = rows.others.items;
-	sections[ELF_ROWS_NAMES] = rows.names.items;
 	sent = send(SOCKET_FD, &rows.head, sizeof(rows.head), MSG_NOSIGNAL) == sizeof(rows.head);
 	for (int i = 0; i < ELF_ROWS_SECTION_CNT && sent; i++)
-		sent = send_section(sections[i], elf_rows_section_sz(&rows.head, i));
+		sent = send_section(*elf_rows_section(&rows, i, &cnt), elf_rows_section_sz(&rows.head, i));
 	elf_rows_free(&rows);
 	if (fd >= 0)
 		close(fd);

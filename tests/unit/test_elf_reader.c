@@ -146,6 +146,70 @@ static void a_file_that_takes_too_much_memory_is_given_up(void)
 	close(fd);
 }
 
+/* How many functions it has, as soon as a thread that does not wait has the answer. */
+static int function_cnt_at_last(const char *path)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	int cnt = -1;
+
+	for (int i = 0; i < 2000 && cnt < 0; i++) {
+		cnt = function_cnt(path);
+		CU_ASSERT(cnt >= 0 || errno == EAGAIN);
+		nanosleep(&pause, NULL);
+	}
+	return cnt;
+}
+
+static uint32_t late_cnt(void)
+{
+	struct elf_reader_counts counts;
+
+	elf_reader_counts(&counts);
+	return counts.late;
+}
+
+static void who_may_not_wait_gets_the_answer_later(void)
+{
+	char path[64], other_path[64];
+	int fd = make_file(path), other_fd = make_file(other_path);
+	uint32_t late = late_cnt();
+	pid_t pid = reader_pid();
+
+	said_begin();
+	elf_reader_patience(10000000);
+	kill(pid, SIGSTOP);
+	errno = 0;
+	CU_ASSERT(function_cnt(path) == -1 && errno == EAGAIN);
+	CU_ASSERT(function_cnt(path) == -1 && errno == EAGAIN);
+	/* Nor is another file read meanwhile. */
+	CU_ASSERT(function_cnt(other_path) == -1 && errno == EAGAIN);
+	CU_ASSERT_EQUAL(late_cnt(), late + 1);
+	kill(pid, SIGCONT);
+	CU_ASSERT_EQUAL(function_cnt_at_last(path), 2);
+	CU_ASSERT_EQUAL(function_cnt_at_last(other_path), 2);
+	/* An answer that is not fetched is in nobody's way for long. */
+	kill(pid, SIGSTOP);
+	CU_ASSERT(function_cnt(path) == -1 && errno == EAGAIN);
+	kill(pid, SIGCONT);
+	CU_ASSERT_EQUAL(function_cnt_at_last(other_path), 2);
+	/* The process may end meanwhile. */
+	kill(pid, SIGSTOP);
+	CU_ASSERT(function_cnt(path) == -1 && errno == EAGAIN);
+	kill(pid, SIGKILL);
+	CU_ASSERT_EQUAL(function_cnt_at_last(path), 2);
+	/* Who may wait takes its turn. */
+	elf_reader_patience(0);
+	kill(reader_pid(), SIGSTOP);
+	elf_reader_patience(10000000);
+	CU_ASSERT(function_cnt(path) == -1 && errno == EAGAIN);
+	elf_reader_rest(0);
+	elf_reader_patience(0);
+	CU_ASSERT_EQUAL(function_cnt(path), 2);
+	CU_ASSERT_STRING_EQUAL(said_end(), "");
+	close(other_fd);
+	close(fd);
+}
+
 static void a_forked_process_has_its_own(void)
 {
 	pid_t pid = reader_pid(), forked = fork();
@@ -264,6 +328,7 @@ int suite_elf_reader(void)
 		{"one that was killed begins again", one_that_was_killed_begins_again},
 		{"a file that takes too long is given up", a_file_that_takes_too_long_is_given_up},
 		{"a file that takes too much memory is given up", a_file_that_takes_too_much_memory_is_given_up},
+		{"who may not wait gets the answer later", who_may_not_wait_gets_the_answer_later},
 		{"a forked process has its own", a_forked_process_has_its_own},
 		{"a head is not trusted", a_head_is_not_trusted},
 		{"rows are not trusted", rows_are_not_trusted},
