@@ -365,9 +365,11 @@ static void write_reader_notes(struct recording *recording)
 			      "addresses in place of these files' functions",
 			      counts.late);
 	if (counts.given_up)
-		journal__note(&recording->journal,
-			      "%u files could not be read by whylate-symbols: their functions have no names",
-			      counts.given_up);
+		journal__note(
+			&recording->journal,
+			"whylate-symbols could not read %u tables of the target's files: without them functions have "
+			"no names, or stacks are unwound by guesses",
+			counts.given_up);
 }
 
 int recording_write_final(struct recording *recording)

@@ -208,14 +208,17 @@ int stacks__finish(struct stacks *stacks)
 /* What is in nearly every stack is read before the first one comes: while it takes its time, a ring would fill. */
 static void read_ahead(const struct stacks *stacks)
 {
-	struct program *program = images__target(stacks->images)->program;
-	uint32_t libc = program ? program__module_find(program, "libc.so.6") : PROGRAM_NONE, first, cnt;
+	const struct image *image = images__target(stacks->images);
+	const uint32_t modules[] = {0, image->program ? program__module_find(image->program, "libc.so.6") : 0};
+	uint32_t first, cnt;
 
 	/* What cannot be read has no names then, and nobody needs to be told now. */
-	if (program && !program__module_functions(program, 0, &first, &cnt))
-		program__read_inlines(program, stacks->symbols, 0);
-	if (libc != PROGRAM_NONE)
-		program__module_functions(program, libc, &first, &cnt);
+	for (size_t i = 0; i < 2 && image->program; i++)
+		if (!program__module_functions(image->program, modules[i], &first, &cnt) && cnt)
+			(void)unwinder__rule(image->unwinder, program__module(image->program, modules[i])->bias +
+								      program__function(image->program, first)->addr);
+	if (image->program)
+		program__read_inlines(image->program, stacks->symbols, 0);
 }
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **made)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What .eh_frame knows of a file's code: where functions begin and end, also those without a name, and how far the
- * stack pointer is from the frame at every instruction.  The table is hostile until proven otherwise.
+ * What .eh_frame knows of a file's code: where functions begin and end, also those without a name, and how to get from
+ * a frame to its caller's at every instruction.  whylate-symbols reads it, see elf_reader.h.
  */
 #ifndef WHYLATE_TARGET_EH_FRAME_H
 #define WHYLATE_TARGET_EH_FRAME_H
 
-#include "target/elf_image.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "target/frame_rows.h"
 
 #if defined(__x86_64__)
 #define EH_REG_SP   7
@@ -26,35 +22,24 @@
 #define EH_ENTRY_SP 0
 #endif
 
-/* One FDE: a function, or a piece of one. */
-struct eh_function {
-	uint64_t addr, size; /* as linked; size > 0 */
-	uint64_t lsda;       /* address of its exception table; 0: none */
-	uint32_t cie;
-	uint32_t code_off, code_end; /* its call frame instructions, into the table */
-};
-
-/* The canonical frame address is the register's value + off.  On x86 it is 8 above the return address. */
-struct eh_cfa {
-	uint32_t reg;
-	int64_t off;
-};
-
 struct eh_frame;
 
-/* NULL and errno: ENOENT it has none, ENOEXEC, ENOMEM.  Damaged entries are left out. */
-struct eh_frame *eh_frame__read(const struct elf_image *image);
+/*
+ * Of an open file, which stays the caller's: the functions, and how frames are left at every instruction, or at the
+ * functions' first ones alone.  NULL and errno: ENOENT it has none, ENOEXEC, ENOMEM, EAGAIN and ENODATA as of
+ * elf_reader_read().  Damaged entries are left out.
+ */
+struct eh_frame *eh_frame__read(int fd, bool functions_only);
 void eh_frame__free(struct eh_frame *frame);
 
 /* By address; several may begin at one address, and they may overlap. */
-size_t eh_frame__functions(const struct eh_frame *frame, const struct eh_function **functions);
-/* That which covers addr (of several the one that begins last); NULL. */
-const struct eh_function *eh_frame__at(const struct eh_frame *frame, uint64_t addr);
-/* The CFA before the instruction at addr is executed: 0, -ENOTSUP (an expression), or -ENOEXEC. */
-int eh_frame__cfa(const struct eh_frame *frame, const struct eh_function *function, uint64_t addr, struct eh_cfa *cfa);
-/* Does its unwinding end there, because nothing has called it (a program or a thread begins so)? */
-bool eh_frame__is_outermost(const struct eh_frame *frame, const struct eh_function *function);
-/* The code that a signal handler returns to: not called. */
-bool eh_frame__is_signal_frame(const struct eh_frame *frame, const struct eh_function *function);
+size_t eh_frame__functions(const struct eh_frame *frame, const struct frame_function **functions);
+/* What holds before the function's first instruction; NULL: it cannot be told. */
+const struct frame_rule *eh_frame__first_rule(const struct eh_frame *frame, const struct frame_function *function);
+/* What holds before the instruction at that address (of several functions: of the one that begins last); NULL. */
+const struct frame_rule *eh_frame__rule(const struct eh_frame *frame, uint64_t addr);
+const struct unwind_where *eh_frame__lines(const struct eh_frame *frame, const struct frame_rule *rule);
+/* All of the file's expressions, one behind the other. */
+const struct unwind_op *eh_frame__ops(const struct eh_frame *frame);
 
 #endif

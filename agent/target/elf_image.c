@@ -196,15 +196,13 @@ static int sections_read(struct elf_image *image, const Elf64_Ehdr *header)
 	return err;
 }
 
-static int load(struct elf_image *image, const char *path)
+static int load(struct elf_image *image)
 {
 	Elf64_Ehdr header;
 	struct stat stat;
 	int err;
 
-	/* Not blocking: what calls itself a library may be a pipe. */
-	image->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (image->fd < 0 || fstat(image->fd, &stat))
+	if (fstat(image->fd, &stat))
 		return -errno;
 	if (!S_ISREG(stat.st_mode))
 		return -ENOEXEC;
@@ -222,12 +220,23 @@ static int load(struct elf_image *image, const char *path)
 
 struct elf_image *elf_image__open(const char *path)
 {
+	/* Not blocking: what calls itself a library may be a pipe. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	return fd < 0 ? NULL : elf_image__of(fd);
+}
+
+struct elf_image *elf_image__of(int fd)
+{
 	struct elf_image *image = calloc(1, sizeof(*image));
 	int err;
 
-	if (!image)
+	if (!image) {
+		close(fd);
 		return NULL;
-	err = load(image, path);
+	}
+	image->fd = fd;
+	err = load(image);
 	if (err) {
 		elf_image__free(image);
 		errno = -err;

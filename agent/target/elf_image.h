@@ -37,6 +37,8 @@ int elf_bytes_check(const void *bytes, uint64_t file_sz, bool is_debug_file);
 
 /* NULL and errno: ENOENT, EACCES, ENOEXEC, ENOTSUP, ENOMEM. */
 struct elf_image *elf_image__open(const char *path);
+/* The same of an open file, whose descriptor becomes the image's own, also on failure. */
+struct elf_image *elf_image__of(int fd);
 void elf_image__free(struct elf_image *image);
 
 size_t elf_image__segments(const struct elf_image *image, const struct elf_segment **segments);

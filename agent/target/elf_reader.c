@@ -117,6 +117,8 @@ static bool is_given_up(const struct subject *subject)
 static const char *const gone_without[] = {
 	[ELF_READ_SYMBOLS] = "the functions of '%s' go without their symbols' names",
 	[ELF_READ_HEAD] = "'%s' goes without its build id",
+	[ELF_READ_FUNCTIONS] = "functions of '%s' without symbols are not known",
+	[ELF_READ_FRAMES] = "the stacks of '%s' are unwound by guesses",
 };
 
 static void give_up(const struct job *job, const char *why)

@@ -13,6 +13,11 @@ void elf_rows_free(struct elf_rows *rows)
 	vec_free(&rows->addressed);
 	vec_free(&rows->others);
 	vec_free(&rows->names);
+	vec_free(&rows->frames);
+	vec_free(&rows->steps);
+	vec_free(&rows->rules);
+	vec_free(&rows->lines);
+	vec_free(&rows->ops);
 }
 
 void **elf_rows_section(struct elf_rows *rows, int section, size_t **cnt)
@@ -25,16 +30,36 @@ void **elf_rows_section(struct elf_rows *rows, int section, size_t **cnt)
 		[ELF_ROWS_ADDRESSED] = {(void **)&rows->addressed.items, &rows->addressed.cnt},
 		[ELF_ROWS_OTHERS] = {(void **)&rows->others.items, &rows->others.cnt},
 		[ELF_ROWS_NAMES] = {(void **)&rows->names.items, &rows->names.cnt},
+		[ELF_ROWS_FRAMES] = {(void **)&rows->frames.items, &rows->frames.cnt},
+		[ELF_ROWS_STEPS] = {(void **)&rows->steps.items, &rows->steps.cnt},
+		[ELF_ROWS_RULES] = {(void **)&rows->rules.items, &rows->rules.cnt},
+		[ELF_ROWS_LINES] = {(void **)&rows->lines.items, &rows->lines.cnt},
+		[ELF_ROWS_OPS] = {(void **)&rows->ops.items, &rows->ops.cnt},
 	};
 
 	*cnt = sections[section].cnt;
 	return sections[section].items;
 }
 
+void elf_rows_count(struct elf_rows *rows)
+{
+	size_t *cnt;
+
+	for (int i = 0; i < ELF_ROWS_SECTION_CNT; i++) {
+		elf_rows_section(rows, i, &cnt);
+		rows->head.cnt[i] = (uint32_t)*cnt;
+	}
+}
+
 uint64_t elf_rows_section_sz(const struct elf_rows_head *head, int section)
 {
-	static const size_t row_sz[ELF_ROWS_SECTION_CNT] = {sizeof(struct elf_row), sizeof(struct elf_row),
-							    sizeof(struct elf_other), 1};
+	static const size_t row_sz[ELF_ROWS_SECTION_CNT] = {
+		[ELF_ROWS_FUNCTIONS] = sizeof(struct elf_row),     [ELF_ROWS_ADDRESSED] = sizeof(struct elf_row),
+		[ELF_ROWS_OTHERS] = sizeof(struct elf_other),      [ELF_ROWS_NAMES] = 1,
+		[ELF_ROWS_FRAMES] = sizeof(struct frame_function), [ELF_ROWS_STEPS] = sizeof(struct frame_step),
+		[ELF_ROWS_RULES] = sizeof(struct frame_rule),      [ELF_ROWS_LINES] = sizeof(struct unwind_where),
+		[ELF_ROWS_OPS] = sizeof(struct unwind_op),
+	};
 
 	return (uint64_t)head->cnt[section] * row_sz[section];
 }
@@ -100,11 +125,58 @@ static bool row_is_right(const struct elf_rows *rows, const struct elf_row *row)
 	return false;
 }
 
+static bool where_is_right(const struct elf_rows *rows, const struct unwind_where *where)
+{
+	bool is_expression = where->what == UNWIND_SAVED_EXPR || where->what == UNWIND_EXPR;
+
+	if (where->what > UNWIND_EXPR || where->of >= UNWIND_REGS || where->reg >= UNWIND_REGS)
+		return false;
+	return !is_expression ||
+	       (where->op_cnt && where->op_cnt <= UNWIND_OPS_MAX && where->off >= 0 &&
+		(uint64_t)where->off <= rows->ops.cnt && where->op_cnt <= rows->ops.cnt - (uint64_t)where->off);
+}
+
+static bool rule_is_right(const struct elf_rows *rows, const struct frame_rule *rule)
+{
+	return where_is_right(rows, &rule->cfa) && rule->ra < UNWIND_REGS && rule->is_start <= 1 &&
+	       rule->is_signal <= 1 && rule->line_cnt <= UNWIND_LINES_MAX && rule->first_line <= rows->lines.cnt &&
+	       rule->line_cnt <= rows->lines.cnt - rule->first_line;
+}
+
+static bool has_rule(const struct elf_rows *rows, uint32_t rule)
+{
+	return rule == FRAME_RULE_NONE || rule < rows->rules.cnt;
+}
+
+static bool frames_are_right(const struct elf_rows *rows)
+{
+	for (size_t i = 0; i < rows->lines.cnt; i++)
+		if (!where_is_right(rows, &rows->lines.items[i]))
+			return false;
+	for (size_t i = 0; i < rows->rules.cnt; i++)
+		if (!rule_is_right(rows, &rows->rules.items[i]))
+			return false;
+	for (size_t i = 0; i < rows->frames.cnt; i++) {
+		const struct frame_function *function = &rows->frames.items[i];
+
+		if (!function->size || function->addr > UINT64_MAX - function->size ||
+		    !has_rule(rows, function->rule) || (i && function[-1].addr > function->addr))
+			return false;
+	}
+	for (size_t i = 0; i < rows->steps.cnt; i++) {
+		const struct frame_step *step = &rows->steps.items[i];
+
+		if (!has_rule(rows, step->rule) || (i && step[-1].off >= step->off))
+			return false;
+	}
+	return true;
+}
+
 int elf_rows_check(const struct elf_rows *rows)
 {
 	const char *name, *before = NULL;
 
-	if (!names_are_right(rows))
+	if (!names_are_right(rows) || !frames_are_right(rows))
 		return -EBADMSG;
 	for (size_t i = 0; i < rows->functions.cnt; i++, before = name) {
 		const struct elf_row *row = &rows->functions.items[i];

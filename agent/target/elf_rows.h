@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The symbols of one ELF file as whylate-symbols sends them to the agent: a head, then four sections, each in packets
- * of ELF_ROWS_PACKET bytes, the last one shorter.  All widths are fixed, nothing is a pointer.
+ * What is read of one ELF file as whylate-symbols sends it to the agent: a head, then sections, each in packets of
+ * ELF_ROWS_PACKET bytes, the last one shorter.  All widths are fixed, nothing is a pointer.
  */
 #ifndef WHYLATE_TARGET_ELF_ROWS_H
 #define WHYLATE_TARGET_ELF_ROWS_H
 
 #include "base/vec.h"
+#include "target/frame_rows.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +23,9 @@
 /* What is read of a file. */
 enum elf_what {
 	ELF_READ_SYMBOLS,
-	ELF_READ_HEAD, /* no rows: the head has the build id and the segments */
+	ELF_READ_HEAD,      /* no rows: the head has the build id and the segments */
+	ELF_READ_FUNCTIONS, /* of .eh_frame, without steps */
+	ELF_READ_FRAMES,    /* with them */
 };
 
 enum elf_symbol_kind {
@@ -71,25 +74,31 @@ enum elf_section_of_rows {
 	ELF_ROWS_ADDRESSED, /* struct elf_row by address, each address once */
 	ELF_ROWS_OTHERS,    /* struct elf_other by name */
 	ELF_ROWS_NAMES,     /* one behind the other, each with its NUL */
+	ELF_ROWS_FRAMES,    /* struct frame_function by address */
+	ELF_ROWS_STEPS,     /* struct frame_step by offset, each once */
+	ELF_ROWS_RULES,     /* struct frame_rule */
+	ELF_ROWS_LINES,     /* struct unwind_where */
+	ELF_ROWS_OPS,       /* struct unwind_op */
 	ELF_ROWS_SECTION_CNT
 };
 
 struct elf_rows_head {
 	uint64_t seq; /* of the question */
 	uint64_t symbols_taken;
+	uint64_t frames_base;
 	uint32_t cnt[ELF_ROWS_SECTION_CNT]; /* of rows; of bytes */
 	uint32_t err;
 	uint32_t code_cnt;
 	uint8_t marks; /* enum elf_mark */
 	uint8_t is_go;
-	uint8_t pad[6];
+	uint8_t pad[2];
 	char build_id[ELF_ROWS_BUILD_ID_HEX]; /* hex */
 	struct elf_code code[ELF_ROWS_CODE_MAX];
 };
 
 _Static_assert(sizeof(struct elf_row) == 32 && sizeof(struct elf_other) == 8, "rows have no hidden padding");
-_Static_assert(offsetof(struct elf_rows_head, build_id) == 48 &&
-		       sizeof(struct elf_rows_head) == 48 + 136 + ELF_ROWS_CODE_MAX * sizeof(struct elf_code),
+_Static_assert(offsetof(struct elf_rows_head, build_id) == 72 &&
+		       sizeof(struct elf_rows_head) == 72 + 136 + ELF_ROWS_CODE_MAX * sizeof(struct elf_code),
 	       "the head has no hidden padding");
 
 struct elf_rows {
@@ -98,9 +107,16 @@ struct elf_rows {
 	VEC(struct elf_row) addressed;
 	VEC(struct elf_other) others;
 	VEC(char) names;
+	VEC(struct frame_function) frames;
+	VEC(struct frame_step) steps;
+	VEC(struct frame_rule) rules;
+	VEC(struct unwind_where) lines;
+	VEC(struct unwind_op) ops;
 };
 
 void elf_rows_free(struct elf_rows *rows);
+/* Into the head: how many there are. */
+void elf_rows_count(struct elf_rows *rows);
 /* Where a section's rows are, and how many. */
 void **elf_rows_section(struct elf_rows *rows, int section, size_t **cnt);
 /* Bytes of a section by the head. */
@@ -109,7 +125,7 @@ uint64_t elf_rows_section_sz(const struct elf_rows_head *head, int section);
  * 0 or -EBADMSG: a head says nothing impossible of a file of that size.  Checked before room for the sections is made.
  */
 int elf_rows_check_head(const struct elf_rows_head *head, uint64_t file_sz);
-/* The same of all sections, by the head, which has been checked: what elf_file.h promises holds. */
+/* The same of all sections, by the head, which has been checked: what elf_file.h and eh_frame.h promise holds. */
 int elf_rows_check(const struct elf_rows *rows);
 
 #endif

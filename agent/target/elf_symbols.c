@@ -469,10 +469,7 @@ static int load(struct loader *loader, const struct elf_symbols_source *source)
 		err = symbols_sort_out(loader);
 	if (!err)
 		err = symbols_by_addr(loader);
-	head->cnt[ELF_ROWS_FUNCTIONS] = (uint32_t)loader->rows->functions.cnt;
-	head->cnt[ELF_ROWS_ADDRESSED] = (uint32_t)loader->rows->addressed.cnt;
-	head->cnt[ELF_ROWS_OTHERS] = (uint32_t)loader->rows->others.cnt;
-	head->cnt[ELF_ROWS_NAMES] = (uint32_t)loader->rows->names.cnt;
+	elf_rows_count(loader->rows);
 	return err;
 }
 

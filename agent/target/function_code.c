@@ -58,17 +58,16 @@ static int piece_add(struct program *program, struct function_code *code, const 
 int program__depth(struct program *program, uint32_t idx, uint64_t addr, int64_t *depth)
 {
 	struct module *module = program_module_of(program, idx);
-	const struct eh_function *function;
 	const struct eh_frame *frame;
-	struct eh_cfa cfa;
+	const struct frame_rule *rule;
 
 	frame = module && !module_functions_load(program, module) ? module_frame(module) : NULL;
-	function = frame ? eh_frame__at(frame, addr) : NULL;
-	if (!function || eh_frame__cfa(frame, function, addr, &cfa))
+	rule = frame ? eh_frame__rule(frame, addr) : NULL;
+	if (!rule || rule->cfa.what != UNWIND_REGISTER)
 		return -ENOENT;
-	if (cfa.reg != EH_REG_SP)
-		return cfa.reg == EH_REG_FP ? -ERANGE : -ENOENT;
-	*depth = cfa.off - EH_ENTRY_SP;
+	if (rule->cfa.reg != EH_REG_SP)
+		return rule->cfa.reg == EH_REG_FP ? -ERANGE : -ENOENT;
+	*depth = rule->cfa.off - EH_ENTRY_SP;
 	return 0;
 }
 
@@ -76,16 +75,16 @@ bool program__is_outermost(struct program *program, uint32_t id)
 {
 	const struct function *function = program_function_of(program, id);
 	struct module *module = function ? program_module_of(program, function->public.module) : NULL;
-	const struct eh_function *unwound;
 	const struct eh_frame *frame;
+	const struct frame_rule *rule;
 
 	if (!module || module_open(program, module))
 		return false;
 	if (elf_image__entry(module->image) == function->public.addr)
 		return true;
 	frame = module_frame(module);
-	unwound = frame ? eh_frame__at(frame, function->public.addr) : NULL;
-	return unwound && eh_frame__is_outermost(frame, unwound);
+	rule = frame ? eh_frame__rule(frame, function->public.addr) : NULL;
+	return rule && rule->is_start;
 }
 
 bool program__is_signal_return(struct program *program, uint32_t id)

@@ -110,7 +110,7 @@ const struct elf_relocs *module_relocs(struct module *module)
 const struct eh_frame *module_frame(struct module *module)
 {
 	if (!module->frame && module->has_frame)
-		module->frame = eh_frame__read(module->image);
+		module->frame = eh_frame__read(elf_image__fd(module->image), false);
 	return module->frame;
 }
 
@@ -126,6 +126,15 @@ void program__forget_tables(struct program *program)
 		module->relocs = NULL;
 		module->has_names = false;
 	}
+}
+
+/* 0, also where there is none; -ENOMEM; -EAGAIN: it is not read yet. */
+static int frame_open(struct program *program, struct module *module)
+{
+	if (!module->frame)
+		module->frame = eh_frame__read(elf_image__fd(module->image), program->names_only);
+	module->has_frame = module->frame != NULL;
+	return !module->frame && (errno == ENOMEM || errno == EAGAIN) ? -errno : 0;
 }
 
 /* 0, or -EAGAIN: one is not read yet. */
@@ -196,36 +205,28 @@ static bool is_stub(const struct elf_image *image, uint64_t addr)
 }
 
 /* Execution comes to a function's entry by a call only where nothing lies on the stack but the return address. */
-static bool begins_in_frame(const struct module *module, const struct eh_function *function)
+static bool begins_in_frame(const struct frame_rule *rule)
 {
-	struct eh_cfa cfa;
-
-	return !eh_frame__cfa(module->frame, function, function->addr, &cfa) &&
-	       (cfa.reg != EH_REG_SP || cfa.off != EH_ENTRY_SP);
+	return rule && rule->cfa.what == UNWIND_REGISTER &&
+	       (rule->cfa.reg != EH_REG_SP || rule->cfa.off != EH_ENTRY_SP);
 }
 
 static int unwound_add(struct module *module, candidate_list *candidates)
 {
-	const struct eh_function *functions;
-	size_t cnt;
+	const struct frame_function *functions;
+	size_t cnt = module->frame ? eh_frame__functions(module->frame, &functions) : 0;
 	int err = 0;
 
-	errno = ENOMEM;
-	module->frame = eh_frame__read(module->image);
-	if (!module->frame)
-		return errno == ENOMEM ? -ENOMEM : 0;
-	module->has_frame = true;
-	cnt = eh_frame__functions(module->frame, &functions);
 	for (size_t i = 0; i < cnt && !err; i++) {
 		const struct elf_segment *code = elf_image__code_at(module->image, functions[i].addr);
+		const struct frame_rule *rule = eh_frame__first_rule(module->frame, &functions[i]);
 		struct candidate candidate = {.addr = functions[i].addr,
 					      .size = functions[i].size,
 					      .source = FUNCTION_EH_FRAME,
-					      .is_part = begins_in_frame(module, &functions[i])};
+					      .is_part = begins_in_frame(rule)};
 
 		if (!code || functions[i].size > code->file_sz - (functions[i].addr - code->addr) ||
-		    eh_frame__is_signal_frame(module->frame, &functions[i]) ||
-		    is_stub(module->image, functions[i].addr))
+		    (rule && rule->is_signal) || is_stub(module->image, functions[i].addr))
 			continue;
 		candidate.file_off = code->file_off + (functions[i].addr - code->addr);
 		err = vec_push(candidates, candidate);
@@ -346,7 +347,9 @@ int module_functions_load(struct program *program, struct module *module)
 
 	if (err || module->has_functions)
 		return err;
-	err = debug_files_open(program, module);
+	err = frame_open(program, module);
+	if (!err)
+		err = debug_files_open(program, module);
 	if (err)
 		return err;
 	err = named_add(module, &candidates);

@@ -5,6 +5,7 @@
 #include "base/priority.h"
 #include "base/sandbox.h"
 #include "target/debug_data.h"
+#include "target/eh_frame_read.h"
 #include "target/elf_symbols.h"
 #include "target/go_dwarf.h"
 #include "target/symbols_wire.h"
@@ -71,9 +72,19 @@ static bool send_section(const void *rows, uint64_t sz)
 	return true;
 }
 
-static int read_table(const struct symbols_table_question *question, int fd, uint64_t *left, struct elf_rows *rows)
+/* What is no symbol table.  Closes the file. */
+static int read_other(uint16_t what, int fd, struct elf_rows *rows)
 {
-	struct elf_symbols_source source = {.fd = fd, .symbols_left = left, .what = question->what};
+	struct elf_image *image = elf_image__of(fd);
+	int err = image ? eh_frame_read(image, what == ELF_READ_FUNCTIONS, rows) : -errno;
+
+	elf_image__free(image);
+	return err;
+}
+
+static int read_table(const struct symbols_table_question *question, int *fd, uint64_t *left, struct elf_rows *rows)
+{
+	struct elf_symbols_source source = {.fd = *fd, .symbols_left = left, .what = question->what};
 	int err = question->code_cnt > ELF_ROWS_CODE_MAX ? -EINVAL : 0;
 
 	if (question->is_debug) {
@@ -81,10 +92,14 @@ static int read_table(const struct symbols_table_question *question, int fd, uin
 		source.code_cnt = question->code_cnt;
 	}
 	if (!err && question->packed_sz)
-		err = debug_data_unpack(fd, question->packed_off, question->packed_sz, left, &source.image,
+		err = debug_data_unpack(*fd, question->packed_off, question->packed_sz, left, &source.image,
 					&source.image_sz);
-	if (!err)
+	if (!err && (question->what == ELF_READ_SYMBOLS || question->what == ELF_READ_HEAD)) {
 		err = elf_symbols_read(&source, rows);
+	} else if (!err) {
+		err = read_other(question->what, *fd, rows);
+		*fd = -1;
+	}
 	free(source.image);
 	return err;
 }
@@ -96,7 +111,7 @@ static bool answer_table(const struct symbols_table_question *question, int fd)
 	size_t *cnt;
 	bool sent;
 
-	rows.head.err = (uint32_t)-read_table(question, fd, &left, &rows);
+	rows.head.err = (uint32_t)-read_table(question, &fd, &left, &rows);
 	rows.head.seq = question->head.seq;
 	rows.head.symbols_taken = question->left - left;
 	if (rows.head.err)

@@ -225,7 +225,9 @@ static const struct unwind_rule *rule_at(struct unwinder *unwinder, uint64_t add
 	if (rule->addr != addr) {
 		const struct target_mapping *mapping;
 		struct unwind_module *module;
-		uint64_t cfi_addr;
+		const struct eh_frame *frame;
+		uint64_t file_addr;
+		bool is_late;
 
 		idx = code_at(unwinder, addr);
 		if (idx < 0)
@@ -234,10 +236,11 @@ static const struct unwind_rule *rule_at(struct unwinder *unwinder, uint64_t add
 		if (!module)
 			return NULL;
 		mapping = &unwinder->mappings.items[idx];
-		rule->addr = addr;
+		frame = unwind_module__frame(module, &is_late);
+		rule->addr = is_late ? 0 : addr;
 		rule->known = false;
-		if (module->cfi && unwind_module__addr(module, addr - mapping->start + mapping->file_off, &cfi_addr))
-			unwind_rule__make(rule, module->cfi, cfi_addr);
+		if (frame && unwind_module__addr(module, addr - mapping->start + mapping->file_off, &file_addr))
+			unwind_rule__make(rule, frame, file_addr);
 	}
 	return rule->known ? rule : NULL;
 }
@@ -279,7 +282,7 @@ bool unwinder__is_made(struct unwinder *unwinder, uint64_t addr)
 	if (!unwinder->mappings.items[idx].path[0])
 		return true;
 	module = module_of(unwinder, (size_t)idx);
-	return module && !module->elf && unwinder->mappings.items[idx].path[0] != '[';
+	return module && !module->image && unwinder->mappings.items[idx].path[0] != '[';
 }
 
 pid_t unwinder__pid(const struct unwinder *unwinder)
@@ -299,7 +302,7 @@ static bool is_return_address(struct unwinder *unwinder, uint64_t addr)
 	module = module_of(unwinder, idx);
 	if (!module)
 		return false;
-	if (!module->elf)
+	if (!module->image)
 		return is_after_call_in_memory(unwinder, addr);
 	mapping = &unwinder->mappings.items[idx];
 	return unwind_module__is_after_call(module, addr - mapping->start + mapping->file_off);
@@ -396,9 +399,9 @@ static bool code_before(struct unwinder *unwinder, uint64_t addr, uint8_t code[C
 	const struct unwind_module *module = idx < 0 ? NULL : module_of(unwinder, (size_t)idx);
 	const struct target_mapping *mapping;
 
-	if (!module || (!module->elf && unwinder->mem_fd < 0))
+	if (!module || (!module->image && unwinder->mem_fd < 0))
 		return false;
-	if (!module->elf)
+	if (!module->image)
 		return addr <= INT64_MAX && pread(unwinder->mem_fd, code, CALL_SZ, (off_t)(addr - CALL_SZ)) == CALL_SZ;
 	mapping = &unwinder->mappings.items[idx];
 	return unwind_module__code_before(module, addr - mapping->start + mapping->file_off, code, CALL_SZ) == CALL_SZ;

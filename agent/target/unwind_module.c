@@ -1,142 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/unwind_module.h"
 
-#include "target/elf_image.h"
-
 #include <errno.h>
-#include <fcntl.h>
-#include <gelf.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#define SEGMENTS_MAX 64
-#define VDSO_SZ_MAX  (64 * 1024)
-
-static int segments_read(struct unwind_module *module, uint64_t file_sz)
-{
-	size_t cnt;
-
-	if (elf_getphdrnum(module->elf, &cnt))
-		return -ENOEXEC;
-	for (size_t i = 0; i < cnt && i < SEGMENTS_MAX; i++) {
-		struct unwind_segment segment;
-		GElf_Phdr phdr;
-
-		if (!gelf_getphdr(module->elf, i, &phdr))
-			return -ENOEXEC;
-		if (phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X))
-			continue;
-		if (phdr.p_offset > file_sz || phdr.p_filesz > file_sz - phdr.p_offset ||
-		    phdr.p_vaddr > UINT64_MAX - phdr.p_filesz)
-			return -ENOEXEC;
-		segment = (struct unwind_segment){phdr.p_vaddr, phdr.p_offset, phdr.p_filesz};
-		if (vec_push(&module->segments, segment))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int module_read(struct unwind_module *module, uint64_t file_sz)
-{
-	int err;
-
-	if (!module->elf || elf_kind(module->elf) != ELF_K_ELF || gelf_getclass(module->elf) != ELFCLASS64)
-		return -ENOEXEC;
-	err = segments_read(module, file_sz);
-	if (!err)
-		module->cfi = dwarf_getcfi_elf(module->elf);
-	return err;
-}
-
-static int module_open(struct unwind_module *module, const char *path)
-{
-	struct stat st;
-	int err;
-
-	/* Not blocking: what calls itself a library may be a pipe. */
-	module->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (module->fd < 0 || fstat(module->fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOEXEC;
-	err = elf_header_check(module->fd, st.st_size, false);
-	if (err)
-		return err;
-	elf_version(EV_CURRENT);
-	module->elf = elf_begin(module->fd, ELF_C_READ, NULL);
-	return module_read(module, st.st_size);
-}
-
-/* What cannot be read is forgotten at once; the module stays, as one of which nothing is known. */
-static void module_close(struct unwind_module *module)
-{
-	if (module->cfi)
-		dwarf_cfi_end(module->cfi);
-	if (module->elf)
-		elf_end(module->elf);
-	if (module->fd >= 0)
-		close(module->fd);
-	vec_free(&module->segments);
-	free(module->image);
-	module->cfi = NULL;
-	module->elf = NULL;
-	module->image = NULL;
-	module->fd = -1;
-}
+#define VDSO_SZ_MAX (64 * 1024)
 
 struct unwind_module *unwind_module__open(const char *path)
 {
 	struct unwind_module *module = calloc(1, sizeof(*module));
 
-	if (!module)
-		return NULL;
-	module->fd = -1;
-	if (module_open(module, path))
-		module_close(module);
+	if (module)
+		module->image = elf_image__open(path);
 	return module;
 }
 
-/* Our own, copied: libelf wants memory that it may write to. */
-static int vdso_copy(struct unwind_module *module)
+/* Our own, as a file: its descriptor, or -1. */
+static int vdso_copy(void)
 {
 	uint64_t addr = getauxval(AT_SYSINFO_EHDR);
 	target_mappings mappings = {0};
-	int err = addr ? target_mappings_read(getpid(), &mappings) : -ENOENT;
+	int fd = -1;
 
-	for (size_t i = 0; i < mappings.cnt && !err; i++) {
+	if (!addr || target_mappings_read(getpid(), &mappings))
+		return -1;
+	for (size_t i = 0; i < mappings.cnt && fd < 0; i++) {
 		const struct target_mapping *mapping = &mappings.items[i];
+		size_t sz = mapping->end - mapping->start;
 
-		if (mapping->start != addr || mapping->end - addr > VDSO_SZ_MAX)
+		if (mapping->start != addr || sz > VDSO_SZ_MAX)
 			continue;
-		module->image_sz = mapping->end - addr;
-		module->image = malloc(module->image_sz);
-		if (!module->image)
-			err = -ENOMEM;
-		else
-			memcpy(module->image, (const void *)(uintptr_t)addr, module->image_sz);
+		fd = memfd_create("vdso", MFD_CLOEXEC);
+		if (fd >= 0 && write(fd, (const void *)(uintptr_t)addr, sz) != (ssize_t)sz) {
+			close(fd);
+			break;
+		}
 	}
 	target_mappings_free(&mappings);
-	return err ? err : module->image ? 0 : -ENOENT;
+	return fd;
 }
 
 struct unwind_module *unwind_module__vdso(void)
 {
 	struct unwind_module *module = calloc(1, sizeof(*module));
-	int err;
+	int fd = module ? vdso_copy() : -1;
 
-	if (!module)
-		return NULL;
-	module->fd = -1;
-	elf_version(EV_CURRENT);
-	err = vdso_copy(module);
-	if (!err) {
-		module->elf = elf_memory(module->image, module->image_sz);
-		err = module_read(module, module->image_sz);
-	}
-	if (err)
-		module_close(module);
+	if (fd >= 0)
+		module->image = elf_image__of(fd);
 	return module;
 }
 
@@ -144,16 +57,33 @@ void unwind_module__free(struct unwind_module *module)
 {
 	if (!module)
 		return;
-	module_close(module);
+	eh_frame__free(module->frame);
+	elf_image__free(module->image);
 	free(module);
+}
+
+const struct eh_frame *unwind_module__frame(struct unwind_module *module, bool *is_late)
+{
+	*is_late = false;
+	if (module->frame || module->has_no_frame)
+		return module->frame;
+	errno = ENOENT;
+	if (module->image)
+		module->frame = eh_frame__read(elf_image__fd(module->image), false);
+	*is_late = !module->frame && errno == EAGAIN;
+	module->has_no_frame = !module->frame && !*is_late;
+	return module->frame;
 }
 
 bool unwind_module__addr(const struct unwind_module *module, uint64_t file_off, uint64_t *addr)
 {
-	for (size_t i = 0; i < module->segments.cnt; i++) {
-		const struct unwind_segment *segment = &module->segments.items[i];
+	const struct elf_segment *segments;
+	size_t cnt = module->image ? elf_image__segments(module->image, &segments) : 0;
 
-		if (file_off < segment->file_off || file_off - segment->file_off >= segment->sz)
+	for (size_t i = 0; i < cnt; i++) {
+		const struct elf_segment *segment = &segments[i];
+
+		if (!segment->exec || file_off < segment->file_off || file_off - segment->file_off >= segment->file_sz)
 			continue;
 		*addr = segment->addr + (file_off - segment->file_off);
 		return true;
@@ -216,14 +146,7 @@ size_t unwind_module__code_before(const struct unwind_module *module, uint64_t f
 	cnt = file_off < cnt ? (size_t)file_off : cnt;
 	if (!cnt || !unwind_module__addr(module, file_off - cnt, &addr))
 		return 0;
-	if (module->image) {
-		if (file_off > module->image_sz)
-			return 0;
-		memcpy(code, (const uint8_t *)module->image + file_off - cnt, cnt);
-	} else if (module->fd < 0 || pread(module->fd, code, cnt, (off_t)(file_off - cnt)) != (ssize_t)cnt) {
-		return 0;
-	}
-	return cnt;
+	return elf_image__read(module->image, file_off - cnt, code, cnt) == (ssize_t)cnt ? cnt : 0;
 }
 
 bool unwind_module__is_after_call(const struct unwind_module *module, uint64_t file_off)

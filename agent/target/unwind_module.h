@@ -3,25 +3,17 @@
 #ifndef WHYLATE_TARGET_UNWIND_MODULE_H
 #define WHYLATE_TARGET_UNWIND_MODULE_H
 
-#include "base/vec.h"
+#include "target/eh_frame.h"
+#include "target/elf_image.h"
 #include "target/target.h"
-
-#include <elfutils/libdw.h>
-
-struct unwind_segment {
-	uint64_t addr, file_off, sz;
-};
 
 struct unwind_module {
 	dev_t dev;
 	ino_t ino;
-	bool used; /* by the mappings as they are */
-	int fd;
-	void *image; /* of the vdso, which is no file */
-	size_t image_sz;
-	Elf *elf;
-	Dwarf_CFI *cfi; /* NULL: there is none that can be read */
-	VEC(struct unwind_segment) segments;
+	bool used;               /* by the mappings as they are */
+	struct elf_image *image; /* NULL: it is no ELF file that can be read */
+	struct eh_frame *frame;  /* see unwind_module__frame() */
+	bool has_no_frame;
 };
 
 /* From a path that may lead to no ELF file: then nothing is known of the module.  NULL when out of memory. */
@@ -30,6 +22,8 @@ struct unwind_module *unwind_module__open(const char *path);
 struct unwind_module *unwind_module__vdso(void);
 void unwind_module__free(struct unwind_module *module);
 
+/* Read when it is first asked for.  NULL: there is none, or it is not read yet, see elf_reader_patience(). */
+const struct eh_frame *unwind_module__frame(struct unwind_module *module, bool *is_late);
 /* The address as linked, of a place in the file: false when no segment has it. */
 bool unwind_module__addr(const struct unwind_module *module, uint64_t file_off, uint64_t *addr);
 /* The bytes before a place in the file: how many, 0: none. */

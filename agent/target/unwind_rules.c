@@ -3,7 +3,6 @@
 
 #include <dwarf.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EXPR_STACK_MAX 64
@@ -60,7 +59,7 @@ static int read_sized(struct expr *expr, uint64_t sz)
 	return 0;
 }
 
-static int unary(struct expr *expr, const Dwarf_Op *op)
+static int unary(struct expr *expr, const struct unwind_op *op)
 {
 	uint64_t *top;
 
@@ -154,7 +153,7 @@ static int binary(struct expr *expr, uint8_t atom)
 	return -EINVAL;
 }
 
-static int shuffle(struct expr *expr, const Dwarf_Op *op)
+static int shuffle(struct expr *expr, const struct unwind_op *op)
 {
 	uint64_t *end = expr->stack + expr->depth, swapped;
 
@@ -191,7 +190,7 @@ static int shuffle(struct expr *expr, const Dwarf_Op *op)
 }
 
 /* Everything that does not change the order of operations. */
-static int step(struct expr *expr, const Dwarf_Op *op)
+static int step(struct expr *expr, const struct unwind_op *op)
 {
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
 		return push(expr, op->atom - DW_OP_lit0);
@@ -238,7 +237,7 @@ static int step(struct expr *expr, const Dwarf_Op *op)
 }
 
 /* The operation at a branch's target; op_cnt: right behind the last one. */
-static int branch(const Dwarf_Op *ops, size_t op_cnt, size_t *at)
+static int branch(const struct unwind_op *ops, size_t op_cnt, size_t *at)
 {
 	uint64_t to = ops[*at].offset + 3 + ops[*at].number;
 
@@ -254,7 +253,7 @@ static int branch(const Dwarf_Op *ops, size_t op_cnt, size_t *at)
 	return 0;
 }
 
-int unwind_evaluate(const Dwarf_Op *ops, size_t op_cnt, const struct unwind_memory *memory,
+int unwind_evaluate(const struct unwind_op *ops, size_t op_cnt, const struct unwind_memory *memory,
 		    const struct unwind_regs *regs, uint64_t cfa, uint64_t *value)
 {
 	struct expr expr = {.memory = memory, .regs = regs, .cfa = cfa};
@@ -283,132 +282,25 @@ int unwind_evaluate(const Dwarf_Op *ops, size_t op_cnt, const struct unwind_memo
 
 /* --- rules -------------------------------------------------------------------------------------------------------- */
 
-/* What libdw makes of the simple rules is turned back into what they were. */
-static bool where_is_simple(struct unwind_where *where, const Dwarf_Op *ops, size_t cnt)
+void unwind_rule__make(struct unwind_rule *rule, const struct eh_frame *frame, uint64_t file_addr)
 {
-	size_t i = 1;
+	const struct frame_rule *found = eh_frame__rule(frame, file_addr);
 
-	where->off = 0;
-	if (cnt == 1 && ops[0].atom == DW_OP_regx && ops[0].number < UNWIND_REGS) {
-		where->what = UNWIND_REGISTER;
-		where->reg = ops[0].number;
-		return true;
-	}
-	if (cnt == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31 &&
-	    ops[0].atom - DW_OP_reg0 < UNWIND_REGS) {
-		where->what = UNWIND_REGISTER;
-		where->reg = ops[0].atom - DW_OP_reg0;
-		return true;
-	}
-	if (ops[0].atom != DW_OP_call_frame_cfa)
-		return false;
-	if (i < cnt && ops[i].atom == DW_OP_plus_uconst)
-		where->off = (int64_t)ops[i++].number;
-	where->what = UNWIND_SAVED;
-	if (i < cnt && ops[i].atom == DW_OP_stack_value) {
-		where->what = UNWIND_CFA;
-		i++;
-	}
-	return i == cnt;
-}
-
-static void where_make(struct unwind_where *where, const Dwarf_Op *ops, size_t cnt)
-{
-	if (where_is_simple(where, ops, cnt))
+	rule->known = found != NULL;
+	if (!found)
 		return;
-	where->what = ops[cnt - 1].atom == DW_OP_stack_value ? UNWIND_EXPR : UNWIND_SAVED_EXPR;
-	where->op_cnt = cnt;
-	where->ops = ops;
+	rule->start = found->is_start;
+	rule->signal = found->is_signal;
+	rule->ra = found->ra;
+	rule->cnt = found->line_cnt;
+	rule->ops = eh_frame__ops(frame);
+	rule->cfa = found->cfa;
+	memcpy(rule->lines, eh_frame__lines(frame, found), found->line_cnt * sizeof(rule->lines[0]));
 }
 
-static bool cfa_make(struct unwind_where *cfa, Dwarf_Frame *frame)
-{
-	Dwarf_Op *ops;
-	size_t cnt;
-
-	if (dwarf_frame_cfa(frame, &ops, &cnt) || !cnt || cnt > UINT32_MAX)
-		return false;
-	/* The simple kind is gone with the frame. */
-	if (cnt == 1 && ops[0].atom == DW_OP_bregx) {
-		if (ops[0].number >= UNWIND_REGS)
-			return false;
-		cfa->what = UNWIND_REGISTER;
-		cfa->reg = ops[0].number;
-		cfa->off = (int64_t)ops[0].number2;
-		return true;
-	}
-	if (cnt == 1 && ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31) {
-		if (ops[0].atom - DW_OP_breg0 >= UNWIND_REGS)
-			return false;
-		cfa->what = UNWIND_REGISTER;
-		cfa->reg = ops[0].atom - DW_OP_breg0;
-		cfa->off = (int64_t)ops[0].number;
-		return true;
-	}
-	cfa->what = UNWIND_EXPR;
-	cfa->op_cnt = cnt;
-	cfa->ops = ops;
-	return true;
-}
-
-/* libdw's ABI rules name rax where rbx is meant (x86_64_abi_cfi(), 0 for 3): without a rule, calls preserve rbx. */
-static bool is_preserved(int reg)
-{
-#if defined(__x86_64__)
-	return reg == 3;
-#else
-	(void)reg;
-	return false;
-#endif
-}
-
-static bool lines_make(struct unwind_rule *rule, Dwarf_Frame *frame)
-{
-	for (int reg = 0; reg < UNWIND_REGS; reg++) {
-		struct unwind_where where = {.of = reg};
-		Dwarf_Op mem[3], *ops;
-		size_t cnt;
-
-		if (dwarf_frame_register(frame, reg, mem, &ops, &cnt))
-			return false;
-		if (!cnt && (!ops || is_preserved(reg))) /* keeps its value */
-			continue;
-		if (!cnt)
-			where.what = UNWIND_UNDEFINED;
-		else if (cnt > UINT32_MAX)
-			return false;
-		else
-			where_make(&where, ops, cnt);
-		if (reg == rule->ra && where.what == UNWIND_UNDEFINED)
-			rule->start = true;
-		/* Simple ones are in our memory; of the others, operations in `mem` would be gone. */
-		if (where.op_cnt && ops == mem)
-			return false;
-		rule->lines[rule->cnt++] = where;
-	}
-	return true;
-}
-
-void unwind_rule__make(struct unwind_rule *rule, Dwarf_CFI *cfi, uint64_t cfi_addr)
-{
-	Dwarf_Frame *frame;
-	int ra;
-
-	rule->known = rule->start = rule->signal = false;
-	rule->cnt = 0;
-	memset(&rule->cfa, 0, sizeof(rule->cfa));
-	if (!cfi || dwarf_cfi_addrframe(cfi, cfi_addr, &frame))
-		return;
-	ra = dwarf_frame_info(frame, NULL, NULL, &rule->signal);
-	if (ra >= 0 && ra < UNWIND_REGS) {
-		rule->ra = ra;
-		rule->known = lines_make(rule, frame) && (rule->start || cfa_make(&rule->cfa, frame));
-	}
-	free(frame);
-}
-
-static int where_value(const struct unwind_where *where, const struct unwind_memory *memory,
-		       const struct unwind_regs *regs, uint64_t cfa, uint64_t *value)
+static int where_value(const struct unwind_where *where, const struct unwind_op *ops,
+		       const struct unwind_memory *memory, const struct unwind_regs *regs, uint64_t cfa,
+		       uint64_t *value)
 {
 	int err;
 
@@ -424,10 +316,10 @@ static int where_value(const struct unwind_where *where, const struct unwind_mem
 		*value = regs->values[where->reg] + where->off;
 		return 0;
 	case UNWIND_SAVED_EXPR:
-		err = unwind_evaluate(where->ops, where->op_cnt, memory, regs, cfa, value);
+		err = unwind_evaluate(ops + where->off, where->op_cnt, memory, regs, cfa, value);
 		return err ? err : unwind_memory__read(memory, *value, value);
 	case UNWIND_EXPR:
-		return unwind_evaluate(where->ops, where->op_cnt, memory, regs, cfa, value);
+		return unwind_evaluate(ops + where->off, where->op_cnt, memory, regs, cfa, value);
 	}
 	return -EINVAL;
 }
@@ -439,7 +331,7 @@ int unwind_rule__apply(const struct unwind_rule *rule, const struct unwind_memor
 	uint64_t cfa;
 	int err;
 
-	err = where_value(&rule->cfa, memory, callee, 0, &cfa);
+	err = where_value(&rule->cfa, rule->ops, memory, callee, 0, &cfa);
 	if (err)
 		return err;
 	*caller = *callee;
@@ -447,7 +339,7 @@ int unwind_rule__apply(const struct unwind_rule *rule, const struct unwind_memor
 		const struct unwind_where *line = &rule->lines[i];
 		uint64_t bit = 1ULL << line->of, value = 0;
 
-		err = where_value(line, memory, callee, cfa, &value);
+		err = where_value(line, rule->ops, memory, callee, cfa, &value);
 		caller->values[line->of] = value;
 		if (err)
 			caller->known &= ~bit;

@@ -4,7 +4,7 @@
  * and plans for probes on it.  Build and run: make fuzz
  */
 #include "probe/plan.h"
-#include "target/eh_frame.h"
+#include "target/eh_frame_read.h"
 #include "target/elf_file.h"
 #include "target/elf_symbols.h"
 
@@ -38,30 +38,22 @@ static void check(const struct elf_file *file, size_t sz)
 }
 
 /* What whylate-symbols reads is what the agent takes, or nothing. */
-static void check_rows(int fd, size_t sz)
+static void check_rows(int fd, const char *path, size_t sz)
 {
 	const struct elf_symbols_source source = {.fd = fd};
+	struct elf_image *image = elf_image__open(path);
 	struct elf_rows rows = {0};
 
 	if (!elf_symbols_read(&source, &rows) && (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
 		abort();
 	elf_rows_free(&rows);
-}
-
-static void check_unwinding(const char *path)
-{
-	struct elf_image *image = elf_image__open(path);
-	struct eh_frame *frame = image ? eh_frame__read(image) : NULL;
-	const struct eh_function *functions;
-	size_t cnt = frame ? eh_frame__functions(frame, &functions) : 0;
-	struct eh_cfa cfa;
-
-	for (size_t i = 0; i < cnt; i++) {
-		if (!functions[i].size || !eh_frame__at(frame, functions[i].addr))
+	for (int functions_only = 0; functions_only < 2 && image; functions_only++) {
+		rows = (struct elf_rows){0};
+		if (!eh_frame_read(image, functions_only, &rows) &&
+		    (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
 			abort();
-		eh_frame__cfa(frame, &functions[i], functions[i].addr + functions[i].size / 2, &cfa);
+		elf_rows_free(&rows);
 	}
-	eh_frame__free(frame);
 	elf_image__free(image);
 }
 
@@ -111,12 +103,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 	if (fd < 0 || write(fd, bytes, sz) != (ssize_t)sz)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	check_rows(fd, sz);
+	check_rows(fd, path, sz);
 	file = elf_file__open(path);
 	if (file)
 		check(file, sz);
 	elf_file__free(file);
-	check_unwinding(path);
 	check_program(path, sz);
 	close(fd);
 	return 0;

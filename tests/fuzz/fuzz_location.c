@@ -262,17 +262,17 @@ static void evaluate(const uint8_t *bytes, size_t sz)
 	static const uint8_t stack[64];
 	const struct unwind_memory memory = {.bytes = stack, .addr = 0x7000, .sz = sizeof(stack)};
 	struct unwind_regs regs = {.known = 0xffff};
-	Dwarf_Op ops[32] = {0};
+	struct unwind_op ops[32] = {0};
 	size_t cnt = 0;
 	uint64_t value;
 
 	for (size_t i = 0; i < WL_STACK_REGS; i++)
 		regs.values[i] = 0x7000 + 8 * i;
 	for (; cnt < 32 && sz >= 3; cnt++, bytes += 3, sz -= 3)
-		ops[cnt] = (Dwarf_Op){.atom = bytes[0],
-				      .number = bytes[1] & 0x80 ? (Dwarf_Word)(int8_t)bytes[1] : bytes[1],
-				      .number2 = bytes[2],
-				      .offset = cnt * 3};
+		ops[cnt] = (struct unwind_op){.atom = bytes[0],
+					      .number = bytes[1] & 0x80 ? (Dwarf_Word)(int8_t)bytes[1] : bytes[1],
+					      .number2 = bytes[2],
+					      .offset = cnt * 3};
 	(void)unwind_evaluate(ops, cnt, &memory, &regs, 0x7020, &value);
 }
 

@@ -2,6 +2,7 @@
 /* Reading symbol tables in another process: what ends it, what is given up, and what it may answer. */
 #include "elf_fixture.h"
 #include "said.h"
+#include "target/eh_frame.h"
 #include "target/elf_file.h"
 #include "target/elf_reader.h"
 #include "target/symbols_child.h"
@@ -52,12 +53,11 @@ static pid_t reader_pid(void)
 	return pids[0];
 }
 
-/* It is stopped, and ended by that signal while it owes an answer: how many functions the file has then. */
-static int end_while_asked(const char *path, int signal_no)
+/* It is stopped, and soon ended by that signal: who does that. */
+static pid_t end_soon(int signal_no)
 {
 	const struct timespec pause = {.tv_nsec = 20000000};
 	pid_t pid = reader_pid(), killer;
-	int cnt;
 
 	kill(pid, SIGSTOP);
 	killer = fork();
@@ -67,7 +67,15 @@ static int end_while_asked(const char *path, int signal_no)
 		kill(pid, SIGCONT);
 		_exit(0);
 	}
-	cnt = function_cnt(path);
+	return killer;
+}
+
+/* It is ended by that signal while it owes an answer: how many functions the file has then. */
+static int end_while_asked(const char *path, int signal_no)
+{
+	pid_t killer = end_soon(signal_no);
+	int cnt = function_cnt(path);
+
 	CU_ASSERT_EQUAL(waitpid(killer, NULL, 0), killer);
 	return cnt;
 }
@@ -127,6 +135,27 @@ static void a_file_that_takes_too_long_is_given_up(void)
 	CU_ASSERT_EQUAL(symbols_children_starts(), starts);
 	CU_ASSERT_EQUAL(function_cnt(other_path), 2);
 	close(other_fd);
+	close(fd);
+}
+
+static void what_is_given_up_is_one_thing_of_a_file(void)
+{
+	struct elf_reader_counts before, counts;
+	char path[64];
+	int fd = make_file(path);
+	pid_t killer;
+
+	elf_reader_counts(&before);
+	said_begin();
+	killer = end_soon(SIGXCPU);
+	CU_ASSERT(!eh_frame__read(fd, false) && errno == ENODATA);
+	CU_ASSERT_EQUAL(waitpid(killer, NULL, 0), killer);
+	CU_ASSERT(!eh_frame__read(fd, false) && errno == ENODATA);
+	CU_ASSERT(said_one_line(said_end(), "are unwound by guesses"));
+	elf_reader_counts(&counts);
+	CU_ASSERT_EQUAL(counts.given_up, before.given_up + 1);
+	CU_ASSERT(!eh_frame__read(fd, true) && errno == ENOENT);
+	CU_ASSERT_EQUAL(function_cnt(path), 2);
 	close(fd);
 }
 
@@ -327,6 +356,7 @@ int suite_elf_reader(void)
 		{"it ends and is reaped", it_ends_and_is_reaped},
 		{"one that was killed begins again", one_that_was_killed_begins_again},
 		{"a file that takes too long is given up", a_file_that_takes_too_long_is_given_up},
+		{"what is given up is one thing of a file", what_is_given_up_is_one_thing_of_a_file},
 		{"a file that takes too much memory is given up", a_file_that_takes_too_much_memory_is_given_up},
 		{"who may not wait gets the answer later", who_may_not_wait_gets_the_answer_later},
 		{"a forked process has its own", a_forked_process_has_its_own},

@@ -5,6 +5,7 @@
  */
 #include "probe/plan.h"
 #include "target/eh_frame.h"
+#include "target/elf_image.h"
 #include "target/function_code.h"
 #include "unit.h"
 
@@ -146,17 +147,16 @@ static void check_stretch(struct judge *judge, const struct plan *plan, const st
 /* The unwinder's table has been written by the compiler, and knows nothing of us. */
 static void check_bias(struct judge *judge, const struct plan *plan, const struct plan_site *site)
 {
-	const struct eh_function *unwound;
-	struct eh_cfa cfa;
+	const struct frame_rule *rule;
 	uint64_t addr;
 
 	if (!judge->frame || program__addr_at(judge->program, 0, site->file_off, &addr))
 		return;
-	unwound = eh_frame__at(judge->frame, addr);
-	if (!unwound || eh_frame__cfa(judge->frame, unwound, addr, &cfa) || cfa.reg != EH_REG_SP)
+	rule = eh_frame__rule(judge->frame, addr);
+	if (!rule || rule->cfa.what != UNWIND_REGISTER || rule->cfa.reg != EH_REG_SP)
 		return;
 	judge->tally[BIASES_CHECKED]++;
-	if (cfa.off - EH_ENTRY_SP != (int64_t)site->sp_bias)
+	if (rule->cfa.off - EH_ENTRY_SP != (int64_t)site->sp_bias)
 		broken(judge, plan, "the unwinder's table knows another distance to the frame");
 }
 
@@ -298,7 +298,7 @@ static void judge_file(const char *path)
 	CU_ASSERT_EQUAL_FATAL(program__module_functions(judge.program, 0, &judge.first, &judge.cnt), 0);
 	judge.image = elf_image__open(path);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(judge.image);
-	judge.frame = eh_frame__read(judge.image);
+	judge.frame = eh_frame__read(elf_image__fd(judge.image), false);
 	CU_ASSERT_PTR_NOT_NULL(judge.frame);
 	CU_ASSERT_EQUAL_FATAL(cs_open(CS_ARCH_X86, CS_MODE_64, &judge.capstone), CS_ERR_OK);
 	cs_option(judge.capstone, CS_OPT_DETAIL, CS_OPT_ON);

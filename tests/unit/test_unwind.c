@@ -376,7 +376,7 @@ static struct unwind_regs some_regs(void)
 	return regs;
 }
 
-static int evaluate(const Dwarf_Op *ops, size_t cnt, uint64_t *value)
+static int evaluate(const struct unwind_op *ops, size_t cnt, uint64_t *value)
 {
 	static const uint64_t words[2] = {0x1122334455667788, 77};
 	struct unwind_memory memory = {.bytes = (const uint8_t *)words, .addr = 0x1000, .sz = sizeof(words)};
@@ -387,29 +387,30 @@ static int evaluate(const Dwarf_Op *ops, size_t cnt, uint64_t *value)
 
 static void expressions_are_evaluated(void)
 {
-	const Dwarf_Op plus[] = {
+	const struct unwind_op plus[] = {
 		{.atom = DW_OP_breg3, .number = -2ULL}, {.atom = DW_OP_call_frame_cfa}, {.atom = DW_OP_plus}};
-	const Dwarf_Op deref[] = {{.atom = DW_OP_constu, .number = 0x1008}, {.atom = DW_OP_deref}};
-	const Dwarf_Op small[] = {{.atom = DW_OP_constu, .number = 0x1000}, {.atom = DW_OP_deref_size, .number = 2}};
-	const Dwarf_Op beyond[] = {{.atom = DW_OP_constu, .number = 0x1009}, {.atom = DW_OP_deref}};
-	const Dwarf_Op before[] = {{.atom = DW_OP_constu, .number = 0xfff}, {.atom = DW_OP_deref}};
-	const Dwarf_Op empty[] = {{.atom = DW_OP_plus}};
-	const Dwarf_Op by_zero[] = {{.atom = DW_OP_lit1}, {.atom = DW_OP_lit0}, {.atom = DW_OP_div}};
-	const Dwarf_Op pick[] = {{.atom = DW_OP_lit7}, {.atom = DW_OP_lit9}, {.atom = DW_OP_pick, .number = 1}};
-	const Dwarf_Op rot[] = {{.atom = DW_OP_lit1},
-				{.atom = DW_OP_lit2},
-				{.atom = DW_OP_lit3},
-				{.atom = DW_OP_rot},
-				{.atom = DW_OP_minus}};
-	const Dwarf_Op forever[] = {{.atom = DW_OP_skip, .number = -3ULL, .offset = 0}};
-	const Dwarf_Op branch[] = {{.atom = DW_OP_lit1, .offset = 0},
-				   {.atom = DW_OP_lit1, .offset = 1},
-				   {.atom = DW_OP_bra, .number = 1, .offset = 2},
-				   {.atom = DW_OP_lit9, .offset = 5},
-				   {.atom = DW_OP_lit4, .offset = 6},
-				   {.atom = DW_OP_shl, .offset = 7}};
-	const Dwarf_Op astray[] = {{.atom = DW_OP_const2u, .number = 1, .offset = 0},
-				   {.atom = DW_OP_skip, .number = -5ULL, .offset = 3}};
+	const struct unwind_op deref[] = {{.atom = DW_OP_constu, .number = 0x1008}, {.atom = DW_OP_deref}};
+	const struct unwind_op small[] = {{.atom = DW_OP_constu, .number = 0x1000},
+					  {.atom = DW_OP_deref_size, .number = 2}};
+	const struct unwind_op beyond[] = {{.atom = DW_OP_constu, .number = 0x1009}, {.atom = DW_OP_deref}};
+	const struct unwind_op before[] = {{.atom = DW_OP_constu, .number = 0xfff}, {.atom = DW_OP_deref}};
+	const struct unwind_op empty[] = {{.atom = DW_OP_plus}};
+	const struct unwind_op by_zero[] = {{.atom = DW_OP_lit1}, {.atom = DW_OP_lit0}, {.atom = DW_OP_div}};
+	const struct unwind_op pick[] = {{.atom = DW_OP_lit7}, {.atom = DW_OP_lit9}, {.atom = DW_OP_pick, .number = 1}};
+	const struct unwind_op rot[] = {{.atom = DW_OP_lit1},
+					{.atom = DW_OP_lit2},
+					{.atom = DW_OP_lit3},
+					{.atom = DW_OP_rot},
+					{.atom = DW_OP_minus}};
+	const struct unwind_op forever[] = {{.atom = DW_OP_skip, .number = -3ULL, .offset = 0}};
+	const struct unwind_op branch[] = {{.atom = DW_OP_lit1, .offset = 0},
+					   {.atom = DW_OP_lit1, .offset = 1},
+					   {.atom = DW_OP_bra, .number = 1, .offset = 2},
+					   {.atom = DW_OP_lit9, .offset = 5},
+					   {.atom = DW_OP_lit4, .offset = 6},
+					   {.atom = DW_OP_shl, .offset = 7}};
+	const struct unwind_op astray[] = {{.atom = DW_OP_const2u, .number = 1, .offset = 0},
+					   {.atom = DW_OP_skip, .number = -5ULL, .offset = 3}};
 	uint64_t value = 0;
 
 	CU_ASSERT(!evaluate(plus, 3, &value) && value == 1003 - 2 + 0x5000);
