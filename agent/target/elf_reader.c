@@ -118,6 +118,7 @@ static const char *const gone_without[] = {
 	[ELF_READ_SYMBOLS] = "the functions of '%s' go without their symbols' names",
 	[ELF_READ_HEAD] = "'%s' goes without its build id",
 	[ELF_READ_FUNCTIONS] = "functions of '%s' without symbols are not known",
+	[ELF_READ_GO] = "the goroutines of '%s' are not known",
 	[ELF_READ_FRAMES] = "the stacks of '%s' are unwound by guesses",
 };
 

@@ -26,6 +26,7 @@ enum elf_what {
 	ELF_READ_HEAD,      /* no rows: the head has the build id and the segments */
 	ELF_READ_FUNCTIONS, /* of .eh_frame, without steps */
 	ELF_READ_FRAMES,    /* with them */
+	ELF_READ_GO,        /* functions of Go's own table, by address */
 };
 
 enum elf_symbol_kind {

@@ -2,6 +2,8 @@
 #include "target/go_runtime.h"
 
 #include "base/names.h"
+#include "base/order.h"
+#include "target/elf_reader.h"
 #include "target/proc_file.h"
 #include "target/symbols.h"
 
@@ -14,37 +16,16 @@
 #include <unistd.h>
 
 #define VERSION_SZ 32
-/* Of a function's name, the end of longer ones is not looked at. */
-#define NAME_SZ 256
-/* Of the table of functions, with the functions' own entries. */
-#define TABLE_SZ_MAX (128ULL << 20)
 /* Goroutines that are looked at. */
 #define SAMPLE_MAX 64
 /* The highest of the runtime's states of a goroutine, and the bit of a scan. */
 #define STATUS_MAX  10
 #define STATUS_SCAN 0x1000
 
-/* How .gopclntab begins, since Go 1.18. */
-struct function_table_header {
-	uint32_t magic;
-	uint8_t zero[2], min_instruction, pointer_sz;
-	uint64_t function_cnt, file_cnt, text_start, names_off, units_off, files_off, pcs_off, functions_off;
-};
-
-#define TABLE_MAGIC_1_18 0xfffffff0
-#define TABLE_MAGIC_1_20 0xfffffff1
-
-/* The table as it is in the file; offsets are from its beginning. */
-struct function_table {
-	uint64_t file_off, sz;
-	uint64_t text_start; /* as linked */
-	uint64_t function_cnt, names_off, functions_off;
-};
-
 struct go_runtime {
 	struct elf_image *image;
 	int fd;
-	struct function_table table;
+	struct elf_rows functions; /* by address, see go_table.h */
 	uint64_t bias;
 	uint64_t sites[GO_SITE_CNT];
 	struct go_layout layout;
@@ -146,116 +127,39 @@ int go_layout_by_version(const char *version, struct go_layout *layout)
 
 /* --- functions ---------------------------------------------------------------------------------------------------- */
 
-static bool read_table(const struct function_table *table, const struct elf_image *image, uint64_t off, void *buf,
-		       size_t sz)
+static int read_functions(struct go_runtime *go, const char **why)
 {
-	return off <= table->sz && sz <= table->sz - off &&
-	       elf_image__read(image, table->file_off + off, buf, sz) == (ssize_t)sz;
+	const struct elf_read read = {.fd = go->fd, .what = ELF_READ_GO};
+	int err = elf_reader_read(&read, &go->functions);
+
+	if (err == -ENODATA)
+		*why = "whylate-symbols cannot read its table of functions";
+	return err && err != -ENOMEM ? -ENOTSUP : err;
 }
 
-static bool find_table(const struct elf_image *image, struct function_table *table)
+static const char *name_of(const struct go_runtime *go, const struct elf_row *function)
 {
-	const struct elf_section *section = elf_image__section(image, ".gopclntab"),
-				 *text = elf_image__section(image, ".text");
-	struct function_table_header header;
-
-	if (!section)
-		section = elf_image__section(image, ".data.rel.ro.gopclntab");
-	if (!section || !text || section->size < sizeof(header) ||
-	    elf_image__read(image, section->file_off, &header, sizeof(header)) != sizeof(header))
-		return false;
-	if ((header.magic != TABLE_MAGIC_1_18 && header.magic != TABLE_MAGIC_1_20) || header.pointer_sz != 8)
-		return false;
-	*table = (struct function_table){
-		.file_off = section->file_off,
-		.sz = section->size,
-		/* Where a program may lie anywhere, the linker fills it in later. */
-		.text_start = header.text_start ?: text->addr,
-		.function_cnt = header.function_cnt,
-		.names_off = header.names_off,
-		.functions_off = header.functions_off,
-	};
-	return table->functions_off < table->sz && table->names_off < table->sz &&
-	       table->function_cnt < (table->sz - table->functions_off) / 8;
+	return go->functions.names.items + function->name_off;
 }
 
-/* Places of functions, by which the table is in order: an offset from the text, and where the function's entry is. */
-struct function_place {
-	uint32_t code_off, entry_off;
-};
-
-static bool name_at(const struct function_table *table, const struct elf_image *image, uint32_t entry_off, char *name,
-		    size_t sz)
+/* NULL: there is none. */
+static const struct elf_row *find_function(const struct go_runtime *go, const char *name)
 {
-	uint32_t entry[2]; /* where its code begins, and its name */
-	uint64_t off;
-
-	if (!read_table(table, image, table->functions_off + entry_off, entry, sizeof(entry)))
-		return false;
-	off = table->names_off + entry[1];
-	if (off >= table->sz)
-		return false;
-	if (sz > table->sz - off)
-		sz = table->sz - off;
-	if (!read_table(table, image, off, name, sz))
-		return false;
-	name[sz - 1] = '\0';
-	return true;
+	for (size_t i = 0; i < go->functions.addressed.cnt; i++)
+		if (!strcmp(name_of(go, &go->functions.addressed.items[i]), name))
+			return &go->functions.addressed.items[i];
+	return NULL;
 }
 
-/* The linked address of each; 0: there is no such function, or there are several. */
-static int find_functions(const struct function_table *table, const struct elf_image *image, const char *const *names,
-			  uint64_t *addrs, size_t cnt)
+/* NULL: none is there. */
+static const struct elf_row *function_at(const struct go_runtime *go, uint64_t addr)
 {
-	uint64_t sz = table->sz - table->functions_off;
-	char *bytes, *texts;
-	const struct function_place *places;
-	uint64_t texts_sz = table->functions_off > table->names_off ? table->functions_off - table->names_off : 0;
+	const struct elf_row *functions = go->functions.addressed.items;
+	size_t at = search_first(0, go->functions.addressed.cnt, mid, functions[mid].addr > addr);
 
-	if (sz + texts_sz > TABLE_SZ_MAX || !texts_sz)
-		return -ENOTSUP;
-	bytes = elf_image__copy(image, table->file_off + table->functions_off, sz, TABLE_SZ_MAX);
-	texts = elf_image__copy(image, table->file_off + table->names_off, texts_sz, TABLE_SZ_MAX);
-	memset(addrs, 0, cnt * sizeof(*addrs));
-	places = (const void *)bytes;
-	for (uint64_t i = 0; bytes && texts && i < table->function_cnt; i++) {
-		uint32_t entry[2];
-
-		if (places[i].entry_off > sz - sizeof(entry))
-			continue;
-		memcpy(entry, bytes + places[i].entry_off, sizeof(entry));
-		if (entry[1] >= texts_sz)
-			continue;
-		for (size_t j = 0; j < cnt; j++)
-			if (!strcmp(texts + entry[1], names[j]))
-				addrs[j] = table->text_start + places[i].code_off;
-	}
-	free(bytes);
-	free(texts);
-	return bytes && texts ? 0 : -ENOMEM;
-}
-
-static bool function_at(const struct go_runtime *go, uint64_t addr, char *name, size_t sz)
-{
-	const struct function_table *table = &go->table;
-	uint64_t lo = 0, hi = table->function_cnt, off = addr - table->text_start;
-	struct function_place place = {0};
-
-	if (addr < table->text_start || off > UINT32_MAX)
-		return false;
-	while (lo < hi) {
-		uint64_t middle = lo + (hi - lo) / 2;
-
-		if (!read_table(table, go->image, table->functions_off + middle * sizeof(place), &place, sizeof(place)))
-			return false;
-		if (place.code_off <= off)
-			lo = middle + 1;
-		else
-			hi = middle;
-	}
-	return lo &&
-	       read_table(table, go->image, table->functions_off + (lo - 1) * sizeof(place), &place, sizeof(place)) &&
-	       name_at(table, go->image, place.entry_off, name, sz);
+	return at && (!functions[at - 1].size || addr - functions[at - 1].addr < functions[at - 1].size)
+		       ? &functions[at - 1]
+		       : NULL;
 }
 
 /*
@@ -280,28 +184,23 @@ int go_probe_off(const uint8_t *code, size_t sz)
 	return (int)at;
 }
 
-static int find_sites(struct go_runtime *go, const char **why)
+static int find_sites(struct go_runtime *go)
 {
 	static const char *const names[] = {"runtime.execute", "runtime.park_m", "runtime.runqput"};
-	uint64_t addrs[3];
-	int err = find_functions(&go->table, go->image, names, addrs, 3);
 
-	*why = "the runtime's table of functions cannot be read";
-	for (int i = 0; !err && i < 3; i++) {
-		const struct elf_segment *segment = elf_image__code_at(go->image, addrs[i]);
+	for (int i = 0; i < 3; i++) {
+		const struct elf_row *function = find_function(go, names[i]);
 		uint8_t code[16];
 		int off;
 
-		*why = "its runtime has another scheduler than is known";
-		if (!addrs[i] || !segment ||
-		    elf_image__read_addr(go->image, addrs[i], code, sizeof(code)) != sizeof(code))
+		if (!function || elf_image__read(go->image, function->file_off, code, sizeof(code)) != sizeof(code))
 			return -ENOTSUP;
 		off = go_probe_off(code, sizeof(code));
 		if (off < 0)
 			return -ENOTSUP;
-		go->sites[GO_SITE_EXECUTE + i] = addrs[i] - segment->addr + segment->file_off + (uint64_t)off;
+		go->sites[GO_SITE_EXECUTE + i] = function->file_off + (uint64_t)off;
 	}
-	return err == -ENOMEM ? err : err ? -ENOTSUP : 0;
+	return 0;
 }
 
 /* --- roles -------------------------------------------------------------------------------------------------------- */
@@ -320,12 +219,11 @@ void go_role_of(const char *function, char comm[16])
 
 bool go_runtime__role(const struct go_runtime *go, uint64_t start_pc, char comm[16])
 {
-	char name[NAME_SZ];
+	const struct elf_row *function = start_pc > go->bias ? function_at(go, start_pc - go->bias) : NULL;
 
-	if (!start_pc || start_pc < go->bias || !function_at(go, start_pc - go->bias, name, sizeof(name)))
-		return false;
-	go_role_of(name, comm);
-	return true;
+	if (function)
+		go_role_of(name_of(go, function), comm);
+	return function != NULL;
 }
 
 /* --- the process -------------------------------------------------------------------------------------------------- */
@@ -489,13 +387,15 @@ int go_runtime__open(pid_t pid, const target_mappings *mappings, struct go_runti
 		err = -ENOTSUP;
 	}
 #endif
-	if (!err && (go_version_of(made->image, made->version, sizeof(made->version)) ||
-		     !find_table(made->image, &made->table))) {
+	if (!err) {
 		*why = "it was built by a version of Go before 1.18, or one that is not known";
-		err = -ENOTSUP;
+		err = go_version_of(made->image, made->version, sizeof(made->version)) ? -ENOTSUP
+										       : read_functions(made, why);
 	}
-	if (!err)
-		err = find_sites(made, why);
+	if (!err) {
+		*why = "its runtime has another scheduler than is known";
+		err = find_sites(made);
+	}
 	if (!err)
 		err = read_process(made, pid, why);
 	if (err)
@@ -509,6 +409,7 @@ void go_runtime__free(struct go_runtime *go)
 {
 	if (!go)
 		return;
+	elf_rows_free(&go->functions);
 	elf_image__free(go->image);
 	if (go->fd >= 0)
 		close(go->fd);

@@ -8,6 +8,7 @@
 #include "target/eh_frame_read.h"
 #include "target/elf_symbols.h"
 #include "target/go_dwarf.h"
+#include "target/go_table.h"
 #include "target/symbols_wire.h"
 
 #include <errno.h>
@@ -76,7 +77,9 @@ static bool send_section(const void *rows, uint64_t sz)
 static int read_other(uint16_t what, int fd, struct elf_rows *rows)
 {
 	struct elf_image *image = elf_image__of(fd);
-	int err = image ? eh_frame_read(image, what == ELF_READ_FUNCTIONS, rows) : -errno;
+	int err = !image                ? -errno
+		  : what == ELF_READ_GO ? go_table_read(image, rows)
+					: eh_frame_read(image, what == ELF_READ_FUNCTIONS, rows);
 
 	elf_image__free(image);
 	return err;

@@ -7,6 +7,7 @@
 #include "target/eh_frame_read.h"
 #include "target/elf_file.h"
 #include "target/elf_symbols.h"
+#include "target/go_table.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -54,6 +55,10 @@ static void check_rows(int fd, const char *path, size_t sz)
 			abort();
 		elf_rows_free(&rows);
 	}
+	rows = (struct elf_rows){0};
+	if (image && !go_table_read(image, &rows) && (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
+		abort();
+	elf_rows_free(&rows);
 	elf_image__free(image);
 }
 
