@@ -149,7 +149,7 @@ struct stack_controls {
 	u32 always;     /* whatever the target's threads are at, not only for selected intervals */
 	u64 backlog_sz; /* no stack is added to a ring that holds more: intervals go first */
 	u32 value_global_cnt; /* of the plan */
-	u32 zero;
+	u32 spins; /* threads of the target have been seen to spin: one that waits may own what they spin for */
 };
 
 #define VALUE_RANGES_MAX      65536

@@ -292,13 +292,18 @@ static __always_inline u64 woken_ts(struct thread *thread, u64 now)
 	return (bit(word_state(word)) & RUNQ_STATES) && word_ts(word) < now ? word_ts(word) : now;
 }
 
-/* A wait that is for no selected interval matters if one went on nowhere meanwhile, which it may have delayed. */
+/*
+ * A wait that is for no selected interval matters if one went on nowhere meanwhile, which it may have delayed.  Those
+ * that spin for a lock seem to go on.
+ */
 static __always_inline u32 delayed_meanwhile(struct thread *thread, u64 since_ts)
 {
 	u32 cnt = owed__cnt(thread->tid);
 
 	cnt = cnt ? cnt : hidden_cnt();
-	return cnt ? cnt : *(volatile u64 *)&controls.waited_ts > since_ts;
+	if (cnt)
+		return cnt;
+	return *(volatile u64 *)&controls.waited_ts > since_ts || (stack_controls.spins && !thread->outside);
 }
 
 static __always_inline void wait_ends(struct thread *thread)

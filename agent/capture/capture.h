@@ -155,6 +155,8 @@ uint64_t capture__stack_tick_cost_ns(struct capture *capture);
 /* The period of the kernel's tick, if it is sampled; 0: it is not.  It beats with the work: no more of it. */
 uint64_t capture__stacks_kernel_tick_ns(const struct capture *capture);
 void capture__stacks_drop_kernel_tick(struct capture *capture);
+/* A thread of the target spins: waits of its other threads are recorded from now on. */
+void capture__stacks_spin(struct capture *capture);
 /* Now and then: another period of our clock, around the same mean. */
 void capture__stacks_jitter(struct capture *capture);
 /* Waits with that key have more than one stack: from now on each is copied.  Or it is not known: it is copied again. */

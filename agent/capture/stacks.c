@@ -194,6 +194,11 @@ uint64_t capture__stacks_kernel_tick_ns(const struct capture *capture)
 	return capture->stacks.hz ? capture->stack_controls->kernel_ns : 0;
 }
 
+void capture__stacks_spin(struct capture *capture)
+{
+	__atomic_store_n(&capture->stack_controls->spins, 1, __ATOMIC_RELAXED);
+}
+
 void capture__stacks_drop_kernel_tick(struct capture *capture)
 {
 	__atomic_store_n(&capture->stack_controls->kernel_ns, 0, __ATOMIC_RELAXED);

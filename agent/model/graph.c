@@ -244,6 +244,17 @@ void graph__settle(struct graph *graph)
 	graph->bulk = false;
 }
 
+uint32_t graph__next_thread(const struct graph *graph, size_t *place)
+{
+	while (*place < graph->thread_room) {
+		const struct graph_thread *thread = graph->threads[(*place)++];
+
+		if (thread)
+			return thread->tid;
+	}
+	return 0;
+}
+
 struct graph_segment *graph__segments(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
 				      size_t *cnt)
 {

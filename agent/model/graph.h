@@ -125,6 +125,9 @@ size_t graph__bytes(const struct graph *graph);
 /* Begin of the oldest segment that may still be there; UINT64_MAX without any.  Takes a look at every thread. */
 uint64_t graph__oldest_ts(const struct graph *graph);
 
+/* A thread that is known, as *place goes from 0 over all of them, in no order; 0: that was all. */
+uint32_t graph__next_thread(const struct graph *graph, size_t *place);
+
 /* The segments of a thread, by begin, as one array; those that overlap (from_ts, to_ts). */
 struct graph_segment *graph__segments(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
 				      size_t *cnt);

@@ -24,6 +24,8 @@
 #define TRACE_RIVALS_MAX 256
 /* Threads of which it is known what was written last: as many requests of one thread overlap as it has connections. */
 #define TRACE_COVERED 64
+/* Moments at which threads were seen to spin, the newest. */
+#define TRACE_SPINS 4096
 /* How long before its call returned a thread may have been woken for what it received. */
 #define TRACE_WOKEN_BEFORE_NS 1000000000ULL
 /* An interval ends in the call that sends its reply, which the record of that call may come after. */
@@ -45,6 +47,11 @@ struct trace_arrival {
 struct trace_covered {
 	uint32_t tid;
 	uint64_t from_ts, to_ts;
+};
+
+struct trace_spin {
+	uint64_t ts;
+	uint32_t pid;
 };
 
 /* One thread hands an interval over, another one begins to work on it. */
@@ -73,6 +80,8 @@ struct trace {
 	VEC(struct graph_interval) pending; /* kept, and their ends not settled yet */
 	struct pending_block blocks[TRACE_CPUS];
 	struct trace_covered covered[TRACE_COVERED]; /* by tid */
+	struct trace_spin spins[TRACE_SPINS];        /* in the order in which they came, round and round */
+	uint64_t spin_cnt;
 	bool has_forgotten;
 	struct trace_counts counts;
 	struct shard_row row;

@@ -3,6 +3,13 @@
 
 #include <errno.h>
 
+/* Threads of which an interval's spin may have waited for one, and of those that are looked at. */
+#define OWNERS_MAX        16
+#define OWNER_THREADS_MAX 1024
+#define OWNER_LOOKS_MAX   4096
+#define OWNER_AWAY_NS     500000ULL
+#define OWNER_REACH_NS    10000000ULL
+
 static struct trace_names names_of(const struct trace *trace)
 {
 	return (struct trace_names){
@@ -190,6 +197,76 @@ static int write_edge(struct trace *trace, const struct path_edge *edge)
 	return write_thread(trace, edge->tid, wakeup->ts - 1, wakeup->ts);
 }
 
+/* --- spin locks ----------------------------------------------------------------------------------------------------
+ */
+
+/* When a thread of the interval's process was first seen to spin during it; UINT64_MAX: never. */
+static uint64_t first_spin(const struct trace *trace, const struct graph_interval *interval)
+{
+	uint64_t cnt = trace->spin_cnt < TRACE_SPINS ? trace->spin_cnt : TRACE_SPINS, first_ts = UINT64_MAX;
+
+	for (uint64_t i = 0; i < cnt; i++) {
+		const struct trace_spin *spin = &trace->spins[i];
+
+		if (spin->pid == interval->pid && spin->ts >= interval->begin_ts && spin->ts <= interval->end_ts &&
+		    spin->ts < first_ts)
+			first_ts = spin->ts;
+	}
+	return first_ts;
+}
+
+/* A thread of that process that got a CPU between the two, after it had been off it for a while. */
+static bool came_back(const struct trace *trace, uint32_t pid, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	size_t cnt;
+	const struct graph_segment *segments = graph__segments(trace->graph, tid, from_ts, to_ts, &cnt);
+
+	for (size_t i = 1; i < cnt && i < OWNER_LOOKS_MAX && segments[i].pid == pid; i++)
+		if (state_is_on_cpu(segments[i].state) && !state_is_on_cpu(segments[i - 1].state) &&
+		    segments[i - 1].end_ts - segments[i - 1].begin_ts >= OWNER_AWAY_NS)
+			return true;
+	return false;
+}
+
+/* What that thread did and waited for, also for as long before that: owners come back when a spin ends, not always. */
+static int write_owner(struct trace *trace, uint32_t pid, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	uint64_t before_ns = 2 * (to_ts - from_ts) + OWNER_REACH_NS;
+	struct path *path = &trace->path;
+	int err = write_thread(trace, tid, from_ts > before_ns ? from_ts - before_ns : 0, to_ts);
+
+	if (!err)
+		err = path_walk_thread(path, trace->graph, pid, tid, from_ts, to_ts);
+	for (size_t i = 0; !err && i < path->edges.cnt; i++)
+		err = write_edge(trace, &path->edges.items[i]);
+	for (size_t i = 0; !err && i < path->steps.cnt; i++)
+		err = write_thread(trace, path->steps.items[i].tid, path->steps.items[i].begin_ts,
+				   path->steps.items[i].end_ts);
+	return err;
+}
+
+/* Who spins waits for a thread that no edge leads to: one that gets a CPU before the spin ends, as a rule. */
+static int write_owners(struct trace *trace, const struct graph_interval *interval)
+{
+	uint64_t first_ts = first_spin(trace, interval);
+	size_t place = 0, cnt = 0;
+	uint32_t tid;
+	int err = 0;
+
+	if (first_ts == UINT64_MAX)
+		return 0;
+	for (int i = 0; !err && cnt < OWNERS_MAX && i < OWNER_THREADS_MAX; i++) {
+		tid = graph__next_thread(trace->graph, &place);
+		if (!tid)
+			break;
+		if (!came_back(trace, interval->pid, tid, first_ts, interval->end_ts))
+			continue;
+		cnt++;
+		err = write_owner(trace, interval->pid, tid, first_ts, interval->end_ts);
+	}
+	return err;
+}
+
 int trace__keep_interval(struct trace *trace, const struct graph_interval *interval)
 {
 	struct path *path = &trace->path;
@@ -218,5 +295,5 @@ int trace__keep_interval(struct trace *trace, const struct graph_interval *inter
 	}
 	if (!err)
 		err = write_far(trace, interval->end_tid, interval->end_ts, interval->end_ts + TRACE_REPLY_NS);
-	return err;
+	return err ? err : write_owners(trace, interval);
 }

@@ -49,6 +49,15 @@ static void set_python(void *owner, pid_t pid, const struct python_layout *layou
 	capture__set_python(recording->capture, pid, layout);
 }
 
+static void note_spin(void *owner, pid_t pid, uint64_t ts)
+{
+	struct recording *recording = owner;
+
+	capture__stacks_spin(recording->capture);
+	if (recording->trace)
+		trace__spun(recording->trace, (uint32_t)pid, ts);
+}
+
 static void place_values(void *owner, pid_t pid, const struct value_image *image)
 {
 	struct recording *recording = owner;
@@ -145,6 +154,7 @@ int recording_stacks_start(struct recording *recording)
 		.append = recording_append,
 		.doubt = doubt,
 		.python = set_python,
+		.spun = note_spin,
 		.owner = recording,
 		.hot = recording->hot,
 	};

@@ -101,9 +101,12 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 	}
 	if (header->kind == WL_RECORD_STACK_WAIT)
 		return stack_samples__take_wait(stacks->samples, (const struct wl_stack_wait_record *)header);
+	stacks->spins = false;
 	err = stacks__user_text(stacks, record, &user, &values);
 	if (err)
 		return err;
+	if (stacks->spins && stacks->opts.spun)
+		stacks->opts.spun(stacks->opts.owner, (pid_t)record->pid, record->ts);
 	err = stacks__kernel_text(stacks, record, &kernel);
 	if (!err)
 		return stack_samples__take(stacks->samples, record, user, kernel, values);

@@ -27,6 +27,8 @@ struct stacks_opts {
 	void (*doubt)(void *owner, uint64_t key, bool is_ambiguous);
 	/* As images_opts.python; may be NULL. */
 	void (*python)(void *owner, pid_t pid, const struct python_layout *layout);
+	/* A thread of the target's code was in a loop that waits for a spin lock; may be NULL. */
+	void (*spun)(void *owner, pid_t pid, uint64_t ts);
 	void *owner;
 	struct hot_paths *hot;         /* NULL: not wanted */
 	uint64_t kernel_tick_ns;       /* between ticks of the kernel's clock; 0: it is not sampled */

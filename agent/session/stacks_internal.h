@@ -25,6 +25,7 @@ struct stacks {
 	struct symbols *symbols; /* of the target's program */
 	struct stacks_made made;
 	bool ended;
+	bool spins; /* the stack that was named last */
 	struct shard_row row;
 	uint64_t python_cnt;
 	struct wl_python_record pythons[PYTHON_CPUS];

@@ -85,8 +85,10 @@ static void add_spin(struct stacks *stacks, const struct image *image, uint64_t 
 	if (addr > from + SPIN_LOOP_MAX)
 		from = addr - SPIN_LOOP_MAX;
 	sz = program__read_code(image->program, idx, from, bytes, sizeof(bytes));
-	if (sz > 0 && code_spins(bytes, (size_t)sz, addr - from))
-		folded_add(stacks->line, sizeof(stacks->line), FRAME_SPIN);
+	if (sz <= 0 || !code_spins(bytes, (size_t)sz, addr - from))
+		return;
+	folded_add(stacks->line, sizeof(stacks->line), FRAME_SPIN);
+	stacks->spins = true;
 }
 
 /* The function's number in the target's program, also where another process runs the same file at another place. */

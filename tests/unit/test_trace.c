@@ -260,6 +260,39 @@ static void a_kept_interval_takes_its_chain_along(void)
 	thread_names__free(names);
 }
 
+/* Thread 10 spins until 20 has slept; 30 comes back from a wait at another time, 40 has its CPU all the time. */
+static void spin(struct trace *trace, uint64_t at, uint64_t sid)
+{
+	record_segment(trace, 20, at - 20 * MS, at + 6 * MS, WL_STATE_BLOCKED_SLEEP, 0);
+	record_segment(trace, 30, at - 20 * MS, at - 10 * MS, WL_STATE_BLOCKED_SLEEP, 0);
+	record_segment(trace, 30, at - 10 * MS, at - 9 * MS, WL_STATE_RUNNING, 0);
+	record_segment(trace, 30, at - 9 * MS, at + 20 * MS, WL_STATE_BLOCKED_SLEEP, 0);
+	record_segment(trace, 10, at, at + 7 * MS, WL_STATE_RUNNING, sid);
+	record_segment(trace, 40, at, at + 7 * MS, WL_STATE_RUNNING, 0);
+	record_segment(trace, 20, at + 6 * MS, at + 7 * MS, WL_STATE_RUNNING, 0);
+	record_interval(trace, sid, 10, 10, at, at + 7 * MS, true);
+}
+
+static void who_may_own_a_spin_lock_is_kept_along(void)
+{
+	struct thread_names *names = thread_names__new();
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
+	uint32_t of_20 = 0;
+
+	spin(trace, 100 * MS, 1);
+	trace__spun(trace, 1, 201 * MS);
+	trace__spun(trace, 2, 101 * MS);
+	spin(trace, 200 * MS, 2);
+	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
+	for (uint32_t i = 0; i < rows.cnt[SHARD_TABLE_SEGMENT]; i++)
+		of_20 += rows.tids[i] == 20 && rows.begin_ts[i] >= 180 * MS;
+	CU_ASSERT_EQUAL(rows.cnt[SHARD_TABLE_SEGMENT], 2 + 2);
+	CU_ASSERT_EQUAL(of_20, 2);
+	trace__free(trace);
+	thread_names__free(names);
+}
+
 static void no_row_is_written_twice(void)
 {
 	struct thread_names *names = thread_names__new();
@@ -489,6 +522,7 @@ int suite_trace(void)
 		{"a receive waits for a send that returns late", a_receive_waits_for_a_send_that_returns_late},
 		{"addresses are written as people do", addresses_are_written_as_people_do},
 		{"a kept interval takes its chain along", a_kept_interval_takes_its_chain_along},
+		{"who may own a spin lock is kept along", who_may_own_a_spin_lock_is_kept_along},
 		{"no row is written twice", no_row_is_written_twice},
 		{"a full memory forgets and says so", a_full_memory_forgets_and_says_so},
 		{"impossible records are counted", impossible_records_are_counted},
