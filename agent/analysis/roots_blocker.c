@@ -61,20 +61,33 @@ static int follow_thread(const struct root_trail *trail, uint32_t pid, uint32_t 
 			 uint64_t ns);
 static bool can_follow(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
 
+/* The owner of the lock for which the thread spun in that time, whether it had a CPU or not; 0: none to follow. */
+static uint32_t lock_owner(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	uint32_t owner = spins_owner(&trail->roots->spins, trail->session, tid, from_ts, to_ts);
+
+	return can_follow(trail, owner, from_ts, to_ts) ? owner : 0;
+}
+
+static int follow_owner(const struct root_trail *trail, const struct root_leaf *leaf, uint32_t pid, uint32_t tid,
+			uint32_t owner, uint64_t ns)
+{
+	struct root_trail next = *trail;
+
+	next.way.other = next.way.spins = true;
+	if (root_trail__hop(&next, pid, tid))
+		return -ENOMEM;
+	return follow_thread(&next, 0, owner, leaf->from_ts, leaf->to_ts, ns);
+}
+
 /* The thread ran, for the request of that sid and type; where it spun, the owner of that lock is followed. */
 static int add_code(const struct root_trail *trail, struct root_leaf leaf, uint32_t pid, uint32_t tid, uint32_t name,
 		    uint64_t sid, uint32_t type, uint64_t ns)
 {
-	uint32_t owner = spins_owner(&trail->roots->spins, trail->session, tid, leaf.from_ts, leaf.to_ts);
+	uint32_t owner = lock_owner(trail, tid, leaf.from_ts, leaf.to_ts);
 
-	if (owner && can_follow(trail, owner, leaf.from_ts, leaf.to_ts)) {
-		struct root_trail next = *trail;
-
-		next.way.other = true;
-		if (root_trail__hop(&next, pid, tid))
-			return -ENOMEM;
-		return follow_thread(&next, 0, owner, leaf.from_ts, leaf.to_ts, ns);
-	}
+	if (owner)
+		return follow_owner(trail, &leaf, pid, tid, owner, ns);
 	leaf.key.kind = ROOT_CODE;
 	leaf.on_cpu = true;
 	if (set_thread(trail, &leaf, pid, tid, name) || type_text(trail, tid, sid, type, &leaf.key.type))
@@ -126,15 +139,25 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 {
 	const char *name = traces_string(trail->roots->traces, step->culprit_name);
 	const struct graph_segment *most;
+	uint32_t owner = 0;
 	uint64_t ran_ns;
 
+	/* With a CPU it would have spun on. */
+	if (step->state == WL_STATE_RUNQ_PREEMPT)
+		owner = lock_owner(trail, step->tid, leaf.from_ts, leaf.to_ts);
+	if (owner)
+		return follow_owner(trail, &leaf, step->pid, step->tid, owner, ns);
 	leaf.time = step->state == WL_STATE_RUNQ_PREEMPT ? ROOT_TIME_TAKEN : ROOT_TIME_OTHER;
 	if (!step->culprit_tid)
 		return add_unknown(trail, leaf, *name ? name : NULL, ns);
 	if (!ran(trail, step->culprit_tid, leaf.from_ts, leaf.to_ts, &ran_ns, &most))
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
-	/* The one that had the CPU for longest had it for less than half of the wait: there are many. */
-	if (!most || ran_ns * 2 < leaf.to_ts - leaf.from_ts) {
+	/*
+	 * The one that had the CPU for longest had it for less than half of the wait: there are many.  Those that spin
+	 * in turn, for one lock, are one.
+	 */
+	if (!spins_owner(&trail->roots->spins, trail->session, step->culprit_tid, leaf.from_ts, leaf.to_ts) &&
+	    (!most || ran_ns * 2 < leaf.to_ts - leaf.from_ts)) {
 		struct root_trail next = *trail;
 
 		leaf.key.kind = ROOT_FULL_MACHINE;
@@ -142,8 +165,8 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 			return -ENOMEM;
 		return roots__add(trail->roots, &next, &leaf, ns);
 	}
-	return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, most->sid, most->type,
-			ns);
+	return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, most ? most->sid : 0,
+			most ? most->type : 0, ns);
 }
 
 /* Whose request the interval is: the other end of the connection that it came by. */

@@ -7,48 +7,97 @@
 #include <stdlib.h>
 
 #define APART_NS    50000000ULL /* between two samples of one spin: others have had its CPU meanwhile */
-#define AFTER_NS    20000000ULL /* after its last sample a spin has ended, if no other sample says so earlier */
+#define AFTER_NS    20000000ULL /* after its last sample a spin has ended, if nothing says so earlier */
 #define REACH_NS    5000000ULL  /* a spin is seen later than it begins, and until before it ends */
+#define NEAR_NS     3000000ULL  /* an owner is off the CPU at least that long before a spin ends, or all of it */
+#define BRIEF_NS    500000ULL   /* on the CPU between two waits of one absence */
 #define SPINS_ASKED 256         /* of a process; more tell nothing more */
+#define KINDS_MAX   4           /* that are believed in a process */
 #define VOTES_MIN   3
-#define VOTES_SHARE 0.6 /* of the spins */
+/* What a kind of absence must explain of the spins, and how much of that it may explain of other times … */
+#define VOTES_SHARE 0.6
+#define OTHER_SHARE 0.5
+/* … or, where there are several owners. */
+#define VOTES_SHARE_LESS 0.3
+#define OTHER_SHARE_LESS 0.2
+
+/* One thread that spun, by the clock and the numbers of its graph. */
+struct seen_spin {
+	const struct trace_session *session;
+	uint64_t sid;
+	uint32_t group, tid, pid;
+	uint64_t first_ts, last_ts; /* of its samples in the loop */
+	uint64_t until_ts;          /* it had gone on by then */
+	bool has_owner;
+};
+
+/* A thread was off its CPU from one moment to the other. */
+struct absence {
+	uint64_t from_ts, to_ts;
+	uint64_t sid; /* of its longest wait, likewise the state: RUNQ_PREEMPT, it wanted a CPU all the time */
+	uint8_t state;
+};
+
+/* Absences that are alike: how many spins ended with one, and how many as long times before them. */
+struct kind {
+	uint32_t name; /* of the thread */
+	uint8_t state;
+	bool for_request;
+	uint32_t votes, other, last;
+};
+
+struct search {
+	struct spins *spins;
+	const struct traces *traces;
+	VEC(struct seen_spin) seen;
+	/* of the process that is looked at */
+	const struct trace_session *session;
+	uint32_t pid, spinner; /* the name of a thread that spins */
+	uint32_t cnt;          /* spins that were asked */
+	VEC(struct kind) kinds;
+	struct idmap kind_ids;
+};
 
 /* --- who spun ------------------------------------------------------------------------------------------------------
  */
 
-static bool goes_on(const struct spin *spin, const struct sample *sample)
+static bool goes_on(const struct seen_spin *spin, const struct sample *sample)
 {
-	return spin->group == sample->group && spin->tid == sample->tid && sample->ts - spin->last_ts <= APART_NS;
+	return spin->group == sample->group && spin->tid == sample->tid && spin->sid == sample->sid &&
+	       sample->ts - spin->last_ts <= APART_NS;
 }
 
-static int collect(struct spins *spins, const struct traces *traces, const struct samples *samples)
+/* Whose samples are in order: it has gone on where the next one of the same thread is no part of the spin. */
+static void end_spin(struct seen_spin *spin, const struct sample *sample)
 {
-	struct spin *open = NULL;
+	if (spin && spin->group == sample->group && spin->tid == sample->tid && sample->ts < spin->until_ts)
+		spin->until_ts = sample->ts;
+}
+
+static int collect(struct search *search, const struct samples *samples)
+{
+	struct seen_spin *open = NULL;
 
 	for (size_t i = 0; i < samples->rows.cnt; i++) {
 		const struct sample *sample = &samples->rows.items[i];
-		bool same = open && goes_on(open, sample);
 
 		if (sample->end_ts || !state_is_on_cpu(sample->state))
 			continue;
-		if (!sample->spins) {
-			if (same && sample->ts < open->until_ts)
-				open->until_ts = sample->ts;
-			open = NULL;
-			continue;
-		}
-		if (!same) {
-			struct spin spin = {.session = traces_session(traces, sample->session_id),
-					    .group = sample->group,
-					    .tid = sample->tid,
-					    .pid = sample->pid,
-					    .first_ts = sample->ts};
+		if (!sample->spins || !open || !goes_on(open, sample)) {
+			struct seen_spin spin = {.session = traces_session(search->traces, sample->session_id),
+						 .group = sample->group,
+						 .sid = sample->sid,
+						 .tid = sample->tid,
+						 .pid = sample->pid,
+						 .first_ts = sample->ts};
 
-			if (!spin.session || !spin.session->graph)
+			end_spin(open, sample);
+			open = NULL;
+			if (!sample->spins || !spin.session || !spin.session->graph)
 				continue;
-			if (vec_push(&spins->items, spin))
+			if (vec_push(&search->seen, spin))
 				return -ENOMEM;
-			open = &spins->items.items[spins->items.cnt - 1];
+			open = &search->seen.items[search->seen.cnt - 1];
 		}
 		open->last_ts = sample->ts;
 		open->until_ts = sample->ts + AFTER_NS;
@@ -56,179 +105,283 @@ static int collect(struct spins *spins, const struct traces *traces, const struc
 	return 0;
 }
 
+/* Whoever waits for something else spins no longer. */
+static void end_at_wait(struct seen_spin *spin)
+{
+	size_t cnt;
+	const struct graph_segment *segments =
+		graph__segments(spin->session->graph, spin->tid, spin->last_ts, spin->until_ts, &cnt);
+
+	for (size_t i = 0; i < cnt; i++)
+		if (state_is_blocked(segments[i].state) && segments[i].begin_ts > spin->last_ts) {
+			spin->until_ts = segments[i].begin_ts;
+			return;
+		}
+}
+
 /* --- for whom ------------------------------------------------------------------------------------------------------
  */
 
-/* Did the thread get a CPU in (last_ts, until_ts), and had none from first_ts on?  Woken by `but` it does not count. */
-static bool comes_after(const struct graph *graph, uint32_t tid, const struct spin *spin, uint64_t back_ns)
+static bool gets_cpu(const struct graph_segment *segments, size_t i)
 {
+	return state_is_on_cpu(segments[i].state) &&
+	       !(i && state_is_on_cpu(segments[i - 1].state) && segments[i - 1].end_ts == segments[i].begin_ts);
+}
+
+/* The absence that ended when the thread got a CPU at segments[i]. */
+static struct absence absence_before(const struct graph_segment *segments, size_t i)
+{
+	struct absence absence = {
+		.from_ts = segments[i].begin_ts, .to_ts = segments[i].begin_ts, .state = WL_STATE_RUNQ_PREEMPT};
+	uint64_t sid = segments[i].sid, longest_ns = 0;
+
+	while (i-- > 0 && segments[i].end_ts == absence.from_ts && segments[i].sid == sid) {
+		uint64_t ns = segments[i].end_ts - segments[i].begin_ts;
+
+		if (state_is_on_cpu(segments[i].state) && ns >= BRIEF_NS)
+			break;
+		absence.from_ts = segments[i].begin_ts;
+		if (!state_is_blocked(segments[i].state) || ns <= longest_ns)
+			continue;
+		longest_ns = ns;
+		absence.state = segments[i].state;
+		absence.sid = sid;
+	}
+	return absence;
+}
+
+/*
+ * Did the thread get a CPU in (last_ts, until_ts), all of it back_ns earlier, and had none for a while before?  Woken
+ * by the one that spins it does not count.
+ */
+static bool comes_after(const struct seen_spin *spin, uint32_t tid, uint64_t back_ns, struct absence *absence)
+{
+	const struct graph *graph = spin->session->graph;
 	uint64_t first_ts = spin->first_ts - back_ns, last_ts = spin->last_ts - back_ns;
+	uint64_t since_ts = last_ts - first_ts > NEAR_NS ? last_ts - NEAR_NS : first_ts;
 	size_t cnt;
 	const struct graph_segment *segments = graph__segments(graph, tid, first_ts, spin->until_ts - back_ns, &cnt);
 
-	if (!cnt || segments[0].begin_ts > first_ts)
-		return false;
-	for (size_t i = 0; i < cnt; i++) {
+	for (size_t i = 0; i < cnt && segments[i].pid == spin->pid; i++) {
 		const struct graph_wakeup *wakeup;
 
-		if (!state_is_on_cpu(segments[i].state))
+		if (segments[i].begin_ts <= last_ts || !gets_cpu(segments, i))
 			continue;
-		if (segments[i].begin_ts < last_ts)
-			return false;
+		*absence = absence_before(segments, i);
 		wakeup = graph__wakeup_in(graph, tid, first_ts, segments[i].begin_ts);
-		return !wakeup || wakeup->waker_tid != spin->tid;
+		if (absence->from_ts <= since_ts && !(wakeup && wakeup->waker_tid == spin->tid))
+			return true;
 	}
 	return false;
 }
 
-/* The threads of one process: how often each name came after a spin, and after as long a time before it. */
-struct ballot {
-	const struct trace_session *session;
-	uint32_t pid;
-	size_t cnt;                     /* spins that were asked */
-	uint32_t *votes, *other, *last; /* by name */
-	uint32_t name_cnt;
-};
-
-static bool is_candidate(const struct ballot *ballot, const struct trace_thread *thread, uint32_t spinner)
+static int kind_of(struct search *search, uint32_t tid, const struct absence *absence, struct kind **kind)
 {
-	return traces_graph_id(ballot->session, thread->pid) == ballot->pid &&
-	       traces_graph_id(ballot->session, thread->tid) != spinner && thread->name < ballot->name_cnt;
+	struct kind made = {
+		.name = traces_thread_name(search->traces, search->session, search->pid, tid),
+		.state = absence->state,
+		.for_request = absence->sid != 0,
+	};
+	uint32_t id;
+
+	if (idmap__id(&search->kind_ids, made.name, (uint64_t)made.state << 1 | made.for_request, &id) ||
+	    (id == search->kinds.cnt && vec_push(&search->kinds, made)))
+		return -ENOMEM;
+	*kind = &search->kinds.items[id];
+	return 0;
 }
 
-static void ask(struct ballot *ballot, const struct spin *spin)
+/* Each kind has one vote for each spin, and one against it. */
+static int ask(struct search *search, const struct seen_spin *spin)
 {
-	const struct trace_session *session = ballot->session;
+	const struct trace_session *session = search->session;
 	uint64_t back_ns = 2 * (spin->until_ts - spin->first_ts) + REACH_NS;
 
-	ballot->cnt++;
-	for (size_t t = 0; t < session->threads.cnt; t++) {
-		const struct trace_thread *thread = &session->threads.items[t];
-		uint32_t tid = traces_graph_id(session, thread->tid);
+	search->cnt++;
+	for (int against = 0; against < 2; against++)
+		for (size_t t = 0; t < session->tids.cnt; t++) {
+			uint32_t tid = session->tids.items[t], turn = 2 * search->cnt + (uint32_t)against;
+			struct absence absence;
+			struct kind *kind;
 
-		if (!is_candidate(ballot, thread, spin->tid))
-			continue;
-		/* A name has one vote for each spin. */
-		if (ballot->last[thread->name] != ballot->cnt && comes_after(session->graph, tid, spin, 0)) {
-			ballot->last[thread->name] = (uint32_t)ballot->cnt;
-			ballot->votes[thread->name]++;
+			if (tid == spin->tid || (against && spin->first_ts <= back_ns) ||
+			    !comes_after(spin, tid, against ? back_ns : 0, &absence))
+				continue;
+			if (kind_of(search, tid, &absence, &kind))
+				return -ENOMEM;
+			if (kind->last == turn)
+				continue;
+			kind->last = turn;
+			kind->votes += !against;
+			kind->other += (uint32_t)against;
 		}
-		ballot->other[thread->name] +=
-			spin->first_ts > back_ns && comes_after(session->graph, tid, spin, back_ns);
-	}
+	return 0;
 }
 
-/* Of names that are as good, the one that does not spin itself. */
-static uint32_t elect(const struct ballot *ballot, uint32_t spinner_name)
+/* Of threads that spin themselves, those are no owners that have lost their CPU or wait for the next request. */
+static bool may_own(const struct search *search, const struct kind *kind)
 {
-	uint32_t best = 0;
+	if (kind->name != search->spinner)
+		return kind->name;
+	return state_is_blocked(kind->state) &&
+	       (kind->for_request || (kind->state != WL_STATE_BLOCKED_NET && kind->state != WL_STATE_BLOCKED_POLL));
+}
 
-	for (uint32_t name = 1; name < ballot->name_cnt; name++) {
-		uint32_t votes = ballot->votes[name];
+static bool is_believed(const struct search *search, const struct kind *kind)
+{
+	double share = (double)kind->votes / search->cnt, other = (double)kind->other / kind->votes;
 
-		if (votes < VOTES_MIN || votes < VOTES_SHARE * (double)ballot->cnt || 2 * ballot->other[name] > votes)
+	return kind->votes >= VOTES_MIN && may_own(search, kind) &&
+	       ((share >= VOTES_SHARE && other <= OTHER_SHARE) ||
+		(share >= VOTES_SHARE_LESS && other <= OTHER_SHARE_LESS));
+}
+
+/* Of kinds that are believed, one of a thread that does not spin itself. */
+static const struct kind *elect(const struct search *search)
+{
+	const struct kind *best = NULL;
+
+	for (size_t i = 0; i < search->kinds.cnt; i++) {
+		const struct kind *kind = &search->kinds.items[i];
+
+		if (!is_believed(search, kind))
 			continue;
-		if (!best || best == spinner_name || (name != spinner_name && votes > ballot->votes[best]))
-			best = name;
+		if (!best || (best->name == search->spinner) > (kind->name == search->spinner) ||
+		    ((best->name == search->spinner) == (kind->name == search->spinner) && kind->votes > best->votes))
+			best = kind;
 	}
 	return best;
 }
 
-static void set_owner(const struct ballot *ballot, struct spin *spin, uint32_t name)
+/* The part of the spin that a thread's absence explains. */
+static int add_absence(struct search *search, struct seen_spin *spin, uint32_t tid, const struct absence *absence)
 {
-	const struct trace_session *session = ballot->session;
-	uint32_t only = 0, cnt = 0;
+	struct spin made = {
+		.session = spin->session,
+		.tid = spin->tid,
+		.owner_tid = tid,
+		.from_ts = absence->from_ts,
+		.to_ts = absence->to_ts,
+	};
 
-	for (size_t t = 0; t < session->threads.cnt && !spin->owner_tid; t++) {
-		const struct trace_thread *thread = &session->threads.items[t];
-		uint32_t tid = traces_graph_id(session, thread->tid);
+	if (absence->from_ts <= spin->first_ts)
+		made.from_ts = spin->first_ts > REACH_NS ? spin->first_ts - REACH_NS : 0;
+	else if (absence->to_ts - absence->from_ts < NEAR_NS)
+		return 0;
+	if (absence->to_ts >= spin->last_ts)
+		made.to_ts = absence->to_ts + REACH_NS < spin->until_ts ? absence->to_ts + REACH_NS : spin->until_ts;
+	spin->has_owner = true;
+	return vec_push(&search->spins->items, made);
+}
 
-		if (!is_candidate(ballot, thread, spin->tid) || thread->name != name)
+/* The owner may change while a thread spins: each absence of that kind is one's. */
+static int add_owners(struct search *search, struct seen_spin *spin, const struct kind *kind)
+{
+	const struct trace_session *session = search->session;
+
+	for (size_t t = 0; t < session->tids.cnt; t++) {
+		uint32_t tid = session->tids.items[t];
+		size_t cnt;
+		const struct graph_segment *segments;
+
+		if (tid == spin->tid || traces_thread_name(search->traces, session, search->pid, tid) != kind->name)
 			continue;
-		only = tid;
-		cnt++;
-		if (comes_after(session->graph, tid, spin, 0))
-			spin->owner_tid = tid;
+		segments = graph__segments(session->graph, tid, spin->first_ts, spin->until_ts, &cnt);
+		for (size_t i = 0; i < cnt && segments[i].pid == spin->pid; i++) {
+			struct absence absence;
+
+			if (segments[i].begin_ts <= spin->first_ts || !gets_cpu(segments, i))
+				continue;
+			absence = absence_before(segments, i);
+			if (absence.state == kind->state && (absence.sid != 0) == kind->for_request &&
+			    add_absence(search, spin, tid, &absence))
+				return -ENOMEM;
+		}
 	}
-	/* Its end may not have been seen; there is nobody else. */
-	if (!spin->owner_tid && cnt == 1)
-		spin->owner_tid = only;
+	return 0;
 }
 
-static void find_owners(struct spins *spins, const struct traces *traces, size_t first, struct ballot *ballot)
+static bool is_of_process(const struct search *search, const struct seen_spin *spin)
 {
-	uint32_t name, spinner = 0;
+	return spin->session == search->session && spin->pid == search->pid;
+}
 
-	ballot->session = spins->items.items[first].session;
-	ballot->pid = spins->items.items[first].pid;
-	for (size_t i = first; i < spins->items.cnt && ballot->cnt < SPINS_ASKED; i++) {
-		const struct spin *spin = &spins->items.items[i];
+/* The kind of absence with which most of the spins end that have no owner so far; *kind NULL: none is believed. */
+static int next_kind(struct search *search, size_t first, const struct kind **kind)
+{
+	int err = 0;
 
-		if (spin->session != ballot->session || spin->pid != ballot->pid || spin->first_ts == spin->last_ts)
+	*kind = NULL;
+	search->cnt = 0;
+	search->kinds.cnt = 0;
+	for (size_t i = first; i < search->seen.cnt && search->cnt < SPINS_ASKED && !err; i++) {
+		const struct seen_spin *spin = &search->seen.items[i];
+
+		if (!is_of_process(search, spin) || spin->first_ts == spin->last_ts || spin->has_owner)
 			continue;
-		spinner = traces_thread_name(traces, spin->session, spin->pid, spin->tid);
-		ask(ballot, spin);
+		search->spinner = traces_thread_name(search->traces, spin->session, spin->pid, spin->tid);
+		err = ask(search, spin);
 	}
-	name = elect(ballot, spinner);
-	for (size_t i = first; i < spins->items.cnt && name; i++)
-		if (spins->items.items[i].session == ballot->session && spins->items.items[i].pid == ballot->pid)
-			set_owner(ballot, &spins->items.items[i], name);
+	idmap__free(&search->kind_ids);
+	if (!err)
+		*kind = elect(search);
+	return err;
 }
 
-ORDER(compare_spins, struct spin, BY((uintptr_t)a->session->graph, (uintptr_t)b->session->graph), BY(a->tid, b->tid),
-      BY(a->first_ts, b->first_ts));
-
-/* Those without an owner tell nothing; the others are ordered for spins_owner(). */
-static void settle(struct spins *spins)
+static int find_owners(struct search *search, size_t first)
 {
-	size_t kept = 0;
+	const struct kind *kind;
+	int err = 0;
 
-	for (size_t i = 0; i < spins->items.cnt; i++)
-		if (spins->items.items[i].owner_tid)
-			spins->items.items[kept++] = spins->items.items[i];
-	spins->items.cnt = kept;
-	vec_sort(&spins->items, compare_spins);
+	search->session = search->seen.items[first].session;
+	search->pid = search->seen.items[first].pid;
+	for (int round = 0; round < KINDS_MAX && !err; round++) {
+		err = next_kind(search, first, &kind);
+		if (!kind)
+			break;
+		for (size_t i = first; i < search->seen.cnt && !err; i++)
+			if (is_of_process(search, &search->seen.items[i]))
+				err = add_owners(search, &search->seen.items[i], kind);
+	}
+	return err;
 }
 
-static int find_all_owners(struct spins *spins, const struct traces *traces)
+static int find_all_owners(struct search *search)
 {
-	uint32_t name_cnt = traces->strings.cnt, id;
 	struct idmap processes = {0};
 	int err = 0;
 
-	for (size_t i = 0; i < spins->items.cnt && !err; i++) {
-		const struct spin *spin = &spins->items.items[i];
-		struct ballot ballot = {.name_cnt = name_cnt};
-		uint32_t known = processes.cnt;
+	for (size_t i = 0; i < search->seen.cnt && !err; i++) {
+		const struct seen_spin *spin = &search->seen.items[i];
+		uint32_t known = processes.cnt, id;
 
-		err = idmap__id(&processes, (uint64_t)(spin->session - traces->sessions.items), spin->pid, &id);
-		if (err || id != known)
-			continue;
-		ballot.votes = calloc(3 * (size_t)name_cnt + 1, sizeof(*ballot.votes));
-		if (!ballot.votes) {
-			err = -ENOMEM;
-			break;
-		}
-		ballot.other = ballot.votes + name_cnt;
-		ballot.last = ballot.other + name_cnt;
-		find_owners(spins, traces, i, &ballot);
-		free(ballot.votes);
+		err = idmap__id(&processes, (uint64_t)(spin->session - search->traces->sessions.items), spin->pid, &id);
+		if (!err && id == known)
+			err = find_owners(search, i);
 	}
 	idmap__free(&processes);
 	return err;
 }
 
+ORDER(compare_spins, struct spin, BY((uintptr_t)a->session->graph, (uintptr_t)b->session->graph), BY(a->tid, b->tid),
+      BY(a->to_ts, b->to_ts), BY(a->from_ts, b->from_ts));
+
 int spins_find(struct spins *spins, const struct traces *traces, const struct samples *samples)
 {
+	struct search search = {.spins = spins, .traces = traces};
 	int err;
 
 	*spins = (struct spins){.items = {0}};
 	if (!samples)
 		return 0;
-	err = collect(spins, traces, samples);
+	err = collect(&search, samples);
+	for (size_t i = 0; i < search.seen.cnt && !err; i++)
+		end_at_wait(&search.seen.items[i]);
 	if (!err)
-		err = find_all_owners(spins, traces);
-	settle(spins);
+		err = find_all_owners(&search);
+	vec_sort(&spins->items, compare_spins);
+	vec_free(&search.seen);
+	vec_free(&search.kinds);
 	return err;
 }
 
@@ -242,7 +395,7 @@ static bool is_not_before(const struct spin *spin, const struct graph *graph, ui
 {
 	if (spin->session->graph != graph)
 		return (uintptr_t)spin->session->graph > (uintptr_t)graph;
-	return spin->tid != tid ? spin->tid > tid : spin->until_ts > from_ts;
+	return spin->tid != tid ? spin->tid > tid : spin->to_ts > from_ts;
 }
 
 uint32_t spins_owner(const struct spins *spins, const struct trace_session *session, uint32_t tid, uint64_t from_ts,
@@ -253,14 +406,12 @@ uint32_t spins_owner(const struct spins *spins, const struct trace_session *sess
 
 	for (size_t i = first; i < spins->items.cnt; i++) {
 		const struct spin *spin = &spins->items.items[i];
-		uint64_t first_ts = spin->first_ts > REACH_NS ? spin->first_ts - REACH_NS : 0;
-		uint64_t end_ts = spin->last_ts + REACH_NS < spin->until_ts ? spin->last_ts + REACH_NS : spin->until_ts;
+		uint64_t begin_ts = spin->from_ts > from_ts ? spin->from_ts : from_ts;
+		uint64_t end_ts = spin->to_ts < to_ts ? spin->to_ts : to_ts;
 
-		if (spin->session->graph != session->graph || spin->tid != tid || first_ts >= to_ts)
+		if (spin->session->graph != session->graph || spin->tid != tid || spin->from_ts >= to_ts)
 			break;
-		first_ts = first_ts > from_ts ? first_ts : from_ts;
-		end_ts = end_ts < to_ts ? end_ts : to_ts;
-		if (first_ts < end_ts && (end_ts - first_ts) * 2 >= to_ts - from_ts)
+		if (begin_ts < end_ts && (end_ts - begin_ts) * 2 >= to_ts - from_ts)
 			return spin->owner_tid;
 	}
 	return 0;

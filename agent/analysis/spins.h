@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Spin locks of user space: a thread that spins uses its CPU and does nothing, what it waits for is the owner of the
- * lock.  Nothing says who that is, so it is inferred: the thread of the same process that had no CPU as long as the
- * other one was seen to spin, and got one right before that ended, again and again, and not likewise at other times.
+ * lock.  Nothing says who that is, so it is inferred: a thread of the same process that had no CPU while the other one
+ * was seen to spin, and got one right before that ended.  Absences of one kind (the thread's name, what it waited for,
+ * whether it did so for a request) are believed where most spins end with one, and as long times before them do not.
+ * Where the owner changes while a thread spins, each has the time of its own absence.
  */
 #ifndef WHYLATE_ANALYSIS_SPINS_H
 #define WHYLATE_ANALYSIS_SPINS_H
 
 #include "analysis/samples.h"
 
-/* One thread that spun, by the clock and the numbers of its graph. */
+/* One thread spun for a lock of another one, by the clock and the numbers of their graph. */
 struct spin {
 	const struct trace_session *session;
-	uint32_t group, tid, pid;
-	uint64_t first_ts, last_ts; /* of its samples in the loop */
-	uint64_t until_ts;          /* it had gone on by then */
-	uint32_t owner_tid;         /* of the graph, 0: not known */
+	uint32_t tid, owner_tid;
+	uint64_t from_ts, to_ts;
 };
 
 struct spins {
-	VEC(struct spin) items; /* with a known owner, by graph, tid and time */
+	VEC(struct spin) items; /* by graph, tid and end */
 };
 
 /* 0 or -ENOMEM; spins_free() in either case.  samples may be NULL. */

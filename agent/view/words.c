@@ -9,6 +9,10 @@ const char *words_way(const struct cause_way *way)
 		return way->category == WL_CATEGORY_FAULT_MINOR || way->category == WL_CATEGORY_FAULT_MAJOR
 			       ? "as page faults of the request's own work"
 			       : "as the request's own work";
+	if (way->spins)
+		return way->category == WL_CATEGORY_RUNQ
+			       ? "while requests waited for the CPU of threads that spun for a lock"
+			       : "while requests spun for a lock";
 	switch (way->category) {
 	case WL_CATEGORY_RUNQ:
 		return way->wait == WL_CATEGORY_RUNQ ? "while requests waited for its CPU"

@@ -267,7 +267,7 @@ static void serve(bool slow)
 	} else if (is("rwlock")) {
 		pthread_rwlock_rdlock(&config_lock);
 		pthread_rwlock_unlock(&config_lock);
-	} else if (is("spin")) {
+	} else if (is("spin") || is("spin-turns")) {
 		spin_acquire();
 		atomic_store(&spin_word, 0);
 	} else if (is("file-lock")) {
@@ -357,12 +357,12 @@ NOINLINE void take_snapshot(void)
 
 static void *background(void *arg)
 {
-	(void)arg;
-	name_thread(is("lock-timer") || is("lock-disk") ? "flusher"
-		    : is("lock-chain") || is("spin")    ? "compactor"
-		    : is("rwlock") || is("mmap-lock")   ? "loader"
-		    : is("fork-faults")                 ? "snapshotter"
-							: "indexer");
+	name_thread(arg                                              ? "flusher"
+		    : is("lock-timer") || is("lock-disk")            ? "flusher"
+		    : is("lock-chain") || !strncmp(plant, "spin", 4) ? "compactor"
+		    : is("rwlock") || is("mmap-lock")                ? "loader"
+		    : is("fork-faults")                              ? "snapshotter"
+								     : "indexer");
 	if (is("thread-hog") || is("two") || is("lock-runq"))
 		pin(0);
 	for (;;) {
@@ -379,7 +379,7 @@ static void *background(void *arg)
 			pthread_rwlock_wrlock(&config_lock);
 			reload_config(SLOW_NS);
 			pthread_rwlock_unlock(&config_lock);
-		} else if (is("spin")) {
+		} else if (is("spin") || is("spin-turns")) {
 			spin_acquire();
 			nap(SLOW_NS);
 			atomic_store(&spin_word, 0);
@@ -701,9 +701,11 @@ int main(int argc, char **argv)
 		touch_pages();
 	}
 	fd = listen_at(port);
-	if (is("lock-timer") || is("lock-disk") || is("lock-chain") || is("rwlock") || is("spin") ||
+	if (is("lock-timer") || is("lock-disk") || is("lock-chain") || is("rwlock") || is("spin") || is("spin-turns") ||
 	    is("fork-faults") || is("thread-hog") || is("two") || is("mmap-lock"))
 		pthread_create(&thread, NULL, background, NULL);
+	if (is("spin-turns"))
+		pthread_create(&thread, NULL, background, "second");
 	if (is("loop"))
 		serve_loop(fd, false);
 	else if (!strncmp(plant, "pool", 4))

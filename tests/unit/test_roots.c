@@ -181,12 +181,17 @@ static void found_free(struct found *found)
 #define SESSION_A 0x99
 #define SESSION_B 0x9a
 
-static bool on_path(const struct compare_line *line, const char *function)
+static bool on_call_path(const struct cause *cause, const char *function)
 {
-	for (size_t f = 0; line->root && f < line->root->root.call_path_cnt; f++)
-		if (!strcmp(line->root->root.call_path[f], function))
+	for (size_t f = 0; f < cause->root.call_path_cnt; f++)
+		if (!strcmp(cause->root.call_path[f], function))
 			return true;
 	return false;
+}
+
+static bool on_path(const struct compare_line *line, const char *function)
+{
+	return line->root && on_call_path(line->root, function);
 }
 
 static void check_lines(const struct comparison *comparison)
@@ -844,6 +849,109 @@ static void what_keeps_the_owner_of_a_spin_lock_is_the_root(void)
 	}
 }
 
+#define TURNS        4 /* threads, each of which owns the lock in turn while the others spin */
+#define TURN_NS      (16 * MS)
+#define TURN_SLICE   (3 * MS)
+#define TURN_PERIODS 60
+
+static void put_turn_segment(struct row_writer *to, uint32_t tid, uint64_t from_ts, uint64_t to_ts, const char *state,
+			     uint64_t sid, uint32_t by_tid)
+{
+	row_begin_segment(to, tid, from_ts, to_ts, state, sid);
+	if (by_tid) {
+		row_set_u64(to, SEGMENT_BY_PID, SERVER);
+		row_set_u64(to, SEGMENT_BY_TID, by_tid);
+		row_set_str(to, SEGMENT_BY_COMM, "conn");
+	}
+	row_end(to, SHARD_TABLE_SEGMENT);
+}
+
+static void put_turn_tick(struct row_writer *to, uint32_t tid, uint64_t ts, uint64_t end_ts, uint64_t sid,
+			  const char *frames)
+{
+	row_begin(to, SHARD_TABLE_STACK);
+	row_set_ts(to, STACK_TS, ts);
+	if (end_ts)
+		row_set_ts(to, STACK_END_TS, end_ts);
+	row_set_u64(to, STACK_PID, SERVER);
+	row_set_u64(to, STACK_TID, tid);
+	row_set_u64(to, STACK_SID, sid);
+	row_set_str(to, STACK_STATE, end_ts ? "blocked.sleep" : "running");
+	row_set_str(to, STACK_FRAMES, frames);
+	row_end(to, SHARD_TABLE_STACK);
+}
+
+/* The owner sleeps; the others have one CPU, slice by slice, until each gets the lock right after the one before. */
+static void put_turn(struct row_writer *to, uint64_t ts, uint32_t owner, uint64_t *sid)
+{
+	uint64_t first_ts = ts + MS, free_ts = ts + 50 * US + TURN_NS, own_sid = ++*sid, sids[TURNS];
+
+	put_turn_segment(to, owner, ts, ts + 50 * US, "running", own_sid, 0);
+	put_turn_segment(to, owner, ts + 50 * US, free_ts, "blocked.sleep", own_sid, 0);
+	put_turn_segment(to, owner, free_ts, free_ts + 20 * US, "running", own_sid, 0);
+	put_turn_tick(to, owner, ts + 50 * US, free_ts, own_sid, "main;conn;serve;retry_backoff;nanosleep");
+	row_put_interval(to, own_sid, owner, "tcp:80", ts, free_ts + 20 * US, 0, 0);
+	for (uint32_t i = 0; i < TURNS; i++)
+		sids[i] = ++*sid;
+	for (uint64_t slice = 0, at = first_ts; at < free_ts; slice++, at += TURN_SLICE) {
+		uint64_t end_ts = at + TURN_SLICE < free_ts ? at + TURN_SLICE : free_ts;
+
+		for (uint32_t i = 1; i < TURNS; i++) {
+			uint32_t tid = SERVER + (owner - SERVER + i) % TURNS;
+			bool runs = slice % (TURNS - 1) == i - 1;
+
+			put_turn_segment(to, tid, at, end_ts, runs ? "running" : "runq.preempt", sids[i],
+					 runs ? 0
+					      : SERVER + (owner - SERVER + 1 + (uint32_t)slice % (TURNS - 1)) % TURNS);
+			for (uint64_t tick = at + 500 * US; runs && tick < end_ts; tick += MS)
+				put_turn_tick(to, tid, tick, 0, sids[i], "main;conn;serve;spin_acquire;[spin]");
+		}
+	}
+	for (uint32_t i = 1; i < TURNS; i++) {
+		uint32_t tid = SERVER + (owner - SERVER + i) % TURNS;
+		uint64_t at = free_ts + 20 * US * i;
+
+		put_turn_segment(to, tid, free_ts, at, "runq.preempt", sids[i], 0);
+		put_turn_segment(to, tid, at, at + 20 * US, "running", sids[i], 0);
+		put_turn_segment(to, tid, at + 20 * US, at + MS, "blocked.net", 0, 0);
+		row_put_interval(to, sids[i], tid, "tcp:80", first_ts, at + 20 * US, 0, 0);
+	}
+}
+
+/* All have one name, and each of them is the owner at times: the request that sleeps with the lock is the root. */
+static void the_owner_of_a_spin_lock_may_change(void)
+{
+	const struct cause *first;
+	struct row_writer to;
+	struct found found;
+	uint64_t sid = 0;
+
+	test_dir__make(&found.dir);
+	row_writer_open(&to, found.dir.path, "host", 0x99, SERVER);
+	for (uint32_t i = 0; i < TURNS; i++)
+		row_put_thread(&to, SERVER, SERVER + i, "conn");
+	for (uint64_t k = 1; k <= TURN_PERIODS; k++) {
+		put_turn(&to, k * 60 * MS, SERVER + (uint32_t)k % TURNS, &sid);
+		for (uint64_t i = 0; i < 80; i++) {
+			uint32_t tid = SERVER + (uint32_t)i % TURNS;
+			uint64_t ts = k * 60 * MS + 20 * MS + i / TURNS * 2 * MS;
+
+			put_turn_segment(&to, tid, ts, ts + 100 * US, "running", ++sid, 0);
+			put_turn_segment(&to, tid, ts + 100 * US, ts + 2 * MS, "blocked.net", 0, 0);
+			row_put_interval(&to, sid, tid, "tcp:80", ts, ts + 100 * US, 0, 0);
+		}
+	}
+	row_writer_close(&to);
+	found_make(&found, 0.96);
+	first = &found.findings.report.causes[0];
+	check_account(&found.findings.report);
+	CU_ASSERT(first->share > 0.9);
+	CU_ASSERT_EQUAL(first->root.kind, ROOT_TIMER);
+	CU_ASSERT_STRING_EQUAL(first->root.role, "conn");
+	CU_ASSERT(on_call_path(first, "retry_backoff"));
+	found_free(&found);
+}
+
 /* --- what the kernel makes a thread wait for -----------------------------------------------------------------------
  */
 
@@ -1124,6 +1232,7 @@ int suite_roots(void)
 		{"what goes with a root is of its gain", what_goes_with_a_root_is_of_its_gain},
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
+		{"the owner of a spin lock may change", the_owner_of_a_spin_lock_may_change},
 	};
 
 	return unit_suite("roots", tests, sizeof(tests) / sizeof(tests[0]));
