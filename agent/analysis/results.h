@@ -90,6 +90,7 @@ struct cause_root {
 	size_t call_path_cnt;
 	const char *role;   /* thread name, or what several have in common: "worker-*"; NULL: not known */
 	const char *type;   /* of the request that it worked for; NULL: none */
+	bool for_requests;  /* it worked for requests that waited for it, and nothing says of which type */
 	const char *object; /* a device, a peer's address; NULL: none known */
 	/* The hand-offs behind that request, in most of the time, outermost first; none: it is as it came in. */
 	uint64_t context_id; /* 0: none */

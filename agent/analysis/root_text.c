@@ -33,7 +33,8 @@ static void work_text(char *buf, size_t sz, const struct cause *cause)
 	if (cause->root.type)
 		snprintf(buf, sz, ", in requests of type %.80s", cause->root.type);
 	else
-		snprintf(buf, sz, ", outside of any request");
+		snprintf(buf, sz,
+			 cause->root.for_requests ? ", for requests that waited for it" : ", outside of any request");
 }
 
 static char *code_text(const struct cause *cause, const char *thread, struct arena *arena)

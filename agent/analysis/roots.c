@@ -124,8 +124,8 @@ static int key_id(struct roots *roots, const struct root_key *key, uint32_t *id)
 
 static int way_id(struct roots *roots, const struct root_way *way, uint32_t *id)
 {
-	uint64_t how = (uint64_t)way->category << 16 | (uint64_t)way->wait << 8 | (uint64_t)way->spins << 2 |
-		       way->other << 1 | way->own;
+	uint64_t how = (uint64_t)way->category << 16 | (uint64_t)way->wait << 8 | (uint64_t)way->for_it << 3 |
+		       (uint64_t)way->spins << 2 | way->other << 1 | way->own;
 	uint32_t object, hops;
 
 	if (idmap__id(&roots->object_ids, way->object, way->by_address, &object) ||

@@ -32,6 +32,7 @@ struct root_way {
 	bool by_address;
 	bool own;               /* the interval's own thread, at work for it */
 	bool other;             /* the root is another thread, or works for another request */
+	bool for_it;            /* it worked for the interval, which says so nowhere: see is_for_it() */
 	bool spins;             /* it owned a lock that the thread before it spun for */
 	uint8_t category, wait; /* enum wl_category */
 	uint32_t key;

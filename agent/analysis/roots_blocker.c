@@ -105,6 +105,18 @@ static int add_unknown(const struct root_trail *trail, struct root_leaf leaf, co
 	return roots__add(trail->roots, trail, &leaf, ns);
 }
 
+/*
+ * A worker that the interval's thread gave work to through memory, and that told when it was done: its segments have no
+ * sid, but it was for the interval that it worked.
+ */
+static bool is_for_it(const struct root_trail *trail, const struct path_step *step)
+{
+	uint32_t pid = traces_graph_id(trail->session, trail->interval->base.pid);
+
+	return step->depth == 1 && !trail->nest && !step->sid && step->pid == pid && step->via == PATH_VIA_WAKEUP &&
+	       step->wait == WL_CATEGORY_IO_NET;
+}
+
 /* --- what kept it busy ---------------------------------------------------------------------------------------------
  */
 
@@ -410,6 +422,7 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 	}
 	if (state_is_on_cpu(step->state)) {
 		trail->way.own = !behind && step->category != WL_CATEGORY_QUEUE;
+		trail->way.for_it = is_for_it(trail, step);
 		leaf.time = ROOT_TIME_RAN;
 		return add_code(trail, leaf, step->pid, step->tid, 0,
 				trail->way.own && !step->sid ? trail->interval->base.sid : step->sid,

@@ -153,6 +153,22 @@ static int fill_category(struct cause *cause, const struct root_lines *lines, ui
 	return copy_text(&cause->culprit_host, roots, key->host, arena);
 }
 
+/* Most of its time was work for the requests that waited for it. */
+static bool is_for_requests(const struct root_lines *lines, uint32_t line)
+{
+	double all_ns = 0, for_it_ns = 0;
+
+	for (size_t i = 0; i < lines->ways.cnt; i++) {
+		const struct root_line_way *at = &lines->ways.items[i];
+
+		if (at->line != line)
+			continue;
+		all_ns += at->tail_ns;
+		for_it_ns += lines->roots->ways.items[at->way].for_it ? at->tail_ns : 0;
+	}
+	return 2 * for_it_ns > all_ns;
+}
+
 /* Where requests in several contexts were in the way, the one that was longest. */
 static int fill_context(struct cause *cause, const struct root_lines *lines, uint32_t line, struct arena *arena)
 {
@@ -256,6 +272,7 @@ int root_lines__cause(struct cause *cause, struct report *report, const struct r
 		.culprit_tid = -1,
 	};
 	err = fill_root(cause, lines->roots, from, arena);
+	cause->root.for_requests = !cause->root.type && is_for_requests(lines, line);
 	if (!err)
 		err = fill_category(cause, lines, line, arena);
 	if (!err)

@@ -952,6 +952,56 @@ static void the_owner_of_a_spin_lock_may_change(void)
 	found_free(&found);
 }
 
+/* --- a worker of an event loop -------------------------------------------------------------------------------------
+ */
+
+/* Every tenth request is handed to a worker, which wakes the loop when it is done. */
+static void offloading_server(const char *dir)
+{
+	struct row_writer to;
+	uint64_t idle_ts = MS;
+
+	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	row_put_session(&to, "pid", "200");
+	row_put_thread(&to, SERVER, SERVER, "server");
+	row_put_thread(&to, SERVER, HOLDER, "worker");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, given_ts = ts + 50 * US, done_ts = k % 10 ? given_ts : given_ts + 10 * MS;
+
+		row_put_segment(&to, SERVER, ts, given_ts, "running", k);
+		if (done_ts > given_ts) {
+			row_put_segment(&to, HOLDER, idle_ts, given_ts, "blocked.futex", 0);
+			row_put_wakeup(&to, HOLDER, given_ts, SERVER, "server");
+			row_put_segment(&to, HOLDER, given_ts, done_ts + 10 * US, "running", 0);
+			row_put_segment(&to, SERVER, given_ts, done_ts, "blocked.poll", 0);
+			row_put_wakeup(&to, SERVER, done_ts, HOLDER, "worker");
+			idle_ts = done_ts + 10 * US;
+		}
+		for (uint64_t tick = given_ts + 500 * US; tick < done_ts; tick += MS)
+			put_turn_tick(&to, HOLDER, tick, 0, 0, "main;worker;encode_frame");
+		row_put_segment(&to, SERVER, done_ts, done_ts + 20 * US, "running", k);
+		row_put_interval(&to, k, SERVER, "tcp:80", ts, done_ts + 20 * US, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+static void a_worker_works_for_the_requests_that_wait_for_it(void)
+{
+	const struct cause *first;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	offloading_server(found.dir.path);
+	found_make(&found, 0.95);
+	first = &found.findings.report.causes[0];
+	check_account(&found.findings.report);
+	CU_ASSERT(first->share > 0.98);
+	CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);
+	CU_ASSERT_STRING_EQUAL(first->what,
+			       "`encode_frame`: code of thread `worker` (tid 201), for requests that waited for it");
+	found_free(&found);
+}
+
 /* --- what the kernel makes a thread wait for -----------------------------------------------------------------------
  */
 
@@ -1233,6 +1283,7 @@ int suite_roots(void)
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
 		{"the owner of a spin lock may change", the_owner_of_a_spin_lock_may_change},
+		{"a worker works for the requests that wait for it", a_worker_works_for_the_requests_that_wait_for_it},
 	};
 
 	return unit_suite("roots", tests, sizeof(tests) / sizeof(tests[0]));
