@@ -47,12 +47,13 @@ _Static_assert(STATE_SLOTS <= 1 << STATE_BITS, "a state fits into the low bits o
 /* What is done to a thread from outside: it delays whatever waits for the thread, no matter what the thread was at. */
 #define EXTERNAL_STATES                                                                                        \
 	(bit(WL_STATE_IRQ_HARD) | bit(WL_STATE_IRQ_VECTOR) | bit(WL_STATE_IRQ_TIMER) | bit(WL_STATE_IRQ_IPI) | \
-	 SOFTIRQ_STATES | bit(WL_STATE_RUNQ_WAKEUP) | bit(WL_STATE_RUNQ_PREEMPT) | bit(WL_STATE_THROTTLED))
+	 SOFTIRQ_STATES | bit(WL_STATE_RUNQ_WAKEUP) | bit(WL_STATE_RUNQ_PREEMPT) | bit(WL_STATE_THROTTLED) |   \
+	 bit(WL_STATE_BLOCKED_STOPPED))
 #define RUNQ_STATES (bit(WL_STATE_RUNQ_WAKEUP) | bit(WL_STATE_RUNQ_PREEMPT))
 #define BLOCKED_STATES                                                                           \
 	(bit(WL_STATE_BLOCKED_FUTEX) | bit(WL_STATE_BLOCKED_DISK) | bit(WL_STATE_BLOCKED_NET) |  \
 	 bit(WL_STATE_BLOCKED_POLL) | bit(WL_STATE_BLOCKED_PIPE) | bit(WL_STATE_BLOCKED_SLEEP) | \
-	 bit(WL_STATE_BLOCKED_OTHER))
+	 bit(WL_STATE_BLOCKED_STOPPED) | bit(WL_STATE_BLOCKED_OTHER))
 #define RUNNING_STATES (bit(WL_STATE_RUNNING) | bit(STATE_FAULT_PENDING))
 
 struct snapshot {

@@ -81,6 +81,7 @@ VERIFIED_ONCE int open__send(struct open_interval *open, struct thread *thread, 
 	record->length_ns[WL_STATE_RUNNING] += open->sum.length_ns[STATE_FAULT_PENDING];
 	for (int i = 0; i < WL_TALLY_CNT; i++)
 		record->tally[i] = open->sum.tally[i];
+	record->zero = 0;
 	ring__submit(record);
 	return 0;
 }

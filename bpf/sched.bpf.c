@@ -69,7 +69,8 @@ static __always_inline void switched_out(struct task_struct *task, struct thread
 	if (faults) {
 		state = STATE_FAULT_PENDING; /* the fault's wait is part of the fault */
 	} else if (!thread->recording && !cfg_knobs.trace && !may_be_loop(thread)) {
-		state = WL_STATE_BLOCKED_OTHER; /* nobody will ask */
+		/* Nobody will ask for more. */
+		state = task_is_stopped(task) ? WL_STATE_BLOCKED_STOPPED : WL_STATE_BLOCKED_OTHER;
 	} else {
 		state = wait_of(task, thread);
 	}

@@ -24,6 +24,15 @@ static __always_inline long call_of(struct task_struct *task, struct pt_regs *re
 	return nr < KNOB_SYSCALLS ? nr : -1;
 }
 
+#define __TASK_STOPPED 0x4
+#define __TASK_TRACED  0x8
+
+/* A signal or a debugger has stopped the task: whatever call it is in, that is not what it waits for. */
+static __always_inline bool task_is_stopped(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, __state) & (__TASK_STOPPED | __TASK_TRACED);
+}
+
 /* What a read or a write on that descriptor waits for. */
 static __always_inline u32 wait_of_file(struct task_struct *task, u64 fd)
 {
@@ -97,6 +106,10 @@ static __always_inline u32 wait_of_task(struct task_struct *task, struct wl_wait
 	wait->owner_tid = 0;
 	wait->sysno = nr;
 	*owner_at = 0;
+	if (task_is_stopped(task)) {
+		wait->sysno = -1;
+		return wait->state = WL_STATE_BLOCKED_STOPPED;
+	}
 	if (nr >= 0) {
 		class = cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)];
 		wait->object = syscall_arg(regs, 0);

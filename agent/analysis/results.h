@@ -82,6 +82,7 @@ struct cause_handoff {
 /* Objects of roots whose wait is the kernel's own means; ROOT_DISK, but the last one, which is a quota. */
 #define ROOT_DIRTY_PAGES "dirty-page throttling"
 #define ROOT_RECLAIM     "memory reclaim"
+#define ROOT_STOPPED     "stopped by a signal"
 #define ROOT_MEMORY_HIGH "memory.high"
 
 struct cause_root {

@@ -37,6 +37,13 @@ static void work_text(char *buf, size_t sz, const struct cause *cause)
 			 cause->root.for_requests ? ", for requests that waited for it" : ", outside of any request");
 }
 
+static char *stopped_text(const struct cause *cause, const char *thread, struct arena *arena)
+{
+	if (cause->root.kind == ROOT_CODE)
+		return arena__printf(arena, "stopped by a signal or a debugger, until thread %s continued it", thread);
+	return arena__printf(arena, "stopped by a signal or a debugger; the recording does not show who continued it");
+}
+
 static char *code_text(const struct cause *cause, const char *thread, struct arena *arena)
 {
 	char work[TEXT_SZ];
@@ -82,6 +89,8 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 	char thread[TEXT_SZ];
 
 	thread_text(thread, sizeof(thread), cause, report);
+	if (root->object && !strcmp(root->object, ROOT_STOPPED))
+		return stopped_text(cause, thread, arena);
 	switch (root->kind) {
 	case ROOT_CODE:
 		return code_text(cause, thread, arena);

@@ -320,6 +320,18 @@ static bool is_ended_by_timer(const struct root_trail *trail, const struct path_
 	return wakeup && !wakeup->waker_tid && wakeup->context == WL_CONTEXT_TIMER;
 }
 
+/* Who let it go on is the root, as far as that is known. */
+static int add_stopped(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
+{
+	if (!is_other(step))
+		return add_unknown(trail, leaf, ROOT_STOPPED, ns);
+	leaf.key.kind = ROOT_CODE;
+	if (roots__text(trail->roots, ROOT_STOPPED, &leaf.key.object) ||
+	    set_thread(trail, &leaf, step->culprit_pid, step->culprit_tid, step->culprit_name))
+		return -ENOMEM;
+	return roots__add(trail->roots, trail, &leaf, ns);
+}
+
 /* Nothing in the graph is behind that wait. */
 static int end_of_wait(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
 {
@@ -413,6 +425,8 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 	/* What may have been another's doing is nobody's. */
 	if (step->certainty == WL_CERTAINTY_AMBIGUOUS || step->state == WL_STATE_UNKNOWN)
 		return add_unknown(trail, leaf, NULL, ns);
+	if (step->state == WL_STATE_BLOCKED_STOPPED)
+		return add_stopped(trail, step, leaf, ns);
 	if (state_is_interrupt(step->state)) {
 		if (roots__text(trail->roots, interrupts, &text))
 			return -ENOMEM;

@@ -265,6 +265,8 @@ static int walk_blocked(struct walk *walk, struct frame *frame, const struct gra
 	struct graph_wakeup *wakeup;
 	int err = 0;
 
+	if (segment->state == WL_STATE_BLOCKED_STOPPED)
+		return walk__push_stopped(walk, frame, segment, low_ts);
 	/* Nobody is behind a sleep; what the holder of a lock waits for at the disk is its own affair. */
 	if (segment->state == WL_STATE_BLOCKED_SLEEP) {
 		device = device_for(walk, frame->tid, segment, wake_ts);

@@ -19,6 +19,7 @@
  * for itself has its own category, and its running is the category of the wait; a pipe or an eventfd counts as
  *     `io.net`, "the network or another process".
  *   - Queued while the thread was idle in its event loop (`blocked.poll`): the wait is the interval's own.
+ *   - Stopped by a signal it is `other` wherever that happens; the culprit is who continued it.
  *   - `queue`: the culprit is the thread that worked on something else, `sid` is the interval that it worked for.
  *
  * An ambiguous edge makes everything behind it ambiguous; `sure` is the category that such a step has without that

@@ -63,6 +63,8 @@ int walk__push_queue(struct walk *walk, struct frame *frame, const struct graph_
 /* A wait that is not followed further, although somebody ended it. */
 int walk__push_wait(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts,
 		    const struct graph_wakeup *wakeup);
+/* A signal stopped the thread. */
+int walk__push_stopped(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
 int walk__push_other(struct walk *walk, struct frame *frame, uint64_t begin_ts, enum path_flag why);
 
 /* An edge that the path of the last frame goes along. */

@@ -133,12 +133,30 @@ int walk__push_doings(struct walk *walk, struct frame *frame, const struct graph
 	return walk__push_step(walk, frame, step, begin_ts);
 }
 
+/* What the one that continues it does meanwhile is no matter: as a rule it has stopped the thread itself. */
+int walk__push_stopped(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
+{
+	struct graph_wakeup *wakeup = graph__wakeup_in(walk->graph, frame->tid, segment->begin_ts + 1, segment->end_ts);
+	struct path_step step = frame__step(frame, segment);
+	int err = wakeup ? walk__push_edge(walk, frame, wakeup, NULL) : 0;
+
+	frame__set_category(frame, &step, WL_CATEGORY_OTHER);
+	if (wakeup) {
+		step.culprit_pid = wakeup->waker_pid;
+		step.culprit_tid = wakeup->waker_tid;
+		step.culprit_name = wakeup->waker_name;
+	}
+	return err ? err : walk__push_step(walk, frame, step, begin_ts);
+}
+
 int walk__push_queue(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
 {
 	struct path_step step = frame__step(frame, segment);
 	enum wl_category category = state_category(step.state);
 	bool waits = frame->generator || frame->depth || frame->at_ts <= walk->interval->pickup_ts;
 
+	if (segment && segment->state == WL_STATE_BLOCKED_STOPPED)
+		return walk__push_stopped(walk, frame, segment, begin_ts);
 	if (segment && is_inflicted(category)) {
 		frame__set_category(frame, &step, category);
 		if (category == WL_CATEGORY_RUNQ)

@@ -112,7 +112,8 @@ static uint64_t less(uint64_t from, uint64_t what)
 static uint64_t wait_low(const struct wl_interval_record *record, uint64_t wait_ns)
 {
 	uint64_t waiting = bit(BLOCKED_FUTEX) | bit(BLOCKED_DISK) | bit(BLOCKED_NET) | bit(BLOCKED_POLL) |
-			   bit(BLOCKED_PIPE) | bit(BLOCKED_SLEEP) | bit(BLOCKED_OTHER) | bit(UNKNOWN);
+			   bit(BLOCKED_PIPE) | bit(BLOCKED_SLEEP) | bit(BLOCKED_STOPPED) | bit(BLOCKED_OTHER) |
+			   bit(UNKNOWN);
 
 	return less(wait_ns, states_ns(record, ~waiting)) / 5 * 4;
 }

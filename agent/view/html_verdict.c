@@ -103,7 +103,7 @@ static void put_ways(struct html *html, const struct cause *cause)
 		const struct cause_way *way = &cause->ways[w];
 
 		html__put(html, "<li>");
-		html__printf(html, "%s %s", format_share(share, way->share), words_way(way));
+		html__printf(html, "%s %s", format_share(share, way->share), words_way(cause, way));
 		for (size_t h = 0; h < way->hop_cnt; h++)
 			html__printf(html, "%s%s%s", h ? ", " : " (through ", way->hops[h],
 				     h + 1 == way->hop_cnt ? ")" : "");

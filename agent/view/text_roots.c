@@ -40,7 +40,7 @@ static void print_ways(struct page *page, const struct cause *cause, size_t inde
 		add(line, w ? "; " : "");
 		add(line, format_share(share, way->share));
 		add(line, " ");
-		add(line, words_way(way));
+		add(line, words_way(cause, way));
 		for (size_t h = 0; h < way->hop_cnt; h++) {
 			add(line, h ? ", `" : " (through `");
 			add(line, way->hops[h]);

@@ -85,9 +85,10 @@ static const char *state_words(char buf[NAME_SZ], const struct story_step *step)
 		verb = "is interrupted";
 		break;
 	default:
-		verb = step->state == WL_STATE_BLOCKED_PIPE    ? "waits for a pipe"
-		       : step->state == WL_STATE_BLOCKED_OTHER ? "waits"
-							       : "does something that was not seen";
+		verb = step->state == WL_STATE_BLOCKED_PIPE      ? "waits for a pipe"
+		       : step->state == WL_STATE_BLOCKED_STOPPED ? "is stopped by a signal"
+		       : step->state == WL_STATE_BLOCKED_OTHER   ? "waits"
+								 : "does something that was not seen";
 	}
 	if (!step->syscall)
 		return verb;

@@ -3,7 +3,12 @@
 
 #include <string.h>
 
-const char *words_way(const struct cause_way *way)
+static bool is_stop(const struct cause *cause)
+{
+	return cause->root.object && !strcmp(cause->root.object, ROOT_STOPPED);
+}
+
+const char *words_way(const struct cause *cause, const struct cause_way *way)
 {
 	if (way->own)
 		return way->category == WL_CATEGORY_FAULT_MINOR || way->category == WL_CATEGORY_FAULT_MAJOR
@@ -37,7 +42,7 @@ const char *words_way(const struct cause_way *way)
 	case WL_CATEGORY_IRQ_IPI:
 		return "interrupting requests";
 	default:
-		return "in waits of another kind";
+		return is_stop(cause) ? "while their threads were stopped" : "in waits of another kind";
 	}
 }
 
@@ -60,6 +65,8 @@ const char *words_advice(const struct report *report, const struct cause *cause)
 {
 	const char *object = cause->root.object;
 
+	if (is_stop(cause))
+		return "who sends it SIGSTOP or traces it: job control, a checkpoint, a debugger";
 	switch (cause->root.kind) {
 	case ROOT_CODE:
 		return code_advice(report, cause);

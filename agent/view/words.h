@@ -6,7 +6,7 @@
 #include "analysis/results.h"
 
 /* Completes "41 % …": how the root reached the interval. */
-const char *words_way(const struct cause_way *way);
+const char *words_way(const struct cause *cause, const struct cause_way *way);
 /* Completes "look at: …"; of a cause with a root. */
 const char *words_advice(const struct report *report, const struct cause *cause);
 

@@ -263,6 +263,7 @@ struct wl_interval_record {
 	__wl_u64 length_ns[WL_STATE_CNT];
 	__wl_u32 count[WL_STATE_CNT];
 	__wl_u32 tally[WL_TALLY_CNT];
+	__wl_u32 zero;
 	__wl_u8 first[]; /* as in a brief record */
 };
 
@@ -605,7 +606,7 @@ _Static_assert(__builtin_offsetof(struct wl_interval_record, first_total) ==
 _Static_assert(sizeof(struct wl_trace_context) == 80, "trace context");
 _Static_assert(sizeof(struct wl_interval_record) == 112 + sizeof(struct wl_culprit) + 3 * sizeof(struct wl_wait) +
 							    sizeof(struct wl_trace_context) + 8 * WL_HW_SLOTS +
-							    12 * WL_STATE_CNT + 4 * WL_TALLY_CNT,
+							    12 * WL_STATE_CNT + 4 * WL_TALLY_CNT + 4,
 	       "interval record: no padding");
 
 #endif

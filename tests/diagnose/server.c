@@ -355,6 +355,25 @@ NOINLINE void take_snapshot(void)
 	waitpid(pid, NULL, 0);
 }
 
+/* Not a thread of the server: it would stop itself. */
+static void freeze(void)
+{
+	pid_t server = getpid();
+
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	name_thread("freezer");
+	for (;;) {
+		nap(40 * MS);
+		if (off)
+			continue;
+		kill(server, SIGSTOP);
+		nap(SLOW_NS);
+		kill(server, SIGCONT);
+	}
+}
+
 static void *background(void *arg)
 {
 	name_thread(arg                                              ? "flusher"
@@ -706,6 +725,8 @@ int main(int argc, char **argv)
 		pthread_create(&thread, NULL, background, NULL);
 	if (is("spin-turns"))
 		pthread_create(&thread, NULL, background, "second");
+	if (is("stopped"))
+		freeze();
 	if (is("loop"))
 		serve_loop(fd, false);
 	else if (!strncmp(plant, "pool", 4))

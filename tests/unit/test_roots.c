@@ -1002,6 +1002,48 @@ static void a_worker_works_for_the_requests_that_wait_for_it(void)
 	found_free(&found);
 }
 
+/* --- stopped by a signal -------------------------------------------------------------------------------------------
+ */
+
+/* Every tenth request arrives while the server is stopped, or is stopped itself. */
+static void a_stopped_thread_waits_for_who_continues_it(void)
+{
+	const struct cause *first;
+	struct row_writer to;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	row_writer_open(&to, found.dir.path, "host", 0x99, SERVER);
+	row_put_session(&to, "pid", "200");
+	row_put_thread(&to, SERVER, SERVER, "server");
+	row_put_thread(&to, HOLDER, HOLDER, "freezer");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, stop_ns = k % 10 ? 0 : 10 * MS, begin_ts = k % 20 ? ts : ts - 10 * US;
+		uint64_t end_ts = ts + stop_ns + 50 * US;
+
+		row_put_segment(&to, SERVER, ts - 15 * US, ts, "running", k % 20 ? 0 : k);
+		if (stop_ns) {
+			row_put_segment(&to, SERVER, ts, ts + stop_ns, "blocked.stopped", k % 20 ? 0 : k);
+			row_put_wakeup(&to, SERVER, ts + stop_ns, HOLDER, "freezer");
+		}
+		row_put_segment(&to, SERVER, ts + stop_ns, end_ts, "running", k);
+		row_begin_interval(&to, k, SERVER, "tcp:80", begin_ts, end_ts, 0, 0);
+		row_set_ts(&to, INTERVAL_PICKUP_TS, k % 20 ? ts + stop_ns : begin_ts);
+		row_end(&to, SHARD_TABLE_INTERVAL);
+	}
+	row_writer_close(&to);
+	found_make(&found, 0.95);
+	first = &found.findings.report.causes[0];
+	check_account(&found.findings.report);
+	CU_ASSERT(first->share > 0.98);
+	CU_ASSERT_EQUAL(first->category, WL_CATEGORY_OTHER);
+	CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);
+	CU_ASSERT_STRING_EQUAL(first->root.role, "freezer");
+	CU_ASSERT_STRING_EQUAL(first->what,
+			       "stopped by a signal or a debugger, until thread `freezer` (tid 201) continued it");
+	found_free(&found);
+}
+
 /* --- what the kernel makes a thread wait for -----------------------------------------------------------------------
  */
 
@@ -1283,6 +1325,7 @@ int suite_roots(void)
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
 		{"the owner of a spin lock may change", the_owner_of_a_spin_lock_may_change},
+		{"a stopped thread waits for who continues it", a_stopped_thread_waits_for_who_continues_it},
 		{"a worker works for the requests that wait for it", a_worker_works_for_the_requests_that_wait_for_it},
 	};
 
