@@ -19,7 +19,7 @@
 static const char help[] =
 	"  -s, --symbols FILE|preset:NAME   what a request is, and what to time in it (man page: THE SYMBOL LIST)\n"
 	"      --debuginfo DIR    debug files that name its functions are looked for there first\n"
-	"      --type-by auto|none|http|redis|memcached|postgres|mysql|fastcgi|uwsgi\n"
+	"      --type-by auto|none|http|redis|memcached|postgres|mysql|fastcgi|uwsgi|nats\n"
 	"                         types of requests by their first bytes (default auto: whichever protocol it is)\n"
 	"  -o, --output DIR       where the shards go\n"
 	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
@@ -187,7 +187,7 @@ static int take_type_by(void *ctx, const char *command, const char *arg)
 	if (!options->types || options->type_by || !strcmp(arg, "auto"))
 		return 0;
 	return usage_value(command, "--type-by", arg,
-			   "auto, none, http, redis, memcached, postgres, mysql, fastcgi or uwsgi");
+			   "auto, none, http, redis, memcached, postgres, mysql, fastcgi, uwsgi or nats");
 }
 
 #define O struct record_options

@@ -31,6 +31,7 @@ static const struct {
 	[REQUEST_TLS] = {"tls", parse_tls},
 	[REQUEST_MYSQL] = {"mysql", request_parse_mysql},
 	[REQUEST_UWSGI] = {"uwsgi", request_parse_uwsgi},
+	[REQUEST_NATS] = {"nats", request_parse_nats},
 };
 
 void request_parse_text(const uint8_t *bytes, size_t len, struct request_parsed *parsed)

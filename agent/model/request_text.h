@@ -91,7 +91,8 @@ static inline uint8_t to_upper(uint8_t byte)
 	return is_lower(byte) ? (uint8_t)(byte - 'a' + 'A') : byte;
 }
 
-/* request_web.c: a URI's path as a route; `cut`: it goes on beyond `len`. */
+/* request_web.c: a part of a route, or of a subject; a URI's path as a route; `cut`: it goes on beyond `len`. */
+void request_segment(struct request_text *text, const uint8_t *segment, size_t len);
 void request_route(struct request_text *text, const uint8_t *uri, size_t len, bool cut);
 bool request_parse_http(const struct request_bytes *request, struct request_parsed *parsed);
 bool request_parse_fastcgi(const struct request_bytes *request, struct request_parsed *parsed);
@@ -100,6 +101,9 @@ bool request_parse_uwsgi(const struct request_bytes *request, struct request_par
 /* request_cache.c */
 bool request_parse_redis(const struct request_bytes *request, struct request_parsed *parsed);
 bool request_parse_memcached(const struct request_bytes *request, struct request_parsed *parsed);
+
+/* request_message.c */
+bool request_parse_nats(const struct request_bytes *request, struct request_parsed *parsed);
 
 /* request_sql.c: a statement without its literals; `cut`: it goes on beyond `len`. */
 void request_statement(struct request_text *text, const uint8_t *sql, size_t len, bool cut, bool quotes_are_literals);

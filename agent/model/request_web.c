@@ -41,7 +41,7 @@ static bool is_value(const uint8_t *segment, size_t len)
 	return digits && hex >= HEX_MIN && hex + dashes == len;
 }
 
-static void put_segment(struct request_text *text, const uint8_t *segment, size_t len)
+void request_segment(struct request_text *text, const uint8_t *segment, size_t len)
 {
 	size_t at = 0;
 
@@ -104,7 +104,7 @@ void request_route(struct request_text *text, const uint8_t *uri, size_t len, bo
 			end++;
 		/* Of a segment that is cut it is not known whether it is a value. */
 		if (end < len || !cut)
-			put_segment(text, uri + at, end - at);
+			request_segment(text, uri + at, end - at);
 		at = end;
 	}
 	request_text__end(text, cut && at == len);

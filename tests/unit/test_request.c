@@ -92,6 +92,14 @@ static const struct example examples[] = {
 		"\0\x33\0\0"
 		"\x0e\0REQUEST_METHOD\4\0POST\x0b\0REQUEST_URI\x0e\0/a/99?b=hushhu",
 		"POST /a/*", "hush"),
+	EXAMPLE(NATS, "PUB orders.new.4711 5\r\nhushh\r\n", "PUB orders.new.*", "hush"),
+	EXAMPLE(NATS, "PUB price _INBOX.hush.7 2\r\nhu\r\n", "PUB price reply-to", "hush"),
+	EXAMPLE(NATS, "PUB _INBOX.hush.7 2\r\nok\r\n", "PUB _INBOX.*", "hush"),
+	EXAMPLE(NATS, "HPUB price _INBOX.hush.7 12 14\r\nNATS/1.0\r\n\r\nhu\r\n", "PUB price reply-to", "hush"),
+	EXAMPLE(NATS, "SUB _INBOX.hush.* 1\r\nPUB price _INBOX.hush.7 0\r\n\r\n", "PUB price reply-to", "hush"),
+	EXAMPLE(NATS, "SUB price workers 12\r\n", "SUB", "price"),
+	EXAMPLE(NATS, "CONNECT {\"pass\":\"hush\"}\r\nPING\r\n", "PING", "hush"),
+	EXAMPLE(NATS, "PING\r\n", "PING", NULL),
 	EXAMPLE(TLS, "\x17\3\3\0\x20hushhushhushhushhushhushhushhush", "TLS", "hush"),
 };
 #define EXAMPLE_CNT (sizeof(examples) / sizeof(examples[0]))
