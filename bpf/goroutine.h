@@ -66,11 +66,13 @@ static __noinline struct goroutine *goroutine__of(u32 pid, u64 g)
 	struct go_layout *layout = go_layout_of(pid);
 	struct goroutine *goroutine;
 	u64 goid = 0, start_pc = 0;
+	bool is_new;
 
 	if (!layout || bpf_probe_read_user(&goid, sizeof(goid), (void *)(g + layout->goid)) || !goid)
 		return NULL;
 	goroutine = bpf_map_lookup_elem(&goroutines, &key);
-	if (!goroutine) {
+	is_new = !goroutine;
+	if (is_new) {
 		bpf_map_update_elem(&goroutines, &key, (const void *)&zero_goroutine, BPF_NOEXIST);
 		goroutine = bpf_map_lookup_elem(&goroutines, &key);
 		if (!goroutine)
@@ -89,8 +91,12 @@ static __noinline struct goroutine *goroutine__of(u32 pid, u64 g)
 		goroutine->waiting = 0;
 		goroutine__forget_work(goroutine);
 	}
-	if (goroutine->goid != goid)
+	if (goroutine->goid != goid) {
 		goroutine__begins(goroutine, goid);
+		is_new = true;
+	}
+	if (!is_new)
+		return goroutine;
 	if (layout->start_pc != GO_NO_OFF)
 		bpf_probe_read_user(&start_pc, sizeof(start_pc), (void *)(g + layout->start_pc));
 	if (goroutine->start_pc != start_pc) {
@@ -120,12 +126,13 @@ static __always_inline void goroutine__read_state(struct goroutine *goroutine, u
 	goroutine->wait = WL_GO_WAIT_OTHER;
 	if (!layout)
 		return;
-	bpf_probe_read_user(&goid, sizeof(goid), (void *)(g + layout->goid));
-	bpf_probe_read_user(&status, sizeof(status), (void *)(g + layout->status));
-	status &= GO_STATUS_MASK;
 	if (parks) {
 		status = GO_STATUS_WAITING;
 		goid = goroutine->goid;
+	} else {
+		bpf_probe_read_user(&goid, sizeof(goid), (void *)(g + layout->goid));
+		bpf_probe_read_user(&status, sizeof(status), (void *)(g + layout->status));
+		status &= GO_STATUS_MASK;
 	}
 	if (goid != goroutine->goid || status == GO_STATUS_DEAD) {
 		goroutine->wait = WL_GO_WAIT_START;
@@ -325,6 +332,8 @@ VERIFIED_ONCE int goroutine__enter(struct thread *thread, u64 g)
 	goroutine = goroutine__of(thread->pid, g);
 	if (!goroutine)
 		return 0;
+	if (cfg_knobs.stacks && goroutine->stack_key)
+		goroutine__tell_stack(goroutine);
 	thread->is_go = 1;
 	thread__end_stale_fault(thread);
 	thread__cut(thread);
@@ -354,8 +363,6 @@ static __always_inline void thread__run_goroutine(struct thread *thread, u64 g)
 	if (thread->goroutine == g)
 		return;
 	goroutine__leave(thread, false);
-	if (cfg_knobs.stacks)
-		goroutine__tell_stack(thread, g);
 	goroutine__enter(thread, g);
 }
 
@@ -472,10 +479,12 @@ static __always_inline bool goroutine__pick_up(struct thread *thread, const stru
 static __always_inline void goroutine__parks(struct thread *thread, u64 g)
 {
 	struct goroutine *goroutine;
+	bool recorded;
 
 	if (thread->goroutine == g) {
+		recorded = thread->current_recorded;
 		goroutine__leave(thread, true);
-		if (cfg_knobs.stacks)
+		if (cfg_knobs.stacks && recorded)
 			goroutine__sample(thread, g);
 		return;
 	}

@@ -120,15 +120,14 @@ VERIFIED_ONCE int goroutine__sample(struct thread *thread, u64 g)
 	return 0;
 }
 
-/* The thread is about to run the goroutine: how long it has waited, and where. */
-VERIFIED_ONCE int goroutine__tell_stack(struct thread *thread, u64 g)
+/* A thread is about to run the goroutine: how long it has waited, and where. */
+VERIFIED_ONCE int goroutine__tell_stack(struct goroutine *goroutine)
 {
-	struct goroutine *goroutine = thread ? goroutine__known(thread->pid, g) : NULL;
 	u64 now = bpf_ktime_get_ns(), floor_ns = stack_controls.floor_ns, length_ns;
 	struct wl_stack_wait_record record = {};
 	struct open_interval *open;
 
-	if (!goroutine || !goroutine->stack_key)
+	if (!goroutine)
 		return 0;
 	record.key = goroutine->stack_key;
 	goroutine->stack_key = 0;
