@@ -234,8 +234,9 @@ struct request {
 /* A connection that the target accepted; or, foreign, one that it opened, which is tied to the request it asks for. */
 struct conn {
 	/* The cache line that an arrival's CPU takes from the reader's: 56 bytes of it are for values. */
-	struct request next; /* its first bytes have arrived and were not read yet */
-	u64 held_ts;         /* since when bytes of a reply are in the socket and not sent, 0: none are */
+	/* Its first bytes have arrived and were not read yet; foreign: begin_ts and window alone. */
+	struct request next;
+	u64 held_ts; /* since when bytes of a reply are in the socket and not sent, 0: none are */
 	u32 type;
 	u32 foreign; /* looked at once and found to be none of the target's */
 	/* The reader's */

@@ -19,6 +19,7 @@
 
 #include "goroutine_records.h"
 #include "goroutine_stack.h"
+#include "goroutine_waits.h"
 #include "interval.h"
 
 /* The runtime's own, of a g's status; a scan of its stack adds a bit. */
@@ -26,6 +27,8 @@
 #define GO_STATUS_RUNNABLE 1
 #define GO_STATUS_WAITING  4
 #define GO_STATUS_DEAD     6
+/* Bytes that were there so long before a wait for them have been read unseen. */
+#define ARRIVED_BEFORE_NS 1000000
 
 /* --- what is known of one ----------------------------------------------------------------------------------------- */
 
@@ -208,8 +211,10 @@ VERIFIED_ONCE int goroutine__leave(struct thread *thread, bool parks)
 	thread__served(thread, now);
 	if (goroutine && goroutine->tid == thread->tid && goroutine->state == GOROUTINE_RUNS &&
 	    goroutine->runs_on == thread->kernel_tid) {
-		goroutine__save(goroutine, thread);
+		if (cfg_knobs.trace && goroutine->from_ts)
+			goroutine__tell_wait(goroutine, WL_GO_WAIT_IO, goroutine->from_ts, goroutine->to_ts);
 		goroutine->from_ts = 0;
+		goroutine__save(goroutine, thread);
 		open = goroutine__open(goroutine);
 		if (open) {
 			open__account(open, thread);
@@ -225,42 +230,6 @@ VERIFIED_ONCE int goroutine__leave(struct thread *thread, bool parks)
 }
 
 /* --- on a thread -------------------------------------------------------------------------------------------------- */
-
-/* Who had the thread since then, and for how long. */
-static __always_inline u32 thread__held_by(const struct thread *thread, u64 since_ts, u64 *held_ns)
-{
-	*held_ns = 0;
-	if (!thread->left_ts || thread->left_ts <= since_ts)
-		return 0;
-	*held_ns = thread->left_ts - later(since_ts, thread->left_since_ts);
-	return thread->left_tid;
-}
-
-static __always_inline void open__note_runq(struct open_interval *open, const struct thread *thread, u64 ready_ns,
-					    u32 by_tid, u64 by_ns)
-{
-	if (!by_tid || ready_ns <= open->go_runq_ns || ready_ns < WAIT_NAMED_NS)
-		return;
-	open->go_runq_ns = ready_ns;
-	open->go_culprit.length_ns = by_ns;
-	open->go_culprit.pid = thread->pid;
-	open->go_culprit.tid = by_tid;
-	bpf_get_current_comm(open->go_culprit.comm, sizeof(open->go_culprit.comm));
-}
-
-static __always_inline void open__note_wait(struct open_interval *open, const struct goroutine *goroutine, u64 wait_ns)
-{
-	u32 state = wait_state(goroutine->wait);
-	struct wl_wait *longest = state == WL_STATE_BLOCKED_FUTEX ? &open->go_lock : &open->go_other;
-
-	if (wait_ns <= longest->length_ns || wait_ns < WAIT_NAMED_NS)
-		return;
-	longest->length_ns = wait_ns;
-	longest->object = WL_GO_WAIT | goroutine->wait;
-	longest->state = state;
-	longest->sysno = -1;
-	longest->owner_tid = goroutine->waker_tid;
-}
 
 /* Its interval goes on with the counters of this thread; what has passed since it was accounted for is a wait. */
 VERIFIED_ONCE int open__enter(struct open_interval *open, struct thread *thread, u64 wait_ns, u64 ready_ns, u32 state)
@@ -289,33 +258,42 @@ VERIFIED_ONCE int open__enter(struct open_interval *open, struct thread *thread,
 	return 0;
 }
 
+/* What it worked for was ended by another one meanwhile, which got the answer: it works for nothing. */
+static __always_inline void goroutine__miss_ended(struct goroutine *goroutine)
+{
+	goroutine->current_sid = goroutine->segment_sid = 0;
+	goroutine->current_recorded = 0;
+	if (goroutine->recording)
+		goroutine->recording--;
+}
+
 /* The wait that is over, of a goroutine that the thread runs from `now` on. */
 static __always_inline void goroutine__end_wait(struct goroutine *goroutine, struct thread *thread, u64 now)
 {
 	bool waits = goroutine->state == GOROUTINE_WAITS, known = waits || goroutine->state == GOROUTINE_READY;
 	u64 since_ns = known && now > goroutine->since_ts ? now - goroutine->since_ts : 0;
-	u64 wait_ns = waits ? since_ns : goroutine->waited_ns, ready_ns = waits ? 0 : since_ns, by_ns;
-	u32 by_tid = thread__held_by(thread, known ? goroutine->since_ts : now, &by_ns);
+	u64 wait_ns = waits ? since_ns : goroutine->waited_ns, ready_ns = waits ? 0 : since_ns;
 	struct open_interval *open = goroutine__open(goroutine);
 
+	if (!open && goroutine->current_recorded)
+		goroutine__miss_ended(goroutine);
+	goroutine__note_by(goroutine, thread, known ? goroutine->since_ts : now);
 	if (open) {
 		open__enter(open, thread, wait_ns, ready_ns, known ? wait_state(goroutine->wait) : WL_STATE_UNKNOWN);
 		open__note_wait(open, goroutine, wait_ns);
-		open__note_runq(open, thread, ready_ns, by_tid, by_ns);
+		open__note_runq(open, thread, goroutine, goroutine->since_ts, ready_ns);
 	}
 	if (!known)
 		return;
 	goroutine->from_ts = 0;
-	goroutine->by_tid = by_tid;
-	goroutine->by_ns = by_ns;
-	if (waits && goroutine->wait == WL_GO_WAIT_IO && !goroutine->current_sid) {
-		/* Perhaps for a request, which has been there for a while: its first call on a socket tells. */
+	if (waits && goroutine->wait == WL_GO_WAIT_IO) {
+		/* The bytes may have been there for a while: its first call on a socket tells. */
 		goroutine->from_ts = goroutine->since_ts;
 		goroutine->to_ts = now;
 	} else if (cfg_knobs.trace && waits) {
 		goroutine__tell_wait(goroutine, goroutine->wait, goroutine->since_ts, now);
 	} else if (cfg_knobs.trace) {
-		goroutine__tell_ready(goroutine, goroutine->since_ts, now, by_tid, by_ns);
+		goroutine__tell_ready(goroutine, goroutine->since_ts, now);
 	}
 }
 
@@ -399,7 +377,7 @@ static __always_inline void goroutine__switched_out(struct task_struct *task, st
 		goroutine__leave(thread, false);
 }
 
-/* The one that the thread runs, if its last wait was for bytes of no interval and was not told; NULL. */
+/* The one that the thread runs, if its last wait was for bytes and was not told; NULL. */
 static __always_inline struct goroutine *thread__untold(struct thread *thread)
 {
 	struct goroutine *goroutine = thread__goroutine(thread);
@@ -421,27 +399,63 @@ VERIFIED_ONCE int goroutine__tell_arrival(struct thread *thread, u64 begin_ts)
 	from_ts = goroutine->from_ts;
 	goroutine->from_ts = 0;
 	goroutine->arrived_ns = 0;
+	if (cfg_knobs.trace && goroutine->segment_sid)
+		goroutine__tell_wait(goroutine, WL_GO_WAIT_IO, from_ts,
+				     begin_ts > from_ts && begin_ts < goroutine->to_ts ? begin_ts : goroutine->to_ts);
 	if (!begin_ts || begin_ts >= goroutine->to_ts)
 		return 0;
 	begin_ts = later(begin_ts, from_ts);
 	goroutine->arrived_ns = goroutine->to_ts - begin_ts;
-	if (goroutine->by_ns > goroutine->arrived_ns)
-		goroutine->by_ns = goroutine->arrived_ns;
+	goroutine__limit_by(goroutine, thread, begin_ts);
 	if (cfg_knobs.trace)
-		goroutine__tell_ready(goroutine, begin_ts, goroutine->to_ts, goroutine->by_tid, goroutine->by_ns);
+		goroutine__tell_ready(goroutine, begin_ts, goroutine->to_ts);
 	return 0;
 }
 
-/* It was no request that the goroutine waited for. */
-VERIFIED_ONCE int goroutine__tell_data(struct thread *thread)
+/* A part of its interval's wait for bytes was one for a thread. */
+static __always_inline void open__move_to_runq(struct open_interval *open, u64 wait_ns, u64 ready_ns)
+{
+	u64 *net_ns = &open->sum.length_ns[WL_STATE_BLOCKED_NET];
+
+	if (ready_ns > *net_ns)
+		ready_ns = *net_ns;
+	*net_ns -= ready_ns;
+	open->sum.length_ns[WL_STATE_RUNQ_WAKEUP] += ready_ns;
+	open->sum.count[WL_STATE_RUNQ_WAKEUP]++;
+	if (open->go_other.length_ns == wait_ns && open->go_other.object == (WL_GO_WAIT | WL_GO_WAIT_IO))
+		open->go_other.length_ns -= ready_ns;
+}
+
+/*
+ * The goroutine has read, or tried to read, bytes that begin no request, and that arrived then (0: not known): it
+ * waited for them until then, and for a thread from then on.
+ */
+VERIFIED_ONCE int goroutine__tell_bytes(struct thread *thread, u64 arrived_ts)
 {
 	struct goroutine *goroutine = thread ? thread__untold(thread) : NULL;
+	struct open_interval *open;
+	u64 from_ts, to_ts;
 
 	if (!goroutine)
 		return 0;
-	if (cfg_knobs.trace)
-		goroutine__tell_wait(goroutine, WL_GO_WAIT_IO, goroutine->from_ts, goroutine->to_ts);
+	from_ts = goroutine->from_ts;
+	to_ts = goroutine->to_ts;
 	goroutine->from_ts = 0;
+	if (!arrived_ts || arrived_ts > to_ts || arrived_ts + ARRIVED_BEFORE_NS < from_ts)
+		arrived_ts = to_ts;
+	arrived_ts = later(arrived_ts, from_ts);
+	goroutine__limit_by(goroutine, thread, arrived_ts);
+	if (cfg_knobs.trace) {
+		goroutine__tell_wait(goroutine, WL_GO_WAIT_IO, from_ts, arrived_ts);
+		goroutine__tell_ready(goroutine, arrived_ts, to_ts);
+	}
+	if (arrived_ts == to_ts || !thread->current_recorded)
+		return 0;
+	open = open_find(thread->current_sid);
+	if (!open || open->tid != thread->tid)
+		return 0;
+	open__move_to_runq(open, to_ts - from_ts, to_ts - arrived_ts);
+	open__note_runq(open, thread, goroutine, arrived_ts, to_ts - arrived_ts);
 	return 0;
 }
 
@@ -456,7 +470,7 @@ VERIFIED_ONCE int goroutine__picks_up(struct thread *thread, u64 sid)
 	open = open_find(sid);
 	if (!open)
 		return 0;
-	open__note_runq(open, thread, goroutine->arrived_ns, goroutine->by_tid, goroutine->by_ns);
+	open__note_runq(open, thread, goroutine, goroutine->to_ts - goroutine->arrived_ns, goroutine->arrived_ns);
 	goroutine->arrived_ns = 0;
 	return 0;
 }

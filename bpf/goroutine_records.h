@@ -40,11 +40,11 @@ struct goroutine {
 	u64 current_sid, segment_sid, datagram_sk, datagram_sid;
 	u32 current_type, current_recorded, segment_type, datagram_recorded, recording;
 	u32 zero;
-	/* A wait for bytes of no interval, which may be those of the next; not told yet; from_ts 0: none. */
+	/* A wait for bytes, not told yet, which may have been there for some of it; from_ts 0: none. */
 	u64 from_ts, to_ts;
 	u64 by_ns;
-	u32 by_tid; /* who had the thread before, for by_ns since this one was ready */
-	u32 one_more;
+	u32 by_tid; /* who had the thread, or its CPU, before, for by_ns since this one was ready */
+	u32 by_pid;
 	u64 stack_key;  /* WAITS, READY: of the call path of its wait; 0: none was taken */
 	u64 arrived_ns; /* from the arrival of the request that it has read to when a thread ran it */
 };
@@ -104,7 +104,9 @@ static __always_inline struct open_interval *goroutine__open(struct goroutine *g
 struct go_stretch {
 	u64 begin_ts, end_ts;
 	u32 state;
-	u32 other_tid; /* BLOCKED: nobody; RUNQ: who had the thread that ran it then */
+	u32 other_tid; /* BLOCKED: nobody; RUNQ: who had the thread that ran it then, or its CPU */
+	u32 other_pid;
+	u32 zero;
 	u64 object;
 	u64 other_ns;
 };
@@ -134,7 +136,7 @@ static __always_inline bool goroutine__pack(struct goroutine *goroutine, struct 
 	words__put(&writer, WL_SEGMENT_WORD(stretch->state, 0, more, length_ns));
 	if (more && ready) {
 		words__put(&writer, stretch->other_ns);
-		words__put(&writer, (u64)goroutine->pid << 32 | stretch->other_tid);
+		words__put(&writer, (u64)stretch->other_pid << 32 | stretch->other_tid);
 	} else if (more) {
 		words__put(&writer, stretch->object);
 		words__put(&writer, (u64)(u32)-1 << 32);
@@ -163,7 +165,7 @@ static __noinline int goroutine__send_stretch(struct goroutine *goroutine, struc
 	record->state = stretch->state;
 	record->flags = 0;
 	record->sysno = -1;
-	record->other_pid = stretch->other_tid ? goroutine->pid : 0;
+	record->other_pid = stretch->other_pid;
 	record->other_tid = stretch->other_tid;
 	record->type = goroutine->segment_sid ? goroutine->segment_type : 0;
 	ring__submit(record);
@@ -182,15 +184,16 @@ static __always_inline void goroutine__tell_wait(struct goroutine *goroutine, u3
 	goroutine__send_stretch(goroutine, &stretch);
 }
 
-static __always_inline void goroutine__tell_ready(struct goroutine *goroutine, u64 begin_ts, u64 end_ts, u32 by_tid,
-						  u64 by_ns)
+/* Because of whom, it knows itself. */
+static __always_inline void goroutine__tell_ready(struct goroutine *goroutine, u64 begin_ts, u64 end_ts)
 {
 	struct go_stretch stretch = {
 		.begin_ts = begin_ts,
 		.end_ts = end_ts,
 		.state = WL_STATE_RUNQ_WAKEUP,
-		.other_tid = by_tid,
-		.other_ns = by_ns,
+		.other_tid = goroutine->by_tid,
+		.other_pid = goroutine->by_pid,
+		.other_ns = goroutine->by_ns,
 	};
 
 	goroutine__send_stretch(goroutine, &stretch);

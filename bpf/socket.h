@@ -101,6 +101,26 @@ static __always_inline bool nothing_to_read(struct sock *sk)
 #endif
 }
 
+/* --- arrivals ----------------------------------------------------------------------------------------------------- */
+
+/* Bytes of a reply, or the connection itself, that the target opened: the goroutine that waits for them can go on. */
+static __always_inline void opened_arrives(struct conn *conn)
+{
+	if (conn->next.begin_ts && conn->next.window == controls.window)
+		return;
+	conn->next.window = controls.window;
+	conn->next.begin_ts = bpf_ktime_get_ns();
+}
+
+/* When those arrived that the thread has read, or tried to; 0: not known. */
+static __always_inline u64 opened_take_arrival(struct conn *conn, long ret)
+{
+	u64 arrived_ts = conn->next.window == controls.window && ret >= 0 ? conn->next.begin_ts : 0;
+
+	conn->next.begin_ts = 0;
+	return arrived_ts;
+}
+
 static __always_inline int data_ready(struct sock *sk)
 {
 	u16 family = sock_get(sk, __sk_common.skc_family);
@@ -117,6 +137,12 @@ static __always_inline int data_ready(struct sock *sk)
 		return 0;
 	}
 	conn = conn_of(sk, family);
+	if (cfg_knobs.goroutines) {
+		if (!conn)
+			conn = conn_find(sk);
+		if (conn && conn->foreign)
+			opened_arrives(conn);
+	}
 	if (conn && conn->held_ts)
 		conn_end_held(sk, conn);
 	/* A Unix socket says so after its lock is gone: the target may have read the data by now. */
@@ -381,7 +407,7 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 		return 0;
 	if (conn->foreign) {
 		if (cfg_knobs.goroutines)
-			goroutine__tell_data(thread);
+			goroutine__tell_bytes(thread, opened_take_arrival(conn, ret));
 		return reply_received(conn, thread, ret);
 	}
 	if (ret > 0)
@@ -404,14 +430,14 @@ static __always_inline int sent(struct sock *sk, long ret)
 	if (!thread)
 		return 0;
 	goroutine__sync(thread);
+	conn = conn_find(sk);
 	if (cfg_knobs.goroutines)
-		goroutine__tell_data(thread);
+		goroutine__tell_bytes(thread, conn && conn->foreign ? opened_take_arrival(conn, ret) : 0);
 	if (thread->datagram_sk && thread->datagram_sk == (u64)sk) {
 		thread->datagram_sk = 0;
 		interval__finish(thread, thread->datagram_sid, thread->segment_type, thread->datagram_recorded);
 		return 0;
 	}
-	conn = conn_find(sk);
 	if (!conn || conn->foreign)
 		return request_asks(sk, thread, true);
 	ends = conn_in_request(conn);
@@ -441,6 +467,11 @@ static __always_inline int state_changed(struct sock *sk, int new_state)
 
 		if (thread)
 			request_asks(sk, thread, false);
+	} else if (new_state == TCP_ESTABLISHED && cfg_knobs.goroutines) {
+		struct conn *conn = conn_find(sk);
+
+		if (conn && conn->foreign)
+			opened_arrives(conn);
 	} else if (new_state == TCP_CLOSE) {
 		struct conn *conn = conn_find(sk);
 

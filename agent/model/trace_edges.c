@@ -6,6 +6,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* Between the end of a goroutine's wait and its read: it was ready, and ran. */
+#define GO_LOOKS_MAX 8
+
 int trace__received(struct trace *trace, enum shard_table_id table, int err)
 {
 	if (err == -EINVAL) {
@@ -45,6 +48,24 @@ void trace_detail_make(struct trace_detail *detail, const struct wl_socket_recor
 	trace_socket_address(record, sent, detail->to_addr, sizeof(detail->to_addr));
 }
 
+/*
+ * When the bytes that a goroutine has just read ended its wait for them: the kernel wakes whichever thread polls, so
+ * that no wake-up of its own says so.  0: it did not wait.
+ */
+static uint64_t goroutine_waited_until(struct trace *trace, const struct wl_socket_record *received)
+{
+	size_t before;
+	struct graph_segment *segment = graph__segment_before(trace->graph, received->tid, received->ts, &before);
+
+	for (int looks = 0; segment && looks < GO_LOOKS_MAX; looks++, segment--) {
+		if (segment->state == WL_STATE_BLOCKED_NET)
+			return segment->end_ts;
+		if (state_is_blocked(segment->state) || !before--)
+			return 0;
+	}
+	return 0;
+}
+
 static int on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received)
 {
 	bool is_unix = received->family == AF_UNIX;
@@ -65,6 +86,7 @@ static int on_received(void *owner, const struct wl_socket_record *sent, const s
 	trace_detail_make(&detail, received, false);
 	if (sent) {
 		struct graph_wakeup *wakeup;
+		uint64_t woken_ts = 0;
 
 		if (received->direction == WL_RECEIVED_UNSURE)
 			handoff.certainty = WL_CERTAINTY_AMBIGUOUS;
@@ -77,8 +99,12 @@ static int on_received(void *owner, const struct wl_socket_record *sent, const s
 		wakeup = graph__wakeup_in(
 			trace->graph, received->tid,
 			received->ts > TRACE_WOKEN_BEFORE_NS ? received->ts - TRACE_WOKEN_BEFORE_NS : 0, received->ts);
-		if (wakeup && wakeup->ts < handoff.from_ts && handoff.from_ts - wakeup->ts < TRACE_WINDOW_NS)
-			handoff.from_ts = wakeup->ts;
+		if (received->tid >= WL_GOROUTINE_TID)
+			woken_ts = goroutine_waited_until(trace, received);
+		else if (wakeup)
+			woken_ts = wakeup->ts;
+		if (woken_ts && woken_ts < handoff.from_ts && handoff.from_ts - woken_ts < TRACE_WINDOW_NS)
+			handoff.from_ts = woken_ts;
 	}
 	return add_handoff(trace, &handoff, &detail);
 }

@@ -187,6 +187,10 @@ static int write_edge(struct trace *trace, const struct path_edge *edge)
 		err = write_handoff(trace, edge->handoff);
 		if (!err && edge->handoff->kind == WL_HANDOFF_BLOCK)
 			err = write_rivals_of(trace, edge->handoff);
+		/* Nobody wakes a goroutine that waits for bytes: it waited until they were sent. */
+		if (!err && edge->tid >= WL_GOROUTINE_TID && edge->handoff->to_tid == edge->tid &&
+		    edge->handoff->from_ts)
+			err = write_thread(trace, edge->tid, edge->handoff->from_ts - 1, to_ts);
 		wakeup = graph__wakeup_in(trace->graph, edge->tid,
 					  to_ts > TRACE_WOKEN_BEFORE_NS ? to_ts - TRACE_WOKEN_BEFORE_NS : 0, to_ts);
 	} else {
