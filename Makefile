@@ -280,7 +280,8 @@ $(eval $(call go_rule,unit/go-subject-stripped,tests/unit/go_subject.go,stripped
 $(eval $(call go_rule,unit/go-subject-plain,tests/unit/go_subject.go,plain))
 $(eval $(call go_rule,goroutines/server,tests/goroutines/server.go,))
 $(eval $(call go_rule,goroutines/server-stripped,tests/goroutines/server.go,stripped))
-live_go := $(if $(GO),$(addprefix $(BUILD)/goroutines/,server server-stripped))
+$(eval $(call go_rule,goroutines/broker,tests/goroutines/broker.go,))
+live_go := $(if $(GO),$(addprefix $(BUILD)/goroutines/,server server-stripped broker))
 # And by the other versions that are installed.
 define go_version_rule
 $(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped: GO := /usr/lib/$(1)/bin/go
@@ -568,5 +569,5 @@ help:
 	@echo 'make fleet-demo   20 agents, 2 collectors, 2 database servers and Prometheus on loopback: who is late, and why'
 	@echo 'make diagnose-all [PLANTS=…] [FLAGS=--no-gain]   servers with planted causes, each diagnosed: is the first line right?'
 	@echo 'make targets [TARGETS=…] [FLAGS=-v]       four programs of Debian, each with a planted cause, diagnosed by name'
-	@echo 'make targets-all [TARGETS=…] [FLAGS=-v]   thirteen programs of Debian, each with a planted cause, diagnosed by port'
+	@echo 'make targets-all [TARGETS=…] [FLAGS=-v]   fourteen programs of Debian, each with a planted cause, diagnosed by port'
 	@echo 'make lint      format and cppcheck        make fuzz             libFuzzer on what is not trusted'

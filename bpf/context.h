@@ -205,6 +205,7 @@ struct open_interval {
 	u32 pid, tid, type, hw_epoch, hw_generation;
 	u32 picker_tid;  /* the thread that picked it up: tid, unless it went on to another one */
 	u32 counted_tid; /* the thread whose counters `base` has: where a goroutine ran last */
+	u32 message;     /* MESSAGE_…, see nats.h */
 	u64 queue_sid, queue_sid_ns;
 	u64 context; /* as in the record, likewise the next three */
 	u64 conn;
@@ -249,7 +250,7 @@ struct conn {
 	u32 awaits;      /* foreign: nothing was read since the request asked */
 	u32 is_shared;   /* foreign: several requests were asked for at a time */
 	u32 is_connecting;
-	u32 zero;
+	u32 nats;    /* see nats.h */
 	u64 context; /* foreign: in which the request goes on with the reply */
 };
 
@@ -332,6 +333,10 @@ struct {
 
 extern const volatile struct knobs cfg_knobs;
 extern struct controls controls;
+
+/* Trace mode: moves on when another connection becomes followed; 0 is the generation of nothing. */
+#define FLOW_GENERATION_FIRST 1
+extern u32 flow_generation;
 
 /*
  * A function that the verifier looks at once for any arguments, and not again with each call in each state of its

@@ -7,8 +7,10 @@
  * A connection that the target accepted carries requests, whose senders are clients: not followed, but where they may
  * be on another host, what goes to and fro is told, so that recordings of both hosts can be joined.  Of the connections
  * of a thread outside the target, those on which it speaks first are its dependencies; the others are its own clients.
+ * So is a connection that the target accepted and passes requests on by, to a client that answers them (nats.h).
  */
 #include "follow.h"
+#include "nats.h"
 
 #define PORT_OF_NET(be) __builtin_bswap16(be)
 
@@ -59,9 +61,6 @@ struct {
 	__type(value, struct flow_end);
 } flow_ends SEC(".maps");
 
-/* Moves on when another connection becomes followed; 0 is the generation of nothing. */
-#define FLOW_GENERATION_FIRST 1
-u32 flow_generation = FLOW_GENERATION_FIRST;
 u64 unix_conns;
 
 struct tcp_sock___positions {
@@ -178,7 +177,10 @@ static __always_inline enum accepted who_opened(struct sock *sk, u16 family)
 		return OPENED;
 	if (family != AF_UNIX) {
 		port = sk->__sk_common.skc_num;
-		return controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)] >> (port % 64) & 1 ? ACCEPTED : OPENED;
+		if (!(controls.tcp_ports[port / 64 & (KNOB_PORT_WORDS - 1)] >> (port % 64) & 1))
+			return OPENED;
+		conn = cfg_knobs.goroutines ? bpf_sk_storage_get(&conns, sk, 0, 0) : NULL;
+		return conn && conn->nats & NATS_SERVES ? OPENED : ACCEPTED;
 	}
 	conn = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!conn)

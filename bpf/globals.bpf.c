@@ -6,5 +6,6 @@
 const volatile struct knobs cfg_knobs;
 struct controls controls;
 u32 goroutine_cnt;
+u32 flow_generation = FLOW_GENERATION_FIRST;
 
 char LICENSE[] SEC("license") = "GPL";

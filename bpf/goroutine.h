@@ -223,6 +223,7 @@ VERIFIED_ONCE int goroutine__leave(struct thread *thread, bool parks)
 		goroutine__read_state(goroutine, g, parks);
 		goroutine->since_ts = now;
 		goroutine->waker_tid = 0;
+		goroutine->waker_sid = 0;
 		goroutine__count_waiting(goroutine, goroutine->recording);
 	}
 	thread__leave_goroutine(thread, now);
@@ -530,6 +531,7 @@ VERIFIED_ONCE int goroutine__is_ready(struct thread *thread, u64 g)
 	thread__cut(thread);
 	now = cfg_knobs.trace ? word_ts(thread->word) : bpf_ktime_get_ns();
 	goroutine->waker_tid = thread->goroutine ? thread->tid : 0;
+	goroutine->waker_sid = thread->goroutine && thread->current_recorded ? thread->current_sid : 0;
 	goroutine->waited_ns = 0;
 	if (goroutine->state == GOROUTINE_WAITS && now > goroutine->since_ts) {
 		goroutine->waited_ns = now - goroutine->since_ts;

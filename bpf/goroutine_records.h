@@ -45,6 +45,7 @@ struct goroutine {
 	u64 by_ns;
 	u32 by_tid; /* who had the thread, or its CPU, before, for by_ns since this one was ready */
 	u32 by_pid;
+	u64 waker_sid;  /* READY, RUNS: the recorded interval that its waker worked for, 0: none */
 	u64 stack_key;  /* WAITS, READY: of the call path of its wait; 0: none was taken */
 	u64 arrived_ns; /* from the arrival of the request that it has read to when a thread ran it */
 };

@@ -14,6 +14,7 @@
 #include "first.h"
 #include "interval_account.h"
 #include "interval_send.h"
+#include "nats.h"
 #include "retain.h"
 #include "ring.h"
 #include "thread.h"
@@ -366,7 +367,7 @@ VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 	struct cpu_context *cpu = this_cpu();
 	struct open_interval *open;
 	u64 now, own_since_ts;
-	bool current, kept;
+	bool current, kept, passed_on;
 	u32 chance, place;
 
 	if (!thread)
@@ -403,11 +404,13 @@ VERIFIED_ONCE int finish(struct thread *thread, u64 sid, bool recorded)
 	}
 	if (cfg_knobs.probes)
 		open__take_to_end(open, thread, sid);
-	if (open->picker_tid != thread->tid)
+	/* Who is asked on its behalf answers to another one: that is known, and no guess. */
+	passed_on = open->message & MESSAGE_PASSED_ON;
+	if (open->picker_tid != thread->tid && !passed_on)
 		open->flags |= WL_INTERVAL_MOVED;
 	kept = is_kept(now - open->begin_ts, &chance, &open->flags);
 	if (open->tid != thread->tid) {
-		open__gap(open, WL_STATE_UNKNOWN, now);
+		open__gap(open, passed_on ? WL_STATE_BLOCKED_NET : WL_STATE_UNKNOWN, now);
 	} else if (!kept && !(cfg_knobs.probes && thread->call_cnt)) {
 		open->accounted_ts = now;
 		if (thread->recording)

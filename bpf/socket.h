@@ -15,6 +15,7 @@
 
 #include "conn.h"
 #include "goroutine.h"
+#include "nats_conn.h"
 #include "oncpu.h"
 
 #define EAGAIN 11
@@ -202,11 +203,18 @@ static __always_inline void conn_read_more(struct conn *conn, u64 len)
 	conn->wants_first = open && open__add_first(open, len);
 }
 
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
 static __always_inline void stream_received(struct conn *conn, struct thread *thread, u64 len)
 {
+	struct nats_seen message = {.len = len};
 	struct pickup pickup = {};
 	bool seen;
 
+	if (cfg_knobs.goroutines && thread->goroutine)
+		nats_read(conn, &message);
+	if (conn->nats & NATS_ONE_WAY && message.line != NATS_OTHER)
+		nats_end_one_way(conn, thread);
 	if (conn_in_request(conn)) {
 		/* What arrived meanwhile is read before the reply: it is part of this request. */
 		conn_drop_next(conn);
@@ -215,6 +223,8 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 			conn_read_more(conn, len);
 		return;
 	}
+	if (conn->nats & NATS_IS && nats_begins_none(conn, thread, &message))
+		return;
 	seen = conn->next.window == controls.window || conn->request.window == controls.window;
 	conn->request = conn->next;
 	conn->request.sid = conn_take_next(conn);
@@ -237,6 +247,8 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 	pickup.conn = conn->id;
 	pickup.read_len = len;
 	conn->recorded = goroutine__pick_up(thread, &pickup);
+	if (conn->nats & NATS_IS)
+		nats_begin(conn, &message);
 	conn->wants_first = len <= WL_FIRST_ENOUGH;
 	request_expected_no_more(&conn->request);
 }
@@ -422,7 +434,8 @@ static __always_inline int sent(struct sock *sk, long ret)
 	struct cpu_context *cpu = this_cpu();
 	struct thread *thread;
 	struct conn *conn;
-	bool ends;
+	bool recorded;
+	u64 sid;
 
 	if (!cpu || ret <= 0)
 		return 0;
@@ -440,12 +453,18 @@ static __always_inline int sent(struct sock *sk, long ret)
 	}
 	if (!conn || conn->foreign)
 		return request_asks(sk, thread, true);
-	ends = conn_in_request(conn);
-	conn_note_held(sk, conn, cpu, ends);
-	if (!ends)
+	sid = conn_in_request(conn) ? conn->request.sid : 0;
+	recorded = conn->recorded;
+	if (conn->nats & NATS_IS) {
+		sid = nats_ends(conn, thread, ret, sid != 0);
+		recorded |= sid != conn->request.sid;
+	}
+	conn_note_held(sk, conn, cpu, sid && sid == conn->request.sid);
+	if (!sid)
 		return 0;
-	conn->in_request = 0;
-	interval__finish(thread, conn->request.sid, conn->type, conn->recorded);
+	if (sid == conn->request.sid)
+		conn->in_request = 0;
+	interval__finish(thread, sid, conn->type, recorded);
 	return 0;
 }
 

@@ -348,20 +348,29 @@ static struct graph_handoff *generator_of(const struct walk *walk, const struct 
  */
 static int find_queue(struct walk *walk, struct frame *frame)
 {
-	uint64_t since_ts = own_before(walk, frame);
+	struct graph_wakeup *passed = walk__passed_by(walk, frame);
+	uint64_t since_ts = passed ? 0 : own_before(walk, frame);
 	struct frame pickup = {.low_ts = frame->low_ts, .at_ts = frame->at_ts, .tid = walk->interval->tid};
 
 	frame->generator = NULL;
 	frame->next_tid = 0;
+	if (passed) {
+		frame->next_tid = passed->waker_tid;
+		frame->queue_ts = passed->ts > frame->low_ts ? passed->ts : frame->low_ts;
+		return walk__push_edge(walk, frame, passed, NULL);
+	}
 	if (since_ts > frame->low_ts && walk__find_reply(walk, frame, since_ts))
 		return walk__push_reply(walk, frame);
 	if (since_ts > frame->low_ts && walk__find_notice(walk, frame, walk__last_loop_wait(walk, frame)))
 		return walk__push_notice(walk, frame);
-	if (!since_ts && (frame->generator = generator_of(walk, frame))) {
+	if (!since_ts)
+		frame->generator = generator_of(walk, frame) ?: walk__answer_to(walk, frame);
+	if (frame->generator) {
 		since_ts = frame->generator->from_ts;
 		frame->next_tid = frame->generator->from_tid;
 		frame->queue_ts = since_ts > frame->low_ts ? since_ts : frame->low_ts;
-		return walk__push_edge(walk, frame, NULL, frame->generator);
+		return walk__is_answer(walk, frame->generator) ? walk__push_answer(walk, frame)
+							       : walk__push_edge(walk, frame, NULL, frame->generator);
 	}
 	if (!since_ts && !frame->depth && frame->tid != walk->interval->tid) {
 		seek(walk, &pickup);
@@ -453,8 +462,11 @@ static int walk_on(struct walk *walk, struct frame *frame)
 	segment = frame->segment;
 	own = segment && segment->end_ts >= frame->at_ts && walk__is_own(walk, frame, segment);
 	/* Also where the thread has no history any more: it may have been made for the interval. */
-	if (!own && frame->own && (!segment || segment->end_ts >= frame->at_ts))
-		return find_queue(walk, frame);
+	if (!own && frame->own && (!segment || segment->end_ts >= frame->at_ts)) {
+		if (!walk__reads_answer(walk, frame))
+			return find_queue(walk, frame);
+		own = true;
+	}
 	if (!segment || segment->end_ts <= frame->low_ts)
 		return walk__push_doings(walk, frame, NULL, frame->low_ts);
 	if (segment->end_ts < frame->at_ts)

@@ -105,6 +105,12 @@ struct graph_wakeup *walk__last_waker(const struct walk *walk, const struct fram
 				      const struct graph_segment *wait, struct graph_wakeup *timeout);
 
 /* What ended the wait of a thread for data at wake_ts; NULL: not known. */
+bool walk__is_passed_on(const struct walk *walk);
+struct graph_wakeup *walk__passed_by(const struct walk *walk, const struct frame *frame);
+struct graph_handoff *walk__answer_to(const struct walk *walk, const struct frame *frame);
+bool walk__is_answer(const struct walk *walk, const struct graph_handoff *handoff);
+int walk__push_answer(struct walk *walk, struct frame *frame);
+bool walk__reads_answer(const struct walk *walk, const struct frame *frame);
 struct graph_handoff *walk__data_for(const struct walk *walk, const struct frame *frame,
 				     const struct graph_segment *segment, uint64_t wake_ts);
 

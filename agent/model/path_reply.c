@@ -7,6 +7,7 @@
 #define IDLE_LOOKS_MAX    8
 #define NOTICE_LOOKS_MAX  4096
 #define DATA_LOOKS_MAX    8
+#define ANSWER_LOOKS_MAX  64
 
 static bool is_message(const struct graph_handoff *handoff)
 {
@@ -255,4 +256,80 @@ struct graph_handoff *walk__data_for(const struct walk *walk, const struct frame
 	data = data_to(walk, walk->frames[walk->frame_cnt - 2].tid, wake_ts,
 		       until_ts < walk->look_ts ? until_ts : walk->look_ts);
 	return data && data->from_tid != frame->tid && data->from_ts >= segment->begin_ts ? data : NULL;
+}
+
+/* --- answers of others -------------------------------------------------------------------------------------------- */
+
+/*
+ * A broker's goroutine reads the request, another one the answer of the client that it was passed on to, and perhaps a
+ * third one sends it: which one had it when is known, so that the interval is not `moved`.
+ */
+bool walk__is_passed_on(const struct walk *walk)
+{
+	const struct graph_interval *interval = walk->interval;
+
+	return interval->end_tid >= WL_GOROUTINE_TID && interval->end_tid != interval->tid &&
+	       !(interval->flags & WL_INTERVAL_MOVED);
+}
+
+/* The goroutine that ended this one's wait for something to do right before at_ts; NULL: none did. */
+struct graph_wakeup *walk__passed_by(const struct walk *walk, const struct frame *frame)
+{
+	const struct graph_segment *wait = frame->segment;
+	struct graph_wakeup *wakeup;
+
+	if (!walk__is_passed_on(walk) || frame->tid != walk->interval->end_tid || !wait ||
+	    wait->end_ts < frame->at_ts || wait->state != WL_STATE_BLOCKED_FUTEX)
+		return NULL;
+	wakeup = graph__wakeup_in(walk->graph, frame->tid, wait->begin_ts + 1, frame->at_ts);
+	return wakeup && wakeup->waker_tid >= WL_GOROUTINE_TID && wakeup->waker_tid != frame->tid ? wakeup : NULL;
+}
+
+/*
+ * At at_ts the goroutine was about to read the answer for which it worked for the interval from then on: it waited for
+ * its bytes, which somebody is known to have sent, then for a thread, and ran.
+ */
+bool walk__reads_answer(const struct walk *walk, const struct frame *frame)
+{
+	const struct graph_segment *segment = frame->segment;
+
+	if (!walk__is_passed_on(walk) || frame->tid < WL_GOROUTINE_TID || !segment || segment->end_ts < frame->at_ts)
+		return false;
+	for (size_t back = 0; back < ANSWER_LOOKS_MAX && !segment->sid; back++, segment--) {
+		if (segment->state == WL_STATE_BLOCKED_NET)
+			return walk__data_for(walk, frame, segment, segment->end_ts);
+		if (state_is_blocked(segment->state) || back >= frame->before || segment[-1].end_ts < segment->begin_ts)
+			return false;
+	}
+	return false;
+}
+
+bool walk__is_answer(const struct walk *walk, const struct graph_handoff *handoff)
+{
+	return walk__is_passed_on(walk) && is_message(handoff) && handoff->from_pid != walk->interval->pid;
+}
+
+/* The last one that the goroutine has read: several, which it reads at a time, are for one request each. */
+struct graph_handoff *walk__answer_to(const struct walk *walk, const struct frame *frame)
+{
+	struct graph_handoff *handoff;
+	size_t cnt;
+
+	if (frame->tid < WL_GOROUTINE_TID || frame->tid == walk->interval->tid || !walk__is_passed_on(walk))
+		return NULL;
+	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->low_ts, frame->at_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < ANSWER_LOOKS_MAX; i++)
+		if (walk__is_answer(walk, &handoff[cnt - 1 - i]) && handoff[cnt - 1 - i].from_tid)
+			return &handoff[cnt - 1 - i];
+	return NULL;
+}
+
+/* The answer was there before the goroutine turned to it: until then its sender was at it. */
+int walk__push_answer(struct walk *walk, struct frame *frame)
+{
+	frame->reply = frame->generator;
+	frame->generator = NULL;
+	frame->next_tid = 0;
+	frame->asked_ts = frame->low_ts;
+	return walk__push_edge(walk, frame, NULL, frame->reply);
 }

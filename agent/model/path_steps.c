@@ -25,6 +25,9 @@ bool walk__is_own(const struct walk *walk, const struct frame *frame, const stru
 
 	if (segment->sid)
 		return segment->sid == interval->sid;
+	/* Who only sends the reply waited for something to do before. */
+	if (segment->state == WL_STATE_BLOCKED_FUTEX && frame->tid == interval->end_tid && walk__is_passed_on(walk))
+		return false;
 	return (frame->tid == interval->tid || frame->tid == interval->end_tid) && frame->at_ts > interval->pickup_ts;
 }
 

@@ -301,12 +301,107 @@ static void waits_have_call_paths(void)
 	server_end(&server);
 }
 
+/* --- requests that a server passes on ----------------------------------------------------------------------------- */
+
+#define RESPONDER_MS 4
+
+/* "request COUNT MEAN_NS" and "publish COUNT MEAN_NS", by the client's clock; what is recorded of them. */
+struct messages {
+	uint64_t request_cnt, publish_cnt, strangers;
+	double request_ms, publish_ms, net_ms;
+};
+
+static void add_message(void *owner, const struct interval *interval)
+{
+	struct messages *messages = owner;
+	double ms = (double)interval->latency_ns / NS_PER_MS;
+
+	if (strstr(interval->type, " PUB price reply-to")) {
+		messages->request_cnt++;
+		messages->request_ms += ms;
+		messages->net_ms += (double)interval->ns[WL_STATE_BLOCKED_NET] / NS_PER_MS;
+	} else if (strstr(interval->type, " PUB orders.new")) {
+		messages->publish_cnt++;
+		messages->publish_ms += ms;
+	} else if (!strstr(interval->type, " PING")) {
+		messages->strangers++;
+	}
+}
+
+static void check_messages(const struct messages *seen, const char *client)
+{
+	unsigned long long cnt[2], mean_ns[2];
+	const char *request = strstr(client, "request "), *publish = strstr(client, "publish ");
+	double ms = seen->request_ms / (double)seen->request_cnt;
+
+	if (!CHECKF(request && publish && sscanf(request, "request %llu %llu", &cnt[0], &mean_ns[0]) == 2 &&
+			    sscanf(publish, "publish %llu %llu", &cnt[1], &mean_ns[1]) == 2,
+		    "%s", client))
+		return;
+	CHECKF(seen->request_cnt == cnt[0] && cnt[0] > 20, "%llu requests, the client had %llu",
+	       (unsigned long long)seen->request_cnt, cnt[0]);
+	CHECKF(seen->publish_cnt == cnt[1] && cnt[1] > 20, "%llu messages, the client had %llu",
+	       (unsigned long long)seen->publish_cnt, cnt[1]);
+	CHECKF(ms >= RESPONDER_MS && ms < (double)mean_ns[0] / NS_PER_MS + 0.1, "%.2f ms, the client says %.2f", ms,
+	       (double)mean_ns[0] / NS_PER_MS);
+	CHECKF(seen->net_ms / (double)seen->request_cnt >= RESPONDER_MS - 0.2, "%.2f ms for the responder, of %.2f",
+	       seen->net_ms / (double)seen->request_cnt, ms);
+	CHECKF(seen->publish_ms / (double)seen->publish_cnt < (double)mean_ns[1] / NS_PER_MS + 0.1,
+	       "%.2f ms a message, the client says %.2f", seen->publish_ms / (double)seen->publish_cnt,
+	       (double)mean_ns[1] / NS_PER_MS);
+	/* The responder's answers are no requests. */
+	CHECKF(!seen->strangers, "%llu requests that nobody sent", (unsigned long long)seen->strangers);
+}
+
+static void find_responder(void *owner, json_object *row)
+{
+	const char *from = json_text(row, "from_comm"), *kind = json_text(row, "kind");
+
+	*(uint64_t *)owner += kind && from && !strcmp(kind, "socket") && !strcmp(from, "broker");
+}
+
+/* A request goes on to a client that answers it, and its answer comes back by another goroutine. */
+static void messages_are_passed_on(void)
+{
+	struct process server = {0}, responder = {0}, client = {0};
+	struct recording recording = {0};
+	struct path path = built_path("goroutines/broker");
+	struct messages seen = {0};
+	struct session session;
+	uint64_t answers = 0;
+	int port;
+
+	if (no_go("messages_are_passed_on"))
+		return;
+	if (CHECK(!process_start(&server, "%s server 0", path.s)) && (port = listening(&server)) &&
+	    CHECK(!process_start(&responder, "%s responder %d %d", path.s, port, RESPONDER_MS)) &&
+	    CHECK(process_says(&responder, true, "ready", NULL, 10)) &&
+	    recording_start(&recording, "broker", server.pid,
+			    "-d 60s --budget 100%% --duty 100%% --tail none --mode trace") &&
+	    CHECK(!process_start(&client, "%s client %d 1.5", path.s, port)) &&
+	    CHECKF(process_wait(&client, 30) == 0, "%s", process_err(&client)) &&
+	    CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process)) &&
+	    session_read(&session, recording.dir.s, add_message, &seen)) {
+		check_messages(&seen, process_out(&client));
+		CHECKF(!session.moved_cnt, "%llu moved", (unsigned long long)session.moved_cnt);
+		/* Whom they waited for is known. */
+		visit_rows(recording.dir.s, "handoff", find_responder, &answers);
+		CHECKF(answers * 2 > seen.request_cnt, "%llu answers, of %llu requests", (unsigned long long)answers,
+		       (unsigned long long)seen.request_cnt);
+	}
+	recording_end(&recording);
+	process_end(&client);
+	process_end(&responder);
+	process_end(&server);
+}
+
 int suite_goroutines(void)
 {
 	static const struct live_test tests[] = {
 		{"requests_belong_to_goroutines", requests_belong_to_goroutines},
 		{"a_stripped_server_is_followed", a_stripped_server_is_followed},
 		{"waits_have_call_paths", waits_have_call_paths},
+		{"messages_are_passed_on", messages_are_passed_on},
 		{"servers_by_other_versions_are_followed", servers_by_other_versions_are_followed},
 	};
 

@@ -63,6 +63,22 @@ def nats(sock):
         yield ask(sock, "PING\r\n", lambda got: b"PONG\r\n" in got)
 
 
+def nats_request(sock):
+    """To whoever answers it, through the server."""
+    inbox, lines = "_INBOX.%d" % random.randrange(1 << 40), sock.makefile("rb")
+    lines.readline()
+    sock.sendall(('CONNECT {"verbose":false}\r\nSUB %s 1\r\n' % inbox).encode())
+    while True:
+        what = SLOW if random.randrange(SLOW_IN) == 0 else FAST
+        sock.sendall(("PUB price %s %d\r\n%s\r\n" % (inbox, len(what), what)).encode())
+        while not (line := lines.readline()).startswith(b"MSG"):
+            if not line:
+                raise ConnectionError
+            if line.startswith(b"PING"):
+                sock.sendall(b"PONG\r\n")
+        yield lines.read(int(line.split()[-1]) + 2)
+
+
 def imap(sock):
     until(sock, lambda got: got.endswith(b"\r\n"))
     done = lambda got: b"\na " in b"\n" + got and got.endswith(b"\r\n")
