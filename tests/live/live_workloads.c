@@ -37,9 +37,7 @@ static void show_breakdown(const struct workload *workload, json_object *report)
 static bool check_shares(const struct workload *workload, json_object *report)
 {
 	json_object *line = json_breakdown(report, workload->category);
-	json_object *beside = json_breakdown(report, json_text(workload->result, "beside"));
-	/* What the workload cannot tell from its planted cause. */
-	double apart = beside ? json_number(beside, "tail_share") : 0;
+	double outside = json_outside_share(json_at(report, "breakdown"), workload->category);
 	double share = line ? json_number(line, "tail_share") : NAN;
 	const char *first = json_text(report, "causes.0.category");
 	/* What the machine did to it may be counted as the planted cause, or as something else. */
@@ -50,9 +48,9 @@ static bool check_shares(const struct workload *workload, json_object *report)
 		      "%s: breakdown begins with %s", workload->name, json_text(report, "breakdown.0.category"));
 	good &= CHECKF(!strcmp(first, workload->category), "%s: the first cause is %s: %s", workload->name, first,
 		       json_text(report, "causes.0.what"));
-	good &= CHECKF(share + apart >= workload->planted_share - SHARE_TOLERANCE && share <= most + SHARE_TOLERANCE,
-		       "%s: planted %.3f to %.3f, reported %.3f of %s", workload->name, workload->planted_share, most,
-		       share, workload->category);
+	good &= CHECKF(share + outside >= workload->planted_share - SHARE_TOLERANCE && share <= most + SHARE_TOLERANCE,
+		       "%s: planted %.3f to %.3f, reported %.3f of %s, %.3f from outside", workload->name,
+		       workload->planted_share, most, share, workload->category, outside);
 	if (!good)
 		show_breakdown(workload, report);
 	return good;

@@ -70,6 +70,21 @@ json_object *json_breakdown(json_object *root, const char *category)
 	return NULL;
 }
 
+double json_outside_share(json_object *lines, const char *but)
+{
+	double share = 0;
+
+	for (size_t i = 0; lines && i < json_object_array_length(lines); i++) {
+		json_object *line = json_object_array_get_idx(lines, i);
+		const char *category = json_text(line, "category");
+
+		if ((!strcmp(category, "runq") || !strncmp(category, "irq.", 4)) && strcmp(category, but) != 0 &&
+		    json_number(line, "tail_share") > 0)
+			share += json_number(line, "tail_share");
+	}
+	return share;
+}
+
 static bool has_keys(json_object *object, const char *what, const char *keys)
 {
 	char list[256], *rest;

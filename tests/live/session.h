@@ -90,6 +90,11 @@ double json_number(json_object *root, const char *path);
 const char *json_text(json_object *root, const char *path);
 /* The line of a category; NULL if there is none. */
 json_object *json_breakdown(json_object *root, const char *category);
+/*
+ * Of the tail, in lines of categories: what was done to threads from outside (CPUs that others had, interrupts), `but`
+ * one.  It keeps its category wherever it happens, also in time that a workload took for its plant.
+ */
+double json_outside_share(json_object *lines, const char *but);
 /* All keys of whylate.report/1. */
 bool report_check_schema(json_object *root);
 

@@ -822,8 +822,6 @@ static void result_print(const struct run *run)
 		       atomic_load(&board->culprit_pid), atomic_load(&board->culprit_tid));
 	if (workload->planted)
 		names_print("planted", workload->planted);
-	if (workload->beside)
-		printf(",\"beside\":\"%s\"", workload->beside);
 	if (workload->beneath)
 		names_print("beneath", workload->beneath);
 	if (workload->report)

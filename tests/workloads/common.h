@@ -109,7 +109,6 @@ struct workload {
 	const char *culprit_comm;
 	const char *planted; /* functions, one a line: the factor that must come first (two of them: their
 				covariance) */
-	const char *beside;  /* of category.def, too: what part of the planted time may be told as */
 	const char *beneath; /* functions that the planted one spends its varying time in: as good an answer */
 	int connection_cnt;
 	int rate_hz; /* per connection, on average */

@@ -65,7 +65,6 @@ static void after_reply(struct worker *worker)
 static const struct workload workload = {
 	.name = "majfault",
 	.category = "fault.major",
-	.beside = "runq",
 	.connection_cnt = 4,
 	.rate_hz = 100,
 	.default_duration_s = 6,
