@@ -9,6 +9,7 @@
  */
 #include "analysis/roots_report.h"
 #include "analysis/stats.h"
+#include "base/order.h"
 #include "base/random.h"
 
 #include <errno.h>
@@ -51,14 +52,7 @@ struct backlog {
 	size_t row_cnt, model_cnt;
 };
 
-static int compare_begun(const void *a, const void *b)
-{
-	const struct begun *one = a, *two = b;
-
-	if (one->session != two->session)
-		return one->session < two->session ? -1 : 1;
-	return one->begin_ts < two->begin_ts ? -1 : one->begin_ts > two->begin_ts;
-}
+ORDER(compare_begun, struct begun, BY(a->session, b->session), BY(a->begin_ts, b->begin_ts));
 
 static void backlog__free(struct backlog *of)
 {
@@ -159,18 +153,10 @@ static bool take_models(struct backlog *of, const struct stats_order *by_rest, e
 /* The wait that this share of the models, by weight, does not exceed. */
 static uint64_t model_at(const struct backlog *of, double share)
 {
-	size_t low = 0, high = of->model_cnt - 1;
-	double weight = share * of->models[high].weight;
+	size_t last = of->model_cnt - 1;
+	double weight = share * of->models[last].weight;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (of->models[middle].weight < weight)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return of->models[low].ns;
+	return of->models[search_first((size_t)0, last, place, of->models[place].weight >= weight)].ns;
 }
 
 /* What is usual without the line and its backlogs, and everybody's place; false: nothing to tell it from. */

@@ -105,7 +105,7 @@ static int collect(struct search *search, const struct samples *samples)
 	return 0;
 }
 
-/* Whoever waits for something else spins no longer. */
+/* A spin ends where its thread waits. */
 static void end_at_wait(struct seen_spin *spin)
 {
 	size_t cnt;

@@ -36,6 +36,11 @@ static const sink_take sinks[WL_RECORD_KIND_CNT][SINKS_MAX] = {
 	[WL_RECORD_VALUES] = {recording_samples_take},
 };
 
+static size_t record_words(const struct wl_record_header *header)
+{
+	return (header->sz + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+}
+
 /*
  * A connection's statement is executed on one CPU and was prepared on another, whose ring is read later: the execution
  * waits for the end of the poll, before any sink but that of names has it.  True: it is kept.
@@ -43,7 +48,7 @@ static const sink_take sinks[WL_RECORD_KIND_CNT][SINKS_MAX] = {
 static bool keep_early(struct recording *recording, const struct wl_record_header *header)
 {
 	struct recorded_early *early = &recording->early;
-	size_t words = (header->sz + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+	size_t words = record_words(header);
 
 	if (early->is_handed || early->records.cnt + words > EARLY_WORDS_MAX || vec_reserve(&early->records, words))
 		return false;
@@ -63,7 +68,7 @@ int recording_hand_early(struct recording *recording)
 		const struct wl_record_header *header = (const void *)(early->records.items + at);
 
 		err = recording_on_record(recording, header);
-		at += (header->sz + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+		at += record_words(header);
 	}
 	early->is_handed = false;
 	early->records.cnt = 0;

@@ -2,6 +2,8 @@
 #include "test_analysis_fixture.h"
 #include "unit.h"
 
+#include "base/order.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +108,14 @@ double fixture_uniform(uint64_t *state)
 double fixture_exponential(uint64_t *state)
 {
 	return -log(fixture_uniform(state));
+}
+
+ORDER(compare_values, uint64_t, BY(*a, *b));
+
+double fixture_p99(uint64_t *values, size_t cnt)
+{
+	qsort(values, cnt, sizeof(*values), compare_values);
+	return (double)values[(size_t)ceil(0.99 * (double)cnt) - 1];
 }
 
 void fixture_impacts(struct event_line *lines, const struct analysis_fixture *fixture, double tail)

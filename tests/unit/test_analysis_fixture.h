@@ -30,6 +30,9 @@ uint64_t *fixture_event(struct analysis_fixture *fixture, const char *name, uint
 double fixture_uniform(uint64_t *state);
 double fixture_exponential(uint64_t *state);
 
+/* Sorts the values. */
+double fixture_p99(uint64_t *values, size_t cnt);
+
 #define ASSERT_NEAR(actual, expected) CU_ASSERT_DOUBLE_EQUAL(actual, expected, 1e-9)
 
 /* impact_compute() with 200 replicates of the fixture's rows. */

@@ -11,7 +11,6 @@
 
 #include "analysis/findings.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define MS 1000000ULL
@@ -25,19 +24,6 @@ struct queue {
 	double slow_share;
 	uint64_t slow_ns;
 };
-
-static int compare_ns(const void *a, const void *b)
-{
-	const uint64_t *one = a, *two = b;
-
-	return *one < *two ? -1 : *one > *two;
-}
-
-static double p99_of(uint64_t *latency_ns)
-{
-	qsort(latency_ns, REQUEST_CNT, sizeof(*latency_ns), compare_ns);
-	return (double)latency_ns[REQUEST_CNT * 99 / 100];
-}
 
 /* Records the queue; the p99 that it has without its slow requests. */
 static double queue_write(const struct queue *queue, const char *dir)
@@ -55,7 +41,7 @@ static double queue_write(const struct queue *queue, const char *dir)
 		uint64_t ns = 50 * US + (uint64_t)(fixture_uniform(&state) * (double)(100 * US)), slow_ns;
 		bool slow = fixture_uniform(&state) < queue->slow_share;
 
-		arrival_ts += (uint64_t)(-log(1 - fixture_uniform(&state)) * queue->gap_ns) + 1;
+		arrival_ts += (uint64_t)(fixture_exponential(&state) * queue->gap_ns) + 1;
 		slow_ns = slow ? queue->slow_ns : 0;
 		free_ts = free_ts > arrival_ts ? free_ts : arrival_ts;
 		free_without_ts = free_without_ts > arrival_ts ? free_without_ts : arrival_ts;
@@ -66,7 +52,7 @@ static double queue_write(const struct queue *queue, const char *dir)
 		row_put_interval(&to, k + 1, SERVER, slow ? "tcp:80 REBUILD" : "tcp:80 GET", arrival_ts, free_ts, 0, 0);
 	}
 	row_writer_close(&to);
-	p99 = p99_of(without_ns);
+	p99 = fixture_p99(without_ns, REQUEST_CNT);
 	free(without_ns);
 	return p99;
 }

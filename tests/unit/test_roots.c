@@ -367,13 +367,6 @@ static double planted_share(const struct loop *loop, const struct report *report
 	return (late[plant] / late_cnt - typical[plant] / typical_cnt) / all;
 }
 
-static int compare_ns(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
 /* The p99 that the same requests have without that plant. */
 static double p99_without(const struct loop *loop, int plant)
 {
@@ -381,8 +374,7 @@ static double p99_without(const struct loop *loop, int plant)
 
 	for (size_t i = 0; i < loop->cnt; i++)
 		left_ns[i] = loop->requests[i].latency_ns - loop->requests[i].ns[plant];
-	qsort(left_ns, loop->cnt, sizeof(*left_ns), compare_ns);
-	return (double)left_ns[(size_t)ceil(0.99 * (double)loop->cnt) - 1];
+	return fixture_p99(left_ns, loop->cnt);
 }
 
 static const struct cause *cause_in(const struct report *report, const char *function)
