@@ -41,7 +41,7 @@ enum nats_line {
 	NATS_TELLS, /* no reply */
 	NATS_ASKS,
 	/* to a client */
-	NATS_PASSES_ON, /* somebody waits for what the client will answer */
+	NATS_PASSES_ON, /* a request waits for the client's answer */
 	NATS_DELIVERS,
 	NATS_NOTICE, /* the server's own */
 };

@@ -287,7 +287,7 @@ struct graph_wakeup *walk__passed_by(const struct walk *walk, const struct frame
 
 /*
  * At at_ts the goroutine was about to read the answer for which it worked for the interval from then on: it waited for
- * its bytes, which somebody is known to have sent, then for a thread, and ran.
+ * its bytes, of which the graph has the sending, then for a thread, and ran.
  */
 bool walk__reads_answer(const struct walk *walk, const struct frame *frame)
 {

@@ -25,8 +25,8 @@ void request_types__free(struct request_types *types); /* NULL-safe */
 
 /*
  * The type of the record, whose first_len bytes are `first`, with the number of its text; as it is, if it has none.
- * The sid is remembered.  Without memory the type stays as it is.  *is_early: it executes a statement that nobody was
- * seen to prepare so far; NULL: nobody asks.
+ * The sid is remembered.  Without memory the type stays as it is.  *is_early: it executes a statement whose
+ * preparation was not taken so far; may be NULL.
  */
 uint32_t request_types__take(struct request_types *types, const struct wl_brief_record *record, const uint8_t *first,
 			     bool *is_early);

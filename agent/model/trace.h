@@ -60,7 +60,7 @@ int trace__take(struct trace *trace, const struct wl_record_header *record);
 /* An interval whose detail is to be kept; one that is not kept itself. */
 int trace__take_interval(struct trace *trace, const struct wl_interval_record *record);
 int trace__take_brief(struct trace *trace, const struct wl_brief_record *record);
-/* A thread of that process was seen to spin, for a lock of whoever: what threads of the process did is kept along. */
+/* A sample met a thread of that process in a spin loop: intervals keep what the process's other threads did, too. */
 void trace__spun(struct trace *trace, uint32_t pid, uint64_t ts);
 /* Records were lost between these moments. */
 int trace__lost(struct trace *trace, uint64_t from_ts, uint64_t to_ts);

@@ -112,7 +112,7 @@ struct recorded_rings {
 	struct capture_counts counts;
 };
 
-/* Executions of statements that nobody was seen to prepare so far, until all rings have been read. */
+/* Executions of statements whose preparation was not read so far, until all rings have been read. */
 struct recorded_early {
 	VEC(uint64_t) records; /* one after the other, each from a whole word on */
 	bool is_handed;        /* they are final */

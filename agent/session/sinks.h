@@ -21,7 +21,7 @@ struct taken {
 	uint32_t flags;                  /* of its row: the record's, and those due to its calls */
 	double weight;                   /* how many of its like its row stands for; 0: it has none */
 	bool is_impossible;              /* its times cannot be true: no further sink takes it */
-	bool is_early;                   /* it executes a statement that nobody was seen to prepare so far */
+	bool is_early;                   /* it executes a statement whose preparation was not read so far */
 };
 
 /*

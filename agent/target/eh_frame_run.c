@@ -27,7 +27,7 @@ struct machine {
 	struct cursor cursor;
 	struct eh_table *table;
 	const struct cie *cie;
-	uint64_t loc, end; /* what is said is true from loc on */
+	uint64_t loc, end; /* the next instruction is about loc */
 	uint64_t row_addr; /* from where the row holds */
 	bool with_steps, is_started, is_done;
 	struct row row, initial;
