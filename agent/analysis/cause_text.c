@@ -3,6 +3,7 @@
 #include "analysis/causes.h"
 #include "analysis/impact.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -101,11 +102,10 @@ static char *event_text(struct arena *arena, const struct report *report, enum w
 {
 	for (size_t i = 0; i < report->event_cnt; i++) {
 		const struct event_line *line = &report->events[i];
-		size_t len = strlen(line->event);
 
 		if (event_category(line->event) != (int)category || !(line->gain > 0))
 			continue;
-		if (len > 3 && !strcmp(line->event + len - 3, ".ns"))
+		if (text_ends(line->event, EVENT_LENGTH))
 			return arena__printf(arena, "%s: without this time, p%.10g would be %.0f %% lower", line->event,
 					     report->tail * 100, line->gain * 100);
 		return arena__printf(arena,

@@ -43,6 +43,9 @@ struct breakdown_line {
 	double typical_ns, late_ns; /* those two expectations */
 };
 
+/* The ending of the name of an event whose unit is the nanosecond. */
+#define EVENT_LENGTH ".ns"
+
 struct event_line {
 	const char *event;
 	double gain; /* by how much of itself the tail falls if each interval is shorter by its time on the event */

@@ -2,6 +2,7 @@
 #include "base/dirs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,4 +43,37 @@ bool dir_is_own(const char *path)
 	struct stat st;
 
 	return !stat(path, &st) && st.st_uid == geteuid() && (st.st_mode & needed) == needed;
+}
+
+DIR *dir_open(int at_fd, const char *path, int flags)
+{
+	int fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags), err;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !dir) {
+		err = errno;
+		close(fd);
+		errno = err;
+	}
+	return dir;
+}
+
+const struct dirent *dir_next(DIR *dir)
+{
+	const struct dirent *entry = NULL;
+
+	if (dir)
+		do {
+			errno = 0;
+			entry = readdir(dir);
+		} while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")));
+	return entry;
+}
+
+int dir_close(DIR *dir, int err)
+{
+	err = err ?: -errno;
+	if (dir)
+		closedir(dir);
+	return err;
 }

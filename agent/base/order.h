@@ -18,7 +18,7 @@
 #define ORDER(name, type, ...)                                              \
 	static int name(const void *left_, const void *right_)              \
 	{                                                                   \
-		const type *a = left_, *b = right_;                         \
+		const __typeof__(type) *a = left_, *b = right_;             \
                                                                             \
 		return ORDER_OF(__VA_ARGS__, 5, 4, 3, 2, 1, )(__VA_ARGS__); \
 	}                                                                   \

@@ -2,9 +2,10 @@
 #include "base/priority.h"
 
 #include "base/capabilities.h"
+#include "base/dirs.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -74,18 +75,17 @@ int priority_prefer(pid_t tid)
 
 void priority_raise_others(void)
 {
-	DIR *tasks = opendir("/proc/self/task");
+	DIR *tasks = dir_open(AT_FDCWD, "/proc/self/task", 0);
 	pid_t self = (pid_t)syscall(SYS_gettid);
 	const struct dirent *entry;
 
-	while (tasks && (entry = readdir(tasks))) {
+	while ((entry = dir_next(tasks))) {
 		pid_t tid = atoi(entry->d_name);
 
-		if (tid > 0 && tid != self && sched_getscheduler(tid) == SCHED_IDLE)
+		if (tid != self && sched_getscheduler(tid) == SCHED_IDLE)
 			priority_raise(tid);
 	}
-	if (tasks)
-		closedir(tasks);
+	dir_close(tasks, 0);
 }
 
 bool priority_cpus(const cpu_set_t *ours, const cpu_set_t *theirs, cpu_set_t *apart)

@@ -3,6 +3,7 @@
 
 #include "base/capabilities.h"
 #include "base/log.h"
+#include "base/sandbox.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
@@ -134,19 +135,6 @@ static const int denied_without_uploader[] = {
 	SCMP_SYS(setregid), SCMP_SYS(setresgid), SCMP_SYS(setgroups),
 };
 
-/* One that this architecture does not have cannot be called either. */
-static int deny(scmp_filter_ctx filter, const int *calls, size_t cnt)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < cnt && !err; i++) {
-		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0);
-		if (err == -EDOM || err == -EINVAL)
-			err = 0;
-	}
-	return err;
-}
-
 /*
  * They fail with EPERM instead of ending the process: what comes next in this program, after the recording, may well
  * find a library that tries one of them.
@@ -154,21 +142,17 @@ static int deny(scmp_filter_ctx filter, const int *calls, size_t cnt)
 static int filter_calls(const struct privilege_uses *uses)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int err = filter ? deny(filter, denied, ARRAY_CNT(denied)) : -ENOMEM;
+	int err = filter ? sandbox_filter_add(filter, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_CNT(denied)) : -ENOMEM;
 
 	if (!err && !uses->uploader)
-		err = deny(filter, denied_without_uploader, ARRAY_CNT(denied_without_uploader));
+		err = sandbox_filter_add(filter, SCMP_ACT_ERRNO(EPERM), denied_without_uploader,
+					 ARRAY_CNT(denied_without_uploader));
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(bpf), 1,
 				       SCMP_A0_32(SCMP_CMP_EQ, BPF_PROG_LOAD));
 	if (!err)
 		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-	if (!err)
-		err = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
-	if (!err)
-		err = seccomp_load(filter);
-	seccomp_release(filter);
-	return err;
+	return sandbox_filter_load(filter, err);
 }
 
 /* All other capabilities, and new ones by programs that are started.  0 or -errno. */

@@ -150,17 +150,30 @@ static const unsigned long network_requests[] = {SIOCGIFINDEX, SIOCGIFNAME, SIOC
 #endif
 
 /* One that this architecture does not have cannot be called either. */
-static int allow(scmp_filter_ctx filter, const int *calls, size_t cnt)
+int sandbox_filter_add(void *filter, uint32_t action, const int *calls, size_t cnt)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < cnt && !err; i++) {
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+		err = seccomp_rule_add(filter, action, calls[i], 0);
 		if (err == -EDOM || err == -EINVAL)
 			err = 0;
 	}
 	return err;
 }
+
+int sandbox_filter_load(void *filter, int err)
+{
+	/* The kernel's own error. */
+	if (!err)
+		err = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+#define ALLOW(filter, calls) sandbox_filter_add(filter, SCMP_ACT_ALLOW, calls, ARRAY_CNT(calls))
 
 static int allow_requests(scmp_filter_ctx filter, const unsigned long *numbers, size_t cnt)
 {
@@ -185,7 +198,7 @@ static int allow_reading(scmp_filter_ctx filter)
 
 static int allow_threads(scmp_filter_ctx filter)
 {
-	int err = allow(filter, threads, ARRAY_CNT(threads));
+	int err = ALLOW(filter, threads);
 
 	/* Its flags are in memory, too: glibc falls back on clone(). */
 	if (!err)
@@ -201,7 +214,7 @@ static int allow_links(scmp_filter_ctx filter)
 	static const int calls[] = {SCMP_SYS(perf_event_open), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(sendto),
 				    SCMP_SYS(shutdown)};
 	static const unsigned long enable[] = {PERF_EVENT_IOC_ENABLE};
-	int err = allow(filter, calls, ARRAY_CNT(calls));
+	int err = ALLOW(filter, calls);
 
 	if (!err)
 		err = allow_requests(filter, enable, ARRAY_CNT(enable));
@@ -214,7 +227,7 @@ static int allow_links(scmp_filter_ctx filter)
 /* Memory that is no code, a file by its descriptor, and ending itself. */
 static int allow_computing(scmp_filter_ctx filter)
 {
-	int err = allow(filter, computing, ARRAY_CNT(computing));
+	int err = ALLOW(filter, computing);
 
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
@@ -233,7 +246,7 @@ static int allow_computing(scmp_filter_ctx filter)
 
 static int allow_common(scmp_filter_ctx filter, const struct sandbox *sandbox)
 {
-	int err = allow(filter, common, ARRAY_CNT(common));
+	int err = ALLOW(filter, common);
 
 	if (!err)
 		err = allow_requests(filter, requests, ARRAY_CNT(requests));
@@ -244,11 +257,11 @@ static int allow_common(scmp_filter_ctx filter, const struct sandbox *sandbox)
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A0_32(SCMP_CMP_EQ, 0));
 	if (!err)
-		err = sandbox->read_only ? allow_reading(filter) : allow(filter, writing, ARRAY_CNT(writing));
+		err = sandbox->read_only ? allow_reading(filter) : ALLOW(filter, writing);
 	if (!err && sandbox->network)
-		err = allow(filter, network, ARRAY_CNT(network));
+		err = ALLOW(filter, network);
 	if (!err && sandbox->network && !sandbox->accepts_only)
-		err = allow(filter, connecting, ARRAY_CNT(connecting));
+		err = ALLOW(filter, connecting);
 	if (!err && sandbox->network)
 		err = allow_requests(filter, network_requests, ARRAY_CNT(network_requests));
 	if (!err && sandbox->threads)
@@ -263,13 +276,7 @@ int sandbox_filter_calls(const struct sandbox *sandbox)
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err = !filter ? -ENOMEM : sandbox->computes ? allow_computing(filter) : allow_common(filter, sandbox);
 
-	/* The kernel's own error. */
-	if (!err)
-		err = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
-	if (!err)
-		err = seccomp_load(filter);
-	seccomp_release(filter);
-	return err;
+	return sandbox_filter_load(filter, err);
 }
 
 #define FILE_RIGHTS    (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct sandbox {
 	bool network;      /* sockets; none of TCP gets a port of its own (Landlock) */
@@ -32,5 +33,9 @@ int sandbox_enter(const struct sandbox *sandbox);
 bool sandbox_is_sanitized(void);
 /* The allowlist alone, for a process that has no_new_privs: 0 or -errno. */
 int sandbox_filter_calls(const struct sandbox *sandbox);
+
+/* Of a libseccomp filter: the action for these calls; then the filter is loaded unless err is set, and freed. */
+int sandbox_filter_add(void *filter, uint32_t action, const int *calls, size_t cnt);
+int sandbox_filter_load(void *filter, int err);
 
 #endif

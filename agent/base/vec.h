@@ -31,6 +31,20 @@
 			qsort((vec)->items, (vec)->cnt, sizeof(*(vec)->items), (order)); \
 	} while (0)
 
+/* Removes the first element that equals `item`; the last one takes its place.  False: not found. */
+#define vec_take_out(vec, item)                                         \
+	({                                                              \
+		size_t at_ = 0;                                         \
+                                                                        \
+		while (at_ < (vec)->cnt && (vec)->items[at_] != (item)) \
+			at_++;                                          \
+		if (at_ < (vec)->cnt)                                   \
+			(vec)->items[at_] = (vec)->items[--(vec)->cnt]; \
+		else                                                    \
+			at_ = SIZE_MAX;                                 \
+		at_ != SIZE_MAX;                                        \
+	})
+
 /* Gives back the room that is not used. */
 #define vec_shrink(vec) vec_shrink_((void **)&(vec)->items, &(vec)->room, (vec)->cnt, sizeof(*(vec)->items))
 

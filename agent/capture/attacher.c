@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 struct attacher {
@@ -59,12 +58,7 @@ static int lost(struct attacher *attacher)
 
 static void take_closed(struct attacher *attacher, uint32_t ticket)
 {
-	for (size_t i = 0; i < attacher->closing.cnt; i++) {
-		if (attacher->closing.items[i] != ticket)
-			continue;
-		attacher->closing.items[i] = attacher->closing.items[--attacher->closing.cnt];
-		return;
-	}
+	vec_take_out(&attacher->closing, ticket);
 }
 
 /* Takes answers as long as there are any, for at most timeout_ms until the first: how many, or -EOWNERDEAD. */
@@ -205,11 +199,10 @@ bool attacher__is_gone(struct attacher *attacher)
 /* It ends once everything is closed, and is left alone where that takes longer. */
 static void let_end(const struct attacher *attacher, uint64_t patience_ns)
 {
-	const struct timespec pause = {.tv_nsec = 1000000};
 	uint64_t deadline_ts = monotonic_ns() + patience_ns;
 
 	while (!waitpid(attacher->pid, NULL, WNOHANG) && monotonic_ns() < deadline_ts)
-		nanosleep(&pause, NULL);
+		sleep_ns(1000000);
 }
 
 void attacher__free(struct attacher *attacher, uint64_t patience_ns)

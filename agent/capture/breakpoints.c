@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/breakpoints.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* As PERF_FORMAT_TOTAL_TIME_RUNNING lays it out. */
@@ -46,14 +47,6 @@ static int disarm(int fd, struct reading *reading)
 	if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0))
 		return -errno;
 	return read(fd, reading, sizeof(*reading)) == sizeof(*reading) ? 0 : -EIO;
-}
-
-static void sleep_ns(uint64_t ns)
-{
-	struct timespec left = {.tv_sec = ns / 1000000000ULL, .tv_nsec = ns % 1000000000ULL};
-
-	/* A signal ends it: whoever sent it wants more than a count. */
-	nanosleep(&left, NULL);
 }
 
 int breakpoints__watch(const struct breakpoint_thread *threads, size_t cnt, uint64_t window_ns,

@@ -7,9 +7,7 @@
 #include "capture/breakpoints.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define WATCHED_MAX   4 /* threads at a time */
 #define WINDOW_NS_MIN 4000000ULL
@@ -187,11 +185,10 @@ static int count_some(struct counting *counting, size_t first, size_t cnt, uint6
 /* Who sleeps, or is kept from running, for a moment is not yet idle. */
 static int look_until_busy(struct counting *counting)
 {
-	const struct timespec pause = {.tv_nsec = FIRST_LOOK_NS};
 	int err = look(counting);
 
 	for (int i = 0; !err && i < LOOKS_MAX && !counting->used_sum_ns && !counting->opts->is_stopped(); i++) {
-		nanosleep(&pause, NULL);
+		sleep_ns(FIRST_LOOK_NS);
 		err = look(counting);
 	}
 	return err;

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/syscalls.h"
 #include "bpf/knobs.h"
 #include "capture/internal.h"
 #include "whylate.skel.h"
@@ -12,11 +11,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* How often to look who has joined the target's cgroup, where the kernel does not tell. */
 #define MOVES_NS 1000000000ULL
@@ -85,11 +81,9 @@ int capture__follow_moved(struct capture *capture)
 
 static void rest(const struct capture *capture, int *timeout_ms)
 {
-	struct timespec pause = {.tv_nsec = REST_MS * 1000000};
-
 	if (!capture->opts.trace || *timeout_ms <= REST_MS)
 		return;
-	nanosleep(&pause, NULL);
+	sleep_ns(REST_MS * 1000000);
 	*timeout_ms -= REST_MS;
 }
 

@@ -431,12 +431,7 @@ void capture__detach_probes(struct capture *capture, struct probe_set *set)
 	if (!set)
 		return;
 	detach(all, set);
-	for (size_t i = 0; i < all->sets.cnt; i++) {
-		if (all->sets.items[i] != set)
-			continue;
-		all->sets.items[i] = all->sets.items[--all->sets.cnt];
-		break;
-	}
+	vec_take_out(&all->sets, set);
 	probe_set__free(set, &all->specs);
 }
 

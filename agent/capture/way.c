@@ -5,6 +5,7 @@
  * less what the programs account for, is the way.  The shortest of a few turns counts, because everything else that
  * happens on the machine only adds.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "capture/internal.h"
 
@@ -12,7 +13,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TURNS  6
@@ -35,14 +35,6 @@ static void *echo_body(void *arg)
 		if (write(echo->out[1], &byte, 1) != 1)
 			break;
 	return NULL;
-}
-
-static uint64_t process_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
 static double turn(struct echo *echo)

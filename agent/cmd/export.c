@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/export.h"
+#include "shard/inputs.h"
 
 #include "base/confine.h"
 #include "base/limited.h"
@@ -11,7 +12,6 @@
 #include "shard/open.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,13 +154,6 @@ static int export_run(const struct export_options *options)
 	return code;
 }
 
-static bool is_shard_name(const char *path)
-{
-	size_t len = strlen(path);
-
-	return len > 4 && !strcmp(path + len - 4, ".wls");
-}
-
 static int take_format(void *options, const char *command, const char *arg)
 {
 	const struct export_format *format = export_format_of(arg);
@@ -197,7 +190,7 @@ int cmd_export(int argc, char **argv)
 		return code;
 	if (options.out_path && !strcmp(options.out_path, "-"))
 		options.out_path = NULL;
-	if (options.out_path && is_shard_name(options.out_path))
+	if (options.out_path && shard_name_is(options.out_path))
 		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
 				   options.out_path);
 	if (!options.format)

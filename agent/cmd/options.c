@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cmd/options.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define ROWS_MAX  128
 #define ROW_FIRST 256 /* above every letter */
@@ -32,10 +32,7 @@ static int take_number(const struct option_row *row, void *field, const char *ar
 
 static int take_time(const char *command, const char *option, const char *arg, uint64_t *wall_ns)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (!units_time_ns(arg, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, wall_ns))
+	if (!units_time_ns(arg, realtime_ns(), wall_ns))
 		return 0;
 	return usage_error(command, "%s '%s' is not understood: it wants something like 1h, or 2026-11-21T12:00 (UTC)",
 			   option, arg);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "fleet/projection.h"
 
+#include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/log.h"
 #include "base/user_file.h"
@@ -93,13 +94,6 @@ static int verify(struct projector *projector)
 	return same ? EXIT_DONE : EXIT_FAILED;
 }
 
-static void rest(uint64_t ns)
-{
-	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-
-	nanosleep(&time, NULL);
-}
-
 /* A database that is away for long is no reason to end: what is not projected stays in the store. */
 static int follow(struct projector *projector)
 {
@@ -109,7 +103,7 @@ static int follow(struct projector *projector)
 		err = projector__run(projector);
 		if (err == -ENOMEM)
 			return EXIT_FAILED;
-		rest(FOLLOW_PERIOD_NS);
+		sleep_ns(FOLLOW_PERIOD_NS);
 	}
 	return EXIT_DONE;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/log.h"
 #include "live/top_look.h"
@@ -6,18 +7,14 @@
 #include "view/top.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define TICK_NS 100000000L
 
 /* The next moment to show, at_wall_ns of the source.  False: there is none. */
 static bool wait_for(struct top_source *source, uint64_t until_wall_ns)
 {
-	const struct timespec pause = {.tv_nsec = TICK_NS};
-
 	if (!source->is_live) {
 		bool is_over = source->at_wall_ns >= source->end_wall_ns;
 
@@ -28,7 +25,7 @@ static bool wait_for(struct top_source *source, uint64_t until_wall_ns)
 		top_source__tick(source);
 		if (source->at_wall_ns >= until_wall_ns)
 			return true;
-		nanosleep(&pause, NULL);
+		sleep_ns(TICK_NS);
 	} while (!top_stop_requested && source->recorder);
 	return false;
 }

@@ -19,14 +19,6 @@
 #define BEHIND_NS 2500000000ULL /* by when a request that ended has been written */
 #define PRUNE_NS  1000000000ULL
 
-static uint64_t wall_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static int open_live(struct top_source *source, const struct top_options *options)
 {
 	int err;
@@ -48,7 +40,7 @@ static int open_live(struct top_source *source, const struct top_options *option
 		top_source__close(source);
 		return EXIT_FAILED;
 	}
-	source->begin_wall_ns = source->at_wall_ns = wall_ns();
+	source->begin_wall_ns = source->at_wall_ns = realtime_ns();
 	/* A page goes into the working directory. */
 	privilege_confine_viewer(false, !dir_is_own("."));
 	return EXIT_DONE;
@@ -116,7 +108,7 @@ static void look_after_recorder(struct top_source *source)
 		return;
 	source->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 	source->recorder = 0;
-	source->end_wall_ns = wall_ns();
+	source->end_wall_ns = realtime_ns();
 }
 
 void top_source__tick(struct top_source *source)
@@ -131,7 +123,7 @@ void top_source__tick(struct top_source *source)
 	}
 	look_after_recorder(source);
 	if (!source->paused)
-		source->at_wall_ns = source->recorder ? wall_ns() - BEHIND_NS : source->end_wall_ns;
+		source->at_wall_ns = source->recorder ? realtime_ns() - BEHIND_NS : source->end_wall_ns;
 	/* After its end, what is left stays. */
 	if (source->recorder && now_ts - source->pruned_ts >= PRUNE_NS) {
 		(void)watch_keep__look(source->keep, NULL);

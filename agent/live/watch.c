@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +114,6 @@ static int tick(struct watch *watch, uint64_t begin_ts)
 static int run_armed(struct watch *watch)
 {
 	const struct sigaction stop = {.sa_handler = on_stop};
-	const struct timespec pause = {.tv_nsec = TICK_NS - 1};
 	uint64_t begin_ts = monotonic_ns() + BEHIND_NS;
 	int err = 0, status = 0, code;
 	pid_t ended = 0;
@@ -130,7 +128,7 @@ static int run_armed(struct watch *watch)
 	sigaction(SIGTERM, &stop, NULL);
 	log_info("armed: %s; events go to %s", watch->options->when_text, watch->dir);
 	while (!stop_requested && !err && !(ended = waitpid(watch->recorder, &status, WNOHANG))) {
-		nanosleep(&pause, NULL);
+		sleep_ns(TICK_NS - 1);
 		err = tick(watch, begin_ts);
 		watch_event_reap();
 	}

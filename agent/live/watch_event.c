@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "live/watch_event.h"
 
+#include "base/dirs.h"
 #include "base/exit_code.h"
 #include "base/log.h"
 #include "base/units.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -238,16 +238,15 @@ void watch_event_wait(void)
 /* Shards are for root and their group: that becomes the user's, who may read them. */
 static void let_read(const char *path, const struct watch_user *user)
 {
-	DIR *dir = opendir(path);
-	struct dirent *entry;
+	DIR *dir = user->changes ? dir_open(AT_FDCWD, path, 0) : NULL;
+	const struct dirent *entry;
 
-	while (dir && user->changes && (entry = readdir(dir)))
+	while ((entry = dir_next(dir)))
 		if (entry->d_name[0] != '.' &&
 		    fchownat(dirfd(dir), entry->d_name, (uid_t)-1, user->gid, AT_SYMLINK_NOFOLLOW))
 			log_warn("cannot give '%s/%s' to the group of '%s': %s", path, entry->d_name, user->name,
 				 strerror(errno));
-	if (dir)
-		closedir(dir);
+	dir_close(dir, 0);
 }
 
 void watch_event__finish(const struct watch_event *event, const struct watch_user *user, const char *exec)

@@ -2,11 +2,12 @@
 #include "live/watch_keep.h"
 
 #include "analysis/dataset.h"
+#include "base/dirs.h"
 #include "base/vec.h"
 #include "shard/columns.h"
+#include "shard/inputs.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -58,13 +59,6 @@ void watch_keep__free(struct watch_keep *keep)
 	free(keep->event_dir);
 	vec_free(&keep->files);
 	free(keep);
-}
-
-static bool is_shard(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 4 && !strcmp(name + len - 4, ".wls");
 }
 
 static struct kept_file *file_of(struct watch_keep *keep, const char *name)
@@ -178,8 +172,8 @@ static void note_first(struct watch_keep *keep, const char *name)
 
 int watch_keep__look(struct watch_keep *keep, struct watch_state *state)
 {
-	DIR *dir = opendir(keep->dir);
-	struct dirent *entry;
+	DIR *dir = dir_open(AT_FDCWD, keep->dir, 0);
+	const struct dirent *entry;
 	size_t kept = 0;
 	int err = 0;
 
@@ -188,14 +182,14 @@ int watch_keep__look(struct watch_keep *keep, struct watch_state *state)
 		return errno == ENOENT ? 0 : -errno;
 	for (size_t i = 0; i < keep->files.cnt; i++)
 		keep->files.items[i].there = false;
-	while ((entry = readdir(dir)))
-		if (is_shard(entry->d_name))
+	while ((entry = dir_next(dir)))
+		if (shard_name_is(entry->d_name))
 			note_first(keep, entry->d_name);
 	rewinddir(dir);
-	while (!err && (entry = readdir(dir)))
-		if (is_shard(entry->d_name))
+	while (!err && (entry = dir_next(dir)))
+		if (shard_name_is(entry->d_name))
 			err = look_at(keep, entry->d_name, time(NULL), state);
-	closedir(dir);
+	dir_close(dir, 0);
 	for (size_t i = 0; i < keep->files.cnt; i++)
 		if (keep->files.items[i].there)
 			keep->files.items[kept++] = keep->files.items[i];
@@ -232,17 +226,12 @@ void watch_keep__end(struct watch_keep *keep)
 /* Follows no link: a user who can write to the parent directory could make root empty another one. */
 void watch_remove_dir(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *entry;
+	DIR *dir = dir_open(AT_FDCWD, path, O_NOFOLLOW);
+	const struct dirent *entry;
 
-	if (!dir && fd >= 0)
-		close(fd);
-	while (dir && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
+	while ((entry = dir_next(dir)))
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	dir_close(dir, 0);
 	rmdir(path);
 }
 

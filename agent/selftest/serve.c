@@ -107,13 +107,12 @@ int serve_listen_late(struct scene *scene, uint16_t *port)
 
 static int serve_one(const struct scene *scene, int fd, bool from_file, struct witness_request *request)
 {
-	struct timespec busy = {.tv_nsec = BUSY_NS};
 	struct sockaddr_in peer;
 	socklen_t peer_sz = sizeof(peer);
 	char buf[64];
 	ssize_t sz;
 
-	nanosleep(&busy, NULL);
+	sleep_ns(BUSY_NS);
 	request->recv_call_ts = monotonic_ns();
 	sz = recvfrom(fd, buf, sizeof(buf), 0, (struct sockaddr *)&peer, &peer_sz);
 	request->recv_return_ts = monotonic_ns();

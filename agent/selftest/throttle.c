@@ -127,12 +127,10 @@ void throttle_set_up(struct scene *scene, struct deed_report *report)
 void throttle_do(struct scene *scene)
 {
 	uint64_t limit_ts = monotonic_ns() + 5000000000ULL, begin_ns = 0, cpu_ns = 0;
-	struct timespec cpu;
 
 	(void)scene;
 	while (cpu_ns - begin_ns < SPIN_NS && monotonic_ns() < limit_ts) {
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-		cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+		cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 		begin_ns = begin_ns ? begin_ns : cpu_ns;
 	}
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Where the shards of a recording go, from the name of the directory to the line that says what is in it. */
+#include "base/dirs.h"
 #include "session/exposed.h"
 #include "session/recording.h"
 #include "session/streaming.h"
+#include "shard/inputs.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,18 +42,13 @@ static int make_dir_name(const struct recording *recording, char *dir, size_t sz
 /* Shards of two recordings in one directory would be read as one: a directory that holds any is refused. */
 static int check_unused(const char *dir)
 {
-	DIR *stream = opendir(dir);
-	struct dirent *entry;
+	DIR *stream = dir_open(AT_FDCWD, dir, 0);
+	const struct dirent *entry;
 	int err = 0;
 
-	while (stream && !err && (entry = readdir(stream))) {
-		size_t len = strlen(entry->d_name);
-
-		if (len > 4 && !strcmp(entry->d_name + len - 4, ".wls"))
-			err = -EEXIST;
-	}
-	if (stream)
-		closedir(stream);
+	while (!err && (entry = dir_next(stream)))
+		err = shard_name_is(entry->d_name) ? -EEXIST : 0;
+	dir_close(stream, 0);
 	if (err)
 		log_error("directory '%s' already holds a recording: name another one with -o, or remove it", dir);
 	return err;

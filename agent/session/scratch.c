@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "session/scratch.h"
 
-#include <dirent.h>
+#include "base/dirs.h"
+#include "shard/inputs.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX     "whylate-diagnose-"
-#define RANDOM_SZ  6
-#define TRY_CNT    8
-#define SHARD_NAME ".wls"
+#define PREFIX    "whylate-diagnose-"
+#define RANDOM_SZ 6
+#define TRY_CNT   8
 
 /* The directory, locked, if it is ours and nobody holds it: a descriptor or -errno. */
 static int take(int at_fd, const char *path)
@@ -37,30 +37,21 @@ static int take(int at_fd, const char *path)
 /* The shards in it, nothing else. */
 static void empty(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_open(dir_fd, ".", 0);
 	const struct dirent *entry;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((entry = readdir(dir))) {
-		size_t sz = strlen(entry->d_name);
-
-		if (sz > strlen(SHARD_NAME) && !strcmp(entry->d_name + sz - strlen(SHARD_NAME), SHARD_NAME))
+	while ((entry = dir_next(dir)))
+		if (shard_name_is(entry->d_name))
 			unlinkat(dir_fd, entry->d_name, 0);
-	}
-	closedir(dir);
+	dir_close(dir, 0);
 }
 
 static void sweep(void)
 {
-	DIR *place = opendir(SCRATCH_PLACE);
+	DIR *place = dir_open(AT_FDCWD, SCRATCH_PLACE, 0);
 	const struct dirent *entry;
 
-	while (place && (entry = readdir(place))) {
+	while ((entry = dir_next(place))) {
 		int fd;
 
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) ||
@@ -73,8 +64,7 @@ static void sweep(void)
 		unlinkat(dirfd(place), entry->d_name, AT_REMOVEDIR);
 		close(fd);
 	}
-	if (place)
-		closedir(place);
+	dir_close(place, 0);
 }
 
 int scratch__make(struct scratch *scratch)

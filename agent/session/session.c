@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "session/session.h"
 
+#include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/log.h"
-#include "base/names.h"
 #include "base/privilege.h"
 #include "capture/capture.h"
 #include "session/client.h"
@@ -192,9 +192,7 @@ static int record_until_done(struct recording *recording)
 		timed = recording_windows_timed(recording);
 		pace__rest(recording->pace, now + (uint64_t)timeout_ms * 1000000, timed);
 		if (timed) {
-			const struct timespec pause = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
-
-			nanosleep(&pause, NULL);
+			sleep_ns((uint64_t)timeout_ms * 1000000);
 			err = recording_windows_step(recording);
 			continue;
 		}

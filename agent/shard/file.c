@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "shard/file.h"
 
+#include "base/whole_io.h"
 #include "shard/crc32c.h"
 
 #include <fcntl.h>
@@ -25,25 +26,15 @@ static int file__add_damage(struct shard_file *file, uint64_t off, uint64_t sz, 
 /* How much of it there is, up to sz; -errno. */
 static ssize_t file__read(struct shard_file *file, uint64_t off, void *bytes, size_t sz)
 {
-	size_t got = 0;
+	ssize_t got;
 
 	if (off >= file->sz)
 		return 0;
 	if (sz > file->sz - off)
 		sz = file->sz - off;
-	while (got < sz) {
-		ssize_t n = pread(file->fd, (uint8_t *)bytes + got, sz - got, off + got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n) {
-			file->sz = off + got; /* its writer cut it back meanwhile */
-			break;
-		}
-		got += n;
-	}
+	got = whole_read(file->fd, bytes, sz, (int64_t)off);
+	if (got >= 0 && (size_t)got < sz)
+		file->sz = off + (size_t)got; /* its writer cut it back meanwhile */
 	return got;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "shard/inputs.h"
 
+#include "base/dirs.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "shard/format.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,11 +22,9 @@
 #define SEQ_DIGITS     6
 #define TAIL_SZ        (1 + SESSION_DIGITS + 1 + SEQ_DIGITS + SUFFIX_SZ)
 
-static bool has_suffix(const char *name)
+bool shard_name_is(const char *path)
 {
-	size_t sz = strlen(name);
-
-	return sz > SUFFIX_SZ && !strcmp(name + sz - SUFFIX_SZ, SUFFIX);
+	return text_ends(path, SUFFIX);
 }
 
 /* Digits of fixed width compare as numbers: the tail is the key. */
@@ -81,7 +80,7 @@ static int inputs__add_file(struct shard_inputs *inputs, const char *path)
 {
 	char magic[SHARD_MAGIC_SZ];
 	struct stat st;
-	bool is_shard = has_suffix(path);
+	bool is_shard = shard_name_is(path);
 	int fd, err = 0;
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -122,7 +121,7 @@ static int inputs__add_entry(struct shard_inputs *inputs, const char *dir, const
 		return -ENOMEM;
 	if (is_dir(path, entry->d_type))
 		err = depth < DEPTH_MAX ? inputs__add_dir(inputs, path, depth + 1) : 0;
-	else if (has_suffix(entry->d_name))
+	else if (shard_name_is(entry->d_name))
 		err = inputs__add_file(inputs, path);
 	free(path);
 	/* Gone meanwhile, or something else by that name. */
@@ -131,18 +130,13 @@ static int inputs__add_entry(struct shard_inputs *inputs, const char *dir, const
 
 static int inputs__add_dir(struct shard_inputs *inputs, const char *path, unsigned depth)
 {
-	struct dirent *entry;
-	DIR *dir = opendir(path);
+	DIR *dir = dir_open(AT_FDCWD, path, 0);
+	const struct dirent *entry;
 	int err = 0;
 
-	if (!dir)
-		return -errno;
-	while (!err && (errno = 0, entry = readdir(dir)))
+	while (!err && (entry = dir_next(dir)))
 		err = inputs__add_entry(inputs, path, entry, depth);
-	if (!err)
-		err = -errno;
-	closedir(dir);
-	return err;
+	return dir_close(dir, err);
 }
 
 int shard_inputs__add(struct shard_inputs *inputs, const char *path)

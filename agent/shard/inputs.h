@@ -30,6 +30,8 @@ struct shard_inputs {
  * passed over.
  */
 int shard_inputs__add(struct shard_inputs *inputs, const char *path);
+/* True if the name has the ending of a shard. */
+bool shard_name_is(const char *path);
 /* The host that a file's name begins with, HOST-SESSION-SEQ.wls: false where it is not such a name. */
 bool shard_name_host(const char *path, char host[SHARD_HOST_MAX + 1]);
 void shard_inputs__clear(struct shard_inputs *inputs);

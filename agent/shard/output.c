@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "shard/output.h"
 
+#include "base/clock.h"
 #include "base/dirs.h"
+#include "base/whole_io.h"
 #include "shard/format.h"
 
 #include <fcntl.h>
@@ -9,7 +11,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SEQ_END 1000000u
@@ -100,14 +101,12 @@ static int output__put_header(struct shard_output *output)
 		.minor = SHARD_VERSION_MINOR,
 		.session_id = output->session_id,
 		.seq = output->seq,
+		.created_wall_ts = realtime_ns(),
 	};
 	struct shard_buf bytes = {0};
-	struct timespec wall;
 	char text[256];
 	int err;
 
-	clock_gettime(CLOCK_REALTIME, &wall);
-	header.created_wall_ts = wall.tv_sec * 1000000000ULL + wall.tv_nsec;
 	snprintf(text, sizeof(text), "whylate shard, layout: docs/SHARD-FORMAT.md; writer: whylate %s; host: %s\n",
 		 WHYLATE_VERSION, output->host);
 	err = shard_file_header__put(&bytes, &header, text);
@@ -138,30 +137,13 @@ int shard_output__create(struct shard_output *output, uint64_t now_ts)
 	return 0;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t sz)
-{
-	while (sz) {
-		ssize_t n = write(fd, bytes, sz);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return -ENOSPC;
-		bytes += n;
-		sz -= n;
-	}
-	return 0;
-}
-
 int shard_output__append(struct shard_output *output, const void *bytes, size_t sz)
 {
 	if (output->fd < 0 && !output->nowhere)
 		return -EBADF;
 	if (output->err)
 		return output->err;
-	output->err = output->nowhere ? 0 : write_all(output->fd, bytes, sz);
+	output->err = output->nowhere ? 0 : whole_write(output->fd, bytes, sz, IO_HERE);
 	if (output->err) {
 		/* If even the cut fails, a reader finds a torn tail and says so: no more is lost than the same rows. */
 		while (ftruncate(output->fd, output->sz) && errno == EINTR)

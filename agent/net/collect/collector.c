@@ -73,11 +73,7 @@ static int start_mhd(struct collector *collector, int listen_fd)
 	unsigned threads = thread_cnt(), cnt = 0;
 	struct MHD_OptionItem options[OPTION_CNT_MAX];
 
-#define OPTION(option, value, pointer)               \
-	options[cnt++] = (struct MHD_OptionItem)     \
-	{                                            \
-		option, (intptr_t)(value), (pointer) \
-	}
+#define OPTION(option, value, pointer) options[cnt++] = (struct MHD_OptionItem){option, (intptr_t)(value), (pointer)}
 	OPTION(MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL);
 	OPTION(MHD_OPTION_THREAD_POOL_SIZE, threads, NULL);
 	/* A thread must be able to take them all: nobody spreads them evenly. */
@@ -220,13 +216,12 @@ void collector__tick(struct collector *collector)
 /* No new connections, no new bodies; what has a body has a while to get its answer.  The listening socket or -1. */
 static int collector__quiesce(struct collector *collector)
 {
-	const struct timespec pause = {.tv_nsec = 10000000};
 	uint64_t end_ts = monotonic_ns() + STOP_NS;
 	int listen_fd = MHD_quiesce_daemon(collector->mhd);
 
 	atomic_store(&collector->stopping, true);
 	while (atomic_load(&collector->request_cnt) && monotonic_ns() < end_ts)
-		nanosleep(&pause, NULL);
+		sleep_ns(10000000);
 	/* After this none waits for the store, and none will: libmicrohttpd insists on it. */
 	collector__stop_committer(collector);
 	MHD_stop_daemon(collector->mhd);

@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/order.h"
+#include "base/whole_io.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ROTATE_BYTES  (64ull << 20)
@@ -23,14 +23,6 @@
 #define IDLE_NS       (900 * 1000000000ull)
 #define RETENTION_NS  (10 * 1000000000ull)
 #define LOCK_NAME     ".lock"
-
-static uint64_t wall_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t store__now(const struct store *store)
 {
@@ -124,7 +116,7 @@ struct store *store__open(const struct store_opts *opts)
 	store->opts = *opts;
 	set_defaults(&store->opts);
 	store->monotonic_base_ns = store__now(store);
-	store->wall_base_ns = opts->wall ? opts->wall() : wall_ns();
+	store->wall_base_ns = opts->wall ? opts->wall() : realtime_ns();
 	store->dir = strdup(opts->dir);
 	store->stage = shard_stage__new(&received_table, PENDING_MAX);
 	err = store->dir && store->stage ? 0 : -ENOMEM;
@@ -269,7 +261,7 @@ static int session__append(struct store_session *session, const struct store_fra
 		next++;
 		if (frame->kind == PROTOCOL_END)
 			session->ended = true;
-		err = store_write_at(session->fd, off, frames[i].payload, frame->sz);
+		err = whole_write(session->fd, frames[i].payload, frame->sz, (int64_t)off);
 		if (err) {
 			session->sz = off + frame->sz; /* some of it may be there */
 			return err;
@@ -349,7 +341,7 @@ static int session__put_account(struct store *store, struct store_session *sessi
 	if (!err)
 		err = shard_packer__pack(&store->packer, store->stage, &header, &store->block);
 	if (!err)
-		err = store_write_at(session->fd, session->sz, store->block.items, store->block.cnt);
+		err = whole_write(session->fd, store->block.items, store->block.cnt, (int64_t)session->sz);
 	session->sz += store->block.cnt;
 	return err;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/collect/store_internal.h"
 
-#include <dirent.h>
+#include "base/dirs.h"
+#include "base/whole_io.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,22 +88,6 @@ static int make_open_dir(int at_fd, const char *name, bool *is_new)
 	return open_dir(at_fd, name);
 }
 
-int store_write_at(int fd, uint64_t off, const uint8_t *bytes, size_t sz)
-{
-	while (sz) {
-		ssize_t n = pwrite(fd, bytes, sz, off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -ENOSPC;
-		bytes += n;
-		off += n;
-		sz -= n;
-	}
-	return 0;
-}
-
 /* Index and trailer behind the accounted part, and nothing else. */
 static int close_file(int fd, uint64_t good_sz, uint64_t session_id, uint64_t *sz)
 {
@@ -111,7 +97,7 @@ static int close_file(int fd, uint64_t good_sz, uint64_t session_id, uint64_t *s
 	if (!err && ftruncate(fd, good_sz))
 		err = -errno;
 	if (!err)
-		err = store_write_at(fd, good_sz, end.items, end.cnt);
+		err = whole_write(fd, end.items, end.cnt, (int64_t)good_sz);
 	/* Without them it is whole all the same. */
 	*sz = good_sz + (err ? 0 : end.cnt);
 	if (err && ftruncate(fd, good_sz))
@@ -227,35 +213,18 @@ cleanup:
 
 typedef int (*entry_fn)(struct store *store, int dir_fd, const char *name, struct store_part *part);
 
-/* Calls fn for each entry of the directory; consumes the descriptor. */
-static int each_entry(struct store *store, int dir_fd, entry_fn fn, struct store_part *part)
+/* Calls fn for each entry of the directory.  What is no directory, or gone, is passed over. */
+static int enter(struct store *store, int at_fd, const char *name, entry_fn fn, struct store_part *part)
 {
-	struct dirent *entry;
-	DIR *dir = fdopendir(dir_fd);
+	DIR *dir = dir_open(at_fd, name, O_NOFOLLOW);
+	const struct dirent *entry;
 	int err = 0;
 
-	if (!dir) {
-		err = -errno;
-		close(dir_fd);
-		return err;
-	}
-	while (!err && (errno = 0, entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			err = fn(store, dir_fd, entry->d_name, part);
-	if (!err && errno)
-		err = -errno;
-	closedir(dir);
-	return err;
-}
-
-/* What is no directory, or gone, is passed over. */
-static int enter(struct store *store, int dir_fd, const char *name, entry_fn fn, struct store_part *part)
-{
-	int fd = open_dir(dir_fd, name);
-
-	if (fd < 0)
-		return fd == -ENOTDIR || fd == -ENOENT || fd == -ELOOP ? 0 : fd;
-	return each_entry(store, fd, fn, part);
+	if (!dir && (errno == ENOTDIR || errno == ENOENT || errno == ELOOP))
+		return 0;
+	while (!err && (entry = dir_next(dir)))
+		err = fn(store, dirfd(dir), entry->d_name, part);
+	return dir_close(dir, err);
 }
 
 static int find_day(struct store *store, int host_fd, const char *name, struct store_part *part)
@@ -280,13 +249,8 @@ static int find_host(struct store *store, int store_fd, const char *name, struct
 int store__find_parts(struct store *store)
 {
 	struct store_part part = {0};
-	int fd = dup(store->fd);
 
-	if (fd < 0)
-		return -errno;
-	/* The copy shares its position with the original. */
-	lseek(fd, 0, SEEK_SET);
-	return each_entry(store, fd, find_host, &part);
+	return enter(store, store->fd, ".", find_host, &part);
 }
 
 static int write_header(int fd, const struct store *store, const struct store_part *part, uint64_t *sz)
@@ -306,7 +270,7 @@ static int write_header(int fd, const struct store *store, const struct store_pa
 		 WHYLATE_VERSION, part->host->name);
 	err = shard_file_header__put(&bytes, &header, text);
 	if (!err)
-		err = store_write_at(fd, 0, bytes.items, bytes.cnt);
+		err = whole_write(fd, bytes.items, bytes.cnt, 0);
 	*sz = bytes.cnt;
 	vec_free(&bytes);
 	return err;

@@ -6,9 +6,10 @@
  */
 #include "net/collect/store_internal.h"
 
+#include "base/dirs.h"
 #include "base/order.h"
+#include "base/text.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,16 +72,12 @@ void store__drop_part(struct store *store, struct store_part *part)
 {
 	struct store_host *host = part->host;
 
-	for (size_t i = 0; i < host->parts.cnt; i++) {
-		if (host->parts.items[i] != part)
-			continue;
-		host->parts.items[i] = host->parts.items[--host->parts.cnt];
-		host->disk_sz -= part->disk_sz;
-		store->stats.bytes -= part->disk_sz;
-		store->stats.files--;
-		free(part);
+	if (!vec_take_out(&host->parts, part))
 		return;
-	}
+	host->disk_sz -= part->disk_sz;
+	store->stats.bytes -= part->disk_sz;
+	store->stats.files--;
+	free(part);
 }
 
 void store__measure_part(struct store *store, struct store_part *part, uint64_t sz, uint64_t blocks)
@@ -215,23 +212,16 @@ void store__retain(struct store *store)
 /* Files of one day that no part stands for: torn ones that were set aside. */
 static int delete_aside(int host_fd, const char *day)
 {
-	int fd = openat(host_fd, day, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	DIR *dir = dir_open(host_fd, day, O_NOFOLLOW);
+	const struct dirent *entry;
+	int err = 0;
 
-	if (!dir) {
-		err = fd < 0 && errno == ENOTDIR ? 0 : -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	while (!err && (entry = readdir(dir))) {
-		size_t sz = strlen(entry->d_name);
-
-		if (sz > 5 && !strcmp(entry->d_name + sz - 5, ".torn") && unlinkat(fd, entry->d_name, 0))
+	if (!dir && errno == ENOTDIR)
+		return 0;
+	while (!err && (entry = dir_next(dir)))
+		if (text_ends(entry->d_name, ".torn") && unlinkat(dirfd(dir), entry->d_name, 0))
 			err = -errno;
-	}
-	closedir(dir);
+	err = dir_close(dir, err);
 	if (!err)
 		unlinkat(host_fd, day, AT_REMOVEDIR);
 	return err;
@@ -239,20 +229,16 @@ static int delete_aside(int host_fd, const char *day)
 
 static int delete_all_aside(struct store *store, const char *host)
 {
-	int fd = openat(store->fd, host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	DIR *dir = dir_open(store->fd, host, O_NOFOLLOW);
+	const struct dirent *entry;
+	int err = 0;
 
-	if (!dir) {
-		err = errno == ENOENT ? 0 : -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	while (!err && (entry = readdir(dir)))
+	if (!dir && errno == ENOENT)
+		return 0;
+	while (!err && (entry = dir_next(dir)))
 		if (entry->d_name[0] != '.')
-			err = delete_aside(fd, entry->d_name);
-	closedir(dir);
+			err = delete_aside(dirfd(dir), entry->d_name);
+	err = dir_close(dir, err);
 	if (!err)
 		unlinkat(store->fd, host, AT_REMOVEDIR);
 	return err;

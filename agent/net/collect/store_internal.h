@@ -90,7 +90,6 @@ int store__find_parts(struct store *store);
 int store__create_part(struct store *store, struct store_session *session);
 /* Closes the session's file, if it has one: in order, with index and trailer, or as it is. */
 void store__leave_part(struct store *store, struct store_session *session, bool finish);
-int store_write_at(int fd, uint64_t off, const uint8_t *bytes, size_t sz);
 /* Unlinks the part, then its directories where nothing else is in them, and forgets it: 0 or -errno. */
 int store__delete_part(struct store *store, struct store_part *part);
 

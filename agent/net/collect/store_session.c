@@ -4,7 +4,6 @@
 #include "base/order.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Hands every committed account of the session to fn. */
@@ -93,12 +92,7 @@ void store__forget_session(struct store *store, struct store_session *session, b
 	struct store_host *host = session->host;
 
 	store__leave_part(store, session, finish);
-	for (size_t i = 0; i < store->sessions.cnt; i++) {
-		if (store->sessions.items[i] != session)
-			continue;
-		store->sessions.items[i] = store->sessions.items[--store->sessions.cnt];
-		break;
-	}
+	vec_take_out(&store->sessions, session);
 	session__free(session);
 	host->session_cnt--;
 	store__drop_host(store, host);

@@ -21,7 +21,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ALIVE_FD      3 /* the child's: its other end is the recording's, and closes with it */
@@ -66,13 +65,12 @@ static bool copy_snapshot(struct live_metrics *metrics)
 /* While windows are open the recording does not come round: after a while the last snapshot serves. */
 static struct live_metrics *take_snapshot(void)
 {
-	const struct timespec step = {.tv_nsec = SNAPSHOT_STEP};
 	unsigned wanted = atomic_fetch_add(&child_shared->asked, 1) + 1;
 	uint64_t until_ts = monotonic_ns() + SNAPSHOT_NS;
 	struct live_metrics *metrics;
 
 	while ((int)(atomic_load(&child_shared->answered) - wanted) < 0 && monotonic_ns() < until_ts)
-		nanosleep(&step, NULL);
+		sleep_ns(SNAPSHOT_STEP);
 	metrics = malloc(sizeof(*metrics));
 	if (metrics && copy_snapshot(metrics))
 		return metrics;

@@ -5,7 +5,6 @@
 #include "base/dirs.h"
 #include "net/send/spool_session.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -97,35 +96,20 @@ static void adopt_one(struct spool *spool, const char *name)
 /* Whatever recordings have left that are no more. */
 static void adopt_all(struct spool *spool)
 {
-	int fd = openat(spool->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	DIR *dir = dir_open(spool->root_fd, ".", 0);
+	const struct dirent *entry;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((entry = readdir(dir)))
+	while ((entry = dir_next(dir)))
 		adopt_one(spool, entry->d_name);
-	closedir(dir);
+	dir_close(dir, 0);
 }
 
 static bool is_empty(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-	bool empty = dir;
+	DIR *dir = dir_open(dir_fd, ".", 0);
+	bool empty = dir && !dir_next(dir);
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	while (empty && (entry = readdir(dir)))
-		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
-	closedir(dir);
+	dir_close(dir, 0);
 	return empty;
 }
 

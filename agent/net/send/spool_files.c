@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/send/spool_files.h"
 
+#include "base/dirs.h"
 #include "base/order.h"
+#include "base/whole_io.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -63,42 +64,19 @@ ORDER(by_seq, struct spool_entry, BY(a->seq, b->seq));
 
 int spool_list(int dir_fd, struct spool_entries *entries)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_open(dir_fd, ".", 0);
+	const struct dirent *found;
 	struct spool_entry entry;
-	struct dirent *found;
 	bool whole;
+	int err = 0;
 
 	entries->cnt = 0;
-	if (!dir) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	while (!err && (errno = 0, found = readdir(dir)))
+	while (!err && (found = dir_next(dir)))
 		if (!spool_entry_parse(found->d_name, &entry, &whole) && whole)
 			err = vec_push(entries, entry);
-	if (!err)
-		err = -errno;
-	closedir(dir);
+	err = dir_close(dir, err);
 	vec_sort(entries, by_seq);
 	return err;
-}
-
-static int read_all(int fd, uint8_t *bytes, size_t sz)
-{
-	while (sz) {
-		ssize_t n = read(fd, bytes, sz);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		bytes += n;
-		sz -= n;
-	}
-	return 0;
 }
 
 /* Whether these bytes are one frame, whole, of that number. */
@@ -116,6 +94,7 @@ static int check_frame(const uint8_t *bytes, size_t sz, uint64_t seq)
 int spool_read(int dir_fd, const struct spool_entry *entry, size_t max, struct shard_buf *out)
 {
 	char name[SPOOL_ENTRY_NAME_SZ];
+	ssize_t got = 0;
 	struct stat st;
 	int fd, err = 0;
 
@@ -132,7 +111,9 @@ int spool_read(int dir_fd, const struct spool_entry *entry, size_t max, struct s
 	else if (vec_reserve(out, st.st_size))
 		err = -ENOMEM;
 	if (!err)
-		err = read_all(fd, out->items + out->cnt, st.st_size);
+		got = whole_read(fd, out->items + out->cnt, st.st_size, IO_HERE);
+	if (!err && got != st.st_size)
+		err = got < 0 ? (int)got : -EBADMSG;
 	close(fd);
 	if (!err)
 		err = check_frame(out->items + out->cnt, st.st_size, entry->seq);

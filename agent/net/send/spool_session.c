@@ -3,12 +3,11 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/names.h"
 #include "shard/crc32c.h"
 #include "shard/pack.h"
-#include "shard/writer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -124,23 +123,16 @@ static int settle(struct spool_session *session, const struct spool_entry *entry
 
 static int settle_all(struct spool_session *session)
 {
-	int fd = openat(session->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_open(session->dir_fd, ".", 0);
+	const struct dirent *found;
 	struct spool_entry entry;
-	struct dirent *found;
 	bool whole;
+	int err = 0;
 
-	if (!dir) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	while (!err && (found = readdir(dir)))
+	while (!err && (found = dir_next(dir)))
 		if (!spool_entry_parse(found->d_name, &entry, &whole) && !whole)
 			err = settle(session, &entry);
-	closedir(dir);
-	return err;
+	return dir_close(dir, err);
 }
 
 static void count_emitted(struct spool_account *account, char class, uint32_t row_cnt)

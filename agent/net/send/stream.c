@@ -25,7 +25,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECOND_NS     1000000000ULL
@@ -83,10 +82,7 @@ static int give_up_privilege(int root_fd)
 
 static void note_cpu(void)
 {
-	struct timespec cpu;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	atomic_store(&child_shared->cpu_ns, (uint64_t)cpu.tv_sec * SECOND_NS + cpu.tv_nsec);
+	atomic_store(&child_shared->cpu_ns, process_cpu_ns());
 }
 
 static int wait_ms(uint64_t next_ts)
@@ -408,28 +404,25 @@ void stream__stats(const struct stream *stream, struct stream_stats *stats)
 
 static void end_child(struct stream *stream, uint64_t until_ts)
 {
-	const struct timespec pause = {.tv_nsec = 5000000};
-
 	atomic_store(&stream->shared->stop_ts, monotonic_ns());
 	wake_child(stream);
 	while (stream->child > 0 && !waitpid(stream->child, NULL, WNOHANG)) {
 		if (monotonic_ns() >= until_ts)
 			kill(stream->child, SIGKILL);
-		nanosleep(&pause, NULL);
+		sleep_ns(5000000);
 	}
 	stream->child = 0;
 }
 
 void stream__finish(struct stream *stream, uint64_t linger_ns)
 {
-	const struct timespec pause = {.tv_nsec = 20000000};
 	uint64_t until_ts = monotonic_ns() + linger_ns;
 
 	say_dropped(stream);
 	spool__finish(stream->spool);
 	wake_child(stream);
 	while (!spool__is_done(stream->spool) && stream->child > 0 && monotonic_ns() < until_ts) {
-		nanosleep(&pause, NULL);
+		sleep_ns(20000000);
 		look_after_child(stream);
 		spool__tick(stream->spool, monotonic_ns());
 		wake_child(stream);

@@ -2,12 +2,12 @@
 #include "net/wire/received.h"
 
 #include "base/vec.h"
+#include "base/whole_io.h"
 #include "net/wire/protocol.h"
 #include "shard/crc32c.h"
 #include "shard/index.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { RECEIVED_SEQ, RECEIVED_KIND, RECEIVED_SZ, RECEIVED_CRC, RECEIVED_WALL_TS, RECEIVED_COLUMN_CNT };
 
@@ -31,30 +31,11 @@ void received__put(struct shard_row *row, const struct received *received)
 	row->values[RECEIVED_WALL_TS].u64 = received->wall_ts;
 }
 
-/* How much of it there is, up to sz; -errno. */
-static ssize_t read_at(int fd, uint64_t off, void *bytes, size_t sz)
-{
-	size_t got = 0;
-
-	while (got < sz) {
-		ssize_t n = pread(fd, (uint8_t *)bytes + got, sz - got, off + got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		got += n;
-	}
-	return got;
-}
-
 /* 1: a whole block begins at off; 0: none; -errno. */
 static int block_at(int fd, uint64_t off, uint64_t sz, struct shard_block_header *header)
 {
 	uint8_t bytes[SHARD_BLOCK_HEADER_MAX];
-	ssize_t n = off < sz ? read_at(fd, off, bytes, sizeof(bytes)) : 0;
+	ssize_t n = off < sz ? whole_read(fd, bytes, sizeof(bytes), (int64_t)off) : 0;
 
 	if (n < 0)
 		return n;
@@ -71,7 +52,7 @@ static int trailer_at(int fd, uint64_t off, uint64_t sz)
 
 	if (sz - off != SHARD_TRAILER_SZ)
 		return 0;
-	n = read_at(fd, off, bytes, sizeof(bytes));
+	n = whole_read(fd, bytes, sizeof(bytes), (int64_t)off);
 	if (n < 0)
 		return n;
 	return !shard_trailer__get(&index_off, bytes, n);
@@ -84,7 +65,7 @@ static int scan__read(struct received_scan *scan, int fd, uint64_t off, size_t s
 	scan->body.cnt = 0;
 	if (vec_reserve(&scan->body, sz))
 		return -ENOMEM;
-	n = read_at(fd, off, scan->body.items, sz);
+	n = whole_read(fd, scan->body.items, sz, (int64_t)off);
 	if (n < 0)
 		return n;
 	scan->body.cnt = n;
@@ -294,7 +275,7 @@ int received_index(int fd, uint64_t good_sz, uint64_t session_id, struct shard_b
 	uint8_t bytes[SHARD_FILE_HEADER_MAX];
 	struct shard_packer packer = {0};
 	struct shard_stage *index;
-	ssize_t n = read_at(fd, 0, bytes, good_sz < sizeof(bytes) ? good_sz : sizeof(bytes));
+	ssize_t n = whole_read(fd, bytes, good_sz < sizeof(bytes) ? good_sz : sizeof(bytes), 0);
 	int err;
 
 	if (n < 0)
