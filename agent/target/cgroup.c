@@ -2,8 +2,8 @@
 #include "target/cgroup.h"
 #include "target/proc_file.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,11 +250,11 @@ struct search {
 
 static int walk(struct search *search, char *path, size_t len, int depth)
 {
-	DIR *dir = depth < DEPTH_MAX ? opendir(path) : NULL;
-	struct dirent *entry;
+	DIR *dir = depth < DEPTH_MAX ? dir_open(AT_FDCWD, path, 0) : NULL;
+	const struct dirent *entry;
 	int err = 0;
 
-	while (dir && err >= 0 && (entry = readdir(dir))) {
+	while (err >= 0 && (entry = dir_next(dir))) {
 		size_t name_len = strlen(entry->d_name);
 
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || len + name_len + 2 > PATH_MAX)
@@ -266,8 +266,7 @@ static int walk(struct search *search, char *path, size_t len, int depth)
 			err = walk(search, path, len + 1 + name_len, depth + 1);
 		path[len] = '\0';
 	}
-	if (dir)
-		closedir(dir);
+	dir_close(dir, 0);
 	return err < 0 ? err : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "target/elf_image.h"
 
 #include "base/vec.h"
+#include "base/whole_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,24 +90,11 @@ int elf_bytes_check(const void *bytes, uint64_t file_sz, bool is_debug_file)
 
 ssize_t elf_image__read(const struct elf_image *image, uint64_t file_off, void *buf, size_t sz)
 {
-	size_t got = 0;
-	ssize_t len;
-
 	if (file_off > image->file_sz)
 		return -ENOEXEC;
 	if (sz > image->file_sz - file_off)
 		sz = image->file_sz - file_off;
-	while (got < sz) {
-		len = pread(image->fd, (char *)buf + got, sz - got, file_off + got);
-		if (len < 0 && errno == EINTR)
-			continue;
-		if (len < 0)
-			return -errno;
-		if (!len)
-			break;
-		got += len;
-	}
-	return got;
+	return whole_read(image->fd, buf, sz, (int64_t)file_off);
 }
 
 void *elf_image__copy(const struct elf_image *image, uint64_t file_off, uint64_t sz, uint64_t max)
@@ -153,8 +141,7 @@ static int segments_read(struct elf_image *image, const Elf64_Ehdr *header)
 					       .mem_sz = phdr.p_memsz,
 					       .align = phdr.p_align,
 					       .type = phdr.p_type,
-					       .exec = phdr.p_type == PT_LOAD && phdr.p_flags & PF_X,
-					       .write = phdr.p_flags & PF_W};
+					       .exec = phdr.p_type == PT_LOAD && phdr.p_flags & PF_X};
 		err = vec_push(&image->segments, segment);
 	}
 	return err;

@@ -15,7 +15,7 @@
 struct elf_segment {
 	uint64_t addr, file_off, file_sz, mem_sz, align;
 	uint32_t type; /* PT_LOAD, PT_GNU_EH_FRAME, PT_TLS */
-	bool exec, write;
+	bool exec;
 };
 
 struct elf_section {

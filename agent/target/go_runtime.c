@@ -228,11 +228,6 @@ bool go_runtime__role(const struct go_runtime *go, uint64_t start_pc, char comm[
 
 /* --- the process -------------------------------------------------------------------------------------------------- */
 
-static bool read_memory(int mem_fd, uint64_t addr, void *buf, size_t sz)
-{
-	return addr && addr <= INT64_MAX && pread(mem_fd, buf, sz, (off_t)addr) == (ssize_t)sz;
-}
-
 /* Where a thread has its pointer to the g that it runs: `runtime.tlsg`, next to the thread pointer. */
 static bool find_slot(const struct elf_image *image, int32_t *slot)
 {
@@ -263,8 +258,8 @@ static void read_reasons(struct go_runtime *go, int mem_fd)
 	if (!elf_image__datum(go->image, "runtime.waitReasonStrings", STT_OBJECT, &addr))
 		return;
 	for (int i = 0; i < GO_REASONS_MAX; i++) {
-		if (!read_memory(mem_fd, go->bias + addr + (uint64_t)i * sizeof(text), text, sizeof(text)) ||
-		    text[1] >= sizeof(reason) || (text[1] && !read_memory(mem_fd, text[0], reason, text[1])))
+		if (!proc_mem_read(mem_fd, go->bias + addr + (uint64_t)i * sizeof(text), text, sizeof(text)) ||
+		    text[1] >= sizeof(reason) || (text[1] && !proc_mem_read(mem_fd, text[0], reason, text[1])))
 			break;
 		reason[text[1]] = '\0';
 		go->layout.waits[i] = wait_of(reason);
@@ -283,16 +278,16 @@ static bool holds_of_process(const struct go_runtime *go, int mem_fd, bool *know
 	*known = elf_image__datum(go->image, "runtime.allgs", STT_OBJECT, &addr);
 	if (!*known)
 		return true;
-	if (!read_memory(mem_fd, go->bias + addr, slice, sizeof(slice)) || !slice[1])
+	if (!proc_mem_read(mem_fd, go->bias + addr, slice, sizeof(slice)) || !slice[1])
 		return false;
 	cnt = slice[1] < SAMPLE_MAX ? slice[1] : SAMPLE_MAX;
-	if (!read_memory(mem_fd, slice[0], gs, cnt * sizeof(*gs)))
+	if (!proc_mem_read(mem_fd, slice[0], gs, cnt * sizeof(*gs)))
 		return false;
 	for (size_t i = 0; i < cnt; i++) {
 		uint32_t status;
 
-		if (!read_memory(mem_fd, gs[i] + go->layout.goid, &goids[i], sizeof(goids[i])) ||
-		    !read_memory(mem_fd, gs[i] + go->layout.status, &status, sizeof(status)))
+		if (!proc_mem_read(mem_fd, gs[i] + go->layout.goid, &goids[i], sizeof(goids[i])) ||
+		    !proc_mem_read(mem_fd, gs[i] + go->layout.status, &status, sizeof(status)))
 			return false;
 		if ((status & ~STATUS_SCAN) > STATUS_MAX || goids[i] > 1ULL << 48 || (!i && goids[i] != 1))
 			return false;
@@ -326,14 +321,11 @@ static int find_layout(struct go_runtime *go, const char **why)
 
 static int read_process(struct go_runtime *go, pid_t pid, const char **why)
 {
-	char path[64];
+	int mem_fd = proc_mem_open(pid), err;
 	bool known;
-	int mem_fd, err;
 
-	proc_path(path, sizeof(path), "%d/mem", pid);
-	mem_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (mem_fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
+		return mem_fd;
 	err = find_layout(go, why);
 	if (!err && go->by_dwarf)
 		read_reasons(go, mem_fd);

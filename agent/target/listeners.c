@@ -3,7 +3,6 @@
 #include "target/proc_file.h"
 #include "target/target.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -25,24 +24,20 @@ static bool inode_set_has(const inode_set *inodes, uint64_t ino)
 
 static int inode_set_add_process(inode_set *inodes, pid_t pid)
 {
+	DIR *dir = proc_dir("%d/fd", pid);
+	const struct dirent *entry;
 	char path[PATH_MAX];
-	struct dirent *entry;
 	uint64_t ino;
 	int err = 0;
-	DIR *dir;
 
-	proc_path(path, sizeof(path), "%d/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return errno == ENOENT ? -ESRCH : -errno;
-	while (!err && (entry = readdir(dir))) {
+	while (!err && (entry = dir_next(dir))) {
 		proc_path(path, sizeof(path), "%d/fd/%s", pid, entry->d_name);
 		ino = proc_link_number(path, "socket");
 		if (ino)
 			err = vec_push(inodes, ino);
 	}
-	closedir(dir);
-	return err;
+	err = dir_close(dir, err);
+	return err == -ENOENT ? -ESRCH : err;
 }
 
 static int listener_add(target_listeners *listeners, const struct target_listener *listener)

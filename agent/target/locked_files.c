@@ -6,7 +6,6 @@
 
 #include <whylate/record.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -71,16 +70,14 @@ static void keep_path(struct locked_file *file, const char *path)
 static void look_for(struct locked_file *file, pid_t pid)
 {
 	unsigned int left = DESCRIPTORS_MAX;
+	DIR *dir = proc_dir("%d/fd", (int)pid);
+	const struct dirent *entry;
 	char path[PATH_MAX];
-	struct dirent *entry;
-	DIR *dir;
 
-	proc_path(path, sizeof(path), "%d/fd", (int)pid);
-	dir = opendir(path);
-	while (dir && !file->found && left-- && (entry = readdir(dir))) {
+	while (!file->found && left-- && (entry = dir_next(dir))) {
 		ssize_t len;
 
-		if (entry->d_name[0] == '.' || !is_object(dirfd(dir), entry->d_name, file->object))
+		if (!is_object(dirfd(dir), entry->d_name, file->object))
 			continue;
 		len = readlinkat(dirfd(dir), entry->d_name, path, sizeof(path) - 1);
 		if (len <= 0)
@@ -88,8 +85,7 @@ static void look_for(struct locked_file *file, pid_t pid)
 		path[len] = '\0';
 		keep_path(file, path);
 	}
-	if (dir)
-		closedir(dir);
+	dir_close(dir, 0);
 }
 
 const char *locked_files__name(struct locked_files *files, pid_t pid, uint64_t object, char *buf, size_t sz)

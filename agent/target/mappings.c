@@ -67,13 +67,10 @@ int target_mappings_read(pid_t pid, target_mappings *mappings)
 
 int target_lib_kb(pid_t pid, uint64_t *kb)
 {
-	char text[4096], *line;
-	ssize_t len = proc_read(text, sizeof(text), "/proc/%d/status", pid);
+	char text[32];
+	int err = proc_status(pid, "VmLib", text, sizeof(text));
 
-	if (len < 0)
-		return (int)len;
-	line = strstr(text, "\nVmLib:");
-	return line && sscanf(line, "\nVmLib: %" SCNu64, kb) == 1 ? 0 : -ESRCH;
+	return err ?: sscanf(text, "%" SCNu64, kb) == 1 ? 0 : -ESRCH;
 }
 
 void target_mappings_free(target_mappings *mappings)

@@ -2,6 +2,7 @@
 #include "target/perf_map.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "target/code_map.h"
 #include "target/jitdump.h"
 #include "target/proc_file.h"
@@ -180,21 +181,18 @@ void perf_map_shown(const char *name, size_t len, char *buf, size_t sz)
 /* Whose the process is, and its number where it counts its own processes.  0 or -errno. */
 static int identify(pid_t pid, uid_t *uid, uid_t *euid, pid_t *own_pid)
 {
-	char text[4096], *line, *last;
-	ssize_t len = proc_read(text, sizeof(text), "/proc/%d/status", pid);
+	char text[256], *last;
+	int err = proc_status(pid, "Uid", text, sizeof(text));
 
-	if (len < 0)
-		return (int)len;
-	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line, "\nUid: %u %u", uid, euid) != 2)
+	if (err)
+		return err;
+	if (sscanf(text, "%u %u", uid, euid) != 2)
 		return -ESRCH;
 	*own_pid = pid;
-	line = strstr(text, "\nNSpid:");
-	if (!line)
+	if (proc_status(pid, "NSpid", text, sizeof(text)))
 		return 0;
-	line[1 + strcspn(line + 1, "\n")] = '\0';
-	last = strrchr(line, '\t');
-	return last && sscanf(last, "%d", own_pid) == 1 ? 0 : -ESRCH;
+	last = strrchr(text, '\t');
+	return sscanf(last ?: text, "%d", own_pid) == 1 ? 0 : -ESRCH;
 }
 
 /* The path is resolved below the process's root, whatever links lie on it; the last part must be none. */
@@ -232,11 +230,9 @@ static void forget(struct perf_map *map)
 static bool is_dump_name(const struct target_mapping *mapping)
 {
 	char name[NAME_MAX + 1];
-	size_t len;
 
 	target_mapping_basename(mapping, name, sizeof(name));
-	len = strlen(name);
-	return mapping->path[0] == '/' && len > 9 && !memcmp(name, "jit-", 4) && !strcmp(name + len - 5, ".dump");
+	return mapping->path[0] == '/' && !strncmp(name, "jit-", 4) && text_ends(name + 4, ".dump");
 }
 
 /* The process maps a page of it, executable, so that it is found. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/proc_file.h"
 
+#include "base/whole_io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -44,7 +46,6 @@ FILE *proc_open(pid_t pid, const char *name)
 ssize_t proc_read(char *buf, size_t sz, const char *path_fmt, ...)
 {
 	char path[PROC_PATH_SZ], below[NAME_MAX];
-	size_t used = 0;
 	va_list args;
 	ssize_t got;
 	int fd;
@@ -57,22 +58,67 @@ ssize_t proc_read(char *buf, size_t sz, const char *path_fmt, ...)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while (used + 1 < sz) {
-		got = read(fd, buf + used, sz - 1 - used);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0) {
-			got = -errno;
-			close(fd);
-			return got;
-		}
-		if (!got)
-			break;
-		used += got;
-	}
+	got = whole_read(fd, buf, sz - 1, IO_HERE);
 	close(fd);
-	buf[used] = '\0';
-	return used;
+	if (got >= 0)
+		buf[got] = '\0';
+	return got;
+}
+
+DIR *proc_dir(const char *path_fmt, ...)
+{
+	char path[PROC_PATH_SZ], below[NAME_MAX];
+	va_list args;
+
+	va_start(args, path_fmt);
+	vsnprintf(below, sizeof(below), path_fmt, args);
+	va_end(args);
+	proc_path(path, sizeof(path), "%s", below);
+	return dir_open(AT_FDCWD, path, 0);
+}
+
+pid_t proc_next(DIR *dir)
+{
+	const struct dirent *entry;
+	pid_t id = 0;
+
+	while (id <= 0 && (entry = dir_next(dir)))
+		id = atoi(entry->d_name);
+	return id > 0 ? id : 0;
+}
+
+int proc_status(pid_t pid, const char *key, char *value, size_t sz)
+{
+	char text[8192], label[32], *line;
+	ssize_t len = proc_read(text, sizeof(text), "%d/status", pid);
+
+	if (len < 0)
+		return (int)len;
+	snprintf(label, sizeof(label), "\n%s:", key);
+	line = strstr(text, label);
+	if (!line)
+		return -ESRCH;
+	line += strlen(label);
+	line += strspn(line, " \t");
+	snprintf(value, sz, "%.*s", (int)strcspn(line, "\n"), line);
+	return 0;
+}
+
+int proc_mem_open(pid_t pid)
+{
+	char path[PROC_PATH_SZ];
+	int fd;
+
+	proc_path(path, sizeof(path), "%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	return fd;
+}
+
+bool proc_mem_read(int mem_fd, uint64_t addr, void *bytes, size_t sz)
+{
+	return mem_fd >= 0 && addr && addr <= INT64_MAX && pread(mem_fd, bytes, sz, (off_t)addr) == (ssize_t)sz;
 }
 
 int proc_stat_read(pid_t pid, struct proc_stat *stat)

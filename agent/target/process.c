@@ -4,12 +4,12 @@
 #include "target/proc_file.h"
 #include "target/target.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,14 +20,10 @@
 
 static pid_t read_tgid(pid_t tid)
 {
-	char buf[4096], *line;
-	ssize_t len = proc_read(buf, sizeof(buf), "/proc/%d/status", tid);
-	int tgid;
+	char text[16];
+	int err = proc_status(tid, "Tgid", text, sizeof(text));
 
-	if (len < 0)
-		return len;
-	line = strstr(buf, "\nTgid:");
-	return line && sscanf(line, "\nTgid: %d", &tgid) == 1 ? tgid : -ESRCH;
+	return err ?: atoi(text);
 }
 
 static int check_unreadable(pid_t pid, int err)
@@ -140,20 +136,14 @@ static int tree_add(target_processes *processes, uint8_t *seen, pid_t pid)
 /* The children of one process as each of its threads lists them (CONFIG_PROC_CHILDREN). */
 static int tree_add_listed(target_processes *processes, uint8_t *seen, pid_t parent)
 {
-	char name[300];
-	struct dirent *task;
+	DIR *dir = proc_dir("%d/task", parent);
 	int err = 0, pid;
+	char name[64];
 	FILE *list;
-	DIR *dir;
+	pid_t tid;
 
-	snprintf(name, sizeof(name), "/proc/%d/task", parent);
-	dir = opendir(name);
-	if (!dir)
-		return 0;
-	while (!err && (task = readdir(dir))) {
-		if (task->d_name[0] == '.')
-			continue;
-		snprintf(name, sizeof(name), "task/%s/children", task->d_name);
+	while (!err && (tid = proc_next(dir))) {
+		snprintf(name, sizeof(name), "task/%d/children", tid);
 		list = proc_open(parent, name);
 		if (!list)
 			continue;
@@ -161,7 +151,7 @@ static int tree_add_listed(target_processes *processes, uint8_t *seen, pid_t par
 			err = tree_add(processes, seen, pid);
 		fclose(list);
 	}
-	closedir(dir);
+	dir_close(dir, 0);
 	return err;
 }
 
@@ -169,22 +159,16 @@ static int tree_add_listed(target_processes *processes, uint8_t *seen, pid_t par
 static int tree_add_scanned(target_processes *processes, uint8_t *seen)
 {
 	VEC(struct proc_stat) all = {0};
+	DIR *dir = proc_dir(".");
 	struct proc_stat stat;
-	struct dirent *entry;
 	bool grown = true;
 	int err = 0;
 	pid_t pid;
-	DIR *dir;
 
-	dir = opendir("/proc");
-	if (!dir)
-		return -errno;
-	while (!err && (entry = readdir(dir))) {
-		pid = atoi(entry->d_name);
-		if (pid > 0 && pid < PID_LIMIT && !proc_stat_read(pid, &stat) && stat.ppid > 0 && stat.ppid < PID_LIMIT)
+	while (!err && (pid = proc_next(dir)))
+		if (pid < PID_LIMIT && !proc_stat_read(pid, &stat) && stat.ppid > 0 && stat.ppid < PID_LIMIT)
 			err = vec_push(&all, stat);
-	}
-	closedir(dir);
+	err = dir_close(dir, err);
 	/* One pass per generation, as pids wrap and a child may come before its parent. */
 	while (grown && !err) {
 		size_t before = processes->cnt;
@@ -227,28 +211,22 @@ int target_tree(pid_t pid, target_processes *processes)
 
 int target_processes_read(target_processes *processes)
 {
-	struct dirent *entry;
-	char path[PATH_MAX];
+	DIR *dir = proc_dir(".");
 	int err = 0;
-	DIR *dir;
+	pid_t pid;
 
-	proc_path(path, sizeof(path), ".");
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (!err && (entry = readdir(dir))) {
-		struct target_process process = {.pid = atoi(entry->d_name)};
+	while (!err && (pid = proc_next(dir))) {
+		struct target_process process = {.pid = pid};
 		struct proc_stat stat;
 
-		if (process.pid <= 0 || process.pid == getpid() || proc_stat_read(process.pid, &stat) ||
-		    stat.flags & FLAG_KTHREAD || stat.state == 'Z' || stat.state == 'X')
+		if (process.pid == getpid() || proc_stat_read(process.pid, &stat) || stat.flags & FLAG_KTHREAD ||
+		    stat.state == 'Z' || stat.state == 'X')
 			continue;
 		process.ppid = stat.ppid;
 		memcpy(process.comm, stat.comm, sizeof(process.comm));
 		err = vec_push(processes, process);
 	}
-	closedir(dir);
-	return err;
+	return dir_close(dir, err);
 }
 
 int target_comm(pid_t pid, pid_t tid, char comm[16])

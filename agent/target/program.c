@@ -147,15 +147,9 @@ static int modules_read(struct program *program)
 
 static bool shadow_stack_read(pid_t pid)
 {
-	char buf[8192], *line;
+	char features[256];
 
-	if (proc_read(buf, sizeof(buf), "/proc/%d/status", pid) < 0)
-		return false;
-	line = strstr(buf, "\nx86_Thread_features:");
-	if (!line)
-		return false;
-	line[1 + strcspn(line + 1, "\n")] = '\0';
-	return strstr(line, "shstk");
+	return !proc_status(pid, "x86_Thread_features", features, sizeof(features)) && strstr(features, "shstk");
 }
 
 static int program_new(const struct program_opts *opts, struct program **program)
@@ -181,15 +175,13 @@ static int program_new(const struct program_opts *opts, struct program **program
 int program__open(pid_t pid, const struct program_opts *opts, struct program **program)
 {
 	struct program *fresh;
-	char path[64];
 	int err = program_new(opts, &fresh);
 
 	if (err)
 		return err;
 	fresh->pid = pid;
 	fresh->shadow_stack = shadow_stack_read(pid);
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	fresh->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	fresh->mem_fd = proc_mem_open(pid);
 	err = modules_read(fresh);
 	if (err >= 0)
 		err = fresh->modules.cnt ? executable_first(fresh) : -ENOENT;

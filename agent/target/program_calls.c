@@ -2,11 +2,11 @@
 /* Who calls whom: by direct calls, by jumps that leave a function, by slots that the dynamic linker fills in. */
 #include "base/order.h"
 #include "target/function_code.h"
+#include "target/proc_file.h"
 #include "target/program_internal.h"
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STUB_SZ 16
 
@@ -21,9 +21,8 @@ static uint32_t slot_in_memory(struct program *program, const struct module *mod
 	uint64_t pc;
 	uint32_t id;
 
-	if (program->mem_fd < 0 || module->public.gone || module->public.awaited)
-		return PROGRAM_NONE;
-	if (pread(program->mem_fd, &pc, sizeof(pc), slot + module->public.bias) != sizeof(pc))
+	if (module->public.gone || module->public.awaited ||
+	    !proc_mem_read(program->mem_fd, slot + module->public.bias, &pc, sizeof(pc)))
 		return PROGRAM_NONE;
 	id = program__function_at_runtime(program, pc, NULL);
 	/* Not bound yet: it leads back to the stub, which is no function. */

@@ -4,12 +4,8 @@
 #include "target/proc_file.h"
 #include "target/program_internal.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Has exception tables and nothing that says whose: a language whose run-time library is linked in, and stripped. */
 static bool has_unknown_tables(const struct module *module)
@@ -77,15 +73,12 @@ bool program__cleans_up(struct program *program)
 static bool survives_signals(pid_t pid)
 {
 	static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
-	char text[4096], *line;
 	uint64_t caught;
+	char text[32];
 
-	if (!pid || proc_read(text, sizeof(text), "/proc/%d/status", pid) <= 0)
+	if (!pid || proc_status(pid, "SigCgt", text, sizeof(text)))
 		return true;
-	line = strstr(text, "\nSigCgt:");
-	if (!line)
-		return true;
-	caught = strtoull(line + strlen("\nSigCgt:"), NULL, 16);
+	caught = strtoull(text, NULL, 16);
 	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
 		caught &= ~(1ULL << (fatal[i] - 1));
 	/* The first two real-time signals are the C library's own. */

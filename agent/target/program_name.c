@@ -27,14 +27,12 @@ static uint64_t execfn_addr(pid_t pid)
 static bool execfn_read(pid_t pid, char *buf, size_t sz)
 {
 	uint64_t addr = execfn_addr(pid);
-	char path[64];
 	ssize_t len;
 	int fd;
 
 	if (!addr || addr > INT64_MAX)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = proc_mem_open(pid);
 	if (fd < 0)
 		return false;
 	/* Its page may be the stack's last: what can be read is what there is. */

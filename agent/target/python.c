@@ -7,7 +7,6 @@
 #include "target/proc_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +135,7 @@ static uint16_t version_of(const struct elf_image *image, const struct target_ma
 
 static bool read_memory(const struct python *python, uint64_t addr, void *buf, size_t sz)
 {
-	return addr && addr <= INT64_MAX && pread(python->mem_fd, buf, sz, (off_t)addr) == (ssize_t)sz;
+	return proc_mem_read(python->mem_fd, addr, buf, sz);
 }
 
 static uint64_t read_word(const struct python *python, uint64_t addr)
@@ -271,15 +270,13 @@ int python__open(pid_t pid, const target_mappings *mappings, struct python **ope
 	struct python *python = calloc(1, sizeof(*python));
 	bool first = true;
 	int err = -ENOENT;
-	char path[64];
 
 	if (!python)
 		return -ENOMEM;
 	python->pid = pid;
-	proc_path(path, sizeof(path), "%d/mem", pid);
-	python->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	python->mem_fd = proc_mem_open(pid);
 	if (python->mem_fd < 0)
-		err = errno == ENOENT ? -ESRCH : -errno;
+		err = python->mem_fd;
 	for (size_t i = 0; i < mappings->cnt && err == -ENOENT; i++) {
 		if (!mappings->items[i].exec || mappings->items[i].path[0] != '/')
 			continue;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/text.h"
 #include "target/resolve_internal.h"
 
 #include "base/units.h"
@@ -87,16 +88,11 @@ static void describe(pid_t pid, char *text, size_t sz)
 /* The PIDs of a process, from our PID namespace to its own: how many. */
 static int namespace_pids(pid_t pid, int pids[], int max)
 {
-	char text[4096], *line, *word;
+	char text[256], *line = text, *word;
 	int cnt = 0;
 
-	if (proc_read(text, sizeof(text), "/proc/%d/status", pid) <= 0)
+	if (proc_status(pid, "NSpid", text, sizeof(text)))
 		return 0;
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return 0;
-	line += strlen("\nNSpid:");
-	line[strcspn(line, "\n")] = '\0';
 	while (cnt < max && (word = strsep(&line, "\t ")))
 		if (*word)
 			pids[cnt++] = atoi(word);
@@ -255,7 +251,7 @@ static void exe_of(pid_t pid, char *path, size_t sz)
 	proc_path(link, sizeof(link), "%d/exe", pid);
 	len = readlink(link, path, sz - 1);
 	path[len > 0 ? len : 0] = '\0';
-	if (len > 10 && !strcmp(path + len - 10, " (deleted)"))
+	if (text_ends(path, " (deleted)"))
 		path[len - 10] = '\0';
 }
 

@@ -3,10 +3,8 @@
 #include "target/proc_file.h"
 #include "target/target.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -62,22 +60,18 @@ static bool may_run(pid_t pid, const struct stat *file, const char *comm)
 
 bool target_runs_alone(const pid_t *target, size_t cnt, int file_fd)
 {
-	struct dirent *entry;
 	struct proc_stat own;
 	struct stat file;
-	bool alone = true;
+	bool alone;
+	pid_t pid;
 	DIR *dir;
 
 	if (fstat(file_fd, &file) || proc_stat_read(target[0], &own))
 		return false;
-	dir = opendir("/proc");
-	if (!dir)
-		return false;
-	while (alone && (entry = readdir(dir))) {
-		pid_t pid = atoi(entry->d_name);
-
-		alone = pid <= 0 || !may_run(pid, &file, own.comm) || is_of_target(pid, target, cnt);
-	}
-	closedir(dir);
+	dir = proc_dir(".");
+	alone = dir;
+	while (alone && (pid = proc_next(dir)))
+		alone = !may_run(pid, &file, own.comm) || is_of_target(pid, target, cnt);
+	dir_close(dir, 0);
 	return alone;
 }

@@ -5,7 +5,6 @@
 #include "target/proc_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,18 +97,15 @@ static int library_slot(pid_t pid, const struct elf_image *image, const struct t
 			int64_t *slot)
 {
 	uint64_t addr = filled_in(image, value), bias;
-	char path[PATH_MAX];
 	int64_t word;
 	int fd, err = 0;
 
 	if (!addr || !elf_image__bias(image, mapping->start, mapping->end, mapping->file_off, &bias))
 		return -ENOTSUP;
-	proc_path(path, sizeof(path), "%d/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = proc_mem_open(pid);
 	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	addr += bias;
-	if (addr > INT64_MAX || pread(fd, &word, sizeof(word), (off_t)addr) != sizeof(word))
+		return fd;
+	if (!proc_mem_read(fd, addr + bias, &word, sizeof(word)))
 		err = -EACCES;
 	else if (!word || !is_offset(word))
 		err = -ENOTSUP;

@@ -2,19 +2,16 @@
 #include "target/proc_file.h"
 #include "target/target.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-static int add_thread(pid_t pid, const char *name, target_threads *threads)
+static int add_thread(pid_t pid, pid_t tid, target_threads *threads)
 {
-	struct target_thread thread = {.pid = pid};
+	struct target_thread thread = {.pid = pid, .tid = tid};
 	char buf[128];
 
 	/* A kernel without schedstat counts no thread's time: none is busy then. */
-	if (sscanf(name, "%d", &thread.tid) != 1 ||
-	    proc_read(buf, sizeof(buf), "/proc/%d/task/%d/schedstat", pid, thread.tid) < 0 ||
+	if (proc_read(buf, sizeof(buf), "/proc/%d/task/%d/schedstat", pid, tid) < 0 ||
 	    sscanf(buf, "%" SCNu64, &thread.cpu_ns) != 1)
 		return 0;
 	return vec_push(threads, thread);
@@ -22,39 +19,26 @@ static int add_thread(pid_t pid, const char *name, target_threads *threads)
 
 void target_cpus(pid_t pid, cpu_set_t *cpus)
 {
-	const struct dirent *entry;
-	char path[64];
-	DIR *dir;
+	DIR *dir = proc_dir("%d/task", pid);
+	cpu_set_t of_thread;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		pid_t tid = atoi(entry->d_name);
-		cpu_set_t of_thread;
-
-		if (tid > 0 && !sched_getaffinity(tid, sizeof(of_thread), &of_thread))
+	while ((tid = proc_next(dir)))
+		if (!sched_getaffinity(tid, sizeof(of_thread), &of_thread))
 			CPU_OR(cpus, cpus, &of_thread);
-	}
-	if (dir)
-		closedir(dir);
+	dir_close(dir, 0);
 }
 
+/* One that has gone has no threads. */
 static int add_process(pid_t pid, target_threads *threads)
 {
-	struct dirent *entry;
-	char path[64];
-	DIR *dir;
+	DIR *dir = proc_dir("%d/task", pid);
 	int err = 0;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	/* It has gone. */
-	if (!dir)
-		return 0;
-	while (!err && threads->cnt < TARGET_THREADS_MAX && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			err = add_thread(pid, entry->d_name, threads);
-	closedir(dir);
+	while (!err && threads->cnt < TARGET_THREADS_MAX && (tid = proc_next(dir)))
+		err = add_thread(pid, tid, threads);
+	dir_close(dir, 0);
 	return err;
 }
 

@@ -2,12 +2,11 @@
 #include "target/unwind.h"
 
 #include "base/random.h"
+#include "target/proc_file.h"
 #include "target/unwind_module.h"
 #include "target/unwind_rules.h"
 
-#include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -258,16 +257,13 @@ static bool is_after_call_in_memory(struct unwinder *unwinder, uint64_t addr)
 	if (*known >> 1 == addr)
 		return *known & 1;
 	if (!unwinder->mem_tried) {
-		char path[32];
-
 		unwinder->mem_tried = true;
-		snprintf(path, sizeof(path), "/proc/%d/mem", unwinder->pid);
-		unwinder->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+		unwinder->mem_fd = proc_mem_open(unwinder->pid);
 	}
 	if (unwinder->mem_fd < 0 || addr > INT64_MAX || addr < sizeof(code))
 		return false;
 	*known = addr << 1;
-	if (pread(unwinder->mem_fd, code, sizeof(code), (off_t)(addr - sizeof(code))) == sizeof(code))
+	if (proc_mem_read(unwinder->mem_fd, addr - sizeof(code), code, sizeof(code)))
 		*known |= unwind_call_sz(code + sizeof(code), sizeof(code)) > 0;
 	return *known & 1;
 }
@@ -402,7 +398,7 @@ static bool code_before(struct unwinder *unwinder, uint64_t addr, uint8_t code[C
 	if (!module || (!module->image && unwinder->mem_fd < 0))
 		return false;
 	if (!module->image)
-		return addr <= INT64_MAX && pread(unwinder->mem_fd, code, CALL_SZ, (off_t)(addr - CALL_SZ)) == CALL_SZ;
+		return proc_mem_read(unwinder->mem_fd, addr - CALL_SZ, code, CALL_SZ);
 	mapping = &unwinder->mappings.items[idx];
 	return unwind_module__code_before(module, addr - mapping->start + mapping->file_off, code, CALL_SZ) == CALL_SZ;
 }
