@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,7 +65,7 @@ static int failed(const struct clickhouse *server, const struct fleet_options *o
 static int find_build(struct fleet_ask *ask, struct fleet_answer *answer)
 {
 	struct clickhouse_rows rows = {0};
-	int err = question_builds(ask->server, &ask->filter, &rows);
+	int err = question_builds(ask->server, &rows);
 
 	if (!err && !rows.row_cnt)
 		err = -ENOENT;

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/project/days.h"
 
+#include "base/order.h"
 #include "base/vec.h"
+#include "net/project/sql.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define DAY_S 86400
 
-static int by_date(const void *left, const void *right)
-{
-	const struct project_day *a = left, *b = right;
-
-	return (a->date > b->date) - (a->date < b->date);
-}
+ORDER(by_date, struct project_day, BY(a->date, b->date));
 
 struct project_day *project_days__by_date(const struct project_days *days, uint32_t date)
 {
@@ -47,17 +43,10 @@ static bool take_date(struct project_day *day, const char *text)
 
 static int ask_partitions(struct clickhouse *server, const char *parts, struct clickhouse_rows *rows)
 {
-	char *statement;
-	int err;
-
-	if (asprintf(&statement,
-		     "SELECT partition_id, sum(rows) FROM %s WHERE database = '%s' AND table IN ('intervals', "
-		     "'intervals_local') AND active GROUP BY partition_id",
-		     parts, clickhouse__database(server)) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(server, statement, 2, rows);
-	free(statement);
-	return err;
+	return sql_ask(server, 2, rows,
+		       "SELECT partition_id, sum(rows) FROM %s WHERE database = '%s' AND table IN ('intervals', "
+		       "'intervals_local') AND active GROUP BY partition_id",
+		       parts, clickhouse__database(server));
 }
 
 static int load_partitions(struct project_days *days, struct clickhouse *server)
@@ -81,8 +70,7 @@ static int load_partitions(struct project_days *days, struct clickhouse *server)
 			err = vec_push(&found, day);
 	}
 	clickhouse_rows__free(&rows);
-	if (found.cnt)
-		qsort(found.items, found.cnt, sizeof(*found.items), by_date);
+	vec_sort(&found, by_date);
 	days->items = found.items;
 	days->cnt = found.cnt;
 	return err;
@@ -90,18 +78,12 @@ static int load_partitions(struct project_days *days, struct clickhouse *server)
 
 static int load_rollups(struct project_days *days, struct clickhouse *server)
 {
-	struct clickhouse_rows rows = {0};
-	char *statement;
-	int err;
+	struct clickhouse_rows rows;
+	int err = sql_ask(server, 5, &rows,
+			  "SELECT toYYYYMMDD(day), max(generation), argMax(row_cnt, generation), argMax(begin_min, "
+			  "generation), argMax(begin_max, generation) FROM %s.summed_days GROUP BY day",
+			  clickhouse__database(server));
 
-	if (asprintf(&statement,
-		     "SELECT toYYYYMMDD(day), max(generation), argMax(row_cnt, generation), argMax(begin_min, "
-		     "generation), "
-		     "argMax(begin_max, generation) FROM %s.summed_days GROUP BY day",
-		     clickhouse__database(server)) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(server, statement, 5, &rows);
-	free(statement);
 	if (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)
 		return 0;
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {

@@ -2,8 +2,6 @@
 #include "net/project/project_internal.h"
 #include "net/project/sql.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define SESSIONS_ASKED 500 /* in one statement */
@@ -20,11 +18,9 @@ static bool read_offset(const char *cell, int64_t *offset_ns)
 static int ask(struct projector *projector, const uint64_t *ids, size_t cnt)
 {
 	struct clickhouse_rows rows = {0};
-	struct sql sql;
+	struct sql sql = {0};
 	int err;
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	/* The first one that was put holds, as the first anchors do. */
 	sql__put(&sql, "SELECT session, argMin(offset_ns, at) FROM %s.clocks WHERE session IN (",
 		 clickhouse__database(projector->server));
@@ -68,7 +64,6 @@ int projector__take_clocks(struct projector *projector)
 int projector__put_clocks(struct projector *projector)
 {
 	struct rowbinary rows = {0};
-	char *statement;
 	int err;
 
 	for (size_t s = 0; s < projector->sessions.cnt; s++) {
@@ -83,14 +78,9 @@ int projector__put_clocks(struct projector *projector)
 		rowbinary__u32(&rows, (uint32_t)time(NULL));
 		rowbinary__end_row(&rows);
 	}
-	err = rows.err;
-	if (!err && rows.row_cnt) {
-		if (asprintf(&statement, "INSERT INTO %s.clocks (session,host,offset_ns,at) FORMAT RowBinary",
-			     clickhouse__database(projector->server)) < 0)
-			statement = NULL;
-		err = statement ? clickhouse__insert(projector->server, statement, &rows.bytes, NULL) : -ENOMEM;
-		free(statement);
-	}
+	err = sql_insert(projector->server, &rows, NULL,
+			 "INSERT INTO %s.clocks (session,host,offset_ns,at) FORMAT RowBinary",
+			 clickhouse__database(projector->server));
 	rowbinary__free(&rows);
 	for (size_t s = 0; !err && s < projector->sessions.cnt; s++)
 		projector->sessions.items[s].clock_shared |= projector->sessions.items[s].clock_known;

@@ -3,26 +3,20 @@
 #include "net/project/project_internal.h"
 #include "net/project/sql.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #define POLL_US 100000
 
 static int forget_in(struct clickhouse *server, const struct schema_server *about, const char *table, const char *host)
 {
-	char target[SCHEMA_TARGET_SZ];
-	struct sql sql;
-	char *statement;
+	struct sql quoted = {0};
+	char *text;
 	int err;
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
-	schema_target(target, server, about, table);
-	sql__put(&sql, "ALTER TABLE %s DELETE WHERE host = ", target);
-	sql__put_text(&sql, host);
-	statement = sql__end(&sql);
-	err = statement ? schema_alter(server, about, statement) : -ENOMEM;
-	free(statement);
+	sql__put_text(&quoted, host);
+	text = sql__end(&quoted);
+	err = text ? schema_alter(server, about, table, "DELETE WHERE host = %s", text) : -ENOMEM;
+	free(text);
 	return err;
 }
 
@@ -30,44 +24,31 @@ static int forget_in(struct clickhouse *server, const struct schema_server *abou
 static int wait_for_mutations(struct clickhouse *server, const struct schema_server *about, uint64_t patience_ns)
 {
 	uint64_t give_up_ts = monotonic_ns() + patience_ns, left = 1;
-	char *statement;
+	const char *database = clickhouse__database(server);
 	int err = 0;
 
-	if (asprintf(&statement, "SELECT count() FROM %s.%s WHERE database = '%s' AND is_done = 0",
-		     about->cluster[0] ? clickhouse__database(server) : "system",
-		     about->cluster[0] ? "server_mutations" : "mutations", clickhouse__database(server)) < 0)
-		return -ENOMEM;
 	while (!err && left) {
-		struct clickhouse_rows rows;
-
-		err = clickhouse__ask(server, statement, 1, &rows);
-		if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &left)))
-			err = -EBADMSG;
-		clickhouse_rows__free(&rows);
+		err = sql_ask_number(server, &left, "SELECT count() FROM %s.%s WHERE database = '%s' AND is_done = 0",
+				     about->cluster[0] ? database : "system",
+				     about->cluster[0] ? "server_mutations" : "mutations", database);
 		if (!err && left && monotonic_ns() > give_up_ts)
 			err = -ETIMEDOUT;
 		if (!err && left)
 			usleep(POLL_US);
 	}
-	free(statement);
 	return err;
 }
 
 /* The server remembers tokens of rows that are gone: with others the same blocks may come again. */
 static int note_forgotten(struct clickhouse *server, const char *host)
 {
-	struct sql sql;
-	char *statement;
+	struct sql sql = {0};
 	int err;
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql, "INSERT INTO %s.forgotten SELECT ", clickhouse__database(server));
 	sql__put_text(&sql, host);
 	sql__put(&sql, ", now()");
-	statement = sql__end(&sql);
-	err = statement ? clickhouse__do(server, statement) : -ENOMEM;
-	free(statement);
+	err = sql__do(&sql, server);
 	return err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE ? 0 : err;
 }
 
@@ -76,7 +57,6 @@ int project_forget(struct clickhouse *server, const char *host, uint64_t patienc
 	static const char *const tables[] = {"rollup_late", "histograms", "intervals", "blocks", "clocks",
 					     "sessions",    "facts",      "loss",      "causes"};
 	struct schema_server about;
-	char target[SCHEMA_TARGET_SZ], *statement = NULL;
 	int err = schema_ask(server, &about);
 
 	if (err)
@@ -86,11 +66,7 @@ int project_forget(struct clickhouse *server, const char *host, uint64_t patienc
 	if (err)
 		return err;
 	/* Then no sum of before holds; the next projection makes them anew. */
-	schema_target(target, server, &about, "summed_days");
-	if (asprintf(&statement, "ALTER TABLE %s DELETE WHERE generation > 0", target) < 0)
-		return -ENOMEM;
-	err = schema_alter(server, &about, statement);
-	free(statement);
+	err = schema_alter(server, &about, "summed_days", "DELETE WHERE generation > 0");
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		/* An older whylate's database has not all of them. */
 		if (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)

@@ -5,7 +5,6 @@
 #include "net/project/sql.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,31 +12,13 @@
 #define LEASE_S        30
 #define SESSIONS_ASKED 200 /* in one statement */
 
-static int do_sql(struct projector *projector, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static int do_sql(struct projector *projector, const char *fmt, ...)
-{
-	char *statement;
-	va_list args;
-	int err, sz;
-
-	va_start(args, fmt);
-	sz = vasprintf(&statement, fmt, args);
-	va_end(args);
-	if (sz < 0)
-		return -ENOMEM;
-	err = clickhouse__do(projector->server, statement);
-	free(statement);
-	return err;
-}
-
 /* The gate first: once it is gone nothing can be poured into it, and the view has nothing to pour. */
 static int drop_gate(struct projector *projector, const char *suffix)
 {
 	const char *database = clickhouse__database(projector->server);
-	int err = do_sql(projector, "DROP TABLE IF EXISTS %s.gate_%s", database, suffix);
+	int err = sql_do(projector->server, "DROP TABLE IF EXISTS %s.gate_%s", database, suffix);
 
-	return err ?: do_sql(projector, "DROP TABLE IF EXISTS %s.pour_%s", database, suffix);
+	return err ?: sql_do(projector->server, "DROP TABLE IF EXISTS %s.pour_%s", database, suffix);
 }
 
 #define SUFFIX_SZ sizeof("0123456789abcdef_0123456789abcdef")
@@ -58,9 +39,10 @@ static int make_gate(struct projector *projector)
 	while (!projector->gate);
 	gate_suffix(projector, suffix);
 	if (!err)
-		err = do_sql(projector, "CREATE TABLE %s.gate_%s (%s) ENGINE = Null", database, suffix, definition);
+		err = sql_do(projector->server, "CREATE TABLE %s.gate_%s (%s) ENGINE = Null", database, suffix,
+			     definition);
 	if (!err)
-		err = do_sql(projector,
+		err = sql_do(projector->server,
 			     "CREATE MATERIALIZED VIEW %s.pour_%s TO %s.intervals AS SELECT %s FROM %s.gate_%s",
 			     database, suffix, database, projector->columns, database, suffix);
 	free(definition);
@@ -82,18 +64,15 @@ static const char *suffix_of(const char *table)
 static int clear_gates(struct projector *projector)
 {
 	struct clickhouse_rows rows = {0};
-	char own[SUFFIX_SZ], *statement = NULL;
+	char own[SUFFIX_SZ];
 	bool found = false, busy = false;
 	int err;
 
 	gate_suffix(projector, own);
-	if (asprintf(&statement,
-		     "SELECT name, toUInt64(now()) - toUInt64(metadata_modification_time) FROM system.tables "
-		     "WHERE database = '%s' AND (name LIKE 'gate%%' OR name LIKE 'pour%%')",
-		     clickhouse__database(projector->server)) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(projector->server, statement, 2, &rows);
-	free(statement);
+	err = sql_ask(projector->server, 2, &rows,
+		      "SELECT name, toUInt64(now()) - toUInt64(metadata_modification_time) FROM system.tables "
+		      "WHERE database = '%s' AND (name LIKE 'gate%%' OR name LIKE 'pour%%')",
+		      clickhouse__database(projector->server));
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		const char *table = rows.cells[2 * i], *suffix = suffix_of(table);
 		uint64_t age_s;
@@ -125,8 +104,8 @@ int projector__sync(struct projector *projector)
 	int err = 0;
 
 	for (size_t i = 0; !err && projector->about.cluster[0] && i < sizeof(tables) / sizeof(tables[0]); i++)
-		err = do_sql(projector, "SYSTEM SYNC REPLICA %s.%s_local", clickhouse__database(projector->server),
-			     tables[i]);
+		err = sql_do(projector->server, "SYSTEM SYNC REPLICA %s.%s_local",
+			     clickhouse__database(projector->server), tables[i]);
 	/* Without it an INSERT more is sent, and ignored. */
 	return err == -EPROTO && clickhouse__was_denied(projector->server) ? 0 : err;
 }
@@ -160,10 +139,10 @@ void projector__end_turn(struct projector *projector)
 	projector->gate = 0;
 }
 
-static int mark_known(struct projector *projector, const char *statement, bool listed)
+static int mark_known(struct projector *projector, struct sql *sql, bool listed)
 {
 	struct clickhouse_rows rows;
-	int err = clickhouse__ask(projector->server, statement, 2, &rows);
+	int err = sql__ask(sql, projector->server, 2, &rows);
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		uint64_t session, id;
@@ -195,21 +174,16 @@ static int ask_sessions(struct projector *projector, const uint64_t *ids, size_t
 	const char *database = clickhouse__database(projector->server);
 
 	for (int listed = 1; listed >= 0; listed--) {
-		struct sql sql;
-		char *statement;
+		struct sql sql = {0};
 		int err;
 
-		if (sql__begin(&sql))
-			return -ENOMEM;
 		sql__put(&sql, "SELECT DISTINCT session, block FROM %s.%s WHERE ", database,
 			 listed ? "blocks" : "intervals");
 		sql__put(&sql, "day >= toDate(%u) AND day <= toDate(%u) AND ", first ? first - 1 : 0, last + 1);
 		sql__put(&sql, "session IN (");
 		sql__put_list(&sql, ids, cnt);
 		sql__put(&sql, ")");
-		statement = sql__end(&sql);
-		err = statement ? mark_known(projector, statement, listed) : -ENOMEM;
-		free(statement);
+		err = mark_known(projector, &sql, listed);
 		if (err)
 			return err;
 	}
@@ -245,17 +219,13 @@ int projector__ask_known(struct projector *projector)
 
 int projector__ask_forgotten(struct projector *projector)
 {
-	struct clickhouse_rows rows = {0};
-	char *statement;
+	struct clickhouse_rows rows;
 	int err;
 
 	if (!projector->about.ignores_again)
 		return 0;
-	if (asprintf(&statement, "SELECT host, count() FROM %s.forgotten GROUP BY host",
-		     clickhouse__database(projector->server)) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(projector->server, statement, 2, &rows);
-	free(statement);
+	err = sql_ask(projector->server, 2, &rows, "SELECT host, count() FROM %s.forgotten GROUP BY host",
+		      clickhouse__database(projector->server));
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		uint64_t cnt;
 
@@ -279,22 +249,18 @@ void project_token(char token[PROJECT_TOKEN_SZ], const struct project_session *s
 
 int projector__insert(struct projector *projector, size_t from, size_t to)
 {
-	const char *database = clickhouse__database(projector->server);
-	char suffix[SUFFIX_SZ], token[PROJECT_TOKEN_SZ], *statement;
+	bool gateless = projector->about.ignores_again;
+	char suffix[SUFFIX_SZ], token[PROJECT_TOKEN_SZ];
 	int err;
 
 	gate_suffix(projector, suffix);
-	if (asprintf(&statement, "INSERT INTO %s.%s%s (%s) FORMAT RowBinary", database,
-		     projector->about.ignores_again ? "intervals" : "gate_",
-		     projector->about.ignores_again ? "" : suffix, projector->columns) < 0)
-		return -ENOMEM;
 	project_token(token, &projector->sessions.items[projector->blocks.items[from].session],
 		      projector->blocks.items[from].id);
 	if (!projector->about.tokens)
 		token[0] = '\0';
-	err = clickhouse__insert(projector->server, statement, &projector->rows.bytes,
-				 projector->about.ignores_again ? token : NULL);
-	free(statement);
+	err = sql_insert(projector->server, &projector->rows, gateless ? token : NULL,
+			 "INSERT INTO %s.%s%s (%s) FORMAT RowBinary", clickhouse__database(projector->server),
+			 gateless ? "intervals" : "gate_", gateless ? "" : suffix, projector->columns);
 	if (err)
 		return err;
 	projector->stats.inserts++;
@@ -305,9 +271,7 @@ int projector__insert(struct projector *projector, size_t from, size_t to)
 
 int projector__list_done(struct projector *projector)
 {
-	const char *database = clickhouse__database(projector->server);
 	struct rowbinary rows = {0};
-	char *statement;
 	uint16_t day;
 	int err;
 
@@ -325,14 +289,9 @@ int projector__list_done(struct projector *projector)
 		rowbinary__u32(&rows, (uint32_t)time(NULL));
 		rowbinary__end_row(&rows);
 	}
-	err = rows.err;
-	if (!err && rows.row_cnt) {
-		if (asprintf(&statement, "INSERT INTO %s.blocks (session,block,day,host,row_cnt,at) FORMAT RowBinary",
-			     database) < 0)
-			statement = NULL;
-		err = statement ? clickhouse__insert(projector->server, statement, &rows.bytes, NULL) : -ENOMEM;
-		free(statement);
-	}
+	err = sql_insert(projector->server, &rows, NULL,
+			 "INSERT INTO %s.blocks (session,block,day,host,row_cnt,at) FORMAT RowBinary",
+			 clickhouse__database(projector->server));
 	rowbinary__free(&rows);
 	for (size_t b = projector->pending_from; !err && b < projector->blocks.cnt; b++)
 		projector->blocks.items[b].listed |= projector->blocks.items[b].done;

@@ -8,10 +8,9 @@
 #include "base/log.h"
 #include "net/project/days.h"
 #include "net/project/project_internal.h"
+#include "net/project/sql.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define DAY_NS   86400000000000ULL
@@ -26,19 +25,12 @@ static uint32_t today(void)
 int projector__ask_horizon(struct projector *projector)
 {
 	uint32_t ttl_days = projector->about.ttl_days;
-	struct clickhouse_rows rows = {0};
 	uint64_t day = 0;
-	char *statement;
-	int err;
+	int err = sql_ask_number(projector->server, &day, "SELECT toUInt64(toUInt16(max(day))) FROM %s.horizon",
+				 clickhouse__database(projector->server));
 
-	if (asprintf(&statement, "SELECT toUInt64(toUInt16(max(day))) FROM %s.horizon",
-		     clickhouse__database(projector->server)) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(projector->server, statement, 1, &rows);
-	free(statement);
-	if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &day) || day > UINT16_MAX))
+	if (!err && day > UINT16_MAX)
 		err = -EBADMSG;
-	clickhouse_rows__free(&rows);
 	if (!err)
 		projector->horizon = (uint16_t)day;
 	if (!err && ttl_days && today() > ttl_days && today() - ttl_days + TTL_MORE > projector->horizon)
@@ -56,16 +48,12 @@ bool projector__is_expired(const struct projector *projector, const struct proje
 
 static int move_horizon(struct projector *projector, uint16_t day)
 {
-	char *statement;
 	int err;
 
 	if (day <= projector->horizon)
 		return 0;
-	if (asprintf(&statement, "INSERT INTO %s.horizon SELECT toDate(%u), now()",
-		     clickhouse__database(projector->server), day) < 0)
-		return -ENOMEM;
-	err = clickhouse__do(projector->server, statement);
-	free(statement);
+	err = sql_do(projector->server, "INSERT INTO %s.horizon SELECT toDate(%u), now()",
+		     clickhouse__database(projector->server), day);
 	if (!err)
 		projector->horizon = day;
 	return err;
@@ -75,23 +63,15 @@ static int move_horizon(struct projector *projector, uint16_t day)
 static int set_ttl(struct projector *projector)
 {
 	uint32_t ttl_days = (uint32_t)((projector->opts.keep_ns + DAY_NS - 1) / DAY_NS) + TTL_MORE;
-	char target[SCHEMA_TARGET_SZ], *statement;
-	int err = 0;
+	int err;
 
 	/* Whatever has tokens has TTLs that drop whole parts. */
 	if (!projector->about.tokens || (projector->about.ttl_days && projector->about.ttl_days <= ttl_days))
 		return 0;
-	schema_target(target, projector->server, &projector->about, "intervals");
-	for (int i = 0; !err && i < 2; i++) {
-		if ((i ? asprintf(&statement,
-				  "ALTER TABLE %s MODIFY " SCHEMA_TTL "%" PRIu32 ") SETTINGS "
-				  "materialize_ttl_after_modify = 0",
-				  target, ttl_days)
-		       : asprintf(&statement, "ALTER TABLE %s MODIFY SETTING ttl_only_drop_parts = 1", target)) < 0)
-			statement = NULL;
-		err = statement ? schema_alter(projector->server, &projector->about, statement) : -ENOMEM;
-		free(statement);
-	}
+	err = schema_alter(projector->server, &projector->about, "intervals", "MODIFY SETTING ttl_only_drop_parts = 1")
+		      ?: schema_alter(projector->server, &projector->about, "intervals",
+				      "MODIFY " SCHEMA_TTL "%" PRIu32 ") SETTINGS materialize_ttl_after_modify = 0",
+				      ttl_days);
 	if (!err)
 		projector->about.ttl_days = ttl_days;
 	return err;
@@ -99,25 +79,15 @@ static int set_ttl(struct projector *projector)
 
 static int drop_days(struct projector *projector)
 {
-	const char *database = clickhouse__database(projector->server);
-	char target[SCHEMA_TARGET_SZ];
 	struct project_days days;
 	int err = project_days__load(&days, projector->server);
 
 	if (err)
 		return err;
-	for (size_t i = 0; !err && i < days.cnt; i++) {
-		char *statement;
-
-		schema_target(target, projector->server, &projector->about, "intervals");
-		if (days.items[i].number >= projector->horizon)
-			continue;
-		if (asprintf(&statement, "ALTER TABLE %s DROP PARTITION ID '%" PRIu32 "'", target, days.items[i].date) <
-		    0)
-			statement = NULL;
-		err = statement ? schema_alter(projector->server, &projector->about, statement) : -ENOMEM;
-		free(statement);
-	}
+	for (size_t i = 0; !err && i < days.cnt; i++)
+		if (days.items[i].number < projector->horizon)
+			err = schema_alter(projector->server, &projector->about, "intervals",
+					   "DROP PARTITION ID '%" PRIu32 "'", days.items[i].date);
 	project_days__free(&days);
 	if (!err)
 		err = set_ttl(projector);
@@ -125,24 +95,21 @@ static int drop_days(struct projector *projector)
 		return err;
 	if (!projector->keep_denial_said)
 		log_warn("days that are older than --keep stay in '%s': its user may not drop partitions (ALTER), or "
-			 "set "
-			 "a TTL",
-			 database);
+			 "set a TTL",
+			 clickhouse__database(projector->server));
 	projector->keep_denial_said = true;
 	return 0;
 }
 
 int projector__keep(struct projector *projector)
 {
-	struct timespec now;
 	uint64_t now_ns;
 	int err = projector__ask_horizon(projector);
 
 	if (!err && projector->opts.keep_ns &&
 	    (!projector->kept_ts || monotonic_ns() - projector->kept_ts >= PAUSE_NS)) {
 		projector->kept_ts = monotonic_ns();
-		clock_gettime(CLOCK_REALTIME, &now);
-		now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+		now_ns = realtime_ns();
 		if (now_ns > projector->opts.keep_ns)
 			err = move_horizon(projector, (uint16_t)((now_ns - projector->opts.keep_ns) / DAY_NS));
 		if (!err)

@@ -18,30 +18,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #define SPILL_BYTES 2000000000ULL
 #define OLD_MS      600000  /* a question that began with the sums of before has ended */
 #define DEAD_MS     3600000 /* a projector that made sums and did not name them is gone */
 #define PAUSE_NS    600000000000ULL
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static int do_text(struct clickhouse *server, struct sql *sql)
-{
-	char *statement = sql__end(sql);
-	int err = statement ? clickhouse__do(server, statement) : -ENOMEM;
-
-	free(statement);
-	return err;
-}
 
 static int sum_up(struct clickhouse *server, const struct project_day *day, uint64_t generation, bool times)
 {
@@ -49,10 +30,8 @@ static int sum_up(struct clickhouse *server, const struct project_day *day, uint
 	const char *keys =
 		times ? "type, toUInt32(intDiv(begin_ns, 60000000000)), bucket" : "type, host, session, bucket";
 	char column[SCHEMA_CATEGORY_SZ];
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql,
 		 "INSERT INTO %s.%s SELECT toDate('%s'), toUInt64(%" PRIu64
 		 "), %s, count(), sum(weight), sum(weight * weight), minIf(begin_ns, weight > 0), "
@@ -66,7 +45,7 @@ static int sum_up(struct clickhouse *server, const struct project_day *day, uint
 		 " FROM %s.intervals WHERE day = toDate('%s') GROUP BY %s SETTINGS max_bytes_before_external_group_by "
 		 "= %llu",
 		 database, day->text, keys, SPILL_BYTES);
-	return do_text(server, &sql);
+	return sql__do(&sql, server);
 }
 
 /*
@@ -76,21 +55,18 @@ static int sum_up(struct clickhouse *server, const struct project_day *day, uint
 static int put_histograms(struct clickhouse *server, const struct project_day *day, uint64_t generation, bool every)
 {
 	const char *database = clickhouse__database(server);
-	struct sql sql;
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
-	sql__put(&sql,
-		 "INSERT INTO %s.histograms SELECT toDate('%s'), toUInt64(%" PRIu64
-		 "), toUInt8(%d), kind, host, session, octave, sum(n), sum(s), sum(s2), minIf(low, s > 0), maxIf(high, "
-		 "s > 0), sumForEach(arrayConcat(arrayResize(emptyArrayFloat64(), place), [s])) FROM (SELECT %s AS "
-		 "kind, host, session, toUInt16(intDiv(bucket, %u) * %u) AS octave, bucket %% %u AS place, "
-		 "sum(row_cnt) AS n, sum(w) AS s, sum(w2) AS s2, minIf(begin_min, w > 0) AS low, maxIf(begin_max, w > "
-		 "0) AS high FROM %s.rollup_late WHERE day = toDate('%s') AND generation = %" PRIu64
-		 " GROUP BY kind, host, session, octave, place) GROUP BY kind, host, session, octave",
-		 database, day->text, generation, every, every ? "''" : "type", LOGHIST_SUB_CNT, LOGHIST_SUB_CNT,
-		 LOGHIST_SUB_CNT, database, day->text, generation);
-	return do_text(server, &sql);
+	return sql_do(
+		server,
+		"INSERT INTO %s.histograms SELECT toDate('%s'), toUInt64(%" PRIu64
+		"), toUInt8(%d), kind, host, session, octave, sum(n), sum(s), sum(s2), minIf(low, s > 0), maxIf(high, "
+		"s > 0), sumForEach(arrayConcat(arrayResize(emptyArrayFloat64(), place), [s])) FROM (SELECT %s AS "
+		"kind, host, session, toUInt16(intDiv(bucket, %u) * %u) AS octave, bucket %% %u AS place, "
+		"sum(row_cnt) AS n, sum(w) AS s, sum(w2) AS s2, minIf(begin_min, w > 0) AS low, maxIf(begin_max, w > "
+		"0) AS high FROM %s.rollup_late WHERE day = toDate('%s') AND generation = %" PRIu64
+		" GROUP BY kind, host, session, octave, place) GROUP BY kind, host, session, octave",
+		database, day->text, generation, every, every ? "''" : "type", LOGHIST_SUB_CNT, LOGHIST_SUB_CNT,
+		LOGHIST_SUB_CNT, database, day->text, generation);
 }
 
 struct rolled {
@@ -101,44 +77,34 @@ struct rolled {
 static int look(struct clickhouse *server, const char *table, const char *which, const struct project_day *day,
 		uint64_t generation, struct rolled *rolled)
 {
-	struct clickhouse_rows rows = {0};
-	char *statement;
-	int err;
+	struct clickhouse_rows rows;
+	int err = sql_ask(server, 3, &rows,
+			  "SELECT sum(row_cnt), minIf(begin_min, w > 0), maxIf(begin_max, w > 0) FROM %s.%s WHERE day "
+			  "= toDate('%s') AND generation = %" PRIu64 "%s",
+			  clickhouse__database(server), table, day->text, generation, which);
 
-	if (asprintf(&statement,
-		     "SELECT sum(row_cnt), minIf(begin_min, w > 0), maxIf(begin_max, w > 0) FROM %s.%s WHERE day = "
-		     "toDate('%s') AND generation = %" PRIu64 "%s",
-		     clickhouse__database(server), table, day->text, generation, which) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(server, statement, 3, &rows);
 	if (!err &&
 	    (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], &rolled->row_cnt) ||
 	     !clickhouse_u64(rows.cells[1], &rolled->begin_min) || !clickhouse_u64(rows.cells[2], &rolled->begin_max)))
 		err = -EBADMSG;
 	clickhouse_rows__free(&rows);
-	free(statement);
 	return err;
 }
 
 static int name_generation(struct clickhouse *server, const struct project_day *day, uint64_t generation,
 			   const struct rolled *rolled)
 {
-	struct sql sql;
-
-	if (sql__begin(&sql))
-		return -ENOMEM;
-	sql__put(&sql,
-		 "INSERT INTO %s.summed_days SELECT toDate('%s'), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64
-		 "), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64 ")",
-		 clickhouse__database(server), day->text, generation, rolled->row_cnt, rolled->begin_min,
-		 rolled->begin_max);
-	return do_text(server, &sql);
+	return sql_do(server,
+		      "INSERT INTO %s.summed_days SELECT toDate('%s'), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64
+		      "), toUInt64(%" PRIu64 "), toUInt64(%" PRIu64 ")",
+		      clickhouse__database(server), day->text, generation, rolled->row_cnt, rolled->begin_min,
+		      rolled->begin_max);
 }
 
 /* Rows that came between the statements, or sums that were made twice, are not named. */
 static int roll_up(struct projector *projector, const struct project_day *day)
 {
-	uint64_t generation = now_ms() << 16 | (random_next(&projector->rng) & 0xffff);
+	uint64_t generation = realtime_ns() / 1000000 << 16 | (random_next(&projector->rng) & 0xffff);
 	static const char *const tables[][2] = {{"rollup_late", ""},
 						{"histograms", " AND every = 0"},
 						{"histograms", " AND every = 1"},
@@ -173,19 +139,13 @@ static int roll_up(struct projector *projector, const struct project_day *day)
 static int drop_old(struct projector *projector, const struct project_days *days, const char *table)
 {
 	const char *database = clickhouse__database(projector->server);
-	struct clickhouse_rows rows = {0};
-	char target[SCHEMA_TARGET_SZ], *statement;
-	uint64_t now = now_ms();
-	int err;
+	struct clickhouse_rows rows;
+	uint64_t now = realtime_ns() / 1000000;
+	int err = sql_ask(projector->server, 1, &rows,
+			  "SELECT DISTINCT partition_id FROM %s.server_parts WHERE database = '%s' AND table IN "
+			  "('%s', '%s_local') AND active",
+			  database, database, table, table);
 
-	if (asprintf(&statement,
-		     "SELECT DISTINCT partition_id FROM %s.server_parts WHERE database = '%s' AND table IN ('%s', "
-		     "'%s_local') AND active",
-		     database, database, table, table) < 0)
-		return -ENOMEM;
-	schema_target(target, projector->server, &projector->about, table);
-	err = clickhouse__ask(projector->server, statement, 1, &rows);
-	free(statement);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		const struct project_day *day;
 		unsigned long long date, generation;
@@ -200,11 +160,8 @@ static int drop_old(struct projector *projector, const struct project_days *days
 			continue;
 		if (!day && (generation >> 16) + DEAD_MS > now)
 			continue;
-		if (asprintf(&statement, "ALTER TABLE %s DROP PARTITION ID '%08llu-%llu'", target, date, generation) <
-		    0)
-			statement = NULL;
-		err = statement ? schema_alter(projector->server, &projector->about, statement) : -ENOMEM;
-		free(statement);
+		err = schema_alter(projector->server, &projector->about, table, "DROP PARTITION ID '%08llu-%llu'", date,
+				   generation);
 	}
 	clickhouse_rows__free(&rows);
 	if (err != -EPROTO || !clickhouse__was_denied(projector->server))

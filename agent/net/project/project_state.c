@@ -2,11 +2,12 @@
 /* What sessions say of themselves.  Rows with the same key replace each other, so that a second INSERT does no harm. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "net/project/project_internal.h"
+#include "net/project/sql.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BODY_MAX (4u << 20) /* then it is sent */
@@ -19,16 +20,9 @@ static const char *host_of(const struct project_session *session)
 /* The rows so far, into that table; they are forgotten then. */
 static int send(struct projector *projector, struct rowbinary *rows, const char *table_and_columns)
 {
-	char *statement = NULL;
-	int err = rows->err;
+	int err = sql_insert(projector->server, rows, NULL, "INSERT INTO %s.%s FORMAT RowBinary",
+			     clickhouse__database(projector->server), table_and_columns);
 
-	if (!err && rows->row_cnt) {
-		if (asprintf(&statement, "INSERT INTO %s.%s FORMAT RowBinary", clickhouse__database(projector->server),
-			     table_and_columns) < 0)
-			statement = NULL;
-		err = statement ? clickhouse__insert(projector->server, statement, &rows->bytes, NULL) : -ENOMEM;
-		free(statement);
-	}
 	rowbinary__reset(rows);
 	return err;
 }
@@ -67,13 +61,6 @@ static void put_session(struct rowbinary *rows, const struct project_session *se
 	rowbinary__end_row(rows);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), sz = strlen(end);
-
-	return len >= sz && !strcmp(text + len - sz, end);
-}
-
 /* What hosts may have in common: not what counts, times or names one recording. */
 static bool is_common(const char *key)
 {
@@ -84,7 +71,7 @@ static bool is_common(const char *key)
 					     "hw_",    "cost_",  "target_cpu", "graph_height", "censored_",  "agent_"};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (ends_with(key, ends[i]))
+		if (!strcmp(key, ends[i]) || text_ends(key, ends[i]))
 			return false;
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (!strncmp(key, begins[i], strlen(begins[i])))
@@ -252,15 +239,10 @@ static int put_session_causes(struct projector *projector, struct project_sessio
 /* Which versions the database has of the sessions in that table. */
 static int ask_versions(struct projector *projector, const char *table, bool causes)
 {
-	struct clickhouse_rows rows = {0};
-	char *statement;
-	int err;
+	struct clickhouse_rows rows;
+	int err = sql_ask(projector->server, 2, &rows, "SELECT session, max(version) FROM %s.%s GROUP BY session",
+			  clickhouse__database(projector->server), table);
 
-	if (asprintf(&statement, "SELECT session, max(version) FROM %s.%s GROUP BY session",
-		     clickhouse__database(projector->server), table) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(projector->server, statement, 2, &rows);
-	free(statement);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		uint64_t id, version;
 		uint32_t no;

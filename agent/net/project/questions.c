@@ -239,10 +239,8 @@ int question_groups(struct clickhouse *server, const struct question_filter *fil
 {
 	const char *database = clickhouse__database(server);
 	char share[64];
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql, "SELECT called, total, total2, error");
 	put_quantile(&sql, "0.5");
 	snprintf(share, sizeof(share), "%.17g", tail);
@@ -267,10 +265,8 @@ int question_groups(struct clickhouse *server, const struct question_filter *fil
 int question_histogram(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
 {
 	const char *database = clickhouse__database(server);
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql, "SELECT at, sum(w), min(low), max(high)");
 	put_counted(&sql, database, filter, filter->host ? "rollup_late" : "rollup_times",
 		    "bucket AS at, w, begin_min AS low, begin_max AS high",
@@ -287,11 +283,9 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 	char sums[WL_CATEGORY_CNT * 64], weighed[WL_CATEGORY_CNT * 64], column[SCHEMA_CATEGORY_SZ];
 	size_t sums_len = (size_t)snprintf(sums, sizeof(sums), "%s, w", by);
 	size_t weighed_len = (size_t)snprintf(weighed, sizeof(weighed), "%s, weight AS w", by);
-	struct sql sql, which;
+	struct sql sql = {0}, which = {0};
 	char *condition;
 
-	if (sql__begin(&which))
-		return -ENOMEM;
 	sql__put(&which, " AND bucket >= %u", from_bucket);
 	if (!fact) {
 		sql__put(&which, " AND host IN (");
@@ -299,10 +293,8 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 		sql__put(&which, ")");
 	}
 	condition = sql__end(&which);
-	if (!condition || sql__begin(&sql)) {
-		free(condition);
+	if (!condition)
 		return -ENOMEM;
-	}
 	sql__put(&sql, "SELECT %s, sum(w) AS late", group);
 	for (int c = 0; c < WL_CATEGORY_CNT; c++) {
 		schema_category_column(column, c);
@@ -338,10 +330,8 @@ static void put_causes(struct sql *sql, const char *database, const struct quest
 int question_roots(struct clickhouse *server, const struct question_filter *filter, uint32_t limit,
 		   struct clickhouse_rows *rows)
 {
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql, "SELECT category, kind, role, function, object, culprit, uniqExact(on_host), "
 		       "sum(share * tail_weight) AS late, sum((end_max - begin_min) / 1000000000), "
 		       "argMax(what, share * tail_weight), argMax(session, share * tail_weight), "
@@ -358,10 +348,8 @@ int question_roots(struct clickhouse *server, const struct question_filter *filt
 int question_first_causes(struct clickhouse *server, const struct question_filter *filter, const char *const *hosts,
 			  size_t host_cnt, struct clickhouse_rows *rows)
 {
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql, "SELECT on_host, what, share, session, slowest_sid, in_directory");
 	put_causes(&sql, clickhouse__database(server), filter, "= 1");
 	sql__put(&sql, " WHERE on_host IN (");
@@ -375,10 +363,8 @@ int question_facts(struct clickhouse *server, const struct question_filter *filt
 {
 	bool is_some = filter->since_ns || filter->until_ns || filter->host;
 	const char *database = clickhouse__database(server);
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql, "SELECT key, fact, uniqExactIf(on_host, is_late = 1), uniqExactIf(on_host, is_late = 0) FROM "
 		       "(SELECT key, fact, on_host, on_host IN (");
 	put_names(&sql, late, late_cnt);
@@ -399,10 +385,8 @@ int question_fact_hosts(struct clickhouse *server, const struct question_filter 
 			struct clickhouse_rows *rows)
 {
 	const char *database = clickhouse__database(server);
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql,
 		 "SELECT on_host, max(fact) FROM (SELECT session, argMax(value, version) AS fact FROM %s.facts WHERE "
 		 "key = ",
@@ -418,13 +402,11 @@ int question_steps(struct clickhouse *server, const struct question_filter *filt
 		   uint32_t from_bucket, struct clickhouse_rows *rows)
 {
 	struct question_filter of_rows = *filter;
-	struct sql sql;
+	struct sql sql = {0};
 
 	/* Sums by the minute are of no host. */
 	if (filter->host || step_ns % QUESTION_STEP_NS)
 		of_rows.days = NULL;
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql, "SELECT intDiv(begin, %" PRIu64 ") * %" PRIu64 " AS step, sum(w), sum(w2), sumIf(w, at >= %u)",
 		 step_ns, step_ns, from_bucket);
 	put_counted(&sql, clickhouse__database(server), &of_rows, "rollup_times",
@@ -440,21 +422,17 @@ int question_heat(struct clickhouse *server, const struct question_filter *filte
 	bool by_day = step_ns == QUESTION_DAY_NS;
 	struct question_filter of_rows = *filter;
 	char *condition, sums[320], of_row[160];
-	struct sql sql, which;
+	struct sql sql = {0}, which = {0};
 
 	/* Sums of a host are of whole days. */
 	if (!by_day)
 		of_rows.days = NULL;
-	if (sql__begin(&which))
-		return -ENOMEM;
 	sql__put(&which, " AND host IN (");
 	put_names(&which, hosts, host_cnt);
 	sql__put(&which, ")");
 	condition = sql__end(&which);
-	if (!condition || sql__begin(&sql)) {
-		free(condition);
+	if (!condition)
 		return -ENOMEM;
-	}
 	/* Of an octave's weights those of the late classes; not of one that is late as a whole. */
 	snprintf(sums, sizeof(sums),
 		 "host AS called, toUInt64(toUInt16(day)) * 86400000000000 AS begin, w, if(first >= %u, w, "
@@ -471,13 +449,11 @@ int question_heat(struct clickhouse *server, const struct question_filter *filte
 	return sql__ask(&sql, server, QUESTION_HEAT_COLUMNS, rows);
 }
 
-int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows)
+int question_builds(struct clickhouse *server, struct clickhouse_rows *rows)
 {
 	const char *database = clickhouse__database(server);
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	/* A file of the process's name is more likely its program than a library. */
 	sql__put(&sql,
 		 "SELECT key FROM (SELECT session, key FROM %s.facts WHERE key LIKE '" PROJECT_PATH_PREFIX
@@ -485,7 +461,6 @@ int question_builds(struct clickhouse *server, const struct question_filter *fil
 		 "recorded USING "
 		 "session ",
 		 database, database);
-	(void)filter;
 	sql__put(&sql,
 		 "GROUP BY key ORDER BY countIf(endsWith(key, concat('/', name))) DESC, count() DESC, key LIMIT 1");
 	return sql__ask(&sql, server, 1, rows);

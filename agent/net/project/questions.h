@@ -70,6 +70,6 @@ int question_steps(struct clickhouse *server, const struct question_filter *filt
 int question_heat(struct clickhouse *server, const struct question_filter *filter, const char *const *hosts,
 		  size_t host_cnt, uint64_t step_ns, uint32_t from_bucket, struct clickhouse_rows *rows);
 /* Which keys "build:…" the recordings have, the file that they were of first: key. */
-int question_builds(struct clickhouse *server, const struct question_filter *filter, struct clickhouse_rows *rows);
+int question_builds(struct clickhouse *server, struct clickhouse_rows *rows);
 
 #endif

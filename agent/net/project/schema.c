@@ -35,10 +35,8 @@ void schema_category_column(char column[SCHEMA_CATEGORY_SZ], int category)
 static char *columns(bool with_types)
 {
 	char category[SCHEMA_CATEGORY_SZ];
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (sql__begin(&sql))
-		return NULL;
 	for (size_t i = 0; i < sizeof(fixed_columns) / sizeof(fixed_columns[0]); i++)
 		sql__put(&sql, "%s%s%s%s", i ? "," : "", fixed_columns[i].name, with_types ? " " : "",
 			 with_types ? fixed_columns[i].type : "");
@@ -164,12 +162,10 @@ static void put_category_sums(struct sql *sql)
 static char *statement_of(const char *pattern, const char *database, const struct schema_server *about)
 {
 	char *definition = schema_interval_definition();
-	struct sql sql;
+	struct sql sql = {0};
 
-	if (!definition || sql__begin(&sql)) {
-		free(definition);
+	if (!definition)
 		return NULL;
-	}
 	for (const char *c = pattern; *c; c++) {
 		if (*c != '%') {
 			sql__put(&sql, "%c", *c);
@@ -222,26 +218,20 @@ static int do_on_cluster(struct clickhouse *server, const char *pattern, const s
 	return err;
 }
 
-int schema_alter(struct clickhouse *server, const struct schema_server *about, const char *statement)
+int schema_alter(struct clickhouse *server, const struct schema_server *about, const char *table, const char *fmt, ...)
 {
-	int err = clickhouse__do(server, statement);
+	char target[SCHEMA_TARGET_SZ];
+	struct sql sql = {0};
+	va_list args;
+	int err;
 
+	schema_target(target, server, about, table);
+	sql__put(&sql, "ALTER TABLE %s ", target);
+	va_start(args, fmt);
+	sql__vput(&sql, fmt, args);
+	va_end(args);
+	err = sql__do(&sql, server);
 	return err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_TIMEOUT_EXCEEDED && about->cluster[0] ? 0 : err;
-}
-
-/* One number that a statement about the database answers with. */
-static int ask_number(struct clickhouse *server, const char *pattern, const struct schema_server *about,
-		      uint64_t *number)
-{
-	char *statement = statement_of(pattern, clickhouse__database(server), about);
-	struct clickhouse_rows rows = {0};
-	int err = statement ? clickhouse__ask(server, statement, 1, &rows) : -ENOMEM;
-
-	if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], number)))
-		err = -EBADMSG;
-	clickhouse_rows__free(&rows);
-	free(statement);
-	return err;
 }
 
 static void enter_cluster(struct clickhouse *server, struct schema_server *about)
@@ -277,17 +267,13 @@ uint32_t schema_ttl_days(const char *engine)
 int schema_ask(struct clickhouse *server, struct schema_server *about)
 {
 	struct clickhouse_rows rows = {0};
-	char *statement;
 	int err;
 
 	*about = (struct schema_server){0};
-	if (asprintf(&statement,
-		     "SELECT version(), maxIf(engine_full, name = 'intervals'), max(engine_full) FROM system.tables "
-		     "WHERE database = '%s' AND name IN ('intervals', 'intervals_local')",
-		     clickhouse__database(server)) < 0)
-		return -ENOMEM;
-	err = clickhouse__ask(server, statement, 3, &rows);
-	free(statement);
+	err = sql_ask(server, 3, &rows,
+		      "SELECT version(), maxIf(engine_full, name = 'intervals'), max(engine_full) FROM system.tables "
+		      "WHERE database = '%s' AND name IN ('intervals', 'intervals_local')",
+		      clickhouse__database(server));
 	if (!err && (rows.row_cnt != 1 || !schema_server__parse(about, rows.cells[0])))
 		err = -EBADMSG;
 	if (!err)
@@ -302,10 +288,10 @@ int schema_ask(struct clickhouse *server, struct schema_server *about)
 }
 
 /* 0 where there are no tables, or no database. */
-static int ask_schema_version(struct clickhouse *server, const struct schema_server *about, uint64_t *version,
-			      bool *has_database)
+static int ask_schema_version(struct clickhouse *server, uint64_t *version, bool *has_database)
 {
-	int err = ask_number(server, "SELECT toUInt64(max(version)) FROM %d.version", about, version);
+	int err = sql_ask_number(server, version, "SELECT toUInt64(max(version)) FROM %s.version",
+				 clickhouse__database(server));
 
 	*has_database = err != -EPROTO || clickhouse__code(server) != CLICKHOUSE_NO_SUCH_DATABASE;
 	if (!*has_database || (err == -EPROTO && clickhouse__code(server) == CLICKHOUSE_NO_SUCH_TABLE)) {
@@ -370,7 +356,7 @@ int schema_apply(struct clickhouse *server, const char *cluster, struct schema_s
 	uint64_t version = 0;
 	bool has_database = false;
 	char row[64];
-	int err = schema_ask(server, about) ?: ask_schema_version(server, about, &version, &has_database)
+	int err = schema_ask(server, about) ?: ask_schema_version(server, &version, &has_database)
 						       ?: choose_cluster(server, cluster, version, about);
 
 	if (err)

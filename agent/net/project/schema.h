@@ -60,8 +60,9 @@ bool schema_cluster_is_valid(const char *cluster);
 #define SCHEMA_TARGET_SZ 224
 void schema_target(char target[SCHEMA_TARGET_SZ], const struct clickhouse *server, const struct schema_server *about,
 		   const char *table);
-/* "ALTER TABLE …" of a target.  0 or as clickhouse__do(). */
-int schema_alter(struct clickhouse *server, const struct schema_server *about, const char *statement);
+/* "ALTER TABLE TARGET …".  0 or as clickhouse__do(). */
+int schema_alter(struct clickhouse *server, const struct schema_server *about, const char *table, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* The columns of `intervals` in the order in which rows are written: "day,session,…"; to be freed, NULL: no memory. */
 char *schema_interval_columns(void);

@@ -88,13 +88,11 @@ static char *of_server(const char *pattern, const char *cluster)
 		 "database String, table String, partition_id String, active UInt8, rows UInt64"},
 		{"server_mutations", "mutations", "database String, is_done UInt8"},
 	};
-	struct sql sql;
+	struct sql sql = {0};
 
 	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
 		if (!strstr(pattern, views[i].view))
 			continue;
-		if (sql__begin(&sql))
-			break;
 		sql__put(
 			&sql,
 			"CREATE TABLE IF NOT EXISTS %%d.%s ON CLUSTER '%s' (%s) ENGINE = Distributed('%s', system, %s)",
@@ -114,13 +112,11 @@ char *schema_cluster_statement(const char *pattern, const char *database, const 
 {
 	static const char drop[] = "DROP TABLE IF EXISTS %d.";
 	struct create create;
-	struct sql sql;
+	struct sql sql = {0};
 
 	if (!schema_cluster_has_local(pattern))
 		return of_server(pattern, cluster);
 	if (!strncmp(pattern, drop, sizeof(drop) - 1)) {
-		if (sql__begin(&sql))
-			return NULL;
 		sql__put(&sql, "%s%s ON CLUSTER '%s'", pattern, local ? "_local" : "", cluster);
 		return sql__end(&sql);
 	}
@@ -128,8 +124,6 @@ char *schema_cluster_statement(const char *pattern, const char *database, const 
 		errno = EINVAL;
 		return NULL;
 	}
-	if (sql__begin(&sql))
-		return NULL;
 	sql__put(&sql, "CREATE TABLE IF NOT EXISTS %%d.%.*s%s ON CLUSTER '%s' (%.*s) ENGINE = ", create.name_sz,
 		 create.name, local ? "_local" : "", cluster, create.columns_sz, create.columns);
 	if (local) {

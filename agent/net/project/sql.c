@@ -3,14 +3,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-int sql__begin(struct sql *sql)
+static bool is_open(struct sql *sql)
 {
-	*sql = (struct sql){0};
-	sql->out = open_memstream(&sql->text, &sql->sz);
-	return sql->out ? 0 : -ENOMEM;
+	if (!sql->out && !sql->failed) {
+		sql->out = open_memstream(&sql->text, &sql->sz);
+		sql->failed = !sql->out;
+	}
+	return sql->out;
+}
+
+void sql__vput(struct sql *sql, const char *fmt, va_list args)
+{
+	if (is_open(sql))
+		vfprintf(sql->out, fmt, args);
 }
 
 void sql__put(struct sql *sql, const char *fmt, ...)
@@ -18,12 +25,14 @@ void sql__put(struct sql *sql, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	vfprintf(sql->out, fmt, args);
+	sql__vput(sql, fmt, args);
 	va_end(args);
 }
 
 void sql__put_text(struct sql *sql, const char *text)
 {
+	if (!is_open(sql))
+		return;
 	fputc('\'', sql->out);
 	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
 		if (*c == '\'' || *c == '\\')
@@ -39,18 +48,18 @@ void sql__put_text(struct sql *sql, const char *text)
 void sql__put_list(struct sql *sql, const uint64_t *ids, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++)
-		fprintf(sql->out, "%s%" PRIu64, i ? "," : "", ids[i]);
+		sql__put(sql, "%s%" PRIu64, i ? "," : "", ids[i]);
 }
 
 char *sql__end(struct sql *sql)
 {
-	int failed = ferror(sql->out);
+	bool failed = sql->out && ferror(sql->out);
 
-	if (fclose(sql->out) || failed) {
-		free(sql->text);
-		return NULL;
-	}
-	return sql->text;
+	if (sql->out && !fclose(sql->out) && !failed)
+		return sql->text;
+	free(sql->text);
+	errno = ENOMEM;
+	return NULL;
 }
 
 int sql__ask(struct sql *sql, struct clickhouse *server, uint32_t column_cnt, struct clickhouse_rows *rows)
@@ -60,6 +69,69 @@ int sql__ask(struct sql *sql, struct clickhouse *server, uint32_t column_cnt, st
 
 	if (!statement)
 		*rows = (struct clickhouse_rows){0};
+	free(statement);
+	return err;
+}
+
+int sql__do(struct sql *sql, struct clickhouse *server)
+{
+	char *statement = sql__end(sql);
+	int err = statement ? clickhouse__do(server, statement) : -ENOMEM;
+
+	free(statement);
+	return err;
+}
+
+#define PUT_ARGS(sql, fmt)                     \
+	do {                                   \
+		va_list args;                  \
+                                               \
+		va_start(args, fmt);           \
+		sql__vput((sql), (fmt), args); \
+		va_end(args);                  \
+	} while (0)
+
+int sql_ask(struct clickhouse *server, uint32_t column_cnt, struct clickhouse_rows *rows, const char *fmt, ...)
+{
+	struct sql sql = {0};
+
+	PUT_ARGS(&sql, fmt);
+	return sql__ask(&sql, server, column_cnt, rows);
+}
+
+int sql_do(struct clickhouse *server, const char *fmt, ...)
+{
+	struct sql sql = {0};
+
+	PUT_ARGS(&sql, fmt);
+	return sql__do(&sql, server);
+}
+
+int sql_ask_number(struct clickhouse *server, uint64_t *number, const char *fmt, ...)
+{
+	struct clickhouse_rows rows;
+	struct sql sql = {0};
+	int err;
+
+	PUT_ARGS(&sql, fmt);
+	err = sql__ask(&sql, server, 1, &rows);
+	if (!err && (rows.row_cnt != 1 || !clickhouse_u64(rows.cells[0], number)))
+		err = -EBADMSG;
+	clickhouse_rows__free(&rows);
+	return err;
+}
+
+int sql_insert(struct clickhouse *server, const struct rowbinary *rows, const char *token, const char *fmt, ...)
+{
+	struct sql sql = {0};
+	char *statement;
+	int err = rows->err;
+
+	if (err || !rows->row_cnt)
+		return err;
+	PUT_ARGS(&sql, fmt);
+	statement = sql__end(&sql);
+	err = statement ? clickhouse__insert(server, statement, &rows->bytes, token) : -ENOMEM;
 	free(statement);
 	return err;
 }

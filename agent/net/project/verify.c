@@ -6,7 +6,6 @@
 #include "net/project/sql.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,11 +80,9 @@ static int count_sessions(struct projector *projector, const uint64_t *ids, size
 			  struct project_verdict *verdict)
 {
 	struct clickhouse_rows rows = {0};
-	struct sql sql;
+	struct sql sql = {0};
 	int err;
 
-	if (sql__begin(&sql))
-		return -ENOMEM;
 	sql__put(&sql,
 		 "SELECT session, block, count(), sum(latency_ns), sum(weight) FROM %s.intervals WHERE session IN (",
 		 clickhouse__database(projector->server));
