@@ -4,7 +4,6 @@
 #include "base/order.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #define SHARE_MIN 0.01 /* smaller causes are not worth a line */
@@ -32,16 +31,6 @@ static size_t choose(struct candidate *candidates, const struct report *report, 
 	return worth ? worth : cnt > 0;
 }
 
-static const char *string_or_null(const struct dataset *dataset, uint32_t string)
-{
-	return string ? dataset->strings[string] : NULL;
-}
-
-static int64_t the_only_id(const struct blame_ids *ids)
-{
-	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
-}
-
 struct own_line own_line_of(const struct share_line *line)
 {
 	return (struct own_line){
@@ -59,13 +48,9 @@ struct own_line own_line_of(const struct share_line *line)
 static void note_own(struct report *report, const struct blame_split *split)
 {
 	report->our_own = (struct own_line){.known = report->dataset->own_cnt > 0};
-	for (uint32_t s = 0; s < split->slot_cnt; s++) {
-		const struct share_line *line = &split->lines[s];
-
-		if (!split->slots[s].is_own)
-			continue;
-		report->our_own = own_line_of(line);
-	}
+	for (uint32_t s = 0; s < split->slot_cnt; s++)
+		if (split->slots[s].is_own)
+			report->our_own = own_line_of(&split->lines[s]);
 }
 
 static int keep_part(struct cause *cause, const struct report *report, const struct blame_split *split, uint32_t slot)
@@ -108,11 +93,11 @@ int causes_make(struct report *report, const struct blame_split *splits, const c
 			.share = line->tail_share,
 			.share_ci = line->tail_share_ci,
 			.variance_share = line->variance_share,
-			.object = string_or_null(report->dataset, slot->object),
-			.culprit_comm = string_or_null(report->dataset, slot->who),
-			.culprit_host = string_or_null(report->dataset, slot->host),
-			.culprit_pid = the_only_id(&slot->pids),
-			.culprit_tid = the_only_id(&slot->tids),
+			.object = dataset_text(report->dataset, slot->object),
+			.culprit_comm = dataset_text(report->dataset, slot->who),
+			.culprit_host = dataset_text(report->dataset, slot->host),
+			.culprit_pid = blame_ids__only(&slot->pids),
+			.culprit_tid = blame_ids__only(&slot->tids),
 		};
 		if (cause_describe(cause, report, split, candidates[i].slot, place, arena) ||
 		    (keep_rows && keep_part(cause, report, split, candidates[i].slot)))

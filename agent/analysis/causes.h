@@ -23,6 +23,11 @@ struct blame_ids {
 
 /* Adds one, if it is not 0 and not there yet. */
 void blame_ids__note(struct blame_ids *ids, uint32_t id);
+/* The only id; -1: none or several. */
+static inline int64_t blame_ids__only(const struct blame_ids *ids)
+{
+	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
+}
 
 struct blame_slot {
 	uint32_t who, object; /* indexes into dataset.strings; both 0 in the slot of all others */

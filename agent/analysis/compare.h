@@ -53,6 +53,11 @@ struct compare_line {
 	struct compare_difference mean_diff, late_diff;
 };
 
+static inline bool compare_line_differs(const struct compare_line *line)
+{
+	return line->mean_diff.differs || line->late_diff.differs;
+}
+
 /* What a side is of, and what was lost of it. */
 struct compare_facts {
 	const char *label;                /* as the user named it */

@@ -157,4 +157,10 @@ void dataset_list_types(const struct dataset *dataset, char *list, size_t sz);
 /* Is it a process of the recorder of that session (index into session_ids)? */
 bool dataset_is_own(const struct dataset *dataset, uint32_t session, uint32_t pid);
 
+/* NULL for string 0. */
+static inline const char *dataset_text(const struct dataset *dataset, uint32_t string)
+{
+	return string ? dataset->strings[string] : NULL;
+}
+
 #endif

@@ -73,22 +73,27 @@ int dataset_build__session_block(struct dataset_build *build, const struct shard
 	return 0;
 }
 
+/* Once each. */
+static int add_text(struct dataset_build *build, const char ***texts, size_t *cnt, const char *text)
+{
+	const char **more;
+
+	for (size_t i = 0; i < *cnt; i++)
+		if (!strcmp((*texts)[i], text))
+			return 0;
+	more = arena__alloc(build->arena, *cnt + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	if (*cnt)
+		memcpy(more, *texts, *cnt * sizeof(*more));
+	more[(*cnt)++] = text;
+	*texts = more;
+	return 0;
+}
+
 int dataset_build__note(struct dataset_build *build, const char *note)
 {
-	struct dataset *dataset = build->dataset;
-	const char **notes;
-
-	for (size_t i = 0; i < dataset->note_cnt; i++)
-		if (!strcmp(dataset->notes[i], note))
-			return 0;
-	notes = arena__alloc(build->arena, dataset->note_cnt + 1, sizeof(*notes));
-	if (!notes)
-		return -ENOMEM;
-	if (dataset->note_cnt)
-		memcpy(notes, dataset->notes, dataset->note_cnt * sizeof(*notes));
-	notes[dataset->note_cnt++] = note;
-	dataset->notes = notes;
-	return 0;
+	return add_text(build, &build->dataset->notes, &build->dataset->note_cnt, note);
 }
 
 /* false: the key is absent or no number. */
@@ -112,28 +117,11 @@ void build_session__text(const struct build_session *session, const char *key, c
 		*text = found->value;
 }
 
-static int add_hook(struct dataset_build *build, const char *hook)
-{
-	struct dataset *dataset = build->dataset;
-	const char **hooks;
-
-	for (size_t i = 0; i < dataset->hooks_missing_cnt; i++)
-		if (!strcmp(dataset->hooks_missing[i], hook))
-			return 0;
-	hooks = arena__alloc(build->arena, dataset->hooks_missing_cnt + 1, sizeof(*hooks));
-	if (!hooks)
-		return -ENOMEM;
-	if (dataset->hooks_missing_cnt)
-		memcpy(hooks, dataset->hooks_missing, dataset->hooks_missing_cnt * sizeof(*hooks));
-	hooks[dataset->hooks_missing_cnt++] = hook;
-	dataset->hooks_missing = hooks;
-	return 0;
-}
-
 /* What was not measured in one session was not measured in their union. */
 static int session_lists(struct dataset_build *build, const struct build_session *session)
 {
 	const char *hooks = "", *categories = "";
+	struct dataset *dataset = build->dataset;
 	char *list, *word, *rest;
 	int category;
 
@@ -143,7 +131,7 @@ static int session_lists(struct dataset_build *build, const struct build_session
 	if (!list)
 		return -ENOMEM;
 	for (word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest))
-		if (add_hook(build, word))
+		if (add_text(build, &dataset->hooks_missing, &dataset->hooks_missing_cnt, word))
 			return -ENOMEM;
 	list = arena__strdup(build->arena, categories);
 	if (!list)
@@ -151,7 +139,7 @@ static int session_lists(struct dataset_build *build, const struct build_session
 	for (word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
 		category = category_by_name(word);
 		if (category >= 0)
-			build->dataset->category_unmeasured[category] = true;
+			dataset->category_unmeasured[category] = true;
 	}
 	for (size_t i = 0; i < session->keys.cnt; i++)
 		if (!strncmp(session->keys.items[i].key, "note.", 5) && *session->keys.items[i].value &&

@@ -31,4 +31,9 @@ struct queue_study {
 	double cost; /* share of one CPU that the probes took meanwhile */
 };
 
+static inline const struct queue_line *queue_line_of(const struct queue_study *study, uint32_t idx)
+{
+	return &study->lines.items[idx];
+}
+
 #endif

@@ -2,7 +2,6 @@
 #include "rounds/queues_internal.h"
 
 #include "base/log.h"
-#include "base/order.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -191,20 +190,15 @@ void queue_lists_free(queue_lists *lists)
 
 /* --- which pair stands for a queue -------------------------------------------------------------------------------- */
 
-static const struct queue_line *line_of(const struct queue_study *study, uint32_t idx)
-{
-	return &study->lines.items[idx];
-}
-
 static bool is_same_queue(const struct queue_study *study, const struct queue_pair *a, const struct queue_pair *b)
 {
-	return line_of(study, a->in)->function == line_of(study, b->in)->function &&
-	       line_of(study, a->out)->function == line_of(study, b->out)->function;
+	return queue_line_of(study, a->in)->function == queue_line_of(study, b->in)->function &&
+	       queue_line_of(study, a->out)->function == queue_line_of(study, b->out)->function;
 }
 
 static int names_of(const struct queue_study *study, const struct queue_pair *pair)
 {
-	return line_of(study, pair->in)->by_name + line_of(study, pair->out)->by_name;
+	return queue_line_of(study, pair->in)->by_name + queue_line_of(study, pair->out)->by_name;
 }
 
 /* Names last longer than addresses, and of two that say the same the first argument is the one. */
@@ -234,8 +228,10 @@ static int pair_keep(struct queue_study *study, queue_pairs *kept, const struct 
 static bool is_of_queue(const struct queue_study *study, const struct queue_pair *pair)
 {
 	for (size_t i = 0; i < study->pairs.cnt; i++)
-		if (line_of(study, study->pairs.items[i].in)->function == line_of(study, pair->in)->function ||
-		    line_of(study, study->pairs.items[i].out)->function == line_of(study, pair->out)->function)
+		if (queue_line_of(study, study->pairs.items[i].in)->function ==
+			    queue_line_of(study, pair->in)->function ||
+		    queue_line_of(study, study->pairs.items[i].out)->function ==
+			    queue_line_of(study, pair->out)->function)
 			return true;
 	return false;
 }

@@ -5,7 +5,6 @@
 #include "base/names.h"
 #include "base/order.h"
 
-#include <math.h>
 #include <string.h>
 
 #define FOLDED_SZ 1024
@@ -55,11 +54,6 @@ static void put_line(FILE *out, const struct dataset *dataset, const struct fold
 	fprintf(out, "%s %.0f\n", line, folded->ns);
 }
 
-static const char *string_or_null(const struct dataset *dataset, uint32_t string)
-{
-	return string ? dataset->strings[string] : NULL;
-}
-
 static int add(struct folded_lines *lines, uint64_t key, uint64_t key_too, const struct folded *folded)
 {
 	uint32_t id;
@@ -85,10 +79,10 @@ static int add_paths(struct folded_lines *lines, const struct dataset *dataset, 
 		const struct path_key *key = &paths->keys.items[entry->key];
 		const struct folded folded = {
 			.type = dataset->type[entry->row],
-			.role = string_or_null(dataset, key->role),
-			.object = string_or_null(dataset, key->object),
-			.who = string_or_null(dataset, key->who),
-			.host = string_or_null(dataset, key->host),
+			.role = dataset_text(dataset, key->role),
+			.object = dataset_text(dataset, key->object),
+			.who = dataset_text(dataset, key->who),
+			.host = dataset_text(dataset, key->host),
 			.category = key->category,
 			.wait = key->wait,
 			.own = key->own,
@@ -113,8 +107,8 @@ static int add_row(struct folded_lines *lines, const struct dataset *dataset, si
 			continue;
 		if (dataset->blame[c])
 			blame = dataset->blame[c][row];
-		folded.object = string_or_null(dataset, blame.object);
-		folded.who = string_or_null(dataset, blame.who);
+		folded.object = dataset_text(dataset, blame.object);
+		folded.who = dataset_text(dataset, blame.who);
 		folded.ns = dataset->weight[row] * (double)ns;
 		/* The highest bit: not a key of the paths. */
 		if (add(lines, 1ULL << 63 | (uint64_t)folded.type << 8 | (uint64_t)c,

@@ -4,23 +4,16 @@
 #include "base/names.h"
 #include "view/format.h"
 #include "view/page.h"
+#include "view/text.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 #define NAME_COLUMNS  30
 #define FACT_COLUMNS  60
 #define SIGNIFICANT   0.05
 #define OTHERS_LISTED 5 /* facts that may be chance */
-
-static void put_duration(struct page *page, double ns, size_t column)
-{
-	char text[FORMAT_SZ];
-
-	page__right(page, view_duration(text, sizeof(text), ns), column);
-}
 
 static const char *format_time(char buf[FORMAT_SZ], uint64_t wall_ns)
 {
@@ -83,9 +76,8 @@ static int largest_category(const struct fleet_group *group)
 static void print_hosts_of(struct page *page, const struct fleet_group *group)
 {
 	page__to(page, 4);
-	page__printf(page, "%u host%s; their tails against the other hosts': by chance %.2g", group->host_cnt,
-		     group->host_cnt == 1 ? "" : "s", group->rank_p);
-	page__end_line(page);
+	page__line(page, "%u host%s; their tails against the other hosts': by chance %.2g", group->host_cnt,
+		   group->host_cnt == 1 ? "" : "s", group->rank_p);
 }
 
 static void print_why(struct page *page, const struct fleet_group *group, const struct fleet_answer *answer)
@@ -117,15 +109,9 @@ static void print_groups(struct page *page, const struct fleet_answer *answer, u
 	size_t late_cnt = 0;
 
 	page__end_line(page);
-	page__style(page, PAGE_BOLD);
-	page__put(page, answer->question == FLEET_HOSTS ? "Hosts" : answer->fact);
-	page__right(page, "requests", 44);
-	page__right(page, "p50", 54);
-	page__right(page, format_percentile(text, answer->tail), 64);
-	page__right(page, "95 % interval", 84);
-	page__right(page, page->utf8 ? "× others'" : "x others'", 96);
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_BOLD, {answer->question == FLEET_HOSTS ? "Hosts" : answer->fact, 0}, {"requests", -44},
+		    {"p50", -54}, {format_percentile(text, answer->tail), -64}, {"95 % interval", -84},
+		    {page->utf8 ? "× others'" : "x others'", -96});
 	for (size_t i = 0; i < answer->group_cnt; i++) {
 		const struct fleet_group *group = &answer->groups[i];
 
@@ -137,8 +123,8 @@ static void print_groups(struct page *page, const struct fleet_answer *answer, u
 		page__name(page, *group->name ? group->name : "(not known)", NAME_COLUMNS);
 		page__style(page, PAGE_PLAIN);
 		page__right(page, format_weighted(text, group->requests), 44);
-		put_duration(page, group->median_ns, 54);
-		put_duration(page, group->tail_ns, 64);
+		text_duration(page, group->median_ns, 54);
+		text_duration(page, group->tail_ns, 64);
 		view_duration(lo, sizeof(lo), group->tail_ci.lo);
 		view_duration(hi, sizeof(hi), group->tail_ci.hi);
 		snprintf(text, sizeof(text), "%.15s to %.15s", lo, hi);
@@ -151,9 +137,8 @@ static void print_groups(struct page *page, const struct fleet_answer *answer, u
 			print_why(page, group, answer);
 	}
 	page__to(page, 2);
-	page__printf(page, "%s of %zu stand out: a fifth and more above the median of the others, beyond chance",
-		     format_count(text, late_cnt), answer->group_cnt);
-	page__end_line(page);
+	page__line(page, "%s of %zu stand out: a fifth and more above the median of the others, beyond chance",
+		   format_count(text, late_cnt), answer->group_cnt);
 }
 
 static void print_roots(struct page *page, const struct fleet_answer *answer, uint32_t top)
@@ -161,28 +146,19 @@ static void print_roots(struct page *page, const struct fleet_answer *answer, ui
 	char text[FORMAT_SZ];
 
 	page__end_line(page);
-	page__style(page, PAGE_BOLD);
-	page__put(page, "Roots");
-	page__right(page, "late requests", 24);
-	page__right(page, "a day and host", 42);
-	page__right(page, "hosts", 50);
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_BOLD, {"Roots", 0}, {"late requests", -24}, {"a day and host", -42}, {"hosts", -50});
 	for (size_t i = 0; i < answer->root_cnt && (!top || i < top); i++) {
 		const struct fleet_root *root = &answer->roots[i];
 
 		page__right(page, format_weighted(text, root->late_requests), 24);
 		page__right(page, format_weighted(text, root->late_per_day), 42);
 		page__right(page, format_count(text, root->host_cnt), 50);
-		page__to(page, 52);
-		page__words(page, root->what, 52);
-		page__end_line(page);
+		page__paragraph(page, 52, root->what, 52);
 		print_recording(page, &root->recording);
 	}
 	if (!answer->root_cnt) {
 		page__to(page, 2);
-		page__put(page, "no recording was analysed (whylate project does it, unless told --no-causes)");
-		page__end_line(page);
+		page__line(page, "no recording was analysed (whylate project does it, unless told --no-causes)");
 	}
 }
 
@@ -194,9 +170,8 @@ static void print_fact(struct page *page, const struct fleet_answer *answer, con
 	page__put(page, " = ");
 	page__name(page, *fact->value ? fact->value : "(empty)", FACT_COLUMNS);
 	page__style(page, PAGE_PLAIN);
-	page__printf(page, ": %u of %zu late hosts, %u of %zu others; by chance %.2g, with multiplicity %.2g",
-		     fact->late, answer->late_host_cnt, fact->other, answer->other_host_cnt, fact->p, fact->p_adjusted);
-	page__end_line(page);
+	page__line(page, ": %u of %zu late hosts, %u of %zu others; by chance %.2g, with multiplicity %.2g", fact->late,
+		   answer->late_host_cnt, fact->other, answer->other_host_cnt, fact->p, fact->p_adjusted);
 }
 
 static void print_common(struct page *page, const struct fleet_answer *answer, uint32_t top)
@@ -210,8 +185,7 @@ static void print_common(struct page *page, const struct fleet_answer *answer, u
 	page__end_line(page);
 	if (!answer->late_host_cnt) {
 		page__to(page, 2);
-		page__put(page, "no host stands out");
-		page__end_line(page);
+		page__line(page, "no host stands out");
 		return;
 	}
 	for (size_t i = 0; i < answer->fact_cnt && answer->facts[i].p < 1 && (!top || i < top); i++) {

@@ -100,13 +100,11 @@ static void put_facts(struct json_doc *doc, struct json_object *root, const stru
 static void put_change(struct json_doc *doc, struct json_object *root, const struct fleet_answer *answer)
 {
 	const struct fleet_change *change = &answer->change;
-	struct json_object *object;
+	struct json_object *object =
+		put_known_object(doc, root, "change", answer->question == FLEET_SINCE && change->found);
 
-	if (answer->question != FLEET_SINCE || !change->found) {
-		put(doc, root, "change", NULL, true);
+	if (!object)
 		return;
-	}
-	object = put_object(doc, root, "change");
 	put_count(doc, object, "since_ns", change->since_ns);
 	put_count(doc, object, "step_ns", answer->step_ns);
 	put_number(doc, object, "before_share", change->before_share);

@@ -5,10 +5,16 @@
 
 #include "analysis/results.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define FORMAT_SZ 48
+
+static inline double known(double number)
+{
+	return isfinite(number) ? number : 0;
+}
 
 const char *format_dash(void);
 /* "104,233" */

@@ -3,7 +3,6 @@
 
 #include "base/utf8.h"
 #include "view/contexts.h"
-#include "view/format.h"
 #include "view/text.h"
 
 #include <html_assets.h>
@@ -202,59 +201,20 @@ int html__close(struct html *html)
 /* --- the page of a report ------------------------------------------------------------------------------------------
  */
 
+typedef void (*text_part)(struct page *page, const struct report *report, uint32_t top);
+
 struct part {
 	const struct report *report;
 	const struct contexts *contexts;
 	uint32_t top;
+	text_part text;
 };
 
-static void fill_trust(struct page *page, const void *ctx)
+static void fill_part(struct page *page, const void *ctx)
 {
 	const struct part *part = ctx;
 
-	text_trust(page, part->report, part->top);
-}
-
-static void fill_factors(struct page *page, const void *ctx)
-{
-	const struct part *part = ctx;
-
-	text_factors(page, part->report, part->top);
-}
-
-static void fill_path(struct page *page, const void *ctx)
-{
-	const struct part *part = ctx;
-
-	text_path(page, part->report, part->top);
-}
-
-static void fill_hosts(struct page *page, const void *ctx)
-{
-	const struct part *part = ctx;
-
-	text_hosts(page, part->report, part->top);
-}
-
-static void fill_events(struct page *page, const void *ctx)
-{
-	const struct part *part = ctx;
-
-	text_events(page, part->report, part->top);
-}
-
-static void fill_types(struct page *page, const void *ctx)
-{
-	const struct part *part = ctx;
-
-	text_types(page, part->report, part->top);
-}
-
-static void fill_values(struct page *page, const void *ctx)
-{
-	const struct part *part = ctx;
-
-	text_values(page, part->report, part->top);
+	part->text(page, part->report, part->top);
 }
 
 static void fill_contexts(struct page *page, const void *ctx)
@@ -275,7 +235,18 @@ static void put_title(char *title, size_t sz, const struct dataset *dataset)
 
 int view_html(FILE *out, const struct findings *findings, const struct contexts *contexts, const struct view_opts *opts)
 {
-	const struct part part = {.report = &findings->report, .contexts = contexts, .top = opts->top};
+	static const struct {
+		const char *heading;
+		text_part text;
+	} parts[] = {
+		{"Factors: which functions vary", text_factors},
+		{"Values: late requests against typical ones", text_values},
+		{"Critical paths, the slowest requests, crosstalk", text_path},
+		{"Hosts", text_hosts},
+		{"Events", text_events},
+		{"Types of requests", text_types},
+	};
+	struct part part = {.report = &findings->report, .contexts = contexts, .top = opts->top};
 	struct html html;
 	char title[256];
 
@@ -290,18 +261,17 @@ int view_html(FILE *out, const struct findings *findings, const struct contexts 
 			  "<p class=\"faint\">Late requests against typical ones, whatever is selected above.</p>\n");
 		html__breakdown(&html, part.report);
 		html__charts(&html, part.report, opts->top);
-		html__details(&html, "Factors: which functions vary", fill_factors, &part);
-		html__details(&html, "Values: late requests against typical ones", fill_values, &part);
-		html__details(&html, "Critical paths, the slowest requests, crosstalk", fill_path, &part);
-		html__details(&html, "Hosts", fill_hosts, &part);
-		html__details(&html, "Events", fill_events, &part);
-		html__details(&html, "Types of requests", fill_types, &part);
+		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+			part.text = parts[i].text;
+			html__details(&html, parts[i].heading, fill_part, &part);
+		}
 		if (contexts)
 			html__details(&html, "Contexts: stages and call paths by type", fill_contexts, &part);
 		html__put(&html, "</section>\n");
 	}
 	html__put(&html, "<section><h2>How far this can be trusted</h2>\n");
-	html__preformatted(&html, fill_trust, &part);
+	part.text = text_trust;
+	html__preformatted(&html, fill_part, &part);
 	html__put(&html, "</section>\n");
 	if (findings->dataset.row_cnt)
 		html__data(&html, findings, contexts);

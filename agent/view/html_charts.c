@@ -2,6 +2,7 @@
 /* Hosts, events and values as bars beside their figures; they read without the script. */
 #include "view/format.h"
 #include "view/html.h"
+#include "view/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,14 +24,9 @@ static void close_chart(struct html *html, size_t left_out)
 	html__put(html, "</section>\n");
 }
 
-static size_t limit(size_t cnt, uint32_t top)
-{
-	return top && cnt > top ? top : cnt;
-}
-
 static void put_hosts(struct html *html, const struct report *report, uint32_t top)
 {
-	size_t shown = limit(report->host_cnt, top);
+	size_t shown = text_limit(report->host_cnt, top);
 	char heading[FORMAT_SZ + 32], text[FORMAT_SZ];
 	double most = 0;
 
@@ -74,7 +70,7 @@ static void put_events(struct html *html, const struct report *report, uint32_t 
 	snprintf(heading, sizeof(heading), "Events: how much %s falls without each",
 		 format_percentile(text, report->tail));
 	open_chart(html, "events", heading, "<th>event</th><th>gain</th><th>impact</th><th></th>");
-	for (size_t i = 0; i < report->event_cnt && put < limit(cnt, top); i++) {
+	for (size_t i = 0; i < report->event_cnt && put < text_limit(cnt, top); i++) {
 		const struct event_line *line = &report->events[i];
 
 		if (line->dropped_for || !(line->gain >= GAIN_SHOWN))
@@ -123,7 +119,7 @@ static void put_values(struct html *html, const struct report *report, uint32_t 
 		return;
 	open_chart(html, "values", "Values: late requests against typical ones",
 		   "<th>variable</th><th>in</th><th>typical</th><th>late</th><th>beyond</th><th></th>");
-	for (size_t i = 0; i < values->variable_cnt && put < limit(cnt, top); i++) {
+	for (size_t i = 0; i < values->variable_cnt && put < text_limit(cnt, top); i++) {
 		const struct value_line *line = &values->variables[i];
 
 		if (!is_plotted(line))

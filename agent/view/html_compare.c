@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* --- one difference --------------------------------------------------------------------------------------------------
  */
@@ -155,11 +154,6 @@ static void put_gain(struct html *html, const struct compare_line *line, const s
 	html__put(html, "</td></tr>\n");
 }
 
-static bool differs(const struct compare_line *line)
-{
-	return line->mean_diff.differs || line->late_diff.differs;
-}
-
 /*
  * Roots, categories or functions that clearly differ.  Late requests and all of them have a scale each.  whole: of
  * roots, NULL of the others.
@@ -173,7 +167,7 @@ static void put_parts(struct html *html, const char *heading, const struct compa
 	if (!list->cnt)
 		return;
 	for (size_t i = 0; i < list->cnt; i++) {
-		if (!differs(&list->lines[i]))
+		if (!compare_line_differs(&list->lines[i]))
 			continue;
 		cnt++;
 		widen(&most_late, &list->lines[i].late_diff, TIME);
@@ -184,7 +178,7 @@ static void put_parts(struct html *html, const char *heading, const struct compa
 	html__put(html, "<table><thead><tr><th></th><th>A</th><th>B</th><th>B − A</th>"
 			"<th class=\"extra\">95 %</th><th></th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < list->cnt && shown < text_limit(cnt, top); i++) {
-		if (!differs(&list->lines[i]))
+		if (!compare_line_differs(&list->lines[i]))
 			continue;
 		html__put(html, "<tr><th class=\"part\" colspan=\"6\">");
 		html__text(html, list->lines[i].name);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The schema whylate.report/1 (DESIGN §7): its keys never change, others may be added.  null is "not measured". */
+#include "base/text.h"
 #include "view/json_put.h"
 #include "view/view.h"
 
 #include "base/names.h"
-
-#include <string.h>
 
 /* null: hooks were attached all the time. */
 static void put_windows(struct json_doc *doc, struct json_object *session, const struct dataset *dataset)
@@ -13,11 +12,9 @@ static void put_windows(struct json_doc *doc, struct json_object *session, const
 	struct json_object *windows;
 	bool timed = dataset->duration_s > 0;
 
-	if (!dataset->window_cnt) {
-		put(doc, session, "windows", NULL, true);
+	windows = put_known_object(doc, session, "windows", dataset->window_cnt);
+	if (!windows)
 		return;
-	}
-	windows = put_object(doc, session, "windows");
 	put_count(doc, windows, "count", dataset->window_cnt);
 	put_number(doc, windows, "selecting_share", timed ? dataset->window_selecting_s / dataset->duration_s : NAN);
 	put_number(doc, windows, "attached_share", timed ? dataset->window_attached_s / dataset->duration_s : NAN);
@@ -109,26 +106,16 @@ static void put_breakdown(struct json_doc *doc, struct json_object *root, const 
 /* null: the recording does not name the recorder's processes. */
 static void put_own(struct json_doc *doc, struct json_object *root, const struct own_line *from)
 {
-	struct json_object *own;
+	struct json_object *own = put_known_object(doc, root, "our_own", from->known);
 
-	if (!from->known) {
-		put(doc, root, "our_own", NULL, true);
+	if (!own)
 		return;
-	}
-	own = put_object(doc, root, "our_own");
 	put_number(doc, own, "share", from->share);
 	put_ci(doc, own, "share_ci", from->share_ci);
 	put_number(doc, own, "variance_share", from->variance_share);
 	put_rounded(doc, own, "mean_ns", from->mean_ns);
 	put_rounded(doc, own, "typical_ns", from->typical_ns);
 	put_rounded(doc, own, "late_ns", from->late_ns);
-}
-
-static bool is_length(const char *event)
-{
-	size_t len = strlen(event);
-
-	return len > 3 && !strcmp(event + len - 3, ".ns");
 }
 
 static void append_event(struct json_doc *doc, struct json_object *array, const struct event_line *from)
@@ -141,7 +128,7 @@ static void append_event(struct json_doc *doc, struct json_object *array, const 
 	put_number(doc, line, "impact", from->impact);
 	put_ci(doc, line, "impact_ci", from->impact_ci);
 	put_number(doc, line, "impact_adjusted", from->impact_adjusted);
-	if (is_length(from->event)) {
+	if (text_ends(from->event, EVENT_LENGTH)) {
 		put_rounded(doc, line, "threshold", from->threshold);
 		put_rounded(doc, line, "mean", from->mean);
 	} else {
@@ -199,10 +186,7 @@ static void append_cause(struct json_doc *doc, struct json_object *array, const 
 	put_string(doc, culprit, "function", from->culprit_function);
 	put_strings(doc, line, "evidence", from->evidence, from->evidence_cnt);
 	json_put_root(doc, line, from);
-	if (from->value)
-		json_put_value(doc, put_object(doc, line, "value"), from->value);
-	else
-		put(doc, line, "value", NULL, true);
+	json_put_value(doc, put_known_object(doc, line, "value", from->value), from->value);
 }
 
 static void put_causes(struct json_doc *doc, struct json_object *root, const struct report *report)

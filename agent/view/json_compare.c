@@ -3,7 +3,6 @@
 #include "analysis/compare.h"
 #include "base/names.h"
 #include "view/json_put.h"
-#include "view/values.h"
 #include "view/view.h"
 
 static const char *const verdicts[] = {
@@ -170,9 +169,6 @@ int view_compare_json(FILE *out, const struct comparison *comparison, const stru
 	put_metrics(&doc, root, comparison);
 	put_types_of(&doc, root, comparison);
 	json_put_difference(&doc, root, comparison);
-	if (comparison->values)
-		json_put_value_report(&doc, put_object(&doc, root, "values"), comparison->values);
-	else
-		put(&doc, root, "values", NULL, true);
+	json_put_value_report(&doc, put_known_object(&doc, root, "values", comparison->values), comparison->values);
 	return json_finish(out, &doc, root, JSON_FLAGS);
 }

@@ -20,13 +20,10 @@ static void put_doings(struct json_doc *doc, struct json_object *object, const c
 
 static void put_wait(struct json_doc *doc, struct json_object *object, const struct factor_line *from)
 {
-	struct json_object *wait;
+	struct json_object *wait = put_known_object(doc, object, "late_by", !isnan(from->wait_share));
 
-	if (isnan(from->wait_share)) {
-		put(doc, object, "late_by", NULL, true);
+	if (!wait)
 		return;
-	}
-	wait = put_object(doc, object, "late_by");
 	put_string(doc, wait, "category", category_name(from->wait));
 	put_number(doc, wait, "share", from->wait_share);
 	put_known_string(doc, wait, "object", from->object);
@@ -116,11 +113,9 @@ void json_put_factors(struct json_doc *doc, struct json_object *root, const stru
 		append_factor(doc, array, &from->lines[i]);
 	for (size_t i = 0; from && i < from->unmeasured_cnt; i++)
 		append_unmeasured(doc, array, &from->unmeasured[i]);
-	if (!from) {
-		put(doc, root, "factor_tree", NULL, true);
+	tree = put_known_object(doc, root, "factor_tree", from);
+	if (!tree)
 		return;
-	}
-	tree = put_object(doc, root, "factor_tree");
 	put_count(doc, tree, "intervals", from->intervals);
 	put_count(doc, tree, "intervals_lossy", from->lossy);
 	/* Samples do not count calls. */

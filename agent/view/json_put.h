@@ -46,6 +46,16 @@ static inline struct json_object *put_object(struct json_doc *doc, struct json_o
 	return doc->err ? NULL : value;
 }
 
+/* Writes null and returns NULL if the object is not known. */
+static inline struct json_object *put_known_object(struct json_doc *doc, struct json_object *object, const char *key,
+						   bool is_known)
+{
+	if (is_known)
+		return put_object(doc, object, key);
+	put(doc, object, key, NULL, true);
+	return NULL;
+}
+
 static inline struct json_object *put_array(struct json_doc *doc, struct json_object *object, const char *key)
 {
 	struct json_object *value = json_object_new_array();
@@ -157,7 +167,7 @@ struct comparison;
 void json_put_difference(struct json_doc *doc, struct json_object *root, const struct comparison *comparison);
 void json_put_delivery(struct json_doc *doc, struct json_object *root, const struct report_delivery *from);
 void json_put_account(struct json_doc *doc, struct json_object *root, const struct report *report);
-/* "values"; the same of recordings that are compared. */
+/* "values"; the same of recordings that are compared; one of them: `from` NULL is nothing. */
 void json_put_values(struct json_doc *doc, struct json_object *root, const struct report *report);
 void json_put_value_report(struct json_doc *doc, struct json_object *object, const struct value_report *from);
 void json_put_value(struct json_doc *doc, struct json_object *line, const struct value_line *from);

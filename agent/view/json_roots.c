@@ -30,11 +30,9 @@ static void put_context(struct json_doc *doc, struct json_object *root, const st
 	struct json_object *context, *array;
 	char id[32];
 
-	if (!from->context_id) {
-		put(doc, root, "context", NULL, true);
+	context = put_known_object(doc, root, "context", from->context_id);
+	if (!context)
 		return;
-	}
-	context = put_object(doc, root, "context");
 	snprintf(id, sizeof(id), "%016" PRIx64, from->context_id);
 	put_string(doc, context, "id", id);
 	array = put_array(doc, context, "handed_on");
@@ -75,13 +73,10 @@ void json_put_root(struct json_doc *doc, struct json_object *line, const struct 
 
 void json_put_delivery(struct json_doc *doc, struct json_object *root, const struct report_delivery *from)
 {
-	struct json_object *to;
+	struct json_object *to = put_known_object(doc, root, "delivery", from->known);
 
-	if (!from->known) {
-		put(doc, root, "delivery", NULL, true);
+	if (!to)
 		return;
-	}
-	to = put_object(doc, root, "delivery");
 	put_count(doc, to, "replies", from->replies);
 	put_count(doc, to, "held", from->held);
 	put_count(doc, to, "held_by_window", from->by_window);
@@ -93,13 +88,10 @@ void json_put_delivery(struct json_doc *doc, struct json_object *root, const str
 void json_put_account(struct json_doc *doc, struct json_object *root, const struct report *report)
 {
 	const struct root_account *from = report->roots;
-	struct json_object *account;
+	struct json_object *account = put_known_object(doc, root, "account", from);
 
-	if (!from) {
-		put(doc, root, "account", NULL, true);
+	if (!account)
 		return;
-	}
-	account = put_object(doc, root, "account");
 	put_number(doc, account, "tail_ns", from->tail_ns);
 	put_number(doc, account, "roots_ns", from->roots_ns);
 	put_number(doc, account, "our_own_ns", from->our_own_ns);

@@ -25,6 +25,8 @@ void json_put_value(struct json_doc *doc, struct json_object *line, const struct
 	static const char *const tag_names[VALUE_TAG_CNT] = VALUE_TAG_NAMES;
 	struct json_object *tags, *where;
 
+	if (!from)
+		return;
 	put_string(doc, line, "variable", from->variable);
 	put_string(doc, line, "function", from->function);
 	put_string(doc, line, "inlined", from->inlined);
@@ -58,6 +60,8 @@ void json_put_value_report(struct json_doc *doc, struct json_object *object, con
 {
 	struct json_object *list;
 
+	if (!from)
+		return;
 	put_string(doc, object, "compared",
 		   from->by_recording ? "slow and normal recordings" : "late and typical intervals");
 	put_count(doc, object, "late_samples", from->late_cnt);
@@ -76,10 +80,7 @@ void json_put_value_report(struct json_doc *doc, struct json_object *object, con
 		put_string(doc, line, "discounted_by", discounts[function->by]);
 		put_number(doc, line, "calibrated_cost", function->calibrated);
 		put_string(doc, line, "pattern", value_pattern_names[function->pattern]);
-		if (function->value)
-			json_put_value(doc, put_object(doc, line, "value"), function->value);
-		else
-			put(doc, line, "value", NULL, true);
+		json_put_value(doc, put_known_object(doc, line, "value", function->value), function->value);
 	}
 	list = put_array(doc, object, "variables");
 	for (size_t v = 0; v < from->variable_cnt && v < VARIABLES_MAX; v++)
@@ -88,10 +89,7 @@ void json_put_value_report(struct json_doc *doc, struct json_object *object, con
 
 void json_put_values(struct json_doc *doc, struct json_object *root, const struct report *report)
 {
-	if (report->values)
-		json_put_value_report(doc, put_object(doc, root, "values"), report->values);
-	else
-		put(doc, root, "values", NULL, true);
+	json_put_value_report(doc, put_known_object(doc, root, "values", report->values), report->values);
 }
 
 int view_values_json(FILE *out, const struct value_report *report)

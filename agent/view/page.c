@@ -55,15 +55,31 @@ void page__put(struct page *page, const char *printable)
 	page->column += len - used;
 }
 
-void page__printf(struct page *page, const char *fmt, ...)
+static void put_formatted(struct page *page, const char *fmt, va_list args)
 {
 	char line[4 * PAGE_COLUMNS];
+
+	vsnprintf(line, sizeof(line), fmt, args);
+	page__put(page, line);
+}
+
+void page__printf(struct page *page, const char *fmt, ...)
+{
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
+	put_formatted(page, fmt, args);
 	va_end(args);
-	page__put(page, line);
+}
+
+void page__line(struct page *page, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	put_formatted(page, fmt, args);
+	va_end(args);
+	page__end_line(page);
 }
 
 /* The middle of a long name says least: a path ends in its file, a symbol begins with its subject. */
@@ -172,4 +188,25 @@ void page__end_line(struct page *page)
 	page->owed = 0;
 	page->column = 0;
 	fputc('\n', page->out);
+}
+
+void page__paragraph(struct page *page, size_t column, const char *text, size_t indent)
+{
+	page__to(page, column);
+	page__words(page, text, indent);
+	page__end_line(page);
+}
+
+void page__put_heads(struct page *page, enum page_style style, const struct page_head heads[])
+{
+	page__style(page, style);
+	for (; heads->printable; heads++)
+		if (heads->column < 0) {
+			page__right(page, heads->printable, (size_t)-heads->column);
+		} else {
+			page__to(page, (size_t)heads->column);
+			page__put(page, heads->printable);
+		}
+	page__style(page, PAGE_PLAIN);
+	page__end_line(page);
 }

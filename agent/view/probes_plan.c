@@ -95,12 +95,9 @@ static void print_marker(struct survey *survey, struct page *page, const struct 
 	plan_instruction(survey->program, target->module, site->file_off, code, sizeof(code));
 	page__printf(page, "  marker 0x%" PRIx64 "  ", site->file_off);
 	page__name(page, code, 40);
-	page__printf(page, "  %s", plan_cost_name(target->usdt_cost));
-	page__end_line(page);
-	if (site->semaphore_off) {
-		page__printf(page, "  turned on by a counter at file offset 0x%" PRIx64, site->semaphore_off);
-		page__end_line(page);
-	}
+	page__line(page, "  %s", plan_cost_name(target->usdt_cost));
+	if (site->semaphore_off)
+		page__line(page, "  turned on by a counter at file offset 0x%" PRIx64, site->semaphore_off);
 	page__put(page, site->arg_cnt ? " " : "  no arguments");
 	for (unsigned i = 0; i < site->arg_cnt; i++)
 		print_arg(page, i, &site->args[i]);
@@ -117,8 +114,7 @@ static int print_plan(struct survey *survey, struct page *page, const struct pro
 	page__style(page, PAGE_PLAIN);
 	page__put(page, "  (");
 	page__name(page, probes_module_name(survey->program, target->module), 60);
-	page__printf(page, ", %s)", probe_role_name(line_of(survey, target)->role));
-	page__end_line(page);
+	page__line(page, ", %s)", probe_role_name(line_of(survey, target)->role));
 	if (target->usdt) {
 		print_marker(survey, page, target);
 		return 0;
@@ -303,28 +299,15 @@ static void print_verdict(struct page *page, const struct probe_line *line, cons
 	page__end_line(page);
 	if (!verdict->why)
 		return;
-	page__to(page, 10);
-	page__words(page, verdict->why, 10);
-	page__end_line(page);
+	page__paragraph(page, 10, verdict->why, 10);
 }
 
 static void print_check(struct survey *survey, struct page *page)
 {
 	size_t next = 0;
 
-	page__style(page, PAGE_BOLD);
-	page__right(page, "line", 5);
-	page__to(page, 10);
-	page__put(page, "role");
-	page__right(page, "probes", 25);
-	page__to(page, 26);
-	page__put(page, "entry");
-	page__to(page, 36);
-	page__put(page, "exit");
-	page__to(page, 47);
-	page__put(page, "symbol");
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_BOLD, {"line", -5}, {"role", 10}, {"probes", -25}, {"entry", 26}, {"exit", 36},
+		    {"symbol", 47});
 	for (uint32_t i = 0; i < survey->lines.cnt; i++) {
 		const struct kinds kinds = kinds_of(survey, i, &next);
 
@@ -333,10 +316,9 @@ static void print_check(struct survey *survey, struct page *page)
 	page__printf(page, "%zu of %zu lines mean something in ", survey->lines.cnt - survey->missing,
 		     survey->lines.cnt);
 	page__name(page, probes_module_name(survey->program, 0), 60);
-	page__printf(page, ": %zu probes; %s", survey->targets.targets.cnt,
-		     probe_lines_have_intervals(&survey->lines) ? "intervals are what the list says"
-								: "intervals are socket requests");
-	page__end_line(page);
+	page__line(page, ": %zu probes; %s", survey->targets.targets.cnt,
+		   probe_lines_have_intervals(&survey->lines) ? "intervals are what the list says"
+							      : "intervals are socket requests");
 }
 
 static void put_check(struct survey *survey, struct json_doc *doc, struct json_object *root)

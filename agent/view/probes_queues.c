@@ -6,15 +6,8 @@
 #include "view/json_put.h"
 #include "view/probes.h"
 
-#include <string.h>
-
 #define REJECTED_MAX  10
 #define REMARK_COLUMN 60
-
-static const struct queue_line *line_of(const struct queue_study *study, uint32_t idx)
-{
-	return &study->lines.items[idx];
-}
 
 static void put_threads(struct page *page, uint32_t cnt, const char *comm, uint32_t tid)
 {
@@ -29,18 +22,16 @@ static void print_pair(struct page *page, const struct queue_study *study, const
 	char count[FORMAT_SZ], duration[FORMAT_SZ];
 
 	page__end_line(page);
-	page__name(page, line_of(study, pair->in)->text, 4096);
+	page__name(page, queue_line_of(study, pair->in)->text, 4096);
 	page__to(page, REMARK_COLUMN);
 	page__printf(page, "# %s values by ", format_count(count, pair->in_cnt));
 	put_threads(page, pair->in_threads, pair->in_comm, pair->in_tid);
 	page__end_line(page);
-	page__name(page, line_of(study, pair->out)->text, 4096);
+	page__name(page, queue_line_of(study, pair->out)->text, 4096);
 	page__to(page, REMARK_COLUMN);
 	page__printf(page, "# %s of them by ", format_count(count, pair->crossed));
 	put_threads(page, pair->out_threads, pair->out_comm, pair->out_tid);
-	page__printf(page, ", median %s later",
-		     units_duration_text(duration, sizeof(duration), (double)pair->median_ns));
-	page__end_line(page);
+	page__line(page, ", median %s later", units_duration_text(duration, sizeof(duration), (double)pair->median_ns));
 }
 
 static void print_rejected(struct page *page, const struct queue_study *study)
@@ -50,25 +41,21 @@ static void print_rejected(struct page *page, const struct queue_study *study)
 	if (!study->rejected.cnt)
 		return;
 	page__end_line(page);
-	page__put(page, "# No queues:");
-	page__end_line(page);
+	page__line(page, "# No queues:");
 	for (size_t i = 0; i < study->rejected.cnt && i < REJECTED_MAX; i++) {
 		const struct queue_pair *pair = &study->rejected.items[i];
 
 		page__put(page, "#   ");
-		page__name(page, line_of(study, pair->in)->text, 4096);
+		page__name(page, queue_line_of(study, pair->in)->text, 4096);
 		page__end_line(page);
 		page__put(page, "#   ");
-		page__name(page, line_of(study, pair->out)->text, 4096);
+		page__name(page, queue_line_of(study, pair->out)->text, 4096);
 		page__to(page, REMARK_COLUMN);
-		page__printf(page, " %s crossed: %s", format_count(count, pair->crossed),
-			     queue_verdict_text(pair->verdict));
-		page__end_line(page);
+		page__line(page, " %s crossed: %s", format_count(count, pair->crossed),
+			   queue_verdict_text(pair->verdict));
 	}
-	if (study->rejected.cnt > REJECTED_MAX) {
-		page__printf(page, "#   and %zu more", study->rejected.cnt - REJECTED_MAX);
-		page__end_line(page);
-	}
+	if (study->rejected.cnt > REJECTED_MAX)
+		page__line(page, "#   and %zu more", study->rejected.cnt - REJECTED_MAX);
 }
 
 /* Of the lines, those that were probed, and of these those that were passed. */
@@ -90,13 +77,10 @@ static void print_reach(const struct probes_options *options, struct program *pr
 {
 	const char *name = probes_module_name(program, 0);
 
-	if (study->left_out) {
-		page__printf(page, "# There was no time to read %zu functions more", study->left_out);
-		page__end_line(page);
-	}
+	if (study->left_out)
+		page__line(page, "# There was no time to read %zu functions more", study->left_out);
 	if (study->dropped) {
-		page__printf(page, "# %zu places more were not watched: the likeliest come first", study->dropped);
-		page__end_line(page);
+		page__line(page, "# %zu places more were not watched: the likeliest come first", study->dropped);
 	}
 	if (!watched || passed)
 		return;
@@ -108,8 +92,7 @@ static void print_reach(const struct probes_options *options, struct program *pr
 	page__printf(page, "# not recognized, nor are queues between processes; %zu functions with places are in ",
 		     study->own_lock_functions);
 	page__name(page, name, 60);
-	page__put(page, " itself");
-	page__end_line(page);
+	page__line(page, " itself");
 }
 
 static void print_text(const struct probes_options *options, struct program *program, const struct queue_study *study,
@@ -120,23 +103,18 @@ static void print_text(const struct probes_options *options, struct program *pro
 
 	page__put(page, "# whylate probes suggest --queues: ");
 	page__name(page, probes_module_name(program, 0), 60);
-	page__printf(page, " (pid %d), %s functions with critical sections", options->pid,
-		     format_count(count, study->lock_functions));
-	page__end_line(page);
+	page__line(page, " (pid %d), %s functions with critical sections", options->pid,
+		   format_count(count, study->lock_functions));
 	page__printf(page, "# %zu probes watched for %.1f s, %zu of them hit, %s of a CPU", watched, study->seconds,
 		     passed, format_share(share, study->cost));
 	page__printf(page, "; %s values seen", format_count(count, study->values));
-	page__printf(page, ", %s lost", study->lost ? format_count(count, study->lost) : "none");
-	page__end_line(page);
+	page__line(page, ", %s lost", study->lost ? format_count(count, study->lost) : "none");
 	print_reach(options, program, study, watched, passed, page);
-	if (!study->pairs.cnt) {
-		page__put(page, "# No queue: nothing that went in on one thread came out on another, each time once");
-		page__end_line(page);
-	}
+	if (!study->pairs.cnt)
+		page__line(page, "# No queue: nothing that went in on one thread came out on another, each time once");
 	if (study->few) {
-		page__printf(page, "# Over %zu pairs of places too few values crossed to tell: watch for longer (-d)",
-			     study->few);
-		page__end_line(page);
+		page__line(page, "# Over %zu pairs of places too few values crossed to tell: watch for longer (-d)",
+			   study->few);
 	}
 	for (size_t i = 0; i < study->pairs.cnt; i++)
 		print_pair(page, study, &study->pairs.items[i]);
@@ -152,8 +130,8 @@ static void put_pairs(struct json_doc *doc, struct json_object *root, const char
 		const struct queue_pair *pair = &pairs->items[i];
 		struct json_object *object = append_object(doc, array);
 
-		put_string(doc, object, "enqueue", line_of(study, pair->in)->text);
-		put_string(doc, object, "dequeue", line_of(study, pair->out)->text);
+		put_string(doc, object, "enqueue", queue_line_of(study, pair->in)->text);
+		put_string(doc, object, "dequeue", queue_line_of(study, pair->out)->text);
 		put_string(doc, object, "verdict", queue_verdict_text(pair->verdict));
 		put_count(doc, object, "put_in", pair->in_cnt);
 		put_count(doc, object, "taken_out", pair->out_cnt);

@@ -2,6 +2,7 @@
 /* A symbol list for a process that nobody has one for; what is uncertain in it is commented out. */
 #include "base/exit_code.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "view/format.h"
 #include "view/json_put.h"
 #include "view/probes.h"
@@ -129,17 +130,8 @@ static const char *heading_of(enum probe_role role)
 	}
 }
 
-static int rate_cmp(const void *left, const void *right)
-{
-	const struct suggestion *a = *(const struct suggestion *const *)left;
-	const struct suggestion *b = *(const struct suggestion *const *)right;
-
-	if (a->role != b->role)
-		return a->role < b->role ? -1 : 1;
-	if (a->per_s != b->per_s)
-		return a->per_s > b->per_s ? -1 : 1;
-	return a->func < b->func ? -1 : a->func > b->func;
-}
+ORDER(rate_cmp, struct suggestion *const, BY((*a)->role, (*b)->role), BY((*b)->per_s, (*a)->per_s),
+      BY((*a)->func, (*b)->func));
 
 static void print_line(struct page *page, const struct proposal *proposal)
 {
@@ -162,8 +154,7 @@ static void print_never(const struct counted *counted, struct page *page)
 	if (!cnt)
 		return;
 	page__end_line(page);
-	page__printf(page, "# %zu that look alike never fired: inlined away, or not reached by this load", cnt);
-	page__end_line(page);
+	page__line(page, "# %zu that look alike never fired: inlined away, or not reached by this load", cnt);
 	for (size_t i = 0, shown = 0; i < counted->study->found.cnt && shown < NEVER_MAX; i++) {
 		if (!counted->study->found.items[i].counted || counted->study->found.items[i].per_s > 0)
 			continue;
@@ -175,10 +166,8 @@ static void print_never(const struct counted *counted, struct page *page)
 		page__end_line(page);
 		shown++;
 	}
-	if (cnt > NEVER_MAX) {
-		page__printf(page, "#   and %zu more", cnt - NEVER_MAX);
-		page__end_line(page);
-	}
+	if (cnt > NEVER_MAX)
+		page__line(page, "#   and %zu more", cnt - NEVER_MAX);
 }
 
 static void print_text(const struct counted *counted, const struct suggestion **fired, size_t fired_cnt,
@@ -190,12 +179,10 @@ static void print_text(const struct counted *counted, const struct suggestion **
 
 	page__put(page, "# whylate probes suggest: ");
 	page__name(page, probes_module_name(counted->program, 0), 60);
-	page__printf(page, " (pid %d), %zu functions counted for %.1f s", counted->options->pid,
-		     counted->study->counted_cnt, counted->study->seconds);
-	page__end_line(page);
-	page__printf(page, "# %s socket requests a second%s", rate_text(rate, counted->study->requests_per_s),
-		     best ? "" : ": no function is called that often, so they are the requests");
-	page__end_line(page);
+	page__line(page, " (pid %d), %zu functions counted for %.1f s", counted->options->pid,
+		   counted->study->counted_cnt, counted->study->seconds);
+	page__line(page, "# %s socket requests a second%s", rate_text(rate, counted->study->requests_per_s),
+		   best ? "" : ": no function is called that often, so they are the requests");
 	for (size_t i = 0; i < fired_cnt; i++) {
 		struct proposal proposal;
 

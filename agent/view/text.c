@@ -25,6 +25,19 @@ void text_heading(struct page *page, const char *printable)
 	page__end_line(page);
 }
 
+void text_duration(struct page *page, double ns, size_t column)
+{
+	char text[FORMAT_SZ];
+
+	page__right(page, view_duration(text, sizeof(text), ns), column);
+}
+
+void text_section(struct page *page, const char *printable)
+{
+	page__end_line(page);
+	text_heading(page, printable);
+}
+
 void text_more(struct page *page, size_t cnt, uint32_t top)
 {
 	char more[FORMAT_SZ];
@@ -148,18 +161,14 @@ static void print_cause(struct page *page, const struct report *report, const st
 	page__to(page, 11);
 	page__put(page, format_ci(text, cause->share_ci));
 	indent = 11 + (ci_columns ? ci_columns + 2 : 1);
-	page__to(page, indent);
-	page__words(page, cause->what ? cause->what : category_label(cause->category), indent);
-	page__end_line(page);
+	page__paragraph(page, indent, cause->what ? cause->what : category_label(cause->category), indent);
 	if (cause->has_root)
 		text_root(page, report, cause, 8);
 	/* The answer first: what the smaller ones rest on is in --json. */
 	for (size_t i = 0; i < cause->evidence_cnt && (!cause->has_root || cause->rank == 1); i++) {
 		if (!cause->evidence[i])
 			continue;
-		page__to(page, 8);
-		page__words(page, cause->evidence[i], 10);
-		page__end_line(page);
+		page__paragraph(page, 8, cause->evidence[i], 10);
 	}
 }
 
@@ -195,12 +204,9 @@ static void print_causes(struct page *page, const struct report *report, uint32_
 	snprintf(heading, sizeof(heading),
 		 "Why the slowest %.3g %% (%s %s) are late, compared with the %s:", (1 - report->tail) * 100,
 		 page->utf8 ? "≥" : ">=", text, typical);
-	page__end_line(page);
-	text_heading(page, heading);
-	if (!report->cause_cnt) {
-		page__put(page, "  Nothing that was measured sets them apart from the typical ones.");
-		page__end_line(page);
-	}
+	text_section(page, heading);
+	if (!report->cause_cnt)
+		page__line(page, "  Nothing that was measured sets them apart from the typical ones.");
 	for (size_t i = 0; i < shown; i++) {
 		size_t columns = utf8_width(format_ci(text, report->causes[i].share_ci));
 

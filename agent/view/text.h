@@ -39,6 +39,10 @@ void text_compare_parts(struct page *page, const struct comparison *comparison, 
 
 /* A heading in bold and the end of its line. */
 void text_heading(struct page *page, const char *printable);
+/* Likewise, after an empty line. */
+void text_section(struct page *page, const char *printable);
+/* A duration that ends right before the column. */
+void text_duration(struct page *page, double ns, size_t column);
 /* "… 3 more (--top 0 lists all)", when there are more. */
 void text_more(struct page *page, size_t cnt, uint32_t top);
 /* How many of cnt lines to print. */

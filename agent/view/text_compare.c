@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Two sides for a person: first whether B is worse, then in which figure, in which requests, and by what. */
 #include "analysis/compare.h"
-#include "base/names.h"
+#include "base/text.h"
 #include "view/format.h"
 #include "view/text.h"
 #include "view/values.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LABEL_COLUMNS  40
 #define NAME_COLUMNS   30
@@ -99,10 +98,8 @@ void text_compare_verdict(struct page *page, const struct comparison *comparison
 	for (size_t m = COMPARE_METRIC_CNT; m-- > 0;)
 		if (comparison->metrics[m].like.differs)
 			print_change(page, &comparison->metrics[m]);
-	if (comparison->verdict == COMPARE_UNKNOWN) {
-		page__put(page, "Too few requests to tell whether B differs from A.");
-		page__end_line(page);
-	}
+	if (comparison->verdict == COMPARE_UNKNOWN)
+		page__line(page, "Too few requests to tell whether B differs from A.");
 	if (comparison->verdict == COMPARE_SAME)
 		print_same(page, comparison);
 }
@@ -202,9 +199,8 @@ static void print_gain(struct page *page, const struct compare_line *line, const
 	page__put(page, "p99 without it");
 	page__right(page, view_duration(text, sizeof(text), line->gain[COMPARE_A].p99_ns), 46);
 	page__right(page, view_duration(text, sizeof(text), line->gain[COMPARE_B].p99_ns), 58);
-	page__printf(page, "  instead of %s and %s", view_duration(text, sizeof(text), whole[COMPARE_A].p99_ns),
-		     view_duration(b, sizeof(b), whole[COMPARE_B].p99_ns));
-	page__end_line(page);
+	page__line(page, "  instead of %s and %s", view_duration(text, sizeof(text), whole[COMPARE_A].p99_ns),
+		   view_duration(b, sizeof(b), whole[COMPARE_B].p99_ns));
 }
 
 /* whole: of roots, NULL of the other parts. */
@@ -213,9 +209,7 @@ static void print_part(struct page *page, const struct compare_line *line, const
 	char text[FORMAT_SZ], ci[FORMAT_CI_SZ], *printable = text;
 	const struct compare_difference *differences[] = {&line->late_diff, &line->mean_diff};
 
-	page__to(page, 2);
-	page__words(page, line->name, 4);
-	page__end_line(page);
+	page__paragraph(page, 2, line->name, 4);
 	for (int d = 0; d < 2; d++) {
 		const double *ns = d ? line->mean : line->late;
 
@@ -235,11 +229,6 @@ static void print_part(struct page *page, const struct compare_line *line, const
 		print_gain(page, line, whole);
 }
 
-static bool part_differs(const struct compare_line *line)
-{
-	return line->mean_diff.differs || line->late_diff.differs;
-}
-
 /* Those that are clearly different, then a word on the others. */
 static void print_parts(struct page *page, const char *heading, const struct compare_list *list,
 			const struct cause_gain *whole, uint32_t top)
@@ -249,11 +238,10 @@ static void print_parts(struct page *page, const char *heading, const struct com
 	if (!list->cnt)
 		return;
 	for (size_t i = 0; i < list->cnt; i++)
-		differ += part_differs(&list->lines[i]);
-	page__end_line(page);
-	text_heading(page, heading);
+		differ += compare_line_differs(&list->lines[i]);
+	text_section(page, heading);
 	for (size_t i = 0; i < list->cnt && shown < text_limit(differ, top); i++)
-		if (part_differs(&list->lines[i])) {
+		if (compare_line_differs(&list->lines[i])) {
 			print_part(page, &list->lines[i], whole);
 			shown++;
 		}
@@ -277,13 +265,11 @@ static void print_events(struct page *page, const struct comparison *comparison,
 		differ += events->lines[i].mean_diff.differs;
 	if (!differ)
 		return;
-	page__end_line(page);
-	text_heading(page, "Events per request that are clearly different");
+	text_section(page, "Events per request that are clearly different");
 	for (size_t i = 0; i < events->cnt && shown < text_limit(differ, top); i++) {
 		const struct compare_line *line = &events->lines[i];
 		char text[FORMAT_SZ], ci[FORMAT_CI_SZ];
-		size_t len = strlen(line->name);
-		bool is_length = len > 3 && !strcmp(line->name + len - 3, ".ns");
+		bool is_length = text_ends(line->name, EVENT_LENGTH);
 
 		if (!line->mean_diff.differs)
 			continue;
@@ -318,14 +304,11 @@ static void print_trust(struct page *page, const struct comparison *comparison)
 	for (int s = 0; s < COMPARE_SIDE_CNT; s++) {
 		if (!(comparison->like_share[s] < 1 - LOSS_SHOWN))
 			continue;
-		page__printf(page, "%s of the requests of %c are of types that the other side has too few of.",
-			     format_share(text, 1 - comparison->like_share[s]), s ? 'B' : 'A');
-		page__end_line(page);
+		page__line(page, "%s of the requests of %c are of types that the other side has too few of.",
+			   format_share(text, 1 - comparison->like_share[s]), s ? 'B' : 'A');
 	}
-	if (comparison->both_cnt) {
-		page__printf(page, "%s requests are on both sides.", format_count(text, comparison->both_cnt));
-		page__end_line(page);
-	}
+	if (comparison->both_cnt)
+		page__line(page, "%s requests are on both sides.", format_count(text, comparison->both_cnt));
 	page__style(page, PAGE_PLAIN);
 }
 

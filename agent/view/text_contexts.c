@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/folded.h"
-#include "base/names.h"
 #include "view/contexts.h"
 #include "view/format.h"
 #include "view/text.h"
@@ -40,13 +39,6 @@ const char *view_context_chain(char *buf, size_t sz, const struct contexts *cont
 	len = strlen(buf);
 	snprintf(buf + len, sz - len, " > %s", contexts_string(contexts, at->stage));
 	return buf;
-}
-
-static void put_words(struct page *page, const char *text, size_t indent)
-{
-	page__to(page, indent);
-	page__words(page, text, indent + 2);
-	page__end_line(page);
 }
 
 /* --- call trees --------------------------------------------------------------------------------------------------- */
@@ -102,7 +94,7 @@ static void print_node(struct page *page, const struct contexts *contexts, uint3
 		snprintf(line + len, sizeof(line) - len, " (%s of it off the CPU)",
 			 format_share(text, nodes[node].all_off_ns / all_ns(&nodes[node])));
 	}
-	put_words(page, line, indent + 2 * (size_t)depth);
+	page__paragraph(page, indent + 2 * (size_t)depth, line, indent + 2 * (size_t)depth + 2);
 	for (size_t i = 0; i < cnt && depth < DEPTH_MAX; i++)
 		print_node(page, contexts, children[i], whole_ns, depth + 1, indent);
 }
@@ -169,9 +161,9 @@ static bool print_parts(struct page *page, const struct contexts *contexts, uint
 
 	if (!part || (part->chain == CONTEXT_CHAIN_NONE && !next_part(contexts, type, part)))
 		return false;
-	put_words(page, "contexts: how they were handed on, and call paths in each", 4);
+	page__paragraph(page, 4, "contexts: how they were handed on, and call paths in each", 6);
 	for (; part && (!top || cnt < top); part = next_part(contexts, type, part), cnt++) {
-		put_words(page, view_handed_on(chain, sizeof(chain), &contexts->chains, part->chain), 6);
+		page__paragraph(page, 6, view_handed_on(chain, sizeof(chain), &contexts->chains, part->chain), 8);
 		page__to(page, 8);
 		page__printf(page, "%s of the program's CPU time in samples; %s requests ended in it",
 			     format_share(text[0], view_part_cpu_share(contexts, part)),
@@ -201,7 +193,7 @@ static void print_contexts(struct page *page, const struct contexts *contexts, u
 		}
 	if (cnt < 2)
 		return;
-	put_words(page, "handed on to", 4);
+	page__paragraph(page, 4, "handed on to", 6);
 	for (uint32_t i = 0; i < contexts->lines.cnt; i++) {
 		const struct context_line *line = &lines[i];
 
@@ -211,15 +203,13 @@ static void print_contexts(struct page *page, const struct contexts *contexts, u
 		page__to(page, 6);
 		/* Without the type that all of them begin with. */
 		page__words(page, chain + strlen(view_type_name(contexts, type)) + 3, 8);
-		page__printf(page, ":");
-		page__end_line(page);
+		page__line(page, ":");
 		page__to(page, 8);
-		page__printf(page, "%s requests, on the CPU %s each, waiting %s, %s of the tail",
-			     format_weighted(text[0], line->count),
-			     view_duration(text[1], FORMAT_SZ, line->cpu_ns / line->count),
-			     view_duration(text[2], FORMAT_SZ, line->wait_ns / line->count),
-			     format_share(text[3], line->tail_share));
-		page__end_line(page);
+		page__line(page, "%s requests, on the CPU %s each, waiting %s, %s of the tail",
+			   format_weighted(text[0], line->count),
+			   view_duration(text[1], FORMAT_SZ, line->cpu_ns / line->count),
+			   view_duration(text[2], FORMAT_SZ, line->wait_ns / line->count),
+			   format_share(text[3], line->tail_share));
 	}
 }
 
@@ -234,21 +224,19 @@ static void print_type(struct page *page, const struct contexts *contexts, uint3
 	page__style(page, PAGE_PLAIN);
 	page__end_line(page);
 	page__to(page, 4);
-	page__printf(page, "%s requests, mean %s, p99 %s; %s of the lateness", format_weighted(text[0], type->count),
-		     view_duration(text[1], FORMAT_SZ, type->mean_ns), view_duration(text[2], FORMAT_SZ, type->p99_ns),
-		     format_share(text[3], type->late_share));
-	page__end_line(page);
+	page__line(page, "%s requests, mean %s, p99 %s; %s of the lateness", format_weighted(text[0], type->count),
+		   view_duration(text[1], FORMAT_SZ, type->mean_ns), view_duration(text[2], FORMAT_SZ, type->p99_ns),
+		   format_share(text[3], type->late_share));
 	page__to(page, 4);
 	page__printf(page, "on the CPU %s a request, waiting %s; ",
 		     view_duration(text[0], FORMAT_SZ, type->cpu_ns / type->count),
 		     view_duration(text[1], FORMAT_SZ, type->wait_ns / type->count));
-	page__printf(page, "%s of the program's CPU time", format_share(text[2], type->cpu_share));
-	page__end_line(page);
+	page__line(page, "%s of the program's CPU time", format_share(text[2], type->cpu_share));
 	print_contexts(page, contexts, idx);
 	if (print_parts(page, contexts, idx, top))
 		return;
 	if (type->node != UINT32_MAX)
-		put_words(page, "call paths, of its time in samples", 4);
+		page__paragraph(page, 4, "call paths, of its time in samples", 6);
 	print_tree(page, contexts, type->node, 6);
 }
 
@@ -298,9 +286,9 @@ int view_contexts_text(FILE *out, const struct contexts *contexts, const struct 
 	}
 	text_crosstalk(&page, contexts, opts->top);
 	if (!contexts->walked)
-		put_words(&page, "No chains of hand-offs and no crosstalk: record with --mode trace", 0);
+		page__paragraph(&page, 0, "No chains of hand-offs and no crosstalk: record with --mode trace", 2);
 	if (!contexts->sample_cnt)
-		put_words(&page, "No call paths: record with --stacks", 0);
+		page__paragraph(&page, 0, "No call paths: record with --stacks", 2);
 	free(order);
 	return page__close(&page);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Crosstalk (Whodunit §6): who waits for whom, as a list by type and as a matrix by context. */
-#include "base/names.h"
 #include "view/contexts.h"
 #include "view/format.h"
 #include "view/text.h"
@@ -23,18 +22,9 @@ static void print_by_type(struct page *page, const struct contexts *contexts, ui
 
 	if (!contexts->by_type.items.cnt)
 		return;
-	page__end_line(page);
-	text_heading(page, "Crosstalk: which requests waited for which");
-	page__style(page, PAGE_FAINT);
-	page__put(page, "  for a");
-	page__right(page, "requests", 20);
-	page__right(page, "mean wait", 32);
-	page__right(page, "in all", 43);
-	page__right(page, "of the tail", 56);
-	page__to(page, 58);
-	page__put(page, "waiting, and what was in the way");
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	text_section(page, "Crosstalk: which requests waited for which");
+	page__heads(page, PAGE_FAINT, {"  for a", 0}, {"requests", -20}, {"mean wait", -32}, {"in all", -43},
+		    {"of the tail", -56}, {"waiting, and what was in the way", 58});
 	for (size_t i = 0; i < text_limit(contexts->by_type.items.cnt, top); i++) {
 		const struct context_crossing *crossing = &contexts->by_type.items.items[i];
 
@@ -44,12 +34,9 @@ static void print_by_type(struct page *page, const struct contexts *contexts, ui
 		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns / crossing->count), 32);
 		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns), 43);
 		page__right(page, format_share(text, crossing->tail_share), 56);
-		page__to(page, 58);
-		page__words(page, view_type_name(contexts, crossing->type), 58);
-		page__end_line(page);
-		page__to(page, 58);
-		page__words(page, crossing->by_type ? contexts_string(contexts, crossing->by_type) : "no request", 60);
-		page__end_line(page);
+		page__paragraph(page, 58, view_type_name(contexts, crossing->type), 58);
+		page__paragraph(page, 58,
+				crossing->by_type ? contexts_string(contexts, crossing->by_type) : "no request", 60);
 	}
 	text_more(page, contexts->by_type.items.cnt, top);
 }
@@ -121,10 +108,8 @@ static void print_sides(struct page *page, const struct contexts *contexts, cons
 		page__words(page, view_handed_on(chain, sizeof(chain), &contexts->chains, matrix->sides[i].chain), 8);
 		page__end_line(page);
 	}
-	if (matrix->delays[SIDE_NOBODY]) {
-		page__put(page, "  nobody: no request, or one that was not kept");
-		page__end_line(page);
-	}
+	if (matrix->delays[SIDE_NOBODY])
+		page__line(page, "  nobody: no request, or one that was not kept");
 }
 
 static void print_by_context(struct page *page, const struct contexts *contexts)
@@ -135,8 +120,7 @@ static void print_by_context(struct page *page, const struct contexts *contexts)
 	if (!contexts_have_chains(contexts) || !contexts->by_context.items.cnt)
 		return;
 	make_matrix(&matrix, contexts);
-	page__end_line(page);
-	text_heading(page, "Crosstalk by context: the wait in all, for locks, CPUs and queues");
+	text_section(page, "Crosstalk by context: the wait in all, for locks, CPUs and queues");
 	print_sides(page, contexts, &matrix);
 	page__style(page, PAGE_FAINT);
 	page__put(page, "  waits, and in the way:");

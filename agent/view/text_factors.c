@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #define NAME_COLUMNS 44
 #define SITES_TOLD   4
@@ -86,9 +85,7 @@ static void print_words(struct page *page, const char *words)
 {
 	if (!*words)
 		return;
-	page__to(page, 10);
-	page__words(page, words, 12);
-	page__end_line(page);
+	page__paragraph(page, 10, words, 12);
 }
 
 static void print_detail(struct page *page, const struct factor_line *line)
@@ -176,9 +173,8 @@ static void print_unmeasured(struct page *page, const struct factor_report *fact
 		page__right(page, "unmeasured", 10);
 		page__to(page, 11);
 		page__name(page, factors->unmeasured[i].function, NAME_COLUMNS);
-		page__printf(page, ": %s, not probed after %s s", factors->unmeasured[i].why,
-			     format_number(text, factors->unmeasured[i].after_s));
-		page__end_line(page);
+		page__line(page, ": %s, not probed after %s s", factors->unmeasured[i].why,
+			   format_number(text, factors->unmeasured[i].after_s));
 	}
 	text_more(page, factors->unmeasured_cnt, top);
 }
@@ -199,9 +195,8 @@ static void print_understood(struct page *page, const struct factor_report *fact
 	}
 	if (!factors->understood_cnt)
 		return;
-	page__printf(page, "  without them %s of the variance is left; what follows is of that",
-		     format_share(text, factors->left_share));
-	page__end_line(page);
+	page__line(page, "  without them %s of the variance is left; what follows is of that",
+		   format_share(text, factors->left_share));
 }
 
 static void print_rest(struct page *page, const struct factor_report *factors)
@@ -209,26 +204,21 @@ static void print_rest(struct page *page, const struct factor_report *factors)
 	char body[FORMAT_SZ], queue[FORMAT_SZ], count[FORMAT_SZ];
 
 	page__style(page, PAGE_FAINT);
-	page__printf(page, "  of the variance, %s is in no %s, %s before a thread began to work on it",
-		     format_share(body, factors->body_share),
-		     factors->sampled ? "sampled function (waiting for a CPU, interrupts)" : "probed function",
-		     format_share(queue, factors->queue_share));
-	page__end_line(page);
+	page__line(page, "  of the variance, %s is in no %s, %s before a thread began to work on it",
+		   format_share(body, factors->body_share),
+		   factors->sampled ? "sampled function (waiting for a CPU, interrupts)" : "probed function",
+		   format_share(queue, factors->queue_share));
 	if (factors->sampled) {
 		page__printf(page, "  estimated from %s ticks and ", format_count(count, factors->ticks));
-		page__printf(page, "%s waits; calls are counted by probes (-s, --rounds)",
-			     format_count(count, factors->waits));
-		page__end_line(page);
+		page__line(page, "%s waits; calls are counted by probes (-s, --rounds)",
+			   format_count(count, factors->waits));
 	}
-	if (factors->lossy) {
-		page__printf(page, "  %s requests are left out because records were lost meanwhile",
-			     format_count(count, factors->lossy));
-		page__end_line(page);
-	}
+	if (factors->lossy)
+		page__line(page, "  %s requests are left out because records were lost meanwhile",
+			   format_count(count, factors->lossy));
 	if (factors->bad_rows) {
-		page__printf(page, "  %s rows of calls cannot be true, or have no name",
-			     format_count(count, factors->bad_rows));
-		page__end_line(page);
+		page__line(page, "  %s rows of calls cannot be true, or have no name",
+			   format_count(count, factors->bad_rows));
 	}
 	page__style(page, PAGE_PLAIN);
 }
@@ -254,13 +244,7 @@ void text_factors(struct page *page, const struct report *report, uint32_t top)
 		page__end_line(page);
 		return;
 	}
-	page__style(page, PAGE_FAINT);
-	page__put(page, "    variance");
-	page__right(page, "height", 28);
-	page__right(page, "score", 38);
-	page__right(page, "sites", 46);
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_FAINT, {"    variance", 0}, {"height", -28}, {"score", -38}, {"sites", -46});
 	for (size_t i = 0; i < text_limit(factors->line_cnt, top); i++)
 		print_factor(page, &factors->lines[i]);
 	text_more(page, factors->line_cnt, top);

@@ -6,32 +6,17 @@
 #include "view/format.h"
 
 #include <math.h>
-#include <string.h>
 
 #define NAME_COLUMNS 24
-
-static void put_duration(struct page *page, double ns, size_t column)
-{
-	char text[FORMAT_SZ];
-
-	page__right(page, view_duration(text, sizeof(text), ns), column);
-}
 
 static void print_heading(struct page *page, const struct report *report)
 {
 	char text[FORMAT_SZ];
 
 	page__end_line(page);
-	page__style(page, PAGE_BOLD);
-	page__put(page, "Hosts");
-	page__right(page, "requests", 38);
-	page__right(page, "p50", 48);
-	page__right(page, format_percentile(text, report->tail), 58);
-	page__right(page, "max", 68);
-	page__right(page, page->utf8 ? "× peers'" : "x peers'", 83);
-	page__right(page, "lost", 95);
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_BOLD, {"Hosts", 0}, {"requests", -38}, {"p50", -48},
+		    {format_percentile(text, report->tail), -58}, {"max", -68},
+		    {page->utf8 ? "× peers'" : "x peers'", -83}, {"lost", -95});
 }
 
 static void print_line(struct page *page, const struct host_line *line)
@@ -43,9 +28,9 @@ static void print_line(struct page *page, const struct host_line *line)
 	page__name(page, line->host->name, NAME_COLUMNS);
 	page__style(page, PAGE_PLAIN);
 	page__right(page, format_weighted(text, line->latency.count), 38);
-	put_duration(page, line->latency.p50_ns, 48);
-	put_duration(page, line->tail_ns, 58);
-	put_duration(page, line->latency.max_ns, 68);
+	text_duration(page, line->latency.p50_ns, 48);
+	text_duration(page, line->tail_ns, 58);
+	text_duration(page, line->latency.max_ns, 68);
 	page__right(page, format_number(text, line->tail_ns / line->peers_tail_ns), 83);
 	page__right(page, format_count(text, line->host->records_lost + line->host->spool_lost), 95);
 	page__end_line(page);
@@ -109,8 +94,7 @@ static void print_missing(struct page *page, const struct report *report)
 		page__to(page, 2);
 		page__printf(page, "%s blocks of ", format_count(text, host->frames_missing));
 		page__name(page, host->name, NAME_COLUMNS);
-		page__put(page, " have not arrived: dropped by its spool, refused, or under way");
-		page__end_line(page);
+		page__line(page, " have not arrived: dropped by its spool, refused, or under way");
 	}
 }
 

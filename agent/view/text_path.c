@@ -13,11 +13,6 @@
 #define SLOWEST_SHOWN 3
 #define LINE_MIN      0.001 /* of the tail or of the mean */
 
-static double known(double number)
-{
-	return isfinite(number) ? number : 0;
-}
-
 /* "`flusher`, waiting for a disk": who and about what, in one phrase. */
 static void line_words(char *words, size_t sz, const struct path_line *line)
 {
@@ -76,16 +71,8 @@ static void print_lines(struct page *page, const struct report *report, uint32_t
 
 	for (size_t i = 0; i < path->line_cnt; i++)
 		cnt += is_worth(&path->lines[i], report);
-	page__style(page, PAGE_FAINT);
-	page__right(page, "mean", 26);
-	page__right(page, "typical", 37);
-	page__right(page, "late", 48);
-	page__right(page, "of the tail", 58);
-	page__right(page, "variance", 68);
-	page__to(page, 70);
-	page__put(page, "about, and who");
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_FAINT, {"mean", -26}, {"typical", -37}, {"late", -48}, {"of the tail", -58},
+		    {"variance", -68}, {"about, and who", 70});
 	for (size_t i = 0; i < path->line_cnt && printed < text_limit(cnt, top); i++) {
 		const struct path_line *line = &path->lines[i];
 
@@ -117,15 +104,12 @@ static void print_trust(struct page *page, const struct path_report *path)
 	for (size_t i = 0; i < sizeof(doubts) / sizeof(doubts[0]); i++) {
 		if (!doubts[i].cnt)
 			continue;
-		page__printf(page, "  %s of the %zu paths %s", format_count(text, doubts[i].cnt), path->walked,
-			     doubts[i].what);
-		page__end_line(page);
+		page__line(page, "  %s of the %zu paths %s", format_count(text, doubts[i].cnt), path->walked,
+			   doubts[i].what);
 	}
-	if (path->ambiguous) {
-		page__printf(page, "  %s of the time is behind edges that are ambiguous: nobody is blamed for it",
-			     format_share(text, path->ambiguous_share));
-		page__end_line(page);
-	}
+	if (path->ambiguous)
+		page__line(page, "  %s of the time is behind edges that are ambiguous: nobody is blamed for it",
+			   format_share(text, path->ambiguous_share));
 }
 
 static void print_slowest(struct page *page, const struct path_report *path, uint32_t top)
@@ -134,8 +118,7 @@ static void print_slowest(struct page *page, const struct path_report *path, uin
 
 	if (!shown)
 		return;
-	page__end_line(page);
-	text_heading(page, "The slowest requests, step by step (whylate explain DIR SID tells any other)");
+	text_section(page, "The slowest requests, step by step (whylate explain DIR SID tells any other)");
 	for (size_t i = 0; i < shown; i++) {
 		page__to(page, 2);
 		text_story_title(page, &path->slowest[i]);
@@ -149,17 +132,9 @@ static void print_crosstalk(struct page *page, const struct path_report *path, u
 
 	if (!path->crosstalk_cnt)
 		return;
-	page__end_line(page);
-	text_heading(page, "Locks between requests: who waited for locks of whom");
-	page__style(page, PAGE_FAINT);
-	page__put(page, "  waiting");
-	page__to(page, 30);
-	page__put(page, "held by");
-	page__right(page, "requests", 68);
-	page__right(page, "mean wait", 80);
-	page__right(page, "of their time", 96);
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	text_section(page, "Locks between requests: who waited for locks of whom");
+	page__heads(page, PAGE_FAINT, {"  waiting", 0}, {"held by", 30}, {"requests", -68}, {"mean wait", -80},
+		    {"of their time", -96});
 	for (size_t i = 0; i < text_limit(path->crosstalk_cnt, top); i++) {
 		const struct crosstalk_line *line = &path->crosstalk[i];
 
@@ -212,16 +187,14 @@ static void print_join(struct page *page, const struct join_report *join)
 
 	if (join->sessions < 2 || !join->received)
 		return;
-	page__end_line(page);
-	text_heading(page, "From host to host");
+	text_section(page, "From host to host");
 	for (size_t i = 0; i < join->line_cnt; i++)
 		print_link(page, &join->lines[i]);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		if (!others[i].cnt)
 			continue;
-		page__printf(page, "  %s of %zu messages received %s", format_count(text, others[i].cnt),
-			     join->received, others[i].what);
-		page__end_line(page);
+		page__line(page, "  %s of %zu messages received %s", format_count(text, others[i].cnt), join->received,
+			   others[i].what);
 	}
 }
 
@@ -229,8 +202,7 @@ void text_path(struct page *page, const struct report *report, uint32_t top)
 {
 	if (!report->path || !report->path->walked)
 		return;
-	page__end_line(page);
-	text_heading(page, "Along the critical path, through other threads and processes");
+	text_section(page, "Along the critical path, through other threads and processes");
 	print_lines(page, report, top);
 	print_trust(page, report->path);
 	print_join(page, &report->path->join);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Under a cause's first line: its ways, its call path, what would be won, where to look next. */
-#include "base/names.h"
 #include "view/format.h"
 #include "view/text.h"
 #include "view/words.h"
@@ -19,13 +18,6 @@ static void add(char line[LINE_SZ], const char *text)
 	size_t len = strlen(line);
 
 	snprintf(line + len, LINE_SZ - len, "%s", text);
-}
-
-static void print_line(struct page *page, const char *line, size_t indent)
-{
-	page__to(page, indent);
-	page__words(page, line, indent + 2);
-	page__end_line(page);
 }
 
 static void print_ways(struct page *page, const struct cause *cause, size_t indent)
@@ -48,7 +40,7 @@ static void print_ways(struct page *page, const struct cause *cause, size_t inde
 		}
 		add(line, way->hop_cnt ? ")" : "");
 	}
-	print_line(page, line, indent);
+	page__paragraph(page, indent, line, indent + 2);
 }
 
 static void print_call_path(struct page *page, const struct cause *cause, size_t indent)
@@ -64,7 +56,7 @@ static void print_call_path(struct page *page, const struct cause *cause, size_t
 		add(line, i > first ? " > " : "");
 		add(line, root->call_path[i]);
 	}
-	print_line(page, line, indent);
+	page__paragraph(page, indent, line, indent + 2);
 }
 
 static void print_gain(struct page *page, const struct report *report, const struct cause *cause, size_t indent)
@@ -82,7 +74,7 @@ static void print_gain(struct page *page, const struct report *report, const str
 		 view_duration(now, sizeof(now), report->roots->p99_ns),
 		 view_duration(mean, sizeof(mean), cause->gain.mean_ns),
 		 view_duration(mean_now, sizeof(mean_now), report->latency.mean_ns));
-	print_line(page, line, indent);
+	page__paragraph(page, indent, line, indent + 2);
 }
 
 void text_root(struct page *page, const struct report *report, const struct cause *cause, size_t indent)
@@ -95,7 +87,7 @@ void text_root(struct page *page, const struct report *report, const struct caus
 	if (cause->rank > 1)
 		return;
 	snprintf(line, sizeof(line), "look at: %s", words_advice(report, cause));
-	print_line(page, line, indent);
+	page__paragraph(page, indent, line, indent + 2);
 }
 
 void text_account(struct page *page, const struct report *report)
@@ -109,6 +101,6 @@ void text_account(struct page *page, const struct report *report)
 		 view_duration(text, sizeof(text), account->tail_ns),
 		 format_share(rest, account->not_attributed_ns / account->tail_ns));
 	page__style(page, PAGE_FAINT);
-	print_line(page, line, 2);
+	page__paragraph(page, 2, line, 4);
 	page__style(page, PAGE_PLAIN);
 }

@@ -7,7 +7,6 @@
 #include "view/text.h"
 
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 #define BAR_COLUMNS     30
@@ -35,9 +34,8 @@ static void print_one(struct page *page, const char *what, const struct segments
 	if (!isnan(segment->tail_ci.lo))
 		page__printf(page, " [%s to %s]", view_duration(lo, sizeof(lo), segment->tail_ci.lo),
 			     view_duration(hi, sizeof(hi), segment->tail_ci.hi));
-	page__printf(page, ", mean %s, %s requests", view_duration(tail, sizeof(tail), segment->mean_ns),
-		     format_weighted(count, segment->count));
-	page__end_line(page);
+	page__line(page, ", mean %s, %s requests", view_duration(tail, sizeof(tail), segment->mean_ns),
+		   format_weighted(count, segment->count));
 }
 
 /* What the worst segment's requests waited longer for than the median one's, the largest difference first. */
@@ -136,10 +134,9 @@ static void print_drift(struct page *page, const char *what, const struct drift 
 {
 	char first[FORMAT_SZ], last[FORMAT_SZ], per_day[FORMAT_SZ];
 
-	page__printf(page, "  %-12s %s to %s in %zu days, %s a day (p %.3f)", what,
-		     view_duration(first, sizeof(first), drift->first), view_duration(last, sizeof(last), drift->last),
-		     drift->days, format_time_change(per_day, drift->per_day), drift->p);
-	page__end_line(page);
+	page__line(page, "  %-12s %s to %s in %zu days, %s a day (p %.3f)", what,
+		   view_duration(first, sizeof(first), drift->first), view_duration(last, sizeof(last), drift->last),
+		   drift->days, format_time_change(per_day, drift->per_day), drift->p);
 }
 
 /* Of a category it is worth a line if it moves the mean latency by that much of itself. */
@@ -159,8 +156,7 @@ static void print_drifts(struct page *page, const struct segments *segments)
 
 	if (segments->mean_drift.days < DRIFT_DAYS_MIN)
 		return;
-	page__end_line(page);
-	text_heading(page, "Drift from day to day (per request)");
+	text_section(page, "Drift from day to day (per request)");
 	if (segments->tail_drift.found)
 		print_drift(page, format_percentile(tail, segments->tail), &segments->tail_drift);
 	if (segments->mean_drift.found)
@@ -183,10 +179,8 @@ static void print_drifts(struct page *page, const struct segments *segments)
 		print_drift(page, "", &culprit->drift);
 		any = true;
 	}
-	if (!any) {
-		page__put(page, "  none");
-		page__end_line(page);
-	}
+	if (!any)
+		page__line(page, "  none");
 }
 
 static void print_all(struct page *page, const struct segments *segments, uint32_t top)
@@ -196,13 +190,8 @@ static void print_all(struct page *page, const struct segments *segments, uint32
 	char text[FORMAT_SZ];
 
 	page__end_line(page);
-	page__style(page, PAGE_BOLD);
-	page__put(page, "Begin (UTC)");
-	page__right(page, "requests", 34);
-	page__right(page, "p50", 45);
-	page__right(page, format_percentile(text, segments->tail), 56);
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_BOLD, {"Begin (UTC)", 0}, {"requests", -34}, {"p50", -45},
+		    {format_percentile(text, segments->tail), -56});
 	for (size_t s = 0; s < shown; s++) {
 		const struct segment *segment = &segments->items[s];
 		size_t columns = segment->is_empty ? 0 : (size_t)lrint(BAR_COLUMNS * segment->tail_ns / most);
@@ -239,8 +228,7 @@ static void print_events(struct page *page, const struct segments_difference *di
 		page__printf(page, " (%s)", format_share(text, event->impact[COMPARE_A]));
 		page__right(page, format_share(text, event->gain[COMPARE_B]), 54);
 		page__printf(page, " %s", format_ci(ci, event->gain_ci[COMPARE_B]));
-		page__printf(page, " (%s)", format_share(text, event->impact[COMPARE_B]));
-		page__end_line(page);
+		page__line(page, " (%s)", format_share(text, event->impact[COMPARE_B]));
 	}
 	text_more(page, difference->event_cnt, top);
 }
@@ -250,14 +238,12 @@ static void print_more(struct page *page, const struct segments_view *more, doub
 {
 	if (more->difference) {
 		page__end_line(page);
-		page__put(page, "The worst segment (B) against the median one (A), by the requests that were kept:");
-		page__end_line(page);
+		page__line(page, "The worst segment (B) against the median one (A), by the requests that were kept:");
 		print_events(page, more->difference, tail, top);
 		text_compare_parts(page, &more->difference->comparison, top);
 	} else if (more->command) {
 		page__end_line(page);
-		page__put(page, "What differs between the median and the worst segment, by root:");
-		page__end_line(page);
+		page__line(page, "What differs between the median and the worst segment, by root:");
 		page__put(page, "  ");
 		page__name(page, more->command, COMMAND_COLUMNS);
 		page__end_line(page);
@@ -294,13 +280,10 @@ int view_segments_text(FILE *out, const struct segments *segments, const struct 
 
 static void put_rhythm(struct json_doc *doc, struct json_object *root, const struct segment_rhythm *rhythm)
 {
-	struct json_object *object;
+	struct json_object *object = put_known_object(doc, root, "rhythm", rhythm->is_known);
 
-	if (!rhythm->is_known) {
-		put(doc, root, "rhythm", NULL, true);
+	if (!object)
 		return;
-	}
-	object = put_object(doc, root, "rhythm");
 	put_number(doc, object, "high", rhythm->high);
 	put_count(doc, object, "high_minute", rhythm->high_min);
 	put_number(doc, object, "low", rhythm->low);

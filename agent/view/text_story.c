@@ -195,9 +195,7 @@ static void print_telling(struct page *page, const struct story *story, const st
 	page__right(page, view_duration(text, sizeof(text), (double)telling->ns), 21);
 	page__to(page, 23);
 	page__put(page, category_name(step->category));
-	page__to(page, 35);
-	page__words(page, words, 37);
-	page__end_line(page);
+	page__paragraph(page, 35, words, 37);
 	if (!telling->call_path)
 		return;
 	page__to(page, 35);
@@ -341,9 +339,7 @@ static void print_sums(struct page *page, const struct story *story)
 		page__put(page, category_name((enum wl_category)most));
 		page__right(page, view_duration(text, sizeof(text), (double)sums[most]), 24);
 		page__right(page, format_share(text, (double)sums[most] / (double)latency_ns), 32);
-		page__to(page, 35);
-		page__words(page, category_label((enum wl_category)most), 35);
-		page__end_line(page);
+		page__paragraph(page, 35, category_label((enum wl_category)most), 35);
 		sums[most] = 0;
 	}
 }

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/text.h"
 #include "view/text.h"
 
 #include "base/names.h"
-#include "base/utf8.h"
 #include "view/format.h"
-
-#include <math.h>
-#include <string.h>
-
-static void put_duration(struct page *page, double ns, size_t column)
-{
-	char text[FORMAT_SZ];
-
-	page__right(page, view_duration(text, sizeof(text), ns), column);
-}
 
 /* A share ends before `column`, its confidence interval begins one after. */
 static void put_share(struct page *page, double share, const struct ci *ci, size_t column)
@@ -25,11 +15,6 @@ static void put_share(struct page *page, double share, const struct ci *ci, size
 		return;
 	page__to(page, column + 1);
 	page__put(page, format_ci(text, *ci));
-}
-
-static double known(double number)
-{
-	return isfinite(number) ? number : 0;
 }
 
 /* A category that no request met is worth a word and not a line. */
@@ -60,17 +45,8 @@ void text_breakdown(struct page *page, const struct report *report)
 	struct breakdown_line total = {.measured = true};
 
 	page__end_line(page);
-	page__style(page, PAGE_BOLD);
-	page__put(page, "Where the time goes");
-	page__right(page, "mean", 30);
-	page__right(page, "typical", 41);
-	page__right(page, "late", 52);
-	page__to(page, 57);
-	page__put(page, "of the tail");
-	page__to(page, 79);
-	page__put(page, "of the variance");
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_BOLD, {"Where the time goes", 0}, {"mean", -30}, {"typical", -41}, {"late", -52},
+		    {"of the tail", 57}, {"of the variance", 79});
 	for (size_t i = 0; i < WL_CATEGORY_CNT; i++) {
 		const struct breakdown_line *line = &report->breakdown[i];
 
@@ -78,9 +54,9 @@ void text_breakdown(struct page *page, const struct report *report)
 			continue;
 		page__to(page, 2);
 		page__put(page, category_name(line->category));
-		put_duration(page, line->mean_ns, 30);
-		put_duration(page, line->typical_ns, 41);
-		put_duration(page, line->late_ns, 52);
+		text_duration(page, line->mean_ns, 30);
+		text_duration(page, line->typical_ns, 41);
+		text_duration(page, line->late_ns, 52);
 		put_share(page, line->tail_share, &line->tail_share_ci, 62);
 		put_share(page, line->variance_share, &line->variance_share_ci, 84);
 		page__end_line(page);
@@ -90,9 +66,9 @@ void text_breakdown(struct page *page, const struct report *report)
 	}
 	page__to(page, 2);
 	page__put(page, "all of it");
-	put_duration(page, total.mean_ns, 30);
-	put_duration(page, total.typical_ns, 41);
-	put_duration(page, total.late_ns, 52);
+	text_duration(page, total.mean_ns, 30);
+	text_duration(page, total.typical_ns, 41);
+	text_duration(page, total.late_ns, 52);
 	page__end_line(page);
 	print_unmet(page, report);
 }
@@ -105,8 +81,7 @@ static bool has_impact(const struct event_line *event)
 
 static void print_event(struct page *page, const struct event_line *event)
 {
-	size_t len = strlen(event->event);
-	bool is_length = len > 3 && !strcmp(event->event + len - 3, ".ns");
+	bool is_length = text_ends(event->event, EVENT_LENGTH);
 	char text[FORMAT_SZ], threshold[FORMAT_SZ + 4] = "";
 
 	page__to(page, 2);
@@ -145,21 +120,11 @@ void text_events(struct page *page, const struct report *report, uint32_t top)
 		 format_percentile(percentile, report->tail));
 	text_heading(page, heading);
 	if (!cnt) {
-		page__put(page, "  none has any impact");
-		page__end_line(page);
+		page__line(page, "  none has any impact");
 		return;
 	}
-	page__style(page, PAGE_FAINT);
-	page__put(page, "  event");
-	page__right(page, "gain", 33);
-	page__right(page, "impact", 48);
-	page__right(page, "of its own", 59);
-	page__right(page, "much is", 69);
-	page__right(page, "above", 75);
-	page__to(page, 77);
-	page__put(page, "comes with (overlap)");
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_FAINT, {"  event", 0}, {"gain", -33}, {"impact", -48}, {"of its own", -59},
+		    {"much is", -69}, {"above", -75}, {"comes with (overlap)", 77});
 	for (size_t i = 0; i < report->event_cnt && printed < text_limit(cnt, top); i++) {
 		if (!has_impact(&report->events[i]))
 			continue;
@@ -178,24 +143,16 @@ void text_types(struct page *page, const struct report *report, uint32_t top)
 	if (report->type_cnt < 2)
 		return;
 	page__end_line(page);
-	page__style(page, PAGE_BOLD);
-	page__put(page, "Types");
-	page__right(page, "requests", 14);
-	page__right(page, "mean", 25);
-	page__right(page, "p99", 36);
-	page__right(page, "of the late", 49);
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_BOLD, {"Types", 0}, {"requests", -14}, {"mean", -25}, {"p99", -36},
+		    {"of the late", -49});
 	for (size_t i = 0; i < text_limit(report->type_cnt, top); i++) {
 		const struct type_line *line = &report->types[i];
 
 		page__right(page, format_weighted(text, line->count), 14);
-		put_duration(page, line->mean_ns, 25);
-		put_duration(page, line->p99_ns, 36);
+		text_duration(page, line->mean_ns, 25);
+		text_duration(page, line->p99_ns, 36);
 		page__right(page, format_share(text, line->late_share), 49);
-		page__to(page, TYPE_COLUMN);
-		page__words(page, *line->type ? line->type : "(no name)", TYPE_COLUMN);
-		page__end_line(page);
+		page__paragraph(page, TYPE_COLUMN, *line->type ? line->type : "(no name)", TYPE_COLUMN);
 	}
 	text_more(page, report->type_cnt, top);
 }

@@ -25,8 +25,7 @@ static void print_loss(struct page *page, const struct report *report)
 		any |= dataset->loss[i].lost;
 	page__put(page, "Loss: ");
 	if (!any && !emitted && dataset->row_cnt) {
-		page__put(page, "not known, the recording ends before its first account of it");
-		page__end_line(page);
+		page__line(page, "not known, the recording ends before its first account of it");
 		return;
 	}
 	page__style(page, any ? PAGE_BAD : PAGE_PLAIN);
@@ -39,9 +38,8 @@ static void print_loss(struct page *page, const struct report *report)
 			     format_count(text, dataset->records_lost ? dataset->records_lost : lost),
 			     dataset->records_lost == 1 ? "" : "s", format_share(more, report->records_lost_share));
 	page__style(page, PAGE_PLAIN);
-	page__printf(page, "  (emitted %s = written %s + lost %s)", format_count(text, emitted),
-		     format_count(more, emitted > lost ? emitted - lost : 0), format_count(total, lost));
-	page__end_line(page);
+	page__line(page, "  (emitted %s = written %s + lost %s)", format_count(text, emitted),
+		   format_count(more, emitted > lost ? emitted - lost : 0), format_count(total, lost));
 	for (int i = 0; i < WL_LOSS_CNT; i++) {
 		if (!dataset->loss[i].lost)
 			continue;
@@ -51,9 +49,7 @@ static void print_loss(struct page *page, const struct report *report)
 		/* Of some classes only what is missing is counted. */
 		if (dataset->loss[i].emitted)
 			page__printf(page, " of %s", format_count(text, dataset->loss[i].emitted));
-		page__to(page, 42);
-		page__words(page, loss_meaning(i), 42);
-		page__end_line(page);
+		page__paragraph(page, 42, loss_meaning(i), 42);
 	}
 }
 
@@ -191,8 +187,7 @@ static void print_hardware(struct page *page, const struct dataset *dataset)
 	for (size_t i = 0; i < dataset->event_cnt; i++)
 		if (!strncmp(dataset->events[i].name, "hw.", 3) && has_value(&dataset->events[i], dataset->row_cnt))
 			return;
-	page__put(page, "Hardware counters: absent (no PMU on that machine, or recorded with --no-hw)");
-	page__end_line(page);
+	page__line(page, "Hardware counters: absent (no PMU on that machine, or recorded with --no-hw)");
 }
 
 static void print_damage(struct page *page, const struct dataset *dataset, uint32_t top)
@@ -204,8 +199,7 @@ static void print_damage(struct page *page, const struct dataset *dataset, uint3
 	page__style(page, PAGE_BAD);
 	page__put(page, "Damaged files");
 	page__style(page, PAGE_PLAIN);
-	page__put(page, ": everything else in them was read");
-	page__end_line(page);
+	page__line(page, ": everything else in them was read");
 	for (size_t i = 0; i < text_limit(dataset->damage_cnt, top); i++) {
 		const struct shard_damage *damage = &dataset->damage[i];
 

@@ -66,13 +66,11 @@ void text_value_report(struct page *page, const struct value_report *report, uin
 		total += report->functions[f].pc_cost;
 	while (worth < report->function_cnt && report->functions[worth].calibrated >= LESS_THAN * total)
 		worth++;
-	page__end_line(page);
-	text_heading(page, "Functions by calibrated cost, and their most anomalous variable");
+	text_section(page, "Functions by calibrated cost, and their most anomalous variable");
 	page__right(page, "samples", COST_END);
 	page__right(page, "discount", DISCOUNT_END);
 	page__to(page, PATTERN_AT);
-	page__put(page, "pattern; variable");
-	page__end_line(page);
+	page__line(page, "pattern; variable");
 	for (size_t f = 0; f < text_limit(worth, top); f++) {
 		const struct value_function_line *line = &report->functions[f];
 		bool differs = line->value && line->value->ratio < 0.8;

@@ -2,7 +2,6 @@
 #include "view/top.h"
 
 #include "base/names.h"
-#include "base/utf8.h"
 #include "view/format.h"
 #include "view/top_parts.h"
 
@@ -200,9 +199,8 @@ static void print_curves(struct page *page, const struct top_view *view)
 		page__to(page, 4);
 		top_curve(page, values, timeline->bucket_cnt, columns);
 		page__to(page, 4 + columns);
-		page__printf(page, "  %s to %s", view_duration(lo_text, sizeof(lo_text), lo),
-			     view_duration(hi_text, sizeof(hi_text), hi));
-		page__end_line(page);
+		page__line(page, "  %s to %s", view_duration(lo_text, sizeof(lo_text), lo),
+			   view_duration(hi_text, sizeof(hi_text), hi));
 	}
 	free(values);
 }
@@ -249,14 +247,8 @@ static void print_bars(struct page *page, const struct report *report, size_t ma
 	for (size_t i = 0; i < WL_CATEGORY_CNT; i++)
 		if (report->breakdown[i].measured && report->breakdown[i].late_ns > longest)
 			longest = report->breakdown[i].late_ns;
-	page__style(page, PAGE_FAINT);
-	page__put(page, "where time goes");
-	page__right(page, "typical", 28);
-	page__right(page, "late", 40);
-	page__to(page, 42);
-	page__put(page, page->utf8 ? "█ typical ░ more when late" : "# typical + more when late");
-	page__style(page, PAGE_PLAIN);
-	page__end_line(page);
+	page__heads(page, PAGE_FAINT, {"where time goes", 0}, {"typical", -28}, {"late", -40},
+		    {page->utf8 ? "█ typical ░ more when late" : "# typical + more when late", 42});
 	for (size_t i = 0; i < WL_CATEGORY_CNT && shown < max; i++) {
 		const struct breakdown_line *line = &report->breakdown[i];
 

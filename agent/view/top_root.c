@@ -75,8 +75,7 @@ static void print_over_time(struct page *page, const struct top_view *view, size
 		most = fmax(most, line->mean_ns[b]);
 	page__put(page, "over time ");
 	top_curve(page, line->mean_ns, view->timeline->bucket_cnt, page->columns > 60 ? page->columns - 40 : 20);
-	page__printf(page, "  up to %s a request", view_duration(text, sizeof(text), most));
-	page__end_line(page);
+	page__line(page, "  up to %s a request", view_duration(text, sizeof(text), most));
 }
 
 void top_root(struct page *page, const struct top_view *view)
@@ -93,8 +92,7 @@ void top_root(struct page *page, const struct top_view *view)
 	}
 	view_top_order(view, order);
 	if (view->chosen >= report->cause_cnt) {
-		page__put(page, "Nothing is late for a root that is known.");
-		page__end_line(page);
+		page__line(page, "Nothing is late for a root that is known.");
 		free(order);
 		return;
 	}
@@ -112,9 +110,7 @@ void top_root(struct page *page, const struct top_view *view)
 	for (size_t i = 0; i < cause->evidence_cnt; i++) {
 		if (!cause->evidence[i])
 			continue;
-		page__to(page, 2);
-		page__words(page, cause->evidence[i], 4);
-		page__end_line(page);
+		page__paragraph(page, 2, cause->evidence[i], 4);
 	}
 	if (findings->paths.traces)
 		print_requests(page, findings, cause);
@@ -149,14 +145,9 @@ void top_help(struct page *page)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		page__to(page, 2);
 		page__put(page, keys[i][0]);
-		page__to(page, 18);
-		page__words(page, keys[i][1], 18);
-		page__end_line(page);
+		page__paragraph(page, 18, keys[i][1], 18);
 	}
 	page__end_line(page);
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-		page__to(page, 2);
-		page__words(page, marks[i], 2);
-		page__end_line(page);
-	}
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		page__paragraph(page, 2, marks[i], 2);
 }
