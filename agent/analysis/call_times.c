@@ -5,19 +5,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-static int compare_calls(const void *left, const void *right)
-{
-	const struct call *a = left, *b = right;
-
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->begin_ts != b->begin_ts)
-		return a->begin_ts < b->begin_ts ? -1 : 1;
-	/* Numbers of 32 bits that may have run over in between. */
-	return a->seq == b->seq ? 0 : (int32_t)(a->seq - b->seq) < 0 ? -1 : 1;
-}
+/* Numbers of 32 bits may have run over in between. */
+ORDER(compare_calls, struct call, BY(a->tid, b->tid), BY(a->begin_ts, b->begin_ts), BY((int32_t)(a->seq - b->seq), 0));
 
 void calls_sort(struct call *calls, size_t cnt)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/compare.h"
 
-#include "analysis/bootstrap.h"
 #include "analysis/compare_functions.h"
 #include "analysis/compare_roots.h"
 #include "analysis/sort.h"
 #include "base/names.h"
+#include "base/order.h"
 #include "base/progress.h"
 
 #include <errno.h>
@@ -261,13 +261,8 @@ static void judge(struct comparison *comparison)
 /* --- types ---------------------------------------------------------------------------------------------------------
  */
 
-static int compare_type_lines(const void *left, const void *right)
-{
-	const struct compare_type *a = left, *b = right;
-	double of_a = a->share[0] + a->share[1], of_b = b->share[0] + b->share[1];
-
-	return of_a != of_b ? of_a < of_b ? 1 : -1 : strcmp(a->type, b->type);
-}
+ORDER(compare_type_lines, struct compare_type, BY(b->share[0] + b->share[1], a->share[0] + a->share[1]),
+      strcmp(a->type, b->type));
 
 static int share_types(struct comparison *comparison, const struct compare_sample *sample)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/contexts.h"
 
-#include "analysis/samples.h"
 #include "analysis/stats.h"
 #include "base/names.h"
+#include "base/order.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -381,14 +381,7 @@ static double tail_share(const struct tail_sums *sums, double late_ns, double ty
 	return all_ns > 0 ? (late_ns / sums->late - typical_ns / sums->typical) / all_ns : NAN;
 }
 
-static int compare_crossings(const void *left, const void *right)
-{
-	const struct context_crossing *a = left, *b = right;
-
-	if (a->wait_ns != b->wait_ns)
-		return a->wait_ns < b->wait_ns ? 1 : -1;
-	return (a->id > b->id) - (a->id < b->id);
-}
+ORDER(compare_crossings, struct context_crossing, BY(b->wait_ns, a->wait_ns), BY(a->id, b->id));
 
 static void settle_crosstalk(struct context_crosstalk *crosstalk, const struct tail_sums *sums)
 {

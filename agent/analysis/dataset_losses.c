@@ -13,7 +13,6 @@
 #include "base/order.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int loss_by_name(const char *name)
@@ -77,7 +76,7 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 			continue;
 		loss.emitted = column_u64(col.emitted, row);
 		loss.lost = column_u64(col.lost, row);
-		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(col.cpu, row), &loss.loss))
+		if (idmap__id(&build->loss_ids, session, (uint64_t) class << 56 ^ column_u64(col.cpu, row), &loss.loss))
 			return -ENOMEM;
 		if (loss.loss == build->losses.cnt &&
 		    vec_push(&build->losses, ((struct build_loss){.session = session, .class = (enum wl_loss) class})))
@@ -127,22 +126,14 @@ static int make_periods(struct dataset_build *build)
 struct build_period *build_session__period(struct build_session *session, uint64_t ts)
 {
 	struct build_period *periods = session->periods.items;
-	size_t lo = 0, hi = session->periods.cnt, at = session->period_at;
+	size_t cnt = session->periods.cnt, at = session->period_at;
 
-	if (!hi)
+	if (!cnt)
 		return NULL;
 	/* Rows come by time, nearly. */
 	if (ts <= periods[at].end_ts && (!at || ts > periods[at - 1].end_ts))
 		return &periods[at];
-	while (lo < hi) {
-		size_t middle = lo + (hi - lo) / 2;
-
-		if (periods[middle].end_ts < ts)
-			lo = middle + 1;
-		else
-			hi = middle;
-	}
-	session->period_at = lo < session->periods.cnt ? lo : session->periods.cnt - 1;
+	session->period_at = search_first(0, cnt - 1, middle, periods[middle].end_ts >= ts);
 	return &periods[session->period_at];
 }
 

@@ -73,18 +73,8 @@ struct session_call {
 	uint64_t begin_ts;
 };
 
-static int compare_session_calls(const void *left, const void *right)
-{
-	const struct session_call *a = left, *b = right;
-
-	if (a->session != b->session)
-		return a->session < b->session ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->begin_ts != b->begin_ts)
-		return a->begin_ts < b->begin_ts ? -1 : 1;
-	return a->seq == b->seq ? 0 : (int32_t)(a->seq - b->seq) < 0 ? -1 : 1;
-}
+ORDER(compare_session_calls, struct session_call, BY(a->session, b->session), BY(a->tid, b->tid),
+      BY(a->begin_ts, b->begin_ts), BY((int32_t)(a->seq - b->seq), 0));
 
 static uint32_t session_of_call(const struct factor_walk *walk, uint32_t call)
 {

@@ -46,17 +46,8 @@ static void summarise(struct fleet_group *group, double tail)
 	group->tail_ci.hi = fleet_quantile(group->bins.items, group->bins.cnt, fmin(1, tail + error));
 }
 
-static int by_tail(const void *left, const void *right)
-{
-	const struct fleet_group *a = left, *b = right;
-	bool a_known = !isnan(a->tail_ns), b_known = !isnan(b->tail_ns);
-
-	if (a_known != b_known)
-		return b_known - a_known;
-	if (a_known && a->tail_ns != b->tail_ns)
-		return a->tail_ns > b->tail_ns ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
+ORDER(by_tail, struct fleet_group, BY(isnan(a->tail_ns), isnan(b->tail_ns)), BY(b->tail_ns, a->tail_ns),
+      strcmp(a->name, b->name));
 
 /* The median of the known tails without that of group `skip`; the groups are sorted. */
 static double peers_tail(const struct fleet_group *groups, size_t known_cnt, size_t skip)
@@ -158,16 +149,7 @@ double fleet_fisher(uint32_t late, uint32_t late_cnt, uint32_t other, uint32_t o
 	return p < 1 ? p : 1;
 }
 
-static int by_p(const void *left, const void *right)
-{
-	const struct fleet_fact *a = left, *b = right;
-	int order;
-
-	if (a->p != b->p)
-		return a->p < b->p ? -1 : 1;
-	order = strcmp(a->key, b->key);
-	return order ?: strcmp(a->value, b->value);
-}
+ORDER(by_p, struct fleet_fact, BY(a->p, b->p), strcmp(a->key, b->key), strcmp(a->value, b->value));
 
 static bool is_tested(const struct fleet_fact *fact, uint32_t late_cnt, uint32_t other_cnt)
 {

@@ -215,16 +215,8 @@ static void compare_with_peers(struct report *report, struct host_line *line, do
 	}
 }
 
-static int compare_lines(const void *a, const void *b)
-{
-	const struct host_line *x = a, *y = b;
-
-	if (isnan(x->tail_ns) != isnan(y->tail_ns))
-		return isnan(x->tail_ns) ? 1 : -1;
-	if (x->tail_ns != y->tail_ns && !isnan(x->tail_ns))
-		return x->tail_ns < y->tail_ns ? 1 : -1;
-	return strcmp(x->host->name, y->host->name);
-}
+ORDER(compare_lines, struct host_line, BY(isnan(a->tail_ns), isnan(b->tail_ns)), BY(b->tail_ns, a->tail_ns),
+      strcmp(a->host->name, b->host->name));
 
 /* One host has this value of the subject. */
 struct fact {

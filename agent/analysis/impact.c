@@ -6,6 +6,7 @@
 #include "analysis/shares.h"
 #include "analysis/sort.h"
 #include "base/names.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -370,18 +371,8 @@ static void line_init(struct event_line *line, const struct dataset *dataset, co
 	};
 }
 
-static int compare_lines(const void *a, const void *b)
-{
-	const struct event_line *x = a, *y = b;
-
-	if (isnan(x->gain) || isnan(y->gain))
-		return isnan(x->gain) - isnan(y->gain) ?: strcmp(x->event, y->event);
-	if (x->gain != y->gain)
-		return x->gain < y->gain ? 1 : -1;
-	if (x->impact_adjusted != y->impact_adjusted && !isnan(x->impact_adjusted) && !isnan(y->impact_adjusted))
-		return x->impact_adjusted < y->impact_adjusted ? 1 : -1;
-	return strcmp(x->event, y->event);
-}
+ORDER(compare_lines, struct event_line, BY(isnan(a->gain), isnan(b->gain)), BY(b->gain, a->gain),
+      isnan(a->gain) ? 0 : BY(b->impact_adjusted, a->impact_adjusted), strcmp(a->event, b->event));
 
 static void apply_rules(struct impact *impact)
 {

@@ -46,29 +46,19 @@ static struct weighed_key *weigh_keys(const struct paths *paths, const struct pa
 	return weighed;
 }
 
-static const char *string_or_null(const struct dataset *dataset, uint32_t string)
-{
-	return string ? dataset->strings[string] : NULL;
-}
-
-static int64_t the_only_id(const struct blame_ids *ids)
-{
-	return ids->cnt == 1 ? (int64_t)ids->ids[0] : -1;
-}
-
 static void fill_line(struct path_line *line, const struct path_key *key, const struct dataset *dataset)
 {
 	double all_ns = 0, most_ns = -1;
 
 	*line = (struct path_line){
-		.role = string_or_null(dataset, key->role),
+		.role = dataset_text(dataset, key->role),
 		.category = key->category,
 		.wait = key->wait,
-		.object = string_or_null(dataset, key->object),
-		.culprit_comm = string_or_null(dataset, key->who),
-		.culprit_host = string_or_null(dataset, key->host),
-		.culprit_pid = the_only_id(&key->pids),
-		.culprit_tid = the_only_id(&key->tids),
+		.object = dataset_text(dataset, key->object),
+		.culprit_comm = dataset_text(dataset, key->who),
+		.culprit_host = dataset_text(dataset, key->host),
+		.culprit_pid = blame_ids__only(&key->pids),
+		.culprit_tid = blame_ids__only(&key->tids),
 		.doing = key->category,
 	};
 	if (!key->own && !line->role)
@@ -95,16 +85,9 @@ static void fill_shares(struct path_line *line, const struct share_line *from)
 	line->tail_share_ci = from->tail_share_ci;
 }
 
-static int compare_lines(const void *left, const void *right)
-{
-	const struct path_line *a = left, *b = right;
-	bool shares = !isnan(a->tail_share) && !isnan(b->tail_share);
-	double of_a = shares ? a->tail_share : a->mean_ns, of_b = shares ? b->tail_share : b->mean_ns;
-
-	if (of_a != of_b && !isnan(of_a) && !isnan(of_b))
-		return of_a < of_b ? 1 : -1;
-	return (a->category > b->category) - (a->category < b->category);
-}
+ORDER(compare_lines, struct path_line,
+      isnan(a->tail_share) || isnan(b->tail_share) ? BY(b->mean_ns, a->mean_ns) : BY(b->tail_share, a->tail_share),
+      BY(a->category, b->category));
 
 static int make_lines(struct report *report, const struct paths *paths, struct path_rows *ranked,
 		      const struct report_opts *opts)
@@ -152,15 +135,8 @@ cleanup:
 	return err;
 }
 
-static int compare_crosstalk(const void *left, const void *right)
-{
-	const struct crosstalk_line *a = left, *b = right;
-	double wait_a = a->mean_ns * a->count, wait_b = b->mean_ns * b->count;
-
-	if (wait_a != wait_b)
-		return wait_a < wait_b ? 1 : -1;
-	return strcmp(a->type, b->type);
-}
+ORDER(compare_crosstalk, struct crosstalk_line, BY(b->mean_ns * b->count, a->mean_ns * a->count),
+      strcmp(a->type, b->type));
 
 static int make_crosstalk(struct report *report, const struct paths *paths)
 {
@@ -182,7 +158,7 @@ static int make_crosstalk(struct report *report, const struct paths *paths)
 
 		path->crosstalk[i] = (struct crosstalk_line){
 			.type = dataset->strings[crossing->type],
-			.by_type = string_or_null(dataset, crossing->by_type),
+			.by_type = dataset_text(dataset, crossing->by_type),
 			.count = crossing->count,
 			.mean_ns = crossing->count > 0 ? crossing->wait_ns / crossing->count : NAN,
 			.share = all_ns > 0 ? crossing->wait_ns / all_ns : NAN,

@@ -47,19 +47,10 @@ static int split_category(void *ctx, size_t task, unsigned worker)
 	return err;
 }
 
-static int compare_breakdown(const void *a, const void *b)
-{
-	const struct breakdown_line *x = a, *y = b;
-	/* Where no share is defined, the mean orders. */
-	bool shares = !isnan(x->tail_share) && !isnan(y->tail_share);
-	double of_x = shares ? x->tail_share : x->mean_ns, of_y = shares ? y->tail_share : y->mean_ns;
-
-	if (x->measured != y->measured)
-		return x->measured ? -1 : 1;
-	if (of_x != of_y && !isnan(of_x) && !isnan(of_y))
-		return of_x < of_y ? 1 : -1;
-	return x->category < y->category ? -1 : 1;
-}
+/* Where no share is defined, the mean orders. */
+ORDER(compare_breakdown, struct breakdown_line, BY(b->measured, a->measured),
+      isnan(a->tail_share) || isnan(b->tail_share) ? BY(b->mean_ns, a->mean_ns) : BY(b->tail_share, a->tail_share),
+      BY(a->category, b->category));
 
 static void breakdown_fill(struct report *report, const struct share_part *parts)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* From a step of a path to the root behind it. */
 #include "analysis/roots_internal.h"
-#include "base/names.h"
 
 #include <string.h>
 
@@ -94,6 +93,20 @@ static int add_code(const struct root_trail *trail, struct root_leaf leaf, uint3
 		return -ENOMEM;
 	leaf.sid = sid;
 	leaf.context = context_of(trail, tid, sid);
+	return roots__add(trail->roots, trail, &leaf, ns);
+}
+
+/* A root of that kind at which the thread itself waits. */
+static int add_own(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf,
+		   enum root_kind kind, const char *object, uint64_t ns)
+{
+	leaf.key.kind = kind;
+	if (set_thread(trail, &leaf, step->pid, step->tid, 0) ||
+	    (object && roots__text(trail->roots, object, &leaf.key.object)))
+		return -ENOMEM;
+	/* A quota holds back the whole group, wherever its threads are. */
+	if (kind == ROOT_QUOTA && !object)
+		leaf.tid = 0;
 	return roots__add(trail->roots, trail, &leaf, ns);
 }
 
@@ -250,16 +263,6 @@ static const char *means_of_wait(const struct root_trail *trail, uint32_t tid, u
 	return NULL;
 }
 
-/* The kernel makes the thread wait, which writes too much or has too much memory. */
-static int add_means(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf,
-		     const char *object, uint64_t ns)
-{
-	leaf.key.kind = strcmp(object, ROOT_MEMORY_HIGH) != 0 ? ROOT_DISK : ROOT_QUOTA;
-	if (set_thread(trail, &leaf, step->pid, step->tid, 0) || roots__text(trail->roots, object, &leaf.key.object))
-		return -ENOMEM;
-	return roots__add(trail->roots, trail, &leaf, ns);
-}
-
 static int add_disk(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
 {
 	const struct traces *traces = trail->roots->traces;
@@ -339,27 +342,22 @@ static int end_of_wait(const struct root_trail *trail, const struct path_step *s
 	const char *syscall = traces_string(traces, step->syscall);
 	const char *means = means_of_wait(trail, step->tid, leaf.from_ts, leaf.to_ts);
 
+	/* The kernel makes the thread wait, which writes too much or has too much memory. */
 	if (means && step->state != WL_STATE_BLOCKED_FUTEX)
-		return add_means(trail, step, leaf, means, ns);
+		return add_own(trail, step, leaf, strcmp(means, ROOT_MEMORY_HIGH) != 0 ? ROOT_DISK : ROOT_QUOTA, means,
+			       ns);
 	switch (step->state) {
 	case WL_STATE_BLOCKED_DISK:
 		return add_disk(trail, step, leaf, ns);
 	case WL_STATE_BLOCKED_SLEEP:
-		leaf.key.kind = ROOT_TIMER;
-		if (set_thread(trail, &leaf, step->pid, step->tid, 0))
-			return -ENOMEM;
-		return roots__add(trail->roots, trail, &leaf, ns);
+		return add_own(trail, step, leaf, ROOT_TIMER, NULL, ns);
 	}
 	/* A task that is not followed: what it did until it ended the wait is told by its samples alone. */
 	if (is_other(step))
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
 	/* A lock was taken then, or the wait was tried again: that is no sleep. */
-	if (step->state != WL_STATE_BLOCKED_FUTEX && is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts)) {
-		leaf.key.kind = ROOT_TIMER;
-		if (set_thread(trail, &leaf, step->pid, step->tid, 0))
-			return -ENOMEM;
-		return roots__add(trail->roots, trail, &leaf, ns);
-	}
+	if (step->state != WL_STATE_BLOCKED_FUTEX && is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts))
+		return add_own(trail, step, leaf, ROOT_TIMER, NULL, ns);
 	if (step->state == WL_STATE_BLOCKED_NET || step->state == WL_STATE_BLOCKED_POLL ||
 	    step->state == WL_STATE_BLOCKED_PIPE)
 		return add_peer(trail, step, leaf, ns);
@@ -447,13 +445,8 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 		return -ENOMEM;
 	if (state_is_runnable(step->state))
 		return follow_runnable(trail, step, leaf, ns);
-	if (step->state == WL_STATE_THROTTLED) {
-		leaf.key.kind = ROOT_QUOTA;
-		if (set_thread(trail, &leaf, step->pid, step->tid, 0))
-			return -ENOMEM;
-		leaf.tid = 0;
-		return roots__add(trail->roots, trail, &leaf, ns);
-	}
+	if (step->state == WL_STATE_THROTTLED)
+		return add_own(trail, step, leaf, ROOT_QUOTA, NULL, ns);
 	if (step->transit)
 		return add_peer(trail, step, leaf, ns);
 	/* The thread in front waits itself; or the lock's owner is known, and not how the wait ended. */

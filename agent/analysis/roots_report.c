@@ -290,22 +290,12 @@ static enum root_kind kind_of(const struct root_lines *lines, size_t line)
 static void note_own(struct report *report, const struct root_lines *lines)
 {
 	report->our_own = (struct own_line){.known = report->dataset->own_cnt > 0};
-	for (size_t l = 0; l < lines->cnt; l++) {
-		const struct share_line *line = &lines->lines[l].share;
-
-		if (kind_of(lines, l) != ROOT_OUR_OWN)
-			continue;
-		report->our_own = own_line_of(line);
-	}
+	for (size_t l = 0; l < lines->cnt; l++)
+		if (kind_of(lines, l) == ROOT_OUR_OWN)
+			report->our_own = own_line_of(&lines->lines[l].share);
 }
 
-static int compare_causes(const void *left, const void *right)
-{
-	const struct root_line *const *a = left, *const *b = right;
-	double of_a = (*a)->share.tail_share, of_b = (*b)->share.tail_share;
-
-	return of_a != of_b ? of_a < of_b ? 1 : -1 : (*a > *b) - (*a < *b);
-}
+ORDER(compare_causes, struct root_line *const, BY((*b)->share.tail_share, (*a)->share.tail_share), BY(*a, *b));
 
 static int keep_part(struct cause *cause, const struct report *report, const struct path_rows *ranked,
 		     const struct root_line *line)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/tail_sample.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -127,18 +129,11 @@ static size_t take_snapshots(const struct tail_set *set, const struct tail_block
 static bool replicate(double *value, const struct tail_set *set, const struct tail_blocks *blocks,
 		      const struct tail_scratch *scratch, size_t cnt, uint32_t r)
 {
-	size_t block_cnt = blocks->blocks.cnt, lo = 0, hi = cnt;
+	size_t block_cnt = blocks->blocks.cnt, lo;
 	const double *draws = blocks->draws + r * block_cnt;
 	double limit = (1 - set->p + ROUNDING) * dot(draws, set->block_weight, block_cnt), below = 0, above;
 
-	while (lo < hi) {
-		size_t middle = lo + (hi - lo) / 2;
-
-		if (dot(draws, scratch->above + middle * block_cnt, block_cnt) > limit)
-			hi = middle;
-		else
-			lo = middle + 1;
-	}
+	lo = search_first(0, cnt, middle, dot(draws, scratch->above + middle * block_cnt, block_cnt) > limit);
 	if (lo == cnt) {
 		*value = scratch->value[cnt - 1];
 		return false;

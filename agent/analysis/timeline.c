@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/timeline.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,14 +15,7 @@ struct timed_row {
 	double weight;
 };
 
-static int compare_timed(const void *left, const void *right)
-{
-	const struct timed_row *a = left, *b = right;
-
-	if (a->bucket != b->bucket)
-		return a->bucket < b->bucket ? -1 : 1;
-	return (a->latency_ns > b->latency_ns) - (a->latency_ns < b->latency_ns);
-}
+ORDER(compare_timed, struct timed_row, BY(a->bucket, b->bucket), BY(a->latency_ns, b->latency_ns));
 
 /* Those that ended in the time, sorted by bucket and latency. */
 static size_t place_rows(const struct timeline *timeline, const struct dataset *dataset, struct timed_row *rows)

@@ -338,16 +338,8 @@ static void discount_function(const struct ranker *ranker, struct value_function
 ORDER(compare_functions, struct value_function, BY(b->calibrated, a->calibrated), BY(b->cost, a->cost),
       BY(a->function, b->function));
 
-static int compare_evidence(const void *left, const void *right)
-{
-	const struct value_function *a = left, *b = right;
-
-	if (a->evidence != b->evidence)
-		return a->evidence < b->evidence ? 1 : -1;
-	if (a->evidence && a->depth != b->depth)
-		return a->depth < b->depth ? -1 : 1;
-	return compare_functions(left, right);
-}
+ORDER(compare_evidence, struct value_function, BY(b->evidence, a->evidence), a->evidence ? BY(a->depth, b->depth) : 0,
+      compare_functions(a, b));
 
 /*
  * A caller costs as much as its callee and what it does itself: costs this close tell neither from the other, the

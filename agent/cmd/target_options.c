@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cmd/target_options.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 
@@ -11,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char help[] = "TARGET (man page whylate(1), TARGET):\n"
 			   "  -p, --pid PID[,PID…]   these processes and their children; may be repeated\n"
@@ -66,13 +67,13 @@ static int take_pidns(void *ctx, const char *command, const char *arg)
 
 static int take(int tag, void *options, const char *command, const char *arg);
 
-#define BY(name, letter, kind)                                                                      \
+#define OF(name, letter, kind)                                                                      \
 	OPTION_ROW(name, letter, OPTION_IS_CALL, .take_tagged = take, .has_arg = required_argument, \
 		   .tag = TARGET_BY_##kind)
 static const struct option_row rows[] = {
-	BY("pid", 'p', PID), BY("comm", 0, COMM),     BY("exe", 0, EXE),
-	BY("port", 0, PORT), BY("unit", 0, UNIT),     BY("container", 0, CONTAINER),
-	BY("pod", 0, POD),   BY("cgroup", 0, CGROUP), OPTION_CALL("pidns-of", take_pidns, .has_arg = required_argument),
+	OF("pid", 'p', PID), OF("comm", 0, COMM),     OF("exe", 0, EXE),
+	OF("port", 0, PORT), OF("unit", 0, UNIT),     OF("container", 0, CONTAINER),
+	OF("pod", 0, POD),   OF("cgroup", 0, CGROUP), OPTION_CALL("pidns-of", take_pidns, .has_arg = required_argument),
 };
 
 /* "-p", "--comm" */
@@ -155,12 +156,7 @@ static uint64_t cpu_of(pid_t pid)
 	return cpu_ns;
 }
 
-static int busier(const void *left, const void *right)
-{
-	uint64_t a = ((const struct listening *)left)->cpu_ns, b = ((const struct listening *)right)->cpu_ns;
-
-	return a < b ? 1 : a > b ? -1 : 0;
-}
+ORDER(busier, struct listening, BY(b->cpu_ns, a->cpu_ns));
 
 /* The outermost processes of those that listen. */
 static int find_listening(listening_list *list)
@@ -211,7 +207,6 @@ static void print_listening(const struct listening *one, size_t number)
 int target_options_ask(struct target_query *query)
 {
 	static char pid[16]; /* the query refers to it */
-	const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
 	listening_list list = {0};
 	char answer[16] = "";
 	int err = find_listening(&list);
@@ -226,7 +221,7 @@ int target_options_ask(struct target_query *query)
 	}
 	if (err)
 		goto cleanup;
-	nanosleep(&look, NULL);
+	sleep_ns(LOOK_MS * 1000000L);
 	for (size_t i = 0; i < list.cnt; i++) {
 		uint64_t now_ns = cpu_of(list.items[i].process.pid), then_ns = list.items[i].cpu_ns;
 

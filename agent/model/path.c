@@ -117,17 +117,8 @@ static bool waits_for_data(uint8_t state)
 static struct graph_handoff *device_for(const struct walk *walk, uint32_t tid, const struct graph_segment *segment,
 					uint64_t wake_ts)
 {
-	struct graph_handoff *handoff;
-	size_t cnt;
-
-	handoff = graph__handoffs_to(walk->graph, tid, segment->begin_ts, wake_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < HANDOFF_LOOKS_MAX; i++) {
-		struct graph_handoff *last = &handoff[cnt - 1 - i];
-
-		if (last->kind == WL_HANDOFF_BLOCK || last->kind == WL_HANDOFF_TIMER)
-			return last;
-	}
-	return NULL;
+	return newest_handoff(walk->graph, tid, segment->begin_ts, wake_ts, HANDOFF_LOOKS_MAX, last,
+			      last->kind == WL_HANDOFF_BLOCK || last->kind == WL_HANDOFF_TIMER);
 }
 
 /* Back to low_ts the thread waits because of whom the hand-off comes from. */
@@ -323,22 +314,19 @@ static uint64_t own_before(const struct walk *walk, const struct frame *frame)
 	return 0;
 }
 
+static bool is_generator(const struct walk *walk, const struct frame *frame, const struct graph_handoff *handoff)
+{
+	bool made_for_it = handoff->kind == WL_HANDOFF_QUEUE || handoff->kind == WL_HANDOFF_FORK;
+
+	if (!handoff->from_tid || handoff->from_ts > frame->at_ts)
+		return false;
+	return handoff->sid ? handoff->sid == walk->interval->sid : made_for_it && handoff->to_ts >= frame->at_ts;
+}
+
 static struct graph_handoff *generator_of(const struct walk *walk, const struct frame *frame)
 {
-	struct graph_handoff *handoff;
-	size_t cnt;
-
-	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->low_ts, frame->own_end_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < GENERATOR_LOOKS_MAX; i++) {
-		struct graph_handoff *last = &handoff[cnt - 1 - i];
-		bool made_for_it = last->kind == WL_HANDOFF_QUEUE || last->kind == WL_HANDOFF_FORK;
-
-		if (!last->from_tid || last->from_ts > frame->at_ts)
-			continue;
-		if (last->sid ? last->sid == walk->interval->sid : made_for_it && last->to_ts >= frame->at_ts)
-			return last;
-	}
-	return NULL;
+	return newest_handoff(walk->graph, frame->tid, frame->low_ts, frame->own_end_ts, GENERATOR_LOOKS_MAX, last,
+			      is_generator(walk, frame, last));
 }
 
 /*

@@ -77,6 +77,24 @@ int walk__push_edge(struct walk *walk, const struct frame *frame, struct graph_w
 int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_t pid, uint32_t tid, uint64_t low_ts,
 		 enum path_via via, uint8_t kind, uint8_t certainty);
 
+/*
+ * The newest hand-off to a thread from from_ts to to_ts for which `condition` is true; the condition calls it
+ * `handoff`.  Only the last `looks` hand-offs are tested.  NULL: none.
+ */
+#define newest_handoff(graph, tid, from_ts, to_ts, looks, handoff, condition)                                          \
+	({                                                                                                             \
+		size_t cnt_, looked_ = 0;                                                                              \
+		struct graph_handoff *handoffs_ = graph__handoffs_to(graph, tid, from_ts, to_ts, &cnt_), *met_ = NULL; \
+                                                                                                                       \
+		while (!met_ && looked_ < cnt_ && looked_ < (looks)) {                                                 \
+			struct graph_handoff *handoff = &handoffs_[cnt_ - 1 - looked_++];                              \
+                                                                                                                       \
+			if (condition)                                                                                 \
+				met_ = handoff;                                                                        \
+		}                                                                                                      \
+		met_;                                                                                                  \
+	})
+
 /* path_reply.c: whether a reply came after since_ts to what the thread had asked for the interval; frame->reply. */
 bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts);
 /* The reply and its request are edges; the interval is queued back to the reply. */

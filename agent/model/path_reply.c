@@ -34,18 +34,10 @@ static bool is_forked_for(const struct walk *walk, const struct frame *frame, co
 static struct graph_handoff *request_to(const struct walk *walk, const struct frame *frame,
 					const struct graph_handoff *reply)
 {
-	struct graph_handoff *handoff;
-	size_t cnt;
-
-	handoff = graph__handoffs_to(walk->graph, reply->from_tid, walk->interval->begin_ts, reply->from_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < REQUEST_LOOKS_MAX; i++) {
-		struct graph_handoff *last = &handoff[cnt - 1 - i];
-
-		if (last->from_tid == frame->tid &&
-		    ((last->sid == walk->interval->sid && is_message(last)) || is_forked_for(walk, frame, last)))
-			return last;
-	}
-	return NULL;
+	return newest_handoff(walk->graph, reply->from_tid, walk->interval->begin_ts, reply->from_ts, REQUEST_LOOKS_MAX,
+			      last,
+			      last->from_tid == frame->tid && ((last->sid == walk->interval->sid && is_message(last)) ||
+							       is_forked_for(walk, frame, last)));
 }
 
 /*
@@ -55,23 +47,14 @@ static struct graph_handoff *request_to(const struct walk *walk, const struct fr
 bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts)
 {
 	uint64_t until_ts = frame->at_ts + RECEIVED_AFTER_NS;
-	struct graph_handoff *handoff;
-	size_t cnt;
 
 	until_ts = until_ts > frame->own_end_ts ? until_ts : frame->own_end_ts;
-	frame->reply = NULL;
-	handoff = graph__handoffs_to(walk->graph, frame->tid, since_ts,
-				     until_ts < walk->look_ts ? until_ts : walk->look_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < REPLY_LOOKS_MAX; i++) {
-		struct graph_handoff *last = &handoff[cnt - 1 - i];
-
-		if (!is_message(last) || !last->from_tid || last->from_tid == frame->tid || last->from_ts <= since_ts ||
-		    last->from_ts > frame->at_ts || !request_to(walk, frame, last))
-			continue;
-		frame->reply = last;
-		return true;
-	}
-	return false;
+	frame->reply = newest_handoff(walk->graph, frame->tid, since_ts,
+				      until_ts < walk->look_ts ? until_ts : walk->look_ts, REPLY_LOOKS_MAX, last,
+				      is_message(last) && last->from_tid && last->from_tid != frame->tid &&
+					      last->from_ts > since_ts && last->from_ts <= frame->at_ts &&
+					      request_to(walk, frame, last));
+	return frame->reply;
 }
 
 /*
@@ -312,16 +295,10 @@ bool walk__is_answer(const struct walk *walk, const struct graph_handoff *handof
 /* The last one that the goroutine has read: several, which it reads at a time, are for one request each. */
 struct graph_handoff *walk__answer_to(const struct walk *walk, const struct frame *frame)
 {
-	struct graph_handoff *handoff;
-	size_t cnt;
-
 	if (frame->tid < WL_GOROUTINE_TID || frame->tid == walk->interval->tid || !walk__is_passed_on(walk))
 		return NULL;
-	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->low_ts, frame->at_ts, &cnt);
-	for (size_t i = 0; i < cnt && i < ANSWER_LOOKS_MAX; i++)
-		if (walk__is_answer(walk, &handoff[cnt - 1 - i]) && handoff[cnt - 1 - i].from_tid)
-			return &handoff[cnt - 1 - i];
-	return NULL;
+	return newest_handoff(walk->graph, frame->tid, frame->low_ts, frame->at_ts, ANSWER_LOOKS_MAX, last,
+			      walk__is_answer(walk, last) && last->from_tid);
 }
 
 /* The answer was there before the goroutine turned to it: until then its sender was at it. */

@@ -350,17 +350,8 @@ int hot_paths__roots(const struct hot_paths *paths, double shared, double least,
 	return 0;
 }
 
-static int compare_edges(const void *left, const void *right)
-{
-	const struct hot_edge *a = left, *b = right;
-	double a_ns = a->running_ns + a->blocked_ns, b_ns = b->running_ns + b->blocked_ns;
-
-	if (a_ns != b_ns)
-		return a_ns < b_ns ? 1 : -1;
-	if (a->callee != b->callee)
-		return a->callee < b->callee ? -1 : 1;
-	return (a->call_addr > b->call_addr) - (a->call_addr < b->call_addr);
-}
+ORDER(compare_edges, struct hot_edge, BY(b->running_ns + b->blocked_ns, a->running_ns + a->blocked_ns),
+      BY(a->callee, b->callee), BY(a->call_addr, b->call_addr));
 
 int hot_paths__edges(const struct hot_paths *paths, uint32_t caller, struct hot_edge **edges, size_t *cnt)
 {
@@ -419,15 +410,8 @@ bool hot_paths__function(const struct hot_paths *paths, uint32_t function, struc
 	return true;
 }
 
-static int compare_functions(const void *left, const void *right)
-{
-	const struct hot_function *a = left, *b = right;
-	double a_ns = a->running_ns + a->blocked_ns, b_ns = b->running_ns + b->blocked_ns;
-
-	if (a_ns != b_ns)
-		return a_ns < b_ns ? 1 : -1;
-	return (a->function > b->function) - (a->function < b->function);
-}
+ORDER(compare_functions, struct hot_function, BY(b->running_ns + b->blocked_ns, a->running_ns + a->blocked_ns),
+      BY(a->function, b->function));
 
 int hot_paths__functions(const struct hot_paths *paths, struct hot_function **functions, size_t *cnt)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* One module's functions, put together from all that names them or tells where they are. */
 #include "base/order.h"
+#include "base/text.h"
 #include "target/debug_file.h"
 #include "target/program_internal.h"
 
@@ -175,7 +176,6 @@ static int named_add(struct module *module, candidate_list *candidates)
 		if (!i && elf_image__section(module->image, ".symtab"))
 			source = FUNCTION_SYMTAB;
 		for (size_t j = 0; j < cnt && !err; j++) {
-			size_t len = strlen(functions[j].name);
 			struct candidate candidate = {.name = functions[j].name,
 						      .addr = functions[j].addr,
 						      .file_off = functions[j].file_off,
@@ -183,8 +183,8 @@ static int named_add(struct module *module, candidate_list *candidates)
 						      .source = source,
 						      .is_ifunc = functions[j].is_ifunc};
 
-			candidate.is_part = (len > 5 && !strcmp(functions[j].name + len - 5, ".cold")) ||
-					    strstr(functions[j].name, ".cold.");
+			candidate.is_part =
+				text_ends(functions[j].name, ".cold") || strstr(functions[j].name, ".cold.");
 			err = vec_push(candidates, candidate);
 		}
 	}
@@ -234,23 +234,14 @@ static int unwound_add(struct module *module, candidate_list *candidates)
 	return err;
 }
 
-/* By address, named ones first, and among these the name that fewer underscores begin. */
-static int candidate_cmp(const void *left, const void *right)
+static size_t marks_of(const struct candidate *candidate)
 {
-	const struct candidate *a = left, *b = right;
-
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	if (!a->name != !b->name)
-		return a->name ? -1 : 1;
-	if (a->name) {
-		size_t a_marks = strspn(a->name, "_"), b_marks = strspn(b->name, "_");
-
-		if (a_marks != b_marks)
-			return a_marks < b_marks ? -1 : 1;
-	}
-	return a->source < b->source ? -1 : a->source > b->source;
+	return candidate->name ? strspn(candidate->name, "_") : 0;
 }
+
+/* By address, named ones first, and among these the name that fewer underscores begin. */
+ORDER(candidate_cmp, struct candidate, BY(a->addr, b->addr), BY(!a->name, !b->name), BY(marks_of(a), marks_of(b)),
+      BY(a->source, b->source));
 
 static int function_push(struct module *module, const struct candidate *candidate)
 {
@@ -303,10 +294,7 @@ static int functions_merge(struct module *module, candidate_list *candidates)
 	return err;
 }
 
-static int name_cmp(const void *left, const void *right)
-{
-	return strcmp((*(struct function *const *)left)->public.name, (*(struct function *const *)right)->public.name);
-}
+ORDER(name_cmp, struct function *const, strcmp((*a)->public.name, (*b)->public.name));
 
 static int ambiguous_mark(struct module *module)
 {
