@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/bootstrap.h"
 
+#include "analysis/parallel.h"
 #include "analysis/sort.h"
 #include "base/random.h"
 
@@ -70,6 +71,62 @@ void bootstrap_draw(uint32_t *multiplicity, size_t block_cnt, uint64_t seed, uin
 	memset(multiplicity, 0, block_cnt * sizeof(*multiplicity));
 	for (size_t i = 0; i < block_cnt; i++)
 		multiplicity[(random_next(&state) >> 32) * block_cnt >> 32]++;
+}
+
+#define REPLICATES_PER_TASK 16
+
+struct run {
+	const struct bootstrap_sums *of;
+	bootstrap_take take;
+	void *ctx;
+	double *sums[PARALLEL_WORKERS_MAX];
+	uint32_t *multiplicity[PARALLEL_WORKERS_MAX];
+};
+
+static void replicate(const struct run *run, uint32_t r, double *sums, uint32_t *multiplicity)
+{
+	const struct bootstrap_sums *of = run->of;
+
+	memset(sums, 0, of->stride * sizeof(*sums));
+	bootstrap_draw(multiplicity, of->blocks.cnt, of->seed, r);
+	for (size_t b = 0; b < of->blocks.cnt; b++) {
+		const double *block = of->sums + b * of->stride;
+		double times = multiplicity[b];
+
+		for (size_t i = 0; multiplicity[b] && i < of->stride; i++)
+			sums[i] += times * block[i];
+	}
+	run->take(run->ctx, r, sums);
+}
+
+static int replicates(void *ctx, size_t task, unsigned worker)
+{
+	const struct run *run = ctx;
+
+	for (size_t r = task * REPLICATES_PER_TASK; r < (task + 1) * REPLICATES_PER_TASK; r++)
+		if (r < run->of->replicate_cnt)
+			replicate(run, (uint32_t)r, run->sums[worker], run->multiplicity[worker]);
+	return 0;
+}
+
+int bootstrap_run(const struct bootstrap_sums *of, bootstrap_take take, void *ctx)
+{
+	struct run run = {.of = of, .take = take, .ctx = ctx};
+	int err = 0;
+
+	for (unsigned i = 0; i < parallel_workers() && !err; i++) {
+		run.sums[i] = calloc(of->stride, sizeof(double));
+		run.multiplicity[i] = calloc(of->blocks.cnt + 1, sizeof(uint32_t));
+		err = run.sums[i] && run.multiplicity[i] ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = parallel_run((of->replicate_cnt + REPLICATES_PER_TASK - 1) / REPLICATES_PER_TASK, replicates,
+				   &run);
+	for (unsigned i = 0; i < PARALLEL_WORKERS_MAX; i++) {
+		free(run.sums[i]);
+		free(run.multiplicity[i]);
+	}
+	return err;
 }
 
 /*

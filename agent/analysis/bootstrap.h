@@ -33,6 +33,20 @@ void bootstrap_blocks__free(struct bootstrap_blocks *blocks);
 /* How often each block is in a replicate; it depends on nothing but the seed and the number of the replicate. */
 void bootstrap_draw(uint32_t *multiplicity, size_t block_cnt, uint64_t seed, uint32_t replicate);
 
+/* The sums of each block, to be resampled. */
+struct bootstrap_sums {
+	struct bootstrap_blocks blocks;
+	size_t stride; /* sums per block */
+	double *sums;  /* [block][stride] */
+	uint32_t replicate_cnt;
+	uint64_t seed;
+};
+
+/* Takes the sums of one replicate; several threads call it at once. */
+typedef void (*bootstrap_take)(void *ctx, uint32_t replicate, const double *sums);
+/* 0 or -ENOMEM.  The caller owns blocks and sums. */
+int bootstrap_run(const struct bootstrap_sums *of, bootstrap_take take, void *ctx);
+
 /*
  * The 95 % interval from the replicates' values, which are sorted on the way; replicates that are NAN say nothing and
  * are left out.  NAN where the estimate is, or with too few blocks or replicates.

@@ -2,16 +2,13 @@
 /* Intervals of confidence of contributions: the block bootstrap of shares.c, over sums of squares and of products. */
 #include "analysis/bootstrap.h"
 #include "analysis/factors_report.h"
-#include "analysis/parallel.h"
 #include "base/idmap.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define SLOTS_MAX           256 /* instances; the lines behind them get no interval */
-#define REPLICATES_PER_TASK 16
+#define SLOTS_MAX 256 /* instances; the lines behind them get no interval */
 
 enum row_sum { ROW_W, ROW_L, ROW_LL, ROW_SUM_CNT };
 enum slot_sum { SLOT_X, SLOT_Y, SLOT_XY, SLOT_SUM_CNT }; /* SLOT_XY: without the noise */
@@ -27,17 +24,12 @@ struct factor_confidence {
 	size_t slot_cnt, line_cnt;
 	struct idmap pair_slots; /* (smaller node, larger node) → index into slots_of_pairs */
 	uint32_t slots_of_pairs[SLOTS_MAX];
-	struct bootstrap_blocks blocks;
-	size_t stride; /* doubles per block */
-	double *sums;
+	struct bootstrap_sums of;
 	double center_ns;
 	size_t block; /* of the last row */
 	const struct share_rows *rows;
 	struct share_opts opts;
-	uint32_t replicate_cnt;
 	double *values; /* [line][replicate] */
-	double *scratch[PARALLEL_WORKERS_MAX];
-	uint32_t *multiplicity[PARALLEL_WORKERS_MAX];
 };
 
 /* False: there is no room for all of them. */
@@ -69,71 +61,39 @@ static double time_at(const struct variance_tree *tree, uint32_t node)
 	return variance_tree__visited(tree, node, &time) ? tree_ns(time.ns) : 0;
 }
 
-static void replicate(struct factor_confidence *confidence, uint32_t r, double *sums, uint32_t *multiplicity)
+static void replicate(void *ctx, uint32_t r, const double *sums)
 {
-	double w, variance;
+	struct factor_confidence *confidence = ctx;
+	double w = sums[ROW_W];
+	double variance = sums[ROW_LL] / w - sums[ROW_L] / w * (sums[ROW_L] / w);
 
-	bootstrap_draw(multiplicity, confidence->blocks.cnt, confidence->opts.seed, r);
-	memset(sums, 0, confidence->stride * sizeof(*sums));
-	for (size_t b = 0; b < confidence->blocks.cnt; b++) {
-		const double *block = confidence->sums + b * confidence->stride;
-		double times = multiplicity[b];
-
-		for (size_t i = 0; multiplicity[b] && i < confidence->stride; i++)
-			sums[i] += times * block[i];
-	}
-	w = sums[ROW_W];
-	variance = sums[ROW_LL] / w - sums[ROW_L] / w * (sums[ROW_L] / w);
 	for (size_t line = 0; line < confidence->line_cnt; line++)
-		confidence->values[line * confidence->replicate_cnt + r] = variance > 0 ? 0 : NAN;
+		confidence->values[line * confidence->of.replicate_cnt + r] = variance > 0 ? 0 : NAN;
 	for (size_t s = 0; s < confidence->slot_cnt && variance > 0; s++) {
 		const struct slot *slot = &confidence->slots[s];
 		const double *at = sums + ROW_SUM_CNT + s * SLOT_SUM_CNT;
 		double cov = at[SLOT_XY] / w - at[SLOT_X] / w * (at[SLOT_Y] / w);
 
-		confidence->values[slot->line * confidence->replicate_cnt + r] +=
+		confidence->values[slot->line * confidence->of.replicate_cnt + r] +=
 			(slot->node == slot->other ? 1 : 2) * cov / variance;
 	}
 }
 
-static int replicates(void *ctx, size_t task, unsigned worker)
-{
-	struct factor_confidence *confidence = ctx;
-
-	for (size_t r = task * REPLICATES_PER_TASK; r < (task + 1) * REPLICATES_PER_TASK; r++)
-		if (r < confidence->replicate_cnt)
-			replicate(confidence, (uint32_t)r, confidence->scratch[worker],
-				  confidence->multiplicity[worker]);
-	return 0;
-}
-
 static int factor_confidence__alloc(struct factor_confidence *confidence)
 {
-	confidence->stride = ROW_SUM_CNT + confidence->slot_cnt * SLOT_SUM_CNT;
-	confidence->sums = calloc(confidence->blocks.cnt * confidence->stride + 1, sizeof(double));
-	confidence->values = calloc(confidence->line_cnt * confidence->replicate_cnt + 1, sizeof(double));
-	if (!confidence->sums || !confidence->values)
-		return -ENOMEM;
-	for (unsigned i = 0; i < parallel_workers(); i++) {
-		confidence->scratch[i] = calloc(confidence->stride, sizeof(double));
-		confidence->multiplicity[i] = calloc(confidence->blocks.cnt + 1, sizeof(uint32_t));
-		if (!confidence->scratch[i] || !confidence->multiplicity[i])
-			return -ENOMEM;
-	}
-	return 0;
+	confidence->of.stride = ROW_SUM_CNT + confidence->slot_cnt * SLOT_SUM_CNT;
+	confidence->of.sums = calloc(confidence->of.blocks.cnt * confidence->of.stride + 1, sizeof(double));
+	confidence->values = calloc(confidence->line_cnt * confidence->of.replicate_cnt + 1, sizeof(double));
+	return confidence->of.sums && confidence->values ? 0 : -ENOMEM;
 }
 
 void factor_confidence__free(struct factor_confidence *confidence)
 {
 	if (!confidence)
 		return;
-	for (unsigned i = 0; i < PARALLEL_WORKERS_MAX; i++) {
-		free(confidence->scratch[i]);
-		free(confidence->multiplicity[i]);
-	}
 	free(confidence->values);
-	free(confidence->sums);
-	bootstrap_blocks__free(&confidence->blocks);
+	free(confidence->of.sums);
+	bootstrap_blocks__free(&confidence->of.blocks);
 	idmap__free(&confidence->pair_slots);
 	free(confidence);
 }
@@ -147,13 +107,14 @@ struct factor_confidence *factor_confidence__new(const uint32_t *order, size_t c
 		return NULL;
 	confidence->rows = rows;
 	confidence->opts = *opts;
-	confidence->replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES;
+	confidence->of.seed = opts->seed;
+	confidence->of.replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES;
 	while (confidence->line_cnt < cnt && add_slots(confidence, (uint32_t)confidence->line_cnt, factors,
 						       &factors->list.items[order[confidence->line_cnt]]))
 		confidence->line_cnt++;
 	for (size_t i = 0; i < rows->row_cnt; i++)
 		confidence->center_ns += (double)rows->latency_ns[i] / (double)rows->row_cnt;
-	if (!bootstrap_blocks__init(&confidence->blocks, rows) && !factor_confidence__alloc(confidence))
+	if (!bootstrap_blocks__init(&confidence->of.blocks, rows) && !factor_confidence__alloc(confidence))
 		return confidence;
 	factor_confidence__free(confidence);
 	return NULL;
@@ -180,9 +141,9 @@ void factor_confidence__add(struct factor_confidence *confidence, size_t row, co
 	double weight = confidence->rows->weights[row], *sums;
 	double l = (double)confidence->rows->latency_ns[row] - confidence->center_ns;
 
-	while (row >= confidence->blocks.first[confidence->block + 1])
+	while (row >= confidence->of.blocks.first[confidence->block + 1])
 		confidence->block++;
-	sums = confidence->sums + confidence->block * confidence->stride;
+	sums = confidence->of.sums + confidence->block * confidence->of.stride;
 	sums[ROW_W] += weight;
 	sums[ROW_L] += weight * l;
 	sums[ROW_LL] += weight * l * l;
@@ -202,15 +163,15 @@ void factor_confidence__add(struct factor_confidence *confidence, size_t row, co
 
 int factor_confidence__finish(struct factor_confidence *confidence, struct factor_line *lines, size_t cnt)
 {
-	uint32_t replicate_cnt = confidence->replicate_cnt;
-	int err = parallel_run((replicate_cnt + REPLICATES_PER_TASK - 1) / REPLICATES_PER_TASK, replicates, confidence);
+	uint32_t replicate_cnt = confidence->of.replicate_cnt;
+	int err = bootstrap_run(&confidence->of, replicate, confidence);
 
 	for (size_t line = 0; line < cnt && !err; line++) {
 		lines[line].contribution_ci = (struct ci){NAN, NAN};
 		if (line < confidence->line_cnt)
 			lines[line].contribution_ci = shares_widen(
 				bootstrap_interval(confidence->values + line * replicate_cnt, replicate_cnt,
-						   lines[line].contribution, confidence->blocks.cnt),
+						   lines[line].contribution, confidence->of.blocks.cnt),
 				confidence->opts.lost);
 	}
 	return err;

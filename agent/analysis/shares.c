@@ -7,41 +7,32 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The sums of a column (a slot of a part) over a block, and of the rows themselves. */
 enum column_sum { SUM_X, SUM_XL, SUM_LATE, SUM_TYPICAL, COLUMN_SUM_CNT };
 enum row_sum { ROW_W, ROW_L, ROW_LL, ROW_W_LATE, ROW_W_TYPICAL, ROW_SUM_CNT };
 
-#define REPLICATES_PER_TASK 16
-
 struct shares {
 	struct share_part *parts;
 	size_t part_cnt;
 	const struct share_rows *rows;
-	struct bootstrap_blocks blocks;
-	size_t late_block_cnt; /* that have late rows: what the tail is a sample of; 0: too few */
+	struct bootstrap_sums of; /* [block][ROW_SUM_CNT + column * COLUMN_SUM_CNT + …] */
+	size_t late_block_cnt;    /* that have late rows: what the tail is a sample of; 0: too few */
 	size_t column_cnt;
-	size_t *first_column; /* of each part; part_cnt + 1 of them */
-	size_t stride;        /* doubles per block */
-	double *sums;         /* [block][ROW_SUM_CNT + column * COLUMN_SUM_CNT + …] */
-	double *late_met;     /* per column: weight of the late rows that have any of it */
-	double center_ns;     /* latencies enter as differences from it: Cov and Var do not care, doubles do */
-	uint32_t replicate_cnt;
-	uint64_t seed;
+	size_t *first_column;    /* of each part; part_cnt + 1 of them */
+	double *late_met;        /* per column: weight of the late rows that have any of it */
+	double center_ns;        /* latencies enter as differences from it: Cov and Var do not care, doubles do */
 	double *variance, *tail; /* [line][replicate], a line per column and then per part */
-	double *scratch[PARALLEL_WORKERS_MAX];
-	uint32_t *multiplicity[PARALLEL_WORKERS_MAX];
 };
 
 static void sum_rows(struct shares *shares)
 {
 	const struct share_rows *rows = shares->rows;
 
-	for (size_t b = 0; b < shares->blocks.cnt; b++) {
-		double *sums = shares->sums + b * shares->stride;
+	for (size_t b = 0; b < shares->of.blocks.cnt; b++) {
+		double *sums = shares->of.sums + b * shares->of.stride;
 
-		for (size_t i = shares->blocks.first[b]; i < shares->blocks.first[b + 1]; i++) {
+		for (size_t i = shares->of.blocks.first[b]; i < shares->of.blocks.first[b + 1]; i++) {
 			double w = rows->weights[i], latency = (double)rows->latency_ns[i];
 			double l = latency - shares->center_ns;
 
@@ -69,10 +60,10 @@ static int sum_part(void *ctx, size_t task, unsigned worker)
 	}
 	part = &shares->parts[task - 1];
 	first = shares->first_column[task - 1];
-	for (size_t b = 0; part->values && b < shares->blocks.cnt; b++) {
-		double *block = shares->sums + b * shares->stride + ROW_SUM_CNT + first * COLUMN_SUM_CNT;
+	for (size_t b = 0; part->values && b < shares->of.blocks.cnt; b++) {
+		double *block = shares->of.sums + b * shares->of.stride + ROW_SUM_CNT + first * COLUMN_SUM_CNT;
 
-		for (size_t i = shares->blocks.first[b]; i < shares->blocks.first[b + 1]; i++) {
+		for (size_t i = shares->of.blocks.first[b]; i < shares->of.blocks.first[b + 1]; i++) {
 			uint32_t slot = part->slots ? part->slots[i] : 0;
 			double latency = (double)rows->latency_ns[i], w = rows->weights[i];
 			double wx = w * (double)(int64_t)part->values[i], *sums = block + slot * COLUMN_SUM_CNT;
@@ -129,45 +120,26 @@ static struct sample sample_of(const struct shares *shares, const double *sums)
 	return sample;
 }
 
-static void replicate(struct shares *shares, uint32_t r, double *sums, uint32_t *multiplicity)
+static void replicate(void *ctx, uint32_t r, const double *sums)
 {
-	size_t parts_at = shares->column_cnt * (size_t)shares->replicate_cnt, at;
-	struct sample sample;
+	struct shares *shares = ctx;
+	size_t parts_at = shares->column_cnt * (size_t)shares->of.replicate_cnt, at;
+	struct sample sample = sample_of(shares, sums);
 
-	memset(sums, 0, shares->stride * sizeof(*sums));
-	bootstrap_draw(multiplicity, shares->blocks.cnt, shares->seed, r);
-	for (size_t b = 0; b < shares->blocks.cnt; b++) {
-		const double *block = shares->sums + b * shares->stride;
-		double times = multiplicity[b];
-
-		for (size_t i = 0; multiplicity[b] && i < shares->stride; i++)
-			sums[i] += times * block[i];
-	}
-	sample = sample_of(shares, sums);
 	for (size_t p = 0; p < shares->part_cnt; p++) {
 		double variance = 0, tail = 0;
 
 		for (size_t c = shares->first_column[p]; c < shares->first_column[p + 1]; c++) {
-			at = c * shares->replicate_cnt + r;
+			at = c * shares->of.replicate_cnt + r;
 			shares->variance[at] = column_cov(sums, c) / sample.variance;
 			shares->tail[at] = column_tail(sums, c) / sample.tail;
 			variance += shares->variance[at];
 			tail += shares->tail[at];
 		}
-		at = parts_at + p * shares->replicate_cnt + r;
+		at = parts_at + p * shares->of.replicate_cnt + r;
 		shares->variance[at] = variance;
 		shares->tail[at] = tail;
 	}
-}
-
-static int replicates(void *ctx, size_t task, unsigned worker)
-{
-	struct shares *shares = ctx;
-
-	for (size_t r = task * REPLICATES_PER_TASK; r < (task + 1) * REPLICATES_PER_TASK; r++)
-		if (r < shares->replicate_cnt)
-			replicate(shares, (uint32_t)r, shares->scratch[worker], shares->multiplicity[worker]);
-	return 0;
 }
 
 /*
@@ -197,10 +169,10 @@ struct ci shares_widen(struct ci ci, double lost)
 
 static void finish_line(struct shares *shares, struct share_line *line, size_t at, double lost)
 {
-	uint32_t cnt = shares->replicate_cnt;
+	uint32_t cnt = shares->of.replicate_cnt;
 
 	line->variance_share_ci =
-		bootstrap_interval(shares->variance + at * cnt, cnt, line->variance_share, shares->blocks.cnt);
+		bootstrap_interval(shares->variance + at * cnt, cnt, line->variance_share, shares->of.blocks.cnt);
 	line->tail_share_ci =
 		bootstrap_interval(shares->tail + at * cnt, cnt, line->tail_share, shares->late_block_cnt);
 	line->variance_share_ci = shares_widen(line->variance_share_ci, lost);
@@ -242,8 +214,8 @@ static size_t late_blocks(const struct shares *shares)
 {
 	size_t cnt = 0;
 
-	for (size_t b = 0; b < shares->blocks.cnt; b++)
-		cnt += shares->sums[b * shares->stride + ROW_W_LATE] > 0;
+	for (size_t b = 0; b < shares->of.blocks.cnt; b++)
+		cnt += shares->of.sums[b * shares->of.stride + ROW_W_LATE] > 0;
 	return cnt < BOOTSTRAP_LATE_BLOCKS_MIN ? 0 : cnt;
 }
 
@@ -257,35 +229,25 @@ static int shares_alloc(struct shares *shares)
 	for (size_t p = 0; p < shares->part_cnt; p++)
 		shares->first_column[p + 1] = shares->first_column[p] + shares->parts[p].slot_cnt;
 	shares->column_cnt = shares->first_column[shares->part_cnt];
-	shares->stride = ROW_SUM_CNT + shares->column_cnt * COLUMN_SUM_CNT;
+	shares->of.stride = ROW_SUM_CNT + shares->column_cnt * COLUMN_SUM_CNT;
 	line_cnt = shares->column_cnt + shares->part_cnt;
-	shares->sums = calloc(shares->blocks.cnt * shares->stride, sizeof(double));
+	shares->of.sums = calloc(shares->of.blocks.cnt * shares->of.stride, sizeof(double));
 	shares->late_met = calloc(shares->column_cnt + 1, sizeof(double));
-	shares->variance = calloc(line_cnt * shares->replicate_cnt + 1, sizeof(double));
-	shares->tail = calloc(line_cnt * shares->replicate_cnt + 1, sizeof(double));
-	if (!shares->sums || !shares->late_met || !shares->variance || !shares->tail)
+	shares->variance = calloc(line_cnt * shares->of.replicate_cnt + 1, sizeof(double));
+	shares->tail = calloc(line_cnt * shares->of.replicate_cnt + 1, sizeof(double));
+	if (!shares->of.sums || !shares->late_met || !shares->variance || !shares->tail)
 		return -ENOMEM;
-	for (unsigned i = 0; i < parallel_workers(); i++) {
-		shares->scratch[i] = calloc(shares->stride, sizeof(double));
-		shares->multiplicity[i] = calloc(shares->blocks.cnt, sizeof(uint32_t));
-		if (!shares->scratch[i] || !shares->multiplicity[i])
-			return -ENOMEM;
-	}
 	return 0;
 }
 
 static void shares_release(struct shares *shares)
 {
-	for (unsigned i = 0; i < PARALLEL_WORKERS_MAX; i++) {
-		free(shares->scratch[i]);
-		free(shares->multiplicity[i]);
-	}
 	free(shares->tail);
 	free(shares->variance);
 	free(shares->late_met);
-	free(shares->sums);
+	free(shares->of.sums);
 	free(shares->first_column);
-	bootstrap_blocks__free(&shares->blocks);
+	bootstrap_blocks__free(&shares->of.blocks);
 }
 
 static void lines_undefined(struct share_part *part)
@@ -301,8 +263,8 @@ static void lines_undefined(struct share_part *part)
 int shares_compute(struct share_part *parts, size_t part_cnt, const struct share_rows *rows,
 		   const struct share_opts *opts)
 {
-	struct shares shares = {.parts = parts, .part_cnt = part_cnt, .rows = rows, .seed = opts->seed};
-	double sum = 0, weight = 0, *total;
+	struct shares shares = {.parts = parts, .part_cnt = part_cnt, .rows = rows, .of.seed = opts->seed};
+	double sum = 0, weight = 0, *total = NULL;
 	struct sample sample;
 	int err;
 
@@ -310,10 +272,10 @@ int shares_compute(struct share_part *parts, size_t part_cnt, const struct share
 		lines_undefined(&parts[p]);
 	if (!rows->row_cnt)
 		return 0;
-	err = bootstrap_blocks__init(&shares.blocks, rows);
+	err = bootstrap_blocks__init(&shares.of.blocks, rows);
 	if (err)
 		return err;
-	shares.replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES;
+	shares.of.replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES;
 	for (size_t i = 0; i < rows->row_cnt; i++) {
 		sum += rows->weights[i] * (double)rows->latency_ns[i];
 		weight += rows->weights[i];
@@ -321,24 +283,26 @@ int shares_compute(struct share_part *parts, size_t part_cnt, const struct share
 	/* A whole number: the differences of equal latencies from it are then equal to the last bit. */
 	shares.center_ns = rint(sum / weight);
 	err = shares_alloc(&shares);
+	total = err ? NULL : calloc(shares.of.stride, sizeof(*total));
+	if (!total)
+		err = -ENOMEM;
 	if (err)
 		goto cleanup;
 	err = parallel_run(part_cnt + 1, sum_part, &shares);
 	if (err)
 		goto cleanup;
-	err = parallel_run((shares.replicate_cnt + REPLICATES_PER_TASK - 1) / REPLICATES_PER_TASK, replicates, &shares);
+	err = bootstrap_run(&shares.of, replicate, &shares);
 	if (err)
 		goto cleanup;
-	total = shares.scratch[0];
-	memset(total, 0, shares.stride * sizeof(*total));
-	for (size_t b = 0; b < shares.blocks.cnt; b++)
-		for (size_t i = 0; i < shares.stride; i++)
-			total[i] += shares.sums[b * shares.stride + i];
+	for (size_t b = 0; b < shares.of.blocks.cnt; b++)
+		for (size_t i = 0; i < shares.of.stride; i++)
+			total[i] += shares.of.sums[b * shares.of.stride + i];
 	sample = sample_of(&shares, total);
 	shares.late_block_cnt = late_blocks(&shares);
 	for (size_t p = 0; p < part_cnt; p++)
 		finish_part(&shares, p, &sample, opts->lost);
 cleanup:
+	free(total);
 	shares_release(&shares);
 	return err;
 }
