@@ -61,7 +61,6 @@ int compare_side__load(struct compare_loaded *loaded, const struct side *side, c
 		return err;
 	filter.since_wall_ns = loaded->since_wall_ns = side_time__wall_ns(&side->from, begin_wall_ns, end_wall_ns);
 	filter.until_wall_ns = loaded->until_wall_ns = side_time__wall_ns(&side->to, begin_wall_ns, end_wall_ns);
-	shard_reader__rewind(reader);
 	return dataset_load(&loaded->dataset, reader, &filter);
 }
 

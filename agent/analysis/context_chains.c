@@ -141,7 +141,6 @@ int context_chains__load(struct context_chains *chains, struct shard_reader *rea
 	if (!chains->arena || vec_push(&chains->items, none) || vec_push(&chains->items, other) ||
 	    idmap__id(&chains->ids, none.id, 0, &id) || idmap__id(&chains->ids, other.id, 0, &id))
 		return -ENOMEM;
-	shard_reader__rewind(reader);
 	err = shard_reader__select(reader, tables, 1);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = add_block(chains, block);

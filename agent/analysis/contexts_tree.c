@@ -2,7 +2,6 @@
 /* Stacks of the sampler, in one calling-context tree per type, and per type and context; which request ended in which.
  */
 #include "analysis/contexts.h"
-#include "analysis/samples.h"
 #include "base/idmap.h"
 #include "base/names.h"
 #include "base/vec.h"
@@ -231,10 +230,8 @@ static int walk_table(struct tree_walk *walk, struct shard_reader *reader, const
 		      int (*add)(struct tree_walk *walk, const struct shard_block *block))
 {
 	const struct shard_block *block;
-	int err;
+	int err = shard_reader__select(reader, &table, 1);
 
-	shard_reader__rewind(reader);
-	err = shard_reader__select(reader, &table, 1);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = add(walk, block);
 	return err;

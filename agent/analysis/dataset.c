@@ -2,6 +2,7 @@
 #include "analysis/dataset_build.h"
 
 #include "base/names.h"
+#include "base/order.h"
 #include "base/progress.h"
 
 #include <errno.h>
@@ -270,7 +271,6 @@ int dataset_load(struct dataset *dataset, struct shard_reader *reader, const str
 		err = dataset_build__own(&build);
 	if (err)
 		goto cleanup;
-	shard_reader__rewind(reader);
 	err = read_tables(&build, reader, rest, sizeof(rest) / sizeof(rest[0]));
 	if (!err && !build.is_recording)
 		err = -ENOENT;
@@ -299,10 +299,7 @@ void dataset_free(struct dataset *dataset)
 	*dataset = (struct dataset){.pid = -1};
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+ORDER(compare_names, char *const, strcmp(*a, *b));
 
 bool dataset_type_fits(const char *type, const char *asked)
 {

@@ -158,7 +158,6 @@ int samples_load(struct samples *samples, const struct traces *traces, struct sh
 	*samples = (struct samples){.traces = traces, .arena = arena__new()};
 	samples->names.arena = samples->arena;
 	err = samples->arena ? vec_push(&samples->nodes, ((struct sample_node){0})) : -ENOMEM;
-	shard_reader__rewind(reader);
 	if (!err)
 		err = shard_reader__select(reader, tables, 1);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
@@ -184,17 +183,7 @@ void samples_free(struct samples *samples)
 
 static size_t first_from(const struct samples *samples, const struct sample *least)
 {
-	size_t lo = 0, hi = samples->rows.cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (compare_samples(&samples->rows.items[mid], least) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return search_first(0, samples->rows.cnt, mid, compare_samples(&samples->rows.items[mid], least) >= 0);
 }
 
 const struct sample *samples_of(const struct samples *samples, const struct trace_session *session, uint32_t tid,
@@ -223,25 +212,18 @@ const struct sample *samples_of(const struct samples *samples, const struct trac
 const struct sample *samples_of_sid(const struct samples *samples, uint64_t session_id, uint64_t sid, size_t *cnt)
 {
 	struct sample least = {.sid = sid};
-	size_t lo = 0, hi = samples->rows.cnt, end;
+	size_t first, end;
 
 	*cnt = 0;
 	if (!sid || !idmap__find(&samples->session_ids, session_id, 0, &least.group))
 		return NULL;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (compare_by_sid(&samples->rows.items[mid], &least) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (end = lo; end < samples->rows.cnt && samples->rows.items[end].group == least.group &&
-		       samples->rows.items[end].sid == sid;
+	first = search_first(0, samples->rows.cnt, mid, compare_by_sid(&samples->rows.items[mid], &least) >= 0);
+	for (end = first; end < samples->rows.cnt && samples->rows.items[end].group == least.group &&
+			  samples->rows.items[end].sid == sid;
 	     end++)
 		;
-	*cnt = end - lo;
-	return &samples->rows.items[lo];
+	*cnt = end - first;
+	return &samples->rows.items[first];
 }
 
 bool samples_is_start(const char *name)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/segments_difference.h"
 
+#include "base/order.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -80,15 +82,7 @@ static double size_of(const struct segments_event *event)
 	return no_less(event->gain[COMPARE_B]) - no_less(event->gain[COMPARE_A]);
 }
 
-static int compare_events(const void *left, const void *right)
-{
-	const struct segments_event *a = left, *b = right;
-	double of_a = size_of(a), of_b = size_of(b);
-
-	if (of_a != of_b)
-		return of_a < of_b ? 1 : -1;
-	return strcmp(a->event, b->event);
-}
+ORDER(compare_events, struct segments_event, BY(size_of(b), size_of(a)), strcmp(a->event, b->event));
 
 /* B comes first: its events are the lines. */
 static int take_event(struct segments_difference *difference, const struct event_line *line, int side)
@@ -127,7 +121,6 @@ static int add_events(struct segments_difference *difference, struct shard_reade
 	struct report report;
 	int err;
 
-	shard_reader__rewind(reader);
 	err = dataset_load(&dataset, reader, filter);
 	if (err)
 		return err == -ESRCH || err == -ENOENT ? 0 : err;
@@ -173,7 +166,6 @@ int segments_difference__make(struct segments_difference *difference, struct sha
 	if (first == last)
 		return 0;
 	both = filter_of(segments, first, last, filter);
-	shard_reader__rewind(reader);
 	made = dataset_load(&difference->findings.dataset, reader, &both);
 	if (made)
 		return made == -ESRCH || made == -ENOENT ? 0 : made;

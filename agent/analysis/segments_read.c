@@ -143,10 +143,8 @@ static void sum_losses(struct reading *reading)
 static int read_tables(struct reading *reading, struct shard_reader *reader, const char *const *tables, size_t cnt)
 {
 	const struct shard_block *block;
-	int err;
+	int err = shard_reader__select(reader, tables, cnt);
 
-	shard_reader__rewind(reader);
-	err = shard_reader__select(reader, tables, cnt);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = !strcmp(block->table, "session") ? segments_take_anchors(&reading->rows, block)
 		      : !strcmp(block->table, "loss")  ? take_losses(reading, block)
@@ -194,7 +192,6 @@ static int read_requests(struct segments_rows *rows, struct shard_reader *reader
 	int err;
 
 	filter.without_events = true;
-	shard_reader__rewind(reader);
 	err = dataset_load(&dataset, reader, &filter);
 	if (err)
 		return err;

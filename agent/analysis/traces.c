@@ -327,7 +327,6 @@ int traces_load(struct traces *traces, struct shard_reader *reader)
 	int err;
 
 	*traces = (struct traces){0};
-	shard_reader__rewind(reader);
 	progress_at("reading chains");
 	err = shard_reader__select(reader, first, 1);
 	if (!err)
@@ -338,7 +337,6 @@ int traces_load(struct traces *traces, struct shard_reader *reader)
 	err = traces->arena ? intern__id(&traces->strings, "", &empty) : -ENOMEM;
 	if (!err)
 		err = traces__join(traces, reader);
-	shard_reader__rewind(reader);
 	if (!err)
 		err = shard_reader__select(reader, tables, sizeof(tables) / sizeof(tables[0]));
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)

@@ -152,10 +152,8 @@ int traces__join(struct traces *traces, struct shard_reader *reader)
 	static const char *const tables[] = {"handoff"};
 	const struct shard_block *block;
 	uint32_t session;
-	int err;
+	int err = shard_reader__select(reader, tables, 1);
 
-	shard_reader__rewind(reader);
-	err = shard_reader__select(reader, tables, 1);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
 		err = traces__session(traces, block, &session);
 		for (uint32_t row = 0; !err && row < block->row_cnt; row++)

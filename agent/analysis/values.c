@@ -7,7 +7,6 @@
 #include "shard/columns.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int session_of(struct values *values, uint64_t id, uint32_t *session)
@@ -232,10 +231,8 @@ static int read_tables(struct values *values, struct shard_reader *reader, const
 {
 	const struct shard_block *block;
 	uint32_t session;
-	int err;
+	int err = shard_reader__select(reader, tables, cnt);
 
-	shard_reader__rewind(reader);
-	err = shard_reader__select(reader, tables, cnt);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
 		err = session_of(values, block->session_id, &session);
 		if (err)

@@ -58,6 +58,7 @@ static void reader__unselect(struct shard_reader *reader)
 
 int shard_reader__select(struct shard_reader *reader, const char *const *tables, size_t table_cnt)
 {
+	shard_reader__rewind(reader);
 	reader__unselect(reader);
 	reader->select_all = !tables;
 	for (size_t i = 0; tables && i < table_cnt; i++) {

@@ -18,7 +18,10 @@ struct shard_reader;
  */
 struct shard_reader *shard_reader__open(const char *const *paths, size_t path_cnt, const char **bad_path);
 
-/* Only blocks of these tables are decoded from now on, the others are skipped cheaply; NULL: all. */
+/*
+ * Starts over at the first file; only blocks of these tables are decoded from now on, the others are skipped cheaply;
+ * NULL: all.
+ */
 int shard_reader__select(struct shard_reader *reader, const char *const *tables, size_t table_cnt);
 
 /*
@@ -27,7 +30,7 @@ int shard_reader__select(struct shard_reader *reader, const char *const *tables,
  */
 int shard_reader__next(struct shard_reader *reader, const struct shard_block **block);
 
-/* Starts over at the first file. */
+/* Starts over at the first file, with the same tables. */
 void shard_reader__rewind(struct shard_reader *reader);
 
 /* Everything found damaged so far, each place once; valid until the next call of shard_reader__next(). */

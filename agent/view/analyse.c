@@ -65,7 +65,6 @@ static bool type_is_known(const struct analyse_options *options, struct shard_re
 	struct dataset dataset;
 	size_t rows;
 
-	shard_reader__rewind(reader);
 	if (dataset_load(&dataset, reader, &none))
 		return true;
 	rows = dataset.row_cnt;
@@ -100,7 +99,6 @@ static void say_no_such(struct shard_reader *reader, const struct analyse_option
 	struct dataset dataset;
 	char list[512] = "";
 
-	shard_reader__rewind(reader);
 	if (dataset_load(&dataset, reader, &none))
 		return;
 	for (size_t i = 0; i < dataset.host_cnt && strlen(list) < 400; i++)

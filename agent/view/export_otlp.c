@@ -345,7 +345,6 @@ static int put_rows(struct otlp *otlp, struct shard_reader *reader)
 
 	if (ret)
 		return ret;
-	shard_reader__rewind(reader);
 	while ((ret = shard_reader__next(reader, &block)) > 0) {
 		struct row_columns columns = {.fixed = block_columns(block, INTERVAL, interval)};
 		int err = enter_session(otlp, block->session_id);

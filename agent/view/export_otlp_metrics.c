@@ -124,7 +124,6 @@ static int read_rows(struct otlp_metrics *metrics, struct shard_reader *reader)
 
 	if (ret)
 		return ret;
-	shard_reader__rewind(reader);
 	while ((ret = shard_reader__next(reader, &block)) > 0) {
 		const struct otlp_session *session = otlp_sessions__find(&metrics->sessions, block->session_id);
 		int err = 0;

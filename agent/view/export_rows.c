@@ -39,7 +39,6 @@ static void names__free(struct names *names)
 
 static int select_table(struct shard_reader *reader, const char *table)
 {
-	shard_reader__rewind(reader);
 	return shard_reader__select(reader, table ? &table : NULL, table ? 1 : 0);
 }
 

@@ -109,10 +109,8 @@ int export_folded_stacks(FILE *out, struct shard_reader *reader)
 		return -ENOMEM;
 	stacks->strings.arena = arena__new();
 	err = stacks->strings.arena ? 0 : -ENOMEM;
-	if (!err) {
-		shard_reader__rewind(reader);
+	if (!err)
 		err = shard_reader__select(reader, tables, 1);
-	}
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = add_block(stacks, block);
 	if (!err)

@@ -52,8 +52,6 @@ static int read_cost(struct shard_reader *reader, struct metrics_cost *sum)
 	const struct shard_block *block;
 	int ret = shard_reader__select(reader, tables, 1);
 
-	if (!ret)
-		shard_reader__rewind(reader);
 	while (!ret && (ret = shard_reader__next(reader, &block)) > 0) {
 		const struct shard_block_column *key = text_column(block, "key"), *value = text_column(block, "value");
 		uint32_t cnt = ids.cnt, no;

@@ -52,7 +52,6 @@ int otlp_sessions__read(struct otlp_sessions *sessions, struct shard_reader *rea
 
 	if (ret)
 		return ret;
-	shard_reader__rewind(reader);
 	while ((ret = shard_reader__next(reader, &block)) > 0) {
 		const struct shard_block_column *key = block_column(block, "key", SHARD_STR);
 		const struct shard_block_column *value = block_column(block, "value", SHARD_STR);
