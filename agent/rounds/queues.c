@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/privilege.h"
 #include "capture/probes.h"
 #include "rounds/queues_internal.h"
 #include "target/proc_file.h"
@@ -11,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define PLACES_MAX 3000
@@ -42,9 +40,7 @@ struct watch {
 	VEC(size_t) lists_of; /* of each probe: which list it is from */
 	VEC(uint64_t) seen;   /* of each line */
 	queue_values values;
-	target_processes processes;
-	target_listeners listeners;
-	struct capture *capture;
+	struct suggest_capture live;
 	uint64_t spent_ns, refreshed_ts;
 	uint8_t hazards; /* that the probes were planned for */
 	bool is_over;    /* return probes are not safe any more */
@@ -70,34 +66,6 @@ static int take_value(void *owner, const struct wl_record_header *header)
 		.round = watch->round,
 	};
 	return vec_push(&watch->values, value);
-}
-
-static int open_capture(struct watch *watch)
-{
-	struct capture_opts opts = {
-		.processes = &watch->processes,
-		.listeners = &watch->listeners,
-		.probes = true,
-		.children = watch->options->children,
-		.rate = 1,
-		.ring_sz = RING_SZ,
-		.btf_path = watch->options->btf_path,
-	};
-	const struct privilege_uses uses = {.more_processes = true};
-	int err = privilege_check();
-
-	if (err)
-		return err;
-	privilege_narrow(&uses);
-	err = target_set_processes(watch->options->target, watch->options->children, &watch->processes);
-	if (!err)
-		err = target_listeners_read(&watch->processes, &watch->listeners);
-	if (err) {
-		log_error("process %d cannot be looked at: %s", watch->options->target->pids.items[0], strerror(-err));
-		return err;
-	}
-	watch->capture = capture__new(&opts);
-	return watch->capture ? capture__start(watch->capture) : -errno;
 }
 
 /* All lines that can be probed cheaply. */
@@ -187,19 +155,19 @@ static int watch_until(struct watch *watch, const struct round *round, const str
 {
 	struct probe_set *set = NULL;
 	uint64_t begin_ts, now, cost_ns = 0;
-	int err = capture__attach_probes(watch->capture, probes, cnt, &set);
+	int err = capture__attach_probes(watch->live.capture, probes, cnt, &set);
 
 	if (err)
 		return err;
-	capture__probe_hits(watch->capture, set, before);
+	capture__probe_hits(watch->live.capture, set, before);
 	for (begin_ts = now = monotonic_ns();
 	     !err && !is_over(watch) && now - begin_ts < round->duration_ns && cost_ns < round->cost_max_ns;
 	     now = monotonic_ns()) {
 		log_progress("watching %zu places: %.1f s", cnt, (now - begin_ts) / SECOND_NS);
-		err = capture__poll(watch->capture, round->poll_ms, take_value, watch);
+		err = capture__poll(watch->live.capture, round->poll_ms, take_value, watch);
 		if (err == -EINTR || err > 0)
 			err = 0;
-		capture__probe_hits(watch->capture, set, hits);
+		capture__probe_hits(watch->live.capture, set, hits);
 		cost_ns = 0;
 		for (size_t i = 0; i < cnt; i++)
 			cost_ns += hits[i].cost_ns - before[i].cost_ns;
@@ -209,7 +177,7 @@ static int watch_until(struct watch *watch, const struct round *round, const str
 		watch->study->lines.items[probes[i].func].hits += hits[i].entries - before[i].entries;
 	watch->spent_ns += cost_ns;
 	watch->study->seconds += (now - begin_ts) / SECOND_NS;
-	capture__detach_probes(watch->capture, set);
+	capture__detach_probes(watch->live.capture, set);
 	return err;
 }
 
@@ -284,7 +252,7 @@ static int watch_all(struct watch *watch)
 		one.poll_ms = one.with_often ? LOOK_POLL_MS : POLL_MS;
 		err = watch_round(watch, &one);
 	}
-	capture__detaching(watch->capture, DETACH_WAIT_NS);
+	capture__detaching(watch->live.capture, DETACH_WAIT_NS);
 	free(often);
 	return err;
 }
@@ -356,12 +324,12 @@ static int watch_and_match(struct watch *watch)
 	for (size_t i = 0; i < watch->study->lines.cnt && !err; i++)
 		err = vec_push(&watch->seen, 0);
 	if (!err)
-		err = open_capture(watch);
+		err = suggest_capture__open(&watch->live, watch->options, false, RING_SZ);
 	if (!err)
 		err = watch_all(watch);
 	if (err)
 		return err;
-	capture__counts(watch->capture, &counts);
+	capture__counts(watch->live.capture, &counts);
 	watch->study->lost = counts.loss[WL_LOSS_EDGE].lost;
 	watch->study->cost = watch->study->seconds > 0 ? watch->spent_ns / SECOND_NS / watch->study->seconds : 0;
 	return match_all(watch);
@@ -396,15 +364,13 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 		err = watch_and_match(&watch);
 	if (err == -ENOMEM)
 		log_error("out of memory");
-	capture__free(watch.capture);
+	suggest_capture__close(&watch.live);
 	queue_lists_free(&watch.lists);
 	queue_places_free(&places);
 	vec_free(&watch.probes);
 	vec_free(&watch.lists_of);
 	vec_free(&watch.seen);
 	vec_free(&watch.values);
-	vec_free(&watch.processes);
-	vec_free(&watch.listeners);
 	return err;
 }
 

@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/privilege.h"
-#include "capture/probes.h"
-#include "target/target.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,9 +24,7 @@ struct count {
 	struct probe_hits *hits;   /* of those that were attached */
 	size_t *attached;          /* index into study->found */
 	size_t attached_cnt;
-	target_processes processes;
-	target_listeners listeners;
-	struct capture *capture;
+	struct suggest_capture live;
 };
 
 /* Nothing of the records is of interest. */
@@ -39,17 +35,18 @@ static int ignore_record(void *owner, const struct wl_record_header *record)
 	return 0;
 }
 
-static int open_capture(struct count *count)
+int suggest_capture__open(struct suggest_capture *live, const struct suggest_options *options, bool sockets,
+			  size_t ring_sz)
 {
 	struct capture_opts opts = {
-		.processes = &count->processes,
-		.listeners = &count->listeners,
-		.sockets = true,
+		.processes = &live->processes,
+		.listeners = &live->listeners,
+		.sockets = sockets,
 		.probes = true,
-		.children = count->options->children,
+		.children = options->children,
 		.rate = 1, /* of 2^32: all are counted, next to none is recorded */
-		.ring_sz = RING_SZ,
-		.btf_path = count->options->btf_path,
+		.ring_sz = ring_sz,
+		.btf_path = options->btf_path,
 	};
 	const struct privilege_uses uses = {.more_processes = true};
 	int err = privilege_check();
@@ -57,17 +54,23 @@ static int open_capture(struct count *count)
 	if (err)
 		return err;
 	privilege_narrow(&uses);
-	err = target_set_processes(count->options->target, count->options->children, &count->processes);
+	err = target_set_processes(options->target, options->children, &live->processes);
 	if (!err)
-		err = target_listeners_read(&count->processes, &count->listeners);
+		err = target_listeners_read(&live->processes, &live->listeners);
 	if (err) {
-		log_error("process %d cannot be looked at: %s", count->options->target->pids.items[0], strerror(-err));
+		log_error("process %d cannot be looked at: %s", options->target->pids.items[0], strerror(-err));
 		return err;
 	}
-	count->capture = capture__new(&opts);
-	if (!count->capture)
-		return -errno;
-	return capture__start(count->capture);
+	live->capture = capture__new(&opts);
+	return live->capture ? capture__start(live->capture) : -errno;
+}
+
+void suggest_capture__close(struct suggest_capture *live)
+{
+	capture__free(live->capture);
+	vec_free(&live->processes);
+	vec_free(&live->listeners);
+	*live = (struct suggest_capture){0};
 }
 
 /* Only the entries, and only where they are cheap: what is hit a million times must not be found out by harm. */
@@ -108,25 +111,25 @@ static int count_calls(struct count *count)
 	int err = probes ? plan_all(count, probes) : -ENOMEM;
 
 	if (!err)
-		err = open_capture(count);
+		err = suggest_capture__open(&count->live, count->options, true, RING_SZ);
 	if (!err)
-		err = capture__attach_probes(count->capture, probes, count->attached_cnt, &set);
+		err = capture__attach_probes(count->live.capture, probes, count->attached_cnt, &set);
 	if (!err) {
 		/* Attaching takes its time, and what came first has been counted meanwhile. */
-		capture__probe_hits(count->capture, set, count->before);
-		capture__counts(count->capture, &before);
+		capture__probe_hits(count->live.capture, set, count->before);
+		capture__counts(count->live.capture, &before);
 		begin_ts = monotonic_ns();
 	}
 	while (!err && (end_ts = monotonic_ns()) - begin_ts < count->options->duration_ns) {
 		log_progress("counting %zu functions: %.1f s", count->attached_cnt, (end_ts - begin_ts) / SECOND_NS);
-		err = capture__poll(count->capture, POLL_MS, ignore_record, count);
+		err = capture__poll(count->live.capture, POLL_MS, ignore_record, count);
 		if (err == -EINTR || err > 0)
 			err = 0;
 	}
 	log_progress_end();
 	if (!err) {
-		capture__probe_hits(count->capture, set, count->hits);
-		capture__counts(count->capture, &after);
+		capture__probe_hits(count->live.capture, set, count->hits);
+		capture__counts(count->live.capture, &after);
 		count->study->seconds = (end_ts - begin_ts) / SECOND_NS;
 		count->study->requests_per_s = (after.seen - before.seen) / count->study->seconds;
 	}
@@ -139,8 +142,7 @@ static int count_calls(struct count *count)
 		suggestion->cost = suggestion->per_s * capture__call_cost_ns(&count->plans[idx]) / SECOND_NS;
 	}
 	count->study->counted_cnt = count->attached_cnt;
-	capture__free(count->capture);
-	count->capture = NULL;
+	suggest_capture__close(&count->live);
 	free(probes);
 	return err;
 }
@@ -172,7 +174,5 @@ int suggest_count(struct suggestion_study *study, const struct suggest_options *
 	free(count.before);
 	free(count.hits);
 	free(count.attached);
-	vec_free(&count.processes);
-	vec_free(&count.listeners);
 	return err;
 }

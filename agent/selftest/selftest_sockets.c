@@ -175,18 +175,26 @@ static bool make_rounds(struct stage *stage, struct check *check, enum witness_t
 	       judge_requests(stage, check, request_type(stage, which), sent, &answer, rounds);
 }
 
+/* NULL without a network, too: it is skipped then. */
+static struct check *net_check(struct stage *stage, const char *name, enum hook_feature feature, const char *unit)
+{
+	struct check *check = stage_check(stage, name, feature, unit);
+
+	if (!check || !stage->witness.why_no_net[0])
+		return check;
+	check_skip(check, "%s", stage->witness.why_no_net);
+	return NULL;
+}
+
 static void check_requests(struct stage *stage, const char *name, enum hook_feature feature, enum witness_task task,
 			   enum witness_socket which)
 {
-	struct check *check = stage_check(stage, name, feature, "ns");
+	struct check *check =
+		which == WITNESS_UNIX ? stage_check(stage, name, feature, "ns") : net_check(stage, name, feature, "ns");
 	struct check_rounds rounds = {};
 
 	if (!check)
 		return;
-	if (which != WITNESS_UNIX && stage->witness.why_no_net[0]) {
-		check_skip(check, "%s", stage->witness.why_no_net);
-		return;
-	}
 	do {
 		if (!make_rounds(stage, check, task, which, &rounds))
 			return;
@@ -212,17 +220,6 @@ static bool abandoned_one(const struct stage *stage, const void *want)
 
 	capture__counts(stage->capture, &counts);
 	return counts.abandoned > *(const uint64_t *)want;
-}
-
-/* NULL without a network, too: it is skipped then. */
-static struct check *net_check(struct stage *stage, const char *name, enum hook_feature feature, const char *unit)
-{
-	struct check *check = stage_check(stage, name, feature, unit);
-
-	if (!check || !stage->witness.why_no_net[0])
-		return check;
-	check_skip(check, "%s", stage->witness.why_no_net);
-	return NULL;
 }
 
 /* The server closes the connection instead of replying. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "model/session.h"
@@ -133,13 +134,13 @@ int recording_write_session(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
 	char cmdline[SESSION_TEXT_MAX] = "", host[SHARD_HOST_MAX + 1];
-	struct timespec mono, wall;
+	uint64_t mono_ns, wall_ns;
 	struct utsname uts;
 
 	uname(&uts);
 	target_cmdline(options->pid, cmdline, sizeof(cmdline));
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	clock_gettime(CLOCK_REALTIME, &wall);
+	mono_ns = monotonic_ns();
+	wall_ns = realtime_ns();
 	journal__say(&recording->journal, "version", "%s", WHYLATE_VERSION);
 	journal__say(&recording->journal, "host", "%s", recording_host(recording, host));
 	journal__say(&recording->journal, "kernel", "%s", uts.release);
@@ -148,8 +149,8 @@ int recording_write_session(struct recording *recording)
 	journal__say(&recording->journal, "comm", "%s", recording->target.comm);
 	if (!options->no_cmdline)
 		journal__say(&recording->journal, "cmdline", "%s", cmdline);
-	journal__say(&recording->journal, "mono_anchor_ns", "%lld", mono.tv_sec * 1000000000LL + mono.tv_nsec);
-	journal__say(&recording->journal, "wall_anchor_ns", "%lld", wall.tv_sec * 1000000000LL + wall.tv_nsec);
+	journal__say(&recording->journal, "mono_anchor_ns", "%" PRIu64, mono_ns);
+	journal__say(&recording->journal, "wall_anchor_ns", "%" PRIu64, wall_ns);
 	journal__say(&recording->journal, "mode", "%s", options->trace ? "trace" : "counters");
 	journal__say(&recording->journal, "source", "%s", recording_of_sockets(recording) ? "sockets" : "functions");
 	recording_write_limits(recording);
@@ -167,33 +168,22 @@ int recording_write_session(struct recording *recording)
 
 int recording_write_loss(struct recording *recording)
 {
-	struct shard_row *row = &recording->journal.row;
 	const struct wl_loss_count *loss;
 	uint64_t ts = monotonic_ns();
 	uint32_t cpu_cnt;
-	int err;
 
 	capture__counts(recording->capture, &recording->rings.counts);
 	loss = capture__loss_per_cpu(recording->capture, &cpu_cnt);
-	for (uint32_t cpu = 0; cpu < cpu_cnt; cpu++) {
+	for (uint32_t cpu = 0; cpu < cpu_cnt; cpu++)
 		for (int class = 0; class < WL_LOSS_CNT; class ++) {
 			const struct wl_loss_count *count = &loss[cpu * WL_LOSS_CNT + class];
 
-			if (!count->emitted && !count->lost)
-				continue;
-			memset(row->nulls, 0, sizeof(row->nulls));
-			row->values[LOSS_TS].u64 = ts;
-			row->values[LOSS_CLASS].str = loss_name(class);
-			row->values[LOSS_CPU].u64 = cpu;
-			row->values[LOSS_EMITTED].u64 = count->emitted;
-			row->values[LOSS_LOST].u64 = count->lost;
-			err = journal__append(&recording->journal, SHARD_TABLE_LOSS, row);
-			if (err)
-				return err;
+			if (count->emitted || count->lost)
+				journal__loss(&recording->journal, ts, class, cpu, count->emitted, count->lost);
 		}
-	}
-	err = recording_probes_write_loss(recording, ts);
-	return err ? err : recording_trace_write_loss(recording, ts);
+	recording_probes_write_loss(recording, ts);
+	recording_trace_write_loss(recording, ts);
+	return recording->journal.err;
 }
 
 static int write_hw(struct recording *recording, uint64_t now)

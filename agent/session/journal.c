@@ -2,6 +2,7 @@
 #include "session/journal.h"
 
 #include "base/clock.h"
+#include "base/names.h"
 #include "model/session.h"
 
 #include <stdarg.h>
@@ -45,6 +46,20 @@ int journal__say(struct journal *journal, const char *key, const char *fmt, ...)
 	say(journal, key, fmt, args);
 	va_end(args);
 	return journal->err;
+}
+
+int journal__loss(struct journal *journal, uint64_t ts, enum wl_loss class, uint32_t cpu, uint64_t emitted,
+		  uint64_t lost)
+{
+	struct shard_row *row = &journal->row;
+
+	memset(row->nulls, 0, sizeof(row->nulls));
+	row->values[LOSS_TS].u64 = ts;
+	row->values[LOSS_CLASS].str = loss_name(class);
+	row->values[LOSS_CPU].u64 = cpu;
+	row->values[LOSS_EMITTED].u64 = emitted;
+	row->values[LOSS_LOST].u64 = lost;
+	return journal__append(journal, SHARD_TABLE_LOSS, row);
 }
 
 int journal__note(struct journal *journal, const char *fmt, ...)

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "shard/writer.h"
 
+#include <whylate/record.h>
+
 struct journal {
 	struct shard_writer *writer; /* NULL: nothing is written to yet, or any more */
 	struct shard_row row;        /* the caller's, to fill */
@@ -23,6 +25,9 @@ int journal__append(struct journal *journal, enum shard_table_id table, const st
 int journal__flush(struct journal *journal);
 /* A row of the session table.  The newest one of a key holds. */
 int journal__say(struct journal *journal, const char *key, const char *fmt, ...) WL_PRINTF(3, 4);
+/* A row of the loss table. */
+int journal__loss(struct journal *journal, uint64_t ts, enum wl_loss class, uint32_t cpu, uint64_t emitted,
+		  uint64_t lost);
 /* A sentence for the report, under a key of its own. */
 int journal__note(struct journal *journal, const char *fmt, ...) WL_PRINTF(2, 3);
 

@@ -2,7 +2,6 @@
 #include "session/probes.h"
 
 #include "base/log.h"
-#include "base/names.h"
 #include "model/session.h"
 #include "session/recording.h"
 #include "session/sinks.h"
@@ -202,14 +201,7 @@ static struct recorded_set *make_set(struct recording *recording, const struct r
 /* It is not among the sets any more. */
 static void drop_set(struct recording *recording, struct recorded_set *set)
 {
-	struct recorded_probes *probes = recording->probes;
-
-	for (size_t i = 0; i < probes->sets.cnt; i++) {
-		if (probes->sets.items[i] != set)
-			continue;
-		probes->sets.items[i] = probes->sets.items[--probes->sets.cnt];
-		break;
-	}
+	vec_take_out(&recording->probes->sets, set);
 	capture__detach_probes(recording->capture, set->set);
 	set__free(set);
 }
@@ -382,23 +374,16 @@ int recording_probes_finish(struct recording *recording)
 	return err ? err : invocations__finish(recording->probes->invocations);
 }
 
-int recording_probes_write_loss(struct recording *recording, uint64_t ts)
+void recording_probes_write_loss(struct recording *recording, uint64_t ts)
 {
 	struct invocations_counts counts;
-	struct shard_row *row;
 
 	if (!recording->probes)
-		return 0;
+		return;
 	invocations__counts(recording->probes->invocations, &counts);
-	if (!counts.missing)
-		return 0;
-	row = new_row(recording);
-	row->values[LOSS_TS].u64 = ts;
-	row->values[LOSS_CLASS].str = loss_name(WL_LOSS_FORGOTTEN);
-	row->values[LOSS_CPU].u64 = 0;
-	row->values[LOSS_EMITTED].u64 = counts.written + counts.missing;
-	row->values[LOSS_LOST].u64 = counts.missing;
-	return journal__append(&recording->journal, SHARD_TABLE_LOSS, row);
+	if (counts.missing)
+		journal__loss(&recording->journal, ts, WL_LOSS_FORGOTTEN, 0, counts.written + counts.missing,
+			      counts.missing);
 }
 
 int recording_probes_write_counts(struct recording *recording)

@@ -57,7 +57,7 @@ int recording_probes_advance(struct recording *recording);
 bool recording_probes_lost(struct recording *recording);
 /* The capture has stopped and all records have been taken. */
 int recording_probes_finish(struct recording *recording);
-int recording_probes_write_loss(struct recording *recording, uint64_t ts);
+void recording_probes_write_loss(struct recording *recording, uint64_t ts);
 int recording_probes_write_counts(struct recording *recording);
 void recording_probes_say(const struct recording *recording);
 void recording_probes_free(struct recording *recording);

@@ -294,7 +294,7 @@ int recording_trace_open(struct recording *recording);
 /* Everything that was in the rings when they were read last has been handed over. */
 int recording_trace_advance(struct recording *recording);
 int recording_trace_finish(struct recording *recording);
-int recording_trace_write_loss(struct recording *recording, uint64_t ts);
+void recording_trace_write_loss(struct recording *recording, uint64_t ts);
 int recording_trace_write_counts(struct recording *recording);
 void recording_trace_say(const struct recording *recording);
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What trace mode adds to a recording. */
 #include "base/log.h"
-#include "base/names.h"
 #include "session/recording.h"
 #include "session/sinks.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 int recording_append(void *owner, enum shard_table_id table, const struct shard_row *row)
 {
@@ -82,31 +80,18 @@ int recording_trace_finish(struct recording *recording)
 	return recording->trace ? trace__finish(recording->trace, &recording->target.mappings) : 0;
 }
 
-int recording_trace_write_loss(struct recording *recording, uint64_t ts)
+void recording_trace_write_loss(struct recording *recording, uint64_t ts)
 {
-	struct shard_row *row = &recording->journal.row;
+	struct journal *journal = &recording->journal;
 	struct trace_counts counts;
 
 	if (!recording->trace)
-		return 0;
+		return;
 	trace__counts(recording->trace, &counts);
-	for (int i = 0; i < 2; i++) {
-		uint64_t lost = i ? counts.late : counts.cut_short;
-		int err;
-
-		if (!lost)
-			continue;
-		memset(row->nulls, 0, sizeof(row->nulls));
-		row->values[LOSS_TS].u64 = ts;
-		row->values[LOSS_CLASS].str = loss_name(i ? WL_LOSS_LATE : WL_LOSS_DETAIL);
-		row->values[LOSS_CPU].u64 = 0;
-		row->values[LOSS_EMITTED].u64 = i ? counts.taken[WL_RECORD_SEGMENT] : counts.kept;
-		row->values[LOSS_LOST].u64 = lost;
-		err = journal__append(&recording->journal, SHARD_TABLE_LOSS, row);
-		if (err)
-			return err;
-	}
-	return 0;
+	if (counts.cut_short)
+		journal__loss(journal, ts, WL_LOSS_DETAIL, 0, counts.kept, counts.cut_short);
+	if (counts.late)
+		journal__loss(journal, ts, WL_LOSS_LATE, 0, counts.taken[WL_RECORD_SEGMENT], counts.late);
 }
 
 int recording_trace_write_counts(struct recording *recording)

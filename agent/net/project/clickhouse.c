@@ -52,15 +52,6 @@ static void url_parts__free(struct url_parts *parts)
 	curl_free(parts->path);
 }
 
-static bool has_part(CURLU *url, CURLUPart part)
-{
-	char *text = NULL;
-	bool has = !curl_url_get(url, part, &text, 0);
-
-	curl_free(text);
-	return has;
-}
-
 /* A name that needs no quotes anywhere. */
 static bool is_database(const char *name)
 {
@@ -84,9 +75,10 @@ static const char *take_apart(const char *text, bool insecure, struct url_parts 
 		wrong = wanted;
 	else if (strcmp(parts->scheme, "clickhouse") && strcmp(parts->scheme, "clickhouses"))
 		wrong = wanted;
-	else if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
+	else if (http_client_has_part(url, CURLUPART_USER) || http_client_has_part(url, CURLUPART_PASSWORD))
 		wrong = "a name and a password have no place in it (--credentials)";
-	else if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT) || !is_database(parts->path + 1))
+	else if (http_client_has_part(url, CURLUPART_QUERY) || http_client_has_part(url, CURLUPART_FRAGMENT) ||
+		 !is_database(parts->path + 1))
 		wrong = "it must end with the name of a database: letters, digits and _";
 	else if (!strcmp(parts->scheme, "clickhouse") && !insecure && !host_is_loopback(parts->host))
 		wrong = "without TLS everybody on the way can read and change it (clickhouses://, or --insecure)";

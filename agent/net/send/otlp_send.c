@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ANSWER_MAX    65536
 #define CONNECT_S     10L
@@ -33,7 +32,7 @@ struct otlp_send {
 
 const char *otlp_url_check(const char *text, bool insecure)
 {
-	char *scheme = NULL, *host = NULL, *user = NULL;
+	char *scheme = NULL, *host = NULL;
 	CURLU *url = curl_url();
 	const char *wrong = NULL;
 
@@ -43,13 +42,12 @@ const char *otlp_url_check(const char *text, bool insecure)
 	    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) || curl_url_get(url, CURLUPART_HOST, &host, 0) || !*host ||
 	    (strcmp(scheme, "https") && strcmp(scheme, "http")))
 		wrong = "it wants something like http://localhost:4318/v1/traces";
-	else if (!curl_url_get(url, CURLUPART_USER, &user, 0))
+	else if (http_client_has_part(url, CURLUPART_USER))
 		wrong = "a name and a password have no place in it (--headers FILE)";
 	else if (!strcmp(scheme, "http") && !insecure && !host_is_loopback(host))
 		wrong = "without TLS everybody on the way can read it (https, or --insecure)";
 	curl_free(scheme);
 	curl_free(host);
-	curl_free(user);
 	curl_url_cleanup(url);
 	return wrong;
 }
@@ -210,11 +208,7 @@ uint64_t otlp_rejected(const uint8_t *bytes, size_t sz)
 
 static void say_why(struct otlp_send *send, const char *text)
 {
-	snprintf(send->stats.why, sizeof(send->stats.why), "%s", text);
-	send->stats.why[strcspn(send->stats.why, "\n")] = '\0';
-	for (char *c = send->stats.why; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
+	http_client_line(send->stats.why, sizeof(send->stats.why), text);
 }
 
 static bool may_come_again(long status)
@@ -235,10 +229,9 @@ static void drop(struct otlp_send *send, uint64_t span_cnt, long status)
 
 static void rest_until(uint64_t ts)
 {
-	uint64_t now = monotonic_ns(), ns = ts > now ? ts - now : 0;
-	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+	uint64_t now = monotonic_ns();
 
-	nanosleep(&time, NULL);
+	sleep_ns(ts > now ? ts - now : 0);
 }
 
 /* One try: 0; -EAGAIN: later; -ENOMEM. */
@@ -257,9 +250,7 @@ static int try_once(struct otlp_send *send, const void *bytes, size_t sz, size_t
 		return -ENOMEM;
 	code = curl_easy_perform(send->curl);
 	if (code) {
-		const char *text = send->error[0] ? send->error : curl_easy_strerror(code);
-
-		say_why(send, text);
+		say_why(send, send->error[0] ? send->error : curl_easy_strerror(code));
 		return -EAGAIN;
 	}
 	curl_easy_getinfo(send->curl, CURLINFO_RESPONSE_CODE, &status);

@@ -35,15 +35,6 @@ struct upload_client {
 	size_t answer_sz;
 };
 
-static bool has_part(CURLU *url, CURLUPart part)
-{
-	char *text = NULL;
-	bool has = !curl_url_get(url, part, &text, 0);
-
-	curl_free(text);
-	return has;
-}
-
 const char *upload_url_check(const char *text, bool insecure)
 {
 	char *scheme = NULL, *host = NULL;
@@ -57,9 +48,9 @@ const char *upload_url_check(const char *text, bool insecure)
 		wrong = "it wants something like https://HOST:PORT";
 	else if (strcmp(scheme, "https") && strcmp(scheme, "http"))
 		wrong = "only https is spoken";
-	else if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
+	else if (http_client_has_part(url, CURLUPART_USER) || http_client_has_part(url, CURLUPART_PASSWORD))
 		wrong = "a name and a password have no place in it (--stream-token)";
-	else if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT))
+	else if (http_client_has_part(url, CURLUPART_QUERY) || http_client_has_part(url, CURLUPART_FRAGMENT))
 		wrong = "it must end with the path";
 	else if (!strcmp(scheme, "http") && !insecure && !host_is_loopback(host))
 		wrong = "without TLS everybody on the way can read and change it (https, or --stream-insecure)";

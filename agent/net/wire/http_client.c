@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/wire/http_client.h"
 
+bool http_client_has_part(CURLU *url, CURLUPart part)
+{
+	char *text = NULL;
+	bool has = !curl_url_get(url, part, &text, 0);
+
+	curl_free(text);
+	return has;
+}
+
 bool http_client_options(CURL *curl, const struct http_client_opts *opts)
 {
 	bool good = true;

@@ -14,6 +14,8 @@ struct http_client_opts {
 	void *owner; /* of on_answer */
 };
 
+/* Whether a URL has that part. */
+bool http_client_has_part(CURLU *url, CURLUPart part);
 /* HTTP and HTTPS only, from TLS 1.2 on, without signals. */
 bool http_client_options(CURL *curl, const struct http_client_opts *opts);
 /* That authority and no other; NULL: those of the system. */
