@@ -78,11 +78,8 @@ static int load_symbols(struct loading *loading, uint32_t session, const struct 
 		/* The newest row of an id holds: heights grow with what is known of the program. */
 		loading->known.items[at] = func;
 		symbol = &loading->to->symbols.items[func];
-		symbol->is_wait |= strstr(column_text(col.role, row), "acquire") != NULL;
-		if (column_is_null(col.height, row) || column_u64(col.height, row) > HEIGHT_MAX)
-			continue;
-		symbol->height = (uint32_t)column_u64(col.height, row);
-		symbol->height_known = true;
+		if (!column_is_null(col.height, row) && column_u64(col.height, row) <= HEIGHT_MAX)
+			symbol->height = (uint32_t)column_u64(col.height, row);
 	}
 	return 0;
 }
@@ -427,7 +424,6 @@ static int load_all(struct loading *loading, struct shard_reader *reader)
 	int err;
 
 	loading->last_row = NONE;
-	shard_reader__rewind(reader);
 	err = shard_reader__select(reader, others, sizeof(others) / sizeof(others[0]));
 	while (!err && (err = shard_reader__next(reader, &block)) > 0) {
 		err = 0;
@@ -444,7 +440,6 @@ static int load_all(struct loading *loading, struct shard_reader *reader)
 	}
 	if (err)
 		return err;
-	shard_reader__rewind(reader);
 	err = shard_reader__select(reader, calls, 1);
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
 		err = session_of(loading, block, &session) ? load_calls(loading, session, block, &room) : 0;
@@ -462,7 +457,6 @@ int invocations_load(struct invocations *invocations, struct shard_reader *reade
 	*invocations = (struct invocations){0};
 	if (!dataset->row_cnt || dataset->row_cnt + dataset->session_cnt >= NONE)
 		return dataset->row_cnt ? -E2BIG : 0;
-	shard_reader__rewind(reader);
 	err = shard_reader__select(reader, calls, 1);
 	if (!err)
 		err = shard_reader__next(reader, &block);

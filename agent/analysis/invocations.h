@@ -17,7 +17,6 @@ struct invocation_symbol {
 	uint32_t id;           /* in the table `symbol` of the recording in which it was first met */
 	uint32_t name, module; /* indexes into strings; name 0: the recording does not tell */
 	uint32_t height;
-	bool height_known, is_wait; /* is_wait: probed as acquire */
 };
 
 /* The threads of an interval. */

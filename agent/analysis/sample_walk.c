@@ -150,7 +150,7 @@ int sample_functions(struct invocations *functions, const struct samples *sample
 		return -ENOMEM;
 	}
 	for (uint32_t name = 0; name < samples->names.cnt && !err; name++) {
-		struct invocation_symbol symbol = {.id = name, .height_known = true};
+		struct invocation_symbol symbol = {.id = name};
 
 		err = intern__id(&functions->strings, samples->names.strings[name], &symbol.name);
 		if (!err)

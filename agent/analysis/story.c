@@ -182,7 +182,6 @@ int story_make(struct story *story, const struct traces *traces, const struct sa
 		.pid = interval->base.pid,
 		.tid = interval->base.tid,
 		.end_tid = interval->base.end_tid,
-		.interval_flags = interval->base.flags,
 		.path_flags = path->flags,
 		.weight = interval->weight,
 		.trace_id = traces_string(traces, interval->trace_id),

@@ -38,8 +38,7 @@ struct story {
 	uint64_t begin_ts, pickup_ts, end_ts;
 	const char *type;
 	uint32_t pid, tid, end_tid;
-	uint32_t interval_flags; /* enum wl_interval_flag */
-	uint32_t path_flags;     /* enum path_flag */
+	uint32_t path_flags; /* enum path_flag */
 	double weight;
 	const char *trace_id, *span_id; /* of the application's own tracing; "" where there is none */
 	struct story_step *steps;

@@ -55,7 +55,7 @@ struct value_input {
 	const struct value_variable_facts *variables;
 	size_t variable_cnt;
 	const uint32_t *functions; /* of each place */
-	size_t place_cnt, function_cnt;
+	size_t function_cnt;
 	struct value_row *rows; /* any order; sorted on the way */
 	size_t row_cnt;
 	const bool *is_slow; /* of each profile */

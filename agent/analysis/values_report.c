@@ -366,7 +366,6 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 		.variables = facts,
 		.variable_cnt = values->variables.cnt,
 		.functions = functions,
-		.place_cnt = values->places.cnt,
 		.function_cnt = values->functions.cnt,
 		.rows = maker->rows.items,
 		.row_cnt = maker->rows.cnt,

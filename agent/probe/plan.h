@@ -35,7 +35,6 @@ struct plan_needs {
 	bool whole; /* that end and no earlier one: not the jump by which it hands its caller on to another function */
 	uint8_t args;      /* bit i: argument register i (rdi, rsi, rdx, rcx, r8, r9) at entry */
 	bool memory;       /* what an argument points at, at entry */
-	bool retval;       /* the return value register at exit */
 	bool flags;        /* CPU flags at entry */
 	bool no_long_nops; /* this kernel steps multi-byte nops (before 6.18): they are no fast sites */
 };

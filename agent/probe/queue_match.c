@@ -235,7 +235,6 @@ static void matcher_free(struct matcher *matcher)
 
 struct pairs_search {
 	const struct queue_end *ends;
-	size_t end_cnt;
 	queue_values *of_place;
 	queue_pairs *pairs;
 	VEC(struct pair_values) crossed; /* of each pair, ascending */
@@ -317,7 +316,7 @@ ORDER(pair_cmp, struct queue_pair, BY(a->verdict, b->verdict), BY(b->crossed, a-
 
 int queue_pairs_find(const struct queue_end *ends, size_t end_cnt, queue_values *values, queue_pairs *pairs)
 {
-	struct pairs_search search = {.ends = ends, .end_cnt = end_cnt, .pairs = pairs};
+	struct pairs_search search = {.ends = ends, .pairs = pairs};
 	int err = 0;
 
 	search.of_place = calloc(end_cnt + 1, sizeof(*search.of_place));

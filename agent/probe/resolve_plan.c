@@ -112,7 +112,6 @@ struct plan_needs probe_line_needs(const struct probe_line *line)
 		.memory = line->key.kind == PROBE_EXPR_MEMORY || line->object.kind == PROBE_EXPR_MEMORY ||
 			  line->task.kind == PROBE_EXPR_MEMORY || line->queue.kind == PROBE_EXPR_MEMORY ||
 			  line->type.kind == PROBE_EXPR_MEMORY || line->type.is_string,
-		.retval = line->key.kind == PROBE_EXPR_RETVAL || line->task.kind == PROBE_EXPR_RETVAL,
 	};
 }
 
@@ -124,7 +123,6 @@ static void needs_add(struct plan_needs *needs, const struct probe_line *line)
 	needs->whole |= more.whole;
 	needs->args |= more.args;
 	needs->memory |= more.memory;
-	needs->retval |= more.retval;
 }
 
 int probe_targets_replan(struct program *program, const probe_lines *lines, struct probe_targets *targets)

@@ -81,7 +81,7 @@ static void make(struct invocations *to, struct dataset *dataset, size_t calls, 
 	to->arena = to->strings.arena = must(arena__new());
 	must_work(intern__id(&to->strings, "", &id));
 	for (uint32_t f = 0; f < 2 + 2 * children; f++) {
-		struct invocation_symbol symbol = {.id = f, .height = f ? f <= children : 2, .height_known = true};
+		struct invocation_symbol symbol = {.id = f, .height = f ? f <= children : 2};
 		char name[32];
 
 		snprintf(name, sizeof(name), "function_%u", f);

@@ -266,7 +266,7 @@ static void a_return_probe_where_nobody_unwinds(void)
 	static const uint8_t bytes[] = {0x53, 0xe8, 0xfa, 0, 0, 0, 0x5b, 0xc3};
 	/* push %rbx; call *%rax; pop %rbx; ret */
 	static const uint8_t unknown[] = {0x53, 0xff, 0xd0, 0x5b, 0xc3};
-	const struct plan_needs needs = {.exit = true, .args = 1, .retval = true};
+	const struct plan_needs needs = {.exit = true, .args = 1};
 	struct program *programs[] = {c_program_of(bytes, sizeof(bytes)), c_program_of(unknown, sizeof(unknown)),
 				      cxx_program_of(bytes, sizeof(bytes))};
 

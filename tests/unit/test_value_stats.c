@@ -207,7 +207,6 @@ static void rank_profiles(struct ranked *ranked, const struct value_variable_fac
 	struct value_input input = {.variables = variables,
 				    .variable_cnt = variable_cnt,
 				    .functions = functions,
-				    .place_cnt = FUNCTIONS,
 				    .function_cnt = FUNCTIONS,
 				    .rows = ranked->rows,
 				    .row_cnt = ranked->cnt,
