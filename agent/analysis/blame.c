@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Everybody who is blamed in a category, with what decides who gets a line. */
 struct blamed {

@@ -2,7 +2,6 @@
 #include "analysis/cdf_fit.h"
 
 #include <math.h>
-#include <string.h>
 
 /*
  * The order statistics of m rows of one straight piece wander about their line like a random walk, which leaves

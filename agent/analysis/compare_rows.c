@@ -2,7 +2,6 @@
 /* Rows into sides, blocks and strata; see compare_sample.h. */
 #include "analysis/compare_rows.h"
 
-#include "analysis/bootstrap.h"
 #include "base/order.h"
 
 #include <errno.h>

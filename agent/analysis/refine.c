@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* What is to be looked into: a function that is opened, or a callee of one some levels down. */
 struct opening {

@@ -3,7 +3,6 @@
 
 #include "analysis/roots_internal.h"
 #include "analysis/story.h"
-#include "base/names.h"
 #include "base/order.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define LAGS_PER_PERIOD 4
 /* Interruptions that are shorter do not part stretches. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* 2^8 write positions stay within the first-level TLB and cache; eleven bits save a pass and lose more to misses. */
 #define DIGIT_BITS 8

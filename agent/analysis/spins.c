@@ -4,7 +4,6 @@
 #include "base/order.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #define APART_NS    50000000ULL /* between two samples of one spin: others have had its CPU meanwhile */
 #define AFTER_NS    20000000ULL /* after its last sample a spin has ended, if nothing says so earlier */

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 double value_number(const struct value_variable_facts *facts, uint64_t bytes)

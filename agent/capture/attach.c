@@ -5,8 +5,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -155,7 +153,6 @@ int capture__attach_scheduler(struct capture *capture)
 /* Scheduler first, then whoever begins intervals. */
 static int attach_hooks(struct capture *capture, enum when_attached when)
 {
-
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 		int err;

@@ -10,7 +10,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MEASURE_NS 100000000ULL

@@ -3,7 +3,6 @@
 #include "capture/internal.h"
 #include "model/words.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What this machine can and cannot measure, and why. */
-#include "capture/capture.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "selftest/selftest.h"
 #include "selftest/survey.h"
 #include "selftest/witness.h"
-#include "shard/table.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char help[] = "Usage: whylate doctor [--json] [--btf FILE]\n"
 			   "       whylate doctor --self-test [--json] [--btf FILE] [--force-tier FEATURE=N]…\n"

@@ -8,11 +8,9 @@
 #include "cmd/target_options.h"
 #include "rounds/queues.h"
 #include "rounds/suggest.h"
-#include "target/target.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

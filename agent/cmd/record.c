@@ -14,7 +14,6 @@
 #include "session/session.h"
 #include "view/analyse.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

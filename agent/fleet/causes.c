@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CAUSES_MAX    20
 #define BOOTSTRAP_CNT 200

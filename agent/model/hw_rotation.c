@@ -6,7 +6,6 @@
 #include "shard/table.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 /* Pairs that are in no rotation yet, by counter. */
 struct cover {

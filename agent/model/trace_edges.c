@@ -2,7 +2,6 @@
 #include "model/trace_internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 

@@ -5,8 +5,6 @@
  */
 #include "probe/plan_internal.h"
 
-#include <string.h>
-
 #define STRETCH_INSNS_MAX 32
 #define STRETCH_SZ_MAX    160
 

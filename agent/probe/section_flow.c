@@ -4,7 +4,6 @@
 #include "base/order.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define ROUNDS_MAX 64
 #define NO_INSN    SIZE_MAX

@@ -6,7 +6,6 @@
 #include "probe/cxx_name.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
 #define WORDS_MAX    16

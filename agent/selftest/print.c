@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
-#include <string.h>
 
 bool checks_passed(const checks *list)
 {

@@ -2,7 +2,6 @@
 /* Go programs among the target's processes, whose requests belong to goroutines. */
 #include "capture/goroutines.h"
 
-#include "capture/hooks.h"
 #include "session/probes.h"
 #include "session/recording.h"
 #include "target/go_runtime.h"

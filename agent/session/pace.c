@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/priority.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

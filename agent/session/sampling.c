@@ -6,7 +6,6 @@
 #include "session/recording.h"
 #include "session/sinks.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

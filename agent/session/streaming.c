@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <string.h>
 
 #define SECOND_NS 1000000000ULL
 /* Two polls: for what comes late to being asked. */

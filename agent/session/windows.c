@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 /* What a window recorded stays in the rings until it is closed, but not for longer and not more of a ring than this. */
 #define UNREAD_MAX_NS 50000000ULL

@@ -8,7 +8,6 @@
 #include "shard/pack.h"
 
 #include <string.h>
-#include <time.h>
 #include <whylate/record.h>
 
 #define BLOCK_ROWS    4096

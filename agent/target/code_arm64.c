@@ -5,8 +5,6 @@
 #include "target/code.h"
 #include "target/code_internal.h"
 
-#include <string.h>
-
 /* `bits` bits from `low` as a signed number of instructions, in bytes. */
 static int64_t distance(uint32_t word, unsigned low, unsigned bits)
 {

@@ -4,8 +4,6 @@
 #include "base/order.h"
 #include "base/vec.h"
 
-#include <string.h>
-
 typedef VEC(struct code_range) code_ranges;
 
 /* A piece that another one has replaced. */

@@ -5,7 +5,6 @@
 #include "base/vec.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define TABLE_SZ_MAX (1ULL << 30)
 

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <gelf.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A forged file shall not keep us: debugging information beyond this is not read. */
 #define DEBUG_SZ_MAX (256ULL << 20)

@@ -2,7 +2,6 @@
 #include "target/nearest.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <string.h>
 
 #define EDIT_COST    2 /* in half edits, so that a difference in case can cost one */

@@ -10,7 +10,6 @@
 #include "target/program_internal.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define CHUNK_SZ            (1U << 20)
 #define OVERLAP_SZ          8   /* a far jump that begins in one chunk may end in the next */

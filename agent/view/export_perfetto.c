@@ -6,8 +6,6 @@
 #include "base/protobuf.h"
 #include "view/handed_on.h"
 
-#include <string.h>
-
 /* Field numbers: docs/perfetto.proto. */
 enum {
 	FIELD_TRACE_PACKET = 1,

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 /* Field numbers of profile.proto. */

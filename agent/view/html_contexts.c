@@ -5,7 +5,6 @@
 #include "base/names.h"
 #include "view/contexts.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

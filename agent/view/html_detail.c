@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define PARTS_MAX  150000 /* entries and samples */
 #define LATE_PARTS 0.7    /* of them, at most, for late requests */

@@ -2,7 +2,6 @@
 /* Of each request: the time of events, and the means of variables. */
 #include "view/html_data.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

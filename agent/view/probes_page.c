@@ -5,7 +5,6 @@
 #include "view/probes.h"
 #include "view/view.h"
 
-#include <errno.h>
 #include <string.h>
 
 void probes_page_open(struct page *page)

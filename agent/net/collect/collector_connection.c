@@ -5,7 +5,6 @@
 #include "base/clock.h"
 
 #include <netdb.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 

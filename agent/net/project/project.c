@@ -6,14 +6,12 @@
 #include "base/random.h"
 #include "net/project/project_internal.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TURN_NS      8000000000ULL /* then others may have theirs */

@@ -6,7 +6,6 @@
 #include "net/project/project_internal.h"
 #include "shard/columns.h"
 
-#include <ctype.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <inttypes.h>

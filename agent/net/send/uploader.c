@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define BODY_SZ       (1u << 20) /* more than this is not sent at once, unless one frame is larger */
