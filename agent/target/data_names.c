@@ -3,30 +3,26 @@
 
 #include "base/clock.h"
 #include "base/names.h"
-#include "target/demangle.h"
-#include "target/elf_image.h"
+#include "target/elf_reader.h"
 #include "target/locked_files.h"
-#include "target/proc_file.h"
 #include "target/python.h"
 
 #include <whylate/record.h>
 
-#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define PROCESSES_MAX   16
-#define STRETCHES_MAX   256
-#define BLOCKS_MAX      256
-#define NAME_SZ         80
-#define SYMBOLS_AT_ONCE 512
-/* A forged file shall not keep us for long; mariadbd has some 50,000. */
-#define SYMBOLS_MAX (4U << 20)
-#define REREAD_NS   1000000000ULL
-#define FORGET_NS   10000000000ULL
+#define PROCESSES_MAX 16
+#define STRETCHES_MAX 256
+#define BLOCKS_MAX    256
+#define REREAD_NS     1000000000ULL
+#define FORGET_NS     10000000000ULL
 
 struct known_process {
 	pid_t pid; /* 0: a free place */
@@ -46,13 +42,11 @@ struct block {
 #define BLOCK_CREDIT     4
 #define BLOCK_CREDIT_MAX 64
 
-/* Addresses of a file, counted from where it is loaded, from lo to below hi: of the symbol of that name, or of none. */
+/* What is known of a part of a file's data. */
 struct stretch {
 	dev_t dev;
 	ino_t ino; /* 0: a free place */
-	uint64_t lo, hi;
-	bool is_data; /* or beyond all that the file fills */
-	char name[NAME_SZ];
+	struct elf_datum datum;
 };
 
 #define PYTHONS_MAX 8
@@ -140,115 +134,42 @@ static const struct target_mapping *file_before(const target_mappings *mappings,
 
 /* --- symbols ------------------------------------------------------------------------------------------------------ */
 
-static void try_symbol(const struct elf_image *image, const struct elf_section *names, const Elf64_Sym *symbol,
-		       uint64_t addr, struct stretch *stretch)
+/* 0 or -errno; -EAGAIN: not read yet. */
+static int read_datum(const char *path, uint64_t off, struct elf_datum *datum)
 {
-	uint64_t end = symbol->st_value + symbol->st_size;
-	char *plain;
-	ssize_t len;
+	/* Not blocking: what calls itself a library may be a pipe. */
+	struct elf_read read = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .what = ELF_READ_DATUM, .at = off};
+	struct elf_rows rows = {0};
+	int err = read.fd < 0 ? -errno : elf_reader_read(&read, &rows);
 
-	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF ||
-	    symbol->st_shndx == SHN_ABS || !symbol->st_size || end < symbol->st_value)
-		return;
-	/* Nothing is known of what lies between two symbols. */
-	if (addr < symbol->st_value && symbol->st_value < stretch->hi)
-		stretch->hi = symbol->st_value;
-	if (addr >= end && end > stretch->lo)
-		stretch->lo = end;
-	if (addr < symbol->st_value || addr >= end || symbol->st_name >= names->size)
-		return;
-	len = elf_image__read(image, names->file_off + symbol->st_name, stretch->name, sizeof(stretch->name) - 1);
-	stretch->name[len > 0 ? len : 0] = '\0';
-	stretch->name[strcspn(stretch->name, "@")] = '\0';
-	plain = demangle(stretch->name);
-	if (plain)
-		snprintf(stretch->name, sizeof(stretch->name), "%s", plain);
-	free(plain);
-	proc_make_printable(stretch->name);
-	stretch->lo = symbol->st_value;
-	stretch->hi = end;
+	/* An answer that is not about that place would be asked for again and again. */
+	if (!err && off >= rows.head.datum.lo && off < rows.head.datum.hi)
+		*datum = rows.head.datum;
+	elf_rows_free(&rows);
+	if (read.fd >= 0)
+		close(read.fd);
+	return err;
 }
 
-static void search_table(const struct elf_image *image, const struct elf_section *table, uint64_t addr,
-			 struct stretch *stretch)
-{
-	const struct elf_section *sections;
-	size_t section_cnt = elf_image__sections(image, &sections), cnt = table->size / sizeof(Elf64_Sym);
-	Elf64_Sym symbols[SYMBOLS_AT_ONCE];
-
-	if (table->link >= section_cnt || sections[table->link].type != SHT_STRTAB || cnt > SYMBOLS_MAX)
-		return;
-	for (size_t first = 0; first < cnt && !stretch->name[0]; first += SYMBOLS_AT_ONCE) {
-		size_t want = cnt - first < SYMBOLS_AT_ONCE ? cnt - first : SYMBOLS_AT_ONCE;
-		ssize_t got = elf_image__read(image, table->file_off + first * sizeof(Elf64_Sym), symbols,
-					      want * sizeof(Elf64_Sym));
-
-		if (got < (ssize_t)(want * sizeof(Elf64_Sym)))
-			return;
-		for (size_t i = 0; i < want && !stretch->name[0]; i++)
-			try_symbol(image, &sections[table->link], &symbols[i], addr, stretch);
-	}
-}
-
-/* The linked address of what is loaded first. */
-static uint64_t first_addr(const struct elf_image *image)
-{
-	const struct elf_segment *segments;
-	size_t cnt = elf_image__segments(image, &segments);
-
-	for (size_t i = 0; i < cnt; i++)
-		if (segments[i].type == PT_LOAD && !segments[i].file_off)
-			return segments[i].addr;
-	return 0;
-}
-
-/* Within the section that holds that offset: the symbol there, or the gap between two. */
-static void search_file(const char *path, uint64_t off, struct stretch *stretch)
-{
-	struct elf_image *image = elf_image__open(path);
-	const struct elf_section *sections;
-	uint64_t first, addr;
-	size_t cnt;
-
-	if (!image)
-		return;
-	first = first_addr(image);
-	addr = off + first;
-	cnt = elf_image__sections(image, &sections);
-	for (size_t i = 0; i < cnt; i++) {
-		if (!(sections[i].flags & SHF_ALLOC) || sections[i].flags & SHF_TLS || addr < sections[i].addr ||
-		    addr - sections[i].addr >= sections[i].size)
-			continue;
-		stretch->is_data = true;
-		stretch->lo = sections[i].addr;
-		stretch->hi = sections[i].addr + sections[i].size;
-	}
-	for (size_t i = 0; i < cnt && stretch->is_data && !stretch->name[0]; i++)
-		if (sections[i].type == SHT_SYMTAB || sections[i].type == SHT_DYNSYM)
-			search_table(image, &sections[i], addr, stretch);
-	if (stretch->is_data) {
-		stretch->lo -= first;
-		stretch->hi -= first;
-	}
-	elf_image__free(image);
-}
-
-static const struct stretch *stretch_of(struct data_names *names, pid_t pid, const struct target_mapping *file,
+static const struct elf_datum *datum_of(struct data_names *names, pid_t pid, const struct target_mapping *file,
 					uint64_t off)
 {
 	struct stretch *stretch;
 	char path[PATH_MAX];
 
 	for (int i = 0; i < STRETCHES_MAX; i++) {
+		const struct elf_datum *datum = &names->stretches[i].datum;
+
 		stretch = &names->stretches[i];
-		if (stretch->ino == file->ino && stretch->dev == file->dev && off >= stretch->lo && off < stretch->hi)
-			return stretch;
+		if (stretch->ino == file->ino && stretch->dev == file->dev && off >= datum->lo && off < datum->hi)
+			return datum;
 	}
 	stretch = &names->stretches[names->next_stretch++ % STRETCHES_MAX];
-	*stretch = (struct stretch){.dev = file->dev, .ino = file->ino, .lo = off, .hi = off + 1};
-	if (!target_mapping_file(pid, file, path, sizeof(path)))
-		search_file(path, off, stretch);
-	return stretch;
+	*stretch = (struct stretch){.dev = file->dev, .ino = file->ino, .datum = {.lo = off, .hi = off + 1}};
+	/* What is not read yet is asked for again. */
+	if (!target_mapping_file(pid, file, path, sizeof(path)) && read_datum(path, off, &stretch->datum) == -EAGAIN)
+		stretch->ino = 0;
+	return &stretch->datum;
 }
 
 /* --- memory of no file -------------------------------------------------------------------------------------------- */
@@ -308,7 +229,7 @@ const char *data_names__get(struct data_names *names, pid_t pid, const target_ma
 			    char *buf, size_t sz)
 {
 	const struct target_mapping *mapping, *file;
-	const struct stretch *stretch;
+	const struct elf_datum *datum;
 	uint64_t off;
 	size_t len;
 
@@ -335,20 +256,20 @@ const char *data_names__get(struct data_names *names, pid_t pid, const target_ma
 	if (!file || file->path[0] != '/' || !file->ino)
 		return block_name(names, mappings, mapping, addr, buf, sz);
 	off = addr - target_mapping_base(mappings, file);
-	stretch = stretch_of(names, pid, file, off);
-	if (file != mapping && !stretch->is_data)
+	datum = datum_of(names, pid, file, off);
+	if (file != mapping && !datum->is_data)
 		return block_name(names, mappings, mapping, addr, buf, sz);
-	if (!strcmp(stretch->name, "_PyRuntime") && is_gil(names, pid, mappings, addr)) {
+	if (!strcmp(datum->name, "_PyRuntime") && is_gil(names, pid, mappings, addr)) {
 		snprintf(buf, sz, "the GIL");
 		return buf;
 	}
 	target_mapping_basename(file, buf, sz);
 	len = strlen(buf);
-	if (!stretch->name[0])
+	if (!datum->name[0])
 		snprintf(buf + len, sz - len, "+0x%" PRIx64, off);
-	else if (off == stretch->lo)
-		snprintf(buf + len, sz - len, ":%s", stretch->name);
+	else if (off == datum->lo)
+		snprintf(buf + len, sz - len, ":%s", datum->name);
 	else
-		snprintf(buf + len, sz - len, ":%s+0x%" PRIx64, stretch->name, off - stretch->lo);
+		snprintf(buf + len, sz - len, ":%s+0x%" PRIx64, datum->name, off - datum->lo);
 	return buf;
 }

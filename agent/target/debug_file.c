@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "base/user_file.h"
+#include "target/debug_server.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -58,7 +58,7 @@ static void say_beyond(const struct debug_search *search)
 }
 
 /* What has been read for the file, NULL: errno says why there is none. */
-static void take(const struct debug_search *search, const struct elf_file *file, uint64_t sz)
+static void note_taken(const struct debug_search *search, const struct elf_file *file, uint64_t sz)
 {
 	if (!file && errno == EFBIG)
 		say_beyond(search);
@@ -72,7 +72,7 @@ static struct elf_file *open_debug(const char *path, const struct elf_file *of, 
 	uint64_t before = debug_budget__left(search->budget), left = before;
 	struct elf_file *file = elf_file__open_debug(path, of, &left);
 
-	take(search, file, before - left);
+	note_taken(search, file, before - left);
 	return file;
 }
 
@@ -86,7 +86,7 @@ struct elf_file *debug_data__open(const struct elf_image *image, const struct el
 	if (!section || !section->size)
 		return NULL;
 	file = elf_file__open_packed(elf_image__fd(image), section->file_off, section->size, of, &left);
-	take(search, file, before - left);
+	note_taken(search, file, before - left);
 	return file;
 }
 
@@ -95,27 +95,12 @@ struct elf_file *debug_data__open(const struct elf_image *image, const struct el
 
 struct finder {
 	const struct debug_search *search;
-	const struct elf_file *of;
-	const char *build_id;
-	char link[NAME_MAX + 1]; /* "" when there is none */
-	uint32_t link_crc;
+	const struct debug_wanted *wanted;
+	debug_file_take take;
+	void *owner;
 };
 
-/* .gnu_debuglink: a name, padding to four bytes, the checksum of the file. */
-static void link_read(const struct elf_image *image, struct finder *finder)
-{
-	const struct elf_section *section = elf_image__section(image, ".gnu_debuglink");
-	char *bytes = section ? elf_image__copy(image, section->file_off, section->size, LINK_SZ_MAX) : NULL;
-	size_t len = bytes ? strlen(bytes) : 0, crc_off = (len + 4) & ~3UL;
-
-	if (len && len < sizeof(finder->link) && !strchr(bytes, '/') && crc_off + 4 <= section->size) {
-		memcpy(finder->link, bytes, len + 1);
-		memcpy(&finder->link_crc, bytes + crc_off, 4);
-	}
-	free(bytes);
-}
-
-static bool crc_matches(const char *path, uint32_t wanted)
+bool debug_file_has_checksum(const char *path, uint32_t wanted)
 {
 	uint8_t chunk[65536];
 	uLong crc = crc32(0, NULL, 0);
@@ -128,24 +113,6 @@ static bool crc_matches(const char *path, uint32_t wanted)
 		crc = crc32(crc, chunk, len);
 	close(fd);
 	return !len && crc == wanted;
-}
-
-/* Of this very build, or NULL: the build id decides where both have one, and otherwise the link's checksum. */
-static struct elf_file *try_path(const struct finder *finder, const char *path)
-{
-	struct elf_file *file = open_debug(path, finder->of, finder->search);
-	const char *build_id = file ? elf_file__build_id(file) : "";
-
-	if (!file)
-		return NULL;
-	if (finder->build_id[0] && build_id[0] ? !strcmp(finder->build_id, build_id)
-					       : finder->link[0] && crc_matches(path, finder->link_crc)) {
-		if (finder->search->fd)
-			*finder->search->fd = open(path, O_RDONLY | O_CLOEXEC);
-		return file;
-	}
-	elf_file__free(file);
-	return NULL;
 }
 
 static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolve)
@@ -174,10 +141,10 @@ static int open_dir(const char *root, const char *dir)
  * The file of that name below the directory, whatever links there are in it.  What is no regular file is not opened: to
  * open a device can do anything.
  */
-static struct elf_file *try_beneath(const struct finder *finder, const char *root, const char *dir, const char *name)
+static void *try_beneath(const struct finder *finder, const char *root, const char *dir, const char *name)
 {
 	int dir_fd = open_dir(root, dir), fd = dir_fd < 0 ? -1 : open_at(dir_fd, name, 0, RESOLVE_BENEATH);
-	struct elf_file *file = NULL;
+	void *file = NULL;
 	struct stat st, own;
 	char path[64];
 
@@ -185,7 +152,7 @@ static struct elf_file *try_beneath(const struct finder *finder, const char *roo
 	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
 	    (stat(finder->search->file, &own) || st.st_dev != own.st_dev || st.st_ino != own.st_ino)) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		file = try_path(finder, path);
+		file = finder->take(finder->owner, path);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -194,22 +161,24 @@ static struct elf_file *try_beneath(const struct finder *finder, const char *roo
 	return file;
 }
 
-static struct elf_file *try_build_id(const struct finder *finder, const char *root, const char *dir)
+static void *try_build_id(const struct finder *finder, const char *root, const char *dir)
 {
+	const char *build_id = finder->wanted->build_id;
 	char name[PATH_MAX];
 
-	if (strlen(finder->build_id) < 4)
+	if (strlen(build_id) < 4)
 		return NULL;
-	snprintf(name, sizeof(name), ".build-id/%.2s/%s.debug", finder->build_id, finder->build_id + 2);
+	snprintf(name, sizeof(name), ".build-id/%.2s/%s.debug", build_id, build_id + 2);
 	return try_beneath(finder, root, dir, name);
 }
 
 /* `sub` is relative to the directory, "" or ends with a slash. */
-static struct elf_file *try_link(const struct finder *finder, const char *root, const char *dir, const char *sub)
+static void *try_link(const struct finder *finder, const char *root, const char *dir, const char *sub)
 {
+	const char *link = finder->wanted->link;
 	char name[PATH_MAX];
 
-	if (!finder->link[0] || snprintf(name, sizeof(name), "%s%s", sub, finder->link) >= (int)sizeof(name))
+	if (!*link || snprintf(name, sizeof(name), "%s%s", sub, link) >= (int)sizeof(name))
 		return NULL;
 	return try_beneath(finder, root, dir, name);
 }
@@ -223,9 +192,9 @@ static void as_sub(const char *dir, char sub[PATH_MAX])
 		sub[0] = 0;
 }
 
-static struct elf_file *search_root(const struct finder *finder, const char *root, const char *target_dir)
+static void *search_root(const struct finder *finder, const char *root, const char *target_dir)
 {
-	struct elf_file *file = try_build_id(finder, root, SYSTEM_DIR);
+	void *file = try_build_id(finder, root, SYSTEM_DIR);
 	char sub[PATH_MAX];
 
 	if (!file)
@@ -237,11 +206,11 @@ static struct elf_file *search_root(const struct finder *finder, const char *roo
 }
 
 /* Where the user says, by the user's rights. */
-static struct elf_file *search_user_dir(const struct finder *finder, const char *target_dir)
+static void *search_user_dir(const struct finder *finder, const char *target_dir)
 {
 	const char *dir = finder->search->debuginfo_dir;
 	struct user_rights rights;
-	struct elf_file *file;
+	void *file;
 	char sub[PATH_MAX];
 
 	if (user_rights__begin(&rights))
@@ -259,106 +228,29 @@ static struct elf_file *search_user_dir(const struct finder *finder, const char 
 /* --- debuginfod -----------------------------------------------------------------------------------------------------
  */
 
-/* "ima:enforcing" and the like: not a server, but how its answers are checked. */
-static bool is_web_url(const char *url)
+static void *ask_servers(const struct finder *finder)
 {
-	return !strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8) || !strncmp(url, "ima:", 4);
-}
+	void *file = NULL;
+	char path[64];
+	int fd = debug_server_find(finder->wanted->build_id);
 
-/*
- * Leaves only http and https in DEBUGINFOD_URLS: libcurl would copy a file:// URL from this machine.  False: no server
- * is left.
- */
-static bool servers_named(void)
-{
-	const char *urls = getenv("DEBUGINFOD_URLS");
-	char *all = urls ? strdup(urls) : NULL, *kept = urls ? calloc(1, strlen(urls) + 2) : NULL, *rest = NULL;
-	bool named = false, dropped = false;
-
-	for (char *url = all && kept ? strtok_r(all, " ", &rest) : NULL; url; url = strtok_r(NULL, " ", &rest)) {
-		if (is_web_url(url)) {
-			named |= strncmp(url, "ima:", 4) != 0;
-			strcat(strcat(kept, url), " ");
-			continue;
-		}
-		log_warn("DEBUGINFOD_URLS: '%s' is neither http:// nor https://: this server is not asked", url);
-		dropped = true;
-	}
-	if (dropped && setenv("DEBUGINFOD_URLS", kept, 1))
-		named = false;
-	free(kept);
-	free(all);
-	return named;
-}
-
-static struct elf_file *ask_library(const struct finder *finder, void *library)
-{
-	void *(*begin)(void);
-	int (*find)(void *, const unsigned char *, int, char **);
-	void (*end)(void *);
-	struct elf_file *file = NULL;
-	char *path = NULL;
-	void *client;
-	int fd;
-
-	*(void **)&begin = dlsym(library, "debuginfod_begin");
-	*(void **)&find = dlsym(library, "debuginfod_find_debuginfo");
-	*(void **)&end = dlsym(library, "debuginfod_end");
-	client = begin && find && end ? begin() : NULL;
-	if (!client)
+	if (fd == -EAGAIN)
+		*finder->search->is_late = true;
+	if (fd < 0)
 		return NULL;
-	/* A length of 0 says that the build id is hexadecimal text. */
-	fd = find(client, (const unsigned char *)finder->build_id, 0, &path);
-	if (fd >= 0) {
-		file = try_path(finder, path);
-		free(path);
-		close(fd);
-	}
-	end(client);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	file = finder->take(finder->owner, path);
+	close(fd);
 	return file;
 }
 
-/*
- * A server that answers slowly delays the names of one file by this: seconds without 100 kB, seconds in all.  The
- * user's own settings hold.  (With DEBUGINFOD_MAXSIZE the library of elfutils 0.188 loses 8 KiB a request.)
- */
-static void bound_servers(void)
+void *debug_file_search(const struct debug_wanted *wanted, const struct debug_search *search, debug_file_take take,
+			void *owner)
 {
-	setenv("DEBUGINFOD_TIMEOUT", "5", 0);
-	setenv("DEBUGINFOD_MAXTIME", "10", 0);
-}
-
-/*
- * The library is opened by name: few have it, and the servers are asked only where the user has named them.  It reads
- * and writes files that the environment names, so it runs by the user's rights; its threads inherit them.
- */
-static struct elf_file *ask_servers(const struct finder *finder)
-{
-	struct elf_file *file = NULL;
-	struct user_rights rights;
-	void *library;
-
-	if (!finder->build_id[0] || !servers_named() || user_rights__begin(&rights))
-		return NULL;
-	bound_servers();
-	/* Not closed again: it has begun to use libcurl, which does not like to be unloaded. */
-	library = dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL);
-	if (library)
-		file = ask_library(finder, library);
-	else
-		log_debug("DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is not installed: no server is asked");
-	user_rights__end(&rights);
-	return file;
-}
-
-struct elf_file *debug_file__open(const struct elf_image *image, const struct elf_file *of,
-				  const struct debug_search *search)
-{
-	struct finder finder = {.search = search, .of = of, .build_id = elf_file__build_id(of)};
+	const struct finder finder = {.search = search, .wanted = wanted, .take = take, .owner = owner};
 	char target_dir[PATH_MAX], *slash;
-	struct elf_file *file = NULL;
+	void *file = NULL;
 
-	link_read(image, &finder);
 	snprintf(target_dir, sizeof(target_dir), "%s", search->path);
 	slash = strrchr(target_dir, '/');
 	if (slash)
@@ -374,4 +266,58 @@ struct elf_file *debug_file__open(const struct elf_image *image, const struct el
 	if (!file && search->want_debuginfod && !*search->is_late)
 		file = ask_servers(&finder);
 	return file;
+}
+
+/* --- symbols --------------------------------------------------------------------------------------------------------
+ */
+
+struct symbols_wanted {
+	const struct debug_search *search;
+	const struct elf_file *of;
+	struct debug_wanted wanted;
+	char link[NAME_MAX + 1];
+};
+
+/* .gnu_debuglink: a name, padding to four bytes, the checksum of the file. */
+static void link_read(const struct elf_image *image, struct symbols_wanted *symbols)
+{
+	const struct elf_section *section = elf_image__section(image, ".gnu_debuglink");
+	char *bytes = section ? elf_image__copy(image, section->file_off, section->size, LINK_SZ_MAX) : NULL;
+	size_t len = bytes ? strlen(bytes) : 0, crc_off = (len + 4) & ~3UL;
+
+	if (len && len < sizeof(symbols->link) && !strchr(bytes, '/') && crc_off + 4 <= section->size) {
+		memcpy(symbols->link, bytes, len + 1);
+		memcpy(&symbols->wanted.link_crc, bytes + crc_off, 4);
+	}
+	free(bytes);
+}
+
+/* Of this very build, or NULL: the build id decides where both have one, and otherwise the link's checksum. */
+static void *take_symbols(void *owner, const char *path)
+{
+	const struct symbols_wanted *symbols = owner;
+	const struct debug_wanted *wanted = &symbols->wanted;
+	struct elf_file *file = open_debug(path, symbols->of, symbols->search);
+	const char *build_id = file ? elf_file__build_id(file) : "";
+
+	if (!file)
+		return NULL;
+	if (*wanted->build_id && *build_id ? !strcmp(wanted->build_id, build_id)
+					   : *wanted->link && debug_file_has_checksum(path, wanted->link_crc)) {
+		if (symbols->search->fd)
+			*symbols->search->fd = open(path, O_RDONLY | O_CLOEXEC);
+		return file;
+	}
+	elf_file__free(file);
+	return NULL;
+}
+
+struct elf_file *debug_file__open(const struct elf_image *image, const struct elf_file *of,
+				  const struct debug_search *search)
+{
+	struct symbols_wanted symbols = {.search = search, .of = of};
+
+	symbols.wanted = (struct debug_wanted){.build_id = elf_file__build_id(of), .link = symbols.link};
+	link_read(image, &symbols);
+	return debug_file_search(&symbols.wanted, search, take_symbols, &symbols);
 }

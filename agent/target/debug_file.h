@@ -35,9 +35,24 @@ struct debug_search {
 /* .gnu_debugdata, unpacked; NULL: none, damaged, or beyond the budget, which one line says. */
 struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of,
 				  const struct debug_search *search);
-/* A file of the same build id, or with the checksum that the debug link gives; NULL: none.  Only regular files are
- * opened, and none that a link leads to out of the directory that is searched. */
+/* A file of the same build id, or with the checksum that the debug link gives; NULL: none. */
 struct elf_file *debug_file__open(const struct elf_image *image, const struct elf_file *of,
 				  const struct debug_search *search);
+
+/* What a stripped file says of the file that has its names. */
+struct debug_wanted {
+	const char *build_id, *link; /* hex; a plain file name; "" where there is none */
+	uint32_t link_crc;
+};
+
+/*
+ * Calls `take` with paths of files that may be it, until that returns something: this, or NULL.  The files are regular
+ * ones, and no link leads to them out of the directory that is searched.  Of `search` it needs what comes before the
+ * budget, and is_late.
+ */
+typedef void *(*debug_file_take)(void *owner, const char *path);
+void *debug_file_search(const struct debug_wanted *wanted, const struct debug_search *search, debug_file_take take,
+			void *owner);
+bool debug_file_has_checksum(const char *path, uint32_t wanted);
 
 #endif

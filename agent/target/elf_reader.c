@@ -42,6 +42,7 @@ struct subject {
 	struct timespec changed;
 	uint64_t packed_off;
 	enum elf_what what;
+	uint64_t at;
 };
 
 /* The one file that is read, and how much of the answer is there. */
@@ -98,18 +99,29 @@ void elf_reader_patience(uint64_t ns)
 	patience_ns = ns;
 }
 
+bool elf_reader_may_wait(void)
+{
+	return !patience_ns;
+}
+
 /* --- what it cannot read ------------------------------------------------------------------------------------------ */
 
-static bool is_same(const struct subject *a, const struct subject *b)
+/* Read in the same way. */
+static bool is_same_file(const struct subject *a, const struct subject *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->changed.tv_sec == b->changed.tv_sec &&
 	       a->changed.tv_nsec == b->changed.tv_nsec && a->packed_off == b->packed_off && a->what == b->what;
 }
 
+static bool is_same(const struct subject *a, const struct subject *b)
+{
+	return is_same_file(a, b) && a->at == b->at;
+}
+
 static bool is_given_up(const struct subject *subject)
 {
 	for (size_t i = 0; i < reader.given_up.cnt; i++)
-		if (is_same(&reader.given_up.items[i], subject))
+		if (is_same_file(&reader.given_up.items[i], subject))
 			return true;
 	return false;
 }
@@ -120,6 +132,7 @@ static const char *const gone_without[] = {
 	[ELF_READ_FUNCTIONS] = "functions of '%s' without symbols are not known",
 	[ELF_READ_GO] = "the goroutines of '%s' are not known",
 	[ELF_READ_FRAMES] = "the stacks of '%s' are unwound by guesses",
+	[ELF_READ_DATUM] = "locks in the data of '%s' go without their symbols' names",
 };
 
 static void give_up(const struct job *job, const char *why)
@@ -259,6 +272,7 @@ static void open_job(const struct elf_read *read, const struct subject *subject,
 		.left = read->left ? *read->left : UINT64_MAX,
 		.is_debug = read->code != NULL,
 		.what = read->what,
+		.at = read->at,
 		.code_cnt = read->code_cnt,
 	};
 	if (read->code)
@@ -392,7 +406,7 @@ static int wait_for(struct job *job, int fd)
 
 static int read_now(const struct elf_read *read, const struct stat *st, struct elf_rows *rows)
 {
-	struct subject subject = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what};
+	struct subject subject = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what, read->at};
 	struct job *job = &reader.job;
 	int err;
 

@@ -14,6 +14,8 @@
 
 #include "target/elf_rows.h"
 
+#include <stdbool.h>
+
 #define READER_WASTED_MAX_S 30
 
 struct elf_read {
@@ -22,6 +24,7 @@ struct elf_read {
 	const struct elf_code *code;    /* as of struct elf_symbols_source */
 	uint32_t code_cnt;
 	enum elf_what what;
+	uint64_t at;    /* of ELF_READ_DATUM */
 	uint64_t *left; /* bytes of symbols that may be read, from which those that were read are taken; NULL: no limit
 			 */
 };
@@ -31,6 +34,7 @@ struct elf_read {
  * passed; 0, as at first: until it is read.
  */
 void elf_reader_patience(uint64_t ns);
+bool elf_reader_may_wait(void);
 /*
  * Rows that have been checked, for elf_rows_free(): 0 or -errno as of elf_symbols_read(); -ENODATA: the file is given
  * up; -EAGAIN: it, or another one, is not read yet.

@@ -71,6 +71,16 @@ static bool build_id_is_right(const char build_id[ELF_ROWS_BUILD_ID_HEX])
 	return len <= 2 * ELF_ROWS_BUILD_ID_SZ && len % 2 == 0 && !build_id[len];
 }
 
+static bool datum_is_right(const struct elf_datum *datum)
+{
+	size_t len = strnlen(datum->name, sizeof(datum->name));
+
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)datum->name[i] < ' ' || datum->name[i] == 0x7f)
+			return false;
+	return len < sizeof(datum->name) && datum->is_data <= 1 && datum->lo <= datum->hi;
+}
+
 int elf_rows_check_head(const struct elf_rows_head *head, uint64_t file_sz)
 {
 	uint64_t sz = 0;
@@ -78,7 +88,8 @@ int elf_rows_check_head(const struct elf_rows_head *head, uint64_t file_sz)
 	for (int i = 0; i < ELF_ROWS_SECTION_CNT; i++)
 		sz += elf_rows_section_sz(head, i);
 	if (sz > ELF_ROWS_SZ_MAX || head->code_cnt > ELF_ROWS_CODE_MAX || head->is_go > 1 ||
-	    head->build_id[sizeof(head->build_id) - 1] || !build_id_is_right(head->build_id))
+	    head->build_id[sizeof(head->build_id) - 1] || !build_id_is_right(head->build_id) ||
+	    !datum_is_right(&head->datum))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < head->code_cnt; i++) {
 		const struct elf_code *code = &head->code[i];

@@ -27,6 +27,7 @@ enum elf_what {
 	ELF_READ_FUNCTIONS, /* of .eh_frame, without steps */
 	ELF_READ_FRAMES,    /* with them */
 	ELF_READ_GO,        /* functions of Go's own table, by address */
+	ELF_READ_DATUM,     /* no rows: the head has what lies at an offset from where the file is loaded */
 };
 
 enum elf_symbol_kind {
@@ -83,6 +84,16 @@ enum elf_section_of_rows {
 	ELF_ROWS_SECTION_CNT
 };
 
+#define ELF_DATUM_NAME_SZ 80
+
+/* Offsets from where the file is loaded, from lo to below hi: of the symbol of that name, or of none (""). */
+struct elf_datum {
+	uint64_t lo, hi;
+	uint32_t is_data; /* or beyond all that the file fills */
+	uint32_t pad;
+	char name[ELF_DATUM_NAME_SZ];
+};
+
 struct elf_rows_head {
 	uint64_t seq; /* of the question */
 	uint64_t symbols_taken;
@@ -94,12 +105,13 @@ struct elf_rows_head {
 	uint8_t is_go;
 	uint8_t pad[2];
 	char build_id[ELF_ROWS_BUILD_ID_HEX]; /* hex */
+	struct elf_datum datum;               /* of ELF_READ_DATUM */
 	struct elf_code code[ELF_ROWS_CODE_MAX];
 };
 
 _Static_assert(sizeof(struct elf_row) == 32 && sizeof(struct elf_other) == 8, "rows have no hidden padding");
 _Static_assert(offsetof(struct elf_rows_head, build_id) == 72 &&
-		       sizeof(struct elf_rows_head) == 72 + 136 + ELF_ROWS_CODE_MAX * sizeof(struct elf_code),
+		       sizeof(struct elf_rows_head) == 72 + 136 + 104 + ELF_ROWS_CODE_MAX * sizeof(struct elf_code),
 	       "the head has no hidden padding");
 
 struct elf_rows {

@@ -54,15 +54,15 @@ struct inlines {
 static _Atomic uint64_t held_sz;
 
 /* Takes its part of what all files may have; false: there is none, or too much. */
-static bool take_room(Elf *elf, uint64_t *taken)
+static bool take_room(Elf *elf, uint64_t most, uint64_t *taken)
 {
 	uint64_t sz;
 	bool any;
 
-	if (!debug_sz(elf, &sz, &any) || !any || sz > INLINES_SZ_MAX)
+	if (!debug_sz(elf, &sz, &any) || !any || sz > most)
 		return false;
 	*taken = sz;
-	if (atomic_fetch_add(&held_sz, sz) + sz <= INLINES_SZ_MAX)
+	if (atomic_fetch_add(&held_sz, sz) + sz <= most)
 		return true;
 	atomic_fetch_sub(&held_sz, sz);
 	*taken = 0;
@@ -109,7 +109,7 @@ static int read_units(struct inlines *inlines)
 	return 0;
 }
 
-struct inlines *inlines__open(int fd)
+static struct inlines *open_dwarf(int fd, Elf_Cmd how, uint64_t most)
 {
 	struct inlines *inlines = calloc(1, sizeof(*inlines));
 	struct stat st;
@@ -121,14 +121,24 @@ struct inlines *inlines__open(int fd)
 	inlines->fd = fd;
 	elf_version(EV_CURRENT);
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !elf_header_check(fd, (uint64_t)st.st_size, true))
-		inlines->elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (inlines->elf && take_room(inlines->elf, &inlines->held_sz))
+		inlines->elf = elf_begin(fd, how, NULL);
+	if (inlines->elf && take_room(inlines->elf, most, &inlines->held_sz))
 		inlines->dwarf = dwarf_begin_elf(inlines->elf, DWARF_C_READ, NULL);
 	if (!inlines->dwarf || dwarf_alone(inlines->dwarf) || read_units(inlines)) {
 		inlines__free(inlines);
 		return NULL;
 	}
 	return inlines;
+}
+
+struct inlines *inlines__open(int fd)
+{
+	return open_dwarf(fd, ELF_C_READ, INLINES_SZ_MAX);
+}
+
+struct inlines *inlines__open_lines(int fd)
+{
+	return open_dwarf(fd, ELF_C_READ_MMAP, LINES_SZ_MAX);
 }
 
 void inlines__free(struct inlines *inlines)
@@ -262,4 +272,23 @@ size_t inlines__at(struct inlines *inlines, uint64_t addr, const char *names[INL
 		cnt++;
 	}
 	return cnt;
+}
+
+/* --- source lines ------------------------------------------------------------------------------------------------- */
+
+bool inlines__line_at(struct inlines *inlines, uint64_t addr, const char **file, uint32_t *line)
+{
+	const struct range *range = range_at(&inlines->unit_ranges, addr);
+	Dwarf_Line *found;
+	Dwarf_Die unit;
+	int number;
+
+	if (!range || !dwarf_offdie(inlines->dwarf, inlines->units.items[range->unit].die, &unit))
+		return false;
+	found = dwarf_getsrc_die(&unit, addr);
+	*file = found ? dwarf_linesrc(found, NULL, NULL) : NULL;
+	if (!*file || !**file || dwarf_lineno(found, &number) || number <= 0)
+		return false;
+	*line = (uint32_t)number;
+	return true;
 }

@@ -34,6 +34,8 @@
 /* Of the registers of one that waits: sp and pc, bp as the last. */
 #define GO_SCHED_MIN 24
 #define GO_SCHED_MAX 256
+/* Most of what is mapped for source lines is not read. */
+#define LINES_MEMORY (LINES_SZ_MAX + (512UL << 20))
 /* It does not begin again sooner than this, and a file that has ended it so often is given up. */
 #define RESTART_NS SECOND_NS
 #define DEATHS_MAX 3
@@ -41,6 +43,7 @@
 struct known {
 	uint64_t addr; /* 0: a free place */
 	uint8_t cnt;
+	uint32_t line;
 	char *names; /* one behind the other, each with its NUL */
 };
 
@@ -55,6 +58,7 @@ struct file {
 
 struct symbols {
 	struct symbols_child child;
+	bool of_lines; /* not of inlined functions */
 	uint32_t starts;
 	uint64_t at_once_ns;
 	uint64_t started_ts;
@@ -76,6 +80,20 @@ struct symbols *symbols__new(uint64_t at_once_ns)
 	return symbols;
 }
 
+struct symbols *symbols__new_lines(uint64_t at_once_ns)
+{
+	struct symbols *symbols = symbols__new(at_once_ns);
+
+	if (symbols)
+		symbols->of_lines = true;
+	return symbols;
+}
+
+void symbols__allow(struct symbols *symbols, uint64_t more_ns)
+{
+	symbols->at_once_ns += more_ns;
+}
+
 /* --- the process's life ------------------------------------------------------------------------------------------- */
 
 static void forget_fd(struct file *file)
@@ -95,8 +113,9 @@ static void lost(struct symbols *symbols)
 	symbols->is_asked = false;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SYMBOLS_EXIT_UNCONFINED) {
 		symbols->refused = true;
-		log_warn("inlined functions have no names: whylate-symbols, which would read them, cannot give up its "
-			 "privileges on this kernel or in this container");
+		log_warn("%s: whylate-symbols, which would read them, cannot give up its privileges on this kernel or "
+			 "in this container",
+			 symbols->of_lines ? "source lines are not known" : "inlined functions have no names");
 		return;
 	}
 	log_debug("whylate-symbols has ended (status 0x%x)", status);
@@ -106,19 +125,22 @@ static void lost(struct symbols *symbols)
 	if (file->deaths < DEATHS_MAX)
 		return;
 	forget_fd(file);
-	log_warn("functions inlined in '%s' have no names from now on: reading its debugging information %s",
-		 file->name, cpu ? "takes too much CPU time" : "ends whylate-symbols");
+	log_warn("%s '%s' %s from now on: reading its debugging information %s",
+		 symbols->of_lines ? "source lines of" : "functions inlined in", file->name,
+		 symbols->of_lines ? "are not known" : "have no names",
+		 cpu ? "takes too much CPU time" : "ends whylate-symbols");
 }
 
 static int start(struct symbols *symbols)
 {
+	const struct symbols_work work = {.memory = symbols->of_lines ? LINES_MEMORY : SYMBOLS_MEMORY};
 	uint64_t now_ts = monotonic_ns();
 	int err;
 
 	if (symbols->refused || (symbols->starts && now_ts - symbols->started_ts < RESTART_NS))
 		return -EAGAIN;
 	symbols->started_ts = now_ts;
-	err = symbols_child__start(&symbols->child);
+	err = symbols_child__start_work(&symbols->child, &work);
 	symbols->starts += !err;
 	return err;
 }
@@ -127,15 +149,19 @@ static int start(struct symbols *symbols)
 
 ssize_t symbols_answer_check(struct symbols_answer *answer, size_t sz, const struct symbols_question *question)
 {
-	size_t at = 0, names_sz = sz - SYMBOLS_ANSWER_HEAD;
+	bool is_line = question->ask == SYMBOLS_ASK_LINE;
+	size_t at = 0, names_sz = sz - SYMBOLS_ANSWER_HEAD, most = is_line ? sizeof(answer->names) : INLINES_NAME_SZ;
 
 	if (sz < SYMBOLS_ANSWER_HEAD || sz > sizeof(*answer) || answer->seq != question->seq ||
-	    answer->cnt > INLINES_DEPTH_MAX || (answer->cnt && (question->ask != SYMBOLS_ASK_INLINED || answer->err)))
+	    answer->cnt > (is_line ? 1 : INLINES_DEPTH_MAX) ||
+	    (answer->cnt && ((!is_line && question->ask != SYMBOLS_ASK_INLINED) || answer->err)))
+		return -EBADMSG;
+	if (is_line && answer->cnt && (!answer->line || answer->line > INT32_MAX))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < answer->cnt; i++) {
 		size_t len = strnlen(answer->names + at, names_sz - at);
 
-		if (!len || len == names_sz - at || len >= INLINES_NAME_SZ)
+		if (!len || len == names_sz - at || len >= most)
 			return -EBADMSG;
 		proc_make_printable(answer->names + at);
 		at += len + 1;
@@ -170,6 +196,7 @@ static void remember(struct file *file, uint64_t addr, const struct symbols_answ
 	free(known->names);
 	known->names = sz ? malloc(sz) : NULL;
 	known->cnt = known->names ? (uint8_t)answer->cnt : 0;
+	known->line = answer->line;
 	known->addr = addr;
 	if (known->names)
 		memcpy(known->names, answer->names, sz);
@@ -189,7 +216,7 @@ static void take_answer(struct symbols *symbols)
 		return;
 	}
 	symbols->is_asked = false;
-	if (symbols->question.ask == SYMBOLS_ASK_INLINED)
+	if (symbols->question.ask == SYMBOLS_ASK_INLINED || symbols->question.ask == SYMBOLS_ASK_LINE)
 		remember(file, symbols->question.addr, &answer, (size_t)sz);
 	else if (answer.err)
 		forget_fd(file);
@@ -251,7 +278,8 @@ int symbols_go_layout(int fd, struct go_layout *layout, uint32_t *stopping_off)
 /* True: answered. */
 static bool ask(struct symbols *symbols, enum symbols_ask what, uint32_t idx, uint64_t addr)
 {
-	int fd = what == SYMBOLS_ASK_OPEN ? symbols->files.items[idx]->fd : -1;
+	bool opens = what == SYMBOLS_ASK_OPEN || what == SYMBOLS_ASK_OPEN_LINES;
+	int fd = opens ? symbols->files.items[idx]->fd : -1;
 	uint64_t seq = symbols->question.seq + 1;
 
 	symbols->question = (struct symbols_question){.ask = what, .file = idx, .seq = seq, .addr = addr};
@@ -274,7 +302,7 @@ static bool hand_over(struct symbols *symbols, uint32_t idx)
 		return false;
 	if (file->start != symbols->starts) {
 		file->start = symbols->starts;
-		if (!ask(symbols, SYMBOLS_ASK_OPEN, idx, 0))
+		if (!ask(symbols, symbols->of_lines ? SYMBOLS_ASK_OPEN_LINES : SYMBOLS_ASK_OPEN, idx, 0))
 			return false;
 	}
 	return file->fd >= 0 && symbols->child.socket_fd >= 0;
@@ -306,31 +334,53 @@ uint32_t symbols__open(struct symbols *symbols, int fd, const char *name)
 	return (uint32_t)symbols->files.cnt;
 }
 
+/* What is known of the address by now; NULL: nothing yet. */
+static const struct known *look_up(struct symbols *symbols, enum symbols_ask what, uint32_t idx, uint64_t addr)
+{
+	struct file *file = symbols->files.items[idx];
+	const struct known *known = known_of(file, addr);
+	uint64_t begin_ts = monotonic_ns();
+
+	if (known->addr == addr)
+		return known;
+	/* The answer to an earlier question may be that to this one. */
+	if (is_answered(symbols, 0) && known->addr != addr && has_time(symbols, file, begin_ts) &&
+	    hand_over(symbols, idx))
+		(void)ask(symbols, what, idx, addr);
+	file->spent_ns += monotonic_ns() - begin_ts;
+	return known->addr == addr ? known : NULL;
+}
+
 size_t symbols__inlined_at(struct symbols *symbols, uint32_t file_id, uint64_t addr,
 			   const char *names[INLINES_DEPTH_MAX])
 {
-	uint64_t begin_ts = monotonic_ns();
 	const struct known *known;
-	struct file *file;
 	const char *name;
 
 	if (!file_id || file_id > symbols->files.cnt)
 		return 0;
-	file = symbols->files.items[file_id - 1];
-	known = known_of(file, addr);
-	if (known->addr != addr) {
-		/* The answer to an earlier question may be that to this one. */
-		if (is_answered(symbols, 0) && known->addr != addr && has_time(symbols, file, begin_ts) &&
-		    hand_over(symbols, file_id - 1))
-			(void)ask(symbols, SYMBOLS_ASK_INLINED, file_id - 1, addr);
-		file->spent_ns += monotonic_ns() - begin_ts;
-	}
-	if (known->addr != addr)
+	known = look_up(symbols, SYMBOLS_ASK_INLINED, file_id - 1, addr);
+	if (!known)
 		return 0;
 	name = known->names;
 	for (size_t i = 0; i < known->cnt; i++, name += strlen(name) + 1)
 		names[i] = name;
 	return known->cnt;
+}
+
+int symbols__line_at(struct symbols *symbols, uint32_t file_id, uint64_t addr, const char **name, uint32_t *line)
+{
+	const struct known *known;
+
+	*name = NULL;
+	if (!file_id || file_id > symbols->files.cnt)
+		return 0;
+	known = look_up(symbols, SYMBOLS_ASK_LINE, file_id - 1, addr);
+	if (!known)
+		return symbols->files.items[file_id - 1]->fd < 0 || symbols->refused ? 0 : -EAGAIN;
+	*name = known->cnt ? known->names : NULL;
+	*line = known->line;
+	return 0;
 }
 
 uint32_t symbols__starts(const struct symbols *symbols)

@@ -30,7 +30,11 @@ struct go_layout;
  * memory.
  */
 struct symbols *symbols__new(uint64_t at_once_ns);
+/* The same for symbols__line_at() in place of symbols__inlined_at(): files may have more DWARF. */
+struct symbols *symbols__new_lines(uint64_t at_once_ns);
 void symbols__free(struct symbols *symbols); /* NULL-safe */
+/* So much more time may be waited for answers about each file. */
+void symbols__allow(struct symbols *symbols, uint64_t more_ns);
 /* Ends the process and forgets all files; what is told of the process stays. */
 void symbols__end(struct symbols *symbols);
 
@@ -45,6 +49,12 @@ uint32_t symbols__open(struct symbols *symbols, int fd, const char *name);
  * next call.
  */
 size_t symbols__inlined_at(struct symbols *symbols, uint32_t file, uint64_t addr, const char *names[INLINES_DEPTH_MAX]);
+
+/*
+ * The source line of a linked address of that file: 0, also where it is not known (*name NULL); -EAGAIN: there is no
+ * answer yet.  The name is valid until the next call.
+ */
+int symbols__line_at(struct symbols *symbols, uint32_t file, uint64_t addr, const char **name, uint32_t *line);
 
 /*
  * As go_layout_by_dwarf(), of a process for this question alone: what the file does not say of the layout stays as it

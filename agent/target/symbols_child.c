@@ -66,6 +66,11 @@ static void tell_end(pid_t pid)
 
 int symbols_child__start(struct symbols_child *child)
 {
+	return symbols_child__start_work(child, &(struct symbols_work){.fd_cnt = 0});
+}
+
+int symbols_child__start_work(struct symbols_child *child, const struct symbols_work *work)
+{
 	pid_t agent_pid = getpid(), pid;
 	int fds[2];
 
@@ -73,7 +78,7 @@ int symbols_child__start(struct symbols_child *child)
 		return -errno;
 	pid = fork();
 	if (!pid)
-		symbols_process(fds[1], agent_pid);
+		symbols_process(fds[1], agent_pid, work);
 	close(fds[1]);
 	if (pid < 0) {
 		close(fds[0]);

@@ -14,6 +14,9 @@
 
 /* Of CPU time for one question. */
 #define SYMBOLS_CPU_S 6
+/* Of memory, beyond what it begins with. */
+#define SYMBOLS_MEMORY (256UL << 20)
+#define SYMBOLS_FDS    2
 /* Processes that symbols_children_pids() tells of. */
 #define SYMBOLS_PIDS 8
 
@@ -28,8 +31,22 @@ struct symbols_child {
 		.socket_fd = -1 \
 	}
 
+/* What one does that is not begun to answer the questions of symbols_wire.h. */
+struct symbols_work {
+	/* Runs confined, with a copy of the agent's memory; the process ends behind it.  NULL: it answers questions. */
+	void (*run)(int socket_fd, void *ctx);
+	void *ctx;
+	int fds[SYMBOLS_FDS]; /* files that it has, as SYMBOLS_FIRST_FD and the next */
+	size_t fd_cnt;
+	bool fetches;    /* it is whylate-fetch: the network, threads and the user's files are left to it */
+	uint64_t memory; /* 0: SYMBOLS_MEMORY */
+	rlim_t cpu_s;    /* of CPU time in all; 0: see symbols_child__limit_cpu() */
+};
+#define SYMBOLS_FIRST_FD 4
+
 /* 0 or -errno. */
 int symbols_child__start(struct symbols_child *child);
+int symbols_child__start_work(struct symbols_child *child, const struct symbols_work *work);
 /* Ends and reaps it: its status, as of waitpid().  Nothing happens where there is none: 0. */
 int symbols_child__end(struct symbols_child *child);
 /* SIGXCPU ends it SYMBOLS_CPU_S of CPU time from now. */

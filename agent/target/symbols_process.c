@@ -4,11 +4,13 @@
 #include "base/child.h"
 #include "base/priority.h"
 #include "base/sandbox.h"
+#include "target/data_symbol.h"
 #include "target/debug_data.h"
 #include "target/eh_frame_read.h"
 #include "target/elf_symbols.h"
 #include "target/go_dwarf.h"
 #include "target/go_table.h"
+#include "target/symbols_child.h"
 #include "target/symbols_wire.h"
 
 #include <errno.h>
@@ -24,8 +26,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SOCKET_FD  CHILD_FIRST_FD
-#define MEMORY_MAX (256UL << 20)
+#define SOCKET_FD CHILD_FIRST_FD
+
+_Static_assert(SYMBOLS_FIRST_FD == CHILD_FIRST_FD + 1, "files come behind the socket");
 
 static struct inlines *files[SYMBOLS_FILES_MAX];
 
@@ -74,12 +77,14 @@ static bool send_section(const void *rows, uint64_t sz)
 }
 
 /* What is no symbol table.  Closes the file. */
-static int read_other(uint16_t what, int fd, struct elf_rows *rows)
+static int read_other(const struct symbols_table_question *question, int fd, struct elf_rows *rows)
 {
 	struct elf_image *image = elf_image__of(fd);
-	int err = !image                ? -errno
-		  : what == ELF_READ_GO ? go_table_read(image, rows)
-					: eh_frame_read(image, what == ELF_READ_FUNCTIONS, rows);
+	uint16_t what = question->what;
+	int err = !image                   ? -errno
+		  : what == ELF_READ_GO    ? go_table_read(image, rows)
+		  : what == ELF_READ_DATUM ? data_symbol_read(image, question->at, &rows->head.datum)
+					   : eh_frame_read(image, what == ELF_READ_FUNCTIONS, rows);
 
 	elf_image__free(image);
 	return err;
@@ -100,7 +105,7 @@ static int read_table(const struct symbols_table_question *question, int *fd, ui
 	if (!err && (question->what == ELF_READ_SYMBOLS || question->what == ELF_READ_HEAD)) {
 		err = elf_symbols_read(&source, rows);
 	} else if (!err) {
-		err = read_other(question->what, *fd, rows);
+		err = read_other(question, *fd, rows);
 		*fd = -1;
 	}
 	free(source.image);
@@ -130,6 +135,22 @@ static bool answer_table(const struct symbols_table_question *question, int fd)
 	return sent;
 }
 
+static bool is_opening(uint32_t ask)
+{
+	return ask == SYMBOLS_ASK_OPEN || ask == SYMBOLS_ASK_OPEN_LINES;
+}
+
+static void put_line(struct symbols_answer *answer, struct inlines *file, uint64_t addr, size_t *sz)
+{
+	const char *name;
+
+	if (!inlines__line_at(file, addr, &name, &answer->line) || strlen(name) >= sizeof(answer->names))
+		return;
+	*sz = strlen(name) + 1;
+	memcpy(answer->names, name, *sz);
+	answer->cnt = 1;
+}
+
 /* False: the agent is gone. */
 static bool answer(const struct symbols_question *question, int fd)
 {
@@ -138,8 +159,8 @@ static bool answer(const struct symbols_question *question, int fd)
 	struct inlines **file = question->file < SYMBOLS_FILES_MAX ? &files[question->file] : NULL;
 	size_t sz = 0;
 
-	if (file && question->ask == SYMBOLS_ASK_OPEN && fd >= 0 && !*file) {
-		*file = inlines__open(fd);
+	if (file && is_opening(question->ask) && fd >= 0 && !*file) {
+		*file = question->ask == SYMBOLS_ASK_OPEN ? inlines__open(fd) : inlines__open_lines(fd);
 		fd = -1;
 	}
 	if (question->ask == SYMBOLS_ASK_GO)
@@ -148,6 +169,8 @@ static bool answer(const struct symbols_question *question, int fd)
 		answer.err = ENODATA;
 	else if (question->ask == SYMBOLS_ASK_INLINED)
 		put_names(&answer, names, inlines__at(*file, question->addr, names), &sz);
+	else if (question->ask == SYMBOLS_ASK_LINE)
+		put_line(&answer, *file, question->addr, &sz);
 	if (fd >= 0)
 		close(fd);
 	return send(SOCKET_FD, &answer, SYMBOLS_ANSWER_HEAD + sz, MSG_NOSIGNAL) >= 0;
@@ -177,7 +200,7 @@ static bool receive(struct symbols_table_question *question, int *fd)
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 /* A sanitizer maps terabytes that it does not use. */
-static int limit_memory(void)
+static int limit_memory(uint64_t most)
 {
 	FILE *file = sandbox_is_sanitized() ? NULL : fopen("/proc/self/statm", "re");
 	unsigned long pages = 0;
@@ -189,7 +212,7 @@ static int limit_memory(void)
 	known = file && fscanf(file, "%lu", &pages) == 1;
 	if (file)
 		fclose(file);
-	limit.rlim_cur = limit.rlim_max = pages * (unsigned long)sysconf(_SC_PAGESIZE) + MEMORY_MAX;
+	limit.rlim_cur = limit.rlim_max = pages * (unsigned long)sysconf(_SC_PAGESIZE) + most;
 	return !known || setrlimit(RLIMIT_AS, &limit) ? -EPERM : 0;
 }
 
@@ -204,44 +227,83 @@ static void volunteer(void)
 		close(fd);
 }
 
-static int confine(pid_t parent)
+/* The thread that has begun it may have blocked all signals. */
+static void limit_cpu(rlim_t cpu_s)
+{
+	const struct rlimit limit = {cpu_s, cpu_s + 1};
+	sigset_t ending;
+
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGXCPU);
+	sigprocmask(SIG_UNBLOCK, &ending, NULL);
+	if (cpu_s)
+		setrlimit(RLIMIT_CPU, &limit);
+}
+
+/* libdebuginfod keeps files wherever the environment says. */
+static int enter_sandbox(bool fetches)
+{
+	const struct sandbox computing = {.computes = true, .read_only = true, .writable_fds = {-1, -1, -1}},
+			     fetching = {.network = true, .threads = true};
+
+	if (!fetches)
+		return sandbox_enter(&computing);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return sandbox_is_sanitized() ? 0 : sandbox_filter_calls(&fetching);
+}
+
+static int confine(pid_t parent, const struct symbols_work *work)
 {
 	static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGXFSZ, SIGPIPE, SIGCHLD};
 	const struct rlimit none = {0, 0};
-	const struct sandbox sandbox = {.computes = true, .read_only = true, .writable_fds = {-1, -1, -1}};
 	int err;
 
 	/* What ends the recording ends it by the socket, not by the terminal. */
 	setsid();
-	prctl(PR_SET_NAME, "whylate-symbols");
+	prctl(PR_SET_NAME, work->fetches ? "whylate-fetch" : "whylate-symbols");
 	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
 		signal(handled[i], SIG_DFL);
 	(void)priority_raise(0);
 	volunteer();
+	limit_cpu(work->cpu_s);
 	setrlimit(RLIMIT_CORE, &none);
-	setrlimit(RLIMIT_FSIZE, &none);
+	if (!work->fetches)
+		setrlimit(RLIMIT_FSIZE, &none);
 	err = child_unmap_shared(NULL);
 	if (!err)
-		err = limit_memory();
+		err = limit_memory(work->memory ? work->memory : SYMBOLS_MEMORY);
 	if (!err)
 		err = capabilities_keep(NULL, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(0);
-	return err ? err : sandbox_enter(&sandbox);
+	return err ? err : enter_sandbox(work->fetches);
 }
 
-_Noreturn void symbols_process(int fd, pid_t parent)
+static void answer_questions(void)
 {
 	static struct symbols_table_question question;
 	int file_fd;
 
-	child_keep_fds(&fd, 1);
-	if (confine(parent))
-		_exit(SYMBOLS_EXIT_UNCONFINED);
 	while (receive(&question, &file_fd) &&
 	       (question.head.ask == SYMBOLS_ASK_TABLE ? answer_table(&question, file_fd)
 						       : answer(&question.head, file_fd)))
 		;
+}
+
+_Noreturn void symbols_process(int fd, pid_t parent, const struct symbols_work *work)
+{
+	int fds[1 + SYMBOLS_FDS] = {fd};
+
+	for (size_t i = 0; i < work->fd_cnt && i < SYMBOLS_FDS; i++)
+		fds[1 + i] = work->fds[i];
+	child_keep_fds(fds, 1 + work->fd_cnt);
+	if (confine(parent, work))
+		_exit(SYMBOLS_EXIT_UNCONFINED);
+	if (work->run)
+		work->run(SOCKET_FD, work->ctx);
+	else
+		answer_questions();
 	_exit(0);
 }

@@ -10,11 +10,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct symbols_work;
+
 enum symbols_ask {
 	SYMBOLS_ASK_OPEN, /* with the file's descriptor */
 	SYMBOLS_ASK_INLINED,
-	SYMBOLS_ASK_GO,    /* with the file's descriptor */
-	SYMBOLS_ASK_TABLE, /* a struct symbols_table_question, with the file's descriptor */
+	SYMBOLS_ASK_GO,         /* with the file's descriptor */
+	SYMBOLS_ASK_TABLE,      /* a struct symbols_table_question, with the file's descriptor */
+	SYMBOLS_ASK_OPEN_LINES, /* as SYMBOLS_ASK_OPEN, for source lines */
+	SYMBOLS_ASK_LINE,       /* of that address: the answer's name is the file */
 };
 
 struct symbols_question {
@@ -29,6 +33,7 @@ struct symbols_table_question {
 	struct symbols_question head;
 	uint64_t packed_off, packed_sz; /* .gnu_debugdata; 0: the file's own */
 	uint64_t left;                  /* bytes of symbols that may be read */
+	uint64_t at;                    /* of ELF_READ_DATUM */
 	uint16_t what;                  /* enum elf_what */
 	uint16_t is_debug;              /* of another file, whose segments these are */
 	uint32_t code_cnt;
@@ -46,7 +51,9 @@ struct symbols_go {
 struct symbols_answer {
 	uint64_t seq;
 	uint32_t err;
-	uint32_t cnt; /* of names */
+	uint32_t cnt;  /* of names */
+	uint32_t line; /* of SYMBOLS_ASK_LINE */
+	uint32_t pad;
 	union {
 		char names[INLINES_DEPTH_MAX * INLINES_NAME_SZ]; /* one behind the other, each with its NUL */
 		struct symbols_go go;
@@ -66,6 +73,6 @@ ssize_t symbols_answer_check(struct symbols_answer *answer, size_t sz, const str
 /* The same of an answer to SYMBOLS_ASK_GO: 0 or -EBADMSG. */
 int symbols_go_check(const struct symbols_answer *answer, size_t sz, const struct symbols_question *question);
 /* Lives until the other end of the socket is closed, or its parent has ended. */
-_Noreturn void symbols_process(int fd, pid_t parent);
+_Noreturn void symbols_process(int fd, pid_t parent, const struct symbols_work *work);
 
 #endif

@@ -4,6 +4,7 @@
  * and plans for probes on it.  Build and run: make fuzz
  */
 #include "probe/plan.h"
+#include "target/data_symbol.h"
 #include "target/eh_frame_read.h"
 #include "target/elf_file.h"
 #include "target/elf_symbols.h"
@@ -59,6 +60,11 @@ static void check_rows(int fd, const char *path, size_t sz)
 	if (image && !go_table_read(image, &rows) && (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
 		abort();
 	elf_rows_free(&rows);
+	for (uint64_t off = 0; off < 8192 && image; off += 1021) {
+		rows = (struct elf_rows){0};
+		if (data_symbol_read(image, off, &rows.head.datum) || elf_rows_check_head(&rows.head, sz))
+			abort();
+	}
 	elf_image__free(image);
 }
 

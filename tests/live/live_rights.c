@@ -152,7 +152,29 @@ static bool lists_from_cache(const char *program, pid_t target, const struct pat
 	return listed;
 }
 
-/* The thread that connects has capabilities, and none of them is in effect. */
+/* Its process that asks servers; -1: there is none. */
+static pid_t fetcher_of(pid_t parent)
+{
+	struct dirent *entry;
+	DIR *dir = opendir("/proc");
+	pid_t found = -1;
+	char of_parent[32];
+
+	snprintf(of_parent, sizeof(of_parent), "PPid:\t%d\n", (int)parent);
+	while (dir && found < 0 && (entry = readdir(dir))) {
+		pid_t pid = atoi(entry->d_name);
+		char *status = pid > 0 ? status_of(pid, entry->d_name) : NULL;
+
+		if (status && strstr(status, "Name:\twhylate-fetch") && strstr(status, of_parent))
+			found = pid;
+		free(status);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* The program has capabilities, and the process that connects has none. */
 static void look_while_it_connects(const char *program, pid_t target, int server_fd, int port)
 {
 	struct path cache = temp_path("debuginfod-asked");
@@ -168,9 +190,11 @@ static void look_while_it_connects(const char *program, pid_t target, int server
 		goto cleanup;
 	fd = accept_within(server_fd, 10000);
 	if (CHECKF(fd >= 0, "no server was asked: %s", process_err(&process))) {
+		pid_t fetcher = fetcher_of(process.pid);
+
 		CHECKF(caps_of(process.pid, "CapPrm:") & READ_SEARCH, "it has no capability to give up");
-		CHECKF(!caps_of(process.pid, "CapEff:"), "in effect: %llx",
-		       (unsigned long long)caps_of(process.pid, "CapEff:"));
+		CHECKF(fetcher > 0 && !caps_of(fetcher, "CapPrm:"), "%d has %llx", (int)fetcher,
+		       (unsigned long long)caps_of(fetcher, "CapPrm:"));
 		answer_nothing_found(fd);
 	}
 	CHECKF(process_wait(&process, 30) != -1, "%s", process_err(&process));

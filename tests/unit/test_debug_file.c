@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Debug files that a debuginfod server has: a small one of our own, which serves by build id. */
 #include "elf_fixture.h"
+#include "target/debug_server.h"
+#include "target/elf_reader.h"
 #include "target/program.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUILD_ID_SZ   20
@@ -45,6 +49,9 @@ static void elf_make_with_id(struct made_elf *made, const struct made_symbol *sy
 	made_header(made)->e_phnum = 2;
 }
 
+/* The server answers when something can be read from it; -1: at once. */
+static int gate_fd = -1;
+
 static void answer(int client, const struct made_elf *debug)
 {
 	static const char wanted[] = "GET /buildid/" BUILD_ID_TEXT "/debuginfo ";
@@ -52,7 +59,10 @@ static void answer(int client, const struct made_elf *debug)
 	size_t len = 0;
 	ssize_t got;
 	bool known;
+	char go;
 
+	if (gate_fd >= 0 && read(gate_fd, &go, 1) != 1)
+		_exit(1);
 	while (len < sizeof(request) - 1 && !strstr(request, "\r\n\r\n") &&
 	       (got = read(client, request + len, sizeof(request) - 1 - len)) > 0)
 		len += got;
@@ -157,6 +167,61 @@ static void a_server_is_asked_by_build_id(void)
 	CU_ASSERT_EQUAL(source_with(&foreign, "", &asking), -1);
 }
 
+/* The server answers only after the thread that may not wait has asked. */
+static void a_recording_does_not_wait(void)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	char cache[] = "/tmp/whylate-test-XXXXXX", url[64];
+	static struct made_elf debug;
+	int fds[2], fd = -EAGAIN;
+	struct stat st;
+	pid_t server;
+
+	if (!dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL)) {
+		printf("\n    skipped: libdebuginfod.so.1 is not installed ");
+		return;
+	}
+	elf_make_with_id(&debug, named, 1);
+	CU_ASSERT_FATAL(mkdtemp(cache) && !pipe(fds));
+	gate_fd = fds[0];
+	server = server_start(&debug, url, sizeof(url));
+	CU_ASSERT_FATAL(server > 0);
+	setenv("DEBUGINFOD_URLS", url, 1);
+	setenv("DEBUGINFOD_CACHE_PATH", cache, 1);
+	setenv("DEBUGINFOD_TIMEOUT", "60", 1);
+	setenv("DEBUGINFOD_MAXTIME", "60", 1);
+	setenv("no_proxy", "*", 1);
+	elf_reader_patience(1000000);
+	for (int i = 0; i < 10; i++)
+		CU_ASSERT_EQUAL(debug_server_find(BUILD_ID_TEXT), -EAGAIN);
+	/* One at a time. */
+	CU_ASSERT_EQUAL(debug_server_find("00112233"), -EAGAIN);
+	CU_ASSERT_EQUAL(write(fds[1], "gg", 2), 2);
+	for (int i = 0; i < 3000 && fd == -EAGAIN; i++) {
+		nanosleep(&pause, NULL);
+		fd = debug_server_find(BUILD_ID_TEXT);
+	}
+	CU_ASSERT_FATAL(fd >= 0);
+	close(fd);
+	/* It is kept for what is to be read of it. */
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	fd = debug_server_find(BUILD_ID_TEXT);
+	elf_reader_patience(0);
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT(!fstat(fd, &st) && (size_t)st.st_size == debug.sz);
+	close(fd);
+	gate_fd = -1;
+	close(fds[0]);
+	close(fds[1]);
+	unsetenv("DEBUGINFOD_URLS");
+	unsetenv("DEBUGINFOD_CACHE_PATH");
+	unsetenv("DEBUGINFOD_TIMEOUT");
+	unsetenv("DEBUGINFOD_MAXTIME");
+	unsetenv("no_proxy");
+	nftw(cache, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 /* A directory as a file:// URL takes it for a server: it has what the build id asks for. */
 static void a_file_is_no_server(void)
 {
@@ -192,6 +257,7 @@ int suite_debug_file(void)
 {
 	static const struct unit_test tests[] = {
 		{"a server is asked by build id", a_server_is_asked_by_build_id},
+		{"a recording does not wait for one", a_recording_does_not_wait},
 		{"a file:// URL is no server", a_file_is_no_server},
 	};
 

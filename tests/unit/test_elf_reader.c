@@ -314,6 +314,19 @@ static void a_head_is_not_trusted(void)
 	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
 	memset(head.build_id, 'a', sizeof(head.build_id));
 	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
+	head.datum = (struct elf_datum){.lo = 8, .hi = 16, .is_data = 1, .name = "table_lock"};
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), 0);
+	head.datum.lo = 17;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head.datum.lo = 8;
+	head.datum.is_data = 2;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head.datum.is_data = 1;
+	head.datum.name[3] = '\x1b';
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	memset(head.datum.name, 'a', sizeof(head.datum.name));
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
 }
 
 static void rows_are_not_trusted(void)
