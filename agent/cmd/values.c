@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "values/schema.h"
+#include "values/schema_make.h"
 #include "view/values.h"
 
 #include <errno.h>
@@ -43,7 +43,8 @@ static int schema_run(const struct values_options *options)
 	else if (err == -ENOEXEC)
 		log_error("'%s' is not an ELF file of this machine", options->schema.path);
 	else if (err)
-		log_error("cannot read the variables of '%s': %s", options->schema.path, strerror(-err));
+		log_error("cannot read the variables of '%s': %s", options->schema.path,
+			  value_schema_why(err) ? value_schema_why(err) : strerror(-err));
 	if (!err) {
 		err = options->json ? view_value_schema_json(stdout, &schema)
 				    : view_value_schema_text(stdout, &schema, options->locations);

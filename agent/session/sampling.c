@@ -272,7 +272,9 @@ int recording_stacks_advance(struct recording *recording)
 
 int recording_stacks_finish(struct recording *recording)
 {
-	return recording->stacks ? stacks__finish(recording->stacks) : 0;
+	int err = recording->stacks ? stacks__finish(recording->stacks) : 0;
+
+	return !err && recording->stacks && recording->values ? sampled_values__finish(recording->values) : err;
 }
 
 static int write_value_counts(struct recording *recording, uint64_t crowded)

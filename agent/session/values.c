@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "session/values_internal.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* Waiting for source lines may take that long at once, besides SYMBOLS_TIME_SHARE of the time. */
+#define LINES_AT_ONCE_NS 200000000ULL
+/* At the end they are waited for that long, looking that often. */
+#define LINES_LAST_NS 3000000000ULL
+#define LINES_LOOK_NS 5000000
 
 uint32_t sampled_values__depth(const struct sampled_values *values)
 {
@@ -43,7 +52,7 @@ static void find_words(struct sampled_values *values, const struct value_stack *
 
 struct taking {
 	struct sampled_values *values;
-	const struct module *module;
+	struct module *module;
 	uint32_t place, depth;
 };
 
@@ -66,7 +75,7 @@ static int take_value(void *owner, uint32_t variable, uint64_t bytes)
 	return 0;
 }
 
-static int place_of(struct sampled_values *values, const struct value_stack *stack, const struct module *module,
+static int place_of(struct sampled_values *values, const struct value_stack *stack, struct module *module,
 		    uint64_t addr, uint64_t runtime_addr, uint32_t *id)
 {
 	struct place place = {.module = module, .addr = addr};
@@ -84,7 +93,7 @@ static int place_of(struct sampled_values *values, const struct value_stack *sta
 	return 0;
 }
 
-static const struct module *module_of(const struct sampled_values *values, const struct met *met, uint32_t number)
+static struct module *module_of(const struct sampled_values *values, const struct met *met, uint32_t number)
 {
 	for (size_t i = 0; i < met->placed.cnt; i++)
 		if (met->placed.items[i].of == number)
@@ -92,8 +101,8 @@ static const struct module *module_of(const struct sampled_values *values, const
 	return NULL;
 }
 
-const struct module *sampled_values__module_at(const struct sampled_values *values, const struct value_stack *stack,
-					       const struct met *met, uint64_t addr, const struct program_module **of)
+struct module *sampled_values__module_at(const struct sampled_values *values, const struct value_stack *stack,
+					 const struct met *met, uint64_t addr, const struct program_module **of)
 {
 	uint32_t number = PROGRAM_NONE;
 
@@ -237,18 +246,11 @@ static int write_variable(struct sampled_values *values, uint32_t number)
 	return values->opts.append(values->opts.owner, SHARD_TABLE_VARIABLE, row);
 }
 
-static int write_place(struct sampled_values *values, uint32_t id)
+static int write_place(struct sampled_values *values, uint32_t id, const char *file, uint32_t line)
 {
-	struct place *place = &values->places.items[id];
+	const struct place *place = &values->places.items[id];
 	struct shard_row *row = &values->row;
-	const char *file = NULL;
-	uint32_t line = 0;
 
-	if (place->written)
-		return 0;
-	place->written = true;
-	if (place->module)
-		value_schema_line(&place->module->schema, place->addr, &file, &line);
 	memset(row->nulls, 0, sizeof(row->nulls));
 	row->values[PLACE_ID].u64 = id;
 	set_text(row, PLACE_MODULE, place->module ? place->module->name : NULL);
@@ -259,6 +261,64 @@ static int write_place(struct sampled_values *values, uint32_t id)
 	if (!file)
 		shard_row__set_null(row, PLACE_LINE);
 	return values->opts.append(values->opts.owner, SHARD_TABLE_PLACE, row);
+}
+
+/* As symbols__line_at(): the module's file is opened when a place in it is met. */
+static int line_of(struct sampled_values *values, const struct place *place, const char **file, uint32_t *line)
+{
+	struct module *module = place->module;
+
+	*file = NULL;
+	if (!values->lines)
+		values->lines = symbols__new_lines(LINES_AT_ONCE_NS);
+	if (!module || !values->lines)
+		return 0;
+	if (module->dwarf_fd >= 0) {
+		module->lines = symbols__open(values->lines, module->dwarf_fd, module->name);
+		module->dwarf_fd = -1;
+	}
+	return symbols__line_at(values->lines, module->lines, place->addr, file, line);
+}
+
+int sampled_values__write_places(struct sampled_values *values, bool is_last)
+{
+	uint64_t end_ts = monotonic_ns() + LINES_LAST_NS;
+	int err = 0;
+
+	if (is_last && values->lines)
+		symbols__allow(values->lines, LINES_LAST_NS);
+	while (values->late_pos < values->late.cnt && !err) {
+		uint32_t id = values->late.items[values->late_pos], line = 0;
+		const char *file;
+
+		if (line_of(values, &values->places.items[id], &file, &line) == -EAGAIN) {
+			if (!is_last)
+				return 0;
+			if (monotonic_ns() < end_ts) {
+				nanosleep(&(struct timespec){.tv_nsec = LINES_LOOK_NS}, NULL);
+				continue;
+			}
+		}
+		values->late_pos++;
+		err = write_place(values, id, file, line);
+	}
+	if (values->late_pos == values->late.cnt)
+		values->late_pos = values->late.cnt = 0;
+	return err;
+}
+
+/* Its row is written when its source line is known. */
+static int want_place(struct sampled_values *values, uint32_t id)
+{
+	if (values->places.items[id].written)
+		return 0;
+	values->places.items[id].written = true;
+	return vec_push(&values->late, id) ? -ENOMEM : sampled_values__write_places(values, false);
+}
+
+int sampled_values__finish(struct sampled_values *values)
+{
+	return sampled_values__write_places(values, true);
 }
 
 int sampled_values__write_turns(struct sampled_values *values)
@@ -286,7 +346,7 @@ int sampled_values__write(struct sampled_values *values, const struct stack_samp
 		const struct stack_value *value = &sample->values->items[i];
 		bool has_variable = value->variable != STACK_NO_VARIABLE;
 
-		err = write_place(values, value->place);
+		err = want_place(values, value->place);
 		if (!err && has_variable)
 			err = write_variable(values, value->variable);
 		memset(row->nulls, 0, sizeof(row->nulls));

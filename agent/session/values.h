@@ -2,7 +2,9 @@
 /*
  * From sampled stacks to values of variables: rows of the tables `value`, `variable`, `place` and `value_plan`.  The
  * schemas of what the target has loaded are made at the start; those of what its processes load later, and of its other
- * programs, when a sample meets them, by a thread.  Frames of other code have no values.
+ * programs, when a sample meets them, by a thread.  Processes without privileges read the files (whylate-symbols), also
+ * for source lines: the row of a place comes when its line is known, perhaps behind those of its values.  Frames of
+ * other code have no values.
  */
 #ifndef WHYLATE_SESSION_VALUES_H
 #define WHYLATE_SESSION_VALUES_H
@@ -62,6 +64,8 @@ const struct value_plan *sampled_values__plan(const struct sampled_values *value
 /* Every now and then: takes what the thread has made, and lets the next parts of the plan have their turn.  0, -errno.
  */
 int sampled_values__advance(struct sampled_values *values);
+/* What rows still wait for is waited for, for a few seconds.  0 or the writer's error. */
+int sampled_values__finish(struct sampled_values *values);
 /*
  * The process, seen for the first time or not, runs this program (false: no module of it has a schema, as in a process
  * that has nothing to do with the target); it has another one, or is gone.

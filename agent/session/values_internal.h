@@ -10,6 +10,7 @@
 
 #include "base/idmap.h"
 #include "base/vec.h"
+#include "target/symbols.h"
 
 /* Of one stack. */
 #define TAKEN_MAX 512
@@ -23,6 +24,8 @@ struct module {
 	struct value_planned *planned; /* of each variable */
 	struct value_reader *reader;
 	uint32_t first; /* the number of its first variable */
+	int dwarf_fd;   /* until its source lines are looked up; -1: none */
+	uint32_t lines; /* see symbols__open(); 0: not opened yet, or there are none */
 };
 
 /* A file that the target has code of. */
@@ -49,7 +52,7 @@ struct words {
 
 /* A program counter that was met. */
 struct place {
-	const struct module *module; /* NULL: none with a schema */
+	struct module *module; /* NULL: none with a schema */
 	uint64_t addr;
 	char *function;
 	bool written;
@@ -94,6 +97,9 @@ struct sampled_values {
 	VEC(bool) variables;          /* by number: its row is written */
 	VEC(struct place) places;
 	struct idmap place_ids;
+	struct symbols *lines; /* NULL: no place was met yet */
+	VEC(uint32_t) late;    /* places whose rows wait for their source lines, the next one at late_pos */
+	size_t late_pos;
 	struct sampled_values_counts counts;
 	struct value_plan plan;
 	uint32_t first_part, part_cnt; /* in the kernel */
@@ -115,10 +121,12 @@ struct sampled_values {
 /* The process as it was met; NULL: it was not, or has no module with a schema. */
 const struct met *sampled_values__met_as(const struct sampled_values *values, pid_t pid);
 /* The module of a place, NULL: it has no schema; `of`, if not NULL, gets the program's. */
-const struct module *sampled_values__module_at(const struct sampled_values *values, const struct value_stack *stack,
-					       const struct met *met, uint64_t addr, const struct program_module **of);
+struct module *sampled_values__module_at(const struct sampled_values *values, const struct value_stack *stack,
+					 const struct met *met, uint64_t addr, const struct program_module **of);
 /* Frames of the stack that lead to a caller with members are given to the kernel.  0 or -ENOMEM. */
 int sampled_values__meet_frames(struct sampled_values *values, const struct value_stack *stack, const struct met *met);
+/* The rows of places whose source lines are known by now; is_last: of all.  0 or the writer's error. */
+int sampled_values__write_places(struct sampled_values *values, bool is_last);
 /* The rows of `value_plan` so far.  0 or the writer's error. */
 int sampled_values__write_turns(struct sampled_values *values);
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "values/schema_make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,24 +135,41 @@ static void module__free(struct module *module)
 	if (!module)
 		return;
 	value_reader__free(module->reader);
+	if (module->dwarf_fd >= 0)
+		close(module->dwarf_fd);
 	value_schema_free(&module->schema);
 	free(module->planned);
 	free(module->name);
 	free(module);
 }
 
-/* Takes the schema.  0 or -errno. */
-static int add_module(struct sampled_values *values, struct value_schema *schema, const char *name, bool is_late)
+/* What has been made of a file. */
+struct made {
+	struct value_schema schema;
+	int dwarf_fd; /* -1: none */
+};
+
+static void made__free(struct made *made)
+{
+	value_schema_free(&made->schema);
+	if (made->dwarf_fd >= 0)
+		close(made->dwarf_fd);
+	made->dwarf_fd = -1;
+}
+
+/* Takes what has been made.  0 or -errno. */
+static int add_module(struct sampled_values *values, struct made *made, const char *name, bool is_late)
 {
 	struct module *module = calloc(1, sizeof(*module));
-	size_t cnt = schema->variables.cnt;
+	size_t cnt = made->schema.variables.cnt;
 	int err = 0;
 
 	if (!module) {
-		value_schema_free(schema);
+		made__free(made);
 		return -ENOMEM;
 	}
-	module->schema = *schema;
+	module->schema = made->schema;
+	module->dwarf_fd = made->dwarf_fd;
 	module->first = (uint32_t)values->variables.cnt;
 	module->name = strdup(name);
 	module->planned = calloc(cnt + 1, sizeof(*module->planned));
@@ -181,10 +199,25 @@ static int add_module(struct sampled_values *values, struct value_schema *schema
 	return 0;
 }
 
-static struct value_schema_opts schema_opts(const struct sampled_values *values, const char *path)
+static struct value_schema_opts schema_opts(const struct sampled_values *values, const char *path, struct made *made)
 {
-	return (struct value_schema_opts){
-		.path = path, .debuginfo_dir = values->opts.debuginfo_dir, .either = values->opts.glob, .cached = true};
+	made->dwarf_fd = -1;
+	return (struct value_schema_opts){.path = path,
+					  .debuginfo_dir = values->opts.debuginfo_dir,
+					  .either = values->opts.glob,
+					  .cached = true,
+					  .dwarf_fd = &made->dwarf_fd};
+}
+
+/* Without debugging information there is nothing to say. */
+static void say_unread(const char *path, int err)
+{
+	const char *why = value_schema_why(err);
+
+	if (why)
+		log_warn("values of '%s' are not read: %s", path, why);
+	else
+		log_debug("values: %s: %s", path, strerror(-err));
 }
 
 /* Does it have variables, and is its build not among the modules? The same build may be at several places. */
@@ -201,20 +234,19 @@ static bool is_new(const struct sampled_values *values, const struct value_schem
 	return true;
 }
 
-/* What has been made of a file is taken, or freed. */
-static int take_schema(struct sampled_values *values, struct value_schema *schema, uint32_t file, const char *name,
-		       bool is_late)
+/* It is taken, or freed. */
+static int take_made(struct sampled_values *values, struct made *made, uint32_t file, const char *name, bool is_late)
 {
 	int err = 0;
 
-	if (!is_new(values, schema, &values->files.items[file].module)) {
-		value_schema_free(schema);
+	if (!is_new(values, &made->schema, &values->files.items[file].module)) {
+		made__free(made);
 	} else if (values->modules.cnt == VALUE_MODULES_MAX) {
 		values->counts.modules_left_out++;
-		value_schema_free(schema);
+		made__free(made);
 	} else {
 		values->files.items[file].module = (uint32_t)values->modules.cnt;
-		err = add_module(values, schema, name, is_late);
+		err = add_module(values, made, name, is_late);
 	}
 	return err;
 }
@@ -224,7 +256,7 @@ static int take_schema(struct sampled_values *values, struct value_schema *schem
 struct schema_worker {
 	struct value_schema_opts opts;
 	struct schema_wish wish;
-	struct value_schema schema;
+	struct made made;
 	int err;
 	atomic_bool done, stop;
 	pthread_t thread;
@@ -236,13 +268,13 @@ static void *make_schema(void *ctx)
 	char by_fd[32];
 
 	prctl(PR_SET_NAME, "whylate-schema");
-	worker->err = value_schema_make(&worker->schema, &worker->opts);
+	worker->err = value_schema_make(&worker->made.schema, &worker->opts);
 	/* Beside its own path there may be a debug file; beside this one there is none. */
 	if (worker->err == -ENOENT && worker->wish.fd >= 0) {
 		snprintf(by_fd, sizeof(by_fd), "/proc/self/fd/%d", worker->wish.fd);
 		worker->opts.path = by_fd;
-		value_schema_free(&worker->schema);
-		worker->err = value_schema_make(&worker->schema, &worker->opts);
+		made__free(&worker->made);
+		worker->err = value_schema_make(&worker->made.schema, &worker->opts);
 	}
 	atomic_store_explicit(&worker->done, true, memory_order_release);
 	return NULL;
@@ -265,7 +297,7 @@ static int start_worker(struct sampled_values *values)
 	if (!worker)
 		return -ENOMEM;
 	worker->wish = values->wishes.items[--values->wishes.cnt];
-	worker->opts = schema_opts(values, worker->wish.path);
+	worker->opts = schema_opts(values, worker->wish.path, &worker->made);
 	worker->opts.stop = &worker->stop;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -298,12 +330,13 @@ static int tend_worker(struct sampled_values *values)
 	if (worker && atomic_load_explicit(&worker->done, memory_order_acquire)) {
 		pthread_join(worker->thread, NULL);
 		values->worker = NULL;
-		log_debug("values: %s: %zu variables%s%s", worker->wish.path, worker->schema.variables.cnt,
-			  worker->err ? ": " : "", worker->err ? strerror(-worker->err) : "");
-		if (worker->err)
-			value_schema_free(&worker->schema);
-		else
-			err = take_schema(values, &worker->schema, worker->wish.file, worker->wish.name, true);
+		log_debug("values: %s: %zu variables", worker->wish.path, worker->made.schema.variables.cnt);
+		if (worker->err) {
+			say_unread(worker->wish.path, worker->err);
+			made__free(&worker->made);
+		} else {
+			err = take_made(values, &worker->made, worker->wish.file, worker->wish.name, true);
+		}
 		schema_worker__free(worker);
 	}
 	if (!err && values->modules.cnt > before)
@@ -318,6 +351,8 @@ int sampled_values__advance(struct sampled_values *values)
 
 	if (!err && values->part_cnt < values->plan.parts.cnt && monotonic_ns() - values->turned_ts >= TURN_NS)
 		err = load(values, next < values->plan.parts.cnt ? next : 0);
+	if (!err)
+		err = sampled_values__write_places(values, false);
 	return err ? err : sampled_values__write_turns(values);
 }
 
@@ -344,19 +379,19 @@ static uint32_t find_file(struct sampled_values *values, const char *path, bool 
 
 static int add_at_start(struct sampled_values *values, const struct program_module *of)
 {
-	struct value_schema_opts opts = schema_opts(values, of->file);
-	struct value_schema schema;
+	struct made made;
+	struct value_schema_opts opts = schema_opts(values, of->file, &made);
 	bool is_new_file;
 	int err = 0;
 	uint32_t file = find_file(values, of->file, &is_new_file, &err);
 
 	if (file == UINT32_MAX || !is_new_file)
 		return err;
-	err = value_schema_make(&schema, &opts);
+	err = value_schema_make(&made.schema, &opts);
 	if (!err)
-		return take_schema(values, &schema, file, of->name, false);
-	log_debug("values: %s: %s", of->path, strerror(-err));
-	value_schema_free(&schema);
+		return take_made(values, &made, file, of->name, false);
+	say_unread(of->path, err);
+	made__free(&made);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -394,7 +429,7 @@ void sampled_values__free(struct sampled_values *values)
 	if (values->worker) {
 		atomic_store(&values->worker->stop, true);
 		pthread_join(values->worker->thread, NULL);
-		value_schema_free(&values->worker->schema);
+		made__free(&values->worker->made);
 		schema_worker__free(values->worker);
 	}
 	for (size_t w = 0; w < values->wishes.cnt; w++)
@@ -410,6 +445,8 @@ void sampled_values__free(struct sampled_values *values)
 	vec_free(&values->wishes);
 	vec_free(&values->variables);
 	vec_free(&values->places);
+	vec_free(&values->late);
+	symbols__free(values->lines);
 	vec_free(&values->met);
 	vec_free(&values->turns);
 	vec_free(&values->frames);

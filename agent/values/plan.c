@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Beside comparing two reads. */
+#define STEPS_OF_FRAME 32
+/* Of one module; the kernel holds 131,072 at a time. */
+#define WISHES_MAX (8U << 20)
+
 /* A read and where it holds. */
 struct wish {
 	uint64_t begin, end;
@@ -70,6 +75,23 @@ static uint32_t number_of(const struct value_schema *schema, const struct value_
 	return (uint32_t)(variable - schema->variables.items);
 }
 
+/* False: too many. */
+static bool take_steps(struct value_plan *plan, uint64_t cnt)
+{
+	if (plan->steps >= VALUE_PLAN_STEPS_MAX)
+		return false;
+	plan->steps += cnt;
+	return true;
+}
+
+static int push_wish(struct value_plan *plan, wish_list *wishes, const struct wish *wish)
+{
+	if (wishes->cnt < WISHES_MAX)
+		return vec_push(wishes, *wish);
+	plan->left_out++;
+	return 0;
+}
+
 /* A pointer in a frame, as far as the unwinding table says where the frame is. */
 static int add_by_frame(struct value_plan *plan, const struct value_schema *schema,
 			const struct value_variable *variable, const struct value_location *location, wish_list *wishes)
@@ -81,10 +103,14 @@ static int add_by_frame(struct value_plan *plan, const struct value_schema *sche
 	for (uint64_t pc = location->pc_begin; pc < location->pc_end && !err; pc = rule.end) {
 		struct wish wish = {.begin = pc, .variable = number_of(schema, variable)};
 
+		if (!take_steps(plan, STEPS_OF_FRAME)) {
+			plan->left_out++;
+			break;
+		}
 		value_schema_frame(schema, pc, &rule);
 		wish.end = rule.end < location->pc_end ? rule.end : location->pc_end;
 		if (wish.begin < wish.end && value_read_make(variable, location, &rule, &wish.read))
-			err = vec_push(wishes, wish);
+			err = push_wish(plan, wishes, &wish);
 		else
 			is_complete = false;
 		/* Without a table nothing tells how far its absence reaches. */
@@ -106,7 +132,7 @@ static int add_wish(struct value_plan *plan, const struct value_schema *schema, 
 		return variable->member_off >= 0 ? add_by_frame(plan, schema, variable, location, wishes) : 0;
 	if (wish.begin >= wish.end || !value_read_make(variable, location, NULL, &wish.read))
 		return 0;
-	return vec_push(wishes, wish);
+	return push_wish(plan, wishes, &wish);
 }
 
 ORDER(compare_wishes, struct wish, BY(a->begin, b->begin), BY(a->end, b->end), BY(a->variable, b->variable));
@@ -254,6 +280,10 @@ static int flatten(struct planner *planner, const wish_list *wishes)
 			end = active->items[i].end < end ? active->items[i].end : end;
 		if (next < wishes->cnt && wishes->items[next].begin < end)
 			end = wishes->items[next].begin;
+		if (!take_steps(planner->plan, active->cnt * active->cnt)) {
+			planner->plan->left_out += active->cnt + wishes->cnt - next;
+			break;
+		}
 		if (!err)
 			err = add_range(planner, at, end);
 		at = end;

@@ -10,6 +10,8 @@
 #include "values/schema.h"
 
 #define VALUE_NO_PART UINT32_MAX
+/* A schema that lies shall not keep the agent: what is beyond so many steps is left out. */
+#define VALUE_PLAN_STEPS_MAX (1ULL << 31)
 
 /* The kernel's offsets have 32 bits. */
 static inline bool value_off_fits(int64_t off)
@@ -39,6 +41,7 @@ struct value_plan {
 	struct value_limits limits; /* of what is in the kernel at a time; 0: its own */
 	size_t left_out;            /* reads of one function that are more than that */
 	size_t no_frame;            /* pointers in frames whose place is not known throughout */
+	uint64_t steps;             /* that making it has taken */
 };
 
 /* How a variable is read. */

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Spans that may begin between an address and the ones that have it. */
+#define SPANS_MAX 65536
+
 /* One location of a local, by its beginning; `furthest` is the largest end so far. */
 struct span {
 	uint64_t begin, end, furthest;
@@ -180,7 +183,7 @@ static int read_one(const struct value_schema *schema, uint32_t number, const st
 struct span_walk {
 	const struct value_reader *reader;
 	uint64_t addr;
-	size_t left;
+	size_t left, steps;
 };
 
 static void walk_begin(struct span_walk *walk, const struct value_reader *reader, uint64_t addr)
@@ -188,14 +191,17 @@ static void walk_begin(struct span_walk *walk, const struct value_reader *reader
 	const struct span *spans = reader->spans.items;
 
 	/* The first one that begins beyond the address. */
-	*walk = (struct span_walk){reader, addr, search_first(0, reader->spans.cnt, mid, spans[mid].begin > addr)};
+	*walk = (struct span_walk){.reader = reader,
+				   .addr = addr,
+				   .left = search_first(0, reader->spans.cnt, mid, spans[mid].begin > addr)};
 }
 
 static const struct span *walk_next(struct span_walk *walk)
 {
 	const struct span *spans = walk->reader->spans.items;
 
-	while (walk->left && spans[walk->left - 1].furthest > walk->addr)
+	/* A schema that lies has a span around all others. */
+	while (walk->left && spans[walk->left - 1].furthest > walk->addr && walk->steps++ < SPANS_MAX)
 		if (spans[--walk->left].end > walk->addr)
 			return &spans[walk->left];
 	return NULL;

@@ -2,7 +2,7 @@
 /*
  * The variables of a binary that a value sampler can read (vProf §3): from DWARF 4 and 5 and from the machine code, no
  * source.  Globals of basic type; locals and parameters with tags that say how the code uses them.  Everything that is
- * read is untrusted; what cannot be described exactly is left out and counted.  Single-threaded.
+ * read is untrusted; what cannot be described exactly is left out and counted.  A schema belongs to one thread.
  */
 #ifndef WHYLATE_VALUES_SCHEMA_H
 #define WHYLATE_VALUES_SCHEMA_H
@@ -67,10 +67,11 @@ struct value_schema {
 	struct intern strings;
 	VEC(struct value_variable) variables; /* by file, line, function, name */
 	VEC(struct value_location) locations;
+	/* Where frames are, by begin, disjoint: of what lies at VALUE_AT_CFA and leads to a member. */
+	VEC(struct value_frame_rule) frames;
 	size_t functions, units;
 	size_t skipped[VALUE_SKIP_CNT];
 	const char *build_id; /* hex, "" where the file has none */
-	void *dwfl, *module;  /* libdw's, for value_schema_line() and …_frame(); NULL */
 	bool no_code_tags;    /* machine code of this architecture is not analysed: locals have no tags */
 };
 
@@ -83,18 +84,14 @@ struct value_schema_opts {
 	bool cached;                 /* looked for in the user's cache, and kept there */
 	const char *cache_dir;       /* it is within that directory; NULL: the user's */
 	const atomic_bool *stop;     /* -ECANCELED once it is set; NULL */
+	int *dwarf_fd;               /* gets the file that has the DWARF; NULL: not wanted */
 };
 
 extern const char *const value_skip_names[VALUE_SKIP_CNT];
 extern const char *const value_type_names[VALUE_TYPE_CNT];
 
-/*
- * 0; -ENOEXEC: no ELF file of this machine; -ENODATA: no DWARF in it nor in a separate debug file; -ENOENT, -EACCES;
- * -ENOMEM.  value_schema_free() in any case.
- */
-int value_schema_make(struct value_schema *schema, const struct value_schema_opts *opts);
-/* The source line of an instruction; false: DWARF does not tell. */
-bool value_schema_line(const struct value_schema *schema, uint64_t addr, const char **file, uint32_t *line);
+/* An empty one.  0 or -ENOMEM. */
+int value_schema_begin(struct value_schema *schema);
 /* The row that has pc, or of pc alone. */
 void value_schema_frame(const struct value_schema *schema, uint64_t pc, struct value_frame_rule *rule);
 void value_schema_free(struct value_schema *schema);

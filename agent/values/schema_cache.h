@@ -12,7 +12,8 @@
 
 /* Fills the schema, of which build_id and arena are set.  False: there is none, and nothing has changed. */
 bool schema_cache_load(struct value_schema *schema, const struct value_schema_opts *opts);
-/* Where it cannot be kept, it is not. */
-void schema_cache_store(const struct value_schema *schema, const struct value_schema_opts *opts);
+/* The schema's bytes (schema_bytes.h).  Where it cannot be kept, it is not. */
+void schema_cache_store(const struct value_schema *schema, const struct value_schema_opts *opts, const void *bytes,
+			size_t sz);
 
 #endif

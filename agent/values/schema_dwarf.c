@@ -463,7 +463,11 @@ int schema_walk(struct builder *builder)
 	int ret;
 
 	while (!builder->err && !(ret = dwarf_get_units(builder->dwarf, unit, &unit, NULL, &kind, &die, &split))) {
-		if (kind == DW_UT_skeleton && split.addr)
+		if (kind == DW_UT_skeleton && !split.addr) {
+			builder->schema->skipped[VALUE_SKIP_SPLIT]++;
+			continue;
+		}
+		if (kind == DW_UT_skeleton)
 			die = split;
 		if (dwarf_tag(&die) != DW_TAG_compile_unit)
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared by schema.c (the file), schema_dwarf.c (scopes and locations), schema_types.c (types and members),
+ * Shared by schema_build.c (the file), schema_dwarf.c (scopes and locations), schema_types.c (types and members),
  * schema_tags.c (machine code).
  */
 #ifndef WHYLATE_VALUES_SCHEMA_INTERNAL_H
@@ -44,6 +44,7 @@ struct builder {
 	const struct value_schema_opts *opts;
 	Dwarf *dwarf;
 	Elf *elf;              /* with the code */
+	Dwarf_CFI *frames;     /* NULL: there is no unwinding table */
 	struct tagger *tagger; /* NULL: none for this architecture */
 	struct function_vars function;
 	Dwarf_Attribute frame_base;
@@ -54,6 +55,8 @@ struct builder {
 
 /* A copy of the text that lives as long as the schema; NULL without memory, and builder->err is set. */
 const char *builder_text(struct builder *builder, const char *text);
+/* The row of the unwinding table that has pc, or of pc alone. */
+void builder_frame(const struct builder *builder, uint64_t pc, struct value_frame_rule *rule);
 /* Walks the DWARF of all units. 0 or -errno. */
 int schema_walk(struct builder *builder);
 /* Describes a type: false where it is not basic. `struct_die` is filled for a pointer to one (*has_struct). */

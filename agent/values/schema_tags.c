@@ -34,7 +34,7 @@ static bool is_at(struct tagger *tagger, struct builder *builder, const struct v
 		if (place->kind != PLACE_MEMORY)
 			return false;
 		if (pc < tagger->frame.begin || pc >= tagger->frame.end)
-			value_schema_frame(builder->schema, pc, &tagger->frame);
+			builder_frame(builder, pc, &tagger->frame);
 		return tagger->frame.known && place->reg == tagger->frame.reg &&
 		       !__builtin_add_overflow(location->off, tagger->frame.off, &off) && place->off == off;
 	case VALUE_AT_ADDRESS:

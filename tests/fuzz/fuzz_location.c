@@ -7,9 +7,11 @@
 #include "dwarf_file.h"
 #include "target/unwind_rules.h"
 #include "values/plan.h"
+#include "values/schema_build.h"
 #include "values/step.h"
 
 #include <elfutils/libdw.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,14 +237,13 @@ static void plan_reads(const struct value_schema *schema)
 /* How many variables have a place. */
 static size_t check_file(const struct file *file, const uint8_t *bytes, size_t sz)
 {
-	struct value_schema_opts opts = {.all_locals = true};
+	const struct value_schema_opts opts = {.all_locals = true};
 	struct value_schema schema;
 	char path[64];
 	size_t cnt;
 
 	dwarf_file_path(file, path, sizeof(path));
-	opts.path = path;
-	if (!value_schema_make(&schema, &opts)) {
+	if (!value_schema_read(&schema, open(path, O_RDONLY | O_CLOEXEC), &opts)) {
 		for (size_t i = 0; i < schema.variables.cnt; i++) {
 			const struct value_variable *variable = &schema.variables.items[i];
 

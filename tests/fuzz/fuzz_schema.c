@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * libFuzzer: the variables of any tree of debugging information entries, in a file that is otherwise in order.  Build
- * and run: make fuzz
+ * libFuzzer: the variables of any tree of debugging information entries, in a file that is otherwise in order, and any
+ * schema of a process that lies.  Build and run: make fuzz
  */
 #include "dwarf_tree.h"
-#include "values/schema.h"
+#include "values/schema_build.h"
+#include "values/schema_bytes.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
@@ -26,18 +28,53 @@ static void check(const struct value_schema *schema)
 		NEED(schema->locations.items[i].pc_begin < schema->locations.items[i].pc_end);
 }
 
-/* How many variables have a type and a place. */
-static size_t read_schema(const struct file *file, const struct value_schema_opts *how)
+/* What a process has made of `int a` and a global of it. */
+static schema_bytes made;
+
+/* The same, patched at any places (two bytes) with any bytes, as what such a process answers. */
+static void take_patched(const uint8_t *patches, size_t sz)
 {
-	struct value_schema_opts opts = *how;
+	struct value_schema schema;
+	uint8_t *bytes = malloc(made.cnt);
+
+	NEED(bytes && !value_schema_begin(&schema));
+	memcpy(bytes, made.items, made.cnt);
+	for (; sz >= 3; patches += 3, sz -= 3)
+		bytes[(patches[0] | patches[1] << 8) % made.cnt] = patches[2];
+	schema_bytes_seal(bytes, made.cnt);
+	if (!schema_bytes_take(&schema, bytes, made.cnt))
+		check(&schema);
+	free(bytes);
+	value_schema_free(&schema);
+}
+
+/* What has been read is the same when it has been sent. */
+static void send_schema(const struct value_schema *schema)
+{
+	struct value_schema taken;
+	schema_bytes bytes = {0};
+
+	NEED(!value_schema_begin(&taken) && !schema_bytes_make(schema, &bytes));
+	NEED(!schema_bytes_take(&taken, bytes.items, bytes.cnt));
+	NEED(taken.variables.cnt == schema->variables.cnt && taken.frames.cnt == schema->frames.cnt);
+	check(&taken);
+	value_schema_free(&taken);
+	if (made.cnt)
+		vec_free(&bytes);
+	else
+		made = bytes;
+}
+
+/* How many variables have a type and a place. */
+static size_t read_schema(const struct file *file, const struct value_schema_opts *opts)
+{
 	struct value_schema schema;
 	char path[64];
 	size_t cnt;
 
 	dwarf_file_path(file, path, sizeof(path));
-	opts.path = path;
-	if (!value_schema_make(&schema, &opts))
-		check(&schema);
+	if (!value_schema_read(&schema, open(path, O_RDONLY | O_CLOEXEC), opts))
+		send_schema(&schema);
 	cnt = schema.variables.cnt;
 	value_schema_free(&schema);
 	return cnt;
@@ -58,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 		NEED(read_schema(&file, &(struct value_schema_opts){.all_locals = true}) == 1);
 		tried = true;
 	}
+	take_patched(bytes, sz);
 	input = (struct input){bytes, sz};
 	info.sz = 0;
 	put_info(&info, &input);

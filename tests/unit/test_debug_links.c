@@ -5,7 +5,7 @@
 #include "target/inlines.h"
 #include "test_shard_util.h"
 #include "unit.h"
-#include "values/schema.h"
+#include "values/schema_make.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,9 @@
  */
 #include "test_shard_util.h"
 #include "unit.h"
+#include "values/schema_bytes.h"
 #include "values/schema_cache.h"
+#include "values/schema_make.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -397,6 +399,7 @@ static void test_cache(void)
 {
 	struct value_schema_opts opts = {.path = "/proc/self/exe", .function = "subject_o2_*", .cached = true};
 	struct value_schema made, kept;
+	schema_bytes bytes = {0};
 	struct test_dir dir;
 	struct stat st;
 	char *path;
@@ -406,6 +409,7 @@ static void test_cache(void)
 	opts.cache_dir = dir.path;
 	CU_ASSERT_EQUAL_FATAL(value_schema_make(&made, &opts), 0);
 	CU_ASSERT(made.variables.cnt > 5);
+	CU_ASSERT_EQUAL(schema_bytes_make(&made, &bytes), 0);
 	path = kept_file(dir.path);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(path);
 	CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
@@ -428,14 +432,14 @@ static void test_cache(void)
 		kept = (struct value_schema){.build_id = made.build_id, .arena = arena__new()};
 		CU_ASSERT(!schema_cache_load(&kept, &opts) && !kept.variables.cnt && !kept.locations.cnt);
 		value_schema_free(&kept);
-		schema_cache_store(&made, &opts);
+		schema_cache_store(&made, &opts, bytes.items, bytes.cnt);
 	}
 	for (long len = 0; len < st.st_size; len += 1 + st.st_size / 31) {
 		CU_ASSERT_EQUAL(truncate(path, len), 0);
 		kept = (struct value_schema){.build_id = made.build_id, .arena = arena__new()};
 		CU_ASSERT(!schema_cache_load(&kept, &opts));
 		value_schema_free(&kept);
-		schema_cache_store(&made, &opts);
+		schema_cache_store(&made, &opts, bytes.items, bytes.cnt);
 	}
 	CU_ASSERT_EQUAL(chmod(path, 0666), 0);
 	kept = (struct value_schema){.build_id = made.build_id, .arena = arena__new()};
@@ -447,6 +451,7 @@ static void test_cache(void)
 	CU_ASSERT(kept.variables.cnt > made.variables.cnt);
 	value_schema_free(&kept);
 	value_schema_free(&made);
+	vec_free(&bytes);
 	free(path);
 	test_dir__remove(&dir);
 }
