@@ -4,7 +4,6 @@
 #include "base/order.h"
 #include "base/vec.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,33 +17,14 @@ struct kernel_symbol {
 };
 
 struct kernel_symbols {
-	FILE *file; /* NULL: it has been read, or cannot be */
 	VEC(struct kernel_symbol) symbols;
 	VEC(char) names;
 };
-
-struct kernel_symbols *kernel_symbols__of(FILE *file)
-{
-	struct kernel_symbols *symbols = calloc(1, sizeof(*symbols));
-
-	if (symbols)
-		symbols->file = file;
-	else if (file)
-		fclose(file);
-	return symbols;
-}
-
-struct kernel_symbols *kernel_symbols__open(void)
-{
-	return kernel_symbols__of(fopen("/proc/kallsyms", "re"));
-}
 
 void kernel_symbols__free(struct kernel_symbols *symbols)
 {
 	if (!symbols)
 		return;
-	if (symbols->file)
-		fclose(symbols->file);
 	vec_free(&symbols->symbols);
 	vec_free(&symbols->names);
 	free(symbols);
@@ -65,30 +45,45 @@ static int add(struct kernel_symbols *symbols, uint64_t addr, const char *name)
 ORDER(compare, struct kernel_symbol, BY(a->addr, b->addr), BY(a->name, b->name));
 
 /* "ADDRESS TYPE NAME[\t[MODULE]]"; without the privilege all addresses are 0. */
-static void load(struct kernel_symbols *symbols)
+static int take_line(struct kernel_symbols *symbols, char *line)
 {
-	char line[512], type, name[256];
-	uint64_t addr;
+	char *end, *name;
+	uint64_t addr = strtoull(line, &end, 16);
 
-	while (fgets(line, sizeof(line), symbols->file)) {
-		if (sscanf(line, "%" SCNx64 " %c %255s", &addr, &type, name) != 3 || !addr || !strchr("tTwW", type))
-			continue;
-		if (add(symbols, addr, name))
+	if (!addr || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) || end[2] != ' ')
+		return 0;
+	name = end + 3;
+	name[strcspn(name, " \t\n")] = '\0';
+	return *name ? add(symbols, addr, name) : 0;
+}
+
+struct kernel_symbols *kernel_symbols__read(FILE *file)
+{
+	struct kernel_symbols *symbols = calloc(1, sizeof(*symbols));
+	char line[512];
+
+	while (symbols && file && fgets(line, sizeof(line), file))
+		if (take_line(symbols, line))
 			break;
-	}
-	fclose(symbols->file);
-	symbols->file = NULL;
+	if (file)
+		fclose(file);
+	if (!symbols)
+		return NULL;
 	vec_shrink(&symbols->symbols);
 	vec_shrink(&symbols->names);
 	vec_sort(&symbols->symbols, compare);
+	return symbols;
 }
 
-const char *kernel_symbols__name(struct kernel_symbols *symbols, uint64_t addr)
+struct kernel_symbols *kernel_symbols__open(void)
+{
+	return kernel_symbols__read(fopen("/proc/kallsyms", "re"));
+}
+
+const char *kernel_symbols__name(const struct kernel_symbols *symbols, uint64_t addr)
 {
 	size_t low;
 
-	if (symbols->file)
-		load(symbols);
 	low = search_first(0, symbols->symbols.cnt, mid, symbols->symbols.items[mid].addr > addr);
 	if (!low || addr - symbols->symbols.items[low - 1].addr >= FUNCTION_SZ_MAX)
 		return NULL;

@@ -9,7 +9,7 @@ static struct kernel_symbols *symbols_of(const char *text)
 	FILE *file = fmemopen((char *)text, strlen(text), "r");
 
 	CU_ASSERT_FATAL(file != NULL);
-	return kernel_symbols__of(file);
+	return kernel_symbols__read(file);
 }
 
 static void an_address_has_the_function_before_it(void)
@@ -39,7 +39,7 @@ static void without_the_privilege_nothing_has_a_name(void)
 
 	CU_ASSERT_PTR_NULL(kernel_symbols__name(symbols, 0xffffffff81000100));
 	kernel_symbols__free(symbols);
-	symbols = kernel_symbols__of(NULL);
+	symbols = kernel_symbols__read(NULL);
 	CU_ASSERT_PTR_NULL(kernel_symbols__name(symbols, 1));
 	kernel_symbols__free(symbols);
 	kernel_symbols__free(NULL);
