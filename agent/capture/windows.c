@@ -162,7 +162,7 @@ int capture__window_open(struct capture *capture, bool endless)
 	struct controls *controls = capture->controls;
 	int err;
 
-	controls->expected = controls->waiting = controls->held_cnt = 0;
+	controls->expected = controls->waiting = 0;
 	controls->expected_weight = 0;
 	forget_owed(capture);
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
@@ -172,6 +172,7 @@ int capture__window_open(struct capture *capture, bool endless)
 	err = capture__attach_window(capture);
 	/* What the first hooks saw while others were missing is of a window that is over. */
 	__atomic_store_n(&controls->window, controls->window + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&controls->held_cnt, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&controls->watching, !err, __ATOMIC_SEQ_CST);
 	/* A segment needs a beginning, and a thread that waits meets no hook until it is woken. */
 	return !err && capture->opts.trace ? capture__adopt_threads(capture) : err;
