@@ -54,6 +54,8 @@ int BPF_PROG(on_bio_queue, void *bio)
 	struct thread *thread = thread_of(task);
 	u64 key = (u64)bio;
 
+	if (at_rest())
+		return 0;
 	if (thread)
 		io.tid = thread->tid;
 	bpf_map_update_elem(&block_ios, &key, &io, BPF_ANY);
@@ -108,7 +110,7 @@ int BPF_PROG(on_rq_complete, void *rq, int error, unsigned int bytes)
 	struct wl_block_record *record;
 	struct block_io *io;
 
-	if (!bio || !cpu)
+	if (!bio || !cpu || at_rest())
 		return 0;
 	/* Whoever is woken until the interrupt ends, or the next one completes, waited for this one. */
 	cpu->io.complete_ts = now;

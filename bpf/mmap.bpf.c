@@ -46,7 +46,7 @@ static __always_inline struct thread *waiting_thread(void *lock, struct mm_struc
 	struct cpu_context *cpu = this_cpu();
 
 	*mm = current_mm();
-	return cpu && cpu->followed && is_mmap_lock(*mm, lock) ? current_thread(cpu) : NULL;
+	return cpu && cpu->followed && !at_rest() && is_mmap_lock(*mm, lock) ? current_thread(cpu) : NULL;
 }
 
 SEC("tp_btf/contention_begin")

@@ -10,14 +10,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Hooks that vary are detached between windows where they fire more often: in all they take a thousandth of a CPU. */
+#define NOISY_PER_S 5000.0
+
 static int keep_link(struct capture *capture, struct bpf_link *link)
 {
-	int err;
-
 	if (!link)
 		return -errno;
-	err = capture->window_open_ns ? vec_push(&capture->window_links, link) : vec_push(&capture->links, link);
-	if (err) {
+	if (vec_push(&capture->links[capture->attaching], link)) {
 		bpf_link__destroy(link);
 		return -ENOMEM;
 	}
@@ -117,18 +117,19 @@ bool capture__attaches_apart(enum hook_feature feature)
 	return feature == HOOK_FEATURE_PROBE || feature == HOOK_FEATURE_STACK || feature == HOOK_FEATURE_GOROUTINE;
 }
 
-enum when_attached { ATTACHED_ALWAYS, ATTACHED_IN_WINDOWS };
-
 /*
- * What fires so rarely that it costs less than to be attached anew each time stays.  Software events stay open between
- * windows, disabled: opening them on every CPU takes too long.
+ * What fires so rarely that it costs less than to be attached anew each time stays: to attach a hook and to detach it
+ * takes some 0.4 ms of a CPU, and a dozen interrupts of each other CPU.  Software events stay open between windows,
+ * disabled: opening them on every CPU takes too long.
  */
 static enum when_attached when_attached(const struct capture *capture, const struct hook *hook)
 {
-	if (!capture->opts.windows || features[hook->feature].rare || hook->kind == HOOK_PERF_MINOR ||
+	enum hook_often often = features[hook->feature].often;
+
+	if (!capture->opts.windows || often == HOOK_RARE || hook->kind == HOOK_PERF_MINOR ||
 	    hook->kind == HOOK_PERF_MAJOR)
 		return ATTACHED_ALWAYS;
-	return ATTACHED_IN_WINDOWS;
+	return often == HOOK_VARIES ? ATTACHED_WHILE_QUIET : ATTACHED_IN_WINDOWS;
 }
 
 int capture__attach_scheduler(struct capture *capture)
@@ -143,9 +144,8 @@ int capture__attach_scheduler(struct capture *capture)
 		    !hook_taken(&capture->survey, i, capture_purpose(capture)))
 			continue;
 		link = bpf_program__attach(program);
-		err = link ? vec_push(&capture->window_links, link) : -errno;
-		if (err && link)
-			bpf_link__destroy(link);
+		capture->attaching = ATTACHED_IN_WINDOWS;
+		err = keep_link(capture, link);
 	}
 	return err;
 }
@@ -153,6 +153,7 @@ int capture__attach_scheduler(struct capture *capture)
 /* Scheduler first, then whoever begins intervals. */
 static int attach_hooks(struct capture *capture, enum when_attached when)
 {
+	capture->attaching = when;
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 		int err;
@@ -183,16 +184,26 @@ int capture__attach_window(struct capture *capture)
 
 	if (!err)
 		err = attach_hooks(capture, ATTACHED_IN_WINDOWS);
+	if (!err && !capture->links[ATTACHED_WHILE_QUIET].cnt)
+		err = attach_hooks(capture, ATTACHED_WHILE_QUIET);
 	if (!err)
 		switch_events(capture, true);
 	return err ? err : capture__stacks_window(capture, true);
 }
 
+static void detach_hooks(struct capture *capture, enum when_attached when)
+{
+	while (capture->links[when].cnt)
+		bpf_link__destroy(capture->links[when].items[--capture->links[when].cnt]);
+}
+
 void capture__detach_window(struct capture *capture)
 {
+	capture->noisy |= capture__varying_per_s(capture) > NOISY_PER_S;
 	capture__stacks_window(capture, false);
-	while (capture->window_links.cnt)
-		bpf_link__destroy(capture->window_links.items[--capture->window_links.cnt]);
+	detach_hooks(capture, ATTACHED_IN_WINDOWS);
+	if (capture->noisy)
+		detach_hooks(capture, ATTACHED_WHILE_QUIET);
 	switch_events(capture, false);
 	goroutines__detach(capture);
 }
@@ -203,6 +214,8 @@ int capture__attach(struct capture *capture)
 
 	if (!err)
 		err = attach_hooks(capture, ATTACHED_ALWAYS);
+	if (!err)
+		err = attach_hooks(capture, ATTACHED_WHILE_QUIET);
 	if (!err && capture->opts.windows)
 		switch_events(capture, false);
 	return err;
@@ -230,6 +243,6 @@ void capture__detach(struct capture *capture)
 	capture__detach_window(capture);
 	capture->event_fds.cnt = 0;
 	probes__detach_all(capture);
-	while (capture->links.cnt)
-		bpf_link__destroy(capture->links.items[--capture->links.cnt]);
+	detach_hooks(capture, ATTACHED_WHILE_QUIET);
+	detach_hooks(capture, ATTACHED_ALWAYS);
 }

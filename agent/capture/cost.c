@@ -44,6 +44,23 @@ void capture__runs(struct capture *capture, uint64_t *run_ns, uint64_t *run_cnt)
 	}
 }
 
+static bool varies(const struct bpf_program *program)
+{
+	for (size_t i = 0; i < hook_cnt; i++)
+		if (!strcmp(hooks[i].program, bpf_program__name(program)))
+			return features[hooks[i].feature].often == HOOK_VARIES;
+	return false;
+}
+
+double capture__varying_per_s(const struct capture *capture)
+{
+	uint64_t runs = 0;
+
+	for (size_t i = 0; i < capture->costs.cnt; i++)
+		runs += capture->costs.items[i].varies ? capture->costs.items[i].run_cnt[COST_CLOSED] : 0;
+	return runs ? (double)runs * 1e9 / (double)capture->measured_ns[COST_CLOSED] : 0;
+}
+
 int capture__cost_init(struct capture *capture)
 {
 	struct bpf_program *program;
@@ -51,7 +68,7 @@ int capture__cost_init(struct capture *capture)
 	capture->stats_fd = -1;
 	bpf_object__for_each_program(program, capture->object)
 	{
-		struct program_cost cost = {.program = program};
+		struct program_cost cost = {.program = program, .varies = varies(program)};
 
 		if (bpf_program__autoload(program) && bpf_program__fd(program) >= 0 && vec_push(&capture->costs, cost))
 			return -ENOMEM;

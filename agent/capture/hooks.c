@@ -29,9 +29,7 @@ _Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *
 	       "survey has a place per hook");
 
 const struct feature features[HOOK_FEATURE_CNT] = {
-#define HOOK_IS_RARE                                     true
-#define HOOK_IS_OFTEN                                    false
-#define FEATURE(id, name, need, often, categories, what) {name, HOOK_NEED_##need, HOOK_IS_##often, categories, what},
+#define FEATURE(id, name, need, often, categories, what) {name, HOOK_NEED_##need, HOOK_##often, categories, what},
 #define HOOK(feature, tier, kind, program, hook)
 #define HOOK_IF_THERE(feature, tier, kind, program, hook)
 #include "capture/hook.def"

@@ -24,6 +24,13 @@ enum hook_need {
 	HOOK_NEED_GOROUTINES,
 };
 
+/* How often the hooks of a feature fire. */
+enum hook_often {
+	HOOK_OFTEN,
+	HOOK_RARE,
+	HOOK_VARIES, /* by machine and load */
+};
+
 enum hook_kind {
 	HOOK_TP_BTF,
 	HOOK_ITER,
@@ -61,7 +68,7 @@ struct hook {
 struct feature {
 	const char *name;
 	enum hook_need need;
-	bool rare;              /* its hooks hardly ever fire */
+	enum hook_often often;
 	const char *categories; /* comma separated, "" for none */
 	const char *what;
 };

@@ -16,8 +16,11 @@ struct controls;
 /* A run of a program costs more while a window is open than between two; without windows, one is always open. */
 enum cost_phase { COST_OPEN, COST_CLOSED, COST_PHASE_CNT };
 
+enum when_attached { ATTACHED_ALWAYS, ATTACHED_WHILE_QUIET, ATTACHED_IN_WINDOWS, ATTACHED_CNT };
+
 struct program_cost {
 	struct bpf_program *program;
+	bool varies; /* of hooks that are attached between windows, too, while they fire rarely */
 	uint64_t run_ns[COST_PHASE_CNT], run_cnt[COST_PHASE_CNT]; /* measured */
 	uint64_t start_ns, start_cnt;                             /* at the beginning of the measurement under way */
 };
@@ -40,12 +43,13 @@ struct capture {
 	struct wl_loss_count *loss_per_cpu;
 	bool stopped;
 
-	VEC(struct bpf_link *) links;
-	VEC(struct bpf_link *) window_links;   /* while a window is open */
-	VEC(int) event_fds;                    /* software events, owned by their links */
-	VEC(struct bpf_link *) stack_links;    /* while stacks are sampled */
-	VEC(int) stack_fds;                    /* our clock's events, owned by their links */
-	struct capture_stacks stacks;          /* hz 0: they are not */
+	VEC(struct bpf_link *) links[ATTACHED_CNT];
+	enum when_attached attaching;       /* whose links are being made */
+	bool noisy;                         /* hooks that vary fire so often that they are detached between windows */
+	VEC(int) event_fds;                 /* software events, owned by their links */
+	VEC(struct bpf_link *) stack_links; /* while stacks are sampled */
+	VEC(int) stack_fds;                 /* our clock's events, owned by their links */
+	struct capture_stacks stacks;       /* hz 0: they are not */
 	struct stack_controls *stack_controls; /* mapped */
 	uint64_t moves_ts;   /* with a cgroup: when to look who has joined it, where the kernel does not tell */
 	uint32_t moves_seen; /* and as of the last look, where it does */
@@ -168,6 +172,8 @@ void capture__cost_window(struct capture *capture, bool measured);
 void capture__cost_window_end(struct capture *capture);
 /* Of all programs together, while BPF_STATS were on. */
 void capture__runs(struct capture *capture, uint64_t *run_ns, uint64_t *run_cnt);
+/* Runs between windows of programs whose hooks fire rarely on some machines; 0: not measured. */
+double capture__varying_per_s(const struct capture *capture);
 /* Nothing is measured any more. */
 void capture__cost_stop(struct capture *capture);
 /* Runs that the kernel skipped because the program was running on that CPU already. */

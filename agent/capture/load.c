@@ -378,8 +378,8 @@ void capture__free(struct capture *capture)
 	record_rings__free(capture->record_rings);
 	word_rings__free(capture->word_rings);
 	open_table__unmap(capture->open_table);
-	vec_free(&capture->links);
-	vec_free(&capture->window_links);
+	for (int when = 0; when < ATTACHED_CNT; when++)
+		vec_free(&capture->links[when]);
 	vec_free(&capture->event_fds);
 	probes__free(capture->probes);
 	goroutines__free(capture->goroutines);
