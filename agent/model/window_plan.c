@@ -7,8 +7,12 @@
 
 #define MS_NS      1000000ULL
 #define STRATUM_NS (1000 * MS_NS)
-/* At higher shares a stratum is as long as makes its window that long, within these bounds. */
-#define WINDOW_NS      (30 * MS_NS)
+/*
+ * At higher shares a stratum is as long as makes its window that long, within these bounds: to attach and to detach
+ * takes some ten milliseconds of a CPU.  From WINDOW_SHARE on windows become shorter, so that they meet each episode.
+ */
+#define WINDOW_NS      (40 * MS_NS)
+#define WINDOW_SHARE   0.2
 #define STRATUM_MIN_NS (100 * MS_NS)
 /* Attaching takes some milliseconds, about; then each thread must be met once before its state is known. */
 #define LEAD_NS      (6 * MS_NS)
@@ -37,6 +41,9 @@ static double random_unit(struct window_plan *plan)
 static uint64_t stratum_ns(const struct window_plan *plan)
 {
 	double length_ns = (double)WINDOW_NS / plan->share;
+
+	if (plan->share > WINDOW_SHARE)
+		length_ns *= WINDOW_SHARE / plan->share;
 
 	if (length_ns < (double)STRATUM_MIN_NS)
 		length_ns = (double)STRATUM_MIN_NS;

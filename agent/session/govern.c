@@ -9,7 +9,7 @@
 #define LOOK_WINDOWS_NS 500000000ULL
 /* What a look finds in less time than this says nothing. */
 #define ATTACHED_MIN_NS 3e6
-/* Per second; a target that is charged less than this is not charged. */
+/* Per second, with that budget or a larger one: a hundredth of a CPU may be spent on any target. */
 #define NOTHING_NS 10e6
 /* A target that uses less of a CPU: hooks that run on the whole machine are not measured against it. */
 #define IDLE 0.05
@@ -31,14 +31,27 @@
 /* Of the newest look, in what is known from looks. */
 #define NEWEST 0.7
 
-void govern__init(struct govern *govern, double budget, const struct govern_seen *seen)
+/* The part of what the first budget grants whatever the target does. */
+static double of_first(double budget)
 {
-	*govern = (struct govern){.budget = budget, .last = *seen, .on_ns = NAN, .attached_factor = 1, .share = 1};
+	return fmin(budget / BUDGET_FIRST, 1);
 }
 
 double govern_share_first(double budget)
 {
-	return fmin(SHARE_FIRST * budget / BUDGET_FIRST, SHARE_FIRST);
+	return SHARE_FIRST * of_first(budget);
+}
+
+void govern__init(struct govern *govern, double budget, const struct govern_seen *seen)
+{
+	*govern = (struct govern){
+		.budget = budget,
+		.nothing_ns = NOTHING_NS * of_first(budget),
+		.last = *seen,
+		.on_ns = NAN,
+		.attached_factor = 1,
+		.share = 1,
+	};
 }
 
 uint64_t govern__look_ns(const struct govern *govern)
@@ -65,11 +78,9 @@ static void learn(struct govern *govern, const struct govern_seen *seen, double 
 		govern->attached_factor = mix(govern->attached_factor, fmin(fmax(attached_ns / selecting_ns, 1), 100));
 }
 
-static void charge(struct govern *govern, double spent_ns, double own_ns, double seconds)
+static void charge(struct govern *govern, double spent_ns, double own_ns)
 {
-	bool free = govern->idle || spent_ns <= NOTHING_NS * seconds;
-
-	govern->debt_ns += (free ? 0 : spent_ns) - own_ns;
+	govern->debt_ns += (govern->idle ? 0 : spent_ns) - own_ns;
 	govern->debt_ns = fmax(govern->debt_ns, -CREDIT_S * govern->own_ns);
 }
 
@@ -77,7 +88,7 @@ static double affordable(const struct govern *govern)
 {
 	double may_ns = fmax(govern->own_ns - govern->debt_ns / DEBT_S, 0);
 
-	if (govern->idle || isnan(govern->on_ns) || govern->on_ns <= fmax(may_ns, NOTHING_NS))
+	if (govern->idle || isnan(govern->on_ns) || govern->on_ns <= fmax(may_ns, govern->nothing_ns))
 		return 1;
 	return may_ns / govern->on_ns / govern->attached_factor;
 }
@@ -92,14 +103,17 @@ double govern__look(struct govern *govern, const struct govern_seen *seen)
 	if (seconds <= 0)
 		return govern->share;
 	govern->idle = seen->cpu_ns - govern->last.cpu_ns < IDLE * (double)(seen->ts - govern->last.ts);
+	/* Not while it is idle: what it does not use then is no credit for a load that begins. */
+	if (!govern->idle)
+		own_ns = fmax(own_ns, AIM * govern->nothing_ns * seconds);
 	govern->own_ns = mix(govern->share < 1 && govern->own_ns > 0 ? govern->own_ns : NAN, own_ns / seconds);
-	charge(govern, spent_ns + opening_ns, own_ns, seconds);
+	charge(govern, spent_ns + opening_ns, own_ns);
 	learn(govern, seen, spent_ns);
 	share = affordable(govern);
 	govern->last = *seen;
 	if (govern->share < 1)
-		share = fmin(share,
-			     (govern->idle || govern->on_ns <= NOTHING_NS ? GROWTH_IDLE : GROWTH) * govern->share);
+		share = fmin(share, (govern->idle || govern->on_ns <= govern->nothing_ns ? GROWTH_IDLE : GROWTH) *
+					    govern->share);
 	share = share < SHARE_HIGHEST ? share : 1;
 	govern->share = fmax(share, SHARE_LOWEST);
 	return govern->share;
@@ -107,5 +121,5 @@ double govern__look(struct govern *govern, const struct govern_seen *seen)
 
 bool govern__may_hold(const struct govern *govern)
 {
-	return govern->debt_ns <= HOLD_S * fmax(govern->own_ns, NOTHING_NS);
+	return govern->debt_ns <= HOLD_S * fmax(govern->own_ns, govern->nothing_ns);
 }

@@ -24,7 +24,8 @@ struct govern_seen {
 };
 
 struct govern {
-	double budget; /* of the target's CPU time, for hooks */
+	double budget;     /* of the target's CPU time, for hooks */
+	double nothing_ns; /* per second: so much they may take of any target */
 	struct govern_seen last;
 	bool idle;              /* the target does next to nothing */
 	double debt_ns;         /* below 0: a credit */

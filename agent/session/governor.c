@@ -191,7 +191,7 @@ void recording_govern_begin(struct recording *recording)
 
 		governor->load = capture__load(recording->capture);
 		seen = see(recording, recording->clock.begin_ts);
-		govern__init(&governor->govern, hooks_may_take(recording), &seen);
+		govern__init(&governor->govern, recording->options->budget, &seen);
 		governor->govern.share = recording->windows.plan.share;
 		governor->next_ts += govern__look_ns(&governor->govern);
 	}

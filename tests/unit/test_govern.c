@@ -125,6 +125,9 @@ static void the_budget_holds_at_any_load(void)
 			struct outcome outcome = simulate(&target, 0.03, 30, seed);
 			double nothing_ns = loads[i / 2] == ramp ? 0.01 * 10 * SEC_NS : 0;
 
+			if (!(outcome.spent_ns < 0.031 * outcome.cpu_ns + nothing_ns))
+				printf("load %zu cost %g seed %lu: %g of %g\n", i / 2, costs[i % 2], seed,
+				       outcome.spent_ns / 1e9, outcome.cpu_ns / 1e9);
 			CU_ASSERT(outcome.spent_ns < 0.031 * outcome.cpu_ns + nothing_ns);
 			CU_ASSERT(outcome.spent_ns > 0.015 * outcome.cpu_ns);
 		}
@@ -164,6 +167,26 @@ static void an_idle_target_is_seen_all_the_time(void)
 
 	CU_ASSERT_EQUAL(outcome.share, 1);
 	CU_ASSERT(outcome.selecting_ns > 19.8 * SEC_NS);
+}
+
+static double light(double at_s)
+{
+	(void)at_s;
+	return 0.12;
+}
+
+/* Of a target that does little, a share that tells something, for a hundredth of a CPU; less with a smaller budget. */
+static void a_hundredth_of_a_cpu_is_nothing(void)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		const struct target target = {light, 0.5, 0.2e6, 1e6, seed % 2 * 10 * MS_NS};
+		struct outcome outcome = simulate(&target, 0.03, 20, seed);
+		struct outcome frugal = simulate(&target, 0.003, 20, seed);
+
+		CU_ASSERT(outcome.spent_ns < 0.0102 * 20 * SEC_NS);
+		CU_ASSERT(outcome.selecting_ns > 0.05 * 20 * SEC_NS);
+		CU_ASSERT(frugal.spent_ns < 0.002 * 20 * SEC_NS);
+	}
 }
 
 static double over_at_ten(double at_s)
@@ -206,6 +229,7 @@ static const struct unit_test tests[] = {
 	{"a load that begins is noticed", a_load_that_begins_is_noticed},
 	{"what begins in windows has no debt", what_begins_in_windows_has_no_debt},
 	{"an idle target is seen all the time", an_idle_target_is_seen_all_the_time},
+	{"a hundredth of a CPU is nothing", a_hundredth_of_a_cpu_is_nothing},
 	{"idle again", idle_again},
 	{"a wide budget needs no windows", a_wide_budget_needs_no_windows},
 	{"what never ends is not held", what_never_ends_is_not_held},

@@ -71,7 +71,7 @@ static void low_rates_are_windows(void)
 static bool length_is(const struct run *run, double share)
 {
 	double length_ns = (double)(run->plan.select_end_ts - run->plan.select_ts);
-	double stratum_ns = fmin(fmax(0.03 * SEC_NS / share, 0.1 * SEC_NS), SEC_NS);
+	double stratum_ns = fmin(fmax(0.04 * SEC_NS * fmin(1, 0.2 / share) / share, 0.1 * SEC_NS), SEC_NS);
 
 	return length_ns >= share * 0.75 * stratum_ns - 1 && length_ns <= share * 1.25 * stratum_ns;
 }
