@@ -13,11 +13,13 @@
 #include "base/random.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ROUNDS_MAX   16
 #define USUAL_SHARE  0.9 /* of the requests that were left alone wait no longer for others */
+#define HELD_FACTOR  4   /* times as long as in the median request: there the line does what it always does */
 #define MODELS_MIN   50  /* requests to draw from, and their share of all; a root that is there always leaves none */
 #define ALONE_SHARE  0.05
 #define SPARED_SHARE 0.2
@@ -26,7 +28,7 @@ enum place {
 	PLACE_ALONE, /* began when nothing was held up */
 	PLACE_NEAR,  /* met others that were, and waited no longer than usual */
 	PLACE_BEHIND,
-	PLACE_ROOT, /* the root itself held it up */
+	PLACE_ROOT, /* the root itself held it up, for longer than it always does */
 };
 
 struct begun {
@@ -47,6 +49,8 @@ struct backlog {
 	uint64_t *rest_ns;    /* others_ns without the line's own time */
 	uint64_t *own_ns;     /* by ranked row: of the line's time, what was its own work */
 	uint64_t *held_ns;    /* by ranked row: the root's time since nothing was held up, at least */
+	uint64_t always_ns;   /* of the line in any request, at most */
+	uint64_t length_ns;   /* of the line in a request whose own work it is, the median; 0: in none */
 	uint8_t *place;       /* enum place */
 	struct model *models; /* the shortest wait first */
 	size_t row_cnt, model_cnt;
@@ -63,6 +67,13 @@ static void backlog__free(struct backlog *of)
 	free(of->held_ns);
 	free(of->place);
 	free(of->models);
+}
+
+/* Whoever is in front: in a queue or on a CPU, known or not; or at work, and waited for. */
+static bool is_for_others(const struct root_way *way, enum root_kind kind)
+{
+	return way->category == WL_CATEGORY_QUEUE || way->category == WL_CATEGORY_RUNQ ||
+	       (way->other && kind == ROOT_CODE);
 }
 
 static int backlog__init(struct backlog *of, const struct root_lines *lines)
@@ -92,11 +103,16 @@ static int backlog__init(struct backlog *of, const struct root_lines *lines)
 			.session = dataset->session ? dataset->session[entry->row] : 0,
 			.at = at,
 		};
-		if (way->other && roots->keys.items[way->key].kind == ROOT_CODE)
+		if (is_for_others(way, roots->keys.items[way->key].kind))
 			of->others_ns[at] += entry->ns;
 	}
 	qsort(of->begun, cnt, sizeof(*of->begun), compare_begun);
 	return 0;
+}
+
+static uint64_t longer(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
 }
 
 /* Who overlaps a request that the root held up is behind it if it waits longer than usual, and holds up others. */
@@ -122,8 +138,8 @@ static void find_places(struct backlog *of, const struct root_line *line, uint64
 			longest_ns = line->ns[begun->at];
 			longest_end_ts = begun->end_ts;
 		}
-		of->held_ns[begun->at] = passed_ns + longest_ns > own_ns ? passed_ns + longest_ns : own_ns;
-		if (line->ns[begun->at])
+		of->held_ns[begun->at] = longer(longer(passed_ns + longest_ns, own_ns), of->length_ns);
+		if (line->ns[begun->at] > of->always_ns)
 			place = PLACE_ROOT;
 		else if (place == PLACE_NEAR && of->rest_ns[begun->at] > usual_ns)
 			place = PLACE_BEHIND;
@@ -159,6 +175,30 @@ static uint64_t model_at(const struct backlog *of, double share)
 	return of->models[search_first((size_t)0, last, place, of->models[place].weight >= weight)].ns;
 }
 
+/*
+ * A wait without the line, for one that is longer than usual: so many stay longer that of all near the line's backlogs
+ * as many do as of those that were left alone.
+ */
+static uint64_t draw(const struct backlog *of, double stay, uint32_t at)
+{
+	double random = (double)(random_mix(at + 1) >> 11) * 0x1p-53;
+
+	return model_at(of, random < stay ? 1 - (1 - USUAL_SHARE) * random / stay
+					  : USUAL_SHARE * (1 - random) / (1 - stay));
+}
+
+/* Of those near the line's backlogs that wait longer than usual: how many would without it. */
+static double find_stay(const struct backlog *of, uint64_t usual_ns)
+{
+	double near = 0, longer = 0;
+
+	for (size_t at = 0; at < of->row_cnt; at++) {
+		near += of->place[at] != PLACE_ALONE ? of->ranked->weights[at] : 0;
+		longer += of->place[at] >= PLACE_BEHIND && of->rest_ns[at] > usual_ns ? of->ranked->weights[at] : 0;
+	}
+	return longer > 0 ? fmin((1 - USUAL_SHARE) * near / longer, 1) : 1;
+}
+
 /* What is usual without the line and its backlogs, and everybody's place; false: nothing to tell it from. */
 static bool find_usual(struct backlog *of, const struct stats_order *by_rest, const struct root_line *line,
 		       uint64_t *usual_ns)
@@ -179,10 +219,37 @@ static bool find_usual(struct backlog *of, const struct stats_order *by_rest, co
 	return true;
 }
 
+/*
+ * Whose own work it is began before the others that it held up, often before the window, too: then how long it had
+ * worked is not seen of them.
+ */
+static int find_length(struct backlog *of, const struct root_line *line)
+{
+	struct stats_order order;
+	int err = stats_order__init(&order, line->ns, of->ranked->weights, of->row_cnt);
+	double weight = 0, of_own = 0;
+
+	if (err)
+		return err;
+	of->always_ns = of->row_cnt ? HELD_FACTOR * stats_quantile(&order, 0.5, NULL, NULL, order.total_weight) : 0;
+	stats_order__free(&order);
+	err = stats_order__init(&order, of->own_ns, of->ranked->weights, of->row_cnt);
+	of->length_ns = 0;
+	for (size_t i = 0; i < of->row_cnt && !err; i++)
+		of_own += of->own_ns[i] > of->always_ns ? of->ranked->weights[i] : 0;
+	for (size_t i = of->row_cnt; i-- > 0 && !err && weight < of_own / 2;) {
+		weight += of->ranked->weights[order.rows[i]];
+		of->length_ns = of->own_ns[order.rows[i]];
+	}
+	stats_order__free(&order);
+	return err;
+}
+
 static int save_line(struct backlog *of, const struct root_lines *lines, struct root_line *line)
 {
 	struct stats_order by_rest;
 	uint64_t usual_ns;
+	double stay;
 	int err;
 
 	memset(of->own_ns, 0, of->row_cnt * sizeof(*of->own_ns));
@@ -191,15 +258,19 @@ static int save_line(struct backlog *of, const struct root_lines *lines, struct 
 			of->own_ns[lines->owns.items[o].at] += lines->owns.items[o].ns;
 	for (size_t at = 0; at < of->row_cnt; at++)
 		of->rest_ns[at] = of->others_ns[at] > line->ns[at] ? of->others_ns[at] - line->ns[at] : 0;
+	err = find_length(of, line);
+	if (err)
+		return err;
 	err = stats_order__init(&by_rest, of->rest_ns, of->ranked->weights, of->row_cnt);
 	if (err || !find_usual(of, &by_rest, line, &usual_ns))
 		goto cleanup;
+	stay = find_stay(of, usual_ns);
 	for (size_t at = 0; at < of->row_cnt; at++) {
 		uint64_t drawn_ns, less_ns, most_ns = of->held_ns[at] - line->ns[at];
 
 		if (of->place[at] < PLACE_BEHIND || of->rest_ns[at] <= usual_ns)
 			continue;
-		drawn_ns = model_at(of, (double)(random_mix(at + 1) >> 11) * 0x1p-53);
+		drawn_ns = draw(of, stay, (uint32_t)at);
 		less_ns = drawn_ns < of->rest_ns[at] ? of->rest_ns[at] - drawn_ns : 0;
 		line->saved_ns[at] += less_ns < most_ns ? less_ns : most_ns;
 	}

@@ -23,6 +23,7 @@ struct queue {
 	double gap_ns; /* between arrivals, on average */
 	double slow_share;
 	uint64_t slow_ns;
+	uint64_t away_ns; /* after a slow one the thread has no CPU, and nobody knows who has it */
 };
 
 /* Records the queue; the p99 that it has without its slow requests. */
@@ -50,6 +51,10 @@ static double queue_write(const struct queue *queue, const char *dir)
 		free_without_ts += ns;
 		without_ns[k] = free_without_ts - arrival_ts;
 		row_put_interval(&to, k + 1, SERVER, slow ? "tcp:80 REBUILD" : "tcp:80 GET", arrival_ts, free_ts, 0, 0);
+		if (slow && queue->away_ns) {
+			row_put_segment(&to, SERVER, free_ts, free_ts + queue->away_ns, "runq.preempt", 0);
+			free_ts += queue->away_ns;
+		}
 	}
 	row_writer_close(&to);
 	p99 = fixture_p99(without_ns, REQUEST_CNT);
@@ -64,6 +69,7 @@ static void what_queues_behind_a_root_goes_with_it(void)
 		{.gap_ns = 200 * US, .slow_share = 0.01, .slow_ns = 2 * MS},
 		{.gap_ns = 150 * US, .slow_share = 0.002, .slow_ns = 10 * MS},
 		{.gap_ns = 400 * US, .slow_share = 0.02, .slow_ns = 5 * MS},
+		{.gap_ns = 400 * US, .slow_share = 0.005, .slow_ns = 10 * MS, .away_ns = 6 * MS},
 	};
 
 	for (size_t q = 0; q < sizeof(queues) / sizeof(queues[0]); q++) {
