@@ -349,7 +349,7 @@ static int find_queue(struct walk *walk, struct frame *frame)
 	}
 	if (since_ts > frame->low_ts && walk__find_reply(walk, frame, since_ts))
 		return walk__push_reply(walk, frame);
-	if (since_ts > frame->low_ts && walk__find_notice(walk, frame, walk__last_loop_wait(walk, frame)))
+	if (since_ts > frame->low_ts && walk__find_last_notice(walk, frame))
 		return walk__push_notice(walk, frame);
 	if (!since_ts)
 		frame->generator = generator_of(walk, frame) ?: walk__answer_to(walk, frame);
@@ -422,7 +422,7 @@ static int walk_loop(struct walk *walk, struct frame *frame, const struct graph_
 	if (walk__find_notice(walk, frame, segment) && frame->asked_ts < segment->begin_ts)
 		return walk__push_notice(walk, frame);
 	frame->notice = NULL;
-	if (walk__is_for_another(walk, frame, segment))
+	if (walk__is_for_another(walk, frame, segment) || walk__nobody_ended(walk, frame, segment))
 		return walk__idle(walk, frame, segment, begin_ts);
 	return walk_blocked(walk, frame, segment);
 }

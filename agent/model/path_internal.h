@@ -38,7 +38,8 @@ struct walk {
 	uint64_t look_ts; /* what a thread received is looked for up to here */
 	struct frame frames[PATH_DEPTH_MAX];
 	size_t frame_cnt;
-	bool full; /* PATH_STEPS_MAX is reached */
+	uint32_t worker_pid, worker_tid; /* who told the interval's event loop that it was done, 0: nobody */
+	bool full;                       /* PATH_STEPS_MAX is reached */
 };
 
 /* Whether the thread works for the interval.  Nothing known to the contrary will do on the threads it is known to be
@@ -104,14 +105,20 @@ int walk__push_reply(struct walk *walk, struct frame *frame);
  * asked_ts.
  */
 bool walk__find_notice(const struct walk *walk, struct frame *frame, const struct graph_segment *wait);
-const struct graph_segment *walk__last_loop_wait(const struct walk *walk, const struct frame *frame);
+/* … one of its last waits before at_ts. */
+bool walk__find_last_notice(const struct walk *walk, struct frame *frame);
 int walk__push_notice(struct walk *walk, struct frame *frame);
 bool walk__is_for_another(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait);
+/* A worker has told the loop later, and nobody is known who ended this wait. */
+bool walk__nobody_ended(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait);
 /* From the reply, or the notice, back to the request. */
 int walk__follow_reply(struct walk *walk, struct frame *frame);
 /* In its event loop when the reply came: until it was awake the reply was under way. */
 int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_segment *segment);
-/* In its event loop, and no reply is known: the interval's own wait, back to begin_ts. */
+/*
+ * In its event loop, and no reply is known, back to begin_ts: what the worker did that has told the loop later, or the
+ * interval's own wait.
+ */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
 
 /* path_lock.c */

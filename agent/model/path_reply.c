@@ -6,6 +6,7 @@
 #define REPLY_LOOKS_MAX   64
 #define IDLE_LOOKS_MAX    8
 #define NOTICE_LOOKS_MAX  4096
+#define WAIT_LOOKS_MAX    8
 #define DATA_LOOKS_MAX    8
 #define ANSWER_LOOKS_MAX  64
 
@@ -75,19 +76,6 @@ bool walk__is_for_another(const struct walk *walk, const struct frame *frame, co
 	return false;
 }
 
-/* The thread's last wait in its event loop before at_ts; NULL: there is none. */
-const struct graph_segment *walk__last_loop_wait(const struct walk *walk, const struct frame *frame)
-{
-	size_t cnt;
-	const struct graph_segment *segments =
-		graph__segments(walk->graph, frame->tid, frame->low_ts, frame->at_ts, &cnt);
-
-	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
-		if (segments[cnt - 1 - i].state == WL_STATE_BLOCKED_POLL)
-			return &segments[cnt - 1 - i];
-	return NULL;
-}
-
 /* When the thread last ran for the interval before at_ts; low_ts: not known. */
 static uint64_t left_at(const struct walk *walk, const struct frame *frame)
 {
@@ -130,6 +118,23 @@ bool walk__find_notice(const struct walk *walk, struct frame *frame, const struc
 	return true;
 }
 
+/* A loop that is busy anyway is not woken by who tells it: the one that woke it before may be the other worker. */
+bool walk__find_last_notice(const struct walk *walk, struct frame *frame)
+{
+	size_t cnt, waits = 0;
+	const struct graph_segment *segments =
+		graph__segments(walk->graph, frame->tid, frame->low_ts, frame->at_ts, &cnt);
+
+	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX && waits < WAIT_LOOKS_MAX; i++) {
+		if (segments[cnt - 1 - i].state != WL_STATE_BLOCKED_POLL)
+			continue;
+		if (walk__find_notice(walk, frame, &segments[cnt - 1 - i]))
+			return true;
+		waits++;
+	}
+	return false;
+}
+
 /* The worker had it since this thread woke it, or since the thread last ran for the interval. */
 int walk__push_notice(struct walk *walk, struct frame *frame)
 {
@@ -138,6 +143,8 @@ int walk__push_notice(struct walk *walk, struct frame *frame)
 		graph__wakeups(walk->graph, frame->notice->waker_tid, frame->asked_ts, frame->notice->ts, &cnt);
 
 	frame->queue_ts = frame->notice->ts;
+	walk->worker_pid = frame->notice->waker_pid;
+	walk->worker_tid = frame->notice->waker_tid;
 	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
 		if (wakeups[cnt - 1 - i].waker_tid == frame->tid) {
 			frame->asked_ts = wakeups[cnt - 1 - i].ts;
@@ -157,17 +164,32 @@ int walk__push_reply(struct walk *walk, struct frame *frame)
 	return err ? err : walk__push_edge(walk, frame, NULL, request);
 }
 
+/* Had the worker nothing to do right before at_ts? */
+static bool is_idle(const struct walk *walk, uint32_t tid, uint64_t at_ts)
+{
+	size_t before;
+	const struct graph_segment *segment = graph__segment_before(walk->graph, tid, at_ts, &before);
+
+	return !segment || segment->end_ts < at_ts || segment->state == WL_STATE_BLOCKED_FUTEX ||
+	       segment->state == WL_STATE_BLOCKED_POLL;
+}
+
 /*
  * The interval's own wait, back to begin_ts, for something that is not known; a message from another host that the
  * thread got before it went on with the interval is kept for its address.
  */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
 {
+	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
 	struct path_step step = frame__step(frame, segment);
 	struct graph_handoff *handoff;
 	size_t cnt;
 	int err = 0;
 
+	/* The worker was at it, or at others that were before it. */
+	if (walk->worker_tid && !frame->depth && !is_idle(walk, walk->worker_tid, frame->at_ts))
+		return walk__follow(walk, &wait, walk->worker_pid, walk->worker_tid, begin_ts, PATH_VIA_WAKEUP, 0,
+				    WL_CERTAINTY_INFERRED);
 	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->at_ts, frame->own_end_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < IDLE_LOOKS_MAX && !err; i++)
 		if (!handoff[cnt - 1 - i].from_tid && is_message(&handoff[cnt - 1 - i]))
@@ -239,6 +261,14 @@ struct graph_handoff *walk__data_for(const struct walk *walk, const struct frame
 	data = data_to(walk, walk->frames[walk->frame_cnt - 2].tid, wake_ts,
 		       until_ts < walk->look_ts ? until_ts : walk->look_ts);
 	return data && data->from_tid != frame->tid && data->from_ts >= segment->begin_ts ? data : NULL;
+}
+
+bool walk__nobody_ended(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait)
+{
+	const struct graph_wakeup *wakeup = graph__wakeup_in(walk->graph, frame->tid, wait->begin_ts + 1, frame->at_ts);
+
+	return walk->worker_tid && (!wakeup || !wakeup->waker_tid) &&
+	       !walk__data_for(walk, frame, wait, wakeup ? wakeup->ts : frame->at_ts);
 }
 
 /* --- answers of others -------------------------------------------------------------------------------------------- */
