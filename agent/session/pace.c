@@ -19,12 +19,6 @@
 /* From here on records are about to be lost, and the main thread does not wait for its turn. */
 #define BACKLOG_URGENT 0.5
 
-enum pace_class {
-	PACE_IDLE,
-	PACE_RAISED, /* raised by the second thread */
-	PACE_TIMED,
-};
-
 struct pace {
 	struct pace_opts opts;
 	pid_t main_tid;
@@ -152,9 +146,13 @@ void pace__free(struct pace *pace)
 	free(pace);
 }
 
-void pace__rest(struct pace *pace, uint64_t due_ts, bool timed)
+void pace__rest(struct pace *pace, uint64_t due_ts, enum pace_class class)
 {
-	enum pace_class class = timed ? PACE_TIMED : PACE_IDLE;
+	static int (*const take[])(pid_t tid) = {
+		[PACE_IDLE] = priority_lower,
+		[PACE_RAISED] = priority_raise,
+		[PACE_TIMED] = priority_prefer,
+	};
 
 	if (!pace)
 		return;
@@ -162,7 +160,7 @@ void pace__rest(struct pace *pace, uint64_t due_ts, bool timed)
 	if (pace->class == class)
 		return;
 	pace->class = class;
-	if (timed ? priority_prefer(0) : priority_lower(0))
+	if (take[class](0))
 		pace->class = PACE_RAISED;
 }
 

@@ -6,7 +6,8 @@
  * lowers itself when the pass is done.
  *
  * While an observation window is open or about to be, the main thread is timed: hooks that stay attached because the
- * agent waits for a CPU cost the target more than the few milliseconds a second that the agent needs then.
+ * agent waits for a CPU cost the target more than the few milliseconds a second that the agent needs then.  Where it
+ * has to read the rings in a window that lasts long, it is raised.
  *
  * Without the privilege to come back from SCHED_IDLE both stay SCHED_BATCH.
  */
@@ -17,6 +18,13 @@
 #include <stdint.h>
 
 struct pace;
+
+/* When the main thread has a CPU. */
+enum pace_class {
+	PACE_IDLE,   /* when nobody else wants it */
+	PACE_RAISED, /* in its turn */
+	PACE_TIMED,  /* at once */
+};
 
 struct pace_opts {
 	uint64_t patience_ns;         /* how long a pass may be overdue */
@@ -30,10 +38,10 @@ struct pace *pace__new(const struct pace_opts *opts);
 void pace__free(struct pace *pace);
 
 /*
- * The calling thread has done its pass, and the next one is due at that time (CLOCK_MONOTONIC); timed: it gets a CPU at
- * once, until the pass is done.  NULL-safe.
+ * The calling thread has done its pass, and the next one is due at that time (CLOCK_MONOTONIC); until it is done, the
+ * thread is of that class.  NULL-safe.
  */
-void pace__rest(struct pace *pace, uint64_t due_ts, bool timed);
+void pace__rest(struct pace *pace, uint64_t due_ts, enum pace_class class);
 /* The pass under way takes long and may wait for an idle CPU until that time, as long as the rings have room. */
 void pace__allow(struct pace *pace, uint64_t until_ts);
 /* How often the main thread was raised. */

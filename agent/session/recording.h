@@ -105,6 +105,7 @@ struct recorded_windows {
 	bool on;
 	struct window_plan plan;
 	uint64_t closed_ts; /* hooks were detached last, or the recording began */
+	uint64_t read_ts;   /* the rings were read, to the end */
 };
 
 struct recorded_rings {
@@ -175,11 +176,13 @@ const char *recording_windows_hint(const struct recording *recording);
 bool recording_windows_rested(const struct recording *recording);
 void recording_windows_begin(struct recording *recording);
 int recording_windows_step(struct recording *recording);
+/* In a pass of the main loop, which opens no window. */
+int recording_windows_look(struct recording *recording);
 /*
- * A window is open, or about to be: its next step is to be made in time, and no record is read meanwhile, as that would
- * take a CPU from the requests that it observes.  False also where the rings cannot wait.
+ * PACE_TIMED: a window is open, or about to be.  Its next step is to be made in time, and no record is read meanwhile,
+ * as that would take a CPU from the requests that it observes, unless the rings cannot wait.
  */
-bool recording_windows_timed(const struct recording *recording);
+enum pace_class recording_windows_pace(const struct recording *recording);
 /* Milliseconds until the next step, at most timeout_ms. */
 int recording_windows_timeout(const struct recording *recording, int timeout_ms);
 /* Another rate from now on, or from the next window on. */

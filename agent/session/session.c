@@ -161,7 +161,7 @@ static const recording_step advances[] = {
 };
 
 static const recording_step looks[] = {
-	recording_follow_moved, recording_windows_step, recording_client_step,
+	recording_follow_moved, recording_windows_look, recording_client_step,
 	recording_budget_keep,  recording_loads_watch,  recording_trace_slots_watch,
 };
 
@@ -182,16 +182,16 @@ static int record_until_done(struct recording *recording)
 	while (!stop_signals && !err) {
 		uint64_t now = monotonic_ns(), end = recording->clock.until_ts;
 		int timeout_ms = POLL_MS;
-		bool timed;
+		enum pace_class class;
 
 		if (now >= end)
 			break;
 		if (end - now < POLL_MS * 1000000ULL)
 			timeout_ms = (end - now) / 1000000 + 1;
 		timeout_ms = recording_windows_timeout(recording, timeout_ms);
-		timed = recording_windows_timed(recording);
-		pace__rest(recording->pace, now + (uint64_t)timeout_ms * 1000000, timed);
-		if (timed) {
+		class = recording_windows_pace(recording);
+		pace__rest(recording->pace, now + (uint64_t)timeout_ms * 1000000, class);
+		if (class == PACE_TIMED) {
 			sleep_ns((uint64_t)timeout_ms * 1000000);
 			err = recording_windows_step(recording);
 			continue;
@@ -199,6 +199,7 @@ static int record_until_done(struct recording *recording)
 		err = recording_poll(recording, timeout_ms);
 		if (err == -EINTR || err > 0)
 			err = 0;
+		recording->windows.read_ts = monotonic_ns();
 		recording_retain(recording);
 		if (!err)
 			err = TAKE_STEPS(recording, advances);

@@ -15,8 +15,11 @@
 #include <errno.h>
 #include <math.h>
 
-/* What a window recorded stays in the rings until it is closed, but not for longer and not more of a ring than this. */
-#define UNREAD_MAX_NS 50000000ULL
+/*
+ * What a window recorded stays in the rings until it is closed, but not for longer and not more of a ring than this: on
+ * a machine without an idle CPU a pass may take a second.
+ */
+#define UNREAD_MAX_NS 250000000ULL
 #define UNREAD_MAX    0.25
 /* So long before a window the main thread begins to be one that gets a CPU at once. */
 #define WAKE_NS 20000000ULL
@@ -151,16 +154,23 @@ int recording_windows_step(struct recording *recording)
 	return err;
 }
 
-bool recording_windows_timed(const struct recording *recording)
+int recording_windows_look(struct recording *recording)
+{
+	/* What comes after it in the pass would keep the hooks attached, and there is no hurry to it. */
+	return recording->windows.plan.state == WINDOW_CLOSED ? 0 : recording_windows_step(recording);
+}
+
+enum pace_class recording_windows_pace(const struct recording *recording)
 {
 	const struct window_plan *plan = &recording->windows.plan;
 	uint64_t now = monotonic_ns();
 
-	if (!recording->windows.on || plan->endless ||
-	    (plan->state == WINDOW_CLOSED && window_plan__next_ts(plan, 0) >= now + WAKE_NS))
-		return false;
-	return now - capture__polled_ts(recording->capture) < UNREAD_MAX_NS &&
-	       capture__backlog(recording->capture) < UNREAD_MAX;
+	if (!recording->windows.on ||
+	    (plan->state == WINDOW_CLOSED ? window_plan__next_ts(plan, 0) >= now + WAKE_NS : plan->endless))
+		return PACE_IDLE;
+	if (now - recording->windows.read_ts < UNREAD_MAX_NS && capture__backlog(recording->capture) < UNREAD_MAX)
+		return PACE_TIMED;
+	return plan->state == WINDOW_CLOSED ? PACE_IDLE : PACE_RAISED;
 }
 
 int recording_windows_timeout(const struct recording *recording, int timeout_ms)
