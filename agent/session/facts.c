@@ -11,6 +11,7 @@
 #include "target/symbols_child.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -362,6 +363,15 @@ static void write_reader_notes(struct recording *recording)
 			counts.given_up);
 }
 
+/* What tracing may have cost; on a target that does little it is nothing. */
+static double budget_ns(const struct recording *recording)
+{
+	double lasted_ns = (double)(monotonic_ns() - recording->clock.begin_ts);
+	double budget = recording->options->budget;
+
+	return fmax(budget * recording->target.cpu_ns, govern_nothing(budget) * lasted_ns);
+}
+
 int recording_write_final(struct recording *recording)
 {
 	const struct capture_unprobed unprobed = capture__unprobed(recording->capture);
@@ -376,7 +386,7 @@ int recording_write_final(struct recording *recording)
 		     own_cpu_ns() - recording->clock.own_cpu_begin_ns);
 	write_censored(recording);
 	recording_govern_write_notes(recording);
-	if (!target_idles(recording) && bpf_ns > recording->options->budget * recording->target.cpu_ns)
+	if (!target_idles(recording) && bpf_ns > budget_ns(recording))
 		journal__note(&recording->journal,
 			      "tracing cost %.1f %% of the target's CPU time on the whole machine, over the "
 			      "budget of %g %%%s",

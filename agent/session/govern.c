@@ -9,8 +9,8 @@
 #define LOOK_WINDOWS_NS 500000000ULL
 /* What a look finds in less time than this says nothing. */
 #define ATTACHED_MIN_NS 3e6
-/* Per second, with that budget or a larger one: a hundredth of a CPU may be spent on any target. */
-#define NOTHING_NS 10e6
+/* Of a CPU, with that budget or a larger one. */
+#define NOTHING 0.01
 /* A target that uses less of a CPU: hooks that run on the whole machine are not measured against it. */
 #define IDLE 0.05
 /* A debt is paid back within about so long, a credit reaches as far. */
@@ -37,6 +37,11 @@ static double of_first(double budget)
 	return fmin(budget / BUDGET_FIRST, 1);
 }
 
+double govern_nothing(double budget)
+{
+	return NOTHING * of_first(budget);
+}
+
 double govern_share_first(double budget)
 {
 	return SHARE_FIRST * of_first(budget);
@@ -46,7 +51,7 @@ void govern__init(struct govern *govern, double budget, const struct govern_seen
 {
 	*govern = (struct govern){
 		.budget = budget,
-		.nothing_ns = NOTHING_NS * of_first(budget),
+		.nothing_ns = govern_nothing(budget) * SECOND_NS,
 		.last = *seen,
 		.on_ns = NAN,
 		.attached_factor = 1,

@@ -36,6 +36,8 @@ struct govern {
 };
 
 void govern__init(struct govern *govern, double budget, const struct govern_seen *seen);
+/* Of a CPU, what hooks may take whatever the target does. */
+double govern_nothing(double budget);
 /* Of the time, for windows until it is known what the hooks cost. */
 double govern_share_first(double budget);
 /* How long to wait between two looks. */
