@@ -105,6 +105,26 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	return 0;
 }
 
+/* A thread has its creator's name until it, or its creator, gives it one. */
+SEC("tp_btf/task_rename")
+int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
+{
+	struct wl_task_record *record =
+		thread_of(task) ? ring__reserve(WL_LOSS_TASK, WL_RECORD_TASK, sizeof(*record)) : NULL;
+
+	if (!record)
+		return 0;
+	record->ts = bpf_ktime_get_ns();
+	record->event = WL_TASK_RENAMED;
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	record->parent_pid = record->creator_tid = record->outside = 0;
+	__builtin_memset(record->comm, 0, sizeof(record->comm));
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), comm);
+	ring__submit(record);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {

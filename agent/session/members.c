@@ -189,7 +189,7 @@ int recording_processes_take(struct recording *recording, struct taken *taken)
 {
 	const struct wl_task_record *record = (const struct wl_task_record *)taken->header;
 
-	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_NAMED)
+	if (record->event < WL_TASK_SEEN || record->event > WL_TASK_RENAMED)
 		return -EBADMSG;
 	return record->pid != record->tid || record->outside ? 0 : take_main_thread(recording, record);
 }

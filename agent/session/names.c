@@ -29,8 +29,11 @@ static void name_type(struct recording *recording, struct taken *taken)
 /* A row of the table `thread`. */
 static int name_thread(struct recording *recording, const struct wl_task_record *record)
 {
-	static const char *const events[] = {
-		[WL_TASK_SEEN] = "seen", [WL_TASK_EXEC] = "exec", [WL_TASK_EXIT] = "exit", [WL_TASK_NAMED] = "named"};
+	static const char *const events[] = {[WL_TASK_SEEN] = "seen",
+					     [WL_TASK_EXEC] = "exec",
+					     [WL_TASK_EXIT] = "exit",
+					     [WL_TASK_NAMED] = "named",
+					     [WL_TASK_RENAMED] = "named"};
 	struct shard_row *row = &recording->journal.row;
 	char comm[WL_COMM_LEN + 1];
 
@@ -44,7 +47,7 @@ static int name_thread(struct recording *recording, const struct wl_task_record 
 	row->values[THREAD_EVENT].str = events[record->event];
 	row->values[THREAD_PID].u64 = record->pid;
 	row->values[THREAD_TID].u64 = record->tid;
-	if (record->event == WL_TASK_NAMED)
+	if (record->event >= WL_TASK_NAMED)
 		shard_row__set_null(row, THREAD_PARENT_PID);
 	else
 		row->values[THREAD_PARENT_PID].u64 = record->parent_pid;

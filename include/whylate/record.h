@@ -272,6 +272,7 @@ enum wl_task_event {
 	WL_TASK_EXEC = 2,
 	WL_TASK_EXIT = 3,
 	WL_TASK_NAMED = 4, /* not followed: it had a CPU or a disk that others wanted */
+	WL_TASK_RENAMED = 5,
 };
 
 struct wl_task_record {
