@@ -187,7 +187,11 @@ static void thread_gets_its_name(void)
 	CU_ASSERT_STRING_EQUAL(thread_names__get(recording.threads, 8, 2 * MS), "worker");
 	/* A thread is no process of the target. */
 	CU_ASSERT_EQUAL(recording.target.processes.cnt, 0);
-	task.event = WL_TASK_NAMED + 1;
+	task = (struct wl_task_record){.event = WL_TASK_RENAMED, .ts = 3 * MS, .pid = 7, .tid = 8, .comm = "flusher"};
+	CU_ASSERT_EQUAL(take(&recording, &task, WL_RECORD_TASK, sizeof(task)), 0);
+	CU_ASSERT_STRING_EQUAL(thread_names__get(recording.threads, 8, 2 * MS), "worker");
+	CU_ASSERT_STRING_EQUAL(thread_names__get(recording.threads, 8, 4 * MS), "flusher");
+	task.event = WL_TASK_RENAMED + 1;
 	CU_ASSERT_EQUAL(take(&recording, &task, WL_RECORD_TASK, sizeof(task)), -EBADMSG);
 	close_recording(&recording);
 }
