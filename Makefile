@@ -50,9 +50,12 @@ agent_src := agent/main.c
 lib_obj := $(lib_src:%.c=$(BUILD)/%.o)
 agent_obj := $(agent_src:%.c=$(BUILD)/%.o)
 
+# As many jobs as there are CPUs, unless make was told how many: make -j1 is one after the other.
+jobs = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 .PHONY: all build
 all: setup-build
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(jobs) build
 build: $(BUILD)/whylate workloads presets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
@@ -248,7 +251,10 @@ unit_obj := $(unit_src:%.c=$(BUILD)/unit/%.o) $(BUILD)/unit/tests/unit/value_sub
 $(BUILD)/unit/%.o: %.c
 	$(say) CC $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -O1 $(SANITIZE) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(unit_opt) $(SANITIZE) -MMD -MP -c $< -o $@
+unit_opt := -O1
+# The tests themselves are compiled in a third of the time without optimisation, and run hardly longer.
+$(BUILD)/unit/tests/unit/%.o: unit_opt := -O0
 
 # Looked at by the unwinder: without frame pointers, as distributions compile, and without the sanitizers' own frames.
 $(BUILD)/unit/tests/unit/unwind_subject.o: SANITIZE := -O2 -fomit-frame-pointer
@@ -342,13 +348,13 @@ run_matrix := scripts/kernel-matrix --binary $(if $(filter arm64,$(ARCH)),arm64,
 
 .PHONY: matrix matrix-all matrix-or-skip
 matrix: setup-matrix
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(jobs) build
 	@$(run_matrix) $(MATRIX_FLAGS)
 
 matrix-all: setup-matrix-all
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(jobs) build
 	@scripts/cross-sysroot arm64 $(sysroot_arm64)
-	@$(MAKE) --no-print-directory ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- SYSROOT=$(sysroot_arm64) \
+	@$(MAKE) --no-print-directory $(jobs) ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- SYSROOT=$(sysroot_arm64) \
 		BUILD=$(BUILD)/arm64 $(BUILD)/arm64/whylate
 	@$(run_matrix) --all --binary arm64=$(BUILD)/arm64/whylate --sysroot arm64=$(sysroot_arm64) $(MATRIX_FLAGS)
 
@@ -366,28 +372,36 @@ DURATION ?=
 export PID SYMBOLS DURATION
 
 diagnose: setup-build
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(jobs) build
 	@WHYLATE=$(BUILD)/whylate DEMO=$(BUILD)/workloads/demo scripts/diagnose
 
+# What needs no root runs while the programs of the live tests are built; these want a quiet machine.  The unit tests take
+# longest, so that theirs is built before.
 test: setup-test
-	@$(MAKE) --no-print-directory build stack
-	@$(MAKE) --no-print-directory -j2 -O unit browser screen others
+	@$(MAKE) --no-print-directory $(jobs) build stack unit-programs
+	@$(MAKE) --no-print-directory $(jobs) -O unit browser screen others live-programs
 	@$(MAKE) --no-print-directory live
 
 # No chain of calls on the kernel side takes more stack than Linux 6.1 grants; the kernels that run tests grant more.
 stack: $(BUILD)/whylate.bpf.o
 	$(Q)scripts/bpf-stack $<
 
-unit: $(BUILD)/unit/run $(unit_go)
+unit: unit-programs
 	@$(BUILD)/unit/run
 
-live: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate $(live_go) workloads presets safety
+.PHONY: unit-programs
+unit-programs: $(BUILD)/unit/run $(unit_go)
+
+live: live-programs
 	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
+
+.PHONY: live-programs
+live-programs: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate $(live_go) workloads presets safety
 
 # The threads of the collector, and the uploader's process, under a sanitizer: what it finds fails the test.
 .PHONY: live-thread live-address
 live-thread live-address: live-%: $(BUILD)/live/run $(BUILD)/whylate
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san-$* SAN=-fsanitize=$* OPT='-O1 -g' $(BUILD)/san-$*/whylate
+	@$(MAKE) --no-print-directory $(jobs) BUILD=$(BUILD)/san-$* SAN=-fsanitize=$* OPT='-O1 -g' $(BUILD)/san-$*/whylate
 	@WHYLATE=$(abspath $(BUILD)/san-$*/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) WHYLATE_SANITIZED=1 $(BUILD)/live/run collect crowd
 
 # The agent under sanitizers, while it probes the programs that do what probes may break, which are run both ways anyhow.
@@ -395,7 +409,7 @@ live-thread live-address: live-%: $(BUILD)/live/run $(BUILD)/whylate
 SANITIZED_SUITES ?= safety attach newcomers places invocations functions probes markers
 .PHONY: live-agent
 live-agent: $(BUILD)/live/run
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/san-agent SAN='$(SANITIZE)' OPT='-O1 -g' \
+	@$(MAKE) --no-print-directory $(jobs) BUILD=$(BUILD)/san-agent SAN='$(SANITIZE)' OPT='-O1 -g' \
 		build safety $(BUILD)/san-agent/live/prober
 	@WHYLATE=$(abspath $(BUILD)/san-agent/whylate) WORKLOADS=$(abspath $(BUILD)/san-agent/workloads) \
 		WHYLATE_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(BUILD)/live/run $(SANITIZED_SUITES)
@@ -418,7 +432,7 @@ format: setup-lint
 	$(Q)clang-format-19 -i $(c_files)
 
 bench: setup-bench
-	@$(MAKE) --no-print-directory build $(BUILD)/bench/report $(BUILD)/bench/path $(BUILD)/bench/switch
+	@$(MAKE) --no-print-directory $(jobs) build $(BUILD)/bench/report $(BUILD)/bench/path $(BUILD)/bench/switch
 	@WHYLATE=$(abspath $(BUILD)/whylate) REPORT=$(abspath $(BUILD)/bench/report) tests/bench/run
 	@WHYLATE=$(abspath $(BUILD)/whylate) PATHS=$(abspath $(BUILD)/bench/path) SWITCH=$(abspath $(BUILD)/bench/switch) \
 		tests/bench/run --trace
@@ -444,12 +458,12 @@ $(BUILD)/diagnose/server-go: tests/diagnose/server.go
 	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $<
 
 diagnose-all: setup-test
-	@$(MAKE) --no-print-directory build $(planted)
+	@$(MAKE) --no-print-directory $(jobs) build $(planted)
 	@WHYLATE=$(abspath $(BUILD)/whylate) PLANTED=$(abspath $(BUILD)/diagnose) tests/diagnose/run $(FLAGS) $(PLANTS)
 
 # Servers built from their sources with performance bugs brought back: FLAGS='--work DIR --again', CASES=redis-8145
 bench-values: setup-bench
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(jobs) build
 	@WHYLATE=$(abspath $(BUILD)/whylate) tests/bench/values/run $(FLAGS) $(CASES)
 
 # For those who build: the schema of `whylate values schema` from source, by clang -fpass-plugin= (docs/whylate-values.1)
@@ -474,11 +488,11 @@ targets-run: build
 	@WHYLATE=$(abspath $(BUILD)/whylate) GOCACHE=$(abspath $(BUILD))/go-cache tests/targets/run $(FLAGS) $(TARGETS)
 
 bench-goroutines: setup-bench
-	@$(MAKE) --no-print-directory build $(BUILD)/goroutines/server
+	@$(MAKE) --no-print-directory $(jobs) build $(BUILD)/goroutines/server
 	@WHYLATE=$(abspath $(BUILD)/whylate) SERVER=$(abspath $(BUILD)/goroutines/server) tests/bench/goroutines
 
 bench-probes: setup-bench
-	@$(MAKE) --no-print-directory build $(BUILD)/bench/calls $(BUILD)/live/prober
+	@$(MAKE) --no-print-directory $(jobs) build $(BUILD)/bench/calls $(BUILD)/live/prober
 	@WHYLATE=$(abspath $(BUILD)/whylate) PROBER=$(abspath $(BUILD)/live/prober) CALLS=$(abspath $(BUILD)/bench/calls) \
 		tests/bench/probes
 
@@ -490,14 +504,15 @@ $(BUILD)/bench/%: tests/bench/bench_%.c $(BUILD)/libwhylate.a
 # Agents, collectors, database and Prometheus on loopback; needs root.
 .PHONY: fleet-demo
 fleet-demo: setup-cluster
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(jobs) build
 	@WHYLATE=$(abspath $(BUILD)/whylate) scripts/fleet-demo
 
 # libFuzzer, a bounded time each, so many at once: make fuzz FUZZ_SECONDS=3600 FUZZ_JOBS=8
 FUZZ_SECONDS ?= 60
 FUZZ_JOBS ?= $(shell nproc)
 fuzz_bin := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-fuzz: setup-lint $(fuzz_bin)
+fuzz: setup-lint
+	@$(MAKE) --no-print-directory $(jobs) $(fuzz_bin)
 	$(Q)printf '%s\n' $(fuzz_bin) | xargs -P $(FUZZ_JOBS) -I {} scripts/fuzz {} $(FUZZ_SECONDS)
 
 # The product is compiled once for all of them.
