@@ -136,10 +136,11 @@ bool redis_start(struct redis *redis, int cpu)
 {
 	static const char config[] = "bind 127.0.0.1\nsave \"\"\nappendonly no\ndaemonize no\nprotected-mode no\n";
 	struct launch launch = {.cpu = cpu};
-	struct path file = temp_path("redis.conf");
+	struct path file;
 
 	memset(redis, 0, sizeof(*redis));
 	redis->port = port_free();
+	file = temp_path("redis-%d.conf", redis->port);
 	if (!CHECK(!file_write(file.s, config, strlen(config))) ||
 	    process_launch(&redis->process, &launch, "redis-server %s --port %d --dir %s", file.s, redis->port,
 			   temp_path(".").s))
