@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "beside.h"
+#include "disturbed.h"
 #include "harness.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #define NOT_ENDED "the process in which it ran came to its end first"
 
 struct beside_test {
-	const char *name;
+	CU_pTest test;
 	void (*run)(void);
 };
 
@@ -39,17 +40,21 @@ static void keep_check(bool held, const char *file, unsigned int line, const cha
 	fflush(beside.checks);
 }
 
-static int run_one(const struct beside_test *test)
+static int run_one(unsigned int idx)
 {
 	unsigned int skipped = skip_cnt();
+	struct machine_time begin, end;
 
-	beside.checks = fopen(temp_path("beside-%s.checks", test->name).s, "w");
-	if (!beside.checks || !freopen(temp_path("beside-%s.out", test->name).s, "w", stdout) ||
+	beside.checks = fopen(temp_path("beside-%u.checks", idx).s, "w");
+	if (!beside.checks || !freopen(temp_path("beside-%u.out", idx).s, "w", stdout) ||
 	    dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
 		return -errno;
-	test->run();
+	machine_time_now(&begin);
+	beside.tests[idx].run();
+	machine_time_now(&end);
 	fflush(stdout);
-	fprintf(beside.checks, "end %u\n", skip_cnt() - skipped);
+	fprintf(beside.checks, "end %u %lu %lu %lu %lu %lu %lu\n", skip_cnt() - skipped, begin.ts, begin.stolen,
+		begin.total, end.ts, end.stolen, end.total);
 	return fclose(beside.checks) ? -errno : 0;
 }
 
@@ -60,7 +65,7 @@ static int run_all(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	checks_go_to(keep_check);
 	for (unsigned int i = 0; i < beside.test_cnt && !err; i++)
-		err = run_one(&beside.tests[i]);
+		err = run_one(i);
 	return err;
 }
 
@@ -86,9 +91,9 @@ static int beside_join(void)
 	return 0;
 }
 
-static void tell_output(const char *name)
+static void tell_output(unsigned int idx)
 {
-	char *text = file_read(temp_path("beside-%s.out", name).s, NULL);
+	char *text = file_read(temp_path("beside-%u.out", idx).s, NULL);
 
 	if (text)
 		fputs(text, stdout);
@@ -118,28 +123,47 @@ static size_t tell_check(const char *text, size_t sz)
 /* Every test that ran there is this one here. */
 static void beside_tell(void)
 {
-	const char *name = CU_get_current_test()->pName;
 	size_t sz = 0, at = 0, told = 1;
-	unsigned int skipped = 0;
-	char *checks = file_read(temp_path("beside-%s.checks", name).s, &sz);
+	struct machine_time begin, end;
+	unsigned int idx = 0, skipped = 0;
+	char *checks;
 
-	tell_output(name);
+	while (idx + 1 < beside.test_cnt && beside.tests[idx].test != CU_get_current_test())
+		idx++;
+	checks = file_read(temp_path("beside-%u.checks", idx).s, &sz);
+	tell_output(idx);
 	while (checks && told) {
 		told = tell_check(checks + at, sz - at);
 		at += told;
 	}
-	CHECKF(checks && sscanf(checks + at, "end %u", &skipped) == 1, NOT_ENDED);
+	if (CHECKF(checks && sscanf(checks + at, "end %u %lu %lu %lu %lu %lu %lu", &skipped, &begin.ts, &begin.stolen,
+				    &begin.total, &end.ts, &end.stolen, &end.total) == 7,
+		   NOT_ENDED))
+		disturbed_ran(&begin, &end);
 	skips_add(skipped);
 	free(checks);
 }
 
+static CU_pSuite first_active(CU_pSuite from, CU_pSuite end)
+{
+	while (from != end && !from->fActive)
+		from = from->pNext;
+	return from == end ? NULL : from;
+}
+
 void beside_prepare(CU_pSuite from, CU_pSuite first)
 {
+	from = first_active(from, first);
+	first = first_active(first, NULL);
+	if (!from || !first)
+		return;
 	for (CU_pSuite suite = first; suite; suite = suite->pNext) {
-		for (CU_pTest test = suite->pTest; test; test = test->pNext) {
+		for (CU_pTest test = suite->pTest; suite->fActive && test; test = test->pNext) {
+			if (!test->fActive)
+				continue;
 			if (beside.test_cnt == TESTS_MAX)
-				return; /* the others run in their turn */
-			beside.tests[beside.test_cnt++] = (struct beside_test){test->pName, test->pTestFunc};
+				break; /* the others run in their turn */
+			beside.tests[beside.test_cnt++] = (struct beside_test){test, test->pTestFunc};
 			test->pTestFunc = beside_tell;
 		}
 	}

@@ -10,7 +10,8 @@
 
 /*
  * The suites from `first` on to the end of the registry run beside those from `from` on, which come before them.  Only
- * prepares: their process starts with suite `from`, and suite `first` waits for its end.
+ * prepares: their process starts with suite `from`, and suite `first` waits for its end.  What is not active does not
+ * count; beside nothing, they run in their turn.
  */
 void beside_prepare(CU_pSuite from, CU_pSuite first);
 

@@ -27,7 +27,7 @@ struct suite_time {
 
 static struct {
 	struct stall_watch *watch;
-	uint64_t begin_ts, stolen, total; /* when the test began; ticks of all CPUs */
+	struct machine_time begin, end; /* of the test under way; end.ts 0: it runs in this process */
 	struct disturbed tests[DISTURBED_MAX];
 	unsigned int cnt;
 	struct suite_time suites[SUITES_MAX];
@@ -55,19 +55,19 @@ static void print_times(void)
 	printf("\n");
 }
 
-static void read_ticks(uint64_t *stolen, uint64_t *total)
+void machine_time_now(struct machine_time *now)
 {
 	unsigned long long field[8] = {0};
 	FILE *file = fopen("/proc/stat", "re");
 
-	*stolen = *total = 0;
+	*now = (struct machine_time){.ts = now_ns()};
 	if (!file)
 		return;
 	if (fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &field[0], &field[1], &field[2], &field[3],
 		   &field[4], &field[5], &field[6], &field[7]) == 8) {
 		for (int i = 0; i < 8; i++)
-			*total += field[i];
-		*stolen = field[7];
+			now->total += field[i];
+		now->stolen = field[7];
 	}
 	fclose(file);
 }
@@ -86,25 +86,32 @@ void disturbed_close(void)
 
 void disturbed_begin(void)
 {
-	disturbed.begin_ts = now_ns();
-	read_ticks(&disturbed.stolen, &disturbed.total);
+	machine_time_now(&disturbed.begin);
+	disturbed.end.ts = 0;
+}
+
+void disturbed_ran(const struct machine_time *begin, const struct machine_time *end)
+{
+	disturbed.begin = *begin;
+	disturbed.end = *end;
 }
 
 void disturbed_end(void)
 {
 	struct disturbed *entry = &disturbed.tests[disturbed.cnt];
-	uint64_t stolen, total;
+	const struct machine_time *begin = &disturbed.begin, *end = &disturbed.end;
 	double share = 0;
 
-	add_time(CU_get_current_suite()->pName, now_ns() - disturbed.begin_ts);
-	if (now_ns() - disturbed.begin_ts >= TOLD_NS)
-		printf("(%.0f s) ", (double)(now_ns() - disturbed.begin_ts) / NS_PER_SEC);
+	if (!end->ts)
+		machine_time_now(&disturbed.end);
+	add_time(CU_get_current_suite()->pName, end->ts - begin->ts);
+	if (end->ts - begin->ts >= TOLD_NS)
+		printf("(%.0f s) ", (double)(end->ts - begin->ts) / NS_PER_SEC);
 	if (disturbed.cnt == DISTURBED_MAX)
 		return;
-	read_ticks(&stolen, &total);
-	if (total > disturbed.total)
-		share = (double)(stolen - disturbed.stolen) / (double)(total - disturbed.total);
-	if (stall_watch__touched(disturbed.watch, disturbed.begin_ts, now_ns()))
+	if (end->total > begin->total)
+		share = (double)(end->stolen - begin->stolen) / (double)(end->total - begin->total);
+	if (stall_watch__touched(disturbed.watch, begin->ts, end->ts))
 		snprintf(entry->why, sizeof(entry->why), "the machine stood still for 25 ms or more");
 	else if (share > STOLEN_MAX)
 		snprintf(entry->why, sizeof(entry->why), "%.0f %% of the CPU time was stolen", share * 100);

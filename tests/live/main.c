@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The live suite: root, real BPF, real servers.  With arguments only the suites or tests of these names are run, one
- * after the other; without, those that bear it run beside each other.
+ * after the other; without, or with --beside in front of the names, those that bear it run beside each other.
  */
 #include "again.h"
 #include "beside.h"
@@ -97,6 +97,7 @@ static void print_failures(void)
 
 static int run_suites(char **names)
 {
+	bool beside = !*names || !strcmp(*names, "--beside");
 	CU_pSuite first[GROUP_CNT] = {0};
 	struct again again;
 	unsigned int failures;
@@ -107,7 +108,7 @@ static int run_suites(char **names)
 	}
 	if (*names)
 		choose(names);
-	else
+	if (beside)
 		beside_prepare(first[WORKING], first[WAITING]);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	disturbed_open();
