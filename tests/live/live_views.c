@@ -6,6 +6,7 @@
  */
 #include "harness.h"
 #include "postgres.h"
+#include "servers.h"
 #include "session.h"
 
 #include <glob.h>
@@ -275,8 +276,34 @@ cleanup:
 	postgres_end(&views.postgres);
 }
 
+/* Live, into a pipe: a line a second, the planted root in one of them (others are the machine's). */
+static void test_top_root(void)
+{
+	struct workload workload = {0};
+	struct process process = {0};
+	const char *line = NULL;
+	double rate = 0;
+
+	if (!workload_start(&workload, "mutex", 12))
+		goto cleanup;
+	CHECKF(whylate(&process, 20, "top -p %d --window 10s --budget 100%% --duty 100%% 1s 5", workload.server_pid) ==
+		       0,
+	       "%s", process_err(&process));
+	line = strchr(process_out(&process), '\n');
+	CHECKF(!strncmp(process_out(&process), "time ", 5) && line, "%s", process_out(&process));
+	/* The last line: on a busy machine the agent reads the first requests after the first line. */
+	for (const char *next = line; next && next[1]; next = strchr(next + 1, '\n'))
+		line = next;
+	CHECKF(line && sscanf(line + 1, "%*s %lf", &rate) == 1 && rate > 10, "%s", process_out(&process));
+	CHECKF(strstr(process_out(&process), "compactor"), "%s", process_out(&process));
+cleanup:
+	process_end(&process);
+	workload_end(&workload);
+}
+
 static const struct live_test tests[] = {
 	{"views", test_views},
+	{"top", test_top_root},
 };
 
 int suite_views(void)
