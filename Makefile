@@ -288,11 +288,15 @@ $(eval $(call go_rule,goroutines/server,tests/goroutines/server.go,))
 $(eval $(call go_rule,goroutines/server-stripped,tests/goroutines/server.go,stripped))
 $(eval $(call go_rule,goroutines/broker,tests/goroutines/broker.go,))
 live_go := $(if $(GO),$(addprefix $(BUILD)/goroutines/,server server-stripped broker))
+# At the same time each would compile the same packages of Go's library.
+$(BUILD)/unit/go-subject-stripped $(BUILD)/unit/go-subject-plain: | $(BUILD)/unit/go-subject
+$(BUILD)/goroutines/server-stripped $(BUILD)/goroutines/broker: | $(BUILD)/goroutines/server
 # And by the other versions that are installed.
 define go_version_rule
 $(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped: GO := /usr/lib/$(1)/bin/go
 $(call go_rule,goroutines/server-$(1),tests/goroutines/server.go,)
 $(call go_rule,goroutines/server-$(1)-stripped,tests/goroutines/server.go,stripped)
+$(BUILD)/goroutines/server-$(1)-stripped: | $(BUILD)/goroutines/server-$(1)
 live_go += $(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped
 endef
 go_versions := $(foreach version,1.21 1.22 1.23 1.24,$(if $(wildcard /usr/lib/go-$(version)/bin/go),go-$(version)))
