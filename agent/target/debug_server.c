@@ -120,30 +120,12 @@ static int ask_without_cache(void *library, const char *build_id)
 	return fd;
 }
 
-static void send_answer(int socket_fd, int32_t err, int fd)
-{
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr)))) = {0};
-	struct iovec iov = {&err, sizeof(err)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *header;
-
-	if (fd >= 0) {
-		msg.msg_control = room;
-		msg.msg_controllen = sizeof(room);
-		header = CMSG_FIRSTHDR(&msg);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &fd, sizeof(int));
-	}
-	(void)sendmsg(socket_fd, &msg, MSG_NOSIGNAL);
-}
-
 /* The library is opened by name: few have it, and the servers are asked only where the user has named them. */
 static void run(int socket_fd, void *ctx)
 {
 	const char *build_id = ctx;
 	void *library;
+	int32_t err;
 	int fd;
 
 	bound_servers();
@@ -151,7 +133,8 @@ static void run(int socket_fd, void *ctx)
 	fd = library ? ask_once(library, build_id) : -ELIBACC;
 	if (fd == -EACCES || fd == -EPERM)
 		fd = ask_without_cache(library, build_id);
-	send_answer(socket_fd, fd < 0 ? -fd : 0, fd);
+	err = fd < 0 ? -fd : 0;
+	(void)symbols_packet_send(socket_fd, &err, sizeof(err), fd, 0);
 }
 
 /* --- the agent's side --------------------------------------------------------------------------------------------- */

@@ -125,10 +125,10 @@ void symbols_child__limit_cpu(struct symbols_child *child)
 		child->cpu_limit_s = until_s;
 }
 
-bool symbols_child__send(const struct symbols_child *child, const void *question, size_t sz, int fd)
+bool symbols_packet_send(int socket_fd, const void *bytes, size_t sz, int fd, int flags)
 {
 	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr)))) = {0};
-	struct iovec iov = {(void *)question, sz};
+	struct iovec iov = {(void *)bytes, sz};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *header;
 
@@ -141,7 +141,12 @@ bool symbols_child__send(const struct symbols_child *child, const void *question
 		header->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(header), &fd, sizeof(int));
 	}
-	return sendmsg(child->socket_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sz;
+	return sendmsg(socket_fd, &msg, MSG_NOSIGNAL | flags) == (ssize_t)sz;
+}
+
+bool symbols_child__send(const struct symbols_child *child, const void *question, size_t sz, int fd)
+{
+	return symbols_packet_send(child->socket_fd, question, sz, fd, MSG_DONTWAIT);
 }
 
 size_t symbols_children_pids(pid_t pids[SYMBOLS_PIDS])
