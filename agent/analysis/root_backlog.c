@@ -69,7 +69,10 @@ static void backlog__free(struct backlog *of)
 	free(of->models);
 }
 
-/* Whoever is in front: in a queue or on a CPU, known or not; or at work, and waited for. */
+/*
+ * Time in a queue or for a CPU, also where the recording does not show who was in front; or for a thread that worked
+ * for another request.
+ */
 static bool is_for_others(const struct root_way *way, enum root_kind kind)
 {
 	return way->category == WL_CATEGORY_QUEUE || way->category == WL_CATEGORY_RUNQ ||
@@ -190,13 +193,13 @@ static uint64_t draw(const struct backlog *of, double stay, uint32_t at)
 /* Of those near the line's backlogs that wait longer than usual: how many would without it. */
 static double find_stay(const struct backlog *of, uint64_t usual_ns)
 {
-	double near = 0, longer = 0;
+	double near = 0, behind = 0;
 
 	for (size_t at = 0; at < of->row_cnt; at++) {
 		near += of->place[at] != PLACE_ALONE ? of->ranked->weights[at] : 0;
-		longer += of->place[at] >= PLACE_BEHIND && of->rest_ns[at] > usual_ns ? of->ranked->weights[at] : 0;
+		behind += of->place[at] >= PLACE_BEHIND && of->rest_ns[at] > usual_ns ? of->ranked->weights[at] : 0;
 	}
-	return longer > 0 ? fmin((1 - USUAL_SHARE) * near / longer, 1) : 1;
+	return behind > 0 ? fmin((1 - USUAL_SHARE) * near / behind, 1) : 1;
 }
 
 /* What is usual without the line and its backlogs, and everybody's place; false: nothing to tell it from. */
@@ -225,20 +228,31 @@ static bool find_usual(struct backlog *of, const struct stats_order *by_rest, co
  */
 static int find_length(struct backlog *of, const struct root_line *line)
 {
+	const double *weights = of->ranked->weights;
+	double weight = 0, of_own = 0, all = 0, met = 0;
 	struct stats_order order;
-	int err = stats_order__init(&order, line->ns, of->ranked->weights, of->row_cnt);
-	double weight = 0, of_own = 0;
+	int err;
 
-	if (err)
-		return err;
-	of->always_ns = of->row_cnt ? HELD_FACTOR * stats_quantile(&order, 0.5, NULL, NULL, order.total_weight) : 0;
-	stats_order__free(&order);
-	err = stats_order__init(&order, of->own_ns, of->ranked->weights, of->row_cnt);
-	of->length_ns = 0;
-	for (size_t i = 0; i < of->row_cnt && !err; i++)
-		of_own += of->own_ns[i] > of->always_ns ? of->ranked->weights[i] : 0;
+	of->always_ns = of->length_ns = 0;
+	for (size_t i = 0; i < of->row_cnt; i++) {
+		all += weights[i];
+		met += line->ns[i] ? weights[i] : 0;
+	}
+	/* Most lines are in few requests, and there is nothing to sort. */
+	if (met > all / 2) {
+		err = stats_order__init(&order, line->ns, weights, of->row_cnt);
+		if (err)
+			return err;
+		of->always_ns = HELD_FACTOR * stats_quantile(&order, 0.5, NULL, NULL, order.total_weight);
+		stats_order__free(&order);
+	}
+	for (size_t i = 0; i < of->row_cnt; i++)
+		of_own += of->own_ns[i] > of->always_ns ? weights[i] : 0;
+	if (of_own <= 0)
+		return 0;
+	err = stats_order__init(&order, of->own_ns, weights, of->row_cnt);
 	for (size_t i = of->row_cnt; i-- > 0 && !err && weight < of_own / 2;) {
-		weight += of->ranked->weights[order.rows[i]];
+		weight += weights[order.rows[i]];
 		of->length_ns = of->own_ns[order.rows[i]];
 	}
 	stats_order__free(&order);
