@@ -25,7 +25,7 @@ struct module {
 	struct value_reader *reader;
 	uint32_t first; /* the number of its first variable */
 	int dwarf_fd;   /* until its source lines are looked up; -1: none */
-	uint32_t lines; /* see symbols__open(); 0: not opened yet, or there are none */
+	uint32_t lines; /* the file of symbols__open(); 0: not opened so far, or it has no source lines */
 };
 
 /* A file that the target has code of. */

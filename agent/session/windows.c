@@ -156,7 +156,7 @@ int recording_windows_step(struct recording *recording)
 
 int recording_windows_look(struct recording *recording)
 {
-	/* What comes after it in the pass would keep the hooks attached, and there is no hurry to it. */
+	/* The rest of the pass would keep the hooks attached, and may take long. */
 	return recording->windows.plan.state == WINDOW_CLOSED ? 0 : recording_windows_step(recording);
 }
 

@@ -46,9 +46,9 @@ struct debug_wanted {
 };
 
 /*
- * Calls `take` with paths of files that may be it, until that returns something: this, or NULL.  The files are regular
- * ones, and no link leads to them out of the directory that is searched.  Of `search` it needs what comes before the
- * budget, and is_late.
+ * Calls `take` with paths of files that may be it, until that returns something: this, or NULL.  They are regular
+ * files of the directory that is searched: a link that leaves it is not followed.  Of `search` it reads the members
+ * before the budget, and is_late.
  */
 typedef void *(*debug_file_take)(void *owner, const char *path);
 void *debug_file_search(const struct debug_wanted *wanted, const struct debug_search *search, debug_file_take take,

@@ -23,7 +23,7 @@ struct queue {
 	double gap_ns; /* between arrivals, on average */
 	double slow_share;
 	uint64_t slow_ns;
-	uint64_t away_ns; /* after a slow one the thread has no CPU, and nobody knows who has it */
+	uint64_t away_ns; /* after a slow one the thread waits for a CPU, and the recording does not show who has it */
 };
 
 /* Records the queue; the p99 that it has without its slow requests. */

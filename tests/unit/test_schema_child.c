@@ -181,7 +181,7 @@ static void it_has_no_privilege(void)
 	vec_free(&bytes);
 }
 
-/* By this signal while it owes the answer: what is said of it. */
+/* The error that is reported when this signal ends the process before it has answered. */
 static int ended_by(int signal_no)
 {
 	struct symbols_child child = SYMBOLS_CHILD_NONE;
