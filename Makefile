@@ -59,8 +59,8 @@ all: setup-build
 build: $(BUILD)/whylate workloads presets
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
-.PHONY: setup-build setup-test setup-targets setup-lint setup-bench setup-cluster setup-matrix setup-matrix-all setup-deb
-setup-build setup-test setup-targets setup-lint setup-bench setup-cluster setup-matrix setup-matrix-all setup-deb: setup-%:
+.PHONY: setup-build setup-test setup-rest setup-targets setup-lint setup-bench setup-cluster setup-matrix setup-matrix-all setup-deb
+setup-build setup-test setup-rest setup-targets setup-lint setup-bench setup-cluster setup-matrix setup-matrix-all setup-deb: setup-%:
 	@scripts/setup.sh $*
 
 # --- the kernel side --------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ $(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped: GO := 
 $(call go_rule,goroutines/server-$(1),tests/goroutines/server.go,)
 $(call go_rule,goroutines/server-$(1)-stripped,tests/goroutines/server.go,stripped)
 $(BUILD)/goroutines/server-$(1)-stripped: | $(BUILD)/goroutines/server-$(1)
-live_go += $(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped
+live_go_rest += $(BUILD)/goroutines/server-$(1) $(BUILD)/goroutines/server-$(1)-stripped
 endef
 go_versions := $(foreach version,1.21 1.22 1.23 1.24,$(if $(wildcard /usr/lib/go-$(version)/bin/go),go-$(version)))
 $(foreach version,$(go_versions),$(eval $(call go_version_rule,$(version))))
@@ -379,12 +379,13 @@ diagnose: setup-build
 	@$(MAKE) --no-print-directory $(jobs) build
 	@WHYLATE=$(BUILD)/whylate DEMO=$(BUILD)/workloads/demo scripts/diagnose
 
-# What needs no root runs while the programs of the live tests are built; these want a quiet machine.  The unit tests take
-# longest, so that theirs is built before.
-test: setup-test
-	@$(MAKE) --no-print-directory $(jobs) build stack unit-programs
+# What the tests take beside the build is installed while that compiles.  What needs no root runs while the programs of the
+# live tests are built; these want a quiet machine.  The unit tests take longest, so that theirs is built before.
+test: setup-build
+	@$(MAKE) --no-print-directory $(jobs) setup-test build stack unit-objects
+	@$(MAKE) --no-print-directory $(jobs) unit-programs
 	@$(MAKE) --no-print-directory $(jobs) -O unit browser screen others live-programs
-	@$(MAKE) --no-print-directory live
+	@$(MAKE) --no-print-directory live-short
 
 # No chain of calls on the kernel side takes more stack than Linux 6.1 grants; the kernels that run tests grant more.
 stack: $(BUILD)/whylate.bpf.o
@@ -393,14 +394,26 @@ stack: $(BUILD)/whylate.bpf.o
 unit: unit-programs
 	@$(BUILD)/unit/run
 
-.PHONY: unit-programs
+.PHONY: unit-programs unit-objects
 unit-programs: $(BUILD)/unit/run $(unit_go)
+unit-objects: $(unit_lib_obj)
 
-live: live-programs
-	@WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
+# All of them, or those of one form (tests/live/harness.h): `make test` runs the short form, .ci/run then the rest.
+run_live = WHYLATE=$(abspath $(BUILD)/whylate) WORKLOADS=$(abspath $(BUILD)/workloads) $(BUILD)/live/run
+live: live-programs $(live_go_rest)
+	@$(run_live)
 
-.PHONY: live-programs
+.PHONY: live-programs live-short live-rest live-rest-programs
 live-programs: $(BUILD)/live/run $(BUILD)/live/prober $(BUILD)/whylate $(live_go) workloads presets safety
+
+live-short: live-programs
+	@$(run_live) --short
+
+live-rest: setup-rest
+	@$(MAKE) --no-print-directory $(jobs) build live-rest-programs
+	@$(run_live) --rest
+
+live-rest-programs: live-programs $(live_go_rest)
 
 # The threads of the collector, and the uploader's process, under a sanitizer: what it finds fails the test.
 .PHONY: live-thread live-address
@@ -578,7 +591,8 @@ clean:
 
 help:
 	@echo 'make diagnose [PID=1234] [SYMBOLS=file] [DURATION=30s]   why are requests late: of that process, or of a bundled server'
-	@echo 'make test      unit, browser, screen, others, live tests  make unit, make browser, make screen, make others, make live (LONG=1: its long form)  one of them'
+	@echo 'make test      unit, browser, screen, others and a live test of every suite   make live-rest  the other live tests'
+	@echo 'make unit, make browser, make screen, make others, make live-short, make live (all of them, LONG=1: the long form)  one of them'
 	@echo 'make matrix    self-test on 4 kernels     make matrix-all       on all of them, arm64 too (emulated)'
 	@echo 'make           set up and build           make build            build only'
 	@echo 'make install   [DESTDIR=] [PREFIX=] [SETCAP=1 [CAPS=…]]   SETCAP=1: recording without being root'

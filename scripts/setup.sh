@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what building, testing, linting or benchmarking whylate needs from Debian's packages.
 #
-#   scripts/setup.sh build|test|lint|bench|cluster|matrix|matrix-all|deb …
+#   scripts/setup.sh build|test|rest|lint|bench|cluster|matrix|matrix-all|deb …
 #   scripts/setup.sh charts                                     only what the HTML page embeds, from the npm registry
 #   scripts/setup.sh list PART                                  only prints the names; `libraries` is a part as well
 #
@@ -22,8 +22,10 @@ build=(gcc g++ make pkg-config clang-19 bpftool "${libraries[@]}")
 command -v npm >/dev/null || build+=(npm)
 run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
-	apache2 mariadb-server mariadb-client sysbench golang-go golang-1.22-go golang-1.23-go chromium fonts-dejavu-core
+	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
 	clickhouse-server prometheus python3-scipy tmux zsh fish lighttpd haproxy python3-aiohttp)
+# Beside it, what only the live tests take that `make test` leaves out.
+run_rest=("${run_tests[@]}" golang-1.22-go golang-1.23-go)
 # What a release may lack; the tests that need it are skipped with their reason.
 optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus python3-scipy zsh fish libzookeeper-java "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
@@ -45,6 +47,7 @@ packages_of() {
 	libraries) echo "${libraries[@]}" ;;
 	build) echo "${build[@]}" ;;
 	test) echo "${run_tests[@]}" ;;
+	rest) echo "${run_rest[@]}" ;;
 	targets) echo "${targets[@]}" ;;
 	lint) echo "${lint[@]}" ;;
 	bench) echo "${bench[@]}" ;;
@@ -52,7 +55,7 @@ packages_of() {
 	deb) echo "${deb[@]}" ;;
 	matrix) echo "${matrix[@]}" ;;
 	matrix-all) echo "${matrix_all[@]}" ;;
-	*) say "unknown part '$1': build, test, targets, lint, bench, cluster, matrix, matrix-all or deb"; exit 2 ;;
+	*) say "unknown part '$1': build, test, rest, targets, lint, bench, cluster, matrix, matrix-all or deb"; exit 2 ;;
 	esac
 }
 

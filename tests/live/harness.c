@@ -16,6 +16,11 @@
 
 static struct path temp_root;
 static unsigned int skips;
+static struct {
+	enum live_form only;
+	bool chosen;
+	unsigned int left_out[LIVE_FORM_CNT];
+} forms;
 static void (*check_sink)(bool held, const char *file, unsigned int line, const char *text);
 
 void checks_go_to(void (*sink)(bool held, const char *file, unsigned int line, const char *text))
@@ -62,29 +67,54 @@ unsigned int skip_cnt(void)
 	return skips;
 }
 
-bool long_form(const char *name)
-{
-	if (getenv("LONG"))
-		return true;
-	skip(name, "long form only: LONG=1 make live");
-	return false;
-}
-
 void skips_add(unsigned int cnt)
 {
 	skips += cnt;
 }
 
+void live_choose(enum live_form form)
+{
+	forms.only = form;
+	forms.chosen = true;
+}
+
+static bool is_chosen(enum live_form form)
+{
+	return forms.chosen ? form == forms.only : form != LONG || getenv("LONG");
+}
+
 int live_suite(const char *name, const struct live_test *tests, unsigned int test_cnt)
 {
 	CU_pSuite suite = CU_add_suite_with_setup_and_teardown(name, NULL, NULL, disturbed_begin, disturbed_end);
+	unsigned int short_cnt = 0, active_cnt = 0;
 
-	if (!suite)
+	for (unsigned int i = 0; suite && i < test_cnt; i++) {
+		CU_pTest test = CU_add_test(suite, tests[i].name, tests[i].run);
+
+		if (!test)
+			break;
+		test->fActive = is_chosen(tests[i].form);
+		active_cnt += test->fActive;
+		forms.left_out[tests[i].form] += !test->fActive;
+		short_cnt += tests[i].form == SHORT;
+	}
+	if (CU_get_error()) {
+		fprintf(stderr, "suite %s: %s\n", name, CU_get_error_msg());
 		return CU_get_error();
-	for (unsigned int i = 0; i < test_cnt; i++)
-		if (!CU_add_test(suite, tests[i].name, tests[i].run))
-			return CU_get_error();
-	return 0;
+	}
+	suite->fActive = active_cnt > 0;
+	if (!short_cnt)
+		fprintf(stderr, "suite %s: none of its tests is SHORT, so that make test would leave it out\n", name);
+	return !short_cnt;
+}
+
+void live_print_left_out(void)
+{
+	static const char *const names[] = {[SHORT] = "short", [REST] = "rest", [LONG] = "long (LONG=1)"};
+
+	for (int form = 0; form < LIVE_FORM_CNT; form++)
+		if (forms.left_out[form])
+			printf("%u live tests of form %s left out\n", forms.left_out[form], names[form]);
 }
 
 int temp_open(void)

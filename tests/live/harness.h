@@ -33,18 +33,30 @@ bool check_that(bool held, const char *file, unsigned int line, const char *what
 void checks_go_to(void (*sink)(bool held, const char *file, unsigned int line, const char *text));
 /* `SKIP name: reason`.  The caller returns; the test is neither passed nor failed in the count printed at the end. */
 void skip(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* True where LONG is set in the environment; else the test `name` is skipped. */
-bool long_form(const char *name);
 unsigned int skip_cnt(void);
 void skips_add(unsigned int cnt);
+
+/*
+ * `make test` runs SHORT, `.ci/run` SHORT and then REST.
+ *
+ * SHORT  at least one test of every suite (live_suite() insists on it), and of every ability that no unit test covers
+ * REST   the same ability on another server, with another lock, at another moment
+ * LONG   only where LONG is set in the environment, or by the test's own name
+ */
+enum live_form { SHORT, REST, LONG, LIVE_FORM_CNT };
 
 struct live_test {
 	const char *name;
 	void (*run)(void);
+	enum live_form form;
 };
 
-/* Adds a suite: 0 or a CUnit error. */
+/* Only tests of this form are active in the suites that are added from now on; without, all but LONG. */
+void live_choose(enum live_form form);
+/* Adds a suite: 0 or an error, which is printed. */
 int live_suite(const char *name, const struct live_test *tests, unsigned int test_cnt);
+/* How many tests the forms that were not chosen have. */
+void live_print_left_out(void);
 
 /* live_units.c: becomes a command within a unit's limits; UNIT WRITABLE UID COMMAND… */
 int units_main(int argc, char **argv);

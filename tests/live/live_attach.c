@@ -543,19 +543,19 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"attach_killed_before", test_killed_before},
-	{"attach_killed_while_attaching", test_killed_while_attaching},
-	{"attach_killed_attached", test_killed_attached},
-	{"attach_killed_detaching", test_killed_detaching},
-	{"attach_killed_in_rounds", test_killed_in_rounds},
-	{"attach_attacher_killed", test_attacher_killed},
-	{"attach_attacher_killed_between", test_attacher_killed_between},
-	{"attach_signals", test_signals_are_the_agents},
-	{"attach_two_recordings", test_two_recordings},
-	{"attach_stranger", test_stranger},
-	{"attach_budget", test_budget},
-	{"attach_counted", test_counted},
-	{"attach_budget_counts", test_budget_counts},
+	{"attach_killed_before", test_killed_before, REST},
+	{"attach_killed_while_attaching", test_killed_while_attaching, REST},
+	{"attach_killed_attached", test_killed_attached, SHORT},
+	{"attach_killed_detaching", test_killed_detaching, REST},
+	{"attach_killed_in_rounds", test_killed_in_rounds, REST},
+	{"attach_attacher_killed", test_attacher_killed, SHORT},
+	{"attach_attacher_killed_between", test_attacher_killed_between, REST},
+	{"attach_signals", test_signals_are_the_agents, SHORT},
+	{"attach_two_recordings", test_two_recordings, SHORT},
+	{"attach_stranger", test_stranger, SHORT},
+	{"attach_budget", test_budget, SHORT},
+	{"attach_counted", test_counted, REST},
+	{"attach_budget_counts", test_budget_counts, REST},
 };
 
 int suite_attach(void)

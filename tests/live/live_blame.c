@@ -235,9 +235,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"trace_backlog", test_backlog},
-	{"trace_idle_cpu", test_idle_cpu},
-	{"trace_renamed", test_renamed},
+	{"trace_backlog", test_backlog, SHORT},
+	{"trace_idle_cpu", test_idle_cpu, REST},
+	{"trace_renamed", test_renamed, SHORT},
 };
 
 int suite_blame(void)

@@ -528,9 +528,10 @@ static void test_proxy(void)
 }
 
 static const struct live_test tests[] = {
-	{"chains_postgres", test_postgres}, {"chains_apache", test_apache},     {"chains_mariadb", test_mariadb},
-	{"chains_forks", test_forks},       {"chains_datagram", test_datagram}, {"chains_nginx", test_nginx},
-	{"chains_sendfile", test_sendfile}, {"chains_proxy", test_proxy},
+	{"chains_postgres", test_postgres, SHORT}, {"chains_apache", test_apache, REST},
+	{"chains_mariadb", test_mariadb, REST},    {"chains_forks", test_forks, REST},
+	{"chains_datagram", test_datagram, REST},  {"chains_nginx", test_nginx, SHORT},
+	{"chains_sendfile", test_sendfile, REST},  {"chains_proxy", test_proxy, SHORT},
 };
 
 int suite_chains(void)

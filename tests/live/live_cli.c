@@ -437,18 +437,18 @@ static void test_arguments(void)
 }
 
 static const struct live_test tests[] = {
-	{"export_limit", test_export_limit},
-	{"terminal", test_terminal},
-	{"scratch", test_scratch},
-	{"arguments", test_arguments},
-	{"usage", test_usage},
-	{"readme", test_readme},
-	{"wrong_process", test_wrong_process},
-	{"thread_id", test_thread_id},
-	{"no_privilege", test_no_privilege},
-	{"bad_symbols", test_bad_symbols},
-	{"bad_output", test_bad_output},
-	{"doctor", test_doctor},
+	{"export_limit", test_export_limit, REST},
+	{"terminal", test_terminal, SHORT},
+	{"scratch", test_scratch, REST},
+	{"arguments", test_arguments, SHORT},
+	{"usage", test_usage, SHORT},
+	{"readme", test_readme, SHORT},
+	{"wrong_process", test_wrong_process, SHORT},
+	{"thread_id", test_thread_id, SHORT},
+	{"no_privilege", test_no_privilege, SHORT},
+	{"bad_symbols", test_bad_symbols, SHORT},
+	{"bad_output", test_bad_output, SHORT},
+	{"doctor", test_doctor, SHORT},
 };
 
 int suite_cli(void)

@@ -665,19 +665,19 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"collector_confined", test_confined},
-	{"collect_command_line", test_command_line},
-	{"identities", test_identities},
-	{"tokens", test_tokens},
-	{"reload", test_reload},
-	{"requests", test_requests},
-	{"strict_headers", test_strict_headers},
-	{"malformed_bodies", test_malformed_bodies},
-	{"wrong_tables", test_wrong_tables},
-	{"repeated_and_reordered", test_repeated_and_reordered},
-	{"killed_in_mid_stream", test_killed_in_mid_stream},
-	{"full_store", test_full_store},
-	{"vanished_store", test_vanished_store},
+	{"collector_confined", test_confined, SHORT},
+	{"collect_command_line", test_command_line, SHORT},
+	{"identities", test_identities, SHORT},
+	{"tokens", test_tokens, SHORT},
+	{"reload", test_reload, SHORT},
+	{"requests", test_requests, SHORT},
+	{"strict_headers", test_strict_headers, SHORT},
+	{"malformed_bodies", test_malformed_bodies, SHORT},
+	{"wrong_tables", test_wrong_tables, SHORT},
+	{"repeated_and_reordered", test_repeated_and_reordered, SHORT},
+	{"killed_in_mid_stream", test_killed_in_mid_stream, SHORT},
+	{"full_store", test_full_store, SHORT},
+	{"vanished_store", test_vanished_store, SHORT},
 };
 
 int suite_collect(void)

@@ -305,7 +305,7 @@ static void check_refused(const char *dir)
 		_exit(127);
 	}
 	close(fds[1]);
-	for (ssize_t n = 1; n > 0 && got<(ssize_t)sizeof(text) - 1; got += n> 0 ? n : 0)
+	for (ssize_t n = 1; n > 0 && got < (ssize_t)sizeof(text) - 1; got += n > 0 ? n : 0)
 		n = read(fds[0], text + got, sizeof(text) - 1 - (size_t)got);
 	waitpid(pid, &status, 0);
 	CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", text);
@@ -339,8 +339,8 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"confined_processes", test_processes},
-	{"confined_readers", test_readers},
+	{"confined_processes", test_processes, SHORT},
+	{"confined_readers", test_readers, SHORT},
 };
 
 int suite_confine(void)

@@ -315,13 +315,13 @@ static void test_many_bodies(void)
 }
 
 static const struct live_test tests[] = {
-	{"slow_clients", test_slow_clients},
-	{"idle_connections", test_idle_connections},
-	{"slow_crowd", test_slow_crowd},
-	{"greedy_client", test_greedy_client},
-	{"many_bodies", test_many_bodies},
-	{"large_headers", test_large_headers},
-	{"limits", test_limits},
+	{"slow_clients", test_slow_clients, SHORT},
+	{"idle_connections", test_idle_connections, SHORT},
+	{"slow_crowd", test_slow_crowd, SHORT},
+	{"greedy_client", test_greedy_client, SHORT},
+	{"many_bodies", test_many_bodies, SHORT},
+	{"large_headers", test_large_headers, SHORT},
+	{"limits", test_limits, SHORT},
 };
 
 int suite_crowd(void)

@@ -151,9 +151,9 @@ static void test_damaged_shards(void)
 }
 
 static const struct live_test tests[] = {
-	{"nothing_there", test_nothing_there},
-	{"report_as_nobody", test_report_as_nobody},
-	{"damaged_shards", test_damaged_shards},
+	{"nothing_there", test_nothing_there, SHORT},
+	{"report_as_nobody", test_report_as_nobody, SHORT},
+	{"damaged_shards", test_damaged_shards, SHORT},
 };
 
 int suite_damage(void)

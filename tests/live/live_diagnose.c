@@ -251,31 +251,30 @@ cleanup:
 	workload_end(&workload);
 }
 
-/* Name, and whether it belongs to the long form: each takes 16 s. */
+/* Each takes 16 s. */
 #define PLANTED                   \
-	WORKLOAD(deep, false)     \
-	WORKLOAD(covary, false)   \
-	WORKLOAD(twosites, true)  \
-	WORKLOAD(allocator, true) \
-	WORKLOAD(fnptr, false)    \
-	WORKLOAD(library, true)   \
-	WORKLOAD(cplusplus, true)
+	WORKLOAD(deep, SHORT)     \
+	WORKLOAD(covary, REST)    \
+	WORKLOAD(twosites, LONG)  \
+	WORKLOAD(allocator, LONG) \
+	WORKLOAD(fnptr, REST)     \
+	WORKLOAD(library, LONG)   \
+	WORKLOAD(cplusplus, LONG)
 
-#define WORKLOAD(name, is_long)                                 \
-	static void test_##name(void)                           \
-	{                                                       \
-		if (!(is_long) || long_form("diagnose_" #name)) \
-			diagnose_case(#name);                   \
+#define WORKLOAD(name, form)          \
+	static void test_##name(void) \
+	{                             \
+		diagnose_case(#name); \
 	}
 PLANTED
 #undef WORKLOAD
 
 static const struct live_test tests[] = {
-#define WORKLOAD(name, is_long) {"diagnose_" #name, test_##name},
+#define WORKLOAD(name, form) {"diagnose_" #name, test_##name, form},
 	PLANTED
 #undef WORKLOAD
-	{"diagnose_rounds_without_requests", rounds_without_requests_end},
-	{"diagnose_interactive", test_interactive},
+	{"diagnose_rounds_without_requests", rounds_without_requests_end, REST},
+	{"diagnose_interactive", test_interactive, REST},
 };
 
 int suite_diagnose(void)

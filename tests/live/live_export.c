@@ -222,10 +222,10 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"usage", test_usage},
-	{"counters", test_counters},
-	{"output", test_output},
-	{"trace", test_trace},
+	{"usage", test_usage, SHORT},
+	{"counters", test_counters, SHORT},
+	{"output", test_output, SHORT},
+	{"trace", test_trace, SHORT},
 };
 
 int suite_export(void)

@@ -101,9 +101,9 @@ static void test_go_roles(void)
 }
 
 static const struct live_test tests[] = {
-	{"function", test_function},
-	{"go_roles", test_go_roles},
-	{"go_binary", test_go_binary},
+	{"function", test_function, SHORT},
+	{"go_roles", test_go_roles, SHORT},
+	{"go_binary", test_go_binary, SHORT},
 };
 
 int suite_functions(void)

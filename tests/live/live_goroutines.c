@@ -398,11 +398,11 @@ static void messages_are_passed_on(void)
 int suite_goroutines(void)
 {
 	static const struct live_test tests[] = {
-		{"requests_belong_to_goroutines", requests_belong_to_goroutines},
-		{"a_stripped_server_is_followed", a_stripped_server_is_followed},
-		{"waits_have_call_paths", waits_have_call_paths},
-		{"messages_are_passed_on", messages_are_passed_on},
-		{"servers_by_other_versions_are_followed", servers_by_other_versions_are_followed},
+		{"requests_belong_to_goroutines", requests_belong_to_goroutines, SHORT},
+		{"a_stripped_server_is_followed", a_stripped_server_is_followed, SHORT},
+		{"waits_have_call_paths", waits_have_call_paths, REST},
+		{"messages_are_passed_on", messages_are_passed_on, SHORT},
+		{"servers_by_other_versions_are_followed", servers_by_other_versions_are_followed, REST},
 	};
 
 	return live_suite("goroutines", tests, sizeof(tests) / sizeof(tests[0]));

@@ -313,8 +313,8 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"hosts_chain", test_two_hosts},
-	{"hosts_http2", test_http2},
+	{"hosts_chain", test_two_hosts, SHORT},
+	{"hosts_http2", test_http2, SHORT},
 };
 
 int suite_hosts(void)

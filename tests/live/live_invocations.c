@@ -357,8 +357,9 @@ static void test_stages_trace(void)
 }
 
 static const struct live_test tests[] = {
-	{"known_calls", test_known_calls}, {"in_windows", test_in_windows},     {"stack_switches", test_stack_switches},
-	{"stages", test_stages},           {"stages_trace", test_stages_trace},
+	{"known_calls", test_known_calls, SHORT},      {"in_windows", test_in_windows, REST},
+	{"stack_switches", test_stack_switches, REST}, {"stages", test_stages, SHORT},
+	{"stages_trace", test_stages_trace, REST},
 };
 
 int suite_invocations(void)

@@ -138,10 +138,10 @@ static void test_alone(void)
 }
 
 static const struct live_test tests[] = {
-	{"loops_epoll", test_epoll},
-	{"loops_poll", test_poll},
-	{"loops_select", test_select},
-	{"loops_alone", test_alone},
+	{"loops_epoll", test_epoll, SHORT},
+	{"loops_poll", test_poll, REST},
+	{"loops_select", test_select, REST},
+	{"loops_alone", test_alone, SHORT},
 };
 
 int suite_loops(void)

@@ -144,9 +144,9 @@ static void test_thread_context_of_a_late_library(void)
 }
 
 static const struct live_test tests[] = {
-	{"markers", test_found_by_themselves},
-	{"thread_context", test_thread_context},
-	{"thread_context_of_a_late_library", test_thread_context_of_a_late_library},
+	{"markers", test_found_by_themselves, SHORT},
+	{"thread_context", test_thread_context, SHORT},
+	{"thread_context_of_a_late_library", test_thread_context_of_a_late_library, REST},
 };
 
 int suite_markers(void)

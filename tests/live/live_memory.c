@@ -49,32 +49,44 @@ static void check_peak(const char *command, const struct mariadb *mariadb, unsig
 	process_end(&process);
 }
 
-static void test_mariadb(void)
+static void memory_case(const char *name, const char *command, unsigned long most_kib, const char *args)
 {
 	struct mariadb mariadb = {0};
 	struct process load = {0};
-	struct path symbols = built_path("presets/mariadb.symbols"), dir = temp_path("memory");
-	char args[3 * sizeof(struct path)];
 
 	/* A sanitizer's shadow is not the agent's. */
 	if (getenv("WHYLATE_SANITIZED")) {
-		skip("memory_mariadb", "a sanitizer takes several times as much");
+		skip(name, "a sanitizer takes several times as much");
 		return;
 	}
-	if (!mariadb_find("memory_mariadb"))
+	if (!mariadb_find(name))
 		return;
-	if (!mariadb_start(&mariadb, "memory") || !mariadb_load(&mariadb, &load, "--time=90"))
-		goto cleanup;
-	check_peak("diagnose", &mariadb, PEAK_KIB_DIAGNOSE, "-d 6s --json -q");
-	snprintf(args, sizeof(args), "-d 3s -q -s %s -o %s", symbols.s, dir.s);
-	check_peak("record", &mariadb, PEAK_KIB, args);
-	CHECKF(process_runs(&load), "the load ended before: %s", process_out(&load));
-cleanup:
+	if (mariadb_start(&mariadb, name) && mariadb_load(&mariadb, &load, "--time=90")) {
+		check_peak(command, &mariadb, most_kib, args);
+		CHECKF(process_runs(&load), "the load ended before: %s", process_out(&load));
+	}
 	process_end(&load);
 	mariadb_end(&mariadb);
 }
 
-static const struct live_test tests[] = {{"memory_mariadb", test_mariadb}};
+static void test_record(void)
+{
+	struct path symbols = built_path("presets/mariadb.symbols"), dir = temp_path("memory");
+	char args[3 * sizeof(struct path)];
+
+	snprintf(args, sizeof(args), "-d 3s -q -s %s -o %s", symbols.s, dir.s);
+	memory_case("memory_record", "record", PEAK_KIB, args);
+}
+
+static void test_diagnose(void)
+{
+	memory_case("memory_diagnose", "diagnose", PEAK_KIB_DIAGNOSE, "-d 6s --json -q");
+}
+
+static const struct live_test tests[] = {
+	{"memory_record", test_record, SHORT},
+	{"memory_diagnose", test_diagnose, REST},
+};
 
 int suite_memory(void)
 {

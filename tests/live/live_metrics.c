@@ -254,9 +254,9 @@ static void test_addresses(void)
 int suite_metrics(void)
 {
 	static const struct live_test tests[] = {
-		{"metrics_scraped", test_scraped},
-		{"metrics_server_confined", test_server_is_confined},
-		{"metrics_addresses", test_addresses},
+		{"metrics_scraped", test_scraped, SHORT},
+		{"metrics_server_confined", test_server_is_confined, SHORT},
+		{"metrics_addresses", test_addresses, REST},
 	};
 
 	return live_suite("metrics", tests, sizeof(tests) / sizeof(tests[0]));

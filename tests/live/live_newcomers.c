@@ -348,15 +348,15 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"newcomers_children", test_children},
-	{"newcomers_first_children", test_first_children},
-	{"newcomers_stranger", test_late_stranger},
-	{"newcomers_library", test_awaited_library},
-	{"newcomers_thrower", test_throwing_library},
-	{"newcomers_switcher", test_switching_library},
-	{"newcomers_switching_child", test_switching_child},
-	{"newcomers_switched_off", test_switcher_ends_it},
-	{"newcomers_switched_rounds", test_switcher_in_rounds},
+	{"newcomers_children", test_children, SHORT},
+	{"newcomers_first_children", test_first_children, REST},
+	{"newcomers_stranger", test_late_stranger, REST},
+	{"newcomers_library", test_awaited_library, SHORT},
+	{"newcomers_thrower", test_throwing_library, REST},
+	{"newcomers_switcher", test_switching_library, SHORT},
+	{"newcomers_switching_child", test_switching_child, REST},
+	{"newcomers_switched_off", test_switcher_ends_it, REST},
+	{"newcomers_switched_rounds", test_switcher_in_rounds, REST},
 };
 
 int suite_newcomers(void)

@@ -219,9 +219,9 @@ static void test_replaced(void)
 }
 
 static const struct live_test tests[] = {
-	{"place_prelinked", test_prelinked}, {"place_mount_namespace", test_mount_namespace},
-	{"place_chroot", test_chroot},       {"place_container", test_container},
-	{"place_deleted", test_deleted},     {"place_replaced", test_replaced},
+	{"place_prelinked", test_prelinked, REST}, {"place_mount_namespace", test_mount_namespace, SHORT},
+	{"place_chroot", test_chroot, REST},       {"place_container", test_container, SHORT},
+	{"place_deleted", test_deleted, REST},     {"place_replaced", test_replaced, REST},
 };
 
 int suite_places(void)

@@ -121,7 +121,7 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"postgres", test_postgres},
+	{"postgres", test_postgres, SHORT},
 };
 
 int suite_postgres(void)

@@ -416,17 +416,17 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"presets", test_presets},
-	{"preset_memcached", test_preset_memcached},
-	{"probes_unprivileged", test_unprivileged},
-	{"probes_bad_input", test_bad_input},
-	{"suggest", test_suggest},
-	{"silent", test_silent},
-	{"silent_meanwhile", test_silent_meanwhile},
-	{"long_list", test_long_list},
-	{"overlapping_sites", test_overlapping_sites},
-	{"too_many_probes", test_too_many_probes},
-	{"never_ended", test_never_ended},
+	{"presets", test_presets, SHORT},
+	{"preset_memcached", test_preset_memcached, REST},
+	{"probes_unprivileged", test_unprivileged, REST},
+	{"probes_bad_input", test_bad_input, SHORT},
+	{"suggest", test_suggest, SHORT},
+	{"silent", test_silent, REST},
+	{"silent_meanwhile", test_silent_meanwhile, REST},
+	{"long_list", test_long_list, REST},
+	{"overlapping_sites", test_overlapping_sites, SHORT},
+	{"too_many_probes", test_too_many_probes, REST},
+	{"never_ended", test_never_ended, REST},
 };
 
 int suite_probes(void)

@@ -88,7 +88,7 @@ static void test_projection_ends(void)
 int suite_projection(void)
 {
 	static const struct live_test tests[] = {
-		{"projection_ends", test_projection_ends},
+		{"projection_ends", test_projection_ends, SHORT},
 	};
 
 	return live_suite("projection", tests, sizeof(tests) / sizeof(tests[0]));

@@ -222,8 +222,8 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"stream_through_proxy", test_through_proxy},
-	{"stream_past_proxy", test_past_proxy},
+	{"stream_through_proxy", test_through_proxy, SHORT},
+	{"stream_past_proxy", test_past_proxy, REST},
 };
 
 int suite_proxy(void)

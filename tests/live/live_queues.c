@@ -304,10 +304,17 @@ static void test_refused(void)
 }
 
 static const struct live_test tests[] = {
-	{"queues_plain", test_plain},         {"queues_optimised", test_optimised}, {"queues_stripped", test_stripped},
-	{"queues_cplusplus", test_cplusplus}, {"queues_memcached", test_memcached}, {"queues_apache", test_apache},
-	{"queues_none", test_none},           {"queues_ending", test_ending},       {"queues_postgres", test_postgres},
-	{"queues_diagnose", test_diagnose},   {"queues_refused", test_refused},
+	{"queues_plain", test_plain, SHORT},
+	{"queues_optimised", test_optimised, REST},
+	{"queues_stripped", test_stripped, REST},
+	{"queues_cplusplus", test_cplusplus, REST},
+	{"queues_memcached", test_memcached, SHORT},
+	{"queues_apache", test_apache, REST},
+	{"queues_none", test_none, REST},
+	{"queues_ending", test_ending, REST},
+	{"queues_postgres", test_postgres, REST},
+	{"queues_diagnose", test_diagnose, REST},
+	{"queues_refused", test_refused, SHORT},
 };
 
 int suite_queues(void)

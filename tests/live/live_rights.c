@@ -509,11 +509,11 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"debuginfod_by_the_caller", test_debuginfod},
-	{"rights_of_commands", test_commands},
-	{"forget_confined", test_forget},
-	{"projection_confined", test_projection},
-	{"reload_elsewhere", test_reload_elsewhere},
+	{"debuginfod_by_the_caller", test_debuginfod, SHORT},
+	{"rights_of_commands", test_commands, SHORT},
+	{"forget_confined", test_forget, SHORT},
+	{"projection_confined", test_projection, SHORT},
+	{"reload_elsewhere", test_reload_elsewhere, SHORT},
 };
 
 int suite_rights(void)

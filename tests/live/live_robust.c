@@ -317,9 +317,10 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"exits_before", test_exits_before}, {"exits_during", test_exits_during}, {"agent_killed", test_agent_killed},
-	{"interrupted", test_interrupted},   {"two_at_once", test_two_at_once},   {"full_disk", test_full_disk},
-	{"tiny_ring", test_tiny_ring},
+	{"exits_before", test_exits_before, REST},  {"exits_during", test_exits_during, SHORT},
+	{"agent_killed", test_agent_killed, SHORT}, {"interrupted", test_interrupted, SHORT},
+	{"two_at_once", test_two_at_once, REST},    {"full_disk", test_full_disk, REST},
+	{"tiny_ring", test_tiny_ring, REST},
 };
 
 int suite_robust(void)

@@ -341,10 +341,10 @@ static void test_file_lock(void)
 }
 
 static const struct live_test tests[] = {
-	{"roots_redis_keys", test_redis_keys},
-	{"roots_redis_eval", test_redis_eval},
-	{"roots_proxy", test_proxy},
-	{"roots_file_lock", test_file_lock},
+	{"roots_redis_keys", test_redis_keys, SHORT},
+	{"roots_redis_eval", test_redis_eval, REST},
+	{"roots_proxy", test_proxy, REST},
+	{"roots_file_lock", test_file_lock, REST},
 };
 
 int suite_roots(void)

@@ -149,8 +149,7 @@ static void safety_case(const struct subject *subject, const char *kind)
 		goto cleanup;
 	}
 	count_calls(process.pid, subject);
-	attach_and_detach(process.pid, program.s, subject->modules, 40,
-			  is_of_sanitizers(kind) ? ROUNDS_SAN : ROUNDS);
+	attach_and_detach(process.pid, program.s, subject->modules, 40, is_of_sanitizers(kind) ? ROUNDS_SAN : ROUNDS);
 	if (CHECKF(process_runs(&process), "%s has ended: code %d, %s", program.s, process.code, process_err(&process)))
 		text_is_intact(process.pid);
 	if (process_runs(&process) && is_to_be_killed_for(subject, kind))
@@ -190,21 +189,21 @@ cleanup:
 	process_end(&process);
 }
 
-/* name in tests/safety, further modules, function whose calls are the intervals */
-#define BOTH_WAYS(SUBJECT)                                                               \
-	SUBJECT(throwing, "-m throwing -m libstdc++.so.6 -m libgcc_s.so.1", "one_round") \
-	SUBJECT(jumping, "-m jumping -m libc.so.6", "one_round")                         \
-	SUBJECT(cancelling, NULL, "one_round")                                           \
-	SUBJECT(spawning, NULL, "one_round")                                             \
-	SUBJECT(altstack, NULL, "one_round")                                             \
-	SUBJECT(recursing, NULL, "one_round")                                            \
-	SUBJECT(coroutines, "-m coroutines -m libc.so.6", "one_round")                   \
-	SUBJECT(reloading, "-m reloading -m libwlplugin.so", "one_round")                \
-	SUBJECT(many, NULL, "one_round")                                                 \
-	SUBJECT(shadow, NULL, NULL)
-#define STRIPPED(SUBJECT)                  \
-	SUBJECT(many_stripped, NULL, NULL) \
-	SUBJECT(throwing_stripped, NULL, NULL)
+/* name in tests/safety, further modules, function whose calls are the intervals, form plain and sanitized */
+#define BOTH_WAYS(SUBJECT)                                                                            \
+	SUBJECT(throwing, "-m throwing -m libstdc++.so.6 -m libgcc_s.so.1", "one_round", REST, SHORT) \
+	SUBJECT(jumping, "-m jumping -m libc.so.6", "one_round", REST, REST)                          \
+	SUBJECT(cancelling, NULL, "one_round", REST, REST)                                            \
+	SUBJECT(spawning, NULL, "one_round", REST, REST)                                              \
+	SUBJECT(altstack, NULL, "one_round", REST, REST)                                              \
+	SUBJECT(recursing, NULL, "one_round", REST, REST)                                             \
+	SUBJECT(coroutines, "-m coroutines -m libc.so.6", "one_round", REST, SHORT)                   \
+	SUBJECT(reloading, "-m reloading -m libwlplugin.so", "one_round", REST, SHORT)                \
+	SUBJECT(many, NULL, "one_round", REST, REST)                                                  \
+	SUBJECT(shadow, NULL, NULL, SHORT, REST)
+#define STRIPPED(SUBJECT)                              \
+	SUBJECT(many_stripped, NULL, NULL, REST, REST) \
+	SUBJECT(throwing_stripped, NULL, NULL, REST, REST)
 
 /* File names have dashes where functions cannot. */
 static void program_case(const char *name, const char *kind, const char *modules, const char *interval)
@@ -219,12 +218,12 @@ static void program_case(const char *name, const char *kind, const char *modules
 	safety_case(&subject, kind);
 }
 
-#define PLAIN(name, modules, interval)                            \
+#define PLAIN(name, modules, interval, plain, sanitized)          \
 	static void test_##name(void)                             \
 	{                                                         \
 		program_case(#name, "safety", modules, interval); \
 	}
-#define SANITIZED(name, modules, interval)                            \
+#define SANITIZED(name, modules, interval, plain, sanitized)          \
 	static void test_##name##_sanitized(void)                     \
 	{                                                             \
 		program_case(#name, "safety-san", modules, interval); \
@@ -232,7 +231,7 @@ static void program_case(const char *name, const char *kind, const char *modules
 BOTH_WAYS(PLAIN)
 BOTH_WAYS(SANITIZED)
 STRIPPED(PLAIN)
-PLAIN(goroutines, NULL, NULL)
+PLAIN(goroutines, NULL, NULL, REST, REST)
 
 /* --- real servers ------------------------------------------------------------------------------------------------- */
 
@@ -305,12 +304,13 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"safe_probes_are_seen", test_probes_are_seen},
-#define PLAIN_TEST(name, modules, interval)     {"safe_" #name, test_##name},
-#define SANITIZED_TEST(name, modules, interval) {"safe_" #name "_sanitized", test_##name##_sanitized},
+	{"safe_probes_are_seen", test_probes_are_seen, SHORT},
+#define PLAIN_TEST(name, modules, interval, plain, sanitized) {"safe_" #name, test_##name, plain},
+#define SANITIZED_TEST(name, modules, interval, plain, sanitized) \
+	{"safe_" #name "_sanitized", test_##name##_sanitized, sanitized},
 	BOTH_WAYS(PLAIN_TEST) BOTH_WAYS(SANITIZED_TEST) STRIPPED(PLAIN_TEST)
-		PLAIN_TEST(goroutines, NULL, NULL){"safe_redis", test_redis_thousand},
-	{"safe_postgres", test_postgres_thousand},
+		PLAIN_TEST(goroutines, NULL, NULL, REST, REST){"safe_redis", test_redis_thousand, SHORT},
+	{"safe_postgres", test_postgres_thousand, REST},
 };
 
 int suite_safety(void)

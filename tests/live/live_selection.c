@@ -218,9 +218,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"rate", test_rate},
-	{"retention", test_retention},
-	{"hardware_counters", test_hardware_counters},
+	{"rate", test_rate, SHORT},
+	{"retention", test_retention, REST},
+	{"hardware_counters", test_hardware_counters, SHORT},
 };
 
 int suite_selection(void)

@@ -292,9 +292,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"self_test", test_self_test}, {"force_tier", test_force_tier},
-	{"usage", test_usage},         {"btf", test_btf},
-	{"confined", test_confined},   {"file_capabilities", test_file_capabilities},
+	{"self_test", test_self_test, SHORT}, {"force_tier", test_force_tier, REST},
+	{"usage", test_usage, SHORT},         {"btf", test_btf, SHORT},
+	{"confined", test_confined, SHORT},   {"file_capabilities", test_file_capabilities, SHORT},
 };
 
 int suite_selftest(void)

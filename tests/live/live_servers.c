@@ -455,10 +455,10 @@ static void test_crowd(void)
 }
 
 static const struct live_test tests[] = {
-	{"redis", test_redis},         {"memcached", test_memcached},
-	{"nginx", test_nginx},         {"short_connections", test_short_connections},
-	{"datagrams", test_datagrams}, {"redis_neighbour", test_redis_neighbour},
-	{"types", test_types},         {"open_crowd", test_crowd},
+	{"redis", test_redis, SHORT},         {"memcached", test_memcached, SHORT},
+	{"nginx", test_nginx, SHORT},         {"short_connections", test_short_connections, REST},
+	{"datagrams", test_datagrams, SHORT}, {"redis_neighbour", test_redis_neighbour, REST},
+	{"types", test_types, SHORT},         {"open_crowd", test_crowd, REST},
 };
 
 int suite_servers(void)

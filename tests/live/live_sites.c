@@ -88,8 +88,8 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"sites_redis", test_redis},
-	{"sites_postgres", test_postgres},
+	{"sites_redis", test_redis, SHORT},
+	{"sites_postgres", test_postgres, REST},
 };
 
 int suite_sites(void)

@@ -120,7 +120,7 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"against_witness", test_against_witness},
+	{"against_witness", test_against_witness, SHORT},
 };
 
 int suite_stack(void)

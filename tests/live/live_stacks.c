@@ -487,15 +487,15 @@ cleanup:
 int suite_stacks(void)
 {
 	static const struct live_test tests[] = {
-		{"chain_of_calls", test_chain},
-		{"redis_stacks", test_redis},
-		{"hog_of_another_process", test_hog},
-		{"kernel_frames", test_kernel_frames},
-		{"keys_of_waits", test_keys},
-		{"no_stacks", test_without},
-		{"python_frames", test_python},
-		{"linked_python", test_linked_python},
-		{"embedded_python", test_embedded_python},
+		{"chain_of_calls", test_chain, SHORT},
+		{"redis_stacks", test_redis, REST},
+		{"hog_of_another_process", test_hog, REST},
+		{"kernel_frames", test_kernel_frames, SHORT},
+		{"keys_of_waits", test_keys, REST},
+		{"no_stacks", test_without, SHORT},
+		{"python_frames", test_python, SHORT},
+		{"linked_python", test_linked_python, REST},
+		{"embedded_python", test_embedded_python, REST},
 	};
 
 	return live_suite("stacks", tests, sizeof(tests) / sizeof(tests[0]));

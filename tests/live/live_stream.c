@@ -529,17 +529,17 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"stream_bad_input", test_bad_input},
-	{"stream_limits", test_limits},
-	{"streams", test_streams},
-	{"stream_refused", test_refused},
-	{"stream_collector_killed", test_collector_killed},
-	{"stream_agent_killed", test_agent_killed},
-	{"stream_agent_killed_sending", test_agent_killed_sending},
-	{"stream_uploader_killed", test_uploader_killed},
-	{"stream_network_cut", test_network_cut},
-	{"stream_spool_full", test_spool_full},
-	{"stream_spool_disk_full", test_spool_disk_full},
+	{"stream_bad_input", test_bad_input, SHORT},
+	{"stream_limits", test_limits, SHORT},
+	{"streams", test_streams, SHORT},
+	{"stream_refused", test_refused, REST},
+	{"stream_collector_killed", test_collector_killed, REST},
+	{"stream_agent_killed", test_agent_killed, REST},
+	{"stream_agent_killed_sending", test_agent_killed_sending, REST},
+	{"stream_uploader_killed", test_uploader_killed, SHORT},
+	{"stream_network_cut", test_network_cut, REST},
+	{"stream_spool_full", test_spool_full, REST},
+	{"stream_spool_disk_full", test_spool_disk_full, REST},
 };
 
 int suite_stream(void)

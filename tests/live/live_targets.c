@@ -250,9 +250,9 @@ static void test_pidns(void)
 }
 
 static const struct live_test tests[] = {
-	{"several_pids", test_several_pids}, {"port_elsewhere", test_port_elsewhere},
-	{"target_cgroup", test_cgroup},      {"target_cgroup_v1", test_cgroup_v1},
-	{"target_unit", test_unit},          {"target_pidns", test_pidns},
+	{"several_pids", test_several_pids, SHORT}, {"port_elsewhere", test_port_elsewhere, SHORT},
+	{"target_cgroup", test_cgroup, SHORT},      {"target_cgroup_v1", test_cgroup_v1, SHORT},
+	{"target_unit", test_unit, SHORT},          {"target_pidns", test_pidns, SHORT},
 };
 
 int suite_targets(void)

@@ -197,26 +197,26 @@ cleanup:
 	stall_watch__free(watch);
 }
 
-#define CHAINS                      \
-	CHAIN(mutex, 6, false)      \
-	CHAIN(heaplocks, 6, false)  \
-	CHAIN(holder, 6, false)     \
-	CHAIN(inversion, 6, false)  \
-	CHAIN(chain_tcp, 6, false)  \
-	CHAIN(chain_unix, 6, false) \
-	CHAIN(stopworld, 6, false)  \
-	CHAIN(pool, 8, false)       \
-	CHAIN(relay, 6, false)      \
-	CHAIN(requeue, 6, false)    \
-	CHAIN(spurious, 6, false)   \
-	CHAIN(reused, 6, false)     \
-	CHAIN(message, 6, false)    \
-	CHAIN(splice, 6, false)     \
-	CHAIN(uring, 6, false)      \
-	CHAIN(ringdisk, 6, true)    \
-	CHAIN(neighbour, 8, true)
+#define CHAINS                            \
+	CHAIN(mutex, 6, false, REST)      \
+	CHAIN(heaplocks, 6, false, REST)  \
+	CHAIN(holder, 6, false, SHORT)    \
+	CHAIN(inversion, 6, false, REST)  \
+	CHAIN(chain_tcp, 6, false, SHORT) \
+	CHAIN(chain_unix, 6, false, REST) \
+	CHAIN(stopworld, 6, false, REST)  \
+	CHAIN(pool, 8, false, REST)       \
+	CHAIN(relay, 6, false, REST)      \
+	CHAIN(requeue, 6, false, REST)    \
+	CHAIN(spurious, 6, false, REST)   \
+	CHAIN(reused, 6, false, REST)     \
+	CHAIN(message, 6, false, REST)    \
+	CHAIN(splice, 6, false, REST)     \
+	CHAIN(uring, 6, false, REST)      \
+	CHAIN(ringdisk, 6, true, REST)    \
+	CHAIN(neighbour, 8, true, REST)
 
-#define CHAIN(name, seconds, by_comm)                                              \
+#define CHAIN(name, seconds, by_comm, form)                                        \
 	static void test_##name(void)                                              \
 	{                                                                          \
 		chain_case("trace-" #name, #name, ALL_THE_TIME, seconds, by_comm); \
@@ -508,17 +508,17 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-#define CHAIN(name, seconds, by_comm) {"trace_" #name, test_##name},
+#define CHAIN(name, seconds, by_comm, form) {"trace_" #name, test_##name, form},
 	CHAINS
 #undef CHAIN
-	{"trace_windows_mutex", test_mutex_in_windows},
-	{"trace_windows_stopworld", test_stopworld_in_windows},
-	{"trace_windows_holder", test_holder_in_windows},
-	{"trace_tiny_rings", test_tiny_rings},
-	{"trace_tail", test_tail},
-	{"trace_scope_limit", test_scope_limit},
-	{"trace_midway", test_midway},
-	{"trace_counters", test_counters},
+	{"trace_windows_mutex", test_mutex_in_windows, REST},
+	{"trace_windows_stopworld", test_stopworld_in_windows, REST},
+	{"trace_windows_holder", test_holder_in_windows, REST},
+	{"trace_tiny_rings", test_tiny_rings, SHORT},
+	{"trace_tail", test_tail, REST},
+	{"trace_scope_limit", test_scope_limit, SHORT},
+	{"trace_midway", test_midway, SHORT},
+	{"trace_counters", test_counters, SHORT},
 };
 
 int suite_trace(void)

@@ -344,8 +344,8 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"units_exposure", test_exposure},
-	{"units_within", test_within},
+	{"units_exposure", test_exposure, SHORT},
+	{"units_within", test_within, SHORT},
 };
 
 int suite_units(void)

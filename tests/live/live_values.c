@@ -269,10 +269,10 @@ cleanup:
 int suite_values(void)
 {
 	static const struct live_test tests[] = {
-		{"items_of_baskets", test_items},
-		{"a_library_that_comes_later", test_late_library},
-		{"a_second_program", test_second_program},
-		{"members_of_callers", test_callers},
+		{"items_of_baskets", test_items, SHORT},
+		{"a_library_that_comes_later", test_late_library, REST},
+		{"a_second_program", test_second_program, REST},
+		{"members_of_callers", test_callers, SHORT},
 	};
 
 	return live_suite("values", tests, sizeof(tests) / sizeof(tests[0]));

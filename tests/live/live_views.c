@@ -248,32 +248,51 @@ static void test_top(struct views *views)
 	process_end(&process);
 }
 
+static bool views_start(struct views *views, const char *name)
+{
+	struct process process = {0};
+	char line[128];
+	bool good;
+
+	if (!postgres_find(&views->postgres, name) || !postgres_start(&views->postgres, name, "-c fsync=off"))
+		return false;
+	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -i -q -s 1 postgres", views->postgres.port);
+	good = as_postgres(&views->postgres, &process, 60, line) && put_script(views, "read", READ) &&
+	       put_script(views, "write", WRITE) && put_script(views, "hold", HOLD) &&
+	       begin_load(views, &views->load, "-f read.sql@8 -f write.sql@2", 4, 400);
+	process_end(&process);
+	if (good)
+		sleep_ms(1000);
+	return good;
+}
+
+static void views_end(struct views *views)
+{
+	process_end(&views->holder);
+	process_end(&views->load);
+	postgres_end(&views->postgres);
+}
+
 static void test_views(void)
 {
 	struct views views = {0};
-	struct process process = {0};
-	char line[128];
 
-	if (!postgres_find(&views.postgres, "views") || !postgres_start(&views.postgres, "pgviews", "-c fsync=off"))
-		goto cleanup;
-	snprintf(line, sizeof(line), "pgbench -h 127.0.0.1 -p %d -i -q -s 1 postgres", views.postgres.port);
-	if (!as_postgres(&views.postgres, &process, 60, line) || !put_script(&views, "read", READ) ||
-	    !put_script(&views, "write", WRITE) || !put_script(&views, "hold", HOLD) ||
-	    !begin_load(&views, &views.load, "-f read.sql@8 -f write.sql@2", 4, 400))
-		goto cleanup;
-	sleep_ms(1000);
-	test_watch(&views);
-	if (record(&views)) {
+	if (views_start(&views, "pgviews") && record(&views)) {
 		test_page(&views);
 		test_compare(&views);
 		test_segments(&views);
 		test_top(&views);
 	}
-cleanup:
-	process_end(&process);
-	process_end(&views.holder);
-	process_end(&views.load);
-	postgres_end(&views.postgres);
+	views_end(&views);
+}
+
+static void test_views_watch(void)
+{
+	struct views views = {0};
+
+	if (views_start(&views, "pgwatch"))
+		test_watch(&views);
+	views_end(&views);
 }
 
 /* Live, into a pipe: a line a second, the planted root in one of them (others are the machine's). */
@@ -302,8 +321,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"views", test_views},
-	{"top", test_top_root},
+	{"views", test_views, SHORT},
+	{"views_watch", test_views_watch, REST},
+	{"top", test_top_root, REST},
 };
 
 int suite_views(void)

@@ -188,8 +188,8 @@ static void test_watch_refuses(void)
 }
 
 static const struct live_test tests[] = {
-	{"watch/exec", test_watch_exec},
-	{"watch/refuses", test_watch_refuses},
+	{"watch/exec", test_watch_exec, SHORT},
+	{"watch/refuses", test_watch_refuses, SHORT},
 };
 
 int suite_watch(void)

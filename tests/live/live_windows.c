@@ -437,9 +437,10 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"estimate", test_estimate},          {"drain", test_drain},           {"windows_open", test_open},
-	{"windows_episodes", test_episodes},  {"windows_budget", test_budget}, {"windows_unneeded", test_not_needed},
-	{"windows_refused", test_no_windows}, {"windows_again", test_again},
+	{"estimate", test_estimate, SHORT},          {"drain", test_drain, REST},
+	{"windows_open", test_open, SHORT},          {"windows_episodes", test_episodes, REST},
+	{"windows_budget", test_budget, REST},       {"windows_unneeded", test_not_needed, SHORT},
+	{"windows_refused", test_no_windows, SHORT}, {"windows_again", test_again, REST},
 };
 
 int suite_windows(void)

@@ -125,21 +125,21 @@ cleanup:
 	stall_watch__free(watch);
 }
 
-#define WORKLOADS              \
-	WORKLOAD(cpu, 5)       \
-	WORKLOAD(sleep, 5)     \
-	WORKLOAD(preempt, 6)   \
-	WORKLOAD(mutex, 6)     \
-	WORKLOAD(fsync, 6)     \
-	WORKLOAD(minfault, 5)  \
-	WORKLOAD(majfault, 6)  \
-	WORKLOAD(upstream, 5)  \
-	WORKLOAD(eventloop, 7) \
-	WORKLOAD(softirq, 7)   \
-	WORKLOAD(timer_irq, 7) \
-	WORKLOAD(throttle, 7)
+#define WORKLOADS                    \
+	WORKLOAD(cpu, 5, REST)       \
+	WORKLOAD(sleep, 5, REST)     \
+	WORKLOAD(preempt, 6, SHORT)  \
+	WORKLOAD(mutex, 6, SHORT)    \
+	WORKLOAD(fsync, 6, SHORT)    \
+	WORKLOAD(minfault, 5, REST)  \
+	WORKLOAD(majfault, 6, REST)  \
+	WORKLOAD(upstream, 5, REST)  \
+	WORKLOAD(eventloop, 7, REST) \
+	WORKLOAD(softirq, 7, REST)   \
+	WORKLOAD(timer_irq, 7, REST) \
+	WORKLOAD(throttle, 7, REST)
 
-#define WORKLOAD(name, seconds)                \
+#define WORKLOAD(name, seconds, form)          \
 	static void test_##name(void)          \
 	{                                      \
 		workload_case(#name, seconds); \
@@ -189,10 +189,10 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-#define WORKLOAD(name, seconds) {#name, test_##name},
+#define WORKLOAD(name, seconds, form) {#name, test_##name, form},
 	WORKLOADS
 #undef WORKLOAD
-	{"shorter_than_load", test_shorter_than_load},
+	{"shorter_than_load", test_shorter_than_load, REST},
 };
 
 int suite_workloads(void)

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The live suite: root, real BPF, real servers.  With arguments only the suites or tests of these names are run, one
- * after the other; without, or with --beside in front of the names, those that bear it run beside each other.
+ * The live suite: root, real BPF, real servers.
+ *
+ *     run [--short|--rest] [--beside] [NAME…]
+ *
+ * --short and --rest run the tests of that form (harness.h).  With names, only suites and tests of these names are run,
+ * one after the other; without, or with --beside, those that bear it run beside each other.
  */
 #include "again.h"
 #include "beside.h"
@@ -29,10 +33,10 @@ static const char *reason_to_skip_all(void)
 	return NULL;
 }
 
-static bool is_named(const char *suite, const char *test, char **names)
+static bool is_named(const char *name, char **names)
 {
 	for (; *names; names++)
-		if (!strcmp(*names, suite) || !strcmp(*names, test))
+		if (!strcmp(*names, name))
 			return true;
 	return false;
 }
@@ -45,18 +49,18 @@ static void choose(char **names)
 		bool any = false;
 
 		for (CU_pTest test = suite->pTest; test; test = test->pNext) {
-			test->fActive = is_named(suite->pName, test->pName, names);
+			/* A suite's name stands for what is chosen of it. */
+			test->fActive =
+				is_named(test->pName, names) || (test->fActive && is_named(suite->pName, names));
 			any |= test->fActive;
 		}
 		suite->fActive = any;
 	}
-	/* What nobody asked for is not a failure. */
-	CU_set_fail_on_inactive(CU_FALSE);
 }
 
 enum suite_group { ALONE, WORKING, WAITING, GROUP_CNT };
 
-/* The first suite of each group into `first`: 0 or a CUnit error. */
+/* The first suite of each group into `first`: 0, or -1 and an error that is printed. */
 static int add_suites(CU_pSuite first[GROUP_CNT])
 {
 	static const struct {
@@ -74,7 +78,7 @@ static int add_suites(CU_pSuite first[GROUP_CNT])
 			if ((int)suites[i].group != group)
 				continue;
 			if (suites[i].add())
-				return CU_get_error();
+				return -1;
 			if (!first[group])
 				first[group] = CU_get_suite(suites[i].name);
 		}
@@ -95,19 +99,33 @@ static void print_failures(void)
 		printf("and more above\n");
 }
 
+static bool took(char ***args, const char *option)
+{
+	if (!**args || strcmp(**args, option))
+		return false;
+	++*args;
+	return true;
+}
+
 static int run_suites(char **names)
 {
-	bool beside = !*names || !strcmp(*names, "--beside");
+	bool beside, all;
 	CU_pSuite first[GROUP_CNT] = {0};
 	struct again again;
 	unsigned int failures;
 
-	if (CU_initialize_registry() || add_suites(first)) {
-		fprintf(stderr, "cannot add the suites: %s\n", CU_get_error_msg());
+	if (took(&names, "--short"))
+		live_choose(SHORT);
+	else if (took(&names, "--rest"))
+		live_choose(REST);
+	beside = took(&names, "--beside") || !*names;
+	all = !*names;
+	if (CU_initialize_registry() || add_suites(first))
 		return 1;
-	}
-	if (*names)
+	if (!all)
 		choose(names);
+	/* What nobody asked for is not a failure. */
+	CU_set_fail_on_inactive(CU_FALSE);
 	if (beside)
 		beside_prepare(first[WORKING], first[WAITING]);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
@@ -115,11 +133,13 @@ static int run_suites(char **names)
 	CU_basic_run_tests();
 	disturbed_close();
 	printf("%u live tests skipped\n", skip_cnt());
+	if (all)
+		live_print_left_out();
 	print_failures();
 	failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
 	again_note(&again);
 	CU_cleanup_registry();
-	if (failures && !*names && getenv("CI") && again_passes(&again))
+	if (failures && all && getenv("CI") && again_passes(&again))
 		failures = 0;
 	return failures ? 1 : 0;
 }
