@@ -2,6 +2,7 @@
 #include "postgres.h"
 
 #include "net.h"
+#include "servers.h"
 
 #include <glob.h>
 #include <math.h>
@@ -55,25 +56,37 @@ static bool postgres_ready(struct postgres *postgres)
 	return CHECKF(ready, "PostgreSQL is not ready after 10 s: %.300s", process_err(&postgres->process));
 }
 
+/* initdb takes seconds: of each further cluster a copy of the first one. */
+static bool make_data(struct postgres *postgres)
+{
+	static struct path first;
+	char line[1200], data[600];
+	bool good;
+
+	snprintf(data, sizeof(data), "%s/data", postgres->home.s);
+	if (first.s[0])
+		return tree_copy(first.s, data);
+	snprintf(line, sizeof(line), "initdb -D %s -A trust -N -E UTF8 --locale=C --no-instructions", data);
+	good = as_postgres(postgres, &postgres->process, 60, line);
+	process_end(&postgres->process);
+	if (good)
+		first = temp_path("postgres-first-%d", (int)getpid());
+	return good && tree_copy(data, first.s);
+}
+
 bool postgres_start(struct postgres *postgres, const char *name, const char *more_args)
 {
 	struct launch launch = {.user = "postgres", .cpu = ANY_CPU};
 	const struct passwd *user = getpwnam("postgres");
 	struct path socket;
-	char line[1200];
-	bool good;
 
 	postgres->home = temp_path("%s", name);
 	postgres->port = port_free();
 	socket = temp_path("%s/.s.PGSQL.%d", name, postgres->port);
 	if (!CHECK(!mkdir(postgres->home.s, 0755) && !chown(postgres->home.s, user->pw_uid, user->pw_gid)))
 		return false;
-	snprintf(line, sizeof(line), "initdb -D %s/data -A trust -N -E UTF8 --locale=C --no-instructions",
-		 postgres->home.s);
-	good = as_postgres(postgres, &postgres->process, 60, line);
-	process_end(&postgres->process);
 	launch.cwd = postgres->home.s;
-	return good &&
+	return make_data(postgres) &&
 	       !process_launch(
 		       &postgres->process, &launch,
 		       "%s/postgres -D %s/data -p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s "

@@ -234,6 +234,16 @@ void nginx_end(struct process *server)
 	process_end(server);
 }
 
+bool tree_copy(const char *from, const char *to)
+{
+	struct process process = {0};
+	bool good = !process_start(&process, "cp -a %s %s", from, to) &&
+		    CHECKF(process_wait(&process, 60) == 0, "cp: %.300s", process_err(&process));
+
+	process_end(&process);
+	return good;
+}
+
 bool program_missing(const char *test, const char *program)
 {
 	struct process process;

@@ -56,6 +56,8 @@ bool apache_start(struct process *server, const char *name, int port);
  */
 bool nginx_start(struct process *server, const char *name, int port, const char *directives);
 void nginx_end(struct process *server);
+/* A directory with all that is in it, and whose it is; `to` is not there yet. */
+bool tree_copy(const char *from, const char *to);
 /* A program is missing: says so as a skip. */
 bool program_missing(const char *test, const char *program);
 
