@@ -85,7 +85,6 @@ static __always_inline u32 wait_state(u32 wait)
 	case WL_GO_WAIT_##id:         \
 		return WL_STATE_##wait_state;
 #include <whylate/go_wait.def>
-#undef GO_WAIT
 	}
 	return WL_STATE_BLOCKED_OTHER;
 }

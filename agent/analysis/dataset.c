@@ -106,7 +106,6 @@ static int list_events(struct dataset_build *build)
 	static const char *const hwcounters[] = {
 #define HWCOUNTER(id, name, type, config, group, rotation) name,
 #include <whylate/hwcounter.def>
-#undef HWCOUNTER
 	};
 	int err = 0;
 

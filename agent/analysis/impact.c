@@ -56,7 +56,6 @@ bool event_is_hardware(const char *event)
 	if (!strcmp(event, name))                          \
 		return true;
 #include <whylate/hwcounter.def>
-#undef HWCOUNTER
 	return false;
 }
 

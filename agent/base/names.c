@@ -9,7 +9,6 @@ static const struct {
 } categories[] = {
 #define CATEGORY(id, name, label) {name, label},
 #include <whylate/category.def>
-#undef CATEGORY
 };
 
 static const struct {
@@ -18,7 +17,6 @@ static const struct {
 } states[] = {
 #define STATE(id, name, category) {name, WL_CATEGORY_##category},
 #include <whylate/state.def>
-#undef STATE
 };
 
 static const struct {
@@ -27,7 +25,6 @@ static const struct {
 } contexts[] = {
 #define CONTEXT(id, name, has_waker) {name, has_waker},
 #include <whylate/context.def>
-#undef CONTEXT
 };
 
 static const struct {
@@ -35,7 +32,6 @@ static const struct {
 } certainties[] = {
 #define CERTAINTY(id, name, meaning) {name, meaning},
 #include <whylate/certainty.def>
-#undef CERTAINTY
 };
 
 static const struct {
@@ -43,13 +39,11 @@ static const struct {
 } handoffs[] = {
 #define HANDOFF(id, name, what) {name, what},
 #include <whylate/handoff.def>
-#undef HANDOFF
 };
 
 static const char *const tallies[] = {
 #define TALLY(id, name) name,
 #include <whylate/tally.def>
-#undef TALLY
 };
 
 static const struct {
@@ -57,7 +51,6 @@ static const struct {
 } losses[] = {
 #define LOSS(id, name, meaning) {name, meaning},
 #include <whylate/losstype.def>
-#undef LOSS
 };
 
 /* const char *category_name(enum wl_category category): NULL where there is no such. */
@@ -121,7 +114,6 @@ const char *go_wait_text(uint64_t object)
 	static const char *const texts[] = {
 #define GO_WAIT(id, text, state) [WL_GO_WAIT_##id] = text,
 #include <whylate/go_wait.def>
-#undef GO_WAIT
 	};
 	uint64_t wait = object & ~WL_GO_WAIT;
 

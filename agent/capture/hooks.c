@@ -14,15 +14,11 @@
 #include <unistd.h>
 
 const struct hook hooks[] = {
-#define FEATURE(id, name, need, often, categories, what)
 #define HOOK_LINE(feature, tier, kind, program, hook, if_there) \
 	{HOOK_FEATURE_##feature, tier, HOOK_##kind, #program, hook, if_there},
 #define HOOK(feature, tier, kind, program, hook)          HOOK_LINE(feature, tier, kind, program, hook, false)
 #define HOOK_IF_THERE(feature, tier, kind, program, hook) HOOK_LINE(feature, tier, kind, program, hook, true)
 #include "capture/hook.def"
-#undef FEATURE
-#undef HOOK
-#undef HOOK_IF_THERE
 };
 const size_t hook_cnt = sizeof(hooks) / sizeof(hooks[0]);
 _Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *)0)->works),
@@ -30,12 +26,7 @@ _Static_assert(sizeof(hooks) / sizeof(hooks[0]) <= sizeof(((struct hook_survey *
 
 const struct feature features[HOOK_FEATURE_CNT] = {
 #define FEATURE(id, name, need, often, categories, what) {name, HOOK_NEED_##need, HOOK_##often, categories, what},
-#define HOOK(feature, tier, kind, program, hook)
-#define HOOK_IF_THERE(feature, tier, kind, program, hook)
 #include "capture/hook.def"
-#undef FEATURE
-#undef HOOK
-#undef HOOK_IF_THERE
 };
 
 const char *hook_kind_name(enum hook_kind kind)

@@ -47,12 +47,7 @@ enum hook_kind {
 
 enum hook_feature {
 #define FEATURE(id, name, need, often, categories, what) HOOK_FEATURE_##id,
-#define HOOK(feature, tier, kind, program, hook)
-#define HOOK_IF_THERE(feature, tier, kind, program, hook)
 #include "capture/hook.def"
-#undef FEATURE
-#undef HOOK
-#undef HOOK_IF_THERE
 	HOOK_FEATURE_CNT
 };
 

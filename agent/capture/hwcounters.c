@@ -24,7 +24,6 @@ static const struct {
 } defined[SHARD_HW_CNT] = {
 #define HWCOUNTER(id, name, type, config, group, set) {type, config, (set) == 1},
 #include <whylate/hwcounter.def>
-#undef HWCOUNTER
 };
 
 #define SOFTWARE_SLOTS 2 /* so that there are rotations */

@@ -8,13 +8,11 @@
 static const struct hw_traits traits[SHARD_HW_CNT] = {
 #define HWCOUNTER(id, name, type, config, group, set) {name, HW_GROUP_##group, set},
 #include <whylate/hwcounter.def>
-#undef HWCOUNTER
 };
 
 static const struct hw_child children[] = {
 #define HW_CHILD(child, parent) {SHARD_HW_##child, SHARD_HW_##parent},
 #include <whylate/hwrule.def>
-#undef HW_CHILD
 };
 
 const struct hw_traits *hw_traits(uint32_t counter)

@@ -18,7 +18,6 @@ static const struct {
 } deeds[DEED_CNT] = {
 #define DEED(id, name, feature, unit, measure, states) {DEED_MEASURE_##measure, states},
 #include "selftest/deed.def"
-#undef DEED
 };
 
 static void say(struct check *check, const char *fmt, va_list args)

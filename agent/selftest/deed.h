@@ -13,7 +13,6 @@
 enum deed_kind {
 #define DEED(id, name, feature, unit, measure, states) DEED_##id,
 #include "selftest/deed.def"
-#undef DEED
 	DEED_CNT
 };
 

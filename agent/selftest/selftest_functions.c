@@ -17,7 +17,6 @@ static const struct {
 } deeds[DEED_CNT] = {
 #define DEED(id, name, feature, unit, measure, states) {name, HOOK_FEATURE_##feature, unit},
 #include "selftest/deed.def"
-#undef DEED
 };
 
 /* What the witness says it did, to be found among the records. */

@@ -32,15 +32,10 @@ static inline const struct shard_block_column *block_column_at(const struct shar
  */
 #define TABLE_BEGIN(table, name)                      struct name##_columns {
 #define COLUMN(table, id, name, type, unit, nullable) const struct shard_block_column *name;
-#define COLUMN_COUNTERS(table)
 #define TABLE_END(table) \
 	}                \
 	;
 #include <whylate/table.def>
-#undef TABLE_BEGIN
-#undef COLUMN
-#undef COLUMN_COUNTERS
-#undef TABLE_END
 
 static inline void block_columns_find(const struct shard_block *block, enum shard_table_id table, uint32_t cnt,
 				      const struct shard_block_column **found)

@@ -14,14 +14,9 @@ enum {
 
 enum {
 #define TABLE_BEGIN(table, name) table##_COLUMN_CNT = table##_FIXED_CNT
-#define COLUMN(table, id, name, type, unit, nullable)
-#define COLUMN_COUNTERS(table) +COUNTER_CNT
-#define TABLE_END(table)       ,
+#define COLUMN_COUNTERS(table)   +COUNTER_CNT
+#define TABLE_END(table)         ,
 #include <whylate/table.def>
-#undef TABLE_BEGIN
-#undef COLUMN
-#undef COLUMN_COUNTERS
-#undef TABLE_END
 };
 
 _Static_assert(INTERVAL_COLUMN_CNT <= SHARD_ROW_COLUMNS_MAX, "SHARD_ROW_COLUMNS_MAX");
@@ -29,50 +24,26 @@ _Static_assert(INTERVAL_COLUMN_CNT <= SHARD_ROW_COLUMNS_MAX, "SHARD_ROW_COLUMNS_
 /* One array per table; designated, because the counters come from other files than the columns before them. */
 static const struct {
 #define TABLE_BEGIN(table, name) struct shard_column table[table##_COLUMN_CNT];
-#define COLUMN(table, id, name, type, unit, nullable)
-#define COLUMN_COUNTERS(table)
-#define TABLE_END(table)
 #include <whylate/table.def>
-#undef TABLE_BEGIN
-#undef COLUMN
-#undef COLUMN_COUNTERS
-#undef TABLE_END
 } columns = {
-#define TABLE_BEGIN(table, name)
 #define COLUMN(table, id, name, type, unit, nullable) \
 	.table[table##_##id] = {#name, SHARD_##type, SHARD_UNIT_##unit, nullable},
-#define COLUMN_COUNTERS(table)
-#define TABLE_END(table)
 #include <whylate/table.def>
-#undef TABLE_BEGIN
-#undef COLUMN
-#undef COLUMN_COUNTERS
-#undef TABLE_END
 #define STATE(id, name, category)                                                                                      \
 	.INTERVAL[COUNTER_LENGTH + WL_STATE_##id] = {"ns." name, SHARD_U64, SHARD_UNIT_NS, false},                     \
 				   .INTERVAL[COUNTER_COUNT + WL_STATE_##id] = {"n." name, SHARD_U64, SHARD_UNIT_COUNT, \
 									       false},
 #include <whylate/state.def>
-#undef STATE
 #define TALLY(id, name) .INTERVAL[COUNTER_TALLY + WL_TALLY_##id] = {"n." name, SHARD_U64, SHARD_UNIT_COUNT, false},
 #include <whylate/tally.def>
-#undef TALLY
 #define HWCOUNTER(id, name, type, config, group, rotation) \
 	.INTERVAL[COUNTER_HW + SHARD_HW_##id] = {name, SHARD_U64, SHARD_UNIT_COUNT, true},
 #include <whylate/hwcounter.def>
-#undef HWCOUNTER
 };
 
 const struct shard_table shard_tables[SHARD_TABLE_CNT] = {
 #define TABLE_BEGIN(table, name) [SHARD_TABLE_##table] = {#name, columns.table, table##_COLUMN_CNT},
-#define COLUMN(table, id, name, type, unit, nullable)
-#define COLUMN_COUNTERS(table)
-#define TABLE_END(table)
 #include <whylate/table.def>
-#undef TABLE_BEGIN
-#undef COLUMN
-#undef COLUMN_COUNTERS
-#undef TABLE_END
 };
 
 uint32_t interval_column_length(uint32_t state)

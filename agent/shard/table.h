@@ -28,14 +28,7 @@ struct shard_table {
 /* The tables this build writes.  A file may hold others, and others' columns: it describes itself. */
 enum shard_table_id {
 #define TABLE_BEGIN(table, name) SHARD_TABLE_##table,
-#define COLUMN(table, id, name, type, unit, nullable)
-#define COLUMN_COUNTERS(table)
-#define TABLE_END(table)
 #include <whylate/table.def>
-#undef TABLE_BEGIN
-#undef COLUMN
-#undef COLUMN_COUNTERS
-#undef TABLE_END
 	SHARD_TABLE_CNT
 };
 
@@ -44,21 +37,15 @@ enum shard_table_id {
 	enum shard_column_##table \
 	{
 #define COLUMN(table, id, name, type, unit, nullable) table##_##id,
-#define COLUMN_COUNTERS(table)
 #define TABLE_END(table)  \
 	table##_FIXED_CNT \
 	}                 \
 	;
 #include <whylate/table.def>
-#undef TABLE_BEGIN
-#undef COLUMN
-#undef COLUMN_COUNTERS
-#undef TABLE_END
 
 enum shard_hwcounter {
 #define HWCOUNTER(id, name, type, config, group, rotation) SHARD_HW_##id,
 #include <whylate/hwcounter.def>
-#undef HWCOUNTER
 	SHARD_HW_CNT
 };
 

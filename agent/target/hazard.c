@@ -10,7 +10,6 @@ static const struct {
 } hazards[] = {
 #define HAZARD(kind, name) {HAZARD_##kind, name},
 #include "target/hazard.def"
-#undef HAZARD
 };
 
 #define HAZARD_CNT (sizeof(hazards) / sizeof(hazards[0]))

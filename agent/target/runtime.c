@@ -10,7 +10,6 @@ static const struct {
 	[RUNTIME_NONE] = {"", "", "", NULL},
 #define RUNTIME(id, name, file, advice, again) [RUNTIME_##id] = {name, file, advice, again},
 #include "target/runtime.def"
-#undef RUNTIME
 };
 
 /* "node" and "nodejs" and "python3.11", not "nodelay.so". */

@@ -9,7 +9,6 @@ enum runtime {
 	RUNTIME_NONE,
 #define RUNTIME(id, name, file, advice, again) RUNTIME_##id,
 #include "target/runtime.def"
-#undef RUNTIME
 	RUNTIME_CNT
 };
 

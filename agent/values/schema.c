@@ -9,7 +9,6 @@
 const char *const value_skip_names[VALUE_SKIP_CNT] = {
 #define VALUE_SKIP(id, name) [VALUE_SKIP_##id] = name,
 #include "values/skip.def"
-#undef VALUE_SKIP
 };
 
 const char *const value_type_names[VALUE_TYPE_CNT] = VALUE_TYPE_NAMES;

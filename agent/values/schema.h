@@ -30,7 +30,6 @@ enum value_place {
 enum value_skip {
 #define VALUE_SKIP(id, name) VALUE_SKIP_##id,
 #include "values/skip.def"
-#undef VALUE_SKIP
 	VALUE_SKIP_CNT
 };
 

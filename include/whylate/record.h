@@ -24,68 +24,58 @@ typedef __u64 __wl_u64;
 enum wl_category {
 #define CATEGORY(id, name, label) WL_CATEGORY_##id,
 #include "category.def"
-#undef CATEGORY
 	WL_CATEGORY_CNT
 };
 
 enum wl_state {
 #define STATE(id, name, category) WL_STATE_##id,
 #include "state.def"
-#undef STATE
 	WL_STATE_CNT
 };
 
 enum wl_tally {
 #define TALLY(id, name) WL_TALLY_##id,
 #include "tally.def"
-#undef TALLY
 	WL_TALLY_CNT
 };
 
 enum wl_loss {
 #define LOSS(id, name, meaning) WL_LOSS_##id,
 #include "losstype.def"
-#undef LOSS
 	WL_LOSS_CNT
 };
 
 enum wl_interval_flag {
 #define INTERVAL_FLAG(bit, id, name, meaning) WL_INTERVAL_##id = 1 << (bit),
 #include "interval_flag.def"
-#undef INTERVAL_FLAG
 };
 
 enum wl_invocation_flag {
 #define INVOCATION_FLAG(bit, id, name, meaning) WL_INVOCATION_##id = 1 << (bit),
 #include "invocation_flag.def"
-#undef INVOCATION_FLAG
 };
 
 enum wl_context {
 #define CONTEXT(id, name, has_waker) WL_CONTEXT_##id,
 #include "context.def"
-#undef CONTEXT
 	WL_CONTEXT_CNT
 };
 
 enum wl_certainty {
 #define CERTAINTY(id, name, meaning) WL_CERTAINTY_##id,
 #include "certainty.def"
-#undef CERTAINTY
 	WL_CERTAINTY_CNT
 };
 
 enum wl_handoff {
 #define HANDOFF(id, name, what) WL_HANDOFF_##id,
 #include "handoff.def"
-#undef HANDOFF
 	WL_HANDOFF_CNT
 };
 
 enum wl_go_wait {
 #define GO_WAIT(id, text, state) WL_GO_WAIT_##id,
 #include "go_wait.def"
-#undef GO_WAIT
 	WL_GO_WAIT_CNT
 };
 

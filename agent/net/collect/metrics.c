@@ -21,7 +21,6 @@ static const struct {
 } refusals[REFUSAL_CNT] = {
 #define REFUSAL(id, name, status, again) [REFUSAL_##id] = {name, status, again},
 #include "net/wire/refusal.def"
-#undef REFUSAL
 };
 
 unsigned refusal_status(enum refusal refusal)

@@ -3,6 +3,7 @@
 #ifndef WHYLATE_NET_COLLECT_METRICS_H
 #define WHYLATE_NET_COLLECT_METRICS_H
 
+#include "base/vec.h"
 #include "net/collect/store.h"
 
 #include <pthread.h>
@@ -12,7 +13,6 @@ enum refusal {
 	REFUSAL_NONE,
 #define REFUSAL(id, name, status, again) REFUSAL_##id,
 #include "net/wire/refusal.def"
-#undef REFUSAL
 	REFUSAL_CNT
 };
 
@@ -42,10 +42,7 @@ struct metrics {
 	uint64_t body_bytes;
 	int store_err; /* why nothing can be stored; 0: it can */
 	struct store_stats store;
-	struct {
-		struct metrics_host *items;
-		size_t cnt, room;
-	} hosts; /* by name */
+	VEC(struct metrics_host) hosts; /* by name */
 	struct {
 		uint64_t since_ns, cnt;
 	} said[REFUSAL_CNT];
