@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/log.h"
+#include "bpf/knobs.h"
 #include "capture/internal.h"
 
 #include <bpf/bpf.h>
@@ -13,19 +14,19 @@
 /* Hooks that vary are detached between windows where they fire more often: in all they take a thousandth of a CPU. */
 #define NOISY_PER_S 5000.0
 
-static int keep_link(struct capture *capture, struct bpf_link *link)
+static int keep_link(struct capture_links *to, struct bpf_link *link)
 {
 	if (!link)
 		return -errno;
-	if (vec_push(&capture->links[capture->attaching], link)) {
+	if (vec_push(&to->links, link)) {
 		bpf_link__destroy(link);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-int capture__attach_event(struct capture *capture, struct bpf_program *program, struct perf_event_attr *attr,
-			  int (*keep)(struct capture *capture, struct bpf_link *link, int fd))
+static int attach_event(const struct capture *capture, struct bpf_program *program, struct perf_event_attr *attr,
+			struct capture_links *to)
 {
 	for (uint32_t cpu = 0; cpu < capture->cpu_cnt; cpu++) {
 		int fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
@@ -36,30 +37,16 @@ int capture__attach_event(struct capture *capture, struct bpf_program *program, 
 		if (fd < 0)
 			return -errno;
 		link = bpf_program__attach_perf_event(program, fd);
-		err = link ? keep(capture, link, fd) : -errno;
+		err = keep_link(to, link);
 		/* A link owns its event. */
 		if (!link)
 			close(fd);
 		if (err)
 			return err;
+		if (vec_push(&to->event_fds, fd))
+			return -ENOMEM;
 	}
 	return 0;
-}
-
-static int keep_event(struct capture *capture, struct bpf_link *link, int fd)
-{
-	int err = keep_link(capture, link);
-
-	return !err && vec_push(&capture->event_fds, fd) ? -ENOMEM : err;
-}
-
-/* A software event with a period of 1 on every CPU runs the program at every occurrence. */
-static int attach_software_event(struct capture *capture, struct bpf_program *program, uint64_t config)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config, .sample_period = 1};
-
-	return capture__attach_event(capture, program, &attr, keep_event);
 }
 
 int capture__adopt_process(struct capture *capture, pid_t pid, uint64_t born_ts)
@@ -73,20 +60,43 @@ void capture__drop_process(struct capture *capture, pid_t pid, bool exited)
 		probes__drop_process(capture, pid, exited);
 }
 
-static int attach_hook(struct capture *capture, const struct hook *hook)
+int capture__attach_hook(struct capture *capture, const struct hook *hook, struct capture_links *to)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hook->program);
+	/* With a period of 1 the program runs at every occurrence. */
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .sample_period = 1};
 
 	if (!program)
 		return -ENOENT;
 	switch (hook->kind) {
 	case HOOK_PERF_MINOR:
-		return attach_software_event(capture, program, PERF_COUNT_SW_PAGE_FAULTS_MIN);
+		attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+		break;
 	case HOOK_PERF_MAJOR:
-		return attach_software_event(capture, program, PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+		attr.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+		break;
+	case HOOK_PERF_CLOCK:
+		attr.config = PERF_COUNT_SW_CPU_CLOCK;
+		attr.sample_period = capture->stack_controls->own_ns;
+		attr.exclude_idle = 1;
+		break;
 	default:
-		return keep_link(capture, bpf_program__attach(program));
+		return keep_link(to, bpf_program__attach(program));
 	}
+	return attach_event(capture, program, &attr, to);
+}
+
+void capture_links__drop(struct capture_links *links)
+{
+	links->event_fds.cnt = 0;
+	while (links->links.cnt)
+		bpf_link__destroy(links->links.items[--links->links.cnt]);
+}
+
+void capture_links__free(struct capture_links *links)
+{
+	vec_free(&links->links);
+	vec_free(&links->event_fds);
 }
 
 /* The iterator runs when its file is read, to the end. */
@@ -112,7 +122,8 @@ static int run_iterator(struct capture *capture, const struct hook *hook)
 	return err;
 }
 
-bool capture__attaches_apart(enum hook_feature feature)
+/* Is it attached and detached by its own rules, not with the others? */
+static bool attaches_apart(enum hook_feature feature)
 {
 	return feature == HOOK_FEATURE_PROBE || feature == HOOK_FEATURE_STACK || feature == HOOK_FEATURE_GOROUTINE;
 }
@@ -138,14 +149,10 @@ int capture__attach_scheduler(struct capture *capture)
 
 	for (size_t i = 0; !err && i < hook_cnt; i++) {
 		struct bpf_program *program = bpf_object__find_program_by_name(capture->object, hooks[i].program);
-		struct bpf_link *link;
 
-		if (hooks[i].feature != HOOK_FEATURE_SCHED || !program ||
-		    !hook_taken(&capture->survey, i, capture_purpose(capture)))
-			continue;
-		link = bpf_program__attach(program);
-		capture->attaching = ATTACHED_IN_WINDOWS;
-		err = keep_link(capture, link);
+		if (hooks[i].feature == HOOK_FEATURE_SCHED && program &&
+		    hook_taken(&capture->survey, i, capture_purpose(capture)))
+			err = keep_link(&capture->links[ATTACHED_IN_WINDOWS], bpf_program__attach(program));
 	}
 	return err;
 }
@@ -153,15 +160,14 @@ int capture__attach_scheduler(struct capture *capture)
 /* Scheduler first, then whoever begins intervals. */
 static int attach_hooks(struct capture *capture, enum when_attached when)
 {
-	capture->attaching = when;
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 		int err;
 
-		if (hook->kind == HOOK_ITER || capture__attaches_apart(hook->feature) ||
+		if (hook->kind == HOOK_ITER || attaches_apart(hook->feature) ||
 		    !hook_taken(&capture->survey, i, capture_purpose(capture)) || when_attached(capture, hook) != when)
 			continue;
-		err = attach_hook(capture, hook);
+		err = capture__attach_hook(capture, hook, &capture->links[when]);
 		if (err) {
 			log_error("cannot attach to %s: %s", hook->hook, strerror(-err));
 			return err;
@@ -172,8 +178,10 @@ static int attach_hooks(struct capture *capture, enum when_attached when)
 
 static void switch_events(struct capture *capture, bool on)
 {
-	for (size_t i = 0; i < capture->event_fds.cnt; i++)
-		if (ioctl(capture->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+	const struct capture_links *links = &capture->links[ATTACHED_ALWAYS];
+
+	for (size_t i = 0; i < links->event_fds.cnt; i++)
+		if (ioctl(links->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
 			log_debug("cannot switch a software event: %s", strerror(errno));
 }
 
@@ -184,26 +192,20 @@ int capture__attach_window(struct capture *capture)
 
 	if (!err)
 		err = attach_hooks(capture, ATTACHED_IN_WINDOWS);
-	if (!err && !capture->links[ATTACHED_WHILE_QUIET].cnt)
+	if (!err && !capture->links[ATTACHED_WHILE_QUIET].links.cnt)
 		err = attach_hooks(capture, ATTACHED_WHILE_QUIET);
 	if (!err)
 		switch_events(capture, true);
 	return err ? err : capture__stacks_window(capture, true);
 }
 
-static void detach_hooks(struct capture *capture, enum when_attached when)
-{
-	while (capture->links[when].cnt)
-		bpf_link__destroy(capture->links[when].items[--capture->links[when].cnt]);
-}
-
 void capture__detach_window(struct capture *capture)
 {
 	capture->noisy |= capture__varying_per_s(capture) > NOISY_PER_S;
 	capture__stacks_window(capture, false);
-	detach_hooks(capture, ATTACHED_IN_WINDOWS);
+	capture_links__drop(&capture->links[ATTACHED_IN_WINDOWS]);
 	if (capture->noisy)
-		detach_hooks(capture, ATTACHED_WHILE_QUIET);
+		capture_links__drop(&capture->links[ATTACHED_WHILE_QUIET]);
 	switch_events(capture, false);
 	goroutines__detach(capture);
 }
@@ -241,8 +243,7 @@ void capture__detach(struct capture *capture)
 {
 	capture__stop_stacks(capture);
 	capture__detach_window(capture);
-	capture->event_fds.cnt = 0;
 	probes__detach_all(capture);
-	detach_hooks(capture, ATTACHED_WHILE_QUIET);
-	detach_hooks(capture, ATTACHED_ALWAYS);
+	capture_links__drop(&capture->links[ATTACHED_WHILE_QUIET]);
+	capture_links__drop(&capture->links[ATTACHED_ALWAYS]);
 }

@@ -25,6 +25,11 @@ struct program_cost {
 	uint64_t start_ns, start_cnt;                             /* at the beginning of the measurement under way */
 };
 
+struct capture_links {
+	VEC(struct bpf_link *) links;
+	VEC(int) event_fds; /* software events, owned by their links */
+};
+
 struct capture {
 	struct capture_opts opts;
 	struct whylate_bpf *skel; /* load.c, windows.c and capture.c look inside */
@@ -43,13 +48,10 @@ struct capture {
 	struct wl_loss_count *loss_per_cpu;
 	bool stopped;
 
-	VEC(struct bpf_link *) links[ATTACHED_CNT];
-	enum when_attached attaching;       /* whose links are being made */
-	bool noisy;                         /* hooks that vary fire so often that they are detached between windows */
-	VEC(int) event_fds;                 /* software events, owned by their links */
-	VEC(struct bpf_link *) stack_links; /* while stacks are sampled */
-	VEC(int) stack_fds;                 /* our clock's events, owned by their links */
-	struct capture_stacks stacks;       /* hz 0: they are not */
+	struct capture_links links[ATTACHED_CNT];
+	struct capture_links stack_links; /* while stacks are sampled; its events: our clock's */
+	bool noisy;                       /* hooks that vary fire so often that they are detached between windows */
+	struct capture_stacks stacks;     /* hz 0: they are not */
 	struct stack_controls *stack_controls; /* mapped */
 	uint64_t moves_ts;   /* with a cgroup: when to look who has joined it, where the kernel does not tell */
 	uint32_t moves_seen; /* and as of the last look, where it does */
@@ -96,15 +98,11 @@ int capture__attach(struct capture *capture);
 /* Once they are: the target's threads are followed from now on, and known to be at what they are at. */
 int capture__adopt_threads(struct capture *capture);
 void capture__detach(struct capture *capture);
-/* Is it attached and detached by its own rules, not with the others? */
-bool capture__attaches_apart(enum hook_feature feature);
-/*
- * An event on every CPU that is there, each of which runs the program; `keep` takes the link, which owns the event
- * `fd`. 0 or -errno; what was kept until then stays.
- */
-struct perf_event_attr;
-int capture__attach_event(struct capture *capture, struct bpf_program *program, struct perf_event_attr *attr,
-			  int (*keep)(struct capture *capture, struct bpf_link *link, int fd));
+/* Of an event, one on every CPU that is there.  0 or -errno; what was kept until then stays. */
+int capture__attach_hook(struct capture *capture, const struct hook *hook, struct capture_links *to);
+/* Detached, the latest first. */
+void capture_links__drop(struct capture_links *links);
+void capture_links__free(struct capture_links *links);
 /* The hooks of a window. */
 int capture__attach_window(struct capture *capture);
 void capture__detach_window(struct capture *capture);

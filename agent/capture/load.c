@@ -379,12 +379,10 @@ void capture__free(struct capture *capture)
 	word_rings__free(capture->word_rings);
 	open_table__unmap(capture->open_table);
 	for (int when = 0; when < ATTACHED_CNT; when++)
-		vec_free(&capture->links[when]);
-	vec_free(&capture->event_fds);
+		capture_links__free(&capture->links[when]);
 	probes__free(capture->probes);
 	goroutines__free(capture->goroutines);
-	vec_free(&capture->stack_links);
-	vec_free(&capture->stack_fds);
+	capture_links__free(&capture->stack_links);
 	hwcounters__free(capture->hw);
 	whylate_bpf__destroy(capture->skel);
 	free(capture->loss_per_cpu);

@@ -87,7 +87,8 @@ void probes__free(struct probes *probes)
 
 /* --- hits --------------------------------------------------------------------------------------------------------- */
 
-uint32_t capture__hit_cost_ns(enum plan_cost cost, bool is_return)
+/* What a hit costs the target by itself, the program's own run time excluded, in ns. */
+static uint32_t hit_cost_ns(enum plan_cost cost, bool is_return)
 {
 	/* DESIGN §3, "Facts measured on a real 6.18 guest". */
 	if (is_return)
@@ -97,14 +98,14 @@ uint32_t capture__hit_cost_ns(enum plan_cost cost, bool is_return)
 
 uint32_t capture__call_cost_ns(const struct plan *plan)
 {
-	uint32_t exit_ns = plan->exit == PLAN_EXIT_URETPROBE ? capture__hit_cost_ns(plan->entry.cost, true) : 0;
+	uint32_t exit_ns = plan->exit == PLAN_EXIT_URETPROBE ? hit_cost_ns(plan->entry.cost, true) : 0;
 
 	for (size_t i = 0; plan->exit == PLAN_EXIT_SITES && i < plan->exits.cnt; i++) {
-		uint32_t site_ns = capture__hit_cost_ns(plan->exits.items[i].cost, false);
+		uint32_t site_ns = hit_cost_ns(plan->exits.items[i].cost, false);
 
 		exit_ns = site_ns > exit_ns ? site_ns : exit_ns;
 	}
-	return capture__hit_cost_ns(plan->entry.cost, false) + exit_ns;
+	return hit_cost_ns(plan->entry.cost, false) + exit_ns;
 }
 
 void capture__probe_hits(struct capture *capture, const struct probe_set *set, struct probe_hits *hits)
@@ -120,8 +121,8 @@ void capture__probe_hits(struct capture *capture, const struct probe_set *set, s
 		hits[i].cost_ns =
 			!member->owns_spec
 				? 0
-				: count.entries * capture__hit_cost_ns(member->entry_cost, false) +
-					  count.exits * capture__hit_cost_ns(member->exit_cost, member->exit_is_return);
+				: count.entries * hit_cost_ns(member->entry_cost, false) +
+					  count.exits * hit_cost_ns(member->exit_cost, member->exit_is_return);
 	}
 }
 

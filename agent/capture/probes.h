@@ -69,9 +69,10 @@ uint64_t capture__attach_ns(const struct probe_set *set);
 /* When the first of its probes went: calls that were open then are incomplete.  0: it is attached. */
 uint64_t capture__detach_ts(const struct probe_set *set);
 
-/* What a hit costs the target by itself, the program's own run time excluded, in ns. */
-uint32_t capture__hit_cost_ns(enum plan_cost cost, bool is_return);
-/* The same of a whole call: entry and exit, the dearest of those that there are; where it has no exit, the entry's. */
+/*
+ * What the hits of a whole call cost the target by themselves, the program's own run time excluded, in ns: entry and
+ * exit, the most expensive of those that there are; where it has no exit, the entry's.
+ */
 uint32_t capture__call_cost_ns(const struct plan *plan);
 
 #endif

@@ -23,37 +23,6 @@
 /* Of shorter waits a part is recorded, in proportion to their length. */
 #define WAIT_FLOOR_NS 10000
 
-static int keep_link(struct capture *capture, struct bpf_link *link)
-{
-	if (!link)
-		return -errno;
-	if (!vec_push(&capture->stack_links, link))
-		return 0;
-	bpf_link__destroy(link);
-	return -ENOMEM;
-}
-
-static int keep_event(struct capture *capture, struct bpf_link *link, int fd)
-{
-	int err = keep_link(capture, link);
-
-	return !err && vec_push(&capture->stack_fds, fd) ? -ENOMEM : err;
-}
-
-/* A clock's ticks on every CPU. */
-static int attach_clock(struct capture *capture, struct bpf_program *program, uint64_t period_ns)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = period_ns,
-		.exclude_idle = 1,
-	};
-
-	return capture__attach_event(capture, program, &attr, keep_event);
-}
-
 /* What the options want of the feature's hooks. */
 static bool is_wanted(const struct capture *capture, size_t idx)
 {
@@ -66,28 +35,12 @@ static bool is_wanted(const struct capture *capture, size_t idx)
 
 static int attach(struct capture *capture)
 {
-	for (size_t i = 0; i < hook_cnt; i++) {
-		struct bpf_program *program;
-		int err;
+	int err = 0;
 
-		if (!is_wanted(capture, i))
-			continue;
-		program = bpf_object__find_program_by_name(capture->object, hooks[i].program);
-		if (!program)
-			return -ENOENT;
-		err = hooks[i].kind == HOOK_PERF_CLOCK ? attach_clock(capture, program, capture->stack_controls->own_ns)
-						       : keep_link(capture, bpf_program__attach(program));
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static void detach(struct capture *capture)
-{
-	capture->stack_fds.cnt = 0;
-	while (capture->stack_links.cnt)
-		bpf_link__destroy(capture->stack_links.items[--capture->stack_links.cnt]);
+	for (size_t i = 0; i < hook_cnt && !err; i++)
+		if (is_wanted(capture, i))
+			err = capture__attach_hook(capture, &hooks[i], &capture->stack_links);
+	return err;
 }
 
 /* The period of the kernel's tick; 0: there is none that can be told from other timers. */
@@ -185,7 +138,7 @@ int capture__sample_stacks(struct capture *capture, const struct capture_stacks 
 
 void capture__stop_stacks(struct capture *capture)
 {
-	detach(capture);
+	capture_links__drop(&capture->stack_links);
 	capture->stacks.hz = 0;
 }
 
@@ -215,8 +168,8 @@ void capture__stacks_jitter(struct capture *capture)
 	spread = (double)(random_next(&capture->jitter_seed) >> 11) * 0x1p-53 * 2 - 1;
 	period_ns = (uint64_t)(mean_ns * (1 + JITTER * spread));
 	__atomic_store_n(&capture->stack_controls->own_ns, period_ns, __ATOMIC_RELAXED);
-	for (size_t i = 0; i < capture->stack_fds.cnt; i++)
-		if (ioctl(capture->stack_fds.items[i], PERF_EVENT_IOC_PERIOD, &period_ns))
+	for (size_t i = 0; i < capture->stack_links.event_fds.cnt; i++)
+		if (ioctl(capture->stack_links.event_fds.items[i], PERF_EVENT_IOC_PERIOD, &period_ns))
 			log_debug("the period of the sampling clock stays: %s", strerror(errno));
 }
 
@@ -225,7 +178,7 @@ int capture__stacks_window(struct capture *capture, bool open)
 {
 	if (!capture->stacks.hz || !capture->opts.windows)
 		return 0;
-	detach(capture);
+	capture_links__drop(&capture->stack_links);
 	return open ? attach(capture) : 0;
 }
 
