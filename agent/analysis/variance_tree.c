@@ -136,43 +136,6 @@ static void pair__add(struct pair *pair, double weight, double a, double b)
 	pair->c += weight * a_before * (b - pair->b_mean);
 }
 
-/* Chan, Golub, LeVeque 1983: of two disjoint sets. */
-static void moments__merge(struct moments *into, const struct moments *from)
-{
-	double weight = into->weight + from->weight, part, both, x, latency, doing;
-
-	if (!(from->weight > 0))
-		return;
-	part = from->weight / weight;
-	both = into->weight * part;
-	x = from->mean - into->mean;
-	latency = from->latency_mean - into->latency_mean;
-	into->m2 += from->m2 + x * x * both;
-	into->latency_c += from->latency_c + x * latency * both;
-	for (int d = 0; d < TREE_DOING_CNT; d++) {
-		doing = from->doing_mean[d] - into->doing_mean[d];
-		into->doing_c[d] += from->doing_c[d] + x * doing * both;
-		into->doing_mean[d] += doing * part;
-	}
-	into->mean += x * part;
-	into->latency_mean += latency * part;
-	into->calls += from->calls;
-	into->noise += from->noise;
-	into->weight = weight;
-}
-
-static void pair__merge(struct pair *into, double weight, double a_mean, double b_mean, double c)
-{
-	double all = into->weight + weight, a = a_mean - into->a_mean, b = b_mean - into->b_mean;
-
-	if (!(weight > 0))
-		return;
-	into->c += c + a * b * into->weight * weight / all;
-	into->a_mean += a * weight / all;
-	into->b_mean += b * weight / all;
-	into->weight = all;
-}
-
 static void visit__init(struct visit *visit, uint64_t mark, uint64_t ns, const uint64_t doing_ns[TREE_DOING_CNT],
 			uint32_t calls)
 {
@@ -341,58 +304,6 @@ int variance_tree__add(struct variance_tree *tree, const struct tree_interval *i
 	return err;
 }
 
-/* The node of `into` that is the same path as node `id` of `from`, whose parent's is known already. */
-static int same_node(struct variance_tree *into, const struct variance_tree *from, uint32_t id, uint32_t parent,
-		     uint32_t *same)
-{
-	const struct tree_node *node = &from->nodes.items[id].base;
-
-	if (node->part == TREE_FUNCTION)
-		return variance_tree__node(into, parent, &node->call, same);
-	if (node->part == TREE_BODY && give_body(into, parent))
-		return -ENOMEM;
-	*same = node->part == TREE_BODY ? into->nodes.items[parent].base.body : into->queue;
-	return 0;
-}
-
-static void merge_pairs(struct variance_tree *into, const struct node *parent, uint32_t same, const uint32_t *sames)
-{
-	for (uint32_t a = 1; a < parent->children.cnt; a++)
-		for (uint32_t b = 0; b < a; b++) {
-			uint32_t a_place = into->nodes.items[sames[parent->children.items[a]]].place;
-			uint32_t b_place = into->nodes.items[sames[parent->children.items[b]]].place;
-			const struct pair *pair = pair_at(parent, a, b);
-			bool later = a_place > b_place;
-
-			pair__merge(pair_at(&into->nodes.items[same], a_place, b_place), pair->weight,
-				    later ? pair->a_mean : pair->b_mean, later ? pair->b_mean : pair->a_mean, pair->c);
-			pair_at(&into->nodes.items[same], a_place, b_place)->noise += pair->noise;
-		}
-}
-
-int variance_tree__merge(struct variance_tree *into, const struct variance_tree *from)
-{
-	size_t cnt = from->nodes.cnt;
-	uint32_t *sames = calloc(cnt, sizeof(*sames));
-	int err = sames ? 0 : -ENOMEM;
-
-	/* All nodes first: what gets its first callee here has all its own sums in its body, and none of `from`'s. */
-	for (uint32_t i = 1; i < cnt && !err; i++)
-		err = same_node(into, from, i, sames[from->nodes.items[i].base.parent], &sames[i]);
-	for (uint32_t i = 0; i < cnt && !err; i++) {
-		const struct node *node = &from->nodes.items[i];
-		uint32_t body = into->nodes.items[sames[i]].base.body;
-
-		moments__merge(&into->nodes.items[sames[i]].moments, &node->moments);
-		if (body != TREE_NONE && node->base.body == TREE_NONE && node->base.part == TREE_FUNCTION)
-			moments__merge(&into->nodes.items[body].moments, &node->moments);
-		merge_pairs(into, node, sames[i], sames);
-	}
-	into->weight += err ? 0 : from->weight;
-	free(sames);
-	return err;
-}
-
 size_t variance_tree__node_cnt(const struct variance_tree *tree)
 {
 	return tree->nodes.cnt;
@@ -401,11 +312,6 @@ size_t variance_tree__node_cnt(const struct variance_tree *tree)
 uint32_t variance_tree__queue(const struct variance_tree *tree)
 {
 	return tree->queue;
-}
-
-double variance_tree__weight(const struct variance_tree *tree)
-{
-	return tree->weight;
 }
 
 void variance_tree__node_at(const struct variance_tree *tree, uint32_t id, struct tree_node *node)

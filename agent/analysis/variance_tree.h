@@ -144,15 +144,11 @@ static inline double tree_ns(uint64_t ns)
 	return (double)(int64_t)ns;
 }
 
-/* Adds all that is in `from`, which stays as it was: 0; -ENOMEM, -E2BIG: `into` is then of no use any more. */
-int variance_tree__merge(struct variance_tree *into, const struct variance_tree *from);
-
 size_t variance_tree__node_cnt(const struct variance_tree *tree);
 void variance_tree__node_at(const struct variance_tree *tree, uint32_t id, struct tree_node *node);
 void variance_tree__stats(const struct variance_tree *tree, uint32_t id, struct tree_stats *stats);
 /* Of two children of one parent. */
 double variance_tree__cov(const struct variance_tree *tree, uint32_t child, uint32_t other);
 uint32_t variance_tree__queue(const struct variance_tree *tree); /* the node */
-double variance_tree__weight(const struct variance_tree *tree);  /* of all intervals added */
 
 #endif

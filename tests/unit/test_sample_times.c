@@ -40,7 +40,7 @@ struct simulation {
 	uint64_t state, seed;
 	double now, own_ts, own_ns, redraw_ts, kernel_ts;
 	double episode_until;
-	struct variance_tree *exact, *estimated;
+	struct variance_tree *exact, *estimated, *all;
 	uint32_t nodes[FUNC_CNT];
 	struct sample_times times;
 	struct call_times row; /* of one request */
@@ -117,6 +117,7 @@ static void add_exact(struct simulation *sim, double weight, uint64_t latency_ns
 		if (times[f].ns)
 			times[cnt++] = times[f];
 	CU_ASSERT_EQUAL_FATAL(variance_tree__add(sim->exact, &interval, times, cnt), 0);
+	CU_ASSERT_EQUAL_FATAL(variance_tree__add(sim->all, &interval, times, cnt), 0);
 }
 
 static void request(struct simulation *sim)
@@ -161,9 +162,10 @@ static void request(struct simulation *sim)
 	sim->cnt++;
 }
 
-static void simulate(struct simulation *sim, const struct load *load, uint64_t seed)
+/* What is exact is added to `all`, too, whose nodes have the same numbers. */
+static void simulate(struct simulation *sim, const struct load *load, uint64_t seed, struct variance_tree *all)
 {
-	*sim = (struct simulation){.load = load, .state = seed, .own_ns = OWN_NS};
+	*sim = (struct simulation){.load = load, .state = seed, .own_ns = OWN_NS, .all = all};
 	sim->own_ts = uniform(sim) * OWN_NS;
 	sim->kernel_ts = uniform(sim) * KERNEL_NS;
 	sim->exact = variance_tree__new();
@@ -174,7 +176,11 @@ static void simulate(struct simulation *sim, const struct load *load, uint64_t s
 		const struct tree_call call = {.func = (uint32_t)f};
 		uint32_t parent = parents[f] < 0 ? TREE_ROOT : sim->nodes[parents[f]];
 
+		uint32_t node;
+
 		CU_ASSERT_EQUAL_FATAL(variance_tree__node(sim->exact, parent, &call, &sim->nodes[f]), 0);
+		CU_ASSERT_EQUAL_FATAL(variance_tree__node(all, parent, &call, &node), 0);
+		CU_ASSERT_EQUAL_FATAL(node, sim->nodes[f]);
 		CU_ASSERT_EQUAL_FATAL(variance_tree__node(sim->estimated, parent, &call, &sim->nodes[f]), 0);
 	}
 	while (sim->cnt < CNT) {
@@ -304,7 +310,6 @@ static void look_at(struct study *study, struct simulation *sim)
 	}
 	factor_confidence__free(confidence);
 	factors_free(&factors);
-	CU_ASSERT_EQUAL_FATAL(variance_tree__merge(study->all, sim->exact), 0);
 }
 
 /* Of all runs together, which no run's chance moves. */
@@ -346,7 +351,7 @@ static void check_load(const struct load *load)
 	study = (struct study){.all = variance_tree__new()};
 	CU_ASSERT_PTR_NOT_NULL_FATAL(study.all);
 	for (uint64_t run = 0; run < RUNS; run++) {
-		simulate(&sim, load, 1000 * run + 17);
+		simulate(&sim, load, 1000 * run + 17, study.all);
 		memcpy(study.nodes, sim.nodes, sizeof(study.nodes));
 		look_at(&study, &sim);
 		simulation_free(&sim);

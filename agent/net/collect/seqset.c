@@ -17,13 +17,6 @@ static size_t seqset__find(const struct seqset *set, uint64_t seq)
 	return search_first(0, to, mid, set->items[mid].last >= seq);
 }
 
-bool seqset__has(const struct seqset *set, uint64_t seq)
-{
-	size_t at = seqset__find(set, seq);
-
-	return at < set->cnt && set->items[at].first <= seq;
-}
-
 static void seqset__delete(struct seqset *set, size_t at)
 {
 	set->cnt--;
@@ -83,15 +76,6 @@ void seqset__remove(struct seqset *set, uint64_t seq)
 		range->last = seq - 1;
 		seqset__insert(set, at + 1, upper);
 	}
-}
-
-uint64_t seqset__missing(const struct seqset *set)
-{
-	uint64_t missing = set->cnt ? set->items[0].first : 0;
-
-	for (size_t i = 1; i < set->cnt; i++)
-		missing += set->items[i].first - set->items[i - 1].last - 1;
-	return missing;
 }
 
 void seqset__clear(struct seqset *set)

@@ -3,7 +3,6 @@
 #ifndef WHYLATE_NET_COLLECT_SEQSET_H
 #define WHYLATE_NET_COLLECT_SEQSET_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,9 +22,6 @@ struct seqset {
 int seqset__add(struct seqset *set, uint64_t seq);
 /* Takes back what seqset__add() has just put in; splitting a range needs no room that was not there then. */
 void seqset__remove(struct seqset *set, uint64_t seq);
-bool seqset__has(const struct seqset *set, uint64_t seq);
-/* Numbers that are not in, below the largest that is. */
-uint64_t seqset__missing(const struct seqset *set);
 void seqset__clear(struct seqset *set);
 
 #endif
