@@ -60,33 +60,33 @@ static int follow_thread(const struct root_trail *trail, uint32_t pid, uint32_t 
 			 uint64_t ns);
 static bool can_follow(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
 
-/* The owner of the lock for which the thread spun in that time, whether it had a CPU or not; 0: none to follow. */
-static uint32_t lock_owner(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+/*
+ * Follows the owner of the lock for which the thread spun in that time, whether it had a CPU or not; *err is 0 or
+ * -ENOMEM.  False: there is none to follow.
+ */
+static bool follow_spin(const struct root_trail *trail, const struct root_leaf *leaf, uint32_t pid, uint32_t tid,
+			uint64_t ns, int *err)
 {
-	uint32_t owner = spins_owner(&trail->roots->spins, trail->session, tid, from_ts, to_ts);
+	uint32_t owner = spins_owner(&trail->roots->spins, trail->session, tid, leaf->from_ts, leaf->to_ts);
+	struct root_trail next;
 
-	return can_follow(trail, owner, from_ts, to_ts) ? owner : 0;
-}
-
-static int follow_owner(const struct root_trail *trail, const struct root_leaf *leaf, uint32_t pid, uint32_t tid,
-			uint32_t owner, uint64_t ns)
-{
-	struct root_trail next = *trail;
-
+	if (!can_follow(trail, owner, leaf->from_ts, leaf->to_ts))
+		return false;
+	next = *trail;
 	next.way.other = next.way.spins = true;
-	if (root_trail__hop(&next, pid, tid))
-		return -ENOMEM;
-	return follow_thread(&next, 0, owner, leaf->from_ts, leaf->to_ts, ns);
+	*err = root_trail__hop(&next, pid, tid) ? -ENOMEM
+						: follow_thread(&next, 0, owner, leaf->from_ts, leaf->to_ts, ns);
+	return true;
 }
 
 /* The thread ran, for the request of that sid and type; where it spun, the owner of that lock is followed. */
 static int add_code(const struct root_trail *trail, struct root_leaf leaf, uint32_t pid, uint32_t tid, uint32_t name,
 		    uint64_t sid, uint32_t type, uint64_t ns)
 {
-	uint32_t owner = lock_owner(trail, tid, leaf.from_ts, leaf.to_ts);
+	int err;
 
-	if (owner)
-		return follow_owner(trail, &leaf, pid, tid, owner, ns);
+	if (follow_spin(trail, &leaf, pid, tid, ns, &err))
+		return err;
 	leaf.key.kind = ROOT_CODE;
 	leaf.on_cpu = true;
 	if (set_thread(trail, &leaf, pid, tid, name) || type_text(trail, tid, sid, type, &leaf.key.type))
@@ -164,14 +164,12 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 {
 	const char *name = traces_string(trail->roots->traces, step->culprit_name);
 	const struct graph_segment *most;
-	uint32_t owner = 0;
 	uint64_t ran_ns;
+	int err;
 
 	/* With a CPU it would have spun on. */
-	if (step->state == WL_STATE_RUNQ_PREEMPT)
-		owner = lock_owner(trail, step->tid, leaf.from_ts, leaf.to_ts);
-	if (owner)
-		return follow_owner(trail, &leaf, step->pid, step->tid, owner, ns);
+	if (step->state == WL_STATE_RUNQ_PREEMPT && follow_spin(trail, &leaf, step->pid, step->tid, ns, &err))
+		return err;
 	leaf.time = step->state == WL_STATE_RUNQ_PREEMPT ? ROOT_TIME_TAKEN : ROOT_TIME_OTHER;
 	if (!step->culprit_tid)
 		return add_unknown(trail, leaf, *name ? name : NULL, ns);

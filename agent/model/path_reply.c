@@ -174,13 +174,21 @@ static bool is_idle(const struct walk *walk, uint32_t tid, uint64_t at_ts)
 	       segment->state == WL_STATE_BLOCKED_POLL;
 }
 
+/* What that thread did since then: it had what this one waited for. */
+static int follow(struct walk *walk, const struct frame *frame, uint32_t pid, uint32_t tid, uint64_t since_ts,
+		  enum path_via via, uint8_t kind)
+{
+	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
+
+	return walk__follow(walk, &wait, pid, tid, since_ts, via, kind, WL_CERTAINTY_INFERRED);
+}
+
 /*
  * The interval's own wait, back to begin_ts, for something that is not known; a message from another host that the
  * thread got before it went on with the interval is kept for its address.
  */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
 {
-	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
 	struct path_step step = frame__step(frame, segment);
 	struct graph_handoff *handoff;
 	size_t cnt;
@@ -188,8 +196,7 @@ int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segmen
 
 	/* The worker was at it, or at others that were before it. */
 	if (walk->worker_tid && !frame->depth && !is_idle(walk, walk->worker_tid, frame->at_ts))
-		return walk__follow(walk, &wait, walk->worker_pid, walk->worker_tid, begin_ts, PATH_VIA_WAKEUP, 0,
-				    WL_CERTAINTY_INFERRED);
+		return follow(walk, frame, walk->worker_pid, walk->worker_tid, begin_ts, PATH_VIA_WAKEUP, 0);
 	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->at_ts, frame->own_end_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < IDLE_LOOKS_MAX && !err; i++)
 		if (!handoff[cnt - 1 - i].from_tid && is_message(&handoff[cnt - 1 - i]))
@@ -201,7 +208,6 @@ int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segmen
 /* From when it asked until the reply came: what the thread did that replied. */
 int walk__follow_reply(struct walk *walk, struct frame *frame)
 {
-	const struct graph_segment wait = {.state = WL_STATE_BLOCKED_NET, .pid = frame->pid};
 	const struct graph_handoff *reply = frame->reply;
 	const struct graph_wakeup *notice = frame->notice;
 	uint64_t asked_ts = frame->asked_ts > frame->low_ts ? frame->asked_ts : frame->low_ts;
@@ -209,10 +215,8 @@ int walk__follow_reply(struct walk *walk, struct frame *frame)
 	frame->reply = NULL;
 	frame->notice = NULL;
 	if (notice)
-		return walk__follow(walk, &wait, notice->waker_pid, notice->waker_tid, asked_ts, PATH_VIA_WAKEUP, 0,
-				    WL_CERTAINTY_INFERRED);
-	return walk__follow(walk, &wait, reply->from_pid, reply->from_tid, asked_ts, PATH_VIA_HANDOFF, reply->kind,
-			    WL_CERTAINTY_INFERRED);
+		return follow(walk, frame, notice->waker_pid, notice->waker_tid, asked_ts, PATH_VIA_WAKEUP, 0);
+	return follow(walk, frame, reply->from_pid, reply->from_tid, asked_ts, PATH_VIA_HANDOFF, reply->kind);
 }
 
 /* In its event loop when the reply came: until it was awake the reply was under way. */

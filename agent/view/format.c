@@ -151,14 +151,20 @@ const char *format_change(char buf[FORMAT_SZ], double ratio)
 	return buf;
 }
 
-const char *format_change_ci(char buf[FORMAT_CI_SZ], struct ci ci)
+static const char *change_ci(char buf[FORMAT_CI_SZ], struct ci ci,
+			     const char *(*format)(char buf[FORMAT_SZ], double value))
 {
 	char lo[FORMAT_SZ], hi[FORMAT_SZ];
 
 	*buf = '\0';
 	if (!isnan(ci.lo))
-		snprintf(buf, FORMAT_CI_SZ, "[%s to %s]", format_change(lo, ci.lo), format_change(hi, ci.hi));
+		snprintf(buf, FORMAT_CI_SZ, "[%s to %s]", format(lo, ci.lo), format(hi, ci.hi));
 	return buf;
+}
+
+const char *format_change_ci(char buf[FORMAT_CI_SZ], struct ci ci)
+{
+	return change_ci(buf, ci, format_change);
 }
 
 const char *format_time_change(char buf[FORMAT_SZ], double ns)
@@ -173,10 +179,5 @@ const char *format_time_change(char buf[FORMAT_SZ], double ns)
 
 const char *format_time_change_ci(char buf[FORMAT_CI_SZ], struct ci ci)
 {
-	char lo[FORMAT_SZ], hi[FORMAT_SZ];
-
-	*buf = '\0';
-	if (!isnan(ci.lo))
-		snprintf(buf, FORMAT_CI_SZ, "[%s to %s]", format_time_change(lo, ci.lo), format_time_change(hi, ci.hi));
-	return buf;
+	return change_ci(buf, ci, format_time_change);
 }
