@@ -43,7 +43,8 @@ static bool plain_seconds(const char *text, uint64_t *ns)
 	return true;
 }
 
-int side_time__parse(struct side_time *time, const char *text)
+/* 0 or -EINVAL: it is none of the four. */
+static int side_time__parse(struct side_time *time, const char *text)
 {
 	*time = (struct side_time){SIDE_TIME_OPEN, 0};
 	if (!*text)

@@ -30,8 +30,6 @@ struct side {
  * side__free() in either case. */
 int side__parse(struct side *side, const char *text, const char **bad);
 void side__free(struct side *side);
-/* 0 or -EINVAL: it is none of the four. */
-int side_time__parse(struct side_time *time, const char *text);
 /* Of a recording from begin_wall_ns to end_wall_ns; 0: open. */
 uint64_t side_time__wall_ns(const struct side_time *time, uint64_t begin_wall_ns, uint64_t end_wall_ns);
 

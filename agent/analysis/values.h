@@ -95,9 +95,6 @@ const struct sampled_value *values_at(const struct values *values, uint64_t sess
  */
 int values_report(struct report *report, const struct values *values, const struct report_opts *opts);
 
-/* "`items` in `normalize_basket` is 1,400 (typical 8–14)"; NULL: out of memory. */
-char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena);
-
 /*
  * Two groups of recordings: `is_slow` of each session of values.session_ids.  The report is as above; `arena` owns it.
  * 0 or -ENOMEM.

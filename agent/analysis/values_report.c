@@ -483,7 +483,8 @@ static const char *growth_name(struct ci exponent)
 	return names[found];
 }
 
-char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena)
+/* "`items` in `normalize_basket` is 1,400 (typical 8–14)"; NULL: out of memory. */
+static char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena)
 {
 	char median[48], lo[48], hi[48] = "", typical[128], grows[96] = "";
 

@@ -93,7 +93,6 @@ static inline uint8_t to_upper(uint8_t byte)
 
 /* request_web.c: a part of a route, or of a subject; a URI's path as a route; `cut`: it goes on beyond `len`. */
 void request_segment(struct request_text *text, const uint8_t *segment, size_t len);
-void request_route(struct request_text *text, const uint8_t *uri, size_t len, bool cut);
 bool request_parse_http(const struct request_bytes *request, struct request_parsed *parsed);
 bool request_parse_fastcgi(const struct request_bytes *request, struct request_parsed *parsed);
 bool request_parse_uwsgi(const struct request_bytes *request, struct request_parsed *parsed);

@@ -79,7 +79,7 @@ static size_t skip_authority(const uint8_t *uri, size_t len)
 	return at;
 }
 
-void request_route(struct request_text *text, const uint8_t *uri, size_t len, bool cut)
+static void request_route(struct request_text *text, const uint8_t *uri, size_t len, bool cut)
 {
 	size_t at = skip_authority(uri, len), segments = 0;
 

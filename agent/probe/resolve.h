@@ -66,7 +66,4 @@ void probe_of_target(const struct probe_target *target, const struct probe_line 
  */
 int probe_targets_replan(struct program *program, const probe_lines *lines, struct probe_targets *targets);
 
-/* What the planner must see to for this line. */
-struct plan_needs probe_line_needs(const struct probe_line *line);
-
 #endif

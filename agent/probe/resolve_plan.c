@@ -103,7 +103,8 @@ static int drop_repeated(struct planner *planner)
 	return err;
 }
 
-struct plan_needs probe_line_needs(const struct probe_line *line)
+/* What the planner must see to for this line. */
+static struct plan_needs probe_line_needs(const struct probe_line *line)
 {
 	return (struct plan_needs){
 		.exit = probe_line_needs_exit(line),

@@ -154,7 +154,8 @@ static void lock_taken(struct section_state *state, const struct flow_insn *insn
 	state->depth++;
 }
 
-void flow_step(const struct flow *flow, size_t idx, struct section_state *state)
+/* What the instruction does to the state. */
+static void flow_step(const struct flow *flow, size_t idx, struct section_state *state)
 {
 	const struct flow_insn *insn = &flow->insns.items[idx];
 

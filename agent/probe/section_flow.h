@@ -33,8 +33,6 @@ int flow_read(struct program *program, uint32_t function, const struct call_targ
 int flow_run(struct flow *flow);
 void flow_free(struct flow *flow);
 
-/* What the instruction does to the state. */
-void flow_step(const struct flow *flow, size_t idx, struct section_state *state);
 /* Calls `visit` for all that were reached, with what is known before each.  0 or what it returns. */
 int flow_walk(const struct flow *flow,
 	      int (*visit)(void *arg, const struct flow_insn *insn, const struct section_state *state), void *arg);

@@ -21,7 +21,8 @@ bool section_value_same(const struct section_value *a, const struct section_valu
 
 /* --- the stack ---------------------------------------------------------------------------------------------------- */
 
-const struct section_slot *section_slot_at(const struct section_state *state, int32_t off)
+/* NULL: nothing is known of what lies there. */
+static const struct section_slot *section_slot_at(const struct section_state *state, int32_t off)
 {
 	for (size_t i = 0; i < state->slot_cnt; i++)
 		if (state->slots[i].off == off)

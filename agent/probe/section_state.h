@@ -60,7 +60,5 @@ void section_state_called(struct section_state *state, uint64_t addr, bool keeps
 bool section_value_same(const struct section_value *a, const struct section_value *b);
 /* The address that a move reads or writes. */
 struct section_value section_address(const struct section_state *state, const struct code_move *move);
-/* NULL: nothing is known of what lies there. */
-const struct section_slot *section_slot_at(const struct section_state *state, int32_t off);
 
 #endif

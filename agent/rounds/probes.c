@@ -40,7 +40,8 @@ static double estimate_ns(struct program *program, const struct plan *plan)
 	return capture__call_cost_ns(plan) + PROGRAM_NS;
 }
 
-int rounds_function(struct rounds *rounds, uint32_t func, uint32_t *idx)
+/* The function's place, new if need be, with its plan: 0 or -errno. */
+static int rounds_function(struct rounds *rounds, uint32_t func, uint32_t *idx)
 {
 	const struct plan_needs needs = {.exit = true}, count = {0};
 	struct round_function made = {.func = func, .parent = RECORDED_UNKNOWN};
@@ -109,7 +110,7 @@ static int add_child(struct rounds *rounds, uint32_t func, double weight)
 }
 
 /* What disassembly tells, and what was met on stacks, most of it first. */
-int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt)
+static int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt)
 {
 	struct rounds *rounds = ctx;
 	const struct call_edge *edges = NULL;

@@ -93,12 +93,8 @@ struct rounds {
 
 /* --- probes.c ----------------------------------------------------------------------------------------------------- */
 
-/* The function's place, new if need be, with its plan: 0 or -errno. */
-int rounds_function(struct rounds *rounds, uint32_t func, uint32_t *idx);
 /* All that have a return probe, which is not safe any more; none of those is attached. 0 or -ENOMEM. */
 int rounds_replan(struct rounds *rounds);
-/* For struct refine_input: ctx is the rounds. */
-int rounds_children(void *ctx, uint32_t func, const struct refine_child **children, size_t *cnt);
 /* Where the work of requests begins: roots, and what they call. 0, -ENOENT: nothing is known, or -errno. */
 int rounds_find_roots(struct rounds *rounds);
 /* How often the functions are called that are to be probed and of which that is not known: 0 or -ENOMEM. */

@@ -18,7 +18,8 @@ static void nap_ns(uint64_t ns)
 		;
 }
 
-bool scene_wait_for(_Atomic bool *flag)
+/* The peer has done its part before the call, or five seconds are over. */
+static bool scene_wait_for(_Atomic bool *flag)
 {
 	uint64_t limit_ts = monotonic_ns() + 5000000000ULL;
 

@@ -87,8 +87,6 @@ int peer_start(struct scene *scene);
 void peer_give(struct scene *scene, enum peer_job job);
 /* Waits until the job is done. */
 void peer_await(struct scene *scene);
-/* The peer has done its part before the call, or five seconds are over. */
-bool scene_wait_for(_Atomic bool *flag);
 
 /* Sends it by sendfile(): 1, or -1 and errno. */
 ssize_t scene_send_file(const struct scene *scene, int fd);

@@ -36,7 +36,7 @@ struct go_runtime {
 /* --- version ------------------------------------------------------------------------------------------------------ */
 
 /* The magic bytes, the size of pointers, and flags: 2, the version lies here, with its length before it. */
-int go_version_of(const struct elf_image *image, char *version, size_t sz)
+static int go_version_of(const struct elf_image *image, char *version, size_t sz)
 {
 	static const char magic[] = "\xff Go buildinf:";
 	const struct elf_section *section = elf_image__section(image, ".go.buildinfo");

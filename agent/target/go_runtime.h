@@ -39,8 +39,6 @@ bool go_runtime__role(const struct go_runtime *go, uint64_t start_pc, char comm[
 
 /* By the version: 0, -ENOTSUP: it is not known. */
 int go_layout_by_version(const char *version, struct go_layout *layout);
-/* The version that the file says it was built by: 0, -ENOENT: none, or none of 1.18 and later. */
-int go_version_of(const struct elf_image *image, char *version, size_t sz);
 /* Bytes to the first instruction of a function that a probe is cheap on, with the arguments still in registers; -1:
  * there is none. */
 int go_probe_off(const uint8_t *code, size_t sz);

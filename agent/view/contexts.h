@@ -20,8 +20,6 @@ void text_crosstalk(struct page *page, const struct contexts *contexts, uint32_t
 
 /* The name of a type, by its index. */
 const char *view_type_name(const struct contexts *contexts, uint32_t type);
-/* "tcp:80 GET / > socket app > unix mariadbd", in buf. */
-const char *view_context_chain(char *buf, size_t sz, const struct contexts *contexts, uint32_t line);
 
 /* Of the time that requests had a CPU, in samples; NAN: there are none. */
 double view_part_cpu_share(const struct contexts *contexts, const struct context_part *part);

@@ -26,7 +26,8 @@ const char *view_type_name(const struct contexts *contexts, uint32_t type)
 	return *name ? name : "(no name)";
 }
 
-const char *view_context_chain(char *buf, size_t sz, const struct contexts *contexts, uint32_t line)
+/* "tcp:80 GET / > socket app > unix mariadbd", in buf. */
+static const char *view_context_chain(char *buf, size_t sz, const struct contexts *contexts, uint32_t line)
 {
 	const struct context_line *at = &contexts->lines.items[line];
 	size_t len;

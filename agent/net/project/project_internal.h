@@ -118,7 +118,6 @@ struct project_sums {
 	uint64_t rows, latency_ns; /* the latter as the database adds: modulo 2^64 */
 	double weight;
 };
-int projector__read_block(struct projector *projector, const struct project_block *block, struct shard_block *out);
 int projector__put_rows(struct projector *projector, const struct project_block *block, struct project_sums *sums);
 /* The text as it is, or its hash where texts are to be redacted; buf is memory for it. */
 #define PROJECT_REDACTED_SZ 96

@@ -45,7 +45,8 @@ const char *projector__redacted(const struct projector *projector, const char *t
 	return buf;
 }
 
-int projector__read_block(struct projector *projector, const struct project_block *block, struct shard_block *out)
+static int projector__read_block(struct projector *projector, const struct project_block *block,
+				 struct shard_block *out)
 {
 	struct shard_file *file = &projector->file;
 	struct shard_block_header header;
