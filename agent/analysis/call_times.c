@@ -15,20 +15,6 @@ void calls_sort(struct call *calls, size_t cnt)
 		qsort(calls, cnt, sizeof(*calls), compare_calls);
 }
 
-static int reserve_nest(struct call_times *times, size_t cnt)
-{
-	void *grown;
-
-	if (cnt <= times->nest_room)
-		return 0;
-	grown = realloc(times->nest, 2 * cnt * sizeof(*times->nest));
-	if (!grown)
-		return -ENOMEM;
-	times->nest = grown;
-	times->nest_room = 2 * cnt;
-	return 0;
-}
-
 /*
  * Who encloses whom, by what is under way on a thread when a call begins.  A call that outlasts the one around it (it
  * was abandoned, or its times were lost) is cut to it.
@@ -40,14 +26,14 @@ static void make_nest(struct call_times *times, const struct call *calls, size_t
 	for (uint32_t i = 0; i < cnt; i++) {
 		if (i && calls[i].tid != calls[i - 1].tid)
 			top = TREE_NONE;
-		while (top != TREE_NONE && times->nest[top].end_ts <= calls[i].begin_ts)
-			top = times->nest[top].parent;
-		times->nest[i].parent = top;
-		times->nest[i].node = TREE_NONE;
-		times->nest[i].begin_ts = calls[i].begin_ts;
-		times->nest[i].end_ts = calls[i].end_ts > calls[i].begin_ts ? calls[i].end_ts : calls[i].begin_ts;
-		if (top != TREE_NONE && times->nest[i].end_ts > times->nest[top].end_ts)
-			times->nest[i].end_ts = times->nest[top].end_ts;
+		while (top != TREE_NONE && times->nest.items[top].end_ts <= calls[i].begin_ts)
+			top = times->nest.items[top].parent;
+		times->nest.items[i].parent = top;
+		times->nest.items[i].node = TREE_NONE;
+		times->nest.items[i].begin_ts = calls[i].begin_ts;
+		times->nest.items[i].end_ts = calls[i].end_ts > calls[i].begin_ts ? calls[i].end_ts : calls[i].begin_ts;
+		if (top != TREE_NONE && times->nest.items[i].end_ts > times->nest.items[top].end_ts)
+			times->nest.items[i].end_ts = times->nest.items[top].end_ts;
 		top = i;
 	}
 }
@@ -77,11 +63,8 @@ static uint64_t time_on_path(const struct call_stretch *stretches, size_t cnt, u
 /* The place of a node in times->times, which gets one if it has none. */
 static int place_of(struct call_times *times, uint32_t node, size_t *place)
 {
-	uint64_t none = 0;
-
-	while (times->places.cnt <= node)
-		if (vec_push(&times->places, none))
-			return -ENOMEM;
+	if (vec_extend(&times->places, (size_t)node + 1))
+		return -ENOMEM;
 	/* Of an earlier interval: its round is over. */
 	if (times->places.items[node] >> 32 != times->round) {
 		if (vec_push(&times->times, ((struct tree_time){.node = node})))
@@ -136,18 +119,18 @@ static int add_own(struct call_times *times, struct variance_tree *tree, const s
 		   const struct call_stretch *stretches, size_t stretch_cnt)
 {
 	for (size_t i = 0; i < call_cnt; i++) {
-		uint32_t around = times->nest[i].parent, parent = TREE_ROOT, node;
-		uint64_t ns = time_on_path(stretches, stretch_cnt, calls[i].tid, times->nest[i].begin_ts,
-					   times->nest[i].end_ts);
+		uint32_t around = times->nest.items[i].parent, parent = TREE_ROOT, node;
+		uint64_t ns = time_on_path(stretches, stretch_cnt, calls[i].tid, times->nest.items[i].begin_ts,
+					   times->nest.items[i].end_ts);
 
 		if (!ns)
 			continue;
 		/* Whoever encloses a call that is on the path is so as well. */
 		if (around != TREE_NONE)
-			parent = times->nest[around].node;
+			parent = times->nest.items[around].node;
 		if (node_of(times, tree, parent, &calls[i], false, &node))
 			return -ENOMEM;
-		times->nest[i].node = node;
+		times->nest.items[i].node = node;
 		if (node != parent && add_time(times, node, &calls[i], ns, true))
 			return -ENOMEM;
 	}
@@ -170,8 +153,8 @@ static uint32_t innermost(const struct call_times *times, const struct call *cal
 {
 	uint32_t call = last_begun(calls, cnt, tid, ts);
 
-	while (call != TREE_NONE && times->nest[call].end_ts <= ts)
-		call = times->nest[call].parent;
+	while (call != TREE_NONE && times->nest.items[call].end_ts <= ts)
+		call = times->nest.items[call].parent;
 	return call;
 }
 
@@ -190,15 +173,15 @@ static int add_behind(struct call_times *times, struct variance_tree *tree, cons
 	uint64_t from = behind->stretch.begin_ts, to = behind->stretch.end_ts;
 	uint32_t path[TREE_DEPTH_MAX], depth = 0, parent = behind->base;
 
-	for (uint32_t at = call; at != TREE_NONE && depth < TREE_DEPTH_MAX; at = times->nest[at].parent)
+	for (uint32_t at = call; at != TREE_NONE && depth < TREE_DEPTH_MAX; at = times->nest.items[at].parent)
 		path[depth++] = at;
 	while (depth--) {
 		if (node_of(times, tree, parent, &behind->calls[path[depth]], parent == behind->base, node))
 			return -ENOMEM;
 		parent = *node;
 	}
-	from = times->nest[call].begin_ts > from ? times->nest[call].begin_ts : from;
-	to = times->nest[call].end_ts < to ? times->nest[call].end_ts : to;
+	from = times->nest.items[call].begin_ts > from ? times->nest.items[call].begin_ts : from;
+	to = times->nest.items[call].end_ts < to ? times->nest.items[call].end_ts : to;
 	if (to <= from || *node == behind->base)
 		return 0;
 	return add_time(times, *node, &behind->calls[call], to - from,
@@ -214,7 +197,7 @@ static int add_other(struct call_times *times, struct variance_tree *tree, const
 	uint32_t chain[TREE_DEPTH_MAX], depth = 0, node;
 	int err = 0;
 
-	for (uint32_t at = around; at != TREE_NONE && depth < TREE_DEPTH_MAX; at = times->nest[at].parent)
+	for (uint32_t at = around; at != TREE_NONE && depth < TREE_DEPTH_MAX; at = times->nest.items[at].parent)
 		chain[depth++] = at;
 	while (depth-- && !err)
 		err = add_behind(times, tree, behind, chain[depth], &node);
@@ -248,8 +231,8 @@ static uint32_t waits_in(const struct call_times *times, const struct call *call
 			next++;
 	if (next < cnt && calls[next].tid == stretch->tid && calls[next].begin_ts < stretch->end_ts)
 		stretch->end_ts = calls[next].begin_ts;
-	if (waits != TREE_NONE && times->nest[waits].end_ts < stretch->end_ts)
-		stretch->end_ts = times->nest[waits].end_ts;
+	if (waits != TREE_NONE && times->nest.items[waits].end_ts < stretch->end_ts)
+		stretch->end_ts = times->nest.items[waits].end_ts;
 	return waits;
 }
 
@@ -261,7 +244,7 @@ int call_times__make(struct call_times *times, struct variance_tree *tree, const
 
 	times->times.cnt = 0;
 	times->round++;
-	if (reserve_nest(times, call_cnt))
+	if (vec_extend(&times->nest, call_cnt))
 		return -ENOMEM;
 	make_nest(times, calls, call_cnt);
 	err = add_own(times, tree, calls, call_cnt, stretches, stretch_cnt);
@@ -273,7 +256,7 @@ int call_times__make(struct call_times *times, struct variance_tree *tree, const
 		behind.stretch = stretches[s];
 		behind.goes_on = s && stretches[s - 1].behind_tid == stretches[s].behind_tid;
 		waits = waits_in(times, calls, call_cnt, &behind.stretch);
-		behind.base = waits == TREE_NONE ? TREE_ROOT : times->nest[waits].node;
+		behind.base = waits == TREE_NONE ? TREE_ROOT : times->nest.items[waits].node;
 		/* The tree had no room for it, or it is cut away: what the other thread did has no place either. */
 		if (behind.base != TREE_NONE)
 			err = add_other(times, tree, &behind);
@@ -285,7 +268,7 @@ void call_times__free(struct call_times *times)
 {
 	vec_free(&times->times);
 	vec_free(&times->places);
-	free(times->nest);
+	vec_free(&times->nest);
 	*times = (struct call_times){0};
 }
 

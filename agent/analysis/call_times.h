@@ -33,16 +33,17 @@ struct call_stretch {
 	uint32_t behind_tid; /* for which `tid` waited; 0: for none */
 };
 
+struct call_nest {
+	uint32_t parent, node;
+	uint64_t begin_ts, end_ts;
+};
+
 struct call_times {
 	VEC(struct tree_time) times; /* of the last interval; ancestors before their descendants */
 	size_t skipped;              /* calls so far whose time stays in their callers': the tree is full */
 
-	struct {
-		uint32_t parent, node;
-		uint64_t begin_ts, end_ts;
-	} *nest; /* by call */
-	size_t nest_room;
-	VEC(uint64_t) places; /* by node: where it is in times, and of which round that is */
+	VEC(struct call_nest) nest; /* by call */
+	VEC(uint64_t) places;       /* by node: where it is in times, and of which round that is */
 	uint64_t round;
 };
 

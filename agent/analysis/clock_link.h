@@ -32,13 +32,10 @@ struct clock_point {
 };
 
 struct clock_link {
-	struct {
-		struct clock_point *items;
-		size_t cnt, room;
-	} points;                /* by ts, one at least */
-	int64_t offset_ns;       /* of the point in the middle */
-	uint64_t uncertainty_ns; /* the largest of any point */
-	double drift_ppm;        /* from the first to the last point; NAN with one */
+	VEC(struct clock_point) points; /* by ts, one at least */
+	int64_t offset_ns;              /* of the point in the middle */
+	uint64_t uncertainty_ns;        /* the largest of any point */
+	double drift_ppm;               /* from the first to the last point; NAN with one */
 	size_t forth_cnt, back_cnt;
 	size_t contradicting_cnt; /* messages that would have come before they were sent, of either direction */
 };

@@ -257,13 +257,11 @@ bool factor_is_named(const char *name, const char *function, bool *body)
 int factor_walk__take_out(struct factor_walk *walk, const char *name)
 {
 	const struct invocations *invocations = walk->invocations;
-	uint8_t nothing = 0;
 	int found = 0;
 	bool body;
 
-	while (walk->understood.cnt < invocations->symbols.cnt)
-		if (vec_push(&walk->understood, nothing))
-			return -ENOMEM;
+	if (vec_extend(&walk->understood, invocations->symbols.cnt))
+		return -ENOMEM;
 	for (uint32_t func = 0; func < invocations->symbols.cnt; func++) {
 		if (!factor_is_named(name, invocations_name(invocations, func), &body))
 			continue;

@@ -269,15 +269,9 @@ static void forget_whole_ones(struct invocations *to)
 static int add_call(struct loading *loading, const struct call *call, size_t *room)
 {
 	struct invocations *to = loading->to;
-	void *grown;
 
-	if (to->call_cnt == *room) {
-		*room = *room ? 2 * *room : 4096;
-		grown = realloc(to->calls, *room * sizeof(*to->calls));
-		if (!grown)
-			return -ENOMEM;
-		to->calls = grown;
-	}
+	if (vec_grow_((void **)&to->calls, room, to->call_cnt, 1, sizeof(*to->calls)))
+		return -ENOMEM;
 	to->calls[to->call_cnt++] = *call;
 	to->first[call->row + 1]++;
 	return 0;

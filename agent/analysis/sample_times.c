@@ -243,9 +243,8 @@ static int make_noise(struct sample_times *times, size_t row)
 /* Its place in to->times, which is made. */
 static int place_of(struct call_times *to, uint32_t node, uint32_t *place)
 {
-	while (to->places.cnt <= node)
-		if (vec_push(&to->places, 0))
-			return -ENOMEM;
+	if (vec_extend(&to->places, (size_t)node + 1))
+		return -ENOMEM;
 	if (to->places.items[node] >> 32 == to->round) {
 		*place = (uint32_t)to->places.items[node];
 		return 0;

@@ -66,15 +66,8 @@ static int grow(struct segments_rows *rows, uint64_t begin_wall_ns, uint64_t cnt
 
 	if (cnt > SEGMENTS_MAX)
 		return -E2BIG;
-	if (cnt > rows->room) {
-		size_t room = cnt + cnt / 2 + 16;
-		struct segment *items = realloc(segments->items, room * sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		segments->items = items;
-		rows->room = room;
-	}
+	if (vec_grow_((void **)&segments->items, &rows->room, 0, cnt, sizeof(*segments->items)))
+		return -ENOMEM;
 	memmove(segments->items + before, segments->items, segments->cnt * sizeof(*segments->items));
 	memset(segments->items, 0, before * sizeof(*segments->items));
 	memset(segments->items + before + segments->cnt, 0, (cnt - before - segments->cnt) * sizeof(*segments->items));

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define VEC(type)            \
 	struct {             \
@@ -23,6 +24,10 @@
 	vec_grow_((void **)&(vec)->items, &(vec)->room, (vec)->cnt, (more), sizeof(*(vec)->items))
 
 #define vec_push(vec, item) (vec_reserve(vec, 1) ? -ENOMEM : ((vec)->items[(vec)->cnt++] = (item), 0))
+
+/* So many elements at least, of which those that are added are zero: 0 or -ENOMEM. */
+#define vec_extend(vec, wanted) \
+	vec_extend_((void **)&(vec)->items, &(vec)->cnt, &(vec)->room, (wanted), sizeof(*(vec)->items))
 
 /* By an order of qsort() (order.h). */
 #define vec_sort(vec, order)                                                             \
@@ -75,6 +80,17 @@ static inline int vec_grow_(void **items, size_t *room, size_t cnt, size_t more,
 		return -ENOMEM;
 	*items = grown;
 	*room = want;
+	return 0;
+}
+
+static inline int vec_extend_(void **items, size_t *cnt, size_t *room, size_t wanted, size_t item_sz)
+{
+	if (wanted <= *cnt)
+		return 0;
+	if (vec_grow_(items, room, *cnt, wanted - *cnt, item_sz))
+		return -ENOMEM;
+	memset((char *)*items + *cnt * item_sz, 0, (wanted - *cnt) * item_sz);
+	*cnt = wanted;
 	return 0;
 }
 

@@ -29,6 +29,7 @@
 #ifndef WHYLATE_MODEL_PATH_H
 #define WHYLATE_MODEL_PATH_H
 
+#include "base/vec.h"
 #include "model/graph.h"
 
 #define PATH_DEPTH_MAX 32
@@ -87,14 +88,9 @@ struct path_edge {
 struct path {
 	uint64_t sid;
 	uint32_t flags; /* enum path_flag */
-	struct {
-		struct path_step *items;
-		size_t cnt, room;
-	} steps; /* by time: steps[0].begin_ts is the interval's begin_ts, each begins where the one before ends */
-	struct {
-		struct path_edge *items;
-		size_t cnt, room;
-	} edges; /* latest first; valid until the graph changes */
+	/* By time: steps[0].begin_ts is the interval's begin_ts, each begins where the one before ends. */
+	VEC(struct path_step) steps;
+	VEC(struct path_edge) edges; /* latest first; valid until the graph changes */
 };
 
 /*

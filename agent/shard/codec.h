@@ -7,6 +7,7 @@
 #ifndef WHYLATE_SHARD_CODEC_H
 #define WHYLATE_SHARD_CODEC_H
 
+#include "base/vec.h"
 #include "shard/format.h"
 #include "shard/table.h"
 
@@ -26,10 +27,7 @@ enum shard_encoding {
 enum shard_nulls { SHARD_NULLS_NONE = 0, SHARD_NULLS_BITMAP = 1, SHARD_NULLS_ALL = 2 };
 
 struct shard_encoder {
-	struct {
-		uint64_t *items;
-		size_t cnt, room;
-	} scratch;
+	VEC(uint64_t) scratch;
 };
 
 /* What may help beyond the column's own values. */

@@ -3,6 +3,8 @@
 #ifndef WHYLATE_SHARD_DAMAGE_H
 #define WHYLATE_SHARD_DAMAGE_H
 
+#include "base/vec.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,10 +20,7 @@ struct shard_damages {
 	struct shard_damage *items;
 	size_t cnt;
 	size_t room;
-	struct {
-		size_t *items;
-		size_t cnt, room;
-	} file_idx; /* of each item */
+	VEC(size_t) file_idx; /* of each item */
 };
 
 /* `what` is a static string.  0 or -ENOMEM. */

@@ -3,6 +3,7 @@
 #ifndef WHYLATE_SHARD_PACK_H
 #define WHYLATE_SHARD_PACK_H
 
+#include "base/vec.h"
 #include "shard/codec.h"
 #include "shard/compress.h"
 #include "shard/stage.h"
@@ -12,10 +13,7 @@ struct shard_packer {
 	struct shard_compressor compressor;
 	struct shard_buf raw;
 	struct shard_buf data;
-	struct {
-		uint64_t *items;
-		size_t cnt, room;
-	} dense; /* a column's values without its nulls */
+	VEC(uint64_t) dense; /* a column's values without its nulls */
 	uint32_t null_cnts[SHARD_ROW_COLUMNS_MAX];
 };
 

@@ -2,6 +2,7 @@
 #include "shard/reader.h"
 
 #include "base/progress.h"
+#include "base/vec.h"
 #include "shard/file.h"
 #include "shard/inputs.h"
 #include "shard/unpack.h"
@@ -18,10 +19,7 @@ struct shard_reader {
 	struct shard_block_header header; /* of the block at hand */
 	struct shard_block block;
 	bool select_all;
-	struct {
-		char **items;
-		size_t cnt, room;
-	} selected;
+	VEC(char *) selected;
 };
 
 struct shard_reader *shard_reader__open(const char *const *paths, size_t path_cnt, const char **bad_path)

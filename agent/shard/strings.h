@@ -3,14 +3,12 @@
 #ifndef WHYLATE_SHARD_STRINGS_H
 #define WHYLATE_SHARD_STRINGS_H
 
+#include "base/vec.h"
 #include "shard/format.h"
 
 struct shard_strings {
 	struct shard_buf bytes; /* one after the other, each with its NUL */
-	struct {
-		uint32_t *items;
-		size_t cnt, room;
-	} offs;
+	VEC(uint32_t) offs;
 	uint32_t *slots; /* hash table: index + 1 */
 	uint32_t slot_cnt;
 	uint32_t last_idx;

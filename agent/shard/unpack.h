@@ -7,6 +7,7 @@
 #ifndef WHYLATE_SHARD_UNPACK_H
 #define WHYLATE_SHARD_UNPACK_H
 
+#include "base/vec.h"
 #include "shard/block.h"
 #include "shard/compress.h"
 
@@ -15,30 +16,12 @@ struct shard_packed_column;
 struct shard_unpacker {
 	struct shard_compressor compressor;
 	struct shard_buf raw;
-	struct {
-		struct shard_packed_column *items;
-		size_t cnt, room;
-	} packed; /* as the schema has them */
-	struct {
-		struct shard_block_column *items;
-		size_t cnt, room;
-	} columns; /* those whose type is known */
-	struct {
-		union shard_value *items;
-		size_t cnt, room;
-	} values, zeros;
-	struct {
-		uint64_t *items;
-		size_t cnt, room;
-	} nulls, ones;
-	struct {
-		const char **items;
-		size_t cnt, room;
-	} strings; /* the dictionary of the column at hand */
-	struct {
-		const union shard_value **items;
-		size_t cnt, room;
-	} refs; /* by number in the schema */
+	VEC(struct shard_packed_column) packed; /* as the schema has them */
+	VEC(struct shard_block_column) columns; /* those whose type is known */
+	VEC(union shard_value) values, zeros;
+	VEC(uint64_t) nulls, ones;
+	VEC(const char *) strings;           /* the dictionary of the column at hand */
+	VEC(const union shard_value *) refs; /* by number in the schema */
 };
 
 /*

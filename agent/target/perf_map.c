@@ -54,8 +54,7 @@ struct perf_map {
 	size_t mark_sz;
 	char mark[MARK_SZ];
 	struct code_map *code;
-	struct code_range *batch;
-	size_t batch_cnt, batch_room;
+	VEC(struct code_range) batch;
 	struct known_name names[NAMES_CNT];
 	char buf[READ_SZ];
 };
@@ -223,7 +222,7 @@ static void forget(struct perf_map *map)
 		map->names[i].tag = CODE_MAP_NONE;
 	map->read_sz = 0;
 	map->mark_sz = 0;
-	map->batch_cnt = 0;
+	map->batch.cnt = 0;
 	map->in_line = map->full = false;
 }
 
@@ -310,9 +309,9 @@ static bool is_same_text(const struct perf_map *map)
 
 static int flush(struct perf_map *map, uint64_t ts)
 {
-	int err = code_map__add(map->code, map->batch, map->batch_cnt, ts);
+	int err = code_map__add(map->code, map->batch.items, map->batch.cnt, ts);
 
-	map->batch_cnt = 0;
+	map->batch.cnt = 0;
 	if (err == -ENOSPC && !map->full) {
 		map->full = true;
 		log_warn("process %d: its perf map names more than %d pieces of code; the later ones have no names",
@@ -323,18 +322,10 @@ static int flush(struct perf_map *map, uint64_t ts)
 
 static int take_range(struct perf_map *map, uint64_t start, uint64_t sz, uint64_t tag, uint64_t ts)
 {
-	if (map->batch_cnt == map->batch_room) {
-		size_t room = map->batch_room ? 2 * map->batch_room : 1024;
-		struct code_range *grown = realloc(map->batch, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		map->batch = grown;
-		map->batch_room = room;
-	}
-	map->batch[map->batch_cnt++] = (struct code_range){.start = start, .end = start + sz, .tag = tag};
+	if (vec_push(&map->batch, ((struct code_range){.start = start, .end = start + sz, .tag = tag})))
+		return -ENOMEM;
 	/* Each time all that is known is copied: in batches of its size that takes n log n. */
-	if (map->batch_cnt < BATCH_MIN || map->batch_cnt < code_map__cnt(map->code) / 2)
+	if (map->batch.cnt < BATCH_MIN || map->batch.cnt < code_map__cnt(map->code) / 2)
 		return 0;
 	return flush(map, ts);
 }
@@ -476,7 +467,7 @@ void perf_map__free(struct perf_map *map)
 	if (map->fd >= 0)
 		close(map->fd);
 	code_map__free(map->code);
-	free(map->batch);
+	vec_free(&map->batch);
 	free(map);
 }
 

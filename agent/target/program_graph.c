@@ -9,54 +9,28 @@ struct frame {
 	uint32_t id, next_edge;
 };
 
+struct place {
+	uint32_t order, low; /* order 0: not seen */
+	bool on_stack;
+};
+
 struct walk {
 	struct program *program;
 	VEC(struct frame) frames;
-	VEC(uint32_t) component; /* of functions whose cycle is not complete */
-	uint32_t *order, *low;   /* by id; order 0: not seen */
-	uint8_t *on_stack;
-	uint32_t room, seen;
+	VEC(uint32_t) component;  /* of functions whose cycle is not complete */
+	VEC(struct place) places; /* by id, which grow while modules are read on the way */
+	uint32_t seen;
 };
-
-/* Ids grow while modules are read on the way. */
-static int walk_room(struct walk *walk, uint32_t id)
-{
-	uint32_t room = walk->room ? walk->room : 1024;
-	uint32_t *order, *low;
-	uint8_t *on_stack;
-
-	if (id < walk->room)
-		return 0;
-	while (room <= id)
-		room *= 2;
-	order = realloc(walk->order, room * sizeof(*order));
-	if (order)
-		walk->order = order;
-	low = realloc(walk->low, room * sizeof(*low));
-	if (low)
-		walk->low = low;
-	on_stack = realloc(walk->on_stack, room);
-	if (on_stack)
-		walk->on_stack = on_stack;
-	if (!order || !low || !on_stack)
-		return -ENOMEM;
-	memset(order + walk->room, 0, (room - walk->room) * sizeof(*order));
-	memset(on_stack + walk->room, 0, room - walk->room);
-	walk->room = room;
-	return 0;
-}
 
 static int walk_enter(struct walk *walk, uint32_t id)
 {
 	struct frame frame = {.id = id};
-	int err = walk_room(walk, id);
 
-	if (err)
-		return err;
-	walk->order[id] = walk->low[id] = ++walk->seen;
-	walk->on_stack[id] = 1;
-	err = vec_push(&walk->frames, frame);
-	return err ? err : vec_push(&walk->component, id);
+	if (vec_extend(&walk->places, (size_t)id + 1))
+		return -ENOMEM;
+	walk->seen++;
+	walk->places.items[id] = (struct place){.order = walk->seen, .low = walk->seen, .on_stack = true};
+	return vec_push(&walk->frames, frame) ?: vec_push(&walk->component, id);
 }
 
 /* The members of a complete cycle (most often one function) stand one above the highest that they call outside of it.
@@ -84,7 +58,7 @@ static void component_close(struct walk *walk, uint32_t root)
 
 		member->height = height;
 		member->has_height = true;
-		walk->on_stack[walk->component.items[i]] = 0;
+		walk->places.items[walk->component.items[i]].on_stack = false;
 	}
 	walk->component.cnt = begin;
 }
@@ -94,6 +68,7 @@ static int walk_step(struct walk *walk)
 	struct frame *frame = &walk->frames.items[walk->frames.cnt - 1];
 	const struct call_edge *edges;
 	uint32_t id = frame->id, callee;
+	const struct place *place;
 	size_t cnt;
 	int err = program__callees(walk->program, id, &edges, &cnt);
 
@@ -101,23 +76,24 @@ static int walk_step(struct walk *walk)
 		return err;
 	if (frame->next_edge < cnt) {
 		callee = edges[frame->next_edge++].callee;
-		err = walk_room(walk, callee);
-		if (err || program_function_of(walk->program, callee)->has_height)
-			return err;
-		if (!walk->order[callee])
+		if (program_function_of(walk->program, callee)->has_height)
+			return 0;
+		if (callee >= walk->places.cnt || !walk->places.items[callee].order)
 			return walk_enter(walk, callee);
-		if (walk->on_stack[callee] && walk->order[callee] < walk->low[id])
-			walk->low[id] = walk->order[callee];
+		place = &walk->places.items[callee];
+		if (place->on_stack && place->order < walk->places.items[id].low)
+			walk->places.items[id].low = place->order;
 		return 0;
 	}
 	walk->frames.cnt--;
+	place = &walk->places.items[id];
 	if (walk->frames.cnt) {
-		uint32_t caller = walk->frames.items[walk->frames.cnt - 1].id;
+		struct place *caller = &walk->places.items[walk->frames.items[walk->frames.cnt - 1].id];
 
-		if (walk->low[id] < walk->low[caller])
-			walk->low[caller] = walk->low[id];
+		if (place->low < caller->low)
+			caller->low = place->low;
 	}
-	if (walk->low[id] == walk->order[id])
+	if (place->low == place->order)
 		component_close(walk, id);
 	return 0;
 }
@@ -135,9 +111,7 @@ uint32_t program__height(struct program *program, uint32_t id)
 		err = walk_step(&walk);
 	vec_free(&walk.frames);
 	vec_free(&walk.component);
-	free(walk.order);
-	free(walk.low);
-	free(walk.on_stack);
+	vec_free(&walk.places);
 	return err ? 0 : function->height;
 }
 

@@ -21,29 +21,17 @@ bool c_library_is_alone_in(const char *name)
 struct proof {
 	struct program *program;
 	VEC(uint32_t) visited; /* all that have been reached; also the queue */
-	uint8_t *seen;
-	uint32_t room;
+	VEC(uint8_t) seen;     /* by id */
 	bool cancels;
 };
 
 static int reach(struct proof *proof, uint32_t id)
 {
-	uint32_t room = proof->room ? proof->room : 1024;
-	uint8_t *seen;
-
-	if (id >= proof->room) {
-		while (room <= id)
-			room *= 2;
-		seen = realloc(proof->seen, room);
-		if (!seen)
-			return -ENOMEM;
-		memset(seen + proof->room, 0, room - proof->room);
-		proof->seen = seen;
-		proof->room = room;
-	}
-	if (proof->seen[id])
+	if (vec_extend(&proof->seen, (size_t)id + 1))
+		return -ENOMEM;
+	if (proof->seen.items[id])
 		return 0;
-	proof->seen[id] = 1;
+	proof->seen.items[id] = 1;
 	return vec_push(&proof->visited, id);
 }
 
@@ -124,7 +112,7 @@ bool program__may_throw(struct program *program, uint32_t id)
 		if (!prove_never(&proof, id))
 			function->throws = THROW_PERHAPS;
 		vec_free(&proof.visited);
-		free(proof.seen);
+		vec_free(&proof.seen);
 	}
 	return function->throws == THROW_PERHAPS;
 }

@@ -44,7 +44,7 @@ void tagger__free(struct tagger *tagger)
 	vec_free(&tagger->preds);
 	vec_free(&tagger->pred_first);
 	vec_free(&tagger->body);
-	free(tagger->in_body);
+	vec_free(&tagger->in_body);
 	free(tagger);
 }
 
@@ -397,9 +397,8 @@ static int make_predecessors(struct tagger *tagger)
 	size_t cnt = tagger->blocks.cnt, edges = 0;
 
 	tagger->pred_first.cnt = tagger->preds.cnt = 0;
-	if (vec_reserve(&tagger->pred_first, cnt + 1) || vec_reserve(&tagger->preds, 2 * cnt + 1))
+	if (vec_extend(&tagger->pred_first, cnt + 1) || vec_reserve(&tagger->preds, 2 * cnt + 1))
 		return -ENOMEM;
-	memset(tagger->pred_first.items, 0, (cnt + 1) * sizeof(uint32_t));
 	for (size_t b = 0; b < cnt; b++)
 		for (int e = 0; e < 2; e++)
 			if (tagger->blocks.items[b].next[e] != NO_BLOCK)

@@ -53,8 +53,7 @@ struct tagger {
 	VEC(uint32_t) rpo;
 	VEC(uint32_t) preds, pred_first; /* predecessors of block b: preds[pred_first[b] … pred_first[b + 1]) */
 	VEC(uint32_t) body;
-	uint8_t *in_body;
-	size_t in_body_room;
+	VEC(uint8_t) in_body;          /* by block */
 	struct value_frame_rule frame; /* the newest row of the unwinding table */
 };
 

@@ -248,21 +248,12 @@ static void tag_arguments(struct tagger *tagger, struct builder *builder)
 /* Blocks of the natural loop of the back edge tail → head: marked in in_body, listed in body. */
 static int loop_body(struct tagger *tagger, uint32_t head, uint32_t tail)
 {
-	if (tagger->in_body_room < tagger->blocks.cnt) {
-		uint8_t *grown = realloc(tagger->in_body, tagger->blocks.cnt);
-
-		if (!grown)
-			return -ENOMEM;
-		tagger->in_body = grown;
-		tagger->in_body_room = tagger->blocks.cnt;
-	}
-	memset(tagger->in_body, 0, tagger->blocks.cnt);
-	tagger->body.cnt = 0;
-	tagger->in_body[head] = 1;
-	if (vec_push(&tagger->body, head))
+	tagger->in_body.cnt = tagger->body.cnt = 0;
+	if (vec_extend(&tagger->in_body, tagger->blocks.cnt) || vec_push(&tagger->body, head))
 		return -ENOMEM;
-	if (!tagger->in_body[tail]) {
-		tagger->in_body[tail] = 1;
+	tagger->in_body.items[head] = 1;
+	if (!tagger->in_body.items[tail]) {
+		tagger->in_body.items[tail] = 1;
 		if (vec_push(&tagger->body, tail))
 			return -ENOMEM;
 	}
@@ -272,9 +263,9 @@ static int loop_body(struct tagger *tagger, uint32_t head, uint32_t tail)
 		for (uint32_t p = tagger->pred_first.items[b]; p < tagger->pred_first.items[b + 1]; p++) {
 			uint32_t pred = tagger->preds.items[p];
 
-			if (tagger->in_body[pred] || tagger->blocks.items[pred].order == NO_BLOCK)
+			if (tagger->in_body.items[pred] || tagger->blocks.items[pred].order == NO_BLOCK)
 				continue;
-			tagger->in_body[pred] = 1;
+			tagger->in_body.items[pred] = 1;
 			if (vec_push(&tagger->body, pred))
 				return -ENOMEM;
 		}
@@ -366,7 +357,7 @@ static int tag_loops(struct tagger *tagger, struct builder *builder)
 				bool exits = false;
 
 				for (int n = 0; n < 2; n++)
-					exits |= block->next[n] != NO_BLOCK && !tagger->in_body[block->next[n]];
+					exits |= block->next[n] != NO_BLOCK && !tagger->in_body.items[block->next[n]];
 				if (exits && tagger->insns.items[block->last].is_branch)
 					find_tested(tagger, builder, block->last, add_loop_tag, &search);
 			}

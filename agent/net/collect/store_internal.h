@@ -49,10 +49,7 @@ struct store_session {
 	bool ended;
 	int err;     /* of the last commit */
 	bool broken; /* nobody knows what its file holds */
-	struct {
-		struct received *items;
-		size_t cnt, room;
-	} pending;
+	VEC(struct received) pending;
 };
 
 struct store {

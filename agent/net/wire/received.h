@@ -6,6 +6,7 @@
 #ifndef WHYLATE_NET_WIRE_RECEIVED_H
 #define WHYLATE_NET_WIRE_RECEIVED_H
 
+#include "base/vec.h"
 #include "shard/format.h"
 #include "shard/table.h"
 #include "shard/unpack.h"
@@ -29,14 +30,8 @@ typedef int (*received_fn)(void *ctx, const struct received *received);
 struct received_scan {
 	struct shard_unpacker unpacker; /* kept from file to file; received_scan__clear() */
 	struct shard_buf body;
-	struct {
-		uint32_t *items;
-		size_t cnt, room;
-	} block_szs; /* of the blocks without an account so far */
-	struct {
-		struct received *items;
-		size_t cnt, room;
-	} rows; /* of the account at hand */
+	VEC(uint32_t) block_szs;   /* of the blocks without an account so far */
+	VEC(struct received) rows; /* of the account at hand */
 
 	uint64_t session_id;
 	uint64_t good_sz; /* all before this is accounted for */
