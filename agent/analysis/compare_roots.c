@@ -75,7 +75,8 @@ static uint32_t line_of(const struct work *work, uint32_t key, uint32_t node)
 		for (uint32_t l = 0; l < work->lines->cnt; l++) {
 			const struct root_line *line = &work->lines->lines[l];
 
-			if (line->key == key && l != work->rest[key] && line->branch.top == node)
+			if ((line->key == key || line->untold == key) && l != work->rest[key] &&
+			    line->branch.top == node)
 				return l;
 		}
 	return work->rest[key];

@@ -258,13 +258,54 @@ static int divide(struct work *work, uint32_t key, const struct root_split *spli
 	return err;
 }
 
-static uint32_t new_line(struct work *work, uint32_t key, struct root_branch branch)
+/* Of a request that began before it could be read, only the port is known. */
+static bool is_untold(const struct roots *roots, uint32_t key, uint32_t of)
+{
+	const struct root_key *untold = &roots->keys.items[key], *told = &roots->keys.items[of];
+	const char *port;
+	size_t length;
+
+	if (!untold->type || !told->type || untold->kind != told->kind || untold->role != told->role ||
+	    untold->host != told->host || untold->object != told->object)
+		return false;
+	port = roots_string(roots, untold->type);
+	length = strlen(port);
+	return !strncmp(roots_string(roots, told->type), port, length) &&
+	       roots_string(roots, told->type)[length] == ' ';
+}
+
+/* One line for what the same call path does in requests of one type, and in those that began too early to tell. */
+static uint32_t same_line(const struct work *work, uint32_t key, const struct root_branch *branch)
 {
 	struct root_lines *lines = work->lines;
 
-	if (lines->cnt == ROOT_LINES_MAX)
-		return LEFT;
+	for (uint32_t l = 0; l < lines->cnt && branch->cut != SAMPLE_ROOT; l++) {
+		struct root_line *line = &lines->lines[l];
+
+		if (line->branch.cut != branch->cut || line->untold != ROOT_NO_KEY)
+			continue;
+		if (is_untold(work->roots, line->key, key)) {
+			line->untold = line->key;
+			line->key = key;
+			return l;
+		}
+		if (is_untold(work->roots, key, line->key)) {
+			line->untold = key;
+			return l;
+		}
+	}
+	return LEFT;
+}
+
+static uint32_t new_line(struct work *work, uint32_t key, struct root_branch branch)
+{
+	struct root_lines *lines = work->lines;
+	uint32_t line = same_line(work, key, &branch);
+
+	if (line != LEFT || lines->cnt == ROOT_LINES_MAX)
+		return line;
 	lines->lines[lines->cnt].key = key;
+	lines->lines[lines->cnt].untold = ROOT_NO_KEY;
 	lines->lines[lines->cnt].branch = branch;
 	return (uint32_t)lines->cnt++;
 }

@@ -10,9 +10,12 @@
 #define ROOT_KEYS_MAX  24 /* that are split by call paths */
 #define ROOT_LINES_MAX 40 /* the rest share one */
 
+#define ROOT_NO_KEY UINT32_MAX
+
 /* A root and the call path that tells it from others with the same key. */
 struct root_line {
 	uint32_t key;
+	uint32_t untold; /* a key of requests whose type was not seen, with the same call path; ROOT_NO_KEY: none */
 	struct root_branch branch;  /* cut SAMPLE_ROOT: what no call path separates, or no sample was taken of */
 	uint64_t *ns;               /* by ranked row */
 	uint64_t *saved_ns;         /* by ranked row: how much shorter it were without the root */
