@@ -14,21 +14,51 @@ static bool *rows_of(const struct paths *paths, const uint8_t *sides, int side)
 	return rows;
 }
 
-/* A line's time in the side's rows; whether it has any. */
-static bool copy_times(uint64_t *to, const uint64_t *from, const bool *rows, const struct root_lines *lines,
-		       size_t row_cnt)
+/* The rows of one side, and what goes with a line in them. */
+struct side {
+	const bool *rows;
+	size_t row_cnt;
+	struct path_rows ranked;
+	struct root_saved saved;
+};
+
+/* Whether anything goes. */
+static bool take_saved(struct side *side, const struct root_saved *from, const struct root_lines *lines)
 {
 	size_t cnt = 0;
 	bool any = false;
 
-	for (size_t row = 0; row < row_cnt; row++) {
-		if (!rows[row])
+	for (size_t row = 0; row < side->row_cnt; row++) {
+		uint32_t at = lines->ranked->at[row];
+
+		if (!side->rows[row])
 			continue;
-		to[cnt] = from[lines->ranked->at[row]];
-		any = any || to[cnt];
+		side->saved.ns[cnt] = from->ns[at];
+		side->saved.least_ns[cnt] = from->least_ns[at];
+		side->saved.alone[cnt] = from->alone[at];
+		any = any || side->saved.ns[cnt];
 		cnt++;
 	}
 	return any;
+}
+
+static int fill_lines(struct comparison *comparison, const struct root_lines *lines, struct side *of, int side,
+		      const struct share_opts *opts)
+{
+	struct root_backlog *backlog = root_backlog__new(lines);
+	int err = backlog ? 0 : -ENOMEM;
+
+	for (size_t l = 0; l < lines->cnt && !err; l++) {
+		struct cause_gain *gain = &comparison->roots.lines[l].gain[side];
+		struct root_saved saved;
+
+		*gain = comparison->whole[side];
+		err = root_backlog__save(backlog, (uint32_t)l, &saved);
+		if (!err && take_saved(of, &saved, lines))
+			err = root_gain_compute(gain, &of->saved, &of->ranked, opts);
+	}
+	root_backlog__free(backlog);
+	return err;
 }
 
 static int fill_side(struct comparison *comparison, const struct root_lines *lines, const bool *rows, int side,
@@ -37,22 +67,24 @@ static int fill_side(struct comparison *comparison, const struct root_lines *lin
 	const struct report report = {.dataset = comparison->dataset, .tail_threshold_ns = INFINITY, .typical_ns = 0};
 	const struct share_opts share_opts = {opts->bootstrap_cnt, opts->seed, 0};
 	const struct paths paths = {.row_cnt = opts->paths->row_cnt, .ranked = (bool *)rows};
-	uint64_t *times = calloc(paths.row_cnt + 1, sizeof(*times));
-	struct path_rows ranked = {0};
-	int err = times ? path_rows__init(&ranked, &report, &paths) : -ENOMEM;
+	struct side of = {
+		.rows = rows,
+		.row_cnt = paths.row_cnt,
+		.saved = {.ns = calloc(paths.row_cnt + 1, sizeof(*of.saved.ns)),
+			  .least_ns = calloc(paths.row_cnt + 1, sizeof(*of.saved.least_ns)),
+			  .alone = calloc(paths.row_cnt + 1, sizeof(*of.saved.alone))},
+	};
+	int err = of.saved.ns && of.saved.least_ns && of.saved.alone ? path_rows__init(&of.ranked, &report, &paths)
+								     : -ENOMEM;
 
 	if (!err)
-		err = root_gain_compute(&comparison->whole[side], times, &ranked, &share_opts);
-	for (size_t l = 0; l < lines->cnt && !err; l++) {
-		struct cause_gain *gain = &comparison->roots.lines[l].gain[side];
-
-		if (copy_times(times, lines->lines[l].saved_ns, rows, lines, paths.row_cnt))
-			err = root_gain_compute(gain, times, &ranked, &share_opts);
-		else
-			*gain = comparison->whole[side];
-	}
-	path_rows__free(&ranked);
-	free(times);
+		err = root_gain_compute(&comparison->whole[side], NULL, &of.ranked, &share_opts);
+	if (!err)
+		err = fill_lines(comparison, lines, &of, side, &share_opts);
+	path_rows__free(&of.ranked);
+	free(of.saved.ns);
+	free(of.saved.least_ns);
+	free(of.saved.alone);
 	return err;
 }
 

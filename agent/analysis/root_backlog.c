@@ -3,9 +3,13 @@
  * What queued up behind a root and would not have without it.  A request that arrives while a backlog is worked off
  * waits for other requests, whose work is the root of that wait; but they are in front of it only because something had
  * held them up.  How long requests wait for each other when nothing holds them up is known from those that the root and
- * its backlogs left alone.  A wait that is longer than most of those counts as one drawn from them; it becomes shorter
- * by no more than the time that the root took since nothing was held up, as in the recursion of a queue's waits
- * (Lindley 1952).
+ * its backlogs left alone.  A wait that is longer than most of those counts as one drawn from them.
+ *
+ * In a queue it becomes shorter by no more than the time that the root took since nothing was held up (the recursion of
+ * a queue's waits, Lindley 1952): that is what goes at least.  Where those who were held up are in each other's way
+ * afterwards, as in a convoy before a lock or a crowd that is woken at once, it is more.
+ *
+ * What the root takes in the median request is its work as usual, and stays.
  */
 #include "analysis/roots_report.h"
 #include "analysis/stats.h"
@@ -42,63 +46,48 @@ struct model {
 	double weight;
 };
 
-struct backlog {
+struct root_backlog {
+	const struct root_lines *lines;
 	const struct path_rows *ranked;
 	struct begun *begun;  /* one session after the other, by time */
 	uint64_t *others_ns;  /* by ranked row: what it waited for other threads and other requests */
 	uint64_t *rest_ns;    /* others_ns without the line's own time */
 	uint64_t *own_ns;     /* by ranked row: of the line's time, what was its own work */
 	uint64_t *held_ns;    /* by ranked row: the root's time since nothing was held up, at least */
+	uint64_t usual_ns;    /* of the line in the median request */
 	uint64_t always_ns;   /* of the line in any request, at most */
 	uint64_t length_ns;   /* of the line in a request whose own work it is, the median; 0: in none */
 	uint8_t *place;       /* enum place */
 	struct model *models; /* the shortest wait first */
 	size_t row_cnt, model_cnt;
+	enum place models_from; /* the last of the places that models are of */
+	struct root_saved saved;
 };
 
 ORDER(compare_begun, struct begun, BY(a->session, b->session), BY(a->begin_ts, b->begin_ts));
 
-static void backlog__free(struct backlog *of)
-{
-	free(of->begun);
-	free(of->others_ns);
-	free(of->rest_ns);
-	free(of->own_ns);
-	free(of->held_ns);
-	free(of->place);
-	free(of->models);
-}
-
 /*
- * Time in a queue or for a CPU, also where the recording does not show who was in front; or for a thread that worked
- * for another request.
+ * Time in a queue or for a CPU, also where the recording does not show who was in front; or for other requests, or for
+ * a lock of somebody who is not known.
  */
-static bool is_for_others(const struct root_way *way, enum root_kind kind)
+static bool is_for_others(const struct root_way *way, const struct root_key *key)
 {
-	return way->category == WL_CATEGORY_QUEUE || way->category == WL_CATEGORY_RUNQ ||
-	       (way->other && kind == ROOT_CODE);
+	if (way->category == WL_CATEGORY_QUEUE || way->category == WL_CATEGORY_RUNQ)
+		return true;
+	if (key->kind == ROOT_UNKNOWN)
+		return way->category == WL_CATEGORY_LOCK;
+	return way->other && key->kind == ROOT_CODE && (key->type || way->for_it);
 }
 
-static int backlog__init(struct backlog *of, const struct root_lines *lines)
+static void take_rows(struct root_backlog *of)
 {
-	const struct roots *roots = lines->roots;
+	const struct roots *roots = of->lines->roots;
 	const struct dataset *dataset = roots->dataset;
-	size_t cnt = lines->ranked->rows.row_cnt;
 
-	*of = (struct backlog){.ranked = lines->ranked, .row_cnt = cnt};
-	of->begun = calloc(cnt + 1, sizeof(*of->begun));
-	of->others_ns = calloc(cnt + 1, sizeof(*of->others_ns));
-	of->rest_ns = calloc(cnt + 1, sizeof(*of->rest_ns));
-	of->own_ns = calloc(cnt + 1, sizeof(*of->own_ns));
-	of->held_ns = calloc(cnt + 1, sizeof(*of->held_ns));
-	of->place = calloc(cnt + 1, sizeof(*of->place));
-	of->models = calloc(cnt + 1, sizeof(*of->models));
-	if (!of->begun || !of->others_ns || !of->rest_ns || !of->own_ns || !of->held_ns || !of->place || !of->models)
-		return -ENOMEM;
 	for (size_t e = 0; e < roots->entries.cnt; e++) {
 		const struct root_entry *entry = &roots->entries.items[e];
 		const struct root_way *way = &roots->ways.items[entry->way];
-		uint32_t at = lines->ranked->at[entry->row];
+		uint32_t at = of->ranked->at[entry->row];
 
 		of->begun[at] = (struct begun){
 			.begin_ts = dataset->begin_ts[entry->row],
@@ -106,11 +95,58 @@ static int backlog__init(struct backlog *of, const struct root_lines *lines)
 			.session = dataset->session ? dataset->session[entry->row] : 0,
 			.at = at,
 		};
-		if (is_for_others(way, roots->keys.items[way->key].kind))
+		if (is_for_others(way, &roots->keys.items[way->key]))
 			of->others_ns[at] += entry->ns;
 	}
-	qsort(of->begun, cnt, sizeof(*of->begun), compare_begun);
-	return 0;
+	qsort(of->begun, of->row_cnt, sizeof(*of->begun), compare_begun);
+}
+
+struct root_backlog *root_backlog__new(const struct root_lines *lines)
+{
+	size_t cnt = lines->ranked->rows.row_cnt;
+	struct root_backlog *of = calloc(1, sizeof(*of));
+
+	if (!of)
+		return NULL;
+	*of = (struct root_backlog){
+		.lines = lines,
+		.ranked = lines->ranked,
+		.row_cnt = cnt,
+		.begun = calloc(cnt + 1, sizeof(*of->begun)),
+		.others_ns = calloc(cnt + 1, sizeof(*of->others_ns)),
+		.rest_ns = calloc(cnt + 1, sizeof(*of->rest_ns)),
+		.own_ns = calloc(cnt + 1, sizeof(*of->own_ns)),
+		.held_ns = calloc(cnt + 1, sizeof(*of->held_ns)),
+		.place = calloc(cnt + 1, sizeof(*of->place)),
+		.models = calloc(cnt + 1, sizeof(*of->models)),
+		.saved = {.ns = calloc(cnt + 1, sizeof(*of->saved.ns)),
+			  .least_ns = calloc(cnt + 1, sizeof(*of->saved.least_ns)),
+			  .alone = calloc(cnt + 1, sizeof(*of->saved.alone))},
+	};
+	if (!of->begun || !of->others_ns || !of->rest_ns || !of->own_ns || !of->held_ns || !of->place || !of->models ||
+	    !of->saved.ns || !of->saved.least_ns || !of->saved.alone) {
+		root_backlog__free(of);
+		return NULL;
+	}
+	take_rows(of);
+	return of;
+}
+
+void root_backlog__free(struct root_backlog *of)
+{
+	if (!of)
+		return;
+	free(of->begun);
+	free(of->others_ns);
+	free(of->rest_ns);
+	free(of->own_ns);
+	free(of->held_ns);
+	free(of->place);
+	free(of->models);
+	free(of->saved.ns);
+	free(of->saved.least_ns);
+	free(of->saved.alone);
+	free(of);
 }
 
 static uint64_t longer(uint64_t a_ns, uint64_t b_ns)
@@ -119,7 +155,7 @@ static uint64_t longer(uint64_t a_ns, uint64_t b_ns)
 }
 
 /* Who overlaps a request that the root held up is behind it if it waits longer than usual, and holds up others. */
-static void find_places(struct backlog *of, const struct root_line *line, uint64_t usual_ns)
+static void find_places(struct root_backlog *of, const struct root_line *line, uint64_t usual_ns)
 {
 	uint64_t until_ts = 0, passed_ns = 0, longest_ns = 0, longest_end_ts = 0, own_ns = 0;
 
@@ -153,11 +189,12 @@ static void find_places(struct backlog *of, const struct root_line *line, uint64
 }
 
 /* The waits of all requests up to that place; false: too few. */
-static bool take_models(struct backlog *of, const struct stats_order *by_rest, enum place up_to, double share_min)
+static bool take_models(struct root_backlog *of, const struct stats_order *by_rest, enum place up_to, double share_min)
 {
 	double weight = 0;
 
 	of->model_cnt = 0;
+	of->models_from = up_to;
 	for (size_t i = 0; i < of->row_cnt; i++) {
 		uint32_t at = by_rest->rows[i];
 
@@ -170,7 +207,7 @@ static bool take_models(struct backlog *of, const struct stats_order *by_rest, e
 }
 
 /* The wait that this share of the models, by weight, does not exceed. */
-static uint64_t model_at(const struct backlog *of, double share)
+static uint64_t model_at(const struct root_backlog *of, double share)
 {
 	size_t last = of->model_cnt - 1;
 	double weight = share * of->models[last].weight;
@@ -182,7 +219,7 @@ static uint64_t model_at(const struct backlog *of, double share)
  * A wait without the line, for one that is longer than usual: so many stay longer that of all near the line's backlogs
  * as many do as of those that were left alone.
  */
-static uint64_t draw(const struct backlog *of, double stay, uint32_t at)
+static uint64_t draw(const struct root_backlog *of, double stay, uint32_t at)
 {
 	double random = (double)(random_mix(at + 1) >> 11) * 0x1p-53;
 
@@ -191,7 +228,7 @@ static uint64_t draw(const struct backlog *of, double stay, uint32_t at)
 }
 
 /* Of those near the line's backlogs that wait longer than usual: how many would without it. */
-static double find_stay(const struct backlog *of, uint64_t usual_ns)
+static double find_stay(const struct root_backlog *of, uint64_t usual_ns)
 {
 	double near = 0, behind = 0;
 
@@ -203,7 +240,7 @@ static double find_stay(const struct backlog *of, uint64_t usual_ns)
 }
 
 /* What is usual without the line and its backlogs, and everybody's place; false: nothing to tell it from. */
-static bool find_usual(struct backlog *of, const struct stats_order *by_rest, const struct root_line *line,
+static bool find_usual(struct root_backlog *of, const struct stats_order *by_rest, const struct root_line *line,
 		       uint64_t *usual_ns)
 {
 	*usual_ns = UINT64_MAX;
@@ -226,14 +263,14 @@ static bool find_usual(struct backlog *of, const struct stats_order *by_rest, co
  * Whose own work it is began before the others that it held up, often before the window, too: then how long it had
  * worked is not seen of them.
  */
-static int find_length(struct backlog *of, const struct root_line *line)
+static int find_length(struct root_backlog *of, const struct root_line *line)
 {
 	const double *weights = of->ranked->weights;
 	double weight = 0, of_own = 0, all = 0, met = 0;
 	struct stats_order order;
 	int err;
 
-	of->always_ns = of->length_ns = 0;
+	of->usual_ns = of->always_ns = of->length_ns = 0;
 	for (size_t i = 0; i < of->row_cnt; i++) {
 		all += weights[i];
 		met += line->ns[i] ? weights[i] : 0;
@@ -243,7 +280,8 @@ static int find_length(struct backlog *of, const struct root_line *line)
 		err = stats_order__init(&order, line->ns, weights, of->row_cnt);
 		if (err)
 			return err;
-		of->always_ns = HELD_FACTOR * stats_quantile(&order, 0.5, NULL, NULL, order.total_weight);
+		of->usual_ns = stats_quantile(&order, 0.5, NULL, NULL, order.total_weight);
+		of->always_ns = HELD_FACTOR * of->usual_ns;
 		stats_order__free(&order);
 	}
 	for (size_t i = 0; i < of->row_cnt; i++)
@@ -259,47 +297,85 @@ static int find_length(struct backlog *of, const struct root_line *line)
 	return err;
 }
 
-static int save_line(struct backlog *of, const struct root_lines *lines, struct root_line *line)
+/* A line's time may be waits for others only in part. */
+static void find_rests(struct root_backlog *of, const struct root_line *line)
 {
-	struct stats_order by_rest;
-	uint64_t usual_ns;
-	double stay;
-	int err;
+	const struct roots *roots = of->lines->roots;
 
-	memset(of->own_ns, 0, of->row_cnt * sizeof(*of->own_ns));
-	for (size_t o = 0; o < lines->owns.cnt; o++)
-		if (&lines->lines[lines->owns.items[o].line] == line)
-			of->own_ns[lines->owns.items[o].at] += lines->owns.items[o].ns;
+	memcpy(of->rest_ns, of->others_ns, of->row_cnt * sizeof(*of->rest_ns));
+	for (size_t e = 0; e < roots->entries.cnt; e++) {
+		const struct root_entry *entry = &roots->entries.items[e];
+		const struct root_way *way = &roots->ways.items[entry->way];
+
+		if ((way->key == line->key || way->key == line->untold) &&
+		    !is_for_others(way, &roots->keys.items[way->key]))
+			of->rest_ns[of->ranked->at[entry->row]] += entry->ns;
+	}
 	for (size_t at = 0; at < of->row_cnt; at++)
-		of->rest_ns[at] = of->others_ns[at] > line->ns[at] ? of->others_ns[at] - line->ns[at] : 0;
-	err = find_length(of, line);
-	if (err)
-		return err;
-	err = stats_order__init(&by_rest, of->rest_ns, of->ranked->weights, of->row_cnt);
-	if (err || !find_usual(of, &by_rest, line, &usual_ns))
-		goto cleanup;
-	stay = find_stay(of, usual_ns);
+		of->rest_ns[at] = of->rest_ns[at] > line->ns[at] ? of->rest_ns[at] - line->ns[at] : 0;
+}
+
+/* Its own time and what goes with it, but what it takes in the median request. */
+static void save_own(struct root_backlog *of, const struct root_line *line)
+{
 	for (size_t at = 0; at < of->row_cnt; at++) {
-		uint64_t drawn_ns, less_ns, most_ns = of->held_ns[at] - line->ns[at];
+		uint64_t usual_ns = line->ns[at] < of->usual_ns ? line->ns[at] : of->usual_ns;
+
+		of->saved.ns[at] = line->saved_ns[at];
+		if (usual_ns)
+			of->saved.ns[at] = (uint64_t)((double)line->saved_ns[at] * (double)(line->ns[at] - usual_ns) /
+						      (double)line->ns[at]);
+		of->saved.least_ns[at] = of->saved.ns[at];
+	}
+}
+
+static void save_waits(struct root_backlog *of, const struct root_line *line, uint64_t usual_ns)
+{
+	double stay = find_stay(of, usual_ns);
+
+	for (size_t at = 0; at < of->row_cnt; at++) {
+		uint64_t drawn_ns, less_ns, held_ns = of->held_ns[at] - line->ns[at];
 
 		if (of->place[at] < PLACE_BEHIND || of->rest_ns[at] <= usual_ns)
 			continue;
 		drawn_ns = draw(of, stay, (uint32_t)at);
 		less_ns = drawn_ns < of->rest_ns[at] ? of->rest_ns[at] - drawn_ns : 0;
-		line->saved_ns[at] += less_ns < most_ns ? less_ns : most_ns;
+		of->saved.ns[at] += less_ns;
+		of->saved.least_ns[at] += less_ns < held_ns ? less_ns : held_ns;
 	}
-cleanup:
-	stats_order__free(&by_rest);
-	return err;
 }
 
-int root_backlog_save(struct root_lines *lines)
+int root_backlog__save(struct root_backlog *of, uint32_t of_line, struct root_saved *saved)
 {
-	struct backlog of;
-	int err = backlog__init(&of, lines);
+	const struct root_lines *lines = of->lines;
+	const struct root_line *line = &lines->lines[of_line];
+	struct stats_order by_rest;
+	uint64_t usual_ns;
+	bool known;
+	int err;
 
-	for (size_t l = 0; l < lines->cnt && !err; l++)
-		err = save_line(&of, lines, &lines->lines[l]);
-	backlog__free(&of);
-	return err;
+	memset(of->own_ns, 0, of->row_cnt * sizeof(*of->own_ns));
+	for (size_t o = 0; o < lines->owns.cnt; o++)
+		if (lines->owns.items[o].line == of_line)
+			of->own_ns[lines->owns.items[o].at] += lines->owns.items[o].ns;
+	find_rests(of, line);
+	err = find_length(of, line);
+	if (!err)
+		err = stats_order__init(&by_rest, of->rest_ns, of->ranked->weights, of->row_cnt);
+	if (err)
+		return err;
+	save_own(of, line);
+	known = find_usual(of, &by_rest, line, &usual_ns);
+	if (known)
+		save_waits(of, line, usual_ns);
+	for (size_t at = 0; at < of->row_cnt; at++) {
+		of->saved.alone[at] = known && of->place[at] <= of->models_from;
+		if (of->saved.ns[at] > of->ranked->latency_ns[at])
+			of->saved.ns[at] = of->ranked->latency_ns[at];
+		if (of->saved.least_ns[at] > of->saved.ns[at])
+			of->saved.least_ns[at] = of->saved.ns[at];
+	}
+	stats_order__free(&by_rest);
+	*saved = of->saved;
+	return 0;
 }

@@ -34,39 +34,48 @@ static bool has_rows_beyond(const struct stats_order *order, double p)
 	double above = 0, limit = (1 - p) * order->total_weight;
 	size_t cnt = 0;
 
-	for (; cnt < order->cnt && cnt < BEYOND_MIN; cnt++) {
-		above += order->weights[order->rows[order->cnt - 1 - cnt]];
+	for (size_t i = order->cnt; i-- > 0 && cnt < BEYOND_MIN;) {
+		above += order->weights[order->rows[i]];
 		if (above > limit)
 			break;
+		cnt += order->weights[order->rows[i]] > 0;
 	}
 	return cnt >= BEYOND_MIN;
 }
+
+/* One account of what the latencies were without a root: values of rows, some with weight 0. */
+struct account {
+	uint64_t *left_ns;
+	double *weights;
+	struct stats_order order;
+	double mean_ns, p99_ns, p999_ns;
+	struct ci mean_ci, p99_ci, p999_ci;
+};
 
 /* The blocks of a bootstrap, with what the mean needs of each. */
 struct gain_blocks {
 	struct bootstrap_blocks blocks;
 	uint32_t *block_of, *multiplicity;
 	double *weights, *sums;
+	uint64_t seed;
 };
 
-static int gain_blocks__init(struct gain_blocks *of, const struct share_rows *rows, const uint64_t *left_ns)
+static int gain_blocks__init(struct gain_blocks *of, const struct share_rows *rows, uint64_t seed)
 {
 	const struct bootstrap_blocks *blocks = &of->blocks;
 
+	*of = (struct gain_blocks){.seed = seed};
 	if (bootstrap_blocks__init(&of->blocks, rows))
 		return -ENOMEM;
 	of->block_of = malloc((rows->row_cnt + 1) * sizeof(*of->block_of));
 	of->multiplicity = malloc((blocks->cnt + 1) * sizeof(*of->multiplicity));
-	of->weights = calloc(blocks->cnt + 1, sizeof(*of->weights));
-	of->sums = calloc(blocks->cnt + 1, sizeof(*of->sums));
+	of->weights = malloc((blocks->cnt + 1) * sizeof(*of->weights));
+	of->sums = malloc((blocks->cnt + 1) * sizeof(*of->sums));
 	if (!of->block_of || !of->multiplicity || !of->weights || !of->sums)
 		return -ENOMEM;
 	for (size_t b = 0; b < blocks->cnt; b++)
-		for (size_t row = blocks->first[b]; row < blocks->first[b + 1]; row++) {
+		for (size_t row = blocks->first[b]; row < blocks->first[b + 1]; row++)
 			of->block_of[row] = (uint32_t)b;
-			of->weights[b] += rows->weights[row];
-			of->sums[b] += rows->weights[row] * (double)left_ns[row];
-		}
 	return 0;
 }
 
@@ -79,17 +88,38 @@ static void gain_blocks__free(struct gain_blocks *of)
 	free(of->sums);
 }
 
-static void fill_intervals(struct cause_gain *gain, struct gain_blocks *of, const struct stats_order *order,
-			   uint64_t seed)
+static int account__init(struct account *account, size_t row_cnt)
+{
+	*account = (struct account){.left_ns = calloc(row_cnt + 1, sizeof(*account->left_ns)),
+				    .weights = calloc(row_cnt + 1, sizeof(*account->weights))};
+	return account->left_ns && account->weights ? 0 : -ENOMEM;
+}
+
+static void account__free(struct account *account)
+{
+	stats_order__free(&account->order);
+	free(account->left_ns);
+	free(account->weights);
+}
+
+static void account__fill_intervals(struct account *account, struct gain_blocks *of)
 {
 	double means[REPLICATES], p99s[REPLICATES], p999s[REPLICATES];
+	const struct stats_order *order = &account->order;
 	bool of_p99 = has_rows_beyond(order, P99), of_p999 = has_rows_beyond(order, P999);
 	size_t cnt = of->blocks.cnt;
 
+	for (size_t b = 0; b < cnt; b++) {
+		of->weights[b] = of->sums[b] = 0;
+		for (size_t row = of->blocks.first[b]; row < of->blocks.first[b + 1]; row++) {
+			of->weights[b] += account->weights[row];
+			of->sums[b] += account->weights[row] * (double)account->left_ns[row];
+		}
+	}
 	for (uint32_t r = 0; r < REPLICATES; r++) {
 		double total = 0, sum = 0;
 
-		bootstrap_draw(of->multiplicity, cnt, seed, r);
+		bootstrap_draw(of->multiplicity, cnt, of->seed, r);
 		for (size_t b = 0; b < cnt; b++) {
 			total += of->weights[b] * of->multiplicity[b];
 			sum += of->sums[b] * of->multiplicity[b];
@@ -98,9 +128,26 @@ static void fill_intervals(struct cause_gain *gain, struct gain_blocks *of, cons
 		p99s[r] = of_p99 ? replicate_quantile(order, of->block_of, of->multiplicity, P99, total) : NAN;
 		p999s[r] = of_p999 ? replicate_quantile(order, of->block_of, of->multiplicity, P999, total) : NAN;
 	}
-	gain->mean_ci = bootstrap_interval(means, REPLICATES, gain->mean_ns, cnt);
-	gain->p99_ci = bootstrap_interval(p99s, REPLICATES, gain->p99_ns, cnt);
-	gain->p999_ci = bootstrap_interval(p999s, REPLICATES, gain->p999_ns, cnt);
+	account->mean_ci = bootstrap_interval(means, REPLICATES, account->mean_ns, cnt);
+	account->p99_ci = bootstrap_interval(p99s, REPLICATES, account->p99_ns, cnt);
+	account->p999_ci = bootstrap_interval(p999s, REPLICATES, account->p999_ns, cnt);
+}
+
+/* left_ns and weights are set. */
+static int account__compute(struct account *account, struct gain_blocks *of, size_t row_cnt)
+{
+	double sum = 0;
+	int err = stats_order__init(&account->order, account->left_ns, account->weights, row_cnt);
+
+	if (err)
+		return err;
+	for (size_t row = 0; row < row_cnt; row++)
+		sum += account->weights[row] * (double)account->left_ns[row];
+	account->mean_ns = sum / account->order.total_weight;
+	account->p99_ns = stats_quantile(&account->order, P99, NULL, NULL, account->order.total_weight);
+	account->p999_ns = stats_quantile(&account->order, P999, NULL, NULL, account->order.total_weight);
+	account__fill_intervals(account, of);
+	return 0;
 }
 
 /*
@@ -132,34 +179,69 @@ uint64_t *root_gain_besides(const struct roots *roots)
 	return besides;
 }
 
-int root_gain_compute(struct cause_gain *gain, const uint64_t *saved_ns, const struct path_rows *ranked,
+/* An interval that another account widens; one that is not known widens nothing. */
+static struct ci widened(struct ci ci, struct ci by)
+{
+	return isnan(ci.lo) ? ci : (struct ci){fmin(ci.lo, by.lo), fmax(ci.hi, by.hi)};
+}
+
+/* One more account, of which only the intervals count. */
+static int widen(struct cause_gain *gain, struct gain_blocks *blocks, const struct path_rows *ranked,
+		 const uint64_t *saved_ns, const bool *of_rows)
+{
+	struct account account;
+	size_t cnt = ranked->rows.row_cnt;
+	double weight = 0;
+	int err = account__init(&account, cnt);
+
+	for (size_t row = 0; row < cnt && !err; row++) {
+		account.left_ns[row] = ranked->latency_ns[row] - (saved_ns ? saved_ns[row] : 0);
+		account.weights[row] = !of_rows || of_rows[row] ? ranked->weights[row] : 0;
+		weight += account.weights[row];
+	}
+	if (!err && weight > 0) {
+		err = account__compute(&account, blocks, cnt);
+		gain->mean_ci = widened(gain->mean_ci, account.mean_ci);
+		gain->p99_ci = widened(gain->p99_ci, account.p99_ci);
+		gain->p999_ci = widened(gain->p999_ci, account.p999_ci);
+	}
+	account__free(&account);
+	return err;
+}
+
+int root_gain_compute(struct cause_gain *gain, const struct root_saved *saved, const struct path_rows *ranked,
 		      const struct share_opts *opts)
 {
 	size_t cnt = ranked->rows.row_cnt;
-	uint64_t *left_ns = calloc(cnt + 1, sizeof(*left_ns));
-	struct gain_blocks blocks = {.block_of = NULL};
-	struct stats_order order = {0};
-	double sum = 0;
-	int err = left_ns ? 0 : -ENOMEM;
+	struct gain_blocks blocks;
+	struct account account;
+	int err = account__init(&account, cnt);
 
 	*gain = GAIN_UNKNOWN;
-	for (size_t row = 0; row < cnt && !err; row++) {
-		if (saved_ns[row] < ranked->latency_ns[row])
-			left_ns[row] = ranked->latency_ns[row] - saved_ns[row];
-		sum += ranked->weights[row] * (double)left_ns[row];
-	}
 	if (!err)
-		err = stats_order__init(&order, left_ns, ranked->weights, cnt);
-	if (!err && cnt) {
-		gain->mean_ns = sum / order.total_weight;
-		gain->p99_ns = stats_quantile(&order, P99, NULL, NULL, order.total_weight);
-		gain->p999_ns = stats_quantile(&order, P999, NULL, NULL, order.total_weight);
-		err = gain_blocks__init(&blocks, &ranked->rows, left_ns);
-		if (!err)
-			fill_intervals(gain, &blocks, &order, opts->seed);
+		err = gain_blocks__init(&blocks, &ranked->rows, opts->seed);
+	else
+		blocks = (struct gain_blocks){.seed = 0};
+	for (size_t row = 0; row < cnt && !err; row++) {
+		account.left_ns[row] = ranked->latency_ns[row] - (saved ? saved->ns[row] : 0);
+		account.weights[row] = ranked->weights[row];
 	}
+	if (!err && cnt)
+		err = account__compute(&account, &blocks, cnt);
+	if (!err && cnt)
+		*gain = (struct cause_gain){
+			.mean_ns = account.mean_ns,
+			.p99_ns = account.p99_ns,
+			.p999_ns = account.p999_ns,
+			.mean_ci = account.mean_ci,
+			.p99_ci = account.p99_ci,
+			.p999_ci = account.p999_ci,
+		};
+	if (!err && cnt && saved)
+		err = widen(gain, &blocks, ranked, saved->least_ns, NULL);
+	if (!err && cnt && saved)
+		err = widen(gain, &blocks, ranked, NULL, saved->alone);
 	gain_blocks__free(&blocks);
-	stats_order__free(&order);
-	free(left_ns);
+	account__free(&account);
 	return err;
 }

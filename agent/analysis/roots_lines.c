@@ -410,8 +410,6 @@ int root_lines__make(struct root_lines *lines, const struct roots *roots, const 
 	for (size_t i = 0; i < roots->keys.cnt && !err; i++)
 		err = i < ROOT_KEYS_MAX ? make_key(&work, work.order[i])
 					: divide(&work, work.order[i], &whole, left_of, no_ways);
-	if (!err)
-		err = root_backlog_save(lines);
 cleanup:
 	work_free(&work);
 	return err;

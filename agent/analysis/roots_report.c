@@ -314,8 +314,9 @@ static int keep_part(struct cause *cause, const struct report *report, const str
 static int make_causes(struct report *report, struct root_lines *lines, const struct share_opts *opts)
 {
 	const struct root_line *order[ROOT_LINES_MAX] = {NULL};
+	struct root_backlog *backlog = root_backlog__new(lines);
 	size_t cnt = 0, worth = 0;
-	int err = 0;
+	int err = backlog ? 0 : -ENOMEM;
 
 	for (size_t l = 0; l < lines->cnt; l++)
 		if (lines->lines[l].share.tail_share > 0 && kind_of(lines, l) != ROOT_OUR_OWN)
@@ -326,12 +327,17 @@ static int make_causes(struct report *report, struct root_lines *lines, const st
 	worth = worth ? worth : cnt > 0;
 	report->causes = arena__alloc(report->arena, worth, sizeof(*report->causes));
 	if (!report->causes)
-		return -ENOMEM;
+		err = -ENOMEM;
 	report->roots->left_out_ns = report->roots->roots_ns;
 	for (size_t i = 0; i < worth && !err; i++) {
-		err = root_lines__cause(&report->causes[i], report, lines, (uint32_t)(order[i] - lines->lines));
+		uint32_t line = (uint32_t)(order[i] - lines->lines);
+		struct root_saved saved;
+
+		err = root_lines__cause(&report->causes[i], report, lines, line);
 		if (!err)
-			err = root_gain_compute(&report->causes[i].gain, order[i]->saved_ns, lines->ranked, opts);
+			err = root_backlog__save(backlog, line, &saved);
+		if (!err)
+			err = root_gain_compute(&report->causes[i].gain, &saved, lines->ranked, opts);
 		report->causes[i].rank = (uint32_t)i + 1;
 		if (!err && report->ranked)
 			err = keep_part(&report->causes[i], report, lines->ranked, order[i]);
@@ -339,6 +345,7 @@ static int make_causes(struct report *report, struct root_lines *lines, const st
 			report->roots->left_out_ns -= order[i]->share.late_ns - order[i]->share.typical_ns;
 	}
 	report->cause_cnt = err ? 0 : worth;
+	root_backlog__free(backlog);
 	return err;
 }
 

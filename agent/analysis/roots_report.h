@@ -18,7 +18,7 @@ struct root_line {
 	uint32_t untold; /* a key of requests whose type was not seen, with the same call path; ROOT_NO_KEY: none */
 	struct root_branch branch;  /* cut SAMPLE_ROOT: what no call path separates, or no sample was taken of */
 	uint64_t *ns;               /* by ranked row */
-	uint64_t *saved_ns;         /* by ranked row: how much shorter it were without the root */
+	uint64_t *saved_ns;         /* by ranked row: what goes with its time, and its time */
 	double late_ns, typical_ns; /* of the mean interval */
 	struct share_line share;
 };
@@ -55,18 +55,31 @@ void root_lines__free(struct root_lines *lines);
 /* A line as a cause without rank and gain; its share was computed, if there is one.  0 or -ENOMEM. */
 int root_lines__cause(struct cause *cause, struct report *report, const struct root_lines *lines, uint32_t line);
 
+/* By ranked row: how much shorter it were without a root. */
+struct root_saved {
+	uint64_t *ns, *least_ns; /* at most the latency; least_ns <= ns */
+	bool *alone;             /* rows that the root and its backlogs left alone; none: nothing is known of such */
+};
+
 /*
- * The latency if each row were shorter by that much, and how sure that is (block bootstrap).  Exact, from weighted
- * rows.  0 or -ENOMEM.
+ * The latency if each row were shorter by that much (NULL: by nothing), and how sure that is.  Exact, from weighted
+ * rows.  The intervals span those of three accounts (block bootstrap each): each row shorter by ns, or by least_ns, or
+ * all rows like those left alone; so the error of the model is in them, too.  0 or -ENOMEM.
  */
-int root_gain_compute(struct cause_gain *gain, const uint64_t *saved_ns, const struct path_rows *ranked,
+int root_gain_compute(struct cause_gain *gain, const struct root_saved *saved, const struct path_rows *ranked,
 		      const struct share_opts *opts);
 
 /* What each entry of roots->entries saves beyond its own time: see root_gain.c.  NULL: no memory. */
 uint64_t *root_gain_besides(const struct roots *roots);
 
-/* Adds to saved_ns of each line what queued up behind it (root_backlog.c).  0 or -ENOMEM. */
-int root_backlog_save(struct root_lines *lines);
+/* What goes with a root beyond its own time; see root_backlog.c. */
+struct root_backlog;
+
+/* The lines outlive it.  NULL: no memory. */
+struct root_backlog *root_backlog__new(const struct root_lines *lines);
+void root_backlog__free(struct root_backlog *backlog);
+/* What goes with the line; valid until the next call.  0 or -ENOMEM. */
+int root_backlog__save(struct root_backlog *backlog, uint32_t line, struct root_saved *saved);
 
 /* The words for a root: cause->what and evidence; the rest of the cause is set.  0 or -ENOMEM. */
 int root_describe(struct cause *cause, const struct report *report, const struct share_line *share,

@@ -88,6 +88,7 @@ static void what_queues_behind_a_root_goes_with_it(void)
 		first = &findings.report.causes[0];
 		CU_ASSERT_STRING_EQUAL(first->root.type, "tcp:80 REBUILD");
 		CU_ASSERT_DOUBLE_EQUAL(first->gain.p99_ns, without_ns, 0.2 * without_ns);
+		CU_ASSERT(first->gain.p99_ci.lo <= without_ns && without_ns <= first->gain.p99_ci.hi);
 		findings_free(&findings);
 		shard_reader__free(reader);
 		test_dir__remove(&dir);
