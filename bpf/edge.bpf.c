@@ -298,7 +298,7 @@ static __always_inline int unix_queued(struct sock *sk)
 	u64 received;
 	u32 cnt;
 
-	if (sk->__sk_common.skc_family != AF_UNIX || sk->__sk_common.skc_state != TCP_ESTABLISHED ||
+	if (at_rest() || sk->__sk_common.skc_family != AF_UNIX || sk->__sk_common.skc_state != TCP_ESTABLISHED ||
 	    sk->sk_type == SOCK_DGRAM)
 		return 0;
 	end = flow_end_make(sk);
@@ -408,8 +408,8 @@ static __noinline int socket__send(struct sock *sk, struct thread *thread, const
 
 static __always_inline int passed(struct sock *sk, long len, bool sends)
 {
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	u16 family = sk->__sk_common.skc_family;
-	struct cpu_context *cpu = this_cpu();
 	struct position position = {};
 	struct flow_end *end;
 	struct thread *thread;

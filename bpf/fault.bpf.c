@@ -14,7 +14,7 @@
 /* `again`: the fault under way waited for its page and is tried once more. */
 static __always_inline int fault_begins(u64 addr, bool again)
 {
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	struct task_struct *task;
 	struct thread *thread;
 
@@ -40,7 +40,7 @@ static __always_inline int fault_begins(u64 addr, bool again)
 
 static __always_inline int fault_ends(u32 state)
 {
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	struct wl_wait wait = {};
 	struct thread *thread;
 	u64 length_ns, last_ns = 0;

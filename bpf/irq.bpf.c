@@ -9,12 +9,14 @@
  */
 static __always_inline int interrupt_begins(u32 state)
 {
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	struct thread *thread;
 
+	if (!cpu)
+		return 0;
 	if (cfg_knobs.trace)
 		context_begins(state);
-	if (!cpu || !cpu->followed || at_rest())
+	if (!cpu->followed)
 		return 0;
 	thread = current_thread(cpu);
 	if (!thread || !(thread__is_watched(thread) || cpu->nested))
@@ -26,12 +28,14 @@ static __always_inline int interrupt_begins(u32 state)
 
 static __always_inline int interrupt_ends(bool softirq)
 {
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	struct thread *thread;
 
+	if (!cpu)
+		return 0;
 	if (cfg_knobs.trace)
 		context_ends(softirq);
-	if (!cpu || !cpu->nested || at_rest())
+	if (!cpu->nested)
 		return 0;
 	thread = current_thread(cpu);
 	if (!thread)

@@ -216,7 +216,7 @@ static __always_inline void switched_in(struct thread *thread, struct cpu_contex
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	struct thread *thread;
 
 	if (!cpu)
@@ -322,7 +322,7 @@ static __always_inline void note_missed_switch_out(struct task_struct *task, str
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	struct thread *thread = thread_of(task);
+	struct thread *thread = at_rest() ? NULL : thread_of(task);
 
 	if (!thread)
 		return 0;
@@ -348,7 +348,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	struct thread *thread = thread_of(task);
+	struct thread *thread = at_rest() ? NULL : thread_of(task);
 
 	if (!thread)
 		return 0;

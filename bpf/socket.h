@@ -128,7 +128,7 @@ static __always_inline int data_ready(struct sock *sk)
 	struct conn *conn;
 	u64 sid;
 
-	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
+	if (at_rest() || (family != AF_INET && family != AF_INET6 && family != AF_UNIX))
 		return 0;
 	if (sock_get(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return 0;
@@ -397,7 +397,7 @@ static __always_inline int reply_received(struct conn *conn, struct thread *thre
 
 static __always_inline int received(struct sock *sk, long ret, int flags)
 {
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	struct thread *thread;
 	struct conn *conn;
 
@@ -431,7 +431,7 @@ static __always_inline int received(struct sock *sk, long ret, int flags)
 
 static __always_inline int sent(struct sock *sk, long ret)
 {
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = at_rest() ? NULL : this_cpu();
 	struct thread *thread;
 	struct conn *conn;
 	bool recorded;
@@ -471,6 +471,8 @@ static __always_inline int sent(struct sock *sk, long ret)
 /* The target begins to listen while it is recorded, or a connection ends with a request under way. */
 static __always_inline int state_changed(struct sock *sk, int new_state)
 {
+	if (at_rest())
+		return 0;
 	if (new_state == TCP_LISTEN) {
 		u16 port = sock_get(sk, __sk_common.skc_num);
 

@@ -349,8 +349,11 @@ static __always_inline void wait_ends(struct thread *thread)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_stack_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	struct thread *thread = thread_of(prev);
+	struct thread *thread;
 
+	if (at_rest())
+		return 0;
+	thread = thread_of(prev);
 	if (thread && !preempt && prev_state)
 		wait_begins(ctx, prev, thread);
 	thread = thread_of(next);
@@ -363,7 +366,7 @@ int BPF_PROG(on_stack_switch, bool preempt, struct task_struct *prev, struct tas
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_stack_migrate, struct task_struct *task, int dest_cpu)
 {
-	struct thread *thread = thread_of(task);
+	struct thread *thread = at_rest() ? NULL : thread_of(task);
 
 	if (thread)
 		delay__migrate(thread, dest_cpu);

@@ -10,15 +10,15 @@
 SEC("tp_btf/hrtimer_start")
 int BPF_PROG(on_hrtimer_start, void *timer)
 {
+	struct trace_cpu *trace_cpu = at_rest() ? NULL : this_trace_cpu();
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct trace_cpu *trace_cpu = this_trace_cpu();
 	struct cpu_context *cpu = this_cpu();
 	struct armed_timer armed = {};
 	u64 key = (u64)timer;
 	struct pt_regs *regs;
 	long nr;
 
-	if (!cpu || !cpu->followed || !trace_cpu || context_now(trace_cpu) != WL_CONTEXT_TASK)
+	if (!trace_cpu || !cpu || !cpu->followed || context_now(trace_cpu) != WL_CONTEXT_TASK)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	nr = regs ? syscall_nr(regs) : -1;
@@ -34,7 +34,7 @@ int BPF_PROG(on_hrtimer_start, void *timer)
 
 static __always_inline int timer_begins(void *timer)
 {
-	struct trace_cpu *cpu = this_trace_cpu();
+	struct trace_cpu *cpu = at_rest() ? NULL : this_trace_cpu();
 
 	if (!cpu)
 		return 0;
@@ -46,7 +46,7 @@ static __always_inline int timer_begins(void *timer)
 
 static __always_inline int timer_ends(void)
 {
-	struct trace_cpu *cpu = this_trace_cpu();
+	struct trace_cpu *cpu = at_rest() ? NULL : this_trace_cpu();
 
 	if (cpu)
 		cpu->timer.expire_ts = 0;

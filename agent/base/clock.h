@@ -27,6 +27,15 @@ static inline uint64_t realtime_ns(void)
 }
 
 /* CPU time of the calling process, ns: what it takes without what it waits for a CPU. */
+/* CPU time of this thread. */
+static inline uint64_t thread_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
 static inline uint64_t process_cpu_ns(void)
 {
 	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);

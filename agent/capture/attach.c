@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/clock.h"
 #include "base/log.h"
 #include "bpf/knobs.h"
 #include "capture/internal.h"
@@ -11,8 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Hooks that vary are detached between windows where they fire more often: in all they take a thousandth of a CPU. */
-#define NOISY_PER_S 5000.0
+/* Until there were so many, about so many are expected a second. */
+#define WINDOWS_MIN      8
+#define WINDOWS_EXPECTED 3.0
+/* Attaching and detaching, here and by interrupts of another CPU. */
+#define SWITCH_PARTS 4
 
 static int keep_link(struct capture_links *to, struct bpf_link *link)
 {
@@ -129,18 +133,36 @@ static bool attaches_apart(enum hook_feature feature)
 }
 
 /*
- * What fires so rarely that it costs less than to be attached anew each time stays: to attach a hook and to detach it
- * takes some 0.4 ms of a CPU, and a dozen interrupts of each other CPU.  Software events stay open between windows,
- * disabled: opening them on every CPU takes too long.
+ * Hooks of tracepoints stay between windows where that costs less than to attach them anew for each: their programs
+ * find that no window is open, and that is all.  To attach one and to detach it patches the kernel's code at each place
+ * of the tracepoint, with three interrupts of each other CPU a patch: 18 in all for most, 260 for contention_begin and
+ * contention_end.  Software events stay open, disabled: opening them on every CPU takes too long.
  */
-static enum when_attached when_attached(const struct capture *capture, const struct hook *hook)
+static struct capture_links *links_of(struct capture *capture, const struct hook *hook)
 {
 	enum hook_often often = features[hook->feature].often;
 
 	if (!capture->opts.windows || often == HOOK_RARE || hook->kind == HOOK_PERF_MINOR ||
 	    hook->kind == HOOK_PERF_MAJOR)
-		return ATTACHED_ALWAYS;
-	return often == HOOK_VARIES ? ATTACHED_WHILE_QUIET : ATTACHED_IN_WINDOWS;
+		return &capture->always;
+	return often == HOOK_VARIES && hook->kind == HOOK_TP_BTF ? &capture->stays[hook->feature].links
+								 : &capture->in_windows;
+}
+
+bool capture__leaves(const struct capture *capture, enum hook_feature feature)
+{
+	double seconds = (double)(monotonic_ns() - capture->started_ns) / 1e9, windows_per_s = WINDOWS_EXPECTED;
+	double runs_per_s = capture__runs_per_s(capture, feature);
+	const struct hook_stay *stay = &capture->stays[feature];
+	bool leaves;
+
+	if (capture->window_cnt >= WINDOWS_MIN && seconds > 0)
+		windows_per_s = (double)capture->window_cnt / seconds;
+	leaves = runs_per_s * capture->rest_ns > windows_per_s * SWITCH_PARTS * (double)stay->attach_ns;
+	log_debug("hooks of %s: %.0f runs a second, %.0f us to attach, %.2f windows a second: %s",
+		  features[feature].name, runs_per_s, (double)stay->attach_ns / 1e3, windows_per_s,
+		  leaves ? "attached anew" : "stay");
+	return leaves;
 }
 
 int capture__attach_scheduler(struct capture *capture)
@@ -152,33 +174,47 @@ int capture__attach_scheduler(struct capture *capture)
 
 		if (hooks[i].feature == HOOK_FEATURE_SCHED && program &&
 		    hook_taken(&capture->survey, i, capture_purpose(capture)))
-			err = keep_link(&capture->links[ATTACHED_IN_WINDOWS], bpf_program__attach(program));
+			err = keep_link(&capture->in_windows, bpf_program__attach(program));
 	}
 	return err;
 }
 
-/* Scheduler first, then whoever begins intervals. */
-static int attach_hooks(struct capture *capture, enum when_attached when)
+/* Those of windows, or those that are always there; and of those that stay, the ones that are not there. */
+static int attach_hooks(struct capture *capture, bool of_window)
 {
+	const struct capture_links *others = of_window ? &capture->always : &capture->in_windows;
+	bool stayed[HOOK_FEATURE_CNT];
+
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++) {
+		stayed[f] = capture->stays[f].links.links.cnt > 0;
+		if (!stayed[f])
+			capture->stays[f].attach_ns = 0;
+	}
+	/* Scheduler first, then whoever begins intervals. */
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
+		struct hook_stay *stay = &capture->stays[hook->feature];
+		struct capture_links *to = links_of(capture, hook);
+		uint64_t begin_ns = thread_cpu_ns();
 		int err;
 
-		if (hook->kind == HOOK_ITER || attaches_apart(hook->feature) ||
-		    !hook_taken(&capture->survey, i, capture_purpose(capture)) || when_attached(capture, hook) != when)
+		if (hook->kind == HOOK_ITER || attaches_apart(hook->feature) || to == others ||
+		    (to == &stay->links && stayed[hook->feature]) ||
+		    !hook_taken(&capture->survey, i, capture_purpose(capture)))
 			continue;
-		err = capture__attach_hook(capture, hook, &capture->links[when]);
+		err = capture__attach_hook(capture, hook, to);
 		if (err) {
 			log_error("cannot attach to %s: %s", hook->hook, strerror(-err));
 			return err;
 		}
+		stay->attach_ns += to == &stay->links ? thread_cpu_ns() - begin_ns : 0;
 	}
 	return 0;
 }
 
 static void switch_events(struct capture *capture, bool on)
 {
-	const struct capture_links *links = &capture->links[ATTACHED_ALWAYS];
+	const struct capture_links *links = &capture->always;
 
 	for (size_t i = 0; i < links->event_fds.cnt; i++)
 		if (ioctl(links->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
@@ -187,27 +223,38 @@ static void switch_events(struct capture *capture, bool on)
 
 int capture__attach_window(struct capture *capture)
 {
+	uint64_t begin_ns = thread_cpu_ns();
 	/* First: what a thread runs is known when its requests are looked at. */
 	int err = goroutines__attach(capture);
 
 	if (!err)
-		err = attach_hooks(capture, ATTACHED_IN_WINDOWS);
-	if (!err && !capture->links[ATTACHED_WHILE_QUIET].links.cnt)
-		err = attach_hooks(capture, ATTACHED_WHILE_QUIET);
+		err = attach_hooks(capture, true);
 	if (!err)
 		switch_events(capture, true);
-	return err ? err : capture__stacks_window(capture, true);
+	if (!err)
+		err = capture__stacks_window(capture, true);
+	capture->switching_ns += thread_cpu_ns() - begin_ns;
+	return err;
 }
 
 void capture__detach_window(struct capture *capture)
 {
-	capture->noisy |= capture__varying_per_s(capture) > NOISY_PER_S;
+	uint64_t begin_ns = thread_cpu_ns();
+
 	capture__stacks_window(capture, false);
-	capture_links__drop(&capture->links[ATTACHED_IN_WINDOWS]);
-	if (capture->noisy)
-		capture_links__drop(&capture->links[ATTACHED_WHILE_QUIET]);
+	capture_links__drop(&capture->in_windows);
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++)
+		if (!attaches_apart((enum hook_feature)f) && capture->stays[f].links.links.cnt &&
+		    capture__leaves(capture, (enum hook_feature)f))
+			capture_links__drop(&capture->stays[f].links);
 	switch_events(capture, false);
 	goroutines__detach(capture);
+	capture->switching_ns += thread_cpu_ns() - begin_ns;
+}
+
+uint64_t capture__switching_ns(const struct capture *capture)
+{
+	return capture->cpu_cnt > 1 ? capture->switching_ns : 0;
 }
 
 int capture__attach(struct capture *capture)
@@ -215,9 +262,7 @@ int capture__attach(struct capture *capture)
 	int err = capture->opts.windows ? 0 : goroutines__attach(capture);
 
 	if (!err)
-		err = attach_hooks(capture, ATTACHED_ALWAYS);
-	if (!err)
-		err = attach_hooks(capture, ATTACHED_WHILE_QUIET);
+		err = attach_hooks(capture, false);
 	if (!err && capture->opts.windows)
 		switch_events(capture, false);
 	return err;
@@ -244,6 +289,7 @@ void capture__detach(struct capture *capture)
 	capture__stop_stacks(capture);
 	capture__detach_window(capture);
 	probes__detach_all(capture);
-	capture_links__drop(&capture->links[ATTACHED_WHILE_QUIET]);
-	capture_links__drop(&capture->links[ATTACHED_ALWAYS]);
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++)
+		capture_links__drop(&capture->stays[f].links);
+	capture_links__drop(&capture->always);
 }

@@ -229,6 +229,11 @@ void capture__hooks_cost(struct capture *capture, struct capture_hooks_cost *cos
  * nothing to count, so it tells at any moment what BPF_STATS tell for a part of the time.
  */
 uint64_t capture__load(struct capture *capture);
+/*
+ * CPU time that attaching hooks for windows and detaching them took so far.  The kernel's code is patched meanwhile,
+ * for which the other CPUs are interrupted and waited for: it is about what it takes of each of them.
+ */
+uint64_t capture__switching_ns(const struct capture *capture);
 /* What a run of a program costs beyond its account: the way from the tracepoint to it; measured at start, ns. */
 double capture__way_ns(const struct capture *capture);
 /* Is it the program of a probe? */

@@ -44,21 +44,21 @@ void capture__runs(struct capture *capture, uint64_t *run_ns, uint64_t *run_cnt)
 	}
 }
 
-static bool varies(const struct bpf_program *program)
+static enum hook_feature feature_of(const struct bpf_program *program)
 {
 	for (size_t i = 0; i < hook_cnt; i++)
 		if (!strcmp(hooks[i].program, bpf_program__name(program)))
-			return features[hooks[i].feature].often == HOOK_VARIES;
-	return false;
+			return hooks[i].feature;
+	return HOOK_FEATURE_CNT;
 }
 
-double capture__varying_per_s(const struct capture *capture)
+double capture__runs_per_s(const struct capture *capture, enum hook_feature feature)
 {
-	uint64_t runs = 0;
+	double per_s = 0;
 
 	for (size_t i = 0; i < capture->costs.cnt; i++)
-		runs += capture->costs.items[i].varies ? capture->costs.items[i].run_cnt[COST_CLOSED] : 0;
-	return runs ? (double)runs * 1e9 / (double)capture->measured_ns[COST_CLOSED] : 0;
+		per_s += capture->costs.items[i].feature == feature ? capture->costs.items[i].per_s : 0;
+	return per_s;
 }
 
 int capture__cost_init(struct capture *capture)
@@ -68,7 +68,7 @@ int capture__cost_init(struct capture *capture)
 	capture->stats_fd = -1;
 	bpf_object__for_each_program(program, capture->object)
 	{
-		struct program_cost cost = {.program = program, .varies = varies(program)};
+		struct program_cost cost = {.program = program, .feature = feature_of(program)};
 
 		if (bpf_program__autoload(program) && bpf_program__fd(program) >= 0 && vec_push(&capture->costs, cost))
 			return -ENOMEM;
@@ -122,6 +122,9 @@ static void measure_take(struct capture *capture)
 
 		if (read_stats(cost->program, &run_ns, &run_cnt, &missed))
 			continue;
+		if (phase == COST_OPEN && now > capture->measure_begin_ns)
+			cost->per_s =
+				(double)(run_cnt - cost->start_cnt) * 1e9 / (double)(now - capture->measure_begin_ns);
 		cost->run_ns[phase] += run_ns - cost->start_ns;
 		cost->run_cnt[phase] += run_cnt - cost->start_cnt;
 		cost->start_ns = run_ns;
@@ -199,6 +202,14 @@ static void elapsed_by_phase(const struct capture *capture, uint64_t *elapsed_ns
 	elapsed_ns[COST_CLOSED] = all_ns - elapsed_ns[COST_OPEN];
 }
 
+/* At rest most of what BPF_STATS tell are their own readings of the clock. */
+static double run_ns(const struct capture *capture, const struct program_cost *cost, enum cost_phase phase)
+{
+	if (phase == COST_CLOSED && cost->feature < HOOK_FEATURE_CNT && features[cost->feature].often == HOOK_VARIES)
+		return capture->rest_ns * (double)cost->run_cnt[phase];
+	return (double)cost->run_ns[phase];
+}
+
 const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, uint64_t *total_ns)
 {
 	uint64_t elapsed_ns[COST_PHASE_CNT];
@@ -215,9 +226,9 @@ const struct capture_cost *capture__cost(struct capture *capture, size_t *cnt, u
 		const struct program_cost *cost = &capture->costs.items[i];
 		struct capture_cost line = {.program = bpf_program__name(cost->program)};
 
-		for (int phase = 0; phase < COST_PHASE_CNT; phase++) {
+		for (enum cost_phase phase = 0; phase < COST_PHASE_CNT; phase++) {
 			line.run_cnt += cost->run_cnt[phase] * scale[phase];
-			line.run_ns += cost->run_ns[phase] * scale[phase];
+			line.run_ns += run_ns(capture, cost, phase) * scale[phase];
 		}
 		*total_ns += line.run_ns;
 		if (line.run_cnt && vec_push(&capture->cost_report, line))
@@ -253,9 +264,9 @@ void capture__hooks_cost(struct capture *capture, struct capture_hooks_cost *cos
 			cost->closed_ns += of->run_ns[COST_CLOSED] + of->run_cnt[COST_CLOSED] * TRAP_NS;
 			continue;
 		}
-		cost->open_ns += capture->costs.items[i].run_ns[COST_OPEN];
-		cost->open_runs += capture->costs.items[i].run_cnt[COST_OPEN];
-		cost->closed_ns += capture->costs.items[i].run_ns[COST_CLOSED];
+		cost->open_ns += of->run_ns[COST_OPEN];
+		cost->open_runs += of->run_cnt[COST_OPEN];
+		cost->closed_ns += (uint64_t)run_ns(capture, of, COST_CLOSED);
 	}
 	cost->open_measured_ns = capture->measured_ns[COST_OPEN];
 	cost->open_load = capture->measured_load;

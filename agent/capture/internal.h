@@ -16,18 +16,23 @@ struct controls;
 /* A run of a program costs more while a window is open than between two; without windows, one is always open. */
 enum cost_phase { COST_OPEN, COST_CLOSED, COST_PHASE_CNT };
 
-enum when_attached { ATTACHED_ALWAYS, ATTACHED_WHILE_QUIET, ATTACHED_IN_WINDOWS, ATTACHED_CNT };
-
 struct program_cost {
 	struct bpf_program *program;
-	bool varies; /* of hooks that are attached between windows, too, while they fire rarely */
+	enum hook_feature feature;                                /* HOOK_FEATURE_CNT: of no hook */
 	uint64_t run_ns[COST_PHASE_CNT], run_cnt[COST_PHASE_CNT]; /* measured */
 	uint64_t start_ns, start_cnt;                             /* at the beginning of the measurement under way */
+	double per_s;                                             /* runs while a window was open, the last time */
 };
 
 struct capture_links {
 	VEC(struct bpf_link *) links;
 	VEC(int) event_fds; /* software events, owned by their links */
+};
+
+/* Hooks of a feature that stay attached between windows, unless that costs more than to attach them anew. */
+struct hook_stay {
+	struct capture_links links;
+	uint64_t attach_ns; /* CPU time that attaching them took, the last time */
 };
 
 struct capture {
@@ -48,10 +53,10 @@ struct capture {
 	struct wl_loss_count *loss_per_cpu;
 	bool stopped;
 
-	struct capture_links links[ATTACHED_CNT];
-	struct capture_links stack_links; /* while stacks are sampled; its events: our clock's */
-	bool noisy;                       /* hooks that vary fire so often that they are detached between windows */
-	struct capture_stacks stacks;     /* hz 0: they are not */
+	struct capture_links always, in_windows;
+	struct hook_stay stays[HOOK_FEATURE_CNT];
+	uint64_t switching_ns;                 /* CPU time of attaching for windows and detaching after them */
+	struct capture_stacks stacks;          /* hz 0: none are sampled */
 	struct stack_controls *stack_controls; /* mapped */
 	uint64_t moves_ts;   /* with a cgroup: when to look who has joined it, where the kernel does not tell */
 	uint32_t moves_seen; /* and as of the last look, where it does */
@@ -76,7 +81,7 @@ struct capture {
 	uint64_t measured_ns[COST_PHASE_CNT]; /* time under measurement */
 	uint64_t started_ns, elapsed_ns;      /* elapsed: in all, once it has stopped */
 	uint64_t measured_load, measure_load; /* capture__load() in COST_OPEN under measurement; when that began */
-	double way_ns;
+	double way_ns, rest_ns;               /* see way.c */
 };
 
 static inline struct hook_purpose capture_purpose(const struct capture *capture)
@@ -159,7 +164,7 @@ double word_rings__backlog(const struct word_rings *rings);
 /* Adds how many records of each class that CPU has written into its words to loss[WL_LOSS_CNT]. */
 void word_rings__add_emitted(const struct word_rings *rings, uint32_t cpu, struct wl_loss_count *loss);
 
-/* way.c: measures capture->way_ns; nothing is attached yet. */
+/* way.c: measures way_ns and rest_ns; nothing is attached yet. */
 void capture__measure_way(struct capture *capture);
 
 /* cost.c */
@@ -170,8 +175,10 @@ void capture__cost_window(struct capture *capture, bool measured);
 void capture__cost_window_end(struct capture *capture);
 /* Of all programs together, while BPF_STATS were on. */
 void capture__runs(struct capture *capture, uint64_t *run_ns, uint64_t *run_cnt);
-/* Runs between windows of programs whose hooks fire rarely on some machines; 0: not measured. */
-double capture__varying_per_s(const struct capture *capture);
+/* Runs of a feature's programs while a window is open, as of the last one that was measured; 0: not measured. */
+double capture__runs_per_s(const struct capture *capture, enum hook_feature feature);
+/* Whether a feature's hooks cost more if they stay between windows than if they are attached anew for each. */
+bool capture__leaves(const struct capture *capture, enum hook_feature feature);
 /* Nothing is measured any more. */
 void capture__cost_stop(struct capture *capture);
 /* Runs that the kernel skipped because the program was running on that CPU already. */

@@ -378,11 +378,12 @@ void capture__free(struct capture *capture)
 	record_rings__free(capture->record_rings);
 	word_rings__free(capture->word_rings);
 	open_table__unmap(capture->open_table);
-	for (int when = 0; when < ATTACHED_CNT; when++)
-		capture_links__free(&capture->links[when]);
+	capture_links__free(&capture->always);
+	capture_links__free(&capture->in_windows);
+	for (int f = 0; f < HOOK_FEATURE_CNT; f++)
+		capture_links__free(&capture->stays[f].links);
 	probes__free(capture->probes);
 	goroutines__free(capture->goroutines);
-	capture_links__free(&capture->stack_links);
 	hwcounters__free(capture->hw);
 	whylate_bpf__destroy(capture->skel);
 	free(capture->loss_per_cpu);

@@ -118,11 +118,10 @@ void capture__probe_hits(struct capture *capture, const struct probe_set *set, s
 		hits[i].entries = count.entries;
 		hits[i].exits = count.exits;
 		/* Counted for the one that it is attached for. */
-		hits[i].cost_ns =
-			!member->owns_spec
-				? 0
-				: count.entries * hit_cost_ns(member->entry_cost, false) +
-					  count.exits * hit_cost_ns(member->exit_cost, member->exit_is_return);
+		hits[i].cost_ns = !member->owns_spec ? 0
+						     : count.entries * hit_cost_ns(member->entry_cost, false) +
+							       count.exits * hit_cost_ns(member->exit_cost,
+											 member->exit_is_return);
 	}
 }
 

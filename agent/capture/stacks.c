@@ -33,14 +33,30 @@ static bool is_wanted(const struct capture *capture, size_t idx)
 	return capture->stacks.waits || hook->kind == HOOK_PERF_CLOCK || !strstr(hook->program, "switch");
 }
 
+static struct capture_links *stack_links(struct capture *capture)
+{
+	return &capture->stays[HOOK_FEATURE_STACK].links;
+}
+
 static int attach(struct capture *capture)
 {
+	uint64_t begin_ns = thread_cpu_ns();
 	int err = 0;
 
 	for (size_t i = 0; i < hook_cnt && !err; i++)
 		if (is_wanted(capture, i))
-			err = capture__attach_hook(capture, &hooks[i], &capture->stack_links);
+			err = capture__attach_hook(capture, &hooks[i], stack_links(capture));
+	capture->stays[HOOK_FEATURE_STACK].attach_ns = thread_cpu_ns() - begin_ns;
 	return err;
+}
+
+static void switch_clock(struct capture *capture, bool on)
+{
+	const struct capture_links *links = stack_links(capture);
+
+	for (size_t i = 0; i < links->event_fds.cnt; i++)
+		if (ioctl(links->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+			log_debug("cannot switch the sampling clock: %s", strerror(errno));
 }
 
 /* The period of the kernel's tick; 0: there is none that can be told from other timers. */
@@ -133,12 +149,14 @@ int capture__sample_stacks(struct capture *capture, const struct capture_stacks 
 	err = attach(capture);
 	if (err)
 		capture__stop_stacks(capture);
+	else
+		switch_clock(capture, !capture->opts.windows || capture->window_open_ns);
 	return err;
 }
 
 void capture__stop_stacks(struct capture *capture)
 {
-	capture_links__drop(&capture->stack_links);
+	capture_links__drop(stack_links(capture));
 	capture->stacks.hz = 0;
 }
 
@@ -168,18 +186,22 @@ void capture__stacks_jitter(struct capture *capture)
 	spread = (double)(random_next(&capture->jitter_seed) >> 11) * 0x1p-53 * 2 - 1;
 	period_ns = (uint64_t)(mean_ns * (1 + JITTER * spread));
 	__atomic_store_n(&capture->stack_controls->own_ns, period_ns, __ATOMIC_RELAXED);
-	for (size_t i = 0; i < capture->stack_links.event_fds.cnt; i++)
-		if (ioctl(capture->stack_links.event_fds.items[i], PERF_EVENT_IOC_PERIOD, &period_ns))
+	for (size_t i = 0; i < stack_links(capture)->event_fds.cnt; i++)
+		if (ioctl(stack_links(capture)->event_fds.items[i], PERF_EVENT_IOC_PERIOD, &period_ns))
 			log_debug("the period of the sampling clock stays: %s", strerror(errno));
 }
 
-/* Between windows nothing is selected: no clock ticks for it, and no switch is looked at. */
+/* Between windows nothing is selected: no clock ticks for it. */
 int capture__stacks_window(struct capture *capture, bool open)
 {
 	if (!capture->stacks.hz || !capture->opts.windows)
 		return 0;
-	capture_links__drop(&capture->stack_links);
-	return open ? attach(capture) : 0;
+	if (open && !stack_links(capture)->links.cnt)
+		return attach(capture);
+	switch_clock(capture, open);
+	if (!open && capture__leaves(capture, HOOK_FEATURE_STACK))
+		capture_links__drop(stack_links(capture));
+	return 0;
 }
 
 void capture__stack_doubt(struct capture *capture, uint64_t key, bool is_ambiguous)

@@ -103,6 +103,7 @@ double govern__look(struct govern *govern, const struct govern_seen *seen)
 	double seconds = (double)(seen->ts - govern->last.ts) / SECOND_NS, share;
 	double spent_ns = seen->spent_ns - govern->last.spent_ns;
 	double opening_ns = seen->open_ns - govern->last.open_ns;
+	double rest_ns = seen->rest_ns - govern->last.rest_ns;
 	double own_ns = AIM * govern->budget * (seen->cpu_ns - govern->last.cpu_ns);
 
 	if (seconds <= 0)
@@ -110,7 +111,7 @@ double govern__look(struct govern *govern, const struct govern_seen *seen)
 	govern->idle = seen->cpu_ns - govern->last.cpu_ns < IDLE * (double)(seen->ts - govern->last.ts);
 	/* Not while it is idle: what it does not use then is no credit for a load that begins. */
 	if (!govern->idle)
-		own_ns = fmax(own_ns, AIM * govern->nothing_ns * seconds);
+		own_ns = fmax(own_ns - rest_ns, AIM * govern->nothing_ns * seconds);
 	govern->own_ns = mix(govern->share < 1 && govern->own_ns > 0 ? govern->own_ns : NAN, own_ns / seconds);
 	charge(govern, spent_ns + opening_ns, own_ns);
 	learn(govern, seen, spent_ns);

@@ -19,6 +19,7 @@ struct govern_seen {
 	uint64_t ts;
 	double spent_ns;                  /* by hooks, with the way to their programs */
 	double open_ns;                   /* by attaching and detaching them */
+	double rest_ns;                   /* by those that stay attached while no window is open */
 	double cpu_ns;                    /* by the target */
 	double attached_ns, selecting_ns; /* hooks were attached; of that, for windows to select */
 };

@@ -28,8 +28,6 @@ bool recording_has_budget(const struct recording *recording)
 
 /* --- the share of the time ---------------------------------------------------------------------------------------- */
 
-/* What attaching and detaching takes of other CPUs: a hundred interrupts, about. */
-#define OPEN_NS 200000
 /* Per unit of load, before BPF_STATS have told: counters mode, and trace mode. */
 #define LOAD_NS       800
 #define LOAD_TRACE_NS 2500
@@ -44,6 +42,18 @@ static double load_ns(struct recording *recording)
 		return recording->options->trace ? LOAD_TRACE_NS : LOAD_NS;
 	return ((double)cost.open_ns + (double)cost.open_runs * capture__way_ns(recording->capture)) /
 	       (double)cost.open_load;
+}
+
+/* What the hooks that stay between windows have cost there, the way to the programs included. */
+static double rest_ns(struct recording *recording, uint64_t now, uint64_t attached_ns)
+{
+	double elapsed_ns = (double)(now - recording->clock.begin_ts) - (double)attached_ns;
+	struct capture_hooks_cost cost;
+
+	capture__hooks_cost(recording->capture, &cost);
+	if (!cost.closed_measured_ns || elapsed_ns < 0)
+		return 0;
+	return (double)cost.closed_ns * (elapsed_ns / (double)cost.closed_measured_ns);
 }
 
 /* Of the target's CPU time, what probes and our own clock leave of the budget, but at least half of it. */
@@ -65,7 +75,8 @@ static struct govern_seen see(struct recording *recording, uint64_t now)
 	return (struct govern_seen){
 		.ts = now,
 		.spent_ns = governor->spent_ns,
-		.open_ns = (double)recording->windows.plan.open_cnt * OPEN_NS,
+		.open_ns = (double)capture__switching_ns(recording->capture),
+		.rest_ns = rest_ns(recording, now, attached_ns),
 		.cpu_ns = (double)(recording_cpu_ns(recording) - recording->target.cpu_begin_ns),
 		.attached_ns = (double)attached_ns,
 		.selecting_ns = (double)selecting_ns,
