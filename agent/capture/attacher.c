@@ -3,6 +3,7 @@
 #include "capture/attacher.h"
 
 #include "base/clock.h"
+#include "base/packet.h"
 #include "base/vec.h"
 #include "capture/attacher_wire.h"
 
@@ -105,20 +106,9 @@ static int ask_to_attach(struct attacher *attacher, const struct attach_sites *s
 		.cnt = sites->cnt,
 	};
 	const int fds[2] = {sites->program_fd, sites->file_fd};
-	char room[CMSG_SPACE(sizeof(fds))] __attribute__((aligned(sizeof(struct cmsghdr)))) = {0};
-	struct iovec iov = {&question, sizeof(question)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
-	ssize_t sent;
+	ssize_t sent = packet_send(attacher->fd, &question, sizeof(question), fds, 2, 0);
 	int err;
 
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(header), fds, sizeof(fds));
-	do
-		sent = sendmsg(attacher->fd, &msg, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
 	if (sent < 0)
 		return lost(attacher);
 	err = send_all(attacher, (char *)&question + sent, sizeof(question) - (size_t)sent);

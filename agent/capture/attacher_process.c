@@ -2,6 +2,7 @@
 /* The attaching process: see attacher.h. */
 #include "base/capabilities.h"
 #include "base/child.h"
+#include "base/packet.h"
 #include "base/sandbox.h"
 #include "base/vec.h"
 #include "capture/attacher.h"
@@ -325,17 +326,10 @@ int attach_receive(int fd, void *data, size_t sz)
 /* A question and the descriptors that come with its first byte. */
 static int receive_question(struct attach_question *question, int fds[2])
 {
-	char room[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr))));
-	struct iovec iov = {question, sizeof(*question)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
-	struct cmsghdr *header;
-	ssize_t got = recvmsg(SOCKET_FD, &msg, MSG_CMSG_CLOEXEC);
+	ssize_t got = packet_receive(SOCKET_FD, question, sizeof(*question), fds, 2, 0);
 
 	if (got <= 0)
-		return got ? -errno : -EPIPE;
-	header = CMSG_FIRSTHDR(&msg);
-	if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-		memcpy(fds, CMSG_DATA(header), 2 * sizeof(int));
+		return got ? (int)got : -EPIPE;
 	return attach_receive(SOCKET_FD, (char *)question + got, sizeof(*question) - (size_t)got);
 }
 
@@ -353,7 +347,7 @@ static int take_question(void)
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	return err == -EINTR ? 0 : err;
+	return err;
 }
 
 /* With more than it needs it works as well: what the kernel refuses here it refuses the agent too, which says so. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/packet.h"
 #include "target/elf_reader.h"
 #include "target/symbols_child.h"
 
@@ -134,7 +135,7 @@ static void run(int socket_fd, void *ctx)
 	if (fd == -EACCES || fd == -EPERM)
 		fd = ask_without_cache(library, build_id);
 	err = fd < 0 ? -fd : 0;
-	(void)symbols_packet_send(socket_fd, &err, sizeof(err), fd, 0);
+	(void)packet_send(socket_fd, &err, sizeof(err), &fd, fd >= 0, 0);
 }
 
 /* --- the agent's side --------------------------------------------------------------------------------------------- */
@@ -167,16 +168,10 @@ static int start(const char *build_id)
 
 static void take_answer(void)
 {
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr))));
 	int32_t err = EPIPE;
-	struct iovec iov = {&err, sizeof(err)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
-	ssize_t got = recvmsg(fetch.child.socket_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *header = got == sizeof(err) ? CMSG_FIRSTHDR(&msg) : NULL;
 	struct stat st;
 
-	if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fetch.fd, CMSG_DATA(header), sizeof(int));
+	(void)packet_receive(fetch.child.socket_fd, &err, sizeof(err), &fetch.fd, 1, MSG_DONTWAIT);
 	if (fetch.fd >= 0 && (fstat(fetch.fd, &st) || !S_ISREG(st.st_mode))) {
 		close(fetch.fd);
 		fetch.fd = -1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/symbols_child.h"
 
+#include "base/packet.h"
 #include "target/symbols_wire.h"
 
 #include <errno.h>
@@ -125,28 +126,9 @@ void symbols_child__limit_cpu(struct symbols_child *child)
 		child->cpu_limit_s = until_s;
 }
 
-bool symbols_packet_send(int socket_fd, const void *bytes, size_t sz, int fd, int flags)
-{
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr)))) = {0};
-	struct iovec iov = {(void *)bytes, sz};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *header;
-
-	if (fd >= 0) {
-		msg.msg_control = room;
-		msg.msg_controllen = sizeof(room);
-		header = CMSG_FIRSTHDR(&msg);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &fd, sizeof(int));
-	}
-	return sendmsg(socket_fd, &msg, MSG_NOSIGNAL | flags) == (ssize_t)sz;
-}
-
 bool symbols_child__send(const struct symbols_child *child, const void *question, size_t sz, int fd)
 {
-	return symbols_packet_send(child->socket_fd, question, sz, fd, MSG_DONTWAIT);
+	return packet_send(child->socket_fd, question, sz, &fd, fd >= 0, MSG_DONTWAIT) == (ssize_t)sz;
 }
 
 size_t symbols_children_pids(pid_t pids[SYMBOLS_PIDS])

@@ -53,9 +53,7 @@ int symbols_child__end(struct symbols_child *child);
 void symbols_child__limit_cpu(struct symbols_child *child);
 /* CPU time that it has taken; 0: there is no process. */
 uint64_t symbols_child__cpu_ns(const struct symbols_child *child);
-/* A packet, with a descriptor unless that is negative; flags are those of sendmsg().  False: it was not sent. */
-bool symbols_packet_send(int socket_fd, const void *bytes, size_t sz, int fd, int flags);
-/* A packet to the process, likewise, without waiting.  False: it is gone. */
+/* A packet to the process, with a descriptor unless that is negative, without waiting.  False: it is gone. */
 bool symbols_child__send(const struct symbols_child *child, const void *question, size_t sz, int fd);
 
 /* Those of this process, the latest first, all that run among them: how many of them are told. */

@@ -2,6 +2,7 @@
 /* The process that reads debugging information: see symbols.h. */
 #include "base/capabilities.h"
 #include "base/child.h"
+#include "base/packet.h"
 #include "base/priority.h"
 #include "base/sandbox.h"
 #include "target/data_symbol.h"
@@ -179,22 +180,9 @@ static bool answer(const struct symbols_question *question, int fd)
 /* A question and the descriptor that may come with it, -1: none.  False: the agent is gone. */
 static bool receive(struct symbols_table_question *question, int *fd)
 {
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(struct cmsghdr))));
-	struct iovec iov = {question, sizeof(*question)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
-	struct cmsghdr *header;
-	ssize_t got;
+	ssize_t got = packet_receive(SOCKET_FD, question, sizeof(*question), fd, 1, 0);
 
-	*fd = -1;
-	do
-		got = recvmsg(SOCKET_FD, &msg, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
-	if (got != sizeof(question->head) && (got != sizeof(*question) || question->head.ask != SYMBOLS_ASK_TABLE))
-		return false;
-	header = CMSG_FIRSTHDR(&msg);
-	if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(header), sizeof(int));
-	return true;
+	return got == sizeof(question->head) || (got == sizeof(*question) && question->head.ask == SYMBOLS_ASK_TABLE);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
