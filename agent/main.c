@@ -29,6 +29,7 @@ static const struct {
 	{"probes", cmd_probes, "what can be probed and what a symbol list means: list, plan, check, suggest", true},
 	{"values", cmd_values, "which variables can be sampled, and which differ when it is slow: schema, report",
 	 false},
+	{"upload", cmd_upload, "send what recordings leave in a spool, as a service of its own", false},
 	{"collect", cmd_collect, "keep what agents on other hosts stream", false},
 	{"project", cmd_project, "bring a collector's store into a database, for questions over many hosts", false},
 	{"fleet", cmd_fleet, "ask that database: which hosts, which root, since when, what late hosts have in common",

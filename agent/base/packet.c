@@ -62,3 +62,11 @@ ssize_t packet_receive(int socket_fd, void *bytes, size_t sz, int *fds, size_t f
 	}
 	return got;
 }
+
+bool packet_peer_is_gone(int socket_fd)
+{
+	char byte;
+	ssize_t got = recv(socket_fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+
+	return !got || (got < 0 && errno != EAGAIN && errno != EINTR);
+}

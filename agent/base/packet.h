@@ -3,6 +3,7 @@
 #ifndef WHYLATE_BASE_PACKET_H
 #define WHYLATE_BASE_PACKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -15,5 +16,7 @@ ssize_t packet_send(int socket_fd, const void *bytes, size_t sz, const int *fds,
  * that came, with close-on-exec, and -1 where there are fewer; those beyond fd_cnt are closed.
  */
 ssize_t packet_receive(int socket_fd, void *bytes, size_t sz, int *fds, size_t fd_cnt, int flags);
+/* Nothing comes from there any more.  Does not wait. */
+bool packet_peer_is_gone(int socket_fd);
 
 #endif

@@ -63,7 +63,9 @@ static const cap_value_t attaching[] = {CAP_SYS_RESOURCE, CAP_FOWNER, CAP_SYSLOG
 /* The output and the spool may be in another user's directory. */
 static const cap_value_t writing[] = {CAP_DAC_OVERRIDE};
 static const cap_value_t looking_up[] = {CAP_CHECKPOINT_RESTORE};
-static const cap_value_t uploading[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL};
+/* The spool is its uploader's. */
+static const cap_value_t spooling[] = {CAP_CHOWN};
+static const cap_value_t changing_user[] = {CAP_SETUID, CAP_SETGID, CAP_KILL};
 
 struct cap_list {
 	cap_value_t items[16];
@@ -85,8 +87,10 @@ void privilege_narrow(const struct privilege_uses *uses)
 	add(&wanted, attaching, ARRAY_CNT(attaching));
 	add(&wanted, writing, ARRAY_CNT(writing));
 	add(&wanted, looking_up, ARRAY_CNT(looking_up));
-	if (uses->uploader)
-		add(&wanted, uploading, ARRAY_CNT(uploading));
+	if (uses->spools)
+		add(&wanted, spooling, ARRAY_CNT(spooling));
+	if (uses->changes_user)
+		add(&wanted, changing_user, ARRAY_CNT(changing_user));
 	err = capabilities_keep(wanted.items, wanted.cnt);
 	if (err)
 		log_debug("cannot give up capabilities: %s", strerror(-err));
@@ -130,7 +134,7 @@ static const int denied[] = {
 	SCMP_SYS(mknodat),
 	SCMP_SYS(quotactl),
 };
-static const int denied_without_uploader[] = {
+static const int denied_as_one_user[] = {
 	SCMP_SYS(setuid),   SCMP_SYS(setreuid),  SCMP_SYS(setresuid), SCMP_SYS(setgid),
 	SCMP_SYS(setregid), SCMP_SYS(setresgid), SCMP_SYS(setgroups),
 };
@@ -144,9 +148,9 @@ static int filter_calls(const struct privilege_uses *uses)
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int err = filter ? sandbox_filter_add(filter, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_CNT(denied)) : -ENOMEM;
 
-	if (!err && !uses->uploader)
-		err = sandbox_filter_add(filter, SCMP_ACT_ERRNO(EPERM), denied_without_uploader,
-					 ARRAY_CNT(denied_without_uploader));
+	if (!err && !uses->changes_user)
+		err = sandbox_filter_add(filter, SCMP_ACT_ERRNO(EPERM), denied_as_one_user,
+					 ARRAY_CNT(denied_as_one_user));
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(bpf), 1,
 				       SCMP_A0_32(SCMP_CMP_EQ, BPF_PROG_LOAD));
@@ -171,9 +175,11 @@ void privilege_confine(const struct privilege_uses *uses)
 	add(&wanted, running, ARRAY_CNT(running));
 	if (uses->more_processes)
 		add(&wanted, looking_up, ARRAY_CNT(looking_up));
-	if (uses->uploader)
-		add(&wanted, uploading, ARRAY_CNT(uploading));
-	if (uses->uploader || uses->writes_foreign)
+	if (uses->spools)
+		add(&wanted, spooling, ARRAY_CNT(spooling));
+	if (uses->changes_user)
+		add(&wanted, changing_user, ARRAY_CNT(changing_user));
+	if (uses->spools || uses->writes_foreign)
 		add(&wanted, writing, ARRAY_CNT(writing));
 	err = give_up(&wanted);
 	if (!err)

@@ -27,7 +27,8 @@ int privilege_check(void);
 /* What only some recordings do later on. */
 struct privilege_uses {
 	bool more_processes; /* functions of children are still to be looked up and probed */
-	bool uploader;       /* a child becomes another user, and is replaced and ended */
+	bool changes_user;   /* a child becomes another user, and is replaced and ended */
+	bool spools;         /* the spool is in a directory of another user, whose it gets */
 	bool writes_foreign; /* the output is in a directory of another user */
 };
 

@@ -14,6 +14,7 @@ int cmd_explain(int argc, char **argv);
 int cmd_contexts(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_probes(int argc, char **argv);
+int cmd_upload(int argc, char **argv);
 int cmd_collect(int argc, char **argv);
 int cmd_fleet(int argc, char **argv);
 int cmd_project(int argc, char **argv);

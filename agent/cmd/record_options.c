@@ -51,7 +51,7 @@ static const char help[] =
 	"      --hw-events SET    hardware or software\n"
 	"      --btf FILE         types of the kernel, in place of its own BTF\n"
 	"      --stream URL       send it to a collector, https://HOST:PORT, while it is recorded (man page: "
-	"STREAMING)\n"
+	"STREAMING); spool: `whylate upload` sends it\n"
 	"      --stream-cert FILE, --stream-key FILE, --stream-ca FILE, --stream-token FILE   who we are, whom we "
 	"trust\n"
 	"      --stream-delay TIME, --stream-linger TIME   until it is sent (2s); wait for the network at the end "
@@ -190,8 +190,27 @@ static int take_type_by(void *ctx, const char *command, const char *arg)
 			   "auto, none, http, redis, memcached, postgres, mysql, fastcgi, uwsgi or nats");
 }
 
+static const char upload_help[] =
+	"Usage: whylate upload --stream URL [--spool DIR]\n"
+	"Sends what recordings with `--stream spool` put into the spool.  Needs no privilege: root becomes its owner.\n"
+	"      --stream URL       a collector, https://HOST:PORT, or several behind commas\n"
+	"      --stream-cert FILE, --stream-key FILE, --stream-ca FILE, --stream-token FILE   who we are, whom we "
+	"trust\n"
+	"      --stream-insecure  allow http:// to other machines\n"
+	"      --spool DIR        (default /var/spool/whylate)\n"
+	"      --host NAME        by which it chooses among collectors (default: the node's)\n"
+	"  -v, --verbose\n";
+
 #define O struct record_options
+#define UPLOAD_ROWS                                                                                            \
+	OPTION_CALL("host", take_host, .has_arg = required_argument), OPTION_TEXT("stream", 0, O, stream.url), \
+		OPTION_TEXT("stream-cert", 0, O, stream.cert), OPTION_TEXT("stream-key", 0, O, stream.key),    \
+		OPTION_TEXT("stream-ca", 0, O, stream.ca), OPTION_TEXT("stream-token", 0, O, stream.token),    \
+		OPTION_FLAG("stream-insecure", 0, O, stream.insecure), OPTION_TEXT("spool", 0, O, stream.spool)
+
+static const struct option_row upload_rows[] = {UPLOAD_ROWS, OPTION_VERBOSE};
 static const struct option_row rows[] = {
+	UPLOAD_ROWS,
 	OPTION_TEXT("symbols", 's', O, symbols),
 	OPTION_TEXT("output", 'o', O, dir),
 	OPTION_DURATION("duration", 'd', O, duration_ns, .example = "30s, more than 0"),
@@ -216,7 +235,6 @@ static const struct option_row rows[] = {
 	OPTION_CLEAR("no-hw", 0, O, hw),
 	OPTION_CALL("hw-events", take_hw, .has_arg = required_argument),
 	OPTION_TEXT("btf", 0, O, btf_path),
-	OPTION_CALL("host", take_host, .has_arg = required_argument),
 	OPTION_TEXT("metrics", 0, O, metrics),
 	OPTION_FLAG("metrics-insecure", 0, O, metrics_insecure),
 	OPTION_TEXT("limits", 0, O, limits),
@@ -227,15 +245,8 @@ static const struct option_row rows[] = {
 		      .zero = true),
 	OPTION_TEXT("debuginfo", 0, O, debuginfo_dir),
 	OPTION_CALL("type-by", take_type_by, .has_arg = required_argument),
-	OPTION_TEXT("stream", 0, O, stream.url),
-	OPTION_TEXT("stream-cert", 0, O, stream.cert),
-	OPTION_TEXT("stream-key", 0, O, stream.key),
-	OPTION_TEXT("stream-ca", 0, O, stream.ca),
-	OPTION_TEXT("stream-token", 0, O, stream.token),
-	OPTION_FLAG("stream-insecure", 0, O, stream.insecure),
 	OPTION_DURATION("stream-delay", 0, O, stream.delay_ns, .example = "2s, at least 1s", .min = SECOND_NS),
 	OPTION_DURATION("stream-linger", 0, O, stream.linger_ns, .example = "10s"),
-	OPTION_TEXT("spool", 0, O, stream.spool),
 	OPTION_BYTES("spool-max", 0, O, stream.spool_max_bytes, .example = "256M, at least 1M", .min = SPOOL_BYTES_MIN),
 	OPTION_DURATION("spool-age", 0, O, stream.spool_age_ns, .example = "7d, at least 1s", .min = SECOND_NS),
 };
@@ -246,26 +257,33 @@ struct option_group record_options_group(struct record_options *options)
 	return (struct option_group)OPTION_GROUP(rows, options, help);
 }
 
+struct option_group upload_options_group(struct record_options *options)
+{
+	return (struct option_group)OPTION_GROUP(upload_rows, options, upload_help);
+}
+
 static int check_stream(const struct stream_options *options, const char *command)
 {
 	struct collectors collectors;
 	const char *wrong = NULL;
-	int err = options->url ? collectors__parse(&collectors, options->url, "") : 0, code = EXIT_DONE;
+	int code = EXIT_DONE, err;
 
+	if (!options->url || !strcmp(options->url, STREAM_SPOOL))
+		return options->cert || options->key || options->ca || options->token
+			       ? usage_error(command, "a certificate or token is of use with --stream URL only")
+			       : EXIT_DONE;
+	err = collectors__parse(&collectors, options->url, "");
 	if (err)
 		return usage_error(command, "cannot stream to '%s': %s", options->url,
 				   err == -E2BIG ? "too many collectors" : "a URL is missing between the commas");
-	for (size_t i = 0; options->url && !code && i < collectors.cnt; i++) {
+	for (size_t i = 0; !code && i < collectors.cnt; i++) {
 		wrong = upload_url_check(collectors.urls[i], options->insecure);
 		if (wrong)
 			code = usage_error(command, "cannot stream to '%s': %s", collectors.urls[i], wrong);
 	}
-	if (options->url)
-		collectors__free(&collectors);
+	collectors__free(&collectors);
 	if (code)
 		return code;
-	if (!options->url && (options->cert || options->key || options->ca || options->token))
-		return usage_error(command, "a certificate or token is of use with --stream URL only");
 	if (options->key && !options->cert)
 		return usage_error(command, "--stream-key '%s' goes with a certificate: --stream-cert FILE",
 				   options->key);
@@ -279,4 +297,11 @@ int record_options_check(const struct record_options *options, const char *comma
 	if (options->metrics_insecure && !options->metrics)
 		return usage_error(command, "--metrics-insecure goes with --metrics");
 	return check_stream(&options->stream, command);
+}
+
+int upload_options_check(const struct record_options *options)
+{
+	if (!options->stream.url || !strcmp(options->stream.url, STREAM_SPOOL))
+		return usage_error("upload", "where to? --stream wants a collector, https://HOST:PORT");
+	return check_stream(&options->stream, "upload");
 }

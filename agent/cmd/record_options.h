@@ -11,4 +11,9 @@ struct option_group record_options_group(struct record_options *options);
 /* When all are taken: 0, or EXIT_USAGE after a line that says what does not go together. */
 int record_options_check(const struct record_options *options, const char *command);
 
+/* Where to, and as whom: the rows of a recording that `whylate upload` has as well. */
+struct option_group upload_options_group(struct record_options *options);
+/* 0, or EXIT_USAGE after a line. */
+int upload_options_check(const struct record_options *options);
+
 #endif

@@ -12,8 +12,11 @@
 /* Room for the name of the directory that the shards go to. */
 #define RECORDED_DIR_SZ 4096
 
+/* In place of a URL: `whylate upload` sends what is in the spool. */
+#define STREAM_SPOOL "spool"
+
 struct stream_options {
-	const char *url; /* NULL: not streamed */
+	const char *url; /* NULL: not streamed; STREAM_SPOOL */
 	const char *cert, *key, *ca, *token;
 	bool insecure; /* http is allowed to other machines, too */
 	const char *spool;

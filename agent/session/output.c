@@ -22,7 +22,7 @@ static int make_dir_name(const struct recording *recording, char *dir, size_t sz
 	struct tm tm;
 
 	if (options->dir || !recording_keeps_files(recording)) {
-		const char *name = options->dir ? options->dir : options->stream.url;
+		const char *name = options->dir ? options->dir : recording_stream_name(recording);
 
 		if (strlen(name) >= sz)
 			return -ENAMETOOLONG;

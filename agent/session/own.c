@@ -38,7 +38,8 @@ struct privilege_uses recording_privilege_uses(const struct recording *recording
 	return (struct privilege_uses){
 		.more_processes = (options->children && probes) || options->target->cgroup.id || options->stacks_hz ||
 				  options->client,
-		.uploader = options->stream.url || options->metrics,
+		.changes_user = recording_uploads(recording) || options->metrics,
+		.spools = options->stream.url,
 	};
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <string.h>
 
 #define SECOND_NS 1000000000ULL
 /* Two polls: for what comes late to being asked. */
@@ -16,12 +17,15 @@ int recording_stream_open(struct recording *recording)
 	const struct stream_options *options = &recording->options->stream;
 	char host[SHARD_HOST_MAX + 1];
 	struct stream_opts opts = {
-		.url = options->url,
-		.host = recording_host(recording, host),
-		.cert_path = options->cert,
-		.key_path = options->key,
-		.ca_path = options->ca,
-		.token_path = options->token,
+		.upload =
+			{
+				.url = recording_uploads(recording) ? options->url : NULL,
+				.host = recording_host(recording, host),
+				.cert_path = options->cert,
+				.key_path = options->key,
+				.ca_path = options->ca,
+				.token_path = options->token,
+			},
 		.spool_dir = options->spool,
 		.spool_max_bytes = options->spool_max_bytes,
 		.spool_max_age_ns = options->spool_age_ns,
@@ -36,6 +40,20 @@ int recording_stream_open(struct recording *recording)
 		return -errno;
 	log_warn("the recording goes on in '%s' alone", recording->options->dir);
 	return 0;
+}
+
+bool recording_uploads(const struct recording *recording)
+{
+	const char *url = recording->options->stream.url;
+
+	return url && strcmp(url, STREAM_SPOOL);
+}
+
+const char *recording_stream_name(const struct recording *recording)
+{
+	const struct stream_options *options = &recording->options->stream;
+
+	return recording_uploads(recording) ? options->url : options->spool;
 }
 
 bool recording_keeps_files(const struct recording *recording)
@@ -115,10 +133,10 @@ void recording_stream_close(struct recording *recording)
 			 stats.waiting_bytes / 1024, options->stream.spool);
 	if (options->quiet)
 		return;
-	log_info("streamed: %" PRIu64 " blocks, %" PRIu64 " bytes to %s; of %" PRIu64 " kept intervals %" PRIu64
+	log_info("streamed: %" PRIu64 " blocks, %" PRIu64 " bytes %s %s; of %" PRIu64 " kept intervals %" PRIu64
 		 " were dropped; uploader %.2f %% of a CPU",
-		 stats.sent_blocks, stats.sent_bytes, options->stream.url, stats.emitted_rows, stats.lost_rows,
-		 stats.cpu_ns / 1e7 / seconds);
+		 stats.sent_blocks, stats.sent_bytes, recording_uploads(recording) ? "to" : "from",
+		 recording_stream_name(recording), stats.emitted_rows, stats.lost_rows, stats.cpu_ns / 1e7 / seconds);
 }
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,10 @@
 int recording_stream_open(struct recording *recording);
 /* Whether shards are written to a directory. */
 bool recording_keeps_files(const struct recording *recording);
+/* Is there an uploader of our own?  Otherwise, where it is streamed, `whylate upload` sends what is in the spool. */
+bool recording_uploads(const struct recording *recording);
+/* The collector's URL, or the spool. */
+const char *recording_stream_name(const struct recording *recording);
 /* The session begins: sets the writer's sink.  0 or -errno after a line. */
 int recording_stream_begin(struct recording *recording, struct shard_writer_opts *opts);
 /* Attached: from now on it may be sent. */

@@ -265,6 +265,46 @@ cleanup:
 	end(&setting);
 }
 
+/* By `whylate upload`, which comes later than the recording, and is killed meanwhile. */
+static void test_apart(void)
+{
+	struct setting setting;
+	struct process uploader = {0};
+	char line[5000];
+
+	if (!begin(&setting, "apart"))
+		goto cleanup;
+	snprintf(line, sizeof(line), "%s upload --stream https://%s --spool %s %s", whylate_path(),
+		 setting.collector.address, setting.spool.s, setting.certs.client);
+	if (!recording_start(&setting.recording, "apart", setting.redis.process.pid,
+			     "--stream spool --spool %s --host " STREAM_HOST " -d 60s --duty 100%%", setting.spool.s) ||
+	    !CHECKF(process_says(&setting.recording.process, true, "it waits for `whylate upload`", NULL, 20), "%s",
+		    said(&setting)) ||
+	    !load(&setting, 20000))
+		goto cleanup;
+	for (int i = 0; i < 2; i++) {
+		size_t before = store_cnt(&setting.collector);
+
+		process_start(&uploader, "%s", line);
+		if (!CHECKF(process_says(&uploader, true, "sending what", NULL, 20), "%s", process_err(&uploader)) ||
+		    !load(&setting, 20000) || !store_grows(&setting.collector, before + 3, 30))
+			goto cleanup;
+		if (!i) {
+			process_signal(&uploader, SIGKILL);
+			process_end(&uploader);
+		}
+	}
+	CHECKF(recording_stop(&setting.recording) == 0, "%s", said(&setting));
+	CHECKF(strstr(said(&setting), " were dropped; uploader "), "%s", said(&setting));
+	process_signal(&uploader, SIGTERM);
+	CHECKF(process_wait(&uploader, 10) == 0, "%s", process_err(&uploader));
+	stored_once(setting.recording.dir.s, setting.collector.store.s, 0);
+	check_balance(setting.collector.store.s, false);
+cleanup:
+	process_end(&uploader);
+	end(&setting);
+}
+
 /* --- a network of our own ----------------------------------------------------------------------------------------- */
 
 #define IP_AGENT     "10.213.77.1"
@@ -537,6 +577,7 @@ static const struct live_test tests[] = {
 	{"stream_agent_killed", test_agent_killed, REST},
 	{"stream_agent_killed_sending", test_agent_killed_sending, REST},
 	{"stream_uploader_killed", test_uploader_killed, SHORT},
+	{"stream_apart", test_apart, SHORT},
 	{"stream_network_cut", test_network_cut, REST},
 	{"stream_spool_full", test_spool_full, REST},
 	{"stream_spool_disk_full", test_spool_disk_full, REST},

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/dirs.h"
+#include "base/log.h"
 #include "net/send/spool_session.h"
 
 #include <errno.h>
@@ -117,43 +118,48 @@ static bool is_empty(int dir_fd)
  * The uploader becomes the directory's owner, so that must not be root: an empty directory gets the owner, one that
  * root has filled is refused.
  */
-static int give_owner(const struct spool *spool, const char *name, struct stat *st)
+static int give_owner(int root_fd, const char *name, struct stat *st)
 {
 	const struct passwd *owner = getpwnam(name);
 
-	if (!owner || !owner->pw_uid || !is_empty(spool->root_fd))
+	if (!owner || !owner->pw_uid || !is_empty(root_fd))
 		return -EKEYREJECTED;
-	if (fchown(spool->root_fd, owner->pw_uid, owner->pw_gid) || fstat(spool->root_fd, st))
+	if (fchown(root_fd, owner->pw_uid, owner->pw_gid) || fstat(root_fd, st))
 		return -errno;
 	return 0;
 }
 
-/* Opened, and made if need be, with the owner that it is to have. */
-static int open_root(struct spool *spool, const struct spool_opts *opts)
+int spool_root_open(const char *dir, const char *owner, struct stat *st)
 {
-	struct stat st;
-	int err = make_dirs(opts->dir, 0700);
+	int err = make_dirs(dir, 0700), fd = err ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (err)
-		return err;
-	spool->root_fd = open(opts->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (spool->root_fd < 0)
-		return -errno;
-	if (fstat(spool->root_fd, &st))
-		return -errno;
-	if (opts->owner && !geteuid() && !st.st_uid)
-		err = give_owner(spool, opts->owner, &st);
-	if (err)
-		return err;
-	spool->uid = st.st_uid;
-	spool->gid = st.st_gid;
-	return faccessat(spool->root_fd, ".", W_OK | X_OK, AT_EACCESS) ? -errno : 0;
+	if (fd < 0)
+		return err ? err : -errno;
+	if (fstat(fd, st))
+		err = -errno;
+	if (!err && owner && !geteuid() && !st->st_uid)
+		err = give_owner(fd, owner, st);
+	if (!err && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
+		err = -errno;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+void spool_root_say(const char *dir, const char *owner, int err)
+{
+	if (err == -EKEYREJECTED)
+		log_error("the spool directory '%s' is root's, and the uploader must not run as root: chown -R %s '%s'",
+			  dir, owner, dir);
+	else
+		log_error("cannot use the spool directory '%s': %s (--spool names another one)", dir, strerror(-err));
 }
 
 struct spool *spool__new(const struct spool_opts *opts)
 {
 	struct spool *spool = calloc(1, sizeof(*spool));
-	int err;
+	struct stat st;
 
 	if (!spool)
 		return NULL;
@@ -162,12 +168,16 @@ struct spool *spool__new(const struct spool_opts *opts)
 	for (size_t i = 0; i < SPOOL_SLOTS; i++)
 		spool->sessions[i].dir_fd = -1;
 	spool__set_limits(spool, opts->max_bytes, opts->max_age_ns);
-	err = open_root(spool, opts);
-	if (err) {
+	spool->root_fd = spool_root_open(opts->dir, opts->owner, &st);
+	if (spool->root_fd < 0) {
+		int err = -spool->root_fd;
+
 		spool__free(spool);
-		errno = -err;
+		errno = err;
 		return NULL;
 	}
+	spool->uid = st.st_uid;
+	spool->gid = st.st_gid;
 	adopt_all(spool);
 	return spool;
 }

@@ -11,6 +11,7 @@
 
 #include "net/send/spool_files.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define SPOOL_BYTES_MIN (1u << 20)
@@ -22,6 +23,14 @@ struct spool_opts {
 	const char *owner;   /* a user's name: whose it becomes where it is root's and empty; NULL: stays root's */
 	struct spool_shared *shared;
 };
+
+/*
+ * Opens the directory, and makes it if need be, with the owner of spool_opts; *st is what it has become.  A descriptor
+ * or -errno; -EKEYREJECTED: it is root's.
+ */
+int spool_root_open(const char *dir, const char *owner, struct stat *st);
+/* A line that says so. */
+void spool_root_say(const char *dir, const char *owner, int err);
 
 struct spool;
 

@@ -72,6 +72,14 @@ static int fail(struct spool_session *session, int err)
 	return err;
 }
 
+/* The uploader renames and removes what is in there.  Without CAP_CHOWN, root shares it with a group that it is in. */
+static int share_dir(int dir_fd, uid_t uid, gid_t gid)
+{
+	if (geteuid() || !fchown(dir_fd, uid, gid))
+		return 0;
+	return errno == EPERM && !fchown(dir_fd, (uid_t)-1, gid) && !fchmod(dir_fd, 0770) ? 0 : -errno;
+}
+
 /* Made and locked under another name first, so that nobody takes it for one that was left behind. */
 int spool_session__create(struct spool_session *session, int root_fd, const char *host, uint64_t session_id, uid_t uid,
 			  gid_t gid)
@@ -96,8 +104,8 @@ int spool_session__create(struct spool_session *session, int root_fd, const char
 		err = -errno;
 	if (!err)
 		err = save_account(session);
-	if (!err && !geteuid() && fchown(session->dir_fd, uid, gid))
-		err = -errno;
+	if (!err)
+		err = share_dir(session->dir_fd, uid, gid);
 	if (!err && renameat(root_fd, new_name, root_fd, name))
 		err = -errno;
 	if (!err)

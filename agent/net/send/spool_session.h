@@ -31,7 +31,7 @@ struct spool_session {
 	struct spool_slot *slot;
 };
 
-/* Makes the directory, owned by uid and gid: 0 or -errno. */
+/* Makes the directory, owned by uid and gid, or shared with the gid: 0 or -errno. */
 int spool_session__create(struct spool_session *session, int root_fd, const char *host, uint64_t session_id, uid_t uid,
 			  gid_t gid);
 /*

@@ -1,49 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/send/stream.h"
 
-#include "base/capabilities.h"
 #include "base/child.h"
 #include "base/clock.h"
-#include "base/confine.h"
 #include "base/log.h"
-#include "base/user_file.h"
-#include "net/send/uploader.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SECOND_NS     1000000000ULL
-#define IDLE_MS       1000
-#define UPLOADER_NICE 10
-#define RESTART_NS    (3 * SECOND_NS)
-#define SAY_AGAIN_S   60
-#define WAKE_FD       3 /* the child's only descriptor besides the standard ones, when it begins */
+#define SECOND_NS   1000000000ULL
+#define RESTART_NS  (3 * SECOND_NS)
+#define SAY_AGAIN_S 60
+#define WAKE_FD     3 /* the child's only descriptor besides the standard ones, when it begins */
 
 struct stream {
 	struct stream_opts opts;
 	struct spool *spool;
 	struct spool_shared *shared;
-	struct collectors collectors;
-	/* The child's; made before the fork, so that their errors are the user's at once. */
-	struct upload_client *clients[COLLECTORS_MAX];
+	struct upload_process *upload; /* the child's, made before the fork; NULL: `whylate upload` sends */
+	int shared_fd;                 /* of what `whylate upload` maps, too; -1 */
+	int socket_fd;                 /* to it; -1: it is not there */
 	int wake_fd;
-	pid_t child;
-	uint64_t forked_ts;
+	pid_t uploader;
+	uint64_t started_ts; /* when it was, or was tried to be */
+	uint64_t said_gone_ts;
 	bool published;
 	bool put;              /* something, since the uploader was woken last */
 	bool put_fails;        /* said already */
@@ -52,117 +44,29 @@ struct stream {
 	struct spool_stats last; /* of our session, kept beyond its end */
 };
 
-/* --- the uploader's process --------------------------------------------------------------------------------------- */
-
-static struct spool_shared *child_shared;
-
-static bool child_should_stop(void *owner)
+static void close_fd(int fd)
 {
-	uint64_t stop_ts = atomic_load(&child_shared->stop_ts);
-
-	(void)owner;
-	return stop_ts && monotonic_ns() >= stop_ts;
+	if (fd >= 0)
+		close(fd);
 }
 
-/* Becomes the owner of the spool's directory, with no privilege and no way back to one. */
-static int give_up_privilege(int root_fd)
+/* --- the uploader as a child -------------------------------------------------------------------------------------- */
+
+static _Noreturn void run_child(const struct stream *stream, pid_t parent)
 {
-	struct stat st;
-	int err = 0;
+	int root_fd, err = child_unmap_shared(stream->shared);
 
-	if (fstat(root_fd, &st))
-		err = -errno;
-	else if (!geteuid() && !st.st_uid)
-		err = -EKEYREJECTED;
-	else if (!geteuid() && (setgroups(0, NULL) || setresgid(st.st_gid, st.st_gid, st.st_gid) ||
-				setresuid(st.st_uid, st.st_uid, st.st_uid)))
-		err = -errno;
-	return err ?: capabilities_keep(NULL, 0);
-}
-
-static void note_cpu(void)
-{
-	atomic_store(&child_shared->cpu_ns, process_cpu_ns());
-}
-
-static int wait_ms(uint64_t next_ts)
-{
-	uint64_t now_ts = monotonic_ns();
-
-	if (next_ts <= now_ts)
-		return 0;
-	return next_ts - now_ts > IDLE_MS * 1000000ULL ? IDLE_MS : (int)((next_ts - now_ts) / 1000000 + 1);
-}
-
-static int upload(const struct stream *stream, int root_fd)
-{
-	struct uploader *uploader =
-		uploader__new(stream->clients[0], stream->collectors.urls[0], root_fd, child_shared);
-	struct pollfd wake = {.fd = WAKE_FD, .events = POLLIN};
-	uint64_t next_ts = 0, wakes;
-
-	if (!uploader)
-		return 1;
-	for (size_t i = 1; i < stream->collectors.cnt; i++)
-		uploader__add(uploader, stream->clients[i], stream->collectors.urls[i]);
-	while (!child_should_stop(NULL)) {
-		next_ts = uploader__pass(uploader);
-		note_cpu();
-		if (poll(&wake, 1, wait_ms(next_ts)) > 0 && read(WAKE_FD, &wakes, sizeof(wakes)) < 0 && errno != EAGAIN)
-			break;
-	}
-	uploader__free(uploader);
-	return 0;
-}
-
-pid_t stream__pid(const struct stream *stream)
-{
-	return stream->child;
-}
-
-static void run_child(const struct stream *stream, pid_t parent)
-{
-	struct sandbox sandbox = {.network = true, .threads = true, .writable_fds = {WAKE_FD + 1, -1, -1}};
-	int root_fd = spool__root_fd(stream->spool), err;
-
-	/* What ends the recording ends us by its word, not by the terminal's. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_NAME, "whylate-upload");
-	/* Blocks can wait, requests of the target cannot. */
-	setpriority(PRIO_PROCESS, 0, UPLOADER_NICE);
-	child_shared = stream->shared;
-	err = child_unmap_shared(stream->shared);
 	if (err) {
 		log_error("the uploader cannot give up the recording's memory: %s", strerror(-err));
 		_exit(1);
 	}
 	/* Nothing of the recording's is ours: the two that are get numbers of their own first. */
-	root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 64);
+	root_fd = fcntl(spool__root_fd(stream->spool), F_DUPFD_CLOEXEC, 64);
 	if (root_fd < 0 || dup2(stream->wake_fd, WAKE_FD) < 0 || dup2(root_fd, WAKE_FD + 1) < 0)
 		_exit(1);
 	close_range(WAKE_FD + 2, ~0U, 0);
-	root_fd = WAKE_FD + 1;
-	err = give_up_privilege(root_fd);
-	if (err) {
-		log_error("the uploader cannot give up its privilege: %s", strerror(-err));
-		_exit(1);
-	}
-	/* Changing the user clears it, so it comes last. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	err = confine_enter(&sandbox, NULL, 0);
-	if (err) {
-		log_error("the uploader cannot be confined: %s", strerror(-err));
-		_exit(1);
-	}
-	_exit(upload(stream, root_fd));
+	_exit(upload_process__run(stream->upload, parent, WAKE_FD + 1, WAKE_FD, stream->shared));
 }
-
-/* --- the recording's side ----------------------------------------------------------------------------------------- */
 
 static int start_child(struct stream *stream)
 {
@@ -174,12 +78,112 @@ static int start_child(struct stream *stream)
 		run_child(stream, parent);
 	if (pid < 0)
 		return -errno;
-	stream->child = pid;
-	stream->forked_ts = monotonic_ns();
+	stream->uploader = pid;
 	return 0;
 }
 
-static void wake_child(const struct stream *stream)
+static bool child_has_ended(struct stream *stream)
+{
+	int status;
+
+	if (waitpid(stream->uploader, &status, WNOHANG) != stream->uploader)
+		return false;
+	if (!atomic_load(&stream->shared->stop_ts))
+		log_warn("the uploader has ended (%s %d): another one is started",
+			 WIFSIGNALED(status) ? "signal" : "status",
+			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	return true;
+}
+
+/* --- the uploader beside us --------------------------------------------------------------------------------------- */
+
+/* The directory is the uploader's, who may have laid a link to another socket there. */
+static int connect_to_spool(const struct stream *stream)
+{
+	int path_fd = openat(spool__root_fd(stream->spool), SPOOL_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd, err;
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	if (path_fd < 0)
+		return -errno;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d", path_fd);
+	/* Whatever it is by now, it is that file. */
+	err = fd < 0 || connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	close(path_fd);
+	if (!err)
+		return fd;
+	close_fd(fd);
+	return err;
+}
+
+static int connect_uploader(struct stream *stream)
+{
+	const struct spool_hello hello = {.magic = SPOOL_HELLO_MAGIC, .shared_sz = sizeof(*stream->shared)};
+	const int fds[] = {stream->shared_fd, stream->wake_fd};
+	int fd = connect_to_spool(stream), err = 0;
+	struct ucred peer = {0};
+	socklen_t sz = sizeof(peer);
+
+	if (fd < 0)
+		return fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &sz))
+		err = -errno;
+	else if (packet_send(fd, &hello, sizeof(hello), fds, 2, 0) != sizeof(hello))
+		err = -EPIPE;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	stream->socket_fd = fd;
+	stream->uploader = peer.pid;
+	return 0;
+}
+
+static bool peer_has_ended(struct stream *stream)
+{
+	if (!packet_peer_is_gone(stream->socket_fd))
+		return false;
+	close(stream->socket_fd);
+	stream->socket_fd = -1;
+	return true;
+}
+
+static void say_missing(struct stream *stream, const char *why)
+{
+	uint64_t now_ts = monotonic_ns();
+
+	if (stream->said_gone_ts && now_ts - stream->said_gone_ts < SAY_AGAIN_S * SECOND_NS)
+		return;
+	log_warn("no uploader takes what is in the spool '%s' (%s): it waits for `whylate upload`",
+		 stream->opts.spool_dir, why);
+	stream->said_gone_ts = now_ts;
+}
+
+/* --- either ------------------------------------------------------------------------------------------------------- */
+
+static int start_uploader(struct stream *stream)
+{
+	int err = stream->upload ? start_child(stream) : connect_uploader(stream);
+
+	stream->started_ts = monotonic_ns();
+	if (err && stream->upload)
+		log_error("cannot start the uploader: %s", strerror(-err));
+	else if (err)
+		say_missing(stream, strerror(-err));
+	/* Where it is another service, it may come later. */
+	return stream->upload ? err : 0;
+}
+
+static bool uploader_has_ended(struct stream *stream)
+{
+	bool ended = stream->upload ? child_has_ended(stream) : peer_has_ended(stream);
+
+	if (ended)
+		stream->uploader = 0;
+	return ended;
+}
+
+static void wake_uploader(const struct stream *stream)
 {
 	uint64_t one = 1;
 
@@ -188,40 +192,12 @@ static void wake_child(const struct stream *stream)
 		return;
 }
 
-/* Where there is a user for it; otherwise the one that owns nothing. */
-static const char *spool_owner(void)
+pid_t stream__pid(const struct stream *stream)
 {
-	return getpwnam("whylate") ? "whylate" : "nobody";
+	return stream->uploader;
 }
 
-static int open_client(struct stream *stream)
-{
-	const struct stream_opts *opts = &stream->opts;
-	struct upload_client_opts client_opts = {
-		.cert_path = opts->cert_path,
-		.key_path = opts->key_path,
-		.ca_path = opts->ca_path,
-		.token_path = opts->token_path,
-		.should_stop = child_should_stop,
-	};
-	const char *what;
-	int err = collectors__parse(&stream->collectors, opts->url, opts->host);
-
-	if (err)
-		return err;
-	for (size_t i = 0; !err && i < stream->collectors.cnt; i++) {
-		client_opts.url = stream->collectors.urls[i];
-		stream->clients[i] = upload_client__new(&client_opts, &what);
-		err = stream->clients[i] ? 0 : -errno;
-	}
-	if (!err)
-		return 0;
-	if (opts->token_path && what == opts->token_path && err == -EBADMSG)
-		log_error("'%s' holds no token: 16 to 256 printable characters without blanks", what);
-	else
-		log_error("cannot read '%s': %s", what, user_file_why(err));
-	return err;
-}
+/* --- the recording's side ----------------------------------------------------------------------------------------- */
 
 static int open_spool(struct stream *stream)
 {
@@ -229,7 +205,7 @@ static int open_spool(struct stream *stream)
 		.dir = stream->opts.spool_dir,
 		.max_bytes = stream->opts.spool_max_bytes,
 		.max_age_ns = stream->opts.spool_max_age_ns,
-		.owner = spool_owner(),
+		.owner = upload_user(),
 		.shared = stream->shared,
 	};
 	struct spool_stats stats;
@@ -238,13 +214,7 @@ static int open_spool(struct stream *stream)
 	if (!stream->spool) {
 		int err = -errno;
 
-		if (err == -EKEYREJECTED)
-			log_error("the spool directory '%s' is root's, and the uploader must not run as root: chown -R "
-				  "%s '%s'",
-				  opts.dir, opts.owner, opts.dir);
-		else
-			log_error("cannot use the spool directory '%s': %s (--spool names another one)", opts.dir,
-				  strerror(-err));
+		spool_root_say(opts.dir, opts.owner, err);
 		return err;
 	}
 	spool__stats(stream->spool, &stats);
@@ -255,30 +225,48 @@ static int open_spool(struct stream *stream)
 	return 0;
 }
 
+/* For another service it is a file, which neither side can shorten under the other one. */
+static int open_shared(struct stream *stream)
+{
+	const size_t sz = sizeof(*stream->shared);
+	int fd = -1, flags = MAP_SHARED | MAP_ANONYMOUS;
+	void *shared;
+
+	if (!stream->opts.upload.url) {
+		flags = MAP_SHARED;
+		fd = stream->shared_fd = memfd_create("whylate-spool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (fd < 0 || ftruncate(fd, (off_t)sz) ||
+		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+			return -errno;
+	}
+	shared = mmap(NULL, sz, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (shared == MAP_FAILED)
+		return -errno;
+	stream->shared = shared;
+	stream->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return stream->wake_fd < 0 ? -errno : 0;
+}
+
 struct stream *stream__new(const struct stream_opts *opts)
 {
 	struct stream *stream = calloc(1, sizeof(*stream));
-	void *shared = MAP_FAILED;
-	int err = -ENOMEM;
+	int err;
 
 	if (!stream)
 		return NULL;
 	stream->opts = *opts;
-	stream->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	shared = mmap(NULL, sizeof(*stream->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (stream->wake_fd < 0 || shared == MAP_FAILED) {
-		log_error("cannot stream: %s", strerror(errno));
-	} else {
-		stream->shared = shared;
-		err = open_client(stream);
-		if (!err)
-			err = open_spool(stream);
-		if (!err) {
-			err = start_child(stream);
-			if (err)
-				log_error("cannot start the uploader: %s", strerror(-err));
-		}
+	stream->shared_fd = stream->socket_fd = stream->wake_fd = -1;
+	err = open_shared(stream);
+	if (err)
+		log_error("cannot stream: %s", strerror(-err));
+	if (!err && opts->upload.url) {
+		stream->upload = upload_process__new(&opts->upload);
+		err = stream->upload ? 0 : -errno;
 	}
+	if (!err)
+		err = open_spool(stream);
+	if (!err)
+		err = start_uploader(stream);
 	if (!err)
 		return stream;
 	stream__free(stream);
@@ -327,7 +315,7 @@ void stream__publish(struct stream *stream)
 {
 	spool__publish(stream->spool);
 	stream->published = true;
-	wake_child(stream);
+	wake_uploader(stream);
 }
 
 void stream__abandon(struct stream *stream)
@@ -336,20 +324,14 @@ void stream__abandon(struct stream *stream)
 }
 
 /* Whoever ends it, the spool is as it was: another one goes on. */
-static void look_after_child(struct stream *stream)
+static void look_after_uploader(struct stream *stream)
 {
-	int status;
-
-	if (stream->child > 0 && waitpid(stream->child, &status, WNOHANG) == stream->child) {
-		stream->child = 0;
-		if (!atomic_load(&stream->shared->stop_ts))
-			log_warn("the uploader has ended (%s %d): another one is started",
-				 WIFSIGNALED(status) ? "signal" : "status",
-				 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	}
-	if (!stream->child && !atomic_load(&stream->shared->stop_ts) &&
-	    monotonic_ns() - stream->forked_ts >= RESTART_NS)
-		start_child(stream);
+	if (stream->uploader > 0 && uploader_has_ended(stream) && !stream->upload &&
+	    !atomic_load(&stream->shared->stop_ts))
+		say_missing(stream, "it has ended");
+	if (!stream->uploader && !atomic_load(&stream->shared->stop_ts) &&
+	    monotonic_ns() - stream->started_ts >= RESTART_NS)
+		start_uploader(stream);
 }
 
 static void say_dropped(struct stream *stream)
@@ -374,9 +356,9 @@ void stream__tick(struct stream *stream)
 {
 	/* Once for all that was put in one go: it leaves in one request. */
 	if (stream->put)
-		wake_child(stream);
+		wake_uploader(stream);
 	stream->put = false;
-	look_after_child(stream);
+	look_after_uploader(stream);
 	spool__tick(stream->spool, monotonic_ns());
 	say_dropped(stream);
 }
@@ -402,16 +384,19 @@ void stream__stats(const struct stream *stream, struct stream_stats *stats)
 	};
 }
 
-static void end_child(struct stream *stream, uint64_t until_ts)
+static void end_uploader(struct stream *stream, uint64_t until_ts)
 {
 	atomic_store(&stream->shared->stop_ts, monotonic_ns());
-	wake_child(stream);
-	while (stream->child > 0 && !waitpid(stream->child, NULL, WNOHANG)) {
-		if (monotonic_ns() >= until_ts)
-			kill(stream->child, SIGKILL);
+	wake_uploader(stream);
+	while (stream->uploader > 0 && !uploader_has_ended(stream)) {
+		if (monotonic_ns() >= until_ts) {
+			if (!stream->upload)
+				break;
+			kill(stream->uploader, SIGKILL);
+		}
 		sleep_ns(5000000);
 	}
-	stream->child = 0;
+	stream->uploader = 0;
 }
 
 void stream__finish(struct stream *stream, uint64_t linger_ns)
@@ -420,14 +405,14 @@ void stream__finish(struct stream *stream, uint64_t linger_ns)
 
 	say_dropped(stream);
 	spool__finish(stream->spool);
-	wake_child(stream);
-	while (!spool__is_done(stream->spool) && stream->child > 0 && monotonic_ns() < until_ts) {
+	wake_uploader(stream);
+	while (!spool__is_done(stream->spool) && stream->uploader > 0 && monotonic_ns() < until_ts) {
 		sleep_ns(20000000);
-		look_after_child(stream);
+		look_after_uploader(stream);
 		spool__tick(stream->spool, monotonic_ns());
-		wake_child(stream);
+		wake_uploader(stream);
 	}
-	end_child(stream, monotonic_ns() + SECOND_NS);
+	end_uploader(stream, monotonic_ns() + SECOND_NS);
 	/* What it refused or sent last. */
 	spool__tick(stream->spool, monotonic_ns());
 	say_dropped(stream);
@@ -437,15 +422,14 @@ void stream__free(struct stream *stream)
 {
 	if (!stream)
 		return;
-	if (stream->child > 0)
-		end_child(stream, monotonic_ns() + SECOND_NS);
-	for (size_t i = 0; i < stream->collectors.cnt; i++)
-		upload_client__free(stream->clients[i]);
-	collectors__free(&stream->collectors);
+	if (stream->uploader > 0)
+		end_uploader(stream, monotonic_ns() + SECOND_NS);
+	upload_process__free(stream->upload);
 	spool__free(stream->spool);
 	if (stream->shared)
 		munmap(stream->shared, sizeof(*stream->shared));
-	if (stream->wake_fd >= 0)
-		close(stream->wake_fd);
+	close_fd(stream->shared_fd);
+	close_fd(stream->socket_fd);
+	close_fd(stream->wake_fd);
 	free(stream);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording's way to a collector: the spool on our side, and the uploader, a child process that becomes the owner of
- * the spool's directory and gives up every privilege, because it parses what comes from the network and only capture
- * needs any.  The two share a directory and a page of counters; the recording waits for neither network nor child.
+ * A recording's way to a collector: the spool on our side, and the uploader (upload_process.h), a child or `whylate
+ * upload`.  The two share a directory and a page of counters; the recording waits for neither network nor uploader.
  */
 #ifndef WHYLATE_NET_SEND_STREAM_H
 #define WHYLATE_NET_SEND_STREAM_H
 
 #include "net/send/spool.h"
+#include "net/send/upload_process.h"
 
 struct stream_opts {
-	const char *url;                                         /* one, or several behind commas */
-	const char *host;                                        /* by which it prefers one of them */
-	const char *cert_path, *key_path, *ca_path, *token_path; /* or NULL */
+	struct upload_opts upload; /* of a child; url is NULL: `whylate upload` sends */
 	const char *spool_dir;
 	uint64_t spool_max_bytes;
 	uint64_t spool_max_age_ns;
@@ -21,8 +19,9 @@ struct stream_opts {
 struct stream;
 
 /*
- * Opens the spool and starts the uploader; call it early, before there is anything that a child should not have.  NULL
- * and errno after one line that says what is wrong with what the user gave (a file that cannot be read, a bad key).
+ * Opens the spool and starts or finds the uploader; call it early, before there is anything that a child should not
+ * have.  NULL and errno after one line that says what is wrong with what the user gave (a file that cannot be read, a
+ * bad key).
  */
 struct stream *stream__new(const struct stream_opts *opts);
 
