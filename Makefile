@@ -571,6 +571,7 @@ install: $(BUILD)/whylate presets
 	install -Dm644 include/whylate/annotate.h $(DESTDIR)$(PREFIX)/include/whylate/annotate.h
 	install -Dm644 docs/SHARD-FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/whylate/SHARD-FORMAT.md
 	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
+	install -Dm644 packaging/network.conf $(DESTDIR)$(PREFIX)/share/doc/whylate/network.conf
 	install -Dm644 packaging/whylate.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/whylate.conf
 	install -Dm644 docs/perfetto.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/perfetto.proto
 	install -Dm644 docs/otlp.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/otlp.proto

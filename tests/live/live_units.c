@@ -38,7 +38,10 @@ static void test_exposure(void)
 	static const struct {
 		const char *name;
 		double most;
-	} units[] = {{"whylate-collect.service", 1.5}, {"whylate@.service", 3.3}, {"whylate-watch@.service", 3.4}};
+	} units[] = {{"whylate-collect.service", 1.5},
+		     {"whylate-upload.service", 2},
+		     {"whylate@.service", 2},
+		     {"whylate-watch@.service", 3.4}};
 	struct path unit, from;
 	struct process process;
 	double exposure;
@@ -74,40 +77,59 @@ struct limits {
 	bool kills; /* a forbidden call ends the process */
 	bool caps[CAPS_MAX];
 	char families[WORDS_MAX];
-	bool strict, no_home, hides_processes, no_tunables;
+	bool strict, no_home, hides_processes, no_tunables, no_network;
+	bool has_group; /* that of the spool, besides root's */
 };
 
-/* The value of the last line `Key=`, with the lines that continue it: to be freed, NULL: there is none. */
-static char *value_of(const char *text, const char *key)
+/* The end of a line and of those that continue it. */
+static const char *end_of(const char *line)
 {
-	const char *line = text, *found = NULL;
-	size_t len = strlen(key);
-	char *value;
+	const char *end = strchrnul(line, '\n');
 
-	while (line && *line) {
-		if (!strncmp(line, key, len) && line[len] == '=')
-			found = line + len + 1;
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
-	}
-	value = found ? strdup(found) : NULL;
-	for (char *end = value ? strchr(value, '\n') : NULL; end; end = strchr(end, '\n')) {
-		if (end == value || end[-1] != '\\') {
-			*end = '\0';
-			break;
-		}
-		end[-1] = *end = ' ';
-	}
-	return value;
+	while (*end && end > line && end[-1] == '\\')
+		end = strchrnul(end + 1, '\n');
+	return end;
 }
 
+static const char *next_value(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = text; *line; line = *end_of(line) ? end_of(line) + 1 : end_of(line))
+		if (!strncmp(line, key, len) && line[len] == '=')
+			return line + len + 1;
+	return NULL;
+}
+
+/* All lines `Key=`, or after an empty one those that follow it, as systemd joins them: to be freed. */
+static char *list_of(const char *text, const char *key)
+{
+	char *list = calloc(1, strlen(text) + 2);
+	size_t len = 0;
+
+	for (const char *value = text; list && (value = next_value(value, key)); value = end_of(value)) {
+		size_t sz = (size_t)(end_of(value) - value);
+
+		len = sz ? len : 0;
+		memcpy(list + len, value, sz);
+		len += sz;
+		list[len++] = ' ';
+		list[len] = '\0';
+	}
+	for (char *c = list; c && *c; c++)
+		if (strchr("\\\n\t", *c))
+			*c = ' ';
+	return list;
+}
+
+/* Of the last line `Key=`. */
 static bool has_value(const char *text, const char *key, const char *wanted)
 {
-	char *value = value_of(text, key);
-	bool same = value && !strcmp(value, wanted);
+	const char *last = NULL;
 
-	free(value);
-	return same;
+	for (const char *value = text; (value = next_value(value, key)); value = end_of(value))
+		last = value;
+	return last && !strncmp(last, wanted, strlen(wanted)) && end_of(last) == last + strlen(wanted);
 }
 
 static void take_call(const char *name, bool *calls)
@@ -143,8 +165,8 @@ static void take_set(const char *name, bool *calls, int depth)
 
 static void limits_read(struct limits *limits, const char *text)
 {
-	char *calls = value_of(text, "SystemCallFilter"), *caps = value_of(text, "CapabilityBoundingSet"), *rest, *word;
-	char *families = value_of(text, "RestrictAddressFamilies");
+	char *calls = list_of(text, "SystemCallFilter"), *caps = list_of(text, "CapabilityBoundingSet"), *rest, *word;
+	char *families = list_of(text, "RestrictAddressFamilies");
 
 	take_set("@known", limits->known, 0);
 	for (word = calls ? strtok_r(calls, " ", &rest) : NULL; word; word = strtok_r(NULL, " ", &rest)) {
@@ -153,7 +175,7 @@ static void limits_read(struct limits *limits, const char *text)
 		else
 			take_call(word, limits->allowed);
 	}
-	for (word = caps ? strtok_r(caps, " \t", &rest) : NULL; word; word = strtok_r(NULL, " \t", &rest)) {
+	for (word = caps ? strtok_r(caps, " ", &rest) : NULL; word; word = strtok_r(NULL, " ", &rest)) {
 		cap_value_t cap;
 
 		for (char *c = word; *c; c++)
@@ -163,12 +185,14 @@ static void limits_read(struct limits *limits, const char *text)
 		else
 			fprintf(stderr, "no capability '%s'\n", word);
 	}
-	snprintf(limits->families, sizeof(limits->families), "%s ", families ? families : "");
+	snprintf(limits->families, sizeof(limits->families), "%s", families ? families : "");
 	limits->kills = !has_value(text, "SystemCallErrorNumber", "EPERM");
 	limits->strict = has_value(text, "ProtectSystem", "strict");
 	limits->no_home = has_value(text, "ProtectHome", "yes");
 	limits->hides_processes = has_value(text, "ProtectProc", "invisible");
 	limits->no_tunables = has_value(text, "ProtectKernelTunables", "yes");
+	limits->no_network = has_value(text, "PrivateNetwork", "yes");
+	limits->has_group = next_value(text, "SupplementaryGroups");
 	/* What these take away besides. */
 	if (has_value(text, "ProtectKernelLogs", "yes"))
 		limits->caps[CAP_SYSLOG] = false;
@@ -183,7 +207,8 @@ static int take_files(const struct limits *limits, const char *writable)
 	static const char *const tunables[] = {"/proc/sys", "/sys"};
 	struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY}, again = {.attr_clr = MOUNT_ATTR_RDONLY};
 
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	if (unshare(CLONE_NEWNS | (limits->no_network ? CLONE_NEWNET : 0)) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		return 1;
 	if (limits->hides_processes && mount("proc", "/proc", "proc", MS_NOSUID, "hidepid=2"))
 		return 2;
@@ -238,10 +263,13 @@ static int take_calls(const struct limits *limits)
 /* The unit's limits, then the command: for a child. */
 static int run_within(const struct limits *limits, const char *writable, uid_t uid, char *const argv[])
 {
+	const gid_t group = ID_NOBODY;
 	int err = take_files(limits, writable);
 
 	if (err)
 		return 100 + err;
+	if (limits->has_group && setgroups(1, &group))
+		return 109;
 	for (int cap = 0; cap <= CAP_LAST_CAP; cap++)
 		if (!limits->caps[cap] && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0))
 			return 110;
@@ -269,7 +297,7 @@ int units_main(int argc, char **argv)
 }
 
 struct stay {
-	const char *unit, *says;
+	const char *unit, *drop_in, *says; /* drop_in: or NULL */
 	uid_t uid;
 	char line[1200]; /* the program's arguments */
 };
@@ -278,13 +306,20 @@ static bool begin_within(struct process *process, const struct stay *stay, const
 {
 	char self[512] = "", unit[512];
 	ssize_t sz = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct path with = temp_path("%s", stay->unit);
+	struct process cat = {0};
+	bool made;
 
 	snprintf(unit, sizeof(unit), "packaging/%s.in", stay->unit);
 	if (sz <= 0 || !is_there(unit)) {
 		skip(stay->unit, "not run from the source tree");
 		return false;
 	}
-	return !process_start(process, "%s --within %s %s %u %s %s", self, unit, writable, stay->uid, whylate_path(),
+	made = !process_start(&cat, "sed -n w%s %s %s", with.s, unit, stay->drop_in ? stay->drop_in : "") &&
+	       CHECK(process_wait(&cat, 5) == 0);
+	process_end(&cat);
+	return made &&
+	       !process_start(process, "%s --within %s %s %u %s %s", self, with.s, writable, stay->uid, whylate_path(),
 			      stay->line) &&
 	       CHECKF(process_says(process, true, stay->says, NULL, 30), "%s: code %d: %s", stay->unit, process->code,
 		      process_err(process));
@@ -299,7 +334,7 @@ static void end_within(struct process *process, const struct stay *stay, int sig
 	CHECKF(process_wait(process, 30) == 0, "%s: code %d: %s", stay->unit, process->code, process_err(process));
 	said = process_err(process);
 	CHECKF(!strstr(said, "keeps") && !strstr(said, "confined") && !strstr(said, "refuse") &&
-		       !strstr(said, "uploader has ended"),
+		       !strstr(said, "uploader has ended") && !strstr(said, "no uploader"),
 	       "%s: %s", stay->unit, said);
 	process_end(process);
 }
@@ -309,35 +344,79 @@ static void test_within(void)
 	struct path writable = temp_path("within"), spool = temp_path("within/spool"),
 		    store = temp_path("within/store");
 	int port = port_free();
-	struct process collector = {0}, recorder = {0}, watch = {0};
+	struct process collector = {0}, uploader = {0}, recorder = {0}, watch = {0};
 	struct workload workload = {0};
 	struct stay collecting = {.unit = "whylate-collect.service", .says = "listening on", .uid = ID_NOBODY};
+	struct stay uploading = {.unit = "whylate-upload.service", .says = "sending ", .uid = ID_NOBODY};
 	struct stay recording = {.unit = "whylate@.service", .says = "recording "};
 	struct stay watching = {.unit = "whylate-watch@.service", .says = "armed: "};
 
 	if (program_missing("units_within", "systemd-analyze"))
 		return;
-	CHECK(!mkdir(writable.s, 0755) && !mkdir(store.s, 0755) && !chown(store.s, ID_NOBODY, ID_NOBODY));
+	CHECK(!mkdir(writable.s, 0755) && !mkdir(store.s, 0755) && !chown(store.s, ID_NOBODY, ID_NOBODY) &&
+	      !mkdir(spool.s, 0700) && !chown(spool.s, ID_NOBODY, ID_NOBODY));
 	snprintf(collecting.line, sizeof(collecting.line), "collect --listen 127.0.0.1:%d --store %s/s --insecure",
 		 port, store.s);
-	if (!workload_start(&workload, "sleep", 40) || !begin_within(&collector, &collecting, writable.s))
+	snprintf(uploading.line, sizeof(uploading.line), "upload --stream http://127.0.0.1:%d --spool %s", port,
+		 spool.s);
+	if (!workload_start(&workload, "sleep", 40) || !begin_within(&collector, &collecting, writable.s) ||
+	    !begin_within(&uploader, &uploading, writable.s))
 		goto cleanup;
 	snprintf(recording.line, sizeof(recording.line),
-		 "record -p %d --budget 100%% --mode trace --stacks -o %s/r --stream http://127.0.0.1:%d --spool %s",
-		 (int)workload.server_pid, writable.s, port, spool.s);
+		 "record -p %d --budget 100%% --mode trace --stacks -o %s/r --stream spool --spool %s",
+		 (int)workload.server_pid, writable.s, spool.s);
 	snprintf(watching.line, sizeof(watching.line), "watch -p %d --when p99>20s -o %s/w", (int)workload.server_pid,
 		 writable.s);
 	if (begin_within(&recorder, &recording, writable.s) && begin_within(&watch, &watching, writable.s)) {
 		sleep_ms(2500);
 		end_within(&watch, &watching, SIGTERM);
 		end_within(&recorder, &recording, SIGTERM);
+		end_within(&uploader, &uploading, SIGTERM);
 		CHECKF(!strstr(process_err(&collector), "refused"), "%s", process_err(&collector));
 		end_within(&collector, &collecting, SIGTERM);
 		CHECK(!process_start(&recorder, "find %s -type f -size +4k -name *.wls", store.s) &&
 		      process_wait(&recorder, 10) == 0 && *process_out(&recorder));
 	}
 cleanup:
+	process_end(&uploader);
 	process_end(&watch);
+	process_end(&recorder);
+	process_end(&collector);
+	workload_end(&workload);
+}
+
+/* With the drop-in, by an uploader of its own, and with metrics. */
+static void test_network(void)
+{
+	struct path writable = temp_path("networked"), spool = temp_path("networked/spool");
+	int port = port_free(), metrics_port = port_free();
+	struct stay collecting = {.unit = "whylate-collect.service", .says = "listening on", .uid = ID_NOBODY};
+	struct stay recording = {.unit = "whylate@.service", .drop_in = "packaging/network.conf", .says = "recording "};
+	struct process collector = {0}, recorder = {0}, asker = {0};
+	struct workload workload = {0};
+
+	if (program_missing("units_network", "systemd-analyze"))
+		return;
+	CHECK(!mkdir(writable.s, 0755) && !chown(writable.s, ID_NOBODY, ID_NOBODY) && !mkdir(spool.s, 0700) &&
+	      !chown(spool.s, ID_NOBODY, ID_NOBODY));
+	snprintf(collecting.line, sizeof(collecting.line), "collect --listen 127.0.0.1:%d --store %s/s --insecure",
+		 port, writable.s);
+	if (!workload_start(&workload, "sleep", 40) || !begin_within(&collector, &collecting, writable.s))
+		goto cleanup;
+	snprintf(recording.line, sizeof(recording.line),
+		 "record -p %d -o %s/r --stream http://127.0.0.1:%d --spool %s --metrics 127.0.0.1:%d",
+		 (int)workload.server_pid, writable.s, port, spool.s, metrics_port);
+	if (begin_within(&recorder, &recording, writable.s)) {
+		CHECK(!process_start(&asker, "curl -s http://127.0.0.1:%d/metrics", metrics_port) &&
+		      process_wait(&asker, 10) == 0 && strstr(process_out(&asker), "whylate_"));
+		process_end(&asker);
+		end_within(&recorder, &recording, SIGTERM);
+		end_within(&collector, &collecting, SIGTERM);
+		CHECK(!process_start(&asker, "find %s/s -type f -size +1k -name *.wls", writable.s) &&
+		      process_wait(&asker, 10) == 0 && *process_out(&asker));
+	}
+cleanup:
+	process_end(&asker);
 	process_end(&recorder);
 	process_end(&collector);
 	workload_end(&workload);
@@ -346,6 +425,7 @@ cleanup:
 static const struct live_test tests[] = {
 	{"units_exposure", test_exposure, SHORT},
 	{"units_within", test_within, SHORT},
+	{"units_network", test_network, REST},
 };
 
 int suite_units(void)
